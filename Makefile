@@ -1,0 +1,74 @@
+# One command each, from a fresh clone: `make book`, `make test`.
+PYTHON ?= $(firstword $(shell for v in 3.11 3.12 3.13; do command -v python$$v; done))
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.stamp
+NB     := $(wildcard book/*.ipynb)
+
+# Hermetic: no user site, no user kernels, one thread a process so that results do not depend on the machine.
+export PYTHONNOUSERSITE := 1
+export JUPYTER_PREFER_ENV_PATH := 1
+export OMP_NUM_THREADS := 1
+export OPENBLAS_NUM_THREADS := 1
+export MPLBACKEND := agg
+
+.PHONY: setup book test unit notebooks check sync run pdf bench reproduce lock serve clean distclean
+
+setup: $(STAMP)
+$(STAMP): requirements.txt pyproject.toml
+	@test -n "$(PYTHON)" || { echo "need Python 3.11, 3.12 or 3.13: make PYTHON=/path/to/python"; exit 1; }
+	$(PYTHON) -m venv $(VENV) || { echo "on Debian: apt-get install python3-venv"; rm -rf $(VENV); exit 1; }
+	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+# --- readers -----------------------------------------------------------------------------------------------
+book: $(STAMP)
+	rm -rf _build/html _build/.doctrees   # a warm build hides the warnings of unchanged pages from -W
+	$(BIN)/jupyter-book build -q -n -W --keep-going .
+	@echo "the book is in _build/html/index.html"
+
+test: unit notebooks
+unit: $(STAMP)
+	$(BIN)/python -m pytest -q -n 2 --dist loadscope tests
+notebooks: $(STAMP)
+	$(BIN)/python -m pytest -q -n 2 --dist loadscope --nbval --nbval-current-env --nbval-cell-timeout 300 --nbval-sanitize-with tests/nbval_sanitize.cfg $(NB)
+
+# --- authors -----------------------------------------------------------------------------------------------
+check: $(STAMP)
+	$(BIN)/ruff check -q .
+	$(BIN)/python tools/sync_cells.py --check
+	$(BIN)/python tools/check_book.py
+
+sync: $(STAMP)
+	$(BIN)/python tools/sync_cells.py
+
+run: $(STAMP)
+	@test -n "$(CH)" || { echo "which chapter? make run CH=mean_map"; exit 1; }
+	$(BIN)/python tools/sync_cells.py
+	$(BIN)/python tools/execute.py $(CH)
+
+bench: $(STAMP)
+	$(BIN)/python -m pytest -q tests/benchmarks --benchmark-columns=median,min,rounds
+
+reproduce: $(STAMP)
+	@test -n "$(TABLE)" || { $(BIN)/python -m llpbook.reproduce --list; exit 1; }
+	$(BIN)/python -m llpbook.reproduce $(TABLE) $(ARGS)
+
+# `uv` writes the lock; it is a tool of the author's, not of the book.
+lock:
+	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --upgrade \
+	  --no-annotate --no-header --no-emit-index-url -o requirements.txt -q
+	echo "-e ." >> requirements.txt
+
+CHROMIUM ?= chromium
+pdf: $(STAMP)
+	rm -rf _build/singlehtml
+	$(BIN)/jupyter-book build -q . --builder singlehtml
+	$(BIN)/python tools/print_pdf.py --chromium $(CHROMIUM)
+
+serve: book
+	$(BIN)/python -m http.server -d _build/html --bind 127.0.0.1 8000
+clean:
+	rm -rf _build .pytest_cache .ruff_cache
+distclean: clean
+	rm -rf $(VENV) *.egg-info

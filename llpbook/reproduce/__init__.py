@@ -1,0 +1,1 @@
+"""The papers' protocols, runnable and resumable; results are CSV files in ``results``."""
