@@ -1,0 +1,430 @@
+"""The contract of an estimator that learns from label proportions, and all validation of its input.
+
+Every estimator of this package derives from `LLPClassifier`: ``fit(X, bags, proportions, labels=None)``, then
+``predict``, ``predict_proportions(X, bags)`` and scikit-learn's tools. Input is checked here, once; inner functions
+trust it.
+"""
+
+import warnings
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+
+from .proportions import _check_codes, averaging_matrix, class_prior, label_proportions, proportion_mae
+
+
+class NotIdentifiableError(ValueError):
+    """The proportions cannot answer the question, however many instances there are."""
+
+
+class LLPWarning(UserWarning):
+    """The fit went on with a fallback; the message says which."""
+
+
+@dataclass(frozen=True)
+class BagData:
+    """Checked training input: what every method of the package computes with.
+
+    Attributes
+    ----------
+    X : ndarray or sparse array, shape (n_instances, n_features)
+    bags : ndarray of int, shape (n_instances,)
+        Rows of ``proportions``.
+    proportions : ndarray, shape (n_bags, n_classes)
+        Rows without instances are allowed.
+    classes : ndarray, shape (n_classes,)
+    bag_labels : pandas.Index or None
+        The user's names of the bags where ``proportions`` was keyed by them.
+    labels : ndarray of int, shape (n_instances,), or None
+        Column of ``classes`` for an instance with a known label, else -1.
+    n_pure : int
+        Pure bags, last in ``proportions``, that `absorb_labels` made from known labels.
+    """
+
+    X: object
+    bags: np.ndarray
+    proportions: np.ndarray
+    classes: np.ndarray
+    bag_labels: object = None
+    labels: object = None
+    n_pure: int = 0
+
+    @cached_property
+    def bag_sizes(self):
+        """Instances in each bag, shape (n_bags,)."""
+        return np.bincount(self.bags, minlength=len(self.proportions))
+
+    @cached_property
+    def S(self):
+        """The averaging matrix, sparse, shape (n_bags, n_instances)."""
+        return averaging_matrix(self.bags, len(self.proportions))
+
+    @cached_property
+    def class_prior(self):
+        """Share of each class over all instances, shape (n_classes,)."""
+        return class_prior(self.proportions, self.bag_sizes)
+
+
+def _positional(name, values, X):
+    """Refuse a pandas object whose index says another order than that of X."""
+    if isinstance(values, pd.Series) and isinstance(X, pd.DataFrame) and not values.index.equals(X.index):
+        raise ValueError(
+            f"{name}.index differs from X.index: {name} is read by position, so give both the same index, or pass "
+            f"{name}.to_numpy() if the order is already right"
+        )
+
+
+def check_proportions(proportions):
+    """Read label proportions in any of the accepted forms.
+
+    Parameters
+    ----------
+    proportions : array-like, Series, dict or DataFrame
+        ``(n_bags,)``: the share of the positive class, classes 0 and 1. ``(n_bags, n_classes)``: a row of shares a bag,
+        classes 0, 1, …. A Series or dict is keyed by bag; its values are shares of the positive class, or (dict) rows.
+        A DataFrame is keyed by bag and its columns are the classes, in their order; of two, the second is the positive.
+
+    Returns
+    -------
+    matrix : ndarray, shape (n_bags, n_classes)
+    classes : ndarray, shape (n_classes,)
+    bag_labels : pandas.Index or None
+        The keys; None for an array, whose rows are the bags 0, 1, ….
+
+    Raises
+    ------
+    ValueError
+        If a share is not a number in [0, 1], a row does not sum to 1 (up to 1e-6), a key or class occurs twice, there
+        are fewer than two classes, or there is no bag.
+    """
+    keys = classes = None
+    if isinstance(proportions, dict):
+        keys, proportions = pd.Index(list(proportions), tupleize_cols=False), list(proportions.values())
+    elif isinstance(proportions, pd.Series | pd.DataFrame):
+        keys = proportions.index
+        classes = proportions.columns.to_numpy() if isinstance(proportions, pd.DataFrame) else None
+    if keys is not None and not keys.is_unique:
+        raise ValueError(f"proportions has more than one entry for bag {keys[keys.duplicated()][0]!r}")
+    try:
+        matrix = np.asarray(proportions, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"proportions must be numbers, one a bag or one row of equal length a bag: {error}") from error
+    if matrix.ndim not in (1, 2) or matrix.shape[0] == 0:
+        raise ValueError(f"proportions must have shape (n_bags,) or (n_bags, n_classes), got {matrix.shape}")
+    outside = ~((matrix >= 0) & (matrix <= 1))
+    if outside.any():
+        where = tuple(int(i) for i in np.argwhere(outside)[0])
+        bag = where[0] if keys is None else keys[where[0]]
+        raise ValueError(f"proportions must lie in [0, 1], got {matrix[where]} for bag {bag!r}")
+    if matrix.ndim == 1:
+        matrix = np.column_stack([1 - matrix, matrix])
+    elif matrix.shape[1] < 2:
+        raise ValueError(
+            "proportions has one column; pass a vector for the share of the positive class, or one column a class"
+        )
+    off = np.flatnonzero(np.abs(matrix.sum(axis=1) - 1) > 1e-6)
+    if off.size:
+        bag = off[0] if keys is None else keys[off[0]]
+        raise ValueError(
+            f"proportions of bag {bag!r} sum to {matrix[off[0]].sum():.6g}, not 1; "
+            "if that is rounding, divide each row by its sum"
+        )
+    classes = np.arange(matrix.shape[1]) if classes is None else classes
+    if len(set(classes)) < len(classes):
+        raise ValueError(f"proportions has two columns for one class: {classes.tolist()}")
+    return matrix, classes, keys
+
+
+def check_bags(bags, n_instances, n_bags, bag_labels=None):
+    """Translate the bag of each instance into a row of the proportions.
+
+    Parameters
+    ----------
+    bags : array-like, shape (n_instances,)
+    n_instances : int
+    n_bags : int or None
+        Rows of the proportions; None for as many as the bags need.
+    bag_labels : pandas.Index, optional
+        Their keys, where the proportions are keyed.
+
+    Returns
+    -------
+    ndarray of int, shape (n_instances,)
+
+    Raises
+    ------
+    ValueError
+        If the length differs from X's, a value is missing, or a bag has no row of proportions.
+    """
+    values = np.asarray(bags)
+    if values.ndim != 1 or len(values) != n_instances:
+        raise ValueError(
+            f"bags must name one bag for each of the {n_instances} instances in X, got shape {values.shape}"
+        )
+    if pd.isna(values).any():
+        raise ValueError(f"bags has a missing value at position {int(np.argmax(pd.isna(values)))}")
+    if bag_labels is None:
+        if values.dtype == object and pd.api.types.infer_dtype(values) == "integer":  # pandas' nullable integers
+            values = values.astype(np.int64)
+        if values.dtype.kind in "OUS":
+            raise ValueError(
+                f"bags holds {values[0]!r}: bags other than integers need proportions keyed by them "
+                "(Series, dict or DataFrame)"
+            )
+        if values.dtype.kind == "f" and (values == np.round(values)).all():
+            values = values.astype(np.int64)
+        return _check_codes(values, n_bags)[0].astype(np.intp)
+    codes = bag_labels.get_indexer(pd.Index(values, tupleize_cols=False))
+    if (codes < 0).any():
+        raise ValueError(f"bags holds {values[codes < 0][0]!r}, which is not a key of proportions")
+    return codes
+
+
+def check_labels(labels, classes, n_instances):
+    """Read the labels of some instances: the column of the class, -1 where unknown.
+
+    Parameters
+    ----------
+    labels : array-like, shape (n_instances,)
+        A class label, or -1 for unknown.
+    classes : ndarray, shape (n_classes,)
+    n_instances : int
+
+    Returns
+    -------
+    ndarray of int, shape (n_instances,)
+
+    Raises
+    ------
+    ValueError
+        If the length differs from X's, a label is not one of the classes, or -1 is itself a class.
+    """
+    values = np.asarray(labels, dtype=object)
+    if values.shape != (n_instances,):
+        raise ValueError(
+            f"labels must have one entry for each of the {n_instances} instances, got shape {values.shape}"
+        )
+    if -1 in classes.tolist():
+        raise ValueError("labels marks unknown instances by -1, but -1 is one of the classes; rename the class")
+    # NumPy turns the -1 of a list of strings into "-1".
+    unknown = np.array([v == -1 or v == "-1" for v in values.tolist()])
+    columns = pd.Index(classes).get_indexer(pd.Index(values))
+    columns[unknown] = -1
+    if ((columns < 0) & ~unknown).any():
+        bad = values[(columns < 0) & ~unknown][0]
+        raise ValueError(f"labels holds {bad!r}, which is neither -1 nor one of the classes {classes.tolist()}")
+    return columns
+
+
+def absorb_labels(data):
+    """Turn known labels into proportions: one pure bag a class, and each bag without its labelled instances.
+
+    With every label known the bags are the classes: supervised learning. Where proportions and labels disagree by more
+    than rounding, what is left of a bag is clipped to possible shares, and an `LLPWarning` says so.
+
+    Parameters
+    ----------
+    data : BagData
+
+    Returns
+    -------
+    BagData
+        With ``n_classes`` more bags (rows) and ``labels`` None; the same object where no label is known.
+    """
+    if data.labels is None or (data.labels < 0).all():
+        return data if data.labels is None else replace(data, labels=None)
+    L, K = data.proportions.shape
+    known = data.labels >= 0
+    counts = np.zeros((L, K))
+    np.add.at(counts, (data.bags[known], data.labels[known]), 1)
+    left = data.bag_sizes[:, None] * data.proportions - counts
+    if left.min() < -1:
+        bag = int(left.min(axis=1).argmin())
+        name = bag if data.bag_labels is None else data.bag_labels[bag]
+        warnings.warn(
+            f"bag {name!r} has more labelled instances of a class than its proportions allow; its rest is clipped",
+            LLPWarning,
+            stacklevel=3,
+        )
+    left = np.maximum(left, 0)
+    total = left.sum(axis=1, keepdims=True)
+    rest = np.divide(left, total, out=data.proportions.copy(), where=total > 0)
+    bags = np.where(known, L + data.labels, data.bags)
+    return replace(data, bags=bags, proportions=np.vstack([rest, np.eye(K)]), bag_labels=None, labels=None, n_pure=K)
+
+
+def check_bag_weights(bag_weights, data):
+    """One weight a bag: bag sizes, 1 for each bag, or the user's own.
+
+    Parameters
+    ----------
+    bag_weights : {"size", "uniform"} or array-like, shape (n_bags,)
+        An array is in the order of the rows of ``proportions``.
+    data : BagData
+        After `absorb_labels`, where labels are known; the pure bags that it appends weigh their size (or 1).
+
+    Returns
+    -------
+    ndarray, shape (n_bags,)
+        0 for a bag without instances.
+
+    Raises
+    ------
+    ValueError
+        If an array has another length, a negative or non-finite entry, or is 0 on all bags with instances.
+    """
+    sizes = data.bag_sizes.astype(float)
+    weights = np.minimum(sizes, 1) if isinstance(bag_weights, str) and bag_weights == "uniform" else sizes.copy()
+    if not isinstance(bag_weights, str):
+        own = np.asarray(bag_weights, dtype=float)
+        if own.shape != (len(sizes) - data.n_pure,) or not (np.isfinite(own) & (own >= 0)).all():
+            raise ValueError(
+                f"bag_weights must be one finite, non-negative number for each of the {len(sizes) - data.n_pure} rows "
+                f"of proportions, got {bag_weights!r}"
+            )
+        weights[: len(own)] = own * (sizes[: len(own)] > 0)
+    if not weights.any():
+        raise ValueError(f"bag_weights must not be 0 for every bag with instances, got {bag_weights!r}")
+    return weights
+
+
+def append_one(X):
+    """X with the constant feature 1 as its last column, dense or sparse as X is."""
+    ones = np.ones((X.shape[0], 1))
+    return np.hstack([X, ones]) if isinstance(X, np.ndarray) else sp.hstack([X, ones], format="csr")
+
+
+class LLPClassifier(ClassifierMixin, BaseEstimator):
+    """Base of all estimators: validation, prediction from scores, proportions of predictions.
+
+    A subclass validates by ``data = self._validate_fit(X, bags, proportions, labels)``, stores what it learned, and
+    defines ``decision_function`` or ``predict_proba``. In scikit-learn's tools ``bags`` takes the place of ``y``.
+    """
+
+    _accept_sparse = False
+
+    def _validate_fit(self, X, bags, proportions, labels=None):
+        """Check hyper-parameters and input; set ``classes_``, ``n_features_in_``, ``bag_labels_``; return `BagData`."""
+        self._validate_params()
+        for name, values in (("bags", bags), ("labels", labels)):
+            _positional(name, values, X)
+        X = self._check_X(X, reset=True)
+        matrix, classes, keys = check_proportions(proportions)
+        codes = check_bags(bags, X.shape[0], len(matrix), keys)
+        columns = None if labels is None else check_labels(labels, classes, X.shape[0])
+        data = BagData(X, codes, matrix, classes, keys, columns)
+        if (data.class_prior > 0).sum() < 2:
+            raise ValueError(
+                f"proportions says that every instance is of class {classes[data.class_prior.argmax()]!r}; "
+                "a classifier needs at least two classes"
+            )
+        self.classes_, self.bag_labels_ = classes, keys
+        return data
+
+    def _validate_predict(self, X):
+        """Check that the model is fitted and X has its features."""
+        check_is_fitted(self)
+        return self._check_X(X, reset=False)
+
+    def _check_X(self, X, reset):
+        """scikit-learn's check of X, in messages that name it."""
+        try:
+            return validate_data(self, X, accept_sparse=self._accept_sparse, dtype=np.float64, reset=reset)
+        except ValueError as error:
+            raise ValueError(f"X is not valid input for {type(self).__name__}: {error}") from error
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = bool(self._accept_sparse)
+        return tags
+
+    def predict(self, X):
+        """The class of each instance.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_instances, n_features)
+
+        Returns
+        -------
+        ndarray, shape (n_instances,)
+            Entries of ``classes_``.
+        """
+        score = self.decision_function if hasattr(self, "decision_function") else self.predict_proba
+        scores = score(X)
+        columns = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[columns]
+
+    def predict_proportions(self, X, bags, n_bags=None):
+        """The share of each class among the predictions for each bag.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_instances, n_features)
+        bags : array-like, shape (n_instances,)
+            The bags of these instances; they need not be those of the fit.
+        n_bags : int, optional
+            Number of rows where bags are integers; ``max(bags) + 1`` if not given.
+
+        Returns
+        -------
+        ndarray or DataFrame, shape (n_bags, n_classes)
+            Row ``k`` is bag ``k``, NaN for a bag without instances. Where the fit had proportions keyed by bag, or bags
+            are not integers: a DataFrame with one row for each bag that occurs, sorted, and the classes as columns.
+
+        Raises
+        ------
+        ValueError
+            If ``bags`` has another length than ``X`` or a missing value.
+        """
+        predicted, values = self.predict(X), np.asarray(bags)
+        _positional("bags", bags, X)
+        if self.bag_labels_ is None and values.dtype.kind not in "OUS":
+            codes = check_bags(bags, len(predicted), n_bags)
+            return label_proportions(predicted, codes, n_bags, self.classes_)
+        codes, names = pd.factorize(values, sort=True)
+        check_bags(bags, len(predicted), len(names), pd.Index(names))
+        return pd.DataFrame(label_proportions(predicted, codes, len(names), self.classes_), names, self.classes_)
+
+
+class ProportionScorer:
+    """A scorer for scikit-learn's model selection that sees bags and proportions only; see `proportion_scorer`."""
+
+    def __init__(self, proportions, error):
+        self.proportions, self.error = proportions, error
+
+    def __call__(self, estimator, X, bags):
+        """Minus the error of the estimator's predictions on the bags that occur."""
+        matrix, _, keys = check_proportions(self.proportions)
+        codes = check_bags(bags, _num_samples(X), len(matrix), keys)
+        predicted = label_proportions(estimator.predict(X), codes, len(matrix), estimator.classes_)
+        present = np.bincount(codes, minlength=len(matrix)) > 0
+        return -self.error(matrix[present], predicted[present])
+
+
+def proportion_scorer(proportions, error=proportion_mae):
+    """A scorer that compares predicted with given proportions: no instance label is needed.
+
+    Parameters
+    ----------
+    proportions : array-like, Series, dict or DataFrame
+        As for ``fit``; all bags, whole.
+    error : callable, default `llpbook.proportions.proportion_mae`
+        ``error(proportions, predicted)`` on matrices of shape (n_bags_present, n_classes).
+
+    Returns
+    -------
+    ProportionScorer
+        Call it as ``scorer(estimator, X, bags)``; larger is better, 0 is best.
+
+    Examples
+    --------
+    >>> search = GridSearchCV(MeanMap(), grid, scoring=proportion_scorer(p), cv=GroupKFold(5))  # doctest: +SKIP
+    >>> search.fit(X, bags, groups=bags, proportions=p)  # doctest: +SKIP
+    """
+    return ProportionScorer(proportions, error)

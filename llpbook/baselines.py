@@ -1,0 +1,120 @@
+"""The answers that any method has to beat: the majority class, and a regression of proportions on bag means.
+
+Source: the margins of every comparison; chapter ``book/intro``.
+"""
+
+from numbers import Real
+
+import numpy as np
+from sklearn.linear_model import Ridge
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from .base import LLPClassifier, absorb_labels, check_bag_weights
+
+
+class MajorityClass(LLPClassifier):
+    """Predict the class with the largest prior, whatever the instance.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+    class_prior_ : ndarray, shape (n_classes,)
+        Known from the proportions alone.
+
+    Raises
+    ------
+    ValueError
+        For malformed input; see `llpbook.base`.
+    """
+
+    _accept_sparse = "csr"
+    _parameter_constraints = {}  # noqa: RUF012
+
+    def fit(self, X, bags, proportions, labels=None):
+        """Average the proportions.
+
+        Parameters
+        ----------
+        X : array-like or sparse, shape (n_instances, n_features)
+        bags : array-like, shape (n_instances,)
+        proportions : array-like, Series, dict or DataFrame
+        labels : array-like, shape (n_instances,), optional
+            Known labels, -1 for unknown.
+
+        Returns
+        -------
+        MajorityClass
+        """
+        self.class_prior_ = absorb_labels(self._validate_fit(X, bags, proportions, labels)).class_prior
+        return self
+
+    def predict_proba(self, X):
+        """The class prior for each instance, shape (n_instances, n_classes)."""
+        return np.tile(self.class_prior_, (self._validate_predict(X).shape[0], 1))
+
+
+class BagMeanRegression(LLPClassifier):
+    """Ridge regression of the proportions on the bag means, then the class with the largest predicted share.
+
+    Treats each bag mean as an instance and its proportions as the answer, then asks the same of single instances.
+
+    Parameters
+    ----------
+    alpha : float, default 1.0
+        Ridge penalty.
+    bag_weights : {"size", "uniform"} or array-like, shape (n_bags,), default "size"
+        Weights of the bags in the regression.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+    coef_ : ndarray, shape (n_classes, n_features)
+    intercept_ : ndarray, shape (n_classes,)
+
+    Raises
+    ------
+    ValueError
+        For malformed input; see `llpbook.base`.
+
+    Notes
+    -----
+    :math:`O(n d + L d^2)`. With bags of size 1 this is ridge regression on 0/1 labels.
+    """
+
+    _accept_sparse = "csr"
+    _parameter_constraints = {  # noqa: RUF012
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "bag_weights": [StrOptions({"size", "uniform"}), "array-like"],
+    }
+
+    def __init__(self, alpha=1.0, bag_weights="size"):
+        self.alpha = alpha
+        self.bag_weights = bag_weights
+
+    def fit(self, X, bags, proportions, labels=None):
+        """Regress proportions on bag means.
+
+        Parameters
+        ----------
+        X : array-like or sparse, shape (n_instances, n_features)
+        bags : array-like, shape (n_instances,)
+        proportions : array-like, Series, dict or DataFrame
+        labels : array-like, shape (n_instances,), optional
+            Known labels, -1 for unknown.
+
+        Returns
+        -------
+        BagMeanRegression
+        """
+        data = absorb_labels(self._validate_fit(X, bags, proportions, labels))
+        weights = check_bag_weights(self.bag_weights, data)
+        means, used = data.S @ data.X, weights > 0
+        means = means if isinstance(means, np.ndarray) else means.toarray()
+        ridge = Ridge(alpha=self.alpha).fit(means[used], data.proportions[used], sample_weight=weights[used])
+        self.coef_, self.intercept_ = ridge.coef_, ridge.intercept_
+        return self
+
+    def decision_function(self, X):
+        """Predicted share of the positive class minus that of the negative, or of each class, one column a class."""
+        shares = self._validate_predict(X) @ self.coef_.T + self.intercept_
+        return shares[:, 1] - shares[:, 0] if len(self.classes_) == 2 else shares

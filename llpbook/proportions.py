@@ -1,0 +1,315 @@
+r"""Label proportions: the data of the problem, and the errors that can be measured on it.
+
+A learner sees instances :math:`x_1, \dots, x_n` in bags :math:`B_1, \dots, B_L` and, of the labels, only the matrix
+:math:`\Pi` of the share of each class in each bag:
+
+.. math:: \pi_{kj} = \frac{1}{n_k} \sum_{i \in B_k} [y_i = j], \qquad k = 1, \dots, L, \quad j = 1, \dots, K.
+
+Chapter: ``book/proportions``. Sources: stolpe2011 (section 2), yu2013 (section 6.2), franco2023 (section 5).
+Bags are integers here: ``bags[i]`` is the row of :math:`\Pi` that holds instance ``i``.
+"""
+
+from dataclasses import dataclass
+from math import comb, prod
+
+import numpy as np
+import scipy.sparse as sp
+
+
+def _check_codes(bags, n_bags=None):
+    """Bags as a one-dimensional integer array in ``[0, n_bags)``, and ``n_bags``."""
+    bags = np.asarray(bags)
+    if bags.ndim != 1 or bags.size == 0:
+        raise ValueError(f"bags must be one-dimensional and not empty, got an array of shape {bags.shape}")
+    if bags.dtype.kind not in "iu":
+        raise ValueError(f"bags must be integers that index the rows of proportions, got dtype {bags.dtype}")
+    if bags.min() < 0:
+        raise ValueError(f"bags must not be negative, got {bags.min()}")
+    if n_bags is None:
+        n_bags = int(bags.max()) + 1
+    elif bags.max() >= n_bags:
+        raise ValueError(f"bags holds {bags.max()}, but proportions has no such row (it has {n_bags})")
+    return bags, int(n_bags)
+
+
+def averaging_matrix(bags, n_bags=None):
+    r"""The sparse matrix S whose product with instances gives bag means.
+
+    :math:`S_{ki} = 1/n_k` if instance :math:`i` lies in bag :math:`k`, else 0, so that :math:`S X` holds the bag means
+    (:eq:`eq-prop-averaging`) and :math:`S Y` the label proportions when :math:`Y` holds one-hot labels.
+
+    Parameters
+    ----------
+    bags : array-like of int, shape (n_instances,)
+        The bag of each instance, in ``[0, n_bags)``.
+    n_bags : int, optional
+        Number of bags; ``max(bags) + 1`` if not given. A bag without instances has a row of zeros.
+
+    Returns
+    -------
+    scipy.sparse.csr_array, shape (n_bags, n_instances)
+
+    Raises
+    ------
+    ValueError
+        If ``bags`` is empty, not integer, negative, or at least ``n_bags``.
+    """
+    bags, n_bags = _check_codes(bags, n_bags)
+    sizes = np.bincount(bags, minlength=n_bags)
+    values = 1.0 / sizes[bags]  # eq: eq-prop-averaging
+    return sp.csr_array((values, (bags, np.arange(bags.size))), shape=(n_bags, bags.size))
+
+
+def label_proportions(y, bags, n_bags=None, classes=None):
+    r"""The share of each class in each bag, from labels or from predictions.
+
+    From true labels this is :math:`\Pi`, from a model's predictions it is :math:`\Gamma_g`
+    (:eq:`eq-prop-gamma`; stolpe2011, eq. 3).
+
+    Parameters
+    ----------
+    y : array-like, shape (n_instances,)
+        A class label for each instance.
+    bags : array-like of int, shape (n_instances,)
+        The bag of each instance.
+    n_bags : int, optional
+        Number of bags; ``max(bags) + 1`` if not given.
+    classes : array-like, shape (n_classes,), optional
+        The classes, in the order of the columns; the sorted distinct values of ``y`` if not given.
+
+    Returns
+    -------
+    ndarray, shape (n_bags, n_classes)
+        Rows sum to 1; the row of a bag without instances is NaN.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ, ``bags`` is malformed, or ``y`` holds a value that is not in ``classes``.
+    """
+    y, (bags, n_bags) = np.asarray(y), _check_codes(bags, n_bags)
+    if y.shape != bags.shape:
+        raise ValueError(f"y must have one label for each of the {bags.size} instances in bags, got shape {y.shape}")
+    classes = np.unique(y) if classes is None else np.asarray(classes)
+    hits = y[:, None] == classes[None, :]
+    if not hits.any(axis=1).all():
+        raise ValueError(f"y holds {y[~hits.any(axis=1)][0]!r}, which is not one of classes {classes.tolist()}")
+    shares = averaging_matrix(bags, n_bags) @ hits.astype(float)  # eq: eq-prop-gamma
+    shares[np.bincount(bags, minlength=n_bags) == 0] = np.nan
+    return shares
+
+
+def class_prior(proportions, bag_sizes):
+    r"""The class prior :math:`\eta`: proportions averaged with the bag sizes as weights.
+
+    Equation :eq:`eq-prop-prior`.
+
+    Parameters
+    ----------
+    proportions : array-like, shape (n_bags, n_classes)
+    bag_sizes : array-like, shape (n_bags,)
+        Instances in each bag; a bag of size 0 has no say.
+
+    Returns
+    -------
+    ndarray, shape (n_classes,)
+        Source: stolpe2011, eq. 2.
+    """
+    sizes = np.asarray(bag_sizes, dtype=float)
+    return sizes @ np.where(sizes[:, None] > 0, proportions, 0.0) / sizes.sum()  # eq: eq-prop-prior
+
+
+def proportion_mse(proportions, predicted):
+    r"""Mean squared error over all entries of two proportion matrices.
+
+    Equation :eq:`eq-prop-mse`, stolpe2011 eq. 4.
+
+    Parameters
+    ----------
+    proportions, predicted : array-like, shape (n_bags, n_classes)
+
+    Returns
+    -------
+    float
+    """
+    return float(np.mean((np.asarray(proportions) - predicted) ** 2))  # eq: eq-prop-mse
+
+
+def proportion_mae(proportions, predicted, bag_sizes=None):
+    r"""Mean over bags of the share of instances that would have to change class.
+
+    Equation :eq:`eq-prop-mae`.
+
+    For two classes this is the mean of :math:`|p_k - \tilde p_k|`, the error by which yu2013 and franco2023 tune; for
+    more classes :math:`\frac12 \sum_j |\pi_{kj} - \gamma_{kj}|`, the total variation distance.
+
+    Parameters
+    ----------
+    proportions, predicted : array-like, shape (n_bags, n_classes)
+    bag_sizes : array-like, shape (n_bags,), optional
+        Weights of the bags; all bags weigh the same if not given.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+    """
+    distance = 0.5 * np.abs(np.asarray(proportions) - predicted).sum(axis=1)
+    return float(np.average(distance, weights=bag_sizes))  # eq: eq-prop-mae
+
+
+def proportion_weighted_mse(proportions, predicted, bag_sizes):
+    r"""Squared error weighted by the sizes of bags and classes.
+
+    Equation :eq:`eq-prop-weight`, stolpe2011 eq. 6.
+
+    Parameters
+    ----------
+    proportions, predicted : array-like, shape (n_bags, n_classes)
+    bag_sizes : array-like, shape (n_bags,)
+
+    Returns
+    -------
+    float
+    """
+    proportions, sizes = np.asarray(proportions, dtype=float), np.asarray(bag_sizes, dtype=float)
+    weights = np.outer(sizes / sizes.sum(), class_prior(proportions, sizes))
+    return float(np.mean(weights * (proportions - predicted) ** 2))  # eq: eq-prop-weight
+
+
+def prior_mse(proportions, predicted, bag_sizes):
+    r"""Squared error between the class priors of two proportion matrices.
+
+    Equation :eq:`eq-prop-err-prior`, stolpe2011 eq. 7.
+
+    Parameters
+    ----------
+    proportions, predicted : array-like, shape (n_bags, n_classes)
+    bag_sizes : array-like, shape (n_bags,)
+
+    Returns
+    -------
+    float
+    """
+    gap = class_prior(proportions, bag_sizes) - class_prior(predicted, bag_sizes)
+    return float(np.mean(gap**2))  # eq: eq-prop-err-prior
+
+
+def combined_error(proportions, predicted, bag_sizes, labelled_error=None):
+    r"""The root of the product of weighted and prior error.
+
+    Equation :eq:`eq-prop-combined`, stolpe2011 eqs. 5 and 8.
+
+    Parameters
+    ----------
+    proportions, predicted : array-like, shape (n_bags, n_classes)
+    bag_sizes : array-like, shape (n_bags,)
+    labelled_error : float, optional
+        Mean loss on instances whose labels are known, a third factor (eq. 8).
+
+    Returns
+    -------
+    float
+        0 as soon as one factor is 0, whatever the others are: see the chapter for what that does to selection.
+    """
+    factors = [proportion_weighted_mse(proportions, predicted, bag_sizes), prior_mse(proportions, predicted, bag_sizes)]
+    if labelled_error is not None:
+        factors.append(labelled_error)
+    return float(np.sqrt(np.prod(factors)))  # eq: eq-prop-combined
+
+
+def count_labelings(counts):
+    r"""How many labelings of the instances have exactly these class counts in each bag.
+
+    Equation :eq:`eq-prop-count`.
+
+    Parameters
+    ----------
+    counts : array-like of int, shape (n_bags, n_classes)
+        Instances of each class in each bag, :math:`n_k \pi_{kj}`.
+
+    Returns
+    -------
+    int
+        Exact, of any length.
+
+    Raises
+    ------
+    ValueError
+        If a count is negative or not a whole number.
+    """
+    counts = np.asarray(counts)
+    if (counts < 0).any() or not np.allclose(counts, np.round(counts), atol=1e-6):
+        raise ValueError(f"counts must be whole numbers, none negative, got {counts.tolist()}")
+    rows = [[round(c) for c in row] for row in counts.tolist()]
+    return prod(comb(sum(row[: j + 1]), row[j]) for row in rows for j in range(len(row)))  # eq: eq-prop-count
+
+
+@dataclass(frozen=True)
+class Identifiability:
+    """What the proportions alone say about the hope of learning; `print` it.
+
+    Attributes
+    ----------
+    n_bags, n_instances, n_classes : int
+        Bags that hold instances, their instances, and classes.
+    rank : int
+        Numerical rank of the proportion matrix; class means need ``rank == n_classes``.
+    condition_number : float
+        Ratio of its extreme singular values.
+    spread, noise : ndarray, shape (n_classes,)
+        Standard deviation of each class's share over the bags (weighted by size), and the one that random bags of these
+        sizes would show.
+    worth : ndarray, shape (n_classes,)
+        For each class against the rest, the number of labelled instances that pin down the difference of the two class
+        means as well as these bags do.
+    """
+
+    n_bags: int
+    n_instances: int
+    n_classes: int
+    rank: int
+    condition_number: float
+    spread: np.ndarray
+    noise: np.ndarray
+    worth: np.ndarray
+
+    def __str__(self):
+        verdict = "full rank" if self.rank == self.n_classes else "too low: class means are not identifiable"
+        spread, noise = (", ".join(f"{v:.3f}" for v in values) for values in (self.spread, self.noise))
+        return (
+            f"{self.n_instances} instances in {self.n_bags} bags, {self.n_classes} classes\n"
+            f"rank of the proportions: {self.rank} ({verdict}), condition number {self.condition_number:.1f}\n"
+            f"spread of the shares: {spread} (random bags of these sizes: {noise})\n"
+            f"for class means, the bags are worth {', '.join(f'{v:.0f}' for v in self.worth)} labelled instances"
+        )
+
+
+def identifiability(bags, proportions):
+    r"""Rank, conditioning, spread, and worth in labels of a set of proportions: look before you fit.
+
+    Parameters
+    ----------
+    bags : array-like of int, shape (n_instances,)
+    proportions : array-like, shape (n_bags,) or (n_bags, n_classes)
+        A vector is the share of the positive class.
+
+    Returns
+    -------
+    Identifiability
+        Its ``worth`` is :math:`n \operatorname{Var}(\pi_{\cdot j}) / (\eta_j (1 - \eta_j))`, :eq:`eq-prop-worth`.
+    """
+    shares = np.asarray(proportions, dtype=float)
+    shares = np.column_stack([1 - shares, shares]) if shares.ndim == 1 else shares
+    bags, n_bags = _check_codes(bags, len(shares))
+    sizes = np.bincount(bags, minlength=n_bags)
+    shares, sizes = shares[sizes > 0], sizes[sizes > 0]
+    eta = class_prior(shares, sizes)
+    variance = sizes @ (shares - eta) ** 2 / sizes.sum()
+    pure = eta * (1 - eta)
+    worth = np.divide(sizes.sum() * variance, pure, out=np.zeros_like(eta), where=pure > 0)  # eq: eq-prop-worth
+    values = np.linalg.svd(shares, compute_uv=False)
+    rank, full = int((values > 1e-8 * values[0]).sum()), len(values) == shares.shape[1]
+    condition = values[0] / values[-1] if full and rank == shares.shape[1] else np.inf
+    noise = np.sqrt(pure * len(sizes) / sizes.sum())
+    return Identifiability(len(sizes), int(sizes.sum()), len(eta), rank, float(condition), variance**0.5, noise, worth)
