@@ -8,6 +8,7 @@ A chapter is executed in ``book/`` from its notebook as it is: bring twin and no
 
 import argparse
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -86,7 +87,8 @@ def main(argv=None):
             nb, begin = _book.read_notebook(path), time.perf_counter()
             seconds = execute(nb, book.folder, args.timeout)
         except (BookError, CellExecutionError, CellTimeoutError, DeadKernelError) as error:
-            print(f"error: {name}: the notebook is left as it was\n{error}", file=sys.stderr)
+            text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # IPython colours its tracebacks
+            print(f"error: {name}: the notebook is left as it was\n{text}", file=sys.stderr)
             status = 1
             continue
         report(name, nb, seconds, time.perf_counter() - begin)

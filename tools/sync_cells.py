@@ -5,9 +5,9 @@
     tools/sync_cells.py --from-notebook    take the text of the notebooks, not of the twins (after an edit in Jupyter)
 
 The twin ``book/src/NAME.md`` is what an author edits, and it wins: its cells replace those of ``book/NAME.ipynb``,
-which keeps the output of each cell whose text did not change. A code cell tagged ``llpbook`` is *managed*: its first line
-names objects of the package (``# llpbook.mean_map.MeanMap``; several with commas; a method as ``MeanMap.fit``), and
-their source is written below it with each docstring cut to its summary. What stands in a chapter between the lines
+which keeps the output of each cell whose text did not change. A code cell tagged ``llpbook`` is *managed*: its first
+line names objects of the package (``# llpbook.mean_map.MeanMap``; several with commas; a method as ``MeanMap.fit``),
+and their source is written below it with each docstring cut to its summary. What stands in a chapter between the lines
 ``<!-- concordance -->`` and ``<!-- /concordance -->`` is written too: equation, function, test. So is
 ``book/concordance.md``, the same table over all chapters. A module is edited in ``llpbook/``, never in a cell.
 """
