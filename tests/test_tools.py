@@ -397,9 +397,9 @@ def test_broken_notebook_is_named(tiny, capsys):
 # --- concordance ---------------------------------------------------------------------------------------------
 
 ROWS = [
-    "| {eq}`eq-double` | {py:func}`~llpbook.toy.double`, {py:meth}`~llpbook.toy.Toy.fit` | "
+    "| {eq}`eq-double` | {py:func}`~llpbook.toy.double`, {py:meth}`Toy.fit <llpbook.toy.Toy.fit>` | "
     "`test_toy.py::test_double` |",
-    "| {eq}`eq-mean` | {py:meth}`~llpbook.toy.Toy.fit` | `test_toy.py::test_mean` |",
+    "| {eq}`eq-mean` | {py:meth}`Toy.fit <llpbook.toy.Toy.fit>` | `test_toy.py::test_mean` |",
 ]
 
 

@@ -89,7 +89,11 @@ def concordance_rows(book, equations):
 
 
 def _link(mark):
-    return f"{{py:{mark.role}}}`~{mark.name}`" if mark.role else f"`{mark.name}`"
+    if not mark.role:
+        return f"`{mark.name}`"
+    if mark.role == "meth":  # Class.method says more than the bare method()
+        return f"{{py:meth}}`{'.'.join(mark.name.split('.')[-2:])} <{mark.name}>`"
+    return f"{{py:{mark.role}}}`~{mark.name}`"
 
 
 def table(head, rows):
