@@ -70,6 +70,11 @@ class BagData:
         return class_prior(self.proportions, self.bag_sizes)
 
 
+def _show(value):
+    """A value as the user wrote it, not as NumPy wraps it."""
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
 def _positional(name, values, X):
     """Refuse a pandas object whose index says another order than that of X."""
     if isinstance(values, pd.Series) and isinstance(X, pd.DataFrame) and not values.index.equals(X.index):
@@ -109,8 +114,10 @@ def check_proportions(proportions):
         keys = proportions.index
         classes = proportions.columns.to_numpy() if isinstance(proportions, pd.DataFrame) else None
     if keys is not None and not keys.is_unique:
-        raise ValueError(f"proportions has more than one entry for bag {keys[keys.duplicated()][0]!r}")
+        raise ValueError(f"proportions has more than one entry for bag {_show(keys[keys.duplicated()][0])}")
     try:
+        if np.iscomplexobj(proportions):
+            raise TypeError("they are complex")
         matrix = np.asarray(proportions, dtype=float)
     except (TypeError, ValueError) as error:
         raise ValueError(f"proportions must be numbers, one a bag or one row of equal length a bag: {error}") from error
@@ -119,8 +126,8 @@ def check_proportions(proportions):
     outside = ~((matrix >= 0) & (matrix <= 1))
     if outside.any():
         where = tuple(int(i) for i in np.argwhere(outside)[0])
-        bag = where[0] if keys is None else keys[where[0]]
-        raise ValueError(f"proportions must lie in [0, 1], got {matrix[where]} for bag {bag!r}")
+        bag = _show(where[0] if keys is None else keys[where[0]])
+        raise ValueError(f"proportions must lie in [0, 1], got {matrix[where]} for bag {bag}")
     if matrix.ndim == 1:
         matrix = np.column_stack([1 - matrix, matrix])
     elif matrix.shape[1] < 2:
@@ -129,9 +136,9 @@ def check_proportions(proportions):
         )
     off = np.flatnonzero(np.abs(matrix.sum(axis=1) - 1) > 1e-6)
     if off.size:
-        bag = off[0] if keys is None else keys[off[0]]
+        bag = _show(off[0] if keys is None else keys[off[0]])
         raise ValueError(
-            f"proportions of bag {bag!r} sum to {matrix[off[0]].sum():.6g}, not 1; "
+            f"proportions of bag {bag} sum to {matrix[off[0]].sum():.6g}, not 1; "
             "if that is rounding, divide each row by its sum"
         )
     classes = np.arange(matrix.shape[1]) if classes is None else classes
@@ -173,7 +180,7 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None):
             values = values.astype(np.int64)
         if values.dtype.kind in "OUS":
             raise ValueError(
-                f"bags holds {values[0]!r}: bags other than integers need proportions keyed by them "
+                f"bags holds {_show(values[0])}: bags other than integers need proportions keyed by them "
                 "(Series, dict or DataFrame)"
             )
         if values.dtype.kind == "f" and (values == np.round(values)).all():
@@ -181,7 +188,7 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None):
         return _check_codes(values, n_bags)[0].astype(np.intp)
     codes = bag_labels.get_indexer(pd.Index(values, tupleize_cols=False))
     if (codes < 0).any():
-        raise ValueError(f"bags holds {values[codes < 0][0]!r}, which is not a key of proportions")
+        raise ValueError(f"bags holds {_show(values[codes < 0][0])}, which is not a key of proportions")
     return codes
 
 
@@ -217,7 +224,7 @@ def check_labels(labels, classes, n_instances):
     columns[unknown] = -1
     if ((columns < 0) & ~unknown).any():
         bad = values[(columns < 0) & ~unknown][0]
-        raise ValueError(f"labels holds {bad!r}, which is neither -1 nor one of the classes {classes.tolist()}")
+        raise ValueError(f"labels holds {_show(bad)}, which is neither -1 nor one of the classes {classes.tolist()}")
     return columns
 
 
@@ -320,7 +327,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):
         data = BagData(X, codes, matrix, classes, keys, columns)
         if (data.class_prior > 0).sum() < 2:
             raise ValueError(
-                f"proportions says that every instance is of class {classes[data.class_prior.argmax()]!r}; "
+                f"proportions says that every instance is of class {_show(classes[data.class_prior.argmax()])}; "
                 "a classifier needs at least two classes"
             )
         self.classes_, self.bag_labels_ = classes, keys

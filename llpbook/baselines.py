@@ -50,7 +50,8 @@ class MajorityClass(LLPClassifier):
 
     def predict_proba(self, X):
         """The class prior for each instance, shape (n_instances, n_classes)."""
-        return np.tile(self.class_prior_, (self._validate_predict(X).shape[0], 1))
+        X = self._validate_predict(X)
+        return np.tile(self.class_prior_, (X.shape[0], 1))
 
 
 class BagMeanRegression(LLPClassifier):

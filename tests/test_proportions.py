@@ -1,0 +1,158 @@
+"""Proportions and their errors against loops, enumeration, and the hand example of stolpe2011 (Fig. 1)."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from llpbook import proportions as pr
+
+# Fig. 1: bags {x1, x3, x7}, {x2, x4, x5, x6}, {x8, x9} and the labels that the learner does not see.
+BAGS = np.array([0, 1, 0, 1, 1, 1, 0, 2, 2])
+Y = np.array([1, 0, 1, 0, 1, 1, 0, 0, 0])
+SIZES = np.array([3, 4, 2])
+PI = np.array([[1 / 3, 2 / 3], [1 / 2, 1 / 2], [1, 0]])
+
+
+@pytest.mark.equation("eq-prop-averaging")
+def test_averaging_matrix_gives_bag_means():
+    X = np.random.default_rng(0).normal(size=(9, 4))
+    means = np.array([X[k == BAGS].mean(axis=0) for k in range(3)])
+    np.testing.assert_allclose(pr.averaging_matrix(BAGS) @ X, means)
+
+
+def test_averaging_matrix_keeps_a_row_for_an_empty_bag():
+    S = pr.averaging_matrix([0, 2], 4)
+    np.testing.assert_array_equal(S.toarray(), [[1, 0], [0, 0], [0, 1], [0, 0]])
+
+
+@pytest.mark.equation("eq-prop-gamma", "eq-prop-prior")
+def test_hand_example_of_figure_1():
+    np.testing.assert_allclose(pr.label_proportions(Y, BAGS), PI)
+    np.testing.assert_allclose(pr.class_prior(PI, SIZES), [5 / 9, 4 / 9])
+
+
+def test_class_prior_is_the_share_of_labels():
+    rng = np.random.default_rng(1)
+    y, bags = rng.integers(0, 3, 200), rng.integers(0, 17, 200)
+    shares = pr.label_proportions(y, bags, 20)  # three bags without instances: NaN rows that must not matter
+    prior = pr.class_prior(shares, np.bincount(bags, minlength=20))
+    np.testing.assert_allclose(prior, np.bincount(y) / 200)
+    assert np.isnan(shares[17:]).all()
+
+
+@pytest.mark.equation("eq-prop-mse", "eq-prop-weight", "eq-prop-err-prior", "eq-prop-combined", "eq-prop-mae")
+def test_errors_against_loops():
+    rng = np.random.default_rng(2)
+    h, classes = 6, 3
+    sizes = rng.integers(1, 9, h)
+    P, G = rng.dirichlet(np.ones(classes), h), rng.dirichlet(np.ones(classes), h)
+    n, eta = sizes.sum(), [sum(sizes[i] * P[i, j] for i in range(h)) / sizes.sum() for j in range(classes)]
+    eta_g = [sum(sizes[i] * G[i, j] for i in range(h)) / sizes.sum() for j in range(classes)]
+    mse = weight = prior = 0.0
+    for j in range(classes):
+        prior += (eta[j] - eta_g[j]) ** 2 / classes
+        for i in range(h):
+            mse += (P[i, j] - G[i, j]) ** 2 / (h * classes)
+            weight += eta[j] * sizes[i] / n * (P[i, j] - G[i, j]) ** 2 / (h * classes)
+    assert pr.proportion_mse(P, G) == pytest.approx(mse)
+    assert pr.proportion_weighted_mse(P, G, sizes) == pytest.approx(weight)
+    assert pr.prior_mse(P, G, sizes) == pytest.approx(prior)
+    assert pr.combined_error(P, G, sizes) == pytest.approx((weight * prior) ** 0.5)
+    assert pr.combined_error(P, G, sizes, 0.25) == pytest.approx((weight * prior * 0.25) ** 0.5)
+    mae = np.mean([sum(abs(P[i, j] - G[i, j]) for j in range(classes)) / 2 for i in range(h)])
+    assert pr.proportion_mae(P, G) == pytest.approx(mae)
+
+
+def test_mae_of_two_classes_is_the_gap_of_the_positive_share():
+    p, q = np.array([0.2, 0.9, 0.5]), np.array([0.1, 0.4, 0.5])
+    matrices = [np.column_stack([1 - v, v]) for v in (p, q)]
+    assert pr.proportion_mae(*matrices) == pytest.approx(np.mean(np.abs(p - q)))
+    assert pr.proportion_mae(*matrices, [1, 0, 0]) == pytest.approx(0.1)
+
+
+def test_combined_error_vanishes_with_one_factor():
+    # Two bags of one size with swapped shares: every entry is wrong, the priors agree, the product is 0.
+    P, G = np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([[0.1, 0.9], [0.9, 0.1]])
+    assert pr.proportion_weighted_mse(P, G, [5, 5]) > 0.1
+    assert pr.combined_error(P, G, [5, 5]) == 0
+
+
+@pytest.mark.equation("eq-prop-count")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_count_labelings_against_enumeration(n_classes):
+    rng = np.random.default_rng(n_classes)
+    bags, y = np.array([0, 0, 0, 1, 1, 2, 2]), rng.integers(0, n_classes, 7)
+    target = pr.label_proportions(y, bags, classes=range(n_classes))
+    hits = sum(
+        np.array_equal(pr.label_proportions(labels, bags, classes=range(n_classes)), target)
+        for labels in product(range(n_classes), repeat=7)
+    )
+    counts = target * np.bincount(bags)[:, None]
+    assert pr.count_labelings(counts) == hits
+
+
+def test_count_labelings_of_figure_1_and_beyond_floats():
+    assert pr.count_labelings(PI * SIZES[:, None]) == 3 * 6 * 1
+    assert len(str(pr.count_labelings([[25, 25]] * 20))) == 283
+    with pytest.raises(ValueError, match=r"counts must be whole numbers"):
+        pr.count_labelings([[0.5, 0.5]])
+    with pytest.raises(ValueError, match=r"none negative"):
+        pr.count_labelings([[-1, 2]])
+
+
+@pytest.mark.equation("eq-prop-worth")
+def test_worth_of_pure_bags_is_their_instances_and_of_equal_bags_nothing():
+    y = np.array([0] * 30 + [1] * 70)
+    pure = pr.identifiability(y, [0.0, 1.0])
+    np.testing.assert_allclose(pure.worth, [100, 100])
+    equal = pr.identifiability(np.arange(100) % 10, np.full(10, 0.7))
+    np.testing.assert_allclose(equal.worth, 0, atol=1e-12)
+    assert (pure.rank, equal.rank, equal.condition_number) == (2, 1, np.inf)
+    assert "not identifiable" in str(equal) and "full rank" in str(pure)
+
+
+def test_worth_of_random_bags_is_about_their_number():
+    rng = np.random.default_rng(3)
+    y, bags = rng.integers(0, 2, 20_000), np.arange(20_000) // 20
+    report = pr.identifiability(bags, pr.label_proportions(y, bags))
+    assert report.worth[1] == pytest.approx(1000, rel=0.1)
+    np.testing.assert_allclose(report.spread, report.noise, rtol=0.1)
+
+
+def test_worth_predicts_the_variance_of_the_estimated_class_means():
+    # The claim behind the number: bags estimate m+ - m- as badly as `worth` labelled instances would.
+    rng = np.random.default_rng(4)
+    bags, p = np.repeat(np.arange(40), 10), np.repeat([0.2, 0.4, 0.6, 0.8], 10)
+    Pi = np.column_stack([1 - p, p])
+    S, y = pr.averaging_matrix(bags), np.concatenate([np.arange(10) < 10 * q for q in p]).astype(int)
+    gaps = []
+    for _ in range(2000):
+        x = rng.normal(size=400) + y
+        m = np.linalg.lstsq(Pi, S @ x)[0]
+        gaps.append(m[1] - m[0])
+    worth = pr.identifiability(bags, p).worth[1]
+    assert np.var(gaps) == pytest.approx(4 / worth, rel=0.1)  # worth labels, half of each class: 2/worth + 2/worth
+
+
+@pytest.mark.parametrize(
+    ("bags", "message"),
+    [
+        ([], "bags must be one-dimensional and not empty"),
+        ([[0, 1]], "bags must be one-dimensional"),
+        ([0.5, 1.0], "bags must be integers"),
+        (["a", "b"], "bags must be integers"),
+        ([-1, 0], "bags must not be negative, got -1"),
+        ([0, 5], "bags holds 5"),
+    ],
+)
+def test_malformed_bags(bags, message):
+    with pytest.raises(ValueError, match=message):
+        pr.averaging_matrix(bags, 2)
+
+
+def test_malformed_labels():
+    with pytest.raises(ValueError, match=r"y must have one label for each of the 2 instances"):
+        pr.label_proportions([1], [0, 1])
+    with pytest.raises(ValueError, match=r"y holds .*7.* not one of classes"):
+        pr.label_proportions([7, 1], [0, 1], classes=[0, 1])
