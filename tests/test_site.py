@@ -1,0 +1,336 @@
+"""The site's configuration, the documents of the repository, and the check that the site asks no other host."""
+
+import json
+import re
+import sys
+import tomllib
+import urllib.error
+import urllib.request
+from collections import Counter
+from math import comb, exp, sqrt
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+import llpbook
+from llpbook.datasets import load
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import check_site  # noqa: E402
+
+# The plan of the book: which chapter stands in which part. Chapters that are not written yet are left out of the toc.
+PARTS = {
+    "The problem": ["proportions", "taxonomy", "variants"],
+    "Means": ["mean_map", "laplacian_mean_map", "discriminant"],
+    "Margins": ["invcal", "alter_svm", "conv_svm"],
+    "Clusters": ["cluster_selection", "kernel_kmeans"],
+    "Latent labels": ["em"],
+    "Two bags": ["density_difference", "lsdd", "dsdd", "smic"],
+    "Choosing": ["model_selection", "comparison", "reproduction", "choosing"],
+    "Back matter": [
+        "notation", "concordance", "errata", "claims", "data", "api", "glossary", "bibliography",
+    ],
+}  # fmt: skip
+PAPERS = {"stolpe2011", "duplessis2013", "perezortiz2016", "yu2013", "franco2023"}
+
+
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+PYPROJECT = tomllib.loads(read("pyproject.toml"))
+EXTRAS = [r for extra in PYPROJECT["project"]["optional-dependencies"].values() for r in extra]
+REQUIREMENTS = [r for r in PYPROJECT["project"]["dependencies"] + EXTRAS if not r.startswith("llpbook")]
+CONFIG = yaml.safe_load(read("_config.yml"))
+HOME = PYPROJECT["project"]["urls"]["Homepage"]
+
+
+# --- one home, one version, one set of pins ------------------------------------------------------------------
+
+
+def test_every_file_names_the_same_home():
+    assert CONFIG["repository"]["url"] == HOME
+    assert yaml.safe_load(read("CITATION.cff"))["repository-code"] == HOME
+    slug = HOME.removeprefix("https://github.com/")
+    readme = read("README.md")
+    assert f"mybinder.org/v2/gh/{slug}/{CONFIG['repository']['branch']}?" in readme
+    assert f"git clone {HOME} " in readme and f"git+{HOME}`" in readme
+    # and no other repository passes for the book's
+    for text in (readme, read("CITATION.cff"), read("_config.yml"), read("CONTRIBUTING.md")):
+        assert set(re.findall(r"github\.com/([\w-]+/[\w-]+)", text)) <= {slug}
+
+
+def test_every_file_names_the_same_version():
+    citation = yaml.safe_load(read("CITATION.cff"))
+    assert citation["version"] == PYPROJECT["project"]["version"] == llpbook.__version__
+    assert citation["authors"] == PYPROJECT["project"]["authors"]
+
+
+def test_licences():
+    assert PYPROJECT["project"]["license"] == yaml.safe_load(read("CITATION.cff"))["license"] == "BSD-3-Clause"
+    assert PYPROJECT["project"]["license-files"] == ["LICENSE"]
+    assert read("LICENSE").startswith("BSD 3-Clause License")
+    assert "CC BY 4.0" in read("LICENSE-text")
+    assert "Apache License" in read("book/_static/mathjax/LICENSE")
+
+
+def _pins():
+    lines = [line.split(";")[0].strip() for line in read("requirements.txt").splitlines()]
+    return {name: version for name, _, version in (line.partition("==") for line in lines) if version}
+
+
+def test_lock_keeps_the_pins_and_installs_the_package_last():
+    locked = _pins()
+    for requirement in REQUIREMENTS:
+        name, _, version = requirement.partition("==")
+        name = re.split(r"[<>=\[]", name)[0]
+        assert name in locked, f"{name} is in pyproject.toml but not in the lock: make lock"
+        assert not version or locked[name] == version
+    assert locked["jupyter-book"].startswith("1."), "version 2 reads other files than _config.yml and _toc.yml"
+    assert read("requirements.txt").splitlines()[-1] == "-e ."
+
+
+def test_binder_gets_the_oldest_supported_python():
+    assert read("runtime.txt").strip() == "python-" + PYPROJECT["project"]["requires-python"].removeprefix(">=")
+
+
+def test_contributing_gives_a_reason_for_every_dependency():
+    text = read("CONTRIBUTING.md").lower()
+    for requirement in REQUIREMENTS:
+        name = re.split(r"[<>=\[]", requirement)[0].lower()
+        assert name in text or name.replace("-", " ") in text, f"CONTRIBUTING.md does not say why {name} is needed"
+
+
+# --- the site's configuration --------------------------------------------------------------------------------
+
+
+def test_toc_follows_the_plan():
+    toc = yaml.safe_load(read("_toc.yml"))
+    assert toc["root"] == "book/intro"
+    captions = [part["caption"] for part in toc["parts"]]
+    assert captions == [caption for caption in PARTS if caption in captions]
+    for part in toc["parts"]:
+        chapters = [Path(chapter["file"]).stem for chapter in part["chapters"]]
+        assert chapters == [name for name in PARTS[part["caption"]] if name in chapters]
+        assert {chapter["file"] for chapter in part["chapters"]} == {f"book/{name}" for name in chapters}
+
+
+def test_site_shows_stored_outputs_and_keeps_to_itself():
+    sphinx = CONFIG["sphinx"]["config"]
+    assert CONFIG["execute"]["execute_notebooks"] == "off"
+    assert CONFIG["launch_buttons"]["thebe"] is False
+    assert sphinx["nb_ipywidgets_js"] == {}
+    assert (ROOT / "book/_static" / sphinx["mathjax_path"]).is_file()
+    for _, inventory in sphinx["intersphinx_mapping"].values():
+        assert (ROOT / inventory).read_bytes().startswith(b"# Sphinx inventory version 2")
+    for style in sphinx["html_css_files"]:
+        assert (ROOT / "book/_static" / style).is_file()
+
+
+def test_mathjax_is_whole():
+    folder = ROOT / "book/_static/mathjax"
+    script = (folder / "tex-mml-chtml.js").read_text(encoding="utf-8")
+    assert '"3.2.2"' in script and "mathjax@3.2.2" in read("CONTRIBUTING.md")
+    fonts = set(re.findall(r"MathJax_[A-Za-z0-9]+(?:-[A-Za-z]+)?\.woff", script))
+    assert len(fonts) > 10 and fonts <= {path.name for path in folder.rglob("*.woff")}
+
+
+def test_api_page_has_every_public_module():
+    modules = {p.stem for p in (ROOT / "llpbook").glob("*.py") if not p.stem.startswith("_")}
+    modules |= {p.parent.name for p in (ROOT / "llpbook").glob("*/__init__.py")}
+    page = read("book/api.md")
+    assert set(re.findall(r"automodule:: llpbook\.(\w+)", page)) == modules
+    table = page.split(".. autosummary::")[1].split("```")[0]
+    assert set(re.findall(r"^ {3}(\w+)$", table, re.M)) == modules
+
+
+def test_bibliography():
+    entries = re.split(r"^@\w+\{", read("book/references.bib"), flags=re.M)[1:]
+    keys = [entry.split(",")[0] for entry in entries]
+    assert len(keys) == len(set(keys)) and set(keys) >= PAPERS
+    for key, entry in zip(keys, entries, strict=True):
+        fields = set(re.findall(r"^ {2}(\w+)\s*= \{", entry, re.M))
+        assert fields >= {"author", "title", "year"}, key
+        assert re.search(r"year\s*= \{(\d{4})\}", entry)[1] in key
+
+
+# --- README, and what no file may hold -----------------------------------------------------------------------
+
+
+def test_readme_example_runs(capsys):
+    code = re.findall(r"```python\n(.*?)```", read("README.md"), re.S)
+    assert code
+    for block in code:
+        exec(compile(block, "README.md", "exec"), {})
+    printed = re.search(r"([01]\.\d\d) of the hidden labels are right", capsys.readouterr().out)
+    assert printed and 0.75 < float(printed[1]) < 1  # the majority class has 0.56
+
+
+def test_readme_names_things_that_exist():
+    readme = read("README.md")
+    makefile = read("Makefile")
+    for target in re.findall(r"^make (\w+)", readme, re.M):
+        assert re.search(rf"^{target}:", makefile, re.M), target
+    for link in re.findall(r"\]\(([^)h][^)]*)\)", readme):
+        assert (ROOT / link).is_file(), link
+
+
+def test_ci_runs_what_contributing_says():
+    assert "make check test book" in read(".ci/run") and "make check test book" in read("CONTRIBUTING.md")
+    assert (ROOT / ".ci/run").stat().st_mode & 0o111
+
+
+PRIVATE = re.compile(
+    "|".join(
+        [
+            r"(?<![\w.])/(?:work|root|home|Users)/(?!me/)[\w.-]+/",  # a path of somebody's machine (not of an example)
+            r"(?<!no-emit-)(?:index|registry)-url\b|find-links",
+            r"(?:pypi|pythonhosted|npmjs|registry\.[a-z-]+)\.(?:org|com|io|net|example)",  # a package registry
+        ]
+    )
+)
+
+
+def test_no_paths_of_a_machine_and_no_registries():
+    skipped = {".git", ".venv", "_build", "mathjax", "__pycache__"}
+    texts = {"", ".py", ".md", ".ipynb", ".toml", ".yml", ".txt", ".cff", ".cfg", ".json", ".bib", ".csv", ".css"}
+    found = []
+    for path in sorted(ROOT.rglob("*")):
+        parts = path.relative_to(ROOT).parts
+        derived = skipped & set(parts) or any(part.endswith((".egg-info", "_cache")) for part in parts)
+        if not derived and path.suffix in texts and path.is_file() and path != Path(__file__):
+            text = path.read_text(encoding="utf-8", errors="replace")
+            found += [f"{path.relative_to(ROOT)}: {match[0]}" for match in PRIVATE.finditer(text)]
+    assert not found
+
+
+@pytest.mark.parametrize("text", ["see /home/you/book/x", "--index-url x", "https://pypi.example", "/root/x/y"])
+def test_private_things_are_recognised(text):
+    assert PRIVATE.search(text)
+
+
+# --- tools/check_site.py -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<script src="https://cdn.example/x.js"></script>',
+        '<img src="//cdn.example/x.png">',
+        '<img srcset="a.png 1x, https://cdn.example/x.png 2x">',
+        '<link rel="stylesheet" href="https://cdn.example/x.css">',
+        '<link rel="preconnect" href="https://fonts.example">',
+        '<iframe src="http://cdn.example"></iframe>',
+        '<div style="background: url(https://cdn.example/x.png)"></div>',
+        '<style>@import "https://cdn.example/x.css";</style>',
+        '<script>fetch("https://cdn.example/x.json")</script>',
+        '<script>var s = document.createElement("script"); s.src = "https://cdn.example/x.js"</script>',
+        '<script type="module">import x from "https://cdn.example/x.js"</script>',
+    ],
+)
+def test_scan_finds_a_reference_to_another_host(tmp_path, html, capsys):
+    (tmp_path / "page.html").write_text(f"<html><body>{html}</body></html>")
+    assert len(check_site.scan(tmp_path)) == 1
+    assert check_site.main([str(tmp_path)]) == 1
+    assert "page.html: refers to" in capsys.readouterr().out
+
+
+def test_scan_reads_style_sheets_and_scripts(tmp_path):
+    (tmp_path / "a.css").write_text("@font-face { src: url('https://fonts.example/a.woff') }")
+    (tmp_path / "a.js").write_text("const x = await import('https://cdn.example/a.js')")
+    assert [name for name, _ in check_site.scan(tmp_path)] == ["a.css", "a.js"]
+
+
+def test_scan_lets_links_and_own_files_be(tmp_path):
+    (tmp_path / "page.html").write_text(
+        '<a href="https://example.org">x</a> <img src="x.png"> <img src="data:image/png;base64,AA=="> '
+        '<link rel="canonical" href="https://example.org/page"> <link rel="stylesheet" href="../x.css">'
+        '<svg xmlns="http://www.w3.org/2000/svg"></svg> <script>var u = "https://example.org"</script>'
+    )
+    assert check_site.scan(tmp_path) == []
+    assert check_site.main([str(tmp_path)]) == 0
+
+
+def test_check_refuses_an_empty_folder(tmp_path):
+    with pytest.raises(SystemExit):
+        check_site.main([str(tmp_path)])
+
+
+def test_network_log_tells_the_page_from_the_browser():
+    def event(kind, url, initiator):
+        return {"type": kind, "params": {"url": url, "initiator": initiator}}
+
+    home = "http://127.0.0.1:8000"
+    log = {
+        "constants": {"logEventTypes": {"URL_REQUEST_START_JOB": 7}},
+        "events": [
+            event(7, f"{home}/x.js", home),
+            event(7, "https://cdn.example/x.js", home),
+            event(7, "https://update.example", "not an origin"),
+            event(8, "https://other.example", home),
+        ],
+    }
+    log = json.loads(json.dumps(log))
+    assert check_site.page_requests(log, f"{home}/book/x.html") == [f"{home}/x.js", "https://cdn.example/x.js"]
+
+
+def test_server_reports_missing_files(tmp_path):
+    (tmp_path / "page.html").write_text("x")
+    server, home, missing = check_site.serve(tmp_path)
+    try:
+        assert urllib.request.urlopen(f"{home}/page.html").read() == b"x"
+        with pytest.raises(urllib.error.HTTPError):
+            urllib.request.urlopen(f"{home}/gone.png")
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert missing == ["404 /gone.png"]
+
+
+# --- the arithmetic of the errata ----------------------------------------------------------------------------
+
+
+def test_errata_say_what_the_arithmetic_says():
+    text = read("book/errata.md")
+    # Demšar's critical difference: q sqrt(k (k + 1) / (6 N)) for N = 8 data sets
+    assert round(2.128 * sqrt(4 * 5 / (6 * 8)), 3) == 1.374 and round(1.960 * sqrt(3 * 4 / (6 * 8)), 2) == 0.98
+    assert round(1.375 + 2.375 + 2.275 + 3.875, 3) == 9.9 and round(2.375 - 1.375, 3) == 1.0
+    levels = [sum(min(i, n - i) * comb(n, i) for i in range(n + 1)) / (2**n * n) for n in (40, 60, 80)]
+    assert ", ".join(f"{level:.3f}" for level in levels) == "0.437, 0.449, 0.456"
+    p = np.array([[0.750, 0.250], [0.516, 0.484], [0.302, 0.698]])
+    weights = p / p.sum(axis=0) * [2, 1]
+    assert ", ".join(f"{w:.3f}" for w in weights.sum(axis=1)) == "1.131, 0.996, 0.873"
+    assert 112 * 2 * 4 + 24 * 3 == 968 and 112 * 2 * 3 + 24 * 2 == 720 and 112 * 2 + 24 == 248
+    assert 112 * 2 * 4 * 30 + 24 * 3 * 10 == 27_600
+    assert round(1 - exp(-0.5), 2) == 0.39 and abs(1 - (1 - 1 / 100) ** 50 - 0.39) < 0.01
+    for number in ("1.374", "9.9", "2.375", "0.437, 0.449, 0.456", "1.131, 0.996 and 0.873", "968", "0.39"):
+        assert number in text, number
+
+
+def test_weights_of_perezortiz2016_eq_3_sum_to_the_number_of_classes_less_one():
+    d = np.random.default_rng(0).random((5, 4))
+    assert np.allclose((1 - d / d.sum(axis=1, keepdims=True)).sum(axis=1), 3)
+
+
+def test_constant_predictions_of_perezortiz2016_are_shares_of_one_class():
+    glass, tumor = (Counter(load(name)[1]) for name in ("glass", "primary-tumor"))
+    assert sorted(glass.values())[-2:] == [70, 76] and sum(glass.values()) == 214
+    assert max(tumor.values()) == 84 and sum(tumor.values()) == 339
+    # the printed means are over ten folds of unequal size
+    assert abs(70 / 214 - 0.3273) < 0.001 and abs(84 / 339 - 0.2479) < 0.001
+
+
+def test_data_sets_of_yu2013_that_are_the_same():
+    australian, credit = load("australian", encoding="raw")[0], load("credit-a", encoding="raw")[0]
+    assert len(australian) == len(credit) == 690
+
+    def rows(frame, columns, shift=0):
+        values = frame[columns].to_numpy(dtype=float) + np.array([0, 0, shift])
+        return Counter(map(tuple, values.round(6).tolist()))
+
+    # same three complete numeric columns, the last coded one higher
+    assert rows(australian, ["A3", "A7", "A14"]) == rows(credit, ["A3", "A8", "A15"], shift=1)
