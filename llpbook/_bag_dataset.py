@@ -1,0 +1,122 @@
+"""The data set of bags that `llpbook.datasets` hands out."""
+
+import numpy as np
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_random_state
+
+
+class BagDataset:
+    """Instances in bags, their label proportions, and labels that are for evaluation only.
+
+    ``clf.fit(*dataset)`` learns, ``dataset.evaluate(clf)`` says how well: the labels reach neither fit nor tuning.
+    Made by `load_bags` and `make_dataset`.
+
+    Attributes
+    ----------
+    X : DataFrame or array, shape (n_instances, n_features)
+    bags : ndarray of int, shape (n_instances,)
+        Rows of ``proportions``.
+    proportions : DataFrame, shape (n_bags, n_classes)
+        The columns are the classes, which become ``classes_`` of an estimator, so that predictions and evaluation speak
+        the same labels. Of two classes the positive one is the second. The index is 0, 1, ….
+    bag_names : ndarray, shape (n_bags,)
+        What the bags are called, for instance the occupations.
+    name : str
+    """
+
+    def __init__(self, X, bags, proportions, y, bag_names, name):
+        self.X, self.bags, self.proportions, self.bag_names, self.name = X, bags, proportions, bag_names, name
+        self._y = y
+
+    def __iter__(self):
+        return iter((self.X, self.bags, self.proportions))
+
+    def __repr__(self):
+        (n, d), n_classes = self.X.shape, len(self.classes)
+        return f"BagDataset({self.name!r}: {n} instances, {d} features, {self.n_bags} bags, {n_classes} classes)"
+
+    @property
+    def classes(self):
+        """The class labels in the order of the columns, shape (n_classes,)."""
+        return self.proportions.columns.to_numpy()
+
+    @property
+    def n_bags(self):
+        """Number of bags."""
+        return len(self.proportions)
+
+    @property
+    def bag_sizes(self):
+        """Instances in each bag, shape (n_bags,)."""
+        return np.bincount(self.bags, minlength=self.n_bags)
+
+    @property
+    def feature_names(self):
+        """Names of the columns of X; x1, x2, … where X is an array."""
+        return list(self.X.columns) if hasattr(self.X, "columns") else [f"x{j + 1}" for j in range(self.X.shape[1])]
+
+    def true_labels_for_evaluation(self):
+        """A copy of the instance labels, shape (n_instances,): for plots and results, never for fit or tuning."""
+        return self._y.copy()
+
+    def evaluate(self, estimator, metric=accuracy_score):
+        """Compare predictions with the true labels.
+
+        Parameters
+        ----------
+        estimator : object with ``predict``, or array-like, shape (n_instances,)
+            A fitted estimator, or its predictions for ``X``.
+        metric : callable, default `sklearn.metrics.accuracy_score`
+            ``metric(true, predicted)``.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If the predictions have another length or hold something that is not a class.
+        """
+        predicted = np.asarray(estimator.predict(self.X) if hasattr(estimator, "predict") else estimator)
+        if predicted.shape != self._y.shape:
+            raise ValueError(f"predictions must be one for each instance, {self._y.shape}, got {predicted.shape}")
+        strange = [p for p in np.unique(predicted).tolist() if p not in self.classes.tolist()]
+        if strange:
+            raise ValueError(f"predictions hold {strange[0]!r}, which is none of the classes {self.classes.tolist()}")
+        return float(metric(self._y, predicted))
+
+    def train_test(self, test_bags=0.25, random_state=None):
+        """Two data sets of whole bags.
+
+        Parameters
+        ----------
+        test_bags : float or sequence of int, default 0.25
+            The share of bags for the test, drawn at random (at least one bag on either side), or the bags themselves.
+        random_state : int, RandomState or None
+
+        Returns
+        -------
+        train, test : BagDataset
+            Bags are numbered anew from 0; ``bag_names`` are kept.
+        """
+        if np.ndim(test_bags) == 0:
+            if self.n_bags < 2 or not 0 < test_bags < 1:
+                raise ValueError(
+                    f"test_bags must be a share in (0, 1) of at least two bags, got {test_bags!r} of {self.n_bags}"
+                )
+            size = min(max(round(test_bags * self.n_bags), 1), self.n_bags - 1)
+            test_bags = check_random_state(random_state).permutation(self.n_bags)[:size]
+        test = np.isin(np.arange(self.n_bags), test_bags)
+        if len(test_bags) != test.sum() or test.all() or not test.any():
+            raise ValueError(
+                f"test_bags must be some, not all, of the bags 0 to {self.n_bags - 1}, each once, got {list(test_bags)}"
+            )
+        return self._part(~test), self._part(test)
+
+    def _part(self, chosen):
+        inside = chosen[self.bags]
+        X = self.X[inside] if not hasattr(self.X, "iloc") else self.X[inside].reset_index(drop=True)
+        proportions = self.proportions[chosen].reset_index(drop=True)
+        bags = (np.cumsum(chosen) - 1)[self.bags[inside]]
+        return BagDataset(X, bags, proportions, self._y[inside], self.bag_names[chosen], self.name)

@@ -1,0 +1,218 @@
+"""How `llpbook.datasets` reads a raw table and makes it numbers; the facts on each set are data/provenance.json."""
+
+import difflib
+import json
+import os
+import re
+import warnings
+from functools import cache
+from http.client import HTTPException
+from pathlib import Path
+from urllib.error import URLError
+
+import numpy as np
+import pandas as pd
+from sklearn.datasets import fetch_openml, load_svmlight_file
+from sklearn.utils import check_random_state
+
+from .base import LLPWarning
+
+DATA = Path(__file__).parent / "data"
+PLAIN = ("raw", "onehot", "full")
+MISSING = ("impute", "keep", "drop", "category")
+
+
+@cache
+def catalogue():
+    """The whole of provenance.json; callers must not change it."""
+    return json.loads((DATA / "provenance.json").read_text(encoding="utf-8"))
+
+
+def unknown(argument, value, known):
+    """A ValueError that names close matches first, then everything known."""
+    known = [str(name) for name in known]
+    close = difflib.get_close_matches(str(value), known, n=3)
+    hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+    return ValueError(f"{argument}={value!r} is not known; {hint}known: {', '.join(known)}")
+
+
+def recipe(name, encoding):
+    """All that says how to make one set in one encoding: facts of its file, then of the set, then of the paper."""
+    sets, papers = catalogue()["sets"], catalogue()["papers"]
+    if encoding in PLAIN:
+        entry = {"set": name, "encoding": encoding}
+    elif encoding in papers:
+        own = papers[encoding]["sets"]
+        # The name the paper prints wins: yu2013's breast-cancer is not the breast-cancer of the others.
+        entry = own.get(name) or next((e for e in own.values() if e["set"] == name), None)
+        if entry is None and name in sets:
+            raise ValueError(f"encoding={encoding!r} has no data set {name!r}; it has: {', '.join(own)}")
+        if entry is None:
+            raise unknown("name", name, own)
+    else:
+        raise unknown("encoding", encoding, [*PLAIN, *papers])
+    if entry["set"] not in sets:
+        raise unknown("name", name, sets)
+    view = sets[entry["set"]]
+    return {**sets[view.get("of", entry["set"])], **view, **entry, "file_of": view.get("of", entry["set"])}
+
+
+def as_labels(values):
+    """Class labels as integers where all of them are, else as strings."""
+    values = pd.Series(np.asarray(values), name="class").astype(str)
+    whole = all(re.fullmatch(r"-?\d+", label) for label in values.unique())
+    return values.astype(np.int64) if whole else values
+
+
+def read_table(spec):
+    """The raw table: numeric columns as floats, nominal ones as strings, ``class`` last."""
+    if spec["file_of"] == "twonorm":
+        return twonorm(spec["n"], 20, 0)
+    if "file" in spec:
+        return read_csv(DATA / spec["file"], spec)
+    folder = os.environ.get("LLPBOOK_DATA")
+    files = [Path(folder) / file for file in _local_files(spec)] if folder else []
+    path = next((file for file in files if file.is_file()), None)
+    if path is None:
+        return _fetch(spec, folder)
+    if path.suffix == ".npz":
+        with np.load(path) as arrays:
+            if not {"x_train", "y_train", "x_test", "y_test"} <= set(arrays):
+                raise ValueError(f"{path} must hold x_train, y_train, x_test and y_test, it holds {sorted(arrays)}")
+            pixels = np.concatenate([arrays["x_train"], arrays["x_test"]])
+            table = pd.DataFrame(pixels.reshape(len(pixels), -1).astype(np.float32))
+            table.columns = [f"pixel{i}" for i in range(1, table.shape[1] + 1)]
+            return table.assign(**{"class": np.concatenate([arrays["y_train"], arrays["y_test"]]).astype(int)})
+    if path.name == "cod-rna.t":
+        X, y = load_svmlight_file(str(path))
+        table = pd.DataFrame(X.toarray(), columns=[f"x{i}" for i in range(1, X.shape[1] + 1)])
+        return table.assign(**{"class": y.astype(int)})
+    return read_csv(path, spec)
+
+
+def _local_files(spec):
+    return [spec["local"], "cod-rna.t"] if spec["file_of"] == "cod-rna.t" else [spec["local"]]
+
+
+def read_csv(path, spec):
+    """A CSV with a header, missing values empty, the last column ``class``; spaces in names become underscores."""
+    header = list(pd.read_csv(path, nrows=0).columns)
+    if header[-1] != "class":
+        raise ValueError(f"the last column of {path} must be called 'class', it is {header[-1]!r}")
+    text = {"class", *spec.get("nominal", [])}
+    types = {name: str if name.replace(" ", "_") in text else float for name in header}
+    try:
+        # "None" and "NA" are values here, only an empty field is missing.
+        table = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
+    except ValueError as error:
+        raise ValueError(f"{path} has a column that should be numeric but is not: {error}") from error
+    return table.rename(columns=lambda name: name.replace(" ", "_"))
+
+
+def _fetch(spec, folder):
+    """A set that is not shipped, from OpenML by scikit-learn, which keeps a cache."""
+    name, cause = spec["file_of"], None
+    if "openml" in spec:
+        try:
+            found = fetch_openml(data_id=spec["openml"], as_frame=True, parser="auto")
+        except (URLError, ConnectionError, TimeoutError, HTTPException) as error:
+            cause = error
+        else:
+            return _from_openml(found, spec)
+    here = f"it is {folder}, which has no such file" if folder else "it is not set"
+    way = f"fetch_openml(data_id={spec.get('openml')}) failed: {cause}" if cause else "OpenML has no copy of this set"
+    raise FileNotFoundError(
+        f"data set {name!r} is not shipped. Either put {' or '.join(_local_files(spec))} into the folder that the "
+        f"environment variable LLPBOOK_DATA names ({here}; formats: llpbook.datasets.load), "
+        f"or let scikit-learn download it once, with a network connection ({way})"
+    ) from cause
+
+
+def _from_openml(found, spec):
+    table = found.data.rename(columns=lambda name: name.replace(" ", "_"))
+    nominal = set(spec.get("nominal", []))
+    width = np.float32 if spec["file_of"] == "mnist" else np.float64
+    # OpenML calls some 0/1 columns nominal; their strings are numbers here.
+    columns = {c: table[c].astype(object if c in nominal else width) for c in table}
+    table = pd.DataFrame(columns).assign(**{"class": np.asarray(found.target, dtype=object).astype(str)})
+    if "keep_classes" in spec:
+        table = table[table["class"].isin(spec["keep_classes"])].reset_index(drop=True)
+    if table.shape != (spec["n"], spec["raw"] + 1):
+        raise ValueError(
+            f"OpenML's data set {spec['openml']} has {table.shape[0]} rows and {table.shape[1] - 1} columns; "
+            f"{spec['file_of']!r} must have {spec['n']} and {spec['raw']}"
+        )
+    return table
+
+
+def twonorm(n, d, random_state):
+    """Breiman's two normal classes as a table; the arguments are trusted."""
+    rng = check_random_state(random_state)
+    y = rng.randint(0, 2, size=n)
+    X = rng.standard_normal((n, d)) + (2 * y[:, None] - 1) * 2 / np.sqrt(d)
+    return pd.DataFrame(X, columns=[f"x{i}" for i in range(1, d + 1)]).assign(**{"class": y})
+
+
+def choose_rows(table, spec):
+    """The rows a set is made of, and its classes: complete cases, rows with known values, merged classes."""
+    if spec.get("complete"):
+        table = table.dropna()
+    table = table.dropna(subset=spec.get("require", []))
+    labels = as_labels(table.pop("class").replace(spec.get("merge", {})))
+    return table.reset_index(drop=True), labels
+
+
+def levels_of(values, declared=()):
+    """The values of a nominal column in order: by leading number where all start with one, else alphabetically."""
+    found = sorted({str(v) for v in values.dropna().unique()} | set(declared))
+    numbers = [re.match(r"-?\d+", value) for value in found]
+    if all(numbers):
+        return [value for _, value in sorted(zip([int(m[0]) for m in numbers], found, strict=True))]
+    return found
+
+
+def encode(table, spec, missing):
+    """The raw table as a DataFrame of floats; ``missing`` is one of MISSING but "drop"."""
+    nominal = [c for c in table if c in spec.get("nominal", [])]
+    if not nominal and not table.isna().to_numpy().any():
+        return table
+    numbers = nominal if spec.get("numbers") == "all" else spec.get("numbers", [])
+    declared = spec.get("declared", {}) if spec.get("use_declared") else {}
+    names, columns = [], []
+    for column in table:
+        values = table[column]
+        if missing == "category" and column in nominal and values.isna().any():
+            values = values.astype(object).where(values.notna(), "?")
+        if column not in nominal or values.isna().all():
+            # A column without any value has no median: it becomes 0.
+            known = values.astype(float)
+            fill = np.nan if missing == "keep" else np.nan_to_num(known.median())
+            names.append(column)
+            columns.append(known.fillna(fill).to_numpy())
+            continue
+        levels = levels_of(values, declared.get(column, ()))
+        codes = pd.Categorical(values.astype(object), categories=levels).codes.astype(float)
+        codes[codes < 0] = np.nan if missing == "keep" else np.bincount(codes[codes >= 0].astype(int)).argmax()
+        if column in numbers:
+            value = np.array([int(re.search(r"\d+", level)[0]) for level in levels], dtype=float)
+            codes = np.where(np.isnan(codes), np.nan, value[np.nan_to_num(codes).astype(int)])
+        if column in numbers or spec["encoding"] == "raw":
+            names.append(column)
+            columns.append(codes)
+            continue
+        # The first of at most two values needs no column.
+        first = max(len(levels) - 1, 0) if spec["encoding"] == "onehot" and len(levels) <= 2 else 0
+        for k in range(first, len(levels)):
+            names.append(f"{column}={levels[k]}")
+            columns.append(np.where(np.isnan(codes), np.nan, codes == k))
+    return pd.DataFrame(np.column_stack(columns), columns=names)
+
+
+def warn_of_width(name, spec, encoding, width):
+    """Say so where the width that a paper prints cannot be had."""
+    if "printed_m" in spec:
+        warnings.warn(
+            f"{encoding} prints {spec['printed_m']} columns for {name!r}, these are {width}: {spec['note']}",
+            LLPWarning,
+            stacklevel=4,
+        )

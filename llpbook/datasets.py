@@ -1,0 +1,332 @@
+"""Data sets: tables in the encodings the papers used, and data sets of bags that keep their instance labels private.
+
+`load` gives ``X, y``; `load_bags` gives a `BagDataset`, whose ``X, bags, proportions`` go to ``fit`` and whose labels
+go to evaluation only. Sources, licences and citations: `provenance` and ``book/data``.
+"""
+
+import copy
+import numbers
+
+import numpy as np
+import pandas as pd
+from sklearn.utils import check_random_state
+
+from . import _encodings as enc
+from ._bag_dataset import BagDataset
+from .proportions import label_proportions
+
+
+def dataset_names(encoding=None):
+    """Names that `load` knows.
+
+    Parameters
+    ----------
+    encoding : str, optional
+        A paper: the names in its own table. All names if not given.
+
+    Returns
+    -------
+    list of str
+    """
+    papers = enc.catalogue()["papers"]
+    if encoding is not None and encoding not in (*enc.PLAIN, *papers):
+        raise enc.unknown("encoding", encoding, [*enc.PLAIN, *papers])
+    return list(papers[encoding]["sets"] if encoding in papers else enc.catalogue()["sets"])
+
+
+def provenance(name, encoding="onehot"):
+    """Where a data set comes from: source, licence, citation, sizes, class counts, notes, positive class.
+
+    Parameters
+    ----------
+    name, encoding : str
+        As for `load`.
+
+    Returns
+    -------
+    dict
+        For a paper's encoding also what the paper prints: ``n``, ``m``, ``n_classes``.
+    """
+    return copy.deepcopy(enc.recipe(name, encoding))
+
+
+def load(name, encoding="onehot", missing=None, classes=None):
+    """A data set as numbers.
+
+    Nothing is scaled: put scikit-learn's ``MinMaxScaler`` or ``StandardScaler`` in front of the estimator.
+
+    Parameters
+    ----------
+    name : str
+        One of `dataset_names`. With a paper's encoding, the name that the paper prints, which wins, or ours.
+    encoding : str, default "onehot"
+        What becomes of nominal columns; numeric ones stay as they are.
+
+        - ``"onehot"``: one column a value that occurs, ``column=value``; two values make ONE column, the indicator of
+          the second.
+        - ``"full"``: one column for every value that occurs.
+        - ``"raw"``: one column with the codes 0, 1, … of the values, sorted by the number they start with if all of
+          them start with one, else alphabetically.
+        - ``"stolpe2011"``, ``"duplessis2013"``, ``"perezortiz2016"``, ``"yu2013"``, ``"franco2023"``: the rows, columns
+          and widths of that paper's table (declared values that never occur, ordinals as numbers and the like).
+    missing : {"impute", "keep", "drop", "category"}, optional
+        ``"impute"``: the column's median, or its most frequent value (of several, the first in the order above), over
+        all rows of the set; a column without any value becomes 0. ``"keep"``: NaN, in every column made from the value.
+        ``"drop"``: rows with a missing value are left out. ``"category"``: nominal columns get a value of their own,
+        ``?``, numeric ones are imputed. Not given: ``"category"`` for franco2023's adult and census-kdd, else
+        ``"impute"``. Columns do not depend on it, but for ``"category"``. A row rule of the set itself comes first.
+    classes : sequence, optional
+        Keep the instances of these classes only, for instance ``(0, 1)`` of mnist.
+
+    Returns
+    -------
+    X : DataFrame of float, shape (n_instances, n_features)
+        64-bit, but for mnist (32-bit).
+    y : Series, shape (n_instances,)
+        Class labels: integers where all of them are, else strings.
+
+    Raises
+    ------
+    ValueError
+        If ``name``, ``encoding``, ``missing`` or a class is not known, the paper has no such set, or no row is left.
+    FileNotFoundError
+        If a set that is not shipped is neither in the folder ``LLPBOOK_DATA`` nor to be had from OpenML.
+
+    Warns
+    -----
+    LLPWarning
+        For franco2023's adult and census-kdd: how the paper came to its number of columns is not established.
+
+    Notes
+    -----
+    covtype, mnist, cod-rna.t, sick and hypothyroid are not shipped. They are read from the folder that the environment
+    variable ``LLPBOOK_DATA`` names: ``covtype12.csv.gz`` (classes 1 and 2), ``sick.csv.gz``, ``hypothyroid.csv.gz``,
+    ``cod-rna.t.csv.gz`` (header, missing values empty, last column ``class``), ``cod-rna.t`` (LIBSVM format) or
+    ``mnist.npz`` (``x_train, y_train, x_test, y_test``); else scikit-learn's ``fetch_openml`` is asked, which keeps a
+    cache. cod-rna.t is not on OpenML by itself.
+    """
+    X, y, _ = _prepare(name, encoding, missing, classes)
+    return X, y
+
+
+def _prepare(name, encoding, missing=None, classes=None, by=None):
+    """X, y and the column ``by``, taken out of X before encoding."""
+    spec = enc.recipe(name, encoding)
+    missing = spec.get("missing_rule", "impute") if missing is None else missing
+    if missing not in enc.MISSING:
+        raise enc.unknown("missing", missing, enc.MISSING)
+    table, y = enc.choose_rows(enc.read_table(spec), spec)
+    table = table.drop(columns=[c for c in spec.get("drop", []) if c != by])
+    if by is not None and by not in table:
+        raise enc.unknown("by", by, table.columns)
+    groups = None if by is None else table.pop(by)
+    X = enc.encode(table, spec, "keep" if missing == "drop" else missing)
+    kept = table.notna().all(axis=1).to_numpy() if missing == "drop" else np.ones(len(y), dtype=bool)
+    if classes is not None:
+        absent = [c for c in classes if c not in y.unique()]
+        if absent:
+            raise enc.unknown("classes", absent[0], sorted(y.unique()))
+        kept &= y.isin(list(classes)).to_numpy()
+    if not kept.any():
+        raise ValueError(f"missing={missing!r} leaves no row of {name!r}: every row has a missing value")
+    if not kept.all():
+        X, y = X[kept].reset_index(drop=True), y[kept].reset_index(drop=True)
+        groups = None if groups is None else groups[kept].reset_index(drop=True)
+    enc.warn_of_width(name, spec, encoding, X.shape[1])
+    return X, y, groups
+
+
+def make_twonorm(n=7400, d=20, random_state=None):
+    """Two normal classes in ``d`` dimensions that differ in the sign of their mean.
+
+    Class 1 has mean ``(a, …, a)``, class 0 mean ``(-a, …, -a)``, ``a = 2 / sqrt(d)``; both have unit covariance and
+    probability 1/2, so the Bayes error is 2.3 % for every ``d``.
+
+    Parameters
+    ----------
+    n, d : int
+        Instances and dimensions.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    X : DataFrame, shape (n, d)
+    y : Series of 0 and 1, shape (n,)
+
+    Notes
+    -----
+    ``load("twonorm")`` is ``make_twonorm(random_state=0)``. Source: Breiman (1996).
+    """
+    table = enc.twonorm(_whole("n", n), _whole("d", d), random_state)
+    y = table.pop("class")
+    return table, y
+
+
+def binary_labels(y, positive):
+    """1 for the positive class, 0 for every other.
+
+    Parameters
+    ----------
+    y : array-like, shape (n_instances,)
+    positive : label
+        One of the classes in ``y``.
+
+    Returns
+    -------
+    ndarray of int, shape (n_instances,)
+    """
+    y = np.asarray(y)
+    if positive not in y.tolist():
+        raise enc.unknown("positive", positive, np.unique(y))
+    return (y == positive).astype(int)
+
+
+def random_bags(y, bag_size=None, random_state=None, n_bags=None):
+    """Random bags: shuffle the instances, cut them into consecutive chunks.
+
+    Parameters
+    ----------
+    y : array-like, shape (n_instances,), or int
+        Anything with one entry an instance, or the number of instances. Its values are not looked at.
+    bag_size : int, optional
+        Instances in a bag; what remains makes a last, smaller bag.
+    random_state : int, RandomState or None
+    n_bags : int, optional
+        Instead of ``bag_size``: that many bags, whose sizes differ by at most 1.
+
+    Returns
+    -------
+    ndarray of int, shape (n_instances,)
+        The bag of each instance, 0, 1, ….
+
+    Raises
+    ------
+    ValueError
+        If not exactly one of ``bag_size`` and ``n_bags`` is given, or it is not a whole number from 1 to n_instances.
+    """
+    n = int(y) if np.ndim(y) == 0 else len(y)
+    if (bag_size is None) == (n_bags is None):
+        raise ValueError(f"give either bag_size or n_bags, got bag_size={bag_size!r} and n_bags={n_bags!r}")
+    if bag_size is not None:
+        chunks = np.arange(n) // _whole("bag_size", bag_size, n)
+    else:
+        chunks = np.arange(n) * _whole("n_bags", n_bags, n) // n
+    bags = np.empty(n, dtype=np.intp)
+    bags[check_random_state(random_state).permutation(n)] = chunks
+    return bags
+
+
+def _whole(name, value, most=None):
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not whole or value < 1 or (most is not None and value > most):
+        raise ValueError(f"{name} must be a whole number from 1{'' if most is None else f' to {most}'}, got {value!r}")
+    return int(value)
+
+
+def make_dataset(X, y, bags, positive=None, name="data"):
+    """A `BagDataset` from labelled instances and their bags.
+
+    Parameters
+    ----------
+    X : array-like or sparse, shape (n_instances, n_features)
+    y : array-like, shape (n_instances,)
+        Class labels; they are hidden, but for their proportions.
+    bags : array-like, shape (n_instances,)
+        The bag of each instance: integers, names, anything that sorts. Sorted, they become the bags 0, 1, ….
+    positive : label, optional
+        Of two classes, the one whose column comes second; the last in sorted order if not given. With more classes, the
+        one set against all others: classes are then 0 and 1.
+    name : str
+
+    Returns
+    -------
+    BagDataset
+
+    Raises
+    ------
+    ValueError
+        If lengths differ, ``y`` or ``bags`` has a missing value, or ``y`` has fewer than two classes.
+    """
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    y, bags = np.asarray(y), np.asarray(bags)
+    for argument, values in (("y", y), ("bags", bags)):
+        if values.shape != (X.shape[0],):
+            raise ValueError(f"{argument} must have one entry an instance, {X.shape[0]}, got shape {values.shape}")
+        if pd.isna(values).any():
+            raise ValueError(f"{argument} has a missing value at position {int(np.argmax(pd.isna(values)))}")
+    codes, names = pd.factorize(bags, sort=True)
+    return _build(X, y, codes, np.asarray(names), positive, name)
+
+
+def _build(X, y, codes, names, positive, name):
+    classes = np.unique(y)
+    if len(classes) < 2:
+        raise ValueError(f"y must have at least two classes, got {classes.tolist()}")
+    if positive is not None and positive not in classes.tolist():
+        raise enc.unknown("positive", positive, classes)
+    if positive is not None and len(classes) > 2:
+        y, classes = binary_labels(y, positive), np.array([0, 1])
+    elif positive is not None:
+        classes = np.array([*classes[classes != positive], positive], dtype=classes.dtype)
+    shares = pd.DataFrame(label_proportions(y, codes, len(names), classes), columns=classes)
+    return BagDataset(X, np.asarray(codes, dtype=np.intp), shares, y, names, name)
+
+
+def load_bags(
+    name,
+    bag_size=None,
+    n_bags=None,
+    by=None,
+    encoding="onehot",
+    missing=None,
+    classes=None,
+    random_state=None,
+    positive=None,
+):
+    """A data set in bags.
+
+    Parameters
+    ----------
+    name, encoding, missing, classes
+        As for `load`.
+    bag_size, n_bags : int, optional
+        Random bags, see `random_bags`.
+    by : str, optional
+        Natural bags instead: a raw column, taken out of X before encoding. Each of its values is a bag; instances where
+        it is missing form a bag of their own, the last, named ``(missing)``. No instance is dropped for it.
+    random_state : int, RandomState or None
+        For random bags.
+    positive : label, optional
+        As for `make_dataset`; not given, the positive class that `provenance` names, where there are two classes.
+
+    Returns
+    -------
+    BagDataset
+
+    Raises
+    ------
+    ValueError
+        As `load`, and if not exactly one of ``bag_size``, ``n_bags`` and ``by`` is given, or ``by`` is not a column.
+
+    Examples
+    --------
+    >>> from llpbook.datasets import load_bags
+    >>> load_bags("heart", bag_size=16, random_state=0)
+    BagDataset('heart': 270 instances, 13 features, 17 bags, 2 classes)
+    """
+    given = [name_ for name_, value in (("bag_size", bag_size), ("n_bags", n_bags), ("by", by)) if value is not None]
+    if len(given) != 1:
+        raise ValueError(f"give exactly one of bag_size, n_bags and by, got {' and '.join(given) or 'none'}")
+    X, y, groups = _prepare(name, encoding, missing, classes, by)
+    if by is None:
+        codes = random_bags(y, bag_size, random_state, n_bags)
+        names = np.arange(codes.max() + 1)
+    else:
+        levels = enc.levels_of(groups) if groups.dtype.kind not in "fiu" else sorted(groups.dropna().unique())
+        codes = pd.Categorical(groups.astype(object), categories=levels).codes.astype(np.intp)
+        names = np.array([*levels, *["(missing)"] * bool((codes < 0).any())], dtype=object)
+        codes[codes < 0] = len(levels)
+    usual = enc.recipe(name, encoding).get("positive")
+    if positive is None and y.nunique() == 2 and usual in y.unique():
+        positive = usual
+    return _build(X, y.to_numpy(), codes, names, positive, name)

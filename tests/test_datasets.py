@@ -1,0 +1,704 @@
+"""Data sets: sizes and class counts as published, rules for missing values, bags, and labels that stay private."""
+
+import doctest
+import importlib.util
+import pickle
+from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
+from urllib.error import URLError
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import balanced_accuracy_score
+
+from llpbook import _encodings, datasets
+from llpbook.base import LLPClassifier, LLPWarning
+from llpbook.datasets import (
+    binary_labels,
+    dataset_names,
+    load,
+    load_bags,
+    make_dataset,
+    make_twonorm,
+    provenance,
+    random_bags,
+)
+
+# Instances, columns one-hot (two values: one column), columns full one-hot, class counts; not read from the package.
+FILES = {
+    "a1a": (1605, 119, 119, {-1: 1210, 1: 395}),
+    "adult": (48842, 104, 105, {"<=50K": 37155, ">50K": 11687}),
+    "appendicitis": (106, 7, 7, {0: 85, 1: 21}),
+    "australian": (690, 14, 14, {0: 383, 1: 307}),
+    "banana": (5300, 2, 2, {-1: 2924, 1: 2376}),
+    "bands": (365, 19, 19, {"noband": 230, "band": 135}),
+    "breast-cancer": (286, 38, 41, {"no-recurrence-events": 201, "recurrence-events": 85}),
+    "breast-w": (699, 9, 9, {"benign": 458, "malignant": 241}),
+    "card": (690, 51, 51, {"-": 383, "+": 307}),
+    "census-income-balanced": (37136, 494, 496, {"-50000": 18568, "50000+": 18568}),
+    "cleveland": (297, 13, 13, {0: 160, 1: 54, 2: 35, 3: 35, 4: 13}),
+    "colic": (368, 60, 62, {"yes": 232, "no": 136}),
+    "credit-a": (690, 42, 46, {"-": 383, "+": 307}),
+    "default-credit-card": (30000, 23, 23, {0: 23364, 1: 6636}),
+    "dermatology": (366, 34, 34, [112, 72, 61, 52, 49, 20]),
+    "diabetes": (768, 8, 8, {"tested_negative": 500, "tested_positive": 268}),
+    "dna": (2000, 180, 180, {"n": 1051, "ie": 485, "ei": 464}),
+    "ecoli": (336, 7, 7, {"cp": 143, "im": 77, "pp": 52, "imU": 35, "om": 20, "omL": 5, "imL": 2, "imS": 2}),
+    "flare": (1066, 37, 41, {"H": 331, "D": 239, "C": 211, "B": 147, "E": 95, "F": 43}),
+    "german": (1000, 59, 61, {"good": 700, "bad": 300}),
+    "glass": (214, 9, 9, {2: 76, 1: 70, 7: 29, 3: 17, 5: 13, 6: 9}),
+    "haberman": (306, 3, 3, {"negative": 225, "positive": 81}),
+    "hayes-roth": (160, 4, 4, {1: 65, 2: 64, 3: 31}),
+    "heart": (270, 13, 13, {"absent": 150, "present": 120}),
+    "heart-c": (303, 22, 25, {0: 164, 1: 139}),
+    "hepatitis": (155, 19, 19, {"live": 123, "die": 32}),
+    "horse": (364, 58, 58, {"lived": 224, "died": 88, "euthanized": 52}),
+    "housevotes": (232, 16, 32, {"democrat": 124, "republican": 108}),
+    "image": (2310, 18, 18, {1: 1320, -1: 990}),
+    "ionosphere": (351, 34, 34, {"g": 225, "b": 126}),
+    "iris": (150, 4, 4, {"Iris-setosa": 50, "Iris-versicolor": 50, "Iris-virginica": 50}),
+    "mammographic": (830, 5, 5, {0: 427, 1: 403}),
+    "new-thyroid": (215, 5, 5, {"normal": 150, "hyper": 35, "hypo": 30}),
+    "nursery": (12960, 26, 27, [4320, 4266, 4044, 328, 2]),
+    "primary-tumor": (339, 23, 37, [84, 39, 29, 28, 24, 24, 20, 16, 14, 14, 10, 9, 7, 6, 6, 2, 2, 2, 1, 1, 1]),
+    "saheart": (462, 9, 10, {0: 302, 1: 160}),
+    "satimage": (4435, 36, 36, {1: 1072, 7: 1038, 3: 961, 2: 479, 5: 470, 4: 415}),
+    "segment": (2310, 19, 19, [330] * 7),
+    "sonar": (208, 60, 60, {"M": 111, "R": 97}),
+    "soybean": (683, 83, 99, [92, 91, 91, 88, 44, 44, 20, 20, 20, 20, 20, 20, 20, 20, 20, 16, 15, 14, 8]),
+    "vote": (435, 16, 32, {"democrat": 267, "republican": 168}),
+    "wine": (178, 13, 13, {2: 71, 1: 59, 3: 48}),
+    "zoo": (101, 21, 36, {"mammal": 41, "bird": 20, "fish": 13, "invertebrate": 10, "insect": 8, "reptile": 5}),
+}
+FILES["zoo"][3]["amphibian"] = 4
+
+WISCONSIN = {"benign": 444, "malignant": 239}
+
+# What each paper prints, under the name it prints: instances, columns, and class counts (a name: those of that file).
+PAPERS = {
+    "stolpe2011": {
+        "credit-a": (690, 42, "credit-a"),
+        "vote": (435, 16, "vote"),
+        "colic": (368, 60, "colic"),
+        "ionosphere": (351, 34, "ionosphere"),
+        "sonar": (208, 60, "sonar"),
+        "diabetes": (768, 8, "diabetes"),
+        "breast-cancer": (286, 38, "breast-cancer"),
+        "heart-c": (303, 22, "heart-c"),
+    },
+    "duplessis2013": {
+        "australian": (690, 14, "australian"),
+        "banana": (5300, 2, "banana"),
+        "diabetes": (768, 8, "diabetes"),
+        "german": (1000, 20, "german"),
+        "heart": (270, 13, "heart"),
+        "image": (2310, 18, "image"),
+        "ionosphere": (351, 34, "ionosphere"),
+        "saheart": (462, 9, "saheart"),
+        "thyroid": (215, 5, {"normal": 150, "diseased": 65}),
+        "twonorm": (7400, 20, None),
+    },
+    "perezortiz2016": {
+        "appendicitis": (106, 7, "appendicitis"),
+        "bands": (365, 19, "bands"),
+        "breast": (286, 15, "breast-cancer"),
+        "card": (690, 51, "card"),
+        "colic": (368, 60, "colic"),
+        "credit-a": (690, 43, "credit-a"),
+        "haberman": (306, 3, "haberman"),
+        "heart": (270, 13, "heart"),
+        "hepatitis": (155, 19, "hepatitis"),
+        "housevotes": (232, 16, "housevotes"),
+        "mammographic": (830, 5, "mammographic"),
+        "pima": (768, 8, "diabetes"),
+        "wisconsin": (683, 9, WISCONSIN),
+        "cleveland": (297, 13, "cleveland"),
+        "dermatology": (358, 34, [111, 71, 60, 48, 48, 20]),
+        "ecoli": (336, 7, "ecoli"),
+        "flare": (1066, 38, "flare"),
+        "glass": (214, 9, "glass"),
+        "hayes-roth": (160, 4, "hayes-roth"),
+        "horse": (364, 58, "horse"),
+        "iris": (150, 4, "iris"),
+        "nursery": (12960, 26, "nursery"),
+        "primary-tumor": (339, 23, "primary-tumor"),
+        "soybean": (683, 84, "soybean"),
+        "wine": (178, 13, "wine"),
+        "zoo": (101, 21, "zoo"),
+    },
+    "yu2013": {
+        "heart": (270, 13, "heart"),
+        "heart-c": (303, 13, "heart-c"),
+        "colic": (366, 22, {"yes": 230, "no": 136}),
+        "vote": (435, 16, "vote"),
+        "breast-cancer": (683, 10, WISCONSIN),
+        "australian": (690, 14, "australian"),
+        "credit-a": (690, 15, "credit-a"),
+        "breast-w": (699, 9, "breast-w"),
+        "a1a": (1605, 119, "a1a"),
+        "dna": (2000, 180, "dna"),
+        "satimage": (4435, 36, "satimage"),
+    },
+    "franco2023": {"default-credit-card": (30000, 23, "default-credit-card")},
+}
+PAPER_ROWS = [(paper, name) for paper, rows in PAPERS.items() for name in rows]
+LOCAL = {"sick", "hypothyroid", "cod-rna.t", "covertype", "mnist"}
+
+
+def check_counts(y, expected):
+    counts = y.value_counts()
+    if isinstance(expected, list):
+        assert counts.tolist() == expected
+    else:
+        assert counts.to_dict() == expected
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_file_has_the_published_size_and_classes(name):
+    n, onehot, full, counts = FILES[name]
+    for encoding, width in (("onehot", onehot), ("full", full)):
+        X, y = load(name, encoding)
+        assert X.shape == (n, width) and len(y) == n
+        assert X.columns.is_unique and X.dtypes.unique().tolist() == [np.float64] and np.isfinite(X.to_numpy()).all()
+        assert X.index.equals(y.index)
+    check_counts(y, counts)
+    known = provenance(name)
+    assert (known["n"], known["onehot"], known["full"]) == (n, onehot, full)
+    assert known["raw"] == load(name, "raw")[0].shape[1]
+    assert {str(k): v for k, v in y.value_counts().items()} == known["classes"]
+    assert known["licence"] and known["citation"] and known["source"]
+    assert "positive" not in known or known["positive"] in y.unique()
+    assert ("positive" in known) == (y.nunique() == 2)
+
+
+def test_every_shipped_file_is_tested_and_described():
+    files = {path.name for path in _encodings.DATA.glob("*.csv.gz")}
+    assert files == {f"{name}.csv.gz" for name in FILES}
+    assert files == {e["file"] for e in _encodings.catalogue()["sets"].values() if "file" in e}
+
+
+@pytest.mark.parametrize(("paper", "name"), PAPER_ROWS)
+def test_paper_encoding_has_the_printed_size(paper, name):
+    n, m, counts = PAPERS[paper][name]
+    X, y = load(name, encoding=paper)
+    assert X.shape == (n, m)
+    assert np.isfinite(X.to_numpy()).all()
+    if counts is not None:
+        check_counts(y, FILES[counts][3] if isinstance(counts, str) else counts)
+    printed = provenance(name, paper)
+    assert (printed["n"], printed["m"], printed["n_classes"]) == (n, m, y.nunique())
+
+
+def test_every_row_of_a_paper_is_tested():
+    for paper, rows in PAPERS.items():
+        untested = set(dataset_names(paper)) - set(rows)
+        assert untested <= LOCAL | {"adult", "census-kdd"}
+
+
+@pytest.mark.parametrize(("name", "width", "printed"), [("adult", 108, 179), ("census-kdd", 503, 506)])
+def test_a_width_that_is_not_established_is_said_to_be_so(name, width, printed):
+    with pytest.warns(LLPWarning, match=f"franco2023 prints {printed} columns for '{name}', these are {width}"):
+        X, _ = load(name, "franco2023")
+    assert X.shape == (FILES.get(name, FILES["census-income-balanced"])[0], width)
+    assert any(column.endswith("=?") for column in X)
+    assert provenance(name, "franco2023")["m"] == width
+
+
+def test_views():
+    assert load("pima")[0].equals(load("diabetes")[0])
+    assert load("wisconsin")[0].shape == (683, 9)
+    X, _ = load("breast-cancer-libsvm")
+    assert X.shape == (683, 10) and "Id" in X
+    assert "Id" not in load("breast-w")[0]
+    check_counts(load("thyroid")[1], {"normal": 150, "diseased": 65})
+    # Our name of a set works in a paper's encoding where one set of the paper is made from it.
+    assert load("diabetes", "perezortiz2016")[0].shape == (768, 8)
+    assert load("breast-cancer", "perezortiz2016")[0].shape == (286, 15)
+
+
+def test_repaired_decimal_points():
+    for column in ("A2", "A3", "A7"):
+        mine, other = load("australian", "raw")[0][column], load("credit-a", "raw")[0][{"A7": "A8"}.get(column, column)]
+        assert mine.max() == other.max() and mine.max() < 100
+    assert load("heart")[0]["oldpeak"].max() == load("cleveland")[0]["oldpeak"].max() == 6.2
+
+
+def test_image_is_segment_without_its_constant_column():
+    X, y = load("segment")
+    assert X["region-pixel-count"].nunique() == 1
+    image, sign = load("image")
+    assert image.equals(X.drop(columns="region-pixel-count"))
+    assert (sign == np.where(y.isin(["brickface", "sky", "foliage", "path"]), 1, -1)).all()
+
+
+def test_housevotes_is_vote_without_incomplete_rows():
+    X, y = load("vote", missing="drop")
+    same, labels = load("housevotes")
+    assert np.array_equal(X, same) and np.array_equal(y, labels)
+
+
+# --- encodings ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def toy():
+    """A table with every kind of column, and the specification that goes with it."""
+    table = pd.DataFrame(
+        {
+            "size": ["10-14", "5-9", None, "0-4", "5-9"],
+            "sex": ["m", "f", "f", None, "m"],
+            "dose": [1.0, np.nan, 3.0, 10.0, 4.0],
+            "empty": [np.nan] * 5,
+            "one": ["v"] * 5,
+        }
+    )
+    return table, {"nominal": ["size", "sex", "one"], "encoding": "onehot"}
+
+
+def test_onehot_by_hand(toy):
+    table, spec = toy
+    X = _encodings.encode(table, spec, "impute")
+    # Size 5-9 and sex f are the most frequent (f before m on a tie), the median dose is 3.5, an empty column becomes 0.
+    expected = {
+        "size=0-4": [0, 0, 0, 1, 0],
+        "size=5-9": [0, 1, 1, 0, 1],
+        "size=10-14": [1, 0, 0, 0, 0],
+        "sex=m": [1, 0, 0, 0, 1],
+        "dose": [1, 3.5, 3, 10, 4],
+        "empty": [0] * 5,
+        "one=v": [1] * 5,
+    }
+    pd.testing.assert_frame_equal(X, pd.DataFrame(expected, dtype=float))
+
+
+def test_raw_and_full_by_hand(toy):
+    table, spec = toy
+    raw = _encodings.encode(table, {**spec, "encoding": "raw"}, "impute")
+    assert raw["size"].tolist() == [2, 1, 1, 0, 1] and raw["sex"].tolist() == [1, 0, 0, 0, 1]
+    full = _encodings.encode(table, {**spec, "encoding": "full"}, "impute")
+    assert list(full.columns[3:5]) == ["sex=f", "sex=m"] and (full["sex=f"] + full["sex=m"] == 1).all()
+    assert full.shape[1] == 8
+
+
+def test_keep_leaves_nan_in_every_column_of_the_value(toy):
+    table, spec = toy
+    X = _encodings.encode(table, spec, "keep")
+    assert X.iloc[2].isna().tolist() == [True] * 3 + [False, False, True, False]
+    assert X.iloc[3].isna().tolist() == [False] * 3 + [True, False, True, False]
+    assert X.isna().to_numpy().sum() == 3 + 1 + 1 + 5
+
+
+def test_category_makes_a_value_of_missing(toy):
+    table, spec = toy
+    X = _encodings.encode(table, spec, "category")
+    assert X["size=?"].tolist() == [0, 0, 1, 0, 0]
+    assert [c for c in X if c.startswith("sex")] == ["sex=?", "sex=f", "sex=m"]
+    assert X["dose"].tolist() == [1, 3.5, 3, 10, 4]
+
+
+def test_declared_values_and_numbers(toy):
+    table, spec = toy
+    spec = {**spec, "declared": {"sex": ["x"]}, "use_declared": True, "numbers": ["size"]}
+    X = _encodings.encode(table, spec, "impute")
+    assert X["size"].tolist() == [10, 5, 5, 0, 5]
+    assert X["sex=x"].tolist() == [0] * 5 and "sex=f" in X
+    assert _encodings.encode(table, {**spec, "numbers": ["size"]}, "keep")["size"].isna().tolist() == [0, 0, 1, 0, 0]
+
+
+def test_missing_in_credit_a_and_colic():
+    kept, y = load("credit-a", "raw", missing="keep")
+    assert kept.isna().to_numpy().sum() == 67 and kept.isna().any(axis=1).sum() == 37
+    filled, _ = load("credit-a", "raw")
+    assert filled.notna().to_numpy().all() and filled[kept.notna()].equals(kept)
+    assert (filled["A2"][kept["A2"].isna()] == kept["A2"].median()).all()
+    assert (filled["A4"][kept["A4"].isna()] == kept["A4"].mode()[0]).all()
+    dropped, labels = load("credit-a", "raw", missing="drop")
+    complete = kept.notna().all(axis=1)
+    assert len(dropped) == 690 - 37 and np.array_equal(dropped, kept[complete])
+    assert np.array_equal(labels, y[complete])
+    for missing in ("impute", "keep", "drop"):
+        assert load("colic", missing=missing)[0].shape == (7 if missing == "drop" else 368, 60)
+
+
+def test_perezortiz_breast_has_numbers_for_ordinals():
+    X, _ = load("breast", "perezortiz2016")
+    assert sorted(X["age"].unique()) == [20, 30, 40, 50, 60, 70]
+    assert sorted(X["inv-nodes"].unique()) == [0, 3, 6, 9, 12, 15, 24]
+    assert X["deg-malig"].between(1, 3).all()
+    assert sum(c.startswith("breast-quad=") for c in X) == 5
+
+
+def test_german_is_coded_by_the_number_in_the_name():
+    X, _ = load("german", "duplessis2013")
+    assert sorted(X["purpose"].unique()) == [40, 41, 42, 43, 44, 45, 46, 48, 49, 410]
+
+
+def test_classes_keeps_some():
+    X, y = load("satimage", classes=(1, 7))
+    assert set(y) == {1, 7} and len(X) == 1072 + 1038 and X.index.equals(y.index)
+    with pytest.raises(ValueError, match="classes=9 is not known"):
+        load("satimage", classes=(1, 9))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("hart",), "name='hart' is not known; did you mean 'heart'"),
+        (("covertype",), "did you mean 'covtype'"),
+        (("heart", "one-hot"), "encoding='one-hot' is not known; did you mean 'onehot'"),
+        (("heart", "yu2012"), "did you mean 'yu2013'"),
+        (("sonar", "yu2013"), "encoding='yu2013' has no data set 'sonar'; it has: heart, heart-c, colic"),
+        (("hart", "yu2013"), "name='hart' is not known; did you mean 'heart"),
+        (("heart", "raw", "ignore"), "missing='ignore' is not known; known: impute, keep, drop, category"),
+    ],
+)
+def test_unknown_names(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        load(*arguments)
+    with pytest.raises(ValueError, match=r"encoding='x' is not known"):
+        dataset_names("x")
+
+
+def test_provenance_is_a_copy():
+    provenance("heart")["notes"].append("changed")
+    assert "changed" not in provenance("heart")["notes"]
+
+
+def test_twonorm():
+    X, y = make_twonorm(n=20000, d=5, random_state=1)
+    assert X.shape == (20000, 5) and set(y) == {0, 1}
+    a = 2 / np.sqrt(5)
+    # Five standard errors of a mean of some 10,000 values.
+    assert np.allclose(X[y == 1].mean(), a, atol=0.05) and np.allclose(X[y == 0].mean(), -a, atol=0.05)
+    assert np.allclose(np.cov(X[y == 1].T), np.eye(5), atol=0.08)
+    # The sign of the sum is the Bayes rule; its error is Phi(-2) = 0.02275.
+    assert np.mean((X.sum(axis=1) > 0) != (y == 1)) == pytest.approx(0.02275, abs=0.005)
+    assert load("twonorm")[0].equals(make_twonorm(random_state=0)[0])
+    with pytest.raises(ValueError, match="n must be a whole number from 1, got 0"):
+        make_twonorm(n=0)
+
+
+# --- sets that are not shipped -----------------------------------------------------------------------------------
+
+
+def test_local_csv(tmp_path, monkeypatch):
+    monkeypatch.setenv("LLPBOOK_DATA", str(tmp_path))
+    table = pd.DataFrame({"age": [1.0, np.nan], "on thyroxine": ["f", "t"], "TBG": [np.nan] * 2})
+    table["class"] = ["negative", "sick"]
+    table.to_csv(tmp_path / "sick.csv.gz", index=False)
+    X, y = load("sick", missing="keep")
+    assert list(X) == ["age", "on_thyroxine=t", "TBG"] and y.tolist() == ["negative", "sick"]
+    assert np.array_equal(X, [[1, 0, np.nan], [np.nan, 1, np.nan]], equal_nan=True)
+    assert load("sick")[0].iloc[1].tolist() == [1, 1, 0]
+    with pytest.raises(ValueError, match=r"missing='drop' leaves no row of 'sick'"):
+        load("sick", missing="drop")
+    pd.DataFrame({"Elevation": [1, 2], "class": [1, 2]}).to_csv(tmp_path / "covtype12.csv.gz", index=False)
+    assert load("covtype")[1].tolist() == [1, 2]
+    assert load("covertype", "franco2023")[0].dtypes.tolist() == [float]
+
+
+def test_local_npz_and_libsvm(tmp_path, monkeypatch):
+    monkeypatch.setenv("LLPBOOK_DATA", str(tmp_path))
+    pixels = np.arange(24, dtype=np.uint8).reshape(6, 2, 2)
+    np.savez(tmp_path / "mnist.npz", x_train=pixels[:4], y_train=np.arange(4), x_test=pixels[4:], y_test=np.arange(2))
+    X, y = load("mnist", classes=(0, 1))
+    assert X.dtypes.unique().tolist() == [np.float32] and y.tolist() == [0, 1, 0, 1]
+    assert X["pixel4"].tolist() == [3, 7, 19, 23]
+    np.savez(tmp_path / "mnist.npz", x=pixels)
+    with pytest.raises(ValueError, match="must hold x_train, y_train, x_test and y_test"):
+        load("mnist")
+    (tmp_path / "cod-rna.t").write_text("-1 1:0.5 2:3\n1 2:1.25\n")
+    X, y = load("cod-rna.t")
+    assert X.to_numpy().tolist() == [[0.5, 3], [0, 1.25]] and y.tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"age": [1], "label": [2]}, "must be called 'class'"),
+        ({"age": ["x"], "class": [2]}, "should be numeric but is not"),
+    ],
+)
+def test_local_csv_of_another_layout(tmp_path, monkeypatch, table, message):
+    monkeypatch.setenv("LLPBOOK_DATA", str(tmp_path))
+    pd.DataFrame(table).to_csv(tmp_path / "sick.csv.gz", index=False)
+    with pytest.raises(ValueError, match=message):
+        load("sick")
+
+
+def test_neither_way_gives_one_error_with_both(tmp_path, monkeypatch):
+    def offline(**_):
+        raise URLError("no route to host")
+
+    monkeypatch.setattr(_encodings, "fetch_openml", offline)
+    monkeypatch.delenv("LLPBOOK_DATA", raising=False)
+    both = r"sick\.csv\.gz .* LLPBOOK_DATA .*not set.*data_id=38.*no route"
+    with pytest.raises(FileNotFoundError, match=both) as error:
+        load("sick")
+    assert isinstance(error.value.__cause__, URLError)
+    monkeypatch.setenv("LLPBOOK_DATA", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match=f"it is {tmp_path}, which has no such file"):
+        load("mnist")
+    with pytest.raises(FileNotFoundError, match=r"cod-rna\.t\.csv\.gz or cod-rna\.t .*OpenML has no copy"):
+        load("cod-rna.t")
+
+
+def test_only_network_errors_are_caught(monkeypatch):
+    def broken(**_):
+        raise ValueError("parser failed")
+
+    monkeypatch.setattr(_encodings, "fetch_openml", broken)
+    monkeypatch.delenv("LLPBOOK_DATA", raising=False)
+    with pytest.raises(ValueError, match="parser failed"):
+        load("sick")
+
+
+def test_openml_frame_becomes_the_same_table(monkeypatch):
+    asked = []
+    spec = provenance("sick")
+    n, nominal = spec["n"], spec["nominal"]
+    data = pd.DataFrame({name: pd.Categorical(["f", "t"] * (n // 2)) for name in nominal})
+    data = data.assign(**{f"x{i}": pd.Categorical(["0", "1"] * (n // 2)) for i in range(7)})
+    target = pd.Series(["negative"] * (n - 1) + ["sick"], dtype="category")
+
+    def fetch(**arguments):
+        asked.append(arguments["data_id"])
+        return SimpleNamespace(data=data, target=target)
+
+    monkeypatch.setattr(_encodings, "fetch_openml", fetch)
+    monkeypatch.delenv("LLPBOOK_DATA", raising=False)
+    X, y = load("sick")
+    assert asked == [38] and X.shape == (n, 29) and X["sex=t"].sum() == n // 2 and X["x0"].sum() == n // 2
+    assert y.value_counts().to_dict() == {"negative": n - 1, "sick": 1}
+    data = data.iloc[:-1]
+    target = target[:-1]
+    with pytest.raises(ValueError, match="has 3771 rows and 29 columns; 'sick' must have 3772 and 29"):
+        load("sick")
+
+
+# --- bags --------------------------------------------------------------------------------------------------------
+
+
+def test_random_bags():
+    bags = random_bags(np.zeros(23), 5, random_state=0)
+    assert np.bincount(bags).tolist() == [5, 5, 5, 5, 3]
+    assert np.array_equal(bags, random_bags(23, 5, random_state=0))
+    assert not np.array_equal(bags, random_bags(23, 5, random_state=1))
+    assert np.array_equal(random_bags(23, 5, np.random.RandomState(0)), bags)
+    assert sorted(np.bincount(random_bags(23, n_bags=5, random_state=0))) == [4, 4, 5, 5, 5]
+    assert np.bincount(random_bags(4, 4)).tolist() == [4] and np.bincount(random_bags(3, 1)).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "either bag_size or n_bags"),
+        ({"bag_size": 2, "n_bags": 2}, "either bag_size or n_bags"),
+        ({"bag_size": 0}, "bag_size must be a whole number from 1 to 10, got 0"),
+        ({"bag_size": 11}, "from 1 to 10, got 11"),
+        ({"bag_size": 2.5}, r"got 2\.5"),
+        ({"bag_size": True}, "got True"),
+        ({"n_bags": -1}, "n_bags must be a whole number from 1 to 10, got -1"),
+    ],
+)
+def test_random_bags_refuses(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        random_bags(10, **arguments)
+
+
+class NearestMean(LLPClassifier):
+    """Class means by least squares on bag means; enough to see whether the pieces fit."""
+
+    _parameter_constraints: ClassVar[dict] = {}
+
+    def fit(self, X, bags, proportions, labels=None):
+        data = self._validate_fit(X, bags, proportions, labels)
+        self.means_ = np.linalg.pinv(data.proportions) @ (data.S @ data.X)
+        return self
+
+    def predict_proba(self, X):
+        X = self._validate_predict(X)
+        return -((X[:, None, :] - self.means_) ** 2).sum(axis=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "floor"), [("sonar", {"bag_size": 2}, 0.6), ("iris", {"n_bags": 75}, 0.85)]
+)
+def test_dataset_fits_and_evaluates_out_of_the_box(name, arguments, floor):
+    ds = load_bags(name, random_state=0, **arguments)
+    clf = NearestMean().fit(*ds)
+    assert list(clf.classes_) == list(ds.classes)
+    accuracy = ds.evaluate(clf)
+    assert accuracy == np.mean(clf.predict(ds.X) == ds.true_labels_for_evaluation()) > floor
+    assert ds.evaluate(clf.predict(ds.X)) == accuracy
+    assert ds.evaluate(clf, balanced_accuracy_score) == pytest.approx(
+        balanced_accuracy_score(ds.true_labels_for_evaluation(), clf.predict(ds.X))
+    )
+
+
+def test_dataset_holds_what_it_says():
+    ds = load_bags("credit-a", bag_size=100, random_state=3)
+    X, y = load("credit-a")
+    got, bags, proportions = ds
+    assert got.equals(X) and ds.feature_names == list(X)
+    assert ds.n_bags == 7 and ds.bag_sizes.tolist() == [100] * 6 + [90]
+    assert list(proportions.columns) == ["-", "+"] and ds.classes.tolist() == ["-", "+"]
+    for bag in range(7):
+        assert proportions.loc[bag, "+"] == pytest.approx(np.mean(y[bags == bag] == "+"))
+    assert np.array_equal(ds.true_labels_for_evaluation(), y)
+    assert repr(ds) == "BagDataset('credit-a': 690 instances, 42 features, 7 bags, 2 classes)"
+
+
+def test_labels_are_private():
+    ds = load_bags("heart", bag_size=16, random_state=0)
+    labels = load("heart")[1].to_numpy()
+    public = {name: getattr(ds, name) for name in dir(ds) if not name.startswith("_")}
+    arrays = [np.asarray(v) for v in [*public.values(), *ds] if not callable(v)]
+    assert not any(a.shape == labels.shape and np.array_equal(a, labels) for a in arrays)
+    copy = ds.true_labels_for_evaluation()
+    copy[:] = "absent"
+    assert np.array_equal(ds.true_labels_for_evaluation(), labels)
+
+
+def test_dataset_pickles():
+    ds = load_bags("heart", bag_size=16, random_state=0)
+    other = pickle.loads(pickle.dumps(ds))
+    assert other.proportions.equals(ds.proportions) and np.array_equal(other.bags, ds.bags)
+    assert np.array_equal(other.true_labels_for_evaluation(), ds.true_labels_for_evaluation())
+
+
+def test_natural_bags_of_adult():
+    ds = load_bags("adult", by="occupation")
+    X, y = load("adult")
+    assert not [c for c in ds.feature_names if c.startswith("occupation")]
+    assert ds.feature_names == [c for c in X if not c.startswith("occupation")]
+    assert ds.n_bags == 15 and ds.bag_names[-1] == "(missing)" and ds.bag_sizes[-1] == 2809
+    assert len(ds.bags) == len(y) and ds.bag_sizes.sum() == 48842
+    sales = list(ds.bag_names).index("Sales")
+    assert ds.bag_sizes[sales] == 5504
+    assert ds.proportions.loc[sales, ">50K"] == pytest.approx(np.mean(y[ds.bags == sales] == ">50K"))
+    assert ds.classes.tolist() == ["<=50K", ">50K"]
+
+
+def test_natural_bags_of_a_numeric_column_and_dropped_rows():
+    ds = load_bags("dermatology", by="age", missing="drop")
+    # The ages are the only missing values: as bags they form one, and no row is dropped.
+    assert ds.bag_names[-1] == "(missing)" and ds.bag_sizes[-1] == 8 and ds.bag_sizes.sum() == 366
+    assert list(ds.bag_names[:-1]) == sorted(ds.bag_names[:-1])
+    whole = load_bags("breast-cancer", by="menopause", missing="drop")
+    assert whole.bag_sizes.sum() == 277 and whole.bag_names.tolist() == ["ge40", "lt40", "premeno"]
+    with pytest.raises(ValueError, match="by='ocupation' is not known; did you mean 'occupation'"):
+        load_bags("adult", by="ocupation")
+
+
+def test_load_bags_wants_one_way_to_make_bags():
+    for arguments in ({}, {"bag_size": 3, "by": "age"}):
+        with pytest.raises(ValueError, match="exactly one of bag_size, n_bags and by"):
+            load_bags("adult", **arguments)
+
+
+def test_positive_class():
+    assert load_bags("heart", bag_size=16, positive="absent").classes.tolist() == ["present", "absent"]
+    assert load_bags("heart", bag_size=16).classes.tolist() == ["absent", "present"]
+    assert load_bags("satimage", bag_size=16, classes=(1, 7)).classes.tolist() == [1, 7]
+    rest = load_bags("dna", bag_size=16, positive="ie", random_state=0)
+    assert rest.classes.tolist() == [0, 1] and rest.true_labels_for_evaluation().sum() == 485
+    with pytest.raises(ValueError, match="positive='Present' is not known; did you mean 'present'"):
+        load_bags("heart", bag_size=16, positive="Present")
+
+
+def test_binary_labels():
+    assert binary_labels(["a", "b", "a"], "a").tolist() == [1, 0, 1]
+    with pytest.raises(ValueError, match="positive='c' is not known"):
+        binary_labels(["a", "b"], "c")
+
+
+def test_make_dataset_from_arrays():
+    X = np.arange(12.0).reshape(6, 2)
+    ds = make_dataset(X, [0, 1, 1, 0, 1, 0], ["u", "v", "u", "v", "w", "w"])
+    assert ds.bags.tolist() == [0, 1, 0, 1, 2, 2] and ds.bag_names.tolist() == ["u", "v", "w"]
+    assert ds.proportions.to_numpy().tolist() == [[0.5, 0.5]] * 3 and ds.feature_names == ["x1", "x2"]
+    assert ds.X is X
+    swapped = make_dataset(X, [0, 1, 1, 0, 1, 0], [2, 2, 2, 9, 9, 9], positive=0)
+    assert swapped.classes.tolist() == [1, 0] and swapped.bag_names.tolist() == [2, 9]
+    assert swapped.proportions[0].tolist() == pytest.approx([1 / 3, 2 / 3])
+
+
+@pytest.mark.parametrize(
+    ("y", "bags", "message"),
+    [
+        ([0, 1, 1], [0, 0], r"bags must have one entry an instance, 3, got shape \(2,\)"),
+        ([0, 1], [0, 0, 1], "y must have one entry an instance"),
+        ([0, 1, np.nan], [0, 0, 1], "y has a missing value at position 2"),
+        ([0, 1, 1], [0, None, 1], "bags has a missing value at position 1"),
+        ([1, 1, 1], [0, 0, 1], r"y must have at least two classes, got \[1\]"),
+    ],
+)
+def test_make_dataset_refuses(y, bags, message):
+    with pytest.raises(ValueError, match=message):
+        make_dataset(np.ones((3, 2)), y, bags)
+
+
+def test_evaluate_refuses_other_labels():
+    ds = load_bags("heart", bag_size=16, random_state=0)
+    with pytest.raises(ValueError, match=r"predictions hold 0, which is none of the classes \['absent', 'present'\]"):
+        ds.evaluate(np.zeros(270, dtype=int))
+    with pytest.raises(ValueError, match=r"one for each instance, \(270,\), got \(3,\)"):
+        ds.evaluate(["absent"] * 3)
+
+
+def test_train_test_splits_whole_bags():
+    ds = load_bags("adult", by="occupation")
+    train, test = ds.train_test(test_bags=[14, 2])
+    assert test.bag_names.tolist() == ["Craft-repair", "(missing)"] and test.n_bags == 2 and train.n_bags == 13
+    assert test.bag_sizes.tolist() == ds.bag_sizes[[2, 14]].tolist()
+    assert train.bag_sizes.tolist() == np.delete(ds.bag_sizes, [2, 14]).tolist()
+    inside = np.isin(ds.bags, [2, 14])
+    assert np.array_equal(test.X, ds.X[inside])
+    assert np.array_equal(test.true_labels_for_evaluation(), ds.true_labels_for_evaluation()[inside])
+    assert np.array_equal(test.proportions, ds.proportions.iloc[[2, 14]]) and test.proportions.index.tolist() == [0, 1]
+    train, test = ds.train_test(0.2, random_state=0)
+    assert (train.n_bags, test.n_bags) == (12, 3)
+    assert set(train.bag_names) | set(test.bag_names) == set(ds.bag_names)
+    arrays = make_dataset(np.arange(6.0)[:, None], [0, 1, 0, 1, 0, 1], [0, 0, 1, 1, 2, 2]).train_test([1])
+    assert arrays[1].X.tolist() == [[2.0], [3.0]]
+
+
+@pytest.mark.parametrize("test_bags", [0, 1.0, -0.5, [], [0, 1, 2], [5], [1, 1]])
+def test_train_test_refuses(test_bags):
+    ds = make_dataset(np.ones((6, 1)), [0, 1] * 3, [0, 0, 1, 1, 2, 2])
+    with pytest.raises(ValueError, match="test_bags must be"):
+        ds.train_test(test_bags)
+
+
+# --- the page ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def data_page():
+    path = Path(__file__).resolve().parents[1] / "tools" / "data_page.py"
+    spec = importlib.util.spec_from_file_location("data_page", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_data_page_is_up_to_date(data_page, tmp_path, monkeypatch, capsys):
+    assert data_page.main(["--check"]) == 0
+    text = data_page.PAGE.read_text(encoding="utf-8")
+    assert all(f"| {name}" in text for name in dataset_names())
+    monkeypatch.setattr(data_page, "ROOT", tmp_path)
+    monkeypatch.setattr(data_page, "PAGE", tmp_path / "data.md")
+    data_page.PAGE.write_text(text.replace("| 270 |", "| 271 |"), encoding="utf-8")
+    assert data_page.main(["--check"]) == 1 and "out of date" in capsys.readouterr().err
+    assert data_page.main([]) == 0 and data_page.PAGE.read_text(encoding="utf-8") == text
+    data_page.PAGE.write_text("nothing", encoding="utf-8")
+    with pytest.raises(ValueError, match="generated: sets"):
+        data_page.main([])
+
+
+def test_examples_in_docstrings():
+    result = doctest.testmod(datasets)
+    assert result.attempted and not result.failed

@@ -1,0 +1,104 @@
+"""Write the tables of book/data.md from llpbook/data/provenance.json; with --check, exit 1 if they are out of date."""
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "book" / "data.md"
+SOURCE = ROOT / "llpbook" / "data" / "provenance.json"
+
+def classes(entry):
+    """Number of classes, and the positive one of two with its share."""
+    counts = entry["classes"]
+    if len(counts) != 2:
+        return str(len(counts))
+    positive = str(entry["positive"])
+    return f"2 (`{positive}`: {100 * counts[positive] / sum(counts.values()):.0f} %)"
+
+
+def sets_table(catalogue):
+    """Sizes and classes of every set, and who used it."""
+    sets, papers = catalogue["sets"], catalogue["papers"]
+    yield f"{len(sets)} names; the package ships {sum('file' in e for e in sets.values())} files.\n"
+    yield "| set | what it is | instances | raw | one-hot | classes | missing | used by |"
+    yield "| --- | --- | ---: | ---: | ---: | --- | ---: | --- |"
+    for name, e in sorted(sets.items()):
+        used = [key[0].upper() for key, p in papers.items() if name in {entry["set"] for entry in p["sets"].values()}]
+        mark, missing = "°" * ("local" in e), f"{e['missing_rows']:,}" if e["missing_rows"] else ""
+        yield (
+            f"| {name}{mark} | {e['title']} | {e['n']:,} | {e['raw']} | {e['onehot']} | {classes(e)} | {missing} | "
+            f"{' '.join(used)} |"
+        )
+
+
+def local_table(catalogue):
+    """Where the sets that are not shipped come from."""
+    yield "| set | file in `LLPBOOK_DATA` | OpenML id |"
+    yield "| --- | --- | ---: |"
+    for name, e in sorted(catalogue["sets"].items()):
+        if "local" in e:
+            yield f"| {name} | `{e['local']}` | {e.get('openml', 'none')} |"
+
+
+def papers_tables(catalogue):
+    """One section a paper: its sets, their sizes and rules."""
+    for key, paper in catalogue["papers"].items():
+        rule = f"{paper['rule'][0].upper()}{paper['rule'][1:]}"
+        yield f"### {paper['paper']}: `{key}`\n"
+        yield f"{rule} Scaling in the paper: {paper['scaling']}. {paper.get('absent', '')}".rstrip() + "\n"
+        yield "| in the paper | our set | instances | columns | classes | rule |"
+        yield "| --- | --- | ---: | ---: | ---: | --- |"
+        for name, e in paper["sets"].items():
+            width = f"{e['m']} (paper: {e['printed_m']})" if "printed_m" in e else e["m"]
+            yield f"| {name} | {e['set']} | {e['n']:,} | {width} | {e['n_classes']} | {e.get('note', '')} |"
+        yield ""
+
+
+def sources_table(catalogue):
+    """Citation, origin, licence and notes of every set."""
+    for name, text in catalogue["licences"].items():
+        yield f"*{name}* is {text}.\n"
+    yield "| set | cite | source; copy | licence | notes |"
+    yield "| --- | --- | --- | --- | --- |"
+    for name, e in sorted(catalogue["sets"].items()):
+        if "of" in e:
+            yield f"| {name} | as {e['of']} | made from {e['of']} | as {e['of']} | {' '.join(e['notes'])} |"
+        else:
+            origin = e["source"] if "file" not in e else f"{e['source']}; {e['copy']}"
+            yield f"| {name} | {e['citation']}. | {origin} | {e['licence']} | {' '.join(e['notes'])} |"
+
+
+BLOCKS = {"sets": sets_table, "local": local_table, "papers": papers_tables, "sources": sources_table}
+
+
+def render(page, catalogue):
+    """The page with every generated block made anew."""
+    for name, table in BLOCKS.items():
+        block = re.compile(rf"(% generated: {name}\n).*?(% end\n)", re.DOTALL)
+        if not block.search(page):
+            raise ValueError(f"{PAGE.name} has no lines '% generated: {name}' and '% end'")
+        text = "\n".join(table(catalogue)).strip("\n")
+        page = block.sub(lambda found, text=text: f"{found[1]}\n{text}\n\n{found[2]}", page)
+    return page
+
+
+def main(argv=None):
+    """Write the page, or with ``--check`` compare only. Returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing, exit 1 if the page is out of date")
+    arguments = parser.parse_args(argv)
+    page = PAGE.read_text(encoding="utf-8")
+    text = render(page, json.loads(SOURCE.read_text(encoding="utf-8")))
+    if not arguments.check:
+        PAGE.write_text(text, encoding="utf-8")
+    elif page != text:
+        print(f"{PAGE.relative_to(ROOT)} is out of date: run python tools/data_page.py", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
