@@ -40,6 +40,7 @@ def main():
     given.set_title("given: instances in bags …")
     bars.set_title("… and label proportions")
     learned.set_title(f"learned: {100 * clf.score(X, y):.0f} % of the labels right")
+    learned.get_legend().set_title("true labels, unseen in learning", {"size": "small"})
     fig.savefig(TARGET, dpi=150)
     plt.close(fig)
     with Image.open(TARGET) as picture:  # 128 colours are plenty, at a third of the size
