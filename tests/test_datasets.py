@@ -688,7 +688,7 @@ def data_page():
 def test_data_page_is_up_to_date(data_page, tmp_path, monkeypatch, capsys):
     assert data_page.main(["--check"]) == 0
     text = data_page.PAGE.read_text(encoding="utf-8")
-    assert all(f"| {name}" in text for name in dataset_names())
+    assert all(f"| {name}" in text and f"- **{name}**." in text for name in dataset_names())
     monkeypatch.setattr(data_page, "ROOT", tmp_path)
     monkeypatch.setattr(data_page, "PAGE", tmp_path / "data.md")
     data_page.PAGE.write_text(text.replace("| 270 |", "| 271 |"), encoding="utf-8")

@@ -23,14 +23,13 @@ def sets_table(catalogue):
     """Sizes and classes of every set, and who used it."""
     sets, papers = catalogue["sets"], catalogue["papers"]
     yield f"{len(sets)} names; the package ships {sum('file' in e for e in sets.values())} files.\n"
-    yield "| set | what it is | instances | raw | one-hot | classes | missing | used by |"
-    yield "| --- | --- | ---: | ---: | ---: | --- | ---: | --- |"
+    yield "| set | instances | raw | one-hot | classes | missing | used by |"
+    yield "| --- | ---: | ---: | ---: | --- | ---: | --- |"
     for name, e in sorted(sets.items()):
         used = [key[0].upper() for key, p in papers.items() if name in {entry["set"] for entry in p["sets"].values()}]
         mark, missing = "°" * ("local" in e), f"{e['missing_rows']:,}" if e["missing_rows"] else ""
         yield (
-            f"| {name}{mark} | {e['title']} | {e['n']:,} | {e['raw']} | {e['onehot']} | {classes(e)} | {missing} | "
-            f"{' '.join(used)} |"
+            f"| {name}{mark} | {e['n']:,} | {e['raw']} | {e['onehot']} | {classes(e)} | {missing} | {' '.join(used)} |"
         )
 
 
@@ -57,21 +56,22 @@ def papers_tables(catalogue):
         yield ""
 
 
-def sources_table(catalogue):
-    """Citation, origin, licence and notes of every set."""
+def sources_list(catalogue):
+    """What every set is, its citation, origin, licence and notes."""
     for name, text in catalogue["licences"].items():
         yield f"*{name}* is {text}.\n"
-    yield "| set | cite | source; copy | licence | notes |"
-    yield "| --- | --- | --- | --- | --- |"
     for name, e in sorted(catalogue["sets"].items()):
+        notes = "".join(f" {note}" for note in e["notes"])
         if "of" in e:
-            yield f"| {name} | as {e['of']} | made from {e['of']} | as {e['of']} | {' '.join(e['notes'])} |"
-        else:
-            origin = e["source"] if "file" not in e else f"{e['source']}; {e['copy']}"
-            yield f"| {name} | {e['citation']}. | {origin} | {e['licence']} | {' '.join(e['notes'])} |"
+            yield f"- **{name}**. {e['title']}. Made from {e['of']}, see there.{notes}"
+            continue
+        origin = e["source"] if "file" not in e else f"{e['source']}; copy: {e['copy']}"
+        title = e["title"] if e["title"].endswith("?") else f"{e['title']}."
+        yield f"- **{name}**. {title} *Cite:* {e['citation']}."
+        yield f"  *From:* {origin}. *Licence:* {e['licence']}.{' *Note:*' if notes else ''}{notes}"
 
 
-BLOCKS = {"sets": sets_table, "local": local_table, "papers": papers_tables, "sources": sources_table}
+BLOCKS = {"sets": sets_table, "local": local_table, "papers": papers_tables, "sources": sources_list}
 
 
 def render(page, catalogue):
