@@ -18,7 +18,7 @@ from check_site import FLAGS, NO_OTHER_HOST, ROOT, serve
 
 def find_page(site: pathlib.Path) -> pathlib.Path:
     """The page that holds the book: the largest one (the root page may only forward to it)."""
-    pages = list(site.rglob("*.html"))
+    pages = [page for page in site.rglob("*.html") if page.name != "print.html"]  # made below by an earlier run
     if not pages:
         raise SystemExit(f"no page under {site}: run `jupyter-book build . --builder singlehtml` first")
     return max(pages, key=lambda page: page.stat().st_size)
