@@ -10,7 +10,6 @@ export PYTHONNOUSERSITE := 1
 export JUPYTER_PREFER_ENV_PATH := 1
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
-export MPLBACKEND := agg
 
 .PHONY: setup book test unit notebooks check sync run pdf bench reproduce lock serve clean distclean
 
@@ -25,11 +24,12 @@ $(STAMP): requirements.txt pyproject.toml
 book: $(STAMP)
 	rm -rf _build/html _build/.doctrees   # a warm build hides the warnings of unchanged pages from -W
 	$(BIN)/jupyter-book build -q -n -W --keep-going .
+	$(BIN)/python tools/check_site.py
 	@echo "the book is in _build/html/index.html"
 
 test: unit notebooks
 unit: $(STAMP)
-	$(BIN)/python -m pytest -q -n 2 --dist loadscope tests
+	MPLBACKEND=agg $(BIN)/python -m pytest -q -n 2 --dist loadscope tests
 notebooks: $(STAMP)
 	$(BIN)/python -m pytest -q -n 2 --dist loadscope --nbval --nbval-current-env --nbval-cell-timeout 300 --nbval-sanitize-with tests/nbval_sanitize.cfg $(NB)
 
@@ -44,7 +44,7 @@ sync: $(STAMP)
 
 run: $(STAMP)
 	@test -n "$(CH)" || { echo "which chapter? make run CH=mean_map"; exit 1; }
-	$(BIN)/python tools/sync_cells.py
+	$(BIN)/python tools/sync_cells.py $(CH)
 	$(BIN)/python tools/execute.py $(CH)
 
 bench: $(STAMP)

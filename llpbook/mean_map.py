@@ -273,14 +273,7 @@ class MeanMap(LLPClassifier):
     }
 
     def __init__(
-        self,
-        lam=1.0,
-        kernel="linear",
-        gamma="scale",
-        fit_intercept=True,
-        bag_weights="size",
-        max_iter=1000,
-        tol=1e-6,
+        self, lam=1.0, kernel="linear", gamma="scale", fit_intercept=True, bag_weights="size", max_iter=1000, tol=1e-6
     ):
         self.lam = lam
         self.kernel = kernel

@@ -658,6 +658,8 @@ def test_module_size(tiny):
     tiny.module.write_text(MODULE + "\n\nclass Wide:\n" + "    x = 1\n" * 60, encoding="utf-8")
     expect(tiny, "module_size", "class Wide has 61 lines, above 60")
     tiny.module.write_text(MODULE + "# comment\n" * 300, encoding="utf-8")
+    assert tiny.check("module_size") == []
+    tiny.module.write_text(MODULE + "x = 1\n" * 300, encoding="utf-8")
     expect(tiny, "module_size", r"llpbook/toy.py: \d+ lines, above 300")
 
 
