@@ -1,0 +1,310 @@
+"""A table of an experiment: cells times seeds, one row of a CSV for each, written as soon as it is known.
+
+A run that was stopped goes on where it stood; rows of another protocol are refused, not mixed in. A file reads
+``protocol, <the cell>, seed, <results>, seconds``: the columns between ``protocol`` and ``seed`` are the parameters of
+the cell. Next to it, ``TABLE.meta.json`` says which command and which package versions made which rows.
+"""
+
+import csv
+import io
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import pandas as pd
+from joblib import Parallel, delayed
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+PACKAGES = ("numpy", "scipy", "scikit-learn", "llpbook")
+
+
+@dataclass(frozen=True)
+class Table:
+    """What to run.
+
+    Attributes
+    ----------
+    name : str
+        The file is ``NAME.csv``.
+    protocol : str
+        Version of the protocol, in every row. Change it whenever a change of code or data can change a number.
+    cells : list of dict
+        Parameters of each cell, all with the same keys; values are str, int, float or bool.
+    run : callable
+        ``run(cell, seed) -> dict`` of results, the same keys for every cell. Defined in a module, for parallel runs.
+    doc : str
+        One line for ``--list``.
+    """
+
+    name: str
+    protocol: str
+    cells: list
+    run: Callable
+    doc: str = ""
+
+
+def as_text(value):
+    """A value as it stands in the file: numbers to 10 digits."""
+    text = f"{value:.10g}" if isinstance(value, float) else str(value)
+    if "\n" in text or "\r" in text:
+        raise ValueError(f"a value of a row must not hold a line break, got {text!r}")
+    return text
+
+
+def select(cells, only):
+    """The cells that agree with every condition.
+
+    Parameters
+    ----------
+    cells : list of dict
+    only : dict of str to list
+        Key of a cell, and the values to keep.
+
+    Returns
+    -------
+    list of dict
+
+    Raises
+    ------
+    ValueError
+        If a key or a value occurs in no cell, or no cell meets all conditions.
+    """
+    for key, wanted in only.items():
+        if key not in cells[0]:
+            raise ValueError(f"only: {key!r} is not a parameter of the cells; they have {list(cells[0])}")
+        known = list(dict.fromkeys(as_text(cell[key]) for cell in cells))
+        for value in map(as_text, wanted):
+            if value not in known:
+                raise ValueError(f"only: no cell has {key}={value}; known: {', '.join(known)}")
+    wanted = {key: {as_text(v) for v in values} for key, values in only.items()}
+    chosen = [cell for cell in cells if all(as_text(cell[key]) in values for key, values in wanted.items())]
+    if not chosen:
+        raise ValueError(f"only: no cell meets all of {only}")
+    return chosen
+
+
+def _read(path):
+    """Header and rows as text, without a last line that a crash cut short."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    rows = list(csv.reader(io.StringIO(text[: text.rfind("\n") + 1])))
+    return (rows[0], rows[1:]) if rows else ([], [])
+
+
+def _append(path, text):
+    """Append in one write, on disk before it returns."""
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
+    try:
+        os.write(handle, text.encode())
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _line(values):
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerow(values)
+    return buffer.getvalue()
+
+
+def done(table, results=None):
+    """The (cell, seed) pairs, as text, that the file of a table holds.
+
+    Parameters
+    ----------
+    table : Table
+    results : path, optional
+
+    Returns
+    -------
+    set of tuple of str
+
+    Raises
+    ------
+    ValueError
+        If the file holds rows of another protocol or with other parameters, or a row twice.
+    """
+    path = Path(results or RESULTS) / f"{table.name}.csv"
+    header, rows = _read(path)
+    if not header:
+        return set()
+    keys = list(table.cells[0])
+    advice = f"move {path.name} away or delete it and run the table anew, or go back to the code that wrote it"
+    if header[: len(keys) + 2] != ["protocol", *keys, "seed"]:
+        raise ValueError(f"{path.name} has the columns {header}, not the parameters {keys} of the table: {advice}")
+    other = sorted({row[0] for row in rows} - {table.protocol})
+    if other:
+        raise ValueError(f"{path.name} holds rows of protocol {other[0]!r}, the code is {table.protocol!r}: {advice}")
+    found = [tuple(row[1 : len(keys) + 2]) for row in rows]
+    if len(set(found)) < len(found):
+        twice = next(key for key in found if found.count(key) > 1)
+        raise ValueError(f"{path.name} holds the row {twice} twice; two runs at the same time? Delete one of them")
+    return set(found)
+
+
+def _timed(run, cell, seed):
+    start = time.perf_counter()
+    found = run(cell, seed)
+    return cell, seed, {**found, "seconds": round(time.perf_counter() - start, 4)}
+
+
+def run_table(table, seeds=5, jobs=1, only=None, results=None, command=None, report=None):
+    """Run what is missing of a table.
+
+    Parameters
+    ----------
+    table : Table
+    seeds : int, default 5
+        Seeds 0, …, ``seeds - 1``.
+    jobs : int, default 1
+        Processes that compute; only the calling one writes.
+    only : dict of str to list, optional
+        See `select`.
+    results : path, optional
+        Folder of the files; that of the package if not given.
+    command : str, optional
+        What to store as the command.
+    report : callable, optional
+        Called with (cell, seed, results, number of rows written, number of rows to write) after each row.
+
+    Returns
+    -------
+    int
+        Number of rows written.
+
+    Raises
+    ------
+    ValueError
+        If the file holds rows of another protocol or with other columns.
+    """
+    folder = Path(results or RESULTS)
+    cells, keys, path = select(table.cells, only or {}), list(table.cells[0]), folder / f"{table.name}.csv"
+    have = done(table, folder)
+    todo = [(cell, seed) for seed in range(seeds) for cell in cells if _key(cell, seed) not in have]
+    if not todo:
+        return 0
+    folder.mkdir(parents=True, exist_ok=True)
+    _cut(path)
+    header = _read(path)[0]
+    _write_meta(table, folder, command or f"run_table({table.name!r}, seeds={seeds})", len(have))
+    answers = Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(_timed)(table.run, *task) for task in todo)
+    for count, (cell, seed, found) in enumerate(answers, start=1):
+        columns = ["protocol", *keys, "seed", *found]
+        if header and columns != header:
+            raise ValueError(f"{path.name} has the columns {header}, a new row {columns}: raise the protocol version")
+        row = _line([table.protocol, *_key(cell, seed), *map(as_text, found.values())])
+        _append(path, row if header else _line(columns) + row)
+        header = columns
+        if report:
+            report(cell, seed, found, count, len(todo))
+    return len(todo)
+
+
+def _key(cell, seed):
+    return (*map(as_text, cell.values()), str(seed))
+
+
+def _cut(path):
+    """Remove a last line that a crash cut short."""
+    if path.exists():
+        data = path.read_bytes()
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):
+            os.truncate(path, whole)
+
+
+def _write_meta(table, folder, command, rows_before):
+    """Note the command and the package versions of the rows to come, unless they are those of the rows before."""
+    path = folder / f"{table.name}.meta.json"
+    runs = json.loads(path.read_text(encoding="utf-8"))["runs"] if path.exists() and rows_before else []
+    entry = {"command": command, "packages": {name: version(name) for name in PACKAGES}}
+    if not runs or any(runs[-1][key] != entry[key] for key in entry):
+        runs.append({"first_row": rows_before, **entry})
+    meta = {"table": table.name, "protocol": table.protocol, "runs": runs}
+    path.write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
+
+
+def load(table, results=None):
+    """The rows of a table.
+
+    Parameters
+    ----------
+    table : Table or str
+        A table or its name.
+    results : path, optional
+        Folder of the files; that of the package if not given.
+
+    Returns
+    -------
+    DataFrame
+        Sorted by cell and seed.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, or, where a `Table` is given, its rows are of another protocol.
+    """
+    name, folder = table if isinstance(table, str) else table.name, Path(results or RESULTS)
+    if isinstance(table, Table):
+        done(table, folder)
+    header, rows = _read(folder / f"{name}.csv")
+    if not header:
+        known = sorted(path.stem for path in folder.glob("*.csv"))
+        raise ValueError(f"table {name!r} has no results; there are results of: {', '.join(known) or 'no table'}")
+    text = "".join(map(_line, [header, *rows]))
+    frame = pd.read_csv(io.StringIO(text), dtype={"protocol": str}, keep_default_na=False, na_values=["nan"])
+    return frame.sort_values(header[1 : header.index("seed") + 1]).reset_index(drop=True)
+
+
+def summary(table, value="accuracy", results=None):
+    """Mean and standard deviation over the seeds of each cell.
+
+    Parameters
+    ----------
+    table : Table or str
+    value : str, default "accuracy"
+        The column of results.
+    results : path, optional
+
+    Returns
+    -------
+    DataFrame
+        The parameters of the cell, ``mean``, ``sd`` (with n - 1; NaN for one seed) and ``n_seeds``.
+
+    Raises
+    ------
+    ValueError
+        As `load`, or if there is no such column.
+    """
+    frame = load(table, results)
+    keys = list(frame.columns[1 : frame.columns.get_loc("seed")])
+    if value not in frame.columns:
+        raise ValueError(f"value={value!r} is not a column of the table; it has {list(frame.columns)}")
+    return frame.groupby(keys)[value].agg(mean="mean", sd="std", n_seeds="count").reset_index()
+
+
+def paper_table(name):
+    """A table as a paper prints it.
+
+    Parameters
+    ----------
+    name : str
+        For instance "yu2013_table2"; rows that the source lacks are lacking here.
+
+    Returns
+    -------
+    DataFrame
+
+    Raises
+    ------
+    ValueError
+        If there is no such table.
+    """
+    known = {path.stem: path for path in sorted((HERE / "tables").glob("*.csv"))}
+    if name not in known:
+        raise ValueError(f"name={name!r} is not a table; known: {', '.join(known)}")
+    return pd.read_csv(known[name])

@@ -1,0 +1,424 @@
+"""The runner (resumable, one row a cell and seed, no mixed protocols) and the protocol of yu2013 (no label leaks)."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import LogisticRegression
+
+from llpbook.base import LLPClassifier
+from llpbook.baselines import MajorityClass
+from llpbook.mean_map import MeanMap
+from llpbook.proportions import label_proportions
+from llpbook.reproduce import load, paper_table, run_table, select, summary, tables, yu2013
+from llpbook.reproduce.__main__ import main, parse_only
+from llpbook.reproduce.runner import RESULTS, Table, done
+
+CELLS = [{"dataset": d, "size": s} for d in ("a, b", "c") for s in (2, 4)]
+
+
+def fake(cell, seed):
+    """Values that can be summed by hand: size + seed² for one data set, ten times that for the other."""
+    value = (cell["size"] + seed**2) * (10 if cell["dataset"] == "c" else 1)
+    return {"accuracy": float(value), "note": "x=1, y=2"}
+
+
+class Stops:
+    """A run that is killed after some rows."""
+
+    def __init__(self, after):
+        self.after, self.calls = after, 0
+
+    def __call__(self, cell, seed):
+        if self.calls == self.after:
+            raise KeyboardInterrupt
+        self.calls += 1
+        return fake(cell, seed)
+
+
+def table(run=fake, **changes):
+    return replace(Table("fake", "1", CELLS, run, "a fake"), **changes)
+
+
+# --- the runner ------------------------------------------------------------------------------------------------------
+
+
+def test_resumes_where_it_was_killed(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run_table(table(Stops(5)), seeds=3, results=tmp_path)
+    kept = (tmp_path / "fake.csv").read_text()
+    assert len(kept.splitlines()) == 1 + 5
+    counts = Counter()
+
+    def counting(cell, seed):
+        counts[cell["dataset"], cell["size"], seed] += 1
+        return fake(cell, seed)
+
+    assert run_table(table(counting), seeds=3, results=tmp_path) == 7
+    assert sum(counts.values()) == 7 and max(counts.values()) == 1
+    text = (tmp_path / "fake.csv").read_text()
+    assert text.startswith(kept)
+    frame = load("fake", tmp_path)
+    assert len(frame) == 12 and not frame.duplicated(["dataset", "size", "seed"]).any()
+    assert_array_equal(frame["accuracy"], [fake(r, r["seed"])["accuracy"] for r in frame.to_dict("records")])
+    assert run_table(table(Stops(0)), seeds=3, results=tmp_path) == 0
+    assert (tmp_path / "fake.csv").read_text() == text
+
+
+def test_a_line_cut_short_is_not_read_and_is_made_again(tmp_path):
+    run_table(table(), seeds=1, results=tmp_path)
+    path = tmp_path / "fake.csv"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-6])  # the last row without its end: a wrong number, if it were read
+    assert len(load("fake", tmp_path)) == 3
+    assert run_table(table(), seeds=1, results=tmp_path) == 1
+    assert len(load("fake", tmp_path)) == 4
+    assert path.read_bytes().count(b"\n") == 5
+    assert load("fake", tmp_path)["accuracy"].sum() == 2 + 4 + 20 + 40
+
+
+def test_more_seeds_and_more_cells_only_add(tmp_path):
+    run_table(table(), seeds=1, only={"dataset": ["c"]}, results=tmp_path)
+    assert set(load("fake", tmp_path)["dataset"]) == {"c"}
+    before = (tmp_path / "fake.csv").read_text()
+    assert run_table(table(), seeds=2, results=tmp_path) == 6
+    assert (tmp_path / "fake.csv").read_text().startswith(before)
+    assert set(map(tuple, load("fake", tmp_path)[["dataset", "size", "seed"]].to_numpy())) == {
+        (d, s, k) for d in ("a, b", "c") for s in (2, 4) for k in (0, 1)
+    }
+
+
+def test_two_processes_give_the_same_rows(tmp_path):
+    run_table(table(), seeds=2, results=tmp_path / "one")
+    run_table(table(), seeds=2, jobs=2, results=tmp_path / "two")
+    one, two = (load("fake", tmp_path / name).drop(columns="seconds") for name in ("one", "two"))
+    pd.testing.assert_frame_equal(one, two)
+
+
+def test_another_protocol_is_refused_and_nothing_is_written(tmp_path):
+    run_table(table(), seeds=1, results=tmp_path)
+    before = (tmp_path / "fake.csv").read_bytes()
+    new = table(protocol="2")
+    with pytest.raises(ValueError, match=r"rows of protocol '1', the code is '2': move fake.csv away or delete it"):
+        run_table(new, seeds=2, results=tmp_path)
+    with pytest.raises(ValueError, match="protocol"):
+        load(new, tmp_path)
+    assert (tmp_path / "fake.csv").read_bytes() == before
+
+
+def test_other_columns_are_refused(tmp_path):
+    run_table(table(), seeds=1, results=tmp_path)
+    with pytest.raises(ValueError, match="not the parameters"):
+        run_table(table(cells=[{"dataset": "c", "gamma": 2}]), results=tmp_path)
+    with pytest.raises(ValueError, match="a new row"):
+        run_table(table(lambda cell, seed: {"auc": 1.0}), seeds=2, results=tmp_path)
+    assert len(load(table(), tmp_path)) == 4
+
+
+def test_a_row_twice_is_refused(tmp_path):
+    run_table(table(), seeds=1, results=tmp_path)
+    path = tmp_path / "fake.csv"
+    path.write_text(path.read_text() + path.read_text().splitlines()[-1] + "\n")
+    with pytest.raises(ValueError, match="twice"):
+        done(table(), tmp_path)
+
+
+def test_summary_by_hand(tmp_path):
+    run_table(
+        table(), seeds=3, results=tmp_path
+    )  # size + 0, 1, 4: mean size + 5/3, variance (25 + 4 + 49) / 9 / 2 = 13/3
+    frame = summary(table(), results=tmp_path).set_index(["dataset", "size"])
+    assert_allclose(frame.loc[("a, b", 4)], [4 + 5 / 3, np.sqrt(13 / 3), 3])
+    assert_allclose(frame.loc[("c", 2)], [10 * (2 + 5 / 3), 10 * np.sqrt(13 / 3), 3])
+    with pytest.raises(ValueError, match="value='auc'"):
+        summary("fake", "auc", tmp_path)
+
+
+def test_one_seed_has_no_deviation(tmp_path):
+    run_table(table(), seeds=1, results=tmp_path)
+    frame = summary("fake", results=tmp_path)
+    assert frame["sd"].isna().all() and (frame["n_seeds"] == 1).all()
+
+
+def test_meta_names_versions_and_commands_but_no_place(tmp_path):
+    run_table(table(), seeds=1, results=tmp_path, command="first")
+    run_table(table(), seeds=2, results=tmp_path, command="second")
+    run_table(table(), seeds=2, results=tmp_path, command="nothing to do")
+    text = (tmp_path / "fake.meta.json").read_text()
+    meta = json.loads(text)
+    assert [(run["first_row"], run["command"]) for run in meta["runs"]] == [(0, "first"), (4, "second")]
+    assert meta["protocol"] == "1" and meta["runs"][0]["packages"]["numpy"] == np.__version__
+    assert str(tmp_path) not in text
+
+
+def test_only_names_what_does_not_exist():
+    assert select(CELLS, {"size": ["2"], "dataset": ["c"]}) == [{"dataset": "c", "size": 2}]
+    with pytest.raises(ValueError, match="'bagsize' is not a parameter"):
+        select(CELLS, {"bagsize": ["2"]})
+    with pytest.raises(ValueError, match=r"no cell has size=3; known: 2, 4"):
+        select(CELLS, {"size": ["3"]})
+    assert parse_only(["dataset=heart,vote", "bag_size=2"]) == {"dataset": ["heart", "vote"], "bag_size": ["2"]}
+    with pytest.raises(ValueError, match="key=value"):
+        parse_only(["heart"])
+
+
+def test_paper_tables():
+    frame = paper_table("yu2013_table2")
+    row = frame[(frame["dataset"] == "vote") & (frame["method"] == "MeanMap") & (frame["bag_size"] == 2)]
+    assert row[["acc_mean", "acc_std"]].to_numpy().tolist() == [[87.76, 0.2]]
+    with pytest.raises(ValueError, match="yu2013_table2"):
+        paper_table("yu2013_table9")
+
+
+def test_no_results_are_named():
+    with pytest.raises(ValueError, match="no results"):
+        load("not_a_table")
+
+
+# --- the command line ------------------------------------------------------------------------------------------------
+
+
+def test_command_line(tmp_path, capsys):
+    argv = ["yu2013_meanmap", "--seeds", "2", "--results", str(tmp_path)]
+    argv += ["--only", "dataset=heart", "method=MajorityClass,MeanMap", "bag_size=32"]
+    assert main(argv) == 0
+    assert "4 new rows" in capsys.readouterr().out
+    frame = load("yu2013_meanmap", tmp_path)
+    assert len(frame) == 4 and set(frame["bag_size"]) == {32}
+    assert main(argv) == 0
+    assert "0 new rows" in capsys.readouterr().out
+    assert str(tmp_path) not in (tmp_path / "yu2013_meanmap.meta.json").read_text()
+    assert main(["--list", "--results", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in tables()) and "4 rows" in out
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["nothing"], "is none of: yu2013_meanmap"),
+        (["yu2013_meanmap", "--only", "dataset=hart"], "no cell has dataset=hart; known: heart, colic"),
+        (["yu2013_meanmap", "--seeds", "0"], "at least 1"),
+    ],
+)
+def test_command_line_says_what_is_wrong(argv, message, capsys, tmp_path):
+    with pytest.raises(SystemExit) as stop:
+        main([*argv, "--results", str(tmp_path)])
+    assert stop.value.code == 2 and message in capsys.readouterr().err
+
+
+def test_it_runs_as_a_module():
+    answer = subprocess.run(
+        [sys.executable, "-m", "llpbook.reproduce", "--list"], capture_output=True, text=True, check=True
+    )
+    assert "yu2013_meanmap" in answer.stdout
+
+
+# --- yu2013 ----------------------------------------------------------------------------------------------------------
+
+
+class Spy(LLPClassifier):
+    """Predicts the sign of the second feature; remembers everything that reached fit and predict."""
+
+    calls: list = []  # noqa: RUF012
+    _parameter_constraints = {}  # noqa: RUF012
+
+    def __init__(self, shift=0.0):
+        self.shift = shift
+
+    def fit(self, *args, **kwargs):
+        Spy.calls.append(("fit", args, kwargs))
+        X, bags, proportions = args[0], args[1], args[2] if len(args) > 2 else kwargs["proportions"]
+        self._validate_fit(X, bags, proportions)
+        return self
+
+    def decision_function(self, X):
+        Spy.calls.append(("predict", (X,), {}))
+        return self._validate_predict(X)[:, 1] + self.shift
+
+
+def labelled_bags(n=60, bag_size=4):
+    """The first feature is the number of the instance, so that a spy can say which ones it saw."""
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.arange(n) % 3 == 0).astype(int)
+    X = np.column_stack([np.arange(n), 2.0 * y - 1])
+    return X, y, rng.permutation(np.arange(n) // bag_size)
+
+
+def test_labels_reach_neither_fit_nor_tuning():
+    X, y, bags = labelled_bags()
+    Spy.calls = []
+    found = yu2013.cross_validate(yu2013.Method(Spy(), {"shift": [-9.0, 0.0]}), X, y, bags)
+    fits = [(args, kwargs) for kind, args, kwargs in Spy.calls if kind == "fit"]
+    assert len(fits) == 5 * (2 * 5 + 1)
+    for args, kwargs in fits:
+        assert len(args) == 3 and not kwargs
+        rows, codes, shares = args[0][:, 0].astype(int), args[1], args[2]
+        assert_array_equal(args[0], X[rows])
+        assert shares.shape[0] < len(rows)  # one row a bag, not one an instance
+        names = [np.unique(bags[rows[codes == code]]) for code in np.unique(codes)]
+        assert all(len(name) == 1 for name in names)  # codes are bags, not labels in disguise
+        truth = label_proportions(y, bags)[np.concatenate(names)]
+        assert_array_equal(shares[np.unique(codes)], truth)
+    assert found["accuracy"] == 1.0 and found["chosen"] == "; ".join(["shift=0.0"] * 5)
+
+
+def test_splits_are_by_whole_bags_and_each_instance_is_tested_once():
+    X, y, bags = labelled_bags(n=62)
+    Spy.calls = []
+    yu2013.cross_validate(yu2013.Method(Spy()), X, y, bags)
+    sizes, tested, previous = np.bincount(bags), [], None
+    for kind, args, _ in Spy.calls:
+        rows = args[0][:, 0].astype(int)
+        seen = bags[rows]
+        assert_array_equal(np.bincount(seen, minlength=len(sizes))[np.unique(seen)], sizes[np.unique(seen)])
+        if kind == "fit":
+            previous = set(rows)
+        else:
+            assert not previous & set(rows)
+            tested.append(rows)
+    outer = tested[5::6]  # five inner folds, then the test part
+    assert_array_equal(np.sort(np.concatenate(outer)), np.arange(62))
+
+
+def test_folds_of_instances_give_each_training_part_its_own_proportions():
+    X, y, bags = labelled_bags(n=60, bag_size=12)
+    Spy.calls = []
+    yu2013.cross_validate(yu2013.Method(Spy()), X, y, bags, split_bags=0)
+    tested = [args[0][:, 0].astype(int) for kind, args, _ in Spy.calls if kind == "predict"][5::6]
+    assert_array_equal(np.sort(np.concatenate(tested)), np.arange(60))
+    split = 0
+    for rows, codes, shares in (map(np.asarray, args) for kind, args, _ in Spy.calls if kind == "fit"):
+        seen = rows[:, 0].astype(int)
+        split += set(seen) != set(np.flatnonzero(np.isin(bags, bags[seen])))
+        for code in np.unique(codes):
+            assert_allclose(shares[code, 1], y[seen[codes == code]].mean())
+    assert split == 5 * (5 + 1)
+
+
+def test_the_supervised_limit_sees_only_labels_of_the_training_part():
+    seen = []
+
+    class Recorder(LogisticRegression):
+        def fit(self, X, y):
+            seen.append((X[:, 0].astype(int), y))
+            return super().fit(X, y)
+
+    X, y, bags = labelled_bags()
+    yu2013.cross_validate(yu2013.Method(Recorder(), {"C": [1.0]}, supervised=True), X, y, bags)
+    for rows, labels in seen:
+        assert_array_equal(labels, y[rows])
+    assert max(len(rows) for rows, _ in seen) == 48
+
+
+def test_a_fold_that_cannot_be_fitted_is_answered_by_the_majority_and_counted():
+    X, y, bags = labelled_bags(n=60, bag_size=3)
+    bags[np.argsort(y, kind="stable")] = np.concatenate([np.repeat(np.arange(20), 2), np.arange(20)])  # 1/3 in each bag
+    found = yu2013.cross_validate(yu2013.METHODS["MeanMap"], X, y, bags)
+    assert found["n_failed"] == 5
+    assert found["accuracy"] == pytest.approx(2 / 3, abs=1e-6)
+
+
+def test_other_errors_are_not_hidden():
+    class Broken(Spy):
+        def fit(self, X, bags, proportions):
+            raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        yu2013.cross_validate(yu2013.Method(Broken()), *labelled_bags())
+
+
+@pytest.mark.parametrize("method", ["MeanMap", "BagMeanRegression", "SupervisedLimit"])
+def test_a_row_is_determined_by_cell_and_seed(method):
+    cell = {"dataset": "heart", "method": method, "bag_size": 32}
+    first, again = (yu2013.run(cell, 3) for _ in range(2))
+    assert {**first, "fit_seconds": 0} == {**again, "fit_seconds": 0}
+    assert first["accuracy"] != yu2013.run(cell, 4)["accuracy"] or first["chosen"] != yu2013.run(cell, 4)["chosen"]
+
+
+def test_every_method_sees_the_same_problem():
+    for first, again in zip(yu2013.make_problem("vote", 8, 1), yu2013.make_problem("vote", 8, 1), strict=True):
+        assert_array_equal(first, again)
+    X, y, bags = yu2013.make_problem("vote", 8, 1)
+    assert X.shape == (435, 16) and X.min() == -1 and X.max() == 1 and y.sum() == 168
+    assert Counter(np.bincount(bags)) == {8: 54, 3: 1}
+
+
+def test_one_against_the_rest_is_balanced_and_drawn_anew():
+    X, y, _ = yu2013.make_problem("satimage-2", 16, 0)
+    assert X.shape == (2 * 479, 36) and y.sum() == 479
+    other = yu2013.make_problem("satimage-2", 16, 1)[0]
+    assert not np.array_equal(X, other)
+
+
+def test_scaling():
+    X = np.array([[0.0, 5.0], [2.0, np.nan], [4.0, 9.0]])
+    assert_allclose(yu2013.scale(X, "[-1, 1]"), [[-1, -1], [0, 0], [1, 1]])
+    assert_allclose(yu2013.scale(X, "[0, 1]"), [[0, 0], [0.5, 0.5], [1, 1]])
+    assert_allclose(yu2013.scale(X, "standard")[:, 0].std(), 1)
+
+
+def test_mean_loss_is_mean_map_with_a_larger_penalty():
+    X, y, bags = yu2013.make_problem("heart", 4, 0)
+    shares = label_proportions(y, bags)
+    ours = yu2013.PerInstance(lam=0.1, fit_intercept=False).fit(X, bags, shares)
+    assert_allclose(ours.model_.coef_, MeanMap(lam=27.0, fit_intercept=False).fit(X, bags, shares).coef_)
+    assert not np.allclose(ours.model_.coef_, MeanMap(lam=0.1, fit_intercept=False).fit(X, bags, shares).coef_)
+
+
+def test_methods_are_one_entry_each(monkeypatch):
+    monkeypatch.setitem(yu2013.METHODS, "Mine", yu2013.Method(MeanMap(kernel="rbf"), {"gamma": [0.01, 0.1]}))
+    found = yu2013.run({"dataset": "heart", "method": "Mine", "bag_size": 16}, 0)
+    assert "gamma=" in found["chosen"] and 0.5 < found["accuracy"] < 0.9
+    assert all(isinstance(method.estimator, BaseEstimator) for method in yu2013.METHODS.values())
+
+
+# --- the results that are shipped ------------------------------------------------------------------------------------
+
+
+def test_shipped_results_are_of_this_protocol():
+    for table_ in tables().values():
+        assert len(load(table_)) == len(done(table_))
+
+
+def test_shipped_majority_rows_are_the_prior():
+    frame = load("yu2013_meanmap")
+    frame = frame[(frame["method"] == "MajorityClass") & (frame["dataset"] == "australian") & (frame["bag_size"] == 2)]
+    assert_allclose(frame["accuracy"], 383 / 690, atol=1e-6)
+
+
+def test_a_shipped_row_can_be_made_again():
+    frame = load("yu2013_meanmap")
+    for method in ("MeanMap", "BagMeanRegression"):
+        cell = {"dataset": "heart", "method": method, "bag_size": 64}
+        row = frame[(frame[list(cell)] == pd.Series(cell)).all(axis=1) & (frame["seed"] == 0)].iloc[0]
+        assert_allclose(yu2013.run(cell, 0)["accuracy"], row["accuracy"], atol=0.02)
+
+
+def test_comparison_with_the_paper():
+    frame = yu2013.compare().set_index(["dataset", "method", "bag_size"])
+    row = frame.loc[("heart", "MeanMap", 2)]
+    assert row["paper"] == 81.85 and row["n_seeds"] >= 10
+    assert_allclose(row["difference"], row["ours"] - 81.85)
+    variants = yu2013.compare("yu2013_meanmap_variants")
+    assert set(variants["variant"]) == set(yu2013.VARIANTS)
+
+
+def test_majority_fallback_is_the_majority():
+    X, y, bags = labelled_bags()
+    shares = np.tile([0.4, 0.6], (15, 1))
+    model = yu2013.MajorityFallback(MeanMap()).fit(X, bags, shares)
+    assert model.failed_ and isinstance(model.model_, MajorityClass) and (model.predict(X) == 1).all()
+    fitted = yu2013.MajorityFallback(MeanMap()).fit(X, bags, label_proportions(y, bags))
+    assert not fitted.failed_ and set(fitted.predict(X)) == {0, 1}
+
+
+def test_results_folder_is_in_the_package():
+    assert RESULTS.name == "results" and RESULTS.parent.name == "reproduce"
