@@ -21,8 +21,14 @@ def all_estimators():
 
     found = {}
     for info in pkgutil.iter_modules(__path__):
-        for name, thing in vars(importlib.import_module(f"{__name__}.{info.name}")).items():
-            if isinstance(thing, type) and issubclass(thing, LLPClassifier) and not name.startswith("_"):
+        for name, thing in vars(
+            importlib.import_module(f"{__name__}.{info.name}")
+        ).items():
+            if (
+                isinstance(thing, type)
+                and issubclass(thing, LLPClassifier)
+                and not name.startswith("_")
+            ):
                 found[name] = thing
     del found["LLPClassifier"]
     return sorted(found.items())

@@ -25,7 +25,13 @@ class BagDataset:
     """
 
     def __init__(self, X, bags, proportions, y, bag_names, name):
-        self.X, self.bags, self.proportions, self.bag_names, self.name = X, bags, proportions, bag_names, name
+        self.X, self.bags, self.proportions, self.bag_names, self.name = (
+            X,
+            bags,
+            proportions,
+            bag_names,
+            name,
+        )
         self._y = y
 
     def __iter__(self):
@@ -53,7 +59,11 @@ class BagDataset:
     @property
     def feature_names(self):
         """Names of the columns of X; x1, x2, … where X is an array."""
-        return list(self.X.columns) if hasattr(self.X, "columns") else [f"x{j + 1}" for j in range(self.X.shape[1])]
+        return (
+            list(self.X.columns)
+            if hasattr(self.X, "columns")
+            else [f"x{j + 1}" for j in range(self.X.shape[1])]
+        )
 
     def true_labels_for_evaluation(self):
         """A copy of the instance labels, shape (n_instances,): for plots and results, never for fit or tuning."""
@@ -78,12 +88,20 @@ class BagDataset:
         ValueError
             If the predictions have another length or hold something that is not a class.
         """
-        predicted = np.asarray(estimator.predict(self.X) if hasattr(estimator, "predict") else estimator)
+        predicted = np.asarray(
+            estimator.predict(self.X) if hasattr(estimator, "predict") else estimator
+        )
         if predicted.shape != self._y.shape:
-            raise ValueError(f"predictions must be one for each instance, {self._y.shape}, got {predicted.shape}")
-        strange = [p for p in np.unique(predicted).tolist() if p not in self.classes.tolist()]
+            raise ValueError(
+                f"predictions must be one for each instance, {self._y.shape}, got {predicted.shape}"
+            )
+        strange = [
+            p for p in np.unique(predicted).tolist() if p not in self.classes.tolist()
+        ]
         if strange:
-            raise ValueError(f"predictions hold {strange[0]!r}, which is none of the classes {self.classes.tolist()}")
+            raise ValueError(
+                f"predictions hold {strange[0]!r}, which is none of the classes {self.classes.tolist()}"
+            )
         return float(metric(self._y, predicted))
 
     def train_test(self, test_bags=0.25, random_state=None):
@@ -116,7 +134,13 @@ class BagDataset:
 
     def _part(self, chosen):
         inside = chosen[self.bags]
-        X = self.X[inside] if not hasattr(self.X, "iloc") else self.X[inside].reset_index(drop=True)
+        X = (
+            self.X[inside]
+            if not hasattr(self.X, "iloc")
+            else self.X[inside].reset_index(drop=True)
+        )
         proportions = self.proportions[chosen].reset_index(drop=True)
         bags = (np.cumsum(chosen) - 1)[self.bags[inside]]
-        return BagDataset(X, bags, proportions, self._y[inside], self.bag_names[chosen], self.name)
+        return BagDataset(
+            X, bags, proportions, self._y[inside], self.bag_names[chosen], self.name
+        )

@@ -33,7 +33,9 @@ def unknown(argument, value, known):
     known = [str(name) for name in known]
     close = difflib.get_close_matches(str(value), known, n=3)
     hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
-    return ValueError(f"{argument}={value!r} is not known; {hint}known: {', '.join(known)}")
+    return ValueError(
+        f"{argument}={value!r} is not known; {hint}known: {', '.join(known)}"
+    )
 
 
 def recipe(name, encoding):
@@ -44,9 +46,13 @@ def recipe(name, encoding):
     elif encoding in papers:
         own = papers[encoding]["sets"]
         # The name the paper prints wins: yu2013's breast-cancer is not the breast-cancer of the others.
-        entry = own.get(name) or next((e for e in own.values() if e["set"] == name), None)
+        entry = own.get(name) or next(
+            (e for e in own.values() if e["set"] == name), None
+        )
         if entry is None and name in sets:
-            raise ValueError(f"encoding={encoding!r} has no data set {name!r}; it has: {', '.join(own)}")
+            raise ValueError(
+                f"encoding={encoding!r} has no data set {name!r}; it has: {', '.join(own)}"
+            )
         if entry is None:
             raise unknown("name", name, own)
     else:
@@ -54,7 +60,12 @@ def recipe(name, encoding):
     if entry["set"] not in sets:
         raise unknown("name", name, sets)
     view = sets[entry["set"]]
-    return {**sets[view.get("of", entry["set"])], **view, **entry, "file_of": view.get("of", entry["set"])}
+    return {
+        **sets[view.get("of", entry["set"])],
+        **view,
+        **entry,
+        "file_of": view.get("of", entry["set"]),
+    }
 
 
 def as_labels(values):
@@ -78,34 +89,52 @@ def read_table(spec):
     if path.suffix == ".npz":
         with np.load(path) as arrays:
             if not {"x_train", "y_train", "x_test", "y_test"} <= set(arrays):
-                raise ValueError(f"{path} must hold x_train, y_train, x_test and y_test, it holds {sorted(arrays)}")
+                raise ValueError(
+                    f"{path} must hold x_train, y_train, x_test and y_test, it holds {sorted(arrays)}"
+                )
             pixels = np.concatenate([arrays["x_train"], arrays["x_test"]])
             table = pd.DataFrame(pixels.reshape(len(pixels), -1).astype(np.float32))
             table.columns = [f"pixel{i}" for i in range(1, table.shape[1] + 1)]
-            return table.assign(**{"class": np.concatenate([arrays["y_train"], arrays["y_test"]]).astype(int)})
+            return table.assign(
+                **{
+                    "class": np.concatenate(
+                        [arrays["y_train"], arrays["y_test"]]
+                    ).astype(int)
+                }
+            )
     if path.name == "cod-rna.t":
         X, y = load_svmlight_file(str(path))
-        table = pd.DataFrame(X.toarray(), columns=[f"x{i}" for i in range(1, X.shape[1] + 1)])
+        table = pd.DataFrame(
+            X.toarray(), columns=[f"x{i}" for i in range(1, X.shape[1] + 1)]
+        )
         return table.assign(**{"class": y.astype(int)})
     return read_csv(path, spec)
 
 
 def _local_files(spec):
-    return [spec["local"], "cod-rna.t"] if spec["file_of"] == "cod-rna.t" else [spec["local"]]
+    return (
+        [spec["local"], "cod-rna.t"]
+        if spec["file_of"] == "cod-rna.t"
+        else [spec["local"]]
+    )
 
 
 def read_csv(path, spec):
     """A CSV with a header, missing values empty, the last column ``class``; spaces in names become underscores."""
     header = list(pd.read_csv(path, nrows=0).columns)
     if header[-1] != "class":
-        raise ValueError(f"the last column of {path} must be called 'class', it is {header[-1]!r}")
+        raise ValueError(
+            f"the last column of {path} must be called 'class', it is {header[-1]!r}"
+        )
     text = {"class", *spec.get("nominal", [])}
     types = {name: str if name.replace(" ", "_") in text else float for name in header}
     try:
         # "None" and "NA" are values here, only an empty field is missing.
         table = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
     except ValueError as error:
-        raise ValueError(f"{path} has a column that should be numeric but is not: {error}") from error
+        raise ValueError(
+            f"{path} has a column that should be numeric but is not: {error}"
+        ) from error
     return table.rename(columns=lambda name: name.replace(" ", "_"))
 
 
@@ -120,7 +149,11 @@ def _fetch(spec, folder):
         else:
             return _from_openml(found, spec)
     here = f"it is {folder}, which has no such file" if folder else "it is not set"
-    way = f"fetch_openml(data_id={spec.get('openml')}) failed: {cause}" if cause else "OpenML has no copy of this set"
+    way = (
+        f"fetch_openml(data_id={spec.get('openml')}) failed: {cause}"
+        if cause
+        else "OpenML has no copy of this set"
+    )
     raise FileNotFoundError(
         f"data set {name!r} is not shipped. Either put {' or '.join(_local_files(spec))} into the folder that the "
         f"environment variable LLPBOOK_DATA names ({here}; formats: llpbook.datasets.load), "
@@ -134,7 +167,9 @@ def _from_openml(found, spec):
     width = np.float32 if spec["file_of"] == "mnist" else np.float64
     # OpenML calls some 0/1 columns nominal; their strings are numbers here.
     columns = {c: table[c].astype(object if c in nominal else width) for c in table}
-    table = pd.DataFrame(columns).assign(**{"class": np.asarray(found.target, dtype=object).astype(str)})
+    table = pd.DataFrame(columns).assign(
+        **{"class": np.asarray(found.target, dtype=object).astype(str)}
+    )
     if "keep_classes" in spec:
         table = table[table["class"].isin(spec["keep_classes"])].reset_index(drop=True)
     if table.shape != (spec["n"], spec["raw"] + 1):
@@ -150,7 +185,9 @@ def twonorm(n, d, random_state):
     rng = check_random_state(random_state)
     y = rng.randint(0, 2, size=n)
     X = rng.standard_normal((n, d)) + (2 * y[:, None] - 1) * 2 / np.sqrt(d)
-    return pd.DataFrame(X, columns=[f"x{i}" for i in range(1, d + 1)]).assign(**{"class": y})
+    return pd.DataFrame(X, columns=[f"x{i}" for i in range(1, d + 1)]).assign(
+        **{"class": y}
+    )
 
 
 def choose_rows(table, spec):
@@ -167,7 +204,12 @@ def levels_of(values, declared=()):
     found = sorted({str(v) for v in values.dropna().unique()} | set(declared))
     numbers = [re.match(r"-?\d+", value) for value in found]
     if all(numbers):
-        return [value for _, value in sorted(zip([int(m[0]) for m in numbers], found, strict=True))]
+        return [
+            value
+            for _, value in sorted(
+                zip([int(m[0]) for m in numbers], found, strict=True)
+            )
+        ]
     return found
 
 
@@ -191,17 +233,31 @@ def encode(table, spec, missing):
             columns.append(known.fillna(fill).to_numpy())
             continue
         levels = levels_of(values, declared.get(column, ()))
-        codes = pd.Categorical(values.astype(object), categories=levels).codes.astype(float)
-        codes[codes < 0] = np.nan if missing == "keep" else np.bincount(codes[codes >= 0].astype(int)).argmax()
+        codes = pd.Categorical(values.astype(object), categories=levels).codes.astype(
+            float
+        )
+        codes[codes < 0] = (
+            np.nan
+            if missing == "keep"
+            else np.bincount(codes[codes >= 0].astype(int)).argmax()
+        )
         if column in numbers:
-            value = np.array([int(re.search(r"\d+", level)[0]) for level in levels], dtype=float)
-            codes = np.where(np.isnan(codes), np.nan, value[np.nan_to_num(codes).astype(int)])
+            value = np.array(
+                [int(re.search(r"\d+", level)[0]) for level in levels], dtype=float
+            )
+            codes = np.where(
+                np.isnan(codes), np.nan, value[np.nan_to_num(codes).astype(int)]
+            )
         if column in numbers or spec["encoding"] == "raw":
             names.append(column)
             columns.append(codes)
             continue
         # The first of at most two values needs no column.
-        first = max(len(levels) - 1, 0) if spec["encoding"] == "onehot" and len(levels) <= 2 else 0
+        first = (
+            max(len(levels) - 1, 0)
+            if spec["encoding"] == "onehot" and len(levels) <= 2
+            else 0
+        )
         for k in range(first, len(levels)):
             names.append(f"{column}={levels[k]}")
             columns.append(np.where(np.isnan(codes), np.nan, codes == k))

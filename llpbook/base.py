@@ -12,10 +12,18 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from .proportions import _check_codes, averaging_matrix, class_prior, label_proportions, proportion_mae
+from .proportions import (
+    _check_codes,
+    averaging_matrix,
+    class_prior,
+    label_proportions,
+    proportion_mae,
+)
 
 
 class NotIdentifiableError(ValueError):
@@ -64,6 +72,11 @@ class BagData:
         """The averaging matrix, sparse, shape (n_bags, n_instances)."""
         return averaging_matrix(self.bags, len(self.proportions))
 
+    def bag_means(self, features):
+        """Means of the rows of ``features``, dense or sparse, over each bag, shape (n_bags, n_features)."""
+        means = self.S @ features
+        return means if isinstance(means, np.ndarray) else means.toarray()
+
     @cached_property
     def class_prior(self):
         """Share of each class over all instances, shape (n_classes,)."""
@@ -77,7 +90,11 @@ def _show(value):
 
 def _positional(name, values, X):
     """Refuse a pandas object whose index says another order than that of X."""
-    if isinstance(values, pd.Series) and isinstance(X, pd.DataFrame) and not values.index.equals(X.index):
+    if (
+        isinstance(values, pd.Series)
+        and isinstance(X, pd.DataFrame)
+        and not values.index.equals(X.index)
+    ):
         raise ValueError(
             f"{name}.index differs from X.index: {name} is read by position, so give both the same index, or pass "
             f"{name}.to_numpy() if the order is already right"
@@ -109,25 +126,40 @@ def check_proportions(proportions):
     """
     keys = classes = None
     if isinstance(proportions, dict):
-        keys, proportions = pd.Index(list(proportions), tupleize_cols=False), list(proportions.values())
+        keys, proportions = (
+            pd.Index(list(proportions), tupleize_cols=False),
+            list(proportions.values()),
+        )
     elif isinstance(proportions, pd.Series | pd.DataFrame):
         keys = proportions.index
-        classes = proportions.columns.to_numpy() if isinstance(proportions, pd.DataFrame) else None
+        classes = (
+            proportions.columns.to_numpy()
+            if isinstance(proportions, pd.DataFrame)
+            else None
+        )
     if keys is not None and not keys.is_unique:
-        raise ValueError(f"proportions has more than one entry for bag {_show(keys[keys.duplicated()][0])}")
+        raise ValueError(
+            f"proportions has more than one entry for bag {_show(keys[keys.duplicated()][0])}"
+        )
     try:
         if np.iscomplexobj(proportions):
             raise TypeError("they are complex")
         matrix = np.asarray(proportions, dtype=float)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"proportions must be numbers, one a bag or one row of equal length a bag: {error}") from error
+        raise ValueError(
+            f"proportions must be numbers, one a bag or one row of equal length a bag: {error}"
+        ) from error
     if matrix.ndim not in (1, 2) or matrix.shape[0] == 0:
-        raise ValueError(f"proportions must have shape (n_bags,) or (n_bags, n_classes), got {matrix.shape}")
+        raise ValueError(
+            f"proportions must have shape (n_bags,) or (n_bags, n_classes), got {matrix.shape}"
+        )
     outside = ~((matrix >= 0) & (matrix <= 1))
     if outside.any():
         where = tuple(int(i) for i in np.argwhere(outside)[0])
         bag = _show(where[0] if keys is None else keys[where[0]])
-        raise ValueError(f"proportions must lie in [0, 1], got {matrix[where]} for bag {bag}")
+        raise ValueError(
+            f"proportions must lie in [0, 1], got {matrix[where]} for bag {bag}"
+        )
     if matrix.ndim == 1:
         matrix = np.column_stack([1 - matrix, matrix])
     elif matrix.shape[1] < 2:
@@ -143,7 +175,9 @@ def check_proportions(proportions):
         )
     classes = np.arange(matrix.shape[1]) if classes is None else classes
     if len(set(classes)) < len(classes):
-        raise ValueError(f"proportions has two columns for one class: {classes.tolist()}")
+        raise ValueError(
+            f"proportions has two columns for one class: {classes.tolist()}"
+        )
     return matrix, classes, keys
 
 
@@ -174,9 +208,13 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None):
             f"bags must name one bag for each of the {n_instances} instances in X, got shape {values.shape}"
         )
     if pd.isna(values).any():
-        raise ValueError(f"bags has a missing value at position {int(np.argmax(pd.isna(values)))}")
+        raise ValueError(
+            f"bags has a missing value at position {int(np.argmax(pd.isna(values)))}"
+        )
     if bag_labels is None:
-        if values.dtype == object and pd.api.types.infer_dtype(values) == "integer":  # pandas' nullable integers
+        if (
+            values.dtype == object and pd.api.types.infer_dtype(values) == "integer"
+        ):  # pandas' nullable integers
             values = values.astype(np.int64)
         if values.dtype.kind in "OUS":
             raise ValueError(
@@ -188,7 +226,9 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None):
         return _check_codes(values, n_bags)[0].astype(np.intp)
     codes = bag_labels.get_indexer(pd.Index(values, tupleize_cols=False))
     if (codes < 0).any():
-        raise ValueError(f"bags holds {_show(values[codes < 0][0])}, which is not a key of proportions")
+        raise ValueError(
+            f"bags holds {_show(values[codes < 0][0])}, which is not a key of proportions"
+        )
     return codes
 
 
@@ -217,14 +257,18 @@ def check_labels(labels, classes, n_instances):
             f"labels must have one entry for each of the {n_instances} instances, got shape {values.shape}"
         )
     if -1 in classes.tolist():
-        raise ValueError("labels marks unknown instances by -1, but -1 is one of the classes; rename the class")
+        raise ValueError(
+            "labels marks unknown instances by -1, but -1 is one of the classes; rename the class"
+        )
     # NumPy turns the -1 of a list of strings into "-1".
     unknown = np.array([v == -1 or v == "-1" for v in values.tolist()])
     columns = pd.Index(classes).get_indexer(pd.Index(values))
     columns[unknown] = -1
     if ((columns < 0) & ~unknown).any():
         bad = values[(columns < 0) & ~unknown][0]
-        raise ValueError(f"labels holds {_show(bad)}, which is neither -1 nor one of the classes {classes.tolist()}")
+        raise ValueError(
+            f"labels holds {_show(bad)}, which is neither -1 nor one of the classes {classes.tolist()}"
+        )
     return columns
 
 
@@ -262,7 +306,14 @@ def absorb_labels(data):
     total = left.sum(axis=1, keepdims=True)
     rest = np.divide(left, total, out=data.proportions.copy(), where=total > 0)
     bags = np.where(known, L + data.labels, data.bags)
-    return replace(data, bags=bags, proportions=np.vstack([rest, np.eye(K)]), bag_labels=None, labels=None, n_pure=K)
+    return replace(
+        data,
+        bags=bags,
+        proportions=np.vstack([rest, np.eye(K)]),
+        bag_labels=None,
+        labels=None,
+        n_pure=K,
+    )
 
 
 def check_bag_weights(bag_weights, data):
@@ -286,24 +337,75 @@ def check_bag_weights(bag_weights, data):
         If an array has another length, a negative or non-finite entry, or is 0 on all bags with instances.
     """
     sizes = data.bag_sizes.astype(float)
-    weights = np.minimum(sizes, 1) if isinstance(bag_weights, str) and bag_weights == "uniform" else sizes.copy()
+    weights = (
+        np.minimum(sizes, 1)
+        if isinstance(bag_weights, str) and bag_weights == "uniform"
+        else sizes.copy()
+    )
     if not isinstance(bag_weights, str):
         own = np.asarray(bag_weights, dtype=float)
-        if own.shape != (len(sizes) - data.n_pure,) or not (np.isfinite(own) & (own >= 0)).all():
+        if (
+            own.shape != (len(sizes) - data.n_pure,)
+            or not (np.isfinite(own) & (own >= 0)).all()
+        ):
             raise ValueError(
                 f"bag_weights must be one finite, non-negative number for each of the {len(sizes) - data.n_pure} rows "
                 f"of proportions, got {bag_weights!r}"
             )
         weights[: len(own)] = own * (sizes[: len(own)] > 0)
     if not weights.any():
-        raise ValueError(f"bag_weights must not be 0 for every bag with instances, got {bag_weights!r}")
+        raise ValueError(
+            f"bag_weights must not be 0 for every bag with instances, got {bag_weights!r}"
+        )
     return weights
 
 
 def append_one(X):
     """X with the constant feature 1 as its last column, dense or sparse as X is."""
     ones = np.ones((X.shape[0], 1))
-    return np.hstack([X, ones]) if isinstance(X, np.ndarray) else sp.hstack([X, ones], format="csr")
+    return (
+        np.hstack([X, ones])
+        if isinstance(X, np.ndarray)
+        else sp.hstack([X, ones], format="csr")
+    )
+
+
+def warn_if_short(estimator, n_iter, gap, tol):
+    """Warn that an iterative fit stopped short, if it did.
+
+    Parameters
+    ----------
+    estimator : LLPClassifier
+    n_iter : int
+        Iterations done.
+    gap, tol : float
+        What is left of the optimality condition, and what was asked for.
+    """
+    if gap > 2 * tol:
+        warnings.warn(
+            f"{type(estimator).__name__} stopped after {n_iter} iterations with a gradient of {gap:.1e}, "
+            f"above tol={tol}; scale the features, or raise the penalty or max_iter",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+def probabilities(scores):
+    """Class probabilities from log-odds of the positive class, or from the scores of several classes.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_instances,) or (n_instances, n_classes)
+
+    Returns
+    -------
+    ndarray, shape (n_instances, n_classes)
+    """
+    return (
+        np.column_stack([expit(-scores), expit(scores)])
+        if scores.ndim == 1
+        else softmax(scores, axis=1)
+    )
 
 
 class LLPClassifier(ClassifierMixin, BaseEstimator):
@@ -341,13 +443,22 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):
     def _check_X(self, X, reset):
         """scikit-learn's check of X, in messages that name it."""
         try:
-            return validate_data(self, X, accept_sparse=self._accept_sparse, dtype=np.float64, reset=reset)
+            return validate_data(
+                self,
+                X,
+                accept_sparse=self._accept_sparse,
+                dtype=np.float64,
+                reset=reset,
+            )
         except ValueError as error:
-            raise ValueError(f"X is not valid input for {type(self).__name__}: {error}") from error
+            raise ValueError(
+                f"X is not valid input for {type(self).__name__}: {error}"
+            ) from error
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = bool(self._accept_sparse)
+        tags.input_tags.pairwise = getattr(self, "kernel", None) == "precomputed"
         return tags
 
     def predict(self, X):
@@ -362,9 +473,15 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):
         ndarray, shape (n_instances,)
             Entries of ``classes_``.
         """
-        score = self.decision_function if hasattr(self, "decision_function") else self.predict_proba
+        score = (
+            self.decision_function
+            if hasattr(self, "decision_function")
+            else self.predict_proba
+        )
         scores = score(X)
-        columns = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        columns = (
+            (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        )
         return self.classes_[columns]
 
     def predict_proportions(self, X, bags, n_bags=None):
@@ -396,7 +513,11 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):
             return label_proportions(predicted, codes, n_bags, self.classes_)
         codes, names = pd.factorize(values, sort=True)
         check_bags(bags, len(predicted), len(names), pd.Index(names))
-        return pd.DataFrame(label_proportions(predicted, codes, len(names), self.classes_), names, self.classes_)
+        return pd.DataFrame(
+            label_proportions(predicted, codes, len(names), self.classes_),
+            names,
+            self.classes_,
+        )
 
 
 class ProportionScorer:
@@ -409,7 +530,9 @@ class ProportionScorer:
         """Minus the error of the estimator's predictions on the bags that occur."""
         matrix, _, keys = check_proportions(self.proportions)
         codes = check_bags(bags, _num_samples(X), len(matrix), keys)
-        predicted = label_proportions(estimator.predict(X), codes, len(matrix), estimator.classes_)
+        predicted = label_proportions(
+            estimator.predict(X), codes, len(matrix), estimator.classes_
+        )
         present = np.bincount(codes, minlength=len(matrix)) > 0
         return -self.error(matrix[present], predicted[present])
 

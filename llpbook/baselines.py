@@ -45,7 +45,9 @@ class MajorityClass(LLPClassifier):
         -------
         MajorityClass
         """
-        self.class_prior_ = absorb_labels(self._validate_fit(X, bags, proportions, labels)).class_prior
+        self.class_prior_ = absorb_labels(
+            self._validate_fit(X, bags, proportions, labels)
+        ).class_prior
         return self
 
     def predict_proba(self, X):
@@ -109,9 +111,10 @@ class BagMeanRegression(LLPClassifier):
         """
         data = absorb_labels(self._validate_fit(X, bags, proportions, labels))
         weights = check_bag_weights(self.bag_weights, data)
-        means, used = data.S @ data.X, weights > 0
-        means = means if isinstance(means, np.ndarray) else means.toarray()
-        ridge = Ridge(alpha=self.alpha).fit(means[used], data.proportions[used], sample_weight=weights[used])
+        means, used = data.bag_means(data.X), weights > 0
+        ridge = Ridge(alpha=self.alpha).fit(
+            means[used], data.proportions[used], sample_weight=weights[used]
+        )
         self.coef_, self.intercept_ = ridge.coef_, ridge.intercept_
         return self
 

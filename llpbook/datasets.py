@@ -31,7 +31,9 @@ def dataset_names(encoding=None):
     papers = enc.catalogue()["papers"]
     if encoding is not None and encoding not in (*enc.PLAIN, *papers):
         raise enc.unknown("encoding", encoding, [*enc.PLAIN, *papers])
-    return list(papers[encoding]["sets"] if encoding in papers else enc.catalogue()["sets"])
+    return list(
+        papers[encoding]["sets"] if encoding in papers else enc.catalogue()["sets"]
+    )
 
 
 def provenance(name, encoding="onehot"):
@@ -121,14 +123,20 @@ def _prepare(name, encoding, missing=None, classes=None, by=None):
         raise enc.unknown("by", by, table.columns)
     groups = None if by is None else table.pop(by)
     X = enc.encode(table, spec, "keep" if missing == "drop" else missing)
-    kept = table.notna().all(axis=1).to_numpy() if missing == "drop" else np.ones(len(y), dtype=bool)
+    kept = (
+        table.notna().all(axis=1).to_numpy()
+        if missing == "drop"
+        else np.ones(len(y), dtype=bool)
+    )
     if classes is not None:
         absent = [c for c in classes if c not in y.unique()]
         if absent:
             raise enc.unknown("classes", absent[0], sorted(y.unique()))
         kept &= y.isin(list(classes)).to_numpy()
     if not kept.any():
-        raise ValueError(f"missing={missing!r} leaves no row of {name!r}: every row has a missing value")
+        raise ValueError(
+            f"missing={missing!r} leaves no row of {name!r}: every row has a missing value"
+        )
     if not kept.all():
         X, y = X[kept].reset_index(drop=True), y[kept].reset_index(drop=True)
         groups = None if groups is None else groups[kept].reset_index(drop=True)
@@ -206,7 +214,9 @@ def random_bags(y, bag_size=None, random_state=None, n_bags=None):
     """
     n = int(y) if np.ndim(y) == 0 else len(y)
     if (bag_size is None) == (n_bags is None):
-        raise ValueError(f"give either bag_size or n_bags, got bag_size={bag_size!r} and n_bags={n_bags!r}")
+        raise ValueError(
+            f"give either bag_size or n_bags, got bag_size={bag_size!r} and n_bags={n_bags!r}"
+        )
     if bag_size is not None:
         chunks = np.arange(n) // _whole("bag_size", bag_size, n)
     else:
@@ -219,7 +229,9 @@ def random_bags(y, bag_size=None, random_state=None, n_bags=None):
 def _whole(name, value, most=None):
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not whole or value < 1 or (most is not None and value > most):
-        raise ValueError(f"{name} must be a whole number from 1{'' if most is None else f' to {most}'}, got {value!r}")
+        raise ValueError(
+            f"{name} must be a whole number from 1{'' if most is None else f' to {most}'}, got {value!r}"
+        )
     return int(value)
 
 
@@ -251,9 +263,13 @@ def make_dataset(X, y, bags, positive=None, name="data"):
     y, bags = np.asarray(y), np.asarray(bags)
     for argument, values in (("y", y), ("bags", bags)):
         if values.shape != (X.shape[0],):
-            raise ValueError(f"{argument} must have one entry an instance, {X.shape[0]}, got shape {values.shape}")
+            raise ValueError(
+                f"{argument} must have one entry an instance, {X.shape[0]}, got shape {values.shape}"
+            )
         if pd.isna(values).any():
-            raise ValueError(f"{argument} has a missing value at position {int(np.argmax(pd.isna(values)))}")
+            raise ValueError(
+                f"{argument} has a missing value at position {int(np.argmax(pd.isna(values)))}"
+            )
     codes, names = pd.factorize(bags, sort=True)
     return _build(X, y, codes, np.asarray(names), positive, name)
 
@@ -267,8 +283,12 @@ def _build(X, y, codes, names, positive, name):
     if positive is not None and len(classes) > 2:
         y, classes = binary_labels(y, positive), np.array([0, 1])
     elif positive is not None:
-        classes = np.array([*classes[classes != positive], positive], dtype=classes.dtype)
-    shares = pd.DataFrame(label_proportions(y, codes, len(names), classes), columns=classes)
+        classes = np.array(
+            [*classes[classes != positive], positive], dtype=classes.dtype
+        )
+    shares = pd.DataFrame(
+        label_proportions(y, codes, len(names), classes), columns=classes
+    )
     return BagDataset(X, np.asarray(codes, dtype=np.intp), shares, y, names, name)
 
 
@@ -314,17 +334,31 @@ def load_bags(
     >>> load_bags("heart", bag_size=16, random_state=0)
     BagDataset('heart': 270 instances, 13 features, 17 bags, 2 classes)
     """
-    given = [name_ for name_, value in (("bag_size", bag_size), ("n_bags", n_bags), ("by", by)) if value is not None]
+    given = [
+        name_
+        for name_, value in (("bag_size", bag_size), ("n_bags", n_bags), ("by", by))
+        if value is not None
+    ]
     if len(given) != 1:
-        raise ValueError(f"give exactly one of bag_size, n_bags and by, got {' and '.join(given) or 'none'}")
+        raise ValueError(
+            f"give exactly one of bag_size, n_bags and by, got {' and '.join(given) or 'none'}"
+        )
     X, y, groups = _prepare(name, encoding, missing, classes, by)
     if by is None:
         codes = random_bags(y, bag_size, random_state, n_bags)
         names = np.arange(codes.max() + 1)
     else:
-        levels = enc.levels_of(groups) if groups.dtype.kind not in "fiu" else sorted(groups.dropna().unique())
-        codes = pd.Categorical(groups.astype(object), categories=levels).codes.astype(np.intp)
-        names = np.array([*levels, *["(missing)"] * bool((codes < 0).any())], dtype=object)
+        levels = (
+            enc.levels_of(groups)
+            if groups.dtype.kind not in "fiu"
+            else sorted(groups.dropna().unique())
+        )
+        codes = pd.Categorical(groups.astype(object), categories=levels).codes.astype(
+            np.intp
+        )
+        names = np.array(
+            [*levels, *["(missing)"] * bool((codes < 0).any())], dtype=object
+        )
         codes[codes < 0] = len(levels)
     usual = enc.recipe(name, encoding).get("positive")
     if positive is None and y.nunique() == 2 and usual in y.unique():

@@ -18,7 +18,9 @@ def kernel_coefficient(gamma, X):
     """
     if gamma != "scale":
         return float(gamma)
-    variance = X.var() if isinstance(X, np.ndarray) else X.multiply(X).mean() - X.mean() ** 2
+    variance = (
+        X.var() if isinstance(X, np.ndarray) else X.multiply(X).mean() - X.mean() ** 2
+    )
     return 1.0 / (X.shape[1] * float(variance)) if variance > 0 else 1.0
 
 
@@ -50,5 +52,7 @@ def gram_matrix(X, Z, kernel, gamma):
         return pairwise_kernels(X, Z, metric=kernel, gamma=gamma)
     gram = np.asarray(kernel(X, Z))
     if gram.shape != (X.shape[0], Z.shape[0]):
-        raise ValueError(f"kernel must return a matrix of shape {(X.shape[0], Z.shape[0])}, got {gram.shape}")
+        raise ValueError(
+            f"kernel must return a matrix of shape {(X.shape[0], Z.shape[0])}, got {gram.shape}"
+        )
     return gram

@@ -10,24 +10,30 @@ proportions as weights, :math:`S X = \Pi M`. Solve for the class means :math:`M`
 Chapter: ``book/mean_map``. Sources: quadrianto2009; grid and protocol of yu2013 (section 6.2).
 """
 
-import warnings
 from numbers import Real
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize as scipy_minimize
-from scipy.special import expit, logsumexp, softmax
-from sklearn.exceptions import ConvergenceWarning
+from scipy.special import logsumexp, softmax
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .base import LLPClassifier, NotIdentifiableError, absorb_labels, append_one, check_bag_weights
+from .base import (
+    LLPClassifier,
+    NotIdentifiableError,
+    absorb_labels,
+    append_one,
+    check_bag_weights,
+    probabilities,
+    warn_if_short,
+)
 from .kernels import gram_matrix, kernel_coefficient
 
 
 def class_means(bag_means, proportions, weights):
     r"""Weighted least-squares solution of bag means = proportions times class means.
 
-    :math:`M = (\Pi^\top W \Pi)^{-1} \Pi^\top W S X`, equation :eq:`eq-mean-map-class-means`; quadrianto2009, section 3.
+    :math:`M = (\Pi^\top W \Pi)^{-1} \Pi^\top W S X`, equation :eq:`eq-mean-map-class-means`.
 
     Parameters
     ----------
@@ -46,7 +52,9 @@ def class_means(bag_means, proportions, weights):
         If the weighted proportions have a rank below ``n_classes``.
     """
     root = np.sqrt(weights / weights.max())[:, None]
-    means, _, rank, _ = np.linalg.lstsq(root * proportions, root * bag_means, rcond=1e-8)  # eq: eq-mean-map-class-means
+    means, _, rank, _ = np.linalg.lstsq(
+        root * proportions, root * bag_means, rcond=1e-8
+    )  # eq: eq-mean-map-class-means
     n_classes = proportions.shape[1]
     if rank < n_classes:
         raise NotIdentifiableError(
@@ -72,7 +80,9 @@ def mean_operator(prior, means):
     ndarray, shape (1, n_features) or (n_classes, n_features)
     """
     if len(prior) == 2:
-        return (prior[1] * means[1] - prior[0] * means[0])[None, :]  # eq: eq-mean-map-operator
+        return (prior[1] * means[1] - prior[0] * means[0])[
+            None, :
+        ]  # eq: eq-mean-map-operator
     return prior[:, None] * means  # eq: eq-mean-map-operator-multi
 
 
@@ -96,13 +106,19 @@ def binary_objective(w, X, mu, lam):
     """
     n, f = X.shape[0], X @ w
     size = np.abs(f)
-    log_partition = size.sum() + np.log1p(np.exp(-2 * size)).sum()  # log(2 cosh f), without overflow
-    value = log_partition / n - mu[0] @ w + lam / (2 * n) * w @ w  # eq: eq-mean-map-binary
+    log_partition = (
+        size.sum() + np.log1p(np.exp(-2 * size)).sum()
+    )  # log(2 cosh f), without overflow
+    value = (
+        log_partition / n - mu[0] @ w + lam / (2 * n) * w @ w
+    )  # eq: eq-mean-map-binary
     return value, X.T @ np.tanh(f) / n - mu[0] + lam / n * w  # eq: eq-mean-map-gradient
 
 
 def binary_hessian(w, X, mu, lam):
-    r"""Hessian of `binary_objective`, equation :eq:`eq-mean-map-hessian`.
+    r"""Hessian of `binary_objective`.
+
+    Equation :eq:`eq-mean-map-hessian`.
 
     Parameters
     ----------
@@ -115,14 +131,18 @@ def binary_hessian(w, X, mu, lam):
         :math:`\frac1n \sum_i \operatorname{sech}^2(\langle w, x_i \rangle)\, x_i x_i^\top + \frac{\lambda}{n} I`.
     """
     n, d = X.shape
-    root = 1 / np.cosh(np.clip(X @ w, -300, 300))[:, None]  # square root of the curvature sech²
+    root = (
+        1 / np.cosh(np.clip(X @ w, -300, 300))[:, None]
+    )  # square root of the curvature sech²
     half = X * root if isinstance(X, np.ndarray) else X.multiply(root).tocsr()
     gram = half.T @ half if isinstance(X, np.ndarray) else (half.T @ half).toarray()
     return gram / n + lam / n * np.eye(d)  # eq: eq-mean-map-hessian
 
 
 def softmax_objective(theta, X, mu, lam):
-    r"""Objective of several classes and its gradient, per instance; equation :eq:`eq-mean-map-softmax`.
+    r"""Objective of several classes and its gradient, per instance.
+
+    Equation :eq:`eq-mean-map-softmax`.
 
     Parameters
     ----------
@@ -139,8 +159,14 @@ def softmax_objective(theta, X, mu, lam):
     """
     n, rows = X.shape[0], theta.reshape(mu.shape)
     scores = X @ rows.T
-    value = logsumexp(scores, axis=1).sum() / n - np.sum(mu * rows) + lam / (2 * n) * theta @ theta
-    gradient = (X.T @ softmax(scores, axis=1)).T / n - mu + lam / n * rows  # eq: eq-mean-map-softmax
+    value = (
+        logsumexp(scores, axis=1).sum() / n
+        - np.sum(mu * rows)
+        + lam / (2 * n) * theta @ theta
+    )
+    gradient = (
+        (X.T @ softmax(scores, axis=1)).T / n - mu + lam / n * rows
+    )  # eq: eq-mean-map-softmax
     return value, gradient.ravel()
 
 
@@ -168,21 +194,26 @@ def minimise(X, mu, lam, max_iter=1000, tol=1e-6):
     """
     scale = max(1.0, float(np.linalg.norm(mu)))
     objective = binary_objective if len(mu) == 1 else softmax_objective
-    start, options = np.zeros(mu.size), {"maxiter": max_iter, "gtol": tol * scale}
+    options = {"maxiter": max_iter, "gtol": tol * scale}
     if len(mu) == 1 and mu.size <= 500:
+        method, hessian = "trust-exact", binary_hessian
         options["initial_trust_radius"] = 10.0
-        found = scipy_minimize(objective, start, (X, mu, lam), "trust-exact", True, binary_hessian, options=options)
-        if found.success:  # near the minimum the full step is safe, and squares the error
-            found.x = found.x - np.linalg.solve(found.hess, found.jac)
     else:
+        method, hessian = "L-BFGS-B", None
         options |= {"ftol": 0.0, "maxcor": 20, "maxfun": 2 * max_iter}
-        found = scipy_minimize(objective, start, (X, mu, lam), "L-BFGS-B", True, options=options)
-    gradient = objective(found.x, X, mu, lam)[1]
-    return found.x.reshape(mu.shape), int(found.nit), float(np.abs(gradient).max()) / scale
+    start, args = np.zeros(mu.size), (X, mu, lam)
+    found = scipy_minimize(
+        objective, start, args, method, True, hessian, options=options
+    )
+    if hessian is not None and found.success:
+        # Near the minimum the full Newton step is safe, and squares the error.
+        found.x = found.x - np.linalg.solve(found.hess, found.jac)
+    gap = np.abs(objective(found.x, *args)[1]).max() / scale
+    return found.x.reshape(mu.shape), int(found.nit), float(gap)
 
 
 def kernel_features(gram):
-    r"""Features whose inner products are the kernel, and the way from their weights to weights of instances.
+    r"""Features with the kernel as inner products, and the way back to instances.
 
     With :math:`K = U D U^\top`, the rows of :math:`Z = U D^{1/2}` reproduce the kernel; weights :math:`w` on them are
     :math:`\alpha = U D^{-1/2} w` on the instances: equation :eq:`eq-mean-map-kernel`.
@@ -230,6 +261,7 @@ class MeanMap(LLPClassifier):
     coef_ : ndarray, shape (1, n_features) or (n_classes, n_features)
         Weights on the scale of log-odds, twice the :math:`w` of the paper for two classes. Not with a kernel.
     intercept_ : ndarray, shape (1,) or (n_classes,)
+        0 with a kernel, which has the constant feature inside.
     dual_coef_ : ndarray, shape (n_instances, 1) or (n_instances, n_classes)
         Weights of the training instances, with a kernel only.
     class_prior_ : ndarray, shape (n_classes,)
@@ -273,8 +305,9 @@ class MeanMap(LLPClassifier):
     }
 
     def __init__(
-        self, lam=1.0, kernel="linear", gamma="scale", fit_intercept=True, bag_weights="size", max_iter=1000, tol=1e-6
-    ):
+        self, lam=1.0, kernel="linear", gamma="scale", fit_intercept=True,
+        bag_weights="size", max_iter=1000, tol=1e-6,
+    ):  # fmt: skip
         self.lam = lam
         self.kernel = kernel
         self.gamma = gamma
@@ -284,7 +317,7 @@ class MeanMap(LLPClassifier):
         self.tol = tol
 
     def fit(self, X, bags, proportions, labels=None):
-        """Estimate the class means from the bags, then the classifier from the class means.
+        """Estimate the class means from the bags, then the classifier from these.
 
         Parameters
         ----------
@@ -302,45 +335,53 @@ class MeanMap(LLPClassifier):
             This estimator, fitted.
         """
         data = absorb_labels(self._validate_fit(X, bags, proportions, labels))
-        features, to_dual, one = data.X, None, float(self.fit_intercept)
-        if self.kernel == "linear":
-            features = append_one(features) if self.fit_intercept else features
-        else:
-            self.X_fit_, self.gamma_ = data.X, kernel_coefficient(self.gamma, data.X)
-            features, to_dual = kernel_features(gram_matrix(data.X, data.X, self.kernel, self.gamma_) + one)
-        bag_means = data.S @ features
-        bag_means = bag_means if isinstance(bag_means, np.ndarray) else bag_means.toarray()
-        self.class_prior_ = data.class_prior
-        self.class_means_ = class_means(bag_means, data.proportions, check_bag_weights(self.bag_weights, data))
-        self.mean_operator_ = mean_operator(self.class_prior_, self.class_means_)
-        weights, self.n_iter_, gap = minimise(features, self.mean_operator_, self.lam, self.max_iter, self.tol)
-        if gap > 2 * self.tol:
-            message = f"MeanMap stopped after {self.n_iter_} iterations with a gradient of {gap:.1e}"
-            warnings.warn(f"{message}; scale the features, or raise lam or max_iter", ConvergenceWarning, stacklevel=2)
-        weights = 2 * weights if len(weights) == 1 else weights
+        features, to_dual = self._features(data.X)
+        weights = check_bag_weights(self.bag_weights, data)
+        means = class_means(data.bag_means(features), data.proportions, weights)
+        mu = mean_operator(data.class_prior, means)
+        theta, n_iter, gap = minimise(features, mu, self.lam, self.max_iter, self.tol)
+        warn_if_short(self, n_iter, gap, self.tol)
+        self.class_prior_, self.class_means_ = data.class_prior, means
+        self.mean_operator_, self.n_iter_ = mu, n_iter
+        theta = 2 * theta if len(theta) == 1 else theta  # log-odds are 2 <w, x>
         if to_dual is None:
             d = data.X.shape[1]
-            self.coef_, self.intercept_ = weights[:, :d], weights[:, d:].sum(axis=1)
+            self.coef_, self.intercept_ = theta[:, :d], theta[:, d:].sum(axis=1)
         else:
-            self.dual_coef_ = to_dual @ weights.T
+            self.dual_coef_, self.intercept_ = to_dual @ theta.T, 0.0
         return self
 
-    def decision_function(self, X):
-        """Log-odds of the positive class, shape (n_instances,), or a score a class, shape (n_instances, n_classes)."""
-        X = self._validate_predict(X)
+    def _features(self, X):
+        """What the solver works on, and for a kernel the way back to instances."""
         if self.kernel == "linear":
-            scores = X @ self.coef_.T + self.intercept_
-        else:
-            gram = gram_matrix(X, self.X_fit_, self.kernel, self.gamma_)
-            scores = (gram + float(self.fit_intercept)) @ self.dual_coef_
+            return append_one(X) if self.fit_intercept else X, None
+        self.X_fit_, self.gamma_ = X, kernel_coefficient(self.gamma, X)
+        return kernel_features(self._gram(X))
+
+    def _gram(self, X):
+        """Kernel of X and the training instances, plus 1 for an intercept."""
+        gram = gram_matrix(X, self.X_fit_, self.kernel, self.gamma_)
+        return gram + self.fit_intercept
+
+    def decision_function(self, X):
+        """Log-odds of the positive class, or one score a class.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_instances, n_features)
+
+        Returns
+        -------
+        ndarray, shape (n_instances,) or (n_instances, n_classes)
+        """
+        X = self._validate_predict(X)
+        linear = self.kernel == "linear"
+        basis, weights = (
+            (X, self.coef_.T) if linear else (self._gram(X), self.dual_coef_)
+        )
+        scores = basis @ weights + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X):
         """Class probabilities, shape (n_instances, n_classes)."""
-        scores = self.decision_function(X)
-        return np.column_stack([expit(-scores), expit(scores)]) if scores.ndim == 1 else softmax(scores, axis=1)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        return tags
+        return probabilities(self.decision_function(X))

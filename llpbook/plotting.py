@@ -23,15 +23,39 @@ from sklearn.utils import check_array
 from .base import check_bags, check_proportions
 from .proportions import class_prior, label_proportions
 
-__all__ = ["MARKERS", "PALETTE", "ink", "plot_bags", "plot_learning_curve", "plot_proportions", "use_style"]
+__all__ = [
+    "MARKERS",
+    "PALETTE",
+    "ink",
+    "plot_bags",
+    "plot_learning_curve",
+    "plot_proportions",
+    "use_style",
+]
 
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#56B4E9", "#CC79A7", "#E69F00", "#000000", "#F0E442")
+PALETTE = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#56B4E9",
+    "#CC79A7",
+    "#E69F00",
+    "#000000",
+    "#F0E442",
+)
 """Okabe and Ito's colours: blue, vermillion, green, sky blue, purple, orange, black, yellow."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 """One marker for each colour of :data:`PALETTE`."""
 
-_AREA = {"^": 1.2, "v": 1.2, "P": 1.25, "X": 1.25, "*": 1.8, "D": 0.75}  # so that all markers look equally large
+_AREA = {
+    "^": 1.2,
+    "v": 1.2,
+    "P": 1.25,
+    "X": 1.25,
+    "*": 1.8,
+    "D": 0.75,
+}  # so that all markers look equally large
 _GREY, _DARK = "#C4C4C4", "#222222"
 _GRID = 240  # points a side on which a decision region is evaluated
 
@@ -41,7 +65,9 @@ def _pyplot():
     try:
         import matplotlib.pyplot as plt
     except ImportError as err:
-        raise ImportError("llpbook.plotting needs matplotlib: pip install llpbook[plot]") from err
+        raise ImportError(
+            "llpbook.plotting needs matplotlib: pip install llpbook[plot]"
+        ) from err
     return plt
 
 
@@ -136,21 +162,29 @@ def _check_classes(n_classes, columns, estimator, y):
         classes = np.arange(n_classes)
     if len(classes) != n_classes:
         source = "estimator" if columns is None and estimator is not None else "y"
-        raise ValueError(f"{source} has the classes {classes.tolist()}, but proportions has {n_classes} columns")
-    if estimator is not None and set(np.asarray(estimator.classes_).tolist()) != set(classes.tolist()):
+        raise ValueError(
+            f"{source} has the classes {classes.tolist()}, but proportions has {n_classes} columns"
+        )
+    if estimator is not None and set(np.asarray(estimator.classes_).tolist()) != set(
+        classes.tolist()
+    ):
         raise ValueError(
             f"estimator has the classes {np.asarray(estimator.classes_).tolist()}, "
             f"but proportions has {classes.tolist()}"
         )
     if y is not None and not np.isin(y, classes).all():
-        raise ValueError(f"y holds {y[~np.isin(y, classes)][0]!r}, which is not one of the classes {classes.tolist()}")
+        raise ValueError(
+            f"y holds {y[~np.isin(y, classes)][0]!r}, which is not one of the classes {classes.tolist()}"
+        )
     return classes
 
 
 def _check_names(names, default, argument):
     names = list(default) if names is None else [str(name) for name in names]
     if len(names) != len(default):
-        raise ValueError(f"{argument} must have {len(default)} entries, got {len(names)}")
+        raise ValueError(
+            f"{argument} must have {len(default)} entries, got {len(names)}"
+        )
     return names
 
 
@@ -183,7 +217,10 @@ def _margins(estimator, X, classes):
         if scores.shape != hard.shape:  # one column a pair of classes
             continue
         scores = scores[:, order]
-        others = np.stack([np.delete(scores, c, axis=1).max(axis=1) for c in range(len(classes))], axis=1)
+        others = np.stack(
+            [np.delete(scores, c, axis=1).max(axis=1) for c in range(len(classes))],
+            axis=1,
+        )
         margins = scores - others
         if np.mean(classes[scores.argmax(axis=1)] == predicted) > 0.999:
             return margins
@@ -201,11 +238,18 @@ def _label_spots(margins, points, xlim, ylim, lengths):
     half = ny / 28  # of the height of a text, in cells
     for c, length in zip(range(n_classes), lengths, strict=True):
         sampling = (1, 2.6 / length)  # the more letters, the more room to the sides
-        border = distance_transform_edt(np.pad(margins[:, :, c] > 0, 1), sampling=sampling)[1:-1, 1:-1]
+        border = distance_transform_edt(
+            np.pad(margins[:, :, c] > 0, 1), sampling=sampling
+        )[1:-1, 1:-1]
         crowd = distance_transform_edt(free, sampling=sampling)
-        score = np.where(border > half, np.minimum(crowd, 1.7 * half) + 0.02 * border, -1)
+        score = np.where(
+            border > half, np.minimum(crowd, 1.7 * half) + 0.02 * border, -1
+        )
         row, col = np.unravel_index(score.argmax(), score.shape)
-        at = (xlim[0] + col / (nx - 1) * (xlim[1] - xlim[0]), ylim[0] + row / (ny - 1) * (ylim[1] - ylim[0]))
+        at = (
+            xlim[0] + col / (nx - 1) * (xlim[1] - xlim[0]),
+            ylim[0] + row / (ny - 1) * (ylim[1] - ylim[0]),
+        )
         spots.append(at if score[row, col] > 0 else None)
     return spots
 
@@ -233,13 +277,21 @@ def _draw_regions(ax, estimator, columns, classes, names, points):
         for k in cuts:  # where the margin of the class on the left crosses zero
             left, right = margins[k, which[k]], margins[k + 1, which[k]]
             at.append(xs[k] + (xs[k + 1] - xs[k]) * left / (left - right))
-            ax.axvline(at[-1], color=_DARK, linewidth=1.4, zorder=3, gid="decision boundary")
+            ax.axvline(
+                at[-1], color=_DARK, linewidth=1.4, zorder=3, gid="decision boundary"
+            )
         edges = [xlim[0], *at, xlim[1]]
-        for c, left, right in zip(which[np.r_[cuts, -1]], edges[:-1], edges[1:], strict=True):
-            ax.axvspan(left, right, color="black", alpha=tints[c], linewidth=0, zorder=0)
+        for c, left, right in zip(
+            which[np.r_[cuts, -1]], edges[:-1], edges[1:], strict=True
+        ):
+            ax.axvspan(
+                left, right, color="black", alpha=tints[c], linewidth=0, zorder=0
+            )
         spans = list(zip(which[np.r_[cuts, -1]], edges[:-1], edges[1:], strict=True))
         # A letter is about a sixtieth of the panel wide; where a text does not fit, all say the name alone.
-        room = {c: 60 * (right - left) / (xlim[1] - xlim[0]) for c, left, right in spans}
+        room = {
+            c: 60 * (right - left) / (xlim[1] - xlim[0]) for c, left, right in spans
+        }
         full = all(len(f"predicts {names[c]}") < room[c] for c in room)
         for c, left, right in spans:
             if len(names[c]) < 60 * (right - left) / (xlim[1] - xlim[0]):
@@ -256,22 +308,40 @@ def _draw_regions(ax, estimator, columns, classes, names, points):
         return
     xs, ys = np.linspace(*xlim, _GRID), np.linspace(*ylim, _GRID)
     mesh = np.column_stack([a.ravel() for a in np.meshgrid(xs, ys)])
-    margins = _margins(estimator, frame(mesh), classes).reshape(_GRID, _GRID, len(classes))
+    margins = _margins(estimator, frame(mesh), classes).reshape(
+        _GRID, _GRID, len(classes)
+    )
     for c in range(len(classes)):
         m = margins[:, :, c]
         if m.max() > 0 and tints[c] > 0:
-            ax.contourf(xs, ys, m, levels=[0, 2 * m.max()], colors="black", alpha=tints[c], zorder=0)
+            ax.contourf(
+                xs,
+                ys,
+                m,
+                levels=[0, 2 * m.max()],
+                colors="black",
+                alpha=tints[c],
+                zorder=0,
+            )
         if m.min() < 0 < m.max() and (len(classes) > 2 or c == 1):
-            border = ax.contour(xs, ys, m, levels=[0], colors=_DARK, linewidths=1.4, zorder=3)
+            border = ax.contour(
+                xs, ys, m, levels=[0], colors=_DARK, linewidths=1.4, zorder=3
+            )
             border.set_gid("decision boundary")
     shown = margins.max(axis=(0, 1)) > 0
     for texts in ([f"predicts {name}" for name in names], names):
         spots = _label_spots(margins, points, xlim, ylim, [len(t) for t in texts])
-        if all(spot is not None for spot, here in zip(spots, shown, strict=True) if here):
+        if all(
+            spot is not None for spot, here in zip(spots, shown, strict=True) if here
+        ):
             break  # else the names alone, where they fit
     for text, spot in zip(texts, spots, strict=True):
         if spot is not None:
-            _halo(ax.annotate(text, spot, ha="center", va="center", fontsize="small", zorder=6))
+            _halo(
+                ax.annotate(
+                    text, spot, ha="center", va="center", fontsize="small", zorder=6
+                )
+            )
 
 
 # --- panels ----------------------------------------------------------------------------------------------------------
@@ -283,8 +353,13 @@ def _legend_below(ax, handles, ncols=None, drop=0, title=None, letters=50):
 
     if not handles:
         return
-    size = FontProperties(size=rcParams["xtick.labelsize"]).get_size_in_points() + ax.xaxis.label.get_size()
-    down = ScaledTranslation(0, -(1.35 * size + 9 + drop) / 72, ax.figure.dpi_scale_trans)
+    size = (
+        FontProperties(size=rcParams["xtick.labelsize"]).get_size_in_points()
+        + ax.xaxis.label.get_size()
+    )
+    down = ScaledTranslation(
+        0, -(1.35 * size + 9 + drop) / 72, ax.figure.dpi_scale_trans
+    )
     ax.legend(
         handles=handles,
         loc="upper center",
@@ -330,10 +405,19 @@ def _plane(X, feature_names):
     d = X.shape[1]
     if d <= 2:
         dense = X.toarray() if sp.issparse(X) else X
-        names = [rf"$x_{j + 1}$" for j in range(d)] if feature_names is None else feature_names
+        names = (
+            [rf"$x_{j + 1}$" for j in range(d)]
+            if feature_names is None
+            else feature_names
+        )
         return dense, names
-    pca = PCA(2, svd_solver="arpack" if sp.issparse(X) else "auto", random_state=0).fit(X)
-    labels = [f"PC {j + 1} ({100 * r:.0f} % of variance)" for j, r in enumerate(pca.explained_variance_ratio_)]
+    pca = PCA(2, svd_solver="arpack" if sp.issparse(X) else "auto", random_state=0).fit(
+        X
+    )
+    labels = [
+        f"PC {j + 1} ({100 * r:.0f} % of variance)"
+        for j, r in enumerate(pca.explained_variance_ratio_)
+    ]
     return pca.transform(X), labels
 
 
@@ -364,7 +448,15 @@ def _draw_instances(ax, Z, codes, rows, color_by, filled, drawn):
     area = np.clip(420 / np.sqrt(len(drawn)), 10, 34)
     other = drawn[~np.isin(codes[drawn], rows)]
     if len(other):
-        ax.scatter(*Z[other].T, s=0.5 * area, marker="o", color=_GREY, linewidths=0, zorder=1, gid="other bags")
+        ax.scatter(
+            *Z[other].T,
+            s=0.5 * area,
+            marker="o",
+            color=_GREY,
+            linewidths=0,
+            zorder=1,
+            gid="other bags",
+        )
     for k, row in enumerate(rows):
         marker = _look(k)[1]
         mine = drawn[codes[drawn] == row]
@@ -393,33 +485,96 @@ def _draw_bars(ax, P, rows, ticks, names, eta, predicted, by_class):
     looks = [_look(k) for k in range(n)]
     handles = []
     if K == 2:
-        ax.barh(at, P[rows, 1], height=height, color=[color for color, _ in looks], zorder=2)
+        ax.barh(
+            at, P[rows, 1], height=height, color=[color for color, _ in looks], zorder=2
+        )
         for i, p in zip(at, P[rows, 1], strict=True):
-            beside = {"xytext": (5, 0), "textcoords": "offset points", "va": "center", "fontsize": "small"}
-            ax.annotate(f"{p:.2f}", (1, i), xycoords=("axes fraction", "data"), annotation_clip=False, **beside)
+            beside = {
+                "xytext": (5, 0),
+                "textcoords": "offset points",
+                "va": "center",
+                "fontsize": "small",
+            }
+            ax.annotate(
+                f"{p:.2f}",
+                (1, i),
+                xycoords=("axes fraction", "data"),
+                annotation_clip=False,
+                **beside,
+            )
     else:
         left = np.zeros(n)
-        for c in range(K):  # in the colour of the class, or in tints of the bags' colours, whose key is grey
+        for c in range(
+            K
+        ):  # in the colour of the class, or in tints of the bags' colours, whose key is grey
             share = 0.8 * c / (K - 1)
-            colors = [_look(c)[0]] * n if by_class else [_tint(color, share) for color, _ in looks]
-            ax.barh(at, P[rows, c], height, left, color=colors, edgecolor="white", linewidth=0.8, zorder=2)
+            colors = (
+                [_look(c)[0]] * n
+                if by_class
+                else [_tint(color, share) for color, _ in looks]
+            )
+            ax.barh(
+                at,
+                P[rows, c],
+                height,
+                left,
+                color=colors,
+                edgecolor="white",
+                linewidth=0.8,
+                zorder=2,
+            )
             left += P[rows, c]
             key = _look(c)[0] if by_class else _tint("#444444", share)
-            handles.append(_handle(names[c], marker="s", face=key, edge=key, markersize=7))
-    before = ax.get_yaxis_transform() + ScaledTranslation(-8 / 72, 0, ax.figure.dpi_scale_trans)
-    for i, (color, marker) in enumerate(looks):  # the key of the bags: each one's marker before its bar
+            handles.append(
+                _handle(names[c], marker="s", face=key, edge=key, markersize=7)
+            )
+    before = ax.get_yaxis_transform() + ScaledTranslation(
+        -8 / 72, 0, ax.figure.dpi_scale_trans
+    )
+    for i, (color, marker) in enumerate(
+        looks
+    ):  # the key of the bags: each one's marker before its bar
         face = "#777777" if by_class else color
         size = 6.5 * _AREA.get(marker, 1) ** 0.5
-        look = {"markerfacecolor": face, "markeredgecolor": ink(face), "markeredgewidth": 0.6, "markersize": size}
-        ax.plot(0, i, transform=before, marker=marker, linestyle="none", clip_on=False, zorder=5, gid="key", **look)
+        look = {
+            "markerfacecolor": face,
+            "markeredgecolor": ink(face),
+            "markeredgewidth": 0.6,
+            "markersize": size,
+        }
+        ax.plot(
+            0,
+            i,
+            transform=before,
+            marker=marker,
+            linestyle="none",
+            clip_on=False,
+            zorder=5,
+            gid="key",
+            **look,
+        )
     prior = np.cumsum(eta)[:-1] if K > 2 else eta[1:]
     for value in prior:
-        ax.axvline(value, color=_DARK, linestyle=(0, (4, 2.5)), linewidth=1.2, zorder=3, gid="class prior")
+        ax.axvline(
+            value,
+            color=_DARK,
+            linestyle=(0, (4, 2.5)),
+            linewidth=1.2,
+            zorder=3,
+            gid="class prior",
+        )
     handles.append(
-        _handle(f"class prior {eta[1]:.2f}" if K == 2 else "class prior", marker="", line=(0, (4, 2.5)), linewidth=1.2)
+        _handle(
+            f"class prior {eta[1]:.2f}" if K == 2 else "class prior",
+            marker="",
+            line=(0, (4, 2.5)),
+            linewidth=1.2,
+        )
     )
     if predicted is not None:
-        values = np.cumsum(predicted[rows], axis=1)[:, :-1] if K > 2 else predicted[rows, 1:]
+        values = (
+            np.cumsum(predicted[rows], axis=1)[:, :-1] if K > 2 else predicted[rows, 1:]
+        )
         ax.plot(
             values.ravel(),
             np.repeat(at, values.shape[1]),
@@ -433,7 +588,9 @@ def _draw_bars(ax, P, rows, ticks, names, eta, predicted, by_class):
             clip_on=False,
             gid="predicted proportions",
         )
-        handles.append(_handle("predicted", marker="D", face="white", markeredgewidth=1.2))
+        handles.append(
+            _handle("predicted", marker="D", face="white", markeredgewidth=1.2)
+        )
     ax.set_yticks(at, ticks)
     ax.tick_params(axis="y", length=0, pad=16)
     ax.set_xlim(0, 1)
@@ -450,7 +607,11 @@ def _bag_label(name, size, roomy):
         name = name[:13] + "…"
     elif len(name) > 14:
         name = textwrap.fill(name, 20, max_lines=2, placeholder=" …")
-        return f"{name}\n(n = {size})" if "\n" not in name and len(name) > 14 else f"{name} (n = {size})"
+        return (
+            f"{name}\n(n = {size})"
+            if "\n" not in name and len(name) > 14
+            else f"{name} (n = {size})"
+        )
     return f"{name} (n = {size})"
 
 
@@ -559,15 +720,25 @@ def plot_bags(
     if y is not None:
         y = np.asarray(y)
         if y.shape != (n,):
-            raise ValueError(f"y must have one label for each of the {n} instances in X, got shape {y.shape}")
+            raise ValueError(
+                f"y must have one label for each of the {n} instances in X, got shape {y.shape}"
+            )
     classes = _check_classes(K, class_columns, estimator, y)
-    names = _check_names(class_names, [f"class {c}" for c in classes.tolist()], "class_names")
-    default = [f"bag {k}" for k in range(len(P))] if keys is None else [str(k) for k in keys]
+    names = _check_names(
+        class_names, [f"class {c}" for c in classes.tolist()], "class_names"
+    )
+    default = (
+        [f"bag {k}" for k in range(len(P))] if keys is None else [str(k) for k in keys]
+    )
     bag_names = _check_names(bag_names, default, "bag_names")
     if feature_names is not None and len(feature_names) != d:
-        raise ValueError(f"feature_names must have {d} entries, one a feature, got {len(feature_names)}")
+        raise ValueError(
+            f"feature_names must have {d} entries, one a feature, got {len(feature_names)}"
+        )
     if axes is not None and len(axes) != 2:
-        raise ValueError(f"axes must be a pair of Axes (or None in place of one), got {len(axes)}")
+        raise ValueError(
+            f"axes must be a pair of Axes (or None in place of one), got {len(axes)}"
+        )
 
     if axes is not None and axes[0] is None and axes[1] is None:
         raise ValueError("axes must hold at least one Axes, got (None, None)")
@@ -579,7 +750,11 @@ def plot_bags(
     position = np.zeros(len(P), dtype=int)
     position[rows] = np.arange(len(rows))
     y_hat = None if estimator is None else np.asarray(estimator.predict(X))
-    predicted = None if estimator is None else label_proportions(y_hat, codes, n_bags=len(P), classes=classes)
+    predicted = (
+        None
+        if estimator is None
+        else label_proportions(y_hat, codes, n_bags=len(P), classes=classes)
+    )
     Z, xy_labels = _plane(A, feature_names)
     if d == 1:
         Z = np.column_stack([Z[:, 0], position[codes] + rng.uniform(-0.27, 0.27, n)])
@@ -587,32 +762,71 @@ def plot_bags(
 
     # Which labels the left panel shows, if any, and what colour means then: the bag, or one of many classes.
     labels = y if y is not None else (y_hat if d > 2 else None)
-    columns_shown = None if labels is None else (labels[:, None] == classes).argmax(axis=1)
+    columns_shown = (
+        None if labels is None else (labels[:, None] == classes).argmax(axis=1)
+    )
     by_class = labels is not None and K > 2
 
     if axes is None:
         height = 3 + 0.22 * max(0, len(rows) - 8)
-        _, axes = plt.subplots(1, 2, figsize=figsize or (7, height), layout="constrained", width_ratios=[1.25, 1])
+        _, axes = plt.subplots(
+            1,
+            2,
+            figsize=figsize or (7, height),
+            layout="constrained",
+            width_ratios=[1.25, 1],
+        )
     left, right = axes
-    rows_ylim = (len(rows) - 0.5, -0.95 if d == 1 and estimator is not None else -0.5)  # room for the regions' names
+    rows_ylim = (
+        len(rows) - 0.5,
+        -0.95 if d == 1 and estimator is not None else -0.5,
+    )  # room for the regions' names
 
     if left is not None:
         _frame_instances(left, Z, d, xy_labels, rows_ylim)
         handles, legend_title = [], None
         if estimator is not None and d <= 2:
             _draw_regions(left, estimator, names_of_features, classes, names, Z[:, :d])
-            handles.append(_handle("decision boundary", marker="", line="-", linewidth=1.4))
-        filled = np.ones(n, dtype=bool) if columns_shown is None or by_class else columns_shown == 1
-        _draw_instances(left, Z, codes, rows, columns_shown if by_class else position[codes], filled, drawn)
+            handles.append(
+                _handle("decision boundary", marker="", line="-", linewidth=1.4)
+            )
+        filled = (
+            np.ones(n, dtype=bool)
+            if columns_shown is None or by_class
+            else columns_shown == 1
+        )
+        _draw_instances(
+            left,
+            Z,
+            codes,
+            rows,
+            columns_shown if by_class else position[codes],
+            filled,
+            drawn,
+        )
         if by_class:
-            handles += [_handle(names[c], face=_look(c)[0], edge=ink(_look(c)[0])) for c in range(K)]
+            handles += [
+                _handle(names[c], face=_look(c)[0], edge=ink(_look(c)[0]))
+                for c in range(K)
+            ]
             legend_title = "true class" if y is not None else "predicted class"
         elif labels is not None:
             verb = "" if y is not None else "predicted "
-            handles += [_handle(verb + names[1]), _handle(verb + names[0], face="white")]
+            handles += [
+                _handle(verb + names[1]),
+                _handle(verb + names[0], face="white"),
+            ]
         if y is not None and estimator is not None and d > 2:
             wrong = drawn[(y != y_hat)[drawn] & np.isin(codes[drawn], rows)]
-            left.scatter(*Z[wrong].T, s=22, marker="x", color=_DARK, linewidths=0.9, zorder=4, gid="wrong predictions")
+            left.scatter(
+                *Z[wrong].T,
+                s=22,
+                marker="x",
+                color=_DARK,
+                linewidths=0.9,
+                zorder=4,
+                gid="wrong predictions",
+            )
             handles.append(_handle("wrong prediction", marker="x"))
         if len(rows) < n_bags and d > 1:
             handles.append(_handle("other bags", face=_GREY, edge=_GREY, markersize=4))
@@ -629,11 +843,19 @@ def plot_bags(
 
     if right is not None:
         ticks = [_bag_label(bag_names[r], sizes[r], roomy=len(rows) <= 5) for r in rows]
-        handles = _draw_bars(right, P, rows, ticks, names, class_prior(P, sizes), predicted, by_class)
+        handles = _draw_bars(
+            right, P, rows, ticks, names, class_prior(P, sizes), predicted, by_class
+        )
         right.set_ylim(rows_ylim)
-        right.set_xlabel(f"proportion of {names[1]}" if K == 2 else "proportions of the classes")
-        if len(rows) < n_bags:  # a long title grows to the left, over the names of the bags
-            right.set_title(f"label proportions, {len(rows)} of {n_bags} bags", loc="right")
+        right.set_xlabel(
+            f"proportion of {names[1]}" if K == 2 else "proportions of the classes"
+        )
+        if (
+            len(rows) < n_bags
+        ):  # a long title grows to the left, over the names of the bags
+            right.set_title(
+                f"label proportions, {len(rows)} of {n_bags} bags", loc="right"
+            )
         else:
             right.set_title("label proportions", loc="left")
         if by_class and left is not None:
@@ -702,20 +924,34 @@ def plot_proportions(
     P, columns, _ = check_proportions(proportions)
     L, K = P.shape
     if noise not in (None, "binomial", "hypergeometric"):
-        raise ValueError(f'noise must be None, "binomial" or "hypergeometric", got {noise!r}')
+        raise ValueError(
+            f'noise must be None, "binomial" or "hypergeometric", got {noise!r}'
+        )
     if noise is not None and bag_sizes is None:
         raise ValueError(f"noise={noise!r} needs bag_sizes, got None")
     sizes = np.asarray(1 if bag_sizes is None else bag_sizes)
     if sizes.shape not in ((), (L,)):
-        raise ValueError(f"bag_sizes must be one number or one for each of the {L} bags, got shape {sizes.shape}")
-    if not np.all(sizes == np.round(sizes)) or np.any(sizes < 0) or not np.any(sizes > 0):
-        raise ValueError(f"bag_sizes must be integers of at least 0, not all 0, got {sizes.min()}")
+        raise ValueError(
+            f"bag_sizes must be one number or one for each of the {L} bags, got shape {sizes.shape}"
+        )
+    if (
+        not np.all(sizes == np.round(sizes))
+        or np.any(sizes < 0)
+        or not np.any(sizes > 0)
+    ):
+        raise ValueError(
+            f"bag_sizes must be integers of at least 0, not all 0, got {sizes.min()}"
+        )
     sizes = np.broadcast_to(sizes, (L,)).astype(int)
     P, sizes = P[sizes > 0], sizes[sizes > 0]
-    names = _check_names(class_names, [f"class {c}" for c in columns.tolist()], "class_names")
+    names = _check_names(
+        class_names, [f"class {c}" for c in columns.tolist()], "class_names"
+    )
     shown = [1] if K == 2 else list(range(K))
     eta = class_prior(P, sizes)
-    all_edges = [_edges(P[:, c], None if bag_sizes is None else sizes, bins) for c in shown]
+    all_edges = [
+        _edges(P[:, c], None if bag_sizes is None else sizes, bins) for c in shown
+    ]
 
     if axes is None:
         ncols = 2 if len(shown) == 4 else min(len(shown), 3)
@@ -733,12 +969,21 @@ def plot_proportions(
     else:
         axes = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
         if len(axes) != len(shown):
-            raise ValueError(f"axes must hold {len(shown)} Axes, one a panel, got {len(axes)}")
+            raise ValueError(
+                f"axes must hold {len(shown)} Axes, one a panel, got {len(axes)}"
+            )
         fig = axes[0].figure
 
     for panel, (ax, c, edges) in enumerate(zip(axes, shown, all_edges, strict=True)):
         p, color = P[:, c], PALETTE[panel % 8]
-        ax.hist(p, bins=edges, color=_tint(color, 0.35), edgecolor="white", linewidth=0.5, zorder=2)
+        ax.hist(
+            p,
+            bins=edges,
+            color=_tint(color, 0.35),
+            edgecolor="white",
+            linewidth=0.5,
+            zorder=2,
+        )
         ax.plot(
             p,
             np.full(len(p), -0.035),
@@ -753,14 +998,43 @@ def plot_proportions(
             gid="rug",
         )
         handles = [
-            _handle(f"{len(p)} bags, sd {p.std():.3f}", marker="s", face=_tint(color, 0.35), edge="white", markersize=8)
+            _handle(
+                f"{len(p)} bags, sd {p.std():.3f}",
+                marker="s",
+                face=_tint(color, 0.35),
+                edge="white",
+                markersize=8,
+            )
         ]
         if noise is not None:
             expected, sd = _noise(sizes, eta[c], edges, noise)
-            ax.stairs(expected, edges, color=_DARK, linewidth=1.4, zorder=3, gid="sampling noise")
-            handles.append(_handle(f"noise alone, sd {sd:.3f}", marker="", line="-", linewidth=1.4))
-        ax.axvline(eta[c], color=_DARK, linestyle=(0, (4, 2.5)), linewidth=1.2, zorder=3, gid="class prior")
-        handles.append(_handle(f"class prior {eta[c]:.2f}", marker="", line=(0, (4, 2.5)), linewidth=1.2))
+            ax.stairs(
+                expected,
+                edges,
+                color=_DARK,
+                linewidth=1.4,
+                zorder=3,
+                gid="sampling noise",
+            )
+            handles.append(
+                _handle(f"noise alone, sd {sd:.3f}", marker="", line="-", linewidth=1.4)
+            )
+        ax.axvline(
+            eta[c],
+            color=_DARK,
+            linestyle=(0, (4, 2.5)),
+            linewidth=1.2,
+            zorder=3,
+            gid="class prior",
+        )
+        handles.append(
+            _handle(
+                f"class prior {eta[c]:.2f}",
+                marker="",
+                line=(0, (4, 2.5)),
+                linewidth=1.2,
+            )
+        )
         pad = 0.005 + max(0, -edges[0])  # half a bar where 0 and 1 are centres
         ax.set_xlim(-pad, 1 + pad)
         ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
@@ -780,7 +1054,9 @@ def _edges(p, sizes, bins):
     if bins is not None:
         return np.linspace(0, 1, bins + 1)
     spread = np.subtract(*np.percentile(p, [75, 25]))
-    width = np.clip(2 * spread / np.cbrt(len(p)), 1 / 40, 1 / 20)  # Freedman and Diaconis
+    width = np.clip(
+        2 * spread / np.cbrt(len(p)), 1 / 40, 1 / 20
+    )  # Freedman and Diaconis
     if sizes is None or (sizes != sizes[0]).any() or sizes[0] == 1:
         return np.linspace(0, 1, round(1 / width) + 1)
     step = max(1, round(width * sizes[0]))
@@ -791,9 +1067,16 @@ def _noise(sizes, prior, edges, kind):
     """The expected number of bags in each bar, and the standard deviation of proportions, by chance alone."""
     total, expected, variance = int(sizes.sum()), np.zeros(len(edges) - 1), 0.0
     for size, count in zip(*np.unique(sizes, return_counts=True), strict=True):
-        law = binom(size, prior) if kind == "binomial" else hypergeom(total, round(prior * total), size)
+        law = (
+            binom(size, prior)
+            if kind == "binomial"
+            else hypergeom(total, round(prior * total), size)
+        )
         possible = np.arange(size + 1)
-        expected += count * np.histogram(possible / size, bins=edges, weights=law.pmf(possible))[0]
+        expected += (
+            count
+            * np.histogram(possible / size, bins=edges, weights=law.pmf(possible))[0]
+        )
         variance += count * law.var() / size**2
     return expected, float(np.sqrt(variance / len(sizes)))
 
@@ -864,21 +1147,29 @@ def plot_learning_curve(
     tables = {"table": table} if paper is None else {"table": table, "paper": paper}
     for name, frame in tables.items():
         if not isinstance(frame, pd.DataFrame) or len(frame) == 0:
-            raise ValueError(f"{name} must be a DataFrame with at least one row, got {type(frame).__name__}")
+            raise ValueError(
+                f"{name} must be a DataFrame with at least one row, got {type(frame).__name__}"
+            )
         for column in (x, y, hue):
             if column not in frame.columns:
-                raise ValueError(f"{name} has no column {column!r}; it has {list(frame.columns)}")
+                raise ValueError(
+                    f"{name} has no column {column!r}; it has {list(frame.columns)}"
+                )
             if frame[column].isna().any():
                 raise ValueError(
                     f"{name} has a missing value in column {column!r}, row {frame[column].isna().argmax()}"
                 )
         if log2 and not (frame[x] > 0).all():
-            raise ValueError(f"column {x!r} of {name} must be positive on a logarithmic axis, got {frame[x].min()}")
+            raise ValueError(
+                f"column {x!r} of {name} must be positive on a logarithmic axis, got {frame[x].min()}"
+            )
     known = list(dict.fromkeys(v for frame in tables.values() for v in frame[hue]))
     methods = known if hue_order is None else list(hue_order)
     for method in methods:
         if method not in known:
-            raise ValueError(f"hue_order holds {method!r}, but column {hue!r} has {known}")
+            raise ValueError(
+                f"hue_order holds {method!r}, but column {hue!r} has {known}"
+            )
 
     if ax is None:
         fig, ax = plt.subplots(figsize=figsize or (7, 3), layout="constrained")
@@ -891,7 +1182,13 @@ def plot_learning_curve(
             runs = mine.groupby(x)[y].agg(["mean", "std"])
             sd = runs["std"].fillna(0)  # one run has no spread to show
             ax.fill_between(
-                runs.index, runs["mean"] - sd, runs["mean"] + sd, color=color, alpha=0.16, linewidth=0, zorder=1
+                runs.index,
+                runs["mean"] - sd,
+                runs["mean"] + sd,
+                color=color,
+                alpha=0.16,
+                linewidth=0,
+                zorder=1,
             )
             ax.plot(
                 runs.index,
@@ -935,14 +1232,34 @@ def plot_learning_curve(
     ax.spines[["top", "right"]].set_visible(False)
     labels = {str(m): end for m, end in ends.items()}
     for name, value in (references or {}).items():
-        ax.axhline(value, color="#666666", linestyle=":", linewidth=1.2, zorder=1, gid="reference")
+        ax.axhline(
+            value,
+            color="#666666",
+            linestyle=":",
+            linewidth=1.2,
+            zorder=1,
+            gid="reference",
+        )
         labels[name] = (None, value, "#666666")
     if not (direct_labels and _label_ends(ax, labels)):
         handles, _ = ax.get_legend_handles_labels()
-        handles += [_handle(name, marker="", line=":", edge="#666666", linewidth=1.2) for name in references or {}]
-        ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, frameon=False)
+        handles += [
+            _handle(name, marker="", line=":", edge="#666666", linewidth=1.2)
+            for name in references or {}
+        ]
+        ax.legend(
+            handles=handles,
+            loc="upper left",
+            bbox_to_anchor=(1.01, 1),
+            borderaxespad=0,
+            frameon=False,
+        )
     elif paper is not None:
-        sd = "mean ± standard deviation" if table.groupby([hue, x]).size().max() > 1 else "here"
+        sd = (
+            "mean ± standard deviation"
+            if table.groupby([hue, x]).size().max() > 1
+            else "here"
+        )
         _legend_below(
             ax,
             [
@@ -958,7 +1275,9 @@ def _label_ends(ax, labels):
     from matplotlib.font_manager import FontProperties
 
     points = FontProperties(size="small").get_size_in_points()
-    height = 67 * ax.figure.get_figheight() * ax.get_position().height  # points; the layout leaves at least so much
+    height = (
+        67 * ax.figure.get_figheight() * ax.get_position().height
+    )  # points; the layout leaves at least so much
     gap = 1.25 * points / height
     if len(labels) * gap > 1.05:
         return False
@@ -982,7 +1301,13 @@ def _label_ends(ax, labels):
             fontsize="small",
             va="center",
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.5, "shrinkA": 1, "shrinkB": 4}
+            arrowprops={
+                "arrowstyle": "-",
+                "color": color,
+                "linewidth": 0.5,
+                "shrinkA": 1,
+                "shrinkB": 4,
+            }
             if far
             else None,
         )

@@ -20,15 +20,21 @@ def _check_codes(bags, n_bags=None):
     """Bags as a one-dimensional integer array in ``[0, n_bags)``, and ``n_bags``."""
     bags = np.asarray(bags)
     if bags.ndim != 1 or bags.size == 0:
-        raise ValueError(f"bags must be one-dimensional and not empty, got an array of shape {bags.shape}")
+        raise ValueError(
+            f"bags must be one-dimensional and not empty, got an array of shape {bags.shape}"
+        )
     if bags.dtype.kind not in "iu":
-        raise ValueError(f"bags must be integers that index the rows of proportions, got dtype {bags.dtype}")
+        raise ValueError(
+            f"bags must be integers that index the rows of proportions, got dtype {bags.dtype}"
+        )
     if bags.min() < 0:
         raise ValueError(f"bags must not be negative, got {bags.min()}")
     if n_bags is None:
         n_bags = int(bags.max()) + 1
     elif bags.max() >= n_bags:
-        raise ValueError(f"bags holds {bags.max()}, but proportions has no such row (it has {n_bags})")
+        raise ValueError(
+            f"bags holds {bags.max()}, but proportions has no such row (it has {n_bags})"
+        )
     return bags, int(n_bags)
 
 
@@ -57,7 +63,9 @@ def averaging_matrix(bags, n_bags=None):
     bags, n_bags = _check_codes(bags, n_bags)
     sizes = np.bincount(bags, minlength=n_bags)
     values = 1.0 / sizes[bags]  # eq: eq-prop-averaging
-    return sp.csr_array((values, (bags, np.arange(bags.size))), shape=(n_bags, bags.size))
+    return sp.csr_array(
+        (values, (bags, np.arange(bags.size))), shape=(n_bags, bags.size)
+    )
 
 
 def label_proportions(y, bags, n_bags=None, classes=None):
@@ -89,11 +97,15 @@ def label_proportions(y, bags, n_bags=None, classes=None):
     """
     y, (bags, n_bags) = np.asarray(y), _check_codes(bags, n_bags)
     if y.shape != bags.shape:
-        raise ValueError(f"y must have one label for each of the {bags.size} instances in bags, got shape {y.shape}")
+        raise ValueError(
+            f"y must have one label for each of the {bags.size} instances in bags, got shape {y.shape}"
+        )
     classes = np.unique(y) if classes is None else np.asarray(classes)
     hits = y[:, None] == classes[None, :]
     if not hits.any(axis=1).all():
-        raise ValueError(f"y holds {y[~hits.any(axis=1)][0]!r}, which is not one of classes {classes.tolist()}")
+        raise ValueError(
+            f"y holds {y[~hits.any(axis=1)][0]!r}, which is not one of classes {classes.tolist()}"
+        )
     shares = averaging_matrix(bags, n_bags) @ hits.astype(float)  # eq: eq-prop-gamma
     shares[np.bincount(bags, minlength=n_bags) == 0] = np.nan
     return shares
@@ -116,7 +128,9 @@ def class_prior(proportions, bag_sizes):
         Source: stolpe2011, eq. 2.
     """
     sizes = np.asarray(bag_sizes, dtype=float)
-    return sizes @ np.where(sizes[:, None] > 0, proportions, 0.0) / sizes.sum()  # eq: eq-prop-prior
+    return (
+        sizes @ np.where(sizes[:, None] > 0, proportions, 0.0) / sizes.sum()
+    )  # eq: eq-prop-prior
 
 
 def proportion_mse(proportions, predicted):
@@ -172,9 +186,14 @@ def proportion_weighted_mse(proportions, predicted, bag_sizes):
     -------
     float
     """
-    proportions, sizes = np.asarray(proportions, dtype=float), np.asarray(bag_sizes, dtype=float)
+    proportions, sizes = (
+        np.asarray(proportions, dtype=float),
+        np.asarray(bag_sizes, dtype=float),
+    )
     weights = np.outer(sizes / sizes.sum(), class_prior(proportions, sizes))
-    return float(np.mean(weights * (proportions - predicted) ** 2))  # eq: eq-prop-weight
+    return float(
+        np.mean(weights * (proportions - predicted) ** 2)
+    )  # eq: eq-prop-weight
 
 
 def prior_mse(proportions, predicted, bag_sizes):
@@ -212,7 +231,10 @@ def combined_error(proportions, predicted, bag_sizes, labelled_error=None):
     float
         0 as soon as one factor is 0, whatever the others are: see the chapter for what that does to selection.
     """
-    factors = [proportion_weighted_mse(proportions, predicted, bag_sizes), prior_mse(proportions, predicted, bag_sizes)]
+    factors = [
+        proportion_weighted_mse(proportions, predicted, bag_sizes),
+        prior_mse(proportions, predicted, bag_sizes),
+    ]
     if labelled_error is not None:
         factors.append(labelled_error)
     return float(np.sqrt(np.prod(factors)))  # eq: eq-prop-combined
@@ -240,9 +262,13 @@ def count_labelings(counts):
     """
     counts = np.asarray(counts)
     if (counts < 0).any() or not np.allclose(counts, np.round(counts), atol=1e-6):
-        raise ValueError(f"counts must be whole numbers, none negative, got {counts.tolist()}")
+        raise ValueError(
+            f"counts must be whole numbers, none negative, got {counts.tolist()}"
+        )
     rows = [[round(c) for c in row] for row in counts.tolist()]
-    return prod(comb(sum(row[: j + 1]), row[j]) for row in rows for j in range(len(row)))  # eq: eq-prop-count
+    return prod(
+        comb(sum(row[: j + 1]), row[j]) for row in rows for j in range(len(row))
+    )  # eq: eq-prop-count
 
 
 @dataclass(frozen=True)
@@ -275,8 +301,15 @@ class Identifiability:
     worth: np.ndarray
 
     def __str__(self):
-        verdict = "full rank" if self.rank == self.n_classes else "too low: class means are not identifiable"
-        spread, noise = (", ".join(f"{v:.3f}" for v in values) for values in (self.spread, self.noise))
+        verdict = (
+            "full rank"
+            if self.rank == self.n_classes
+            else "too low: class means are not identifiable"
+        )
+        spread, noise = (
+            ", ".join(f"{v:.3f}" for v in values)
+            for values in (self.spread, self.noise)
+        )
         return (
             f"{self.n_instances} instances in {self.n_bags} bags, {self.n_classes} classes\n"
             f"rank of the proportions: {self.rank} ({verdict}), condition number {self.condition_number:.1f}\n"
@@ -307,9 +340,20 @@ def identifiability(bags, proportions):
     eta = class_prior(shares, sizes)
     variance = sizes @ (shares - eta) ** 2 / sizes.sum()
     pure = eta * (1 - eta)
-    worth = np.divide(sizes.sum() * variance, pure, out=np.zeros_like(eta), where=pure > 0)  # eq: eq-prop-worth
+    worth = np.divide(
+        sizes.sum() * variance, pure, out=np.zeros_like(eta), where=pure > 0
+    )  # eq: eq-prop-worth
     values = np.linalg.svd(shares, compute_uv=False)
     rank, full = int((values > 1e-8 * values[0]).sum()), len(values) == shares.shape[1]
     condition = values[0] / values[-1] if full and rank == shares.shape[1] else np.inf
     noise = np.sqrt(pure * len(sizes) / sizes.sum())
-    return Identifiability(len(sizes), int(sizes.sum()), len(eta), rank, float(condition), variance**0.5, noise, worth)
+    return Identifiability(
+        len(sizes),
+        int(sizes.sum()),
+        len(eta),
+        rank,
+        float(condition),
+        variance**0.5,
+        noise,
+        worth,
+    )

@@ -37,11 +37,17 @@ def problem(seed=0, n=120, d=3):
 
 
 def scores(model, X):
-    return model.decision_function(X) if hasattr(model, "decision_function") else model.predict_proba(X)
+    return (
+        model.decision_function(X)
+        if hasattr(model, "decision_function")
+        else model.predict_proba(X)
+    )
 
 
 def test_discovery_finds_the_package():
-    assert {"MeanMap", "MajorityClass", "BagMeanRegression"} <= {cls.__name__ for cls in ESTIMATORS}
+    assert {"MeanMap", "MajorityClass", "BagMeanRegression"} <= {
+        cls.__name__ for cls in ESTIMATORS
+    }
 
 
 @each
@@ -58,7 +64,9 @@ def test_clone_and_params(cls):
     X, _, bags, P = problem()
     model = make(cls)
     assert clone(model).get_params() == model.get_params()
-    assert clone(model.fit(X, bags, P)).__dict__.keys() == make(cls).__dict__.keys()  # a clone is not fitted
+    assert (
+        clone(model.fit(X, bags, P)).__dict__.keys() == make(cls).__dict__.keys()
+    )  # a clone is not fitted
     for name, value in model.get_params().items():
         model.set_params(**{name: value})
     with pytest.raises(ValueError, match="no_such_parameter"):
@@ -78,7 +86,9 @@ def test_predictions_have_the_documented_shapes(cls):
         np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
     if hasattr(model, "decision_function"):
         assert model.decision_function(X).shape == (120,)
-        np.testing.assert_array_equal(model.predict(X), (model.decision_function(X) > 0).astype(int))
+        np.testing.assert_array_equal(
+            model.predict(X), (model.decision_function(X) > 0).astype(int)
+        )
 
 
 @each
@@ -105,11 +115,16 @@ def test_all_forms_of_bags_and_proportions_give_the_same_model(cls):
         (names[bags], p.sample(frac=1, random_state=0)),
         (names[bags], p.to_dict()),
         (pd.Categorical(names[bags]), pd.DataFrame(P, names)),
-        (1000 - 7 * bags, pd.Series(P[:, 1], 1000 - 7 * np.arange(20))),  # not contiguous, not sorted
+        (
+            1000 - 7 * bags,
+            pd.Series(P[:, 1], 1000 - 7 * np.arange(20)),
+        ),  # not contiguous, not sorted
     ]
     for number, (form_bags, form_p) in enumerate(forms):
         found = scores(make(cls).fit(X, form_bags, form_p), X)
-        np.testing.assert_allclose(found, reference, atol=1e-6, err_msg=f"form {number}")
+        np.testing.assert_allclose(
+            found, reference, atol=1e-6, err_msg=f"form {number}"
+        )
 
 
 @each
@@ -118,10 +133,16 @@ def test_dataframe_in(cls):
     frame = pd.DataFrame(X, columns=["age", "bmi", "dose"])
     model = make(cls).fit(frame, bags, P)
     assert list(model.feature_names_in_) == ["age", "bmi", "dose"]
-    shuffled = frame.set_axis(np.random.default_rng(0).permutation(120))  # read by position, whatever the index
-    np.testing.assert_array_equal(scores(make(cls).fit(shuffled, bags, P), X=shuffled), scores(model, frame))
+    shuffled = frame.set_axis(
+        np.random.default_rng(0).permutation(120)
+    )  # read by position, whatever the index
+    np.testing.assert_array_equal(
+        scores(make(cls).fit(shuffled, bags, P), X=shuffled), scores(model, frame)
+    )
     series = pd.Series(bags, shuffled.index)
-    np.testing.assert_array_equal(scores(make(cls).fit(shuffled, series, P), X=shuffled), scores(model, frame))
+    np.testing.assert_array_equal(
+        scores(make(cls).fit(shuffled, series, P), X=shuffled), scores(model, frame)
+    )
 
 
 @each
@@ -149,8 +170,13 @@ def test_same_seed_same_model_and_refit_forgets(cls):
 def test_permutation_of_instances_and_bags_changes_nothing(cls):
     X, _, bags, P = problem()
     reference = scores(make(cls).fit(X, bags, P), X)
-    order, rename = np.random.default_rng(1).permutation(120), np.random.default_rng(2).permutation(20)
-    np.testing.assert_allclose(scores(make(cls).fit(X[order], bags[order], P), X), reference, atol=1e-6)
+    order, rename = (
+        np.random.default_rng(1).permutation(120),
+        np.random.default_rng(2).permutation(20),
+    )
+    np.testing.assert_allclose(
+        scores(make(cls).fit(X[order], bags[order], P), X), reference, atol=1e-6
+    )
     renamed = make(cls).fit(X, rename[bags], P[np.argsort(rename)])
     np.testing.assert_allclose(scores(renamed, X), reference, atol=1e-6)
 
@@ -159,14 +185,20 @@ def test_permutation_of_instances_and_bags_changes_nothing(cls):
 def test_rows_without_instances_change_nothing(cls):
     X, _, bags, P = problem()
     more = np.vstack([P, [[0.9, 0.1], [0.1, 0.9]]])
-    np.testing.assert_allclose(scores(make(cls).fit(X, bags, more), X), scores(make(cls).fit(X, bags, P), X), atol=1e-9)
+    np.testing.assert_allclose(
+        scores(make(cls).fit(X, bags, more), X),
+        scores(make(cls).fit(X, bags, P), X),
+        atol=1e-9,
+    )
 
 
 @each
 def test_pickle(cls):
     X, _, bags, P = problem()
     model = make(cls).fit(X, bags, P)
-    np.testing.assert_array_equal(scores(pickle.loads(pickle.dumps(model)), X), scores(model, X))
+    np.testing.assert_array_equal(
+        scores(pickle.loads(pickle.dumps(model)), X), scores(model, X)
+    )
 
 
 @each
@@ -175,7 +207,9 @@ def test_pipeline(cls):
     pipe = make_pipeline(StandardScaler(), make(cls))
     pipe.fit(X, bags, **{f"{cls.__name__.lower()}__proportions": P})
     by_hand = make(cls).fit(StandardScaler().fit_transform(X), bags, P)
-    np.testing.assert_allclose(pipe.predict(X), by_hand.predict(StandardScaler().fit_transform(X)))
+    np.testing.assert_allclose(
+        pipe.predict(X), by_hand.predict(StandardScaler().fit_transform(X))
+    )
     assert 0 <= pipe.score(X, y) <= 1
     assert proportion_scorer(P)(pipe, X, bags) <= 0
 
@@ -185,15 +219,28 @@ def test_pipeline(cls):
 def test_grid_search_needs_no_label(cls, keyed):
     X, _, bags, P = problem()
     names = np.array([f"b{k}" for k in range(20)])
-    bags, P = (names[bags], pd.DataFrame(P, names, ["no", "yes"])) if keyed else (bags, P)
-    name, value = next((k, v) for k, v in make(cls).get_params().items()) if make(cls).get_params() else (None, None)
+    bags, P = (
+        (names[bags], pd.DataFrame(P, names, ["no", "yes"])) if keyed else (bags, P)
+    )
+    name, value = (
+        next((k, v) for k, v in make(cls).get_params().items())
+        if make(cls).get_params()
+        else (None, None)
+    )
     grid = {name: [value]} if name else {}
-    for cv in (GroupKFold(4), 3):  # whole bags; an integer splits each bag, because `bags` is stratified on
-        search = GridSearchCV(make(cls), grid, scoring=proportion_scorer(P), cv=cv, error_score="raise")
+    for cv in (
+        GroupKFold(4),
+        3,
+    ):  # whole bags; an integer splits each bag, because `bags` is stratified on
+        search = GridSearchCV(
+            make(cls), grid, scoring=proportion_scorer(P), cv=cv, error_score="raise"
+        )
         search.fit(X, bags, groups=bags if cv != 3 else None, proportions=P)
         assert -1 <= search.best_score_ <= 0
         reference = scores(make(cls).fit(X, bags, P), X)
-        np.testing.assert_allclose(scores(search.best_estimator_, X), reference, atol=1e-9)
+        np.testing.assert_allclose(
+            scores(search.best_estimator_, X), reference, atol=1e-9
+        )
 
 
 @each
@@ -203,7 +250,13 @@ def test_grid_search_on_bags_of_size_one(cls):
     p = pd.Series(y.astype(float))
     params = make(cls).get_params()
     grid = {next(iter(params)): [next(iter(params.values()))]} if params else {}
-    search = GridSearchCV(make(cls), grid, scoring=proportion_scorer(p), cv=GroupKFold(4), error_score="raise")
+    search = GridSearchCV(
+        make(cls),
+        grid,
+        scoring=proportion_scorer(p),
+        cv=GroupKFold(4),
+        error_score="raise",
+    )
     search.fit(X, np.arange(120), groups=np.arange(120), proportions=p)
     assert -1 <= search.best_score_ <= 0
 
@@ -212,14 +265,18 @@ def test_grid_search_on_bags_of_size_one(cls):
 def test_bags_of_size_one_are_learned(cls):
     X, y, *_ = problem()
     model = make(cls).fit(X, np.arange(120), y.astype(float))
-    assert model.score(X, y) >= (max(y.mean(), 1 - y.mean()) if cls.__name__ == "MajorityClass" else 0.9)
+    assert model.score(X, y) >= (
+        max(y.mean(), 1 - y.mean()) if cls.__name__ == "MajorityClass" else 0.9
+    )
 
 
 @each
 def test_known_labels(cls):
     X, y, bags, P = problem()
     unknown = make(cls).fit(X, bags, P, labels=np.full(120, -1))
-    np.testing.assert_allclose(scores(unknown, X), scores(make(cls).fit(X, bags, P), X), atol=1e-9)
+    np.testing.assert_allclose(
+        scores(unknown, X), scores(make(cls).fit(X, bags, P), X), atol=1e-9
+    )
     labels = np.where(np.arange(120) % 3 == 0, y, -1)
     assert make(cls).fit(X, bags, P, labels=labels).score(X, y) >= 0.5
     words = np.array(["no", "yes"], dtype=object)[y]
@@ -232,7 +289,10 @@ def test_known_labels(cls):
 def test_several_classes(cls):
     rng = np.random.default_rng(3)
     y = rng.integers(0, 3, 150)
-    X, bags = rng.normal(size=(150, 2)) + 4 * np.array([[0, 0], [1, 0], [0, 1]])[y], rng.permutation(150) // 6
+    X, bags = (
+        rng.normal(size=(150, 2)) + 4 * np.array([[0, 0], [1, 0], [0, 1]])[y],
+        rng.permutation(150) // 6,
+    )
     P = pd.DataFrame(label_proportions(y, bags), columns=["low", "mid", "high"])
     model = make(cls).fit(X, bags, P)
     assert list(model.classes_) == ["low", "mid", "high"]
@@ -248,43 +308,97 @@ BAD = {
     "proportions too short": ({"p": [0.5] * 3}, "bags holds"),
     "proportions of one bag only": ({"p": [0.5]}, "bags holds"),
     "proportions empty": ({"p": []}, "proportions must have shape"),
-    "proportions negative": ({"p": [-0.1, 0.5, 0.5, 0.5]}, r"proportions must lie in \[0, 1\], got -0.1 for bag 0"),
-    "proportions above one": ({"p": [0.5, 1.2, 0.5, 0.5]}, r"proportions must lie in \[0, 1\], got 1.2 for bag 1"),
-    "proportions in percent": ({"p": [20, 50, 50, 50]}, r"proportions must lie in \[0, 1\]"),
+    "proportions negative": (
+        {"p": [-0.1, 0.5, 0.5, 0.5]},
+        r"proportions must lie in \[0, 1\], got -0.1 for bag 0",
+    ),
+    "proportions above one": (
+        {"p": [0.5, 1.2, 0.5, 0.5]},
+        r"proportions must lie in \[0, 1\], got 1.2 for bag 1",
+    ),
+    "proportions in percent": (
+        {"p": [20, 50, 50, 50]},
+        r"proportions must lie in \[0, 1\]",
+    ),
     "proportions NaN": ({"p": [0.5, NAN, 0.5, 0.5]}, "proportions.*nan for bag 1"),
-    "proportions infinite": ({"p": [0.5, np.inf, 0.5, 0.5]}, "proportions.*inf for bag 1"),
+    "proportions infinite": (
+        {"p": [0.5, np.inf, 0.5, 0.5]},
+        "proportions.*inf for bag 1",
+    ),
     "proportions None": ({"p": None}, "proportions"),
     "proportions a scalar": ({"p": 0.5}, "proportions must have shape"),
     "proportions text": ({"p": ["a", "b", "c", "d"]}, "proportions must be numbers"),
-    "proportions ragged": ({"p": [[0.5, 0.5], [1.0], [0.5, 0.5], [0.5, 0.5]]}, "proportions must be numbers"),
-    "proportions rows not one": ({"p": [[0.5, 0.4], [0.5, 0.5], [1, 0], [0, 1]]}, "proportions of bag 0 sum to 0.9"),
-    "proportions counts": ({"p": [[2, 1], [1, 2], [3, 0], [0, 3]]}, r"proportions must lie in \[0, 1\]"),
-    "proportions one column": ({"p": [[0.5], [0.5], [0.5], [0.5]]}, "proportions has one column"),
-    "proportions one column frame": ({"p": pd.DataFrame({"yes": [0.2, 0.5, 0.5, 0.8]})}, "proportions has one column"),
+    "proportions ragged": (
+        {"p": [[0.5, 0.5], [1.0], [0.5, 0.5], [0.5, 0.5]]},
+        "proportions must be numbers",
+    ),
+    "proportions rows not one": (
+        {"p": [[0.5, 0.4], [0.5, 0.5], [1, 0], [0, 1]]},
+        "proportions of bag 0 sum to 0.9",
+    ),
+    "proportions counts": (
+        {"p": [[2, 1], [1, 2], [3, 0], [0, 3]]},
+        r"proportions must lie in \[0, 1\]",
+    ),
+    "proportions one column": (
+        {"p": [[0.5], [0.5], [0.5], [0.5]]},
+        "proportions has one column",
+    ),
+    "proportions one column frame": (
+        {"p": pd.DataFrame({"yes": [0.2, 0.5, 0.5, 0.8]})},
+        "proportions has one column",
+    ),
     "proportions 3-D": ({"p": np.full((4, 2, 1), 0.5)}, "proportions must have shape"),
-    "proportions duplicate key": ({"p": pd.Series([0.2, 0.5, 0.5, 0.8], [0, 1, 1, 3])}, "proportions.*more than one"),
+    "proportions duplicate key": (
+        {"p": pd.Series([0.2, 0.5, 0.5, 0.8], [0, 1, 1, 3])},
+        "proportions.*more than one",
+    ),
     "proportions duplicate class": (
         {"p": pd.DataFrame([[0.2, 0.8]] * 4, columns=["a", "a"])},
         "proportions has two columns",
     ),
-    "proportions all zero": ({"p": [0.0] * 4}, "proportions says that every instance is of class"),
-    "proportions all one": ({"p": [1.0] * 4}, "proportions says that every instance is of class"),
-    "proportions missing key": ({"p": {0: 0.2, 1: 0.5, 2: 0.8}}, "bags holds .*3.* not a key of proportions"),
+    "proportions all zero": (
+        {"p": [0.0] * 4},
+        "proportions says that every instance is of class",
+    ),
+    "proportions all one": (
+        {"p": [1.0] * 4},
+        "proportions says that every instance is of class",
+    ),
+    "proportions missing key": (
+        {"p": {0: 0.2, 1: 0.5, 2: 0.8}},
+        "bags holds .*3.* not a key of proportions",
+    ),
     "proportions dict empty": ({"p": {}}, "proportions must have shape"),
-    "proportions dict mixed": ({"p": {0: 0.2, 1: [0.5, 0.5], 2: 0.5, 3: 0.5}}, "proportions must be numbers"),
+    "proportions dict mixed": (
+        {"p": {0: 0.2, 1: [0.5, 0.5], 2: 0.5, 3: 0.5}},
+        "proportions must be numbers",
+    ),
     "proportions complex": ({"p": np.array([0.5j, 0.5, 0.5, 0.5])}, "proportions"),
     # bags
-    "bags too short": ({"bags": [0, 1, 2]}, "bags must name one bag for each of the 12"),
+    "bags too short": (
+        {"bags": [0, 1, 2]},
+        "bags must name one bag for each of the 12",
+    ),
     "bags too long": ({"bags": [0] * 13}, "bags must name one bag for each of the 12"),
     "bags empty": ({"bags": []}, "bags must name one bag"),
     "bags 2-D": ({"bags": np.zeros((12, 1), dtype=int)}, "bags must name one bag"),
     "bags None": ({"bags": None}, "bags"),
-    "bags negative": ({"bags": [-1] + [0, 1, 2] * 3 + [3, 3]}, "bags must not be negative, got -1"),
+    "bags negative": (
+        {"bags": [-1] + [0, 1, 2] * 3 + [3, 3]},
+        "bags must not be negative, got -1",
+    ),
     "bags beyond the rows": ({"bags": [0, 1, 2, 3, 4] * 2 + [0, 1]}, "bags holds 4"),
     "bags not contiguous": ({"bags": [10, 20, 30, 40] * 3}, "bags holds 40"),
     "bags fractional": ({"bags": [0.5, 1, 2, 3] * 3}, "bags must be integers"),
-    "bags NaN": ({"bags": [NAN, 1, 2, 3] * 3}, "bags has a missing value at position 0"),
-    "bags names without keys": ({"bags": ["a", "b", "c", "d"] * 3}, "bags holds 'a'.*keyed"),
+    "bags NaN": (
+        {"bags": [NAN, 1, 2, 3] * 3},
+        "bags has a missing value at position 0",
+    ),
+    "bags names without keys": (
+        {"bags": ["a", "b", "c", "d"] * 3},
+        "bags holds 'a'.*keyed",
+    ),
     "bags a name that is no key": (
         {"bags": ["a", "b", "c", "e"] * 3, "p": dict(a=0.1, b=0.2, c=0.3, d=0.4)},
         "bags holds .*e.* not a key",
@@ -298,12 +412,18 @@ BAD = {
         "bags holds '0'",
     ),
     "bags with another index than X": (
-        {"X": pd.DataFrame(np.eye(12)), "bags": pd.Series([0, 1, 2, 3] * 3, np.arange(12)[::-1])},
+        {
+            "X": pd.DataFrame(np.eye(12)),
+            "bags": pd.Series([0, 1, 2, 3] * 3, np.arange(12)[::-1]),
+        },
         "bags.index differs from X.index",
     ),
     # X
     "X NaN": ({"X": np.where(np.eye(12), NAN, 0.0)}, "X is not valid.*NaN"),
-    "X infinite": ({"X": np.where(np.eye(12), np.inf, 0.0)}, "X is not valid.*infinity"),
+    "X infinite": (
+        {"X": np.where(np.eye(12), np.inf, 0.0)},
+        "X is not valid.*infinity",
+    ),
     "X 1-D": ({"X": np.arange(12.0)}, "X is not valid.*2D"),
     "X 3-D": ({"X": np.zeros((12, 2, 2))}, "X is not valid.*dim 3"),
     "X empty": ({"X": np.zeros((0, 3)), "bags": []}, "X is not valid.*0 sample"),
@@ -313,12 +433,23 @@ BAD = {
     "X None": ({"X": None}, "X is not valid"),
     "X ragged": ({"X": [[1.0, 2.0]] * 11 + [[1.0]]}, "X is not valid"),
     # labels
-    "labels too short": ({"labels": [0, 1]}, "labels must have one entry for each of the 12"),
+    "labels too short": (
+        {"labels": [0, 1]},
+        "labels must have one entry for each of the 12",
+    ),
     "labels unknown class": ({"labels": [7] + [-1] * 11}, "labels holds 7"),
     "labels NaN": ({"labels": [NAN] + [-1] * 11}, "labels holds nan"),
-    "labels 2-D": ({"labels": np.zeros((12, 1), dtype=int)}, "labels must have one entry"),
+    "labels 2-D": (
+        {"labels": np.zeros((12, 1), dtype=int)},
+        "labels must have one entry",
+    ),
     "labels with a class -1": (
-        {"labels": [-1] * 12, "p": pd.DataFrame([[0.2, 0.8], [0.5, 0.5], [0.7, 0.3], [1, 0]], columns=[-1, 1])},
+        {
+            "labels": [-1] * 12,
+            "p": pd.DataFrame(
+                [[0.2, 0.8], [0.5, 0.5], [0.7, 0.3], [1, 0]], columns=[-1, 1]
+            ),
+        },
         "labels marks unknown instances by -1",
     ),
 }
@@ -333,7 +464,12 @@ def test_the_matrix_of_malformed_input_is_large():
 def test_malformed_input(cls, case):
     given, message = BAD[case]
     X = np.random.default_rng(0).normal(size=(12, 3))
-    fit = {"X": X, "bags": [0, 1, 2, 3] * 3, "p": [0.2, 0.5, 0.8, 0.4], "labels": None} | given
+    fit = {
+        "X": X,
+        "bags": [0, 1, 2, 3] * 3,
+        "p": [0.2, 0.5, 0.8, 0.4],
+        "labels": None,
+    } | given
     with pytest.raises(ValueError, match=message):
         make(cls).fit(fit["X"], fit["bags"], fit["p"], labels=fit["labels"])
 
@@ -360,7 +496,9 @@ def test_sparse_works_or_is_refused(cls):
     X, _, bags, P = problem()
     X = np.where(X > 1, X, 0)
     if make(cls).__sklearn_tags__().input_tags.sparse:
-        dense, sparse = (scores(make(cls).fit(data, bags, P), data) for data in (X, sp.csr_array(X)))
+        dense, sparse = (
+            scores(make(cls).fit(data, bags, P), data) for data in (X, sp.csr_array(X))
+        )
         np.testing.assert_allclose(sparse, dense, atol=1e-4)
     else:
         with pytest.raises(ValueError, match="X is not valid"):

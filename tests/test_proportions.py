@@ -35,20 +35,36 @@ def test_hand_example_of_figure_1():
 def test_class_prior_is_the_share_of_labels():
     rng = np.random.default_rng(1)
     y, bags = rng.integers(0, 3, 200), rng.integers(0, 17, 200)
-    shares = pr.label_proportions(y, bags, 20)  # three bags without instances: NaN rows that must not matter
+    shares = pr.label_proportions(
+        y, bags, 20
+    )  # three bags without instances: NaN rows that must not matter
     prior = pr.class_prior(shares, np.bincount(bags, minlength=20))
     np.testing.assert_allclose(prior, np.bincount(y) / 200)
     assert np.isnan(shares[17:]).all()
 
 
-@pytest.mark.equation("eq-prop-mse", "eq-prop-weight", "eq-prop-err-prior", "eq-prop-combined", "eq-prop-mae")
+@pytest.mark.equation(
+    "eq-prop-mse",
+    "eq-prop-weight",
+    "eq-prop-err-prior",
+    "eq-prop-combined",
+    "eq-prop-mae",
+)
 def test_errors_against_loops():
     rng = np.random.default_rng(2)
     h, classes = 6, 3
     sizes = rng.integers(1, 9, h)
     P, G = rng.dirichlet(np.ones(classes), h), rng.dirichlet(np.ones(classes), h)
-    n, eta = sizes.sum(), [sum(sizes[i] * P[i, j] for i in range(h)) / sizes.sum() for j in range(classes)]
-    eta_g = [sum(sizes[i] * G[i, j] for i in range(h)) / sizes.sum() for j in range(classes)]
+    n, eta = (
+        sizes.sum(),
+        [
+            sum(sizes[i] * P[i, j] for i in range(h)) / sizes.sum()
+            for j in range(classes)
+        ],
+    )
+    eta_g = [
+        sum(sizes[i] * G[i, j] for i in range(h)) / sizes.sum() for j in range(classes)
+    ]
     mse = weight = prior = 0.0
     for j in range(classes):
         prior += (eta[j] - eta_g[j]) ** 2 / classes
@@ -59,8 +75,12 @@ def test_errors_against_loops():
     assert pr.proportion_weighted_mse(P, G, sizes) == pytest.approx(weight)
     assert pr.prior_mse(P, G, sizes) == pytest.approx(prior)
     assert pr.combined_error(P, G, sizes) == pytest.approx((weight * prior) ** 0.5)
-    assert pr.combined_error(P, G, sizes, 0.25) == pytest.approx((weight * prior * 0.25) ** 0.5)
-    mae = np.mean([sum(abs(P[i, j] - G[i, j]) for j in range(classes)) / 2 for i in range(h)])
+    assert pr.combined_error(P, G, sizes, 0.25) == pytest.approx(
+        (weight * prior * 0.25) ** 0.5
+    )
+    mae = np.mean(
+        [sum(abs(P[i, j] - G[i, j]) for j in range(classes)) / 2 for i in range(h)]
+    )
     assert pr.proportion_mae(P, G) == pytest.approx(mae)
 
 
@@ -85,7 +105,9 @@ def test_count_labelings_against_enumeration(n_classes):
     bags, y = np.array([0, 0, 0, 1, 1, 2, 2]), rng.integers(0, n_classes, 7)
     target = pr.label_proportions(y, bags, classes=range(n_classes))
     hits = sum(
-        np.array_equal(pr.label_proportions(labels, bags, classes=range(n_classes)), target)
+        np.array_equal(
+            pr.label_proportions(labels, bags, classes=range(n_classes)), target
+        )
         for labels in product(range(n_classes), repeat=7)
     )
     counts = target * np.bincount(bags)[:, None]
@@ -125,14 +147,19 @@ def test_worth_predicts_the_variance_of_the_estimated_class_means():
     rng = np.random.default_rng(4)
     bags, p = np.repeat(np.arange(40), 10), np.repeat([0.2, 0.4, 0.6, 0.8], 10)
     Pi = np.column_stack([1 - p, p])
-    S, y = pr.averaging_matrix(bags), np.concatenate([np.arange(10) < 10 * q for q in p]).astype(int)
+    S, y = (
+        pr.averaging_matrix(bags),
+        np.concatenate([np.arange(10) < 10 * q for q in p]).astype(int),
+    )
     gaps = []
     for _ in range(2000):
         x = rng.normal(size=400) + y
         m = np.linalg.lstsq(Pi, S @ x)[0]
         gaps.append(m[1] - m[0])
     worth = pr.identifiability(bags, p).worth[1]
-    assert np.var(gaps) == pytest.approx(4 / worth, rel=0.1)  # worth labels, half of each class: 2/worth + 2/worth
+    assert np.var(gaps) == pytest.approx(
+        4 / worth, rel=0.1
+    )  # worth labels, half of each class: 2/worth + 2/worth
 
 
 @pytest.mark.parametrize(
@@ -152,7 +179,9 @@ def test_malformed_bags(bags, message):
 
 
 def test_malformed_labels():
-    with pytest.raises(ValueError, match=r"y must have one label for each of the 2 instances"):
+    with pytest.raises(
+        ValueError, match=r"y must have one label for each of the 2 instances"
+    ):
         pr.label_proportions([1], [0, 1])
     with pytest.raises(ValueError, match=r"y holds .*7.* not one of classes"):
         pr.label_proportions([7, 1], [0, 1], classes=[0, 1])

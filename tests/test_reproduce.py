@@ -17,7 +17,15 @@ from llpbook.base import LLPClassifier
 from llpbook.baselines import MajorityClass
 from llpbook.mean_map import MeanMap
 from llpbook.proportions import label_proportions
-from llpbook.reproduce import load, paper_table, run_table, select, summary, tables, yu2013
+from llpbook.reproduce import (
+    load,
+    paper_table,
+    run_table,
+    select,
+    summary,
+    tables,
+    yu2013,
+)
 from llpbook.reproduce.__main__ import main, parse_only
 from llpbook.reproduce.runner import RESULTS, Table, done
 
@@ -67,7 +75,10 @@ def test_resumes_where_it_was_killed(tmp_path):
     assert text.startswith(kept)
     frame = load("fake", tmp_path)
     assert len(frame) == 12 and not frame.duplicated(["dataset", "size", "seed"]).any()
-    assert_array_equal(frame["accuracy"], [fake(r, r["seed"])["accuracy"] for r in frame.to_dict("records")])
+    assert_array_equal(
+        frame["accuracy"],
+        [fake(r, r["seed"])["accuracy"] for r in frame.to_dict("records")],
+    )
     assert run_table(table(Stops(0)), seeds=3, results=tmp_path) == 0
     assert (tmp_path / "fake.csv").read_text() == text
 
@@ -76,7 +87,9 @@ def test_a_line_cut_short_is_not_read_and_is_made_again(tmp_path):
     run_table(table(), seeds=1, results=tmp_path)
     path = tmp_path / "fake.csv"
     whole = path.read_bytes()
-    path.write_bytes(whole[:-6])  # the last row without its end: a wrong number, if it were read
+    path.write_bytes(
+        whole[:-6]
+    )  # the last row without its end: a wrong number, if it were read
     assert len(load("fake", tmp_path)) == 3
     assert run_table(table(), seeds=1, results=tmp_path) == 1
     assert len(load("fake", tmp_path)) == 4
@@ -90,15 +103,17 @@ def test_more_seeds_and_more_cells_only_add(tmp_path):
     before = (tmp_path / "fake.csv").read_text()
     assert run_table(table(), seeds=2, results=tmp_path) == 6
     assert (tmp_path / "fake.csv").read_text().startswith(before)
-    assert set(map(tuple, load("fake", tmp_path)[["dataset", "size", "seed"]].to_numpy())) == {
-        (d, s, k) for d in ("a, b", "c") for s in (2, 4) for k in (0, 1)
-    }
+    assert set(
+        map(tuple, load("fake", tmp_path)[["dataset", "size", "seed"]].to_numpy())
+    ) == {(d, s, k) for d in ("a, b", "c") for s in (2, 4) for k in (0, 1)}
 
 
 def test_two_processes_give_the_same_rows(tmp_path):
     run_table(table(), seeds=2, results=tmp_path / "one")
     run_table(table(), seeds=2, jobs=2, results=tmp_path / "two")
-    one, two = (load("fake", tmp_path / name).drop(columns="seconds") for name in ("one", "two"))
+    one, two = (
+        load("fake", tmp_path / name).drop(columns="seconds") for name in ("one", "two")
+    )
     pd.testing.assert_frame_equal(one, two)
 
 
@@ -106,7 +121,10 @@ def test_another_protocol_is_refused_and_nothing_is_written(tmp_path):
     run_table(table(), seeds=1, results=tmp_path)
     before = (tmp_path / "fake.csv").read_bytes()
     new = table(protocol="2")
-    with pytest.raises(ValueError, match=r"rows of protocol '1', the code is '2': move fake.csv away or delete it"):
+    with pytest.raises(
+        ValueError,
+        match=r"rows of protocol '1', the code is '2': move fake.csv away or delete it",
+    ):
         run_table(new, seeds=2, results=tmp_path)
     with pytest.raises(ValueError, match="protocol"):
         load(new, tmp_path)
@@ -153,25 +171,40 @@ def test_meta_names_versions_and_commands_but_no_place(tmp_path):
     run_table(table(), seeds=2, results=tmp_path, command="nothing to do")
     text = (tmp_path / "fake.meta.json").read_text()
     meta = json.loads(text)
-    assert [(run["first_row"], run["command"]) for run in meta["runs"]] == [(0, "first"), (4, "second")]
-    assert meta["protocol"] == "1" and meta["runs"][0]["packages"]["numpy"] == np.__version__
+    assert [(run["first_row"], run["command"]) for run in meta["runs"]] == [
+        (0, "first"),
+        (4, "second"),
+    ]
+    assert (
+        meta["protocol"] == "1"
+        and meta["runs"][0]["packages"]["numpy"] == np.__version__
+    )
     assert str(tmp_path) not in text
 
 
 def test_only_names_what_does_not_exist():
-    assert select(CELLS, {"size": ["2"], "dataset": ["c"]}) == [{"dataset": "c", "size": 2}]
+    assert select(CELLS, {"size": ["2"], "dataset": ["c"]}) == [
+        {"dataset": "c", "size": 2}
+    ]
     with pytest.raises(ValueError, match="'bagsize' is not a parameter"):
         select(CELLS, {"bagsize": ["2"]})
     with pytest.raises(ValueError, match=r"no cell has size=3; known: 2, 4"):
         select(CELLS, {"size": ["3"]})
-    assert parse_only(["dataset=heart,vote", "bag_size=2"]) == {"dataset": ["heart", "vote"], "bag_size": ["2"]}
+    assert parse_only(["dataset=heart,vote", "bag_size=2"]) == {
+        "dataset": ["heart", "vote"],
+        "bag_size": ["2"],
+    }
     with pytest.raises(ValueError, match="key=value"):
         parse_only(["heart"])
 
 
 def test_paper_tables():
     frame = paper_table("yu2013_table2")
-    row = frame[(frame["dataset"] == "vote") & (frame["method"] == "MeanMap") & (frame["bag_size"] == 2)]
+    row = frame[
+        (frame["dataset"] == "vote")
+        & (frame["method"] == "MeanMap")
+        & (frame["bag_size"] == 2)
+    ]
     assert row[["acc_mean", "acc_std"]].to_numpy().tolist() == [[87.76, 0.2]]
     with pytest.raises(ValueError, match="yu2013_table2"):
         paper_table("yu2013_table9")
@@ -204,7 +237,10 @@ def test_command_line(tmp_path, capsys):
     ("argv", "message"),
     [
         (["nothing"], "is none of: yu2013_meanmap"),
-        (["yu2013_meanmap", "--only", "dataset=hart"], "no cell has dataset=hart; known: heart, colic"),
+        (
+            ["yu2013_meanmap", "--only", "dataset=hart"],
+            "no cell has dataset=hart; known: heart, colic",
+        ),
         (["yu2013_meanmap", "--seeds", "0"], "at least 1"),
     ],
 )
@@ -216,7 +252,10 @@ def test_command_line_says_what_is_wrong(argv, message, capsys, tmp_path):
 
 def test_it_runs_as_a_module():
     answer = subprocess.run(
-        [sys.executable, "-m", "llpbook.reproduce", "--list"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "llpbook.reproduce", "--list"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert "yu2013_meanmap" in answer.stdout
 
@@ -235,7 +274,11 @@ class Spy(LLPClassifier):
 
     def fit(self, *args, **kwargs):
         Spy.calls.append(("fit", args, kwargs))
-        X, bags, proportions = args[0], args[1], args[2] if len(args) > 2 else kwargs["proportions"]
+        X, bags, proportions = (
+            args[0],
+            args[1],
+            args[2] if len(args) > 2 else kwargs["proportions"],
+        )
         self._validate_fit(X, bags, proportions)
         return self
 
@@ -255,7 +298,9 @@ def labelled_bags(n=60, bag_size=4):
 def test_labels_reach_neither_fit_nor_tuning():
     X, y, bags = labelled_bags()
     Spy.calls = []
-    found = yu2013.cross_validate(yu2013.Method(Spy(), {"shift": [-9.0, 0.0]}), X, y, bags)
+    found = yu2013.cross_validate(
+        yu2013.Method(Spy(), {"shift": [-9.0, 0.0]}), X, y, bags
+    )
     fits = [(args, kwargs) for kind, args, kwargs in Spy.calls if kind == "fit"]
     assert len(fits) == 5 * (2 * 5 + 1)
     for args, kwargs in fits:
@@ -264,7 +309,9 @@ def test_labels_reach_neither_fit_nor_tuning():
         assert_array_equal(args[0], X[rows])
         assert shares.shape[0] < len(rows)  # one row a bag, not one an instance
         names = [np.unique(bags[rows[codes == code]]) for code in np.unique(codes)]
-        assert all(len(name) == 1 for name in names)  # codes are bags, not labels in disguise
+        assert all(
+            len(name) == 1 for name in names
+        )  # codes are bags, not labels in disguise
         truth = label_proportions(y, bags)[np.concatenate(names)]
         assert_array_equal(shares[np.unique(codes)], truth)
     assert found["accuracy"] == 1.0 and found["chosen"] == "; ".join(["shift=0.0"] * 5)
@@ -278,7 +325,10 @@ def test_splits_are_by_whole_bags_and_each_instance_is_tested_once():
     for kind, args, _ in Spy.calls:
         rows = args[0][:, 0].astype(int)
         seen = bags[rows]
-        assert_array_equal(np.bincount(seen, minlength=len(sizes))[np.unique(seen)], sizes[np.unique(seen)])
+        assert_array_equal(
+            np.bincount(seen, minlength=len(sizes))[np.unique(seen)],
+            sizes[np.unique(seen)],
+        )
         if kind == "fit":
             previous = set(rows)
         else:
@@ -292,10 +342,14 @@ def test_folds_of_instances_give_each_training_part_its_own_proportions():
     X, y, bags = labelled_bags(n=60, bag_size=12)
     Spy.calls = []
     yu2013.cross_validate(yu2013.Method(Spy()), X, y, bags, split_bags=0)
-    tested = [args[0][:, 0].astype(int) for kind, args, _ in Spy.calls if kind == "predict"][5::6]
+    tested = [
+        args[0][:, 0].astype(int) for kind, args, _ in Spy.calls if kind == "predict"
+    ][5::6]
     assert_array_equal(np.sort(np.concatenate(tested)), np.arange(60))
     split = 0
-    for rows, codes, shares in (map(np.asarray, args) for kind, args, _ in Spy.calls if kind == "fit"):
+    for rows, codes, shares in (
+        map(np.asarray, args) for kind, args, _ in Spy.calls if kind == "fit"
+    ):
         seen = rows[:, 0].astype(int)
         split += set(seen) != set(np.flatnonzero(np.isin(bags, bags[seen])))
         for code in np.unique(codes):
@@ -312,7 +366,9 @@ def test_the_supervised_limit_sees_only_labels_of_the_training_part():
             return super().fit(X, y)
 
     X, y, bags = labelled_bags()
-    yu2013.cross_validate(yu2013.Method(Recorder(), {"C": [1.0]}, supervised=True), X, y, bags)
+    yu2013.cross_validate(
+        yu2013.Method(Recorder(), {"C": [1.0]}, supervised=True), X, y, bags
+    )
     for rows, labels in seen:
         assert_array_equal(labels, y[rows])
     assert max(len(rows) for rows, _ in seen) == 48
@@ -320,7 +376,9 @@ def test_the_supervised_limit_sees_only_labels_of_the_training_part():
 
 def test_a_fold_that_cannot_be_fitted_is_answered_by_the_majority_and_counted():
     X, y, bags = labelled_bags(n=60, bag_size=3)
-    bags[np.argsort(y, kind="stable")] = np.concatenate([np.repeat(np.arange(20), 2), np.arange(20)])  # 1/3 in each bag
+    bags[np.argsort(y, kind="stable")] = np.concatenate(
+        [np.repeat(np.arange(20), 2), np.arange(20)]
+    )  # 1/3 in each bag
     found = yu2013.cross_validate(yu2013.METHODS["MeanMap"], X, y, bags)
     assert found["n_failed"] == 5
     assert found["accuracy"] == pytest.approx(2 / 3, abs=1e-6)
@@ -340,11 +398,18 @@ def test_a_row_is_determined_by_cell_and_seed(method):
     cell = {"dataset": "heart", "method": method, "bag_size": 32}
     first, again = (yu2013.run(cell, 3) for _ in range(2))
     assert {**first, "fit_seconds": 0} == {**again, "fit_seconds": 0}
-    assert first["accuracy"] != yu2013.run(cell, 4)["accuracy"] or first["chosen"] != yu2013.run(cell, 4)["chosen"]
+    assert (
+        first["accuracy"] != yu2013.run(cell, 4)["accuracy"]
+        or first["chosen"] != yu2013.run(cell, 4)["chosen"]
+    )
 
 
 def test_every_method_sees_the_same_problem():
-    for first, again in zip(yu2013.make_problem("vote", 8, 1), yu2013.make_problem("vote", 8, 1), strict=True):
+    for first, again in zip(
+        yu2013.make_problem("vote", 8, 1),
+        yu2013.make_problem("vote", 8, 1),
+        strict=True,
+    ):
         assert_array_equal(first, again)
     X, y, bags = yu2013.make_problem("vote", 8, 1)
     assert X.shape == (435, 16) and X.min() == -1 and X.max() == 1 and y.sum() == 168
@@ -369,15 +434,28 @@ def test_mean_loss_is_mean_map_with_a_larger_penalty():
     X, y, bags = yu2013.make_problem("heart", 4, 0)
     shares = label_proportions(y, bags)
     ours = yu2013.PerInstance(lam=0.1, fit_intercept=False).fit(X, bags, shares)
-    assert_allclose(ours.model_.coef_, MeanMap(lam=27.0, fit_intercept=False).fit(X, bags, shares).coef_)
-    assert not np.allclose(ours.model_.coef_, MeanMap(lam=0.1, fit_intercept=False).fit(X, bags, shares).coef_)
+    assert_allclose(
+        ours.model_.coef_,
+        MeanMap(lam=27.0, fit_intercept=False).fit(X, bags, shares).coef_,
+    )
+    assert not np.allclose(
+        ours.model_.coef_,
+        MeanMap(lam=0.1, fit_intercept=False).fit(X, bags, shares).coef_,
+    )
 
 
 def test_methods_are_one_entry_each(monkeypatch):
-    monkeypatch.setitem(yu2013.METHODS, "Mine", yu2013.Method(MeanMap(kernel="rbf"), {"gamma": [0.01, 0.1]}))
+    monkeypatch.setitem(
+        yu2013.METHODS,
+        "Mine",
+        yu2013.Method(MeanMap(kernel="rbf"), {"gamma": [0.01, 0.1]}),
+    )
     found = yu2013.run({"dataset": "heart", "method": "Mine", "bag_size": 16}, 0)
     assert "gamma=" in found["chosen"] and 0.5 < found["accuracy"] < 0.9
-    assert all(isinstance(method.estimator, BaseEstimator) for method in yu2013.METHODS.values())
+    assert all(
+        isinstance(method.estimator, BaseEstimator)
+        for method in yu2013.METHODS.values()
+    )
 
 
 # --- the results that are shipped ------------------------------------------------------------------------------------
@@ -390,7 +468,11 @@ def test_shipped_results_are_of_this_protocol():
 
 def test_shipped_majority_rows_are_the_prior():
     frame = load("yu2013_meanmap")
-    frame = frame[(frame["method"] == "MajorityClass") & (frame["dataset"] == "australian") & (frame["bag_size"] == 2)]
+    frame = frame[
+        (frame["method"] == "MajorityClass")
+        & (frame["dataset"] == "australian")
+        & (frame["bag_size"] == 2)
+    ]
     assert_allclose(frame["accuracy"], 383 / 690, atol=1e-6)
 
 
@@ -398,7 +480,9 @@ def test_a_shipped_row_can_be_made_again():
     frame = load("yu2013_meanmap")
     for method in ("MeanMap", "BagMeanRegression"):
         cell = {"dataset": "heart", "method": method, "bag_size": 64}
-        row = frame[(frame[list(cell)] == pd.Series(cell)).all(axis=1) & (frame["seed"] == 0)].iloc[0]
+        row = frame[
+            (frame[list(cell)] == pd.Series(cell)).all(axis=1) & (frame["seed"] == 0)
+        ].iloc[0]
         assert_allclose(yu2013.run(cell, 0)["accuracy"], row["accuracy"], atol=0.02)
 
 
@@ -415,7 +499,11 @@ def test_majority_fallback_is_the_majority():
     X, y, bags = labelled_bags()
     shares = np.tile([0.4, 0.6], (15, 1))
     model = yu2013.MajorityFallback(MeanMap()).fit(X, bags, shares)
-    assert model.failed_ and isinstance(model.model_, MajorityClass) and (model.predict(X) == 1).all()
+    assert (
+        model.failed_
+        and isinstance(model.model_, MajorityClass)
+        and (model.predict(X) == 1).all()
+    )
     fitted = yu2013.MajorityFallback(MeanMap()).fit(X, bags, label_proportions(y, bags))
     assert not fitted.failed_ and set(fitted.predict(X)) == {0, 1}
 

@@ -63,7 +63,7 @@ class Toy:
         return 0
 '''
 
-TESTS = '''import pytest
+TESTS = """import pytest
 
 from llpbook.toy import double
 
@@ -76,7 +76,7 @@ def test_double():
 @pytest.mark.parametrize("x", [1, pytest.param(2, marks=pytest.mark.equation("eq-mean"))])
 def test_mean(x):
     assert double(x) == 2 * x
-'''
+"""
 
 TWIN = """---
 kernelspec:
@@ -157,11 +157,15 @@ class Tiny:
 
     def check(self, rule):
         """The findings of one rule."""
-        return [message for _, message in check_book.findings(_book.Book(self.root), [rule])]
+        return [
+            message for _, message in check_book.findings(_book.Book(self.root), [rule])
+        ]
 
     def edit(self, path, old, new):
         text = path.read_text(encoding="utf-8")
-        assert text.count(old) == 1, f"{old!r} is {text.count(old)} times in {path.name}"
+        assert text.count(old) == 1, (
+            f"{old!r} is {text.count(old)} times in {path.name}"
+        )
         path.write_text(text.replace(old, new), encoding="utf-8")
 
     def load(self):
@@ -173,7 +177,9 @@ class Tiny:
     def change(self, i, **fields):
         """Set fields of code cell ``i`` (from 0) in the stored notebook."""
         nb = self.load()
-        [c for c in nb.cells if c.cell_type == "code"][i].update(nbformat.from_dict(fields))
+        [c for c in nb.cells if c.cell_type == "code"][i].update(
+            nbformat.from_dict(fields)
+        )
         self.save(nb)
 
     def add(self, markdown):
@@ -190,7 +196,9 @@ class Tiny:
         for n, cell in enumerate((c for c in nb.cells if c.cell_type == "code"), 1):
             cell.execution_count = n
         data = {"text/plain": "np.int64(6)"}
-        nb.cells[3].outputs = [nbformat.v4.new_output("execute_result", data, execution_count=3)]
+        nb.cells[3].outputs = [
+            nbformat.v4.new_output("execute_result", data, execution_count=3)
+        ]
         self.save(nb)
 
 
@@ -256,9 +264,18 @@ def test_managed_cells_hold_the_source(tiny):
 
 
 def test_several_names_methods_and_constants(tiny):
-    tiny.add("```{code-cell} ipython3\n:tags: [llpbook]\n\n# llpbook.toy.SCALE, llpbook.toy.Toy.two\n```")
-    source = next(c.source for c in tiny.load().cells if c.source.startswith("# llpbook.toy.SCALE"))
-    assert source.split("\n", 1)[1] == "SCALE = 2\n\n\n@property\ndef two(self):\n    return 2"
+    tiny.add(
+        "```{code-cell} ipython3\n:tags: [llpbook]\n\n# llpbook.toy.SCALE, llpbook.toy.Toy.two\n```"
+    )
+    source = next(
+        c.source
+        for c in tiny.load().cells
+        if c.source.startswith("# llpbook.toy.SCALE")
+    )
+    assert (
+        source.split("\n", 1)[1]
+        == "SCALE = 2\n\n\n@property\ndef two(self):\n    return 2"
+    )
 
 
 def test_sync_twice_changes_no_byte(tiny):
@@ -309,14 +326,23 @@ def test_a_longer_docstring_is_no_drift(tiny):
 
 
 @pytest.mark.parametrize(
-    "name", ["llpbook.toy.triple", "llpbook.nothing.double", "llpbook.toy.Toy.predict", "llpbook.toy.np"]
+    "name",
+    [
+        "llpbook.toy.triple",
+        "llpbook.nothing.double",
+        "llpbook.toy.Toy.predict",
+        "llpbook.toy.np",
+    ],
 )
 def test_unknown_object_names_notebook_cell_and_object(tiny, capsys, name):
     tiny.edit(tiny.twin, "# llpbook.toy.double", f"# {name}")
     before = tiny.files()
     for args in ([], ["--check"]):
         assert tiny.sync(*args) == 1
-        assert f"book/toy.ipynb cell 3: the package has no object {name}" in capsys.readouterr().err
+        assert (
+            f"book/toy.ipynb cell 3: the package has no object {name}"
+            in capsys.readouterr().err
+        )
     assert tiny.files() == before
 
 
@@ -327,10 +353,14 @@ def test_managed_cell_without_a_name(tiny, capsys):
 
 
 def test_one_bad_chapter_does_not_stop_another(tiny):
-    (tiny.root / "book/src/bad.md").write_text(TWIN.replace("toy.double", "toy.nothing"), encoding="utf-8")
+    (tiny.root / "book/src/bad.md").write_text(
+        TWIN.replace("toy.double", "toy.nothing"), encoding="utf-8"
+    )
     (tiny.root / "book/src/good.md").write_text("# Good\n", encoding="utf-8")
     assert tiny.sync() == 1
-    assert (tiny.root / "book/good.ipynb").exists() and not (tiny.root / "book/bad.ipynb").exists()
+    assert (tiny.root / "book/good.ipynb").exists() and not (
+        tiny.root / "book/bad.ipynb"
+    ).exists()
     assert tiny.sync("good") == 0
 
 
@@ -352,7 +382,10 @@ def test_outputs_of_unchanged_cells_are_kept(tiny):
     nb = tiny.load()
     code = [c for c in nb.cells if c.cell_type == "code"]
     assert code[0].execution_count is None
-    assert code[2].outputs[0].data["text/plain"] == "np.int64(6)" and code[2].execution_count == 3
+    assert (
+        code[2].outputs[0].data["text/plain"] == "np.int64(6)"
+        and code[2].execution_count == 3
+    )
     assert code[4].execution_count is None and code[4].outputs == []
     new = [c.id for c in nb.cells]
     assert new[:5] == ids[:5] and ids[-1] in new and len(set(new)) == len(new)
@@ -405,21 +438,33 @@ ROWS = [
 
 def test_concordance_of_the_chapter(tiny):
     text = tiny.twin.read_text(encoding="utf-8")
-    block = text[text.index("<!-- concordance -->") : text.index("<!-- /concordance -->")]
+    block = text[
+        text.index("<!-- concordance -->") : text.index("<!-- /concordance -->")
+    ]
     assert [line for line in block.splitlines() if line.startswith("| {eq}")] == ROWS
 
 
 def test_concordance_page(tiny):
     text = (tiny.root / "book/concordance.md").read_text(encoding="utf-8")
     assert text.startswith("(concordance)=\n# Concordance\n")
-    assert [line for line in text.splitlines() if "{eq}" in line] == ["| {doc}`toy` " + row for row in ROWS]
+    assert [line for line in text.splitlines() if "{eq}" in line] == [
+        "| {doc}`toy` " + row for row in ROWS
+    ]
 
 
 def test_concordance_page_follows_the_table_of_contents(tiny):
-    (tiny.root / "book/src/zebra.md").write_text("# Z\n\n$$ z $$ (eq-zebra)\n", encoding="utf-8")
-    (tiny.root / "book/src/ape.md").write_text("# A\n\n$$ a $$ (eq-ape)\n", encoding="utf-8")
+    (tiny.root / "book/src/zebra.md").write_text(
+        "# Z\n\n$$ z $$ (eq-zebra)\n", encoding="utf-8"
+    )
+    (tiny.root / "book/src/ape.md").write_text(
+        "# A\n\n$$ a $$ (eq-ape)\n", encoding="utf-8"
+    )
     toc = tiny.root / "_toc.yml"
-    tiny.edit(toc, "root: book/toy.ipynb\nchapters:\n", "root: book/zebra.ipynb\nchapters:\n  - file: book/toy.ipynb\n")
+    tiny.edit(
+        toc,
+        "root: book/toy.ipynb\nchapters:\n",
+        "root: book/zebra.ipynb\nchapters:\n  - file: book/toy.ipynb\n",
+    )
     tiny.sync()
     text = (tiny.root / "book/concordance.md").read_text(encoding="utf-8")
     assert re.findall(r"\{doc\}`(\w+)`", text) == ["zebra", "toy", "toy", "ape"]
@@ -452,7 +497,10 @@ def test_concordance_block_must_close(tiny, capsys):
         ("```{math}\n:label: eq-c\nx\n```", ["eq-c"]),
         (":::{math}\n:nowrap:\n:label: eq-c\nx\n:::", ["eq-c"]),
         ("```{math}\n---\nlabel: eq-d\n---\nx\n```", ["eq-d"]),
-        ("````{dropdown} Proof\n```{math}\n:label: step-e\nx\n```\n$$ y $$ (step-f)\n````", ["step-e", "step-f"]),
+        (
+            "````{dropdown} Proof\n```{math}\n:label: step-e\nx\n```\n$$ y $$ (step-f)\n````",
+            ["step-e", "step-f"],
+        ),
         ("```latex\n$$ a $$ (eq-a)\n```\n`$$ b $$ (eq-b)`", []),
         ("````{code-block} md\n```{math}\n:label: eq-c\n```\n````", []),
     ],
@@ -466,7 +514,9 @@ def test_equation_labels_are_found(text, labels):
 
 def expect(tiny, rule, pattern):
     found = tiny.check(rule)
-    assert any(re.search(pattern, message) for message in found), f"{rule}: {pattern!r} not in {found}"
+    assert any(re.search(pattern, message) for message in found), (
+        f"{rule}: {pattern!r} not in {found}"
+    )
 
 
 def test_stale_twin(tiny):
@@ -487,15 +537,28 @@ def test_unexecuted_cell(tiny, count):
 
 
 def test_stderr_and_errors(tiny):
-    warning = {"output_type": "stream", "name": "stderr", "text": "x.py:1: UserWarning\nmind the gap"}
-    error = {"output_type": "error", "ename": "ValueError", "evalue": "no", "traceback": []}
+    warning = {
+        "output_type": "stream",
+        "name": "stderr",
+        "text": "x.py:1: UserWarning\nmind the gap",
+    }
+    error = {
+        "output_type": "error",
+        "ename": "ValueError",
+        "evalue": "no",
+        "traceback": [],
+    }
     tiny.change(0, outputs=[warning])
     tiny.change(2, outputs=[error])
     expect(tiny, "clean_outputs", "cell 2: wrote to stderr: mind the gap")
     expect(tiny, "clean_outputs", "cell 4: ended with ValueError: no")
 
 
-PNG = {"output_type": "display_data", "data": {"image/png": "iVBORw0KGgo="}, "metadata": {}}
+PNG = {
+    "output_type": "display_data",
+    "data": {"image/png": "iVBORw0KGgo="},
+    "metadata": {},
+}
 
 
 def test_figure_without_alt_text(tiny):
@@ -507,7 +570,12 @@ def test_figure_without_alt_text(tiny):
 
 @pytest.mark.parametrize(
     "markdown",
-    ["![](a.png)", "```{figure} a.png\n:width: 3\n\nA caption.\n```", '<img src="a.png">', "```{image} a.png\n```"],
+    [
+        "![](a.png)",
+        "```{figure} a.png\n:width: 3\n\nA caption.\n```",
+        '<img src="a.png">',
+        "```{image} a.png\n```",
+    ],
 )
 def test_image_without_alt_text(tiny, markdown):
     tiny.add(markdown)
@@ -516,7 +584,12 @@ def test_image_without_alt_text(tiny, markdown):
 
 @pytest.mark.parametrize(
     "markdown",
-    ["![what](a.png)", "```{figure} a.png\n:alt: What.\n```", '<img alt="what" src="a">', "```md\n![](a.png)\n```"],
+    [
+        "![what](a.png)",
+        "```{figure} a.png\n:alt: What.\n```",
+        '<img alt="what" src="a">',
+        "```md\n![](a.png)\n```",
+    ],
 )
 def test_image_with_alt_text(tiny, markdown):
     tiny.add(markdown)
@@ -535,8 +608,24 @@ def test_long_cell(tiny):
     expect(tiny, "cell_length", "cell 2: 31 lines")
     tiny.change(0, source="x = 1\n" * 30 + "\n# why\n" * 9)
     assert not any("cell 2" in message for message in tiny.check("cell_length"))
-    tiny.change(1, source="# llpbook.toy.double\n" + "x = 1\n" * 90)  # managed: as long as the module has it
+    tiny.change(
+        1, source="# llpbook.toy.double\n" + "x = 1\n" * 90
+    )  # managed: as long as the module has it
     assert not any("cell 3" in message for message in tiny.check("cell_length"))
+
+
+def test_wide_line(tiny):
+    tiny.change(0, source="x = '" + "a" * 82 + "'")
+    assert tiny.check("line_length") == []
+    tiny.change(0, source="x = '" + "a" * 83 + "'")
+    expect(tiny, "line_length", "cell 2: a line of 89 characters")
+
+
+def test_proof_that_would_stop_all_folding(tiny):
+    tiny.add("```{dropdown} Proof\nClear.\n```\n\n```{prf:proof}\nClear.\n```")
+    assert tiny.check("folding_proofs") == []
+    tiny.add("```{prf:proof}\n:class: dropdown\n\nClear.\n```")
+    expect(tiny, "folding_proofs", "cannot fold")
 
 
 def test_median_cell(tiny):
@@ -581,7 +670,11 @@ def test_heading_case(tiny):
 
 
 @pytest.mark.parametrize(
-    ("markdown", "pattern"), [("#### Deep", "level 4 after level 2"), ("# Second", "2 headings of level 1, not one")]
+    ("markdown", "pattern"),
+    [
+        ("#### Deep", "level 4 after level 2"),
+        ("# Second", "2 headings of level 1, not one"),
+    ],
 )
 def test_heading_levels(tiny, markdown, pattern):
     tiny.add(markdown)
@@ -594,10 +687,20 @@ def test_page_needs_a_title(tiny):
 
 
 @pytest.mark.parametrize(
-    "path", ["/home/me/x.py", "/tmp/ipykernel_12/1.py", "lib/site-packages/numpy", "File '/root/a'", "/work/x"]
+    "path",
+    [
+        "/home/me/x.py",
+        "/tmp/ipykernel_12/1.py",
+        "lib/site-packages/numpy",
+        "File '/root/a'",
+        "/work/x",
+    ],
 )
 def test_path_of_a_machine(tiny, path):
-    tiny.change(2, outputs=[{"output_type": "stream", "name": "stdout", "text": f"see {path}\n"}])
+    tiny.change(
+        2,
+        outputs=[{"output_type": "stream", "name": "stdout", "text": f"see {path}\n"}],
+    )
     expect(tiny, "machine_paths", "toy.ipynb cell 4 output: a path")
     tiny.edit(tiny.module, "A long story.", f"See {path}")
     expect(tiny, "machine_paths", "llpbook/toy.py: a path")
@@ -608,7 +711,15 @@ def test_path_in_a_url_is_fine(tiny):
     assert tiny.check("machine_paths") == []
 
 
-@pytest.mark.parametrize("text", ["As an AI I think", "as in the previous session", "TODO: more", "Claude wrote this"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "As an AI I think",
+        "as in the previous session",
+        "TODO: more",
+        "Claude wrote this",
+    ],
+)
 def test_session_talk(tiny, text):
     tiny.add(text)
     expect(tiny, "session_talk", "toy.ipynb cell 6: talk")
@@ -617,7 +728,11 @@ def test_session_talk(tiny, text):
 def test_toc(tiny):
     toc = tiny.root / "_toc.yml"
     (tiny.root / "book/loose.md").write_text("# Loose\n", encoding="utf-8")
-    tiny.edit(toc, "  - file: book/concordance", "  - file: book/concordance\n  - file: book/gone\n  - file: book/gone")
+    tiny.edit(
+        toc,
+        "  - file: book/concordance",
+        "  - file: book/concordance\n  - file: book/gone\n  - file: book/gone",
+    )
     expect(tiny, "toc", "book/loose.md: not in _toc.yml")
     expect(tiny, "toc", "_toc.yml: book/gone is not a file")
     expect(tiny, "toc", "_toc.yml: book/gone is listed 2 times")
@@ -632,11 +747,18 @@ def test_module_without_tests(tiny):
     expect(tiny, "rooms", r"llpbook/toy.py: has a chapter but no tests/test_toy.py")
 
 
-@pytest.mark.parametrize("new", ["def forgotten(x):\n    return x\n", "class Forgotten:\n    pass\n"])
+@pytest.mark.parametrize(
+    "new", ["def forgotten(x):\n    return x\n", "class Forgotten:\n    pass\n"]
+)
 def test_public_object_missing_from_the_chapter(tiny, new):
     tiny.module.write_text(MODULE + "\n\n" + new, encoding="utf-8")
-    expect(tiny, "shown", r"book/toy.ipynb: no managed cell shows llpbook.toy.[fF]orgotten")
-    tiny.module.write_text(MODULE + "\n\n" + new.replace("Forg", "_F").replace("forg", "_f"), encoding="utf-8")
+    expect(
+        tiny, "shown", r"book/toy.ipynb: no managed cell shows llpbook.toy.[fF]orgotten"
+    )
+    tiny.module.write_text(
+        MODULE + "\n\n" + new.replace("Forg", "_F").replace("forg", "_f"),
+        encoding="utf-8",
+    )
     assert tiny.check("shown") == []
 
 
@@ -650,12 +772,18 @@ def test_a_method_does_not_show_its_class(tiny):
 
 def test_module_size(tiny):
     body = "    x = x + 1\n"
-    long = '\n\ndef long(x):\n    """Sum.\n\n' + "    more\n" * 40 + '    """\n    # why\n\n'
+    long = (
+        '\n\ndef long(x):\n    """Sum.\n\n'
+        + "    more\n" * 40
+        + '    """\n    # why\n\n'
+    )
     tiny.module.write_text(MODULE + long + body * 25, encoding="utf-8")
     assert tiny.check("module_size") == []
     tiny.module.write_text(MODULE + long + body * 26, encoding="utf-8")
     expect(tiny, "module_size", "llpbook/toy.py line .*: long has 26 lines, above 25")
-    tiny.module.write_text(MODULE + "\n\nclass Wide:\n" + "    x = 1\n" * 60, encoding="utf-8")
+    tiny.module.write_text(
+        MODULE + "\n\nclass Wide:\n" + "    x = 1\n" * 60, encoding="utf-8"
+    )
     expect(tiny, "module_size", "class Wide has 61 lines, above 60")
     tiny.module.write_text(MODULE + "# comment\n" * 300, encoding="utf-8")
     assert tiny.check("module_size") == []
@@ -666,7 +794,11 @@ def test_module_size(tiny):
 def test_label_of_an_equation(tiny):
     tiny.add("$$ a $$ (mean)\n\n$$ b $$ (eq-double)")
     expect(tiny, "equation_labels", "cell 6: the label mean starts with neither")
-    expect(tiny, "equation_labels", "cell 1, book/toy.ipynb cell 6: the label eq-double is used 2 times")
+    expect(
+        tiny,
+        "equation_labels",
+        "cell 1, book/toy.ipynb cell 6: the label eq-double is used 2 times",
+    )
 
 
 def test_equation_without_code_and_test(tiny):
@@ -678,24 +810,36 @@ def test_equation_without_code_and_test(tiny):
 
 def test_equation_whose_code_or_test_is_lost(tiny):
     tiny.edit(tiny.module, "  # eq: eq-mean, eq-double", "")
-    assert [m.split(": ")[1] for m in tiny.check("equations_kept")] == ["eq-mean has no '# eq"]
+    assert [m.split(": ")[1] for m in tiny.check("equations_kept")] == [
+        "eq-mean has no '# eq"
+    ]
     tiny.edit(tiny.tests, '@pytest.mark.equation("eq-double")\n', "")
     expect(tiny, "equations_kept", "eq-double has no test")
 
 
 def test_code_that_names_no_equation(tiny):
     tiny.edit(tiny.module, "# eq: eq-mean,", "# eq: eq-meen,")
-    expect(tiny, "marks_known", r"llpbook/toy.py line 34: no chapter has an equation eq-meen")
+    expect(
+        tiny,
+        "marks_known",
+        r"llpbook/toy.py line 34: no chapter has an equation eq-meen",
+    )
 
 
 def test_test_that_names_no_equation(tiny):
     tiny.edit(tiny.tests, 'equation("eq-double")', 'equation("eq-double", "eq-dubble")')
-    expect(tiny, "marks_known", r"tests/test_toy.py line 6: no chapter has an equation eq-dubble")
+    expect(
+        tiny,
+        "marks_known",
+        r"tests/test_toy.py line 6: no chapter has an equation eq-dubble",
+    )
 
 
 def test_marks_in_the_wrong_place(tiny):
     tiny.edit(tiny.module, "SCALE = 2\n", "SCALE = 2  # eq: eq-double\n")
-    expect(tiny, "marks_known", "toy.py line 6: eq-double is named outside of a function")
+    expect(
+        tiny, "marks_known", "toy.py line 6: eq-double is named outside of a function"
+    )
     tiny.edit(tiny.tests, "def test_double", "def helper")
     expect(tiny, "marks_known", "test_toy.py line 6: eq-double is named outside")
     tiny.edit(tiny.module, "# the factor is that of the text", "# eq: step-two")
@@ -752,22 +896,31 @@ def run(tmp_path):
     book.twin.write_text(RUN, encoding="utf-8")
     for path in (book.module, book.tests):
         path.unlink()
-    (tmp_path / "_toc.yml").write_text("root: book/run.ipynb\nchapters:\n- file: book/concordance\n", encoding="utf-8")
+    (tmp_path / "_toc.yml").write_text(
+        "root: book/run.ipynb\nchapters:\n- file: book/concordance\n", encoding="utf-8"
+    )
     assert book.sync() == 0
     return book
 
 
 def test_execute_twice_gives_the_same_bytes(run, capsys, monkeypatch):
-    monkeypatch.setenv("MPLBACKEND", "agg")  # as `make` sets it: the figure must be stored all the same
+    monkeypatch.setenv(
+        "MPLBACKEND", "agg"
+    )  # as `make` sets it: the figure must be stored all the same
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     assert run.execute("run") == 0
     first = run.files()
     out = capsys.readouterr().out
-    assert re.search(r"^run: \d+\.\d s$", out, re.MULTILINE) and out.count(" s  cell ") == 3
+    assert (
+        re.search(r"^run: \d+\.\d s$", out, re.MULTILINE)
+        and out.count(" s  cell ") == 3
+    )
     nb = run.load()
     code = [c for c in nb.cells if c.cell_type == "code"]
     assert [c.execution_count for c in code] == [1, 2, 3]
-    assert code[0].outputs == [{"output_type": "stream", "name": "stdout", "text": "0\n1\n2\n"}]
+    assert code[0].outputs == [
+        {"output_type": "stream", "name": "stdout", "text": "0\n1\n2\n"}
+    ]
     assert "image/png" in code[1].outputs[0].data
     assert code[2].outputs[0].data["text/plain"] == "('book', '1', 2)"
     assert nb.metadata == _book.METADATA

@@ -54,8 +54,14 @@ def read_notebook(path):
     """The notebook; a file that is no notebook is a BookError that names it."""
     try:
         return nbformat.reads(Path(path).read_text(encoding="utf-8"), as_version=4)
-    except (nbformat.reader.NotJSONError, nbformat.ValidationError, json.JSONDecodeError) as error:
-        raise BookError(f"book/{Path(path).name}: not a notebook ({str(error).splitlines()[0]})") from error
+    except (
+        nbformat.reader.NotJSONError,
+        nbformat.ValidationError,
+        json.JSONDecodeError,
+    ) as error:
+        raise BookError(
+            f"book/{Path(path).name}: not a notebook ({str(error).splitlines()[0]})"
+        ) from error
 
 
 def dump_notebook(nb):
@@ -68,7 +74,9 @@ def normalise(nb):
     nb.metadata = nbformat.from_dict(METADATA)
     nb.nbformat, nb.nbformat_minor = 4, 5
     for cell in nb.cells:
-        cell.metadata = nbformat.from_dict({k: cell.metadata[k] for k in CELL_METADATA if k in cell.metadata})
+        cell.metadata = nbformat.from_dict(
+            {k: cell.metadata[k] for k in CELL_METADATA if k in cell.metadata}
+        )
         cell.pop("attachments", None)
     return nb
 
@@ -80,7 +88,9 @@ def twin_text(nb, path):
 
 def twin_read(text, path):
     """The notebook, without outputs, that a twin stands for."""
-    return normalise(jupytext.reads(text, fmt="md:myst", config=load_jupytext_config(str(path))))
+    return normalise(
+        jupytext.reads(text, fmt="md:myst", config=load_jupytext_config(str(path)))
+    )
 
 
 def merge(source, stored):
@@ -90,15 +100,27 @@ def merge(source, stored):
     """
     old = stored.cells if stored is not None else []
     matcher = SequenceMatcher(
-        None, [(c.cell_type, c.source) for c in old], [(c.cell_type, c.source) for c in source.cells], autojunk=False
+        None,
+        [(c.cell_type, c.source) for c in old],
+        [(c.cell_type, c.source) for c in source.cells],
+        autojunk=False,
     )
     kept = {}
     for tag, a, b, c, d in matcher.get_opcodes():
         if tag in ("equal", "replace"):
-            kept.update({j: (old[i], tag == "equal") for i, j in zip(range(a, b), range(c, d), strict=False)})
+            kept.update(
+                {
+                    j: (old[i], tag == "equal")
+                    for i, j in zip(range(a, b), range(c, d), strict=False)
+                }
+            )
     used = set()
     for j, (cell, _) in kept.items():
-        if cell.cell_type == source.cells[j].cell_type and cell.get("id") and cell["id"] not in used:
+        if (
+            cell.cell_type == source.cells[j].cell_type
+            and cell.get("id")
+            and cell["id"] not in used
+        ):
             used.add(cell["id"])
             source.cells[j]["id"] = cell["id"]
         else:
@@ -115,7 +137,9 @@ def merge(source, stored):
 
 def _new_id(cell, used):
     for salt in range(len(used) + 1):
-        new = hashlib.sha256(f"{cell.cell_type}\n{cell.source}\n{salt}".encode()).hexdigest()[:8]
+        new = hashlib.sha256(
+            f"{cell.cell_type}\n{cell.source}\n{salt}".encode()
+        ).hexdigest()[:8]
         if new not in used:
             used.add(new)
             return new
@@ -125,7 +149,16 @@ def _new_id(cell, used):
 # --- MyST markdown -------------------------------------------------------------------------------------------
 
 _FENCE = re.compile(r"^\s*(?:[-*+>]\s+)?(`{3,}|~{3,}|:{3,})(.*)$")
-_LITERAL = {"code", "code-block", "code-cell", "sourcecode", "literalinclude", "eval-rst", "mermaid", "raw"}
+_LITERAL = {
+    "code",
+    "code-block",
+    "code-cell",
+    "sourcecode",
+    "literalinclude",
+    "eval-rst",
+    "mermaid",
+    "raw",
+}
 
 
 def prose_lines(text):
@@ -141,7 +174,12 @@ def prose_lines(text):
             yield ("" if literal else line), len(stack)
             continue
         fence, info = match[1], match[2].strip()
-        closes = bool(stack) and not info and fence[0] == stack[-1][0][0] and len(fence) >= len(stack[-1][0])
+        closes = (
+            bool(stack)
+            and not info
+            and fence[0] == stack[-1][0][0]
+            and len(fence) >= len(stack[-1][0])
+        )
         if closes:
             stack.pop()
             yield ("" if literal else line), len(stack)
@@ -160,7 +198,10 @@ def prose(text):
 
 
 _DOLLAR_MATH = re.compile(r"\$\$.*?\$\$[ \t]*(?:\(([^)\s]+)\))?", re.DOTALL)
-_DIRECTIVE_MATH = re.compile(r"(?:`{3,}|:{3,})\{math\}[^\n]*\n((?:[ \t]*:[\w-]+:[^\n]*\n)+|---\n.*?\n---\n)", re.DOTALL)
+_DIRECTIVE_MATH = re.compile(
+    r"(?:`{3,}|:{3,})\{math\}[^\n]*\n((?:[ \t]*:[\w-]+:[^\n]*\n)+|---\n.*?\n---\n)",
+    re.DOTALL,
+)
 _LABEL = re.compile(r"^[ \t]*:?label:[ \t]*(\S+)", re.MULTILINE)
 
 
@@ -210,14 +251,21 @@ class Module:
     @property
     def public(self):
         """The public functions and classes, in the order of the file."""
-        return [n for n in self.tree.body if isinstance(n, DEFS) and not n.name.startswith("_")]
+        return [
+            n
+            for n in self.tree.body
+            if isinstance(n, DEFS) and not n.name.startswith("_")
+        ]
 
     @functools.cached_property
     def code_lines(self):
         """The numbers of the lines that hold code: not blank, not only a comment, not in a docstring."""
         skip = set()
         for node in ast.walk(self.tree):
-            if isinstance(node, (*DEFS, ast.Module)) and docstring_node(node) is not None:
+            if (
+                isinstance(node, (*DEFS, ast.Module))
+                and docstring_node(node) is not None
+            ):
                 doc = docstring_node(node)
                 skip.update(range(doc.lineno, doc.end_lineno + 1))
         return {
@@ -241,7 +289,11 @@ def docstring_node(node):
     """The expression statement that is a node's docstring, or None."""
     first = node.body[0] if node.body else None
     value = first.value if isinstance(first, ast.Expr) else None
-    return first if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
+    return (
+        first
+        if isinstance(value, ast.Constant) and isinstance(value.value, str)
+        else None
+    )
 
 
 def first_line(node):
@@ -271,13 +323,21 @@ class Mark:
 def code_marks(module):
     """The ``# eq: label`` comments of a module, as Marks."""
     found = []
-    _ = module.tree  # a file that does not parse is a BookError here, not an error of the tokenizer
+    _ = (
+        module.tree
+    )  # a file that does not parse is a BookError here, not an error of the tokenizer
     for token in tokenize.generate_tokens(io.StringIO(module.source).readline):
-        match = re.match(r"#\s*eq:(.*)", token.string) if token.type == tokenize.COMMENT else None
+        match = (
+            re.match(r"#\s*eq:(.*)", token.string)
+            if token.type == tokenize.COMMENT
+            else None
+        )
         if match:
             name, role = _enclosing(module, token.start[0])
             where = f"{module.where} line {token.start[0]}"
-            found += [Mark(label.strip(), name, role, where) for label in match[1].split(",")]
+            found += [
+                Mark(label.strip(), name, role, where) for label in match[1].split(",")
+            ]
     return found
 
 
@@ -285,7 +345,14 @@ def _enclosing(module, line):
     """The dotted name and the role of the outermost function or method that holds a line."""
     parts, role, body = [], "", module.tree.body
     while True:
-        node = next((n for n in body if isinstance(n, DEFS) and first_line(n) <= line <= n.end_lineno), None)
+        node = next(
+            (
+                n
+                for n in body
+                if isinstance(n, DEFS) and first_line(n) <= line <= n.end_lineno
+            ),
+            None,
+        )
         if node is None:
             break
         parts.append(node.name)
@@ -309,12 +376,21 @@ def test_marks(module):
             if not isinstance(node, DEFS):
                 continue
             name = f"{prefix}::{node.name}"
-            for call in (n for d in node.decorator_list for n in ast.walk(d) if isinstance(n, ast.Call)):
+            for call in (
+                n
+                for d in node.decorator_list
+                for n in ast.walk(d)
+                if isinstance(n, ast.Call)
+            ):
                 if ast.unparse(call.func).endswith("mark.equation"):
                     where = f"{module.where} line {call.lineno}"
-                    collected = node.name.startswith("Test" if isinstance(node, ast.ClassDef) else "test")
+                    collected = node.name.startswith(
+                        "Test" if isinstance(node, ast.ClassDef) else "test"
+                    )
                     for arg in call.args:
-                        is_text = isinstance(arg, ast.Constant) and isinstance(arg.value, str)
+                        is_text = isinstance(arg, ast.Constant) and isinstance(
+                            arg.value, str
+                        )
                         label = arg.value if is_text else ast.unparse(arg)
                         found.append(Mark(label, name if collected else "", "", where))
             if isinstance(node, ast.ClassDef):
@@ -372,25 +448,38 @@ class Book:
     @functools.cached_property
     def chapters(self):
         """The names of the chapters: in the order of the table of contents, then those not in it."""
-        names = {p.stem for p in self.folder.glob("*.ipynb")} | {p.stem for p in self.folder.glob("src/*.md")}
-        listed = [Path(entry).name.removesuffix(".ipynb").removesuffix(".md") for entry in self.toc or []]
+        names = {p.stem for p in self.folder.glob("*.ipynb")} | {
+            p.stem for p in self.folder.glob("src/*.md")
+        }
+        listed = [
+            Path(entry).name.removesuffix(".ipynb").removesuffix(".md")
+            for entry in self.toc or []
+        ]
         order = {name: i for i, name in reversed(list(enumerate(listed)))}
         return sorted(names, key=lambda name: (order.get(name, len(order)), name))
 
     @functools.cached_property
     def pages(self):
         """The pages that are not notebooks: ``{"book/NAME.md": text}``."""
-        return {self.where(p): p.read_text(encoding="utf-8") for p in sorted(self.folder.glob("*.md"))}
+        return {
+            self.where(p): p.read_text(encoding="utf-8")
+            for p in sorted(self.folder.glob("*.md"))
+        }
 
     @functools.cached_property
     def notebooks(self):
         """``{name: notebook}`` as stored, in the order of the chapters."""
         paths = {name: self.notebook_path(name) for name in self.chapters}
-        return {name: read_notebook(path) for name, path in paths.items() if path.exists()}
+        return {
+            name: read_notebook(path) for name, path in paths.items() if path.exists()
+        }
 
     def _modules(self, folder, pattern, named):
         paths = sorted((self.root / folder).glob(pattern))
-        modules = (Module(named(p), self.where(p), p.read_text(encoding="utf-8")) for p in paths)
+        modules = (
+            Module(named(p), self.where(p), p.read_text(encoding="utf-8"))
+            for p in paths
+        )
         return {m.name: m for m in modules}
 
     @functools.cached_property
@@ -398,7 +487,9 @@ class Book:
         """``{"llpbook.mean_map": Module}`` of the package."""
 
         def named(path):
-            return ".".join(path.relative_to(self.root).with_suffix("").parts).removesuffix(".__init__")
+            return ".".join(
+                path.relative_to(self.root).with_suffix("").parts
+            ).removesuffix(".__init__")
 
         return self._modules("llpbook", "**/*.py", named)
 
@@ -416,13 +507,17 @@ class Book:
             for i, cell in enumerate(nb.cells, 1)
             if cell.cell_type == "markdown"
         ]
-        return cells + [(Path(where).stem, where, text) for where, text in self.pages.items()]
+        return cells + [
+            (Path(where).stem, where, text) for where, text in self.pages.items()
+        ]
 
     @functools.cached_property
     def equations(self):
         """Every labelled display equation of the book, in reading order."""
         return [
-            Equation(label, page, where) for page, where, text in self.markdown for label in equation_labels(text)
+            Equation(label, page, where)
+            for page, where, text in self.markdown
+            for label in equation_labels(text)
         ]
 
     @functools.cached_property

@@ -20,7 +20,7 @@ import _book
 from _book import ROOT, Book, BookError
 
 OUTPUT_BYTES = 200_000  # of a chapter
-CELL_LINES, CELL_MEDIAN = 30, 5
+CELL_LINES, CELL_MEDIAN, LINE_LENGTH = 30, 5, 88
 FUNCTION_LINES, CLASS_LINES, MODULE_LINES = 25, 60, 300
 NOUNS = Path(__file__).with_name("proper_nouns.txt")
 
@@ -35,7 +35,11 @@ def _cells(book, kind=None):
 
 def _length(source):
     """Lines of code: blank lines and lines that are only a comment do not count."""
-    return sum(1 for line in source.splitlines() if line.strip() and not line.lstrip().startswith("#"))
+    return sum(
+        1
+        for line in source.splitlines()
+        if line.strip() and not line.lstrip().startswith("#")
+    )
 
 
 # --- notebooks -----------------------------------------------------------------------------------------------
@@ -78,8 +82,17 @@ def clean_outputs(book):
 
 def alt_text(book):
     for where, cell in _cells(book, "code"):
-        shown = any(key.startswith("image/") for output in cell.outputs for key in output.get("data", {}))
-        if shown and not str(cell.metadata.get("mystnb", {}).get("image", {}).get("alt") or "").strip():
+        shown = any(
+            key.startswith("image/")
+            for output in cell.outputs
+            for key in output.get("data", {})
+        )
+        if (
+            shown
+            and not str(
+                cell.metadata.get("mystnb", {}).get("image", {}).get("alt") or ""
+            ).strip()
+        ):
             yield f"{where}: a figure without alt text (mystnb: image: alt)"
     for _, where, text in book.markdown:
         text = _book.prose(text)
@@ -88,14 +101,21 @@ def alt_text(book):
         for tag in re.findall(r"<img\b[^>]*>", text):
             if not re.search(r"alt=[\"'][^\"']", tag):
                 yield f"{where}: {tag[:60]} without alt text"
-        for options in re.findall(r"(?:`{3,}|:{3,})\{(?:figure|image)\}[^\n]*\n((?:[ \t]*:[\w-]+:[^\n]*\n)*)", text):
+        for options in re.findall(
+            r"(?:`{3,}|:{3,})\{(?:figure|image)\}[^\n]*\n((?:[ \t]*:[\w-]+:[^\n]*\n)*)",
+            text,
+        ):
             if not re.search(r"^[ \t]*:alt:[ \t]*\S", options, re.MULTILINE):
                 yield f"{where}: a figure or image directive without :alt:"
 
 
 def output_size(book):
     for name, nb in book.notebooks.items():
-        size = sum(len(json.dumps(c.outputs, ensure_ascii=False).encode()) for c in nb.cells if c.cell_type == "code")
+        size = sum(
+            len(json.dumps(c.outputs, ensure_ascii=False).encode())
+            for c in nb.cells
+            if c.cell_type == "code"
+        )
         if size > OUTPUT_BYTES:
             yield f"book/{name}.ipynb: {size / 1000:.0f} kB of stored outputs, above {OUTPUT_BYTES // 1000} kB"
 
@@ -110,6 +130,19 @@ def cell_length(book):
                     yield f"book/{name}.ipynb cell {i}: {lengths[-1]} lines of code, above {CELL_LINES}"
         if lengths and statistics.median(lengths) > CELL_MEDIAN:
             yield f"book/{name}.ipynb: the median cell has {statistics.median(lengths):g} lines, above {CELL_MEDIAN}"
+
+
+def line_length(book):
+    for where, cell in _cells(book, "code"):
+        for line in cell.source.splitlines():
+            if len(line) > LINE_LENGTH and not _book.is_managed(cell):
+                yield f"{where}: a line of {len(line)} characters, the page shows {LINE_LENGTH}: {line[:50]}"
+
+
+def folding_proofs(book):
+    for _, where, text in book.markdown:
+        if re.search(r"\{prf:proof\}[^\n]*\n:class:[^\n]*dropdown", text):
+            yield f"{where}: a prf:proof cannot fold, and stops the folding of all that follows; use {{dropdown}} Proof"
 
 
 def untagged(book):
@@ -140,7 +173,9 @@ def bad_case(title, nouns):
     Code, mathematics, roles, acronyms and words with a capital or a digit inside (MeanMap, LLP) may stand anywhere; a
     word after a full stop, colon, question mark or dash may have a capital; so may the words in ``nouns``.
     """
-    for name in sorted(nouns, key=len, reverse=True):  # names of several words, or of a fixed lower case
+    for name in sorted(
+        nouns, key=len, reverse=True
+    ):  # names of several words, or of a fixed lower case
         if " " in name or name[0].islower():
             title = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "0", title)
     title = re.sub(r"(\{[\w:]+\})?`[^`]*`|\$[^$]*\$|<[^>]*>", "0", title)
@@ -152,7 +187,12 @@ def bad_case(title, nouns):
             continue
         stem = re.sub(r"['’]s?$", "", word)
         known = stem in nouns or stem.removesuffix("s") in nouns
-        free = fresh or known or len(stem) == 1 or any(c.isupper() or c.isdigit() for c in stem[1:])
+        free = (
+            fresh
+            or known
+            or len(stem) == 1
+            or any(c.isupper() or c.isdigit() for c in stem[1:])
+        )
         if not free and stem[0].isupper():
             bad.append(word)
         fresh = False
@@ -172,11 +212,18 @@ def heading_case(book):
 
 
 def heading_levels(book):
-    texts = {f"book/{name}.ipynb": [] for name in book.notebooks} | {where: [] for where in book.pages}
+    texts = {f"book/{name}.ipynb": [] for name in book.notebooks} | {
+        where: [] for where in book.pages
+    }
     for _, where, text in book.markdown:
         texts[where.split(" ")[0]].append((where, text))
     for file, parts in texts.items():
-        found = [(where, level, title) for where, text in parts for level, title, depth in _headings(text) if not depth]
+        found = [
+            (where, level, title)
+            for where, text in parts
+            for level, title, depth in _headings(text)
+            if not depth
+        ]
         tops = sum(1 for _, level, _ in found if level == 1)
         if tops != 1:
             yield f"{file}: {tops} headings of level 1, not one"
@@ -187,7 +234,9 @@ def heading_levels(book):
             before = level
 
 
-_MACHINE = re.compile(r"(?<![\w.~])/(?:home|work|root|tmp|Users)/[^\s\"'`)]*|\bsite-packages\b|\bipykernel_\d+")
+_MACHINE = re.compile(
+    r"(?<![\w.~])/(?:home|work|root|tmp|Users)/[^\s\"'`)]*|\bsite-packages\b|\bipykernel_\d+"
+)
 _TALK = re.compile(
     r"\b(?:as an ai|ai (?:assistant|model|agent)|claude|chatgpt|gpt-\d|anthropic|openai|copilot|"
     r"sub-?agent|(?:this|previous|earlier|last) (?:session|conversation|prompt)|the user asked|as (?:you )?requested|"
@@ -202,7 +251,10 @@ def _all_text(book):
         for output in cell.get("outputs", []):
             data = output.get("data", {})
             shown = [data[key] for key in data if key.startswith("text/")]
-            yield f"{where} output", "\n".join(map(str, [output.get("text", ""), *shown]))
+            yield (
+                f"{where} output",
+                "\n".join(map(str, [output.get("text", ""), *shown])),
+            )
     yield from book.pages.items()
     for module in book.modules.values():
         yield module.where, module.source
@@ -234,7 +286,11 @@ def toc(book):
         return
     listed = {}
     for entry in book.toc:
-        found = [entry] if (book.root / entry).is_file() else [entry + s for s in (".ipynb", ".md")]
+        found = (
+            [entry]
+            if (book.root / entry).is_file()
+            else [entry + s for s in (".ipynb", ".md")]
+        )
         found = [path for path in found if (book.root / path).is_file()]
         if not found:
             yield f"_toc.yml: {entry} is not a file"
@@ -276,11 +332,19 @@ def module_size(book):
             yield f"{module.where}: {len(module.code_lines)} lines, above {MODULE_LINES}"
         for node in ast.walk(module.tree):
             if isinstance(node, ast.ClassDef):
-                size = sum(1 for n in range(_book.first_line(node), node.end_lineno + 1) if n in module.code_lines)
+                size = sum(
+                    1
+                    for n in range(_book.first_line(node), node.end_lineno + 1)
+                    if n in module.code_lines
+                )
                 if size > CLASS_LINES:
                     yield f"{module.where} line {node.lineno}: class {node.name} has {size} lines, above {CLASS_LINES}"
             elif isinstance(node, _book.DEFS):
-                size = sum(1 for n in range(node.body[0].lineno, node.end_lineno + 1) if n in module.code_lines)
+                size = sum(
+                    1
+                    for n in range(node.body[0].lineno, node.end_lineno + 1)
+                    if n in module.code_lines
+                )
                 if size > FUNCTION_LINES:
                     yield f"{module.where} line {node.lineno}: {node.name} has {size} lines, above {FUNCTION_LINES}"
 
@@ -306,7 +370,7 @@ def equations_kept(book):
             if equation.label not in in_code:
                 yield f"{equation.where}: {equation.label} has no '# eq: {equation.label}' in llpbook/"
             if equation.label not in in_tests:
-                yield f"{equation.where}: {equation.label} has no test marked equation(\"{equation.label}\")"
+                yield f'{equation.where}: {equation.label} has no test marked equation("{equation.label}")'
 
 
 def marks_known(book):
@@ -322,40 +386,82 @@ def marks_known(book):
 
 def concordance_shown(book):
     for name, nb in book.notebooks.items():
-        text = "\n".join(cell.source for cell in nb.cells if cell.cell_type == "markdown")
-        has_promise = any(e.page == name and e.label.startswith("eq-") for e in book.equations)
+        text = "\n".join(
+            cell.source for cell in nb.cells if cell.cell_type == "markdown"
+        )
+        has_promise = any(
+            e.page == name and e.label.startswith("eq-") for e in book.equations
+        )
         if has_promise and "<!-- concordance -->" not in text:
             yield f"book/{name}.ipynb: labelled equations, but no '<!-- concordance -->' block"
 
 
 RULES = {
     "twins": (twins, "every notebook has a twin that says the same"),
-    "executed": (executed, "code cells carry the counts 1 to n: nbval passes a cell that never ran"),
+    "executed": (
+        executed,
+        "code cells carry the counts 1 to n: nbval passes a cell that never ran",
+    ),
     "clean_outputs": (clean_outputs, "no cell wrote to stderr or ended with an error"),
     "alt_text": (alt_text, "every figure and image says in words what it shows"),
-    "output_size": (output_size, f"at most {OUTPUT_BYTES // 1000} kB of stored outputs a chapter"),
+    "output_size": (
+        output_size,
+        f"at most {OUTPUT_BYTES // 1000} kB of stored outputs a chapter",
+    ),
     "cell_length": (
         cell_length,
         f"no code cell above {CELL_LINES} lines, the median of a chapter at most {CELL_MEDIAN} (managed cells, blank "
         "lines and comments do not count)",
     ),
+    "line_length": (
+        line_length,
+        f"no line of code above {LINE_LENGTH} characters (managed cells are formatted with the package)",
+    ),
+    "folding_proofs": (folding_proofs, "a proof that folds is a {dropdown}"),
     "untagged": (untagged, "a code cell that starts with '# llpbook.X' is managed"),
-    "heading_case": (heading_case, f"headings are in sentence case; names are listed in tools/{NOUNS.name}"),
-    "heading_levels": (heading_levels, "one heading of level 1 a page, and no level skipped"),
-    "machine_paths": (machine_paths, "no path of the machine that made the book, in text or outputs"),
-    "session_talk": (session_talk, "no talk about how the text was made, no notes left to do"),
+    "heading_case": (
+        heading_case,
+        f"headings are in sentence case; names are listed in tools/{NOUNS.name}",
+    ),
+    "heading_levels": (
+        heading_levels,
+        "one heading of level 1 a page, and no level skipped",
+    ),
+    "machine_paths": (
+        machine_paths,
+        "no path of the machine that made the book, in text or outputs",
+    ),
+    "session_talk": (
+        session_talk,
+        "no talk about how the text was made, no notes left to do",
+    ),
     "toc": (toc, "the table of contents and the files of book/ are the same set"),
     "rooms": (rooms, "a module with a chapter has a test file"),
-    "shown": (shown, "a chapter shows every public function and class of its module, whole, in a managed cell"),
+    "shown": (
+        shown,
+        "a chapter shows every public function and class of its module, whole, in a managed cell",
+    ),
     "module_size": (
         module_size,
         f"in a module with a chapter: functions at most {FUNCTION_LINES} lines, classes {CLASS_LINES}, the file "
         f"{MODULE_LINES} (docstrings, blank lines and comments do not count)",
     ),
-    "equation_labels": (equation_labels, "a labelled equation starts with eq- or step-, and its label is used once"),
-    "equations_kept": (equations_kept, "an eq- equation has a '# eq: LABEL' in the package and a test that names it"),
-    "marks_known": (marks_known, "what code and tests name is an eq- equation of a chapter, from inside a function"),
-    "concordance_shown": (concordance_shown, "a chapter with eq- equations ends with the concordance table"),
+    "equation_labels": (
+        equation_labels,
+        "a labelled equation starts with eq- or step-, and its label is used once",
+    ),
+    "equations_kept": (
+        equations_kept,
+        "an eq- equation has a '# eq: LABEL' in the package and a test that names it",
+    ),
+    "marks_known": (
+        marks_known,
+        "what code and tests name is an eq- equation of a chapter, from inside a function",
+    ),
+    "concordance_shown": (
+        concordance_shown,
+        "a chapter with eq- equations ends with the concordance table",
+    ),
 }
 
 
@@ -367,14 +473,22 @@ def findings(book, names=None):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rules", action="store_true", help="print the rules and stop")
-    parser.add_argument("--only", action="append", choices=RULES, metavar="RULE", help="check this rule")
-    parser.add_argument("--root", type=Path, default=ROOT, help="the folder of the book")
+    parser.add_argument(
+        "--only", action="append", choices=RULES, metavar="RULE", help="check this rule"
+    )
+    parser.add_argument(
+        "--root", type=Path, default=ROOT, help="the folder of the book"
+    )
     args = parser.parse_args(argv)
     if args.rules:
         width = max(map(len, RULES))
-        print("\n".join(f"{name:<{width}}  {text}" for name, (_, text) in RULES.items()))
+        print(
+            "\n".join(f"{name:<{width}}  {text}" for name, (_, text) in RULES.items())
+        )
         return 0
     count = 0
     try:

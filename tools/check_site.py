@@ -46,7 +46,9 @@ JS_REFERENCE = re.compile(
 
 def is_other_host(address: str) -> bool:
     """Whether a reference leaves the site (``https://x``, ``//x``), not merely the page."""
-    return bool(OTHER_HOST.match(address)) and not address.strip().lower().startswith(("data:", "file:"))
+    return bool(OTHER_HOST.match(address)) and not address.strip().lower().startswith(
+        ("data:", "file:")
+    )
 
 
 def scan_css(text: str) -> list[str]:
@@ -67,11 +69,21 @@ class PageScanner(html.parser.HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         attrs = {name: value or "" for name, value in attrs}
-        candidates = [attrs.get("src", ""), attrs.get("poster", ""), attrs.get("xlink:href", "") if tag != "a" else ""]
-        candidates += [part.split()[0] for part in attrs.get("srcset", "").split(",") if part.strip()]
+        candidates = [
+            attrs.get("src", ""),
+            attrs.get("poster", ""),
+            attrs.get("xlink:href", "") if tag != "a" else "",
+        ]
+        candidates += [
+            part.split()[0]
+            for part in attrs.get("srcset", "").split(",")
+            if part.strip()
+        ]
         if tag == "object":
             candidates.append(attrs.get("data", ""))
-        if tag in ("image", "use") or (tag == "link" and LOADED_RELS & set(attrs.get("rel", "").lower().split())):
+        if tag in ("image", "use") or (
+            tag == "link" and LOADED_RELS & set(attrs.get("rel", "").lower().split())
+        ):
             candidates.append(attrs.get("href", ""))
         self.found += [url for url in candidates if is_other_host(url)]
         self.found += scan_css(attrs.get("style", ""))
@@ -107,7 +119,9 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
     missing: list[str]  # set per server, below
 
     def send_error(self, code, message=None, explain=None):
-        if self.path != "/favicon.ico":  # browsers ask for it by habit, whatever the page says
+        if (
+            self.path != "/favicon.ico"
+        ):  # browsers ask for it by habit, whatever the page says
             self.missing.append(f"{code} {self.path}")
         super().send_error(code, message, explain)
 
@@ -119,7 +133,9 @@ def serve(site: pathlib.Path):
     """Serve `site` on a free port of this computer; return (server, address, list that collects missing files)."""
     missing: list[str] = []
     handler = type("Handler", (_Handler,), {"missing": missing})
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=str(site)))
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(handler, directory=str(site))
+    )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server, f"http://127.0.0.1:{server.server_address[1]}", missing
 
@@ -145,7 +161,9 @@ def page_requests(log: dict, address: str) -> list[str]:
     """
     start = log["constants"]["logEventTypes"]["URL_REQUEST_START_JOB"]
     origin = "{0.scheme}://{0.netloc}".format(urllib.parse.urlsplit(address))
-    params = [event.get("params", {}) for event in log["events"] if event["type"] == start]
+    params = [
+        event.get("params", {}) for event in log["events"] if event["type"] == start
+    ]
     return [p["url"] for p in params if p.get("initiator", "").startswith(origin)]
 
 
@@ -154,20 +172,34 @@ def check_in_browser(site: pathlib.Path, browser: str, query: str) -> list[str]:
     server, home, missing = serve(site)
     wrong = []
     try:
-        pages = sorted(p.relative_to(site).as_posix() for p in site.rglob("*.html") if "_static" not in p.parts)
+        pages = sorted(
+            p.relative_to(site).as_posix()
+            for p in site.rglob("*.html")
+            if "_static" not in p.parts
+        )
         typeset = 0
         for page in pages:
             dom, asked = open_page(browser, f"{home}/{page}")
             source = (site / page).read_text(encoding="utf-8")
             if not asked and "<script src" in source:
-                wrong.append(f"{page}: the browser logged no request, so nothing was checked")
-            wrong += [f"{page}: asks for {url}" for url in asked if not url.startswith((home, "data:", "blob:"))]
+                wrong.append(
+                    f"{page}: the browser logged no request, so nothing was checked"
+                )
+            wrong += [
+                f"{page}: asks for {url}"
+                for url in asked
+                if not url.startswith((home, "data:", "blob:"))
+            ]
             if 'class="math' in source:
                 typeset += 1
                 if "<mjx-container" not in dom:
                     wrong.append(f"{page}: the formulas are not typeset")
-                if "<mjx-merror" in dom or re.search(r'<mjx-mtext[^>]*style="[^"]*color: red', dom):
-                    wrong.append(f"{page}: a formula has an error or an unknown command (shown in red)")
+                if "<mjx-merror" in dom or re.search(
+                    r'<mjx-mtext[^>]*style="[^"]*color: red', dom
+                ):
+                    wrong.append(
+                        f"{page}: a formula has an error or an unknown command (shown in red)"
+                    )
         if not typeset:
             wrong.append("no page has a formula: the check of MathJax saw nothing")
         dom, _ = open_page(browser, f"{home}/search.html?q={urllib.parse.quote(query)}")
@@ -178,7 +210,9 @@ def check_in_browser(site: pathlib.Path, browser: str, query: str) -> list[str]:
         for dark, theme in ((False, "light"), (True, "dark")):
             dom, _ = open_page(browser, f"{home}/{first}", dark=dark)
             if f'data-theme="{theme}"' not in dom:
-                wrong.append(f"{first}: not shown {theme} to a reader who prefers {theme}")
+                wrong.append(
+                    f"{first}: not shown {theme} to a reader who prefers {theme}"
+                )
         wrong += [f"missing: {line}" for line in dict.fromkeys(missing)]
         print(f"{len(pages)} pages opened, {typeset} with formulas")
     finally:
@@ -188,9 +222,15 @@ def check_in_browser(site: pathlib.Path, browser: str, query: str) -> list[str]:
 
 def main(argv=None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("site", nargs="?", type=pathlib.Path, default=ROOT / "_build" / "html")
+    parser.add_argument(
+        "site", nargs="?", type=pathlib.Path, default=ROOT / "_build" / "html"
+    )
     parser.add_argument("--browser", help="a Chromium, to open every page with")
-    parser.add_argument("--query", default="bag", help="a word that the site's search must find (default: bag)")
+    parser.add_argument(
+        "--query",
+        default="bag",
+        help="a word that the site's search must find (default: bag)",
+    )
     args = parser.parse_args(argv)
     if not any(args.site.rglob("*.html")):
         parser.error(f"no page under {args.site}: run `make book` first")

@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "book" / "data.md"
 SOURCE = ROOT / "llpbook" / "data" / "provenance.json"
 
+
 def classes(entry):
     """Number of classes, and the positive one of two with its share."""
     counts = entry["classes"]
@@ -26,8 +27,15 @@ def sets_table(catalogue):
     yield "| set | instances | raw | one-hot | classes | missing | used by |"
     yield "| --- | ---: | ---: | ---: | --- | ---: | --- |"
     for name, e in sorted(sets.items()):
-        used = [key[0].upper() for key, p in papers.items() if name in {entry["set"] for entry in p["sets"].values()}]
-        mark, missing = "°" * ("local" in e), f"{e['missing_rows']:,}" if e["missing_rows"] else ""
+        used = [
+            key[0].upper()
+            for key, p in papers.items()
+            if name in {entry["set"] for entry in p["sets"].values()}
+        ]
+        mark, missing = (
+            "°" * ("local" in e),
+            f"{e['missing_rows']:,}" if e["missing_rows"] else "",
+        )
         yield (
             f"| {name}{mark} | {e['n']:,} | {e['raw']} | {e['onehot']} | {classes(e)} | {missing} | {' '.join(used)} |"
         )
@@ -47,11 +55,16 @@ def papers_tables(catalogue):
     for key, paper in catalogue["papers"].items():
         rule = f"{paper['rule'][0].upper()}{paper['rule'][1:]}"
         yield f"### {paper['paper']}: `{key}`\n"
-        yield f"{rule} Scaling in the paper: {paper['scaling']}. {paper.get('absent', '')}".rstrip() + "\n"
+        yield (
+            f"{rule} Scaling in the paper: {paper['scaling']}. {paper.get('absent', '')}".rstrip()
+            + "\n"
+        )
         yield "| in the paper | our set | instances | columns | classes | rule |"
         yield "| --- | --- | ---: | ---: | ---: | --- |"
         for name, e in paper["sets"].items():
-            width = f"{e['m']} (paper: {e['printed_m']})" if "printed_m" in e else e["m"]
+            width = (
+                f"{e['m']} (paper: {e['printed_m']})" if "printed_m" in e else e["m"]
+            )
             yield f"| {name} | {e['set']} | {e['n']:,} | {width} | {e['n_classes']} | {e.get('note', '')} |"
         yield ""
 
@@ -71,7 +84,12 @@ def sources_list(catalogue):
         yield f"  *From:* {origin}. *Licence:* {e['licence']}.{' *Note:*' if notes else ''}{notes}"
 
 
-BLOCKS = {"sets": sets_table, "local": local_table, "papers": papers_tables, "sources": sources_list}
+BLOCKS = {
+    "sets": sets_table,
+    "local": local_table,
+    "papers": papers_tables,
+    "sources": sources_list,
+}
 
 
 def render(page, catalogue):
@@ -79,23 +97,34 @@ def render(page, catalogue):
     for name, table in BLOCKS.items():
         block = re.compile(rf"(% generated: {name}\n).*?(% end\n)", re.DOTALL)
         if not block.search(page):
-            raise ValueError(f"{PAGE.name} has no lines '% generated: {name}' and '% end'")
+            raise ValueError(
+                f"{PAGE.name} has no lines '% generated: {name}' and '% end'"
+            )
         text = "\n".join(table(catalogue)).strip("\n")
-        page = block.sub(lambda found, text=text: f"{found[1]}\n{text}\n\n{found[2]}", page)
+        page = block.sub(
+            lambda found, text=text: f"{found[1]}\n{text}\n\n{found[2]}", page
+        )
     return page
 
 
 def main(argv=None):
     """Write the page, or with ``--check`` compare only. Returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing, exit 1 if the page is out of date")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="write nothing, exit 1 if the page is out of date",
+    )
     arguments = parser.parse_args(argv)
     page = PAGE.read_text(encoding="utf-8")
     text = render(page, json.loads(SOURCE.read_text(encoding="utf-8")))
     if not arguments.check:
         PAGE.write_text(text, encoding="utf-8")
     elif page != text:
-        print(f"{PAGE.relative_to(ROOT)} is out of date: run python tools/data_page.py", file=sys.stderr)
+        print(
+            f"{PAGE.relative_to(ROOT)} is out of date: run python tools/data_page.py",
+            file=sys.stderr,
+        )
         return 1
     return 0
 

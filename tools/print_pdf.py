@@ -1,6 +1,6 @@
 """Print the one-page build of the book as a PDF with headless Chromium: no LaTeX needed.
 
-    jupyter-book build . --builder singlehtml && python tools/print_pdf.py --chromium chromium
+jupyter-book build . --builder singlehtml && python tools/print_pdf.py --chromium chromium
 """
 
 from __future__ import annotations
@@ -18,9 +18,13 @@ from check_site import FLAGS, NO_OTHER_HOST, ROOT, serve
 
 def find_page(site: pathlib.Path) -> pathlib.Path:
     """The page that holds the book: the largest one (the root page may only forward to it)."""
-    pages = [page for page in site.rglob("*.html") if page.name != "print.html"]  # made below by an earlier run
+    pages = [
+        page for page in site.rglob("*.html") if page.name != "print.html"
+    ]  # made below by an earlier run
     if not pages:
-        raise SystemExit(f"no page under {site}: run `jupyter-book build . --builder singlehtml` first")
+        raise SystemExit(
+            f"no page under {site}: run `jupyter-book build . --builder singlehtml` first"
+        )
     return max(pages, key=lambda page: page.stat().st_size)
 
 
@@ -40,7 +44,9 @@ def print_pdf(chromium: str, site: pathlib.Path, target: pathlib.Path) -> None:
     server.shutdown()
     if run.returncode or not target.exists():
         raise SystemExit(f"{chromium} wrote no PDF:\n{run.stderr}")
-    missing = [line for line in missing if "searchindex.js" not in line]  # one page has no search
+    missing = [
+        line for line in missing if "searchindex.js" not in line
+    ]  # one page has no search
     if missing:
         raise SystemExit("the page lacks files:\n" + "\n".join(missing))
 
@@ -52,11 +58,17 @@ def count_pages(target: pathlib.Path) -> int:
 def main(argv=None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--chromium", default="chromium")
-    parser.add_argument("--site", type=pathlib.Path, default=ROOT / "_build" / "singlehtml")
-    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "_build" / "llpbook.pdf")
+    parser.add_argument(
+        "--site", type=pathlib.Path, default=ROOT / "_build" / "singlehtml"
+    )
+    parser.add_argument(
+        "--output", type=pathlib.Path, default=ROOT / "_build" / "llpbook.pdf"
+    )
     args = parser.parse_args(argv)
     print_pdf(args.chromium, args.site, args.output)
-    print(f"{args.output}: {args.output.stat().st_size / 1e6:.1f} MB, {count_pages(args.output)} pages")
+    print(
+        f"{args.output}: {args.output.stat().st_size / 1e6:.1f} MB, {count_pages(args.output)} pages"
+    )
     return 0
 
 

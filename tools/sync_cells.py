@@ -45,12 +45,16 @@ def shown_source(module, node):
         for i in range(doc.lineno, doc.end_lineno):
             lines[i] = None
     start = _book.first_line(node) - 1
-    text = textwrap.dedent("\n".join(line for line in lines[start : node.end_lineno] if line is not None))
+    text = textwrap.dedent(
+        "\n".join(line for line in lines[start : node.end_lineno] if line is not None)
+    )
     try:
         ast.parse(text)
     except SyntaxError as error:
         line = text.splitlines()[(error.lineno or 1) - 1]
-        raise BookError(f"{module.where}: cut to its summary, a docstring does not parse: {line.strip()}") from error
+        raise BookError(
+            f"{module.where}: cut to its summary, a docstring does not parse: {line.strip()}"
+        ) from error
     return text
 
 
@@ -64,7 +68,9 @@ def managed_source(modules, cell, where):
     """The text that a managed cell must have."""
     names = _book.managed_names(cell.source)
     if not names:
-        raise BookError(f"{where}: the first line of a cell tagged llpbook is '# llpbook.MODULE.OBJECT'")
+        raise BookError(
+            f"{where}: the first line of a cell tagged llpbook is '# llpbook.MODULE.OBJECT'"
+        )
     parts = []
     for name in names:
         module, inner = _book.resolve(modules, name)
@@ -82,9 +88,20 @@ def concordance_rows(book, equations):
     """One row an equation that is a promise: label, functions, tests, each as a cell of a table."""
     rows = []
     for equation in equations:
-        code = [_link(m) for m in book.code_marks if m.label == equation.label and m.name]
-        tests = [f"`{m.name}`" for m in book.test_marks if m.label == equation.label and m.name]
-        rows.append((f"{{eq}}`{equation.label}`", *(", ".join(dict.fromkeys(c)) or "none" for c in (code, tests))))
+        code = [
+            _link(m) for m in book.code_marks if m.label == equation.label and m.name
+        ]
+        tests = [
+            f"`{m.name}`"
+            for m in book.test_marks
+            if m.label == equation.label and m.name
+        ]
+        rows.append(
+            (
+                f"{{eq}}`{equation.label}`",
+                *(", ".join(dict.fromkeys(c)) or "none" for c in (code, tests)),
+            )
+        )
     return rows
 
 
@@ -104,13 +121,19 @@ def table(head, rows):
 def fill_concordance(book, nb, equations, where):
     """Write the table of a chapter between its two marks, in place."""
     rows = concordance_rows(book, equations)
-    body = table(("Equation", "Function", "Test"), rows) if rows else "No equation of this chapter is implemented."
+    body = (
+        table(("Equation", "Function", "Test"), rows)
+        if rows
+        else "No equation of this chapter is implemented."
+    )
     for i, cell in enumerate(nb.cells, 1):
         if cell.cell_type != "markdown" or "concordance -->" not in cell.source:
             continue
         marks = re.findall(r"<!-- /?concordance -->", cell.source)
         if marks != ["<!-- concordance -->", "<!-- /concordance -->"]:
-            raise BookError(f"{where} cell {i}: one '<!-- concordance -->' and one '<!-- /concordance -->' a cell")
+            raise BookError(
+                f"{where} cell {i}: one '<!-- concordance -->' and one '<!-- /concordance -->' a cell"
+            )
         cell.source = BLOCK.sub(lambda m: f"{m[1]}\n\n{body}\n\n{m[3]}", cell.source)
 
 
@@ -120,7 +143,11 @@ def concordance_page(book, equations):
     for page in dict.fromkeys(e.page for e in equations):
         of_page = [e for e in equations if e.page == page]
         rows += [(f"{{doc}}`{page}`", *row) for row in concordance_rows(book, of_page)]
-    body = table(("Chapter", "Equation", "Function", "Test"), rows) if rows else "No equation is implemented yet."
+    body = (
+        table(("Chapter", "Equation", "Function", "Test"), rows)
+        if rows
+        else "No equation is implemented yet."
+    )
     return (
         "(concordance)=\n# Concordance\n\n"
         "Every equation that the package implements, with the function that computes it and the test that holds it to "
@@ -139,7 +166,9 @@ def source_of(book, name, from_notebook):
         return _book.twin_read(_book.twin_text(nb, notebook), notebook)
     if twin.exists():
         return _book.twin_read(twin.read_text(encoding="utf-8"), notebook)
-    raise BookError(f"no chapter {name}: neither {book.where(notebook)} nor {book.where(twin)}")
+    raise BookError(
+        f"no chapter {name}: neither {book.where(notebook)} nor {book.where(twin)}"
+    )
 
 
 def cells_of(book, name, from_notebook=False):
@@ -147,14 +176,18 @@ def cells_of(book, name, from_notebook=False):
     nb = source_of(book, name, from_notebook)
     for i, cell in enumerate(nb.cells, 1):
         if _book.is_managed(cell):
-            cell.source = managed_source(book.modules, cell, f"book/{name}.ipynb cell {i}")
+            cell.source = managed_source(
+                book.modules, cell, f"book/{name}.ipynb cell {i}"
+            )
     return nb
 
 
 def promises(name, texts):
     """The equations of some markdown texts that must be implemented."""
     labels = (label for text in texts for label in _book.equation_labels(text))
-    return [_book.Equation(label, name, "") for label in labels if label.startswith("eq-")]
+    return [
+        _book.Equation(label, name, "") for label in labels if label.startswith("eq-")
+    ]
 
 
 def expected(book, name, nb, equations):
@@ -162,7 +195,9 @@ def expected(book, name, nb, equations):
     path = book.notebook_path(name)
     fill_concordance(book, nb, equations, f"book/{name}.ipynb")
     text = _book.twin_text(nb, path)
-    nb = _book.twin_read(text, path)  # the round trip fixes blank lines at the ends of cells
+    nb = _book.twin_read(
+        text, path
+    )  # the round trip fixes blank lines at the ends of cells
     stored = _book.read_notebook(path) if path.exists() else None
     return _book.dump_notebook(_book.merge(nb, stored)), text
 
@@ -170,7 +205,11 @@ def expected(book, name, nb, equations):
 def stored_twin(book, name):
     """The twin that the notebook on disk would have: outputs aside, what the notebook says."""
     path = book.notebook_path(name)
-    return _book.twin_text(_book.normalise(_book.read_notebook(path)), path) if path.exists() else ""
+    return (
+        _book.twin_text(_book.normalise(_book.read_notebook(path)), path)
+        if path.exists()
+        else ""
+    )
 
 
 class Sync:
@@ -193,8 +232,16 @@ class Sync:
         self.status = 1
         if shown is not None and shown[0] != shown[1]:
             old, text = shown
-        diff = difflib.unified_diff(old.splitlines(), text.splitlines(), where, f"{where} (make sync)", lineterm="")
-        print("\n".join(diff) or f"{where}: differs in white space at the end (make sync)")
+        diff = difflib.unified_diff(
+            old.splitlines(),
+            text.splitlines(),
+            where,
+            f"{where} (make sync)",
+            lineterm="",
+        )
+        print(
+            "\n".join(diff) or f"{where}: differs in white space at the end (make sync)"
+        )
 
     def fail(self, error):
         print(f"error: {error}", file=sys.stderr)
@@ -207,7 +254,9 @@ class Sync:
             try:
                 # Only the chapters asked for are read from the other side; the rest tell their equations.
                 cells[name] = cells_of(book, name, self.from_notebook and name in names)
-                texts = [c.source for c in cells[name].cells if c.cell_type == "markdown"]
+                texts = [
+                    c.source for c in cells[name].cells if c.cell_type == "markdown"
+                ]
                 equations[name] = promises(name, texts)
             except BookError as error:
                 if name in names:
@@ -233,7 +282,10 @@ class Sync:
                 self.put(book.folder / "concordance.md", concordance_page(book, every))
             else:
                 missing = ", ".join(sorted(set(book.chapters) - set(cells)))
-                print(f"book/concordance.md left as it is: cannot read {missing}", file=sys.stderr)
+                print(
+                    f"book/concordance.md left as it is: cannot read {missing}",
+                    file=sys.stderr,
+                )
 
     def chapter(self, name, nb, equations):
         notebook, twin = expected(self.book, name, nb, equations)
@@ -243,18 +295,32 @@ class Sync:
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="chapters; all if none is named")
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file would change")
-    parser.add_argument("--from-notebook", action="store_true", help="the notebook wins over the twin")
-    parser.add_argument("--root", type=Path, default=ROOT, help="the folder of the book")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="chapters; all if none is named"
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="write nothing; exit 1 if a file would change",
+    )
+    parser.add_argument(
+        "--from-notebook", action="store_true", help="the notebook wins over the twin"
+    )
+    parser.add_argument(
+        "--root", type=Path, default=ROOT, help="the folder of the book"
+    )
     args = parser.parse_args(argv)
     status = Sync(args.root, args.check, args.from_notebook).run(args.names)
     if args.root.resolve() == ROOT and not args.names:
         for generator in GENERATORS:
             if (Path(__file__).parent / f"{generator}.py").exists():
                 flags = ["--check"] if args.check else []
-                status = max(status, int(importlib.import_module(generator).main(flags) or 0))
+                status = max(
+                    status, int(importlib.import_module(generator).main(flags) or 0)
+                )
     return status
 
 

@@ -76,13 +76,21 @@ def select(cells, only):
     """
     for key, wanted in only.items():
         if key not in cells[0]:
-            raise ValueError(f"only: {key!r} is not a parameter of the cells; they have {list(cells[0])}")
+            raise ValueError(
+                f"only: {key!r} is not a parameter of the cells; they have {list(cells[0])}"
+            )
         known = list(dict.fromkeys(as_text(cell[key]) for cell in cells))
         for value in map(as_text, wanted):
             if value not in known:
-                raise ValueError(f"only: no cell has {key}={value}; known: {', '.join(known)}")
+                raise ValueError(
+                    f"only: no cell has {key}={value}; known: {', '.join(known)}"
+                )
     wanted = {key: {as_text(v) for v in values} for key, values in only.items()}
-    chosen = [cell for cell in cells if all(as_text(cell[key]) in values for key, values in wanted.items())]
+    chosen = [
+        cell
+        for cell in cells
+        if all(as_text(cell[key]) in values for key, values in wanted.items())
+    ]
     if not chosen:
         raise ValueError(f"only: no cell meets all of {only}")
     return chosen
@@ -97,7 +105,9 @@ def _read(path):
 
 def _append(path, text):
     """Append in one write, on disk before it returns."""
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
+    handle = os.open(
+        path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644
+    )
     try:
         os.write(handle, text.encode())
         os.fsync(handle)
@@ -135,14 +145,20 @@ def done(table, results=None):
     keys = list(table.cells[0])
     advice = f"move {path.name} away or delete it and run the table anew, or go back to the code that wrote it"
     if header[: len(keys) + 2] != ["protocol", *keys, "seed"]:
-        raise ValueError(f"{path.name} has the columns {header}, not the parameters {keys} of the table: {advice}")
+        raise ValueError(
+            f"{path.name} has the columns {header}, not the parameters {keys} of the table: {advice}"
+        )
     other = sorted({row[0] for row in rows} - {table.protocol})
     if other:
-        raise ValueError(f"{path.name} holds rows of protocol {other[0]!r}, the code is {table.protocol!r}: {advice}")
+        raise ValueError(
+            f"{path.name} holds rows of protocol {other[0]!r}, the code is {table.protocol!r}: {advice}"
+        )
     found = [tuple(row[1 : len(keys) + 2]) for row in rows]
     if len(set(found)) < len(found):
         twice = next(key for key in found if found.count(key) > 1)
-        raise ValueError(f"{path.name} holds the row {twice} twice; two runs at the same time? Delete one of them")
+        raise ValueError(
+            f"{path.name} holds the row {twice} twice; two runs at the same time? Delete one of them"
+        )
     return set(found)
 
 
@@ -152,7 +168,9 @@ def _timed(run, cell, seed):
     return cell, seed, {**found, "seconds": round(time.perf_counter() - start, 4)}
 
 
-def run_table(table, seeds=5, jobs=1, only=None, results=None, command=None, report=None):
+def run_table(
+    table, seeds=5, jobs=1, only=None, results=None, command=None, report=None
+):
     """Run what is missing of a table.
 
     Parameters
@@ -182,26 +200,41 @@ def run_table(table, seeds=5, jobs=1, only=None, results=None, command=None, rep
         If the file holds rows of another protocol or with other columns.
     """
     folder = Path(results or RESULTS)
-    cells, keys, path = select(table.cells, only or {}), list(table.cells[0]), folder / f"{table.name}.csv"
+    cells, keys, path = (
+        select(table.cells, only or {}),
+        list(table.cells[0]),
+        folder / f"{table.name}.csv",
+    )
     have = done(table, folder)
-    todo = [(cell, seed) for seed in range(seeds) for cell in cells if _key(cell, seed) not in have]
-    if not todo:
+    missing = [
+        (cell, seed)
+        for seed in range(seeds)
+        for cell in cells
+        if _key(cell, seed) not in have
+    ]
+    if not missing:
         return 0
     folder.mkdir(parents=True, exist_ok=True)
     _cut(path)
     header = _read(path)[0]
-    _write_meta(table, folder, command or f"run_table({table.name!r}, seeds={seeds})", len(have))
-    answers = Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(_timed)(table.run, *task) for task in todo)
+    _write_meta(
+        table, folder, command or f"run_table({table.name!r}, seeds={seeds})", len(have)
+    )
+    answers = Parallel(n_jobs=jobs, return_as="generator_unordered")(
+        delayed(_timed)(table.run, *task) for task in missing
+    )
     for count, (cell, seed, found) in enumerate(answers, start=1):
         columns = ["protocol", *keys, "seed", *found]
         if header and columns != header:
-            raise ValueError(f"{path.name} has the columns {header}, a new row {columns}: raise the protocol version")
+            raise ValueError(
+                f"{path.name} has the columns {header}, a new row {columns}: raise the protocol version"
+            )
         row = _line([table.protocol, *_key(cell, seed), *map(as_text, found.values())])
         _append(path, row if header else _line(columns) + row)
         header = columns
         if report:
-            report(cell, seed, found, count, len(todo))
-    return len(todo)
+            report(cell, seed, found, count, len(missing))
+    return len(missing)
 
 
 def _key(cell, seed):
@@ -220,7 +253,11 @@ def _cut(path):
 def _write_meta(table, folder, command, rows_before):
     """Note the command and the package versions of the rows to come, unless they are those of the rows before."""
     path = folder / f"{table.name}.meta.json"
-    runs = json.loads(path.read_text(encoding="utf-8"))["runs"] if path.exists() and rows_before else []
+    runs = (
+        json.loads(path.read_text(encoding="utf-8"))["runs"]
+        if path.exists() and rows_before
+        else []
+    )
     entry = {"command": command, "packages": {name: version(name) for name in PACKAGES}}
     if not runs or any(runs[-1][key] != entry[key] for key in entry):
         runs.append({"first_row": rows_before, **entry})
@@ -248,16 +285,28 @@ def load(table, results=None):
     ValueError
         If there is no such file, or, where a `Table` is given, its rows are of another protocol.
     """
-    name, folder = table if isinstance(table, str) else table.name, Path(results or RESULTS)
+    name, folder = (
+        table if isinstance(table, str) else table.name,
+        Path(results or RESULTS),
+    )
     if isinstance(table, Table):
         done(table, folder)
     header, rows = _read(folder / f"{name}.csv")
     if not header:
         known = sorted(path.stem for path in folder.glob("*.csv"))
-        raise ValueError(f"table {name!r} has no results; there are results of: {', '.join(known) or 'no table'}")
+        raise ValueError(
+            f"table {name!r} has no results; there are results of: {', '.join(known) or 'no table'}"
+        )
     text = "".join(map(_line, [header, *rows]))
-    frame = pd.read_csv(io.StringIO(text), dtype={"protocol": str}, keep_default_na=False, na_values=["nan"])
-    return frame.sort_values(header[1 : header.index("seed") + 1]).reset_index(drop=True)
+    frame = pd.read_csv(
+        io.StringIO(text),
+        dtype={"protocol": str},
+        keep_default_na=False,
+        na_values=["nan"],
+    )
+    return frame.sort_values(header[1 : header.index("seed") + 1]).reset_index(
+        drop=True
+    )
 
 
 def summary(table, value="accuracy", results=None):
@@ -283,8 +332,14 @@ def summary(table, value="accuracy", results=None):
     frame = load(table, results)
     keys = list(frame.columns[1 : frame.columns.get_loc("seed")])
     if value not in frame.columns:
-        raise ValueError(f"value={value!r} is not a column of the table; it has {list(frame.columns)}")
-    return frame.groupby(keys)[value].agg(mean="mean", sd="std", n_seeds="count").reset_index()
+        raise ValueError(
+            f"value={value!r} is not a column of the table; it has {list(frame.columns)}"
+        )
+    return (
+        frame.groupby(keys)[value]
+        .agg(mean="mean", sd="std", n_seeds="count")
+        .reset_index()
+    )
 
 
 def paper_table(name):

@@ -72,8 +72,14 @@ class Method:
 METHODS = {
     "MeanMap": Method(MeanMap(), {"lam": [0.1, 1.0, 10.0]}),
     "MajorityClass": Method(MajorityClass()),
-    "BagMeanRegression": Method(BagMeanRegression(), {"alpha": [0.01, 0.1, 1.0, 10.0, 100.0]}),
-    "SupervisedLimit": Method(LogisticRegression(max_iter=1000), {"C": [0.01, 0.1, 1.0, 10.0, 100.0]}, supervised=True),
+    "BagMeanRegression": Method(
+        BagMeanRegression(), {"alpha": [0.01, 0.1, 1.0, 10.0, 100.0]}
+    ),
+    "SupervisedLimit": Method(
+        LogisticRegression(max_iter=1000),
+        {"C": [0.01, 0.1, 1.0, 10.0, 100.0]},
+        supervised=True,
+    ),
 }
 
 # What the paper calls them.
@@ -101,7 +107,10 @@ class MajorityFallback(ClassifierMixin, BaseEstimator):
     def fit(self, X, bags, proportions):
         """Fit a clone of the estimator to bags and proportions, as `llpbook.base.LLPClassifier` does."""
         try:
-            self.model_, self.failed_ = clone(self.estimator).fit(X, bags, proportions), False
+            self.model_, self.failed_ = (
+                clone(self.estimator).fit(X, bags, proportions),
+                False,
+            )
         except NotIdentifiableError:
             self.model_, self.failed_ = MajorityClass().fit(X, bags, proportions), True
         self.classes_ = self.model_.classes_
@@ -128,7 +137,9 @@ class PerInstance(ClassifierMixin, BaseEstimator):
     def fit(self, X, bags, proportions):
         """Fit `MeanMap` with ``lam * len(X)``."""
         params = self.get_params()
-        self.model_ = MeanMap(**{**params, "lam": self.lam * len(X)}).fit(X, bags, proportions)
+        self.model_ = MeanMap(**{**params, "lam": self.lam * len(X)}).fit(
+            X, bags, proportions
+        )
         self.classes_ = self.model_.classes_
         return self
 
@@ -205,7 +216,9 @@ def fit_bags(method, X, bags, proportions):
 
 def fit_labels(method, X, y):
     """The supervised limit: tune by accuracy in an ordinary cross-validation on the labels, then fit."""
-    search = GridSearchCV(method.estimator, method.grid, cv=StratifiedKFold(N_FOLDS), error_score="raise")
+    search = GridSearchCV(
+        method.estimator, method.grid, cv=StratifiedKFold(N_FOLDS), error_score="raise"
+    )
     return search.fit(X, y)
 
 
@@ -240,14 +253,29 @@ def cross_validate(method, X, y, bags, split_bags=None):
             search = fit_labels(method, X[train], y[train])
         else:
             codes = np.unique(bags[train], return_inverse=True)[1]
-            search = fit_bags(method, X[train], codes, label_proportions(y[train], codes, classes=[0, 1]))
+            search = fit_bags(
+                method,
+                X[train],
+                codes,
+                label_proportions(y[train], codes, classes=[0, 1]),
+            )
             failed += search.best_estimator_.failed_
         predicted[test] = search.predict(X[test])
-        chosen.append(" ".join(f"{key.split('__')[-1]}={value}" for key, value in search.best_params_.items()))
+        chosen.append(
+            " ".join(
+                f"{key.split('__')[-1]}={value}"
+                for key, value in search.best_params_.items()
+            )
+        )
         seconds.append(search.refit_time_)
     return {
         "accuracy": round(float(np.mean(predicted == y)), 6),
-        "bag_error": round(proportion_mae(*(label_proportions(z, bags, classes=[0, 1]) for z in (y, predicted))), 6),
+        "bag_error": round(
+            proportion_mae(
+                *(label_proportions(z, bags, classes=[0, 1]) for z in (y, predicted))
+            ),
+            6,
+        ),
         "n_failed": int(failed),
         "chosen": "; ".join(filter(None, chosen)),
         "fit_seconds": round(float(np.mean(seconds)), 5),
@@ -256,7 +284,9 @@ def cross_validate(method, X, y, bags, split_bags=None):
 
 def run(cell, seed):
     """One row: a data set, a method, a bag size and a seed."""
-    return cross_validate(METHODS[cell["method"]], *make_problem(cell["dataset"], cell["bag_size"], seed))
+    return cross_validate(
+        METHODS[cell["method"]], *make_problem(cell["dataset"], cell["bag_size"], seed)
+    )
 
 
 def compare(table="yu2013_meanmap", results=None):
@@ -275,8 +305,12 @@ def compare(table="yu2013_meanmap", results=None):
     """
     ours = summary(table, results=results).rename(columns={"mean": "ours"})
     ours[["ours", "sd"]] *= 100
-    paper = paper_table("yu2013_table2").rename(columns={"acc_mean": "paper", "acc_std": "paper_sd"})
-    paper["method"] = paper["method"].replace({theirs: own for own, theirs in PAPER_NAMES.items()})
+    paper = paper_table("yu2013_table2").rename(
+        columns={"acc_mean": "paper", "acc_std": "paper_sd"}
+    )
+    paper["method"] = paper["method"].replace(
+        {theirs: own for own, theirs in PAPER_NAMES.items()}
+    )
     if "method" not in ours:  # the variants are all of one method
         ours.insert(1, "method", "MeanMap")
     both = paper.merge(ours, on=["dataset", "method", "bag_size"])
@@ -296,11 +330,23 @@ VARIANTS = {
     "mean loss": (Method(PerInstance(), LAM), {}),
     "mean loss, no intercept": (Method(PerInstance(fit_intercept=False), LAM), {}),
     "strong penalty": (Method(PerInstance(), STRONG), {}),
-    "strong penalty, no intercept": (Method(PerInstance(fit_intercept=False), STRONG), {}),
-    "strong penalty, [0, 1], no intercept": (Method(PerInstance(fit_intercept=False), STRONG), {"scaling": "[0, 1]"}),
-    "strong penalty, standardised": (Method(PerInstance(), STRONG), {"scaling": "standard"}),
+    "strong penalty, no intercept": (
+        Method(PerInstance(fit_intercept=False), STRONG),
+        {},
+    ),
+    "strong penalty, [0, 1], no intercept": (
+        Method(PerInstance(fit_intercept=False), STRONG),
+        {"scaling": "[0, 1]"},
+    ),
+    "strong penalty, standardised": (
+        Method(PerInstance(), STRONG),
+        {"scaling": "standard"},
+    ),
     "folds split bags": (Method(MeanMap(), LAM), {"split_bags": True}),
-    "folds split bags, strong penalty": (Method(PerInstance(), STRONG), {"split_bags": True}),
+    "folds split bags, strong penalty": (
+        Method(PerInstance(), STRONG),
+        {"split_bags": True},
+    ),
 }
 
 
@@ -309,12 +355,17 @@ def run_variant(cell, seed):
     method, options = VARIANTS[cell["variant"]]
     data = {key: value for key, value in options.items() if key != "split_bags"}
     problem = make_problem(cell["dataset"], cell["bag_size"], seed, **data)
-    return cross_validate(method, *problem, split_bags=seed if options.get("split_bags") else None)
+    return cross_validate(
+        method, *problem, split_bags=seed if options.get("split_bags") else None
+    )
 
 
 def cells(**values):
     """All combinations of the values as a list of dicts."""
-    return [dict(zip(values, combination, strict=True)) for combination in product(*values.values())]
+    return [
+        dict(zip(values, combination, strict=True))
+        for combination in product(*values.values())
+    ]
 
 
 TABLES = [
@@ -328,8 +379,14 @@ TABLES = [
     Table(
         "yu2013_meanmap_variants",
         PROTOCOL,
-        cells(dataset=["heart"], variant=[v for v in VARIANTS if "missing" not in v], bag_size=BAG_SIZES)
-        + cells(dataset=["vote"], variant=list(VARIANTS), bag_size=BAG_SIZES),  # heart misses no value
+        cells(
+            dataset=["heart"],
+            variant=[v for v in VARIANTS if "missing" not in v],
+            bag_size=BAG_SIZES,
+        )
+        + cells(
+            dataset=["vote"], variant=list(VARIANTS), bag_size=BAG_SIZES
+        ),  # heart misses no value
         run_variant,
         "the same for MeanMap on two data sets, in the settings that the paper leaves open",
     ),
