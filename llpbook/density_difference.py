@@ -1,0 +1,659 @@
+r"""Two bags: the sign of the difference of their densities labels the instances.
+
+Two samples have the same class-conditional densities :math:`p_+, p_-` and different class priors
+:math:`\theta > \theta'`, so :math:`p = \theta p_+ + (1 - \theta) p_-` and :math:`p' = \theta' p_+ + (1 - \theta') p_-`.
+Subtract: :math:`p - p' = (\theta - \theta')(p_+ - p_-)`. The Bayes rule for balanced classes is
+
+.. math:: y = \operatorname{sign} [p(x) - p'(x)] ,
+
+up to a swap of the classes, and the swap is known once the proportions are. This module holds what all methods for two
+bags share, and the plainest of them: estimate each density by kernels, then compare.
+
+Chapter: ``book/density_difference``. Source: duplessis2013 (sections 2 and 4).
+"""
+
+from abc import ABC, abstractmethod
+from numbers import Real
+
+import numpy as np
+import pandas as pd
+from scipy.spatial.distance import pdist
+from scipy.special import gammaln, logsumexp
+from sklearn.metrics import euclidean_distances
+from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from .base import (
+    LLPClassifier,
+    NotIdentifiableError,
+    _positional,
+    absorb_labels,
+    check_bags,
+)
+
+#: Widths that `lscv_width` tries, in units of the median distance.
+KDE_WIDTHS = np.geomspace(0.02, 2.0, 41)
+
+
+def pool_bags(bags, proportions, bag_sizes):
+    r"""Make two samples of many bags: those above the class prior, and the others.
+
+    The pooled share is :math:`\theta = \sum_{k \in P} n_k \pi_k / \sum_{k \in P} n_k`, equation :eq:`eq-dd-pooled`.
+
+    Parameters
+    ----------
+    bags : ndarray of int, shape (n_instances,)
+        Rows of ``proportions``.
+    proportions : ndarray, shape (n_bags,)
+        Share of the positive class.
+    bag_sizes : ndarray, shape (n_bags,)
+        0 for a bag without instances.
+
+    Returns
+    -------
+    in_p : ndarray of bool, shape (n_instances,)
+        Whether the instance is in the first sample. A bag at the prior (up to 1e-8) is in the second.
+    theta, theta_prime : float
+        Share of the positive class in each of the two samples.
+
+    Raises
+    ------
+    NotIdentifiableError
+        If no share exceeds the prior by more than 1e-8: all are equal.
+    """
+    prior = np.average(proportions, weights=bag_sizes)
+    above = (proportions > prior + 1e-8) & (bag_sizes > 0)
+    if not above.any():
+        raise NotIdentifiableError(
+            f"proportions has the same share of the positive class, {prior:.6g}, for all bags: "
+            "two samples with different class balances are needed"
+        )
+    theta, theta_prime = (
+        float(np.average(proportions, weights=bag_sizes * side))
+        for side in (above, ~above)
+    )  # eq: eq-dd-pooled
+    return above[bags], theta, theta_prime
+
+
+def prior_weights(theta, theta_prime, eta=0.5):
+    r"""Weights of the two densities whose difference has the sign of the Bayes rule.
+
+    Solve the two mixtures for the class densities; then :math:`\eta p_+ - (1 - \eta) p_- \propto c\, p - c' p'` with
+    :math:`c = \eta (1 - \theta') + (1 - \eta) \theta'`, :math:`c' = \eta (1 - \theta) + (1 - \eta) \theta`, equation
+    :eq:`eq-dd-weights`, here rescaled to a mean of 1.
+
+    Parameters
+    ----------
+    theta, theta_prime : float
+        Share of the positive class in the first and second sample, ``theta > theta_prime``.
+    eta : float, default 0.5
+        Class prior of the instances to predict, in (0, 1).
+
+    Returns
+    -------
+    weight_p, weight_q : float
+        Both 1 for ``eta = 0.5``.
+    """
+    c = eta * (1 - theta_prime) + (1 - eta) * theta_prime
+    c_prime = eta * (1 - theta) + (1 - eta) * theta  # eq: eq-dd-weights
+    return 2 * c / (c + c_prime), 2 * c_prime / (c + c_prime)
+
+
+def gaussian_basis(X, centers, sigma):
+    r"""Gaussian bumps: :math:`\varphi_\ell(x) = \exp(-\lVert x - c_\ell \rVert^2 / 2 \sigma^2)`.
+
+    Equation :eq:`eq-dd-basis`. :math:`O(n b d)`.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, n_features)
+    centers : ndarray, shape (b, n_features)
+    sigma : float
+        Width, in the units of X.
+
+    Returns
+    -------
+    ndarray, shape (n, b)
+    """
+    phi = euclidean_distances(X, centers, squared=True)
+    phi *= -1 / (2 * sigma**2)
+    return np.exp(phi, out=phi)  # eq: eq-dd-basis
+
+
+def canonical_order(X):
+    """Lexicographic order of the rows, the same however X is permuted.
+
+    Random choices (folds, centres) are made on rows in this order, so that permuting instances changes nothing.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, n_features)
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+        ``X[canonical_order(X)]`` is sorted by the first column, ties by the second, and so on.
+    """
+    return np.lexsort(X.T[::-1])
+
+
+def thin(X, max_points):
+    """At most so many rows, drawn with a fixed seed in canonical order.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, n_features)
+    max_points : int
+
+    Returns
+    -------
+    ndarray, shape (min(n, max_points), n_features)
+        The same set of rows, however X is permuted.
+    """
+    if len(X) <= max_points:
+        return X
+    keep = np.random.default_rng(0).choice(len(X), max_points, replace=False)
+    return X[canonical_order(X)[keep]]
+
+
+def median_distance(X, max_points=500):
+    """Median of the distances between different rows, the unit of all widths.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, n_features)
+    max_points : int, default 500
+        Of more rows, as many are taken by `thin`.
+
+    Returns
+    -------
+    float
+        Over pairs of unequal rows where most pairs are equal; 1 where all are.
+    """
+    distances = pdist(thin(X, max_points))
+    if len(distances) and np.median(distances) > 0:
+        return float(np.median(distances))
+    apart = distances[distances > 0]
+    return float(np.median(apart)) if len(apart) else 1.0
+
+
+def smallest_scaled(values, log_scales):
+    """Position of the smallest ``values * exp(log_scales)``, which may overflow.
+
+    Parameters
+    ----------
+    values, log_scales : ndarray, shape (m,)
+
+    Returns
+    -------
+    int
+        The first of equals.
+    """
+    with np.errstate(divide="ignore"):
+        size = np.log(np.abs(values)) + log_scales
+    best = np.lexsort((np.where(values < 0, -size, size), values >= 0))
+    return int(best[0])
+
+
+def kde_log_density(X, points, sigma, batch_size=1024):
+    r"""Logarithm of a Gaussian kernel density estimate.
+
+    :math:`\hat p(x) = \frac1n (2 \pi \sigma^2)^{-d/2} \sum_i \exp(-\lVert x - x_i \rVert^2 / 2 \sigma^2)`, equation
+    :eq:`eq-dd-kde`, duplessis2013 section 2.3. :math:`O(m n d)` time, one batch of rows at a time.
+
+    Parameters
+    ----------
+    X : ndarray, shape (m, n_features)
+        Where to evaluate.
+    points : ndarray, shape (n, n_features)
+        The sample.
+    sigma : float
+    batch_size : int, default 1024
+
+    Returns
+    -------
+    ndarray, shape (m,)
+        Finite, however far a row is from the sample.
+    """
+    n, d = points.shape
+    log_sum = [
+        logsumexp(euclidean_distances(X[b], points, squared=True) / (-2 * sigma**2), 1)
+        for b in gen_batches(len(X), batch_size)
+    ]
+    scale = np.log(n) + d / 2 * np.log(2 * np.pi * sigma**2)
+    return np.concatenate(log_sum) - scale  # eq: eq-dd-kde
+
+
+def lscv_criterion(squared_distances, n, d, sigma):
+    r"""Least-squares cross-validation of a Gaussian kernel density estimate, in closed form.
+
+    :math:`\int \hat p^2 - \frac2n \sum_i \hat p_{-i}(x_i)`, which estimates :math:`\int (\hat p - p)^2 - \int p^2`. All
+    integrals are Gaussian: equation :eq:`eq-dd-lscv`.
+
+    Parameters
+    ----------
+    squared_distances : ndarray, shape (n (n - 1) / 2,)
+        One for each pair.
+    n, d : int
+        Size and dimension of the sample.
+    sigma : float
+
+    Returns
+    -------
+    float
+        The criterion times :math:`(2 \pi \sigma^2)^{d/2}`, a factor that overflows in high dimension: compare widths by
+        `smallest_scaled`.
+    """
+    wide = np.exp(squared_distances / (-4 * sigma**2))
+    square = (1 / n + 2 / n**2 * wide.sum()) * 2.0 ** (-d / 2)
+    return square - 4 / (n * (n - 1)) * (wide @ wide)  # eq: eq-dd-lscv
+
+
+def lscv_width(X, max_points=1000):
+    r"""Width of a Gaussian kernel density estimate by least-squares cross-validation.
+
+    The best of `KDE_WIDTHS` times the median distance. Of a large sample, ``max_points`` rows (`thin`) are used,
+    and the width is scaled by :math:`(m / n)^{1 / (d + 4)}`, the rate at which the best width falls with n.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, n_features)
+        At least 2 rows. Many equal rows make the criterion fall without bound as the width goes to 0 (the density has
+        atoms): expect the smallest width of the grid.
+    max_points : int, default 1000
+
+    Returns
+    -------
+    float
+    """
+    points = thin(X, max_points)
+    m, d = points.shape
+    widths = KDE_WIDTHS * median_distance(points)
+    distances = pdist(points, "sqeuclidean")
+    values = np.array([lscv_criterion(distances, m, d, s) for s in widths])
+    best = widths[smallest_scaled(values, -d * np.log(widths))]
+    return float(best * (m / len(X)) ** (1 / (d + 4)))
+
+
+def labeling_error_rate(labels, y):
+    """Share of wrong labels, up to a swap of the classes.
+
+    Equation :eq:`eq-dd-ler`. The paper adds the shares of the two samples, a number between 0 and 2; one minus it makes
+    sense only for the share over all instances, which is taken here.
+
+    Parameters
+    ----------
+    labels, y : array-like, shape (n_instances,)
+        In the same two values.
+
+    Returns
+    -------
+    float
+        At most 0.5; by chance `chance_labeling_error_rate`.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ, or there are more than two values.
+    """
+    labels, y = np.asarray(labels), np.asarray(y)
+    if labels.shape != y.shape or labels.ndim != 1 or len(y) == 0:
+        raise ValueError(
+            f"labels must have one entry for each of y, got shapes {labels.shape} and {y.shape}"
+        )
+    values = np.union1d(labels, y)
+    if len(values) > 2:
+        raise ValueError(
+            f"labels and y must share two values, got {values.tolist()[:5]}"
+        )
+    error = np.mean(labels != y)
+    return float(min(error, 1 - error))  # eq: eq-dd-ler
+
+
+def chance_labeling_error_rate(n):
+    r"""Expected labeling error rate of labels by the toss of a coin.
+
+    :math:`\frac{1}{2^n n} \sum_i \min(i, n - i) \binom{n}{i}`, equation :eq:`eq-dd-chance`; 0.437, 0.449, 0.456 for
+    n = 40, 60, 80 (duplessis2013, section 4.2).
+
+    Parameters
+    ----------
+    n : int
+        Instances in both samples together, at least 1.
+
+    Returns
+    -------
+    float
+        About :math:`\frac12 - 1 / \sqrt{2 \pi n}`.
+    """
+    i = np.arange(n + 1)
+    log_share = gammaln(n + 1) - gammaln(i + 1) - gammaln(n - i + 1) - n * np.log(2)
+    return float(np.minimum(i, n - i) @ np.exp(log_share) / n)  # eq: eq-dd-chance
+
+
+def class_counts(size, prior):
+    """Instances of each class in a sample, the prior rounded to whole ones.
+
+    Parameters
+    ----------
+    size : int
+    prior : float
+        Share of the positive class.
+
+    Returns
+    -------
+    ndarray of int, shape (2,)
+
+    Raises
+    ------
+    ValueError
+        If ``size`` is below 1 or ``prior`` outside [0, 1].
+    """
+    if size < 1 or not 0 <= prior <= 1:
+        raise ValueError(
+            f"sizes must be at least 1 and priors in [0, 1], got size {size!r} and prior {prior!r}"
+        )
+    positive = int(np.floor(size * prior + 0.5))
+    return np.array([size - positive, positive])
+
+
+def draw_two_bags(X, y, sizes=40, priors=(0.2, 0.8), random_state=None):
+    """Two disjoint bags with given class balances from a labelled data set.
+
+    The protocol of duplessis2013, section 4.2. The paper draws "according to a prior"; here the counts are exact (rounded), so that the shares are what they say.
+
+    Parameters
+    ----------
+    X : array-like, shape (n_instances, n_features)
+    y : array-like, shape (n_instances,)
+        Two classes, the larger one positive.
+    sizes : int or (int, int), default 40
+    priors : (float, float), default (0.2, 0.8)
+        Share of the positive class in the first and second bag.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    X : ndarray, shape (sum of sizes, n_features)
+    y : ndarray of int, shape (sum of sizes,)
+        0 and 1.
+    bags : ndarray of int, shape (sum of sizes,)
+        0 for the first sample, 1 for the second.
+
+    Raises
+    ------
+    ValueError
+        If y has not two classes, or a class has too few instances.
+    """
+    X, rng = np.asarray(X), check_random_state(random_state)
+    classes, codes = np.unique(np.asarray(y), return_inverse=True)
+    if len(classes) != 2:
+        raise ValueError(f"y must have two classes, got {classes.tolist()[:5]}")
+    counts = np.array(
+        [class_counts(*c) for c in zip(_pair(sizes), priors, strict=True)]
+    )
+    have = np.bincount(codes)
+    if (counts.sum(axis=0) > have).any():
+        raise ValueError(
+            f"sizes and priors ask for {counts.sum(axis=0).tolist()} instances of the classes {classes.tolist()}, "
+            f"y has {have.tolist()}"
+        )
+    pools = [rng.permutation(np.flatnonzero(codes == c)) for c in (0, 1)]
+    ends = np.cumsum(counts, axis=0)
+    chosen = [
+        pools[c][ends[b, c] - counts[b, c] : ends[b, c]] for b in (0, 1) for c in (0, 1)
+    ]
+    rows = np.concatenate(chosen)
+    return X[rows], codes[rows], np.repeat([0, 1], counts.sum(axis=1))
+
+
+def _pair(sizes):
+    """Two sizes, where one stands for both."""
+    return (sizes, sizes) if np.ndim(sizes) == 0 else tuple(sizes)
+
+
+def toy_means(which):
+    """Centres of the unit Gaussians in the two classes of a toy problem.
+
+    Those of one class are mixed with equal weights: equations :eq:`eq-dd-toy-one` and :eq:`eq-dd-toy-two`, duplessis2013 section 4.1.
+
+    Parameters
+    ----------
+    which : {1, 2}
+
+    Returns
+    -------
+    negative, positive : ndarray, shape (n_components, 2)
+
+    Raises
+    ------
+    ValueError
+        For another number.
+    """
+    means = {
+        1: ([[1, 1]], [[-1, -1]]),  # eq: eq-dd-toy-one
+        2: ([[0, 3], [0, -3]], [[3, 0], [-3, 0]]),  # eq: eq-dd-toy-two
+    }
+    if which not in means:
+        raise ValueError(f"which must be 1 or 2, got {which!r}")
+    return tuple(np.array(m, dtype=float) for m in means[which])
+
+
+def toy_problem(which, n=30, priors=(0.3, 0.7), random_state=None):
+    """Two bags drawn from a toy problem of the paper.
+
+    Parameters
+    ----------
+    which : {1, 2}
+        1: one Gaussian a class; 2: two a class, placed so that the clusters of the data are not the classes.
+    n : int or (int, int), default 30
+        Sizes of the two samples.
+    priors : (float, float), default (0.3, 0.7)
+        Share of the positive class (the paper's y = 1) in each; counts are exact, as in `draw_two_bags`.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    X : ndarray, shape (n + n', 2)
+    y : ndarray of int, shape (n + n',)
+    bags : ndarray of int, shape (n + n',)
+        0 for the first sample, 1 for the second.
+    """
+    rng, means, X, y = check_random_state(random_state), toy_means(which), [], []
+    counts = [class_counts(*c) for c in zip(_pair(n), priors, strict=True)]
+    for label, count in ((c, bag[c]) for bag in counts for c in (0, 1)):
+        component = rng.randint(len(means[label]), size=count)
+        X.append(means[label][component] + rng.normal(size=(count, 2)))
+        y.append(np.full(count, label))
+    return np.vstack(X), np.concatenate(y), np.repeat([0, 1], np.sum(counts, axis=1))
+
+
+def toy_log_densities(which, X):
+    """True class-conditional log densities of a toy problem.
+
+    The Bayes rule for balanced classes is their order.
+
+    Parameters
+    ----------
+    which : {1, 2}
+    X : array-like, shape (m, 2)
+
+    Returns
+    -------
+    ndarray, shape (m, 2)
+        Columns: the negative and the positive class.
+    """
+    X = np.asarray(X, dtype=float)
+    return np.column_stack([kde_log_density(X, m, 1.0) for m in toy_means(which)])
+
+
+class TwoBagClassifier(LLPClassifier, ABC):
+    r"""Base of the methods for two bags.
+
+    Reads the input, makes two samples, hands them to the method. Without proportions there must be exactly two bags, and the classes are 0 and 1: class 1 is where the first bag (the
+    smaller name) is denser. That is the true labeling up to a swap. With proportions, of two bags or of many, the bags
+    above the class prior are pooled into the first sample and the others into the second (`pool_bags`), and class 1 is
+    the positive class. Pooling loses what the shares say beyond their side of the prior.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (2,)
+    pooled_proportions_ : (float, float) or None
+        Share of the positive class in the two samples, where known.
+    """
+
+    _parameter_constraints = {  # noqa: RUF012
+        "class_prior": [
+            StrOptions({"balanced", "match"}),
+            Interval(Real, 0, 1, closed="neither"),
+        ],
+    }
+
+    def fit(self, X, bags, proportions=None, labels=None):
+        """Learn from two bags, or from two pools of bags.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_instances, n_features)
+        bags : array-like, shape (n_instances,)
+        proportions : array-like, Series, dict or DataFrame, optional
+            Two classes. Not given: two bags, labels up to a swap.
+        labels : array-like, shape (n_instances,), optional
+            Known labels, -1 for unknown; with proportions only.
+
+        Returns
+        -------
+        TwoBagClassifier
+            This estimator, fitted.
+
+        Raises
+        ------
+        NotIdentifiableError
+            If all proportions are equal.
+        ValueError
+            If there are not two bags (without proportions) or not two classes, or a sample has fewer than 2 instances.
+        """
+        read = self._two_bags if proportions is None else self._two_pools
+        X, in_p, weights = read(X, bags, proportions, labels)
+        n, n_prime = int(in_p.sum()), int((~in_p).sum())
+        if min(n, n_prime) < 2:
+            raise ValueError(
+                f"bags must give at least 2 instances to each of the two samples, got {n} and {n_prime}"
+            )
+        samples = (part[canonical_order(part)] for part in (X[in_p], X[~in_p]))
+        self._fit_two(*samples, *weights)
+        return self
+
+    def _two_bags(self, X, bags, proportions, labels):
+        """Without proportions: the first bag is the first sample."""
+        self._validate_params()
+        if labels is not None or self.class_prior != "balanced":
+            raise ValueError(
+                f"labels and class_prior={self.class_prior!r} have a meaning with proportions only; give these too"
+            )
+        _positional("bags", bags, X)
+        X = self._check_X(X, reset=True)
+        names = pd.Index(pd.unique(np.asarray(bags).ravel())).sort_values()
+        codes = check_bags(bags, X.shape[0], len(names), names)
+        if len(names) != 2:
+            raise ValueError(
+                f"bags must be exactly two where no proportions are given, got {len(names)}: {names.tolist()[:5]}"
+            )
+        self.classes_, self.bag_labels_ = np.array([0, 1]), None
+        self.pooled_proportions_ = None
+        return X, codes == 0, (1.0, 1.0)
+
+    def _two_pools(self, X, bags, proportions, labels):
+        """With proportions: pool the bags on either side of the prior."""
+        data = self._validate_fit(X, bags, proportions, labels)
+        if len(data.classes) != 2:
+            raise ValueError(
+                f"proportions must be of two classes for {type(self).__name__}, got {data.classes.tolist()}"
+            )
+        data = absorb_labels(data)
+        in_p, *shares = pool_bags(data.bags, data.proportions[:, 1], data.bag_sizes)
+        prior = {"balanced": 0.5, "match": data.class_prior[1]}
+        self.pooled_proportions_ = tuple(shares)
+        eta = prior.get(self.class_prior, self.class_prior)
+        return data.X, in_p, prior_weights(*shares, eta)
+
+    @abstractmethod
+    def _fit_two(self, X_p, X_q, weight_p, weight_q):
+        """Learn the sign of ``weight_p * p - weight_q * p'`` from two samples in canonical order."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class KDEDifference(TwoBagClassifier):
+    r"""Two kernel density estimates, compared (duplessis2013, section 2.3).
+
+    With proportions class 1 is the positive class; without, there are two bags and the labels are true up to a swap.
+    Many bags are pooled into those above and those below the class prior (see `TwoBagClassifier`).
+
+    Parameters
+    ----------
+    sigma : float or "cv", default "cv"
+        Width of both densities, or one for each by `lscv_width`.
+    class_prior : "balanced", "match" or float, default "balanced"
+        Share of the positive class among the instances to predict: a half (the paper), that of the training data, or
+        a number. The last two need proportions.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (2,)
+    pooled_proportions_ : (float, float) or None
+    widths_ : (float, float)
+    samples_ : (ndarray, ndarray)
+        The two samples.
+    log_odds_ : float
+        :math:`\log c - \log c'`, the weights of `prior_weights`.
+
+    Raises
+    ------
+    NotIdentifiableError
+        If all proportions are equal.
+    ValueError
+        For malformed input; see `llpbook.base`.
+
+    Notes
+    -----
+    Fit: :math:`O(m^2 d)` with m at most 1,000. Prediction: :math:`O(n m d)` for m instances.
+
+    Examples
+    --------
+    >>> X, y, bags = toy_problem(1, n=200, random_state=0)
+    >>> labeling_error_rate(KDEDifference().fit(X, bags).predict(X), y) < 0.2
+    True
+    """
+
+    _parameter_constraints = {  # noqa: RUF012
+        **TwoBagClassifier._parameter_constraints,
+        "sigma": [StrOptions({"cv"}), Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(self, sigma="cv", class_prior="balanced"):
+        self.sigma = sigma
+        self.class_prior = class_prior
+
+    def _fit_two(self, X_p, X_q, weight_p, weight_q):
+        self.samples_ = X_p, X_q
+        self.widths_ = tuple(
+            lscv_width(part) if self.sigma == "cv" else float(self.sigma)
+            for part in self.samples_
+        )
+        self.log_odds_ = float(np.log(weight_p / weight_q))
+
+    def decision_function(self, X):
+        r"""Log of the ratio of the weighted densities, :math:`\log c\,\hat p(x) - \log c'\,\hat p'(x)`.
+
+        Equation :eq:`eq-dd-sign`; its sign is that of the difference of densities, and it does not underflow.
+        """
+        X = self._validate_predict(X)
+        log_p, log_q = (
+            kde_log_density(X, part, sigma)
+            for part, sigma in zip(self.samples_, self.widths_, strict=True)
+        )
+        return self.log_odds_ + log_p - log_q  # eq: eq-dd-sign
