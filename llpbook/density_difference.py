@@ -100,9 +100,10 @@ def prior_weights(theta, theta_prime, eta=0.5):
 
 
 def gaussian_basis(X, centers, sigma):
-    r"""Gaussian bumps: :math:`\varphi_\ell(x) = \exp(-\lVert x - c_\ell \rVert^2 / 2 \sigma^2)`.
+    r"""Gaussian bumps of one width around centres.
 
-    Equation :eq:`eq-dd-basis`. :math:`O(n b d)`.
+    :math:`\varphi_\ell(x) = \exp(-\lVert x - c_\ell \rVert^2 / 2 \sigma^2)`, equation :eq:`eq-dd-basis`.
+    :math:`O(n b d)`.
 
     Parameters
     ----------
@@ -225,7 +226,7 @@ def kde_log_density(X, points, sigma, batch_size=1024):
 
 
 def lscv_criterion(squared_distances, n, d, sigma):
-    r"""Least-squares cross-validation of a Gaussian kernel density estimate, in closed form.
+    r"""Least-squares cross-validation of a kernel density, in closed form.
 
     :math:`\int \hat p^2 - \frac2n \sum_i \hat p_{-i}(x_i)`, which estimates :math:`\int (\hat p - p)^2 - \int p^2`. All
     integrals are Gaussian: equation :eq:`eq-dd-lscv`.
@@ -360,7 +361,8 @@ def class_counts(size, prior):
 def draw_two_bags(X, y, sizes=40, priors=(0.2, 0.8), random_state=None):
     """Two disjoint bags with given class balances from a labelled data set.
 
-    The protocol of duplessis2013, section 4.2. The paper draws "according to a prior"; here the counts are exact (rounded), so that the shares are what they say.
+    The protocol of duplessis2013, section 4.2. The paper draws "according to a prior"; here the counts are exact
+    (rounded), so that the shares are what they say.
 
     Parameters
     ----------
@@ -415,7 +417,8 @@ def _pair(sizes):
 def toy_means(which):
     """Centres of the unit Gaussians in the two classes of a toy problem.
 
-    Those of one class are mixed with equal weights: equations :eq:`eq-dd-toy-one` and :eq:`eq-dd-toy-two`, duplessis2013 section 4.1.
+    Those of one class are mixed with equal weights: equations :eq:`eq-dd-toy-one` and :eq:`eq-dd-toy-two`,
+    duplessis2013 section 4.1.
 
     Parameters
     ----------
@@ -490,10 +493,11 @@ def toy_log_densities(which, X):
 class TwoBagClassifier(LLPClassifier, ABC):
     r"""Base of the methods for two bags.
 
-    Reads the input, makes two samples, hands them to the method. Without proportions there must be exactly two bags, and the classes are 0 and 1: class 1 is where the first bag (the
-    smaller name) is denser. That is the true labeling up to a swap. With proportions, of two bags or of many, the bags
-    above the class prior are pooled into the first sample and the others into the second (`pool_bags`), and class 1 is
-    the positive class. Pooling loses what the shares say beyond their side of the prior.
+    Reads the input, makes two samples, hands them to the method. Without proportions there must be exactly two bags,
+    and the classes are 0 and 1: class 1 is where the first bag (the smaller name) is denser. That is the true labeling
+    up to a swap. With proportions, of two bags or of many, the bags above the class prior are pooled into the first
+    sample and the others into the second (`pool_bags`), and class 1 is the positive class. Pooling loses what the
+    shares say beyond their side of the prior.
 
     Attributes
     ----------
@@ -579,7 +583,7 @@ class TwoBagClassifier(LLPClassifier, ABC):
 
     @abstractmethod
     def _fit_two(self, X_p, X_q, weight_p, weight_q):
-        """Learn the sign of ``weight_p * p - weight_q * p'`` from two samples in canonical order."""
+        """Learn the sign of weight_p p - weight_q p' from two sorted samples."""
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -647,9 +651,10 @@ class KDEDifference(TwoBagClassifier):
         self.log_odds_ = float(np.log(weight_p / weight_q))
 
     def decision_function(self, X):
-        r"""Log of the ratio of the weighted densities, :math:`\log c\,\hat p(x) - \log c'\,\hat p'(x)`.
+        r"""Log of the ratio of the weighted densities.
 
-        Equation :eq:`eq-dd-sign`; its sign is that of the difference of densities, and it does not underflow.
+        :math:`\log c\,\hat p(x) - \log c'\,\hat p'(x)`, equation :eq:`eq-dd-sign`: its sign is that of the difference of
+        the densities, and it does not underflow.
         """
         X = self._validate_predict(X)
         log_p, log_q = (
