@@ -1,0 +1,628 @@
+r"""SMIC: cluster by squared-loss mutual information, whose relaxed maximum is a pair of eigenvectors.
+
+Clustering is what can be done with two bags when their proportions are ignored: cut the union of the instances into
+clusters that tell as much as possible of the instance, in the squared-loss mutual information
+
+.. math:: \mathrm{SMI} = \frac12 \sum_y \int p(x)\, p(y) \Bigl(\frac{p(x, y)}{p(x)\, p(y)} - 1\Bigr)^2 \mathrm{d}x .
+
+With clusters of equal probability :math:`1/c` and the model :math:`p(y \mid x) = \sum_i \alpha_{y,i} K(x, x_i)` this is
+:math:`\frac{c}{2n} \sum_y \alpha_y^\top K^2 \alpha_y - \frac12` on the sample, largest over orthonormal
+:math:`\alpha_y` at the leading eigenvectors of :math:`K`. The number of neighbours in the kernel is the one whose
+clusters have the largest SMI, estimated anew by least squares (LSMI).
+
+Chapter: ``book/smic``. Sources: sugiyama2011; suzuki2009 (LSMI); duplessis2013 (section 4.2: the competitor).
+What the sources leave open is listed at `assign_clusters`, `local_scaling_kernel` and `lsmi`.
+"""
+
+from numbers import Integral
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from scipy.linalg import eigh
+from scipy.sparse.linalg import eigsh
+from scipy.spatial.distance import cdist
+from sklearn.cluster import KMeans, SpectralClustering
+from sklearn.metrics import pairwise_distances_argmin
+from sklearn.neighbors import NearestNeighbors, kneighbors_graph
+from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from .density_difference import (
+    TwoBagClassifier,
+    canonical_order,
+    gaussian_basis,
+    median_distance,
+)
+
+NEIGHBORS = tuple(range(1, 11))  # the grid of the paper
+SIGMAS = (0.15, 0.25, 0.5, 0.75, 1.0, 1.5)  # widths for LSMI, in median distances
+LAMS = (0.001, 0.01, 0.1, 1.0, 10.0)  # penalties for LSMI
+DENSE = 500  # up to this many instances the dense eigensolver is used
+ZERO = 1e-10  # an entry of an eigenvector below this share of the largest is 0
+
+
+def nearest_neighbors(X, n_neighbors):
+    """The nearest other instances of each instance, and their distances.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_instances, n_features)
+    n_neighbors : int
+
+    Returns
+    -------
+    distances : ndarray, shape (n_instances, n_neighbors)
+        Ascending in each row, exact (0 for equal rows of X).
+    indices : ndarray of int, shape (n_instances, n_neighbors)
+    """
+    indices = NearestNeighbors(n_neighbors=n_neighbors).fit(X).kneighbors()[1]
+    # The distances of the fast search are rounded as differences of squares.
+    columns = [np.linalg.norm(X - X[column], axis=1) for column in indices.T]
+    distances = np.column_stack(columns)
+    order = np.argsort(distances, axis=1, kind="stable")
+    return (np.take_along_axis(a, order, axis=1) for a in (distances, indices))
+
+
+def affinity(distances, products):
+    r"""Local-scaling affinity of pairs that are neighbours.
+
+    :math:`\exp(-\lVert x - x' \rVert^2 / (2 s s'))`, equation :eq:`eq-smic-kernel`.
+
+    Parameters
+    ----------
+    distances : ndarray
+    products : ndarray, same shape
+        The product :math:`s s'` of the two scales; where it is 0, the affinity is 1 at distance 0, else 0 (the limit).
+
+    Returns
+    -------
+    ndarray, same shape
+    """
+    limit = np.where(distances > 0, np.inf, 0.0)
+    ratio = np.divide(distances**2, 2 * products, out=limit, where=products > 0)
+    return np.exp(-ratio)  # eq: eq-smic-kernel
+
+
+def local_scaling_kernel(distances, indices, t):
+    r"""The sparse local-scaling kernel matrix of the instances.
+
+    Equation :eq:`eq-smic-kernel` between instances one of which is among the t nearest of the other, 0 between others;
+    the scale of an instance is its distance to the t-th nearest other, equation :eq:`eq-smic-scale`.
+
+    Parameters
+    ----------
+    distances, indices : ndarray, shape (n_instances, at least t)
+        From `nearest_neighbors`.
+    t : int
+
+    Returns
+    -------
+    kernel : sparse array, shape (n_instances, n_instances)
+        Symmetric, with 1 on the diagonal: whether an instance is a neighbour of itself is left open by the source, and
+        does not matter, since the identity shifts eigenvalues and keeps eigenvectors.
+    scales : ndarray, shape (n_instances,)
+    """
+    n = len(distances)
+    scales = distances[:, t - 1]  # eq: eq-smic-scale
+    rows, columns = np.repeat(np.arange(n), t), indices[:, :t].ravel()
+    values = affinity(distances[:, :t].ravel(), scales[rows] * scales[columns])
+    directed = sp.csr_array((values, (rows, columns)), shape=(n, n))
+    either = directed.maximum(directed.T)  # in one direction or the other
+    return (either + sp.eye_array(n)).tocsr(), scales
+
+
+def smi_approximation(kernel, alpha):
+    r"""SMI of the kernel model, on the sample, for clusters of equal probability.
+
+    :math:`\frac{c}{2n} \sum_y \alpha_y^\top K^2 \alpha_y - \frac12`, equation :eq:`eq-smic-objective`.
+
+    Parameters
+    ----------
+    kernel : ndarray or sparse array, shape (n_instances, n_instances)
+        Symmetric.
+    alpha : ndarray, shape (n_instances, n_clusters)
+
+    Returns
+    -------
+    float
+    """
+    n, c = alpha.shape
+    return float(c / (2 * n) * np.sum((kernel @ alpha) ** 2) - 0.5)
+    # eq: eq-smic-objective
+
+
+def leading_eigenvectors(kernel, n_clusters):
+    r"""Eigenvectors of the largest eigenvalues, with a non-negative sum each.
+
+    Equation :eq:`eq-smic-eigenvectors`. A sum of 0 leaves the sign open; then the largest entry is made positive.
+
+    Parameters
+    ----------
+    kernel : sparse array, shape (n_instances, n_instances)
+        Symmetric.
+    n_clusters : int
+
+    Returns
+    -------
+    values : ndarray, shape (n_clusters,)
+        Descending.
+    vectors : ndarray, shape (n_instances, n_clusters)
+        Orthonormal columns.
+
+    Notes
+    -----
+    Dense, :math:`O(n^3)`, up to 500 instances; else Lanczos from a fixed start.
+    """
+    n = kernel.shape[0]
+    if n <= max(DENSE, n_clusters):
+        subset = (n - n_clusters, n - 1)
+        values, vectors = eigh(kernel.toarray(), subset_by_index=subset)
+    else:
+        start = np.linspace(1, 2, n)
+        values, vectors = eigsh(kernel, n_clusters, which="LA", v0=start)
+    order = np.argsort(-values, kind="stable")
+    values, vectors = values[order], vectors[:, order]
+    total = vectors.sum(axis=0)
+    largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(n_clusters)]
+    sign = np.where(np.abs(total) > 1e-8, total, largest)
+    return values, np.where(sign < 0, -vectors, vectors)  # eq: eq-smic-eigenvectors
+
+
+def cluster_scores(outputs, vectors):
+    r"""Cluster posteriors up to a factor an instance: negative outputs rounded to 0.
+
+    :math:`\max(0, \phi_{y,i}) / \sum_j \max(0, \phi_{y,j})`, equation :eq:`eq-smic-assign`; the sum stands for the
+    equal probabilities of the clusters.
+
+    Parameters
+    ----------
+    outputs : ndarray, shape (m, n_clusters)
+        Rows of the eigenvectors, or of their extension to other instances.
+    vectors : ndarray, shape (n_instances, n_clusters)
+        The eigenvectors. What is below 1e-10 of their largest entry counts as 0.
+
+    Returns
+    -------
+    ndarray, shape (m, n_clusters)
+        A row of zeros for an instance that no cluster claims.
+    """
+    positive = np.where(outputs > ZERO * np.abs(vectors).max(axis=0), outputs, 0.0)
+    return positive / np.maximum(vectors, 0).sum(axis=0)  # eq: eq-smic-assign
+
+
+def assign_clusters(scores, X):
+    """Cluster of each instance; an instance that none claims joins its nearest claimed one.
+
+    The source is silent on instances whose entry is positive in no eigenvector: those outside the connected parts of
+    the graph on which the eigenvectors live, common where t is 1 or 2.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_instances, n_clusters)
+        From `cluster_scores`.
+    X : ndarray, shape (n_instances, n_features)
+
+    Returns
+    -------
+    labels : ndarray of int, shape (n_instances,)
+    scores : ndarray, shape (n_instances, n_clusters)
+        As given, with the row of the nearest claimed instance in place of a row of zeros.
+    """
+    claimed, scores = scores.max(axis=1) > 0, scores.copy()
+    if not claimed.all():
+        nearest = pairwise_distances_argmin(X[~claimed], X[claimed])
+        scores[~claimed] = scores[claimed][nearest]
+    return scores.argmax(axis=1), scores
+
+
+def smic(distances, indices, X, t, n_clusters=2):
+    """Clusters of the instances for one number of neighbours.
+
+    Parameters
+    ----------
+    distances, indices : ndarray, shape (n_instances, at least t)
+        From `nearest_neighbors`.
+    X : ndarray, shape (n_instances, n_features)
+    t : int
+    n_clusters : int, default 2
+
+    Returns
+    -------
+    dict
+        ``labels``, ``scores`` of `assign_clusters`; ``values``, ``vectors`` of `leading_eigenvectors`; ``scales`` of
+        `local_scaling_kernel`.
+    """
+    kernel, scales = local_scaling_kernel(distances, indices, t)
+    values, vectors = leading_eigenvectors(kernel, n_clusters)
+    labels, scores = assign_clusters(cluster_scores(vectors, vectors), X)
+    return dict(
+        labels=labels, scores=scores, values=values, vectors=vectors, scales=scales
+    )
+
+
+def extend(X_new, X, t, scales, values, vectors):
+    r"""The eigenvectors at new instances.
+
+    :math:`\phi_y(x) = \frac{1}{\lambda_y} \sum_i K(x, x_i)\, \phi_{y,i}`, equation :eq:`eq-smic-extension`, with the
+    training instances as the neighbours of a new one.
+
+    Parameters
+    ----------
+    X_new : ndarray, shape (n_new, n_features)
+    X : ndarray, shape (n_instances, n_features)
+    t : int
+    scales, values, vectors : ndarray
+        From `smic`.
+
+    Returns
+    -------
+    outputs : ndarray, shape (n_new, n_clusters)
+    nearest : ndarray of int, shape (n_new,)
+        The nearest training instance.
+    equal : ndarray of bool, shape (n_new,)
+        Whether it is equal to the new one.
+    """
+    outputs, nearest = np.empty((len(X_new), vectors.shape[1])), []
+    for batch in gen_batches(len(X_new), 1024):
+        D = cdist(X_new[batch], X)
+        scale = np.partition(D, t - 1, axis=1)[:, t - 1 : t]
+        near = np.maximum(scale, scales) >= D
+        K = np.where(near, affinity(D, scale * scales), 0.0)
+        outputs[batch] = K @ vectors / values  # eq: eq-smic-extension
+        nearest.append(D.argmin(axis=1))
+    nearest = np.concatenate(nearest)
+    return outputs, nearest, (X_new == X[nearest]).all(axis=1)
+
+
+def lsmi_sums(basis, member):
+    """What the moments of LSMI are made of, for one cluster.
+
+    Parameters
+    ----------
+    basis : ndarray, shape (n_instances, n_basis)
+        The basis functions of the cluster, at all instances.
+    member : ndarray of bool, shape (n_instances,)
+
+    Returns
+    -------
+    tuple
+        Gram matrix of the basis functions, their sums over the members, number of members, number of instances.
+    """
+    return basis.T @ basis, member @ basis, member.sum(), len(member)
+
+
+def lsmi_moments(gram, total, n_members, n):
+    r"""The quadratic and the linear term of LSMI, for one cluster.
+
+    :math:`H_y = \frac{n_y}{n^2} \sum_i \psi(x_i) \psi(x_i)^\top`, :math:`h_y = \frac1n \sum_{i: y_i = y} \psi(x_i)`,
+    equation :eq:`eq-smic-lsmi-moments`.
+
+    Parameters
+    ----------
+    gram, total, n_members, n : ndarray or float, shapes (..., n_basis, n_basis), (..., n_basis), (...), (...)
+        From `lsmi_sums`.
+
+    Returns
+    -------
+    H : ndarray, shape (..., n_basis, n_basis)
+    h : ndarray, shape (..., n_basis)
+    """
+    n = np.asarray(n, dtype=float)
+    H = (n_members / n**2)[..., None, None] * gram  # eq: eq-smic-lsmi-moments
+    return H, total / n[..., None]
+
+
+def lsmi_weights(H, h, lam):
+    r"""Weights of the density ratio, :math:`(H + \lambda I)^{-1} h`.
+
+    Equation :eq:`eq-smic-lsmi-weights`.
+
+    Parameters
+    ----------
+    H : ndarray, shape (..., n_basis, n_basis)
+    h : ndarray, shape (..., n_basis)
+    lam : ndarray or float, shape (...)
+
+    Returns
+    -------
+    ndarray, shape (..., n_basis)
+    """
+    ridge = H + np.asarray(lam)[..., None, None] * np.eye(H.shape[-1])
+    h = np.broadcast_to(h, ridge.shape[:-1])
+    return np.linalg.solve(ridge, h[..., None])[..., 0]  # eq: eq-smic-lsmi-weights
+
+
+def lsmi_loss(theta, H, h):
+    r"""Squared error of a density ratio up to a constant, for one cluster.
+
+    :math:`\frac12 \theta^\top H \theta - h^\top \theta`, equation :eq:`eq-smic-lsmi-loss`. Summed over the clusters,
+    its negative less 1/2 is the estimate of SMI, equation :eq:`eq-smic-lsmi`.
+
+    Parameters
+    ----------
+    theta, h : ndarray, shape (..., n_basis)
+    H : ndarray, shape (..., n_basis, n_basis)
+
+    Returns
+    -------
+    ndarray, shape (...)
+    """
+    quadratic = np.einsum("...i,...ij,...j->...", theta, H, theta)
+    return quadratic / 2 - np.sum(h * theta, axis=-1)  # eq: eq-smic-lsmi-loss
+
+
+def lsmi_cv(basis, member, folds, lams):
+    """Held-out loss for each penalty, for one cluster.
+
+    Parameters
+    ----------
+    basis : ndarray, shape (n_instances, n_basis)
+    member : ndarray of bool, shape (n_instances,)
+    folds : ndarray of int, shape (n_instances,)
+    lams : ndarray, shape (n_lams,)
+
+    Returns
+    -------
+    ndarray, shape (n_lams,)
+        Mean over the folds.
+    """
+    parts = [folds == fold for fold in np.unique(folds)]
+    sums = [lsmi_sums(basis[part], member[part]) for part in parts]
+    sums = [np.array(values) for values in zip(*sums, strict=True)]
+    H, h = lsmi_moments(*(values.sum(axis=0) - values for values in sums))
+    theta = lsmi_weights(H[:, None], h[:, None], lams[None, :])
+    H, h = lsmi_moments(*sums)
+    return lsmi_loss(theta, H[:, None], h[:, None]).mean(axis=0)
+
+
+def lsmi(
+    X, labels, sigmas=None, lams=LAMS, n_centers=200, n_folds=5, random_state=None
+):
+    r"""Least-squares estimate of the SMI between instances and their cluster.
+
+    The density ratio :math:`p(x, y) / (p(x) p(y))` is fitted by Gaussians at the centres of cluster :math:`y`, its
+    width and penalty chosen by cross-validation; the estimate is the bound
+    :math:`\sum_y (h_y^\top \theta_y - \frac12 \theta_y^\top H_y \theta_y) - \frac12`, equation :eq:`eq-smic-lsmi`.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_instances, n_features)
+    labels : ndarray of int, shape (n_instances,)
+    sigmas : sequence of float, optional
+        Widths to choose from; ``SIGMAS`` times the median distance if not given.
+    lams : sequence of float, default ``LAMS``
+    n_centers : int, default 200
+        Random centres over all clusters; all instances where there are fewer. A cluster without one adds nothing.
+    n_folds : int, default 5
+    random_state : int, RandomState or None
+        Centres and folds, drawn on canonically ordered instances.
+
+    Returns
+    -------
+    value : float
+    sigma, lam : float
+        As chosen.
+
+    Notes
+    -----
+    With b centres, :math:`O(n b^2)` for each width, and :math:`O(b^3)` for each width, penalty and fold. The other
+    estimate in use, :math:`\frac12 \sum_y h_y^\top \theta_y - \frac12`, is the same without penalty; which one the
+    authors of SMIC maximise, and on what grids, we could not establish.
+    """
+    order, rng = canonical_order(X), check_random_state(random_state)
+    X, labels, n, lams = X[order], labels[order], len(X), np.asarray(lams, dtype=float)
+    centers = np.sort(rng.permutation(n)[:n_centers])
+    folds = rng.permutation(n) % n_folds
+    sigmas = np.multiply(SIGMAS, median_distance(X)) if sigmas is None else sigmas
+    best = np.inf
+    for sigma in sigmas:
+        basis = gaussian_basis(X, X[centers], sigma)
+        own = [(basis[:, labels[centers] == y], labels == y) for y in np.unique(labels)]
+        losses = sum(lsmi_cv(*each, folds, lams) for each in own)
+        if losses.min() < best:
+            best, lam, kept = losses.min(), lams[losses.argmin()], (sigma, own)
+    moments = [lsmi_moments(*lsmi_sums(*each)) for each in kept[1]]
+    losses = [lsmi_loss(lsmi_weights(H, h, lam), H, h) for H, h in moments]
+    return float(-sum(losses) - 0.5), float(kept[0]), float(lam)  # eq: eq-smic-lsmi
+
+
+def select_neighbors(X, neighbors=NEIGHBORS, n_clusters=2, random_state=None):
+    r"""Cluster for each number of neighbours, keep the one with the largest LSMI.
+
+    Equation :eq:`eq-smic-select`. Ties go to the smaller number.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_instances, n_features)
+    neighbors : sequence of int, default 1, …, 10
+        Those of n_instances or more are left out.
+    n_clusters : int, default 2
+    random_state : int or None
+        Of LSMI: the same centres and folds for all.
+
+    Returns
+    -------
+    t : int
+    found : dict
+        From `smic`.
+    values : dict of int to float
+        LSMI for each number of neighbours.
+    """
+    neighbors = [t for t in neighbors if t < len(X)]
+    distances, indices = nearest_neighbors(X, max(neighbors))
+    found = {t: smic(distances, indices, X, t, n_clusters) for t in neighbors}
+    known, values = {}, {}
+    for t, each in found.items():
+        # The same clusters, whatever their numbers, are judged once.
+        key = pd.factorize(each["labels"])[0].tobytes()
+        if key not in known:
+            known[key] = lsmi(X, each["labels"], random_state=random_state)[0]
+        values[t] = known[key]
+    best = max(values, key=values.get)  # eq: eq-smic-select
+    return best, found[best], values
+
+
+def name_clusters(in_second, in_p, targets, weights):
+    r"""Which of two clusters is the positive class: the naming with the smaller proportion error.
+
+    :math:`\sum_b w_b \lvert a_b - \theta_b \rvert` over the two samples, :math:`a_b` the share of the cluster in sample
+    :math:`b`, equation :eq:`eq-smic-naming`.
+
+    Parameters
+    ----------
+    in_second, in_p : ndarray of bool, shape (n_instances,)
+        Whether the instance is in the second cluster, and in the first sample.
+    targets : (float, float)
+        Share of the positive class in the first and in the second sample.
+    weights : (float, float)
+
+    Returns
+    -------
+    int
+        0 or 1; 1 for a tie.
+    """
+    share = np.array([in_second[in_p].mean(), in_second[~in_p].mean()])
+    errors = [np.abs(a - np.array(targets)) @ weights for a in (1 - share, share)]
+    return int(errors[1] <= errors[0])  # eq: eq-smic-naming
+
+
+def cluster_labels(X, method, random_state=None):
+    """Two clusters by scikit-learn: the other two competitors in duplessis2013.
+
+    Parameters
+    ----------
+    X : array-like, shape (n_instances, n_features)
+    method : {"k-means", "spectral"}
+        k-means: the best of ten starts. Spectral: normalised cut of the graph of the 7 nearest other instances, joined
+        where either is a neighbour of the other with weight 1, of both 2 (the paper gives the 7 alone); scikit-learn
+        warns where that graph is not connected.
+    random_state : int, RandomState or None
+        Used on the canonically ordered instances.
+
+    Returns
+    -------
+    ndarray of 0 and 1, shape (n_instances,)
+
+    Raises
+    ------
+    ValueError
+        For another method, or fewer than 8 instances for "spectral".
+    """
+    X = np.asarray(X, dtype=float)
+    order, labels = canonical_order(X), np.empty(len(X), dtype=int)
+    if method == "k-means":
+        model = KMeans(2, n_init=10, random_state=random_state)
+        labels[order] = model.fit_predict(X[order])
+    elif method == "spectral":
+        if len(X) < 8:
+            raise ValueError(f"X must have at least 8 instances, got {len(X)}")
+        graph = kneighbors_graph(X[order], 7)
+        model = SpectralClustering(
+            2, affinity="precomputed", random_state=random_state, eigen_solver="arpack"
+        )
+        labels[order] = model.fit_predict(graph + graph.T)
+    else:
+        raise ValueError(f"method must be 'k-means' or 'spectral', got {method!r}")
+    return labels
+
+
+class SMIC(TwoBagClassifier):
+    r"""Two clusters by squared-loss mutual information (Sugiyama et al. 2011), named by the bags.
+
+    The clusters are those of all instances together, whatever their bags: a baseline that shows what the bags are
+    worth. With proportions the positive class is the cluster that fits them better, the bags pooled into those above
+    and below the class prior (see `TwoBagClassifier`); without, the one with the larger share in the first of two bags.
+
+    Parameters
+    ----------
+    n_neighbors : int or "lsmi", default "lsmi"
+        Neighbours in the kernel; "lsmi" takes the best of 1, …, 10 by `lsmi`.
+    random_state : int or None, default 0
+        Of the folds and centres of LSMI.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (2,)
+    pooled_proportions_ : (float, float) or None
+    n_neighbors_ : int
+    lsmi_ : dict of int to float
+        LSMI for each number of neighbours; empty where the number was given.
+    X_fit_, scales_, eigenvalues_, eigenvectors_ : ndarray
+        What a prediction needs, instances in canonical order.
+    scores_ : ndarray, shape (n_instances, 2)
+        Posteriors of the two clusters, up to a factor an instance.
+    positive_ : int
+        The cluster that is class 1.
+
+    Raises
+    ------
+    NotIdentifiableError
+        If all proportions are equal.
+    ValueError
+        For malformed input, or as many neighbours as instances; see `llpbook.base`.
+
+    Notes
+    -----
+    A training instance gets the cluster of the fit; any other one the sign of the extended eigenvectors (`extend`),
+    or, where both are 0 or less, the score of the nearest training instance. Fit: eigenvectors in :math:`O(n^3)` up to
+    500 instances, Lanczos above, for each of ten numbers of neighbours, and `lsmi`. Prediction: :math:`O(n d)` each.
+
+    Examples
+    --------
+    >>> from llpbook.density_difference import toy_problem
+    >>> X, y, bags = toy_problem(1, n=50, priors=(0.2, 0.8), random_state=0)
+    >>> SMIC().fit(X, bags).predict(X).shape
+    (100,)
+    """
+
+    # Clusters have no prior to correct for; the base class asks.
+    class_prior = "balanced"
+
+    _parameter_constraints = {  # noqa: RUF012
+        "n_neighbors": [
+            StrOptions({"lsmi"}),
+            Interval(Integral, 1, None, closed="left"),
+        ],
+        "random_state": [Interval(Integral, 0, None, closed="left"), None],
+    }
+
+    def __init__(self, n_neighbors="lsmi", random_state=0):
+        self.n_neighbors = n_neighbors
+        self.random_state = random_state
+
+    def _fit_two(self, X_p, X_q, weight_p, weight_q):
+        X, in_p = np.vstack([X_p, X_q]), np.arange(len(X_p) + len(X_q)) < len(X_p)
+        order = canonical_order(X)
+        X, in_p = X[order], in_p[order]
+        if self.n_neighbors == "lsmi":
+            t, found, self.lsmi_ = select_neighbors(X, random_state=self.random_state)
+        else:
+            t, self.lsmi_ = self.n_neighbors, {}
+            if t >= len(X):
+                raise ValueError(
+                    f"n_neighbors={t} must be below the number of instances, {len(X)}"
+                )
+            found = smic(*nearest_neighbors(X, t), X, t)
+        known = self.pooled_proportions_ is not None
+        self.positive_ = name_clusters(
+            found["labels"] == 1,
+            in_p,
+            self.pooled_proportions_ if known else (1.0, 0.0),
+            (in_p.sum(), (~in_p).sum()) if known else (1.0, 1.0),
+        )
+        self.X_fit_, self.n_neighbors_, self.scales_ = X, t, found["scales"]
+        self.eigenvalues_, self.eigenvectors_ = found["values"], found["vectors"]
+        self.scores_ = found["scores"]
+
+    def decision_function(self, X):
+        """Score of the positive cluster less that of the other, shape (n_instances,)."""
+        X = self._validate_predict(X)
+        vectors = self.eigenvectors_
+        outputs, nearest, equal = extend(
+            X, self.X_fit_, self.n_neighbors_, self.scales_, self.eigenvalues_, vectors
+        )
+        scores = cluster_scores(outputs, np.maximum(vectors, 0).sum(axis=0))
+        settled = equal | (scores.max(axis=1) == 0)
+        scores[settled] = self.scores_[nearest[settled]]
+        return scores[:, self.positive_] - scores[:, 1 - self.positive_]
