@@ -1,0 +1,392 @@
+"""SMIC against slow versions, brute force over all clusterings, and the SMI by numerical integration."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.integrate import quad
+from scipy.spatial.distance import cdist
+from scipy.stats import norm
+from sklearn.metrics.pairwise import rbf_kernel
+
+from llpbook import smic
+from llpbook.density_difference import gaussian_basis, toy_problem
+from llpbook.smic import SMIC
+
+
+def blobs(n=40, gap=8.0, d=2, seed=0):
+    """Two clusters far apart, in random order: X, y."""
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.arange(n) % 2)
+    return rng.normal(size=(n, d)) + gap * y[:, None], y
+
+
+def rings(n=200, seed=0):
+    """A small ring inside a large one: no line separates them."""
+    rng = np.random.default_rng(seed)
+    y, angle = np.arange(n) % 2, rng.uniform(0, 2 * np.pi, n)
+    radius = np.where(y == 1, 5.0, 1.0) + 0.1 * rng.normal(size=n)
+    return radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)]), y
+
+
+def same_clusters(labels, y):
+    return np.array_equal(labels, y) or np.array_equal(labels, 1 - y)
+
+
+# --- the kernel --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-smic-scale", "eq-smic-kernel")
+@pytest.mark.parametrize("t", [1, 3, 7])
+def test_kernel_is_the_formula_pair_by_pair(t):
+    X, _ = blobs(gap=2.0)
+    kernel, scales = smic.local_scaling_kernel(*smic.nearest_neighbors(X, 8), t)
+    D, n = cdist(X, X), len(X)
+    others = [np.argsort(np.where(np.arange(n) == i, np.inf, D[i])) for i in range(n)]
+    slow = np.eye(n)
+    for i, j in product(range(n), range(n)):
+        if i != j and (j in others[i][:t] or i in others[j][:t]):
+            s_i, s_j = D[i, others[i][t - 1]], D[j, others[j][t - 1]]
+            slow[i, j] = np.exp(-(D[i, j] ** 2) / (2 * s_i * s_j))
+    assert_allclose(kernel.toarray(), slow, atol=1e-12)
+    assert_allclose(scales, [D[i, others[i][t - 1]] for i in range(n)])
+
+
+def test_kernel_of_equal_instances_is_the_limit():
+    X = np.array([[0.0], [0.0], [0.0], [1.0], [3.0]])
+    kernel, scales = smic.local_scaling_kernel(*smic.nearest_neighbors(X, 2), 2)
+    assert_allclose(scales, [0, 0, 0, 1, 3])
+    block = kernel.toarray()[:3, :3]
+    assert_allclose(block, np.ones((3, 3)))
+    assert np.all(kernel.toarray()[:3, 3:] == 0)
+
+
+def test_the_diagonal_only_shifts_eigenvalues():
+    X, _ = blobs(gap=1.0)
+    kernel, _ = smic.local_scaling_kernel(*smic.nearest_neighbors(X, 5), 5)
+    values, vectors = smic.leading_eigenvectors(kernel, 2)
+    without = kernel.toarray() - np.eye(len(X))
+    assert_allclose(without @ vectors, vectors * (values - 1), atol=1e-12)
+
+
+# --- eigenvectors maximise the SMI of the model ------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-smic-objective")
+def test_objective_is_the_smi_of_the_model_on_the_sample():
+    # SMI = 1/2 sum_y ∫ p(y|x)² / p(y) p(x) dx - 1/2, with p(y) = 1/c, the mean over the sample, p(y|x) = (K alpha)_y
+    rng = np.random.default_rng(1)
+    X, alpha = rng.normal(size=(9, 2)), rng.normal(size=(9, 3))
+    K = rbf_kernel(X)
+    slow = -0.5
+    for i, y in product(range(9), range(3)):
+        posterior = sum(alpha[j, y] * K[i, j] for j in range(9))
+        slow += 0.5 * posterior**2 / (1 / 3) / 9
+    assert_allclose(smic.smi_approximation(K, alpha), slow)
+
+
+@pytest.mark.equation("eq-smic-eigenvectors")
+def test_leading_eigenvectors_are_those_of_a_dense_solver_and_maximise():
+    X, _ = blobs(n=12, gap=1.5)
+    kernel, _ = smic.local_scaling_kernel(*smic.nearest_neighbors(X, 9), 9)
+    values, vectors = smic.leading_eigenvectors(kernel, 3)
+    all_values, all_vectors = np.linalg.eigh(kernel.toarray())
+    assert_allclose(values, all_values[::-1][:3])
+    overlap = np.abs(vectors.T @ all_vectors[:, ::-1][:, :3])
+    assert_allclose(overlap, np.eye(3), atol=1e-10)
+    assert np.all(vectors.sum(axis=0) >= 0)
+    best = smic.smi_approximation(kernel, vectors)
+    assert_allclose(best, 3 / (2 * 12) * np.sum(values**2) - 0.5)
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        other = np.linalg.qr(vectors + rng.normal(size=(12, 3)))[0]
+        assert smic.smi_approximation(kernel, other) <= best + 1e-12
+
+
+def test_sign_where_the_sum_is_zero_is_that_of_the_largest_entry():
+    kernel = sp.csr_array(np.array([[1.0, -0.5], [-0.5, 1.0]]))
+    _, vectors = smic.leading_eigenvectors(kernel, 1)
+    assert vectors[np.abs(vectors[:, 0]).argmax(), 0] > 0
+
+
+def test_lanczos_agrees_with_the_dense_solver(monkeypatch):
+    X, _ = blobs(n=600, gap=3.0)
+    kernel, _ = smic.local_scaling_kernel(*smic.nearest_neighbors(X, 8), 8)
+    values, vectors = smic.leading_eigenvectors(kernel, 2)
+    monkeypatch.setattr(smic, "DENSE", 1000)
+    dense_values, dense_vectors = smic.leading_eigenvectors(kernel, 2)
+    assert_allclose(values, dense_values, rtol=1e-10)
+    assert_allclose(vectors, dense_vectors, atol=1e-7)
+
+
+def test_no_clustering_beats_the_relaxed_maximum_and_rounding_attains_the_best():
+    # A clustering is the model with alpha_y = the indicator of cluster y, scaled to length 1: orthonormal columns.
+    X, y = blobs(n=12, gap=6.0, seed=3)
+    distances, indices = smic.nearest_neighbors(X, 5)
+    kernel, _ = smic.local_scaling_kernel(distances, indices, 5)
+    found = smic.smic(distances, indices, X, 5)
+    relaxed = smic.smi_approximation(kernel, found["vectors"])
+
+    def value(labels):
+        member = np.column_stack([labels == 0, labels == 1]).astype(float)
+        return smic.smi_approximation(kernel, member / np.sqrt(member.sum(axis=0)))
+
+    every = [np.array((0, *bits)) for bits in product((0, 1), repeat=11) if any(bits)]
+    values = np.array([value(labels) for labels in every])
+    assert values.max() <= relaxed + 1e-12
+    assert same_clusters(every[values.argmax()], y)
+    assert same_clusters(found["labels"], y)
+    assert_allclose(value(found["labels"]), values.max())
+    assert values.max() > np.sort(values)[-2] + 1e-6
+
+
+@pytest.mark.equation("eq-smic-assign")
+def test_scores_by_hand():
+    vectors = np.array([[0.6, -0.1], [0.2, 0.3], [0.2, 0.7], [-0.4, -0.2]])
+    scores = smic.cluster_scores(vectors, vectors)
+    assert_allclose(scores, [[0.6, 0], [0.2, 0.3], [0.2, 0.7], [0, 0]])
+    X = np.array([[0.0], [1.0], [2.0], [2.2]])
+    labels, filled = smic.assign_clusters(scores, X)
+    assert_array_equal(labels, [0, 1, 1, 1])  # the last joins the third
+    assert_allclose(filled[3], filled[2])
+
+
+@pytest.mark.equation("eq-smic-extension")
+def test_extension_is_the_sum_over_neighbours():
+    X, _ = blobs(gap=2.0)
+    new = blobs(n=15, gap=2.0, seed=5)[0]
+    t, (distances, indices) = 4, smic.nearest_neighbors(X, 4)
+    found = smic.smic(distances, indices, X, t)
+    phi, lam, s = found["vectors"], found["values"], found["scales"]
+    outputs, nearest, equal = smic.extend(np.vstack([new, X[:3]]), X, t, s, lam, phi)
+    for k, x in enumerate(new):
+        D = np.linalg.norm(X - x, axis=1)
+        own = np.sort(D)[t - 1]
+        slow = np.zeros(2)
+        for i in range(len(X)):
+            if D[i] <= own or D[i] <= s[i]:
+                slow += np.exp(-(D[i] ** 2) / (2 * own * s[i])) * phi[i] / lam
+        assert_allclose(outputs[k], slow, atol=1e-12)
+        assert nearest[k] == D.argmin()
+    assert_array_equal(equal, [False] * 15 + [True] * 3)
+    kernel, _ = smic.local_scaling_kernel(distances, indices, t)
+    assert_allclose(kernel @ phi / lam, phi, atol=1e-10)  # on the sample it is exact
+
+
+# --- least-squares mutual information ----------------------------------------------------------------------
+
+
+def gaussians(n, gap, seed=0, share=0.5):
+    rng = np.random.default_rng(seed)
+    y = (np.arange(n) < share * n).astype(int)
+    return rng.normal(size=(n, 1)) + gap * y[:, None], y
+
+
+def true_smi(gap, share=0.5):
+    """1/2 sum_y p(y) ∫ p(x|y)² / p(x) dx - 1/2."""
+    prior = [1 - share, share]
+
+    def marginal(x):
+        return sum(p * norm.pdf(x, gap * y) for y, p in enumerate(prior))
+
+    parts = [
+        p * quad(lambda x, y=y: norm.pdf(x, gap * y) ** 2 / marginal(x), -9, 9 + gap)[0]
+        for y, p in enumerate(prior)
+    ]
+    return 0.5 * sum(parts) - 0.5
+
+
+@pytest.mark.equation("eq-smic-lsmi")
+@pytest.mark.parametrize(
+    ("gap", "share"), [(0.0, 0.5), (1.0, 0.5), (2.0, 0.5), (2.0, 0.2), (12.0, 0.5)]
+)
+def test_lsmi_is_near_the_true_smi(gap, share):
+    X, y = gaussians(2000, gap, share=share)
+    truth = true_smi(gap, share)
+    if gap == 12.0:
+        assert_allclose(truth, 0.5, atol=1e-6)  # (c - 1) / 2 for clusters apart
+    assert_allclose(smic.lsmi(X, y, random_state=0)[0], truth, atol=0.02)
+
+
+def test_lsmi_without_penalty_is_the_other_estimate():
+    X, y = gaussians(60, 2.0)
+    rng = np.random.RandomState(3)
+    value, *chosen = smic.lsmi(X, y, [1.0], [1e-9], n_centers=6, random_state=3)
+    assert chosen == [1.0, 1e-9]
+    order = np.argsort(X[:, 0])
+    X, y, centers = X[order], y[order], np.sort(rng.permutation(60)[:6])
+    half = 0.0
+    for k in (0, 1):
+        phi = gaussian_basis(X, X[centers[y[centers] == k]], 1.0)
+        H, h = smic.lsmi_moments(*smic.lsmi_sums(phi, y == k))
+        half += 0.5 * h @ np.linalg.solve(H + 1e-9 * np.eye(len(h)), h)
+    assert_allclose(value, half - 0.5, atol=1e-6)
+
+
+@pytest.mark.equation("eq-smic-lsmi-moments")
+def test_moments_are_means_over_pairs_and_over_members():
+    # H is the mean of psi psi^T over p(x) p(y), h that of psi over p(x, y), for the basis psi(x) [y = k].
+    X, y = gaussians(30, 1.0, share=0.3)
+    phi = gaussian_basis(X, X[:4], 0.7)
+    H, h = smic.lsmi_moments(*smic.lsmi_sums(phi, y == 1))
+    slow_H, slow_h = np.zeros((4, 4)), np.zeros(4)
+    for i, j in product(range(30), range(30)):
+        slow_H += np.outer(phi[i], phi[i]) * (y[j] == 1) / 900
+    for i in range(30):
+        slow_h += phi[i] * (y[i] == 1) / 30
+    assert_allclose(H, slow_H)
+    assert_allclose(h, slow_h)
+
+
+@pytest.mark.equation("eq-smic-lsmi-weights", "eq-smic-lsmi-loss")
+def test_weights_solve_the_normal_equations_and_minimise_the_loss():
+    rng = np.random.default_rng(0)
+    A, h, lam = rng.normal(size=(5, 8)), rng.normal(size=5), 0.3
+    H = A @ A.T
+    theta = smic.lsmi_weights(H, h, lam)
+    assert_allclose(H @ theta + lam * theta, h)
+
+    def penalised(w):
+        return smic.lsmi_loss(w, H, h) + lam / 2 * w @ w
+
+    assert_allclose(smic.lsmi_loss(theta, H, h), theta @ H @ theta / 2 - h @ theta)
+    for _ in range(50):
+        assert penalised(theta + 0.1 * rng.normal(size=5)) > penalised(theta)
+
+
+def test_cross_validation_against_a_loop():
+    X, y = gaussians(50, 1.5)
+    phi, member = gaussian_basis(X, X[y == 1][:7], 0.8), y == 1
+    folds, lams = np.random.default_rng(2).permutation(50) % 5, np.array([0.01, 1.0])
+    slow = np.zeros(2)
+    for fold, (k, lam) in product(range(5), enumerate(lams)):
+        inside, held = folds != fold, folds == fold
+        n, m = inside.sum(), held.sum()
+        H = member[inside].sum() / n**2 * phi[inside].T @ phi[inside]
+        theta = np.linalg.solve(
+            H + lam * np.eye(7), phi[inside & member].sum(axis=0) / n
+        )
+        H = member[held].sum() / m**2 * phi[held].T @ phi[held]
+        h = phi[held & member].sum(axis=0) / m
+        slow[k] += (theta @ H @ theta / 2 - h @ theta) / 5
+    assert_allclose(smic.lsmi_cv(phi, member, folds, lams), slow)
+
+
+def test_lsmi_ignores_names_and_order_and_survives_a_cluster_without_centre():
+    X, y = gaussians(80, 2.0)
+    value = smic.lsmi(X, y, random_state=0)
+    order = np.random.default_rng(1).permutation(80)
+    assert_allclose(smic.lsmi(X[order], y[order], random_state=0), value)
+    assert_allclose(smic.lsmi(X, 7 - 3 * y, random_state=0), value)
+    single = np.zeros(80, dtype=int)
+    single[0] = 1
+    assert np.isfinite(smic.lsmi(X, single, n_centers=5, random_state=0)[0])
+
+
+@pytest.mark.equation("eq-smic-select")
+def test_selection_takes_the_largest_lsmi():
+    X, y = rings()
+    t, found, values = smic.select_neighbors(X, random_state=0)
+    assert list(values) == list(range(1, 11))
+    assert t == min(k for k in values if values[k] == max(values.values()))
+    for k in (1, t):
+        labels = smic.smic(*smic.nearest_neighbors(X, k), X, k)["labels"]
+        assert_allclose(values[k], smic.lsmi(X, labels, random_state=0)[0])
+    assert same_clusters(found["labels"], y)
+    assert not same_clusters(smic.cluster_labels(X, "k-means", 0), y)
+    assert list(smic.select_neighbors(X[:5])[2]) == [1, 2, 3, 4]
+
+
+# --- the estimator -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-smic-naming")
+def test_naming_takes_the_smaller_proportion_error():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        second, in_p = rng.random(20) < 0.5, np.arange(20) < 7
+        theta = rng.random(2)
+        error = [
+            7 * abs(side[in_p].mean() - theta[0])
+            + 13 * abs(side[~in_p].mean() - theta[1])
+            for side in (~second, second)
+        ]
+        best = smic.name_clusters(second, in_p, theta, (7, 13))
+        assert error[best] == min(error)
+
+
+@pytest.mark.parametrize("n_neighbors", ["lsmi", 6])
+def test_two_blobs_exactly(n_neighbors):
+    X, y = blobs(n=60)
+    bags = np.where(np.random.default_rng(1).random(60) < 0.2 + 0.6 * y, 0, 1)
+    model = SMIC(n_neighbors)
+    assert_array_equal(model.fit(X, bags).predict(X), y)  # class 1 is more in bag 0
+    assert_array_equal(model.fit(X, 1 - bags).predict(X), 1 - y)
+    p = np.array([y[bags == b].mean() for b in (0, 1)])
+    for named in (p, 1 - p):
+        predicted = model.fit(X, bags, named).predict(X)
+        assert_array_equal(predicted, y if named is p else 1 - y)
+    new, y_new = blobs(n=100, seed=9)
+    assert_array_equal(SMIC().fit(X, bags, p).predict(new), y_new)
+
+
+def test_training_instances_keep_their_cluster_and_others_do_not_matter():
+    X, _, bags = toy_problem(1, n=40, random_state=2)
+    model = SMIC().fit(X, bags)
+    scores = model.decision_function(X)
+    order = np.lexsort(X.T[::-1])
+    own = model.scores_[:, model.positive_] - model.scores_[:, 1 - model.positive_]
+    assert_allclose(scores[order], own)
+    alone = [model.decision_function(x[None])[0] for x in X[:5] + 0.05]
+    assert_allclose(alone, model.decision_function(X[:5] + 0.05))
+    far = model.decision_function(np.array([[100.0, 100.0]]))  # no cluster claims it
+    assert far[0] == scores[X.sum(axis=1).argmax()] != 0
+
+
+def test_permutation_and_repetition_change_nothing():
+    X, _, bags = toy_problem(2, n=40, random_state=0)
+    model = SMIC().fit(X, bags)
+    order = np.random.default_rng(0).permutation(80)
+    again = SMIC().fit(X[order], bags[order])
+    assert_array_equal(again.decision_function(X), model.decision_function(X))
+    assert again.lsmi_ == model.lsmi_
+
+
+def test_equal_instances_and_tiny_samples_are_fitted():
+    X = np.repeat([[0.0, 0.0], [0.1, 0.0], [9.0, 9.0], [9.1, 9.0]], 4, axis=0)
+    model = SMIC().fit(X, np.arange(16) % 2)
+    assert same_clusters(model.predict(X), (np.arange(16) >= 8).astype(int))
+    four = SMIC().fit([[0.0], [1.0], [8.0], [9.5]], [0, 0, 1, 1])
+    assert_array_equal(four.predict([[0.0], [1.0], [8.0], [9.5]]), [1, 1, 0, 0])
+    with pytest.raises(ValueError, match=r"n_neighbors=4 must be below .* 4"):
+        SMIC(4).fit([[0.0], [1.0], [8.0], [9.0]], [0, 0, 1, 1])
+    with pytest.raises(ValueError, match="n_neighbors"):
+        SMIC("cv").fit(X, np.arange(16) % 2)
+
+
+# --- the other clusterings ---------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:Graph is not fully connected")
+@pytest.mark.parametrize("method", ["k-means", "spectral"])
+def test_cluster_labels(method):
+    X, y = blobs(n=50, gap=5.0)
+    labels = smic.cluster_labels(X, method, 0)
+    assert same_clusters(labels, y)
+    order = np.random.default_rng(0).permutation(50)
+    assert_array_equal(smic.cluster_labels(X[order], method, 0), labels[order])
+
+
+def test_cluster_labels_refuses():
+    with pytest.raises(ValueError, match="method must be 'k-means' or 'spectral'"):
+        smic.cluster_labels(np.eye(9), "ward")
+    with pytest.raises(ValueError, match="at least 8"):
+        smic.cluster_labels(np.eye(7), "spectral")
+
+
+@pytest.mark.filterwarnings("ignore:Graph is not fully connected")
+def test_spectral_clustering_sees_seven_others():
+    X, y = rings()
+    assert same_clusters(smic.cluster_labels(X, "spectral", 0), y)
