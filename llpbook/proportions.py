@@ -301,20 +301,21 @@ class Identifiability:
     worth: np.ndarray
 
     def __str__(self):
-        verdict = (
-            "full rank"
-            if self.rank == self.n_classes
-            else "too low: class means are not identifiable"
+        full = self.rank == self.n_classes
+        verdict = "full rank" if full else "too low: class means are not identifiable"
+        shown = slice(1, None) if self.n_classes == 2 else slice(None)
+        spread, noise, worth = (
+            ", ".join(f"{v:.{digits}f}" for v in values[shown])
+            for values, digits in ((self.spread, 3), (self.noise, 3), (self.worth, 0))
         )
-        spread, noise = (
-            ", ".join(f"{v:.3f}" for v in values)
-            for values in (self.spread, self.noise)
-        )
+        rest = "" if self.n_classes == 2 else ", each class against the rest"
         return (
-            f"{self.n_instances} instances in {self.n_bags} bags, {self.n_classes} classes\n"
-            f"rank of the proportions: {self.rank} ({verdict}), condition number {self.condition_number:.1f}\n"
+            f"{self.n_instances} instances in {self.n_bags} bags, "
+            f"{self.n_classes} classes\n"
+            f"rank of the proportions: {self.rank} ({verdict}), "
+            f"condition number {self.condition_number:.1f}\n"
             f"spread of the shares: {spread} (random bags of these sizes: {noise})\n"
-            f"for class means, the bags are worth {', '.join(f'{v:.0f}' for v in self.worth)} labelled instances"
+            f"worth, to tell class means apart{rest}: {worth} labelled instances"
         )
 
 
