@@ -653,8 +653,8 @@ class KDEDifference(TwoBagClassifier):
     def decision_function(self, X):
         r"""Log of the ratio of the weighted densities.
 
-        :math:`\log c\,\hat p(x) - \log c'\,\hat p'(x)`, equation :eq:`eq-dd-sign`: its sign is that of the difference of
-        the densities, and it does not underflow.
+        :math:`\log c\,\hat p(x) - \log c'\,\hat p'(x)`, equation :eq:`eq-dd-sign`: its sign is that of the difference
+        of the densities, and it does not underflow.
         """
         X = self._validate_predict(X)
         log_p, log_q = (
