@@ -1,0 +1,104 @@
+"""Drawings of the directed acyclic graphs on features X, label Y and bag B.
+
+:func:`draw_dag` draws one graph, :func:`draw_dags` those of a variant in a row, or of all variants. The bag is shaded:
+it is the vertex that supervised learning does not have. matplotlib is imported only when a figure is drawn.
+
+Chapter: ``book/taxonomy``. Source: franco2023 (Table 1).
+"""
+
+import numpy as np
+
+from .plotting import PALETTE, ink
+from .taxonomy import NODES, check_dag, dags_of, names
+
+_PLACES = {"X": (0.0, 1.0), "Y": (1.2, 1.0), "B": (0.6, 0.0)}
+_RADIUS = 0.26
+_SHADE = "#D9E8F3"  # light enough for black text on it
+_CELL = (1.0, 0.85)  # inches a graph
+_LABEL = 1.3  # inches for the names on the left
+
+
+def draw_dag(dag, ax=None):
+    """Draw a graph: three circles and its arrows.
+
+    Parameters
+    ----------
+    dag : set of (str, str)
+        Edges (parent, child) between X, Y and B.
+    ax : matplotlib.axes.Axes, optional
+        A new figure if None.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ValueError
+        If ``dag`` has a cycle or other nodes.
+    """
+    import matplotlib.pyplot as plt
+    from matplotlib.patches import Circle, FancyArrowPatch
+
+    dag = check_dag(dag, NODES)
+    ax = plt.subplots(figsize=_CELL)[1] if ax is None else ax
+    line = ink(PALETTE[0], 7)
+    for node, place in _PLACES.items():
+        fill = _SHADE if node == "B" else "white"
+        ax.add_patch(Circle(place, _RADIUS, facecolor=fill, edgecolor=line, lw=1.1))
+        ax.text(*place, node, ha="center", va="center_baseline", fontsize=9)
+    for parent, child in sorted(dag):
+        start, end = np.array(_PLACES[parent]), np.array(_PLACES[child])
+        step = (end - start) / np.linalg.norm(end - start) * (_RADIUS + 0.03)
+        style = {"arrowstyle": "-|>", "mutation_scale": 9, "lw": 1.2, "color": line}
+        ax.add_patch(
+            FancyArrowPatch(start + step, end - step, shrinkA=0, shrinkB=0, **style)
+        )
+    ax.set(xlim=(-0.35, 1.55), ylim=(-0.35, 1.35), aspect="equal")
+    ax.axis("off")
+    return ax
+
+
+def draw_dags(name=None, axes=None):
+    """Draw all graphs of a variant in a row, or one row for each variant.
+
+    Parameters
+    ----------
+    name : str, optional
+        As for `llpbook.taxonomy.dags_of`. If None, all 25 graphs, those with features and label independent last.
+    axes : array of matplotlib.axes.Axes, optional
+        As many rows as variants, as many columns as graphs of the largest; axes left over are blanked. A new figure if
+        None.
+
+    Returns
+    -------
+    ndarray of matplotlib.axes.Axes, shape (n_names, n_columns)
+
+    Raises
+    ------
+    ValueError
+        If no variant has the name, no graph has its pattern, or there are too few axes.
+    """
+    import matplotlib.pyplot as plt
+
+    labels = [*names().values(), "Uninteresting"]
+    if name is not None:
+        labels = [label for label in labels if label.lower() == str(name).lower()]
+    rows = {label: dags for label in labels if (dags := dags_of(label))}
+    if not rows:
+        raise ValueError(f"name must be that of a variant with a DAG, got {name!r}")
+    shape = len(rows), max(map(len, rows.values()))
+    if axes is None:
+        size = (_LABEL + _CELL[0] * shape[1], _CELL[1] * shape[0])
+        axes = plt.subplots(*shape, figsize=size, squeeze=False)[1]
+    axes = np.atleast_2d(axes)
+    if axes.shape[0] < shape[0] or axes.shape[1] < shape[1]:
+        raise ValueError(f"axes must have the shape {shape}, got {axes.shape}")
+    for ax in axes.ravel():
+        ax.axis("off")
+    for row, (label, dags) in zip(axes, rows.items(), strict=False):
+        for ax, dag in zip(row, dags, strict=False):
+            draw_dag(dag, ax)
+        text = label if label != "Uninteresting" else "X and Y\nindependent"
+        row[0].text(-0.6, 0.5, text, ha="right", va="center", fontsize=9.5)
+    return axes

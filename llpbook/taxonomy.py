@@ -1,0 +1,846 @@
+r"""Which variables depend on which: the variants of learning from label proportions.
+
+An instance has features X, a label Y and a bag B. Six statements say what depends on what: each pair independent or
+not, and each pair given the third variable,
+
+.. math:: U \perp V \mid W \quad\Longleftrightarrow\quad p(u, v, w)\, p(w) = p(u, w)\, p(v, w)
+          \text{ for all } u, v, w .
+
+Of the 64 patterns of answers, two rules of inference leave 18, and 10 of these have features that depend on the label.
+Seven of the ten are what some directed acyclic graph (DAG) on X, Y and B implies by d-separation; these are the named
+variants.
+
+A *pattern* is the frozenset of the statements that hold, written as in :data:`STATEMENTS` (``"X_Y|B"``: X and Y are
+independent given B). A *DAG* is a frozenset of edges ``(parent, child)``. A *joint* is an array of probabilities with
+the axes X, Y, B; entries may be ``fractions.Fraction``, then every test is exact.
+
+Chapter: ``book/taxonomy``. Source: franco2023 (section 2, Table 1, A.1).
+"""
+
+from collections import Counter
+from fractions import Fraction
+from itertools import combinations, count, permutations, product
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.utils import check_random_state
+
+NODES = ("X", "Y", "B")
+"""Features, label, bag: the order of the axes of a joint."""
+
+STATEMENTS = ("X_Y", "X_B", "Y_B", "X_Y|B", "X_B|Y", "Y_B|X")
+"""The six statements of independence, the columns of :func:`table`."""
+
+VARIANTS = {
+    "Naive": frozenset({"X_B", "Y_B", "X_B|Y", "Y_B|X"}),
+    "Label collider": frozenset({"X_B"}),
+    "Feature collider": frozenset({"Y_B"}),
+    "Cross-bag": frozenset({"X_Y|B"}),
+    "Simple": frozenset({"X_B|Y"}),
+    "Intermediate": frozenset({"Y_B|X"}),
+    "Hard": frozenset(),
+}
+"""The names that the paper gives to patterns (franco2023, Table 1)."""
+
+
+class Rule(NamedTuple):
+    """If all premises hold, all statements of at least one conclusion hold."""
+
+    premises: frozenset
+    conclusions: tuple
+
+
+# --- patterns ------------------------------------------------------------------------------------------------
+
+
+def statement(a, b, given=None):
+    """The name of a statement: a and b are independent, given the third or not.
+
+    Parameters
+    ----------
+    a, b : {"X", "Y", "B"}
+    given : {"X", "Y", "B"}, optional
+
+    Returns
+    -------
+    str
+        One of :data:`STATEMENTS`.
+
+    Raises
+    ------
+    ValueError
+        If a variable is unknown or named twice.
+
+    Examples
+    --------
+    >>> statement("B", "X", given="Y")
+    'X_B|Y'
+    """
+    named = [v for v in (a, b, given) if v is not None]
+    if not set(named) <= set(NODES) or len(set(named)) < len(named):
+        raise ValueError(
+            f"a, b and given must be different variables of {NODES}, got {named}"
+        )
+    pair = "_".join(sorted((a, b), key=NODES.index))
+    return pair if given is None else f"{pair}|{given}"
+
+
+def patterns():
+    """All sets of statements, in the order of a truth table.
+
+    Returns
+    -------
+    list of frozenset
+        64 patterns; "independent" comes before "dependent", the first statement varies slowest.
+    """
+    truth = product((True, False), repeat=len(STATEMENTS))
+    return [
+        frozenset(s for s, t in zip(STATEMENTS, row, strict=True) if t) for row in truth
+    ]
+
+
+def rule_one():
+    r"""Intersection, in all roles; it needs a positive joint distribution.
+
+    :math:`U \perp V \mid W` and :math:`U \perp W \mid V` imply :math:`U \perp V` and :math:`U \perp W`, equation
+    :eq:`eq-tax-rule-one`.
+
+    Returns
+    -------
+    list of Rule
+        Three: V and W may change places.
+
+    Notes
+    -----
+    Proof. Where :math:`p(v, w) > 0` the premises say :math:`p(u \mid w) = p(u \mid v, w) = p(u \mid v)`. If all
+    :math:`p(v, w) > 0`, the left side does not depend on :math:`v` and the right side does not depend on :math:`w`, so
+    both are constant, and equal to their mean :math:`p(u)`.
+
+    Less is enough: draw an edge between :math:`v` and :math:`w` where :math:`p(v, w) > 0`; if this graph is connected,
+    the same steps along its paths give the same constant. If it is not, the rule can fail: let U be the part of the
+    graph that (V, W) falls in. For V = Y, W = B and two classes the parts come apart only if all bags are pure; for
+    V = X, W = B they do if the bag is a function of the features, as when clusters serve as bags.
+
+    Source: franco2023, A.1, rule (1).
+    """
+    return [
+        Rule(
+            frozenset({statement(u, v, w), statement(u, w, v)}),
+            (frozenset({statement(u, v), statement(u, w)}),),
+        )
+        for u, v, w in permutations(NODES)
+        if NODES.index(v) < NODES.index(w)
+    ]  # eq: eq-tax-rule-one
+
+
+def rule_two():
+    r"""Contraction, in all roles; it holds for every joint distribution.
+
+    :math:`U \perp V \mid W` and :math:`U \perp W` imply :math:`U \perp V` and :math:`U \perp W \mid V`, equation
+    :eq:`eq-tax-rule-two`.
+
+    Returns
+    -------
+    list of Rule
+        Six: one for each order of the three variables.
+
+    Notes
+    -----
+    Proof. :math:`p(u, v, w) = p(u \mid w)\, p(v, w)` by the first premise, :math:`= p(u)\, p(v, w)` by the second. Sum
+    over :math:`w`: :math:`p(u, v) = p(u)\, p(v)`. And :math:`p(u, v, w)\, p(v) = p(u)\, p(v)\, p(v, w)
+    = p(u, v)\, p(v, w)`.
+
+    Source: franco2023, A.1, rule (2), which is the second conclusion alone, turned around: :math:`U \perp V \mid W` and
+    :math:`U \not\perp W \mid V` imply :math:`U \not\perp W`. Next to rule one both forms leave the same patterns;
+    where rule one does not hold, only this one is complete.
+    """
+    return [
+        Rule(
+            frozenset({statement(u, v, w), statement(u, w)}),
+            (frozenset({statement(u, v), statement(u, w, v)}),),
+        )
+        for u, v, w in permutations(NODES)
+    ]  # eq: eq-tax-rule-two
+
+
+def rule_binary(binary):
+    r"""What holds in addition if a variable has two values.
+
+    If V has two values, :math:`U \perp W` and :math:`U \perp W \mid V` imply :math:`U \perp V` or :math:`W \perp V`,
+    equation :eq:`eq-tax-rule-binary`.
+
+    Parameters
+    ----------
+    binary : iterable of {"X", "Y", "B"}
+        The variables that have two values.
+
+    Returns
+    -------
+    list of Rule
+        One for each binary variable, with two conclusions of which one must hold.
+
+    Raises
+    ------
+    ValueError
+        If ``binary`` has another name.
+
+    Notes
+    -----
+    Proof. With :math:`\pi = p(v = 1)`, the premises give :math:`0 = p(u, w) - p(u)\, p(w) = \pi (1 - \pi)
+    [p(u \mid 1) - p(u \mid 0)] [p(w \mid 1) - p(w \mid 0)]` for all u and w. If some :math:`p(u \mid 1) \neq p(u \mid
+    0)`, the last factor is 0 for every w.
+
+    Not in franco2023, which says that its taxonomy does not depend on the number of classes: with two, one of the ten
+    patterns (the fourth row of its Table 1) cannot be.
+    """
+    rules = []
+    if not set(binary) <= set(NODES):
+        raise ValueError(f"binary must be some of {NODES}, got {binary}")
+    for v in binary:
+        u, w = (other for other in NODES if other != v)
+        premises = frozenset({statement(u, w), statement(u, w, v)})
+        either = (frozenset({statement(u, v)}), frozenset({statement(w, v)}))
+        rules.append(Rule(premises, either))  # eq: eq-tax-rule-binary
+    return rules
+
+
+def check_pattern(pattern):
+    """The pattern as a frozenset.
+
+    Parameters
+    ----------
+    pattern : iterable of str
+        The statements that hold.
+
+    Returns
+    -------
+    frozenset of str
+
+    Raises
+    ------
+    ValueError
+        If a member is not one of :data:`STATEMENTS`.
+    """
+    unknown = sorted(set(pattern) - set(STATEMENTS))
+    if unknown:
+        raise ValueError(f"pattern must be a set of {STATEMENTS}, got {unknown}")
+    return frozenset(pattern)
+
+
+def broken_rules(pattern, positive=True, binary=()):
+    """The rules that a pattern breaks.
+
+    Parameters
+    ----------
+    pattern : iterable of str
+        The statements that hold; all others do not.
+    positive : bool, default True
+        Whether every combination of values has a positive probability; if not, rule one is left out.
+    binary : iterable of {"X", "Y", "B"}, default ()
+        The variables that have two values.
+
+    Returns
+    -------
+    list of Rule
+    """
+    pattern = check_pattern(pattern)
+    rules = rule_two() + rule_binary(binary) + (rule_one() if positive else [])
+    return [
+        rule
+        for rule in rules
+        if rule.premises <= pattern
+        and not any(conclusion <= pattern for conclusion in rule.conclusions)
+    ]
+
+
+def consistent(pattern, positive=True, binary=()):
+    """Whether some joint distribution has exactly this pattern.
+
+    Parameters
+    ----------
+    pattern : iterable of str
+    positive : bool, default True
+    binary : iterable of {"X", "Y", "B"}, default ()
+        See `broken_rules`.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> sum(consistent(p) for p in patterns())
+    18
+    """
+    return not broken_rules(pattern, positive, binary)
+
+
+def interesting():
+    """The consistent patterns in which features and label depend.
+
+    Returns
+    -------
+    list of frozenset
+        Ten, in the order of the paper's Table 1, where they are the rows 2 to 11.
+    """
+    return [p for p in patterns() if consistent(p) and "X_Y" not in p]
+
+
+# --- graphs --------------------------------------------------------------------------------------------------
+
+
+def has_cycle(edges):
+    """Whether arrows lead in a circle: taking away sources, one meets none.
+
+    Parameters
+    ----------
+    edges : set of (node, node)
+
+    Returns
+    -------
+    bool
+    """
+    while edges:
+        sources = {parent for parent, _ in edges} - {child for _, child in edges}
+        if not sources:
+            return True
+        edges = {edge for edge in edges if edge[0] not in sources}
+    return False
+
+
+def check_dag(dag, nodes=None):
+    """The graph as a frozenset of edges.
+
+    Parameters
+    ----------
+    dag : iterable of (node, node)
+        Edges (parent, child).
+    nodes : tuple of str, optional
+        The nodes that it may have; any if None.
+
+    Returns
+    -------
+    frozenset of (node, node)
+
+    Raises
+    ------
+    ValueError
+        If there is a directed cycle, or a node that is not in ``nodes``.
+    """
+    dag = frozenset(dag)
+    other = {v for edge in dag for v in edge} - set(nodes or ())
+    if nodes is not None and other:
+        raise ValueError(f"dag must have no node but {nodes}, got {sorted(other)}")
+    if has_cycle(dag):
+        raise ValueError(f"dag must have no directed cycle, got {sorted(dag)}")
+    return dag
+
+
+def all_dags():
+    """Every directed acyclic graph on X, Y and B.
+
+    Returns
+    -------
+    list of frozenset of (str, str)
+        25 sets of edges ``(parent, child)``, fewest edges first.
+    """
+    choices = [((), ((a, b),), ((b, a),)) for a, b in combinations(NODES, 2)]
+    graphs = [frozenset(sum(edges, ())) for edges in product(*choices)]
+    return sorted((dag for dag in graphs if not has_cycle(dag)), key=len)
+
+
+def arrows(dag):
+    """A DAG as text.
+
+    Parameters
+    ----------
+    dag : frozenset of (str, str)
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> arrows({("Y", "B"), ("X", "Y")})
+    'X → Y, Y → B'
+    """
+    ordered = sorted(dag, key=lambda edge: [NODES.index(v) for v in edge])
+    return ", ".join(f"{parent} → {child}" for parent, child in ordered) or "no edge"
+
+
+def descendants(dag, node):
+    """The node and all that directed paths from it reach.
+
+    Parameters
+    ----------
+    dag : set of (node, node)
+    node : str
+
+    Returns
+    -------
+    set
+    """
+    children = {child for parent, child in dag if parent == node}
+    return {node}.union(*(descendants(dag, child) for child in children))
+
+
+def paths(dag, a, b):
+    """All paths from a to b, along arrows in either direction.
+
+    Parameters
+    ----------
+    dag : set of (node, node)
+    a, b : str
+
+    Yields
+    ------
+    tuple of str
+        The nodes of a path; none comes twice.
+    """
+    if a == b:
+        yield (b,)
+        return
+    rest = {edge for edge in dag if a not in edge}
+    for edge in sorted(dag - rest):
+        step = edge[1] if edge[0] == a else edge[0]
+        for path in paths(rest, step, b):
+            yield (a, *path)
+
+
+def blocked(dag, path, given):
+    r"""Whether what is given closes a path at one of its inner nodes.
+
+    A collider (:math:`\rightarrow v \leftarrow`) closes the path unless it or a descendant is given; any other inner
+    node closes it if given: equation :eq:`eq-tax-blocked`.
+
+    Parameters
+    ----------
+    dag : set of (node, node)
+    path : sequence of str
+    given : set of str
+
+    Returns
+    -------
+    bool
+    """
+    for left, v, right in zip(path, path[1:], path[2:], strict=False):
+        collider = {(left, v), (right, v)} <= dag
+        closed = not descendants(dag, v) & given if collider else v in given
+        if closed:  # eq: eq-tax-blocked
+            return True
+    return False
+
+
+def d_separated(dag, a, b, given=()):
+    r"""Whether a and b are d-separated by what is given: every path is blocked.
+
+    Equation :eq:`eq-tax-d-separation`: then, and only then, does every joint distribution that factors along the DAG
+    have a and b independent given the rest.
+
+    Parameters
+    ----------
+    dag : set of (node, node)
+        Edges (parent, child); any acyclic graph, not only on X, Y and B.
+    a, b : str
+    given : iterable of str, default ()
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    ValueError
+        If ``a`` and ``b`` are the same or among ``given``, or the graph has a cycle.
+    """
+    dag, given = check_dag(dag), frozenset(given)
+    if a == b or {a, b} & given:
+        raise ValueError(
+            f"a, b and given must be different nodes, got {a}, {b} and {sorted(given)}"
+        )
+    return all(
+        blocked(dag, path, given) for path in paths(dag, a, b)
+    )  # eq: eq-tax-d-separation
+
+
+def pattern_of_dag(dag):
+    """The statements that a DAG implies.
+
+    Parameters
+    ----------
+    dag : set of (str, str)
+        Edges (parent, child) between X, Y and B.
+
+    Returns
+    -------
+    frozenset of str
+
+    Raises
+    ------
+    ValueError
+        If ``dag`` has a cycle or other nodes.
+    """
+    dag = check_dag(dag, NODES)
+    return frozenset(
+        statement(a, b, *given)
+        for a, b in combinations(NODES, 2)
+        for given in ((), tuple(set(NODES) - {a, b}))
+        if d_separated(dag, a, b, given)
+    )
+
+
+# --- names ---------------------------------------------------------------------------------------------------
+
+
+def names():
+    """The names of the ten patterns.
+
+    Returns
+    -------
+    dict of frozenset to str
+        In the order of `interesting`: names of :data:`VARIANTS`, and "No DAG (1)" to "No DAG (3)" for the patterns that
+        the paper leaves without a name.
+    """
+    known = {pattern: name for name, pattern in VARIANTS.items()}
+    number = count(1)
+    return {p: known.get(p) or f"No DAG ({next(number)})" for p in interesting()}
+
+
+def name_of(pattern):
+    """The name of a pattern.
+
+    Parameters
+    ----------
+    pattern : iterable of str
+
+    Returns
+    -------
+    str
+        One of `names`, or "Uninteresting" where features and label are independent.
+
+    Raises
+    ------
+    ValueError
+        If the pattern is inconsistent; the message names a rule it breaks.
+
+    Examples
+    --------
+    >>> name_of({"X_B|Y"})
+    'Simple'
+    """
+    pattern = check_pattern(pattern)
+    if broken := broken_rules(pattern):
+        raise ValueError(
+            f"pattern {sorted(pattern)} is inconsistent: {sorted(broken[0].premises)} "
+            f"imply all of {sorted(broken[0].conclusions[0])}"
+        )
+    return "Uninteresting" if "X_Y" in pattern else names()[pattern]
+
+
+def dags_of(name):
+    """The DAGs that imply the pattern of a name.
+
+    Parameters
+    ----------
+    name : str
+        As `name_of` returns it, in upper or lower case.
+
+    Returns
+    -------
+    list of frozenset of (str, str)
+
+    Raises
+    ------
+    ValueError
+        If no pattern has this name.
+    """
+    named = {n.lower(): p for p, n in names().items()}
+    key = str(name).lower()
+    if key == "uninteresting":
+        return [dag for dag in all_dags() if d_separated(dag, "X", "Y")]
+    if key not in named:
+        raise ValueError(
+            f"name must be one of {[*named, 'uninteresting']}, got {name!r}"
+        )
+    return [dag for dag in all_dags() if pattern_of_dag(dag) == named[key]]
+
+
+def table():
+    """The taxonomy: the ten patterns, their names and how many DAGs imply them.
+
+    Returns
+    -------
+    DataFrame
+        Ten rows in the order of the paper's Table 1; columns ``name``, the six :data:`STATEMENTS` (True for
+        independent) and ``n_dags``.
+    """
+    implied = Counter(pattern_of_dag(dag) for dag in all_dags())
+    rows = [
+        {
+            "name": name,
+            **{s: s in pattern for s in STATEMENTS},
+            "n_dags": implied[pattern],
+        }
+        for pattern, name in names().items()
+    ]
+    return pd.DataFrame(rows)
+
+
+# --- joint distributions -------------------------------------------------------------------------------------
+
+
+def check_joint(joint):
+    """The joint distribution as an array.
+
+    Parameters
+    ----------
+    joint : array-like, shape (n_x, n_y, n_b)
+
+    Returns
+    -------
+    ndarray, shape (n_x, n_y, n_b)
+        Of floats, or of fractions if it has them.
+
+    Raises
+    ------
+    ValueError
+        If it has not three axes, or an entry is negative or no number, or the sum is not 1.
+    """
+    joint = np.asarray(joint)
+    joint = joint if joint.dtype == object else joint.astype(float)
+    if joint.ndim != 3:
+        raise ValueError(f"joint must have the 3 axes X, Y, B, got {joint.ndim}")
+    if not (joint >= 0).all():
+        raise ValueError(f"joint must have no negative entry or NaN, got {joint.min()}")
+    if abs(joint.sum() - 1) > 1e-9:
+        raise ValueError(f"joint must sum to 1, got {joint.sum()}")
+    return joint
+
+
+def random_joint(dag, sizes=3, random_state=None):
+    r"""A generic joint distribution that factors along a DAG.
+
+    :math:`p(x, y, b) = \prod_v p(v \mid \text{parents of } v)`, equation :eq:`eq-tax-factor`; each conditional
+    distribution is drawn evenly from the simplex.
+
+    Parameters
+    ----------
+    dag : set of (str, str)
+        Edges (parent, child) between X, Y and B.
+    sizes : int or (int, int, int), default 3
+        Number of values of X, Y and B, at least 2.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    ndarray, shape ``sizes``
+
+    Raises
+    ------
+    ValueError
+        If ``dag`` has a cycle or other nodes, or ``sizes`` are not whole numbers of at least 2.
+    """
+    dag = check_dag(dag, NODES)
+    sizes = np.broadcast_to(sizes, 3)
+    if not (sizes >= 2).all() or (sizes % 1).any():
+        raise ValueError(f"sizes must be whole numbers of at least 2, got {sizes}")
+    rng, joint = check_random_state(random_state), np.ones((1, 1, 1))
+    for axis, v in enumerate(NODES):
+        shape = [n if (u, v) in dag else 1 for u, n in zip(NODES, sizes, strict=True)]
+        factor = rng.dirichlet(np.ones(sizes[axis]), shape)
+        joint = joint * factor.swapaxes(axis, 3)[..., 0]  # eq: eq-tax-factor
+    return joint
+
+
+def dependence(joint, a, b, given=None):
+    r"""How far two variables are from independent: 0 if they are.
+
+    :math:`\max_{u, v, w} |p(u, v, w)\, p(w) - p(u, w)\, p(v, w)|`, equation :eq:`eq-tax-independence`; without
+    ``given`` there is no :math:`w`.
+
+    Parameters
+    ----------
+    joint : array-like, shape (n_x, n_y, n_b)
+    a, b : {"X", "Y", "B"}
+    given : {"X", "Y", "B"}, optional
+
+    Returns
+    -------
+    float or Fraction
+
+    Raises
+    ------
+    ValueError
+        If a variable is unknown or named twice, or the joint distribution is none.
+    """
+    statement(a, b, given)  # raises if these are not different variables
+    joint, i, j = check_joint(joint), NODES.index(a), NODES.index(b)
+    if given is None:
+        joint = joint.sum(3 - i - j, keepdims=True)
+    p_a, p_b = joint.sum(j, keepdims=True), joint.sum(i, keepdims=True)
+    rest = p_a.sum(i, keepdims=True)
+    return np.abs(joint * rest - p_a * p_b).max()  # eq: eq-tax-independence
+
+
+def independences(joint, tol=1e-9):
+    """The pattern of a joint distribution.
+
+    Parameters
+    ----------
+    joint : array-like, shape (n_x, n_y, n_b)
+    tol : float, default 1e-9
+        Largest `dependence` that counts as none; 0 is right for fractions.
+
+    Returns
+    -------
+    frozenset of str
+    """
+    return frozenset(
+        statement(a, b, given)
+        for a, b in combinations(NODES, 2)
+        for given in (None, *(set(NODES) - {a, b}))
+        if dependence(joint, a, b, given) <= tol
+    )
+
+
+def unfaithful_examples():
+    r"""Joint distributions with the three patterns that no DAG implies.
+
+    Returns
+    -------
+    dict of str to ndarray of Fraction
+        By name, as in `table`; all entries are positive.
+
+    Notes
+    -----
+    No DAG (1), shape (2, 2, 2): features and label are fair coins, so is the bag, and the bag tells nothing of either;
+    but the feature equals the label with probability 5/8 in one bag and 7/8 in the other. In signs,
+    :math:`p = \tfrac18 (1 + \tfrac12 s_x s_y + \tfrac14 s_x s_y s_b)`: without the terms :math:`s_x s_b` and
+    :math:`s_y s_b` the pairs are independent, the last term makes them depend given the third.
+
+    No DAG (2), shape (2, 3, 2): given one of three equally frequent classes, feature and bag are independent coins.
+    :math:`p(x = 1 \mid y) = \tfrac12 + (\tfrac14, -\tfrac14, 0)` tells the first class from the second,
+    :math:`p(b = 1 \mid y) = \tfrac12 + (\tfrac18, \tfrac18, -\tfrac14)` tells the third from the others. The two
+    vectors are orthogonal, which is :math:`X \perp B`. With two classes this cannot be, see `rule_binary`.
+
+    No DAG (3), shape (4, 2, 2): X is two fair bits; the label follows the first bit and the bag the second, each with
+    probability 3/4. This is the paper's example of "orthogonal features"; what it takes is that they are independent.
+    """
+    quarter = Fraction(1, 4)
+    pair, three, bits = (np.empty(n, object) for n in [(2, 2, 2), (2, 3, 2), (4, 2, 2)])
+    for x, y, b in np.ndindex(2, 2, 2):
+        agree = (-1) ** (x + y)
+        pair[x, y, b] = (1 + agree * (2 + (-1) ** b) * quarter) / 8
+    for x, y, b in np.ndindex(2, 3, 2):
+        p_x = (2 + (-1) ** x * (1, -1, 0)[y]) * quarter
+        p_b = (4 + (-1) ** b * (1, 1, -2)[y]) * quarter / 2
+        three[x, y, b] = p_x * p_b / 3
+    for x, y, b in np.ndindex(4, 2, 2):
+        p_y = (3 if x // 2 == y else 1) * quarter
+        bits[x, y, b] = quarter * p_y * (3 if x % 2 == b else 1) * quarter
+    return {f"No DAG ({k})": p for k, p in enumerate((pair, three, bits), 1)}
+
+
+# --- what the bag does to the Bayes classifier ---------------------------------------------------------------
+
+
+def posterior(joint):
+    r"""The label given features and bag.
+
+    :math:`p(y \mid x, b) = p(x, y, b) / \sum_{y'} p(x, y', b)`, equation :eq:`eq-tax-posterior`.
+
+    Parameters
+    ----------
+    joint : array-like, shape (n_x, n_y, n_b)
+
+    Returns
+    -------
+    ndarray of float, shape (n_x, n_y, n_b)
+        NaN where features and bag never come together.
+    """
+    joint = check_joint(joint).astype(float)
+    with np.errstate(invalid="ignore"):
+        return joint / joint.sum(1, keepdims=True)  # eq: eq-tax-posterior
+
+
+def shifted_posterior(joint):
+    r"""The posterior from the label proportion of the bag and the pooled posterior.
+
+    :math:`p(y \mid x)\, p(y \mid b) / p(y)`, scaled to sum to 1 over :math:`y`, equation :eq:`eq-tax-shift`. It is
+    `posterior` if :math:`X \perp B \mid Y`: all that a bag changes is the class prior.
+
+    Parameters
+    ----------
+    joint : array-like, shape (n_x, n_y, n_b)
+        Every label has a positive probability.
+
+    Returns
+    -------
+    ndarray of float, shape (n_x, n_y, n_b)
+        NaN where it would divide by 0.
+    """
+    joint = check_joint(joint).astype(float)
+    p_xy, p_yb = joint.sum(2, keepdims=True), joint.sum(0, keepdims=True)
+    scores = p_xy * p_yb / p_xy.sum(0, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        return scores / scores.sum(1, keepdims=True)  # eq: eq-tax-shift
+
+
+def bayes_rule(joint):
+    r"""What the bag changes for the best classifier, as numbers.
+
+    Without the bag the least error is :math:`1 - \sum_x \max_y p(x, y)`, with it
+    :math:`1 - \sum_{x, b} \max_y p(x, y, b)`, equation :eq:`eq-tax-bayes`. Their difference is 0 just if one classifier
+    is the best in every bag.
+
+    Parameters
+    ----------
+    joint : array-like, shape (n_x, n_y, n_b)
+
+    Returns
+    -------
+    Series
+        ``P(Y|X,B) varies``: largest change of the posterior :math:`p(y \mid x, b)` between two bags;
+        ``P(X|Y,B) varies``: largest change of :math:`p(x \mid y, b)` between two bags; ``error without bag``,
+        ``error with bag``, ``gain``.
+    """
+    p = check_joint(joint).astype(float)
+    with np.errstate(invalid="ignore"):  # a label that a bag does not have: NaN
+        p_x = p / p.sum(0, keepdims=True)
+        varies = [
+            np.nan_to_num(np.fmax.reduce(q, 2) - np.fmin.reduce(q, 2)).max()
+            for q in (posterior(p), p_x)
+        ]
+    without = 1 - p.sum(2).max(1).sum()
+    within = 1 - p.max(1).sum()  # eq: eq-tax-bayes
+    return pd.Series(
+        {
+            "P(Y|X,B) varies": varies[0],
+            "P(X|Y,B) varies": varies[1],
+            "error without bag": without,
+            "error with bag": within,
+            "gain": max(without - within, 0.0),
+        }
+    )
+
+
+def bag_effects():
+    """What the bag may change, by variant.
+
+    Returns
+    -------
+    DataFrame
+        One row a name of `table`; True where it depends on the bag: the proportions P(Y|B), the features P(X|B), the
+        posterior P(Y|X,B), the class-conditional features P(X|Y,B); and whether X tells of Y within a bag.
+    """
+    rows = table().set_index("name")
+    effects = {
+        "P(Y|B)": ~rows["Y_B"],
+        "P(X|B)": ~rows["X_B"],
+        "P(Y|X,B)": ~rows["Y_B|X"],
+        "P(X|Y,B)": ~rows["X_B|Y"],
+        "X tells of Y in a bag": ~rows["X_Y|B"],
+    }
+    return pd.DataFrame(effects)

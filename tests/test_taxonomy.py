@@ -1,0 +1,565 @@
+"""The taxonomy against the paper's table, a second d-separation, and joint distributions of every pattern."""
+
+from fractions import Fraction
+from itertools import combinations, permutations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from llpbook import taxonomy as tax
+from llpbook.taxonomy import NODES, STATEMENTS, VARIANTS
+
+# franco2023, Table 1, rows 2 to 11: name, then 1 for each independence in the order of STATEMENTS, then the DAGs drawn.
+# Rows 8 to 11 and the counts are as in sections 4 and A.2, which describe them in words.
+PAPER = [
+    ("Naive", "011011", 2),
+    ("", "011000", 0),
+    ("", "010010", 0),
+    ("Label collider", "010000", 1),
+    ("", "001001", 0),
+    ("Feature collider", "001000", 1),
+    ("Cross-bag", "000100", 3),
+    ("Simple", "000010", 3),
+    ("Intermediate", "000001", 3),
+    ("Hard", "000000", 6),
+]
+
+
+# --- patterns and rules --------------------------------------------------------------------------------------
+
+
+def test_numbers_of_the_paper():
+    patterns = tax.patterns()
+    kept = [p for p in patterns if tax.consistent(p)]
+    assert len(patterns) == len(set(patterns)) == 64
+    assert len(kept) == 18
+    assert sum("X_Y" in p for p in kept) == 8
+    assert len(tax.interesting()) == 10
+    implied = {tax.pattern_of_dag(dag) for dag in tax.all_dags()}
+    assert len(tax.all_dags()) == len(set(tax.all_dags())) == 25
+    assert len(implied) == 11
+    assert implied & set(tax.interesting()) == set(VARIANTS.values())
+    assert len(tax.dags_of("Uninteresting")) == 6
+
+
+def test_table_is_the_papers():
+    table = tax.table()
+    assert list(table) == ["name", *STATEMENTS, "n_dags"]
+    assert all(table[s].dtype == bool for s in STATEMENTS)
+    for (_, row), (name, truth, n_dags) in zip(table.iterrows(), PAPER, strict=True):
+        assert row["name"] == name or (not name and row["name"].startswith("No DAG"))
+        assert "".join(str(int(row[s])) for s in STATEMENTS) == truth
+        assert row["n_dags"] == n_dags == len(tax.dags_of(row["name"]))
+    assert table["name"].is_unique
+
+
+def test_names_and_patterns_go_both_ways():
+    for name, pattern in VARIANTS.items():
+        assert tax.name_of(pattern) == name
+        assert {tax.pattern_of_dag(d) for d in tax.dags_of(name.lower())} == {pattern}
+    assert tax.name_of({"X_Y"}) == "Uninteresting"
+
+
+def implies(premises, conclusion):
+    """Whether no pattern of the book's has the premises without the conclusion."""
+    return all(
+        conclusion <= p
+        for p in tax.patterns()
+        if tax.consistent(p) and set(premises) <= p
+    )
+
+
+@pytest.mark.equation("eq-tax-rule-one", "eq-tax-rule-two")
+def test_rules_in_all_roles():
+    assert len(tax.rule_one()) == 3 and len(tax.rule_two()) == 6
+    for u, v, w in permutations("XYB"):
+
+        def s(a, b, given=None):
+            pair = "_".join(x for x in "XYB" if x in (a, b))
+            return pair + (f"|{given}" if given else "")
+
+        assert implies({s(u, v, w), s(u, w, v)}, {s(u, v), s(u, w)})
+        assert implies({s(u, v, w), s(u, w)}, {s(u, v), s(u, w, v)})
+    assert not implies({"X_B", "Y_B"}, {"X_B|Y"})
+
+
+def slow_rules(first, second):
+    """Patterns that the rules of A.1 leave, as printed there, by going through all roles."""
+
+    def s(a, b, given=None):
+        return ("_".join(x for x in "XYB" if x in (a, b)), given)
+
+    kept = []
+    for pattern in tax.patterns():
+        holds = {(t.split("|")[0], [*t.split("|"), None][1]) for t in pattern}
+        fine = True
+        for x, y, z in permutations("XYB"):
+            if first and s(x, y, z) in holds and s(x, z, y) in holds:
+                fine = fine and s(x, y) in holds and s(x, z) in holds
+            if second and s(x, y, z) in holds and s(x, z, y) not in holds:
+                fine = fine and s(x, z) not in holds
+        if fine:
+            kept.append(pattern)
+    return kept
+
+
+def test_rules_as_printed_leave_the_same_patterns():
+    assert slow_rules(True, True) == [p for p in tax.patterns() if tax.consistent(p)]
+    assert len(slow_rules(False, True)) == 34  # rule (2) as printed, alone
+    assert sum(tax.consistent(p, positive=False) for p in tax.patterns()) == 22
+
+
+def test_the_other_46_break_a_rule():
+    inconsistent = [p for p in tax.patterns() if not tax.consistent(p)]
+    assert len(inconsistent) == 46
+    for pattern in inconsistent:
+        for rule in tax.broken_rules(pattern):
+            assert rule.premises <= pattern
+            assert not any(conclusion <= pattern for conclusion in rule.conclusions)
+        with pytest.raises(ValueError, match="inconsistent"):
+            tax.name_of(pattern)
+
+
+def positive_joint_of(pattern, sizes=(4, 4, 4)):
+    """A positive joint distribution of at most these sizes with a pattern: from a DAG, else roles swapped; or None."""
+    for dag in tax.all_dags():
+        if tax.pattern_of_dag(dag) == pattern:
+            return tax.random_joint(dag, sizes, 0)
+    sign = np.array([1, -1])
+    xor = (1 + np.einsum("i,j,k->ijk", sign, sign, sign) / 2) / 8
+    for base in (xor, *tax.unfaithful_examples().values()):
+        for axes in permutations(range(3)):
+            joint = np.transpose(base, axes)
+            fits = np.less_equal(joint.shape, sizes).all()
+            if fits and tax.independences(joint) == pattern:
+                return joint
+    return None
+
+
+@pytest.mark.parametrize("index", range(18))
+def test_each_of_the_18_has_a_positive_distribution(index):
+    pattern = [p for p in tax.patterns() if tax.consistent(p)][index]
+    joint = positive_joint_of(pattern)
+    assert joint is not None and (joint > 0).all()
+    assert tax.independences(joint) == pattern
+
+
+def test_patterns_of_distributions_are_consistent():
+    """Random sums of products of signs: many unfaithful distributions, none with a forbidden pattern."""
+    rng, sign, found = np.random.default_rng(0), np.array([1, -1]), set()
+    powers = [p for p in np.ndindex(2, 2, 2) if sum(p)]
+    terms = [np.einsum("i,j,k", *(sign**k for k in p)) for p in powers]
+    for keep in np.ndindex(*[2] * 7):
+        weights = rng.integers(1, 20, 7) * keep
+        joint = (
+            1
+            + sum(
+                Fraction(int(w), 140) * t for w, t in zip(weights, terms, strict=True)
+            )
+        ) * Fraction(1, 8)
+        pattern = tax.independences(joint, tol=0)
+        assert tax.consistent(pattern, binary="XYB"), pattern
+        found.add(pattern)
+    assert len(found) > 10
+
+
+# --- where the rules end -------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-tax-rule-binary")
+def test_two_classes_forbid_the_fourth_row():
+    fourth = frozenset({"X_B", "X_B|Y"})
+    assert tax.name_of(fourth) == "No DAG (2)"
+    assert not tax.consistent(fourth, binary="Y") and tax.consistent(fourth)
+    assert sum(tax.consistent(p, binary="Y") for p in tax.interesting()) == 9
+
+
+def test_binary_rule_is_the_identity_it_rests_on():
+    rng = np.random.default_rng(0)
+    prior, p_x, p_b = (
+        rng.dirichlet([1, 1]),
+        *(rng.dirichlet([1, 1, 1], 2) for _ in "xb"),
+    )
+    p_xb = np.einsum("y,yx,yb->xb", prior, p_x, p_b)
+    gap = p_xb - np.outer(p_xb.sum(1), p_xb.sum(0))
+    identity = prior[0] * prior[1] * np.outer(p_x[1] - p_x[0], p_b[1] - p_b[0])
+    np.testing.assert_allclose(gap, identity, atol=1e-15)
+
+
+@pytest.mark.parametrize(("binary", "number"), [("Y", 17), ("XYB", 15)])
+def test_what_the_binary_rule_leaves_exists_with_two_values(binary, number):
+    sizes = tuple(2 if v in binary else 4 for v in NODES)
+    left = [p for p in tax.patterns() if tax.consistent(p, binary=binary)]
+    assert len(left) == number
+    for pattern in left:
+        joint = positive_joint_of(pattern, sizes)
+        assert tax.independences(joint) == pattern
+        assert np.less_equal(joint.shape, sizes).all()
+
+
+def test_without_positivity_four_more_patterns_exist():
+    more = {p for p in tax.patterns() if tax.consistent(p, positive=False)} - {
+        p for p in tax.patterns() if tax.consistent(p)
+    }
+    assert all("X_Y" not in p for p in more)
+    coin = np.zeros((2, 2, 2), object)
+    coin[0, 0, 0] = coin[1, 1, 1] = Fraction(1, 2)  # X = Y = B
+    found = {tax.independences(coin, 0)}
+    for axes in [(0, 1, 2), (1, 0, 2), (2, 1, 0)]:
+        pure = np.zeros((2, 2, 2), object)  # pure bags: Y = B, and a noisy X
+        for x, y in np.ndindex(2, 2):
+            pure[x, y, y] = Fraction(1 + 2 * (x == y), 8)
+        found.add(tax.independences(np.transpose(pure, axes), 0))
+    assert found == more
+    assert (
+        frozenset({"X_Y|B", "X_B|Y"}) in more
+    )  # bags of size one: Simple and Cross-bag
+
+
+def test_rule_one_needs_a_connected_support_only():
+    """One mixed bag among pure ones is enough; with pure bags only, the rule fails."""
+    p_yb, found = {"mixed": [[2, 0, 1], [0, 2, 1]], "pure": [[2, 0, 1], [0, 2, 0]]}, {}
+    rng = np.random.default_rng(0)
+    for name, counts in p_yb.items():
+        counts = np.array(counts) / np.sum(counts)
+        # all p(x | y, b) with both premises: p(x | y) = p(x | b) wherever p(y, b) > 0
+        rows = [(y, b) for y, b in np.ndindex(2, 3) if counts[y, b] > 0]
+        A = np.zeros((len(rows), 5))
+        for k, (y, b) in enumerate(rows):
+            A[k, y], A[k, 2 + b] = 1, -1
+        found[name] = 5 - np.linalg.matrix_rank(A)  # free constants: connected parts
+        if name == "pure":
+            x = rng.dirichlet([1, 1, 1], 2)
+            joint = np.einsum("yx,yb->xyb", x, counts)
+            assert {"X_Y|B", "X_B|Y"} <= tax.independences(joint)
+            assert "X_Y" not in tax.independences(joint)
+    assert found == {"mixed": 1, "pure": 2}
+
+
+# --- graphs --------------------------------------------------------------------------------------------------
+
+
+def moral_separated(dag, a, b, given):
+    """d-separation the other way: in the moral graph of the ancestors, a and b fall apart without what is given."""
+    ancestral = {a, b, *given}
+    while more := {p for p, c in dag if c in ancestral} - ancestral:
+        ancestral |= more
+    kept = [(p, c) for p, c in dag if c in ancestral]
+    links = {frozenset(e) for e in kept}
+    links |= {frozenset((p, q)) for p, c in kept for q, d in kept if c == d and p != q}
+    reached, frontier = {a}, [a]
+    while frontier:
+        v = frontier.pop()
+        for link in links:
+            if v in link:
+                (other,) = link - {v}
+                if other not in reached and other not in given:
+                    reached.add(other)
+                    frontier.append(other)
+    return b not in reached
+
+
+@pytest.mark.equation("eq-tax-d-separation", "eq-tax-blocked")
+def test_d_separation_equals_the_moral_graph():
+    rng = np.random.default_rng(0)
+    for _ in range(150):
+        nodes = "abcde"[: rng.integers(2, 6)]
+        order = rng.permutation(list(nodes))
+        dag = {e for e in combinations(map(str, order), 2) if rng.random() < 0.5}
+        for a, b in combinations(nodes, 2):
+            rest = [v for v in nodes if v not in (a, b)]
+            for size in range(len(rest) + 1):
+                for given in combinations(rest, size):
+                    expected = moral_separated(dag, a, b, given)
+                    assert tax.d_separated(dag, a, b, given) == expected, (
+                        dag,
+                        a,
+                        b,
+                        given,
+                    )
+
+
+@pytest.mark.equation("eq-tax-blocked")
+def test_chain_fork_collider_and_its_descendant():
+    chain, fork = {("a", "b"), ("b", "c")}, {("b", "a"), ("b", "c")}
+    collider = {("a", "b"), ("c", "b"), ("b", "d")}
+    for dag in (chain, fork):
+        assert not tax.blocked(dag, "abc", set()) and tax.blocked(dag, "abc", {"b"})
+    assert tax.blocked(collider, "abc", set())
+    assert not tax.blocked(collider, "abc", {"b"})
+    assert not tax.blocked(collider, "abc", {"d"})
+
+
+def test_paths_are_all_the_simple_ones():
+    square = {("a", "b"), ("b", "c"), ("a", "d"), ("d", "c"), ("b", "d")}
+    found = {"".join(path) for path in tax.paths(square, "a", "c")}
+    assert found == {"abc", "abdc", "adc", "adbc"}
+
+
+@pytest.mark.equation("eq-tax-factor", "eq-tax-d-separation", "eq-tax-independence")
+@pytest.mark.parametrize("sizes", [2, (4, 2, 3)])
+@pytest.mark.parametrize("index", range(25))
+def test_d_separation_is_independence_in_generic_distributions(index, sizes):
+    dag = tax.all_dags()[index]
+    for seed in range(5):
+        joint = tax.random_joint(dag, sizes, seed)
+        gaps = {
+            tax.statement(a, b, given): tax.dependence(joint, a, b, given)
+            for a, b in combinations(NODES, 2)
+            for given in (None, *(set(NODES) - {a, b}))
+        }
+        implied = tax.pattern_of_dag(dag)
+        assert max([gaps[s] for s in implied], default=0) < 1e-15
+        assert min([g for s, g in gaps.items() if s not in implied], default=1) > 1e-7
+        assert tax.independences(joint) == implied
+
+
+@pytest.mark.equation("eq-tax-factor")
+def test_random_joint_is_the_product_of_its_conditionals():
+    dag = {("B", "X"), ("Y", "X")}
+    joint = tax.random_joint(dag, (2, 3, 4), 0)
+    assert joint.shape == (2, 3, 4) and joint.sum() == pytest.approx(1)
+    p_y, p_b = joint.sum((0, 2)), joint.sum((0, 1))
+    p_x = joint / joint.sum(0)
+    np.testing.assert_allclose(np.einsum("y,b,xyb->xyb", p_y, p_b, p_x), joint)
+    np.testing.assert_array_equal(joint, tax.random_joint(dag, (2, 3, 4), 0))
+
+
+def test_random_joint_favours_no_value():
+    draws = [tax.random_joint({("X", "Y")}, 2, seed) for seed in range(2000)]
+    np.testing.assert_allclose(np.mean(draws, axis=0), 1 / 8, atol=0.01)
+
+
+# --- joint distributions -------------------------------------------------------------------------------------
+
+
+def slow_dependence(joint, a, b, given):
+    """The definition, value by value, with conditional probabilities."""
+    (c,) = set(NODES) - {a, b}
+    p = np.transpose(joint, [NODES.index(v) for v in (a, b, c)])
+    if given is None:
+        p = p.sum(2)[:, :, None]
+    worst = 0
+    for i, j, k in np.ndindex(p.shape):
+        p_w = p[:, :, k].sum()
+        within = p[i, j, k] / p_w - p[i, :, k].sum() / p_w * p[:, j, k].sum() / p_w
+        worst = max(worst, abs(within) * p_w**2)
+    return worst
+
+
+@pytest.mark.equation("eq-tax-independence")
+def test_dependence_is_its_definition():
+    joint = np.random.default_rng(1).dirichlet(np.ones(24)).reshape(2, 3, 4)
+    for a, b in permutations(NODES, 2):
+        for given in (None, *(set(NODES) - {a, b})):
+            assert tax.dependence(joint, a, b, given) == pytest.approx(
+                slow_dependence(joint, a, b, given)
+            )
+
+
+def test_unfaithful_examples_realise_the_three_patterns_exactly():
+    table = tax.table().set_index("name")
+    examples = tax.unfaithful_examples()
+    assert list(examples) == list(table.index[table["n_dags"] == 0])
+    for name, joint in examples.items():
+        assert all(isinstance(p, Fraction) and p > 0 for p in joint.ravel())
+        assert joint.sum() == 1
+        pattern = tax.independences(joint, tol=0)
+        assert tax.name_of(pattern) == name
+        assert all((s in pattern) == table.loc[name, s] for s in STATEMENTS)
+        assert tax.independences(joint.astype(float)) == pattern
+
+
+def test_unfaithful_examples_are_as_described():
+    pair, three, bits = tax.unfaithful_examples().values()
+    agree = pair[0, 0] + pair[1, 1]
+    assert list(agree / pair.sum((0, 1))) == [Fraction(7, 8), Fraction(5, 8)]
+    p_y = three.sum((0, 2))
+    assert list(three.sum(2)[0] / p_y) == [Fraction(k, 4) for k in (3, 1, 2)]
+    assert list(three.sum(0)[:, 0] / p_y) == [Fraction(k, 8) for k in (5, 5, 2)]
+    first, second = (
+        bits.reshape(2, 2, 2, 2).sum((1, 3)),
+        bits.reshape(2, 2, 2, 2).sum((0, 2)),
+    )
+    assert (first == second).all() and first[0, 0] == Fraction(3, 8)
+
+
+def test_disjoint_regions_of_the_features_are_not_enough():
+    """The paper's second way to its special case: Y and B "depend on orthogonal regions of the support of X"."""
+    # Y differs from its usual probability at x = 1 only, B at x = 2 only.
+    p_y, p_b = np.array([0.2, 0.8, 0.2]), np.array([0.3, 0.3, 0.9])
+    joint = np.einsum("xy,xb->xyb", np.c_[1 - p_y, p_y], np.c_[1 - p_b, p_b]) / 3
+    pattern = tax.independences(joint)
+    assert "Y_B|X" in pattern and "Y_B" not in pattern
+
+
+# --- the Bayes classifier ------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-tax-posterior")
+def test_posterior_is_bayes_theorem():
+    joint = tax.random_joint(tax.dags_of("Hard")[0], (3, 2, 4), 0)
+    slow = np.empty_like(joint)
+    for x, y, b in np.ndindex(joint.shape):
+        slow[x, y, b] = joint[x, y, b] / sum(joint[x, k, b] for k in range(2))
+    np.testing.assert_allclose(tax.posterior(joint), slow)
+
+
+@pytest.mark.equation("eq-tax-shift")
+def test_shifted_posterior_is_right_just_if_features_follow_the_label():
+    for name, pattern in VARIANTS.items():
+        for dag in tax.dags_of(name):
+            joint = tax.random_joint(dag, 3, 1)
+            exact = np.allclose(tax.shifted_posterior(joint), tax.posterior(joint))
+            assert exact == ("X_B|Y" in pattern), (name, tax.arrows(dag))
+    joint = tax.unfaithful_examples()["No DAG (2)"]
+    np.testing.assert_allclose(tax.shifted_posterior(joint), tax.posterior(joint))
+
+
+@pytest.mark.equation("eq-tax-bayes")
+def test_bayes_errors_are_the_best_of_all_classifiers():
+    joint = tax.random_joint(tax.dags_of("Hard")[0], (3, 2, 2), 0)
+    found = tax.bayes_rule(joint)
+    rules = list(np.ndindex(2, 2, 2))  # a label for each of three x
+
+    def error(rule, b):
+        return sum(joint[x, 1 - label, b] for x, label in enumerate(rule))
+
+    one = min(error(rule, 0) + error(rule, 1) for rule in rules)
+    two = min(error(rule, 0) for rule in rules) + min(error(rule, 1) for rule in rules)
+    assert found["error without bag"] == pytest.approx(one)
+    assert found["error with bag"] == pytest.approx(two)
+    assert found["gain"] == pytest.approx(one - two) and one > two
+
+
+def test_what_the_bag_changes_is_what_the_table_says():
+    effects = tax.bag_effects()
+    for name in VARIANTS:
+        for dag in tax.dags_of(name):
+            found = tax.bayes_rule(tax.random_joint(dag, 3, 0))
+            for column in ("P(Y|X,B)", "P(X|Y,B)"):
+                varies = found[f"{column} varies"] > 1e-9
+                assert varies == effects.loc[name, column], (name, column)
+            if not effects.loc[name, "P(Y|X,B)"]:
+                assert found["gain"] == pytest.approx(0, abs=1e-12)
+    for name, joint in tax.unfaithful_examples().items():
+        found = tax.bayes_rule(joint)
+        assert (found["P(Y|X,B) varies"] > 1e-9) == effects.loc[name, "P(Y|X,B)"]
+        assert (found["P(X|Y,B) varies"] > 1e-9) == effects.loc[name, "P(X|Y,B)"]
+
+
+def test_within_a_cross_bag_the_features_are_useless():
+    joint = tax.random_joint(tax.dags_of("Cross-bag")[0], 3, 0)
+    post = tax.posterior(joint)
+    np.testing.assert_allclose(post, np.broadcast_to(post[:1], post.shape))
+
+
+def test_a_hard_problem_may_have_one_best_classifier_for_all_bags():
+    """Against franco2023, 4.4: the posterior differs between bags, the classifier need not."""
+    p_y = np.array([[0.1, 0.2], [0.9, 0.7]])  # p(y = 1 | x, b)
+    p_xb = np.array([[0.3, 0.2], [0.1, 0.4]])
+    joint = np.stack([(1 - p_y) * p_xb, p_y * p_xb], axis=1)
+    found = tax.bayes_rule(joint)
+    assert tax.name_of(tax.independences(joint)) == "Hard"
+    assert found["P(Y|X,B) varies"] > 0.1
+    assert found["gain"] == pytest.approx(0, abs=1e-12)
+
+
+def test_pure_bags_and_missing_values_do_not_divide_by_zero():
+    joint = np.zeros((3, 2, 2))
+    joint[0, 0, 0] = joint[1, 1, 1] = 0.5  # x = 2 never happens
+    found = tax.bayes_rule(joint)
+    assert found["error with bag"] == found["error without bag"] == 0
+    assert not found.isna().any()
+
+
+# --- what cannot be answered ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: tax.statement("X", "X"), "different variables"),
+        (lambda: tax.statement("X", "Z"), "different variables"),
+        (lambda: tax.dependence(np.full((2, 2, 2), 1 / 8), "X", "Y", "X"), "different"),
+        (lambda: tax.check_pattern({"Y_X"}), "pattern must be a set of"),
+        (lambda: tax.rule_binary("Z"), "binary must be some of"),
+        (lambda: tax.name_of({"X_Y|B", "X_B|Y"}), "inconsistent"),
+        (lambda: tax.dags_of("easy"), "name must be one of"),
+        (lambda: tax.d_separated({("X", "Y")}, "X", "Y", {"X"}), "different nodes"),
+        (lambda: tax.d_separated({("X", "Y"), ("Y", "X")}, "X", "Y"), "directed cycle"),
+        (lambda: tax.pattern_of_dag({("X", "Z")}), "no node but"),
+        (lambda: tax.random_joint({("X", "Y"), ("Y", "B"), ("B", "X")}), "cycle"),
+        (lambda: tax.random_joint(set(), 1), "sizes must be"),
+        (lambda: tax.random_joint(set(), 2.5), "sizes must be"),
+        (lambda: tax.independences(np.full((2, 2), 0.25)), "3 axes"),
+        (lambda: tax.independences(np.full((2, 2, 2), 1.0)), "sum to 1"),
+        (lambda: tax.independences(np.full((2, 2, 2), np.nan)), "NaN"),
+        (lambda: tax.independences(np.array([[[2.0, -1.0]]])), "negative"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+# --- the drawing ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def dag_plot():
+    pytest.importorskip("matplotlib").use("agg")
+    from llpbook import dag_plot
+
+    yield dag_plot
+    from matplotlib import pyplot
+
+    pyplot.close("all")
+
+
+def drawn(ax):
+    """The edges that an axes shows, read off the ends of its arrows."""
+    from matplotlib.patches import FancyArrowPatch
+
+    places = {t.get_text(): np.array(t.get_position()) for t in ax.texts if t.get_text() in NODES}  # fmt: skip
+
+    def nearest(point):
+        return min(places, key=lambda v: np.linalg.norm(places[v] - point))
+
+    arrows = [p for p in ax.patches if isinstance(p, FancyArrowPatch)]
+    ends = [p._posA_posB for p in arrows]
+    return frozenset((nearest(start), nearest(end)) for start, end in ends)
+
+
+def test_draw_dag_shows_its_edges(dag_plot):
+    from matplotlib.pyplot import close
+
+    for dag in tax.all_dags():
+        ax = dag_plot.draw_dag(dag)
+        assert drawn(ax) == dag
+        close(ax.figure)
+
+
+def test_draw_dags_shows_all_of_them(dag_plot):
+    axes = dag_plot.draw_dags()
+    shown = [drawn(ax) for ax in axes.ravel() if ax.patches]
+    assert axes.shape == (8, 6) and sorted(map(sorted, shown)) == sorted(
+        map(sorted, tax.all_dags())
+    )
+    row = dag_plot.draw_dags("simple")
+    assert [drawn(ax) for ax in row[0]] == tax.dags_of("Simple")
+    assert row[0, 0].texts[-1].get_text() == "Simple"
+    assert dag_plot.draw_dags("Simple", axes=row) is row
+
+
+def test_draw_dags_refuses_what_it_cannot_draw(dag_plot):
+    for name in ("No DAG (1)", "easy"):
+        with pytest.raises(ValueError, match="name must be"):
+            dag_plot.draw_dags(name)
+    with pytest.raises(ValueError, match="axes must have the shape"):
+        dag_plot.draw_dags("Hard", axes=dag_plot.draw_dags("Simple"))
+
+
+def test_table_is_a_plain_dataframe():
+    assert isinstance(tax.table(), pd.DataFrame) and tax.table().shape == (10, 8)
