@@ -622,7 +622,7 @@ class SMIC(TwoBagClassifier):
         outputs, nearest, equal = extend(
             X, self.X_fit_, self.n_neighbors_, self.scales_, self.eigenvalues_, vectors
         )
-        scores = cluster_scores(outputs, np.maximum(vectors, 0).sum(axis=0))
+        scores = cluster_scores(outputs, vectors)
         settled = equal | (scores.max(axis=1) == 0)
         scores[settled] = self.scores_[nearest[settled]]
         return scores[:, self.positive_] - scores[:, 1 - self.positive_]

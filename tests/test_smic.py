@@ -334,13 +334,22 @@ def test_two_blobs_exactly(n_neighbors):
 
 def test_training_instances_keep_their_cluster_and_others_do_not_matter():
     X, _, bags = toy_problem(1, n=40, random_state=2)
-    model = SMIC().fit(X, bags)
+    model = SMIC(7).fit(X, bags)
     scores = model.decision_function(X)
     order = np.lexsort(X.T[::-1])
     own = model.scores_[:, model.positive_] - model.scores_[:, 1 - model.positive_]
     assert_allclose(scores[order], own)
     alone = [model.decision_function(x[None])[0] for x in X[:5] + 0.05]
     assert_allclose(alone, model.decision_function(X[:5] + 0.05))
+    outputs = smic.extend(
+        X + 0.05, model.X_fit_, model.n_neighbors_, model.scales_,
+        model.eigenvalues_, model.eigenvectors_,
+    )[0]  # fmt: skip
+    shares = np.maximum(outputs, 0) / np.maximum(model.eigenvectors_, 0).sum(axis=0)
+    slow = shares[:, model.positive_] - shares[:, 1 - model.positive_]
+    claimed = outputs.max(axis=1) > 1e-6
+    assert claimed.sum() > 40
+    assert_allclose(model.decision_function(X + 0.05)[claimed], slow[claimed])
     far = model.decision_function(np.array([[100.0, 100.0]]))  # no cluster claims it
     assert far[0] == scores[X.sum(axis=1).argmax()] != 0
 
