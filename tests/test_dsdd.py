@@ -1,0 +1,613 @@
+"""DSDD against cvxpy, brute force, optimality conditions, and the robust support vector machine it is."""
+
+import itertools
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from scipy.stats import norm
+from sklearn.exceptions import ConvergenceWarning
+
+from llpbook import dsdd
+from llpbook.density_difference import (
+    gaussian_basis,
+    labeling_error_rate,
+    median_distance,
+    toy_problem,
+)
+from llpbook.dsdd import DSDD
+
+WEIGHTS = [(1.0, 1.0), (0.4, 1.6)]
+
+
+def basis(n=15, n_prime=9, d=2, width=0.5, seed=0):
+    """Gaussian basis functions at two samples, and the scale of the penalty."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n + n_prime, d))
+    X[:n] += 0.8
+    Phi = gaussian_basis(X, X, width * median_distance(X))
+    return Phi[:n], Phi[n:], dsdd.penalty_unit(Phi[:n], Phi[n:])
+
+
+def random_bits(Phi_p, Phi_q, seed=0, real=False):
+    rng = np.random.default_rng(seed)
+    draw = rng.random if real else lambda size: rng.integers(0, 2, size).astype(float)
+    return draw(len(Phi_q)), draw(len(Phi_p))
+
+
+# --- from the distance to the objective --------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-dsdd-clip")
+def test_clip_is_the_ramp_of_the_paper():
+    z = np.linspace(-3, 3, 601)
+    ramp = [1 if v > 1 else -1 if v < -1 else v for v in z]
+    np.testing.assert_array_equal(dsdd.clip(z), ramp)
+
+
+@pytest.mark.equation("eq-dsdd-hinge", "eq-dsdd-split")
+def test_ramp_is_a_difference_of_hinges():
+    z = np.linspace(-3, 3, 601)
+    assert [dsdd.hinge(v, 0.5) for v in (-1, 0.5, 2)] == [0, 0, 1.5]
+    split = dsdd.hinge(z, -1) - dsdd.hinge(z, 1) - 1
+    np.testing.assert_allclose(split, dsdd.clip(z), atol=1e-15)
+
+
+@pytest.mark.equation("eq-dsdd-empirical")
+def test_best_function_is_the_sign_and_its_value_the_distance():
+    x = np.linspace(-8, 9, 4001)
+    p = 0.8 * norm.pdf(x, -1) + 0.2 * norm.pdf(x, 1.5)
+    q = 0.2 * norm.pdf(x, -1) + 0.8 * norm.pdf(x, 1.5)
+    weight = (p - q) * (x[1] - x[0])
+    best = linprog(-1e6 * weight, bounds=[(-1, 1)] * len(x))  # the supremum of (5)
+    distance = np.abs(weight).sum()
+    assert weight @ best.x == pytest.approx(distance, rel=1e-9)
+    apart = np.abs(p - q) > 1e-9
+    np.testing.assert_allclose(best.x[apart], np.sign(p - q)[apart], atol=1e-6)
+
+    def quantiles(density):  # an evenly spread "sample"
+        cdf = np.cumsum(density) / density.sum()
+        return np.interp((np.arange(20_000) + 0.5) / 20_000, cdf, x)
+
+    def value(g):
+        return -dsdd.sign_gap(g(quantiles(p)), g(quantiles(q)))
+
+    sign = np.sign(p - q)
+    found = value(lambda t: sign[np.searchsorted(x, t)])
+    assert found == pytest.approx(distance, abs=2e-3)
+    for g in (np.tanh, np.sin, lambda t: -5 * t, lambda t: 0.25 - t):
+        assert value(g) < found + 2e-3
+
+
+@pytest.mark.equation("eq-dsdd-objective")
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_objective_by_loops(weights):
+    Phi_p, Phi_q, _ = basis()
+    rng = np.random.default_rng(1)
+    for scale in (0.1, 1, 10):
+        alpha = scale * rng.normal(size=24)
+        slow = 0.35 * sum(a * a for a in alpha)
+        for row in Phi_p:
+            slow -= weights[0] / 15 * max(-1, min(1, sum(row * alpha)))
+        for row in Phi_q:
+            slow += weights[1] / 9 * max(-1, min(1, sum(row * alpha)))
+        found = dsdd.objective(alpha, Phi_p, Phi_q, 0.7, weights)
+        assert found == pytest.approx(slow)
+
+
+# --- the bound ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-dsdd-convex", "eq-dsdd-concave")
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_objective_is_convex_plus_concave(weights):
+    Phi_p, Phi_q, _ = basis()
+    rng = np.random.default_rng(2)
+
+    def convex(a):
+        return dsdd.convex_part(a, Phi_p, Phi_q, 0.3, weights)
+
+    def concave(a):
+        return dsdd.concave_part(a, Phi_p, Phi_q, weights)
+
+    for _ in range(50):
+        one, two = 3 * rng.normal(size=(2, 24))
+        whole = dsdd.objective(one, Phi_p, Phi_q, 0.3, weights)
+        assert convex(one) + concave(one) == pytest.approx(whole, abs=1e-12)
+        middle = (one + two) / 2
+        assert convex(middle) <= (convex(one) + convex(two)) / 2 + 1e-12
+        assert concave(middle) >= (concave(one) + concave(two)) / 2 - 1e-12
+
+
+@pytest.mark.equation("eq-dsdd-concave-bound", "eq-dsdd-bound")
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_bound_is_above_and_touches_where_tightened(weights):
+    Phi_p, Phi_q, _ = basis()
+    rng = np.random.default_rng(3)
+    for seed in range(50):
+        alpha = 3 * rng.normal(size=24)
+        b, c = random_bits(Phi_p, Phi_q, seed, real=seed % 2 == 0)
+        data = (Phi_p, Phi_q, weights)
+        concave = dsdd.concave_part(alpha, *data)
+        assert dsdd.concave_bound(alpha, b, c, *data) >= concave - 1e-12
+        tight = dsdd.tighten_bound(alpha, Phi_p, Phi_q)
+        assert dsdd.concave_bound(alpha, *tight, *data) == pytest.approx(concave)
+        args = (Phi_p, Phi_q, 0.3, weights)
+        whole = dsdd.objective(alpha, *args)
+        assert dsdd.upper_bound(alpha, b, c, *args) >= whole - 1e-12
+        assert dsdd.upper_bound(alpha, *tight, *args) == pytest.approx(whole)
+
+
+def test_bound_is_linear_in_alpha_and_in_the_bits():
+    Phi_p, Phi_q, _ = basis()
+    rng = np.random.default_rng(4)
+    b, c = random_bits(Phi_p, Phi_q)
+    one, two = rng.normal(size=(2, 24))
+    mean = dsdd.concave_bound((one + two) / 2, b, c, Phi_p, Phi_q)
+    ends = [dsdd.concave_bound(a, b, c, Phi_p, Phi_q) for a in (one, two)]
+    assert mean == pytest.approx(np.mean(ends))
+    half = dsdd.concave_bound(one, b / 2, c / 2, Phi_p, Phi_q)
+    none = dsdd.concave_bound(one, 0 * b, 0 * c, Phi_p, Phi_q)
+    assert half == pytest.approx((ends[0] + none) / 2)
+
+
+@pytest.mark.equation("eq-dsdd-tighten")
+def test_tightening_equals_brute_force_and_a_linear_programme():
+    Phi_p, Phi_q, _ = basis(n=5, n_prime=4)
+    rng = np.random.default_rng(5)
+    for _ in range(5):
+        alpha = 3 * rng.normal(size=9)
+
+        def bound(bits, alpha=alpha):
+            bits = np.array(bits, dtype=float)
+            return dsdd.concave_bound(alpha, bits[:4], bits[4:], Phi_p, Phi_q)
+
+        b, c = dsdd.tighten_bound(alpha, Phi_p, Phi_q)
+        found = bound([*b, *c])
+        assert found == pytest.approx(
+            min(map(bound, itertools.product((0, 1), repeat=9)))
+        )
+        constant = bound(np.zeros(9))
+        slopes = [bound(unit) - constant for unit in np.eye(9)]
+        best = linprog(slopes, bounds=[(0, 1)] * 9)
+        assert found == pytest.approx(best.fun + constant)
+
+
+def test_tightening_at_the_kinks():
+    Phi = np.eye(3)
+    b, c = dsdd.tighten_bound(np.array([1.0, 0.999, 5.0]), Phi, Phi)
+    np.testing.assert_array_equal([b, c], [[1, 0, 1], [1, 1, 1]])
+    b, c = dsdd.tighten_bound(np.array([-1.0, -1.001, -5.0]), Phi, Phi)
+    np.testing.assert_array_equal([b, c], [[0, 0, 0], [1, 0, 0]])
+
+
+# --- the inner problem -------------------------------------------------------------------------------------
+
+
+def cvxpy_inner(b, c, Phi_p, Phi_q, lam, weights):
+    """Equation (9) as the paper writes it, with slack variables."""
+    n, n_prime = len(Phi_p), len(Phi_q)
+    alpha = cp.Variable(Phi_p.shape[1])
+    xi, xi_prime = cp.Variable(n, nonneg=True), cp.Variable(n_prime, nonneg=True)
+    linear = weights[1] / n_prime * b @ Phi_q + weights[0] / n * c @ Phi_p
+    value = (
+        weights[1] / n_prime * cp.sum(xi_prime)
+        + weights[0] / n * cp.sum(xi)
+        - alpha @ linear
+        + lam / 2 * cp.sum_squares(alpha)
+    )
+    kinks = [xi_prime >= Phi_q @ alpha + 1, xi >= Phi_p @ alpha - 1]
+    tight = {f"tol_{name}": 1e-11 for name in ("gap_abs", "gap_rel", "feas")}
+    problem = cp.Problem(cp.Minimize(value), kinks)
+    problem.solve(solver=cp.CLARABEL, **tight)
+    constant = (  # which (9) leaves out: it has no alpha
+        weights[0] * (1 - c.mean()) - weights[1] * (1 - b.mean())
+    )
+    return problem.value + constant, alpha.value
+
+
+@pytest.mark.equation("eq-dsdd-inner")
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("rel", [1e-3, 1e-2, 1e-1, 1.0, 10.0])
+@pytest.mark.parametrize(
+    "shape", [(15, 9, 2), (40, 40, 2), (8, 30, 6)], ids=lambda s: f"{s[0]}+{s[1]}"
+)
+def test_minimum_of_the_bound_equals_cvxpy(shape, rel, weights):
+    for seed, width in enumerate((0.3, 1.0)):
+        Phi_p, Phi_q, unit = basis(*shape, width, seed)
+        cases = [
+            random_bits(Phi_p, Phi_q, seed),
+            (np.zeros(len(Phi_q)), np.ones(len(Phi_p))),
+            (np.zeros(len(Phi_q)), np.zeros(len(Phi_p))),
+        ]
+        for b, c in cases:
+            data = (Phi_p, Phi_q, rel * unit, weights)
+            best, _ = cvxpy_inner(b, c, *data)
+            alpha, _, gap = dsdd.minimise_bound(b, c, *data)
+            found = dsdd.upper_bound(alpha, b, c, *data)
+            assert gap <= 1e-9
+            assert found == pytest.approx(best, rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("rel", [1e-3, 1e-2, 1e-1])
+@pytest.mark.parametrize("n_centers", [10, 60])
+def test_minimum_of_the_bound_on_more_instances_than_bases(rel, n_centers):
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(300, 3)) + 0.7 * (np.arange(300) < 180)[:, None]
+    Phi = gaussian_basis(X, X[::5][:n_centers], median_distance(X))
+    data = (Phi[:180], Phi[180:], rel * np.mean(np.sum(Phi**2, axis=1)), (1.0, 1.0))
+    b, c = random_bits(Phi[:180], Phi[180:])
+    best, where = cvxpy_inner(b, c, *data)
+    alpha, _, gap = dsdd.minimise_bound(b, c, *data)
+    assert gap <= 1e-9
+    found = dsdd.upper_bound(alpha, b, c, *data)
+    assert found == pytest.approx(best, rel=1e-6, abs=1e-9)
+    np.testing.assert_allclose(Phi @ alpha, Phi @ where, atol=1e-3)
+
+
+@pytest.mark.equation("eq-dsdd-dual")
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("rel", [1e-3, 1e-2, 1e-1, 1.0])
+def test_optimality_conditions_of_the_inner_problem(rel, weights):
+    Phi_p, Phi_q, unit = basis(40, 25)
+    Phi, lam = np.vstack([Phi_p, Phi_q]), rel * unit
+    cap = np.repeat([weights[0] / 40, weights[1] / 25], [40, 25])
+    kink = np.repeat([1, -1], [40, 25])
+    for seed in range(5):
+        b, c = random_bits(Phi_p, Phi_q, seed)
+        data = (Phi_p, Phi_q, lam, weights)
+        alpha, nu, _ = dsdd.minimise_bound(b, c, *data, tol=1e-12)
+        assert (nu >= 0).all() and (nu <= cap).all()
+        rest = (cap * np.append(c, b)) @ Phi - nu @ Phi
+        np.testing.assert_allclose(lam * alpha, rest, atol=1e-6)  # stationary
+        g = Phi @ alpha
+        np.testing.assert_array_equal(nu[g < kink - 1e-4], 0)  # complementary slackness
+        np.testing.assert_array_equal(nu[g > kink + 1e-4], cap[g > kink + 1e-4])
+        constant = weights[0] * (1 - c.mean()) - weights[1] * (1 - b.mean())
+        dual = constant - kink @ nu - rest @ rest / (2 * lam)
+        primal = dsdd.upper_bound(alpha, b, c, *data)
+        assert dual == pytest.approx(primal, abs=1e-9)
+        other = np.random.default_rng(seed).random(65) * cap  # weak duality
+        at = (cap * np.append(c, b) - other) @ Phi
+        assert constant - kink @ other - at @ at / (2 * lam) <= primal + 1e-12
+
+
+@pytest.mark.equation("eq-dsdd-newton")
+@pytest.mark.parametrize("n_free", [0, 3, 24, 40])
+def test_newton_direction_solves_the_system(n_free):
+    rng = np.random.default_rng(7)
+    Phi, stiffness, gradient = (
+        rng.normal(size=(n_free, 24)),
+        rng.random(n_free) + 0.1,
+        rng.normal(size=24),
+    )
+    hessian = 0.3 * np.eye(24) + Phi.T @ np.diag(stiffness) @ Phi
+    found = dsdd.newton_direction(gradient, Phi, stiffness, 0.3)
+    np.testing.assert_allclose(hessian @ found, -gradient, atol=1e-9)
+
+
+@pytest.mark.equation("eq-dsdd-proximal")
+@pytest.mark.parametrize("width", [1.0, 0.1, 1e-3])
+def test_smoothed_bound_is_minimised(width):
+    Phi_p, Phi_q, unit = basis()
+    Phi, lam = np.vstack([Phi_p, Phi_q]), 0.02 * unit
+    cap, kink = np.repeat([1 / 15, 1 / 9], [15, 9]), np.repeat([1.0, -1.0], [15, 9])
+    rng = np.random.default_rng(8)
+    nu_old, linear = rng.random(24) * cap, (rng.integers(0, 2, 24) * cap) @ Phi
+    alpha, nu, gap = dsdd.minimise_smoothed(
+        np.zeros(24), nu_old, Phi, kink, cap, linear, lam, width, 1e-14
+    )
+
+    def smoothed(a):  # its definition, the inner maximum by trying values
+        tries = np.linspace(0, cap, 40_001)
+        u = Phi @ a - kink
+        rounded = (tries * u - width / (2 * cap) * (tries - nu_old) ** 2).max(axis=0)
+        return lam / 2 * a @ a - linear @ a + rounded.sum()
+
+    least = smoothed(alpha)
+    for scale in (1e-2, 1e-1, 1):
+        assert smoothed(alpha + scale * rng.normal(size=24)) > least
+    np.testing.assert_allclose(lam * alpha, linear - nu @ Phi, atol=1e-8)
+    u = Phi @ alpha - kink
+    tries = np.linspace(0, cap, 40_001)
+    value = tries * u - width / (2 * cap) * (tries - nu_old) ** 2
+    best = np.take_along_axis(tries, value.argmax(axis=0)[None], axis=0)[0]
+    np.testing.assert_allclose(nu, best, atol=2e-5 * cap.max())
+    primal = lam / 2 * alpha @ alpha - linear @ alpha + cap @ np.maximum(u, 0)
+    dual = -kink @ nu - np.sum((linear - nu @ Phi) ** 2) / (2 * lam)
+    size = lam / 2 * alpha @ alpha + nu.sum()
+    assert gap == pytest.approx((primal - dual) / size, abs=1e-9)
+
+
+def test_step_length_finds_the_kink():
+    for at, jump in ((0.3, 100.0), (0.01, 2.0), (0.9, 1e4)):
+
+        def slope(step, at=at, jump=jump):  # a parabola with a corner
+            return -1 + 0.5 * step + jump * max(0.0, step - at)
+
+        step, left = dsdd.step_length(slope, 1.0)
+        assert 0 < step <= 1 and left == abs(slope(step)) <= 0.1
+    assert dsdd.step_length(lambda step: step - 1.0, 1.0) == (1.0, 0.0)
+    assert dsdd.step_length(lambda step: step - 3.0, 3.0) == (1.0, 2 / 3)
+
+
+# --- the whole algorithm -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("start", ["hinge", "convex"])
+@pytest.mark.parametrize("rel", [1e-3, 1e-2, 1e-1])
+def test_objective_never_rises_and_the_bound_is_tight_at_the_end(rel, start, weights):
+    for seed in range(5):
+        Phi_p, Phi_q, unit = basis(40, 30, seed=seed)
+        data = (Phi_p, Phi_q, rel * unit, weights)
+        rounds = dsdd.cccp(*data, start=start)
+        values = np.array([r.objective for r in rounds])
+        bounds = np.array([r.bound for r in rounds])
+        assert (np.diff(values) <= 1e-9).all()
+        assert (bounds >= values - 1e-12).all()
+        assert (bounds[1:] <= values[:-1] + 1e-9).all()  # tightened, then minimised
+        last = rounds[-1]
+        assert len(rounds) < 50
+        assert last.bound == pytest.approx(last.objective, abs=1e-9)
+        tight = dsdd.tighten_bound(last.alpha, Phi_p, Phi_q)
+        again, _, _ = dsdd.minimise_bound(*tight, *data)  # a fixed point
+        assert dsdd.objective(again, *data) == pytest.approx(last.objective, abs=1e-8)
+
+
+def test_first_round_of_either_start():
+    Phi_p, Phi_q, unit = basis(40, 30)
+    data = (Phi_p, Phi_q, 0.01 * unit, (1.0, 1.0))
+    first = dsdd.cccp(*data, start="convex")[0]
+    best, _ = cvxpy_inner(np.zeros(30), np.zeros(40), *data)
+    assert dsdd.convex_part(first.alpha, *data) == pytest.approx(best, rel=1e-6)
+    first = dsdd.cccp(*data, start="hinge")[0]
+    svm = cp.Variable(70)
+    losses = cp.sum(cp.pos(1 - Phi_p @ svm)) / 40 + cp.sum(cp.pos(1 + Phi_q @ svm)) / 30
+    best = cp.Problem(
+        cp.Minimize(losses + data[2] / 2 * cp.sum_squares(svm))
+    ).solve(solver=cp.CLARABEL)  # fmt: skip
+    assert first.bound == pytest.approx(best - 2, abs=1e-6)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_objective_is_the_robust_support_vector_machine(weights):
+    """Section 5: P is the class 1, Q the class -1, and the loss 1 - R(margin) lies in [0, 2]."""
+    Phi_p, Phi_q, _ = basis(20, 14)
+    Phi, y = np.vstack([Phi_p, Phi_q]), np.repeat([1, -1], [20, 14])
+    cost = np.repeat([weights[0] / 20, weights[1] / 14], [20, 14])
+    rng = np.random.default_rng(9)
+    for scale in (0.1, 1, 10):
+        alpha = scale * rng.normal(size=34)
+        margin = y * (Phi @ alpha)
+        ramp_loss = np.minimum(2, np.maximum(0, 1 - margin))
+        svm = cost @ ramp_loss + 0.15 * alpha @ alpha
+        found = dsdd.objective(alpha, Phi_p, Phi_q, 0.3, weights)
+        assert svm == pytest.approx(found + sum(weights))
+
+
+@pytest.mark.parametrize("rel", [3e-3, 3e-2])
+def test_cccp_of_the_robust_support_vector_machine_gives_the_same_function(rel):
+    """The ramp loss as hinge less shifted hinge, by CCCP in cvxpy (Collobert et al. 2006), round by round."""
+    Phi_p, Phi_q, unit = basis(20, 14, width=0.7, seed=3)
+    lam, y = rel * unit, np.repeat([1, -1], [20, 14])
+    Phi, cost = np.vstack([Phi_p, Phi_q]), np.repeat([1 / 20, 1 / 14], [20, 14])
+    rounds = dsdd.cccp(Phi_p, Phi_q, lam)
+    assert len(rounds) >= 2
+    beta = np.zeros(34)
+    for step in rounds:
+        svm = cp.Variable(34)
+        margin = cp.multiply(y, Phi @ svm)
+        loss = cp.sum(cp.multiply(cost, cp.pos(1 - margin) + cp.multiply(beta, margin)))
+        cp.Problem(cp.Minimize(loss + lam / 2 * cp.sum_squares(svm))).solve(
+            solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12
+        )
+        np.testing.assert_allclose(Phi @ svm.value, Phi @ step.alpha, atol=1e-3)
+        beta = (y * (Phi @ svm.value) < -1) * 1.0  # given up
+        np.testing.assert_array_equal(
+            beta[20:], dsdd.tighten_bound(step.alpha, Phi_p, Phi_q)[0]
+        )
+
+
+# --- cross-validation --------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-dsdd-cv")
+def test_cv_score_by_loops():
+    Phi_p, Phi_q, unit = basis(20, 14)
+    folds_p, folds_q = dsdd.fold_numbers(20, 4, 0), dsdd.fold_numbers(14, 4, 0)
+    lams = unit * np.array([0.1, 0.01])
+    found = dsdd.cv_score(Phi_p, Phi_q, lams, folds_p, folds_q, (0.8, 1.2))
+    for lam, value in zip(lams, found, strict=True):
+        total = 0.0
+        for k in range(4):
+            alpha = dsdd.cccp(
+                Phi_p[folds_p != k], Phi_q[folds_q != k], lam, (0.8, 1.2)
+            )[-1].alpha
+            total += 1.2 / 14 * dsdd.clip(Phi_q[folds_q == k] @ alpha).sum()
+            total -= 0.8 / 20 * dsdd.clip(Phi_p[folds_p == k] @ alpha).sum()
+        assert value == pytest.approx(total, abs=1e-5)
+    backwards = dsdd.cv_score(Phi_p, Phi_q, lams[::-1], folds_p, folds_q, (0.8, 1.2))
+    np.testing.assert_allclose(backwards[::-1], found, atol=1e-5)
+
+
+def test_folds_are_even():
+    folds = dsdd.fold_numbers(23, 5, 1)
+    assert sorted(np.bincount(folds)) == [4, 4, 5, 5, 5]
+    assert (folds != np.arange(23) % 5).any()
+
+
+@pytest.mark.equation("eq-dsdd-unit")
+def test_unit_of_the_penalty():
+    Phi_p, Phi_q, unit = basis()
+    assert unit == pytest.approx(np.mean([row @ row for row in [*Phi_p, *Phi_q]]))
+    # each basis function twice, the penalty in its unit: the same function
+    one = dsdd.cccp(Phi_p, Phi_q, 0.01 * unit)[-1].alpha
+    twice = np.hstack([Phi_p, Phi_p]), np.hstack([Phi_q, Phi_q])
+    two = dsdd.cccp(*twice, 0.01 * dsdd.penalty_unit(*twice))[-1].alpha
+    np.testing.assert_allclose(twice[0] @ two, Phi_p @ one, atol=1e-4)
+
+
+def test_cv_picks_the_best_of_its_table():
+    X, _, bags = toy_problem(1, n=40, random_state=0)
+    model = DSDD(random_state=0).fit(X, bags)
+    table = model.cv_results_
+    assert len(table) == len(dsdd.SIGMAS) * len(dsdd.LAMS)
+    best = table.loc[table["score"].idxmin()]
+    assert (model.sigma_, model.lam_) == (best["sigma"], best["lam"])
+    unit = median_distance(X)
+    np.testing.assert_allclose(table["sigma"].unique(), unit * np.array(dsdd.SIGMAS))
+    widest = table[table["sigma"] == table["sigma"].max()]
+    Phi = gaussian_basis(X, X, widest["sigma"].iloc[0])
+    size = np.mean(np.sum(Phi**2, axis=1))
+    np.testing.assert_allclose(widest["lam"], size * np.array(dsdd.LAMS))
+    fixed = DSDD(sigma=model.sigma_, lam=model.lam_, random_state=0).fit(X, bags)
+    np.testing.assert_allclose(fixed.decision_function(X), model.decision_function(X))
+    assert fixed.cv_results_["score"].isna().all()
+
+
+def test_own_grids():
+    X, _, bags = toy_problem(1, n=20, random_state=0)
+    model = DSDD(sigma=[1.0, 2.0], lam=[0.1, 1.0, 3.0], random_state=0).fit(X, bags)
+    assert len(model.cv_results_) == 6
+    assert model.sigma_ in (1.0, 2.0) and model.lam_ in (0.1, 1.0, 3.0)
+    model = DSDD(sigma="median", lam=0.5, random_state=0).fit(X, bags)
+    assert model.sigma_ == median_distance(X) and model.lam_ == 0.5
+    for name in ("sigma", "lam"):
+        for bad in (0.0, -1.0, [], [1.0, -1.0], [[1.0]], float("nan"), "best"):
+            with pytest.raises(ValueError, match=name):
+                DSDD(**{name: bad}).fit(X, bags)
+
+
+# --- the estimator -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-dsdd-model")
+def test_decision_function_is_the_linear_model():
+    X, _, bags = toy_problem(2, n=30, random_state=0)
+    model = DSDD(sigma=1.5, lam=0.3).fit(X, bags)
+    grid = np.random.default_rng(0).normal(size=(5, 2))
+    for x, found in zip(grid, model.decision_function(grid), strict=True):
+        bumps = [np.exp(-np.sum((x - c) ** 2) / (2 * 1.5**2)) for c in model.centers_]
+        assert found == pytest.approx(np.dot(bumps, model.alpha_))
+    assert len(model.centers_) == 60
+    assert model.n_iter_ == len(model.rounds_)
+
+
+@pytest.mark.parametrize("which", [1, 2])
+def test_toy_problems_far_below_chance(which):
+    errors = []
+    for seed in range(5):
+        X, y, bags = toy_problem(which, n=60, random_state=seed)
+        model = DSDD(random_state=seed).fit(X, bags)
+        errors.append(labeling_error_rate(model.predict(X), y))
+    assert np.mean(errors) < 0.2  # chance: 0.464
+
+
+@pytest.mark.parametrize("sizes", [40, (40, 40), (30, 50)])
+def test_swapping_the_bags_swaps_the_labels(sizes):
+    X, _, bags = toy_problem(1, n=sizes, random_state=1)
+    one = DSDD(random_state=0).fit(X, bags).decision_function(X)
+    two = DSDD(random_state=0).fit(X, 1 - bags).decision_function(X)
+    np.testing.assert_allclose(one, -two, atol=1e-5)
+
+
+def test_permuting_the_instances_changes_nothing():
+    X, _, bags = toy_problem(2, n=40, random_state=2)
+    order = np.random.default_rng(0).permutation(80)
+    for params in ({}, {"n_centers": 15, "sigma": "median"}):
+        one = DSDD(random_state=0, **params).fit(X, bags)
+        two = DSDD(random_state=0, **params).fit(X[order], bags[order])
+        np.testing.assert_array_equal(
+            one.decision_function(X), two.decision_function(X)
+        )
+
+
+def test_scaling_the_features_changes_nothing():
+    X, _, bags = toy_problem(1, n=40, random_state=3)
+    one = DSDD(random_state=0).fit(X, bags).decision_function(X)
+    two = DSDD(random_state=0).fit(1000 * X, bags).decision_function(1000 * X)
+    np.testing.assert_allclose(one, two, atol=1e-5)
+
+
+def test_proportions_resolve_the_swap():
+    X, y, bags = toy_problem(1, n=60, random_state=0)
+    shares = np.array([0.3, 0.7])
+    model = DSDD(random_state=0).fit(X, bags, shares)
+    assert model.score(X, y) > 0.8
+    flipped = DSDD(random_state=0).fit(X, bags, 1 - shares)
+    assert flipped.score(X, 1 - y) == model.score(X, y)
+    without = DSDD(random_state=0).fit(X, bags).predict(X)
+    np.testing.assert_array_equal(
+        without, 1 - model.predict(X)
+    )  # bag 0 has fewer positives
+
+
+def test_class_prior_moves_the_boundary():
+    X, _, bags = toy_problem(1, n=200, random_state=0)
+    params = {"sigma": "median", "random_state": 0}
+    shares = [
+        DSDD(class_prior=prior, **params).fit(X, bags, [0.3, 0.7]).predict(X).mean()
+        for prior in (0.1, "balanced", 0.9)
+    ]
+    assert shares[0] < shares[1] < shares[2]
+    test = toy_problem(1, n=(2000, 2000), priors=(0.9, 0.9), random_state=1)[:2]
+    right = DSDD(class_prior=0.9, **params).fit(X, bags, [0.3, 0.7]).score(*test)
+    assert right > DSDD(**params).fit(X, bags, [0.3, 0.7]).score(*test)
+
+
+def test_many_bags_are_pooled():
+    rng = np.random.default_rng(0)
+    shares = np.array([0.9, 0.1, 0.8, 0.2])
+    bags = np.repeat(np.arange(4), 20)
+    y = (
+        rng.permuted(np.tile(np.arange(20), (4, 1)), axis=1) < 20 * shares[:, None]
+    ).ravel()
+    X = rng.normal(size=(80, 2)) + 2 * y[:, None]
+    model = DSDD(random_state=0).fit(X, bags, shares)
+    assert model.pooled_proportions_ == (pytest.approx(0.85), pytest.approx(0.15))
+    assert model.score(X, y) > 0.85
+
+
+def test_discrete_features_with_many_ties():
+    rng = np.random.default_rng(0)
+    y = (np.arange(80) % 40 < np.repeat([8, 32], 40)).astype(int)
+    X = (rng.random((80, 4)) < 0.25 + 0.5 * y[:, None]).astype(float)
+    model = DSDD(random_state=0).fit(X, np.repeat([0, 1], 40))
+    assert model.n_iter_ <= 20
+    assert labeling_error_rate(model.predict(X), y) < 0.25
+
+
+def test_function_of_the_paper():
+    X, y, bags = toy_problem(1, n=(30, 50), random_state=4)
+    labels_p, labels_q = dsdd.dsdd(X[bags == 0], X[bags == 1], random_state=0)
+    assert labels_p.shape == (30,) and labels_q.shape == (50,)
+    assert set(labels_p) | set(labels_q) == {-1, 1}
+    model = DSDD(random_state=0).fit(X, bags)
+    np.testing.assert_array_equal(labels_p == 1, model.predict(X[bags == 0]) == 1)
+    np.testing.assert_array_equal(labels_q == 1, model.predict(X[bags == 1]) == 1)
+    # the first sample is the denser where it says 1: it has 30 % of y = 1, the second 70 %
+    found = np.append(labels_p, labels_q)
+    truth = np.append(y[bags == 0], y[bags == 1])
+    assert np.mean((found == 1) == (truth == 0)) > 0.75
+    for name, bad in (("X_p", X[:, 0]), ("X_q", [[np.nan, 1.0]] * 3), ("X_q", X[:1])):
+        with pytest.raises(ValueError, match=f"{name} is not valid"):
+            dsdd.dsdd(**{"X_p": X, "X_q": X, name: bad})
+    with pytest.raises(ValueError, match="same features, got 2 and 1"):
+        dsdd.dsdd(X, X[:, :1])
+
+
+def test_stopping_short_warns():
+    X, _, bags = toy_problem(1, n=60, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="DSDD stopped after 2 rounds"):
+        DSDD(sigma=0.5, lam=0.05, max_iter=1).fit(X, bags)
+
+
+def test_more_instances_than_centres():
+    X, y, bags = toy_problem(2, n=200, random_state=0)
+    model = DSDD(n_centers=50, sigma="median", random_state=0).fit(X, bags)
+    assert model.centers_.shape == (50, 2) and model.alpha_.shape == (50,)
+    assert labeling_error_rate(model.predict(X), y) < 0.15
+    rows = {tuple(row) for row in X}
+    assert all(tuple(row) in rows for row in model.centers_)
