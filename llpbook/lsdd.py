@@ -315,7 +315,7 @@ def l2_criteria(G, theta, test):
 
 
 def sign_criteria(samples, weights, centers, sigma, theta, folds, batch_size=1024):
-    r"""How well the signs separate what each fold leaves out, for all widths and penalties.
+    r"""How well the signs separate what each fold leaves out.
 
     :math:`-\int [g > 0]\, (c\,p - c' p')`, estimated by shares of held-out instances (equation :eq:`eq-lsdd-cv-sign`):
     its minimum over all g is at the sign of the density difference, and it has no unit.
@@ -391,7 +391,7 @@ def cross_validate(samples, weights, centers, sigmas, lams, folds, criterion="l2
 
 
 class LSDD(TwoBagClassifier):
-    r"""Sign of the least-squares density difference (duplessis2013, section 2.4 and appendix B).
+    r"""Sign of the least-squares density difference (duplessis2013).
 
     With proportions class 1 is the positive class; without, there are two bags and the labels are true up to a swap.
     Many bags are pooled into those above and those below the class prior (see
@@ -516,7 +516,7 @@ class LSDD(TwoBagClassifier):
         return np.concatenate(list(phi))
 
     def density_difference(self, X):
-        r"""The estimate of :math:`c\,p(x) - c' p'(x)` itself.
+        r"""The estimate of the weighted density difference itself.
 
         Parameters
         ----------

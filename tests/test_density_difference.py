@@ -1,0 +1,441 @@
+"""The shared parts of the two-bag methods, and KDEDifference, against enumeration, integration and Bayes' rule."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.integrate import quad
+from scipy.spatial.distance import pdist
+from scipy.stats import multivariate_normal, norm
+from sklearn.neighbors import KernelDensity
+
+from llpbook import density_difference as dd
+from llpbook.base import NotIdentifiableError
+from llpbook.density_difference import KDEDifference
+from llpbook.proportions import label_proportions
+
+
+def many_bags(seed=0, n=400):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    X = rng.normal(size=(n, 2)) + 2 * y[:, None]
+    bags = np.argsort(np.argsort(y + rng.normal(size=n))) // 20
+    return X, y, bags, label_proportions(y, bags)
+
+
+# --- pooling and prior ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-dd-pooled")
+def test_pooled_shares_are_those_of_the_instances():
+    _, y, bags, P = many_bags()
+    in_p, theta, theta_prime = dd.pool_bags(bags, P[:, 1], np.bincount(bags))
+    assert theta == pytest.approx(y[in_p].mean())
+    assert theta_prime == pytest.approx(y[~in_p].mean())
+    for i in range(len(y)):  # each bag by its side of the prior
+        assert in_p[i] == (y[bags == bags[i]].mean() > y.mean())
+
+
+def test_pooling_ignores_bags_without_instances():
+    bags, sizes = np.array([0, 0, 2, 2]), np.array([2, 0, 2])
+    in_p, *shares = dd.pool_bags(bags, np.array([0.5, 1.0, 0.0]), sizes)
+    np.testing.assert_array_equal(in_p, [True, True, False, False])
+    assert shares == [0.5, 0.0]
+    with pytest.raises(NotIdentifiableError, match=r"proportions .*0.5"):
+        dd.pool_bags(bags, np.array([0.5, 1.0, 0.5]), sizes)
+
+
+def test_bag_at_the_prior_is_in_the_second_sample():
+    in_p, *shares = dd.pool_bags(
+        np.arange(3), np.array([0.1, 0.3, 0.2]), np.array([5, 5, 5])
+    )
+    np.testing.assert_array_equal(in_p, [False, True, False])
+    assert shares == pytest.approx([0.3, 0.15])
+
+
+@pytest.mark.equation("eq-dd-weights")
+@pytest.mark.parametrize("theta, theta_prime", [(0.8, 0.2), (0.5, 0.1), (1.0, 0.0)])
+@pytest.mark.parametrize("eta", [0.05, 0.3, 0.5, 0.9])
+def test_weighted_difference_has_the_sign_of_the_bayes_rule(theta, theta_prime, eta):
+    x = np.linspace(-6, 6, 1001)
+    plus, minus = norm.pdf(x, 1, 1.0), norm.pdf(x, -0.5, 1.7)
+    p = theta * plus + (1 - theta) * minus
+    q = theta_prime * plus + (1 - theta_prime) * minus
+    c, c_prime = dd.prior_weights(theta, theta_prime, eta)
+    bayes = eta * plus - (1 - eta) * minus
+    clear = np.abs(bayes) > 1e-12
+    np.testing.assert_array_equal(
+        np.sign(c * p - c_prime * q)[clear], np.sign(bayes)[clear]
+    )
+    np.testing.assert_allclose(  # proportional, not only of the same sign
+        (c * p - c_prime * q) * bayes[500], bayes * (c * p - c_prime * q)[500], 1e-9
+    )
+    assert c + c_prime == pytest.approx(2)
+    if eta == 0.5:
+        assert c == c_prime == 1
+
+
+# --- helpers -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-dd-basis")
+def test_gaussian_basis():
+    rng = np.random.default_rng(0)
+    X, C = rng.normal(size=(7, 3)), rng.normal(size=(4, 3))
+    slow = [[np.exp(-np.sum((x - c) ** 2) / (2 * 0.7**2)) for c in C] for x in X]
+    np.testing.assert_allclose(dd.gaussian_basis(X, C, 0.7), slow, rtol=1e-10)
+
+
+def test_canonical_order_sorts_rows():
+    X = np.random.default_rng(0).integers(0, 3, size=(50, 4)).astype(float)
+    assert X[dd.canonical_order(X)].tolist() == sorted(X.tolist())
+
+
+def test_thin_and_median_distance_do_not_depend_on_the_order():
+    X = np.random.default_rng(0).normal(size=(700, 3))
+    shuffled = np.random.default_rng(1).permutation(X)
+    np.testing.assert_array_equal(dd.thin(X, 40), dd.thin(shuffled, 40))
+    assert len(np.unique(dd.thin(X, 40), axis=0)) == 40
+    assert dd.thin(X, 700) is X
+    assert dd.median_distance(X) == dd.median_distance(shuffled)
+    assert dd.median_distance(X) == pytest.approx(np.median(pdist(X)), rel=0.03)
+    assert dd.median_distance(X[:30]) == np.median(pdist(X[:30]))
+
+
+def test_median_distance_is_positive():
+    assert dd.median_distance(np.ones((5, 2))) == 1.0
+    assert dd.median_distance(np.ones((1, 2))) == 1.0
+    assert dd.median_distance(np.array([[0.0]] * 9 + [[3.0]])) == 3.0
+
+
+def test_smallest_scaled_equals_argmin_and_does_not_overflow():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        values, scales = rng.normal(size=6) + rng.choice([-3, 0, 3]), rng.normal(size=6)
+        assert dd.smallest_scaled(values, scales) == np.argmin(values * np.exp(scales))
+    assert dd.smallest_scaled(np.array([-1.0, -1e-3]), np.array([0.0, 2000.0])) == 1
+    assert dd.smallest_scaled(np.array([1.0, 2.0]), np.array([900.0, -900.0])) == 1
+    assert dd.smallest_scaled(np.array([1.0, 0.0, 0.0]), np.zeros(3)) == 1
+
+
+# --- kernel density ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-dd-kde")
+@pytest.mark.parametrize("d", [1, 3])
+def test_kde_equals_scikit_learn(d):
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(30, d)), rng.normal(size=(11, d))
+    reference = KernelDensity(bandwidth=0.4).fit(X).score_samples(Z)
+    found = dd.kde_log_density(Z, X, 0.4, batch_size=4)
+    np.testing.assert_allclose(found, reference, rtol=1e-10)
+    assert np.isfinite(dd.kde_log_density(Z + 1e4, X, 0.4)).all()
+
+
+def slow_lscv(X, sigma):
+    """Integral by quadrature, leave-one-out one instance at a time (one feature)."""
+    density = lambda t, points: norm.pdf(t, points, sigma).mean()  # noqa: E731
+    square = quad(lambda t: density(t, X) ** 2, -12, 12, limit=400, epsabs=1e-12)[0]
+    left = sum(density(X[i], np.delete(X, i)) for i in range(len(X)))
+    return square - 2 / len(X) * left
+
+
+@pytest.mark.equation("eq-dd-lscv")
+@pytest.mark.parametrize("sigma", [0.1, 0.4, 1.5])
+def test_lscv_criterion_equals_integration_and_leave_one_out(sigma):
+    X = np.random.default_rng(0).normal(size=15)
+    found = dd.lscv_criterion(pdist(X[:, None], "sqeuclidean"), 15, 1, sigma)
+    found /= np.sqrt(2 * np.pi * sigma**2)
+    assert found == pytest.approx(slow_lscv(X, sigma), rel=1e-8)
+
+
+def test_lscv_criterion_in_two_dimensions():
+    X, sigma = np.random.default_rng(1).normal(size=(12, 2)), 0.5
+    grid = np.stack(np.meshgrid(*2 * [np.linspace(-7, 7, 281)]), -1).reshape(-1, 2)
+    density = np.exp(dd.kde_log_density(grid, X, sigma))
+    square = np.sum(density**2) * 0.05**2
+    left = [
+        np.exp(dd.kde_log_density(X[[i]], np.delete(X, i, 0), sigma)) for i in range(12)
+    ]
+    found = dd.lscv_criterion(pdist(X, "sqeuclidean"), 12, 2, sigma)
+    found /= 2 * np.pi * sigma**2
+    assert found == pytest.approx(square - 2 * np.mean(left), rel=1e-8)
+
+
+def test_lscv_width_is_the_best_of_its_grid():
+    X = np.random.default_rng(2).normal(size=(40, 1))
+    widths = dd.KDE_WIDTHS * dd.median_distance(X)
+    best = widths[np.argmin([slow_lscv(X[:, 0], s) for s in widths])]
+    assert dd.lscv_width(X) == pytest.approx(best)
+
+
+def test_lscv_width_scales_with_the_data_and_is_near_the_optimum():
+    X = np.random.default_rng(3).normal(size=(800, 1))
+    assert dd.lscv_width(5 * X) == pytest.approx(5 * dd.lscv_width(X))
+    normal_rule = 1.06 * 800 ** (-1 / 5)
+    assert dd.lscv_width(X) == pytest.approx(normal_rule, rel=0.3)
+    assert dd.lscv_width(X, max_points=200) == pytest.approx(normal_rule, rel=0.4)
+
+
+def test_lscv_width_in_very_high_dimension():
+    X = np.random.default_rng(4).normal(size=(30, 3000))
+    assert 0 < dd.lscv_width(X) <= 2 * dd.median_distance(X)
+
+
+# --- labeling error rate -------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-dd-ler")
+def test_labeling_error_rate():
+    y = np.array([0, 0, 1, 1, 1])
+    assert dd.labeling_error_rate(y, y) == dd.labeling_error_rate(1 - y, y) == 0
+    assert dd.labeling_error_rate([1, 0, 1, 1, 1], y) == pytest.approx(0.2)
+    assert dd.labeling_error_rate([0, 1, 0, 0, 0], y) == pytest.approx(0.2)
+    words = np.array(["no", "yes"])
+    assert dd.labeling_error_rate(words[y], words[1 - y]) == 0
+    for bad in (([0, 1], y), (2 * y, y), ([], [])):
+        with pytest.raises(ValueError, match="labels"):
+            dd.labeling_error_rate(*bad)
+
+
+def test_the_papers_sum_over_two_samples_is_twice_the_share():
+    # Both samples of size 10: the printed MCR adds two shares, so "1 - MCR" is not the rate of the swapped labels.
+    rng = np.random.default_rng(0)
+    y, labels = rng.integers(0, 2, 20), rng.integers(0, 2, 20)
+    printed = np.mean((labels != y)[:10]) + np.mean((labels != y)[10:])
+    swapped = np.mean((labels == y)[:10]) + np.mean((labels == y)[10:])
+    assert printed == pytest.approx(2 * np.mean(labels != y))
+    assert swapped == pytest.approx(2 - printed)
+
+
+@pytest.mark.equation("eq-dd-chance")
+def test_chance_level():
+    for n in (1, 2, 5, 10):
+        y = np.zeros(n, dtype=int)
+        every = [dd.labeling_error_rate(c, y) for c in product((0, 1), repeat=n)]
+        assert dd.chance_labeling_error_rate(n) == pytest.approx(np.mean(every))
+    for n, printed in ((40, 0.437), (60, 0.449), (80, 0.456)):
+        assert dd.chance_labeling_error_rate(n) == pytest.approx(printed, abs=6e-4)
+    large = 10**5
+    assert dd.chance_labeling_error_rate(large) == pytest.approx(
+        0.5 - 1 / np.sqrt(2 * np.pi * large), abs=1e-6
+    )
+
+
+# --- drawing -------------------------------------------------------------------------------------------------
+
+
+def test_draw_two_bags_has_the_counts_and_no_instance_twice():
+    X = np.arange(200.0)[:, None]
+    y = np.where(np.arange(200) % 3 == 0, "sick", "healthy")
+    drawn, labels, bags = dd.draw_two_bags(X, y, (30, 40), (0.2, 0.8), random_state=0)
+    assert len(np.unique(drawn)) == 70
+    np.testing.assert_array_equal(y[drawn[:, 0].astype(int)] == "sick", labels == 1)
+    assert np.bincount(bags).tolist() == [30, 40]
+    assert labels[bags == 0].mean() == 0.2 and labels[bags == 1].mean() == 0.8
+    again = dd.draw_two_bags(X, y, (30, 40), (0.2, 0.8), random_state=0)
+    np.testing.assert_array_equal(drawn, again[0])
+    other = dd.draw_two_bags(X, y, (30, 40), (0.2, 0.8), random_state=1)
+    assert (drawn != other[0]).any()
+
+
+def test_every_instance_is_drawn_equally_often():
+    y = np.repeat([0, 1], [12, 8])
+    seen = np.zeros((2, 20))
+    for seed in range(600):
+        X, _, bags = dd.draw_two_bags(np.arange(20)[:, None], y, 5, (0.2, 0.8), seed)
+        np.add.at(seen, (bags, X[:, 0]), 1)
+    expected = np.vstack([np.where(y, 1 / 8, 4 / 12), np.where(y, 4 / 8, 1 / 12)])
+    np.testing.assert_allclose(seen / 600, expected, atol=0.08)
+
+
+def test_malformed_draws():
+    X, y = np.zeros((20, 1)), np.repeat([0, 1], 10)
+    with pytest.raises(ValueError, match=r"ask for \[40, 40\].*has \[10, 10\]"):
+        dd.draw_two_bags(X, y)
+    with pytest.raises(ValueError, match="y must have two classes"):
+        dd.draw_two_bags(X, np.arange(20))
+    for size, prior in ((0, 0.5), (5, 1.5), (5, np.nan)):
+        with pytest.raises(ValueError, match="sizes must be"):
+            dd.class_counts(size, prior)
+    with pytest.raises(ValueError, match="which must be 1 or 2, got 3"):
+        dd.toy_problem(3)
+
+
+@pytest.mark.equation("eq-dd-toy-one", "eq-dd-toy-two")
+@pytest.mark.parametrize("which", [1, 2])
+def test_toy_problems_have_the_papers_densities(which):
+    eye = np.eye(2)
+    at = lambda *means: (  # noqa: E731
+        lambda X: sum(multivariate_normal.pdf(X, m, eye) for m in means) / len(means)
+    )
+    negative, positive = {
+        1: (at([1, 1]), at([-1, -1])),
+        2: (at([0, 3], [0, -3]), at([3, 0], [-3, 0])),
+    }[which]
+    Z = np.random.default_rng(0).normal(size=(20, 2)) * 2
+    np.testing.assert_allclose(
+        np.exp(dd.toy_log_densities(which, Z)),
+        np.column_stack([negative(Z), positive(Z)]),
+    )
+    X, y, bags = dd.toy_problem(which, (6000, 4000), random_state=0)
+    assert np.bincount(bags).tolist() == [6000, 4000]
+    shares = [y[bags == b].mean() for b in (0, 1)]
+    assert shares == pytest.approx([0.3, 0.7])
+    for label in (0, 1):
+        drawn, means = X[y == label], dd.toy_means(which)[label]
+        np.testing.assert_allclose(drawn.mean(0), means.mean(0), atol=0.15)
+        covariance = eye + np.cov(means.T, bias=True) * (len(means) > 1)
+        np.testing.assert_allclose(np.cov(drawn.T), covariance, atol=0.25)
+
+
+# --- reading the input ---------------------------------------------------------------------------------------
+
+
+def test_without_proportions_class_one_is_where_the_first_bag_is_denser():
+    X, y, bags = dd.toy_problem(1, n=300, random_state=0)  # class 1 rare in bag 0
+    free = KDEDifference().fit(X, bags)
+    assert free.pooled_proportions_ is None
+    assert np.mean(free.predict(X) != y) > 0.7  # swapped
+    known = KDEDifference().fit(X, bags, [0.3, 0.7])
+    assert known.score(X, y) > 0.7
+    np.testing.assert_array_equal(
+        known.decision_function(X), -free.decision_function(X)
+    )
+    assert known.pooled_proportions_ == pytest.approx((0.7, 0.3))
+    for names in ("ab", "ba"):  # the order of the names decides, not of appearance
+        named = KDEDifference().fit(X, np.array(list(names))[bags])
+        sign = 1 if names == "ab" else -1
+        np.testing.assert_array_equal(
+            named.decision_function(X), sign * free.decision_function(X)
+        )
+    for other in (bags + 7, pd.Series(bags), bags.astype(float)):
+        found = KDEDifference().fit(X, other).decision_function(X)
+        np.testing.assert_array_equal(np.abs(found), np.abs(free.decision_function(X)))
+
+
+def test_known_proportions_swap_with_the_classes():
+    X, _, bags, P = many_bags()
+    one = KDEDifference().fit(X, bags, P[:, 1]).decision_function(X)
+    two = KDEDifference().fit(X, bags, P[:, 0]).decision_function(X)
+    assert not np.isclose(P[:, 1], P[:, 1].mean()).any()  # no bag at the prior
+    np.testing.assert_allclose(one, -two)
+
+
+def test_many_bags_are_two_pools():
+    X, y, bags, P = many_bags()
+    above = (P[:, 1] > y.mean())[bags]
+    many = KDEDifference().fit(X, bags, P)
+    two = KDEDifference().fit(X, above.astype(int), label_proportions(y, above * 1))
+    np.testing.assert_array_equal(many.decision_function(X), two.decision_function(X))
+    assert many.pooled_proportions_ == pytest.approx(
+        (y[above].mean(), y[~above].mean())
+    )
+    assert many.score(X, y) > 0.85
+
+
+def test_permuting_instances_changes_nothing_at_all():
+    X, _, bags, P = many_bags()
+    order = np.random.default_rng(1).permutation(len(X))
+    one = KDEDifference().fit(X, bags, P)
+    two = KDEDifference().fit(X[order], bags[order], P)
+    np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
+
+
+def test_all_labels_known():
+    X, y, bags, P = many_bags()
+    model = KDEDifference().fit(X, bags, P, labels=y)
+    assert model.pooled_proportions_ == (1.0, 0.0)
+    assert model.score(X, y) > 0.9
+
+
+def test_malformed_input():
+    X, y, bags, P = many_bags()
+    fit = lambda **args: KDEDifference(**args.pop("params", {})).fit(**args)  # noqa: E731
+    with pytest.raises(ValueError, match=r"bags must be exactly two.*got 20"):
+        fit(X=X, bags=bags)
+    with pytest.raises(ValueError, match=r"bags must be exactly two.*got 1"):
+        fit(X=X, bags=0 * bags)
+    with pytest.raises(ValueError, match="bags has a missing value"):
+        fit(X=X, bags=np.where(y, np.nan, 1.0))
+    with pytest.raises(ValueError, match="bags must name one bag for each of the 400"):
+        fit(X=X, bags=np.array([[0, 1]]))
+    with pytest.raises(ValueError, match=r"bags.index differs"):
+        fit(X=pd.DataFrame(X), bags=pd.Series(y, np.arange(400)[::-1]))
+    with pytest.raises(ValueError, match=r"labels and class_prior.*proportions"):
+        fit(X=X, bags=y, labels=y)
+    for prior in ("match", 0.3):
+        with pytest.raises(ValueError, match=f"class_prior='?{prior}"):
+            fit(X=X, bags=y, params={"class_prior": prior})
+    for prior in (0.0, 1.0, "other", -1):
+        with pytest.raises(ValueError, match="'class_prior' parameter"):
+            fit(X=X, bags=bags, proportions=P, params={"class_prior": prior})
+    with pytest.raises(ValueError, match="proportions must be of two classes"):
+        fit(X=X, bags=bags, proportions=np.full((20, 3), 1 / 3))
+    with pytest.raises(NotIdentifiableError, match=r"proportions .*0\.4"):
+        fit(X=X, bags=bags, proportions=np.full(20, 0.4))
+    with pytest.raises(ValueError, match=r"bags must give at least 2.*got 1 and 399"):
+        fit(X=X, bags=np.arange(400) > 0)
+
+
+# --- the method ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-dd-sign")
+def test_decision_is_the_log_ratio_of_the_weighted_densities():
+    X, _, bags, P = many_bags()
+    model = KDEDifference(class_prior=0.2).fit(X, bags, P)
+    in_p, *shares = dd.pool_bags(bags, P[:, 1], np.bincount(bags))
+    c, c_prime = dd.prior_weights(*shares, 0.2)
+    p, q = (
+        np.exp(KernelDensity(bandwidth=dd.lscv_width(part)).fit(part).score_samples(X))
+        for part in (X[in_p], X[~in_p])
+    )
+    np.testing.assert_array_equal(model.decision_function(X) > 0, c * p > c_prime * q)
+    np.testing.assert_allclose(
+        model.decision_function(X), np.log(c * p / (c_prime * q)), atol=1e-8
+    )
+
+
+@pytest.mark.parametrize("which", [1, 2])
+def test_large_samples_reach_the_bayes_rule(which):
+    X, y, bags = dd.toy_problem(which, n=2000, random_state=0)
+    model = KDEDifference().fit(X, bags, label_proportions(y, bags))
+    test_X, test_y, _ = dd.toy_problem(which, n=1000, random_state=1)
+    bayes = np.diff(dd.toy_log_densities(which, test_X))[:, 0] > 0
+    best = np.mean(bayes == test_y)
+    assert model.score(test_X, test_y) > best - 0.02
+
+
+def test_class_prior_moves_the_boundary_to_where_it_belongs():
+    X, y, bags = dd.toy_problem(1, n=3000, random_state=0)
+    P = label_proportions(y, bags)
+    rng = np.random.default_rng(1)
+    rare = (rng.random(4000) < 0.1).astype(int)
+    T = rng.normal(size=(4000, 2)) + np.where(rare, -1.0, 1.0)[:, None]
+    balanced = KDEDifference().fit(X, bags, P).score(T, rare)
+    informed = KDEDifference(class_prior=0.1).fit(X, bags, P).score(T, rare)
+    bayes = norm.cdf((np.log(9) / np.sqrt(8)) + np.sqrt(2)) * 0.9
+    bayes += norm.cdf(np.sqrt(2) - np.log(9) / np.sqrt(8)) * 0.1
+    assert informed > balanced + 0.02
+    assert informed == pytest.approx(bayes, abs=0.02)
+
+
+def test_match_takes_the_prior_of_the_training_data():
+    X, _, bags, P = many_bags()
+    prior = np.bincount(bags) @ P[:, 1] / len(X)
+    match, number = (
+        KDEDifference(class_prior=c).fit(X, bags, P) for c in ("match", float(prior))
+    )
+    assert match.log_odds_ == pytest.approx(number.log_odds_)
+    half = KDEDifference(class_prior=0.5).fit(X, bags, P)
+    assert half.log_odds_ == KDEDifference().fit(X, bags, P).log_odds_ == 0
+
+
+def test_far_away_and_equal_instances_have_finite_scores():
+    X, _, bags, P = many_bags()
+    model = KDEDifference().fit(X, bags, P)
+    assert np.isfinite(model.decision_function(X + 1e5)).all()
+    constant = KDEDifference().fit(np.ones((400, 2)), bags, P)
+    np.testing.assert_array_equal(constant.decision_function(np.ones((3, 2))), 0)

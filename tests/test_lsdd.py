@@ -1,0 +1,363 @@
+"""LSDD against numerical integration, cvxpy, refits by hand, and known densities."""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from scipy.integrate import dblquad, quad
+from scipy.stats import multivariate_normal, norm
+
+from llpbook import lsdd
+from llpbook.density_difference import (
+    gaussian_basis,
+    labeling_error_rate,
+    median_distance,
+    toy_log_densities,
+    toy_problem,
+)
+from llpbook.lsdd import LSDD
+from llpbook.proportions import label_proportions
+
+
+def two_samples(n=25, n_prime=30, d=2, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)), rng.normal(size=(n_prime, d)) + 1.0
+
+
+def setting(sigma=0.8, **kwargs):
+    X_p, X_q = two_samples(**kwargs)
+    C = np.vstack([X_p, X_q])
+    G = lsdd.basis_integrals(C, sigma)
+    return X_p, X_q, C, G, lsdd.mean_difference(X_p, X_q, C, sigma)
+
+
+# --- the equations -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-lsdd-gram", "eq-lsdd-volume")
+@pytest.mark.parametrize("sigma", [0.3, 1.2])
+def test_integrals_in_one_dimension(sigma):
+    C = np.array([[-1.0], [0.2], [0.9]])
+    H = np.exp(lsdd.log_volume(sigma, 1)) * lsdd.basis_integrals(C, sigma)
+    bump = lambda t, c: np.exp(-((t - c) ** 2) / (2 * sigma**2))  # noqa: E731
+    for i, a in enumerate(C[:, 0]):
+        for j, b in enumerate(C[:, 0]):
+            value = quad(lambda t, a=a, b=b: bump(t, a) * bump(t, b), -15, 15)[0]
+            assert H[i, j] == pytest.approx(value, rel=1e-8)
+
+
+@pytest.mark.equation("eq-lsdd-gram", "eq-lsdd-volume")
+def test_integrals_in_two_dimensions():
+    C, sigma = np.array([[0.0, 0.5], [0.7, -0.4]]), 0.6
+    H = np.exp(lsdd.log_volume(sigma, 2)) * lsdd.basis_integrals(C, sigma)
+    bump = lambda u, c: np.exp(-np.sum((u - c) ** 2) / (2 * sigma**2))  # noqa: E731
+    for i, j in ((0, 0), (0, 1), (1, 1)):
+        value = dblquad(
+            lambda s, t, a=C[i], b=C[j]: (
+                bump(np.array([t, s]), a) * bump(np.array([t, s]), b)
+            ),
+            *(-5, 5, -5, 5),
+            epsabs=1e-7,
+        )[0]
+        assert H[i, j] == H[j, i] == pytest.approx(value, rel=1e-5)
+
+
+@pytest.mark.equation("eq-lsdd-h")
+def test_mean_difference_one_instance_at_a_time():
+    X_p, X_q, C, *_ = setting()
+    slow = [
+        2 * np.mean([np.exp(-np.sum((x - c) ** 2) / (2 * 0.8**2)) for x in X_p])
+        - 3 * np.mean([np.exp(-np.sum((x - c) ** 2) / (2 * 0.8**2)) for x in X_q])
+        for c in C
+    ]
+    found = lsdd.mean_difference(X_p, X_q, C, 0.8, 2.0, 3.0)
+    np.testing.assert_allclose(found, slow, atol=1e-12)
+
+
+@pytest.mark.equation("eq-lsdd-squaring")
+@pytest.mark.parametrize("batch_size", [4, 1000])
+def test_basis_sums_by_squaring_equal_those_of_each_width(batch_size):
+    X, C = two_samples(60, 9, d=3)
+    found = lsdd.basis_sums(X, C, 3.0, 9, batch_size)
+    slow = [gaussian_basis(X, C, 3.0 / 2 ** (k / 2)).sum(axis=0) for k in range(9)]
+    np.testing.assert_allclose(found, slow, rtol=1e-9)
+    steps = lsdd.SIGMAS[:-1] / lsdd.SIGMAS[1:]
+    np.testing.assert_allclose(steps, np.sqrt(2))  # the grid that squaring needs
+
+
+@pytest.mark.equation("eq-lsdd-theta", "eq-lsdd-criterion")
+def test_solution_equals_cvxpy():
+    *_, C, G, h = setting()
+    lam = 0.05
+    theta = cp.Variable(len(C))
+    objective = (
+        cp.quad_form(theta, cp.psd_wrap(G)) / 2
+        - h @ theta
+        + lam / 2 * cp.sum_squares(theta)
+    )
+    best = cp.Problem(cp.Minimize(objective)).solve(solver=cp.CLARABEL)
+    found = lsdd.solve(G, h, lam)
+    np.testing.assert_allclose(found, theta.value, atol=1e-5)
+    value = lsdd.criterion(G, h, found) + lam / 2 * found @ found
+    assert value == pytest.approx(best, rel=1e-6)
+
+
+def test_rescaled_solution_is_the_papers():
+    X_p, X_q, C, G, h = setting(sigma=0.8)
+    v, lam = np.pi * 0.8**2, 0.3
+    paper = np.linalg.inv(v * G + v * lam * np.eye(len(C))) @ h
+    np.testing.assert_allclose(lsdd.solve(G, h, lam), v * paper, rtol=1e-8)
+    np.testing.assert_allclose(lsdd.lsdd(X_p, X_q, C, 0.8, lam), v * paper, rtol=1e-8)
+    full = 0.5 * paper @ (v * G) @ paper - h @ paper
+    assert lsdd.criterion(G, h, v * paper) / v == pytest.approx(full)
+
+
+@pytest.mark.equation("eq-lsdd-criterion", "eq-lsdd-units")
+def test_criterion_over_v_is_the_squared_error_but_for_a_constant():
+    # f known: p, p' normal, so h and the error can be computed exactly; one constant for all widths.
+    p, q = norm(0, 1), norm(1, 0.8)
+    C = np.linspace(-3, 3, 8)[:, None]
+    f = lambda t: p.pdf(t) - q.pdf(t)  # noqa: E731
+    rng, found, brackets = np.random.default_rng(0), [], []
+    for sigma in (0.3, 0.7, 1.5):
+        v, theta = np.exp(lsdd.log_volume(sigma, 1)), rng.normal(size=8)
+        bump = lambda t, s=sigma: np.exp(-((t - C[:, 0]) ** 2) / (2 * s**2))  # noqa: E731
+        h = [
+            quad(lambda t, i=i, b=bump: b(t)[i] * f(t), -9, 9, limit=200)[0]
+            for i in range(8)
+        ]
+        g = lambda t, b=bump, a=theta / v: a @ b(t)  # noqa: E731
+        error = quad(lambda t, g=g: 0.5 * (g(t) - f(t)) ** 2, -12, 12, limit=300)[0]
+        bracket = lsdd.criterion(lsdd.basis_integrals(C, sigma), np.array(h), theta)
+        found.append(bracket / v - error)
+        brackets.append(bracket - error)
+    constant = -0.5 * quad(lambda t: f(t) ** 2, -12, 12)[0]
+    np.testing.assert_allclose(found, constant, rtol=1e-6)
+    assert np.ptp(brackets) > 0.1  # without v it is no constant
+
+
+@pytest.mark.equation("eq-lsdd-distance")
+def test_l2_distance_of_two_normals():
+    d, shift, n = 2, 1.0, 4000
+    rng = np.random.default_rng(0)
+    X_p, X_q = rng.normal(size=(n, d)), rng.normal(size=(n, d)) + shift
+    eye = 2 * np.eye(d)
+    truth = 2 * multivariate_normal.pdf(np.zeros(d), cov=eye)
+    truth -= 2 * multivariate_normal.pdf(np.full(d, shift), cov=eye)
+    model = LSDD(random_state=0).fit(np.vstack([X_p, X_q]), np.repeat([0, 1], n))
+    found = model.l2_distance_ * np.exp(-model.log_volume_)
+    assert found == pytest.approx(truth, rel=0.1)
+    G = lsdd.basis_integrals(model.centers_, model.sigma_)
+    h = lsdd.mean_difference(X_p, X_q, model.centers_, model.sigma_)
+    assert lsdd.l2_distance(G, h, model.coef_, model.log_volume_) == pytest.approx(
+        found
+    )
+
+
+@pytest.mark.equation("eq-lsdd-distance")
+def test_l2_distance_is_exact_for_the_unpenalised_solution_and_second_order_else():
+    G, h = setting(n=3, n_prime=3)[3:]
+    exact = lsdd.solve(G, h, 1e-12)
+    truth = h @ exact
+    assert lsdd.l2_distance(G, h, exact) == pytest.approx(truth, rel=1e-6)
+    assert lsdd.l2_distance(G, h, exact, np.log(2)) == pytest.approx(truth / 2)
+    errors = {}
+    for lam in (1e-3, 1e-4):
+        theta = lsdd.solve(G, h, lam)
+        errors[lam] = truth - lsdd.l2_distance(G, h, theta)
+        assert abs(errors[lam]) < abs(truth - h @ theta)
+        assert abs(errors[lam]) < abs(truth - theta @ G @ theta)
+    assert errors[1e-3] / errors[1e-4] > 30  # a tenth of the penalty, a hundredth
+
+
+# --- cross-validation ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-lsdd-path")
+def test_path_equals_solutions_one_by_one():
+    *_, C, G, h = setting()
+    h = np.column_stack([h, np.random.default_rng(0).normal(size=len(C))])
+    lams = np.array([0.01, 1.0, 10.0])
+    path = lsdd.penalty_path(G, h, lams)
+    for i, lam in enumerate(lams):
+        for k in (0, 1):
+            np.testing.assert_allclose(
+                path[i, :, k], lsdd.solve(G, h[:, k], lam), atol=1e-9
+            )
+
+
+def slow_cross_validation(samples, weights, C, sigmas, lams, folds, what):
+    """Refit without each fold and judge on it, one pair at a time."""
+    scores = np.zeros((len(sigmas), len(lams)))
+    for i, sigma in enumerate(sigmas):
+        G = lsdd.basis_integrals(C, sigma)
+        for j, lam in enumerate(lams):
+            for k in range(max(folds[0]) + 1):
+                train = [X[f != k] for X, f in zip(samples, folds, strict=True)]
+                test = [X[f == k] for X, f in zip(samples, folds, strict=True)]
+                theta = lsdd.lsdd(*train, C, sigma, lam, *weights)
+                h = lsdd.mean_difference(*test, C, sigma, *weights)
+                share = [np.mean(gaussian_basis(X, C, sigma) @ theta > 0) for X in test]
+                scores[i, j] += (
+                    lsdd.criterion(G, h, theta)
+                    if what == "l2"
+                    else weights[1] * share[1] - weights[0] * share[0]
+                )
+    return scores / (max(folds[0]) + 1)
+
+
+@pytest.mark.equation("eq-lsdd-cv", "eq-lsdd-cv-sign", "eq-lsdd-units")
+@pytest.mark.parametrize("what", ["l2", "sign"])
+def test_cross_validation_equals_refits(what):
+    samples, weights = two_samples(23, 31), (1.2, 0.8)
+    C, rng = np.vstack(samples)[::2], np.random.default_rng(1)
+    folds = [rng.permutation(len(X)) % 4 for X in samples]
+    sigmas, lams = 1.5 / 2.0 ** np.arange(0, 2, 0.5), np.array([10.0, 0.5, 0.01])
+    args = samples, weights, C, sigmas, lams, folds
+    sigma, lam, scores = lsdd.cross_validate(*args, what)
+    slow = slow_cross_validation(*args, what)
+    np.testing.assert_allclose(scores, slow, atol=1e-9)
+    comparable = slow / (np.pi * sigmas[:, None] ** 2 if what == "l2" else 1)
+    comparable = np.round(comparable, 12)
+    i, j = np.unravel_index(comparable.argmin(), comparable.shape)
+    assert (sigma, lam) == (sigmas[i], lams[j])
+
+
+@pytest.mark.parametrize("scale", [0.01, 1000.0])
+def test_units_of_the_data_do_not_matter(scale):
+    X, _, bags = toy_problem(2, random_state=0)
+    one = LSDD(random_state=0).fit(X, bags)
+    two = LSDD(random_state=0).fit(scale * X, bags)
+    assert two.sigma_ == pytest.approx(scale * one.sigma_)
+    assert two.lam_ == one.lam_
+    np.testing.assert_allclose(
+        two.decision_function(scale * X), one.decision_function(X), atol=1e-8
+    )
+
+
+def test_the_criterion_without_v_prefers_wide_bumps():
+    wider = []
+    for seed in range(10):
+        X, _, bags = toy_problem(2, n=60, random_state=seed)
+        model = LSDD(random_state=0).fit(X, bags)
+        i, _ = np.unravel_index(model.cv_scores_.argmin(), model.cv_scores_.shape)
+        wider.append(model.cv_sigmas_[i] / model.sigma_)
+    assert min(wider) >= 1 and np.mean(wider) > 1.1
+
+
+def test_penalty_keeps_its_meaning_in_high_dimension():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 200)
+    X = rng.normal(size=(400, 200)) + 0.5 * y[:, None]
+    bags = np.where(rng.random(400) < 0.8, y, 1 - y)
+    model = LSDD(random_state=0).fit(X, bags)
+    assert np.isfinite(model.coef_).all() and np.isfinite(model.cv_scores_).all()
+    assert abs(model.log_volume_) > 500  # exp of it is no number to compute with
+    assert labeling_error_rate(model.predict(X), y) < 0.1
+
+
+# --- the estimator -------------------------------------------------------------------------------------------
+
+
+def test_difference_of_known_normals():
+    rng = np.random.default_rng(0)
+    p, q, errors = norm(-0.5, 1), norm(0.7, 0.8), []
+    grid = np.linspace(-4, 4, 161)
+    truth = p.pdf(grid) - q.pdf(grid)
+    for n in (100, 1000, 10000):
+        X = np.concatenate([p.rvs(n, rng), q.rvs(n, rng)])[:, None]
+        model = LSDD(random_state=0).fit(X, np.repeat([0, 1], n))
+        found = model.density_difference(grid[:, None])
+        errors.append(np.trapezoid((found - truth) ** 2, grid))
+    size = np.trapezoid(truth**2, grid)
+    assert errors[0] < 0.2 * size and errors[1] < 0.03 * size
+    assert errors[2] < 0.005 * size
+
+
+@pytest.mark.parametrize("criterion", ["l2", "sign"])
+@pytest.mark.parametrize("which", [1, 2])
+def test_large_samples_reach_the_bayes_rule(which, criterion):
+    X, y, bags = toy_problem(which, n=2000, random_state=0)
+    model = LSDD(criterion=criterion, random_state=0).fit(
+        X, bags, label_proportions(y, bags)
+    )
+    T, t, _ = toy_problem(which, n=2000, random_state=1)
+    bayes = np.diff(toy_log_densities(which, T))[:, 0] > 0
+    assert model.score(T, t) > np.mean(bayes == t) - 0.02
+
+
+def test_weights_of_the_classes_move_the_boundary():
+    X, y, bags = toy_problem(1, n=3000, random_state=0)
+    P = label_proportions(y, bags)
+    shares = [
+        LSDD(class_prior=eta, random_state=0).fit(X, bags, P).predict(X).mean()
+        for eta in (0.1, "balanced", 0.9)
+    ]
+    assert shares[0] < shares[1] - 0.05 and shares[2] > shares[1] + 0.05
+
+
+def test_swapping_the_samples_flips_the_sign():
+    X, y, bags = toy_problem(1, n=250, random_state=0)  # 500 instances, 300 centres
+    one = LSDD(random_state=0).fit(X, bags).decision_function(X)
+    two = LSDD(random_state=0).fit(X, 1 - bags).decision_function(X)
+    np.testing.assert_allclose(one, -two, atol=1e-9)
+    P = label_proportions(y, bags)
+    three = LSDD(random_state=0).fit(X, bags, P).decision_function(X)
+    np.testing.assert_allclose(three, two, atol=1e-9)  # class 1 is rare in bag 0
+
+
+def test_permuting_instances_changes_nothing():
+    X, _, bags = toy_problem(1, n=250, random_state=0)
+    order = np.random.default_rng(0).permutation(500)
+    one = LSDD(random_state=0).fit(X, bags)
+    two = LSDD(random_state=0).fit(X[order], bags[order])
+    np.testing.assert_array_equal(one.centers_, two.centers_)
+    np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
+
+
+def test_centers():
+    X_p, X_q = two_samples(20, 30)
+    rng = np.random.RandomState(0)
+    pooled = np.vstack([X_p, X_q])
+    every = lsdd.choose_centers(X_p, X_q, 50, rng)
+    assert sorted(every.tolist()) == sorted(pooled.tolist())
+    some = lsdd.choose_centers(X_p, X_q, 12, rng)
+    assert len(np.unique(some, axis=0)) == 12
+    assert {tuple(c) for c in some} <= {tuple(x) for x in pooled}
+
+
+def test_fixed_and_median_hyper_parameters():
+    X, _, bags = toy_problem(1, random_state=0)
+    model = LSDD(sigma="median", lam=0.1).fit(X, bags)
+    assert model.sigma_ == pytest.approx(median_distance(X)) and model.lam_ == 0.1
+    assert model.cv_scores_ is None
+    by_hand = lsdd.lsdd(X[bags == 0], X[bags == 1], model.centers_, model.sigma_, 0.1)
+    np.testing.assert_allclose(model.coef_, by_hand, atol=1e-10)
+    np.testing.assert_allclose(
+        model.decision_function(X),
+        gaussian_basis(X, model.centers_, model.sigma_) @ by_hand,
+    )
+    part = LSDD(sigma=0.9, random_state=0).fit(X, bags)  # only the penalty is searched
+    assert part.sigma_ == 0.9 and part.cv_scores_.shape == (1, len(lsdd.LAMS))
+    part = LSDD(lam=0.3, random_state=0).fit(X, bags)
+    assert part.lam_ == 0.3 and part.cv_scores_.shape == (len(lsdd.SIGMAS), 1)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"sigma": 0}, {"sigma": "auto"}, {"lam": 0}, {"lam": -1.0}, {"n_centers": 0},
+        {"n_folds": 1}, {"criterion": "l1"}, {"class_prior": 1.0},
+    ],
+)  # fmt: skip
+def test_malformed_hyper_parameters(params):
+    X, _, bags = toy_problem(1, random_state=0)
+    with pytest.raises(ValueError, match=f"'{next(iter(params))}' parameter"):
+        LSDD(**params).fit(X, bags, [0.3, 0.7])
+
+
+def test_tiny_samples():
+    X = np.array([[0.0], [1.0], [5.0], [6.0]])
+    model = LSDD(random_state=0).fit(X, [0, 0, 1, 1])
+    np.testing.assert_array_equal(model.predict(X), [1, 1, 0, 0])
+    same = LSDD(random_state=0).fit(np.ones((6, 2)), [0, 0, 0, 1, 1, 1])
+    np.testing.assert_allclose(same.decision_function(np.ones((2, 2))), 0)
