@@ -324,7 +324,7 @@ def check_bag_weights(bag_weights, data):
     bag_weights : {"size", "uniform"} or array-like, shape (n_bags,)
         An array is in the order of the rows of ``proportions``.
     data : BagData
-        After `absorb_labels`, where labels are known; the pure bags that it appends weigh their size (or 1).
+        After `absorb_labels`, where labels are known; the pure bags that it appends weigh their size, with "uniform" 1.
 
     Returns
     -------
@@ -337,22 +337,18 @@ def check_bag_weights(bag_weights, data):
         If an array has another length, a negative or non-finite entry, or is 0 on all bags with instances.
     """
     sizes = data.bag_sizes.astype(float)
-    weights = (
-        np.minimum(sizes, 1)
-        if isinstance(bag_weights, str) and bag_weights == "uniform"
-        else sizes.copy()
-    )
+    if isinstance(bag_weights, str) and bag_weights == "size":
+        return sizes
+    weights = np.minimum(sizes, 1)
     if not isinstance(bag_weights, str):
-        own = np.asarray(bag_weights, dtype=float)
-        if (
-            own.shape != (len(sizes) - data.n_pure,)
-            or not (np.isfinite(own) & (own >= 0)).all()
-        ):
+        own, n_rows = np.asarray(bag_weights, dtype=float), len(sizes) - data.n_pure
+        if own.shape != (n_rows,) or not (np.isfinite(own) & (own >= 0)).all():
             raise ValueError(
-                f"bag_weights must be one finite, non-negative number for each of the {len(sizes) - data.n_pure} rows "
-                f"of proportions, got {bag_weights!r}"
+                f"bag_weights must be one finite, non-negative number for each of the {n_rows} rows of proportions, "
+                f"got {bag_weights!r}"
             )
-        weights[: len(own)] = own * (sizes[: len(own)] > 0)
+        weights[:n_rows] *= own
+        weights[n_rows:] = sizes[n_rows:]
     if not weights.any():
         raise ValueError(
             f"bag_weights must not be 0 for every bag with instances, got {bag_weights!r}"
@@ -450,7 +446,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):
                 dtype=np.float64,
                 reset=reset,
             )
-        except ValueError as error:
+        except (TypeError, ValueError) as error:  # TypeError: sparse where dense is due
             raise ValueError(
                 f"X is not valid input for {type(self).__name__}: {error}"
             ) from error

@@ -201,9 +201,15 @@ def minimise(X, mu, lam, max_iter=1000, tol=1e-6):
     else:
         method, hessian = "L-BFGS-B", None
         options |= {"ftol": 0.0, "maxcor": 20, "maxfun": 2 * max_iter}
-    start, args = np.zeros(mu.size), (X, mu, lam)
+    args = (X, mu, lam)
     found = scipy_minimize(
-        objective, start, args, method, True, hessian, options=options
+        objective,
+        np.zeros(mu.size),
+        args,
+        method,
+        jac=True,
+        hess=hessian,
+        options=options,
     )
     if hessian is not None and found.success:
         # Near the minimum the full Newton step is safe, and squares the error.
@@ -346,6 +352,7 @@ class MeanMap(LLPClassifier):
         theta = 2 * theta if len(theta) == 1 else theta  # log-odds are 2 <w, x>
         if to_dual is None:
             d = data.X.shape[1]
+            # The sum is over one column, or over none: 0 without an intercept.
             self.coef_, self.intercept_ = theta[:, :d], theta[:, d:].sum(axis=1)
         else:
             self.dual_coef_, self.intercept_ = to_dual @ theta.T, 0.0

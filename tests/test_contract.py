@@ -1,6 +1,7 @@
 """Every estimator that the package exports keeps the contract of `llpbook.base`."""
 
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -71,6 +72,22 @@ def test_clone_and_params(cls):
         model.set_params(**{name: value})
     with pytest.raises(ValueError, match="no_such_parameter"):
         model.set_params(no_such_parameter=1)
+
+
+@each
+def test_every_parameter_is_constrained_and_documented(cls):
+    params = set(make(cls).get_params())
+    assert params == set(cls._parameter_constraints)
+    section = cls.__doc__.split("Attributes\n")[0]
+    documented = set()
+    for line in section.splitlines():
+        name = re.match(r"    (\w[\w, ]*) : ", line)
+        documented |= set(name[1].split(", ")) if name else set()
+    assert params <= documented
+    X, _, bags, P = problem()
+    for name in params:
+        with pytest.raises(ValueError, match=name):
+            make(cls).set_params(**{name: object()}).fit(X, bags, P)
 
 
 @each
@@ -286,7 +303,7 @@ def test_known_labels(cls):
 
 
 @each
-def test_several_classes(cls):
+def test_several_classes_or_a_clear_refusal(cls):
     rng = np.random.default_rng(3)
     y = rng.integers(0, 3, 150)
     X, bags = (
@@ -294,6 +311,10 @@ def test_several_classes(cls):
         rng.permutation(150) // 6,
     )
     P = pd.DataFrame(label_proportions(y, bags), columns=["low", "mid", "high"])
+    if not make(cls).__sklearn_tags__().classifier_tags.multi_class:
+        with pytest.raises(ValueError, match="proportions"):
+            make(cls).fit(X, bags, P)
+        return
     model = make(cls).fit(X, bags, P)
     assert list(model.classes_) == ["low", "mid", "high"]
     assert model.predict_proportions(X, bags).shape == (25, 3)
