@@ -15,6 +15,7 @@ def tables():
     -------
     dict of str to Table
     """
-    from . import yu2013  # here, so that reading results needs no method
+    # Here, so that reading results needs no method.
+    from . import duplessis2013, yu2013
 
-    return {table.name: table for table in (*yu2013.TABLES,)}
+    return {table.name: table for table in (*yu2013.TABLES, *duplessis2013.TABLES)}

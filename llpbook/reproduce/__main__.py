@@ -1,11 +1,14 @@
-"""Run a table: ``python -m llpbook.reproduce TABLE [--seeds 5] [--jobs 2] [--only dataset=heart method=MeanMap]``."""
+"""Run a table: ``python -m llpbook.reproduce TABLE [--seeds 5] [--jobs 2] [--only dataset=heart method=MeanMap]``.
+
+Where a table leaves parameters free, ``--set priors=0.3,0.7 sizes=60,40`` runs its cells with other values.
+"""
 
 import argparse
 import shlex
 import sys
 
 from . import summary, tables
-from .runner import HERE, RESULTS, as_text, done, run_table
+from .runner import HERE, RESULTS, as_text, done, run_table, set_values
 
 
 def parse_only(conditions):
@@ -19,6 +22,19 @@ def parse_only(conditions):
             )
         only.setdefault(key, []).extend(values.split(","))
     return only
+
+
+def parse_set(assignments):
+    """``["priors=0.3,0.7"]`` as ``{"priors": "0.3,0.7"}``."""
+    values = {}
+    for assignment in assignments:
+        key, sign, value = assignment.partition("=")
+        if not sign or not value or key in values:
+            raise ValueError(
+                f"--set reads key=value, each key once, got {assignment!r}"
+            )
+        values[key] = value
+    return values
 
 
 def positive(text):
@@ -48,6 +64,13 @@ def main(argv=None):
         default=[],
         metavar="KEY=VALUE",
         help="these cells only; VALUE may be v,w",
+    )
+    parser.add_argument(
+        "--set",
+        nargs="+",
+        default=[],
+        metavar="KEY=VALUE",
+        help="other values of what the table leaves free",
     )
     parser.add_argument(
         "--list",
@@ -87,6 +110,7 @@ def main(argv=None):
         "--jobs",
         str(args.jobs),
     ]
+    command += ["--set", *args.set] if args.set else []
     command += ["--only", *args.only] if args.only else []
 
     def report(cell, seed, found, count, total):
@@ -98,8 +122,9 @@ def main(argv=None):
         )
 
     try:
+        table = set_values(known[args.table], parse_set(args.set))
         written = run_table(
-            known[args.table],
+            table,
             args.seeds,
             args.jobs,
             parse_only(args.only),
@@ -107,11 +132,7 @@ def main(argv=None):
             shlex.join(command),
             report,
         )
-        print(
-            summary(known[args.table], results=args.results)
-            .round(4)
-            .to_string(index=False)
-        )
+        print(summary(table, table.value, args.results).round(4).to_string(index=False))
     except ValueError as error:
         parser.error(str(error))
     print(

@@ -11,7 +11,7 @@ import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -39,6 +39,11 @@ class Table:
         ``run(cell, seed) -> dict`` of results, the same keys for every cell. Defined in a module, for parallel runs.
     doc : str
         One line for ``--list``.
+    value : str
+        The column of results that `summary` shows.
+    free : dict of str to callable
+        Parameters that may take values beyond those of the cells, see `set_values`; each with a function from the text
+        of a value to the value, which raises ValueError.
     """
 
     name: str
@@ -46,6 +51,8 @@ class Table:
     cells: list
     run: Callable
     doc: str = ""
+    value: str = "accuracy"
+    free: dict = field(default_factory=dict)
 
 
 def as_text(value):
@@ -94,6 +101,34 @@ def select(cells, only):
     if not chosen:
         raise ValueError(f"only: no cell meets all of {only}")
     return chosen
+
+
+def set_values(table, values):
+    """The table with other values of its free parameters; results go to the same file, as rows of their own.
+
+    Parameters
+    ----------
+    table : Table
+    values : dict of str to str
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not free, or cannot take the value.
+    """
+    for key in values:
+        if key not in table.free:
+            raise ValueError(
+                f"set: {key!r} is fixed in {table.name}; free are: {', '.join(table.free) or 'none'}"
+            )
+    new = {key: table.free[key](text) for key, text in values.items()}
+    changed = [{**cell, **new} for cell in table.cells]
+    distinct = list({tuple(cell.items()): cell for cell in changed}.values())
+    return replace(table, cells=distinct)
 
 
 def _read(path):
