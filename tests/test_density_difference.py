@@ -29,7 +29,9 @@ def many_bags(seed=0, n=400):
 
 @pytest.mark.equation("eq-dd-pooled")
 def test_pooled_shares_are_those_of_the_instances():
-    _, y, bags, P = many_bags()
+    _, y, bags, _ = many_bags()
+    bags = np.where(bags == 1, 0, np.where(bags == 19, 17, bags))  # unequal sizes
+    P = np.nan_to_num(label_proportions(y, bags, n_bags=20))  # empty ones do not count
     in_p, theta, theta_prime = dd.pool_bags(bags, P[:, 1], np.bincount(bags))
     assert theta == pytest.approx(y[in_p].mean())
     assert theta_prime == pytest.approx(y[~in_p].mean())
@@ -176,6 +178,12 @@ def test_lscv_width_scales_with_the_data_and_is_near_the_optimum():
     normal_rule = 1.06 * 800 ** (-1 / 5)
     assert dd.lscv_width(X) == pytest.approx(normal_rule, rel=0.3)
     assert dd.lscv_width(X, max_points=200) == pytest.approx(normal_rule, rel=0.4)
+
+
+def test_lscv_width_of_a_part_is_scaled_to_the_whole():
+    X = np.random.default_rng(5).normal(size=(400, 3))
+    part = dd.lscv_width(dd.thin(X, 50))
+    assert dd.lscv_width(X, max_points=50) == pytest.approx(part / 8 ** (1 / 7))
 
 
 def test_lscv_width_in_very_high_dimension():
