@@ -9,7 +9,7 @@ Chapter: ``book/taxonomy``. Source: franco2023 (Table 1).
 import numpy as np
 
 from .plotting import PALETTE, ink
-from .taxonomy import NODES, check_dag, dags_of, names
+from .taxonomy import dags_of, pattern_of_dag, table
 
 _PLACES = {"X": (0.0, 1.0), "Y": (1.2, 1.0), "B": (0.6, 0.0)}
 _RADIUS = 0.26
@@ -40,7 +40,8 @@ def draw_dag(dag, ax=None):
     import matplotlib.pyplot as plt
     from matplotlib.patches import Circle, FancyArrowPatch
 
-    dag = check_dag(dag, NODES)
+    dag = frozenset(dag)
+    pattern_of_dag(dag)  # raises if this is no DAG on X, Y and B
     ax = plt.subplots(figsize=_CELL)[1] if ax is None else ax
     line = ink(PALETTE[0], 7)
     for node, place in _PLACES.items():
@@ -81,7 +82,7 @@ def draw_dags(name=None, axes=None):
     """
     import matplotlib.pyplot as plt
 
-    labels = [*names().values(), "Uninteresting"]
+    labels = [*table()["name"], "Uninteresting"]
     if name is not None:
         labels = [label for label in labels if label.lower() == str(name).lower()]
     rows = {label: dags for label in labels if (dags := dags_of(label))}

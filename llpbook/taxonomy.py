@@ -205,7 +205,7 @@ def rule_binary(binary):
     return rules
 
 
-def check_pattern(pattern):
+def _check_pattern(pattern):
     """The pattern as a frozenset.
 
     Parameters
@@ -244,7 +244,7 @@ def broken_rules(pattern, positive=True, binary=()):
     -------
     list of Rule
     """
-    pattern = check_pattern(pattern)
+    pattern = _check_pattern(pattern)
     rules = rule_two() + rule_binary(binary) + (rule_one() if positive else [])
     return [
         rule
@@ -290,7 +290,7 @@ def interesting():
 # --- graphs --------------------------------------------------------------------------------------------------
 
 
-def has_cycle(edges):
+def _has_cycle(edges):
     """Whether arrows lead in a circle: taking away sources, one meets none.
 
     Parameters
@@ -309,7 +309,7 @@ def has_cycle(edges):
     return False
 
 
-def check_dag(dag, nodes=None):
+def _check_dag(dag, nodes=None):
     """The graph as a frozenset of edges.
 
     Parameters
@@ -332,7 +332,7 @@ def check_dag(dag, nodes=None):
     other = {v for edge in dag for v in edge} - set(nodes or ())
     if nodes is not None and other:
         raise ValueError(f"dag must have no node but {nodes}, got {sorted(other)}")
-    if has_cycle(dag):
+    if _has_cycle(dag):
         raise ValueError(f"dag must have no directed cycle, got {sorted(dag)}")
     return dag
 
@@ -347,30 +347,10 @@ def all_dags():
     """
     choices = [((), ((a, b),), ((b, a),)) for a, b in combinations(NODES, 2)]
     graphs = [frozenset(sum(edges, ())) for edges in product(*choices)]
-    return sorted((dag for dag in graphs if not has_cycle(dag)), key=len)
+    return sorted((dag for dag in graphs if not _has_cycle(dag)), key=len)
 
 
-def arrows(dag):
-    """A DAG as text.
-
-    Parameters
-    ----------
-    dag : frozenset of (str, str)
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> arrows({("Y", "B"), ("X", "Y")})
-    'X → Y, Y → B'
-    """
-    ordered = sorted(dag, key=lambda edge: [NODES.index(v) for v in edge])
-    return ", ".join(f"{parent} → {child}" for parent, child in ordered) or "no edge"
-
-
-def descendants(dag, node):
+def _descendants(dag, node):
     """The node and all that directed paths from it reach.
 
     Parameters
@@ -383,7 +363,7 @@ def descendants(dag, node):
     set
     """
     children = {child for parent, child in dag if parent == node}
-    return {node}.union(*(descendants(dag, child) for child in children))
+    return {node}.union(*(_descendants(dag, child) for child in children))
 
 
 def paths(dag, a, b):
@@ -427,7 +407,7 @@ def blocked(dag, path, given):
     """
     for left, v, right in zip(path, path[1:], path[2:], strict=False):
         collider = {(left, v), (right, v)} <= dag
-        closed = not descendants(dag, v) & given if collider else v in given
+        closed = not _descendants(dag, v) & given if collider else v in given
         if closed:  # eq: eq-tax-blocked
             return True
     return False
@@ -455,7 +435,7 @@ def d_separated(dag, a, b, given=()):
     ValueError
         If ``a`` and ``b`` are the same or among ``given``, or the graph has a cycle.
     """
-    dag, given = check_dag(dag), frozenset(given)
+    dag, given = _check_dag(dag), frozenset(given)
     if a == b or {a, b} & given:
         raise ValueError(
             f"a, b and given must be different nodes, got {a}, {b} and {sorted(given)}"
@@ -482,7 +462,7 @@ def pattern_of_dag(dag):
     ValueError
         If ``dag`` has a cycle or other nodes.
     """
-    dag = check_dag(dag, NODES)
+    dag = _check_dag(dag, NODES)
     return frozenset(
         statement(a, b, *given)
         for a, b in combinations(NODES, 2)
@@ -494,7 +474,7 @@ def pattern_of_dag(dag):
 # --- names ---------------------------------------------------------------------------------------------------
 
 
-def names():
+def _names():
     """The names of the ten patterns.
 
     Returns
@@ -518,7 +498,7 @@ def name_of(pattern):
     Returns
     -------
     str
-        One of `names`, or "Uninteresting" where features and label are independent.
+        A name of `table`, or "Uninteresting" where features and label are independent.
 
     Raises
     ------
@@ -530,13 +510,13 @@ def name_of(pattern):
     >>> name_of({"X_B|Y"})
     'Simple'
     """
-    pattern = check_pattern(pattern)
+    pattern = _check_pattern(pattern)
     if broken := broken_rules(pattern):
         raise ValueError(
             f"pattern {sorted(pattern)} is inconsistent: {sorted(broken[0].premises)} "
             f"imply all of {sorted(broken[0].conclusions[0])}"
         )
-    return "Uninteresting" if "X_Y" in pattern else names()[pattern]
+    return "Uninteresting" if "X_Y" in pattern else _names()[pattern]
 
 
 def dags_of(name):
@@ -556,7 +536,7 @@ def dags_of(name):
     ValueError
         If no pattern has this name.
     """
-    named = {n.lower(): p for p, n in names().items()}
+    named = {n.lower(): p for p, n in _names().items()}
     key = str(name).lower()
     if key == "uninteresting":
         return [dag for dag in all_dags() if d_separated(dag, "X", "Y")]
@@ -583,7 +563,7 @@ def table():
             **{s: s in pattern for s in STATEMENTS},
             "n_dags": implied[pattern],
         }
-        for pattern, name in names().items()
+        for pattern, name in _names().items()
     ]
     return pd.DataFrame(rows)
 
@@ -591,7 +571,7 @@ def table():
 # --- joint distributions -------------------------------------------------------------------------------------
 
 
-def check_joint(joint):
+def _check_joint(joint):
     """The joint distribution as an array.
 
     Parameters
@@ -642,7 +622,7 @@ def random_joint(dag, sizes=3, random_state=None):
     ValueError
         If ``dag`` has a cycle or other nodes, or ``sizes`` are not whole numbers of at least 2.
     """
-    dag = check_dag(dag, NODES)
+    dag = _check_dag(dag, NODES)
     sizes = np.broadcast_to(sizes, 3)
     if not (sizes >= 2).all() or (sizes % 1).any():
         raise ValueError(f"sizes must be whole numbers of at least 2, got {sizes}")
@@ -676,7 +656,7 @@ def dependence(joint, a, b, given=None):
         If a variable is unknown or named twice, or the joint distribution is none.
     """
     statement(a, b, given)  # raises if these are not different variables
-    joint, i, j = check_joint(joint), NODES.index(a), NODES.index(b)
+    joint, i, j = _check_joint(joint), NODES.index(a), NODES.index(b)
     if given is None:
         joint = joint.sum(3 - i - j, keepdims=True)
     p_a, p_b = joint.sum(j, keepdims=True), joint.sum(i, keepdims=True)
@@ -760,7 +740,7 @@ def posterior(joint):
     ndarray of float, shape (n_x, n_y, n_b)
         NaN where features and bag never come together.
     """
-    joint = check_joint(joint).astype(float)
+    joint = _check_joint(joint).astype(float)
     with np.errstate(invalid="ignore"):
         return joint / joint.sum(1, keepdims=True)  # eq: eq-tax-posterior
 
@@ -781,7 +761,7 @@ def shifted_posterior(joint):
     ndarray of float, shape (n_x, n_y, n_b)
         NaN where it would divide by 0.
     """
-    joint = check_joint(joint).astype(float)
+    joint = _check_joint(joint).astype(float)
     p_xy, p_yb = joint.sum(2, keepdims=True), joint.sum(0, keepdims=True)
     scores = p_xy * p_yb / p_xy.sum(0, keepdims=True)
     with np.errstate(invalid="ignore"):
@@ -806,7 +786,7 @@ def bayes_rule(joint):
         ``P(X|Y,B) varies``: largest change of :math:`p(x \mid y, b)` between two bags; ``error without bag``,
         ``error with bag``, ``gain``.
     """
-    p = check_joint(joint).astype(float)
+    p = _check_joint(joint).astype(float)
     with np.errstate(invalid="ignore"):  # a label that a bag does not have: NaN
         p_x = p / p.sum(0, keepdims=True)
         varies = [
