@@ -180,7 +180,7 @@ def evaluate(label, X, y, bags, seed):
         labels, chosen = label(X, bags, seed)
     kinds = {str(w.message).split(",")[0].split(";")[0] for w in caught}
     return {
-        "ler": labeling_error_rate(labels, y),
+        "ler": round(labeling_error_rate(labels, y), 10),
         "chosen": chosen,
         "warned": "; ".join(sorted(kinds)),
     }

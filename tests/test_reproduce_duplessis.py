@@ -1,0 +1,222 @@
+"""The protocol of duplessis2013: the same draws for every method, no label in a fit, the bold face by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import ttest_rel
+
+from llpbook.density_difference import labeling_error_rate
+from llpbook.reproduce import duplessis2013, load, paper_table, run_table, tables
+from llpbook.reproduce.__main__ import main, parse_set
+from llpbook.reproduce.runner import done, set_values
+
+TABLE = next(t for t in duplessis2013.TABLES if t.name == "duplessis2013_table1")
+
+
+def test_the_table_has_every_cell_of_the_paper():
+    paper = set(
+        paper_table("duplessis2013_table1")[["dataset", "method"]].itertuples(
+            index=False, name=None
+        )
+    )
+    assert {(cell["dataset"], cell["method"]) for cell in TABLE.cells} == paper
+    assert len(TABLE.cells) == 60
+    assert {t.name for t in duplessis2013.TABLES} <= set(tables())
+
+
+@pytest.mark.parametrize("dataset", duplessis2013.DATASETS)
+def test_draws_are_disjoint_and_have_the_shares_they_say(dataset):
+    X, y, bags = duplessis2013.make_problem(dataset, "0.2-0.8", "40-40", 3)
+    for bag, share in ((0, 0.2), (1, 0.8)):
+        assert (bags == bag).sum() == 40
+        assert_allclose(y[bags == bag].mean(), share)
+    whole, labels = duplessis2013.features(dataset)
+    assert_allclose(whole.mean(axis=0), 0, atol=1e-9)
+    assert set(np.round(whole.std(axis=0), 9)) <= {0.0, 1.0}
+    assert len(labels) == len(whole)
+    rows = pd.DataFrame(whole).groupby(list(range(whole.shape[1]))).size()
+    drawn = pd.DataFrame(X).groupby(list(range(X.shape[1]))).size()
+    assert (drawn <= rows.reindex(drawn.index)).all()  # none is drawn twice
+
+
+def test_sizes_priors_seeds_and_variants_reach_the_draw():
+    X, y, bags = duplessis2013.make_problem("heart", "0.3-0.7", "60-40", 0)
+    assert_array_equal(np.bincount(bags), [60, 40])
+    assert [y[bags == b].sum() for b in (0, 1)] == [18, 28]
+    again = duplessis2013.make_problem("heart", "0.3-0.7", "60-40", 0)
+    assert_array_equal(again[0], X)
+    other = duplessis2013.make_problem("heart", "0.3-0.7", "60-40", 1)
+    assert not np.array_equal(other[0], X)
+    raw = duplessis2013.make_problem("heart", "0.3-0.7", "60-40", 0, scaling="none")
+    assert raw[0].std() > 10
+    counts = [
+        duplessis2013.make_problem("heart", "0.2-0.8", "40-40", s, counts="drawn")[1][
+            :40
+        ].sum()
+        for s in range(60)
+    ]
+    assert len(set(counts)) > 5 and abs(np.mean(counts) - 8) < 1.5
+    with pytest.raises(ValueError, match="sizes and priors ask for"):
+        duplessis2013.make_problem("thyroid", "0.2-0.8", "100-100", 0)
+
+
+@pytest.mark.parametrize("method", duplessis2013.METHODS)
+def test_every_method_sees_the_same_draw_and_no_label(method):
+    seen = []
+
+    def spy(X, bags, seed):
+        seen.append((X.copy(), bags.copy(), seed))
+        return duplessis2013.METHODS[method](X, bags, seed)
+
+    X, y, bags = duplessis2013.make_problem("twonorm", "0.2-0.8", "40-40", 5)
+    found = duplessis2013.evaluate(spy, X, y, bags, 5)
+    swapped = duplessis2013.evaluate(spy, X, 1 - y, bags, 5)
+    assert found == swapped  # the error is up to a swap, and nothing else reads y
+    assert_array_equal(seen[0][0], X)
+    cell = {
+        "dataset": "twonorm",
+        "method": method,
+        "priors": "0.2-0.8",
+        "sizes": "40-40",
+    }
+    row = duplessis2013.run(cell, 5)
+    assert row == found
+    assert 0 <= row["ler"] <= (0.21 if method == "KDE" else 0.2)
+    labels = duplessis2013.METHODS[method](X, bags, 5)[0]
+    assert_allclose(row["ler"], labeling_error_rate(labels, y))
+
+
+def test_warnings_are_kept_not_shown(recwarn):
+    X, y, bags = duplessis2013.make_problem("twonorm", "0.2-0.8", "40-40", 0)
+    two = np.vstack([X[:40], X[40:] + 1000])
+    found = duplessis2013.evaluate(duplessis2013.METHODS["SC"], two, y, bags, 0)
+    assert found["warned"] == "Graph is not fully connected"
+    assert not recwarn.list
+
+
+def test_pairs_are_read_in_both_forms_and_bad_ones_refused():
+    assert (
+        duplessis2013.read_priors("0.30,0.7")
+        == duplessis2013.read_priors("0.3-0.7")
+        == "0.3-0.7"
+    )
+    assert duplessis2013.read_sizes("60,40") == "60-40"
+    for bad in ("0.3", "0.3,0.7,1", "0.3,1.2", "a,b", "-0.1,0.5"):
+        with pytest.raises(ValueError, match=r"priors must be two numbers in \[0, 1\]"):
+            duplessis2013.read_priors(bad)
+    for bad in ("40", "40,1", "40.5,40", ""):
+        with pytest.raises(ValueError, match="sizes must be two whole numbers from 2"):
+            duplessis2013.read_sizes(bad)
+
+
+def test_set_values_changes_what_is_free_only():
+    table = set_values(TABLE, {"priors": "0.3,0.7"})
+    assert len(table.cells) == 60
+    assert {cell["priors"] for cell in table.cells} == {"0.3-0.7"}
+    assert {cell["priors"] for cell in TABLE.cells} == {"0.2-0.8"}
+    with pytest.raises(
+        ValueError, match=r"'dataset' is fixed .* free are: priors, sizes"
+    ):
+        set_values(TABLE, {"dataset": "heart"})
+    assert parse_set(["priors=0.3,0.7", "sizes=60-40"]) == {
+        "priors": "0.3,0.7",
+        "sizes": "60-40",
+    }
+    for bad in (["priors"], ["priors="], ["sizes=1,2", "sizes=3,4"]):
+        with pytest.raises(ValueError, match="--set reads key=value"):
+            parse_set(bad)
+
+
+def test_the_command_takes_any_priors_and_sizes(tmp_path, capsys):
+    command = ["duplessis2013_table1", "--seeds", "2", "--results", str(tmp_path)]
+    only = ["--only", "dataset=heart", "method=KM,KDE"]
+    assert main([*command, *only]) == 0
+    assert main([*command, "--set", "priors=0.35,0.65", "sizes=60,50", *only]) == 0
+    rows = load("duplessis2013_table1", tmp_path)
+    assert set(rows["priors"] + " " + rows["sizes"]) == {
+        "0.2-0.8 40-40",
+        "0.35-0.65 60-50",
+    }
+    assert len(done(TABLE, tmp_path)) == 8
+    assert "0.35-0.65 60-50" in capsys.readouterr().out
+    assert main([*command, "--set", "priors=0.35-0.65", "sizes=60-50", *only]) == 0
+    assert "0 new rows" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main([*command, "--set", "priors=2,3", *only])
+    ours = duplessis2013.compare(TABLE, "0.35-0.65", "60-50", tmp_path)
+    assert ours["paper"].isna().all() and len(ours) == 2
+    with pytest.raises(ValueError, match=r"no rows with priors='0\.1-0\.9'"):
+        duplessis2013.compare(TABLE, "0.1-0.9", results=tmp_path)
+
+
+def test_comparable_is_the_best_and_what_the_t_test_cannot_tell_from_it():
+    rng = np.random.default_rng(0)
+    best = rng.normal(0.20, 0.02, 30)
+    errors = pd.DataFrame(
+        {
+            "best": best,
+            "near": best + rng.normal(0.0005, 0.01, 30),
+            "worse": best + rng.normal(0.02, 0.01, 30),
+            "same": best,
+            "shifted": best + 0.001,
+        }
+    )
+    bold = duplessis2013.comparable(errors)
+    assert bold.to_dict() == {
+        "best": True, "near": True, "worse": False, "same": True, "shifted": False
+    }  # fmt: skip
+    assert (
+        ttest_rel(errors["near"], best).pvalue
+        > 0.05
+        > ttest_rel(errors["worse"], best).pvalue
+    )
+    with pytest.raises(ValueError, match="at least 2 draws"):
+        duplessis2013.comparable(errors.iloc[:1])
+    errors.loc[3, "near"] = np.nan
+    with pytest.raises(ValueError, match="1 missing"):
+        duplessis2013.comparable(errors)
+
+
+def test_compare_puts_the_paper_beside_ours(tmp_path):
+    only = {"dataset": ["heart", "twonorm"], "method": ["KM", "KDE"]}
+    run_table(TABLE, seeds=3, only=only, results=tmp_path)
+    both = duplessis2013.compare(TABLE, results=tmp_path).set_index(
+        ["dataset", "method"]
+    )
+    assert list(both.columns) == [
+        "paper",
+        "paper_sd",
+        "ours",
+        "sd",
+        "n_seeds",
+        "difference",
+        "bold",
+    ]
+    assert len(both) == 4 and (both["n_seeds"] == 3).all()
+    assert both.loc[("twonorm", "KM"), "paper"] == 0.036
+    rows = load(TABLE, tmp_path)
+    mine = rows[(rows["dataset"] == "heart") & (rows["method"] == "KM")]["ler"]
+    assert_allclose(both.loc[("heart", "KM"), "ours"], mine.mean())
+    assert_allclose(both.loc[("heart", "KM"), "sd"], mine.std())
+    assert_allclose(both["difference"], both["ours"] - both["paper"])
+    assert (
+        both.loc[("twonorm", "KM"), "bold"] and not both.loc[("twonorm", "KDE"), "bold"]
+    )
+
+
+def test_variants_run_what_they_say():
+    table = next(t for t in duplessis2013.TABLES if t.name == "duplessis2013_variants")
+    assert len(table.cells) == 10 * (6 + 6 + 1 + 1)
+    cell = {"dataset": "heart", "method": "KM", "priors": "0.2-0.8", "sizes": "40-40"}
+    plain = duplessis2013.run(cell, 0)["ler"]
+    raw = duplessis2013.run_variant({**cell, "variant": "features as they are"}, 0)[
+        "ler"
+    ]
+    assert raw != plain
+    cell = {**cell, "method": "DSDD"}
+    start = duplessis2013.run_variant(
+        {**cell, "variant": "DSDD from the convex part"}, 0
+    )
+    assert start["chosen"].startswith("sigma=")
+    assert start["chosen"] != duplessis2013.run(cell, 0)["chosen"]
