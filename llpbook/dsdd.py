@@ -322,11 +322,12 @@ def minimise_smoothed(alpha, nu, Phi, epsilon, cap, linear, lam, width, tol):
             break
         free = (raw > 0) & (raw < cap)
         d = newton_direction(gradient, Phi[free], stiffness[free], lam)
-        along, flat = Phi @ d, lam * alpha @ d - linear @ d
+        along, flat, bend = Phi @ d, (lam * alpha - linear) @ d, lam * d @ d
+        rate = stiffness * along
 
-        def slope(step, g=g, d=d, along=along, flat=flat):
-            moved = nu_old + stiffness * (g + step * along - epsilon)
-            return flat + step * lam * d @ d + np.clip(moved, 0, cap) @ along
+        def slope(step, raw=raw, rate=rate, along=along, flat=flat, bend=bend):
+            moved = np.minimum(np.maximum(raw + step * rate, 0), cap)
+            return flat + step * bend + moved @ along
 
         step, left = step_length(slope, -gradient @ d)
         exact = step == 1 and left < 1e-8
