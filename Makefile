@@ -11,12 +11,14 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: setup book test unit notebooks check sync run pdf bench reproduce lock serve clean distclean
+.PHONY: setup book test unit notebooks check rules sync from-notebook run pdf bench reproduce lock serve clean distclean
 
 setup: $(STAMP)
-$(STAMP): requirements.txt pyproject.toml
+# What failed half-way is made again: without its python the environment counts as missing. Nothing else is removed.
+$(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "need Python 3.11, 3.12 or 3.13: make PYTHON=/path/to/python"; exit 1; }
-	$(PYTHON) -m venv $(VENV) || { echo "on Debian: apt-get install python3-venv"; rm -rf $(VENV); exit 1; }
+	$(PYTHON) -m venv $(VENV) || { echo "cannot create $(VENV)"; echo "on Debian: apt-get install python3-venv"; rm -f $@; exit 1; }
+$(STAMP): requirements.txt pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.txt
 	@touch $@
 
@@ -34,13 +36,24 @@ notebooks: $(STAMP)
 	$(BIN)/python -m pytest -q -n 2 --dist loadscope --nbval --nbval-current-env --nbval-cell-timeout 300 --nbval-sanitize-with tests/nbval_sanitize.cfg $(NB)
 
 # --- authors -----------------------------------------------------------------------------------------------
+# All of it, also after a failure.
 check: $(STAMP)
-	$(BIN)/ruff check -q .
-	$(BIN)/python tools/sync_cells.py --check
-	$(BIN)/python tools/check_book.py
+	@failed=; \
+	for command in "ruff check -q ." "ruff format -q --check ." "python tools/sync_cells.py --check" "python tools/check_book.py"; do \
+	  echo "$(BIN)/$$command"; \
+	  $(BIN)/$$command || failed="$$failed\n  $(BIN)/$$command"; \
+	done; \
+	test -z "$$failed" || { printf "failed:$$failed\n"; exit 1; }
+
+rules: $(STAMP)
+	@$(BIN)/python tools/check_book.py --rules
 
 sync: $(STAMP)
 	$(BIN)/python tools/sync_cells.py
+
+from-notebook: $(STAMP)
+	@test -n "$(CH)" || { echo "which chapter? make from-notebook CH=mean_map"; exit 1; }
+	$(BIN)/python tools/sync_cells.py --from-notebook $(CH)
 
 run: $(STAMP)
 	@test -n "$(CH)" || { echo "which chapter? make run CH=mean_map"; exit 1; }

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -156,9 +157,10 @@ class Tiny:
         return execute.main([*args, "--root", str(self.root)])
 
     def check(self, rule):
-        """The findings of one rule."""
+        """The findings of one rule, without the lines of the twin."""
         return [
-            message for _, message in check_book.findings(_book.Book(self.root), [rule])
+            re.sub(r" \(src/\w+\.md line \d+\)", "", message)
+            for _, message in check_book.findings(_book.Book(self.root), [rule])
         ]
 
     def edit(self, path, old, new):
@@ -180,6 +182,13 @@ class Tiny:
         [c for c in nb.cells if c.cell_type == "code"][i].update(
             nbformat.from_dict(fields)
         )
+        self.save(nb)
+
+    def change_text(self, i, old, new):
+        """Edit cell ``i`` (from 0) of the stored notebook, as in Jupyter."""
+        nb = self.load()
+        assert old in nb.cells[i].source
+        nb.cells[i].source = nb.cells[i].source.replace(old, new)
         self.save(nb)
 
     def add(self, markdown):
@@ -302,13 +311,214 @@ def test_check_writes_nothing(tiny):
     assert tiny.files() == before
 
 
-def test_check_shows_a_drifted_managed_cell(tiny, capsys):
+def test_check_shows_a_drifted_managed_cell_once(tiny, capsys):
     tiny.edit(tiny.module, "return SCALE * np.asarray(x)", "return 3 * np.asarray(x)")
     assert tiny.sync("--check") == 1
-    out = capsys.readouterr().out
-    assert "book/toy.ipynb" in out and "book/src/toy.md" in out
-    assert "-    return SCALE * np.asarray(x)  # eq: eq-double" in out
-    assert "+    return 3 * np.asarray(x)  # eq: eq-double" in out
+    captured = capsys.readouterr()
+    assert captured.out.splitlines()[:3] == [
+        "book/src/toy.md and book/toy.ipynb are behind the package (llpbook.toy.double) (make sync)",
+        "--- book/src/toy.md",
+        "+++ book/src/toy.md (after)",
+    ]
+    for line in (
+        "-    return SCALE * np.asarray(x)  # eq: eq-double",
+        "+    return 3 * np.asarray(x)  # eq: eq-double",
+    ):
+        assert captured.out.count(line) == 1
+    assert captured.err == ""  # the module was edited, not the cell
+
+
+@pytest.mark.parametrize(
+    ("edits", "line"),
+    [
+        (["twin"], "book/toy.ipynb is behind book/src/toy.md"),
+        (
+            ["twin", "module"],
+            "book/toy.ipynb is behind book/src/toy.md, and both are behind the package (llpbook.toy.double)",
+        ),
+        (
+            ["tests"],
+            "book/src/toy.md and book/toy.ipynb are behind the package or the tests (the concordance)",
+        ),
+        (["form"], "book/src/toy.md is behind the form that sync writes"),
+        (
+            ["metadata"],
+            "book/toy.ipynb has other metadata than sync writes",
+        ),
+    ],
+)
+def test_drift_begins_with_what_is_behind_what(tiny, capsys, edits, line):
+    if "twin" in edits:
+        tiny.edit(tiny.twin, "Twice $x$", "Two times $x$")
+    if "module" in edits:
+        tiny.edit(tiny.module, "return SCALE *", "return 3 *")
+    if "tests" in edits:
+        tiny.edit(tiny.tests, "def test_double", "def test_twice")
+    if "form" in edits:
+        tiny.edit(tiny.twin, "  language: python\n", "")
+    if "metadata" in edits:
+        nb = tiny.load()
+        nb.metadata["language_info"]["version"] = "3.13"
+        tiny.save(nb)
+    assert tiny.sync("--check") == 1
+    assert capsys.readouterr().out.splitlines()[0] == f"{line} (make sync)"
+    assert tiny.sync() == 0 and tiny.sync("--check") == 0
+
+
+# --- edits that a sync would lose ------------------------------------------------------------------------------
+
+KEEP = (
+    "book/toy.ipynb was edited after the last sync. Keep the edit: .venv/bin/python tools/sync_cells.py "
+    "--from-notebook toy. Discard it: .venv/bin/python tools/sync_cells.py --force toy"
+)
+
+
+def test_edit_in_jupyter_is_not_lost(tiny, capsys):
+    tiny.change_text(0, "Twice", "Two times")
+    before = tiny.files()
+    for args in ([], ["toy"], ["--check"]):
+        assert tiny.sync(*args) == 1
+        captured = capsys.readouterr()
+        assert captured.err == f"error: {KEEP}\n"
+        assert ("+Two times $x$:" in captured.out) == ("--check" in args)
+    assert tiny.check("twins") == [KEEP]
+    assert tiny.files() == before
+    assert tiny.sync("--from-notebook", "toy") == 0
+    assert "Two times" in tiny.twin.read_text(encoding="utf-8")
+    assert tiny.sync("--check") == 0
+
+
+def test_edit_in_jupyter_can_be_discarded(tiny):
+    tiny.change_text(0, "Twice", "Two times")
+    assert tiny.sync("--force", "toy") == 0
+    assert "Two times" not in tiny.notebook.read_text(encoding="utf-8")
+    assert tiny.sync("--check") == 0
+
+
+def test_new_alt_text_or_cell_is_an_edit(tiny):
+    tiny.change(2, metadata={"mystnb": {"image": {"alt": "A line."}}})
+    assert tiny.sync() == 1
+    assert tiny.sync("--force", "toy") == 0
+    nb = tiny.load()
+    nb.cells.append(nbformat.v4.new_code_cell("x + 1"))
+    tiny.save(nb)
+    assert tiny.sync() == 1
+
+
+def test_an_empty_cell_at_the_end_is_no_edit(tiny):
+    nb = tiny.load()
+    nb.cells.append(nbformat.v4.new_code_cell(""))
+    tiny.save(nb)
+    assert tiny.sync() == 0
+    assert tiny.sync("--check") == 0
+
+
+def test_both_sides_edited(tiny, capsys):
+    tiny.change_text(0, "Twice", "Two times")
+    tiny.edit(tiny.twin, "Twice $x$", "Doubly $x$")
+    before = tiny.files()
+    for args in ([], ["--check"], ["--from-notebook"]):
+        assert tiny.sync(*args) == 1
+        error = capsys.readouterr().err
+        assert (
+            "both book/toy.ipynb and book/src/toy.md were edited after the last sync"
+            in error
+        )
+        assert "--from-notebook --force toy" in error
+    expect(tiny, "twins", "^both book/toy.ipynb and")
+    assert tiny.files() == before
+    assert tiny.sync("--from-notebook", "--force", "toy") == 0
+    assert "Two times" in tiny.twin.read_text(encoding="utf-8")
+
+
+def test_both_sides_edited_alike(tiny):
+    tiny.change_text(0, "Twice", "Two times")
+    tiny.edit(tiny.twin, "Twice $x$", "Two times $x$")
+    assert tiny.sync() == 0
+
+
+def test_edit_of_the_twin_is_not_lost_to_the_notebook(tiny, capsys):
+    tiny.edit(tiny.twin, "Twice $x$", "Two times $x$")
+    assert tiny.sync("--from-notebook") == 1
+    error = "book/src/toy.md was edited after the last sync. Keep the edit: .venv/bin/python tools/sync_cells.py toy."
+    assert error in capsys.readouterr().err
+    assert tiny.sync("toy") == 0
+    assert "Two times $x$" in tiny.notebook.read_text(encoding="utf-8")
+
+
+def test_force_names_its_chapters(tiny):
+    with pytest.raises(SystemExit):
+        tiny.sync("--force")
+
+
+def test_an_edit_stops_only_its_chapter(tiny):
+    (tiny.root / "book/src/other.md").write_text("# Other\n", encoding="utf-8")
+    tiny.change_text(0, "Twice", "Two times")
+    assert tiny.sync() == 1
+    assert (tiny.root / "book/other.ipynb").exists()
+
+
+def test_what_sync_writes_is_no_edit(tiny):
+    tiny.edit(tiny.module, "return SCALE *", "return 3 *")
+    tiny.edit(tiny.tests, "def test_double", "def test_twice")
+    tiny.change(2, execution_count=9)
+    assert tiny.sync() == 0
+    tiny.change_text(5, "test_twice", "test_other")  # of the concordance
+    assert tiny.sync() == 0
+    assert "test_other" not in tiny.notebook.read_text(encoding="utf-8")
+
+
+def test_notebook_of_before_is_taken_as_it_is(tiny):
+    nb = tiny.load()
+    del nb.metadata[_book.SYNCED]
+    tiny.save(nb)
+    assert tiny.sync("--check") == 0
+    tiny.change_text(0, "Twice", "Two times")
+    assert tiny.sync() == 0  # nothing tells that the notebook was edited
+    assert "Two times" not in tiny.notebook.read_text(encoding="utf-8")
+    tiny.change_text(0, "Twice", "Two times")
+    assert tiny.sync() == 1
+
+
+def test_twin_saved_while_sync_reads(tiny, capsys, monkeypatch):
+    expected = sync_cells.Chapter.expected
+
+    def slow(chapter, equations):
+        tiny.edit(tiny.twin, "Twice $x$", "Two times $x$")
+        return expected(chapter, equations)
+
+    monkeypatch.setattr(sync_cells.Chapter, "expected", slow)
+    assert tiny.sync() == 1
+    assert "book/src/toy.md changed while it was read" in capsys.readouterr().err
+    assert "Two times" in tiny.twin.read_text(encoding="utf-8")
+
+
+def test_edit_of_a_managed_cell_is_told(tiny, capsys):
+    tiny.edit(tiny.twin, "return SCALE *", "return 4 *")
+    note = (
+        "book/src/toy.md line 34: managed cell llpbook.toy.double differs from llpbook/toy.py; the package wins. "
+        "If you edited the cell, make the change in the module.\n"
+    )
+    assert tiny.sync("--check") == 1
+    assert capsys.readouterr().err == note
+    tiny.edit(tiny.module, "return SCALE *", "return 3 *")  # and the module too
+    assert tiny.sync() == 0
+    assert capsys.readouterr().err == note
+    assert tiny.sync() == 0 and capsys.readouterr().err == ""
+
+
+def test_edit_of_a_managed_cell_in_jupyter_is_told(tiny, capsys):
+    tiny.change_text(2, "return SCALE *", "return 4 *")
+    assert tiny.sync("--from-notebook") == 0
+    assert (
+        "book/toy.ipynb cell 3: managed cell llpbook.toy.double differs from llpbook/toy.py"
+        in capsys.readouterr().err
+    )
+
+
+def test_new_managed_cell_is_no_edit(tiny, capsys):
+    tiny.add("```{code-cell} ipython3\n:tags: [llpbook]\n\n# llpbook.toy.SCALE\n```")
+    assert capsys.readouterr().err == ""
 
 
 def test_check_shows_a_managed_cell_edited_by_hand(tiny):
@@ -340,7 +550,7 @@ def test_unknown_object_names_notebook_cell_and_object(tiny, capsys, name):
     for args in ([], ["--check"]):
         assert tiny.sync(*args) == 1
         assert (
-            f"book/toy.ipynb cell 3: the package has no object {name}"
+            f"book/toy.ipynb cell 3 (src/toy.md line 34): the package has no object {name}"
             in capsys.readouterr().err
         )
     assert tiny.files() == before
@@ -349,7 +559,8 @@ def test_unknown_object_names_notebook_cell_and_object(tiny, capsys, name):
 def test_managed_cell_without_a_name(tiny, capsys):
     tiny.edit(tiny.twin, "# llpbook.toy.double", "# the double")
     assert tiny.sync() == 1
-    assert "cell 3: the first line of a cell tagged llpbook" in capsys.readouterr().err
+    error = "line 34): the first line of a cell tagged llpbook"
+    assert error in capsys.readouterr().err
 
 
 def test_one_bad_chapter_does_not_stop_another(tiny):
@@ -406,10 +617,10 @@ def test_from_notebook_takes_the_notebook(tiny):
 
 
 def test_twin_wins_without_a_flag(tiny):
-    tiny.edit(tiny.notebook, "Twice $x$", "Two times $x$")
+    tiny.edit(tiny.twin, "Twice $x$", "Two times $x$")
     assert tiny.sync("--check") == 1
     assert tiny.sync() == 0
-    assert "Twice $x$" in tiny.notebook.read_text(encoding="utf-8")
+    assert "Two times $x$" in tiny.notebook.read_text(encoding="utf-8")
 
 
 def test_notebook_without_twin_gets_one(tiny):
@@ -521,7 +732,10 @@ def expect(tiny, rule, pattern):
 
 def test_stale_twin(tiny):
     tiny.edit(tiny.notebook, "Twice $x$", "Two times $x$")
-    expect(tiny, "twins", r"book/src/toy.md: differs")
+    expect(tiny, "twins", r"book/toy.ipynb was edited after the last sync")
+    tiny.sync("--force", "toy")
+    tiny.edit(tiny.twin, "Twice $x$", "Two times $x$")
+    expect(tiny, "twins", r"book/toy.ipynb: differs from book/src/toy.md \(make sync")
 
 
 def test_missing_twin_or_notebook(tiny):
@@ -533,7 +747,31 @@ def test_missing_twin_or_notebook(tiny):
 @pytest.mark.parametrize("count", [None, 7])
 def test_unexecuted_cell(tiny, count):
     tiny.change(2, execution_count=count)
-    expect(tiny, "executed", rf"toy.ipynb cell 4: execution count {count}, not 3")
+    message = (
+        "book/toy.ipynb: 1 cell has not run in order, from cell 4 (make run CH=toy)"
+    )
+    assert tiny.check("executed") == [message]
+    tiny.change(0, execution_count=count)
+    expect(tiny, "executed", r"toy.ipynb: 2 cells have not run in order, from cell 2 ")
+
+
+def test_findings_give_the_line_of_the_twin(tiny):
+    tiny.change(2, outputs=[PNG])
+    book = _book.Book(tiny.root)
+    found = [message for _, message in check_book.findings(book, ["alt_text"])]
+    line = tiny.twin.read_text(encoding="utf-8").split("\n").index("double(x).sum()")
+    place = f"book/toy.ipynb cell 4 (src/toy.md line {line + 1})"
+    assert found == [f"{place}: a figure without alt text (mystnb: image: alt)"]
+
+
+def test_lines_of_cells():
+    text = "---\na: x\n---\n\n# A\n\n```{code-cell}\nx\n```\n\n+++\n\nA\n"
+    new = nbformat.v4
+    cells = [new.new_markdown_cell("# A"), new.new_code_cell("x")]
+    cells += [new.new_markdown_cell("gone"), new.new_code_cell("")]
+    cells += [new.new_markdown_cell("A")]
+    nb = new.new_notebook(cells=cells)
+    assert _book.cell_lines(nb, text) == [5, 8, None, None, 13]
 
 
 def test_stderr_and_errors(tiny):
@@ -785,6 +1023,16 @@ def test_module_size(tiny):
         MODULE + "\n\nclass Wide:\n" + "    x = 1\n" * 60, encoding="utf-8"
     )
     expect(tiny, "module_size", "class Wide has 61 lines, above 60")
+    boilerplate = (
+        "    _parameter_constraints: ClassVar[dict] = {\n"
+        + "        'a': 1,\n" * 9
+        + "    }\n    _parameter_constraints = {\n    }\n"
+        + "    def __init__(\n        self,\n    ):\n        self.x = 1\n"
+    )
+    for n, others in ((59, ""), (60, " and 61 lines")):
+        wide = "\n\nclass Wide:\n" + boilerplate + "    x = 1\n" * n
+        tiny.module.write_text(MODULE + wide, encoding="utf-8")
+        assert len(tiny.check("module_size")) == bool(others)
     tiny.module.write_text(MODULE + "# comment\n" * 300, encoding="utf-8")
     assert tiny.check("module_size") == []
     tiny.module.write_text(MODULE + "x = 1\n" * 300, encoding="utf-8")
@@ -859,6 +1107,168 @@ def test_chapter_without_its_concordance(tiny):
     expect(tiny, "concordance_shown", "book/toy.ipynb: labelled equations, but no")
 
 
+NAMED = """(ch-toy)=
+
+```{prf:theorem} Two
+:label: thm-two
+Text.
+```
+
+````{exercise}
+:label: ex-Two
+Text.
+````
+
+```{figure} a.png
+---
+name: fig-two
+alt: Two.
+---
+```
+
+```{code-cell} ipython3
+---
+mystnb:
+  figure:
+    name: fig-cell
+---
+x
+```
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{eq}`eq-double` and {eq}`step-two`",
+        "{ref}`ch-toy`, {ref}`the chapter <Ch-Toy>`, {ref}`ex-two`, {ref}`genindex`",
+        "{numref}`fig-two`, {numref}`Figure %s <fig-cell>`, {prf:ref}`thm-two`",
+        "{ref}`sklearn:svm`",
+        "``{eq}`nothing` `` and\n\n```md\n{eq}`nothing`\n```",
+    ],
+)
+def test_reference_to_what_exists(tiny, text):
+    tiny.add(NAMED + "\n\n+++\n\n" + text)
+    (tiny.root / "book/page.md").write_text(f"# Page\n\n{text}\n", encoding="utf-8")
+    tiny.edit(
+        tiny.module,
+        "A long story.",
+        "See :eq:`eq-mean`, ``:eq:`LABEL` ``, :ref:`ex-two`.",
+    )
+    assert tiny.check("references") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{eq}`eq-doubel`",
+        "{eq}`eq-Double`",
+        "{eq}`ex-two`",
+        "{ref}`the chapter <ch-tyo>`",
+        "{numref}`fig-cel`",
+        "{prf:ref}`thm-tow`",
+    ],
+)
+def test_reference_to_nothing(tiny, text):
+    tiny.add(NAMED + "\n\n+++\n\n" + text)
+    (tiny.root / "book/page.md").write_text(f"# Page\n\n{text}\n", encoding="utf-8")
+    role, label = re.fullmatch(r"(\{.*\})`.*?([\w-]+)>?`", text).groups()
+    assert tiny.check("references") == [
+        f"book/toy.ipynb cell 8: {role}`{label}` refers to nothing in the book",
+        f"book/page.md: {role}`{label}` refers to nothing in the book",
+    ]
+
+
+def test_docstring_that_refers_to_nothing(tiny):
+    tiny.edit(
+        tiny.module, "A long story.", "See :eq:`eq-mean`\n        and :eq:`eq-meen`."
+    )
+    assert tiny.check("references") == [
+        "llpbook/toy.py line 33: :eq:`eq-meen` refers to nothing in the book"
+    ]
+
+
+# --- make ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def make(tmp_path):
+    """``make`` in a folder whose programs only write down that they were called."""
+    if shutil.which("make") is None:
+        pytest.skip("needs make")
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for name in ("requirements.txt", "pyproject.toml"):
+        (tmp_path / name).touch()
+
+    def program(path, status):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(
+            f'#!/bin/sh\necho "{path.name} $*" >> {tmp_path}/log\nexit {status}\n',
+            encoding="utf-8",
+        )
+        path.chmod(0o755)
+
+    def run(*args):
+        command = ["make", f"PYTHON={tmp_path}/python", *args]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        log = tmp_path / "log"
+        calls = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
+        log.unlink(missing_ok=True)
+        return done, calls
+
+    run.program, run.root = program, tmp_path
+    return run
+
+
+def test_failed_setup_removes_nothing(make):
+    make.program(make.root / "python", 1)
+    (make.root / ".venv/lib").mkdir(parents=True)
+    (make.root / ".venv/lib/mine").touch()
+    done, calls = make("setup")
+    assert done.returncode and calls == ["python -m venv .venv"]
+    lines = done.stdout.splitlines()
+    assert lines.index("cannot create .venv") < next(
+        i for i, line in enumerate(lines) if line.startswith("on Debian")
+    )
+    assert (make.root / ".venv/lib/mine").exists()
+
+
+def test_changed_requirements_keep_the_environment(make):
+    make.program(make.root / ".venv/bin/python", 0)
+    done, calls = make("setup")
+    assert done.returncode == 0
+    assert [call.split(" -q")[0] for call in calls] == ["python -m pip install"]
+    assert make("setup")[1] == []
+
+
+@pytest.mark.parametrize("failing", ["ruff", "python", None])
+def test_check_runs_everything_and_fails_at_the_end(make, failing):
+    for name in ("ruff", "python"):
+        make.program(make.root / ".venv/bin" / name, int(name == failing))
+    (make.root / ".venv/.stamp").touch()
+    done, calls = make("check")
+    assert calls == [
+        "ruff check -q .",
+        "ruff format -q --check .",
+        "python tools/sync_cells.py --check",
+        "python tools/check_book.py",
+    ]
+    assert (done.returncode != 0) == (failing is not None)
+    named = done.stdout.partition("failed:")[2]
+    assert named.count(".venv/bin/") == (2 if failing else 0)
+    assert failing is None or named.count(f".venv/bin/{failing}") == 2
+
+
+def test_from_notebook_needs_a_chapter(make):
+    make.program(make.root / ".venv/bin/python", 0)
+    (make.root / ".venv/.stamp").touch()
+    assert make("from-notebook")[0].returncode
+    assert make("from-notebook", "CH=toy")[1] == [
+        "python tools/sync_cells.py --from-notebook toy"
+    ]
+    assert make("rules")[1] == ["python tools/check_book.py --rules"]
+
+
 # --- execute -------------------------------------------------------------------------------------------------
 
 RUN = """# Run
@@ -908,6 +1318,7 @@ def test_execute_twice_gives_the_same_bytes(run, capsys, monkeypatch):
         "MPLBACKEND", "agg"
     )  # as `make` sets it: the figure must be stored all the same
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    metadata = run.load().metadata
     assert run.execute("run") == 0
     first = run.files()
     out = capsys.readouterr().out
@@ -915,6 +1326,7 @@ def test_execute_twice_gives_the_same_bytes(run, capsys, monkeypatch):
         re.search(r"^run: \d+\.\d s$", out, re.MULTILINE)
         and out.count(" s  cell ") == 3
     )
+    assert run.load().metadata == metadata
     nb = run.load()
     code = [c for c in nb.cells if c.cell_type == "code"]
     assert [c.execution_count for c in code] == [1, 2, 3]
@@ -923,7 +1335,8 @@ def test_execute_twice_gives_the_same_bytes(run, capsys, monkeypatch):
     ]
     assert "image/png" in code[1].outputs[0].data
     assert code[2].outputs[0].data["text/plain"] == "('book', '1', 2)"
-    assert nb.metadata == _book.METADATA
+    assert nb.metadata == {**_book.METADATA, _book.SYNCED: _book.synced(nb)}
+    assert _book.synced(nb)["text"] == _book.own_text(nb)
     assert check_book.main(["--root", str(run.root)]) == 0
     assert run.execute("run") == 0
     assert run.sync() == 0

@@ -29,6 +29,10 @@ METADATA = {
     "language_info": {"name": "python", "pygments_lexer": "ipython3"},
 }
 CELL_METADATA = ("tags", "mystnb")
+# The key of a notebook's metadata under which sync stores what it wrote (`Synced`). jupytext keeps it out of the twin.
+SYNCED = "llpbook"
+
+SYNC = ".venv/bin/python tools/sync_cells.py"
 
 
 class BookError(ValueError):
@@ -71,7 +75,8 @@ def dump_notebook(nb):
 
 def normalise(nb):
     """Drop, in place, what depends on the machine or on the editor from a notebook's metadata."""
-    nb.metadata = nbformat.from_dict(METADATA)
+    synced = {SYNCED: nb.metadata[SYNCED]} if SYNCED in nb.metadata else {}
+    nb.metadata = nbformat.from_dict({**METADATA, **synced})
     nb.nbformat, nb.nbformat_minor = 4, 5
     for cell in nb.cells:
         cell.metadata = nbformat.from_dict(
@@ -91,6 +96,24 @@ def twin_read(text, path):
     return normalise(
         jupytext.reads(text, fmt="md:myst", config=load_jupytext_config(str(path)))
     )
+
+
+def cell_lines(nb, text):
+    """The number of the line of a twin on which each cell of ``nb`` begins; None for a cell that is not in the twin."""
+    lines, at = [], 0
+    for cell in nb.cells:
+        source = cell.source.strip("\n")
+        end = "\n```" if cell.cell_type == "code" else "\n"
+        found = f"\n{text}\n".find(f"\n{source}{end}", at) if source else -1
+        lines.append(None if found < 0 else text.count("\n", 0, found) + 1)
+        at = at if found < 0 else found + len(source)
+    return lines
+
+
+def place(name, i, line):
+    """Where cell ``i`` (from 1) of a chapter stands: in the notebook, and in the twin if its line is known."""
+    twin = f" (src/{name}.md line {line})" if line else ""
+    return f"book/{name}.ipynb cell {i}{twin}"
 
 
 def merge(source, stored):
@@ -144,6 +167,90 @@ def _new_id(cell, used):
             used.add(new)
             return new
     raise AssertionError("more ids tried than used")
+
+
+# --- who edited what since the last sync -----------------------------------------------------------------------
+
+CONCORDANCE = re.compile(
+    r"(<!-- concordance -->)(.*?)(<!-- /concordance -->)", re.DOTALL
+)
+
+
+def _hash(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def own_text(nb):
+    """A hash of what an author writes in a chapter: not the outputs, nor what sync writes itself.
+
+    It is taken of the cells, so that twin and notebook have the same one although a file holds more than they say.
+    Empty cells, which Jupyter adds at the end of a notebook, do not count.
+    """
+    cells = []
+    for cell in nb.cells:
+        source = cell.source.strip()
+        if is_managed(cell):
+            source = source.split("\n", 1)[0]
+        elif cell.cell_type == "markdown":
+            source = CONCORDANCE.sub(r"\1\3", source)
+        metadata = {k: cell.metadata[k] for k in CELL_METADATA if k in cell.metadata}
+        if source:
+            cells.append([cell.cell_type, source, metadata])
+    return _hash(json.dumps(cells, sort_keys=True))
+
+
+def managed_hashes(cells):
+    """``{first line: hash}`` of the managed ones among some cells."""
+    sources = [cell.source.strip() for cell in cells if is_managed(cell)]
+    return {source.split("\n", 1)[0]: _hash(source) for source in sources}
+
+
+def synced(nb):
+    """What the last sync stored in a notebook (see `stamp`); empty for a notebook that it has not written yet."""
+    stored = nb.metadata.get(SYNCED) if nb is not None else None
+    return stored if isinstance(stored, dict) else {}
+
+
+def stamp(nb):
+    """Store in the notebook, in place, what its text is, so that a later sync can tell who edited it."""
+    nb.metadata[SYNCED] = nbformat.from_dict(
+        {"text": own_text(nb), "managed": managed_hashes(nb.cells)}
+    )
+    return nb
+
+
+def lost_edit(name, notebook, twin, from_notebook=False):
+    """Why a sync would lose an edit, with the commands that decide; None if it would not.
+
+    Parameters
+    ----------
+    name : str
+        The chapter.
+    notebook, twin : notebook
+        The notebook as stored, and the one that the twin stands for.
+    from_notebook : bool
+        Whether the notebook wins.
+    """
+    before = synced(notebook).get("text")
+    mine, other = own_text(notebook), own_text(twin)
+    if before is None or mine == other or before == (other if from_notebook else mine):
+        return None
+    take_notebook, take_twin = f"{SYNC} --from-notebook", SYNC
+    if before not in (mine, other):
+        return (
+            f"both book/{name}.ipynb and book/src/{name}.md were edited after the last sync. "
+            f"See the difference: {SYNC} --check {name}. Keep the notebook: {take_notebook} --force {name}. "
+            f"Keep the text: {take_twin} --force {name}"
+        )
+    if from_notebook:
+        return (
+            f"book/src/{name}.md was edited after the last sync. Keep the edit: {take_twin} {name}. "
+            f"Discard it: {take_notebook} --force {name}"
+        )
+    return (
+        f"book/{name}.ipynb was edited after the last sync. Keep the edit: {take_notebook} {name}. "
+        f"Discard it: {take_twin} --force {name}"
+    )
 
 
 # --- MyST markdown -------------------------------------------------------------------------------------------
@@ -214,6 +321,38 @@ def equation_labels(text):
         if label:
             found.append((match.start(), label[1]))
     return [label for _, label in sorted(found)]
+
+
+_TARGET = re.compile(r"^[ \t]*\(([^()\n]+)\)=[ \t]*$", re.MULTILINE)
+_NAME = re.compile(
+    r"^[ \t]*(?::(?:label|name):|label:|name:)[ \t]*(\S.*?)[ \t]*$", re.MULTILINE
+)
+_RST_LABEL = re.compile(
+    r"^[ \t]*(?:\.\. _([^:\n]+):|:(?:label|name):[ \t]*(\S+))[ \t]*$", re.MULTILINE
+)
+_CODE = re.compile(r"(?<!`)(``+)(?!`)(?:(?!\n\s*\n).)*?(?<!`)\1(?!`)", re.DOTALL)
+_ROLE = re.compile(
+    r"(?:\{(eq|ref|numref|prf:ref)\}|:(eq|ref|numref|prf:ref):)`([^`]+)`"
+)
+
+
+def labels(text):
+    """What a markdown text or a docstring gives a name to: targets, and the labels and names of directives.
+
+    Those in code to show are among them: a label too many is better than a reference that is called wrong.
+    """
+    found = [*_TARGET.findall(text), *_NAME.findall(text), *equation_labels(text)]
+    found += [a or b for a, b in _RST_LABEL.findall(text)]
+    return {label.strip("`'\"") for label in found}
+
+
+def references(text):
+    """Yield ``(line, role, label)`` of the references in a markdown text or a docstring, lines counted from 0."""
+    text = _CODE.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
+    for match in _ROLE.finditer(text):
+        target = re.search(r"<([^<>]+)>\s*$", match[3])
+        label = " ".join((target[1] if target else match[3]).split())
+        yield text.count("\n", 0, match.start()), match[1] or match[2], label
 
 
 # --- the package and its tests ---------------------------------------------------------------------------------
@@ -299,6 +438,14 @@ def docstring_node(node):
 def first_line(node):
     """The number of a definition's first line, decorators included."""
     return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+
+
+def docstrings(module):
+    """``(line, text)`` of every docstring of a module, the text as it stands in the file."""
+    for node in ast.walk(module.tree):
+        doc = docstring_node(node) if isinstance(node, (*DEFS, ast.Module)) else None
+        if doc is not None:
+            yield doc.lineno, "\n".join(module.lines[doc.lineno - 1 : doc.end_lineno])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -474,6 +621,19 @@ class Book:
             name: read_notebook(path) for name, path in paths.items() if path.exists()
         }
 
+    @functools.cached_property
+    def _lines(self):
+        found = {}
+        for name, nb in self.notebooks.items():
+            twin = self.twin_path(name)
+            text = twin.read_text(encoding="utf-8") if twin.exists() else ""
+            found[name] = cell_lines(nb, text)
+        return found
+
+    def cell(self, name, i):
+        """Where cell ``i`` (from 1) of a chapter stands: see `place`."""
+        return place(name, i, self._lines[name][i - 1])
+
     def _modules(self, folder, pattern, named):
         paths = sorted((self.root / folder).glob(pattern))
         modules = (
@@ -502,7 +662,7 @@ class Book:
     def markdown(self):
         """``(page, where, text)`` of every markdown text: the cells of the chapters in order, then the pages."""
         cells = [
-            (name, f"book/{name}.ipynb cell {i}", cell.source)
+            (name, self.cell(name, i), cell.source)
             for name, nb in self.notebooks.items()
             for i, cell in enumerate(nb.cells, 1)
             if cell.cell_type == "markdown"

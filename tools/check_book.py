@@ -4,7 +4,8 @@
     tools/check_book.py --rules       print the rules
     tools/check_book.py --only RULE   check one rule (may be given more than once)
 
-A finding reads ``FILE cell N: message``; cells of all kinds are counted from 1.
+A finding reads ``FILE cell N (TWIN line M): message``; cells of all kinds are counted from 1, and M is the line of the
+chapter's text on which the cell begins.
 """
 
 import argparse
@@ -30,7 +31,7 @@ def _cells(book, kind=None):
     for name, nb in book.notebooks.items():
         for i, cell in enumerate(nb.cells, 1):
             if kind is None or cell.cell_type == kind:
-                yield f"book/{name}.ipynb cell {i}", cell
+                yield book.cell(name, i), cell
 
 
 def _length(source):
@@ -54,21 +55,26 @@ def twins(book):
             yield f"{book.where(notebook)}: has no twin {book.where(twin)} (make sync)"
         else:
             nb = _book.normalise(_book.read_notebook(notebook))
-            if _book.twin_text(nb, notebook) != twin.read_text(encoding="utf-8"):
-                yield f"{book.where(twin)}: differs from {book.where(notebook)} (make sync)"
+            text = twin.read_text(encoding="utf-8")
+            if _book.twin_text(nb, notebook) != text:
+                lost = _book.lost_edit(name, nb, _book.twin_read(text, notebook))
+                behind = f"{book.where(notebook)}: differs from {book.where(twin)} (make sync)"
+                yield lost or behind
 
 
 def executed(book):
     for name, nb in book.notebooks.items():
-        expected = 0
-        for i, cell in enumerate(nb.cells, 1):
-            if cell.cell_type == "code":
-                expected += 1
-                if cell.execution_count != expected:
-                    yield (
-                        f"book/{name}.ipynb cell {i}: execution count {cell.execution_count}, not {expected} "
-                        f"(make run CH={name})"
-                    )
+        code = [i for i, cell in enumerate(nb.cells, 1) if cell.cell_type == "code"]
+        wrong = [
+            i
+            for count, i in enumerate(code, 1)
+            if nb.cells[i - 1].execution_count != count
+        ]
+        if wrong:
+            cells = "1 cell has" if len(wrong) == 1 else f"{len(wrong)} cells have"
+            yield (
+                f"book/{name}.ipynb: {cells} not run in order, from cell {wrong[0]} (make run CH={name})"
+            )
 
 
 def clean_outputs(book):
@@ -127,7 +133,7 @@ def cell_length(book):
             if cell.cell_type == "code" and not _book.is_managed(cell):
                 lengths.append(_length(cell.source))
                 if lengths[-1] > CELL_LINES:
-                    yield f"book/{name}.ipynb cell {i}: {lengths[-1]} lines of code, above {CELL_LINES}"
+                    yield f"{book.cell(name, i)}: {lengths[-1]} lines of code, above {CELL_LINES}"
         if lengths and statistics.median(lengths) > CELL_MEDIAN:
             yield f"book/{name}.ipynb: the median cell has {statistics.median(lengths):g} lines, above {CELL_MEDIAN}"
 
@@ -326,25 +332,35 @@ def shown(book):
                 yield f"book/{name}.ipynb: no managed cell shows {module.name}.{node.name}"
 
 
+def _is_boilerplate(node):
+    """What scikit-learn wants in every class, one line a parameter: the limit is for what the method adds to it."""
+    if isinstance(node, ast.FunctionDef):
+        return node.name == "__init__"
+    targets = node.targets if isinstance(node, ast.Assign) else [node]
+    names = [getattr(getattr(t, "target", t), "id", None) for t in targets]
+    return names == ["_parameter_constraints"]
+
+
+def _class_size(module, node):
+    lines = set(range(_book.first_line(node), node.end_lineno + 1))
+    for inner in node.body:
+        if _is_boilerplate(inner):
+            lines -= set(range(_book.first_line(inner), inner.end_lineno + 1))
+    return len(lines & module.code_lines)
+
+
 def module_size(book):
     for _, module in _method_modules(book):
         if len(module.code_lines) > MODULE_LINES:
             yield f"{module.where}: {len(module.code_lines)} lines, above {MODULE_LINES}"
         for node in ast.walk(module.tree):
             if isinstance(node, ast.ClassDef):
-                size = sum(
-                    1
-                    for n in range(_book.first_line(node), node.end_lineno + 1)
-                    if n in module.code_lines
-                )
+                size = _class_size(module, node)
                 if size > CLASS_LINES:
                     yield f"{module.where} line {node.lineno}: class {node.name} has {size} lines, above {CLASS_LINES}"
             elif isinstance(node, _book.DEFS):
-                size = sum(
-                    1
-                    for n in range(node.body[0].lineno, node.end_lineno + 1)
-                    if n in module.code_lines
-                )
+                body = set(range(node.body[0].lineno, node.end_lineno + 1))
+                size = len(body & module.code_lines)
                 if size > FUNCTION_LINES:
                     yield f"{module.where} line {node.lineno}: {node.name} has {size} lines, above {FUNCTION_LINES}"
 
@@ -396,6 +412,51 @@ def concordance_shown(book):
             yield f"book/{name}.ipynb: labelled equations, but no '<!-- concordance -->' block"
 
 
+# --- references ----------------------------------------------------------------------------------------------
+
+SPHINX_LABELS = {"genindex", "modindex", "py-modindex", "search"}
+
+
+def _names_in(value):
+    """The values of all keys ``name`` in nested dictionaries: how MyST-NB names the figure of a cell."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from [str(inner)] if key == "name" else _names_in(inner)
+
+
+def references(book):
+    docs = [
+        (module, *doc)
+        for module in book.modules.values()
+        for doc in _book.docstrings(module)
+    ]
+    known = {
+        label
+        for text in [text for *_, text in book.markdown] + [text for *_, text in docs]
+        for label in _book.labels(text)
+    } | SPHINX_LABELS
+    for _, cell in _cells(book):
+        known.update(_names_in(cell.metadata.get("mystnb", {})))
+    equations = {e.label for e in book.equations}
+    equations |= {label for *_, text in docs for label in _book.labels(text)}
+    # Sphinx writes all labels but those of equations in lower case.
+    known = {label.lower() for label in known}
+
+    def bad(role, label):
+        if ":" in label:  # of another site: NAME:label
+            return False
+        return label not in equations if role == "eq" else label.lower() not in known
+
+    for _, where, text in book.markdown:
+        for _, role, label in _book.references(_book.prose(text)):
+            if bad(role, label):
+                yield f"{where}: {{{role}}}`{label}` refers to nothing in the book"
+    for module, line, text in docs:
+        for below, role, label in _book.references(text):
+            if bad(role, label):
+                yield f"{module.where} line {line + below}: :{role}:`{label}` refers to nothing in the book"
+
+
 RULES = {
     "twins": (twins, "every notebook has a twin that says the same"),
     "executed": (
@@ -444,7 +505,8 @@ RULES = {
     "module_size": (
         module_size,
         f"in a module with a chapter: functions at most {FUNCTION_LINES} lines, classes {CLASS_LINES}, the file "
-        f"{MODULE_LINES} (docstrings, blank lines and comments do not count)",
+        f"{MODULE_LINES} (docstrings, blank lines and comments do not count; in a class, nor do __init__ and "
+        "_parameter_constraints)",
     ),
     "equation_labels": (
         equation_labels,
@@ -461,6 +523,10 @@ RULES = {
     "concordance_shown": (
         concordance_shown,
         "a chapter with eq- equations ends with the concordance table",
+    ),
+    "references": (
+        references,
+        "what {eq}, {ref}, {numref} and {prf:ref} name exists, in the text and in the docstrings (:eq:)",
     ),
 }
 
