@@ -337,7 +337,7 @@ def minimise_smoothed(alpha, nu, Phi, epsilon, cap, linear, lam, width, tol):
 
 
 def minimise_bound(
-    b, c, Phi_p, Phi_q, lam, weights=(1.0, 1.0), nu=None, tol=1e-9
+    b, c, Phi_p, Phi_q, lam, weights=(1.0, 1.0), warm=None, tol=1e-9
 ):  # fmt: skip
     r"""The minimum of the bound over alpha: the quadratic programme of one round.
 
@@ -349,8 +349,8 @@ def minimise_bound(
     ----------
     b, c, Phi_p, Phi_q, lam, weights
         As for `upper_bound`.
-    nu : ndarray, shape (n + n',), optional
-        Multipliers to start from, of a problem nearby.
+    warm : (ndarray, ndarray), optional
+        alpha and nu to start from: the solution of a problem nearby.
     tol : float, default 1e-9
         Duality gap at which to stop, relative to the size of the dual's terms.
 
@@ -366,8 +366,8 @@ def minimise_bound(
     epsilon = np.repeat([1.0, -1.0], sizes)
     cap = np.repeat(np.divide(weights, sizes), sizes)
     linear = (cap * np.concatenate([c, b])) @ Phi
-    nu, width = (cap / 2, 1.0) if nu is None else (nu, 1e-2)
-    alpha = (linear - nu @ Phi) / lam  # eq: eq-dsdd-dual
+    width, nu = (1.0, cap / 2) if warm is None else (0.03, warm[1])
+    alpha = (linear - nu @ Phi) / lam if warm is None else warm[0]  # eq: eq-dsdd-dual
     for _ in range(40):
         alpha, nu, gap = minimise_smoothed(
             alpha, nu, Phi, epsilon, cap, linear, lam, width, tol
@@ -405,7 +405,7 @@ class Round(NamedTuple):
 
 
 def cccp(
-    Phi_p, Phi_q, lam, weights=(1.0, 1.0), start="hinge", nu=None, max_iter=100, tol=1e-9
+    Phi_p, Phi_q, lam, weights=(1.0, 1.0), start="hinge", warm=None, max_iter=100, tol=1e-9
 ):  # fmt: skip
     r"""Tighten the bound and minimise it, in turn, until the bound is tight where it is least.
 
@@ -419,8 +419,8 @@ def cccp(
         Bits of the first bound: no instance given up, b = 0 and c = 1, which is the support vector machine of the first
         sample against the second; or b = c = 0, the convex part alone (the paper), which pulls the function to -1 on
         the second sample and nowhere up, and may stop there.
-    nu : ndarray, shape (n + n',), optional
-        Multipliers for the first round, of a problem nearby.
+    warm : (ndarray, ndarray), optional
+        alpha and nu of the first round of a problem nearby; the result does not depend on it.
     max_iter : int, default 100
         Rounds after the first.
     tol : float, default 1e-9
@@ -435,12 +435,12 @@ def cccp(
     b, c = np.zeros(len(Phi_q)), np.full(len(Phi_p), float(start == "hinge"))
     rounds, before = [], np.inf
     while len(rounds) <= max_iter:
-        alpha, nu, gap = minimise_bound(b, c, *data, nu=nu, tol=tol)
+        alpha, nu, gap = minimise_bound(b, c, *data, warm=warm, tol=tol)
         bound, now = upper_bound(alpha, b, c, *data), objective(alpha, *data)
         rounds.append(Round(alpha, b, c, nu, gap, bound, now))
         if min(bound, before) - now <= tol:  # tight, or flipping bits of ties
             break
-        before = now
+        warm, before = (alpha, nu), now
         b, c = tighten_bound(alpha, Phi_p, Phi_q)
     return rounds
 
@@ -470,8 +470,8 @@ def cv_score(Phi_p, Phi_q, lams, folds_p, folds_q, weights=(1.0, 1.0), **options
     ----------
     Phi_p, Phi_q : ndarray, shape (n, b) and (n', b)
     lams : array-like, shape (m,)
-        From the largest down, each is solved from the one before (only the multipliers of the first round are handed
-        on, so the result does not depend on the order).
+        Each is solved from the one before, so order them by size. Only the solution of the first round is handed on,
+        a convex problem: the result does not depend on the order.
     folds_p, folds_q : ndarray of int, shape (n,) and (n',)
         See `fold_numbers`.
     weights : tuple of float, default (1.0, 1.0)
@@ -485,15 +485,13 @@ def cv_score(Phi_p, Phi_q, lams, folds_p, folds_q, weights=(1.0, 1.0), **options
     """
     g_p, g_q = np.empty((len(lams), len(Phi_p))), np.empty((len(lams), len(Phi_q)))
     for k in range(folds_p.max() + 1):
-        out_p, out_q, nu = folds_p == k, folds_q == k, None
+        out_p, out_q, warm = folds_p == k, folds_q == k, None
         train = Phi_p[~out_p], Phi_q[~out_q]
         for row, lam in enumerate(lams):
-            rounds = cccp(*train, lam, weights, nu=nu, **options)
-            nu, alpha = rounds[0].nu, rounds[-1].alpha
-            g_p[row, out_p], g_q[row, out_q] = (
-                Phi_p[out_p] @ alpha,
-                Phi_q[out_q] @ alpha,
-            )
+            rounds = cccp(*train, lam, weights, warm=warm, **options)
+            warm, alpha = (rounds[0].alpha, rounds[0].nu), rounds[-1].alpha
+            g_p[row, out_p] = Phi_p[out_p] @ alpha
+            g_q[row, out_q] = Phi_q[out_q] @ alpha
     pairs = zip(g_p, g_q, strict=True)
     return np.array([sign_gap(p, q, weights) for p, q in pairs])  # eq: eq-dsdd-cv
 
