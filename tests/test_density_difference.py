@@ -32,7 +32,9 @@ def test_pooled_shares_are_those_of_the_instances():
     _, y, bags, _ = many_bags()
     bags = np.where(bags == 1, 0, np.where(bags == 19, 17, bags))  # unequal sizes
     P = np.nan_to_num(label_proportions(y, bags, n_bags=20))  # empty ones do not count
-    in_p, theta, theta_prime = dd.pool_bags(bags, P[:, 1], np.bincount(bags))
+    in_p, theta, theta_prime = dd.pool_bags(
+        bags, P[:, 1], np.bincount(bags, minlength=20)
+    )
     assert theta == pytest.approx(y[in_p].mean())
     assert theta_prime == pytest.approx(y[~in_p].mean())
     for i in range(len(y)):  # each bag by its side of the prior
