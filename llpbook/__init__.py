@@ -4,6 +4,7 @@ One module a method: ``from llpbook import mean_map``, then ``mean_map.MeanMap()
 """
 
 import importlib
+import inspect
 import pkgutil
 
 __version__ = "0.1.0"
@@ -21,14 +22,9 @@ def all_estimators():
 
     found = {}
     for info in pkgutil.iter_modules(__path__):
-        for name, thing in vars(
-            importlib.import_module(f"{__name__}.{info.name}")
-        ).items():
-            if (
-                isinstance(thing, type)
-                and issubclass(thing, LLPClassifier)
-                and not name.startswith("_")
-            ):
-                found[name] = thing
-    del found["LLPClassifier"]
+        module = importlib.import_module(f"{__name__}.{info.name}")
+        for name, cls in inspect.getmembers(module, inspect.isclass):
+            usable = cls is not LLPClassifier and not inspect.isabstract(cls)
+            if issubclass(cls, LLPClassifier) and usable and not name.startswith("_"):
+                found[name] = cls
     return sorted(found.items())
