@@ -191,8 +191,8 @@ def rule_binary(binary):
     [p(u \mid 1) - p(u \mid 0)] [p(w \mid 1) - p(w \mid 0)]` for all u and w. If some :math:`p(u \mid 1) \neq p(u \mid
     0)`, the last factor is 0 for every w.
 
-    Not in franco2023, which says that its taxonomy does not depend on the number of classes: with two, one of the ten
-    patterns (the fourth row of its Table 1) cannot be.
+    Known as weak transitivity. Not in franco2023, which says that its taxonomy does not depend on the number of
+    classes: with two, one of the ten patterns (the fourth row of its Table 1) cannot be.
     """
     rules = []
     if not set(binary) <= set(NODES):
