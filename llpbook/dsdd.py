@@ -33,7 +33,7 @@ from .density_difference import (
 #: Widths that ``sigma="cv"`` tries, in units of the median distance between instances.
 SIGMAS = (1.5, 1.0, 0.75, 0.5, 0.25)
 #: Penalties that ``lam="cv"`` tries, in units of the mean of :math:`\lVert \varphi(x) \rVert^2`.
-LAMS = (1e-1, 10**-1.5, 1e-2, 10**-2.5, 1e-3)
+LAMS = (1e-1, 1e-2, 1e-3, 1e-4)
 
 
 def clip(z):
@@ -368,13 +368,13 @@ def minimise_bound(
     linear = (cap * np.concatenate([c, b])) @ Phi
     width, nu = (1.0, cap / 2) if warm is None else (0.03, warm[1])
     alpha = (linear - nu @ Phi) / lam if warm is None else warm[0]  # eq: eq-dsdd-dual
-    for _ in range(40):
+    for _ in range(60):
         alpha, nu, gap = minimise_smoothed(
             alpha, nu, Phi, epsilon, cap, linear, lam, width, tol
         )
         if gap <= tol:
             break
-        width = max(width / 10, 1e-6)
+        width = max(width / 5, 1e-6)
     return alpha, nu, gap  # eq: eq-dsdd-inner
 
 

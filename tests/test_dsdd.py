@@ -371,6 +371,23 @@ def test_first_round_of_either_start():
     assert first.bound == pytest.approx(best - 2, abs=1e-6)
 
 
+def test_start_of_the_paper_may_stop_at_once():
+    """The convex part alone pulls the function to -1 on both samples where the bases are wide."""
+    rng = np.random.default_rng(2)
+    y = np.arange(400) % 200 < np.repeat([60, 140], 200)
+    X = rng.normal(size=(400, 10)) + 1.0 * y[:, None]
+    Phi = gaussian_basis(X, X[::4], median_distance(X))
+    Phi_p, Phi_q = Phi[:200], Phi[200:]
+    data = (Phi_p, Phi_q, 1e-3 * dsdd.penalty_unit(Phi_p, Phi_q))
+    paper, ours = (dsdd.cccp(*data, start=start)[-1] for start in ("convex", "hinge"))
+    assert (Phi @ paper.alpha < 0).all()  # about one seed in two
+    assert paper.objective > -0.01
+    assert labeling_error_rate(Phi @ ours.alpha < 0, y) < 0.1
+    assert ours.objective < -0.5
+    mirrored = dsdd.cccp(Phi_q, Phi_p, data[2], start="convex")[-1]
+    assert not np.allclose(mirrored.alpha, -paper.alpha, atol=1e-2)
+
+
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_objective_is_the_robust_support_vector_machine(weights):
     """Section 5: P is the class 1, Q the class -1, and the loss 1 - R(margin) lies in [0, 2]."""
