@@ -11,7 +11,8 @@ With clusters of equal probability :math:`1/c` and the model :math:`p(y \mid x) 
 clusters have the largest SMI, estimated anew by least squares (LSMI).
 
 Chapter: ``book/smic``. Sources: sugiyama2011; suzuki2009 (LSMI); duplessis2013 (section 4.2: the competitor).
-What the sources leave open is listed at `assign_clusters`, `local_scaling_kernel` and `lsmi`.
+What we chose where we could not establish the authors' choice is said at `assign_clusters`, `leading_eigenvectors`,
+`local_scaling_kernel` and `lsmi`.
 """
 
 from numbers import Integral
@@ -42,26 +43,18 @@ DENSE = 500  # up to this many instances the dense eigensolver is used
 ZERO = 1e-10  # an entry of an eigenvector below this share of the largest is 0
 
 
-def nearest_neighbors(X, n_neighbors):
-    """The nearest other instances of each instance, and their distances.
+def _nearest_neighbors(X, n_neighbors):
+    """Distances and indices of the nearest other instances, each of shape (n_instances, n_neighbors).
 
-    Parameters
-    ----------
-    X : ndarray, shape (n_instances, n_features)
-    n_neighbors : int
-
-    Returns
-    -------
-    distances : ndarray, shape (n_instances, n_neighbors)
-        Ascending in each row, exact (0 for equal rows of X).
-    indices : ndarray of int, shape (n_instances, n_neighbors)
+    Distances ascend in each row and are exact (0 for equal rows of X). Of neighbours at equal distances, those that the
+    search happens to find are taken.
     """
     indices = NearestNeighbors(n_neighbors=n_neighbors).fit(X).kneighbors()[1]
     # The distances of the fast search are rounded as differences of squares.
     columns = [np.linalg.norm(X - X[column], axis=1) for column in indices.T]
     distances = np.column_stack(columns)
     order = np.argsort(distances, axis=1, kind="stable")
-    return (np.take_along_axis(a, order, axis=1) for a in (distances, indices))
+    return tuple(np.take_along_axis(a, order, axis=1) for a in (distances, indices))
 
 
 def affinity(distances, products):
@@ -84,7 +77,7 @@ def affinity(distances, products):
     return np.exp(-ratio)  # eq: eq-smic-kernel
 
 
-def local_scaling_kernel(distances, indices, t):
+def local_scaling_kernel(X, t, nearest=None):
     r"""The sparse local-scaling kernel matrix of the instances.
 
     Equation :eq:`eq-smic-kernel` between instances one of which is among the t nearest of the other, 0 between others;
@@ -92,17 +85,20 @@ def local_scaling_kernel(distances, indices, t):
 
     Parameters
     ----------
-    distances, indices : ndarray, shape (n_instances, at least t)
-        From `nearest_neighbors`.
+    X : ndarray, shape (n_instances, n_features)
     t : int
+        Below n_instances.
+    nearest : (ndarray, ndarray), optional
+        Distances and indices of at least t nearest neighbours of each instance, where they are known.
 
     Returns
     -------
     kernel : sparse array, shape (n_instances, n_instances)
-        Symmetric, with 1 on the diagonal: whether an instance is a neighbour of itself is left open by the source, and
-        does not matter, since the identity shifts eigenvalues and keeps eigenvectors.
+        Symmetric, with 1 on the diagonal: that an instance is a neighbour of itself is our choice, and does not matter,
+        since the identity shifts eigenvalues and keeps eigenvectors.
     scales : ndarray, shape (n_instances,)
     """
+    distances, indices = nearest or _nearest_neighbors(X, t)
     n = len(distances)
     scales = distances[:, t - 1]  # eq: eq-smic-scale
     rows, columns = np.repeat(np.arange(n), t), indices[:, :t].ravel()
@@ -135,7 +131,9 @@ def smi_approximation(kernel, alpha):
 def leading_eigenvectors(kernel, n_clusters):
     r"""Eigenvectors of the largest eigenvalues, with a non-negative sum each.
 
-    Equation :eq:`eq-smic-eigenvectors`. A sum of 0 leaves the sign open; then the largest entry is made positive.
+    Equation :eq:`eq-smic-eigenvectors`. A sum of 0 leaves the sign open; then the largest entry is made positive. The
+    eigenvalues are largest in value, not in magnitude: the two differ only if a negative one is among the largest in
+    magnitude, and its eigenvector changes sign between neighbours, which no cluster does.
 
     Parameters
     ----------
@@ -194,8 +192,8 @@ def cluster_scores(outputs, vectors):
 def assign_clusters(scores, X):
     """Cluster of each instance; an instance that none claims joins its nearest claimed one.
 
-    The source is silent on instances whose entry is positive in no eigenvector: those outside the connected parts of
-    the graph on which the eigenvectors live, common where t is 1 or 2.
+    Our choice for instances whose entry is positive in no eigenvector: those outside the connected parts of the graph
+    on which the eigenvectors live, common where t is 1 or 2.
 
     Parameters
     ----------
@@ -216,16 +214,17 @@ def assign_clusters(scores, X):
     return scores.argmax(axis=1), scores
 
 
-def smic(distances, indices, X, t, n_clusters=2):
+def smic(X, t, n_clusters=2, nearest=None):
     """Clusters of the instances for one number of neighbours.
 
     Parameters
     ----------
-    distances, indices : ndarray, shape (n_instances, at least t)
-        From `nearest_neighbors`.
     X : ndarray, shape (n_instances, n_features)
     t : int
+        Below n_instances.
     n_clusters : int, default 2
+    nearest : (ndarray, ndarray), optional
+        As in `local_scaling_kernel`.
 
     Returns
     -------
@@ -233,7 +232,7 @@ def smic(distances, indices, X, t, n_clusters=2):
         ``labels``, ``scores`` of `assign_clusters`; ``values``, ``vectors`` of `leading_eigenvectors`; ``scales`` of
         `local_scaling_kernel`.
     """
-    kernel, scales = local_scaling_kernel(distances, indices, t)
+    kernel, scales = local_scaling_kernel(X, t, nearest)
     values, vectors = leading_eigenvectors(kernel, n_clusters)
     labels, scores = assign_clusters(cluster_scores(vectors, vectors), X)
     return dict(
@@ -275,19 +274,11 @@ def extend(X_new, X, t, scales, values, vectors):
     return outputs, nearest, (X_new == X[nearest]).all(axis=1)
 
 
-def lsmi_sums(basis, member):
+def _lsmi_sums(basis, member):
     """What the moments of LSMI are made of, for one cluster.
 
-    Parameters
-    ----------
-    basis : ndarray, shape (n_instances, n_basis)
-        The basis functions of the cluster, at all instances.
-    member : ndarray of bool, shape (n_instances,)
-
-    Returns
-    -------
-    tuple
-        Gram matrix of the basis functions, their sums over the members, number of members, number of instances.
+    ``basis`` (n_instances, n_basis) are its basis functions at all instances. Returns their Gram matrix, their sums
+    over the members, the number of members, the number of instances: all of them sums, so folds can be subtracted.
     """
     return basis.T @ basis, member @ basis, member.sum(), len(member)
 
@@ -300,8 +291,12 @@ def lsmi_moments(gram, total, n_members, n):
 
     Parameters
     ----------
-    gram, total, n_members, n : ndarray or float, shapes (..., n_basis, n_basis), (..., n_basis), (...), (...)
-        From `lsmi_sums`.
+    gram : ndarray, shape (..., n_basis, n_basis)
+        Sum of the outer products over all instances.
+    total : ndarray, shape (..., n_basis)
+        Sum of the basis functions over the members of the cluster.
+    n_members, n : ndarray or float, shape (...)
+        Numbers of members and of instances.
 
     Returns
     -------
@@ -352,23 +347,10 @@ def lsmi_loss(theta, H, h):
     return quadratic / 2 - np.sum(h * theta, axis=-1)  # eq: eq-smic-lsmi-loss
 
 
-def lsmi_cv(basis, member, folds, lams):
-    """Held-out loss for each penalty, for one cluster.
-
-    Parameters
-    ----------
-    basis : ndarray, shape (n_instances, n_basis)
-    member : ndarray of bool, shape (n_instances,)
-    folds : ndarray of int, shape (n_instances,)
-    lams : ndarray, shape (n_lams,)
-
-    Returns
-    -------
-    ndarray, shape (n_lams,)
-        Mean over the folds.
-    """
+def _lsmi_cv(basis, member, folds, lams):
+    """Held-out loss of one cluster for each penalty, mean over the folds."""
     parts = [folds == fold for fold in np.unique(folds)]
-    sums = [lsmi_sums(basis[part], member[part]) for part in parts]
+    sums = [_lsmi_sums(basis[part], member[part]) for part in parts]
     sums = [np.array(values) for values in zip(*sums, strict=True)]
     H, h = lsmi_moments(*(values.sum(axis=0) - values for values in sums))
     theta = lsmi_weights(H[:, None], h[:, None], lams[None, :])
@@ -419,10 +401,10 @@ def lsmi(
     for sigma in sigmas:
         basis = gaussian_basis(X, X[centers], sigma)
         own = [(basis[:, labels[centers] == y], labels == y) for y in np.unique(labels)]
-        losses = sum(lsmi_cv(*each, folds, lams) for each in own)
+        losses = sum(_lsmi_cv(*each, folds, lams) for each in own)
         if losses.min() < best:
             best, lam, kept = losses.min(), lams[losses.argmin()], (sigma, own)
-    moments = [lsmi_moments(*lsmi_sums(*each)) for each in kept[1]]
+    moments = [lsmi_moments(*_lsmi_sums(*each)) for each in kept[1]]
     losses = [lsmi_loss(lsmi_weights(H, h, lam), H, h) for H, h in moments]
     return float(-sum(losses) - 0.5), float(kept[0]), float(lam)  # eq: eq-smic-lsmi
 
@@ -450,8 +432,8 @@ def select_neighbors(X, neighbors=NEIGHBORS, n_clusters=2, random_state=None):
         LSMI for each number of neighbours.
     """
     neighbors = [t for t in neighbors if t < len(X)]
-    distances, indices = nearest_neighbors(X, max(neighbors))
-    found = {t: smic(distances, indices, X, t, n_clusters) for t in neighbors}
+    nearest = _nearest_neighbors(X, max(neighbors))
+    found = {t: smic(X, t, n_clusters, nearest) for t in neighbors}
     known, values = {}, {}
     for t, each in found.items():
         # The same clusters, whatever their numbers, are judged once.
@@ -603,7 +585,7 @@ class SMIC(TwoBagClassifier):
                 raise ValueError(
                     f"n_neighbors={t} must be below the number of instances, {len(X)}"
                 )
-            found = smic(*nearest_neighbors(X, t), X, t)
+            found = smic(X, t)
         known = self.pooled_proportions_ is not None
         self.positive_ = name_clusters(
             found["labels"] == 1,

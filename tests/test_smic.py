@@ -42,7 +42,7 @@ def same_clusters(labels, y):
 @pytest.mark.parametrize("t", [1, 3, 7])
 def test_kernel_is_the_formula_pair_by_pair(t):
     X, _ = blobs(gap=2.0)
-    kernel, scales = smic.local_scaling_kernel(*smic.nearest_neighbors(X, 8), t)
+    kernel, scales = smic.local_scaling_kernel(X, t, smic._nearest_neighbors(X, 8))
     D, n = cdist(X, X), len(X)
     others = [np.argsort(np.where(np.arange(n) == i, np.inf, D[i])) for i in range(n)]
     slow = np.eye(n)
@@ -56,7 +56,7 @@ def test_kernel_is_the_formula_pair_by_pair(t):
 
 def test_kernel_of_equal_instances_is_the_limit():
     X = np.array([[0.0], [0.0], [0.0], [1.0], [3.0]])
-    kernel, scales = smic.local_scaling_kernel(*smic.nearest_neighbors(X, 2), 2)
+    kernel, scales = smic.local_scaling_kernel(X, 2)
     assert_allclose(scales, [0, 0, 0, 1, 3])
     block = kernel.toarray()[:3, :3]
     assert_allclose(block, np.ones((3, 3)))
@@ -65,7 +65,7 @@ def test_kernel_of_equal_instances_is_the_limit():
 
 def test_the_diagonal_only_shifts_eigenvalues():
     X, _ = blobs(gap=1.0)
-    kernel, _ = smic.local_scaling_kernel(*smic.nearest_neighbors(X, 5), 5)
+    kernel, _ = smic.local_scaling_kernel(X, 5)
     values, vectors = smic.leading_eigenvectors(kernel, 2)
     without = kernel.toarray() - np.eye(len(X))
     assert_allclose(without @ vectors, vectors * (values - 1), atol=1e-12)
@@ -90,7 +90,7 @@ def test_objective_is_the_smi_of_the_model_on_the_sample():
 @pytest.mark.equation("eq-smic-eigenvectors")
 def test_leading_eigenvectors_are_those_of_a_dense_solver_and_maximise():
     X, _ = blobs(n=12, gap=1.5)
-    kernel, _ = smic.local_scaling_kernel(*smic.nearest_neighbors(X, 9), 9)
+    kernel, _ = smic.local_scaling_kernel(X, 9)
     values, vectors = smic.leading_eigenvectors(kernel, 3)
     all_values, all_vectors = np.linalg.eigh(kernel.toarray())
     assert_allclose(values, all_values[::-1][:3])
@@ -113,7 +113,7 @@ def test_sign_where_the_sum_is_zero_is_that_of_the_largest_entry():
 
 def test_lanczos_agrees_with_the_dense_solver(monkeypatch):
     X, _ = blobs(n=600, gap=3.0)
-    kernel, _ = smic.local_scaling_kernel(*smic.nearest_neighbors(X, 8), 8)
+    kernel, _ = smic.local_scaling_kernel(X, 8)
     values, vectors = smic.leading_eigenvectors(kernel, 2)
     monkeypatch.setattr(smic, "DENSE", 1000)
     dense_values, dense_vectors = smic.leading_eigenvectors(kernel, 2)
@@ -124,9 +124,8 @@ def test_lanczos_agrees_with_the_dense_solver(monkeypatch):
 def test_no_clustering_beats_the_relaxed_maximum_and_rounding_attains_the_best():
     # A clustering is the model with alpha_y = the indicator of cluster y, scaled to length 1: orthonormal columns.
     X, y = blobs(n=12, gap=6.0, seed=3)
-    distances, indices = smic.nearest_neighbors(X, 5)
-    kernel, _ = smic.local_scaling_kernel(distances, indices, 5)
-    found = smic.smic(distances, indices, X, 5)
+    kernel, _ = smic.local_scaling_kernel(X, 5)
+    found = smic.smic(X, 5)
     relaxed = smic.smi_approximation(kernel, found["vectors"])
 
     def value(labels):
@@ -157,8 +156,8 @@ def test_scores_by_hand():
 def test_extension_is_the_sum_over_neighbours():
     X, _ = blobs(gap=2.0)
     new = blobs(n=15, gap=2.0, seed=5)[0]
-    t, (distances, indices) = 4, smic.nearest_neighbors(X, 4)
-    found = smic.smic(distances, indices, X, t)
+    t = 4
+    found = smic.smic(X, t)
     phi, lam, s = found["vectors"], found["values"], found["scales"]
     outputs, nearest, equal = smic.extend(np.vstack([new, X[:3]]), X, t, s, lam, phi)
     for k, x in enumerate(new):
@@ -171,7 +170,7 @@ def test_extension_is_the_sum_over_neighbours():
         assert_allclose(outputs[k], slow, atol=1e-12)
         assert nearest[k] == D.argmin()
     assert_array_equal(equal, [False] * 15 + [True] * 3)
-    kernel, _ = smic.local_scaling_kernel(distances, indices, t)
+    kernel, _ = smic.local_scaling_kernel(X, t)
     assert_allclose(kernel @ phi / lam, phi, atol=1e-10)  # on the sample it is exact
 
 
@@ -220,7 +219,7 @@ def test_lsmi_without_penalty_is_the_other_estimate():
     half = 0.0
     for k in (0, 1):
         phi = gaussian_basis(X, X[centers[y[centers] == k]], 1.0)
-        H, h = smic.lsmi_moments(*smic.lsmi_sums(phi, y == k))
+        H, h = smic.lsmi_moments(*smic._lsmi_sums(phi, y == k))
         half += 0.5 * h @ np.linalg.solve(H + 1e-9 * np.eye(len(h)), h)
     assert_allclose(value, half - 0.5, atol=1e-6)
 
@@ -230,7 +229,7 @@ def test_moments_are_means_over_pairs_and_over_members():
     # H is the mean of psi psi^T over p(x) p(y), h that of psi over p(x, y), for the basis psi(x) [y = k].
     X, y = gaussians(30, 1.0, share=0.3)
     phi = gaussian_basis(X, X[:4], 0.7)
-    H, h = smic.lsmi_moments(*smic.lsmi_sums(phi, y == 1))
+    H, h = smic.lsmi_moments(*smic._lsmi_sums(phi, y == 1))
     slow_H, slow_h = np.zeros((4, 4)), np.zeros(4)
     for i, j in product(range(30), range(30)):
         slow_H += np.outer(phi[i], phi[i]) * (y[j] == 1) / 900
@@ -271,7 +270,7 @@ def test_cross_validation_against_a_loop():
         H = member[held].sum() / m**2 * phi[held].T @ phi[held]
         h = phi[held & member].sum(axis=0) / m
         slow[k] += (theta @ H @ theta / 2 - h @ theta) / 5
-    assert_allclose(smic.lsmi_cv(phi, member, folds, lams), slow)
+    assert_allclose(smic._lsmi_cv(phi, member, folds, lams), slow)
 
 
 def test_lsmi_ignores_names_and_order_and_survives_a_cluster_without_centre():
@@ -292,7 +291,7 @@ def test_selection_takes_the_largest_lsmi():
     assert list(values) == list(range(1, 11))
     assert t == min(k for k in values if values[k] == max(values.values()))
     for k in (1, t):
-        labels = smic.smic(*smic.nearest_neighbors(X, k), X, k)["labels"]
+        labels = smic.smic(X, k)["labels"]
         assert_allclose(values[k], smic.lsmi(X, labels, random_state=0)[0])
     assert same_clusters(found["labels"], y)
     assert not same_clusters(smic.cluster_labels(X, "k-means", 0), y)
