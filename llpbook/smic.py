@@ -3,11 +3,12 @@ r"""SMIC: cluster by squared-loss mutual information, whose relaxed maximum is a
 Clustering is what can be done with two bags when their proportions are ignored: cut the union of the instances into
 clusters that tell as much as possible of the instance, in the squared-loss mutual information
 
-.. math:: \mathrm{SMI} = \frac12 \sum_y \int p(x)\, p(y) \Bigl(\frac{p(x, y)}{p(x)\, p(y)} - 1\Bigr)^2 \mathrm{d}x .
+.. math:: \mathrm{SMI} = \frac12 \sum_z \int q(x)\, q(z) \Bigl(\frac{q(x, z)}{q(x)\, q(z)} - 1\Bigr)^2 \mathrm{d}x ,
 
-With clusters of equal probability :math:`1/c` and the model :math:`p(y \mid x) = \sum_i \alpha_{y,i} K(x, x_i)` this is
-:math:`\frac{c}{2n} \sum_y \alpha_y^\top K^2 \alpha_y - \frac12` on the sample, largest over orthonormal
-:math:`\alpha_y` at the leading eigenvectors of :math:`K`. The number of neighbours in the kernel is the one whose
+:math:`q(x)` the density of all instances, :math:`z` the cluster. With clusters of equal probability :math:`1/c` and the
+model :math:`q(z \mid x) = \sum_i \alpha_{z,i} K(x, x_i)` this is
+:math:`\frac{c}{2n} \sum_z \alpha_z^\top K^2 \alpha_z - \frac12` on the sample, largest over orthonormal
+:math:`\alpha_z` at the leading eigenvectors of :math:`K`. The number of neighbours in the kernel is the one whose
 clusters have the largest SMI, estimated anew by least squares (LSMI).
 
 Chapter: ``book/smic``. Sources: sugiyama2011; suzuki2009 (LSMI); duplessis2013 (section 4.2: the competitor).
@@ -111,7 +112,7 @@ def local_scaling_kernel(X, t, nearest=None):
 def smi_approximation(kernel, alpha):
     r"""SMI of the kernel model, on the sample, for clusters of equal probability.
 
-    :math:`\frac{c}{2n} \sum_y \alpha_y^\top K^2 \alpha_y - \frac12`, equation :eq:`eq-smic-objective`.
+    :math:`\frac{c}{2n} \sum_z \alpha_z^\top K^2 \alpha_z - \frac12`, equation :eq:`eq-smic-objective`.
 
     Parameters
     ----------
@@ -170,7 +171,7 @@ def leading_eigenvectors(kernel, n_clusters):
 def cluster_scores(outputs, vectors):
     r"""Cluster posteriors up to a factor an instance: negative outputs rounded to 0.
 
-    :math:`\max(0, \phi_{y,i}) / \sum_j \max(0, \phi_{y,j})`, equation :eq:`eq-smic-assign`; the sum stands for the
+    :math:`\max(0, \phi_{z,i}) / \sum_j \max(0, \phi_{z,j})`, equation :eq:`eq-smic-assign`; the sum stands for the
     equal probabilities of the clusters.
 
     Parameters
@@ -243,8 +244,8 @@ def smic(X, t, n_clusters=2, nearest=None):
 def extend(X_new, X, t, scales, values, vectors):
     r"""The eigenvectors at new instances.
 
-    :math:`\phi_y(x) = \frac{1}{\lambda_y} \sum_i K(x, x_i)\, \phi_{y,i}`, equation :eq:`eq-smic-extension`, with the
-    training instances as the neighbours of a new one.
+    :math:`\phi_z(x) = \frac{1}{\nu_z} \sum_i K(x, x_i)\, \phi_{z,i}`, equation :eq:`eq-smic-extension`, with
+    :math:`\nu_z` the eigenvalue and the training instances as the neighbours of a new one.
 
     Parameters
     ----------
@@ -286,7 +287,7 @@ def _lsmi_sums(basis, member):
 def lsmi_moments(gram, total, n_members, n):
     r"""The quadratic and the linear term of LSMI, for one cluster.
 
-    :math:`H_y = \frac{n_y}{n^2} \sum_i \psi(x_i) \psi(x_i)^\top`, :math:`h_y = \frac1n \sum_{i: y_i = y} \psi(x_i)`,
+    :math:`H_z = \frac{n_z}{n^2} \sum_i \psi(x_i) \psi(x_i)^\top`, :math:`h_z = \frac1n \sum_{i: z_i = z} \psi(x_i)`,
     equation :eq:`eq-smic-lsmi-moments`.
 
     Parameters
@@ -328,23 +329,24 @@ def lsmi_weights(H, h, lam):
     return np.linalg.solve(ridge, h[..., None])[..., 0]  # eq: eq-smic-lsmi-weights
 
 
-def lsmi_loss(theta, H, h):
+def lsmi_loss(beta, H, h):
     r"""Squared error of a density ratio up to a constant, for one cluster.
 
-    :math:`\frac12 \theta^\top H \theta - h^\top \theta`, equation :eq:`eq-smic-lsmi-loss`. Summed over the clusters,
+    :math:`\frac12 \beta^\top H \beta - h^\top \beta`, equation :eq:`eq-smic-lsmi-loss`. Summed over the clusters,
     its negative less 1/2 is the estimate of SMI, equation :eq:`eq-smic-lsmi`.
 
     Parameters
     ----------
-    theta, h : ndarray, shape (..., n_basis)
+    beta, h : ndarray, shape (..., n_basis)
+        The weights of `lsmi_weights`, or any others.
     H : ndarray, shape (..., n_basis, n_basis)
 
     Returns
     -------
     ndarray, shape (...)
     """
-    quadratic = np.einsum("...i,...ij,...j->...", theta, H, theta)
-    return quadratic / 2 - np.sum(h * theta, axis=-1)  # eq: eq-smic-lsmi-loss
+    quadratic = np.einsum("...i,...ij,...j->...", beta, H, beta)
+    return quadratic / 2 - np.sum(h * beta, axis=-1)  # eq: eq-smic-lsmi-loss
 
 
 def _lsmi_cv(basis, member, folds, lams):
@@ -353,9 +355,9 @@ def _lsmi_cv(basis, member, folds, lams):
     sums = [_lsmi_sums(basis[part], member[part]) for part in parts]
     sums = [np.array(values) for values in zip(*sums, strict=True)]
     H, h = lsmi_moments(*(values.sum(axis=0) - values for values in sums))
-    theta = lsmi_weights(H[:, None], h[:, None], lams[None, :])
+    beta = lsmi_weights(H[:, None], h[:, None], lams[None, :])
     H, h = lsmi_moments(*sums)
-    return lsmi_loss(theta, H[:, None], h[:, None]).mean(axis=0)
+    return lsmi_loss(beta, H[:, None], h[:, None]).mean(axis=0)
 
 
 def lsmi(
@@ -363,9 +365,9 @@ def lsmi(
 ):
     r"""Least-squares estimate of the SMI between instances and their cluster.
 
-    The density ratio :math:`p(x, y) / (p(x) p(y))` is fitted by Gaussians at the centres of cluster :math:`y`, its
+    The density ratio :math:`q(x, z) / (q(x) q(z))` is fitted by Gaussians at the centres of cluster :math:`z`, its
     width and penalty chosen by cross-validation; the estimate is the bound
-    :math:`\sum_y (h_y^\top \theta_y - \frac12 \theta_y^\top H_y \theta_y) - \frac12`, equation :eq:`eq-smic-lsmi`.
+    :math:`\sum_z (h_z^\top \beta_z - \frac12 \beta_z^\top H_z \beta_z) - \frac12`, equation :eq:`eq-smic-lsmi`.
 
     Parameters
     ----------
@@ -389,7 +391,7 @@ def lsmi(
     Notes
     -----
     With b centres, :math:`O(n b^2)` for each width, and :math:`O(b^3)` for each width, penalty and fold. The other
-    estimate in use, :math:`\frac12 \sum_y h_y^\top \theta_y - \frac12`, is the same without penalty; which one the
+    estimate in use, :math:`\frac12 \sum_z h_z^\top \beta_z - \frac12`, is the same without penalty; which one the
     authors of SMIC maximise, and on what grids, we could not establish.
     """
     order, rng = canonical_order(X), check_random_state(random_state)
