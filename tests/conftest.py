@@ -1,6 +1,9 @@
 """One thread a process: sums, and so results to the last digit, do not depend on the machine."""
 
-import os
+import scipy.linalg
+import sklearn.linear_model
+from threadpoolctl import threadpool_limits
 
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(name, "1")
+# Plugins may have loaded NumPy before this file, when its environment variables come too late.
+LIBRARIES = (scipy.linalg, sklearn.linear_model)
+LIMITS = threadpool_limits(1)
