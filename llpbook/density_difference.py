@@ -102,7 +102,7 @@ def prior_weights(theta, theta_prime, eta=0.5):
 def gaussian_basis(X, centers, sigma):
     r"""Gaussian bumps of one width around centres.
 
-    :math:`\varphi_\ell(x) = \exp(-\lVert x - c_\ell \rVert^2 / 2 \sigma^2)`, equation :eq:`eq-dd-basis`.
+    :math:`\varphi_\ell(x) = \exp(-\lVert x - z_\ell \rVert^2 / 2 \sigma^2)`, equation :eq:`eq-dd-basis`.
     :math:`O(n b d)`.
 
     Parameters
