@@ -125,8 +125,8 @@ def smi_approximation(kernel, alpha):
     float
     """
     n, c = alpha.shape
-    return float(c / (2 * n) * np.sum((kernel @ alpha) ** 2) - 0.5)
-    # eq: eq-smic-objective
+    value = c / (2 * n) * np.sum((kernel @ alpha) ** 2) - 0.5  # eq: eq-smic-objective
+    return float(value)
 
 
 def leading_eigenvectors(kernel, n_clusters):
