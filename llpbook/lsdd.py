@@ -8,7 +8,7 @@ penalty,
 .. math:: \hat\theta = (H + \lambda I)^{-1} \hat h .
 
 **Units.** :math:`H = v\, G` with the volume :math:`v = (\pi \sigma^2)^{d/2}` and
-:math:`G_{\ell m} = \exp(-\lVert c_\ell - c_m \rVert^2 / 4 \sigma^2)`. In dimension 20 the volume runs over 26 orders of
+:math:`G_{\ell m} = \exp(-\lVert z_\ell - z_m \rVert^2 / 4 \sigma^2)`. In dimension 20 the volume runs over 26 orders of
 magnitude between two common widths, so that one :math:`\lambda` is no penalty for one width and all there is for the
 other. Here :math:`\lambda = v \mu` with :math:`\mu` (``lam``) relative to the diagonal of :math:`H`: then
 :math:`\hat\theta = \vartheta / v` with :math:`\vartheta = (G + \mu I)^{-1} \hat h`. A positive factor does not change a
@@ -49,7 +49,7 @@ LAMS = np.logspace(1, -3, 9)
 def basis_integrals(centers, sigma):
     r"""Integrals of products of two Gaussian bumps, with 1 on the diagonal.
 
-    :math:`G_{\ell m} = \exp(-\lVert c_\ell - c_m \rVert^2 / 4 \sigma^2)`, equation :eq:`eq-lsdd-gram`. The integrals
+    :math:`G_{\ell m} = \exp(-\lVert z_\ell - z_m \rVert^2 / 4 \sigma^2)`, equation :eq:`eq-lsdd-gram`. The integrals
     themselves are :math:`H = v\, G`, see `log_volume`.
 
     Parameters
