@@ -100,7 +100,9 @@ def label_codes(y, n_instances):
         )
     codes, classes = pd.factorize(values, sort=True)
     if len(classes) < 2:
-        raise ValueError(f"y must hold two classes or more, got only {classes[0]!r}")
+        raise ValueError(
+            f"y must hold two classes or more, got only {classes.tolist()[0]!r}"
+        )
     return np.asarray(classes), codes
 
 

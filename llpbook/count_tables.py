@@ -203,12 +203,15 @@ def tilt_sizes(sizes, proportions, prior):
         top = weights.max()
         tilted = np.exp(weights - top)
         shares = tilted / tilted.sum()
-        return top + np.log(tilted.sum()), shares @ (proportions - prior), shares
+        # The penalty keeps the multipliers finite where the prior is at the border of the proportions, or outside.
+        value = top + np.log(tilted.sum()) + 5e-7 * multipliers @ multipliers
+        return value, shares @ (proportions - prior) + 1e-6 * multipliers, shares
 
     start = np.zeros(len(prior))
     found = minimize(lambda m: dual(m)[:2], start, jac=True, method="BFGS")
-    _, gap, shares = dual(found.x)  # eq: eq-var-tilt
-    return shares if np.abs(gap).max() < 1e-4 else sizes / sizes.sum()
+    shares = dual(found.x)[2]  # eq: eq-var-tilt
+    gap = np.abs(shares @ proportions - prior).max()
+    return shares if gap < 1e-3 else sizes / sizes.sum()
 
 
 def deal(cells, counts, rng):

@@ -92,7 +92,7 @@ def project_rows(matrix):
     return np.maximum(matrix - theta, 0)  # eq: eq-var-simplex
 
 
-def cluster_to_bag(cells, wanted, rng, tol=1e-9, max_iter=20_000):
+def cluster_to_bag(cells, wanted, rng, tol=1e-7, max_iter=5000):
     r"""The share of each cluster that goes to each bag, whatever the label.
 
     :math:`\min_A \lVert N^\top A - T^\top \rVert_F^2` over matrices with rows on the simplex, :math:`N` the counts of
@@ -105,9 +105,9 @@ def cluster_to_bag(cells, wanted, rng, tol=1e-9, max_iter=20_000):
     cells : ndarray, shape (n_clusters, n_classes)
     wanted : ndarray, shape (n_bags, n_classes)
     rng : RandomState
-    tol : float, default 1e-9
+    tol : float, default 1e-7
         Largest change of an entry at which to stop.
-    max_iter : int, default 20000
+    max_iter : int, default 5000
 
     Returns
     -------
@@ -600,8 +600,9 @@ def diagnose(
 
     Notes
     -----
-    The affine test needs more bags than classes whose proportions differ. What it can see of X ⊥ B | Y is the part
-    that is not affine in the proportions: class means that shift along with them look like other class means.
+    The affine test needs more bags than there are classes. A shift of the features that goes with the proportions, for
+    all classes alike, looks to it like other class means; it shows only where it is so large that the bags vary less
+    inside than classes so far apart would have them vary.
     """
     if not 0 < alpha < 1:
         raise ValueError(f"alpha must lie in (0, 1), got {alpha}")

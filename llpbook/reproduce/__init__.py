@@ -16,6 +16,7 @@ def tables():
     dict of str to Table
     """
     # Here, so that reading results needs no method.
-    from . import duplessis2013, yu2013
+    from . import duplessis2013, variants, yu2013
 
-    return {table.name: table for table in (*yu2013.TABLES, *duplessis2013.TABLES)}
+    modules = yu2013, duplessis2013, variants
+    return {table.name: table for module in modules for table in module.TABLES}

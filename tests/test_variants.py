@@ -1,0 +1,591 @@
+"""Bags of a wanted variant: exact counts, the structure they have, cvxpy and slow versions; the diagnosis."""
+
+from itertools import product
+
+import cvxpy as cp
+import numpy as np
+import pandas as pd
+import pytest
+
+from llpbook import _diagnosis, count_tables, taxonomy, variants
+from llpbook.datasets import BagDataset
+from llpbook.independence import crosstab
+from llpbook.mean_map import MeanMap
+from llpbook.reproduce import load
+from llpbook.reproduce import variants as protocol
+from llpbook.variants import diagnose, make_bags
+
+NAMES = [name.lower() for name in taxonomy.VARIANTS]
+
+
+def problem(seed=0, n=600, d=3, n_classes=2):
+    """Classes that overlap, as the label collider needs."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * np.array([2.0, 1.5, *np.ones(d - 2)])
+    scores = np.column_stack([k * X[:, 0] + k % 2 * X[:, 1] for k in range(n_classes)])
+    y = (scores / n_classes + rng.gumbel(size=scores.shape)).argmax(axis=1)
+    return X, y
+
+
+# --- counts --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-var-remainder")
+def test_largest_remainder():
+    np.testing.assert_array_equal(
+        count_tables.largest_remainder(np.array([1.5, 2.2, 3.3]), 7), [2, 2, 3]
+    )
+    for seed in range(50):
+        shares = np.random.default_rng(seed).gamma(0.5, size=9)
+        counts = count_tables.largest_remainder(shares, 100)
+        assert counts.sum() == 100
+        exact = 100 * shares / shares.sum()
+        assert np.abs(counts - exact).max() < 1
+        # No other such counts are nearer: what was rounded up is the larger fraction.
+        up = counts > exact
+        if up.any() and not up.all():
+            assert (exact % 1)[up].min() >= (exact % 1)[~up].max() - 1e-9
+
+
+@pytest.mark.equation("eq-var-ipf")
+def test_fitting_keeps_odds_ratios_and_meets_margins():
+    rng = np.random.default_rng(0)
+    start, goal = rng.gamma(1, size=(3, 4)), rng.gamma(5, size=(3, 4))
+    margins = [((0,), goal.sum(axis=1)), ((1,), goal.sum(axis=0))]
+    found, gap = count_tables.fit_margins(start, margins, 1e-12)
+    np.testing.assert_allclose(found.sum(axis=0), goal.sum(axis=0))
+    np.testing.assert_allclose(found.sum(axis=1), goal.sum(axis=1))
+    assert gap < 1e-12
+    odds = [t[:-1, :-1] * t[1:, 1:] / (t[1:, :-1] * t[:-1, 1:]) for t in (start, found)]
+    np.testing.assert_allclose(*odds)
+    T = cp.Variable((3, 4))
+    nearest = cp.Problem(
+        cp.Minimize(cp.sum(cp.kl_div(T, start))),
+        [cp.sum(T, axis=1) == goal.sum(axis=1), cp.sum(T, axis=0) == goal.sum(axis=0)],
+    )
+    nearest.solve(solver=cp.CLARABEL)
+    np.testing.assert_allclose(found, T.value, atol=2e-3)
+
+
+@pytest.mark.equation("eq-var-rounding")
+def test_controlled_rounding():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        whole = rng.integers(0, 9, size=(6, 4))
+        table, _ = count_tables.fit_margins(
+            rng.gamma(1, size=(6, 4)),
+            [((0,), 1.0 * whole.sum(axis=1)), ((1,), 1.0 * whole.sum(axis=0))],
+            1e-13,
+            100_000,
+        )
+        found = count_tables.round_table(table)
+        np.testing.assert_array_equal(found.sum(axis=0), whole.sum(axis=0))
+        np.testing.assert_array_equal(found.sum(axis=1), whole.sum(axis=1))
+        assert np.abs(found - table).max() < 1
+    np.testing.assert_array_equal(count_tables.round_table(1.0 * whole), whole)
+
+
+def test_controlled_rounding_is_the_best_of_all():
+    table = np.array([[0.3, 0.7], [0.9, 1.1], [0.8, 0.2]])
+    ways = [
+        np.column_stack([np.array(up), [1, 2, 1] - np.array(up)])
+        for up in product((0, 1), repeat=3)
+        if sum(up) == 2
+    ]
+    best = min(ways, key=lambda way: np.abs(way - table).sum())
+    np.testing.assert_array_equal(count_tables.round_table(table), best)
+
+
+def test_fill_table_meets_both_margins():
+    rng, cells = np.random.RandomState(0), np.array([7, 11, 3])
+    table = np.outer([9, 4, 8], cells) / 21
+    totals = np.zeros((2, 3, 3))
+    for _ in range(300):
+        for i, exact in enumerate((True, False)):
+            found = count_tables.fill_table(
+                table, np.array([9, 4, 8]), cells, rng, exact
+            )
+            np.testing.assert_array_equal(found.sum(axis=1), [9, 4, 8])
+            np.testing.assert_array_equal(found.sum(axis=0), cells)
+            assert not exact or (found >= np.floor(table)).all()
+            totals[i] += found / 300
+    np.testing.assert_allclose(totals[0], table, atol=0.35)
+    np.testing.assert_allclose(totals[1], table, atol=0.35)
+
+
+@pytest.mark.equation("eq-var-bag-counts")
+def test_bag_counts():
+    sizes, shares = np.array([10, 20, 30]), np.array([0.1, 0.5, 0.7])
+    wanted = sizes[:, None] * np.column_stack([1 - shares, shares])
+    np.testing.assert_allclose(
+        count_tables.bag_counts(wanted, sizes, np.array([28, 32])), wanted
+    )
+    # Wanted 32 positives, there are 42: all odds shift by one factor.
+    counts = count_tables.bag_counts(100 * wanted, 100 * sizes, np.array([1800, 4200]))
+    np.testing.assert_array_equal(counts.sum(axis=1), 100 * sizes)
+    np.testing.assert_array_equal(counts.sum(axis=0), [1800, 4200])
+    factors = counts[:, 1] / counts[:, 0] / (shares / (1 - shares))
+    np.testing.assert_allclose(factors, factors[0], rtol=0.02)
+    pure = np.array([[10.0, 0.0], [0.0, 10.0]])
+    np.testing.assert_array_equal(
+        count_tables.bag_counts(pure, np.array([10, 10]), np.array([8, 12])).sum(
+            axis=0
+        ),
+        [8, 12],
+    )
+
+
+@pytest.mark.equation("eq-var-tilt")
+def test_tilted_sizes_meet_the_prior():
+    P = np.random.default_rng(0).dirichlet(np.ones(3), 6)
+    sizes, prior = np.arange(1, 7), P.mean(axis=0)
+    shares = count_tables.tilt_sizes(sizes, P, prior)
+    np.testing.assert_allclose(shares @ P, prior, atol=1e-3)
+    design = np.column_stack([P, np.ones(6)])  # log shares over sizes are affine in P
+    log = np.log(shares / sizes)
+    assert np.abs(log - design @ np.linalg.lstsq(design, log)[0]).max() < 1e-9
+    out_of_reach = np.array([0.98, 0.01, 0.01])
+    np.testing.assert_allclose(
+        count_tables.tilt_sizes(sizes, P, out_of_reach), sizes / 21
+    )
+
+
+def test_deal():
+    cells = np.array([0, 1, 0, 1, 1, 0])
+    counts = np.array([[1, 2], [3, 0]])
+    bags = count_tables.deal(cells, counts, np.random.RandomState(0))
+    np.testing.assert_array_equal(crosstab(cells, bags), counts)
+
+
+# --- one table a variant -------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-var-simplex")
+def test_projection_on_the_simplex():
+    A = np.random.default_rng(0).normal(size=(5, 4))
+    found, x = variants.project_rows(A), cp.Variable((5, 4))
+    cp.Problem(
+        cp.Minimize(cp.sum_squares(x - A)), [x >= 0, cp.sum(x, axis=1) == 1]
+    ).solve(solver=cp.CLARABEL)
+    np.testing.assert_allclose(found, x.value, atol=1e-5)
+
+
+@pytest.mark.equation("eq-var-least-squares")
+def test_least_squares_is_cvxpys():
+    rng = np.random.RandomState(0)
+    cells = np.array([[90.0, 10.0], [40.0, 60.0], [20.0, 80.0]])
+    for shares in ([0.2, 0.4, 0.6, 0.8], [0.0, 1.0, 0.5, 0.5]):  # in reach, and not
+        wanted = 75 * np.column_stack([1 - np.array(shares), shares])
+        A = variants.cluster_to_bag(cells, wanted, rng)
+        x = cp.Variable((3, 4))
+        best = cp.Problem(
+            cp.Minimize(cp.sum_squares(x.T @ cells - wanted)),
+            [x >= 0, cp.sum(x, axis=1) == 1],
+        ).solve(solver=cp.CLARABEL)
+        np.testing.assert_allclose(A.sum(axis=1), 1)
+        assert A.min() >= 0
+        assert np.sum((A.T @ cells - wanted) ** 2) == pytest.approx(best, abs=0.05)
+
+
+@pytest.mark.equation("eq-var-intermediate")
+def test_intermediate_table_is_independent_of_the_label_given_the_cluster():
+    cells = np.array([[90, 10], [40, 60], [20, 80]])
+    wanted = 75 * np.array([[0.6, 0.4], [0.4, 0.6], [0.4, 0.6], [0.6, 0.4]])
+    table = variants.intermediate_table(cells, wanted, np.random.RandomState(0))
+    np.testing.assert_allclose(table.sum(axis=0), cells)
+    np.testing.assert_allclose(table.sum(axis=1), wanted, atol=0.05)
+    shares = table / cells  # P(b | c, y)
+    np.testing.assert_allclose(shares[:, :, 0], shares[:, :, 1])
+    assert np.ptp(shares, axis=1).max() > 0.1
+
+
+@pytest.mark.equation("eq-var-hard")
+def test_hard_table_has_the_margins_and_no_independence():
+    cells, counts = np.array([[90, 10], [40, 60]]), np.array([[80, 20], [50, 50]])
+    table = variants.hard_table(cells, counts, np.random.RandomState(0))
+    np.testing.assert_allclose(table.sum(axis=0), cells, rtol=1e-6)
+    np.testing.assert_allclose(table.sum(axis=1), counts, rtol=1e-6)
+    given_both = table / cells
+    assert np.ptp(given_both, axis=1).min() > 0.02  # on the cluster, given the label
+    assert np.ptp(given_both, axis=2).min() > 0.02  # on the label, given the cluster
+
+
+@pytest.mark.equation("eq-var-label-collider")
+def test_label_collider_table():
+    cells, counts = np.array([[70, 30], [40, 60]]), np.array([[65, 35], [45, 55]])
+    table, gap = variants.label_collider_table(cells, counts)
+    assert gap < 1e-6
+    np.testing.assert_allclose(table.sum(axis=0), cells, rtol=1e-5)
+    np.testing.assert_allclose(table.sum(axis=1), counts, rtol=1e-5)
+    np.testing.assert_allclose(table.sum(axis=2), 50, rtol=1e-5)
+    cells, counts = np.array([[100, 0], [0, 100]]), np.array([[65, 35], [35, 65]])
+    assert variants.label_collider_table(cells, counts)[1] > 0.05  # out of reach
+
+
+@pytest.mark.equation("eq-var-cross-bag")
+def test_cross_bag_table():
+    cells, P = (
+        np.array([[70, 30], [45, 55]]),
+        np.array([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]]),
+    )
+    table, gap = variants.cross_bag_table(cells, np.array([60, 60, 80]), P)
+    assert gap.max() < 1e-3
+    np.testing.assert_allclose(table.sum(axis=0), cells, atol=0.01)
+    within = table / table.sum(axis=(1, 2), keepdims=True)
+    product_ = within.sum(axis=2)[:, :, None] * within.sum(axis=1)[:, None, :]
+    np.testing.assert_allclose(within, product_, atol=2e-3)
+    np.testing.assert_allclose(within.sum(axis=1), P, atol=2e-3)
+    assert (
+        variants.cross_bag_table(cells, np.ones(3), P[1:2].repeat(3, 0))[1].max() > 0.1
+    )
+
+
+# --- make_bags -----------------------------------------------------------------------------------------------
+
+
+def check(made, y, n_bags):
+    """What holds for all variants."""
+    classes = np.unique(y)
+    assert made.bags.min() == 0 and made.bags.max() == n_bags - 1
+    np.testing.assert_array_equal(made.sizes, np.bincount(made.bags))
+    assert list(made.proportions.columns) == classes.tolist()
+    for k in range(n_bags):
+        shares = [np.mean(y[made.bags == k] == c) for c in classes]
+        np.testing.assert_allclose(made.proportions.iloc[k], shares)
+
+
+@pytest.mark.equation("eq-var-simple")
+@pytest.mark.parametrize("variant", ["simple", "hard", "intermediate"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_sizes_and_proportions_are_met_to_one_instance(variant, n_classes):
+    X, y = problem(n=900, n_classes=n_classes)
+    prior = np.bincount(y) / len(y)
+    P = np.random.default_rng(1).dirichlet(20 * prior, 7)
+    P += prior - P.mean(axis=0)
+    if variant == "intermediate":
+        P = prior + 0.4 * (P - prior)  # within the reach of clusters that are not pure
+    made = make_bags(X, y, variant, proportions=P, random_state=0)
+    check(made, y, 7)
+    assert made.report[0] == "sizes: met" or variant == "intermediate"
+    assert made.report[1] == "proportions: met to one instance"
+    off = np.abs(made.proportions.to_numpy() - P) * made.sizes[:, None]
+    assert off.max() < 1 + 1e-6
+
+
+@pytest.mark.parametrize("variant", NAMES)
+def test_every_variant_can_be_made(variant):
+    X, y = problem(n=800)
+    names = np.array(["no", "yes"])[y]
+    made = make_bags(pd.DataFrame(X), names, variant, n_bags=6, random_state=3)
+    check(made, names, 6)
+    assert made.variant == variant and len(made.report) == 2
+    bags, P = made
+    assert bags is made.bags and P is made.proportions
+    np.testing.assert_array_equal(np.asarray(made), made.bags)
+    again = make_bags(X, names, variant.upper().replace("-", "_"), 6, random_state=3)
+    np.testing.assert_array_equal(again.bags, made.bags)
+    other = make_bags(X, names, variant.replace(" ", "_"), 6, random_state=4)
+    assert (other.bags != made.bags).any()
+    data = made.to_dataset(pd.DataFrame(X), names)
+    assert isinstance(data, BagDataset)
+    if variant not in ("naive", "feature collider"):
+        assert data.evaluate(MeanMap().fit(*data)) > 0.5
+
+
+def test_defaults_are_those_of_clusters():
+    X, y = problem()
+    made = make_bags(X, y, "intermediate", n_bags=5, random_state=0)
+    simple = make_bags(X, y, "simple", clusters=made.bags, random_state=0)
+    np.testing.assert_array_equal(simple.sizes, made.sizes)
+    np.testing.assert_allclose(simple.proportions, made.proportions)
+    naive = make_bags(X, y, "naive", clusters=made.bags, random_state=0)
+    np.testing.assert_array_equal(naive.sizes, made.sizes)
+    assert make_bags(X, y, "naive").sizes.shape == (10,)
+    own = make_bags(
+        X, y, "intermediate", clusters=np.array(["b", "a", "c"])[y + (X[:, 2] > 1)]
+    )
+    np.testing.assert_array_equal(own.bags, np.array([1, 0, 2])[y + (X[:, 2] > 1)])
+
+
+def test_intermediate_reaches_targets_that_clusters_allow():
+    X, y = problem(n=1000)
+    P = np.linspace(0.35, 0.65, 8)
+    made = make_bags(
+        X,
+        y,
+        "intermediate",
+        sizes=[125] * 8,
+        proportions=P + y.mean() - 0.5,
+        random_state=0,
+    )
+    gap = np.abs(made.proportions[1] - P - y.mean() + 0.5)
+    assert gap.max() < 0.01 and np.abs(made.sizes - 125).max() <= 1
+    # Given the cluster, bag and label are independent, to the rounding.
+    cells = made.clusters * 2 + y
+    table = crosstab(cells, made.bags).reshape(8, 2, 8).astype(float)
+    n = crosstab(made.clusters, y)
+    share = table / np.maximum(n, 1)[:, :, None]
+    assert (np.abs(share[:, 0] - share[:, 1]) < 2.0 / n.min(axis=1)[:, None]).all()
+
+
+def test_what_was_not_met_is_said():
+    X, y = problem()
+    made = make_bags(X, y, "simple", sizes=[300, 300], proportions=[0.9, 0.9])
+    gap = np.abs(made.proportions[1] - 0.9).max()
+    assert made.report[0] == "sizes: met"
+    assert made.report[1].startswith(f"proportions: missed by up to {gap:.3f} (bag ")
+    assert "0.900 wanted" in str(made)
+    np.testing.assert_array_equal(made.target_proportions[:, 1], [0.9, 0.9])
+    made = make_bags(X, y, "intermediate", sizes=[300, 300], proportions=[1.0, 0.0])
+    assert "proportions: missed" in made.report[1]
+
+
+def test_variants_that_the_data_rule_out():
+    X, _ = problem(n=900)
+    y = (X[:, 0] > 0).astype(int)
+    with pytest.raises(ValueError, match="X tells the label"):
+        make_bags(X, y, "label_collider", clusters=y)
+    X, y = problem(n=900)
+    with pytest.raises(ValueError, match="no mean of the bags' proportions"):
+        make_bags(X, y, "cross_bag", proportions=[0.45, 0.5, 0.55], random_state=0)
+    X, y = problem(n=300, n_classes=3)
+    with pytest.raises(ValueError, match="more than two classes"):
+        make_bags(X, y, "cross-bag", n_bags=3)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"variant": "easy"}, "variant must be one of naive, .*'easy'"),
+        ({"X": [["a"]] * 600}, "X must be a matrix of finite numbers"),
+        ({"X": np.full((600, 2), np.nan)}, "X must be .*NaN"),
+        ({"X": np.ones((600, 2))}, "10 k-means clusters need as many distinct rows"),
+        ({"y": [0, 1]}, "y must have one label for each of the 600 instances"),
+        ({"y": [0] * 600}, "y must hold two classes or more, got only 0"),
+        ({"y": [None] + [1] * 599}, "y has a missing value at position 0"),
+        ({"sizes": [300, 299]}, "sizes must sum to the 600 instances, got 599"),
+        ({"sizes": [600.5, -0.5]}, "sizes must be whole numbers from 1"),
+        ({"sizes": [300, 300], "n_bags": 3}, "number of bags differs.*'n_bags': 3"),
+        ({"n_bags": 1}, "n_bags must be a whole number from 2, got 1"),
+        ({"proportions": [0.5, 1.2]}, r"proportions must lie in \[0, 1\], got 1.2"),
+        ({"proportions": np.ones((2, 3)) / 3}, "one column for each of the 2 classes"),
+        ({"proportions": pd.DataFrame([[0.5, 0.5]], columns=["a", 1])}, "has the columns"),
+        ({"variant": "naive", "proportions": [0.5, 0.5]}, "leaves them to chance"),
+        ({"clusters": [1, 2]}, "clusters must name one cluster for each of the 600"),
+    ],
+)  # fmt: skip
+def test_malformed_input(change, message):
+    X, y = problem()
+    with pytest.raises(ValueError, match=message):
+        make_bags(**{"X": X, "y": y, **change})
+
+
+def test_columns_of_wanted_proportions_are_read_by_name():
+    X, y = problem()
+    names = np.array(["no", "yes"])[y]
+    wanted = pd.DataFrame({"yes": [0.3, 0.7], "no": [0.7, 0.3]})
+    made = make_bags(X, names, proportions=wanted, random_state=0)
+    gap = np.abs(made.proportions["yes"] - [0.3, 0.7])
+    assert (gap * made.sizes < 1.5).all()
+
+
+# --- the diagnosis -------------------------------------------------------------------------------------------
+
+
+def test_pvalues_are_of_the_statements_tested():
+    X, y = problem()
+    bags, P = make_bags(X, y, n_bags=6, random_state=0)
+    found = diagnose(X, bags, P)
+    assert set(found.pvalues.index) == {"X_B", "Y_B", "X_B|Y"}
+    assert found.tests.columns.tolist() == ["test", "statistic", "pvalue"]
+    six = diagnose(X, bags, P, y)
+    assert tuple(six.pvalues.index) == taxonomy.STATEMENTS
+    pd.testing.assert_series_equal(six.pvalues, diagnose(X, bags, P, y).pvalues)
+
+
+def test_with_labels_the_variant_is_found():
+    found = {name: [] for name in NAMES}
+    for seed in range(2):
+        X, y = problem(seed, n=2000)
+        for name in NAMES:
+            made = make_bags(X, y, name, n_bags=8, random_state=seed)
+            result = diagnose(X, *made, y, n_permutations=99, random_state=seed)
+            found[name].append(result)
+            held = {n.lower(): s for n, s in taxonomy.VARIANTS.items()}[name]
+            # Every dependence of the variant is found.
+            assert set(taxonomy.STATEMENTS) - held <= {*result.rejected}, (name, seed)
+            assert "hard" in result.variants
+    # An independence is rejected in 5 % of 2 seeds x 10 statements: in 3 or more with probability 0.08.
+    wrong = [n for n in NAMES for r in found[n] if r.simplest != [n]]
+    assert len(wrong) <= 3, wrong
+
+
+def test_without_labels():
+    rejected = {name: np.zeros(3) for name in NAMES}
+    for seed, name in product(range(20), ["naive", "simple", "intermediate", "hard"]):
+        X, y = problem(seed, n=800)
+        made = make_bags(X, y, name, n_bags=10, random_state=seed)
+        pvalues = diagnose(X, *made, n_permutations=39, random_state=seed).pvalues
+        rejected[name] += (pvalues[["Y_B", "X_B", "X_B|Y"]] <= 0.05).to_numpy()
+    assert (rejected["naive"] <= 4).all()
+    assert (rejected["simple"][:2] >= 15).all() and rejected["simple"][2] <= 4
+    assert (rejected["intermediate"] == 20).all() and (rejected["hard"] >= 19).all()
+
+
+def made_up(**pvalues):
+    tests = pd.DataFrame(
+        {"test": "t", "statistic": 0.0, "pvalue": pd.Series(pvalues, dtype=float)}
+    )
+    return _diagnosis.Diagnosis(tests, 0.05, 5, 100, 0, True)
+
+
+def test_rejections_are_read_by_the_taxonomy():
+    table = taxonomy.table().set_index("name")
+    for p in product((0.01, 0.5), repeat=6):
+        pvalues = dict(zip(taxonomy.STATEMENTS, p, strict=True))
+        found = made_up(**pvalues)
+        left = [
+            name.lower()
+            for name in taxonomy.VARIANTS
+            if not any(table.loc[name, s] and v < 0.05 for s, v in pvalues.items())
+        ]
+        assert set(found.variants) == set(left)
+        assert set(found.simplest) <= set(left)
+    assert made_up(X_B=0.5, Y_B=np.nan).simplest == ["naive"]
+    assert made_up(X_B=0.01, **{"X_B|Y": 0.5}).variants[-1] == "hard"
+    assert "naive" not in made_up(X_B=0.01).variants
+
+
+def test_report_says_what_was_tested_and_what_cannot_be():
+    X, y = problem(n=1000)
+    made = make_bags(X, y, "intermediate", n_bags=8, random_state=0)
+    text = str(diagnose(X, *made))
+    for words in (
+        "1000 instances in 8 bags, no labels; level 0.05",
+        "cannot be told from these data: X ⊥ Y, X ⊥ Y | B, Y ⊥ B | X",
+        "variants not rejected: cross-bag, intermediate, hard",
+        "split-bag",
+        "MeanMap: class means are the same in all bags (X ⊥ B | Y rejected)",
+        "EMLR: one P(y | x) holds in all bags (Y ⊥ B | X not tested)",
+    ):
+        assert words in text, words
+    assert "cannot be told" not in str(diagnose(X, *made, y))
+    naive = make_bags(X, y, "naive", n_bags=8, random_state=1)
+    assert "full-bag" in str(diagnose(X, *naive))
+
+
+def test_proportions_that_are_no_counts_are_said_and_tested_with_care():
+    X, y = problem()
+    bags, P = make_bags(X, y, n_bags=6, random_state=0)
+    rounded = diagnose(X, bags, P.round(2))
+    assert not rounded.exact and "no whole counts" in str(rounded)
+    assert diagnose(X, bags, P).exact
+
+
+def test_some_labels_are_enough():
+    X, y = problem(n=1200)
+    bags, P = make_bags(X, y, "hard", n_bags=5, random_state=0)
+    some = np.where(np.arange(1200) % 2, y, -1)
+    found = diagnose(X, bags, P, some)
+    assert found.n_labelled == 600 and len(found.pvalues) == 6
+    pd.testing.assert_series_equal(
+        found.pvalues, diagnose(X[1::2], bags[1::2], P, y[1::2]).pvalues
+    )
+
+
+def test_bags_may_be_named_and_classes_more_than_two():
+    X, y = problem(n=900, n_classes=3)
+    made = make_bags(X, y, n_bags=6, random_state=0)
+    names = np.array(list("abcdef"))
+    named = made.proportions.set_index(names)
+    plain, by_name = diagnose(X, *made), diagnose(X, names[made.bags], named)
+    pd.testing.assert_series_equal(plain.pvalues, by_name.pvalues)
+    assert plain.pvalues["X_B|Y"] > 0.01
+    assert diagnose(X, *made, y).simplest == ["simple"]
+
+
+def test_two_bags_cannot_be_tested_for_simple():
+    X, y = problem()
+    found = diagnose(X, *make_bags(X, y, n_bags=2, random_state=0))
+    assert np.isnan(found.pvalues["X_B|Y"])
+    assert found.verdict("X_B|Y") == "not tested" and "no test" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"alpha": 1.0}, r"alpha must lie in \(0, 1\), got 1.0"),
+        ({"n_permutations": 0}, "n_permutations must be at least 1"),
+        ({"bags": [0, 1]}, "bags must name one bag for each of the 600"),
+        ({"proportions": [0.5, 2.0]}, "proportions must lie in"),
+        ({"labels": [-1] * 600}, "labels holds no known label"),
+        ({"labels": [7] * 600}, "labels holds 7"),
+        ({"X": np.full((600, 3), np.inf)}, "X must be a matrix of finite numbers"),
+    ],
+)
+def test_malformed_input_of_the_diagnosis(change, message):
+    X, y = problem()
+    bags, P = make_bags(X, y, n_bags=6, random_state=0)
+    with pytest.raises(ValueError, match=message):
+        diagnose(**{"X": X, "bags": bags, "proportions": P, **change})
+
+
+def test_plot():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    X, y = problem()
+    made = make_bags(X, y, "hard", n_bags=6, random_state=0)
+    ax = diagnose(X, *made).plot()
+    texts = [t.get_text() for t in ax.texts]
+    assert texts.count("needs labels") == 3 and len(ax.lines) == 3 + 1
+    assert next(t.get_text() for t in ax.get_yticklabels()) == "X ⊥ Y"
+    _, own = plt.subplots()
+    assert diagnose(X, *made, y).plot(own) is own and len(own.lines) == 6 + 1
+    plt.close("all")
+
+
+# --- the table of level and power ----------------------------------------------------------------------------
+
+
+def test_cells_of_the_table_make_what_they_say():
+    for cell in protocol.TABLES[0].cells:
+        if cell["data"] == "adult" or cell["variant"] == "label collider":
+            continue
+        X, y, made = protocol.draw_bags(cell, np.random.RandomState(0))
+        assert made.variant == cell["variant"] and len(X) == len(y)
+        assert made.sizes.mean() == cell["bag_size"]
+        assert len(made.sizes) == cell["n_bags"]
+        if cell["variant"] != "intermediate":
+            assert (np.ptp(made.sizes) <= 1) == (cell["sizes"] == "equal")
+        if cell["variant"] in protocol.BY_CHANCE:
+            assert made.report[1] == "proportions: those of chance"
+        else:
+            assert made.proportions[1].std() > 0.05
+
+
+def test_a_row_counts_rejections(monkeypatch):
+    monkeypatch.setattr(protocol, "N_DRAWS", 2)
+    cell = {"data": "blobs", "variant": "hard", "sizes": "equal", "n_bags": 10}
+    row = protocol.run({**cell, "bag_size": 200}, 0)
+    assert row == {f"reject {s}": 1.0 for s in protocol.STATEMENTS} | {
+        "tested X_B|Y": 1.0
+    }
+    assert protocol.run({**cell, "bag_size": 200}, 0) == row
+    found = protocol.run({**cell, "variant": "simple", "n_bags": 2, "bag_size": 20}, 0)
+    assert found["tested X_B|Y"] == 0 and found["reject X_B|Y"] == 0
+
+
+def test_stored_rates_hold_the_level():
+    frame = load("variants_tests")
+    equal = frame.groupby(["data", "variant", "sizes", "n_bags", "bag_size"])
+    rates, draws = equal.mean(numeric_only=True), protocol.N_DRAWS * equal.size()
+    assert draws.min() >= 200
+    true = {
+        "naive": protocol.STATEMENTS, "simple": ["X_B|Y"], "feature collider": ["Y_B"],
+        "label collider": ["X_B"],
+    }  # fmt: skip
+    for variant, statements in true.items():
+        level = rates.xs(variant, level="variant")[[f"reject {s}" for s in statements]]
+        # 5 % of 200 draws has a standard error of 1.5 %; there are some 80 such rates.
+        assert level.to_numpy().max() <= 0.11 and level.to_numpy().mean() <= 0.065
+    large = rates.query("bag_size >= 100 and variant in ('intermediate', 'hard')")
+    assert (large["reject X_B|Y"] > 0.9).all()
