@@ -153,13 +153,15 @@ def check_proportions(proportions):
         raise ValueError(
             f"proportions must have shape (n_bags,) or (n_bags, n_classes), got {matrix.shape}"
         )
-    outside = ~((matrix >= 0) & (matrix <= 1))
+    slack = 1e-9  # rounding of the user's sums
+    outside = ~((matrix >= -slack) & (matrix <= 1 + slack))
     if outside.any():
         where = tuple(int(i) for i in np.argwhere(outside)[0])
         bag = _show(where[0] if keys is None else keys[where[0]])
         raise ValueError(
             f"proportions must lie in [0, 1], got {matrix[where]} for bag {bag}"
         )
+    matrix = matrix.clip(0, 1)
     if matrix.ndim == 1:
         matrix = np.column_stack([1 - matrix, matrix])
     elif matrix.shape[1] < 2:

@@ -106,9 +106,10 @@ def label_proportions(y, bags, n_bags=None, classes=None):
         raise ValueError(
             f"y holds {y[~hits.any(axis=1)][0]!r}, which is not one of classes {classes.tolist()}"
         )
-    shares = averaging_matrix(bags, n_bags) @ hits.astype(float)  # eq: eq-prop-gamma
-    shares[np.bincount(bags, minlength=n_bags) == 0] = np.nan
-    return shares
+    counts = np.column_stack([np.bincount(bags, hit, n_bags) for hit in hits.T])
+    sizes = np.bincount(bags, minlength=n_bags)[:, None]
+    with np.errstate(invalid="ignore"):  # a bag without instances: 0 / 0 is NaN
+        return counts / sizes  # eq: eq-prop-gamma
 
 
 def class_prior(proportions, bag_sizes):

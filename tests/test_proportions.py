@@ -32,6 +32,12 @@ def test_hand_example_of_figure_1():
     np.testing.assert_allclose(pr.class_prior(PI, SIZES), [5 / 9, 4 / 9])
 
 
+def test_pure_bags_of_any_size_have_shares_of_exactly_one():
+    bags = np.repeat(np.arange(60), np.arange(1, 61))
+    shares = pr.label_proportions(bags % 2, bags)
+    assert set(np.unique(shares)) == {0.0, 1.0}
+
+
 def test_class_prior_is_the_share_of_labels():
     rng = np.random.default_rng(1)
     y, bags = rng.integers(0, 3, 200), rng.integers(0, 17, 200)
