@@ -118,7 +118,8 @@ def _report(d):
     known = f", {d.n_labelled} labels" if d.n_labelled else ", no labels"
     lines = [f"{d.n_instances} instances in {d.n_bags} bags{known}; level {d.alpha:g}"]
     for name, row in d.tests.iterrows():
-        p = "no test" if np.isnan(row["pvalue"]) else f"p = {row['pvalue']:.3g}"
+        p = f"p = {row['pvalue']:.3g}" if row["pvalue"] >= 1e-6 else "p < 1e-6"
+        p = "no test" if np.isnan(row["pvalue"]) else p
         lines.append(
             f"  {as_symbols(name):<9}  {p:<12} {d.verdict(name):<12}  {MEANING[name]}"
         )
@@ -167,7 +168,7 @@ def _plot(d, ax):
     if ax is None:
         _, ax = _pyplot().subplots(figsize=(6.4, 2.8), layout="constrained")
     rows = {name: len(STATEMENTS) - i for i, name in enumerate(STATEMENTS)}
-    lowest = min(1e-4, d.pvalues.clip(lower=1e-12).min() / 2)
+    lowest = 1e-4
     for name, at in rows.items():
         state = d.verdict(name)
         if state == "not tested":
@@ -176,14 +177,15 @@ def _plot(d, ax):
             continue
         color, marker = (PALETTE[1], "X") if state == "rejected" else (PALETTE[0], "o")
         ax.plot(
-            max(d.pvalues[name], 1e-12), at, marker, color=color, ms=8, clip_on=False
+            max(d.pvalues[name], lowest), at, marker, color=color, ms=8, clip_on=False
         )
     ax.axvline(d.alpha, color="#666666", linewidth=1)
     ax.text(
         d.alpha, len(rows) + 0.6, f" level {d.alpha:g}", color="#666666", fontsize=9
     )
     ax.set(
-        xscale="log", xlim=(lowest, 1), ylim=(0.4, len(rows) + 0.6), xlabel="p-value",
+        xscale="log", xlim=(lowest, 1), ylim=(0.4, len(rows) + 0.6),
+        xlabel="p-value (those below 0.0001 on the left edge)",
         yticks=list(rows.values()),
         yticklabels=[f"{as_symbols(s)}" for s in rows],
     )  # fmt: skip

@@ -134,7 +134,7 @@ def fill_table(table, rows, columns, rng, exact=True):
     """
     counts = np.floor(table + 1e-9).astype(int) if exact else np.zeros(table.shape, int)
     part = np.maximum(table - counts, 0)
-    tickets = (part > 1e-9).astype(int) if exact else np.ceil(10 * part).astype(int)
+    tickets = np.where(part > 1e-9, 1 if exact else np.ceil(10 * part), 0).astype(int)
     k, c = (np.repeat(at.ravel(), tickets.ravel()) for at in np.indices(table.shape))
     # Sorting by -log(u) / weight draws without replacement with these weights (Efraimidis and Spirakis).
     order = np.argsort(

@@ -106,7 +106,7 @@ def cluster_to_bag(cells, wanted, rng, tol=1e-7, max_iter=5000):
     wanted : ndarray, shape (n_bags, n_classes)
     rng : RandomState
     tol : float, default 1e-7
-        Largest change of an entry at which to stop.
+        Largest change of an entry at which to stop; another reason to is that all counts are met to 0.01.
     max_iter : int, default 5000
 
     Returns
@@ -117,11 +117,9 @@ def cluster_to_bag(cells, wanted, rng, tol=1e-7, max_iter=5000):
     step = 1 / np.linalg.norm(cells, 2) ** 2
     for i in range(max_iter):
         ahead = A + i / (i + 3) * (A - before)
-        before = A
-        A = project_rows(
-            ahead - step * cells @ (cells.T @ ahead - wanted.T)
-        )  # eq: eq-var-least-squares
-        if np.abs(A - before).max() < tol:
+        before, gap = A, cells.T @ ahead - wanted.T
+        A = project_rows(ahead - step * cells @ gap)  # eq: eq-var-least-squares
+        if np.abs(A - before).max() < tol or np.abs(gap).max() < 0.01:
             break
     return A
 
