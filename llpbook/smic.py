@@ -191,7 +191,7 @@ def cluster_scores(outputs, vectors):
 
 
 def assign_clusters(scores, X):
-    """Cluster of each instance; an instance that none claims joins its nearest claimed one.
+    """Cluster of each instance; one that none claims joins its nearest.
 
     Our choice for instances whose entry is positive in no eigenvector: those outside the connected parts of the graph
     on which the eigenvectors live, common where t is 1 or 2.
@@ -448,10 +448,10 @@ def select_neighbors(X, neighbors=NEIGHBORS, n_clusters=2, random_state=None):
 
 
 def name_clusters(in_second, in_p, targets, weights):
-    r"""Which of two clusters is the positive class: the naming with the smaller proportion error.
+    r"""Name the positive one of two clusters, by the proportions.
 
-    :math:`\sum_b w_b \lvert a_b - \theta_b \rvert` over the two samples, :math:`a_b` the share of the cluster in sample
-    :math:`b`, equation :eq:`eq-smic-naming`.
+    The naming with the smaller proportion error :math:`\sum_b w_b \lvert a_b - \theta_b \rvert` over the two samples,
+    :math:`a_b` the share of the cluster in sample :math:`b`, equation :eq:`eq-smic-naming`.
 
     Parameters
     ----------
@@ -512,11 +512,12 @@ def cluster_labels(X, method, random_state=None):
 
 
 class SMIC(TwoBagClassifier):
-    r"""Two clusters by squared-loss mutual information (Sugiyama et al. 2011), named by the bags.
+    r"""Two clusters by squared-loss mutual information, named by the bags.
 
-    The clusters are those of all instances together, whatever their bags: a baseline that shows what the bags are
-    worth. With proportions the positive class is the cluster that fits them better, the bags pooled into those above
-    and below the class prior (see `TwoBagClassifier`); without, the one with the larger share in the first of two bags.
+    SMIC (Sugiyama et al. 2011). The clusters are those of all instances together, whatever their bags: a baseline that
+    shows what the bags are worth. With proportions the positive class is the cluster that fits them better, the bags
+    pooled into those above and below the class prior (see `TwoBagClassifier`); without, the one with the larger share
+    in the first of two bags.
 
     Parameters
     ----------
@@ -600,7 +601,7 @@ class SMIC(TwoBagClassifier):
         self.scores_ = found["scores"]
 
     def decision_function(self, X):
-        """Score of the positive cluster less that of the other, shape (n_instances,)."""
+        """Score of the positive cluster less that of the other."""
         X = self._validate_predict(X)
         vectors = self.eigenvectors_
         outputs, nearest, equal = extend(
