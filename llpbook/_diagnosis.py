@@ -77,7 +77,9 @@ class Diagnosis:
 
     @property
     def variants(self):
-        """The named variants not rejected, in lower case: none of their independences is rejected."""
+        """The named variants none of whose independences is rejected, a list.
+
+        In lower case, those that claim the most independences first."""
         kept = {n.lower(): s for n, s in VARIANTS.items() if not s & {*self.rejected}}
         return sorted(kept, key=lambda name: -len(kept[name]))
 

@@ -13,9 +13,9 @@ from .base import check_proportions
 
 @dataclass(frozen=True)
 class GeneratedBags:
-    """Bags made by `make_bags`; ``bags, proportions = make_bags(…)`` works, and `print` says what was met.
+    """Bags made by `llpbook.variants.make_bags`; `print` says what was met.
 
-    Where an array is expected, it is that of the bags.
+    ``bags, proportions = make_bags(…)`` works. Where an array is expected, it is that of the bags.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class GeneratedBags:
 
 
 def feature_matrix(X):
-    """X as a matrix of finite numbers, or a ValueError that says what is wrong with it."""
+    """X as a matrix of finite numbers, or a ValueError that says what is wrong."""
     try:
         return check_array(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -153,7 +153,9 @@ def count_bags(n_bags, **given):
 
 
 def variant_name(variant):
-    """The name as in `llpbook.taxonomy`, in lower case, for any spelling with spaces, hyphens or underscores.
+    """The name of a variant in lower case, for any spelling.
+
+    Case, spaces, hyphens and underscores do not matter.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ def largest_remainder(shares, total):
 
 
 def fit_margins(table, margins, tol=1e-9, max_iter=2000):
-    r"""Iterative proportional fitting: scale a positive table until it has the wanted margins.
+    r"""Iterative proportional fitting: scale a table until its margins are met.
 
     In turn for each margin, :math:`t \leftarrow t \cdot m_{\text{wanted}} / m(t)` (:eq:`eq-var-ipf`). The fixed point
     is the table with these margins that is nearest to the start in Kullback-Leibler divergence: its odds ratios of the
@@ -79,7 +79,9 @@ def fit_margins(table, margins, tol=1e-9, max_iter=2000):
 
 
 def round_table(table):
-    r"""Controlled rounding: whole numbers, each less than one away, with the same row and column sums.
+    r"""Controlled rounding: whole numbers with the same row and column sums.
+
+    Each is less than one away from its entry.
 
     Which entries to round up is a transport problem, whose vertices are whole numbers (:eq:`eq-var-rounding`):
     :math:`\max \sum_{kj} r_{kj} u_{kj}` for the fractional parts :math:`r`, :math:`0 \le u \le [r > 0]` and the row and
@@ -181,7 +183,7 @@ def bag_counts(table, sizes, class_counts):
 
 
 def tilt_sizes(sizes, proportions, prior):
-    r"""Bag sizes near to given ones with which the proportions add up to the class prior.
+    r"""Sizes, near to given ones, with which proportions add up to the prior.
 
     :math:`n_b \propto s_b \exp(\sum_y \lambda_y \pi_{by})`, with :math:`\lambda` such that
     :math:`\sum_b n_b \pi_{by} = n \eta_y`: :eq:`eq-var-tilt`.

@@ -42,7 +42,7 @@ class TestResult(NamedTuple):
 
 
 def embed(X, n_components=30, n_frequencies=30, random_state=None):
-    r"""Features whose means tell distributions apart: linear ones, and random Fourier features.
+    r"""Features whose means tell distributions apart: linear and Fourier.
 
     The columns, standardised, or their first principal components, :math:`z`, and :math:`\cos \omega_j^\top z`,
     :math:`\sin \omega_j^\top z` with :math:`\omega_j \sim N(0, s^{-2} I)`, :math:`s` the median distance between
@@ -294,7 +294,9 @@ def add_trees(X, target, base, train, test):
 
 
 def class_probabilities(X, features, onehot, rng, n_folds=5):
-    r"""Probabilities of the classes given the features, out of fold: logistic regression, then boosted trees.
+    r"""Probabilities of the classes given the features, out of fold.
+
+    Logistic regression, then boosted trees on what it leaves.
 
     Parameters
     ----------
@@ -328,7 +330,9 @@ def class_probabilities(X, features, onehot, rng, n_folds=5):
 
 
 def conditional_mean(X, features, target, rng, n_folds=3):
-    """Mean of the columns given the features, out of fold: ridge regression, then boosted trees.
+    """Mean of the columns given the features, out of fold.
+
+    Ridge regression, then boosted trees on what it leaves.
 
     Parameters
     ----------
@@ -352,7 +356,9 @@ def conditional_mean(X, features, target, rng, n_folds=3):
 
 
 def bag_effects(residuals, basis, bags, n_bags, ridge=10.0):
-    r"""How each bag shifts the labels: residuals of its instances on a few features, by ridge regression.
+    r"""How each bag shifts the labels.
+
+    Ridge regression of the residuals of its instances on a few features.
 
     :math:`\beta_b = (S_b^\top S_b + \kappa I)^{-1} S_b^\top e_b`, less their mean over instances:
     :eq:`eq-var-bag-effects`.
@@ -381,7 +387,9 @@ def bag_effects(residuals, basis, bags, n_bags, ridge=10.0):
 
 
 def effect_basis(features, scores):
-    """Where bags may differ: everywhere alike, with the predicted probabilities, with five leading features.
+    """Features along which bags may differ.
+
+    The constant, the predicted probabilities and five leading features.
 
     Parameters
     ----------

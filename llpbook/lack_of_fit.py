@@ -139,7 +139,7 @@ def label_covariance(proportions):
 
 
 def within_class_noise(moments, design, mixing):
-    r"""Variance of an instance around its class mean, for the mix of classes in each bag.
+    r"""Variance of an instance around its class mean, for the mix of each bag.
 
     The variance around the *bag* mean, :math:`\operatorname{tr} W_k`, is larger, for it holds the difference between
     the classes: :math:`\tau_k = \operatorname{tr} W_k - \frac{n_k}{n_k - 1} \langle \operatorname{diag}(\pi_k) -
@@ -239,7 +239,9 @@ def fit_cumulants(design, noise, shape):
 
 
 def noise_cumulants(moments, design, noise, shape):
-    r"""Variance and third cumulant of the variances within bags, as they enter the expected lack of fit.
+    r"""Variance and third cumulant of the variances within bags.
+
+    As they enter the estimate of the expected lack of fit:
 
     :math:`2 \operatorname{tr} S^2 \sum_k (1 - h_k)^2 \tau_k^2 / (n_k - 1)` and
     :math:`8 \operatorname{tr} S^3 \sum_k (1 - h_k)^3 \tau_k^3 / (n_k - 1)^2`: :eq:`eq-var-noise-cumulants`.
@@ -265,7 +267,7 @@ def noise_cumulants(moments, design, noise, shape):
 
 
 def gram_cumulants(moments, design, mixing, noise, shape):
-    r"""Variance and third cumulant of what is taken out of the noise for the class means.
+    r"""Variance and third cumulant of what the class means take out of the noise.
 
     With :math:`\Omega = \sum_k (1 - h_k) \frac{n_k}{n_k - 1} (\operatorname{diag}(\pi_k) - \pi_k \pi_k^\top)` and
     :math:`C = A \operatorname{diag}(\tau / n) A^\top`, those of the quadratic form
@@ -315,7 +317,9 @@ class AffineResult(NamedTuple):
 
 
 def smooth_noise(moments, design, noise):
-    """The noise of each bag, smoothed: affine in the proportions, positive, and the same in the expected lack of fit.
+    """The noise of each bag, smoothed.
+
+    Affine in the proportions, positive, and the same in the expected lack of fit.
 
     Parameters
     ----------
@@ -336,7 +340,7 @@ def smooth_noise(moments, design, noise):
 
 
 def cumulants(moments, design, mixing, noise, corrected):
-    r"""Variance and third cumulant of the lack of fit less its estimated expectation, where bag means are affine.
+    r"""Variance and third cumulant of lack of fit less estimated expectation.
 
     The sum of those of the parts. Where what is taken out for the class means, :math:`q`, is itself mostly error, the
     noise would come out small just when the lack of fit comes out large; the variances therefore rest on noise from
@@ -370,7 +374,9 @@ def cumulants(moments, design, mixing, noise, corrected):
 
 
 def class_means_are_known(moments, design, mixing):
-    """Whether the class means can be taken out of the noise: they are determined, and little of it is error.
+    """Whether the class means can be taken out of the noise.
+
+    They are determined, and little of what they take out is error.
 
     Parameters
     ----------
@@ -389,7 +395,7 @@ def class_means_are_known(moments, design, mixing):
 
 
 def affine_test(features, bags, proportions, exact=True):
-    r"""Are the mean embeddings of the bags affine in their label proportions, as X ⊥ B | Y has it?
+    r"""Are bag means affine in the label proportions, as X ⊥ B | Y has it?
 
     The lack of fit :math:`T`, weighted by bag sizes, less its estimated expectation
     :math:`E = \sum_k (1 - h_k) \hat\tau_k`: under affine means the difference has mean 0 and the variance and third

@@ -53,7 +53,7 @@ from .independence import (
 
 
 def simple_counts(codes, sizes, proportions):
-    r"""Bags that depend on the label alone: what each bag gets of the instances of a class, whichever they are.
+    r"""Counts of bags that depend on the label alone.
 
     In shares, :math:`P(B = b \mid Y = y) = n_b \pi_{by} / \sum_j n_j \pi_{jy}`: :eq:`eq-var-simple`.
 
@@ -125,9 +125,9 @@ def cluster_to_bag(cells, wanted, rng, tol=1e-7, max_iter=5000):
 
 
 def intermediate_table(cells, wanted, rng):
-    r"""Bags that depend on the cluster alone: :math:`t_{bcy} = n_{cy} A_{cb}`.
+    r"""Bags that depend on the cluster alone.
 
-    Equation :eq:`eq-var-intermediate`.
+    :math:`t_{bcy} = n_{cy} A_{cb}`, :eq:`eq-var-intermediate`.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def hard_table(cells, counts, rng):
 
 
 def label_collider_table(cells, counts):
-    r"""Bags that depend on the label within each stratum, and on the stratum not at all.
+    r"""Bags that depend on the label within a stratum, and not on the stratum.
 
     `fit_margins` from ones, with the margin of bags by stratum a product: :math:`\sum_y t_{bcy} = n_b n_c / n`,
     :eq:`eq-var-label-collider`.
@@ -294,7 +294,7 @@ class Task(NamedTuple):
 
 
 def read_task(X, codes, classes, variant, n_bags, sizes, proportions, clusters, rng):
-    """Bag sizes, proportions and clusters, checked, and from k-means where they are not given.
+    """Bag sizes, proportions and clusters: those given, or those of k-means.
 
     Parameters
     ----------
@@ -364,7 +364,9 @@ def complete_targets(model, codes, n_bags, sizes, wanted):
 
 
 def collider_counts(cells, sizes, wanted):
-    """Counts of a label collider: the proportions, pulled towards the prior as far as X ⊥ B asks for.
+    """Counts of a label collider.
+
+    The proportions are pulled towards the prior as far as X ⊥ B asks for.
 
     Parameters
     ----------
@@ -485,7 +487,7 @@ def make_bags(
     X, y, variant="simple", n_bags=None, sizes=None, proportions=None, clusters=None,
     random_state=None,
 ):  # fmt: skip
-    r"""Assign labelled instances to bags so that bags, features and labels depend on one another as a variant has it.
+    r"""Assign labelled instances to bags that make a variant of the problem.
 
     Counts are exact, not draws: sizes and proportions are met to one instance where they can be, and ``report`` says by
     how much not. Which instance of a cluster and class goes to which bag is random.

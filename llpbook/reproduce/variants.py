@@ -92,7 +92,7 @@ def draw_bags(cell, rng):
 
 
 def run(cell, seed):
-    """One row: the shares of draws in which each test rejects at 5 %, and in which it has an answer."""
+    """One row: the shares of draws in which each test rejects at 5 %."""
     pvalues = []
     for draw in range(N_DRAWS):
         rng = np.random.RandomState(seed * N_DRAWS + draw)
