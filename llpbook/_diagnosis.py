@@ -170,23 +170,22 @@ def _plot(d, ax):
     if ax is None:
         _, ax = _pyplot().subplots(figsize=(6.4, 2.8), layout="constrained")
     rows = {name: len(STATEMENTS) - i for i, name in enumerate(STATEMENTS)}
-    lowest = 1e-4
     for name, at in rows.items():
         state = d.verdict(name)
         if state == "not tested":
             words = "needs labels" if not d.n_labelled else "no test"
-            ax.text(lowest * 1.3, at, words, va="center", color="#666666", fontsize=9)
+            ax.text(1.3e-4, at, words, va="center", color="#666666", fontsize=9)
             continue
         color, marker = (PALETTE[1], "X") if state == "rejected" else (PALETTE[0], "o")
         ax.plot(
-            max(d.pvalues[name], lowest), at, marker, color=color, ms=8, clip_on=False
+            max(d.pvalues[name], 1e-4), at, marker, color=color, ms=8, clip_on=False
         )
     ax.axvline(d.alpha, color="#666666", linewidth=1)
     ax.text(
         d.alpha, len(rows) + 0.6, f" level {d.alpha:g}", color="#666666", fontsize=9
     )
     ax.set(
-        xscale="log", xlim=(lowest, 1), ylim=(0.4, len(rows) + 0.6),
+        xscale="log", xlim=(1e-4, 1), ylim=(0.4, len(rows) + 0.6),
         xlabel="p-value (those below 0.0001 on the left edge)",
         yticks=list(rows.values()),
         yticklabels=[f"{as_symbols(s)}" for s in rows],

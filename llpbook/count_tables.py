@@ -139,10 +139,15 @@ def fill_table(table, rows, columns, rng, exact=True):
     tickets = np.where(part > 1e-9, 1 if exact else np.ceil(10 * part), 0).astype(int)
     k, c = (np.repeat(at.ravel(), tickets.ravel()) for at in np.indices(table.shape))
     # Sorting by -log(u) / weight draws without replacement with these weights (Efraimidis and Spirakis).
-    order = np.argsort(
-        -np.log(rng.random_sample(len(k))) / (part / np.maximum(tickets, 1))[k, c]
-    )
+    weights = part[k, c] / tickets[k, c]
+    order = np.argsort(-np.log(rng.random_sample(len(k))) / weights)
     room, space = rows - counts.sum(axis=1), columns - counts.sum(axis=0)
+    while min(room.min(), space.min()) < 0:  # whole parts above a wanted sum
+        over = np.minimum(room[:, None], space[None, :]) < 0
+        i, j = np.unravel_index(np.argmax(counts * over), counts.shape)
+        counts[i, j] -= 1
+        room[i] += 1
+        space[j] += 1
     for i, j in zip(k[order].tolist(), c[order].tolist(), strict=True):
         if room[i] > 0 and space[j] > 0:
             counts[i, j] += 1

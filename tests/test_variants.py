@@ -113,6 +113,15 @@ def test_fill_table_meets_both_margins():
     np.testing.assert_allclose(totals[1], table, atol=0.35)
 
 
+def test_fill_table_gives_way_where_whole_parts_are_above_the_wanted_sums():
+    table, rng = np.array([[3.0, 2.0], [1.0, 4.0]]), np.random.RandomState(0)
+    for rows, columns in (([4, 6], [4, 6]), ([6, 4], [3, 7]), ([9, 0], [4, 5])):
+        found = count_tables.fill_table(table, np.array(rows), np.array(columns), rng)
+        np.testing.assert_array_equal(found.sum(axis=1), rows)
+        np.testing.assert_array_equal(found.sum(axis=0), columns)
+        assert found.min() >= 0
+
+
 @pytest.mark.equation("eq-var-bag-counts")
 def test_bag_counts():
     sizes, shares = np.array([10, 20, 30]), np.array([0.1, 0.5, 0.7])
