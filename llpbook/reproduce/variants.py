@@ -133,5 +133,6 @@ TABLES = [
         + grid(FOUR, [10, 50], [20, 100], data="adult"),
         run,
         "level and power of the tests of variants from bags and proportions; 50 draws a row",
+        value="reject X_B|Y",
     )
 ]
