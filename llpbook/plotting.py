@@ -400,6 +400,21 @@ def _handle(label, marker="o", face=_DARK, edge=_DARK, line="none", **kwargs):
     )
 
 
+def _draw_prior(ax, values, label):
+    """Dashed lines at the class prior, and their entry in the legend."""
+    dashes, width = (0, (4, 2.5)), 1.2
+    for value in values:
+        ax.axvline(
+            value,
+            color=_DARK,
+            linestyle=dashes,
+            linewidth=width,
+            zorder=3,
+            gid="class prior",
+        )
+    return _handle(label, marker="", line=dashes, linewidth=width)
+
+
 def _plane(X, feature_names):
     """Instances in at most two coordinates, with the labels of the axes."""
     d = X.shape[1]
@@ -554,23 +569,8 @@ def _draw_bars(ax, P, rows, ticks, names, eta, predicted, by_class):
             **look,
         )
     prior = np.cumsum(eta)[:-1] if K > 2 else eta[1:]
-    for value in prior:
-        ax.axvline(
-            value,
-            color=_DARK,
-            linestyle=(0, (4, 2.5)),
-            linewidth=1.2,
-            zorder=3,
-            gid="class prior",
-        )
-    handles.append(
-        _handle(
-            f"class prior {eta[1]:.2f}" if K == 2 else "class prior",
-            marker="",
-            line=(0, (4, 2.5)),
-            linewidth=1.2,
-        )
-    )
+    label = f"class prior {eta[1]:.2f}" if K == 2 else "class prior"
+    handles.append(_draw_prior(ax, prior, label))
     if predicted is not None:
         values = (
             np.cumsum(predicted[rows], axis=1)[:, :-1] if K > 2 else predicted[rows, 1:]
@@ -1019,22 +1019,7 @@ def plot_proportions(
             handles.append(
                 _handle(f"noise alone, sd {sd:.3f}", marker="", line="-", linewidth=1.4)
             )
-        ax.axvline(
-            eta[c],
-            color=_DARK,
-            linestyle=(0, (4, 2.5)),
-            linewidth=1.2,
-            zorder=3,
-            gid="class prior",
-        )
-        handles.append(
-            _handle(
-                f"class prior {eta[c]:.2f}",
-                marker="",
-                line=(0, (4, 2.5)),
-                linewidth=1.2,
-            )
-        )
+        handles.append(_draw_prior(ax, eta[[c]], f"class prior {eta[c]:.2f}"))
         pad = 0.005 + max(0, -edges[0])  # half a bar where 0 and 1 are centres
         ax.set_xlim(-pad, 1 + pad)
         ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])

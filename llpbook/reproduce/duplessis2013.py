@@ -31,9 +31,8 @@ from ..density_difference import KDEDifference, draw_two_bags, labeling_error_ra
 from ..dsdd import DSDD
 from ..lsdd import LSDD
 from ..smic import SMIC, cluster_labels
-from .runner import Table, paper_table
+from .runner import Table, cells, paper_table
 from .runner import load as load_rows
-from .yu2013 import cells
 
 PROTOCOL = "duplessis2013-1"
 DATASETS = (

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
@@ -53,6 +54,14 @@ class Table:
     doc: str = ""
     value: str = "accuracy"
     free: dict = field(default_factory=dict)
+
+
+def cells(**values):
+    """All combinations of the values as a list of dicts."""
+    return [
+        dict(zip(values, combination, strict=True))
+        for combination in product(*values.values())
+    ]
 
 
 def as_text(value):

@@ -21,8 +21,7 @@ from sklearn.cluster import KMeans
 from ..count_tables import largest_remainder
 from ..datasets import binary_labels, load
 from ..variants import diagnose, make_bags
-from .runner import Table
-from .yu2013 import cells
+from .runner import Table, cells
 
 PROTOCOL = "variants-1"
 N_DRAWS = 50

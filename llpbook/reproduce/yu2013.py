@@ -18,7 +18,6 @@ What the paper leaves open, and what is done here:
 """
 
 from dataclasses import dataclass, field
-from itertools import product
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -31,7 +30,7 @@ from ..baselines import BagMeanRegression, MajorityClass
 from ..datasets import binary_labels, load, random_bags
 from ..mean_map import MeanMap
 from ..proportions import label_proportions, proportion_mae
-from .runner import Table, paper_table, summary
+from .runner import Table, cells, paper_table, summary
 
 PROTOCOL = "yu2013-1"
 BAG_SIZES = (2, 4, 8, 16, 32, 64)
@@ -358,14 +357,6 @@ def run_variant(cell, seed):
     return cross_validate(
         method, *problem, split_bags=seed if options.get("split_bags") else None
     )
-
-
-def cells(**values):
-    """All combinations of the values as a list of dicts."""
-    return [
-        dict(zip(values, combination, strict=True))
-        for combination in product(*values.values())
-    ]
 
 
 TABLES = [
