@@ -1,13 +1,45 @@
 """Learning from label proportions: a textbook that runs, and the package of the same code.
 
-One module a method: ``from llpbook import mean_map``, then ``mean_map.MeanMap().fit(X, bags, proportions)``.
+One room a chapter: ``from llpbook import dsdd`` is the module of that chapter. What most people want is here by name:
+``from llpbook import DSDD, MeanMap, diagnose``. Nothing is imported before it is used.
 """
 
-import importlib
-import inspect
-import pkgutil
+import importlib as _importlib
+import pkgutil as _pkgutil
+from inspect import isabstract as _isabstract
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "baselines": ["BagMeanRegression", "MajorityClass"],
+    "base": ["LLPWarning", "NotIdentifiableError", "proportion_scorer"],
+    "datasets": ["load", "load_bags", "make_dataset", "random_bags"],
+    "density_difference": ["KDEDifference"],
+    "diagnosis": ["diagnose"],
+    "dsdd": ["DSDD"],
+    "lsdd": ["LSDD"],
+    "mean_map": ["MeanMap"],
+    "plotting": ["plot_bags", "plot_learning_curve", "plot_proportions"],
+    "proportions": ["identifiability", "label_proportions"],
+    "smic": ["SMIC"],
+    "variants": ["make_bags"],
+}
+_HOME = {name: room for room, names in _HOMES.items() for name in names}
+_ROOMS = [m.name for m in _pkgutil.iter_modules(__path__) if m.name[0] != "_"]
+
+__all__ = sorted([*_HOME, *_ROOMS, "all_estimators"])
+
+
+def __getattr__(name):
+    if name in _ROOMS:
+        return _importlib.import_module(f"{__name__}.{name}")
+    if name in _HOME:
+        return getattr(_importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return [*__all__, "__version__"]
 
 
 def all_estimators():
@@ -21,10 +53,9 @@ def all_estimators():
     from .base import LLPClassifier
 
     found = {}
-    for info in pkgutil.iter_modules(__path__):
-        module = importlib.import_module(f"{__name__}.{info.name}")
-        for name, cls in inspect.getmembers(module, inspect.isclass):
-            usable = cls is not LLPClassifier and not inspect.isabstract(cls)
-            if issubclass(cls, LLPClassifier) and usable and not name.startswith("_"):
-                found[name] = cls
+    for room in _ROOMS:
+        for name, value in vars(__getattr__(room)).items():
+            is_class = isinstance(value, type) and issubclass(value, LLPClassifier)
+            if is_class and value is not LLPClassifier and not _isabstract(value):
+                found[name] = value
     return sorted(found.items())

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from .proportions import (
@@ -181,6 +182,49 @@ def check_proportions(proportions):
             f"proportions has two columns for one class: {classes.tolist()}"
         )
     return matrix, classes, keys
+
+
+def check_features(X):
+    """X as a matrix of finite numbers, or a ValueError that says what is wrong."""
+    try:
+        return check_array(X, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"X must be a matrix of finite numbers: {error}") from error
+
+
+def label_codes(y, n_instances):
+    """The classes, sorted, and the column of the class of each instance.
+
+    Parameters
+    ----------
+    y : array-like, shape (n_instances,)
+    n_instances : int
+
+    Returns
+    -------
+    classes : ndarray, shape (n_classes,)
+    codes : ndarray of int, shape (n_instances,)
+
+    Raises
+    ------
+    ValueError
+        If the length differs from X's, a label is missing, or all labels are equal.
+    """
+    values = np.asarray(y)
+    if values.shape != (n_instances,):
+        raise ValueError(
+            f"y must have one label for each of the {n_instances} instances, got shape {values.shape}"
+        )
+    if pd.isna(values).any():
+        raise ValueError(
+            f"y has a missing value at position {int(np.argmax(pd.isna(values)))}"
+        )
+    codes, classes = pd.factorize(values, sort=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y must hold two classes or more, got only {classes.tolist()[0]!r}"
+        )
+    return np.asarray(classes), codes
 
 
 def check_bags(bags, n_instances, n_bags, bag_labels=None):

@@ -68,10 +68,11 @@ def pool_bags(bags, proportions, bag_sizes):
             f"proportions has the same share of the positive class, {prior:.6g}, for all bags: "
             "two samples with different class balances are needed"
         )
+    # eq: eq-dd-pooled
     theta, theta_prime = (
         float(np.average(proportions, weights=bag_sizes * side))
         for side in (above, ~above)
-    )  # eq: eq-dd-pooled
+    )
     return above[bags], theta, theta_prime
 
 
@@ -95,7 +96,8 @@ def prior_weights(theta, theta_prime, eta=0.5):
         Both 1 for ``eta = 0.5``.
     """
     c = eta * (1 - theta_prime) + (1 - eta) * theta_prime
-    c_prime = eta * (1 - theta) + (1 - eta) * theta  # eq: eq-dd-weights
+    # eq: eq-dd-weights
+    c_prime = eta * (1 - theta) + (1 - eta) * theta
     return 2 * c / (c + c_prime), 2 * c_prime / (c + c_prime)
 
 
@@ -118,7 +120,8 @@ def gaussian_basis(X, centers, sigma):
     """
     phi = euclidean_distances(X, centers, squared=True)
     phi *= -1 / (2 * sigma**2)
-    return np.exp(phi, out=phi)  # eq: eq-dd-basis
+    # eq: eq-dd-basis
+    return np.exp(phi, out=phi)
 
 
 def canonical_order(X):
@@ -222,7 +225,8 @@ def kde_log_density(X, points, sigma, batch_size=1024):
         for b in gen_batches(len(X), batch_size)
     ]
     scale = np.log(n) + d / 2 * np.log(2 * np.pi * sigma**2)
-    return np.concatenate(log_sum) - scale  # eq: eq-dd-kde
+    # eq: eq-dd-kde
+    return np.concatenate(log_sum) - scale
 
 
 def lscv_criterion(squared_distances, n, d, sigma):
@@ -247,7 +251,8 @@ def lscv_criterion(squared_distances, n, d, sigma):
     """
     wide = np.exp(squared_distances / (-4 * sigma**2))
     square = (1 / n + 2 / n**2 * wide.sum()) * 2.0 ** (-d / 2)
-    return square - 4 / (n * (n - 1)) * (wide @ wide)  # eq: eq-dd-lscv
+    # eq: eq-dd-lscv
+    return square - 4 / (n * (n - 1)) * (wide @ wide)
 
 
 def lscv_width(X, max_points=1000):
@@ -308,7 +313,8 @@ def labeling_error_rate(labels, y):
             f"labels and y must share two values, got {values.tolist()[:5]}"
         )
     error = np.mean(labels != y)
-    return float(min(error, 1 - error))  # eq: eq-dd-ler
+    # eq: eq-dd-ler
+    return float(min(error, 1 - error))
 
 
 def chance_labeling_error_rate(n):
@@ -329,7 +335,8 @@ def chance_labeling_error_rate(n):
     """
     i = np.arange(n + 1)
     log_share = gammaln(n + 1) - gammaln(i + 1) - gammaln(n - i + 1) - n * np.log(2)
-    return float(np.minimum(i, n - i) @ np.exp(log_share) / n)  # eq: eq-dd-chance
+    # eq: eq-dd-chance
+    return float(np.minimum(i, n - i) @ np.exp(log_share) / n)
 
 
 def class_counts(size, prior):
@@ -434,8 +441,10 @@ def toy_means(which):
         For another number.
     """
     means = {
-        1: ([[1, 1]], [[-1, -1]]),  # eq: eq-dd-toy-one
-        2: ([[0, 3], [0, -3]], [[3, 0], [-3, 0]]),  # eq: eq-dd-toy-two
+        # eq: eq-dd-toy-one
+        1: ([[1, 1]], [[-1, -1]]),
+        # eq: eq-dd-toy-two
+        2: ([[0, 3], [0, -3]], [[3, 0], [-3, 0]]),
     }
     if which not in means:
         raise ValueError(f"which must be 1 or 2, got {which!r}")
@@ -661,4 +670,5 @@ class KDEDifference(TwoBagClassifier):
             kde_log_density(X, part, sigma)
             for part, sigma in zip(self.samples_, self.widths_, strict=True)
         )
-        return self.log_odds_ + log_p - log_q  # eq: eq-dd-sign
+        # eq: eq-dd-sign
+        return self.log_odds_ + log_p - log_q

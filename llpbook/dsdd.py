@@ -49,7 +49,8 @@ def clip(z):
     -------
     float or ndarray
     """
-    return np.clip(z, -1.0, 1.0)  # eq: eq-dsdd-clip
+    # eq: eq-dsdd-clip
+    return np.clip(z, -1.0, 1.0)
 
 
 def hinge(z, epsilon):
@@ -67,7 +68,8 @@ def hinge(z, epsilon):
     -------
     float or ndarray
     """
-    return np.maximum(0.0, z - epsilon)  # eq: eq-dsdd-hinge, eq-dsdd-split
+    # eq: eq-dsdd-hinge, eq-dsdd-split
+    return np.maximum(0.0, z - epsilon)
 
 
 def sign_gap(g_p, g_q, weights=(1.0, 1.0)):
@@ -89,7 +91,8 @@ def sign_gap(g_p, g_q, weights=(1.0, 1.0)):
         The smaller, the better the signs of g tell the samples apart.
     """
     gap = weights[1] * clip(g_q).mean() - weights[0] * clip(g_p).mean()
-    return float(gap)  # eq: eq-dsdd-empirical
+    # eq: eq-dsdd-empirical
+    return float(gap)
 
 
 def objective(alpha, Phi_p, Phi_q, lam, weights=(1.0, 1.0)):
@@ -111,7 +114,8 @@ def objective(alpha, Phi_p, Phi_q, lam, weights=(1.0, 1.0)):
     float
     """
     gap = sign_gap(Phi_p @ alpha, Phi_q @ alpha, weights)
-    return gap + lam / 2 * alpha @ alpha  # eq: eq-dsdd-objective
+    # eq: eq-dsdd-objective
+    return gap + lam / 2 * alpha @ alpha
 
 
 def convex_part(alpha, Phi_p, Phi_q, lam, weights=(1.0, 1.0)):
@@ -131,7 +135,8 @@ def convex_part(alpha, Phi_p, Phi_q, lam, weights=(1.0, 1.0)):
     """
     on_p = weights[0] * hinge(Phi_p @ alpha, 1).mean()
     on_q = weights[1] * hinge(Phi_q @ alpha, -1).mean()
-    return on_p + on_q + lam / 2 * alpha @ alpha  # eq: eq-dsdd-convex
+    # eq: eq-dsdd-convex
+    return on_p + on_q + lam / 2 * alpha @ alpha
 
 
 def concave_part(alpha, Phi_p, Phi_q, weights=(1.0, 1.0)):
@@ -151,7 +156,8 @@ def concave_part(alpha, Phi_p, Phi_q, weights=(1.0, 1.0)):
     """
     on_p = weights[0] * (1 - hinge(Phi_p @ alpha, -1).mean())
     on_q = weights[1] * (1 + hinge(Phi_q @ alpha, 1).mean())
-    return on_p - on_q  # eq: eq-dsdd-concave
+    # eq: eq-dsdd-concave
+    return on_p - on_q
 
 
 def concave_bound(alpha, b, c, Phi_p, Phi_q, weights=(1.0, 1.0)):
@@ -174,7 +180,8 @@ def concave_bound(alpha, b, c, Phi_p, Phi_q, weights=(1.0, 1.0)):
     """
     on_p = weights[0] * (1 + np.mean(c * (-1 - Phi_p @ alpha)))
     on_q = weights[1] * (1 - np.mean(b * (1 - Phi_q @ alpha)))
-    return on_p - on_q  # eq: eq-dsdd-concave-bound
+    # eq: eq-dsdd-concave-bound
+    return on_p - on_q
 
 
 def upper_bound(alpha, b, c, Phi_p, Phi_q, lam, weights=(1.0, 1.0)):
@@ -194,7 +201,8 @@ def upper_bound(alpha, b, c, Phi_p, Phi_q, lam, weights=(1.0, 1.0)):
         At least `objective`; equal to it where b and c come from `tighten_bound`.
     """
     plane = concave_bound(alpha, b, c, Phi_p, Phi_q, weights)
-    return convex_part(alpha, Phi_p, Phi_q, lam, weights) + plane  # eq: eq-dsdd-bound
+    # eq: eq-dsdd-bound
+    return convex_part(alpha, Phi_p, Phi_q, lam, weights) + plane
 
 
 def tighten_bound(alpha, Phi_p, Phi_q):
@@ -215,7 +223,8 @@ def tighten_bound(alpha, Phi_p, Phi_q):
         0 for an instance of the first sample that is given up.
     """
     b = Phi_q @ alpha >= 1
-    c = Phi_p @ alpha >= -1  # eq: eq-dsdd-tighten
+    # eq: eq-dsdd-tighten
+    c = Phi_p @ alpha >= -1
     return b.astype(float), c.astype(float)
 
 
@@ -242,7 +251,8 @@ def newton_direction(gradient, Phi_free, stiffness, lam):
     if n_free < b:
         inner = Phi_free @ Phi_free.T + np.diag(lam / stiffness)
         correction = np.linalg.solve(inner, Phi_free @ gradient) @ Phi_free
-        return (correction - gradient) / lam  # eq: eq-dsdd-newton
+        # eq: eq-dsdd-newton
+        return (correction - gradient) / lam
     half = Phi_free * np.sqrt(stiffness)[:, None]
     return -np.linalg.solve(half.T @ half + lam * np.eye(b), gradient)
 
@@ -314,7 +324,8 @@ def minimise_smoothed(alpha, nu, Phi, epsilon, cap, linear, lam, width, tol):
     stiffness, exact, g, nu_old = cap / width, False, Phi @ alpha, nu
     for _ in range(60):
         raw = nu_old + stiffness * (g - epsilon)
-        nu = np.clip(raw, 0, cap)  # eq: eq-dsdd-proximal
+        # eq: eq-dsdd-proximal
+        nu = np.clip(raw, 0, cap)
         gradient = lam * alpha - linear + nu @ Phi
         rest = gradient @ gradient / (2 * lam)
         size = lam / 2 * alpha @ alpha + nu.sum()
@@ -367,7 +378,8 @@ def minimise_bound(
     cap = np.repeat(np.divide(weights, sizes), sizes)
     linear = (cap * np.concatenate([c, b])) @ Phi
     width, nu = (1.0, cap / 2) if warm is None else (0.03, warm[1])
-    alpha = (linear - nu @ Phi) / lam if warm is None else warm[0]  # eq: eq-dsdd-dual
+    # eq: eq-dsdd-dual
+    alpha = (linear - nu @ Phi) / lam if warm is None else warm[0]
     for _ in range(60):
         alpha, nu, gap = minimise_smoothed(
             alpha, nu, Phi, epsilon, cap, linear, lam, width, tol
@@ -375,7 +387,8 @@ def minimise_bound(
         if gap <= tol:
             break
         width = max(width / 5, 1e-6)
-    return alpha, nu, gap  # eq: eq-dsdd-inner
+    # eq: eq-dsdd-inner
+    return alpha, nu, gap
 
 
 class Round(NamedTuple):
@@ -493,7 +506,8 @@ def cv_score(Phi_p, Phi_q, lams, folds_p, folds_q, weights=(1.0, 1.0), **options
             g_p[row, out_p] = Phi_p[out_p] @ alpha
             g_q[row, out_q] = Phi_q[out_q] @ alpha
     pairs = zip(g_p, g_q, strict=True)
-    return np.array([sign_gap(p, q, weights) for p, q in pairs])  # eq: eq-dsdd-cv
+    # eq: eq-dsdd-cv
+    return np.array([sign_gap(p, q, weights) for p, q in pairs])
 
 
 def candidates(name, value, grid, unit):
@@ -539,9 +553,8 @@ def penalty_unit(Phi_p, Phi_q):
     -------
     float
     """
-    return float(
-        np.mean(np.sum(np.vstack([Phi_p, Phi_q]) ** 2, axis=1))
-    )  # eq: eq-dsdd-unit
+    # eq: eq-dsdd-unit
+    return float(np.mean(np.sum(np.vstack([Phi_p, Phi_q]) ** 2, axis=1)))
 
 
 class DSDD(TwoBagClassifier):
@@ -692,7 +705,8 @@ class DSDD(TwoBagClassifier):
             Above 0 for class 1.
         """
         X = self._validate_predict(X)
-        return self._basis(X) @ self.alpha_  # eq: eq-dsdd-model
+        # eq: eq-dsdd-model
+        return self._basis(X) @ self.alpha_
 
 
 def dsdd(X_p, X_q, **params):

@@ -61,7 +61,8 @@ def basis_integrals(centers, sigma):
     -------
     ndarray, shape (b, b)
     """
-    return gaussian_basis(centers, centers, np.sqrt(2) * sigma)  # eq: eq-lsdd-gram
+    # eq: eq-lsdd-gram
+    return gaussian_basis(centers, centers, np.sqrt(2) * sigma)
 
 
 def log_volume(sigma, n_features):
@@ -78,7 +79,8 @@ def log_volume(sigma, n_features):
     -------
     float or ndarray
     """
-    return n_features / 2 * np.log(np.pi * sigma**2)  # eq: eq-lsdd-volume
+    # eq: eq-lsdd-volume
+    return n_features / 2 * np.log(np.pi * sigma**2)
 
 
 def mean_difference(X_p, X_q, centers, sigma, weight_p=1.0, weight_q=1.0):
@@ -99,7 +101,8 @@ def mean_difference(X_p, X_q, centers, sigma, weight_p=1.0, weight_q=1.0):
     ndarray, shape (b,)
     """
     mean_p, mean_q = (basis_sums(X, centers, sigma)[0] / len(X) for X in (X_p, X_q))
-    return weight_p * mean_p - weight_q * mean_q  # eq: eq-lsdd-h
+    # eq: eq-lsdd-h
+    return weight_p * mean_p - weight_q * mean_q
 
 
 def basis_sums(X, centers, sigma, n_widths=1, batch_size=1024):
@@ -128,7 +131,8 @@ def basis_sums(X, centers, sigma, n_widths=1, batch_size=1024):
         phi = gaussian_basis(X[batch], centers, sigma)
         for k in range(n_widths):
             if k:
-                phi *= phi  # eq: eq-lsdd-squaring
+                # eq: eq-lsdd-squaring
+                phi *= phi
             sums[k] += phi.sum(axis=0)
     return sums
 
@@ -150,7 +154,8 @@ def solve(G, h, lam):
     -------
     ndarray, shape (b,)
     """
-    return np.linalg.solve(G + lam * np.eye(len(G)), h)  # eq: eq-lsdd-theta
+    # eq: eq-lsdd-theta
+    return np.linalg.solve(G + lam * np.eye(len(G)), h)
 
 
 def criterion(G, h, theta):
@@ -169,7 +174,8 @@ def criterion(G, h, theta):
     -------
     float
     """
-    return 0.5 * theta @ G @ theta - h @ theta  # eq: eq-lsdd-criterion
+    # eq: eq-lsdd-criterion
+    return 0.5 * theta @ G @ theta - h @ theta
 
 
 def l2_distance(G, h, theta, log_v=0.0):
@@ -192,7 +198,8 @@ def l2_distance(G, h, theta, log_v=0.0):
     float
     """
     value = 2 * h @ theta - theta @ G @ theta
-    return float(value * np.exp(-log_v))  # eq: eq-lsdd-distance
+    # eq: eq-lsdd-distance
+    return float(value * np.exp(-log_v))
 
 
 def lsdd(X_p, X_q, centers, sigma, lam, weight_p=1.0, weight_q=1.0):
@@ -291,7 +298,8 @@ def penalty_path(G, h, lams):
     values, vectors = eigh(G)
     values = np.maximum(values, 0)  # below 0 by rounding only
     shrunk = (vectors.T @ h) / (values[:, None] + lams[:, None, None])
-    return vectors @ shrunk  # eq: eq-lsdd-path
+    # eq: eq-lsdd-path
+    return vectors @ shrunk
 
 
 def l2_criteria(G, theta, test):
@@ -310,7 +318,8 @@ def l2_criteria(G, theta, test):
     ndarray, shape (n_lams,)
         Mean over the folds.
     """
-    scores = (0.5 * G @ theta - test) * theta  # eq: eq-lsdd-cv
+    # eq: eq-lsdd-cv
+    scores = (0.5 * G @ theta - test) * theta
     return scores.sum(axis=1).mean(axis=1)
 
 
@@ -340,7 +349,8 @@ def sign_criteria(samples, weights, centers, sigma, theta, folds, batch_size=102
     for X, fold, sign in zip(samples, folds, signs, strict=True):
         for k in range(n_folds):
             left_out = X[fold == k]
-            share = sign / (n_folds * len(left_out))  # eq: eq-lsdd-cv-sign
+            # eq: eq-lsdd-cv-sign
+            share = sign / (n_folds * len(left_out))
             for batch in gen_batches(len(left_out), batch_size):
                 phi = gaussian_basis(left_out[batch], centers, sigma)
                 for i, coef in enumerate(theta[..., k]):
@@ -384,7 +394,8 @@ def cross_validate(samples, weights, centers, sigmas, lams, folds, criterion="l2
         scores = np.array(
             [l2_criteria(*t) for t in zip(grams, theta, test, strict=True)]
         )
-        scale = -log_volume(sigmas, centers.shape[1])  # eq: eq-lsdd-units
+        # eq: eq-lsdd-units
+        scale = -log_volume(sigmas, centers.shape[1])
     best = smallest_scaled(scores.ravel(), np.repeat(scale, len(lams)))
     i, j = divmod(best, len(lams))
     return float(sigmas[i]), float(lams[j]), scores

@@ -18,6 +18,7 @@ from scipy.optimize import minimize as scipy_minimize
 from scipy.special import logsumexp, softmax
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from ._kernels import gram_matrix, kernel_coefficient
 from .base import (
     LLPClassifier,
     NotIdentifiableError,
@@ -27,7 +28,6 @@ from .base import (
     probabilities,
     warn_if_short,
 )
-from .kernels import gram_matrix, kernel_coefficient
 
 
 def class_means(bag_means, proportions, weights):
@@ -52,9 +52,10 @@ def class_means(bag_means, proportions, weights):
         If the weighted proportions have a rank below ``n_classes``.
     """
     root = np.sqrt(weights / weights.max())[:, None]
+    # eq: eq-mean-map-class-means
     means, _, rank, _ = np.linalg.lstsq(
         root * proportions, root * bag_means, rcond=1e-8
-    )  # eq: eq-mean-map-class-means
+    )
     n_classes = proportions.shape[1]
     if rank < n_classes:
         raise NotIdentifiableError(
@@ -80,10 +81,10 @@ def mean_operator(prior, means):
     ndarray, shape (1, n_features) or (n_classes, n_features)
     """
     if len(prior) == 2:
-        return (prior[1] * means[1] - prior[0] * means[0])[
-            None, :
-        ]  # eq: eq-mean-map-operator
-    return prior[:, None] * means  # eq: eq-mean-map-operator-multi
+        # eq: eq-mean-map-operator
+        return (prior[1] * means[1] - prior[0] * means[0])[None, :]
+    # eq: eq-mean-map-operator-multi
+    return prior[:, None] * means
 
 
 def binary_objective(w, X, mu, lam):
@@ -109,10 +110,10 @@ def binary_objective(w, X, mu, lam):
     log_partition = (
         size.sum() + np.log1p(np.exp(-2 * size)).sum()
     )  # log(2 cosh f), without overflow
-    value = (
-        log_partition / n - mu[0] @ w + lam / (2 * n) * w @ w
-    )  # eq: eq-mean-map-binary
-    return value, X.T @ np.tanh(f) / n - mu[0] + lam / n * w  # eq: eq-mean-map-gradient
+    # eq: eq-mean-map-binary
+    value = log_partition / n - mu[0] @ w + lam / (2 * n) * w @ w
+    # eq: eq-mean-map-gradient
+    return value, X.T @ np.tanh(f) / n - mu[0] + lam / n * w
 
 
 def binary_hessian(w, X, mu, lam):
@@ -136,7 +137,8 @@ def binary_hessian(w, X, mu, lam):
     )  # square root of the curvature sech²
     half = X * root if isinstance(X, np.ndarray) else X.multiply(root).tocsr()
     gram = half.T @ half if isinstance(X, np.ndarray) else (half.T @ half).toarray()
-    return gram / n + lam / n * np.eye(d)  # eq: eq-mean-map-hessian
+    # eq: eq-mean-map-hessian
+    return gram / n + lam / n * np.eye(d)
 
 
 def softmax_objective(theta, X, mu, lam):
@@ -164,9 +166,8 @@ def softmax_objective(theta, X, mu, lam):
         - np.sum(mu * rows)
         + lam / (2 * n) * theta @ theta
     )
-    gradient = (
-        (X.T @ softmax(scores, axis=1)).T / n - mu + lam / n * rows
-    )  # eq: eq-mean-map-softmax
+    # eq: eq-mean-map-softmax
+    gradient = (X.T @ softmax(scores, axis=1)).T / n - mu + lam / n * rows
     return value, gradient.ravel()
 
 
@@ -238,7 +239,8 @@ def kernel_features(gram):
     values, vectors = eigh(gram)
     keep = values > 1e-12 * values[-1] * len(values)
     root, vectors = np.sqrt(values[keep]), vectors[:, keep]
-    return vectors * root, vectors / root  # eq: eq-mean-map-kernel
+    # eq: eq-mean-map-kernel
+    return vectors * root, vectors / root
 
 
 class MeanMap(LLPClassifier):

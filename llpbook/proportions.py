@@ -62,7 +62,8 @@ def averaging_matrix(bags, n_bags=None):
     """
     bags, n_bags = _check_codes(bags, n_bags)
     sizes = np.bincount(bags, minlength=n_bags)
-    values = 1.0 / sizes[bags]  # eq: eq-prop-averaging
+    # eq: eq-prop-averaging
+    values = 1.0 / sizes[bags]
     return sp.csr_array(
         (values, (bags, np.arange(bags.size))), shape=(n_bags, bags.size)
     )
@@ -109,7 +110,8 @@ def label_proportions(y, bags, n_bags=None, classes=None):
     counts = np.column_stack([np.bincount(bags, hit, n_bags) for hit in hits.T])
     sizes = np.bincount(bags, minlength=n_bags)[:, None]
     with np.errstate(invalid="ignore"):  # a bag without instances: 0 / 0 is NaN
-        return counts / sizes  # eq: eq-prop-gamma
+        # eq: eq-prop-gamma
+        return counts / sizes
 
 
 def class_prior(proportions, bag_sizes):
@@ -129,9 +131,8 @@ def class_prior(proportions, bag_sizes):
         Source: stolpe2011, eq. 2.
     """
     sizes = np.asarray(bag_sizes, dtype=float)
-    return (
-        sizes @ np.where(sizes[:, None] > 0, proportions, 0.0) / sizes.sum()
-    )  # eq: eq-prop-prior
+    # eq: eq-prop-prior
+    return sizes @ np.where(sizes[:, None] > 0, proportions, 0.0) / sizes.sum()
 
 
 def proportion_mse(proportions, predicted):
@@ -147,7 +148,8 @@ def proportion_mse(proportions, predicted):
     -------
     float
     """
-    return float(np.mean((np.asarray(proportions) - predicted) ** 2))  # eq: eq-prop-mse
+    # eq: eq-prop-mse
+    return float(np.mean((np.asarray(proportions) - predicted) ** 2))
 
 
 def proportion_mae(proportions, predicted, bag_sizes=None):
@@ -170,7 +172,8 @@ def proportion_mae(proportions, predicted, bag_sizes=None):
         Between 0 and 1.
     """
     distance = 0.5 * np.abs(np.asarray(proportions) - predicted).sum(axis=1)
-    return float(np.average(distance, weights=bag_sizes))  # eq: eq-prop-mae
+    # eq: eq-prop-mae
+    return float(np.average(distance, weights=bag_sizes))
 
 
 def proportion_weighted_mse(proportions, predicted, bag_sizes):
@@ -192,9 +195,8 @@ def proportion_weighted_mse(proportions, predicted, bag_sizes):
         np.asarray(bag_sizes, dtype=float),
     )
     weights = np.outer(sizes / sizes.sum(), class_prior(proportions, sizes))
-    return float(
-        np.mean(weights * (proportions - predicted) ** 2)
-    )  # eq: eq-prop-weight
+    # eq: eq-prop-weight
+    return float(np.mean(weights * (proportions - predicted) ** 2))
 
 
 def prior_mse(proportions, predicted, bag_sizes):
@@ -212,7 +214,8 @@ def prior_mse(proportions, predicted, bag_sizes):
     float
     """
     gap = class_prior(proportions, bag_sizes) - class_prior(predicted, bag_sizes)
-    return float(np.mean(gap**2))  # eq: eq-prop-err-prior
+    # eq: eq-prop-err-prior
+    return float(np.mean(gap**2))
 
 
 def combined_error(proportions, predicted, bag_sizes, labelled_error=None):
@@ -238,7 +241,8 @@ def combined_error(proportions, predicted, bag_sizes, labelled_error=None):
     ]
     if labelled_error is not None:
         factors.append(labelled_error)
-    return float(np.sqrt(np.prod(factors)))  # eq: eq-prop-combined
+    # eq: eq-prop-combined
+    return float(np.sqrt(np.prod(factors)))
 
 
 def count_labelings(counts):
@@ -267,9 +271,10 @@ def count_labelings(counts):
             f"counts must be whole numbers, none negative, got {counts.tolist()}"
         )
     rows = [[round(c) for c in row] for row in counts.tolist()]
+    # eq: eq-prop-count
     return prod(
         comb(sum(row[: j + 1]), row[j]) for row in rows for j in range(len(row))
-    )  # eq: eq-prop-count
+    )
 
 
 @dataclass(frozen=True)
@@ -342,9 +347,10 @@ def identifiability(bags, proportions):
     eta = class_prior(shares, sizes)
     variance = sizes @ (shares - eta) ** 2 / sizes.sum()
     pure = eta * (1 - eta)
+    # eq: eq-prop-worth
     worth = np.divide(
         sizes.sum() * variance, pure, out=np.zeros_like(eta), where=pure > 0
-    )  # eq: eq-prop-worth
+    )
     values = np.linalg.svd(shares, compute_uv=False)
     rank, full = int((values > 1e-8 * values[0]).sum()), len(values) == shares.shape[1]
     condition = values[0] / values[-1] if full and rank == shares.shape[1] else np.inf

@@ -75,7 +75,8 @@ def affinity(distances, products):
     """
     limit = np.where(distances > 0, np.inf, 0.0)
     ratio = np.divide(distances**2, 2 * products, out=limit, where=products > 0)
-    return np.exp(-ratio)  # eq: eq-smic-kernel
+    # eq: eq-smic-kernel
+    return np.exp(-ratio)
 
 
 def local_scaling_kernel(X, t, nearest=None):
@@ -101,7 +102,8 @@ def local_scaling_kernel(X, t, nearest=None):
     """
     distances, indices = nearest or _nearest_neighbors(X, t)
     n = len(distances)
-    scales = distances[:, t - 1]  # eq: eq-smic-scale
+    # eq: eq-smic-scale
+    scales = distances[:, t - 1]
     rows, columns = np.repeat(np.arange(n), t), indices[:, :t].ravel()
     values = affinity(distances[:, :t].ravel(), scales[rows] * scales[columns])
     directed = sp.csr_array((values, (rows, columns)), shape=(n, n))
@@ -125,7 +127,8 @@ def smi_approximation(kernel, alpha):
     float
     """
     n, c = alpha.shape
-    value = c / (2 * n) * np.sum((kernel @ alpha) ** 2) - 0.5  # eq: eq-smic-objective
+    # eq: eq-smic-objective
+    value = c / (2 * n) * np.sum((kernel @ alpha) ** 2) - 0.5
     return float(value)
 
 
@@ -165,7 +168,8 @@ def leading_eigenvectors(kernel, n_clusters):
     total = vectors.sum(axis=0)
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(n_clusters)]
     sign = np.where(np.abs(total) > 1e-8, total, largest)
-    return values, np.where(sign < 0, -vectors, vectors)  # eq: eq-smic-eigenvectors
+    # eq: eq-smic-eigenvectors
+    return values, np.where(sign < 0, -vectors, vectors)
 
 
 def cluster_scores(outputs, vectors):
@@ -187,7 +191,8 @@ def cluster_scores(outputs, vectors):
         A row of zeros for an instance that no cluster claims.
     """
     positive = np.where(outputs > ZERO * np.abs(vectors).max(axis=0), outputs, 0.0)
-    return positive / np.maximum(vectors, 0).sum(axis=0)  # eq: eq-smic-assign
+    # eq: eq-smic-assign
+    return positive / np.maximum(vectors, 0).sum(axis=0)
 
 
 def assign_clusters(scores, X):
@@ -269,7 +274,8 @@ def extend(X_new, X, t, scales, values, vectors):
         scale = np.partition(D, t - 1, axis=1)[:, t - 1 : t]
         near = np.maximum(scale, scales) >= D
         K = np.where(near, affinity(D, scale * scales), 0.0)
-        outputs[batch] = K @ vectors / values  # eq: eq-smic-extension
+        # eq: eq-smic-extension
+        outputs[batch] = K @ vectors / values
         nearest.append(D.argmin(axis=1))
     nearest = np.concatenate(nearest)
     return outputs, nearest, (X_new == X[nearest]).all(axis=1)
@@ -305,7 +311,8 @@ def lsmi_moments(gram, total, n_members, n):
     h : ndarray, shape (..., n_basis)
     """
     n = np.asarray(n, dtype=float)
-    H = (n_members / n**2)[..., None, None] * gram  # eq: eq-smic-lsmi-moments
+    # eq: eq-smic-lsmi-moments
+    H = (n_members / n**2)[..., None, None] * gram
     return H, total / n[..., None]
 
 
@@ -326,7 +333,8 @@ def lsmi_weights(H, h, lam):
     """
     ridge = H + np.asarray(lam)[..., None, None] * np.eye(H.shape[-1])
     h = np.broadcast_to(h, ridge.shape[:-1])
-    return np.linalg.solve(ridge, h[..., None])[..., 0]  # eq: eq-smic-lsmi-weights
+    # eq: eq-smic-lsmi-weights
+    return np.linalg.solve(ridge, h[..., None])[..., 0]
 
 
 def lsmi_loss(beta, H, h):
@@ -346,7 +354,8 @@ def lsmi_loss(beta, H, h):
     ndarray, shape (...)
     """
     quadratic = np.einsum("...i,...ij,...j->...", beta, H, beta)
-    return quadratic / 2 - np.sum(h * beta, axis=-1)  # eq: eq-smic-lsmi-loss
+    # eq: eq-smic-lsmi-loss
+    return quadratic / 2 - np.sum(h * beta, axis=-1)
 
 
 def _lsmi_cv(basis, member, folds, lams):
@@ -408,7 +417,8 @@ def lsmi(
             best, lam, kept = losses.min(), lams[losses.argmin()], (sigma, own)
     moments = [lsmi_moments(*_lsmi_sums(*each)) for each in kept[1]]
     losses = [lsmi_loss(lsmi_weights(H, h, lam), H, h) for H, h in moments]
-    return float(-sum(losses) - 0.5), float(kept[0]), float(lam)  # eq: eq-smic-lsmi
+    # eq: eq-smic-lsmi
+    return float(-sum(losses) - 0.5), float(kept[0]), float(lam)
 
 
 def select_neighbors(X, neighbors=NEIGHBORS, n_clusters=2, random_state=None):
@@ -443,7 +453,8 @@ def select_neighbors(X, neighbors=NEIGHBORS, n_clusters=2, random_state=None):
         if key not in known:
             known[key] = lsmi(X, each["labels"], random_state=random_state)[0]
         values[t] = known[key]
-    best = max(values, key=values.get)  # eq: eq-smic-select
+    # eq: eq-smic-select
+    best = max(values, key=values.get)
     return best, found[best], values
 
 
@@ -468,7 +479,8 @@ def name_clusters(in_second, in_p, targets, weights):
     """
     share = np.array([in_second[in_p].mean(), in_second[~in_p].mean()])
     errors = [np.abs(a - np.array(targets)) @ weights for a in (1 - share, share)]
-    return int(errors[1] <= errors[0])  # eq: eq-smic-naming
+    # eq: eq-smic-naming
+    return int(errors[1] <= errors[0])
 
 
 def cluster_labels(X, method, random_state=None):

@@ -124,6 +124,7 @@ def rule_one():
 
     Source: franco2023, A.1, rule (1).
     """
+    # eq: eq-tax-rule-one
     return [
         Rule(
             frozenset({statement(u, v, w), statement(u, w, v)}),
@@ -131,7 +132,7 @@ def rule_one():
         )
         for u, v, w in permutations(NODES)
         if NODES.index(v) < NODES.index(w)
-    ]  # eq: eq-tax-rule-one
+    ]
 
 
 def rule_two():
@@ -155,13 +156,14 @@ def rule_two():
     :math:`U \not\perp W \mid V` imply :math:`U \not\perp W`. Next to rule one both forms leave the same patterns;
     where rule one does not hold, only this one is complete.
     """
+    # eq: eq-tax-rule-two
     return [
         Rule(
             frozenset({statement(u, v, w), statement(u, w)}),
             (frozenset({statement(u, v), statement(u, w, v)}),),
         )
         for u, v, w in permutations(NODES)
-    ]  # eq: eq-tax-rule-two
+    ]
 
 
 def rule_binary(binary):
@@ -201,7 +203,8 @@ def rule_binary(binary):
         u, w = (other for other in NODES if other != v)
         premises = frozenset({statement(u, w), statement(u, w, v)})
         either = (frozenset({statement(u, v)}), frozenset({statement(w, v)}))
-        rules.append(Rule(premises, either))  # eq: eq-tax-rule-binary
+        # eq: eq-tax-rule-binary
+        rules.append(Rule(premises, either))
     return rules
 
 
@@ -408,7 +411,8 @@ def blocked(dag, path, given):
     for left, v, right in zip(path, path[1:], path[2:], strict=False):
         collider = {(left, v), (right, v)} <= dag
         closed = not _descendants(dag, v) & given if collider else v in given
-        if closed:  # eq: eq-tax-blocked
+        # eq: eq-tax-blocked
+        if closed:
             return True
     return False
 
@@ -440,9 +444,8 @@ def d_separated(dag, a, b, given=()):
         raise ValueError(
             f"a, b and given must be different nodes, got {a}, {b} and {sorted(given)}"
         )
-    return all(
-        blocked(dag, path, given) for path in paths(dag, a, b)
-    )  # eq: eq-tax-d-separation
+    # eq: eq-tax-d-separation
+    return all(blocked(dag, path, given) for path in paths(dag, a, b))
 
 
 def pattern_of_dag(dag):
@@ -630,7 +633,8 @@ def random_joint(dag, sizes=3, random_state=None):
     for axis, v in enumerate(NODES):
         shape = [n if (u, v) in dag else 1 for u, n in zip(NODES, sizes, strict=True)]
         factor = rng.dirichlet(np.ones(sizes[axis]), shape)
-        joint = joint * factor.swapaxes(axis, 3)[..., 0]  # eq: eq-tax-factor
+        # eq: eq-tax-factor
+        joint = joint * factor.swapaxes(axis, 3)[..., 0]
     return joint
 
 
@@ -661,7 +665,8 @@ def dependence(joint, a, b, given=None):
         joint = joint.sum(3 - i - j, keepdims=True)
     p_a, p_b = joint.sum(j, keepdims=True), joint.sum(i, keepdims=True)
     rest = p_a.sum(i, keepdims=True)
-    return np.abs(joint * rest - p_a * p_b).max()  # eq: eq-tax-independence
+    # eq: eq-tax-independence
+    return np.abs(joint * rest - p_a * p_b).max()
 
 
 def independences(joint, tol=1e-9):
@@ -742,7 +747,8 @@ def posterior(joint):
     """
     joint = _check_joint(joint).astype(float)
     with np.errstate(invalid="ignore"):
-        return joint / joint.sum(1, keepdims=True)  # eq: eq-tax-posterior
+        # eq: eq-tax-posterior
+        return joint / joint.sum(1, keepdims=True)
 
 
 def shifted_posterior(joint):
@@ -765,7 +771,8 @@ def shifted_posterior(joint):
     p_xy, p_yb = joint.sum(2, keepdims=True), joint.sum(0, keepdims=True)
     scores = p_xy * p_yb / p_xy.sum(0, keepdims=True)
     with np.errstate(invalid="ignore"):
-        return scores / scores.sum(1, keepdims=True)  # eq: eq-tax-shift
+        # eq: eq-tax-shift
+        return scores / scores.sum(1, keepdims=True)
 
 
 def bayes_rule(joint):
@@ -794,7 +801,8 @@ def bayes_rule(joint):
             for q in (posterior(p), p_x)
         ]
     without = 1 - p.sum(2).max(1).sum()
-    within = 1 - p.max(1).sum()  # eq: eq-tax-bayes
+    # eq: eq-tax-bayes
+    within = 1 - p.max(1).sum()
     return pd.Series(
         {
             "P(Y|X,B) varies": varies[0],

@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 from sklearn.metrics import balanced_accuracy_score
 
-from llpbook import _encodings, datasets
+from llpbook import datasets
+from llpbook.datasets import _encodings
 from llpbook.base import LLPClassifier, LLPWarning
 from llpbook.datasets import (
     binary_labels,

@@ -10,7 +10,7 @@ from scipy.stats import chi2_contingency, norm
 from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import rbf_kernel
 
-from llpbook import independence as ind
+from llpbook import diagnosis as ind
 
 
 def problem(seed=0, n=400, d=3):

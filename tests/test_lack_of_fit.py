@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import f_oneway, pearson3
 
-from llpbook import lack_of_fit as fit
-from llpbook.independence import embed
+from llpbook import diagnosis as fit
+from llpbook.diagnosis import embed
 from llpbook.proportions import averaging_matrix
 
 

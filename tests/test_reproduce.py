@@ -491,8 +491,8 @@ def test_comparison_with_the_paper():
     row = frame.loc[("heart", "MeanMap", 2)]
     assert row["paper"] == 81.85 and row["n_seeds"] >= 10
     assert_allclose(row["difference"], row["ours"] - 81.85)
-    variants = yu2013.compare("yu2013_meanmap_variants")
-    assert set(variants["variant"]) == set(yu2013.VARIANTS)
+    variants = yu2013.compare("yu2013_meanmap_settings")
+    assert set(variants["setting"]) == set(yu2013.SETTINGS)
 
 
 def test_majority_fallback_is_the_majority():

@@ -205,18 +205,18 @@ def test_compare_puts_the_paper_beside_ours(tmp_path):
     )
 
 
-def test_variants_run_what_they_say():
-    table = next(t for t in duplessis2013.TABLES if t.name == "duplessis2013_variants")
+def test_settings_run_what_they_say():
+    table = next(t for t in duplessis2013.TABLES if t.name == "duplessis2013_settings")
     assert len(table.cells) == 10 * (6 + 6 + 1 + 1)
     cell = {"dataset": "heart", "method": "KM", "priors": "0.2-0.8", "sizes": "40-40"}
     plain = duplessis2013.run(cell, 0)["ler"]
-    raw = duplessis2013.run_variant({**cell, "variant": "features as they are"}, 0)[
+    raw = duplessis2013.run_setting({**cell, "setting": "features as they are"}, 0)[
         "ler"
     ]
     assert raw != plain
     cell = {**cell, "method": "DSDD"}
-    start = duplessis2013.run_variant(
-        {**cell, "variant": "DSDD from the convex part"}, 0
+    start = duplessis2013.run_setting(
+        {**cell, "setting": "DSDD from the convex part"}, 0
     )
     assert start["chosen"].startswith("sigma=")
     assert start["chosen"] != duplessis2013.run(cell, 0)["chosen"]

@@ -510,7 +510,7 @@ def test_bad_input(call, message):
 @pytest.fixture
 def dag_plot():
     pytest.importorskip("matplotlib").use("agg")
-    from llpbook import dag_plot
+    from llpbook import plotting as dag_plot
 
     yield dag_plot
     from matplotlib import pyplot

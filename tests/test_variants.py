@@ -7,13 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from llpbook import _diagnosis, count_tables, taxonomy, variants
+from llpbook import taxonomy, variants
+from llpbook import variants as count_tables
+from llpbook.diagnosis import _report as _diagnosis
 from llpbook.datasets import BagDataset
-from llpbook.independence import crosstab
+from llpbook.diagnosis import crosstab, diagnose
 from llpbook.mean_map import MeanMap
 from llpbook.reproduce import load
-from llpbook.reproduce import variants as protocol
-from llpbook.variants import diagnose, make_bags
+from llpbook.reproduce import diagnosis as protocol
+from llpbook.variants import make_bags
 
 NAMES = [name.lower() for name in taxonomy.VARIANTS]
 
@@ -584,7 +586,7 @@ def test_a_row_counts_rejections(monkeypatch):
 
 
 def test_stored_rates_hold_the_level():
-    frame = load("variants_tests")
+    frame = load("diagnosis_levels")
     equal = frame.groupby(["data", "variant", "sizes", "n_bags", "bag_size"])
     rates, draws = equal.mean(numeric_only=True), protocol.N_DRAWS * equal.size()
     assert draws.min() >= 200

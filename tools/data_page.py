@@ -1,4 +1,4 @@
-"""Write the tables of book/data.md from llpbook/data/provenance.json; with --check, exit 1 if they are out of date."""
+"""Write the tables of book/data.md from llpbook/datasets/data/provenance.json; with --check, exit 1 if they are out of date."""
 
 import argparse
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "book" / "data.md"
-SOURCE = ROOT / "llpbook" / "data" / "provenance.json"
+SOURCE = ROOT / "llpbook" / "datasets" / "data" / "provenance.json"
 
 
 def classes(entry):

@@ -16,7 +16,7 @@ def tables():
     dict of str to Table
     """
     # Here, so that reading results needs no method.
-    from . import duplessis2013, variants, yu2013
+    from . import diagnosis, duplessis2013, yu2013
 
-    modules = yu2013, duplessis2013, variants
+    modules = yu2013, duplessis2013, diagnosis
     return {table.name: table for module in modules for table in module.TABLES}

@@ -8,12 +8,12 @@ these are fewer. Every method sees the same draws.
 What the paper leaves open, and what is done here:
 
 - Whether the numbers of positives are exact or random: exact, rounded to whole instances. "counts drawn" among the
-  variants draws them.
+  settings draws them.
 - The scaling: each feature has mean 0 and variance 1 over all instances of the set, as in the benchmark files that the
-  names come from (australian and saheart are not among these). "features as they are" among the variants does not.
+  names come from (australian and saheart are not among these). "features as they are" among the settings does not.
 - The number of draws: any; the paper's table does not say its own.
 - The grids of the cross-validations, and the solver's start: those of the estimators. CCCP of DSDD starts from the
-  hinge loss; "DSDD from the convex part" among the variants is the paper's start.
+  hinge loss; "DSDD from the convex part" among the settings is the paper's start.
 - The rate itself: the paper's formula adds the error rates of two bags, where it must mean their average.
 """
 
@@ -288,7 +288,7 @@ def _raw(cell):
 
 
 # What the paper leaves open, by name: (cell -> method and how data are made), and the methods it is run for.
-VARIANTS = {
+SETTINGS = {
     "features as they are": (_raw, tuple(METHODS)),
     "counts drawn": (_drawn, tuple(METHODS)),
     "DSDD from the convex part": (
@@ -302,9 +302,9 @@ VARIANTS = {
 }
 
 
-def run_variant(cell, seed):
-    """One row of the variants."""
-    label, options = VARIANTS[cell["variant"]][0](cell)
+def run_setting(cell, seed):
+    """One row of the settings."""
+    label, options = SETTINGS[cell["setting"]][0](cell)
     problem = make_problem(
         cell["dataset"], cell["priors"], cell["sizes"], seed, **options
     )
@@ -337,15 +337,15 @@ TABLES = [
         free=FREE,
     ),
     Table(
-        "duplessis2013_variants",
+        "duplessis2013_settings",
         PROTOCOL,
         [
-            {**cell, "variant": variant}
-            for variant, (_, methods) in VARIANTS.items()
+            {**cell, "setting": setting}
+            for setting, (_, methods) in SETTINGS.items()
             for cell in _cells("0.2-0.8")
             if cell["method"] in methods
         ],
-        run_variant,
+        run_setting,
         "Table 1 in the settings that du Plessis & Sugiyama (2013) leave open",
         value="ler",
         free=FREE,

@@ -300,7 +300,7 @@ def compare(table="yu2013_meanmap", results=None):
     -------
     DataFrame
         ``dataset, method, bag_size, paper, paper_sd, ours, sd, n_seeds, difference`` for the cells in both, and
-        ``variant`` where the table has it.
+        ``setting`` where the table has it.
     """
     ours = summary(table, results=results).rename(columns={"mean": "ours"})
     ours[["ours", "sd"]] *= 100
@@ -310,7 +310,7 @@ def compare(table="yu2013_meanmap", results=None):
     paper["method"] = paper["method"].replace(
         {theirs: own for own, theirs in PAPER_NAMES.items()}
     )
-    if "method" not in ours:  # the variants are all of one method
+    if "method" not in ours:  # the settings are all of one method
         ours.insert(1, "method", "MeanMap")
     both = paper.merge(ours, on=["dataset", "method", "bag_size"])
     return both.assign(difference=both["ours"] - both["paper"])
@@ -319,7 +319,7 @@ def compare(table="yu2013_meanmap", results=None):
 # What the paper leaves open about MeanMap and the protocol, by name: the method, how data are made, how folds are.
 LAM = {"lam": [0.1, 1.0, 10.0]}
 STRONG = {"lam": [10.0, 100.0, 1000.0]}
-VARIANTS = {
+SETTINGS = {
     "default": (Method(MeanMap(), LAM), {}),
     "no intercept": (Method(MeanMap(fit_intercept=False), LAM), {}),
     "bags weigh the same": (Method(MeanMap(bag_weights="uniform"), LAM), {}),
@@ -349,9 +349,9 @@ VARIANTS = {
 }
 
 
-def run_variant(cell, seed):
-    """One row of the variants of MeanMap."""
-    method, options = VARIANTS[cell["variant"]]
+def run_setting(cell, seed):
+    """One row of the settings of MeanMap."""
+    method, options = SETTINGS[cell["setting"]]
     data = {key: value for key, value in options.items() if key != "split_bags"}
     problem = make_problem(cell["dataset"], cell["bag_size"], seed, **data)
     return cross_validate(
@@ -368,17 +368,17 @@ TABLES = [
         "Table 2 of Yu et al. (2013), linear kernel: MeanMap, the baselines and the supervised limit",
     ),
     Table(
-        "yu2013_meanmap_variants",
+        "yu2013_meanmap_settings",
         PROTOCOL,
         cells(
             dataset=["heart"],
-            variant=[v for v in VARIANTS if "missing" not in v],
+            setting=[v for v in SETTINGS if "missing" not in v],
             bag_size=BAG_SIZES,
         )
         + cells(
-            dataset=["vote"], variant=list(VARIANTS), bag_size=BAG_SIZES
+            dataset=["vote"], setting=list(SETTINGS), bag_size=BAG_SIZES
         ),  # heart misses no value
-        run_variant,
+        run_setting,
         "the same for MeanMap on two data sets, in the settings that the paper leaves open",
     ),
 ]

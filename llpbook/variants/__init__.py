@@ -1,4 +1,4 @@
-r"""Bags of a wanted variant, and the tests that say which variants the data leave possible.
+r"""Bags of a wanted variant, made from instances with labels.
 
 A variant says how bag B, features X and label Y depend on one another (`llpbook.taxonomy`). To make bags of one from
 instances with labels, choose a table of counts, bag by cluster by class, with the structure of the variant and the
@@ -6,48 +6,72 @@ margins of the task,
 
 .. math:: \sum_c t_{bcy} = n_b \pi_{by}, \qquad \sum_b t_{bcy} = n_{cy},
 
-and deal the instances of each cluster and class to the bags accordingly. To find the variant of given bags,
-`diagnose` tests the statements of independence: all six with labels, three from bags and proportions alone.
+and deal the instances of each cluster and class to the bags accordingly. The table is scaled to the margins by
+iterative proportional fitting,
 
-The counting is in `llpbook.count_tables`, the tests are in `llpbook.independence` and `llpbook.lack_of_fit`.
+.. math:: t \leftarrow t \cdot \frac{m_{\text{wanted}}}{m(t)} \quad \text{for each margin in turn,}
 
-Chapter: ``book/variants``. Source: franco2023 (sections 4 and A.4, which leave the algorithms and the tests open).
+then rounded such that rows and columns keep their sums. To find the variant of given bags is the task of
+`llpbook.diagnosis`.
+
+Chapter: ``book/variants``. Sources: franco2023 (sections 4 and A.4, which leave the algorithms open); deming1940 for
+the fitting; cox1987 for the rounding.
 """
 
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 
-from ._diagnosis import Diagnosis
-from ._generated_bags import (
-    count_bags,
-    describe,
-    feature_matrix,
-    label_codes,
-    read_clusters,
-    read_sizes,
-    read_wanted,
-    variant_name,
-)
-from .base import check_bags, check_labels, check_proportions
-from .count_tables import (
+from ..base import check_features, label_codes
+from ..diagnosis import class_probabilities, crosstab, embed
+from ._count_tables import (
     bag_counts,
     deal,
     fill_table,
     fit_margins,
     largest_remainder,
+    round_table,
     tilt_sizes,
 )
-from .independence import (
-    class_probabilities,
-    crosstab,
-    embed,
-    label_tests,
-    proportion_tests,
+from ._generated_bags import (
+    GeneratedBags,
+    count_bags,
+    describe,
+    read_clusters,
+    read_sizes,
+    read_wanted,
+    variant_name,
 )
+
+__all__ = [
+    "GeneratedBags",
+    "Task",
+    "bag_counts",
+    "cluster_to_bag",
+    "collider_counts",
+    "complete_targets",
+    "cross_bag_counts",
+    "cross_bag_table",
+    "deal",
+    "fill_table",
+    "fit_margins",
+    "hard_table",
+    "intermediate_table",
+    "kmeans_clusters",
+    "label_collider_table",
+    "largest_remainder",
+    "make_bags",
+    "project_rows",
+    "read_task",
+    "round_table",
+    "score_strata",
+    "simple_counts",
+    "tilt_sizes",
+    "variant_counts",
+]
+
 
 # --- one table a variant -------------------------------------------------------------------------------------
 
@@ -68,7 +92,8 @@ def simple_counts(codes, sizes, proportions):
     -------
     ndarray of int, shape (n_bags, n_classes)
     """
-    wanted = sizes[:, None] * proportions  # eq: eq-var-simple
+    # eq: eq-var-simple
+    wanted = sizes[:, None] * proportions
     return bag_counts(wanted, sizes, np.bincount(codes))
 
 
@@ -89,7 +114,8 @@ def project_rows(matrix):
     excess = np.cumsum(falling, axis=1) - 1
     last = (falling * np.arange(1, matrix.shape[1] + 1) > excess).sum(axis=1) - 1
     theta = np.take_along_axis(excess, last[:, None], 1) / (last + 1)[:, None]
-    return np.maximum(matrix - theta, 0)  # eq: eq-var-simplex
+    # eq: eq-var-simplex
+    return np.maximum(matrix - theta, 0)
 
 
 def cluster_to_bag(cells, wanted, rng, tol=1e-7, max_iter=5000):
@@ -118,7 +144,8 @@ def cluster_to_bag(cells, wanted, rng, tol=1e-7, max_iter=5000):
     for i in range(max_iter):
         ahead = A + i / (i + 3) * (A - before)
         before, gap = A, cells.T @ ahead - wanted.T
-        A = project_rows(ahead - step * cells @ gap)  # eq: eq-var-least-squares
+        # eq: eq-var-least-squares
+        A = project_rows(ahead - step * cells @ gap)
         if np.abs(A - before).max() < tol or np.abs(gap).max() < 0.01:
             break
     return A
@@ -140,7 +167,8 @@ def intermediate_table(cells, wanted, rng):
     ndarray, shape (n_bags, n_clusters, n_classes)
     """
     A = cluster_to_bag(cells, wanted, rng)
-    return A.T[:, :, None] * cells  # eq: eq-var-intermediate
+    # eq: eq-var-intermediate
+    return A.T[:, :, None] * cells
 
 
 def hard_table(cells, counts, rng):
@@ -161,7 +189,8 @@ def hard_table(cells, counts, rng):
     """
     start = cells * rng.exponential(size=(len(counts), *cells.shape))
     margins = [((1, 2), cells.astype(float)), ((0, 2), counts.astype(float))]
-    return fit_margins(start, margins)[0]  # eq: eq-var-hard
+    # eq: eq-var-hard
+    return fit_margins(start, margins)[0]
 
 
 def label_collider_table(cells, counts):
@@ -186,7 +215,8 @@ def label_collider_table(cells, counts):
         ((0, 1), product), ((0, 2), counts.astype(float)), ((1, 2), cells.astype(float)),
     ]  # fmt: skip
     start = np.ones((len(counts), *cells.shape))
-    return fit_margins(start, margins, 1e-7, 500)  # eq: eq-var-label-collider
+    # eq: eq-var-label-collider
+    return fit_margins(start, margins, 1e-7, 500)
 
 
 def cross_bag_table(cells, sizes, proportions, max_iter=3000):
@@ -218,9 +248,8 @@ def cross_bag_table(cells, sizes, proportions, max_iter=3000):
         if np.abs(v - before).max() < 1e-9:
             break
     mixed = np.maximum(v @ proportions, 1e-300)
-    table = np.einsum(
-        "cy,cb,by->bcy", cells / mixed, v, proportions
-    )  # eq: eq-var-cross-bag
+    # eq: eq-var-cross-bag
+    table = np.einsum("cy,cb,by->bcy", cells / mixed, v, proportions)
     return table, np.abs(mixed - shares).max(axis=1)
 
 
@@ -537,7 +566,7 @@ def make_bags(
     Source: franco2023, A.4; the algorithms are ours.
     """
     variant, rng = variant_name(variant), check_random_state(random_state)
-    X = feature_matrix(X)
+    X = check_features(X)
     classes, codes = label_codes(y, len(X))
     task = read_task(
         X, codes, classes, variant, n_bags, sizes, proportions, clusters, rng
@@ -561,70 +590,3 @@ def make_bags(
     dealt = np.stack(whole).transpose(2, 0, 1).reshape(-1, len(counts))
     bags = deal(task.clusters * len(classes) + codes, dealt, rng)
     return describe(bags, codes, classes, task, variant, wanted)
-
-
-# --- which variant is it? ------------------------------------------------------------------------------------
-
-
-def diagnose(
-    X, bags, proportions, labels=None, alpha=0.05, n_permutations=199, random_state=0
-):
-    r"""Which variants of the taxonomy do these bags leave possible?
-
-    Without labels, three statements can be tested: Y ⊥ B from the counts, X ⊥ B from the features, and X ⊥ B | Y since
-    it makes the mean embeddings of the bags affine in their proportions. With labels all six can. A variant is rejected
-    if one of its independences is.
-
-    Parameters
-    ----------
-    X : array-like, shape (n_instances, n_features)
-    bags : array-like, shape (n_instances,)
-    proportions : array-like, Series, dict or DataFrame
-        See `llpbook.base.check_proportions`.
-    labels : array-like, shape (n_instances,), optional
-        Class labels, -1 for unknown; the tests then are on the instances with a label, and need no proportions.
-    alpha : float, default 0.05
-        Level of each test.
-    n_permutations : int, default 199
-    random_state : int, RandomState or None, default 0
-
-    Returns
-    -------
-    Diagnosis
-        ``.variants``, ``.pvalues``, ``.plot()``; `print` it.
-
-    Raises
-    ------
-    ValueError
-        For malformed input; see `llpbook.base`.
-
-    Notes
-    -----
-    The affine test needs more bags than there are classes. A shift of the features that goes with the proportions, for
-    all classes alike, looks to it like other class means; it shows only where it is so large that the bags vary less
-    inside than classes so far apart would have them vary.
-    """
-    if not 0 < alpha < 1:
-        raise ValueError(f"alpha must lie in (0, 1), got {alpha}")
-    if n_permutations < 1:
-        raise ValueError(f"n_permutations must be at least 1, got {n_permutations}")
-    X, rng = feature_matrix(X), check_random_state(random_state)
-    matrix, classes, keys = check_proportions(proportions)
-    codes = check_bags(bags, len(X), len(matrix), keys)
-    sizes = np.bincount(codes, minlength=len(matrix))
-    wanted = sizes[:, None] * matrix
-    exact = bool((np.abs(wanted - np.round(wanted)) < 0.02).all())
-    known = np.zeros(len(X), dtype=bool)
-    if labels is None:
-        found = proportion_tests(X, codes, matrix, exact, n_permutations, rng)
-    else:
-        columns = check_labels(labels, classes, len(X))
-        known = columns >= 0
-        if not known.any():
-            raise ValueError("labels holds no known label; pass None instead")
-        found = label_tests(X[known], codes[known], columns[known], n_permutations, rng)
-    columns = ["test", "statistic", "pvalue"]
-    tests = pd.DataFrame.from_dict(found, orient="index", columns=columns)
-    return Diagnosis(
-        tests, alpha, int((sizes > 0).sum()), len(X), int(known.sum()), exact
-    )

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_random_state
 
+from ..proportions import label_proportions
 from . import _encodings as enc
 from ._bag_dataset import BagDataset
-from .proportions import label_proportions
 
 
 def dataset_names(encoding=None):

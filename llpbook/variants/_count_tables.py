@@ -1,14 +1,4 @@
-r"""Tables of whole numbers with given margins: how many instances of each kind go to each bag.
-
-Bags that meet sizes and proportions to one instance are a matter of counting. A table of wanted counts is scaled to the
-margins of the task by iterative proportional fitting,
-
-.. math:: t \leftarrow t \cdot \frac{m_{\text{wanted}}}{m(t)} \quad \text{for each margin in turn,}
-
-then rounded such that rows and columns keep their sums, and instances are dealt to the bags in these numbers.
-
-Chapter: ``book/variants``. Sources: deming1940 for the fitting; cox1987 for the rounding.
-"""
+"""Tables of whole numbers with given margins: how many instances of each kind go to each bag."""
 
 import numpy as np
 from scipy.optimize import linprog, minimize
@@ -34,7 +24,8 @@ def largest_remainder(shares, total):
     exact = shares * (total / shares.sum())
     counts = np.floor(exact + 1e-9).astype(int)
     rest = np.argsort(counts - exact, kind="stable")[: total - counts.sum()]
-    counts[rest] += 1  # eq: eq-var-remainder
+    # eq: eq-var-remainder
+    counts[rest] += 1
     return counts
 
 
@@ -70,9 +61,10 @@ def fit_margins(table, margins, tol=1e-9, max_iter=2000):
         for other, goal in zip(others, wanted, strict=True):
             sums = table.sum(axis=other, keepdims=True)
             gap = max(gap, np.abs(sums - goal).max() / goal.sum())
+            # eq: eq-var-ipf
             table = table * np.divide(
                 goal, sums, out=np.zeros_like(sums), where=sums > 0
-            )  # eq: eq-var-ipf
+            )
         if gap < tol:
             break
     return table, gap
@@ -107,9 +99,10 @@ def round_table(table):
              for at, m in zip((rows, columns), table.shape, strict=True)]
         )  # fmt: skip
         goal = np.concatenate([np.round((table - floor).sum(axis=a)) for a in (1, 0)])
+        # eq: eq-var-rounding
         up = linprog(
             -part[rows, columns], A_eq=sums, b_eq=goal, bounds=(0, 1), method="highs-ds"
-        )  # eq: eq-var-rounding
+        )
         counts[rows, columns] += np.round(up.x).astype(int)
     return counts
 
@@ -184,7 +177,8 @@ def bag_counts(table, sizes, class_counts):
     margins = [((1,), class_counts.astype(float)), ((0,), sizes.astype(float))]
     start = table + 1e-6 * table.sum() / table.size  # so that every total can be met
     fitted, _ = fit_margins(start, margins, 1e-12, 20_000)
-    return round_table(fitted)  # eq: eq-var-bag-counts
+    # eq: eq-var-bag-counts
+    return round_table(fitted)
 
 
 def tilt_sizes(sizes, proportions, prior):
@@ -216,7 +210,8 @@ def tilt_sizes(sizes, proportions, prior):
 
     start = np.zeros(len(prior))
     found = minimize(lambda m: dual(m)[:2], start, jac=True, method="BFGS")
-    shares = dual(found.x)[2]  # eq: eq-var-tilt
+    # eq: eq-var-tilt
+    shares = dual(found.x)[2]
     gap = np.abs(shares @ proportions - prior).max()
     return shares if gap < 1e-3 else sizes / sizes.sum()
 

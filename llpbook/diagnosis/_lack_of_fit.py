@@ -9,7 +9,7 @@ regression with replicates, and the test is that of lack of fit: what the bag me
 against the noise. The replicates of a bag vary too much, for they hold the difference between the classes, whereas the
 numbers of the classes in the bag are known and do not vary; with the class means, that part can be taken out.
 
-Chapter: ``book/variants``. Sources: franco2023 (section 4.5 leaves the test open; the test is ours); the approximation
+Chapter: ``book/diagnosis``. Sources: franco2023 (section 4.5 leaves the test open; the test is ours); the approximation
 of a quadratic form by three moments is that of imhof1961 (Pearson's).
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.stats import pearson3
 
-from .proportions import averaging_matrix
+from ..proportions import averaging_matrix
 
 
 class BagMoments(NamedTuple):
@@ -94,7 +94,8 @@ def affine_design(proportions, sizes):
     U, values, Vt = np.linalg.svd(root * proportions, full_matrices=False)
     rank = int((values > 1e-8 * values[0]).sum())
     U, solve = U[:, :rank], (Vt[:rank].T / values[:rank]) @ (root * U[:, :rank]).T
-    return Design(U, solve, 1 - np.square(U).sum(axis=1))  # eq: eq-var-design
+    # eq: eq-var-design
+    return Design(U, solve, 1 - np.square(U).sum(axis=1))
 
 
 def lack_of_fit(means, sizes, basis):
@@ -114,9 +115,8 @@ def lack_of_fit(means, sizes, basis):
     float
     """
     scaled = np.sqrt(sizes)[:, None] * means
-    return float(
-        np.square(scaled - basis @ (basis.T @ scaled)).sum()
-    )  # eq: eq-var-lack-of-fit
+    # eq: eq-var-lack-of-fit
+    return float(np.square(scaled - basis @ (basis.T @ scaled)).sum())
 
 
 def label_covariance(proportions):
@@ -133,9 +133,8 @@ def label_covariance(proportions):
     ndarray, shape (n_bags, n_classes, n_classes)
     """
     diagonal = proportions[:, :, None] * np.eye(proportions.shape[1])
-    return (
-        diagonal - proportions[:, :, None] * proportions[:, None, :]
-    )  # eq: eq-var-label-covariance
+    # eq: eq-var-label-covariance
+    return diagonal - proportions[:, :, None] * proportions[:, None, :]
 
 
 def within_class_noise(moments, design, mixing):
@@ -160,8 +159,10 @@ def within_class_noise(moments, design, mixing):
     """
     class_means = design.solve @ moments.means
     error = (design.solve * (moments.traces / moments.sizes)) @ design.solve.T
-    gram = class_means @ class_means.T - error  # eq: eq-var-gram
-    return moments.traces - np.tensordot(mixing, gram)  # eq: eq-var-noise
+    # eq: eq-var-gram
+    gram = class_means @ class_means.T - error
+    # eq: eq-var-noise
+    return moments.traces - np.tensordot(mixing, gram)
 
 
 class Shape(NamedTuple):
@@ -205,7 +206,8 @@ def noise_shape(moments, design, mixing, corrected):
     values, vectors = eigh(within)
     values = np.maximum(values, 0) / np.maximum(values, 0).sum()
     dof, raw = moments.sizes.sum() - len(moments.sizes), np.square(values).sum()
-    unbiased = (raw - 1 / dof) * dof**2 / ((dof - 1) * (dof + 2))  # eq: eq-var-shape
+    # eq: eq-var-shape
+    unbiased = (raw - 1 / dof) * dof**2 / ((dof - 1) * (dof + 2))
     squares = max(unbiased, 1 / len(values))
     cubes = (values**3).sum() * (squares / raw) ** 2
     return Shape((vectors * values) @ vectors.T, squares, cubes)
@@ -233,9 +235,8 @@ def fit_cumulants(design, noise, shape):
     second = noise**2 @ (2 * design.free - 1) + np.square(once).sum()
     third = noise**3 @ (3 * design.free - 2) + 3 * np.sum(once * twice)
     third -= np.trace(once @ once @ once)
-    return np.array(
-        [2 * shape.squares * second, 8 * shape.cubes * third]
-    )  # eq: eq-var-fit-cumulants
+    # eq: eq-var-fit-cumulants
+    return np.array([2 * shape.squares * second, 8 * shape.cubes * third])
 
 
 def noise_cumulants(moments, design, noise, shape):
@@ -258,12 +259,13 @@ def noise_cumulants(moments, design, noise, shape):
     ndarray, shape (2,)
     """
     part, dof = design.free * noise, moments.sizes - 1
+    # eq: eq-var-noise-cumulants
     return np.array(
         [
             2 * shape.squares * (part**2 / dof).sum(),
             8 * shape.cubes * (part**3 / dof**2).sum(),
         ]
-    )  # eq: eq-var-noise-cumulants
+    )
 
 
 def gram_cumulants(moments, design, mixing, noise, shape):
@@ -298,7 +300,8 @@ def gram_cumulants(moments, design, mixing, noise, shape):
     second += 4 * np.sum(np.tensordot(inside, mixing, 1) * once)
     third = 8 * shape.cubes * np.trace(form @ form @ form)
     third += 24 * np.trace(form @ form @ total @ twice)
-    return np.array([second, third])  # eq: eq-var-gram-cumulants
+    # eq: eq-var-gram-cumulants
+    return np.array([second, third])
 
 
 class AffineResult(NamedTuple):
@@ -370,7 +373,8 @@ def cumulants(moments, design, mixing, noise, corrected):
     total = fit_cumulants(design, careful, shape) + down * [1, -1]
     if corrected:
         total += gram_cumulants(moments, design, mixing, careful, shape)
-    return total  # eq: eq-var-cumulants
+    # eq: eq-var-cumulants
+    return total
 
 
 def class_means_are_known(moments, design, mixing):
@@ -405,7 +409,7 @@ def affine_test(features, bags, proportions, exact=True):
     Parameters
     ----------
     features : ndarray, shape (n_instances, n_embedded)
-        See `llpbook.independence.embed`.
+        See `llpbook.diagnosis.embed`.
     bags : ndarray of int, shape (n_instances,)
     proportions : ndarray, shape (n_bags, n_classes)
     exact : bool, default True
@@ -436,5 +440,6 @@ def affine_test(features, bags, proportions, exact=True):
         lack_of_fit(moments.means, sizes, design.basis),
     )
     deviation, skewness = (lack - expected) / variance**0.5, third / variance**1.5
-    pvalue = float(pearson3.sf(deviation, skewness))  # eq: eq-var-pearson
+    # eq: eq-var-pearson
+    pvalue = float(pearson3.sf(deviation, skewness))
     return AffineResult(lack / expected, pvalue, deviation, skewness, corrected)

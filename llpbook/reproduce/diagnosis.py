@@ -1,4 +1,4 @@
-"""How often the tests of `llpbook.variants.diagnose` reject: their level where a variant holds, their power where not.
+"""How often the tests of `llpbook.diagnosis.diagnose` reject: their level where a variant holds, their power where not.
 
 Bags and proportions alone reach the tests. For each variant, number of bags and bag size, draw instances of two
 classes, make bags of the variant, and test; the rates over many draws are the level of a test where the independence
@@ -18,9 +18,9 @@ Intermediate and hard bags depend on ten k-means clusters.
 import numpy as np
 from sklearn.cluster import KMeans
 
-from ..count_tables import largest_remainder
 from ..datasets import binary_labels, load
-from ..variants import diagnose, make_bags
+from ..diagnosis import diagnose
+from ..variants import largest_remainder, make_bags
 from .runner import Table, cells
 
 PROTOCOL = "variants-1"
@@ -123,7 +123,7 @@ def grid(variants, n_bags, bag_sizes, data="blobs", sizes="equal"):
 
 TABLES = [
     Table(
-        "variants_tests",
+        "diagnosis_levels",
         PROTOCOL,
         grid(FOUR, [10], SIZES)
         + grid(FOUR, NUMBERS, [30])

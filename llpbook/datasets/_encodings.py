@@ -15,7 +15,7 @@ import pandas as pd
 from sklearn.datasets import fetch_openml, load_svmlight_file
 from sklearn.utils import check_random_state
 
-from .base import LLPWarning
+from ..base import LLPWarning
 
 DATA = Path(__file__).parent / "data"
 PLAIN = ("raw", "onehot", "full")

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import check_array
 
-from . import taxonomy
-from ._bag_dataset import BagDataset
-from .base import check_proportions
+from .. import taxonomy
+from ..base import check_proportions
+from ..datasets import BagDataset
 
 
 @dataclass(frozen=True)
@@ -61,49 +60,6 @@ class GeneratedBags:
         return BagDataset(
             X, self.bags, self.proportions, y, names, name or self.variant
         )
-
-
-def feature_matrix(X):
-    """X as a matrix of finite numbers, or a ValueError that says what is wrong."""
-    try:
-        return check_array(X, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"X must be a matrix of finite numbers: {error}") from error
-
-
-def label_codes(y, n_instances):
-    """The classes, sorted, and the column of the class of each instance.
-
-    Parameters
-    ----------
-    y : array-like, shape (n_instances,)
-    n_instances : int
-
-    Returns
-    -------
-    classes : ndarray, shape (n_classes,)
-    codes : ndarray of int, shape (n_instances,)
-
-    Raises
-    ------
-    ValueError
-        If the length differs from X's, a label is missing, or all labels are equal.
-    """
-    values = np.asarray(y)
-    if values.shape != (n_instances,):
-        raise ValueError(
-            f"y must have one label for each of the {n_instances} instances, got shape {values.shape}"
-        )
-    if pd.isna(values).any():
-        raise ValueError(
-            f"y has a missing value at position {int(np.argmax(pd.isna(values)))}"
-        )
-    codes, classes = pd.factorize(values, sort=True)
-    if len(classes) < 2:
-        raise ValueError(
-            f"y must hold two classes or more, got only {classes.tolist()[0]!r}"
-        )
-    return np.asarray(classes), codes
 
 
 def read_sizes(sizes, n_instances):

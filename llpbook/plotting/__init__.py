@@ -20,12 +20,14 @@ from sklearn.decomposition import PCA
 from sklearn.isotonic import isotonic_regression
 from sklearn.utils import check_array
 
-from .base import check_bags, check_proportions
-from .proportions import class_prior, label_proportions
+from ..base import check_bags, check_proportions
+from ..proportions import class_prior, label_proportions
 
 __all__ = [
     "MARKERS",
     "PALETTE",
+    "draw_dag",
+    "draw_dags",
     "ink",
     "plot_bags",
     "plot_learning_curve",
@@ -1303,3 +1305,6 @@ def _move_apart(wanted, gap):
     """The positions nearest to sorted ``wanted`` (least squares) that are at least ``gap`` apart."""
     steps = gap * np.arange(len(wanted))
     return isotonic_regression(wanted - steps) + steps
+
+
+from ._dags import draw_dag, draw_dags  # noqa: E402

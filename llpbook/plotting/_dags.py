@@ -8,8 +8,8 @@ Chapter: ``book/taxonomy``. Source: franco2023 (Table 1).
 
 import numpy as np
 
-from .plotting import PALETTE, ink
-from .taxonomy import dags_of, pattern_of_dag, table
+from ..taxonomy import dags_of, pattern_of_dag, table
+from . import PALETTE, ink
 
 _PLACES = {"X": (0.0, 1.0), "Y": (1.2, 1.0), "B": (0.6, 0.0)}
 _RADIUS = 0.26

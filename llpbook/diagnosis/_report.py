@@ -1,11 +1,11 @@
-"""What `llpbook.variants.diagnose` returns: p-values, the variants that they leave, and what follows from these."""
+"""What `llpbook.diagnosis.diagnose` returns: p-values, the variants that they leave, and what follows from these."""
 
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from .taxonomy import STATEMENTS, VARIANTS
+from ..taxonomy import STATEMENTS, VARIANTS
 
 ASSUMPTIONS = {
     "MeanMap": ("X_B|Y", "class means are the same in all bags"),
@@ -165,7 +165,7 @@ def _assumptions(d):
 
 def _plot(d, ax):
     """Dots for the p-values; statements not tested are named, in grey."""
-    from .plotting import PALETTE, _pyplot
+    from ..plotting import PALETTE, _pyplot
 
     if ax is None:
         _, ax = _pyplot().subplots(figsize=(6.4, 2.8), layout="constrained")

@@ -1,4 +1,4 @@
-r"""Tests of independence between features, label and bag: what `llpbook.variants.diagnose` reports.
+r"""Tests of independence between features, label and bag: what `llpbook.diagnosis.diagnose` reports.
 
 An instance has features X, a label Y and a bag B. Distributions of features are compared by their mean embeddings
 :math:`\mathbb E\, \phi(X)`, :math:`\phi` being the standardised features and random Fourier features of them. With
@@ -8,10 +8,10 @@ labels, X and B, X and Y, X and B given Y, X and Y given B are tested by the ene
 .. math:: T = \sum_g \sum_{k \in g} n_k \lVert m_k - m_g \rVert^2 ,
 
 against its permutations within the groups :math:`g`. Y ⊥ B is a question about a table of counts; Y ⊥ B | X is asked of
-a classifier that may see the bag. Without labels, X ⊥ B | Y is tested by `llpbook.lack_of_fit`.
+a classifier that may see the bag. Without labels, X ⊥ B | Y is tested by `llpbook.diagnosis.affine_test`.
 
-Chapter: ``book/variants``. Sources: franco2023 (section 4.5, which leaves the tests open); rahimi2007 for the features,
-anderson2001 for the permutations, lundborg2024 for Y ⊥ B | X.
+Chapter: ``book/diagnosis``. Sources: franco2023 (section 4.5, which leaves the tests open); rahimi2007 for the
+features, anderson2001 for the permutations, lundborg2024 for Y ⊥ B | X.
 """
 
 from typing import NamedTuple
@@ -26,7 +26,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.utils import check_random_state
 
-from .lack_of_fit import affine_test
+from ._lack_of_fit import affine_test
 
 
 class TestResult(NamedTuple):
@@ -77,7 +77,8 @@ def embed(X, n_components=30, n_frequencies=30, random_state=None):
     distances = pdist(some)
     scale = np.median(distances[distances > 0]) if distances.any() else 1.0
     angles = Z @ (rng.normal(size=(Z.shape[1], n_frequencies)) / scale)
-    waves = np.hstack([np.cos(angles), np.sin(angles)])  # eq: eq-var-embedding
+    # eq: eq-var-embedding
+    waves = np.hstack([np.cos(angles), np.sin(angles)])
     blocks = [block - block.mean(axis=0) for block in (Z, waves)]
     return np.hstack([b / np.sqrt(np.square(b).sum() / len(b)) for b in blocks])
 
@@ -147,7 +148,8 @@ def between_energy(features, cells, groups):
     """
     sizes = np.bincount(cells)
     gaps = cell_sums(features - group_means(features, groups), cells, len(sizes))
-    return float(np.square(gaps).sum(axis=1) @ (1 / sizes))  # eq: eq-var-energy
+    # eq: eq-var-energy
+    return float(np.square(gaps).sum(axis=1) @ (1 / sizes))
 
 
 def permutation_test(
@@ -193,9 +195,8 @@ def permutation_test(
     observed, exceeding = energy(np.arange(len(rows))) * (1 - 1e-6), 0
     for _ in range(n_permutations):
         exceeding += energy(np.lexsort((rng.random(len(rows)), blocks))) >= observed
-    return TestResult(
-        statistic, (1 + exceeding) / (1 + n_permutations)
-    )  # eq: eq-var-permutation
+    # eq: eq-var-permutation
+    return TestResult(statistic, (1 + exceeding) / (1 + n_permutations))
 
 
 def table_test(counts, n_draws=1999, random_state=None):
@@ -225,7 +226,8 @@ def table_test(counts, n_draws=1999, random_state=None):
 
     def g(table):
         ratio = np.where(table > 0, table / expected, 1.0)
-        return 2 * (table * np.log(ratio)).sum(axis=(-2, -1))  # eq: eq-var-g
+        # eq: eq-var-g
+        return 2 * (table * np.log(ratio)).sum(axis=(-2, -1))
 
     statistic = float(g(counts))
     if expected.min() >= 5:
@@ -383,7 +385,8 @@ def bag_effects(residuals, basis, bags, n_bags, ridge=10.0):
     cross = (basis[:, :, None] * residuals[:, None, :]).reshape(len(basis), -1)
     right = cell_sums(cross, bags, n_bags).reshape(n_bags, J, -1)
     beta = np.linalg.solve(gram + ridge * np.eye(J), right)
-    return beta - np.tensordot(size / size.sum(), beta, 1)  # eq: eq-var-bag-effects
+    # eq: eq-var-bag-effects
+    return beta - np.tensordot(size / size.sum(), beta, 1)
 
 
 def effect_basis(features, scores):
@@ -449,7 +452,8 @@ def label_test(X, features, labels, bags, random_state=None):
         z = (residuals * shift)[test].sum(axis=1)
         statistics.append(np.sqrt(len(z)) * z.mean() / max(z.std(), 1e-300))
     statistic = float(np.mean(statistics))
-    return TestResult(statistic, float(norm.sf(statistic)))  # eq: eq-var-label
+    # eq: eq-var-label
+    return TestResult(statistic, float(norm.sf(statistic)))
 
 
 # --- all of them --------------------------------------------------------------------------------------------
@@ -464,7 +468,7 @@ def proportion_tests(X, bags, proportions, exact, n_permutations, rng):
     bags : ndarray of int, shape (n_instances,)
     proportions : ndarray, shape (n_bags, n_classes)
     exact : bool
-        See `llpbook.lack_of_fit.affine_test`.
+        See `llpbook.diagnosis.affine_test`.
     n_permutations : int
     rng : RandomState
 
