@@ -116,6 +116,20 @@ def place(name, i, line):
     return f"book/{name}.ipynb cell {i}{twin}"
 
 
+def meaning(cell):
+    """What a cell says: of code, what runs, without comments, layout and docstrings."""
+    if cell.cell_type != "code":
+        return cell.source
+    try:
+        tree = ast.parse(cell.source)
+    except SyntaxError:
+        return cell.source
+    for node in ast.walk(tree):
+        if isinstance(node, DEFS) and docstring_node(node) is not None:
+            node.body[0].value.value = ""
+    return ast.dump(tree)
+
+
 def merge(source, stored):
     """Give the cells of ``source``, in place, the ids and, where the text is the same, the outputs of ``stored``.
 
@@ -124,8 +138,8 @@ def merge(source, stored):
     old = stored.cells if stored is not None else []
     matcher = SequenceMatcher(
         None,
-        [(c.cell_type, c.source) for c in old],
-        [(c.cell_type, c.source) for c in source.cells],
+        [(c.cell_type, meaning(c)) for c in old],
+        [(c.cell_type, meaning(c)) for c in source.cells],
         autojunk=False,
     )
     kept = {}
@@ -511,7 +525,7 @@ def _enclosing(module, line):
         return "", ""
     if any(part.startswith("_") for part in parts):
         role = ""
-    return ".".join([module.name, *parts]), role
+    return ".".join([re.sub(r"\._\w+", "", module.name), *parts]), role
 
 
 def test_marks(module):
@@ -710,5 +724,8 @@ def resolve(modules, name):
     for n in range(len(parts) - 1, 0, -1):
         module = modules.get(".".join(parts[:n]))
         if module is not None:
-            return module, parts[n:]
+            # What a package takes from its private parts is public there.
+            inside = [m for k, m in modules.items() if k.startswith(f"{module.name}._")]
+            found = (m for m in [module, *inside] if m.find(parts[n:]) is not None)
+            return next(found, module), parts[n:]
     return None, parts
