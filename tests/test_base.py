@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from llpbook import base
 from llpbook.mean_map import MeanMap
-from llpbook.proportions import proportion_mse
+from llpbook.proportions import label_proportions, proportion_mse
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ def test_labels_are_columns_and_minus_one():
 def test_absorbed_labels_keep_the_counts_of_every_class():
     rng = np.random.default_rng(0)
     y, bags = rng.integers(0, 3, 60), np.arange(60) // 6
-    P = base.label_proportions(y, bags)
+    P = label_proportions(y, bags)
     known = np.where(rng.random(60) < 0.4, y, -1)
-    data = base.absorb_labels(
+    data = base.labels_to_pure_bags(
         base.BagData(np.zeros((60, 1)), bags, P, np.arange(3), labels=known)
     )
     assert data.n_pure == 3 and data.labels is None
@@ -104,7 +104,7 @@ def test_no_known_label_changes_nothing():
         np.arange(2),
         labels=np.array([-1, -1]),
     )
-    assert base.absorb_labels(data).n_pure == 0
+    assert base.labels_to_pure_bags(data).n_pure == 0
     X, bags, p = (
         np.random.default_rng(1).normal(size=(20, 2)),
         np.arange(20) // 5,

@@ -5,22 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from .. import all_estimators
 from ..taxonomy import STATEMENTS, VARIANTS
-
-ASSUMPTIONS = {
-    "MeanMap": ("X_B|Y", "class means are the same in all bags"),
-    "LaplacianMeanMap": (None, "bags with similar means have similar class means"),
-    "WeightedLDA": ("X_B|Y", "class means are the same in all bags"),
-    "KDEDifference, LSDD, DSDD": (
-        "X_B|Y",
-        "the two bags differ in the class prior alone",
-    ),
-    "EMLR": ("Y_B|X", "one P(y | x) holds in all bags"),
-    "InvCal": (None, "the mean of a bag is scored like a typical instance"),
-    "AlterSVM, ConvSVM": (None, "some labeling with these counts has a large margin"),
-    "ClusterModelSelection, AOCKernelKMeans": (None, "labels go with clusters of X"),
-}
-"""The statement that each method of the book needs, if it is one of the six, and the assumption in words."""
 
 MEANING = {
     "X_Y": "features tell nothing about the label",
@@ -154,7 +140,8 @@ def _selection(d):
 
 def _assumptions(d):
     """For each method: its assumption, and what became of it."""
-    for method, (statement, words) in ASSUMPTIONS.items():
+    for method, cls in all_estimators():
+        statement, words = cls.assumes
         state = (
             "none of the six"
             if statement is None

@@ -1,9 +1,4 @@
-"""The contract of an estimator that learns from label proportions, and all validation of its input.
-
-Every estimator of this package derives from `LLPClassifier`: ``fit(X, bags, proportions, labels=None)``, then
-``predict``, ``predict_proportions(X, bags)`` and scikit-learn's tools. Input is checked here, once; inner functions
-trust it.
-"""
+"""What users hand in, checked once: proportions, bags, labels, weights of bags."""
 
 import warnings
 from dataclasses import dataclass, replace
@@ -11,20 +6,10 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
-import scipy.sparse as sp
-from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+from sklearn.utils._param_validation import StrOptions
 
-from .proportions import (
-    _check_codes,
-    averaging_matrix,
-    class_prior,
-    label_proportions,
-    proportion_mae,
-)
+from ..proportions import _check_codes, averaging_matrix, class_prior
 
 
 class NotIdentifiableError(ValueError):
@@ -52,7 +37,7 @@ class BagData:
     labels : ndarray of int, shape (n_instances,), or None
         Column of ``classes`` for an instance with a known label, else -1.
     n_pure : int
-        Pure bags, last in ``proportions``, that `absorb_labels` made from known labels.
+        Pure bags, last in ``proportions``, that `labels_to_pure_bags` made from known labels.
     """
 
     X: object
@@ -78,10 +63,27 @@ class BagData:
         means = self.S @ features
         return means if isinstance(means, np.ndarray) else means.toarray()
 
+    def one_vs_rest(self, k):
+        """The same bags with two classes: the k-th, as the positive one, against the others."""
+        positive = self.proportions[:, k]
+        labels = self.labels
+        if labels is not None:
+            labels = np.where(labels < 0, -1, labels == k)
+        return replace(
+            self,
+            proportions=np.column_stack([1 - positive, positive]),
+            classes=np.array([0, 1]),
+            labels=labels,
+        )
+
     @cached_property
     def class_prior(self):
         """Share of each class over all instances, shape (n_classes,)."""
         return class_prior(self.proportions, self.bag_sizes)
+
+
+#: What a hyper-parameter ``bag_weights`` may be, see `check_bag_weights`.
+BAG_WEIGHTS = [StrOptions({"size", "uniform"}), "array-like"]
 
 
 def _show(value):
@@ -89,7 +91,7 @@ def _show(value):
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 
-def _positional(name, values, X):
+def check_positional(name, values, X):
     """Refuse a pandas object whose index says another order than that of X."""
     if (
         isinstance(values, pd.Series)
@@ -318,7 +320,7 @@ def check_labels(labels, classes, n_instances):
     return columns
 
 
-def absorb_labels(data):
+def labels_to_pure_bags(data):
     """Turn known labels into proportions: one pure bag a class, and each bag without its labelled instances.
 
     With every label known the bags are the classes: supervised learning. Where proportions and labels disagree by more
@@ -370,7 +372,8 @@ def check_bag_weights(bag_weights, data):
     bag_weights : {"size", "uniform"} or array-like, shape (n_bags,)
         An array is in the order of the rows of ``proportions``.
     data : BagData
-        After `absorb_labels`, where labels are known; the pure bags that it appends weigh their size, with "uniform" 1.
+        After `labels_to_pure_bags`, where labels are known; the pure bags that it appends weigh their size, with
+        "uniform" 1.
 
     Returns
     -------
@@ -400,203 +403,3 @@ def check_bag_weights(bag_weights, data):
             f"bag_weights must not be 0 for every bag with instances, got {bag_weights!r}"
         )
     return weights
-
-
-def append_one(X):
-    """X with the constant feature 1 as its last column, dense or sparse as X is."""
-    ones = np.ones((X.shape[0], 1))
-    return (
-        np.hstack([X, ones])
-        if isinstance(X, np.ndarray)
-        else sp.hstack([X, ones], format="csr")
-    )
-
-
-def warn_if_short(estimator, n_iter, gap, tol):
-    """Warn that an iterative fit stopped short, if it did.
-
-    Parameters
-    ----------
-    estimator : LLPClassifier
-    n_iter : int
-        Iterations done.
-    gap, tol : float
-        What is left of the optimality condition, and what was asked for.
-    """
-    if gap > 2 * tol:
-        warnings.warn(
-            f"{type(estimator).__name__} stopped after {n_iter} iterations with a gradient of {gap:.1e}, "
-            f"above tol={tol}; scale the features, or raise the penalty or max_iter",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-
-
-def probabilities(scores):
-    """Class probabilities from log-odds of the positive class, or from the scores of several classes.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (n_instances,) or (n_instances, n_classes)
-
-    Returns
-    -------
-    ndarray, shape (n_instances, n_classes)
-    """
-    return (
-        np.column_stack([expit(-scores), expit(scores)])
-        if scores.ndim == 1
-        else softmax(scores, axis=1)
-    )
-
-
-class LLPClassifier(ClassifierMixin, BaseEstimator):
-    """Base of all estimators: validation, prediction from scores, proportions of predictions.
-
-    A subclass validates by ``data = self._validate_fit(X, bags, proportions, labels)``, stores what it learned, and
-    defines ``decision_function`` or ``predict_proba``. In scikit-learn's tools ``bags`` takes the place of ``y``.
-    """
-
-    _accept_sparse = False
-
-    def _validate_fit(self, X, bags, proportions, labels=None):
-        """Check hyper-parameters and input; set ``classes_``, ``n_features_in_``, ``bag_labels_``; return `BagData`."""
-        self._validate_params()
-        for name, values in (("bags", bags), ("labels", labels)):
-            _positional(name, values, X)
-        X = self._check_X(X, reset=True)
-        matrix, classes, keys = check_proportions(proportions)
-        codes = check_bags(bags, X.shape[0], len(matrix), keys)
-        columns = None if labels is None else check_labels(labels, classes, X.shape[0])
-        data = BagData(X, codes, matrix, classes, keys, columns)
-        if (data.class_prior > 0).sum() < 2:
-            raise ValueError(
-                f"proportions says that every instance is of class {_show(classes[data.class_prior.argmax()])}; "
-                "a classifier needs at least two classes"
-            )
-        self.classes_, self.bag_labels_ = classes, keys
-        return data
-
-    def _validate_predict(self, X):
-        """Check that the model is fitted and X has its features."""
-        check_is_fitted(self)
-        return self._check_X(X, reset=False)
-
-    def _check_X(self, X, reset):
-        """scikit-learn's check of X, in messages that name it."""
-        try:
-            return validate_data(
-                self,
-                X,
-                accept_sparse=self._accept_sparse,
-                dtype=np.float64,
-                reset=reset,
-            )
-        except (TypeError, ValueError) as error:  # TypeError: sparse where dense is due
-            raise ValueError(
-                f"X is not valid input for {type(self).__name__}: {error}"
-            ) from error
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = bool(self._accept_sparse)
-        tags.input_tags.pairwise = getattr(self, "kernel", None) == "precomputed"
-        return tags
-
-    def predict(self, X):
-        """The class of each instance.
-
-        Parameters
-        ----------
-        X : array-like, shape (n_instances, n_features)
-
-        Returns
-        -------
-        ndarray, shape (n_instances,)
-            Entries of ``classes_``.
-        """
-        score = (
-            self.decision_function
-            if hasattr(self, "decision_function")
-            else self.predict_proba
-        )
-        scores = score(X)
-        columns = (
-            (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        )
-        return self.classes_[columns]
-
-    def predict_proportions(self, X, bags, n_bags=None):
-        """The share of each class among the predictions for each bag.
-
-        Parameters
-        ----------
-        X : array-like, shape (n_instances, n_features)
-        bags : array-like, shape (n_instances,)
-            The bags of these instances; they need not be those of the fit.
-        n_bags : int, optional
-            Number of rows where bags are integers; ``max(bags) + 1`` if not given.
-
-        Returns
-        -------
-        ndarray or DataFrame, shape (n_bags, n_classes)
-            Row ``k`` is bag ``k``, NaN for a bag without instances. Where the fit had proportions keyed by bag, or bags
-            are not integers: a DataFrame with one row for each bag that occurs, sorted, and the classes as columns.
-
-        Raises
-        ------
-        ValueError
-            If ``bags`` has another length than ``X`` or a missing value.
-        """
-        predicted, values = self.predict(X), np.asarray(bags)
-        _positional("bags", bags, X)
-        if self.bag_labels_ is None and values.dtype.kind not in "OUS":
-            codes = check_bags(bags, len(predicted), n_bags)
-            return label_proportions(predicted, codes, n_bags, self.classes_)
-        codes, names = pd.factorize(values, sort=True)
-        check_bags(bags, len(predicted), len(names), pd.Index(names))
-        return pd.DataFrame(
-            label_proportions(predicted, codes, len(names), self.classes_),
-            names,
-            self.classes_,
-        )
-
-
-class ProportionScorer:
-    """A scorer for scikit-learn's model selection that sees bags and proportions only; see `proportion_scorer`."""
-
-    def __init__(self, proportions, error):
-        self.proportions, self.error = proportions, error
-
-    def __call__(self, estimator, X, bags):
-        """Minus the error of the estimator's predictions on the bags that occur."""
-        matrix, _, keys = check_proportions(self.proportions)
-        codes = check_bags(bags, _num_samples(X), len(matrix), keys)
-        predicted = label_proportions(
-            estimator.predict(X), codes, len(matrix), estimator.classes_
-        )
-        present = np.bincount(codes, minlength=len(matrix)) > 0
-        return -self.error(matrix[present], predicted[present])
-
-
-def proportion_scorer(proportions, error=proportion_mae):
-    """A scorer that compares predicted with given proportions: no instance label is needed.
-
-    Parameters
-    ----------
-    proportions : array-like, Series, dict or DataFrame
-        As for ``fit``; all bags, whole.
-    error : callable, default `llpbook.proportions.proportion_mae`
-        ``error(proportions, predicted)`` on matrices of shape (n_bags_present, n_classes).
-
-    Returns
-    -------
-    ProportionScorer
-        Call it as ``scorer(estimator, X, bags)``; larger is better, 0 is best.
-
-    Examples
-    --------
-    >>> search = GridSearchCV(MeanMap(), grid, scoring=proportion_scorer(p), cv=GroupKFold(5))  # doctest: +SKIP
-    >>> search.fit(X, bags, groups=bags, proportions=p)  # doctest: +SKIP
-    """
-    return ProportionScorer(proportions, error)
