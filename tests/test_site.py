@@ -24,7 +24,7 @@ import check_site  # noqa: E402
 
 # The plan of the book: which chapter stands in which part. Chapters that are not written yet are left out of the toc.
 PARTS = {
-    "The problem": ["proportions", "taxonomy", "variants"],
+    "The problem": ["proportions", "taxonomy", "variants", "diagnosis"],
     "Means": ["mean_map", "laplacian_mean_map", "discriminant"],
     "Margins": ["invcal", "alter_svm", "conv_svm"],
     "Clusters": ["cluster_selection", "kernel_kmeans"],

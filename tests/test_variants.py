@@ -1,4 +1,4 @@
-"""Bags of a wanted variant: exact counts, the structure they have, cvxpy and slow versions; the diagnosis."""
+"""Bags of a wanted variant: exact counts, the structure they have, cvxpy and slow versions."""
 
 from itertools import product
 
@@ -8,13 +8,9 @@ import pandas as pd
 import pytest
 
 from llpbook import taxonomy, variants
-from llpbook import variants as count_tables
-from llpbook.diagnosis import _report as _diagnosis
 from llpbook.datasets import BagDataset
-from llpbook.diagnosis import crosstab, diagnose
+from llpbook.diagnosis import crosstab
 from llpbook.mean_map import MeanMap
-from llpbook.reproduce import load
-from llpbook.reproduce import diagnosis as protocol
 from llpbook.variants import make_bags
 
 NAMES = [name.lower() for name in taxonomy.VARIANTS]
@@ -35,11 +31,11 @@ def problem(seed=0, n=600, d=3, n_classes=2):
 @pytest.mark.equation("eq-var-remainder")
 def test_largest_remainder():
     np.testing.assert_array_equal(
-        count_tables.largest_remainder(np.array([1.5, 2.2, 3.3]), 7), [2, 2, 3]
+        variants.largest_remainder(np.array([1.5, 2.2, 3.3]), 7), [2, 2, 3]
     )
     for seed in range(50):
         shares = np.random.default_rng(seed).gamma(0.5, size=9)
-        counts = count_tables.largest_remainder(shares, 100)
+        counts = variants.largest_remainder(shares, 100)
         assert counts.sum() == 100
         exact = 100 * shares / shares.sum()
         assert np.abs(counts - exact).max() < 1
@@ -54,7 +50,7 @@ def test_fitting_keeps_odds_ratios_and_meets_margins():
     rng = np.random.default_rng(0)
     start, goal = rng.gamma(1, size=(3, 4)), rng.gamma(5, size=(3, 4))
     margins = [((0,), goal.sum(axis=1)), ((1,), goal.sum(axis=0))]
-    found, gap = count_tables.fit_margins(start, margins, 1e-12)
+    found, gap = variants.fit_margins(start, margins, 1e-12)
     np.testing.assert_allclose(found.sum(axis=0), goal.sum(axis=0))
     np.testing.assert_allclose(found.sum(axis=1), goal.sum(axis=1))
     assert gap < 1e-12
@@ -74,17 +70,17 @@ def test_controlled_rounding():
     for seed in range(20):
         rng = np.random.default_rng(seed)
         whole = rng.integers(0, 9, size=(6, 4))
-        table, _ = count_tables.fit_margins(
+        table, _ = variants.fit_margins(
             rng.gamma(1, size=(6, 4)),
             [((0,), 1.0 * whole.sum(axis=1)), ((1,), 1.0 * whole.sum(axis=0))],
             1e-13,
             100_000,
         )
-        found = count_tables.round_table(table)
+        found = variants.round_table(table)
         np.testing.assert_array_equal(found.sum(axis=0), whole.sum(axis=0))
         np.testing.assert_array_equal(found.sum(axis=1), whole.sum(axis=1))
         assert np.abs(found - table).max() < 1
-    np.testing.assert_array_equal(count_tables.round_table(1.0 * whole), whole)
+    np.testing.assert_array_equal(variants.round_table(1.0 * whole), whole)
 
 
 def test_controlled_rounding_is_the_best_of_all():
@@ -95,7 +91,7 @@ def test_controlled_rounding_is_the_best_of_all():
         if sum(up) == 2
     ]
     best = min(ways, key=lambda way: np.abs(way - table).sum())
-    np.testing.assert_array_equal(count_tables.round_table(table), best)
+    np.testing.assert_array_equal(variants.round_table(table), best)
 
 
 def test_fill_table_meets_both_margins():
@@ -104,9 +100,7 @@ def test_fill_table_meets_both_margins():
     totals = np.zeros((2, 3, 3))
     for _ in range(300):
         for i, exact in enumerate((True, False)):
-            found = count_tables.fill_table(
-                table, np.array([9, 4, 8]), cells, rng, exact
-            )
+            found = variants.fill_table(table, np.array([9, 4, 8]), cells, rng, exact)
             np.testing.assert_array_equal(found.sum(axis=1), [9, 4, 8])
             np.testing.assert_array_equal(found.sum(axis=0), cells)
             assert not exact or (found >= np.floor(table)).all()
@@ -118,7 +112,7 @@ def test_fill_table_meets_both_margins():
 def test_fill_table_gives_way_where_whole_parts_are_above_the_wanted_sums():
     table, rng = np.array([[3.0, 2.0], [1.0, 4.0]]), np.random.RandomState(0)
     for rows, columns in (([4, 6], [4, 6]), ([6, 4], [3, 7]), ([9, 0], [4, 5])):
-        found = count_tables.fill_table(table, np.array(rows), np.array(columns), rng)
+        found = variants.fill_table(table, np.array(rows), np.array(columns), rng)
         np.testing.assert_array_equal(found.sum(axis=1), rows)
         np.testing.assert_array_equal(found.sum(axis=0), columns)
         assert found.min() >= 0
@@ -129,19 +123,17 @@ def test_bag_counts():
     sizes, shares = np.array([10, 20, 30]), np.array([0.1, 0.5, 0.7])
     wanted = sizes[:, None] * np.column_stack([1 - shares, shares])
     np.testing.assert_allclose(
-        count_tables.bag_counts(wanted, sizes, np.array([28, 32])), wanted
+        variants.bag_counts(wanted, sizes, np.array([28, 32])), wanted
     )
     # Wanted 32 positives, there are 42: all odds shift by one factor.
-    counts = count_tables.bag_counts(100 * wanted, 100 * sizes, np.array([1800, 4200]))
+    counts = variants.bag_counts(100 * wanted, 100 * sizes, np.array([1800, 4200]))
     np.testing.assert_array_equal(counts.sum(axis=1), 100 * sizes)
     np.testing.assert_array_equal(counts.sum(axis=0), [1800, 4200])
     factors = counts[:, 1] / counts[:, 0] / (shares / (1 - shares))
     np.testing.assert_allclose(factors, factors[0], rtol=0.02)
     pure = np.array([[10.0, 0.0], [0.0, 10.0]])
     np.testing.assert_array_equal(
-        count_tables.bag_counts(pure, np.array([10, 10]), np.array([8, 12])).sum(
-            axis=0
-        ),
+        variants.bag_counts(pure, np.array([10, 10]), np.array([8, 12])).sum(axis=0),
         [8, 12],
     )
 
@@ -150,21 +142,19 @@ def test_bag_counts():
 def test_tilted_sizes_meet_the_prior():
     P = np.random.default_rng(0).dirichlet(np.ones(3), 6)
     sizes, prior = np.arange(1, 7), P.mean(axis=0)
-    shares = count_tables.tilt_sizes(sizes, P, prior)
+    shares = variants.tilt_sizes(sizes, P, prior)
     np.testing.assert_allclose(shares @ P, prior, atol=1e-3)
     design = np.column_stack([P, np.ones(6)])  # log shares over sizes are affine in P
     log = np.log(shares / sizes)
     assert np.abs(log - design @ np.linalg.lstsq(design, log)[0]).max() < 1e-9
     out_of_reach = np.array([0.98, 0.01, 0.01])
-    np.testing.assert_allclose(
-        count_tables.tilt_sizes(sizes, P, out_of_reach), sizes / 21
-    )
+    np.testing.assert_allclose(variants.tilt_sizes(sizes, P, out_of_reach), sizes / 21)
 
 
 def test_deal():
     cells = np.array([0, 1, 0, 1, 1, 0])
     counts = np.array([[1, 2], [3, 0]])
-    bags = count_tables.deal(cells, counts, np.random.RandomState(0))
+    bags = variants.deal(cells, counts, np.random.RandomState(0))
     np.testing.assert_array_equal(crosstab(cells, bags), counts)
 
 
@@ -398,205 +388,3 @@ def test_columns_of_wanted_proportions_are_read_by_name():
     made = make_bags(X, names, proportions=wanted, random_state=0)
     gap = np.abs(made.proportions["yes"] - [0.3, 0.7])
     assert (gap * made.sizes < 1.5).all()
-
-
-# --- the diagnosis -------------------------------------------------------------------------------------------
-
-
-def test_pvalues_are_of_the_statements_tested():
-    X, y = problem()
-    bags, P = make_bags(X, y, n_bags=6, random_state=0)
-    found = diagnose(X, bags, P)
-    assert set(found.pvalues.index) == {"X_B", "Y_B", "X_B|Y"}
-    assert found.tests.columns.tolist() == ["test", "statistic", "pvalue"]
-    six = diagnose(X, bags, P, y)
-    assert tuple(six.pvalues.index) == taxonomy.STATEMENTS
-    pd.testing.assert_series_equal(six.pvalues, diagnose(X, bags, P, y).pvalues)
-
-
-def test_with_labels_the_variant_is_found():
-    found = {name: [] for name in NAMES}
-    for seed in range(2):
-        X, y = problem(seed, n=2000)
-        for name in NAMES:
-            made = make_bags(X, y, name, n_bags=8, random_state=seed)
-            result = diagnose(X, *made, y, n_permutations=99, random_state=seed)
-            found[name].append(result)
-            held = {n.lower(): s for n, s in taxonomy.VARIANTS.items()}[name]
-            # Every dependence of the variant is found.
-            assert set(taxonomy.STATEMENTS) - held <= {*result.rejected}, (name, seed)
-            assert "hard" in result.variants
-    # An independence is rejected in 5 % of 2 seeds x 10 statements: in 3 or more with probability 0.08.
-    wrong = [n for n in NAMES for r in found[n] if r.simplest != [n]]
-    assert len(wrong) <= 3, wrong
-
-
-def test_without_labels():
-    rejected = {name: np.zeros(3) for name in NAMES}
-    for seed, name in product(range(20), ["naive", "simple", "intermediate", "hard"]):
-        X, y = problem(seed, n=800)
-        made = make_bags(X, y, name, n_bags=10, random_state=seed)
-        pvalues = diagnose(X, *made, n_permutations=39, random_state=seed).pvalues
-        rejected[name] += (pvalues[["Y_B", "X_B", "X_B|Y"]] <= 0.05).to_numpy()
-    assert (rejected["naive"] <= 4).all()
-    assert (rejected["simple"][:2] >= 15).all() and rejected["simple"][2] <= 4
-    assert (rejected["intermediate"] == 20).all() and (rejected["hard"] >= 19).all()
-
-
-def made_up(**pvalues):
-    tests = pd.DataFrame(
-        {"test": "t", "statistic": 0.0, "pvalue": pd.Series(pvalues, dtype=float)}
-    )
-    return _diagnosis.Diagnosis(tests, 0.05, 5, 100, 0, True)
-
-
-def test_rejections_are_read_by_the_taxonomy():
-    table = taxonomy.table().set_index("name")
-    for p in product((0.01, 0.5), repeat=6):
-        pvalues = dict(zip(taxonomy.STATEMENTS, p, strict=True))
-        found = made_up(**pvalues)
-        left = [
-            name.lower()
-            for name in taxonomy.VARIANTS
-            if not any(table.loc[name, s] and v < 0.05 for s, v in pvalues.items())
-        ]
-        assert set(found.variants) == set(left)
-        assert set(found.simplest) <= set(left)
-    assert made_up(X_B=0.5, Y_B=np.nan).simplest == ["naive"]
-    assert made_up(X_B=0.01, **{"X_B|Y": 0.5}).variants[-1] == "hard"
-    assert "naive" not in made_up(X_B=0.01).variants
-
-
-def test_report_says_what_was_tested_and_what_cannot_be():
-    X, y = problem(n=1000)
-    made = make_bags(X, y, "intermediate", n_bags=8, random_state=0)
-    text = str(diagnose(X, *made))
-    for words in (
-        "1000 instances in 8 bags, no labels; level 0.05",
-        "cannot be told from these data: X ⊥ Y, X ⊥ Y | B, Y ⊥ B | X",
-        "variants not rejected: cross-bag, intermediate, hard",
-        "split-bag",
-        "MeanMap: class means are the same in all bags (X ⊥ B | Y rejected)",
-        "EMLR: one P(y | x) holds in all bags (Y ⊥ B | X not tested)",
-    ):
-        assert words in text, words
-    assert "cannot be told" not in str(diagnose(X, *made, y))
-    naive = make_bags(X, y, "naive", n_bags=8, random_state=1)
-    assert "full-bag" in str(diagnose(X, *naive))
-
-
-def test_proportions_that_are_no_counts_are_said_and_tested_with_care():
-    X, y = problem()
-    bags, P = make_bags(X, y, n_bags=6, random_state=0)
-    rounded = diagnose(X, bags, P.round(2))
-    assert not rounded.exact and "no whole counts" in str(rounded)
-    assert diagnose(X, bags, P).exact
-
-
-def test_some_labels_are_enough():
-    X, y = problem(n=1200)
-    bags, P = make_bags(X, y, "hard", n_bags=5, random_state=0)
-    some = np.where(np.arange(1200) % 2, y, -1)
-    found = diagnose(X, bags, P, some)
-    assert found.n_labelled == 600 and len(found.pvalues) == 6
-    pd.testing.assert_series_equal(
-        found.pvalues, diagnose(X[1::2], bags[1::2], P, y[1::2]).pvalues
-    )
-
-
-def test_bags_may_be_named_and_classes_more_than_two():
-    X, y = problem(n=900, n_classes=3)
-    made = make_bags(X, y, n_bags=6, random_state=0)
-    names = np.array(list("abcdef"))
-    named = made.proportions.set_index(names)
-    plain, by_name = diagnose(X, *made), diagnose(X, names[made.bags], named)
-    pd.testing.assert_series_equal(plain.pvalues, by_name.pvalues)
-    assert plain.pvalues["X_B|Y"] > 0.01
-    assert diagnose(X, *made, y).simplest == ["simple"]
-
-
-def test_two_bags_cannot_be_tested_for_simple():
-    X, y = problem()
-    found = diagnose(X, *make_bags(X, y, n_bags=2, random_state=0))
-    assert np.isnan(found.pvalues["X_B|Y"])
-    assert found.verdict("X_B|Y") == "not tested" and "no test" in str(found)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"alpha": 1.0}, r"alpha must lie in \(0, 1\), got 1.0"),
-        ({"n_permutations": 0}, "n_permutations must be at least 1"),
-        ({"bags": [0, 1]}, "bags must name one bag for each of the 600"),
-        ({"proportions": [0.5, 2.0]}, "proportions must lie in"),
-        ({"labels": [-1] * 600}, "labels holds no known label"),
-        ({"labels": [7] * 600}, "labels holds 7"),
-        ({"X": np.full((600, 3), np.inf)}, "X must be a matrix of finite numbers"),
-    ],
-)
-def test_malformed_input_of_the_diagnosis(change, message):
-    X, y = problem()
-    bags, P = make_bags(X, y, n_bags=6, random_state=0)
-    with pytest.raises(ValueError, match=message):
-        diagnose(**{"X": X, "bags": bags, "proportions": P, **change})
-
-
-def test_plot():
-    plt = pytest.importorskip("matplotlib.pyplot")
-    X, y = problem()
-    made = make_bags(X, y, "hard", n_bags=6, random_state=0)
-    ax = diagnose(X, *made).plot()
-    texts = [t.get_text() for t in ax.texts]
-    assert texts.count("needs labels") == 3 and len(ax.lines) == 3 + 1
-    assert next(t.get_text() for t in ax.get_yticklabels()) == "X ⊥ Y"
-    _, own = plt.subplots()
-    assert diagnose(X, *made, y).plot(own) is own and len(own.lines) == 6 + 1
-    plt.close("all")
-
-
-# --- the table of level and power ----------------------------------------------------------------------------
-
-
-def test_cells_of_the_table_make_what_they_say():
-    for cell in protocol.TABLES[0].cells:
-        if cell["data"] == "adult" or cell["variant"] == "label collider":
-            continue
-        X, y, made = protocol.draw_bags(cell, np.random.RandomState(0))
-        assert made.variant == cell["variant"] and len(X) == len(y)
-        assert made.sizes.mean() == cell["bag_size"]
-        assert len(made.sizes) == cell["n_bags"]
-        if cell["variant"] != "intermediate":
-            assert (np.ptp(made.sizes) <= 1) == (cell["sizes"] == "equal")
-        if cell["variant"] in protocol.BY_CHANCE:
-            assert made.report[1] == "proportions: those of chance"
-        else:
-            assert made.proportions[1].std() > 0.05
-
-
-def test_a_row_counts_rejections(monkeypatch):
-    monkeypatch.setattr(protocol, "N_DRAWS", 2)
-    cell = {"data": "blobs", "variant": "hard", "sizes": "equal", "n_bags": 10}
-    row = protocol.run({**cell, "bag_size": 200}, 0)
-    assert row == {f"reject {s}": 1.0 for s in protocol.STATEMENTS} | {
-        "tested X_B|Y": 1.0
-    }
-    assert protocol.run({**cell, "bag_size": 200}, 0) == row
-    found = protocol.run({**cell, "variant": "simple", "n_bags": 2, "bag_size": 20}, 0)
-    assert found["tested X_B|Y"] == 0 and found["reject X_B|Y"] == 0
-
-
-def test_stored_rates_hold_the_level():
-    frame = load("diagnosis_levels")
-    equal = frame.groupby(["data", "variant", "sizes", "n_bags", "bag_size"])
-    rates, draws = equal.mean(numeric_only=True), protocol.N_DRAWS * equal.size()
-    assert draws.min() >= 200
-    true = {
-        "naive": protocol.STATEMENTS, "simple": ["X_B|Y"], "feature collider": ["Y_B"],
-        "label collider": ["X_B"],
-    }  # fmt: skip
-    for variant, statements in true.items():
-        level = rates.xs(variant, level="variant")[[f"reject {s}" for s in statements]]
-        # 5 % of 200 draws has a standard error of 1.5 %; there are some 80 such rates.
-        assert level.to_numpy().max() <= 0.11 and level.to_numpy().mean() <= 0.065
-    large = rates.query("bag_size >= 100 and variant in ('intermediate', 'hard')")
-    assert (large["reject X_B|Y"] > 0.9).all()

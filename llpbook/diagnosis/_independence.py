@@ -46,7 +46,7 @@ def embed(X, n_components=30, n_frequencies=30, random_state=None):
 
     The columns, standardised, or their first principal components, :math:`z`, and :math:`\cos \omega_j^\top z`,
     :math:`\sin \omega_j^\top z` with :math:`\omega_j \sim N(0, s^{-2} I)`, :math:`s` the median distance between
-    instances (:eq:`eq-var-embedding`). Each of the two blocks is centred and scaled to a total variance of 1.
+    instances (:eq:`eq-diag-embedding`). Each of the two blocks is centred and scaled to a total variance of 1.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def embed(X, n_components=30, n_frequencies=30, random_state=None):
     distances = pdist(some)
     scale = np.median(distances[distances > 0]) if distances.any() else 1.0
     angles = Z @ (rng.normal(size=(Z.shape[1], n_frequencies)) / scale)
-    # eq: eq-var-embedding
+    # eq: eq-diag-embedding
     waves = np.hstack([np.cos(angles), np.sin(angles)])
     blocks = [block - block.mean(axis=0) for block in (Z, waves)]
     return np.hstack([b / np.sqrt(np.square(b).sum() / len(b)) for b in blocks])
@@ -134,7 +134,7 @@ def group_means(rows, groups):
 def between_energy(features, cells, groups):
     r"""Energy of the mean embeddings between the cells of a group, summed over groups.
 
-    :math:`T = \sum_g \sum_{k \in g} n_k \lVert m_k - m_g \rVert^2`, :eq:`eq-var-energy`.
+    :math:`T = \sum_g \sum_{k \in g} n_k \lVert m_k - m_g \rVert^2`, :eq:`eq-diag-energy`.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def between_energy(features, cells, groups):
     """
     sizes = np.bincount(cells)
     gaps = cell_sums(features - group_means(features, groups), cells, len(sizes))
-    # eq: eq-var-energy
+    # eq: eq-diag-energy
     return float(np.square(gaps).sum(axis=1) @ (1 / sizes))
 
 
@@ -158,7 +158,7 @@ def permutation_test(
     r"""Do embeddings differ between the cells of a group?
 
     Exact: under independence given the group, every permutation of instances within groups is as likely. The p-value
-    is the rank of the energy among its permutations, :eq:`eq-var-permutation`. Cost
+    is the rank of the energy among its permutations, :eq:`eq-diag-permutation`. Cost
     :math:`O(n_{\text{permutations}}\, n D)`.
 
     Parameters
@@ -195,14 +195,14 @@ def permutation_test(
     observed, exceeding = energy(np.arange(len(rows))) * (1 - 1e-6), 0
     for _ in range(n_permutations):
         exceeding += energy(np.lexsort((rng.random(len(rows)), blocks))) >= observed
-    # eq: eq-var-permutation
+    # eq: eq-diag-permutation
     return TestResult(statistic, (1 + exceeding) / (1 + n_permutations))
 
 
 def table_test(counts, n_draws=1999, random_state=None):
     r"""Do the shares of the columns differ between the rows of a table of counts?
 
-    The statistic is :math:`G = 2 \sum_{kj} o_{kj} \log (o_{kj} / e_{kj})`, :eq:`eq-var-g`. Where all expected counts
+    The statistic is :math:`G = 2 \sum_{kj} o_{kj} \log (o_{kj} / e_{kj})`, :eq:`eq-diag-g`. Where all expected counts
     are 5 or more, its p-value is that of :math:`\chi^2`; else it is the rank among random tables with these margins.
 
     Parameters
@@ -226,7 +226,7 @@ def table_test(counts, n_draws=1999, random_state=None):
 
     def g(table):
         ratio = np.where(table > 0, table / expected, 1.0)
-        # eq: eq-var-g
+        # eq: eq-diag-g
         return 2 * (table * np.log(ratio)).sum(axis=(-2, -1))
 
     statistic = float(g(counts))
@@ -363,7 +363,7 @@ def bag_effects(residuals, basis, bags, n_bags, ridge=10.0):
     Ridge regression of the residuals of its instances on a few features.
 
     :math:`\beta_b = (S_b^\top S_b + \kappa I)^{-1} S_b^\top e_b`, less their mean over instances:
-    :eq:`eq-var-bag-effects`.
+    :eq:`eq-diag-bag-effects`.
 
     Parameters
     ----------
@@ -385,7 +385,7 @@ def bag_effects(residuals, basis, bags, n_bags, ridge=10.0):
     cross = (basis[:, :, None] * residuals[:, None, :]).reshape(len(basis), -1)
     right = cell_sums(cross, bags, n_bags).reshape(n_bags, J, -1)
     beta = np.linalg.solve(gram + ridge * np.eye(J), right)
-    # eq: eq-var-bag-effects
+    # eq: eq-diag-bag-effects
     return beta - np.tensordot(size / size.sum(), beta, 1)
 
 
@@ -416,7 +416,7 @@ def label_test(X, features, labels, bags, random_state=None):
     With residuals :math:`e = y - \hat P(y \mid x)` out of fold, learn on one half of the instances what the bag adds,
     :math:`f(x, b)` (`bag_effects`), and on the other half correlate the residuals with :math:`f` less its mean given
     the features, :math:`z = e\,(f - \hat{\mathbb E}[f \mid x])`: under Y ⊥ B | X its mean is 0, and
-    :math:`\sqrt n\, \bar z / \operatorname{sd}(z)` is standard normal (:eq:`eq-var-label`), even where either model is
+    :math:`\sqrt n\, \bar z / \operatorname{sd}(z)` is standard normal (:eq:`eq-diag-label`), even where either model is
     somewhat wrong, as only the product of the two errors counts. The halves then change roles, and the mean of the two
     statistics, whose variance is at most 1, is compared with the normal distribution, one-sided.
 
@@ -452,7 +452,7 @@ def label_test(X, features, labels, bags, random_state=None):
         z = (residuals * shift)[test].sum(axis=1)
         statistics.append(np.sqrt(len(z)) * z.mean() / max(z.std(), 1e-300))
     statistic = float(np.mean(statistics))
-    # eq: eq-var-label
+    # eq: eq-diag-label
     return TestResult(statistic, float(norm.sf(statistic)))
 
 

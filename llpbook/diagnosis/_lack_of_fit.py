@@ -78,7 +78,7 @@ def affine_design(proportions, sizes):
 
     With :math:`N^{1/2} \Pi = U D V^\top`, the class means are
     :math:`\hat M = A\, m`, :math:`A = V D^{-1} U^\top N^{1/2}`, and bag :math:`k` has the leverage
-    :math:`h_k = \lVert U_k \rVert^2`: :eq:`eq-var-design`.
+    :math:`h_k = \lVert U_k \rVert^2`: :eq:`eq-diag-design`.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def affine_design(proportions, sizes):
     U, values, Vt = np.linalg.svd(root * proportions, full_matrices=False)
     rank = int((values > 1e-8 * values[0]).sum())
     U, solve = U[:, :rank], (Vt[:rank].T / values[:rank]) @ (root * U[:, :rank]).T
-    # eq: eq-var-design
+    # eq: eq-diag-design
     return Design(U, solve, 1 - np.square(U).sum(axis=1))
 
 
@@ -102,7 +102,7 @@ def lack_of_fit(means, sizes, basis):
     r"""What the bag means leave of the affine model, weighted by the bag sizes.
 
     :math:`T = \sum_k n_k \lVert m_k - \sum_c \pi_{kc} \hat\mu_c \rVert^2 = \lVert (I - U U^\top) N^{1/2} m \rVert^2`,
-    :eq:`eq-var-lack-of-fit`.
+    :eq:`eq-diag-lack-of-fit`.
 
     Parameters
     ----------
@@ -115,14 +115,14 @@ def lack_of_fit(means, sizes, basis):
     float
     """
     scaled = np.sqrt(sizes)[:, None] * means
-    # eq: eq-var-lack-of-fit
+    # eq: eq-diag-lack-of-fit
     return float(np.square(scaled - basis @ (basis.T @ scaled)).sum())
 
 
 def label_covariance(proportions):
     r"""Covariance of the one-hot label of an instance of each bag.
 
-    :math:`\operatorname{diag}(\pi_k) - \pi_k \pi_k^\top`, :eq:`eq-var-label-covariance`.
+    :math:`\operatorname{diag}(\pi_k) - \pi_k \pi_k^\top`, :eq:`eq-diag-label-covariance`.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def label_covariance(proportions):
     ndarray, shape (n_bags, n_classes, n_classes)
     """
     diagonal = proportions[:, :, None] * np.eye(proportions.shape[1])
-    # eq: eq-var-label-covariance
+    # eq: eq-diag-label-covariance
     return diagonal - proportions[:, :, None] * proportions[:, None, :]
 
 
@@ -142,8 +142,8 @@ def within_class_noise(moments, design, mixing):
 
     The variance around the *bag* mean, :math:`\operatorname{tr} W_k`, is larger, for it holds the difference between
     the classes: :math:`\tau_k = \operatorname{tr} W_k - \frac{n_k}{n_k - 1} \langle \operatorname{diag}(\pi_k) -
-    \pi_k \pi_k^\top, G \rangle` (:eq:`eq-var-noise`) with the Gram matrix of the class means, less its bias,
-    :math:`G = \hat M \hat M^\top - A \operatorname{diag}(\operatorname{tr} W_k / n_k) A^\top` (:eq:`eq-var-gram`). The
+    \pi_k \pi_k^\top, G \rangle` (:eq:`eq-diag-noise`) with the Gram matrix of the class means, less its bias,
+    :math:`G = \hat M \hat M^\top - A \operatorname{diag}(\operatorname{tr} W_k / n_k) A^\top` (:eq:`eq-diag-gram`). The
     bias is taken at its largest: the noise errs, if at all, to the careful side.
 
     Parameters
@@ -159,9 +159,9 @@ def within_class_noise(moments, design, mixing):
     """
     class_means = design.solve @ moments.means
     error = (design.solve * (moments.traces / moments.sizes)) @ design.solve.T
-    # eq: eq-var-gram
+    # eq: eq-diag-gram
     gram = class_means @ class_means.T - error
-    # eq: eq-var-noise
+    # eq: eq-diag-noise
     return moments.traces - np.tensordot(mixing, gram)
 
 
@@ -181,7 +181,7 @@ def noise_shape(moments, design, mixing, corrected):
 
     The covariances within bags, weighted by :math:`1 - h_k`, less what the difference of the class means adds; negative
     variances are set to 0. :math:`\operatorname{tr} S^2` is 1 over the effective dimension, freed of the bias that it
-    has in Gaussian samples: :eq:`eq-var-shape`.
+    has in Gaussian samples: :eq:`eq-diag-shape`.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def noise_shape(moments, design, mixing, corrected):
     values, vectors = eigh(within)
     values = np.maximum(values, 0) / np.maximum(values, 0).sum()
     dof, raw = moments.sizes.sum() - len(moments.sizes), np.square(values).sum()
-    # eq: eq-var-shape
+    # eq: eq-diag-shape
     unbiased = (raw - 1 / dof) * dof**2 / ((dof - 1) * (dof + 2))
     squares = max(unbiased, 1 / len(values))
     cubes = (values**3).sum() * (squares / raw) ** 2
@@ -218,7 +218,7 @@ def fit_cumulants(design, noise, shape):
 
     With :math:`R = I - U U^\top` and :math:`T = \operatorname{diag}(\tau)`,
     :math:`2 \operatorname{tr} S^2 \operatorname{tr} (R T)^2` and
-    :math:`8 \operatorname{tr} S^3 \operatorname{tr} (R T)^3`: :eq:`eq-var-fit-cumulants`.
+    :math:`8 \operatorname{tr} S^3 \operatorname{tr} (R T)^3`: :eq:`eq-diag-fit-cumulants`.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def fit_cumulants(design, noise, shape):
     second = noise**2 @ (2 * design.free - 1) + np.square(once).sum()
     third = noise**3 @ (3 * design.free - 2) + 3 * np.sum(once * twice)
     third -= np.trace(once @ once @ once)
-    # eq: eq-var-fit-cumulants
+    # eq: eq-diag-fit-cumulants
     return np.array([2 * shape.squares * second, 8 * shape.cubes * third])
 
 
@@ -245,7 +245,7 @@ def noise_cumulants(moments, design, noise, shape):
     As they enter the estimate of the expected lack of fit:
 
     :math:`2 \operatorname{tr} S^2 \sum_k (1 - h_k)^2 \tau_k^2 / (n_k - 1)` and
-    :math:`8 \operatorname{tr} S^3 \sum_k (1 - h_k)^3 \tau_k^3 / (n_k - 1)^2`: :eq:`eq-var-noise-cumulants`.
+    :math:`8 \operatorname{tr} S^3 \sum_k (1 - h_k)^3 \tau_k^3 / (n_k - 1)^2`: :eq:`eq-diag-noise-cumulants`.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ def noise_cumulants(moments, design, noise, shape):
     ndarray, shape (2,)
     """
     part, dof = design.free * noise, moments.sizes - 1
-    # eq: eq-var-noise-cumulants
+    # eq: eq-diag-noise-cumulants
     return np.array(
         [
             2 * shape.squares * (part**2 / dof).sum(),
@@ -274,7 +274,7 @@ def gram_cumulants(moments, design, mixing, noise, shape):
     With :math:`\Omega = \sum_k (1 - h_k) \frac{n_k}{n_k - 1} (\operatorname{diag}(\pi_k) - \pi_k \pi_k^\top)` and
     :math:`C = A \operatorname{diag}(\tau / n) A^\top`, those of the quadratic form
     :math:`\langle \Omega, \hat M \hat M^\top \rangle` of Gaussian class means with the covariances :math:`C \otimes S`;
-    the variance within bags of a difference between classes is added: :eq:`eq-var-gram-cumulants`. The error of the
+    the variance within bags of a difference between classes is added: :eq:`eq-diag-gram-cumulants`. The error of the
     estimated class means makes them too large rather than too small.
 
     Parameters
@@ -300,7 +300,7 @@ def gram_cumulants(moments, design, mixing, noise, shape):
     second += 4 * np.sum(np.tensordot(inside, mixing, 1) * once)
     third = 8 * shape.cubes * np.trace(form @ form @ form)
     third += 24 * np.trace(form @ form @ total @ twice)
-    # eq: eq-var-gram-cumulants
+    # eq: eq-diag-gram-cumulants
     return np.array([second, third])
 
 
@@ -347,7 +347,7 @@ def cumulants(moments, design, mixing, noise, corrected):
 
     The sum of those of the parts. Where what is taken out for the class means, :math:`q`, is itself mostly error, the
     noise would come out small just when the lack of fit comes out large; the variances therefore rest on noise from
-    which only :math:`q^2 / (q^2 + \operatorname{Var} q)` of it is taken out: :eq:`eq-var-cumulants`.
+    which only :math:`q^2 / (q^2 + \operatorname{Var} q)` of it is taken out: :eq:`eq-diag-cumulants`.
 
     Parameters
     ----------
@@ -373,7 +373,7 @@ def cumulants(moments, design, mixing, noise, corrected):
     total = fit_cumulants(design, careful, shape) + down * [1, -1]
     if corrected:
         total += gram_cumulants(moments, design, mixing, careful, shape)
-    # eq: eq-var-cumulants
+    # eq: eq-diag-cumulants
     return total
 
 
@@ -404,7 +404,7 @@ def affine_test(features, bags, proportions, exact=True):
     The lack of fit :math:`T`, weighted by bag sizes, less its estimated expectation
     :math:`E = \sum_k (1 - h_k) \hat\tau_k`: under affine means the difference has mean 0 and the variance and third
     cumulant of `cumulants`. The p-value is the tail of the Pearson type III distribution with these moments, a shifted
-    gamma distribution: :eq:`eq-var-pearson`. Bags of one instance are left out. Cost :math:`O(n D^2 + L K^2)`.
+    gamma distribution: :eq:`eq-diag-pearson`. Bags of one instance are left out. Cost :math:`O(n D^2 + L K^2)`.
 
     Parameters
     ----------
@@ -440,6 +440,6 @@ def affine_test(features, bags, proportions, exact=True):
         lack_of_fit(moments.means, sizes, design.basis),
     )
     deviation, skewness = (lack - expected) / variance**0.5, third / variance**1.5
-    # eq: eq-var-pearson
+    # eq: eq-diag-pearson
     pvalue = float(pearson3.sf(deviation, skewness))
     return AffineResult(lack / expected, pvalue, deviation, skewness, corrected)
