@@ -494,7 +494,7 @@ def pattern_of_dag(dag):
 
 
 def _names():
-    """Names of the ten patterns, in the order of `interesting`; what the paper does not name is "No DAG (1)" to "(3)"."""
+    """Names of the ten patterns in the order of `interesting`; the paper leaves three without one: "No DAG (1)" …"""
     known = {pattern: name for name, pattern in VARIANTS.items()}
     number = count(1)
     return {p: known.get(p) or f"No DAG ({next(number)})" for p in interesting()}
