@@ -206,7 +206,7 @@ def main(argv=None):
         parser.error("--force loses edits: name the chapters")
     try:
         status = sync(**vars(args))
-    except BookError as error:
+    except (BookError, SyntaxError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     if args.root == ROOT and not args.names:
