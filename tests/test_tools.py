@@ -510,12 +510,7 @@ def test_findings_give_the_line_of_the_twin(tiny):
 
 
 def test_stderr_and_errors(tiny):
-    error = {
-        "output_type": "error",
-        "ename": "KeyError",
-        "evalue": "no",
-        "traceback": [],
-    }
+    error = nbformat.v4.new_output("error", ename="KeyError", evalue="no")
     tiny.change(0, outputs=[stream("stderr", "x.py:1: UserWarning\nmind the gap")])
     tiny.change(2, outputs=[error])
     expect(tiny, "clean_outputs", "(?s)cell 2: wrote to stderr: .*mind the gap")

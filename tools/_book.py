@@ -331,9 +331,8 @@ class Book:
         """The names of the chapters: in the order of the table of contents, then those not in it."""
         files = [*self.folder.glob("*.ipynb"), *self.folder.glob("src/*.md")]
         listed = [Path(entry).stem for entry in self.toc]
-        order = {name: i for i, name in enumerate(listed)}
         names = {path.stem for path in files}
-        return sorted(names, key=lambda name: (order.get(name, len(order)), name))
+        return [n for n in listed if n in names] + sorted(names - set(listed))
 
     @functools.cached_property
     def pages(self):
@@ -379,11 +378,8 @@ class Book:
     @functools.cached_property
     def equations(self):
         """Every labelled display equation of the book, in reading order."""
-        return [
-            Equation(label, page, where)
-            for page, where, text in self.markdown
-            for label in equation_labels(text)
-        ]
+        found = ((equation_labels(text), p, where) for p, where, text in self.markdown)
+        return [Equation(x, p, where) for labels, p, where in found for x in labels]
 
     @functools.cached_property
     def modules(self):
