@@ -198,7 +198,9 @@ def test_a_longer_docstring_is_no_drift(tiny):
     assert tiny.sync("--check") == 0
 
 
-@pytest.mark.parametrize("name", ["toy.triple", "gone.double", "toy.Toy.go", "toy.np"])
+@pytest.mark.parametrize(
+    "name", ["gone.x", "toy.Toy.go", "toy.np", "toy.BaseClassifier"]
+)
 def test_unknown_object_names_cell_and_object(tiny, capsys, name):
     tiny.edit(tiny.twin, "# llpbook.toy.double", f"# llpbook.{name}")
     before = tiny.files()

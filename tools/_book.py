@@ -413,8 +413,10 @@ class Book:
             if module:
                 node = module.find(parts[n : n + 1])
                 if isinstance(node, ast.ImportFrom):
-                    module = self.modules[f"{module.name}.{node.module}"]
-                return module, module.find(parts[n:])
+                    module = self.modules.get(f"{module.name}.{node.module}")
+                node = module and module.find(parts[n:])
+                known = node and not isinstance(node, ast.ImportFrom)
+                return (module, node) if known else (None, None)
         return None, None
 
     @functools.cached_property
