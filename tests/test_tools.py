@@ -580,18 +580,6 @@ def test_proof_that_would_stop_all_folding(tiny):
     assert len(tiny.check("folding_proofs")) == 1
 
 
-@pytest.mark.parametrize(
-    "path", ["/home/me/x", "/tmp/ipykernel_12/1", "site-packages/x"]
-)
-def test_path_of_a_machine(tiny, path):
-    tiny.add("See https://example.org/home/page and book/work/x.")
-    assert tiny.check("machine_paths") == []
-    tiny.change(2, outputs=[stream("stdout", f"see {path}\n")])
-    expect(tiny, "machine_paths", r"book/toy.ipynb line \d+: a path of one machine")
-    tiny.edit(tiny.module, "A long story.", f"See {path}")
-    expect(tiny, "machine_paths", r"llpbook/toy.py line \d+: a path")
-
-
 @pytest.mark.parametrize("code", ["import llpbook.{}", "from llpbook import x, {}"])
 def test_private_module(tiny, code):
     tiny.put("llpbook/_kernels.py", "x = 1\n")

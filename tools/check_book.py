@@ -128,20 +128,6 @@ def folding_proofs(book):
                 yield f"{where}: a prf:proof of class dropdown; use {{dropdown}} Proof"
 
 
-_MACHINE = re.compile(
-    r"(?<![\w.~])/(?:home|work|root|tmp|Users)/[^\s\"'`)\\]*|\bsite-packages\b|\bipykernel_\d+"
-)
-
-
-@rule
-def machine_paths(book):
-    """No path of the machine that made the book, in text or outputs."""
-    folders = ("book/*.ipynb", "book/*.md", "llpbook/**/*.py")
-    for path in [path for folder in folders for path in book.root.glob(folder)]:
-        for n, line in enumerate(_book.read(path).splitlines(), 1):
-            match = '"image/' not in line and _MACHINE.search(line)
-            if match:
-                yield f"{book.where(path)} line {n}: a path of one machine: {match[0]}"
 
 
 @rule
