@@ -258,7 +258,7 @@ def refuse_unusable(X):
     """What `check_array` would read as numbers although it is none: masked entries, times."""
     refuse_mask("X", X)
     kinds = X.dtypes if isinstance(X, pd.DataFrame) else [getattr(X, "dtype", None)]
-    if any(getattr(kind, "kind", "") in "mM" for kind in kinds):
+    if any(getattr(kind, "kind", None) in ("m", "M") for kind in kinds):
         raise ValueError(
             "a column holds times; subtract a date and divide by a unit to make them numbers"
         )
