@@ -214,7 +214,7 @@ def plot_bags(
         what = names[1] if binary else "each class"
         right.set(ylim=(len(rows) - 0.5, -0.5), xlabel=f"proportion of {what}")
         right.set_title(f"label proportions{some}", loc="right" if some else "left")
-        legend_below(right)
+        legend_below(right, at=1)  # there is room under the names of the bags
     return (right if left is None else left).figure
 
 

@@ -128,7 +128,7 @@ def plot_proportions(
         ax.tick_params(axis="x", pad=9)  # room for the rug
         ax.yaxis.get_major_locator().set_params(integer=True)
         ax.spines[["top", "right"]].set_visible(False)
-        legend_below(ax, drop=6, ncols=1 if len(shown) > 1 else 3)
+        legend_below(ax, drop=6)
     return axes[0].figure
 
 

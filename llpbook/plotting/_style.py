@@ -113,26 +113,17 @@ def sample(ax, label, **style):
     ax.plot([], [], **{"linestyle": "none", "marker": "o", "color": DARK, "label": label} | style)  # fmt: skip
 
 
-def legend_below(ax, drop=0, last=0, **options):
-    """The legend of what has a label (or of the ``last`` things), under the label of the x axis."""
+def legend_below(ax, drop=0, last=0, at=0.5, **options):
+    """The legend of what has a label (or of the ``last`` things), under the x axis, in as many columns as fit."""
     from matplotlib.transforms import offset_copy
 
     handles, labels = (found[-last:] for found in ax.get_legend_handles_labels())
-    if handles:
-        size = ax.xaxis.label.get_size()
-        letters = [len(label) + 6 for label in labels]
-        room = 50 // max(letters) if sum(letters) > 50 else len(labels)
-        below = {
-            "loc": "upper center",
-            "bbox_to_anchor": (0.5, 0),
-            "bbox_transform": offset_copy(ax.transAxes, ax.figure, y=-2.7 * size - 9 - drop, units="points"),
-            "ncols": max(1, room),
-        }  # fmt: skip
-        ax.legend(
-            handles,
-            labels,
-            frameon=False,
-            borderaxespad=0,
-            columnspacing=1.2,
-            **below | options,
-        )
+    down = -2.7 * ax.xaxis.label.get_size() - 9 - drop  # points, below ticks and label
+    options |= {"loc": "upper right" if at == 1 else "upper center", "frameon": False}
+    options |= {"borderaxespad": 0, "columnspacing": 1.2, "handletextpad": 0.5}
+    where = offset_copy(ax.transAxes, ax.figure, y=down, units="points")
+    for ncols in range(len(handles), 0, -1):
+        place = {"bbox_to_anchor": (at, 0), "bbox_transform": where, "ncols": ncols}
+        legend = ax.legend(handles, labels, **options, **place)
+        if legend.get_window_extent().width < 1.3 * ax.get_window_extent().width:
+            break  # the panel with its labels is about so wide
