@@ -151,11 +151,20 @@ def test_predicted_proportions_are_those_of_the_estimator(toy, iris):
 def test_many_bags_are_spread_over_the_proportions():
     rng = np.random.default_rng(0)
     bags, p = np.repeat(np.arange(101), 3), rng.permutation(101) / 100
-    left, right = plot_bags(rng.normal(size=(303, 2)), bags, p, max_bags=5).axes
+    X, y = rng.normal(size=(303, 3)), rng.permutation(303) % 2
+    clf = LogisticRegression().fit(X, y)
+    left, right = plot_bags(X, bags, p, clf, y, max_bags=5).axes
     np.testing.assert_allclose(widths(right), [0, 0.25, 0.5, 0.75, 1])
     assert right.get_title(loc="right") == "label proportions, 5 of 101 bags"
-    assert legend(left) == ["other bags"]
+    assert legend(left)[-1] == "other bags"
     assert len(only(left, "other bags").get_offsets()) == 3 * 96
+    rows = [int(name.split()[1]) for name in ticks(right.yaxis)]
+    np.testing.assert_allclose(p[rows], widths(right))
+    guess, wrong = clf.predict(X), clf.predict(X) != y
+    marks = only(right, "predicted").get_xdata()
+    np.testing.assert_allclose(marks, label_proportions(guess, bags)[rows, 1])
+    crosses = only(left, "wrong").get_offsets()
+    assert len(crosses) == wrong[np.isin(bags, rows)].sum()
     # of three classes, the one that varies most decides; empty bags are not there
     P = np.array([[0.4, 0.6, 0], [0.4, 0, 0.6], [0.4, 0.3, 0.3], [1, 0, 0]])
     assert spread(P, np.array([1, 1, 1, 0]), 2).tolist() == [1, 0]
@@ -286,6 +295,19 @@ def test_fill_is_the_prediction_then_the_label(toy):
     np.testing.assert_array_equal(widths(plain.axes[1]), widths(judged.axes[1]))
 
 
+@pytest.mark.parametrize("data", ["toy", "iris"])
+def test_each_instance_shows_its_own_label(data, request):
+    X, bags, p, y = request.getfixturevalue(data)
+    X = X[:, :2] + np.random.default_rng(0).normal(0, 1e-6, (len(X), 2))  # no two alike
+    left = plot_bags(X, bags, p, y=y).axes[0]
+    label = dict(zip(map(tuple, X), y, strict=True))
+    for k in range(len(p)):
+        drawn, colors = points(left, k)
+        mine = [label[tuple(at)] for at in drawn]
+        paint = PALETTE if data == "iris" else ["#FFFFFF", PALETTE[k]]
+        assert colors == [paint[c] for c in mine]
+
+
 @pytest.mark.filterwarnings("error")
 def test_input_forms_give_the_same_picture(toy):
     X, bags, p, y = toy
@@ -336,6 +358,9 @@ def test_nothing_is_cut_off_and_no_names_overlap(toy, iris):
         plot_bags(X[:, 2:], bags, P, plane, class_names=load_iris().target_names),
         plot_bags(X, many, np.linspace(0, 1, 38)),
         plot_bags(X, many, np.linspace(0, 1, 38), max_bags=40),
+        plot_bags(
+            X, many, np.ones(38), bag_names=long * 7 + long[:3], figsize=(7, 2.5)
+        ),
         plot_proportions(np.linspace(0, 1, 30), 20, noise="binomial"),
         plot_proportions(P, 30, noise="hypergeometric"),
     ):
