@@ -52,7 +52,7 @@ def plot_bags(
     bar a bag, as long as its share of the positive class; with three classes or more, a stack of all shares.
 
     **With an estimator** the right panel shows its predicted proportions. In one or two features the left panel shows
-    its decision regions. In more it draws none: a boundary on the plane of the principal components would be that of
+    its decision regions: of two classes, that of the positive one is shaded. In more it draws none: a boundary on the plane of the principal components would be that of
     points of this plane, and the instances do not lie in it. Instead each instance shows what is predicted for
     it: filled if it is the positive class, hollow if not; by colour with three classes or more.
 
@@ -75,7 +75,8 @@ def plot_bags(
     class_names : sequence of str, shape (n_classes,), optional
         In the order of the columns of ``proportions``; "class 0" and so on if not given.
     bag_names : sequence of str, shape (n_bags,), optional
-        In the order of the rows of ``proportions``; the keys or row numbers if not given.
+        In the order of the rows of ``proportions``; the keys or row numbers if not given. Long ones take two lines
+        where there is room, and are cut where there is not.
     max_bags : int
         With more bags than this, so many are shown: those at evenly spaced ranks of the proportion of the positive
         class (with three classes or more, of the class whose proportion varies most), from the smallest to the
