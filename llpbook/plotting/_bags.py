@@ -52,9 +52,10 @@ def plot_bags(
     bar a bag, as long as its share of the positive class; with three classes or more, a stack of all shares.
 
     **With an estimator** the right panel shows its predicted proportions. In one or two features the left panel shows
-    its decision regions: of two classes, that of the positive one is shaded. In more it draws none: a boundary on the plane of the principal components would be that of
-    points of this plane, and the instances do not lie in it. Instead each instance shows what is predicted for
-    it: filled if it is the positive class, hollow if not; by colour with three classes or more.
+    its decision regions: of two classes, that of the positive one is shaded. In more it draws none: a boundary on the
+    plane of the principal components would be that of points of this plane, and the instances do not lie in it. Instead
+    each instance shows what is predicted for it: filled if it is the positive class, hollow if not; by colour with
+    three classes or more.
 
     **With true labels** the left panel is an evaluation plot and its title says so: instances of the positive class are
     filled, the others hollow; with three classes or more, the colour is the class and the marker the bag. With an
