@@ -373,9 +373,9 @@ def test_rows_of_pandas_objects_must_be_in_one_order():
     X, y = pd.DataFrame(X), pd.Series(y)
     bags = make_bags(X, y, random_state=0).bags
     np.testing.assert_array_equal(bags, make_bags(X, y.to_numpy(), random_state=0))
-    with pytest.raises(ValueError, match="y.index differs from X.index"):
+    with pytest.raises(ValueError, match=r"y\.index differs from X\.index"):
         make_bags(X, y[::-1])
-    with pytest.raises(ValueError, match="clusters.index differs"):
+    with pytest.raises(ValueError, match=r"clusters\.index differs"):
         make_bags(X, y, "hard", clusters=y[::-1])
 
 
