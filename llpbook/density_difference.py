@@ -196,7 +196,7 @@ def lscv_criterion(squared_distances, n, d, sigma):
     -------
     float
         The criterion times :math:`(2 \pi \sigma^2)^{d/2}`, a factor that overflows in high dimension: compare widths by
-        `smallest_scaled`.
+        `scores_in_one_unit`.
     """
     wide = np.exp(squared_distances / (-4 * sigma**2))
     square = (1 / n + 2 / n**2 * wide.sum()) * 2.0 ** (-d / 2)

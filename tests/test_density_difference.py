@@ -11,7 +11,7 @@ from scipy.stats import multivariate_normal, norm
 from sklearn.neighbors import KernelDensity
 
 from llpbook import density_difference as dd
-from llpbook.base import NotIdentifiableError
+from llpbook.base import NotIdentifiableError, canonical_order, median_distance, thin
 from llpbook.density_difference import KDEDifference
 from llpbook.proportions import label_proportions
 
@@ -93,34 +93,39 @@ def test_gaussian_basis():
 
 def test_canonical_order_sorts_rows():
     X = np.random.default_rng(0).integers(0, 3, size=(50, 4)).astype(float)
-    assert X[dd.canonical_order(X)].tolist() == sorted(X.tolist())
+    assert X[canonical_order(X)].tolist() == sorted(X.tolist())
 
 
 def test_thin_and_median_distance_do_not_depend_on_the_order():
     X = np.random.default_rng(0).normal(size=(700, 3))
     shuffled = np.random.default_rng(1).permutation(X)
-    np.testing.assert_array_equal(dd.thin(X, 40), dd.thin(shuffled, 40))
-    assert len(np.unique(dd.thin(X, 40), axis=0)) == 40
-    assert dd.thin(X, 700) is X
-    assert dd.median_distance(X) == dd.median_distance(shuffled)
-    assert dd.median_distance(X) == pytest.approx(np.median(pdist(X)), rel=0.03)
-    assert dd.median_distance(X[:30]) == np.median(pdist(X[:30]))
+    np.testing.assert_array_equal(thin(X, 40), thin(shuffled, 40))
+    assert len(np.unique(thin(X, 40), axis=0)) == 40
+    assert thin(X, 700) is X
+    assert median_distance(X) == median_distance(shuffled)
+    assert median_distance(X) == pytest.approx(np.median(pdist(X)), rel=0.03)
+    assert median_distance(X[:30]) == np.median(pdist(X[:30]))
 
 
 def test_median_distance_is_positive():
-    assert dd.median_distance(np.ones((5, 2))) == 1.0
-    assert dd.median_distance(np.ones((1, 2))) == 1.0
-    assert dd.median_distance(np.array([[0.0]] * 9 + [[3.0]])) == 3.0
+    assert median_distance(np.ones((5, 2))) == 1.0
+    assert median_distance(np.ones((1, 2))) == 1.0
+    assert median_distance(np.array([[0.0]] * 9 + [[3.0]])) == 3.0
 
 
-def test_smallest_scaled_equals_argmin_and_does_not_overflow():
+def test_scores_in_one_unit_rank_like_the_products_and_do_not_overflow():
     rng = np.random.default_rng(0)
     for _ in range(200):
         values, scales = rng.normal(size=6) + rng.choice([-3, 0, 3]), rng.normal(size=6)
-        assert dd.smallest_scaled(values, scales) == np.argmin(values * np.exp(scales))
-    assert dd.smallest_scaled(np.array([-1.0, -1e-3]), np.array([0.0, 2000.0])) == 1
-    assert dd.smallest_scaled(np.array([1.0, 2.0]), np.array([900.0, -900.0])) == 1
-    assert dd.smallest_scaled(np.array([1.0, 0.0, 0.0]), np.zeros(3)) == 1
+        criteria = values * np.exp(scales)
+        scores = dd.scores_in_one_unit(values, scales)
+        np.testing.assert_array_equal(np.argsort(-scores), np.argsort(criteria))
+        # One unit for all: ratios are those of the criteria.
+        np.testing.assert_allclose(scores / scores[0], criteria / criteria[0])
+    best = lambda *pair: np.argmax(dd.scores_in_one_unit(*map(np.array, pair)))  # noqa: E731
+    assert best([-1.0, -1e-3], [0.0, 2000.0]) == 1
+    assert best([1.0, 2.0], [900.0, -900.0]) == 1
+    assert best([1.0, 0.0, 0.0], [0.0, 0.0, 0.0]) == 1
 
 
 # --- kernel density ------------------------------------------------------------------------------------------
@@ -169,28 +174,28 @@ def test_lscv_criterion_in_two_dimensions():
 
 def test_lscv_width_is_the_best_of_its_grid():
     X = np.random.default_rng(2).normal(size=(40, 1))
-    widths = dd.KDE_WIDTHS * dd.median_distance(X)
+    widths = dd.KDE_WIDTHS * median_distance(X)
     best = widths[np.argmin([slow_lscv(X[:, 0], s) for s in widths])]
-    assert dd.lscv_width(X) == pytest.approx(best)
+    assert dd.lscv_width(X)[0] == pytest.approx(best)
 
 
 def test_lscv_width_scales_with_the_data_and_is_near_the_optimum():
     X = np.random.default_rng(3).normal(size=(800, 1))
-    assert dd.lscv_width(5 * X) == pytest.approx(5 * dd.lscv_width(X))
+    assert dd.lscv_width(5 * X)[0] == pytest.approx(5 * dd.lscv_width(X)[0])
     normal_rule = 1.06 * 800 ** (-1 / 5)
-    assert dd.lscv_width(X) == pytest.approx(normal_rule, rel=0.3)
-    assert dd.lscv_width(X, max_points=200) == pytest.approx(normal_rule, rel=0.4)
+    assert dd.lscv_width(X)[0] == pytest.approx(normal_rule, rel=0.3)
+    assert dd.lscv_width(X, max_points=200)[0] == pytest.approx(normal_rule, rel=0.4)
 
 
 def test_lscv_width_of_a_part_is_scaled_to_the_whole():
     X = np.random.default_rng(5).normal(size=(400, 3))
-    part = dd.lscv_width(dd.thin(X, 50))
-    assert dd.lscv_width(X, max_points=50) == pytest.approx(part / 8 ** (1 / 7))
+    part = dd.lscv_width(thin(X, 50))[0]
+    assert dd.lscv_width(X, max_points=50)[0] == pytest.approx(part / 8 ** (1 / 7))
 
 
 def test_lscv_width_in_very_high_dimension():
     X = np.random.default_rng(4).normal(size=(30, 3000))
-    assert 0 < dd.lscv_width(X) <= 2 * dd.median_distance(X)
+    assert 0 < dd.lscv_width(X)[0] <= 2 * median_distance(X)
 
 
 # --- labeling error rate -------------------------------------------------------------------------------------
@@ -399,7 +404,7 @@ def test_decision_is_the_log_ratio_of_the_weighted_densities():
     in_p, *shares = dd.pool_bags(bags, P[:, 1], np.bincount(bags))
     c, c_prime = dd.prior_weights(*shares, 0.2)
     p, q = (
-        np.exp(KernelDensity(bandwidth=dd.lscv_width(part)).fit(part).score_samples(X))
+        np.exp(KernelDensity(bandwidth=dd.lscv_width(part)[0]).fit(part).score_samples(X))
         for part in (X[in_p], X[~in_p])
     )
     np.testing.assert_array_equal(model.decision_function(X) > 0, c * p > c_prime * q)
