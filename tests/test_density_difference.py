@@ -1,5 +1,7 @@
 """The shared parts of the two-bag methods, and KDEDifference, against enumeration, integration and Bayes' rule."""
 
+import tracemalloc
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -7,13 +9,19 @@ import pandas as pd
 import pytest
 from scipy.integrate import quad
 from scipy.spatial.distance import pdist
+from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
+from sklearn.base import clone
 from sklearn.neighbors import KernelDensity
 
 from llpbook import density_difference as dd
+from llpbook import smic
 from llpbook.base import NotIdentifiableError, canonical_order, median_distance, thin
 from llpbook.density_difference import KDEDifference
+from llpbook.dsdd import DSDD
+from llpbook.lsdd import LSDD
 from llpbook.proportions import label_proportions
+from llpbook.smic import SMIC
 
 
 def many_bags(seed=0, n=400):
@@ -404,7 +412,9 @@ def test_decision_is_the_log_ratio_of_the_weighted_densities():
     in_p, *shares = dd.pool_bags(bags, P[:, 1], np.bincount(bags))
     c, c_prime = dd.prior_weights(*shares, 0.2)
     p, q = (
-        np.exp(KernelDensity(bandwidth=dd.lscv_width(part)[0]).fit(part).score_samples(X))
+        np.exp(
+            KernelDensity(bandwidth=dd.lscv_width(part)[0]).fit(part).score_samples(X)
+        )
         for part in (X[in_p], X[~in_p])
     )
     np.testing.assert_array_equal(model.decision_function(X) > 0, c * p > c_prime * q)
@@ -454,3 +464,90 @@ def test_far_away_and_equal_instances_have_finite_scores():
     assert np.isfinite(model.decision_function(X + 1e5)).all()
     constant = KDEDifference().fit(np.ones((400, 2)), bags, P)
     np.testing.assert_array_equal(constant.decision_function(np.ones((3, 2))), 0)
+
+
+def test_memory_of_a_prediction_is_bounded_and_chunks_do_not_matter():
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(30_000, 2)), rng.normal(size=(3_000, 2))
+    tracemalloc.start()
+    found = dd.kde_log_density(Z, X, 0.3)
+    assert tracemalloc.get_traced_memory()[1] < 60e6  # all pairs are 720 MB
+    tracemalloc.stop()
+    slow = [
+        logsumexp(-((X - z) ** 2).sum(axis=1) / (2 * 0.3**2)) for z in Z[:20]
+    ] - np.log(30_000 * 2 * np.pi * 0.3**2)
+    np.testing.assert_allclose(found[:20], slow, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "model", [KDEDifference(), LSDD(random_state=0), DSDD(random_state=0), SMIC()]
+)
+def test_a_large_offset_changes_nothing(model):
+    X, y, bags = dd.toy_problem(2, n=60, priors=(0.1, 0.9), random_state=0)
+    new = np.random.default_rng(1).normal(size=(50, 2)) * 3
+    # A power of two, and values on a grid: what is lost is lost by the method.
+    X, new = np.round(X * 1024) / 1024, np.round(new * 1024) / 1024
+    times = np.array([2.0**31, 0.0])
+    near = model.fit(X, bags, [0.1, 0.9]).predict(np.vstack([X, new]))
+    far = model.fit(X + times, bags, [0.1, 0.9]).predict(np.vstack([X, new]) + times)
+    np.testing.assert_array_equal(far, near)
+    if not isinstance(model, SMIC):
+        assert np.mean(near[:120] == y) > 0.85
+
+
+# --- two samples ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [KDEDifference(), LSDD(), DSDD(), SMIC()])
+def test_two_samples_are_labelled_like_two_bags(model):
+    X, y, bags = dd.toy_problem(1, n=(40, 30), priors=(0.2, 0.9), random_state=0)
+    P, Q = X[bags == 0], X[bags == 1]
+    label = partial(dd.label_two_samples, model, P, Q)
+    state = {"random_state": 0} if "random_state" in model.get_params() else {}
+    fitted = clone(model).set_params(**state)
+    free, told = (
+        fitted.fit(X, bags).predict(X),
+        fitted.fit(X, bags, [0.2, 0.9]).predict(X),
+    )
+    for found, expected in (
+        (label(), free),
+        (label(larger="p"), free),
+        (label(proportions=(0.2, 0.9)), told),
+        (label(proportions=(0.2, 0.9)), told),  # the same call, the same labels
+    ):
+        assert [len(part) for part in found] == [40, 30]
+        np.testing.assert_array_equal(np.concatenate(found), expected)
+    named = np.concatenate(label(larger="q"))
+    assert (
+        np.mean(named == y) > 0.7
+        and np.mean(np.concatenate(label(larger="p")) == y) < 0.3
+    )
+    exchanged = dd.label_two_samples(model, Q, P, larger="p")
+    np.testing.assert_array_equal(np.concatenate(exchanged[::-1]), named)
+    assert not hasattr(model, "classes_")  # as it was
+
+
+def test_the_functions_of_two_samples_are_their_estimators():
+    X, _, bags = dd.toy_problem(2, random_state=0)
+    P, Q = X[bags == 0], X[bags == 1]
+    for function, model in ((dd.kde, KDEDifference(sigma=0.7)), (smic.smic, SMIC(5))):
+        found = function(P, Q, larger="q", **model.get_params())
+        np.testing.assert_array_equal(
+            np.concatenate(found),
+            np.concatenate(dd.label_two_samples(model, P, Q, larger="q")),
+        )
+
+
+def test_malformed_samples():
+    P = np.random.default_rng(0).normal(size=(10, 2))
+    with pytest.raises(ValueError, match=r"X_q is not a valid sample.*NaN"):
+        dd.kde(P, np.full((5, 2), np.nan))
+    with pytest.raises(ValueError, match=r"X_p is not a valid sample.*minimum of 2"):
+        dd.kde(P[:1], P)
+    with pytest.raises(ValueError, match="same features, got 2 and 1"):
+        dd.kde(P, P[:, :1])
+    for bad in ({"larger": 1}, {"larger": "p", "proportions": (0.8, 0.2)}):
+        with pytest.raises(ValueError, match="larger must be 'p' or 'q'"):
+            dd.kde(P, P + 1, **bad)
+    with pytest.raises(NotIdentifiableError, match="same share"):
+        dd.kde(P, P + 1, proportions=(0.4, 0.4))

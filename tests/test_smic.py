@@ -125,7 +125,7 @@ def test_no_clustering_beats_the_relaxed_maximum_and_rounding_attains_the_best()
     # A clustering is the model with alpha_y = the indicator of cluster y, scaled to length 1: orthonormal columns.
     X, y = blobs(n=12, gap=6.0, seed=3)
     kernel, _ = smic.local_scaling_kernel(X, 5)
-    found = smic.smic(X, 5)
+    found = smic.smic_clusters(X, 5)
     relaxed = smic.smi_approximation(kernel, found["vectors"])
 
     def value(labels):
@@ -157,7 +157,7 @@ def test_extension_is_the_sum_over_neighbours():
     X, _ = blobs(gap=2.0)
     new = blobs(n=15, gap=2.0, seed=5)[0]
     t = 4
-    found = smic.smic(X, t)
+    found = smic.smic_clusters(X, t)
     phi, lam, s = found["vectors"], found["values"], found["scales"]
     outputs, nearest, equal = smic.extend(np.vstack([new, X[:3]]), X, t, s, lam, phi)
     for k, x in enumerate(new):
@@ -293,7 +293,7 @@ def test_selection_takes_the_largest_lsmi():
     assert list(values) == list(range(1, 11))
     assert t == min(k for k in values if values[k] == max(values.values()))
     for k in (1, t):
-        labels = smic.smic(X, k)["labels"]
+        labels = smic.smic_clusters(X, k)["labels"]
         assert_allclose(values[k], smic.lsmi(X, labels, random_state=0)[0])
     assert same_clusters(found["labels"], y)
     assert not same_clusters(smic.cluster_labels(X, "k-means", 0), y)
@@ -338,12 +338,15 @@ def test_training_instances_keep_their_cluster_and_others_do_not_matter():
     model = SMIC(7).fit(X, bags)
     scores = model.decision_function(X)
     order = np.lexsort(X.T[::-1])
-    own = model.cluster_scores_[:, model.positive_] - model.cluster_scores_[:, 1 - model.positive_]
+    own = (
+        model.cluster_scores_[:, model.positive_]
+        - model.cluster_scores_[:, 1 - model.positive_]
+    )
     assert_allclose(scores[order], own)
     alone = [model.decision_function(x[None])[0] for x in X[:5] + 0.05]
     assert_allclose(alone, model.decision_function(X[:5] + 0.05))
     outputs = smic.extend(
-        X + 0.05, model.X_fit_, model.n_neighbors_, model.scales_,
+        X + 0.05 - model.origin_, model.X_fit_, model.n_neighbors_, model.scales_,
         model.eigenvalues_, model.eigenvectors_,
     )[0]  # fmt: skip
     shares = np.maximum(outputs, 0) / np.maximum(model.eigenvectors_, 0).sum(axis=0)
