@@ -424,7 +424,10 @@ class Book:
             if module:
                 node = module.find(parts[n : n + 1])
                 if isinstance(node, ast.ImportFrom):
-                    module = self.modules[f"{module.name}.{node.module}"]
+                    # of an __init__; what a module imports is not its own
+                    module = self.modules.get(f"{module.name}.{node.module}")
+                    if module is None:
+                        return None, None
                 return module, module.find(parts[n:])
         return None, None
 
