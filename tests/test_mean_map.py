@@ -9,9 +9,11 @@ from scipy.optimize import approx_fprime
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import StandardScaler
 
 from llpbook import mean_map
 from llpbook.base import NotIdentifiableError, kernel_features
+from llpbook.datasets import load_bags
 from llpbook.mean_map import MeanMap
 from llpbook.proportions import averaging_matrix, label_proportions
 
@@ -445,3 +447,18 @@ def test_stopping_short_warns():
     X, _, bags, P = problem(n_classes=3)
     with pytest.warns(ConvergenceWarning, match="MeanMap stopped after 1 iterations"):
         MeanMap(max_iter=1).fit(X, bags, P)
+
+
+def test_an_offset_costs_accuracy_because_the_intercept_is_penalised():
+    # the sentence "six points" of the chapter, section In practice
+    heart = load_bags("heart", bag_size=8, random_state=0)
+    X = StandardScaler().fit_transform(heart.X)
+    scores = [
+        heart.evaluate(
+            MeanMap(1.0)
+            .fit(X + offset, heart.bags, heart.proportions)
+            .predict(X + offset)
+        )
+        for offset in (0, 10)
+    ]
+    assert 0.04 < scores[0] - scores[1] < 0.08
