@@ -386,7 +386,7 @@ def test_rows_of_pandas_objects_must_be_in_one_order():
         ({"X": [["a"]] * 600}, "X must be a matrix of finite numbers"),
         ({"X": np.full((600, 2), np.nan)}, "X must be .*NaN"),
         ({"X": np.ones((600, 2))}, "10 k-means clusters need as many distinct rows"),
-        ({"y": [0, 1]}, "y must have one label for each of the 600 instances"),
+        ({"y": [0, 1]}, "y must have one .* for each of the 600 instances"),
         ({"y": [0] * 600}, "y must hold two classes or more, got only 0"),
         ({"y": [None] + [1] * 599}, "y has a missing value at position 0"),
         ({"sizes": [300, 299]}, "sizes must sum to the 600 instances, got 599"),
