@@ -20,6 +20,7 @@ from scipy.linalg import eigh
 from scipy.stats import pearson3
 
 from ..proportions import averaging_matrix
+from ._combine import TestResult, combine_views, smallest_shift
 
 
 class BagMoments(NamedTuple):
@@ -201,8 +202,9 @@ def noise_shape(moments, design, mixing, corrected):
         class_means = design.solve @ moments.means
         total = np.tensordot(design.free, mixing, 1)
         error = (design.solve / moments.sizes) @ design.solve.T
-        within = within * (1 + (total * error).sum() / design.free.sum())
-        within = within - class_means.T @ total @ class_means
+        grown = within * (1 + (total * error).sum() / design.free.sum())
+        left = grown - class_means.T @ total @ class_means
+        within = left if np.linalg.eigvalsh(left)[-1] > 0 else within
     values, vectors = eigh(within)
     values = np.maximum(values, 0) / np.maximum(values, 0).sum()
     dof, raw = moments.sizes.sum() - len(moments.sizes), np.square(values).sum()
@@ -308,15 +310,17 @@ class AffineResult(NamedTuple):
     """What `affine_test` finds.
 
     statistic is the lack of fit over its expectation, 1 on average where the bag means are affine; deviation is their
-    difference in standard deviations, and skewness that of its distribution; corrected says whether the class means
-    were taken out of the noise.
+    difference in standard deviations, and skewness that of its distribution; relative_sd is that standard deviation over
+    the expectation; corrected says whether the class means were taken out of the noise, note why there is no test.
     """
 
     statistic: float
     pvalue: float
     deviation: float
     skewness: float
+    relative_sd: float
     corrected: bool
+    note: str = ""
 
 
 def smooth_noise(moments, design, noise):
@@ -398,6 +402,52 @@ def class_means_are_known(moments, design, mixing):
     return bool(determined and share < 0.2 * design.free @ moments.traces)
 
 
+def third_moment_cumulant(moments, design):
+    r"""What skewed features add to the third cumulant of the lack of fit less its expectation, for a single feature.
+
+    The difference is :math:`\sum_{i \ne j} a_{ij} x_i x_j`, with :math:`a_{ij} = (1 - h_k) / (n_k - 1)` in bag :math:`k`
+    (and next to nothing between bags), so that its third cumulant has the term :math:`4 \mu_3^2 \sum_{i \ne j} a_{ij}^3`
+    beside the Gaussian one: :eq:`eq-diag-third`. It is what makes the rare value of a column lumpy.
+
+    Parameters
+    ----------
+    moments : BagMoments
+        With one embedded feature.
+    design : Design
+
+    Returns
+    -------
+    float
+    """
+    third = (moments.centred**3).sum() / moments.sizes.sum()
+    # eq: eq-diag-third
+    inside = (moments.sizes * design.free**3 / (moments.sizes - 1) ** 2).sum()
+    return float(4 * third**2 * inside)
+
+
+def without_class_differences(features, moments, design):
+    r"""Features orthogonal to the differences of the estimated class means.
+
+    Shares that carry an error :math:`e_k` move the mean of bag :math:`k` by :math:`\sum_c e_{kc} \hat\mu_c`, in the span
+    of the differences of the class means and nowhere else: :eq:`eq-diag-orthogonal`.
+
+    Parameters
+    ----------
+    features : ndarray, shape (n_instances, n_embedded)
+    moments : BagMoments
+    design : Design
+
+    Returns
+    -------
+    ndarray, shape (n_instances, n_embedded)
+    """
+    class_means = design.solve @ moments.means
+    gaps = class_means - class_means.mean(axis=0)
+    vectors = np.linalg.svd(gaps, full_matrices=False)[2][: len(gaps) - 1]
+    # eq: eq-diag-orthogonal
+    return features - features @ vectors.T @ vectors
+
+
 def affine_test(features, bags, proportions, exact=True):
     r"""Are bag means affine in the label proportions, as X ⊥ B | Y has it?
 
@@ -413,33 +463,99 @@ def affine_test(features, bags, proportions, exact=True):
     bags : ndarray of int, shape (n_instances,)
     proportions : ndarray, shape (n_bags, n_classes)
     exact : bool, default True
-        Whether the proportions are counts of these very instances. If they are not, or vary so little that the class
-        means cannot be told, the noise is that around the bag means: for counts, too large, a test that holds its level
-        and has less power.
+        Whether the proportions are counts of these very instances. If they are not, the differences of the class means
+        are taken out of the features (`without_class_differences`). If they are, and vary so little that the class means
+        cannot be told, the noise is that around the bag means: too large, a test that holds its level and has less power.
 
     Returns
     -------
     AffineResult
-        NaN where no more bags of two instances are left than the rank of their proportions.
+        NaN, with a note, where no more bags of two instances are left than the rank of their proportions, and where the
+        proportions are not exact and the class means cannot be told.
     """
-    nothing = AffineResult(*[np.nan] * 4, False)
+    def nothing(note):
+        return AffineResult(*[np.nan] * 5, False, note)
+
     if (np.bincount(bags) > 1).sum() < 2:
-        return nothing
-    moments = bag_moments(features, bags, proportions[:, proportions.any(axis=0)])
+        return nothing("fewer than two bags of two or more instances")
+    proportions = proportions[:, proportions.any(axis=0)]
+    moments = bag_moments(features, bags, proportions)
+    design = affine_design(moments.proportions, moments.sizes)
+    rank, n_classes = design.basis.shape[1], moments.proportions.shape[1]
+    if rank >= len(moments.sizes):
+        return nothing("no more bags than classes: any bag means are affine")
+    if not exact:
+        if rank < n_classes or features.shape[1] <= n_classes:
+            return nothing("shares that may carry error, and no direction free of it")
+        free = without_class_differences(features, moments, design)
+        moments = bag_moments(free, bags, proportions)
+    return affine_pvalue(moments, design, exact)
+
+
+def affine_pvalue(moments, design, exact):
+    """The result of `affine_test` from moments and design; see there."""
     sizes, traces = moments.sizes, moments.traces
-    design = affine_design(moments.proportions, sizes)
-    if design.basis.shape[1] >= len(sizes) or not traces.any():
-        return nothing
+    lack = lack_of_fit(moments.means, sizes, design.basis)
+    if traces.sum() <= 1e-12 * (sizes @ np.square(moments.means).sum(axis=1)):
+        # No variance within bags: bag means are what they are, and affine or not.
+        off = lack > 1e-9 * (sizes @ np.square(moments.means).sum(axis=1))
+        return AffineResult(np.inf if off else 0.0, float(not off), np.nan, 0, 0, exact)
     grow = (sizes / (sizes - 1))[:, None, None]
     mixing = grow * label_covariance(moments.proportions)
     corrected = exact and class_means_are_known(moments, design, mixing)
     noise = within_class_noise(moments, design, mixing) if corrected else traces
     variance, third = cumulants(moments, design, mixing, noise, corrected)
-    expected, lack = (
-        design.free @ noise,
-        lack_of_fit(moments.means, sizes, design.basis),
-    )
+    if moments.means.shape[1] == 1:
+        third += third_moment_cumulant(moments, design)
+    expected = max(design.free @ noise, 0.02 * design.free @ traces)
     deviation, skewness = (lack - expected) / variance**0.5, third / variance**1.5
     # eq: eq-diag-pearson
     pvalue = float(pearson3.sf(deviation, skewness))
-    return AffineResult(lack / expected, pvalue, deviation, skewness, corrected)
+    return AffineResult(
+        lack / expected, pvalue, deviation, skewness, variance**0.5 / expected, corrected
+    )
+
+
+def affine_tests(seen, bags, proportions, exact=True, alpha=0.05):
+    r"""Are bag means affine in the label proportions? `affine_test` of each view, combined.
+
+    Where the shares may carry error, the single columns are not tested: in one dimension such an error looks like a shift.
+
+    Parameters
+    ----------
+    seen : Views
+        See `llpbook.diagnosis.views`.
+    bags : ndarray of int, shape (n_instances,)
+    proportions : ndarray, shape (n_bags, n_classes)
+    exact : bool, default True
+    alpha : float, default 0.05
+        For the smallest shift that would be found.
+
+    Returns
+    -------
+    TestResult
+        statistic and detectable are those of all columns together with the Fourier features.
+    """
+    F, pvalues = seen.features, np.full(len(seen.weights), np.nan)
+    first = None
+    for i, weights in enumerate(seen.weights):
+        if i > 1 and not (exact and is_varied(F[:, i - 2], len(proportions))):
+            continue
+        used = np.flatnonzero(weights)
+        rows = F[:, used] * np.sqrt(weights[used])
+        found = affine_test(rows, bags, proportions, exact)
+        pvalues[i], first = found.pvalue, first or found
+        if found.note:
+            return TestResult(np.nan, np.nan, note=found.note)
+    sizes = np.bincount(bags)
+    dof, n = (sizes > 1).sum() - proportions.any(axis=0).sum(), sizes[sizes > 1].sum()
+    shift = smallest_shift(first.relative_sd, max(dof, 1), n, alpha)
+    return TestResult(
+        first.statistic, combine_views(pvalues), shift, pvalues[2:] if exact else None
+    )
+
+
+def is_varied(column, n_bags, per_bag=1.0):
+    """Whether enough instances have another value than the commonest: one a bag on average, and ten at least."""
+    _, counts = np.unique(column, return_counts=True)
+    return len(column) - counts.max() >= max(10, per_bag * n_bags)
