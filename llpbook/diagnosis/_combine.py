@@ -33,7 +33,7 @@ def cauchy_combination(pvalues, axis=-1):
     Parameters
     ----------
     pvalues : array-like
-        NaN are left out.
+        NaN are left out; above 0.95 they count as that, so that no view silences the others.
     axis : int, default -1
 
     Returns
@@ -45,7 +45,7 @@ def cauchy_combination(pvalues, axis=-1):
     -----
     Source: liu2020.
     """
-    p = np.clip(np.asarray(pvalues, dtype=float), 1e-300, 1 - 1e-2)
+    p = np.clip(np.asarray(pvalues, dtype=float), 1e-300, 0.95)
     small = p < 1e-15  # where tan loses its digits
     angle = np.where(small, 0.25, 0.5 - p) * np.pi
     found = np.where(small, 1 / (p * np.pi), np.tan(angle))
@@ -60,17 +60,25 @@ def cauchy_combination(pvalues, axis=-1):
 
 
 def combine_views(pvalues):
-    """One p-value for all views: of all columns together, the whitened components, and the single columns as one.
+    r"""One p-value for all views: of all columns together, the whitened components, and the single columns.
+
+    The columns first become one, :math:`1 - (1 - \min_j p_j)^d` (Šidák's correction, which correlated columns make too
+    careful rather than too bold); the three are combined by `cauchy_combination`.
 
     Parameters
     ----------
     pvalues : ndarray, shape (..., 2 + n_columns)
+        NaN where a view was not tested.
 
     Returns
     -------
     float or ndarray, shape (...)
     """
-    single = cauchy_combination(pvalues[..., 2:])
+    columns = np.where(np.isfinite(pvalues[..., 2:]), pvalues[..., 2:], np.inf)
+    count, least = np.isfinite(columns).sum(axis=-1), columns.min(axis=-1)
+    tested = count > 0
+    single = -np.expm1(count * np.log1p(-np.where(tested, np.minimum(least, 1 - 1e-12), 0)))
+    single = np.where(tested, np.maximum(single, 1e-300), np.nan)
     return cauchy_combination(
         np.stack([pvalues[..., 0], pvalues[..., 1], single], axis=-1)
     )
@@ -82,30 +90,32 @@ def pearson_tail(values, mean, sd, skewness):
     return np.where(sd > 0, pearson3.sf((values - mean) / safe, skewness), 1.0)
 
 
-def smallest_shift(relative_sd, dof, n_instances, alpha, power=0.8):
+def smallest_shift(relative_sd, n_cells, n_instances, alpha, power=0.8, n_views=3):
     r"""The typical shift that a test of a quadratic form finds with the given power.
 
-    Cells shifted by :math:`\delta` (the root of the mean square, in standard deviations) add :math:`n \delta^2` to a
-    statistic with expectation :math:`E \propto \nu` and standard deviation :math:`s`, so
-    :math:`\delta^2 = (z_{1 - \alpha} + z_{\text{power}}) \frac{s}{E} \frac{\nu}{n}`: :eq:`eq-diag-shift`.
+    Cells shifted independently, with standard deviation :math:`\delta` in each component, add to a statistic with
+    expectation :math:`E` and standard deviation :math:`s` the share :math:`\delta^2 n / L` of :math:`E`, so
+    :math:`\delta^2 = (z_{1 - \alpha / 3} + z_{0.8}) \frac{s}{E} \frac{L}{n}`: :eq:`eq-diag-shift`. The level is shared by
+    the three views.
 
     Parameters
     ----------
     relative_sd : float
         :math:`s / E`, where nothing shifts.
-    dof : int
-        Cells less groups, or bags less classes.
+    n_cells : int
+        Cells, or bags.
     n_instances : int
     alpha : float
     power : float, default 0.8
+    n_views : int, default 3
 
     Returns
     -------
     float
     """
-    reach = norm.isf(alpha) + norm.ppf(power)
+    reach = norm.isf(alpha / n_views) + norm.ppf(power)
     # eq: eq-diag-shift
-    return float(np.sqrt(reach * relative_sd * dof / n_instances))
+    return float(np.sqrt(reach * relative_sd * n_cells / n_instances))
 
 
 def twice_the_smaller(pvalues):

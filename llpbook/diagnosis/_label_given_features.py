@@ -11,7 +11,7 @@ from ._combine import TestResult, smallest_shift
 from ._features import embed
 from ._permutations import cell_sums
 
-LEAST_LEFT = 0.35
+LEAST_LEFT = 0.6
 """The least share of what bags seem to add that features must leave unexplained, for the test of Y ⊥ B | X."""
 
 
@@ -230,6 +230,6 @@ def label_test(X, labels, bags, alpha=0.05, random_state=None):
     statistic = float(np.mean(statistics))
     # Of half the instances; as many degrees of freedom as bags times columns of the basis.
     dof = (bags.max() + 1) * basis.shape[1]
-    shift = smallest_shift(dof**-0.5, 2 * dof, len(X), alpha)
+    shift = smallest_shift(dof**-0.5, 2 * dof, len(X), alpha, n_views=1)
     # eq: eq-diag-label
     return TestResult(statistic, float(norm.sf(statistic)), shift)

@@ -419,9 +419,10 @@ def third_moment_cumulant(moments, design):
     -------
     float
     """
-    third = (moments.centred**3).sum() / moments.sizes.sum()
+    n = moments.sizes
+    third = (moments.centred**3).sum() / max(((n - 1) * (n - 2) / n).sum(), 1.0)
     # eq: eq-diag-third
-    inside = (moments.sizes * design.free**3 / (moments.sizes - 1) ** 2).sum()
+    inside = (n * design.free**3 / (n - 1) ** 2).sum()
     return float(4 * third**2 * inside)
 
 
@@ -534,10 +535,10 @@ def affine_tests(seen, bags, proportions, exact=True, alpha=0.05):
     Returns
     -------
     TestResult
-        statistic and detectable are those of all columns together with the Fourier features.
+        statistic is that of all columns together with the Fourier features, detectable that of the whitened components.
     """
     F, pvalues = seen.features, np.full(len(seen.weights), np.nan)
-    first = None
+    first = second = None
     for i, weights in enumerate(seen.weights):
         if i > 1 and not (exact and is_varied(F[:, i - 2], len(proportions))):
             continue
@@ -545,11 +546,12 @@ def affine_tests(seen, bags, proportions, exact=True, alpha=0.05):
         rows = F[:, used] * np.sqrt(weights[used])
         found = affine_test(rows, bags, proportions, exact)
         pvalues[i], first = found.pvalue, first or found
+        second = found if i == 1 else second
         if found.note:
             return TestResult(np.nan, np.nan, note=found.note)
     sizes = np.bincount(bags)
-    dof, n = (sizes > 1).sum() - proportions.any(axis=0).sum(), sizes[sizes > 1].sum()
-    shift = smallest_shift(first.relative_sd, max(dof, 1), n, alpha)
+    used = sizes[sizes > 1]
+    shift = smallest_shift(second.relative_sd, len(used), used.sum(), alpha)
     return TestResult(
         first.statistic, combine_views(pvalues), shift, pvalues[2:] if exact else None
     )

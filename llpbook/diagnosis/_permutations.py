@@ -166,7 +166,7 @@ def permutation_test(
     together = combine_views(tails)
     # eq: eq-diag-permutation
     pvalue = np.mean(together <= together[0] * (1 + 1e-6))
-    shift = smallest_shift(sd[0] / mean[0], n_cells - n_groups, len(cells), alpha)
+    shift = smallest_shift(sd[1] / mean[1], n_cells, len(cells), alpha)
     return TestResult(parts[0, 0] / mean[0], float(pvalue), shift, tails[0, 2:])
 
 
@@ -202,7 +202,7 @@ def table_test(counts, n_draws=1999, alpha=0.05, random_state=None):
         return (np.square(tables - expected) / expected).sum(axis=(-2, -1))
 
     statistic, dof = float(squares(counts)), np.prod(np.array(counts.shape) - 1)
-    shift = smallest_table_shift(dof, counts.sum(), alpha)
+    shift = smallest_table_shift(counts.shape, counts.sum(), alpha)
     if expected.min() >= 5:
         return TestResult(statistic, float(chi2.sf(statistic, dof)), shift)
     draws = random_table(*margins, seed=rng)
@@ -218,16 +218,18 @@ def table_test(counts, n_draws=1999, alpha=0.05, random_state=None):
     return TestResult(statistic, (1 + exceeding) / (1 + n_draws), shift)
 
 
-def smallest_table_shift(dof, n_instances, alpha, power=0.8):
-    r"""The typical difference of shares that Pearson's test finds with the given power.
+def smallest_table_shift(shape, n_instances, alpha, power=0.8):
+    r"""The typical shift of shares that Pearson's test finds with the given power.
 
-    In standard deviations of the label: :math:`\sqrt{\lambda / n}`, :math:`\lambda` the noncentrality of the
-    :math:`\chi^2` distribution with this power.
+    In standard deviations of the label, independent in each of :math:`L` rows:
+    :math:`\delta^2 = \frac{\lambda}{n} \frac{L}{L - 1}`, :math:`\lambda` the noncentrality with which the
+    :math:`\chi^2` distribution has this power.
     """
+    dof = (shape[0] - 1) * (shape[1] - 1)
     critical = chi2.isf(alpha, dof)
     top = 10 + 10 * critical
     found = brentq(lambda c: ncx2.sf(critical, dof, c) - power, 1e-9, top)
-    return float(np.sqrt(found / n_instances))
+    return float(np.sqrt(found / n_instances * shape[0] / (shape[0] - 1)))
 
 
 def two_bag_test(X_p, X_q, n_permutations=999, alpha=0.05, random_state=0):

@@ -127,10 +127,11 @@ class Diagnosis:
 
         Naive is kept, none of its statements is rejected, and a shift of features or shares by `SMALL_SHIFT` would have
         been found."""
-        shifts = self.tests["detectable"].reindex(["X_B", "Y_B"])
-        silent = not VARIANTS["Naive"] & {*self.rejected}
+        if "naive" not in self.variants or VARIANTS["Naive"] & {*self.rejected}:
+            return False
+        two = self.tests.reindex(["X_B", "Y_B"])
         return bool(
-            silent and "naive" in self.variants and (shifts <= SMALL_SHIFT).all()
+            two["pvalue"].notna().all() and (two["detectable"] <= SMALL_SHIFT).all()
         )
 
     def moving(self, statement):
