@@ -7,9 +7,8 @@ from numbers import Real
 
 import numpy as np
 from sklearn.linear_model import Ridge
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from .base import LLPClassifier, absorb_labels, check_bag_weights
+from .base import BAG_WEIGHTS, Interval, LLPClassifier, check_bag_weights
 
 
 class MajorityClass(LLPClassifier):
@@ -27,28 +26,12 @@ class MajorityClass(LLPClassifier):
         For malformed input; see `llpbook.base`.
     """
 
+    assumes = (None, "nothing of the features: what any method has to beat")
     _accept_sparse = "csr"
-    _parameter_constraints = {}  # noqa: RUF012
+    _parameter_constraints = {}
 
-    def fit(self, X, bags, proportions, labels=None):
-        """Average the proportions.
-
-        Parameters
-        ----------
-        X : array-like or sparse, shape (n_instances, n_features)
-        bags : array-like, shape (n_instances,)
-        proportions : array-like, Series, dict or DataFrame
-        labels : array-like, shape (n_instances,), optional
-            Known labels, -1 for unknown.
-
-        Returns
-        -------
-        MajorityClass
-        """
-        self.class_prior_ = absorb_labels(
-            self._validate_fit(X, bags, proportions, labels)
-        ).class_prior
-        return self
+    def _fit(self, data):
+        self.class_prior_ = data.class_prior
 
     def predict_proba(self, X):
         """The class prior for each instance, shape (n_instances, n_classes)."""
@@ -84,41 +67,24 @@ class BagMeanRegression(LLPClassifier):
     :math:`O(n d + L d^2)`. With bags of size 1 this is ridge regression on 0/1 labels.
     """
 
+    assumes = ("Y_B|X", "one P(y | x), linear in x, holds in all bags")
     _accept_sparse = "csr"
-    _parameter_constraints = {  # noqa: RUF012
+    _parameter_constraints = {
         "alpha": [Interval(Real, 0, None, closed="left")],
-        "bag_weights": [StrOptions({"size", "uniform"}), "array-like"],
+        "bag_weights": BAG_WEIGHTS,
     }
 
     def __init__(self, alpha=1.0, bag_weights="size"):
-        self.alpha = alpha
-        self.bag_weights = bag_weights
+        self.alpha, self.bag_weights = alpha, bag_weights
 
-    def fit(self, X, bags, proportions, labels=None):
-        """Regress proportions on bag means.
-
-        Parameters
-        ----------
-        X : array-like or sparse, shape (n_instances, n_features)
-        bags : array-like, shape (n_instances,)
-        proportions : array-like, Series, dict or DataFrame
-        labels : array-like, shape (n_instances,), optional
-            Known labels, -1 for unknown.
-
-        Returns
-        -------
-        BagMeanRegression
-        """
-        data = absorb_labels(self._validate_fit(X, bags, proportions, labels))
+    def _fit(self, data):
         weights = check_bag_weights(self.bag_weights, data)
         means, used = data.bag_means(data.X), weights > 0
-        ridge = Ridge(alpha=self.alpha).fit(
-            means[used], data.proportions[used], sample_weight=weights[used]
-        )
+        ridge = Ridge(alpha=self.alpha)
+        ridge.fit(means[used], data.proportions[used], sample_weight=weights[used])
         self.coef_, self.intercept_ = ridge.coef_, ridge.intercept_
-        return self
 
-    def decision_function(self, X):
+    def _scores(self, X):
         """Predicted share of the positive class minus that of the negative, or of each class, one column a class."""
-        shares = self._validate_predict(X) @ self.coef_.T + self.intercept_
+        shares = X @ self.coef_.T + self.intercept_
         return shares[:, 1] - shares[:, 0] if len(self.classes_) == 2 else shares

@@ -21,14 +21,19 @@ from scipy.spatial.distance import pdist
 from scipy.special import gammaln, logsumexp
 from sklearn.metrics import euclidean_distances
 from sklearn.utils import check_random_state, gen_batches
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from .base import (
+    Interval,
     LLPClassifier,
     NotIdentifiableError,
-    _positional,
-    absorb_labels,
+    StrOptions,
+    candidates,
+    canonical_order,
     check_bags,
+    check_positional,
+    median_distance,
+    thin,
+    tune,
 )
 
 #: Widths that `lscv_width` tries, in units of the median distance.
@@ -124,79 +129,23 @@ def gaussian_basis(X, centers, sigma):
     return np.exp(phi, out=phi)
 
 
-def canonical_order(X):
-    """Lexicographic order of the rows, the same however X is permuted.
-
-    Random choices (folds, centres) are made on rows in this order, so that permuting instances changes nothing.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n, n_features)
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
-        ``X[canonical_order(X)]`` is sorted by the first column, ties by the second, and so on.
-    """
-    return np.lexsort(X.T[::-1])
-
-
-def thin(X, max_points):
-    """At most so many rows, drawn with a fixed seed in canonical order.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n, n_features)
-    max_points : int
-
-    Returns
-    -------
-    ndarray, shape (min(n, max_points), n_features)
-        The same set of rows, however X is permuted.
-    """
-    if len(X) <= max_points:
-        return X
-    keep = np.random.default_rng(0).choice(len(X), max_points, replace=False)
-    return X[canonical_order(X)[keep]]
-
-
-def median_distance(X, max_points=500):
-    """Median of the distances between different rows, the unit of all widths.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n, n_features)
-    max_points : int, default 500
-        Of more rows, as many are taken by `thin`.
-
-    Returns
-    -------
-    float
-        Over pairs of unequal rows where most pairs are equal; 1 where all are.
-    """
-    distances = pdist(thin(X, max_points))
-    if len(distances) and np.median(distances) > 0:
-        return float(np.median(distances))
-    apart = distances[distances > 0]
-    return float(np.median(apart)) if len(apart) else 1.0
-
-
-def smallest_scaled(values, log_scales):
-    """Position of the smallest ``values * exp(log_scales)``, which may overflow.
+def scores_in_one_unit(values, log_scales):
+    """What is to be made small, in units that may overflow, as scores that can be compared: the larger, the better.
 
     Parameters
     ----------
     values, log_scales : ndarray, shape (m,)
+        The criteria are ``values * exp(log_scales)``.
 
     Returns
     -------
-    int
-        The first of equals.
+    ndarray, shape (m,)
+        Minus the criteria in the unit of the smallest of them, which so is finite.
     """
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         size = np.log(np.abs(values)) + log_scales
-    best = np.lexsort((np.where(values < 0, -size, size), values >= 0))
-    return int(best[0])
+        best = np.lexsort((np.where(values < 0, -size, size), values >= 0))[0]
+        return -np.sign(values) * np.exp(size - log_scales[best])
 
 
 def kde_log_density(X, points, sigma, batch_size=1024):
@@ -255,7 +204,7 @@ def lscv_criterion(squared_distances, n, d, sigma):
     return square - 4 / (n * (n - 1)) * (wide @ wide)
 
 
-def lscv_width(X, max_points=1000):
+def lscv_width(X, sigma="cv", max_points=1000):
     r"""Width of a Gaussian kernel density estimate by least-squares cross-validation.
 
     The best of `KDE_WIDTHS` times the median distance. Of a large sample, ``max_points`` rows (`thin`) are used,
@@ -266,19 +215,27 @@ def lscv_width(X, max_points=1000):
     X : ndarray, shape (n, n_features)
         At least 2 rows. Many equal rows make the criterion fall without bound as the width goes to 0 (the density has
         atoms): expect the smallest width of the grid.
+    sigma : float, "cv", "median" or array-like, default "cv"
+        The candidates, see `llpbook.base.candidates`.
     max_points : int, default 1000
 
     Returns
     -------
-    float
+    sigma : float
+    cv_results : DataFrame
+        Columns ``sigma``, ``score``.
     """
     points = thin(X, max_points)
     m, d = points.shape
-    widths = KDE_WIDTHS * median_distance(points)
-    distances = pdist(points, "sqeuclidean")
-    values = np.array([lscv_criterion(distances, m, d, s) for s in widths])
-    best = widths[smallest_scaled(values, -d * np.log(widths))]
-    return float(best * (m / len(X)) ** (1 / (d + 4)))
+    shrink = (m / len(X)) ** (1 / (d + 4))
+    widths = candidates("sigma", sigma, KDE_WIDTHS, shrink * median_distance(points))
+    scores = np.full(len(widths), np.nan)
+    if len(widths) > 1:
+        wide, distances = widths / shrink, pdist(points, "sqeuclidean")
+        values = np.array([lscv_criterion(distances, m, d, s) for s in wide])
+        scores = scores_in_one_unit(values, -d * np.log(wide))
+    best, table = tune(list(zip(widths, scores, strict=True)), sigma=float)
+    return best["sigma"], table
 
 
 def labeling_error_rate(labels, y):
@@ -515,7 +472,9 @@ class TwoBagClassifier(LLPClassifier, ABC):
         Share of the positive class in the two samples, where known.
     """
 
-    _parameter_constraints = {  # noqa: RUF012
+    assumes = ("X_B|Y", "the two samples differ in the class prior alone")
+    _several_classes = "refused"
+    _parameter_constraints = {
         "class_prior": [
             StrOptions({"balanced", "match"}),
             Interval(Real, 0, 1, closed="neither"),
@@ -546,25 +505,14 @@ class TwoBagClassifier(LLPClassifier, ABC):
         ValueError
             If there are not two bags (without proportions) or not two classes, or a sample has fewer than 2 instances.
         """
-        read = self._two_bags if proportions is None else self._two_pools
-        X, in_p, weights = read(X, bags, proportions, labels)
-        n, n_prime = int(in_p.sum()), int((~in_p).sum())
-        if min(n, n_prime) < 2:
-            raise ValueError(
-                f"bags must give at least 2 instances to each of the two samples, got {n} and {n_prime}"
-            )
-        samples = (part[canonical_order(part)] for part in (X[in_p], X[~in_p]))
-        self._fit_two(*samples, *weights)
-        return self
-
-    def _two_bags(self, X, bags, proportions, labels):
-        """Without proportions: the first bag is the first sample."""
+        if proportions is not None:
+            return super().fit(X, bags, proportions, labels)
         self._validate_params()
         if labels is not None or self.class_prior != "balanced":
             raise ValueError(
                 f"labels and class_prior={self.class_prior!r} have a meaning with proportions only; give these too"
             )
-        _positional("bags", bags, X)
+        check_positional("bags", bags, X)
         X = self._check_X(X, reset=True)
         names = pd.Index(pd.unique(np.asarray(bags).ravel())).sort_values()
         codes = check_bags(bags, X.shape[0], len(names), names)
@@ -573,31 +521,31 @@ class TwoBagClassifier(LLPClassifier, ABC):
                 f"bags must be exactly two where no proportions are given, got {len(names)}: {names.tolist()[:5]}"
             )
         self.classes_, self.bag_labels_ = np.array([0, 1]), None
-        self.pooled_proportions_ = None
-        return X, codes == 0, (1.0, 1.0)
+        self.estimators_ = self.pooled_proportions_ = None
+        self._fit_samples(X, codes == 0, (1.0, 1.0))
+        return self
 
-    def _two_pools(self, X, bags, proportions, labels):
-        """With proportions: pool the bags on either side of the prior."""
-        data = self._validate_fit(X, bags, proportions, labels)
-        if len(data.classes) != 2:
-            raise ValueError(
-                f"proportions must be of two classes for {type(self).__name__}, got {data.classes.tolist()}"
-            )
-        data = absorb_labels(data)
+    def _fit(self, data):
+        """Pool the bags on either side of the class prior."""
         in_p, *shares = pool_bags(data.bags, data.proportions[:, 1], data.bag_sizes)
         prior = {"balanced": 0.5, "match": data.class_prior[1]}
         self.pooled_proportions_ = tuple(shares)
         eta = prior.get(self.class_prior, self.class_prior)
-        return data.X, in_p, prior_weights(*shares, eta)
+        self._fit_samples(data.X, in_p, prior_weights(*shares, eta))
+
+    def _fit_samples(self, X, in_p, weights):
+        """Hand the two samples over, each in canonical order."""
+        n, n_prime = int(in_p.sum()), int((~in_p).sum())
+        if min(n, n_prime) < 2:
+            raise ValueError(
+                f"bags must give at least 2 instances to each of the two samples, got {n} and {n_prime}"
+            )
+        samples = (part[canonical_order(part)] for part in (X[in_p], X[~in_p]))
+        self._fit_two(tuple(samples), weights)
 
     @abstractmethod
-    def _fit_two(self, X_p, X_q, weight_p, weight_q):
-        """Learn the sign of weight_p p - weight_q p' from two sorted samples."""
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
+    def _fit_two(self, samples, weights):
+        """Learn the sign of w p - w' p' from samples of p and p' and the weights w and w'."""
 
 
 class KDEDifference(TwoBagClassifier):
@@ -608,8 +556,8 @@ class KDEDifference(TwoBagClassifier):
 
     Parameters
     ----------
-    sigma : float or "cv", default "cv"
-        Width of both densities, or one for each by `lscv_width`.
+    sigma : float, "cv", "median" or array-like, default "cv"
+        Width of both densities, or for each the best by `lscv_width`.
     class_prior : "balanced", "match" or float, default "balanced"
         Share of the positive class among the instances to predict: a half (the paper), that of the training data, or
         a number. The last two need proportions.
@@ -618,9 +566,11 @@ class KDEDifference(TwoBagClassifier):
     ----------
     classes_ : ndarray, shape (2,)
     pooled_proportions_ : (float, float) or None
-    widths_ : (float, float)
+    sigmas_ : (float, float)
     samples_ : (ndarray, ndarray)
         The two samples.
+    cv_results_ : DataFrame
+        Columns ``sample`` (0, 1), ``sigma``, ``score``; the larger, the better.
     log_odds_ : float
         :math:`\log c - \log c'`, the weights of `prior_weights`.
 
@@ -642,33 +592,32 @@ class KDEDifference(TwoBagClassifier):
     True
     """
 
-    _parameter_constraints = {  # noqa: RUF012
+    _parameter_constraints = {
         **TwoBagClassifier._parameter_constraints,
-        "sigma": [StrOptions({"cv"}), Interval(Real, 0, None, closed="neither")],
+        "sigma": [StrOptions({"cv", "median"}), Real, "array-like"],
     }
 
     def __init__(self, sigma="cv", class_prior="balanced"):
-        self.sigma = sigma
-        self.class_prior = class_prior
+        self.sigma, self.class_prior = sigma, class_prior
 
-    def _fit_two(self, X_p, X_q, weight_p, weight_q):
-        self.samples_ = X_p, X_q
-        self.widths_ = tuple(
-            lscv_width(part) if self.sigma == "cv" else float(self.sigma)
-            for part in self.samples_
-        )
-        self.log_odds_ = float(np.log(weight_p / weight_q))
+    def _fit_two(self, samples, weights):
+        self.samples_ = samples
+        tuned = [lscv_width(part, self.sigma) for part in samples]
+        self.sigmas_ = tuple(sigma for sigma, _ in tuned)
+        self.cv_results_ = pd.concat(
+            [table.assign(sample=i) for i, (_, table) in enumerate(tuned)]
+        )[["sample", "sigma", "score"]].reset_index(drop=True)
+        self.log_odds_ = float(np.log(weights[0] / weights[1]))
 
-    def decision_function(self, X):
+    def _scores(self, X):
         r"""Log of the ratio of the weighted densities.
 
         :math:`\log c\,\hat p(x) - \log c'\,\hat p'(x)`, equation :eq:`eq-dd-sign`: its sign is that of the difference
         of the densities, and it does not underflow.
         """
-        X = self._validate_predict(X)
         log_p, log_q = (
             kde_log_density(X, part, sigma)
-            for part, sigma in zip(self.samples_, self.widths_, strict=True)
+            for part, sigma in zip(self.samples_, self.sigmas_, strict=True)
         )
         # eq: eq-dd-sign
         return self.log_odds_ + log_p - log_q

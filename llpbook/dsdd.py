@@ -18,17 +18,19 @@ from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from .density_difference import (
-    TwoBagClassifier,
-    canonical_order,
-    gaussian_basis,
+from .base import (
+    Interval,
+    StrOptions,
+    candidates,
+    choose_centers,
+    fold_numbers,
     median_distance,
+    tune,
 )
+from .density_difference import TwoBagClassifier, gaussian_basis
 
 #: Widths that ``sigma="cv"`` tries, in units of the median distance between instances.
 SIGMAS = (1.5, 1.0, 0.75, 0.5, 0.25)
@@ -95,7 +97,7 @@ def sign_gap(g_p, g_q, weights=(1.0, 1.0)):
     return float(gap)
 
 
-def objective(alpha, Phi_p, Phi_q, lam, weights=(1.0, 1.0)):
+def objective(alpha, basis, lam, weights=(1.0, 1.0)):
     r"""What DSDD minimises; neither convex nor concave.
 
     :math:`J(\alpha)`, equation :eq:`eq-dsdd-objective` (7).
@@ -103,8 +105,8 @@ def objective(alpha, Phi_p, Phi_q, lam, weights=(1.0, 1.0)):
     Parameters
     ----------
     alpha : ndarray, shape (b,)
-    Phi_p, Phi_q : ndarray, shape (n, b) and (n', b)
-        Basis functions at the instances of the first and the second sample.
+    basis : (ndarray, ndarray)
+        Basis functions at the instances of the first and the second sample, shapes (n, b) and (n', b).
     lam : float
         Above 0.
     weights : tuple of float, default (1.0, 1.0)
@@ -113,12 +115,12 @@ def objective(alpha, Phi_p, Phi_q, lam, weights=(1.0, 1.0)):
     -------
     float
     """
-    gap = sign_gap(Phi_p @ alpha, Phi_q @ alpha, weights)
+    gap = sign_gap(*(Phi @ alpha for Phi in basis), weights)
     # eq: eq-dsdd-objective
     return gap + lam / 2 * alpha @ alpha
 
 
-def convex_part(alpha, Phi_p, Phi_q, lam, weights=(1.0, 1.0)):
+def convex_part(alpha, basis, lam, weights=(1.0, 1.0)):
     r"""The convex part of the objective.
 
     :math:`w' \operatorname{mean}_j C_{-1}(g'_j) + w \operatorname{mean}_i C_1(g_i)
@@ -126,20 +128,20 @@ def convex_part(alpha, Phi_p, Phi_q, lam, weights=(1.0, 1.0)):
 
     Parameters
     ----------
-    alpha, Phi_p, Phi_q, lam, weights
+    alpha, basis, lam, weights
         As for `objective`.
 
     Returns
     -------
     float
     """
-    on_p = weights[0] * hinge(Phi_p @ alpha, 1).mean()
-    on_q = weights[1] * hinge(Phi_q @ alpha, -1).mean()
+    on_p = weights[0] * hinge(basis[0] @ alpha, 1).mean()
+    on_q = weights[1] * hinge(basis[1] @ alpha, -1).mean()
     # eq: eq-dsdd-convex
     return on_p + on_q + lam / 2 * alpha @ alpha
 
 
-def concave_part(alpha, Phi_p, Phi_q, weights=(1.0, 1.0)):
+def concave_part(alpha, basis, weights=(1.0, 1.0)):
     r"""The concave part of the objective.
 
     :math:`-w' \operatorname{mean}_j C_1(g'_j) - w \operatorname{mean}_i C_{-1}(g_i) + w - w'`, equation
@@ -147,20 +149,20 @@ def concave_part(alpha, Phi_p, Phi_q, weights=(1.0, 1.0)):
 
     Parameters
     ----------
-    alpha, Phi_p, Phi_q, weights
+    alpha, basis, weights
         As for `objective`.
 
     Returns
     -------
     float
     """
-    on_p = weights[0] * (1 - hinge(Phi_p @ alpha, -1).mean())
-    on_q = weights[1] * (1 + hinge(Phi_q @ alpha, 1).mean())
+    on_p = weights[0] * (1 - hinge(basis[0] @ alpha, -1).mean())
+    on_q = weights[1] * (1 + hinge(basis[1] @ alpha, 1).mean())
     # eq: eq-dsdd-concave
     return on_p - on_q
 
 
-def concave_bound(alpha, b, c, Phi_p, Phi_q, weights=(1.0, 1.0)):
+def concave_bound(alpha, b, c, basis, weights=(1.0, 1.0)):
     r"""A plane that lies above the concave part, whatever the bits b and c in [0, 1].
 
     :math:`w' \operatorname{mean}_j b_j (1 - g'_j) + w \operatorname{mean}_i c_i (-1 - g_i) + w - w'`, equation
@@ -171,27 +173,27 @@ def concave_bound(alpha, b, c, Phi_p, Phi_q, weights=(1.0, 1.0)):
     alpha : ndarray, shape (b,)
     b, c : ndarray, shape (n',) and (n,)
         b belongs to the second sample, c to the first, as in the paper.
-    Phi_p, Phi_q, weights
+    basis, weights
         As for `objective`.
 
     Returns
     -------
     float
     """
-    on_p = weights[0] * (1 + np.mean(c * (-1 - Phi_p @ alpha)))
-    on_q = weights[1] * (1 - np.mean(b * (1 - Phi_q @ alpha)))
+    on_p = weights[0] * (1 + np.mean(c * (-1 - basis[0] @ alpha)))
+    on_q = weights[1] * (1 - np.mean(b * (1 - basis[1] @ alpha)))
     # eq: eq-dsdd-concave-bound
     return on_p - on_q
 
 
-def upper_bound(alpha, b, c, Phi_p, Phi_q, lam, weights=(1.0, 1.0)):
+def upper_bound(alpha, b, c, basis, lam, weights=(1.0, 1.0)):
     r"""The convex bound of the objective that one round of CCCP minimises.
 
     Convex part plus plane, equation :eq:`eq-dsdd-bound` (9, with the slack variables at their best).
 
     Parameters
     ----------
-    alpha, b, c, Phi_p, Phi_q, weights
+    alpha, b, c, basis, weights
         As for `concave_bound`.
     lam : float
 
@@ -200,12 +202,12 @@ def upper_bound(alpha, b, c, Phi_p, Phi_q, lam, weights=(1.0, 1.0)):
     float
         At least `objective`; equal to it where b and c come from `tighten_bound`.
     """
-    plane = concave_bound(alpha, b, c, Phi_p, Phi_q, weights)
+    plane = concave_bound(alpha, b, c, basis, weights)
     # eq: eq-dsdd-bound
-    return convex_part(alpha, Phi_p, Phi_q, lam, weights) + plane
+    return convex_part(alpha, basis, lam, weights) + plane
 
 
-def tighten_bound(alpha, Phi_p, Phi_q):
+def tighten_bound(alpha, basis):
     r"""The plane that touches the concave part at alpha.
 
     :math:`b_j = 1[g'_j \ge 1]`, :math:`c_i = 1[g_i \ge -1]`, equation :eq:`eq-dsdd-tighten` (8).
@@ -213,7 +215,7 @@ def tighten_bound(alpha, Phi_p, Phi_q):
     Parameters
     ----------
     alpha : ndarray, shape (b,)
-    Phi_p, Phi_q : ndarray, shape (n, b) and (n', b)
+    basis : (ndarray, ndarray)
 
     Returns
     -------
@@ -222,9 +224,9 @@ def tighten_bound(alpha, Phi_p, Phi_q):
     c : ndarray, shape (n,)
         0 for an instance of the first sample that is given up.
     """
-    b = Phi_q @ alpha >= 1
+    b = basis[1] @ alpha >= 1
     # eq: eq-dsdd-tighten
-    c = Phi_p @ alpha >= -1
+    c = basis[0] @ alpha >= -1
     return b.astype(float), c.astype(float)
 
 
@@ -347,9 +349,7 @@ def minimise_smoothed(alpha, nu, Phi, epsilon, cap, linear, lam, width, tol):
     return alpha, nu, gap / max(size, 1e-300)
 
 
-def minimise_bound(
-    b, c, Phi_p, Phi_q, lam, weights=(1.0, 1.0), warm=None, tol=1e-9
-):  # fmt: skip
+def minimise_bound(b, c, basis, lam, weights=(1.0, 1.0), warm=None, tol=1e-9):
     r"""The minimum of the bound over alpha: the quadratic programme of one round.
 
     Equation :eq:`eq-dsdd-inner` (9). Its dual is a box, :math:`\max_{0 \le \nu \le v} -\epsilon^\top \nu -
@@ -358,7 +358,7 @@ def minimise_bound(
 
     Parameters
     ----------
-    b, c, Phi_p, Phi_q, lam, weights
+    b, c, basis, lam, weights
         As for `upper_bound`.
     warm : (ndarray, ndarray), optional
         alpha and nu to start from: the solution of a problem nearby.
@@ -373,7 +373,7 @@ def minimise_bound(
     gap : float
         Duality gap reached: what alpha may be worse than the minimum, relative.
     """
-    Phi, sizes = np.vstack([Phi_p, Phi_q]), (len(Phi_p), len(Phi_q))
+    Phi, sizes = np.vstack(basis), [len(part) for part in basis]
     epsilon = np.repeat([1.0, -1.0], sizes)
     cap = np.repeat(np.divide(weights, sizes), sizes)
     linear = (cap * np.concatenate([c, b])) @ Phi
@@ -418,15 +418,15 @@ class Round(NamedTuple):
 
 
 def cccp(
-    Phi_p, Phi_q, lam, weights=(1.0, 1.0), start="hinge", warm=None, max_iter=100, tol=1e-9
-):  # fmt: skip
+    basis, lam, weights=(1.0, 1.0), start="hinge", warm=None, max_iter=100, tol=1e-9
+):
     r"""Tighten the bound and minimise it, in turn, until the bound is tight where it is least.
 
     The algorithm of section 3.2. The objective never rises, and since there are finitely many bits it stops.
 
     Parameters
     ----------
-    Phi_p, Phi_q, lam, weights
+    basis, lam, weights
         As for `objective`.
     start : {"hinge", "convex"}, default "hinge"
         Bits of the first bound: no instance given up, b = 0 and c = 1, which is the support vector machine of the first
@@ -444,8 +444,8 @@ def cccp(
     rounds : list of Round
         The last one holds the solution. Stopped short if longer than ``max_iter``.
     """
-    data = (Phi_p, Phi_q, lam, weights)
-    b, c = np.zeros(len(Phi_q)), np.full(len(Phi_p), float(start == "hinge"))
+    data = (basis, lam, weights)
+    b, c = np.zeros(len(basis[1])), np.full(len(basis[0]), float(start == "hinge"))
     rounds, before = [], np.inf
     while len(rounds) <= max_iter:
         alpha, nu, gap = minimise_bound(b, c, *data, warm=warm, tol=tol)
@@ -454,26 +454,11 @@ def cccp(
         if min(bound, before) - now <= tol:  # tight, or flipping bits of ties
             break
         warm, before = (alpha, nu), now
-        b, c = tighten_bound(alpha, Phi_p, Phi_q)
+        b, c = tighten_bound(alpha, basis)
     return rounds
 
 
-def fold_numbers(n, n_folds, seed):
-    """The fold of each instance: as many in each fold, up to one, in random order.
-
-    Parameters
-    ----------
-    n, n_folds, seed : int
-        The same seed gives samples of equal size the same folds: swapping the two bags changes nothing.
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
-    """
-    return np.random.RandomState(seed).permutation(np.arange(n) % n_folds)
-
-
-def cv_score(Phi_p, Phi_q, lams, folds_p, folds_q, weights=(1.0, 1.0), **options):
+def cv_gaps(basis, lams, folds, weights=(1.0, 1.0), **options):
     r"""Held-out value of the objective without its penalty, for each penalty.
 
     Each instance is scored by the fit without its fold: equation :eq:`eq-dsdd-cv`. No instance label is used. The basis
@@ -481,12 +466,13 @@ def cv_score(Phi_p, Phi_q, lams, folds_p, folds_q, weights=(1.0, 1.0), **options
 
     Parameters
     ----------
-    Phi_p, Phi_q : ndarray, shape (n, b) and (n', b)
+    basis : (ndarray, ndarray)
+        Shapes (n, b) and (n', b).
     lams : array-like, shape (m,)
         Each is solved from the one before, so order them by size. Only the solution of the first round is handed on,
         a convex problem: the result does not depend on the order.
-    folds_p, folds_q : ndarray of int, shape (n,) and (n',)
-        See `fold_numbers`.
+    folds : (ndarray of int, ndarray of int)
+        Fold of each instance of the two samples, see `llpbook.base.fold_numbers`.
     weights : tuple of float, default (1.0, 1.0)
     **options
         For `cccp`.
@@ -496,50 +482,20 @@ def cv_score(Phi_p, Phi_q, lams, folds_p, folds_q, weights=(1.0, 1.0), **options
     ndarray, shape (m,)
         `sign_gap` of held-out values: the smaller, the better.
     """
-    g_p, g_q = np.empty((len(lams), len(Phi_p))), np.empty((len(lams), len(Phi_q)))
-    for k in range(folds_p.max() + 1):
-        out_p, out_q, warm = folds_p == k, folds_q == k, None
-        train = Phi_p[~out_p], Phi_q[~out_q]
+    held_out = [np.empty((len(lams), len(part))) for part in basis]
+    for k in range(folds[0].max() + 1):
+        out, warm = [fold == k for fold in folds], None
+        train = [part[~left] for part, left in zip(basis, out, strict=True)]
         for row, lam in enumerate(lams):
-            rounds = cccp(*train, lam, weights, warm=warm, **options)
+            rounds = cccp(train, lam, weights, warm=warm, **options)
             warm, alpha = (rounds[0].alpha, rounds[0].nu), rounds[-1].alpha
-            g_p[row, out_p] = Phi_p[out_p] @ alpha
-            g_q[row, out_q] = Phi_q[out_q] @ alpha
-    pairs = zip(g_p, g_q, strict=True)
+            for g, part, left in zip(held_out, basis, out, strict=True):
+                g[row, left] = part[left] @ alpha
     # eq: eq-dsdd-cv
-    return np.array([sign_gap(p, q, weights) for p, q in pairs])
+    return np.array([sign_gap(p, q, weights) for p, q in zip(*held_out, strict=True)])
 
 
-def candidates(name, value, grid, unit):
-    """The values that a hyper-parameter may take.
-
-    Parameters
-    ----------
-    name : str
-        For the error message.
-    value : str, float or array-like
-        "cv" for the grid, "median" for the unit, or the user's own.
-    grid : sequence of float
-    unit : float
-
-    Returns
-    -------
-    ndarray, shape (m,)
-
-    Raises
-    ------
-    ValueError
-        If the user's own are not finite numbers above 0.
-    """
-    if isinstance(value, str):
-        return unit * np.array(grid if value == "cv" else [1.0])
-    own = np.atleast_1d(np.asarray(value, dtype=float))
-    if own.ndim != 1 or own.size == 0 or not (np.isfinite(own) & (own > 0)).all():
-        raise ValueError(f"{name} must be finite numbers above 0, got {value!r}")
-    return own
-
-
-def penalty_unit(Phi_p, Phi_q):
+def penalty_unit(basis):
     r"""The scale of the penalty: the mean of the squared norm of the basis functions.
 
     :math:`\operatorname{mean} \lVert \varphi(x) \rVert^2`, equation :eq:`eq-dsdd-unit`. In this unit the effect of a
@@ -547,14 +503,15 @@ def penalty_unit(Phi_p, Phi_q):
 
     Parameters
     ----------
-    Phi_p, Phi_q : ndarray, shape (n, b) and (n', b)
+    basis : (ndarray, ndarray)
+        Shapes (n, b) and (n', b).
 
     Returns
     -------
     float
     """
     # eq: eq-dsdd-unit
-    return float(np.mean(np.sum(np.vstack([Phi_p, Phi_q]) ** 2, axis=1)))
+    return float(np.mean(np.sum(np.vstack(basis) ** 2, axis=1)))
 
 
 class DSDD(TwoBagClassifier):
@@ -595,11 +552,13 @@ class DSDD(TwoBagClassifier):
     centers_ : ndarray, shape (b, n_features)
     sigma_, lam_ : float
         As used.
-    alpha_ : ndarray, shape (b,)
+    coef_ : ndarray, shape (b,)
+        The paper's :math:`\alpha`.
     rounds_ : list of Round
         The course of CCCP: bits, bound and objective of each round.
     cv_results_ : DataFrame
-        Columns ``sigma``, ``lam``, ``score`` (`cv_score`; NaN where there was nothing to choose).
+        Columns ``sigma``, ``lam``, ``score`` (minus `cv_gaps`, which estimates a lower bound of the :math:`L_1`
+        distance; NaN where there was nothing to choose).
     n_iter_ : int
         Rounds.
 
@@ -624,7 +583,7 @@ class DSDD(TwoBagClassifier):
     True
     """
 
-    _parameter_constraints = {  # noqa: RUF012
+    _parameter_constraints = {
         **TwoBagClassifier._parameter_constraints,
         "sigma": [StrOptions({"cv", "median"}), Real, "array-like"],
         "lam": [StrOptions({"cv"}), Real, "array-like"],
@@ -640,26 +599,20 @@ class DSDD(TwoBagClassifier):
         self, sigma="cv", lam="cv", n_centers=300, start="hinge", n_folds=5,
         class_prior="balanced", max_iter=100, tol=1e-9, random_state=None,
     ):  # fmt: skip
-        self.sigma = sigma
-        self.lam = lam
-        self.n_centers = n_centers
-        self.start = start
-        self.n_folds = n_folds
-        self.class_prior = class_prior
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+        self.sigma, self.lam, self.start = sigma, lam, start
+        self.n_centers, self.n_folds = n_centers, n_folds
+        self.max_iter, self.tol = max_iter, tol
+        self.class_prior, self.random_state = class_prior, random_state
 
-    def _fit_two(self, X_p, X_q, weight_p, weight_q):
-        rng, X = check_random_state(self.random_state), np.vstack([X_p, X_q])
-        X = X[canonical_order(X)]  # the same centres, whichever bag comes first
-        self.centers_ = X[np.sort(rng.permutation(len(X))[: self.n_centers])]
-        weights, seed = (weight_p, weight_q), rng.randint(2**31 - 1)
+    def _fit_two(self, samples, weights):
+        rng, X = check_random_state(self.random_state), np.vstack(samples)
+        self.centers_ = choose_centers(X, self.n_centers, rng)
         options = {"start": self.start, "max_iter": self.max_iter, "tol": self.tol}
-        self._choose(X_p, X_q, weights, seed, options)
-        basis = self._basis(X_p), self._basis(X_q)
-        self.rounds_ = cccp(*basis, self.lam_, weights, **options)
-        self.alpha_, self.n_iter_ = self.rounds_[-1].alpha, len(self.rounds_)
+        seed = rng.randint(2**31 - 1)
+        self._tune(samples, weights, median_distance(X), seed, options)
+        basis = [gaussian_basis(part, self.centers_, self.sigma_) for part in samples]
+        self.rounds_ = cccp(basis, self.lam_, weights, **options)
+        self.coef_, self.n_iter_ = self.rounds_[-1].alpha, len(self.rounds_)
         gap = self.rounds_[-1].gap
         if self.n_iter_ > self.max_iter or gap > max(self.tol, 1e-6):
             warnings.warn(
@@ -669,44 +622,28 @@ class DSDD(TwoBagClassifier):
                 stacklevel=3,
             )
 
-    def _choose(self, X_p, X_q, weights, seed, options):
-        """Set ``sigma_`` and ``lam_``, by cross-validation where there is a choice."""
-        n_folds = min(self.n_folds, len(X_p), len(X_q))
-        folds = [fold_numbers(len(part), n_folds, seed) for part in (X_p, X_q)]
-        unit, table = median_distance(np.vstack([X_p, X_q])), []
+    def _tune(self, samples, weights, unit, seed, options):
+        """The width and the penalty, by cross-validation where there is a choice."""
+        n_folds, rows = min(self.n_folds, *map(len, samples)), []
+        folds = [fold_numbers(len(part), n_folds, seed) for part in samples]
         sigmas = candidates("sigma", self.sigma, SIGMAS, unit)
         for sigma in sigmas:
-            basis = [gaussian_basis(part, self.centers_, sigma) for part in (X_p, X_q)]
-            lams = candidates("lam", self.lam, LAMS, penalty_unit(*basis))
+            basis = [gaussian_basis(part, self.centers_, sigma) for part in samples]
+            lams = candidates("lam", self.lam, LAMS, penalty_unit(basis))
             scores = np.full(len(lams), np.nan)
             if len(sigmas) * len(lams) > 1:
-                scores = cv_score(*basis, lams, *folds, weights, **options)
-            table += [(sigma, *pair) for pair in zip(lams, scores, strict=True)]
-        self.cv_results_ = pd.DataFrame(table, columns=["sigma", "lam", "score"])
-        best = self.cv_results_.iloc[np.argmin(self.cv_results_["score"].to_numpy())]
-        self.sigma_, self.lam_ = float(best["sigma"]), float(best["lam"])
+                scores = -cv_gaps(basis, lams, folds, weights, **options)
+            rows += [(sigma, *pair) for pair in zip(lams, scores, strict=True)]
+        best, self.cv_results_ = tune(rows, sigma=float, lam=float)
+        self.sigma_, self.lam_ = best["sigma"], best["lam"]
 
-    def _basis(self, X):
-        return gaussian_basis(X, self.centers_, self.sigma_)
+    def _scores(self, X):
+        r"""The function whose sign is the label; its size means nothing beyond -1 and 1.
 
-    def decision_function(self, X):
-        r"""The function whose sign is the label.
-
-        :math:`g(x) = \sum_\ell \alpha_\ell \varphi_\ell(x)`, equation :eq:`eq-dsdd-model`. Its size means nothing
-        beyond -1 and 1.
-
-        Parameters
-        ----------
-        X : array-like, shape (n_instances, n_features)
-
-        Returns
-        -------
-        ndarray, shape (n_instances,)
-            Above 0 for class 1.
+        :math:`g(x) = \sum_\ell \alpha_\ell \varphi_\ell(x)`, equation :eq:`eq-dsdd-model`.
         """
-        X = self._validate_predict(X)
         # eq: eq-dsdd-model
-        return self._basis(X) @ self.alpha_
+        return gaussian_basis(X, self.centers_, self.sigma_) @ self.coef_
 
 
 def dsdd(X_p, X_q, **params):

@@ -25,20 +25,23 @@ criteria are multiplied by one number, so the choice is the same.)
 Chapter: ``book/lsdd``. Source: duplessis2013 (section 2.4 and appendix B).
 """
 
+from itertools import product
 from numbers import Integral, Real
 
 import numpy as np
 from scipy.linalg import eigh
 from sklearn.utils import check_random_state, gen_batches
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from .density_difference import (
-    TwoBagClassifier,
-    canonical_order,
-    gaussian_basis,
+from .base import (
+    Interval,
+    StrOptions,
+    candidates,
+    choose_centers,
+    fold_numbers,
     median_distance,
-    smallest_scaled,
+    tune,
 )
+from .density_difference import TwoBagClassifier, gaussian_basis, scores_in_one_unit
 
 #: Widths of the cross-validation, in units of the median distance; each is :math:`1 / \sqrt 2` of the one before.
 SIGMAS = 2.0 ** np.arange(1, -3.5, -0.5)
@@ -83,26 +86,27 @@ def log_volume(sigma, n_features):
     return n_features / 2 * np.log(np.pi * sigma**2)
 
 
-def mean_difference(X_p, X_q, centers, sigma, weight_p=1.0, weight_q=1.0):
+def mean_difference(samples, centers, sigma, weights=(1.0, 1.0)):
     r"""Difference of the means of the basis functions over the two samples.
 
-    :math:`\hat h = \frac cn \sum_i \varphi(x_i) - \frac{c'}{n'} \sum_j \varphi(x'_j)`, equation :eq:`eq-lsdd-h`.
+    :math:`\hat h = \frac wn \sum_i \varphi(x_i) - \frac{w'}{n'} \sum_j \varphi(x'_j)`, equation :eq:`eq-lsdd-h`.
 
     Parameters
     ----------
-    X_p, X_q : ndarray, shape (n, n_features) and (n', n_features)
+    samples : (ndarray, ndarray)
+        The two samples, shapes (n, n_features) and (n', n_features).
     centers : ndarray, shape (b, n_features)
     sigma : float
-    weight_p, weight_q : float, default 1.0
-        :math:`c` and :math:`c'`, see `llpbook.density_difference.prior_weights`; 1 in the paper.
+    weights : tuple of float, default (1.0, 1.0)
+        :math:`w, w'`, see `llpbook.density_difference.prior_weights`; 1 in the paper.
 
     Returns
     -------
     ndarray, shape (b,)
     """
-    mean_p, mean_q = (basis_sums(X, centers, sigma)[0] / len(X) for X in (X_p, X_q))
+    mean_p, mean_q = (basis_sums(X, centers, sigma)[0] / len(X) for X in samples)
     # eq: eq-lsdd-h
-    return weight_p * mean_p - weight_q * mean_q
+    return weights[0] * mean_p - weights[1] * mean_q
 
 
 def basis_sums(X, centers, sigma, n_widths=1, batch_size=1024):
@@ -202,18 +206,18 @@ def l2_distance(G, h, theta, log_v=0.0):
     return float(value * np.exp(-log_v))
 
 
-def lsdd(X_p, X_q, centers, sigma, lam, weight_p=1.0, weight_q=1.0):
+def lsdd(samples, centers, sigma, lam, weights=(1.0, 1.0)):
     r"""Coefficients of the estimated density difference, for a given width and penalty.
 
     Parameters
     ----------
-    X_p, X_q : ndarray, shape (n, n_features) and (n', n_features)
-        The two samples.
+    samples : (ndarray, ndarray)
+        The two samples, shapes (n, n_features) and (n', n_features).
     centers : ndarray, shape (b, n_features)
     sigma : float
     lam : float
         Relative to the diagonal of :math:`H`.
-    weight_p, weight_q : float, default 1.0
+    weights : tuple of float, default (1.0, 1.0)
 
     Returns
     -------
@@ -221,30 +225,8 @@ def lsdd(X_p, X_q, centers, sigma, lam, weight_p=1.0, weight_q=1.0):
         :math:`\vartheta`; ``gaussian_basis(X, centers, sigma) @ theta / exp(log_volume(sigma, d))`` estimates
         :math:`p - p'`.
     """
-    h = mean_difference(X_p, X_q, centers, sigma, weight_p, weight_q)
+    h = mean_difference(samples, centers, sigma, weights)
     return solve(basis_integrals(centers, sigma), h, lam)
-
-
-def choose_centers(X_p, X_q, n_centers, rng):
-    """Centres of the bumps: all instances, or some at random.
-
-    Parameters
-    ----------
-    X_p, X_q : ndarray, shape (n, n_features) and (n', n_features)
-    n_centers : int
-    rng : RandomState
-
-    Returns
-    -------
-    ndarray, shape (min(n_centers, n + n'), n_features)
-        Drawn from the rows of both samples in canonical order: neither the order of instances nor that of samples
-        has an influence.
-    """
-    pooled = np.vstack([X_p, X_q])
-    pooled = pooled[canonical_order(pooled)]
-    if len(pooled) <= n_centers:
-        return pooled
-    return pooled[rng.choice(len(pooled), n_centers, replace=False)]
 
 
 def fold_differences(samples, weights, centers, sigma, n_widths, folds):
@@ -360,7 +342,7 @@ def sign_criteria(samples, weights, centers, sigma, theta, folds, batch_size=102
 
 
 def cross_validate(samples, weights, centers, sigmas, lams, folds, criterion="l2"):
-    r"""Criterion of all widths and penalties, and the best pair.
+    r"""Held-out scores of all widths and penalties.
 
     Parameters
     ----------
@@ -376,11 +358,9 @@ def cross_validate(samples, weights, centers, sigmas, lams, folds, criterion="l2
 
     Returns
     -------
-    sigma, lam : float
-        Of equal pairs the first.
-    scores : ndarray, shape (n_sigmas, n_lams)
-        Smaller is better. For "l2" times :math:`v`: widths are compared after division by it, equation
-        :eq:`eq-lsdd-units`.
+    ndarray, shape (n_sigmas, n_lams)
+        The larger, the better; for "l2" in units of the volume of the best width, since only after division by
+        :math:`v` can widths be compared, equation :eq:`eq-lsdd-units`.
     """
     train, test = fold_differences(
         samples, weights, centers, sigmas[0], len(sigmas), folds
@@ -388,17 +368,12 @@ def cross_validate(samples, weights, centers, sigmas, lams, folds, criterion="l2
     grams = [basis_integrals(centers, s) for s in sigmas]
     theta = [penalty_path(G, h, lams) for G, h in zip(grams, train, strict=True)]
     if criterion == "sign":
-        theta, scale = np.array(theta), np.zeros(len(sigmas))
-        scores = sign_criteria(samples, weights, centers, sigmas[0], theta, folds)
-    else:
-        scores = np.array(
-            [l2_criteria(*t) for t in zip(grams, theta, test, strict=True)]
-        )
-        # eq: eq-lsdd-units
-        scale = -log_volume(sigmas, centers.shape[1])
-    best = smallest_scaled(scores.ravel(), np.repeat(scale, len(lams)))
-    i, j = divmod(best, len(lams))
-    return float(sigmas[i]), float(lams[j]), scores
+        theta = np.array(theta)
+        return -sign_criteria(samples, weights, centers, sigmas[0], theta, folds)
+    values = np.array([l2_criteria(*t) for t in zip(grams, theta, test, strict=True)])
+    # eq: eq-lsdd-units
+    scale = np.repeat(-log_volume(sigmas, centers.shape[1]), len(lams))
+    return scores_in_one_unit(values.ravel(), scale).reshape(values.shape)
 
 
 class LSDD(TwoBagClassifier):
@@ -410,10 +385,12 @@ class LSDD(TwoBagClassifier):
 
     Parameters
     ----------
-    sigma : float, "median" or "cv", default "cv"
-        Width of the bumps: a number, the median distance, or the best of `SIGMAS` times the median distance.
-    lam : float or "cv", default "cv"
-        Penalty in units of the diagonal of :math:`H`, :math:`(\pi \sigma^2)^{d/2}`; or the best of `LAMS`.
+    sigma : float, "cv", "median" or array-like, default "cv"
+        Width of the bumps: the best of `SIGMAS` times the median distance, that distance, a number, or the best of your
+        own.
+    lam : float, "cv" or array-like, default "cv"
+        Penalty in units of the diagonal of :math:`H`, :math:`(\pi \sigma^2)^{d/2}`: the best of `LAMS`, a number, or
+        the best of your own.
     criterion : {"l2", "sign"}, default "l2"
         What cross-validation compares: the squared error of the estimated density difference (the paper), or how well
         its sign separates held-out instances, which matters where a few dense places rule the squared error (many
@@ -440,8 +417,8 @@ class LSDD(TwoBagClassifier):
         :math:`\log v`.
     l2_distance_ : float
         Estimate of :math:`\int (c\,p - c' p')^2` times :math:`v`, see `l2_distance`.
-    cv_sigmas_, cv_lams_, cv_scores_ : ndarray, shape (n_sigmas,), (n_lams,), (n_sigmas, n_lams)
-        The grid and its criteria, see `cross_validate`; the last is None without cross-validation.
+    cv_results_ : DataFrame
+        Columns ``sigma``, ``lam``, ``score`` (`cross_validate`; NaN where there was nothing to choose).
 
     Raises
     ------
@@ -462,13 +439,10 @@ class LSDD(TwoBagClassifier):
     True
     """
 
-    _parameter_constraints = {  # noqa: RUF012
+    _parameter_constraints = {
         **TwoBagClassifier._parameter_constraints,
-        "sigma": [
-            StrOptions({"median", "cv"}),
-            Interval(Real, 0, None, closed="neither"),
-        ],
-        "lam": [StrOptions({"cv"}), Interval(Real, 0, None, closed="neither")],
+        "sigma": [StrOptions({"median", "cv"}), Real, "array-like"],
+        "lam": [StrOptions({"cv"}), Real, "array-like"],
         "criterion": [StrOptions({"l2", "sign"})],
         "n_centers": [Interval(Integral, 1, None, closed="left")],
         "n_folds": [Interval(Integral, 2, None, closed="left")],
@@ -479,47 +453,38 @@ class LSDD(TwoBagClassifier):
         self, sigma="cv", lam="cv", criterion="l2", n_centers=300, n_folds=5,
         class_prior="balanced", random_state=None,
     ):  # fmt: skip
-        self.sigma = sigma
-        self.lam = lam
-        self.criterion = criterion
-        self.n_centers = n_centers
-        self.n_folds = n_folds
-        self.class_prior = class_prior
-        self.random_state = random_state
+        self.sigma, self.lam, self.criterion = sigma, lam, criterion
+        self.n_centers, self.n_folds = n_centers, n_folds
+        self.class_prior, self.random_state = class_prior, random_state
 
-    def _fit_two(self, X_p, X_q, weight_p, weight_q):
-        rng = check_random_state(self.random_state)
-        self.centers_ = choose_centers(X_p, X_q, self.n_centers, rng)
-        self.sigma_, self.lam_ = self._tune((X_p, X_q), (weight_p, weight_q), rng)
+    def _fit_two(self, samples, weights):
+        rng, X = check_random_state(self.random_state), np.vstack(samples)
+        self.centers_ = choose_centers(X, self.n_centers, rng)
+        self._tune(samples, weights, median_distance(X), rng.randint(2**31 - 1))
         G = basis_integrals(self.centers_, self.sigma_)
-        h = mean_difference(X_p, X_q, self.centers_, self.sigma_, weight_p, weight_q)
+        h = mean_difference(samples, self.centers_, self.sigma_, weights)
         self.coef_ = solve(G, h, self.lam_)
-        self.log_volume_ = float(log_volume(self.sigma_, X_p.shape[1]))
+        self.log_volume_ = float(log_volume(self.sigma_, X.shape[1]))
         self.l2_distance_ = l2_distance(G, h, self.coef_)
 
-    def _tune(self, samples, weights, rng):
-        """The width and the penalty, by cross-validation where asked for."""
-        sigmas, lams = np.array([self.sigma]), np.array([self.lam])
-        if isinstance(self.sigma, str):
-            unit = median_distance(np.vstack(samples))
-            sigmas = unit * (SIGMAS if self.sigma == "cv" else np.ones(1))
-        if self.lam == "cv":
-            lams = LAMS
-        self.cv_sigmas_, self.cv_lams_, self.cv_scores_ = sigmas, lams, None
-        if len(sigmas) == len(lams) == 1:
-            return float(sigmas[0]), float(lams[0])
-        n_folds, seed = min(self.n_folds, *map(len, samples)), rng.randint(2**31)
-        folds = [
-            np.random.RandomState(seed).permutation(len(X)) % n_folds for X in samples
-        ]
-        sigma, lam, self.cv_scores_ = cross_validate(
-            samples, weights, self.centers_, sigmas, lams, folds, self.criterion
-        )
-        return sigma, lam
+    def _tune(self, samples, weights, unit, seed):
+        """The width and the penalty, by cross-validation where there is a choice."""
+        sigmas = candidates("sigma", self.sigma, SIGMAS, unit)
+        lams = candidates("lam", self.lam, LAMS)
+        scores = np.full((len(sigmas), len(lams)), np.nan)
+        if scores.size > 1:
+            n_folds = min(self.n_folds, *map(len, samples))
+            folds = [fold_numbers(len(X), n_folds, seed) for X in samples]
+            scores = cross_validate(
+                samples, weights, self.centers_, sigmas, lams, folds, self.criterion
+            )
+        grid = product(sigmas, lams)
+        rows = [(*pair, score) for pair, score in zip(grid, scores.flat, strict=True)]
+        best, self.cv_results_ = tune(rows, sigma=float, lam=float)
+        self.sigma_, self.lam_ = best["sigma"], best["lam"]
 
-    def decision_function(self, X):
+    def _scores(self, X):
         r"""The estimated density difference times v, which does not change its sign."""
-        X = self._validate_predict(X)
         phi = (
             gaussian_basis(X[batch], self.centers_, self.sigma_) @ self.coef_
             for batch in gen_batches(len(X), 1024)

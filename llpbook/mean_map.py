@@ -13,19 +13,15 @@ Chapter: ``book/mean_map``. Sources: quadrianto2009; grid and protocol of yu2013
 from numbers import Real
 
 import numpy as np
-from scipy.linalg import eigh
 from scipy.optimize import minimize as scipy_minimize
 from scipy.special import logsumexp, softmax
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from ._kernels import gram_matrix, kernel_coefficient
 from .base import (
-    LLPClassifier,
+    BAG_WEIGHTS,
+    Interval,
+    KernelClassifier,
     NotIdentifiableError,
-    absorb_labels,
-    append_one,
     check_bag_weights,
-    probabilities,
     warn_if_short,
 )
 
@@ -174,7 +170,8 @@ def softmax_objective(theta, X, mu, lam):
 def minimise(X, mu, lam, max_iter=1000, tol=1e-6):
     r"""Weights that minimise the MeanMap objective.
 
-    Two classes and at most 500 features: Newton's method in a trust region, then one plain Newton step. Else L-BFGS.
+    Two classes and at most 500 features: Newton's method in a trust region, then one plain Newton step. Else L-BFGS,
+    for two classes from the solution in the first 300 features, which of a kernel are the ones that matter most.
 
     Parameters
     ----------
@@ -195,17 +192,19 @@ def minimise(X, mu, lam, max_iter=1000, tol=1e-6):
     """
     scale = max(1.0, float(np.linalg.norm(mu)))
     objective = binary_objective if len(mu) == 1 else softmax_objective
-    options = {"maxiter": max_iter, "gtol": tol * scale}
+    options, start = {"maxiter": max_iter, "gtol": tol * scale}, np.zeros(mu.size)
     if len(mu) == 1 and mu.size <= 500:
         method, hessian = "trust-exact", binary_hessian
         options["initial_trust_radius"] = 10.0
     else:
         method, hessian = "L-BFGS-B", None
         options |= {"ftol": 0.0, "maxcor": 20, "maxfun": 2 * max_iter}
+        if len(mu) == 1:
+            start[:300] = minimise(X[:, :300], mu[:, :300], lam)[0][0]
     args = (X, mu, lam)
     found = scipy_minimize(
         objective,
-        np.zeros(mu.size),
+        start,
         args,
         method,
         jac=True,
@@ -219,31 +218,7 @@ def minimise(X, mu, lam, max_iter=1000, tol=1e-6):
     return found.x.reshape(mu.shape), int(found.nit), float(gap)
 
 
-def kernel_features(gram):
-    r"""Features with the kernel as inner products, and the way back to instances.
-
-    With :math:`K = U D U^\top`, the rows of :math:`Z = U D^{1/2}` reproduce the kernel; weights :math:`w` on them are
-    :math:`\alpha = U D^{-1/2} w` on the instances: equation :eq:`eq-mean-map-kernel`.
-
-    Parameters
-    ----------
-    gram : ndarray, shape (n_instances, n_instances)
-        Symmetric and positive semi-definite.
-
-    Returns
-    -------
-    features : ndarray, shape (n_instances, rank)
-    to_dual : ndarray, shape (n_instances, rank)
-        ``alpha = to_dual @ w``.
-    """
-    values, vectors = eigh(gram)
-    keep = values > 1e-12 * values[-1] * len(values)
-    root, vectors = np.sqrt(values[keep]), vectors[:, keep]
-    # eq: eq-mean-map-kernel
-    return vectors * root, vectors / root
-
-
-class MeanMap(LLPClassifier):
+class MeanMap(KernelClassifier):
     r"""MeanMap classifier (Quadrianto et al. 2009).
 
     Parameters
@@ -251,7 +226,8 @@ class MeanMap(LLPClassifier):
     lam : float, default 1.0
         Weight of the penalty :math:`\frac{\lambda}{2} \lVert \theta \rVert^2`; the sum over instances is not averaged.
     kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
-        Anything but "linear" costs :math:`O(n^3)` time and :math:`O(n^2)` memory.
+        Anything but "linear" costs :math:`O(n r^2)` time, r the numerical rank of the kernel matrix, and
+        :math:`O(n^2)` memory.
     gamma : float or "scale", default "scale"
         Kernel coefficient; "scale" is 1 / (n_features * X.var()).
     fit_intercept : bool, default True
@@ -301,13 +277,12 @@ class MeanMap(LLPClassifier):
     True
     """
 
-    _accept_sparse = "csr"
-    _parameter_constraints = {  # noqa: RUF012
+    assumes = ("X_B|Y", "class means are the same in all bags")
+    _log_odds = True
+    _parameter_constraints = {
+        **KernelClassifier._parameter_constraints,
         "lam": [Interval(Real, 0, None, closed="left")],
-        "kernel": [StrOptions({"linear", "rbf", "laplacian", "precomputed"}), callable],
-        "gamma": [StrOptions({"scale"}), Interval(Real, 0, None, closed="neither")],
-        "fit_intercept": ["boolean"],
-        "bag_weights": [StrOptions({"size", "uniform"}), "array-like"],
+        "bag_weights": BAG_WEIGHTS,
         "max_iter": [Interval(Real, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
     }
@@ -316,81 +291,17 @@ class MeanMap(LLPClassifier):
         self, lam=1.0, kernel="linear", gamma="scale", fit_intercept=True,
         bag_weights="size", max_iter=1000, tol=1e-6,
     ):  # fmt: skip
-        self.lam = lam
-        self.kernel = kernel
-        self.gamma = gamma
-        self.fit_intercept = fit_intercept
-        self.bag_weights = bag_weights
-        self.max_iter = max_iter
-        self.tol = tol
+        self.lam, self.bag_weights = lam, bag_weights
+        self.kernel, self.gamma, self.fit_intercept = kernel, gamma, fit_intercept
+        self.max_iter, self.tol = max_iter, tol
 
-    def fit(self, X, bags, proportions, labels=None):
-        """Estimate the class means from the bags, then the classifier from these.
-
-        Parameters
-        ----------
-        X : array-like or sparse, shape (n_instances, n_features)
-            With ``kernel="precomputed"`` the kernel matrix, shape (n_instances, n_instances).
-        bags : array-like, shape (n_instances,)
-        proportions : array-like, Series, dict or DataFrame
-            See `llpbook.base.check_proportions`.
-        labels : array-like, shape (n_instances,), optional
-            Known labels, -1 for unknown: each class gets a pure bag of its labelled instances.
-
-        Returns
-        -------
-        MeanMap
-            This estimator, fitted.
-        """
-        data = absorb_labels(self._validate_fit(X, bags, proportions, labels))
-        features, to_dual = self._features(data.X)
+    def _solve(self, data, features):
+        """Estimate the class means from the bags, then the classifier from these."""
         weights = check_bag_weights(self.bag_weights, data)
         means = class_means(data.bag_means(features), data.proportions, weights)
         mu = mean_operator(data.class_prior, means)
         theta, n_iter, gap = minimise(features, mu, self.lam, self.max_iter, self.tol)
-        warn_if_short(self, n_iter, gap, self.tol)
         self.class_prior_, self.class_means_ = data.class_prior, means
         self.mean_operator_, self.n_iter_ = mu, n_iter
-        theta = 2 * theta if len(theta) == 1 else theta  # log-odds are 2 <w, x>
-        if to_dual is None:
-            d = data.X.shape[1]
-            # The sum is over one column, or over none: 0 without an intercept.
-            self.coef_, self.intercept_ = theta[:, :d], theta[:, d:].sum(axis=1)
-        else:
-            self.dual_coef_, self.intercept_ = to_dual @ theta.T, 0.0
-        return self
-
-    def _features(self, X):
-        """What the solver works on, and for a kernel the way back to instances."""
-        if self.kernel == "linear":
-            return append_one(X) if self.fit_intercept else X, None
-        self.X_fit_, self.gamma_ = X, kernel_coefficient(self.gamma, X)
-        return kernel_features(self._gram(X))
-
-    def _gram(self, X):
-        """Kernel of X and the training instances, plus 1 for an intercept."""
-        gram = gram_matrix(X, self.X_fit_, self.kernel, self.gamma_)
-        return gram + self.fit_intercept
-
-    def decision_function(self, X):
-        """Log-odds of the positive class, or one score a class.
-
-        Parameters
-        ----------
-        X : array-like, shape (n_instances, n_features)
-
-        Returns
-        -------
-        ndarray, shape (n_instances,) or (n_instances, n_classes)
-        """
-        X = self._validate_predict(X)
-        linear = self.kernel == "linear"
-        basis, weights = (
-            (X, self.coef_.T) if linear else (self._gram(X), self.dual_coef_)
-        )
-        scores = basis @ weights + self.intercept_
-        return scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict_proba(self, X):
-        """Class probabilities, shape (n_instances, n_classes)."""
-        return probabilities(self.decision_function(X))
+        warn_if_short(self, gap)
+        return 2 * theta if len(theta) == 1 else theta  # log-odds are 2 <w, x>

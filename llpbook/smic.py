@@ -28,14 +28,16 @@ from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 from sklearn.utils import check_random_state, gen_batches
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from .density_difference import (
-    TwoBagClassifier,
+from .base import (
+    Interval,
+    StrOptions,
+    candidates,
     canonical_order,
-    gaussian_basis,
     median_distance,
+    tune,
 )
+from .density_difference import TwoBagClassifier, gaussian_basis
 
 NEIGHBORS = tuple(range(1, 11))  # the grid of the paper
 SIGMAS = (0.15, 0.25, 0.5, 0.75, 1.0, 1.5)  # widths for LSMI, in median distances
@@ -424,13 +426,13 @@ def lsmi(
 def select_neighbors(X, neighbors=NEIGHBORS, n_clusters=2, random_state=None):
     r"""Cluster for each number of neighbours, keep the one with the largest LSMI.
 
-    Equation :eq:`eq-smic-select`. Ties go to the smaller number.
+    Equation :eq:`eq-smic-select`. Ties go to the first.
 
     Parameters
     ----------
     X : ndarray, shape (n_instances, n_features)
     neighbors : sequence of int, default 1, …, 10
-        Those of n_instances or more are left out.
+        Below n_instances.
     n_clusters : int, default 2
     random_state : int or None
         Of LSMI: the same centres and folds for all.
@@ -440,22 +442,22 @@ def select_neighbors(X, neighbors=NEIGHBORS, n_clusters=2, random_state=None):
     t : int
     found : dict
         From `smic`.
-    values : dict of int to float
-        LSMI for each number of neighbours.
+    cv_results : DataFrame
+        Columns ``n_neighbors`` and ``score``, the LSMI; NaN where there is nothing to choose.
     """
-    neighbors = [t for t in neighbors if t < len(X)]
     nearest = _nearest_neighbors(X, max(neighbors))
     found = {t: smic(X, t, n_clusters, nearest) for t in neighbors}
-    known, values = {}, {}
-    for t, each in found.items():
-        # The same clusters, whatever their numbers, are judged once.
-        key = pd.factorize(each["labels"])[0].tobytes()
-        if key not in known:
-            known[key] = lsmi(X, each["labels"], random_state=random_state)[0]
-        values[t] = known[key]
+    # The same clusters, whatever their numbers, are judged once.
+    keys = {t: pd.factorize(f["labels"])[0].tobytes() for t, f in found.items()}
+    distinct = {keys[t]: f["labels"] for t, f in found.items()}
+    values = dict.fromkeys(distinct, np.nan)
+    if len(found) > 1:
+        values = {
+            k: lsmi(X, y, random_state=random_state)[0] for k, y in distinct.items()
+        }
     # eq: eq-smic-select
-    best = max(values, key=values.get)
-    return best, found[best], values
+    best, table = tune([(t, values[keys[t]]) for t in found], n_neighbors=int)
+    return best["n_neighbors"], found[best["n_neighbors"]], table
 
 
 def name_clusters(in_second, in_p, targets, weights):
@@ -533,8 +535,8 @@ class SMIC(TwoBagClassifier):
 
     Parameters
     ----------
-    n_neighbors : int or "lsmi", default "lsmi"
-        Neighbours in the kernel; "lsmi" takes the best of 1, …, 10 by `lsmi`.
+    n_neighbors : int, "cv" or array-like of int, default "cv"
+        Neighbours in the kernel; "cv" takes the best of 1, …, 10 by `lsmi`; or give your own to choose from.
     random_state : int or None, default 0
         Of the folds and centres of LSMI.
 
@@ -543,11 +545,11 @@ class SMIC(TwoBagClassifier):
     classes_ : ndarray, shape (2,)
     pooled_proportions_ : (float, float) or None
     n_neighbors_ : int
-    lsmi_ : dict of int to float
-        LSMI for each number of neighbours; empty where the number was given.
+    cv_results_ : DataFrame
+        Columns ``n_neighbors`` and ``score``, the LSMI; NaN where there was nothing to choose.
     X_fit_, scales_, eigenvalues_, eigenvectors_ : ndarray
         What a prediction needs, instances in canonical order.
-    scores_ : ndarray, shape (n_instances, 2)
+    cluster_scores_ : ndarray, shape (n_instances, 2)
         Posteriors of the two clusters, up to a factor an instance.
     positive_ : int
         The cluster that is class 1.
@@ -575,32 +577,23 @@ class SMIC(TwoBagClassifier):
 
     # Clusters have no prior to correct for; the base class asks.
     class_prior = "balanced"
+    assumes = (None, "the classes are clusters of X, which the bags only name")
 
-    _parameter_constraints = {  # noqa: RUF012
-        "n_neighbors": [
-            StrOptions({"lsmi"}),
-            Interval(Integral, 1, None, closed="left"),
-        ],
+    _parameter_constraints = {
+        "n_neighbors": [StrOptions({"cv"}), Integral, "array-like"],
         "random_state": [Interval(Integral, 0, None, closed="left"), None],
     }
 
-    def __init__(self, n_neighbors="lsmi", random_state=0):
-        self.n_neighbors = n_neighbors
-        self.random_state = random_state
+    def __init__(self, n_neighbors="cv", random_state=0):
+        self.n_neighbors, self.random_state = n_neighbors, random_state
 
-    def _fit_two(self, X_p, X_q, weight_p, weight_q):
-        X, in_p = np.vstack([X_p, X_q]), np.arange(len(X_p) + len(X_q)) < len(X_p)
+    def _fit_two(self, samples, weights):
+        X = np.vstack(samples)
         order = canonical_order(X)
-        X, in_p = X[order], in_p[order]
-        if self.n_neighbors == "lsmi":
-            t, found, self.lsmi_ = select_neighbors(X, random_state=self.random_state)
-        else:
-            t, self.lsmi_ = self.n_neighbors, {}
-            if t >= len(X):
-                raise ValueError(
-                    f"n_neighbors={t} must be below the number of instances, {len(X)}"
-                )
-            found = smic(X, t)
+        X, in_p = X[order], order < len(samples[0])
+        t, found, self.cv_results_ = select_neighbors(
+            X, self._neighbors(len(X)), random_state=self.random_state
+        )
         known = self.pooled_proportions_ is not None
         self.positive_ = name_clusters(
             found["labels"] == 1,
@@ -610,16 +603,26 @@ class SMIC(TwoBagClassifier):
         )
         self.X_fit_, self.n_neighbors_, self.scales_ = X, t, found["scales"]
         self.eigenvalues_, self.eigenvectors_ = found["values"], found["vectors"]
-        self.scores_ = found["scores"]
+        self.cluster_scores_ = found["scores"]
 
-    def decision_function(self, X):
+    def _neighbors(self, n):
+        """The numbers of neighbours to choose from, those of the default grid below n."""
+        own = candidates("n_neighbors", self.n_neighbors, NEIGHBORS)
+        if isinstance(self.n_neighbors, str):
+            own = own[own < n]
+        if (own % 1).any() or own.max() >= n:
+            raise ValueError(
+                f"n_neighbors must be whole numbers below the number of instances, {n}, got {self.n_neighbors!r}"
+            )
+        return own.astype(int).tolist()
+
+    def _scores(self, X):
         """Score of the positive cluster less that of the other."""
-        X = self._validate_predict(X)
         vectors = self.eigenvectors_
         outputs, nearest, equal = extend(
             X, self.X_fit_, self.n_neighbors_, self.scales_, self.eigenvalues_, vectors
         )
         scores = cluster_scores(outputs, vectors)
         settled = equal | (scores.max(axis=1) == 0)
-        scores[settled] = self.scores_[nearest[settled]]
+        scores[settled] = self.cluster_scores_[nearest[settled]]
         return scores[:, self.positive_] - scores[:, 1 - self.positive_]

@@ -20,10 +20,10 @@ def book():
 def test_derived_files_are_up_to_date(capsys):
     status = sync_cells.main(["--check"])
     captured = capsys.readouterr()
-    assert status == 0, f"run make sync:\n{captured.out[-3000:]}{captured.err}"
+    assert status == 0, f"run make sync:\n{captured.err}{captured.out[:3000]}"
 
 
 @pytest.mark.parametrize("rule", check_book.RULES)
 def test_rule_holds(book, rule):
     found = [message for _, message in check_book.findings(book, [rule])]
-    assert not found, f"{check_book.RULES[rule][1]}:\n" + "\n".join(found)
+    assert not found, f"{check_book.RULES[rule].__doc__}\n" + "\n".join(found)

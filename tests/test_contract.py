@@ -399,11 +399,11 @@ BAD = {
     # bags
     "bags too short": (
         {"bags": [0, 1, 2]},
-        "bags must name one bag for each of the 12",
+        "bags must have one entry for each of the 12",
     ),
-    "bags too long": ({"bags": [0] * 13}, "bags must name one bag for each of the 12"),
-    "bags empty": ({"bags": []}, "bags must name one bag"),
-    "bags 2-D": ({"bags": np.zeros((12, 1), dtype=int)}, "bags must name one bag"),
+    "bags too long": ({"bags": [0] * 13}, "bags must have one entry for each of the 12"),
+    "bags empty": ({"bags": []}, "bags must have one entry"),
+    "bags 2-D": ({"bags": np.zeros((12, 1), dtype=int)}, "bags must have one entry"),
     "bags None": ({"bags": None}, "bags"),
     "bags negative": (
         {"bags": [-1] + [0, 1, 2] * 3 + [3, 3]},
@@ -459,7 +459,7 @@ BAD = {
         "labels must have one entry for each of the 12",
     ),
     "labels unknown class": ({"labels": [7] + [-1] * 11}, "labels holds 7"),
-    "labels NaN": ({"labels": [NAN] + [-1] * 11}, "labels holds nan"),
+    "labels NaN": ({"labels": [NAN] + [-1] * 11}, "labels has a missing value at position 0"),
     "labels 2-D": (
         {"labels": np.zeros((12, 1), dtype=int)},
         "labels must have one entry",

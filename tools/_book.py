@@ -1,26 +1,28 @@
 """What the authoring tools share: the book as it lies on disk, read once.
 
-A chapter is a notebook ``book/NAME.ipynb`` with its twin ``book/src/NAME.md``; a page is any other ``book/*.md``.
+A chapter is a notebook ``book/NAME.ipynb`` with its twin ``book/src/NAME.md``; a page is any other ``book/*.md``. A
+room is a module ``llpbook/NAME.py``, or a package ``llpbook/NAME/`` whose private parts ``_part.py`` belong to it.
 """
 
 import ast
 import dataclasses
 import functools
 import hashlib
-import io
 import json
 import os
 import re
-import tokenize
-from difflib import SequenceMatcher
+from collections import Counter, defaultdict, namedtuple
 from pathlib import Path
 
 import jupytext
 import nbformat
-import yaml
 from jupytext.config import load_jupytext_config
+from markdown_it import MarkdownIt
+from mdit_py_plugins.colon_fence import colon_fence_plugin
+from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 ROOT = Path(__file__).resolve().parents[1]
+WIDTH = 88  # of a line of code on a page
 DEFS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 # Written into every notebook, so that the machine on which it ran leaves no trace in it.
@@ -29,9 +31,8 @@ METADATA = {
     "language_info": {"name": "python", "pygments_lexer": "ipython3"},
 }
 CELL_METADATA = ("tags", "mystnb")
-# The key of a notebook's metadata under which sync stores what it wrote (`Synced`). jupytext keeps it out of the twin.
+# The key of a notebook's metadata under which sync stores what it wrote (`stamp`). jupytext keeps it out of the twin.
 SYNCED = "llpbook"
-
 SYNC = ".venv/bin/python tools/sync_cells.py"
 
 
@@ -39,33 +40,35 @@ class BookError(ValueError):
     """A mistake of the author that a tool reports in one line, without a traceback."""
 
 
+def digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
 # --- files ---------------------------------------------------------------------------------------------------
 
 
-def write(path, text):
-    """Write ``text`` if the file differs; whole or not at all, so that a reader at the same time sees no half file."""
-    path = Path(path)
-    if path.exists() and path.read_text(encoding="utf-8") == text:
-        return False
+def read(path):
+    """The text of a file; empty without the file."""
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def write(path, text, before=None):
+    """Write a file, whole or not at all; not if it holds something else than ``before``, which the caller has read."""
+    if before is not None and read(path) != before:
+        raise BookError(f"{path.name} changed while it was read: run the command again")
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     part.write_text(text, encoding="utf-8")
     part.replace(path)
-    return True
 
 
 def read_notebook(path):
     """The notebook; a file that is no notebook is a BookError that names it."""
     try:
-        return nbformat.reads(Path(path).read_text(encoding="utf-8"), as_version=4)
-    except (
-        nbformat.reader.NotJSONError,
-        nbformat.ValidationError,
-        json.JSONDecodeError,
-    ) as error:
-        raise BookError(
-            f"book/{Path(path).name}: not a notebook ({str(error).splitlines()[0]})"
-        ) from error
+        return nbformat.reads(read(path), as_version=4)
+    except (nbformat.reader.NotJSONError, nbformat.ValidationError) as error:
+        reason = str(error).splitlines()[0]
+        raise BookError(f"book/{path.name}: not a notebook ({reason})") from error
 
 
 def dump_notebook(nb):
@@ -73,16 +76,23 @@ def dump_notebook(nb):
     return nbformat.writes(nb, version=4) + "\n"
 
 
+def own_metadata(cell):
+    """What of a cell's metadata an author sets."""
+    return {key: cell.metadata[key] for key in CELL_METADATA if key in cell.metadata}
+
+
 def normalise(nb):
-    """Drop, in place, what depends on the machine or on the editor from a notebook's metadata."""
-    synced = {SYNCED: nb.metadata[SYNCED]} if SYNCED in nb.metadata else {}
-    nb.metadata = nbformat.from_dict({**METADATA, **synced})
+    """Drop, in place, what depends on the machine or on the editor; a cell's id is a hash of its text."""
+    kept = {SYNCED: nb.metadata[SYNCED]} if SYNCED in nb.metadata else {}
+    nb.metadata = nbformat.from_dict({**METADATA, **kept})
     nb.nbformat, nb.nbformat_minor = 4, 5
+    seen = Counter()
     for cell in nb.cells:
-        cell.metadata = nbformat.from_dict(
-            {k: cell.metadata[k] for k in CELL_METADATA if k in cell.metadata}
-        )
+        cell.metadata = nbformat.from_dict(own_metadata(cell))
         cell.pop("attachments", None)
+        text = f"{cell.cell_type}\n{cell.source}"
+        cell["id"] = digest(f"{text}\n{seen[text]}")[:8]
+        seen[text] += 1
     return nb
 
 
@@ -93,105 +103,40 @@ def twin_text(nb, path):
 
 def twin_read(text, path):
     """The notebook, without outputs, that a twin stands for."""
-    return normalise(
-        jupytext.reads(text, fmt="md:myst", config=load_jupytext_config(str(path)))
-    )
+    config = load_jupytext_config(str(path))
+    return normalise(jupytext.reads(text, fmt="md:myst", config=config))
 
 
-def cell_lines(nb, text):
-    """The number of the line of a twin on which each cell of ``nb`` begins; None for a cell that is not in the twin."""
-    lines, at = [], 0
-    for cell in nb.cells:
-        source = cell.source.strip("\n")
-        end = "\n```" if cell.cell_type == "code" else "\n"
-        found = f"\n{text}\n".find(f"\n{source}{end}", at) if source else -1
-        lines.append(None if found < 0 else text.count("\n", 0, found) + 1)
-        at = at if found < 0 else found + len(source)
-    return lines
-
-
-def place(name, i, line):
-    """Where cell ``i`` (from 1) of a chapter stands: in the notebook, and in the twin if its line is known."""
-    twin = f" (src/{name}.md line {line})" if line else ""
-    return f"book/{name}.ipynb cell {i}{twin}"
-
-
-def meaning(cell):
-    """What a cell says: of code, what runs, without comments, layout and docstrings."""
-    if cell.cell_type != "code":
-        return cell.source
+def code_key(source):
+    """What a code cell does: its syntax without comments, layout and docstrings; its text where it does not parse."""
     try:
-        tree = ast.parse(cell.source)
+        tree = ast.parse(source)
     except SyntaxError:
-        return cell.source
+        return source
     for node in ast.walk(tree):
-        if isinstance(node, DEFS) and docstring_node(node) is not None:
-            node.body[0].value.value = ""
-    return ast.dump(tree)
+        if isinstance(node, DEFS) and ast.get_docstring(node) is not None:
+            del node.body[0]
+    quiet = source.rstrip().endswith(";")  # which IPython reads, and Python does not
+    return f"{ast.dump(tree)}{quiet}"
 
 
-def merge(source, stored):
-    """Give the cells of ``source``, in place, the ids and, where the text is the same, the outputs of ``stored``.
-
-    A new cell's id is a hash of its text: the same twin gives the same bytes on every machine.
-    """
-    old = stored.cells if stored is not None else []
-    matcher = SequenceMatcher(
-        None,
-        [(c.cell_type, meaning(c)) for c in old],
-        [(c.cell_type, meaning(c)) for c in source.cells],
-        autojunk=False,
-    )
-    kept = {}
-    for tag, a, b, c, d in matcher.get_opcodes():
-        if tag in ("equal", "replace"):
-            kept.update(
-                {
-                    j: (old[i], tag == "equal")
-                    for i, j in zip(range(a, b), range(c, d), strict=False)
-                }
-            )
-    used = set()
-    for j, (cell, _) in kept.items():
-        if (
-            cell.cell_type == source.cells[j].cell_type
-            and cell.get("id")
-            and cell["id"] not in used
-        ):
-            used.add(cell["id"])
-            source.cells[j]["id"] = cell["id"]
-        else:
-            source.cells[j].pop("id", None)
-    for j, cell in enumerate(source.cells):
-        before, same = kept.get(j, (None, False))
-        if j not in kept or "id" not in cell:
-            cell["id"] = _new_id(cell, used)
+def keep_outputs(nb, stored):
+    """Give the code cells of ``nb``, in place, the outputs of the stored cells that do the same."""
+    pool = defaultdict(list)
+    for cell in stored.cells if stored else []:
         if cell.cell_type == "code":
-            cell.outputs = before.outputs if same else []
-            cell.execution_count = before.execution_count if same else None
-    return source
-
-
-def _new_id(cell, used):
-    for salt in range(len(used) + 1):
-        new = hashlib.sha256(
-            f"{cell.cell_type}\n{cell.source}\n{salt}".encode()
-        ).hexdigest()[:8]
-        if new not in used:
-            used.add(new)
-            return new
-    raise AssertionError("more ids tried than used")
+            pool[code_key(cell.source)].append(cell)
+    for cell in nb.cells:
+        same = cell.cell_type == "code" and pool[code_key(cell.source)]
+        if same:
+            before = same.pop(0)
+            cell.outputs, cell.execution_count = before.outputs, before.execution_count
+    return nb
 
 
 # --- who edited what since the last sync -----------------------------------------------------------------------
 
-CONCORDANCE = re.compile(
-    r"(<!-- concordance -->)(.*?)(<!-- /concordance -->)", re.DOTALL
-)
-
-
-def _hash(text):
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+CONCORDANCE = re.compile(r"(<!-- concordance -->).*?(<!-- /concordance -->)", re.S)
 
 
 def own_text(nb):
@@ -204,169 +149,70 @@ def own_text(nb):
     for cell in nb.cells:
         source = cell.source.strip()
         if is_managed(cell):
-            source = source.split("\n", 1)[0]
+            source = header(source) or source.split("\n", 1)[0]
         elif cell.cell_type == "markdown":
-            source = CONCORDANCE.sub(r"\1\3", source)
-        metadata = {k: cell.metadata[k] for k in CELL_METADATA if k in cell.metadata}
+            source = CONCORDANCE.sub(r"\1\2", source)
         if source:
-            cells.append([cell.cell_type, source, metadata])
-    return _hash(json.dumps(cells, sort_keys=True))
-
-
-def managed_hashes(cells):
-    """``{first line: hash}`` of the managed ones among some cells."""
-    sources = [cell.source.strip() for cell in cells if is_managed(cell)]
-    return {source.split("\n", 1)[0]: _hash(source) for source in sources}
-
-
-def synced(nb):
-    """What the last sync stored in a notebook (see `stamp`); empty for a notebook that it has not written yet."""
-    stored = nb.metadata.get(SYNCED) if nb is not None else None
-    return stored if isinstance(stored, dict) else {}
+            cells.append([cell.cell_type, source, own_metadata(cell)])
+    return digest(json.dumps(cells, sort_keys=True))
 
 
 def stamp(nb):
     """Store in the notebook, in place, what its text is, so that a later sync can tell who edited it."""
-    nb.metadata[SYNCED] = nbformat.from_dict(
-        {"text": own_text(nb), "managed": managed_hashes(nb.cells)}
-    )
+    nb.metadata[SYNCED] = nbformat.from_dict({"text": own_text(nb)})
     return nb
 
 
 def lost_edit(name, notebook, twin, from_notebook=False):
-    """Why a sync would lose an edit, with the commands that decide; None if it would not.
-
-    Parameters
-    ----------
-    name : str
-        The chapter.
-    notebook, twin : notebook
-        The notebook as stored, and the one that the twin stands for.
-    from_notebook : bool
-        Whether the notebook wins.
-    """
-    before = synced(notebook).get("text")
-    mine, other = own_text(notebook), own_text(twin)
-    if before is None or mine == other or before == (other if from_notebook else mine):
+    """Why a sync would lose an edit, with the commands that decide; None if it would not."""
+    before = notebook.metadata.get(SYNCED, {}).get("text")
+    texts = own_text(notebook), own_text(twin)
+    loser, winner = texts[::-1] if from_notebook else texts
+    if before in (None, loser) or winner == loser:
         return None
-    take_notebook, take_twin = f"{SYNC} --from-notebook", SYNC
-    if before not in (mine, other):
-        return (
-            f"both book/{name}.ipynb and book/src/{name}.md were edited after the last sync. "
-            f"See the difference: {SYNC} --check {name}. Keep the notebook: {take_notebook} --force {name}. "
-            f"Keep the text: {take_twin} --force {name}"
-        )
-    if from_notebook:
-        return (
-            f"book/src/{name}.md was edited after the last sync. Keep the edit: {take_twin} {name}. "
-            f"Discard it: {take_notebook} --force {name}"
-        )
+    files = [f"book/{name}.ipynb", f"book/src/{name}.md"]
+    edited = files if before != winner else files[from_notebook : from_notebook + 1]
     return (
-        f"book/{name}.ipynb was edited after the last sync. Keep the edit: {take_notebook} {name}. "
-        f"Discard it: {take_twin} --force {name}"
+        f"edited after the last sync: {' and '.join(edited)}. See the difference: {SYNC} --check {name}. "
+        f"Keep the notebook: {SYNC} --from-notebook --force {name}. Keep the text: {SYNC} --force {name}"
     )
 
 
 # --- MyST markdown -------------------------------------------------------------------------------------------
 
-_FENCE = re.compile(r"^\s*(?:[-*+>]\s+)?(`{3,}|~{3,}|:{3,})(.*)$")
-_LITERAL = {
-    "code",
-    "code-block",
-    "code-cell",
-    "sourcecode",
-    "literalinclude",
-    "eval-rst",
-    "mermaid",
-    "raw",
-}
+_MYST = MarkdownIt("commonmark").use(colon_fence_plugin)
+_MYST.use(dollarmath_plugin, allow_labels=True, double_inline=True)
+# Directives whose content is no markdown.
+_LITERAL = {"code", "code-block", "code-cell", "eval-rst", "math", "mermaid", "raw"}
 
 
-def prose_lines(text):
-    """Yield ``(line, depth)`` for each line: blank where it is code to show; depth is the number of open directives."""
-    if text.startswith("---\n") and "\n---" in text[3:]:  # front matter of a page
-        head, text = text[4:].split("\n---", 1)
-        yield from (("", 0) for _ in range(head.count("\n") + 2))
-    stack = []  # (fence, is literal)
-    for line in text.split("\n"):
-        match = _FENCE.match(line)
-        literal = bool(stack) and stack[-1][1]
-        if not match or (match[1][0] == "`" and "`" in match[2]):
-            yield ("" if literal else line), len(stack)
+def tokens(text):
+    """Yield the tokens of a markdown text, also those inside directives.
+
+    A directive is a token of type ``directive``: its name is the ``tag``, its options are the ``meta``.
+    """
+    for token in _MYST.parse(text):
+        name = re.match(r"\s*\{([\w:+.-]+)\}", token.info)
+        if not name or token.type not in ("fence", "colon_fence"):
+            yield token
             continue
-        fence, info = match[1], match[2].strip()
-        closes = (
-            bool(stack)
-            and not info
-            and fence[0] == stack[-1][0][0]
-            and len(fence) >= len(stack[-1][0])
-        )
-        if closes:
-            stack.pop()
-            yield ("" if literal else line), len(stack)
-        elif literal:
-            yield "", len(stack)
-        else:
-            name = re.match(r"\{([\w:+.-]+)\}", info)
-            is_literal = name[1] in _LITERAL if name else fence[0] != ":"
-            yield ("" if is_literal else line), len(stack)
-            stack.append((fence, is_literal))
-
-
-def prose(text):
-    """The text with code to show blanked, line for line."""
-    return "\n".join(line for line, _ in prose_lines(text))
-
-
-_DOLLAR_MATH = re.compile(r"\$\$.*?\$\$[ \t]*(?:\(([^)\s]+)\))?", re.DOTALL)
-_DIRECTIVE_MATH = re.compile(
-    r"(?:`{3,}|:{3,})\{math\}[^\n]*\n((?:[ \t]*:[\w-]+:[^\n]*\n)+|---\n.*?\n---\n)",
-    re.DOTALL,
-)
-_LABEL = re.compile(r"^[ \t]*:?label:[ \t]*(\S+)", re.MULTILINE)
+        # the options of either form; those of directives inside are among them
+        options = re.findall(r"^\s*:?([\w-]+):[ \t]*(.+)$", token.content, re.MULTILINE)
+        token.type, token.tag, token.meta = "directive", name[1], dict(options[::-1])
+        yield token
+        if name[1] not in _LITERAL:
+            yield from tokens(token.content)
 
 
 def equation_labels(text):
     """The labels of the display equations of a markdown text, in order."""
-    text = re.sub(r"(?<!`)`[^`\n]+`(?!`)", lambda m: " " * len(m[0]), prose(text))
-    found = [(m.start(), m[1]) for m in _DOLLAR_MATH.finditer(text) if m[1]]
-    for match in _DIRECTIVE_MATH.finditer(text):
-        label = _LABEL.search(match[1])
-        if label:
-            found.append((match.start(), label[1]))
-    return [label for _, label in sorted(found)]
-
-
-_TARGET = re.compile(r"^[ \t]*\(([^()\n]+)\)=[ \t]*$", re.MULTILINE)
-_NAME = re.compile(
-    r"^[ \t]*(?::(?:label|name):|label:|name:)[ \t]*(\S.*?)[ \t]*$", re.MULTILINE
-)
-_RST_LABEL = re.compile(
-    r"^[ \t]*(?:\.\. _([^:\n]+):|:(?:label|name):[ \t]*(\S+))[ \t]*$", re.MULTILINE
-)
-_CODE = re.compile(r"(?<!`)(``+)(?!`)(?:(?!\n\s*\n).)*?(?<!`)\1(?!`)", re.DOTALL)
-_ROLE = re.compile(
-    r"(?:\{(eq|ref|numref|prf:ref)\}|:(eq|ref|numref|prf:ref):)`([^`]+)`"
-)
-
-
-def labels(text):
-    """What a markdown text or a docstring gives a name to: targets, and the labels and names of directives.
-
-    Those in code to show are among them: a label too many is better than a reference that is called wrong.
-    """
-    found = [*_TARGET.findall(text), *_NAME.findall(text), *equation_labels(text)]
-    found += [a or b for a, b in _RST_LABEL.findall(text)]
-    return {label.strip("`'\"") for label in found}
-
-
-def references(text):
-    """Yield ``(line, role, label)`` of the references in a markdown text or a docstring, lines counted from 0."""
-    text = _CODE.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
-    for match in _ROLE.finditer(text):
-        target = re.search(r"<([^<>]+)>\s*$", match[3])
-        label = " ".join((target[1] if target else match[3]).split())
-        yield text.count("\n", 0, match.start()), match[1] or match[2], label
+    found = []
+    for token in tokens(text):
+        if token.type == "math_block_label":
+            found.append(token.info)
+        elif token.type == "directive" and token.tag == "math":
+            found.append(token.meta.get("label", ""))
+    return list(filter(None, found))
 
 
 # --- the package and its tests ---------------------------------------------------------------------------------
@@ -382,183 +228,71 @@ class Module:
 
     @functools.cached_property
     def tree(self):
-        try:
-            return ast.parse(self.source)
-        except SyntaxError as error:
-            raise BookError(f"{self.where} line {error.lineno}: {error.msg}") from error
+        return ast.parse(self.source, self.where)
 
-    @functools.cached_property
-    def lines(self):
-        return self.source.split("\n")
+    @property
+    def room(self):
+        """The module to which this one belongs: for a private part of a package the package, else itself."""
+        # llpbook.variants._parts gives llpbook.variants; llpbook._kernels stays
+        return re.sub(r"^(llpbook\.[a-z][\w.]*?)\._.*$", r"\1", self.name)
 
     def find(self, parts):
         """The node of a top-level function, class or constant, or of something inside a class; None without one."""
         node, body = None, self.tree.body
         for part in parts:
-            node = next((n for n in body if part in _names(n)), None)
-            if node is None:
-                return None
+            node = next((n for n in body if part in names(n)), None)
             body = node.body if isinstance(node, ast.ClassDef) else []
         return node
 
-    @property
-    def public(self):
-        """The public functions and classes, in the order of the file."""
-        return [
-            n
-            for n in self.tree.body
-            if isinstance(n, DEFS) and not n.name.startswith("_")
-        ]
+    def around(self, line):
+        """The classes that hold a line and the outermost function in them, from the outside."""
+        found, body = [], self.tree.body
+        while body:
+            here = [n for n in body if isinstance(n, DEFS) and line in line_range(n)]
+            found += here
+            body = here[0].body if here and isinstance(here[0], ast.ClassDef) else []
+        return found
 
     @functools.cached_property
     def code_lines(self):
         """The numbers of the lines that hold code: not blank, not only a comment, not in a docstring."""
-        skip = set()
-        for node in ast.walk(self.tree):
-            if (
-                isinstance(node, (*DEFS, ast.Module))
-                and docstring_node(node) is not None
-            ):
-                doc = docstring_node(node)
-                skip.update(range(doc.lineno, doc.end_lineno + 1))
+        skip = {n for doc in docstrings(self.tree) for n in line_range(doc)}
         return {
             n
-            for n, line in enumerate(self.lines, 1)
+            for n, line in enumerate(self.source.split("\n"), 1)
             if line.strip() and not line.lstrip().startswith("#") and n not in skip
         }
 
 
-def _names(node):
+def names(node):
+    """What a statement defines, or takes from a part of its package."""
     if isinstance(node, DEFS):
         return [node.name]
-    if isinstance(node, ast.Assign):
-        return [t.id for t in node.targets if isinstance(t, ast.Name)]
-    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-        return [node.target.id]
-    return []
+    if isinstance(node, ast.ImportFrom) and node.level == 1:
+        return [alias.name for alias in node.names]
+    targets = getattr(node, "targets", [getattr(node, "target", None)])
+    return [t.id for t in targets if isinstance(t, ast.Name)]
 
 
-def docstring_node(node):
-    """The expression statement that is a node's docstring, or None."""
-    first = node.body[0] if node.body else None
-    value = first.value if isinstance(first, ast.Expr) else None
-    return (
-        first
-        if isinstance(value, ast.Constant) and isinstance(value.value, str)
-        else None
-    )
+def docstrings(tree):
+    """The statements that are docstrings of a tree and of what it defines."""
+    for node in ast.walk(tree):
+        is_documented = isinstance(node, (*DEFS, ast.Module))
+        if is_documented and ast.get_docstring(node) is not None:
+            yield node.body[0]
 
 
-def first_line(node):
-    """The number of a definition's first line, decorators included."""
-    return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+def line_range(node):
+    """The numbers of a node's lines, decorators included."""
+    first = [node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))]
+    return range(min(first), node.end_lineno + 1)
 
 
-def docstrings(module):
-    """``(line, text)`` of every docstring of a module, the text as it stands in the file."""
-    for node in ast.walk(module.tree):
-        doc = docstring_node(node) if isinstance(node, (*DEFS, ast.Module)) else None
-        if doc is not None:
-            yield doc.lineno, "\n".join(module.lines[doc.lineno - 1 : doc.end_lineno])
-
-
-@dataclasses.dataclass(frozen=True)
-class Equation:
-    """A labelled display equation: where it stands."""
-
-    label: str
-    page: str
-    where: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Mark:
-    """Something that names an equation: a line of the package (``# eq: label``) or a test."""
-
-    label: str
-    name: str  # dotted name of the function, or FILE::TEST; "" when outside of one
-    role: str  # "func", "meth", "class", or "" where the API page has no entry
-    where: str
-
-
-def code_marks(module):
-    """The ``# eq: label`` comments of a module, as Marks."""
-    found = []
-    _ = (
-        module.tree
-    )  # a file that does not parse is a BookError here, not an error of the tokenizer
-    for token in tokenize.generate_tokens(io.StringIO(module.source).readline):
-        match = (
-            re.match(r"#\s*eq:(.*)", token.string)
-            if token.type == tokenize.COMMENT
-            else None
-        )
-        if match:
-            name, role = _enclosing(module, token.start[0])
-            where = f"{module.where} line {token.start[0]}"
-            found += [
-                Mark(label.strip(), name, role, where) for label in match[1].split(",")
-            ]
-    return found
-
-
-def _enclosing(module, line):
-    """The dotted name and the role of the outermost function or method that holds a line."""
-    parts, role, body = [], "", module.tree.body
-    while True:
-        node = next(
-            (
-                n
-                for n in body
-                if isinstance(n, DEFS) and first_line(n) <= line <= n.end_lineno
-            ),
-            None,
-        )
-        if node is None:
-            break
-        parts.append(node.name)
-        if not isinstance(node, ast.ClassDef):
-            role = "meth" if role == "class" else "func"
-            break
-        role, body = "class", node.body
-    if not parts:
-        return "", ""
-    if any(part.startswith("_") for part in parts):
-        role = ""
-    return ".".join([re.sub(r"\._\w+", "", module.name), *parts]), role
-
-
-def test_marks(module):
-    """The ``pytest.mark.equation("label", ...)`` decorators of a test file, as Marks."""
-    found = []
-
-    def visit(body, prefix):
-        for node in body:
-            if not isinstance(node, DEFS):
-                continue
-            name = f"{prefix}::{node.name}"
-            for call in (
-                n
-                for d in node.decorator_list
-                for n in ast.walk(d)
-                if isinstance(n, ast.Call)
-            ):
-                if ast.unparse(call.func).endswith("mark.equation"):
-                    where = f"{module.where} line {call.lineno}"
-                    collected = node.name.startswith(
-                        "Test" if isinstance(node, ast.ClassDef) else "test"
-                    )
-                    for arg in call.args:
-                        is_text = isinstance(arg, ast.Constant) and isinstance(
-                            arg.value, str
-                        )
-                        label = arg.value if is_text else ast.unparse(arg)
-                        found.append(Mark(label, name if collected else "", "", where))
-            if isinstance(node, ast.ClassDef):
-                visit(node.body, name)
-
-    visit(module.tree.body, module.name)
-    return found
+# A labelled display equation.
+Equation = namedtuple("Equation", "label page where")
+# What names an equation: a comment of the package, or a test. `name` is the public name of the function, or FILE::TEST,
+# empty outside of one; `role` is that of its entry on the API page, if it has one; `wrong` says if the place is bad.
+Mark = namedtuple("Mark", "label where name role wrong", defaults=("", ""))
 
 
 # --- the book ------------------------------------------------------------------------------------------------
@@ -588,124 +322,156 @@ class Book:
 
     @functools.cached_property
     def toc(self):
-        """The ``file:`` entries of ``_toc.yml`` in reading order, as written; None without the file."""
-        path = self.root / "_toc.yml"
-        if not path.exists():
-            return None
-        found = []
-
-        def visit(node):
-            if isinstance(node, dict):
-                found.extend(str(node[key]) for key in ("root", "file") if key in node)
-                for value in node.values():
-                    visit(value)
-            elif isinstance(node, list):
-                for value in node:
-                    visit(value)
-
-        visit(yaml.safe_load(path.read_text(encoding="utf-8")))
-        return found
+        """The files of ``_toc.yml`` in reading order, as written."""
+        entry = r"^[-\s]*(?:root|file):\s*[\"']?([^\s\"']+)"
+        return re.findall(entry, read(self.root / "_toc.yml"), re.MULTILINE)
 
     @functools.cached_property
     def chapters(self):
         """The names of the chapters: in the order of the table of contents, then those not in it."""
-        names = {p.stem for p in self.folder.glob("*.ipynb")} | {
-            p.stem for p in self.folder.glob("src/*.md")
-        }
-        listed = [
-            Path(entry).name.removesuffix(".ipynb").removesuffix(".md")
-            for entry in self.toc or []
-        ]
-        order = {name: i for i, name in reversed(list(enumerate(listed)))}
-        return sorted(names, key=lambda name: (order.get(name, len(order)), name))
+        files = [*self.folder.glob("*.ipynb"), *self.folder.glob("src/*.md")]
+        listed = [Path(entry).stem for entry in self.toc]
+        names = {path.stem for path in files}
+        return [n for n in listed if n in names] + sorted(names - set(listed))
 
     @functools.cached_property
     def pages(self):
         """The pages that are not notebooks: ``{"book/NAME.md": text}``."""
-        return {
-            self.where(p): p.read_text(encoding="utf-8")
-            for p in sorted(self.folder.glob("*.md"))
-        }
+        return {self.where(p): read(p) for p in sorted(self.folder.glob("*.md"))}
 
     @functools.cached_property
     def notebooks(self):
         """``{name: notebook}`` as stored, in the order of the chapters."""
         paths = {name: self.notebook_path(name) for name in self.chapters}
-        return {
-            name: read_notebook(path) for name, path in paths.items() if path.exists()
-        }
+        return {n: read_notebook(path) for n, path in paths.items() if path.exists()}
+
+    def places(self, name, nb):
+        """Yield where each cell of a chapter stands: in the notebook, and in the twin if it is there."""
+        text, at = read(self.twin_path(name)), 0
+        for i, cell in enumerate(nb.cells, 1):
+            hit = text.find(f"\n{cell.source}\n", at)
+            at = max(at, hit + 1)
+            line = text.count("\n", 0, at) + 1
+            twin = f" (src/{name}.md line {line})" if hit >= 0 else ""
+            yield f"book/{name}.ipynb cell {i}{twin}"
 
     @functools.cached_property
-    def _lines(self):
-        found = {}
-        for name, nb in self.notebooks.items():
-            twin = self.twin_path(name)
-            text = twin.read_text(encoding="utf-8") if twin.exists() else ""
-            found[name] = cell_lines(nb, text)
-        return found
+    def cells(self):
+        """``(chapter, where, cell)`` for every cell of the book."""
+        return [
+            (name, where, cell)
+            for name, nb in self.notebooks.items()
+            for where, cell in zip(self.places(name, nb), nb.cells, strict=True)
+        ]
 
-    def cell(self, name, i):
-        """Where cell ``i`` (from 1) of a chapter stands: see `place`."""
-        return place(name, i, self._lines[name][i - 1])
-
-    def _modules(self, folder, pattern, named):
-        paths = sorted((self.root / folder).glob(pattern))
-        modules = (
-            Module(named(p), self.where(p), p.read_text(encoding="utf-8"))
-            for p in paths
-        )
-        return {m.name: m for m in modules}
-
-    @functools.cached_property
-    def modules(self):
-        """``{"llpbook.mean_map": Module}`` of the package."""
-
-        def named(path):
-            return ".".join(
-                path.relative_to(self.root).with_suffix("").parts
-            ).removesuffix(".__init__")
-
-        return self._modules("llpbook", "**/*.py", named)
-
-    @functools.cached_property
-    def tests(self):
-        """``{"test_mean_map.py": Module}`` of the tests that `make test` runs."""
-        return self._modules("tests", "*.py", lambda path: path.name)
+    @property
+    def code(self):
+        """``(where, cell)`` of every code cell."""
+        return [(where, c) for _, where, c in self.cells if c.cell_type == "code"]
 
     @functools.cached_property
     def markdown(self):
         """``(page, where, text)`` of every markdown text: the cells of the chapters in order, then the pages."""
-        cells = [
-            (name, self.cell(name, i), cell.source)
-            for name, nb in self.notebooks.items()
-            for i, cell in enumerate(nb.cells, 1)
-            if cell.cell_type == "markdown"
-        ]
-        return cells + [
-            (Path(where).stem, where, text) for where, text in self.pages.items()
-        ]
+        texts = [(n, w, c.source) for n, w, c in self.cells if c.cell_type != "code"]
+        return texts + [(Path(w).stem, w, text) for w, text in self.pages.items()]
 
     @functools.cached_property
     def equations(self):
         """Every labelled display equation of the book, in reading order."""
-        return [
-            Equation(label, page, where)
-            for page, where, text in self.markdown
-            for label in equation_labels(text)
-        ]
+        found = ((equation_labels(text), p, where) for p, where, text in self.markdown)
+        return [Equation(x, p, where) for labels, p, where in found for x in labels]
+
+    @functools.cached_property
+    def modules(self):
+        """``{"llpbook.mean_map": Module}`` of the package."""
+        found = {}
+        for path in sorted(self.root.glob("llpbook/**/*.py")):
+            parts = path.relative_to(self.root).with_suffix("").parts
+            name = ".".join(parts).removesuffix(".__init__")
+            found[name] = Module(name, self.where(path), read(path))
+        return found
+
+    @functools.cached_property
+    def tests(self):
+        """The test files that `make test` runs."""
+        paths = sorted(self.root.glob("tests/*.py"))
+        return [Module(path.name, self.where(path), read(path)) for path in paths]
+
+    @property
+    def rooms(self):
+        """``(chapter, files)`` of every room that has a chapter: its module, and the private parts of a package."""
+        for name in self.notebooks:
+            files = [m for m in self.modules.values() if m.room == f"llpbook.{name}"]
+            if files:
+                yield name, files
+
+    def resolve(self, name):
+        """The module and the node that a dotted name means, also through an ``__init__``; or None, None."""
+        parts = name.split(".")
+        for n in range(len(parts) - 1, 0, -1):
+            module = self.modules.get(".".join(parts[:n]))
+            if module:
+                node = module.find(parts[n : n + 1])
+                if isinstance(node, ast.ImportFrom):
+                    module = self.modules.get(f"{module.name}.{node.module}")
+                node = module and module.find(parts[n:])
+                known = node and not isinstance(node, ast.ImportFrom)
+                return (module, node) if known else (None, None)
+        return None, None
 
     @functools.cached_property
     def code_marks(self):
-        return [mark for module in self.modules.values() for mark in code_marks(module)]
+        """The ``# eq: label`` comments of the package, named as a reader imports what they stand in."""
+        return [mark for m in self.modules.values() for mark in self._marks_of(m)]
+
+    def _marks_of(self, module):
+        docs = {n for doc in docstrings(module.tree) for n in line_range(doc)}
+        lines = module.source.split("\n")
+        for n, line in enumerate(lines, 1):
+            before, sign, labels = line.partition("# eq:")
+            if not sign or n in docs:
+                continue
+            code = lines[min((k for k in module.code_lines if k > n), default=n) - 1]
+            wrong = ""
+            if before.strip():
+                wrong = "stands at the end of a line of code, not above it"
+            elif before != code[: -len(code.lstrip())]:
+                wrong = "is not indented as the code below it"
+            place = *self._public_name(module, n), wrong
+            for label in labels.split(","):
+                yield Mark(label.strip(), f"{module.where} line {n}", *place)
+
+    def _public_name(self, module, line):
+        """The name under which a reader imports what is around a line, and its role on the API page."""
+        nodes = module.around(line)
+        if not nodes:
+            return "", ""
+        path = [node.name for node in nodes]
+        name = ".".join([module.room, *path])
+        if self.resolve(name)[0] is not module:
+            name = ".".join([module.name, *path])
+        role = "meth" if len(nodes) > 1 else "func"
+        role = "class" if isinstance(nodes[-1], ast.ClassDef) else role
+        return name, "" if "._" in name else role
 
     @functools.cached_property
     def test_marks(self):
-        return [mark for module in self.tests.values() for mark in test_marks(module)]
+        """The ``pytest.mark.equation("label", ...)`` of the tests."""
+        found = []
+        for module in self.tests:
+            calls = (n for n in ast.walk(module.tree) if isinstance(n, ast.Call))
+            for call in calls:
+                if ast.unparse(call.func).endswith("mark.equation"):
+                    names = [node.name for node in module.around(call.lineno)]
+                    is_test = bool(names) and names[-1].lower().startswith("test")
+                    name = "::".join([module.name, *names]) if is_test else ""
+                    labels = [ast.unparse(arg).strip("'\"") for arg in call.args]
+                    where = f"{module.where} line {call.lineno}"
+                    found += [Mark(label, where, name) for label in labels]
+        return found
 
 
 # --- managed cells -------------------------------------------------------------------------------------------
-
-_NAMES = re.compile(r"^#\s*(llpbook(?:\.\w+)+(?:\s*,\s*llpbook(?:\.\w+)+)*)\s*$")
 
 
 def is_managed(cell):
@@ -713,19 +479,18 @@ def is_managed(cell):
 
 
 def managed_names(source):
-    """The dotted names on the first line of a cell; empty if the line is no such list."""
-    match = _NAMES.match(source.split("\n", 1)[0])
-    return [name.strip() for name in match[1].split(",")] if match else []
+    """The dotted names in the comment that begins a cell; empty if it is no such list."""
+    head = re.match(r"(?:#[ \w.,]+,\n)*#[ \w.,]+(?=\n|$)", source)
+    names = re.findall(r"[\w.]+", head[0]) if head else []
+    return names if all(name.startswith("llpbook.") for name in names) else []
 
 
-def resolve(modules, name):
-    """The module and the parts inside it that a dotted name means; the longest module name wins."""
-    parts = name.split(".")
-    for n in range(len(parts) - 1, 0, -1):
-        module = modules.get(".".join(parts[:n]))
-        if module is not None:
-            # What a package takes from its private parts is public there.
-            inside = [m for k, m in modules.items() if k.startswith(f"{module.name}._")]
-            found = (m for m in [module, *inside] if m.find(parts[n:]) is not None)
-            return next(found, module), parts[n:]
-    return None, parts
+def managed(nb):
+    """``{header: source}`` of the managed cells of a notebook."""
+    return {header(c.source): c.source for c in nb.cells if is_managed(c)}
+
+
+def header(source):
+    """The names of a managed cell as one line, whatever their layout; empty without names."""
+    names = managed_names(source)
+    return f"# {', '.join(names)}" if names else ""

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import re
 import sys
 from pathlib import Path
 
@@ -27,18 +26,15 @@ def sets_table(catalogue):
     yield "| set | instances | raw | one-hot | classes | missing | used by |"
     yield "| --- | ---: | ---: | ---: | --- | ---: | --- |"
     for name, e in sorted(sets.items()):
-        used = [
+        users = [
             key[0].upper()
-            for key, p in papers.items()
-            if name in {entry["set"] for entry in p["sets"].values()}
+            for key, paper in papers.items()
+            if any(entry["set"] == name for entry in paper["sets"].values())
         ]
-        mark, missing = (
-            "°" * ("local" in e),
-            f"{e['missing_rows']:,}" if e["missing_rows"] else "",
-        )
-        yield (
-            f"| {name}{mark} | {e['n']:,} | {e['raw']} | {e['onehot']} | {classes(e)} | {missing} | {' '.join(used)} |"
-        )
+        mark = "°" if "local" in e else ""
+        missing = f"{e['missing_rows']:,}" if e["missing_rows"] else ""
+        sizes = f"{e['n']:,} | {e['raw']} | {e['onehot']} | {classes(e)} | {missing}"
+        yield f"| {name}{mark} | {sizes} | {' '.join(users)} |"
 
 
 def local_table(catalogue):
@@ -55,10 +51,8 @@ def papers_tables(catalogue):
     for key, paper in catalogue["papers"].items():
         rule = f"{paper['rule'][0].upper()}{paper['rule'][1:]}"
         yield f"### {paper['paper']}: `{key}`\n"
-        yield (
-            f"{rule} Scaling in the paper: {paper['scaling']}. {paper.get('absent', '')}".rstrip()
-            + "\n"
-        )
+        scaling = f"Scaling in the paper: {paper['scaling']}."
+        yield f"{rule} {scaling} {paper.get('absent', '')}".rstrip() + "\n"
         yield "| in the paper | our set | instances | columns | classes | rule |"
         yield "| --- | --- | ---: | ---: | ---: | --- |"
         for name, e in paper["sets"].items():
@@ -84,48 +78,35 @@ def sources_list(catalogue):
         yield f"  *From:* {origin}. *Licence:* {e['licence']}.{' *Note:*' if notes else ''}{notes}"
 
 
-BLOCKS = {
-    "sets": sets_table,
-    "local": local_table,
-    "papers": papers_tables,
-    "sources": sources_list,
-}
+BLOCKS = {"sets": sets_table, "local": local_table}
+BLOCKS |= {"papers": papers_tables, "sources": sources_list}
 
 
 def render(page, catalogue):
     """The page with every generated block made anew."""
-    for name, table in BLOCKS.items():
-        block = re.compile(rf"(% generated: {name}\n).*?(% end\n)", re.DOTALL)
-        if not block.search(page):
-            raise ValueError(
-                f"{PAGE.name} has no lines '% generated: {name}' and '% end'"
-            )
-        text = "\n".join(table(catalogue)).strip("\n")
-        page = block.sub(
-            lambda found, text=text: f"{found[1]}\n{text}\n\n{found[2]}", page
-        )
+    for name, lines in BLOCKS.items():
+        begin, end = f"% generated: {name}\n", "% end\n"
+        head, found, rest = page.partition(begin)
+        _, closed, tail = rest.partition(end)
+        if not found or not closed:
+            raise ValueError(f"{PAGE.name} has no lines '{begin[:-1]}' and '% end'")
+        block = "\n".join(lines(catalogue)).strip("\n")
+        page = f"{head}{begin}\n{block}\n\n{end}{tail}"
     return page
 
 
 def main(argv=None):
     """Write the page, or with ``--check`` compare only. Returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="write nothing, exit 1 if the page is out of date",
-    )
-    arguments = parser.parse_args(argv)
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    check = parser.parse_args(argv).check
     page = PAGE.read_text(encoding="utf-8")
     text = render(page, json.loads(SOURCE.read_text(encoding="utf-8")))
-    if not arguments.check:
-        PAGE.write_text(text, encoding="utf-8")
-    elif page != text:
-        print(
-            f"{PAGE.relative_to(ROOT)} is out of date: run python tools/data_page.py",
-            file=sys.stderr,
-        )
+    if page != text and check:
+        print("book/data.md is out of date (make sync)", file=sys.stderr)
         return 1
+    if page != text:
+        PAGE.write_text(text, encoding="utf-8")
     return 0
 
 

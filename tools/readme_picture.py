@@ -22,9 +22,7 @@ def three_bags(seed=0, size=60, shares=(0.8, 0.5, 0.2)):
     """Three bags from the same two classes, mixed in different proportions."""
     rng = np.random.default_rng(seed)
     bags = np.repeat(np.arange(len(shares)), size)
-    y = np.concatenate(
-        [np.arange(size) < round(share * size) for share in shares]
-    ).astype(int)
+    y = np.concatenate([np.arange(size) < round(s * size) for s in shares]).astype(int)
     centre = np.where(y[:, None] == 1, [1.1, 0.7], [-1.1, -0.7])
     return centre + rng.normal(size=(len(y), 2)) @ [[0.9, -0.3], [-0.3, 0.8]], bags, y
 
@@ -45,10 +43,8 @@ def main():
     learned.get_legend().set_title("true labels, unseen in learning", {"size": "small"})
     fig.savefig(TARGET, dpi=150)
     plt.close(fig)
-    with Image.open(
-        TARGET
-    ) as picture:  # 128 colours are plenty, at a third of the size
-        small = picture.convert("RGB").quantize(128)
+    # 128 colours are plenty, at a third of the size
+    small = Image.open(TARGET).convert("RGB").quantize(128)
     small.save(TARGET, optimize=True)
     print(f"{TARGET.name}: {TARGET.stat().st_size / 1000:.0f} kB")
 

@@ -6,109 +6,71 @@
     tools/sync_cells.py --force NAME       the same, although the edit of the losing side is lost
 
 The twin ``book/src/NAME.md`` is what an author edits, and it wins: its cells replace those of ``book/NAME.ipynb``,
-which keeps the output of each cell whose text did not change. A code cell tagged ``llpbook`` is *managed*: its first
-line names objects of the package (``# llpbook.mean_map.MeanMap``; several with commas; a method as ``MeanMap.fit``),
-and their source is written below it with each docstring cut to its summary. What stands in a chapter between the lines
-``<!-- concordance -->`` and ``<!-- /concordance -->`` is written too: equation, function, test. So is
-``book/concordance.md``, the same table over all chapters. A module is edited in ``llpbook/``, never in a cell.
+which keeps the output of each cell whose code did not change but for comments, layout and docstrings. A code cell
+tagged ``llpbook`` is *managed*: it begins with a comment that names objects of the package
+(``# llpbook.mean_map.MeanMap``; several with commas; a method as ``MeanMap.fit``), and their source is written below
+with each docstring cut to its summary. What stands in a chapter between the lines ``<!-- concordance -->`` and
+``<!-- /concordance -->`` is written too: equation, function, test. So is ``book/concordance.md``, the same table over
+all chapters.
 
 A sync stores in the notebook's metadata what the text was. If the side that would lose was edited since, the chapter is
 left as it is and the command says how to decide. An edit of a managed cell is always lost, with a note.
 """
 
 import argparse
-import ast
 import difflib
-import importlib
 import inspect
-import re
 import sys
 import textwrap
 from pathlib import Path
 
 import _book
+import data_page
 from _book import ROOT, Book, BookError
 
-# Other generators of derived files: modules beside this one, each with main(argv) that knows --check.
-GENERATORS = ("data_page",)
-
-
 # --- managed cells -------------------------------------------------------------------------------------------
+
+WRAP = textwrap.TextWrapper(_book.WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def wrap(text, indent):
+    WRAP.initial_indent = WRAP.subsequent_indent = indent
+    return WRAP.fill(text)
 
 
 def shown_source(module, node):
     """The source of a node as a chapter shows it: decorators and comments kept, docstrings cut to their summary."""
-    lines = list(module.lines)
-    for inner in ast.walk(node):
-        doc = _book.docstring_node(inner) if isinstance(inner, _book.DEFS) else None
-        if doc is None:
-            continue
-        indent = lines[doc.lineno - 1][: doc.col_offset]
-        lines[doc.lineno - 1] = indent + _one_line_docstring(doc.value.value)
-        for i in range(doc.lineno, doc.end_lineno):
-            lines[i] = None
-    start = _book.first_line(node) - 1
-    text = textwrap.dedent(
-        "\n".join(line for line in lines[start : node.end_lineno] if line is not None)
-    )
-    try:
-        ast.parse(text)
-    except SyntaxError as error:
-        line = text.splitlines()[(error.lineno or 1) - 1]
-        raise BookError(
-            f"{module.where}: cut to its summary, a docstring does not parse: {line.strip()}"
-        ) from error
-    return text
+    lines = dict(enumerate(module.source.split("\n"), 1))
+    for doc in _book.docstrings(node):
+        indent = " " * doc.col_offset
+        summary = inspect.cleandoc(doc.value.value).split("\n\n", 1)[0]
+        raw = "r" if "\\" in summary else ""
+        text = f'{raw}"""{" ".join(summary.split())}"""'
+        for n in _book.line_range(doc)[1:]:
+            del lines[n]
+        lines[doc.lineno] = wrap(text, indent)
+    shown = [lines[n] for n in _book.line_range(node) if n in lines]
+    return textwrap.dedent("\n".join(shown))
 
 
-def _one_line_docstring(doc):
-    summary = " ".join(inspect.cleandoc(doc).split("\n\n", 1)[0].split())
-    prefix = "r" if "\\" in summary else ""
-    return f'{prefix}"""{summary}"""'
-
-
-def managed_source(modules, cell, where):
+def managed_source(book, cell, where):
     """The text that a managed cell must have."""
-    names = _book.managed_names(cell.source)
+    names, parts = _book.managed_names(cell.source), []
     if not names:
-        raise BookError(
-            f"{where}: the first line of a cell tagged llpbook is '# llpbook.MODULE.OBJECT'"
-        )
-    parts = []
+        raise BookError(f"{where}: a managed cell begins with '# llpbook.NAME.OBJECT'")
     for name in names:
-        module, inner = _book.resolve(modules, name)
-        node = module.find(inner) if module is not None else None
+        module, node = book.resolve(name)
         if node is None:
             raise BookError(f"{where}: the package has no object {name}")
         parts.append(shown_source(module, node))
-    return f"# {', '.join(names)}\n" + "\n\n\n".join(parts)
+    head = wrap(", ".join(names), "# ")
+    return f"{head}\n" + "\n\n\n".join(parts)
 
 
 # --- the concordance -----------------------------------------------------------------------------------------
 
 
-def concordance_rows(book, equations):
-    """One row an equation that is a promise: label, functions, tests, each as a cell of a table."""
-    rows = []
-    for equation in equations:
-        code = [
-            _link(m) for m in book.code_marks if m.label == equation.label and m.name
-        ]
-        tests = [
-            f"`{m.name}`"
-            for m in book.test_marks
-            if m.label == equation.label and m.name
-        ]
-        rows.append(
-            (
-                f"{{eq}}`{equation.label}`",
-                *(", ".join(dict.fromkeys(c)) or "none" for c in (code, tests)),
-            )
-        )
-    return rows
-
-
-def _link(mark):
+def link(mark):
     if not mark.role:
         return f"`{mark.name}`"
     if mark.role == "meth":  # Class.method says more than the bare method()
@@ -116,47 +78,27 @@ def _link(mark):
     return f"{{py:{mark.role}}}`~{mark.name}`"
 
 
-def table(head, rows):
+def row(book, label):
+    """Equation, functions, tests, each as a cell of a table."""
+    code = [link(m) for m in book.code_marks if m.label == label and m.name]
+    tests = [f"`{m.name}`" for m in book.test_marks if m.label == label and m.name]
+    found = (", ".join(dict.fromkeys(cells)) or "none" for cells in (code, tests))
+    return f"{{eq}}`{label}`", *found
+
+
+def table(*head, rows):
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(row) + " |" for row in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def fill_concordance(book, nb, equations, where):
-    """Write the table of a chapter between its two marks, in place."""
-    rows = concordance_rows(book, equations)
-    body = (
-        table(("Equation", "Function", "Test"), rows)
-        if rows
-        else "No equation of this chapter is implemented."
-    )
-    for i, cell in enumerate(nb.cells, 1):
-        if cell.cell_type != "markdown" or "concordance -->" not in cell.source:
-            continue
-        marks = re.findall(r"<!-- /?concordance -->", cell.source)
-        if marks != ["<!-- concordance -->", "<!-- /concordance -->"]:
-            raise BookError(
-                f"{where} cell {i}: one '<!-- concordance -->' and one '<!-- /concordance -->' a cell"
-            )
-        cell.source = _book.CONCORDANCE.sub(
-            lambda m: f"{m[1]}\n\n{body}\n\n{m[3]}", cell.source
-        )
-
-
-def concordance_page(book, equations):
+def concordance_page(book, chapters):
     """The back matter page: one table over all chapters."""
-    rows = []
-    for page in dict.fromkeys(e.page for e in equations):
-        of_page = [e for e in equations if e.page == page]
-        rows += [(f"{{doc}}`{page}`", *row) for row in concordance_rows(book, of_page)]
-    body = (
-        table(("Chapter", "Equation", "Function", "Test"), rows)
-        if rows
-        else "No equation is implemented yet."
-    )
+    labels = [(c.name, label) for c in chapters for label in c.promises]
+    rows = [(f"{{doc}}`{name}`", *row(book, label)) for name, label in labels]
     return (
         "(concordance)=\n# Concordance\n\n"
         "Every equation that the package implements, with the function that computes it and the test that holds it to "
-        f"account.\n\n{body}\n"
+        f"account.\n\n{table('Chapter', 'Equation', 'Function', 'Test', rows=rows)}\n"
     )
 
 
@@ -166,287 +108,104 @@ def concordance_page(book, equations):
 class Chapter:
     """A chapter as it lies on disk, and as the winning side says it must be.
 
-    Parameters
-    ----------
-    book : Book
-    name : str
-    from_notebook : bool
-        Whether the notebook wins over the twin.
-
     Attributes
     ----------
-    nb : notebook
-        What the winning side says, without outputs, its managed cells filled.
-    stored, twin : notebook or None
-        The notebook on disk, and what the twin on disk stands for.
-    stored_text, text : str
-        What both say, as the text of a twin; empty for a file that is missing.
+    files : dict
+        ``{path: (content, content that it must have)}`` of twin and notebook.
+    promises : list of str
+        The labels of the equations that must be implemented.
+    lost : str or None
+        Why the files must not be written.
     """
 
     def __init__(self, book, name, from_notebook=False):
-        self.book, self.name, self.from_notebook = book, name, from_notebook
-        self.path, self.twin_path = book.notebook_path(name), book.twin_path(name)
-        if not self.path.exists() and not self.twin_path.exists():
-            raise BookError(
-                f"no chapter {name}: neither {book.where(self.path)} nor {book.where(self.twin_path)}"
-            )
-        self.text, self.stored_text, self.bytes = "", "", ""
-        self.twin, self.stored = None, None
-        if self.twin_path.exists():
-            self.text = self.twin_path.read_text(encoding="utf-8")
-            self.twin = _book.twin_read(self.text, self.path)
-        if self.path.exists():
-            self.bytes = self.path.read_text(encoding="utf-8")
-            self.stored = _book.normalise(_book.read_notebook(self.path))
-            self.stored_text = _book.twin_text(self.stored, self.path)
-        self.twin_wins = self.twin is not None and not (from_notebook and self.stored)
-        text = self.text if self.twin_wins else self.stored_text
-        self.nb = _book.twin_read(text, self.path)
-        for cell, where in zip(self.nb.cells, self.places(self.nb), strict=True):
+        self.name = name
+        path, twin_path = book.notebook_path(name), book.twin_path(name)
+        text, content = _book.read(twin_path), _book.read(path)
+        if not text and not content:
+            raise BookError(f"no chapter {name}: no {book.where(twin_path)}")
+        twin = _book.twin_read(text, path) if text else None
+        stored = _book.normalise(_book.read_notebook(path)) if content else None
+        self.lost = None
+        if twin and stored:
+            self.lost = _book.lost_edit(name, stored, twin, from_notebook)
+        nb = twin
+        if stored and (from_notebook or not twin):
+            nb = _book.twin_read(_book.twin_text(stored, path), path)
+        sides = [_book.managed(side) for side in (twin, stored) if side]
+        for cell, where in zip(nb.cells, book.places(name, nb), strict=True):
             if _book.is_managed(cell):
-                cell.source = managed_source(book.modules, cell, where)
-
-    def places(self, nb):
-        """Where each cell stands, in the notebook and in the twin."""
-        lines = enumerate(_book.cell_lines(nb, self.text), 1)
-        return [_book.place(self.name, i, line) for i, line in lines]
-
-    def expected(self, equations):
-        """The bytes of the notebook, and the twin, that the chapter must have."""
-        fill_concordance(self.book, self.nb, equations, f"book/{self.name}.ipynb")
-        text = _book.twin_text(self.nb, self.path)
+                head = _book.header(cell.source)
+                cell.source = managed_source(book, cell, where)
+                if len({side.get(head, head) for side in sides} - {head}) > 1:
+                    note = "twin and notebook differ here; the package wins: edit it"
+                    print(f"{where}: {head[2:]}: {note}", file=sys.stderr)
+        texts = [c.source for c in nb.cells if c.cell_type == "markdown"]
+        labels = [label for text in texts for label in _book.equation_labels(text)]
+        self.promises = [label for label in labels if label.startswith("eq-")]
+        rows = [row(book, label) for label in self.promises]
+        body = table("Equation", "Function", "Test", rows=rows)
+        for cell in nb.cells:
+            if cell.cell_type == "markdown":
+                filled = rf"\1\n\n{body}\n\n\2"
+                cell.source = _book.CONCORDANCE.sub(filled, cell.source)
+        new = _book.twin_text(nb, path)
         # the round trip fixes blank lines at the ends of cells
-        nb = _book.stamp(_book.twin_read(text, self.path))
-        return _book.merge(nb, self.stored), text
-
-    def lost_edit(self):
-        """Why the chapter must not be written: see `_book.lost_edit`."""
-        if self.stored is None or self.twin is None:
-            return None
-        return _book.lost_edit(self.name, self.stored, self.twin, self.from_notebook)
-
-    def edited_managed(self):
-        """Yield a note for each managed cell that says neither what the package says nor what it said at the last sync.
-
-        A cell of one line has not been filled yet, which is no edit.
-        """
-        right = _book.managed_hashes(self.nb.cells)
-        before = _book.synced(self.stored).get("managed", {})
-        seen = set()
-        for nb in filter(None, (self.twin, self.stored)):
-            lines = _book.cell_lines(nb, self.text)
-            for cell, where, line in zip(nb.cells, self.places(nb), lines, strict=True):
-                for names, now in _book.managed_hashes([cell]).items():
-                    known = now in (before.get(names, now), right.get(names))
-                    if known or now in seen or cell.source.strip() == names:
-                        continue
-                    seen.add(now)
-                    if nb is self.twin:
-                        where = f"book/src/{self.name}.md line {line}"
-                    yield (
-                        f"{where}: managed cell {names[2:]} differs from {self.modules_of(names)}; the package wins. "
-                        "If you edited the cell, make the change in the module."
-                    )
-
-    def modules_of(self, names):
-        found = [
-            _book.resolve(self.book.modules, name)[0]
-            for name in _book.managed_names(names)
-        ]
-        return ", ".join(dict.fromkeys(m.where if m else "the package" for m in found))
-
-    def causes(self):
-        """What the text of the winning side is behind, with the managed cells that sync changes."""
-        before = self.twin if self.twin_wins else self.stored
-        old = {cell.source.strip() for cell in before.cells}
-        new = [cell for cell in self.nb.cells if cell.source.strip() not in old]
-        found = [c.source.split("\n", 1)[0][2:] for c in new if _book.is_managed(c)]
-        behind = "the package"
-        if any(_book.CONCORDANCE.search(cell.source) for cell in new):
-            behind = "the package or the tests"
-            found.append("the concordance")
-        names = ", ".join(dict.fromkeys(found))
-        return f"{behind} ({names})" if found else "the form that sync writes"
+        nb = _book.keep_outputs(_book.stamp(_book.twin_read(new, path)), stored)
+        self.files = {twin_path: (text, new), path: (content, _book.dump_notebook(nb))}
 
 
-def promises(name, texts):
-    """The equations of some markdown texts that must be implemented."""
-    labels = (label for text in texts for label in _book.equation_labels(text))
-    return [
-        _book.Equation(label, name, "") for label in labels if label.startswith("eq-")
-    ]
-
-
-def _diff(old, new, where):
-    lines = difflib.unified_diff(
-        old.splitlines(), new.splitlines(), where, f"{where} (after)", lineterm=""
-    )
-    return "\n".join(lines) or "only white space at the end of the file differs"
-
-
-class Sync:
-    """Compute every derived file and either write it or say how it differs."""
-
-    def __init__(self, root, check=False, from_notebook=False, force=False):
-        self.book, self.check, self.from_notebook = Book(root), check, from_notebook
-        self.force, self.status = force, 0
-
-    def put(self, path, text):
-        if _book.write(path, text):
-            print(f"wrote {self.book.where(path)}")
-
-    def drift(self, line, diff=None):
-        print(line if diff is None else f"{line}\n{diff}")
-        self.status = 1
-
-    def fail(self, error):
-        print(f"error: {error}", file=sys.stderr)
-        self.status = 1
-
-    def run(self, names):
-        book, chapters, equations = self.book, {}, {}
-        names = names or book.chapters
-        for name in dict.fromkeys([*book.chapters, *names]):
-            try:
-                # Only the chapters asked for are read from the other side; the rest tell their equations.
-                from_notebook = self.from_notebook and name in names
-                chapters[name] = Chapter(book, name, from_notebook)
-                texts = [
-                    c.source
-                    for c in chapters[name].nb.cells
-                    if c.cell_type == "markdown"
-                ]
-                equations[name] = promises(name, texts)
-            except BookError as error:
-                if name in names:
-                    self.fail(error)
-        for name in names:
-            if name in chapters:
-                try:
-                    self.chapter(chapters[name], equations[name])
-                except BookError as error:
-                    self.fail(error)
+def sync(root, names, check=False, from_notebook=False, force=False):
+    """Compute every derived file and either write it or say how it differs; return the exit status."""
+    book, chapters, files, errors = Book(root), [], {}, []
+    every = dict.fromkeys([*book.chapters, *names])
+    for name in every:
+        wanted = not names or name in names
         try:
-            self.page(chapters, equations)
+            # of the chapters that are not asked for, only the equations count
+            chapter = Chapter(book, name, from_notebook and wanted)
         except BookError as error:
-            self.fail(error)
-        return self.status
-
-    def page(self, chapters, equations):
-        book = self.book
-        if not book.chapters:
-            return
-        # A broken chapter must not lose its rows for the others: the page waits until all can be read.
-        if not set(book.chapters) <= set(chapters):
-            missing = ", ".join(sorted(set(book.chapters) - set(chapters)))
-            print(
-                f"book/concordance.md left as it is: cannot read {missing}",
-                file=sys.stderr,
-            )
-            return
+            errors += [str(error)] * wanted
+            continue
+        chapters.append(chapter)
+        lost = wanted and not force and chapter.lost
+        errors += [lost] if lost else []
+        if wanted and (check or not lost):
+            files |= chapter.files
+    if chapters and len(chapters) == len(every):  # else a chapter would lose its rows
         path = book.folder / "concordance.md"
-        every = [e for name in book.chapters for e in equations[name]]
-        text = concordance_page(book, every)
-        old = path.read_text(encoding="utf-8") if path.exists() else ""
-        if not self.check:
-            self.put(path, text)
-        elif old != text:
-            self.drift(
-                "book/concordance.md is behind the chapters, the package or the tests (make sync)",
-                _diff(old, text, "book/concordance.md"),
-            )
-
-    def chapter(self, chapter, equations):
-        nb, text = chapter.expected(equations)
-        for note in chapter.edited_managed():
-            print(note, file=sys.stderr)
-        lost = None if self.force else chapter.lost_edit()
-        if lost:
-            self.fail(lost)
-            if self.check:
-                twin = self.book.where(chapter.twin_path)
-                sides = [chapter.text, chapter.stored_text]
-                print(_diff(*(sides[::-1] if self.from_notebook else sides), twin))
-        elif self.check:
-            self.compare(chapter, nb, text)
+        files[path] = _book.read(path), concordance_page(book, chapters)
+    behind = {path: texts for path, texts in files.items() if texts[0] != texts[1]}
+    for path, (old, new) in behind.items():
+        if check:
+            errors.append(f"{book.where(path)} is not what sync writes (make sync)")
+            lines = ([line[:120] for line in text.splitlines()] for text in (old, new))
+            diff = difflib.unified_diff(*lines, book.where(path), lineterm="")
+            print("\n".join(diff))
         else:
-            self.write(chapter, nb, text)
-
-    def write(self, chapter, nb, text):
-        for path, before in (
-            (chapter.twin_path, chapter.text),
-            (chapter.path, chapter.bytes),
-        ):
-            if path.exists() and path.read_text(encoding="utf-8") != before:
-                raise BookError(
-                    f"{self.book.where(path)} changed while it was read: run the command again"
-                )
-        # The twin first: if the second write fails, no side looks as if it had lost nothing.
-        self.put(chapter.twin_path, text)
-        self.put(chapter.path, _book.dump_notebook(nb))
-
-    def compare(self, chapter, nb, text):
-        """Say in one line what of a chapter is behind what, and show how its text differs, once."""
-        if not _book.synced(chapter.stored):
-            del nb.metadata[_book.SYNCED]  # the next sync stores it; it is no drift
-        twin = (self.book.where(chapter.twin_path), chapter.text)
-        notebook = (self.book.where(chapter.path), chapter.stored_text)
-        (winner, new), (loser, old) = (
-            (twin, notebook) if chapter.twin_wins else (notebook, twin)
-        )
-        if new == old == text:
-            if chapter.bytes != _book.dump_notebook(nb):
-                self.drift(
-                    f"{notebook[0]} has other metadata than sync writes (make sync)"
-                )
-            return
-        package = "" if new == text else chapter.causes()
-        if new == old:
-            line = f"{winner} and {loser} are behind {package}"
-        elif old == text:
-            line = f"{winner} is behind {package}"
-        else:
-            line = f"{loser} is behind {winner}"
-            line += f", and both are behind {package}" if package else ""
-        before = twin[1] if twin[1] != text else notebook[1]
-        self.drift(f"{line} (make sync)", _diff(before, text, twin[0]))
+            _book.write(path, new, old)
+            print(f"wrote {book.where(path)}")
+    for error in errors:
+        print(f"error: {error}", file=sys.stderr)
+    return int(bool(errors))
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="chapters; all if none is named"
-    )
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="write nothing; exit 1 if a file would change",
-    )
-    parser.add_argument(
-        "--from-notebook", action="store_true", help="the notebook wins over the twin"
-    )
-    parser.add_argument(
-        "--force",
-        action="store_true",
-        help="write the named chapters although an edit is lost",
-    )
-    parser.add_argument(
-        "--root", type=Path, default=ROOT, help="the folder of the book"
-    )
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    for flag in ("--check", "--from-notebook", "--force"):
+        parser.add_argument(flag, action="store_true")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the book's folder")
     args = parser.parse_args(argv)
     if args.force and not args.names:
         parser.error("--force loses edits: name the chapters")
-    sync = Sync(args.root, args.check, args.from_notebook, args.force)
-    status = sync.run(args.names)
-    if args.root.resolve() == ROOT and not args.names:
-        for generator in GENERATORS:
-            if (Path(__file__).parent / f"{generator}.py").exists():
-                flags = ["--check"] if args.check else []
-                status = max(
-                    status, int(importlib.import_module(generator).main(flags) or 0)
-                )
+    try:
+        status = sync(**vars(args))
+    except (BookError, SyntaxError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    if args.root == ROOT and not args.names:
+        status |= data_page.main(["--check"] if args.check else [])
     return status
 
 

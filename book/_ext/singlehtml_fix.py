@@ -1,8 +1,9 @@
 """Make the one-page build (`make pdf`) show proofs and exercises as the site does.
 
-sphinx-proof and sphinx-exercise register how their nodes are written for the ``html`` builder. Sphinx hands a
-``singlehtml`` build only what was registered under that very name as soon as anything was, and the nodes of
-all other extensions are lost. Here the handlers for ``html`` fill the gaps.
+sphinx-proof and sphinx-exercise register how their nodes are written for the ``html``
+builder. Sphinx hands a ``singlehtml`` build only what was registered under that very
+name as soon as anything was, and the nodes of all other extensions are lost. Here the
+handlers for ``html`` fill the gaps.
 """
 
 

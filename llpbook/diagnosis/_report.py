@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from .. import all_estimators
 from ..taxonomy import STATEMENTS, VARIANTS
 
 MEANING = {
@@ -252,10 +253,8 @@ def _selection(d):
 
 def _assumptions(d):
     """For each method: its assumption, and what became of it."""
-    from .. import all_estimators
-
     for name, cls in all_estimators():
-        statement, words = getattr(cls, "assumes", None) or (None, "not stated")
+        statement, words = cls.assumes
         state = "none of the six" if statement is None else as_symbols(statement)
         state += f" {d.verdict(statement)}" if statement else ""
         yield f"  {name}: {words} ({state})"
@@ -263,10 +262,12 @@ def _assumptions(d):
 
 def _plot(d, ax):
     """Dots for the p-values; statements not tested are named, in grey."""
-    from ..plotting import PALETTE, _pyplot
+    from ..plotting import PALETTE
 
     if ax is None:
-        _, ax = _pyplot().subplots(figsize=(6.4, 2.8), layout="constrained")
+        import matplotlib.pyplot as plt
+
+        _, ax = plt.subplots(figsize=(6.4, 2.8), layout="constrained")
     rows = {name: len(STATEMENTS) - i for i, name in enumerate(STATEMENTS)}
     for name, at in rows.items():
         state = d.verdict(name)

@@ -92,7 +92,7 @@ def _tuned(model):
 
 
 def _widths(model):
-    return "sigma={:.4g} sigma'={:.4g}".format(*model.widths_)
+    return "sigma={:.4g} sigma'={:.4g}".format(*model.sigmas_)
 
 
 # By the names in the paper. To add a method, add an entry.

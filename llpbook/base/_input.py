@@ -1,9 +1,4 @@
-"""The contract of an estimator that learns from label proportions, and all validation of its input.
-
-Every estimator of this package derives from `LLPClassifier`: ``fit(X, bags, proportions, labels=None)``, then
-``predict``, ``predict_proportions(X, bags)`` and scikit-learn's tools. Input is checked here, once; inner functions
-trust it.
-"""
+"""What users hand in, checked once: proportions, bags, labels, weights of bags."""
 
 import warnings
 from dataclasses import dataclass, replace
@@ -11,20 +6,10 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
-import scipy.sparse as sp
-from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+from sklearn.utils._param_validation import StrOptions
 
-from .proportions import (
-    _check_codes,
-    averaging_matrix,
-    class_prior,
-    label_proportions,
-    proportion_mae,
-)
+from ..proportions import _check_codes, averaging_matrix, class_prior
 
 
 class NotIdentifiableError(ValueError):
@@ -52,7 +37,7 @@ class BagData:
     labels : ndarray of int, shape (n_instances,), or None
         Column of ``classes`` for an instance with a known label, else -1.
     n_pure : int
-        Pure bags, last in ``proportions``, that `absorb_labels` made from known labels.
+        Pure bags, last in ``proportions``, that `labels_to_pure_bags` made from known labels.
     """
 
     X: object
@@ -78,10 +63,27 @@ class BagData:
         means = self.S @ features
         return means if isinstance(means, np.ndarray) else means.toarray()
 
+    def one_vs_rest(self, k):
+        """The same bags with two classes: the k-th, as the positive one, against the others."""
+        positive = self.proportions[:, k]
+        labels = self.labels
+        if labels is not None:
+            labels = np.where(labels < 0, -1, labels == k)
+        return replace(
+            self,
+            proportions=np.column_stack([1 - positive, positive]),
+            classes=np.array([0, 1]),
+            labels=labels,
+        )
+
     @cached_property
     def class_prior(self):
         """Share of each class over all instances, shape (n_classes,)."""
         return class_prior(self.proportions, self.bag_sizes)
+
+
+#: What a hyper-parameter ``bag_weights`` may be, see `check_bag_weights`.
+BAG_WEIGHTS = [StrOptions({"size", "uniform"}), "array-like"]
 
 
 def _show(value):
@@ -89,11 +91,15 @@ def _show(value):
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 
-def _positional(name, values, X):
-    """Refuse a pandas object whose index says another order than that of X."""
+def check_positional(name, values, X):
+    """Refuse a pandas object whose index says another order than that of X.
+
+    What is given by instance is read by position. Where both have an index, the two must be equal; a `Pipeline` that
+    turns a DataFrame into an array takes that check away, unless ``set_output(transform="pandas")`` keeps the index.
+    """
     if (
-        isinstance(values, pd.Series)
-        and isinstance(X, pd.DataFrame)
+        isinstance(values, pd.Series | pd.DataFrame)
+        and isinstance(X, pd.Series | pd.DataFrame)
         and not values.index.equals(X.index)
     ):
         raise ValueError(
@@ -102,7 +108,65 @@ def _positional(name, values, X):
         )
 
 
-def check_proportions(proportions):
+def refuse_mask(name, values):
+    """A mask would be lost without a word."""
+    if np.ma.is_masked(values):
+        raise ValueError(
+            f"{name} is a masked array with masked entries; drop these instances, or fill them"
+        )
+
+
+def check_column(name, values, n_instances, X=None, missing=False):
+    """One value an instance, as an array: of the right length, in the order of X, none masked, none missing.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument, for messages.
+    values : array-like, shape (n_instances,)
+        Tuples, such as the keys of a groupby, are values like others.
+    n_instances : int
+    X : object, optional
+        Where it is a DataFrame and ``values`` a Series, their indices must agree.
+    missing : bool, default False
+        Whether missing values pass.
+
+    Returns
+    -------
+    ndarray, shape (n_instances,)
+
+    Raises
+    ------
+    ValueError
+        If one of these does not hold.
+    """
+    check_positional(name, values, X)
+    refuse_mask(name, values)
+    if isinstance(values, list | tuple) and any(isinstance(v, tuple) for v in values):
+        values = pd.Series(list(values), dtype=object)
+    if isinstance(values, pd.MultiIndex):
+        values = values.to_flat_index()
+    try:
+        column = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} must be one value an instance: {error}") from error
+    if column.shape != (n_instances,):
+        raise ValueError(
+            f"{name} must have one entry for each of the {n_instances} instances in X, got shape {column.shape}"
+        )
+    lost = pd.isna(column)
+    if lost.any() and not missing:
+        raise ValueError(
+            f"{name} has a missing value at position {int(np.argmax(lost))}"
+        )
+    return column
+
+
+#: How far a share may be outside of [0, 1], and a row's sum from 1: rounding, in single precision too.
+SLACK = 1e-6
+
+
+def check_proportions(proportions, empty_rows=False):
     """Read label proportions in any of the accepted forms.
 
     Parameters
@@ -111,6 +175,8 @@ def check_proportions(proportions):
         ``(n_bags,)``: the share of the positive class, classes 0 and 1. ``(n_bags, n_classes)``: a row of shares a bag,
         classes 0, 1, …. A Series or dict is keyed by bag; its values are shares of the positive class, or (dict) rows.
         A DataFrame is keyed by bag and its columns are the classes, in their order; of two, the second is the positive.
+    empty_rows : bool, default False
+        Whether a row may be NaN, as that of a bag without instances is.
 
     Returns
     -------
@@ -126,18 +192,15 @@ def check_proportions(proportions):
         are fewer than two classes, or there is no bag.
     """
     keys = classes = None
+    refuse_mask("proportions", proportions)
     if isinstance(proportions, dict):
-        keys, proportions = (
-            pd.Index(list(proportions), tupleize_cols=False),
-            list(proportions.values()),
-        )
+        keys = pd.Index(list(proportions), tupleize_cols=False)
+        proportions = list(proportions.values())
     elif isinstance(proportions, pd.Series | pd.DataFrame):
         keys = proportions.index
-        classes = (
-            proportions.columns.to_numpy()
-            if isinstance(proportions, pd.DataFrame)
-            else None
-        )
+        keys = keys.to_flat_index() if isinstance(keys, pd.MultiIndex) else keys
+        if isinstance(proportions, pd.DataFrame):
+            classes = proportions.columns.to_numpy()
     if keys is not None and not keys.is_unique:
         raise ValueError(
             f"proportions has more than one entry for bag {_show(keys[keys.duplicated()][0])}"
@@ -154,8 +217,11 @@ def check_proportions(proportions):
         raise ValueError(
             f"proportions must have shape (n_bags,) or (n_bags, n_classes), got {matrix.shape}"
         )
-    slack = 1e-9  # rounding of the user's sums
-    outside = ~((matrix >= -slack) & (matrix <= 1 + slack))
+    if keys is not None and pd.isna(keys).any():
+        raise ValueError("proportions has a missing value among the names of its bags")
+    unknown = np.isnan(matrix.reshape(len(matrix), -1)).all(axis=1) & empty_rows
+    outside = ~((matrix >= -SLACK) & (matrix <= 1 + SLACK))
+    outside[unknown] = False
     if outside.any():
         where = tuple(int(i) for i in np.argwhere(outside)[0])
         bag = _show(where[0] if keys is None else keys[where[0]])
@@ -169,7 +235,7 @@ def check_proportions(proportions):
         raise ValueError(
             "proportions has one column; pass a vector for the share of the positive class, or one column a class"
         )
-    off = np.flatnonzero(np.abs(matrix.sum(axis=1) - 1) > 1e-6)
+    off = np.flatnonzero(np.abs(matrix.sum(axis=1) - 1) > SLACK)
     if off.size:
         bag = _show(off[0] if keys is None else keys[off[0]])
         raise ValueError(
@@ -177,6 +243,10 @@ def check_proportions(proportions):
             "if that is rounding, divide each row by its sum"
         )
     classes = np.arange(matrix.shape[1]) if classes is None else classes
+    if pd.isna(classes).any():
+        raise ValueError(
+            f"proportions has a column without a class: {classes.tolist()}"
+        )
     if len(set(classes)) < len(classes):
         raise ValueError(
             f"proportions has two columns for one class: {classes.tolist()}"
@@ -184,21 +254,46 @@ def check_proportions(proportions):
     return matrix, classes, keys
 
 
+def refuse_unusable(X):
+    """What `check_array` would read as numbers although it is none: masked entries, times."""
+    refuse_mask("X", X)
+    kinds = X.dtypes if isinstance(X, pd.DataFrame) else [getattr(X, "dtype", None)]
+    if any(getattr(kind, "kind", None) in ("m", "M") for kind in kinds):
+        raise ValueError(
+            "a column holds times; subtract a date and divide by a unit to make them numbers"
+        )
+
+
+def refuse_huge(X):
+    """Numbers whose squares would overflow when summed."""
+    values = X if isinstance(X, np.ndarray) else X.data
+    largest = np.abs(values).max(initial=0)
+    if largest > 1e100:
+        raise ValueError(
+            f"it holds {largest:.3g}, whose square is too large to compute with; scale the features"
+        )
+
+
 def check_features(X):
     """X as a matrix of finite numbers, or a ValueError that says what is wrong."""
     try:
-        return check_array(X, dtype=np.float64)
+        refuse_unusable(X)
+        X = check_array(X, dtype=np.float64)
+        refuse_huge(X)
+        return X
     except (TypeError, ValueError) as error:
         raise ValueError(f"X must be a matrix of finite numbers: {error}") from error
 
 
-def label_codes(y, n_instances):
+def label_codes(y, n_instances, X=None):
     """The classes, sorted, and the column of the class of each instance.
 
     Parameters
     ----------
     y : array-like, shape (n_instances,)
     n_instances : int
+    X : object, optional
+        See `check_column`.
 
     Returns
     -------
@@ -210,15 +305,7 @@ def label_codes(y, n_instances):
     ValueError
         If the length differs from X's, a label is missing, or all labels are equal.
     """
-    values = np.asarray(y)
-    if values.shape != (n_instances,):
-        raise ValueError(
-            f"y must have one label for each of the {n_instances} instances, got shape {values.shape}"
-        )
-    if pd.isna(values).any():
-        raise ValueError(
-            f"y has a missing value at position {int(np.argmax(pd.isna(values)))}"
-        )
+    values = check_column("y", y, n_instances, X)
     codes, classes = pd.factorize(values, sort=True)
     if len(classes) < 2:
         raise ValueError(
@@ -227,7 +314,7 @@ def label_codes(y, n_instances):
     return np.asarray(classes), codes
 
 
-def check_bags(bags, n_instances, n_bags, bag_labels=None):
+def check_bags(bags, n_instances, n_bags, bag_labels=None, X=None):
     """Translate the bag of each instance into a row of the proportions.
 
     Parameters
@@ -238,6 +325,8 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None):
         Rows of the proportions; None for as many as the bags need.
     bag_labels : pandas.Index, optional
         Their keys, where the proportions are keyed.
+    X : object, optional
+        See `check_column`.
 
     Returns
     -------
@@ -248,15 +337,7 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None):
     ValueError
         If the length differs from X's, a value is missing, or a bag has no row of proportions.
     """
-    values = np.asarray(bags)
-    if values.ndim != 1 or len(values) != n_instances:
-        raise ValueError(
-            f"bags must name one bag for each of the {n_instances} instances in X, got shape {values.shape}"
-        )
-    if pd.isna(values).any():
-        raise ValueError(
-            f"bags has a missing value at position {int(np.argmax(pd.isna(values)))}"
-        )
+    values = check_column("bags", bags, n_instances, X)
     if bag_labels is None:
         if (
             values.dtype == object and pd.api.types.infer_dtype(values) == "integer"
@@ -267,8 +348,17 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None):
                 f"bags holds {_show(values[0])}: bags other than integers need proportions keyed by them "
                 "(Series, dict or DataFrame)"
             )
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            raise ValueError(
+                f"bags must be integers that index the rows of proportions, got {values[~np.isfinite(values)][0]}"
+            )
         if values.dtype.kind == "f" and (values == np.round(values)).all():
             values = values.astype(np.int64)
+        if n_bags == n_instances < values.max(initial=0) + 1:
+            raise ValueError(
+                f"bags holds {values.max()}, but proportions has no such row (it has {n_bags}, as many as X: if a tool "
+                "of scikit-learn cut both, give proportions keyed by bag)"
+            )
         return _check_codes(values, n_bags)[0].astype(np.intp)
     codes = bag_labels.get_indexer(pd.Index(values, tupleize_cols=False))
     if (codes < 0).any():
@@ -278,7 +368,7 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None):
     return codes
 
 
-def check_labels(labels, classes, n_instances):
+def check_labels(labels, classes, n_instances, X=None):
     """Read the labels of some instances: the column of the class, -1 where unknown.
 
     Parameters
@@ -287,6 +377,8 @@ def check_labels(labels, classes, n_instances):
         A class label, or -1 for unknown.
     classes : ndarray, shape (n_classes,)
     n_instances : int
+    X : object, optional
+        See `check_column`.
 
     Returns
     -------
@@ -297,17 +389,16 @@ def check_labels(labels, classes, n_instances):
     ValueError
         If the length differs from X's, a label is not one of the classes, or -1 is itself a class.
     """
-    values = np.asarray(labels, dtype=object)
-    if values.shape != (n_instances,):
-        raise ValueError(
-            f"labels must have one entry for each of the {n_instances} instances, got shape {values.shape}"
-        )
-    if -1 in classes.tolist():
+    values = check_column("labels", labels, n_instances, X)
+    names = classes.tolist()
+    # NumPy turns the -1 of a list of strings into "-1".
+    turned = values.dtype.kind in "US" and (values == "-1").any()
+    if -1 in names or (turned and "-1" in names):
         raise ValueError(
             "labels marks unknown instances by -1, but -1 is one of the classes; rename the class"
         )
-    # NumPy turns the -1 of a list of strings into "-1".
-    unknown = np.array([v == -1 or v == "-1" for v in values.tolist()])
+    values = values.astype(object)
+    unknown = np.array([v == -1 or (turned and v == "-1") for v in values.tolist()])
     columns = pd.Index(classes).get_indexer(pd.Index(values))
     columns[unknown] = -1
     if ((columns < 0) & ~unknown).any():
@@ -318,7 +409,46 @@ def check_labels(labels, classes, n_instances):
     return columns
 
 
-def absorb_labels(data):
+def read_bags(X, bags, proportions, labels=None, given=None):
+    """What users hand in beside X, checked: the one place where bags, proportions and labels come together.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array, shape (n_instances, n_features)
+        Checked.
+    bags : array-like, shape (n_instances,)
+    proportions : array-like, Series, dict or DataFrame
+        See `check_proportions`. The row of a bag without instances may be NaN.
+    labels : array-like, shape (n_instances,), optional
+        Known labels, -1 for unknown.
+    given : object, optional
+        X as the user gave it, whose index is compared with those of ``bags`` and ``labels``.
+
+    Returns
+    -------
+    BagData
+
+    Raises
+    ------
+    ValueError
+        If something is malformed, or a bag with instances has no proportions.
+    """
+    n = X.shape[0]
+    matrix, classes, keys = check_proportions(proportions, empty_rows=True)
+    codes = check_bags(bags, n, len(matrix), keys, given)
+    columns = None if labels is None else check_labels(labels, classes, n, given)
+    empty = np.isnan(matrix).any(axis=1)
+    if empty[codes].any():
+        bag = codes[empty[codes]][0]
+        name = _show(bag if keys is None else keys[bag])
+        raise ValueError(
+            f"proportions must lie in [0, 1], got nan for bag {name}, which has instances"
+        )
+    matrix[empty] = 1 / len(classes)  # of no influence: no instance is there
+    return BagData(X, codes, matrix, classes, keys, columns)
+
+
+def labels_to_pure_bags(data):
     """Turn known labels into proportions: one pure bag a class, and each bag without its labelled instances.
 
     With every label known the bags are the classes: supervised learning. Where proportions and labels disagree by more
@@ -356,10 +486,26 @@ def absorb_labels(data):
         data,
         bags=bags,
         proportions=np.vstack([rest, np.eye(K)]),
-        bag_labels=None,
         labels=None,
         n_pure=K,
     )
+
+
+def _own_weights(bag_weights, data, n_rows):
+    """The user's weights in the order of the rows of proportions."""
+    refuse_mask("bag_weights", bag_weights)
+    if isinstance(bag_weights, pd.Series | dict):
+        keyed = pd.Series(bag_weights)
+        keys = pd.RangeIndex(n_rows) if data.bag_labels is None else data.bag_labels
+        if not keyed.index.is_unique or set(keyed.index) != set(keys):
+            raise ValueError(
+                f"bag_weights must have the keys of proportions, got {keyed.index.tolist()[:5]}"
+            )
+        bag_weights = keyed.reindex(keys)
+    try:
+        return np.asarray(bag_weights, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"bag_weights must be numbers: {error}") from error
 
 
 def check_bag_weights(bag_weights, data):
@@ -368,9 +514,10 @@ def check_bag_weights(bag_weights, data):
     Parameters
     ----------
     bag_weights : {"size", "uniform"} or array-like, shape (n_bags,)
-        An array is in the order of the rows of ``proportions``.
+        An array is in the order of the rows of ``proportions``; a Series or dict is keyed as these are.
     data : BagData
-        After `absorb_labels`, where labels are known; the pure bags that it appends weigh their size, with "uniform" 1.
+        After `labels_to_pure_bags`, where labels are known; the pure bags that it appends weigh their size, with
+        "uniform" 1.
 
     Returns
     -------
@@ -387,7 +534,8 @@ def check_bag_weights(bag_weights, data):
         return sizes
     weights = np.minimum(sizes, 1)
     if not isinstance(bag_weights, str):
-        own, n_rows = np.asarray(bag_weights, dtype=float), len(sizes) - data.n_pure
+        n_rows = len(sizes) - data.n_pure
+        own = _own_weights(bag_weights, data, n_rows)
         if own.shape != (n_rows,) or not (np.isfinite(own) & (own >= 0)).all():
             raise ValueError(
                 f"bag_weights must be one finite, non-negative number for each of the {n_rows} rows of proportions, "
@@ -400,203 +548,3 @@ def check_bag_weights(bag_weights, data):
             f"bag_weights must not be 0 for every bag with instances, got {bag_weights!r}"
         )
     return weights
-
-
-def append_one(X):
-    """X with the constant feature 1 as its last column, dense or sparse as X is."""
-    ones = np.ones((X.shape[0], 1))
-    return (
-        np.hstack([X, ones])
-        if isinstance(X, np.ndarray)
-        else sp.hstack([X, ones], format="csr")
-    )
-
-
-def warn_if_short(estimator, n_iter, gap, tol):
-    """Warn that an iterative fit stopped short, if it did.
-
-    Parameters
-    ----------
-    estimator : LLPClassifier
-    n_iter : int
-        Iterations done.
-    gap, tol : float
-        What is left of the optimality condition, and what was asked for.
-    """
-    if gap > 2 * tol:
-        warnings.warn(
-            f"{type(estimator).__name__} stopped after {n_iter} iterations with a gradient of {gap:.1e}, "
-            f"above tol={tol}; scale the features, or raise the penalty or max_iter",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-
-
-def probabilities(scores):
-    """Class probabilities from log-odds of the positive class, or from the scores of several classes.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (n_instances,) or (n_instances, n_classes)
-
-    Returns
-    -------
-    ndarray, shape (n_instances, n_classes)
-    """
-    return (
-        np.column_stack([expit(-scores), expit(scores)])
-        if scores.ndim == 1
-        else softmax(scores, axis=1)
-    )
-
-
-class LLPClassifier(ClassifierMixin, BaseEstimator):
-    """Base of all estimators: validation, prediction from scores, proportions of predictions.
-
-    A subclass validates by ``data = self._validate_fit(X, bags, proportions, labels)``, stores what it learned, and
-    defines ``decision_function`` or ``predict_proba``. In scikit-learn's tools ``bags`` takes the place of ``y``.
-    """
-
-    _accept_sparse = False
-
-    def _validate_fit(self, X, bags, proportions, labels=None):
-        """Check hyper-parameters and input; set ``classes_``, ``n_features_in_``, ``bag_labels_``; return `BagData`."""
-        self._validate_params()
-        for name, values in (("bags", bags), ("labels", labels)):
-            _positional(name, values, X)
-        X = self._check_X(X, reset=True)
-        matrix, classes, keys = check_proportions(proportions)
-        codes = check_bags(bags, X.shape[0], len(matrix), keys)
-        columns = None if labels is None else check_labels(labels, classes, X.shape[0])
-        data = BagData(X, codes, matrix, classes, keys, columns)
-        if (data.class_prior > 0).sum() < 2:
-            raise ValueError(
-                f"proportions says that every instance is of class {_show(classes[data.class_prior.argmax()])}; "
-                "a classifier needs at least two classes"
-            )
-        self.classes_, self.bag_labels_ = classes, keys
-        return data
-
-    def _validate_predict(self, X):
-        """Check that the model is fitted and X has its features."""
-        check_is_fitted(self)
-        return self._check_X(X, reset=False)
-
-    def _check_X(self, X, reset):
-        """scikit-learn's check of X, in messages that name it."""
-        try:
-            return validate_data(
-                self,
-                X,
-                accept_sparse=self._accept_sparse,
-                dtype=np.float64,
-                reset=reset,
-            )
-        except (TypeError, ValueError) as error:  # TypeError: sparse where dense is due
-            raise ValueError(
-                f"X is not valid input for {type(self).__name__}: {error}"
-            ) from error
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = bool(self._accept_sparse)
-        tags.input_tags.pairwise = getattr(self, "kernel", None) == "precomputed"
-        return tags
-
-    def predict(self, X):
-        """The class of each instance.
-
-        Parameters
-        ----------
-        X : array-like, shape (n_instances, n_features)
-
-        Returns
-        -------
-        ndarray, shape (n_instances,)
-            Entries of ``classes_``.
-        """
-        score = (
-            self.decision_function
-            if hasattr(self, "decision_function")
-            else self.predict_proba
-        )
-        scores = score(X)
-        columns = (
-            (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        )
-        return self.classes_[columns]
-
-    def predict_proportions(self, X, bags, n_bags=None):
-        """The share of each class among the predictions for each bag.
-
-        Parameters
-        ----------
-        X : array-like, shape (n_instances, n_features)
-        bags : array-like, shape (n_instances,)
-            The bags of these instances; they need not be those of the fit.
-        n_bags : int, optional
-            Number of rows where bags are integers; ``max(bags) + 1`` if not given.
-
-        Returns
-        -------
-        ndarray or DataFrame, shape (n_bags, n_classes)
-            Row ``k`` is bag ``k``, NaN for a bag without instances. Where the fit had proportions keyed by bag, or bags
-            are not integers: a DataFrame with one row for each bag that occurs, sorted, and the classes as columns.
-
-        Raises
-        ------
-        ValueError
-            If ``bags`` has another length than ``X`` or a missing value.
-        """
-        predicted, values = self.predict(X), np.asarray(bags)
-        _positional("bags", bags, X)
-        if self.bag_labels_ is None and values.dtype.kind not in "OUS":
-            codes = check_bags(bags, len(predicted), n_bags)
-            return label_proportions(predicted, codes, n_bags, self.classes_)
-        codes, names = pd.factorize(values, sort=True)
-        check_bags(bags, len(predicted), len(names), pd.Index(names))
-        return pd.DataFrame(
-            label_proportions(predicted, codes, len(names), self.classes_),
-            names,
-            self.classes_,
-        )
-
-
-class ProportionScorer:
-    """A scorer for scikit-learn's model selection that sees bags and proportions only; see `proportion_scorer`."""
-
-    def __init__(self, proportions, error):
-        self.proportions, self.error = proportions, error
-
-    def __call__(self, estimator, X, bags):
-        """Minus the error of the estimator's predictions on the bags that occur."""
-        matrix, _, keys = check_proportions(self.proportions)
-        codes = check_bags(bags, _num_samples(X), len(matrix), keys)
-        predicted = label_proportions(
-            estimator.predict(X), codes, len(matrix), estimator.classes_
-        )
-        present = np.bincount(codes, minlength=len(matrix)) > 0
-        return -self.error(matrix[present], predicted[present])
-
-
-def proportion_scorer(proportions, error=proportion_mae):
-    """A scorer that compares predicted with given proportions: no instance label is needed.
-
-    Parameters
-    ----------
-    proportions : array-like, Series, dict or DataFrame
-        As for ``fit``; all bags, whole.
-    error : callable, default `llpbook.proportions.proportion_mae`
-        ``error(proportions, predicted)`` on matrices of shape (n_bags_present, n_classes).
-
-    Returns
-    -------
-    ProportionScorer
-        Call it as ``scorer(estimator, X, bags)``; larger is better, 0 is best.
-
-    Examples
-    --------
-    >>> search = GridSearchCV(MeanMap(), grid, scoring=proportion_scorer(p), cv=GroupKFold(5))  # doctest: +SKIP
-    >>> search.fit(X, bags, groups=bags, proportions=p)  # doctest: +SKIP
-    """
-    return ProportionScorer(proportions, error)

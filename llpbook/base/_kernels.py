@@ -1,6 +1,8 @@
 """Kernels as every kernel method of this package reads them: scikit-learn's names, a callable, or a given matrix."""
 
 import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpstrf
 from sklearn.metrics.pairwise import pairwise_kernels
 
 
@@ -56,3 +58,38 @@ def gram_matrix(X, Z, kernel, gamma):
             f"kernel must return a matrix of shape {(X.shape[0], Z.shape[0])}, got {gram.shape}"
         )
     return gram
+
+
+def kernel_features(gram, tol=1e-12):
+    r"""Features with the kernel as inner products, and the way back to instances.
+
+    The pivoted Cholesky factor :math:`K = Z Z^\top` of rank r; weights :math:`w` of its columns are
+    :math:`\alpha = L^{-\top} w` on the r pivots, with :math:`L` their rows of :math:`Z`, a triangle, and 0 elsewhere:
+    equation :eq:`eq-mean-map-kernel`. :math:`O(n r^2)`.
+
+    Parameters
+    ----------
+    gram : ndarray, shape (n_instances, n_instances)
+        Symmetric and positive semi-definite.
+    tol : float, default 1e-12
+        A pivot below this share of the largest diagonal entry ends the factor.
+
+    Returns
+    -------
+    features : ndarray, shape (n_instances, rank)
+    to_dual : callable
+        From weights, shape (rank, m), to those of instances, shape (n_instances, m).
+    """
+    # eq: eq-mean-map-kernel
+    factor, order, rank, _ = dpstrf(gram, tol=tol * gram.diagonal().max(), lower=1)
+    factor, order = np.tril(factor)[:, :rank], order - 1
+    features = np.empty_like(factor)
+    features[order] = factor
+
+    def to_dual(weights):
+        alpha = np.zeros((len(gram), weights.shape[1]))
+        triangle = factor[:rank]
+        alpha[order[:rank]] = solve_triangular(triangle, weights, lower=True, trans="T")
+        return alpha
+
+    return features, to_dual

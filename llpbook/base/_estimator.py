@@ -1,0 +1,447 @@
+"""The contract of an estimator, and scores that are linear in features or in those of a kernel."""
+
+import warnings
+from abc import ABC, abstractmethod
+from numbers import Real
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import accuracy_score
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+
+from ..proportions import label_proportions, proportion_mae
+from ._input import (
+    LLPWarning,
+    _show,
+    check_bags,
+    check_column,
+    check_proportions,
+    labels_to_pure_bags,
+    read_bags,
+    refuse_huge,
+    refuse_unusable,
+)
+from ._kernels import gram_matrix, kernel_coefficient, kernel_features
+
+
+def warn_if_short(estimator, gap):
+    """Warn that an iterative fit stopped short, if it did.
+
+    Parameters
+    ----------
+    estimator : LLPClassifier
+        With ``n_iter_`` and ``tol``.
+    gap : float
+        What is left of the optimality condition, on the scale of ``tol``.
+    """
+    if gap > 2 * estimator.tol:
+        warnings.warn(
+            f"{type(estimator).__name__} stopped after {estimator.n_iter_} iterations with a gradient of {gap:.1e}, "
+            f"above tol={estimator.tol}; scale the features, or raise the penalty or max_iter",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+def probabilities(scores):
+    """Class probabilities from log-odds of the positive class, or from the scores of several classes.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_instances,) or (n_instances, n_classes)
+
+    Returns
+    -------
+    ndarray, shape (n_instances, n_classes)
+    """
+    if scores.ndim == 1:
+        return np.column_stack([expit(-scores), expit(scores)])
+    return softmax(scores, axis=1)
+
+
+class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
+    """Base of all estimators: validation, one-vs-rest, prediction from scores, proportions of predictions.
+
+    A subclass states what it ``assumes``, learns in ``_fit(data)`` from checked `BagData` and stores attributes in
+    ``*_``, and scores checked instances in ``_scores(X)``; one that has probabilities only defines ``predict_proba``.
+    In scikit-learn's tools ``bags`` takes the place of ``y``.
+
+    Attributes
+    ----------
+    assumes : (str or None, str)
+        The statement of independence that the method needs, a key such as "X_B|Y" of `llpbook.taxonomy`, or None where
+        it is none of these; and the assumption in words.
+    """
+
+    assumes = None
+    _accept_sparse = False
+    #: Several classes: as the method can, "one-vs-rest", or "refused".
+    _several_classes = "native"
+    #: Whether scores are log-odds, and so give probabilities.
+    _log_odds = False
+    #: Whether the method uses known labels itself, instead of reading them as pure bags.
+    _uses_labels = False
+
+    def fit(self, X, bags, proportions, labels=None):
+        """Learn from bags and their label proportions.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_instances, n_features)
+            Sparse where the method allows it; with ``kernel="precomputed"`` the kernel matrix.
+        bags : array-like, shape (n_instances,)
+            The bag of each instance: rows or keys of ``proportions``.
+        proportions : array-like, Series, dict or DataFrame
+            See `llpbook.base.check_proportions`.
+        labels : array-like, shape (n_instances,), optional
+            Known labels, -1 for unknown.
+
+        Returns
+        -------
+        LLPClassifier
+            This estimator, fitted.
+
+        Raises
+        ------
+        ValueError
+            If the input is malformed; the message names argument, value and rule.
+        """
+        self._fit_checked(self._validate_fit(X, bags, proportions, labels))
+        return self
+
+    def _fit_checked(self, data):
+        """Known labels as pure bags, several classes one against the rest, then `_fit`."""
+        data = data if self._uses_labels else labels_to_pure_bags(data)
+        several = len(data.classes) > 2
+        if several and self._several_classes == "refused":
+            raise ValueError(
+                f"proportions must be of two classes for {type(self).__name__}, got {data.classes.tolist()}"
+            )
+        self.estimators_ = None
+        if several and self._several_classes == "one-vs-rest":
+            self.estimators_ = [clone(self) for _ in data.classes]
+            for k, part in enumerate(self.estimators_):
+                part.classes_ = np.array([0, 1])
+                part._fit_checked(data.one_vs_rest(k))
+        else:
+            self._fit(data)
+
+    @abstractmethod
+    def _fit(self, data):
+        """Learn from `BagData`, known labels read as pure bags unless ``_uses_labels``."""
+
+    def _validate_fit(self, X, bags, proportions, labels=None):
+        """Check hyper-parameters and input; set ``classes_``, ``n_features_in_``, ``bag_labels_``; return `BagData`."""
+        self._validate_params()
+        data = read_bags(
+            self._check_X(X, reset=True), bags, proportions, labels, given=X
+        )
+        if (data.class_prior > 0).sum() < 2:
+            only = _show(data.classes[data.class_prior.argmax()])
+            raise ValueError(
+                f"proportions says that every instance is of class {only}; a classifier needs at least two classes"
+            )
+        self.classes_, self.bag_labels_ = data.classes, data.bag_labels
+        return data
+
+    def _validate_predict(self, X):
+        """Check that the model is fitted and X has its features."""
+        check_is_fitted(self)
+        return self._check_X(X, reset=False)
+
+    def _check_X(self, X, reset):
+        """scikit-learn's check of X, in messages that name it."""
+        options = {"accept_sparse": self._accept_sparse, "dtype": np.float64}
+        try:
+            refuse_unusable(X)
+            checked = validate_data(self, X, reset=reset, **options)
+            refuse_huge(checked)
+            return checked
+        except (TypeError, ValueError) as error:  # TypeError: sparse where dense is due
+            raise ValueError(
+                f"X is not valid input for {type(self).__name__}: {error}"
+            ) from error
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = bool(self._accept_sparse)
+        tags.input_tags.pairwise = getattr(self, "kernel", None) == "precomputed"
+        tags.classifier_tags.multi_class = self._several_classes != "refused"
+        return tags
+
+    @available_if(lambda self: hasattr(self, "_scores"))
+    def decision_function(self, X):
+        """Score of the positive class (above 0: predicted), or one score a class.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_instances, n_features)
+
+        Returns
+        -------
+        ndarray, shape (n_instances,) or (n_instances, n_classes)
+        """
+        X = self._validate_predict(X)
+        if self.estimators_ is None:
+            return self._scores(X)
+        return np.column_stack([part._scores(X) for part in self.estimators_])
+
+    @available_if(lambda self: self._log_odds)
+    def predict_proba(self, X):
+        """Class probabilities, shape (n_instances, n_classes); one-vs-rest: normalised."""
+        if self.estimators_ is None:
+            return probabilities(self.decision_function(X))
+        shares = expit(self.decision_function(X))
+        return shares / shares.sum(axis=1, keepdims=True)
+
+    def predict(self, X):
+        """The class of each instance.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_instances, n_features)
+
+        Returns
+        -------
+        ndarray, shape (n_instances,)
+            Entries of ``classes_``.
+        """
+        by_scores = hasattr(self, "decision_function")
+        scores = self.decision_function(X) if by_scores else self.predict_proba(X)
+        if scores.ndim == 1:
+            return self.classes_[(scores > 0).astype(int)]
+        return self.classes_[scores.argmax(axis=1)]
+
+    def score(self, X, y, sample_weight=None):
+        """Accuracy: for evaluation, where the labels of instances are known.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_instances, n_features)
+        y : array-like, shape (n_instances,)
+            True labels.
+        sample_weight : array-like, shape (n_instances,), optional
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If ``y`` holds a value that is not among ``classes_``, as the names of bags would be.
+        """
+        predicted = self.predict(X)
+        truth = check_column("y", y, len(predicted), X)
+        classes = set(self.classes_.tolist())
+        strange = [v for v in pd.unique(truth).tolist() if v not in classes]
+        if strange:
+            raise ValueError(
+                f"y holds {strange[0]!r}, which is none of the classes {self.classes_.tolist()}: score compares with "
+                "labels of instances. To compare with proportions, pass scoring=proportion_scorer(proportions)"
+            )
+        return float(accuracy_score(truth, predicted, sample_weight=sample_weight))
+
+    def predict_proportions(self, X, bags, n_bags=None):
+        """The share of each class among the predictions for each bag; see `predict_proportions`."""
+        return predict_proportions(self, X, bags, n_bags)
+
+
+def in_order(names):
+    """Names of bags sorted; those that cannot be compared, by type and text."""
+    try:
+        return names.sort_values()
+    except TypeError:
+        return names[np.argsort([f"{type(n).__name__} {n}" for n in names])]
+
+
+def predict_proportions(estimator, X, bags, n_bags=None):
+    """The share of each class among an estimator's predictions for each bag; a `Pipeline` is an estimator too.
+
+    Parameters
+    ----------
+    estimator : estimator or Pipeline
+        Fitted.
+    X : array-like, shape (n_instances, n_features)
+    bags : array-like, shape (n_instances,)
+        The bags of these instances; they need not be those of the fit.
+    n_bags : int, optional
+        Number of rows where bags are integers; ``max(bags) + 1`` if not given.
+
+    Returns
+    -------
+    ndarray or DataFrame, shape (n_bags, n_classes)
+        Row ``k`` is bag ``k``, NaN for a bag without instances. Where the fit had proportions keyed by bag, or bags
+        are not integers: a DataFrame with one row for each bag that occurs, in the order of the fit, then the others
+        sorted, and the classes as columns.
+
+    Raises
+    ------
+    ValueError
+        If ``bags`` has another length than ``X`` or a missing value.
+    """
+    predicted, classes = estimator.predict(X), estimator.classes_
+    values = check_column("bags", bags, len(predicted), X)
+    last = estimator[-1] if hasattr(estimator, "steps") else estimator
+    keys = getattr(last, "bag_labels_", None)
+    if keys is None and pd.api.types.infer_dtype(values) in ("integer", "floating"):
+        codes = check_bags(values, len(predicted), n_bags)
+        return label_proportions(predicted, codes, n_bags, classes)
+    found = pd.Index(pd.unique(values), tupleize_cols=False)
+    known = pd.Index([]) if keys is None else keys[keys.isin(found)]
+    names = known.append(in_order(found[~found.isin(known)]))
+    codes = names.get_indexer(pd.Index(values, tupleize_cols=False))
+    shares = label_proportions(predicted, codes, len(names), classes)
+    return pd.DataFrame(shares, names, classes)
+
+
+class KernelClassifier(LLPClassifier):
+    r"""Base of methods whose scores are linear in the features, or in those of a kernel.
+
+    A subclass defines ``_solve(data, features)``, which returns weights of the features: one row for two classes, or
+    one a class. The features are X, with the constant 1 as the last column for an intercept; or, with a kernel, columns
+    whose inner products are its matrix, plus 1 for an intercept.
+
+    Parameters
+    ----------
+    kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable
+    gamma : float or "scale"
+        Kernel coefficient; "scale" is 1 / (n_features * X.var()).
+    fit_intercept : bool
+        Add the feature 1; its weight is a weight like the others.
+
+    Attributes
+    ----------
+    coef_ : ndarray, shape (1, n_features) or (n_classes, n_features)
+        Not with a kernel.
+    intercept_ : ndarray, shape (1,) or (n_classes,)
+        0 with a kernel, which has the constant feature inside.
+    dual_coef_ : ndarray, shape (n_instances, 1) or (n_instances, n_classes)
+        Weights of the training instances ``X_fit_``, with a kernel only.
+    gamma_ : float
+        With a kernel only.
+    """
+
+    _accept_sparse = "csr"
+    _parameter_constraints = {
+        "kernel": [StrOptions({"linear", "rbf", "laplacian", "precomputed"}), callable],
+        "gamma": [StrOptions({"scale"}), Interval(Real, 0, None, closed="neither")],
+        "fit_intercept": ["boolean"],
+    }
+
+    @abstractmethod
+    def _solve(self, data, features):
+        """Weights of the features, shape (1, n_columns) or (n_classes, n_columns)."""
+
+    def _fit(self, data):
+        X = data.X
+        if self.kernel == "linear":
+            warn_of_scale(self, X)
+            weights = self._solve(data, append_one(X) if self.fit_intercept else X)
+            d = X.shape[1]
+            # The sum is over one column, or over none: 0 without an intercept.
+            self.coef_, self.intercept_ = weights[:, :d], weights[:, d:].sum(axis=1)
+        else:
+            self.X_fit_, self.gamma_ = X, kernel_coefficient(self.gamma, X)
+            features, to_dual = kernel_features(self._gram(X))
+            weights = self._solve(data, features)
+            self.dual_coef_ = to_dual(weights.T)
+            self.intercept_ = np.zeros(len(weights))
+
+    def _gram(self, X):
+        """Kernel of X and the training instances, plus 1 for an intercept."""
+        gram = gram_matrix(X, self.X_fit_, self.kernel, self.gamma_)
+        return gram + self.fit_intercept
+
+    def _scores(self, X):
+        basis, weights = X, getattr(self, "coef_", None)
+        if self.kernel != "linear":
+            basis, weights = self._gram(X), self.dual_coef_.T
+        scores = basis @ weights.T + self.intercept_
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+
+#: Standard deviations of features, largest to smallest, and means in standard deviations, above which
+#: `warn_of_scale` speaks.
+SCALES, OFFSETS = 1000, 30
+
+
+def warn_of_scale(estimator, X):
+    """Warn, once a fit, where a penalty acts on features of very different scale, or far from 0.
+
+    Parameters
+    ----------
+    estimator : LLPClassifier
+    X : ndarray or sparse array, shape (n_instances, n_features)
+        Of a sparse one nothing is said: columns of counts are rare by nature.
+    """
+    if not isinstance(X, np.ndarray):
+        return
+    means, stds = np.abs(X.mean(axis=0)), X.std(axis=0)
+    varies = stds > 1e-10 * (means + stds)
+    if not varies.any():
+        return
+    ratio = stds[varies].max() / stds[varies].min()
+    offset = (means[varies] / stds[varies]).max()
+    if ratio > SCALES or offset > OFFSETS:
+        warnings.warn(
+            f"{type(estimator).__name__} penalises its weights, but the features are not on one scale: their standard "
+            f"deviations differ by a factor of {ratio:.0f} (more than {SCALES}), or a mean is {offset:.0f} standard "
+            f"deviations from 0 (more than {OFFSETS}); put a StandardScaler in front",
+            LLPWarning,
+            stacklevel=2,
+        )
+
+
+def append_one(X):
+    """X with the constant feature 1 as its last column, dense or sparse as X is."""
+    ones = np.ones((X.shape[0], 1))
+    if isinstance(X, np.ndarray):
+        return np.hstack([X, ones])
+    return sp.hstack([X, ones], format="csr")
+
+
+class ProportionScorer:
+    """A scorer for scikit-learn's model selection that sees bags and proportions only; see `proportion_scorer`."""
+
+    def __init__(self, proportions, error):
+        self.proportions, self.error = proportions, error
+
+    def __call__(self, estimator, X, bags):
+        """Minus the error of the estimator's predictions on the bags that occur."""
+        matrix, _, keys = check_proportions(self.proportions, empty_rows=True)
+        codes = check_bags(bags, _num_samples(X), len(matrix), keys, X)
+        predicted = label_proportions(
+            estimator.predict(X), codes, len(matrix), estimator.classes_
+        )
+        present = np.bincount(codes, minlength=len(matrix)) > 0
+        return -self.error(matrix[present], predicted[present])
+
+
+def proportion_scorer(proportions, error=proportion_mae):
+    """A scorer that compares predicted with given proportions: no instance label is needed.
+
+    Parameters
+    ----------
+    proportions : array-like, Series, dict or DataFrame
+        As for ``fit``; all bags, whole.
+    error : callable, default `llpbook.proportions.proportion_mae`
+        ``error(proportions, predicted)`` on matrices of shape (n_bags_present, n_classes).
+
+    Returns
+    -------
+    ProportionScorer
+        Call it as ``scorer(estimator, X, bags)``; larger is better, 0 is best.
+
+    Examples
+    --------
+    >>> search = GridSearchCV(MeanMap(), grid, scoring=proportion_scorer(p), cv=GroupKFold(5))  # doctest: +SKIP
+    >>> search.fit(X, bags, groups=bags, proportions=p)  # doctest: +SKIP
+    """
+    return ProportionScorer(proportions, error)

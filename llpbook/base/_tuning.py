@@ -1,0 +1,149 @@
+"""Choices that several methods make alike: an order of instances, folds, centres, a unit of distance, a grid."""
+
+import numpy as np
+import pandas as pd
+from scipy.spatial.distance import pdist
+
+
+def canonical_order(X):
+    """Lexicographic order of the rows, the same however X is permuted.
+
+    Random choices (folds, centres) are made on rows in this order, so that permuting instances changes nothing.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, n_features)
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+        ``X[canonical_order(X)]`` is sorted by the first column, ties by the second, and so on.
+    """
+    return np.lexsort(X.T[::-1])
+
+
+def thin(X, max_points):
+    """At most so many rows, drawn with a fixed seed in canonical order.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, n_features)
+    max_points : int
+
+    Returns
+    -------
+    ndarray, shape (min(n, max_points), n_features)
+        The same set of rows, however X is permuted.
+    """
+    if len(X) <= max_points:
+        return X
+    keep = np.random.default_rng(0).choice(len(X), max_points, replace=False)
+    return X[canonical_order(X)[keep]]
+
+
+def median_distance(X, max_points=500):
+    """Median of the distances between different rows, the unit of all widths.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, n_features)
+    max_points : int, default 500
+        Of more rows, as many are taken by `thin`.
+
+    Returns
+    -------
+    float
+        Over pairs of unequal rows where most pairs are equal; 1 where all are.
+    """
+    distances = pdist(thin(X, max_points))
+    if len(distances) and np.median(distances) > 0:
+        return float(np.median(distances))
+    apart = distances[distances > 0]
+    return float(np.median(apart)) if len(apart) else 1.0
+
+
+def fold_numbers(n, n_folds, seed):
+    """The fold of each instance: as many in each fold, up to one, in random order.
+
+    Parameters
+    ----------
+    n, n_folds, seed : int
+        The same seed gives samples of equal size the same folds: swapping the two bags changes nothing.
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+    """
+    return np.random.RandomState(seed).permutation(n) % n_folds
+
+
+def choose_centers(X, n_centers, rng):
+    """Centres of basis functions: all instances, or some at random.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, n_features)
+    n_centers : int
+    rng : RandomState
+
+    Returns
+    -------
+    ndarray, shape (min(n_centers, n), n_features)
+        Drawn from the rows in canonical order: permuting the instances changes nothing.
+    """
+    X = X[canonical_order(X)]
+    return X[np.sort(rng.permutation(len(X))[:n_centers])]
+
+
+def candidates(name, value, grid, unit=1.0):
+    """The values that a hyper-parameter may take: the one way to give a grid.
+
+    Parameters
+    ----------
+    name : str
+        For the error message.
+    value : str, float or array-like
+        "cv" for the method's own grid, "median" for the unit, or the user's numbers, as they are.
+    grid : sequence of float
+        In units of ``unit``.
+    unit : float, default 1.0
+
+    Returns
+    -------
+    ndarray, shape (m,)
+
+    Raises
+    ------
+    ValueError
+        If the user's own are not finite numbers above 0.
+    """
+    if isinstance(value, str):
+        return unit * np.array(grid if value == "cv" else [1.0])
+    own = np.atleast_1d(np.asarray(value, dtype=float))
+    if own.ndim != 1 or own.size == 0 or not (np.isfinite(own) & (own > 0)).all():
+        raise ValueError(f"{name} must be finite numbers above 0, got {value!r}")
+    return own
+
+
+def tune(rows, **columns):
+    """The table of a cross-validation and its best row.
+
+    Parameters
+    ----------
+    rows : list of tuple
+        The values of the hyper-parameters, then the score: the larger, the better; NaN where nothing is compared.
+    **columns
+        Names of the hyper-parameters and their types.
+
+    Returns
+    -------
+    best : dict
+        The hyper-parameters of the first row whose score is the largest, up to a relative 1e-9: a tie is a tie on every
+        processor.
+    cv_results : DataFrame
+        One column a hyper-parameter, and ``score``.
+    """
+    table = pd.DataFrame(rows, columns=[*columns, "score"]).astype(columns)
+    score = table["score"].fillna(-np.inf).to_numpy()
+    row = int(np.argmax(score >= score.max() - 1e-9 * np.abs(score.max())))
+    return {name: kind(table[name].iloc[row]) for name, kind in columns.items()}, table

@@ -1,0 +1,1 @@
+"""The package of a tiny book, on which the authoring tools are tested."""
