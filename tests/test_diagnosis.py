@@ -73,7 +73,6 @@ def test_embedding_has_blocks_of_one_variance_and_few_columns():
         diagnosis.embed(np.ones((5, 2)))
 
 
-@pytest.mark.equation("eq-diag-scores")
 def test_normal_scores_are_those_of_ranks():
     rng = np.random.default_rng(0)
     X = rng.standard_t(1, size=(200, 3))
@@ -89,20 +88,20 @@ def test_normal_scores_are_those_of_ranks():
 
 
 @pytest.mark.equation("eq-diag-embedding")
-def test_views_are_a_kernel_whitened_components_and_columns():
+def test_views_are_whitened_components_a_kernel_and_columns():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=(60, 2)), np.ones(60)])
     seen = diagnosis.views(X, 20_000, random_state=0)
     np.testing.assert_array_equal(seen.columns, [0, 1])
     Z = diagnosis.normal_scores(X)[:, :2]
-    gram = (seen.features * seen.weights[0]) @ seen.features.T
+    white = seen.features[:, seen.weights[0] > 0]
+    np.testing.assert_allclose(white.T @ white / 60, np.eye(2), atol=1e-9)
+    np.testing.assert_allclose(white @ white.T, Z @ np.linalg.inv(Z.T @ Z / 60) @ Z.T)
+    gram = (seen.features * seen.weights[1]) @ seen.features.T
     K = rbf_kernel(Z, gamma=1 / (2 * np.median(pdist(Z)) ** 2))
     H = np.eye(60) - 1 / 60
     kernel = H @ K @ H
-    slow = Z @ Z.T / 2 + kernel * 60 / np.trace(kernel)
-    np.testing.assert_allclose(gram, slow, atol=0.06)
-    white = seen.features[:, seen.weights[1] > 0]
-    np.testing.assert_allclose(white.T @ white / 60, np.eye(2), atol=1e-9)
+    np.testing.assert_allclose(gram, kernel * 60 / np.trace(kernel), atol=0.06)
     for j in (0, 1):
         np.testing.assert_array_equal(seen.features @ seen.weights[2 + j], Z[:, j])
     with pytest.raises(ValueError, match="X has no column"):
@@ -273,9 +272,9 @@ def test_two_bags():
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(80, 3)), rng.normal(size=(60, 3))
     assert diagnosis.two_bag_test(X, Y).pvalue > 0.05
-    moved = diagnosis.two_bag_test(X, Y + [0, 1, 0])
+    moved = diagnosis.two_bag_test(X, Y + np.array([0, 1, 0]))
     assert moved.pvalue == 0.001 and moved.by_column.argmin() == 1
-    again = diagnosis.two_bag_test(X, Y + [0, 1, 0])
+    again = diagnosis.two_bag_test(X, Y + np.array([0, 1, 0]))
     np.testing.assert_array_equal(moved.by_column, again.by_column)
     wide = diagnosis.two_bag_test(X, 2.5 * Y)  # the means agree
     assert wide.pvalue < 0.01
@@ -375,7 +374,6 @@ def test_conditional_mean_finds_steps_and_slopes():
     assert np.mean((found - target) ** 2, axis=0).max() < 0.12
 
 
-@pytest.mark.equation("eq-diag-label-shifts")
 def test_label_shifts_are_ridge_regressions():
     rng = np.random.default_rng(0)
     S, e, bags = (
@@ -494,7 +492,7 @@ def test_bag_moments_leave_out_bags_of_one_instance():
         )
 
 
-@pytest.mark.equation("eq-diag-design", "eq-diag-lack-of-fit")
+@pytest.mark.equation("eq-diag-lack-of-fit")
 def test_design_and_lack_of_fit_are_weighted_least_squares():
     X, _, bags, P = uneven()
     moments, design, _ = parts(X, bags, P)
@@ -512,7 +510,6 @@ def test_design_and_lack_of_fit_are_weighted_least_squares():
     ) == pytest.approx(slow)
 
 
-@pytest.mark.equation("eq-diag-label-covariance")
 def test_label_covariance_is_that_of_one_hot_labels():
     P = np.array([[0.2, 0.5, 0.3], [1.0, 0.0, 0.0]])
     for p, found in zip(P, diagnosis.label_covariance(P), strict=True):
@@ -522,7 +519,7 @@ def test_label_covariance_is_that_of_one_hot_labels():
         np.testing.assert_allclose(found, slow, atol=1e-12)
 
 
-@pytest.mark.equation("eq-diag-noise", "eq-diag-gram")
+@pytest.mark.equation("eq-diag-noise")
 def test_noise_is_its_definition_and_has_little_bias():
     X, _, bags, P = uneven()
     moments, design, mixing = parts(X, bags, P)
@@ -547,7 +544,6 @@ def test_noise_is_its_definition_and_has_little_bias():
     assert raw > 1.2 * true  # what the correction is for
 
 
-@pytest.mark.equation("eq-diag-shape")
 def test_shape_of_round_and_flat_clouds():
     rng = np.random.default_rng(0)
     bags, P = np.repeat(np.arange(20), 30), np.ones((20, 1))
@@ -568,7 +564,6 @@ def shape_of(covariance):
     return diagnosis.Shape(S, np.trace(S @ S), np.trace(S @ S @ S))
 
 
-@pytest.mark.equation("eq-diag-fit-cumulants")
 def test_cumulants_of_the_lack_of_fit_are_those_of_the_quadratic_form():
     X, _, bags, P = uneven()
     _, design, _ = parts(X, bags, P)
@@ -581,7 +576,6 @@ def test_cumulants_of_the_lack_of_fit_are_those_of_the_quadratic_form():
     np.testing.assert_allclose(diagnosis.fit_cumulants(design, tau, shape), slow)
 
 
-@pytest.mark.equation("eq-diag-noise-cumulants")
 def test_cumulants_of_the_noise_are_those_of_gaussian_variances():
     X, _, bags, P = uneven(n_bags=4)
     moments, design, _ = parts(X, bags, P)
@@ -596,7 +590,6 @@ def test_cumulants_of_the_noise_are_those_of_gaussian_variances():
     np.testing.assert_allclose(found, [second, third])
 
 
-@pytest.mark.equation("eq-diag-gram-cumulants")
 def test_cumulants_of_the_gram_matrix_are_those_of_the_quadratic_form():
     X, _, bags, P = uneven()
     moments, design, mixing = parts(X, bags, P)
@@ -649,9 +642,7 @@ def test_cumulants_without_classes_are_those_of_one_quadratic_form():
     )  # why skewness adds what it does, and kurtosis nothing
 
 
-@pytest.mark.equation("eq-diag-third")
 def test_third_moments_add_to_the_third_cumulant():
-    sizes = np.full(30, 5)
     bags, P = np.repeat(np.arange(30), 5), np.ones((30, 1))
     found, values = [], []
     for seed in range(4000):
@@ -673,7 +664,7 @@ def test_third_moments_add_to_the_third_cumulant():
     assert third == pytest.approx(gauss[1] + exact, rel=0.3)
     assert third > 1.5 * gauss[1]
     assert (
-        0.3 * exact < np.mean(found) < 1.1 * exact
+        0.7 * exact < np.mean(found) < 1.6 * exact
     )  # moments within bags of five are small
 
 
@@ -701,7 +692,7 @@ def test_class_means_are_known_if_a_fifth_of_the_noise_is_their_error_at_most():
         shares.append(taken / (design.free @ moments.traces))
         found.append(diagnosis.class_means_are_known(moments, design, mixing))
     shares = np.array(shares)
-    assert np.sum((0.2 < shares) & (shares < 0.5)) >= 5 <= np.sum(shares < 0.2)
+    assert np.sum((shares > 0.2) & (shares < 0.5)) >= 5 <= np.sum(shares < 0.2)
     np.testing.assert_array_equal(found, shares < 0.2)
 
 
@@ -862,7 +853,7 @@ def test_surveyed_shares_reject_what_is_true_unless_told_that_they_carry_error()
             rejected[exact] += (
                 diagnosis.affine_tests(seen, bags, P, exact).pvalue < 0.05
             )
-    assert rejected[True] >= 30 and rejected[False] <= 6
+    assert rejected[True] >= 20 and rejected[False] <= 6
 
 
 def test_no_direction_is_free_of_error_in_one_column():
@@ -885,7 +876,10 @@ def test_whether_shares_are_counts_is_judged_told_and_said():
     # Bags of 100 at most: two decimals tell the counts.
     small = make_bags(X, y, n_bags=6, sizes=[100] * 6, random_state=0)
     restored = diagnose(
-        X, small.bags, small.proportions.round(2) + [0.001, -0.001], exact=True
+        X,
+        small.bags,
+        small.proportions.round(2) + np.array([0.001, -0.001]),
+        exact=True,
     )
     np.testing.assert_allclose(restored.pvalues, diagnose(X, *small).pvalues)
 
@@ -931,6 +925,7 @@ def test_with_labels_the_variant_is_found():
             held = {n.lower(): s for n, s in taxonomy.VARIANTS.items()}[name]
             # Every dependence of the variant is found.
             missed = set(taxonomy.STATEMENTS) - held - {*result.rejected}
+            missed -= {s for s in missed if result.verdict(s) == "not tested"}
             assert not missed, (name, seed)
             assert "hard" in result.variants
     # A true variant is rejected in 5 % of draws; the bags of these are functions of clusters, or of estimates.
@@ -973,7 +968,7 @@ def test_rejections_are_read_by_the_taxonomy(correction):
         for name in taxonomy.VARIANTS:
             claimed = [v for s, v in pvalues.items() if table.loc[name, s]]
             times = len(claimed) if correction else 1
-            rejected = any(v * times < 0.05 for v in claimed)
+            rejected = any(v * times <= 0.05 for v in claimed)
             assert (name.lower() in found.variants) != rejected
     assert made_up(X_B=0.01, **{"X_B|Y": 0.5}).variants[-1] == "hard"
     assert "naive" not in made_up(X_B=0.01).variants
@@ -1089,7 +1084,7 @@ def test_two_bags_cannot_be_tested_for_simple():
         ({"alpha": 0.004, "correction": None}, "n_permutations=249 or more"),
         ({"correction": "no"}, "correction must be 'holm' or None, got 'no'"),
         ({"exact": "yes"}, "exact must be None, True or False, got 'yes'"),
-        ({"bags": [0, 1]}, "bags must name one bag for each of the 600"),
+        ({"bags": [0, 1]}, "bags must have one entry for each of the 600"),
         ({"proportions": [0.5, 2.0]}, "proportions must lie in"),
         ({"labels": [-1] * 600}, "labels holds no known label"),
         ({"labels": [7] * 600}, "labels holds 7"),
@@ -1130,44 +1125,70 @@ def test_plot():
 
 def test_cells_of_the_table_make_what_they_say():
     for cell in protocol.TABLES[0].cells:
-        if cell["data"] == "adult" or cell["variant"] == "label collider":
+        if cell["data"] == "adult" or cell["n_bags"] * cell["bag_size"] > 1000:
             continue
-        X, y, made = protocol.draw_bags(cell, np.random.RandomState(0))
-        assert made.variant == cell["variant"] and len(X) == len(y)
-        assert made.sizes.mean() == cell["bag_size"]
-        assert len(made.sizes) == cell["n_bags"]
+        X, bags, shares, y = protocol.draw_problem(cell, np.random.RandomState(0))
+        sizes = np.bincount(bags)
+        assert len(X) == len(y) == len(bags) == cell["n_bags"] * cell["bag_size"]
+        assert shares.shape == (cell["n_bags"], y.max() + 1) and len(sizes) == len(
+            shares
+        )
+        np.testing.assert_allclose(shares.sum(axis=1), 1)
         if cell["variant"] != "intermediate":
-            assert (np.ptp(made.sizes) <= 1) == (cell["sizes"] == "equal")
-        if cell["variant"] in protocol.BY_CHANCE:
-            assert made.report[1] == "proportions: those of chance"
-        else:
-            assert made.proportions[1].std() > 0.05
+            assert (np.ptp(sizes) <= 1) == (cell["sizes"] == "equal")
+        if cell["variant"] not in protocol.WITH_ERROR:
+            true = averaging_matrix(bags) @ np.eye(y.max() + 1)[y]
+            np.testing.assert_allclose(shares, true)
+
+
+def test_spoiled_bags_differ_in_one_column():
+    cell = {"data": "wide", "sizes": "equal", "n_bags": 10, "bag_size": 50}
+    plain_, *_ = protocol.draw_problem(
+        {**cell, "variant": "simple"}, np.random.RandomState(0)
+    )
+    for how in protocol.SPOILED:
+        X, bags, *_ = protocol.draw_problem(
+            {**cell, "variant": how}, np.random.RandomState(0)
+        )
+        changed = np.flatnonzero((X != plain_).any(axis=0))
+        assert len(changed) == 1
+        between = averaging_matrix(bags) @ X[:, changed]
+        assert between.std() > 1.5 * X[:, changed].std() / np.sqrt(50) or how == "thin"
 
 
 def test_a_row_counts_rejections(monkeypatch):
     monkeypatch.setattr(protocol, "N_DRAWS", 2)
-    cell = {"data": "blobs", "variant": "hard", "sizes": "equal", "n_bags": 10}
-    row = protocol.run({**cell, "bag_size": 200}, 0)
-    assert row == {f"reject {s}": 1.0 for s in protocol.STATEMENTS} | {
-        "tested X_B|Y": 1.0
-    }
-    assert protocol.run({**cell, "bag_size": 200}, 0) == row
-    found = protocol.run({**cell, "variant": "simple", "n_bags": 2, "bag_size": 20}, 0)
-    assert found["tested X_B|Y"] == 0 and found["reject X_B|Y"] == 0
+    cell = {"data": "blobs", "variant": "hard", "sizes": "equal", "labels": 0}
+    cell |= {"shares": "judged", "n_bags": 10, "bag_size": 200}
+    row = protocol.run(cell, 0)
+    for s in ("X_B", "Y_B", "X_B|Y"):
+        assert row[f"reject {s}"] == row[f"tested {s}"] == 1
+    assert row["tested X_Y"] == row["naive kept"] == row["whole bags"] == 0
+    assert protocol.run(cell, 0) == row
+    few = {**cell, "variant": "simple", "n_bags": 2, "bag_size": 20}
+    found = protocol.run(few, 0)
+    assert found["tested X_B|Y"] == found["reject X_B|Y"] == 0
+    assert found["simple kept"] == 1
 
 
 def test_stored_rates_hold_the_level():
     frame = load("diagnosis_levels")
-    equal = frame.groupby(["data", "variant", "sizes", "n_bags", "bag_size"])
-    rates, draws = equal.mean(numeric_only=True), protocol.N_DRAWS * equal.size()
-    assert draws.min() >= 200
+    cell = ["data", "variant", "sizes", "n_bags", "bag_size", "labels", "shares"]
+    rates = frame.groupby(cell).mean(numeric_only=True)
+    rates["draws"] = protocol.N_DRAWS * frame.groupby(cell).size()
     true = {
-        "naive": protocol.STATEMENTS, "simple": ["X_B|Y"], "feature collider": ["Y_B"],
-        "label collider": ["X_B"],
+        "naive": ["X_B", "Y_B", "X_B|Y", "Y_B|X"], "simple": ["X_B|Y"],
+        "intermediate": ["Y_B|X"], "surveyed": ["X_B|Y"], "rounded": ["X_B|Y"],
+        "sampled": ["X_B|Y"],
     }  # fmt: skip
-    for variant, statements in true.items():
-        level = rates.xs(variant, level="variant")[[f"reject {s}" for s in statements]]
-        # 5 % of 200 draws has a standard error of 1.5 %; there are some 80 such rates.
-        assert level.to_numpy().max() <= 0.11 and level.to_numpy().mean() <= 0.065
-    large = rates.query("bag_size >= 100 and variant in ('intermediate', 'hard')")
-    assert (large["reject X_B|Y"] > 0.9).all()
+    level = []
+    for key, row in rates.iterrows():
+        if key[-1] == "counts" or row["draws"] < 300:
+            continue
+        level += [
+            row[f"reject {s}"] for s in true.get(key[1], []) if row[f"tested {s}"]
+        ]
+    # 5 % of 300 draws has a standard error of 1.3 %.
+    assert len(level) > 30 and np.max(level) < 0.1 and 0.02 < np.mean(level) < 0.06
+    hard = rates.xs("hard", level="variant").query("bag_size == 100 and labels == 0")
+    assert (hard["reject X_B|Y"] > 0.8).all()

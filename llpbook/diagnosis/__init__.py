@@ -5,8 +5,7 @@ what can be learned depends on which of them holds. `diagnose` tests the stateme
 proportions alone, all six with labels, which add tests and replace none. A variant is rejected if one of its
 independences is; nothing is ever confirmed, and every test that found nothing says what it would have found.
 
-Features are compared in three views (`views`): all columns and Fourier features of them together, whitened components,
-and each column alone. X against B and Y: permutations of bags within groups. Y against B: a table of counts. X ⊥ B | Y
+Features are compared in three views (`views`): whitened components, Fourier features, and each column alone. X against B and Y: permutations of bags within groups. Y against B: a table of counts. X ⊥ B | Y
 without labels: the lack of fit of bag means that should be affine in the proportions,
 
 .. math:: Q = \min_{\mu} \sum_k n_k \Big\lVert m_k - \sum_c \pi_{kc}\, \mu_c \Big\rVert^2 .
@@ -14,14 +13,13 @@ without labels: the lack of fit of bag means that should be affine in the propor
 Y ⊥ B | X: a classifier that may see the bag.
 
 Chapter: ``book/diagnosis``. Sources: franco2023 (section 4.5, which leaves the tests open); rahimi2007 for the
-Fourier features, anderson2001 for the permutations, liu2020 for the combination of p-values, lundborg2024 for Y ⊥ B | X,
-imhof1961 for the approximation of a quadratic form by three moments.
+Fourier features, anderson2001 for the permutations, liu2020 for the combination of p-values, lundborg2024 for Y ⊥ B |
+X, imhof1961 for the approximation of a quadratic form by three moments.
 """
 
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from sklearn.utils import check_random_state
 
 from ..base import check_bags, check_features, check_labels, check_proportions
@@ -29,11 +27,13 @@ from ._combine import (
     TestResult,
     cauchy_combination,
     combine_views,
+    pearson_tail,
     smallest_shift,
     twice_the_smaller,
 )
-from ._features import Views, embed, normal_scores, views, waves, whiten
+from ._features import Views, embed, normal_scores, unit_total, views, waves, whiten
 from ._label_given_features import (
+    LEAST_LEFT,
     add_trees,
     class_probabilities,
     conditional_mean,
@@ -77,11 +77,14 @@ from ._permutations import (
     smallest_table_shift,
     spread,
     table_test,
+    three_moments,
     two_bag_test,
 )
-from ._report import Diagnosis
+from ._report import SMALL_SHIFT, Diagnosis, as_symbols
 
 __all__ = [
+    "LEAST_LEFT",
+    "SMALL_SHIFT",
     "AffineResult",
     "BagMoments",
     "Design",
@@ -95,6 +98,7 @@ __all__ = [
     "affine_pvalue",
     "affine_test",
     "affine_tests",
+    "as_symbols",
     "bag_moments",
     "between_energy",
     "cauchy_combination",
@@ -123,6 +127,8 @@ __all__ = [
     "noise_shape",
     "normal_scores",
     "out_of_fold",
+    "over_columns",
+    "pearson_tail",
     "permutation_test",
     "permuted_energies",
     "read_problem",
@@ -134,8 +140,10 @@ __all__ = [
     "tests_with_labels",
     "tests_without_labels",
     "third_moment_cumulant",
+    "three_moments",
     "twice_the_smaller",
     "two_bag_test",
+    "unit_total",
     "views",
     "waves",
     "whiten",
@@ -148,7 +156,8 @@ class Problem(NamedTuple):
     """Checked input of `diagnose`.
 
     X (n_instances, n_features); bags (n_instances,) and labels (n_instances,) as codes, -1 for an unknown label;
-    proportions (n_bags, n_classes); exact, whether they are counts of these instances; names (n_features,) of the columns.
+    proportions (n_bags, n_classes); exact, whether they are counts of these instances; names (n_features,) of the
+    columns.
     """
 
     X: np.ndarray
@@ -290,7 +299,7 @@ def tests_with_labels(problem, alpha, n_permutations, rng):
         found = permutation_test(seen, cells, groups, n_permutations, alpha, rng)
         return over_columns(found, X.shape[1], seen.columns)
 
-    Z = seen.features[:, : len(seen.columns)]
+    Z = seen.features[:, -len(seen.columns) :]
     found = {
         "X_Y": {"permutation of labels": permute(y)},
         "X_Y|B": {"permutation of labels within bags": permute(both, b)},
@@ -337,8 +346,8 @@ def diagnose(
     r"""Which variants of the taxonomy do these bags leave possible?
 
     From bags and proportions three statements can be tested, on all instances: Y ⊥ B from the counts, X ⊥ B from the
-    features, and X ⊥ B | Y since it makes the mean embeddings of the bags affine in their proportions. Labels add tests of
-    the other three, and a second one of X ⊥ B | Y. A variant is rejected if one of its independences is.
+    features, and X ⊥ B | Y since it makes the mean embeddings of the bags affine in their proportions. Labels add
+    tests of the other three, and a second one of X ⊥ B | Y. A variant is rejected if one of its independences is.
 
     Parameters
     ----------
@@ -352,9 +361,9 @@ def diagnose(
     alpha : float, default 0.05
         Level at which a true statement, or a true variant, is rejected.
     exact : bool or None, default None
-        Whether the proportions are counts of these very instances, up to rounding to the nearest count. None: if they are
-        whole counts. If they are not (a survey, a census of other people), say False: Y ⊥ B is then tested with labels
-        only, and X ⊥ B | Y where errors of the shares cannot show.
+        Whether the proportions are counts of these very instances, up to rounding to the nearest count. None: if they
+        are whole counts. If they are not (a survey, a census of other people), say False: Y ⊥ B is then tested with
+        labels only, and X ⊥ B | Y where errors of the shares cannot show.
     correction : {"holm", None}, default "holm"
         For the several statements of one variant: Holm's, so that a true variant is rejected with probability alpha at
         most. None: at alpha each.

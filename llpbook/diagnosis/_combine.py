@@ -9,9 +9,9 @@ from scipy.stats import norm, pearson3
 class TestResult(NamedTuple):
     """What a test says.
 
-    statistic; pvalue (NaN where the data cannot say anything, and ``note`` says why); detectable, the smallest shift that
-    would have been found four times in five, in standard deviations; by_column, the p-values of the single columns of X
-    (NaN for a column that was not tested), or None; note.
+    statistic; pvalue (NaN where the data cannot say anything, and ``note`` says why); detectable, the smallest shift
+    that would have been found four times in five, in standard deviations; by_column, the p-values of the single
+    columns of X (NaN for a column that was not tested), or None; note.
     """
 
     statistic: float
@@ -27,8 +27,8 @@ def cauchy_combination(pvalues, axis=-1):
     r"""One p-value from several, however they depend on one another.
 
     :math:`p = \tfrac12 - \tfrac1\pi \arctan \bigl( \tfrac1m \sum_j \tan((\tfrac12 - p_j) \pi) \bigr)`,
-    :eq:`eq-diag-cauchy`: a mean of Cauchy variables is one again, and its tail, which the smallest p-values make, hardly
-    depends on how they depend.
+    :eq:`eq-diag-cauchy`: a mean of Cauchy variables is one again, and its tail, which the smallest p-values make,
+    hardly depends on how they depend.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def cauchy_combination(pvalues, axis=-1):
 
 
 def combine_views(pvalues):
-    r"""One p-value for all views: of all columns together, the whitened components, and the single columns.
+    r"""One p-value for all views: the whitened components, the Fourier features, and the single columns.
 
     The columns first become one, :math:`1 - (1 - \min_j p_j)^d` (Šidák's correction, which correlated columns make too
     careful rather than too bold); the three are combined by `cauchy_combination`.
@@ -77,7 +77,9 @@ def combine_views(pvalues):
     columns = np.where(np.isfinite(pvalues[..., 2:]), pvalues[..., 2:], np.inf)
     count, least = np.isfinite(columns).sum(axis=-1), columns.min(axis=-1)
     tested = count > 0
-    single = -np.expm1(count * np.log1p(-np.where(tested, np.minimum(least, 1 - 1e-12), 0)))
+    single = -np.expm1(
+        count * np.log1p(-np.where(tested, np.minimum(least, 1 - 1e-12), 0))
+    )
     single = np.where(tested, np.maximum(single, 1e-300), np.nan)
     return cauchy_combination(
         np.stack([pvalues[..., 0], pvalues[..., 1], single], axis=-1)
@@ -95,8 +97,8 @@ def smallest_shift(relative_sd, n_cells, n_instances, alpha, power=0.8, n_views=
 
     Cells shifted independently, with standard deviation :math:`\delta` in each component, add to a statistic with
     expectation :math:`E` and standard deviation :math:`s` the share :math:`\delta^2 n / L` of :math:`E`, so
-    :math:`\delta^2 = (z_{1 - \alpha / 3} + z_{0.8}) \frac{s}{E} \frac{L}{n}`: :eq:`eq-diag-shift`. The level is shared by
-    the three views.
+    :math:`\delta^2 = (z_{1 - \alpha / 3} + z_{0.8}) \frac{s}{E} \frac{L}{n}`: :eq:`eq-diag-shift`. The level is
+    shared by the three views.
 
     Parameters
     ----------

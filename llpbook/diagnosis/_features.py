@@ -12,8 +12,8 @@ from sklearn.utils import check_random_state
 def normal_scores(X):
     r"""Each column by its ranks, as a normal sample would have them.
 
-    :math:`z_{ij} = \Phi^{-1}\bigl((r_{ij} - \tfrac12) / n\bigr)`, :math:`r_{ij}` the rank of :math:`x_{ij}` in its column,
-    ties sharing theirs: :eq:`eq-diag-scores`; then centred and scaled to variance 1. An independence of X is one of its
+    :math:`z_{ij} = \Phi^{-1}\bigl((r_{ij} - \tfrac12) / n\bigr)`, :math:`r_{ij}` the rank of :math:`x_{ij}` in its
+    column, ties sharing theirs; then centred and scaled to variance 1. An independence of X is one of its
     scores and the other way round, and no tail is heavy any more. A column of two values is only shifted and scaled.
 
     Parameters
@@ -25,7 +25,6 @@ def normal_scores(X):
     ndarray, shape (n_instances, n_features)
         A constant column is 0.
     """
-    # eq: eq-diag-scores
     scores = norm.ppf((rankdata(X, axis=0) - 0.5) / len(X))
     scores -= scores.mean(axis=0)
     spread = scores.std(axis=0)
@@ -33,8 +32,9 @@ def normal_scores(X):
 
 
 def waves(Z, n_frequencies, rng):
-    r"""Random Fourier features :math:`\cos \omega_j^\top z, \sin \omega_j^\top z`, shape (n_instances, 2 n_frequencies).
+    r"""Random Fourier features of Z, shape (n_instances, 2 n_frequencies).
 
+    :math:`\cos \omega_j^\top z, \sin \omega_j^\top z`,
     :math:`\omega_j \sim N(0, s^{-2} I)`, :math:`s` the median distance between (at most 500) instances.
     """
     some = Z[rng.permutation(len(Z))[:500]]
@@ -112,9 +112,9 @@ def whiten(Z, n_components=50, floor=1e-4):
 class Views(NamedTuple):
     """Three views of the features, each of which sees something that the others miss.
 
-    features (n_instances, n_embedded) holds the normal scores of the columns, their whitened components, and Fourier
-    features; weights (2 + n_columns, n_embedded) says what each view is made of: all columns and waves, the whitened
-    components, each column alone. columns (n_columns,) says which columns of X these are: those not constant.
+    features (n_instances, n_embedded) holds the whitened components, Fourier features, and the normal scores of the
+    columns; weights (2 + n_columns, n_embedded) says what each view is made of: the whitened components, the Fourier
+    features, each column alone. columns (n_columns,) says which columns of X these are: those not constant.
     """
 
     features: np.ndarray
@@ -123,10 +123,10 @@ class Views(NamedTuple):
 
 
 def views(X, n_frequencies=30, random_state=None):
-    r"""Normal scores of the columns, whitened components, and Fourier features.
+    r"""Whitened components, Fourier features, and single columns, all of the normal scores.
 
-    :math:`\phi(x) = (z / \sqrt d, \cos \omega_j^\top z, \sin \omega_j^\top z)` with :math:`\omega_j \sim N(0, s^{-2} I)`,
-    :math:`s` the median distance between instances: :eq:`eq-diag-embedding`.
+    With :math:`\omega_j \sim N(0, s^{-2} I)` and :math:`s` the median distance between instances, the second view is
+    :math:`(\cos \omega_j^\top z, \sin \omega_j^\top z)_j`: :eq:`eq-diag-embedding`.
 
     Parameters
     ----------
@@ -147,11 +147,10 @@ def views(X, n_frequencies=30, random_state=None):
     if not len(columns):
         raise ValueError("X has no column with two values: nothing can depend on it")
     Z = normal_scores(X[:, columns])
-    white = whiten(Z)
     # eq: eq-diag-embedding
-    blocks = [Z, white, unit_total(waves(Z, n_frequencies, rng))]
-    d, (a, b, c) = Z.shape[1], (block.shape[1] for block in blocks)
-    together = np.concatenate([np.full(a, 1 / d), np.zeros(b), np.ones(c)])
-    second = np.concatenate([np.zeros(a), np.full(b, 1 / b), np.zeros(c)])
-    weights = np.vstack([together, second, np.eye(a, a + b + c)])
+    blocks = [whiten(Z), unit_total(waves(Z, n_frequencies, rng)), Z]
+    a, b, c = (block.shape[1] for block in blocks)
+    first = np.repeat([1 / a, 0.0, 0.0], [a, b, c])
+    second = np.repeat([0.0, 1.0, 0.0], [a, b, c])
+    weights = np.vstack([first, second, np.eye(c, a + b + c, a + b)])
     return Views(np.hstack(blocks), weights, columns)

@@ -130,8 +130,7 @@ def label_shifts(residuals, basis, bags, n_bags, ridge=10.0):
 
     Ridge regression of the residuals of its instances on a few features.
 
-    :math:`\beta_b = (S_b^\top S_b + \kappa I)^{-1} S_b^\top e_b`, less their mean over instances:
-    :eq:`eq-diag-label-shifts`.
+    :math:`\beta_b = (S_b^\top S_b + \kappa I)^{-1} S_b^\top e_b`, less their mean over instances.
 
     Parameters
     ----------
@@ -153,7 +152,6 @@ def label_shifts(residuals, basis, bags, n_bags, ridge=10.0):
     cross = (basis[:, :, None] * residuals[:, None, :]).reshape(len(basis), -1)
     right = cell_sums(cross, bags, n_bags).reshape(n_bags, J, -1)
     beta = np.linalg.solve(gram + ridge * np.eye(J), right)
-    # eq: eq-diag-label-shifts
     return beta - np.tensordot(size / size.sum(), beta, 1)
 
 
@@ -185,11 +183,12 @@ def label_test(X, labels, bags, alpha=0.05, random_state=None):
     :math:`f(x, b)` (`label_shifts`), and on the other half correlate the residuals with :math:`f` less its mean given
     the features, :math:`z = e\,(f - \hat{\mathbb E}[f \mid x])`: under Y ⊥ B | X its mean is 0, and
     :math:`\sqrt n\, \bar z / \operatorname{sd}(z)` is standard normal (:eq:`eq-diag-label`), up to the product of the
-    errors of the two models. The halves then change roles, and the mean of the two statistics, whose variance is at most
-    1, is compared with the normal distribution, one-sided.
+    errors of the two models. The halves then change roles, and the mean of the two statistics, whose variance is at
+    most 1, is compared with the normal distribution, one-sided.
 
-    Where the features tell the bag, :math:`f - \hat{\mathbb E}[f \mid x]` is little more than the error of its model, and
-    so might the rest of the statistic be: if less than `LEAST_LEFT` of the variance of :math:`f` is left, there is no test.
+    Where the features tell the bag, :math:`f - \hat{\mathbb E}[f \mid x]` is little more than the error of its model,
+    and so might the rest of the statistic be: if less than `LEAST_LEFT` of the variance of :math:`f` is left, there
+    is no test.
 
     Parameters
     ----------
@@ -209,7 +208,9 @@ def label_test(X, labels, bags, alpha=0.05, random_state=None):
     """
     rng, onehot = check_random_state(random_state), np.eye(labels.max() + 1)[labels]
     if len(X) < 50 or min(len(np.unique(labels)), len(np.unique(bags))) < 2:
-        return TestResult(np.nan, np.nan, note="fewer than 50 labels, 2 classes, 2 bags")
+        return TestResult(
+            np.nan, np.nan, note="fewer than 50 labels, 2 classes, 2 bags"
+        )
     features = embed(X, random_state=rng)
     probabilities = class_probabilities(X, features, onehot, rng)
     # For two classes the second column says it all.

@@ -79,7 +79,7 @@ def affine_design(proportions, sizes):
 
     With :math:`N^{1/2} \Pi = U D V^\top`, the class means are
     :math:`\hat M = A\, m`, :math:`A = V D^{-1} U^\top N^{1/2}`, and bag :math:`k` has the leverage
-    :math:`h_k = \lVert U_k \rVert^2`: :eq:`eq-diag-design`.
+    :math:`h_k = \lVert U_k \rVert^2`.
 
     Parameters
     ----------
@@ -95,7 +95,6 @@ def affine_design(proportions, sizes):
     U, values, Vt = np.linalg.svd(root * proportions, full_matrices=False)
     rank = int((values > 1e-8 * values[0]).sum())
     U, solve = U[:, :rank], (Vt[:rank].T / values[:rank]) @ (root * U[:, :rank]).T
-    # eq: eq-diag-design
     return Design(U, solve, 1 - np.square(U).sum(axis=1))
 
 
@@ -123,7 +122,7 @@ def lack_of_fit(means, sizes, basis):
 def label_covariance(proportions):
     r"""Covariance of the one-hot label of an instance of each bag.
 
-    :math:`\operatorname{diag}(\pi_k) - \pi_k \pi_k^\top`, :eq:`eq-diag-label-covariance`.
+    :math:`\operatorname{diag}(\pi_k) - \pi_k \pi_k^\top`.
 
     Parameters
     ----------
@@ -134,7 +133,6 @@ def label_covariance(proportions):
     ndarray, shape (n_bags, n_classes, n_classes)
     """
     diagonal = proportions[:, :, None] * np.eye(proportions.shape[1])
-    # eq: eq-diag-label-covariance
     return diagonal - proportions[:, :, None] * proportions[:, None, :]
 
 
@@ -144,7 +142,7 @@ def within_class_noise(moments, design, mixing):
     The variance around the *bag* mean, :math:`\operatorname{tr} W_k`, is larger, for it holds the difference between
     the classes: :math:`\tau_k = \operatorname{tr} W_k - \frac{n_k}{n_k - 1} \langle \operatorname{diag}(\pi_k) -
     \pi_k \pi_k^\top, G \rangle` (:eq:`eq-diag-noise`) with the Gram matrix of the class means, less its bias,
-    :math:`G = \hat M \hat M^\top - A \operatorname{diag}(\operatorname{tr} W_k / n_k) A^\top` (:eq:`eq-diag-gram`). The
+    :math:`G = \hat M \hat M^\top - A \operatorname{diag}(\operatorname{tr} W_k / n_k) A^\top`. The
     bias is taken at its largest: the noise errs, if at all, to the careful side.
 
     Parameters
@@ -160,7 +158,6 @@ def within_class_noise(moments, design, mixing):
     """
     class_means = design.solve @ moments.means
     error = (design.solve * (moments.traces / moments.sizes)) @ design.solve.T
-    # eq: eq-diag-gram
     gram = class_means @ class_means.T - error
     # eq: eq-diag-noise
     return moments.traces - np.tensordot(mixing, gram)
@@ -182,7 +179,7 @@ def noise_shape(moments, design, mixing, corrected):
 
     The covariances within bags, weighted by :math:`1 - h_k`, less what the difference of the class means adds; negative
     variances are set to 0. :math:`\operatorname{tr} S^2` is 1 over the effective dimension, freed of the bias that it
-    has in Gaussian samples: :eq:`eq-diag-shape`.
+    has in Gaussian samples.
 
     Parameters
     ----------
@@ -208,7 +205,6 @@ def noise_shape(moments, design, mixing, corrected):
     values, vectors = eigh(within)
     values = np.maximum(values, 0) / np.maximum(values, 0).sum()
     dof, raw = moments.sizes.sum() - len(moments.sizes), np.square(values).sum()
-    # eq: eq-diag-shape
     unbiased = (raw - 1 / dof) * dof**2 / ((dof - 1) * (dof + 2))
     squares = max(unbiased, 1 / len(values))
     cubes = (values**3).sum() * (squares / raw) ** 2
@@ -220,7 +216,7 @@ def fit_cumulants(design, noise, shape):
 
     With :math:`R = I - U U^\top` and :math:`T = \operatorname{diag}(\tau)`,
     :math:`2 \operatorname{tr} S^2 \operatorname{tr} (R T)^2` and
-    :math:`8 \operatorname{tr} S^3 \operatorname{tr} (R T)^3`: :eq:`eq-diag-fit-cumulants`.
+    :math:`8 \operatorname{tr} S^3 \operatorname{tr} (R T)^3`.
 
     Parameters
     ----------
@@ -237,7 +233,6 @@ def fit_cumulants(design, noise, shape):
     second = noise**2 @ (2 * design.free - 1) + np.square(once).sum()
     third = noise**3 @ (3 * design.free - 2) + 3 * np.sum(once * twice)
     third -= np.trace(once @ once @ once)
-    # eq: eq-diag-fit-cumulants
     return np.array([2 * shape.squares * second, 8 * shape.cubes * third])
 
 
@@ -247,7 +242,7 @@ def noise_cumulants(moments, design, noise, shape):
     As they enter the estimate of the expected lack of fit:
 
     :math:`2 \operatorname{tr} S^2 \sum_k (1 - h_k)^2 \tau_k^2 / (n_k - 1)` and
-    :math:`8 \operatorname{tr} S^3 \sum_k (1 - h_k)^3 \tau_k^3 / (n_k - 1)^2`: :eq:`eq-diag-noise-cumulants`.
+    :math:`8 \operatorname{tr} S^3 \sum_k (1 - h_k)^3 \tau_k^3 / (n_k - 1)^2`.
 
     Parameters
     ----------
@@ -261,7 +256,6 @@ def noise_cumulants(moments, design, noise, shape):
     ndarray, shape (2,)
     """
     part, dof = design.free * noise, moments.sizes - 1
-    # eq: eq-diag-noise-cumulants
     return np.array(
         [
             2 * shape.squares * (part**2 / dof).sum(),
@@ -276,7 +270,7 @@ def gram_cumulants(moments, design, mixing, noise, shape):
     With :math:`\Omega = \sum_k (1 - h_k) \frac{n_k}{n_k - 1} (\operatorname{diag}(\pi_k) - \pi_k \pi_k^\top)` and
     :math:`C = A \operatorname{diag}(\tau / n) A^\top`, those of the quadratic form
     :math:`\langle \Omega, \hat M \hat M^\top \rangle` of Gaussian class means with the covariances :math:`C \otimes S`;
-    the variance within bags of a difference between classes is added: :eq:`eq-diag-gram-cumulants`. The error of the
+    the variance within bags of a difference between classes is added. The error of the
     estimated class means makes them too large rather than too small.
 
     Parameters
@@ -302,7 +296,6 @@ def gram_cumulants(moments, design, mixing, noise, shape):
     second += 4 * np.sum(np.tensordot(inside, mixing, 1) * once)
     third = 8 * shape.cubes * np.trace(form @ form @ form)
     third += 24 * np.trace(form @ form @ total @ twice)
-    # eq: eq-diag-gram-cumulants
     return np.array([second, third])
 
 
@@ -310,8 +303,8 @@ class AffineResult(NamedTuple):
     """What `affine_test` finds.
 
     statistic is the lack of fit over its expectation, 1 on average where the bag means are affine; deviation is their
-    difference in standard deviations, and skewness that of its distribution; relative_sd is that standard deviation over
-    the expectation; corrected says whether the class means were taken out of the noise, note why there is no test.
+    difference in standard deviations, and skewness that of its distribution; relative_sd is that standard deviation
+    over the expectation; corrected says whether the class means were taken out of the noise, note why there is no test.
     """
 
     statistic: float
@@ -405,9 +398,10 @@ def class_means_are_known(moments, design, mixing):
 def third_moment_cumulant(moments, design):
     r"""What skewed features add to the third cumulant of the lack of fit less its expectation, for a single feature.
 
-    The difference is :math:`\sum_{i \ne j} a_{ij} x_i x_j`, with :math:`a_{ij} = (1 - h_k) / (n_k - 1)` in bag :math:`k`
-    (and next to nothing between bags), so that its third cumulant has the term :math:`4 \mu_3^2 \sum_{i \ne j} a_{ij}^3`
-    beside the Gaussian one: :eq:`eq-diag-third`. It is what makes the rare value of a column lumpy.
+    The difference is :math:`\sum_{i \ne j} a_{ij} x_i x_j`, with :math:`a_{ij} = (1 - h_k) / (n_k - 1)` in bag
+    :math:`k` (and next to nothing between bags), so that its third cumulant has the term
+    :math:`4 \mu_3^2 \sum_{i \ne j} a_{ij}^3` beside the Gaussian one. It is what makes the rare value of a column
+    lumpy.
 
     Parameters
     ----------
@@ -421,7 +415,6 @@ def third_moment_cumulant(moments, design):
     """
     n = moments.sizes
     third = (moments.centred**3).sum() / max(((n - 1) * (n - 2) / n).sum(), 1.0)
-    # eq: eq-diag-third
     inside = (n * design.free**3 / (n - 1) ** 2).sum()
     return float(4 * third**2 * inside)
 
@@ -429,8 +422,8 @@ def third_moment_cumulant(moments, design):
 def without_class_differences(features, moments, design):
     r"""Features orthogonal to the differences of the estimated class means.
 
-    Shares that carry an error :math:`e_k` move the mean of bag :math:`k` by :math:`\sum_c e_{kc} \hat\mu_c`, in the span
-    of the differences of the class means and nowhere else: :eq:`eq-diag-orthogonal`.
+    Shares that carry an error :math:`e_k` move the mean of bag :math:`k` by :math:`\sum_c e_{kc} \hat\mu_c`, in the
+    span of the differences of the class means and nowhere else: :eq:`eq-diag-orthogonal`.
 
     Parameters
     ----------
@@ -465,8 +458,9 @@ def affine_test(features, bags, proportions, exact=True):
     proportions : ndarray, shape (n_bags, n_classes)
     exact : bool, default True
         Whether the proportions are counts of these very instances. If they are not, the differences of the class means
-        are taken out of the features (`without_class_differences`). If they are, and vary so little that the class means
-        cannot be told, the noise is that around the bag means: too large, a test that holds its level and has less power.
+        are taken out of the features (`without_class_differences`). If they are, and vary so little that the class
+        means cannot be told, the noise is that around the bag means: too large, a test that holds its level and has
+        less power.
 
     Returns
     -------
@@ -474,6 +468,7 @@ def affine_test(features, bags, proportions, exact=True):
         NaN, with a note, where no more bags of two instances are left than the rank of their proportions, and where the
         proportions are not exact and the class means cannot be told.
     """
+
     def nothing(note):
         return AffineResult(*[np.nan] * 5, False, note)
 
@@ -513,14 +508,20 @@ def affine_pvalue(moments, design, exact):
     # eq: eq-diag-pearson
     pvalue = float(pearson3.sf(deviation, skewness))
     return AffineResult(
-        lack / expected, pvalue, deviation, skewness, variance**0.5 / expected, corrected
+        lack / expected,
+        pvalue,
+        deviation,
+        skewness,
+        variance**0.5 / expected,
+        corrected,
     )
 
 
 def affine_tests(seen, bags, proportions, exact=True, alpha=0.05):
     r"""Are bag means affine in the label proportions? `affine_test` of each view, combined.
 
-    Where the shares may carry error, the single columns are not tested: in one dimension such an error looks like a shift.
+    Where the shares may carry error, the single columns are not tested: in one dimension such an error looks like a
+    shift.
 
     Parameters
     ----------
@@ -535,26 +536,24 @@ def affine_tests(seen, bags, proportions, exact=True, alpha=0.05):
     Returns
     -------
     TestResult
-        statistic is that of all columns together with the Fourier features, detectable that of the whitened components.
+        statistic and detectable are those of the whitened components.
     """
-    F, pvalues = seen.features, np.full(len(seen.weights), np.nan)
-    first = second = None
+    F, used = seen.features, np.bincount(bags)
+    used = used[used > 1]
+    first, pvalues = None, np.full(len(seen.weights), np.nan)
     for i, weights in enumerate(seen.weights):
-        if i > 1 and not (exact and is_varied(F[:, i - 2], len(proportions))):
+        part = np.flatnonzero(weights)
+        if i > 1 and not (exact and is_varied(F[:, part], len(used))):
             continue
-        used = np.flatnonzero(weights)
-        rows = F[:, used] * np.sqrt(weights[used])
-        found = affine_test(rows, bags, proportions, exact)
-        pvalues[i], first = found.pvalue, first or found
-        second = found if i == 1 else second
+        found = affine_test(
+            F[:, part] * np.sqrt(weights[part]), bags, proportions, exact
+        )
         if found.note:
             return TestResult(np.nan, np.nan, note=found.note)
-    sizes = np.bincount(bags)
-    used = sizes[sizes > 1]
-    shift = smallest_shift(second.relative_sd, len(used), used.sum(), alpha)
-    return TestResult(
-        first.statistic, combine_views(pvalues), shift, pvalues[2:] if exact else None
-    )
+        pvalues[i], first = found.pvalue, first or found
+    shift = smallest_shift(first.relative_sd, len(used), used.sum(), alpha)
+    columns = pvalues[2:] if exact else None
+    return TestResult(first.statistic, combine_views(pvalues), shift, columns)
 
 
 def is_varied(column, n_bags, per_bag=1.0):

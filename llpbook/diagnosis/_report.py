@@ -19,7 +19,7 @@ MEANING = {
 }
 
 SMALL_SHIFT = 0.1
-"""Standard deviations: where smaller shifts than this would have been found, and were not, whole bags may be held out."""
+"""Standard deviations: whole bags may be held out only where shifts of this size would have been found."""
 
 WIDTH = 100
 
@@ -34,12 +34,17 @@ def as_text(p):
     return "no test" if np.isnan(p) else f"p = {p:.3g}" if p >= 1e-6 else "p < 1e-6"
 
 
+def at_most(pvalues, alpha):
+    """Whether p-values are at most alpha, up to rounding."""
+    return pvalues <= alpha * (1 + 1e-9)
+
+
 @dataclass(frozen=True)
 class Diagnosis:
     """Which variants the data leave possible; `print` it.
 
-    A small p-value rejects an independence. Nothing can confirm one, and no variant is rejected for what depends on what:
-    hard, which claims no independence, is never rejected.
+    A small p-value rejects an independence. Nothing can confirm one, and no variant is rejected for what depends on
+    what: hard, which claims no independence, is never rejected.
 
     Attributes
     ----------
@@ -77,9 +82,7 @@ class Diagnosis:
     def of(cls, problem, joined, alpha, correction, judged):
         """From the results of the tests, ``{statement: (name, TestResult)}``."""
         order = [s for s in STATEMENTS if s in joined]
-        rows = {
-            s: [joined[s][0], *joined[s][1][:3], joined[s][1].note] for s in order
-        }
+        rows = {s: [joined[s][0], *joined[s][1][:3], joined[s][1].note] for s in order}
         columns = ["test", "statistic", "pvalue", "detectable", "note"]
         tests = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
         by_column = {s: joined[s][1].by_column for s in order}
@@ -98,7 +101,7 @@ class Diagnosis:
     @property
     def rejected(self):
         """The statements rejected, each at the level ``alpha`` by itself, a list."""
-        return self.pvalues.index[self.pvalues < self.alpha].tolist()
+        return self.pvalues.index[at_most(self.pvalues, self.alpha)].tolist()
 
     @property
     def variant_pvalues(self):
@@ -118,7 +121,8 @@ class Diagnosis:
         """The named variants that are not rejected, a list.
 
         In lower case, those that claim the most independences first; no order of likelihood."""
-        kept = self.variant_pvalues.index[self.variant_pvalues >= self.alpha]
+        kept = self.variant_pvalues
+        kept = kept.index[~at_most(kept, self.alpha)]
         claims = {name.lower(): len(held) for name, held in VARIANTS.items()}
         return sorted(kept, key=lambda name: -claims[name])
 
@@ -140,14 +144,14 @@ class Diagnosis:
         if statement not in self.by_column:
             return pd.Series(dtype=float)
         p = self.by_column[statement].dropna()
-        return p[p * len(p) < self.alpha].sort_values()
+        return p[at_most(p * len(p), self.alpha)].sort_values()
 
     def verdict(self, statement):
         """``"rejected"``, ``"not rejected"`` or ``"not tested"``."""
         p = self.pvalues.get(statement, np.nan)
         if np.isnan(p):
             return "not tested"
-        return "rejected" if p < self.alpha else "not rejected"
+        return "rejected" if at_most(p, self.alpha) else "not rejected"
 
     def to_frame(self):
         """The report as a DataFrame, one row for each of the six statements."""
@@ -241,8 +245,8 @@ def _selection(d):
     """What this means for model selection."""
     if d.whole_bags:
         return (
-            f"model selection: no bag was seen to differ, and shifts of {SMALL_SHIFT:g} sd would have been seen four times "
-            "in five: whole bags may be held out (full-bag); parts of each bag (split-bag) are safe as well"
+            f"model selection: no bag was seen to differ, and shifts of {SMALL_SHIFT:g} sd would have been seen four "
+            "times in five: whole bags may be held out (full-bag); parts of each bag (split-bag) are safe as well"
         )
     if {"Y_B", "X_B", "X_B|Y", "Y_B|X"} & {*d.rejected}:
         why = "bags differ, so whole bags held out are not like those trained on"
