@@ -13,14 +13,16 @@ Chapter: ``book/density_difference``. Source: duplessis2013 (sections 2 and 4).
 """
 
 from abc import ABC, abstractmethod
+from itertools import product
 from numbers import Real
 
 import numpy as np
 import pandas as pd
 from scipy.spatial.distance import pdist
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
+from sklearn.base import clone
 from sklearn.metrics import euclidean_distances
-from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils import check_array, check_random_state, gen_batches
 
 from .base import (
     Interval,
@@ -148,11 +150,32 @@ def scores_in_one_unit(values, log_scales):
         return -np.sign(values) * np.exp(size - log_scales[best])
 
 
+def log_bump_sum(X, points, sigma):
+    r"""Logarithm of a sum of Gaussian bumps, :math:`\log \sum_i \exp(-\lVert x - x_i \rVert^2 / 2 \sigma^2)`.
+
+    Parameters
+    ----------
+    X : ndarray, shape (m, n_features)
+    points : ndarray, shape (n, n_features)
+    sigma : float
+
+    Returns
+    -------
+    ndarray, shape (m,)
+        Finite, however far a row is from the points.
+    """
+    exponent = euclidean_distances(X, points, squared=True)
+    exponent *= -1 / (2 * sigma**2)
+    largest = exponent.max(axis=1)
+    exponent -= largest[:, None]
+    return largest + np.log(np.exp(exponent, out=exponent).sum(axis=1))
+
+
 def kde_log_density(X, points, sigma, batch_size=1024):
     r"""Logarithm of a Gaussian kernel density estimate.
 
     :math:`\hat p(x) = \frac1n (2 \pi \sigma^2)^{-d/2} \sum_i \exp(-\lVert x - x_i \rVert^2 / 2 \sigma^2)`, equation
-    :eq:`eq-dd-kde`, duplessis2013 section 2.3. :math:`O(m n d)` time, one batch of rows at a time.
+    :eq:`eq-dd-kde`, duplessis2013 section 2.3. :math:`O(m n d)` time; memory of one batch squared.
 
     Parameters
     ----------
@@ -162,6 +185,7 @@ def kde_log_density(X, points, sigma, batch_size=1024):
         The sample.
     sigma : float
     batch_size : int, default 1024
+        Rows of X, and of the sample, that are taken at a time.
 
     Returns
     -------
@@ -169,13 +193,15 @@ def kde_log_density(X, points, sigma, batch_size=1024):
         Finite, however far a row is from the sample.
     """
     n, d = points.shape
-    log_sum = [
-        logsumexp(euclidean_distances(X[b], points, squared=True) / (-2 * sigma**2), 1)
-        for b in gen_batches(len(X), batch_size)
-    ]
+    log_sum = np.full(len(X), -np.inf)
+    for rows, part in product(
+        gen_batches(len(X), batch_size), gen_batches(n, batch_size)
+    ):
+        more = log_bump_sum(X[rows], points[part], sigma)
+        log_sum[rows] = np.logaddexp(log_sum[rows], more)
     scale = np.log(n) + d / 2 * np.log(2 * np.pi * sigma**2)
     # eq: eq-dd-kde
-    return np.concatenate(log_sum) - scale
+    return log_sum - scale
 
 
 def lscv_criterion(squared_distances, n, d, sigma):
@@ -196,7 +222,7 @@ def lscv_criterion(squared_distances, n, d, sigma):
     -------
     float
         The criterion times :math:`(2 \pi \sigma^2)^{d/2}`, a factor that overflows in high dimension: compare widths by
-        `smallest_scaled`.
+        `scores_in_one_unit`.
     """
     wide = np.exp(squared_distances / (-4 * sigma**2))
     square = (1 / n + 2 / n**2 * wide.sum()) * 2.0 ** (-d / 2)
@@ -465,9 +491,15 @@ class TwoBagClassifier(LLPClassifier, ABC):
     sample and the others into the second (`pool_bags`), and class 1 is the positive class. Pooling loses what the
     shares say beyond their side of the prior.
 
+    All methods see distances only, which a large offset would ruin (a column of times in seconds): instances are
+    counted from the median of the training instances.
+
     Attributes
     ----------
     classes_ : ndarray, shape (2,)
+    origin_ : ndarray, shape (n_features,)
+        The median of the training instances, which is subtracted at fit and prediction: whatever a method stores of
+        them is less the origin.
     pooled_proportions_ : (float, float) or None
         Share of the positive class in the two samples, where known.
     """
@@ -525,6 +557,13 @@ class TwoBagClassifier(LLPClassifier, ABC):
         self._fit_samples(X, codes == 0, (1.0, 1.0))
         return self
 
+    def _check_X(self, X, reset):
+        """Checked X, less the median: exact on a grid, the same for permuted instances, and blind to outliers."""
+        X = super()._check_X(X, reset)
+        if reset:
+            self.origin_ = np.median(X, axis=0)
+        return X - self.origin_
+
     def _fit(self, data):
         """Pool the bags on either side of the class prior."""
         in_p, *shares = pool_bags(data.bags, data.proportions[:, 1], data.bag_sizes)
@@ -548,6 +587,85 @@ class TwoBagClassifier(LLPClassifier, ABC):
         """Learn the sign of w p - w' p' from samples of p and p' and the weights w and w'."""
 
 
+def label_two_samples(estimator, X_p, X_q, proportions=None, larger=None):
+    """Label two unlabeled samples, as the paper states the task.
+
+    Parameters
+    ----------
+    estimator : TwoBagClassifier
+        It is not changed; its ``random_state`` of None counts as 0, so that the same call gives the same labels.
+    X_p, X_q : array-like, shape (n, n_features) and (n', n_features)
+        Samples of the same two classes, mixed in different shares.
+    proportions : (float, float), optional
+        Share of the positive class in each of the two.
+    larger : {"p", "q"}, optional
+        Where the proportions are not known: which sample has the larger share of the positive class.
+
+    Returns
+    -------
+    labels_p, labels_q : ndarray of int, shape (n,) and (n',)
+        1 for the positive class, else 0. With neither proportions nor ``larger`` they are true up to a swap: 1 where
+        the first sample is denser.
+
+    Raises
+    ------
+    NotIdentifiableError
+        If the proportions are equal.
+    ValueError
+        If a sample is malformed, they differ in their features, or both proportions and ``larger`` are given.
+
+    Examples
+    --------
+    >>> X, y, bags = toy_problem(1, n=200, random_state=0)
+    >>> labels = label_two_samples(KDEDifference(), X[bags == 0], X[bags == 1], larger="q")
+    >>> bool(np.mean(np.concatenate(labels) == y) > 0.8)
+    True
+    """
+    samples = [_check_sample(*pair) for pair in (("X_p", X_p), ("X_q", X_q))]
+    n, n_prime = map(len, samples)
+    if samples[0].shape[1] != samples[1].shape[1]:
+        raise ValueError(
+            f"X_p and X_q must have the same features, got {samples[0].shape[1]} and {samples[1].shape[1]}"
+        )
+    if larger not in (None, "p", "q") or None not in (larger, proportions):
+        raise ValueError(
+            f"larger must be 'p' or 'q', and not given with proportions, got {larger!r}"
+        )
+    model = clone(estimator)
+    if model.get_params().get("random_state", 0) is None:
+        model.set_params(random_state=0)
+    # Without proportions class 1 is where the smaller number of a bag is denser.
+    numbers = [1, 0] if larger == "q" else [0, 1]
+    X, bags = np.vstack(samples), np.repeat(numbers, [n, n_prime])
+    labels = model.fit(X, bags, proportions).predict(X)
+    return labels[:n], labels[n:]
+
+
+def _check_sample(name, X):
+    """A sample as an array, in messages that name it."""
+    try:
+        return check_array(X, dtype=np.float64, ensure_min_samples=2)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} is not a valid sample: {error}") from error
+
+
+def kde(X_p, X_q, proportions=None, larger=None, **params):
+    """Label two unlabeled samples by two kernel density estimates.
+
+    Parameters
+    ----------
+    X_p, X_q, proportions, larger
+        See `label_two_samples`.
+    **params
+        Of `KDEDifference`.
+
+    Returns
+    -------
+    labels_p, labels_q : ndarray of int, shape (n,) and (n',)
+    """
+    return label_two_samples(KDEDifference(**params), X_p, X_q, proportions, larger)
+
+
 class KDEDifference(TwoBagClassifier):
     r"""Two kernel density estimates, compared (duplessis2013, section 2.3).
 
@@ -568,7 +686,7 @@ class KDEDifference(TwoBagClassifier):
     pooled_proportions_ : (float, float) or None
     sigmas_ : (float, float)
     samples_ : (ndarray, ndarray)
-        The two samples.
+        The two samples, less ``origin_``.
     cv_results_ : DataFrame
         Columns ``sample`` (0, 1), ``sigma``, ``score``; the larger, the better.
     log_odds_ : float
@@ -583,7 +701,7 @@ class KDEDifference(TwoBagClassifier):
 
     Notes
     -----
-    Fit: :math:`O(m^2 d)` with m at most 1,000. Prediction: :math:`O(n m d)` for m instances.
+    Fit: :math:`O(m^2 d)` with m at most 1,000. Prediction: :math:`O(n m d)` for m instances, in bounded memory.
 
     Examples
     --------

@@ -37,7 +37,7 @@ from .base import (
     median_distance,
     tune,
 )
-from .density_difference import TwoBagClassifier, gaussian_basis
+from .density_difference import TwoBagClassifier, gaussian_basis, label_two_samples
 
 NEIGHBORS = tuple(range(1, 11))  # the grid of the paper
 SIGMAS = (0.15, 0.25, 0.5, 0.75, 1.0, 1.5)  # widths for LSMI, in median distances
@@ -222,7 +222,7 @@ def assign_clusters(scores, X):
     return scores.argmax(axis=1), scores
 
 
-def smic(X, t, n_clusters=2, nearest=None):
+def smic_clusters(X, t, n_clusters=2, nearest=None):
     """Clusters of the instances for one number of neighbours.
 
     Parameters
@@ -260,7 +260,7 @@ def extend(X_new, X, t, scales, values, vectors):
     X : ndarray, shape (n_instances, n_features)
     t : int
     scales, values, vectors : ndarray
-        From `smic`.
+        From `smic_clusters`.
 
     Returns
     -------
@@ -441,12 +441,12 @@ def select_neighbors(X, neighbors=NEIGHBORS, n_clusters=2, random_state=None):
     -------
     t : int
     found : dict
-        From `smic`.
+        From `smic_clusters`.
     cv_results : DataFrame
         Columns ``n_neighbors`` and ``score``, the LSMI; NaN where there is nothing to choose.
     """
     nearest = _nearest_neighbors(X, max(neighbors))
-    found = {t: smic(X, t, n_clusters, nearest) for t in neighbors}
+    found = {t: smic_clusters(X, t, n_clusters, nearest) for t in neighbors}
     # The same clusters, whatever their numbers, are judged once.
     keys = {t: pd.factorize(f["labels"])[0].tobytes() for t, f in found.items()}
     distinct = {keys[t]: f["labels"] for t, f in found.items()}
@@ -626,3 +626,20 @@ class SMIC(TwoBagClassifier):
         settled = equal | (scores.max(axis=1) == 0)
         scores[settled] = self.cluster_scores_[nearest[settled]]
         return scores[:, self.positive_] - scores[:, 1 - self.positive_]
+
+
+def smic(X_p, X_q, proportions=None, larger=None, **params):
+    """Label two unlabeled samples by the clusters of their union.
+
+    Parameters
+    ----------
+    X_p, X_q, proportions, larger
+        See `llpbook.density_difference.label_two_samples`.
+    **params
+        Of `SMIC`.
+
+    Returns
+    -------
+    labels_p, labels_q : ndarray of int, shape (n,) and (n',)
+    """
+    return label_two_samples(SMIC(**params), X_p, X_q, proportions, larger)

@@ -375,7 +375,7 @@ def test_a_row_of_an_empty_bag_may_be_missing():
         MeanMap().fit(X, bags, more).coef_, MeanMap().fit(X, bags, p).coef_
     )
     more.iloc[0] = np.nan
-    with pytest.raises(ValueError, match="nan for bag .*has instances"):
+    with pytest.raises(ValueError, match=r"nan for bag .*has instances"):
         MeanMap().fit(X, bags, more)
 
 

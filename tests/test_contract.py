@@ -1,5 +1,6 @@
 """Every estimator that the package exports keeps the contract of `llpbook.base`."""
 
+import inspect
 import pickle
 import re
 
@@ -78,10 +79,10 @@ def test_clone_and_params(cls):
 def test_every_parameter_is_constrained_and_documented(cls):
     params = set(make(cls).get_params())
     assert params == set(cls._parameter_constraints)
-    section = cls.__doc__.split("Attributes\n")[0]
+    section = inspect.getdoc(cls).split("Attributes\n")[0]
     documented = set()
     for line in section.splitlines():
-        name = re.match(r"    (\w[\w, ]*) : ", line)
+        name = re.match(r"(\w[\w, ]*) : ", line)
         documented |= set(name[1].split(", ")) if name else set()
     assert params <= documented
     X, _, bags, P = problem()

@@ -1,5 +1,7 @@
 """The shared parts of the two-bag methods, and KDEDifference, against enumeration, integration and Bayes' rule."""
 
+import tracemalloc
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -7,13 +9,19 @@ import pandas as pd
 import pytest
 from scipy.integrate import quad
 from scipy.spatial.distance import pdist
+from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
+from sklearn.base import clone
 from sklearn.neighbors import KernelDensity
 
 from llpbook import density_difference as dd
-from llpbook.base import NotIdentifiableError
+from llpbook import smic
+from llpbook.base import NotIdentifiableError, canonical_order, median_distance, thin
 from llpbook.density_difference import KDEDifference
+from llpbook.dsdd import DSDD
+from llpbook.lsdd import LSDD
 from llpbook.proportions import label_proportions
+from llpbook.smic import SMIC
 
 
 def many_bags(seed=0, n=400):
@@ -93,34 +101,39 @@ def test_gaussian_basis():
 
 def test_canonical_order_sorts_rows():
     X = np.random.default_rng(0).integers(0, 3, size=(50, 4)).astype(float)
-    assert X[dd.canonical_order(X)].tolist() == sorted(X.tolist())
+    assert X[canonical_order(X)].tolist() == sorted(X.tolist())
 
 
 def test_thin_and_median_distance_do_not_depend_on_the_order():
     X = np.random.default_rng(0).normal(size=(700, 3))
     shuffled = np.random.default_rng(1).permutation(X)
-    np.testing.assert_array_equal(dd.thin(X, 40), dd.thin(shuffled, 40))
-    assert len(np.unique(dd.thin(X, 40), axis=0)) == 40
-    assert dd.thin(X, 700) is X
-    assert dd.median_distance(X) == dd.median_distance(shuffled)
-    assert dd.median_distance(X) == pytest.approx(np.median(pdist(X)), rel=0.03)
-    assert dd.median_distance(X[:30]) == np.median(pdist(X[:30]))
+    np.testing.assert_array_equal(thin(X, 40), thin(shuffled, 40))
+    assert len(np.unique(thin(X, 40), axis=0)) == 40
+    assert thin(X, 700) is X
+    assert median_distance(X) == median_distance(shuffled)
+    assert median_distance(X) == pytest.approx(np.median(pdist(X)), rel=0.03)
+    assert median_distance(X[:30]) == np.median(pdist(X[:30]))
 
 
 def test_median_distance_is_positive():
-    assert dd.median_distance(np.ones((5, 2))) == 1.0
-    assert dd.median_distance(np.ones((1, 2))) == 1.0
-    assert dd.median_distance(np.array([[0.0]] * 9 + [[3.0]])) == 3.0
+    assert median_distance(np.ones((5, 2))) == 1.0
+    assert median_distance(np.ones((1, 2))) == 1.0
+    assert median_distance(np.array([[0.0]] * 9 + [[3.0]])) == 3.0
 
 
-def test_smallest_scaled_equals_argmin_and_does_not_overflow():
+def test_scores_in_one_unit_rank_like_the_products_and_do_not_overflow():
     rng = np.random.default_rng(0)
     for _ in range(200):
         values, scales = rng.normal(size=6) + rng.choice([-3, 0, 3]), rng.normal(size=6)
-        assert dd.smallest_scaled(values, scales) == np.argmin(values * np.exp(scales))
-    assert dd.smallest_scaled(np.array([-1.0, -1e-3]), np.array([0.0, 2000.0])) == 1
-    assert dd.smallest_scaled(np.array([1.0, 2.0]), np.array([900.0, -900.0])) == 1
-    assert dd.smallest_scaled(np.array([1.0, 0.0, 0.0]), np.zeros(3)) == 1
+        criteria = values * np.exp(scales)
+        scores = dd.scores_in_one_unit(values, scales)
+        np.testing.assert_array_equal(np.argsort(-scores), np.argsort(criteria))
+        # One unit for all: ratios are those of the criteria.
+        np.testing.assert_allclose(scores / scores[0], criteria / criteria[0])
+    best = lambda *pair: np.argmax(dd.scores_in_one_unit(*map(np.array, pair)))  # noqa: E731
+    assert best([-1.0, -1e-3], [0.0, 2000.0]) == 1
+    assert best([1.0, 2.0], [900.0, -900.0]) == 1
+    assert best([1.0, 0.0, 0.0], [0.0, 0.0, 0.0]) == 1
 
 
 # --- kernel density ------------------------------------------------------------------------------------------
@@ -169,28 +182,28 @@ def test_lscv_criterion_in_two_dimensions():
 
 def test_lscv_width_is_the_best_of_its_grid():
     X = np.random.default_rng(2).normal(size=(40, 1))
-    widths = dd.KDE_WIDTHS * dd.median_distance(X)
+    widths = dd.KDE_WIDTHS * median_distance(X)
     best = widths[np.argmin([slow_lscv(X[:, 0], s) for s in widths])]
-    assert dd.lscv_width(X) == pytest.approx(best)
+    assert dd.lscv_width(X)[0] == pytest.approx(best)
 
 
 def test_lscv_width_scales_with_the_data_and_is_near_the_optimum():
     X = np.random.default_rng(3).normal(size=(800, 1))
-    assert dd.lscv_width(5 * X) == pytest.approx(5 * dd.lscv_width(X))
+    assert dd.lscv_width(5 * X)[0] == pytest.approx(5 * dd.lscv_width(X)[0])
     normal_rule = 1.06 * 800 ** (-1 / 5)
-    assert dd.lscv_width(X) == pytest.approx(normal_rule, rel=0.3)
-    assert dd.lscv_width(X, max_points=200) == pytest.approx(normal_rule, rel=0.4)
+    assert dd.lscv_width(X)[0] == pytest.approx(normal_rule, rel=0.3)
+    assert dd.lscv_width(X, max_points=200)[0] == pytest.approx(normal_rule, rel=0.4)
 
 
 def test_lscv_width_of_a_part_is_scaled_to_the_whole():
     X = np.random.default_rng(5).normal(size=(400, 3))
-    part = dd.lscv_width(dd.thin(X, 50))
-    assert dd.lscv_width(X, max_points=50) == pytest.approx(part / 8 ** (1 / 7))
+    part = dd.lscv_width(thin(X, 50))[0]
+    assert dd.lscv_width(X, max_points=50)[0] == pytest.approx(part / 8 ** (1 / 7))
 
 
 def test_lscv_width_in_very_high_dimension():
     X = np.random.default_rng(4).normal(size=(30, 3000))
-    assert 0 < dd.lscv_width(X) <= 2 * dd.median_distance(X)
+    assert 0 < dd.lscv_width(X)[0] <= 2 * median_distance(X)
 
 
 # --- labeling error rate -------------------------------------------------------------------------------------
@@ -399,7 +412,9 @@ def test_decision_is_the_log_ratio_of_the_weighted_densities():
     in_p, *shares = dd.pool_bags(bags, P[:, 1], np.bincount(bags))
     c, c_prime = dd.prior_weights(*shares, 0.2)
     p, q = (
-        np.exp(KernelDensity(bandwidth=dd.lscv_width(part)).fit(part).score_samples(X))
+        np.exp(
+            KernelDensity(bandwidth=dd.lscv_width(part)[0]).fit(part).score_samples(X)
+        )
         for part in (X[in_p], X[~in_p])
     )
     np.testing.assert_array_equal(model.decision_function(X) > 0, c * p > c_prime * q)
@@ -449,3 +464,90 @@ def test_far_away_and_equal_instances_have_finite_scores():
     assert np.isfinite(model.decision_function(X + 1e5)).all()
     constant = KDEDifference().fit(np.ones((400, 2)), bags, P)
     np.testing.assert_array_equal(constant.decision_function(np.ones((3, 2))), 0)
+
+
+def test_memory_of_a_prediction_is_bounded_and_chunks_do_not_matter():
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(30_000, 2)), rng.normal(size=(3_000, 2))
+    tracemalloc.start()
+    found = dd.kde_log_density(Z, X, 0.3)
+    assert tracemalloc.get_traced_memory()[1] < 60e6  # all pairs are 720 MB
+    tracemalloc.stop()
+    slow = [
+        logsumexp(-((X - z) ** 2).sum(axis=1) / (2 * 0.3**2)) for z in Z[:20]
+    ] - np.log(30_000 * 2 * np.pi * 0.3**2)
+    np.testing.assert_allclose(found[:20], slow, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "model", [KDEDifference(), LSDD(random_state=0), DSDD(random_state=0), SMIC()]
+)
+def test_a_large_offset_changes_nothing(model):
+    X, y, bags = dd.toy_problem(2, n=60, priors=(0.1, 0.9), random_state=0)
+    new = np.random.default_rng(1).normal(size=(50, 2)) * 3
+    # A power of two, and values on a grid: what is lost is lost by the method.
+    X, new = np.round(X * 1024) / 1024, np.round(new * 1024) / 1024
+    times = np.array([2.0**31, 0.0])
+    near = model.fit(X, bags, [0.1, 0.9]).predict(np.vstack([X, new]))
+    far = model.fit(X + times, bags, [0.1, 0.9]).predict(np.vstack([X, new]) + times)
+    np.testing.assert_array_equal(far, near)
+    if not isinstance(model, SMIC):
+        assert np.mean(near[:120] == y) > 0.85
+
+
+# --- two samples ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [KDEDifference(), LSDD(), DSDD(), SMIC()])
+def test_two_samples_are_labelled_like_two_bags(model):
+    X, y, bags = dd.toy_problem(1, n=(40, 30), priors=(0.2, 0.9), random_state=0)
+    P, Q = X[bags == 0], X[bags == 1]
+    label = partial(dd.label_two_samples, model, P, Q)
+    state = {"random_state": 0} if "random_state" in model.get_params() else {}
+    fitted = clone(model).set_params(**state)
+    free, told = (
+        fitted.fit(X, bags).predict(X),
+        fitted.fit(X, bags, [0.2, 0.9]).predict(X),
+    )
+    for found, expected in (
+        (label(), free),
+        (label(larger="p"), free),
+        (label(proportions=(0.2, 0.9)), told),
+        (label(proportions=(0.2, 0.9)), told),  # the same call, the same labels
+    ):
+        assert [len(part) for part in found] == [40, 30]
+        np.testing.assert_array_equal(np.concatenate(found), expected)
+    named = np.concatenate(label(larger="q"))
+    assert (
+        np.mean(named == y) > 0.7
+        and np.mean(np.concatenate(label(larger="p")) == y) < 0.3
+    )
+    exchanged = dd.label_two_samples(model, Q, P, larger="p")
+    np.testing.assert_array_equal(np.concatenate(exchanged[::-1]), named)
+    assert not hasattr(model, "classes_")  # as it was
+
+
+def test_the_functions_of_two_samples_are_their_estimators():
+    X, _, bags = dd.toy_problem(2, random_state=0)
+    P, Q = X[bags == 0], X[bags == 1]
+    for function, model in ((dd.kde, KDEDifference(sigma=0.7)), (smic.smic, SMIC(5))):
+        found = function(P, Q, larger="q", **model.get_params())
+        np.testing.assert_array_equal(
+            np.concatenate(found),
+            np.concatenate(dd.label_two_samples(model, P, Q, larger="q")),
+        )
+
+
+def test_malformed_samples():
+    P = np.random.default_rng(0).normal(size=(10, 2))
+    with pytest.raises(ValueError, match=r"X_q is not a valid sample.*NaN"):
+        dd.kde(P, np.full((5, 2), np.nan))
+    with pytest.raises(ValueError, match=r"X_p is not a valid sample.*minimum of 2"):
+        dd.kde(P[:1], P)
+    with pytest.raises(ValueError, match="same features, got 2 and 1"):
+        dd.kde(P, P[:, :1])
+    for bad in ({"larger": 1}, {"larger": "p", "proportions": (0.8, 0.2)}):
+        with pytest.raises(ValueError, match="larger must be 'p' or 'q'"):
+            dd.kde(P, P + 1, **bad)
+    with pytest.raises(NotIdentifiableError, match="same share"):
+        dd.kde(P, P + 1, proportions=(0.4, 0.4))

@@ -125,7 +125,7 @@ def test_no_clustering_beats_the_relaxed_maximum_and_rounding_attains_the_best()
     # A clustering is the model with alpha_y = the indicator of cluster y, scaled to length 1: orthonormal columns.
     X, y = blobs(n=12, gap=6.0, seed=3)
     kernel, _ = smic.local_scaling_kernel(X, 5)
-    found = smic.smic(X, 5)
+    found = smic.smic_clusters(X, 5)
     relaxed = smic.smi_approximation(kernel, found["vectors"])
 
     def value(labels):
@@ -157,7 +157,7 @@ def test_extension_is_the_sum_over_neighbours():
     X, _ = blobs(gap=2.0)
     new = blobs(n=15, gap=2.0, seed=5)[0]
     t = 4
-    found = smic.smic(X, t)
+    found = smic.smic_clusters(X, t)
     phi, lam, s = found["vectors"], found["values"], found["scales"]
     outputs, nearest, equal = smic.extend(np.vstack([new, X[:3]]), X, t, s, lam, phi)
     for k, x in enumerate(new):
@@ -287,15 +287,17 @@ def test_lsmi_ignores_names_and_order_and_survives_a_cluster_without_centre():
 @pytest.mark.equation("eq-smic-select")
 def test_selection_takes_the_largest_lsmi():
     X, y = rings()
-    t, found, values = smic.select_neighbors(X, random_state=0)
+    t, found, table = smic.select_neighbors(X, random_state=0)
+    assert list(table.columns) == ["n_neighbors", "score"]
+    values = dict(table.itertuples(index=False, name=None))
     assert list(values) == list(range(1, 11))
     assert t == min(k for k in values if values[k] == max(values.values()))
     for k in (1, t):
-        labels = smic.smic(X, k)["labels"]
+        labels = smic.smic_clusters(X, k)["labels"]
         assert_allclose(values[k], smic.lsmi(X, labels, random_state=0)[0])
     assert same_clusters(found["labels"], y)
     assert not same_clusters(smic.cluster_labels(X, "k-means", 0), y)
-    assert list(smic.select_neighbors(X[:5])[2]) == [1, 2, 3, 4]
+    assert SMIC().fit(X[:5], [0, 0, 0, 1, 1]).cv_results_["n_neighbors"].max() == 4
 
 
 # --- the estimator -----------------------------------------------------------------------------------------
@@ -316,7 +318,7 @@ def test_naming_takes_the_smaller_proportion_error():
         assert error[best] == min(error)
 
 
-@pytest.mark.parametrize("n_neighbors", ["lsmi", 6])
+@pytest.mark.parametrize("n_neighbors", ["cv", 6])
 def test_two_blobs_exactly(n_neighbors):
     X, y = blobs(n=60)
     bags = np.where(np.random.default_rng(1).random(60) < 0.2 + 0.6 * y, 0, 1)
@@ -336,12 +338,15 @@ def test_training_instances_keep_their_cluster_and_others_do_not_matter():
     model = SMIC(7).fit(X, bags)
     scores = model.decision_function(X)
     order = np.lexsort(X.T[::-1])
-    own = model.scores_[:, model.positive_] - model.scores_[:, 1 - model.positive_]
+    own = (
+        model.cluster_scores_[:, model.positive_]
+        - model.cluster_scores_[:, 1 - model.positive_]
+    )
     assert_allclose(scores[order], own)
     alone = [model.decision_function(x[None])[0] for x in X[:5] + 0.05]
     assert_allclose(alone, model.decision_function(X[:5] + 0.05))
     outputs = smic.extend(
-        X + 0.05, model.X_fit_, model.n_neighbors_, model.scales_,
+        X + 0.05 - model.origin_, model.X_fit_, model.n_neighbors_, model.scales_,
         model.eigenvalues_, model.eigenvectors_,
     )[0]  # fmt: skip
     shares = np.maximum(outputs, 0) / np.maximum(model.eigenvectors_, 0).sum(axis=0)
@@ -359,7 +364,7 @@ def test_permutation_and_repetition_change_nothing():
     order = np.random.default_rng(0).permutation(80)
     again = SMIC().fit(X[order], bags[order])
     assert_array_equal(again.decision_function(X), model.decision_function(X))
-    assert again.lsmi_ == model.lsmi_
+    assert again.cv_results_.equals(model.cv_results_)
 
 
 def test_equal_instances_and_tiny_samples_are_fitted():
@@ -368,10 +373,10 @@ def test_equal_instances_and_tiny_samples_are_fitted():
     assert same_clusters(model.predict(X), (np.arange(16) >= 8).astype(int))
     four = SMIC().fit([[0.0], [1.0], [8.0], [9.5]], [0, 0, 1, 1])
     assert_array_equal(four.predict([[0.0], [1.0], [8.0], [9.5]]), [1, 1, 0, 0])
-    with pytest.raises(ValueError, match=r"n_neighbors=4 must be below .* 4"):
+    with pytest.raises(ValueError, match=r"n_neighbors must be whole .* 4, got 4"):
         SMIC(4).fit([[0.0], [1.0], [8.0], [9.0]], [0, 0, 1, 1])
     with pytest.raises(ValueError, match="n_neighbors"):
-        SMIC("cv").fit(X, np.arange(16) % 2)
+        SMIC("lsmi").fit(X, np.arange(16) % 2)
 
 
 # --- the other clusterings ---------------------------------------------------------------------------------
