@@ -303,26 +303,26 @@ def test_same_protocols_agree_as_often_as_the_level_says():
 
 
 def test_agreement_by_hand():
-    found = agreement(one_cell(), 900).iloc[0]
-    assert found["se"] == pytest.approx(0.05 * np.sqrt(1 / 100 + 1 / 900))
+    found = agreement(one_cell(), 1000).iloc[0]
+    assert found["se"] == pytest.approx(0.05 * np.sqrt(1 / 100 + 1 / 1000))
     assert found["difference"] == pytest.approx(0.01)
     assert found["verdict"] == "agrees"  # t = 1.90 of 1.98
-    assert agreement(one_cell(ours=0.2106), 900).iloc[0]["verdict"] == "differs"
-    assert agreement(one_cell(ours=0.1894), 900).iloc[0]["verdict"] == "differs"
+    assert agreement(one_cell(ours=0.2106), 1000).iloc[0]["verdict"] == "differs"
+    assert agreement(one_cell(ours=0.1894), 1000).iloc[0]["verdict"] == "differs"
     # The printed deviation decides nothing, and is judged apart.
-    wide = agreement(one_cell(ours=0.2106, paper_sd=0.15), 900).iloc[0]
+    wide = agreement(one_cell(ours=0.2106, paper_sd=0.15), 1000).iloc[0]
     assert wide["verdict"] == "differs" and wide["paper_sd_fits"] == "no"
     assert found["paper_sd_fits"] == "yes"
-    assert agreement(one_cell(paper_sd=0.02), 900)["paper_sd_fits"].tolist() == ["no"]
-    nothing = agreement(one_cell(paper=np.nan, paper_sd=np.nan), 900).iloc[0]
+    assert agreement(one_cell(paper_sd=0.02), 1000)["paper_sd_fits"].tolist() == ["no"]
+    nothing = agreement(one_cell(paper=np.nan, paper_sd=np.nan), 1000).iloc[0]
     assert nothing["verdict"] == nothing["paper_sd_fits"] == ""
-    assert agreement(one_cell(sd=np.nan, n_seeds=1), 900).iloc[0]["verdict"] == ""
-    same = agreement(one_cell(ours=0.2, sd=0.0, paper_sd=0.0), 900).iloc[0]
+    assert agreement(one_cell(sd=np.nan, n_seeds=1), 1000).iloc[0]["verdict"] == ""
+    same = agreement(one_cell(ours=0.2, sd=0.0, paper_sd=0.0), 1000).iloc[0]
     assert same["verdict"] == "agrees"
     with pytest.raises(ValueError, match="n_paper must be at least 1"):
         agreement(one_cell(), 0)
     with pytest.raises(ValueError, match=r"must have the column \{'sd'\}"):
-        agreement(one_cell().drop(columns="sd"), 900)
+        agreement(one_cell().drop(columns="sd"), 1000)
 
 
 def test_draws_behind_finds_the_number_of_draws():

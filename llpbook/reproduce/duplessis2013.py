@@ -19,8 +19,8 @@ What the paper leaves open, and what is done here:
   names come from (australian and saheart are not among these). "features as they are" among the settings does not, and
   "unit range and one start" scales to [0, 1], as in other collections of the time, with one random start of k-means.
 - The number of draws: any; the paper does not say its own. Both its tables draw from the same pool of instances, half
-  of them positive, so what is blind to the bags is printed twice: from its 30 pairs of means N_PAPER (`draws_behind`; 1,140 with a
-  standard error of 300).
+  of them positive, so what is blind to the bags is printed twice; its 30 pairs of means are as near as those of 1,140
+  draws (`draws_behind`, standard error 300): N_PAPER.
 - The grids of the cross-validations, and the solver's start: those of the estimators. CCCP of DSDD starts from the
   hinge loss; "DSDD from the convex part" among the settings is the paper's start.
 - The rate itself: the paper's formula adds the error rates of two bags, where it must mean their average.
