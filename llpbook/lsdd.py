@@ -25,7 +25,6 @@ criteria are multiplied by one number, so the choice is the same.)
 Chapter: ``book/lsdd``. Source: duplessis2013 (section 2.4 and appendix B).
 """
 
-from itertools import product
 from numbers import Integral, Real
 
 import numpy as np
@@ -41,12 +40,21 @@ from .base import (
     median_distance,
     tune,
 )
-from .density_difference import TwoBagClassifier, gaussian_basis, scores_in_one_unit
+from .density_difference import (
+    TwoBagClassifier,
+    gaussian_basis,
+    label_two_samples,
+    scores_in_one_unit,
+)
 
-#: Widths of the cross-validation, in units of the median distance; each is :math:`1 / \sqrt 2` of the one before.
+#: Widths of ``sigma="cv"``, in units of the median distance.
 SIGMAS = 2.0 ** np.arange(1, -3.5, -0.5)
-#: Penalties of the cross-validation, in units of the diagonal of H.
+#: Penalties of ``lam="cv"``, in units of the diagonal of H.
 LAMS = np.logspace(1, -3, 9)
+#: Widths of the public implementations, in the units of the data: ``sigma="public"``.
+PUBLIC_SIGMAS = np.array([0.25, 0.5, 0.75, 1, 1.2, 1.5, 2, 2.2, 2.5, 3, 5])
+#: Penalties of the public implementations, added to H as they are: ``lam="public"``.
+PUBLIC_LAMS = np.logspace(-3, 1, 9)
 
 
 def basis_integrals(centers, sigma):
@@ -86,6 +94,24 @@ def log_volume(sigma, n_features):
     return n_features / 2 * np.log(np.pi * sigma**2)
 
 
+def basis_sum(X, centers, sigma, batch_size=1024):
+    """Sum of the basis functions over a sample, one batch of rows at a time.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, n_features)
+    centers : ndarray, shape (b, n_features)
+    sigma : float
+    batch_size : int, default 1024
+
+    Returns
+    -------
+    ndarray, shape (b,)
+    """
+    batches = gen_batches(len(X), batch_size)
+    return sum(gaussian_basis(X[rows], centers, sigma).sum(axis=0) for rows in batches)
+
+
 def mean_difference(samples, centers, sigma, weights=(1.0, 1.0)):
     r"""Difference of the means of the basis functions over the two samples.
 
@@ -104,41 +130,9 @@ def mean_difference(samples, centers, sigma, weights=(1.0, 1.0)):
     -------
     ndarray, shape (b,)
     """
-    mean_p, mean_q = (basis_sums(X, centers, sigma)[0] / len(X) for X in samples)
+    mean_p, mean_q = (basis_sum(X, centers, sigma) / len(X) for X in samples)
     # eq: eq-lsdd-h
     return weights[0] * mean_p - weights[1] * mean_q
-
-
-def basis_sums(X, centers, sigma, n_widths=1, batch_size=1024):
-    r"""Sums of the basis functions over a sample, for a sequence of widths.
-
-    Dividing a width by :math:`\sqrt 2` squares the bump, :math:`\varphi_{\sigma / \sqrt 2} = \varphi_\sigma^2`
-    (equation :eq:`eq-lsdd-squaring`), so that one exponential serves all widths. :math:`O(n b (d + n_\sigma))` time,
-    one batch of rows at a time.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n, n_features)
-    centers : ndarray, shape (b, n_features)
-    sigma : float
-        The largest width.
-    n_widths : int, default 1
-    batch_size : int, default 1024
-
-    Returns
-    -------
-    ndarray, shape (n_widths, b)
-        Row ``k`` belongs to the width ``sigma / 2 ** (k / 2)``.
-    """
-    sums = np.zeros((n_widths, len(centers)))
-    for batch in gen_batches(len(X), batch_size):
-        phi = gaussian_basis(X[batch], centers, sigma)
-        for k in range(n_widths):
-            if k:
-                # eq: eq-lsdd-squaring
-                phi *= phi
-            sums[k] += phi.sum(axis=0)
-    return sums
 
 
 def solve(G, h, lam):
@@ -157,6 +151,7 @@ def solve(G, h, lam):
     Returns
     -------
     ndarray, shape (b,)
+        ``gaussian_basis(X, centers, sigma) @ theta / exp(log_volume(sigma, d))`` estimates :math:`p - p'`.
     """
     # eq: eq-lsdd-theta
     return np.linalg.solve(G + lam * np.eye(len(G)), h)
@@ -165,7 +160,7 @@ def solve(G, h, lam):
 def criterion(G, h, theta):
     r"""The squared error of the fit, but for a constant and the factor 1/v.
 
-    :math:`\frac12 \vartheta^\top G \vartheta - h^\top \vartheta`, equation :eq:`eq-lsdd-criterion`.
+    :math:`J(\vartheta) = \frac12 \vartheta^\top G \vartheta - h^\top \vartheta`, equation :eq:`eq-lsdd-criterion`.
 
     Parameters
     ----------
@@ -182,80 +177,49 @@ def criterion(G, h, theta):
     return 0.5 * theta @ G @ theta - h @ theta
 
 
-def l2_distance(G, h, theta, log_v=0.0):
+def l2_distance(G, h, theta, log_v):
     r"""Estimate of the squared L2 distance of the two densities.
 
-    :math:`\int (p - p')^2 \approx 2 \hat h^\top \hat\theta - \hat\theta^\top H \hat\theta`, equation
-    :eq:`eq-lsdd-distance`. Of the two plain estimates :math:`\hat h^\top \hat\theta` and
-    :math:`\hat\theta^\top H \hat\theta` this combination has the smaller bias from the penalty: its error is
-    quadratic in the error of :math:`\hat\theta`.
+    :math:`\int (p - p')^2 \approx v^{-1} (2 \hat h^\top \vartheta - \vartheta^\top G \vartheta)`, equation
+    :eq:`eq-lsdd-distance`. Its error is quadratic in the error of :math:`\vartheta`.
 
     Parameters
     ----------
     G : ndarray, shape (b, b)
     h, theta : ndarray, shape (b,)
-    log_v : float, default 0.0
-        `log_volume`; with 0 the distance is in units of 1/v.
+    log_v : float
+        `log_volume`.
 
     Returns
     -------
     float
+        Infinite or 0 where a floating-point number cannot hold it, in some hundreds of dimensions.
     """
-    value = 2 * h @ theta - theta @ G @ theta
-    # eq: eq-lsdd-distance
-    return float(value * np.exp(-log_v))
+    with np.errstate(over="ignore", under="ignore"):
+        # eq: eq-lsdd-distance
+        return float((2 * h @ theta - theta @ G @ theta) * np.exp(-log_v))
 
 
-def lsdd(samples, centers, sigma, lam, weights=(1.0, 1.0)):
-    r"""Coefficients of the estimated density difference, for a given width and penalty.
+def fold_differences(samples, centers, sigma, folds, weights=(1.0, 1.0)):
+    """`mean_difference` of each fold and of the data without it, from one sum a fold.
 
     Parameters
     ----------
-    samples : (ndarray, ndarray)
-        The two samples, shapes (n, n_features) and (n', n_features).
-    centers : ndarray, shape (b, n_features)
-    sigma : float
-    lam : float
-        Relative to the diagonal of :math:`H`.
-    weights : tuple of float, default (1.0, 1.0)
-
-    Returns
-    -------
-    ndarray, shape (b,)
-        :math:`\vartheta`; ``gaussian_basis(X, centers, sigma) @ theta / exp(log_volume(sigma, d))`` estimates
-        :math:`p - p'`.
-    """
-    h = mean_difference(samples, centers, sigma, weights)
-    return solve(basis_integrals(centers, sigma), h, lam)
-
-
-def fold_differences(samples, weights, centers, sigma, n_widths, folds):
-    r"""The vector h of each fold and of the data without it, for each width.
-
-    Parameters
-    ----------
-    samples : (ndarray, ndarray)
-        The two samples, shapes (n, n_features) and (n', n_features).
-    weights : (float, float)
-    centers : ndarray, shape (b, n_features)
-    sigma : float
-        The largest width.
-    n_widths : int
+    samples, centers, sigma, weights
+        As for `mean_difference`.
     folds : (ndarray of int, ndarray of int)
         Fold of each row of the two samples, 0, 1, …; each fold has rows of both.
 
     Returns
     -------
-    train, test : ndarray, shape (n_widths, b, n_folds)
+    train, test : ndarray, shape (b, n_folds)
     """
     train = test = 0.0
-    signs = (weights[0], -weights[1])
-    for X, fold, weight in zip(samples, folds, signs, strict=True):
+    for X, fold, weight in zip(samples, folds, (weights[0], -weights[1]), strict=True):
         sizes = np.bincount(fold)
         parts = (X[fold == k] for k in range(len(sizes)))
-        sums = [basis_sums(part, centers, sigma, n_widths) for part in parts]
-        sums = np.stack(sums, axis=-1)
-        rest = sums.sum(axis=-1, keepdims=True) - sums
+        sums = np.transpose([basis_sum(part, centers, sigma) for part in parts])
+        rest = sums.sum(axis=1, keepdims=True) - sums
         test = test + weight * sums / sizes
         train = train + weight * rest / (len(X) - sizes)
     return train, test
@@ -285,9 +249,9 @@ def penalty_path(G, h, lams):
 
 
 def l2_criteria(G, theta, test):
-    r"""The criterion of `criterion` on what each fold leaves out, for all penalties.
+    r"""`criterion` on what each fold leaves out, its mean over the folds, for all penalties.
 
-    Equation :eq:`eq-lsdd-cv`.
+    Equation :eq:`eq-lsdd-cv`, but for the factor 1/v.
 
     Parameters
     ----------
@@ -298,82 +262,81 @@ def l2_criteria(G, theta, test):
     Returns
     -------
     ndarray, shape (n_lams,)
-        Mean over the folds.
     """
     # eq: eq-lsdd-cv
-    scores = (0.5 * G @ theta - test) * theta
-    return scores.sum(axis=1).mean(axis=1)
+    return ((0.5 * G @ theta - test) * theta).sum(axis=1).mean(axis=1)
 
 
-def sign_criteria(samples, weights, centers, sigma, theta, folds, batch_size=1024):
-    r"""How well the signs separate what each fold leaves out.
+def sign_criteria(samples, centers, sigma, theta, folds, weights=(1.0, 1.0)):
+    r"""How well the signs separate what each fold leaves out, for all penalties.
 
-    :math:`-\int [g > 0]\, (c\,p - c' p')`, estimated by shares of held-out instances (equation :eq:`eq-lsdd-cv-sign`):
+    :math:`-\int [g > 0]\, (w\,p - w' p')`, estimated by shares of held-out instances (equation :eq:`eq-lsdd-cv-sign`):
     its minimum over all g is at the sign of the density difference, and it has no unit.
 
     Parameters
     ----------
-    samples : (ndarray, ndarray)
-    weights : (float, float)
+    samples, centers, sigma, folds, weights
+        As for `fold_differences`.
+    theta : ndarray, shape (n_lams, b, n_folds)
+
+    Returns
+    -------
+    ndarray, shape (n_lams,)
+    """
+    total, n_folds = 0.0, theta.shape[-1]
+    for X, fold, weight in zip(samples, folds, (-weights[0], weights[1]), strict=True):
+        for k in range(n_folds):
+            g = model_values(X[fold == k], centers, sigma, theta[:, :, k].T)
+            # eq: eq-lsdd-cv-sign
+            total = total + weight * np.mean(g > 0, axis=0) / n_folds
+    return total
+
+
+def model_values(X, centers, sigma, theta, batch_size=1024):
+    """The model times v, one batch of rows at a time.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, n_features)
     centers : ndarray, shape (b, n_features)
     sigma : float
-        The largest width.
-    theta : ndarray, shape (n_widths, n_lams, b, n_folds)
-    folds : (ndarray of int, ndarray of int)
+    theta : ndarray, shape (b,) or (b, m)
     batch_size : int, default 1024
 
     Returns
     -------
-    ndarray, shape (n_widths, n_lams)
+    ndarray, shape (n,) or (n, m)
     """
-    scores = np.zeros(theta.shape[:2])
-    signs, n_folds = (-weights[0], weights[1]), theta.shape[-1]
-    for X, fold, sign in zip(samples, folds, signs, strict=True):
-        for k in range(n_folds):
-            left_out = X[fold == k]
-            # eq: eq-lsdd-cv-sign
-            share = sign / (n_folds * len(left_out))
-            for batch in gen_batches(len(left_out), batch_size):
-                phi = gaussian_basis(left_out[batch], centers, sigma)
-                for i, coef in enumerate(theta[..., k]):
-                    phi = phi * phi if i else phi
-                    scores[i] += share * (phi @ coef.T > 0).sum(axis=0)
-    return scores
+    batches = gen_batches(len(X), batch_size)
+    return np.concatenate(
+        [gaussian_basis(X[rows], centers, sigma) @ theta for rows in batches]
+    )
 
 
-def cross_validate(samples, weights, centers, sigmas, lams, folds, criterion="l2"):
-    r"""Held-out scores of all widths and penalties.
+def cross_validate(
+    samples, centers, sigma, lams, folds, weights=(1.0, 1.0), criterion="l2"
+):
+    """What cross-validation compares, for one width and all penalties.
 
     Parameters
     ----------
-    samples : (ndarray, ndarray)
-    weights : (float, float)
-    centers : ndarray, shape (b, n_features)
-    sigmas : ndarray, shape (n_sigmas,)
-        Each :math:`1 / \sqrt 2` of the one before.
+    samples, centers, sigma, folds, weights
+        As for `fold_differences`.
     lams : ndarray, shape (n_lams,)
-    folds : (ndarray of int, ndarray of int)
     criterion : {"l2", "sign"}, default "l2"
         `l2_criteria` or `sign_criteria`.
 
     Returns
     -------
-    ndarray, shape (n_sigmas, n_lams)
-        The larger, the better; for "l2" in units of the volume of the best width, since only after division by
-        :math:`v` can widths be compared, equation :eq:`eq-lsdd-units`.
+    ndarray, shape (n_lams,)
+        The smaller, the better; of two widths the "l2" values are comparable after division by :math:`v`.
     """
-    train, test = fold_differences(
-        samples, weights, centers, sigmas[0], len(sigmas), folds
-    )
-    grams = [basis_integrals(centers, s) for s in sigmas]
-    theta = [penalty_path(G, h, lams) for G, h in zip(grams, train, strict=True)]
+    train, test = fold_differences(samples, centers, sigma, folds, weights)
+    G = basis_integrals(centers, sigma)
+    theta = penalty_path(G, train, lams)
     if criterion == "sign":
-        theta = np.array(theta)
-        return -sign_criteria(samples, weights, centers, sigmas[0], theta, folds)
-    values = np.array([l2_criteria(*t) for t in zip(grams, theta, test, strict=True)])
-    # eq: eq-lsdd-units
-    scale = np.repeat(-log_volume(sigmas, centers.shape[1]), len(lams))
-    return scores_in_one_unit(values.ravel(), scale).reshape(values.shape)
+        return sign_criteria(samples, centers, sigma, theta, folds, weights)
+    return l2_criteria(G, theta, test)
 
 
 class LSDD(TwoBagClassifier):
@@ -385,12 +348,13 @@ class LSDD(TwoBagClassifier):
 
     Parameters
     ----------
-    sigma : float, "cv", "median" or array-like, default "cv"
-        Width of the bumps: the best of `SIGMAS` times the median distance, that distance, a number, or the best of your
-        own.
-    lam : float, "cv" or array-like, default "cv"
-        Penalty in units of the diagonal of :math:`H`, :math:`(\pi \sigma^2)^{d/2}`: the best of `LAMS`, a number, or
-        the best of your own.
+    sigma : float, "cv", "median", "public" or array-like, default "cv"
+        Width of the bumps: the best of `SIGMAS` times the median distance, that distance, the best of `PUBLIC_SIGMAS`
+        in the units of X, a number, or the best of your own.
+    lam : float, "cv", "public" or array-like, default "cv"
+        Penalty in units of the diagonal of :math:`H`, :math:`v = (\pi \sigma^2)^{d/2}`: the best of `LAMS`, a number or
+        the best of your own. "public": the best of `PUBLIC_LAMS` / v, but at least 1e-12; with ``sigma="public"`` this
+        is the grid of the public implementations.
     criterion : {"l2", "sign"}, default "l2"
         What cross-validation compares: the squared error of the estimated density difference (the paper), or how well
         its sign separates held-out instances, which matters where a few dense places rule the squared error (many
@@ -402,7 +366,7 @@ class LSDD(TwoBagClassifier):
     class_prior : "balanced", "match" or float, default "balanced"
         Share of the positive class among the instances to predict: a half (the paper), that of the training data, or
         a number. The last two need proportions.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default None
         For folds and centres.
 
     Attributes
@@ -416,9 +380,10 @@ class LSDD(TwoBagClassifier):
     log_volume_ : float
         :math:`\log v`.
     l2_distance_ : float
-        Estimate of :math:`\int (c\,p - c' p')^2` times :math:`v`, see `l2_distance`.
+        Estimate of :math:`\int (w\,p - w' p')^2`, see `l2_distance`.
     cv_results_ : DataFrame
-        Columns ``sigma``, ``lam``, ``score`` (`cross_validate`; NaN where there was nothing to choose).
+        Columns ``sigma``, ``lam``, ``score``: minus `cross_validate`, for "l2" divided by v, in units of the volume of
+        the best width; the larger, the better, NaN where there was nothing to choose.
 
     Raises
     ------
@@ -429,7 +394,7 @@ class LSDD(TwoBagClassifier):
 
     Notes
     -----
-    :math:`O(n b (d + n_\sigma) + n_\sigma b^3)` for n instances and b centres.
+    :math:`O(n_\sigma (n b d + b^3))` for n instances and b centres, in memory for one batch of instances.
 
     Examples
     --------
@@ -441,8 +406,8 @@ class LSDD(TwoBagClassifier):
 
     _parameter_constraints = {
         **TwoBagClassifier._parameter_constraints,
-        "sigma": [StrOptions({"median", "cv"}), Real, "array-like"],
-        "lam": [StrOptions({"cv"}), Real, "array-like"],
+        "sigma": [StrOptions({"median", "cv", "public"}), Real, "array-like"],
+        "lam": [StrOptions({"cv", "public"}), Real, "array-like"],
         "criterion": [StrOptions({"l2", "sign"})],
         "n_centers": [Interval(Integral, 1, None, closed="left")],
         "n_folds": [Interval(Integral, 2, None, closed="left")],
@@ -465,31 +430,45 @@ class LSDD(TwoBagClassifier):
         h = mean_difference(samples, self.centers_, self.sigma_, weights)
         self.coef_ = solve(G, h, self.lam_)
         self.log_volume_ = float(log_volume(self.sigma_, X.shape[1]))
-        self.l2_distance_ = l2_distance(G, h, self.coef_)
+        self.l2_distance_ = l2_distance(G, h, self.coef_, self.log_volume_)
 
     def _tune(self, samples, weights, unit, seed):
         """The width and the penalty, by cross-validation where there is a choice."""
-        sigmas = candidates("sigma", self.sigma, SIGMAS, unit)
-        lams = candidates("lam", self.lam, LAMS)
-        scores = np.full((len(sigmas), len(lams)), np.nan)
-        if scores.size > 1:
-            n_folds = min(self.n_folds, *map(len, samples))
-            folds = [fold_numbers(len(X), n_folds, seed) for X in samples]
-            scores = cross_validate(
-                samples, weights, self.centers_, sigmas, lams, folds, self.criterion
-            )
-        grid = product(sigmas, lams)
-        rows = [(*pair, score) for pair, score in zip(grid, scores.flat, strict=True)]
+        n_folds = min(self.n_folds, *map(len, samples))
+        folds = [fold_numbers(len(X), n_folds, seed) for X in samples]
+        public, d = (
+            isinstance(self.sigma, str) and self.sigma == "public",
+            self.centers_.shape[1],
+        )
+        sigmas = candidates(
+            "sigma", PUBLIC_SIGMAS if public else self.sigma, SIGMAS, unit
+        )
+        grid = [(sigma, self._penalties(log_volume(sigma, d))) for sigma in sigmas]
+        rows = [(sigma, lam) for sigma, lams in grid for lam in lams]
+        scores = np.full(len(rows), np.nan)
+        if len(rows) > 1:
+            data = (folds, weights, self.criterion)
+            values = [
+                cross_validate(samples, self.centers_, *pair, *data) for pair in grid
+            ]
+            scores = -np.concatenate(values)
+            if self.criterion == "l2":
+                # eq: eq-lsdd-cv
+                log_v = log_volume(np.array([sigma for sigma, _ in rows]), d)
+                scores = scores_in_one_unit(-scores, -log_v)
+        rows = [(*pair, score) for pair, score in zip(rows, scores, strict=True)]
         best, self.cv_results_ = tune(rows, sigma=float, lam=float)
         self.sigma_, self.lam_ = best["sigma"], best["lam"]
 
+    def _penalties(self, log_v):
+        """The candidates for lam at one width, relative to the diagonal of H."""
+        if isinstance(self.lam, str) and self.lam == "public":
+            return np.maximum(PUBLIC_LAMS * np.exp(-log_v), 1e-12)
+        return candidates("lam", self.lam, LAMS)
+
     def _scores(self, X):
         r"""The estimated density difference times v, which does not change its sign."""
-        phi = (
-            gaussian_basis(X[batch], self.centers_, self.sigma_) @ self.coef_
-            for batch in gen_batches(len(X), 1024)
-        )
-        return np.concatenate(list(phi))
+        return model_values(X, self.centers_, self.sigma_, self.coef_)
 
     def density_difference(self, X):
         r"""The estimate of the weighted density difference itself.
@@ -504,3 +483,20 @@ class LSDD(TwoBagClassifier):
             May overflow in high dimension.
         """
         return self.decision_function(X) * np.exp(-self.log_volume_)
+
+
+def lsdd(X_p, X_q, proportions=None, larger=None, **params):
+    """Label two unlabeled samples by the least-squares density difference.
+
+    Parameters
+    ----------
+    X_p, X_q, proportions, larger
+        See `llpbook.density_difference.label_two_samples`.
+    **params
+        Of `LSDD`.
+
+    Returns
+    -------
+    labels_p, labels_q : ndarray of int, shape (n,) and (n',)
+    """
+    return label_two_samples(LSDD(**params), X_p, X_q, proportions, larger)

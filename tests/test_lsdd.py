@@ -3,14 +3,14 @@
 import cvxpy as cp
 import numpy as np
 import pytest
-from scipy.integrate import dblquad, quad
+from scipy.integrate import dblquad, quad, trapezoid
 from scipy.stats import multivariate_normal, norm
 
 from llpbook import lsdd
+from llpbook.base import canonical_order, fold_numbers, median_distance
 from llpbook.density_difference import (
     gaussian_basis,
     labeling_error_rate,
-    median_distance,
     toy_log_densities,
     toy_problem,
 )
@@ -27,7 +27,7 @@ def setting(sigma=0.8, **kwargs):
     X_p, X_q = two_samples(**kwargs)
     C = np.vstack([X_p, X_q])
     G = lsdd.basis_integrals(C, sigma)
-    return X_p, X_q, C, G, lsdd.mean_difference(X_p, X_q, C, sigma)
+    return X_p, X_q, C, G, lsdd.mean_difference((X_p, X_q), C, sigma)
 
 
 # --- the equations -------------------------------------------------------------------------------------------
@@ -69,19 +69,19 @@ def test_mean_difference_one_instance_at_a_time():
         - 3 * np.mean([np.exp(-np.sum((x - c) ** 2) / (2 * 0.8**2)) for x in X_q])
         for c in C
     ]
-    found = lsdd.mean_difference(X_p, X_q, C, 0.8, 2.0, 3.0)
+    found = lsdd.mean_difference((X_p, X_q), C, 0.8, (2.0, 3.0))
     np.testing.assert_allclose(found, slow, atol=1e-12)
 
 
-@pytest.mark.equation("eq-lsdd-squaring")
 @pytest.mark.parametrize("batch_size", [4, 1000])
-def test_basis_sums_by_squaring_equal_those_of_each_width(batch_size):
+def test_sums_and_values_in_batches(batch_size):
     X, C = two_samples(60, 9, d=3)
-    found = lsdd.basis_sums(X, C, 3.0, 9, batch_size)
-    slow = [gaussian_basis(X, C, 3.0 / 2 ** (k / 2)).sum(axis=0) for k in range(9)]
-    np.testing.assert_allclose(found, slow, rtol=1e-9)
-    steps = lsdd.SIGMAS[:-1] / lsdd.SIGMAS[1:]
-    np.testing.assert_allclose(steps, np.sqrt(2))  # the grid that squaring needs
+    Phi = gaussian_basis(X, C, 0.7)
+    theta = np.random.default_rng(0).normal(size=(9, 2))
+    found = lsdd.basis_sum(X, C, 0.7, batch_size)
+    np.testing.assert_allclose(found, Phi.sum(axis=0))
+    found = lsdd.model_values(X, C, 0.7, theta, batch_size)
+    np.testing.assert_allclose(found, Phi @ theta)
 
 
 @pytest.mark.equation("eq-lsdd-theta", "eq-lsdd-criterion")
@@ -102,16 +102,15 @@ def test_solution_equals_cvxpy():
 
 
 def test_rescaled_solution_is_the_papers():
-    X_p, X_q, C, G, h = setting(sigma=0.8)
+    *_, C, G, h = setting(sigma=0.8)
     v, lam = np.pi * 0.8**2, 0.3
     paper = np.linalg.inv(v * G + v * lam * np.eye(len(C))) @ h
     np.testing.assert_allclose(lsdd.solve(G, h, lam), v * paper, rtol=1e-8)
-    np.testing.assert_allclose(lsdd.lsdd(X_p, X_q, C, 0.8, lam), v * paper, rtol=1e-8)
     full = 0.5 * paper @ (v * G) @ paper - h @ paper
     assert lsdd.criterion(G, h, v * paper) / v == pytest.approx(full)
 
 
-@pytest.mark.equation("eq-lsdd-criterion", "eq-lsdd-units")
+@pytest.mark.equation("eq-lsdd-criterion", "eq-lsdd-cv")
 def test_criterion_over_v_is_the_squared_error_but_for_a_constant():
     # f known: p, p' normal, so h and the error can be computed exactly; one constant for all widths.
     p, q = norm(0, 1), norm(1, 0.8)
@@ -144,10 +143,15 @@ def test_l2_distance_of_two_normals():
     truth = 2 * multivariate_normal.pdf(np.zeros(d), cov=eye)
     truth -= 2 * multivariate_normal.pdf(np.full(d, shift), cov=eye)
     model = LSDD(random_state=0).fit(np.vstack([X_p, X_q]), np.repeat([0, 1], n))
-    found = model.l2_distance_ * np.exp(-model.log_volume_)
+    found = model.l2_distance_
     assert found == pytest.approx(truth, rel=0.1)
+    other_unit = LSDD(random_state=0).fit(
+        10 * np.vstack([X_p, X_q]), np.repeat([0, 1], n)
+    )
+    assert 100 * other_unit.l2_distance_ == pytest.approx(found)
     G = lsdd.basis_integrals(model.centers_, model.sigma_)
-    h = lsdd.mean_difference(X_p, X_q, model.centers_, model.sigma_)
+    moved = X_p - model.origin_, X_q - model.origin_
+    h = lsdd.mean_difference(moved, model.centers_, model.sigma_)
     assert lsdd.l2_distance(G, h, model.coef_, model.log_volume_) == pytest.approx(
         found
     )
@@ -158,12 +162,12 @@ def test_l2_distance_is_exact_for_the_unpenalised_solution_and_second_order_else
     G, h = setting(n=3, n_prime=3)[3:]
     exact = lsdd.solve(G, h, 1e-12)
     truth = h @ exact
-    assert lsdd.l2_distance(G, h, exact) == pytest.approx(truth, rel=1e-6)
+    assert lsdd.l2_distance(G, h, exact, 0.0) == pytest.approx(truth, rel=1e-6)
     assert lsdd.l2_distance(G, h, exact, np.log(2)) == pytest.approx(truth / 2)
     errors = {}
     for lam in (1e-3, 1e-4):
         theta = lsdd.solve(G, h, lam)
-        errors[lam] = truth - lsdd.l2_distance(G, h, theta)
+        errors[lam] = truth - lsdd.l2_distance(G, h, theta, 0.0)
         assert abs(errors[lam]) < abs(truth - h @ theta)
         assert abs(errors[lam]) < abs(truth - theta @ G @ theta)
     assert errors[1e-3] / errors[1e-4] > 30  # a tenth of the penalty, a hundredth
@@ -185,41 +189,81 @@ def test_path_equals_solutions_one_by_one():
             )
 
 
-def slow_cross_validation(samples, weights, C, sigmas, lams, folds, what):
-    """Refit without each fold and judge on it, one pair at a time."""
-    scores = np.zeros((len(sigmas), len(lams)))
-    for i, sigma in enumerate(sigmas):
-        G = lsdd.basis_integrals(C, sigma)
-        for j, lam in enumerate(lams):
-            for k in range(max(folds[0]) + 1):
-                train = [X[f != k] for X, f in zip(samples, folds, strict=True)]
-                test = [X[f == k] for X, f in zip(samples, folds, strict=True)]
-                theta = lsdd.lsdd(*train, C, sigma, lam, *weights)
-                h = lsdd.mean_difference(*test, C, sigma, *weights)
-                share = [np.mean(gaussian_basis(X, C, sigma) @ theta > 0) for X in test]
-                scores[i, j] += (
-                    lsdd.criterion(G, h, theta)
-                    if what == "l2"
-                    else weights[1] * share[1] - weights[0] * share[0]
-                )
+def slow_cross_validation(samples, C, sigma, lams, folds, weights, what):
+    """Refit without each fold and judge on it, one penalty at a time."""
+    scores, G = np.zeros(len(lams)), lsdd.basis_integrals(C, sigma)
+    for j, lam in enumerate(lams):
+        for k in range(max(folds[0]) + 1):
+            train = [X[f != k] for X, f in zip(samples, folds, strict=True)]
+            test = [X[f == k] for X, f in zip(samples, folds, strict=True)]
+            theta = lsdd.solve(G, lsdd.mean_difference(train, C, sigma, weights), lam)
+            h = lsdd.mean_difference(test, C, sigma, weights)
+            share = [np.mean(gaussian_basis(X, C, sigma) @ theta > 0) for X in test]
+            scores[j] += (
+                lsdd.criterion(G, h, theta)
+                if what == "l2"
+                else weights[1] * share[1] - weights[0] * share[0]
+            )
     return scores / (max(folds[0]) + 1)
 
 
-@pytest.mark.equation("eq-lsdd-cv", "eq-lsdd-cv-sign", "eq-lsdd-units")
+@pytest.mark.equation("eq-lsdd-cv", "eq-lsdd-cv-sign")
 @pytest.mark.parametrize("what", ["l2", "sign"])
-def test_cross_validation_equals_refits(what):
-    samples, weights = two_samples(23, 31), (1.2, 0.8)
+@pytest.mark.parametrize("sigma", [0.4, 1.5])
+def test_cross_validation_equals_refits(what, sigma):
+    samples = two_samples(23, 31)
     C, rng = np.vstack(samples)[::2], np.random.default_rng(1)
     folds = [rng.permutation(len(X)) % 4 for X in samples]
-    sigmas, lams = 1.5 / 2.0 ** np.arange(0, 2, 0.5), np.array([10.0, 0.5, 0.01])
-    args = samples, weights, C, sigmas, lams, folds
-    sigma, lam, scores = lsdd.cross_validate(*args, what)
-    slow = slow_cross_validation(*args, what)
-    np.testing.assert_allclose(scores, slow, atol=1e-9)
-    comparable = slow / (np.pi * sigmas[:, None] ** 2 if what == "l2" else 1)
-    comparable = np.round(comparable, 12)
-    i, j = np.unravel_index(comparable.argmin(), comparable.shape)
-    assert (sigma, lam) == (sigmas[i], lams[j])
+    args = samples, C, sigma, np.array([10.0, 0.5, 0.01]), folds, (1.2, 0.8), what
+    slow = slow_cross_validation(*args)
+    np.testing.assert_allclose(lsdd.cross_validate(*args), slow, atol=1e-9)
+
+
+@pytest.mark.parametrize("what", ["l2", "sign"])
+@pytest.mark.parametrize("grids", ["own", "public"])
+def test_estimator_picks_the_best_pair(what, grids):
+    X, _, bags = toy_problem(2, n=(25, 30), random_state=3)
+    sigmas, lams = np.array([0.5, 1.7, 0.9]), [3.0, 0.01]
+    params = {"sigma": sigmas, "lam": lams}
+    if grids == "public":
+        sigmas, params = lsdd.PUBLIC_SIGMAS, {"sigma": "public", "lam": "public"}
+    model = LSDD(criterion=what, random_state=0, **params).fit(X, bags)
+    seed = np.random.RandomState(0)
+    seed.permutation(55)  # drawn for the centres
+    seed = seed.randint(2**31 - 1)
+    samples = [(X - model.origin_)[bags == k] for k in (0, 1)]
+    samples = [part[canonical_order(part)] for part in samples]
+    folds = [fold_numbers(len(part), 5, seed) for part in samples]
+    rows = []
+    for sigma in sigmas:
+        v = np.pi * sigma**2  # in two dimensions
+        mus = np.array(lams) if grids == "own" else lsdd.PUBLIC_LAMS / v
+        args = samples, model.centers_, sigma, mus, folds, (1.0, 1.0), what
+        values = slow_cross_validation(*args) / (v if what == "l2" else 1)
+        rows += list(zip(np.full(len(mus), sigma), mus, -values, strict=True))
+    rows = np.array(rows)
+    table = model.cv_results_.to_numpy()
+    np.testing.assert_allclose(table[:, :2], rows[:, :2])
+    unit = table[:, 2].max() / rows[:, 2].max() if what == "l2" else 1
+    np.testing.assert_allclose(table[:, 2], rows[:, 2] * unit, atol=1e-8)
+    best = rows[rows[:, 2] > rows[:, 2].max() - 1e-10][0]
+    assert (model.sigma_, model.lam_) == (
+        pytest.approx(best[0]),
+        pytest.approx(best[1]),
+    )
+
+
+def test_public_grid_depends_on_the_units_of_the_data():
+    """Its widths are numbers: in other units it is another method."""
+    X, _, bags = toy_problem(2, n=60, random_state=0)
+    public = LSDD(sigma="public", lam="public", random_state=0)
+    one = public.fit(X, bags).predict(X)
+    two = public.fit(100 * X, bags).predict(100 * X)
+    assert public.sigma_ == 5.0 or not np.array_equal(one, two)
+    np.testing.assert_array_equal(two == 1, bags == 0)  # bumps that hold one instance
+    high = np.random.default_rng(0).normal(size=(40, 500))
+    public.fit(high, np.repeat([0, 1], 20))  # the volume is no number any more
+    assert public.lam_ >= 1e-12 and np.isfinite(public.coef_).all()
 
 
 @pytest.mark.parametrize("scale", [0.01, 1000.0])
@@ -239,8 +283,9 @@ def test_the_criterion_without_v_prefers_wide_bumps():
     for seed in range(10):
         X, _, bags = toy_problem(2, n=60, random_state=seed)
         model = LSDD(random_state=0).fit(X, bags)
-        i, _ = np.unravel_index(model.cv_scores_.argmin(), model.cv_scores_.shape)
-        wider.append(model.cv_sigmas_[i] / model.sigma_)
+        table = model.cv_results_
+        bracket = table["score"] * table["sigma"] ** 2  # v in two dimensions
+        wider.append(table["sigma"][bracket.idxmax()] / model.sigma_)
     assert min(wider) >= 1 and np.mean(wider) > 1.1
 
 
@@ -250,7 +295,9 @@ def test_penalty_keeps_its_meaning_in_high_dimension():
     X = rng.normal(size=(400, 200)) + 0.5 * y[:, None]
     bags = np.where(rng.random(400) < 0.8, y, 1 - y)
     model = LSDD(random_state=0).fit(X, bags)
-    assert np.isfinite(model.coef_).all() and np.isfinite(model.cv_scores_).all()
+    assert (
+        np.isfinite(model.coef_).all() and np.isfinite(model.cv_results_["score"]).all()
+    )
     assert abs(model.log_volume_) > 500  # exp of it is no number to compute with
     assert labeling_error_rate(model.predict(X), y) < 0.1
 
@@ -267,8 +314,8 @@ def test_difference_of_known_normals():
         X = np.concatenate([p.rvs(n, rng), q.rvs(n, rng)])[:, None]
         model = LSDD(random_state=0).fit(X, np.repeat([0, 1], n))
         found = model.density_difference(grid[:, None])
-        errors.append(np.trapezoid((found - truth) ** 2, grid))
-    size = np.trapezoid(truth**2, grid)
+        errors.append(trapezoid((found - truth) ** 2, grid))
+    size = trapezoid(truth**2, grid)
     assert errors[0] < 0.2 * size and errors[1] < 0.03 * size
     assert errors[2] < 0.005 * size
 
@@ -314,32 +361,22 @@ def test_permuting_instances_changes_nothing():
     np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
 
 
-def test_centers():
-    X_p, X_q = two_samples(20, 30)
-    rng = np.random.RandomState(0)
-    pooled = np.vstack([X_p, X_q])
-    every = lsdd.choose_centers(X_p, X_q, 50, rng)
-    assert sorted(every.tolist()) == sorted(pooled.tolist())
-    some = lsdd.choose_centers(X_p, X_q, 12, rng)
-    assert len(np.unique(some, axis=0)) == 12
-    assert {tuple(c) for c in some} <= {tuple(x) for x in pooled}
-
-
 def test_fixed_and_median_hyper_parameters():
     X, _, bags = toy_problem(1, random_state=0)
     model = LSDD(sigma="median", lam=0.1).fit(X, bags)
     assert model.sigma_ == pytest.approx(median_distance(X)) and model.lam_ == 0.1
-    assert model.cv_scores_ is None
-    by_hand = lsdd.lsdd(X[bags == 0], X[bags == 1], model.centers_, model.sigma_, 0.1)
+    assert model.cv_results_["score"].isna().all() and len(model.cv_results_) == 1
+    C, moved = model.centers_, X - model.origin_
+    h = lsdd.mean_difference((moved[bags == 0], moved[bags == 1]), C, model.sigma_)
+    by_hand = lsdd.solve(lsdd.basis_integrals(C, model.sigma_), h, 0.1)
     np.testing.assert_allclose(model.coef_, by_hand, atol=1e-10)
     np.testing.assert_allclose(
-        model.decision_function(X),
-        gaussian_basis(X, model.centers_, model.sigma_) @ by_hand,
+        model.decision_function(X), gaussian_basis(moved, C, model.sigma_) @ by_hand
     )
     part = LSDD(sigma=0.9, random_state=0).fit(X, bags)  # only the penalty is searched
-    assert part.sigma_ == 0.9 and part.cv_scores_.shape == (1, len(lsdd.LAMS))
+    assert part.sigma_ == 0.9 and len(part.cv_results_) == len(lsdd.LAMS)
     part = LSDD(lam=0.3, random_state=0).fit(X, bags)
-    assert part.lam_ == 0.3 and part.cv_scores_.shape == (len(lsdd.SIGMAS), 1)
+    assert part.lam_ == 0.3 and len(part.cv_results_) == len(lsdd.SIGMAS)
 
 
 @pytest.mark.parametrize(
@@ -351,7 +388,7 @@ def test_fixed_and_median_hyper_parameters():
 )  # fmt: skip
 def test_malformed_hyper_parameters(params):
     X, _, bags = toy_problem(1, random_state=0)
-    with pytest.raises(ValueError, match=f"'{next(iter(params))}' parameter"):
+    with pytest.raises(ValueError, match=next(iter(params))):
         LSDD(**params).fit(X, bags, [0.3, 0.7])
 
 
@@ -361,3 +398,16 @@ def test_tiny_samples():
     np.testing.assert_array_equal(model.predict(X), [1, 1, 0, 0])
     same = LSDD(random_state=0).fit(np.ones((6, 2)), [0, 0, 0, 1, 1, 1])
     np.testing.assert_allclose(same.decision_function(np.ones((2, 2))), 0)
+
+
+def test_function_of_two_samples():
+    X, y, bags = toy_problem(1, n=(60, 80), random_state=4)
+    P, Q = X[bags == 0], X[bags == 1]
+    model = LSDD(random_state=0).fit(X, bags, [0.3, 0.7])
+    labels = np.concatenate(lsdd.lsdd(P, Q, (0.3, 0.7)))
+    np.testing.assert_array_equal(labels, model.predict(np.vstack([P, Q])))
+    again = np.concatenate(lsdd.lsdd(P, Q, larger="q"))
+    np.testing.assert_array_equal(labels, again)
+    assert np.mean(labels == np.append(y[bags == 0], y[bags == 1])) > 0.75
+    other = np.concatenate(lsdd.lsdd(P, Q, larger="q", sigma="public", lam="public"))
+    assert np.mean(labels == other) > 0.75
