@@ -348,7 +348,9 @@ def class_counts(size, prior):
     return np.array([size - positive, positive])
 
 
-def draw_two_bags(X, y, sizes=40, priors=(0.2, 0.8), random_state=None):
+def draw_two_bags(
+    X, y, sizes=40, priors=(0.2, 0.8), random_state=None, return_index=False
+):
     """Two disjoint bags with given class balances from a labelled data set.
 
     The protocol of duplessis2013, section 4.2. The paper draws "according to a prior"; here the counts are exact
@@ -363,6 +365,7 @@ def draw_two_bags(X, y, sizes=40, priors=(0.2, 0.8), random_state=None):
     priors : (float, float), default (0.2, 0.8)
         Share of the positive class in the first and second bag.
     random_state : int, RandomState or None
+    return_index : bool, default False
 
     Returns
     -------
@@ -371,6 +374,8 @@ def draw_two_bags(X, y, sizes=40, priors=(0.2, 0.8), random_state=None):
         0 and 1.
     bags : ndarray of int, shape (sum of sizes,)
         0 for the first sample, 1 for the second.
+    rows : ndarray of int, shape (sum of sizes,)
+        Which rows of X they are, with ``return_index`` only.
 
     Raises
     ------
@@ -396,7 +401,8 @@ def draw_two_bags(X, y, sizes=40, priors=(0.2, 0.8), random_state=None):
         pools[c][ends[b, c] - counts[b, c] : ends[b, c]] for b in (0, 1) for c in (0, 1)
     ]
     rows = np.concatenate(chosen)
-    return X[rows], codes[rows], np.repeat([0, 1], counts.sum(axis=1))
+    drawn = X[rows], codes[rows], np.repeat([0, 1], counts.sum(axis=1))
+    return (*drawn, rows) if return_index else drawn
 
 
 def _pair(sizes):

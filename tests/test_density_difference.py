@@ -259,6 +259,9 @@ def test_draw_two_bags_has_the_counts_and_no_instance_twice():
     assert labels[bags == 0].mean() == 0.2 and labels[bags == 1].mean() == 0.8
     again = dd.draw_two_bags(X, y, (30, 40), (0.2, 0.8), random_state=0)
     np.testing.assert_array_equal(drawn, again[0])
+    *again, rows = dd.draw_two_bags(X, y, (30, 40), random_state=0, return_index=True)
+    np.testing.assert_array_equal(X[rows], drawn)
+    np.testing.assert_array_equal(again[0], drawn)
     other = dd.draw_two_bags(X, y, (30, 40), (0.2, 0.8), random_state=1)
     assert (drawn != other[0]).any()
 
