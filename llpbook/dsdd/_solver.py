@@ -7,6 +7,7 @@ COLD_WIDTH, WARM_WIDTH, SHRINK, LEAST_WIDTH = 1.0, 0.03, 5.0, 1e-6
 #: Proximal steps, and Newton steps in each, after which to give up.
 MAX_STEPS = 60
 
+
 def newton_direction(gradient, Phi_free, stiffness, lam):
     r"""Solve :math:`(\lambda I + \Phi_F^\top D \Phi_F)\, d = -\nabla` in the smaller dimension (Woodbury)."""
     n_free, b = Phi_free.shape
