@@ -485,18 +485,20 @@ def name_clusters(in_second, in_p, targets, weights):
     return int(errors[1] <= errors[0])
 
 
-def cluster_labels(X, method, random_state=None):
+def cluster_labels(X, method, random_state=None, n_starts=10):
     """Two clusters by scikit-learn: the other two competitors in duplessis2013.
 
     Parameters
     ----------
     X : array-like, shape (n_instances, n_features)
     method : {"k-means", "spectral"}
-        k-means: the best of ten starts. Spectral: normalised cut of the graph of the 7 nearest other instances, joined
-        where either is a neighbour of the other with weight 1, of both 2 (the paper gives the 7 alone); scikit-learn
-        warns where that graph is not connected.
+        k-means: the best of several starts. Spectral: normalised cut of the graph of the 7 nearest other instances,
+        joined where either is a neighbour of the other with weight 1, of both 2 (the paper gives the 7 alone);
+        scikit-learn warns where that graph is not connected.
     random_state : int, RandomState or None
         Used on the canonically ordered instances.
+    n_starts : int, default 10
+        Of k-means, which spectral clustering ends with; a single one is random instances, as was usual once.
 
     Returns
     -------
@@ -510,15 +512,17 @@ def cluster_labels(X, method, random_state=None):
     X = np.asarray(X, dtype=float)
     order, labels = canonical_order(X), np.empty(len(X), dtype=int)
     if method == "k-means":
-        model = KMeans(2, n_init=10, random_state=random_state)
+        init = "random" if n_starts == 1 else "k-means++"
+        model = KMeans(2, init=init, n_init=n_starts, random_state=random_state)
         labels[order] = model.fit_predict(X[order])
     elif method == "spectral":
         if len(X) < 8:
             raise ValueError(f"X must have at least 8 instances, got {len(X)}")
         graph = kneighbors_graph(X[order], 7)
         model = SpectralClustering(
-            2, affinity="precomputed", random_state=random_state, eigen_solver="arpack"
-        )
+            2, affinity="precomputed", random_state=random_state,
+            eigen_solver="arpack", n_init=n_starts,
+        )  # fmt: skip
         labels[order] = model.fit_predict(graph + graph.T)
     else:
         raise ValueError(f"method must be 'k-means' or 'spectral', got {method!r}")
