@@ -5,8 +5,9 @@ what can be learned depends on which of them holds. `diagnose` tests the stateme
 proportions alone, all six with labels, which add tests and replace none. A variant is rejected if one of its
 independences is; nothing is ever confirmed, and every test that found nothing says what it would have found.
 
-Features are compared in three views (`views`): whitened components, Fourier features, and each column alone. X against B and Y: permutations of bags within groups. Y against B: a table of counts. X ⊥ B | Y
-without labels: the lack of fit of bag means that should be affine in the proportions,
+Features are compared in three views (`views`): whitened components, Fourier features, and each column alone. X against
+B and Y: permutations of bags within groups. Y against B: a table of counts. X ⊥ B | Y without labels: the lack of fit of
+bag means that should be affine in the proportions,
 
 .. math:: Q = \min_{\mu} \sum_k n_k \Big\lVert m_k - \sum_c \pi_{kc}\, \mu_c \Big\rVert^2 .
 
@@ -80,7 +81,7 @@ from ._permutations import (
     three_moments,
     two_bag_test,
 )
-from ._report import SMALL_SHIFT, Diagnosis, as_symbols
+from ._report import SMALL_SHIFT, Diagnosis, as_symbols, read_results
 
 __all__ = [
     "LEAST_LEFT",
@@ -132,6 +133,7 @@ __all__ = [
     "permutation_test",
     "permuted_energies",
     "read_problem",
+    "read_results",
     "smallest_shift",
     "smallest_table_shift",
     "smooth_noise",
@@ -396,4 +398,4 @@ def diagnose(
         more = tests_with_labels(problem, alpha, n_permutations, rng)
         found = {s: found.get(s, {}) | more.get(s, {}) for s in [*found, *more]}
     joined = {statement: join_tests(tests) for statement, tests in found.items()}
-    return Diagnosis.of(problem, joined, alpha, correction, judged=exact is None)
+    return read_results(problem, joined, alpha, correction, exact is None)

@@ -245,9 +245,9 @@ def smallest_table_shift(shape, n_instances, alpha, power=0.8):
 def two_bag_test(X_p, X_q, n_permutations=999, alpha=0.05, random_state=0):
     """Do these two bags differ?
 
-    A permutation test of equal distributions, by whitened components, Fourier features and each column: whatever differs
-    smoothly. What it finds need not be the class prior: methods for two bags assume
-    that nothing else differs, which two bags cannot show.
+    A permutation test of equal distributions, by whitened components, Fourier features and each column: whatever
+    differs smoothly. What it finds need not be the class prior: methods for two bags assume that nothing else differs,
+    which two bags cannot show.
 
     Parameters
     ----------

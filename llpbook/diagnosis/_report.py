@@ -78,21 +78,6 @@ class Diagnosis:
     exact: bool
     judged: bool
 
-    @classmethod
-    def of(cls, problem, joined, alpha, correction, judged):
-        """From the results of the tests, ``{statement: (name, TestResult)}``."""
-        order = [s for s in STATEMENTS if s in joined]
-        rows = {s: [joined[s][0], *joined[s][1][:3], joined[s][1].note] for s in order}
-        columns = ["test", "statistic", "pvalue", "detectable", "note"]
-        tests = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
-        by_column = {s: joined[s][1].by_column for s in order}
-        known = {s: p for s, p in by_column.items() if p is not None}
-        frame = pd.DataFrame(known, index=problem.names)
-        return cls(
-            tests, frame, alpha, correction, len(np.unique(problem.bags)),
-            len(problem.X), int((problem.labels >= 0).sum()), problem.exact, judged,
-        )  # fmt: skip
-
     @property
     def pvalues(self):
         """The p-value of each statement tested, a Series."""
@@ -108,13 +93,7 @@ class Diagnosis:
         """The p-value of each named variant, a Series; 1 where none of its independences was tested.
 
         The smallest p-value of its independences, by Holm's correction times the number of those tested."""
-        found = {}
-        for name, statements in VARIANTS.items():
-            p = self.pvalues.reindex([s for s in STATEMENTS if s in statements])
-            p = p.dropna()
-            times = len(p) if self.correction else 1
-            found[name.lower()] = min(1.0, times * p.min()) if len(p) else 1.0
-        return pd.Series(found)
+        return pd.Series({name.lower(): _variant(self, name) for name in VARIANTS})
 
     @property
     def variants(self):
@@ -155,32 +134,10 @@ class Diagnosis:
 
     def to_frame(self):
         """The report as a DataFrame, one row for each of the six statements."""
-        rows = []
-        for s in STATEMENTS:
-            row = self.tests.loc[s] if s in self.tests.index else pd.Series(dtype=float)
-            rows.append(
-                {
-                    "statement": as_symbols(s),
-                    "meaning": MEANING[s],
-                    "p": row.get("pvalue", np.nan),
-                    "verdict": self.verdict(s),
-                    "would find": row.get("detectable", np.nan),
-                    "moving": ", ".join(self.moving(s).index),
-                    "test": row.get("test", "needs labels"),
-                    "note": row.get("note", ""),
-                }
-            )
-        return pd.DataFrame(rows).set_index("statement")
+        return _frame(self)
 
     def __str__(self):
-        lines = [*_head(self), *_statements(self), *_conclusions(self)]
-        lines += [_selection(self), "assumptions of the methods:", *_assumptions(self)]
-        wrap = textwrap.TextWrapper(WIDTH)
-        wrapped = []
-        for line in lines:
-            wrap.subsequent_indent = " " * (len(line) - len(line.lstrip()) + 4)
-            wrapped += wrap.wrap(line)
-        return "\n".join(wrapped)
+        return _text(self)
 
     def plot(self, ax=None):
         """The p-values on a logarithmic scale, with the level.
@@ -195,6 +152,73 @@ class Diagnosis:
         matplotlib Axes
         """
         return _plot(self, ax)
+
+
+def read_results(problem, joined, alpha, correction, judged):
+    """A `Diagnosis` from the results of the tests.
+
+    Parameters
+    ----------
+    problem : Problem
+    joined : dict of str to (str, TestResult)
+        For each statement the name of its test, and the result.
+    alpha : float
+    correction : {"holm", None}
+    judged : bool
+
+    Returns
+    -------
+    Diagnosis
+    """
+    order = [s for s in STATEMENTS if s in joined]
+    rows = {s: [joined[s][0], *joined[s][1][:3], joined[s][1].note] for s in order}
+    columns = ["test", "statistic", "pvalue", "detectable", "note"]
+    tests = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+    by_column = {s: joined[s][1].by_column for s in order}
+    known = {s: p for s, p in by_column.items() if p is not None}
+    frame = pd.DataFrame(known, index=problem.names)
+    return Diagnosis(
+        tests, frame, alpha, correction, len(np.unique(problem.bags)), len(problem.X),
+        int((problem.labels >= 0).sum()), problem.exact, judged,
+    )  # fmt: skip
+
+
+def _variant(d, name):
+    """The p-value of a variant."""
+    p = d.pvalues.reindex([s for s in STATEMENTS if s in VARIANTS[name]]).dropna()
+    times = len(p) if d.correction else 1
+    return min(1.0, times * p.min()) if len(p) else 1.0
+
+
+def _frame(d):
+    """One row for each of the six statements."""
+    rows = []
+    for s in STATEMENTS:
+        row = d.tests.loc[s] if s in d.tests.index else pd.Series(dtype=float)
+        rows.append(
+            {
+                "statement": as_symbols(s),
+                "meaning": MEANING[s],
+                "p": row.get("pvalue", np.nan),
+                "verdict": d.verdict(s),
+                "would find": row.get("detectable", np.nan),
+                "moving": ", ".join(d.moving(s).index),
+                "test": row.get("test", "needs labels"),
+                "note": row.get("note", ""),
+            }
+        )
+    return pd.DataFrame(rows).set_index("statement")
+
+
+def _text(d):
+    """The report, wrapped."""
+    lines = [*_head(d), *_statements(d), *_conclusions(d), _selection(d)]
+    lines += ["assumptions of the methods:", *_assumptions(d)]
+    wrap, wrapped = textwrap.TextWrapper(WIDTH), []
+    for line in lines:
+        wrap.subsequent_indent = " " * (len(line) - len(line.lstrip()) + 4)
+        wrapped += wrap.wrap(line)
+    return "\n".join(wrapped)
 
 
 def _head(d):
