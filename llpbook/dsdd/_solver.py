@@ -7,6 +7,7 @@ COLD_WIDTH, WARM_WIDTH, SHRINK, LEAST_WIDTH = 1.0, 0.03, 5.0, 1e-6
 #: Proximal steps, and Newton steps in each, after which to give up.
 MAX_STEPS = 60
 
+
 def newton_direction(gradient, Phi_free, stiffness, lam):
     r"""Solve :math:`(\lambda I + \Phi_F^\top D \Phi_F)\, d = -\nabla` in the smaller dimension (Woodbury)."""
     n_free, b = Phi_free.shape
@@ -98,7 +99,6 @@ def minimise_bound(b, c, basis, lam, weights=(1.0, 1.0), warm=None, tol=1e-9):
     linear = (cap * np.concatenate([c, b])) @ Phi
     width, nu = (COLD_WIDTH, cap / 2) if warm is None else (WARM_WIDTH, warm[1])
     alpha = (linear - nu @ Phi) / lam if warm is None else warm[0]
-    # eq: eq-dsdd-inner
     for _ in range(MAX_STEPS):
         alpha, nu, gap = minimise_smoothed(
             alpha, nu, Phi, epsilon, cap, linear, lam, width, tol
