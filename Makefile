@@ -11,7 +11,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: setup book test unit notebooks portable check sync from-notebook run pdf bench reproduce lock serve clean distclean
+.PHONY: setup book test unit notebooks portable properties check sync from-notebook run pdf bench reproduce lock serve clean distclean
 
 setup: $(STAMP)
 # What failed half-way is made again: without its python the environment counts as missing. Nothing else is removed.
@@ -41,6 +41,11 @@ notebooks: $(STAMP)
 CORETYPE ?= Nehalem
 portable: $(STAMP)
 	OPENBLAS_CORETYPE=$(CORETYPE) $(BIN)/python $(NBVAL) $(NB)
+
+# Thousands of examples of every form of input, by hand; `make test` runs a seeded slice.
+EXAMPLES ?= 350
+properties: $(STAMP)
+	LLPBOOK_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -q -n 2 tests/test_properties.py
 
 # --- authors -----------------------------------------------------------------------------------------------
 # All of it, also after a failure.

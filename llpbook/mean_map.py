@@ -13,6 +13,9 @@ Chapter: ``book/mean_map``. Sources: quadrianto2009; grid and protocol of yu2013
 from numbers import Real
 
 import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from scipy.linalg import eigh
 from scipy.optimize import minimize as scipy_minimize
 from scipy.special import logsumexp, softmax
 
@@ -22,14 +25,16 @@ from .base import (
     KernelClassifier,
     NotIdentifiableError,
     check_bag_weights,
+    labels_to_pure_bags,
     warn_if_short,
 )
 
 
-def class_means(bag_means, proportions, weights):
+def class_means(bag_means, proportions, weights, covariances=None):
     r"""Weighted least-squares solution of bag means = proportions times class means.
 
-    :math:`M = (\Pi^\top W \Pi)^{-1} \Pi^\top W S X`, equation :eq:`eq-mean-map-class-means`.
+    :math:`M = (\Pi^\top W \Pi)^{-1} \Pi^\top W S X`, equation :eq:`eq-mean-map-class-means`; where proportions carry
+    errors, least squares with errors in variables, equation :eq:`eq-mean-map-errors`.
 
     Parameters
     ----------
@@ -37,6 +42,8 @@ def class_means(bag_means, proportions, weights):
     proportions : ndarray, shape (n_bags, n_classes)
     weights : ndarray, shape (n_bags,)
         Weight of each bag, 0 for one to leave out.
+    covariances : ndarray, shape (n_bags, n_classes, n_classes), optional
+        Of the error of each row of ``proportions``; see `error_covariances`.
 
     Returns
     -------
@@ -45,20 +52,85 @@ def class_means(bag_means, proportions, weights):
     Raises
     ------
     NotIdentifiableError
-        If the weighted proportions have a rank below ``n_classes``.
+        If the weighted proportions have a rank below ``n_classes``, or differ by no more than their errors explain.
     """
     root = np.sqrt(weights / weights.max())[:, None]
     # eq: eq-mean-map-class-means
     means, _, rank, _ = np.linalg.lstsq(
         root * proportions, root * bag_means, rcond=1e-8
     )
-    n_classes = proportions.shape[1]
-    if rank < n_classes:
+    if rank < proportions.shape[1]:
         raise NotIdentifiableError(
-            f"proportions has rank {rank} over the bags in use, which cannot tell {n_classes} class means apart: "
-            "shares must differ between bags, and every class must occur"
+            f"proportions has rank {rank} over the bags in use, which cannot tell "
+            f"{proportions.shape[1]} class means apart: shares must differ between "
+            "bags, and every class must occur"
         )
-    return means
+    if covariances is None:
+        return means
+    moment = (root * proportions).T @ (root * proportions)
+    # eq: eq-mean-map-errors
+    corrected = moment - np.tensordot(root[:, 0] ** 2, covariances, 1)
+    reliability = eigh(corrected, moment, eigvals_only=True)[0]
+    if reliability < 1e-8:
+        raise NotIdentifiableError(
+            "proportion_errors explain all differences between the proportions: their "
+            f"reliability is {reliability:.3g}, and must be above 0"
+        )
+    return np.linalg.solve(corrected, moment @ means)
+
+
+def error_covariances(proportion_errors, data, pure):
+    r"""The covariance matrix of the error of each row of the proportions.
+
+    For two classes :math:`\mathrm{se}_k^2 \left(\begin{smallmatrix} 1 & -1 \\ -1 & 1 \end{smallmatrix}\right)`. Known
+    labels carry no error: where :math:`l` of the :math:`n_k` instances of a bag are known, the error of the share of
+    the others is :math:`n_k / (n_k - l)` times as large.
+
+    Parameters
+    ----------
+    proportion_errors : None or array-like, shape (n_bags,) or (n_bags, n_classes, n_classes)
+        See `MeanMap`; a Series is read by the keys of the proportions.
+    data, pure : BagData
+        Before and after `llpbook.base.labels_to_pure_bags`.
+
+    Returns
+    -------
+    ndarray, shape (n_bags, n_classes, n_classes), or None
+        For the bags of ``pure``.
+
+    Raises
+    ------
+    ValueError
+        If an error is missing, negative or not finite, the shape is another, or a matrix is no covariance of shares
+        that sum to 1.
+    """
+    if proportion_errors is None:
+        return None
+    if isinstance(proportion_errors, pd.Series) and data.bag_labels is not None:
+        proportion_errors = proportion_errors.reindex(data.bag_labels)
+    errors = np.asarray(proportion_errors, dtype=float)
+    n_bags, n_classes = data.proportions.shape
+    if errors.shape == (n_bags,) and n_classes == 2 and (errors >= 0).all():
+        errors = errors[:, None, None] ** 2 * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    if (
+        errors.shape != (n_bags, n_classes, n_classes)
+        or not np.isfinite(errors).all()
+        or not np.allclose(errors.sum(axis=1), 0)
+        or not np.allclose(errors, errors.transpose(0, 2, 1))
+    ):
+        raise ValueError(
+            "proportion_errors must be one finite standard error, not negative, for each of the "
+            f"{n_bags} rows of proportions (two classes), or one covariance matrix of the "
+            f"{n_classes} shares each, whose rows sum to 0, got {proportion_errors!r}"
+        )
+    left = pure.bag_sizes[:n_bags]
+    scale = np.divide(data.bag_sizes, left, out=np.zeros(n_bags), where=left > 0)
+    return np.concatenate(
+        [
+            scale[:, None, None] ** 2 * errors,
+            np.zeros((pure.n_pure, n_classes, n_classes)),
+        ]
+    )
 
 
 def mean_operator(prior, means):
@@ -103,11 +175,10 @@ def binary_objective(w, X, mu, lam):
     """
     n, f = X.shape[0], X @ w
     size = np.abs(f)
-    log_partition = (
-        size.sum() + np.log1p(np.exp(-2 * size)).sum()
-    )  # log(2 cosh f), without overflow
+    # log(2 cosh f), without overflow
+    log_partition = size + np.log1p(np.exp(-2 * size))
     # eq: eq-mean-map-binary
-    value = log_partition / n - mu[0] @ w + lam / (2 * n) * w @ w
+    value = log_partition.mean() - mu[0] @ w + lam / (2 * n) * w @ w
     # eq: eq-mean-map-gradient
     return value, X.T @ np.tanh(f) / n - mu[0] + lam / n * w
 
@@ -128,13 +199,10 @@ def binary_hessian(w, X, mu, lam):
         :math:`\frac1n \sum_i \operatorname{sech}^2(\langle w, x_i \rangle)\, x_i x_i^\top + \frac{\lambda}{n} I`.
     """
     n, d = X.shape
-    root = (
-        1 / np.cosh(np.clip(X @ w, -300, 300))[:, None]
-    )  # square root of the curvature sech²
-    half = X * root if isinstance(X, np.ndarray) else X.multiply(root).tocsr()
-    gram = half.T @ half if isinstance(X, np.ndarray) else (half.T @ half).toarray()
+    curvature = 1 / np.cosh(np.clip(X @ w, -300, 300)) ** 2
+    gram = X.T @ (sp.diags_array(curvature) @ X)
     # eq: eq-mean-map-hessian
-    return gram / n + lam / n * np.eye(d)
+    return (gram.toarray() if sp.issparse(gram) else gram) / n + lam / n * np.eye(d)
 
 
 def softmax_objective(theta, X, mu, lam):
@@ -235,6 +303,10 @@ class MeanMap(KernelClassifier):
     bag_weights : {"size", "uniform"} or array-like, shape (n_bags,), default "size"
         The matrix :math:`W` of the least squares: bag sizes, or 1 for each bag (the paper), or your own, as rows of
         ``proportions``: small where a proportion is uncertain, 0 to leave a bag out.
+    proportion_errors : None or array-like, shape (n_bags,) or (n_bags, n_classes, n_classes), default None
+        Where proportions are estimates, the standard error of each share of the positive class, as rows of
+        ``proportions`` or a Series with their keys; for several classes the covariance matrix of each row. Without it
+        errors pull the class means together.
     max_iter : int, default 1000
     tol : float, default 1e-6
         Largest entry of the gradient of the objective per instance at which to stop.
@@ -256,7 +328,8 @@ class MeanMap(KernelClassifier):
     Raises
     ------
     NotIdentifiableError
-        If all bags in use have the same proportions, or fewer of them differ than there are classes.
+        If all bags in use have the same proportions, fewer of them differ than there are classes, or they differ by no
+        more than ``proportion_errors`` explain.
     ValueError
         For malformed input; see `llpbook.base`.
 
@@ -278,30 +351,32 @@ class MeanMap(KernelClassifier):
     """
 
     assumes = ("X_B|Y", "class means are the same in all bags")
-    _log_odds = True
+    _log_odds = _uses_labels = True
     _parameter_constraints = {
         **KernelClassifier._parameter_constraints,
         "lam": [Interval(Real, 0, None, closed="left")],
         "bag_weights": BAG_WEIGHTS,
+        "proportion_errors": ["array-like", None],
         "max_iter": [Interval(Real, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
     }
 
     def __init__(
         self, lam=1.0, kernel="linear", gamma="scale", fit_intercept=True,
-        bag_weights="size", max_iter=1000, tol=1e-6,
+        bag_weights="size", proportion_errors=None, max_iter=1000, tol=1e-6,
     ):  # fmt: skip
-        self.lam, self.bag_weights = lam, bag_weights
+        self.lam, self.proportion_errors = lam, proportion_errors
         self.kernel, self.gamma, self.fit_intercept = kernel, gamma, fit_intercept
-        self.max_iter, self.tol = max_iter, tol
+        self.bag_weights, self.max_iter, self.tol = bag_weights, max_iter, tol
 
-    def _solve(self, data, features):
-        """Estimate the class means from the bags, then the classifier from these."""
-        weights = check_bag_weights(self.bag_weights, data)
-        means = class_means(data.bag_means(features), data.proportions, weights)
-        mu = mean_operator(data.class_prior, means)
-        theta, n_iter, gap = minimise(features, mu, self.lam, self.max_iter, self.tol)
-        self.class_prior_, self.class_means_ = data.class_prior, means
-        self.mean_operator_, self.n_iter_ = mu, n_iter
+    def _solve(self, data, Z):
+        pure = labels_to_pure_bags(data)
+        weights = check_bag_weights(self.bag_weights, pure)
+        errors = error_covariances(self.proportion_errors, data, pure)
+        means = class_means(pure.bag_means(Z), pure.proportions, weights, errors)
+        mu = mean_operator(pure.class_prior, means)
+        theta, self.n_iter_, gap = minimise(Z, mu, self.lam, self.max_iter, self.tol)
+        self.class_prior_, self.class_means_ = pure.class_prior, means
+        self.mean_operator_ = mu
         warn_if_short(self, gap)
         return 2 * theta if len(theta) == 1 else theta  # log-odds are 2 <w, x>

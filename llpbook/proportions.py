@@ -292,7 +292,7 @@ class Identifiability:
     spread, noise : ndarray, shape (n_classes,)
         Standard deviation of each class's share over the bags (weighted by size), and the one that random bags of these
         sizes would show.
-    worth : ndarray, shape (n_classes,)
+    worth_in_labels : ndarray, shape (n_classes,)
         For each class against the rest, the number of labelled instances that pin down the difference of the two class
         means as well as these bags do.
     """
@@ -304,7 +304,7 @@ class Identifiability:
     condition_number: float
     spread: np.ndarray
     noise: np.ndarray
-    worth: np.ndarray
+    worth_in_labels: np.ndarray
 
     def __str__(self):
         full = self.rank == self.n_classes
@@ -312,7 +312,11 @@ class Identifiability:
         shown = slice(1, None) if self.n_classes == 2 else slice(None)
         spread, noise, worth = (
             ", ".join(f"{v:.{digits}f}" for v in values[shown])
-            for values, digits in ((self.spread, 3), (self.noise, 3), (self.worth, 0))
+            for values, digits in (
+                (self.spread, 3),
+                (self.noise, 3),
+                (self.worth_in_labels, 0),
+            )
         )
         rest = "" if self.n_classes == 2 else ", each class against the rest"
         return (
@@ -337,7 +341,7 @@ def identifiability(bags, proportions):
     Returns
     -------
     Identifiability
-        Its ``worth`` is :math:`n \operatorname{Var}(\pi_{\cdot j}) / (\eta_j (1 - \eta_j))`, :eq:`eq-prop-worth`.
+        Its ``worth_in_labels`` is :math:`n \operatorname{Var}(\pi_{\cdot j}) / (\eta_j (1 - \eta_j))`, :eq:`eq-prop-worth`.
     """
     shares = np.asarray(proportions, dtype=float)
     shares = np.column_stack([1 - shares, shares]) if shares.ndim == 1 else shares

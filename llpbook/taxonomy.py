@@ -26,6 +26,40 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_random_state
 
+__all__ = [
+    "NODES",
+    "STATEMENTS",
+    "VARIANTS",
+    "Rule",
+    "all_dags",
+    "as_dag",
+    "as_joint",
+    "bayes_errors",
+    "blocked",
+    "broken_rules",
+    "consistent",
+    "d_separated",
+    "dags_of",
+    "dependence",
+    "descendants",
+    "independences",
+    "interesting",
+    "name_of",
+    "paths",
+    "pattern_of_dag",
+    "patterns",
+    "posterior",
+    "random_joint",
+    "rule_binary",
+    "rule_one",
+    "rule_two",
+    "shifted_posterior",
+    "statement",
+    "table",
+    "unfaithful_examples",
+    "varies_between_bags",
+]
+
 NODES = ("X", "Y", "B")
 """Features, label, bag: the order of the axes of a joint."""
 
@@ -45,10 +79,15 @@ VARIANTS = {
 
 
 class Rule(NamedTuple):
-    """If all premises hold, all statements of at least one conclusion hold."""
+    """If all premises hold, all statements of at least one conclusion hold; `print` it."""
 
     premises: frozenset
     conclusions: tuple
+
+    def __str__(self):
+        left = " and ".join(sorted(self.premises))
+        either = (" and ".join(sorted(c)) for c in self.conclusions)
+        return f"{left} => {' or '.join(either)}"
 
 
 # --- patterns ------------------------------------------------------------------------------------------------
@@ -131,7 +170,7 @@ def rule_one():
             (frozenset({statement(u, v), statement(u, w)}),),
         )
         for u, v, w in permutations(NODES)
-        if NODES.index(v) < NODES.index(w)
+        if v < w
     ]
 
 
@@ -194,7 +233,8 @@ def rule_binary(binary):
     0)`, the last factor is 0 for every w.
 
     Known as weak transitivity. Not in franco2023, which says that its taxonomy does not depend on the number of
-    classes: with two, one of the ten patterns (the fourth row of its Table 1) cannot be.
+    classes: with two, one of the ten patterns (the fourth row of its Table 1) cannot be; with a feature of two values,
+    another (the sixth).
     """
     rules = []
     if not set(binary) <= set(NODES):
@@ -209,22 +249,7 @@ def rule_binary(binary):
 
 
 def _check_pattern(pattern):
-    """The pattern as a frozenset.
-
-    Parameters
-    ----------
-    pattern : iterable of str
-        The statements that hold.
-
-    Returns
-    -------
-    frozenset of str
-
-    Raises
-    ------
-    ValueError
-        If a member is not one of :data:`STATEMENTS`.
-    """
+    """The pattern as a frozenset, or a ValueError if a member is not one of the statements."""
     unknown = sorted(set(pattern) - set(STATEMENTS))
     if unknown:
         raise ValueError(f"pattern must be a set of {STATEMENTS}, got {unknown}")
@@ -294,16 +319,7 @@ def interesting():
 
 
 def _has_cycle(edges):
-    """Whether arrows lead in a circle: taking away sources, one meets none.
-
-    Parameters
-    ----------
-    edges : set of (node, node)
-
-    Returns
-    -------
-    bool
-    """
+    """Whether arrows lead in a circle: taking away sources, one meets none."""
     while edges:
         sources = {parent for parent, _ in edges} - {child for _, child in edges}
         if not sources:
@@ -312,7 +328,7 @@ def _has_cycle(edges):
     return False
 
 
-def _check_dag(dag, nodes=None):
+def as_dag(dag, nodes=None):
     """The graph as a frozenset of edges.
 
     Parameters
@@ -353,7 +369,7 @@ def all_dags():
     return sorted((dag for dag in graphs if not _has_cycle(dag)), key=len)
 
 
-def _descendants(dag, node):
+def descendants(dag, node):
     """The node and all that directed paths from it reach.
 
     Parameters
@@ -366,7 +382,7 @@ def _descendants(dag, node):
     set
     """
     children = {child for parent, child in dag if parent == node}
-    return {node}.union(*(_descendants(dag, child) for child in children))
+    return {node}.union(*(descendants(dag, child) for child in children))
 
 
 def paths(dag, a, b):
@@ -410,7 +426,7 @@ def blocked(dag, path, given):
     """
     for left, v, right in zip(path, path[1:], path[2:], strict=False):
         collider = {(left, v), (right, v)} <= dag
-        closed = not _descendants(dag, v) & given if collider else v in given
+        closed = not descendants(dag, v) & given if collider else v in given
         # eq: eq-tax-blocked
         if closed:
             return True
@@ -439,7 +455,7 @@ def d_separated(dag, a, b, given=()):
     ValueError
         If ``a`` and ``b`` are the same or among ``given``, or the graph has a cycle.
     """
-    dag, given = _check_dag(dag), frozenset(given)
+    dag, given = as_dag(dag), frozenset(given)
     if a == b or {a, b} & given:
         raise ValueError(
             f"a, b and given must be different nodes, got {a}, {b} and {sorted(given)}"
@@ -465,7 +481,7 @@ def pattern_of_dag(dag):
     ValueError
         If ``dag`` has a cycle or other nodes.
     """
-    dag = _check_dag(dag, NODES)
+    dag = as_dag(dag, NODES)
     return frozenset(
         statement(a, b, *given)
         for a, b in combinations(NODES, 2)
@@ -478,14 +494,7 @@ def pattern_of_dag(dag):
 
 
 def _names():
-    """The names of the ten patterns.
-
-    Returns
-    -------
-    dict of frozenset to str
-        In the order of `interesting`: names of :data:`VARIANTS`, and "No DAG (1)" to "No DAG (3)" for the patterns that
-        the paper leaves without a name.
-    """
+    """Names of the ten patterns in the order of `interesting`; the paper leaves three without one: "No DAG (1)" …"""
     known = {pattern: name for name, pattern in VARIANTS.items()}
     number = count(1)
     return {p: known.get(p) or f"No DAG ({next(number)})" for p in interesting()}
@@ -516,8 +525,7 @@ def name_of(pattern):
     pattern = _check_pattern(pattern)
     if broken := broken_rules(pattern):
         raise ValueError(
-            f"pattern {sorted(pattern)} is inconsistent: {sorted(broken[0].premises)} "
-            f"imply all of {sorted(broken[0].conclusions[0])}"
+            f"pattern {sorted(pattern)} is inconsistent, it breaks {broken[0]}"
         )
     return "Uninteresting" if "X_Y" in pattern else _names()[pattern]
 
@@ -574,7 +582,7 @@ def table():
 # --- joint distributions -------------------------------------------------------------------------------------
 
 
-def _check_joint(joint):
+def as_joint(joint):
     """The joint distribution as an array.
 
     Parameters
@@ -625,7 +633,7 @@ def random_joint(dag, sizes=3, random_state=None):
     ValueError
         If ``dag`` has a cycle or other nodes, or ``sizes`` are not whole numbers of at least 2.
     """
-    dag = _check_dag(dag, NODES)
+    dag = as_dag(dag, NODES)
     sizes = np.broadcast_to(sizes, 3)
     if not (sizes >= 2).all() or (sizes % 1).any():
         raise ValueError(f"sizes must be whole numbers of at least 2, got {sizes}")
@@ -660,7 +668,7 @@ def dependence(joint, a, b, given=None):
         If a variable is unknown or named twice, or the joint distribution is none.
     """
     statement(a, b, given)  # raises if these are not different variables
-    joint, i, j = _check_joint(joint), NODES.index(a), NODES.index(b)
+    joint, i, j = as_joint(joint), NODES.index(a), NODES.index(b)
     if given is None:
         joint = joint.sum(3 - i - j, keepdims=True)
     p_a, p_b = joint.sum(j, keepdims=True), joint.sum(i, keepdims=True)
@@ -734,7 +742,7 @@ def unfaithful_examples():
 def posterior(joint):
     r"""The label given features and bag.
 
-    :math:`p(y \mid x, b) = p(x, y, b) / \sum_{y'} p(x, y', b)`, equation :eq:`eq-tax-posterior`.
+    :math:`p(y \mid x, b) = p(x, y, b) / \sum_{y'} p(x, y', b)`.
 
     Parameters
     ----------
@@ -745,9 +753,8 @@ def posterior(joint):
     ndarray of float, shape (n_x, n_y, n_b)
         NaN where features and bag never come together.
     """
-    joint = _check_joint(joint).astype(float)
+    joint = as_joint(joint).astype(float)
     with np.errstate(invalid="ignore"):
-        # eq: eq-tax-posterior
         return joint / joint.sum(1, keepdims=True)
 
 
@@ -767,7 +774,7 @@ def shifted_posterior(joint):
     ndarray of float, shape (n_x, n_y, n_b)
         NaN where it would divide by 0.
     """
-    joint = _check_joint(joint).astype(float)
+    joint = as_joint(joint).astype(float)
     p_xy, p_yb = joint.sum(2, keepdims=True), joint.sum(0, keepdims=True)
     scores = p_xy * p_yb / p_xy.sum(0, keepdims=True)
     with np.errstate(invalid="ignore"):
@@ -775,12 +782,11 @@ def shifted_posterior(joint):
         return scores / scores.sum(1, keepdims=True)
 
 
-def bayes_rule(joint):
-    r"""What the bag changes for the best classifier, as numbers.
+def bayes_errors(joint):
+    r"""The least error of a classifier that does not see the bag, and of one that does.
 
-    Without the bag the least error is :math:`1 - \sum_x \max_y p(x, y)`, with it
-    :math:`1 - \sum_{x, b} \max_y p(x, y, b)`, equation :eq:`eq-tax-bayes`. Their difference is 0 just if one classifier
-    is the best in every bag.
+    :math:`1 - \sum_x \max_y p(x, y)` and :math:`1 - \sum_{x, b} \max_y p(x, y, b)`, equation :eq:`eq-tax-bayes`. They
+    are equal just if one classifier is the best in every bag.
 
     Parameters
     ----------
@@ -788,47 +794,29 @@ def bayes_rule(joint):
 
     Returns
     -------
-    Series
-        ``P(Y|X,B) varies``: largest change of the posterior :math:`p(y \mid x, b)` between two bags;
-        ``P(X|Y,B) varies``: largest change of :math:`p(x \mid y, b)` between two bags; ``error without bag``,
-        ``error with bag``, ``gain``.
+    without_bag, with_bag : float
     """
-    p = _check_joint(joint).astype(float)
-    with np.errstate(invalid="ignore"):  # a label that a bag does not have: NaN
-        p_x = p / p.sum(0, keepdims=True)
-        varies = [
-            np.nan_to_num(np.fmax.reduce(q, 2) - np.fmin.reduce(q, 2)).max()
-            for q in (posterior(p), p_x)
-        ]
-    without = 1 - p.sum(2).max(1).sum()
+    p = as_joint(joint).astype(float)
     # eq: eq-tax-bayes
-    within = 1 - p.max(1).sum()
-    return pd.Series(
-        {
-            "P(Y|X,B) varies": varies[0],
-            "P(X|Y,B) varies": varies[1],
-            "error without bag": without,
-            "error with bag": within,
-            "gain": max(without - within, 0.0),
-        }
-    )
+    return 1 - p.sum(2).max(1).sum(), 1 - p.max(1).sum()
 
 
-def bag_effects():
-    """What the bag may change, by variant.
+def varies_between_bags():
+    """What may differ between bags, by variant.
 
     Returns
     -------
     DataFrame
-        One row a name of `table`; True where it depends on the bag: the proportions P(Y|B), the features P(X|B), the
-        posterior P(Y|X,B), the class-conditional features P(X|Y,B); and whether X tells of Y within a bag.
+        One row a name of `table`, True where it depends on the bag: the proportions P(Y|B), the features P(X|B), the
+        posterior P(Y|X,B) and the class-conditional features P(X|Y,B). The last column is True where features and label
+        depend within a bag.
     """
     rows = table().set_index("name")
-    effects = {
-        "P(Y|B)": ~rows["Y_B"],
-        "P(X|B)": ~rows["X_B"],
-        "P(Y|X,B)": ~rows["Y_B|X"],
-        "P(X|Y,B)": ~rows["X_B|Y"],
-        "X tells of Y in a bag": ~rows["X_Y|B"],
+    independent = {
+        "P(Y|B)": "Y_B",
+        "P(X|B)": "X_B",
+        "P(Y|X,B)": "Y_B|X",
+        "P(X|Y,B)": "X_B|Y",
+        "X tells of Y in a bag": "X_Y|B",
     }
-    return pd.DataFrame(effects)
+    return pd.DataFrame({column: ~rows[s] for column, s in independent.items()})

@@ -1,13 +1,20 @@
 """The contract's parts: reading of bags, proportions and labels, and what is made of them."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+import llpbook
 from llpbook import base
 from llpbook.mean_map import MeanMap
 from llpbook.proportions import label_proportions, proportion_mse
+from llpbook.taxonomy import STATEMENTS
 
 
 @pytest.mark.parametrize(
@@ -178,3 +185,285 @@ def test_scorer_sees_only_the_bags_that_occur():
     assert base.proportion_scorer(p, proportion_mse)(
         model, X[2:], bags[2:]
     ) == pytest.approx(-(0.25**2))
+
+
+# --- what several estimators share -------------------------------------------------------------------------
+
+
+def three_classes(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n)
+    X = rng.normal(size=(n, 2)) + 5 * np.array([[0, 0], [1, 0], [0, 1]])[y]
+    order = np.argsort(y + rng.normal(size=n))
+    bags = np.arange(n) // 10
+    return X[order], y[order], bags, label_proportions(y[order], bags)
+
+
+class OneAgainstTheRest(MeanMap):
+    _several_classes = "one-vs-rest"
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_one_vs_rest_is_one_binary_fit_a_class(kernel):
+    X, y, bags, P = three_classes()
+    frame = pd.DataFrame(P, columns=["low", "mid", "high"])
+    model = OneAgainstTheRest(kernel=kernel).fit(X, bags, frame)
+    for k in range(3):
+        alone = MeanMap(kernel=kernel).fit(X, bags, P[:, k])
+        np.testing.assert_array_equal(
+            model.decision_function(X)[:, k], alone.decision_function(X)
+        )
+    np.testing.assert_array_equal(
+        model.predict(X), model.classes_[model.decision_function(X).argmax(axis=1)]
+    )
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    assert model.score(X, frame.columns.to_numpy()[y]) > 0.85
+
+
+def test_one_vs_rest_with_known_labels_and_refit():
+    X, y, bags, P = three_classes()
+    labels = np.where(np.arange(len(y)) % 2, y, -1)
+    model = OneAgainstTheRest().fit(X, bags, P, labels=labels)
+    assert model.score(X, y) > OneAgainstTheRest().fit(X, bags, P).score(X, y) - 0.02
+    two = model.fit(X, bags, P[:, 1])
+    assert two.estimators_ is None and two.decision_function(X).ndim == 1
+
+
+def test_tuning_takes_the_first_of_ties_up_to_rounding():
+    rows = [(1.0, 0.5), (2.0, 0.7), (3.0, 0.7 * (1 + 1e-12)), (4.0, np.nan)]
+    best, table = base.tune(rows, sigma=float)
+    assert best == {"sigma": 2.0}
+    assert list(table.columns) == ["sigma", "score"]
+    assert base.tune([(1.0, -3.0), (2.0, -3.0 + 1e-3)], sigma=float)[0]["sigma"] == 2.0
+    assert base.tune([(7, np.nan)], t=int)[0] == {"t": 7}
+
+
+def test_pivoted_cholesky_of_a_singular_kernel():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(60, 5))
+    features, to_dual = base.kernel_features(A @ A.T)
+    assert features.shape == (60, 5)
+    np.testing.assert_allclose(features @ features.T, A @ A.T, atol=1e-10)
+    w = rng.normal(size=(5, 2))
+    np.testing.assert_allclose(A @ A.T @ to_dual(w), features @ w, atol=1e-10)
+
+
+def test_bag_weights_of_pure_bags_are_their_sizes():
+    X, y, bags, P = three_classes()
+    labels = np.where(np.arange(300) < 40, y, -1)
+    data = base.labels_to_pure_bags(
+        base.BagData(X, bags, P, np.arange(3), labels=labels)
+    )
+    known = np.bincount(y[:40], minlength=3)
+    np.testing.assert_array_equal(base.check_bag_weights("size", data)[-3:], known)
+    own = base.check_bag_weights(np.full(30, 2.0), data)
+    np.testing.assert_array_equal(own[-3:], known)
+    np.testing.assert_array_equal(own[4:30], 2)
+    np.testing.assert_array_equal(own[:4], 0)  # all of these instances are labelled
+    uniform = base.check_bag_weights("uniform", data)
+    np.testing.assert_array_equal(uniform[-3:], known > 0)
+
+
+# --- nothing silently wrong --------------------------------------------------------------------------------
+
+
+def keyed_problem(n_bags=20, size=6, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n_bags * size)
+    X = rng.normal(size=(len(y), 3)) + 2.5 * y[:, None]
+    order = np.argsort(y + rng.normal(size=len(y)))
+    names = np.array([f"county {k}" for k in rng.permutation(n_bags)])
+    bags = names[np.arange(len(y)) // size]
+    X, y = X[order], y[order]
+    p = pd.Series(y, bags).groupby(level=0).mean()
+    return X, y, bags, p.sample(frac=1, random_state=1)
+
+
+def test_a_class_named_minus_one_is_known():
+    classes = np.array(["-1", "1"], dtype=object)
+    labels = np.array(["-1", -1, "1"], dtype=object)
+    np.testing.assert_array_equal(base.check_labels(labels, classes, 3), [0, -1, 1])
+    with pytest.raises(ValueError, match="-1 is one of the classes"):
+        base.check_labels(np.array(["-1", "1"]), classes, 2)
+
+
+def test_predicted_proportions_come_in_the_order_of_the_fit():
+    X, _, bags, p = keyed_problem()
+    model = MeanMap().fit(X, bags, p)
+    table = model.predict_proportions(X, bags)
+    assert table.index.tolist() == p.index.tolist()
+    more = model.predict_proportions(X, np.where(bags == p.index[3], "another", bags))
+    assert more.index.tolist() == [*p.index.drop(p.index[3]), "another"]
+
+
+def test_proportions_of_a_pipeline():
+    X, _, bags, p = keyed_problem()
+    pipe = make_pipeline(StandardScaler(), MeanMap())
+    pipe.fit(X, bags, meanmap__proportions=p)
+    pd.testing.assert_frame_equal(
+        base.predict_proportions(pipe, X, bags),
+        pipe[-1].predict_proportions(pipe[0].transform(X), bags),
+    )
+
+
+def test_keyed_bag_weights_are_matched_by_name():
+    X, _, bags, p = keyed_problem()
+    weights = pd.Series(np.arange(1.0, 21), p.index)
+    plain = MeanMap(bag_weights=weights.to_numpy()).fit(X, bags, p)
+    for form in (weights.sample(frac=1, random_state=2), weights.to_dict()):
+        model = MeanMap(bag_weights=form).fit(X, bags, p)
+        np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-9)
+    for wrong in (weights.rename({p.index[0]: "x"}), weights.iloc[:-1]):
+        with pytest.raises(ValueError, match="bag_weights must have the keys"):
+            MeanMap(bag_weights=wrong).fit(X, bags, p)
+    codes = p.index.get_indexer(bags)
+    with pytest.raises(ValueError, match="bag_weights must have the keys"):
+        MeanMap(bag_weights=weights).fit(X, codes, p.to_numpy())
+
+
+@pytest.mark.parametrize("name", ["X", "bags", "proportions", "labels"])
+def test_a_mask_is_refused(name):
+    X, y, bags, p = keyed_problem()
+    codes = p.index.get_indexer(bags)
+    given = {"X": X, "bags": codes, "proportions": p.to_numpy(), "labels": y}
+    mask = np.zeros(given[name].shape, dtype=bool)
+    mask.flat[3] = True
+    given[name] = np.ma.masked_array(given[name], mask)
+    with pytest.raises(ValueError, match=f"{name} is .*masked"):
+        MeanMap().fit(**given)
+
+
+def test_index_of_bags_is_compared_wherever_both_have_one():
+    X, y, bags, p = keyed_problem()
+    frame = pd.DataFrame(X, columns=list("abc"))
+    shuffled = pd.Series(bags).sample(frac=1, random_state=0)
+    model = MeanMap().fit(frame, pd.Series(bags), p)
+    for call in (
+        lambda: MeanMap().fit(frame, shuffled, p),
+        lambda: model.predict_proportions(frame, shuffled),
+        lambda: base.proportion_scorer(p)(model, frame, shuffled),
+        lambda: model.score(frame, pd.Series(y).sample(frac=1, random_state=0)),
+    ):
+        with pytest.raises(ValueError, match=r"index differs from X\.index"):
+            call()
+    pipe = make_pipeline(StandardScaler().set_output(transform="pandas"), MeanMap())
+    with pytest.raises(ValueError, match=r"index differs from X\.index"):
+        pipe.fit(frame, shuffled, meanmap__proportions=p)
+
+
+def test_score_refuses_what_is_no_class():
+    X, y, bags, p = keyed_problem()
+    model = MeanMap().fit(X, bags, p)
+    assert model.score(X, y) == np.mean(model.predict(X) == y)
+    with pytest.raises(ValueError, match=r"none of the classes.*proportion_scorer"):
+        model.score(X, bags)
+
+
+def test_a_penalty_on_features_of_different_scale_is_told():
+    X, _, bags, p = keyed_problem()
+    for column in (1e4 * X[:, 0], X[:, 0] + 100):
+        unscaled = np.column_stack([column, X[:, 1:]])
+        with pytest.warns(base.LLPWarning, match="not on one scale"):
+            MeanMap().fit(unscaled, bags, p)
+    MeanMap().fit(np.column_stack([X, np.full(len(X), 5.0)]), bags, p)  # constant
+
+
+def test_a_row_of_an_empty_bag_may_be_missing():
+    X, _, bags, p = keyed_problem()
+    more = pd.concat([p, pd.Series({"nobody lives there": np.nan})])
+    np.testing.assert_allclose(
+        MeanMap().fit(X, bags, more).coef_, MeanMap().fit(X, bags, p).coef_
+    )
+    more.iloc[0] = np.nan
+    with pytest.raises(ValueError, match=r"nan for bag .*has instances"):
+        MeanMap().fit(X, bags, more)
+
+
+def test_shares_in_single_precision_are_shares():
+    X, _, bags, p = keyed_problem()
+    exact = MeanMap().fit(X, bags, p)
+    single = p.astype(np.float32)
+    single[single == 1] = np.float32(1.0000001)
+    np.testing.assert_allclose(
+        MeanMap().fit(X, bags, single).coef_, exact.coef_, rtol=1e-4
+    )
+
+
+def test_tuples_name_bags():
+    X, _, bags, p = keyed_problem()
+    pairs = [("state", bag) for bag in bags]
+    keyed = p.copy()
+    keyed.index = pd.MultiIndex.from_tuples([("state", bag) for bag in p.index])
+    reference = MeanMap().fit(X, bags, p)
+    for form in (keyed, {("state", k): v for k, v in p.items()}):
+        model = MeanMap().fit(X, pairs, form)
+        np.testing.assert_allclose(model.coef_, reference.coef_)
+        assert model.predict_proportions(X, pairs).shape == (20, 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": [pd.NA] + [-1] * 119}, "labels has a missing value at position 0"),
+        ({"bags": [np.inf] + [0] * 119}, "bags must be integers.*inf"),
+        ({"X": np.full((120, 2), 1e300)}, "X is not valid.*1e.300.*too large"),
+        (
+            {"X": pd.DataFrame({"t": pd.date_range("2020", periods=120)})},
+            "X is not valid.*times",
+        ),
+        (
+            {"proportions": pd.DataFrame([[0.2, 0.8]] * 20, columns=["a", np.nan])},
+            "proportions has a column without a class",
+        ),
+        (
+            {"bags": np.arange(1, 121), "proportions": [0.2, 0.8] * 60},
+            "as many as X.*keyed by bag",
+        ),
+    ],
+)
+def test_malformed_input_is_named(change, message):
+    X, _, bags, p = keyed_problem()
+    codes = p.index.get_indexer(bags)
+    given = {"X": X, "bags": codes, "proportions": p.to_numpy(), **change}
+    with pytest.raises(ValueError, match=message):
+        MeanMap().fit(**given)
+
+
+# --- the package -------------------------------------------------------------------------------------------
+
+
+def run_alone(code):
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def test_import_is_light_and_lazy():
+    assert (
+        run_alone(
+            "import sys, llpbook; from llpbook import MeanMap, diagnose, dsdd\n"
+            "print({'matplotlib', 'cvxpy', 'seaborn'} & set(sys.modules), llpbook.mean_map.MeanMap is MeanMap)"
+        )
+        == "set() True"
+    )
+    assert run_alone("import llpbook, sys; print('sklearn' in sys.modules)") == "False"
+
+
+def test_dir_shows_rooms_and_what_most_people_want():
+    shown = set(dir(llpbook))
+    assert {name for name, _ in llpbook.all_estimators()} <= shown
+    assert {"mean_map", "dsdd", "diagnosis", "diagnose", "make_bags", "base"} <= shown
+    assert not {name for name in shown if "lib" in name}
+    for name in shown:
+        assert getattr(llpbook, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = llpbook.nothing
+    with pytest.raises(ImportError):
+        from llpbook import nothing  # noqa: F401
+
+
+def test_every_estimator_says_what_it_assumes():
+    for name, cls in llpbook.all_estimators():
+        statement, words = cls.assumes
+        assert statement is None or statement in STATEMENTS, name
+        assert words

@@ -1,5 +1,6 @@
 """Every estimator that the package exports keeps the contract of `llpbook.base`."""
 
+import inspect
 import pickle
 import re
 
@@ -78,10 +79,10 @@ def test_clone_and_params(cls):
 def test_every_parameter_is_constrained_and_documented(cls):
     params = set(make(cls).get_params())
     assert params == set(cls._parameter_constraints)
-    section = cls.__doc__.split("Attributes\n")[0]
+    section = inspect.getdoc(cls).split("Attributes\n")[0]
     documented = set()
     for line in section.splitlines():
-        name = re.match(r"    (\w[\w, ]*) : ", line)
+        name = re.match(r"(\w[\w, ]*) : ", line)
         documented |= set(name[1].split(", ")) if name else set()
     assert params <= documented
     X, _, bags, P = problem()
@@ -399,11 +400,11 @@ BAD = {
     # bags
     "bags too short": (
         {"bags": [0, 1, 2]},
-        "bags must name one bag for each of the 12",
+        "bags must have one entry for each of the 12",
     ),
-    "bags too long": ({"bags": [0] * 13}, "bags must name one bag for each of the 12"),
-    "bags empty": ({"bags": []}, "bags must name one bag"),
-    "bags 2-D": ({"bags": np.zeros((12, 1), dtype=int)}, "bags must name one bag"),
+    "bags too long": ({"bags": [0] * 13}, "bags must have one entry for each of the 12"),
+    "bags empty": ({"bags": []}, "bags must have one entry"),
+    "bags 2-D": ({"bags": np.zeros((12, 1), dtype=int)}, "bags must have one entry"),
     "bags None": ({"bags": None}, "bags"),
     "bags negative": (
         {"bags": [-1] + [0, 1, 2] * 3 + [3, 3]},
@@ -459,7 +460,7 @@ BAD = {
         "labels must have one entry for each of the 12",
     ),
     "labels unknown class": ({"labels": [7] + [-1] * 11}, "labels holds 7"),
-    "labels NaN": ({"labels": [NAN] + [-1] * 11}, "labels holds nan"),
+    "labels NaN": ({"labels": [NAN] + [-1] * 11}, "labels has a missing value at position 0"),
     "labels 2-D": (
         {"labels": np.zeros((12, 1), dtype=int)},
         "labels must have one entry",

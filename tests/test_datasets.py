@@ -14,9 +14,9 @@ import pytest
 from sklearn.metrics import balanced_accuracy_score
 
 from llpbook import datasets
-from llpbook.datasets import _encodings
 from llpbook.base import LLPClassifier, LLPWarning
 from llpbook.datasets import (
+    _encodings,
     binary_labels,
     dataset_names,
     load,
@@ -480,7 +480,23 @@ def test_twonorm():
 # --- sets that are not shipped -----------------------------------------------------------------------------------
 
 
-def test_local_csv(tmp_path, monkeypatch):
+@pytest.fixture
+def any_size(monkeypatch):
+    """Files of a few rows, to see how they are read."""
+    monkeypatch.setattr(_encodings, "whole", lambda table, spec, source: table)
+
+
+def test_local_file_of_another_size(tmp_path, monkeypatch):
+    monkeypatch.setenv("LLPBOOK_DATA", str(tmp_path))
+    table = pd.DataFrame({"age": [1.0, 2.0], "class": ["negative", "sick"]})
+    table.to_csv(tmp_path / "sick.csv.gz", index=False)
+    with pytest.raises(
+        ValueError, match=r"2 rows and 1 columns; 'sick' must have 3772 and 29"
+    ):
+        load("sick")
+
+
+def test_local_csv(tmp_path, monkeypatch, any_size):
     monkeypatch.setenv("LLPBOOK_DATA", str(tmp_path))
     table = pd.DataFrame(
         {"age": [1.0, np.nan], "on thyroxine": ["f", "t"], "TBG": [np.nan] * 2}
@@ -503,7 +519,7 @@ def test_local_csv(tmp_path, monkeypatch):
     assert load("covertype", "franco2023")[0].dtypes.tolist() == [float]
 
 
-def test_local_npz_and_libsvm(tmp_path, monkeypatch):
+def test_local_npz_and_libsvm(tmp_path, monkeypatch, any_size):
     monkeypatch.setenv("LLPBOOK_DATA", str(tmp_path))
     pixels = np.arange(24, dtype=np.uint8).reshape(6, 2, 2)
     np.savez(
@@ -649,10 +665,8 @@ class NearestMean(LLPClassifier):
 
     _parameter_constraints: ClassVar[dict] = {}
 
-    def fit(self, X, bags, proportions, labels=None):
-        data = self._validate_fit(X, bags, proportions, labels)
+    def _fit(self, data):
         self.means_ = np.linalg.pinv(data.proportions) @ (data.S @ data.X)
-        return self
 
     def predict_proba(self, X):
         X = self._validate_predict(X)
@@ -787,6 +801,10 @@ def test_binary_labels():
     assert binary_labels(["a", "b", "a"], "a").tolist() == [1, 0, 1]
     with pytest.raises(ValueError, match="positive='c' is not known"):
         binary_labels(["a", "b"], "c")
+    with pytest.raises(
+        ValueError, match="'1' is not known, known are of another type: 0, 1"
+    ):
+        binary_labels([0, 1], "1")
 
 
 def test_make_dataset_from_arrays():
@@ -806,15 +824,24 @@ def test_make_dataset_from_arrays():
     assert swapped.proportions[0].tolist() == pytest.approx([1 / 3, 2 / 3])
 
 
+def test_make_dataset_compares_indices_and_keeps_its_own_labels():
+    y, X = np.array([0, 1, 1]), pd.DataFrame({"x": [1.0, 2.0, 3.0]})
+    data = make_dataset(X, y, [0, 0, 1])
+    y[:] = 0
+    assert data.true_labels_for_evaluation().tolist() == [0, 1, 1]
+    with pytest.raises(ValueError, match=r"bags\.index differs from X\.index"):
+        make_dataset(X, y, pd.Series([0, 0, 1], [2, 1, 0]))
+
+
 @pytest.mark.parametrize(
     ("y", "bags", "message"),
     [
         (
             [0, 1, 1],
             [0, 0],
-            r"bags must have one entry an instance, 3, got shape \(2,\)",
+            r"bags must have one entry for each of the 3 instances in X, got shape \(2,\)",
         ),
-        ([0, 1], [0, 0, 1], "y must have one entry an instance"),
+        ([0, 1], [0, 0, 1], "y must have one entry for each of the 3"),
         ([0, 1, np.nan], [0, 0, 1], "y has a missing value at position 2"),
         ([0, 1, 1], [0, None, 1], "bags has a missing value at position 1"),
         ([1, 1, 1], [0, 0, 1], r"y must have at least two classes, got \[1\]"),

@@ -289,7 +289,6 @@ def test_malformed_draws():
         dd.toy_problem(3)
 
 
-@pytest.mark.equation("eq-dd-toy-one", "eq-dd-toy-two")
 @pytest.mark.parametrize("which", [1, 2])
 def test_toy_problems_have_the_papers_densities(which):
     eye = np.eye(2)

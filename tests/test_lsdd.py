@@ -3,7 +3,7 @@
 import cvxpy as cp
 import numpy as np
 import pytest
-from scipy.integrate import dblquad, quad
+from scipy.integrate import dblquad, quad, trapezoid
 from scipy.stats import multivariate_normal, norm
 
 from llpbook import lsdd
@@ -314,8 +314,8 @@ def test_difference_of_known_normals():
         X = np.concatenate([p.rvs(n, rng), q.rvs(n, rng)])[:, None]
         model = LSDD(random_state=0).fit(X, np.repeat([0, 1], n))
         found = model.density_difference(grid[:, None])
-        errors.append(np.trapezoid((found - truth) ** 2, grid))
-    size = np.trapezoid(truth**2, grid)
+        errors.append(trapezoid((found - truth) ** 2, grid))
+    size = trapezoid(truth**2, grid)
     assert errors[0] < 0.2 * size and errors[1] < 0.03 * size
     assert errors[2] < 0.005 * size
 

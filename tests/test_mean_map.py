@@ -2,6 +2,7 @@
 
 import cvxpy as cp
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import approx_fprime
@@ -277,6 +278,151 @@ def test_own_bag_weights():
     for bad in (sizes[:-1], -sizes, 0 * sizes, np.full(len(sizes), np.nan)):
         with pytest.raises(ValueError, match="bag_weights"):
             MeanMap(bag_weights=bad).fit(X, bags, P)
+
+
+# --- proportions that carry errors -------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-mean-map-errors")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_corrected_class_means_solve_the_corrected_normal_equations(n_classes):
+    X, _, bags, P = problem(n_classes=n_classes)
+    rng = np.random.default_rng(1)
+    weights = rng.uniform(0.5, 2, len(P))
+    draws = rng.dirichlet(50 * np.ones(n_classes), size=(len(P), 9))
+    covariances = np.array([np.cov(draw.T) for draw in draws])
+    SX = averaging_matrix(bags) @ X
+    A = sum(
+        w * (np.outer(p, p) - C)
+        for w, p, C in zip(weights, P, covariances, strict=True)
+    )
+    slow = np.linalg.inv(A) @ P.T @ np.diag(weights) @ SX
+    found = mean_map.class_means(SX, P, weights, covariances)
+    np.testing.assert_allclose(found, slow, atol=1e-9)
+    assert not np.allclose(mean_map.class_means(SX, P, weights), slow, atol=1e-3)
+
+
+def test_the_slope_is_divided_by_the_reliability():
+    # Two classes: the plain difference of the class means over
+    # (variance of the shares - mean squared error) / variance.
+    X, _, bags, P = problem()
+    p, sizes = P[:, 1], np.bincount(bags)
+    se = np.linspace(0.02, 0.12, len(p))
+    variance = np.average((p - np.average(p, weights=sizes)) ** 2, weights=sizes)
+    reliability = 1 - np.average(se**2, weights=sizes) / variance
+    plain = MeanMap().fit(X, bags, p).class_means_
+    found = MeanMap(proportion_errors=se).fit(X, bags, p).class_means_
+    gap = (plain[1] - plain[0]) / reliability
+    np.testing.assert_allclose(found[1] - found[0], gap, rtol=1e-8, atol=1e-10)
+    prior = sizes @ P / sizes.sum()
+    np.testing.assert_allclose(prior @ found, prior @ plain, atol=1e-10)
+
+
+def test_no_error_is_the_plain_fit():
+    for n_classes in (2, 3):
+        X, _, bags, P = problem(n_classes=n_classes)
+        none = np.zeros(len(P)) if n_classes == 2 else np.zeros((len(P), 3, 3))
+        plain = MeanMap().fit(X, bags, P)
+        found = MeanMap(proportion_errors=none).fit(X, bags, P)
+        np.testing.assert_allclose(found.class_means_, plain.class_means_, atol=1e-10)
+        np.testing.assert_allclose(found.coef_, plain.coef_, atol=1e-5)
+
+
+def surveyed(seed, size=20, asked=8):
+    """Exact shares, what a survey of some of each bag's neighbours says, and its standard error."""
+    rng = np.random.default_rng(seed)
+    exact = rng.integers(2, size - 1, 60) / size
+    hits = rng.binomial(asked, exact)
+    told = hits / asked
+    return exact, told, np.sqrt(told * (1 - told) / (asked - 1))
+
+
+def test_the_corrected_moment_matrix_is_unbiased():
+    Pi = np.column_stack([1 - surveyed(0)[0], surveyed(0)[0]])
+    rng, draws = np.random.default_rng(1), []
+    for _ in range(4000):
+        told = rng.binomial(8, Pi[:, 1]) / 8
+        se = np.sqrt(told * (1 - told) / 7)
+        T = np.column_stack([1 - told, told])
+        draws.append(T.T @ T - (se**2).sum() * np.array([[1, -1], [-1, 1]]))
+    exact, standard_error = Pi.T @ Pi, np.std(draws, axis=0) / 4000**0.5
+    assert (np.abs(np.mean(draws, axis=0) - exact) < 4 * standard_error).all()
+    assert (np.sqrt(4000) * standard_error < 0.1 * exact).all()
+
+
+def test_errors_pull_the_class_means_together_and_the_correction_undoes_it():
+    gaps = {"plain": [], "corrected": []}
+    for seed in range(60):
+        exact, told, se = surveyed(seed)
+        bags = np.repeat(np.arange(60), 20)
+        y = np.concatenate([np.arange(20) < round(20 * p) for p in exact])
+        X = np.random.default_rng(seed).normal(size=(1200, 1)) + 2.0 * y[:, None]
+        for name, errors in (("plain", None), ("corrected", se)):
+            fit = MeanMap(proportion_errors=errors).fit(X, bags, told)
+            gaps[name].append(np.diff(fit.class_means_[:, 0])[0])
+    assert np.mean(gaps["plain"]) < 1.5  # of 2
+    assert abs(np.mean(gaps["corrected"]) - 2) < 0.15
+
+
+def test_errors_that_explain_everything_are_not_identifiable():
+    X, _, bags, P = problem()
+    sizes, p = np.bincount(bags), P[:, 1]
+    spread = np.sqrt(np.average((p - sizes @ p / sizes.sum()) ** 2, weights=sizes))
+    for share in (1.0001, 2.0):
+        with pytest.raises(NotIdentifiableError, match="reliability is"):
+            MeanMap(proportion_errors=np.full(len(p), share * spread)).fit(X, bags, p)
+    MeanMap(proportion_errors=np.full(len(p), 0.999 * spread)).fit(X, bags, p)
+
+
+def test_errors_are_read_by_key_and_permute_with_the_bags():
+    X, _, bags, P = problem()
+    names = np.array([f"ward {k}" for k in range(len(P))])
+    p, se = pd.Series(P[:, 1], names), pd.Series(np.linspace(0, 0.1, len(P)), names)
+    expected = MeanMap(proportion_errors=se.to_numpy()).fit(X, bags, P[:, 1])
+    found = MeanMap(proportion_errors=se[::-1]).fit(X, names[bags], p)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
+    with pytest.raises(ValueError, match="proportion_errors must be one finite"):
+        MeanMap(proportion_errors=se[1:]).fit(X, names[bags], p)
+
+
+def test_known_labels_carry_no_error():
+    X, y, bags, P = problem()
+    labels = np.where(np.arange(len(y)) % 3 == 0, y, -1)  # a third of the instances
+    se = np.full(len(P), 0.05)
+    fit = MeanMap(proportion_errors=se).fit(X, bags, P, labels)
+    known = np.bincount(bags, labels >= 0)
+    left = np.bincount(bags) - known
+    rest = (np.bincount(bags) * P[:, 1] - np.bincount(bags, labels == 1)) / left
+    wider = np.append(se * np.bincount(bags) / left, [0, 0])
+    moved = np.where(labels >= 0, len(P) + labels, bags)
+    by_hand = MeanMap(proportion_errors=wider).fit(X, moved, [*rest, 0.0, 1.0])
+    np.testing.assert_allclose(fit.coef_, by_hand.coef_, rtol=1e-9)
+    everything = MeanMap(proportion_errors=se).fit(X, bags, P, y)
+    supervised = MeanMap().fit(X, np.arange(len(y)), y.astype(float))
+    np.testing.assert_allclose(everything.coef_, supervised.coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        lambda L: np.zeros(L - 1),
+        lambda L: np.full(L, -0.1),
+        lambda L: np.full(L, np.nan),
+        lambda L: np.zeros((L, 3)),
+        lambda L: np.tile(0.01 * np.eye(2), (L, 1, 1)),
+        lambda L: np.tile(np.array([[0.01, 0.0], [-0.01, 0.0]]), (L, 1, 1)),
+    ],
+)
+def test_malformed_errors(bad):
+    X, _, bags, P = problem()
+    with pytest.raises(ValueError, match="proportion_errors must be"):
+        MeanMap(proportion_errors=bad(len(P))).fit(X, bags, P)
+
+
+def test_standard_errors_do_not_do_for_three_classes():
+    X, _, bags, P = problem(n_classes=3)
+    with pytest.raises(ValueError, match="one covariance matrix of the 3 shares each"):
+        MeanMap(proportion_errors=np.full(len(P), 0.1)).fit(X, bags, P)
 
 
 # --- what cannot be answered -------------------------------------------------------------------------------

@@ -133,9 +133,9 @@ def test_count_labelings_of_figure_1_and_beyond_floats():
 def test_worth_of_pure_bags_is_their_instances_and_of_equal_bags_nothing():
     y = np.array([0] * 30 + [1] * 70)
     pure = pr.identifiability(y, [0.0, 1.0])
-    np.testing.assert_allclose(pure.worth, [100, 100])
+    np.testing.assert_allclose(pure.worth_in_labels, [100, 100])
     equal = pr.identifiability(np.arange(100) % 10, np.full(10, 0.7))
-    np.testing.assert_allclose(equal.worth, 0, atol=1e-12)
+    np.testing.assert_allclose(equal.worth_in_labels, 0, atol=1e-12)
     assert (pure.rank, equal.rank, equal.condition_number) == (2, 1, np.inf)
     assert "not identifiable" in str(equal) and "full rank" in str(pure)
 
@@ -144,12 +144,12 @@ def test_worth_of_random_bags_is_about_their_number():
     rng = np.random.default_rng(3)
     y, bags = rng.integers(0, 2, 20_000), np.arange(20_000) // 20
     report = pr.identifiability(bags, pr.label_proportions(y, bags))
-    assert report.worth[1] == pytest.approx(1000, rel=0.1)
+    assert report.worth_in_labels[1] == pytest.approx(1000, rel=0.1)
     np.testing.assert_allclose(report.spread, report.noise, rtol=0.1)
 
 
 def test_worth_predicts_the_variance_of_the_estimated_class_means():
-    # The claim behind the number: bags estimate m+ - m- as badly as `worth` labelled instances would.
+    # The claim behind the number: bags estimate m+ - m- as badly as `worth_in_labels` labelled instances would.
     rng = np.random.default_rng(4)
     bags, p = np.repeat(np.arange(40), 10), np.repeat([0.2, 0.4, 0.6, 0.8], 10)
     Pi = np.column_stack([1 - p, p])
@@ -162,7 +162,7 @@ def test_worth_predicts_the_variance_of_the_estimated_class_means():
         x = rng.normal(size=400) + y
         m = np.linalg.lstsq(Pi, S @ x)[0]
         gaps.append(m[1] - m[0])
-    worth = pr.identifiability(bags, p).worth[1]
+    worth = pr.identifiability(bags, p).worth_in_labels[1]
     assert np.var(gaps) == pytest.approx(
         4 / worth, rel=0.1
     )  # worth labels, half of each class: 2/worth + 2/worth

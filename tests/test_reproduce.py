@@ -1,8 +1,12 @@
 """The runner (resumable, one row a cell and seed, no mixed protocols) and the protocol of yu2013 (no label leaks)."""
 
 import json
+import os
+import resource
+import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from dataclasses import replace
 
@@ -27,7 +31,7 @@ from llpbook.reproduce import (
     yu2013,
 )
 from llpbook.reproduce.__main__ import main, parse_only
-from llpbook.reproduce.runner import RESULTS, Table, done
+from llpbook.reproduce.runner import RESULTS, DamagedTableError, Table, done
 
 CELLS = [{"dataset": d, "size": s} for d in ("a, b", "c") for s in (2, 4)]
 
@@ -140,12 +144,115 @@ def test_other_columns_are_refused(tmp_path):
     assert len(load(table(), tmp_path)) == 4
 
 
-def test_a_row_twice_is_refused(tmp_path):
+def test_a_row_twice_is_one_and_two_answers_are_refused(tmp_path):
     run_table(table(), seeds=1, results=tmp_path)
     path = tmp_path / "fake.csv"
-    path.write_text(path.read_text() + path.read_text().splitlines()[-1] + "\n")
-    with pytest.raises(ValueError, match="twice"):
-        done(table(), tmp_path)
+    text = path.read_text()
+    last = text.splitlines()[-1]
+    again = last.rsplit(",", 1)[0] + ",99.5\n"  # it took another time
+    path.write_text(text + again)
+    assert len(load("fake", tmp_path)) == len(done(table(), tmp_path)) == 4
+    assert run_table(table(), seeds=1, results=tmp_path) == 0
+    path.write_text(text + last.replace("40", "41") + "\n")
+    with pytest.raises(DamagedTableError, match=r"fake\.csv line 6 .*other results"):
+        load("fake", tmp_path)
+
+
+@pytest.mark.parametrize("line", ["", "1,c,4", 'x"y'])
+def test_a_damaged_line_is_named(tmp_path, line):
+    run_table(table(), seeds=1, results=tmp_path)
+    path = tmp_path / "fake.csv"
+    rows = path.read_text().splitlines()
+    path.write_text("\n".join([*rows[:2], line, *rows[2:]]) + "\n")
+    for call in (
+        lambda: load("fake", tmp_path),
+        lambda: run_table(table(), results=tmp_path),
+    ):
+        with pytest.raises(
+            DamagedTableError, match=r"fake\.csv line 3 has \d columns, not 7"
+        ):
+            call()
+
+
+def test_a_damaged_meta_file_is_named(tmp_path):
+    run_table(table(), seeds=1, results=tmp_path)
+    path = tmp_path / "fake.meta.json"
+    path.write_text("")
+    with pytest.raises(
+        DamagedTableError, match=r"fake\.meta\.json is damaged.*delete it"
+    ):
+        run_table(table(), seeds=2, results=tmp_path)
+    path.unlink()
+    assert run_table(table(), seeds=2, results=tmp_path) == 4
+
+
+def in_child(work):
+    """Run in a process of its own, which stops where the work does; its number."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        work()
+    finally:
+        os._exit(0)
+
+
+def slowly(cell, seed):
+    time.sleep(0.002)
+    return fake(cell, seed)
+
+
+def check_whole(folder, seeds):
+    frame = load("fake", folder)
+    assert len(frame) == 4 * seeds
+    assert not frame.duplicated(["dataset", "size", "seed"]).any()
+    expected = [fake(r, r["seed"])["accuracy"] for r in frame.to_dict("records")]
+    assert_array_equal(frame["accuracy"], expected)
+    lines = (folder / "fake.csv").read_text().splitlines()
+    assert len(lines) == 1 + 4 * seeds
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_fifty_kills_lose_and_double_nothing(tmp_path):
+    rng = np.random.default_rng(0)
+    for seeds in range(1, 51):
+        child = in_child(lambda n=seeds: run_table(table(slowly), n, results=tmp_path))
+        time.sleep(rng.uniform(0, 0.02))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    run_table(table(), seeds=50, results=tmp_path)
+    check_whole(tmp_path, 50)
+    assert json.loads((tmp_path / "fake.meta.json").read_text())["table"] == "fake"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_full_disk_leaves_whole_rows(tmp_path):
+    def on_a_small_disk():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (700, 700))
+        with pytest.raises(OSError, match="too large"):
+            run_table(table(), seeds=20, results=tmp_path)
+        (tmp_path / "seen").touch()
+
+    os.waitpid(in_child(on_a_small_disk), 0)
+    assert (tmp_path / "seen").exists()
+    text = (tmp_path / "fake.csv").read_text()
+    assert 400 < len(text) <= 700 and text.endswith("\n")
+    run_table(table(), seeds=20, results=tmp_path)
+    check_whole(tmp_path, 20)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_two_processes_do_not_fill_one_table(tmp_path):
+    child = in_child(lambda: run_table(table(slowly), 100, results=tmp_path))
+    while not (tmp_path / "fake.csv").exists():
+        time.sleep(0.001)
+    with pytest.raises(DamagedTableError, match="another process"):
+        run_table(table(), seeds=100, results=tmp_path)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    run_table(table(), seeds=100, results=tmp_path)
+    check_whole(tmp_path, 100)
 
 
 def test_summary_by_hand(tmp_path):
@@ -266,8 +373,8 @@ def test_it_runs_as_a_module():
 class Spy(LLPClassifier):
     """Predicts the sign of the second feature; remembers everything that reached fit and predict."""
 
-    calls: list = []  # noqa: RUF012
-    _parameter_constraints = {}  # noqa: RUF012
+    calls: list = []
+    _parameter_constraints = {}
 
     def __init__(self, shift=0.0):
         self.shift = shift
@@ -281,6 +388,9 @@ class Spy(LLPClassifier):
         )
         self._validate_fit(X, bags, proportions)
         return self
+
+    def _fit(self, data):
+        """Nothing: fit has seen all."""
 
     def decision_function(self, X):
         Spy.calls.append(("predict", (X,), {}))

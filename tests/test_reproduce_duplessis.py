@@ -222,7 +222,7 @@ def test_compare_puts_the_paper_beside_ours(tmp_path):
 
 def test_settings_run_what_they_say():
     table = next(t for t in duplessis2013.TABLES if t.name == "duplessis2013_settings")
-    assert len(table.cells) == 10 * (7 + 7 + 2 * 7 + 1 + 1)
+    assert len(table.cells) == 10 * (7 + 7 + 2 * 7 + 1 + 1 + 2)
     cell = {"dataset": "heart", "method": "KM", "priors": "0.2-0.8", "sizes": "40-40"}
     plain = duplessis2013.run({**cell, "method": "KDE"}, 0)["chosen"]
     for setting in ("features as they are", "unit range and one start"):

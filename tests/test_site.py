@@ -226,6 +226,7 @@ PRIVATE = re.compile(
     "|".join(
         [
             r"(?<![\w.])/(?:work|root|home|Users)/(?!me/)[\w.-]+/",  # a path of somebody's machine (not of an example)
+            r"\bipykernel_\d+|\bsite-packages/",  # where a cell ran
             r"(?<!no-emit-)(?:index|registry)-url\b|find-links",
             r"(?:pypi|pythonhosted|npmjs|registry\.[a-z-]+)\.(?:org|com|io|net|example)",  # a package registry
         ]

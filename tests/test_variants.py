@@ -9,9 +9,9 @@ import pytest
 
 from llpbook import taxonomy, variants
 from llpbook.datasets import BagDataset
-from llpbook.diagnosis import crosstab
 from llpbook.mean_map import MeanMap
-from llpbook.variants import make_bags
+from llpbook.variants import crosstab, make_bags
+from llpbook.variants._task import tilt_sizes
 
 NAMES = [name.lower() for name in taxonomy.VARIANTS]
 
@@ -49,7 +49,7 @@ def test_largest_remainder():
 def test_fitting_keeps_odds_ratios_and_meets_margins():
     rng = np.random.default_rng(0)
     start, goal = rng.gamma(1, size=(3, 4)), rng.gamma(5, size=(3, 4))
-    margins = [((0,), goal.sum(axis=1)), ((1,), goal.sum(axis=0))]
+    margins = [goal.sum(axis=1, keepdims=True), goal.sum(axis=0, keepdims=True)]
     found, gap = variants.fit_margins(start, margins, 1e-12)
     np.testing.assert_allclose(found.sum(axis=0), goal.sum(axis=0))
     np.testing.assert_allclose(found.sum(axis=1), goal.sum(axis=1))
@@ -72,7 +72,7 @@ def test_controlled_rounding():
         whole = rng.integers(0, 9, size=(6, 4))
         table, _ = variants.fit_margins(
             rng.gamma(1, size=(6, 4)),
-            [((0,), 1.0 * whole.sum(axis=1)), ((1,), 1.0 * whole.sum(axis=0))],
+            [whole.sum(axis=1, keepdims=True), whole.sum(axis=0, keepdims=True)],
             1e-13,
             100_000,
         )
@@ -138,17 +138,16 @@ def test_bag_counts():
     )
 
 
-@pytest.mark.equation("eq-var-tilt")
 def test_tilted_sizes_meet_the_prior():
     P = np.random.default_rng(0).dirichlet(np.ones(3), 6)
     sizes, prior = np.arange(1, 7), P.mean(axis=0)
-    shares = variants.tilt_sizes(sizes, P, prior)
+    shares = tilt_sizes(sizes, P, prior)
     np.testing.assert_allclose(shares @ P, prior, atol=1e-3)
     design = np.column_stack([P, np.ones(6)])  # log shares over sizes are affine in P
     log = np.log(shares / sizes)
     assert np.abs(log - design @ np.linalg.lstsq(design, log)[0]).max() < 1e-9
     out_of_reach = np.array([0.98, 0.01, 0.01])
-    np.testing.assert_allclose(variants.tilt_sizes(sizes, P, out_of_reach), sizes / 21)
+    np.testing.assert_allclose(tilt_sizes(sizes, P, out_of_reach), sizes / 21)
 
 
 def test_deal():
@@ -161,7 +160,6 @@ def test_deal():
 # --- one table a variant -------------------------------------------------------------------------------------
 
 
-@pytest.mark.equation("eq-var-simplex")
 def test_projection_on_the_simplex():
     A = np.random.default_rng(0).normal(size=(5, 4))
     found, x = variants.project_rows(A), cp.Variable((5, 4))
@@ -255,7 +253,7 @@ def check(made, y, n_bags):
         np.testing.assert_allclose(made.proportions.iloc[k], shares)
 
 
-@pytest.mark.equation("eq-var-simple")
+@pytest.mark.equation("eq-var-bag-counts")
 @pytest.mark.parametrize("variant", ["simple", "hard", "intermediate"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_sizes_and_proportions_are_met_to_one_instance(variant, n_classes):
@@ -352,6 +350,33 @@ def test_variants_that_the_data_rule_out():
     X, y = problem(n=300, n_classes=3)
     with pytest.raises(ValueError, match="more than two classes"):
         make_bags(X, y, "cross-bag", n_bags=3)
+
+
+@pytest.mark.parametrize("gap", [0, 2, 5, 20])
+def test_cross_bag_leaves_no_bag_empty(gap):
+    """Bags of classes that the features tell apart are pure, and hold instances; what cannot be is refused."""
+    y = np.repeat([0, 1], 300)
+    X = np.random.default_rng(0).normal(size=(600, 2))
+    X[:, 0] += gap * y
+    made = make_bags(X, y, "cross-bag", random_state=0)
+    check(made, y, 10)
+    assert made.sizes.min() >= 1
+    if gap == 20:
+        P = made.proportions.to_numpy()
+        assert np.minimum(P[:, 0], P[:, 1]).max() == 0
+        with pytest.raises(ValueError, match=r"without instances, \[1\].*leave out"):
+            make_bags(X, y, "cross-bag", proportions=[0, 0.5, 1], clusters=y)
+
+
+def test_rows_of_pandas_objects_must_be_in_one_order():
+    X, y = problem()
+    X, y = pd.DataFrame(X), pd.Series(y)
+    bags = make_bags(X, y, random_state=0).bags
+    np.testing.assert_array_equal(bags, make_bags(X, y.to_numpy(), random_state=0))
+    with pytest.raises(ValueError, match="y.index differs from X.index"):
+        make_bags(X, y[::-1])
+    with pytest.raises(ValueError, match="clusters.index differs"):
+        make_bags(X, y, "hard", clusters=y[::-1])
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from jupytext.config import load_jupytext_config
 from markdown_it import MarkdownIt
 from mdit_py_plugins.colon_fence import colon_fence_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
-from mdit_py_plugins.front_matter import front_matter_plugin
 
 ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 88  # of a line of code on a page
@@ -181,9 +180,8 @@ def lost_edit(name, notebook, twin, from_notebook=False):
 
 # --- MyST markdown -------------------------------------------------------------------------------------------
 
-_MYST = MarkdownIt("commonmark").enable("table").use(front_matter_plugin)
+_MYST = MarkdownIt("commonmark").use(colon_fence_plugin)
 _MYST.use(dollarmath_plugin, allow_labels=True, double_inline=True)
-_MYST.use(colon_fence_plugin)
 # Directives whose content is no markdown.
 _LITERAL = {"code", "code-block", "code-cell", "eval-rst", "math", "mermaid", "raw"}
 
@@ -230,10 +228,7 @@ class Module:
 
     @functools.cached_property
     def tree(self):
-        try:
-            return ast.parse(self.source)
-        except SyntaxError as error:
-            raise BookError(f"{self.where} line {error.lineno}: {error.msg}") from error
+        return ast.parse(self.source, self.where)
 
     @property
     def room(self):
@@ -297,7 +292,7 @@ def line_range(node):
 Equation = namedtuple("Equation", "label page where")
 # What names an equation: a comment of the package, or a test. `name` is the public name of the function, or FILE::TEST,
 # empty outside of one; `role` is that of its entry on the API page, if it has one; `wrong` says if the place is bad.
-Mark = namedtuple("Mark", "label name where role wrong", defaults=("", ""))
+Mark = namedtuple("Mark", "label where name role wrong", defaults=("", ""))
 
 
 # --- the book ------------------------------------------------------------------------------------------------
@@ -336,9 +331,8 @@ class Book:
         """The names of the chapters: in the order of the table of contents, then those not in it."""
         files = [*self.folder.glob("*.ipynb"), *self.folder.glob("src/*.md")]
         listed = [Path(entry).stem for entry in self.toc]
-        order = {name: i for i, name in enumerate(listed)}
         names = {path.stem for path in files}
-        return sorted(names, key=lambda name: (order.get(name, len(order)), name))
+        return [n for n in listed if n in names] + sorted(names - set(listed))
 
     @functools.cached_property
     def pages(self):
@@ -384,11 +378,8 @@ class Book:
     @functools.cached_property
     def equations(self):
         """Every labelled display equation of the book, in reading order."""
-        return [
-            Equation(label, page, where)
-            for page, where, text in self.markdown
-            for label in equation_labels(text)
-        ]
+        found = ((equation_labels(text), p, where) for p, where, text in self.markdown)
+        return [Equation(x, p, where) for labels, p, where in found for x in labels]
 
     @functools.cached_property
     def modules(self):
@@ -406,15 +397,13 @@ class Book:
         paths = sorted(self.root.glob("tests/*.py"))
         return [Module(path.name, self.where(path), read(path)) for path in paths]
 
-    def room(self, name):
-        """The files of a room: its module, and the private parts of a package."""
-        return [m for m in self.modules.values() if m.room == name]
-
     @property
     def rooms(self):
-        """The ``(chapter, files)`` of every room that has a chapter."""
-        rooms = ((name, self.room(f"llpbook.{name}")) for name in self.notebooks)
-        return [(name, files) for name, files in rooms if files]
+        """``(chapter, files)`` of every room that has a chapter: its module, and the private parts of a package."""
+        for name in self.notebooks:
+            files = [m for m in self.modules.values() if m.room == f"llpbook.{name}"]
+            if files:
+                yield name, files
 
     def resolve(self, name):
         """The module and the node that a dotted name means, also through an ``__init__``; or None, None."""
@@ -424,32 +413,33 @@ class Book:
             if module:
                 node = module.find(parts[n : n + 1])
                 if isinstance(node, ast.ImportFrom):
-                    module = self.modules[f"{module.name}.{node.module}"]
-                return module, module.find(parts[n:])
+                    module = self.modules.get(f"{module.name}.{node.module}")
+                node = module and module.find(parts[n:])
+                known = node and not isinstance(node, ast.ImportFrom)
+                return (module, node) if known else (None, None)
         return None, None
 
     @functools.cached_property
     def code_marks(self):
-        return [mark for m in self.modules.values() for mark in self._code_marks(m)]
+        """The ``# eq: label`` comments of the package, named as a reader imports what they stand in."""
+        return [mark for m in self.modules.values() for mark in self._marks_of(m)]
 
-    def _code_marks(self, module):
-        """The ``# eq: label`` comments of a module, named as a reader imports what they stand in."""
+    def _marks_of(self, module):
         docs = {n for doc in docstrings(module.tree) for n in line_range(doc)}
         lines = module.source.split("\n")
         for n, line in enumerate(lines, 1):
             before, sign, labels = line.partition("# eq:")
             if not sign or n in docs:
                 continue
-            below = lines[min((k for k in module.code_lines if k > n), default=n) - 1]
+            code = lines[min((k for k in module.code_lines if k > n), default=n) - 1]
             wrong = ""
             if before.strip():
                 wrong = "stands at the end of a line of code, not above it"
-            elif before != below[: -len(below.lstrip())]:
+            elif before != code[: -len(code.lstrip())]:
                 wrong = "is not indented as the code below it"
-            name, role = self._public_name(module, n)
+            place = *self._public_name(module, n), wrong
             for label in labels.split(","):
-                where = f"{module.where} line {n}"
-                yield Mark(label.strip(), name, where, role, wrong)
+                yield Mark(label.strip(), f"{module.where} line {n}", *place)
 
     def _public_name(self, module, line):
         """The name under which a reader imports what is around a line, and its role on the API page."""
@@ -477,7 +467,7 @@ class Book:
                     name = "::".join([module.name, *names]) if is_test else ""
                     labels = [ast.unparse(arg).strip("'\"") for arg in call.args]
                     where = f"{module.where} line {call.lineno}"
-                    found += [Mark(label, name, where) for label in labels]
+                    found += [Mark(label, where, name) for label in labels]
         return found
 
 

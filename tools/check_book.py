@@ -128,20 +128,6 @@ def folding_proofs(book):
                 yield f"{where}: a prf:proof of class dropdown; use {{dropdown}} Proof"
 
 
-_MACHINE = re.compile(
-    r"(?<![\w.~])/(?:home|work|root|tmp|Users)/[^\s\"'`)\\]*|\bsite-packages\b|\bipykernel_\d+"
-)
-
-
-@rule
-def machine_paths(book):
-    """No path of the machine that made the book, in text or outputs."""
-    folders = ("book/*.ipynb", "book/*.md", "llpbook/**/*.py")
-    for path in [path for folder in folders for path in book.root.glob(folder)]:
-        for n, line in enumerate(_book.read(path).splitlines(), 1):
-            match = '"image/' not in line and _MACHINE.search(line)
-            if match:
-                yield f"{book.where(path)} line {n}: a path of one machine: {match[0]}"
 
 
 @rule
@@ -206,22 +192,19 @@ def module_size(book):
         if len(module.code_lines) > MODULE_LINES:
             yield f"{module.where}: {len(module.code_lines)} lines, above {MODULE_LINES}"
         for node in ast.walk(module.tree):
-            if not isinstance(node, _book.DEFS):
-                continue
-            lines, limit = (
-                range(node.body[0].lineno, node.end_lineno + 1),
-                FUNCTION_LINES,
-            )
-            if isinstance(node, ast.ClassDef):
-                lines, limit = _own_lines(node), CLASS_LINES
-            size = len(module.code_lines.intersection(lines))
-            if size > limit:
-                where = f"{module.where} line {node.lineno}"
-                yield f"{where}: {node.name} has {size} lines, above {limit}"
+            if isinstance(node, _book.DEFS):
+                size = len(module.code_lines & _own_lines(node))
+                is_class = isinstance(node, ast.ClassDef)
+                limit = CLASS_LINES if is_class else FUNCTION_LINES
+                if size > limit:
+                    where = f"{module.where} line {node.lineno}"
+                    yield f"{where}: {node.name} has {size} lines, above {limit}"
 
 
 def _own_lines(node):
-    """The lines of a class without what scikit-learn wants in every one, one line a parameter."""
+    """The lines of a function's body; of a class without what scikit-learn wants in every one."""
+    if not isinstance(node, ast.ClassDef):
+        return set(range(node.body[0].lineno, node.end_lineno + 1))
     lines = set(_book.line_range(node))
     for inner in node.body:
         if _book.names(inner) in (["__init__"], ["_parameter_constraints"]):

@@ -24,19 +24,9 @@ import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FLAGS = (
-    *(
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-    ),
-    *(
-        "--disable-sync",
-        "--disable-background-networking",
-        "--disable-component-update",
-    ),
-)
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update",
+)  # fmt: skip
 NO_OTHER_HOST = "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"
 OTHER_HOST = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*:)?//", re.I)
 LOADED_RELS = {"stylesheet", "preload", "prefetch", "modulepreload", "preconnect"}

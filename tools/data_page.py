@@ -1,4 +1,4 @@
-"""Write the tables of book/data.md from llpbook/datasets/data/provenance.json; with --check, exit 1 if they are out of date."""
+"""Write the tables of book/data.md from the provenance of the data sets; with --check, exit 1 if they are out of date."""
 
 import argparse
 import json
@@ -26,15 +26,15 @@ def sets_table(catalogue):
     yield "| set | instances | raw | one-hot | classes | missing | used by |"
     yield "| --- | ---: | ---: | ---: | --- | ---: | --- |"
     for name, e in sorted(sets.items()):
-        users = [k for k, p in papers.items() if name in _names(p)]
+        users = [
+            key[0].upper()
+            for key, paper in papers.items()
+            if any(entry["set"] == name for entry in paper["sets"].values())
+        ]
         mark = "°" if "local" in e else ""
         missing = f"{e['missing_rows']:,}" if e["missing_rows"] else ""
         sizes = f"{e['n']:,} | {e['raw']} | {e['onehot']} | {classes(e)} | {missing}"
-        yield f"| {name}{mark} | {sizes} | {' '.join(k[0].upper() for k in users)} |"
-
-
-def _names(paper):
-    return {entry["set"] for entry in paper["sets"].values()}
+        yield f"| {name}{mark} | {sizes} | {' '.join(users)} |"
 
 
 def local_table(catalogue):
@@ -56,9 +56,9 @@ def papers_tables(catalogue):
         yield "| in the paper | our set | instances | columns | classes | rule |"
         yield "| --- | --- | ---: | ---: | ---: | --- |"
         for name, e in paper["sets"].items():
-            width = f"{e['m']}"
-            if "printed_m" in e:
-                width += f" (paper: {e['printed_m']})"
+            width = (
+                f"{e['m']} (paper: {e['printed_m']})" if "printed_m" in e else e["m"]
+            )
             yield f"| {name} | {e['set']} | {e['n']:,} | {width} | {e['n_classes']} | {e.get('note', '')} |"
         yield ""
 
@@ -102,12 +102,11 @@ def main(argv=None):
     check = parser.parse_args(argv).check
     page = PAGE.read_text(encoding="utf-8")
     text = render(page, json.loads(SOURCE.read_text(encoding="utf-8")))
-    if page == text:
-        return 0
-    if check:
+    if page != text and check:
         print("book/data.md is out of date (make sync)", file=sys.stderr)
         return 1
-    PAGE.write_text(text, encoding="utf-8")
+    if page != text:
+        PAGE.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -10,7 +10,6 @@ import argparse
 import base64
 import io
 import os
-import re
 import sys
 import time
 from pathlib import Path
@@ -41,14 +40,9 @@ def compress_figures(nb):
 def execute(path, timeout):
     """Run a notebook and write it."""
     nb = _book.read_notebook(path)
+    folder = {"metadata": {"path": str(path.parent)}}
     client = NotebookClient(
-        nb,
-        timeout=timeout,
-        kernel_name="python3",
-        record_timing=False,
-        coalesce_streams=True,
-        store_widget_state=False,
-        resources={"metadata": {"path": str(path.parent)}},
+        nb, timeout=timeout, coalesce_streams=True, resources=folder
     )
     client.execute(env={**os.environ, **ENV})
     compress_figures(_book.normalise(nb))
@@ -72,8 +66,7 @@ def main(argv=None):
             execute(_book.Book(args.root).notebook_path(name), args.timeout)
             print(f"{name}: {time.perf_counter() - begin:.1f} s")
         except (_book.BookError, CellControlSignal, DeadKernelError) as error:
-            text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # the traceback's colours
-            print(f"error: {name} is left as it was\n{text}", file=sys.stderr)
+            print(f"error: {name} is left as it was\n{error}", file=sys.stderr)
             status = 1
     return status
 

@@ -93,11 +93,8 @@ def table(*head, rows):
 
 def concordance_page(book, chapters):
     """The back matter page: one table over all chapters."""
-    rows = [
-        (f"{{doc}}`{chapter.name}`", *row(book, label))
-        for chapter in chapters
-        for label in chapter.promises
-    ]
+    labels = [(c.name, label) for c in chapters for label in c.promises]
+    rows = [(f"{{doc}}`{name}`", *row(book, label)) for name, label in labels]
     return (
         "(concordance)=\n# Concordance\n\n"
         "Every equation that the package implements, with the function that computes it and the test that holds it to "
@@ -194,9 +191,7 @@ def sync(root, names, check=False, from_notebook=False, force=False):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME")
     for flag in ("--check", "--from-notebook", "--force"):
         parser.add_argument(flag, action="store_true")
@@ -206,7 +201,7 @@ def main(argv=None):
         parser.error("--force loses edits: name the chapters")
     try:
         status = sync(**vars(args))
-    except BookError as error:
+    except (BookError, SyntaxError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     if args.root == ROOT and not args.names:

@@ -14,9 +14,11 @@ from ._estimator import (
     LLPClassifier,
     ProportionScorer,
     append_one,
+    predict_proportions,
     probabilities,
     proportion_scorer,
     warn_if_short,
+    warn_of_scale,
 )
 from ._input import (
     BAG_WEIGHTS,
@@ -25,12 +27,14 @@ from ._input import (
     NotIdentifiableError,
     check_bag_weights,
     check_bags,
+    check_column,
     check_features,
     check_labels,
     check_positional,
     check_proportions,
     label_codes,
     labels_to_pure_bags,
+    read_bags,
 )
 from ._kernels import gram_matrix, kernel_coefficient, kernel_features
 from ._tuning import (
@@ -58,6 +62,7 @@ __all__ = [
     "canonical_order",
     "check_bag_weights",
     "check_bags",
+    "check_column",
     "check_features",
     "check_labels",
     "check_positional",
@@ -70,9 +75,12 @@ __all__ = [
     "label_codes",
     "labels_to_pure_bags",
     "median_distance",
+    "predict_proportions",
     "probabilities",
     "proportion_scorer",
+    "read_bags",
     "thin",
     "tune",
     "warn_if_short",
+    "warn_of_scale",
 ]

@@ -10,19 +10,22 @@ import scipy.sparse as sp
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import accuracy_score
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from ..proportions import label_proportions, proportion_mae
 from ._input import (
-    BagData,
+    LLPWarning,
     _show,
     check_bags,
-    check_labels,
-    check_positional,
+    check_column,
     check_proportions,
     labels_to_pure_bags,
+    read_bags,
+    refuse_huge,
+    refuse_unusable,
 )
 from ._kernels import gram_matrix, kernel_coefficient, kernel_features
 
@@ -136,19 +139,15 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _validate_fit(self, X, bags, proportions, labels=None):
         """Check hyper-parameters and input; set ``classes_``, ``n_features_in_``, ``bag_labels_``; return `BagData`."""
         self._validate_params()
-        for name, values in (("bags", bags), ("labels", labels)):
-            check_positional(name, values, X)
-        X = self._check_X(X, reset=True)
-        matrix, classes, keys = check_proportions(proportions)
-        codes = check_bags(bags, X.shape[0], len(matrix), keys)
-        columns = None if labels is None else check_labels(labels, classes, X.shape[0])
-        data = BagData(X, codes, matrix, classes, keys, columns)
+        data = read_bags(
+            self._check_X(X, reset=True), bags, proportions, labels, given=X
+        )
         if (data.class_prior > 0).sum() < 2:
+            only = _show(data.classes[data.class_prior.argmax()])
             raise ValueError(
-                f"proportions says that every instance is of class {_show(classes[data.class_prior.argmax()])}; "
-                "a classifier needs at least two classes"
+                f"proportions says that every instance is of class {only}; a classifier needs at least two classes"
             )
-        self.classes_, self.bag_labels_ = classes, keys
+        self.classes_, self.bag_labels_ = data.classes, data.bag_labels
         return data
 
     def _validate_predict(self, X):
@@ -158,14 +157,12 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def _check_X(self, X, reset):
         """scikit-learn's check of X, in messages that name it."""
+        options = {"accept_sparse": self._accept_sparse, "dtype": np.float64}
         try:
-            return validate_data(
-                self,
-                X,
-                accept_sparse=self._accept_sparse,
-                dtype=np.float64,
-                reset=reset,
-            )
+            refuse_unusable(X)
+            checked = validate_data(self, X, reset=reset, **options)
+            refuse_huge(checked)
+            return checked
         except (TypeError, ValueError) as error:  # TypeError: sparse where dense is due
             raise ValueError(
                 f"X is not valid input for {type(self).__name__}: {error}"
@@ -221,40 +218,87 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
             return self.classes_[(scores > 0).astype(int)]
         return self.classes_[scores.argmax(axis=1)]
 
-    def predict_proportions(self, X, bags, n_bags=None):
-        """The share of each class among the predictions for each bag.
+    def score(self, X, y, sample_weight=None):
+        """Accuracy: for evaluation, where the labels of instances are known.
 
         Parameters
         ----------
         X : array-like, shape (n_instances, n_features)
-        bags : array-like, shape (n_instances,)
-            The bags of these instances; they need not be those of the fit.
-        n_bags : int, optional
-            Number of rows where bags are integers; ``max(bags) + 1`` if not given.
+        y : array-like, shape (n_instances,)
+            True labels.
+        sample_weight : array-like, shape (n_instances,), optional
 
         Returns
         -------
-        ndarray or DataFrame, shape (n_bags, n_classes)
-            Row ``k`` is bag ``k``, NaN for a bag without instances. Where the fit had proportions keyed by bag, or bags
-            are not integers: a DataFrame with one row for each bag that occurs, sorted, and the classes as columns.
+        float
 
         Raises
         ------
         ValueError
-            If ``bags`` has another length than ``X`` or a missing value.
+            If ``y`` holds a value that is not among ``classes_``, as the names of bags would be.
         """
-        predicted, values = self.predict(X), np.asarray(bags)
-        check_positional("bags", bags, X)
-        if self.bag_labels_ is None and values.dtype.kind not in "OUS":
-            codes = check_bags(bags, len(predicted), n_bags)
-            return label_proportions(predicted, codes, n_bags, self.classes_)
-        codes, names = pd.factorize(values, sort=True)
-        check_bags(bags, len(predicted), len(names), pd.Index(names))
-        return pd.DataFrame(
-            label_proportions(predicted, codes, len(names), self.classes_),
-            names,
-            self.classes_,
-        )
+        predicted = self.predict(X)
+        truth = check_column("y", y, len(predicted), X)
+        classes = set(self.classes_.tolist())
+        strange = [v for v in pd.unique(truth).tolist() if v not in classes]
+        if strange:
+            raise ValueError(
+                f"y holds {strange[0]!r}, which is none of the classes {self.classes_.tolist()}: score compares with "
+                "labels of instances. To compare with proportions, pass scoring=proportion_scorer(proportions)"
+            )
+        return float(accuracy_score(truth, predicted, sample_weight=sample_weight))
+
+    def predict_proportions(self, X, bags, n_bags=None):
+        """The share of each class among the predictions for each bag; see `predict_proportions`."""
+        return predict_proportions(self, X, bags, n_bags)
+
+
+def in_order(names):
+    """Names of bags sorted; those that cannot be compared, by type and text."""
+    try:
+        return names.sort_values()
+    except TypeError:
+        return names[np.argsort([f"{type(n).__name__} {n}" for n in names])]
+
+
+def predict_proportions(estimator, X, bags, n_bags=None):
+    """The share of each class among an estimator's predictions for each bag; a `Pipeline` is an estimator too.
+
+    Parameters
+    ----------
+    estimator : estimator or Pipeline
+        Fitted.
+    X : array-like, shape (n_instances, n_features)
+    bags : array-like, shape (n_instances,)
+        The bags of these instances; they need not be those of the fit.
+    n_bags : int, optional
+        Number of rows where bags are integers; ``max(bags) + 1`` if not given.
+
+    Returns
+    -------
+    ndarray or DataFrame, shape (n_bags, n_classes)
+        Row ``k`` is bag ``k``, NaN for a bag without instances. Where the fit had proportions keyed by bag, or bags
+        are not integers: a DataFrame with one row for each bag that occurs, in the order of the fit, then the others
+        sorted, and the classes as columns.
+
+    Raises
+    ------
+    ValueError
+        If ``bags`` has another length than ``X`` or a missing value.
+    """
+    predicted, classes = estimator.predict(X), estimator.classes_
+    values = check_column("bags", bags, len(predicted), X)
+    last = estimator[-1] if hasattr(estimator, "steps") else estimator
+    keys = getattr(last, "bag_labels_", None)
+    if keys is None and pd.api.types.infer_dtype(values) in ("integer", "floating"):
+        codes = check_bags(values, len(predicted), n_bags)
+        return label_proportions(predicted, codes, n_bags, classes)
+    found = pd.Index(pd.unique(values), tupleize_cols=False)
+    known = pd.Index([]) if keys is None else keys[keys.isin(found)]
+    names = known.append(in_order(found[~found.isin(known)]))
+    codes = names.get_indexer(pd.Index(values, tupleize_cols=False))
+    shares = label_proportions(predicted, codes, len(names), classes)
+    return pd.DataFrame(shares, names, classes)
 
 
 class KernelClassifier(LLPClassifier):
@@ -298,6 +342,7 @@ class KernelClassifier(LLPClassifier):
     def _fit(self, data):
         X = data.X
         if self.kernel == "linear":
+            warn_of_scale(self, X)
             weights = self._solve(data, append_one(X) if self.fit_intercept else X)
             d = X.shape[1]
             # The sum is over one column, or over none: 0 without an intercept.
@@ -322,6 +367,38 @@ class KernelClassifier(LLPClassifier):
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
 
+#: Standard deviations of features, largest to smallest, and means in standard deviations, above which
+#: `warn_of_scale` speaks.
+SCALES, OFFSETS = 1000, 30
+
+
+def warn_of_scale(estimator, X):
+    """Warn, once a fit, where a penalty acts on features of very different scale, or far from 0.
+
+    Parameters
+    ----------
+    estimator : LLPClassifier
+    X : ndarray or sparse array, shape (n_instances, n_features)
+        Of a sparse one nothing is said: columns of counts are rare by nature.
+    """
+    if not isinstance(X, np.ndarray):
+        return
+    means, stds = np.abs(X.mean(axis=0)), X.std(axis=0)
+    varies = stds > 1e-10 * (means + stds)
+    if not varies.any():
+        return
+    ratio = stds[varies].max() / stds[varies].min()
+    offset = (means[varies] / stds[varies]).max()
+    if ratio > SCALES or offset > OFFSETS:
+        warnings.warn(
+            f"{type(estimator).__name__} penalises its weights, but the features are not on one scale: their standard "
+            f"deviations differ by a factor of {ratio:.0f} (more than {SCALES}), or a mean is {offset:.0f} standard "
+            f"deviations from 0 (more than {OFFSETS}); put a StandardScaler in front",
+            LLPWarning,
+            stacklevel=2,
+        )
+
+
 def append_one(X):
     """X with the constant feature 1 as its last column, dense or sparse as X is."""
     ones = np.ones((X.shape[0], 1))
@@ -338,8 +415,8 @@ class ProportionScorer:
 
     def __call__(self, estimator, X, bags):
         """Minus the error of the estimator's predictions on the bags that occur."""
-        matrix, _, keys = check_proportions(self.proportions)
-        codes = check_bags(bags, _num_samples(X), len(matrix), keys)
+        matrix, _, keys = check_proportions(self.proportions, empty_rows=True)
+        codes = check_bags(bags, _num_samples(X), len(matrix), keys, X)
         predicted = label_proportions(
             estimator.predict(X), codes, len(matrix), estimator.classes_
         )

@@ -92,10 +92,14 @@ def _show(value):
 
 
 def check_positional(name, values, X):
-    """Refuse a pandas object whose index says another order than that of X."""
+    """Refuse a pandas object whose index says another order than that of X.
+
+    What is given by instance is read by position. Where both have an index, the two must be equal; a `Pipeline` that
+    turns a DataFrame into an array takes that check away, unless ``set_output(transform="pandas")`` keeps the index.
+    """
     if (
-        isinstance(values, pd.Series)
-        and isinstance(X, pd.DataFrame)
+        isinstance(values, pd.Series | pd.DataFrame)
+        and isinstance(X, pd.Series | pd.DataFrame)
         and not values.index.equals(X.index)
     ):
         raise ValueError(
@@ -104,7 +108,65 @@ def check_positional(name, values, X):
         )
 
 
-def check_proportions(proportions):
+def refuse_mask(name, values):
+    """A mask would be lost without a word."""
+    if np.ma.is_masked(values):
+        raise ValueError(
+            f"{name} is a masked array with masked entries; drop these instances, or fill them"
+        )
+
+
+def check_column(name, values, n_instances, X=None, missing=False):
+    """One value an instance, as an array: of the right length, in the order of X, none masked, none missing.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument, for messages.
+    values : array-like, shape (n_instances,)
+        Tuples, such as the keys of a groupby, are values like others.
+    n_instances : int
+    X : object, optional
+        Where it is a DataFrame and ``values`` a Series, their indices must agree.
+    missing : bool, default False
+        Whether missing values pass.
+
+    Returns
+    -------
+    ndarray, shape (n_instances,)
+
+    Raises
+    ------
+    ValueError
+        If one of these does not hold.
+    """
+    check_positional(name, values, X)
+    refuse_mask(name, values)
+    if isinstance(values, list | tuple) and any(isinstance(v, tuple) for v in values):
+        values = pd.Series(list(values), dtype=object)
+    if isinstance(values, pd.MultiIndex):
+        values = values.to_flat_index()
+    try:
+        column = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} must be one value an instance: {error}") from error
+    if column.shape != (n_instances,):
+        raise ValueError(
+            f"{name} must have one entry for each of the {n_instances} instances in X, got shape {column.shape}"
+        )
+    lost = pd.isna(column)
+    if lost.any() and not missing:
+        raise ValueError(
+            f"{name} has a missing value at position {int(np.argmax(lost))}"
+        )
+    return column
+
+
+#: How far a share may be outside of [0, 1], and a row's sum from 1: rounding, in single precision too.
+SLACK = 1e-6
+
+
+def check_proportions(proportions, empty_rows=False):
     """Read label proportions in any of the accepted forms.
 
     Parameters
@@ -113,6 +175,8 @@ def check_proportions(proportions):
         ``(n_bags,)``: the share of the positive class, classes 0 and 1. ``(n_bags, n_classes)``: a row of shares a bag,
         classes 0, 1, …. A Series or dict is keyed by bag; its values are shares of the positive class, or (dict) rows.
         A DataFrame is keyed by bag and its columns are the classes, in their order; of two, the second is the positive.
+    empty_rows : bool, default False
+        Whether a row may be NaN, as that of a bag without instances is.
 
     Returns
     -------
@@ -128,18 +192,15 @@ def check_proportions(proportions):
         are fewer than two classes, or there is no bag.
     """
     keys = classes = None
+    refuse_mask("proportions", proportions)
     if isinstance(proportions, dict):
-        keys, proportions = (
-            pd.Index(list(proportions), tupleize_cols=False),
-            list(proportions.values()),
-        )
+        keys = pd.Index(list(proportions), tupleize_cols=False)
+        proportions = list(proportions.values())
     elif isinstance(proportions, pd.Series | pd.DataFrame):
         keys = proportions.index
-        classes = (
-            proportions.columns.to_numpy()
-            if isinstance(proportions, pd.DataFrame)
-            else None
-        )
+        keys = keys.to_flat_index() if isinstance(keys, pd.MultiIndex) else keys
+        if isinstance(proportions, pd.DataFrame):
+            classes = proportions.columns.to_numpy()
     if keys is not None and not keys.is_unique:
         raise ValueError(
             f"proportions has more than one entry for bag {_show(keys[keys.duplicated()][0])}"
@@ -156,8 +217,11 @@ def check_proportions(proportions):
         raise ValueError(
             f"proportions must have shape (n_bags,) or (n_bags, n_classes), got {matrix.shape}"
         )
-    slack = 1e-9  # rounding of the user's sums
-    outside = ~((matrix >= -slack) & (matrix <= 1 + slack))
+    if keys is not None and pd.isna(keys).any():
+        raise ValueError("proportions has a missing value among the names of its bags")
+    unknown = np.isnan(matrix.reshape(len(matrix), -1)).all(axis=1) & empty_rows
+    outside = ~((matrix >= -SLACK) & (matrix <= 1 + SLACK))
+    outside[unknown] = False
     if outside.any():
         where = tuple(int(i) for i in np.argwhere(outside)[0])
         bag = _show(where[0] if keys is None else keys[where[0]])
@@ -171,7 +235,7 @@ def check_proportions(proportions):
         raise ValueError(
             "proportions has one column; pass a vector for the share of the positive class, or one column a class"
         )
-    off = np.flatnonzero(np.abs(matrix.sum(axis=1) - 1) > 1e-6)
+    off = np.flatnonzero(np.abs(matrix.sum(axis=1) - 1) > SLACK)
     if off.size:
         bag = _show(off[0] if keys is None else keys[off[0]])
         raise ValueError(
@@ -179,6 +243,10 @@ def check_proportions(proportions):
             "if that is rounding, divide each row by its sum"
         )
     classes = np.arange(matrix.shape[1]) if classes is None else classes
+    if pd.isna(classes).any():
+        raise ValueError(
+            f"proportions has a column without a class: {classes.tolist()}"
+        )
     if len(set(classes)) < len(classes):
         raise ValueError(
             f"proportions has two columns for one class: {classes.tolist()}"
@@ -186,21 +254,46 @@ def check_proportions(proportions):
     return matrix, classes, keys
 
 
+def refuse_unusable(X):
+    """What `check_array` would read as numbers although it is none: masked entries, times."""
+    refuse_mask("X", X)
+    kinds = X.dtypes if isinstance(X, pd.DataFrame) else [getattr(X, "dtype", None)]
+    if any(getattr(kind, "kind", None) in ("m", "M") for kind in kinds):
+        raise ValueError(
+            "a column holds times; subtract a date and divide by a unit to make them numbers"
+        )
+
+
+def refuse_huge(X):
+    """Numbers whose squares would overflow when summed."""
+    values = X if isinstance(X, np.ndarray) else X.data
+    largest = np.abs(values).max(initial=0)
+    if largest > 1e100:
+        raise ValueError(
+            f"it holds {largest:.3g}, whose square is too large to compute with; scale the features"
+        )
+
+
 def check_features(X):
     """X as a matrix of finite numbers, or a ValueError that says what is wrong."""
     try:
-        return check_array(X, dtype=np.float64)
+        refuse_unusable(X)
+        X = check_array(X, dtype=np.float64)
+        refuse_huge(X)
+        return X
     except (TypeError, ValueError) as error:
         raise ValueError(f"X must be a matrix of finite numbers: {error}") from error
 
 
-def label_codes(y, n_instances):
+def label_codes(y, n_instances, X=None):
     """The classes, sorted, and the column of the class of each instance.
 
     Parameters
     ----------
     y : array-like, shape (n_instances,)
     n_instances : int
+    X : object, optional
+        See `check_column`.
 
     Returns
     -------
@@ -212,15 +305,7 @@ def label_codes(y, n_instances):
     ValueError
         If the length differs from X's, a label is missing, or all labels are equal.
     """
-    values = np.asarray(y)
-    if values.shape != (n_instances,):
-        raise ValueError(
-            f"y must have one label for each of the {n_instances} instances, got shape {values.shape}"
-        )
-    if pd.isna(values).any():
-        raise ValueError(
-            f"y has a missing value at position {int(np.argmax(pd.isna(values)))}"
-        )
+    values = check_column("y", y, n_instances, X)
     codes, classes = pd.factorize(values, sort=True)
     if len(classes) < 2:
         raise ValueError(
@@ -229,7 +314,7 @@ def label_codes(y, n_instances):
     return np.asarray(classes), codes
 
 
-def check_bags(bags, n_instances, n_bags, bag_labels=None):
+def check_bags(bags, n_instances, n_bags, bag_labels=None, X=None):
     """Translate the bag of each instance into a row of the proportions.
 
     Parameters
@@ -240,6 +325,8 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None):
         Rows of the proportions; None for as many as the bags need.
     bag_labels : pandas.Index, optional
         Their keys, where the proportions are keyed.
+    X : object, optional
+        See `check_column`.
 
     Returns
     -------
@@ -250,15 +337,7 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None):
     ValueError
         If the length differs from X's, a value is missing, or a bag has no row of proportions.
     """
-    values = np.asarray(bags)
-    if values.ndim != 1 or len(values) != n_instances:
-        raise ValueError(
-            f"bags must name one bag for each of the {n_instances} instances in X, got shape {values.shape}"
-        )
-    if pd.isna(values).any():
-        raise ValueError(
-            f"bags has a missing value at position {int(np.argmax(pd.isna(values)))}"
-        )
+    values = check_column("bags", bags, n_instances, X)
     if bag_labels is None:
         if (
             values.dtype == object and pd.api.types.infer_dtype(values) == "integer"
@@ -269,8 +348,17 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None):
                 f"bags holds {_show(values[0])}: bags other than integers need proportions keyed by them "
                 "(Series, dict or DataFrame)"
             )
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            raise ValueError(
+                f"bags must be integers that index the rows of proportions, got {values[~np.isfinite(values)][0]}"
+            )
         if values.dtype.kind == "f" and (values == np.round(values)).all():
             values = values.astype(np.int64)
+        if n_bags == n_instances < values.max(initial=0) + 1:
+            raise ValueError(
+                f"bags holds {values.max()}, but proportions has no such row (it has {n_bags}, as many as X: if a tool "
+                "of scikit-learn cut both, give proportions keyed by bag)"
+            )
         return _check_codes(values, n_bags)[0].astype(np.intp)
     codes = bag_labels.get_indexer(pd.Index(values, tupleize_cols=False))
     if (codes < 0).any():
@@ -280,7 +368,7 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None):
     return codes
 
 
-def check_labels(labels, classes, n_instances):
+def check_labels(labels, classes, n_instances, X=None):
     """Read the labels of some instances: the column of the class, -1 where unknown.
 
     Parameters
@@ -289,6 +377,8 @@ def check_labels(labels, classes, n_instances):
         A class label, or -1 for unknown.
     classes : ndarray, shape (n_classes,)
     n_instances : int
+    X : object, optional
+        See `check_column`.
 
     Returns
     -------
@@ -299,17 +389,16 @@ def check_labels(labels, classes, n_instances):
     ValueError
         If the length differs from X's, a label is not one of the classes, or -1 is itself a class.
     """
-    values = np.asarray(labels, dtype=object)
-    if values.shape != (n_instances,):
-        raise ValueError(
-            f"labels must have one entry for each of the {n_instances} instances, got shape {values.shape}"
-        )
-    if -1 in classes.tolist():
+    values = check_column("labels", labels, n_instances, X)
+    names = classes.tolist()
+    # NumPy turns the -1 of a list of strings into "-1".
+    turned = values.dtype.kind in "US" and (values == "-1").any()
+    if -1 in names or (turned and "-1" in names):
         raise ValueError(
             "labels marks unknown instances by -1, but -1 is one of the classes; rename the class"
         )
-    # NumPy turns the -1 of a list of strings into "-1".
-    unknown = np.array([v == -1 or v == "-1" for v in values.tolist()])
+    values = values.astype(object)
+    unknown = np.array([v == -1 or (turned and v == "-1") for v in values.tolist()])
     columns = pd.Index(classes).get_indexer(pd.Index(values))
     columns[unknown] = -1
     if ((columns < 0) & ~unknown).any():
@@ -318,6 +407,45 @@ def check_labels(labels, classes, n_instances):
             f"labels holds {_show(bad)}, which is neither -1 nor one of the classes {classes.tolist()}"
         )
     return columns
+
+
+def read_bags(X, bags, proportions, labels=None, given=None):
+    """What users hand in beside X, checked: the one place where bags, proportions and labels come together.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array, shape (n_instances, n_features)
+        Checked.
+    bags : array-like, shape (n_instances,)
+    proportions : array-like, Series, dict or DataFrame
+        See `check_proportions`. The row of a bag without instances may be NaN.
+    labels : array-like, shape (n_instances,), optional
+        Known labels, -1 for unknown.
+    given : object, optional
+        X as the user gave it, whose index is compared with those of ``bags`` and ``labels``.
+
+    Returns
+    -------
+    BagData
+
+    Raises
+    ------
+    ValueError
+        If something is malformed, or a bag with instances has no proportions.
+    """
+    n = X.shape[0]
+    matrix, classes, keys = check_proportions(proportions, empty_rows=True)
+    codes = check_bags(bags, n, len(matrix), keys, given)
+    columns = None if labels is None else check_labels(labels, classes, n, given)
+    empty = np.isnan(matrix).any(axis=1)
+    if empty[codes].any():
+        bag = codes[empty[codes]][0]
+        name = _show(bag if keys is None else keys[bag])
+        raise ValueError(
+            f"proportions must lie in [0, 1], got nan for bag {name}, which has instances"
+        )
+    matrix[empty] = 1 / len(classes)  # of no influence: no instance is there
+    return BagData(X, codes, matrix, classes, keys, columns)
 
 
 def labels_to_pure_bags(data):
@@ -358,10 +486,26 @@ def labels_to_pure_bags(data):
         data,
         bags=bags,
         proportions=np.vstack([rest, np.eye(K)]),
-        bag_labels=None,
         labels=None,
         n_pure=K,
     )
+
+
+def _own_weights(bag_weights, data, n_rows):
+    """The user's weights in the order of the rows of proportions."""
+    refuse_mask("bag_weights", bag_weights)
+    if isinstance(bag_weights, pd.Series | dict):
+        keyed = pd.Series(bag_weights)
+        keys = pd.RangeIndex(n_rows) if data.bag_labels is None else data.bag_labels
+        if not keyed.index.is_unique or set(keyed.index) != set(keys):
+            raise ValueError(
+                f"bag_weights must have the keys of proportions, got {keyed.index.tolist()[:5]}"
+            )
+        bag_weights = keyed.reindex(keys)
+    try:
+        return np.asarray(bag_weights, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"bag_weights must be numbers: {error}") from error
 
 
 def check_bag_weights(bag_weights, data):
@@ -370,7 +514,7 @@ def check_bag_weights(bag_weights, data):
     Parameters
     ----------
     bag_weights : {"size", "uniform"} or array-like, shape (n_bags,)
-        An array is in the order of the rows of ``proportions``.
+        An array is in the order of the rows of ``proportions``; a Series or dict is keyed as these are.
     data : BagData
         After `labels_to_pure_bags`, where labels are known; the pure bags that it appends weigh their size, with
         "uniform" 1.
@@ -390,7 +534,8 @@ def check_bag_weights(bag_weights, data):
         return sizes
     weights = np.minimum(sizes, 1)
     if not isinstance(bag_weights, str):
-        own, n_rows = np.asarray(bag_weights, dtype=float), len(sizes) - data.n_pure
+        n_rows = len(sizes) - data.n_pure
+        own = _own_weights(bag_weights, data, n_rows)
         if own.shape != (n_rows,) or not (np.isfinite(own) & (own >= 0)).all():
             raise ValueError(
                 f"bag_weights must be one finite, non-negative number for each of the {n_rows} rows of proportions, "

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_random_state
 
+from ..base import check_column
 from ..proportions import label_proportions
 from . import _encodings as enc
 from ._bag_dataset import BagDataset
@@ -260,21 +261,16 @@ def make_dataset(X, y, bags, positive=None, name="data"):
         If lengths differ, ``y`` or ``bags`` has a missing value, or ``y`` has fewer than two classes.
     """
     X = X if hasattr(X, "shape") else np.asarray(X)
-    y, bags = np.asarray(y), np.asarray(bags)
-    for argument, values in (("y", y), ("bags", bags)):
-        if values.shape != (X.shape[0],):
-            raise ValueError(
-                f"{argument} must have one entry an instance, {X.shape[0]}, got shape {values.shape}"
-            )
-        if pd.isna(values).any():
-            raise ValueError(
-                f"{argument} has a missing value at position {int(np.argmax(pd.isna(values)))}"
-            )
+    y, bags = (
+        check_column(argument, values, X.shape[0], X)
+        for argument, values in (("y", y), ("bags", bags))
+    )
     codes, names = pd.factorize(bags, sort=True)
     return _build(X, y, codes, np.asarray(names), positive, name)
 
 
 def _build(X, y, codes, names, positive, name):
+    y = np.array(y)  # the data set's own: labels are not to change with the user's
     classes = np.unique(y)
     if len(classes) < 2:
         raise ValueError(f"y must have at least two classes, got {classes.tolist()}")

@@ -30,6 +30,11 @@ def catalogue():
 
 def unknown(argument, value, known):
     """A ValueError that names close matches first, then everything known."""
+    known = [name.item() if isinstance(name, np.generic) else name for name in known]
+    if str(value) in map(str, known):  # "1" is not 1
+        return ValueError(
+            f"{argument}={value!r} is not known, known are of another type: {', '.join(map(repr, known))}"
+        )
     known = [str(name) for name in known]
     close = difflib.get_close_matches(str(value), known, n=3)
     hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
@@ -86,6 +91,11 @@ def read_table(spec):
     path = next((file for file in files if file.is_file()), None)
     if path is None:
         return _fetch(spec, folder)
+    return whole(read_local(path, spec), spec, str(path))
+
+
+def read_local(path, spec):
+    """A table from the folder that the environment variable names."""
     if path.suffix == ".npz":
         with np.load(path) as arrays:
             if not {"x_train", "y_train", "x_test", "y_test"} <= set(arrays):
@@ -172,9 +182,14 @@ def _from_openml(found, spec):
     )
     if "keep_classes" in spec:
         table = table[table["class"].isin(spec["keep_classes"])].reset_index(drop=True)
+    return whole(table, spec, f"OpenML's data set {spec['openml']}")
+
+
+def whole(table, spec, source):
+    """The table, if it has as many rows and columns as the set has."""
     if table.shape != (spec["n"], spec["raw"] + 1):
         raise ValueError(
-            f"OpenML's data set {spec['openml']} has {table.shape[0]} rows and {table.shape[1] - 1} columns; "
+            f"{source} has {table.shape[0]} rows and {table.shape[1] - 1} columns; "
             f"{spec['file_of']!r} must have {spec['n']} and {spec['raw']}"
         )
     return table

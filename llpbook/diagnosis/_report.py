@@ -152,10 +152,12 @@ def _assumptions(d):
 
 def _plot(d, ax):
     """Dots for the p-values; statements not tested are named, in grey."""
-    from ..plotting import PALETTE, _pyplot
+    from ..plotting import PALETTE
 
     if ax is None:
-        _, ax = _pyplot().subplots(figsize=(6.4, 2.8), layout="constrained")
+        import matplotlib.pyplot as plt
+
+        _, ax = plt.subplots(figsize=(6.4, 2.8), layout="constrained")
     rows = {name: len(STATEMENTS) - i for i, name in enumerate(STATEMENTS)}
     for name, at in rows.items():
         state = d.verdict(name)

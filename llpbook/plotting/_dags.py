@@ -9,7 +9,7 @@ Chapter: ``book/taxonomy``. Source: franco2023 (Table 1).
 import numpy as np
 
 from ..taxonomy import dags_of, pattern_of_dag, table
-from . import PALETTE, ink
+from ._style import PALETTE, ink, pyplot
 
 _PLACES = {"X": (0.0, 1.0), "Y": (1.2, 1.0), "B": (0.6, 0.0)}
 _RADIUS = 0.26
@@ -37,7 +37,7 @@ def draw_dag(dag, ax=None):
     ValueError
         If ``dag`` has a cycle or other nodes.
     """
-    import matplotlib.pyplot as plt
+    plt = pyplot()
     from matplotlib.patches import Circle, FancyArrowPatch
 
     dag = frozenset(dag)
@@ -80,7 +80,7 @@ def draw_dags(name=None, axes=None):
     ValueError
         If no variant has the name, no graph has its pattern, or there are too few axes.
     """
-    import matplotlib.pyplot as plt
+    plt = pyplot()
 
     labels = [*table()["name"], "Uninteresting"]
     if name is not None:

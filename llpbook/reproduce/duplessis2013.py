@@ -357,6 +357,14 @@ SETTINGS = {
         ("LSDD",),
         BOTH[:1],
     ),
+    "LSDD with the public grid": (
+        lambda cell: (
+            _density(partial(LSDD, sigma="public", lam="public"), _tuned),
+            {},
+        ),
+        ("LSDD",),
+        BOTH,
+    ),
 }
 
 

@@ -11,6 +11,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from itertools import product
@@ -140,23 +141,69 @@ def set_values(table, values):
     return replace(table, cells=distinct)
 
 
+class DamagedTableError(ValueError):
+    """A file of results, or what stands beside it, cannot be read as it is."""
+
+
 def _read(path):
-    """Header and rows as text, without a last line that a crash cut short."""
+    """Header and rows as text, without a last line that a crash cut short; a row that stands twice, once.
+
+    Rows are equal if they are but for the time that they took, the last column.
+    """
     text = path.read_text(encoding="utf-8") if path.exists() else ""
-    rows = list(csv.reader(io.StringIO(text[: text.rfind("\n") + 1])))
-    return (rows[0], rows[1:]) if rows else ([], [])
+    lines = csv.reader(io.StringIO(text[: text.rfind("\n") + 1]))
+    header, seen = next(lines, []), {}
+    if not header:
+        return [], []
+    n_keys = header.index("seed") + 1 if "seed" in header else len(header)
+    for row in lines:
+        if len(row) != len(header):
+            raise DamagedTableError(
+                f"{path} line {lines.line_num} has {len(row)} columns, not {len(header)}: delete the line, then run "
+                "the table again"
+            )
+        other = seen.setdefault(tuple(row[:n_keys]), row)
+        if other[:-1] != row[:-1]:
+            raise DamagedTableError(
+                f"{path} line {lines.line_num} has the parameters of an earlier row, but other results: "
+                "delete one of them"
+            )
+    return header, list(seen.values())
+
+
+@contextmanager
+def _locked(path):
+    """One process at a time fills a table; the lock is the system's and ends with the process."""
+    import fcntl  # not on Windows, where results can be read, not made
+
+    with open(path.with_suffix(".lock"), "w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise DamagedTableError(
+                f"{path.name} is being filled by another process; wait for it"
+            ) from error
+        yield
 
 
 def _append(path, text):
-    """Append in one write, on disk before it returns."""
-    handle = os.open(
-        path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644
-    )
-    try:
-        os.write(handle, text.encode())
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    """Append the whole text, on disk before it returns, or nothing."""
+    with open(path, "ab", buffering=0) as file:
+        before, rest = file.tell(), memoryview(text.encode())
+        try:
+            while rest:  # a write may be short
+                rest = rest[file.write(rest) :]
+            os.fsync(file.fileno())
+        except OSError:
+            file.truncate(before)
+            raise
+
+
+def _replace(path, text):
+    """Write a file whole: a reader, or a crash, sees the old one or the new one."""
+    part = path.with_suffix(".part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
 
 
 def _line(values):
@@ -180,7 +227,9 @@ def done(table, results=None):
     Raises
     ------
     ValueError
-        If the file holds rows of another protocol or with other parameters, or a row twice.
+        If the file holds rows of another protocol or with other parameters.
+    DamagedTableError
+        If a line is damaged, or two lines of the same parameters have different results.
     """
     path = Path(results or RESULTS) / f"{table.name}.csv"
     header, rows = _read(path)
@@ -197,13 +246,7 @@ def done(table, results=None):
         raise ValueError(
             f"{path.name} holds rows of protocol {other[0]!r}, the code is {table.protocol!r}: {advice}"
         )
-    found = [tuple(row[1 : len(keys) + 2]) for row in rows]
-    if len(set(found)) < len(found):
-        twice = next(key for key in found if found.count(key) > 1)
-        raise ValueError(
-            f"{path.name} holds the row {twice} twice; two runs at the same time? Delete one of them"
-        )
-    return set(found)
+    return {tuple(row[1 : len(keys) + 2]) for row in rows}
 
 
 def _timed(run, cell, seed):
@@ -242,13 +285,18 @@ def run_table(
     ------
     ValueError
         If the file holds rows of another protocol or with other columns.
+    DamagedTableError
+        If a line is damaged, or another process fills the table.
     """
     folder = Path(results or RESULTS)
-    cells, keys, path = (
-        select(table.cells, only or {}),
-        list(table.cells[0]),
-        folder / f"{table.name}.csv",
-    )
+    folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder / f"{table.name}.csv"):
+        return _run(table, seeds, jobs, only, folder, command, report)
+
+
+def _run(table, seeds, jobs, only, folder, command, report):
+    cells, keys = select(table.cells, only or {}), list(table.cells[0])
+    path = folder / f"{table.name}.csv"
     have = done(table, folder)
     missing = [
         (cell, seed)
@@ -258,7 +306,6 @@ def run_table(
     ]
     if not missing:
         return 0
-    folder.mkdir(parents=True, exist_ok=True)
     _cut(path)
     header = _read(path)[0]
     _write_meta(
@@ -296,17 +343,19 @@ def _cut(path):
 
 def _write_meta(table, folder, command, rows_before):
     """Note the command and the package versions of the rows to come, unless they are those of the rows before."""
-    path = folder / f"{table.name}.meta.json"
-    runs = (
-        json.loads(path.read_text(encoding="utf-8"))["runs"]
-        if path.exists() and rows_before
-        else []
-    )
+    path, runs = folder / f"{table.name}.meta.json", []
+    if path.exists() and rows_before:
+        try:
+            runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
+        except (ValueError, KeyError) as error:
+            raise DamagedTableError(
+                f"{path} is damaged ({error}); delete it: the rows are kept, with which versions they were made is lost"
+            ) from error
     entry = {"command": command, "packages": {name: version(name) for name in PACKAGES}}
     if not runs or any(runs[-1][key] != entry[key] for key in entry):
         runs.append({"first_row": rows_before, **entry})
     meta = {"table": table.name, "protocol": table.protocol, "runs": runs}
-    path.write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
+    _replace(path, json.dumps(meta, indent=2) + "\n")
 
 
 def load(table, results=None):

@@ -1,13 +1,12 @@
-"""What `llpbook.variants.make_bags` reads and returns: checked input, and the bags with what was met of the targets."""
+"""What `llpbook.variants.make_bags` returns: the bags, with what was met of the targets."""
 
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from .. import taxonomy
-from ..base import check_proportions
 from ..datasets import BagDataset
+from ._count_tables import crosstab
 
 
 @dataclass(frozen=True)
@@ -62,128 +61,40 @@ class GeneratedBags:
         )
 
 
-def read_sizes(sizes, n_instances):
-    """Bag sizes as whole numbers, or None."""
-    if sizes is None:
-        return None
-    counts = np.asarray(sizes)
-    whole = counts.ndim == 1 and counts.dtype.kind in "iuf"
-    if not whole or not (counts == np.round(counts)).all() or (counts < 1).any():
-        raise ValueError(f"sizes must be whole numbers from 1, one a bag, got {sizes}")
-    if counts.sum() != n_instances:
-        raise ValueError(
-            f"sizes must sum to the {n_instances} instances, got {counts.sum():g}"
-        )
-    return counts.astype(int)
-
-
-def read_wanted(proportions, classes):
-    """Wanted proportions as a matrix with one column for each of the classes, or None."""
-    if proportions is None:
-        return None
-    matrix, columns, _ = check_proportions(proportions)
-    if isinstance(proportions, pd.DataFrame):
-        if set(columns) != set(classes):
-            raise ValueError(
-                f"proportions has the columns {list(columns)}, y the classes {classes.tolist()}"
-            )
-        matrix = proportions[list(classes)].to_numpy(dtype=float)
-    if matrix.shape[1] != len(classes):
-        raise ValueError(
-            f"proportions must have one column for each of the {len(classes)} classes of y, got {matrix.shape[1]}"
-        )
-    return matrix
-
-
-def count_bags(n_bags, **given):
-    """The number of bags that all of the arguments agree on; None if none is given."""
-    lengths = {
-        name: len(value) for name, value in given.items() if value is not None
-    } | ({} if n_bags is None else {"n_bags": n_bags})
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"the number of bags differs between arguments: {lengths}")
-    found = next(iter(lengths.values()), None)
-    if found is not None and (found < 2 or found != int(found)):
-        raise ValueError(f"n_bags must be a whole number from 2, got {found}")
-    return found
-
-
-def variant_name(variant):
-    """The name of a variant in lower case, for any spelling.
-
-    Case, spaces, hyphens and underscores do not matter.
-
-    Parameters
-    ----------
-    variant : str
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    ValueError
-        If there is no such variant.
-    """
-    known = {name.lower().replace("-", " "): name.lower() for name in taxonomy.VARIANTS}
-    key = str(variant).lower().replace("-", " ").replace("_", " ")
-    if key not in known:
-        raise ValueError(
-            f"variant must be one of {', '.join(known.values())}, got {variant!r}"
-        )
-    return known[key]
-
-
-def read_clusters(clusters, n_instances):
-    """Clusters as codes 0, 1, …, or None."""
-    if clusters is None:
-        return None
-    values = np.asarray(clusters)
-    if values.shape != (n_instances,) or pd.isna(values).any():
-        raise ValueError(
-            f"clusters must name one cluster for each of the {n_instances} instances, none missing, got shape "
-            f"{values.shape}"
-        )
-    return pd.factorize(values, sort=True)[0]
-
-
-def describe(bags, codes, classes, task, variant, wanted):
+def describe(bags, task, wanted=None):
     """The bags made, with what was met of sizes and proportions.
 
     Parameters
     ----------
-    bags, codes : ndarray of int, shape (n_instances,)
-    classes : ndarray, shape (n_classes,)
+    bags : ndarray of int, shape (n_instances,)
     task : Task
-        See `llpbook.variants.Task`.
-    variant : str
     wanted : ndarray, shape (n_bags, n_classes), or None
 
     Returns
     -------
     GeneratedBags
+
+    Raises
+    ------
+    ValueError
+        If a bag holds no instance.
     """
-    n_bags = len(task.sizes)
-    sizes = np.bincount(bags, minlength=n_bags)
-    made = (
-        np.column_stack(
-            [
-                np.bincount(bags[codes == y], minlength=n_bags)
-                for y in range(len(classes))
-            ]
+    sizes = np.bincount(bags, minlength=len(task.sizes))
+    if (sizes == 0).any():
+        raise ValueError(
+            f"variant={task.variant!r} leaves bags without instances, {np.flatnonzero(sizes == 0).tolist()}: with "
+            "these proportions the others take them all; leave out these bags, or the argument proportions"
         )
-        / np.maximum(sizes, 1)[:, None]
-    )
-    report = [size_report(sizes, task.sizes), share_report(made, wanted, sizes)]
-    clusters = None if variant in ("naive", "simple") else task.clusters
+    made = crosstab(bags, task.codes) / sizes[:, None]
+    report = [_size_report(sizes, task.sizes), _share_report(made, wanted, sizes)]
+    clusters = None if task.variant in ("naive", "simple") else task.clusters
     return GeneratedBags(
-        bags, pd.DataFrame(made, columns=classes), sizes, task.sizes, wanted, clusters,
-        variant, report,
+        bags, pd.DataFrame(made, columns=task.classes), sizes, task.sizes, wanted,
+        clusters, task.variant, report,
     )  # fmt: skip
 
 
-def size_report(made, wanted):
+def _size_report(made, wanted):
     """In words, how far the bag sizes are from those wanted."""
     off = np.abs(made - wanted)
     if not off.any():
@@ -193,7 +104,7 @@ def size_report(made, wanted):
     )
 
 
-def share_report(made, wanted, sizes):
+def _share_report(made, wanted, sizes):
     """In words, how far the proportions are from those wanted, or that none were."""
     if wanted is None:
         return "proportions: those of chance"

@@ -1,0 +1,396 @@
+"""The standard figure of the book: bags of instances, and their label proportions."""
+
+import textwrap
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from sklearn.decomposition import PCA
+from sklearn.utils import check_array
+
+from ..base import check_bags, check_proportions
+from ..proportions import class_prior, label_proportions
+from ._style import (
+    DARK,
+    GREY,
+    HOLLOW,
+    LIGHT,
+    PRIOR,
+    SHARES,
+    check_names,
+    ink,
+    legend_below,
+    look,
+    mix,
+    pyplot,
+    sample,
+)
+
+GRID = 200  # points a side on which a decision region is evaluated
+
+
+def plot_bags(
+    X,
+    bags,
+    proportions,
+    estimator=None,
+    y=None,
+    *,
+    class_names=None,
+    bag_names=None,
+    max_bags=8,
+    max_instances=1500,
+    feature_names=None,
+    axes=None,
+    figsize=None,
+    random_state=0,
+):
+    """The standard figure of the book: instances coloured by bag, and the proportions of the bags as bars.
+
+    Left, the instances, with colour and marker by bag. One feature: a jittered strip a bag, in the order of the bars.
+    Two: as they are. More: in their first two principal components (of ``X`` as given, centred, not scaled). Right, one
+    bar a bag, as long as its share of the positive class; with three classes or more, a stack of all shares.
+
+    **With an estimator** the right panel shows its predicted proportions. In one or two features the left panel shows
+    its decision regions: of two classes, that of the positive one is shaded. In more it draws none: a boundary on the
+    plane of the principal components would be that of points of this plane, and the instances do not lie in it. Instead
+    each instance shows what is predicted for it: filled if it is the positive class, hollow if not; by colour with
+    three classes or more.
+
+    **With true labels** the left panel is an evaluation plot and its title says so: instances of the positive class are
+    filled, the others hollow; with three classes or more, the colour is the class and the marker the bag. With an
+    estimator and more than two features, wrong predictions are crossed out.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or DataFrame, shape (n_instances, n_features)
+    bags : array-like, shape (n_instances,)
+        The bag of each instance: a row number of ``proportions``, or one of its keys.
+    proportions : array-like, Series, dict or DataFrame, shape (n_bags,) or (n_bags, n_classes)
+        The share of the positive class in each bag, or of every class.
+    estimator : fitted classifier, optional
+        With ``predict`` and ``classes_``, of this package or any other; ``decision_function`` or ``predict_proba`` make
+        the boundary smooth. Predicted proportions are the shares of ``predict`` in each bag.
+    y : array-like, shape (n_instances,), optional
+        True labels. For evaluation only: no other part of the figure uses them.
+    class_names : sequence of str, shape (n_classes,), optional
+        In the order of the columns of ``proportions``; "class 0" and so on if not given.
+    bag_names : sequence of str, shape (n_bags,), optional
+        In the order of the rows of ``proportions``; the keys or row numbers if not given. Long ones take two lines
+        where there is room, and are cut where there is not.
+    max_bags : int
+        With more bags than this, so many are shown: those at evenly spaced ranks of the proportion of the positive
+        class (with three classes or more, of the class whose proportion varies most), from the smallest to the
+        largest, and in this order. The others are grey, or left out with one feature. The title of the right panel
+        says how many are shown of how many. Bags without instances are not counted.
+    max_instances : int
+        With more instances than this, a random choice is drawn (those of shown bags first), and the title says so.
+    feature_names : sequence of str, shape (n_features,), optional
+        Labels of the axes if ``n_features`` is 1 or 2; the columns of a DataFrame if not given.
+    axes : pair of matplotlib Axes, optional
+        Where to draw; None in place of one of them leaves this panel out.
+    figsize : pair of float, optional
+        Inches; ``(7, 3)`` or a little more if many bags are shown. Not used with ``axes``.
+    random_state : int
+        Seed of the jitter and of the choice of instances.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        If lengths or shapes disagree, ``X`` has missing values, a bag has no row in ``proportions``, a proportion is
+        outside [0, 1], a row does not sum to 1, or labels, ``estimator`` and ``proportions`` have different classes.
+    ImportError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbook.plotting import plot_bags
+    >>> rng = np.random.default_rng(0)
+    >>> X, bags = rng.normal(size=(40, 2)), np.repeat([0, 1], 20)
+    >>> fig = plot_bags(X, bags, [0.6, 0.4], class_names=["healthy", "ill"])
+    >>> [ax.get_title(loc="left") for ax in fig.axes]
+    ['instances, coloured by bag', 'label proportions']
+    """
+    plt = pyplot()
+    # Everything that can fail comes before the first figure is made.
+    A = check_array(X, accept_sparse="csr", dtype=float, input_name="X")
+    n, d = A.shape
+    columns = X.columns if isinstance(X, pd.DataFrame) else None
+    X = A if columns is None else X
+    for name, value in (("max_bags", max_bags), ("max_instances", max_instances)):
+        if not isinstance(value, int | np.integer) or value < 1:
+            raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+    P, classes, keys = check_proportions(proportions)
+    codes = check_bags(bags, n, len(P), keys)
+    y = None if y is None else np.asarray(y)
+    if y is not None and y.shape != (n,):
+        raise ValueError(
+            f"y must have one label for each of the {n} instances in X, got shape {y.shape}"
+        )
+    named = isinstance(proportions, pd.DataFrame)
+    classes = find_classes(classes, named, estimator, y)
+    names = check_names(class_names, [f"class {c}" for c in classes], "class_names")
+    default = [f"bag {k}" for k in range(len(P))] if keys is None else keys
+    bag_names = check_names(bag_names, default, "bag_names")
+    default = [rf"$x_{j + 1}$" for j in range(d)] if columns is None else columns
+    feature_names = check_names(feature_names, default, "feature_names")
+    if axes is not None and (len(axes) != 2 or all(ax is None for ax in axes)):
+        raise ValueError(f"axes must be a pair of Axes, at most one None, got {axes}")
+    y_hat = predicted = None
+    if estimator is not None:
+        y_hat = np.asarray(estimator.predict(X))
+        predicted = label_proportions(y_hat, codes, n_bags=len(P), classes=classes)
+
+    sizes = np.bincount(codes, minlength=len(P))
+    rows, n_bags = spread(P, sizes, max_bags), np.count_nonzero(sizes)
+    some = f", {len(rows)} of {n_bags} bags" if len(rows) < n_bags else ""
+    if axes is None:
+        long = max(len(bag_names[r]) for r in rows) > 20 and len(rows) <= 8
+        height = max(3, 1 + 0.36 * len(rows) * long, 1.2 + 0.22 * len(rows))
+        size = {"figsize": figsize or (7, height), "width_ratios": [1.25, 1]}
+        axes = plt.subplots(1, 2, layout="constrained", **size)[1]
+    left, right = axes
+    # Labels shown on the left, if any. Colour means the bag, or one of several classes.
+    labels = y if y is not None else (y_hat if d > 2 else None)
+    by_class = labels is not None and len(classes) > 2
+
+    if left is not None:
+        rng = np.random.default_rng(random_state)
+        Z, xy_labels = in_the_plane(A, feature_names)
+        row_of = np.full(len(P), -1)
+        row_of[rows] = np.arange(len(rows))
+        row = row_of[codes]  # -1 in bags that are not shown
+        order = rng.permutation(n)
+        drawn = order[np.argsort(row[order] < 0, kind="stable")][:max_instances]
+        if d == 1:  # a strip for each bag that is shown
+            Z = np.column_stack([Z, row + rng.uniform(-0.27, 0.27, n)])
+            drawn = drawn[row[drawn] >= 0]
+        title = "instances, coloured by bag"
+        if labels is not None:
+            title = "instances by bag and prediction"
+        if y is not None:
+            title = "true labels (evaluation only)"
+        if len(drawn) < n and d > 1:
+            title += f", {len(drawn)} of {n}"
+        left.set_title(title, loc="left")
+        frame(left, Z, xy_labels, len(rows))
+        if estimator is not None and d <= 2:
+            draw_regions(left, estimator, columns, classes, names, d, by_class)
+        which = None
+        if labels is not None:
+            which = (labels[drawn, None] == classes).argmax(axis=1)
+        draw_instances(left, Z[drawn], row[drawn], rows, which, by_class)
+        legend_title = None
+        if by_class:
+            legend_title = "predicted class" if y is None else "true class"
+            legend_title += "; area: predicted" * (estimator is not None and d <= 2)
+            for c, name in enumerate(names):
+                sample(left, name, color=look(c)[0])
+        elif labels is not None:
+            verb = "predicted " if y is None else ""
+            sample(left, verb + names[1])
+            sample(left, verb + names[0], **HOLLOW)
+        if y is not None and estimator is not None and d > 2:
+            wrong = drawn[(y != y_hat)[drawn] & (row[drawn] >= 0)]
+            cross = {"marker": "x", "color": DARK, "linewidths": 0.9, "gid": "wrong"}
+            left.scatter(*Z[wrong].T, s=22, zorder=4, **cross)
+            sample(left, "wrong prediction", marker="x")
+        if (row[drawn] < 0).any():
+            sample(left, "other bags", color=LIGHT, markersize=4)
+        legend_below(left, title=legend_title, title_fontsize="small")
+
+    if right is not None:
+        eta, binary = class_prior(P, sizes), len(classes) == 2
+        guess = None if predicted is None else predicted[rows]
+        keyed = None if by_class and left is not None else names
+        draw_bars(right, P[rows], eta, guess, by_class, keyed)
+        inches = right.figure.get_figheight() * right.get_position().height
+        roomy = 72 * inches / len(rows) > 25  # points, for two lines of text
+        ticks = [bag_label(bag_names[r], sizes[r], roomy) for r in rows]
+        right.set_yticks(range(len(rows)), ticks)
+        what = names[1] if binary else "each class"
+        right.set(ylim=(len(rows) - 0.5, -0.5), xlabel=f"proportion of {what}")
+        right.set_title(f"label proportions{some}", loc="right" if some else "left")
+        legend_below(right, at=1)  # there is room under the names of the bags
+    return (right if left is None else left).figure
+
+
+def find_classes(classes, named, estimator, y):
+    """The classes, in the order of the columns of the proportions: from those, the estimator, or ``y``."""
+    found = classes
+    if estimator is not None and not named:
+        found = np.asarray(estimator.classes_)
+    elif y is not None and not named and not np.isin(y, classes).all():
+        found = np.unique(y)
+    if len(found) != len(classes):
+        found = classes
+    given = {
+        "estimator": estimator if estimator is None else estimator.classes_,
+        "y": y,
+    }
+    for source, labels in given.items():
+        if labels is not None and not np.isin(labels, found).all():
+            raise ValueError(
+                f"{source} has the classes {np.unique(labels).tolist()}, but proportions has {found.tolist()}"
+            )
+    return found
+
+
+def spread(P, sizes, max_bags):
+    """The rows to show: all bags with instances, or ``max_bags`` at evenly spaced ranks of their proportions."""
+    rows = np.flatnonzero(sizes > 0)
+    if len(rows) <= max_bags:
+        return rows
+    column = 1 if P.shape[1] == 2 else P[rows].var(axis=0).argmax()
+    ranked = rows[np.argsort(P[rows, column], kind="stable")]
+    return ranked[np.round(np.linspace(0, len(ranked) - 1, max_bags)).astype(int)]
+
+
+def in_the_plane(A, feature_names):
+    """Instances in at most two coordinates, with the labels of the axes."""
+    if A.shape[1] <= 2:
+        return A.toarray() if sp.issparse(A) else A, feature_names
+    pca = PCA(2, random_state=0).fit(A)
+    shares = enumerate(pca.explained_variance_ratio_, start=1)
+    return pca.transform(A), [
+        f"PC {j} ({100 * r:.0f} % of variance)" for j, r in shares
+    ]
+
+
+def frame(ax, Z, labels, n_strips):
+    """Limits of the axes, set before anything is drawn (regions fill just what is seen), and their labels."""
+    low, high = Z.min(axis=0), Z.max(axis=0)
+    pad = np.where(high > low, 0.06 * (high - low), 1.0)
+    (left, bottom), (right, top) = low - pad, high + pad
+    ax.set(xlim=(left, right), ylim=(bottom, top), xlabel=labels[0])
+    if len(labels) == 2:
+        ax.set_ylabel(labels[1])
+    else:
+        ax.set(yticks=[], ylim=(n_strips - 0.5, -0.5))
+        ax.spines["left"].set_visible(False)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def bag_label(name, size, roomy):
+    """Name and size of a bag; a long name takes two lines where there is room."""
+    if roomy:
+        name = textwrap.fill(name, 20, max_lines=2, placeholder="…")
+    elif len(name) > 20:
+        name = name[:19] + "…"
+    return f"{name} (n = {size})"
+
+
+def margins(estimator, X, classes):
+    """For each instance and class, how far the class is ahead of the best other one: > 0 where it is predicted.
+
+    From scores where they agree with ``predict``, so that boundaries are smooth; else 1 and -1.
+    """
+    hard = np.asarray(estimator.predict(X))[:, None] == classes
+    for name in ("decision_function", "predict_proba"):
+        scores = np.asarray(getattr(estimator, name, lambda X: 0.0)(X), dtype=float)
+        if scores.ndim == 1:
+            scores = np.column_stack([-scores, scores])
+        if scores.shape == hard.shape:  # not one column a pair of classes
+            theirs = np.asarray(estimator.classes_).tolist()
+            scores = scores[:, [theirs.index(c) for c in classes.tolist()]]
+            second, first = np.sort(scores, axis=1)[:, -2:].T[:, :, None]
+            ahead = scores - np.where(scores == first, second, first)
+            if np.mean((ahead > 0) == hard) > 0.999:
+                return ahead
+    return np.where(hard, 1.0, -1.0)
+
+
+def draw_regions(ax, estimator, columns, classes, names, d, by_class):
+    """Decision regions of an estimator on one or two features, in greys or in light colours of the classes."""
+    xs, ys = (np.linspace(*sorted(lim), GRID) for lim in (ax.get_xlim(), ax.get_ylim()))
+    ys = ys[[0, -1]] if d == 1 else ys
+    mesh = np.stack(np.meshgrid(xs, ys), axis=-1).reshape(-1, 2)[:, :d]
+    mesh = mesh if columns is None else pd.DataFrame(mesh, columns=columns)
+    ahead = margins(estimator, mesh, classes).reshape(len(ys), GRID, -1)
+    for c in range(len(classes) == 2, len(classes)):  # of two classes, the second
+        share, m = 0.09 + 0.05 * (len(classes) - 2), ahead[:, :, c]
+        grey = mix("#000000", 1 - share * c / (len(classes) - 1))
+        fill = mix(look(c)[0], 0.8) if by_class else grey
+        if m.max() > 0:
+            ax.contourf(xs, ys, m, [0, 2 * m.max()], colors=[fill], zorder=0)
+        if m.min() < 0 < m.max():
+            border = ax.contour(xs, ys, m, [0], colors=DARK, linewidths=1.4, zorder=3)
+            border.set_gid("decision boundary")
+        if not by_class:
+            ax.fill(
+                [], [], facecolor=fill, edgecolor=DARK, label=f"predicts {names[c]}"
+            )
+
+
+def draw_instances(ax, Z, row, rows, which, by_class):
+    """Scatter: marker by bag, colour by bag or by class; of two classes, hollow where it is not the positive one."""
+    area = np.clip(420 / np.sqrt(len(Z)), 10, 34)
+    other = {"color": LIGHT, "linewidths": 0, "gid": "other bags"}
+    ax.scatter(*Z[row < 0].T, s=area / 2, zorder=1, **other)
+    paint = which if by_class else row
+    colors = np.array([look(k)[0] for k in range(paint.max() + 1)])
+    full = np.ones(len(Z), bool) if which is None or by_class else which == 1
+    faces = np.where(full, colors[paint], "#FFFFFF")
+    edges = np.array([ink(color) for color in colors])[paint]
+    widths = np.where(full, 0.5, 1.1)
+    for k, bag in enumerate(rows):
+        mine = row == k
+        _, marker, factor = look(k)
+        inside = {"facecolors": faces[mine], "gid": f"bag {bag}", "zorder": 2}
+        outline = {"edgecolors": edges[mine], "linewidths": widths[mine]}
+        ax.scatter(*Z[mine].T, factor * area, marker=marker, **inside, **outline)
+
+
+def draw_bars(ax, P, prior, predicted, by_class, names):
+    """One horizontal bar a bag, the share of the positive class, or a stack of all classes (named, if not None)."""
+    from matplotlib.transforms import offset_copy
+
+    n, K = P.shape
+    at, height = np.arange(n), min(0.62, 0.17 * n)
+    colors = [look(k)[0] for k in range(n)]
+    sides = ax.get_yaxis_transform()  # x in the width of the panel, y in bags
+    if K == 2:
+        ax.barh(at, P[:, 1], height, color=colors, zorder=2)
+        beside = {"transform": offset_copy(sides, ax.figure, x=5, units="points")}
+        for i, p in enumerate(P[:, 1]):
+            ax.text(1, i, f"{p:.2f}", va="center", fontsize="small", **beside)
+    for c in range(K if K > 2 else 0):
+        share = 0.8 * c / (K - 1)
+        tints, key = [mix(color, share) for color in colors], mix("#444444", share)
+        if by_class:
+            tints = key = look(c)[0]
+        left = P[:, :c].sum(axis=1)
+        white = {"edgecolor": "white", "linewidth": 0.8, "zorder": 2}
+        ax.barh(at, P[:, c], height, left, color=tints, **white)
+        if names is not None:
+            sample(ax, names[c], marker="s", color=key, markersize=7)
+    before = {"transform": offset_copy(sides, ax.figure, x=-8, units="points")}
+    for i in at:  # the key of the bags
+        color, marker, factor = look(i)
+        color = GREY if by_class else color
+        edge = {"markeredgecolor": ink(color), "markeredgewidth": 0.6, "clip_on": False}
+        before |= {"color": color, "markersize": 6.5 * factor**0.5}
+        ax.plot(0, i, marker, **before, **edge)
+
+    def ends(Q):
+        return Q[:, 1:] if K == 2 else Q.cumsum(axis=1)[:, :-1]
+
+    for value in ends(prior[None])[0]:
+        ax.axvline(value, gid="class prior", **PRIOR)
+    number = f" {prior[1]:.2f}" if K == 2 else ""
+    sample(ax, f"class prior{number}", marker="", **PRIOR)
+    if predicted is not None:
+        marks = {"label": "predicted", "gid": "predicted", "clip_on": False} | HOLLOW
+        where = ends(predicted).ravel(), np.repeat(at, K - 1)
+        ax.plot(*where, "D", markersize=5.5, zorder=4, **marks)
+    ax.tick_params(axis="y", length=0, pad=16)
+    ax.set_xlim(0, 1)
+    ax.set_xticks(*SHARES)
+    ax.grid(axis="x", color="#DDDDDD", linewidth=0.7)
+    ax.set_axisbelow(True)
+    ax.spines[["left", "top", "right"]].set_visible(False)

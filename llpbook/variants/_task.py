@@ -1,0 +1,230 @@
+"""What `llpbook.variants.make_bags` is asked for: checked, and completed by what clusters of the features have."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import minimize
+from sklearn.cluster import KMeans
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
+from .. import taxonomy
+from ..base import check_features, check_positional, check_proportions, label_codes
+from ._count_tables import crosstab, largest_remainder
+
+BY_CHANCE = ("naive", "feature collider")  # proportions are those of chance
+BY_STRATA = ("label collider", "cross-bag")
+BY_CLUSTERS = ("intermediate", "hard", "feature collider")
+
+
+class Task(NamedTuple):
+    """What bags to make.
+
+    The variant; the class of each instance as a code, and the classes; sizes (n_bags,) and proportions (n_bags,
+    n_classes) wanted, and whether the latter were given; the cluster or stratum of each instance, and whether the
+    clusters are the bags that are wanted.
+    """
+
+    variant: str
+    codes: np.ndarray
+    classes: np.ndarray
+    sizes: np.ndarray
+    wanted: np.ndarray
+    wanted_given: bool
+    clusters: np.ndarray
+    clusters_are_bags: bool
+
+
+def read_task(X, y, variant, n_bags, sizes, proportions, clusters, rng):
+    """The checked arguments of `make_bags`; what is not given is that of k-means clusters, as in the paper."""
+    variant = variant_name(variant)
+    check_positional("y", y, X)
+    check_positional("clusters", clusters, X)
+    X = check_features(X)
+    classes, codes = label_codes(y, len(X))
+    sizes, clusters = _read_sizes(sizes, len(X)), _read_clusters(clusters, len(X))
+    wanted, by_chance = _read_wanted(proportions, classes), variant in BY_CHANCE
+    if by_chance and wanted is not None:
+        raise ValueError(
+            f"proportions must not be given for variant={variant!r}, which leaves them to chance"
+        )
+    model = None if variant in BY_STRATA else clusters  # strata are no model for bags
+    n_bags = _count_bags(n_bags, sizes=sizes, proportions=wanted)
+    n_bags = n_bags or (10 if model is None else model.max() + 1)
+    other = model is not None and model.max() + 1 != n_bags
+    free, given = sizes is None and wanted is None, wanted is not None
+    untold = sizes is None or not (given or by_chance)
+    if (untold and (model is None or other)) or (
+        model is None and variant in BY_CLUSTERS
+    ):
+        model = kmeans_clusters(X, n_bags, rng)
+    clusters = _clusters_for(variant, clusters, model, X, codes, rng)
+    if untold:
+        sizes, wanted = _complete(model, codes, sizes, wanted)
+    wanted = np.zeros((n_bags, len(classes))) if wanted is None else wanted
+    return Task(
+        variant, codes, classes, sizes, wanted, given, clusters, free and not other
+    )
+
+
+def _clusters_for(variant, clusters, model, X, codes, rng):
+    """What the bags depend on besides the label: nothing, strata, or clusters."""
+    if variant in ("naive", "simple"):
+        return np.zeros(len(X), dtype=int)
+    if clusters is None:
+        return score_strata(X, codes, rng) if variant in BY_STRATA else model
+    return clusters
+
+
+def _complete(model, codes, sizes, wanted):
+    """Sizes and proportions of model bags, where they are not given."""
+    counts = crosstab(model, codes)
+    base, n = counts.sum(axis=1), len(codes)
+    if sizes is None and wanted is not None:
+        shares = tilt_sizes(base, wanted, counts.sum(axis=0) / n)
+        sizes = largest_remainder(np.maximum(n * shares, 1), n)
+    wanted = counts / base[:, None] if wanted is None else wanted
+    return base if sizes is None else sizes, wanted
+
+
+def kmeans_clusters(X, n_clusters, rng):
+    """Codes of k-means clusters of the standardised features."""
+    if len(np.unique(X, axis=0)) < n_clusters:
+        raise ValueError(
+            f"n_bags={n_clusters} k-means clusters need as many distinct rows of X; give sizes, proportions, clusters"
+        )
+    scale = X.std(axis=0)
+    model = KMeans(n_clusters, n_init=1, max_iter=100, random_state=rng)
+    return model.fit_predict(X / np.where(scale > 0, scale, 1)).astype(np.intp)
+
+
+def score_strata(X, codes, rng):
+    """Strata of instances whose label is predicted with about the same probability.
+
+    Quantiles of P(y = 1 | x), estimated out of fold by boosted trees; of more than two classes, k-means clusters of the
+    probabilities. Within a stratum of the true probabilities, label and features are independent.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_instances, n_features)
+    codes : ndarray of int, shape (n_instances,)
+    rng : RandomState
+
+    Returns
+    -------
+    ndarray of int, shape (n_instances,)
+    """
+    model = HistGradientBoostingClassifier(
+        max_iter=40, max_leaf_nodes=8, l2_regularization=5.0, early_stopping=False
+    )
+    folds = StratifiedKFold(5, shuffle=True, random_state=rng)
+    found = cross_val_predict(model, X, codes, cv=folds, method="predict_proba")
+    n, n_strata = len(X), int(np.clip(len(X) // 50, 2, 200))
+    if found.shape[1] == 2:
+        return np.argsort(np.argsort(found[:, 1])) * n_strata // n
+    return KMeans(n_strata, n_init=1, random_state=rng).fit_predict(found)
+
+
+def tilt_sizes(sizes, proportions, prior):
+    r"""Sizes, near to given ones, with which proportions add up to the prior.
+
+    :math:`n_b \propto s_b \exp(\sum_y \lambda_y \pi_{by})`, with :math:`\lambda` such that
+    :math:`\sum_b n_b \pi_{by} = n \eta_y`.
+
+    Parameters
+    ----------
+    sizes : ndarray, shape (n_bags,)
+    proportions : ndarray, shape (n_bags, n_classes)
+    prior : ndarray, shape (n_classes,)
+
+    Returns
+    -------
+    ndarray, shape (n_bags,)
+        Shares of the instances; those of ``sizes`` if the prior is no mean of the proportions.
+    """
+
+    def dual(multipliers):
+        weights = np.log(sizes / sizes.sum()) + (proportions - prior) @ multipliers
+        top = weights.max()
+        tilted = np.exp(weights - top)
+        shares = tilted / tilted.sum()
+        # The penalty keeps the multipliers finite where the prior is at the border of the proportions, or outside.
+        value = top + np.log(tilted.sum()) + 5e-7 * multipliers @ multipliers
+        return value, shares @ (proportions - prior) + 1e-6 * multipliers, shares
+
+    start = np.zeros(len(prior))
+    found = minimize(lambda m: dual(m)[:2], start, jac=True, method="BFGS")
+    shares = dual(found.x)[2]
+    gap = np.abs(shares @ proportions - prior).max()
+    return shares if gap < 1e-3 else sizes / sizes.sum()
+
+
+def variant_name(variant):
+    """The name of a variant in lower case; case, spaces, hyphens and underscores do not matter."""
+    known = {name.lower().replace("-", " "): name.lower() for name in taxonomy.VARIANTS}
+    key = str(variant).lower().replace("-", " ").replace("_", " ")
+    if key not in known:
+        raise ValueError(
+            f"variant must be one of {', '.join(known.values())}, got {variant!r}"
+        )
+    return known[key]
+
+
+def _count_bags(n_bags, **given):
+    """The number of bags that all of the arguments agree on; None if none is given."""
+    lengths = {
+        name: len(value) for name, value in given.items() if value is not None
+    } | ({} if n_bags is None else {"n_bags": n_bags})
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"the number of bags differs between arguments: {lengths}")
+    found = next(iter(lengths.values()), None)
+    if found is not None and (found < 2 or found != int(found)):
+        raise ValueError(f"n_bags must be a whole number from 2, got {found}")
+    return found
+
+
+def _read_sizes(sizes, n_instances):
+    """Bag sizes as whole numbers, or None."""
+    if sizes is None:
+        return None
+    counts = np.asarray(sizes)
+    whole = counts.ndim == 1 and counts.dtype.kind in "iuf"
+    if not whole or not (counts == np.round(counts)).all() or (counts < 1).any():
+        raise ValueError(f"sizes must be whole numbers from 1, one a bag, got {sizes}")
+    if counts.sum() != n_instances:
+        raise ValueError(
+            f"sizes must sum to the {n_instances} instances, got {counts.sum():g}"
+        )
+    return counts.astype(int)
+
+
+def _read_wanted(proportions, classes):
+    """Wanted proportions as a matrix with one column for each of the classes, or None."""
+    if proportions is None:
+        return None
+    matrix, columns, _ = check_proportions(proportions)
+    if isinstance(proportions, pd.DataFrame):
+        if set(columns) != set(classes):
+            raise ValueError(
+                f"proportions has the columns {list(columns)}, y the classes {classes.tolist()}"
+            )
+        matrix = proportions[list(classes)].to_numpy(dtype=float)
+    if matrix.shape[1] != len(classes):
+        raise ValueError(
+            f"proportions must have one column for each of the {len(classes)} classes of y, got {matrix.shape[1]}"
+        )
+    return matrix
+
+
+def _read_clusters(clusters, n_instances):
+    """Clusters as codes 0, 1, …, or None."""
+    if clusters is None:
+        return None
+    values = np.asarray(clusters)
+    if values.shape != (n_instances,) or pd.isna(values).any():
+        raise ValueError(
+            f"clusters must name one cluster for each of the {n_instances} instances, none missing, got shape "
+            f"{values.shape}"
+        )
+    return pd.factorize(values, sort=True)[0]

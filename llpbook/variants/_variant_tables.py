@@ -1,0 +1,284 @@
+"""One table of counts a variant, bag by cluster by class."""
+
+import numpy as np
+
+from ._count_tables import bag_counts, crosstab, fit_margins, largest_remainder
+
+
+def project_rows(matrix):
+    r"""Each row to the nearest point of the probability simplex.
+
+    :math:`\max(a - \theta, 0)` with the :math:`\theta` that makes it sum to 1.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (n_rows, n_columns)
+
+    Returns
+    -------
+    ndarray, shape (n_rows, n_columns)
+    """
+    falling = -np.sort(-matrix, axis=1)
+    excess = np.cumsum(falling, axis=1) - 1
+    last = (falling * np.arange(1, matrix.shape[1] + 1) > excess).sum(axis=1) - 1
+    theta = np.take_along_axis(excess, last[:, None], 1) / (last + 1)[:, None]
+    return np.maximum(matrix - theta, 0)
+
+
+def cluster_to_bag(cells, wanted, rng, tol=1e-7, max_iter=5000):
+    r"""The share of each cluster that goes to each bag, whatever the label.
+
+    :math:`\min_A \lVert N^\top A - T^\top \rVert_F^2` over matrices with rows on the simplex, :math:`N` the counts of
+    the clusters by class, :math:`T` the wanted counts of the bags: :eq:`eq-var-least-squares`. Projected gradient with
+    step :math:`1 / \lVert N \rVert_2^2` and momentum, from random rows: many :math:`A` fit as well, and equal rows
+    would be random bags.
+
+    Parameters
+    ----------
+    cells : ndarray, shape (n_clusters, n_classes)
+    wanted : ndarray, shape (n_bags, n_classes)
+    rng : RandomState
+    tol : float, default 1e-7
+        Largest change of an entry at which to stop; another reason to is that all counts are met to 0.01.
+    max_iter : int, default 5000
+
+    Returns
+    -------
+    ndarray, shape (n_clusters, n_bags)
+    """
+    A = before = rng.dirichlet(np.ones(len(wanted)), len(cells))
+    step = 1 / np.linalg.norm(cells, 2) ** 2
+    for i in range(max_iter):
+        ahead = A + i / (i + 3) * (A - before)
+        before, gap = A, cells.T @ ahead - wanted.T
+        # eq: eq-var-least-squares
+        A = project_rows(ahead - step * cells @ gap)
+        if np.abs(A - before).max() < tol or np.abs(gap).max() < 0.01:
+            break
+    return A
+
+
+def intermediate_table(cells, wanted, rng):
+    r"""Bags that depend on the cluster alone.
+
+    :math:`t_{bcy} = n_{cy} A_{cb}`, :eq:`eq-var-intermediate`.
+
+    Parameters
+    ----------
+    cells : ndarray, shape (n_clusters, n_classes)
+    wanted : ndarray, shape (n_bags, n_classes)
+    rng : RandomState
+
+    Returns
+    -------
+    ndarray, shape (n_bags, n_clusters, n_classes)
+    """
+    A = cluster_to_bag(cells, wanted, rng)
+    # eq: eq-var-intermediate
+    return A.T[:, :, None] * cells
+
+
+def hard_table(cells, counts, rng):
+    r"""Bags that depend on the cluster and on the label, with the margins wanted.
+
+    `fit_margins` from :math:`n_{cy} e_{bcy}` with exponential draws :math:`e`, which is no product, to the counts of
+    clusters by class and of bags by class: :eq:`eq-var-hard`.
+
+    Parameters
+    ----------
+    cells : ndarray, shape (n_clusters, n_classes)
+    counts : ndarray, shape (n_bags, n_classes)
+    rng : RandomState
+
+    Returns
+    -------
+    ndarray, shape (n_bags, n_clusters, n_classes)
+    """
+    start = cells * rng.exponential(size=(len(counts), *cells.shape))
+    # eq: eq-var-hard
+    return fit_margins(start, [cells[None], counts[:, None]])[0]
+
+
+def label_collider_table(cells, counts):
+    r"""Bags that depend on the label within a stratum, and not on the stratum.
+
+    `fit_margins` from ones, with the margin of bags by stratum a product: :math:`\sum_y t_{bcy} = n_b n_c / n`,
+    :eq:`eq-var-label-collider`.
+
+    Parameters
+    ----------
+    cells : ndarray, shape (n_strata, n_classes)
+    counts : ndarray, shape (n_bags, n_classes)
+
+    Returns
+    -------
+    table : ndarray, shape (n_bags, n_strata, n_classes)
+    gap : float
+        Largest error of a margin, as a share of all instances: not small if the counts are out of reach.
+    """
+    product = np.outer(counts.sum(axis=1), cells.sum(axis=1)) / cells.sum()
+    start = np.ones((len(counts), *cells.shape))
+    # eq: eq-var-label-collider
+    return fit_margins(
+        start, [product[:, :, None], counts[:, None], cells[None]], 1e-7, 500
+    )
+
+
+def cross_bag_table(cells, sizes, proportions, max_iter=3000):
+    r"""Bags within which the stratum tells nothing about the label.
+
+    Stratum :math:`c` is spread over the bags by weights :math:`v_{cb}` such that
+    :math:`n_{cy} = n_c \sum_b v_{cb} \pi_{by}`; then :math:`t_{bcy} = n_c v_{cb} \pi_{by}`. The weights are those of a
+    mixture of known components, found by EM: :eq:`eq-var-cross-bag`.
+
+    Parameters
+    ----------
+    cells : ndarray, shape (n_strata, n_classes)
+    sizes : ndarray, shape (n_bags,)
+        Where EM starts.
+    proportions : ndarray, shape (n_bags, n_classes)
+    max_iter : int, default 3000
+
+    Returns
+    -------
+    table : ndarray, shape (n_bags, n_strata, n_classes)
+        Scaled to have the sums ``cells`` where the mix is not exact.
+    gap : ndarray, shape (n_strata,)
+        Largest error of a class share in each stratum: not small if no mix of the bags has the shares of a stratum.
+    """
+    shares = cells / cells.sum(axis=1, keepdims=True)
+    v = np.tile(sizes / sizes.sum(), (len(cells), 1))
+    for _ in range(max_iter):
+        mixed = np.maximum(v @ proportions, 1e-300)
+        # eq: eq-var-cross-bag
+        before, v = v, v * ((shares / mixed) @ proportions.T)
+        if np.abs(v - before).max() < 1e-9:
+            break
+    mixed = np.maximum(v @ proportions, 1e-300)
+    table = np.einsum("cy,cb,by->bcy", cells / mixed, v, proportions)
+    return table, np.abs(mixed - shares).max(axis=1)
+
+
+def collider_counts(cells, sizes, wanted):
+    """The table of a label collider, with proportions pulled towards the prior as far as X ⊥ B asks for.
+
+    Parameters
+    ----------
+    cells : ndarray, shape (n_strata, n_classes)
+    sizes : ndarray of int, shape (n_bags,)
+    wanted : ndarray, shape (n_bags, n_classes)
+        Proportions.
+
+    Returns
+    -------
+    table : ndarray, shape (n_bags, n_strata, n_classes)
+    counts : ndarray of int, shape (n_bags, n_classes)
+
+    Raises
+    ------
+    ValueError
+        If less than 2 % of the way from the prior is left: X tells the label, so bags independent of X are independent
+        of the label.
+    """
+    totals = cells.sum(axis=0)
+    prior = totals / totals.sum()
+    for share in 0.8 ** np.arange(18):
+        pulled = sizes[:, None] * (prior + share * (wanted - prior))
+        counts = bag_counts(pulled, sizes, totals)
+        table, gap = label_collider_table(cells, counts)
+        if gap < 2e-4:
+            return table, counts
+    raise ValueError(
+        "variant='label collider' cannot be made of this X and y: X tells the label (nearly) for sure, so bags that do "
+        "not depend on X cannot depend on the label; take fewer features, or another variant"
+    )
+
+
+def cross_bag_counts(cells, sizes, wanted):
+    """The table of cross-bag bags, with sizes as they come out.
+
+    Parameters
+    ----------
+    cells : ndarray, shape (n_strata, n_classes)
+    sizes : ndarray, shape (n_bags,)
+    wanted : ndarray, shape (n_bags, n_classes), or None
+        Proportions; None for the quantiles of the class shares of the strata (two classes).
+
+    Returns
+    -------
+    table : ndarray, shape (n_bags, n_strata, n_classes)
+    counts : ndarray of int, shape (n_bags, n_classes)
+    wanted : ndarray, shape (n_bags, n_classes)
+
+    Raises
+    ------
+    ValueError
+        If the class shares of a stratum are no mean of the proportions, or there are more than two classes and no
+        proportions.
+    """
+    in_stratum = cells.sum(axis=1)
+    shares = cells / in_stratum[:, None]
+    if wanted is None and shares.shape[1] > 2:
+        raise ValueError(
+            "variant='cross-bag' needs proportions for more than two classes"
+        )
+    if wanted is None:
+        levels = np.linspace(0, 1, len(sizes))
+        positive = np.quantile(np.repeat(shares[:, 1], in_stratum), levels)
+        wanted = np.column_stack([1 - positive, positive])
+    table, gap = cross_bag_table(cells, sizes, wanted)
+    worst = int(gap.argmax())
+    if gap[worst] > 0.02:
+        raise ValueError(
+            "variant='cross-bag' cannot be made with these proportions: X and y are to be independent within bags, but "
+            f"X tells a group of {in_stratum[worst]} instances with the class shares {shares[worst].round(3).tolist()}"
+            ", which is no mean of the bags' proportions; give more extreme ones"
+        )
+    return table, rounded_counts(table, cells), wanted
+
+
+def rounded_counts(table, cells):
+    """Bag by class in whole numbers, with the sizes that the table has."""
+    margin = table.sum(axis=1)
+    sizes = largest_remainder(margin.sum(axis=1), int(cells.sum()))
+    return bag_counts(margin, sizes, cells.sum(axis=0))
+
+
+def variant_table(task, rng):
+    """The table of a variant, and how many instances of each class each bag gets.
+
+    Parameters
+    ----------
+    task : Task
+    rng : RandomState
+
+    Returns
+    -------
+    table : ndarray, shape (n_bags, n_clusters, n_classes)
+        Wanted counts, not whole.
+    counts : ndarray of int, shape (n_bags, n_classes)
+    wanted : ndarray, shape (n_bags, n_classes), or None
+        The proportions aimed at.
+    """
+    sizes, wanted = task.sizes, task.wanted
+    cells = crosstab(task.clusters, task.codes)
+    if task.variant == "cross-bag":
+        return cross_bag_counts(cells, sizes, wanted if task.wanted_given else None)
+    if task.variant == "label collider":
+        return *collider_counts(cells, sizes, wanted), wanted
+    if task.variant == "intermediate":
+        table = intermediate_table(cells, sizes[:, None] * wanted, rng)
+        return table, rounded_counts(table, cells), wanted
+    if task.variant == "feature collider":
+        counts = crosstab(chance_bags(sizes, rng), task.codes)
+        return hard_table(cells, counts, rng), counts, None
+    counts = bag_counts(sizes[:, None] * wanted, sizes, cells.sum(axis=0))
+    table = (
+        counts[:, None] if task.variant == "simple" else hard_table(cells, counts, rng)
+    )
+    return table, counts, wanted
+
+
+def chance_bags(sizes, rng):
+    """Bags by lot, of given sizes."""
+    return rng.permutation(np.repeat(np.arange(len(sizes)), sizes))

@@ -1,0 +1,290 @@
+"""Whatever form the input has: the right answer, equal to the plain call, or an error that names the argument.
+
+``make properties`` runs thousands of examples; `make test` a seeded slice.
+"""
+
+import os
+import tempfile
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from llpbook import all_estimators, base, datasets, proportions
+
+N_EXAMPLES = int(os.environ.get("LLPBOOK_EXAMPLES", "8"))
+examples = settings(
+    max_examples=N_EXAMPLES,
+    derandomize="LLPBOOK_EXAMPLES" not in os.environ,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+each = pytest.mark.parametrize("name, cls", all_estimators())
+
+
+class Problem:
+    """A small problem in its plain form: X float64, bags 0, 1, …, a share of positives each; labels for a third."""
+
+    def __init__(self, seed, shape):
+        rng = np.random.default_rng(seed)
+        sizes = {
+            "equal": [6] * 8,
+            "one huge": [40, 4, 4, 4],
+            "single instances": [1] * 40,
+            "uneven": [2, 3, 20, 5, 9, 1],
+        }[shape]
+        self.bags = np.repeat(np.arange(len(sizes)), sizes)
+        self.y = (rng.random(len(self.bags)) < 0.5).astype(int)
+        self.y[:2], self.y[-2:] = 0, 1
+        X = np.round(rng.normal(size=(len(self.y), 2)) + 2 * self.y[:, None], 2)
+        self.X = X.astype(np.float32).astype(float)  # the same in single precision
+        self.p = np.bincount(self.bags, self.y) / np.array(sizes)
+        self.labels = np.where(rng.random(len(self.y)) < 0.3, self.y, -1)
+        self.names = np.array([f"bag {k}" for k in rng.permutation(len(sizes))])
+
+
+problems = st.builds(
+    Problem,
+    st.integers(0, 10**6),
+    st.sampled_from(["equal", "one huge", "single instances", "uneven"]),
+)
+
+
+def read_only(X):
+    X = X.copy()
+    X.flags.writeable = False
+    return X
+
+
+def memory_mapped(X):
+    with tempfile.NamedTemporaryFile(suffix=".npy") as file:
+        np.save(file.name, X)
+        return np.load(file.name, mmap_mode="r")
+
+
+X_FORMS = {
+    "float32": lambda X: X.astype(np.float32),
+    "list": lambda X: X.tolist(),
+    "frame": lambda X: pd.DataFrame(X, columns=["a", "b"]),
+    "nullable": lambda X: pd.DataFrame(X, columns=["a", "b"]).convert_dtypes(),
+    "object": lambda X: X.astype(object),
+    "fortran": np.asfortranarray,
+    "strided": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "read-only": read_only,
+    "memory-mapped": memory_mapped,
+    "unmasked": lambda X: np.ma.masked_array(X),
+}
+SPARSE_FORMS = {
+    "csr": sp.csr_array,
+    "csc": sp.csc_array,
+    "coo": sp.coo_array,
+    "csr_matrix": sp.csr_matrix,
+}
+BAG_FORMS = {
+    "list": lambda b, _: b.tolist(),
+    "uint8": lambda b, _: b.astype(np.uint8),
+    "float": lambda b, _: b.astype(float),
+    "Int64": lambda b, _: pd.array(b, dtype="Int64"),
+    "Series": lambda b, _: pd.Series(b),
+    "read-only": lambda b, _: read_only(b),
+}
+KEYED_BAGS = {
+    "names": lambda b, names: names[b],
+    "object": lambda b, names: names[b].astype(object),
+    "categorical": lambda b, names: pd.Categorical(names[b]),
+    "string": lambda b, names: pd.array(names[b], dtype="string"),
+    "list": lambda b, names: names[b].tolist(),
+}
+
+
+def keyed(form, p, names, rng):
+    """Proportions keyed by the names of bags, in any order, with a bag that nobody is in."""
+    series = pd.Series([*p, 0.5], [*names, "empty"]).sample(frac=1, random_state=rng)
+    matrix = pd.DataFrame({0: 1 - series, 1: series})
+    return {
+        "Series": series,
+        "nullable": series.astype("Float64"),
+        "dict": series.to_dict(),
+        "dict of rows": {k: [1 - v, v] for k, v in series.items()},
+        "DataFrame": matrix,
+        "missing row": series.where(series.index != "empty"),
+    }[form]
+
+
+KEYED = ["Series", "nullable", "dict", "dict of rows", "DataFrame", "missing row"]
+ARRAYS = {
+    "list": lambda p: p.tolist(),
+    "rows": lambda p: np.column_stack([1 - p, p]),
+    "more rows": lambda p: np.append(p, [0.3, np.nan]),
+    "nearly": lambda p: np.clip(p * (1 + 5e-7), 0, None),
+    "Float64": lambda p: pd.array(p, dtype="Float64"),
+}
+
+
+def make(cls):
+    return cls(**({"random_state": 0} if "random_state" in cls().get_params() else {}))
+
+
+def scores(model, X):
+    score = getattr(model, "decision_function", None) or model.predict_proba
+    return score(X)
+
+
+@each
+@examples
+@given(data=st.data(), problem=problems)
+def test_every_form_gives_the_plain_answer(name, cls, data, problem):
+    sparse = make(cls).__sklearn_tags__().input_tags.sparse
+    forms = X_FORMS | (SPARSE_FORMS if sparse else {})
+    X = forms[data.draw(st.sampled_from(sorted(forms)))](problem.X)
+    if data.draw(st.booleans()):
+        form = data.draw(st.sampled_from(KEYED))
+        p = keyed(form, problem.p, problem.names, data.draw(st.integers(0, 99)))
+        turn = KEYED_BAGS[data.draw(st.sampled_from(sorted(KEYED_BAGS)))]
+    else:
+        form = data.draw(st.sampled_from(sorted(ARRAYS)))
+        p = ARRAYS[form](problem.p)
+        turn = BAG_FORMS[data.draw(st.sampled_from(sorted(BAG_FORMS)))]
+    bags = turn(problem.bags, problem.names)
+    labels = problem.labels if data.draw(st.booleans()) else None
+    if labels is not None and data.draw(st.booleans()):
+        labels = pd.array(labels, dtype="Int64")
+    try:
+        plain = make(cls).fit(
+            problem.X,
+            problem.bags,
+            problem.p,
+            labels=None if labels is None else problem.labels,
+        )
+    except ValueError as error:  # equal shares, say: then in every form
+        with pytest.raises(type(error)):
+            make(cls).fit(X, bags, p, labels=labels)
+        return
+    model = make(cls).fit(X, bags, p, labels=labels)
+    wanted = scores(plain, problem.X)
+    size = max(1.0, np.abs(wanted).max())
+    np.testing.assert_allclose(scores(model, X) / size, wanted / size, atol=1e-5)
+    shares = model.predict_proportions(X, bags)
+    assert len(shares) == len(problem.p)
+
+
+def spoil(rng):
+    """Ways to spoil one argument, and the argument that the message must name."""
+
+    def put(values, what):
+        values = values.astype(object if not isinstance(what, float) else values.dtype)
+        values = values.copy()
+        values[rng.integers(len(values))] = what
+        return values
+
+    nan = float("nan")
+    return {
+        "X nan": ("X", lambda g: put(g["X"], nan)),
+        "X inf": ("X", lambda g: put(g["X"], float("inf"))),
+        "X huge": ("X", lambda g: put(g["X"], 1e200)),
+        "X complex": ("X", lambda g: g["X"] * 1j),
+        "X text": ("X", lambda g: np.full(g["X"].shape, "a")),
+        "X masked": ("X", lambda g: np.ma.masked_equal(g["X"], g["X"][0, 0])),
+        "X one-dimensional": ("X", lambda g: g["X"][:, 0]),
+        "X shorter": ("bags", None),
+        "X times": (
+            "X",
+            lambda g: pd.DataFrame({"t": pd.date_range("2020", periods=len(g["X"]))}),
+        ),
+        "bags nan": ("bags", lambda g: put(g["bags"].astype(float), nan)),
+        "bags None": ("bags", lambda g: put(g["bags"], None)),
+        "bags beyond": ("bags", lambda g: put(g["bags"], 10**6)),
+        "bags negative": ("bags", lambda g: put(g["bags"], -1)),
+        "bags fraction": ("bags", lambda g: put(g["bags"].astype(float), 0.5)),
+        "bags shorter": ("bags", lambda g: g["bags"][:-1]),
+        "bags columns": ("bags", lambda g: np.column_stack([g["bags"]] * 2)),
+        "bags masked": ("bags", lambda g: np.ma.masked_equal(g["bags"], g["bags"][0])),
+        "bags index": (
+            "bags",
+            lambda g: pd.Series(g["bags"], np.arange(len(g["bags"]))[::-1]),
+        ),
+        "proportions nan": ("proportions", lambda g: put(g["proportions"], nan)),
+        "proportions below": ("proportions", lambda g: put(g["proportions"], -0.01)),
+        "proportions percent": ("proportions", lambda g: 100 * g["proportions"] + 2),
+        "proportions counts": (
+            "proportions",
+            lambda g: np.column_stack([g["proportions"], g["proportions"] + 1]),
+        ),
+        "proportions short": ("bags|proportions", lambda g: g["proportions"][:1]),
+        "proportions empty": ("proportions", lambda g: []),
+        "proportions text": ("proportions", lambda g: ["half"] * len(g["proportions"])),
+        "proportions twice": (
+            "proportions",
+            lambda g: pd.Series(g["proportions"], [0] * len(g["proportions"])),
+        ),
+        "labels other": ("labels", lambda g: put(g["labels"], 7)),
+        "labels nan": ("labels", lambda g: put(g["labels"].astype(float), nan)),
+        "labels NA": ("labels", lambda g: put(g["labels"], pd.NA)),
+        "labels shorter": ("labels", lambda g: g["labels"][:-1]),
+        "labels masked": ("labels", lambda g: np.ma.masked_equal(g["labels"], -1)),
+    }
+
+
+@each
+@examples
+@given(data=st.data(), problem=problems, seed=st.integers(0, 10**6))
+def test_every_spoiled_argument_is_named(name, cls, data, problem, seed):
+    ways = spoil(np.random.default_rng(seed))
+    way = data.draw(st.sampled_from(sorted(ways)))
+    names, change = ways[way]
+    given_ = {
+        "X": problem.X,
+        "bags": problem.bags,
+        "proportions": problem.p,
+        "labels": np.append(problem.labels[:-1], -1),
+    }
+    if way == "X shorter":
+        given_["X"] = problem.X[:-1]
+    else:
+        given_[names.split("|")[0] if way != "proportions short" else "proportions"] = (
+            change(given_)
+        )
+    if way == "bags index":
+        given_["X"] = pd.DataFrame(problem.X)
+    with pytest.raises((ValueError, TypeError), match=names):
+        make(cls).fit(**given_)
+
+
+# --- functions ---------------------------------------------------------------------------------------------
+
+
+@examples
+@given(
+    problem=problems,
+    bags=st.sampled_from(sorted(BAG_FORMS)),
+    shares=st.sampled_from(["list", "rows", "Float64"]),
+)
+def test_functions_of_proportions(problem, bags, shares):
+    turned = BAG_FORMS[bags](problem.bags, None)
+    if bags != "float":  # a function of codes wants integers
+        found = proportions.label_proportions(problem.y, np.asarray(turned, dtype=int))
+        np.testing.assert_allclose(found[:, 1], problem.p)
+    matrix, classes, _ = base.check_proportions(ARRAYS[shares](problem.p))
+    np.testing.assert_allclose(matrix[:, 1], problem.p)
+    assert list(classes) == [0, 1]
+
+
+@examples
+@given(
+    problem=problems,
+    form=st.sampled_from(sorted(X_FORMS)),
+    bags=st.sampled_from(sorted(KEYED_BAGS)),
+)
+def test_data_sets_of_bags(problem, form, bags):
+    X = X_FORMS[form](problem.X)
+    named = KEYED_BAGS[bags](problem.bags, problem.names)
+    found = datasets.make_dataset(X, problem.y, named)
+    shares = pd.Series(found.proportions[1].to_numpy(), found.bag_names)
+    np.testing.assert_allclose(shares[problem.names], problem.p)
+    assert found.evaluate(problem.y) == 1.0
+    problem.y[:] = 0  # the data set has its own copy
+    assert found.true_labels_for_evaluation().any()
