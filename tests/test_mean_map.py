@@ -380,8 +380,9 @@ def test_errors_are_read_by_key_and_permute_with_the_bags():
     X, _, bags, P = problem()
     names = np.array([f"ward {k}" for k in range(len(P))])
     p, se = pd.Series(P[:, 1], names), pd.Series(np.linspace(0, 0.1, len(P)), names)
-    expected = MeanMap(proportion_errors=se.to_numpy()).fit(X, bags, P[:, 1])
-    found = MeanMap(proportion_errors=se[::-1]).fit(X, names[bags], p)
+    own = {"bag_weights": np.arange(1.0, len(P) + 1)}
+    expected = MeanMap(**own, proportion_errors=se.to_numpy()).fit(X, bags, P[:, 1])
+    found = MeanMap(**own, proportion_errors=se[::-1]).fit(X, names[bags], p)
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
     with pytest.raises(ValueError, match="proportion_errors must be one finite"):
         MeanMap(proportion_errors=se[1:]).fit(X, names[bags], p)
