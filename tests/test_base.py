@@ -264,6 +264,88 @@ def test_bag_weights_of_pure_bags_are_their_sizes():
     np.testing.assert_array_equal(uniform[-3:], known > 0)
 
 
+def test_canonical_order_is_that_of_tuples():
+    X = np.random.default_rng(0).integers(0, 3, (40, 3)).astype(float)
+    assert list(map(tuple, X[base.canonical_order(X)])) == sorted(map(tuple, X))
+
+
+def test_choices_among_rows_do_not_depend_on_their_order():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(30, 2))
+    for choose in (
+        lambda Z: base.thin(Z, 12),
+        lambda Z: base.choose_centers(Z, 12, np.random.RandomState(0)),
+    ):
+        chosen = choose(X)
+        assert len({*map(tuple, chosen)}) == 12 < len({*map(tuple, [*chosen, *X])})
+        np.testing.assert_array_equal(chosen, choose(X[rng.permutation(30)]))
+    assert base.thin(X, 30) is X and len(base.thin(X, 29)) == 29
+    drawn = base.choose_centers(X, 12, np.random.RandomState(1))
+    assert not np.array_equal(
+        drawn, base.choose_centers(X, 12, np.random.RandomState(0))
+    )
+    centers = base.choose_centers(X, 40, np.random.RandomState(0))
+    np.testing.assert_array_equal(centers, X[base.canonical_order(X)])
+
+
+def test_the_unit_of_distance_is_the_median_over_unequal_pairs():
+    X = np.random.default_rng(2).normal(size=(610, 2))
+    few = X[:9]
+    slow = [np.linalg.norm(a - b) for i, a in enumerate(few) for b in few[:i]]
+    assert base.median_distance(few) == pytest.approx(np.median(slow))
+    assert base.median_distance(X) == base.median_distance(base.thin(X, 500))
+    assert base.median_distance(7 * X) == pytest.approx(7 * base.median_distance(X))
+    mostly_equal = [[0.0]] * 8 + [[0.25], [0.5], [2.0]]
+    assert base.median_distance(np.array(mostly_equal)) == 0.5
+    for nothing_apart in ([[3.0]], [[3.0]] * 5):
+        assert base.median_distance(np.array(nothing_apart)) == 1
+
+
+def test_folds_differ_by_one_and_depend_on_the_seed_alone():
+    folds = base.fold_numbers(23, 5, 0)
+    assert sorted(np.bincount(folds)) == [4, 4, 5, 5, 5]
+    np.testing.assert_array_equal(folds, base.fold_numbers(23, 5, 0))
+    assert not np.array_equal(folds, base.fold_numbers(23, 5, 1))
+    assert not np.array_equal(folds, np.arange(23) % 5)
+
+
+def test_a_grid_is_in_units_and_the_users_numbers_are_not():
+    grid = (0.5, 1.0, 2.0)
+    for value, expected in (
+        ("cv", [1.5, 3.0, 6.0]),
+        ("median", [3.0]),
+        (0.2, [0.2]),
+        ([0.2, 7], [0.2, 7]),
+    ):
+        np.testing.assert_allclose(base.candidates("s", value, grid, 3.0), expected)
+    np.testing.assert_array_equal(base.candidates("s", "cv", grid), grid)
+    for bad in (0, -1.0, np.inf, [], [[1.0]], [1.0, np.nan], [1.0, 0.0]):
+        with pytest.raises(ValueError, match="s must be finite numbers above 0"):
+            base.candidates("s", bad, grid)
+
+
+def test_tuning_is_in_the_unit_of_the_scores():
+    for unit in (1.0, 1e-12, 1e12):
+        rows = [(1, 0.5 * unit), (2, 0.7 * unit), (3, 0.6 * unit)]
+        best, table = base.tune(rows, t=int)
+        assert best == {"t": 2} and table["t"].dtype == int
+    assert base.tune([(1.0, -1.0), (2.0, 0.0)], sigma=float)[0] == {"sigma": 2.0}
+    assert base.tune([(1, 0.0)], t=float)[1]["t"].dtype == float
+
+
+def test_probabilities_of_two_and_of_several_classes():
+    scores = np.random.default_rng(3).normal(size=(5, 3))
+    P = base.probabilities(scores)
+    np.testing.assert_allclose(P.sum(axis=1), 1)
+    np.testing.assert_allclose(
+        np.log(P[:, 1] / P[:, 0]), scores[:, 1] - scores[:, 0], atol=1e-12
+    )
+    two = np.column_stack([np.zeros(5), scores[:, 0]])
+    np.testing.assert_allclose(
+        base.probabilities(scores[:, 0]), base.probabilities(two)
+    )
+
+
 # --- nothing silently wrong --------------------------------------------------------------------------------
 
 
@@ -304,6 +386,40 @@ def test_proportions_of_a_pipeline():
         base.predict_proportions(pipe, X, bags),
         pipe[-1].predict_proportions(pipe[0].transform(X), bags),
     )
+
+
+def test_predicted_proportions_of_any_classifier_and_any_names():
+    X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([0, 0, 1, 1])
+    for model in (
+        LogisticRegression().fit(X, y),
+        make_pipeline(LogisticRegression()).fit(X, y),
+        make_pipeline(StandardScaler(), StandardScaler(), LogisticRegression()).fit(
+            X, y
+        ),
+        MeanMap().fit(X, y, [0.0, 1.0]),
+    ):
+        codes = base.predict_proportions(model, X, [0.0, 1.0, 1.0, 1.0], 3)
+        np.testing.assert_allclose(codes, [[1, 0], [1 / 3, 2 / 3], [np.nan] * 2])
+        # one class is predicted, both are shown
+        np.testing.assert_array_equal(
+            base.predict_proportions(model, X[:2], [0, 0]), [[1, 0]]
+        )
+        for names, order in (
+            (["v", "u", "u", "u"], ["u", "v"]),
+            (np.array(["0", 5, 5, 5], dtype=object), [5, "0"]),
+            ([("a", 2), ("a", 1), ("a", 1), ("a", 1)], [("a", 1), ("a", 2)]),
+        ):
+            table = base.predict_proportions(model, X, names)
+            assert table.index.tolist() == order
+            np.testing.assert_allclose(table, [[1 / 3, 2 / 3], [1, 0]])
+
+
+def test_predicted_proportions_of_integer_names():
+    X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([0, 0, 1, 1])
+    model = MeanMap().fit(X, 10 + y, {11: 1.0, 10: 0.0})
+    table = model.predict_proportions(X, [10, 11, 11, 7])
+    assert table.index.tolist() == [11, 10, 7]
+    np.testing.assert_allclose(table, [[0.5, 0.5], [1, 0], [0, 1]])
 
 
 def test_keyed_bag_weights_are_matched_by_name():
