@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -346,6 +347,66 @@ def test_probabilities_of_two_and_of_several_classes():
     )
 
 
+def test_kernels_are_what_their_names_say():
+    rng = np.random.default_rng(4)
+    X, Z = rng.normal(size=(4, 3)), rng.normal(size=(5, 3))
+    gaps = X[:, None] - Z[None]
+    for kernel, expected in (
+        ("rbf", np.exp(-0.7 * (gaps**2).sum(axis=2))),
+        ("laplacian", np.exp(-0.7 * np.abs(gaps).sum(axis=2))),
+        (lambda A, B: A @ B.T, X @ Z.T),
+    ):
+        np.testing.assert_allclose(base.gram_matrix(X, Z, kernel, 0.7), expected)
+    assert base.gram_matrix(X, None, "precomputed", 0.7) is X
+
+
+def test_the_scale_of_a_kernel_is_one_over_the_variance():
+    X = np.random.default_rng(5).poisson(0.7, size=(40, 3)).astype(float)
+    for factor in (0.1, 10.0):
+        for form in (factor * X, sp.csr_array(factor * X)):
+            gamma = base.kernel_coefficient("scale", form)
+            assert gamma == pytest.approx(1 / (3 * factor**2 * X.var()))
+    for form in (np.ones((4, 2)), sp.csr_array(np.ones((4, 2)))):
+        assert base.kernel_coefficient("scale", form) == 1
+        assert base.kernel_coefficient(0.3, form) == 0.3
+
+
+def test_a_pivot_ends_the_factor_by_its_share():
+    for unit in (1e-6, 1.0, 1e6):
+        gram = unit * np.diag([1e-3, 1.0, 1e-6])
+        assert base.kernel_features(gram, tol=1e-4)[0].shape == (3, 2)
+        gram = unit * np.diag([1e-11, 1.0, 1e-13])
+        assert base.kernel_features(gram)[0].shape == (3, 2)
+
+
+def test_a_named_kernel_is_its_matrix():
+    X, _, bags, P = three_classes(n=60)
+    D = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    named = MeanMap(kernel="rbf", gamma=2.0).fit(X[:40], bags[:40], P[:4])
+    given = MeanMap(kernel="precomputed").fit(
+        np.exp(-2 * D[:40, :40]), bags[:40], P[:4]
+    )
+    assert named.gamma_ == 2
+    np.testing.assert_allclose(
+        named.decision_function(X), given.decision_function(np.exp(-2 * D[:, :40]))
+    )
+
+
+def test_one_against_the_rest_keeps_bags_and_known_labels():
+    X, _, bags, P = three_classes(n=30)
+    labels = np.arange(30) % 4 - 1
+    data = base.BagData(X, bags, P, np.array(["a", "b", "c"]), labels=labels)
+    for k in range(3):
+        part = data.one_vs_rest(k)
+        np.testing.assert_allclose(part.proportions[:, 1], P[:, k])
+        np.testing.assert_allclose(part.proportions.sum(axis=1), 1)
+        np.testing.assert_array_equal(part.classes, [0, 1])
+        np.testing.assert_array_equal(part.labels == -1, labels == -1)
+        np.testing.assert_array_equal(part.labels == 1, labels == k)
+        assert set(part.labels) == {-1, 0, 1}
+    assert base.BagData(X, bags, P, np.arange(3)).one_vs_rest(0).labels is None
+
+
 # --- nothing silently wrong --------------------------------------------------------------------------------
 
 
@@ -543,6 +604,34 @@ def test_malformed_input_is_named(change, message):
     given = {"X": X, "bags": codes, "proportions": p.to_numpy(), **change}
     with pytest.raises(ValueError, match=message):
         MeanMap().fit(**given)
+
+
+def test_a_scorer_needs_no_proportions_of_a_bag_without_instances():
+    X, bags = np.array([[-1.0], [1.0], [-1.0], [-2.0]]), [0, 0, 2, 2]
+    model = MeanMap().fit(X, bags, [0.5, 0.5, 0.0])
+    scorer = base.proportion_scorer([0.5, np.nan, 0.25])
+    assert scorer(model, X, bags) == pytest.approx(-0.125)
+
+
+def test_known_labels_are_words_or_minus_one():
+    classes = np.array(["-1", "1"], dtype=object)
+    np.testing.assert_array_equal(
+        base.check_labels(np.array(["1", "1"]), classes, 2), [1, 1]
+    )
+    with pytest.raises(ValueError, match="labels holds 'maybe'"):
+        base.check_labels(["no", "yes", "maybe"], np.array(["no", "yes"]), 3)
+    X, y, bags, p = keyed_problem()
+    shuffled = pd.Series(y).sample(frac=1, random_state=0)
+    with pytest.raises(ValueError, match=r"labels\.index differs from X\.index"):
+        MeanMap().fit(pd.DataFrame(X), bags, p, labels=shuffled)
+
+
+def test_bag_weights_that_are_no_numbers_are_named():
+    X, _, bags, p = keyed_problem()
+    mask = np.ma.masked_array(np.ones(20), np.arange(20) == 3)
+    for bad, message in ((mask, "bag_weights is a masked"), (["a"] * 20, "be numbers")):
+        with pytest.raises(ValueError, match=message):
+            MeanMap(bag_weights=bad).fit(X, bags, p)
 
 
 # --- the package -------------------------------------------------------------------------------------------
