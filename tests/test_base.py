@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -405,6 +406,65 @@ def test_one_against_the_rest_keeps_bags_and_known_labels():
         np.testing.assert_array_equal(part.labels == 1, labels == k)
         assert set(part.labels) == {-1, 0, 1}
     assert base.BagData(X, bags, P, np.arange(3)).one_vs_rest(0).labels is None
+
+
+def test_a_fit_is_short_from_twice_the_tolerance_on():
+    model = MeanMap(tol=1e-3)
+    model.n_iter_ = 7
+    base.warn_if_short(model, 2e-3)
+    with pytest.warns(ConvergenceWarning, match="after 7 iterations"):
+        base.warn_if_short(model, 2.5e-3)
+
+
+@pytest.mark.parametrize("unit", [2.0**-20, 1.0, 2.0**20])
+def test_scales_differ_and_means_are_far_in_any_unit(unit):
+    signs = np.array([-1.0, 1.0])
+    for ratio, offset, warns in (
+        (1000, 30, False),
+        (1001, 30, True),
+        (1000, 31, True),
+    ):
+        columns = [
+            signs,
+            ratio * signs,
+            signs + offset,
+            signs,
+            0 * signs,
+            0 * signs + 7,
+        ]
+        X = unit * np.column_stack(columns)
+        if warns:
+            with pytest.warns(base.LLPWarning, match="not on one scale"):
+                base.warn_of_scale(MeanMap(), X)
+        else:
+            base.warn_of_scale(MeanMap(), X)
+
+
+def test_the_constant_feature_is_last_and_the_form_stays():
+    X = np.eye(3)[:, :2]
+    ones = [[1, 0, 1], [0, 1, 1], [0, 0, 1]]
+    np.testing.assert_array_equal(base.append_one(X), ones)
+    sparse = base.append_one(sp.csr_array(X))
+    np.testing.assert_array_equal(sparse.toarray(), ones)
+    assert sparse.format == "csr"
+
+
+def test_a_score_of_zero_is_the_negative_class():
+    X, _, bags, p = keyed_problem()
+    model = MeanMap(fit_intercept=False).fit(X, bags, p)
+    assert model.predict(np.zeros((1, 3))) == 0
+    assert model.predict(model.coef_) == 1
+
+
+def test_accuracy_with_weights():
+    X, y, bags, p = keyed_problem()
+    model = MeanMap().fit(X, bags, p)
+    weights = np.arange(len(y)) + 1.0
+    right = model.predict(X) == y
+    assert model.score(X, y, weights) == pytest.approx(weights @ right / weights.sum())
+    assert not right.all()
+    with pytest.raises(ValueError, match=r"^y must have one entry"):
+        model.score(X, y[1:])
 
 
 # --- nothing silently wrong --------------------------------------------------------------------------------
