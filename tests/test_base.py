@@ -694,6 +694,37 @@ def test_bag_weights_that_are_no_numbers_are_named():
             MeanMap(bag_weights=bad).fit(X, bags, p)
 
 
+def test_labels_become_columns_of_the_sorted_classes():
+    classes, codes = base.label_codes(["b", "a", "c", "a"], 4)
+    assert classes.tolist() == ["a", "b", "c"] and codes.tolist() == [1, 0, 2, 0]
+    backwards = pd.Series(["b", "a", "c", "a"], [3, 2, 1, 0])
+    for y, message in (
+        (["a"] * 4, "y must hold two classes or more, got only 'a'"),
+        (["a", "b"], "y must have one entry for each of the 4"),
+        (["a", None, "b", "b"], "y has a missing value at position 1"),
+        (backwards, r"y\.index differs from X\.index"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            base.label_codes(y, 4, pd.DataFrame(np.eye(4)))
+
+
+def test_features_are_a_matrix_of_finite_numbers():
+    X = base.check_features([[1, 2], [3, 4]])
+    assert X.dtype == float and X.tolist() == [[1, 2], [3, 4]]
+    base.check_features([[1e100]])
+    for bad, message in (
+        ([1.0, 2.0], "2D array"),
+        ([[np.nan]], "NaN"),
+        ([[1e101]], "too large"),
+        ([[-1e101]], "too large"),
+        (np.ma.masked_array([[1.0, 2.0]], [[True, False]]), "masked"),
+        (np.array([["2020-01-01"]], "datetime64[D]"), "times"),
+        (np.array([[3]], "timedelta64[D]"), "times"),
+    ):
+        with pytest.raises(ValueError, match=f"X must be a matrix .*{message}"):
+            base.check_features(bad)
+
+
 # --- the package -------------------------------------------------------------------------------------------
 
 
