@@ -296,7 +296,9 @@ def test_the_unit_of_distance_is_the_median_over_unequal_pairs():
     slow = [np.linalg.norm(a - b) for i, a in enumerate(few) for b in few[:i]]
     assert base.median_distance(few) == pytest.approx(np.median(slow))
     assert base.median_distance(X) == base.median_distance(base.thin(X, 500))
-    assert base.median_distance(7 * X) == pytest.approx(7 * base.median_distance(X))
+    for unit in (0.01, 7.0):
+        expected = unit * base.median_distance(X)
+        assert base.median_distance(unit * X) == pytest.approx(expected)
     mostly_equal = [[0.0]] * 8 + [[0.25], [0.5], [2.0]]
     assert base.median_distance(np.array(mostly_equal)) == 0.5
     for nothing_apart in ([[3.0]], [[3.0]] * 5):
@@ -321,6 +323,7 @@ def test_a_grid_is_in_units_and_the_users_numbers_are_not():
     ):
         np.testing.assert_allclose(base.candidates("s", value, grid, 3.0), expected)
     np.testing.assert_array_equal(base.candidates("s", "cv", grid), grid)
+    assert base.candidates("s", [1, 2], grid).dtype == float
     for bad in (0, -1.0, np.inf, [], [[1.0]], [1.0, np.nan], [1.0, 0.0]):
         with pytest.raises(ValueError, match="s must be finite numbers above 0"):
             base.candidates("s", bad, grid)

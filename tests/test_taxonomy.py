@@ -434,6 +434,15 @@ def test_shifted_posterior_is_right_just_if_features_follow_the_label():
     np.testing.assert_allclose(tax.shifted_posterior(joint), tax.posterior(joint))
 
 
+def test_shifted_posterior_of_an_unseen_value_is_nan_without_a_warning():
+    joint = np.zeros((3, 2, 2))
+    joint[:2] = 1 / 8  # x = 2 never happens
+    with np.errstate(invalid="raise"):
+        shifted = tax.shifted_posterior(joint)
+    np.testing.assert_allclose(shifted[:2], 0.5)
+    assert np.isnan(shifted[2]).all()
+
+
 @pytest.mark.equation("eq-tax-bayes")
 def test_bayes_errors_are_the_best_of_all_classifiers():
     joint = tax.random_joint(tax.dags_of("Hard")[0], (3, 2, 2), 0)
