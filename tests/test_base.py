@@ -536,6 +536,8 @@ def test_predicted_proportions_of_any_classifier_and_any_names():
             table = base.predict_proportions(model, X, names)
             assert table.index.tolist() == order
             np.testing.assert_allclose(table, [[1 / 3, 2 / 3], [1, 0]])
+        one = base.predict_proportions(model, X[:2], ["u", "u"])
+        assert one.to_numpy().tolist() == [[1, 0]] and list(one) == [0, 1]
 
 
 def test_predicted_proportions_of_integer_names():
@@ -700,6 +702,7 @@ def test_bag_weights_that_are_no_numbers_are_named():
 def test_labels_become_columns_of_the_sorted_classes():
     classes, codes = base.label_codes(["b", "a", "c", "a"], 4)
     assert classes.tolist() == ["a", "b", "c"] and codes.tolist() == [1, 0, 2, 0]
+    assert base.label_codes([True, False], 2)[1].tolist() == [1, 0]
     backwards = pd.Series(["b", "a", "c", "a"], [3, 2, 1, 0])
     for y, message in (
         (["a"] * 4, "y must hold two classes or more, got only 'a'"),
