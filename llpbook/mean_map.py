@@ -306,7 +306,7 @@ class MeanMap(KernelClassifier):
     proportion_errors : None or array-like, shape (n_bags,) or (n_bags, n_classes, n_classes), default None
         Where proportions are estimates, the standard error of each share of the positive class, as rows of
         ``proportions`` or a Series with their keys; for several classes the covariance matrix of each row. Without it
-        errors pull the class means together.
+        such errors pull the class means together. Not for shares of a larger group of which the bag is a sample.
     max_iter : int, default 1000
     tol : float, default 1e-6
         Largest entry of the gradient of the objective per instance at which to stop.

@@ -99,13 +99,15 @@ def label_proportions(y, bags, n_bags=None, classes=None):
     y, (bags, n_bags) = np.asarray(y), _check_codes(bags, n_bags)
     if y.shape != bags.shape:
         raise ValueError(
-            f"y must have one label for each of the {bags.size} instances in bags, got shape {y.shape}"
+            f"y must have one label for each of the {bags.size} instances in bags, "
+            f"got shape {y.shape}"
         )
     classes = np.unique(y) if classes is None else np.asarray(classes)
     hits = y[:, None] == classes[None, :]
     if not hits.any(axis=1).all():
+        bad = y[~hits.any(axis=1)][0]
         raise ValueError(
-            f"y holds {y[~hits.any(axis=1)][0]!r}, which is not one of classes {classes.tolist()}"
+            f"y holds {bad!r}, which is not one of classes {classes.tolist()}"
         )
     counts = np.column_stack([np.bincount(bags, hit, n_bags) for hit in hits.T])
     sizes = np.bincount(bags, minlength=n_bags)[:, None]
@@ -190,10 +192,7 @@ def proportion_weighted_mse(proportions, predicted, bag_sizes):
     -------
     float
     """
-    proportions, sizes = (
-        np.asarray(proportions, dtype=float),
-        np.asarray(bag_sizes, dtype=float),
-    )
+    proportions, sizes = np.asarray(proportions, float), np.asarray(bag_sizes, float)
     weights = np.outer(sizes / sizes.sum(), class_prior(proportions, sizes))
     # eq: eq-prop-weight
     return float(np.mean(weights * (proportions - predicted) ** 2))
@@ -310,14 +309,9 @@ class Identifiability:
         full = self.rank == self.n_classes
         verdict = "full rank" if full else "too low: class means are not identifiable"
         shown = slice(1, None) if self.n_classes == 2 else slice(None)
-        spread, noise, worth = (
-            ", ".join(f"{v:.{digits}f}" for v in values[shown])
-            for values, digits in (
-                (self.spread, 3),
-                (self.noise, 3),
-                (self.worth_in_labels, 0),
-            )
-        )
+        spread = ", ".join(f"{v:.3f}" for v in self.spread[shown])
+        noise = ", ".join(f"{v:.3f}" for v in self.noise[shown])
+        worth = ", ".join(f"{v:.0f}" for v in self.worth_in_labels[shown])
         rest = "" if self.n_classes == 2 else ", each class against the rest"
         return (
             f"{self.n_instances} instances in {self.n_bags} bags, "
@@ -341,7 +335,8 @@ def identifiability(bags, proportions):
     Returns
     -------
     Identifiability
-        Its ``worth_in_labels`` is :math:`n \operatorname{Var}(\pi_{\cdot j}) / (\eta_j (1 - \eta_j))`, :eq:`eq-prop-worth`.
+        Its ``worth_in_labels`` is :math:`n \operatorname{Var}(\pi_{\cdot j}) / (\eta_j (1 - \eta_j))`,
+        :eq:`eq-prop-worth`: for random bags one less than their number, on average.
     """
     shares = np.asarray(proportions, dtype=float)
     shares = np.column_stack([1 - shares, shares]) if shares.ndim == 1 else shares
@@ -351,21 +346,12 @@ def identifiability(bags, proportions):
     eta = class_prior(shares, sizes)
     variance = sizes @ (shares - eta) ** 2 / sizes.sum()
     pure = eta * (1 - eta)
+    total = sizes.sum()
     # eq: eq-prop-worth
-    worth = np.divide(
-        sizes.sum() * variance, pure, out=np.zeros_like(eta), where=pure > 0
-    )
+    worth = total * np.divide(variance, pure, out=np.zeros_like(eta), where=pure > 0)
     values = np.linalg.svd(shares, compute_uv=False)
-    rank, full = int((values > 1e-8 * values[0]).sum()), len(values) == shares.shape[1]
-    condition = values[0] / values[-1] if full and rank == shares.shape[1] else np.inf
-    noise = np.sqrt(pure * len(sizes) / sizes.sum())
-    return Identifiability(
-        len(sizes),
-        int(sizes.sum()),
-        len(eta),
-        rank,
-        float(condition),
-        variance**0.5,
-        noise,
-        worth,
-    )
+    rank = int((values > 1e-8 * values[0]).sum())
+    condition = values[0] / values[-1] if rank == len(eta) else np.inf
+    noise = np.sqrt(pure * len(sizes) / total)
+    counts = len(sizes), int(total), len(eta), rank
+    return Identifiability(*counts, float(condition), variance**0.5, noise, worth)

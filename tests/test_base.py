@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -414,7 +415,9 @@ def test_one_against_the_rest_keeps_bags_and_known_labels():
 def test_a_fit_is_short_from_twice_the_tolerance_on():
     model = MeanMap(tol=1e-3)
     model.n_iter_ = 7
-    base.warn_if_short(model, 2e-3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        base.warn_if_short(model, 2e-3)
     with pytest.warns(ConvergenceWarning, match="after 7 iterations"):
         base.warn_if_short(model, 2.5e-3)
 
@@ -617,7 +620,7 @@ def test_a_row_of_an_empty_bag_may_be_missing():
         MeanMap().fit(X, bags, more).coef_, MeanMap().fit(X, bags, p).coef_
     )
     more.iloc[0] = np.nan
-    with pytest.raises(ValueError, match="nan for bag .*has instances"):
+    with pytest.raises(ValueError, match=r"nan for bag .*has instances"):
         MeanMap().fit(X, bags, more)
 
 

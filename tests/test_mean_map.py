@@ -11,6 +11,7 @@ from scipy.optimize import approx_fprime
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import StandardScaler
 
 from llpbook import mean_map
 from llpbook.base import (
@@ -19,6 +20,7 @@ from llpbook.base import (
     kernel_features,
     labels_to_pure_bags,
 )
+from llpbook.datasets import load_bags
 from llpbook.mean_map import MeanMap
 from llpbook.proportions import averaging_matrix, label_proportions
 
@@ -521,3 +523,18 @@ def test_stopping_short_warns():
     X, _, bags, P = problem(n_classes=3)
     with pytest.warns(ConvergenceWarning, match="MeanMap stopped after 1 iterations"):
         MeanMap(max_iter=1).fit(X, bags, P)
+
+
+def test_an_offset_costs_accuracy_because_the_intercept_is_penalised():
+    # the sentence "six points" of the chapter, section In practice
+    heart = load_bags("heart", bag_size=8, random_state=0)
+    X = StandardScaler().fit_transform(heart.X)
+    scores = [
+        heart.evaluate(
+            MeanMap(1.0)
+            .fit(X + offset, heart.bags, heart.proportions)
+            .predict(X + offset)
+        )
+        for offset in (0, 10)
+    ]
+    assert 0.04 < scores[0] - scores[1] < 0.08

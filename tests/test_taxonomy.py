@@ -342,6 +342,7 @@ def test_random_joint_is_the_product_of_its_conditionals():
     p_x = joint / joint.sum(0)
     np.testing.assert_allclose(np.einsum("y,b,xyb->xyb", p_y, p_b, p_x), joint)
     np.testing.assert_array_equal(joint, tax.random_joint(dag, (2, 3, 4), 0))
+    assert tax.random_joint(dag).shape == (3, 3, 3)
 
 
 def test_random_joint_favours_no_value():
@@ -524,6 +525,7 @@ def test_pure_bags_have_no_error_and_an_unseen_value_has_no_posterior():
         (lambda: tax.d_separated({("X", "Y"), ("Y", "X")}, "X", "Y"), "directed cycle"),
         (lambda: tax.pattern_of_dag({("X", "Z")}), "no node but"),
         (lambda: tax.random_joint({("X", "Y"), ("Y", "B"), ("B", "X")}), "cycle"),
+        (lambda: tax.random_joint({("X", "Z")}), "no node but"),
         (lambda: tax.random_joint(set(), 1), "sizes must be"),
         (lambda: tax.random_joint(set(), 2.5), "sizes must be"),
         (lambda: tax.independences(np.full((2, 2), 0.25)), "3 axes"),

@@ -373,9 +373,9 @@ def test_rows_of_pandas_objects_must_be_in_one_order():
     X, y = pd.DataFrame(X), pd.Series(y)
     bags = make_bags(X, y, random_state=0).bags
     np.testing.assert_array_equal(bags, make_bags(X, y.to_numpy(), random_state=0))
-    with pytest.raises(ValueError, match="y.index differs from X.index"):
+    with pytest.raises(ValueError, match=r"y\.index differs from X\.index"):
         make_bags(X, y[::-1])
-    with pytest.raises(ValueError, match="clusters.index differs"):
+    with pytest.raises(ValueError, match=r"clusters\.index differs"):
         make_bags(X, y, "hard", clusters=y[::-1])
 
 
@@ -386,7 +386,7 @@ def test_rows_of_pandas_objects_must_be_in_one_order():
         ({"X": [["a"]] * 600}, "X must be a matrix of finite numbers"),
         ({"X": np.full((600, 2), np.nan)}, "X must be .*NaN"),
         ({"X": np.ones((600, 2))}, "10 k-means clusters need as many distinct rows"),
-        ({"y": [0, 1]}, "y must have one label for each of the 600 instances"),
+        ({"y": [0, 1]}, "y must have one .* for each of the 600 instances"),
         ({"y": [0] * 600}, "y must hold two classes or more, got only 0"),
         ({"y": [None] + [1] * 599}, "y has a missing value at position 0"),
         ({"sizes": [300, 299]}, "sizes must sum to the 600 instances, got 599"),
