@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -732,6 +733,67 @@ def test_features_are_a_matrix_of_finite_numbers():
     ):
         with pytest.raises(ValueError, match=f"X must be a matrix .*{message}"):
             base.check_features(bad)
+
+
+def test_shares_out_of_range_by_rounding_are_cut_and_others_named():
+    matrix, _, _ = base.check_proportions([-5e-7, 1 + 5e-7, 0.5])
+    np.testing.assert_array_equal(matrix, [[1, 0], [0, 1], [0.5, 0.5]])
+    for rows, message in (
+        ([[0.5, 0.5], [0.5, 0.5], [1.2, -0.2]], "got 1.2 for bag 'c'"),
+        ([[0.5, 0.5], [0.5, 0.4], [0.5, 0.5]], "of bag 'b' sum to 0.9"),
+        ([[0.5, 0.5], [0.5, 0.5], [np.nan, np.nan]], "got nan for bag 'c'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            base.check_proportions(pd.DataFrame(rows, list("abc")))
+
+
+def test_codes_may_be_objects_and_names_need_keys():
+    codes = base.check_bags(np.array([1, 0], dtype=object), 2, 2)
+    assert codes.tolist() == [1, 0] and codes.dtype == np.intp
+    assert base.check_bags([0], 1, 1).tolist() == [0]
+    with pytest.raises(ValueError, match="bags holds 'a'"):
+        base.check_bags(np.array(["a", "b"], dtype=object), 2, 2)
+    pairs = pd.MultiIndex.from_tuples([("a", 1), ("b", 1), ("a", 2)])
+    keys = base.check_proportions({("a", 2): 0.1, ("a", 1): 0.9, ("b", 1): 0.5})[2]
+    assert base.check_bags(pairs, 3, 3, keys).tolist() == [1, 2, 0]
+
+
+def test_labels_of_one_class_are_labels_and_none_are_none():
+    data = base.BagData(
+        np.zeros((4, 1)), np.array([0, 0, 1, 1]), np.full((2, 2), 0.5), np.arange(2)
+    )
+    assert base.labels_to_pure_bags(data) is data
+    unknown = replace(data, labels=np.full(4, -1))
+    assert base.labels_to_pure_bags(unknown).labels is None
+    one = base.labels_to_pure_bags(replace(data, labels=np.array([0, -1, -1, -1])))
+    assert one.bags.tolist() == [2, 0, 1, 1]
+    np.testing.assert_array_equal(one.proportions, [[0, 1], [0.5, 0.5], [1, 0], [0, 1]])
+
+
+def test_a_sparse_matrix_may_hold_nothing():
+    model = MeanMap().fit(sp.csr_array((4, 2)), [0, 0, 1, 1], [0.5, 1.0])
+    np.testing.assert_array_equal(model.coef_, 0)
+
+
+def test_the_rest_of_a_bag_is_what_its_labels_leave():
+    # Bags of 2, 3 and 2 instances: all known, all but one known, and one label more of class 0 than the share allows.
+    bags, y = np.array([0, 0, 1, 1, 1, 2, 2]), np.array([0, 1, 0, 0, -1, 0, -1])
+    P = np.array([[0.5, 0.5], [2 / 3, 1 / 3], [0.0, 1.0]])
+    data = base.read_bags(np.zeros((7, 1)), bags, P, y)
+    rest = base.labels_to_pure_bags(data).proportions
+    np.testing.assert_allclose(rest, [P[0], [0, 1], [0, 1], [1, 0], [0, 1]], atol=1e-12)
+    keyed = pd.Series([0.5, 1.0], list("ab"))
+    more = base.read_bags(np.zeros((4, 1)), list("aabb"), keyed, [-1, -1, 0, 0])
+    with pytest.warns(base.LLPWarning, match="bag 'b' has more labelled"):
+        base.labels_to_pure_bags(more)
+
+
+def test_an_empty_bag_has_shares_and_a_bag_without_shares_a_name():
+    keyed = pd.Series([0.5, np.nan, 0.2], list("abc"))
+    data = base.read_bags(np.zeros((3, 1)), list("aac"), keyed)
+    np.testing.assert_allclose(data.proportions.sum(axis=1), 1)
+    with pytest.raises(ValueError, match="got nan for bag 'b', which has"):
+        base.read_bags(np.zeros((3, 1)), list("aab"), keyed)
 
 
 # --- the package -------------------------------------------------------------------------------------------
