@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 import llpbook
 from llpbook import base
+from llpbook.baselines import BagMeanRegression, MajorityClass
 from llpbook.mean_map import MeanMap
 from llpbook.proportions import label_proportions, proportion_mse
 from llpbook.taxonomy import STATEMENTS
@@ -794,6 +795,44 @@ def test_an_empty_bag_has_shares_and_a_bag_without_shares_a_name():
     np.testing.assert_allclose(data.proportions.sum(axis=1), 1)
     with pytest.raises(ValueError, match="got nan for bag 'b', which has"):
         base.read_bags(np.zeros((3, 1)), list("aab"), keyed)
+
+
+class TwoClassesOnly(MeanMap):
+    _several_classes = "refused"
+
+
+def test_several_classes_are_native_one_vs_rest_or_refused():
+    X, _, bags, P = three_classes()
+    native = MeanMap().fit(X, bags, P)
+    scores = native.decision_function(X)
+    assert native.estimators_ is None and scores.shape == (300, 3)
+    np.testing.assert_array_equal(native.predict(X), scores.argmax(axis=1))
+    for part in OneAgainstTheRest().fit(X, bags, P).estimators_:
+        assert part.classes_.tolist() == [0, 1]
+    with pytest.raises(ValueError, match="must be of two classes for TwoClassesOnly"):
+        TwoClassesOnly().fit(X, bags, P)
+    for cls in (MeanMap, OneAgainstTheRest, TwoClassesOnly):
+        tags = cls().__sklearn_tags__()
+        assert tags.classifier_tags.multi_class == (cls is not TwoClassesOnly)
+        assert not tags.input_tags.pairwise
+    assert MeanMap(kernel="precomputed").__sklearn_tags__().input_tags.pairwise
+
+
+def test_known_labels_are_pure_bags_to_a_method_that_does_not_use_them():
+    X, y, bags, p = keyed_problem()
+    known = BagMeanRegression().fit(X, bags, p, labels=y)
+    pure = BagMeanRegression().fit(X, y, [0.0, 1.0])
+    np.testing.assert_allclose(known.decision_function(X), pure.decision_function(X))
+
+
+def test_a_method_may_have_probabilities_only_and_one_class_is_too_few():
+    X, y, bags, p = keyed_problem()
+    model = MajorityClass().fit(X, bags, p)
+    assert set(model.predict(X)) == {np.bincount(y).argmax()}
+    for share, only in ((0.0, "no"), (1.0, "yes")):
+        P = pd.DataFrame([[1 - share, share]] * 2, columns=["no", "yes"])
+        with pytest.raises(ValueError, match=f"every instance is of class '{only}'"):
+            MeanMap().fit(X[:2], [0, 1], P)
 
 
 # --- the package -------------------------------------------------------------------------------------------
