@@ -342,6 +342,7 @@ def test_random_joint_is_the_product_of_its_conditionals():
     p_x = joint / joint.sum(0)
     np.testing.assert_allclose(np.einsum("y,b,xyb->xyb", p_y, p_b, p_x), joint)
     np.testing.assert_array_equal(joint, tax.random_joint(dag, (2, 3, 4), 0))
+    assert tax.random_joint(dag).shape == (3, 3, 3)
 
 
 def test_random_joint_favours_no_value():
@@ -434,6 +435,15 @@ def test_shifted_posterior_is_right_just_if_features_follow_the_label():
     np.testing.assert_allclose(tax.shifted_posterior(joint), tax.posterior(joint))
 
 
+def test_shifted_posterior_of_an_unseen_value_is_nan_without_a_warning():
+    joint = np.zeros((3, 2, 2))
+    joint[:2] = 1 / 8  # x = 2 never happens
+    with np.errstate(invalid="raise"):
+        shifted = tax.shifted_posterior(joint)
+    np.testing.assert_allclose(shifted[:2], 0.5)
+    assert np.isnan(shifted[2]).all()
+
+
 @pytest.mark.equation("eq-tax-bayes")
 def test_bayes_errors_are_the_best_of_all_classifiers():
     joint = tax.random_joint(tax.dags_of("Hard")[0], (3, 2, 2), 0)
@@ -515,6 +525,7 @@ def test_pure_bags_have_no_error_and_an_unseen_value_has_no_posterior():
         (lambda: tax.d_separated({("X", "Y"), ("Y", "X")}, "X", "Y"), "directed cycle"),
         (lambda: tax.pattern_of_dag({("X", "Z")}), "no node but"),
         (lambda: tax.random_joint({("X", "Y"), ("Y", "B"), ("B", "X")}), "cycle"),
+        (lambda: tax.random_joint({("X", "Z")}), "no node but"),
         (lambda: tax.random_joint(set(), 1), "sizes must be"),
         (lambda: tax.random_joint(set(), 2.5), "sizes must be"),
         (lambda: tax.independences(np.full((2, 2), 0.25)), "3 axes"),
