@@ -86,8 +86,8 @@ def pool_bags(bags, proportions, bag_sizes):
 def prior_weights(theta, theta_prime, eta=0.5):
     r"""Weights of the two densities whose difference has the sign of the Bayes rule.
 
-    Solve the two mixtures for the class densities; then :math:`\eta p_+ - (1 - \eta) p_- \propto c\, p - c' p'` with
-    :math:`c = \eta (1 - \theta') + (1 - \eta) \theta'`, :math:`c' = \eta (1 - \theta) + (1 - \eta) \theta`, equation
+    Solve the two mixtures for the class densities; then :math:`\eta p_+ - (1 - \eta) p_- \propto w\, p - w' p'` with
+    :math:`w = \eta (1 - \theta') + (1 - \eta) \theta'`, :math:`w' = \eta (1 - \theta) + (1 - \eta) \theta`, equation
     :eq:`eq-dd-weights`, here rescaled to a mean of 1.
 
     Parameters
@@ -99,13 +99,13 @@ def prior_weights(theta, theta_prime, eta=0.5):
 
     Returns
     -------
-    weight_p, weight_q : float
+    w, w_prime : float
         Both 1 for ``eta = 0.5``.
     """
-    c = eta * (1 - theta_prime) + (1 - eta) * theta_prime
     # eq: eq-dd-weights
-    c_prime = eta * (1 - theta) + (1 - eta) * theta
-    return 2 * c / (c + c_prime), 2 * c_prime / (c + c_prime)
+    w = eta * (1 - theta_prime) + (1 - eta) * theta_prime
+    w_prime = eta * (1 - theta) + (1 - eta) * theta
+    return 2 * w / (w + w_prime), 2 * w_prime / (w + w_prime)
 
 
 def gaussian_basis(X, centers, sigma):
@@ -348,7 +348,9 @@ def class_counts(size, prior):
     return np.array([size - positive, positive])
 
 
-def draw_two_bags(X, y, sizes=40, priors=(0.2, 0.8), random_state=None):
+def draw_two_bags(
+    X, y, sizes=40, priors=(0.2, 0.8), random_state=None, return_index=False
+):
     """Two disjoint bags with given class balances from a labelled data set.
 
     The protocol of duplessis2013, section 4.2. The paper draws "according to a prior"; here the counts are exact
@@ -363,6 +365,7 @@ def draw_two_bags(X, y, sizes=40, priors=(0.2, 0.8), random_state=None):
     priors : (float, float), default (0.2, 0.8)
         Share of the positive class in the first and second bag.
     random_state : int, RandomState or None
+    return_index : bool, default False
 
     Returns
     -------
@@ -371,6 +374,8 @@ def draw_two_bags(X, y, sizes=40, priors=(0.2, 0.8), random_state=None):
         0 and 1.
     bags : ndarray of int, shape (sum of sizes,)
         0 for the first sample, 1 for the second.
+    rows : ndarray of int, shape (sum of sizes,)
+        Which rows of X they are, with ``return_index`` only.
 
     Raises
     ------
@@ -396,7 +401,8 @@ def draw_two_bags(X, y, sizes=40, priors=(0.2, 0.8), random_state=None):
         pools[c][ends[b, c] - counts[b, c] : ends[b, c]] for b in (0, 1) for c in (0, 1)
     ]
     rows = np.concatenate(chosen)
-    return X[rows], codes[rows], np.repeat([0, 1], counts.sum(axis=1))
+    drawn = X[rows], codes[rows], np.repeat([0, 1], counts.sum(axis=1))
+    return (*drawn, rows) if return_index else drawn
 
 
 def _pair(sizes):
@@ -407,8 +413,8 @@ def _pair(sizes):
 def toy_means(which):
     """Centres of the unit Gaussians in the two classes of a toy problem.
 
-    Those of one class are mixed with equal weights: equations :eq:`eq-dd-toy-one` and :eq:`eq-dd-toy-two`,
-    duplessis2013 section 4.1.
+    Those of one class are mixed with equal weights: equation
+    :eq:`step-dd-toys`, duplessis2013 section 4.1.
 
     Parameters
     ----------
@@ -424,9 +430,7 @@ def toy_means(which):
         For another number.
     """
     means = {
-        # eq: eq-dd-toy-one
         1: ([[1, 1]], [[-1, -1]]),
-        # eq: eq-dd-toy-two
         2: ([[0, 3], [0, -3]], [[3, 0], [-3, 0]]),
     }
     if which not in means:
@@ -690,7 +694,7 @@ class KDEDifference(TwoBagClassifier):
     cv_results_ : DataFrame
         Columns ``sample`` (0, 1), ``sigma``, ``score``; the larger, the better.
     log_odds_ : float
-        :math:`\log c - \log c'`, the weights of `prior_weights`.
+        :math:`\log w - \log w'`, the weights of `prior_weights`.
 
     Raises
     ------
@@ -730,7 +734,7 @@ class KDEDifference(TwoBagClassifier):
     def _scores(self, X):
         r"""Log of the ratio of the weighted densities.
 
-        :math:`\log c\,\hat p(x) - \log c'\,\hat p'(x)`, equation :eq:`eq-dd-sign`: its sign is that of the difference
+        :math:`\log w\,\hat p(x) - \log w'\,\hat p'(x)`, equation :eq:`eq-dd-sign`: its sign is that of the difference
         of the densities, and it does not underflow.
         """
         log_p, log_q = (

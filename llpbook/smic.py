@@ -3,12 +3,12 @@ r"""SMIC: cluster by squared-loss mutual information, whose relaxed maximum is a
 Clustering is what can be done with two bags when their proportions are ignored: cut the union of the instances into
 clusters that tell as much as possible of the instance, in the squared-loss mutual information
 
-.. math:: \mathrm{SMI} = \frac12 \sum_z \int q(x)\, q(z) \Bigl(\frac{q(x, z)}{q(x)\, q(z)} - 1\Bigr)^2 \mathrm{d}x ,
+.. math:: \mathrm{SMI} = \frac12 \sum_k \int r(x)\, r(k) \Bigl(\frac{r(x, k)}{r(x)\, r(k)} - 1\Bigr)^2 \mathrm{d}x ,
 
-:math:`q(x)` the density of all instances, :math:`z` the cluster. With clusters of equal probability :math:`1/c` and the
-model :math:`q(z \mid x) = \sum_i \alpha_{z,i} K(x, x_i)` this is
-:math:`\frac{c}{2n} \sum_z \alpha_z^\top K^2 \alpha_z - \frac12` on the sample, largest over orthonormal
-:math:`\alpha_z` at the leading eigenvectors of :math:`K`. The number of neighbours in the kernel is the one whose
+:math:`r(x)` the density of all instances, :math:`k` the cluster. With clusters of equal probability :math:`1/m` and the
+model :math:`r(k \mid x) = \sum_i \alpha_{k,i} K(x, x_i)` this is
+:math:`\frac{m}{2N} \sum_k \alpha_k^\top K^2 \alpha_k - \frac12` on the sample, largest over orthonormal
+:math:`\alpha_k` at the leading eigenvectors of :math:`K`. The number of neighbours in the kernel is the one whose
 clusters have the largest SMI, estimated anew by least squares (LSMI).
 
 Chapter: ``book/smic``. Sources: sugiyama2011; suzuki2009 (LSMI); duplessis2013 (section 4.2: the competitor).
@@ -46,11 +46,20 @@ DENSE = 500  # up to this many instances the dense eigensolver is used
 ZERO = 1e-10  # an entry of an eigenvector below this share of the largest is 0
 
 
-def _nearest_neighbors(X, n_neighbors):
-    """Distances and indices of the nearest other instances, each of shape (n_instances, n_neighbors).
+def nearest_neighbors(X, n_neighbors):
+    """Distances and indices of the nearest other instances.
 
-    Distances ascend in each row and are exact (0 for equal rows of X). Of neighbours at equal distances, those that the
-    search happens to find are taken.
+    Parameters
+    ----------
+    X : ndarray, shape (n_instances, n_features)
+    n_neighbors : int
+
+    Returns
+    -------
+    distances : ndarray, shape (n_instances, n_neighbors)
+        Ascending in each row, and exact: 0 for equal rows of X.
+    indices : ndarray of int, shape (n_instances, n_neighbors)
+        Of neighbours at equal distances, those that the search happens to find.
     """
     indices = NearestNeighbors(n_neighbors=n_neighbors).fit(X).kneighbors()[1]
     # The distances of the fast search are rounded as differences of squares.
@@ -85,7 +94,7 @@ def local_scaling_kernel(X, t, nearest=None):
     r"""The sparse local-scaling kernel matrix of the instances.
 
     Equation :eq:`eq-smic-kernel` between instances one of which is among the t nearest of the other, 0 between others;
-    the scale of an instance is its distance to the t-th nearest other, equation :eq:`eq-smic-scale`.
+    the scale of an instance is its distance to the t-th nearest other.
 
     Parameters
     ----------
@@ -102,9 +111,8 @@ def local_scaling_kernel(X, t, nearest=None):
         since the identity shifts eigenvalues and keeps eigenvectors.
     scales : ndarray, shape (n_instances,)
     """
-    distances, indices = nearest or _nearest_neighbors(X, t)
+    distances, indices = nearest or nearest_neighbors(X, t)
     n = len(distances)
-    # eq: eq-smic-scale
     scales = distances[:, t - 1]
     rows, columns = np.repeat(np.arange(n), t), indices[:, :t].ravel()
     values = affinity(distances[:, :t].ravel(), scales[rows] * scales[columns])
@@ -116,7 +124,7 @@ def local_scaling_kernel(X, t, nearest=None):
 def smi_approximation(kernel, alpha):
     r"""SMI of the kernel model, on the sample, for clusters of equal probability.
 
-    :math:`\frac{c}{2n} \sum_z \alpha_z^\top K^2 \alpha_z - \frac12`, equation :eq:`eq-smic-objective`.
+    :math:`\frac{m}{2N} \sum_k \alpha_k^\top K^2 \alpha_k - \frac12`, equation :eq:`eq-smic-objective`.
 
     Parameters
     ----------
@@ -128,9 +136,9 @@ def smi_approximation(kernel, alpha):
     -------
     float
     """
-    n, c = alpha.shape
+    n, m = alpha.shape
     # eq: eq-smic-objective
-    value = c / (2 * n) * np.sum((kernel @ alpha) ** 2) - 0.5
+    value = m / (2 * n) * np.sum((kernel @ alpha) ** 2) - 0.5
     return float(value)
 
 
@@ -177,7 +185,7 @@ def leading_eigenvectors(kernel, n_clusters):
 def cluster_scores(outputs, vectors):
     r"""Cluster posteriors up to a factor an instance: negative outputs rounded to 0.
 
-    :math:`\max(0, \phi_{z,i}) / \sum_j \max(0, \phi_{z,j})`, equation :eq:`eq-smic-assign`; the sum stands for the
+    :math:`\max(0, u_{k,i}) / \sum_j \max(0, u_{k,j})`, equation :eq:`eq-smic-assign`; the sum stands for the
     equal probabilities of the clusters.
 
     Parameters
@@ -251,8 +259,8 @@ def smic_clusters(X, t, n_clusters=2, nearest=None):
 def extend(X_new, X, t, scales, values, vectors):
     r"""The eigenvectors at new instances.
 
-    :math:`\phi_z(x) = \frac{1}{\nu_z} \sum_i K(x, x_i)\, \phi_{z,i}`, equation :eq:`eq-smic-extension`, with
-    :math:`\nu_z` the eigenvalue and the training instances as the neighbours of a new one.
+    :math:`u_k(x) = \frac{1}{\nu_k} \sum_i K(x, x_i)\, u_{k,i}`, equation :eq:`eq-smic-extension`, with
+    :math:`\nu_k` the eigenvalue and the training instances as the neighbours of a new one.
 
     Parameters
     ----------
@@ -283,11 +291,21 @@ def extend(X_new, X, t, scales, values, vectors):
     return outputs, nearest, (X_new == X[nearest]).all(axis=1)
 
 
-def _lsmi_sums(basis, member):
-    """What the moments of LSMI are made of, for one cluster.
+def lsmi_sums(basis, member):
+    """What the moments of LSMI are made of, for one cluster: all of them sums, so that folds can be subtracted.
 
-    ``basis`` (n_instances, n_basis) are its basis functions at all instances. Returns their Gram matrix, their sums
-    over the members, the number of members, the number of instances: all of them sums, so folds can be subtracted.
+    Parameters
+    ----------
+    basis : ndarray, shape (n_instances, n_basis)
+        Basis functions of the cluster at all instances.
+    member : ndarray of bool, shape (n_instances,)
+
+    Returns
+    -------
+    gram : ndarray, shape (n_basis, n_basis)
+    total : ndarray, shape (n_basis,)
+        Sums over the members.
+    n_members, n : int
     """
     return basis.T @ basis, member @ basis, member.sum(), len(member)
 
@@ -295,8 +313,8 @@ def _lsmi_sums(basis, member):
 def lsmi_moments(gram, total, n_members, n):
     r"""The quadratic and the linear term of LSMI, for one cluster.
 
-    :math:`H_z = \frac{n_z}{n^2} \sum_i \psi(x_i) \psi(x_i)^\top`, :math:`h_z = \frac1n \sum_{i: z_i = z} \psi(x_i)`,
-    equation :eq:`eq-smic-lsmi-moments`.
+    :math:`H_k = \frac{N_k}{N^2} \sum_i \varphi(x_i) \varphi(x_i)^\top`,
+    :math:`h_k = \frac1N \sum_{i: k_i = k} \varphi(x_i)`, equation :eq:`eq-smic-lsmi-moments`.
 
     Parameters
     ----------
@@ -342,8 +360,8 @@ def lsmi_weights(H, h, lam):
 def lsmi_loss(beta, H, h):
     r"""Squared error of a density ratio up to a constant, for one cluster.
 
-    :math:`\frac12 \beta^\top H \beta - h^\top \beta`, equation :eq:`eq-smic-lsmi-loss`. Summed over the clusters,
-    its negative less 1/2 is the estimate of SMI, equation :eq:`eq-smic-lsmi`.
+    :math:`J = \frac12 \beta^\top H \beta - h^\top \beta`. Summed over the clusters, its negative less 1/2 is the
+    estimate of SMI, equation :eq:`eq-smic-lsmi`.
 
     Parameters
     ----------
@@ -356,14 +374,26 @@ def lsmi_loss(beta, H, h):
     ndarray, shape (...)
     """
     quadratic = np.einsum("...i,...ij,...j->...", beta, H, beta)
-    # eq: eq-smic-lsmi-loss
     return quadratic / 2 - np.sum(h * beta, axis=-1)
 
 
-def _lsmi_cv(basis, member, folds, lams):
-    """Held-out loss of one cluster for each penalty, mean over the folds."""
+def lsmi_cv(basis, member, folds, lams):
+    """Held-out loss of one cluster for each penalty.
+
+    Parameters
+    ----------
+    basis, member
+        As in `lsmi_sums`.
+    folds : ndarray of int, shape (n_instances,)
+    lams : ndarray, shape (n_lams,)
+
+    Returns
+    -------
+    ndarray, shape (n_lams,)
+        Mean over the folds.
+    """
     parts = [folds == fold for fold in np.unique(folds)]
-    sums = [_lsmi_sums(basis[part], member[part]) for part in parts]
+    sums = [lsmi_sums(basis[part], member[part]) for part in parts]
     sums = [np.array(values) for values in zip(*sums, strict=True)]
     H, h = lsmi_moments(*(values.sum(axis=0) - values for values in sums))
     beta = lsmi_weights(H[:, None], h[:, None], lams[None, :])
@@ -376,9 +406,9 @@ def lsmi(
 ):
     r"""Least-squares estimate of the SMI between instances and their cluster.
 
-    The density ratio :math:`q(x, z) / (q(x) q(z))` is fitted by Gaussians at the centres of cluster :math:`z`, its
+    The density ratio :math:`r(x, k) / (r(x) r(k))` is fitted by Gaussians at the centres of cluster :math:`k`, its
     width and penalty chosen by cross-validation; the estimate is the bound
-    :math:`\sum_z (h_z^\top \beta_z - \frac12 \beta_z^\top H_z \beta_z) - \frac12`, equation :eq:`eq-smic-lsmi`.
+    :math:`\sum_k (h_k^\top \beta_k - \frac12 \beta_k^\top H_k \beta_k) - \frac12`, equation :eq:`eq-smic-lsmi`.
 
     Parameters
     ----------
@@ -402,7 +432,7 @@ def lsmi(
     Notes
     -----
     With b centres, :math:`O(n b^2)` for each width, and :math:`O(b^3)` for each width, penalty and fold. The other
-    estimate in use, :math:`\frac12 \sum_z h_z^\top \beta_z - \frac12`, is the same without penalty; which one the
+    estimate in use, :math:`\frac12 \sum_k h_k^\top \beta_k - \frac12`, is the same without penalty; which one the
     authors of SMIC maximise, and on what grids, we could not establish.
     """
     order, rng = canonical_order(X), check_random_state(random_state)
@@ -414,10 +444,10 @@ def lsmi(
     for sigma in sigmas:
         basis = gaussian_basis(X, X[centers], sigma)
         own = [(basis[:, labels[centers] == y], labels == y) for y in np.unique(labels)]
-        losses = sum(_lsmi_cv(*each, folds, lams) for each in own)
+        losses = sum(lsmi_cv(*each, folds, lams) for each in own)
         if losses.min() < best:
             best, lam, kept = losses.min(), lams[losses.argmin()], (sigma, own)
-    moments = [lsmi_moments(*_lsmi_sums(*each)) for each in kept[1]]
+    moments = [lsmi_moments(*lsmi_sums(*each)) for each in kept[1]]
     losses = [lsmi_loss(lsmi_weights(H, h, lam), H, h) for H, h in moments]
     # eq: eq-smic-lsmi
     return float(-sum(losses) - 0.5), float(kept[0]), float(lam)
@@ -426,7 +456,7 @@ def lsmi(
 def select_neighbors(X, neighbors=NEIGHBORS, n_clusters=2, random_state=None):
     r"""Cluster for each number of neighbours, keep the one with the largest LSMI.
 
-    Equation :eq:`eq-smic-select`. Ties go to the first.
+    Ties go to the first.
 
     Parameters
     ----------
@@ -445,7 +475,7 @@ def select_neighbors(X, neighbors=NEIGHBORS, n_clusters=2, random_state=None):
     cv_results : DataFrame
         Columns ``n_neighbors`` and ``score``, the LSMI; NaN where there is nothing to choose.
     """
-    nearest = _nearest_neighbors(X, max(neighbors))
+    nearest = nearest_neighbors(X, max(neighbors))
     found = {t: smic_clusters(X, t, n_clusters, nearest) for t in neighbors}
     # The same clusters, whatever their numbers, are judged once.
     keys = {t: pd.factorize(f["labels"])[0].tobytes() for t, f in found.items()}
@@ -455,7 +485,6 @@ def select_neighbors(X, neighbors=NEIGHBORS, n_clusters=2, random_state=None):
         values = {
             k: lsmi(X, y, random_state=random_state)[0] for k, y in distinct.items()
         }
-    # eq: eq-smic-select
     best, table = tune([(t, values[keys[t]]) for t in found], n_neighbors=int)
     return best["n_neighbors"], found[best["n_neighbors"]], table
 
@@ -463,8 +492,8 @@ def select_neighbors(X, neighbors=NEIGHBORS, n_clusters=2, random_state=None):
 def name_clusters(in_second, in_p, targets, weights):
     r"""Name the positive one of two clusters, by the proportions.
 
-    The naming with the smaller proportion error :math:`\sum_b w_b \lvert a_b - \theta_b \rvert` over the two samples,
-    :math:`a_b` the share of the cluster in sample :math:`b`, equation :eq:`eq-smic-naming`.
+    The naming with the smaller proportion error :math:`n \lvert a - \theta \rvert + n' \lvert a' - \theta' \rvert`,
+    :math:`a` and :math:`a'` the shares of the cluster in the two samples, equation :eq:`eq-smic-naming`.
 
     Parameters
     ----------
@@ -485,18 +514,20 @@ def name_clusters(in_second, in_p, targets, weights):
     return int(errors[1] <= errors[0])
 
 
-def cluster_labels(X, method, random_state=None):
+def cluster_labels(X, method, random_state=None, n_starts=10):
     """Two clusters by scikit-learn: the other two competitors in duplessis2013.
 
     Parameters
     ----------
     X : array-like, shape (n_instances, n_features)
     method : {"k-means", "spectral"}
-        k-means: the best of ten starts. Spectral: normalised cut of the graph of the 7 nearest other instances, joined
-        where either is a neighbour of the other with weight 1, of both 2 (the paper gives the 7 alone); scikit-learn
-        warns where that graph is not connected.
+        k-means: the best of several starts. Spectral: normalised cut of the graph of the 7 nearest other instances,
+        joined where either is a neighbour of the other with weight 1, of both 2 (the paper gives the 7 alone);
+        scikit-learn warns where that graph is not connected.
     random_state : int, RandomState or None
         Used on the canonically ordered instances.
+    n_starts : int, default 10
+        Of k-means, which spectral clustering ends with; a single one is random instances, as was usual once.
 
     Returns
     -------
@@ -510,15 +541,17 @@ def cluster_labels(X, method, random_state=None):
     X = np.asarray(X, dtype=float)
     order, labels = canonical_order(X), np.empty(len(X), dtype=int)
     if method == "k-means":
-        model = KMeans(2, n_init=10, random_state=random_state)
+        init = "random" if n_starts == 1 else "k-means++"
+        model = KMeans(2, init=init, n_init=n_starts, random_state=random_state)
         labels[order] = model.fit_predict(X[order])
     elif method == "spectral":
         if len(X) < 8:
             raise ValueError(f"X must have at least 8 instances, got {len(X)}")
         graph = kneighbors_graph(X[order], 7)
         model = SpectralClustering(
-            2, affinity="precomputed", random_state=random_state, eigen_solver="arpack"
-        )
+            2, affinity="precomputed", random_state=random_state,
+            eigen_solver="arpack", n_init=n_starts,
+        )  # fmt: skip
         labels[order] = model.fit_predict(graph + graph.T)
     else:
         raise ValueError(f"method must be 'k-means' or 'spectral', got {method!r}")

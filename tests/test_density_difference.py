@@ -259,6 +259,9 @@ def test_draw_two_bags_has_the_counts_and_no_instance_twice():
     assert labels[bags == 0].mean() == 0.2 and labels[bags == 1].mean() == 0.8
     again = dd.draw_two_bags(X, y, (30, 40), (0.2, 0.8), random_state=0)
     np.testing.assert_array_equal(drawn, again[0])
+    *again, rows = dd.draw_two_bags(X, y, (30, 40), random_state=0, return_index=True)
+    np.testing.assert_array_equal(X[rows], drawn)
+    np.testing.assert_array_equal(again[0], drawn)
     other = dd.draw_two_bags(X, y, (30, 40), (0.2, 0.8), random_state=1)
     assert (drawn != other[0]).any()
 
@@ -286,7 +289,6 @@ def test_malformed_draws():
         dd.toy_problem(3)
 
 
-@pytest.mark.equation("eq-dd-toy-one", "eq-dd-toy-two")
 @pytest.mark.parametrize("which", [1, 2])
 def test_toy_problems_have_the_papers_densities(which):
     eye = np.eye(2)

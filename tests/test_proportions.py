@@ -168,6 +168,52 @@ def test_worth_predicts_the_variance_of_the_estimated_class_means():
     )  # worth labels, half of each class: 2/worth + 2/worth
 
 
+@pytest.mark.equation("eq-prop-worth")
+def test_identifiability_is_its_definition():
+    # Three classes; bags of 0 to 6 instances, the empty ones in the middle and last.
+    sizes, P = (
+        np.array([1, 3, 0, 6, 2, 0]),
+        np.random.default_rng(5).dirichlet([1] * 3, 6),
+    )
+    report = pr.identifiability(np.repeat(np.arange(6), sizes), P)
+    prior = sum(n * p for n, p in zip(sizes, P, strict=True)) / 12
+    variance = sum(n * (p - prior) ** 2 for n, p in zip(sizes, P, strict=True)) / 12
+    assert (report.n_bags, report.n_instances, report.n_classes) == (4, 12, 3)
+    np.testing.assert_allclose(report.spread, variance**0.5)
+    np.testing.assert_allclose(
+        report.worth_in_labels, 12 * variance / (prior * (1 - prior))
+    )
+    assert report.rank == 3
+    assert report.condition_number == pytest.approx(np.linalg.cond(P[sizes > 0]))
+
+
+def test_a_rank_does_not_count_rounding_and_needs_as_many_bags_as_classes():
+    p = 0.5 + 2e-9 * (-1.0) ** np.arange(100)  # equal shares, but for rounding
+    equal = pr.identifiability(np.arange(100), p)
+    assert (equal.rank, equal.condition_number) == (1, np.inf)
+    few = pr.identifiability([0, 1], [[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])
+    assert (few.rank, few.condition_number) == (2, np.inf)
+
+
+def test_a_class_that_never_occurs_is_worth_nothing():
+    report = pr.identifiability([0, 1, 1], [[0.5, 0.5, 0.0], [0.2, 0.8, 0.0]])
+    assert report.worth_in_labels[2] == report.noise[2] == 0
+
+
+def test_shares_in_single_precision_are_computed_with_in_double():
+    P = np.random.default_rng(6).dirichlet([1] * 3, (2, 4)).astype(np.float32)
+    single, double = (
+        (
+            pr.proportion_weighted_mse(*Q, [1, 2, 3, 4]),
+            pr.identifiability(range(4), Q[0]),
+        )
+        for Q in (P, P.astype(float))
+    )
+    assert single[0] == double[0]
+    assert single[1].condition_number == double[1].condition_number
+    assert pr.count_labelings(np.array([[2 - 5e-7, 1 + 5e-7, 5e-7]])) == 3
+
+
 @pytest.mark.parametrize(
     ("bags", "message"),
     [

@@ -3,9 +3,20 @@
 Our results are CSV files in ``results``, those that the papers print in ``tables``.
 """
 
+from ._agreement import agreement, draws_behind
 from .runner import Table, load, paper_table, run_table, select, summary
 
-__all__ = ["Table", "load", "paper_table", "run_table", "select", "summary", "tables"]
+__all__ = [
+    "Table",
+    "agreement",
+    "draws_behind",
+    "load",
+    "paper_table",
+    "run_table",
+    "select",
+    "summary",
+    "tables",
+]
 
 
 def tables():

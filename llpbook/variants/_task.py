@@ -22,7 +22,7 @@ class Task(NamedTuple):
     """What bags to make.
 
     The variant; the class of each instance as a code, and the classes; sizes (n_bags,) and proportions (n_bags,
-    n_classes) wanted, and whether the latter were given; the cluster or stratum of each instance, and whether the
+    n_classes) wanted, and whether each was given; the cluster or stratum of each instance, and whether the
     clusters are the bags that are wanted.
     """
 
@@ -31,6 +31,7 @@ class Task(NamedTuple):
     classes: np.ndarray
     sizes: np.ndarray
     wanted: np.ndarray
+    sizes_given: bool
     wanted_given: bool
     clusters: np.ndarray
     clusters_are_bags: bool
@@ -51,18 +52,18 @@ def read_task(X, y, variant, n_bags, sizes, proportions, clusters, rng):
     model = None if variant in BY_STRATA else clusters  # strata are no model for bags
     n_bags = _count_bags(n_bags, model, sizes=sizes, proportions=wanted)
     same = model is None or model.max() + 1 == n_bags
-    given, untold = (
-        wanted is not None,
-        sizes is None or (wanted is None and not by_chance),
-    )
-    as_clusters = same and sizes is None and not given
+    sizes_given, given = sizes is not None, wanted is not None
+    untold = not sizes_given or (not given and not by_chance)
+    as_clusters = same and not sizes_given and not given
     if (untold and not same) or (model is None and (untold or variant in BY_CLUSTERS)):
         model = kmeans_clusters(X, n_bags, rng)
     clusters = _clusters_for(variant, clusters, model, X, codes, rng)
     if untold:
         sizes, wanted = _complete(model, codes, sizes, wanted)
     wanted = np.zeros((n_bags, len(classes))) if wanted is None else wanted
-    return Task(variant, codes, classes, sizes, wanted, given, clusters, as_clusters)
+    return Task(
+        variant, codes, classes, sizes, wanted, sizes_given, given, clusters, as_clusters,
+    )  # fmt: skip
 
 
 def _clusters_for(variant, clusters, model, X, codes, rng):

@@ -3,7 +3,8 @@
 import pytest
 from sklearn.svm import SVC
 
-from llpbook.density_difference import gaussian_basis, median_distance, toy_problem
+from llpbook.base import median_distance
+from llpbook.density_difference import gaussian_basis, toy_problem
 from llpbook.dsdd import DSDD, cccp, penalty_unit
 
 
@@ -22,9 +23,9 @@ def test_tuned_fit(benchmark, n):
 def test_one_fit(benchmark, n):
     X, _, bags = toy_problem(2, n=n, random_state=0)
     Phi = gaussian_basis(X, X[:: max(1, n // 150)], 0.5 * median_distance(X))
-    Phi_p, Phi_q = Phi[bags == 0], Phi[bags == 1]
-    lam = 0.01 * penalty_unit(Phi_p, Phi_q)
-    rounds = benchmark.pedantic(cccp, (Phi_p, Phi_q, lam), rounds=5)
+    basis = Phi[bags == 0], Phi[bags == 1]
+    lam = 0.01 * penalty_unit(basis)
+    rounds = benchmark.pedantic(cccp, (basis, lam), rounds=5)
     assert rounds[-1].gap <= 1e-9
 
 

@@ -19,18 +19,20 @@ from typing import NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 
-from .base import (
+from ..base import (
     Interval,
     StrOptions,
     candidates,
     choose_centers,
     fold_numbers,
     median_distance,
+    thin,
     tune,
 )
-from .density_difference import TwoBagClassifier, gaussian_basis
+from ..density_difference import TwoBagClassifier, gaussian_basis, label_two_samples
+from ._solver import minimise_bound
 
 #: Widths that ``sigma="cv"`` tries, in units of the median distance between instances.
 SIGMAS = (1.5, 1.0, 0.75, 0.5, 0.25)
@@ -58,8 +60,8 @@ def clip(z):
 def hinge(z, epsilon):
     r"""The convex piece of the ramp: 0 up to a kink, then slope 1.
 
-    :math:`C_\epsilon(z) = \max(0, z - \epsilon)`, equation :eq:`eq-dsdd-hinge`; :math:`R = C_{-1} - C_1 - 1`, equation
-    :eq:`eq-dsdd-split` (appendix A).
+    :math:`C_\epsilon(z) = \max(0, z - \epsilon)`, so that :math:`R = C_{-1} - C_1 - 1`, equation :eq:`eq-dsdd-split`
+    (appendix A).
 
     Parameters
     ----------
@@ -70,7 +72,7 @@ def hinge(z, epsilon):
     -------
     float or ndarray
     """
-    # eq: eq-dsdd-hinge, eq-dsdd-split
+    # eq: eq-dsdd-split
     return np.maximum(0.0, z - epsilon)
 
 
@@ -141,70 +143,31 @@ def convex_part(alpha, basis, lam, weights=(1.0, 1.0)):
     return on_p + on_q + lam / 2 * alpha @ alpha
 
 
-def concave_part(alpha, basis, weights=(1.0, 1.0)):
-    r"""The concave part of the objective.
+def upper_bound(alpha, b, c, basis, lam, weights=(1.0, 1.0)):
+    r"""The convex bound of the objective that one round of CCCP minimises.
 
-    :math:`-w' \operatorname{mean}_j C_1(g'_j) - w \operatorname{mean}_i C_{-1}(g_i) + w - w'`, equation
-    :eq:`eq-dsdd-concave` (appendix A, where equal weights cancel the constant).
-
-    Parameters
-    ----------
-    alpha, basis, weights
-        As for `objective`.
-
-    Returns
-    -------
-    float
-    """
-    on_p = weights[0] * (1 - hinge(basis[0] @ alpha, -1).mean())
-    on_q = weights[1] * (1 + hinge(basis[1] @ alpha, 1).mean())
-    # eq: eq-dsdd-concave
-    return on_p - on_q
-
-
-def concave_bound(alpha, b, c, basis, weights=(1.0, 1.0)):
-    r"""A plane that lies above the concave part, whatever the bits b and c in [0, 1].
-
-    :math:`w' \operatorname{mean}_j b_j (1 - g'_j) + w \operatorname{mean}_i c_i (-1 - g_i) + w - w'`, equation
-    :eq:`eq-dsdd-concave-bound` (appendix A.1): :math:`C_\epsilon(z) \ge t (z - \epsilon)` for t in [0, 1].
+    Convex part plus a plane above the concave part, since :math:`C_\epsilon(z) \ge t (z - \epsilon)` for t in [0, 1]:
+    equation :eq:`eq-dsdd-bound` (9, with the slack variables at their best).
 
     Parameters
     ----------
     alpha : ndarray, shape (b,)
-    b, c : ndarray, shape (n',) and (n,)
-        b belongs to the second sample, c to the first, as in the paper.
-    basis, weights
+    b : ndarray, shape (n',)
+        Bits of the second sample, in [0, 1].
+    c : ndarray, shape (n,)
+        Bits of the first sample.
+    basis, lam, weights
         As for `objective`.
-
-    Returns
-    -------
-    float
-    """
-    on_p = weights[0] * (1 + np.mean(c * (-1 - basis[0] @ alpha)))
-    on_q = weights[1] * (1 - np.mean(b * (1 - basis[1] @ alpha)))
-    # eq: eq-dsdd-concave-bound
-    return on_p - on_q
-
-
-def upper_bound(alpha, b, c, basis, lam, weights=(1.0, 1.0)):
-    r"""The convex bound of the objective that one round of CCCP minimises.
-
-    Convex part plus plane, equation :eq:`eq-dsdd-bound` (9, with the slack variables at their best).
-
-    Parameters
-    ----------
-    alpha, b, c, basis, weights
-        As for `concave_bound`.
-    lam : float
 
     Returns
     -------
     float
         At least `objective`; equal to it where b and c come from `tighten_bound`.
     """
-    plane = concave_bound(alpha, b, c, basis, weights)
+    on_p = weights[0] * (1 + np.mean(c * (-1 - basis[0] @ alpha)))
+    on_q = weights[1] * (1 - np.mean(b * (1 - basis[1] @ alpha)))
     # eq: eq-dsdd-bound
-    return convex_part(alpha, basis, lam, weights) + plane
+    return convex_part(alpha, basis, lam, weights) + on_p - on_q
 
 
 def tighten_bound(alpha, basis):
@@ -228,167 +191,6 @@ def tighten_bound(alpha, basis):
     # eq: eq-dsdd-tighten
     c = basis[0] @ alpha >= -1
     return b.astype(float), c.astype(float)
-
-
-def newton_direction(gradient, Phi_free, stiffness, lam):
-    r"""Newton's step for the smoothed bound.
-
-    Solves :math:`(\lambda I + \Phi_F^\top T \Phi_F)\, d = -\nabla`, equation :eq:`eq-dsdd-newton`, in the smaller of
-    the two dimensions (Woodbury). :math:`O(|F| b \min(|F|, b))`.
-
-    Parameters
-    ----------
-    gradient : ndarray, shape (b,)
-    Phi_free : ndarray, shape (n_free, b)
-        Rows of the instances within the rounded kink.
-    stiffness : ndarray, shape (n_free,)
-        Curvature of the rounded kink, the diagonal of T.
-    lam : float
-
-    Returns
-    -------
-    ndarray, shape (b,)
-    """
-    n_free, b = Phi_free.shape
-    if n_free < b:
-        inner = Phi_free @ Phi_free.T + np.diag(lam / stiffness)
-        correction = np.linalg.solve(inner, Phi_free @ gradient) @ Phi_free
-        # eq: eq-dsdd-newton
-        return (correction - gradient) / lam
-    half = Phi_free * np.sqrt(stiffness)[:, None]
-    return -np.linalg.solve(half.T @ half + lam * np.eye(b), gradient)
-
-
-def step_length(slope, descent):
-    """Where the derivative along a direction of descent has nearly vanished, at most 1.
-
-    Regula falsi, every third step a bisection.
-
-    Parameters
-    ----------
-    slope : callable
-        Derivative of a convex function at a step in [0, 1].
-    descent : float
-        Above 0: minus the slope at 0.
-
-    Returns
-    -------
-    step : float
-    left : float
-        Slope there, relative to ``descent``.
-    """
-    low, high, at_low, at_high = 0.0, 1.0, -descent, slope(1.0)
-    step, now = high, at_high
-    for k in range(40):
-        if now <= 0.1 * descent and (step == 1 or now >= -0.1 * descent):
-            break
-        if now > 0:
-            high, at_high = step, now
-        else:
-            low, at_low = step, now
-        step = (low * at_high - high * at_low) / (at_high - at_low)
-        step = step if k % 3 < 2 else (low + high) / 2
-        now = slope(step)
-    return step, abs(now) / descent
-
-
-def minimise_smoothed(alpha, nu, Phi, epsilon, cap, linear, lam, width, tol):
-    r"""The bound with each kink rounded about the multiplier that is known, by Newton's method.
-
-    The hinge :math:`v \max(0, u)` becomes :math:`\max_{0 \le \nu \le v} \nu u - \frac{s}{2 v} (\nu - \nu^{old})^2`,
-    whose maximiser is :math:`\operatorname{clip}(\nu^{old} + \frac{v}{s} u, 0, v)`, equation :eq:`eq-dsdd-proximal`.
-    The result is smooth, and where no instance changes sides of a kink one Newton step reaches its minimum.
-
-    Parameters
-    ----------
-    alpha : ndarray, shape (b,)
-        Where to start.
-    nu : ndarray, shape (n + n',)
-        Multipliers.
-    Phi : ndarray, shape (n + n', b)
-        Both samples, the first on top.
-    epsilon, cap : ndarray, shape (n + n',)
-        Kink and slope v of each hinge.
-    linear : ndarray, shape (b,)
-        The bound is :math:`\frac{\lambda}{2} \lVert \alpha \rVert^2 - q^\top \alpha + \sum_k v_k \max(0, g_k -
-        \epsilon_k)`; this is q.
-    lam, width, tol : float
-        ``width`` is s.
-
-    Returns
-    -------
-    alpha : ndarray, shape (b,)
-    nu : ndarray, shape (n + n',)
-        New multipliers, in [0, v].
-    gap : float
-        Bound at alpha less the dual value of the multipliers, relative to the size of the latter.
-    """
-    stiffness, exact, g, nu_old = cap / width, False, Phi @ alpha, nu
-    for _ in range(60):
-        raw = nu_old + stiffness * (g - epsilon)
-        # eq: eq-dsdd-proximal
-        nu = np.clip(raw, 0, cap)
-        gradient = lam * alpha - linear + nu @ Phi
-        rest = gradient @ gradient / (2 * lam)
-        size = lam / 2 * alpha @ alpha + nu.sum()
-        if exact or rest <= 0.1 * tol * size:
-            break
-        free = (raw > 0) & (raw < cap)
-        d = newton_direction(gradient, Phi[free], stiffness[free], lam)
-        along, flat, bend = Phi @ d, (lam * alpha - linear) @ d, lam * d @ d
-        rate = stiffness * along
-
-        def slope(step, raw=raw, rate=rate, along=along, flat=flat, bend=bend):
-            moved = np.minimum(np.maximum(raw + step * rate, 0), cap)
-            return flat + step * bend + moved @ along
-
-        step, left = step_length(slope, -gradient @ d)
-        exact = step == 1 and left < 1e-8
-        alpha, g = alpha + step * d, g + step * along
-    gap = rest + cap @ np.maximum(0, g - epsilon) - nu @ (g - epsilon)
-    return alpha, nu, gap / max(size, 1e-300)
-
-
-def minimise_bound(b, c, basis, lam, weights=(1.0, 1.0), warm=None, tol=1e-9):
-    r"""The minimum of the bound over alpha: the quadratic programme of one round.
-
-    Equation :eq:`eq-dsdd-inner` (9). Its dual is a box, :math:`\max_{0 \le \nu \le v} -\epsilon^\top \nu -
-    \frac{1}{2 \lambda} \lVert q - \Phi^\top \nu \rVert^2` with :math:`\alpha = (q - \Phi^\top \nu) / \lambda`, equation
-    :eq:`eq-dsdd-dual`. Multipliers by the proximal point method: `minimise_smoothed` with kinks ever less rounded.
-
-    Parameters
-    ----------
-    b, c, basis, lam, weights
-        As for `upper_bound`.
-    warm : (ndarray, ndarray), optional
-        alpha and nu to start from: the solution of a problem nearby.
-    tol : float, default 1e-9
-        Duality gap at which to stop, relative to the size of the dual's terms.
-
-    Returns
-    -------
-    alpha : ndarray, shape (b,)
-    nu : ndarray, shape (n + n',)
-        Multipliers of the constraints on the slack variables, the first sample before the second.
-    gap : float
-        Duality gap reached: what alpha may be worse than the minimum, relative.
-    """
-    Phi, sizes = np.vstack(basis), [len(part) for part in basis]
-    epsilon = np.repeat([1.0, -1.0], sizes)
-    cap = np.repeat(np.divide(weights, sizes), sizes)
-    linear = (cap * np.concatenate([c, b])) @ Phi
-    width, nu = (1.0, cap / 2) if warm is None else (0.03, warm[1])
-    # eq: eq-dsdd-dual
-    alpha = (linear - nu @ Phi) / lam if warm is None else warm[0]
-    for _ in range(60):
-        alpha, nu, gap = minimise_smoothed(
-            alpha, nu, Phi, epsilon, cap, linear, lam, width, tol
-        )
-        if gap <= tol:
-            break
-        width = max(width / 5, 1e-6)
-    # eq: eq-dsdd-inner
-    return alpha, nu, gap
 
 
 class Round(NamedTuple):
@@ -448,6 +250,7 @@ def cccp(
     b, c = np.zeros(len(basis[1])), np.full(len(basis[0]), float(start == "hinge"))
     rounds, before = [], np.inf
     while len(rounds) <= max_iter:
+        # eq: eq-dsdd-inner
         alpha, nu, gap = minimise_bound(b, c, *data, warm=warm, tol=tol)
         bound, now = upper_bound(alpha, b, c, *data), objective(alpha, *data)
         rounds.append(Round(alpha, b, c, nu, gap, bound, now))
@@ -535,6 +338,8 @@ class DSDD(TwoBagClassifier):
         First bound; see `cccp`. "convex" is the paper's.
     n_folds : int, default 5
         Folds of the cross-validation, at most as many as the smaller sample has instances.
+    n_tuning : int, default 1000
+        Instances of each sample that the cross-validation uses, at random if there are more; the last fit uses all.
     class_prior : "balanced", "match" or float, default "balanced"
         Share of the positive class among the instances to predict: a half (the paper), that of the training data, or
         a number. The last two need proportions.
@@ -572,7 +377,8 @@ class DSDD(TwoBagClassifier):
     Notes
     -----
     A round costs :math:`O((n + n') b + s^2 b)` a Newton step, for s instances at a kink; there are some tens of steps.
-    A local minimum is found, not the global one.
+    Tuning runs 20 pairs in five folds, on at most ``n_tuning`` instances of each sample; on 20,000 + 20,000 a tuned fit
+    takes some ten seconds. A local minimum is found, not the global one.
 
     Examples
     --------
@@ -590,6 +396,7 @@ class DSDD(TwoBagClassifier):
         "n_centers": [Interval(Integral, 1, None, closed="left")],
         "start": [StrOptions({"hinge", "convex"})],
         "n_folds": [Interval(Integral, 2, None, closed="left")],
+        "n_tuning": [Interval(Integral, 2, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
@@ -597,10 +404,11 @@ class DSDD(TwoBagClassifier):
 
     def __init__(
         self, sigma="cv", lam="cv", n_centers=300, start="hinge", n_folds=5,
-        class_prior="balanced", max_iter=100, tol=1e-9, random_state=None,
+        n_tuning=1000, class_prior="balanced", max_iter=100, tol=1e-9,
+        random_state=None,
     ):  # fmt: skip
         self.sigma, self.lam, self.start = sigma, lam, start
-        self.n_centers, self.n_folds = n_centers, n_folds
+        self.n_centers, self.n_folds, self.n_tuning = n_centers, n_folds, n_tuning
         self.max_iter, self.tol = max_iter, tol
         self.class_prior, self.random_state = class_prior, random_state
 
@@ -616,19 +424,21 @@ class DSDD(TwoBagClassifier):
         gap = self.rounds_[-1].gap
         if self.n_iter_ > self.max_iter or gap > max(self.tol, 1e-6):
             warnings.warn(
-                f"DSDD stopped after {self.n_iter_} rounds of max_iter={self.max_iter} with a duality gap of {gap:.1e} "
-                f"for tol={self.tol}; raise max_iter, or lam, or tol",
+                f"DSDD stopped after {self.n_iter_} rounds of max_iter={self.max_iter} "
+                f"with a duality gap of {gap:.1e} for tol={self.tol}; raise max_iter, "
+                "or lam, or tol",
                 ConvergenceWarning,
                 stacklevel=3,
             )
 
     def _tune(self, samples, weights, unit, seed, options):
         """The width and the penalty, by cross-validation where there is a choice."""
-        n_folds, rows = min(self.n_folds, *map(len, samples)), []
-        folds = [fold_numbers(len(part), n_folds, seed) for part in samples]
+        parts, rows = [thin(X, self.n_tuning) for X in samples], []
+        n_folds = min(self.n_folds, *map(len, parts))
+        folds = [fold_numbers(len(part), n_folds, seed) for part in parts]
         sigmas = candidates("sigma", self.sigma, SIGMAS, unit)
         for sigma in sigmas:
-            basis = [gaussian_basis(part, self.centers_, sigma) for part in samples]
+            basis = [gaussian_basis(part, self.centers_, sigma) for part in parts]
             lams = candidates("lam", self.lam, LAMS, penalty_unit(basis))
             scores = np.full(len(lams), np.nan)
             if len(sigmas) * len(lams) > 1:
@@ -640,52 +450,32 @@ class DSDD(TwoBagClassifier):
     def _scores(self, X):
         r"""The function whose sign is the label; its size means nothing beyond -1 and 1.
 
-        :math:`g(x) = \sum_\ell \alpha_\ell \varphi_\ell(x)`, equation :eq:`eq-dsdd-model`.
+        :math:`g(x) = \sum_\ell \alpha_\ell \varphi_\ell(x)` (section 3.2).
         """
-        # eq: eq-dsdd-model
         return gaussian_basis(X, self.centers_, self.sigma_) @ self.coef_
 
 
-def dsdd(X_p, X_q, **params):
-    """Label two unlabeled samples, as the paper states the task.
+def dsdd(X_p, X_q, proportions=None, larger=None, **params):
+    """Label two unlabeled samples by the sign of the density difference.
 
     Parameters
     ----------
-    X_p, X_q : array-like, shape (n, n_features) and (n', n_features)
-        Samples of the same two classes, mixed in different shares.
+    X_p, X_q, proportions, larger
+        See `llpbook.density_difference.label_two_samples`.
     **params
-        Of `DSDD`: ``sigma``, ``lam``, ``random_state`` and the others.
+        Of `DSDD`.
 
     Returns
     -------
     labels_p, labels_q : ndarray of int, shape (n,) and (n',)
-        1 where the first sample is denser, else -1: the classes, up to a swap.
-
-    Raises
-    ------
-    ValueError
-        If a sample is malformed, or they differ in their features.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> X_p = np.vstack([rng.normal(2, 1, (32, 2)), rng.normal(-2, 1, (8, 2))])
     >>> X_q = np.vstack([rng.normal(2, 1, (8, 2)), rng.normal(-2, 1, (32, 2))])
-    >>> labels_p, labels_q = dsdd(X_p, X_q, random_state=0)
-    >>> int((labels_p == 1).sum()), int((labels_q == 1).sum())
+    >>> labels_p, labels_q = dsdd(X_p, X_q)
+    >>> int(labels_p.sum()), int(labels_q.sum())
     (32, 8)
     """
-    samples = []
-    for name, X in (("X_p", X_p), ("X_q", X_q)):
-        try:
-            samples.append(check_array(X, dtype=np.float64, ensure_min_samples=2))
-        except ValueError as error:
-            raise ValueError(f"{name} is not valid input for dsdd: {error}") from error
-    features = [X.shape[1] for X in samples]
-    if features[0] != features[1]:
-        raise ValueError(
-            f"X_p and X_q must have the same features, got {features[0]} and {features[1]}"
-        )
-    X, bags = np.vstack(samples), np.repeat([0, 1], [len(X) for X in samples])
-    labels = np.where(DSDD(**params).fit(X, bags).predict(X) == 1, 1, -1)
-    return labels[bags == 0], labels[bags == 1]
+    return label_two_samples(DSDD(**params), X_p, X_q, proportions, larger)
