@@ -39,6 +39,12 @@ def test_pure_bags_of_any_size_have_shares_of_exactly_one():
     assert set(np.unique(shares)) == {0.0, 1.0}
 
 
+def test_a_bag_without_instances_has_no_shares_and_no_warning():
+    with np.errstate(invalid="raise"):
+        shares = pr.label_proportions([0, 1], [0, 2])
+    np.testing.assert_array_equal(shares, [[1, 0], [np.nan] * 2, [0, 1]])
+
+
 def test_class_prior_is_the_share_of_labels():
     rng = np.random.default_rng(1)
     y, bags = rng.integers(0, 3, 200), rng.integers(0, 17, 200)
@@ -224,6 +230,7 @@ def test_shares_in_single_precision_are_computed_with_in_double():
         (["a", "b"], "bags must be integers"),
         ([-1, 0], "bags must not be negative, got -1"),
         ([0, 5], "bags holds 5"),
+        ([0, 2], "bags holds 2"),
     ],
 )
 def test_malformed_bags(bags, message):
