@@ -1150,7 +1150,7 @@ def test_spoiled_bags_differ_in_one_column():
         X, bags, *_ = protocol.draw_problem(
             {**cell, "variant": how}, np.random.RandomState(0)
         )
-        changed = np.flatnonzero((X != plain_).any(axis=0))
+        changed = np.flatnonzero((plain_ != X).any(axis=0))
         assert len(changed) == 1
         between = averaging_matrix(bags) @ X[:, changed]
         assert between.std() > 1.5 * X[:, changed].std() / np.sqrt(50) or how == "thin"

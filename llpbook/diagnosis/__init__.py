@@ -6,8 +6,8 @@ proportions alone, all six with labels, which add tests and replace none. A vari
 independences is; nothing is ever confirmed, and every test that found nothing says what it would have found.
 
 Features are compared in three views (`views`): whitened components, Fourier features, and each column alone. X against
-B and Y: permutations of bags within groups. Y against B: a table of counts. X ⊥ B | Y without labels: the lack of fit of
-bag means that should be affine in the proportions,
+B and Y: permutations of bags within groups. Y against B: a table of counts. X ⊥ B | Y without labels: the lack of fit
+of bag means that should be affine in the proportions,
 
 .. math:: Q = \min_{\mu} \sum_k n_k \Big\lVert m_k - \sum_c \pi_{kc}\, \mu_c \Big\rVert^2 .
 
