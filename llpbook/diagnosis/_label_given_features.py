@@ -221,10 +221,11 @@ def label_test(X, labels, bags, alpha=0.05, random_state=None):
     for side in (0, 1):
         learn, test = half != side, half == side
         beta = label_shifts(residuals[learn], basis[learn], bags[learn], bags.max() + 1)
-        shift = np.einsum("ij,ijc->ic", basis, beta[bags])
-        rest = shift - conditional_mean(X, features, shift, rng)
+        shift = np.einsum("ij,ijc->ic", basis[test], beta[bags[test]])
+        # Within the half: what the other half learned from is correlated with its neighbours' residuals here.
+        rest = shift - conditional_mean(X[test], features[test], shift, rng)
         left.append(np.square(rest).sum() / max(np.square(shift).sum(), 1e-300))
-        z = (residuals * rest)[test].sum(axis=1)
+        z = (residuals[test] * rest).sum(axis=1)
         statistics.append(np.sqrt(len(z)) * z.mean() / max(z.std(), 1e-300))
     if np.mean(left) < LEAST_LEFT:
         return TestResult(np.nan, np.nan, note="the features tell the bag")

@@ -522,7 +522,7 @@ def affine_pvalue(moments, design, exact):
 
 
 def ratio_tail(moments, design, noise, variance, lack, expected):
-    """The tail of an F distribution for one feature: misfit over noise, each with the degrees of freedom of its variance.
+    """The tail of an F distribution for one feature: misfit over noise, with the degrees of freedom of their variances.
 
     Where few instances tell the noise, it is the heavier tail; in the analysis of variance it is exact.
     """
