@@ -222,7 +222,7 @@ def label_test(X, labels, bags, alpha=0.05, random_state=None):
         learn, test = half != side, half == side
         beta = label_shifts(residuals[learn], basis[learn], bags[learn], bags.max() + 1)
         shift = np.einsum("ij,ijc->ic", basis[test], beta[bags[test]])
-        # Within the half: what the other half learned from is correlated with its neighbours' residuals here.
+        # Within the half: what the other half learned from goes with residuals here.
         rest = shift - conditional_mean(X[test], features[test], shift, rng)
         left.append(np.square(rest).sum() / max(np.square(shift).sum(), 1e-300))
         z = (residuals[test] * rest).sum(axis=1)

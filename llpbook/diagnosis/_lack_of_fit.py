@@ -501,30 +501,24 @@ def affine_pvalue(moments, design, exact):
     corrected = exact and class_means_are_known(moments, design, mixing)
     noise = within_class_noise(moments, design, mixing) if corrected else traces
     variance, third = cumulants(moments, design, mixing, noise, corrected)
-    if moments.means.shape[1] == 1:
-        third += third_moment_cumulant(moments, design)
+    alone = moments.means.shape[1] == 1  # a single feature
+    third += third_moment_cumulant(moments, design) if alone else 0.0
     expected = max(design.free @ noise, 0.02 * design.free @ traces)
     deviation, skewness = (lack - expected) / variance**0.5, third / variance**1.5
     # eq: eq-diag-pearson
     pvalue = float(pearson3.sf(deviation, skewness))
-    if moments.means.shape[1] == 1:
-        pvalue = max(
-            pvalue, ratio_tail(moments, design, noise, variance, lack, expected)
-        )
-    return AffineResult(
-        lack / expected,
-        pvalue,
-        deviation,
-        skewness,
-        variance**0.5 / expected,
-        corrected,
-    )
+    if alone:
+        other = ratio_tail(moments, design, noise, variance, lack, expected)
+        pvalue = max(pvalue, other)
+    found = lack / expected, pvalue, deviation, skewness, variance**0.5 / expected
+    return AffineResult(*found, corrected)
 
 
 def ratio_tail(moments, design, noise, variance, lack, expected):
-    """The tail of an F distribution for one feature: misfit over noise, with the degrees of freedom of their variances.
+    """The tail of an F distribution for one feature: misfit over noise.
 
-    Where few instances tell the noise, it is the heavier tail; in the analysis of variance it is exact.
+    The degrees of freedom are those of their variances. Where few instances tell the noise, it is the heavier tail; in
+    the analysis of variance it is exact.
     """
     smooth = smooth_noise(moments, design, noise)
     own = fit_cumulants(design, smooth, Shape(np.eye(1), 1.0, 1.0))[0]
