@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import comb, prod
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
 
@@ -116,6 +117,32 @@ def label_proportions(y, bags, n_bags=None, classes=None):
         return counts / sizes
 
 
+def align_tables(*tables):
+    """Tables of one row a bag as arrays: keyed ones in the order of the first, and all of one length."""
+    keyed = [t for t in tables if isinstance(t, pd.Series | pd.DataFrame)]
+    columns = next((t.columns for t in keyed if isinstance(t, pd.DataFrame)), None)
+    arrays = []
+    for table in tables:
+        if isinstance(table, pd.Series | pd.DataFrame):
+            if set(table.index) != set(keyed[0].index):
+                raise ValueError(
+                    "proportions, predicted and bag_sizes must have the same bags, "
+                    f"got {list(keyed[0].index)[:3]} … and {list(table.index)[:3]} …"
+                )
+            table = table.reindex(keyed[0].index)
+            if table.ndim == 2 and set(table.columns) == set(columns):
+                table = table[columns]
+        arrays.append(np.asarray(table, dtype=float))
+    shapes = [a.shape for a in arrays]
+    one_length = len({shape[:1] for shape in shapes}) == 1
+    if not one_length or len({shape for shape in shapes if len(shape) == 2}) > 1:
+        raise ValueError(
+            "proportions, predicted and bag_sizes must have one row a bag, and the "
+            f"first two one shape, got shapes {shapes}"
+        )
+    return arrays
+
+
 def class_prior(proportions, bag_sizes):
     r"""The class prior :math:`\eta`: proportions averaged with the bag sizes as weights.
 
@@ -132,7 +159,7 @@ def class_prior(proportions, bag_sizes):
     ndarray, shape (n_classes,)
         Source: stolpe2011, eq. 2.
     """
-    sizes = np.asarray(bag_sizes, dtype=float)
+    proportions, sizes = align_tables(proportions, bag_sizes)
     # eq: eq-prop-prior
     return sizes @ np.where(sizes[:, None] > 0, proportions, 0.0) / sizes.sum()
 
@@ -150,8 +177,9 @@ def proportion_mse(proportions, predicted):
     -------
     float
     """
+    proportions, predicted = align_tables(proportions, predicted)
     # eq: eq-prop-mse
-    return float(np.mean((np.asarray(proportions) - predicted) ** 2))
+    return float(np.mean((proportions - predicted) ** 2))
 
 
 def proportion_mae(proportions, predicted, bag_sizes=None):
@@ -173,9 +201,11 @@ def proportion_mae(proportions, predicted, bag_sizes=None):
     float
         Between 0 and 1.
     """
-    distance = 0.5 * np.abs(np.asarray(proportions) - predicted).sum(axis=1)
+    weights = np.ones(len(predicted)) if bag_sizes is None else bag_sizes
+    proportions, predicted, weights = align_tables(proportions, predicted, weights)
+    distance = 0.5 * np.abs(proportions - predicted).sum(axis=1)
     # eq: eq-prop-mae
-    return float(np.average(distance, weights=bag_sizes))
+    return float(np.average(distance, weights=weights))
 
 
 def proportion_weighted_mse(proportions, predicted, bag_sizes):
@@ -192,7 +222,7 @@ def proportion_weighted_mse(proportions, predicted, bag_sizes):
     -------
     float
     """
-    proportions, sizes = np.asarray(proportions, float), np.asarray(bag_sizes, float)
+    proportions, predicted, sizes = align_tables(proportions, predicted, bag_sizes)
     weights = np.outer(sizes / sizes.sum(), class_prior(proportions, sizes))
     # eq: eq-prop-weight
     return float(np.mean(weights * (proportions - predicted) ** 2))
@@ -212,7 +242,8 @@ def prior_mse(proportions, predicted, bag_sizes):
     -------
     float
     """
-    gap = class_prior(proportions, bag_sizes) - class_prior(predicted, bag_sizes)
+    proportions, predicted, sizes = align_tables(proportions, predicted, bag_sizes)
+    gap = class_prior(proportions, sizes) - class_prior(predicted, sizes)
     # eq: eq-prop-err-prior
     return float(np.mean(gap**2))
 
@@ -337,9 +368,19 @@ def identifiability(bags, proportions):
     Identifiability
         Its ``worth_in_labels`` is :math:`n \operatorname{Var}(\pi_{\cdot j}) / (\eta_j (1 - \eta_j))`,
         :eq:`eq-prop-worth`: for random bags one less than their number, on average.
+
+    Raises
+    ------
+    ValueError
+        If a share is outside of [0, 1] or a row does not sum to 1.
     """
     shares = np.asarray(proportions, dtype=float)
     shares = np.column_stack([1 - shares, shares]) if shares.ndim == 1 else shares
+    off = np.abs(shares.sum(axis=1) - 1) > 1e-6
+    if off.any() or (np.abs(shares - 0.5) > 0.5 + 1e-6).any():
+        raise ValueError(
+            f"proportions must lie in [0, 1] and each row sum to 1, got {proportions!r}"
+        )
     bags, n_bags = _check_codes(bags, len(shares))
     sizes = np.bincount(bags, minlength=n_bags)
     shares, sizes = shares[sizes > 0], sizes[sizes > 0]

@@ -304,6 +304,8 @@ def test_the_unit_of_distance_is_the_median_over_unequal_pairs():
         assert base.median_distance(unit * X) == pytest.approx(expected)
     mostly_equal = [[0.0]] * 8 + [[0.25], [0.5], [2.0]]
     assert base.median_distance(np.array(mostly_equal)) == 0.5
+    two_equal = [[0.0], [0.0], [0.25], [0.5], [0.75]]  # 0, 4 of .25, 3 of .5, 2 of .75
+    assert base.median_distance(np.array(two_equal)) == 0.375
     for nothing_apart in ([[3.0]], [[3.0]] * 5):
         assert base.median_distance(np.array(nothing_apart)) == 1
 
@@ -739,7 +741,7 @@ def test_features_are_a_matrix_of_finite_numbers():
 
 
 def test_shares_out_of_range_by_rounding_are_cut_and_others_named():
-    matrix, _, _ = base.check_proportions([-5e-7, 1 + 5e-7, 0.5])
+    matrix, _, _ = base.check_proportions([-1e-6, 1 + 1e-6, 0.5])
     np.testing.assert_array_equal(matrix, [[1, 0], [0, 1], [0.5, 0.5]])
     for rows, message in (
         ([[0.5, 0.5], [0.5, 0.5], [1.2, -0.2]], "got 1.2 for bag 'c'"),

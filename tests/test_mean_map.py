@@ -467,9 +467,10 @@ def test_error_covariances_of_partly_known_bags():
     wider = np.array([0, 4 * 0.02, 2 * 0.03, 0.04, 0, 0])
     sign = np.array([[1, -1], [-1, 1]])
     np.testing.assert_allclose(found, wider[:, None, None] ** 2 * sign, atol=1e-15)
-    unkeyed = replace(data, bag_labels=None)  # then the order is that of the rows
-    in_order = mean_map.error_covariances(se, unkeyed, unkeyed)
-    np.testing.assert_allclose(in_order[:, 0, 0], se.to_numpy() ** 2)
+    unkeyed = replace(data, bag_labels=None)
+    for errors, read in ((se, unkeyed), (se.to_numpy(), data)):  # in the order of rows
+        in_order = mean_map.error_covariances(errors, read, read)
+        np.testing.assert_allclose(in_order[:, 0, 0], se.to_numpy() ** 2)
 
 
 def test_what_errors_leave_is_the_reliability():

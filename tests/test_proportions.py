@@ -3,6 +3,7 @@
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from llpbook import proportions as pr
@@ -36,6 +37,12 @@ def test_pure_bags_of_any_size_have_shares_of_exactly_one():
     bags = np.repeat(np.arange(60), np.arange(1, 61))
     shares = pr.label_proportions(bags % 2, bags)
     assert set(np.unique(shares)) == {0.0, 1.0}
+
+
+def test_a_bag_without_instances_has_no_shares_and_no_warning():
+    with np.errstate(invalid="raise"):
+        shares = pr.label_proportions([0, 1], [0, 2])
+    np.testing.assert_array_equal(shares, [[1, 0], [np.nan] * 2, [0, 1]])
 
 
 def test_class_prior_is_the_share_of_labels():
@@ -223,6 +230,7 @@ def test_shares_in_single_precision_are_computed_with_in_double():
         (["a", "b"], "bags must be integers"),
         ([-1, 0], "bags must not be negative, got -1"),
         ([0, 5], "bags holds 5"),
+        ([0, 2], "bags holds 2"),
     ],
 )
 def test_malformed_bags(bags, message):
@@ -237,3 +245,36 @@ def test_malformed_labels():
         pr.label_proportions([1], [0, 1])
     with pytest.raises(ValueError, match=r"y holds .*7.* not one of classes"):
         pr.label_proportions([7, 1], [0, 1], classes=[0, 1])
+
+
+def test_errors_match_bags_and_classes_by_name():
+    names = ["b", "c", "a"]
+    given = pd.DataFrame([[0.2, 0.8], [0.5, 0.5], [1.0, 0.0]], names, ["no", "yes"])
+    found = given.sort_index()[["yes", "no"]]
+    sizes = pd.Series({"a": 4, "b": 2, "c": 6})
+    assert pr.proportion_mae(given, found) == 0
+    assert pr.proportion_mse(given, found) == 0
+    assert pr.combined_error(given, found, sizes) == 0
+    np.testing.assert_allclose(
+        pr.class_prior(given, sizes), pr.class_prior(given.to_numpy(), [2, 6, 4])
+    )
+    off = found.add([0.1, -0.1])
+    assert pr.proportion_mae(given, off, sizes) == pytest.approx(0.1)
+    with pytest.raises(ValueError, match="same bags"):
+        pr.proportion_mae(given, found.rename({"a": "x"}))
+
+
+def test_tables_of_another_length_are_refused():
+    P = np.full((3, 2), 0.5)
+    for call in (
+        lambda: pr.class_prior(P, [1]),
+        lambda: pr.proportion_mse(P, P[:1]),
+        lambda: pr.proportion_mae(P, P[:, :1]),
+        lambda: pr.proportion_mae(P, P, [1, 2]),
+        lambda: pr.prior_mse(P, [0.5, 0.5], [1, 1, 1]),
+    ):
+        with pytest.raises(ValueError, match="must have one"):
+            call()
+    for wrong in (100 * P, P - 0.2, np.array([-0.1, 0.5, 1.1])):
+        with pytest.raises(ValueError, match="sum to 1"):
+            pr.identifiability([0, 1, 2], wrong)

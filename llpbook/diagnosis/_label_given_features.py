@@ -230,7 +230,7 @@ def label_test(X, labels, bags, alpha=0.05, random_state=None):
     if np.mean(left) < LEAST_LEFT:
         return TestResult(np.nan, np.nan, note="the features tell the bag")
     statistic = float(np.mean(statistics))
-    # Of half the instances; as many degrees of freedom as bags times columns of the basis.
+    # Of half the instances; degrees of freedom: bags times columns of the basis.
     dof = (bags.max() + 1) * basis.shape[1]
     shift = smallest_shift(dof**-0.5, 2 * dof, len(X), alpha, n_views=1)
     # eq: eq-diag-label
