@@ -642,6 +642,69 @@ def test_cumulants_without_classes_are_those_of_one_quadratic_form():
     )  # why skewness adds what it does, and kurtosis nothing
 
 
+@pytest.mark.equation("eq-diag-cumulants")
+def test_cumulants_with_classes_are_those_of_three_parts_with_careful_noise():
+    X, _, bags, P = bags_with_counts(n_bags=20, gap=1.0)
+    moments, design, mixing = parts(X, bags, P)
+    estimate = diagnosis.within_class_noise(moments, design, mixing)
+    shape = diagnosis.noise_shape(moments, design, mixing, True)
+    for noise, known in ((estimate, True), (1.1 * moments.traces, False)):
+        taken = design.free @ (moments.traces - noise)
+        plain_noise = diagnosis.smooth_noise(moments, design, moments.traces)
+        error = diagnosis.gram_cumulants(moments, design, mixing, plain_noise, shape)
+        sure = taken**2 / (taken**2 + error[0]) if known else 0
+        assert (taken > 0) == known and (0.1 < sure < 0.9) == known
+        careful = diagnosis.smooth_noise(
+            moments, design, moments.traces - sure * (moments.traces - noise)
+        )
+        fit = diagnosis.fit_cumulants(design, careful, shape)
+        within = diagnosis.noise_cumulants(moments, design, careful, shape)
+        gram = diagnosis.gram_cumulants(moments, design, mixing, careful, shape)
+        found = diagnosis.cumulants(moments, design, mixing, noise, True)
+        np.testing.assert_allclose(
+            found, [fit[0] + within[0] + gram[0], fit[1] - within[1] + gram[1]]
+        )
+
+
+def test_directions_in_which_shares_differ_by_rounding_are_left_out():
+    p, tiny = np.linspace(0.1, 0.8, 8), 1e-9 * (-1.0) ** np.arange(8)
+    P = np.column_stack([1 - p, p / 2 + tiny, p / 2 - tiny])
+    design = diagnosis.affine_design(P, np.full(8, 12))
+    assert design.basis.shape == (8, 2) and design.free.sum() == pytest.approx(6)
+
+
+@pytest.mark.equation("eq-diag-pearson")
+@pytest.mark.parametrize("exact", [True, False])
+def test_affine_test_is_made_of_its_parts(exact):
+    X, _, bags, P = bags_with_counts(n_bags=20)
+    moments, design, mixing = parts(X, bags, P)
+    noise = diagnosis.within_class_noise(moments, design, mixing)
+    noise = noise if exact else moments.traces
+    variance, third = diagnosis.cumulants(moments, design, mixing, noise, exact)
+    lack = diagnosis.lack_of_fit(moments.means, moments.sizes, design.basis)
+    expected = design.free @ noise
+    found = diagnosis.affine_pvalue(moments, design, exact)
+    assert found.corrected == exact
+    assert found.statistic == pytest.approx(lack / expected)
+    assert found.deviation == pytest.approx((lack - expected) / variance**0.5)
+    assert found.skewness == pytest.approx(third / variance**1.5)
+    assert found.relative_sd == pytest.approx(variance**0.5 / expected)
+    for unit in (1e-9, 1e9):
+        again = diagnosis.affine_pvalue(*parts(unit * X, bags, P)[:2], exact)
+        assert again[:4] == pytest.approx(found[:4])
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+def test_without_variance_within_bags_means_are_affine_or_not(unit):
+    bags, p = np.repeat(np.arange(6), 4), np.linspace(0.1, 0.7, 6)
+    P = np.column_stack([1 - p, p])
+    for power, expected in ((1, (0, 1)), (2, (np.inf, 0))):
+        x = unit * (1 + 2 * p[bags][:, None]) ** power
+        found = diagnosis.affine_test(x, bags, P)
+        assert found[:2] == expected and np.isnan(found.deviation)
+        assert found.corrected and found[3:5] == (0, 0)
+
+
 def test_third_moments_add_to_the_third_cumulant():
     bags, P = np.repeat(np.arange(30), 5), np.ones((30, 1))
     found, values = [], []
