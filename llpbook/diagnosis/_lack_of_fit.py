@@ -492,9 +492,9 @@ def affine_pvalue(moments, design, exact):
     """The result of `affine_test` from moments and design; see there."""
     sizes, traces = moments.sizes, moments.traces
     lack = lack_of_fit(moments.means, sizes, design.basis)
-    if traces.sum() <= 1e-12 * (sizes @ np.square(moments.means).sum(axis=1)):
-        # No variance within bags: bag means are what they are, and affine or not.
-        off = lack > 1e-9 * (sizes @ np.square(moments.means).sum(axis=1))
+    scale = sizes @ np.square(moments.means).sum(axis=1)
+    if traces.sum() <= 1e-12 * scale:  # no variance within bags: affine, or not
+        off = lack > 1e-9 * scale
         return AffineResult(np.inf if off else 0.0, float(not off), np.nan, 0, 0, exact)
     grow = (sizes / (sizes - 1))[:, None, None]
     mixing = grow * label_covariance(moments.proportions)
@@ -508,17 +508,10 @@ def affine_pvalue(moments, design, exact):
     # eq: eq-diag-pearson
     pvalue = float(pearson3.sf(deviation, skewness))
     if moments.means.shape[1] == 1:
-        pvalue = max(
-            pvalue, ratio_tail(moments, design, noise, variance, lack, expected)
-        )
-    return AffineResult(
-        lack / expected,
-        pvalue,
-        deviation,
-        skewness,
-        variance**0.5 / expected,
-        corrected,
-    )
+        heavier = ratio_tail(moments, design, noise, variance, lack, expected)
+        pvalue = max(pvalue, heavier)
+    ratio, spread = lack / expected, variance**0.5 / expected
+    return AffineResult(ratio, pvalue, deviation, skewness, spread, corrected)
 
 
 def ratio_tail(moments, design, noise, variance, lack, expected):
