@@ -492,33 +492,32 @@ def affine_pvalue(moments, design, exact):
     """The result of `affine_test` from moments and design; see there."""
     sizes, traces = moments.sizes, moments.traces
     lack = lack_of_fit(moments.means, sizes, design.basis)
-    if traces.sum() <= 1e-12 * (sizes @ np.square(moments.means).sum(axis=1)):
-        # No variance within bags: bag means are what they are, and affine or not.
-        off = lack > 1e-9 * (sizes @ np.square(moments.means).sum(axis=1))
+    scale = sizes @ np.square(moments.means).sum(axis=1)
+    if traces.sum() <= 1e-12 * scale:  # no variance within bags: affine, or not
+        off = lack > 1e-9 * scale
         return AffineResult(np.inf if off else 0.0, float(not off), np.nan, 0, 0, exact)
     grow = (sizes / (sizes - 1))[:, None, None]
     mixing = grow * label_covariance(moments.proportions)
     corrected = exact and class_means_are_known(moments, design, mixing)
     noise = within_class_noise(moments, design, mixing) if corrected else traces
     variance, third = cumulants(moments, design, mixing, noise, corrected)
-    alone = moments.means.shape[1] == 1  # a single feature
-    third += third_moment_cumulant(moments, design) if alone else 0.0
+    if moments.means.shape[1] == 1:
+        third += third_moment_cumulant(moments, design)
     expected = max(design.free @ noise, 0.02 * design.free @ traces)
     deviation, skewness = (lack - expected) / variance**0.5, third / variance**1.5
     # eq: eq-diag-pearson
     pvalue = float(pearson3.sf(deviation, skewness))
-    if alone:
-        other = ratio_tail(moments, design, noise, variance, lack, expected)
-        pvalue = max(pvalue, other)
-    found = lack / expected, pvalue, deviation, skewness, variance**0.5 / expected
-    return AffineResult(*found, corrected)
+    if moments.means.shape[1] == 1:
+        heavier = ratio_tail(moments, design, noise, variance, lack, expected)
+        pvalue = max(pvalue, heavier)
+    ratio, spread = lack / expected, variance**0.5 / expected
+    return AffineResult(ratio, pvalue, deviation, skewness, spread, corrected)
 
 
 def ratio_tail(moments, design, noise, variance, lack, expected):
-    """The tail of an F distribution for one feature: misfit over noise.
+    """The tail of an F distribution for one feature: misfit over noise, with the degrees of freedom of their variances.
 
-    The degrees of freedom are those of their variances. Where few instances tell the noise, it is the heavier tail; in
-    the analysis of variance it is exact.
+    Where few instances tell the noise, it is the heavier tail; in the analysis of variance it is exact.
     """
     smooth = smooth_noise(moments, design, noise)
     own = fit_cumulants(design, smooth, Shape(np.eye(1), 1.0, 1.0))[0]
