@@ -72,8 +72,8 @@ def pool_bags(bags, proportions, bag_sizes):
     above = (proportions > prior + 1e-8) & (bag_sizes > 0)
     if not above.any():
         raise NotIdentifiableError(
-            f"proportions has the same share of the positive class, {prior:.6g}, for all bags: "
-            "two samples with different class balances are needed"
+            f"proportions has the same share of the positive class, {prior:.6g}, "
+            "for all bags: two samples with different class balances are needed"
         )
     # eq: eq-dd-pooled
     theta, theta_prime = (
@@ -288,7 +288,8 @@ def labeling_error_rate(labels, y):
     labels, y = np.asarray(labels), np.asarray(y)
     if labels.shape != y.shape or labels.ndim != 1 or len(y) == 0:
         raise ValueError(
-            f"labels must have one entry for each of y, got shapes {labels.shape} and {y.shape}"
+            "labels must have one entry for each of y, "
+            f"got shapes {labels.shape} and {y.shape}"
         )
     values = np.union1d(labels, y)
     if len(values) > 2:
@@ -546,7 +547,8 @@ class TwoBagClassifier(LLPClassifier, ABC):
         self._validate_params()
         if labels is not None or self.class_prior != "balanced":
             raise ValueError(
-                f"labels and class_prior={self.class_prior!r} have a meaning with proportions only; give these too"
+                f"labels and class_prior={self.class_prior!r} have a meaning with "
+                "proportions only; give these too"
             )
         check_positional("bags", bags, X)
         X = self._check_X(X, reset=True)
@@ -554,7 +556,8 @@ class TwoBagClassifier(LLPClassifier, ABC):
         codes = check_bags(bags, X.shape[0], len(names), names)
         if len(names) != 2:
             raise ValueError(
-                f"bags must be exactly two where no proportions are given, got {len(names)}: {names.tolist()[:5]}"
+                "bags must be exactly two where no proportions are given, "
+                f"got {len(names)}: {names.tolist()[:5]}"
             )
         self.classes_, self.bag_labels_ = np.array([0, 1]), None
         self.estimators_ = self.pooled_proportions_ = None
@@ -581,7 +584,8 @@ class TwoBagClassifier(LLPClassifier, ABC):
         n, n_prime = int(in_p.sum()), int((~in_p).sum())
         if min(n, n_prime) < 2:
             raise ValueError(
-                f"bags must give at least 2 instances to each of the two samples, got {n} and {n_prime}"
+                "bags must give at least 2 instances to each of the two samples, "
+                f"got {n} and {n_prime}"
             )
         samples = (part[canonical_order(part)] for part in (X[in_p], X[~in_p]))
         self._fit_two(tuple(samples), weights)
