@@ -72,9 +72,8 @@ def pool_bags(bags, proportions, bag_sizes):
     above = (proportions > prior + 1e-8) & (bag_sizes > 0)
     if not above.any():
         raise NotIdentifiableError(
-            "proportions has the same share of the positive class, "
-            f"{prior:.6g}, for all bags: two samples with different class balances are "
-            "needed"
+            f"proportions has the same share of the positive class, {prior:.6g}, "
+            "for all bags: two samples with different class balances are needed"
         )
     # eq: eq-dd-pooled
     theta, theta_prime = (
@@ -289,8 +288,8 @@ def labeling_error_rate(labels, y):
     labels, y = np.asarray(labels), np.asarray(y)
     if labels.shape != y.shape or labels.ndim != 1 or len(y) == 0:
         raise ValueError(
-            "labels must have one entry for each of y, got shapes "
-            f"{labels.shape} and {y.shape}"
+            "labels must have one entry for each of y, "
+            f"got shapes {labels.shape} and {y.shape}"
         )
     values = np.union1d(labels, y)
     if len(values) > 2:
@@ -557,8 +556,8 @@ class TwoBagClassifier(LLPClassifier, ABC):
         codes = check_bags(bags, X.shape[0], len(names), names)
         if len(names) != 2:
             raise ValueError(
-                "bags must be exactly two where no proportions are given, got "
-                f"{len(names)}: {names.tolist()[:5]}"
+                "bags must be exactly two where no proportions are given, "
+                f"got {len(names)}: {names.tolist()[:5]}"
             )
         self.classes_, self.bag_labels_ = np.array([0, 1]), None
         self.estimators_ = self.pooled_proportions_ = None
