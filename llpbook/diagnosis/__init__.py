@@ -131,7 +131,6 @@ __all__ = [
     "out_of_fold",
     "over_columns",
     "pearson_tail",
-    "ratio_tail",
     "permutation_test",
     "permuted_energies",
     "ratio_tail",
