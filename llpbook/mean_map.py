@@ -123,8 +123,9 @@ def error_covariances(proportion_errors, data, pure):
             f"{n_bags} rows of proportions (two classes), or one covariance matrix of the "
             f"{n_classes} shares each, whose rows sum to 0, got {proportion_errors!r}"
         )
-    left = np.maximum(pure.bag_sizes[:n_bags], 1)
-    errors = errors * (data.bag_sizes / left)[:, None, None] ** 2
+    left = pure.bag_sizes[:n_bags]
+    wider = np.divide(data.bag_sizes, left, out=np.zeros(n_bags), where=left > 0)
+    errors = errors * wider[:, None, None] ** 2
     return np.append(errors, np.zeros((pure.n_pure, n_classes, n_classes)), axis=0)
 
 

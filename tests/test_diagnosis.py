@@ -1244,14 +1244,16 @@ def test_stored_rates_hold_the_level():
         "intermediate": ["Y_B|X"], "surveyed": ["X_B|Y"], "rounded": ["X_B|Y"],
         "sampled": ["X_B|Y"],
     }  # fmt: skip
-    level = []
+    level, draws = [], []
     for key, row in rates.iterrows():
-        if key[-1] == "counts" or row["draws"] < 300:
+        if key[-1] == "counts":
             continue
-        level += [
-            row[f"reject {s}"] for s in true.get(key[1], []) if row[f"tested {s}"]
-        ]
-    # 5 % of 300 draws has a standard error of 1.3 %.
-    assert len(level) > 30 and np.max(level) < 0.1 and abs(np.mean(level) - 0.04) < 0.02
+        held = [s for s in true.get(key[1], []) if row[f"tested {s}"]]
+        level += [row[f"reject {s}"] for s in held]
+        draws += [row["draws"]] * len(held)
+    level, draws = np.array(level), np.array(draws)
+    assert len(level) > 30
+    assert (level < 0.05 + 4 * np.sqrt(0.05 * 0.95 / draws)).all()
+    assert abs(np.average(level, weights=draws) - 0.04) < 0.02
     hard = rates.xs("hard", level="variant").query("bag_size == 100 and labels == 0")
     assert (hard["reject X_B|Y"] > 0.8).all()
