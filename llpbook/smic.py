@@ -645,8 +645,8 @@ class SMIC(TwoBagClassifier):
             own = own[own < n]
         if (own % 1).any() or own.max() >= n:
             raise ValueError(
-                f"n_neighbors must be whole numbers below the number of instances, {n}, "
-                f"got {self.n_neighbors!r}"
+                "n_neighbors must be whole numbers below the number of instances, "
+                f"{n}, got {self.n_neighbors!r}"
             )
         return own.astype(int).tolist()
 
