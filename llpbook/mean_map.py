@@ -123,14 +123,9 @@ def error_covariances(proportion_errors, data, pure):
             f"{n_bags} rows of proportions (two classes), or one covariance matrix of the "
             f"{n_classes} shares each, whose rows sum to 0, got {proportion_errors!r}"
         )
-    left = pure.bag_sizes[:n_bags]
-    scale = np.divide(data.bag_sizes, left, out=np.zeros(n_bags), where=left > 0)
-    return np.concatenate(
-        [
-            scale[:, None, None] ** 2 * errors,
-            np.zeros((pure.n_pure, n_classes, n_classes)),
-        ]
-    )
+    left = np.maximum(pure.bag_sizes[:n_bags], 1)
+    errors = errors * (data.bag_sizes / left)[:, None, None] ** 2
+    return np.append(errors, np.zeros((pure.n_pure, n_classes, n_classes)), axis=0)
 
 
 def mean_operator(prior, means):
@@ -306,7 +301,7 @@ class MeanMap(KernelClassifier):
     proportion_errors : None or array-like, shape (n_bags,) or (n_bags, n_classes, n_classes), default None
         Where proportions are estimates, the standard error of each share of the positive class, as rows of
         ``proportions`` or a Series with their keys; for several classes the covariance matrix of each row. Without it
-        errors pull the class means together.
+        such errors pull the class means together. Not for shares of a larger group of which the bag is a sample.
     max_iter : int, default 1000
     tol : float, default 1e-6
         Largest entry of the gradient of the objective per instance at which to stop.

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import comb, prod
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
 
@@ -99,19 +100,47 @@ def label_proportions(y, bags, n_bags=None, classes=None):
     y, (bags, n_bags) = np.asarray(y), _check_codes(bags, n_bags)
     if y.shape != bags.shape:
         raise ValueError(
-            f"y must have one label for each of the {bags.size} instances in bags, got shape {y.shape}"
+            f"y must have one label for each of the {bags.size} instances in bags, "
+            f"got shape {y.shape}"
         )
     classes = np.unique(y) if classes is None else np.asarray(classes)
     hits = y[:, None] == classes[None, :]
     if not hits.any(axis=1).all():
+        bad = y[~hits.any(axis=1)][0]
         raise ValueError(
-            f"y holds {y[~hits.any(axis=1)][0]!r}, which is not one of classes {classes.tolist()}"
+            f"y holds {bad!r}, which is not one of classes {classes.tolist()}"
         )
     counts = np.column_stack([np.bincount(bags, hit, n_bags) for hit in hits.T])
     sizes = np.bincount(bags, minlength=n_bags)[:, None]
     with np.errstate(invalid="ignore"):  # a bag without instances: 0 / 0 is NaN
         # eq: eq-prop-gamma
         return counts / sizes
+
+
+def align_tables(*tables):
+    """Tables of one row a bag as arrays: keyed ones in the order of the first, and all of one length."""
+    keyed = [t for t in tables if isinstance(t, pd.Series | pd.DataFrame)]
+    columns = next((t.columns for t in keyed if isinstance(t, pd.DataFrame)), None)
+    arrays = []
+    for table in tables:
+        if isinstance(table, pd.Series | pd.DataFrame):
+            if set(table.index) != set(keyed[0].index):
+                raise ValueError(
+                    "proportions, predicted and bag_sizes must have the same bags, "
+                    f"got {list(keyed[0].index)[:3]} … and {list(table.index)[:3]} …"
+                )
+            table = table.reindex(keyed[0].index)
+            if table.ndim == 2 and set(table.columns) == set(columns):
+                table = table[columns]
+        arrays.append(np.asarray(table, dtype=float))
+    shapes = [a.shape for a in arrays]
+    one_length = len({shape[:1] for shape in shapes}) == 1
+    if not one_length or len({shape for shape in shapes if len(shape) == 2}) > 1:
+        raise ValueError(
+            "proportions, predicted and bag_sizes must have one row a bag, and the "
+            f"first two one shape, got shapes {shapes}"
+        )
+    return arrays
 
 
 def class_prior(proportions, bag_sizes):
@@ -130,7 +159,7 @@ def class_prior(proportions, bag_sizes):
     ndarray, shape (n_classes,)
         Source: stolpe2011, eq. 2.
     """
-    sizes = np.asarray(bag_sizes, dtype=float)
+    proportions, sizes = align_tables(proportions, bag_sizes)
     # eq: eq-prop-prior
     return sizes @ np.where(sizes[:, None] > 0, proportions, 0.0) / sizes.sum()
 
@@ -148,8 +177,9 @@ def proportion_mse(proportions, predicted):
     -------
     float
     """
+    proportions, predicted = align_tables(proportions, predicted)
     # eq: eq-prop-mse
-    return float(np.mean((np.asarray(proportions) - predicted) ** 2))
+    return float(np.mean((proportions - predicted) ** 2))
 
 
 def proportion_mae(proportions, predicted, bag_sizes=None):
@@ -171,9 +201,11 @@ def proportion_mae(proportions, predicted, bag_sizes=None):
     float
         Between 0 and 1.
     """
-    distance = 0.5 * np.abs(np.asarray(proportions) - predicted).sum(axis=1)
+    weights = np.ones(len(predicted)) if bag_sizes is None else bag_sizes
+    proportions, predicted, weights = align_tables(proportions, predicted, weights)
+    distance = 0.5 * np.abs(proportions - predicted).sum(axis=1)
     # eq: eq-prop-mae
-    return float(np.average(distance, weights=bag_sizes))
+    return float(np.average(distance, weights=weights))
 
 
 def proportion_weighted_mse(proportions, predicted, bag_sizes):
@@ -190,10 +222,7 @@ def proportion_weighted_mse(proportions, predicted, bag_sizes):
     -------
     float
     """
-    proportions, sizes = (
-        np.asarray(proportions, dtype=float),
-        np.asarray(bag_sizes, dtype=float),
-    )
+    proportions, predicted, sizes = align_tables(proportions, predicted, bag_sizes)
     weights = np.outer(sizes / sizes.sum(), class_prior(proportions, sizes))
     # eq: eq-prop-weight
     return float(np.mean(weights * (proportions - predicted) ** 2))
@@ -213,7 +242,8 @@ def prior_mse(proportions, predicted, bag_sizes):
     -------
     float
     """
-    gap = class_prior(proportions, bag_sizes) - class_prior(predicted, bag_sizes)
+    proportions, predicted, sizes = align_tables(proportions, predicted, bag_sizes)
+    gap = class_prior(proportions, sizes) - class_prior(predicted, sizes)
     # eq: eq-prop-err-prior
     return float(np.mean(gap**2))
 
@@ -310,14 +340,9 @@ class Identifiability:
         full = self.rank == self.n_classes
         verdict = "full rank" if full else "too low: class means are not identifiable"
         shown = slice(1, None) if self.n_classes == 2 else slice(None)
-        spread, noise, worth = (
-            ", ".join(f"{v:.{digits}f}" for v in values[shown])
-            for values, digits in (
-                (self.spread, 3),
-                (self.noise, 3),
-                (self.worth_in_labels, 0),
-            )
-        )
+        spread = ", ".join(f"{v:.3f}" for v in self.spread[shown])
+        noise = ", ".join(f"{v:.3f}" for v in self.noise[shown])
+        worth = ", ".join(f"{v:.0f}" for v in self.worth_in_labels[shown])
         rest = "" if self.n_classes == 2 else ", each class against the rest"
         return (
             f"{self.n_instances} instances in {self.n_bags} bags, "
@@ -341,31 +366,33 @@ def identifiability(bags, proportions):
     Returns
     -------
     Identifiability
-        Its ``worth_in_labels`` is :math:`n \operatorname{Var}(\pi_{\cdot j}) / (\eta_j (1 - \eta_j))`, :eq:`eq-prop-worth`.
+        Its ``worth_in_labels`` is :math:`n \operatorname{Var}(\pi_{\cdot j}) / (\eta_j (1 - \eta_j))`,
+        :eq:`eq-prop-worth`: for random bags one less than their number, on average.
+
+    Raises
+    ------
+    ValueError
+        If a share is outside of [0, 1] or a row does not sum to 1.
     """
     shares = np.asarray(proportions, dtype=float)
     shares = np.column_stack([1 - shares, shares]) if shares.ndim == 1 else shares
+    off = np.abs(shares.sum(axis=1) - 1) > 1e-6
+    if off.any() or (np.abs(shares - 0.5) > 0.5 + 1e-6).any():
+        raise ValueError(
+            f"proportions must lie in [0, 1] and each row sum to 1, got {proportions!r}"
+        )
     bags, n_bags = _check_codes(bags, len(shares))
     sizes = np.bincount(bags, minlength=n_bags)
     shares, sizes = shares[sizes > 0], sizes[sizes > 0]
     eta = class_prior(shares, sizes)
     variance = sizes @ (shares - eta) ** 2 / sizes.sum()
     pure = eta * (1 - eta)
+    total = sizes.sum()
     # eq: eq-prop-worth
-    worth = np.divide(
-        sizes.sum() * variance, pure, out=np.zeros_like(eta), where=pure > 0
-    )
+    worth = total * np.divide(variance, pure, out=np.zeros_like(eta), where=pure > 0)
     values = np.linalg.svd(shares, compute_uv=False)
-    rank, full = int((values > 1e-8 * values[0]).sum()), len(values) == shares.shape[1]
-    condition = values[0] / values[-1] if full and rank == shares.shape[1] else np.inf
-    noise = np.sqrt(pure * len(sizes) / sizes.sum())
-    return Identifiability(
-        len(sizes),
-        int(sizes.sum()),
-        len(eta),
-        rank,
-        float(condition),
-        variance**0.5,
-        noise,
-        worth,
-    )
+    rank = int((values > 1e-8 * values[0]).sum())
+    condition = values[0] / values[-1] if rank == len(eta) else np.inf
+    noise = np.sqrt(pure * len(sizes) / total)
+    counts = len(sizes), int(total), len(eta), rank
+    return Identifiability(*counts, float(condition), variance**0.5, noise, worth)

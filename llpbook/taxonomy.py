@@ -783,7 +783,7 @@ def shifted_posterior(joint):
 
 
 def bayes_errors(joint):
-    r"""The least error of a classifier that does not see the bag, and of one that does.
+    r"""The least errors of classifiers that do not see the bag, and that do.
 
     :math:`1 - \sum_x \max_y p(x, y)` and :math:`1 - \sum_{x, b} \max_y p(x, y, b)`, equation :eq:`eq-tax-bayes`. They
     are equal just if one classifier is the best in every bag.

@@ -2,16 +2,21 @@
 
 import subprocess
 import sys
+import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import llpbook
 from llpbook import base
+from llpbook.baselines import BagMeanRegression, MajorityClass
 from llpbook.mean_map import MeanMap
 from llpbook.proportions import label_proportions, proportion_mse
 from llpbook.taxonomy import STATEMENTS
@@ -264,6 +269,214 @@ def test_bag_weights_of_pure_bags_are_their_sizes():
     np.testing.assert_array_equal(uniform[-3:], known > 0)
 
 
+def test_canonical_order_is_that_of_tuples():
+    X = np.random.default_rng(0).integers(0, 3, (40, 3)).astype(float)
+    assert list(map(tuple, X[base.canonical_order(X)])) == sorted(map(tuple, X))
+
+
+def test_choices_among_rows_do_not_depend_on_their_order():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(30, 2))
+    for choose in (
+        lambda Z: base.thin(Z, 12),
+        lambda Z: base.choose_centers(Z, 12, np.random.RandomState(0)),
+    ):
+        chosen = choose(X)
+        assert len({*map(tuple, chosen)}) == 12 < len({*map(tuple, [*chosen, *X])})
+        np.testing.assert_array_equal(chosen, choose(X[rng.permutation(30)]))
+    assert base.thin(X, 30) is X and len(base.thin(X, 29)) == 29
+    drawn = base.choose_centers(X, 12, np.random.RandomState(1))
+    assert not np.array_equal(
+        drawn, base.choose_centers(X, 12, np.random.RandomState(0))
+    )
+    centers = base.choose_centers(X, 40, np.random.RandomState(0))
+    np.testing.assert_array_equal(centers, X[base.canonical_order(X)])
+
+
+def test_the_unit_of_distance_is_the_median_over_unequal_pairs():
+    X = np.random.default_rng(2).normal(size=(610, 2))
+    few = X[:9]
+    slow = [np.linalg.norm(a - b) for i, a in enumerate(few) for b in few[:i]]
+    assert base.median_distance(few) == pytest.approx(np.median(slow))
+    assert base.median_distance(X) == base.median_distance(base.thin(X, 500))
+    for unit in (0.01, 7.0):
+        expected = unit * base.median_distance(X)
+        assert base.median_distance(unit * X) == pytest.approx(expected)
+    mostly_equal = [[0.0]] * 8 + [[0.25], [0.5], [2.0]]
+    assert base.median_distance(np.array(mostly_equal)) == 0.5
+    two_equal = [[0.0], [0.0], [0.25], [0.5], [0.75]]  # 0, 4 of .25, 3 of .5, 2 of .75
+    assert base.median_distance(np.array(two_equal)) == 0.375
+    for nothing_apart in ([[3.0]], [[3.0]] * 5):
+        assert base.median_distance(np.array(nothing_apart)) == 1
+
+
+def test_folds_differ_by_one_and_depend_on_the_seed_alone():
+    folds = base.fold_numbers(23, 5, 0)
+    assert sorted(np.bincount(folds)) == [4, 4, 5, 5, 5]
+    np.testing.assert_array_equal(folds, base.fold_numbers(23, 5, 0))
+    assert not np.array_equal(folds, base.fold_numbers(23, 5, 1))
+    assert not np.array_equal(folds, np.arange(23) % 5)
+
+
+def test_a_grid_is_in_units_and_the_users_numbers_are_not():
+    grid = (0.5, 1.0, 2.0)
+    for value, expected in (
+        ("cv", [1.5, 3.0, 6.0]),
+        ("median", [3.0]),
+        (0.2, [0.2]),
+        ([0.2, 7], [0.2, 7]),
+    ):
+        np.testing.assert_allclose(base.candidates("s", value, grid, 3.0), expected)
+    np.testing.assert_array_equal(base.candidates("s", "cv", grid), grid)
+    assert base.candidates("s", [1, 2], grid).dtype == float
+    for bad in (0, -1.0, np.inf, [], [[1.0]], [1.0, np.nan], [1.0, 0.0]):
+        with pytest.raises(ValueError, match="s must be finite numbers above 0"):
+            base.candidates("s", bad, grid)
+
+
+def test_tuning_is_in_the_unit_of_the_scores():
+    for unit in (1.0, 1e-12, 1e12):
+        rows = [(1, 0.5 * unit), (2, 0.7 * unit), (3, 0.6 * unit)]
+        best, table = base.tune(rows, t=int)
+        assert best == {"t": 2} and table["t"].dtype == int
+    assert base.tune([(1.0, -1.0), (2.0, 0.0)], sigma=float)[0] == {"sigma": 2.0}
+    assert base.tune([(1, 0.0)], t=float)[1]["t"].dtype == float
+
+
+def test_probabilities_of_two_and_of_several_classes():
+    scores = np.random.default_rng(3).normal(size=(5, 3))
+    P = base.probabilities(scores)
+    np.testing.assert_allclose(P.sum(axis=1), 1)
+    np.testing.assert_allclose(
+        np.log(P[:, 1] / P[:, 0]), scores[:, 1] - scores[:, 0], atol=1e-12
+    )
+    two = np.column_stack([np.zeros(5), scores[:, 0]])
+    np.testing.assert_allclose(
+        base.probabilities(scores[:, 0]), base.probabilities(two)
+    )
+
+
+def test_kernels_are_what_their_names_say():
+    rng = np.random.default_rng(4)
+    X, Z = rng.normal(size=(4, 3)), rng.normal(size=(5, 3))
+    gaps = X[:, None] - Z[None]
+    for kernel, expected in (
+        ("rbf", np.exp(-0.7 * (gaps**2).sum(axis=2))),
+        ("laplacian", np.exp(-0.7 * np.abs(gaps).sum(axis=2))),
+        (lambda A, B: A @ B.T, X @ Z.T),
+    ):
+        np.testing.assert_allclose(base.gram_matrix(X, Z, kernel, 0.7), expected)
+    assert base.gram_matrix(X, None, "precomputed", 0.7) is X
+
+
+def test_the_scale_of_a_kernel_is_one_over_the_variance():
+    X = np.random.default_rng(5).poisson(0.7, size=(40, 3)).astype(float)
+    for factor in (0.1, 10.0):
+        for form in (factor * X, sp.csr_array(factor * X)):
+            gamma = base.kernel_coefficient("scale", form)
+            assert gamma == pytest.approx(1 / (3 * factor**2 * X.var()))
+    for form in (np.ones((4, 2)), sp.csr_array(np.ones((4, 2)))):
+        assert base.kernel_coefficient("scale", form) == 1
+        assert base.kernel_coefficient(0.3, form) == 0.3
+
+
+def test_a_pivot_ends_the_factor_by_its_share():
+    for unit in (1e-6, 1.0, 1e6):
+        gram = unit * np.diag([1e-3, 1.0, 1e-6])
+        assert base.kernel_features(gram, tol=1e-4)[0].shape == (3, 2)
+        gram = unit * np.diag([1e-11, 1.0, 1e-13])
+        assert base.kernel_features(gram)[0].shape == (3, 2)
+
+
+def test_a_named_kernel_is_its_matrix():
+    X, _, bags, P = three_classes(n=60)
+    D = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    named = MeanMap(kernel="rbf", gamma=2.0).fit(X[:40], bags[:40], P[:4])
+    given = MeanMap(kernel="precomputed").fit(
+        np.exp(-2 * D[:40, :40]), bags[:40], P[:4]
+    )
+    assert named.gamma_ == 2
+    np.testing.assert_allclose(
+        named.decision_function(X), given.decision_function(np.exp(-2 * D[:, :40]))
+    )
+
+
+def test_one_against_the_rest_keeps_bags_and_known_labels():
+    X, _, bags, P = three_classes(n=30)
+    labels = np.arange(30) % 4 - 1
+    data = base.BagData(X, bags, P, np.array(["a", "b", "c"]), labels=labels)
+    for k in range(3):
+        part = data.one_vs_rest(k)
+        np.testing.assert_allclose(part.proportions[:, 1], P[:, k])
+        np.testing.assert_allclose(part.proportions.sum(axis=1), 1)
+        np.testing.assert_array_equal(part.classes, [0, 1])
+        np.testing.assert_array_equal(part.labels == -1, labels == -1)
+        np.testing.assert_array_equal(part.labels == 1, labels == k)
+        assert set(part.labels) == {-1, 0, 1}
+    assert base.BagData(X, bags, P, np.arange(3)).one_vs_rest(0).labels is None
+
+
+def test_a_fit_is_short_from_twice_the_tolerance_on():
+    model = MeanMap(tol=1e-3)
+    model.n_iter_ = 7
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        base.warn_if_short(model, 2e-3)
+    with pytest.warns(ConvergenceWarning, match="after 7 iterations"):
+        base.warn_if_short(model, 2.5e-3)
+
+
+@pytest.mark.parametrize("unit", [2.0**-20, 1.0, 2.0**20])
+def test_scales_differ_and_means_are_far_in_any_unit(unit):
+    signs = np.array([-1.0, 1.0])
+    for ratio, offset, warns in (
+        (1000, 30, False),
+        (1001, 30, True),
+        (1000, 31, True),
+    ):
+        columns = [
+            signs,
+            ratio * signs,
+            signs + offset,
+            signs,
+            0 * signs,
+            0 * signs + 7,
+        ]
+        X = unit * np.column_stack(columns)
+        if warns:
+            with pytest.warns(base.LLPWarning, match="not on one scale"):
+                base.warn_of_scale(MeanMap(), X)
+        else:
+            base.warn_of_scale(MeanMap(), X)
+
+
+def test_the_constant_feature_is_last_and_the_form_stays():
+    X = np.eye(3)[:, :2]
+    ones = [[1, 0, 1], [0, 1, 1], [0, 0, 1]]
+    np.testing.assert_array_equal(base.append_one(X), ones)
+    sparse = base.append_one(sp.csr_array(X))
+    np.testing.assert_array_equal(sparse.toarray(), ones)
+    assert sparse.format == "csr"
+
+
+def test_a_score_of_zero_is_the_negative_class():
+    X, _, bags, p = keyed_problem()
+    model = MeanMap(fit_intercept=False).fit(X, bags, p)
+    assert model.predict(np.zeros((1, 3))) == 0
+    assert model.predict(model.coef_) == 1
+
+
+def test_accuracy_with_weights():
+    X, y, bags, p = keyed_problem()
+    model = MeanMap().fit(X, bags, p)
+    weights = np.arange(len(y)) + 1.0
+    right = model.predict(X) == y
+    assert model.score(X, y, weights) == pytest.approx(weights @ right / weights.sum())
+    assert not right.all()
+    with pytest.raises(ValueError, match=r"^y must have one entry"):
+        model.score(X, y[1:])
+
+
 # --- nothing silently wrong --------------------------------------------------------------------------------
 
 
@@ -306,6 +519,42 @@ def test_proportions_of_a_pipeline():
     )
 
 
+def test_predicted_proportions_of_any_classifier_and_any_names():
+    X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([0, 0, 1, 1])
+    for model in (
+        LogisticRegression().fit(X, y),
+        make_pipeline(LogisticRegression()).fit(X, y),
+        make_pipeline(StandardScaler(), StandardScaler(), LogisticRegression()).fit(
+            X, y
+        ),
+        MeanMap().fit(X, y, [0.0, 1.0]),
+    ):
+        codes = base.predict_proportions(model, X, [0.0, 1.0, 1.0, 1.0], 3)
+        np.testing.assert_allclose(codes, [[1, 0], [1 / 3, 2 / 3], [np.nan] * 2])
+        # one class is predicted, both are shown
+        np.testing.assert_array_equal(
+            base.predict_proportions(model, X[:2], [0, 0]), [[1, 0]]
+        )
+        for names, order in (
+            (["v", "u", "u", "u"], ["u", "v"]),
+            (np.array(["0", 5, 5, 5], dtype=object), [5, "0"]),
+            ([("a", 2), ("a", 1), ("a", 1), ("a", 1)], [("a", 1), ("a", 2)]),
+        ):
+            table = base.predict_proportions(model, X, names)
+            assert table.index.tolist() == order
+            np.testing.assert_allclose(table, [[1 / 3, 2 / 3], [1, 0]])
+        one = base.predict_proportions(model, X[:2], ["u", "u"])
+        assert one.to_numpy().tolist() == [[1, 0]] and list(one) == [0, 1]
+
+
+def test_predicted_proportions_of_integer_names():
+    X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([0, 0, 1, 1])
+    model = MeanMap().fit(X, 10 + y, {11: 1.0, 10: 0.0})
+    table = model.predict_proportions(X, [10, 11, 11, 7])
+    assert table.index.tolist() == [11, 10, 7]
+    np.testing.assert_allclose(table, [[0.5, 0.5], [1, 0], [0, 1]])
+
+
 def test_keyed_bag_weights_are_matched_by_name():
     X, _, bags, p = keyed_problem()
     weights = pd.Series(np.arange(1.0, 21), p.index)
@@ -343,6 +592,8 @@ def test_index_of_bags_is_compared_wherever_both_have_one():
         lambda: model.predict_proportions(frame, shuffled),
         lambda: base.proportion_scorer(p)(model, frame, shuffled),
         lambda: model.score(frame, pd.Series(y).sample(frac=1, random_state=0)),
+        lambda: llpbook.plot_bags(frame, shuffled, p),
+        lambda: llpbook.make_bags(frame, pd.Series(y, shuffled.index)),
     ):
         with pytest.raises(ValueError, match=r"index differs from X\.index"):
             call()
@@ -427,6 +678,165 @@ def test_malformed_input_is_named(change, message):
     given = {"X": X, "bags": codes, "proportions": p.to_numpy(), **change}
     with pytest.raises(ValueError, match=message):
         MeanMap().fit(**given)
+
+
+def test_a_scorer_needs_no_proportions_of_a_bag_without_instances():
+    X, bags = np.array([[-1.0], [1.0], [-1.0], [-2.0]]), [0, 0, 2, 2]
+    model = MeanMap().fit(X, bags, [0.5, 0.5, 0.0])
+    scorer = base.proportion_scorer([0.5, np.nan, 0.25])
+    assert scorer(model, X, bags) == pytest.approx(-0.125)
+
+
+def test_known_labels_are_words_or_minus_one():
+    classes = np.array(["-1", "1"], dtype=object)
+    np.testing.assert_array_equal(
+        base.check_labels(np.array(["1", "1"]), classes, 2), [1, 1]
+    )
+    with pytest.raises(ValueError, match="labels holds 'maybe'"):
+        base.check_labels(["no", "yes", "maybe"], np.array(["no", "yes"]), 3)
+    X, y, bags, p = keyed_problem()
+    shuffled = pd.Series(y).sample(frac=1, random_state=0)
+    with pytest.raises(ValueError, match=r"labels\.index differs from X\.index"):
+        MeanMap().fit(pd.DataFrame(X), bags, p, labels=shuffled)
+
+
+def test_bag_weights_that_are_no_numbers_are_named():
+    X, _, bags, p = keyed_problem()
+    mask = np.ma.masked_array(np.ones(20), np.arange(20) == 3)
+    for bad, message in ((mask, "bag_weights is a masked"), (["a"] * 20, "be numbers")):
+        with pytest.raises(ValueError, match=message):
+            MeanMap(bag_weights=bad).fit(X, bags, p)
+
+
+def test_labels_become_columns_of_the_sorted_classes():
+    classes, codes = base.label_codes(["b", "a", "c", "a"], 4)
+    assert classes.tolist() == ["a", "b", "c"] and codes.tolist() == [1, 0, 2, 0]
+    assert base.label_codes([True, False], 2)[1].tolist() == [1, 0]
+    backwards = pd.Series(["b", "a", "c", "a"], [3, 2, 1, 0])
+    for y, message in (
+        (["a"] * 4, "y must hold two classes or more, got only 'a'"),
+        (["a", "b"], "y must have one entry for each of the 4"),
+        (["a", None, "b", "b"], "y has a missing value at position 1"),
+        (backwards, r"y\.index differs from X\.index"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            base.label_codes(y, 4, pd.DataFrame(np.eye(4)))
+
+
+def test_features_are_a_matrix_of_finite_numbers():
+    X = base.check_features([[1, 2], [3, 4]])
+    assert X.dtype == float and X.tolist() == [[1, 2], [3, 4]]
+    base.check_features([[1e100]])
+    for bad, message in (
+        ([1.0, 2.0], "2D array"),
+        ([[np.nan]], "NaN"),
+        ([[1e101]], "too large"),
+        ([[-1e101]], "too large"),
+        (np.ma.masked_array([[1.0, 2.0]], [[True, False]]), "masked"),
+        (np.array([["2020-01-01"]], "datetime64[D]"), "times"),
+        (np.array([[3]], "timedelta64[D]"), "times"),
+    ):
+        with pytest.raises(ValueError, match=f"X must be a matrix .*{message}"):
+            base.check_features(bad)
+
+
+def test_shares_out_of_range_by_rounding_are_cut_and_others_named():
+    matrix, _, _ = base.check_proportions([-1e-6, 1 + 1e-6, 0.5])
+    np.testing.assert_array_equal(matrix, [[1, 0], [0, 1], [0.5, 0.5]])
+    for rows, message in (
+        ([[0.5, 0.5], [0.5, 0.5], [1.2, -0.2]], "got 1.2 for bag 'c'"),
+        ([[0.5, 0.5], [0.5, 0.4], [0.5, 0.5]], "of bag 'b' sum to 0.9"),
+        ([[0.5, 0.5], [0.5, 0.5], [np.nan, np.nan]], "got nan for bag 'c'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            base.check_proportions(pd.DataFrame(rows, list("abc")))
+
+
+def test_codes_may_be_objects_and_names_need_keys():
+    codes = base.check_bags(np.array([1, 0], dtype=object), 2, 2)
+    assert codes.tolist() == [1, 0] and codes.dtype == np.intp
+    assert base.check_bags([0], 1, 1).tolist() == [0]
+    with pytest.raises(ValueError, match="bags holds 'a'"):
+        base.check_bags(np.array(["a", "b"], dtype=object), 2, 2)
+    pairs = pd.MultiIndex.from_tuples([("a", 1), ("b", 1), ("a", 2)])
+    keys = base.check_proportions({("a", 2): 0.1, ("a", 1): 0.9, ("b", 1): 0.5})[2]
+    assert base.check_bags(pairs, 3, 3, keys).tolist() == [1, 2, 0]
+
+
+def test_labels_of_one_class_are_labels_and_none_are_none():
+    data = base.BagData(
+        np.zeros((4, 1)), np.array([0, 0, 1, 1]), np.full((2, 2), 0.5), np.arange(2)
+    )
+    assert base.labels_to_pure_bags(data) is data
+    unknown = replace(data, labels=np.full(4, -1))
+    assert base.labels_to_pure_bags(unknown).labels is None
+    one = base.labels_to_pure_bags(replace(data, labels=np.array([0, -1, -1, -1])))
+    assert one.bags.tolist() == [2, 0, 1, 1]
+    np.testing.assert_array_equal(one.proportions, [[0, 1], [0.5, 0.5], [1, 0], [0, 1]])
+
+
+def test_a_sparse_matrix_may_hold_nothing():
+    model = MeanMap().fit(sp.csr_array((4, 2)), [0, 0, 1, 1], [0.5, 1.0])
+    np.testing.assert_array_equal(model.coef_, 0)
+
+
+def test_the_rest_of_a_bag_is_what_its_labels_leave():
+    # Bags of 2, 3 and 2 instances: all known, all but one known, and one label more of class 0 than the share allows.
+    bags, y = np.array([0, 0, 1, 1, 1, 2, 2]), np.array([0, 1, 0, 0, -1, 0, -1])
+    P = np.array([[0.5, 0.5], [2 / 3, 1 / 3], [0.0, 1.0]])
+    data = base.read_bags(np.zeros((7, 1)), bags, P, y)
+    rest = base.labels_to_pure_bags(data).proportions
+    np.testing.assert_allclose(rest, [P[0], [0, 1], [0, 1], [1, 0], [0, 1]], atol=1e-12)
+    keyed = pd.Series([0.5, 1.0], list("ab"))
+    more = base.read_bags(np.zeros((4, 1)), list("aabb"), keyed, [-1, -1, 0, 0])
+    with pytest.warns(base.LLPWarning, match="bag 'b' has more labelled"):
+        base.labels_to_pure_bags(more)
+
+
+def test_an_empty_bag_has_shares_and_a_bag_without_shares_a_name():
+    keyed = pd.Series([0.5, np.nan, 0.2], list("abc"))
+    data = base.read_bags(np.zeros((3, 1)), list("aac"), keyed)
+    np.testing.assert_allclose(data.proportions.sum(axis=1), 1)
+    with pytest.raises(ValueError, match="got nan for bag 'b', which has"):
+        base.read_bags(np.zeros((3, 1)), list("aab"), keyed)
+
+
+class TwoClassesOnly(MeanMap):
+    _several_classes = "refused"
+
+
+def test_several_classes_are_native_one_vs_rest_or_refused():
+    X, _, bags, P = three_classes()
+    native = MeanMap().fit(X, bags, P)
+    scores = native.decision_function(X)
+    assert native.estimators_ is None and scores.shape == (300, 3)
+    np.testing.assert_array_equal(native.predict(X), scores.argmax(axis=1))
+    for part in OneAgainstTheRest().fit(X, bags, P).estimators_:
+        assert part.classes_.tolist() == [0, 1]
+    with pytest.raises(ValueError, match="must be of two classes for TwoClassesOnly"):
+        TwoClassesOnly().fit(X, bags, P)
+    for cls in (MeanMap, OneAgainstTheRest, TwoClassesOnly):
+        tags = cls().__sklearn_tags__()
+        assert tags.classifier_tags.multi_class == (cls is not TwoClassesOnly)
+        assert not tags.input_tags.pairwise
+    assert MeanMap(kernel="precomputed").__sklearn_tags__().input_tags.pairwise
+
+
+def test_known_labels_are_pure_bags_to_a_method_that_does_not_use_them():
+    X, y, bags, p = keyed_problem()
+    known = BagMeanRegression().fit(X, bags, p, labels=y)
+    pure = BagMeanRegression().fit(X, y, [0.0, 1.0])
+    np.testing.assert_allclose(known.decision_function(X), pure.decision_function(X))
+
+
+def test_a_method_may_have_probabilities_only_and_one_class_is_too_few():
+    X, y, bags, p = keyed_problem()
+    model = MajorityClass().fit(X, bags, p)
+    assert set(model.predict(X)) == {np.bincount(y).argmax()}
+    for share, only in ((0.0, "no"), (1.0, "yes")):
+        P = pd.DataFrame([[1 - share, share]] * 2, columns=["no", "yes"])
+        with pytest.raises(ValueError, match=f"every instance is of class '{only}'"):
+            MeanMap().fit(X[:2], [0, 1], P)
 
 
 # --- the package -------------------------------------------------------------------------------------------

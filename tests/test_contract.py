@@ -402,7 +402,10 @@ BAD = {
         {"bags": [0, 1, 2]},
         "bags must have one entry for each of the 12",
     ),
-    "bags too long": ({"bags": [0] * 13}, "bags must have one entry for each of the 12"),
+    "bags too long": (
+        {"bags": [0] * 13},
+        "bags must have one entry for each of the 12",
+    ),
     "bags empty": ({"bags": []}, "bags must have one entry"),
     "bags 2-D": ({"bags": np.zeros((12, 1), dtype=int)}, "bags must have one entry"),
     "bags None": ({"bags": None}, "bags"),
@@ -460,7 +463,10 @@ BAD = {
         "labels must have one entry for each of the 12",
     ),
     "labels unknown class": ({"labels": [7] + [-1] * 11}, "labels holds 7"),
-    "labels NaN": ({"labels": [NAN] + [-1] * 11}, "labels has a missing value at position 0"),
+    "labels NaN": (
+        {"labels": [NAN] + [-1] * 11},
+        "labels has a missing value at position 0",
+    ),
     "labels 2-D": (
         {"labels": np.zeros((12, 1), dtype=int)},
         "labels must have one entry",

@@ -384,7 +384,9 @@ def test_malformed_input():
         fit(X=X, bags=0 * bags)
     with pytest.raises(ValueError, match="bags has a missing value"):
         fit(X=X, bags=np.where(y, np.nan, 1.0))
-    with pytest.raises(ValueError, match="bags must have one entry for each of the 400"):
+    with pytest.raises(
+        ValueError, match="bags must have one entry for each of the 400"
+    ):
         fit(X=X, bags=np.array([[0, 1]]))
     with pytest.raises(ValueError, match=r"bags.index differs"):
         fit(X=pd.DataFrame(X), bags=pd.Series(y, np.arange(400)[::-1]))

@@ -1,5 +1,7 @@
 """MeanMap against slow versions, its supervised limit, optimality conditions, and cvxpy."""
 
+from dataclasses import replace
+
 import cvxpy as cp
 import numpy as np
 import pandas as pd
@@ -9,9 +11,16 @@ from scipy.optimize import approx_fprime
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import StandardScaler
 
 from llpbook import mean_map
-from llpbook.base import NotIdentifiableError, kernel_features
+from llpbook.base import (
+    BagData,
+    NotIdentifiableError,
+    kernel_features,
+    labels_to_pure_bags,
+)
+from llpbook.datasets import load_bags
 from llpbook.mean_map import MeanMap
 from llpbook.proportions import averaging_matrix, label_proportions
 
@@ -146,6 +155,48 @@ def test_kernel_features_reproduce_the_kernel():
     np.testing.assert_allclose(Z @ Z.T, K, atol=1e-10)
     w = np.random.default_rng(6).normal(size=Z.shape[1])
     np.testing.assert_allclose(K @ to_dual(w[:, None])[:, 0], Z @ w, atol=1e-6)
+
+
+def test_class_means_depend_on_ratios_of_the_weights_only():
+    X, _, bags, P = problem(n_classes=3)
+    SX, C = averaging_matrix(bags) @ X, np.zeros((len(P), 3, 3))
+    weights = np.random.default_rng(1).uniform(0.5, 2, len(P))
+    for unit in (1e-200, 1e200):
+        for errors in (None, C):
+            np.testing.assert_allclose(
+                mean_map.class_means(SX, P, unit * weights, errors),
+                mean_map.class_means(SX, P, weights, errors),
+                rtol=1e-9,
+            )
+
+
+def test_shares_that_differ_by_rounding_are_not_identifiable():
+    X, _, bags, P = problem()
+    p = 0.4 + 1e-9 * (-1.0) ** np.arange(len(P))
+    with pytest.raises(NotIdentifiableError, match="rank 1"):
+        MeanMap().fit(X, bags, p)
+
+
+def test_hessian_of_sparse_features_and_of_large_scores():
+    X, rng = problem(n=40)[0], np.random.default_rng(4)
+    w, mu = rng.normal(size=4), np.zeros((1, 4))
+    dense = mean_map.binary_hessian(w, X, mu, 0.3)
+    for form in (sp.csr_array(X), sp.csr_matrix(X)):
+        found = mean_map.binary_hessian(w, form, mu, 0.3)
+        assert type(found) is np.ndarray
+        np.testing.assert_allclose(found, dense)
+    with np.errstate(over="raise"):
+        far = mean_map.binary_hessian(1e8 * w, X, mu, 0.3)
+    np.testing.assert_allclose(far, 0.3 / 40 * np.eye(4), atol=1e-100)
+
+
+def test_the_gap_is_relative_to_a_large_mean_operator():
+    X = problem(n=30)[0]
+    for norm in (0.5, 1.5, 4.0):
+        mu = np.full((1, 4), norm / 2)
+        w, _, gap = mean_map.minimise(X, mu, 1.0, max_iter=1)
+        gradient = mean_map.binary_objective(w[0], X, mu, 1.0)[1]
+        assert gap == pytest.approx(np.abs(gradient).max() / max(1, norm))
 
 
 # --- limits and symmetries ---------------------------------------------------------------------------------
@@ -378,8 +429,9 @@ def test_errors_are_read_by_key_and_permute_with_the_bags():
     X, _, bags, P = problem()
     names = np.array([f"ward {k}" for k in range(len(P))])
     p, se = pd.Series(P[:, 1], names), pd.Series(np.linspace(0, 0.1, len(P)), names)
-    expected = MeanMap(proportion_errors=se.to_numpy()).fit(X, bags, P[:, 1])
-    found = MeanMap(proportion_errors=se[::-1]).fit(X, names[bags], p)
+    own = {"bag_weights": np.arange(1.0, len(P) + 1)}
+    expected = MeanMap(**own, proportion_errors=se.to_numpy()).fit(X, bags, P[:, 1])
+    found = MeanMap(**own, proportion_errors=se[::-1]).fit(X, names[bags], p)
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
     with pytest.raises(ValueError, match="proportion_errors must be one finite"):
         MeanMap(proportion_errors=se[1:]).fit(X, names[bags], p)
@@ -402,6 +454,33 @@ def test_known_labels_carry_no_error():
     np.testing.assert_allclose(everything.coef_, supervised.coef_, atol=1e-6)
 
 
+def test_error_covariances_of_partly_known_bags():
+    # Bags of 4 instances, of which 4, 3, 2 and 0 are known; the errors are given in another order.
+    bags, y = np.repeat(np.arange(4), 4), np.tile([0, 1], 8)
+    labels = np.where(np.arange(16) % 4 < np.array([4, 3, 2, 0])[bags], y, -1)
+    names = pd.Index(list("abcd"))
+    data = BagData(
+        np.zeros((16, 1)), bags, np.full((4, 2), 0.5), np.arange(2), names, labels
+    )
+    se = pd.Series([0.04, 0.03, 0.02, 0.01], list("dcba"))
+    found = mean_map.error_covariances(se, data, labels_to_pure_bags(data))
+    wider = np.array([0, 4 * 0.02, 2 * 0.03, 0.04, 0, 0])
+    sign = np.array([[1, -1], [-1, 1]])
+    np.testing.assert_allclose(found, wider[:, None, None] ** 2 * sign, atol=1e-15)
+    unkeyed = replace(data, bag_labels=None)
+    for errors, read in ((se, unkeyed), (se.to_numpy(), data)):  # in the order of rows
+        in_order = mean_map.error_covariances(errors, read, read)
+        np.testing.assert_allclose(in_order[:, 0, 0], se.to_numpy() ** 2)
+
+
+def test_what_errors_leave_is_the_reliability():
+    X, _, bags, P = problem()
+    sizes, p = np.bincount(bags), P[:, 1]
+    spread = np.sqrt(np.average((p - sizes @ p / sizes.sum()) ** 2, weights=sizes))
+    with pytest.raises(NotIdentifiableError, match=r"reliability is -3,"):  # 1 - 2 ** 2
+        MeanMap(proportion_errors=np.full(len(p), 2 * spread)).fit(X, bags, p)
+
+
 @pytest.mark.parametrize(
     "bad",
     [
@@ -411,6 +490,7 @@ def test_known_labels_carry_no_error():
         lambda L: np.zeros((L, 3)),
         lambda L: np.tile(0.01 * np.eye(2), (L, 1, 1)),
         lambda L: np.tile(np.array([[0.01, 0.0], [-0.01, 0.0]]), (L, 1, 1)),
+        lambda L: np.tile(np.array([[0.01, 0.0], [0.0, -0.01]]), (L, 1, 1)),
     ],
 )
 def test_malformed_errors(bad):
@@ -445,3 +525,18 @@ def test_stopping_short_warns():
     X, _, bags, P = problem(n_classes=3)
     with pytest.warns(ConvergenceWarning, match="MeanMap stopped after 1 iterations"):
         MeanMap(max_iter=1).fit(X, bags, P)
+
+
+def test_an_offset_costs_accuracy_because_the_intercept_is_penalised():
+    # the sentence "six points" of the chapter, section In practice
+    heart = load_bags("heart", bag_size=8, random_state=0)
+    X = StandardScaler().fit_transform(heart.X)
+    scores = [
+        heart.evaluate(
+            MeanMap(1.0)
+            .fit(X + offset, heart.bags, heart.proportions)
+            .predict(X + offset)
+        )
+        for offset in (0, 10)
+    ]
+    assert 0.04 < scores[0] - scores[1] < 0.08

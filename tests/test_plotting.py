@@ -516,11 +516,11 @@ GOOD = {
 @pytest.mark.parametrize(
     ("plot", "change", "message"),
     [
-        (plot_bags, {"bags": [0, 1]}, "bags must name one bag for each of the 4"),
+        (plot_bags, {"bags": [0, 1]}, "bags must have one entry for each of the 4"),
         (plot_bags, {"proportions": [0.5]}, "bags holds 1"),
         (plot_bags, {"proportions": [1.2, 0]}, r"must lie in \[0, 1\], got 1.2"),
         (plot_bags, {"X": np.full((4, 2), np.nan)}, "Input X contains NaN"),
-        (plot_bags, {"y": [0, 1]}, "y must have one label for each of the 4"),
+        (plot_bags, {"y": [0, 1]}, "y must have one entry for each of the 4"),
         (plot_bags, {"y": np.arange(4)}, r"y has the classes \[0, 1, 2, 3\]"),
         (plot_bags, {"estimator": THREE}, r"estimator has the classes \[0, 1, 2\]"),
         (plot_bags, {"max_bags": 0}, "max_bags must be an integer of at least 1, got"),

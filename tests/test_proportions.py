@@ -3,6 +3,7 @@
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from llpbook import proportions as pr
@@ -36,6 +37,12 @@ def test_pure_bags_of_any_size_have_shares_of_exactly_one():
     bags = np.repeat(np.arange(60), np.arange(1, 61))
     shares = pr.label_proportions(bags % 2, bags)
     assert set(np.unique(shares)) == {0.0, 1.0}
+
+
+def test_a_bag_without_instances_has_no_shares_and_no_warning():
+    with np.errstate(invalid="raise"):
+        shares = pr.label_proportions([0, 1], [0, 2])
+    np.testing.assert_array_equal(shares, [[1, 0], [np.nan] * 2, [0, 1]])
 
 
 def test_class_prior_is_the_share_of_labels():
@@ -168,6 +175,52 @@ def test_worth_predicts_the_variance_of_the_estimated_class_means():
     )  # worth labels, half of each class: 2/worth + 2/worth
 
 
+@pytest.mark.equation("eq-prop-worth")
+def test_identifiability_is_its_definition():
+    # Three classes; bags of 0 to 6 instances, the empty ones in the middle and last.
+    sizes, P = (
+        np.array([1, 3, 0, 6, 2, 0]),
+        np.random.default_rng(5).dirichlet([1] * 3, 6),
+    )
+    report = pr.identifiability(np.repeat(np.arange(6), sizes), P)
+    prior = sum(n * p for n, p in zip(sizes, P, strict=True)) / 12
+    variance = sum(n * (p - prior) ** 2 for n, p in zip(sizes, P, strict=True)) / 12
+    assert (report.n_bags, report.n_instances, report.n_classes) == (4, 12, 3)
+    np.testing.assert_allclose(report.spread, variance**0.5)
+    np.testing.assert_allclose(
+        report.worth_in_labels, 12 * variance / (prior * (1 - prior))
+    )
+    assert report.rank == 3
+    assert report.condition_number == pytest.approx(np.linalg.cond(P[sizes > 0]))
+
+
+def test_a_rank_does_not_count_rounding_and_needs_as_many_bags_as_classes():
+    p = 0.5 + 2e-9 * (-1.0) ** np.arange(100)  # equal shares, but for rounding
+    equal = pr.identifiability(np.arange(100), p)
+    assert (equal.rank, equal.condition_number) == (1, np.inf)
+    few = pr.identifiability([0, 1], [[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])
+    assert (few.rank, few.condition_number) == (2, np.inf)
+
+
+def test_a_class_that_never_occurs_is_worth_nothing():
+    report = pr.identifiability([0, 1, 1], [[0.5, 0.5, 0.0], [0.2, 0.8, 0.0]])
+    assert report.worth_in_labels[2] == report.noise[2] == 0
+
+
+def test_shares_in_single_precision_are_computed_with_in_double():
+    P = np.random.default_rng(6).dirichlet([1] * 3, (2, 4)).astype(np.float32)
+    single, double = (
+        (
+            pr.proportion_weighted_mse(*Q, [1, 2, 3, 4]),
+            pr.identifiability(range(4), Q[0]),
+        )
+        for Q in (P, P.astype(float))
+    )
+    assert single[0] == double[0]
+    assert single[1].condition_number == double[1].condition_number
+    assert pr.count_labelings(np.array([[2 - 5e-7, 1 + 5e-7, 5e-7]])) == 3
+
+
 @pytest.mark.parametrize(
     ("bags", "message"),
     [
@@ -177,6 +230,7 @@ def test_worth_predicts_the_variance_of_the_estimated_class_means():
         (["a", "b"], "bags must be integers"),
         ([-1, 0], "bags must not be negative, got -1"),
         ([0, 5], "bags holds 5"),
+        ([0, 2], "bags holds 2"),
     ],
 )
 def test_malformed_bags(bags, message):
@@ -191,3 +245,36 @@ def test_malformed_labels():
         pr.label_proportions([1], [0, 1])
     with pytest.raises(ValueError, match=r"y holds .*7.* not one of classes"):
         pr.label_proportions([7, 1], [0, 1], classes=[0, 1])
+
+
+def test_errors_match_bags_and_classes_by_name():
+    names = ["b", "c", "a"]
+    given = pd.DataFrame([[0.2, 0.8], [0.5, 0.5], [1.0, 0.0]], names, ["no", "yes"])
+    found = given.sort_index()[["yes", "no"]]
+    sizes = pd.Series({"a": 4, "b": 2, "c": 6})
+    assert pr.proportion_mae(given, found) == 0
+    assert pr.proportion_mse(given, found) == 0
+    assert pr.combined_error(given, found, sizes) == 0
+    np.testing.assert_allclose(
+        pr.class_prior(given, sizes), pr.class_prior(given.to_numpy(), [2, 6, 4])
+    )
+    off = found.add([0.1, -0.1])
+    assert pr.proportion_mae(given, off, sizes) == pytest.approx(0.1)
+    with pytest.raises(ValueError, match="same bags"):
+        pr.proportion_mae(given, found.rename({"a": "x"}))
+
+
+def test_tables_of_another_length_are_refused():
+    P = np.full((3, 2), 0.5)
+    for call in (
+        lambda: pr.class_prior(P, [1]),
+        lambda: pr.proportion_mse(P, P[:1]),
+        lambda: pr.proportion_mae(P, P[:, :1]),
+        lambda: pr.proportion_mae(P, P, [1, 2]),
+        lambda: pr.prior_mse(P, [0.5, 0.5], [1, 1, 1]),
+    ):
+        with pytest.raises(ValueError, match="must have one"):
+            call()
+    for wrong in (100 * P, P - 0.2, np.array([-0.1, 0.5, 1.1])):
+        with pytest.raises(ValueError, match="sum to 1"):
+            pr.identifiability([0, 1, 2], wrong)

@@ -19,8 +19,8 @@ from sklearn.linear_model import LogisticRegression
 
 from llpbook.base import LLPClassifier
 from llpbook.baselines import MajorityClass
-from llpbook.mean_map import MeanMap
-from llpbook.proportions import label_proportions
+from llpbook.mean_map import MeanMap, class_means
+from llpbook.proportions import averaging_matrix, label_proportions, proportion_mae
 from llpbook.reproduce import (
     load,
     paper_table,
@@ -543,15 +543,54 @@ def test_scaling():
 def test_mean_loss_is_mean_map_with_a_larger_penalty():
     X, y, bags = yu2013.make_problem("heart", 4, 0)
     shares = label_proportions(y, bags)
-    ours = yu2013.PerInstance(lam=0.1, fit_intercept=False).fit(X, bags, shares)
-    assert_allclose(
-        ours.model_.coef_,
-        MeanMap(lam=27.0, fit_intercept=False).fit(X, bags, shares).coef_,
-    )
-    assert not np.allclose(
-        ours.model_.coef_,
-        MeanMap(lam=0.1, fit_intercept=False).fit(X, bags, shares).coef_,
-    )
+    ours = yu2013.PerInstance(lam=0.1).fit(X, bags, shares)
+    found = [MeanMap(lam=lam).fit(X, bags, shares).coef_ for lam in (27.0, 0.1)]
+    assert_allclose(ours.model_.coef_, found[0])
+    assert not np.allclose(ours.model_.coef_, found[1])
+
+
+def test_the_inverse_covariance_penalty_is_minimised():
+    # per instance: log 2 cosh f - <mu, w> + lam/2 (w' C^-1 w + the weight of the constant, squared)
+    X, y, bags = yu2013.make_problem("heart", 4, 0)
+    shares, lam = label_proportions(y, bags), 3.0
+    ours = yu2013.PerInstance(lam, inverse_covariance=True).fit(X, bags, shares)
+    Z = np.column_stack([X - X.mean(axis=0), np.ones(len(X))])
+    penalty = np.zeros((14, 14))
+    penalty[:13, :13], penalty[13, 13] = np.linalg.inv(np.cov(X.T)), 1.0
+    weights = np.bincount(bags).astype(float)
+    means = class_means(averaging_matrix(bags) @ Z, shares, weights)
+    mu = y.mean() * means[1] - (1 - y.mean()) * means[0]
+    w = np.append(ours.basis_ @ ours.model_.coef_[0], ours.model_.intercept_) / 2
+    gradient = Z.T @ np.tanh(Z @ w) / len(Z) - mu + lam * penalty @ w
+    assert_allclose(gradient, 0, atol=1e-5)
+    scores = Z @ w
+    assert_array_equal(ours.predict(X), (scores > 0).astype(int))
+
+
+def test_counts_alone_keeps_the_classifiers_whose_counts_fit_best():
+    X, y, bags = yu2013.make_problem("heart", 8, 0)
+    shares, sizes = label_proportions(y, bags), np.bincount(bags)
+    vote = yu2013.CountsAlone(n_drawn=300, n_voting=10).fit(X, bags, shares)
+    every = yu2013.CountsAlone(n_drawn=300, n_voting=300).fit(X, bags, shares)
+
+    def errors(model):
+        called = (X - X.mean(axis=0)) @ model.coef_ > model.cuts_
+        assert_allclose(called.mean(axis=0), y.mean(), atol=2 / len(X))
+        counts = [label_proportions(z, bags, classes=[0, 1]) for z in called.T]
+        return np.array([proportion_mae(shares, c, sizes) for c in counts])
+
+    assert_allclose(errors(vote), np.sort(errors(every))[:10])
+    assert np.mean(vote.predict(X) == y) > np.mean(every.predict(X) == y)
+
+
+def test_settings_are_read_by_name():
+    cell = {"dataset": "heart", "setting": "default", "bag_size": 16}
+    plain = yu2013.run({"dataset": "heart", "method": "MeanMap", "bag_size": 16}, 1)
+    assert yu2013.run_setting(cell, 1)["accuracy"] == plain["accuracy"]
+    split = yu2013.run_setting({**cell, "setting": "folds split bags"}, 1)
+    assert split["accuracy"] != plain["accuracy"]
+    both = yu2013.compare("yu2013_meanmap_settings")
+    assert {"setting", "paper", "ours", "difference", "se", "verdict"} <= set(both)
 
 
 def test_methods_are_one_entry_each(monkeypatch):

@@ -235,7 +235,7 @@ PRIVATE = re.compile(
 
 
 def test_no_paths_of_a_machine_and_no_registries():
-    skipped = {".git", ".venv", "_build", "mathjax", "__pycache__"}
+    skipped = {".git", ".venv", ".hypothesis", "_build", "mathjax", "__pycache__"}
     texts = {
         "",
         ".py",

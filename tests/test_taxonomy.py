@@ -309,6 +309,12 @@ def test_chain_fork_collider_and_its_descendant():
     assert not tax.blocked(collider, "abc", {"d"})
 
 
+def test_a_descendant_of_a_descendant_opens_a_collider():
+    dag = {("a", "b"), ("c", "b"), ("b", "d"), ("d", "e")}
+    assert tax.descendants(dag, "b") == {"b", "d", "e"}
+    assert tax.d_separated(dag, "a", "c") and not tax.d_separated(dag, "a", "c", {"e"})
+
+
 def test_paths_are_all_the_simple_ones():
     square = {("a", "b"), ("b", "c"), ("a", "d"), ("d", "c"), ("b", "d")}
     found = {"".join(path) for path in tax.paths(square, "a", "c")}
@@ -342,11 +348,21 @@ def test_random_joint_is_the_product_of_its_conditionals():
     p_x = joint / joint.sum(0)
     np.testing.assert_allclose(np.einsum("y,b,xyb->xyb", p_y, p_b, p_x), joint)
     np.testing.assert_array_equal(joint, tax.random_joint(dag, (2, 3, 4), 0))
+    assert tax.random_joint(dag).shape == (3, 3, 3)
 
 
 def test_random_joint_favours_no_value():
     draws = [tax.random_joint({("X", "Y")}, 2, seed) for seed in range(2000)]
     np.testing.assert_allclose(np.mean(draws, axis=0), 1 / 8, atol=0.01)
+
+
+def test_random_joint_is_even_on_the_simplex():
+    """A share of Dirichlet(1, 1, 1) has variance 1/18."""
+    draws = np.array([tax.random_joint({("X", "Y")}, 3, s) for s in range(2000)])
+    p_xy = draws.sum(axis=3)
+    p_x = p_xy.sum(axis=2)
+    for p in (p_x, p_xy / p_x[:, :, None], draws.sum(axis=(1, 2))):
+        np.testing.assert_allclose(p.var(axis=0), 1 / 18, rtol=0.12)
 
 
 # --- joint distributions -------------------------------------------------------------------------------------
@@ -434,6 +450,15 @@ def test_shifted_posterior_is_right_just_if_features_follow_the_label():
     np.testing.assert_allclose(tax.shifted_posterior(joint), tax.posterior(joint))
 
 
+def test_shifted_posterior_of_an_unseen_value_is_nan_without_a_warning():
+    joint = np.zeros((3, 2, 2))
+    joint[:2] = 1 / 8  # x = 2 never happens
+    with np.errstate(invalid="raise"):
+        shifted = tax.shifted_posterior(joint)
+    np.testing.assert_allclose(shifted[:2], 0.5)
+    assert np.isnan(shifted[2]).all()
+
+
 @pytest.mark.equation("eq-tax-bayes")
 def test_bayes_errors_are_the_best_of_all_classifiers():
     joint = tax.random_joint(tax.dags_of("Hard")[0], (3, 2, 2), 0)
@@ -450,16 +475,20 @@ def test_bayes_errors_are_the_best_of_all_classifiers():
 
 
 def varies(joint):
-    """Whether P(Y|X,B), and whether P(X|Y,B), differs between bags."""
-    p_x = joint / joint.sum(0)
+    """Whether P(Y|B), P(X|B), P(Y|X,B) and P(X|Y,B) differ between bags."""
+    p_b = joint.sum((0, 1))
+    p_y, p_x = joint.sum(0) / p_b, joint.sum(1) / p_b
     return [
-        np.ptp(p.astype(float), axis=2).max() > 1e-9
-        for p in (tax.posterior(joint), p_x)
+        np.ptp(p.astype(float), axis=-1).max() > 1e-9
+        for p in (p_y, p_x, tax.posterior(joint), joint / joint.sum(0))
     ]
 
 
 def test_what_varies_between_bags_is_what_the_table_says():
-    effects, columns = tax.varies_between_bags(), ["P(Y|X,B)", "P(X|Y,B)"]
+    effects, columns = (
+        tax.varies_between_bags(),
+        ["P(Y|B)", "P(X|B)", "P(Y|X,B)", "P(X|Y,B)"],
+    )
     for name in VARIANTS:
         for dag in tax.dags_of(name):
             joint = tax.random_joint(dag, 3, 0)
@@ -515,10 +544,12 @@ def test_pure_bags_have_no_error_and_an_unseen_value_has_no_posterior():
         (lambda: tax.d_separated({("X", "Y"), ("Y", "X")}, "X", "Y"), "directed cycle"),
         (lambda: tax.pattern_of_dag({("X", "Z")}), "no node but"),
         (lambda: tax.random_joint({("X", "Y"), ("Y", "B"), ("B", "X")}), "cycle"),
+        (lambda: tax.random_joint({("X", "Z")}), "no node but"),
         (lambda: tax.random_joint(set(), 1), "sizes must be"),
         (lambda: tax.random_joint(set(), 2.5), "sizes must be"),
         (lambda: tax.independences(np.full((2, 2), 0.25)), "3 axes"),
         (lambda: tax.independences(np.full((2, 2, 2), 1.0)), "sum to 1"),
+        (lambda: tax.independences(np.full((2, 2, 2), 1.001 / 8)), "sum to 1"),
         (lambda: tax.independences(np.full((2, 2, 2), np.nan)), "NaN"),
         (lambda: tax.independences(np.array([[[2.0, -1.0]]])), "negative"),
     ],

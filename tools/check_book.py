@@ -128,8 +128,6 @@ def folding_proofs(book):
                 yield f"{where}: a prf:proof of class dropdown; use {{dropdown}} Proof"
 
 
-
-
 @rule
 def private_modules(book):
     """No chapter and no page names a private module of the package."""

@@ -1,4 +1,4 @@
-"""Write the tables of book/data.md from the provenance of the data sets; with --check, exit 1 if they are out of date."""
+"""Write the tables of book/data.md from the provenance of the data sets; with --check, exit 1 if out of date."""
 
 import argparse
 import json

@@ -17,9 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.stats import pearson3
+from scipy.stats import f, pearson3
 
 from ..proportions import averaging_matrix
+from ._combine import TestResult, combine_views, smallest_shift
 
 
 class BagMoments(NamedTuple):
@@ -78,7 +79,7 @@ def affine_design(proportions, sizes):
 
     With :math:`N^{1/2} \Pi = U D V^\top`, the class means are
     :math:`\hat M = A\, m`, :math:`A = V D^{-1} U^\top N^{1/2}`, and bag :math:`k` has the leverage
-    :math:`h_k = \lVert U_k \rVert^2`: :eq:`eq-diag-design`.
+    :math:`h_k = \lVert U_k \rVert^2`.
 
     Parameters
     ----------
@@ -94,7 +95,6 @@ def affine_design(proportions, sizes):
     U, values, Vt = np.linalg.svd(root * proportions, full_matrices=False)
     rank = int((values > 1e-8 * values[0]).sum())
     U, solve = U[:, :rank], (Vt[:rank].T / values[:rank]) @ (root * U[:, :rank]).T
-    # eq: eq-diag-design
     return Design(U, solve, 1 - np.square(U).sum(axis=1))
 
 
@@ -122,7 +122,7 @@ def lack_of_fit(means, sizes, basis):
 def label_covariance(proportions):
     r"""Covariance of the one-hot label of an instance of each bag.
 
-    :math:`\operatorname{diag}(\pi_k) - \pi_k \pi_k^\top`, :eq:`eq-diag-label-covariance`.
+    :math:`\operatorname{diag}(\pi_k) - \pi_k \pi_k^\top`.
 
     Parameters
     ----------
@@ -133,7 +133,6 @@ def label_covariance(proportions):
     ndarray, shape (n_bags, n_classes, n_classes)
     """
     diagonal = proportions[:, :, None] * np.eye(proportions.shape[1])
-    # eq: eq-diag-label-covariance
     return diagonal - proportions[:, :, None] * proportions[:, None, :]
 
 
@@ -143,7 +142,7 @@ def within_class_noise(moments, design, mixing):
     The variance around the *bag* mean, :math:`\operatorname{tr} W_k`, is larger, for it holds the difference between
     the classes: :math:`\tau_k = \operatorname{tr} W_k - \frac{n_k}{n_k - 1} \langle \operatorname{diag}(\pi_k) -
     \pi_k \pi_k^\top, G \rangle` (:eq:`eq-diag-noise`) with the Gram matrix of the class means, less its bias,
-    :math:`G = \hat M \hat M^\top - A \operatorname{diag}(\operatorname{tr} W_k / n_k) A^\top` (:eq:`eq-diag-gram`). The
+    :math:`G = \hat M \hat M^\top - A \operatorname{diag}(\operatorname{tr} W_k / n_k) A^\top`. The
     bias is taken at its largest: the noise errs, if at all, to the careful side.
 
     Parameters
@@ -159,7 +158,6 @@ def within_class_noise(moments, design, mixing):
     """
     class_means = design.solve @ moments.means
     error = (design.solve * (moments.traces / moments.sizes)) @ design.solve.T
-    # eq: eq-diag-gram
     gram = class_means @ class_means.T - error
     # eq: eq-diag-noise
     return moments.traces - np.tensordot(mixing, gram)
@@ -181,7 +179,7 @@ def noise_shape(moments, design, mixing, corrected):
 
     The covariances within bags, weighted by :math:`1 - h_k`, less what the difference of the class means adds; negative
     variances are set to 0. :math:`\operatorname{tr} S^2` is 1 over the effective dimension, freed of the bias that it
-    has in Gaussian samples: :eq:`eq-diag-shape`.
+    has in Gaussian samples.
 
     Parameters
     ----------
@@ -201,12 +199,12 @@ def noise_shape(moments, design, mixing, corrected):
         class_means = design.solve @ moments.means
         total = np.tensordot(design.free, mixing, 1)
         error = (design.solve / moments.sizes) @ design.solve.T
-        within = within * (1 + (total * error).sum() / design.free.sum())
-        within = within - class_means.T @ total @ class_means
+        grown = within * (1 + (total * error).sum() / design.free.sum())
+        left = grown - class_means.T @ total @ class_means
+        within = left if np.linalg.eigvalsh(left)[-1] > 0 else within
     values, vectors = eigh(within)
     values = np.maximum(values, 0) / np.maximum(values, 0).sum()
     dof, raw = moments.sizes.sum() - len(moments.sizes), np.square(values).sum()
-    # eq: eq-diag-shape
     unbiased = (raw - 1 / dof) * dof**2 / ((dof - 1) * (dof + 2))
     squares = max(unbiased, 1 / len(values))
     cubes = (values**3).sum() * (squares / raw) ** 2
@@ -218,7 +216,7 @@ def fit_cumulants(design, noise, shape):
 
     With :math:`R = I - U U^\top` and :math:`T = \operatorname{diag}(\tau)`,
     :math:`2 \operatorname{tr} S^2 \operatorname{tr} (R T)^2` and
-    :math:`8 \operatorname{tr} S^3 \operatorname{tr} (R T)^3`: :eq:`eq-diag-fit-cumulants`.
+    :math:`8 \operatorname{tr} S^3 \operatorname{tr} (R T)^3`.
 
     Parameters
     ----------
@@ -235,7 +233,6 @@ def fit_cumulants(design, noise, shape):
     second = noise**2 @ (2 * design.free - 1) + np.square(once).sum()
     third = noise**3 @ (3 * design.free - 2) + 3 * np.sum(once * twice)
     third -= np.trace(once @ once @ once)
-    # eq: eq-diag-fit-cumulants
     return np.array([2 * shape.squares * second, 8 * shape.cubes * third])
 
 
@@ -245,7 +242,7 @@ def noise_cumulants(moments, design, noise, shape):
     As they enter the estimate of the expected lack of fit:
 
     :math:`2 \operatorname{tr} S^2 \sum_k (1 - h_k)^2 \tau_k^2 / (n_k - 1)` and
-    :math:`8 \operatorname{tr} S^3 \sum_k (1 - h_k)^3 \tau_k^3 / (n_k - 1)^2`: :eq:`eq-diag-noise-cumulants`.
+    :math:`8 \operatorname{tr} S^3 \sum_k (1 - h_k)^3 \tau_k^3 / (n_k - 1)^2`.
 
     Parameters
     ----------
@@ -259,7 +256,6 @@ def noise_cumulants(moments, design, noise, shape):
     ndarray, shape (2,)
     """
     part, dof = design.free * noise, moments.sizes - 1
-    # eq: eq-diag-noise-cumulants
     return np.array(
         [
             2 * shape.squares * (part**2 / dof).sum(),
@@ -274,7 +270,7 @@ def gram_cumulants(moments, design, mixing, noise, shape):
     With :math:`\Omega = \sum_k (1 - h_k) \frac{n_k}{n_k - 1} (\operatorname{diag}(\pi_k) - \pi_k \pi_k^\top)` and
     :math:`C = A \operatorname{diag}(\tau / n) A^\top`, those of the quadratic form
     :math:`\langle \Omega, \hat M \hat M^\top \rangle` of Gaussian class means with the covariances :math:`C \otimes S`;
-    the variance within bags of a difference between classes is added: :eq:`eq-diag-gram-cumulants`. The error of the
+    the variance within bags of a difference between classes is added. The error of the
     estimated class means makes them too large rather than too small.
 
     Parameters
@@ -300,7 +296,6 @@ def gram_cumulants(moments, design, mixing, noise, shape):
     second += 4 * np.sum(np.tensordot(inside, mixing, 1) * once)
     third = 8 * shape.cubes * np.trace(form @ form @ form)
     third += 24 * np.trace(form @ form @ total @ twice)
-    # eq: eq-diag-gram-cumulants
     return np.array([second, third])
 
 
@@ -308,15 +303,17 @@ class AffineResult(NamedTuple):
     """What `affine_test` finds.
 
     statistic is the lack of fit over its expectation, 1 on average where the bag means are affine; deviation is their
-    difference in standard deviations, and skewness that of its distribution; corrected says whether the class means
-    were taken out of the noise.
+    difference in standard deviations, and skewness that of its distribution; relative_sd is that standard deviation
+    over the expectation; corrected says whether the class means were taken out of the noise, note why there is no test.
     """
 
     statistic: float
     pvalue: float
     deviation: float
     skewness: float
+    relative_sd: float
     corrected: bool
+    note: str = ""
 
 
 def smooth_noise(moments, design, noise):
@@ -398,6 +395,53 @@ def class_means_are_known(moments, design, mixing):
     return bool(determined and share < 0.2 * design.free @ moments.traces)
 
 
+def third_moment_cumulant(moments, design):
+    r"""What skewed features add to the third cumulant of the lack of fit less its expectation, for a single feature.
+
+    The difference is :math:`\sum_{i \ne j} a_{ij} x_i x_j`, with :math:`a_{ij} = (1 - h_k) / (n_k - 1)` in bag
+    :math:`k` (and next to nothing between bags), so that its third cumulant has the term
+    :math:`4 \mu_3^2 \sum_{i \ne j} a_{ij}^3` beside the Gaussian one. It is what makes the rare value of a column
+    lumpy.
+
+    Parameters
+    ----------
+    moments : BagMoments
+        With one embedded feature.
+    design : Design
+
+    Returns
+    -------
+    float
+    """
+    n = moments.sizes
+    third = (moments.centred**3).sum() / max(((n - 1) * (n - 2) / n).sum(), 1.0)
+    inside = (n * design.free**3 / (n - 1) ** 2).sum()
+    return float(4 * third**2 * inside)
+
+
+def without_class_differences(features, moments, design):
+    r"""Features orthogonal to the differences of the estimated class means.
+
+    Shares that carry an error :math:`e_k` move the mean of bag :math:`k` by :math:`\sum_c e_{kc} \hat\mu_c`, in the
+    span of the differences of the class means and nowhere else: :eq:`eq-diag-orthogonal`.
+
+    Parameters
+    ----------
+    features : ndarray, shape (n_instances, n_embedded)
+    moments : BagMoments
+    design : Design
+
+    Returns
+    -------
+    ndarray, shape (n_instances, n_embedded)
+    """
+    class_means = design.solve @ moments.means
+    gaps = class_means - class_means.mean(axis=0)
+    vectors = np.linalg.svd(gaps, full_matrices=False)[2][: len(gaps) - 1]
+    # eq: eq-diag-orthogonal
+    return features - features @ vectors.T @ vectors
+
+
 def affine_test(features, bags, proportions, exact=True):
     r"""Are bag means affine in the label proportions, as X ⊥ B | Y has it?
 
@@ -413,33 +457,115 @@ def affine_test(features, bags, proportions, exact=True):
     bags : ndarray of int, shape (n_instances,)
     proportions : ndarray, shape (n_bags, n_classes)
     exact : bool, default True
-        Whether the proportions are counts of these very instances. If they are not, or vary so little that the class
-        means cannot be told, the noise is that around the bag means: for counts, too large, a test that holds its level
-        and has less power.
+        Whether the proportions are counts of these very instances. If they are not, the differences of the class means
+        are taken out of the features (`without_class_differences`). If they are, and vary so little that the class
+        means cannot be told, the noise is that around the bag means: too large, a test that holds its level and has
+        less power.
 
     Returns
     -------
     AffineResult
-        NaN where no more bags of two instances are left than the rank of their proportions.
+        NaN, with a note, where no more bags of two instances are left than the rank of their proportions, and where the
+        proportions are not exact and the class means cannot be told.
     """
-    nothing = AffineResult(*[np.nan] * 4, False)
+
+    def nothing(note):
+        return AffineResult(*[np.nan] * 5, False, note)
+
     if (np.bincount(bags) > 1).sum() < 2:
-        return nothing
-    moments = bag_moments(features, bags, proportions[:, proportions.any(axis=0)])
+        return nothing("fewer than two bags of two or more instances")
+    proportions = proportions[:, proportions.any(axis=0)]
+    moments = bag_moments(features, bags, proportions)
+    design = affine_design(moments.proportions, moments.sizes)
+    rank, n_classes = design.basis.shape[1], moments.proportions.shape[1]
+    if rank >= len(moments.sizes):
+        return nothing("no more bags than classes: any bag means are affine")
+    if not exact:
+        if rank < n_classes or features.shape[1] <= n_classes:
+            return nothing("shares that may carry error, and no direction free of it")
+        free = without_class_differences(features, moments, design)
+        moments = bag_moments(free, bags, proportions)
+    return affine_pvalue(moments, design, exact)
+
+
+def affine_pvalue(moments, design, exact):
+    """The result of `affine_test` from moments and design; see there."""
     sizes, traces = moments.sizes, moments.traces
-    design = affine_design(moments.proportions, sizes)
-    if design.basis.shape[1] >= len(sizes) or not traces.any():
-        return nothing
+    lack = lack_of_fit(moments.means, sizes, design.basis)
+    scale = sizes @ np.square(moments.means).sum(axis=1)
+    if traces.sum() <= 1e-12 * scale:  # no variance within bags: affine, or not
+        off = lack > 1e-9 * scale
+        return AffineResult(np.inf if off else 0.0, float(not off), np.nan, 0, 0, exact)
     grow = (sizes / (sizes - 1))[:, None, None]
     mixing = grow * label_covariance(moments.proportions)
     corrected = exact and class_means_are_known(moments, design, mixing)
     noise = within_class_noise(moments, design, mixing) if corrected else traces
     variance, third = cumulants(moments, design, mixing, noise, corrected)
-    expected, lack = (
-        design.free @ noise,
-        lack_of_fit(moments.means, sizes, design.basis),
-    )
+    if moments.means.shape[1] == 1:
+        third += third_moment_cumulant(moments, design)
+    expected = max(design.free @ noise, 0.02 * design.free @ traces)
     deviation, skewness = (lack - expected) / variance**0.5, third / variance**1.5
     # eq: eq-diag-pearson
     pvalue = float(pearson3.sf(deviation, skewness))
-    return AffineResult(lack / expected, pvalue, deviation, skewness, corrected)
+    if moments.means.shape[1] == 1:
+        heavier = ratio_tail(moments, design, noise, variance, lack, expected)
+        pvalue = max(pvalue, heavier)
+    ratio, spread = lack / expected, variance**0.5 / expected
+    return AffineResult(ratio, pvalue, deviation, skewness, spread, corrected)
+
+
+def ratio_tail(moments, design, noise, variance, lack, expected):
+    """The tail of an F distribution for one feature: misfit over noise, with the degrees of freedom of their variances.
+
+    Where few instances tell the noise, it is the heavier tail; in the analysis of variance it is exact.
+    """
+    smooth = smooth_noise(moments, design, noise)
+    own = fit_cumulants(design, smooth, Shape(np.eye(1), 1.0, 1.0))[0]
+    rest = max(variance - own, 1e-12 * own)
+    ratio, square = lack / expected, 2 * expected**2
+    return float(f.sf(ratio, square / own, square / rest))
+
+
+def affine_tests(seen, bags, proportions, exact=True, alpha=0.05):
+    r"""Are bag means affine in the label proportions? `affine_test` of each view, combined.
+
+    Where the shares may carry error, the single columns are not tested: in one dimension such an error looks like a
+    shift.
+
+    Parameters
+    ----------
+    seen : Views
+        See `llpbook.diagnosis.views`.
+    bags : ndarray of int, shape (n_instances,)
+    proportions : ndarray, shape (n_bags, n_classes)
+    exact : bool, default True
+    alpha : float, default 0.05
+        For the smallest shift that would be found.
+
+    Returns
+    -------
+    TestResult
+        statistic and detectable are those of the whitened components.
+    """
+    F, used = seen.features, np.bincount(bags)
+    used = used[used > 1]
+    first, pvalues = None, np.full(len(seen.weights), np.nan)
+    for i, weights in enumerate(seen.weights):
+        part = np.flatnonzero(weights)
+        if i > 1 and not (exact and is_varied(F[:, part], len(used))):
+            continue
+        found = affine_test(
+            F[:, part] * np.sqrt(weights[part]), bags, proportions, exact
+        )
+        if found.note:
+            return TestResult(np.nan, np.nan, note=found.note)
+        pvalues[i], first = found.pvalue, first or found
+    shift = smallest_shift(first.relative_sd, len(used), used.sum(), alpha)
+    columns = pvalues[2:] if exact else None
+    return TestResult(first.statistic, combine_views(pvalues), shift, columns)
+
+
+def is_varied(column, n_bags, per_bag=1.0):
+    """Whether enough instances have another value than the commonest: one a bag on average, and ten at least."""
+    _, counts = np.unique(column, return_counts=True)
+    return len(column) - counts.max() >= max(10, per_bag * n_bags)

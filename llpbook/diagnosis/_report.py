@@ -1,5 +1,6 @@
 """What `llpbook.diagnosis.diagnose` returns: p-values, the variants that they leave, and what follows from these."""
 
+import textwrap
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,39 +18,65 @@ MEANING = {
     "Y_B|X": "given the features, the bag tells nothing about the label",
 }
 
+SMALL_SHIFT = 0.1
+"""Standard deviations: whole bags may be held out only where shifts of this size would have been found."""
+
+WIDTH = 100
+
 
 def as_symbols(statement):
     """``"X_B|Y"`` as ``"X ⊥ B | Y"``."""
     return statement.replace("_", " ⊥ ").replace("|", " | ")
 
 
+def as_text(p):
+    """A p-value in words."""
+    return "no test" if np.isnan(p) else f"p = {p:.3g}" if p >= 1e-6 else "p < 1e-6"
+
+
+def at_most(pvalues, alpha):
+    """Whether p-values are at most alpha, up to rounding."""
+    return pvalues <= alpha * (1 + 1e-9)
+
+
 @dataclass(frozen=True)
 class Diagnosis:
     """Which variants the data leave possible; `print` it.
 
-    A p-value below ``alpha`` rejects an independence. Nothing can confirm one, and no variant is rejected for what
-    depends on what: hard, which claims no independence, is never rejected.
+    A small p-value rejects an independence. Nothing can confirm one, and no variant is rejected for what depends on
+    what: hard, which claims no independence, is never rejected.
 
     Attributes
     ----------
     tests : DataFrame
-        One row a statement tested: ``test``, ``statistic``, ``pvalue`` (NaN where the data cannot say anything).
+        One row a statement tested: ``test``, ``statistic``, ``pvalue`` (NaN where the data cannot say anything),
+        ``detectable`` (the smallest shift that would have been found four times in five, in standard deviations),
+        ``note``.
+    by_column : DataFrame, shape (n_features, n_tests)
+        The p-value of each column of X, for the statements that are about X; NaN where a column was not tested.
     alpha : float
-        Level of each test.
+        Level of each statement, and of each variant.
+    correction : {"holm", None}
+        For the several statements of a variant.
     n_bags, n_instances : int
         Bags that hold instances, and their instances.
     n_labelled : int
-        Instances with a known label, which the tests with labels use.
+        Instances with a known label.
     exact : bool
-        Whether the proportions are whole counts of the instances, up to rounding.
+        Whether the proportions are taken as counts of these instances.
+    judged : bool
+        Whether that was judged by their being whole counts, rather than told.
     """
 
     tests: pd.DataFrame
+    by_column: pd.DataFrame
     alpha: float
+    correction: str | None
     n_bags: int
     n_instances: int
     n_labelled: int
     exact: bool
+    judged: bool
 
     @property
     def pvalues(self):
@@ -58,33 +85,59 @@ class Diagnosis:
 
     @property
     def rejected(self):
-        """The statements rejected, a list."""
-        return self.pvalues.index[self.pvalues < self.alpha].tolist()
+        """The statements rejected, each at the level ``alpha`` by itself, a list."""
+        return self.pvalues.index[at_most(self.pvalues, self.alpha)].tolist()
+
+    @property
+    def variant_pvalues(self):
+        """The p-value of each named variant, a Series; 1 where none of its independences was tested.
+
+        The smallest p-value of its independences, by Holm's correction times the number of those tested."""
+        return pd.Series({name.lower(): _variant(self, name) for name in VARIANTS})
 
     @property
     def variants(self):
-        """The named variants none of whose independences is rejected, a list.
+        """The named variants that are not rejected, a list.
 
-        In lower case, those that claim the most independences first."""
-        kept = {n.lower(): s for n, s in VARIANTS.items() if not s & {*self.rejected}}
-        return sorted(kept, key=lambda name: -len(kept[name]))
+        In lower case, those that claim the most independences first; no order of likelihood."""
+        kept = self.variant_pvalues
+        kept = kept.index[~at_most(kept, self.alpha)]
+        claims = {name.lower(): len(held) for name, held in VARIANTS.items()}
+        return sorted(kept, key=lambda name: -claims[name])
 
     @property
-    def simplest(self):
-        """Of `variants`, those that claim the most independences."""
-        claims = {name.lower(): len(held) for name, held in VARIANTS.items()}
-        most = max(claims[name] for name in self.variants)
-        return [name for name in self.variants if claims[name] == most]
+    def whole_bags(self):
+        """Whether held-out whole bags are about like those trained on, as far as these data can tell.
+
+        Naive is kept, none of its statements is rejected, and a shift of features or shares by `SMALL_SHIFT` would have
+        been found."""
+        if "naive" not in self.variants or VARIANTS["Naive"] & {*self.rejected}:
+            return False
+        two = self.tests.reindex(["X_B", "Y_B"])
+        return bool(
+            two["pvalue"].notna().all() and (two["detectable"] <= SMALL_SHIFT).all()
+        )
+
+    def moving(self, statement):
+        """The columns of X that by themselves contradict a statement, Bonferroni's correction made, a Series."""
+        if statement not in self.by_column:
+            return pd.Series(dtype=float)
+        p = self.by_column[statement].dropna()
+        return p[at_most(p * len(p), self.alpha)].sort_values()
 
     def verdict(self, statement):
         """``"rejected"``, ``"not rejected"`` or ``"not tested"``."""
         p = self.pvalues.get(statement, np.nan)
         if np.isnan(p):
             return "not tested"
-        return "rejected" if p < self.alpha else "not rejected"
+        return "rejected" if at_most(p, self.alpha) else "not rejected"
+
+    def to_frame(self):
+        """The report as a DataFrame, one row for each of the six statements."""
+        return _frame(self)
 
     def __str__(self):
-        return "\n".join(_report(self))
+        return _text(self)
 
     def plot(self, ax=None):
         """The p-values on a logarithmic scale, with the level.
@@ -101,53 +154,138 @@ class Diagnosis:
         return _plot(self, ax)
 
 
-def _report(d):
-    """The lines of the report."""
-    known = f", {d.n_labelled} labels" if d.n_labelled else ", no labels"
-    lines = [f"{d.n_instances} instances in {d.n_bags} bags{known}; level {d.alpha:g}"]
-    for name, row in d.tests.iterrows():
-        p = f"p = {row['pvalue']:.3g}" if row["pvalue"] >= 1e-6 else "p < 1e-6"
-        p = "no test" if np.isnan(row["pvalue"]) else p
-        lines.append(
-            f"  {as_symbols(name):<9}  {p:<12} {d.verdict(name):<12}  {MEANING[name]}"
+def read_results(problem, joined, alpha, correction, judged):
+    """A `Diagnosis` from the results of the tests.
+
+    Parameters
+    ----------
+    problem : Problem
+    joined : dict of str to (str, TestResult)
+        For each statement the name of its test, and the result.
+    alpha : float
+    correction : {"holm", None}
+    judged : bool
+
+    Returns
+    -------
+    Diagnosis
+    """
+    order = [s for s in STATEMENTS if s in joined]
+    rows = {s: [joined[s][0], *joined[s][1][:3], joined[s][1].note] for s in order}
+    columns = ["test", "statistic", "pvalue", "detectable", "note"]
+    tests = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+    by_column = {s: joined[s][1].by_column for s in order}
+    known = {s: p for s, p in by_column.items() if p is not None}
+    frame = pd.DataFrame(known, index=problem.names)
+    return Diagnosis(
+        tests, frame, alpha, correction, len(np.unique(problem.bags)), len(problem.X),
+        int((problem.labels >= 0).sum()), problem.exact, judged,
+    )  # fmt: skip
+
+
+def _variant(d, name):
+    """The p-value of a variant."""
+    p = d.pvalues.reindex([s for s in STATEMENTS if s in VARIANTS[name]]).dropna()
+    times = len(p) if d.correction else 1
+    return min(1.0, times * p.min()) if len(p) else 1.0
+
+
+def _frame(d):
+    """One row for each of the six statements."""
+    rows = []
+    for s in STATEMENTS:
+        row = d.tests.loc[s] if s in d.tests.index else pd.Series(dtype=float)
+        rows.append(
+            {
+                "statement": as_symbols(s),
+                "meaning": MEANING[s],
+                "p": row.get("pvalue", np.nan),
+                "verdict": d.verdict(s),
+                "would find": row.get("detectable", np.nan),
+                "moving": ", ".join(d.moving(s).index),
+                "test": row.get("test", "needs labels"),
+                "note": row.get("note", ""),
+            }
         )
+    return pd.DataFrame(rows).set_index("statement")
+
+
+def _text(d):
+    """The report, wrapped."""
+    lines = [*_head(d), *_statements(d), *_conclusions(d), _selection(d)]
+    lines += ["assumptions of the methods:", *_assumptions(d)]
+    wrap, wrapped = textwrap.TextWrapper(WIDTH), []
+    for line in lines:
+        wrap.subsequent_indent = " " * (len(line) - len(line.lstrip()) + 4)
+        wrapped += wrap.wrap(line)
+    return "\n".join(wrapped)
+
+
+def _head(d):
+    """What was given, and what is assumed."""
+    known = f"{d.n_labelled} labels" if d.n_labelled else "no labels"
+    holm = "; Holm's correction within a variant" if d.correction else ""
+    yield f"{d.n_instances} instances in {d.n_bags} bags, {known}; level {d.alpha:g}{holm}"
+    if d.exact:
+        why = " (whole counts; if they are estimates, say exact=False)" * d.judged
+        shares = f"the shares are counts of these very instances{why}"
+    else:
+        why = " (they are no whole counts of these instances)" * d.judged
+        shares = f"the shares may carry error{why}"
+    yield f"assumed: instances are independent of one another; {shares}"
+
+
+def _statements(d):
+    """For each statement tested: p-value and verdict; what would have been found; the columns that move."""
+    for s, row in d.tests.iterrows():
+        yield (
+            f"  {as_symbols(s):<9}  {as_text(row['pvalue']):<12} {d.verdict(s):<12}  {MEANING[s]}"
+        )
+        if np.isnan(row["pvalue"]):
+            yield f"      {row['note']}"
+            continue
+        moving, unit = d.moving(s), "of the label" if s == "Y_B" else "of the features"
+        unit = "of what the features leave of the label" if s == "Y_B|X" else unit
+        words = f"would find a shift of {row['detectable']:.2f} sd {unit}, four times in five"
+        if len(moving):
+            named = [f"{name} ({as_text(p)})" for name, p in moving[:5].items()]
+            more = f" and {len(moving) - 5} more" if len(moving) > 5 else ""
+            words += f"; by itself moves: {', '.join(named)}{more}"
+        yield f"      {words}"
+
+
+def _conclusions(d):
+    """Variants left, and what these data cannot tell."""
+    yield f"variants not rejected: {', '.join(d.variants)}"
     missing = [as_symbols(s) for s in STATEMENTS if d.verdict(s) == "not tested"]
-    if missing:
-        lines.append(f"cannot be told from these data: {', '.join(missing)}")
-    lines.append(f"variants not rejected: {', '.join(d.variants)}")
-    lines.append(f"the simplest of them: {', '.join(d.simplest)}")
-    if not d.exact:
-        lines.append(
-            "the proportions are no whole counts of these instances: the noise of X ⊥ B | Y is taken at its largest, "
-            "and Y ⊥ B rests on rounded counts"
-        )
-    return [*lines, *_selection(d), "assumptions of the methods:", *_assumptions(d)]
+    blind = "a shift smaller than those above, or one that no smooth feature shows"
+    if not d.n_labelled:
+        blind += "; whether features shift along with the shares, whatever the class"
+    untold = f"{', '.join(missing)}; " if missing else ""
+    yield f"not told by these data: {untold}{blind}. What is not rejected is not shown to hold"
 
 
 def _selection(d):
-    """What the variant means for model selection."""
-    if {"Y_B", "X_B"} & {*d.rejected}:
-        yield (
-            "model selection: bags differ, so held-out bags are not like those trained on; split every bag into "
-            "training and validation parts (split-bag), large bags permitting"
+    """What this means for model selection."""
+    if d.whole_bags:
+        return (
+            f"model selection: no bag was seen to differ, and shifts of {SMALL_SHIFT:g} sd would have been seen four "
+            "times in five: whole bags may be held out (full-bag); parts of each bag (split-bag) are safe as well"
         )
+    if {"Y_B", "X_B", "X_B|Y", "Y_B|X"} & {*d.rejected}:
+        why = "bags differ, so whole bags held out are not like those trained on"
     else:
-        yield (
-            "model selection: bags look alike, as in the naive variant; whole bags (full-bag) or parts of bags "
-            "(split-bag) may be held out"
-        )
+        why = "no difference of bags was found, but these tests could miss one that matters"
+    return f"model selection: hold out a part of each bag (split-bag); {why}"
 
 
 def _assumptions(d):
     """For each method: its assumption, and what became of it."""
-    for method, cls in all_estimators():
+    for name, cls in all_estimators():
         statement, words = cls.assumes
-        state = (
-            "none of the six"
-            if statement is None
-            else f"{as_symbols(statement)} {d.verdict(statement)}"
-        )
-        yield f"  {method}: {words} ({state})"
+        state = "none of the six" if statement is None else as_symbols(statement)
+        state += f" {d.verdict(statement)}" if statement else ""
+        yield f"  {name}: {words} ({state})"
 
 
 def _plot(d, ax):
@@ -162,13 +300,12 @@ def _plot(d, ax):
     for name, at in rows.items():
         state = d.verdict(name)
         if state == "not tested":
-            words = "needs labels" if not d.n_labelled else "no test"
+            words = "no test" if name in d.tests.index else "needs labels"
             ax.text(1.3e-4, at, words, va="center", color="#666666", fontsize=9)
             continue
         color, marker = (PALETTE[1], "X") if state == "rejected" else (PALETTE[0], "o")
-        ax.plot(
-            max(d.pvalues[name], 1e-4), at, marker, color=color, ms=8, clip_on=False
-        )
+        p = max(d.pvalues[name], 1e-4)
+        ax.plot(p, at, marker, color=color, ms=8, clip_on=False)
     ax.axvline(d.alpha, color="#666666", linewidth=1)
     ax.text(
         d.alpha, len(rows) + 0.6, f" level {d.alpha:g}", color="#666666", fontsize=9

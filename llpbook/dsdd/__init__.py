@@ -250,6 +250,7 @@ def cccp(
     b, c = np.zeros(len(basis[1])), np.full(len(basis[0]), float(start == "hinge"))
     rounds, before = [], np.inf
     while len(rounds) <= max_iter:
+        # eq: eq-dsdd-inner
         alpha, nu, gap = minimise_bound(b, c, *data, warm=warm, tol=tol)
         bound, now = upper_bound(alpha, b, c, *data), objective(alpha, *data)
         rounds.append(Round(alpha, b, c, nu, gap, bound, now))
@@ -423,8 +424,9 @@ class DSDD(TwoBagClassifier):
         gap = self.rounds_[-1].gap
         if self.n_iter_ > self.max_iter or gap > max(self.tol, 1e-6):
             warnings.warn(
-                f"DSDD stopped after {self.n_iter_} rounds of max_iter={self.max_iter} with a duality gap of {gap:.1e} "
-                f"for tol={self.tol}; raise max_iter, or lam, or tol",
+                f"DSDD stopped after {self.n_iter_} rounds of max_iter={self.max_iter} "
+                f"with a duality gap of {gap:.1e} for tol={self.tol}; raise max_iter, "
+                "or lam, or tol",
                 ConvergenceWarning,
                 stacklevel=3,
             )

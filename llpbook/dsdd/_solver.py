@@ -99,7 +99,6 @@ def minimise_bound(b, c, basis, lam, weights=(1.0, 1.0), warm=None, tol=1e-9):
     linear = (cap * np.concatenate([c, b])) @ Phi
     width, nu = (COLD_WIDTH, cap / 2) if warm is None else (WARM_WIDTH, warm[1])
     alpha = (linear - nu @ Phi) / lam if warm is None else warm[0]
-    # eq: eq-dsdd-inner
     for _ in range(MAX_STEPS):
         alpha, nu, gap = minimise_smoothed(
             alpha, nu, Phi, epsilon, cap, linear, lam, width, tol

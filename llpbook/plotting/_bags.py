@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.decomposition import PCA
 from sklearn.utils import check_array
 
-from ..base import check_bags, check_proportions
+from ..base import check_bags, check_column, check_proportions
 from ..proportions import class_prior, label_proportions
 from ._style import (
     DARK,
@@ -126,12 +126,8 @@ def plot_bags(
         if not isinstance(value, int | np.integer) or value < 1:
             raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
     P, classes, keys = check_proportions(proportions)
-    codes = check_bags(bags, n, len(P), keys)
-    y = None if y is None else np.asarray(y)
-    if y is not None and y.shape != (n,):
-        raise ValueError(
-            f"y must have one label for each of the {n} instances in X, got shape {y.shape}"
-        )
+    codes = check_bags(bags, n, len(P), keys, X)
+    y = None if y is None else check_column("y", y, n, X)
     named = isinstance(proportions, pd.DataFrame)
     classes = find_classes(classes, named, estimator, y)
     names = check_names(class_names, [f"class {c}" for c in classes], "class_names")

@@ -30,11 +30,13 @@ from ..baselines import BagMeanRegression, MajorityClass
 from ..datasets import binary_labels, load, random_bags
 from ..mean_map import MeanMap
 from ..proportions import averaging_matrix, label_proportions, proportion_mae
+from ._agreement import agreement
 from .runner import Table, cells, paper_table, summary
 
 PROTOCOL = "yu2013-1"
 BAG_SIZES = (2, 4, 8, 16, 32, 64)
 N_FOLDS = 5
+N_REPEATS = 5  # of the paper, behind each printed mean
 
 # Name in the paper's tables: data set, positive class. Of more than two classes, as many instances of the other classes
 # as there are positives are drawn anew for each seed.
@@ -337,8 +339,8 @@ def compare(table="yu2013_meanmap", results=None):
     Returns
     -------
     DataFrame
-        ``dataset, method, bag_size, paper, paper_sd, ours, sd, n_seeds, difference`` for the cells in both, and
-        ``setting`` where the table has it.
+        ``dataset, method, bag_size, paper, paper_sd, ours, sd, n_seeds`` for the cells in both, ``setting`` where the
+        table has it, and what `agreement` says.
     """
     ours = summary(table, results=results).rename(columns={"mean": "ours"})
     ours[["ours", "sd"]] *= 100
@@ -351,7 +353,7 @@ def compare(table="yu2013_meanmap", results=None):
     if "method" not in ours:  # the settings are all of one method
         ours.insert(1, "method", "MeanMap")
     both = paper.merge(ours, on=["dataset", "method", "bag_size"])
-    return both.assign(difference=both["ours"] - both["paper"])
+    return agreement(both, N_REPEATS)
 
 
 # What the paper leaves open about MeanMap, by name: the method, and whether the outer folds split bags. The last two

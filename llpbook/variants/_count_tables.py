@@ -93,14 +93,14 @@ def round_table(table):
     part = np.maximum(table - counts, 0)
     rows, columns = np.nonzero(part > 1e-7)
     if len(rows):
-        edge = np.arange(len(rows))
-        sums = [coo_array((np.ones(len(edge)), (ends, edge)), (n, len(edge)))
-                for ends, n in zip((rows, columns), table.shape, strict=True)]  # fmt: skip
+        edge, ones, (m, n) = np.arange(len(rows)), np.ones(len(rows)), table.shape
+        sum_rows = coo_array((ones, (rows, edge)), (m, len(edge)))
+        sum_columns = coo_array((ones, (columns, edge)), (n, len(edge)))
         wanted = [np.round((table - counts).sum(axis=axis)) for axis in (1, 0)]
         # eq: eq-var-rounding
         up = linprog(
-            -part[rows, columns], A_eq=vstack(sums), b_eq=np.concatenate(wanted),
-            bounds=(0, 1), method="highs-ds",
+            -part[rows, columns], A_eq=vstack([sum_rows, sum_columns]),
+            b_eq=np.concatenate(wanted), bounds=(0, 1), method="highs-ds",
         )  # fmt: skip
         counts[rows, columns] += np.round(up.x).astype(int)
     return counts

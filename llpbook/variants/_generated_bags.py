@@ -86,7 +86,7 @@ def describe(bags, task, wanted=None):
             "these proportions the others take them all; leave out these bags, or the argument proportions"
         )
     made = crosstab(bags, task.codes) / sizes[:, None]
-    report = [_size_report(sizes, task.sizes), _share_report(made, wanted, sizes)]
+    report = [_size_report(sizes, task), _share_report(made, wanted, sizes)]
     clusters = None if task.variant in ("naive", "simple") else task.clusters
     return GeneratedBags(
         bags, pd.DataFrame(made, columns=task.classes), sizes, task.sizes, wanted,
@@ -94,11 +94,13 @@ def describe(bags, task, wanted=None):
     )  # fmt: skip
 
 
-def _size_report(made, wanted):
-    """In words, how far the bag sizes are from those wanted."""
-    off = np.abs(made - wanted)
+def _size_report(made, task):
+    """In words, how far the bag sizes are from those wanted, or that none were."""
+    off = np.abs(made - task.sizes)
     if not off.any():
         return "sizes: met"
+    if not task.sizes_given:
+        return "sizes: as they come out"
     return (
         f"sizes: missed by up to {off.max()} instances, by {off.mean():.1f} on average"
     )

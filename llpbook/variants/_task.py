@@ -22,7 +22,7 @@ class Task(NamedTuple):
     """What bags to make.
 
     The variant; the class of each instance as a code, and the classes; sizes (n_bags,) and proportions (n_bags,
-    n_classes) wanted, and whether the latter were given; the cluster or stratum of each instance, and whether the
+    n_classes) wanted, and whether each was given; the cluster or stratum of each instance, and whether the
     clusters are the bags that are wanted.
     """
 
@@ -31,6 +31,7 @@ class Task(NamedTuple):
     classes: np.ndarray
     sizes: np.ndarray
     wanted: np.ndarray
+    sizes_given: bool
     wanted_given: bool
     clusters: np.ndarray
     clusters_are_bags: bool
@@ -46,26 +47,23 @@ def read_task(X, y, variant, n_bags, sizes, proportions, clusters, rng):
     sizes, clusters = _read_sizes(sizes, len(X)), _read_clusters(clusters, len(X))
     wanted, by_chance = _read_wanted(proportions, classes), variant in BY_CHANCE
     if by_chance and wanted is not None:
-        raise ValueError(
-            f"proportions must not be given for variant={variant!r}, which leaves them to chance"
-        )
+        message = f"proportions must not be given for variant={variant!r}"
+        raise ValueError(f"{message}, which leaves them to chance")
     model = None if variant in BY_STRATA else clusters  # strata are no model for bags
-    n_bags = _count_bags(n_bags, sizes=sizes, proportions=wanted)
-    n_bags = n_bags or (10 if model is None else model.max() + 1)
-    other = model is not None and model.max() + 1 != n_bags
-    free, given = sizes is None and wanted is None, wanted is not None
-    untold = sizes is None or not (given or by_chance)
-    if (untold and (model is None or other)) or (
-        model is None and variant in BY_CLUSTERS
-    ):
+    n_bags = _count_bags(n_bags, model, sizes=sizes, proportions=wanted)
+    same = model is None or model.max() + 1 == n_bags
+    sizes_given, given = sizes is not None, wanted is not None
+    untold = not sizes_given or (not given and not by_chance)
+    as_clusters = same and not sizes_given and not given
+    if (untold and not same) or (model is None and (untold or variant in BY_CLUSTERS)):
         model = kmeans_clusters(X, n_bags, rng)
     clusters = _clusters_for(variant, clusters, model, X, codes, rng)
     if untold:
         sizes, wanted = _complete(model, codes, sizes, wanted)
     wanted = np.zeros((n_bags, len(classes))) if wanted is None else wanted
     return Task(
-        variant, codes, classes, sizes, wanted, given, clusters, free and not other
-    )
+        variant, codes, classes, sizes, wanted, sizes_given, given, clusters, as_clusters,
+    )  # fmt: skip
 
 
 def _clusters_for(variant, clusters, model, X, codes, rng):
@@ -171,15 +169,15 @@ def variant_name(variant):
     return known[key]
 
 
-def _count_bags(n_bags, **given):
-    """The number of bags that all of the arguments agree on; None if none is given."""
+def _count_bags(n_bags, model, **given):
+    """The number of bags that all of the arguments agree on; else that of the model bags, or 10."""
     lengths = {
         name: len(value) for name, value in given.items() if value is not None
     } | ({} if n_bags is None else {"n_bags": n_bags})
     if len(set(lengths.values())) > 1:
         raise ValueError(f"the number of bags differs between arguments: {lengths}")
-    found = next(iter(lengths.values()), None)
-    if found is not None and (found < 2 or found != int(found)):
+    found = next(iter(lengths.values()), 10 if model is None else model.max() + 1)
+    if found < 2 or found != int(found):
         raise ValueError(f"n_bags must be a whole number from 2, got {found}")
     return found
 

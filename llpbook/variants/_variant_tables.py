@@ -189,8 +189,9 @@ def collider_counts(cells, sizes, wanted):
         if gap < 2e-4:
             return table, counts
     raise ValueError(
-        "variant='label collider' cannot be made of this X and y: X tells the label (nearly) for sure, so bags that do "
-        "not depend on X cannot depend on the label; take fewer features, or another variant"
+        "variant='label collider' cannot be made of this X and y: X tells the label "
+        "(nearly) for sure, so bags that do not depend on X cannot depend on the "
+        "label; take fewer features, or another variant"
     )
 
 
@@ -230,9 +231,10 @@ def cross_bag_counts(cells, sizes, wanted):
     worst = int(gap.argmax())
     if gap[worst] > 0.02:
         raise ValueError(
-            "variant='cross-bag' cannot be made with these proportions: X and y are to be independent within bags, but "
-            f"X tells a group of {in_stratum[worst]} instances with the class shares {shares[worst].round(3).tolist()}"
-            ", which is no mean of the bags' proportions; give more extreme ones"
+            "variant='cross-bag' cannot be made with these proportions: X and y are to "
+            f"be independent within bags, but X tells a group of {in_stratum[worst]} "
+            f"instances with the class shares {shares[worst].round(3).tolist()}, which "
+            "is no mean of the bags' proportions; give more extreme ones"
         )
     return table, rounded_counts(table, cells), wanted
 

@@ -8,7 +8,7 @@ from llpbook.density_difference import gaussian_basis, toy_problem
 from llpbook.dsdd import DSDD, cccp, penalty_unit
 
 
-@pytest.mark.parametrize("n", [40, 1000])
+@pytest.mark.parametrize("n", [40, 1000, 5000])
 @pytest.mark.benchmark(group="dsdd: tuned")
 def test_tuned_fit(benchmark, n):
     X, y, bags = toy_problem(2, n=n, random_state=0)

@@ -1,0 +1,298 @@
+r"""Do distributions differ between cells? Permutations, and tables of counts."""
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from scipy.optimize import brentq
+from scipy.stats import chi2, ncx2, random_table
+from sklearn.utils import check_random_state
+
+from ..base import check_features
+from ._combine import TestResult, combine_views, pearson_tail, smallest_shift
+from ._features import views
+
+
+def cell_codes(*keys):
+    """Number the combinations of keys that occur.
+
+    Parameters
+    ----------
+    *keys : array-like, shape (n_instances,)
+
+    Returns
+    -------
+    ndarray of int, shape (n_instances,)
+        0, 1, …, sorted by the first key, then the second, ….
+    """
+    return pd.MultiIndex.from_arrays(keys).factorize(sort=True)[0]
+
+
+def crosstab(rows, columns):
+    """Counts of the pairs of two codes, shape (n_rows, n_columns)."""
+    shape = rows.max() + 1, columns.max() + 1
+    flat = np.bincount(rows * shape[1] + columns, minlength=shape[0] * shape[1])
+    return flat.reshape(shape)
+
+
+def cell_sums(rows, cells, n_cells):
+    """Sum the rows of each cell.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (n_instances, n_columns)
+    cells : ndarray of int, shape (n_instances,)
+    n_cells : int
+
+    Returns
+    -------
+    ndarray, shape (n_cells, n_columns)
+    """
+    at = (cells, np.arange(len(cells)))
+    return sp.csr_array((np.ones(len(cells)), at), shape=(n_cells, len(cells))) @ rows
+
+
+def group_means(rows, groups):
+    """The mean of the group of each instance, shape of ``rows``."""
+    sizes = np.bincount(groups)
+    return (cell_sums(rows, groups, len(sizes)) / sizes[:, None])[groups]
+
+
+def between_energy(features, cells, groups):
+    r"""Energy of the means between the cells of a group, summed over groups, for each feature.
+
+    :math:`Q_j = \sum_g \sum_{k \in g} n_k (m_{kj} - m_{gj})^2`, :eq:`eq-diag-energy`.
+
+    Parameters
+    ----------
+    features : ndarray, shape (n_instances, n_embedded)
+    cells, groups : ndarray of int, shape (n_instances,)
+        Codes 0, 1, …, each of which occurs; all instances of a cell are in one group.
+
+    Returns
+    -------
+    ndarray, shape (n_embedded,)
+    """
+    sizes = np.bincount(cells)
+    gaps = cell_sums(features - group_means(features, groups), cells, len(sizes))
+    # eq: eq-diag-energy
+    return (1 / sizes) @ np.square(gaps)
+
+
+def permuted_energies(features, cells, groups, n_permutations, rng):
+    """`between_energy` of the instances as they are, then of permutations within groups.
+
+    Parameters
+    ----------
+    features : ndarray, shape (n_instances, n_embedded)
+    cells, groups : ndarray of int, shape (n_instances,)
+    n_permutations : int
+    rng : RandomState
+
+    Returns
+    -------
+    ndarray, shape (1 + n_permutations, n_embedded)
+    """
+    order = np.lexsort((cells, groups))
+    # Centred in groups, so that only the sums over cells change; single precision halves the time.
+    rows = (features - group_means(features, groups))[order].astype(np.float32)
+    blocks, cells, n = groups[order], cells[order], len(cells)
+    sizes, found = np.bincount(cells), []
+    for at in range(0, 1 + n_permutations, BATCH):
+        many = np.empty((n, min(BATCH, 1 + n_permutations - at)), dtype=np.int32)
+        for j in range(many.shape[1]):
+            many[:, j] = cells[shuffled(blocks, rng)] if at + j else cells
+        found.append(cell_energies(rows, many, sizes))
+    return np.vstack(found)
+
+
+BATCH = 10
+"""Permutations whose sums are taken in one pass over the rows."""
+
+
+def shuffled(blocks, rng):
+    """A permutation within blocks of neighbours."""
+    if blocks[0] == blocks[-1]:
+        return rng.permutation(len(blocks))
+    return np.lexsort((rng.random_sample(len(blocks)), blocks))
+
+
+def cell_energies(rows, cells, sizes):
+    """Energies of many assignments of centred rows to cells, shape (n_assignments, n_columns)."""
+    n, m = cells.shape
+    at = (cells + len(sizes) * np.arange(m, dtype=np.int32)).ravel()
+    start, ones = np.arange(0, m * n + 1, m), np.ones(m * n, dtype=rows.dtype)
+    sums = sp.csc_array((ones, at, start), shape=(m * len(sizes), n)) @ rows
+    sums = sums.reshape(m, len(sizes), -1)
+    return np.einsum("mkj,mkj,k->mj", sums, sums, 1.0 / sizes)
+
+
+def three_moments(parts):
+    """Mean, standard deviation and skewness of each column; 0 the latter two, where it is constant up to rounding."""
+    mean = parts.mean(axis=0)
+    gaps = parts - mean
+    sd = np.sqrt(np.square(gaps).mean(axis=0))
+    varied = sd > 1e-5 * np.abs(mean)  # single precision
+    skewness = (gaps**3).mean(axis=0) / np.where(varied, sd, 1) ** 3
+    return mean, np.where(varied, sd, 0), np.where(varied, skewness, 0)
+
+
+def permutation_test(
+    seen, cells, groups=None, n_permutations=199, alpha=0.05, random_state=None
+):
+    r"""Do features differ between the cells of a group?
+
+    Each view of the features has its energy, each energy a p-value from the moments of its permutations (the tail of
+    Pearson's type III distribution), and the Cauchy combination of these is the statistic whose rank among its own
+    permutations is the p-value: :eq:`eq-diag-permutation`. Exact: under independence given the group, every permutation
+    of instances within groups is as likely. Cost :math:`O(n_{\text{permutations}}\, n D)`.
+
+    Parameters
+    ----------
+    seen : Views
+        See `llpbook.diagnosis.views`.
+    cells : ndarray of int, shape (n_instances,)
+        Codes 0, 1, ….
+    groups : ndarray of int, shape (n_instances,), optional
+        What to condition on; one group if not given. All instances of a cell are in one group.
+    n_permutations : int, default 199
+    alpha : float, default 0.05
+        For the smallest shift that would be found.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    TestResult
+        statistic is the energy of the whitened components over its mean under permutations, 1 on average.
+    """
+    rng = check_random_state(random_state)
+    groups = np.zeros_like(cells) if groups is None else groups
+    n_cells, n_groups = cells.max() + 1, groups.max() + 1
+    if n_cells == n_groups:
+        return TestResult(np.nan, np.nan, note="one cell in each group")
+    energies = permuted_energies(seen.features, cells, groups, n_permutations, rng)
+    parts = energies @ seen.weights.T
+    mean, sd, skewness = three_moments(parts)
+    tails = pearson_tail(parts, mean, sd, skewness)
+    together = combine_views(tails)
+    # eq: eq-diag-permutation
+    pvalue = np.mean(together <= together[0] * (1 + 1e-6))
+    shift = smallest_shift(sd[0] / mean[0], n_cells, len(cells), alpha)
+    return TestResult(parts[0, 0] / mean[0], float(pvalue), shift, tails[0, 2:])
+
+
+def table_test(counts, n_draws=1999, alpha=0.05, random_state=None):
+    r"""Do the shares of the columns differ between the rows of a table of counts?
+
+    Pearson's :math:`X^2 = \sum_{kj} (o_{kj} - e_{kj})^2 / e_{kj}`, :eq:`eq-diag-table`. Where all expected counts are 5
+    or more, its p-value is that of :math:`\chi^2`; else it is the rank among random tables with these margins.
+
+    Parameters
+    ----------
+    counts : ndarray of int, shape (n_rows, n_columns)
+        Rows and columns without a count are left out.
+    n_draws : int, default 1999
+    alpha : float, default 0.05
+        For the smallest shift that would be found, in standard deviations of the label.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    TestResult
+        NaN if fewer than two rows or columns are left.
+    """
+    rng, counts = check_random_state(random_state), np.asarray(counts)
+    counts = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
+    if min(counts.shape) < 2:
+        return TestResult(np.nan, np.nan, note="one bag, or one class")
+    margins = counts.sum(axis=1), counts.sum(axis=0)
+    expected = np.outer(*margins) / counts.sum()
+
+    def squares(tables):
+        # eq: eq-diag-table
+        return (np.square(tables - expected) / expected).sum(axis=(-2, -1))
+
+    statistic, dof = float(squares(counts)), np.prod(np.array(counts.shape) - 1)
+    shift = smallest_table_shift(counts.shape, counts.sum(), alpha)
+    if expected.min() >= 5:
+        return TestResult(statistic, float(chi2.sf(statistic, dof)), shift)
+    draws = random_table(*margins, seed=rng)
+    block = max(1, 10**6 // counts.size)  # tables at a time, to bound the memory
+    exceeding = sum(
+        int(
+            (
+                squares(draws.rvs(min(block, n_draws - at))) >= statistic * (1 - 1e-9)
+            ).sum()
+        )
+        for at in range(0, n_draws, block)
+    )
+    return TestResult(statistic, (1 + exceeding) / (1 + n_draws), shift)
+
+
+def smallest_table_shift(shape, n_instances, alpha, power=0.8):
+    r"""The typical shift of shares that Pearson's test finds with the given power.
+
+    In standard deviations of the label, independent in each of :math:`L` rows:
+    :math:`\delta^2 = \frac{\lambda}{n} \frac{L}{L - 1}`, :math:`\lambda` the noncentrality with which the
+    :math:`\chi^2` distribution has this power.
+    """
+    dof = (shape[0] - 1) * (shape[1] - 1)
+    critical = chi2.isf(alpha, dof)
+    top = 10 + 10 * critical
+    found = brentq(lambda c: ncx2.sf(critical, dof, c) - power, 1e-9, top)
+    return float(np.sqrt(found / n_instances * shape[0] / (shape[0] - 1)))
+
+
+def two_bag_test(X_p, X_q, n_permutations=999, alpha=0.05, random_state=0):
+    """Do these two bags differ?
+
+    A permutation test of equal distributions, by whitened components, Fourier features and each column: whatever
+    differs smoothly. What it finds need not be the class prior: methods for two bags assume that nothing else differs,
+    which two bags cannot show.
+
+    Parameters
+    ----------
+    X_p, X_q : array-like, shape (n_p, n_features) and (n_q, n_features)
+    n_permutations : int, default 999
+    alpha : float, default 0.05
+        For the smallest shift that would be found.
+    random_state : int, RandomState or None, default 0
+
+    Returns
+    -------
+    TestResult
+        ``statistic`` is 1 on average where the bags do not differ; ``pvalue``; ``detectable``, the root mean square
+        shift of the two bags from their common mean, in standard deviations of every feature, that would have been
+        found four times in five; ``by_column``, a p-value for each column (NaN for a constant one).
+
+    Raises
+    ------
+    ValueError
+        For malformed input, different numbers of columns, columns that are all constant, or fewer than 19 permutations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbook.diagnosis import two_bag_test
+    >>> rng = np.random.default_rng(0)
+    >>> found = two_bag_test(rng.normal(size=(80, 3)), rng.normal(size=(60, 3)) + [1, 0, 0])
+    >>> found.pvalue <= 0.001
+    True
+    """
+    X_p, X_q = check_features(X_p), check_features(X_q)
+    if X_p.shape[1] != X_q.shape[1]:
+        raise ValueError(
+            f"X_p and X_q must have the same columns, got {X_p.shape[1]} and {X_q.shape[1]}"
+        )
+    if n_permutations < 19:
+        raise ValueError(f"n_permutations must be at least 19, got {n_permutations}")
+    rng, X = check_random_state(random_state), np.vstack([X_p, X_q])
+    seen, cells = views(X, random_state=rng), np.repeat([0, 1], [len(X_p), len(X_q)])
+    found = permutation_test(seen, cells, None, n_permutations, alpha, rng)
+    return found._replace(by_column=spread(found.by_column, seen.columns, X.shape[1]))
+
+
+def spread(values, columns, n_features):
+    """Values of some columns among NaN for the others, shape (n_features,)."""
+    found = np.full(n_features, np.nan)
+    found[columns] = values
+    return found
