@@ -192,12 +192,12 @@ def read_problem(X, bags, proportions, labels=None, exact=None):
     if exact not in (None, True, False):
         raise ValueError(f"exact must be None, True or False, got {exact!r}")
     names = [str(c) for c in getattr(X, "columns", range(np.shape(X)[-1]))]
-    X = check_features(X)
+    given, X = X, check_features(X)
     matrix, classes, keys = check_proportions(proportions)
-    codes = check_bags(bags, len(X), len(matrix), keys)
+    codes = check_bags(bags, len(X), len(matrix), keys, given)
     known = np.full(len(X), -1)
     if labels is not None:
-        known = check_labels(labels, classes, len(X))
+        known = check_labels(labels, classes, len(X), given)
         if not (known >= 0).any():
             raise ValueError("labels holds no known label; pass None instead")
     counts = np.bincount(codes, minlength=len(matrix))[:, None] * matrix
