@@ -39,6 +39,21 @@ def _check_codes(bags, n_bags=None):
     return bags, int(n_bags)
 
 
+def _read_keyed(bags, proportions):
+    """Rows of the proportions that bags name, and the proportions as an array: keyed ones by their keys."""
+    if isinstance(proportions, dict):
+        values = list(proportions.values())
+        frame = pd.DataFrame if np.ndim(values) == 2 else pd.Series
+        proportions = frame(values, index=list(proportions))
+    if isinstance(proportions, pd.Series | pd.DataFrame):
+        names = pd.Index(bags)
+        bags = proportions.index.get_indexer(names)
+        if (bags < 0).any():
+            unknown = names[bags < 0].tolist()[0]
+            raise ValueError(f"bags holds {unknown!r}, but proportions has no such key")
+    return bags, np.asarray(proportions, dtype=float)
+
+
 def averaging_matrix(bags, n_bags=None):
     r"""The sparse matrix S whose product with instances gives bag means.
 
@@ -95,8 +110,12 @@ def label_proportions(y, bags, n_bags=None, classes=None):
     Raises
     ------
     ValueError
-        If the lengths differ, ``bags`` is malformed, or ``y`` holds a value that is not in ``classes``.
+        If the lengths differ, the indices of two pandas objects differ, ``bags`` is malformed, or ``y`` holds a value
+        that is not in ``classes``.
     """
+    indexed = [v.index for v in (y, bags) if isinstance(v, pd.Series)]
+    if len(indexed) == 2 and not indexed[0].equals(indexed[1]):
+        raise ValueError("y.index differs from bags.index: both are read by position")
     y, (bags, n_bags) = np.asarray(y), _check_codes(bags, n_bags)
     if y.shape != bags.shape:
         raise ValueError(
@@ -359,8 +378,9 @@ def identifiability(bags, proportions):
 
     Parameters
     ----------
-    bags : array-like of int, shape (n_instances,)
-    proportions : array-like, shape (n_bags,) or (n_bags, n_classes)
+    bags : array-like, shape (n_instances,)
+        Integers that index the rows of ``proportions``, or their keys where they have some.
+    proportions : array-like, Series, dict or DataFrame, shape (n_bags,) or (n_bags, n_classes)
         A vector is the share of the positive class.
 
     Returns
@@ -372,9 +392,9 @@ def identifiability(bags, proportions):
     Raises
     ------
     ValueError
-        If a share is outside of [0, 1] or a row does not sum to 1.
+        If a share is outside of [0, 1], a row does not sum to 1, or a bag has no row.
     """
-    shares = np.asarray(proportions, dtype=float)
+    bags, shares = _read_keyed(bags, proportions)
     shares = np.column_stack([1 - shares, shares]) if shares.ndim == 1 else shares
     off = np.abs(shares.sum(axis=1) - 1) > 1e-6
     if off.any() or (np.abs(shares - 0.5) > 0.5 + 1e-6).any():
