@@ -17,8 +17,11 @@ import pandas as pd
 import scipy.sparse as sp
 
 
-def _check_codes(bags, n_bags=None):
-    """Bags as a one-dimensional integer array in ``[0, n_bags)``, and ``n_bags``."""
+def _check_codes(bags, n_bags=None, y=None):
+    """Bags, in the order of y, as a one-dimensional integer array in ``[0, n_bags)``, and ``n_bags``."""
+    indices = [v.index for v in (bags, y) if isinstance(v, pd.Series)]
+    if not all(index.equals(indices[0]) for index in indices):
+        raise ValueError("y.index differs from bags.index: both are read by position")
     bags = np.asarray(bags)
     if bags.ndim != 1 or bags.size == 0:
         raise ValueError(
@@ -113,10 +116,7 @@ def label_proportions(y, bags, n_bags=None, classes=None):
         If the lengths differ, the indices of two pandas objects differ, ``bags`` is malformed, or ``y`` holds a value
         that is not in ``classes``.
     """
-    indexed = [v.index for v in (y, bags) if isinstance(v, pd.Series)]
-    if len(indexed) == 2 and not indexed[0].equals(indexed[1]):
-        raise ValueError("y.index differs from bags.index: both are read by position")
-    y, (bags, n_bags) = np.asarray(y), _check_codes(bags, n_bags)
+    y, (bags, n_bags) = np.asarray(y), _check_codes(bags, n_bags, y)
     if y.shape != bags.shape:
         raise ValueError(
             f"y must have one label for each of the {bags.size} instances in bags, "
