@@ -375,6 +375,75 @@ def test_server_reports_missing_files(tmp_path):
     assert missing == ["404 /gone.png"]
 
 
+# --- book/_ext/llpbook_site.py --------------------------------------------------------------------------------
+
+APE = """# An ape: another chapter
+
+$$ a = 1 $$ (eq-ape)
+
+:::{prf:theorem}
+:label: thm-ape
+
+Holds by {eq}`eq-ape` and {eq}`eq-mean`; see `SVC`, again `SVC`.
+:::
+
+:::{exercise}
+:label: ex-ape
+
+Prove {prf:ref}`thm-ape`.
+:::
+"""
+
+
+EXTENSIONS = ["myst_parser", "sphinx_design", "sphinx_proof", "sphinx_exercise"]
+EXTENSIONS += ["sphinx.ext.intersphinx", "llpbook_site"]
+
+
+def build(folder, *chapters):
+    """Build a book of the tiny book's chapter and of others; return the numbers on each page, and the pages."""
+    sphinx = pytest.importorskip("sphinx.application")
+    toy = read("tests/tiny_book/book/src/toy.md")
+    toy = re.sub("```{code-cell}.*?```", "", toy, flags=re.S)
+    zebra = APE.replace("ape", "zebra").replace("eq-mean", "thm-ape")
+    texts = {
+        "toy": toy,
+        "ape": APE,
+        "zebra": zebra.replace("{eq}`thm", "{prf:ref}`thm"),
+    }
+    texts["index"] = "\n".join(["# Book", "```{toctree}", *chapters, "```"])
+    folder.mkdir()
+    for name in ("index", *chapters):
+        (folder / f"{name}.md").write_text(texts[name], encoding="utf-8")
+    settings = {
+        "extensions": EXTENSIONS,
+        "myst_enable_extensions": ["colon_fence", "dollarmath"],
+        "html_baseurl": "https://book.example/",
+        "intersphinx_mapping": {
+            name: (f"https://{name}.example", str(ROOT / f"book/_inv/{name}.inv"))
+            for name in ("numpy", "sklearn")
+        },
+    }
+    out = folder / "html"
+    app = sphinx.Sphinx(folder, None, out, out, "dirhtml", settings, status=None)
+    app.build()
+    pages = {c: (out / c / "index.html").read_text(encoding="utf-8") for c in chapters}
+    number = r'class="eqno">\((\d+)\)|caption-number">(\w+ \d+) '
+    return {c: re.findall(number, page) for c, page in pages.items()}, pages
+
+
+def test_a_new_chapter_moves_no_number(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book/_ext")
+    before, pages = build(tmp_path / "before", "toy", "ape")
+    assert before["toy"] == [("1", ""), ("2", ""), ("3", "")]
+    assert before["ape"] == [("1", ""), ("", "Theorem 1"), ("", "Exercise 1")]
+    after, _ = build(tmp_path / "after", "zebra", "toy", "ape")
+    assert after == before | {"zebra": before["ape"]}
+    assert ">(1)</a> and" in pages["ape"]  # of the same chapter
+    assert ">(2) in A toy for Bayes</a>" in pages["ape"]
+    assert pages["ape"].count("https://sklearn.example/") == 1  # the first SVC only
+    assert 'property="og:title" content="An ape: another chapter"' in pages["ape"]
+
+
 # --- the arithmetic of the errata ----------------------------------------------------------------------------
 
 
