@@ -59,9 +59,12 @@ def collect_names(app, env):
                 short = full.split(".")[-1]
                 if "._" not in full and (kind == "py:class" or "_" in short):
                     env.address_of |= {full: address, short: address}
-    for full, entry in env.domains["py"].objects.items():
+    own = env.domains["py"].objects
+    members = {x.split(".")[-1] for x, e in own.items() if e.objtype == "method"}
+    for full, entry in own.items():
         short = full.split(".")[-1]
-        if entry.objtype == "class" or (entry.objtype == "function" and "_" in short):
+        word = "_" not in short or short in members  # or a method of the same name
+        if entry.objtype == "class" or (entry.objtype == "function" and not word):
             address = entry.docname, f"#{entry.node_id}"
             env.address_of |= {full: address, short: address}
     env.address_of |= {page: (page, "") for page in env.titles}
