@@ -119,10 +119,13 @@ def test_lock_keeps_the_pins_and_installs_the_package_last():
     assert read("requirements.txt").splitlines()[-1] == "-e ."
 
 
-def test_binder_gets_the_oldest_supported_python():
-    assert read("runtime.txt").strip() == "python-" + PYPROJECT["project"][
-        "requires-python"
-    ].removeprefix(">=")
+def test_binder_gets_the_oldest_python_and_the_checkout():
+    oldest = PYPROJECT["project"]["requires-python"].removeprefix(">=")
+    assert read("binder/runtime.txt").strip() == f"python-{oldest}"
+    lines = [x for x in read("binder/requirements.txt").splitlines() if x[0] != "#"]
+    assert lines[0] == "-r ../requirements.txt"
+    for requirement in lines[1:]:  # as every other dependency
+        assert re.split("[<=]", requirement)[0] in read("CONTRIBUTING.md")
 
 
 def test_contributing_gives_a_reason_for_every_dependency():
