@@ -138,7 +138,8 @@ def main(argv=None):
         shutil.copytree(ROOT / "book", folder / "book")
         lab, home = serve(folder, args.plain)
         browser = playwright.chromium.launch(
-            executable_path=args.browser, args=["--no-sandbox"]
+            executable_path=args.browser and shutil.which(args.browser),
+            args=["--no-sandbox"],
         )
         try:
             for name in names:
