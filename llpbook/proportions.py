@@ -17,8 +17,11 @@ import pandas as pd
 import scipy.sparse as sp
 
 
-def _check_codes(bags, n_bags=None):
-    """Bags as a one-dimensional integer array in ``[0, n_bags)``, and ``n_bags``."""
+def _check_codes(bags, n_bags=None, y=None):
+    """Bags, in the order of y, as a one-dimensional integer array in ``[0, n_bags)``, and ``n_bags``."""
+    indices = [v.index for v in (bags, y) if isinstance(v, pd.Series)]
+    if not all(index.equals(indices[0]) for index in indices):
+        raise ValueError("y.index differs from bags.index: both are read by position")
     bags = np.asarray(bags)
     if bags.ndim != 1 or bags.size == 0:
         raise ValueError(
@@ -37,6 +40,21 @@ def _check_codes(bags, n_bags=None):
             f"bags holds {bags.max()}, but proportions has no such row (it has {n_bags})"
         )
     return bags, int(n_bags)
+
+
+def _read_keyed(bags, proportions):
+    """Rows of the proportions that bags name, and the proportions as an array: keyed ones by their keys."""
+    if isinstance(proportions, dict):
+        values = list(proportions.values())
+        frame = pd.DataFrame if np.ndim(values) == 2 else pd.Series
+        proportions = frame(values, index=list(proportions))
+    if isinstance(proportions, pd.Series | pd.DataFrame):
+        names = pd.Index(bags)
+        bags = proportions.index.get_indexer(names)
+        if (bags < 0).any():
+            unknown = names[bags < 0].tolist()[0]
+            raise ValueError(f"bags holds {unknown!r}, but proportions has no such key")
+    return bags, np.asarray(proportions, dtype=float)
 
 
 def averaging_matrix(bags, n_bags=None):
@@ -95,9 +113,10 @@ def label_proportions(y, bags, n_bags=None, classes=None):
     Raises
     ------
     ValueError
-        If the lengths differ, ``bags`` is malformed, or ``y`` holds a value that is not in ``classes``.
+        If the lengths differ, the indices of two pandas objects differ, ``bags`` is malformed, or ``y`` holds a value
+        that is not in ``classes``.
     """
-    y, (bags, n_bags) = np.asarray(y), _check_codes(bags, n_bags)
+    y, (bags, n_bags) = np.asarray(y), _check_codes(bags, n_bags, y)
     if y.shape != bags.shape:
         raise ValueError(
             f"y must have one label for each of the {bags.size} instances in bags, "
@@ -359,8 +378,9 @@ def identifiability(bags, proportions):
 
     Parameters
     ----------
-    bags : array-like of int, shape (n_instances,)
-    proportions : array-like, shape (n_bags,) or (n_bags, n_classes)
+    bags : array-like, shape (n_instances,)
+        Integers that index the rows of ``proportions``, or their keys where they have some.
+    proportions : array-like, Series, dict or DataFrame, shape (n_bags,) or (n_bags, n_classes)
         A vector is the share of the positive class.
 
     Returns
@@ -372,9 +392,9 @@ def identifiability(bags, proportions):
     Raises
     ------
     ValueError
-        If a share is outside of [0, 1] or a row does not sum to 1.
+        If a share is outside of [0, 1], a row does not sum to 1, or a bag has no row.
     """
-    shares = np.asarray(proportions, dtype=float)
+    bags, shares = _read_keyed(bags, proportions)
     shares = np.column_stack([1 - shares, shares]) if shares.ndim == 1 else shares
     off = np.abs(shares.sum(axis=1) - 1) > 1e-6
     if off.any() or (np.abs(shares - 0.5) > 0.5 + 1e-6).any():

@@ -278,3 +278,20 @@ def test_tables_of_another_length_are_refused():
     for wrong in (100 * P, P - 0.2, np.array([-0.1, 0.5, 1.1])):
         with pytest.raises(ValueError, match="sum to 1"):
             pr.identifiability([0, 1, 2], wrong)
+
+
+def test_label_proportions_refuses_another_order():
+    y = pd.Series([0, 1, 1, 0], index=[3, 2, 1, 0])
+    with pytest.raises(ValueError, match=r"y\.index differs"):
+        pr.label_proportions(y, pd.Series([0, 0, 1, 1]))
+
+
+def test_identifiability_reads_keys():
+    bags = np.array(["b", "a", "a", "a"])
+    keyed = pr.identifiability(bags, pd.Series({"a": 0.2, "b": 0.9}))
+    plain = pr.identifiability([1, 0, 0, 0], [0.2, 0.9])
+    np.testing.assert_array_equal(keyed.worth_in_labels, plain.worth_in_labels)
+    rows = pr.identifiability(bags, {"b": [0.1, 0.9], "a": [0.8, 0.2]})
+    np.testing.assert_allclose(rows.spread, plain.spread)
+    with pytest.raises(ValueError, match="bags holds 'b'"):
+        pr.identifiability(bags, pd.Series({"a": 0.2, "c": 0.9}))

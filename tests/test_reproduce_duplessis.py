@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import ttest_rel
-from sklearn.cluster import KMeans
+from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.svm import SVC
 
 from llpbook.density_difference import labeling_error_rate
@@ -222,10 +222,11 @@ def test_compare_puts_the_paper_beside_ours(tmp_path):
 
 def test_settings_run_what_they_say():
     table = next(t for t in duplessis2013.TABLES if t.name == "duplessis2013_settings")
-    assert len(table.cells) == 10 * (7 + 7 + 2 * 7 + 1 + 1 + 2)
+    assert len(table.cells) == 10 * (7 + 7 + 2 * 7 + 2 + 1 + 1 + 2)
     cell = {"dataset": "heart", "method": "KM", "priors": "0.2-0.8", "sizes": "40-40"}
     plain = duplessis2013.run({**cell, "method": "KDE"}, 0)["chosen"]
-    for setting in ("features as they are", "unit range and one start"):
+    one_start = "unit range and one start"
+    for setting in ("features as they are", one_start):
         other = {**cell, "method": "KDE", "setting": setting}
         assert duplessis2013.run_setting(other, 0)["chosen"] != plain
     unit, _ = duplessis2013.features("heart", "[0, 1]")
@@ -237,6 +238,16 @@ def test_settings_run_what_they_say():
     order = np.lexsort(X.T[::-1])
     found = duplessis2013.ONE_START["KM"](X, bags, 1)[0]
     assert labeling_error_rate(found[order], one.fit_predict(X[order])) == 0
+    SC = {**cell, "method": "SC", "setting": "unit range and 7 with itself"}
+    X, y, _ = duplessis2013.make_problem("heart", "0.2-0.8", "40-40", 2, "[0, 1]")
+    own = SpectralClustering(
+        2, affinity="nearest_neighbors", n_neighbors=7, n_init=1, random_state=2,
+        eigen_solver="arpack",
+    )  # fmt: skip
+    order = np.lexsort(X.T[::-1])
+    error = labeling_error_rate(own.fit_predict(X[order]), y[order])
+    assert duplessis2013.run_setting(SC, 2)["ler"] == pytest.approx(error)
+    assert duplessis2013.run_setting({**SC, "setting": one_start}, 2)["ler"] != error
     cell = {**cell, "method": "DSDD"}
     start = duplessis2013.run_setting(
         {**cell, "setting": "DSDD from the convex part"}, 0

@@ -887,6 +887,15 @@ def test_a_notebook_for_students_runs_and_its_stub_fails(tiny):
     assert list(student.run(nb, tiny.root)) == ["twice: True"]
 
 
+def test_code_of_a_solution_is_folded_in_jupyter(tiny):
+    tiny.put("book/src/exercises.md", EXERCISES)
+    tiny.sync("exercises")
+    cells = nbformat.read(tiny.root / "book/exercises.ipynb", 4).cells
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    assert [bool(cell.metadata.get("jupyter")) for cell in code] == [False, True, True]
+    assert "hidden" not in _book.read(tiny.root / "book/src/exercises.md")
+
+
 def test_every_exercise_with_a_stub_can_be_handed_out():
     book = _book.Book()
     for name in book.notebooks:

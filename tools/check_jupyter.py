@@ -10,6 +10,7 @@ JupyterLab runs without jupyterlab-myst, as a reader's own does. The notebooks a
 import argparse
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -32,18 +33,18 @@ READY = "() => jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.
 # without its promise: JupyterLab resolves it to what no browser can hand over
 RUN = """() => {
   jupyterapp.commands.execute("notebook:clear-all-cell-outputs")
-    .then(() => jupyterapp.commands.execute("notebook:run-all-cells"));
+    .then(() => { window.cleared = true; jupyterapp.commands.execute("notebook:run-all-cells"); });
 }"""
-DONE = """() => {
-  const prompts = [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")].map(p => p.innerText);
-  const failed = document.querySelector("[data-mime-type='application/vnd.jupyter.error']");
-  return prompts.every(p => /\\d/.test(p)) || failed && !prompts.some(p => p.includes("*"));
-}"""
+# as the notebook has it, for the code of a solution is folded
+CELLS = "jupyterapp.shell.currentWidget.content.widgets.map(cell => cell.model)"
+FAILED = "c.type == 'code' && c.outputs.toJSON().find(o => o.output_type == 'error')"
+RAN = "c.type != 'code' || c.executionCount"
+DONE = f"() => window.cleared && ({CELLS}.every(c => {RAN}) || {CELLS}.some(c => {FAILED}))"
 LOOK = r"""() => [...document.querySelectorAll(".jp-Notebook .jp-Cell")].flatMap((cell, i) => {
   const found = [], say = (what, text) => found.push(`cell ${i + 1}: ${what}: ${text.trim().slice(0, 90)}`);
-  for (const e of cell.querySelectorAll("[data-mime-type='application/vnd.jupyter.error']")) say("error", e.innerText);
-  const prompt = cell.querySelector(".jp-CodeCell .jp-InputPrompt, .jp-InputPrompt");
-  if (cell.matches(".jp-CodeCell") && !/\d/.test(prompt.innerText)) say("did not run", prompt.innerText);
+  const c = CELLS[i], failed = FAILED;
+  if (failed) say("error", `${failed.ename} ${failed.evalue}`);
+  if (c.type == "code" && !c.executionCount) say("did not run", c.sharedModel.source);
   for (const shown of cell.querySelectorAll(".jp-MarkdownCell .jp-MarkdownOutput, .jp-MarkdownOutput")) {
     for (const e of shown.querySelectorAll("mjx-merror, .katex-error, .myst-error, .text-error, .text-red-600"))
       say("not typeset", e.innerText);
@@ -106,7 +107,6 @@ def look(page, address, plain, picture):
     page.wait_for_selector(".jp-Notebook .jp-CodeCell")
     page.wait_for_function(READY)
     page.evaluate(RUN)
-    page.wait_for_timeout(2000)  # until the outputs are cleared
     page.wait_for_function(DONE)
     page.wait_for_timeout(3000)  # for the typesetting
     if picture:
@@ -120,7 +120,9 @@ def look(page, address, plain, picture):
         page.wait_for_timeout(2000)
         page.screenshot(path=picture)
         page.set_viewport_size({"width": 1300, "height": 1000})
-    return page.evaluate(LOOK.replace("MYST", "false" if plain else "true"))
+    names = {"MYST": "false" if plain else "true", "CELLS": CELLS, "FAILED": FAILED}
+    script = re.sub(r"\b(MYST|CELLS|FAILED)\b", lambda name: names[name[0]], LOOK)
+    return page.evaluate(script)
 
 
 def main(argv=None):
