@@ -157,20 +157,6 @@ def whole_bag_folds(counts, n_folds, rng=None):
     return folds
 
 
-def _check_n_splits(value, least):
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"n_splits must be a whole number from {least}, got {value!r}")
-    return int(value)
-
-
-def _check_test_size(value):
-    if not isinstance(value, Real) or not 0 < value < 1:
-        raise ValueError(
-            f"test_size must be a share of each bag, between 0 and 1, got {value!r}"
-        )
-    return value
-
-
 class BagSplitter(BaseCrossValidator):
     """Base of the splitters: scikit-learn's protocol with the bags as ``groups``.
 
@@ -179,6 +165,16 @@ class BagSplitter(BaseCrossValidator):
 
     # scikit-learn's metadata routing hands ``groups`` on without being asked.
     __metadata_request__split = {"groups": True}
+
+    def _check(self, least=1):
+        """Refuse numbers of splits and shares that are none."""
+        n, share = self.n_splits, getattr(self, "test_size", 0.5)
+        if not isinstance(n, Integral) or isinstance(n, bool) or n < least:
+            raise ValueError(f"n_splits must be a whole number from {least}, got {n!r}")
+        if not isinstance(share, Real) or not 0 < share < 1:
+            raise ValueError(
+                f"test_size must be a share of each bag, between 0 and 1, got {share!r}"
+            )
 
     def get_n_splits(self, X=None, y=None, groups=None):
         """The number of splits, ``n_splits``; the arguments are not used."""
@@ -250,8 +246,9 @@ class FullBagKFold(BagSplitter):
     """
 
     def __init__(self, n_splits=5, proportions=None, random_state=None):
-        self.n_splits = _check_n_splits(n_splits, 2)
-        self.proportions, self.random_state = proportions, random_state
+        self.n_splits, self.proportions = n_splits, proportions
+        self.random_state = random_state
+        self._check(least=2)
 
     def _parts(self, codes, groups, X):
         n_bags, rng = codes.max() + 1, None
@@ -286,8 +283,9 @@ class SplitBagKFold(BagSplitter):
     """
 
     def __init__(self, n_splits=5, shuffle=True, random_state=None):
-        self.n_splits = _check_n_splits(n_splits, 2)
-        self.shuffle, self.random_state = shuffle, random_state
+        self.n_splits, self.shuffle = n_splits, shuffle
+        self.random_state = random_state
+        self._check(least=2)
 
     def _parts(self, codes, groups, X):
         rng = check_random_state(self.random_state) if self.shuffle else None
@@ -310,8 +308,9 @@ class SplitBagShuffle(BagSplitter):
     """
 
     def __init__(self, n_splits=5, test_size=0.5, random_state=None):
-        self.n_splits = _check_n_splits(n_splits, 1)
-        self.test_size, self.random_state = _check_test_size(test_size), random_state
+        self.n_splits, self.test_size = n_splits, test_size
+        self.random_state = random_state
+        self._check()
 
     def _parts(self, codes, groups, X):
         rng = check_random_state(self.random_state)
@@ -342,9 +341,9 @@ class SplitBagBootstrap(BagSplitter):
     """
 
     def __init__(self, n_splits=5, test_size=0.5, out_of_bag=False, random_state=None):
-        self.n_splits = _check_n_splits(n_splits, 1)
-        self.test_size, self.out_of_bag = _check_test_size(test_size), out_of_bag
-        self.random_state = random_state
+        self.n_splits, self.test_size = n_splits, test_size
+        self.out_of_bag, self.random_state = out_of_bag, random_state
+        self._check()
 
     def _parts(self, codes, groups, X):
         rng, sizes = check_random_state(self.random_state), np.bincount(codes)
