@@ -322,7 +322,6 @@ def test_folds_of_the_two_bag_methods_are_what_they_were():
 # --- scores ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.equation("eq-ms-bound")
 @examples
 @given(st.integers(0, 10**6), st.integers(2, 3))
 def test_the_weighted_bag_error_is_never_above_the_error_rate(seed, n_classes):

@@ -23,8 +23,15 @@ from ._scorers import (
     normal_score,
     proportion_scorer,
 )
-from ._search import LLPGridSearchCV, LLPRandomizedSearchCV, select_setting
+from ._search import (
+    BagSearch,
+    LLPGridSearchCV,
+    LLPRandomizedSearchCV,
+    read_scoring,
+    select_setting,
+)
 from ._splitters import (
+    BagSplitter,
     FullBagKFold,
     SplitBagBootstrap,
     SplitBagKFold,
@@ -39,6 +46,8 @@ from ._splitters import (
 
 __all__ = [
     "ERRORS",
+    "BagSearch",
+    "BagSplitter",
     "FullBagKFold",
     "LLPGridSearchCV",
     "LLPRandomizedSearchCV",
@@ -56,6 +65,7 @@ __all__ = [
     "next_bag_chances",
     "normal_score",
     "proportion_scorer",
+    "read_scoring",
     "select_setting",
     "split_bag_folds",
     "whole_bag_folds",

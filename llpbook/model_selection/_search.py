@@ -15,7 +15,9 @@ from ._splitters import SplitBagKFold
 
 
 def select_setting(estimator, settings, splits, data, scorer):
-    r"""Algorithm 1 of franco2023 as it is written: equation :eq:`eq-ms-select`.
+    r"""Algorithm 1 of franco2023 as it is written.
+
+    Equation :eq:`eq-ms-select`.
 
     Parameters
     ----------
@@ -76,11 +78,11 @@ class BagSearch:
         codes = check_bags(bags, len(bags), len(matrix), keys)
         sizes = np.bincount(codes, minlength=len(matrix))
         run = copy.copy(self)  # hyper-parameters stay as the user gave them
-        run.scoring = _read_scoring(self.scoring, proportions, pd.Series(sizes, keys))
+        run.scoring = read_scoring(self.scoring, proportions, pd.Series(sizes, keys))
         if self.cv is None or isinstance(self.cv, int):
             run.cv = SplitBagKFold(self.cv or 5, random_state=0)
         if len(matrix) == len(bags):
-            # scikit-learn cuts a parameter that is as long as X as it cuts X: let row i be the bag of instance i.
+            # scikit-learn cuts what is as long as X: let row i be the bag of instance i
             names = pd.RangeIndex(len(matrix)) if keys is None else keys
             rows = pd.unique(codes)
             proportions = pd.DataFrame(matrix[rows], names[rows], classes)
@@ -113,15 +115,32 @@ class BagSearch:
         return predict_proportions(self.best_estimator_, X, bags, n_bags)
 
 
-def _read_scoring(scoring, proportions, sizes):
-    """A scorer, or a dict of them, of what a search was given."""
+def read_scoring(scoring, proportions, sizes):
+    """What a search was given as ``scoring``, made a scorer or a dict of scorers.
+
+    Parameters
+    ----------
+    scoring : None, str, ProportionScorer, or a list or dict of them
+        See `LLPGridSearchCV`.
+    proportions : array-like, Series, dict or DataFrame
+    sizes : Series, shape (n_bags,)
+        Of the whole bags.
+
+    Returns
+    -------
+    ProportionScorer or dict
+
+    Raises
+    ------
+    ValueError
+        If it is anything else: scikit-learn's scores would compare predictions with bags.
+    """
     if isinstance(scoring, dict):
         return {
-            name: _read_scoring(one, proportions, sizes)
-            for name, one in scoring.items()
+            name: read_scoring(one, proportions, sizes) for name, one in scoring.items()
         }
     if isinstance(scoring, list | tuple | set):
-        return _read_scoring({name: name for name in scoring}, proportions, sizes)
+        return read_scoring({name: name for name in scoring}, proportions, sizes)
     if isinstance(scoring, ProportionScorer):
         return scoring
     name = "mae" if scoring is None else scoring

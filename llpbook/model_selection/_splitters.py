@@ -32,7 +32,9 @@ def bag_order(codes, rng=None):
 
 
 def split_bag_folds(codes, n_folds, rng=None):
-    r"""The fold of each instance, dealt like cards, bag after bag: equation :eq:`eq-ms-folds`.
+    r"""The fold of each instance, dealt like cards, bag after bag.
+
+    Equation :eq:`eq-ms-folds`.
 
     Parameters
     ----------
@@ -53,7 +55,9 @@ def split_bag_folds(codes, n_folds, rng=None):
 
 
 def bag_part(codes, share, rng):
-    r"""A random part of each bag, without replacement: equation :eq:`eq-ms-part`.
+    r"""A random part of each bag, without replacement.
+
+    Equation :eq:`eq-ms-part`.
 
     Parameters
     ----------
@@ -97,7 +101,9 @@ def draw_from_bags(codes, counts, rng):
 
 
 def next_bag_chances(counts, held, prior):
-    r"""How likely each bag is to be the next one of a fold: equation :eq:`eq-ms-full`.
+    r"""How likely each bag is to be the next one of a fold.
+
+    Equation :eq:`eq-ms-full`.
 
     Parameters
     ----------
@@ -157,20 +163,6 @@ def whole_bag_folds(counts, n_folds, rng=None):
     return folds
 
 
-def _check_n_splits(value, least):
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"n_splits must be a whole number from {least}, got {value!r}")
-    return int(value)
-
-
-def _check_test_size(value):
-    if not isinstance(value, Real) or not 0 < value < 1:
-        raise ValueError(
-            f"test_size must be a share of each bag, between 0 and 1, got {value!r}"
-        )
-    return value
-
-
 class BagSplitter(BaseCrossValidator):
     """Base of the splitters: scikit-learn's protocol with the bags as ``groups``.
 
@@ -179,6 +171,16 @@ class BagSplitter(BaseCrossValidator):
 
     # scikit-learn's metadata routing hands ``groups`` on without being asked.
     __metadata_request__split = {"groups": True}
+
+    def _check(self, least=1):
+        """Refuse numbers of splits and shares that are none."""
+        n, share = self.n_splits, getattr(self, "test_size", 0.5)
+        if not isinstance(n, Integral) or isinstance(n, bool) or n < least:
+            raise ValueError(f"n_splits must be a whole number from {least}, got {n!r}")
+        if not isinstance(share, Real) or not 0 < share < 1:
+            raise ValueError(
+                f"test_size must be a share of each bag, between 0 and 1, got {share!r}"
+            )
 
     def get_n_splits(self, X=None, y=None, groups=None):
         """The number of splits, ``n_splits``; the arguments are not used."""
@@ -250,8 +252,9 @@ class FullBagKFold(BagSplitter):
     """
 
     def __init__(self, n_splits=5, proportions=None, random_state=None):
-        self.n_splits = _check_n_splits(n_splits, 2)
-        self.proportions, self.random_state = proportions, random_state
+        self.n_splits, self.proportions = n_splits, proportions
+        self.random_state = random_state
+        self._check(least=2)
 
     def _parts(self, codes, groups, X):
         n_bags, rng = codes.max() + 1, None
@@ -286,8 +289,9 @@ class SplitBagKFold(BagSplitter):
     """
 
     def __init__(self, n_splits=5, shuffle=True, random_state=None):
-        self.n_splits = _check_n_splits(n_splits, 2)
-        self.shuffle, self.random_state = shuffle, random_state
+        self.n_splits, self.shuffle = n_splits, shuffle
+        self.random_state = random_state
+        self._check(least=2)
 
     def _parts(self, codes, groups, X):
         rng = check_random_state(self.random_state) if self.shuffle else None
@@ -310,8 +314,9 @@ class SplitBagShuffle(BagSplitter):
     """
 
     def __init__(self, n_splits=5, test_size=0.5, random_state=None):
-        self.n_splits = _check_n_splits(n_splits, 1)
-        self.test_size, self.random_state = _check_test_size(test_size), random_state
+        self.n_splits, self.test_size = n_splits, test_size
+        self.random_state = random_state
+        self._check()
 
     def _parts(self, codes, groups, X):
         rng = check_random_state(self.random_state)
@@ -342,9 +347,9 @@ class SplitBagBootstrap(BagSplitter):
     """
 
     def __init__(self, n_splits=5, test_size=0.5, out_of_bag=False, random_state=None):
-        self.n_splits = _check_n_splits(n_splits, 1)
-        self.test_size, self.out_of_bag = _check_test_size(test_size), out_of_bag
-        self.random_state = random_state
+        self.n_splits, self.test_size = n_splits, test_size
+        self.out_of_bag, self.random_state = out_of_bag, random_state
+        self._check()
 
     def _parts(self, codes, groups, X):
         rng, sizes = check_random_state(self.random_state), np.bincount(codes)
