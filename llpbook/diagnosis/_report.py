@@ -272,8 +272,9 @@ def _selection(d):
     """What this means for model selection."""
     if d.whole_bags:
         return (
-            f"model selection: no bag was seen to differ, and shifts of {SMALL_SHIFT:g} sd in all features together would "
-            "have been seen four times in five: whole bags may be held out (full-bag); parts of each bag (split-bag) are safe as well"
+            f"model selection: no bag was seen to differ, and shifts of {SMALL_SHIFT:g} sd in all features together "
+            "would have been seen four times in five: whole bags may be held out (full-bag); parts of each bag "
+            "(split-bag) are safe as well"
         )
     if {"Y_B", "X_B", "X_B|Y", "Y_B|X"} & {*d.rejected}:
         why = "bags differ, so whole bags held out are not like those trained on"
