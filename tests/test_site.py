@@ -20,7 +20,9 @@ from llpbook.datasets import load
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 
+import _book  # noqa: E402
 import check_site  # noqa: E402
+import course_map  # noqa: E402
 
 # The plan of the book: which chapter stands in which part. Chapters that are not written yet are left out of the toc.
 PARTS = {
@@ -32,7 +34,7 @@ PARTS = {
     "Two bags": ["density_difference", "lsdd", "dsdd", "smic"],
     "Choosing": ["model_selection", "comparison", "reproduction", "choosing"],
     "Back matter": [
-        "notation", "concordance", "errata", "claims", "data", "api", "glossary", "bibliography",
+        "notation", "teaching", "concordance", "errata", "claims", "data", "api", "glossary", "bibliography",
     ],
 }  # fmt: skip
 PAPERS = {"stolpe2011", "duplessis2013", "perezortiz2016", "yu2013", "franco2023"}
@@ -123,10 +125,13 @@ def test_lock_keeps_the_pins_and_installs_the_package_last():
     assert read("requirements.txt").splitlines()[-1] == "-e ."
 
 
-def test_binder_gets_the_oldest_supported_python():
-    assert read("runtime.txt").strip() == "python-" + PYPROJECT["project"][
-        "requires-python"
-    ].removeprefix(">=")
+def test_binder_gets_the_oldest_python_and_the_checkout():
+    oldest = PYPROJECT["project"]["requires-python"].removeprefix(">=")
+    assert read("binder/runtime.txt").strip() == f"python-{oldest}"
+    lines = [x for x in read("binder/requirements.txt").splitlines() if x[0] != "#"]
+    assert lines[0] == "-r ../requirements.txt"
+    for requirement in lines[1:]:  # as every other dependency
+        assert re.split("[<=]", requirement)[0] in read("CONTRIBUTING.md")
 
 
 def test_contributing_gives_a_reason_for_every_dependency():
@@ -227,6 +232,30 @@ def test_readme_names_things_that_exist():
     for start in (f"{HOME}/blob/main/", f"{raw}/main/"):
         files = [link.removeprefix(start) for link in links if link.startswith(start)]
         assert files and all((ROOT / name).is_file() for name in files)
+
+
+def test_workflows_name_targets_and_versions_that_exist():
+    makefile, commands = read("Makefile"), []
+    for path in sorted((ROOT / ".github/workflows").glob("*.yml")):
+        jobs = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].values()
+        commands += [s["run"] for job in jobs for s in job["steps"] if "run" in s]
+        assert all("timeout-minutes" in job for job in jobs), path.name
+    targets = [m for run in commands for m in re.findall(r"^make ([\w-]+)", run)]
+    assert {"book", "unit", "oldest", "dist"} <= set(targets)
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, re.M), target
+    assert "bash .ci/run" in commands
+    matrix = yaml.safe_load(read(".github/workflows/ci.yml"))["jobs"]["all"]["strategy"]
+    assert matrix["matrix"]["python"] == re.findall(
+        r"3\.\d+", re.search(r"for v in (.*?);", makefile)[1]
+    )
+
+
+def test_picture_of_prerequisites_is_that_of_the_table():
+    book = _book.Book(ROOT)
+    assert read("book/_static/prerequisites.svg") == course_map.picture(book)
+    wanted = course_map.needs(book.pages["book/teaching.md"])
+    assert {*wanted, "intro"} == {*book.notebooks}
 
 
 def test_ci_runs_what_contributing_says():

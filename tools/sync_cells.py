@@ -72,11 +72,13 @@ def managed_source(book, cell, where):
 
 
 def link(mark):
+    """A link with words: a notebook would show a role as code."""
     if not mark.role:
         return f"`{mark.name}`"
-    if mark.role == "meth":  # Class.method says more than the bare method()
-        return f"{{py:meth}}`{'.'.join(mark.name.split('.')[-2:])} <{mark.name}>`"
-    return f"{{py:{mark.role}}}`~{mark.name}`"
+    names = mark.name.split(".")
+    # Class.method says more than the bare method
+    shown = ".".join(names[-2:] if mark.role == "meth" else names[-1:])
+    return f"[`{shown}`](#{mark.name})"
 
 
 def row(book, label):
@@ -84,7 +86,8 @@ def row(book, label):
     code = [link(m) for m in book.code_marks if m.label == label and m.name]
     tests = [f"`{m.name}`" for m in book.test_marks if m.label == label and m.name]
     found = (", ".join(dict.fromkeys(cells)) or "none" for cells in (code, tests))
-    return f"{{eq}}`{label}`", *found
+    words = label.partition("-")[2].replace("-", " ")
+    return f"[({words})](#{label})", *found
 
 
 def table(*head, rows):
