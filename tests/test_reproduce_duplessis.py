@@ -1,5 +1,7 @@
 """The protocol of duplessis2013: the same draws for every method, no label in a fit, the bold face by hand."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.svm import SVC
 
 from llpbook.density_difference import labeling_error_rate
+from llpbook.dsdd import DSDD
 from llpbook.reproduce import (
     agreement,
     draws_behind,
@@ -31,8 +34,9 @@ def test_the_table_has_every_cell_of_the_paper():
         )
     )
     own = {(cell["dataset"], cell["method"]) for cell in TABLE.cells}
-    assert own - paper == {(dataset, "SVC") for dataset in duplessis2013.DATASETS}
-    assert paper < own and len(TABLE.cells) == 70
+    ours = itertools.product(duplessis2013.DATASETS, ("SVC", "first round"))
+    assert own - paper == set(ours)
+    assert paper < own and len(TABLE.cells) == 80
     assert {t.name for t in duplessis2013.TABLES} <= set(tables())
 
 
@@ -123,7 +127,7 @@ def test_pairs_are_read_in_both_forms_and_bad_ones_refused():
 
 def test_set_values_changes_what_is_free_only():
     table = set_values(TABLE, {"priors": "0.3,0.7"})
-    assert len(table.cells) == 70
+    assert len(table.cells) == 80
     assert {cell["priors"] for cell in table.cells} == {"0.3-0.7"}
     assert {cell["priors"] for cell in TABLE.cells} == {"0.2-0.8"}
     with pytest.raises(
@@ -190,9 +194,21 @@ def test_comparable_is_the_best_and_what_the_t_test_cannot_tell_from_it():
         duplessis2013.comparable(errors)
 
 
+def test_first_round_gives_nobody_up():
+    X, y, bags = duplessis2013.make_problem("heart", "0.2-0.8", "40-40", 0)
+    model = DSDD(max_iter=0, random_state=0).fit(X, bags)
+    cell = {"dataset": "heart", "priors": "0.2-0.8", "sizes": "40-40"}
+    row = duplessis2013.run({**cell, "method": "first round"}, 0)
+    assert_allclose(row["ler"], labeling_error_rate(model.predict(X), y))
+    assert row["warned"] == "" and model.n_iter_ == 1
+    new = duplessis2013.run_new({**cell, "method": "first round"}, 0)
+    assert_allclose(new["ler"], row["ler"])
+
+
 def test_compare_puts_the_paper_beside_ours(tmp_path):
-    only = {"dataset": ["heart", "twonorm"], "method": ["KM", "KDE"]}
+    only = {"dataset": ["heart", "twonorm"], "method": ["KM", "KDE", "first round"]}
     run_table(TABLE, seeds=3, only=only, results=tmp_path)
+    assert len(load(TABLE, tmp_path)) == 18  # compare shows METHODS only
     both = duplessis2013.compare(TABLE, results=tmp_path).set_index(
         ["dataset", "method"]
     )

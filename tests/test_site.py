@@ -55,6 +55,7 @@ REQUIREMENTS = [
 ]
 CONFIG = yaml.safe_load(read("_config.yml"))
 HOME = PYPROJECT["project"]["urls"]["Homepage"]
+SITE = PYPROJECT["project"]["urls"]["Documentation"]
 
 
 # --- one home, one version, one set of pins ------------------------------------------------------------------
@@ -63,6 +64,8 @@ HOME = PYPROJECT["project"]["urls"]["Homepage"]
 def test_every_file_names_the_same_home():
     assert CONFIG["repository"]["url"] == HOME
     assert yaml.safe_load(read("CITATION.cff"))["repository-code"] == HOME
+    assert CONFIG["html"]["baseurl"] == SITE
+    assert f"({SITE})" in read("README.md") and f'"{SITE}"' in read("book/404.html")
     slug = HOME.removeprefix("https://github.com/")
     readme = read("README.md")
     assert f"mybinder.org/v2/gh/{slug}/{CONFIG['repository']['branch']}?" in readme
@@ -73,6 +76,7 @@ def test_every_file_names_the_same_home():
         read("CITATION.cff"),
         read("_config.yml"),
         read("CONTRIBUTING.md"),
+        read("book/src/intro.md"),
     ):
         assert set(re.findall(r"github\.com/([\w-]+/[\w-]+)", text)) <= {slug}
 
@@ -177,13 +181,17 @@ def test_mathjax_is_whole():
     assert len(fonts) > 10 and fonts <= {path.name for path in folder.rglob("*.woff")}
 
 
-def test_api_page_has_every_public_module():
+def test_api_has_a_page_for_every_public_module():
     modules = {
         p.stem for p in (ROOT / "llpbook").glob("*.py") if not p.stem.startswith("_")
     }
     modules |= {p.parent.name for p in (ROOT / "llpbook").glob("*/__init__.py")}
+    for path in (ROOT / "book/api").glob("*.md"):
+        text = path.read_text(encoding="utf-8")
+        assert text.startswith(f"# `llpbook.{path.stem}`\n")
+        assert f"automodule:: llpbook.{path.stem}\n" in text
+    assert {path.stem for path in (ROOT / "book/api").glob("*.md")} == modules
     page = read("book/api.md")
-    assert set(re.findall(r"automodule:: llpbook\.(\w+)", page)) == modules
     table = page.split(".. autosummary::")[1].split("```")[0]
     assert set(re.findall(r"^ {3}(\w+)$", table, re.M)) == modules
 
@@ -217,8 +225,13 @@ def test_readme_names_things_that_exist():
     makefile = read("Makefile")
     for target in re.findall(r"^make (\w+)", readme, re.M):
         assert re.search(rf"^{target}:", makefile, re.M), target
-    for link in re.findall(r"\]\(([^)h][^)]*)\)", readme):
-        assert (ROOT / link).is_file(), link
+    # absolute, so that they also work where a package index shows the README
+    links = re.findall(r"\]\(([^)]*)\)", readme)
+    assert all(link.startswith("https://") for link in links)
+    raw = HOME.replace("github.com", "raw.githubusercontent.com")
+    for start in (f"{HOME}/blob/main/", f"{raw}/main/"):
+        files = [link.removeprefix(start) for link in links if link.startswith(start)]
+        assert files and all((ROOT / name).is_file() for name in files)
 
 
 def test_workflows_name_targets_and_versions_that_exist():
@@ -389,6 +402,75 @@ def test_server_reports_missing_files(tmp_path):
         server.shutdown()
         server.server_close()
     assert missing == ["404 /gone.png"]
+
+
+# --- book/_ext/llpbook_site.py --------------------------------------------------------------------------------
+
+APE = """# An ape: another chapter
+
+$$ a = 1 $$ (eq-ape)
+
+:::{prf:theorem}
+:label: thm-ape
+
+Holds by {eq}`eq-ape` and {eq}`eq-mean`; see `SVC`, again `SVC`.
+:::
+
+:::{exercise}
+:label: ex-ape
+
+Prove {prf:ref}`thm-ape`.
+:::
+"""
+
+
+EXTENSIONS = ["myst_parser", "sphinx_design", "sphinx_proof", "sphinx_exercise"]
+EXTENSIONS += ["sphinx.ext.intersphinx", "llpbook_site"]
+
+
+def build(folder, *chapters):
+    """Build a book of the tiny book's chapter and of others; return the numbers on each page, and the pages."""
+    sphinx = pytest.importorskip("sphinx.application")
+    toy = read("tests/tiny_book/book/src/toy.md")
+    toy = re.sub("```{code-cell}.*?```", "", toy, flags=re.S)
+    zebra = APE.replace("ape", "zebra").replace("eq-mean", "thm-ape")
+    texts = {
+        "toy": toy,
+        "ape": APE,
+        "zebra": zebra.replace("{eq}`thm", "{prf:ref}`thm"),
+    }
+    texts["index"] = "\n".join(["# Book", "```{toctree}", *chapters, "```"])
+    folder.mkdir()
+    for name in ("index", *chapters):
+        (folder / f"{name}.md").write_text(texts[name], encoding="utf-8")
+    settings = {
+        "extensions": EXTENSIONS,
+        "myst_enable_extensions": ["colon_fence", "dollarmath"],
+        "html_baseurl": "https://book.example/",
+        "intersphinx_mapping": {
+            name: (f"https://{name}.example", str(ROOT / f"book/_inv/{name}.inv"))
+            for name in ("numpy", "sklearn")
+        },
+    }
+    out = folder / "html"
+    app = sphinx.Sphinx(folder, None, out, out, "dirhtml", settings, status=None)
+    app.build()
+    pages = {c: (out / c / "index.html").read_text(encoding="utf-8") for c in chapters}
+    number = r'class="eqno">\((\d+)\)|caption-number">(\w+ \d+) '
+    return {c: re.findall(number, page) for c, page in pages.items()}, pages
+
+
+def test_a_new_chapter_moves_no_number(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book/_ext")
+    before, pages = build(tmp_path / "before", "toy", "ape")
+    assert before["toy"] == [("1", ""), ("2", ""), ("3", "")]
+    assert before["ape"] == [("1", ""), ("", "Theorem 1"), ("", "Exercise 1")]
+    after, _ = build(tmp_path / "after", "zebra", "toy", "ape")
+    assert after == before | {"zebra": before["ape"]}
+    assert ">(1)</a> and" in pages["ape"]  # of the same chapter
+    assert ">(2) in A toy for Bayes</a>" in pages["ape"]
+    assert pages["ape"].count("https://sklearn.example/") == 1  # the first SVC only
+    assert 'property="og:title" content="An ape: another chapter"' in pages["ape"]
 
 
 # --- the arithmetic of the errata ----------------------------------------------------------------------------

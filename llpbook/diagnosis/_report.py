@@ -291,11 +291,10 @@ def _assumptions(d):
 def _plot(d, ax):
     """Dots for the p-values; statements not tested are named, in grey."""
     from ..plotting import PALETTE
+    from ..plotting._style import pyplot
 
     if ax is None:
-        import matplotlib.pyplot as plt
-
-        _, ax = plt.subplots(figsize=(6.4, 2.8), layout="constrained")
+        _, ax = pyplot().subplots(figsize=(6.4, 2.8), layout="constrained")
     rows = {name: len(STATEMENTS) - i for i, name in enumerate(STATEMENTS)}
     for name, at in rows.items():
         state = d.verdict(name)
