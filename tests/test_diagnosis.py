@@ -1067,7 +1067,7 @@ def test_report_says_what_was_tested_and_what_cannot_be():
     for words in (
         "1000 instances in 8 bags, no labels; level 0.05; Holm's correction within",
         "assumed: instances are independent of one another",
-        "sd of the features, four times in five; by itself moves: ",
+        "sd in every direction of the features, four times in five; by itself moves: ",
         "not told by these data: X ⊥ Y, X ⊥ Y | B, Y ⊥ B | X;",
         "whether features shift along with the shares",
         "What is not rejected is not shown to hold",
