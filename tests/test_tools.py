@@ -794,11 +794,13 @@ def test_a_new_room_passes_all_checks(tmp_path, monkeypatch):
     assert new_room.main(["share_direction", *root]) == 0
     assert sync_cells.main(["--check", *root]) == 0
     assert check_book.main(root) == 0
+    new = ["llpbook/share_direction.py", "tests/test_share_direction.py"]
     for command in (
-        ["ruff", "check", "-q", "."],
-        ["ruff", "format", "-q", "--check", "."],
+        ["check", *new, "book/share_direction.ipynb"],
+        ["format", "--check", *new],
     ):
-        subprocess.run([sys.executable, "-m", *command], cwd=tmp_path, check=True)
+        ruff = [sys.executable, "-m", "ruff", *command]
+        subprocess.run(ruff, cwd=tmp_path, check=True)
     # its own test, of its own module
     source = _book.read(tmp_path / "llpbook/share_direction.py")
     assert "my_room" not in source and "class ShareDirection(" in source

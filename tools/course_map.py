@@ -5,11 +5,12 @@ tools/course_map.py
 
 import re
 import sys
+import textwrap
 
 import _book
 from _book import ROOT, Book
 
-WIDTH, HEIGHT, GAP_X, GAP_Y = 220, 36, 44, 16
+WIDTH, HEIGHT, GAP_X, GAP_Y = 140, 44, 32, 14
 STYLE = (
     "rect{fill:none;stroke:#777;stroke-width:1.5}path{fill:none;stroke:#777;stroke-width:1.5}"
     "text{font:14px sans-serif;text-anchor:middle;fill:#111}#head{fill:#777;stroke:none}"
@@ -38,8 +39,12 @@ def draw(wanted, titles):
             place[name] = left, up + HEIGHT / 2
             boxes.append(
                 f'<rect x="{left}" y="{up:g}" width="{WIDTH}" height="{HEIGHT}" rx="6"/>'
-                f'<text x="{left + WIDTH / 2:g}" y="{up + HEIGHT / 2 + 5:g}">{titles[name]}</text>'
             )
+            lines = textwrap.wrap(titles[name], 18)
+            for n, line in enumerate(lines):
+                down = up + HEIGHT / 2 + 5 + 17 * (n - (len(lines) - 1) / 2)
+                text = f'<text x="{left + WIDTH / 2:g}" y="{down:g}">{line}</text>'
+                boxes.append(text)
     for name, before in wanted.items():
         for other in before:
             (x, y), (end, down) = place[other], place[name]

@@ -50,11 +50,8 @@ def write_room(root, name):
     entry = f"      - file: book/{name}.ipynb\n"
     insert(root / "_toc.yml", "  - caption: Back matter", entry)
     insert(root / "book/api.md", "   baselines\n", f"   {name}\n")
-    page = f"`llpbook.{name}`\n\n```{{eval-rst}}\n.. automodule:: llpbook.{name}\n   :members:\n```\n"
-    if (root / "book/api").is_dir():
-        _book.write(root / f"book/api/{name}.md", f"# {page}")
-    else:
-        insert(root / "book/api.md", "## `llpbook.baselines`", f"## {page}\n")
+    page = f"# `llpbook.{name}`\n\n```{{eval-rst}}\n.. automodule:: llpbook.{name}\n   :members:\n```\n"
+    _book.write(root / f"book/api/{name}.md", page)
 
 
 def main(argv=None):
