@@ -11,7 +11,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: setup book test unit notebooks portable properties oldest lab lab-check student check sync from-notebook run new pdf bench \
+.PHONY: setup book test unit notebooks portable properties wheels oldest lab lab-check student check sync from-notebook run new pdf bench \
   reproduce lock dist serve clean distclean
 
 setup: $(STAMP)
@@ -65,6 +65,11 @@ lab-check: $(VENV)/.lab
 # For a course: _build/student holds the chapters without solutions, and the solutions beside them.
 student: $(STAMP)
 	$(BIN)/python tools/student.py $(ARGS)
+
+# For machines without a network: all that `make setup lab` installs. Not `-e .`, of which pip would pack the folder.
+wheels:
+	mkdir -p wheels && grep -hEv '^(-|#)' requirements.txt binder/requirements.txt > wheels/list.txt
+	$(PYTHON) -m pip download -q --disable-pip-version-check -d wheels -r wheels/list.txt "setuptools>=77"
 
 # The unit tests at the oldest versions that pyproject.toml allows, in an environment of their own.
 OLD := .venv-oldest
