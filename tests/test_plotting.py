@@ -171,6 +171,17 @@ def test_many_bags_are_spread_over_the_proportions():
     assert spread(P, np.array([1, 1, 1, 0]), 8).tolist() == [0, 1, 2]
 
 
+def test_keyed_sizes_are_aligned_with_keyed_proportions():
+    p, sizes = pd.Series([0.1, 0.9], ["a", "b"]), pd.Series([30, 10], ["a", "b"])
+    titles = [
+        plot_proportions(p, bag_sizes=given).axes[0].get_legend_handles_labels()[1]
+        for given in (sizes, sizes[::-1], sizes.to_numpy())
+    ]
+    assert titles[0] == titles[1] == titles[2]
+    with pytest.raises(ValueError, match="same bags"):
+        plot_proportions(p, bag_sizes=pd.Series([30, 10], ["a", "c"]))
+
+
 def test_keyed_proportions_name_bags_and_classes(toy):
     X, bags, p, y = toy
     keys = ["Cook", "Los Angeles County, California"]

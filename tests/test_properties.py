@@ -6,6 +6,7 @@
 import os
 import tempfile
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +14,11 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from llpbook import all_estimators, base, datasets, proportions
+from llpbook import all_estimators, base, datasets, plotting, proportions
+from llpbook.density_difference import kde
+from llpbook.diagnosis import diagnose, two_bag_test
+from llpbook.lsdd import lsdd
+from llpbook.variants import make_bags
 
 N_EXAMPLES = int(os.environ.get("LLPBOOK_EXAMPLES", "8"))
 examples = settings(
@@ -288,3 +293,129 @@ def test_data_sets_of_bags(problem, form, bags):
     assert found.evaluate(problem.y) == 1.0
     problem.y[:] = 0  # the data set has its own copy
     assert found.true_labels_for_evaluation().any()
+
+
+@examples
+@given(
+    problem=problems,
+    form=st.sampled_from(KEYED),
+    bags=st.sampled_from(sorted(KEYED_BAGS)),
+)
+def test_identifiability_reads_keys(problem, form, bags):
+    if form == "missing row":  # of a bag that nobody is in: `fit` reads it too
+        form = "DataFrame"
+    shares = keyed(form, problem.p, problem.names, 0)
+    found = proportions.identifiability(
+        KEYED_BAGS[bags](problem.bags, problem.names), shares
+    )
+    plain = proportions.identifiability(problem.bags, problem.p)
+    np.testing.assert_allclose(found.worth_in_labels, plain.worth_in_labels)
+
+
+def read_by_fit(data, problem):
+    """The same bags and shares in a form that `fit` reads."""
+    if data.draw(st.booleans()):
+        form = data.draw(st.sampled_from(KEYED))
+        turn = KEYED_BAGS[data.draw(st.sampled_from(sorted(KEYED_BAGS)))]
+        return turn(problem.bags, problem.names), keyed(
+            form, problem.p, problem.names, data.draw(st.integers(0, 99))
+        )
+    turn = BAG_FORMS[data.draw(st.sampled_from(sorted(BAG_FORMS)))]
+    p = ARRAYS[data.draw(st.sampled_from(sorted(ARRAYS)))](problem.p)
+    return turn(problem.bags, None), p
+
+
+@examples
+@given(
+    data=st.data(),
+    problem=problems,
+    form=st.sampled_from(sorted(X_FORMS)),
+    known=st.booleans(),
+)
+def test_a_diagnosis_reads_every_form(data, problem, form, known):
+    """The order of keyed bags changes the permutations drawn, so the p-values agree up to their own error."""
+    bags, p = read_by_fit(data, problem)
+    X, labels = X_FORMS[form](problem.X), problem.labels if known else None
+    found = diagnose(X, bags, p, labels, n_permutations=99)
+    plain = diagnose(problem.X, problem.bags, problem.p, labels, n_permutations=99)
+    assert found.pvalues.index.equals(plain.pvalues.index)
+    both = pd.concat([found.pvalues, plain.pvalues], axis=1).astype(float)
+    assert (both.isna().sum(axis=1) != 1).all()
+    assert (np.abs(both.diff(axis=1).iloc[:, 1].dropna()) < 0.35).all()
+    assert str(found)
+
+
+@examples
+@given(data=st.data(), problem=problems, seed=st.integers(0, 10**6))
+def test_a_diagnosis_names_what_is_spoiled(data, problem, seed):
+    ways = spoil(np.random.default_rng(seed))
+    way = data.draw(st.sampled_from(sorted(set(ways) - {"X shorter", "X huge"})))
+    names, change = ways[way]
+    asked = {
+        "X": problem.X,
+        "bags": problem.bags,
+        "proportions": problem.p,
+        "labels": np.append(problem.labels[:-1], -1),
+    }
+    spoiled = "proportions" if way == "proportions short" else names.split("|")[0]
+    asked[spoiled] = change(asked)
+    if way == "bags index":
+        asked["X"] = pd.DataFrame(problem.X)
+    with pytest.raises((ValueError, TypeError), match=names):
+        diagnose(**asked, n_permutations=99)
+
+
+@examples
+@given(
+    problem=problems,
+    form=st.sampled_from(sorted(X_FORMS)),
+    variant=st.sampled_from(["naive", "simple", "intermediate", "hard"]),
+    n_bags=st.integers(2, 5),
+)
+def test_bags_are_made_of_every_form(problem, form, variant, n_bags):
+    turned = make_bags(
+        X_FORMS[form](problem.X), problem.y.tolist(), variant, n_bags, random_state=0
+    )
+    bags, shares = turned
+    plain = make_bags(problem.X, problem.y, variant, n_bags, random_state=0)
+    np.testing.assert_array_equal(bags, plain.bags)
+    counts = pd.crosstab(bags, problem.y)
+    np.testing.assert_allclose(
+        np.asarray(shares)[counts.index, 1], counts[1] / counts.sum(axis=1)
+    )
+
+
+@examples
+@given(
+    problem=problems,
+    form=st.sampled_from(sorted(X_FORMS)),
+    label=st.sampled_from([kde, lsdd]),
+    larger=st.sampled_from(["p", "q", None]),
+)
+def test_two_samples_in_every_form(problem, form, label, larger):
+    turn, half = X_FORMS[form], len(problem.X) // 2
+    order = np.random.default_rng(0).permutation(len(problem.X))
+    X_p, X_q = problem.X[order[:half]], problem.X[order[half:]]
+    shares = None if larger else (0.2, 0.8)
+    found = label(turn(X_p), turn(X_q), shares, larger)
+    plain = label(X_p, X_q, shares, larger)
+    np.testing.assert_array_equal(np.concatenate(found), np.concatenate(plain))
+    one, other = (
+        two_bag_test(*pair, n_permutations=19)
+        for pair in ((turn(X_p), turn(X_q)), (X_p, X_q))
+    )
+    assert one.pvalue == other.pvalue
+    with pytest.raises(ValueError, match="X_p"):
+        label(turn(X_p[:0]), X_q)
+    with pytest.raises(ValueError, match="X_p and X_q"):
+        label(X_p[:, :1], X_q)
+
+
+@settings(examples, max_examples=max(2, N_EXAMPLES // 20))
+@given(data=st.data(), problem=problems)
+def test_pictures_read_every_form(data, problem):
+    bags, p = read_by_fit(data, problem)
+    axes = plotting.plot_bags(problem.X, bags, p)
+    plain = plotting.plot_bags(problem.X, problem.bags, problem.p)
+    assert len(np.ravel(axes)) == len(np.ravel(plain))
+    plt.close("all")

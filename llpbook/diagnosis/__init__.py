@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..base import check_bags, check_features, check_labels, check_proportions
+from ..base import check_features, read_bags
 from ._combine import (
     TestResult,
     cauchy_combination,
@@ -193,13 +193,12 @@ def read_problem(X, bags, proportions, labels=None, exact=None):
         raise ValueError(f"exact must be None, True or False, got {exact!r}")
     names = [str(c) for c in getattr(X, "columns", range(np.shape(X)[-1]))]
     given, X = X, check_features(X)
-    matrix, classes, keys = check_proportions(proportions)
-    codes = check_bags(bags, len(X), len(matrix), keys, given)
-    known = np.full(len(X), -1)
-    if labels is not None:
-        known = check_labels(labels, classes, len(X), given)
-        if not (known >= 0).any():
-            raise ValueError("labels holds no known label; pass None instead")
+    data = read_bags(X, bags, proportions, labels, given)
+    codes, matrix, known = data.bags, data.proportions, data.labels
+    if labels is None:
+        known = np.full(len(X), -1)
+    elif not (known >= 0).any():
+        raise ValueError("labels holds no known label; pass None instead")
     counts = np.bincount(codes, minlength=len(matrix))[:, None] * matrix
     whole = bool((np.abs(counts - np.round(counts)) < 0.02).all())
     if exact and not whole:

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.decomposition import PCA
 from sklearn.utils import check_array
 
-from ..base import check_bags, check_column, check_proportions
+from ..base import check_column, read_bags
 from ..proportions import class_prior, label_proportions
 from ._style import (
     DARK,
@@ -125,8 +125,8 @@ def plot_bags(
     for name, value in (("max_bags", max_bags), ("max_instances", max_instances)):
         if not isinstance(value, int | np.integer) or value < 1:
             raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
-    P, classes, keys = check_proportions(proportions)
-    codes = check_bags(bags, n, len(P), keys, X)
+    data = read_bags(A, bags, proportions, given=X)
+    P, codes, classes, keys = data.proportions, data.bags, data.classes, data.bag_labels
     y = None if y is None else check_column("y", y, n, X)
     named = isinstance(proportions, pd.DataFrame)
     classes = find_classes(classes, named, estimator, y)

@@ -1,10 +1,11 @@
 """The proportions of many bags, against what chance alone would do."""
 
 import numpy as np
+import pandas as pd
 from scipy.stats import binom, hypergeom
 
 from ..base import check_proportions
-from ..proportions import class_prior
+from ..proportions import align_tables, class_prior
 from ._style import DARK, PALETTE, PRIOR, SHARES, check_names, legend_below, mix, pyplot
 
 
@@ -73,6 +74,10 @@ def plot_proportions(
         )
     if noise is not None and bag_sizes is None:
         raise ValueError(f"noise={noise!r} needs bag_sizes, got None")
+    if isinstance(bag_sizes, pd.Series) and isinstance(
+        proportions, pd.Series | pd.DataFrame
+    ):
+        bag_sizes = align_tables(pd.DataFrame(proportions), bag_sizes=bag_sizes)[1]
     sizes = np.asarray(1 if bag_sizes is None else bag_sizes)
     if sizes.shape not in ((), (L,)):
         raise ValueError(
