@@ -17,6 +17,7 @@ _HOMES = {
     "density_difference": ["KDEDifference"],
     "diagnosis": ["diagnose"],
     "dsdd": ["DSDD"],
+    "invcal": ["InvCal"],
     "lsdd": ["LSDD"],
     "mean_map": ["MeanMap"],
     "model_selection": ["LLPGridSearchCV", "proportion_scorer"],
