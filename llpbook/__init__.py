@@ -11,6 +11,7 @@ from inspect import isabstract as _isabstract
 __version__ = "0.1.0"
 
 _HOMES = {
+    "alter_svm": ["AlterSVM"],
     "baselines": ["BagMeanRegression", "MajorityClass"],
     "base": ["LLPWarning", "NotIdentifiableError"],
     "datasets": ["load", "load_bags", "make_dataset", "random_bags"],

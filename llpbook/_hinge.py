@@ -3,23 +3,26 @@ r"""Hinges with a ridge penalty, by Newton's method on the smoothed problem; sha
 .. math:: \min_{w, b} \tfrac12 \lVert w \rVert^2 + \sum_i c_i \max(0, e_i - a_i (\langle w, x_i \rangle + b))
 
 with signs a, offsets e and caps c. A hinge is smoothed about a known multiplier: :math:`\max_{0 \le \nu \le c} \nu z -
-\frac{s}{2c} (\nu - \nu^{old})^2`. With :math:`\nu^{old} = c/2` this is Huber's hinge, rounded over the width s; with the
-multipliers of the step before it is the proximal point method on the dual, whose limit is exact (rockafellar1976).
+\frac{s}{2c} (\nu - \nu^{old})^2`. With :math:`\nu^{old} = c/2` this is Huber's hinge, rounded over the width s; with
+the multipliers of the step before it is the proximal point method on the dual, whose limit is exact (rockafellar1976).
 """
+
+import warnings
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
+from sklearn.exceptions import ConvergenceWarning
 
 #: Widths of the exact method: the first, the factor from one to the next, and the least.
 FIRST_WIDTH, SHRINK, LEAST_WIDTH = 1.0, 0.2, 1e-6
 #: Proximal steps, and Newton steps in each, after which to give up.
 MAX_STEPS, MAX_NEWTON = 60, 50
 #: The largest system that is solved by a factorisation; larger ones by conjugate gradients, down to this residual.
-LARGEST_SYSTEM, RESIDUAL, MAX_CG = 700, 0.05, 200
+LARGEST_SYSTEM, RESIDUAL, MAX_CG = 3000, 0.05, 200
 
 
-def newton_direction(X, band, stiffness, g, g_b):
+def newton_direction(X, band, stiffness, g, g_b, largest=LARGEST_SYSTEM):
     r"""Minimise the quadratic model; the intercept is eliminated, which centres the rows of the band.
 
     The smaller of two systems, in features or in the band (Woodbury); conjugate gradients where both are large.
@@ -32,7 +35,7 @@ def newton_direction(X, band, stiffness, g, g_b):
     if g_b is not None:
         mean = stiffness @ part / total
         g = g - g_b * mean
-    if min(n_band, d) > LARGEST_SYSTEM:
+    if min(n_band, d) > largest:
         step = conjugate_gradients(part, stiffness, mean, g)
     elif n_band < d:
         shift, inner = part @ mean, part @ part.T
@@ -167,7 +170,7 @@ def line_search(problem, f, along, flat, bend):
     return zero_of_slope(slope, 0.0, 1.0, 0.1 * abs(start))
 
 
-def minimise_hinges(X, a, e, c, intercept=True, start=None, tol=1e-9):
+def minimise_hinges(X, a, e, c, intercept=True, warm=None, tol=1e-9):
     r"""The exact minimum, by proximal steps of ever smaller width.
 
     Parameters
@@ -175,8 +178,8 @@ def minimise_hinges(X, a, e, c, intercept=True, start=None, tol=1e-9):
     X : ndarray or sparse array, shape (n, d)
     a, e, c : ndarray, shape (n,)
     intercept : bool, default True
-    start : (ndarray, float), optional
-        Weights and intercept nearby.
+    warm : (ndarray, float, ndarray, float), optional
+        Weights, intercept and multipliers nearby, and the width to begin with.
     tol : float, default 1e-9
         Gap between primal and dual, relative.
 
@@ -184,21 +187,31 @@ def minimise_hinges(X, a, e, c, intercept=True, start=None, tol=1e-9):
     -------
     w : ndarray, shape (d,)
     b : float
+        The middle, where several are as good.
     nu : ndarray, shape (n,)
         Multipliers, between 0 and c.
-    gap : float
     """
-    w, b = (np.zeros(X.shape[1]), 0.0) if start is None else start
-    nu, width = c / 2, FIRST_WIDTH
+    cold = np.zeros(X.shape[1]), 0.0, c / 2, FIRST_WIDTH
+    w, b, nu, width = cold if warm is None else warm
     for _ in range(MAX_STEPS):
         problem = Smoothed(a, e, c, width, nu)
-        w, b, f, nu, rest = minimise_smoothed(X, problem, w, b, intercept, 0.1 * tol)
-        z = e - a * f
+        w, b, f, new, rest = minimise_smoothed(X, problem, w, b, intercept, 0.1 * tol)
+        if rest > 0.1 * tol and width < FIRST_WIDTH:  # too far for so narrow a kink
+            width, gap = width / SHRINK**2, np.inf
+            continue
+        nu, z = new, e - a * f
         hinges = c @ np.maximum(0, z)
         gap = rest + (hinges - nu @ z) / max(w @ w / 2 + hinges, 1e-300)
         if gap <= tol:
             break
         width = max(SHRINK * width, LEAST_WIDTH)
+    else:
+        warnings.warn(
+            f"a support vector machine stopped at a relative gap of {gap:.1e}, above {tol:.1e}; scale the features, or "
+            "lower C",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     if intercept:
         b += best_intercept(f, a, e, c)
-    return w, b, nu, gap
+    return w, b, nu

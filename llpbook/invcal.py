@@ -121,7 +121,7 @@ def minimise(means, t, eps, penalties, intercept=True, tol=1e-9):
     # eq: eq-invcal-hinges
     offsets = np.concatenate([t - eps, -t - eps])
     twice = np.vstack([means, means])
-    w, b, nu, _ = minimise_hinges(
+    w, b, nu = minimise_hinges(
         twice, signs, offsets, np.tile(penalties, 2), intercept, tol=tol
     )
     return w, b, nu[: len(t)] - nu[len(t) :]

@@ -215,7 +215,7 @@ def test_the_objective_is_that_of_the_fit():
 
 def test_equal_shares_are_not_identifiable():
     X, _, bags, _ = problem()
-    with pytest.raises(NotIdentifiableError, match="are 0[.]4 in every bag"):
+    with pytest.raises(NotIdentifiableError, match=r"are 0\.4 in every bag"):
         InvCal().fit(X, bags, np.full(40, 0.4))
 
 

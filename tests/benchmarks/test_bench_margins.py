@@ -7,6 +7,7 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.svm import SVC, LinearSVC
 
+from llpbook.alter_svm import AlterSVM
 from llpbook.invcal import InvCal
 from llpbook.proportions import label_proportions
 
@@ -49,3 +50,19 @@ def test_invcal_linear(benchmark):
 @pytest.mark.benchmark(**timer)
 def test_invcal_rbf(benchmark):
     measure(benchmark, InvCal(kernel="rbf"), problem(2000, size=4), 2, 0.8)
+
+
+@pytest.mark.benchmark(**timer)
+@pytest.mark.parametrize(
+    ("n", "d", "limit"), [(100_000, 20, 15), (12_000, 1024, 30), (1_000_000, 20, 180)]
+)
+def test_alter_linear(benchmark, n, d, limit):
+    at_least = 0.8 if d == 20 else 0.4  # of 1,024 features 1,020 are noise
+    model = AlterSVM(C=1.0, random_state=0)
+    measure(benchmark, model, problem(n, d), limit, at_least)
+
+
+@pytest.mark.benchmark(**timer)
+def test_alter_rbf(benchmark):
+    model = AlterSVM(C=1.0, kernel="rbf", random_state=0)
+    measure(benchmark, model, problem(2000), 6, 0.8)
