@@ -14,6 +14,7 @@ _HOMES = {
     "alter_svm": ["AlterSVM"],
     "baselines": ["BagMeanRegression", "MajorityClass"],
     "base": ["LLPWarning", "NotIdentifiableError"],
+    "conv_svm": ["ConvSVM"],
     "datasets": ["load", "load_bags", "make_dataset", "random_bags"],
     "density_difference": ["KDEDifference"],
     "diagnosis": ["diagnose"],
