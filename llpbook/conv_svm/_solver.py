@@ -65,6 +65,33 @@ def longest(values, steps):
     return min(1.0, TO_BOUNDARY * reach.min(initial=np.inf))
 
 
+def first_point(X, Y, C, warm):
+    """alpha, mu, theta, s, z, u inside, at about one distance from all bounds."""
+    n, T = X.shape[0], len(Y)
+    # Along the diagonal of the box, the best point.
+    even = n / (2 * quadratics(X, Y, np.ones(n)).max())
+    alpha, mu = np.full(n, min(C / 2, even)), np.full(T, 1 / T)
+    if warm is not None:
+        margin = INSIDE * warm[0].mean()
+        alpha = np.clip(warm[0], margin, C - INSIDE * C)
+        mu = np.append((1 - NEW_WEIGHT) * warm[1], NEW_WEIGHT)
+        mu = np.maximum(mu, 1e-4) / np.maximum(mu, 1e-4).sum()
+    q = quadratics(X, Y, alpha)
+    theta = q.max() + 0.2 * max(q.max(), alpha.sum())
+    sigma = (mu @ (theta - q) + 0.2 * alpha.sum()) / (2 * n + T)
+    return alpha, mu, theta, theta - q, sigma / alpha, sigma / (C - alpha)
+
+
+def moved(point, step, C):
+    """The point after the longest step that stays inside, and the length of that."""
+    alpha, mu, _, s, z, u = point
+    d_alpha, d_mu, _, d_s, d_z, d_u = step
+    bounded = (alpha, C - alpha, mu, s, z, u)
+    steps = (d_alpha, -d_alpha, d_mu, d_s, d_z, d_u)
+    t = min(longest(*pair) for pair in zip(bounded, steps, strict=True))
+    return tuple(a + t * d for a, d in zip(point, step, strict=True)), t
+
+
 def solve_relaxed(X, Y, C, gram=None, warm=None, tol=1e-6):
     """The alpha that maximises `relaxed_value` over [0, C], and the weights of the labellings.
 
@@ -78,53 +105,27 @@ def solve_relaxed(X, Y, C, gram=None, warm=None, tol=1e-6):
     warm : (ndarray, ndarray), optional
         alpha, and the weights of all labellings but the last.
     tol : float, default 1e-6
-        Gap, relative to the value.
+        Gap, relative to the sum of alpha.
 
     Returns
     -------
     alpha : ndarray, shape (n,)
     mu : ndarray, shape (T,)
     """
-    n, T = X.shape[0], len(Y)
-    # Along the diagonal of the box, the best point.
-    even = n / (2 * quadratics(X, Y, np.ones(n)).max())
-    alpha, mu = np.full(n, min(C / 2, even)), np.full(T, 1 / T)
-    if warm is not None:
-        margin = INSIDE * warm[0].mean()
-        alpha = np.clip(warm[0], margin, C - INSIDE * C)
-        mu = np.append((1 - NEW_WEIGHT) * warm[1], NEW_WEIGHT)
-        mu = np.maximum(mu, 1e-4) / np.maximum(mu, 1e-4).sum()
-    q = quadratics(X, Y, alpha)
-    theta = q.max() + 0.2 * max(q.max(), alpha.sum())
-    sigma = (mu @ (theta - q) + 0.2 * alpha.sum()) / (2 * n + T)
-    s, z, u = theta - q, sigma / alpha, sigma / (C - alpha)
-    t = 1.0
+    point, t = first_point(X, Y, C, warm), 1.0
     for _ in range(MAX_STEPS):
-        target = sigma * (CENTRING if t > SHORT else RECENTRING)
-        step = newton_step(X, Y, gram, C, alpha, mu, theta, s, z, u, target)
-        d_alpha, d_mu, d_theta, d_s, d_z, d_u = step
-        t = min(
-            longest(values, steps)
-            for values, steps in (
-                (alpha, d_alpha),
-                (C - alpha, -d_alpha),
-                (mu, d_mu),
-                (s, d_s),
-                (z, d_z),
-                (u, d_u),
-            )
-        )
-        alpha, mu, theta = alpha + t * d_alpha, mu + t * d_mu, theta + t * d_theta
-        s, z, u = s + t * d_s, z + t * d_z, u + t * d_u
+        alpha, mu, theta, s, z, u = point
+        sigma = (alpha @ z + (C - alpha) @ u + mu @ s) / (2 * len(alpha) + len(mu))
+        sigma *= CENTRING if t > SHORT else RECENTRING
+        point, t = moved(point, newton_step(X, Y, gram, C, *point, sigma), C)
+        alpha, mu, theta, s, z, u = point
         gap = alpha @ z + (C - alpha) @ u + mu @ s
-        sigma = gap / (2 * n + T)
-        off = np.abs(quadratics(X, Y, alpha) - theta + s).max()
-        if max(gap, off) <= tol * alpha.sum() and abs(mu.sum() - 1) < 1e-6:
+        gap = max(gap, np.abs(quadratics(X, Y, alpha) - theta + s).max()) / alpha.sum()
+        if gap <= tol and abs(mu.sum() - 1) < 1e-6:
             break
     else:
         warnings.warn(
-            f"the relaxed problem stopped at a relative gap of {gap / alpha.sum():.1e}, above {tol:.1e}; scale the "
-            "features, or lower C",
+            f"the relaxed problem stopped at a relative gap of {gap:.1e}, above {tol}",
             ConvergenceWarning,
             stacklevel=2,
         )
