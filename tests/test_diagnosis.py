@@ -809,7 +809,7 @@ def test_class_means_are_known_if_their_error_is_small_and_enough_noise_is_left(
         variance = diagnosis.gram_cumulants(moments, design, mixing, tau, shape)[0]
         left.append((total - gram) / variance**0.5)
         found.append(diagnosis.class_means_are_known(moments, design, mixing))
-    known, enough = np.array(shares) < 0.2, np.array(left) > 2
+    known, enough = np.array(shares) < 0.2, np.abs(left) > 2
     assert min(np.sum(known & enough), np.sum(known & ~enough)) >= 3
     assert np.sum(~known) >= 3
     np.testing.assert_array_equal(found, known & enough)

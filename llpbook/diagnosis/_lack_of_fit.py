@@ -377,8 +377,9 @@ def cumulants(moments, design, mixing, noise, corrected):
 def class_means_are_known(moments, design, mixing):
     """Whether the class means can be taken out of the noise.
 
-    They are determined, little of what they take out is error, and what they leave is two standard errors of it or
-    more. Were they taken out all the same, noise of which next to nothing is left by chance would reject what is true.
+    They are determined, little of what they take out is error, and what they leave is no noise of next to nothing by
+    chance, which would reject what is true: it is two standard errors of what they take out, or as far below nothing,
+    which contradicts them.
 
     Parameters
     ----------
@@ -400,7 +401,7 @@ def class_means_are_known(moments, design, mixing):
     shape = noise_shape(moments, design, mixing, True)
     careful = smooth_noise(moments, design, moments.traces)
     variance = gram_cumulants(moments, design, mixing, careful, shape)[0]
-    return bool(left > 2 * variance**0.5)
+    return bool(abs(left) > 2 * variance**0.5)
 
 
 def third_moment_cumulant(moments, design):
