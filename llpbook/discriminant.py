@@ -30,6 +30,8 @@ from .base import (
     StrOptions,
 )
 
+#: Least variance within classes, as a share of that of all instances.
+LEAST = 1e-6
 #: Of `balanced_weights`: steps at most, how far a tilt may move in one, and what keeps a flat Hessian invertible.
 NEWTON_STEPS, LONGEST, RIDGE = 100, 10.0, 1e-12
 
@@ -93,28 +95,48 @@ def between_covariance(means, mass):
     return (M * share[:, None]).T @ M
 
 
-def inverse_root(S, scale, shrinkage=None):
-    r"""A matrix R with :math:`R R^\top = S^{-1}`, or a pseudo-inverse where S is singular.
+def whitening(X):
+    """Directions in which instances have covariance 1; none where they do not vary.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_instances, n_features)
+
+    Returns
+    -------
+    ndarray, shape (n_features, rank)
+    """
+    scale = X.std(axis=0)
+    scale[scale <= 1e-12 * np.abs(X).max(axis=0)] = np.inf
+    Z = (X - X.mean(axis=0)) / scale
+    values, vectors = np.linalg.eigh(Z.T @ Z / len(Z))
+    kept = values > 1e-9 * max(values[-1], 1e-9)
+    return vectors[:, kept] / np.sqrt(values[kept]) / scale[:, None]
+
+
+def inverse_root(S, basis, shrinkage=None):
+    r"""A matrix R with :math:`R R^\top = S^{-1}`, also where S is nearly singular.
+
+    A direction in which classes do not scatter, but instances do, tells classes apart best of all. A pseudo-inverse
+    would throw it away; here its variance counts as 1e-6 of that of all instances.
 
     Parameters
     ----------
     S : ndarray, shape (n_features, n_features)
-    scale : ndarray, shape (n_features,)
-        Standard deviations of the features, 0 for one that is constant.
+        Covariance within classes.
+    basis : ndarray, shape (n_features, rank)
+        Of `whitening`: directions in which no instance varies are left out.
     shrinkage : float, optional
         :math:`(1 - s) S + s \frac{\operatorname{tr} S}{d} I` in the place of S.
 
     Returns
     -------
     ndarray, shape (n_features, rank)
-        Left out: directions in which features, divided by their scale, have a variance below 1e-8 of the largest.
     """
     if shrinkage is not None:
         S = (1 - shrinkage) * S + shrinkage * np.trace(S) / len(S) * np.eye(len(S))
-    unit = np.where(scale > 0, scale, np.inf)
-    values, vectors = np.linalg.eigh(S / unit / unit[:, None])
-    kept = values > 1e-8 * max(values[-1], 1e-100)
-    return vectors[:, kept] / np.sqrt(values[kept]) / unit[:, None]
+    values, vectors = np.linalg.eigh(basis.T @ S @ basis)
+    return basis @ vectors / np.sqrt(np.maximum(values, LEAST))
 
 
 @dataclass(frozen=True)
@@ -134,14 +156,14 @@ class Gaussians:
     prior: np.ndarray
 
 
-def fit_gaussians(X, weights, scale, shrinkage=None):
+def fit_gaussians(X, weights, basis, shrinkage=None):
     """Linear discriminant analysis of weighted instances.
 
     Parameters
     ----------
     X : ndarray, shape (n_instances, n_features)
     weights : ndarray, shape (n_instances, n_classes)
-    scale, shrinkage
+    basis, shrinkage
         As for `inverse_root`.
 
     Returns
@@ -149,7 +171,7 @@ def fit_gaussians(X, weights, scale, shrinkage=None):
     Gaussians
     """
     means = weighted_means(X, weights)
-    root = inverse_root(within_covariance(X, weights, means), scale, shrinkage)
+    root = inverse_root(within_covariance(X, weights, means), basis, shrinkage)
     return Gaussians(means, root, weights.sum(axis=0) / weights.sum())
 
 
@@ -316,8 +338,7 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
         What WWS takes the soft-max of: the discriminant scores, or their part that is linear in x, from the mean of the
         classes (eq. 7 to the letter). Prediction is by the discriminant scores in any case.
     shrinkage : float in [0, 1], optional
-        Of the covariance within classes towards a multiple of the identity. Without it a pseudo-inverse is taken where
-        it is singular.
+        Of the covariance within classes towards a multiple of the identity.
     max_iter : int, default 300
     tol : float, default 1e-5
         Stop where the weights of an instance change by less, on average. The paper's rule, a total change below 1e-5,
@@ -387,21 +408,19 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
         refuse_equal_shares(data)
         order = np.argsort(data.bags, kind="stable")
         X, shares = data.X[order], data.proportions[data.bags[order]]
-        scale = X.std(axis=0)
-        scale[scale <= 1e-12 * np.abs(X).max(axis=0)] = 0.0
-        sizes = data.bag_sizes[data.bag_sizes > 0]
+        basis, sizes = whitening(X), data.bag_sizes[data.bag_sizes > 0]
         starts = np.cumsum(sizes) - sizes
         counts = shares[starts] * sizes[:, None]
-        weights = self._refine(X, shares, scale, starts, counts)
+        weights = self._refine(X, shares, basis, starts, counts)
         self.weights_ = np.empty_like(weights)
         self.weights_[order] = weights
-        self._store(X, weights, scale)
+        self._store(X, weights, basis)
 
-    def _refine(self, X, weights, scale, starts, counts):
+    def _refine(self, X, weights, basis, starts, counts):
         change, tilt = 0.0 if self.scheme == "sws" else np.inf, 0.0
         self.n_iter_ = 0
         while change > self.tol and self.n_iter_ < self.max_iter:
-            near = self._log_closeness(X, weights, scale)
+            near = self._log_closeness(X, weights, basis)
             before = weights
             if self.balance:
                 weights, tilt = balanced_weights(near, starts, counts, tilt)
@@ -418,16 +437,16 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
             )
         return weights
 
-    def _log_closeness(self, X, weights, scale):
+    def _log_closeness(self, X, weights, basis):
         if self.scheme == "fws":
             with np.errstate(divide="ignore"):
                 return np.log(closeness(X, weighted_means(X, weights)))
-        model = fit_gaussians(X, weights, scale, self.shrinkage)
+        model = fit_gaussians(X, weights, basis, self.shrinkage)
         coef, intercept = discriminants(model, self.logits)
         return log_softmax(X @ coef.T + intercept, axis=1)
 
-    def _store(self, X, weights, scale):
-        model = fit_gaussians(X, weights, scale, self.shrinkage)
+    def _store(self, X, weights, basis):
+        model = fit_gaussians(X, weights, basis, self.shrinkage)
         self.means_, self.class_prior_ = model.means, model.prior
         self.covariance_ = within_covariance(X, weights, model.means)
         coef, intercept = discriminants(model)
