@@ -78,7 +78,7 @@ reproduce: $(STAMP)
 
 # `uv` writes the lock; it is a tool of the author's, not of the book.
 lock:
-	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --upgrade \
+	uv pip compile pyproject.toml --extra plot --extra book --extra test --universal --python-version 3.11 --upgrade \
 	  --no-annotate --no-header --no-emit-index-url -o requirements.txt -q
 	echo "-e ." >> requirements.txt
 

@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "baselines": ["BagMeanRegression", "MajorityClass"],
-    "base": ["LLPWarning", "NotIdentifiableError", "proportion_scorer"],
+    "base": ["LLPWarning", "NotIdentifiableError"],
     "datasets": ["load", "load_bags", "make_dataset", "random_bags"],
     "density_difference": ["KDEDifference"],
     "diagnosis": ["diagnose"],
@@ -21,6 +21,7 @@ _HOMES = {
     "laplacian_mean_map": ["AlternatingMeanMap", "LaplacianMeanMap"],
     "lsdd": ["LSDD"],
     "mean_map": ["MeanMap"],
+    "model_selection": ["LLPGridSearchCV", "proportion_scorer"],
     "plotting": ["plot_bags", "plot_learning_curve", "plot_proportions"],
     "proportions": ["identifiability", "label_proportions"],
     "smic": ["SMIC"],

@@ -18,7 +18,7 @@ import llpbook
 from llpbook import base
 from llpbook.baselines import BagMeanRegression, MajorityClass
 from llpbook.mean_map import MeanMap
-from llpbook.proportions import label_proportions, proportion_mse
+from llpbook.proportions import label_proportions
 from llpbook.taxonomy import STATEMENTS
 
 
@@ -176,20 +176,6 @@ def test_predicted_proportions_of_new_bags():
     table = frame.predict_proportions(X, ["z", "z", "v", "v"])
     assert list(table.index) == ["v", "z"] and list(table.columns) == ["no", "yes"]
     assert table.loc["z", "yes"] == 0.5
-
-
-def test_scorer_sees_only_the_bags_that_occur():
-    X, bags, p = (
-        np.array([[-1.0], [1.0], [-1.0], [-2.0]]),
-        np.array([0, 0, 1, 1]),
-        [0.5, 0.25],
-    )
-    model = MeanMap().fit(X, bags, [0.5, 0.0])
-    assert base.proportion_scorer(p)(model, X, bags) == pytest.approx(-0.125)
-    assert base.proportion_scorer(p)(model, X[:2], bags[:2]) == 0
-    assert base.proportion_scorer(p, proportion_mse)(
-        model, X[2:], bags[2:]
-    ) == pytest.approx(-(0.25**2))
 
 
 # --- what several estimators share -------------------------------------------------------------------------
@@ -590,7 +576,7 @@ def test_index_of_bags_is_compared_wherever_both_have_one():
     for call in (
         lambda: MeanMap().fit(frame, shuffled, p),
         lambda: model.predict_proportions(frame, shuffled),
-        lambda: base.proportion_scorer(p)(model, frame, shuffled),
+        lambda: llpbook.proportion_scorer(p)(model, frame, shuffled),
         lambda: model.score(frame, pd.Series(y).sample(frac=1, random_state=0)),
         lambda: llpbook.plot_bags(frame, shuffled, p),
         lambda: llpbook.diagnose(frame, shuffled, p),
@@ -679,13 +665,6 @@ def test_malformed_input_is_named(change, message):
     given = {"X": X, "bags": codes, "proportions": p.to_numpy(), **change}
     with pytest.raises(ValueError, match=message):
         MeanMap().fit(**given)
-
-
-def test_a_scorer_needs_no_proportions_of_a_bag_without_instances():
-    X, bags = np.array([[-1.0], [1.0], [-1.0], [-2.0]]), [0, 0, 2, 2]
-    model = MeanMap().fit(X, bags, [0.5, 0.5, 0.0])
-    scorer = base.proportion_scorer([0.5, np.nan, 0.25])
-    assert scorer(model, X, bags) == pytest.approx(-0.125)
 
 
 def test_known_labels_are_words_or_minus_one():

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from llpbook import all_estimators
-from llpbook.base import proportion_scorer
+from llpbook.model_selection import proportion_scorer
 from llpbook.proportions import label_proportions
 
 ESTIMATORS = [cls for _, cls in all_estimators()]

@@ -12,11 +12,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ._estimator import (
     KernelClassifier,
     LLPClassifier,
-    ProportionScorer,
     append_one,
     predict_proportions,
     probabilities,
-    proportion_scorer,
     warn_if_short,
     warn_of_scale,
 )
@@ -55,7 +53,6 @@ __all__ = [
     "LLPClassifier",
     "LLPWarning",
     "NotIdentifiableError",
-    "ProportionScorer",
     "StrOptions",
     "append_one",
     "candidates",
@@ -77,7 +74,6 @@ __all__ = [
     "median_distance",
     "predict_proportions",
     "probabilities",
-    "proportion_scorer",
     "read_bags",
     "thin",
     "tune",

@@ -13,15 +13,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..proportions import label_proportions, proportion_mae
+from ..proportions import label_proportions
 from ._input import (
     LLPWarning,
     _show,
     check_bags,
     check_column,
-    check_proportions,
     labels_to_pure_bags,
     read_bags,
     refuse_huge,
@@ -405,43 +404,3 @@ def append_one(X):
     if isinstance(X, np.ndarray):
         return np.hstack([X, ones])
     return sp.hstack([X, ones], format="csr")
-
-
-class ProportionScorer:
-    """A scorer for scikit-learn's model selection that sees bags and proportions only; see `proportion_scorer`."""
-
-    def __init__(self, proportions, error):
-        self.proportions, self.error = proportions, error
-
-    def __call__(self, estimator, X, bags):
-        """Minus the error of the estimator's predictions on the bags that occur."""
-        matrix, _, keys = check_proportions(self.proportions, empty_rows=True)
-        codes = check_bags(bags, _num_samples(X), len(matrix), keys, X)
-        predicted = label_proportions(
-            estimator.predict(X), codes, len(matrix), estimator.classes_
-        )
-        present = np.bincount(codes, minlength=len(matrix)) > 0
-        return -self.error(matrix[present], predicted[present])
-
-
-def proportion_scorer(proportions, error=proportion_mae):
-    """A scorer that compares predicted with given proportions: no instance label is needed.
-
-    Parameters
-    ----------
-    proportions : array-like, Series, dict or DataFrame
-        As for ``fit``; all bags, whole.
-    error : callable, default `llpbook.proportions.proportion_mae`
-        ``error(proportions, predicted)`` on matrices of shape (n_bags_present, n_classes).
-
-    Returns
-    -------
-    ProportionScorer
-        Call it as ``scorer(estimator, X, bags)``; larger is better, 0 is best.
-
-    Examples
-    --------
-    >>> search = GridSearchCV(MeanMap(), grid, scoring=proportion_scorer(p), cv=GroupKFold(5))  # doctest: +SKIP
-    >>> search.fit(X, bags, groups=bags, proportions=p)  # doctest: +SKIP
-    """
-    return ProportionScorer(proportions, error)

@@ -10,8 +10,10 @@ What the paper leaves open, and what is done here:
 - The interval of the scaling is lost in our copy of the text; public code for the same methods uses [-1, 1]. The range
   of an attribute is taken from all instances, test part included: it needs no label.
 - The last bag holds what remains when the bag size does not divide the number of instances.
-- With fewer training bags than five (heart, size 64: four), the inner loop leaves one bag out at a time.
-- The bag-level error is the mean over bags of the error of the proportion. Ties go to the first value of the grid.
+- Whole bags are put into folds by size alone, the largest first, each into the fold with the fewest instances.
+- With fewer training bags than five (heart, size 64: four), the inner loop leaves one bag out at a time. In the public
+  code of the authors a fifth fold is empty there, which comes to the same.
+- The bag-level error weighs bags by size, as that code does. Ties go to the first value of the grid.
 - Training bags whose proportions are all equal cannot be fitted by every method. Where a fit ends in
   `NotIdentifiableError`, in tuning or after it, the majority class of the training bags answers instead; ``n_failed``
   counts the folds (of five) whose final model did. No fold is left out.
@@ -22,18 +24,19 @@ from dataclasses import dataclass, field
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.preprocessing import StandardScaler, minmax_scale
 
-from ..base import NotIdentifiableError, proportion_scorer
+from ..base import NotIdentifiableError
 from ..baselines import BagMeanRegression, MajorityClass
 from ..datasets import binary_labels, load, random_bags
 from ..mean_map import MeanMap
+from ..model_selection import FullBagKFold, LLPGridSearchCV, SplitBagKFold
 from ..proportions import averaging_matrix, label_proportions, proportion_mae
 from ._agreement import agreement
 from .runner import Table, cells, paper_table, summary
 
-PROTOCOL = "yu2013-1"
+PROTOCOL = "yu2013-2"
 BAG_SIZES = (2, 4, 8, 16, 32, 64)
 N_FOLDS = 5
 N_REPEATS = 5  # of the paper, behind each printed mean
@@ -239,18 +242,21 @@ def fit_bags(method, X, bags, proportions):
         The training part.
     bags : ndarray of int, shape (n_instances,)
     proportions : ndarray, shape (n_bags, n_classes)
-        Of the training bags only. With fewer rows than X has: scikit-learn would split a fit parameter of its length.
+        Of the training bags only.
 
     Returns
     -------
-    GridSearchCV
+    LLPGridSearchCV
         Fitted; its ``best_estimator_`` is a `MajorityFallback`.
     """
-    grid = {f"estimator__{name}": values for name, values in method.grid.items()}
-    splitter = GroupKFold(min(N_FOLDS, len(proportions)))
-    model, scorer = MajorityFallback(method.estimator), proportion_scorer(proportions)
-    search = GridSearchCV(model, grid, scoring=scorer, cv=splitter, error_score="raise")
-    return search.fit(X, bags, groups=bags, proportions=proportions)
+    search = LLPGridSearchCV(
+        MajorityFallback(method.estimator),
+        {f"estimator__{name}": values for name, values in method.grid.items()},
+        scoring="weighted_mae",
+        cv=FullBagKFold(min(N_FOLDS, len(proportions))),
+        error_score="raise",
+    )
+    return search.fit(X, bags, proportions)
 
 
 def fit_labels(method, X, y):
@@ -262,10 +268,14 @@ def fit_labels(method, X, y):
 
 
 def outer_folds(bags, split_bags):
-    """Training and test instances of five folds: of whole bags, or, with the seed ``split_bags``, of instances."""
-    if split_bags is None:
-        return GroupKFold(N_FOLDS).split(bags, groups=bags)
-    return KFold(N_FOLDS, shuffle=True, random_state=split_bags).split(bags)
+    """Training and test instances of five folds: of whole bags, or, with the seed ``split_bags``, of each bag."""
+    whole = split_bags is None
+    folds = (
+        FullBagKFold(N_FOLDS)
+        if whole
+        else SplitBagKFold(N_FOLDS, random_state=split_bags)
+    )
+    return folds.split(bags, groups=bags)
 
 
 def cross_validate(method, X, y, bags, split_bags=None):
@@ -278,7 +288,7 @@ def cross_validate(method, X, y, bags, split_bags=None):
     y : ndarray of 0 and 1, shape (n_instances,)
     bags : ndarray of int, shape (n_instances,)
     split_bags : int, optional
-        A seed: the outer folds are of instances, and the training part of every bag has its own proportions.
+        A seed: the outer folds cut each bag, and the training part of every bag has its own proportions.
 
     Returns
     -------
@@ -353,7 +363,7 @@ def compare(table="yu2013_meanmap", results=None):
     if "method" not in ours:  # the settings are all of one method
         ours.insert(1, "method", "MeanMap")
     both = paper.merge(ours, on=["dataset", "method", "bag_size"])
-    return agreement(both, N_REPEATS)
+    return agreement(both, n_paper=N_REPEATS)
 
 
 # What the paper leaves open about MeanMap, by name: the method, and whether the outer folds split bags. The last two

@@ -1,0 +1,283 @@
+"""Scores of a model on bags whose shares are known, and what they can be expected to see."""
+
+from inspect import Parameter, signature
+
+import numpy as np
+import pandas as pd
+from scipy.stats import hypergeom
+from sklearn.utils.validation import _num_samples
+
+from ..base import check_bags, check_proportions
+from ..proportions import (
+    combined_error,
+    label_proportions,
+    prior_mse,
+    proportion_mae,
+    proportion_mse,
+    proportion_weighted_mse,
+)
+
+#: Errors of predicted shares by name: ``error(proportions, predicted, bag_sizes)``.
+ERRORS = {
+    "mae": lambda given, predicted, sizes: proportion_mae(given, predicted),
+    "weighted_mae": proportion_mae,
+    "mse": lambda given, predicted, sizes: proportion_mse(given, predicted),
+    "weighted_mse": proportion_weighted_mse,
+    "prior_mse": prior_mse,
+    "combined": combined_error,
+}
+LIKELIHOOD = "log_likelihood"
+#: Up to this size of a bag the distribution of its count is exact, above it normal.
+EXACT_UP_TO = 500
+#: No probability counts as less; and what a predicted label counts as, where an estimator has no probabilities.
+SURE, UNSURE = 1e-6, 0.05
+#: Errors are rounded to multiples of this: sums over splits are exact, and ties are ties on every processor.
+GRAIN = 2.0**-40
+
+
+def expected_squared_error(p, false_negative, false_positive, part, size):
+    r"""Mean squared error of the predicted share of a random part of a bag: equation :eq:`eq-ms-expected`.
+
+    Parameters
+    ----------
+    p : float
+        Share of positives of the whole bag.
+    false_negative, false_positive : float
+        Error rates of the classifier on positives and on negatives, the same in all bags.
+    part, size : int
+        Instances of the part, and of the bag.
+
+    Returns
+    -------
+    float
+    """
+    bias = (1 - p) * false_positive - p * false_negative
+    chance = p * false_negative * (1 - false_negative)
+    chance = chance + (1 - p) * false_positive * (1 - false_positive)
+    missing = p * (1 - p) * (size - part) / np.maximum(size - 1, 1)
+    # eq: eq-ms-expected
+    return (
+        bias**2 + (chance + (1 - false_negative - false_positive) ** 2 * missing) / part
+    )
+
+
+def count_distribution(probabilities, bags, n_bags):
+    r"""The distribution of the number of positives in each bag, of independent labels.
+
+    Poisson-binomial, one instance at a time: equation :eq:`eq-ms-counts`.
+
+    Parameters
+    ----------
+    probabilities : ndarray, shape (n_instances,)
+        Of the positive class.
+    bags : ndarray of int, shape (n_instances,)
+    n_bags : int
+
+    Returns
+    -------
+    ndarray, shape (n_bags, largest + 1)
+        Row k, column c: the probability of c positives in bag k. :math:`O(n_{bags} m^2)` for a largest bag of m.
+    """
+    sizes, order = np.bincount(bags, minlength=n_bags), np.argsort(bags, kind="stable")
+    rank = np.arange(len(bags)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    padded = np.zeros((sizes.max(initial=0), n_bags))
+    padded[rank, bags[order]] = probabilities[order]
+    found = np.zeros((n_bags, len(padded) + 1))
+    found[:, 0] = 1.0
+    for s in padded[:, :, None]:
+        # eq: eq-ms-counts
+        found[:, 1:] = (1 - s) * found[:, 1:] + s * found[:, :-1]
+        found[:, :1] *= 1 - s
+    return found
+
+
+def exact_score(s, bags, parts, sizes, positives):
+    r"""Log-likelihood of what is known of the counts, by the exact distribution: equation :eq:`eq-ms-likelihood`.
+
+    Of a whole bag the count is known. Of a part it is hypergeometric, and the score is the logarithm of the probability
+    that it equals the predicted count.
+
+    Parameters
+    ----------
+    s : ndarray, shape (n_instances,)
+        Predicted probabilities of the positive class.
+    bags : ndarray of int, shape (n_instances,)
+    parts, sizes, positives : ndarray of int, shape (n_bags,)
+        For each bag: its instances here, its instances in all, and how many of these are positive.
+
+    Returns
+    -------
+    ndarray, shape (n_bags,)
+    """
+    counts = np.arange(parts.max() + 1)
+    chances = hypergeom.pmf(counts, sizes[:, None], positives[:, None], parts[:, None])
+    predicted = count_distribution(s, bags, len(parts))
+    # eq: eq-ms-likelihood
+    return np.log(np.maximum((chances * predicted).sum(axis=1), 1e-300))
+
+
+def normal_score(s, bags, parts, sizes, positives):
+    r"""The same by a normal distribution of the predicted count, for large bags: equation :eq:`eq-ms-normal`.
+
+    Parameters
+    ----------
+    s, bags, parts, sizes, positives
+        As for `exact_score`.
+
+    Returns
+    -------
+    ndarray, shape (n_bags,)
+    """
+    p, mean = positives / sizes, np.bincount(bags, s, len(parts))
+    missing = parts * p * (1 - p) * (sizes - parts) / np.maximum(sizes - 1, 1)
+    variance = np.bincount(bags, s * (1 - s), len(parts)) + missing + 1 / 12
+    # eq: eq-ms-normal
+    misfit = (parts * p - mean) ** 2 / variance
+    return -0.5 * (np.log(2 * np.pi * variance) + misfit)
+
+
+def count_log_likelihood(probabilities, bags, proportions, bag_sizes=None):
+    """Mean over bags of the log-likelihood of their counts under predicted probabilities.
+
+    See `exact_score`, which serves bags of up to 500 instances here, and `normal_score` for larger ones. Of whole bags
+    it is highest, on average, at the true probabilities; of parts it cannot tell how sure a model should be.
+
+    Parameters
+    ----------
+    probabilities : ndarray, shape (n_instances, n_classes)
+        Those below 1e-6 count as 1e-6.
+    bags : ndarray of int, shape (n_instances,)
+        Rows of ``proportions``.
+    proportions : ndarray, shape (n_bags, n_classes)
+        Of whole bags.
+    bag_sizes : ndarray of int, shape (n_bags,), optional
+        Of whole bags; if not given, the instances are all of their bags.
+
+    Returns
+    -------
+    float
+        Of more than two classes, the sum over the classes, each against the rest.
+    """
+    used, codes, parts = np.unique(bags, return_inverse=True, return_counts=True)
+    sizes = parts if bag_sizes is None else np.maximum(bag_sizes[used], parts)
+    columns, scores = range(proportions.shape[1])[-1:], np.zeros(len(used))
+    for j in columns if proportions.shape[1] == 2 else range(proportions.shape[1]):
+        s = np.clip(probabilities[:, j], SURE, 1 - SURE)
+        positives = np.round(sizes * proportions[used, j]).astype(int)
+        for chosen, score in (
+            (parts <= EXACT_UP_TO, exact_score),
+            (parts > EXACT_UP_TO, normal_score),
+        ):
+            if chosen.any():
+                rows, renamed = chosen[codes], np.cumsum(chosen) - 1
+                about = (part[chosen] for part in (parts, sizes, positives))
+                scores[chosen] += score(s[rows], renamed[codes[rows]], *about)
+    return float(scores.mean())
+
+
+class ProportionScorer:
+    """A scorer for scikit-learn's model selection that sees bags and proportions only; see `proportion_scorer`."""
+
+    def __init__(self, proportions, error="mae", bag_sizes=None):
+        self.proportions, self.error, self.bag_sizes = proportions, error, bag_sizes
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.error!r})"
+
+    def __call__(self, estimator, X, bags):
+        """The score of a fitted estimator on instances of some bags, or of parts of them: larger is better."""
+        matrix, classes, keys = check_proportions(self.proportions, empty_rows=True)
+        matrix = _in_order_of(estimator.classes_, matrix, classes)
+        codes = check_bags(bags, _num_samples(X), len(matrix), keys, X)
+        if self.error == LIKELIHOOD:
+            probabilities = _probabilities(estimator, X)
+            sizes = None if self.bag_sizes is None else self._sizes(keys, len(matrix))
+            score = count_log_likelihood(probabilities, codes, matrix, sizes)
+        else:
+            predicted, sizes = estimator.predict(X), np.bincount(codes)
+            used = np.flatnonzero(sizes)
+            shares = label_proportions(predicted, codes, classes=estimator.classes_)
+            score = -self._error(matrix[used], shares[used], sizes[used])
+        return float(np.round(score / GRAIN) * GRAIN)
+
+    def _error(self, given, predicted, sizes):
+        if isinstance(self.error, str):
+            return ERRORS[self.error](given, predicted, sizes)
+        third = signature(self.error).parameters.get("bag_sizes")
+        if third is not None and third.default is Parameter.empty:
+            return self.error(given, predicted, sizes)
+        return self.error(given, predicted)
+
+    def _sizes(self, keys, n_bags):
+        """Bag sizes in the order of the proportions."""
+        sizes = self.bag_sizes
+        if isinstance(sizes, pd.Series) and keys is not None:
+            sizes = sizes.reindex(keys)
+        sizes = np.asarray(sizes, dtype=float)
+        if sizes.shape != (n_bags,):
+            raise ValueError(
+                f"bag_sizes must be one size for each of the {n_bags} rows of proportions, got shape {sizes.shape}"
+            )
+        return np.nan_to_num(sizes).astype(int)
+
+
+def _in_order_of(wanted, matrix, classes):
+    """Columns in the order of an estimator's classes, where these are the names of the columns."""
+    if len(wanted) != matrix.shape[1]:
+        raise ValueError(
+            f"proportions has the classes {list(classes)}, the estimator {list(wanted)}"
+        )
+    if set(classes) == set(wanted):
+        return matrix[:, pd.Index(classes).get_indexer(wanted)]
+    return matrix
+
+
+def _probabilities(estimator, X):
+    """Predicted probabilities; of an estimator without them, its labels, taken to be right 19 times in 20."""
+    if hasattr(estimator, "predict_proba"):
+        return estimator.predict_proba(X)
+    hits = estimator.predict(X)[:, None] == estimator.classes_[None, :]
+    return np.where(hits, 1 - UNSURE, UNSURE / (hits.shape[1] - 1))
+
+
+def proportion_scorer(proportions, error="mae", bag_sizes=None):
+    r"""A scorer that compares predicted with given proportions: no instance label is needed.
+
+    Call it as ``scorer(estimator, X, bags)``; larger is better. Errors count negative, so that 0 is best.
+
+    Parameters
+    ----------
+    proportions : array-like, Series, dict or DataFrame
+        As for ``fit``; all bags, whole.
+    error : str or callable, default "mae"
+        - "mae": the mean over bags of `llpbook.proportions.proportion_mae` (franco2023, eq. 1); "weighted_mae": bags
+          weigh their instances (yu2013);
+        - "mse", "weighted_mse", "prior_mse", "combined": the other errors of `llpbook.proportions` (stolpe2011);
+        - "log_likelihood": that of the counts under predicted probabilities, `count_log_likelihood`. The labels of an
+          estimator without probabilities count as right 19 times in 20;
+        - a function ``error(proportions, predicted)`` of two matrices, shape (n_bags_present, n_classes), with a
+          third argument ``bag_sizes`` if it has to have it.
+    bag_sizes : array-like or Series, shape (n_bags,), optional
+        Sizes of the whole bags: for "log_likelihood", where parts of bags are scored.
+
+    Returns
+    -------
+    ProportionScorer
+
+    Raises
+    ------
+    ValueError
+        If ``error`` is not known, or ``bag_sizes`` are given for another one.
+
+    Examples
+    --------
+    >>> search = GridSearchCV(MeanMap(), grid, scoring=proportion_scorer(p), cv=SplitBagKFold(5))  # doctest: +SKIP
+    >>> search.fit(X, bags, groups=bags, proportions=p)  # doctest: +SKIP
+    """
+    if not callable(error) and error not in (*ERRORS, LIKELIHOOD):
+        raise ValueError(
+            f"error must be a function or one of {', '.join([*ERRORS, LIKELIHOOD])}, got {error!r}"
+        )
+    if bag_sizes is not None and error != LIKELIHOOD:
+        raise ValueError(f"bag_sizes are for error='{LIKELIHOOD}' only, got {error!r}")
+    return ProportionScorer(proportions, error, bag_sizes)

@@ -1,0 +1,357 @@
+"""Training and validation parts: whole bags, or a part of each bag."""
+
+from numbers import Integral, Real
+
+import numpy as np
+import pandas as pd
+from sklearn.model_selection import BaseCrossValidator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples
+
+from ..base import check_bags, check_column, check_proportions
+
+
+def bag_order(codes, rng=None):
+    """The instances bag after bag.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n_instances,)
+        The bag of each instance.
+    rng : RandomState, optional
+        Shuffles the instances within their bags; without it they keep their order.
+
+    Returns
+    -------
+    ndarray of int, shape (n_instances,)
+        Rows of the instances.
+    """
+    n = len(codes)
+    order = np.arange(n) if rng is None else rng.permutation(n)
+    return order[np.argsort(codes[order], kind="stable")]
+
+
+def split_bag_folds(codes, n_folds, rng=None):
+    r"""The fold of each instance, dealt like cards, bag after bag: equation :eq:`eq-ms-folds`.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n_instances,)
+    n_folds : int
+    rng : RandomState, optional
+        Shuffles within the bags first.
+
+    Returns
+    -------
+    ndarray of int, shape (n_instances,)
+        Each bag, and the whole, has as many instances in each fold, up to one.
+    """
+    folds = np.empty(len(codes), dtype=int)
+    # eq: eq-ms-folds
+    folds[bag_order(codes, rng)] = np.arange(len(codes)) % n_folds
+    return folds
+
+
+def bag_part(codes, share, rng):
+    r"""A random part of each bag, without replacement: equation :eq:`eq-ms-part`.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n_instances,)
+    share : float
+        In (0, 1).
+    rng : RandomState
+
+    Returns
+    -------
+    ndarray of bool, shape (n_instances,)
+        True for ``share`` times the size of each bag, up to one instance; for each instance as likely.
+    """
+    part = np.empty(len(codes), dtype=bool)
+    order, start = bag_order(codes, rng), rng.random_sample()
+    # eq: eq-ms-part
+    part[order] = np.diff(np.floor(start + share * np.arange(len(codes) + 1))) > 0
+    return part
+
+
+def draw_from_bags(codes, counts, rng):
+    """Draws with replacement from each bag.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n_instances,)
+        0, …, n_bags - 1, each with an instance.
+    counts : ndarray of int, shape (n_bags,)
+        How many to draw.
+    rng : RandomState
+
+    Returns
+    -------
+    ndarray of int, shape (counts.sum(),)
+        Rows of the instances drawn, bag after bag.
+    """
+    sizes, drawn = np.bincount(codes), np.repeat(np.arange(len(counts)), counts)
+    starts = np.cumsum(sizes) - sizes
+    within = (rng.random_sample(len(drawn)) * sizes[drawn]).astype(int)
+    return bag_order(codes)[starts[drawn] + within]
+
+
+def next_bag_chances(counts, held, prior):
+    r"""How likely each bag is to be the next one of a fold: equation :eq:`eq-ms-full`.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (n_left, n_classes)
+        Instances of each class in the bags that are left.
+    held : ndarray, shape (n_classes,)
+        Instances of each class that the fold holds already.
+    prior : ndarray, shape (n_classes,)
+        Shares of the classes over all bags.
+
+    Returns
+    -------
+    ndarray, shape (n_left,)
+        Source: Hernández-González (2019), as the public code for franco2023 has it.
+    """
+    if len(prior) == 2:
+        lacking = int(held[1] <= prior[1] * held.sum() + 1e-9)
+        weights = counts[:, lacking] ** 2
+        if not weights.any():
+            weights = counts[:, 1 - lacking] ** 2
+    else:
+        mixed = counts + held
+        gaps = mixed / mixed.sum(axis=1, keepdims=True) - prior
+        weights = np.exp(-np.linalg.norm(gaps, axis=1))
+    # eq: eq-ms-full
+    return weights / weights.sum()
+
+
+def whole_bag_folds(counts, n_folds, rng=None):
+    """The fold of each bag, such that folds are alike in size and, with ``rng``, in the classes.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (n_bags, n_classes)
+        Instances of each class in each bag, of one column where proportions are not known.
+    n_folds : int
+        At most ``n_bags``.
+    rng : RandomState, optional
+        Draws the next bag by `next_bag_chances`; without it the largest is next, of equal ones the first.
+
+    Returns
+    -------
+    ndarray of int, shape (n_bags,)
+        The next bag always goes to the fold with the fewest instances, so none is empty.
+    """
+    held = np.zeros((n_folds, counts.shape[1]))
+    folds, prior = np.full(len(counts), -1), counts.sum(axis=0) / counts.sum()
+    by_size = np.argsort(-counts.sum(axis=1), kind="stable")
+    for bag in by_size:
+        fold = held.sum(axis=1).round(6).argmin()
+        if rng is not None:
+            left = np.flatnonzero(folds < 0)
+            chances = next_bag_chances(counts[left], held[fold], prior)
+            bag = left[rng.choice(len(left), p=chances)]
+        folds[bag] = fold
+        held[fold] += counts[bag]
+    return folds
+
+
+class BagSplitter(BaseCrossValidator):
+    """Base of the splitters: scikit-learn's protocol with the bags as ``groups``.
+
+    Bags may be numbers or names. Renaming the bags changes no split; the order of the instances does.
+    """
+
+    # scikit-learn's metadata routing hands ``groups`` on without being asked.
+    __metadata_request__split = {"groups": True}
+
+    def _check(self, least=1):
+        """Refuse numbers of splits and shares that are none."""
+        n, share = self.n_splits, getattr(self, "test_size", 0.5)
+        if not isinstance(n, Integral) or isinstance(n, bool) or n < least:
+            raise ValueError(f"n_splits must be a whole number from {least}, got {n!r}")
+        if not isinstance(share, Real) or not 0 < share < 1:
+            raise ValueError(
+                f"test_size must be a share of each bag, between 0 and 1, got {share!r}"
+            )
+
+    def get_n_splits(self, X=None, y=None, groups=None):
+        """The number of splits, ``n_splits``; the arguments are not used."""
+        return self.n_splits
+
+    def split(self, X, y=None, groups=None):
+        """Rows of the training and the validation part of each split.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_instances, n_features)
+            Only its length is used, and its index, if it has one.
+        y : object
+            Not used.
+        groups : array-like, shape (n_instances,)
+            The bag of each instance.
+
+        Yields
+        ------
+        train, test : ndarray of int
+
+        Raises
+        ------
+        ValueError
+            If ``groups`` is missing or malformed, or there are too few instances or bags.
+        """
+        if groups is None:
+            raise ValueError(
+                f"groups must be the bags for {type(self).__name__}: pass groups=bags"
+            )
+        n = _num_samples(X)
+        codes = pd.factorize(check_column("groups", groups, n, X))[0]
+        for train, test in self._parts(codes, groups, X):
+            if not len(train) or not len(test):
+                part = "validation" if len(train) else "training"
+                raise ValueError(f"{self} leaves no {part} part of {n} instances")
+            yield train, test
+
+    def _folds(self, folds):
+        """Each fold in turn is the validation part."""
+        for k in range(self.n_splits):
+            yield np.flatnonzero(folds != k), np.flatnonzero(folds == k)
+
+
+class FullBagKFold(BagSplitter):
+    """Whole bags in folds that are alike in size and in the share of positives.
+
+    Right where bags are alike but for chance (*Naive*), so that a model of some bags serves the others.
+
+    Parameters
+    ----------
+    n_splits : int, default 5
+        At most the number of bags; as many leaves one bag out at a time.
+    proportions : None or array-like, Series, dict or DataFrame, default None
+        As for ``fit``; bags are then drawn into the folds such that shares are alike, by the rule of
+        Hernández-González (2019). Without it sizes alone are balanced, and nothing is drawn.
+    random_state : int, RandomState or None, default None
+
+    Notes
+    -----
+    Drawing costs :math:`O(L^2)` for :math:`L` bags, half a second for 10,000.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bags = np.repeat(np.arange(4), 5)
+    >>> [bags[test][0].item() for _, test in FullBagKFold(4).split(bags, groups=bags)]
+    [0, 1, 2, 3]
+    """
+
+    def __init__(self, n_splits=5, proportions=None, random_state=None):
+        self.n_splits, self.proportions = n_splits, proportions
+        self.random_state = random_state
+        self._check(least=2)
+
+    def _parts(self, codes, groups, X):
+        n_bags, rng = codes.max() + 1, None
+        if self.n_splits > n_bags:
+            raise ValueError(
+                f"n_splits={self.n_splits} must not exceed the number of bags, {n_bags}"
+            )
+        counts = np.bincount(codes)[:, None].astype(float)
+        if self.proportions is not None:
+            matrix, _, keys = check_proportions(self.proportions, empty_rows=True)
+            rows = check_bags(groups, len(codes), len(matrix), keys, X)
+            counts = counts * matrix[rows[np.unique(codes, return_index=True)[1]]]
+            rng = check_random_state(self.random_state)
+        return self._folds(whole_bag_folds(counts, self.n_splits, rng)[codes])
+
+
+class SplitBagKFold(BagSplitter):
+    """Each bag cut into folds, so that every bag is in each training and each validation part.
+
+    Folds are a partition. Bags smaller than the number of folds are spread over some of them, and none is lost.
+
+    Parameters
+    ----------
+    n_splits : int, default 5
+    shuffle : bool, default True
+        Whether instances are shuffled within their bags first.
+    random_state : int, RandomState or None, default None
+
+    Notes
+    -----
+    Source: franco2023, section 5.1, which asks for bags at least as large as the number of folds.
+    """
+
+    def __init__(self, n_splits=5, shuffle=True, random_state=None):
+        self.n_splits, self.shuffle = n_splits, shuffle
+        self.random_state = random_state
+        self._check(least=2)
+
+    def _parts(self, codes, groups, X):
+        rng = check_random_state(self.random_state) if self.shuffle else None
+        return self._folds(split_bag_folds(codes, self.n_splits, rng))
+
+
+class SplitBagShuffle(BagSplitter):
+    """A random part of each bag for validation, the rest for training, drawn anew for each split.
+
+    Parameters
+    ----------
+    n_splits : int, default 5
+    test_size : float, default 0.5
+        Share of each bag that validates, met up to one instance.
+    random_state : int, RandomState or None, default None
+
+    Notes
+    -----
+    Source: franco2023, Algorithm 2.
+    """
+
+    def __init__(self, n_splits=5, test_size=0.5, random_state=None):
+        self.n_splits, self.test_size = n_splits, test_size
+        self.random_state = random_state
+        self._check()
+
+    def _parts(self, codes, groups, X):
+        rng = check_random_state(self.random_state)
+        for _ in range(self.n_splits):
+            part = bag_part(codes, self.test_size, rng)
+            yield np.flatnonzero(~part), np.flatnonzero(part)
+
+
+class SplitBagBootstrap(BagSplitter):
+    """Draws with replacement from each bag.
+
+    As the paper has it, training and validation part are drawn independently: with ``test_size=0.5`` about 40 % of the
+    instances that validate have also been learned from. With ``out_of_bag=True`` the same instances train, and those
+    that do not train validate.
+
+    Parameters
+    ----------
+    n_splits : int, default 5
+    test_size : float, default 0.5
+        Of a bag of size m, ``test_size * m`` draws validate and the other ``m`` minus as many draws train, met up to
+        one instance.
+    out_of_bag : bool, default False
+    random_state : int, RandomState or None, default None
+
+    Notes
+    -----
+    Source: franco2023, section 5.3; the out-of-bag form is ours. Rows of a part may occur several times.
+    """
+
+    def __init__(self, n_splits=5, test_size=0.5, out_of_bag=False, random_state=None):
+        self.n_splits, self.test_size = n_splits, test_size
+        self.out_of_bag, self.random_state = out_of_bag, random_state
+        self._check()
+
+    def _parts(self, codes, groups, X):
+        rng, sizes = check_random_state(self.random_state), np.bincount(codes)
+        for _ in range(self.n_splits):
+            part = bag_part(codes, self.test_size, rng)
+            validating = np.bincount(codes[part], minlength=len(sizes))
+            train = draw_from_bags(codes, sizes - validating, rng)
+            test = draw_from_bags(codes, validating, rng)
+            if self.out_of_bag:
+                test = np.setdiff1d(np.arange(len(codes)), train)
+            yield train, test

@@ -1,0 +1,42 @@
+"""48 settings of MeanMap in five folds, n = 100,000, d = 20, 2,000 bags, on two processes: `make bench`."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+
+from llpbook.mean_map import MeanMap
+from llpbook.model_selection import FullBagKFold, LLPGridSearchCV, SplitBagKFold
+from llpbook.proportions import label_proportions
+
+GRID = {
+    "lam": np.logspace(0, 5, 12).tolist(),
+    "fit_intercept": [True, False],
+    "bag_weights": ["size", "uniform"],
+}
+
+
+@pytest.fixture(scope="module")
+def problem():
+    X, y = make_classification(n_samples=100_000, n_features=20, random_state=0)
+    bags = np.random.default_rng(0).permutation(100_000) // 50
+    return X, y, bags, label_proportions(y, bags)
+
+
+@pytest.mark.parametrize(
+    "cv",
+    [SplitBagKFold(5, random_state=0), FullBagKFold(5)],
+    ids=lambda cv: type(cv).__name__,
+)
+def test_search(benchmark, problem, cv):
+    X, y, bags, P = problem
+    search = LLPGridSearchCV(MeanMap(), GRID, cv=cv, n_jobs=2)
+    benchmark.pedantic(search.fit, (X, bags, P), rounds=1)
+    assert search.score(X, y) > 0.8
+    assert benchmark.stats["min"] < 30
+
+
+@pytest.mark.parametrize("error", ["mae", "log_likelihood"])
+def test_splits_and_scores(benchmark, problem, error):
+    X, _, bags, P = problem
+    search = LLPGridSearchCV(MeanMap(), {"lam": [1e3]}, scoring=error, n_jobs=1)
+    benchmark.pedantic(search.fit, (X, bags, P), rounds=1)

@@ -1,0 +1,868 @@
+"""Splits, scores and searches by bags: against slow versions, enumeration, simulation, and scikit-learn's own tools."""
+
+import contextlib
+import importlib.util
+import io
+import pickle
+from itertools import combinations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import hypergeom
+from sklearn.base import clone
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    HalvingGridSearchCV,
+    ParameterGrid,
+    StratifiedKFold,
+    cross_val_score,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from llpbook import base, model_selection
+from llpbook.baselines import BagMeanRegression, MajorityClass
+from llpbook.mean_map import MeanMap
+from llpbook.model_selection import (
+    ERRORS,
+    FullBagKFold,
+    LLPGridSearchCV,
+    LLPRandomizedSearchCV,
+    SplitBagBootstrap,
+    SplitBagKFold,
+    SplitBagShuffle,
+    proportion_scorer,
+)
+from llpbook.proportions import label_proportions, proportion_mae, proportion_mse
+
+examples = settings(max_examples=60, derandomize=True, deadline=None, database=None)
+
+
+def problem(n=240, size=12, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    X = rng.normal(size=(n, d)) + 1.5 * y[:, None]
+    bags = np.empty(n, dtype=int)
+    bags[np.argsort(y + rng.normal(size=n))] = np.arange(n) // size
+    return X, y, bags, label_proportions(y, bags)[:, 1]
+
+
+@st.composite
+def bag_columns(draw):
+    """Bags of any sizes, in any order, numbered or named."""
+    sizes = draw(st.lists(st.integers(1, 9), min_size=1, max_size=12))
+    bags = np.repeat(np.arange(len(sizes)), sizes)
+    rng = np.random.RandomState(draw(st.integers(0, 1000)))
+    bags = rng.permutation(len(sizes))[bags][rng.permutation(len(bags))]
+    return np.array([f"ward {b}" for b in bags]) if draw(st.booleans()) else bags
+
+
+# --- splits ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-ms-folds")
+@examples
+@given(bag_columns(), st.integers(2, 12), st.booleans(), st.integers(0, 99))
+def test_split_bag_folds_are_a_balanced_partition_of_each_bag(bags, k, shuffle, seed):
+    splitter = SplitBagKFold(k, shuffle=shuffle, random_state=seed)
+    if k > len(bags):
+        with pytest.raises(ValueError, match="leaves no"):
+            list(splitter.split(bags, groups=bags))
+        return
+    tested = np.zeros(len(bags), dtype=int)
+    counts = []
+    for train, test in splitter.split(bags, groups=bags):
+        assert_array_equal(np.sort(np.r_[train, test]), np.arange(len(bags)))
+        tested[test] += 1
+        counts.append([np.sum(bags[test] == b) for b in np.unique(bags)])
+    assert_array_equal(tested, 1)
+    counts = np.array(counts)
+    assert (np.ptp(counts, axis=0) <= 1).all()  # in each bag
+    assert (
+        np.ptp(counts.sum(axis=1)) <= 1
+    )  # small bags do not all meet in the first folds
+    assert len(counts) == splitter.get_n_splits() == k
+
+
+def test_folds_without_shuffling_are_dealt_in_order():
+    bags = [0, 1, 0, 1, 0, 1, 1]
+    folds = model_selection.split_bag_folds(np.array(bags), 2)
+    assert_array_equal(folds, [0, 1, 1, 0, 0, 1, 0])
+
+
+def test_shuffled_folds_pair_any_two_instances_of_a_bag():
+    codes, together = np.repeat([0, 1], 4), np.zeros((8, 8))
+    for seed in range(600):
+        folds = model_selection.split_bag_folds(codes, 2, np.random.RandomState(seed))
+        together += folds[:, None] == folds[None, :]
+    inside = codes[:, None] == codes[None, :]
+    assert_allclose(together[inside & ~np.eye(8, dtype=bool)] / 600, 1 / 3, atol=0.08)
+
+
+@pytest.mark.equation("eq-ms-part")
+@examples
+@given(bag_columns(), st.floats(0.05, 0.95), st.integers(0, 99))
+def test_parts_of_bags_keep_the_share_up_to_one_instance(bags, share, seed):
+    codes = pd.factorize(bags)[0]
+    part = model_selection.bag_part(codes, share, np.random.RandomState(seed))
+    for k, size in enumerate(np.bincount(codes)):
+        assert abs(part[codes == k].sum() - share * size) < 1 + 1e-9
+    assert abs(part.sum() - share * len(codes)) < 1 + 1e-9
+
+
+def test_each_instance_validates_as_often_as_its_share_says():
+    codes, hits = np.repeat([0, 1, 2], [1, 2, 6]), np.zeros(9)
+    bags = codes
+    for train, test in SplitBagShuffle(4000, 0.3, random_state=0).split(
+        bags, groups=bags
+    ):
+        assert not set(train) & set(test) and len(train) + len(test) == 9
+        hits[test] += 1
+    assert_allclose(hits / 4000, 0.3, atol=0.03)
+
+
+def test_bootstrap_overlaps_by_about_forty_per_cent_and_out_of_bag_not_at_all():
+    bags = np.repeat(np.arange(6), 200)
+    paper = list(SplitBagBootstrap(100, random_state=0).split(bags, groups=bags))
+    clean = list(
+        SplitBagBootstrap(100, out_of_bag=True, random_state=0).split(bags, groups=bags)
+    )
+    overlap = [np.isin(np.unique(test), train).mean() for train, test in paper]
+    assert np.mean(overlap) == pytest.approx(1 - (1 - 1 / 200) ** 100, abs=0.01)
+    for train, test in clean:
+        assert len(np.unique(test)) == len(test) and not np.isin(test, train).any()
+        assert len(np.union1d(train, test)) == 1200
+    assert_array_equal(np.bincount(bags[paper[0][0]]), 100)
+    assert_array_equal(np.bincount(bags[paper[0][1]]), 100)
+
+
+@examples
+@given(bag_columns(), st.integers(0, 99), st.booleans())
+def test_bootstrap_draws_from_the_right_bags(bags, seed, out_of_bag):
+    splitter = SplitBagBootstrap(3, 0.4, out_of_bag, random_state=seed)
+    names, sizes = np.unique(bags, return_counts=True)
+    try:
+        splits = list(splitter.split(bags, groups=bags))
+    except ValueError as error:
+        assert len(bags) < 4 and "leaves no" in str(error)
+        return
+    for train, test in splits:
+        for name, size in zip(names, sizes, strict=True):
+            drawn, held = np.sum(bags[train] == name), np.sum(bags[test] == name)
+            assert abs(drawn - 0.6 * size) < 1 + 1e-9
+            assert out_of_bag or drawn + held == size
+
+
+def test_draws_with_replacement_are_uniform_within_bags():
+    codes = np.array([1, 0, 1, 0, 1])
+    drawn = model_selection.draw_from_bags(
+        codes, np.array([4000, 3000]), np.random.RandomState(0)
+    )
+    assert_allclose(np.bincount(drawn) / [1000, 2000, 1000, 2000, 1000], 1, atol=0.1)
+
+
+@examples
+@given(bag_columns(), st.integers(2, 12), st.integers(0, 99), st.booleans())
+def test_whole_bags_stay_whole_and_no_fold_is_empty(bags, k, seed, told):
+    names = np.unique(bags)
+    shares = pd.Series(np.random.RandomState(seed).rand(len(names)), names)
+    splitter = FullBagKFold(k, shares if told else None, random_state=seed)
+    if k > len(names):
+        with pytest.raises(ValueError, match=f"n_splits={k} must not exceed"):
+            list(splitter.split(bags, groups=bags))
+        return
+    tested = []
+    for train, test in splitter.split(bags, groups=bags):
+        assert len(test) and not set(bags[train]) & set(bags[test])
+        tested.append(test)
+    assert_array_equal(np.sort(np.concatenate(tested)), np.arange(len(bags)))
+    if not told:  # largest first, each to the lightest: no fold is heavier than another by more than its last bag
+        weights, largest = (
+            [len(t) for t in tested],
+            pd.Series(bags).value_counts().max(),
+        )
+        assert max(weights) - min(weights) <= largest
+
+
+def test_folds_of_whole_bags_by_size_are_those_of_scikit_learn_where_sizes_differ():
+    sizes = np.random.RandomState(0).permutation(np.arange(3, 20))
+    bags = np.repeat(np.arange(17), sizes)
+    ours = FullBagKFold(4).split(bags, groups=bags)
+    theirs = GroupKFold(4).split(bags, groups=bags)
+    for (_, test), (_, expected) in zip(ours, theirs, strict=True):
+        assert_array_equal(test, expected)
+
+
+@pytest.mark.equation("eq-ms-full")
+def test_chances_of_the_next_bag():
+    counts = np.array([[4.0, 0.0], [2.0, 2.0], [1.0, 3.0]])
+    prior = np.array([7.0, 5.0]) / 12
+    chances = model_selection.next_bag_chances
+    # an empty fold, and one short of positives: by the squared number of positives
+    for held in ([0, 0], [3, 1]):
+        assert_allclose(chances(counts, np.array(held), prior), [0, 4 / 13, 9 / 13])
+    assert_allclose(chances(counts, np.array([1, 3]), prior), [16 / 21, 4 / 21, 1 / 21])
+    # no positives are left
+    assert_allclose(chances(counts[:1], np.array([3, 1]), prior), [1])
+    three = np.array([[3.0, 0, 0], [0, 1.0, 2.0]])
+    slow = []
+    for row in three:
+        mixed = row + np.array([1, 1, 0])
+        mixed = mixed / mixed.sum()
+        slow.append(np.exp(-np.sqrt(((mixed - [0.5, 0.3, 0.2]) ** 2).sum())))
+    found = chances(three, np.array([1, 1, 0]), np.array([0.5, 0.3, 0.2]))
+    assert_allclose(found, slow / np.sum(slow))
+
+
+def test_stratified_folds_balance_the_shares():
+    rng = np.random.RandomState(0)
+    bags, p = np.repeat(np.arange(40), 10), rng.choice([0.0, 0.1, 0.9, 1.0], 40)
+
+    def spread(splitter):
+        parts = [
+            np.mean(p[bags[test]]) for _, test in splitter.split(bags, groups=bags)
+        ]
+        return np.std(parts)
+
+    drawn = [spread(FullBagKFold(5, p, random_state=s)) for s in range(20)]
+    plain = [
+        spread(FullBagKFold(5, np.full(40, 0.5), random_state=s)) for s in range(20)
+    ]
+    assert np.mean(drawn) < 0.6 * np.mean(plain)
+
+
+def test_stratified_folds_of_three_classes():
+    rng = np.random.RandomState(1)
+    P = pd.DataFrame(
+        rng.dirichlet([0.3] * 3, 12), [f"b{k}" for k in range(12)], list("abc")
+    )
+    bags = P.index.to_numpy()[np.repeat(np.arange(12), 5)]
+    tests = [t for _, t in FullBagKFold(3, P, random_state=0).split(bags, groups=bags)]
+    assert [len(t) for t in tests] == [20, 20, 20]
+
+
+@pytest.mark.parametrize(
+    "splitter",
+    [
+        FullBagKFold(3, random_state=0),
+        FullBagKFold(3, np.linspace(0, 1, 9), random_state=0),
+        SplitBagKFold(3, random_state=0),
+        SplitBagShuffle(3, random_state=0),
+        SplitBagBootstrap(3, random_state=0),
+        SplitBagBootstrap(3, out_of_bag=True, random_state=0),
+    ],
+    ids=str,
+)
+def test_protocol_of_splitters(splitter):
+    bags = np.arange(45) % 9
+    first, again = (list(splitter.split(np.empty((45, 2)), groups=bags)) for _ in "12")
+    for a, b in zip(first, again, strict=True):  # the same seed, the same splits
+        assert_array_equal(a[0], b[0])
+        assert_array_equal(a[1], b[1])
+    assert splitter.get_n_splits(None, None, bags) == len(first) == 3
+    copied = pickle.loads(pickle.dumps(splitter))
+    assert str(copied) == str(splitter)
+    if getattr(splitter, "proportions", None) is None:
+        names = np.array(list("ihgfedcba"))[bags]  # renamed, in another order
+        for a, b in zip(first, splitter.split(names, groups=names), strict=True):
+            assert_array_equal(a[1], b[1])
+    with pytest.raises(ValueError, match="groups must be the bags"):
+        next(splitter.split(bags))
+    frame = pd.DataFrame(index=range(45))
+    with pytest.raises(ValueError, match="index differs"):
+        next(splitter.split(frame, groups=pd.Series(bags, range(45, 0, -1))))
+    with pytest.raises(ValueError, match="groups"):
+        next(splitter.split(bags, groups=bags[:-1]))
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: SplitBagKFold(1), "n_splits must be a whole number from 2, got 1"),
+        (lambda: FullBagKFold(2.5), "n_splits .* got 2.5"),
+        (lambda: SplitBagShuffle(0), "n_splits must be a whole number from 1"),
+        (lambda: SplitBagShuffle(test_size=1.0), "test_size must be a share"),
+        (lambda: SplitBagBootstrap(test_size=10), "test_size .* got 10"),
+    ],
+)
+def test_splitters_name_what_is_wrong(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_extremes_of_bags():
+    one = np.zeros(7, dtype=int)
+    assert len(list(SplitBagKFold(7).split(one, groups=one))) == 7
+    with pytest.raises(ValueError, match="number of bags, 1"):
+        list(FullBagKFold(2).split(one, groups=one))
+    singles = np.arange(10)
+    for _, test in SplitBagKFold(5).split(singles, groups=singles):
+        assert len(test) == 2
+    with pytest.raises(ValueError, match="leaves no"):
+        list(SplitBagShuffle(20, 0.1, 0).split([0], groups=[0]))
+
+
+def test_folds_of_the_two_bag_methods_are_what_they_were():
+    # stored results of these methods rest on the draws
+    for n, seed in ((23, 0), (40, 7)):
+        expected = np.random.RandomState(seed).permutation(n) % 5
+        assert_array_equal(base.fold_numbers(n, 5, seed), expected)
+    assert_array_equal(
+        base.fold_numbers(12, 5, 3), [0, 4, 1, 2, 1, 1, 2, 0, 3, 4, 3, 0]
+    )
+
+
+# --- scores ----------------------------------------------------------------------------------------------------------
+
+
+@examples
+@given(st.integers(0, 10**6), st.integers(2, 3))
+def test_the_weighted_bag_error_is_never_above_the_error_rate(seed, n_classes):
+    rng = np.random.RandomState(seed)
+    bags = rng.randint(0, 5, 40)
+    y, z = rng.randint(0, n_classes, (2, 40))
+    given_, predicted = (
+        label_proportions(v, bags, 5, range(n_classes)) for v in (y, z)
+    )
+    sizes = np.bincount(bags, minlength=5)
+    used = sizes > 0
+    error = proportion_mae(given_[used], predicted[used], sizes[used])
+    assert error <= np.mean(y != z) + 1e-12
+    wrong_way = z != y  # errors of one kind only: equal
+    one_kind = np.where(wrong_way & (y == 0), z, y)
+    shares = label_proportions(one_kind, bags, 5, range(n_classes))
+    assert proportion_mae(given_[used], shares[used], sizes[used]) == pytest.approx(
+        np.mean(one_kind != y)
+    )
+
+
+@pytest.mark.equation("eq-ms-expected")
+@pytest.mark.parametrize("part, size, positives", [(2, 4, 1), (3, 3, 2), (1, 1, 1)])
+def test_expected_squared_error_equals_enumeration(part, size, positives):
+    fn, fp, p = 0.3, 0.15, positives / size
+    y = np.arange(size) < positives
+    total = 0.0
+    parts = list(combinations(range(size), part))
+    for rows in parts:
+        for flips in product([0, 1], repeat=part):
+            rate = np.where(y[list(rows)], fn, fp)
+            chance = np.prod(np.where(flips, rate, 1 - rate))
+            predicted = np.mean(y[list(rows)] ^ np.array(flips, dtype=bool))
+            total += chance * (predicted - p) ** 2 / len(parts)
+    found = model_selection.expected_squared_error(p, fn, fp, part, size)
+    assert found == pytest.approx(total)
+
+
+def test_in_naive_bags_what_a_part_sees_is_its_share():
+    # p = 1/2 and equal error rates e: (1 - beta (1 - 2 e)^2) / (4 m), up to (n - m) / (n - 1) instead of 1 - beta
+    size, e = 10_000, np.array([0.0, 0.2, 0.5])
+    for beta in (0.2, 0.5, 1.0):
+        m = int(beta * size)
+        found = model_selection.expected_squared_error(0.5, e, e, m, size)
+        assert_allclose(found, (1 - beta * (1 - 2 * e) ** 2) / (4 * m), rtol=1e-3)
+
+
+def slow_counts(s):
+    """All labelings, one by one."""
+    found = np.zeros(len(s) + 1)
+    for labels in product([0, 1], repeat=len(s)):
+        found[sum(labels)] += np.prod(np.where(labels, s, 1 - np.asarray(s)))
+    return found
+
+
+@pytest.mark.equation("eq-ms-counts")
+def test_distribution_of_counts_equals_enumeration():
+    rng = np.random.RandomState(0)
+    bags = np.array([2, 0, 2, 2, 0, 2, 3])
+    s = rng.rand(7)
+    found = model_selection.count_distribution(s, bags, 4)
+    assert found.shape == (4, 5)
+    for k in range(4):
+        slow = slow_counts(s[bags == k])
+        assert_allclose(found[k, : len(slow)], slow, atol=1e-15)
+        assert_allclose(found[k, len(slow) :], 0)
+
+
+@pytest.mark.equation("eq-ms-likelihood")
+def test_log_likelihood_of_whole_bags_and_of_parts():
+    rng = np.random.RandomState(1)
+    bags, s = np.repeat([0, 2], [3, 5]), rng.uniform(0.1, 0.9, 8)
+    P = np.array([[1 / 3, 2 / 3], [0.5, 0.5], [0.8, 0.2]])
+    probabilities = np.column_stack([1 - s, s])
+    exact = [np.log(slow_counts(s[:3])[2]), np.log(slow_counts(s[3:])[1])]
+    found = model_selection.count_log_likelihood(probabilities, bags, P)
+    assert found == pytest.approx(np.mean(exact))
+    # of a part: that the predicted count and what it may be are equal
+    sizes = np.array([9, 4, 10])
+    expected = []
+    for k, rows in ((0, slice(0, 3)), (2, slice(3, 8))):
+        m, positives = len(s[rows]), round(sizes[k] * P[k, 1])
+        chances = hypergeom(sizes[k], positives, m).pmf(np.arange(m + 1))
+        expected.append(np.log(chances @ slow_counts(s[rows])))
+    found = model_selection.count_log_likelihood(probabilities, bags, P, sizes)
+    assert found == pytest.approx(np.mean(expected))
+
+
+@pytest.mark.equation("eq-ms-normal")
+def test_the_normal_form_is_near_the_exact_one():
+    rng = np.random.RandomState(2)
+    s, bags = rng.beta(0.7, 0.7, 1200), np.repeat([0, 1, 2], 400)
+    parts, sizes = np.full(3, 400), np.array([400, 800, 4000])
+    positives = np.round(sizes * [0.52, 0.49, 0.55]).astype(int)
+    exact = model_selection.exact_score(s, bags, parts, sizes, positives)
+    normal = model_selection.normal_score(s, bags, parts, sizes, positives)
+    assert_allclose(normal, exact, atol=0.02)
+
+
+def test_large_bags_take_the_normal_form_and_small_ones_beside_them_the_exact():
+    rng = np.random.RandomState(3)
+    bags, s = np.repeat([0, 1, 2], [600, 4, 700]), rng.rand(1304)
+    P = np.array([[0.5, 0.5], [0.25, 0.75], [0.51, 0.49]])
+    found = model_selection.count_log_likelihood(np.column_stack([1 - s, s]), bags, P)
+    small = np.log(slow_counts(s[600:604])[3])
+    sizes = np.array([600, 700])
+    large = model_selection.normal_score(
+        np.delete(s, range(600, 604)),
+        np.repeat([0, 1], sizes),
+        sizes,
+        sizes,
+        np.array([300, 343]),
+    )
+    assert found == pytest.approx((small + large.sum()) / 3)
+
+
+def test_the_likelihood_of_whole_bags_is_best_at_the_true_probabilities():
+    # a proper score: on average over labels, the truth beats its sharpened and its flattened form
+    rng = np.random.RandomState(4)
+    s, bags = rng.beta(1, 1, 3200), np.repeat(np.arange(400), 8)
+    P = label_proportions((rng.rand(3200) < s).astype(int), bags)
+    scores = []
+    for power in (0.4, 1.0, 3.0):
+        t = s**power / (s**power + (1 - s) ** power)
+        Q = np.column_stack([1 - t, t])
+        scores.append(model_selection.count_log_likelihood(Q, bags, P))
+    assert (
+        np.argmax(scores) == 1
+        and min(scores[1] - scores[0], scores[1] - scores[2]) > 0.05
+    )
+
+
+def test_of_sure_labels_a_part_is_scored_by_the_hypergeometric_distribution():
+    sure = np.array([0.0, 1, 1, 0, 1])
+    found = model_selection.exact_score(
+        sure, np.zeros(5, int), np.array([5]), np.array([20]), np.array([9])
+    )
+    assert_allclose(found, hypergeom(20, 9, 5).logpmf(3))
+
+
+def test_three_classes_are_scored_each_against_the_rest():
+    rng = np.random.RandomState(5)
+    Q, bags = rng.dirichlet([1, 1, 1], 6), np.repeat([0, 1], 3)
+    P = np.array([[1, 1, 1], [2, 0, 1]]) / 3
+    expected = 0.0
+    for j in range(3):
+        for k, count in ((0, 1), (1, round(3 * P[1, j]))):
+            expected += np.log(slow_counts(Q[bags == k, j])[count]) / 2
+    found = model_selection.count_log_likelihood(Q, bags, P)
+    assert found == pytest.approx(expected)
+
+
+class Fixed(BagMeanRegression):
+    """Predicts what it is told, with or without probabilities."""
+
+    def __init__(self, scores=(), classes=(0, 1)):
+        self.scores, self.classes_ = scores, np.array(classes)
+        self.n_features_in_ = 1
+
+    def predict(self, X):
+        return self.classes_[(np.asarray(self.scores)[: len(X)] > 0.5).astype(int)]
+
+
+class FixedProbabilities(Fixed):
+    def predict_proba(self, X):
+        s = np.asarray(self.scores)[: len(X)]
+        return np.column_stack([1 - s, s])
+
+
+def test_scorers_are_the_errors_of_the_chapter_on_proportions():
+    s = [0.9, 0.2, 0.6, 0.7, 0.4, 0.8]
+    bags, p = [0, 0, 2, 2, 2, 2], [0.5, np.nan, 0.25]  # a bag without instances
+    model = Fixed(s)
+    X = np.zeros((6, 1))
+    given_ = np.array([[0.5, 0.5], [0.75, 0.25]])
+    shares, sizes = np.array([[0.5, 0.5], [0.25, 0.75]]), np.array([2, 4])
+    for name, error in ERRORS.items():
+        assert proportion_scorer(p, name)(model, X, bags) == pytest.approx(
+            -error(given_, shares, sizes), abs=1e-11
+        )
+    assert proportion_scorer(p)(model, X, bags) == -0.25
+    assert proportion_scorer(p, "weighted_mae")(model, X, bags) == pytest.approx(-1 / 3)
+    for error in (proportion_mse, lambda a, b: proportion_mse(a, b)):
+        assert proportion_scorer(p, error)(model, X, bags) == -0.125
+    # a function that needs sizes gets them; one that may have them does not
+    assert proportion_scorer(p, proportion_mae)(model, X, bags) == -0.25
+    own = proportion_scorer(p, lambda a, b, bag_sizes: float(bag_sizes @ [1, 10]))
+    assert own(model, X, bags) == -42
+
+
+def test_likelihood_scorer_with_and_without_probabilities():
+    s, bags = np.array([0.9, 0.2, 0.6, 0.7, 0.4, 0.8]), [0, 0, 2, 2, 2, 2]
+    p = [0.5, np.nan, 0.25]
+    X, scorer = np.zeros((6, 1)), proportion_scorer(p, "log_likelihood")
+    exact = np.log(slow_counts(s[:2])[1]) + np.log(slow_counts(s[2:])[1])
+    assert scorer(FixedProbabilities(s), X, bags) == pytest.approx(exact / 2, abs=1e-11)
+    t = np.where(s > 0.5, 0.95, 0.05)
+    exact = np.log(slow_counts(t[:2])[1]) + np.log(slow_counts(t[2:])[1])
+    assert scorer(Fixed(s), X, bags) == pytest.approx(exact / 2, abs=1e-11)
+    # impossible under the model, yet finite
+    sure = FixedProbabilities(np.zeros(6))
+    assert -30 < scorer(sure, X, bags) < -10
+
+
+def test_keys_sizes_and_classes_are_matched_by_name():
+    s, names = [0.9, 0.2, 0.6, 0.7], np.array(["v", "v", "u", "u"])
+    table = pd.DataFrame({"yes": [1.0, 0.5], "no": [0.0, 0.5]}, ["u", "v"])
+    model = FixedProbabilities(s, classes=["no", "yes"])  # columns in another order
+    X = np.zeros((4, 1))
+    assert proportion_scorer(table)(model, X, names) == 0
+    sizes = pd.Series({"v": 4, "u": 8, "w": 3})
+    by_name = proportion_scorer(table, "log_likelihood", sizes)(model, X, names)
+    codes = np.array([1, 1, 0, 0])
+    P = np.array([[0.0, 1.0], [0.5, 0.5]])
+    direct = model_selection.count_log_likelihood(
+        model.predict_proba(X), codes, P, np.array([8, 4])
+    )
+    assert by_name == pytest.approx(direct, abs=1e-11)
+    with pytest.raises(ValueError, match="one size for each of the 2 rows"):
+        proportion_scorer(table, "log_likelihood", [1, 2, 3])(model, X, names)
+    with pytest.raises(ValueError, match="proportions has the classes"):
+        proportion_scorer(np.full((2, 3), 1 / 3))(model, X, codes)
+
+
+def test_scorers_name_what_is_wrong():
+    with pytest.raises(ValueError, match=r"error must be .* mae, .* got 'accuracy'"):
+        proportion_scorer([0.5], "accuracy")
+    with pytest.raises(ValueError, match="bag_sizes are for error='log_likelihood'"):
+        proportion_scorer([0.5], "mae", [3])
+
+
+def test_ties_are_ties_whatever_the_order_of_the_splits():
+    scorer = proportion_scorer([0.5, 0.5, 0.5])
+    X, bags, values = np.zeros((20, 1)), np.repeat([0, 1, 2], [3, 7, 10]), []
+    for seed in range(3):
+        s = np.random.RandomState(seed).rand(20)
+        values.append(scorer(Fixed(s), X, bags))
+    means = {
+        np.mean(np.array(values)[list(o)]) for o in ([0, 1, 2], [2, 0, 1], [1, 2, 0])
+    }
+    assert len(means) == 1 and values[0] != values[1]
+
+
+# --- searches --------------------------------------------------------------------------------------------------------
+
+GRID = {"lam": [1.0, 30.0, 1000.0]}
+SPLITTERS = [
+    FullBagKFold(4),
+    SplitBagKFold(4, random_state=0),
+    SplitBagShuffle(3, random_state=0),
+    SplitBagBootstrap(3, random_state=0),
+]
+
+
+@pytest.mark.equation("eq-ms-select")
+@pytest.mark.parametrize("splitter", SPLITTERS, ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("error", ["mae", "weighted_mae", "log_likelihood"])
+def test_search_is_algorithm_1_and_scikit_learns_grid_search(splitter, error):
+    X, _, bags, p = problem()
+    sizes = np.bincount(bags) if error == "log_likelihood" else None
+    scorer = proportion_scorer(p, error, sizes)
+    splits, settings_ = list(splitter.split(X, groups=bags)), list(ParameterGrid(GRID))
+    best, errors = model_selection.select_setting(
+        MeanMap(), settings_, splits, (X, bags, p), scorer
+    )
+    ours = LLPGridSearchCV(MeanMap(), GRID, scoring=error, cv=splitter)
+    ours.fit(X, bags, p)
+    theirs = GridSearchCV(MeanMap(), GRID, scoring=scorer, cv=splitter)
+    theirs.fit(X, bags, groups=bags, proportions=p)
+    assert ours.best_params_ == theirs.best_params_ == best
+    for search in (ours, theirs):
+        for s in range(len(splits)):
+            found = search.cv_results_[f"split{s}_test_score"]
+            assert_allclose(-found, errors[:, s], atol=1e-11)
+    refit = MeanMap(**best).fit(X, bags, p)
+    assert_allclose(ours.best_estimator_.coef_, refit.coef_)
+    scores = cross_val_score(
+        MeanMap(**best), X, bags, groups=bags, scoring=scorer, cv=splitter,
+        params={"proportions": p},
+    )  # fmt: skip
+    assert scores.mean() == pytest.approx(ours.best_score_)
+
+
+class Spy(MeanMap):
+    """Remembers all that reaches it."""
+
+    calls: list = []
+
+    def fit(self, X, bags, proportions, labels=None):
+        Spy.calls.append((X, bags, proportions, labels))
+        return super().fit(X, bags, proportions, labels)
+
+
+def test_a_search_sees_bags_and_whole_proportions_only():
+    X, y, bags, p = problem()
+    X = np.column_stack([np.arange(len(X)) / 100, X])
+    Spy.calls = []
+    search = LLPGridSearchCV(
+        Spy(), {"lam": [1e3, 1e5]}, cv=SplitBagKFold(3, random_state=0)
+    )
+    search.fit(X, bags, p)
+    assert len(Spy.calls) == 7
+    for rows, codes, shares, labels in Spy.calls:
+        assert labels is None and shares is p
+        assert_array_equal(codes, bags[np.round(100 * rows[:, 0]).astype(int)])
+    assert search.score(X, y) == search.best_estimator_.score(X, y) > 0.6
+    with pytest.raises(ValueError, match="none of the classes"):
+        search.score(X, bags)
+    shares = search.predict_proportions(X, bags)
+    assert_allclose(shares, search.best_estimator_.predict_proportions(X, bags))
+
+
+def test_known_labels_reach_the_fits_and_are_cut_with_them():
+    X, y, bags, p = problem()
+    labels = np.where(np.arange(240) % 3 == 0, y, -1)
+    Spy.calls = []
+    LLPGridSearchCV(Spy(), {"lam": [1.0]}, cv=FullBagKFold(4)).fit(X, bags, p, labels)
+    for rows, codes, _, known in Spy.calls:
+        where = [np.flatnonzero((row == X).all(axis=1))[0] for row in rows]
+        assert_array_equal(known, labels[where])
+        assert_array_equal(codes, bags[where])
+
+
+@pytest.mark.parametrize("order", ["same", "another"])
+@pytest.mark.parametrize("form", ["array", "series", "dict", "frame", "extra rows"])
+def test_proportions_as_long_as_x_are_not_cut(form, order):
+    X, y, *_ = problem(n=40)
+    bags = (
+        np.arange(40) if order == "same" else np.random.RandomState(0).permutation(40)
+    )
+    p = np.empty(40)
+    p[bags] = y
+    if (
+        form == "extra rows"
+    ):  # as many rows as instances, but half of the bags are empty
+        bags = bags // 2
+        p = np.append(label_proportions(y, bags)[:, 1], np.full(20, np.nan))
+    names = np.array([f"b{k}" for k in range(40)])
+    given_ = {
+        "array": p, "extra rows": p, "series": pd.Series(p, names), "dict": dict(zip(names, p, strict=True)),
+        "frame": pd.DataFrame({"no": 1 - p, "yes": p}, names),
+    }[form]  # fmt: skip
+    codes = bags if form in ("array", "extra rows") else names[bags]
+    search = LLPGridSearchCV(MeanMap(), GRID, cv=4).fit(X, codes, given_)
+    splitter = SplitBagKFold(4, random_state=0)
+    splits = list(splitter.split(X, groups=bags))
+    best, errors = model_selection.select_setting(
+        MeanMap(), list(ParameterGrid(GRID)), splits, (X, bags, p), proportion_scorer(p)
+    )
+    assert search.best_params_ == best
+    assert_allclose(-search.cv_results_["mean_test_score"], errors.mean(axis=1))
+
+
+def test_names_of_bags_and_a_pipeline():
+    X, _, bags, p = problem()
+    names = np.array([f"county {k}" for k in range(20)])
+    keyed = pd.Series(p, names).sample(frac=1, random_state=0)
+    pipe = make_pipeline(StandardScaler(), MeanMap())
+    grid = {"meanmap__lam": GRID["lam"]}
+    plain = LLPGridSearchCV(pipe, grid, cv=4).fit(X, bags, p)
+    named = LLPGridSearchCV(pipe, grid, cv=4).fit(X, names[bags], keyed)
+    assert_allclose(
+        plain.cv_results_["mean_test_score"], named.cv_results_["mean_test_score"]
+    )
+    assert_array_equal(plain.predict(X), named.predict(X))
+    table = named.predict_proportions(X, names[bags])
+    assert list(table.index) == list(keyed.index)
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = LLPGridSearchCV(pipe, grid, cv=4).fit(X, bags, p)
+    assert_allclose(
+        plain.cv_results_["mean_test_score"], routed.cv_results_["mean_test_score"]
+    )
+
+
+def test_metadata_routing_of_scikit_learn_hands_on_bags_and_proportions():
+    X, _, bags, p = problem()
+    plain = LLPGridSearchCV(MeanMap(), GRID, cv=4).fit(X, bags, p)
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(
+            MeanMap().set_fit_request(proportions=True), GRID,
+            scoring=proportion_scorer(p), cv=SplitBagKFold(4, random_state=0),
+        )  # fmt: skip
+        search.fit(X, bags, groups=bags, proportions=p)
+    assert_array_equal(
+        plain.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"]
+    )
+
+
+def test_several_scores_at_once():
+    X, _, bags, p = problem()
+    search = LLPGridSearchCV(
+        MeanMap(), GRID, scoring=["mae", "log_likelihood"], refit="log_likelihood", cv=4
+    ).fit(X, bags, p)
+    for name in ("mae", "log_likelihood"):
+        alone = LLPGridSearchCV(MeanMap(), GRID, scoring=name, cv=4).fit(X, bags, p)
+        assert_array_equal(
+            alone.cv_results_["mean_test_score"],
+            search.cv_results_[f"mean_test_{name}"],
+        )
+    assert search.best_params_ == alone.best_params_
+
+
+@pytest.mark.parametrize(
+    "scoring",
+    [
+        "accuracy",
+        sklearn.metrics.make_scorer(sklearn.metrics.accuracy_score),
+        {"a": "roc_auc"},
+    ],
+)
+def test_a_score_that_compares_with_bags_is_refused(scoring):
+    X, _, bags, p = problem()
+    with pytest.raises(
+        ValueError, match=r"scoring must compare proportions.*proportion_scorer"
+    ):
+        LLPGridSearchCV(MeanMap(), GRID, scoring=scoring).fit(X, bags, p)
+
+
+def test_scikit_learns_search_without_a_proportion_scorer_is_refused_by_score():
+    X, _, bags, p = problem()
+    search = GridSearchCV(MeanMap(), GRID, cv=SplitBagKFold(3), error_score="raise")
+    with pytest.raises(ValueError, match=r"none of the classes.*proportion_scorer"):
+        search.fit(X, bags, groups=bags, proportions=p)
+
+
+def test_the_same_choice_by_successive_halving():
+    X, _, bags, p = problem(n=600)
+    splitter = SplitBagKFold(3, random_state=0)
+    scorer = proportion_scorer(p)
+    grid = {"lam": [1.0, 1e2, 1e9]}
+    whole = LLPGridSearchCV(MeanMap(), grid, cv=splitter).fit(X, bags, p)
+    halving = HalvingGridSearchCV(
+        MeanMap(), grid, scoring=scorer, cv=splitter, min_resources=300, factor=2, random_state=0
+    )  # fmt: skip
+    halving.fit(X, bags, groups=bags, proportions=p)
+    assert halving.n_resources_ == [300, 600] and whole.best_params_["lam"] != 1e9
+    last = halving.cv_results_["iter"] == 1
+    for setting, score in zip(
+        np.array(halving.cv_results_["params"])[last],
+        halving.cv_results_["mean_test_score"][last],
+        strict=True,
+    ):
+        row = whole.cv_results_["params"].index(setting)
+        assert score == pytest.approx(whole.cv_results_["mean_test_score"][row])
+    assert halving.best_params_ == whole.best_params_
+
+
+def test_a_randomized_search_draws_from_the_same_scores():
+    X, _, bags, p = problem()
+    grid = LLPGridSearchCV(MeanMap(), GRID, cv=4).fit(X, bags, p)
+    drawn = LLPRandomizedSearchCV(MeanMap(), GRID, n_iter=3, cv=4, random_state=0)
+    drawn.fit(X, bags, p)
+    assert drawn.best_params_ == grid.best_params_
+    assert_allclose(
+        np.sort(drawn.cv_results_["mean_test_score"]),
+        np.sort(grid.cv_results_["mean_test_score"]),
+    )
+
+
+def test_jobs_progress_defaults_and_clones():
+    X, _, bags, p = problem()
+    plain = LLPGridSearchCV(MeanMap(), GRID).fit(X, bags, p)
+    assert plain.n_splits_ == 5 and plain.cv is None and plain.scoring is None
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        parallel = clone(plain).set_params(verbose=1, n_jobs=2).fit(X, bags, p)
+    assert (
+        "Fitting 5 folds for each of 3 candidates, totalling 15 fits" in out.getvalue()
+    )
+    assert_array_equal(
+        plain.cv_results_["mean_test_score"], parallel.cv_results_["mean_test_score"]
+    )
+    first = LLPGridSearchCV(MajorityClass(), {}, cv=3).fit(X, bags, p)
+    assert first.best_params_ == {}
+    unfit = LLPGridSearchCV(MeanMap(), GRID, refit=False, cv=3).fit(X, bags, p)
+    assert not hasattr(unfit, "best_estimator_") and unfit.best_params_ in list(
+        ParameterGrid(GRID)
+    )
+
+
+class Fails(MeanMap):
+    def fit(self, X, bags, proportions, labels=None):
+        if self.lam == 30.0:
+            raise ValueError("cannot")
+        return super().fit(X, bags, proportions, labels)
+
+
+def test_a_setting_that_fails_is_last_or_raises():
+    X, _, bags, p = problem()
+    with (
+        pytest.warns(sklearn.exceptions.FitFailedWarning),
+        pytest.warns(UserWarning, match="non-finite"),
+    ):
+        search = LLPGridSearchCV(Fails(), GRID, cv=3).fit(X, bags, p)
+    assert search.best_params_["lam"] != 30.0
+    assert np.isnan(search.cv_results_["mean_test_score"][1])
+    with pytest.raises(ValueError, match="cannot"):
+        LLPGridSearchCV(Fails(), GRID, cv=3, error_score="raise").fit(X, bags, p)
+
+
+def test_malformed_input_of_a_search_is_named():
+    X, _, bags, p = problem()
+    search = LLPGridSearchCV(MeanMap(), GRID)
+    with pytest.raises(ValueError, match="proportions must lie"):
+        search.fit(X, bags, 2 * p)
+    with pytest.raises(ValueError, match="bags"):
+        search.fit(X, bags[:-1], p)
+    with pytest.raises(ValueError, match="no such row"):
+        search.fit(X, bags, p[:-1])
+
+
+def test_an_integer_for_scikit_learns_search_is_a_split_of_each_bag():
+    # because `bags` takes the place of y, on which scikit-learn stratifies
+    X, _, bags, _ = problem()
+    strata = StratifiedKFold(4).split(X, bags)
+    ours = SplitBagKFold(4, shuffle=False).split(X, groups=bags)
+    for (_, a), (_, b) in zip(strata, ours, strict=True):
+        assert_array_equal(np.bincount(bags[a]), np.bincount(bags[b]))
+
+
+@pytest.mark.dask
+@pytest.mark.skipif(
+    importlib.util.find_spec("dask") is None, reason="dask is not installed"
+)
+def test_a_dask_cluster_gives_the_same_result():
+    import joblib
+    from dask.distributed import Client, LocalCluster
+
+    X, _, bags, p = problem()
+    plain = LLPGridSearchCV(MeanMap(), GRID, cv=4).fit(X, bags, p)
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None
+        ) as cluster,
+        Client(cluster),
+        joblib.parallel_config(backend="dask"),
+    ):
+        spread = LLPGridSearchCV(MeanMap(), GRID, cv=4).fit(X, bags, p)
+    assert spread.best_params_ == plain.best_params_
+    assert_allclose(
+        spread.cv_results_["mean_test_score"],
+        plain.cv_results_["mean_test_score"],
+        atol=1e-11,
+    )
