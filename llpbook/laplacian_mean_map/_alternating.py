@@ -87,10 +87,10 @@ def alternate(X, bags, counts, w, lam, max_rounds=100, max_iter=1000, tol=1e-6):
 
 
 def alternate_worst(X, bags, counts, w, lam, max_rounds=100, max_iter=1000, tol=1e-6):
-    r"""Labels that fit worst, then the classifier that fits these; the best of these classifiers.
+    r"""Labels that fit worst, then the classifier that fits these; of all rounds the classifier with the least loss.
 
-    Best is the smallest :math:`\max_y J(w, y)`, equation :eq:`eq-lmm-worst`. The rounds need not settle: they end where
-    labels repeat, or where five have not been better.
+    Equation :eq:`eq-lmm-worst`. The rounds do not settle, they swing between two sides: they end where labels repeat,
+    or where five have not been better.
 
     Parameters
     ----------
@@ -101,21 +101,21 @@ def alternate_worst(X, bags, counts, w, lam, max_rounds=100, max_iter=1000, tol=
     -------
     w : ndarray, shape (1, n_features)
     values : list of float
-        The largest loss at the start of each round.
+        The loss of each round, of the classifier on the labels that it fits.
     """
     values, best, since, seen = [], w, 0, set()
     for _ in range(max_rounds):
-        labels = consistent_labels(-(X @ w[0]), bags, counts)
-        mu = (X.T @ labels / len(labels))[None, :]
         # eq: eq-lmm-worst
+        labels = consistent_labels(-(X @ w[0]), bags, counts)
+        if labels.tobytes() in seen or since > PATIENCE:
+            break
+        seen.add(labels.tobytes())
+        mu = (X.T @ labels / len(labels))[None, :]
+        w = minimise(X, mu, lam, max_iter, tol, start=w)[0]
         value = float(binary_objective(w[0], X, mu, lam)[0])
         better = not values or value < min(values) - BETTER * abs(min(values))
         best, since = (w, 0) if better else (best, since + 1)
         values.append(value)
-        if labels.tobytes() in seen or since > PATIENCE:
-            break
-        seen.add(labels.tobytes())
-        w = minimise(X, mu, lam, max_iter, tol, start=w)[0]
     return best, values
 
 
@@ -129,7 +129,7 @@ class AlternatingMeanMap(LaplacianMeanMap):
     lam : float, default 1.0
         Weight of the penalty of the classifier, as in `MeanMap`.
     mode : {"min", "max"}, default "min"
-        Labels with the smallest, or with the largest loss that the counts allow.
+        In each round, the labels with the smallest, or with the largest loss that the counts allow.
     start : {"laplacian", "mean map", "random"}, default "laplacian"
         The classifier to start from: that of `LaplacianMeanMap`, of `MeanMap`, or a random direction.
     max_rounds : int, default 100
@@ -144,7 +144,7 @@ class AlternatingMeanMap(LaplacianMeanMap):
     classes_, coef_, intercept_, dual_coef_
         As for `LaplacianMeanMap`; with several classes in ``estimators_``.
     objectives_ : list of float
-        The objective after each round ("min"), or the largest loss before each ("max").
+        The objective after each round; with "max" the least of them is that of the model.
     n_iter_ : int
         Rounds.
 
