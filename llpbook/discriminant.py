@@ -32,8 +32,8 @@ from .base import (
 
 #: Least variance within classes, as a share of that of all instances.
 LEAST = 1e-6
-#: Of `balanced_weights`: steps at most, how far a tilt may move in one, and what keeps a flat Hessian invertible.
-NEWTON_STEPS, LONGEST, RIDGE = 100, 10.0, 1e-12
+#: Of `newton_step`: how far a tilt may move, and what keeps a flat Hessian invertible.
+LONGEST, RIDGE = 10.0, 1e-12
 
 
 def weighted_means(X, weights):
@@ -257,7 +257,7 @@ def matched_weights(log_closeness, starts, counts):
     return near * np.repeat(counts / np.add.reduceat(near, starts), sizes, axis=0)
 
 
-def balanced_weights(log_closeness, starts, counts, tilt=0.0, tol=1e-9):
+def balanced_weights(log_closeness, starts, counts, tilt=0.0, tol=1e-9, max_steps=100):
     r"""Weights that keep the counts of each bag, and add up to 1 over the classes of each instance.
 
     :math:`w_{ij} = b_{kj} \, p^*_{ij} / \sum_z b_{kz} \, p^*_{iz}`, equation :eq:`eq-da-balanced`, with the one
@@ -271,6 +271,7 @@ def balanced_weights(log_closeness, starts, counts, tilt=0.0, tol=1e-9):
         :math:`\log b` to start from.
     tol : float
         On the counts.
+    max_steps : int
 
     Returns
     -------
@@ -288,12 +289,12 @@ def balanced_weights(log_closeness, starts, counts, tilt=0.0, tol=1e-9):
         ).sum(axis=1)
 
     top, value = dual(tilt)
-    for _ in range(NEWTON_STEPS):
+    for _ in range(max_steps):
         # eq: eq-da-balanced
         weights = softmax(top, axis=1)
         if np.abs(np.add.reduceat(weights, starts) - counts).max() < tol:
             break
-        tilt, top, value = _newton_step(weights, starts, counts, tilt, value, dual)
+        tilt, top, value = newton_step(weights, starts, counts, tilt, value, dual)
     return weights, tilt
 
 
@@ -439,8 +440,8 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
 
     def _log_closeness(self, X, weights, basis):
         if self.scheme == "fws":
-            with np.errstate(divide="ignore"):
-                return np.log(closeness(X, weighted_means(X, weights)))
+            near = closeness(X, weighted_means(X, weights))
+            return np.log(np.maximum(near, 1e-300))
         model = fit_gaussians(X, weights, basis, self.shrinkage)
         coef, intercept = discriminants(model, self.logits)
         return log_softmax(X @ coef.T + intercept, axis=1)
@@ -494,7 +495,7 @@ def refuse_equal_shares(data):
         )
 
 
-def _newton_step(weights, starts, counts, tilt, value, dual):
+def newton_step(weights, starts, counts, tilt, value, dual):
     """One step for the tilts of all bags, halved where the dual would rise."""
     sums = np.add.reduceat(weights, starts)
     products = weights[:, :, None] * weights[:, None, :]

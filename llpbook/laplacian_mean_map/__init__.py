@@ -24,15 +24,18 @@ from ._graph import (
     laplacian_times,
     mean_distances,
     normalised_cut_similarity,
+    refuse_all_pairs,
 )
 from ._laplacian import (
     LaplacianMeanMap,
     bag_class_means,
+    fit_path,
     normal_equations,
     operator_by_adjoint,
     operator_of_bags,
     operator_weights,
 )
+from ._solver import solve_normal_equations
 
 __all__ = [
     "AlternatingMeanMap",
@@ -41,6 +44,7 @@ __all__ = [
     "alternate_worst",
     "bag_class_means",
     "consistent_labels",
+    "fit_path",
     "gaussian_similarity",
     "laplacian_times",
     "mean_distances",
@@ -49,4 +53,6 @@ __all__ = [
     "operator_by_adjoint",
     "operator_of_bags",
     "operator_weights",
+    "refuse_all_pairs",
+    "solve_normal_equations",
 ]

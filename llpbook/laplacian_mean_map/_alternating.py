@@ -11,9 +11,6 @@ from ..base import Interval, StrOptions, check_bag_weights, warn_if_short
 from ..mean_map import binary_objective, class_means, mean_operator, minimise
 from ._laplacian import LaplacianMeanMap
 
-#: A round of the largest loss that is not better than the best so far by this share of it does not count.
-BETTER, PATIENCE = 1e-9, 5
-
 
 def consistent_labels(scores, bags, counts):
     r"""The labels, with the counts given, that fit scores best: in each bag the highest scores are positive.
@@ -107,13 +104,13 @@ def alternate_worst(X, bags, counts, w, lam, max_rounds=100, max_iter=1000, tol=
     for _ in range(max_rounds):
         # eq: eq-lmm-worst
         labels = consistent_labels(-(X @ w[0]), bags, counts)
-        if labels.tobytes() in seen or since > PATIENCE:
+        if labels.tobytes() in seen or since > 5:
             break
         seen.add(labels.tobytes())
         mu = (X.T @ labels / len(labels))[None, :]
         w = minimise(X, mu, lam, max_iter, tol, start=w)[0]
         value = float(binary_objective(w[0], X, mu, lam)[0])
-        better = not values or value < min(values) - BETTER * abs(min(values))
+        better = not values or value < min(values) * (1 - 1e-9)
         best, since = (w, 0) if better else (best, since + 1)
         values.append(value)
     return best, values
@@ -220,7 +217,7 @@ class AlternatingMeanMap(LaplacianMeanMap):
             w = rng.normal(size=(1, Z.shape[1]))
             return w / max(float(np.abs(Z @ w[0]).mean()), 1e-300)
         if self.start == "laplacian":
-            mu = self._operator(data, Z, {})
+            mu = self._operator(data, *self._graph(data, Z))
         else:
             weights = check_bag_weights(self.bag_weights, data)
             means = class_means(data.bag_means(Z), data.proportions, weights)

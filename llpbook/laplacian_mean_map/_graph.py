@@ -41,7 +41,7 @@ def gaussian_similarity(bag_means, sigma, n_neighbors=None):
         # eq: eq-lmm-gaussian
         near.data = np.exp(-near.data / sigma)
         return sp.csr_array(near.maximum(near.T))
-    _refuse_all_pairs(n_bags)
+    refuse_all_pairs(n_bags)
     similarity = cdist(bag_means, bag_means)
     similarity /= -sigma
     np.exp(similarity, out=similarity)
@@ -49,11 +49,12 @@ def gaussian_similarity(bag_means, sigma, n_neighbors=None):
     return similarity
 
 
-def _refuse_all_pairs(n_bags):
+def refuse_all_pairs(n_bags):
+    """ValueError where similarities of all pairs of so many bags would not fit into memory."""
     if n_bags > ALL_PAIRS:
         raise ValueError(
-            f"n_neighbors must be given for more than {ALL_PAIRS} bags: similarities of all pairs of {n_bags} bags "
-            f"take {8e-9 * n_bags**2:.0f} GB"
+            f"n_neighbors must be given, with similarity='gaussian', for more than {ALL_PAIRS} bags: similarities of "
+            f"all pairs of {n_bags} bags take {8e-9 * n_bags**2:.0f} GB"
         )
 
 
@@ -73,6 +74,7 @@ def mean_distances(X, bags, n_bags):
         Of more than 10,000 instances, some of each bag are measured, the same ones for the same data. 0 on the diagonal
         for a bag of one instance.
     """
+    refuse_all_pairs(n_bags)
     limit = max(2, MEASURED // n_bags)
     order = np.argsort(bags, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(bags, minlength=n_bags))[:-1])

@@ -1,6 +1,7 @@
 """Class means of bags, the mean operator that they give, and the estimator."""
 
 from copy import copy
+from functools import partial
 from itertools import product
 from numbers import Integral, Real
 
@@ -12,6 +13,7 @@ from ..base import (
     Interval,
     KernelClassifier,
     StrOptions,
+    append_one,
     check_bag_weights,
     labels_to_pure_bags,
     median_distance,
@@ -211,7 +213,7 @@ class LaplacianMeanMap(KernelClassifier):
     """
 
     assumes = (None, "bags with similar means have similar class means")
-    _log_odds, _shared = True, None
+    _log_odds = True
     _parameter_constraints = {
         **KernelClassifier._parameter_constraints,
         "lam": [Interval(Real, 0, None, closed="left")],
@@ -237,53 +239,42 @@ class LaplacianMeanMap(KernelClassifier):
         self.operator_weights, self.kernel, self.gamma = operator_weights, kernel, gamma
         self.fit_intercept, self.max_iter, self.tol = fit_intercept, max_iter, tol
 
-    def _solve(self, data, Z):
-        shared = {} if self._shared is None else self._shared
-        mu = self._operator(data, Z, shared)
-        start = shared.get("theta")
-        theta, self.n_iter_, gap = minimise(
-            Z, mu, self.lam, self.max_iter, self.tol, start
-        )
-        shared["theta"] = theta
+    def _solve(self, data, Z, mu=None):
+        mu = self._operator(data, *self._graph(data, Z)) if mu is None else mu
+        theta, self.n_iter_, gap = minimise(Z, mu, self.lam, self.max_iter, self.tol)
         self.mean_operator_ = mu
         warn_if_short(self, gap)
         return 2 * theta if len(theta) == 1 else theta  # log-odds are 2 <w, x>
 
-    def _operator(self, data, Z, shared):
-        used, counts = data.bag_sizes > 0, data.bag_sizes
-        weights = check_bag_weights(self.bag_weights, data)[used]
-        if self.operator_weights == "uniform":
-            counts = np.minimum(counts, 1)
-        means = _recall(shared, "means", (), lambda: data.bag_means(Z)[used])
-        graph = _recall(
-            shared, "graph", self.sigma, lambda: self._graph(data, Z, means)
-        )
-        problem = data.proportions[used], weights / weights.mean()
-        shares = counts[used] / counts.sum()
-        return _recall(
-            shared,
-            "operator",
-            (self.sigma, self.smoothness),
-            lambda: operator_by_adjoint(
-                means, *problem, shares, graph, self.smoothness, self.epsilon
-            ),
-        )
-
-    def _graph(self, data, Z, means):
+    def _graph(self, data, Z):
+        used = data.bag_sizes > 0
+        means, sizes = data.bag_means(Z)[used], data.bag_sizes[used]
         if self.similarity == "gaussian":
             sigma = median_distance(means) if self.sigma == "median" else self.sigma
-            return gaussian_similarity(means, sigma, self.n_neighbors)
-        sizes = data.bag_sizes[data.bag_sizes > 0]
-        bags = np.cumsum(data.bag_sizes > 0)[data.bags] - 1
-        return normalised_cut_similarity(mean_distances(Z, bags, len(sizes)), sizes)
+            return means, gaussian_similarity(means, sigma, self.n_neighbors)
+        if self.n_neighbors is not None:
+            raise ValueError("n_neighbors must be None unless similarity='gaussian'")
+        bags = np.cumsum(used)[data.bags] - 1
+        distances = mean_distances(Z, bags, len(sizes))
+        return means, normalised_cut_similarity(distances, sizes)
+
+    def _operator(self, data, means, similarity):
+        used, counts = data.bag_sizes > 0, data.bag_sizes
+        if self.operator_weights == "uniform":
+            counts = np.minimum(counts, 1)
+        weights = check_bag_weights(self.bag_weights, data)[used]
+        bags = data.proportions[used], weights / weights.mean()
+        shares = counts[used] / counts.sum()
+        graph = similarity, self.smoothness, self.epsilon
+        return operator_by_adjoint(means, *bags, shares, *graph)
 
     def path(self, X, bags, proportions, labels=None, *, lam, smoothness, sigma):
-        """Fitted models for all combinations of a grid, which share what they can: a graph, an operator, a start.
+        """Fitted models for all combinations of a grid, which share graphs and mean operators.
 
         Parameters
         ----------
         X, bags, proportions, labels
-            As for `fit`.
+            As for `fit`; with ``kernel="linear"``.
         lam, smoothness, sigma : list
             Values of the parameters.
 
@@ -292,21 +283,25 @@ class LaplacianMeanMap(KernelClassifier):
         LaplacianMeanMap
             A fitted one for each combination; the last parameter varies slowest.
         """
-        first = clone(self)
-        data = labels_to_pure_bags(first._validate_fit(X, bags, proportions, labels))
-        shared = {}
-        for width, tau, penalty in product(sigma, smoothness, lam):
-            model = copy(first)
-            model.set_params(lam=penalty, smoothness=tau, sigma=width)
-            model._validate_params()
-            model._shared = shared
-            model._fit_checked(data)
-            del model._shared
-            yield model
+        given = X, bags, proportions, labels
+        yield from fit_path(clone(self), given, lam, smoothness, sigma)
 
 
-def _recall(shared, name, key, make):
-    """The value of a name, made anew where the key is not that of the last time."""
-    if name not in shared or shared[name][0] != key:
-        shared[name] = key, make()
-    return shared[name][1]
+def fit_path(model, given, lam, smoothness, sigma):
+    """The models of `LaplacianMeanMap.path`."""
+    if model.kernel != "linear":
+        raise ValueError(f"kernel must be 'linear' for a path, got {model.kernel!r}")
+    data = labels_to_pure_bags(model._validate_fit(*given))
+    Z = append_one(data.X) if model.fit_intercept else data.X
+    for width, tau, penalty in product(sigma, smoothness, lam):
+        model.set_params(sigma=width, smoothness=tau, lam=penalty)
+        model._validate_params()
+        if (tau, penalty) == (smoothness[0], lam[0]):
+            graph = model._graph(data, Z)
+        if penalty == lam[0]:
+            mu = model._operator(data, *graph)
+        one = copy(model)
+        one._solve = partial(one._solve, mu=mu)
+        one._fit_checked(data)
+        del one._solve
+        yield one
