@@ -11,7 +11,8 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: setup book test unit notebooks portable properties check sync from-notebook run pdf bench reproduce lock serve clean distclean
+.PHONY: setup book test unit notebooks portable properties wheels oldest lab lab-check student check sync from-notebook run new pdf bench \
+  reproduce lock dist serve clean distclean
 
 setup: $(STAMP)
 # What failed half-way is made again: without its python the environment counts as missing. Nothing else is removed.
@@ -47,6 +48,37 @@ EXAMPLES ?= 350
 properties: $(STAMP)
 	LLPBOOK_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -q -n 2 tests/test_properties.py
 
+# JupyterLab with the book's kernel and MyST; what Binder installs too.
+$(VENV)/.lab: binder/requirements.txt | $(STAMP)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -r binder/requirements.txt
+	@touch $@
+lab: $(VENV)/.lab
+	$(BIN)/jupyter lab book/intro.ipynb
+
+# Every chapter in a real JupyterLab, with MyST and without, by hand or by night.
+CHROMIUM ?= chromium
+lab-check: $(VENV)/.lab
+	$(BIN)/python -m pip install -q --disable-pip-version-check playwright
+	$(BIN)/python tools/check_jupyter.py --browser $(CHROMIUM)
+	$(BIN)/python tools/check_jupyter.py --browser $(CHROMIUM) --plain
+
+# For a course: _build/student holds the chapters without solutions, and the solutions beside them.
+student: $(STAMP)
+	$(BIN)/python tools/student.py $(ARGS)
+
+# For machines without a network: all that `make setup lab` installs. Not `-e .`, of which pip would pack the folder.
+wheels:
+	mkdir -p wheels && grep -hEv '^(-|#)' requirements.txt binder/requirements.txt > wheels/list.txt
+	$(PYTHON) -m pip download -q --disable-pip-version-check -d wheels -r wheels/list.txt "setuptools>=77"
+
+# The unit tests at the oldest versions that pyproject.toml allows, in an environment of their own.
+OLD := .venv-oldest
+oldest:
+	$(PYTHON) -m venv $(OLD)
+	$(OLD)/bin/python -m pip install -q --disable-pip-version-check -e ".[test]" \
+	  $$(grep -oE '"[a-z-]+>=[0-9.]+"' pyproject.toml | tr -d '"' | sed 's/>=\(.*\)/==\1.*/')
+	MPLBACKEND=agg $(OLD)/bin/python -m pytest -q -n 2 --dist loadscope tests
+
 # --- authors -----------------------------------------------------------------------------------------------
 # All of it, also after a failure.
 check: $(STAMP)
@@ -69,6 +101,10 @@ run: $(STAMP)
 	$(BIN)/python tools/sync_cells.py $(CH)
 	$(BIN)/python tools/execute.py $(CH)
 
+new: $(STAMP)
+	@test -n "$(CH)" || { echo "which room? make new CH=my_method"; exit 1; }
+	$(BIN)/python tools/new_room.py $(CH)
+
 bench: $(STAMP)
 	$(BIN)/python -m pytest -q tests/benchmarks --benchmark-columns=median,min,rounds
 
@@ -82,15 +118,20 @@ lock:
 	  --no-annotate --no-header --no-emit-index-url -o requirements.txt -q
 	echo "-e ." >> requirements.txt
 
-CHROMIUM ?= chromium
 pdf: $(STAMP)
 	rm -rf _build/singlehtml
 	$(BIN)/jupyter-book build -q . --builder singlehtml
 	$(BIN)/python tools/print_pdf.py --chromium $(CHROMIUM)
+
+# What a release publishes. `build` is a tool of the author's, not of the book.
+dist:
+	$(PYTHON) -m venv _build/dist-env
+	_build/dist-env/bin/python -m pip install -q --disable-pip-version-check build
+	_build/dist-env/bin/python -m build
 
 serve: book
 	$(BIN)/python -m http.server -d _build/html --bind 127.0.0.1 8000
 clean:
 	rm -rf _build .pytest_cache .ruff_cache
 distclean: clean
-	rm -rf $(VENV) *.egg-info
+	rm -rf $(VENV) $(OLD) *.egg-info

@@ -254,7 +254,7 @@ def lscv_width(X, sigma="cv", max_points=1000):
     points = thin(X, max_points)
     m, d = points.shape
     shrink = (m / len(X)) ** (1 / (d + 4))
-    widths = candidates("sigma", sigma, KDE_WIDTHS, shrink * median_distance(points))
+    widths = candidates("sigma", sigma, shrink * KDE_WIDTHS, median_distance(points))
     scores = np.full(len(widths), np.nan)
     if len(widths) > 1:
         wide, distances = widths / shrink, pdist(points, "sqeuclidean")
@@ -682,8 +682,9 @@ class KDEDifference(TwoBagClassifier):
 
     Parameters
     ----------
-    sigma : float, "cv", "median" or array-like, default "cv"
-        Width of both densities, or for each the best by `lscv_width`.
+    sigma : float, "cv" or array-like, default "cv"
+        Width of both densities, or for each the best by `lscv_width`. There is no "median" as in other methods: for a
+        density the median distance is far too wide.
     class_prior : "balanced", "match" or float, default "balanced"
         Share of the positive class among the instances to predict: a half (the paper), that of the training data, or
         a number. The last two need proportions.
@@ -720,7 +721,7 @@ class KDEDifference(TwoBagClassifier):
 
     _parameter_constraints = {
         **TwoBagClassifier._parameter_constraints,
-        "sigma": [StrOptions({"cv", "median"}), Real, "array-like"],
+        "sigma": [StrOptions({"cv"}), Real, "array-like"],
     }
 
     def __init__(self, sigma="cv", class_prior="balanced"):

@@ -117,6 +117,7 @@ def error_covariances(proportion_errors, data, pure):
         or not np.isfinite(errors).all()
         or not np.allclose(errors.sum(axis=1), 0)
         or not np.allclose(errors, errors.transpose(0, 2, 1))
+        or np.linalg.eigvalsh(errors).min() < -1e-10
     ):
         raise ValueError(
             "proportion_errors must be one finite standard error, not negative, for each of the "

@@ -136,8 +136,9 @@ def label_proportions(y, bags, n_bags=None, classes=None):
         return counts / sizes
 
 
-def align_tables(*tables):
-    """Tables of one row a bag as arrays: keyed ones in the order of the first, and all of one length."""
+def align_tables(proportions, predicted=None, bag_sizes=None):
+    """Those given, with one row a bag, as arrays: keyed ones in the order of the first, and all of one length."""
+    tables = [t for t in (proportions, predicted, bag_sizes) if t is not None]
     keyed = [t for t in tables if isinstance(t, pd.Series | pd.DataFrame)]
     columns = next((t.columns for t in keyed if isinstance(t, pd.DataFrame)), None)
     arrays = []
@@ -153,11 +154,12 @@ def align_tables(*tables):
                 table = table[columns]
         arrays.append(np.asarray(table, dtype=float))
     shapes = [a.shape for a in arrays]
-    one_length = len({shape[:1] for shape in shapes}) == 1
-    if not one_length or len({shape for shape in shapes if len(shape) == 2}) > 1:
+    n_sizes = bag_sizes is not None
+    wanted = shapes[:1] * (len(shapes) - n_sizes) + [shapes[0][:1]] * n_sizes
+    if len(shapes[0]) != 2 or shapes != wanted:
         raise ValueError(
             "proportions, predicted and bag_sizes must have one row a bag, and the "
-            f"first two one shape, got shapes {shapes}"
+            f"first two one column a class, got shapes {shapes}"
         )
     return arrays
 
@@ -178,7 +180,7 @@ def class_prior(proportions, bag_sizes):
     ndarray, shape (n_classes,)
         Source: stolpe2011, eq. 2.
     """
-    proportions, sizes = align_tables(proportions, bag_sizes)
+    proportions, sizes = align_tables(proportions, bag_sizes=bag_sizes)
     # eq: eq-prop-prior
     return sizes @ np.where(sizes[:, None] > 0, proportions, 0.0) / sizes.sum()
 
@@ -195,6 +197,7 @@ def proportion_mse(proportions, predicted):
     Returns
     -------
     float
+        NaN if a bag without instances has NaN for its shares.
     """
     proportions, predicted = align_tables(proportions, predicted)
     # eq: eq-prop-mse
@@ -218,11 +221,12 @@ def proportion_mae(proportions, predicted, bag_sizes=None):
     Returns
     -------
     float
-        Between 0 and 1.
+        Between 0 and 1. A bag of size 0 has no say; without ``bag_sizes`` its NaN makes the mean NaN.
     """
     weights = np.ones(len(predicted)) if bag_sizes is None else bag_sizes
     proportions, predicted, weights = align_tables(proportions, predicted, weights)
     distance = 0.5 * np.abs(proportions - predicted).sum(axis=1)
+    distance = np.where(weights > 0, distance, 0.0)
     # eq: eq-prop-mae
     return float(np.average(distance, weights=weights))
 
@@ -243,8 +247,9 @@ def proportion_weighted_mse(proportions, predicted, bag_sizes):
     """
     proportions, predicted, sizes = align_tables(proportions, predicted, bag_sizes)
     weights = np.outer(sizes / sizes.sum(), class_prior(proportions, sizes))
+    gap = np.where(sizes[:, None] > 0, proportions - predicted, 0.0)
     # eq: eq-prop-weight
-    return float(np.mean(weights * (proportions - predicted) ** 2))
+    return float(np.mean(weights * gap**2))
 
 
 def prior_mse(proportions, predicted, bag_sizes):
@@ -340,7 +345,7 @@ class Identifiability:
         Ratio of its extreme singular values.
     spread, noise : ndarray, shape (n_classes,)
         Standard deviation of each class's share over the bags (weighted by size), and the one that random bags of these
-        sizes would show.
+        sizes would show (root mean square, without replacement).
     worth_in_labels : ndarray, shape (n_classes,)
         For each class against the rest, the number of labelled instances that pin down the difference of the two class
         means as well as these bags do.
@@ -392,17 +397,19 @@ def identifiability(bags, proportions):
     Raises
     ------
     ValueError
-        If a share is outside of [0, 1], a row does not sum to 1, or a bag has no row.
+        If a share is outside of [0, 1], a row does not sum to 1, a bag has no row, or one that holds instances has NaN.
     """
     bags, shares = _read_keyed(bags, proportions)
     shares = np.column_stack([1 - shares, shares]) if shares.ndim == 1 else shares
-    off = np.abs(shares.sum(axis=1) - 1) > 1e-6
-    if off.any() or (np.abs(shares - 0.5) > 0.5 + 1e-6).any():
-        raise ValueError(
-            f"proportions must lie in [0, 1] and each row sum to 1, got {proportions!r}"
-        )
     bags, n_bags = _check_codes(bags, len(shares))
     sizes = np.bincount(bags, minlength=n_bags)
+    off = np.abs(shares.sum(axis=1) - 1) > 1e-6
+    off |= (sizes > 0) & np.isnan(shares).any(axis=1)
+    if off.any() or (np.abs(shares - 0.5) > 0.5 + 1e-6).any():
+        raise ValueError(
+            "proportions must lie in [0, 1], each row sum to 1, and be NaN only for "
+            f"bags without instances, got {proportions!r}"
+        )
     shares, sizes = shares[sizes > 0], sizes[sizes > 0]
     eta = class_prior(shares, sizes)
     variance = sizes @ (shares - eta) ** 2 / sizes.sum()
@@ -413,6 +420,6 @@ def identifiability(bags, proportions):
     values = np.linalg.svd(shares, compute_uv=False)
     rank = int((values > 1e-8 * values[0]).sum())
     condition = values[0] / values[-1] if rank == len(eta) else np.inf
-    noise = np.sqrt(pure * len(sizes) / total)
+    noise = np.sqrt(pure * (len(sizes) - 1) / max(total - 1, 1))
     counts = len(sizes), int(total), len(eta), rank
     return Identifiability(*counts, float(condition), variance**0.5, noise, worth)

@@ -514,20 +514,23 @@ def name_clusters(in_second, in_p, targets, weights):
     return int(errors[1] <= errors[0])
 
 
-def cluster_labels(X, method, random_state=None, n_starts=10):
+def cluster_labels(X, method, random_state=None, n_starts=10, n_neighbors=7):
     """Two clusters by scikit-learn: the other two competitors in duplessis2013.
 
     Parameters
     ----------
     X : array-like, shape (n_instances, n_features)
     method : {"k-means", "spectral"}
-        k-means: the best of several starts. Spectral: normalised cut of the graph of the 7 nearest other instances,
-        joined where either is a neighbour of the other with weight 1, of both 2 (the paper gives the 7 alone);
-        scikit-learn warns where that graph is not connected.
+        k-means: the best of several starts. Spectral: normalised cut of the graph of the nearest other instances,
+        joined where either is a neighbour of the other with weight 1, of both 2; scikit-learn warns where that graph is
+        not connected.
     random_state : int, RandomState or None
         Used on the canonically ordered instances.
     n_starts : int, default 10
         Of k-means, which spectral clustering ends with; a single one is random instances, as was usual once.
+    n_neighbors : int, default 7
+        Of spectral clustering: other instances. The paper gives the 7 alone; 6 is 7 that count the instance itself, as
+        scikit-learn's own graph does.
 
     Returns
     -------
@@ -536,7 +539,7 @@ def cluster_labels(X, method, random_state=None, n_starts=10):
     Raises
     ------
     ValueError
-        For another method, or fewer than 8 instances for "spectral".
+        For another method, or as many neighbours as instances for "spectral".
     """
     X = np.asarray(X, dtype=float)
     order, labels = canonical_order(X), np.empty(len(X), dtype=int)
@@ -545,9 +548,11 @@ def cluster_labels(X, method, random_state=None, n_starts=10):
         model = KMeans(2, init=init, n_init=n_starts, random_state=random_state)
         labels[order] = model.fit_predict(X[order])
     elif method == "spectral":
-        if len(X) < 8:
-            raise ValueError(f"X must have at least 8 instances, got {len(X)}")
-        graph = kneighbors_graph(X[order], 7)
+        if len(X) <= n_neighbors:
+            raise ValueError(
+                f"X must have at least {n_neighbors + 1} instances, got {len(X)}"
+            )
+        graph = kneighbors_graph(X[order], n_neighbors)
         model = SpectralClustering(
             2, affinity="precomputed", random_state=random_state,
             eigen_solver="arpack", n_init=n_starts,

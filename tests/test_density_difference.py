@@ -201,6 +201,13 @@ def test_lscv_width_of_a_part_is_scaled_to_the_whole():
     assert dd.lscv_width(X, max_points=50)[0] == pytest.approx(part / 8 ** (1 / 7))
 
 
+def test_the_median_is_the_median_whatever_the_size():
+    X = np.random.default_rng(0).normal(size=(1500, 2))
+    assert dd.lscv_width(X, "median")[0] == median_distance(thin(X, 1000))
+    with pytest.raises(ValueError, match="'sigma' parameter"):
+        KDEDifference("median").fit(X, np.arange(1500) % 2)
+
+
 def test_lscv_width_in_very_high_dimension():
     X = np.random.default_rng(4).normal(size=(30, 3000))
     assert 0 < dd.lscv_width(X)[0] <= 2 * median_distance(X)
@@ -264,6 +271,12 @@ def test_draw_two_bags_has_the_counts_and_no_instance_twice():
     np.testing.assert_array_equal(again[0], drawn)
     other = dd.draw_two_bags(X, y, (30, 40), (0.2, 0.8), random_state=1)
     assert (drawn != other[0]).any()
+
+
+def test_counts_are_rounded_not_cut():
+    assert dd.class_counts(100, 0.29).tolist() == [71, 29]  # 100 * 0.29 is below 29
+    assert dd.class_counts(10, 0.26).tolist() == [7, 3]
+    assert dd.class_counts(5, 0.5).tolist() == [2, 3]
 
 
 def test_every_instance_is_drawn_equally_often():
@@ -540,6 +553,19 @@ def test_the_functions_of_two_samples_are_their_estimators():
             np.concatenate(found),
             np.concatenate(dd.label_two_samples(model, P, Q, larger="q")),
         )
+
+
+def test_the_fixed_state_is_zero():
+    seen = []
+
+    class Spy(SMIC):
+        def _fit_two(self, samples, weights):
+            seen.append(self.random_state)
+            super()._fit_two(samples, weights)
+
+    X, _, bags = dd.toy_problem(1, 10, random_state=0)
+    dd.label_two_samples(Spy(random_state=None), X[bags == 0], X[bags == 1])
+    assert seen == [0]
 
 
 def test_malformed_samples():

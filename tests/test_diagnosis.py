@@ -1067,7 +1067,7 @@ def test_report_says_what_was_tested_and_what_cannot_be():
     for words in (
         "1000 instances in 8 bags, no labels; level 0.05; Holm's correction within",
         "assumed: instances are independent of one another",
-        "sd of the features, four times in five; by itself moves: ",
+        "sd in every direction of the features, four times in five; by itself moves: ",
         "not told by these data: X ⊥ Y, X ⊥ Y | B, Y ⊥ B | X;",
         "whether features shift along with the shares",
         "What is not rejected is not shown to hold",
@@ -1252,8 +1252,10 @@ def test_stored_rates_hold_the_level():
         level += [row[f"reject {s}"] for s in held]
         draws += [row["draws"]] * len(held)
     level, draws = np.array(level), np.array(draws)
-    assert len(level) > 30
-    assert (level < 0.05 + 4 * np.sqrt(0.05 * 0.95 / draws)).all()
+    assert len(level) > 40
+    assert (draws >= 300).all()
+    assert (level < 0.09).all()
+    assert (level > 0.07).sum() <= 1  # the cell that the chapter names
     assert abs(np.average(level, weights=draws) - 0.04) < 0.02
     hard = rates.xs("hard", level="variant").query("bag_size == 100 and labels == 0")
     assert (hard["reject X_B|Y"] > 0.8).all()

@@ -10,8 +10,13 @@ from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 
 from llpbook import dsdd
-from llpbook.base import fold_numbers, median_distance, thin
-from llpbook.density_difference import gaussian_basis, labeling_error_rate, toy_problem
+from llpbook.base import canonical_order, fold_numbers, median_distance, thin
+from llpbook.density_difference import (
+    gaussian_basis,
+    labeling_error_rate,
+    prior_weights,
+    toy_problem,
+)
 from llpbook.dsdd import DSDD, _solver
 
 WEIGHTS = [(1.0, 1.0), (0.4, 1.6)]
@@ -385,6 +390,24 @@ def test_start_of_the_paper_may_stop_at_once():
     assert not np.allclose(mirrored.alpha, -paper.alpha, atol=1e-2)
 
 
+def test_starts_against_all_bits():
+    """The global minimum is that of the best of all 2^7 bounds: no start is below it, and the chapter counts hits."""
+    hits = {"hinge": 0, "convex": 0}
+    for seed in range(20):
+        rng = np.random.default_rng(200 + seed)
+        X = rng.normal(size=(7, 2)) + 0.8 * (np.arange(7) < 4)[:, None]
+        Phi = gaussian_basis(X, X, 1.0)
+        data = (Phi[:4], Phi[4:]), 0.05 * dsdd.penalty_unit((Phi[:4], Phi[4:]))
+        all_bits = map(np.array, itertools.product((0.0, 1.0), repeat=7))
+        ends = (dsdd.minimise_bound(bits[:3], bits[3:], *data)[0] for bits in all_bits)
+        least = min(dsdd.objective(alpha, *data) for alpha in ends)
+        for start in hits:
+            found = dsdd.cccp(*data, start=start)[-1].objective
+            assert found > least - 1e-7
+            hits[start] += found < least + 1e-6
+    assert hits == {"hinge": 17, "convex": 12}
+
+
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_objective_is_the_robust_support_vector_machine(weights):
     """Section 5: P is the class 1, Q the class -1, and the loss 1 - R(margin) lies in [0, 2]."""
@@ -446,6 +469,22 @@ def test_cv_gaps_by_loops():
     np.testing.assert_allclose(backwards[::-1], found, atol=1e-5)
 
 
+def test_held_out_values_of_a_sample_with_more_folds():
+    basis, unit = make_basis(3, 20)
+    folds = (
+        fold_numbers(3, 5, 0),
+        fold_numbers(20, 5, 0),
+    )  # two folds have rows of Q only
+    g = [np.empty(3), np.empty(20)]
+    for k in range(5):
+        train = [P[fold != k] for P, fold in zip(basis, folds, strict=True)]
+        alpha = dsdd.cccp(train, 0.1 * unit)[-1].alpha
+        for values, P, fold in zip(g, basis, folds, strict=True):
+            values[fold == k] = P[fold == k] @ alpha
+    found = dsdd.cv_gaps(basis, [0.1 * unit], folds)
+    assert found[0] == pytest.approx(dsdd.sign_gap(*g), abs=1e-5)
+
+
 @pytest.mark.equation("eq-dsdd-unit")
 def test_unit_of_the_penalty():
     basis, unit = make_basis()
@@ -473,6 +512,44 @@ def test_cv_picks_the_best_of_its_table():
     fixed = DSDD(sigma=model.sigma_, lam=model.lam_, random_state=0).fit(X, bags)
     np.testing.assert_allclose(fixed.decision_function(X), model.decision_function(X))
     assert fixed.cv_results_["score"].isna().all()
+
+
+def in_fit(model, X, bags, n_folds, first):
+    """Basis functions of the two samples and folds, as `fit` makes them with ``random_state=0``."""
+    samples = [(X - model.origin_)[bags == k] for k in (first, 1 - first)]
+    samples = [part[canonical_order(part)] for part in samples]
+    basis = [gaussian_basis(part, model.centers_, model.sigma_) for part in samples]
+    seed = seed_of_folds(0, len(X))
+    return basis, [fold_numbers(len(part), n_folds, seed) for part in samples]
+
+
+def test_tuning_weighs_the_samples():
+    X, _, bags = toy_problem(1, n=30, random_state=0)
+    model = DSDD(0.9, [1.0, 0.1], class_prior=0.2, random_state=0)
+    model.fit(X, bags, [0.3, 0.7])
+    data = in_fit(model, X, bags, 5, first=1)
+    found = dsdd.cv_gaps(data[0], [1.0, 0.1], data[1], prior_weights(0.7, 0.3, 0.2))
+    np.testing.assert_allclose(model.cv_results_["score"], -found, atol=1e-6)
+
+
+def test_no_more_folds_than_the_smaller_sample_has_instances():
+    X, _, bags = toy_problem(1, n=(3, 20), random_state=0)
+    model = DSDD(0.9, [1.0, 0.1], random_state=0).fit(X, bags)
+    basis, folds = in_fit(model, X, bags, 3, first=0)
+    found = dsdd.cv_gaps(basis, [1.0, 0.1], folds)
+    np.testing.assert_allclose(model.cv_results_["score"], -found, atol=1e-6)
+
+
+def test_tuning_takes_the_start():
+    rng = np.random.default_rng(2)
+    y, bags = np.arange(80) % 40 < np.repeat([12, 28], 40), np.repeat([0, 1], 40)
+    X = rng.normal(size=(80, 10)) + y[:, None]
+    one, two = (
+        DSDD("median", [0.1, 0.01], start=start, random_state=0).fit(X, bags)
+        for start in ("hinge", "convex")
+    )
+    scores = one.cv_results_["score"] - two.cv_results_["score"]
+    assert scores.abs().max() > 0.05
 
 
 def test_own_grids():
@@ -631,6 +708,25 @@ def test_stopping_short_warns():
     X, _, bags = toy_problem(1, n=60, random_state=0)
     with pytest.warns(ConvergenceWarning, match="DSDD stopped after 2 rounds"):
         DSDD(sigma=0.5, lam=0.05, max_iter=1).fit(X, bags)
+
+
+def test_the_first_round_alone_is_asked_for_and_warns_of_nothing(recwarn):
+    X, _, bags = toy_problem(1, n=60, random_state=0)
+    model = DSDD(sigma=0.5, lam=0.05, max_iter=0).fit(X, bags)
+    assert model.n_iter_ == 1 and not recwarn.list
+    basis, _ = in_fit(model, X, bags, 5, first=0)
+    first = dsdd.cccp(basis, 0.05)[0]
+    np.testing.assert_allclose(model.coef_, first.alpha)
+    assert first.b.sum() == 0 and first.c.all()  # nobody is given up
+
+
+def test_a_duality_gap_warns(monkeypatch):
+    exact = dsdd.minimise_bound
+    loose = lambda *args, **kwargs: (*exact(*args, **kwargs)[:2], 1e-3)  # noqa: E731
+    monkeypatch.setattr(dsdd, "minimise_bound", loose)
+    X, _, bags = toy_problem(1, n=20, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="duality gap of 1.0e-03"):
+        DSDD(sigma=1.0, lam=0.1).fit(X, bags)
 
 
 def test_more_instances_than_centres():

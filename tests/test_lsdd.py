@@ -11,6 +11,7 @@ from llpbook.base import canonical_order, fold_numbers, median_distance
 from llpbook.density_difference import (
     gaussian_basis,
     labeling_error_rate,
+    prior_weights,
     toy_log_densities,
     toy_problem,
 )
@@ -219,6 +220,47 @@ def test_cross_validation_equals_refits(what, sigma):
     np.testing.assert_allclose(lsdd.cross_validate(*args), slow, atol=1e-9)
 
 
+def in_fit(model, X, bags, n_folds, first):
+    """The two samples and the folds, as `fit` makes them with ``random_state=0``."""
+    rng = np.random.RandomState(0)
+    rng.permutation(len(X))  # drawn for the centres
+    seed = rng.randint(2**31 - 1)
+    samples = [(X - model.origin_)[bags == k] for k in (first, 1 - first)]
+    samples = [part[canonical_order(part)] for part in samples]
+    return samples, [fold_numbers(len(part), n_folds, seed) for part in samples]
+
+
+@pytest.mark.parametrize("what", ["l2", "sign"])
+def test_tuning_weighs_the_samples(what):
+    X, _, bags = toy_problem(1, n=30, random_state=0)
+    lams = np.array([1.0, 0.1])
+    model = LSDD(0.9, lams, what, class_prior=0.2, random_state=0)
+    model.fit(X, bags, [0.3, 0.7])
+    samples, folds = in_fit(model, X, bags, 5, first=1)
+    weights = prior_weights(0.7, 0.3, 0.2)
+    slow = slow_cross_validation(
+        samples, model.centers_, 0.9, lams, folds, weights, what
+    )
+    np.testing.assert_allclose(model.cv_results_["score"], -slow, rtol=1e-6)
+
+
+def test_no_more_folds_than_the_smaller_sample_has_instances():
+    X, _, bags = toy_problem(1, n=(3, 20), random_state=0)
+    lams = np.array([1.0, 0.1])
+    model = LSDD(0.9, lams, random_state=0).fit(X, bags)
+    samples, folds = in_fit(model, X, bags, 3, first=0)
+    slow = slow_cross_validation(
+        samples, model.centers_, 0.9, lams, folds, (1.0, 1.0), "l2"
+    )
+    np.testing.assert_allclose(model.cv_results_["score"], -slow, rtol=1e-6)
+
+
+def test_grids_are_those_of_the_chapter():
+    np.testing.assert_allclose(lsdd.LAMS[[0, -1]], [10, 1e-3])
+    np.testing.assert_allclose(lsdd.SIGMAS[[0, -1]], [2, 1 / 8])
+    assert (len(lsdd.LAMS), len(lsdd.SIGMAS)) == (9, 9)
+
+
 @pytest.mark.parametrize("what", ["l2", "sign"])
 @pytest.mark.parametrize("grids", ["own", "public"])
 def test_estimator_picks_the_best_pair(what, grids):
@@ -228,12 +270,7 @@ def test_estimator_picks_the_best_pair(what, grids):
     if grids == "public":
         sigmas, params = lsdd.PUBLIC_SIGMAS, {"sigma": "public", "lam": "public"}
     model = LSDD(criterion=what, random_state=0, **params).fit(X, bags)
-    seed = np.random.RandomState(0)
-    seed.permutation(55)  # drawn for the centres
-    seed = seed.randint(2**31 - 1)
-    samples = [(X - model.origin_)[bags == k] for k in (0, 1)]
-    samples = [part[canonical_order(part)] for part in samples]
-    folds = [fold_numbers(len(part), 5, seed) for part in samples]
+    samples, folds = in_fit(model, X, bags, 5, first=0)
     rows = []
     for sigma in sigmas:
         v = np.pi * sigma**2  # in two dimensions

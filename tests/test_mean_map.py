@@ -51,6 +51,10 @@ def test_class_means_are_exact_when_bag_means_are_mixtures():
     np.testing.assert_allclose(
         mean_map.class_means(P @ M, P, np.ones(7)), M, atol=1e-12
     )
+    p = 0.4 + 1e-5 * (-1.0) ** np.arange(40)  # nearly equal shares are enough
+    P = np.column_stack([1 - p, p])
+    found = mean_map.class_means(P @ M[:2], P, np.ones(40))
+    np.testing.assert_allclose(found, M[:2], rtol=1e-6)
 
 
 @pytest.mark.equation("eq-mean-map-operator", "eq-mean-map-operator-multi")
@@ -255,7 +259,9 @@ def test_rbf_kernel_separates_what_no_line_can():
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
     bags = np.where(rng.random(600) < 0.8, y, 1 - y)  # two bags, 80 % pure
     P = label_proportions(y, bags)
-    assert MeanMap(kernel="rbf", gamma=2.0, lam=0.1).fit(X, bags, P).score(X, y) > 0.85
+    for gamma in (0.1, 2.0, 100.0):  # the chapter: any gamma from 0.1 to 100 will do
+        radial = MeanMap(kernel="rbf", gamma=gamma, lam=0.1).fit(X, bags, P)
+        assert radial.score(X, y) > 0.85
     assert MeanMap().fit(X, bags, P).score(X, y) < 0.65
 
 
@@ -422,7 +428,8 @@ def test_errors_that_explain_everything_are_not_identifiable():
     for share in (1.0001, 2.0):
         with pytest.raises(NotIdentifiableError, match="reliability is"):
             MeanMap(proportion_errors=np.full(len(p), share * spread)).fit(X, bags, p)
-    MeanMap(proportion_errors=np.full(len(p), 0.999 * spread)).fit(X, bags, p)
+    enough = np.full(len(p), 0.9999 * spread)
+    MeanMap(lam=1e6, proportion_errors=enough).fit(X, bags, p)
 
 
 def test_errors_are_read_by_key_and_permute_with_the_bags():
@@ -491,6 +498,7 @@ def test_what_errors_leave_is_the_reliability():
         lambda L: np.tile(0.01 * np.eye(2), (L, 1, 1)),
         lambda L: np.tile(np.array([[0.01, 0.0], [-0.01, 0.0]]), (L, 1, 1)),
         lambda L: np.tile(np.array([[0.01, 0.0], [0.0, -0.01]]), (L, 1, 1)),
+        lambda L: np.tile(-0.01 * np.array([[1.0, -1.0], [-1.0, 1.0]]), (L, 1, 1)),
     ],
 )
 def test_malformed_errors(bad):
@@ -525,6 +533,12 @@ def test_stopping_short_warns():
     X, _, bags, P = problem(n_classes=3)
     with pytest.warns(ConvergenceWarning, match="MeanMap stopped after 1 iterations"):
         MeanMap(max_iter=1).fit(X, bags, P)
+
+
+def test_tol_says_when_to_stop():
+    X, _, bags, P = problem(n_classes=3)
+    rough, fine = (MeanMap(tol=tol).fit(X, bags, P) for tol in (1e-1, 1e-8))
+    assert rough.n_iter_ < fine.n_iter_
 
 
 def test_an_offset_costs_accuracy_because_the_intercept_is_penalised():

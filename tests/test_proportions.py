@@ -104,6 +104,15 @@ def test_mae_of_two_classes_is_the_gap_of_the_positive_share():
     assert pr.proportion_mae(*matrices, [1, 0, 0]) == pytest.approx(0.1)
 
 
+def test_a_bag_without_instances_has_no_say_in_the_weighted_errors():
+    P = np.array([[0.5, 0.5], [0.2, 0.8], [np.nan, np.nan]])
+    G = np.array([[0.4, 0.6], [0.2, 0.8], [np.nan, np.nan]])
+    assert pr.proportion_mae(P, G, [10, 10, 0]) == pytest.approx(0.05)
+    weighted, combined = 0.01 * (0.35 + 0.65) / 12, (0.01 / 12 * 0.0025) ** 0.5
+    assert pr.proportion_weighted_mse(P, G, [10, 10, 0]) == pytest.approx(weighted)
+    assert pr.combined_error(P, G, [10, 10, 0]) == pytest.approx(combined)
+
+
 def test_combined_error_vanishes_with_one_factor():
     # Two bags of one size with swapped shares: every entry is wrong, the priors agree, the product is 0.
     P, G = np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([[0.1, 0.9], [0.9, 0.1]])
@@ -155,6 +164,24 @@ def test_worth_of_random_bags_is_about_their_number():
     np.testing.assert_allclose(report.spread, report.noise, rtol=0.1)
 
 
+def test_noise_is_the_spread_of_random_bags():
+    bags = np.r_[np.zeros(6, int), np.full(3, 2)]  # bag 1 holds nothing
+    rng, y = np.random.default_rng(0), np.repeat([0, 1], [5, 4])
+    drawn = [
+        pr.identifiability(bags, pr.label_proportions(rng.permutation(y), bags))
+        for _ in range(4000)
+    ]
+    found = np.mean([r.spread**2 for r in drawn], axis=0)
+    np.testing.assert_allclose(found, drawn[0].noise ** 2, rtol=0.1)
+
+
+def test_the_report_tells_spread_and_worth_of_the_positive_class():
+    bags = np.repeat([0, 1, 2], [6, 3, 2])
+    text = str(pr.identifiability(bags, [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]))
+    assert "worth, to tell class means apart: 9 labelled instances" in text
+    assert "shares: 0.431 " in text
+
+
 def test_worth_predicts_the_variance_of_the_estimated_class_means():
     # The claim behind the number: bags estimate m+ - m- as badly as `worth_in_labels` labelled instances would.
     rng = np.random.default_rng(4)
@@ -198,6 +225,8 @@ def test_a_rank_does_not_count_rounding_and_needs_as_many_bags_as_classes():
     p = 0.5 + 2e-9 * (-1.0) ** np.arange(100)  # equal shares, but for rounding
     equal = pr.identifiability(np.arange(100), p)
     assert (equal.rank, equal.condition_number) == (1, np.inf)
+    near = pr.identifiability(np.arange(40), 0.4 + 1e-5 * (-1.0) ** np.arange(40))
+    assert near.rank == 2
     few = pr.identifiability([0, 1], [[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])
     assert (few.rank, few.condition_number) == (2, np.inf)
 
@@ -272,12 +301,25 @@ def test_tables_of_another_length_are_refused():
         lambda: pr.proportion_mae(P, P[:, :1]),
         lambda: pr.proportion_mae(P, P, [1, 2]),
         lambda: pr.prior_mse(P, [0.5, 0.5], [1, 1, 1]),
+        lambda: pr.proportion_mse(P[:2], [0.5, 0.5]),
+        lambda: pr.proportion_mse(P[:, 1], P[:, 1]),
+        lambda: pr.proportion_mae(P[:, 1], P[:, 1]),
+        lambda: pr.class_prior(P, P),
     ):
         with pytest.raises(ValueError, match="must have one"):
             call()
     for wrong in (100 * P, P - 0.2, np.array([-0.1, 0.5, 1.1])):
         with pytest.raises(ValueError, match="sum to 1"):
             pr.identifiability([0, 1, 2], wrong)
+    for wrong in (
+        [1.05, 0.5],
+        [[1.05, -0.05], [0.5, 0.5]],
+        [[0.5, 0.505], [0.5, 0.5]],
+        [0.5, np.nan],
+    ):
+        with pytest.raises(ValueError, match="sum to 1, and be NaN only for"):
+            pr.identifiability([0, 1], wrong)
+    pr.identifiability([0, 2], [0.5, np.nan, 0.2])  # bag 1 holds nothing
 
 
 def test_label_proportions_refuses_another_order():

@@ -1,14 +1,17 @@
 """The protocol of duplessis2013: the same draws for every method, no label in a fit, the bold face by hand."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import ttest_rel
-from sklearn.cluster import KMeans
+from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.svm import SVC
 
 from llpbook.density_difference import labeling_error_rate
+from llpbook.dsdd import DSDD
 from llpbook.reproduce import (
     agreement,
     draws_behind,
@@ -31,8 +34,9 @@ def test_the_table_has_every_cell_of_the_paper():
         )
     )
     own = {(cell["dataset"], cell["method"]) for cell in TABLE.cells}
-    assert own - paper == {(dataset, "SVC") for dataset in duplessis2013.DATASETS}
-    assert paper < own and len(TABLE.cells) == 70
+    ours = itertools.product(duplessis2013.DATASETS, ("SVC", "first round"))
+    assert own - paper == set(ours)
+    assert paper < own and len(TABLE.cells) == 80
     assert {t.name for t in duplessis2013.TABLES} <= set(tables())
 
 
@@ -123,7 +127,7 @@ def test_pairs_are_read_in_both_forms_and_bad_ones_refused():
 
 def test_set_values_changes_what_is_free_only():
     table = set_values(TABLE, {"priors": "0.3,0.7"})
-    assert len(table.cells) == 70
+    assert len(table.cells) == 80
     assert {cell["priors"] for cell in table.cells} == {"0.3-0.7"}
     assert {cell["priors"] for cell in TABLE.cells} == {"0.2-0.8"}
     with pytest.raises(
@@ -190,9 +194,21 @@ def test_comparable_is_the_best_and_what_the_t_test_cannot_tell_from_it():
         duplessis2013.comparable(errors)
 
 
+def test_first_round_gives_nobody_up():
+    X, y, bags = duplessis2013.make_problem("heart", "0.2-0.8", "40-40", 0)
+    model = DSDD(max_iter=0, random_state=0).fit(X, bags)
+    cell = {"dataset": "heart", "priors": "0.2-0.8", "sizes": "40-40"}
+    row = duplessis2013.run({**cell, "method": "first round"}, 0)
+    assert_allclose(row["ler"], labeling_error_rate(model.predict(X), y))
+    assert row["warned"] == "" and model.n_iter_ == 1
+    new = duplessis2013.run_new({**cell, "method": "first round"}, 0)
+    assert_allclose(new["ler"], row["ler"])
+
+
 def test_compare_puts_the_paper_beside_ours(tmp_path):
-    only = {"dataset": ["heart", "twonorm"], "method": ["KM", "KDE"]}
+    only = {"dataset": ["heart", "twonorm"], "method": ["KM", "KDE", "first round"]}
     run_table(TABLE, seeds=3, only=only, results=tmp_path)
+    assert len(load(TABLE, tmp_path)) == 18  # compare shows METHODS only
     both = duplessis2013.compare(TABLE, results=tmp_path).set_index(
         ["dataset", "method"]
     )
@@ -222,10 +238,11 @@ def test_compare_puts_the_paper_beside_ours(tmp_path):
 
 def test_settings_run_what_they_say():
     table = next(t for t in duplessis2013.TABLES if t.name == "duplessis2013_settings")
-    assert len(table.cells) == 10 * (7 + 7 + 2 * 7 + 1 + 1 + 2)
+    assert len(table.cells) == 10 * (7 + 7 + 2 * 7 + 2 + 1 + 1 + 2)
     cell = {"dataset": "heart", "method": "KM", "priors": "0.2-0.8", "sizes": "40-40"}
     plain = duplessis2013.run({**cell, "method": "KDE"}, 0)["chosen"]
-    for setting in ("features as they are", "unit range and one start"):
+    one_start = "unit range and one start"
+    for setting in ("features as they are", one_start):
         other = {**cell, "method": "KDE", "setting": setting}
         assert duplessis2013.run_setting(other, 0)["chosen"] != plain
     unit, _ = duplessis2013.features("heart", "[0, 1]")
@@ -237,6 +254,16 @@ def test_settings_run_what_they_say():
     order = np.lexsort(X.T[::-1])
     found = duplessis2013.ONE_START["KM"](X, bags, 1)[0]
     assert labeling_error_rate(found[order], one.fit_predict(X[order])) == 0
+    SC = {**cell, "method": "SC", "setting": "unit range and 7 with itself"}
+    X, y, _ = duplessis2013.make_problem("heart", "0.2-0.8", "40-40", 2, "[0, 1]")
+    own = SpectralClustering(
+        2, affinity="nearest_neighbors", n_neighbors=7, n_init=1, random_state=2,
+        eigen_solver="arpack",
+    )  # fmt: skip
+    order = np.lexsort(X.T[::-1])
+    error = labeling_error_rate(own.fit_predict(X[order]), y[order])
+    assert duplessis2013.run_setting(SC, 2)["ler"] == pytest.approx(error)
+    assert duplessis2013.run_setting({**SC, "setting": one_start}, 2)["ler"] != error
     cell = {**cell, "method": "DSDD"}
     start = duplessis2013.run_setting(
         {**cell, "setting": "DSDD from the convex part"}, 0

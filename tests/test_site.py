@@ -20,7 +20,9 @@ from llpbook.datasets import load
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 
+import _book  # noqa: E402
 import check_site  # noqa: E402
+import course_map  # noqa: E402
 
 # The plan of the book: which chapter stands in which part. Chapters that are not written yet are left out of the toc.
 PARTS = {
@@ -33,7 +35,7 @@ PARTS = {
     "Two bags": ["density_difference", "lsdd", "dsdd", "smic"],
     "Comparing": ["comparison", "reproduction", "choosing"],
     "Back matter": [
-        "notation", "concordance", "errata", "claims", "data", "api", "glossary", "bibliography",
+        "notation", "teaching", "concordance", "errata", "claims", "data", "api", "glossary", "bibliography",
     ],
 }  # fmt: skip
 PAPERS = {"stolpe2011", "duplessis2013", "perezortiz2016", "yu2013", "franco2023"}
@@ -57,6 +59,7 @@ REQUIREMENTS = [
 ]
 CONFIG = yaml.safe_load(read("_config.yml"))
 HOME = PYPROJECT["project"]["urls"]["Homepage"]
+SITE = PYPROJECT["project"]["urls"]["Documentation"]
 
 
 # --- one home, one version, one set of pins ------------------------------------------------------------------
@@ -65,6 +68,8 @@ HOME = PYPROJECT["project"]["urls"]["Homepage"]
 def test_every_file_names_the_same_home():
     assert CONFIG["repository"]["url"] == HOME
     assert yaml.safe_load(read("CITATION.cff"))["repository-code"] == HOME
+    assert CONFIG["html"]["baseurl"] == SITE
+    assert f"({SITE})" in read("README.md") and f'"{SITE}"' in read("book/404.html")
     slug = HOME.removeprefix("https://github.com/")
     readme = read("README.md")
     assert f"mybinder.org/v2/gh/{slug}/{CONFIG['repository']['branch']}?" in readme
@@ -75,6 +80,7 @@ def test_every_file_names_the_same_home():
         read("CITATION.cff"),
         read("_config.yml"),
         read("CONTRIBUTING.md"),
+        read("book/src/intro.md"),
     ):
         assert set(re.findall(r"github\.com/([\w-]+/[\w-]+)", text)) <= {slug}
 
@@ -123,10 +129,13 @@ def test_lock_keeps_the_pins_and_installs_the_package_last():
     assert read("requirements.txt").splitlines()[-1] == "-e ."
 
 
-def test_binder_gets_the_oldest_supported_python():
-    assert read("runtime.txt").strip() == "python-" + PYPROJECT["project"][
-        "requires-python"
-    ].removeprefix(">=")
+def test_binder_gets_the_oldest_python_and_the_checkout():
+    oldest = PYPROJECT["project"]["requires-python"].removeprefix(">=")
+    assert read("binder/runtime.txt").strip() == f"python-{oldest}"
+    lines = [x for x in read("binder/requirements.txt").splitlines() if x[0] != "#"]
+    assert lines[0] == "-r ../requirements.txt"
+    for requirement in lines[1:]:  # as every other dependency
+        assert re.split("[<=]", requirement)[0] in read("CONTRIBUTING.md")
 
 
 def test_contributing_gives_a_reason_for_every_dependency():
@@ -176,13 +185,17 @@ def test_mathjax_is_whole():
     assert len(fonts) > 10 and fonts <= {path.name for path in folder.rglob("*.woff")}
 
 
-def test_api_page_has_every_public_module():
+def test_api_has_a_page_for_every_public_module():
     modules = {
         p.stem for p in (ROOT / "llpbook").glob("*.py") if not p.stem.startswith("_")
     }
     modules |= {p.parent.name for p in (ROOT / "llpbook").glob("*/__init__.py")}
+    for path in (ROOT / "book/api").glob("*.md"):
+        text = path.read_text(encoding="utf-8")
+        assert text.startswith(f"# `llpbook.{path.stem}`\n")
+        assert f"automodule:: llpbook.{path.stem}\n" in text
+    assert {path.stem for path in (ROOT / "book/api").glob("*.md")} == modules
     page = read("book/api.md")
-    assert set(re.findall(r"automodule:: llpbook\.(\w+)", page)) == modules
     table = page.split(".. autosummary::")[1].split("```")[0]
     assert set(re.findall(r"^ {3}(\w+)$", table, re.M)) == modules
 
@@ -216,8 +229,37 @@ def test_readme_names_things_that_exist():
     makefile = read("Makefile")
     for target in re.findall(r"^make (\w+)", readme, re.M):
         assert re.search(rf"^{target}:", makefile, re.M), target
-    for link in re.findall(r"\]\(([^)h][^)]*)\)", readme):
-        assert (ROOT / link).is_file(), link
+    # absolute, so that they also work where a package index shows the README
+    links = re.findall(r"\]\(([^)]*)\)", readme)
+    assert all(link.startswith("https://") for link in links)
+    raw = HOME.replace("github.com", "raw.githubusercontent.com")
+    for start in (f"{HOME}/blob/main/", f"{raw}/main/"):
+        files = [link.removeprefix(start) for link in links if link.startswith(start)]
+        assert files and all((ROOT / name).is_file() for name in files)
+
+
+def test_workflows_name_targets_and_versions_that_exist():
+    makefile, commands = read("Makefile"), []
+    for path in sorted((ROOT / ".github/workflows").glob("*.yml")):
+        jobs = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].values()
+        commands += [s["run"] for job in jobs for s in job["steps"] if "run" in s]
+        assert all("timeout-minutes" in job for job in jobs), path.name
+    targets = [m for run in commands for m in re.findall(r"^make ([\w-]+)", run)]
+    assert {"book", "unit", "oldest", "dist"} <= set(targets)
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, re.M), target
+    assert "bash .ci/run" in commands
+    matrix = yaml.safe_load(read(".github/workflows/ci.yml"))["jobs"]["all"]["strategy"]
+    assert matrix["matrix"]["python"] == re.findall(
+        r"3\.\d+", re.search(r"for v in (.*?);", makefile)[1]
+    )
+
+
+def test_picture_of_prerequisites_is_that_of_the_table():
+    book = _book.Book(ROOT)
+    assert read("book/_static/prerequisites.svg") == course_map.picture(book)
+    wanted = course_map.needs(book.pages["book/teaching.md"])
+    assert {*wanted, "intro"} == {*book.notebooks}
 
 
 def test_ci_runs_what_contributing_says():
@@ -364,6 +406,75 @@ def test_server_reports_missing_files(tmp_path):
         server.shutdown()
         server.server_close()
     assert missing == ["404 /gone.png"]
+
+
+# --- book/_ext/llpbook_site.py --------------------------------------------------------------------------------
+
+APE = """# An ape: another chapter
+
+$$ a = 1 $$ (eq-ape)
+
+:::{prf:theorem}
+:label: thm-ape
+
+Holds by {eq}`eq-ape` and {eq}`eq-mean`; see `SVC`, again `SVC`.
+:::
+
+:::{exercise}
+:label: ex-ape
+
+Prove {prf:ref}`thm-ape`.
+:::
+"""
+
+
+EXTENSIONS = ["myst_parser", "sphinx_design", "sphinx_proof", "sphinx_exercise"]
+EXTENSIONS += ["sphinx.ext.intersphinx", "llpbook_site"]
+
+
+def build(folder, *chapters):
+    """Build a book of the tiny book's chapter and of others; return the numbers on each page, and the pages."""
+    sphinx = pytest.importorskip("sphinx.application")
+    toy = read("tests/tiny_book/book/src/toy.md")
+    toy = re.sub("```{code-cell}.*?```", "", toy, flags=re.S)
+    zebra = APE.replace("ape", "zebra").replace("eq-mean", "thm-ape")
+    texts = {
+        "toy": toy,
+        "ape": APE,
+        "zebra": zebra.replace("{eq}`thm", "{prf:ref}`thm"),
+    }
+    texts["index"] = "\n".join(["# Book", "```{toctree}", *chapters, "```"])
+    folder.mkdir()
+    for name in ("index", *chapters):
+        (folder / f"{name}.md").write_text(texts[name], encoding="utf-8")
+    settings = {
+        "extensions": EXTENSIONS,
+        "myst_enable_extensions": ["colon_fence", "dollarmath"],
+        "html_baseurl": "https://book.example/",
+        "intersphinx_mapping": {
+            name: (f"https://{name}.example", str(ROOT / f"book/_inv/{name}.inv"))
+            for name in ("numpy", "sklearn")
+        },
+    }
+    out = folder / "html"
+    app = sphinx.Sphinx(folder, None, out, out, "dirhtml", settings, status=None)
+    app.build()
+    pages = {c: (out / c / "index.html").read_text(encoding="utf-8") for c in chapters}
+    number = r'class="eqno">\((\d+)\)|caption-number">(\w+ \d+) '
+    return {c: re.findall(number, page) for c, page in pages.items()}, pages
+
+
+def test_a_new_chapter_moves_no_number(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book/_ext")
+    before, pages = build(tmp_path / "before", "toy", "ape")
+    assert before["toy"] == [("1", ""), ("2", ""), ("3", "")]
+    assert before["ape"] == [("1", ""), ("", "Theorem 1"), ("", "Exercise 1")]
+    after, _ = build(tmp_path / "after", "zebra", "toy", "ape")
+    assert after == before | {"zebra": before["ape"]}
+    assert ">(1)</a> and" in pages["ape"]  # of the same chapter
+    assert ">(2) in A toy for Bayes</a>" in pages["ape"]
+    assert pages["ape"].count("https://sklearn.example/") == 1  # the first SVC only
+    assert 'property="og:title" content="An ape: another chapter"' in pages["ape"]
 
 
 # --- the arithmetic of the errata ----------------------------------------------------------------------------

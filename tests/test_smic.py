@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import quad
 from scipy.spatial.distance import cdist
 from scipy.stats import norm
+from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.metrics.pairwise import rbf_kernel
 
 from llpbook import smic
@@ -152,6 +153,20 @@ def test_scores_by_hand():
     assert_allclose(filled[3], filled[2])
 
 
+def test_zero_is_what_is_below_1e_10_of_the_largest():
+    vectors = np.array([[1.0, -0.1], [1e-9, 0.5], [1e-11, 0.2], [0.0, 1.0]])
+    positive = smic.cluster_scores(vectors, vectors)[:, 0] > 0
+    assert_array_equal(positive, [1, 1, 0, 0])
+
+
+def test_unclaimed_join_the_nearest_claimed_wherever_they_stand():
+    X = np.array([[2.2], [0.0], [9.0], [2.0], [9.5]])
+    scores = np.array([[0, 0], [0.6, 0], [0, 0], [0, 0.7], [0.1, 0]])
+    labels, filled = smic.assign_clusters(scores, X)
+    assert_array_equal(labels, [1, 0, 0, 1, 0])
+    assert_allclose(filled[[0, 2]], scores[[3, 4]])
+
+
 @pytest.mark.equation("eq-smic-extension")
 def test_extension_is_the_sum_over_neighbours():
     X, _ = blobs(gap=2.0)
@@ -273,6 +288,20 @@ def test_cross_validation_against_a_loop():
     assert_allclose(smic.lsmi_cv(phi, member, folds, lams), slow)
 
 
+def test_five_folds_and_the_defaults_of_lsmi():
+    rng, X = np.random.RandomState(3), np.random.default_rng(0).normal(size=(30, 1))
+    X = np.sort(X, axis=0)
+    y = (X[:, 0] > 0.3).astype(int)
+    rng.permutation(30)  # the centres, here all instances
+    folds, lams, found = rng.permutation(30) % 5, np.array(smic.LAMS), []
+    for sigma in np.multiply(smic.SIGMAS, smic.median_distance(X)):
+        phi = gaussian_basis(X, X, sigma)
+        sides = [(phi[:, y == k], y == k) for k in (0, 1)]
+        loss = sum(smic.lsmi_cv(*side, folds, lams) for side in sides)
+        found.append((loss.min(), sigma, lams[loss.argmin()]))
+    assert_allclose(smic.lsmi(X, y, random_state=3)[1:], min(found)[1:])
+
+
 def test_lsmi_ignores_names_and_order_and_survives_a_cluster_without_centre():
     X, y = gaussians(80, 2.0)
     value = smic.lsmi(X, y, random_state=0)
@@ -317,6 +346,20 @@ def test_naming_takes_the_smaller_proportion_error():
         assert error[best] == min(error)
 
 
+def test_a_tie_of_names_goes_to_the_second():
+    second, in_p = np.array([1, 0, 1, 0], bool), np.array([1, 1, 0, 0], bool)
+    assert smic.name_clusters(second, in_p, (0.8, 0.2), (2, 2)) == 1
+
+
+def test_pools_of_unequal_size_weigh_in_the_naming():
+    X = np.concatenate([np.linspace(0, 1, 7), np.linspace(20, 21, 7)])[:, None]
+    bags = np.repeat([0, 1], [2, 12])
+    model = SMIC(4).fit(X, bags, [0.6, 0.55])
+    # The low cluster has all of 2 and 5 of 12: its error 2 * .4 + 12 * .13 = 2.4, that of the high one
+    # 2 * .6 + 12 * .03 = 1.6. Without weights .53 and .63: the low one.
+    assert_array_equal(model.predict(X), np.repeat([0, 1], 7))
+
+
 @pytest.mark.parametrize("n_neighbors", ["cv", 6])
 def test_two_blobs_exactly(n_neighbors):
     X, y = blobs(n=60)
@@ -355,6 +398,17 @@ def test_training_instances_keep_their_cluster_and_others_do_not_matter():
     assert_allclose(model.decision_function(X + 0.05)[claimed], slow[claimed])
     far = model.decision_function(np.array([[100.0, 100.0]]))  # no cluster claims it
     assert far[0] == scores[X.sum(axis=1).argmax()] != 0
+
+
+def test_a_later_batch_is_predicted_like_a_first():
+    X, _, bags = toy_problem(1, 20, random_state=0)
+    model = SMIC(4).fit(X, bags)
+    new = np.random.default_rng(0).normal(size=(1500, 2)) * 2
+    late = np.vstack([new, X, [[100.0, 100.0]]])  # also training rows, and a far one
+    found = model.decision_function(late)
+    parts = [model.decision_function(part) for part in np.array_split(late, 5)]
+    assert_allclose(found, np.concatenate(parts), atol=1e-12)
+    assert_allclose(found[1500:1540], model.decision_function(X))
 
 
 def test_permutation_and_repetition_change_nothing():
@@ -399,6 +453,45 @@ def test_cluster_labels_refuses():
 
 
 @pytest.mark.filterwarnings("ignore:Graph is not fully connected")
-def test_spectral_clustering_sees_seven_others():
+@pytest.mark.parametrize("n_neighbors", [7, 6])
+def test_spectral_clustering_sees_the_nearest_others(monkeypatch, n_neighbors):
+    seen = []
+
+    class Spy(SpectralClustering):
+        def fit_predict(self, graph, y=None):
+            seen.append(graph.toarray())
+            return super().fit_predict(graph)
+
+    monkeypatch.setattr(smic, "SpectralClustering", Spy)
     X, y = rings()
-    assert same_clusters(smic.cluster_labels(X, "spectral", 0), y)
+    X, y = X[np.lexsort(X.T[::-1])], y[np.lexsort(X.T[::-1])]
+    default = {} if n_neighbors == 7 else {"n_neighbors": n_neighbors}
+    assert same_clusters(smic.cluster_labels(X, "spectral", 0, **default), y)
+    distances = cdist(X, X) + np.diag(np.full(len(X), np.inf))
+    nearest = distances.argsort(axis=1)[:, :n_neighbors]
+    graph = np.zeros_like(distances)
+    np.put_along_axis(graph, nearest, 1.0, axis=1)
+    assert_array_equal(seen[0], graph + graph.T)
+
+
+def test_six_others_are_the_seven_of_scikit_learn():
+    X, _, _ = toy_problem(1, 30, random_state=1)
+    own = SpectralClustering(
+        2, affinity="nearest_neighbors", n_neighbors=7, random_state=0,
+        eigen_solver="arpack",
+    ).fit_predict(X)  # fmt: skip
+    assert same_clusters(smic.cluster_labels(X, "spectral", 0, n_neighbors=6), own)
+
+
+def test_one_start_is_random_instances(monkeypatch):
+    seen = []
+
+    class Spy(KMeans):
+        def fit_predict(self, X, y=None):
+            seen.append((self.init, self.n_init))
+            return super().fit_predict(X)
+
+    monkeypatch.setattr(smic, "KMeans", Spy)
+    for options in ({}, {"n_starts": 1}):
+        smic.cluster_labels(blobs()[0], "k-means", 0, **options)
+    assert seen == [("k-means++", 10), ("random", 1)]

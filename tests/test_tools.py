@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import nbformat
@@ -16,6 +17,8 @@ sys.path.insert(0, str(ROOT / "tools"))
 import _book  # noqa: E402
 import check_book  # noqa: E402
 import execute  # noqa: E402
+import new_room  # noqa: E402
+import student  # noqa: E402
 import sync_cells  # noqa: E402
 
 SETTINGS = _book.read(ROOT / "pyproject.toml")
@@ -388,20 +391,22 @@ def test_edit_of_a_managed_cell_is_told(tiny, capsys, side):
 # --- equations and the concordance -----------------------------------------------------------------------------
 
 ROWS = [
-    "| {eq}`eq-double` | {py:func}`~llpbook.toy.double`, {py:meth}`Toy.fit <llpbook.toy.Toy.fit>` | "
+    "| [(double)](#eq-double) | [`double`](#llpbook.toy.double), [`Toy.fit`](#llpbook.toy.Toy.fit) | "
     "`test_toy.py::test_double` |",
-    "| {eq}`eq-mean` | {py:meth}`Toy.fit <llpbook.toy.Toy.fit>` | `test_toy.py::test_mean` |",
+    "| [(mean)](#eq-mean) | [`Toy.fit`](#llpbook.toy.Toy.fit) | `test_toy.py::test_mean` |",
 ]
 
 
 def test_concordance(tiny):
     text = _book.read(tiny.twin)
     block = text[text.index("<!-- conc") : text.index("<!-- /conc")]
-    assert [line for line in block.splitlines() if line.startswith("| {eq}")] == ROWS
+    assert [line for line in block.splitlines() if line.startswith("| [(")] == ROWS
     page = _book.read(tiny.root / "book/concordance.md")
     assert page.startswith("(concordance)=\n# Concordance\n")
-    rows = [line for line in page.splitlines() if "{eq}" in line]
-    assert rows == ["| {doc}`toy` " + row for row in ROWS]
+    head = "| Equation | Function | Test |\n| --- | --- | --- |"
+    assert page.endswith(
+        "\n".join(["## [A toy for Bayes](toy.ipynb)\n", head, *ROWS]) + "\n"
+    )
 
 
 def test_concordance_page_follows_the_table_of_contents(tiny):
@@ -412,7 +417,7 @@ def test_concordance_page_follows_the_table_of_contents(tiny):
     )
     tiny.sync()
     text = _book.read(tiny.root / "book/concordance.md")
-    assert re.findall(r"\{doc\}`(\w+)`", text) == ["zebra", "toy", "toy", "ape"]
+    assert re.findall(r"\((\w+)\.ipynb\)", text) == ["zebra", "toy", "ape"]
 
 
 def test_private_function_is_not_linked(tiny):
@@ -580,6 +585,35 @@ def test_proof_that_would_stop_all_folding(tiny):
     assert len(tiny.check("folding_proofs")) == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "finding"),
+    [
+        ("```{note}\nText.\n```", "```{note} is shown as code"),
+        (":::{dropdown} P\n\n```{math}\nx\n```\n:::", "```{math} is shown as code"),
+        ("See {prf:ref}`thm-x`.", "{prf:ref}`thm-x` is shown as code"),
+        ("| {term}`bag` | x |", "{term}`bag` is shown as code"),
+        ("See [](#eq-double).", "the link to #eq-double has no words"),
+        (":::{note}\n[The double](#eq-double), $\\{a\\}$ and `{x}`.\n:::", None),
+        ("```text\n{ref}`x`\n```", None),
+    ],
+)
+def test_what_a_notebook_shows_as_code(tiny, text, finding):
+    tiny.add(text)
+    found = tiny.check("plain_notebook")
+    assert len(found) == (finding is not None)
+    assert not finding or finding in found[0]
+
+
+def test_line_on_installing(tiny):
+    tiny.change(0, source="import numpy as np\n\nx = np.arange(3)")
+    assert tiny.check("install_line") == []
+    tiny.change(0, source="from llpbook import toy")
+    expect(tiny, "install_line", "toy.ipynb: the first cell with llpbook has no line")
+    line = check_book.INSTALL
+    tiny.change(0, source=f"{line}\nfrom llpbook import toy")
+    assert tiny.check("install_line") == []
+
+
 @pytest.mark.parametrize("code", ["import llpbook.{}", "from llpbook import x, {}"])
 def test_private_module(tiny, code):
     tiny.put("llpbook/_kernels.py", "x = 1\n")
@@ -745,3 +779,135 @@ def test_execute_stops_at_an_error(run, capsys, code):
     assert "KeyError" in err or "timed out" in err
     assert "book/nothing.ipynb: not a notebook" in err
     assert run.files() == before
+
+
+# --- a new room, notebooks for students -----------------------------------------------------------------------
+
+
+def test_a_new_room_passes_all_checks(tmp_path, monkeypatch):
+    for part in ("book", "llpbook", "tests"):
+        ignored = shutil.ignore_patterns("__pycache__", "_static", "datasets")
+        shutil.copytree(ROOT / part, tmp_path / part, ignore=ignored)
+    for name in ("_toc.yml", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    root = ["--root", str(tmp_path)]
+    assert new_room.main(["share_direction", *root]) == 0
+    assert sync_cells.main(["--check", *root]) == 0
+    assert check_book.main(root) == 0
+    new = ["llpbook/share_direction.py", "tests/test_share_direction.py"]
+    for command in (
+        ["check", *new, "book/share_direction.ipynb"],
+        ["format", "--check", *new],
+    ):
+        ruff = [sys.executable, "-m", "ruff", *command]
+        subprocess.run(ruff, cwd=tmp_path, check=True)
+    # its own test, of its own module
+    source = _book.read(tmp_path / "llpbook/share_direction.py")
+    assert "my_room" not in source and "class ShareDirection(" in source
+    module = types.ModuleType("llpbook.share_direction")
+    monkeypatch.setitem(sys.modules, "llpbook.share_direction", module)
+    exec(source.replace("from .base", "from llpbook.base"), vars(module))
+    tests = {}
+    exec(_book.read(tmp_path / "tests/test_share_direction.py"), tests)
+    for name in [name for name in tests if name.startswith("test_")]:
+        tests[name]()
+    assert new_room.main(["share_direction", *root]) == 1  # it is there
+    assert new_room.main(["Share-Direction", *root]) == 1
+
+
+EXERCISES = """# Chapter
+
+```{code-cell} ipython3
+factor = 2
+```
+
+:::{exercise} Twice
+:label: ex-twice
+
+Write `twice(x)`; the stub forgets the factor.
+:::
+
+:::{solution-start} ex-twice
+:class: dropdown
+:::
+
+It is a product.
+
+```{code-cell} ipython3
+:tags: [hide-input]
+
+import math
+
+
+def stub(x):
+    return x
+```
+
+```{code-cell} ipython3
+def twice(x):
+    return factor * x
+
+
+def check(function):
+    return math.isclose(function(3), 6)
+
+
+passed = check(stub), check(twice)
+print(passed)
+assert check(twice) and not check(stub)
+```
+
+:::{solution-end}
+:::
+
+:::{exercise} Why
+:label: ex-why
+
+Why?
+:::
+
+:::{solution} ex-why
+:class: dropdown
+
+Because.
+:::
+"""
+
+
+def test_a_notebook_for_students_runs_and_its_stub_fails(tiny):
+    tiny.put("book/src/exercises.md", EXERCISES)
+    tiny.sync("exercises")
+    book = _book.Book(tiny.root)
+    nb = student.student_notebook(book, "exercises")
+    text = "\n".join(cell.source for cell in nb.cells)
+    for secret in ("product", "factor *", "Because", "solution", "passed", "stub("):
+        assert secret not in text
+    assert "def twice(x):" in text and text.endswith("*Your answer:*")
+    assert list(student.run(nb, tiny.root)) == []
+    said = [o.text for c in nb.cells for o in c.get("outputs", [])]
+    assert said == ["twice: False\n"]
+    # and it passes once the right lines are filled in
+    nb.cells[-2].source = nb.cells[-2].source.replace("return x", "return factor * x")
+    assert list(student.run(nb, tiny.root)) == ["twice: True"]
+
+
+def test_code_of_a_solution_is_folded_in_jupyter(tiny):
+    tiny.put("book/src/exercises.md", EXERCISES)
+    tiny.sync("exercises")
+    cells = nbformat.read(tiny.root / "book/exercises.ipynb", 4).cells
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    assert [bool(cell.metadata.get("jupyter")) for cell in code] == [False, True, True]
+    assert "hidden" not in _book.read(tiny.root / "book/src/exercises.md")
+
+
+def test_every_exercise_with_a_stub_can_be_handed_out():
+    book = _book.Book()
+    for name in book.notebooks:
+        text = student.without_solutions(_book.read(book.twin_path(name)), name)
+        assert "{solution" not in text and "def stub(" not in text
+
+
+def test_a_stub_without_a_check_is_an_error():
+    text = EXERCISES.replace("def check", "def verify")
+    with pytest.raises(_book.BookError, match="chapter: ex-twice: a stub needs"):
+        student.without_solutions(text)

@@ -82,13 +82,20 @@ def own_metadata(cell):
 
 
 def normalise(nb):
-    """Drop, in place, what depends on the machine or on the editor; a cell's id is a hash of its text."""
+    """Drop, in place, what depends on the machine or on the editor; a cell's id is a hash of its text.
+
+    JupyterLab shows the code of a solution folded, as the site does.
+    """
     kept = {SYNCED: nb.metadata[SYNCED]} if SYNCED in nb.metadata else {}
     nb.metadata = nbformat.from_dict({**METADATA, **kept})
     nb.nbformat, nb.nbformat_minor = 4, 5
-    seen = Counter()
+    seen, solution = Counter(), False
     for cell in nb.cells:
         cell.metadata = nbformat.from_dict(own_metadata(cell))
+        for gate in re.findall(r"\{solution-(start|end)\}", cell.source):
+            solution = gate == "start"
+        if solution and cell.cell_type == "code":
+            cell.metadata["jupyter"] = {"source_hidden": True, "outputs_hidden": True}
         cell.pop("attachments", None)
         text = f"{cell.cell_type}\n{cell.source}"
         cell["id"] = digest(f"{text}\n{seen[text]}")[:8]

@@ -6,6 +6,7 @@ chapter's text on which the cell begins. Style is checked by ruff, references an
 
 import argparse
 import ast
+import itertools
 import json
 import re
 import statistics
@@ -19,6 +20,7 @@ OUTPUT_BYTES = 200_000  # of a chapter
 CELL_LINES, CELL_MEDIAN = 30, 5
 FUNCTION_LINES, CLASS_LINES, MODULE_LINES = 25, 60, 300
 UNCOMPARED = "nbval-ignore-output"
+INSTALL = "# llpbook missing? %pip install llpbook[plot]@git+https://github.com/llpbook/llpbook"
 RULES = {}
 
 
@@ -126,6 +128,34 @@ def folding_proofs(book):
         for token in _book.tokens(text):
             if token.tag == "prf:proof" and "dropdown" in token.meta.get("class", ""):
                 yield f"{where}: a prf:proof of class dropdown; use {{dropdown}} Proof"
+
+
+@rule
+def plain_notebook(book):
+    """A chapter reads well in a notebook without MyST: directives are colon fences, references are links in words."""
+    for _, where, cell in book.cells:
+        for token in _book.tokens(cell.source) if cell.cell_type != "code" else ():
+            if token.type == "directive" and not token.markup.startswith(":"):
+                yield f"{where}: ```{{{token.tag}}} is shown as code: write :::{{{token.tag}}}"
+            for one, two in itertools.pairwise(token.children or []):
+                role = re.search(r"\{[a-z]+(:[a-z]+)?\}$", one.content)
+                if role and two.type == "code_inline":
+                    shown = f"{role[0]}`{two.content}`"
+                    yield f"{where}: {shown} is shown as code: write [words](#label)"
+                if (one.type, two.type) == ("link_open", "link_close"):
+                    yield f"{where}: the link to {one.attrs['href']} has no words"
+
+
+@rule
+def install_line(book):
+    """The first cell of a chapter that imports llpbook says how to install it."""
+    for name, nb in book.notebooks.items():
+        cells = (c.source for c in nb.cells if c.cell_type == "code")
+        first = next(
+            (s for s in cells if re.search(r"^(from|import) llpbook", s, re.M)), None
+        )
+        if first is not None and INSTALL not in first:
+            yield f"book/{name}.ipynb: the first cell with llpbook has no line '{INSTALL}'"
 
 
 @rule

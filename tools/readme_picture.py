@@ -33,15 +33,15 @@ def main():
     proportions = np.array([y[bags == k].mean() for k in range(3)])
     clf = MeanMap(lam=1.0).fit(X, bags, proportions)
 
-    fig = plt.figure(figsize=(9.2, 3.1), layout="constrained")
+    fig = plt.figure(figsize=(7.6, 3.0), layout="constrained")
     given, bars, learned = fig.subplots(1, 3, width_ratios=[1, 0.6, 1])
     plot_bags(X, bags, proportions, bag_names=["A", "B", "C"], axes=(given, bars))
     plot_bags(X, bags, proportions, clf, y, axes=(learned, None))
     given.set_title("given: instances in bags …")
     bars.set_title("… and label proportions")
-    learned.set_title(f"learned: {100 * clf.score(X, y):.0f} % of the labels right")
+    learned.set_title(f"learned: {100 * clf.score(X, y):.0f} % right")
     learned.get_legend().set_title("true labels, unseen in learning", {"size": "small"})
-    fig.savefig(TARGET, dpi=150)
+    fig.savefig(TARGET, dpi=160)
     plt.close(fig)
     # 128 colours are plenty, at a third of the size
     small = Image.open(TARGET).convert("RGB").quantize(128)

@@ -10,8 +10,8 @@ which keeps the output of each cell whose code did not change but for comments, 
 tagged ``llpbook`` is *managed*: it begins with a comment that names objects of the package
 (``# llpbook.mean_map.MeanMap``; several with commas; a method as ``MeanMap.fit``), and their source is written below
 with each docstring cut to its summary. What stands in a chapter between the lines ``<!-- concordance -->`` and
-``<!-- /concordance -->`` is written too: equation, function, test. So is ``book/concordance.md``, the same table over
-all chapters.
+``<!-- /concordance -->`` is written too: equation, function, test. So is ``book/concordance.md``, one such
+table a chapter.
 
 A sync stores in the notebook's metadata what the text was. If the side that would lose was edited since, the chapter is
 left as it is and the command says how to decide. An edit of a managed cell is always lost, with a note.
@@ -20,6 +20,7 @@ left as it is and the command says how to decide. An edit of a managed cell is a
 import argparse
 import difflib
 import inspect
+import re
 import sys
 import textwrap
 from pathlib import Path
@@ -71,11 +72,13 @@ def managed_source(book, cell, where):
 
 
 def link(mark):
+    """A link with words: a notebook would show a role as code."""
     if not mark.role:
         return f"`{mark.name}`"
-    if mark.role == "meth":  # Class.method says more than the bare method()
-        return f"{{py:meth}}`{'.'.join(mark.name.split('.')[-2:])} <{mark.name}>`"
-    return f"{{py:{mark.role}}}`~{mark.name}`"
+    names = mark.name.split(".")
+    # Class.method says more than the bare method
+    shown = ".".join(names[-2:] if mark.role == "meth" else names[-1:])
+    return f"[`{shown}`](#{mark.name})"
 
 
 def row(book, label):
@@ -83,7 +86,8 @@ def row(book, label):
     code = [link(m) for m in book.code_marks if m.label == label and m.name]
     tests = [f"`{m.name}`" for m in book.test_marks if m.label == label and m.name]
     found = (", ".join(dict.fromkeys(cells)) or "none" for cells in (code, tests))
-    return f"{{eq}}`{label}`", *found
+    words = label.partition("-")[2].replace("-", " ")
+    return f"[({words})](#{label})", *found
 
 
 def table(*head, rows):
@@ -92,14 +96,18 @@ def table(*head, rows):
 
 
 def concordance_page(book, chapters):
-    """The back matter page: one table over all chapters."""
-    labels = [(c.name, label) for c in chapters for label in c.promises]
-    rows = [(f"{{doc}}`{name}`", *row(book, label)) for name, label in labels]
-    return (
+    """The back matter page: one table a chapter."""
+    text = (
         "(concordance)=\n# Concordance\n\n"
         "Every equation that the package implements, with the function that computes it and the test that holds it to "
-        f"account.\n\n{table('Chapter', 'Equation', 'Function', 'Test', rows=rows)}\n"
+        "account.\n"
     )
+    for chapter in chapters:
+        rows = [row(book, label) for label in chapter.promises]
+        if rows:
+            body = table("Equation", "Function", "Test", rows=rows)
+            text += f"\n## [{chapter.title}]({chapter.name}.ipynb)\n\n{body}\n"
+    return text
 
 
 # --- chapters ------------------------------------------------------------------------------------------------
@@ -112,6 +120,7 @@ class Chapter:
     ----------
     files : dict
         ``{path: (content, content that it must have)}`` of twin and notebook.
+    title : str
     promises : list of str
         The labels of the equations that must be implemented.
     lost : str or None
@@ -141,6 +150,9 @@ class Chapter:
                     note = "twin and notebook differ here; the package wins: edit it"
                     print(f"{where}: {head[2:]}: {note}", file=sys.stderr)
         texts = [c.source for c in nb.cells if c.cell_type == "markdown"]
+        self.title = next(
+            t for text in texts for t in re.findall("^# (.*)", text, re.M)
+        )
         labels = [label for text in texts for label in _book.equation_labels(text)]
         self.promises = [label for label in labels if label.startswith("eq-")]
         rows = [row(book, label) for label in self.promises]

@@ -65,6 +65,9 @@ def median_distance(X, max_points=500):
 def fold_numbers(n, n_folds, seed):
     """The fold of each instance: as many in each fold, up to one, in random order.
 
+    For the cross-validation inside a method; stored results rest on these draws. Splitters for users are in
+    `llpbook.model_selection`.
+
     Parameters
     ----------
     n, n_folds, seed : int

@@ -244,7 +244,10 @@ def _statements(d):
         if np.isnan(row["pvalue"]):
             yield f"      {row['note']}"
             continue
-        moving, unit = d.moving(s), "of the label" if s == "Y_B" else "of the features"
+        moving, unit = (
+            d.moving(s),
+            "of the label" if s == "Y_B" else "in every direction of the features",
+        )
         unit = "of what the features leave of the label" if s == "Y_B|X" else unit
         words = f"would find a shift of {row['detectable']:.2f} sd {unit}, four times in five"
         if len(moving):
@@ -269,8 +272,9 @@ def _selection(d):
     """What this means for model selection."""
     if d.whole_bags:
         return (
-            f"model selection: no bag was seen to differ, and shifts of {SMALL_SHIFT:g} sd would have been seen four "
-            "times in five: whole bags may be held out (full-bag); parts of each bag (split-bag) are safe as well"
+            f"model selection: no bag was seen to differ, and shifts of {SMALL_SHIFT:g} sd in all features together "
+            "would have been seen four times in five: whole bags may be held out (full-bag); parts of each bag "
+            "(split-bag) are safe as well"
         )
     if {"Y_B", "X_B", "X_B|Y", "Y_B|X"} & {*d.rejected}:
         why = "bags differ, so whole bags held out are not like those trained on"
@@ -291,11 +295,10 @@ def _assumptions(d):
 def _plot(d, ax):
     """Dots for the p-values; statements not tested are named, in grey."""
     from ..plotting import PALETTE
+    from ..plotting._style import pyplot
 
     if ax is None:
-        import matplotlib.pyplot as plt
-
-        _, ax = plt.subplots(figsize=(6.4, 2.8), layout="constrained")
+        _, ax = pyplot().subplots(figsize=(6.4, 2.8), layout="constrained")
     rows = {name: len(STATEMENTS) - i for i, name in enumerate(STATEMENTS)}
     for name, at in rows.items():
         state = d.verdict(name)

@@ -106,9 +106,9 @@ def objective(alpha, basis, lam, weights=(1.0, 1.0)):
 
     Parameters
     ----------
-    alpha : ndarray, shape (b,)
+    alpha : ndarray, shape (m,)
     basis : (ndarray, ndarray)
-        Basis functions at the instances of the first and the second sample, shapes (n, b) and (n', b).
+        Basis functions at the instances of the first and the second sample, shapes (n, m) and (n', m).
     lam : float
         Above 0.
     weights : tuple of float, default (1.0, 1.0)
@@ -151,7 +151,7 @@ def upper_bound(alpha, b, c, basis, lam, weights=(1.0, 1.0)):
 
     Parameters
     ----------
-    alpha : ndarray, shape (b,)
+    alpha : ndarray, shape (m,)
     b : ndarray, shape (n',)
         Bits of the second sample, in [0, 1].
     c : ndarray, shape (n,)
@@ -177,7 +177,7 @@ def tighten_bound(alpha, basis):
 
     Parameters
     ----------
-    alpha : ndarray, shape (b,)
+    alpha : ndarray, shape (m,)
     basis : (ndarray, ndarray)
 
     Returns
@@ -198,7 +198,7 @@ class Round(NamedTuple):
 
     Attributes
     ----------
-    alpha : ndarray, shape (b,)
+    alpha : ndarray, shape (m,)
         Minimum of the bound.
     b, c : ndarray, shape (n',) and (n,)
         Bits of the bound that was minimised.
@@ -270,8 +270,8 @@ def cv_gaps(basis, lams, folds, weights=(1.0, 1.0), **options):
     Parameters
     ----------
     basis : (ndarray, ndarray)
-        Shapes (n, b) and (n', b).
-    lams : array-like, shape (m,)
+        Shapes (n, m) and (n', m).
+    lams : array-like, shape (n_lams,)
         Each is solved from the one before, so order them by size. Only the solution of the first round is handed on,
         a convex problem: the result does not depend on the order.
     folds : (ndarray of int, ndarray of int)
@@ -282,11 +282,11 @@ def cv_gaps(basis, lams, folds, weights=(1.0, 1.0), **options):
 
     Returns
     -------
-    ndarray, shape (m,)
+    ndarray, shape (n_lams,)
         `sign_gap` of held-out values: the smaller, the better.
     """
     held_out = [np.empty((len(lams), len(part))) for part in basis]
-    for k in range(folds[0].max() + 1):
+    for k in range(np.max(np.concatenate(folds)) + 1):
         out, warm = [fold == k for fold in folds], None
         train = [part[~left] for part, left in zip(basis, out, strict=True)]
         for row, lam in enumerate(lams):
@@ -307,7 +307,7 @@ def penalty_unit(basis):
     Parameters
     ----------
     basis : (ndarray, ndarray)
-        Shapes (n, b) and (n', b).
+        Shapes (n, m) and (n', m).
 
     Returns
     -------
@@ -344,7 +344,8 @@ class DSDD(TwoBagClassifier):
         Share of the positive class among the instances to predict: a half (the paper), that of the training data, or
         a number. The last two need proportions.
     max_iter : int, default 100
-        Rounds of CCCP after the first.
+        Rounds of CCCP after the first. 0 for the first alone, without a warning: with ``start="hinge"`` the support
+        vector machine of one sample against the other.
     tol : float, default 1e-9
         See `cccp`.
     random_state : int, RandomState or None, default None
@@ -354,10 +355,10 @@ class DSDD(TwoBagClassifier):
     ----------
     classes_ : ndarray, shape (2,)
     pooled_proportions_ : (float, float) or None
-    centers_ : ndarray, shape (b, n_features)
+    centers_ : ndarray, shape (m, n_features)
     sigma_, lam_ : float
         As used.
-    coef_ : ndarray, shape (b,)
+    coef_ : ndarray, shape (m,)
         The paper's :math:`\alpha`.
     rounds_ : list of Round
         The course of CCCP: bits, bound and objective of each round.
@@ -376,7 +377,7 @@ class DSDD(TwoBagClassifier):
 
     Notes
     -----
-    A round costs :math:`O((n + n') b + s^2 b)` a Newton step, for s instances at a kink; there are some tens of steps.
+    A round costs :math:`O((n + n') m + s^2 m)` a Newton step, for s instances at a kink; there are some tens of steps.
     Tuning runs 20 pairs in five folds, on at most ``n_tuning`` instances of each sample; on 20,000 + 20,000 a tuned fit
     takes some ten seconds. A local minimum is found, not the global one.
 
@@ -397,7 +398,7 @@ class DSDD(TwoBagClassifier):
         "start": [StrOptions({"hinge", "convex"})],
         "n_folds": [Interval(Integral, 2, None, closed="left")],
         "n_tuning": [Interval(Integral, 2, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
     }
@@ -422,7 +423,7 @@ class DSDD(TwoBagClassifier):
         self.rounds_ = cccp(basis, self.lam_, weights, **options)
         self.coef_, self.n_iter_ = self.rounds_[-1].alpha, len(self.rounds_)
         gap = self.rounds_[-1].gap
-        if self.n_iter_ > self.max_iter or gap > max(self.tol, 1e-6):
+        if self.n_iter_ > self.max_iter > 0 or gap > max(self.tol, 1e-6):
             warnings.warn(
                 f"DSDD stopped after {self.n_iter_} rounds of max_iter={self.max_iter} "
                 f"with a duality gap of {gap:.1e} for tol={self.tol}; raise max_iter, "

@@ -87,7 +87,7 @@ def minimise_bound(b, c, basis, lam, weights=(1.0, 1.0), warm=None, tol=1e-9):
 
     Returns
     -------
-    alpha : ndarray, shape (b,)
+    alpha : ndarray, shape (m,)
     nu : ndarray, shape (n + n',)
         Multipliers of the constraints on the slack variables, the first sample before the second.
     gap : float

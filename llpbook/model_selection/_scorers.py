@@ -36,7 +36,9 @@ GRAIN = 2.0**-40
 
 
 def expected_squared_error(p, false_negative, false_positive, part, size):
-    r"""Mean squared error of the predicted share of a random part of a bag: equation :eq:`eq-ms-expected`.
+    r"""Mean squared error of the predicted share of a random part of a bag.
+
+    Equation :eq:`eq-ms-expected`.
 
     Parameters
     ----------
@@ -92,7 +94,9 @@ def count_distribution(probabilities, bags, n_bags):
 
 
 def exact_score(s, bags, parts, sizes, positives):
-    r"""Log-likelihood of what is known of the counts, by the exact distribution: equation :eq:`eq-ms-likelihood`.
+    r"""Log-likelihood of what is known of the counts, by the exact distribution.
+
+    Equation :eq:`eq-ms-likelihood`.
 
     Of a whole bag the count is known. Of a part it is hypergeometric, and the score is the logarithm of the probability
     that it equals the predicted count.
@@ -117,7 +121,9 @@ def exact_score(s, bags, parts, sizes, positives):
 
 
 def normal_score(s, bags, parts, sizes, positives):
-    r"""The same by a normal distribution of the predicted count, for large bags: equation :eq:`eq-ms-normal`.
+    r"""The same by a normal distribution of the predicted count, for large bags.
+
+    Equation :eq:`eq-ms-normal`.
 
     Parameters
     ----------

@@ -15,7 +15,9 @@ from ._splitters import SplitBagKFold
 
 
 def select_setting(estimator, settings, splits, data, scorer):
-    r"""Algorithm 1 of franco2023 as it is written: equation :eq:`eq-ms-select`.
+    r"""Algorithm 1 of franco2023 as it is written.
+
+    Equation :eq:`eq-ms-select`.
 
     Parameters
     ----------

@@ -32,7 +32,9 @@ def bag_order(codes, rng=None):
 
 
 def split_bag_folds(codes, n_folds, rng=None):
-    r"""The fold of each instance, dealt like cards, bag after bag: equation :eq:`eq-ms-folds`.
+    r"""The fold of each instance, dealt like cards, bag after bag.
+
+    Equation :eq:`eq-ms-folds`.
 
     Parameters
     ----------
@@ -53,7 +55,9 @@ def split_bag_folds(codes, n_folds, rng=None):
 
 
 def bag_part(codes, share, rng):
-    r"""A random part of each bag, without replacement: equation :eq:`eq-ms-part`.
+    r"""A random part of each bag, without replacement.
+
+    Equation :eq:`eq-ms-part`.
 
     Parameters
     ----------
@@ -97,7 +101,9 @@ def draw_from_bags(codes, counts, rng):
 
 
 def next_bag_chances(counts, held, prior):
-    r"""How likely each bag is to be the next one of a fold: equation :eq:`eq-ms-full`.
+    r"""How likely each bag is to be the next one of a fold.
+
+    Equation :eq:`eq-ms-full`.
 
     Parameters
     ----------

@@ -77,7 +77,7 @@ def plot_proportions(
     if isinstance(bag_sizes, pd.Series) and isinstance(
         proportions, pd.Series | pd.DataFrame
     ):
-        bag_sizes = align_tables(proportions, bag_sizes)[1]
+        bag_sizes = align_tables(pd.DataFrame(proportions), bag_sizes=bag_sizes)[1]
     sizes = np.asarray(1 if bag_sizes is None else bag_sizes)
     if sizes.shape not in ((), (L,)):
         raise ValueError(

@@ -1,0 +1,176 @@
+"""What the site needs and no extension gives.
+
+Numbers that stay when a chapter is added, links from names to their documentation,
+descriptions and previews, the front door, and pages that load fast.
+"""
+
+import html
+import re
+
+from docutils import nodes
+from sphinx.addnodes import start_of_file
+
+
+def above(node):
+    """Yield the node's parents, from the nearest."""
+    while node.parent is not None:
+        node = node.parent
+        yield node
+
+
+# --- numbers and names ----------------------------------------------------------------
+
+NUMBERED = re.compile(r"([A-Z][a-z]+\.? )?\(?\d+\)?")
+
+
+def number_by_chapter(app, env):
+    """Count equations, figures, theorems and exercises from 1 in each chapter.
+
+    So a new chapter moves no other's numbers.
+    """
+    env.home_of = {}
+    for name, kinds in env.toc_fignumbers.items():
+        for numbers in kinds.values():
+            for n, label in enumerate(sorted(numbers, key=numbers.get), 1):
+                numbers[label] = (n,)
+                env.home_of[label] = name
+    return []  # no page to read again
+
+
+def name_chapter(app, doctree, name):
+    """Let a reference by number to another chapter say which: '(2) in MeanMap'."""
+    for link in list(doctree.findall(nodes.reference)):
+        files = (n["docname"] for n in above(link) if isinstance(n, start_of_file))
+        here = next(files, name)
+        home = app.env.home_of.get(link.get("refuri", "").rpartition("#")[2], here)
+        # the tables of the concordance stand under the names of their chapters
+        listed = here == "book/concordance"
+        if home != here and not listed and NUMBERED.fullmatch(link.astext()):
+            link += nodes.Text(f" in {app.env.titles[home].astext().split(':')[0]}")
+
+
+def collect_names(app, env):
+    """The addresses of the classes and functions that a page may name."""
+    env.address_of = {}
+    for site in ("numpy", "sklearn"):
+        for kind in ("py:function", "py:class"):
+            inventory = env.intersphinx_named_inventory[site].get(kind, {})
+            for full, (_, _, address, _) in inventory.items():
+                short = full.split(".")[-1]
+                if "._" not in full and (kind == "py:class" or "_" in short):
+                    env.address_of |= {full: address, short: address}
+    own = env.domains["py"].objects
+    members = {x.split(".")[-1] for x, e in own.items() if e.objtype == "method"}
+    for full, entry in own.items():
+        short = full.split(".")[-1]
+        word = "_" not in short or short in members  # or a method of the same name
+        if entry.objtype == "class" or (entry.objtype == "function" and not word):
+            address = entry.docname, f"#{entry.node_id}"
+            env.address_of |= {full: address, short: address}
+    env.address_of |= {page: (page, "") for page in env.titles}
+    return []
+
+
+def link_names(app, doctree, name):
+    """Link the first mention of a name such as `SVC` on a page to its documentation."""
+    linked = set()
+    kinds, outside = (nodes.literal, nodes.title_reference), nodes.Titular
+    for node in [n for kind in kinds for n in doctree.findall(kind)]:
+        text = node.astext().removesuffix("()")
+        address = app.env.address_of.get(text)
+        inside = any(isinstance(n, nodes.reference | outside) for n in above(node))
+        if address is None or inside or text in linked:
+            continue
+        linked.add(text)
+        if not isinstance(address, str):
+            page, anchor = address
+            address = app.builder.get_relative_uri(name, page) + anchor
+        inner = nodes.literal("", node.astext())
+        node.replace_self(nodes.reference("", "", inner, refuri=address))
+
+
+# --- pages ----------------------------------------------------------------------------
+
+
+def describe(app, page, template, context, doctree):
+    """Give a page its description and preview: first paragraph and first picture."""
+    site, home = app.config.html_title, app.config.html_baseurl
+    text, picture = site, "_static/llpbook-bags.png"
+    if doctree is not None:
+        paragraphs = [p.astext() for p in doctree.findall(nodes.paragraph)]
+        text = next((p for p in paragraphs if len(p) > 60), text)
+        images = [i["uri"].rpartition("_images/") for i in doctree.findall(nodes.image)]
+        picture = next((f"_images/{name}" for _, at, name in images if at), picture)
+    text = " ".join(text.split())
+    if len(text) > 160:
+        text = text[:159].rsplit(" ", 1)[0] + " …"
+    title = html.unescape(re.sub("<.*?>", "", context.get("title", "")) or site)
+    tags = {
+        'name="description"': text,
+        'property="og:description"': text,
+        'property="og:title"': title,
+        'property="og:site_name"': site,
+        'property="og:type"': "article",
+        'property="og:url"': f"{home}{page}.html",
+        'property="og:image"': f"{home}{picture}",
+    }
+    lines = [f'<meta {key} content="{html.escape(x)}" />' for key, x in tags.items()]
+    context["metatags"] = "\n".join([context.get("metatags", ""), *lines, ""])
+    # the words on a fold are its name
+    body = context.get("body", "")
+    context["body"] = body.replace(' aria-label="Toggle hidden content"', "")
+
+
+ICON = re.compile(
+    r'"?([\w-]+)"?:\[\d+,\d+,\[([^\]]*)\],"[0-9a-f]+",(?:"[^"]*"|\[[^\]]*\])\],?'
+)
+
+
+def finish(app, error):
+    """Write the front door, which is the first page seen from the root.
+
+    And keep only the icons that pages use: all 2,000 weigh 0.5 MB.
+    """
+    if error or app.builder.name != "html":
+        return
+    pages = {path: path.read_text("utf-8") for path in app.outdir.rglob("*.html")}
+    used = {icon for t in pages.values() for icon in re.findall(r"\bfa-([\w-]+)", t)}
+    script = app.outdir / "_static/scripts/fontawesome.js"
+
+    def keep(match):
+        names = {match[1], *re.findall(r'"([\w-]+)"', match[2])}
+        return match[0] if names & used else ""
+
+    script.write_text(ICON.sub(keep, script.read_text("utf-8")), "utf-8")
+    home = f"{app.config.root_doc}.html"
+    first = pages[app.outdir / home]
+    door = first.replace("<head>", f'<head>\n    <base href="{home}" />', 1)
+    (app.outdir / "index.html").write_text(door, "utf-8")
+
+
+# --- other extensions -----------------------------------------------------------------
+
+
+def mend_extensions(app):
+    """Let `make pdf` show proofs and exercises, and keep thebe off the pages.
+
+    sphinx-proof and sphinx-exercise register how their nodes are written for ``html``.
+    Sphinx hands a ``singlehtml`` build only what was registered under that very name as
+    soon as anything was. sphinx-thebe adds its script, and twice, where it is off.
+    """
+    handlers = app.registry.translation_handlers
+    if "singlehtml" in handlers:
+        handlers["singlehtml"] = {**handlers.get("html", {}), **handlers["singlehtml"]}
+    for listeners in app.events.listeners.values():
+        listeners[:] = [x for x in listeners if x.handler.__module__ != "sphinx_thebe"]
+
+
+def setup(app):
+    app.connect("builder-inited", mend_extensions)
+    app.connect("env-get-updated", number_by_chapter, priority=900)  # after Sphinx's
+    app.connect("env-get-updated", collect_names)
+    app.connect("doctree-resolved", name_chapter)
+    app.connect("doctree-resolved", link_names)
+    app.connect("html-page-context", describe)
+    app.connect("build-finished", finish)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

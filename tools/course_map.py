@@ -1,0 +1,80 @@
+"""Draw which chapter needs which, from the table of ``book/teaching.md``: ``book/_static/prerequisites.svg``.
+
+tools/course_map.py
+"""
+
+import re
+import sys
+import textwrap
+
+import _book
+from _book import ROOT, Book
+
+WIDTH, HEIGHT, GAP_X, GAP_Y = 140, 44, 32, 14
+STYLE = (
+    "rect{fill:none;stroke:#777;stroke-width:1.5}path{fill:none;stroke:#777;stroke-width:1.5}"
+    "text{font:14px sans-serif;text-anchor:middle;fill:#111}#head{fill:#777;stroke:none}"
+    "svg{background:#fff}"
+)
+
+
+def needs(page):
+    """``{chapter: chapters that it needs}``, as the table says."""
+    rows = re.findall(r"^\| \{doc\}`(\w+)` \| ([^|]*)\|", page, re.MULTILINE)
+    return {name: re.findall(r"`(\w+)`", cell) for name, cell in dict(rows).items()}
+
+
+def draw(wanted, titles):
+    """The SVG: a column holds what stands one step after the one before."""
+    depth = {}
+    for name, before in wanted.items():  # a chapter comes after what it needs
+        depth[name] = 1 + max((depth[other] for other in before), default=-1)
+    columns = [[n for n in wanted if depth[n] == d] for d in sorted({*depth.values()})]
+    tall = max(map(len, columns)) * (HEIGHT + GAP_Y)
+    place, boxes = {}, []
+    for x, column in enumerate(columns):
+        top = (tall - len(column) * (HEIGHT + GAP_Y) + GAP_Y) / 2
+        for y, name in enumerate(column):
+            left, up = 4 + x * (WIDTH + GAP_X), top + y * (HEIGHT + GAP_Y)
+            place[name] = left, up + HEIGHT / 2
+            boxes.append(
+                f'<rect x="{left}" y="{up:g}" width="{WIDTH}" height="{HEIGHT}" rx="6"/>'
+            )
+            lines = textwrap.wrap(titles[name], 18)
+            for n, line in enumerate(lines):
+                down = up + HEIGHT / 2 + 5 + 17 * (n - (len(lines) - 1) / 2)
+                text = f'<text x="{left + WIDTH / 2:g}" y="{down:g}">{line}</text>'
+                boxes.append(text)
+    for name, before in wanted.items():
+        for other in before:
+            (x, y), (end, down) = place[other], place[name]
+            start, half = x + WIDTH, (x + WIDTH + end) / 2
+            curve = (
+                f"M{start},{y:g} C{half:g},{y:g} {half:g},{down:g} {end - 8},{down:g}"
+            )
+            boxes.append(f'<path d="{curve}" marker-end="url(#arrow)"/>')
+    wide = len(columns) * (WIDTH + GAP_X) - GAP_X + 8
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {tall}" width="{wide}" height="{tall}">'
+        f"<style>{STYLE}</style>"
+        '<defs><marker id="arrow" viewBox="0 0 8 8" refX="1" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+        '<path id="head" d="M0,0 L8,4 L0,8 z"/></marker></defs>\n'
+        + "\n".join(boxes)
+        + "\n</svg>\n"
+    )
+
+
+def picture(book):
+    """The text of the file."""
+    titles = {}
+    for name in book.notebooks:
+        title = re.search(
+            r"^# (.+)$", _book.read(book.twin_path(name)).split("```")[0], re.MULTILINE
+        )[1]
+        titles[name] = re.match(r"[^:?]+\??", title)[0]
+    return draw(needs(book.pages["book/teaching.md"]), titles)
+
+
+if __name__ == "__main__":
+    _book.write(ROOT / "book/_static/prerequisites.svg", picture(Book()))
+    sys.exit()

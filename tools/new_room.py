@@ -1,0 +1,73 @@
+"""Write the skeleton of a room, which runs and passes `make check`: a module, its test, its chapter and the entries.
+
+    tools/new_room.py my_method
+
+The templates are in ``tools/room/``. The chapter stands last before the back matter: move its line in ``_toc.yml``,
+and name it in the plan of ``tests/test_site.py``.
+"""
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+import _book
+import execute
+import sync_cells
+from _book import ROOT, BookError
+
+TEMPLATES = Path(__file__).parent / "room"
+FILES = {
+    "module.py": "llpbook/{}.py",
+    "test.py": "tests/test_{}.py",
+    "chapter.md": "book/src/{}.md",
+}
+
+
+def insert(path, before, line):
+    """Put a line before the first one that begins with ``before``."""
+    text = _book.read(path)
+    if not re.search(rf"^{re.escape(before)}", text, re.MULTILINE):
+        raise BookError(f"{path.name} has no line '{before.strip()}'")
+    new = re.sub(rf"^(?={re.escape(before)})", line, text, count=1, flags=re.MULTILINE)
+    _book.write(path, new, text)
+
+
+def write_room(root, name):
+    """The files of the room, and its lines in the table of contents and the reference."""
+    paths = {FILES[kind].format(name): _book.read(TEMPLATES / kind) for kind in FILES}
+    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
+        raise BookError(f"a room has a name such as my_method, not {name!r}")
+    there = [path for path in paths if (root / path).exists()]
+    if there:
+        raise BookError(f"{there[0]} is there already")
+    names = {"my_room": name, "my-room": name.replace("_", "-")}
+    names["MyRoom"] = name.title().replace("_", "")
+    for path, text in paths.items():
+        for old, new in names.items():
+            text = text.replace(old, new)
+        _book.write(root / path, text)
+    entry = f"      - file: book/{name}.ipynb\n"
+    insert(root / "_toc.yml", "  - caption: Back matter", entry)
+    insert(root / "book/api.md", "   baselines\n", f"   {name}\n")
+    page = f"# `llpbook.{name}`\n\n```{{eval-rst}}\n.. automodule:: llpbook.{name}\n   :members:\n```\n"
+    _book.write(root / f"book/api/{name}.md", page)
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the book's folder")
+    args = parser.parse_args(argv)
+    root = ["--root", str(args.root)]
+    try:
+        write_room(args.root, args.name)
+    except BookError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    sync = sync_cells.sync(args.root, [])
+    return sync or execute.main([args.name, *root])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
