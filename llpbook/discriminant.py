@@ -431,8 +431,9 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
             self.n_iter_ += 1
         if change > self.tol:
             warnings.warn(
-                f"WeightedLDA stopped after {self.n_iter_} iterations with weights that change by {change:.1e} an "
-                f"instance, above tol={self.tol}; raise max_iter",
+                f"WeightedLDA stopped after {self.n_iter_} iterations with weights "
+                f"that change by {change:.1e} an instance, above tol={self.tol}; "
+                "raise max_iter",
                 ConvergenceWarning,
                 stacklevel=2,
             )

@@ -257,10 +257,10 @@ def minimise(X, mu, lam, max_iter=1000, tol=1e-6, start=None):
     gap : float
         Largest entry of the gradient, on the scale of ``tol``.
     """
-    scale = max(1.0, float(np.linalg.norm(mu)))
-    objective = binary_objective if len(mu) == 1 else softmax_objective
-    options, given = {"maxiter": max_iter, "gtol": tol * scale}, start is not None
+    scale, given = max(1.0, float(np.linalg.norm(mu))), start is not None
     start = start.ravel() if given else np.zeros(mu.size)
+    options = {"maxiter": max_iter, "gtol": tol * scale}
+    objective = binary_objective if len(mu) == 1 else softmax_objective
     if len(mu) == 1 and mu.size <= 500:
         method, hessian = "trust-exact", binary_hessian
         options["initial_trust_radius"] = 10.0
@@ -271,13 +271,7 @@ def minimise(X, mu, lam, max_iter=1000, tol=1e-6, start=None):
             start[:300] = minimise(X[:, :300], mu[:, :300], lam)[0][0]
     args = (X, mu, lam)
     found = scipy_minimize(
-        objective,
-        start,
-        args,
-        method,
-        jac=True,
-        hess=hessian,
-        options=options,
+        objective, start, args, method, jac=True, hess=hessian, options=options
     )
     if hessian is not None and found.success:
         # Near the minimum the full Newton step is safe, and squares the error; without a

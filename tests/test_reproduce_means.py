@@ -11,7 +11,6 @@ from llpbook.reproduce import load, means, perezortiz2016, run_table
 from llpbook.reproduce.__main__ import main
 from llpbook.taxonomy import VARIANTS
 
-
 # --- perezortiz2016 ----------------------------------------------------------------------------------------
 
 

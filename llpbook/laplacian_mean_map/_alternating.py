@@ -201,8 +201,8 @@ class AlternatingMeanMap(LaplacianMeanMap):
             w, self.objectives_, flips, gap = alternate(*given, *limits)
             if flips:
                 warnings.warn(
-                    f"AlternatingMeanMap stopped after {self.max_rounds} rounds with {flips:.2%} of the labels still "
-                    "changing; raise max_rounds",
+                    f"AlternatingMeanMap stopped after {self.max_rounds} rounds with "
+                    f"{flips:.2%} of the labels still changing; raise max_rounds",
                     ConvergenceWarning,
                     stacklevel=2,
                 )

@@ -1,6 +1,7 @@
 """Conjugate gradients for the normal equations of class means of bags; the chapter tells how to check the solution."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -138,21 +139,16 @@ def _constants(parts, n_classes):
 
 def _conjugate_gradients(apply, rhs, scale, slow):
     """Deflated and preconditioned; each column of the right side is a problem of its own."""
-
-    def dot(a, b):
-        return np.einsum("kcm,kcm->m", a, b)
-
+    dot, both = partial(np.einsum, "kcm,kcm->m"), ([0, 1], [0, 1])
     applied = apply(slow)
-    coarse = np.linalg.pinv(np.tensordot(slow, applied, ([0, 1], [0, 1])), rcond=1e-12)
+    coarse = np.linalg.pinv(np.tensordot(slow, applied, both), rcond=1e-12)
 
     def deflate(z):
-        return z - slow @ (coarse @ np.tensordot(applied, z, ([0, 1], [0, 1])))
+        return z - slow @ (coarse @ np.tensordot(applied, z, both))
 
-    y = slow @ (coarse @ np.tensordot(slow, rhs, ([0, 1], [0, 1])))
-    rest = rhs - apply(y)
-    unit = np.sqrt(dot(rhs, scale * rhs))
-    unit = np.where(unit > 0, unit, 1.0)
-    z = scale * rest
+    y = slow @ (coarse @ np.tensordot(slow, rhs, both))
+    rest, unit = rhs - apply(y), np.sqrt(dot(rhs, scale * rhs))
+    z, unit = scale * rest, np.where(unit > 0, unit, 1.0)
     step, size = deflate(z), dot(rest, z)
     best, best_y, since, n_iter = np.inf, y, 0, 0
     while True:
@@ -168,5 +164,5 @@ def _conjugate_gradients(apply, rhs, scale, slow):
         y, rest = y + length * step, rest - length * ahead
         z, before = scale * rest, size
         size = dot(rest, z)
-        turn = np.divide(size, before, out=np.zeros_like(size), where=before > 0)
-        step, n_iter = deflate(z) + turn * step, n_iter + 1
+        step = deflate(z) + size / np.where(before > 0, before, 1.0) * step
+        n_iter += 1
