@@ -50,7 +50,9 @@ def weighted_means(X, weights):
         The mean of all instances for a class without weight.
     """
     mass = weights.sum(axis=0)
-    sums = np.where(mass[:, None] > 0, weights.T @ X, X.mean(axis=0))
+    sums = weights.T @ X
+    if not mass.all():
+        sums[mass == 0] = X.mean(axis=0)
     # eq: eq-da-means
     return sums / np.where(mass > 0, mass, 1.0)[:, None]
 
@@ -69,9 +71,9 @@ def within_covariance(X, weights, means):
     -------
     ndarray, shape (n_features, n_features)
     """
-    center = X.mean(axis=0)
+    center = means.mean(axis=0)
     Z, M, mass = X - center, means - center, weights.sum(axis=0)
-    moments = (Z * weights.sum(axis=1, keepdims=True)).T @ Z
+    moments = Z.T @ (Z * (weights @ np.ones((len(mass), 1))))
     # eq: eq-da-within
     return (moments - (M * mass[:, None]).T @ M) / mass.sum()
 

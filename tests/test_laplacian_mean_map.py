@@ -348,6 +348,9 @@ def test_a_path_is_the_fits_of_its_grid():
         np.testing.assert_allclose(model.coef_, alone.coef_, atol=1e-7)
         np.testing.assert_array_equal(model.classes_, [0, 1])
         assert vars(model).keys() == vars(alone).keys()
+    again = {"lam": [1.0, 1.0], "smoothness": [0.1], "sigma": [1.0]}
+    first, second = LaplacianMeanMap().path(X, bags, P, **again)
+    assert second.n_iter_ <= 1 < first.n_iter_  # it starts at the solution
     with pytest.raises(ValueError, match="kernel must be 'linear'"):
         list(LaplacianMeanMap(kernel="rbf").path(X, bags, P, **grid))
     with pytest.raises(ValueError, match="smoothness"):

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.dummy import DummyClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
+from llpbook.datasets import random_bags
 from llpbook.discriminant import WeightedLDA
+from llpbook.proportions import label_proportions
 from llpbook.reproduce import load, means, perezortiz2016, run_table
 from llpbook.reproduce.__main__ import main
 from llpbook.taxonomy import VARIANTS
@@ -146,3 +149,33 @@ def test_unmixed_means_have_the_direction_of_sws():
     one, two = unmixed.coef_[1] - unmixed.coef_[0], sws.coef_[0]
     cosine = one @ two / np.linalg.norm(one) / np.linalg.norm(two)
     assert cosine > 1 - 1e-9
+
+
+# --- numbers in the prose of the chapters ------------------------------------------------------------------
+
+
+def accuracies():
+    rows = load("perezortiz2016")
+    return rows.groupby(["dataset", "method", "bag_size"])["accuracy"].mean()
+
+
+def test_bags_of_ten_are_nearly_labels_where_classes_are_clusters():
+    found = accuracies()
+    for dataset in ("wine", "iris", "dermatology", "soybean"):
+        assert found[dataset, "WWS-LDA", 10] > found[dataset, "LDA", 1] - 0.03
+
+
+def test_five_rounds_would_explain_nursery_and_no_other():
+    found = accuracies()
+    assert found["nursery", "WWS-LDA", 10] < 0.72 < 0.88
+    for dataset in ("iris", "wine"):
+        X, y = perezortiz2016.problem(dataset)
+        X = (X - X.mean(axis=0)) / X.std(axis=0)
+        early = []
+        for seed in range(3):
+            bags = random_bags(y, 10, random_state=seed)
+            model = WeightedLDA("wws", max_iter=5)
+            with pytest.warns(ConvergenceWarning):
+                model.fit(X, bags, label_proportions(y, bags))
+            early.append(model.score(X, y))
+        assert found[dataset, "WWS-LDA", 10] > np.mean(early) + 0.05

@@ -239,9 +239,10 @@ class LaplacianMeanMap(KernelClassifier):
         self.operator_weights, self.kernel, self.gamma = operator_weights, kernel, gamma
         self.fit_intercept, self.max_iter, self.tol = fit_intercept, max_iter, tol
 
-    def _solve(self, data, Z, mu=None):
+    def _solve(self, data, Z, mu=None, start=None):
         mu = self._operator(data, *self._graph(data, Z)) if mu is None else mu
-        theta, self.n_iter_, gap = minimise(Z, mu, self.lam, self.max_iter, self.tol)
+        limits = self.max_iter, self.tol
+        theta, self.n_iter_, gap = minimise(Z, mu, self.lam, *limits, start)
         self.mean_operator_ = mu
         warn_if_short(self, gap)
         return 2 * theta if len(theta) == 1 else theta  # log-odds are 2 <w, x>
@@ -269,7 +270,7 @@ class LaplacianMeanMap(KernelClassifier):
         return operator_by_adjoint(means, *bags, shares, *graph)
 
     def path(self, X, bags, proportions, labels=None, *, lam, smoothness, sigma):
-        """Fitted models for all combinations of a grid, which share graphs and mean operators.
+        """Fitted models for all combinations of a grid; they share graphs and operators, each starts at the last one.
 
         Parameters
         ----------
@@ -293,6 +294,7 @@ def fit_path(model, given, lam, smoothness, sigma):
         raise ValueError(f"kernel must be 'linear' for a path, got {model.kernel!r}")
     data = labels_to_pure_bags(model._validate_fit(*given))
     Z = append_one(data.X) if model.fit_intercept else data.X
+    start = None
     for width, tau, penalty in product(sigma, smoothness, lam):
         model.set_params(sigma=width, smoothness=tau, lam=penalty)
         model._validate_params()
@@ -301,7 +303,9 @@ def fit_path(model, given, lam, smoothness, sigma):
         if penalty == lam[0]:
             mu = model._operator(data, *graph)
         one = copy(model)
-        one._solve = partial(one._solve, mu=mu)
+        one._solve = partial(one._solve, mu=mu, start=start)
         one._fit_checked(data)
         del one._solve
+        start = np.column_stack([one.coef_, one.intercept_])[:, : Z.shape[1]]
+        start = start / 2 if len(mu) == 1 else start
         yield one

@@ -67,7 +67,7 @@ def within(benchmark, limit, fit, *given, rounds=3):
         (LaplacianMeanMap(n_neighbors=50), 0.5),
         (LaplacianMeanMap(similarity="normalised cut"), 3.0),
         (AlternatingMeanMap(), 3.0),
-        (AlternatingMeanMap(mode="max"), 3.0),
+        (AlternatingMeanMap(mode="max"), 6.0),
     ],
     ids=["supervised", "all pairs", "neighbours", "cut", "alternating", "worst"],
 )
