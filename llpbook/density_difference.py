@@ -152,7 +152,9 @@ def scores_in_one_unit(values, log_scales):
 
 
 def log_bump_sum(X, points, sigma):
-    r"""Logarithm of a sum of Gaussian bumps, :math:`\log \sum_i \exp(-\lVert x - x_i \rVert^2 / 2 \sigma^2)`.
+    r"""Logarithm of a sum of Gaussian bumps.
+
+    :math:`\log \sum_i \exp(-\lVert x - x_i \rVert^2 / 2 \sigma^2)`.
 
     Parameters
     ----------

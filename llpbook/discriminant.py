@@ -37,7 +37,9 @@ LONGEST, RIDGE = 10.0, 1e-12
 
 
 def weighted_means(X, weights):
-    r"""Class means of weighted instances, equation :eq:`eq-da-means`; perezortiz2016, eqs. 1 and 5.
+    r"""Class means of weighted instances.
+
+    Equation :eq:`eq-da-means`; perezortiz2016, eqs. 1 and 5.
 
     Parameters
     ----------
@@ -58,7 +60,9 @@ def weighted_means(X, weights):
 
 
 def within_covariance(X, weights, means):
-    r"""Covariance within classes, equation :eq:`eq-da-within`; perezortiz2016, eqs. 2 and 6.
+    r"""Covariance within classes.
+
+    Equation :eq:`eq-da-within`; perezortiz2016, eqs. 2 and 6.
 
     Parameters
     ----------
@@ -79,7 +83,9 @@ def within_covariance(X, weights, means):
 
 
 def between_covariance(means, mass):
-    r"""Covariance of the class means, equation :eq:`eq-da-between`; the paper does not say.
+    r"""Covariance of the class means.
+
+    Equation :eq:`eq-da-between`; the paper does not say.
 
     Parameters
     ----------
@@ -178,7 +184,9 @@ def fit_gaussians(X, weights, basis, shrinkage=None):
 
 
 def discriminants(model, logits="posterior"):
-    r"""Weights and intercepts of the discriminant scores, equation :eq:`eq-da-scores`.
+    r"""Weights and intercepts of the discriminant scores.
+
+    Equation :eq:`eq-da-scores`.
 
     :math:`\delta_j(x) = x^\top S_w^{-1} m_j - \frac12 m_j^\top S_w^{-1} m_j + \log \eta_j`, from a common origin, the
     mean of all classes.
@@ -207,7 +215,9 @@ def discriminants(model, logits="posterior"):
 
 
 def closeness(X, means):
-    r"""How near an instance is to each class mean, equation :eq:`eq-da-closeness`; perezortiz2016, eq. 3.
+    r"""How near an instance is to each class mean.
+
+    Equation :eq:`eq-da-closeness`; perezortiz2016, eq. 3.
 
     :math:`1 - d(x_i, m_j) / \sum_z d(x_i, m_z)` with the Euclidean distance. They sum to K - 1.
 
@@ -231,7 +241,9 @@ def closeness(X, means):
 
 
 def matched_weights(log_closeness, starts, counts):
-    r"""Weights in proportion to closeness that keep the counts of each bag, equation :eq:`eq-da-weights`.
+    r"""Weights in proportion to closeness that keep the counts of each bag.
+
+    Equation :eq:`eq-da-weights`.
 
     :math:`w_{ij} = n_k \pi_{kj} \, p^*_{ij} / \sum_{i' \in B_k} p^*_{i'j}`; perezortiz2016, eq. 4.
 
@@ -301,7 +313,9 @@ def balanced_weights(log_closeness, starts, counts, tilt=0.0, tol=1e-9, max_step
 
 
 def projections(model):
-    r"""Directions in which class means differ most against the spread within classes, equation :eq:`eq-da-projection`.
+    r"""Directions in which class means differ most against the spread within classes.
+
+    Equation :eq:`eq-da-projection`.
 
     :math:`S_b v = \nu S_w v` with :math:`v^\top S_w v = 1`: eigenvectors of :math:`R^\top S_b R`, times :math:`R`.
 

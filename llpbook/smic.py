@@ -337,9 +337,9 @@ def lsmi_moments(gram, total, n_members, n):
 
 
 def lsmi_weights(H, h, lam):
-    r"""Weights of the density ratio, :math:`(H + \lambda I)^{-1} h`.
+    r"""Weights of the density ratio.
 
-    Equation :eq:`eq-smic-lsmi-weights`.
+    :math:`(H + \lambda I)^{-1} h`, equation :eq:`eq-smic-lsmi-weights`.
 
     Parameters
     ----------

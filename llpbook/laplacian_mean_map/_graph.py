@@ -14,9 +14,9 @@ ALL_PAIRS = 20_000
 
 
 def gaussian_similarity(bag_means, sigma, n_neighbors=None):
-    r"""Similarity of bags by the distance of their means, :math:`e^{-\lVert \bar x_k - \bar x_l \rVert / \sigma}`.
+    r"""Similarity of bags by the distance of their means.
 
-    Equation :eq:`eq-lmm-gaussian`; the distance is not squared.
+    :math:`e^{-\lVert \bar x_k - \bar x_l \rVert / \sigma}`, equation :eq:`eq-lmm-gaussian`; the distance not squared.
 
     Parameters
     ----------
@@ -120,7 +120,9 @@ def normalised_cut_similarity(distances, bag_sizes):
 
 
 def laplacian_times(similarity, means):
-    r"""The graph Laplacian :math:`L_a = \operatorname{diag}(V 1) - V` times one row a bag, equation :eq:`eq-lmm-graph`.
+    r"""The graph Laplacian times one row a bag.
+
+    :math:`L_a = \operatorname{diag}(V 1) - V`, equation :eq:`eq-lmm-graph`.
 
     Parameters
     ----------

@@ -30,7 +30,9 @@ from ._solver import solve_normal_equations
 
 
 def normal_equations(means, proportions, weights, similarity, smoothness, epsilon=0.0):
-    r"""Left side of the normal equations of the class means of bags, equation :eq:`eq-lmm-normal`.
+    r"""Left side of the normal equations of the class means of bags.
+
+    Equation :eq:`eq-lmm-normal`.
 
     :math:`(P^\top D P + \tau \operatorname{Lap}) M`; at the solution it equals :math:`P^\top D S X`.
 
@@ -56,7 +58,9 @@ def normal_equations(means, proportions, weights, similarity, smoothness, epsilo
 def bag_class_means(
     bag_means, proportions, weights, similarity, smoothness, epsilon=0.0
 ):
-    r"""Class means of each bag, by conjugate gradients: the solution of :eq:`eq-lmm-normal`.
+    r"""Class means of each bag, by conjugate gradients.
+
+    The solution of :eq:`eq-lmm-normal`.
 
     Parameters
     ----------
@@ -79,7 +83,9 @@ def bag_class_means(
 
 
 def operator_weights(proportions, bag_shares):
-    r"""What each class mean of each bag counts in the mean operator, equation :eq:`eq-lmm-operator`.
+    r"""What each class mean of each bag counts in the mean operator.
+
+    Equation :eq:`eq-lmm-operator`.
 
     Parameters
     ----------
@@ -121,7 +127,9 @@ def operator_of_bags(means, proportions, bag_shares):
 def operator_by_adjoint(
     bag_means, proportions, weights, bag_shares, similarity, smoothness, epsilon=0.0
 ):
-    r"""The same mean operator without the class means of the bags, equation :eq:`eq-lmm-adjoint`.
+    r"""The same mean operator without the class means of the bags.
+
+    Equation :eq:`eq-lmm-adjoint`.
 
     Solve :math:`A Z = a` with the weights :math:`a` of the operator on the right, then
     :math:`\hat\mu = (P Z)^\top D\, S X`: one column for two classes, however many features there are.
