@@ -75,7 +75,9 @@ def tubes(shares, n_instances, epsilon, tube="constant"):
 
 
 def objective(w, b, means, t, eps, penalties):
-    r"""What InvCal minimises, equation :eq:`eq-invcal-objective`.
+    r"""What InvCal minimises.
+
+    Equation :eq:`eq-invcal-objective`.
 
     Parameters
     ----------
@@ -95,7 +97,9 @@ def objective(w, b, means, t, eps, penalties):
 
 
 def minimise(means, t, eps, penalties, intercept=True, tol=1e-9):
-    r"""The minimum of `objective`: each side of a tube is a hinge, equation :eq:`eq-invcal-hinges`.
+    r"""The minimum of `objective`: each side of a tube is a hinge.
+
+    Equation :eq:`eq-invcal-hinges`.
 
     :math:`\max(0, |r| - \epsilon) = \max(0, -r - \epsilon) + \max(0, r - \epsilon)`, so that the problem is a support
     vector machine with two instances a bag.

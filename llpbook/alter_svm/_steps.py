@@ -14,7 +14,9 @@ def share_loss(error, loss):
 
 
 def objective(w, f, y, bags, shares, C, penalties, loss="absolute"):
-    r"""What alter-∝SVM minimises over labels and hyperplane, equation :eq:`eq-alter-svm-objective`.
+    r"""What alter-∝SVM minimises over labels and hyperplane.
+
+    Equation :eq:`eq-alter-svm-objective`.
 
     Parameters
     ----------
@@ -44,7 +46,9 @@ def objective(w, f, y, bags, shares, C, penalties, loss="absolute"):
 
 
 def svm_step(X, y, C, intercept=True, warm=None, tol=1e-9):
-    r"""The support vector machine for labels that are known, equation :eq:`eq-alter-svm-machine`.
+    r"""The support vector machine for labels that are known.
+
+    Equation :eq:`eq-alter-svm-machine`.
 
     Parameters
     ----------
@@ -126,7 +130,9 @@ def count_cost(r, size, share, penalty, loss="absolute"):
 
 
 def bag_step(f, bags, shares, C, penalties, loss="absolute"):
-    r"""The best labels for scores that are known, exactly, in all bags: equation :eq:`eq-alter-svm-bag-step`.
+    r"""The best labels for scores that are known, exactly, in all bags.
+
+    Equation :eq:`eq-alter-svm-bag-step`.
 
     The r-th largest score of a bag becomes positive as long as its gain exceeds the cost of one more positive: gains
     fall along the ranks and costs rise, so that no sum over ranks is needed. :math:`O(n \log n)`.
@@ -147,7 +153,9 @@ def bag_step(f, bags, shares, C, penalties, loss="absolute"):
 
 
 def levels(C, annealing="fast"):
-    r"""The values of C from the first to the last, equation :eq:`eq-alter-svm-levels`.
+    r"""The values of C from the first to the last.
+
+    Equation :eq:`eq-alter-svm-levels`.
 
     Parameters
     ----------

@@ -6,7 +6,9 @@ from scipy.linalg import eigh
 
 
 def allowed_counts(sizes, shares, epsilon):
-    r"""The fewest and the most positives that a bag may have, equation :eq:`eq-conv-svm-counts`.
+    r"""The fewest and the most positives that a bag may have.
+
+    Equation :eq:`eq-conv-svm-counts`.
 
     :math:`|r / n_k - p_k| \le \epsilon_k`; where no count does that, the nearest ones.
 
@@ -32,7 +34,9 @@ def allowed_counts(sizes, shares, epsilon):
 
 
 def best_labels(scores, bags, fewest, most):
-    r"""The labels in the set that maximise :math:`\sum_i s_i y_i`, equation :eq:`eq-conv-svm-bag-step`.
+    r"""The labels in the set whose sum with scores is the largest.
+
+    Equation :eq:`eq-conv-svm-bag-step`.
 
     Parameters
     ----------
@@ -53,7 +57,7 @@ def best_labels(scores, bags, fewest, most):
 
 
 def quadratics(X, Y, alpha):
-    r"""How long the weights of each labelling are: :math:`\tfrac12 \lVert \sum_i \alpha_i y_{ti} x_i \rVert^2`.
+    r"""Half the squared length of the weights of each labelling.
 
     Parameters
     ----------
@@ -69,7 +73,9 @@ def quadratics(X, Y, alpha):
 
 
 def relaxed_value(X, Y, alpha):
-    r"""What the relaxed problem maximises over alpha, equation :eq:`eq-conv-svm-relaxed`.
+    r"""What the relaxed problem maximises over alpha.
+
+    Equation :eq:`eq-conv-svm-relaxed`.
 
     Parameters
     ----------
@@ -108,7 +114,9 @@ def main_columns(X, share=0.9, most=100):
 
 
 def cut(X, columns, alpha, bags, fewest, most, ascent=True, n_tried=10):
-    r"""A labelling whose weights are long, equation :eq:`eq-conv-svm-cut`.
+    r"""A labelling whose weights are long.
+
+    Equation :eq:`eq-conv-svm-cut`.
 
     The paper's: the best labels for each column and sign. Then, from the best of them, ascent: the best labels for the
     gradient of the length, again and again; it is convex, so that no step lowers it.
@@ -152,7 +160,9 @@ def climb(X, alpha, y, bags, fewest, most):
 
 
 def leading_labels(Y, mu):
-    r"""Real labels whose outer product is nearest to the mixture: equation :eq:`eq-conv-svm-leading`.
+    r"""Real labels whose outer product is nearest to the mixture.
+
+    Equation :eq:`eq-conv-svm-leading`.
 
     The leading eigenvector of :math:`M = \sum_t \mu_t y_t y_t^\top`, times the root of its eigenvalue; its sign is
     free.
