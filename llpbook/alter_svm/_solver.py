@@ -110,12 +110,12 @@ class Start:
 
     def alternate(self, C, width, tol):
         """Turns at one level, until the objective of the rounded hinge falls no more; it never rises."""
-        values = []
+        values = [self.value(C, width)]
         for _ in range(MAX_TURNS):
             before = self.y
             slope = self.newton_step(C, width)
             value = self.relabel(C, width)
-            whole = not values or value <= values[-1]
+            whole = value <= values[-1]
             if not whole:
                 self.y = before
                 self.shorten(slope)
@@ -123,9 +123,16 @@ class Start:
             values.append(value)
             self.n_turns += 1
             fall = tol if whole else SHORT * tol  # a short step says less
-            if len(values) > 1 and values[-2] - value <= fall * value:
+            if len(values) > 2 and values[-2] - value <= fall * value:
                 break
         return values
+
+    def value(self, C, width):
+        """The objective of the rounded hinge, for the labels as they are."""
+        layout = self.layout
+        hinges = rounded_hinge(self.y * self.f, width)[0].sum()
+        problem = layout.bags, layout.shares, 0.0, layout.penalties, layout.loss
+        return objective(self.w, self.f, self.y, *problem) + C * hinges
 
     def relabel(self, C, width):
         """The exact labels; returns the objective of the rounded hinge."""
