@@ -126,6 +126,14 @@ class DistanceKernel:
         return np.exp(-self.gamma * euclidean_distances(X, Z))
 
 
+def distinct_counts(method, bag_size):
+    """A method without those values of ``epsilon`` that allow no other count than 0 does: less than one instance."""
+    grid = dict(method.grid)
+    if isinstance(method.estimator, ConvSVM):
+        grid["epsilon"] = [e for e in grid["epsilon"] if e == 0 or e * bag_size >= 1]
+    return replace(method, grid=grid)
+
+
 def with_kernel(method, kernel):
     """A method as it is ("linear"), or with the paper's kernel and its grid ("rbf")."""
     if kernel == "linear":
@@ -398,7 +406,7 @@ def run(cell, seed):
     """One row: a data set, a method, a bag size and a seed; linear but for another ``kernel``."""
     method = with_kernel(METHODS[cell["method"]], cell.get("kernel", "linear"))
     problem = make_problem(cell["dataset"], cell["bag_size"], seed)
-    return cross_validate(method, *problem)
+    return cross_validate(distinct_counts(method, cell["bag_size"]), *problem)
 
 
 def compare(table="yu2013_meanmap", results=None):
