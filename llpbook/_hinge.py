@@ -28,7 +28,7 @@ def newton_direction(X, band, stiffness, g, g_b, largest=LARGEST_SYSTEM):
     The smaller of two systems, in features or in the band (Woodbury); conjugate gradients where both are large.
     ``g_b`` is None without an intercept.
     """
-    part, total, mean = X[band], stiffness.sum(), np.zeros(len(g))
+    part, total, mean = X[band], stiffness.sum(), np.zeros_like(g)
     n_band, d = part.shape
     if n_band == 0:
         return -g, 0.0  # the intercept is flat here

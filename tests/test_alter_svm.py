@@ -1,5 +1,6 @@
 """AlterSVM against brute force, the obvious version, the supervised machine, and what must hold of a descent."""
 
+import time
 from itertools import product
 
 import cvxpy as cp
@@ -224,19 +225,43 @@ def test_no_change_of_level_or_width_loses_what_is_found():
             assert model.objective_ < 1.05 * true, (seed, C)
 
 
-def test_objectives_are_as_low_as_those_of_the_obvious_version():
-    ratios = []
-    for seed in range(6):
-        rare = [0.9] if seed < 2 else None  # 10 % positives: a class that may vanish
-        X, y = make_classification(200, 10, weights=rare, random_state=seed)
-        bags = np.random.default_rng(seed).permutation(200) // (5 if rare else 20)
-        shares, sizes = np.bincount(bags, y) / np.bincount(bags), np.bincount(bags)
-        slow = obvious(X, bags, shares, 0.1, 10.0 * sizes, n_starts=3)
-        best, starts = alter_svm.minimise(X, bags, shares, 0.1, 10.0 * sizes)
-        ratios.append(best.value / slow)
-        assert best.value <= min(value for value, _ in starts) + 1e-9
-    assert max(ratios[:2]) < 1.02
-    assert np.exp(np.mean(np.log(ratios))) < 1.01
+def oracle(seed, rare):
+    """Objectives and CPU seconds: ours and the obvious version's, three starts each."""
+    X, y = make_classification(200, 10, weights=[0.9] if rare else None, random_state=seed)  # fmt: skip
+    bags = np.random.default_rng(seed).permutation(200) // (5 if rare else 20)
+    shares, sizes = np.bincount(bags, y) / np.bincount(bags), np.bincount(bags)
+    rest, begin = (X, bags, shares, 0.1, 10.0 * sizes), time.process_time()
+    slow, middle = obvious(*rest, n_starts=3), time.process_time()
+    best, starts = alter_svm.minimise(*rest, n_starts=3)
+    assert best.value <= min(value for value, _ in starts) + 1e-9
+    return best.value, slow, time.process_time() - middle, middle - begin
+
+
+def test_objectives_are_as_low_as_those_of_the_obvious_version_in_a_tenth_of_its_time():
+    found = np.array([oracle(seed, False) for seed in range(100, 116)])
+    assert np.exp(np.log(found[:, 0] / found[:, 1]).mean()) <= 1
+    assert 10 * found[:, 2].sum() < found[:, 3].sum()
+
+
+def test_a_rare_class_does_not_vanish():
+    found = np.array([oracle(seed, True) for seed in range(100, 106)])
+    assert (found[:, 0] < 1.02 * found[:, 1]).all()
+
+
+def test_single_precision_for_large_arrays_changes_little(monkeypatch):
+    """Turns on rounded numbers; what they reach is evaluated on the numbers as they are."""
+    X, _, bags, P = problem(n=300)
+    rest = X, bags, P[:, 1], 0.1, np.full(50, 60.0)
+    double, found = alter_svm.minimise(*rest)
+    monkeypatch.setattr(_solver, "LIGHT", 0)
+    single, also = alter_svm.minimise(*rest)
+    assert single.light.dtype == np.float32 and single.X.dtype == float
+    assert single.value == pytest.approx(double.value, rel=1e-3)
+    np.testing.assert_allclose(np.median(also, axis=0), np.median(found, axis=0), rtol=0.02, atol=0.02)  # fmt: skip
+    order, w, b = single.layout.order, single.w, single.b
+    y, parts = single.y, (bags[order], *rest[2:])
+    slow = slow_objective(w, X[order] @ w + b, y, *parts)
+    assert single.value == pytest.approx(slow, rel=1e-12)
 
 
 def test_the_model_is_what_its_objective_says():
@@ -373,13 +398,14 @@ def test_halves_everywhere_do_not_say_which_class_is_which(model):
     assert model.fit(X, bags, half, labels=labels).score(X, y) > 0.6
 
 
-def test_the_hard_problem():
+@pytest.mark.parametrize("C", [0.1, 1.0])
+def test_the_hard_problem(C):
     found = []
     for seed in range(12):
         X, y = make_classification(1000, 20, random_state=seed)
         bags = np.random.default_rng(seed).permutation(1000) // 50
         p = np.bincount(bags, y) / 50
-        alter, means = AlterSVM(C=0.1, random_state=0), MeanMap()
+        alter, means = AlterSVM(C=C, random_state=0), MeanMap()
         found.append([m.fit(X, bags, p).score(X, y) for m in (alter, means)])
     alter, means = np.mean(found, axis=0)
     assert alter > 0.86 and means < 0.78

@@ -1,10 +1,13 @@
 """ConvSVM against cvxpy with every labelling enumerated, brute force, and what must hold of a relaxation."""
 
+import warnings
 from itertools import product
 
 import cvxpy as cp
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
@@ -80,6 +83,75 @@ def test_the_relaxed_problem_equals_cvxpy(C):
     assert conv_svm.relaxed_value(X, Y, alpha) == pytest.approx(slow)
 
 
+def two_clumps(seed=0, n=120, T=5):
+    """Instances and a few labellings, none of them right."""
+    rng = np.random.default_rng(seed)
+    X = np.hstack([rng.normal(size=(n, 3)), np.ones((n, 1))])
+    return X, np.sign(X @ rng.normal(size=(4, T)) + rng.normal(size=(n, T))).T
+
+
+@pytest.mark.parametrize("C", [1e-4, 0.1, 1.0, 100.0])
+def test_the_relaxed_solution_is_proved_by_the_primal_one(C):
+    X, Y = two_clumps()
+    for Z, gram in ((X, None), (X, X @ X.T), (sp.csr_array(X), None)):
+        alpha, mu = conv_svm.solve_relaxed(Z, Y, C, gram, tol=1e-7)
+        # One vector of weights a labelling, each penalised by its share.
+        W = mu[:, None] * ((Y * alpha) @ X)
+        margins = sum(y * (X @ w) for y, w in zip(Y, W, strict=True))
+        used = mu > 0
+        primal = (np.sum(W[used] ** 2, axis=1) / mu[used]).sum() / 2
+        primal += C * np.maximum(0, 1 - margins).sum()
+        value = conv_svm.relaxed_value(X, Y, alpha)
+        assert value <= primal * (1 + 1e-12) and primal - value <= 1e-5 * primal
+
+
+def test_a_warm_start_changes_nothing():
+    X, Y = two_clumps()
+    nearby = conv_svm.solve_relaxed(X, Y[:3], 1.0)
+    far = np.full(120, 0.5), np.array([1.0, 0.0, 0.0])
+    cold = conv_svm.solve_relaxed(X, Y, 1.0, tol=1e-8)
+    for warm in (nearby, far):
+        found = conv_svm.solve_relaxed(X, Y, 1.0, None, warm, tol=1e-8)
+        np.testing.assert_allclose(found[1], cold[1], atol=1e-3)
+        values = [conv_svm.relaxed_value(X, Y, a) for a, _ in (found, cold)]
+        assert values[0] == pytest.approx(values[1], rel=1e-7)
+
+
+def hostile(seed=0, n=60):
+    """What people have: few features, duplicates, columns on other scales, equal shares, nothing at all."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    X, bags = rng.normal(size=(n, 4)) + 1.5 * y[:, None], rng.permutation(n) // 6
+    return y, {
+        "one feature": (X[:, :1], bags),
+        "duplicates": (X[rng.integers(0, 8, n)], bags),
+        "constant": (np.column_stack([X, np.full(n, 3.0)]), bags),
+        "scales": (X * [1, 10, 0.05, 3], bags),
+        "small": (1e-4 * X, bags),
+        "offset": (X + 10, bags),
+        "nothing": (0 * X, bags),
+        "one bag": (X, 0 * bags),
+        "singletons": (X, np.arange(n)),
+        "wide": (rng.normal(size=(n, 150)), bags),
+        "separable": (X + 20 * y[:, None], bags),
+    }
+
+
+@pytest.mark.parametrize("name", hostile()[1])
+def test_no_fit_stops_short(name):
+    y, cases = hostile()
+    X, bags = cases[name]
+    some = np.where(np.arange(60) < 10, y, -1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        for C, kernel in product([1e-5, 1.0, 100.0], ["linear", "rbf"]):
+            model = ConvSVM(C=C, kernel=kernel, max_cuts=12)
+            labels = some if kernel == "linear" else None
+            model.fit(X, bags, label_proportions(y, bags), labels=labels)
+            assert (np.diff(model.values_) <= 1e-4 * model.values_[0]).all()
+            assert model.relaxation_gap_ > -1e-3
+
+
 @pytest.mark.equation("eq-conv-svm-cut")
 def test_cuts_come_down_to_the_bound_of_all_labellings():
     for seed in range(4):
@@ -135,6 +207,42 @@ def test_a_linear_kernel_is_the_linear_method():
     primal = ConvSVM(max_cuts=4).fit(X, bags, P)
     dual = ConvSVM(max_cuts=4, kernel="precomputed").fit(X @ X.T, bags, P)
     assert dual.values_[-1] == pytest.approx(primal.values_[-1], rel=0.05)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_several_classes_are_one_against_the_rest(kernel):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 120)
+    corners = 4 * np.array([[0, 0], [1, 0], [0, 1]])
+    X, bags = rng.normal(size=(120, 2)) + corners[y] - 4 / 3, np.arange(120) // 4
+    P = label_proportions(y, bags)
+    model = ConvSVM(kernel=kernel, gamma=0.1).fit(X, bags, P)
+    assert model.score(X, y) > 0.8 and len(model.estimators_) == 3
+    f = model.decision_function(X)
+    for k in range(3):
+        one = ConvSVM(kernel=kernel, gamma=0.1).fit(X, bags, P[:, k])
+        np.testing.assert_allclose(f[:, k], one.decision_function(X), atol=1e-6)
+    np.testing.assert_array_equal(model.predict(X), f.argmax(axis=1))
+
+
+def test_known_labels_name_the_classes():
+    """Half of each bag is positive: without labels the names of the classes are free."""
+    rng = np.random.default_rng(0)
+    y = np.tile([0, 1], 60)
+    X, bags = rng.normal(size=(120, 3)) + 3.0 * y[:, None] - 1.5, np.arange(120) // 6
+    known = np.arange(120) < 10
+    for truth in (y, 1 - y):
+        labels = np.where(known, truth, -1)
+        model = ConvSVM().fit(X, bags, np.full(20, 0.5), labels=labels)
+        assert model.score(X, truth) > 0.9
+
+
+def test_no_more_labellings_than_allowed():
+    X, _, bags, P = problem(gap=0.5)
+    for cuts in ("ascent", "paper"):
+        model = ConvSVM(cuts=cuts, max_cuts=6, tol=0).fit(X, bags, P)
+        assert model.n_iter_ == 6
+        assert len(model.values_) == (6 if cuts == "paper" else 3)
 
 
 def test_known_labels_and_the_gap():

@@ -28,6 +28,8 @@ LEVEL_TOL, FINISH_TOL, MAX_TURNS = 3e-4, 1e-4, 100
 SHORT = 0.1
 #: Exact turns that end a fit, the fall of the objective at which they do, and the gap of the machines in them.
 MAX_EXACT, EXACT_TOL, EXACT_GAP = 5, 1e-5, 1e-6
+#: Above so many numbers turns read them in single precision: they wait for memory.
+LIGHT = 5_000_000
 #: The largest system of a turn that is factorised.
 LARGEST = 300
 #: Fewer instances than this at the kink say too little about the intercept, which is then searched by itself.
@@ -113,8 +115,9 @@ def top(part, ranked, count):
 class Start:
     """One start: labels, hyperplane and scores, from the first level to the last."""
 
-    def __init__(self, X, layout, y, intercept):
+    def __init__(self, X, layout, y, intercept, light=None):
         self.X, self.layout, self.y, self.intercept = X, layout, y, intercept
+        self.light = X if light is None else light  # for turns
         self.w, self.b, self.f = np.zeros(X.shape[1]), 0.0, np.zeros(X.shape[0])
         self.n_turns = 0
 
@@ -149,21 +152,21 @@ class Start:
 
     def newton_step(self, C, width):
         """Towards the machine for the labels as they are; returns the slope along the step, a function."""
-        y, f, w = self.y, self.f, self.w
-        slope = rounded_hinge(y * f, width)[1]
+        y, w = self.y, self.w
+        slope = rounded_hinge(y * self.f, width)[1]
         at_kink = (slope > 0) & (slope < 1)
-        unbalanced = abs(slope @ y) > 1e-6 * len(f)
+        unbalanced = abs(slope @ y) > 1e-6 * len(y)
         if self.intercept and unbalanced and at_kink.sum() < LEAST_BAND:
             self.search_intercept(width)
-            f = self.f
-            slope = rounded_hinge(y * f, width)[1]
+            slope = rounded_hinge(y * self.f, width)[1]
             at_kink = (slope > 0) & (slope < 1)
-        signed, band = C * slope * y, np.flatnonzero(at_kink)
-        g_b = -signed.sum() if self.intercept else None
-        g = w - signed @ self.X
-        stiffness = np.full(len(band), C / width)
-        d, d_b = newton_direction(self.X, band, stiffness, g, g_b, LARGEST)
-        self.step, along = (d, d_b), self.X @ d + d_b
+        X, f, band = self.light, self.f, np.flatnonzero(at_kink)
+        signed = (C * slope * y).astype(X.dtype)
+        g = w.astype(X.dtype) - signed @ X
+        g_b = -float(signed.sum()) if self.intercept else None
+        stiffness = np.full(len(band), C / width, X.dtype)
+        d, d_b = newton_direction(X, band, stiffness, g, g_b, LARGEST)
+        self.step, along = (d, d_b), X @ d + d_b
         self.along, self.w, self.b, self.f = along, w + d, self.b + d_b, f + along
 
         def along_step(t):
@@ -207,6 +210,7 @@ def run_levels(start, annealing, C):
         start.alternate(level, WIDTH, LEVEL_TOL)
     for width in FINISH:
         start.alternate(C, width, FINISH_TOL)
+    start.f = start.X @ start.w + start.b
     start.y = bag_step(start.f, *start.problem(C))
     start.value = objective(start.w, start.f, start.y, *start.problem(C))
     return start
@@ -273,13 +277,15 @@ def minimise(
     order = np.arange(len(bags)) if order is None else order
     layout = Layout(order, bags, shares, penalties, loss)
     Z = X[layout.order]
+    large = isinstance(Z, np.ndarray) and Z.size > LIGHT
+    light = Z.astype(np.float32) if large else None
     seeds = check_random_state(seed).randint(2**31 - 1, size=n_starts)
 
     def run(one):
         draws = np.random.RandomState(one).random_sample(len(bags))
         first = draws if scores is None else scores[layout.order]
         y = layout.top_labels(first)
-        return run_levels(Start(Z, layout, y, intercept), annealing, C)
+        return run_levels(Start(Z, layout, y, intercept, light), annealing, C)
 
     with threadpool_limits(1):
         pool = Parallel(n_jobs, verbose=verbose, prefer="threads")
