@@ -10,6 +10,7 @@ of the mean must be the log-odds of the share, within a tube of half width :math
 Chapter: ``book/invcal``. Sources: rueping2010; grid and protocol of yu2013 (sections 3.3 and 6.2).
 """
 
+import warnings
 from numbers import Real
 
 import numpy as np
@@ -20,6 +21,7 @@ from .base import (
     BAG_WEIGHTS,
     Interval,
     KernelClassifier,
+    LLPWarning,
     NotIdentifiableError,
     StrOptions,
     check_bag_weights,
@@ -124,11 +126,13 @@ def minimise(means, t, eps, penalties, intercept=True, tol=1e-9):
     signs = np.repeat([1.0, -1.0], len(t))
     # eq: eq-invcal-hinges
     offsets = np.concatenate([t - eps, -t - eps])
-    twice = np.vstack([means, means])
+    # An offset of the features moves b alone; without it no digits are lost.
+    centre = means.mean(axis=0) * intercept
+    twice = np.vstack([means - centre] * 2)
     w, b, nu = minimise_hinges(
         twice, signs, offsets, np.tile(penalties, 2), intercept, tol=tol
     )
-    return w, b, nu[: len(t)] - nu[len(t) :]
+    return w, b - centre @ w, nu[: len(t)] - nu[len(t) :]
 
 
 def bag_kernel(X, averages, kernel, gamma, block=2000):
@@ -166,7 +170,7 @@ class InvCal(KernelClassifier):
     C_p : float, default 1.0
         What a unit outside the tube costs.
     epsilon : float, default 0.1
-        Half width of the tube.
+        Half width of the tube. One that holds the targets of all bags gives a constant score, and a warning.
     tube : {"constant", "share"}, default "constant"
         The paper's, or :math:`\epsilon / (p_k (1 - p_k))`, as in public code of the authors of yu2013.
     kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
@@ -260,6 +264,9 @@ class InvCal(KernelClassifier):
             raise NotIdentifiableError(
                 f"proportions are {p[0]:.6g} in every bag in use: shares must differ"
             )
+        if (t - eps).max() <= (t + eps).min() and np.ptp(t) > 0 and self.fit_intercept:
+            message = "every target is inside one tube, so that the score is a constant"
+            warnings.warn(f"{message}; lower epsilon", LLPWarning, stacklevel=5)
         w, b, _ = minimise(means, t, eps, penalties, self.fit_intercept, self.tol)
         self.objective_ = float(objective(w, b, means, t, eps, penalties))
         return np.append(w, b)[None, :]

@@ -9,7 +9,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVR
 
 from llpbook import invcal
-from llpbook.base import NotIdentifiableError
+from llpbook.base import LLPWarning, NotIdentifiableError
 from llpbook.invcal import InvCal
 from llpbook.proportions import averaging_matrix, label_proportions
 
@@ -56,7 +56,8 @@ def test_a_tube_by_share_allows_an_error_of_the_share():
     moved = expit(invcal.targets(p, 1000) + eps)
     np.testing.assert_allclose(moved - p, epsilon, rtol=1e-3)
     assert (invcal.tubes(p, 1000, 0.2) == 0.2).all()
-    assert np.isfinite(invcal.tubes(np.array([0.0, 1.0]), 50, 0.1, "share")).all()
+    pure = invcal.tubes(np.array([0.0, 1.0]), 50, 0.1, "share")
+    np.testing.assert_allclose(pure, 0.1 / (0.02 * 0.98))  # clipped as the targets are
 
 
 @pytest.mark.equation("eq-invcal-objective")
@@ -210,6 +211,42 @@ def test_the_objective_is_that_of_the_fit():
     assert model.objective_ == pytest.approx(at)
 
 
+def test_fit_minimises_with_its_own_parameters():
+    X, _, bags, P = problem(size=8)
+    p, c = P[:, 1], np.full(30, 2.0)
+    model = InvCal(2.0, 0.05, "share", fit_intercept=False, tol=1e-2).fit(X, bags, P)
+    t, eps = invcal.targets(p, len(X)), invcal.tubes(p, len(X), 0.05, "share")
+    w, exact = (
+        invcal.minimise(averaging_matrix(bags) @ X, t, eps, c, False, tol)[0]
+        for tol in (1e-2, 1e-9)
+    )
+    np.testing.assert_allclose(model.coef_[0], w, rtol=1e-9)
+    assert np.abs(w - exact).max() > 1e-5  # so that the tolerance is seen to arrive
+    probability = model.predict_proba(X)[:, 1]
+    np.testing.assert_allclose(probability, expit(model.decision_function(X)))
+
+
+@pytest.mark.parametrize("kernel", ["linear", "precomputed"])
+def test_an_offset_of_the_features_moves_the_intercept_alone(kernel):
+    X, _, bags, P = problem()
+    far = np.column_stack([X, np.zeros(240)]) + 1e6
+    if kernel == "linear":
+        with pytest.warns(LLPWarning, match="StandardScaler"):
+            model = InvCal().fit(far, bags, P)
+        np.testing.assert_allclose(
+            model.coef_[0, :4], InvCal().fit(X, bags, P).coef_[0], atol=1e-5
+        )
+        assert abs(model.coef_[0, 4]) < 1e-9
+    else:
+        near, moved = (
+            InvCal(kernel=kernel).fit(X @ X.T + c, bags, P) for c in (0, 1e3)
+        )
+        scores = [
+            m.decision_function(X @ X.T + c) for m, c in ((near, 0), (moved, 1e3))
+        ]
+        np.testing.assert_allclose(*scores, atol=1e-3)
+
+
 # --- where it fails ----------------------------------------------------------------------------------------
 
 
@@ -217,6 +254,38 @@ def test_equal_shares_are_not_identifiable():
     X, _, bags, _ = problem()
     with pytest.raises(NotIdentifiableError, match=r"are 0\.4 in every bag"):
         InvCal().fit(X, bags, np.full(40, 0.4))
+
+
+def test_equal_shares_of_the_bags_in_use_are_not_identifiable():
+    X, _, bags, P = problem()
+    shares = np.where(np.arange(40) < 20, 0.4, P[:, 1])
+    weights = np.where(np.arange(40) < 20, 1.0, 0.0)
+    with pytest.raises(NotIdentifiableError, match="in use"):
+        InvCal(bag_weights=weights).fit(X, bags, shares)
+
+
+def test_one_tube_for_all_is_a_constant_with_a_warning():
+    X, _, bags, P = problem()
+    t = invcal.targets(P[:, 1], len(X))
+    half = np.ptp(t) / 2
+    with pytest.warns(LLPWarning, match="lower epsilon"):
+        model = InvCal(10.0, epsilon=half * 1.001).fit(X, bags, P)
+    np.testing.assert_allclose(
+        model.decision_function(X), (t.max() + t.min()) / 2, atol=0.01 * half
+    )
+    assert (
+        np.ptp(InvCal(10.0, epsilon=half * 0.9).fit(X, bags, P).decision_function(X))
+        > 0
+    )
+
+
+def test_a_precomputed_kernel_has_a_column_for_each_instance():
+    X, _, bags, P = problem()
+    with pytest.raises(ValueError, match=r"240 training instances .* got 4"):
+        InvCal(kernel="precomputed").fit(X, bags, P)
+    model = InvCal(kernel="precomputed").fit(X @ X.T, bags, P)
+    with pytest.raises(ValueError, match="240 features"):
+        model.predict(X)
 
 
 def test_means_on_the_wrong_sides_mislead():

@@ -46,9 +46,14 @@ def gram_matrix(X, Z, kernel, gamma):
     Raises
     ------
     ValueError
-        If a callable returns a matrix of another shape.
+        If a callable returns a matrix of another shape, or a precomputed one has another number of columns.
     """
     if kernel == "precomputed":
+        if X.shape[1] != Z.shape[0]:
+            raise ValueError(
+                f"X must have one column for each of the {Z.shape[0]} training instances with kernel='precomputed', "
+                f"got {X.shape[1]}"
+            )
         return X
     if not callable(kernel):
         return pairwise_kernels(X, Z, metric=kernel, gamma=gamma)
