@@ -29,9 +29,10 @@ from ..base import (
 )
 from ._solver import minimise
 from ._steps import (
-    LEVELS,
+    FIRST_SPREAD,
     bag_step,
     count_cost,
+    first_level,
     flip_gain,
     levels,
     objective,
@@ -41,10 +42,11 @@ from ._steps import (
 )
 
 __all__ = [
-    "LEVELS",
+    "FIRST_SPREAD",
     "AlterSVM",
     "bag_step",
     "count_cost",
+    "first_level",
     "flip_gain",
     "levels",
     "minimise",
@@ -77,7 +79,8 @@ class AlterSVM(KernelClassifier):
     bag_loss : {"absolute", "squared"}, default "absolute"
         Of the error of a share.
     annealing : {"fast", "paper", "none"}, default "fast"
-        How ``C`` is raised, see `levels`.
+        How ``C`` is raised: from `first_level` by factors of 3; as in the paper, from 1.5e-5 ``C`` by factors of 1.5;
+        or not at all.
     init : "random" or LLPClassifier, default "random"
         The first labels: random ones that agree with the shares; or those that agree with the scores of another
         method, of which a clone is fitted to the same bags (section 7.2); then there is one start.
@@ -164,7 +167,7 @@ class AlterSVM(KernelClassifier):
         penalties[known:] = np.inf  # bags of known labels
         best, starts = minimise(
             Z, data.bags, data.proportions[:, 1], self.C, penalties, self.bag_loss,
-            self.fit_intercept, levels(self.C, self.annealing), self._first(data),
+            self.fit_intercept, self.annealing, self._first(data),
             self.n_starts, row_order(data.X), self.random_state, self.n_jobs,
             self.verbose,
         )  # fmt: skip

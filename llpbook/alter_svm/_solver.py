@@ -8,12 +8,22 @@ from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
 from .._hinge import newton_direction, zero_of_slope
-from ._steps import bag_step, count_cost, levels, objective, share_loss, svm_step
+from ._steps import (
+    bag_step,
+    count_cost,
+    first_level,
+    levels,
+    objective,
+    share_loss,
+    svm_step,
+)
 
 #: Over how much the kink of the hinge is rounded while C is raised, and then in turn to finish a start.
-WIDTH, FINISH = 2.0, (0.7, 0.2)
+WIDTH, FINISH = 0.5, (0.15,)
+#: The paper's first C as a share of the last, and its factor.
+PAPER_FIRST, PAPER_FACTOR = 1.5e-5, 1.5
 #: Relative fall of the objective at which a level ends, and a width of the finish; turns after which both do.
-LEVEL_TOL, FINISH_TOL, MAX_TURNS = 1e-3, 1e-4, 100
+LEVEL_TOL, FINISH_TOL, MAX_TURNS = 3e-4, 1e-4, 100
 #: By how much less than that a turn may fall whose step was shortened.
 SHORT = 0.1
 #: Exact turns that end a fit, the fall of the objective at which they do, and the gap of the machines in them.
@@ -110,12 +120,12 @@ class Start:
 
     def alternate(self, C, width, tol):
         """Turns at one level, until the objective of the rounded hinge falls no more; it never rises."""
-        values = []
+        values = [self.value(C, width)]
         for _ in range(MAX_TURNS):
             before = self.y
             slope = self.newton_step(C, width)
             value = self.relabel(C, width)
-            whole = not values or value <= values[-1]
+            whole = value <= values[-1]
             if not whole:
                 self.y = before
                 self.shorten(slope)
@@ -123,15 +133,19 @@ class Start:
             values.append(value)
             self.n_turns += 1
             fall = tol if whole else SHORT * tol  # a short step says less
-            if len(values) > 1 and values[-2] - value <= fall * value:
+            if len(values) > 2 and values[-2] - value <= fall * value:
                 break
         return values
 
+    def value(self, C, width):
+        """The objective of the rounded hinge, for the labels as they are."""
+        hinges = rounded_hinge(self.y * self.f, width)[0].sum()
+        return C * hinges + objective(self.w, self.f, self.y, *self.problem(0.0))
+
     def relabel(self, C, width):
         """The exact labels; returns the objective of the rounded hinge."""
-        self.y, cost = self.layout.best_labels(self.f, C, width)
-        hinges = rounded_hinge(self.y * self.f, width)[0].sum()
-        return self.w @ self.w / 2 + C * hinges + cost
+        self.y = self.layout.best_labels(self.f, C, width)[0]
+        return self.value(C, width)
 
     def newton_step(self, C, width):
         """Towards the machine for the labels as they are; returns the slope along the step, a function."""
@@ -182,9 +196,14 @@ class Start:
         return layout.bags, layout.shares, C, layout.penalties, layout.loss
 
 
-def run_levels(start, steps, C):
-    """All levels, then the finish; returns itstart."""
-    for level in steps:
+def run_levels(start, annealing, C):
+    """All levels, then the finish; returns the start."""
+    first = C
+    if annealing == "fast":
+        first = first_level(start.X, start.y)
+    elif annealing == "paper":
+        first = PAPER_FIRST * C
+    for level in levels(C, first, PAPER_FACTOR if annealing == "paper" else 3.0):
         start.alternate(level, WIDTH, LEVEL_TOL)
     for width in FINISH:
         start.alternate(C, width, FINISH_TOL)
@@ -218,7 +237,7 @@ def share_error(start):
 
 
 def minimise(
-    X, bags, shares, C, penalties, loss="absolute", intercept=True, steps=None, scores=None,
+    X, bags, shares, C, penalties, loss="absolute", intercept=True, annealing="fast", scores=None,
     n_starts=10, order=None, seed=0, n_jobs=None, verbose=0,
 ):  # fmt: skip
     r"""The lowest of some local minima of `objective`, one for each start.
@@ -232,8 +251,8 @@ def minimise(
     bags, shares, C, penalties, loss
         As for `objective`.
     intercept : bool, default True
-    steps : list of float, optional
-        See `levels`.
+    annealing : {"fast", "paper", "none"}, default "fast"
+        As of `AlterSVM`.
     scores : ndarray, shape (n_instances,), optional
         The first labels are those of the largest scores in each bag; one start. Else they are random, with as many
         positives in each bag as its share says.
@@ -252,7 +271,6 @@ def minimise(
         Objective and mean error of the shares for each start, before the best one is finished exactly.
     """
     order = np.arange(len(bags)) if order is None else order
-    steps = levels(C) if steps is None else steps
     layout = Layout(order, bags, shares, penalties, loss)
     Z = X[layout.order]
     seeds = check_random_state(seed).randint(2**31 - 1, size=n_starts)
@@ -261,7 +279,7 @@ def minimise(
         draws = np.random.RandomState(one).random_sample(len(bags))
         first = draws if scores is None else scores[layout.order]
         y = layout.top_labels(first)
-        return run_levels(Start(Z, layout, y, intercept), steps, C)
+        return run_levels(Start(Z, layout, y, intercept), annealing, C)
 
     with threadpool_limits(1):
         pool = Parallel(n_jobs, verbose=verbose, prefer="threads")

@@ -4,8 +4,8 @@ import numpy as np
 
 from .._hinge import minimise_hinges
 
-#: First C as a share of the last, and the factor from one level to the next.
-LEVELS = {"fast": (1e-2, 3.0), "paper": (1e-5, 1.5)}
+#: By how much the scores of the first machine spread, in units of the margin.
+FIRST_SPREAD = 0.5
 
 
 def share_loss(error, loss):
@@ -152,28 +152,44 @@ def bag_step(f, bags, shares, C, penalties, loss="absolute"):
     return np.where(C * flip_gain(f) > cost, 1.0, -1.0)
 
 
-def levels(C, annealing="fast"):
+def first_level(X, y):
+    r"""The C at which the first machine has scores of half a margin: before, its hinges all pull alike.
+
+    There :math:`w = C \sum_j (y_j - \bar y) x_j`, and with that the scores spread by C times a number of the data:
+    equation :eq:`eq-alter-svm-first`.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array, shape (n_instances, n_features)
+    y : ndarray of -1 and 1, shape (n_instances,)
+
+    Returns
+    -------
+    float
+        Infinite where instances are all alike.
+    """
+    # eq: eq-alter-svm-first
+    spread = (X @ ((y - y.mean()) @ X)).std()
+    return FIRST_SPREAD / spread if spread > 0 else np.inf
+
+
+def levels(C, first, factor=3.0):
     r"""The values of C from the first to the last.
 
     Equation :eq:`eq-alter-svm-levels`.
 
     Parameters
     ----------
-    C : float
-        The last.
-    annealing : {"fast", "paper", "none"}, default "fast"
-        From 1e-2 C by factors of 3; the paper's, from 1e-5 C by factors of 1.5; or C alone.
+    C, first : float
+        The last; and the first, if it is below that.
+    factor : float, default 3.0
 
     Returns
     -------
     list of float
     """
-    if annealing == "none":
-        return [C]
-    first, factor = LEVELS[annealing]
-    found, now = [], first * C
-    while now < C:
+    found = [min(first, C)]
+    while found[-1] < C:
         # eq: eq-alter-svm-levels
-        now = min(factor * now, C)
-        found.append(now)
+        found.append(min(factor * found[-1], C))
     return found
