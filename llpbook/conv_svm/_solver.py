@@ -1,6 +1,7 @@
 """The relaxed problem for some labellings: an interior-point method on alpha and the weights of the labellings."""
 
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,86 +11,169 @@ from threadpoolctl import threadpool_limits
 
 from ._steps import cut, main_columns, quadratics, relaxed_value
 
-#: Steps of the interior-point method, how far towards the boundary one goes, and by how much the target falls: less
-#: after a short step.
-MAX_STEPS, TO_BOUNDARY, CENTRING, SHORT, RECENTRING = 80, 0.95, 0.15, 0.5, 0.7
-#: How far from the boundary a warm start stands, as a share of its mean and of C, and the weight of a new labelling.
-INSIDE, NEW_WEIGHT = 0.02, 0.1
+#: Steps of the interior-point method after which to give up, and how far towards the boundary one goes.
+MAX_STEPS, TO_BOUNDARY = 100, 0.99
+#: How far from its bounds a first alpha stands, in units of its mean, and a first theta from the quadratics.
+INSIDE, AWAY = 0.1, 0.1
+#: Weight of new labellings in a warm start, together, and the least weight of one.
+NEW_WEIGHT, LEAST_WEIGHT = 0.1, 1e-3
+#: Labellings that are added at once; the accuracy of a solution in units of the fall at which
+#: one stops, and the best.
+AT_ONCE, ACCURACY, LEAST_GAP = 4, 0.1, 1e-7
+#: What rounding adds to a diagonal, so that a factorisation goes through.
+ROUNDING = 1e-13
 
 
-def hessian_solver(X, Y, mu, D, gram):
-    """Solves with the sum of mu_t times (K * y_t y_t'), plus D: by factors where they are few (Woodbury)."""
-    if gram is not None:
-        H = gram * ((Y.T * mu) @ Y)
-        H[np.diag_indices_from(H)] += D
-        factor = cho_factor(H, overwrite_a=True, check_finite=False)
-        return lambda B: cho_solve(factor, B, check_finite=False)
-    roots = np.sqrt(mu)[:, None] * Y
-    scaled = [sp.diags_array(root) @ X for root in roots]
-    F = np.hstack([S.toarray() if sp.issparse(S) else S for S in scaled])
-    inner = (F / D[:, None]).T @ F
-    inner[np.diag_indices_from(inner)] += 1
-    factor = cho_factor(inner, check_finite=False)
+@dataclass
+class Relaxed:
+    """The data of a relaxed problem; with ``gram``, the inner products of rows, where that is less work."""
 
-    def solve(B):
-        DB = (B.T / D).T
-        return DB - ((F @ cho_solve(factor, F.T @ DB)).T / D).T
+    X: np.ndarray
+    Y: np.ndarray
+    C: float
+    gram: np.ndarray | None
 
-    return solve
+    def gradients(self, alpha):
+        """Of each labelling's quadratic at alpha, columns: the quadratic is half their inner product with alpha."""
+        signed = self.Y * alpha
+        if self.gram is not None:
+            return (self.Y * (signed @ self.gram)).T
+        return (self.Y * (self.X @ (self.X.T @ signed.T)).T).T
 
+    def hessian_solver(self, mu, D):
+        """Solves with the sum of mu_t times (K * y_t y_t'), plus D: by factors where they are few (Woodbury)."""
+        if self.gram is not None:
+            H = self.gram * ((self.Y.T * mu) @ self.Y)
+            H[np.diag_indices_from(H)] += D + ROUNDING * H.diagonal().max()
+            factor = cho_factor(H, overwrite_a=True, check_finite=False)
+            return lambda B: cho_solve(factor, B, check_finite=False)
+        roots = np.sqrt(mu)[:, None] * self.Y / np.sqrt(D)
+        scaled = [sp.diags_array(root) @ self.X for root in roots]
+        F = np.hstack([S.toarray() if sp.issparse(S) else S for S in scaled])
+        inner = F.T @ F
+        inner[np.diag_indices_from(inner)] *= 1 + ROUNDING
+        inner[np.diag_indices_from(inner)] += 1
+        factor = cho_factor(inner, overwrite_a=True, check_finite=False)
 
-def newton_step(X, Y, gram, C, alpha, mu, theta, s, z, u, sigma):
-    """The direction to the point of the central path with the products sigma."""
-    G = (Y * (X @ (X.T @ (Y * alpha).T)).T).T  # columns: the gradient of each quadratic
-    off = alpha @ G / 2 - theta + s
-    solve = hessian_solver(X, Y, mu, z / alpha + u / (C - alpha), gram)
-    rhs = 1 - G @ mu + sigma / alpha - sigma / (C - alpha)
-    both = solve(np.column_stack([rhs, G]))
-    T = len(mu)
-    A = np.ones((T + 1, T + 1))
-    A[:T, :T] = G.T @ both[:, 1:] + np.diag(s / mu)
-    A[T, T] = 0
-    right = np.append(sigma / mu - s + off + G.T @ both[:, 0], 1 - mu.sum())
-    d_mu, d_theta = np.split(np.linalg.solve(A, right), [T])
-    d_alpha = both[:, 0] - both[:, 1:] @ d_mu
-    d_z = sigma / alpha - z - z / alpha * d_alpha
-    d_u = sigma / (C - alpha) - u + u / (C - alpha) * d_alpha
-    d_s = d_theta[0] - d_alpha @ G - off
-    return d_alpha, d_mu, d_theta[0], d_s, d_z, d_u
+        def solve(B):
+            B = (B.T / np.sqrt(D)).T
+            return ((B - F @ cho_solve(factor, F.T @ B)).T / np.sqrt(D)).T
+
+        return solve
 
 
-def longest(values, steps):
-    """How far one may go before a positive value vanishes, at most 1."""
-    falling = steps < 0
-    reach = -values[falling] / steps[falling]
-    return min(1.0, TO_BOUNDARY * reach.min(initial=np.inf))
+@dataclass
+class Point:
+    """A point inside: alpha with multipliers z and u of its bounds, mu, theta above the quadratics, by s."""
+
+    alpha: np.ndarray
+    mu: np.ndarray
+    theta: float
+    s: np.ndarray
+    z: np.ndarray
+    u: np.ndarray
+
+    def parts(self):
+        """All of it, in the order of the fields."""
+        return self.alpha, self.mu, self.theta, self.s, self.z, self.u
+
+    def gap(self, C):
+        """Sum of the products that vanish at the solution."""
+        return self.alpha @ self.z + (C - self.alpha) @ self.u + self.mu @ self.s
+
+    def moved(self, step, t):
+        """The point after a part of a step."""
+        pairs = zip(self.parts(), step.parts(), strict=True)
+        return Point(*(a + t * d for a, d in pairs))
+
+    def reach(self, step, C):
+        """The part of a step after which a bound is met."""
+        positive = self.alpha, C - self.alpha, self.mu, self.s, self.z, self.u
+        change = step.alpha, -step.alpha, step.mu, step.s, step.z, step.u
+        falls = (
+            np.max(-d / a, initial=0) for a, d in zip(positive, change, strict=True)
+        )
+        return 1 / max(*falls, 1e-300)
 
 
-def first_point(X, Y, C, warm):
-    """alpha, mu, theta, s, z, u inside, at about one distance from all bounds."""
-    n, T = X.shape[0], len(Y)
-    # Along the diagonal of the box, the best point.
-    even = n / (2 * quadratics(X, Y, np.ones(n)).max())
-    alpha, mu = np.full(n, min(C / 2, even)), np.full(T, 1 / T)
-    if warm is not None:
-        margin = INSIDE * warm[0].mean()
-        alpha = np.clip(warm[0], margin, C - INSIDE * C)
-        mu = np.append((1 - NEW_WEIGHT) * warm[1], NEW_WEIGHT)
-        mu = np.maximum(mu, 1e-4) / np.maximum(mu, 1e-4).sum()
-    q = quadratics(X, Y, alpha)
-    theta = q.max() + 0.2 * max(q.max(), alpha.sum())
-    sigma = (mu @ (theta - q) + 0.2 * alpha.sum()) / (2 * n + T)
-    return alpha, mu, theta, theta - q, sigma / alpha, sigma / (C - alpha)
+class Newton:
+    """Newton's method for the conditions of the relaxed problem, linearised at one point; one factorisation.
+
+    All conditions are polynomials of degree two, so that what a step leaves of them is known exactly.
+    """
+
+    def __init__(self, problem, point):
+        self.problem, self.point = problem, point
+        alpha, mu, _, s, z, u = point.parts()
+        room, G = problem.C - alpha, problem.gradients(alpha)
+        self.room, self.G = room, G
+        self.rest = (
+            1 - G @ mu + z - u, alpha @ G / 2 - point.theta + s, mu.sum() - 1,
+            mu * s, alpha * z, room * u,
+        )  # fmt: skip
+        self.solve = problem.hessian_solver(mu, z / alpha + u / room)
+        self.SG = self.solve(G)
+        T = len(mu)
+        self.border = np.ones((T + 1, T + 1))
+        self.border[:T, :T] = G.T @ self.SG + np.diag(s / mu)
+        self.border[T, T] = 0
+
+    def bounds(self):
+        """The value at alpha, and that of the primal problem at mu."""
+        alpha, mu = self.point.alpha, self.point.mu / self.point.mu.sum()
+        quadratics = alpha @ self.G / 2
+        hinges = np.maximum(0, 1 - self.G @ mu).sum()
+        value = alpha.sum() - quadratics.max()
+        return value, mu @ quadratics + self.problem.C * hinges
+
+    def step(self, rest):
+        """The step at which the linearised conditions fall by ``rest``."""
+        r_alpha, r_s, r_mu, p_s, p_z, p_u = rest
+        alpha, mu, _, s, z, u = self.point.parts()
+        Sb = self.solve(r_alpha - p_z / alpha + p_u / self.room)
+        right = np.append(r_s + self.G.T @ Sb - p_s / mu, -r_mu)
+        d_mu, d_theta = np.split(np.linalg.solve(self.border, right), [len(mu)])
+        d = Sb - self.SG @ d_mu
+        d_s = d_theta[0] - r_s - d @ self.G
+        d_z, d_u = (-p_z - z * d) / alpha, (-p_u + u * d) / self.room
+        return Point(d, d_mu, d_theta[0], d_s, d_z, d_u)
+
+    def direction(self):
+        """Mehrotra's: a step to the solution tells how far to aim, and what of the conditions it would leave."""
+        C, first = self.problem.C, self.step(self.rest)
+        gap, t = self.point.gap(C), min(1.0, self.point.reach(first, C))
+        aim = (self.point.moved(first, t).gap(C) / gap) ** 3
+        each = min(1.0, aim) * gap / (2 * len(self.room) + len(first.mu))
+        G = self.problem.gradients(first.alpha)
+        left = (
+            -G @ first.mu, first.alpha @ G / 2, 0.0, first.mu * first.s - each,
+            first.alpha * first.z - each, -first.alpha * first.u - each,
+        )  # fmt: skip
+        pairs = zip(self.rest, left, strict=True)
+        return self.step([rest + second for rest, second in pairs])
 
 
-def moved(point, step, C):
-    """The point after the longest step that stays inside, and the length of that."""
-    alpha, mu, _, s, z, u = point
-    d_alpha, d_mu, _, d_s, d_z, d_u = step
-    bounded = (alpha, C - alpha, mu, s, z, u)
-    steps = (d_alpha, -d_alpha, d_mu, d_s, d_z, d_u)
-    t = min(longest(*pair) for pair in zip(bounded, steps, strict=True))
-    return tuple(a + t * d for a, d in zip(point, step, strict=True)), t
+def first_point(problem, warm):
+    """A point inside, from alpha and mu nearby, or from the squared hinge for even mu; new labellings have no mu."""
+    n, T = problem.X.shape[0], len(problem.Y)
+    if warm is None:
+        mu = np.full(T, 1 / T)
+        alpha = problem.hessian_solver(mu, np.full(n, 1 / problem.C))(np.ones(n))
+    else:
+        alpha, old = warm
+        new = T - len(old)
+        mu = np.append((1 - NEW_WEIGHT) * old, np.full(new, NEW_WEIGHT / max(new, 1)))
+        mu = np.maximum(mu, LEAST_WEIGHT) / np.maximum(mu, LEAST_WEIGHT).sum()
+    margin = INSIDE * min(np.abs(alpha).mean(), problem.C)
+    alpha = np.clip(alpha, margin, problem.C - margin)
+    G = problem.gradients(alpha)
+    q, slope = alpha @ G / 2, 1 - G @ mu
+    away = AWAY * max(q.max(), alpha.sum())
+    theta = q.max() + away
+    each = (mu @ (theta - q) + away) / (2 * n + T)
+    z, u = np.maximum(0, -slope), np.maximum(0, slope)
+    room = problem.C - alpha
+    return Point(alpha, mu, theta, theta - q, z + each / alpha, u + each / room)
 
 
 def solve_relaxed(X, Y, C, gram=None, warm=None, tol=1e-6):
@@ -103,40 +187,52 @@ def solve_relaxed(X, Y, C, gram=None, warm=None, tol=1e-6):
     gram : ndarray, shape (n, n), optional
         Inner products of rows of X, where there are many columns.
     warm : (ndarray, ndarray), optional
-        alpha, and the weights of all labellings but the last.
+        alpha, and the weights of the first labellings, where others are new.
     tol : float, default 1e-6
-        Gap, relative to the sum of alpha.
+        Gap between the value and the primal objective, relative.
 
     Returns
     -------
     alpha : ndarray, shape (n,)
     mu : ndarray, shape (T,)
     """
-    point, t = first_point(X, Y, C, warm), 1.0
+    problem = Relaxed(X, Y, C, gram)
+    point = first_point(problem, warm)
     for _ in range(MAX_STEPS):
-        alpha, mu, theta, s, z, u = point
-        sigma = (alpha @ z + (C - alpha) @ u + mu @ s) / (2 * len(alpha) + len(mu))
-        sigma *= CENTRING if t > SHORT else RECENTRING
-        point, t = moved(point, newton_step(X, Y, gram, C, *point, sigma), C)
-        alpha, mu, theta, s, z, u = point
-        gap = alpha @ z + (C - alpha) @ u + mu @ s
-        gap = max(gap, np.abs(quadratics(X, Y, alpha) - theta + s).max()) / alpha.sum()
-        if gap <= tol and abs(mu.sum() - 1) < 1e-6:
+        newton = Newton(problem, point)
+        low, high = newton.bounds()
+        if high - low <= tol * high:
             break
+        direction = newton.direction()
+        t = min(1.0, TO_BOUNDARY * point.reach(direction, C))
+        point = point.moved(direction, t)
     else:
         warnings.warn(
-            f"the relaxed problem stopped at a relative gap of {gap:.1e}, above {tol}",
+            f"the relaxed problem stopped at a relative gap of {(high - low) / high:.1e}, above {tol}; scale the "
+            "features, or lower C",
             ConvergenceWarning,
             stacklevel=2,
         )
-    return alpha, mu / mu.sum()
+    return point.alpha, point.mu / point.mu.sum()
+
+
+def longest_labellings(X, columns, alpha, bags, fewest, most, ascent):
+    """Labellings whose weights are long, the longest first: the best cut of each group of columns."""
+    groups = AT_ONCE if ascent else 1
+    found = [
+        cut(X, columns[:, k::groups], alpha, bags, fewest, most, ascent)
+        for k in range(min(groups, columns.shape[1]))
+    ]
+    found = np.unique(found, axis=0)
+    return found[np.argsort(-quadratics(X, found, alpha), kind="stable")]
 
 
 def minimise(X, bags, fewest, most, C, ascent=True, max_cuts=20, tol=1e-3):
-    r"""The relaxed problem by cutting planes: solve for the labellings at hand, add one that is violated, repeat.
+    r"""The relaxed problem by cutting planes: solve for the labellings at hand, add some that are violated, repeat.
 
-    :math:`O(n d^2 T^2)` a step with T labellings at hand, or :math:`O(n^3)` where d T exceeds n, which takes an n x n
-    matrix.
+    With ascent up to four labellings are added at once, from four groups of columns; without, one, as in the paper.
+    With T labellings at hand some ten steps of :math:`O(n d^2 T^2)` a time, or :math:`O(n^3)` where 2 d T exceeds n,
+    which takes an n x n matrix.
 
     Parameters
     ----------
@@ -147,6 +243,7 @@ def minimise(X, bags, fewest, most, C, ascent=True, max_cuts=20, tol=1e-3):
     ascent : bool, default True
         See `cut`.
     max_cuts : int, default 20
+        The most labellings.
     tol : float, default 1e-3
         Relative fall of the value below which no more labellings are added.
 
@@ -157,26 +254,27 @@ def minimise(X, bags, fewest, most, C, ascent=True, max_cuts=20, tol=1e-3):
     mu : ndarray, shape (n_labellings,)
         Weights of the labellings, which sum to 1.
     values : list of float
-        Of the relaxed problem, one a cut: they do not rise.
+        Of the relaxed problem, one each time that labellings were added: they do not rise.
     """
     with threadpool_limits(1):
         n, d = X.shape
         columns, rest = main_columns(X), (bags, fewest, most, ascent)
-        Y = cut(X, columns, np.full(n, 1 / n), *rest)[None, :]
+        alpha, Y = np.full(n, 1 / n), np.empty((0, n))
         gram, warm, values = None, None, []
         while True:
-            if gram is None and len(Y) * d > n:
-                gram = X @ X.T
-                gram = gram.toarray() if sp.issparse(gram) else gram
-            alpha, mu = warm = solve_relaxed(X, Y, C, gram, warm)
-            values.append(float(relaxed_value(X, Y, alpha)))
-            if len(Y) == max_cuts:
-                break
-            if len(Y) > 1 and values[-2] - values[-1] <= tol * abs(values[-1]):
-                break
-            new = cut(X, columns, alpha, *rest)
-            longest_there = quadratics(X, Y, alpha).max()
-            if quadratics(X, new[None], alpha)[0] <= (1 + 1e-6) * longest_there:
+            new = longest_labellings(X, columns, alpha, *rest)[: max_cuts - len(Y)]
+            if values:
+                longest = quadratics(X, Y, alpha).max()
+                new = new[quadratics(X, new, alpha) > (1 + 1e-6) * longest]
+            if len(new) == 0:
                 break
             Y = np.vstack([Y, new])
+            if gram is None and 2 * len(Y) * d > n:
+                gram = X @ X.T
+                gram = gram.toarray() if sp.issparse(gram) else gram
+            accuracy = max(ACCURACY * tol, LEAST_GAP)
+            alpha, mu = warm = solve_relaxed(X, Y, C, gram, warm, accuracy)
+            values.append(float(relaxed_value(X, Y, alpha)))
+            if len(values) > 1 and values[-2] - values[-1] <= tol * values[-1]:
+                break
     return alpha, Y, mu, values

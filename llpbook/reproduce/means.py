@@ -33,6 +33,7 @@ from ..discriminant import (
     inverse_root,
     whitening,
 )
+from ..invcal import InvCal
 from ..laplacian_mean_map import AlternatingMeanMap, LaplacianMeanMap
 from ..mean_map import MeanMap, class_means
 from ..model_selection import LLPGridSearchCV, SplitBagKFold
@@ -103,6 +104,10 @@ METHODS = {
     "LMM": laplacian,
     "AMM min": lambda unit: (AlternatingMeanMap(), {"lam": PENALTIES}),
     "AMM max": lambda unit: (AlternatingMeanMap(mode="max"), {"lam": PENALTIES[::2]}),
+    "InvCal": lambda unit: (
+        InvCal(),
+        {"C_p": [0.01, 0.1, 1, 10], "epsilon": [0.0, 0.1]},
+    ),
     "unmixed LDA": lambda unit: (UnmixedLDA(), SHRINKAGE),
     "SWS-LDA": lambda unit: (WeightedLDA("sws"), SHRINKAGE),
     "FWS-LDA": lambda unit: (WeightedLDA("fws"), SHRINKAGE),
