@@ -28,6 +28,7 @@ def tables():
     """
     # Here, so that reading results needs no method.
     from . import (
+        alter_svm,
         diagnosis,
         duplessis2013,
         means,
@@ -36,5 +37,8 @@ def tables():
         yu2013,
     )
 
-    modules = yu2013, duplessis2013, perezortiz2016, diagnosis, model_selection, means
+    modules = (
+        yu2013, duplessis2013, perezortiz2016, diagnosis, model_selection, means,
+        alter_svm,
+    )  # fmt: skip
     return {table.name: table for module in modules for table in module.TABLES}
