@@ -33,8 +33,17 @@ def tables():
         means,
         model_selection,
         perezortiz2016,
+        relaxation,
         yu2013,
     )
 
-    modules = yu2013, duplessis2013, perezortiz2016, diagnosis, model_selection, means
+    modules = (
+        yu2013,
+        duplessis2013,
+        perezortiz2016,
+        diagnosis,
+        model_selection,
+        means,
+        relaxation,
+    )
     return {table.name: table for module in modules for table in module.TABLES}
