@@ -13,6 +13,8 @@ from sklearn.svm import SVC, LinearSVC
 
 from llpbook import MeanMap, alter_svm
 from llpbook.alter_svm import AlterSVM, _solver
+from llpbook.base import NotIdentifiableError
+from llpbook.conv_svm import ConvSVM
 from llpbook.invcal import InvCal
 from llpbook.proportions import label_proportions
 
@@ -358,6 +360,17 @@ def test_equal_shares_are_enough():
     X = rng.normal(size=(300, 4)) + 2.5 * y[:, None]
     model = AlterSVM(random_state=0).fit(X, np.arange(300) // 5, np.full(60, 0.4))
     assert model.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize("model", [AlterSVM(random_state=0), ConvSVM()])
+def test_halves_everywhere_do_not_say_which_class_is_which(model):
+    X, y, bags, _ = problem()
+    half = np.full(len(np.unique(bags)), 0.5)
+    with pytest.raises(NotIdentifiableError, match=r"0\.5 in every bag .* labels="):
+        model.fit(X, bags, half)
+    labels = np.full(len(y), -1)
+    labels[:20] = y[:20]
+    assert model.fit(X, bags, half, labels=labels).score(X, y) > 0.6
 
 
 def test_the_hard_problem():

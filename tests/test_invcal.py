@@ -228,3 +228,12 @@ def test_means_on_the_wrong_sides_mislead():
     bags = np.repeat([0, 1], 100)
     model = InvCal(C_p=100.0, epsilon=0.0).fit(X, bags, [0.6, 0.4])
     assert model.score(X, y) < 0.05
+
+
+def test_a_class_that_is_absent_is_never_predicted():
+    rng = np.random.default_rng(0)
+    y, bags = rng.integers(0, 2, 200), np.arange(200) // 10
+    X = rng.normal(size=(200, 2)) + 3.0 * y[:, None]
+    shares = np.column_stack([label_proportions(y, bags), np.zeros(20)])
+    model = InvCal().fit(X, bags, shares)
+    assert set(model.predict(X)) == {0, 1} and model.score(X, y) > 0.9

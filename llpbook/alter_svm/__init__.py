@@ -25,6 +25,7 @@ from ..base import (
     LLPClassifier,
     StrOptions,
     check_bag_weights,
+    refuse_halves,
     row_order,
 )
 from ._solver import minimise
@@ -163,6 +164,8 @@ class AlterSVM(KernelClassifier):
 
     def _solve(self, data, Z):
         penalties = self.C_p * check_bag_weights(self.bag_weights, data)
+        used = (penalties > 0) & (data.bag_sizes > 0)
+        refuse_halves(data.proportions[used, 1])
         known = len(penalties) - data.n_pure
         penalties[known:] = np.inf  # bags of known labels
         best, starts = minimise(

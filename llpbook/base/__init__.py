@@ -33,6 +33,7 @@ from ._input import (
     label_codes,
     labels_to_pure_bags,
     read_bags,
+    refuse_halves,
 )
 from ._kernels import gram_matrix, kernel_coefficient, kernel_features
 from ._tuning import (
@@ -76,6 +77,7 @@ __all__ = [
     "predict_proportions",
     "probabilities",
     "read_bags",
+    "refuse_halves",
     "row_order",
     "thin",
     "tune",

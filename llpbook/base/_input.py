@@ -448,6 +448,26 @@ def read_bags(X, bags, proportions, labels=None, given=None):
     return BagData(X, codes, matrix, classes, keys, columns)
 
 
+def refuse_halves(shares):
+    """For methods that ask labels to agree with shares, and nothing else.
+
+    Parameters
+    ----------
+    shares : ndarray, shape (n_bags,)
+        Of the positive class, in the bags in use.
+
+    Raises
+    ------
+    NotIdentifiableError
+        If all are one half: then swapped labels agree as well.
+    """
+    if (np.abs(shares - 0.5) <= 1e-9).all():
+        raise NotIdentifiableError(
+            "proportions are 0.5 in every bag in use, so that labels and the same ones swapped agree alike: a share "
+            "must differ, or give some labels="
+        )
+
+
 def labels_to_pure_bags(data):
     """Turn known labels into proportions: one pure bag a class, and each bag without its labelled instances.
 

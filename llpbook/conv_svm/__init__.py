@@ -17,7 +17,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from .._hinge import minimise_hinges
-from ..base import Interval, KernelClassifier, StrOptions
+from ..base import Interval, KernelClassifier, StrOptions, refuse_halves
 from ._solver import minimise, solve_relaxed
 from ._steps import (
     allowed_counts,
@@ -86,6 +86,7 @@ class ConvSVM(KernelClassifier):
     cuts : {"ascent", "paper"}, default "ascent"
         How labellings are found: along single columns, as in the paper, and from there by ascent.
     max_cuts : int, default 20
+        The most labellings; by ascent up to four are added at once.
     tol : float, default 1e-3
         Relative fall of the relaxed value at which to stop.
 
@@ -99,7 +100,7 @@ class ConvSVM(KernelClassifier):
     dual_coef_ : ndarray, shape (n_instances, 1)
         Weights of the training instances, with a kernel only.
     values_ : list of float
-        Of the relaxed problem, one a cut; with two classes, as are those that follow.
+        Of the relaxed problem, one each time that labellings were added; with two classes, as are those that follow.
     labelled_value_ : float
         Of the machine for the allowed labelling that agrees best with the scores.
     relaxation_gap_ : float
@@ -117,7 +118,8 @@ class ConvSVM(KernelClassifier):
 
     Notes
     -----
-    With d features and T labellings :math:`O(n d^2 T^2)` an iteration; with a kernel :math:`O(n^3)`. Known labels are
+    With d features and T labellings :math:`O(n d^2 T^2)` an iteration; with a kernel, or many features, :math:`O(n^3)`,
+    some ten iterations each time that labellings are added. Known labels are
     held fixed.
 
     Examples
@@ -153,6 +155,7 @@ class ConvSVM(KernelClassifier):
 
     def _solve(self, data, Z):
         sizes, shares = data.bag_sizes, data.proportions[:, 1]
+        refuse_halves(shares[sizes > 0])
         known = np.arange(len(sizes)) >= len(sizes) - data.n_pure
         epsilon = np.where(known, 0, self.epsilon)
         rest = data.bags, *allowed_counts(sizes, shares, epsilon)

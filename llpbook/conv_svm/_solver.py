@@ -11,15 +11,20 @@ from threadpoolctl import threadpool_limits
 
 from ._steps import cut, main_columns, quadratics, relaxed_value
 
-#: Steps of the interior-point method after which to give up, and how far towards the boundary one goes.
-MAX_STEPS, TO_BOUNDARY = 100, 0.99
+#: Steps of the interior-point method, and the length of one, at which to give up; how far towards the boundary one
+#: goes.
+MAX_STEPS, LEAST_STEP, TO_BOUNDARY = 60, 1e-9, 0.99
 #: How far from its bounds a first alpha stands, in units of its mean, and a first theta from the quadratics.
 INSIDE, AWAY = 0.1, 0.1
 #: Weight of new labellings in a warm start, together, and the least weight of one.
 NEW_WEIGHT, LEAST_WEIGHT = 0.1, 1e-3
 #: Labellings that are added at once; the accuracy of a solution in units of the fall at which
 #: one stops, and the best.
-AT_ONCE, ACCURACY, LEAST_GAP = 4, 0.1, 1e-7
+AT_ONCE, TRIED, ACCURACY, LEAST_GAP = 4, 3, 0.1, 1e-7
+#: So few instances that the matrix of inner products costs nothing; it rounds less.
+SMALL = 400
+#: The least gap to aim at, in units of that at which one stops.
+FLOOR = 0.1
 #: What rounding adds to a diagonal, so that a factorisation goes through.
 ROUNDING = 1e-13
 
@@ -57,7 +62,10 @@ class Relaxed:
 
         def solve(B):
             B = (B.T / np.sqrt(D)).T
-            return ((B - F @ cho_solve(factor, F.T @ B)).T / np.sqrt(D)).T
+            x = B - F @ cho_solve(factor, F.T @ B, check_finite=False)
+            rest = B - x - F @ (F.T @ x)  # of large numbers: refine once
+            x += rest - F @ cho_solve(factor, F.T @ rest, check_finite=False)
+            return (x.T / np.sqrt(D)).T
 
         return solve
 
@@ -119,17 +127,23 @@ class Newton:
         self.border[T, T] = 0
 
     def bounds(self):
-        """The value at alpha, and that of the primal problem at mu."""
-        alpha, mu = self.point.alpha, self.point.mu / self.point.mu.sum()
-        quadratics = alpha @ self.G / 2
-        hinges = np.maximum(0, 1 - self.G @ mu).sum()
-        value = alpha.sum() - quadratics.max()
-        return value, mu @ quadratics + self.problem.C * hinges
+        """The value at alpha, and a bound of the best one.
+
+        That is the primal objective at mu; or, where rounding makes a hinge of large C too dear, what follows from the
+        gradient, off by at most r, because the sum of the best alpha is at most twice the best value.
+        """
+        point, mu = self.point, self.point.mu / self.point.mu.sum()
+        quadratics, slope = point.alpha @ self.G / 2, 1 - self.G @ mu
+        primal = mu @ quadratics + self.problem.C * np.maximum(0, slope).sum()
+        r, total = np.abs(slope + point.z - point.u).max(), point.alpha.sum()
+        value = total - mu @ quadratics + point.alpha @ point.z + self.room @ point.u
+        dual = (value + r * total) / (1 - 2 * r) if r < 0.5 else np.inf
+        return total - quadratics.max(), min(primal, dual)
 
     def step(self, rest):
         """The step at which the linearised conditions fall by ``rest``."""
         r_alpha, r_s, r_mu, p_s, p_z, p_u = rest
-        alpha, mu, _, s, z, u = self.point.parts()
+        alpha, mu, z, u = (getattr(self.point, k) for k in ("alpha", "mu", "z", "u"))
         Sb = self.solve(r_alpha - p_z / alpha + p_u / self.room)
         right = np.append(r_s + self.G.T @ Sb - p_s / mu, -r_mu)
         d_mu, d_theta = np.split(np.linalg.solve(self.border, right), [len(mu)])
@@ -138,12 +152,17 @@ class Newton:
         d_z, d_u = (-p_z - z * d) / alpha, (-p_u + u * d) / self.room
         return Point(d, d_mu, d_theta[0], d_s, d_z, d_u)
 
-    def direction(self):
-        """Mehrotra's: a step to the solution tells how far to aim, and what of the conditions it would leave."""
-        C, first = self.problem.C, self.step(self.rest)
+    def direction(self, least):
+        """Mehrotra's: a step to the solution tells how far to aim, and what of the conditions it would leave.
+
+        Not below a gap of ``least``: nearer to the bounds the linear systems lose their digits.
+        """
+        C, n_products = self.problem.C, 2 * len(self.room) + len(self.border) - 1
+        each = least / n_products
+        first = self.step((*self.rest[:3], *(p - each for p in self.rest[3:])))
         gap, t = self.point.gap(C), min(1.0, self.point.reach(first, C))
         aim = (self.point.moved(first, t).gap(C) / gap) ** 3
-        each = min(1.0, aim) * gap / (2 * len(self.room) + len(first.mu))
+        each = max(min(1.0, aim) * gap / n_products, each)
         G = self.problem.gradients(first.alpha)
         left = (
             -G @ first.mu, first.alpha @ G / 2, 0.0, first.mu * first.s - each,
@@ -176,6 +195,21 @@ def first_point(problem, warm):
     return Point(alpha, mu, theta, theta - q, z + each / alpha, u + each / room)
 
 
+def follow(problem, point, tol):
+    """The central path from a point on, until the relative gap is small or the steps are; returns that, too."""
+    t = 1.0
+    for _ in range(MAX_STEPS):
+        newton = Newton(problem, point)
+        low, high = newton.bounds()
+        gap = (high - low) / high
+        if gap <= tol or t < LEAST_STEP:
+            break
+        direction = newton.direction(FLOOR * tol * max(low, 0))
+        t = min(1.0, TO_BOUNDARY * point.reach(direction, problem.C))
+        point = point.moved(direction, t)
+    return point, gap
+
+
 def solve_relaxed(X, Y, C, gram=None, warm=None, tol=1e-6):
     """The alpha that maximises `relaxed_value` over [0, C], and the weights of the labellings.
 
@@ -197,34 +231,30 @@ def solve_relaxed(X, Y, C, gram=None, warm=None, tol=1e-6):
     mu : ndarray, shape (T,)
     """
     problem = Relaxed(X, Y, C, gram)
-    point = first_point(problem, warm)
-    for _ in range(MAX_STEPS):
-        newton = Newton(problem, point)
-        low, high = newton.bounds()
-        if high - low <= tol * high:
-            break
-        direction = newton.direction()
-        t = min(1.0, TO_BOUNDARY * point.reach(direction, C))
-        point = point.moved(direction, t)
-    else:
+    point, gap = follow(problem, first_point(problem, warm), tol)
+    if gap > tol and warm is not None:
+        point, gap = follow(problem, first_point(problem, None), tol)
+    if gap > tol:
         warnings.warn(
-            f"the relaxed problem stopped at a relative gap of {(high - low) / high:.1e}, above {tol}; scale the "
-            "features, or lower C",
+            f"the relaxed problem stopped at a relative gap of {gap:.1e}, above {tol}; scale the features, or lower C",
             ConvergenceWarning,
             stacklevel=2,
         )
     return point.alpha, point.mu / point.mu.sum()
 
 
-def longest_labellings(X, columns, alpha, bags, fewest, most, ascent):
-    """Labellings whose weights are long, the longest first: the best cut of each group of columns."""
-    groups = AT_ONCE if ascent else 1
-    found = [
-        cut(X, columns[:, k::groups], alpha, bags, fewest, most, ascent)
+def violated(X, Y, columns, alpha, bags, fewest, most, ascent):
+    """Labellings with longer weights than those at hand, the longest first: the best cut of each group of columns."""
+    groups, tried = (AT_ONCE, TRIED) if ascent else (1, 0)
+    new = [
+        cut(X, columns[:, k::groups], alpha, bags, fewest, most, ascent, tried)
         for k in range(min(groups, columns.shape[1]))
     ]
-    found = np.unique(found, axis=0)
-    return found[np.argsort(-quadratics(X, found, alpha), kind="stable")]
+    new = np.unique(new, axis=0)
+    q = quadratics(X, new, alpha)
+    new = new[np.argsort(-q, kind="stable")]
+    longest = quadratics(X, Y, alpha).max()
+    return new[: (q > (1 + 1e-6) * longest).sum()]
 
 
 def minimise(X, bags, fewest, most, C, ascent=True, max_cuts=20, tol=1e-3):
@@ -259,22 +289,19 @@ def minimise(X, bags, fewest, most, C, ascent=True, max_cuts=20, tol=1e-3):
     with threadpool_limits(1):
         n, d = X.shape
         columns, rest = main_columns(X), (bags, fewest, most, ascent)
-        alpha, Y = np.full(n, 1 / n), np.empty((0, n))
+        Y = cut(X, columns, np.full(n, 1 / n), *rest)[None, :]
+        accuracy = max(ACCURACY * tol, LEAST_GAP)
         gram, warm, values = None, None, []
         while True:
-            new = longest_labellings(X, columns, alpha, *rest)[: max_cuts - len(Y)]
-            if values:
-                longest = quadratics(X, Y, alpha).max()
-                new = new[quadratics(X, new, alpha) > (1 + 1e-6) * longest]
-            if len(new) == 0:
-                break
-            Y = np.vstack([Y, new])
-            if gram is None and 2 * len(Y) * d > n:
+            if gram is None and (2 * len(Y) * d > n or n <= SMALL):
                 gram = X @ X.T
                 gram = gram.toarray() if sp.issparse(gram) else gram
-            accuracy = max(ACCURACY * tol, LEAST_GAP)
             alpha, mu = warm = solve_relaxed(X, Y, C, gram, warm, accuracy)
             values.append(float(relaxed_value(X, Y, alpha)))
             if len(values) > 1 and values[-2] - values[-1] <= tol * values[-1]:
                 break
+            new = violated(X, Y, columns, alpha, *rest)[: max_cuts - len(Y)]
+            if len(new) == 0:
+                break
+            Y = np.vstack([Y, new])
     return alpha, Y, mu, values

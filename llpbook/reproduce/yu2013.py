@@ -14,6 +14,8 @@ What the paper leaves open, and what is done here:
 - With fewer training bags than five (heart, size 64: four), the inner loop leaves one bag out at a time. In the public
   code of the authors a fifth fold is empty there, which comes to the same.
 - The bag-level error weighs bags by size, as that code does. Ties go to the first value of the grid.
+- alter-∝SVM is tuned with three starts and fitted with ten, where the paper has ten in both; conv-∝SVM is tuned with
+  three cuts and fitted with twenty. Both save most of the time.
 - Training bags whose proportions are all equal cannot be fitted by every method. Where a fit ends in
   `NotIdentifiableError`, in tuning or after it, the majority class of the training bags answers instead; ``n_failed``
   counts the folds (of five) whose final model did. No fold is left out.
@@ -69,11 +71,14 @@ class Method:
         Ties go to the first.
     supervised : bool
         Learns from the true labels of the training part: no method but the limit of all methods.
+    last : dict
+        Parameters of the last fit that differ from those in tuning.
     """
 
     estimator: BaseEstimator
     grid: dict = field(default_factory=dict)
     supervised: bool = False
+    last: dict = field(default_factory=dict)
 
 
 # To add a method, add an entry.
@@ -81,9 +86,15 @@ METHODS = {
     "MeanMap": Method(MeanMap(), {"lam": [0.1, 1.0, 10.0]}),
     "InvCal": Method(InvCal(), {"C_p": [0.1, 1.0, 10.0], "epsilon": [0.0, 0.01, 0.1]}),
     "AlterSVM": Method(
-        AlterSVM(random_state=0), {"C": [0.1, 1.0, 10.0], "C_p": [1.0, 10.0, 100.0]}
+        AlterSVM(n_starts=3, random_state=0),
+        {"C": [0.1, 1.0, 10.0], "C_p": [1.0, 10.0, 100.0]},
+        last={"n_starts": 10},
     ),
-    "ConvSVM": Method(ConvSVM(), {"C": [0.1, 1.0, 10.0], "epsilon": [0.0, 0.01, 0.1]}),
+    "ConvSVM": Method(
+        ConvSVM(max_cuts=3),
+        {"C": [0.1, 1.0, 10.0], "epsilon": [0.0, 0.01, 0.1]},
+        last={"max_cuts": 20},
+    ),
     "MajorityClass": Method(MajorityClass()),
     "BagMeanRegression": Method(
         BagMeanRegression(), {"alpha": [0.01, 0.1, 1.0, 10.0, 100.0]}
@@ -304,7 +315,11 @@ def fit_bags(method, X, bags, proportions):
         cv=FullBagKFold(min(N_FOLDS, len(proportions))),
         error_score="raise",
     )
-    return search.fit(X, bags, proportions)
+    search.fit(X, bags, proportions)
+    if method.last:
+        search.best_estimator_.estimator.set_params(**method.last)
+        search.best_estimator_.fit(X, bags, proportions)
+    return search
 
 
 def fit_labels(method, X, y):
