@@ -34,11 +34,12 @@ def tables():
         means,
         model_selection,
         perezortiz2016,
+        relaxation,
         yu2013,
     )
 
     modules = (
         yu2013, duplessis2013, perezortiz2016, diagnosis, model_selection, means,
-        alter_svm,
+        alter_svm, relaxation,
     )  # fmt: skip
     return {table.name: table for module in modules for table in module.TABLES}
