@@ -45,12 +45,12 @@ def enumerated(X, Y, C):
 
 @pytest.mark.equation("eq-conv-svm-counts")
 def test_allowed_counts():
-    sizes = np.array([5, 5, 4, 3, 0])
-    shares = np.array([0.6, 0.5, 0.5, 1 / 3, 0.5])
+    sizes = np.array([5, 5, 4, 3, 0, 5, 5])
+    shares = np.array([0.6, 0.5, 0.5, 1 / 3, 0.5, 0.54, 0.46])
     for epsilon, wanted in (
-        (0.0, ([3, 2, 2, 1, 0], [3, 3, 2, 1, 0])),
-        (0.2, ([2, 2, 2, 1, 0], [4, 3, 2, 1, 0])),
-        (1.0, ([0] * 5, sizes)),
+        (0.0, ([3, 2, 2, 1, 0, 3, 2], [3, 3, 2, 1, 0, 3, 2])),
+        (0.2, ([2, 2, 2, 1, 0, 2, 2], [4, 3, 2, 1, 0, 3, 3])),
+        (1.0, ([0] * 7, sizes)),
     ):
         for found, bound in zip(
             conv_svm.allowed_counts(sizes, shares, epsilon), wanted, strict=True
@@ -81,6 +81,22 @@ def test_the_relaxed_problem_equals_cvxpy(C):
         assert (mu >= 0).all() and mu.sum() == pytest.approx(1)
     slow = alpha.sum() - max(np.sum(((alpha * y) @ X) ** 2) / 2 for y in Y)
     assert conv_svm.relaxed_value(X, Y, alpha) == pytest.approx(slow)
+
+
+def test_a_cut_is_the_best_for_single_columns_and_an_ascent_from_there():
+    for seed in range(6):
+        X, bags, counts, Y = small(seed)
+        alpha, columns = np.random.default_rng(seed).random(10), X[:, :2]
+        plain = conv_svm.cut(X, columns, alpha, bags, *counts, False)
+        reached = np.abs((plain * alpha) @ columns).max()
+        assert reached == pytest.approx(np.abs((Y * alpha) @ columns).max())
+        top = conv_svm.climb(X, alpha, plain, bags, *counts)
+        up = conv_svm.cut(X, columns, alpha, bags, *counts)
+        lengths = conv_svm.quadratics(X, np.array([plain, top, up]), alpha)
+        assert (np.diff(lengths) >= -1e-12).all()
+        for y in (top, up):  # no labelling is better along the gradient
+            slope = alpha * (X @ ((alpha * y) @ X))
+            assert slope @ y == pytest.approx((Y @ slope).max())
 
 
 def two_clumps(seed=0, n=120, T=5):
@@ -148,7 +164,7 @@ def test_no_fit_stops_short(name):
             model = ConvSVM(C=C, kernel=kernel, max_cuts=12)
             labels = some if kernel == "linear" else None
             model.fit(X, bags, label_proportions(y, bags), labels=labels)
-            assert (np.diff(model.values_) <= 1e-4 * model.values_[0]).all()
+            assert (np.diff(model.values_) <= 1e-3 * model.values_[0]).all()
             assert model.relaxation_gap_ > -1e-3
 
 
@@ -247,7 +263,7 @@ def test_no_more_labellings_than_allowed():
 
 def test_known_labels_and_the_gap():
     X, y, bags, P = problem()
-    known = ConvSVM().fit(X, bags, P, labels=y)
+    known = ConvSVM(epsilon=1.0).fit(X, bags, P, labels=y)
     assert known.n_iter_ == 1 and known.score(X, y) > 0.95
     unknown = ConvSVM().fit(X, bags, P)
     assert 0 <= unknown.relaxation_gap_ <= 1
