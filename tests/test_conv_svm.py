@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from llpbook import conv_svm
-from llpbook.conv_svm import ConvSVM
+from llpbook.conv_svm import ConvSVM, _solver
 from llpbook.proportions import label_proportions
 
 
@@ -119,6 +119,35 @@ def test_the_relaxed_solution_is_proved_by_the_primal_one(C):
         primal += C * np.maximum(0, 1 - margins).sum()
         value = conv_svm.relaxed_value(X, Y, alpha)
         assert value <= primal * (1 + 1e-12) and primal - value <= 1e-5 * primal
+
+
+def test_bounds_hold_all_along_and_the_path_is_short(monkeypatch):
+    seen, create = [], _solver.Newton.__init__
+
+    def watched(self, problem, point):
+        create(self, problem, point)
+        seen.append(self.bounds())
+
+    monkeypatch.setattr(_solver.Newton, "__init__", watched)
+    lengths = []
+    for seed, C in product(range(2), [1e-4, 0.1, 1.0, 100.0]):
+        X, Y = two_clumps(seed)
+        seen.clear()
+        alpha = conv_svm.solve_relaxed(X, Y, C, tol=1e-6)[0]
+        best = conv_svm.relaxed_value(X, Y, alpha)
+        for low, high in seen:
+            assert low <= best * (1 + 1e-6) and high >= best
+        lengths.append(len(seen))
+    assert max(lengths) <= 20 and np.mean(lengths) < 12
+
+
+def test_the_sign_of_an_eigenvector_is_chosen_by_the_bags(monkeypatch):
+    X, y, bags, P = problem()
+    usual = ConvSVM().fit(X, bags, P)
+    turned = conv_svm.leading_labels
+    monkeypatch.setattr(conv_svm, "leading_labels", lambda Y, mu: -turned(Y, mu))
+    np.testing.assert_array_equal(ConvSVM().fit(X, bags, P).coef_, usual.coef_)
+    assert usual.score(X, y) > 0.9
 
 
 def test_a_warm_start_changes_nothing():
