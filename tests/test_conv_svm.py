@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from llpbook import conv_svm
-from llpbook.conv_svm import ConvSVM
+from llpbook.conv_svm import ConvSVM, _solver
 from llpbook.proportions import label_proportions
 
 
@@ -45,12 +45,12 @@ def enumerated(X, Y, C):
 
 @pytest.mark.equation("eq-conv-svm-counts")
 def test_allowed_counts():
-    sizes = np.array([5, 5, 4, 3, 0])
-    shares = np.array([0.6, 0.5, 0.5, 1 / 3, 0.5])
+    sizes = np.array([5, 5, 4, 3, 0, 5, 5])
+    shares = np.array([0.6, 0.5, 0.5, 1 / 3, 0.5, 0.54, 0.46])
     for epsilon, wanted in (
-        (0.0, ([3, 2, 2, 1, 0], [3, 3, 2, 1, 0])),
-        (0.2, ([2, 2, 2, 1, 0], [4, 3, 2, 1, 0])),
-        (1.0, ([0] * 5, sizes)),
+        (0.0, ([3, 2, 2, 1, 0, 3, 2], [3, 3, 2, 1, 0, 3, 2])),
+        (0.2, ([2, 2, 2, 1, 0, 2, 2], [4, 3, 2, 1, 0, 3, 3])),
+        (1.0, ([0] * 7, sizes)),
     ):
         for found, bound in zip(
             conv_svm.allowed_counts(sizes, shares, epsilon), wanted, strict=True
@@ -83,6 +83,22 @@ def test_the_relaxed_problem_equals_cvxpy(C):
     assert conv_svm.relaxed_value(X, Y, alpha) == pytest.approx(slow)
 
 
+def test_a_cut_is_the_best_for_single_columns_and_an_ascent_from_there():
+    for seed in range(6):
+        X, bags, counts, Y = small(seed)
+        alpha, columns = np.random.default_rng(seed).random(10), X[:, :2]
+        plain = conv_svm.cut(X, columns, alpha, bags, *counts, False)
+        reached = np.abs((plain * alpha) @ columns).max()
+        assert reached == pytest.approx(np.abs((Y * alpha) @ columns).max())
+        top = conv_svm.climb(X, alpha, plain, bags, *counts)
+        up = conv_svm.cut(X, columns, alpha, bags, *counts)
+        lengths = conv_svm.quadratics(X, np.array([plain, top, up]), alpha)
+        assert (np.diff(lengths) >= -1e-12).all()
+        for y in (top, up):  # no labelling is better along the gradient
+            slope = alpha * (X @ ((alpha * y) @ X))
+            assert slope @ y == pytest.approx((Y @ slope).max())
+
+
 def two_clumps(seed=0, n=120, T=5):
     """Instances and a few labellings, none of them right."""
     rng = np.random.default_rng(seed)
@@ -103,6 +119,35 @@ def test_the_relaxed_solution_is_proved_by_the_primal_one(C):
         primal += C * np.maximum(0, 1 - margins).sum()
         value = conv_svm.relaxed_value(X, Y, alpha)
         assert value <= primal * (1 + 1e-12) and primal - value <= 1e-5 * primal
+
+
+def test_bounds_hold_all_along_and_the_path_is_short(monkeypatch):
+    seen, create = [], _solver.Newton.__init__
+
+    def watched(self, problem, point):
+        create(self, problem, point)
+        seen.append(self.bounds())
+
+    monkeypatch.setattr(_solver.Newton, "__init__", watched)
+    lengths = []
+    for seed, C in product(range(2), [1e-4, 0.1, 1.0, 100.0]):
+        X, Y = two_clumps(seed)
+        seen.clear()
+        alpha = conv_svm.solve_relaxed(X, Y, C, tol=1e-6)[0]
+        best = conv_svm.relaxed_value(X, Y, alpha)
+        for low, high in seen:
+            assert low <= best * (1 + 1e-6) and high >= best
+        lengths.append(len(seen))
+    assert max(lengths) <= 20 and np.mean(lengths) < 12
+
+
+def test_the_sign_of_an_eigenvector_is_chosen_by_the_bags(monkeypatch):
+    X, y, bags, P = problem()
+    usual = ConvSVM().fit(X, bags, P)
+    turned = conv_svm.leading_labels
+    monkeypatch.setattr(conv_svm, "leading_labels", lambda Y, mu: -turned(Y, mu))
+    np.testing.assert_array_equal(ConvSVM().fit(X, bags, P).coef_, usual.coef_)
+    assert usual.score(X, y) > 0.9
 
 
 def test_a_warm_start_changes_nothing():
@@ -148,7 +193,7 @@ def test_no_fit_stops_short(name):
             model = ConvSVM(C=C, kernel=kernel, max_cuts=12)
             labels = some if kernel == "linear" else None
             model.fit(X, bags, label_proportions(y, bags), labels=labels)
-            assert (np.diff(model.values_) <= 1e-4 * model.values_[0]).all()
+            assert (np.diff(model.values_) <= 1e-3 * model.values_[0]).all()
             assert model.relaxation_gap_ > -1e-3
 
 
@@ -247,7 +292,7 @@ def test_no_more_labellings_than_allowed():
 
 def test_known_labels_and_the_gap():
     X, y, bags, P = problem()
-    known = ConvSVM().fit(X, bags, P, labels=y)
+    known = ConvSVM(epsilon=1.0).fit(X, bags, P, labels=y)
     assert known.n_iter_ == 1 and known.score(X, y) > 0.95
     unknown = ConvSVM().fit(X, bags, P)
     assert 0 <= unknown.relaxation_gap_ <= 1

@@ -20,7 +20,7 @@ INSIDE, AWAY = 0.1, 0.1
 NEW_WEIGHT, LEAST_WEIGHT = 0.1, 1e-3
 #: Labellings that are added at once; the accuracy of a solution in units of the fall at which
 #: one stops, and the best.
-AT_ONCE, TRIED, ACCURACY, LEAST_GAP = 4, 3, 0.1, 1e-7
+AT_ONCE, TRIED, ACCURACY, LEAST_GAP = 4, 3, 0.2, 1e-7
 #: So few instances that the matrix of inner products costs nothing; it rounds less.
 SMALL = 400
 #: The least gap to aim at, in units of that at which one stops.
@@ -48,7 +48,8 @@ class Relaxed:
     def hessian_solver(self, mu, D):
         """Solves with the sum of mu_t times (K * y_t y_t'), plus D: by factors where they are few (Woodbury)."""
         if self.gram is not None:
-            H = self.gram * ((self.Y.T * mu) @ self.Y)
+            H = (self.Y.T * mu) @ self.Y
+            H *= self.gram
             H[np.diag_indices_from(H)] += D + ROUNDING * H.diagonal().max()
             factor = cho_factor(H, overwrite_a=True, check_finite=False)
             return lambda B: cho_solve(factor, B, check_finite=False)

@@ -8,6 +8,7 @@ from sklearn.datasets import make_classification
 from sklearn.svm import SVC, LinearSVC
 
 from llpbook.alter_svm import AlterSVM
+from llpbook.conv_svm import ConvSVM
 from llpbook.invcal import InvCal
 from llpbook.proportions import label_proportions
 
@@ -30,9 +31,9 @@ def measure(benchmark, model, data, limit, at_least):
 
 
 @pytest.mark.benchmark(**timer)
-@pytest.mark.parametrize("n", [2000, 100_000])
-def test_supervised_linear(benchmark, n):
-    X, y, _, _ = problem(n)
+@pytest.mark.parametrize(("n", "d"), [(100_000, 20), (12_000, 1024), (1_000_000, 20)])
+def test_supervised_linear(benchmark, n, d):
+    X, y, _, _ = problem(n, d)
     benchmark.pedantic(LinearSVC().fit, (X, y), rounds=1)
 
 
@@ -66,3 +67,13 @@ def test_alter_linear(benchmark, n, d, limit):
 def test_alter_rbf(benchmark):
     model = AlterSVM(C=1.0, kernel="rbf", random_state=0)
     measure(benchmark, model, problem(2000), 6, 0.8)
+
+
+@pytest.mark.benchmark(**timer)
+@pytest.mark.parametrize(
+    ("kernel", "d", "limit"), [("rbf", 20, 20), ("linear", 180, 10)]
+)
+def test_conv(benchmark, kernel, d, limit):
+    # In bags of 50 the relaxation is loose, and the labels are no better than chance.
+    model = ConvSVM(kernel=kernel)
+    measure(benchmark, model, problem(2000, d, size=50), limit, 0)
