@@ -1,0 +1,59 @@
+r"""CountLikelihood: in one sentence, what is minimised or computed, and from what.
+
+.. math:: w = \frac1n \sum_k n_k (p_k - \eta) (\bar x_k - \bar x)
+
+Chapter ``book/count_likelihood``. Source: the paper and its equations.
+"""
+
+from .base import LLPClassifier
+
+
+def direction(bag_means, shares, sizes):
+    """The covariance of bag means and shares over the bags, weighted by size.
+
+    Parameters
+    ----------
+    bag_means : ndarray, shape (n_bags, n_features)
+    shares : ndarray, shape (n_bags,)
+        Of the positive class.
+    sizes : ndarray, shape (n_bags,)
+
+    Returns
+    -------
+    ndarray, shape (n_features,)
+    """
+    weights = sizes / sizes.sum()
+    # eq: eq-count-likelihood-direction
+    return weights * (shares - weights @ shares) @ (bag_means - weights @ bag_means)
+
+
+class CountLikelihood(LLPClassifier):
+    """Score an instance along the direction in which bag means follow the shares.
+
+    Attributes
+    ----------
+    coef_ : ndarray, shape (n_features,)
+    centre_ : ndarray, shape (n_features,)
+
+    Raises
+    ------
+    ValueError
+        For malformed input; see `llpbook.base`.
+
+    Notes
+    -----
+    :math:`O(n d)`.
+    """
+
+    assumes = (None, "what must hold of the bags, in words")
+    _several_classes = "one-vs-rest"
+    _parameter_constraints = {}
+
+    def _fit(self, data):
+        used = data.bag_sizes > 0
+        means, sizes = data.bag_means(data.X)[used], data.bag_sizes[used]
+        self.centre_ = data.X.mean(axis=0)
+        self.coef_ = direction(means, data.proportions[used, 1], sizes)
+
+    def _scores(self, X):
+        return (X - self.centre_) @ self.coef_
