@@ -14,6 +14,7 @@ _HOMES = {
     "baselines": ["BagMeanRegression", "MajorityClass"],
     "base": ["LLPWarning", "NotIdentifiableError"],
     "datasets": ["load", "load_bags", "make_dataset", "random_bags"],
+    "count_likelihood": ["CountBoosting", "CountLogistic"],
     "density_difference": ["KDEDifference"],
     "diagnosis": ["diagnose"],
     "dsdd": ["DSDD"],
