@@ -18,6 +18,7 @@ _HOMES = {
     "density_difference": ["KDEDifference"],
     "diagnosis": ["diagnose"],
     "dsdd": ["DSDD"],
+    "em": ["EMLR"],
     "lsdd": ["LSDD"],
     "mean_map": ["MeanMap"],
     "model_selection": ["LLPGridSearchCV", "proportion_scorer"],

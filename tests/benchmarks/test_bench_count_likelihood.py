@@ -1,4 +1,4 @@
-"""Time and accuracy on new instances of the learners from counts, n = 100,000, d = 20, 2,000 random bags: `make bench`."""
+"""Learners from counts, n = 100,000, d = 20, 2,000 random bags, on new instances: `make bench`."""
 
 import numpy as np
 import pytest
