@@ -32,6 +32,8 @@ from .em import class_scores
 MOST_LABELINGS = 2_000_000
 #: Labelings whose errors are computed at once; errors closer than a tie are equal.
 BLOCK, TIE = 65_536, 1e-12
+#: Rounds of k-means: the paper's bound on time asks for a limit.
+KMEANS_ROUNDS = 20
 #: In the place of the distance to a class that no cluster has.
 FAR = 1e12
 
@@ -335,7 +337,7 @@ class ClusterModelSelection(LLPClassifier):
     n_clusters : int, default 6
         Of k-means; with another clusterer it says.
     clusterer : None or clusterer, default None
-        With ``fit_predict``; None is k-means with one start.
+        With ``fit_predict``; None is k-means with one start and 20 rounds.
     labeler : {"exhaustive", "greedy"}, default "exhaustive"
     combine : {"sum", "product"}, default "sum"
         Of the two errors; the paper takes the product, which is 0 as soon as one of them is.
@@ -448,7 +450,7 @@ class ClusterModelSelection(LLPClassifier):
         if self.clusterer is not None:
             return self.clusterer
         seed, k = rng.randint(2**31 - 1), min(self.n_clusters, n)
-        return KMeans(k, n_init=1, algorithm="lloyd", random_state=seed)
+        return KMeans(k, n_init=1, max_iter=KMEANS_ROUNDS, random_state=seed)
 
     def _scores(self, X):
         K = len(self.classes_)

@@ -223,11 +223,12 @@ def class_scores(model, X, n_classes):
 
 
 def fit_to_labels(estimator, X, q):
-    """A clone of the classifier, fitted to labels or to weights of labels.
+    """The classifier, fitted to labels or to weights of labels.
 
     Parameters
     ----------
     estimator : classifier
+        One with ``warm_start=True`` starts from its last fit, unless the classes have changed.
     X : ndarray or sparse array, shape (n_instances, n_features)
     q : ndarray, shape (n_instances, n_classes)
         Where an entry is neither 0 nor 1, an instance takes part with each of its labels, weighted.
@@ -247,9 +248,11 @@ def fit_to_labels(estimator, X, q):
             "proportions give every instance the same first label, from which nothing "
             "can be learned; start='proportions' starts from random labels instead"
         )
+    if len(getattr(estimator, "classes_", ())) != len(np.unique(y)):
+        estimator = clone(estimator)
     if len(rows) == len(q):
-        return clone(estimator).fit(X, y)
-    return clone(estimator).fit(X[rows], y, sample_weight=q[rows, y])
+        return estimator.fit(X, y)
+    return estimator.fit(X[rows], y, sample_weight=q[rows, y])
 
 
 def alternate(q, fit, guess, stop, max_iter, tol):
@@ -295,7 +298,7 @@ class EMLR(LLPClassifier):
     C : float, default 1.0
         Of the logistic regression, as in scikit-learn.
     estimator : None or classifier, default None
-        In the place of logistic regression, cloned and fitted in each iteration; it must have ``predict_proba`` or
+        In the place of logistic regression, cloned once and fitted in each iteration; it must have ``predict_proba`` or
         ``decision_function``, and for ``soft=True`` take ``sample_weight``.
     start : {"majority", "proportions", "random", "mean_map"}, default "majority"
         First labels: the largest class of the bag; random ones with the right counts; random ones; those with the right
@@ -375,7 +378,9 @@ class EMLR(LLPClassifier):
     def _base(self):
         if self.estimator is not None:
             return self.estimator
-        return LogisticRegression(C=self.C, solver="newton-cholesky", tol=1e-8)
+        return LogisticRegression(
+            C=self.C, solver="newton-cholesky", tol=1e-8, warm_start=True
+        )
 
     def _fit(self, data):
         order = own_order(data.X)
@@ -383,9 +388,10 @@ class EMLR(LLPClassifier):
         known = bag_counts(data.bags[order], data.proportions)
         counts = whole_counts(known.shares, known.sizes)
         rng = check_random_state(self.random_state)
+        self.estimator_ = clone(self._base())
 
         def fit(q):
-            self.estimator_ = fit_to_labels(self._base(), X, q)
+            self.estimator_ = fit_to_labels(self.estimator_, X, q)
             return class_scores(self.estimator_, X, K)
 
         def guess(scores):

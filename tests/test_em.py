@@ -219,6 +219,24 @@ def test_random_starts_end_badly_under_the_public_rule_only():
     assert scores["random", "llp-learn"] < scores["random", "fixed_point"] - 0.1
 
 
+def test_a_lazy_warm_start_fakes_a_fixed_point():
+    # A solver that starts at its last answer and is content with a loose tolerance does not move: no label changes,
+    # and dozens would if it were run to its end.
+    X, y = make_classification(4000, random_state=1)
+    bags = np.random.default_rng(0).permutation(4000) // 20
+    P = label_proportions(y, bags)
+    counts = em.whole_counts(P, np.bincount(bags))
+
+    def pending(model):
+        exact = LogisticRegression(solver="newton-cholesky", tol=1e-8)
+        scores = em.class_scores(exact.fit(X, model.labels_), X, 2)
+        return np.sum(em.label_by_counts(scores, bags, counts) != model.labels_)
+
+    lazy = LogisticRegression(warm_start=True, tol=1e-2)
+    assert pending(EMLR(estimator=lazy).fit(X, bags, P)) > 10
+    assert pending(EMLR().fit(X, bags, P)) == 0
+
+
 def test_a_class_that_no_bag_has_most_of_is_still_found():
     rng = np.random.default_rng(5)
     y = rng.choice(3, 600, p=[0.45, 0.45, 0.1])
