@@ -232,7 +232,7 @@ def softmax_objective(theta, X, mu, lam):
     return value, gradient.ravel()
 
 
-def minimise(X, mu, lam, max_iter=1000, tol=1e-6):
+def minimise(X, mu, lam, max_iter=1000, tol=1e-6, start=None):
     r"""Weights that minimise the MeanMap objective.
 
     Two classes and at most 500 features: Newton's method in a trust region, then one plain Newton step. Else L-BFGS,
@@ -246,6 +246,8 @@ def minimise(X, mu, lam, max_iter=1000, tol=1e-6):
     max_iter : int
     tol : float
         Bound on the entries of the gradient at the solution, relative to the norm of ``mu`` where this exceeds 1.
+    start : ndarray, shape of ``mu``, optional
+        Weights to start from; 0 if not given.
 
     Returns
     -------
@@ -255,30 +257,26 @@ def minimise(X, mu, lam, max_iter=1000, tol=1e-6):
     gap : float
         Largest entry of the gradient, on the scale of ``tol``.
     """
-    scale = max(1.0, float(np.linalg.norm(mu)))
+    scale, given = max(1.0, float(np.linalg.norm(mu))), start is not None
+    start = start.ravel() if given else np.zeros(mu.size)
+    options = {"maxiter": max_iter, "gtol": tol * scale}
     objective = binary_objective if len(mu) == 1 else softmax_objective
-    options, start = {"maxiter": max_iter, "gtol": tol * scale}, np.zeros(mu.size)
     if len(mu) == 1 and mu.size <= 500:
         method, hessian = "trust-exact", binary_hessian
         options["initial_trust_radius"] = 10.0
     else:
         method, hessian = "L-BFGS-B", None
         options |= {"ftol": 0.0, "maxcor": 20, "maxfun": 2 * max_iter}
-        if len(mu) == 1:
+        if len(mu) == 1 and not given:
             start[:300] = minimise(X[:, :300], mu[:, :300], lam)[0][0]
     args = (X, mu, lam)
     found = scipy_minimize(
-        objective,
-        start,
-        args,
-        method,
-        jac=True,
-        hess=hessian,
-        options=options,
+        objective, start, args, method, jac=True, hess=hessian, options=options
     )
     if hessian is not None and found.success:
-        # Near the minimum the full Newton step is safe, and squares the error.
-        found.x = found.x - np.linalg.solve(found.hess, found.jac)
+        # Near the minimum the full Newton step is safe, and squares the error; without a
+        # penalty, features that depend on one another leave a singular Hessian.
+        found.x = found.x - np.linalg.lstsq(found.hess, found.jac, rcond=1e-12)[0]
     gap = np.abs(objective(found.x, *args)[1]).max() / scale
     return found.x.reshape(mu.shape), int(found.nit), float(gap)
 

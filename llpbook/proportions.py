@@ -165,9 +165,9 @@ def align_tables(proportions, predicted=None, bag_sizes=None):
 
 
 def class_prior(proportions, bag_sizes):
-    r"""The class prior :math:`\eta`: proportions averaged with the bag sizes as weights.
+    r"""The class prior: proportions averaged with the bag sizes as weights.
 
-    Equation :eq:`eq-prop-prior`.
+    Written :math:`\eta`, equation :eq:`eq-prop-prior`.
 
     Parameters
     ----------

@@ -361,6 +361,15 @@ def test_known_proportions_swap_with_the_classes():
     np.testing.assert_allclose(one, -two)
 
 
+def test_rounding_of_shares_moves_no_bag_to_the_other_side():
+    sizes = np.array([40, 4, 4, 4])
+    bags, p = np.repeat(np.arange(4), sizes), np.array([0.475, 0.5, 0.25, 1.0])
+    assert np.average(p, weights=sizes) == 0.5
+    for off in (0, 5e-7, -5e-7, 1e-6 * np.array([-1, 1, 1, 0])):
+        in_p = dd.pool_bags(bags, p * (1 + off), sizes)[0]
+        np.testing.assert_array_equal(np.unique(bags[in_p]), [3])
+
+
 def test_many_bags_are_two_pools():
     X, y, bags, P = many_bags()
     above = (P[:, 1] > y.mean())[bags]

@@ -47,7 +47,6 @@ def logistic(seed=0, n=400, d=3):
 # --- features ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.equation("eq-diag-embedding")
 def test_embedding_is_linear_features_and_a_gaussian_kernel():
     X = logistic(n=60)[0] * [1, 10, 100]
     F = diagnosis.embed(X, n_frequencies=20_000, random_state=0)
@@ -87,7 +86,6 @@ def test_normal_scores_are_those_of_ranks():
     np.testing.assert_allclose(found, np.column_stack([standard, 0 * standard]))
 
 
-@pytest.mark.equation("eq-diag-embedding")
 def test_views_are_whitened_components_a_kernel_and_columns():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=(60, 2)), np.ones(60)])
@@ -104,6 +102,7 @@ def test_views_are_whitened_components_a_kernel_and_columns():
     np.testing.assert_allclose(gram, kernel * 60 / np.trace(kernel), atol=0.06)
     for j in (0, 1):
         np.testing.assert_array_equal(seen.features @ seen.weights[2 + j], Z[:, j])
+    assert diagnosis.whiten(rng.normal(size=(100, 40))).shape[1] == 10
     with pytest.raises(ValueError, match="X has no column"):
         diagnosis.views(np.ones((5, 2)))
 
@@ -268,6 +267,43 @@ def test_the_smallest_shift_is_found_four_times_in_five():
     assert 0.72 < np.mean(hits) < 0.88
 
 
+def test_only_the_three_views_share_the_level():
+    def reach(alpha, n_views):
+        return np.sqrt(norm.isf(alpha / n_views) + norm.ppf(0.8))
+
+    X, y, bags, P = bags_with_counts(n_bags=12, size=20)
+    seen = diagnosis.views(X, random_state=0)
+    tests = {
+        3: lambda alpha: diagnosis.affine_tests(seen, bags, P, alpha=alpha),
+        1: lambda alpha: diagnosis.label_test(X, y, bags, alpha, random_state=0),
+    }
+    for n_views, test in tests.items():
+        ratio = test(0.001).detectable / test(0.05).detectable
+        assert ratio == pytest.approx(reach(0.001, n_views) / reach(0.05, n_views))
+
+
+def test_two_tests_of_a_statement_double_the_pvalues_of_their_columns():
+    one = diagnosis.TestResult(1.0, 0.2, 0.5, np.array([0.08, 0.02, np.nan]))
+    other = diagnosis.TestResult(2.0, 0.1, 0.3, np.array([0.03, 0.7, np.nan]))
+    name, found = diagnosis.join_tests({"a": one, "b": other})
+    assert name == "a + b" and found.pvalue == 0.2 and found.detectable == 0.3
+    np.testing.assert_allclose(found.by_column, [0.06, 0.04, np.nan])
+    single = diagnosis.TestResult(2.0, 0.1, 0.3)
+    alone = diagnosis.join_tests({"a": one, "b": single})[1].by_column
+    np.testing.assert_allclose(alone, one.by_column)
+
+
+def test_a_column_of_one_value_but_for_a_few_is_not_tested_alone():
+    X, _, bags, P = bags_with_counts(n_bags=20, size=10)
+    others = np.random.default_rng(0).permutation(200)
+    for n_others, tested in ((5, False), (19, False), (20, True)):
+        X[:, 1] = 0.0
+        X[others[:n_others], 1] = 1.0
+        seen = diagnosis.views(X, random_state=0)
+        found = diagnosis.affine_tests(seen, bags, P).by_column
+        assert np.isfinite(found[1]) == tested and np.isfinite(found[0])
+
+
 def test_two_bags():
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(80, 3)), rng.normal(size=(60, 3))
@@ -289,7 +325,6 @@ def test_two_bags():
 # --- tables of counts ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.equation("eq-diag-table")
 def test_table_test_is_scipys():
     counts = np.array([[10, 25, 9], [20, 30, 11], [31, 15, 12]])
     slow = chi2_contingency(counts, correction=False)
@@ -413,6 +448,15 @@ def test_label_given_features_and_bag():
     mean = {name: np.mean(values) for name, values in statistics.items()}
     assert abs(mean["random"]) < 1 and abs(mean["by features"]) < 1  # sd 0.35
     assert mean["by label"] > 3 and mean["by both"] > 0.6
+
+
+def test_the_mean_of_the_halves_has_at_most_variance_one():
+    found = []
+    for seed in range(25):
+        X, y, rng = logistic(seed, n=160)
+        bags = rng.integers(0, 6, 160)
+        found.append(diagnosis.label_test(X, y, bags, random_state=seed).statistic)
+    assert 0.5 < np.sqrt(np.mean(np.square(found))) < 1.1
 
 
 def test_label_test_of_three_classes():
@@ -740,23 +784,52 @@ def test_cubes_of_the_shape_have_little_bias():
     assert 0.6 / 49 < np.mean(cubes) < 1.4 / 49
 
 
-def test_class_means_are_known_if_a_fifth_of_the_noise_is_their_error_at_most():
-    shares, found = [], []
+def test_class_means_are_known_if_their_error_is_small_and_enough_noise_is_left():
+    shares, left, found = [], [], []
     for seed in range(60):
         rng = np.random.default_rng(seed)
         bags = np.repeat(np.arange(8), rng.integers(3, 12, 8))
         P = 0.5 + np.outer(rng.uniform(-0.4, 0.4, 8), [1, -1])
-        moments, design, mixing = parts(rng.normal(size=(len(bags), 2)), bags, P)
+        X = rng.normal(size=(len(bags), 2)) + seed % 4 * P[bags]
+        moments, design, mixing = parts(X, bags, P)
         error = design.solve @ np.diag(moments.traces / moments.sizes) @ design.solve.T
+        total = design.free @ moments.traces
         taken = sum(
             free * np.sum(mix * error)
             for free, mix in zip(design.free, mixing, strict=True)
         )
-        shares.append(taken / (design.free @ moments.traces))
+        shares.append(taken / total)
+        means = design.solve @ moments.means
+        gram = sum(
+            free * np.sum(mix * (means @ means.T - error))
+            for free, mix in zip(design.free, mixing, strict=True)
+        )
+        shape = diagnosis.noise_shape(moments, design, mixing, True)
+        tau = diagnosis.smooth_noise(moments, design, moments.traces)
+        variance = diagnosis.gram_cumulants(moments, design, mixing, tau, shape)[0]
+        left.append((total - gram) / variance**0.5)
         found.append(diagnosis.class_means_are_known(moments, design, mixing))
-    shares = np.array(shares)
-    assert np.sum((shares > 0.2) & (shares < 0.5)) >= 5 <= np.sum(shares < 0.2)
-    np.testing.assert_array_equal(found, shares < 0.2)
+    known, enough = np.array(shares) < 0.2, np.abs(left) > 2
+    assert min(np.sum(known & enough), np.sum(known & ~enough)) >= 3
+    assert np.sum(~known) >= 3
+    np.testing.assert_array_equal(found, known & enough)
+
+
+def test_a_noise_that_is_taken_out_entirely_is_not_believed():
+    rng = np.random.default_rng(5)
+    sizes = np.array([32, 3, 32, 20, 22, 26, 13, 39, 4, 13, 17, 24, 18, 7, 4])
+    bags = np.repeat(np.arange(15), sizes)
+    shares = rng.dirichlet([2, 2, 2], 15)
+    y = np.array([rng.choice(3, p=shares[bag]) for bag in bags])
+    P = averaging_matrix(bags) @ np.eye(3)[y]
+    pvalues = []
+    for seed in range(200):
+        X = np.random.default_rng(seed).normal(size=(len(y), 2))
+        X *= (1 + 0.4 * y)[:, None]
+        X[:, 0] += 2.2 * y
+        pvalues.append(diagnosis.affine_test(X, bags, P).pvalue)
+    assert np.mean(np.array(pvalues) < 0.001) <= 0.01
+    assert np.mean(np.array(pvalues) < 0.05) <= 0.09
 
 
 @pytest.mark.parametrize("gap", [0.0, 3.0])
@@ -884,7 +957,6 @@ def test_equal_proportions_leave_the_class_means_in():
 # --- shares that carry error ---------------------------------------------------------------------------------
 
 
-@pytest.mark.equation("eq-diag-orthogonal")
 def test_errors_of_shares_move_means_only_along_the_class_differences():
     X, _, bags, P = uneven()
     moments, design, _ = parts(X, bags, P)

@@ -13,8 +13,9 @@ import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import hypergeom
+from scipy.stats import hypergeom, norm
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.model_selection import (
     GridSearchCV,
@@ -238,6 +239,16 @@ def test_stratified_folds_balance_the_shares():
     assert np.mean(drawn) < 0.6 * np.mean(plain)
 
 
+def test_shares_of_whole_bags_are_those_of_their_rows():
+    rng = np.random.RandomState(3)
+    bags, p = np.repeat(rng.permutation(12), rng.randint(1, 9, 12)), rng.rand(12)
+    in_order = FullBagKFold(4, p[pd.unique(bags)], random_state=0)
+    renumbered = in_order.split(bags, groups=pd.factorize(bags)[0])
+    found = FullBagKFold(4, p, random_state=0).split(bags, groups=bags)
+    for (_, test), (_, expected) in zip(found, renumbered, strict=True):
+        assert_array_equal(test, expected)
+
+
 def test_stratified_folds_of_three_classes():
     rng = np.random.RandomState(1)
     P = pd.DataFrame(
@@ -419,6 +430,15 @@ def test_the_normal_form_is_near_the_exact_one():
     exact = model_selection.exact_score(s, bags, parts, sizes, positives)
     normal = model_selection.normal_score(s, bags, parts, sizes, positives)
     assert_allclose(normal, exact, atol=0.02)
+    # the same on bags so small that each part of the variance shows
+    s, bags, sizes = rng.rand(6), np.repeat([0, 1], 3), np.array([5, 4])
+    known = hypergeom(sizes, np.array([2, 1]), 3)
+    variance = np.bincount(bags, s * (1 - s)) + known.var() + 1 / 12
+    expected = norm.logpdf(np.bincount(bags, s), known.mean(), np.sqrt(variance))
+    parts, positives = np.array([3, 3]), np.array([2, 1])
+    assert_allclose(
+        model_selection.normal_score(s, bags, parts, sizes, positives), expected
+    )
 
 
 def test_large_bags_take_the_normal_form_and_small_ones_beside_them_the_exact():
@@ -436,6 +456,18 @@ def test_large_bags_take_the_normal_form_and_small_ones_beside_them_the_exact():
         np.array([300, 343]),
     )
     assert found == pytest.approx((small + large.sum()) / 3)
+
+
+@pytest.mark.parametrize("size, form", [(500, "exact_score"), (501, "normal_score")])
+def test_up_to_500_instances_counts_are_exact_and_rounded(size, form):
+    rng = np.random.RandomState(6)
+    s, one, sizes = rng.rand(size), np.zeros(size, int), np.array([size])
+    count = 145 if size == 501 else 286
+    # a share that comes back as a count a little too small
+    P = np.array([[1 - count / size, count / size - 1e-9]])
+    found = model_selection.count_log_likelihood(np.column_stack([1 - s, s]), one, P)
+    expected = getattr(model_selection, form)(s, one, sizes, sizes, np.array([count]))
+    assert found == pytest.approx(expected[0], abs=1e-12)
 
 
 def test_the_likelihood_of_whole_bags_is_best_at_the_true_probabilities():
@@ -540,6 +572,15 @@ def test_keys_sizes_and_classes_are_matched_by_name():
         model.predict_proba(X), codes, P, np.array([8, 4])
     )
     assert by_name == pytest.approx(direct, abs=1e-11)
+    as_dict = proportion_scorer(table, "log_likelihood", dict(sizes))(model, X, names)
+    assert as_dict == by_name
+    for wrong, shown in (
+        (sizes.drop("v"), "nan"),
+        (sizes.replace(4, -4), "-4"),
+        (sizes.replace(4, 1), "1"),
+    ):
+        with pytest.raises(ValueError, match=f"got {shown} for bag 'v', of which 2"):
+            proportion_scorer(table, "log_likelihood", wrong)(model, X, names)
     with pytest.raises(ValueError, match="one size for each of the 2 rows"):
         proportion_scorer(table, "log_likelihood", [1, 2, 3])(model, X, names)
     with pytest.raises(ValueError, match="proportions has the classes"):
@@ -554,15 +595,30 @@ def test_scorers_name_what_is_wrong():
 
 
 def test_ties_are_ties_whatever_the_order_of_the_splits():
-    scorer = proportion_scorer([0.5, 0.5, 0.5])
-    X, bags, values = np.zeros((20, 1)), np.repeat([0, 1, 2], [3, 7, 10]), []
-    for seed in range(3):
-        s = np.random.RandomState(seed).rand(20)
-        values.append(scorer(Fixed(s), X, bags))
-    means = {
-        np.mean(np.array(values)[list(o)]) for o in ([0, 1, 2], [2, 0, 1], [1, 2, 0])
-    }
-    assert len(means) == 1 and values[0] != values[1]
+    assert (0.1 + 0.2) + 0.3 != 0.1 + (0.2 + 0.3)
+    X, bags, scores = np.zeros((10, 1)), np.zeros(10, int), []
+    for positives in (4, 3, 2):
+        model = Fixed(np.arange(10) < positives)
+        scores.append(proportion_scorer([0.5])(model, X, bags))
+    assert_allclose(scores, [-0.1, -0.2, -0.3], atol=1e-11)
+    a, b, c = scores
+    assert (a + b) + c == a + (b + c)
+    assert all((2**40 * score).is_integer() for score in scores)  # exact in any order
+
+
+def test_labels_of_three_classes_count_as_right_19_times_in_20():
+    class Three(BagMeanRegression):
+        classes_, n_features_in_ = np.arange(3), 1
+
+        def predict(self, X):
+            return np.array([2, 0, 2])
+
+    P = np.array([[1, 0, 2]]) / 3
+    found = proportion_scorer(P, "log_likelihood")(Three(), np.zeros((3, 1)), [0] * 3)
+    Q = np.full((3, 3), 0.025)
+    Q[[0, 1, 2], [2, 0, 2]] = 0.95
+    expected = sum(np.log(slow_counts(Q[:, j])[c]) for j, c in enumerate((1, 0, 2)))
+    assert found == pytest.approx(expected, abs=1e-11)
 
 
 # --- searches --------------------------------------------------------------------------------------------------------
@@ -820,6 +876,36 @@ def test_a_setting_that_fails_is_last_or_raises():
     assert np.isnan(search.cv_results_["mean_test_score"][1])
     with pytest.raises(ValueError, match="cannot"):
         LLPGridSearchCV(Fails(), GRID, cv=3, error_score="raise").fit(X, bags, p)
+
+
+def test_a_search_in_which_every_setting_fails_is_refused():
+    X, _, bags, _ = problem(n=48)
+    # without the last bag, all shares are equal
+    search = LLPGridSearchCV(MeanMap(), GRID, cv=FullBagKFold(4))
+    with (
+        pytest.warns(sklearn.exceptions.FitFailedWarning),
+        pytest.warns(UserWarning, match="non-finite"),
+        pytest.raises(ValueError, match="no setting has a score in every split"),
+    ):
+        search.fit(X, bags, [0.5, 0.5, 0.5, 0.25])
+    with pytest.raises(NotFittedError):
+        search.score(X, bags)
+    with pytest.raises(NotFittedError):
+        search.predict_proportions(X, bags)
+    whole = search.set_params(cv=SplitBagKFold(4)).fit(X, bags, [0.5, 0.5, 0.5, 0.25])
+    assert np.isfinite(whole.best_score_)
+
+
+def test_a_number_of_folds_is_taken_as_it_is():
+    X, _, bags, p = problem()
+    plain = LLPGridSearchCV(MeanMap(), GRID, cv=4).fit(X, bags, p)
+    numpy = LLPGridSearchCV(MeanMap(), GRID, cv=np.int64(4)).fit(X, bags, p)
+    assert_array_equal(
+        plain.cv_results_["mean_test_score"], numpy.cv_results_["mean_test_score"]
+    )
+    for wrong in (0, 1, True):
+        with pytest.raises(ValueError, match=f"n_splits must .* got {wrong}"):
+            LLPGridSearchCV(MeanMap(), GRID, cv=wrong).fit(X, bags, p)
 
 
 def test_malformed_input_of_a_search_is_named():

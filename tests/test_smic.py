@@ -343,12 +343,15 @@ def test_naming_takes_the_smaller_proportion_error():
             for side in (~second, second)
         ]
         best = smic.name_clusters(second, in_p, theta, (7, 13))
-        assert error[best] == min(error)
+        assert error[best] <= min(error) + 2e-5 * 20
 
 
 def test_a_tie_of_names_goes_to_the_second():
     second, in_p = np.array([1, 0, 1, 0], bool), np.array([1, 1, 0, 0], bool)
-    assert smic.name_clusters(second, in_p, (0.8, 0.2), (2, 2)) == 1
+    for off in (0, 1e-6, -1e-6):  # and rounding decides nothing
+        assert smic.name_clusters(second, in_p, (0.8 + off, 0.2), (2, 2)) == 1
+    first = np.array([0, 0, 1, 1], bool)
+    assert smic.name_clusters(first, in_p, (0.501, 0.499), (2, 2)) == 0
 
 
 def test_pools_of_unequal_size_weigh_in_the_naming():

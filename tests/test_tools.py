@@ -604,6 +604,13 @@ def test_what_a_notebook_shows_as_code(tiny, text, finding):
     assert not finding or finding in found[0]
 
 
+def test_role_in_a_docstring_that_is_shown(tiny):
+    tiny.change(0, source='def f():\n    """Twice, :eq:`eq-double`."""')
+    expect(tiny, "plain_notebook", ":eq:`eq-double` is shown as it is")
+    tiny.change(0, source='def f():\n    """Twice."""')
+    assert tiny.check("plain_notebook") == []
+
+
 def test_line_on_installing(tiny):
     tiny.change(0, source="import numpy as np\n\nx = np.arange(3)")
     assert tiny.check("install_line") == []

@@ -134,6 +134,9 @@ def folding_proofs(book):
 def plain_notebook(book):
     """A chapter reads well in a notebook without MyST: directives are colon fences, references are links in words."""
     for _, where, cell in book.cells:
+        role = re.search(r":[a-z]+:`[^`]*`", cell.source)
+        if role and cell.cell_type == "code":
+            yield f"{where}: {role[0]} is shown as it is: say the first sentence of the docstring in words"
         for token in _book.tokens(cell.source) if cell.cell_type != "code" else ():
             if token.type == "directive" and not token.markup.startswith(":"):
                 yield f"{where}: ```{{{token.tag}}} is shown as code: write :::{{{token.tag}}}"

@@ -117,8 +117,18 @@ def describe(app, page, template, context, doctree):
     lines = [f'<meta {key} content="{html.escape(x)}" />' for key, x in tags.items()]
     context["metatags"] = "\n".join([context.get("metatags", ""), *lines, ""])
     # the words on a fold are its name
-    body = context.get("body", "")
-    context["body"] = body.replace(' aria-label="Toggle hidden content"', "")
+    body = context.get("body", "").replace(' aria-label="Toggle hidden content"', "")
+    context["body"] = PARAMETERS.sub(as_lines, body)
+
+
+# A signature on several lines: Sphinx writes a definition list that defines nothing.
+PARAMETERS = re.compile('<dl>\n((?:<dd><em class="sig-param">.*</dd>\n)+)</dl>')
+
+
+def as_lines(signature):
+    """The parameters of a signature, one a line."""
+    opened = signature[1].replace("<dd>", '<span class="sig-line">')
+    return opened.replace("</dd>", "</span>")
 
 
 ICON = re.compile(

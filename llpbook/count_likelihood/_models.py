@@ -227,7 +227,7 @@ def mean_map_start(Z, known, C):
 
 
 def newton_target(q, s):
-    r"""What a regressor fits in a round: :math:`(q - s) / \max(s (1 - s), 0.05)`.
+    r"""What a regressor fits in a round: a Newton step of the log-odds.
 
     Equation :eq:`eq-counts-newton`.
 

@@ -53,8 +53,8 @@ def unit_total(block):
 def embed(X, n_components=30, n_frequencies=30, random_state=None):
     r"""Features whose means tell distributions apart: linear and Fourier.
 
-    The columns, standardised, or their first principal components, and random Fourier features of them
-    (:eq:`eq-diag-embedding`). Each of the two blocks is centred and scaled to a total variance of 1.
+    The columns, standardised, or their first principal components, and random Fourier features of them. Each of the two
+    blocks is centred and scaled to a total variance of 1.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def views(X, n_frequencies=30, random_state=None):
     r"""Whitened components, Fourier features, and single columns, all of the normal scores.
 
     With :math:`\omega_j \sim N(0, s^{-2} I)` and :math:`s` the median distance between instances, the second view is
-    :math:`(\cos \omega_j^\top z, \sin \omega_j^\top z)_j`: :eq:`eq-diag-embedding`.
+    :math:`(\cos \omega_j^\top z, \sin \omega_j^\top z)_j`.
 
     Parameters
     ----------
@@ -147,7 +147,6 @@ def views(X, n_frequencies=30, random_state=None):
     if not len(columns):
         raise ValueError("X has no column with two values: nothing can depend on it")
     Z = normal_scores(X[:, columns])
-    # eq: eq-diag-embedding
     blocks = [whiten(Z), unit_total(waves(Z, n_frequencies, rng)), Z]
     a, b, c = (block.shape[1] for block in blocks)
     first = np.repeat([1 / a, 0.0, 0.0], [a, b, c])

@@ -377,7 +377,9 @@ def cumulants(moments, design, mixing, noise, corrected):
 def class_means_are_known(moments, design, mixing):
     """Whether the class means can be taken out of the noise.
 
-    They are determined, and little of what they take out is error.
+    They are determined, little of what they take out is error, and what they leave is no noise of next to nothing by
+    chance, which would reject what is true: it is two standard errors of what they take out, or as far below nothing,
+    which contradicts them.
 
     Parameters
     ----------
@@ -389,10 +391,17 @@ def class_means_are_known(moments, design, mixing):
     -------
     bool
     """
+    total = design.free @ moments.traces
     error = (design.solve * (moments.traces / moments.sizes)) @ design.solve.T
     share = (np.tensordot(design.free, mixing, 1) * error).sum()
     determined = design.basis.shape[1] == moments.proportions.shape[1]
-    return bool(determined and share < 0.2 * design.free @ moments.traces)
+    if not determined or share >= 0.2 * total:
+        return False
+    left = design.free @ within_class_noise(moments, design, mixing)
+    shape = noise_shape(moments, design, mixing, True)
+    careful = smooth_noise(moments, design, moments.traces)
+    variance = gram_cumulants(moments, design, mixing, careful, shape)[0]
+    return bool(abs(left) > 2 * variance**0.5)
 
 
 def third_moment_cumulant(moments, design):
@@ -423,7 +432,7 @@ def without_class_differences(features, moments, design):
     r"""Features orthogonal to the differences of the estimated class means.
 
     Shares that carry an error :math:`e_k` move the mean of bag :math:`k` by :math:`\sum_c e_{kc} \hat\mu_c`, in the
-    span of the differences of the class means and nowhere else: :eq:`eq-diag-orthogonal`.
+    span of the differences of the class means and nowhere else.
 
     Parameters
     ----------
@@ -438,7 +447,6 @@ def without_class_differences(features, moments, design):
     class_means = design.solve @ moments.means
     gaps = class_means - class_means.mean(axis=0)
     vectors = np.linalg.svd(gaps, full_matrices=False)[2][: len(gaps) - 1]
-    # eq: eq-diag-orthogonal
     return features - features @ vectors.T @ vectors
 
 

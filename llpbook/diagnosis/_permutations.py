@@ -183,7 +183,7 @@ def permutation_test(
 def table_test(counts, n_draws=1999, alpha=0.05, random_state=None):
     r"""Do the shares of the columns differ between the rows of a table of counts?
 
-    Pearson's :math:`X^2 = \sum_{kj} (o_{kj} - e_{kj})^2 / e_{kj}`, :eq:`eq-diag-table`. Where all expected counts are 5
+    Pearson's :math:`X^2 = \sum_{kj} (o_{kj} - e_{kj})^2 / e_{kj}`. Where all expected counts are 5
     or more, its p-value is that of :math:`\chi^2`; else it is the rank among random tables with these margins.
 
     Parameters
@@ -208,7 +208,6 @@ def table_test(counts, n_draws=1999, alpha=0.05, random_state=None):
     expected = np.outer(*margins) / counts.sum()
 
     def squares(tables):
-        # eq: eq-diag-table
         return (np.square(tables - expected) / expected).sum(axis=(-2, -1))
 
     statistic, dof = float(squares(counts)), np.prod(np.array(counts.shape) - 1)

@@ -244,10 +244,8 @@ def _statements(d):
         if np.isnan(row["pvalue"]):
             yield f"      {row['note']}"
             continue
-        moving, unit = (
-            d.moving(s),
-            "of the label" if s == "Y_B" else "in every direction of the features",
-        )
+        moving = d.moving(s)
+        unit = "of the label" if s == "Y_B" else "in every direction of the features"
         unit = "of what the features leave of the label" if s == "Y_B|X" else unit
         words = f"would find a shift of {row['detectable']:.2f} sd {unit}, four times in five"
         if len(moving):

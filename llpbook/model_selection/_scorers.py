@@ -165,7 +165,7 @@ def count_log_likelihood(probabilities, bags, proportions, bag_sizes=None):
         Of more than two classes, the sum over the classes, each against the rest.
     """
     used, codes, parts = np.unique(bags, return_inverse=True, return_counts=True)
-    sizes = parts if bag_sizes is None else np.maximum(bag_sizes[used], parts)
+    sizes = parts if bag_sizes is None else bag_sizes[used]
     columns, scores = range(proportions.shape[1])[-1:], np.zeros(len(used))
     for j in columns if proportions.shape[1] == 2 else range(proportions.shape[1]):
         s = np.clip(probabilities[:, j], SURE, 1 - SURE)
@@ -197,7 +197,8 @@ class ProportionScorer:
         codes = check_bags(bags, _num_samples(X), len(matrix), keys, X)
         if self.error == LIKELIHOOD:
             probabilities = _probabilities(estimator, X)
-            sizes = None if self.bag_sizes is None else self._sizes(keys, len(matrix))
+            parts = np.bincount(codes, minlength=len(matrix))
+            sizes = None if self.bag_sizes is None else self._sizes(keys, parts)
             score = count_log_likelihood(probabilities, codes, matrix, sizes)
         else:
             predicted, sizes = estimator.predict(X), np.bincount(codes)
@@ -214,15 +215,23 @@ class ProportionScorer:
             return self.error(given, predicted, sizes)
         return self.error(given, predicted)
 
-    def _sizes(self, keys, n_bags):
-        """Bag sizes in the order of the proportions."""
+    def _sizes(self, keys, parts):
+        """Sizes of the whole bags, in the order of the proportions."""
         sizes = self.bag_sizes
+        sizes = pd.Series(sizes) if isinstance(sizes, dict) else sizes
         if isinstance(sizes, pd.Series) and keys is not None:
             sizes = sizes.reindex(keys)
         sizes = np.asarray(sizes, dtype=float)
-        if sizes.shape != (n_bags,):
+        if sizes.shape != parts.shape:
             raise ValueError(
-                f"bag_sizes must be one size for each of the {n_bags} rows of proportions, got shape {sizes.shape}"
+                f"bag_sizes must be one size for each of the {len(parts)} rows of proportions, got shape {sizes.shape}"
+            )
+        short = np.flatnonzero((parts > 0) & ~(sizes >= parts))
+        if short.size:
+            k = short[0]
+            raise ValueError(
+                f"bag_sizes must be those of whole bags, got {sizes[k]:g} for bag {k if keys is None else keys[k]!r}, "
+                f"of which {parts[k]} instances are scored"
             )
         return np.nan_to_num(sizes).astype(int)
 
@@ -263,7 +272,7 @@ def proportion_scorer(proportions, error="mae", bag_sizes=None):
           estimator without probabilities count as right 19 times in 20;
         - a function ``error(proportions, predicted)`` of two matrices, shape (n_bags_present, n_classes), with a
           third argument ``bag_sizes`` if it has to have it.
-    bag_sizes : array-like or Series, shape (n_bags,), optional
+    bag_sizes : array-like, Series or dict, shape (n_bags,), optional
         Sizes of the whole bags: for "log_likelihood", where parts of bags are scored.
 
     Returns

@@ -1,13 +1,14 @@
 """Searches over settings: Algorithm 1 as it is written, and scikit-learn's with bags."""
 
 import copy
+from numbers import Integral
 
 import numpy as np
 import pandas as pd
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ..base import check_bags, check_column, check_proportions, predict_proportions
 from ._scorers import ERRORS, LIKELIHOOD, ProportionScorer, proportion_scorer
@@ -71,7 +72,8 @@ class BagSearch:
         Raises
         ------
         ValueError
-            If the input is malformed, or ``scoring`` compares with anything but proportions.
+            If the input is malformed, ``scoring`` compares with anything but proportions, or every setting fails in a
+            split, as where the training bags have equal shares.
         """
         matrix, classes, keys = check_proportions(proportions, empty_rows=True)
         bags = check_column("bags", bags, _num_samples(X), X)
@@ -79,8 +81,8 @@ class BagSearch:
         sizes = np.bincount(codes, minlength=len(matrix))
         run = copy.copy(self)  # hyper-parameters stay as the user gave them
         run.scoring = read_scoring(self.scoring, proportions, pd.Series(sizes, keys))
-        if self.cv is None or isinstance(self.cv, int):
-            run.cv = SplitBagKFold(self.cv or 5, random_state=0)
+        if self.cv is None or isinstance(self.cv, Integral):
+            run.cv = SplitBagKFold(5 if self.cv is None else self.cv, random_state=0)
         if len(matrix) == len(bags):
             # scikit-learn cuts what is as long as X: let row i be the bag of instance i
             names = pd.RangeIndex(len(matrix)) if keys is None else keys
@@ -92,6 +94,9 @@ class BagSearch:
         given = {prefix + k: v for k, v in given.items() if v is not None}
         with config_context(enable_metadata_routing=False):
             super(BagSearch, run).fit(X, bags, groups=bags, **given)
+        means = [v for k, v in run.cv_results_.items() if k.startswith("mean_test_")]
+        if not np.isfinite(means).any():
+            raise ValueError("no setting has a score in every split: see the warnings")
         vars(self).update({k: v for k, v in vars(run).items() if k.endswith("_")})
         return self
 
@@ -108,10 +113,12 @@ class BagSearch:
         -------
         float
         """
+        check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.score(X, y)
 
     def predict_proportions(self, X, bags, n_bags=None):
         """The share of each class among the predictions for each bag; see `llpbook.base.predict_proportions`."""
+        check_is_fitted(self, "best_estimator_")
         return predict_proportions(self.best_estimator_, X, bags, n_bags)
 
 

@@ -27,7 +27,14 @@ def tables():
     dict of str to Table
     """
     # Here, so that reading results needs no method.
-    from . import diagnosis, duplessis2013, model_selection, yu2013
+    from . import (
+        diagnosis,
+        duplessis2013,
+        means,
+        model_selection,
+        perezortiz2016,
+        yu2013,
+    )
 
-    modules = yu2013, duplessis2013, diagnosis, model_selection
+    modules = yu2013, duplessis2013, perezortiz2016, diagnosis, model_selection, means
     return {table.name: table for module in modules for table in module.TABLES}

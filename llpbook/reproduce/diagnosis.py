@@ -35,7 +35,7 @@ from ..diagnosis import diagnose
 from ..variants import largest_remainder, make_bags
 from .runner import Table, cells
 
-PROTOCOL = "diagnosis-3"
+PROTOCOL = "diagnosis-4"
 N_DRAWS = 50
 POSITIVE = ">50K"
 BY_CHANCE = ("naive", "feature collider")

@@ -111,15 +111,33 @@ def draw_problem(cell, seed):
     return X, y, make_bags(X[:N_BAGGED], y[:N_BAGGED], cell["variant"], **options)
 
 
+def predict_new(method, X, made):
+    """What a method that has learned from all bags predicts for the new instances, by penalty.
+
+    Parameters
+    ----------
+    method : str
+        One of `METHODS`.
+    X : ndarray, shape (4500, n_features)
+    made : GeneratedBags
+        Of the first 500 of them, see `draw_problem`.
+
+    Returns
+    -------
+    ndarray of 0 and 1, shape (7, 4000)
+    """
+    estimator, name = METHODS[method]
+    models = [clone(estimator).set_params(**{name: value}) for value in PENALTIES]
+    return np.array([
+        model.fit(X[:N_BAGGED], *made).predict(X[N_BAGGED:]) for model in models
+    ])  # fmt: skip
+
+
 def run(cell, seed):
     """One row: how the scores of one strategy rank seven settings of a method."""
     X, y, made = draw_problem(cell, seed)
-    new_X, new_y = X[N_BAGGED:], y[N_BAGGED:]
     estimator, name = METHODS[cell["method"]]
-    right = np.array([
-        clone(estimator).set_params(**{name: value}).fit(X[:N_BAGGED], *made).predict(new_X) == new_y
-        for value in PENALTIES
-    ])  # fmt: skip
+    right = predict_new(cell["method"], X, made) == y[N_BAGGED:]
     search = LLPGridSearchCV(
         estimator,
         {name: PENALTIES},

@@ -1,4 +1,6 @@
-"""48 settings of MeanMap in five folds, n = 100,000, d = 20, 2,000 bags, on two processes: `make bench`."""
+"""48 settings of MeanMap in five folds, n = 100,000, d = 20, 2,000 bags, in processor seconds: `make bench`."""
+
+import time
 
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ def problem():
     return X, y, bags, label_proportions(y, bags)
 
 
+@pytest.mark.benchmark(timer=time.process_time)
 @pytest.mark.parametrize(
     "cv",
     [SplitBagKFold(5, random_state=0), FullBagKFold(5)],
@@ -29,14 +32,15 @@ def problem():
 )
 def test_search(benchmark, problem, cv):
     X, y, bags, P = problem
-    search = LLPGridSearchCV(MeanMap(), GRID, cv=cv, n_jobs=2)
+    search = LLPGridSearchCV(MeanMap(), GRID, cv=cv)
     benchmark.pedantic(search.fit, (X, bags, P), rounds=1)
     assert search.score(X, y) > 0.8
-    assert benchmark.stats["min"] < 30
+    assert benchmark.stats["min"] < 2 * 30  # half a minute of two processors
 
 
+@pytest.mark.benchmark(timer=time.process_time)
 @pytest.mark.parametrize("error", ["mae", "log_likelihood"])
 def test_splits_and_scores(benchmark, problem, error):
     X, _, bags, P = problem
-    search = LLPGridSearchCV(MeanMap(), {"lam": [1e3]}, scoring=error, n_jobs=1)
+    search = LLPGridSearchCV(MeanMap(), {"lam": [1e3]}, scoring=error)
     benchmark.pedantic(search.fit, (X, bags, P), rounds=1)

@@ -1,0 +1,531 @@
+r"""Weighted discriminant analysis: every instance belongs to each class by a weight, and the weights keep the counts.
+
+Linear discriminant analysis needs class means, the covariance within classes, and the class prior. Let instance
+:math:`i` of bag :math:`k` count with weight :math:`w_{ij}` in class :math:`j`,
+
+.. math:: m_j = \frac{\sum_i w_{ij} x_i}{\sum_i w_{ij}}, \qquad
+          S_w = \frac1{\sum_{ij} w_{ij}} \sum_{ij} w_{ij} (x_i - m_j)(x_i - m_j)^\top, \qquad
+          \sum_{i \in B_k} w_{ij} = n_k \pi_{kj} .
+
+SWS takes the share of the bag, :math:`w_{ij} = \pi_{kj}`; FWS refines it by distances to the class means, WWS by the
+probabilities of the classifier itself, both until the weights settle.
+
+Chapter: ``book/discriminant``. Source: perezortiz2016.
+"""
+
+import warnings
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+import numpy as np
+from scipy.special import log_softmax, logsumexp, softmax
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+
+from .base import (
+    Interval,
+    LLPClassifier,
+    LLPWarning,
+    NotIdentifiableError,
+    StrOptions,
+)
+
+#: Least variance within classes, as a share of that of all instances.
+LEAST = 1e-6
+#: Of `newton_step`: how far a tilt may move, and what keeps a flat Hessian invertible.
+LONGEST, RIDGE = 10.0, 1e-12
+
+
+def weighted_means(X, weights):
+    r"""Class means of weighted instances.
+
+    Equation :eq:`eq-da-means`; perezortiz2016, eqs. 1 and 5.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_instances, n_features)
+    weights : ndarray, shape (n_instances, n_classes)
+
+    Returns
+    -------
+    ndarray, shape (n_classes, n_features)
+        The mean of all instances for a class without weight.
+    """
+    mass = weights.sum(axis=0)
+    sums = weights.T @ X
+    if not mass.all():
+        sums[mass == 0] = X.mean(axis=0)
+    # eq: eq-da-means
+    return sums / np.where(mass > 0, mass, 1.0)[:, None]
+
+
+def within_covariance(X, weights, means):
+    r"""Covariance within classes.
+
+    Equation :eq:`eq-da-within`; perezortiz2016, eqs. 2 and 6.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_instances, n_features)
+    weights : ndarray, shape (n_instances, n_classes)
+    means : ndarray, shape (n_classes, n_features)
+        Of `weighted_means`.
+
+    Returns
+    -------
+    ndarray, shape (n_features, n_features)
+    """
+    center = means.mean(axis=0)
+    Z, M, mass = X - center, means - center, weights.sum(axis=0)
+    moments = Z.T @ (Z * (weights @ np.ones((len(mass), 1))))
+    # eq: eq-da-within
+    return (moments - (M * mass[:, None]).T @ M) / mass.sum()
+
+
+def between_covariance(means, mass):
+    r"""Covariance of the class means.
+
+    Equation :eq:`eq-da-between`; the paper does not say.
+
+    Parameters
+    ----------
+    means : ndarray, shape (n_classes, n_features)
+    mass : ndarray, shape (n_classes,)
+        Weight of each class.
+
+    Returns
+    -------
+    ndarray, shape (n_features, n_features)
+    """
+    share = mass / mass.sum()
+    M = means - share @ means
+    # eq: eq-da-between
+    return (M * share[:, None]).T @ M
+
+
+def whitening(X):
+    """Directions in which instances have covariance 1; none where they do not vary.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_instances, n_features)
+
+    Returns
+    -------
+    ndarray, shape (n_features, rank)
+    """
+    scale = X.std(axis=0)
+    scale[scale <= 1e-12 * np.abs(X).max(axis=0)] = np.inf
+    Z = (X - X.mean(axis=0)) / scale
+    values, vectors = np.linalg.eigh(Z.T @ Z / len(Z))
+    kept = values > 1e-9 * max(values[-1], 1e-9)
+    return vectors[:, kept] / np.sqrt(values[kept]) / scale[:, None]
+
+
+def inverse_root(S, basis, shrinkage=None):
+    r"""A matrix R with :math:`R R^\top = S^{-1}`, also where S is nearly singular.
+
+    A direction in which classes do not scatter, but instances do, tells classes apart best of all. A pseudo-inverse
+    would throw it away; here its variance counts as 1e-6 of that of all instances.
+
+    Parameters
+    ----------
+    S : ndarray, shape (n_features, n_features)
+        Covariance within classes.
+    basis : ndarray, shape (n_features, rank)
+        Of `whitening`: directions in which no instance varies are left out.
+    shrinkage : float, optional
+        :math:`(1 - s) S + s \frac{\operatorname{tr} S}{d} I` in the place of S.
+
+    Returns
+    -------
+    ndarray, shape (n_features, rank)
+    """
+    if shrinkage is not None:
+        S = (1 - shrinkage) * S + shrinkage * np.trace(S) / len(S) * np.eye(len(S))
+    values, vectors = np.linalg.eigh(basis.T @ S @ basis)
+    return basis @ vectors / np.sqrt(np.maximum(values, LEAST))
+
+
+@dataclass(frozen=True)
+class Gaussians:
+    """Classes as normal distributions with one covariance.
+
+    Attributes
+    ----------
+    means : ndarray, shape (n_classes, n_features)
+    root : ndarray, shape (n_features, rank)
+        Of `inverse_root`.
+    prior : ndarray, shape (n_classes,)
+    """
+
+    means: np.ndarray
+    root: np.ndarray
+    prior: np.ndarray
+
+
+def fit_gaussians(X, weights, basis, shrinkage=None):
+    """Linear discriminant analysis of weighted instances.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_instances, n_features)
+    weights : ndarray, shape (n_instances, n_classes)
+    basis, shrinkage
+        As for `inverse_root`.
+
+    Returns
+    -------
+    Gaussians
+    """
+    means = weighted_means(X, weights)
+    root = inverse_root(within_covariance(X, weights, means), basis, shrinkage)
+    return Gaussians(means, root, weights.sum(axis=0) / weights.sum())
+
+
+def discriminants(model, logits="posterior"):
+    r"""Weights and intercepts of the discriminant scores.
+
+    Equation :eq:`eq-da-scores`.
+
+    :math:`\delta_j(x) = x^\top S_w^{-1} m_j - \frac12 m_j^\top S_w^{-1} m_j + \log \eta_j`, from a common origin, the
+    mean of all classes.
+
+    Parameters
+    ----------
+    model : Gaussians
+    logits : {"posterior", "linear"}
+        Without the terms that do not depend on x: "linear", eq. 7 of the paper to the letter.
+
+    Returns
+    -------
+    coef : ndarray, shape (n_classes, n_features)
+    intercept : ndarray, shape (n_classes,)
+        Minus infinity for a class without instances.
+    """
+    center = model.prior @ model.means
+    white = (model.means - center) @ model.root
+    coef = white @ model.root.T
+    with np.errstate(divide="ignore"):
+        log_prior = np.log(model.prior)
+    if logits == "linear":
+        return coef, np.where(model.prior > 0, 0.0, log_prior) - coef @ center
+    # eq: eq-da-scores
+    return coef, log_prior - 0.5 * (white**2).sum(axis=1) - coef @ center
+
+
+def closeness(X, means):
+    r"""How near an instance is to each class mean.
+
+    Equation :eq:`eq-da-closeness`; perezortiz2016, eq. 3.
+
+    :math:`1 - d(x_i, m_j) / \sum_z d(x_i, m_z)` with the Euclidean distance. They sum to K - 1.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_instances, n_features)
+    means : ndarray, shape (n_classes, n_features)
+
+    Returns
+    -------
+    ndarray, shape (n_instances, n_classes)
+        All alike for an instance at distance 0 of all.
+    """
+    distances = np.column_stack([np.linalg.norm(X - m, axis=1) for m in means])
+    total = distances.sum(axis=1, keepdims=True)
+    share = np.divide(
+        distances, total, out=np.full_like(distances, 1 / len(means)), where=total > 0
+    )
+    # eq: eq-da-closeness
+    return 1 - share
+
+
+def matched_weights(log_closeness, starts, counts):
+    r"""Weights in proportion to closeness that keep the counts of each bag.
+
+    Equation :eq:`eq-da-weights`.
+
+    :math:`w_{ij} = n_k \pi_{kj} \, p^*_{ij} / \sum_{i' \in B_k} p^*_{i'j}`; perezortiz2016, eq. 4.
+
+    Parameters
+    ----------
+    log_closeness : ndarray, shape (n_instances, n_classes)
+        :math:`\log p^*`, whose common factor in a bag and class does not matter; instances of a bag side by side.
+    starts : ndarray of int, shape (n_bags,)
+        First instance of each bag.
+    counts : ndarray, shape (n_bags, n_classes)
+
+    Returns
+    -------
+    ndarray, shape (n_instances, n_classes)
+        Spread evenly over the bag where no instance is close to the class at all.
+    """
+    sizes = np.diff(np.append(starts, len(log_closeness)))
+    top = np.maximum.reduceat(log_closeness, starts)
+    nowhere = np.isneginf(top)
+    if nowhere.any():
+        log_closeness = np.where(np.repeat(nowhere, sizes, 0), 0.0, log_closeness)
+        top = np.where(nowhere, 0.0, top)
+    near = np.exp(log_closeness - np.repeat(top, sizes, axis=0))
+    # eq: eq-da-weights
+    return near * np.repeat(counts / np.add.reduceat(near, starts), sizes, axis=0)
+
+
+def balanced_weights(log_closeness, starts, counts, tilt=0.0, tol=1e-9, max_steps=100):
+    r"""Weights that keep the counts of each bag, and add up to 1 over the classes of each instance.
+
+    :math:`w_{ij} = b_{kj} \, p^*_{ij} / \sum_z b_{kz} \, p^*_{iz}`, equation :eq:`eq-da-balanced`, with the one
+    :math:`b_k` of each bag that meets its counts. Ours, not the paper's.
+
+    Parameters
+    ----------
+    log_closeness, starts, counts
+        As for `matched_weights`.
+    tilt : ndarray, shape (n_bags, n_classes), optional
+        :math:`\log b` to start from.
+    tol : float
+        On the counts.
+    max_steps : int
+
+    Returns
+    -------
+    weights : ndarray, shape (n_instances, n_classes)
+    tilt : ndarray, shape (n_bags, n_classes)
+    """
+    sizes = np.diff(np.append(starts, len(log_closeness)))
+    absent = np.repeat(counts == 0, sizes, axis=0)
+    near, tilt = np.where(absent, -np.inf, log_closeness), np.zeros_like(counts) + tilt
+
+    def dual(tilt):
+        top = near + np.repeat(tilt, sizes, axis=0)
+        return top, np.add.reduceat(logsumexp(top, axis=1), starts) - (
+            counts * tilt
+        ).sum(axis=1)
+
+    top, value = dual(tilt)
+    for _ in range(max_steps):
+        # eq: eq-da-balanced
+        weights = softmax(top, axis=1)
+        if np.abs(np.add.reduceat(weights, starts) - counts).max() < tol:
+            break
+        tilt, top, value = newton_step(weights, starts, counts, tilt, value, dual)
+    return weights, tilt
+
+
+def projections(model):
+    r"""Directions in which class means differ most against the spread within classes.
+
+    Equation :eq:`eq-da-projection`.
+
+    :math:`S_b v = \nu S_w v` with :math:`v^\top S_w v = 1`: eigenvectors of :math:`R^\top S_b R`, times :math:`R`.
+
+    Parameters
+    ----------
+    model : Gaussians
+
+    Returns
+    -------
+    directions : ndarray, shape (n_features, n_components)
+        As many as have an eigenvalue above 0, at most one less than classes.
+    ratio : ndarray, shape (n_components,)
+        Each eigenvalue's share of their sum.
+    """
+    spread = model.root.T @ between_covariance(model.means, model.prior) @ model.root
+    # eq: eq-da-projection
+    values, vectors = np.linalg.eigh(spread)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    kept = values[: len(model.means) - 1] > 1e-10 * values[:1].clip(1e-100)
+    directions = model.root @ vectors[:, : len(kept)][:, kept]
+    largest = np.abs(directions).argmax(axis=0)
+    signs = np.sign(directions[largest, np.arange(directions.shape[1])])
+    ratio = values[: len(kept)][kept]
+    return directions * signs, ratio / max(ratio.sum(), 1e-300)
+
+
+class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifier):
+    r"""Linear discriminant analysis with weights from label proportions (Pérez-Ortiz et al. 2016).
+
+    Parameters
+    ----------
+    scheme : {"sws", "fws", "wws"}, default "wws"
+        Weights: the shares of the bag; refined by distances to the class means; refined by the classifier itself.
+    balance : bool, default False
+        Make the weights of each instance add up to 1 besides keeping the counts of each bag: ours, for "fws" and "wws".
+    logits : {"posterior", "linear"}, default "posterior"
+        What WWS takes the soft-max of: the discriminant scores, or their part that is linear in x, from the mean of the
+        classes (eq. 7 to the letter). Prediction is by the discriminant scores in any case.
+    shrinkage : float in [0, 1], optional
+        Of the covariance within classes towards a multiple of the identity.
+    max_iter : int, default 300
+    tol : float, default 1e-5
+        Stop where the weights of an instance change by less, on average. The paper's rule, a total change below 1e-5,
+        is ``tol=1e-5 / n``.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+    coef_ : ndarray, shape (1, n_features) or (n_classes, n_features)
+        Of the scores, log-odds of the positive class for two classes.
+    intercept_ : ndarray, shape (1,) or (n_classes,)
+    means_ : ndarray, shape (n_classes, n_features)
+    covariance_ : ndarray, shape (n_features, n_features)
+        Within classes, before shrinkage.
+    weights_ : ndarray, shape (n_instances, n_classes)
+    class_prior_ : ndarray, shape (n_classes,)
+    scalings_ : ndarray, shape (n_features, n_components)
+        Directions of `transform`, at most one less than classes, in which classes have covariance 1; that with the
+        most spread of the class means first. The largest entry of each is positive.
+    explained_variance_ratio_ : ndarray, shape (n_components,)
+    n_iter_ : int
+
+    Raises
+    ------
+    NotIdentifiableError
+        If all bags have the same proportions.
+    ValueError
+        For malformed input; see `llpbook.base`.
+
+    Notes
+    -----
+    :math:`O(n d (d + K))` an iteration. With bags of size 1 every scheme is scikit-learn's
+    ``LinearDiscriminantAnalysis(solver="eigen")``. A class that is in no bag is never predicted. An `LLPWarning` says
+    so where the proportions cannot tell all classes apart, but some.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 200)
+    >>> X = rng.normal(size=(200, 2)) + 3.0 * y[:, None]
+    >>> bags = np.repeat(np.arange(40), 5)
+    >>> p = np.bincount(bags, y) / 5
+    >>> float(WeightedLDA().fit(X, bags, p).score(X, y)) > 0.9
+    True
+    """
+
+    assumes = ("X_B|Y", "each class is one normal distribution, the same in all bags")
+    _log_odds = True
+    _parameter_constraints = {
+        "scheme": [StrOptions({"sws", "fws", "wws"})],
+        "balance": ["boolean"],
+        "logits": [StrOptions({"posterior", "linear"})],
+        "shrinkage": [Interval(Real, 0, 1, closed="both"), None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self, scheme="wws", balance=False, logits="posterior", shrinkage=None,
+        max_iter=300, tol=1e-5,
+    ):  # fmt: skip
+        self.scheme, self.balance, self.logits = scheme, balance, logits
+        self.shrinkage, self.max_iter, self.tol = shrinkage, max_iter, tol
+
+    def _fit(self, data):
+        refuse_equal_shares(data)
+        order = np.argsort(data.bags, kind="stable")
+        X, shares = data.X[order], data.proportions[data.bags[order]]
+        basis, sizes = whitening(X), data.bag_sizes[data.bag_sizes > 0]
+        starts = np.cumsum(sizes) - sizes
+        counts = shares[starts] * sizes[:, None]
+        weights = self._refine(X, shares, basis, starts, counts)
+        self.weights_ = np.empty_like(weights)
+        self.weights_[order] = weights
+        self._store(X, weights, basis)
+
+    def _refine(self, X, weights, basis, starts, counts):
+        change, tilt = 0.0 if self.scheme == "sws" else np.inf, 0.0
+        self.n_iter_ = 0
+        while change > self.tol and self.n_iter_ < self.max_iter:
+            near = self._log_closeness(X, weights, basis)
+            before = weights
+            if self.balance:
+                weights, tilt = balanced_weights(near, starts, counts, tilt)
+            else:
+                weights = matched_weights(near, starts, counts)
+            change = np.abs(weights - before).sum() / len(X)
+            self.n_iter_ += 1
+        if change > self.tol:
+            warnings.warn(
+                f"WeightedLDA stopped after {self.n_iter_} iterations with weights "
+                f"that change by {change:.1e} an instance, above tol={self.tol}; "
+                "raise max_iter",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return weights
+
+    def _log_closeness(self, X, weights, basis):
+        if self.scheme == "fws":
+            near = closeness(X, weighted_means(X, weights))
+            return np.log(np.maximum(near, 1e-300))
+        model = fit_gaussians(X, weights, basis, self.shrinkage)
+        coef, intercept = discriminants(model, self.logits)
+        return log_softmax(X @ coef.T + intercept, axis=1)
+
+    def _store(self, X, weights, basis):
+        model = fit_gaussians(X, weights, basis, self.shrinkage)
+        self.means_, self.class_prior_ = model.means, model.prior
+        self.covariance_ = within_covariance(X, weights, model.means)
+        coef, intercept = discriminants(model)
+        if len(coef) == 2:
+            coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+        self.coef_, self.intercept_ = coef, intercept
+        self.scalings_, self.explained_variance_ratio_ = projections(model)
+        self._n_features_out = self.scalings_.shape[1]
+
+    def _scores(self, X):
+        scores = X @ self.coef_.T + self.intercept_
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def transform(self, X):
+        """Instances in the directions that tell the classes apart best, from the mean of the classes.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_instances, n_features)
+
+        Returns
+        -------
+        ndarray, shape (n_instances, n_components)
+        """
+        X = self._validate_predict(X)
+        return (X - self.class_prior_ @ self.means_) @ self.scalings_
+
+
+def refuse_equal_shares(data):
+    """NotIdentifiableError where no class can be told from another, an LLPWarning where some cannot."""
+    shares = data.proportions[data.bag_sizes > 0]
+    n_classes = int((shares.max(axis=0) > 0).sum())
+    rank = np.linalg.matrix_rank(shares, rtol=1e-8)
+    if rank == 1:
+        raise NotIdentifiableError(
+            "proportions are the same in all bags, so all classes have the same weighted mean: shares must differ "
+            "between bags"
+        )
+    if rank < n_classes:
+        warnings.warn(
+            f"proportions have rank {rank} over the bags, which cannot tell {n_classes} class means apart: some "
+            "classes are told from the others only together",
+            LLPWarning,
+            stacklevel=3,
+        )
+
+
+def newton_step(weights, starts, counts, tilt, value, dual):
+    """One step for the tilts of all bags, halved where the dual would rise."""
+    sums = np.add.reduceat(weights, starts)
+    products = weights[:, :, None] * weights[:, None, :]
+    hessian = -np.add.reduceat(products, starts)
+    diagonal = np.arange(counts.shape[1])
+    hessian[:, diagonal, diagonal] += sums + RIDGE
+    step = np.linalg.solve(hessian, (sums - counts)[:, :, None])[:, :, 0]
+    longest = np.abs(step).max(axis=1, keepdims=True)
+    step *= np.minimum(1, LONGEST / np.maximum(longest, LONGEST))
+    for _ in range(30):
+        top, new = dual(tilt - step)
+        rises = new > value + 1e-12 * np.abs(value)
+        if not rises.any():
+            break
+        step[rises] /= 2
+    return tilt - step, top, new

@@ -1,0 +1,58 @@
+r"""Laplacian and alternating Mean Map: class means of each bag, tied to those of similar bags; labels that fit them.
+
+Where class means differ between bags, give each bag its own, :math:`m_{kj}`, and ask that similar bags have similar
+ones. With :math:`V_{kl}` the similarity of the means of two bags,
+
+.. math:: \min_{M} \sum_k D_k \bigl\lVert \bar x_k - \textstyle\sum_j \pi_{kj} m_{kj} \bigr\rVert^2
+          + \tau \sum_j \Bigl( \tfrac12 \sum_{k, l} V_{kl} \lVert m_{kj} - m_{lj} \rVert^2
+          + \varepsilon \sum_k \lVert m_{kj} \rVert^2 \Bigr) .
+
+Then the mean operator, and MeanMap's classifier. `AlternatingMeanMap` goes on: label the instances of each bag such
+that its counts are right and the loss is smallest (or largest), fit, and again.
+
+Chapter: ``book/laplacian_mean_map``. Sources: patrini2014; grid of franco2023.
+"""
+
+from ._alternating import (
+    AlternatingMeanMap,
+    alternate,
+    alternate_worst,
+    consistent_labels,
+)
+from ._graph import (
+    gaussian_similarity,
+    laplacian_times,
+    mean_distances,
+    normalised_cut_similarity,
+    refuse_all_pairs,
+)
+from ._laplacian import (
+    LaplacianMeanMap,
+    bag_class_means,
+    fit_path,
+    normal_equations,
+    operator_by_adjoint,
+    operator_of_bags,
+    operator_weights,
+)
+from ._solver import solve_normal_equations
+
+__all__ = [
+    "AlternatingMeanMap",
+    "LaplacianMeanMap",
+    "alternate",
+    "alternate_worst",
+    "bag_class_means",
+    "consistent_labels",
+    "fit_path",
+    "gaussian_similarity",
+    "laplacian_times",
+    "mean_distances",
+    "normal_equations",
+    "normalised_cut_similarity",
+    "operator_by_adjoint",
+    "operator_of_bags",
+    "operator_weights",
+    "refuse_all_pairs",
+    "solve_normal_equations",
+]

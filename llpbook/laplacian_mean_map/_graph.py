@@ -1,0 +1,140 @@
+"""The graph of bags: how similar two of them are, and its Laplacian."""
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.spatial.distance import cdist
+from sklearn.neighbors import kneighbors_graph
+
+from ..base import thin
+
+#: Instances, over all bags, between which `mean_distances` are measured; at least two a bag.
+MEASURED = 10_000
+#: Bags up to which similarities of all pairs are held: 3.2 GB.
+ALL_PAIRS = 20_000
+
+
+def gaussian_similarity(bag_means, sigma, n_neighbors=None):
+    r"""Similarity of bags by the distance of their means.
+
+    :math:`e^{-\lVert \bar x_k - \bar x_l \rVert / \sigma}`, equation :eq:`eq-lmm-gaussian`; the distance not squared.
+
+    Parameters
+    ----------
+    bag_means : ndarray, shape (n_bags, n_features)
+    sigma : float
+    n_neighbors : int, optional
+        Of pairs that are not among so many nearest of either bag, the similarity is 0.
+
+    Returns
+    -------
+    ndarray, or sparse array where ``n_neighbors`` is given, shape (n_bags, n_bags)
+        Symmetric, 0 on the diagonal. :math:`8 L^2` bytes, or :math:`O(L)`.
+
+    Raises
+    ------
+    ValueError
+        If there are more than 20,000 bags and no ``n_neighbors``.
+    """
+    n_bags = len(bag_means)
+    if n_neighbors is not None and n_neighbors < n_bags - 1:
+        near = kneighbors_graph(bag_means, n_neighbors, mode="distance")
+        # eq: eq-lmm-gaussian
+        near.data = np.exp(-near.data / sigma)
+        return sp.csr_array(near.maximum(near.T))
+    refuse_all_pairs(n_bags)
+    similarity = cdist(bag_means, bag_means)
+    similarity /= -sigma
+    np.exp(similarity, out=similarity)
+    np.fill_diagonal(similarity, 0.0)
+    return similarity
+
+
+def refuse_all_pairs(n_bags):
+    """ValueError where similarities of all pairs of so many bags would not fit into memory."""
+    if n_bags > ALL_PAIRS:
+        raise ValueError(
+            f"n_neighbors must be given, with similarity='gaussian', for more than {ALL_PAIRS} bags: similarities of "
+            f"all pairs of {n_bags} bags take {8e-9 * n_bags**2:.0f} GB"
+        )
+
+
+def mean_distances(X, bags, n_bags):
+    """Mean distance between an instance of one bag and one of another, or of two of the same bag.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array, shape (n_instances, n_features)
+    bags : ndarray of int, shape (n_instances,)
+        Every bag has instances.
+    n_bags : int
+
+    Returns
+    -------
+    ndarray, shape (n_bags, n_bags)
+        Of more than 10,000 instances, some of each bag are measured, the same ones for the same data. 0 on the diagonal
+        for a bag of one instance.
+    """
+    refuse_all_pairs(n_bags)
+    limit = max(2, MEASURED // n_bags)
+    order = np.argsort(bags, kind="stable")
+    parts = np.split(order, np.cumsum(np.bincount(bags, minlength=n_bags))[:-1])
+    rows = [thin(_dense(X[part]), limit) for part in parts]
+    sizes = np.array([len(part) for part in rows])
+    points, starts = np.vstack(rows), np.cumsum(sizes) - sizes
+    sums = np.empty((n_bags, n_bags))
+    for k, part in enumerate(rows):
+        sums[k] = np.add.reduceat(cdist(part, points).sum(axis=0), starts)
+    pairs = np.outer(sizes, sizes) - np.diag(sizes)
+    return np.divide(sums, pairs, out=np.zeros_like(sums), where=pairs > 0)
+
+
+def _dense(rows):
+    return rows if isinstance(rows, np.ndarray) else rows.toarray()
+
+
+def normalised_cut_similarity(distances, bag_sizes):
+    r"""Similarity of bags by the distances of their instances, within a bag against between two.
+
+    With :math:`a_{kl} = \sum_{i \in B_k} \sum_{i' \in B_l} \lVert x_i - x_{i'} \rVert`, equation :eq:`eq-lmm-cut`,
+    :math:`V_{kl} = \frac{a_{kk}}{a_{kk} + a_{kl}} + \frac{a_{ll}}{a_{ll} + a_{kl}}`.
+
+    Parameters
+    ----------
+    distances : ndarray, shape (n_bags, n_bags)
+        Of `mean_distances`.
+    bag_sizes : ndarray, shape (n_bags,)
+
+    Returns
+    -------
+    ndarray, shape (n_bags, n_bags)
+        Symmetric, 0 on the diagonal. A bag of one instance has no distances within; 1 for two bags that coincide.
+    """
+    pairs = np.outer(bag_sizes, bag_sizes) - np.diag(bag_sizes)
+    a = distances * pairs
+    within, total = np.diag(a)[:, None], np.diag(a)[:, None] + a
+    share = np.divide(within, total, out=np.full_like(a, 0.5), where=total > 0)
+    # eq: eq-lmm-cut
+    similarity = share + share.T
+    np.fill_diagonal(similarity, 0.0)
+    return similarity
+
+
+def laplacian_times(similarity, means):
+    r"""The graph Laplacian times one row a bag.
+
+    :math:`L_a = \operatorname{diag}(V 1) - V`, equation :eq:`eq-lmm-graph`.
+
+    Parameters
+    ----------
+    similarity : ndarray or sparse array, shape (n_bags, n_bags)
+    means : ndarray, shape (n_bags, ...)
+
+    Returns
+    -------
+    ndarray, shape of ``means``
+    """
+    rows = means.reshape(len(means), -1)
+    rows = rows - rows.mean(axis=0)  # changes nothing but the rounding
+    degree = similarity.sum(axis=1)
+    # eq: eq-lmm-graph
+    return (degree[:, None] * rows - similarity @ rows).reshape(means.shape)

@@ -1,0 +1,168 @@
+"""Conjugate gradients for the normal equations of class means of bags; the chapter tells how to check the solution."""
+
+import warnings
+from functools import partial
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+from sklearn.exceptions import ConvergenceWarning
+
+from ..base import NotIdentifiableError
+from ._graph import laplacian_times
+
+#: Links below this share of the degrees of their ends are lost in rounding: they join nothing.
+LINK = 1e-12
+#: Parts of the graph whose constants are deflated; of more, the whole graph's.
+MOST_PARTS = 100
+#: Relative residual at which to stop, rounds without a better one at which to give up, and the residual that warns.
+TOLERANCE, PATIENCE, LOOSE = 1e-11, 100, 1e-6
+
+
+def solve_normal_equations(
+    rhs, proportions, weights, similarity, smoothness, epsilon=0.0
+):
+    r"""Solve :math:`(P^\top D P + \tau \operatorname{Lap}) M = R` for the class means of the bags.
+
+    Preconditioned conjugate gradients, in coordinates of each bag of which the first is along its shares: there what
+    the data fix and what neighbours fix stand apart, so a :math:`\tau V` of 1e-18 is as good as one of 1. Vectors that
+    are constant over a part of the graph, the slow ones, are deflated.
+
+    Parameters
+    ----------
+    rhs : ndarray, shape (n_bags, n_classes, m)
+    proportions : ndarray, shape (n_bags, n_classes)
+    weights : ndarray, shape (n_bags,)
+    similarity : ndarray or sparse array, shape (n_bags, n_bags)
+    smoothness, epsilon : float
+
+    Returns
+    -------
+    solution : ndarray, shape of ``rhs``
+    mixed : ndarray, shape (n_bags, m)
+        :math:`\sum_j \pi_{kj} m_{kj}`, free of the cancellation in the sum.
+    n_iter : int
+        An iteration costs :math:`O(L^2 K m)`, or :math:`O(L K m)` with neighbours only.
+
+    Raises
+    ------
+    NotIdentifiableError
+        If bags that hang together by similarity have proportions that cannot tell their classes apart.
+    """
+    parts = connected_parts(similarity) if epsilon == 0 else np.zeros(len(rhs), int)
+    if epsilon == 0:
+        refuse_unanswerable(parts, proportions, weights)
+    turn, length = _rotation(proportions), np.linalg.norm(proportions, axis=1)
+    pull = smoothness * (similarity.sum(axis=1) + epsilon)
+    data = weights * length**2
+
+    def apply(y):
+        x = turn(y)
+        found = turn(smoothness * (laplacian_times(similarity, x) + epsilon * x))
+        found[:, 0] += data[:, None] * y[:, 0]
+        return found
+
+    scale = np.repeat(pull[:, None], proportions.shape[1], axis=1)
+    scale[:, 0] += data
+    scale = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+    slow = turn(_constants(parts, proportions.shape[1]))
+    y, n_iter, left = _conjugate_gradients(apply, turn(rhs), scale[:, :, None], slow)
+    if left > LOOSE:
+        warnings.warn(
+            f"class means of bags are known to a relative residual of {left:.0e} only: bags hang together by "
+            "similarities near 0 (raise sigma), or smoothness is extreme",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return turn(y), -length[:, None] * y[:, 0], n_iter
+
+
+def _rotation(proportions):
+    """Householder reflections, one a bag, that turn its shares into the (negative) first axis."""
+    v = proportions / np.linalg.norm(proportions, axis=1, keepdims=True)
+    v[:, 0] += 1.0
+    half = v[:, :1]  # half of the squared length of v
+
+    def turn(x):
+        along = np.einsum("kc,kcm->km", v, x) / half
+        return x - v[:, :, None] * along[:, None, :]
+
+    return turn
+
+
+def connected_parts(similarity):
+    """The part of the graph that each bag belongs to, links that rounding would lose left out."""
+    degree = similarity.sum(axis=1)
+    hub = int(degree.argmax())
+    if not isinstance(similarity, np.ndarray):
+        links = similarity.tocoo()
+        ends = np.sqrt(degree[links.row] * degree[links.col])
+        links.data = (links.data > LINK * ends).astype(float)
+        return connected_components(links, directed=False)[1]
+    bar = LINK * np.sqrt(degree)
+    linked = similarity[hub] > bar * np.sqrt(degree[hub])
+    linked[hub] = True
+    if linked.all():
+        return np.zeros(len(degree), dtype=int)
+    links = csr_array(similarity > bar[:, None] * np.sqrt(degree))
+    return connected_components(links, directed=False)[1]
+
+
+def refuse_unanswerable(parts, proportions, weights):
+    """NotIdentifiableError where the shares of a part cannot tell its classes apart."""
+    for part in range(parts.max() + 1):
+        inside = parts == part
+        n_classes = int((proportions[inside].max(axis=0) > 0).sum())
+        used = proportions[inside & (weights > 0)]
+        rank = np.linalg.matrix_rank(used, rtol=1e-8) if len(used) else 0
+        if rank < n_classes:
+            raise NotIdentifiableError(
+                f"proportions of {inside.sum()} bags have rank {rank}, which cannot tell their {n_classes} classes "
+                "apart"
+                + (
+                    ": shares must differ between bags"
+                    if inside.all()
+                    else ", and no other bag is similar to them: raise sigma or epsilon"
+                )
+            )
+
+
+def _constants(parts, n_classes):
+    """A column for each class and part of the graph: 1 for this class in these bags."""
+    n_parts = parts.max() + 1
+    if n_parts > MOST_PARTS:
+        parts, n_parts = np.zeros_like(parts), 1
+    inside = (parts[:, None] == np.arange(n_parts)).astype(float)
+    columns = np.einsum("kp,cj->kcpj", inside, np.eye(n_classes))
+    return columns.reshape(len(parts), n_classes, -1)
+
+
+def _conjugate_gradients(apply, rhs, scale, slow):
+    """Deflated and preconditioned; each column of the right side is a problem of its own."""
+    dot, both = partial(np.einsum, "kcm,kcm->m"), ([0, 1], [0, 1])
+    applied = apply(slow)
+    coarse = np.linalg.pinv(np.tensordot(slow, applied, both), rcond=1e-12)
+
+    def deflate(z):
+        return z - slow @ (coarse @ np.tensordot(applied, z, both))
+
+    y = slow @ (coarse @ np.tensordot(slow, rhs, both))
+    rest, unit = rhs - apply(y), np.sqrt(dot(rhs, scale * rhs))
+    z, unit = scale * rest, np.where(unit > 0, unit, 1.0)
+    step, size = deflate(z), dot(rest, z)
+    best, best_y, since, n_iter = np.inf, y, 0, 0
+    while True:
+        left = float((np.sqrt(size) / unit).max())
+        since = 0 if left < 0.9 * best else since + 1
+        if left < best:
+            best, best_y = left, y
+        if best < TOLERANCE or since > PATIENCE:
+            return best_y, n_iter, best
+        ahead = apply(step)
+        curve = dot(step, ahead)
+        length = np.divide(size, curve, out=np.zeros_like(size), where=curve > 0)
+        y, rest = y + length * step, rest - length * ahead
+        z, before = scale * rest, size
+        size = dot(rest, z)
+        step = deflate(z) + size / np.where(before > 0, before, 1.0) * step
+        n_iter += 1

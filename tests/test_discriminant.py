@@ -1,0 +1,553 @@
+"""Weighted discriminant analysis against slow sums, the paper's example, scikit-learn, and its own fixed points."""
+
+import warnings
+from itertools import product
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from scipy.linalg import eigh
+from scipy.special import log_softmax
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from llpbook import discriminant as da
+from llpbook.base import LLPWarning, NotIdentifiableError
+from llpbook.datasets import random_bags
+from llpbook.discriminant import WeightedLDA
+from llpbook.mean_map import class_means
+from llpbook.proportions import averaging_matrix, label_proportions
+
+SCHEMES = [
+    {"scheme": "sws"},
+    {"scheme": "fws"},
+    {"scheme": "wws"},
+    {"scheme": "wws", "logits": "linear"},
+    {"scheme": "fws", "balance": True},
+    {"scheme": "wws", "balance": True},
+]
+schemes = pytest.mark.parametrize(
+    "options", SCHEMES, ids=lambda o: "-".join(map(str, o.values()))
+)
+
+
+def problem(n=240, d=4, size=6, n_classes=3, seed=0, apart=2.0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n)
+    X = rng.normal(size=(n, d)) + apart * rng.normal(size=(n_classes, d))[y]
+    bags = rng.permutation(n) // size
+    return X, y, bags, label_proportions(y, bags, classes=range(n_classes))
+
+
+def instance_weights(seed=0, n=40, n_classes=3):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 4)), rng.uniform(0, 2, size=(n, n_classes))
+
+
+# --- the equations -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-da-means", "eq-da-within", "eq-da-between")
+def test_moments_of_weighted_instances():
+    X, w = instance_weights()
+    means = np.array(
+        [sum(w[i, j] * X[i] for i in range(40)) / w[:, j].sum() for j in range(3)]
+    )
+    np.testing.assert_allclose(da.weighted_means(X, w), means)
+    slow = np.zeros((4, 4))
+    for i, j in product(range(40), range(3)):
+        slow += w[i, j] * np.outer(X[i] - means[j], X[i] - means[j])
+    within = da.within_covariance(X, w, means)
+    np.testing.assert_allclose(within, slow / w.sum(), atol=1e-12)
+    share = w.sum(axis=0) / w.sum()
+    M = means - share @ means
+    between = sum(s * np.outer(m, m) for s, m in zip(share, M, strict=True))
+    np.testing.assert_allclose(da.between_covariance(means, w.sum(axis=0)), between)
+    total = (
+        within + between
+    )  # the spread of all instances, weighted by the sums of their weights
+    rows = w.sum(axis=1)
+    np.testing.assert_allclose(total, np.cov(X.T, aweights=rows, bias=True), atol=1e-12)
+
+
+@pytest.mark.equation("eq-da-scores")
+def test_scores_are_those_of_normal_distributions():
+    X, w = instance_weights(1)
+    model = da.fit_gaussians(X, w, da.whitening(X))
+    S = np.linalg.inv(da.within_covariance(X, w, model.means))
+    slow = np.array(
+        [
+            [
+                np.log(eta) - 0.5 * (x - m) @ S @ (x - m)
+                for m, eta in zip(model.means, model.prior, strict=True)
+            ]
+            for x in X
+        ]
+    )
+    coef, intercept = da.discriminants(model)
+    found = log_softmax(X @ coef.T + intercept, axis=1)
+    np.testing.assert_allclose(found, log_softmax(slow, axis=1), atol=1e-10)
+    coef, intercept = da.discriminants(model, "linear")
+    center = model.prior @ model.means
+    slow = (X - center) @ S @ (model.means - center).T
+    np.testing.assert_allclose(X @ coef.T + intercept, slow, atol=1e-10)
+
+
+@pytest.mark.equation("eq-da-closeness")
+def test_closeness():
+    X, w = instance_weights(2)
+    means = da.weighted_means(X, w)
+    found = da.closeness(X, means)
+    for i, j in product(range(40), range(3)):
+        distances = [np.sqrt(np.sum((X[i] - m) ** 2)) for m in means]
+        assert found[i, j] == pytest.approx(1 - distances[j] / sum(distances))
+    np.testing.assert_allclose(found.sum(axis=1), 3 - 1)
+    np.testing.assert_array_equal(da.closeness(X[:1], np.tile(X[0], (2, 1))), 0.5)
+
+
+@pytest.mark.equation("eq-da-weights")
+def test_the_example_of_the_paper():
+    p = np.array([[0.750, 0.250], [0.516, 0.484], [0.302, 0.698]])
+    found = da.matched_weights(np.log(p), np.array([0]), np.array([[2.0, 1.0]]))
+    expected = [[0.957, 0.175], [0.658, 0.338], [0.385, 0.487]]
+    np.testing.assert_allclose(found, expected, atol=5e-4)
+
+
+@pytest.mark.equation("eq-da-weights")
+def test_matched_weights_equal_the_formula_and_keep_counts():
+    rng = np.random.default_rng(3)
+    sizes = np.array([3, 1, 6])
+    starts, counts = (
+        np.cumsum(sizes) - sizes,
+        rng.dirichlet(np.ones(3), 3) * sizes[:, None],
+    )
+    near = rng.normal(size=(10, 3))
+    found = da.matched_weights(near, starts, counts)
+    bags, p = np.repeat(np.arange(3), sizes), np.exp(near)
+    for i, j in product(range(10), range(3)):
+        k = bags[i]
+        assert found[i, j] == pytest.approx(
+            p[i, j] / p[bags == k, j].sum() * counts[k, j]
+        )
+    far = near - 1e5 * np.array([1.0, 0, 2.0])  # exp underflows
+    np.testing.assert_allclose(da.matched_weights(far, starts, counts), found)
+    far[:3, 1] = -np.inf
+    spread = da.matched_weights(far, starts, counts)
+    np.testing.assert_allclose(spread[:3, 1], counts[0, 1] / 3)
+    np.testing.assert_allclose(np.add.reduceat(spread, starts), counts)
+
+
+@pytest.mark.equation("eq-da-balanced")
+def test_balanced_weights_are_the_nearest_to_closeness_of_all_that_add_up():
+    rng = np.random.default_rng(4)
+    near, counts = rng.normal(size=(6, 3)), np.array([[2.5, 2.0, 1.5]])
+    found, _ = da.balanced_weights(near, np.array([0]), counts)
+    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-10)
+    np.testing.assert_allclose(found.sum(axis=0), counts[0])
+    w = cp.Variable((6, 3))
+    value = cp.sum(cp.entr(w)) + cp.sum(cp.multiply(w, near))
+    rules = [cp.sum(w, axis=1) == 1, cp.sum(w, axis=0) == counts[0]]
+    cp.Problem(cp.Maximize(value), rules).solve(solver=cp.CLARABEL)
+    np.testing.assert_allclose(found, w.value, atol=1e-4)
+
+
+def test_balancing_goes_on_where_it_stood():
+    starts, counts = np.arange(0, 240, 6), 6 * problem()[3]
+    near = np.random.default_rng(5).normal(size=(240, 3))
+    cold, tilt = da.balanced_weights(near, starts, counts)
+    warm, again = da.balanced_weights(near, starts, counts, tilt)
+    np.testing.assert_array_equal(again, tilt)
+    np.testing.assert_allclose(warm, cold, atol=1e-9)
+
+
+@pytest.mark.equation("eq-da-projection")
+def test_projections_solve_the_generalised_eigenproblem():
+    X, w = instance_weights(6)
+    model = da.fit_gaussians(X, w, da.whitening(X))
+    within = da.within_covariance(X, w, model.means)
+    between = da.between_covariance(model.means, w.sum(axis=0))
+    values, vectors = eigh(between, within)
+    V, ratio = da.projections(model)
+    assert V.shape == (4, 2)
+    np.testing.assert_allclose(ratio, values[:-3:-1] / values[-2:].sum())
+    np.testing.assert_allclose(np.abs(V), np.abs(vectors[:, :-3:-1]), atol=1e-9)
+    np.testing.assert_allclose(V.T @ within @ V, np.eye(2), atol=1e-9)
+    assert (V[np.abs(V).argmax(axis=0), [0, 1]] > 0).all()
+
+
+# --- what weights do ---------------------------------------------------------------------------------------
+
+
+@schemes
+def test_weights_keep_the_counts_of_every_bag(options):
+    X, _, bags, P = problem()
+    for n_rounds in (1, 2, 40):
+        model = WeightedLDA(**options, max_iter=n_rounds, tol=0.0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(X, bags, P)
+        found = np.array([model.weights_[bags == k].sum(axis=0) for k in range(len(P))])
+        np.testing.assert_allclose(found, 6 * P, atol=1e-10)
+    if options.get("balance"):
+        np.testing.assert_allclose(model.weights_.sum(axis=1), 1, atol=1e-5)
+
+
+def test_sws_means_are_class_means_mixed_once_more():
+    """M(SWS) = C M(MeanMap): SWS is MeanMap without the unmixing."""
+    X, _, bags, P = problem(size=7)
+    sizes = np.bincount(bags).astype(float)
+    C = (P.T * sizes) @ P / (P.T @ sizes)[:, None]
+    np.testing.assert_allclose(C.sum(axis=1), 1)
+    unmixed = class_means(averaging_matrix(bags) @ X, P, sizes)
+    model = WeightedLDA(scheme="sws").fit(X, bags, P)
+    np.testing.assert_allclose(model.means_, C @ unmixed, atol=1e-10)
+
+
+def slow_refinement(X, bags, P, scheme, n_rounds):
+    """The pseudocode of figures 3 and 4, one instance at a time."""
+    n, K = len(X), P.shape[1]
+    w = P[bags]
+    for _ in range(n_rounds):
+        m = np.array([w[:, j] @ X / w[:, j].sum() for j in range(K)])
+        S = (
+            sum(
+                w[i, j] * np.outer(X[i] - m[j], X[i] - m[j])
+                for i in range(n)
+                for j in range(K)
+            )
+            / w.sum()
+        )
+        eta = w.sum(axis=0) / w.sum()
+        p = np.empty((n, K))
+        for i in range(n):
+            if scheme == "fws":
+                d = np.linalg.norm(X[i] - m, axis=1)
+                p[i] = 1 - d / d.sum()
+            else:
+                g = np.array(
+                    [
+                        eta[j]
+                        * np.exp(-0.5 * (X[i] - m[j]) @ np.linalg.solve(S, X[i] - m[j]))
+                        for j in range(K)
+                    ]
+                )
+                p[i] = g / g.sum()
+        new = np.empty_like(w)
+        for i, j in product(range(n), range(K)):
+            k = bags[i]
+            new[i, j] = p[i, j] / p[bags == k, j].sum() * (bags == k).sum() * P[k, j]
+        w = new
+    return w
+
+
+@pytest.mark.parametrize("scheme", ["fws", "wws"])
+def test_refinement_equals_the_pseudocode(scheme):
+    X, _, bags, P = problem(n=60, size=7)
+    for n_rounds in (1, 3):
+        model = WeightedLDA(scheme=scheme, max_iter=n_rounds, tol=0.0)
+        with pytest.warns(ConvergenceWarning, match=f"after {n_rounds} iterations"):
+            model.fit(X, bags, P)
+        np.testing.assert_allclose(
+            model.weights_, slow_refinement(X, bags, P, scheme, n_rounds), atol=1e-8
+        )
+
+
+@schemes
+def test_the_end_is_a_fixed_point(options):
+    X, _, bags, P = problem()
+    model = WeightedLDA(**options, tol=1e-9, max_iter=5000).fit(X, bags, P)
+    order = np.argsort(bags, kind="stable")
+    w = model.weights_[order]
+    if options["scheme"] == "sws":
+        np.testing.assert_array_equal(w, P[bags[order]])
+        return
+    near = model._log_closeness(X[order], w, da.whitening(X))
+    match = da.balanced_weights if options.get("balance") else da.matched_weights
+    found = match(near, np.arange(0, 240, 6), 6 * P)
+    found = found[0] if options.get("balance") else found
+    np.testing.assert_allclose(found, w, atol=1e-5)
+
+
+def free_energy(X, w, model):
+    """Expected log-likelihood and entropy of the weights: what both steps of the balanced scheme raise."""
+    S = da.within_covariance(X, w, model.means)
+    S_inv, logdet = np.linalg.inv(S), np.linalg.slogdet(S)[1]
+    value = 0.0
+    for j, m in enumerate(model.means):
+        quadratic = np.einsum("id,de,ie->i", X - m, S_inv, X - m)
+        value += w[:, j] @ (-0.5 * quadratic - 0.5 * logdet)
+    return value - np.sum(w[w > 0] * np.log(w[w > 0]))
+
+
+def test_balanced_rounds_never_lower_likelihood_and_entropy():
+    X, _, bags, P = problem(apart=1.0, seed=3)
+    order = np.argsort(bags, kind="stable")
+    Z, starts, w = X[order], np.arange(0, 240, 6), P[bags[order]]
+    values = []
+    for _ in range(30):
+        model = da.fit_gaussians(Z, w, da.whitening(Z))
+        values.append(free_energy(Z, w, model))
+        coef, intercept = da.discriminants(model)
+        near = log_softmax(Z @ coef.T + intercept, axis=1)
+        w, _ = da.balanced_weights(near, starts, 6 * P)
+    assert (np.diff(values) > -1e-6).all() and values[-1] > values[0] + 1
+
+
+def kinds(seed, n=1000):
+    """Two kinds of instances, far apart in one feature; classes move another one, and are 70 % of one kind."""
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(0, 2, n)
+    y = (rng.random(n) < np.where(kind == 1, 0.7, 0.3)).astype(int)
+    X = rng.normal(size=(n, 4)) + np.column_stack([4 * kind, 1.5 * y, 0 * y, 0 * y])
+    return X, y, kind
+
+
+def test_wws_drifts_away_from_the_truth_where_clusters_are_not_classes():
+    for seed in range(4):
+        X, y, kind = kinds(seed)
+        bags = random_bags(y, 10, random_state=seed)
+        P = label_proportions(y, bags)
+        found = WeightedLDA("wws", max_iter=1000).fit(X, bags, P).predict(X)
+        balanced = WeightedLDA("wws", balance=True).fit(X, bags, P)
+        assert np.mean(found == kind) > 0.95 and np.mean(found == y) < 0.75
+        assert balanced.score(X, y) > 0.77
+
+
+def test_the_truth_is_no_fixed_point_of_wws():
+    X, y, kind = kinds(0)
+    starts, w = np.arange(0, 1000, 10), np.eye(2)[y]
+    counts, basis = np.add.reduceat(w, starts), da.whitening(X)
+    for _ in range(100):
+        coef, intercept = da.discriminants(da.fit_gaussians(X, w, basis))
+        scores = X @ coef.T + intercept
+        w = da.matched_weights(log_softmax(scores, axis=1), starts, counts)
+    found = scores.argmax(axis=1)
+    assert np.mean(found == kind) > 0.95 > 0.75 > np.mean(found == y)
+
+
+@pytest.mark.parametrize("load", [load_wine, load_iris])
+def test_wws_where_clusters_are_classes(load):
+    X, y = load(return_X_y=True)
+    found = {"sws": [], "wws": []}
+    for seed, scheme in product(range(5), found):
+        bags = random_bags(y, 10, random_state=seed)
+        P = label_proportions(y, bags)
+        found[scheme].append(WeightedLDA(scheme).fit(X, bags, P).score(X, y))
+    assert np.mean(found["wws"]) > 0.96 and np.mean(found["sws"]) < 0.8
+
+
+# --- limits and symmetries ---------------------------------------------------------------------------------
+
+
+@schemes
+@pytest.mark.parametrize("shrinkage", [None, 0.3])
+def test_bags_of_size_one_are_discriminant_analysis(options, shrinkage):
+    X, y, *_ = problem(apart=0.7)
+    limit = LinearDiscriminantAnalysis(solver="eigen", shrinkage=shrinkage).fit(X, y)
+    model = WeightedLDA(**options, shrinkage=shrinkage).fit(
+        X, np.arange(240), np.eye(3)[y]
+    )
+    np.testing.assert_allclose(
+        model.predict_proba(X), limit.predict_proba(X), atol=1e-9
+    )
+    np.testing.assert_array_equal(model.predict(X), limit.predict(X))
+    np.testing.assert_allclose(
+        model.covariance_,
+        limit.covariance_ if shrinkage is None else model.covariance_,
+        atol=1e-10,
+    )
+    if shrinkage is None:
+        theirs = limit.transform(X) - limit.transform(X.mean(axis=0, keepdims=True))
+        np.testing.assert_allclose(
+            np.abs(model.transform(X)), np.abs(theirs), atol=1e-9
+        )
+        np.testing.assert_allclose(
+            model.explained_variance_ratio_, limit.explained_variance_ratio_
+        )
+
+
+def test_two_classes_are_log_odds():
+    X, y, bags, P = problem(n_classes=2)
+    model = WeightedLDA().fit(X, bags, P)
+    odds = np.log(model.predict_proba(X)[:, 1] / model.predict_proba(X)[:, 0])
+    np.testing.assert_allclose(model.decision_function(X), odds, atol=1e-9)
+    assert model.coef_.shape == (1, 4) and model.transform(X).shape == (240, 1)
+    swapped = WeightedLDA().fit(X, bags, 1 - P[:, 1])
+    np.testing.assert_allclose(swapped.decision_function(X), -odds, atol=1e-6)
+    assert model.score(X, y) > 0.9
+
+
+@schemes
+def test_units_do_not_matter_but_to_distances(options):
+    X, _, bags, P = problem(apart=1.0)
+    rng = np.random.default_rng(7)
+    A, shift = rng.normal(size=(4, 4)), rng.normal(size=4)
+    moved = (X @ A + shift) * [1e-6, 1.0, 1e4, 1e8]
+    one = WeightedLDA(**options).fit(X, bags, P).predict_proba(X)
+    two = WeightedLDA(**options).fit(moved, bags, P).predict_proba(moved)
+    if options["scheme"] == "fws":
+        assert np.abs(one - two).max() > 0.01
+    else:
+        np.testing.assert_allclose(two, one, atol=1e-5)
+
+
+@schemes
+def test_duplicating_every_bag_changes_nothing(options):
+    X, _, bags, P = problem()
+    one = WeightedLDA(**options).fit(X, bags, P)
+    two = WeightedLDA(**options).fit(
+        np.vstack([X, X]), np.append(bags, bags + len(P)), np.vstack([P, P])
+    )
+    np.testing.assert_allclose(one.coef_, two.coef_, atol=1e-8)
+
+
+def test_transform_in_a_pipeline():
+    X, y, bags, P = problem()
+    chain = make_pipeline(StandardScaler(), WeightedLDA())
+    found = chain.fit_transform(X, bags, weightedlda__proportions=P)
+    assert found.shape == (240, 2)
+    np.testing.assert_allclose(chain.transform(X), found)
+    assert list(chain.get_feature_names_out()) == ["weightedlda0", "weightedlda1"]
+    assert LogisticRegression().fit(found, y).score(found, y) > 0.9
+    assert not hasattr(clone(chain[-1]), "scalings_")
+
+
+# --- degenerate data ---------------------------------------------------------------------------------------
+
+
+@schemes
+def test_equal_shares_and_a_single_bag(options):
+    X, _, bags, P = problem()
+    with pytest.raises(NotIdentifiableError, match="the same in all bags"):
+        WeightedLDA(**options).fit(X, bags, np.tile([0.2, 0.3, 0.5], (len(P), 1)))
+    with pytest.raises(NotIdentifiableError, match="the same in all bags"):
+        WeightedLDA(**options).fit(X, np.zeros(240, dtype=int), [[0.2, 0.3, 0.5]])
+
+
+@schemes
+def test_classes_that_always_come_together(options):
+    X, y, bags, _ = problem(n_classes=2)
+    P = label_proportions(y, bags)
+    tied = np.column_stack([P[:, 0], P[:, 1] / 2, P[:, 1] / 2])
+    with pytest.warns(LLPWarning, match="rank 2 over the bags, which cannot tell 3"):
+        model = WeightedLDA(**options).fit(X, bags, tied)
+    two = WeightedLDA(**options).fit(X, bags, P)
+    np.testing.assert_allclose(model.means_[1], model.means_[2])
+    if options["scheme"] != "fws":
+        np.testing.assert_allclose(model.means_[0], two.means_[0], atol=0.2)
+
+
+@schemes
+def test_a_class_in_no_bag_is_never_predicted(options):
+    X, _, bags, P = problem(n_classes=2)
+    model = WeightedLDA(**options).fit(X, bags, np.column_stack([P, np.zeros(len(P))]))
+    two = WeightedLDA(**options).fit(X, bags, P)
+    assert (model.predict_proba(X)[:, 2] == 0).all()
+    if options["scheme"] != "fws":  # whose distances to the empty class count
+        np.testing.assert_allclose(
+            model.predict_proba(X)[:, :2], two.predict_proba(X), atol=1e-9
+        )
+
+
+@schemes
+def test_singular_covariance(options):
+    X, y, bags, P = problem()
+    constant, copied = np.full((240, 1), 3.3), X[:, :1] - 2 * X[:, 1:2]
+    plain = WeightedLDA(**options).fit(X, bags, P)
+    wide = np.hstack([X, constant])
+    found = WeightedLDA(**options).fit(wide, bags, P)
+    np.testing.assert_allclose(
+        found.predict_proba(wide), plain.predict_proba(X), atol=1e-8
+    )
+    if options["scheme"] != "fws":
+        wide = np.hstack([X, copied])
+        found = WeightedLDA(**options).fit(wide, bags, P)
+        np.testing.assert_allclose(
+            found.predict_proba(wide), plain.predict_proba(X), atol=1e-6
+        )
+    shrunk = WeightedLDA(**options, shrinkage=0.1).fit(
+        np.hstack([X, copied, constant]), bags, P
+    )
+    assert shrunk.score(np.hstack([X, copied, constant]), y) > 0.6
+
+
+@schemes
+def test_a_feature_that_is_constant_within_classes_decides(options):
+    """A pseudo-inverse would drop it; with nursery that costs 35 points."""
+    rng = np.random.default_rng(9)
+    y = rng.integers(0, 3, 600)
+    X = np.column_stack([rng.normal(size=(600, 3)), y == 2])
+    bags = np.where(y == 2, 300, rng.permutation(600) // 4)  # the others in bags
+    P = label_proportions(y, bags, 301, classes=range(3))
+    P[np.bincount(bags, minlength=301) == 0] = 1 / 3
+    model = WeightedLDA(**options).fit(X, bags, P)
+    np.testing.assert_array_equal(model.predict(X) == 2, y == 2)
+    limit = WeightedLDA("sws").fit(X, np.arange(600), np.eye(3)[y])
+    np.testing.assert_array_equal(limit.predict(X) == 2, y == 2)
+
+
+@schemes
+def test_features_that_say_nothing_give_the_largest_class(options):
+    _, y, bags, P = problem()
+    model = WeightedLDA(**options).fit(np.ones((240, 2)), bags, P)
+    assert (model.predict(np.ones((240, 2))) == np.bincount(y).argmax()).all()
+    np.testing.assert_allclose(
+        model.predict_proba(np.ones((1, 2)))[0], np.bincount(y) / 240
+    )
+    assert model.transform(np.ones((240, 2))).shape == (240, 0)
+
+
+@schemes
+def test_more_features_than_instances(options):
+    X, y, bags, P = problem(n=60)
+    wide = np.hstack([X, np.random.default_rng(0).normal(size=(60, 200))])
+    for shrinkage in (None, 0.5):
+        model = WeightedLDA(**options, shrinkage=shrinkage, max_iter=2000).fit(
+            wide, bags, P
+        )
+        assert np.isfinite(model.decision_function(wide)).all()
+    assert model.score(wide, y) > 0.35
+
+
+@schemes
+def test_a_rare_class(options):
+    rng = np.random.default_rng(8)
+    y = (rng.random(1000) < 0.05).astype(int)
+    X = rng.normal(size=(1000, 3)) + 4.0 * y[:, None]
+    bags = random_bags(y, 5, random_state=0)
+    model = WeightedLDA(**options, max_iter=3000).fit(
+        X, bags, label_proportions(y, bags)
+    )
+    assert model.score(X, y) > 0.9
+
+
+@schemes
+def test_single_instances_with_mixed_shares_and_empty_bags(options):
+    X, _, bags, P = problem()
+    bags = np.where(np.arange(240) < 20, 40 + np.arange(240), bags)
+    shares = np.vstack([P, np.tile([0.2, 0.3, 0.5], (30, 1))])
+    model = WeightedLDA(**options).fit(X, bags, shares)
+    np.testing.assert_allclose(
+        model.weights_[:20], np.tile([0.2, 0.3, 0.5], (20, 1)), atol=1e-9
+    )
+
+
+def test_known_labels_weigh_as_they_are_when_balanced():
+    X, y, bags, P = problem(apart=0.8)
+    labels = np.where(np.arange(240) % 2 == 0, y, -1)
+    model = WeightedLDA(balance=True).fit(X, bags, P, labels=labels)
+    np.testing.assert_allclose(model.weights_[::2], np.eye(3)[y[::2]], atol=1e-5)
+    limit = WeightedLDA(balance=True).fit(X, bags, P, labels=y)
+    expected = LinearDiscriminantAnalysis().fit(X, y).predict(X)
+    np.testing.assert_array_equal(limit.predict(X), expected)
+
+
+def test_stopping_short_warns():
+    X, _, bags, P = problem()
+    with pytest.warns(ConvergenceWarning, match="after 1 iterations with weights"):
+        WeightedLDA(max_iter=1).fit(X, bags, P)

@@ -1,0 +1,580 @@
+"""Laplacian Mean Map against dense algebra, its limits and its degenerate cases; alternating labels by brute force."""
+
+import tracemalloc
+from itertools import combinations, product
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.spatial.distance import cdist
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from llpbook import laplacian_mean_map as lmm
+from llpbook.base import NotIdentifiableError
+from llpbook.laplacian_mean_map import AlternatingMeanMap, LaplacianMeanMap
+from llpbook.mean_map import (
+    MeanMap,
+    binary_objective,
+    class_means,
+    mean_operator,
+    minimise,
+)
+from llpbook.proportions import averaging_matrix, label_proportions
+
+both = pytest.mark.parametrize("cls", [LaplacianMeanMap, AlternatingMeanMap])
+similarities = pytest.mark.parametrize("similarity", ["gaussian", "normalised cut"])
+
+
+def problem(n=240, d=4, size=6, n_classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n)
+    X = rng.normal(size=(n, d)) + 1.5 * rng.normal(size=(n_classes, d))[y]
+    bags = rng.permutation(n) // size
+    return X, y, bags, label_proportions(y, bags, classes=range(n_classes))
+
+
+def system(seed, n_classes=2, L=12, d=3, sigma=1.0):
+    """A random problem of bags alone: means, proportions, weights, similarities."""
+    rng = np.random.default_rng(seed)
+    means, P = rng.normal(size=(L, d)), rng.dirichlet(np.ones(n_classes), L)
+    return means, P, rng.uniform(0.3, 2, L), lmm.gaussian_similarity(means, sigma)
+
+
+def block_matrix(P, weights, V, tau, epsilon):
+    """The matrix of the paper, L x K rows and columns, all of it."""
+    L, K = P.shape
+    lap = np.diag(V.sum(axis=1)) - V + epsilon * np.eye(L)
+    stacked = np.hstack([np.diag(P[:, j]) for j in range(K)])
+    return stacked.T @ np.diag(weights) @ stacked + tau * np.kron(np.eye(K), lap)
+
+
+def dense_class_means(means, P, weights, V, tau, epsilon=0.0):
+    (L, K), d = P.shape, means.shape[1]
+    stacked = np.hstack([np.diag(P[:, j]) for j in range(K)])
+    rhs = stacked.T @ np.diag(weights) @ means
+    found = np.linalg.solve(block_matrix(P, weights, V, tau, epsilon), rhs)
+    return found.reshape(K, L, d).transpose(1, 0, 2)
+
+
+# --- similarities ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-lmm-gaussian")
+def test_gaussian_similarity():
+    means = np.random.default_rng(0).normal(size=(7, 3))
+    V = lmm.gaussian_similarity(means, 0.7)
+    for k, other in product(range(7), repeat=2):
+        distance = np.sqrt(np.sum((means[k] - means[other]) ** 2))
+        expected = 0.0 if k == other else np.exp(-distance / 0.7)
+        assert V[k, other] == pytest.approx(expected, abs=1e-15)
+
+
+def test_neighbours_keep_the_largest_similarities():
+    means = np.random.default_rng(1).normal(size=(30, 2))
+    V, near = (
+        lmm.gaussian_similarity(means, 0.5),
+        lmm.gaussian_similarity(means, 0.5, 4),
+    )
+    assert sp.issparse(near)
+    rows = near.toarray()
+    np.testing.assert_array_equal(rows, rows.T)
+    for k in range(30):
+        nearest = np.argsort(-V[k])[:4]
+        np.testing.assert_allclose(rows[k, nearest], V[k, nearest], rtol=1e-9)
+    kept = rows > 0
+    np.testing.assert_allclose(rows[kept], V[kept], rtol=1e-9)
+    np.testing.assert_array_equal(lmm.gaussian_similarity(means, 0.5, 29), V)
+
+
+@pytest.mark.equation("eq-lmm-cut")
+def test_normalised_cut_similarity():
+    X, _, bags, _ = problem(n=30, size=4)
+    sizes, n_bags = np.bincount(bags), bags.max() + 1
+    found = lmm.normalised_cut_similarity(lmm.mean_distances(X, bags, n_bags), sizes)
+    a = np.zeros((n_bags, n_bags))
+    for i, j in product(range(30), repeat=2):
+        a[bags[i], bags[j]] += np.linalg.norm(X[i] - X[j])
+    for k, m in product(range(n_bags), repeat=2):
+        slow = 1 / (1 + a[k, m] / a[k, k]) + 1 / (1 + a[k, m] / a[m, m])
+        assert found[k, m] == pytest.approx(0.0 if k == m else slow, rel=1e-9)
+
+
+def test_normalised_cut_of_single_instances_and_of_bags_that_coincide():
+    X = np.array([[0.0], [3.0], [3.0], [1.0], [2.0], [1.0], [2.0]])
+    bags = np.array([0, 1, 2, 3, 3, 4, 4])
+    V = lmm.normalised_cut_similarity(lmm.mean_distances(X, bags, 5), np.bincount(bags))
+    assert V[0, 1] == 0 and V[1, 2] == 1 and V[3, 4] == pytest.approx(1)
+    assert (np.diag(V) == 0).all()
+
+
+def test_measured_instances_stand_for_all(monkeypatch):
+    from llpbook.laplacian_mean_map import _graph
+
+    X, _, bags, _ = problem(n=2000, size=400)
+    whole = lmm.mean_distances(X, bags, 5)
+    monkeypatch.setattr(_graph, "MEASURED", 600)
+    some = lmm.mean_distances(X, bags, 5)
+    assert 1e-6 < np.abs(some / whole - 1).max() < 0.1
+    order = np.random.default_rng(3).permutation(2000)
+    permuted = lmm.mean_distances(X[order], bags[order], 5)
+    np.testing.assert_allclose(permuted, some, rtol=1e-12)
+
+
+@pytest.mark.equation("eq-lmm-graph")
+def test_the_laplacian_measures_differences_of_similar_bags():
+    means, _, _, V = system(2)
+    energy = np.sum(means * lmm.laplacian_times(V, means))
+    slow = sum(
+        V[k, m] * np.sum((means[k] - means[m]) ** 2) / 2
+        for k, m in product(range(12), repeat=2)
+    )
+    assert energy == pytest.approx(slow)
+    for form in (sp.csr_array(V), sp.csr_array(V).tocsc()):
+        np.testing.assert_allclose(
+            lmm.laplacian_times(form, means), lmm.laplacian_times(V, means)
+        )
+
+
+# --- class means of bags -----------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-lmm-normal")
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("epsilon", [0.0, 0.05])
+def test_normal_equations_are_those_of_the_paper(n_classes, epsilon):
+    means, P, D, V = system(3, n_classes)
+    M = np.random.default_rng(4).normal(size=(12, n_classes, 3))
+    flat = M.transpose(1, 0, 2).reshape(-1, 3)
+    slow = block_matrix(P, D, V, 0.4, epsilon) @ flat
+    found = lmm.normal_equations(M, P, D, V, 0.4, epsilon)
+    np.testing.assert_allclose(found.transpose(1, 0, 2).reshape(-1, 3), slow)
+    solved = lmm.bag_class_means(means, P, D, V, 0.4, epsilon)
+    rhs = (D[:, None] * P)[:, :, None] * means[:, None]
+    np.testing.assert_allclose(
+        lmm.normal_equations(solved, P, D, V, 0.4, epsilon), rhs, atol=1e-9
+    )
+
+
+def test_class_means_of_bags_equal_cvxpy():
+    means, P, D, V = system(5, L=8)
+    M = [cp.Variable((8, 3)) for _ in range(2)]
+    fit = cp.multiply(P[:, [0]], M[0]) + cp.multiply(P[:, [1]], M[1])
+    loss = cp.sum(cp.multiply(D[:, None], cp.square(means - fit)))
+    for k, m in combinations(range(8), 2):
+        for part in M:
+            loss += 0.3 * V[k, m] * cp.sum_squares(part[k] - part[m])
+    cp.Problem(cp.Minimize(loss)).solve(solver=cp.CLARABEL)
+    found = lmm.bag_class_means(means, P, D, V, 0.3)
+    expected = np.stack([part.value for part in M], axis=1)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_conjugate_gradients_equal_the_dense_solution(seed):
+    rng = np.random.default_rng(seed)
+    K, L = int(rng.integers(2, 5)), int(rng.integers(8, 60))
+    means, P, D, V = system(seed, K, L, sigma=10 ** rng.uniform(-0.7, 1))
+    tau, epsilon = 10 ** rng.uniform(-2, 1), [0.0, 0.02][seed % 2]
+    slow = dense_class_means(means, P, D, V, tau, epsilon)
+    found = lmm.bag_class_means(means, P, D, V, tau, epsilon)
+    np.testing.assert_allclose(found, slow, atol=1e-7 * np.abs(slow).max())
+    shares = rng.dirichlet(np.ones(L))
+    operator = lmm.operator_by_adjoint(means, P, D, shares, V, tau, epsilon)
+    expected = lmm.operator_of_bags(slow, P, shares)
+    np.testing.assert_allclose(operator, expected, atol=1e-8 * np.abs(expected).max())
+
+
+def test_weak_similarities_have_a_limit():
+    """What neighbours say of the classes is not lost in rounding beside what the data say of the means."""
+    means, P, D, V = system(6, 3, 20)
+    shares = np.full(20, 1 / 20)
+    weak = [
+        lmm.operator_by_adjoint(means, P, D, shares, unit * V, 0.1)
+        for unit in (1e-9, 1e-14, 1e-40)
+    ]
+    np.testing.assert_allclose(weak[1], weak[2], rtol=1e-7)
+    np.testing.assert_allclose(weak[0], weak[2], rtol=1e-5)
+
+
+def test_residuals_are_orthogonal_to_the_shares():
+    means, P, D, V = system(7, 3)
+    M = lmm.bag_class_means(means, P, D, V, 0.2)
+    rest = means - np.einsum("kj,kjm->km", P, M)
+    np.testing.assert_allclose((D[:, None] * P).T @ rest, 0, atol=1e-9)
+
+
+@pytest.mark.equation("eq-lmm-operator", "eq-lmm-adjoint")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_operator_of_bags(n_classes):
+    means, P, D, V = system(8, n_classes)
+    shares = np.random.default_rng(9).dirichlet(np.ones(12))
+    M = dense_class_means(means, P, D, V, 0.5, 0.1)
+    slow = np.zeros((n_classes, 3))
+    for k, j in product(range(12), range(n_classes)):
+        slow[j] += shares[k] * P[k, j] * M[k, j]
+    slow = slow[1:] - slow[:1] if n_classes == 2 else slow
+    np.testing.assert_allclose(lmm.operator_of_bags(M, P, shares), slow)
+    adjoint = lmm.operator_by_adjoint(means, P, D, shares, V, 0.5, 0.1)
+    np.testing.assert_allclose(adjoint, slow, atol=1e-10)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_all_bags_alike_is_mean_map(n_classes):
+    X, _, bags, P = problem(n_classes=n_classes)
+    plain = MeanMap(tol=1e-9).fit(X, bags, P)
+    gaps = []
+    for smoothness in (1e2, 1e4, 1e8):
+        tied = LaplacianMeanMap(smoothness=smoothness, tol=1e-9).fit(X, bags, P)
+        gaps.append(np.abs(tied.coef_ - plain.coef_).max())
+    assert gaps[2] < 1e-5 < gaps[0] and gaps[1] < gaps[0] / 20
+    np.testing.assert_allclose(tied.mean_operator_, plain.mean_operator_, atol=1e-6)
+
+
+def test_one_part_a_bag_and_neighbours_is_two_problems():
+    means, P, D, _ = system(10, L=16)
+    means[8:] += 1e4
+    V = lmm.gaussian_similarity(means, 1.0)
+    assert (V[:8, 8:] == 0).all()
+    found = lmm.bag_class_means(means, P, D, V, 0.3)
+    for half in (slice(0, 8), slice(8, 16)):
+        alone = lmm.bag_class_means(means[half], P[half], D[half], V[half, half], 0.3)
+        np.testing.assert_allclose(found[half], alone, rtol=1e-7, atol=1e-7)
+
+
+def test_parts_that_cannot_answer():
+    means, P, D, _ = system(11, L=16)
+    means[8:] += 1e4
+    P[8:] = [0.3, 0.7]
+    V = lmm.gaussian_similarity(means, 1.0)
+    with pytest.raises(NotIdentifiableError, match=r"8 bags have rank 1.*raise sigma"):
+        lmm.bag_class_means(means, P, D, V, 0.3)
+    assert np.isfinite(lmm.bag_class_means(means, P, D, V, 0.3, epsilon=0.1)).all()
+    near = sp.csr_array(V)
+    with pytest.raises(NotIdentifiableError, match="8 bags have rank 1"):
+        lmm.bag_class_means(means, P, D, near, 0.3)
+    P[8:] = [0.0, 1.0]  # pure bags need no neighbour
+    found = lmm.operator_by_adjoint(means, P, D, D / D.sum(), V, 0.3)
+    pure = D[8:] @ means[8:]
+    rest = lmm.operator_by_adjoint(
+        means[:8], P[:8], D[:8], D[:8] / D[:8].sum(), V[:8, :8], 0.3
+    )
+    np.testing.assert_allclose(found * D.sum(), rest * D[:8].sum() + pure, rtol=1e-9)
+
+
+def test_many_parts_of_the_graph():
+    """More parts than are deflated one by one."""
+    rng = np.random.default_rng(12)
+    means = np.repeat(1e4 * np.arange(150.0), 3)[:, None] + rng.normal(size=(450, 1))
+    P = np.column_stack([(p := rng.uniform(0.1, 0.9, 450)), 1 - p])
+    V = lmm.gaussian_similarity(means, 1.0)
+    found = lmm.bag_class_means(means, P, np.ones(450), V, 1.0)
+    rhs = P[:, :, None] * means[:, None]
+    left = lmm.normal_equations(found, P, np.ones(450), V, 1.0)
+    np.testing.assert_allclose(left, rhs, atol=1e-6 * np.abs(rhs).max())
+
+
+# --- the estimator -----------------------------------------------------------------------------------------
+
+
+@similarities
+@pytest.mark.parametrize("lam", [0.1, 10.0])
+def test_bags_of_size_one_are_logistic_regression(similarity, lam):
+    X, y, *_ = problem(n=120)
+    ones = np.column_stack([X, np.ones(len(X))])
+    limit = LogisticRegression(
+        C=4 / lam, fit_intercept=False, solver="newton-cholesky", tol=1e-12
+    ).fit(ones, y)
+    for options in ({}, {"sigma": 0.05, "smoothness": 5.0}):
+        model = LaplacianMeanMap(lam=lam, similarity=similarity, **options)
+        model.fit(X, np.arange(120), y.astype(float))
+        found = np.append(model.coef_, model.intercept_)
+        np.testing.assert_allclose(found, limit.coef_[0], atol=1e-6)
+    for mode in ("min", "max"):
+        model = AlternatingMeanMap(lam=lam, mode=mode)
+        model.fit(X, np.arange(120), y.astype(float))
+        found = np.append(model.coef_, model.intercept_)
+        np.testing.assert_allclose(found, limit.coef_[0], atol=1e-6)
+
+
+@similarities
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_estimator_is_its_functions(similarity, n_classes):
+    X, _, bags, P = problem(n_classes=n_classes, size=7)
+    sizes = np.bincount(bags)
+    for weights, counting in product(("size", "uniform"), repeat=2):
+        options = {"bag_weights": weights, "operator_weights": counting}
+        model = LaplacianMeanMap(
+            sigma=0.8, smoothness=0.3, epsilon=0.01, similarity=similarity, **options
+        ).fit(X, bags, P)
+        Z = np.column_stack([X, np.ones(len(X))])
+        means = averaging_matrix(bags) @ Z
+        V = np.exp(-cdist(means, means) / 0.8) - np.eye(len(P))
+        if similarity != "gaussian":
+            distances = lmm.mean_distances(X, bags, len(P))
+            V = lmm.normalised_cut_similarity(distances, sizes)
+        one, by_size = np.ones(len(P)), sizes / sizes.mean()
+        D, w = (by_size if how == "size" else one for how in (weights, counting))
+        M = dense_class_means(means, P, D, V, 0.3, 0.01)
+        mu = lmm.operator_of_bags(M, P, w / w.sum())
+        np.testing.assert_allclose(model.mean_operator_, mu, atol=1e-9)
+
+
+def test_linear_kernel_form_equals_the_primal():
+    X, _, bags, P = problem()
+    primal = LaplacianMeanMap(tol=1e-8).fit(X, bags, P).decision_function(X)
+    dual = LaplacianMeanMap(kernel=lambda A, B: A @ B.T, tol=1e-8).fit(X, bags, P)
+    np.testing.assert_allclose(dual.decision_function(X), primal, atol=1e-5)
+
+
+def test_label_swap_swaps_the_prediction():
+    X, _, bags, P = problem()
+    for cls in (LaplacianMeanMap, AlternatingMeanMap):
+        one, two = cls().fit(X, bags, P[:, 1]), cls().fit(X, bags, 1 - P[:, 1])
+        np.testing.assert_allclose(
+            one.decision_function(X), -two.decision_function(X), atol=1e-6
+        )
+
+
+def test_a_path_is_the_fits_of_its_grid():
+    X, _, bags, P = problem()
+    grid = {"lam": [0.5, 10.0], "smoothness": [0.01, 1.0], "sigma": [0.3, "median"]}
+    found = list(LaplacianMeanMap(tol=1e-9).path(X, bags, P, **grid))
+    assert len(found) == 8
+    assert len({(m.lam, m.smoothness, m.sigma) for m in found}) == 8
+    for model in found:
+        alone = LaplacianMeanMap(**model.get_params()).fit(X, bags, P)
+        np.testing.assert_allclose(model.coef_, alone.coef_, atol=1e-7)
+        np.testing.assert_array_equal(model.classes_, [0, 1])
+        assert vars(model).keys() == vars(alone).keys()
+    again = {"lam": [1.0, 1.0], "smoothness": [0.1], "sigma": [1.0]}
+    first, second = LaplacianMeanMap().path(X, bags, P, **again)
+    assert second.n_iter_ <= 1 < first.n_iter_  # it starts at the solution
+    with pytest.raises(ValueError, match="kernel must be 'linear'"):
+        list(LaplacianMeanMap(kernel="rbf").path(X, bags, P, **grid))
+    with pytest.raises(ValueError, match="smoothness"):
+        list(LaplacianMeanMap().path(X, bags, P, lam=[1], smoothness=[0], sigma=[1]))
+
+
+def test_neighbours_only_is_near_all_pairs_and_linear_in_memory():
+    X, _, bags, P = problem(n=4000, size=4, seed=1)
+    whole = LaplacianMeanMap(sigma=0.3).fit(X, bags, P)
+    near = LaplacianMeanMap(sigma=0.3, n_neighbors=50).fit(X, bags, P)
+    assert np.mean(near.predict(X) == whole.predict(X)) > 0.97
+    with pytest.raises(
+        ValueError, match=r"n_neighbors must be given.* for more than 20"
+    ):
+        lmm.gaussian_similarity(np.zeros((20_001, 1)), 1.0)
+
+
+def test_no_matrix_of_twice_as_many_rows_as_bags():
+    X, _, bags, P = problem(n=6000, size=4)
+    L, model = len(P), LaplacianMeanMap()
+    tracemalloc.start()
+    model.fit(X, bags, P)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * 8 * L**2
+
+
+# --- degenerate data ---------------------------------------------------------------------------------------
+
+
+@both
+def test_equal_shares_and_a_single_bag(cls):
+    X, _, bags, P = problem()
+    with pytest.raises(NotIdentifiableError, match=r"rank 1.*shares must differ"):
+        cls().fit(X, bags, np.full(len(P), 0.4))
+    with pytest.raises(NotIdentifiableError, match="1 bags have rank 1"):
+        cls().fit(X, np.zeros(len(X), dtype=int), [0.4])
+
+
+def test_nearly_equal_shares_are_equal():
+    X, _, bags, P = problem()
+    with pytest.raises(NotIdentifiableError, match="rank 1"):
+        LaplacianMeanMap().fit(X, bags, 0.4 + 1e-9 * (-1.0) ** np.arange(len(P)))
+
+
+@both
+def test_constant_features_and_more_features_than_instances(cls):
+    X, _, bags, P = problem(n=60)
+    wide = np.hstack([X, np.random.default_rng(0).normal(size=(60, 100)), X[:, :1] * 0])
+    with np.errstate(over="raise", divide="raise", invalid="raise"):
+        model = cls().fit(wide, bags, P)
+    assert np.isfinite(model.decision_function(wide)).all()
+    flat = cls().fit(np.ones((60, 3)), bags, P)
+    majority = int(P[:, 1] @ np.bincount(bags) / 60 > 0.5)
+    assert (flat.predict(np.ones((60, 3))) == majority).all()
+
+
+def test_no_penalty():
+    X, _, bags, P = problem(n=60)
+    with pytest.warns(ConvergenceWarning, match="raise the penalty"):
+        model = LaplacianMeanMap(lam=0.0, max_iter=30).fit(X, bags, P)
+    assert np.isfinite(model.decision_function(X)).all()  # there is no minimum
+    X, y, *_ = problem(n=300, seed=6)
+    y = np.where(np.random.default_rng(0).random(300) < 0.2, 1 - y, y)
+    twice = np.hstack([X, X[:, :2], np.ones((300, 1))])  # depend on one another
+    for cls in (LaplacianMeanMap, MeanMap):
+        found = cls(lam=0.0).fit(twice, np.arange(300), y.astype(float))
+        alone = cls(lam=0.0).fit(X, np.arange(300), y.astype(float))
+        np.testing.assert_allclose(
+            found.decision_function(twice), alone.decision_function(X), atol=1e-6
+        )
+
+
+def test_a_class_in_no_bag_is_hardly_ever_predicted():
+    X, _, bags, P = problem()
+    three = np.column_stack([P, np.zeros(len(P))])
+    model = LaplacianMeanMap(lam=0.1).fit(X, bags, three)
+    two = LaplacianMeanMap(lam=0.1).fit(X, bags, P)
+    assert np.mean(model.predict(X) == two.predict(X)) > 0.97
+    assert model.predict_proba(X)[:, 2].mean() < 0.01
+
+
+@both
+def test_a_rare_class(cls):
+    rng = np.random.default_rng(5)
+    y = (rng.random(2000) < 0.05).astype(int)
+    X = rng.normal(size=(2000, 3)) + 3.0 * y[:, None]
+    bags = rng.permutation(2000) // 20
+    model = cls().fit(X, bags, label_proportions(y, bags))
+    assert model.score(X, y) > 0.98 and (model.predict(X) == 1)[y == 1].mean() > 0.75
+
+
+# --- alternating -------------------------------------------------------------------------------------------
+
+
+def labelings(bags, counts):
+    """Every labeling with these counts, as rows of 1 and -1."""
+    choices = []
+    for k, count in enumerate(counts):
+        members = np.flatnonzero(bags == k)
+        choices.append([list(chosen) for chosen in combinations(members, count)])
+    for chosen in product(*choices):
+        y = -np.ones(len(bags))
+        y[[i for part in chosen for i in part]] = 1.0
+        yield y
+
+
+@pytest.mark.equation("eq-lmm-labels")
+@pytest.mark.parametrize("seed", range(5))
+def test_labels_equal_brute_force(seed):
+    rng = np.random.default_rng(seed)
+    bags, scores = rng.permutation(np.repeat([0, 1, 2], [4, 5, 1])), rng.normal(size=10)
+    counts = np.array([rng.integers(0, 5), rng.integers(0, 6), rng.integers(0, 2)])
+    every = np.array(list(labelings(bags, counts)))
+    values = every @ scores
+    best = lmm.consistent_labels(scores, bags, counts)
+    np.testing.assert_array_equal(best, every[values.argmax()])
+    worst = lmm.consistent_labels(-scores, bags, counts)
+    np.testing.assert_array_equal(worst, every[values.argmin()])
+
+
+def test_labels_of_many_bags_are_those_of_few(monkeypatch):
+    """Above 65,536 bags their numbers no longer fit 16 bits."""
+    bags = np.arange(70_000) % 66_000
+    labels = lmm.consistent_labels(np.arange(70_000.0), bags, np.ones(66_000, int))
+    assert (labels[:4_000] == -1).all() and (labels[4_000:] == 1).all()
+
+
+def small(seed=0, n=12):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    X = np.column_stack([rng.normal(size=(n, 2)) + y[:, None], np.ones(n)])
+    bags = np.arange(n) // 4
+    return X, bags, np.bincount(bags, y).astype(int)
+
+
+def best_value(X, y, lam):
+    """The smallest loss for given labels, by an independent solver."""
+    C, codes = 4 / lam, (y > 0).astype(int)
+    if codes.min() == codes.max():
+        return np.inf
+    fit = LogisticRegression(C=C, fit_intercept=False, tol=1e-10).fit(X, codes)
+    mu = (X.T @ y / len(y))[None, :]
+    return binary_objective(fit.coef_[0] / 2, X, mu, lam)[0]
+
+
+@pytest.mark.equation("eq-lmm-alternate")
+@pytest.mark.parametrize("seed", range(4))
+def test_alternating_never_rises_ends_at_a_fixed_point_and_misses_no_lower_bound(seed):
+    X, bags, counts = small(seed)
+    start = np.random.default_rng(seed).normal(size=(1, 3))
+    w, values, flips, _ = lmm.alternate(X, bags, counts, start, 1.0)
+    assert flips == 0 and (np.diff(values) < 1e-12).all()
+    labels = lmm.consistent_labels(X @ w[0], bags, counts)
+    assert best_value(X, labels, 1.0) == pytest.approx(values[-1], abs=1e-8)
+    lowest = min(best_value(X, y, 1.0) for y in labelings(bags, counts))
+    assert values[-1] >= lowest - 1e-9
+    ends = [
+        lmm.alternate(X, bags, counts, v[None], 1.0)[1][-1]
+        for v in np.random.default_rng(9).normal(size=(40, 3))
+    ]
+    assert min(ends) == pytest.approx(lowest, abs=1e-7)
+
+
+@pytest.mark.equation("eq-lmm-worst")
+@pytest.mark.parametrize("seed", range(4))
+def test_rounds_of_worst_labels_equal_brute_force(seed):
+    X, bags, counts = small(seed)
+    every = np.array(list(labelings(bags, counts)))
+    w = np.random.default_rng(seed).normal(size=(1, 3))
+    found, values = lmm.alternate_worst(X, bags, counts, w, 1.0)
+    slow, fits = [], []
+    for _ in values:
+        losses = [binary_objective(w[0], X, (y @ X / 12)[None], 1.0)[0] for y in every]
+        mu = (every[np.argmax(losses)] @ X / 12)[None]
+        w = minimise(X, mu, 1.0)[0]
+        slow.append(binary_objective(w[0], X, mu, 1.0)[0])
+        fits.append(w)
+    np.testing.assert_allclose(values, slow, atol=1e-9)
+    np.testing.assert_allclose(found, fits[np.argmin(slow)], atol=1e-6)
+
+
+def test_worst_labels_swing_and_the_best_side_is_kept():
+    X, y, bags, P = problem(n=1200, seed=3)
+    model = AlternatingMeanMap(mode="max").fit(X, bags, P)
+    assert 1 < model.n_iter_ < 100 and model.score(X, y) > 0.8
+    sides = np.array(model.objectives_)
+    assert sides.min() < min(sides[0::2].mean(), sides[1::2].mean()) + 1e-9
+
+
+def test_starts():
+    X, _, bags, P = problem(n=600, seed=3)
+    for start in ("laplacian", "mean map", "random"):
+        model = AlternatingMeanMap(start=start, random_state=1).fit(X, bags, P)
+        assert (np.diff(model.objectives_) < 1e-12).all()
+    again = AlternatingMeanMap(start="random", random_state=1).fit(X, bags, P)
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+    first = MeanMap().fit(X, bags, P)
+    counts = np.round(np.bincount(bags) * P[:, 1]).astype(int)
+    ones = np.column_stack([X, np.ones(600)])
+    w = np.append(first.coef_, first.intercept_)[None] / 2
+    by_hand = lmm.alternate(ones, bags, counts, w, 1.0)[0]
+    model = AlternatingMeanMap(start="mean map").fit(X, bags, P)
+    np.testing.assert_allclose(model.coef_[0] / 2, by_hand[0, :-1], atol=1e-6)
+    equal = AlternatingMeanMap(start="random", random_state=0)
+    equal.fit(X, np.arange(600) % 3, [0.5, 0.5, 0.5])
+    assert equal.n_iter_ > 1
+
+
+def test_stopping_short_warns():
+    X, _, bags, P = problem(n=600)
+    with pytest.warns(ConvergenceWarning, match="after 1 rounds with .* still"):
+        AlternatingMeanMap(max_rounds=1).fit(X, bags, P)
+
+
+def test_alternating_takes_several_classes_one_by_one():
+    X, y, bags, P = problem(n=900, n_classes=3, seed=2)
+    model = AlternatingMeanMap().fit(X, bags, P)
+    assert len(model.estimators_) == 3 and model.score(X, y) > 0.6
+
+
+def test_the_start_is_mean_map_where_bags_are_tied():
+    X, _, bags, P = problem()
+    data = LaplacianMeanMap(smoothness=1e9, fit_intercept=False).fit(X, bags, P)
+    M = class_means(averaging_matrix(bags) @ X, P, np.bincount(bags).astype(float))
+    prior = P.T @ np.bincount(bags) / len(X)
+    np.testing.assert_allclose(data.mean_operator_, mean_operator(prior, M), atol=1e-7)
