@@ -28,6 +28,7 @@ def tables():
     """
     # Here, so that reading results needs no method.
     from . import (
+        count_likelihood,
         diagnosis,
         duplessis2013,
         means,
@@ -37,4 +38,5 @@ def tables():
     )
 
     modules = yu2013, duplessis2013, perezortiz2016, diagnosis, model_selection, means
+    modules += (count_likelihood,)
     return {table.name: table for module in modules for table in module.TABLES}
