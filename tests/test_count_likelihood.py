@@ -181,6 +181,15 @@ def test_the_tilt_of_several_classes(scale, error):
     np.testing.assert_allclose(found, known.counts, atol=1e-6)
 
 
+def test_steep_scores_that_contradict_the_counts_are_tilted_too():
+    _, known = drawn(20, 60, n_classes=6)
+    rng = np.random.default_rng(0)
+    F = 300 * rng.normal(size=(1200, 3)) @ rng.normal(size=(3, 6))
+    pi = softmax(F + cl.tilt_classes(F, known)[known.bags], axis=1)
+    found = np.column_stack([known.sums(column) for column in pi.T])
+    np.testing.assert_allclose(found, known.counts, atol=1e-6)
+
+
 def test_several_classes_against_all_labelings():
     F, known = drawn(7, 12, 0.7, n_classes=3)
     value, q = cl.class_posterior(F, known)

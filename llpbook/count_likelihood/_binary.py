@@ -127,7 +127,8 @@ def tilt(f, known):
             break
         low, high = np.where(gap < 0, t, low), np.where(gap > 0, t, high)
         slope = known.sums(pi * (1 - pi)) + tau
-        new = t - np.divide(gap, slope, out=np.zeros_like(gap), where=slope > 0)
+        with np.errstate(over="ignore"):  # then the bracket is halved
+            new = t - np.divide(gap, slope, out=np.zeros_like(gap), where=slope > 0)
         wrong = (gap != 0) & ~((new > low) & (new < high))
         t = np.where(wrong, low / 2 + high / 2, new)
     return t

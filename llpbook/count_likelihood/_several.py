@@ -5,15 +5,16 @@ from scipy.special import log_softmax, softmax, xlogy
 
 from ._binary import MISCOUNT, TILT_STEPS
 
-#: Halvings of a Newton step of `tilt_classes`.
-HALVINGS = 40
+#: Halvings of a Newton step of `tilt_classes`, and the range of scores that it can start from 0.
+HALVINGS, STEEP = 40, 20.0
 
 
 def tilt_classes(F, known):
     r"""The numbers to add to the scores of a bag so that the expected counts are the observed ones.
 
     Damped Newton's method, all bags at once, on the convex function whose
-    gradient is the miscount.
+    gradient is the miscount. Steep scores are halved until they are not, and
+    then doubled, each tilt starting from twice the last one.
 
     Parameters
     ----------
@@ -28,21 +29,9 @@ def tilt_classes(F, known):
     """
     absent = (known.counts <= 0) & (np.diagonal(known.errors, 0, 1, 2) == 0)
     T = np.where(absent, -np.inf, 0.0)
-    value, pi = _dual(F, T, known)
-    for _ in range(TILT_STEPS):
-        gap = _sums(pi, known) + _times(known.errors, T) - known.counts
-        if np.all(np.abs(gap) <= MISCOUNT * known.sizes[:, None]):
-            break
-        H = _covariances(pi, known) + known.errors
-        step = -np.linalg.solve(_regular(H, absent), gap[:, :, None])[:, :, 0]
-        slope, rate = np.sum(gap * step, axis=1), np.ones(len(T))
-        for _ in range(HALVINGS):
-            new_value, pi = _dual(F, T + rate[:, None] * step, known)
-            worse = new_value > value + 1e-4 * rate * slope + 1e-12 * np.abs(value)
-            if not worse.any():
-                break
-            rate[worse] /= 2
-        T, value = T + rate[:, None] * step, new_value
+    halvings = np.log2(max(np.ptp(F) / STEEP, 1))
+    for half in reversed(range(int(np.ceil(halvings)) + 1)):
+        T = _newton(F / 2**half, 2 * T, known, absent)
     return T
 
 
@@ -99,6 +88,26 @@ def class_posterior(F, known):
     finite = np.where(np.isfinite(T), T, 0)
     misfit = np.sum(finite * _times(known.errors, finite), axis=1) / 2
     return log_p - known.sums(divergence) - misfit, posterior
+
+
+def _newton(F, T, known, absent):
+    """The tilt from a first guess of it."""
+    value, pi = _dual(F, T, known)
+    for _ in range(TILT_STEPS):
+        gap = _sums(pi, known) + _times(known.errors, T) - known.counts
+        if np.all(np.abs(gap) <= MISCOUNT * known.sizes[:, None]):
+            break
+        H = _covariances(pi, known) + known.errors
+        step = -np.linalg.solve(_regular(H, absent), gap[:, :, None])[:, :, 0]
+        slope, rate = np.sum(gap * step, axis=1), np.ones(len(T))
+        for _ in range(HALVINGS):
+            new_value, pi = _dual(F, T + rate[:, None] * step, known)
+            worse = new_value > value + 1e-4 * rate * slope + 1e-12 * np.abs(value)
+            if not worse.any():
+                break
+            rate[worse] /= 2
+        T, value = T + rate[:, None] * step, new_value
+    return T
 
 
 def _dual(F, T, known):
