@@ -179,11 +179,8 @@ class CountLogistic(KernelClassifier):
         self, C=1.0, kernel="linear", gamma="scale", fit_intercept=True,
         exact_up_to=20, proportion_errors=None, max_iter=1000, tol=1e-5,
     ):  # fmt: skip
-        self.C, self.exact_up_to, self.proportion_errors = (
-            C,
-            exact_up_to,
-            proportion_errors,
-        )
+        self.C, self.exact_up_to = C, exact_up_to
+        self.proportion_errors = proportion_errors
         self.kernel, self.gamma, self.fit_intercept = kernel, gamma, fit_intercept
         self.max_iter, self.tol = max_iter, tol
 

@@ -14,6 +14,7 @@ def test_fit(benchmark):
     P = label_proportions(y[:100_000], bags)
     model = benchmark.pedantic(EMLR().fit, (X[:100_000], bags, P), rounds=1)
     assert model.score(X[100_000:], y[100_000:]) > 0.86
+    assert benchmark.stats["min"] < 10
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
