@@ -372,6 +372,20 @@ def test_without_rounds_boosting_is_the_linear_fit_on_the_bags_not_held_out():
     )
 
 
+def test_regressors_never_see_the_bags_held_out(monkeypatch):
+    X, _, bags, P = problem()
+    held_out = cl.held_out_bags(cl.bag_counts(bags, P), X, 0.1)
+    sizes, fit = [], DecisionTreeRegressor.fit
+
+    def spy(self, X, y):
+        sizes.append(len(X))
+        return fit(self, X, y)
+
+    monkeypatch.setattr(DecisionTreeRegressor, "fit", spy)
+    CountBoosting(DecisionTreeRegressor(max_depth=2), max_rounds=3).fit(X, bags, P)
+    assert set(sizes) == {len(X) - held_out[bags].sum()} != {len(X)}
+
+
 def test_held_out_bags_are_a_tenth_with_the_median_share():
     shares = np.random.default_rng(0).permutation(40) / 40
     bags, X = np.repeat(np.arange(40), 40), np.zeros((1600, 1))

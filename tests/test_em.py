@@ -81,6 +81,14 @@ def test_majority_labels():
     np.testing.assert_array_equal(em.majority_labels(P, bags), [1, 0, 0, 1])
     P = np.array([[0.9, 0.1], [0.7, 0.3]])  # no bag has a positive majority
     np.testing.assert_array_equal(em.majority_labels(P, bags), [1, 0, 0, 1])
+    P, bags = (
+        np.array([[0.9, 0.1], [0.7, 0.3], [0.78, 0.22]]),
+        np.repeat(range(3), [1, 8, 3]),
+    )
+    labels = em.majority_labels(
+        P, bags
+    )  # the mean share of instances is 0.26, of bags 0.21
+    np.testing.assert_array_equal(labels, bags == 1)
 
 
 @pytest.mark.equation("eq-em-soft")
@@ -191,6 +199,17 @@ def test_matching_expected_counts_is_not_em():
     by_hand = expit(1) * expit(1) / (expit(1) ** 2 + expit(-1) ** 2)
     np.testing.assert_allclose(q, [by_hand, 1 - by_hand])
     assert q[0] > expit(1) + 0.1  # expit(1) is what matched expectations give
+
+
+def test_the_public_rule_compares_numbers_of_flips():
+    labels = iter([np.arange(20) < 10, np.arange(20) < 0, np.arange(20) < 10])
+
+    def guess(scores):
+        return np.eye(2)[next(labels).astype(int)]
+
+    start = np.eye(2)[np.zeros(20, int)]
+    _, flips, settled = em.alternate(start, lambda q: q, guess, "llp-learn", 9, 0)
+    assert settled and flips.tolist() == [10, 10]
 
 
 def test_any_classifier():
