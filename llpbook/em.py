@@ -84,8 +84,8 @@ def refuse_twins(shares, classes):
     for a, b in combinations(np.flatnonzero(shares.max(axis=0) > 0), 2):
         if (np.abs(shares[:, a] - shares[:, b]) <= 1e-9).all():
             raise NotIdentifiableError(
-                f"proportions give classes {classes[a]} and {classes[b]} equal shares in every bag, so that labels with "
-                "these two swapped agree alike: a share must differ, or give some labels="
+                f"proportions give classes {classes[a]} and {classes[b]} equal shares in every bag, so that labels "
+                "with these two swapped agree alike: a share must differ, or give some labels="
             )
 
 
