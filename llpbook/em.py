@@ -12,6 +12,7 @@ Chapter: ``book/em``. Source: comarela2018; franco2023 (section 6), which calls 
 """
 
 import warnings
+from itertools import combinations
 from numbers import Integral, Real
 
 import numpy as np
@@ -21,6 +22,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import has_fit_parameter
 
 from .base import (
     HasMethods,
@@ -28,6 +30,8 @@ from .base import (
     LLPClassifier,
     NotIdentifiableError,
     StrOptions,
+    append_one,
+    warn_of_scale,
 )
 from .count_likelihood import (
     bag_counts,
@@ -62,6 +66,27 @@ def whole_counts(proportions, sizes):
     missing = sizes - counts.sum(axis=1)
     rank = np.argsort(np.argsort(counts - wanted, axis=1, kind="stable"), axis=1)
     return counts + (rank < missing[:, None])
+
+
+def refuse_twins(shares, classes):
+    """Two classes with the same share in every bag can change names.
+
+    Parameters
+    ----------
+    shares : ndarray, shape (n_bags, n_classes)
+    classes : ndarray, shape (n_classes,)
+
+    Raises
+    ------
+    NotIdentifiableError
+        If there are such classes, as both are where all shares are one half.
+    """
+    for a, b in combinations(np.flatnonzero(shares.max(axis=0) > 0), 2):
+        if (np.abs(shares[:, a] - shares[:, b]) <= 1e-9).all():
+            raise NotIdentifiableError(
+                f"proportions give classes {classes[a]} and {classes[b]} equal shares in every bag, so that labels "
+                "with these two swapped agree alike: a share must differ, or give some labels="
+            )
 
 
 def majority_labels(proportions, bags):
@@ -151,7 +176,8 @@ def assign(scores, counts):
 def soft_labels(scores, known):
     """The posterior probability of each label given the counts of its bag.
 
-    Equation :eq:`eq-em-soft`.
+    Equation :eq:`eq-em-soft`. Exact for two classes in bags of up to 20; else the saddlepoint approximation of
+    `llpbook.count_likelihood`, which for several classes in small bags is off by about 0.05.
 
     Parameters
     ----------
@@ -193,6 +219,7 @@ def start_labels(start, X, known, counts, rng):
         return rng.randint(K, size=len(bags))
     if start == "proportions":
         return label_by_counts(rng.uniform(size=(len(bags), K)), bags, counts)
+    X = append_one(X)
     weights = mean_map_start(X, known, 1.0)
     weights = np.vstack([0 * weights, weights]) if K == 2 else weights
     return label_by_counts(X @ weights.T, bags, counts)
@@ -299,7 +326,7 @@ class EMLR(LLPClassifier):
         Of the logistic regression, as in scikit-learn.
     estimator : None or classifier, default None
         In the place of logistic regression, cloned once and fitted in each iteration; it must have ``predict_proba`` or
-        ``decision_function``, and for ``soft=True`` take ``sample_weight``.
+        ``decision_function`` (a column a class), and for ``soft=True`` take ``sample_weight``.
     start : {"majority", "proportions", "random", "mean_map"}, default "majority"
         First labels: the largest class of the bag; random ones with the right counts; random ones; those with the right
         counts that MeanMap finds likeliest.
@@ -329,9 +356,10 @@ class EMLR(LLPClassifier):
     Raises
     ------
     NotIdentifiableError
-        If all bags have the same shares, and the start is "majority" or "mean_map".
+        If two classes have the same share in every bag; or if all bags have the same shares, and the start is
+        "majority" or "mean_map".
     ValueError
-        For malformed input; see `llpbook.base`.
+        For malformed input; see `llpbook.base`; and for ``soft=True`` with an estimator without ``sample_weight``.
 
     Notes
     -----
@@ -354,7 +382,11 @@ class EMLR(LLPClassifier):
     _accept_sparse = "csr"
     _parameter_constraints = {
         "C": [Interval(Real, 0, None, closed="neither")],
-        "estimator": [HasMethods(["fit", "predict"]), None],
+        "estimator": [
+            HasMethods(["fit", "predict_proba"]),
+            HasMethods(["fit", "decision_function"]),
+            None,
+        ],
         "start": [StrOptions({"majority", "proportions", "random", "mean_map"})],
         "soft": ["boolean"],
         "stop": [StrOptions({"fixed_point", "llp-learn"})],
@@ -382,10 +414,18 @@ class EMLR(LLPClassifier):
             C=self.C, solver="newton-cholesky", tol=1e-8, warm_start=True
         )
 
+    def _refuse(self, data, known):
+        refuse_twins(known.shares[known.sizes > 0], data.classes)
+        if self.soft and not has_fit_parameter(self._base(), "sample_weight"):
+            raise ValueError("soft=True needs an estimator that takes sample_weight")
+        if self.estimator is None:
+            warn_of_scale(self, data.X)
+
     def _fit(self, data):
         order = own_order(data.X)
         X, K = data.X[order], len(data.classes)
         known = bag_counts(data.bags[order], data.proportions)
+        self._refuse(data, known)
         counts = whole_counts(known.shares, known.sizes)
         rng = check_random_state(self.random_state)
         self.estimator_ = clone(self._base())

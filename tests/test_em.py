@@ -3,17 +3,19 @@
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
-from llpbook import em
-from llpbook.base import NotIdentifiableError
+from llpbook import MeanMap, em
+from llpbook.base import LLPWarning, NotIdentifiableError
 from llpbook.count_likelihood import CountLogistic, bag_counts, count_posterior
 from llpbook.em import EMLR
 from llpbook.proportions import label_proportions
@@ -71,6 +73,8 @@ def test_whole_counts_have_the_right_sums_and_are_nearest():
     counts = em.whole_counts(P, sizes)
     np.testing.assert_array_equal(counts.sum(axis=1), sizes)
     assert (np.abs(counts - sizes[:, None] * P) < 1).all()
+    two = np.column_stack([P[:, 0], 1 - P[:, 0]])
+    assert (np.abs(em.whole_counts(two, sizes) - sizes[:, None] * two) <= 0.5).all()
     exact = np.array([[0.3, 0.7]])
     np.testing.assert_array_equal(em.whole_counts(exact, np.array([10])), [[3, 7]])
 
@@ -89,6 +93,10 @@ def test_majority_labels():
         P, bags
     )  # the mean share of instances is 0.26, of bags 0.21
     np.testing.assert_array_equal(labels, bags == 1)
+    # The mean is over instances: that of the large bag is nearly its share, and the bag between is above it.
+    P = np.array([[0.9, 0.1], [0.85, 0.15], [0.6, 0.4]])
+    bags = np.repeat([0, 1, 2], [40, 1, 1])
+    np.testing.assert_array_equal(em.majority_labels(P, bags), [0] * 40 + [1, 1])
 
 
 @pytest.mark.equation("eq-em-soft")
@@ -99,6 +107,32 @@ def test_soft_labels_are_posteriors_that_keep_the_counts():
     q = em.soft_labels(np.column_stack([f - f, f]), known)
     np.testing.assert_allclose(known.sums(q[:, 1]), known.counts, atol=1e-7)
     np.testing.assert_allclose(q[:, 1], count_posterior(f, known)[1], atol=1e-12)
+
+
+def test_soft_labels_of_several_classes_are_near_the_posterior():
+    rng, gaps = np.random.default_rng(0), []
+    for size in np.repeat([4, 6], 10):
+        scores = 2 * rng.normal(size=(size, 3))
+        counts = np.array([1, 1, 0]) + rng.multinomial(size - 2, np.ones(3) / 3)
+        known = bag_counts(np.zeros(size, int), counts[None] / size)
+        every = [y for y in product(range(3), repeat=size)
+                 if (np.bincount(y, minlength=3) == counts).all()]  # fmt: skip
+        weights = softmax([scores[range(size), y].sum() for y in every])
+        exact = np.einsum("y,yij->ij", weights, np.eye(3)[np.array(every)])
+        gaps.append(np.abs(em.soft_labels(scores, known) - exact).max())
+    assert np.mean(gaps) < 0.08 and max(gaps) < 0.2  # worst label of a bag
+
+
+def test_the_start_at_mean_map_is_mean_map_wherever_the_origin_is():
+    X, y, bags, P = problem()
+    known = bag_counts(bags, P)
+    counts = em.whole_counts(P, known.sizes)
+    for shift in (0, 20):
+        mean_map = MeanMap(lam=4.0).fit(X + shift, bags, P)
+        f = mean_map.decision_function(X + shift)
+        best = em.label_by_counts(np.column_stack([0 * f, f]), bags, counts)
+        start = em.start_labels("mean_map", X + shift, known, counts, None)
+        assert np.mean(start == best) > 0.97 and np.mean(start == y) > 0.85
 
 
 @pytest.mark.parametrize("start", ["proportions", "mean_map"])
@@ -238,6 +272,49 @@ def test_random_starts_end_badly_under_the_public_rule_only():
     assert scores["random", "llp-learn"] < scores["random", "fixed_point"] - 0.1
 
 
+def test_the_public_rule_compares_two_rounds():
+    # Labels that change, of 100; the second number differs by 5, the third by less.
+    moves = iter([70, 75, 79, 0])
+
+    def guess(q):
+        new = q.copy()
+        rows = np.arange(next(moves))
+        new[rows] = 1 - new[rows]
+        return new
+
+    first = np.eye(2)[np.arange(100) % 2]
+    _, flips, settled = em.alternate(first, lambda q: q, guess, "llp-learn", 9, 0)
+    assert settled and flips.tolist() == [70, 75, 79]
+
+
+def test_a_circle_is_noticed():
+    first = np.eye(2)[np.arange(10) % 2]
+    _, flips, settled = em.alternate(
+        first, lambda q: q, lambda q: q[:, ::-1].copy(), "fixed_point", 99, 0
+    )
+    assert not settled and flips.tolist() == [10, 10]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_stopped_short_the_classifier_is_that_of_the_labels():
+    X, _, bags, P = problem()
+    model = EMLR(start="random", random_state=0, max_iter=2).fit(X, bags, P)
+    assert model.flips_[-1] > 0
+    again = LogisticRegression(tol=1e-8, max_iter=1000).fit(X, model.labels_)
+    np.testing.assert_allclose(model.estimator_.coef_, again.coef_, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("start", ["majority", "proportions", "random", "mean_map"])
+def test_the_order_of_the_instances_does_not_matter(start):
+    X, _, bags, P = problem()
+    order = np.random.default_rng(7).permutation(240)
+    first = EMLR(start=start, random_state=0, max_iter=1)
+    one = first.fit(X, bags, P).labels_
+    two = first.fit(X[order], bags[order], P).labels_
+    np.testing.assert_array_equal(one[order], two)
+
+
 def test_a_lazy_warm_start_fakes_a_fixed_point():
     # A solver that starts at its last answer and is content with a loose tolerance does not move: no label changes,
     # and dozens would if it were run to its end.
@@ -268,9 +345,41 @@ def test_a_class_that_no_bag_has_most_of_is_still_found():
 def test_equal_shares_need_a_random_start():
     X, _, bags, _ = problem()
     with pytest.raises(NotIdentifiableError, match="start='proportions'"):
-        EMLR().fit(X, bags, np.full(40, 0.5))
-    model = EMLR(start="proportions", random_state=0).fit(X, bags, np.full(40, 0.5))
+        EMLR().fit(X, bags, np.full(40, 1 / 3))
+    model = EMLR(start="proportions", random_state=0).fit(X, bags, np.full(40, 1 / 3))
     assert np.unique(model.predict(X)).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("start", ["majority", "proportions", "random", "mean_map"])
+def test_classes_that_could_change_names_are_refused(start):
+    X, y, bags, P = problem()
+    halves = np.append(np.full(40, 0.5), 0.9)  # the last bag is empty
+    with pytest.raises(NotIdentifiableError, match="classes 0 and 1 equal shares"):
+        EMLR(start=start, random_state=0).fit(X, bags, halves)
+    split = pd.DataFrame(P[:, [0, 1, 1]] / [1, 2, 2], columns=["a", "b", "c"])
+    with pytest.raises(NotIdentifiableError, match="classes b and c equal"):
+        EMLR(start=start, random_state=0).fit(X, bags, split)
+    some = np.where(np.arange(240) < 60, y, -1)
+    model = EMLR(random_state=0).fit(X, bags, np.full(40, 0.5), labels=some)
+    assert model.score(X, y) > 0.7
+
+
+def test_classes_absent_from_every_bag_are_never_predicted():
+    X, y, bags, P = problem(n_classes=3)
+    P = np.column_stack([P, np.zeros((40, 2))])
+    model = EMLR().fit(X, bags, P)
+    assert model.predict_proba(X).shape == (240, 5) and model.score(X, y) > 0.8
+    assert np.isin(model.predict(X), [0, 1, 2]).all()
+
+
+def test_estimators_that_cannot_are_refused():
+    X, _, bags, P = problem()
+    with pytest.raises(ValueError, match="'estimator' parameter of EMLR"):
+        EMLR(estimator=Ridge()).fit(X, bags, P)
+    with pytest.raises(ValueError, match="soft=True needs an estimator that takes"):
+        EMLR(estimator=KNeighborsClassifier(), soft=True).fit(X, bags, P)
+    with pytest.warns(LLPWarning, match="EMLR penalises its weights"):
+        EMLR().fit(X * [1, 1, 1e-4], bags, P)
 
 
 def test_sparse_equals_dense():
