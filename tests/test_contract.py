@@ -23,8 +23,9 @@ each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 
 
 def make(cls):
-    """An instance with a fixed seed where the estimator has one."""
-    return cls(**({"random_state": 0} if "random_state" in cls().get_params() else {}))
+    """An instance with a fixed seed, and a short search, where the estimator has one."""
+    small = {"random_state": 0, "max_gen": 1, "n_starts": 2}
+    return cls(**{k: v for k, v in small.items() if k in cls().get_params()})
 
 
 def problem(seed=0, n=120, d=3):

@@ -31,7 +31,7 @@ PARTS = {
     "Means": ["mean_map", "laplacian_mean_map", "discriminant"],
     "Margins": ["invcal", "alter_svm", "conv_svm"],
     "Clusters": ["cluster_selection", "kernel_kmeans"],
-    "Latent labels": ["em"],
+    "Latent labels": ["em", "count_likelihood"],
     "Two bags": ["density_difference", "lsdd", "dsdd", "smic"],
     "Comparing": ["comparison", "reproduction", "choosing"],
     "Back matter": [

@@ -7,7 +7,7 @@ once; inner functions trust it.
 """
 
 # Private in scikit-learn: one place to change.
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from ._estimator import (
     KernelClassifier,
@@ -50,6 +50,7 @@ from ._tuning import (
 __all__ = [
     "BAG_WEIGHTS",
     "BagData",
+    "HasMethods",
     "Interval",
     "KernelClassifier",
     "LLPClassifier",

@@ -29,6 +29,7 @@ def tables():
     # Here, so that reading results needs no method.
     from . import (
         alter_svm,
+        count_likelihood,
         diagnosis,
         duplessis2013,
         means,
@@ -40,6 +41,6 @@ def tables():
 
     modules = (
         yu2013, duplessis2013, perezortiz2016, diagnosis, model_selection, means,
-        alter_svm, relaxation,
+        alter_svm, relaxation, count_likelihood,
     )  # fmt: skip
     return {table.name: table for module in modules for table in module.TABLES}

@@ -1,0 +1,497 @@
+r"""Cluster model selection (LLP): weigh the features so that labelled clusters explain the proportions.
+
+Cluster the instances with weights :math:`w` of the features, give each cluster the label that fits the proportions
+best, and search for the weights with the best fit:
+
+.. math:: \min_{w} \operatorname{Err}_\Pi \bigl( \Gamma_{\lambda^*, \mathcal{C}^*} \bigr), \quad
+          \lambda^* = \operatorname*{arg\,min}_\lambda \operatorname{Err}_\Pi ( \Gamma_{\lambda, \mathcal{C}^*} ), \quad
+          \mathcal{C}^* = \operatorname*{arg\,max}_{\mathcal{C}} q_w(\mathcal{C}) .
+
+All that a labeling's error depends on is the table of how many instances of each bag lie in each cluster, so its cost
+does not grow with the number of instances.
+
+Chapter: ``book/cluster_selection``. Source: stolpe2011 (section 3), whose equation numbers are given below.
+"""
+
+from itertools import islice, product
+from numbers import Integral, Real
+from typing import NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.dummy import DummyClassifier
+from sklearn.metrics import pairwise_distances
+from sklearn.utils import check_random_state
+
+from .base import HasMethods, Interval, LLPClassifier, StrOptions, canonical_order
+from .em import class_scores
+
+#: The exhaustive labeler tries no more labelings than this.
+MOST_LABELINGS = 2_000_000
+#: Labelings whose errors are computed at once; errors closer than a tie are equal.
+BLOCK, TIE = 65_536, 1e-12
+#: Rounds of k-means: the paper's bound on time asks for a limit.
+KMEANS_ROUNDS = 20
+#: In the place of the distance to a class that no cluster has.
+FAR = 1e12
+
+
+class ErrorForms(NamedTuple):
+    """What the error of any labeling of some clusters depends on.
+
+    Attributes
+    ----------
+    A : ndarray, shape (k, k)
+        Second moments of the shares of the clusters in the bags, weighted by size.
+    B : ndarray, shape (k, n_classes)
+        Their moments with the proportions.
+    c : ndarray, shape (n_classes,)
+        Second moments of the proportions.
+    shares : ndarray, shape (k,)
+        Of the clusters, over all instances.
+    prior : ndarray, shape (n_classes,)
+    n_bags : int
+    hits : ndarray, shape (k, n_classes), or None
+        Share of all instances with a known label that lie in the cluster and have the class.
+    """
+
+    A: np.ndarray
+    B: np.ndarray
+    c: np.ndarray
+    shares: np.ndarray
+    prior: np.ndarray
+    n_bags: int
+    hits: np.ndarray | None
+
+
+def count_table(clusters, bags, n_bags, k):
+    """How many instances of each bag lie in each cluster.
+
+    Equation :eq:`eq-clusters-table`.
+
+    Parameters
+    ----------
+    clusters, bags : ndarray of int, shape (n_instances,)
+    n_bags, k : int
+
+    Returns
+    -------
+    ndarray of int, shape (n_bags, k)
+    """
+    # eq: eq-clusters-table
+    return np.bincount(bags * k + clusters, minlength=n_bags * k).reshape(n_bags, k)
+
+
+def error_forms(table, proportions, hits=None):
+    """The moments from which `labeling_errors` computes.
+
+    Parameters
+    ----------
+    table : ndarray, shape (n_bags, k)
+    proportions : ndarray, shape (n_bags, n_classes)
+        Rows of bags without instances have no say.
+    hits : ndarray, shape (k, n_classes), optional
+
+    Returns
+    -------
+    ErrorForms
+    """
+    sizes = table.sum(axis=1)
+    table, P, sizes = table[sizes > 0], proportions[sizes > 0], sizes[sizes > 0]
+    G, weights = table / sizes[:, None], sizes / sizes.sum()
+    weighted = weights[:, None] * G
+    return ErrorForms(
+        G.T @ weighted, weighted.T @ P, weights @ P**2,
+        weights @ G, weights @ P, len(P), hits,
+    )  # fmt: skip
+
+
+def labeling_errors(labelings, forms, combine="sum"):
+    r"""The error of labelings of the clusters.
+
+    Equations :eq:`eq-clusters-weight` (the paper's 6), :eq:`eq-clusters-prior` (7) and :eq:`eq-clusters-combined`: the
+    sum of both, or the root of their product (5). Known labels add their share of wrong ones (8).
+
+    Parameters
+    ----------
+    labelings : ndarray of int, shape (m, k)
+        A class for each cluster.
+    forms : ErrorForms
+    combine : {"sum", "product"}
+
+    Returns
+    -------
+    ndarray, shape (m,)
+        :math:`O(k^2)` each.
+    """
+    K = len(forms.prior)
+    Z = np.eye(K)[labelings]  # (m, k, K)
+    square = np.einsum("mkj,mkj->mj", Z, np.einsum("kq,mqj->mkj", forms.A, Z))
+    misfit = forms.c - 2 * np.einsum("mkj,kj->mj", Z, forms.B) + square
+    # eq: eq-clusters-weight
+    weight = np.maximum(misfit, 0) @ forms.prior / (forms.n_bags * K)
+    # eq: eq-clusters-prior
+    prior = np.mean(
+        (forms.prior - np.einsum("mkj,k->mj", Z, forms.shares)) ** 2, axis=1
+    )
+    factors = [weight, prior]
+    if forms.hits is not None:
+        factors.append(1 - np.einsum("mkj,kj->m", Z, forms.hits))
+    if combine == "product":
+        return np.sqrt(np.prod(np.maximum(factors, 0), axis=0))
+    # eq: eq-clusters-combined
+    return np.sum(factors, axis=0)
+
+
+def label_exhaustively(forms, combine="sum"):
+    """The best of all labelings.
+
+    Parameters
+    ----------
+    forms : ErrorForms
+    combine : {"sum", "product"}
+
+    Returns
+    -------
+    labeling : ndarray of int, shape (k,)
+        Of equally good ones, the first.
+    error : float
+
+    Raises
+    ------
+    ValueError
+        If there are more than two million labelings.
+    """
+    k, K = forms.B.shape
+    if K**k > MOST_LABELINGS:
+        raise ValueError(
+            f"labeler='exhaustive' would try {K}**{k} labelings; take labeler='greedy', "
+            "or fewer clusters"
+        )
+    best, lowest, every = None, np.inf, product(range(K), repeat=k)
+    for _ in range(0, K**k, BLOCK):
+        block = np.array(list(islice(every, BLOCK)))
+        errors = labeling_errors(block, forms, combine)
+        if errors.min() < lowest - TIE:
+            first = np.argmax(errors <= errors.min() + TIE)
+            best, lowest = block[first], float(errors[first])
+    return best, lowest
+
+
+def label_greedily(forms, combine="sum"):
+    """Algorithm 2: all clusters get the first class, then each in turn the one that is best given the others.
+
+    Parameters
+    ----------
+    forms : ErrorForms
+    combine : {"sum", "product"}
+
+    Returns
+    -------
+    labeling : ndarray of int, shape (k,)
+    error : float
+    """
+    k, K = forms.B.shape
+    labeling = np.zeros(k, dtype=int)
+    for i in range(k):
+        tries = np.tile(labeling, (K, 1))
+        tries[:, i] = np.arange(K)
+        errors = labeling_errors(tries, forms, combine)
+        # eq: eq-clusters-greedy
+        labeling[i] = np.argmax(errors <= errors.min() + TIE)
+    return labeling, float(labeling_errors(labeling[None], forms, combine)[0])
+
+
+def normalise(weights):
+    """Weights in [0, 1], the largest 1.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (m, n_features)
+
+    Returns
+    -------
+    ndarray, shape (m, n_features)
+        A row that has no weight above 0 becomes 1.
+    """
+    weights = np.clip(weights, 0, 1)
+    top = weights.max(axis=1, keepdims=True)
+    return np.divide(weights, top, out=np.ones_like(weights), where=top > 0)
+
+
+def evolve(evaluate, d, rng, max_gen, psize, mutvar, crossprob, tournsize):
+    """Algorithm 1: the evolution strategy over weights of features.
+
+    Parameters
+    ----------
+    evaluate : callable
+        From weights, shape (m, d), to a list of m results, whose first entries are errors.
+    d : int
+    rng : RandomState
+    max_gen, psize, mutvar, crossprob, tournsize
+        See `ClusterModelSelection`.
+
+    Returns
+    -------
+    best : tuple
+        The result with the lowest error, the first of equal ones, and its weights at the end.
+    history : ndarray, shape (max_gen,)
+        The lowest error up to each generation.
+    """
+    W = normalise(rng.uniform(size=(psize, d)))
+    found = [(*result, w) for result, w in zip(evaluate(W), W, strict=True)]
+    best = min(found, key=lambda r: r[0])
+    history = [best[0]]
+    for _ in range(max_gen - 1):
+        mutants = normalise(W + np.sqrt(mutvar) * rng.normal(size=W.shape))
+        new = np.vstack([mutants, cross(np.vstack([W, mutants]), crossprob, rng)])
+        found += [(*result, w) for result, w in zip(evaluate(new), new, strict=True)]
+        best = min([best, *found[psize:]], key=lambda r: r[0])
+        history.append(best[0])
+        errors = np.array([r[0] for r in found])
+        found = [found[i] for i in tournament(errors, psize, tournsize, rng)]
+        W = np.array([r[-1] for r in found])
+    return best, np.array(history)
+
+
+def cross(W, crossprob, rng):
+    """Uniform crossover: some individuals take each weight from themselves or from another, by a coin.
+
+    Parameters
+    ----------
+    W : ndarray, shape (m, d)
+    crossprob : float
+    rng : RandomState
+
+    Returns
+    -------
+    ndarray, shape (n_children, d)
+    """
+    parents = np.flatnonzero(rng.uniform(size=len(W)) < crossprob)
+    others = W[rng.randint(len(W), size=len(parents))]
+    coin = rng.uniform(size=others.shape) < 0.5
+    return normalise(np.where(coin, W[parents], others))
+
+
+def tournament(errors, psize, tournsize, rng):
+    """Who stays: the best of each of psize random parts of the population.
+
+    Parameters
+    ----------
+    errors : ndarray, shape (m,)
+    psize : int
+    tournsize : float
+        Share of the population that meets in a tournament.
+    rng : RandomState
+
+    Returns
+    -------
+    ndarray of int, shape (psize,)
+    """
+    size = max(1, round(tournsize * len(errors)))
+    drawn = rng.randint(len(errors), size=(psize, size))
+    return drawn[np.arange(psize), errors[drawn].argmin(axis=1)]
+
+
+def cluster(clusterer, X, weights):
+    """Clusters of the weighted instances, numbered from 0 in the order of their first instances.
+
+    Parameters
+    ----------
+    clusterer : clusterer
+    X : ndarray, shape (n_instances, n_features)
+    weights : ndarray, shape (n_features,)
+
+    Returns
+    -------
+    ndarray of int, shape (n_instances,)
+        What the clusterer calls noise, -1, is a cluster.
+    """
+    found = clone(clusterer).fit_predict(X * np.sqrt(weights))
+    return np.unique(found, return_inverse=True)[1]
+
+
+def cluster_means(X, clusters):
+    """The mean of each cluster, shape (k, n_features).
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_instances, n_features)
+    clusters : ndarray of int, shape (n_instances,)
+
+    Returns
+    -------
+    ndarray, shape (k, n_features)
+    """
+    sums = np.column_stack([np.bincount(clusters, column) for column in X.T])
+    return sums / np.bincount(clusters)[:, None]
+
+
+class ClusterModelSelection(LLPClassifier):
+    """Learning from label proportions by clustering (LLP; Stolpe and Morik 2011).
+
+    Parameters
+    ----------
+    n_clusters : int, default 6
+        Of k-means; with another clusterer it says.
+    clusterer : None or clusterer, default None
+        With ``fit_predict``; None is k-means with one start and 20 rounds.
+    labeler : {"exhaustive", "greedy"}, default "exhaustive"
+    combine : {"sum", "product"}, default "sum"
+        Of the two errors; the paper takes the product, which is 0 as soon as one of them is.
+    classifier : None or classifier, default None
+        Trained on the labelled clusters; None predicts the label of the nearest mean, in weighted features.
+    max_gen : int, default 10
+        Generations; 1 is a random search.
+    psize : int, default 25
+        Individuals in a generation.
+    mutvar : float, default 1.0
+        Variance of a mutation.
+    crossprob : float, default 0.3
+    tournsize : float, default 0.25
+        Share of the population in a tournament.
+    n_jobs : int or None, default None
+        Processes that evaluate individuals.
+    verbose : int, default 0
+        Of joblib: above 0 it reports its progress.
+    random_state : int, RandomState or None, default None
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+    feature_weights_ : ndarray, shape (n_features,)
+    cluster_means_ : ndarray, shape (k, n_features)
+    cluster_labels_ : ndarray, shape (k,)
+        Of ``classes_``.
+    error_ : float
+    history_ : ndarray, shape (max_gen,)
+        The lowest error up to each generation.
+    classifier_ : classifier or None
+
+    Raises
+    ------
+    ValueError
+        For malformed input; see `llpbook.base`.
+
+    Notes
+    -----
+    Some 40 clusterings a generation; labelings cost nothing that grows with n but one count. Known labels enter the
+    error (equation 8 of the paper).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 200)
+    >>> X = rng.normal(size=(200, 2)) + 5.0 * y[:, None]
+    >>> bags = np.repeat(np.arange(40), 5)
+    >>> p = np.bincount(bags, y) / 5
+    >>> model = ClusterModelSelection(n_clusters=2, max_gen=1, random_state=0)
+    >>> float(model.fit(X, bags, p).score(X, y)) > 0.9
+    True
+    """
+
+    assumes = (None, "the classes are unions of clusters of X")
+    _uses_labels = True
+    _parameter_constraints = {
+        "n_clusters": [Interval(Integral, 2, None, closed="left")],
+        "clusterer": [HasMethods(["fit_predict"]), None],
+        "labeler": [StrOptions({"exhaustive", "greedy"})],
+        "combine": [StrOptions({"sum", "product"})],
+        "classifier": [HasMethods(["fit", "predict"]), None],
+        "max_gen": [Interval(Integral, 1, None, closed="left")],
+        "psize": [Interval(Integral, 1, None, closed="left")],
+        "mutvar": [Interval(Real, 0, None, closed="left")],
+        "crossprob": [Interval(Real, 0, 1, closed="both")],
+        "tournsize": [Interval(Real, 0, 1, closed="right")],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self, n_clusters=6, clusterer=None, labeler="exhaustive", combine="sum",
+        classifier=None, max_gen=10, psize=25, mutvar=1.0, crossprob=0.3,
+        tournsize=0.25, n_jobs=None, verbose=0, random_state=None,
+    ):  # fmt: skip
+        self.n_clusters, self.clusterer, self.labeler = n_clusters, clusterer, labeler
+        self.combine, self.classifier, self.max_gen = combine, classifier, max_gen
+        self.psize, self.mutvar, self.crossprob = psize, mutvar, crossprob
+        self.tournsize, self.n_jobs, self.verbose = tournsize, n_jobs, verbose
+        self.random_state = random_state
+
+    def _fit(self, data):
+        order = canonical_order(data.X)
+        X, rng = data.X[order], check_random_state(self.random_state)
+        labels = None if data.labels is None else data.labels[order]
+        given = X, data.bags[order], data.proportions, labels
+        options = self._clusterer(len(X), rng), self.labeler, self.combine
+        parallel = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)
+
+        def evaluate(W):
+            return parallel(delayed(label_clusters)(w, *given, *options) for w in W)
+
+        (self.error_, clusters, labeling, w), self.history_ = evolve(
+            evaluate, X.shape[1], rng, self.max_gen, self.psize,
+            self.mutvar, self.crossprob, self.tournsize,
+        )  # fmt: skip
+        self.feature_weights_, self.labeling_ = w, labeling
+        self.cluster_means_ = cluster_means(X, clusters)
+        self.cluster_labels_, y = data.classes[labeling], labeling[clusters]
+        self.classifier_ = None
+        if self.classifier is not None:
+            several = (y != y[0]).any()
+            base = self.classifier if several else DummyClassifier()
+            self.classifier_ = clone(base).fit(X, y)
+
+    def _clusterer(self, n, rng):
+        if self.clusterer is not None:
+            return self.clusterer
+        seed, k = rng.randint(2**31 - 1), min(self.n_clusters, n)
+        return KMeans(k, n_init=1, max_iter=KMEANS_ROUNDS, random_state=seed)
+
+    def _scores(self, X):
+        K = len(self.classes_)
+        if self.classifier_ is not None:
+            scores = class_scores(self.classifier_, X, K)
+        else:
+            root = np.sqrt(self.feature_weights_)
+            distances = pairwise_distances(X * root, self.cluster_means_ * root)
+            scores = np.full((len(X), K), -FAR)
+            for j in np.unique(self.labeling_):
+                scores[:, j] = -distances[:, self.labeling_ == j].min(axis=1)
+        return scores[:, 1] - scores[:, 0] if K == 2 else scores
+
+
+def label_clusters(weights, X, bags, proportions, labels, clusterer, labeler, combine):
+    """Cluster with some weights of the features, and label the clusters.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (n_features,)
+    X, bags, proportions : ndarray
+    labels : ndarray of int, shape (n_instances,), or None
+        -1 for unknown.
+    clusterer : clusterer
+    labeler, combine : str
+        See `ClusterModelSelection`.
+
+    Returns
+    -------
+    error : float
+    clusters : ndarray of int, shape (n_instances,)
+    labeling : ndarray of int, shape (k,)
+    """
+    clusters = cluster(clusterer, X, weights)
+    k, hits = clusters.max() + 1, None
+    if labels is not None and (labels >= 0).any():
+        known = labels >= 0
+        K = proportions.shape[1]
+        hits = count_table(labels[known], clusters[known], k, K) / known.sum()
+    table = count_table(clusters, bags, len(proportions), k)
+    forms = error_forms(table, proportions, hits)
+    label = label_exhaustively if labeler == "exhaustive" else label_greedily
+    labeling, error = label(forms, combine)
+    return error, clusters, labeling

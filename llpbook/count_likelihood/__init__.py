@@ -1,0 +1,79 @@
+r"""The likelihood of the counts: what was observed of a bag is how many of its instances are positive.
+
+Labels are independent given the features, with log-odds :math:`f(x)`. Then the number of positives :math:`C_k` of a bag
+is a sum of independent coin flips, whose distribution is Poisson-binomial, and the maximum-likelihood score function is
+
+.. math:: \max_f \sum_k \log P \Bigl( \sum_{i \in B_k} y_i = c_k \Bigm| f \Bigr) - \text{penalty},
+          \qquad c_k = n_k p_k .
+
+Tilt the log-odds of a bag by one number until the expected count is the observed one: that part is exact and easy.
+What is left, the probability of a count at its own mean, is a sum over labelings for small bags (forward and backward
+over the instances, :math:`O(n_k^2)`) and a saddlepoint approximation for large ones (:math:`O(n_k)`). The gradient is
+the posterior probability of each label given the count, minus the prior one: a linear model climbs it by L-BFGS, any
+regressor by boosting.
+
+Chapter: ``book/count_likelihood``. Sources: kuckdefreitas2005 for learning from counts; daniels1954 for the
+saddlepoint; the computation is ours.
+"""
+
+from ._binary import (
+    LATTICE,
+    MISCOUNT,
+    TILT_STEPS,
+    BagCounts,
+    bag_counts,
+    bracket,
+    count_posterior,
+    count_weights,
+    exact_posterior,
+    read_counts,
+    saddlepoint_posterior,
+    tilt,
+)
+from ._models import (
+    SMALLEST_VARIANCE,
+    CountBoosting,
+    CountLogistic,
+    boost,
+    default_tree,
+    held_out_bags,
+    maximise,
+    mean_map_start,
+    newton_target,
+    objective,
+    one_column,
+    posterior,
+    predict_round,
+)
+from ._several import class_posterior, saddlepoint_classes, tilt_classes
+
+__all__ = [
+    "LATTICE",
+    "MISCOUNT",
+    "SMALLEST_VARIANCE",
+    "TILT_STEPS",
+    "BagCounts",
+    "CountBoosting",
+    "CountLogistic",
+    "bag_counts",
+    "boost",
+    "bracket",
+    "class_posterior",
+    "count_posterior",
+    "count_weights",
+    "default_tree",
+    "exact_posterior",
+    "held_out_bags",
+    "maximise",
+    "mean_map_start",
+    "newton_target",
+    "objective",
+    "one_column",
+    "posterior",
+    "predict_round",
+    "read_counts",
+    "saddlepoint_classes",
+    "saddlepoint_posterior",
+    "tilt",
+    "tilt_classes",
+]

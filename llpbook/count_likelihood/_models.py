@@ -1,0 +1,467 @@
+"""Two learners of the likelihood of the counts: a linear one, and one around any regressor."""
+
+from dataclasses import replace
+from numbers import Integral, Real
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, softmax
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+from ..base import (
+    HasMethods,
+    Interval,
+    KernelClassifier,
+    LLPClassifier,
+    append_one,
+    canonical_order,
+    labels_to_pure_bags,
+    warn_if_short,
+)
+from ..mean_map import class_means, mean_operator
+from ..mean_map import minimise as mean_map
+from ..proportions import averaging_matrix
+from ._binary import count_posterior, read_counts
+from ._several import class_posterior
+
+#: A Newton target divides by a variance, which counts as no less.
+SMALLEST_VARIANCE = 0.05
+#: Rounds of boosting without progress on the bags held out, after which it ends.
+PATIENCE = 15
+
+
+def posterior(scores, known, exact_up_to=20):
+    """`count_posterior` of one column of scores, `class_posterior` of several, and the probabilities before it.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_instances,) or (n_instances, n_classes)
+    known : BagCounts
+    exact_up_to : int, default 20
+
+    Returns
+    -------
+    log_likelihood : ndarray, shape (n_bags,)
+    posterior, prior : ndarray, of the shape of scores
+    """
+    if scores.ndim == 1:
+        return *count_posterior(scores, known, exact_up_to), expit(scores)
+    return *class_posterior(scores, known), softmax(scores, axis=1)
+
+
+def objective(w, X, known, C, exact_up_to=20):
+    r"""Penalised negative log-likelihood of the counts and its gradient, per instance.
+
+    :math:`\frac1n \bigl( -\sum_k \log P(c_k \mid Xw) + \frac{1}{2C} \lVert w \rVert^2 \bigr)`, equation
+    :eq:`eq-counts-objective`.
+
+    Parameters
+    ----------
+    w : ndarray, shape (n_features,) or (n_classes * n_features,)
+    X : ndarray or sparse array, shape (n_instances, n_features)
+    known : BagCounts
+    C : float
+    exact_up_to : int, default 20
+
+    Returns
+    -------
+    value : float
+    gradient : ndarray, of the shape of w
+    """
+    n, d = X.shape
+    rows = w.reshape(-1, d)
+    scores = X @ rows.T
+    scores = scores[:, 0] if len(rows) == 1 else scores
+    log_likelihood, q, s = posterior(scores, known, exact_up_to)
+    # eq: eq-counts-objective
+    gradient = (X.T @ (s - q)).T.reshape(rows.shape) / n + rows / (C * n)
+    return (w @ w / (2 * C) - log_likelihood.sum()) / n, gradient.ravel()
+
+
+def maximise(X, known, start, C=1.0, exact_up_to=20, max_iter=1000, tol=1e-5):
+    """Weights of a linear model at a local maximum of the penalised likelihood, by L-BFGS.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array, shape (n_instances, n_features)
+    known : BagCounts
+    start : ndarray, shape (1, n_features) or (n_classes, n_features)
+        The likelihood has several maxima.
+    C : float
+    exact_up_to, max_iter : int
+    tol : float
+        Bound on the entries of the gradient per instance.
+
+    Returns
+    -------
+    weights : ndarray, of the shape of start
+    n_iter : int
+    gap : float
+        Largest entry of the gradient.
+    """
+    options = {"maxiter": max_iter, "gtol": tol, "ftol": 0.0, "maxfun": 2 * max_iter}
+    args = (X, known, C, exact_up_to)
+    found = minimize(
+        objective, start.ravel(), args, "L-BFGS-B", jac=True, options=options
+    )
+    return found.x.reshape(start.shape), int(found.nit), float(np.abs(found.jac).max())
+
+
+class CountLogistic(KernelClassifier):
+    r"""Logistic regression from counts: the maximum of their likelihood.
+
+    Parameters
+    ----------
+    C : float, default 1.0
+        The penalty is :math:`\lVert w \rVert^2 / (2C)`, as in scikit-learn's ``LogisticRegression``.
+    kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
+    gamma : float or "scale", default "scale"
+        Kernel coefficient; "scale" is 1 / (n_features * X.var()).
+    fit_intercept : bool, default True
+        Add the feature 1; its weight is penalised like the others.
+    exact_up_to : int, default 20
+        Bags of two classes with at most so many instances have their exact likelihood, others the saddlepoint's.
+    proportion_errors : None or array-like, shape (n_bags,) or (n_bags, n_classes, n_classes), default None
+        Where proportions are estimates, the standard error of each share of the positive class, as rows of
+        ``proportions`` or a Series with their keys; for several classes the covariance matrix of each row.
+    max_iter : int, default 1000
+    tol : float, default 1e-5
+        Largest entry of the gradient of the objective per instance at which to stop.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+    coef_ : ndarray, shape (1, n_features) or (n_classes, n_features)
+        Log-odds. Not with a kernel.
+    intercept_ : ndarray, shape (1,) or (n_classes,)
+        0 with a kernel, which has the constant feature inside.
+    dual_coef_ : ndarray, shape (n_instances, 1) or (n_instances, n_classes)
+        Weights of the training instances, with a kernel only.
+    n_iter_ : int
+
+    Raises
+    ------
+    NotIdentifiableError
+        If all bags have the same proportions, or fewer of them differ than there are classes.
+    ValueError
+        For malformed input; see `llpbook.base`.
+
+    Notes
+    -----
+    :math:`O(n d)` an iteration. The objective is not convex; the start is MeanMap's solution with the same penalty.
+    With bags of size 1 this is ridge-penalised logistic regression.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 200)
+    >>> X = rng.normal(size=(200, 2)) + 3.0 * y[:, None]
+    >>> bags = np.repeat(np.arange(40), 5)
+    >>> p = np.bincount(bags, y) / 5
+    >>> float(CountLogistic().fit(X, bags, p).score(X, y)) > 0.9
+    True
+    """
+
+    assumes = ("Y_B|X", "one P(y | x) holds in all bags, with log-odds linear in x")
+    _log_odds = _uses_labels = True
+    _parameter_constraints = {
+        **KernelClassifier._parameter_constraints,
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "exact_up_to": [Interval(Integral, 0, None, closed="left")],
+        "proportion_errors": ["array-like", None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self, C=1.0, kernel="linear", gamma="scale", fit_intercept=True,
+        exact_up_to=20, proportion_errors=None, max_iter=1000, tol=1e-5,
+    ):  # fmt: skip
+        self.C, self.exact_up_to = C, exact_up_to
+        self.proportion_errors = proportion_errors
+        self.kernel, self.gamma, self.fit_intercept = kernel, gamma, fit_intercept
+        self.max_iter, self.tol = max_iter, tol
+
+    def _solve(self, data, Z):
+        pure = labels_to_pure_bags(data)
+        known = read_counts(data, pure, self.proportion_errors)
+        weights, self.n_iter_, gap = maximise(
+            Z, known, mean_map_start(Z, known, self.C),
+            self.C, self.exact_up_to, self.max_iter, self.tol,
+        )  # fmt: skip
+        warn_if_short(self, gap)
+        return weights
+
+
+def mean_map_start(Z, known, C):
+    """MeanMap's weights for the penalty of ``C``, as those of log-odds.
+
+    Parameters
+    ----------
+    Z : ndarray or sparse array, shape (n_instances, n_columns)
+        Features, with the 1 of an intercept.
+    known : BagCounts
+    C : float
+
+    Returns
+    -------
+    ndarray, shape (1, n_columns) or (n_classes, n_columns)
+
+    Raises
+    ------
+    NotIdentifiableError
+        If the shares do not tell class means apart.
+    """
+    bag_means = averaging_matrix(known.bags, len(known.sizes)) @ Z
+    bag_means = bag_means if isinstance(bag_means, np.ndarray) else bag_means.toarray()
+    shares, prior = known.shares, known.sizes @ known.shares / known.sizes.sum()
+    mu = mean_operator(prior, class_means(bag_means, shares, known.sizes))
+    if len(mu) == 1:  # MeanMap halves the log-odds of two classes
+        return 2 * mean_map(Z, mu, 4 / C)[0]
+    return mean_map(Z, mu, 1 / C)[0]
+
+
+def newton_target(q, s):
+    r"""What a regressor fits in a round: a Newton step of the log-odds.
+
+    Equation :eq:`eq-counts-newton`.
+
+    Parameters
+    ----------
+    q, s : ndarray
+        Posterior and prior probabilities.
+
+    Returns
+    -------
+    ndarray, of their shape
+    """
+    # eq: eq-counts-newton
+    return (q - s) / np.maximum(s * (1 - s), SMALLEST_VARIANCE)
+
+
+def boost(scores, known, fit_round, step, max_rounds, held_out, exact_up_to=20):
+    """Add regressors to scores until the bags held out gain no more.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_instances,) or (n_instances, n_classes)
+        The start.
+    known : BagCounts
+    fit_round : callable
+        ``fit_round(target, rows)`` fits regressors to the target on some instances and returns them, and what they
+        predict for all.
+    step : float
+        Share of each prediction that is added.
+    max_rounds : int
+    held_out : ndarray of bool, shape (n_bags,)
+        Bags that no regressor sees; if there are none, progress is measured on all.
+    exact_up_to : int
+
+    Returns
+    -------
+    rounds : list
+        The regressors up to the best round.
+    history : ndarray, shape (n_rounds + 1,)
+        Mean log-likelihood of the bags held out, before the first round and after each.
+    """
+    judged = held_out if held_out.any() else ~held_out
+    rows, rounds, history = ~held_out[known.bags], [], []
+    for _ in range(max_rounds + 1):
+        log_likelihood, q, s = posterior(scores, known, exact_up_to)
+        history.append(log_likelihood[judged].mean())
+        best = int(np.argmax(history))
+        if len(history) - 1 - best >= PATIENCE or len(rounds) == max_rounds:
+            break
+        fitted, predicted = fit_round(newton_target(q, s), rows)
+        rounds.append(fitted)
+        scores = scores + step * predicted
+    return rounds[:best], np.array(history)
+
+
+def held_out_bags(known, X, share):
+    """Every tenth bag, say, in the order of their shares, and neither the first nor the last.
+
+    Parameters
+    ----------
+    known : BagCounts
+    X : ndarray, shape (n_instances, n_features)
+        Bag means break ties of shares, so that the order of the bags does not matter.
+    share : float
+        Of the bags, to hold out; at least one is. None is if there are no more bags than three for each class.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_bags,)
+    """
+    L, K = known.shares.shape
+    held_out = np.zeros(L, dtype=bool)
+    if L > 3 * K:
+        m = max(1, int(share * L))
+        means = averaging_matrix(known.bags, L) @ X
+        order = canonical_order(np.hstack([known.shares[:, ::-1], means]))
+        held_out[order[((np.arange(m) + 0.5) * L / m).astype(int)]] = True
+    return held_out
+
+
+class CountBoosting(LLPClassifier):
+    r"""Boosting of the likelihood of the counts, around any regressor.
+
+    Starts from `CountLogistic`; each round fits the regressor to the Newton target of the log-odds, until bags that
+    were held out gain no more.
+
+    Parameters
+    ----------
+    regressor : None or estimator, default None
+        Cloned and fitted once a round and class. None is a tree of 15 leaves on histograms with at least n / 50
+        instances in a leaf.
+    step : float, default 1.5
+        Share of each prediction that is added to the log-odds.
+    max_rounds : int, default 100
+    validation_fraction : float, default 0.1
+        Share of the bags that are held out to say when to stop; their labels stay unknown.
+    C : float, default 1.0
+        Of the linear start, see `CountLogistic`.
+    exact_up_to : int, default 20
+        See `CountLogistic`.
+    proportion_errors : None or array-like, shape (n_bags,) or (n_bags, n_classes, n_classes), default None
+        See `CountLogistic`.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+    start_coef_ : ndarray, shape (1, n_features + 1) or (n_classes, n_features + 1)
+        The linear start, its intercept last.
+    rounds_ : list of list of estimator
+        The regressors of each round, one a column of scores.
+    n_iter_ : int
+        Rounds.
+    validation_log_likelihood_ : ndarray
+        Mean over the bags held out, before the first round and after each.
+
+    Raises
+    ------
+    NotIdentifiableError
+        If the proportions cannot give a start, see `CountLogistic`.
+    ValueError
+        For malformed input; see `llpbook.base`.
+
+    Notes
+    -----
+    A round costs a fit of the regressor on all instances and :math:`O(n)`. Of few bags (up to three a class) none is
+    held out, and the likelihood of all says when to stop.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 200)
+    >>> X = rng.normal(size=(200, 2)) + 3.0 * y[:, None]
+    >>> bags = np.repeat(np.arange(40), 5)
+    >>> p = np.bincount(bags, y) / 5
+    >>> float(CountBoosting().fit(X, bags, p).score(X, y)) > 0.9
+    True
+    """
+
+    assumes = ("Y_B|X", "one P(y | x) holds in all bags")
+    _log_odds = _uses_labels = True
+    _parameter_constraints = {
+        "regressor": [HasMethods(["fit", "predict"]), None],
+        "step": [Interval(Real, 0, None, closed="neither")],
+        "max_rounds": [Interval(Integral, 0, None, closed="left")],
+        "validation_fraction": [Interval(Real, 0, 0.5, closed="right")],
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "exact_up_to": [Interval(Integral, 0, None, closed="left")],
+        "proportion_errors": ["array-like", None],
+    }
+
+    def __init__(
+        self, regressor=None, step=1.5, max_rounds=100, validation_fraction=0.1,
+        C=1.0, exact_up_to=20, proportion_errors=None,
+    ):  # fmt: skip
+        self.regressor, self.step, self.max_rounds = regressor, step, max_rounds
+        self.validation_fraction, self.C = validation_fraction, C
+        self.exact_up_to, self.proportion_errors = exact_up_to, proportion_errors
+
+    def _fit(self, data):
+        known, X = self._in_order(data)
+        n_columns = 1 if known.counts.ndim == 1 else known.counts.shape[1]
+        held_out = held_out_bags(known, X, self.validation_fraction)
+        Z, rows = append_one(X), ~held_out[known.bags]
+        seen = known.part(~held_out)
+        start = mean_map_start(Z[rows], seen, self.C)
+        self.start_coef_, *_ = maximise(Z[rows], seen, start, self.C, self.exact_up_to)
+        base = default_tree(rows.sum()) if self.regressor is None else self.regressor
+
+        def fit_round(target, rows):
+            targets = target.reshape(len(X), n_columns)[rows].T
+            fitted = [clone(base).fit(X[rows], column) for column in targets]
+            return fitted, predict_round(fitted, X)
+
+        self.rounds_, self.validation_log_likelihood_ = boost(
+            one_column(Z @ self.start_coef_.T), known, fit_round,
+            self.step, self.max_rounds, held_out, self.exact_up_to,
+        )  # fmt: skip
+        self.n_iter_ = len(self.rounds_)
+
+    def _in_order(self, data):
+        """Counts and instances, these in an order of their own: where a tree splits a tie depends on it."""
+        pure = labels_to_pure_bags(data)
+        order = canonical_order(np.hstack([pure.X, pure.proportions[pure.bags]]))
+        pure = replace(pure, X=pure.X[order], bags=pure.bags[order])
+        return read_counts(data, pure, self.proportion_errors), pure.X
+
+    def _scores(self, X):
+        scores = one_column(append_one(X) @ self.start_coef_.T)
+        for fitted in self.rounds_:
+            scores = scores + self.step * predict_round(fitted, X)
+        return scores
+
+
+def default_tree(n):
+    """A tree of 15 leaves on histograms, with at least n / 50 instances in each.
+
+    Parameters
+    ----------
+    n : int
+
+    Returns
+    -------
+    HistGradientBoostingRegressor
+        Of one round.
+    """
+    return HistGradientBoostingRegressor(
+        learning_rate=1.0, max_iter=1, max_leaf_nodes=15,
+        min_samples_leaf=max(20, n // 50), early_stopping=False,
+    )  # fmt: skip
+
+
+def predict_round(fitted, X):
+    """What the regressors of a round add, before the step.
+
+    Parameters
+    ----------
+    fitted : list of estimator
+        One a column of scores.
+    X : ndarray, shape (n_instances, n_features)
+
+    Returns
+    -------
+    ndarray, shape (n_instances,) or (n_instances, n_classes)
+    """
+    return one_column(np.column_stack([part.predict(X) for part in fitted]))
+
+
+def one_column(scores):
+    """A matrix of one column as a vector, others as they are.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_instances, n_columns)
+
+    Returns
+    -------
+    ndarray, shape (n_instances,) or (n_instances, n_columns)
+    """
+    return scores[:, 0] if scores.shape[1] == 1 else scores

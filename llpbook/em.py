@@ -1,0 +1,484 @@
+r"""EM around a classifier: guess the labels so that the counts are right, learn from them, guess again.
+
+Hard EM descends, in turns, in the weights and in the labels on
+
+.. math:: \min_{w} \min_{y \in \mathcal{Y}} \sum_i \ell(y_i, f_w(x_i)) + \tfrac{1}{2C} \lVert w \rVert^2 ,
+
+:math:`\mathcal{Y}` all labelings with the known counts in each bag. For fixed labels this is supervised learning; for a
+fixed classifier the best labels of a bag are its highest scores, as many as the count says. Soft EM replaces the best
+labels by the posterior probability of each label given the count, which is that of `llpbook.count_likelihood`.
+
+Chapter: ``book/em``. Source: comarela2018; franco2023 (section 6), which calls it EM/LR.
+"""
+
+import warnings
+from itertools import combinations
+from numbers import Integral, Real
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment, linprog
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import has_fit_parameter
+
+from .base import (
+    HasMethods,
+    Interval,
+    LLPClassifier,
+    NotIdentifiableError,
+    StrOptions,
+    append_one,
+    warn_of_scale,
+)
+from .count_likelihood import (
+    bag_counts,
+    class_posterior,
+    count_posterior,
+    mean_map_start,
+)
+
+#: Above so many instances a bag of several classes is labelled by linear programming.
+LARGE_BAG = 1000
+#: A probability of an estimator counts as no less.
+SMALLEST = 1e-12
+#: The public implementation stops when the number of labels that change differs by less than this share of n.
+FEW_FLIPS = 0.05
+
+
+def whole_counts(proportions, sizes):
+    """Whole numbers nearest to the expected counts, with the right sum: the largest remainders are rounded up.
+
+    Parameters
+    ----------
+    proportions : ndarray, shape (n_bags, n_classes)
+    sizes : ndarray of int, shape (n_bags,)
+
+    Returns
+    -------
+    ndarray of int, shape (n_bags, n_classes)
+        Rows sum to ``sizes``.
+    """
+    wanted = np.round(sizes[:, None] * proportions, 9)
+    counts = np.floor(wanted).astype(int)
+    missing = sizes - counts.sum(axis=1)
+    rank = np.argsort(np.argsort(counts - wanted, axis=1, kind="stable"), axis=1)
+    return counts + (rank < missing[:, None])
+
+
+def refuse_twins(shares, classes):
+    """Two classes with the same share in every bag can change names.
+
+    Parameters
+    ----------
+    shares : ndarray, shape (n_bags, n_classes)
+    classes : ndarray, shape (n_classes,)
+
+    Raises
+    ------
+    NotIdentifiableError
+        If there are such classes, as both are where all shares are one half.
+    """
+    for a, b in combinations(np.flatnonzero(shares.max(axis=0) > 0), 2):
+        if (np.abs(shares[:, a] - shares[:, b]) <= 1e-9).all():
+            raise NotIdentifiableError(
+                f"proportions give classes {classes[a]} and {classes[b]} equal shares in every bag, so that labels "
+                "with these two swapped agree alike: a share must differ, or give some labels="
+            )
+
+
+def majority_labels(proportions, bags):
+    r"""Each instance gets the largest class of its bag.
+
+    Equation :eq:`eq-em-majority`. Where one class is the largest of every bag, it gets the class whose share is
+    farthest above the mean share instead.
+
+    Parameters
+    ----------
+    proportions : ndarray, shape (n_bags, n_classes)
+    bags : ndarray of int, shape (n_instances,)
+
+    Returns
+    -------
+    ndarray of int, shape (n_instances,)
+    """
+    # eq: eq-em-majority
+    labels = proportions.argmax(axis=1)[bags]
+    if (labels == labels[0]).all():
+        above = proportions - proportions[bags].mean(axis=0)
+        labels = np.round(above, 12).argmax(axis=1)[bags]
+    return labels
+
+
+def label_by_counts(scores, bags, counts):
+    r"""The labels with the largest sum of scores among those with the given counts in each bag.
+
+    Equation :eq:`eq-em-labels`. Two classes: in each bag the highest scores are positive, one sort for all bags,
+    :math:`O(n \log n)`. More: an assignment problem a bag.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_instances, n_classes)
+        Logarithms of probabilities, up to a constant an instance.
+    bags : ndarray of int, shape (n_instances,)
+    counts : ndarray of int, shape (n_bags, n_classes)
+
+    Returns
+    -------
+    ndarray of int, shape (n_instances,)
+        Of equal scores, the first in the order of the instances is positive.
+    """
+    gap = scores[:, 1] - scores[:, 0]
+    order = np.lexsort((-gap, bags))
+    if counts.shape[1] == 2:
+        first = np.cumsum(counts.sum(axis=1)) - counts.sum(axis=1)
+        rank = np.arange(len(bags)) - first[bags[order]]
+        labels = np.empty(len(bags), dtype=int)
+        # eq: eq-em-labels
+        labels[order] = rank < counts[bags[order], 1]
+        return labels
+    labels, order = np.empty(len(bags), dtype=int), np.argsort(bags, kind="stable")
+    for rows in np.split(order, np.cumsum(np.bincount(bags, minlength=len(counts))))[
+        :-1
+    ]:
+        if len(rows):
+            labels[rows] = assign(scores[rows], counts[bags[rows[0]]])
+    return labels
+
+
+def assign(scores, counts):
+    """The best labels of one bag of several classes.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n, n_classes)
+    counts : ndarray of int, shape (n_classes,)
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+    """
+    n, K = scores.shape
+    if n <= LARGE_BAG:
+        seats = np.repeat(np.arange(K), counts)
+        return seats[linear_sum_assignment(scores[:, seats], maximize=True)[1]]
+    ones = sp.kron(sp.eye_array(n), np.ones((1, K)))
+    sums = sp.kron(np.ones((1, n)), sp.eye_array(K))
+    limits = np.concatenate([np.ones(n), counts])
+    found = linprog(
+        -scores.ravel(), A_eq=sp.vstack([ones, sums]), b_eq=limits, method="highs-ds"
+    )
+    return found.x.reshape(n, K).argmax(axis=1)
+
+
+def soft_labels(scores, known):
+    """The posterior probability of each label given the counts of its bag.
+
+    Equation :eq:`eq-em-soft`. Exact for two classes in bags of up to 20; else the saddlepoint approximation of
+    `llpbook.count_likelihood`, which for several classes in small bags is off by about 0.05.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_instances, n_classes)
+    known : BagCounts
+        See `llpbook.count_likelihood.bag_counts`.
+
+    Returns
+    -------
+    ndarray, shape (n_instances, n_classes)
+    """
+    if scores.shape[1] > 2:
+        return np.clip(class_posterior(scores, known)[1], 0, 1)
+    # eq: eq-em-soft
+    q = np.clip(count_posterior(scores[:, 1] - scores[:, 0], known)[1], 0, 1)
+    return np.column_stack([1 - q, q])
+
+
+def start_labels(start, X, known, counts, rng):
+    """The first guess of the labels.
+
+    Parameters
+    ----------
+    start : {"majority", "proportions", "random", "mean_map"}
+        See `EMLR`.
+    X : ndarray or sparse array, shape (n_instances, n_features)
+    known : BagCounts
+    counts : ndarray of int, shape (n_bags, n_classes)
+    rng : RandomState
+
+    Returns
+    -------
+    ndarray of int, shape (n_instances,)
+    """
+    bags, K = known.bags, counts.shape[1]
+    if start == "majority":
+        return majority_labels(known.shares, bags)
+    if start == "random":
+        return rng.randint(K, size=len(bags))
+    if start == "proportions":
+        return label_by_counts(rng.uniform(size=(len(bags), K)), bags, counts)
+    X = append_one(X)
+    weights = mean_map_start(X, known, 1.0)
+    weights = np.vstack([0 * weights, weights]) if K == 2 else weights
+    return label_by_counts(X @ weights.T, bags, counts)
+
+
+def class_scores(model, X, n_classes):
+    """Logarithms of probabilities, up to a constant an instance, or what the classifier has in their place.
+
+    Parameters
+    ----------
+    model : classifier
+        Fitted to labels 0, 1, …, of which some may not have occurred.
+    X : ndarray or sparse array, shape (n_instances, n_features)
+    n_classes : int
+
+    Returns
+    -------
+    ndarray, shape (n_instances, n_classes)
+    """
+    if hasattr(model, "predict_proba") and not isinstance(model, LogisticRegression):
+        found = np.log(np.maximum(model.predict_proba(X), SMALLEST))
+    else:
+        found = model.decision_function(X)
+        found = found if found.ndim == 2 else np.column_stack([0 * found, found])
+    scores = np.full((X.shape[0], n_classes), found.min() + np.log(SMALLEST))
+    scores[:, model.classes_] = found
+    return scores
+
+
+def fit_to_labels(estimator, X, q):
+    """The classifier, fitted to labels or to weights of labels.
+
+    Parameters
+    ----------
+    estimator : classifier
+        One with ``warm_start=True`` starts from its last fit, unless the classes have changed.
+    X : ndarray or sparse array, shape (n_instances, n_features)
+    q : ndarray, shape (n_instances, n_classes)
+        Where an entry is neither 0 nor 1, an instance takes part with each of its labels, weighted.
+
+    Returns
+    -------
+    classifier
+
+    Raises
+    ------
+    NotIdentifiableError
+        If there is one class only.
+    """
+    rows, y = np.nonzero(q)
+    if (y == y[0]).all():
+        raise NotIdentifiableError(
+            "proportions give every instance the same first label, from which nothing "
+            "can be learned; start='proportions' starts from random labels instead"
+        )
+    if len(getattr(estimator, "classes_", ())) != len(np.unique(y)):
+        estimator = clone(estimator)
+    if len(rows) == len(q):
+        return estimator.fit(X, y)
+    return estimator.fit(X[rows], y, sample_weight=q[rows, y])
+
+
+def alternate(q, fit, guess, stop, max_iter, tol):
+    """Fit to labels, guess them anew, until they stay.
+
+    Parameters
+    ----------
+    q : ndarray, shape (n_instances, n_classes)
+        First labels, 0 and 1, or weights.
+    fit : callable
+        From labels to scores.
+    guess : callable
+        From scores to labels.
+    stop, max_iter, tol
+        See `EMLR`.
+
+    Returns
+    -------
+    q : ndarray, shape (n_instances, n_classes)
+        The labels of the last fit.
+    flips : ndarray of int, shape (n_iter,)
+    settled : bool
+        False if the iterations ran out, or went round in a circle.
+    """
+    seen, flips, settled, new = set(), [], False, q
+    few = FEW_FLIPS * len(q)
+    while len(flips) < max_iter and not settled and new.tobytes() not in seen:
+        q = new
+        seen.add(q.tobytes())
+        new = guess(fit(q))
+        flips.append(int(np.sum(new.argmax(axis=1) != q.argmax(axis=1))))
+        settled = bool(np.abs(new - q).max() <= tol)
+        if stop == "llp-learn" and len(flips) > 1:
+            settled = abs(flips[-1] - flips[-2]) < few
+    return q, np.array(flips), settled
+
+
+class EMLR(LLPClassifier):
+    r"""EM around logistic regression, or any classifier (EM/LR).
+
+    Parameters
+    ----------
+    C : float, default 1.0
+        Of the logistic regression, as in scikit-learn.
+    estimator : None or classifier, default None
+        In the place of logistic regression, cloned once and fitted in each iteration; it must have ``predict_proba`` or
+        ``decision_function`` (a column a class), and for ``soft=True`` take ``sample_weight``.
+    start : {"majority", "proportions", "random", "mean_map"}, default "majority"
+        First labels: the largest class of the bag; random ones with the right counts; random ones; those with the right
+        counts that MeanMap finds likeliest.
+    soft : bool, default False
+        Weigh each instance by the posterior of its labels given the count, instead of guessing one.
+    stop : {"fixed_point", "llp-learn"}, default "fixed_point"
+        When the labels repeat; or, as the public implementation does, when the number of labels that change differs
+        from the last one by less than 5 % of the instances.
+    max_iter : int, default 500
+    tol : float, default 1e-4
+        Soft labels have converged when none changes by more.
+    random_state : int, RandomState or None, default None
+        For the starts "proportions" and "random".
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+    estimator_ : classifier
+        Fitted to the labels of the last iteration, as 0, 1, ….
+    labels_ : ndarray, shape (n_instances,)
+        Of ``classes_``: the labels that it was fitted to; with ``soft``, the likeliest.
+    flips_ : ndarray of int, shape (n_iter,)
+        Labels that changed in each iteration.
+    n_iter_ : int
+        Fits of the classifier.
+
+    Raises
+    ------
+    NotIdentifiableError
+        If two classes have the same share in every bag; or if all bags have the same shares, and the start is
+        "majority" or "mean_map".
+    ValueError
+        For malformed input; see `llpbook.base`; and for ``soft=True`` with an estimator without ``sample_weight``.
+
+    Notes
+    -----
+    An iteration costs a fit and :math:`O(n \log n)`, some tens are usual. With bags of size 1 the first is the last:
+    the classifier learns from the true labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 200)
+    >>> X = rng.normal(size=(200, 2)) + 3.0 * y[:, None]
+    >>> bags = np.repeat(np.arange(40), 5)
+    >>> p = np.bincount(bags, y) / 5
+    >>> float(EMLR().fit(X, bags, p).score(X, y)) > 0.9
+    True
+    """
+
+    assumes = ("Y_B|X", "one P(y | x) holds in all bags")
+    _accept_sparse = "csr"
+    _parameter_constraints = {
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "estimator": [
+            HasMethods(["fit", "predict_proba"]),
+            HasMethods(["fit", "decision_function"]),
+            None,
+        ],
+        "start": [StrOptions({"majority", "proportions", "random", "mean_map"})],
+        "soft": ["boolean"],
+        "stop": [StrOptions({"fixed_point", "llp-learn"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self, C=1.0, estimator=None, start="majority", soft=False,
+        stop="fixed_point", max_iter=500, tol=1e-4, random_state=None,
+    ):  # fmt: skip
+        self.C, self.estimator, self.start, self.soft = C, estimator, start, soft
+        self.stop, self.max_iter, self.tol = stop, max_iter, tol
+        self.random_state = random_state
+
+    @property
+    def _log_odds(self):
+        return hasattr(self._base(), "predict_proba")
+
+    def _base(self):
+        if self.estimator is not None:
+            return self.estimator
+        return LogisticRegression(
+            C=self.C, solver="newton-cholesky", tol=1e-8, warm_start=True
+        )
+
+    def _refuse(self, data, known):
+        refuse_twins(known.shares[known.sizes > 0], data.classes)
+        if self.soft and not has_fit_parameter(self._base(), "sample_weight"):
+            raise ValueError("soft=True needs an estimator that takes sample_weight")
+        if self.estimator is None:
+            warn_of_scale(self, data.X)
+
+    def _fit(self, data):
+        order = own_order(data.X)
+        X, K = data.X[order], len(data.classes)
+        known = bag_counts(data.bags[order], data.proportions)
+        self._refuse(data, known)
+        counts = whole_counts(known.shares, known.sizes)
+        rng = check_random_state(self.random_state)
+        self.estimator_ = clone(self._base())
+
+        def fit(q):
+            self.estimator_ = fit_to_labels(self.estimator_, X, q)
+            return class_scores(self.estimator_, X, K)
+
+        def guess(scores):
+            if self.soft:
+                return soft_labels(scores, known)
+            return np.eye(K)[label_by_counts(scores, known.bags, counts)]
+
+        y = start_labels(self.start, X, known, counts, rng)
+        q, self.flips_, settled = alternate(
+            np.eye(K)[y], fit, guess, self.stop, self.max_iter, self.tol
+        )
+        self.n_iter_ = len(self.flips_)
+        self.labels_ = data.classes[q.argmax(axis=1)[np.argsort(order)]]
+        if not settled:
+            warn_unsettled(self.n_iter_, self.flips_[-1])
+
+    def _scores(self, X):
+        scores = class_scores(self.estimator_, X, len(self.classes_))
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+
+def warn_unsettled(n_iter, flips):
+    """Warn that labels would still change.
+
+    Parameters
+    ----------
+    n_iter, flips : int
+    """
+    warnings.warn(
+        f"EMLR stopped after {n_iter} iterations, and {flips} labels would change; "
+        "raise max_iter, or take an estimator that is not random",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
+
+
+def own_order(X):
+    """An order of the instances that does not depend on how they are given, and so decides ties and draws.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array, shape (n_instances, n_features)
+
+    Returns
+    -------
+    ndarray of int, shape (n_instances,)
+    """
+    return np.argsort(
+        X @ np.random.default_rng(0).normal(size=X.shape[1]), kind="stable"
+    )

@@ -1,0 +1,223 @@
+"""Cluster model selection against errors computed from predictions, brute force, and data that it must solve."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn.cluster import DBSCAN, AgglomerativeClustering
+from sklearn.datasets import make_blobs
+from sklearn.naive_bayes import GaussianNB
+
+from llpbook import cluster_selection as cs
+from llpbook.cluster_selection import ClusterModelSelection
+from llpbook.proportions import (
+    combined_error,
+    label_proportions,
+    prior_mse,
+    proportion_weighted_mse,
+)
+
+
+def clustered(n=60, k=4, n_classes=2, seed=0):
+    """Clusters, bags of different sizes (one empty), and proportions that no labeling fits."""
+    rng = np.random.default_rng(seed)
+    bags = rng.choice([0, 1, 3, 4], n, p=[0.1, 0.2, 0.3, 0.4])
+    P = rng.dirichlet(np.ones(n_classes), 5)
+    return rng.integers(0, k, n), bags, P, rng.integers(-1, n_classes, n)
+
+
+def slow_error(labeling, clusters, bags, P, labels=None, combine="sum"):
+    """The definition, by predictions of instances."""
+    y, used = labeling[clusters], np.unique(bags)
+    shares = label_proportions(y, bags, len(P), np.arange(P.shape[1]))[used]
+    sizes = np.bincount(bags)[used]
+    wrong = None
+    if labels is not None:
+        wrong = np.mean(y[labels >= 0] != labels[labels >= 0])
+    if combine == "product":
+        return combined_error(P[used], shares, sizes, wrong)
+    return (
+        proportion_weighted_mse(P[used], shares, sizes)
+        + prior_mse(P[used], shares, sizes)
+        + (wrong or 0.0)
+    )
+
+
+def forms_of(clusters, bags, P, labels=None):
+    k, hits = clusters.max() + 1, None
+    if labels is not None:
+        known = labels >= 0
+        hits = cs.count_table(labels[known], clusters[known], k, P.shape[1])
+        hits = hits / known.sum()
+    return cs.error_forms(cs.count_table(clusters, bags, len(P), k), P, hits)
+
+
+@pytest.mark.equation("eq-clusters-table")
+def test_the_table_counts():
+    clusters, bags, _, _ = clustered()
+    table = cs.count_table(clusters, bags, 5, 4)
+    for b, c in product(range(5), range(4)):
+        assert table[b, c] == np.sum((bags == b) & (clusters == c))
+
+
+@pytest.mark.equation("eq-clusters-weight", "eq-clusters-prior", "eq-clusters-combined")
+@pytest.mark.parametrize("combine", ["sum", "product"])
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_errors_from_the_table_are_errors_of_predictions(n_classes, known, combine):
+    clusters, bags, P, labels = clustered(n_classes=n_classes)
+    labels = labels if known else None
+    every = np.array(list(product(range(n_classes), repeat=4)))
+    found = cs.labeling_errors(every, forms_of(clusters, bags, P, labels), combine)
+    slow = [slow_error(row, clusters, bags, P, labels, combine) for row in every]
+    np.testing.assert_allclose(found, slow, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_exhaustive_is_the_best_of_all_and_no_worse_than_greedy(n_classes, monkeypatch):
+    monkeypatch.setattr(cs, "BLOCK", 7)  # several blocks, the last one not full
+    for seed in range(10):
+        clusters, bags, P, _ = clustered(n_classes=n_classes, seed=seed)
+        forms = forms_of(clusters, bags, P)
+        labeling, error = cs.label_exhaustively(forms)
+        every = map(np.array, product(range(n_classes), repeat=4))
+        slow = min(every, key=lambda row: slow_error(row, clusters, bags, P))
+        np.testing.assert_array_equal(labeling, slow)
+        assert error == pytest.approx(slow_error(slow, clusters, bags, P))
+        assert error <= cs.label_greedily(forms)[1] + 1e-12
+
+
+@pytest.mark.equation("eq-clusters-greedy")
+def test_greedy_goes_through_the_clusters_once():
+    clusters, bags, P, _ = clustered(n_classes=3)
+    labeling = np.zeros(4, dtype=int)
+    for i in range(4):
+        best = np.inf  # the paper prints 0 here, below which nothing is
+        for j in range(3):
+            trial = labeling.copy()
+            trial[i] = j
+            error = slow_error(trial, clusters, bags, P)
+            if error < best - 1e-12:
+                best, label = error, j
+        labeling[i] = label
+    found, error = cs.label_greedily(forms_of(clusters, bags, P))
+    np.testing.assert_array_equal(found, labeling)
+    assert error == pytest.approx(best)
+
+
+def test_too_many_labelings_are_refused():
+    clusters, bags, P, _ = clustered(n=400, k=24)
+    with pytest.raises(ValueError, match="labeler='exhaustive' would try 2"):
+        cs.label_exhaustively(forms_of(clusters, bags, P))
+
+
+def test_the_strategy_keeps_the_best_and_stays_in_the_box():
+    seen = []
+
+    def evaluate(W):
+        seen.append(W)
+        return [(float(np.sum((w - [1, 0.5, 0]) ** 2)), "kept") for w in W]
+
+    rng = np.random.RandomState(0)
+    best, history = cs.evolve(evaluate, 3, rng, 30, 25, 0.04, 0.3, 0.25)
+    every = np.vstack(seen)
+    assert every.min() >= 0 and (every.max(axis=1) == 1).all()
+    errors = np.sum((every - [1, 0.5, 0]) ** 2, axis=1)
+    assert best[0] == history[-1] == errors.min()
+    assert (np.diff(history) <= 0).all() and len(history) == 30
+    assert best[1] == "kept" and best[0] < 0.01
+    assert len(seen[0]) == 25 and 25 < np.mean([len(W) for W in seen[1:]]) < 55
+
+
+def test_a_tournament_of_all_keeps_only_the_best():
+    rng = np.random.RandomState(0)
+    errors = rng.uniform(size=50)
+    drawn = cs.tournament(errors, 20, 0.25, rng)
+    assert errors[drawn].mean() < np.quantile(errors, 0.2)
+
+
+def blobs(n_classes=2, noise=3, seed=0):
+    """Clear classes in two features, nothing in the others."""
+    centers = 8 * np.array([[0, 0], [1, 0], [0, 1]])[:n_classes]
+    X, y = make_blobs(300, centers=centers, random_state=seed)
+    rng = np.random.default_rng(seed)
+    X = np.hstack([X, 12 * rng.uniform(size=(300, noise))])
+    bags = rng.permutation(300) // 10
+    return X, y, bags, label_proportions(y, bags, classes=range(n_classes))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_separated_blobs_are_solved_exactly(n_classes):
+    X, y, bags, P = blobs(n_classes, noise=0)
+    model = ClusterModelSelection(n_classes, max_gen=2, psize=5, random_state=0)
+    assert model.fit(X, bags, P).score(X, y) == 1
+    assert model.error_ < 1e-12
+
+
+def test_greedy_swaps_two_clusters_of_equal_size():
+    # The first cluster chooses between "all negative" and being the positive one, which at least meets the prior.
+    clusters, bags = np.tile([0, 1], 20), np.repeat([0, 1], 20)
+    clusters[:20] = np.repeat([0, 1], [12, 8])
+    clusters[20:] = np.repeat([0, 1], [8, 12])
+    forms = forms_of(clusters, bags, np.array([[0.6, 0.4], [0.4, 0.6]]))
+    assert cs.label_exhaustively(forms)[0].tolist() == [0, 1]
+    assert cs.label_greedily(forms)[0].tolist() == [1, 0]
+    greedy = ClusterModelSelection(2, labeler="greedy", max_gen=1, random_state=0)
+    X, y, bags, P = blobs(noise=0)
+    assert greedy.fit(X, bags, P).score(X, y) in (0, 1)
+
+
+def test_noise_is_weighed_down():
+    X, y, bags, P = blobs()
+    X[:, 2:] *= 3
+    model = ClusterModelSelection(2, max_gen=4, random_state=0).fit(X, bags, P)
+    assert model.score(X, y) > 0.95
+    kmeans = model._clusterer(300, np.random.RandomState(0))
+    even = cs.label_clusters(np.ones(5), X, bags, P, None, kmeans, "exhaustive", "sum")
+    assert model.error_ < even[0] / 2
+    assert model.feature_weights_[2:].max() < model.feature_weights_[:2].max()
+
+
+def test_the_product_is_content_with_one_factor():
+    # Both labelings of two equal clusters meet the prior exactly: the product cannot tell them apart, the sum can.
+    clusters, bags = np.tile([0, 1], 20), np.repeat([0, 1], 20)
+    clusters[bags == 1] = np.repeat([0, 1], [16, 4])
+    clusters[bags == 0] = np.repeat([0, 1], [4, 16])
+    P = np.array([[0.8, 0.2], [0.2, 0.8]])
+    both, forms = np.array([[0, 1], [1, 0]]), forms_of(clusters, bags, P)
+    np.testing.assert_allclose(cs.labeling_errors(both, forms, "product"), 0, atol=1e-9)
+    errors = cs.labeling_errors(both, forms)
+    assert errors[1] < 1e-12 and errors[0] > 0.05
+
+
+def test_other_clusterers_and_a_classifier():
+    X, y, bags, P = blobs(noise=0)
+    for clusterer in (DBSCAN(eps=1.5), AgglomerativeClustering(3)):
+        model = ClusterModelSelection(
+            clusterer=clusterer, max_gen=1, psize=5, random_state=0
+        )
+        assert model.fit(X, bags, P).score(X, y) > 0.97
+    model = ClusterModelSelection(
+        2, classifier=GaussianNB(), max_gen=1, psize=3, random_state=0
+    )
+    assert model.fit(X, bags, P).score(X, y) == 1
+    assert isinstance(model.classifier_, GaussianNB)
+
+
+def test_known_labels_name_the_clusters_where_shares_cannot():
+    X, y, bags, _ = blobs(noise=0)
+    labels = np.where(np.arange(300) < 20, y, -1)
+    model = ClusterModelSelection(2, max_gen=1, psize=3, random_state=0)
+    assert model.fit(X, bags, np.full(30, 0.5), labels=labels).score(X, y) == 1
+    swapped = np.where(labels >= 0, 1 - labels, -1)
+    assert model.fit(X, bags, np.full(30, 0.5), labels=swapped).score(X, y) == 0
+
+
+def test_workers_change_nothing():
+    X, _, bags, P = blobs()
+    one = ClusterModelSelection(2, max_gen=2, psize=4, random_state=0).fit(X, bags, P)
+    two = ClusterModelSelection(2, max_gen=2, psize=4, n_jobs=2, random_state=0)
+    with parallel_config("threading"):
+        two.fit(X, bags, P)
+    np.testing.assert_array_equal(one.feature_weights_, two.feature_weights_)

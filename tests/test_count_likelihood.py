@@ -1,0 +1,441 @@
+"""The likelihood of counts against a sum over all labelings, its limits, and the learners that climb it."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import approx_fprime
+from scipy.special import expit, softmax
+from scipy.stats import binom
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeRegressor
+
+from llpbook import count_likelihood as cl
+from llpbook.base import NotIdentifiableError
+from llpbook.count_likelihood import BagCounts, CountBoosting, CountLogistic
+from llpbook.mean_map import MeanMap
+from llpbook.proportions import label_proportions
+
+
+def problem(n=240, d=3, size=6, n_classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n)
+    X = rng.normal(size=(n, d)) + 1.5 * rng.normal(size=(n_classes, d))[y]
+    bags = rng.permutation(n) // size
+    return X, y, bags, label_proportions(y, bags, classes=range(n_classes))
+
+
+def drawn(size, n_bags, scale=1.5, error=0.0, n_classes=None, seed=0):
+    """Scores, and counts of labels drawn from them."""
+    rng = np.random.default_rng(seed)
+    bags = rng.permutation(np.repeat(np.arange(n_bags), size))
+    sizes = np.full(n_bags, size)
+    if n_classes is None:
+        f = scale * rng.normal(size=len(bags))
+        counts = np.bincount(bags, rng.random(len(f)) < expit(f), n_bags)
+        return f, BagCounts(bags, sizes, counts, np.full(n_bags, error))
+    F = scale * rng.normal(size=(len(bags), n_classes))
+    y = [rng.choice(n_classes, p=s) for s in softmax(F, axis=1)]
+    counts = sizes[:, None] * label_proportions(y, bags, classes=range(n_classes))
+    centred = np.eye(n_classes) - 1 / n_classes
+    errors = np.tile(error * centred, (n_bags, 1, 1))
+    return F, BagCounts(bags, sizes, counts, errors)
+
+
+def slow_posterior(f, count, error=0.0):
+    """The definition: every labeling of one bag, weighed by how well its count explains what was said."""
+    total, posterior = 0.0, np.zeros(len(f))
+    for y in map(np.array, product([0, 1], repeat=len(f))):
+        weight = (
+            np.exp(-((y.sum() - count) ** 2) / (2 * error))
+            if error
+            else max(0, 1 - abs(y.sum() - count))
+        )
+        p = weight * np.prod(np.where(y, expit(f), expit(-f)))
+        total, posterior = total + p, posterior + p * y
+    return np.log(total), posterior / total
+
+
+def slow_classes(F, counts):
+    total, posterior = 0.0, np.zeros(F.shape)
+    S = softmax(F, axis=1)
+    for y in map(np.array, product(range(F.shape[1]), repeat=len(F))):
+        if (np.bincount(y, minlength=F.shape[1]) == counts).all():
+            p = np.prod(S[np.arange(len(F)), y])
+            total += p
+            posterior[np.arange(len(F)), y] += p
+    return np.log(total), posterior / total
+
+
+# --- the equations -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-counts-tilt")
+@pytest.mark.parametrize("error", [0.0, 0.5])
+@pytest.mark.parametrize("scale", [0.1, 3.0, 30.0])
+def test_the_tilt_makes_the_expected_count_the_observed_one(scale, error):
+    f, known = drawn(12, 20, scale, error)
+    t = cl.tilt(f, known)
+    pure = (known.counts % 12 == 0) & (error == 0)
+    assert (np.isinf(t) == pure).all()
+    found = known.sums(expit(f + t[known.bags]))
+    finite = np.where(np.isfinite(t), t, 0)
+    np.testing.assert_allclose(found + error * finite, known.counts, atol=1e-7)
+
+
+@pytest.mark.equation("eq-counts-tilted", "eq-counts-forward", "eq-counts-posterior")
+@pytest.mark.parametrize("error", [0.0, 0.6])
+@pytest.mark.parametrize("scale", [0.3, 3.0, 12.0])
+def test_small_bags_are_exact(scale, error):
+    rng = np.random.default_rng(1)
+    for size in (1, 2, 5, 8):
+        f, known = drawn(size, 12, scale, error, seed=size)
+        said = known.counts + rng.choice([0, 0.3], 12) * (known.counts < size)
+        known = known._replace(counts=said)
+        value, posterior = cl.count_posterior(f, known)
+        for k in range(12):
+            slow, q = slow_posterior(f[known.bags == k], said[k], error)
+            assert value[k] == pytest.approx(slow, abs=1e-6)
+            np.testing.assert_allclose(posterior[known.bags == k], q, atol=1e-7)
+
+
+def test_bags_of_different_sizes_share_a_table():
+    f, known = drawn(8, 6)
+    keep = (np.arange(48) % 8 <= known.bags) | (np.arange(48) % 5 == 0)
+    f, bags = f[keep], known.bags[keep]
+    counts = np.bincount(bags, f > 0, 6)
+    known = BagCounts(bags, np.bincount(bags), counts, np.zeros(6))
+    value, posterior = cl.count_posterior(f, known)
+    for k in range(6):
+        slow, q = slow_posterior(f[bags == k], counts[k])
+        assert value[k] == pytest.approx(slow, abs=1e-6)
+        np.testing.assert_allclose(posterior[bags == k], q, atol=1e-7)
+
+
+@pytest.mark.equation("eq-counts-saddlepoint", "eq-counts-saddle-posterior")
+@pytest.mark.parametrize("scale, off", [(0.5, 5e-4), (1, 6e-4), (2, 1.5e-3)])
+def test_the_saddlepoint_is_near_for_bags_of_fifty(scale, off):
+    f, known = drawn(50, 60, scale)
+    exact, q = cl.count_posterior(f, known, exact_up_to=50)
+    value, near = cl.count_posterior(f, known, exact_up_to=0)
+    np.testing.assert_allclose(value, exact, atol=0.03)
+    np.testing.assert_allclose(near, q, atol=off)
+    tilted = expit(f + cl.tilt(f, known)[known.bags])
+    assert np.abs(near - q).max() < np.abs(tilted - q).max() / 8
+
+
+def test_the_saddlepoint_of_equal_probabilities_is_stirlings_formula():
+    # A binomial count at its mean: the error falls with the variance, and a certain count has probability 1.
+    for n, c in ((4, 2), (40, 20), (400, 200), (40, 4)):
+        pi, known = (
+            np.full(n, c / n),
+            BagCounts(np.zeros(n, int), *np.array([[n], [c], [0]])),
+        )
+        log_p, _ = cl.saddlepoint_posterior(pi, known)
+        V = n * (c / n) * (1 - c / n)
+        assert abs(log_p[0] - binom.logpmf(c, n, c / n)) < 0.03 / V
+    log_p, q = cl.saddlepoint_posterior(np.array([0.0, 1.0, 1.0]), known._replace(
+        bags=np.zeros(3, int), sizes=np.array([3]), counts=np.array([2]))
+    )  # fmt: skip
+    assert log_p[0] == 0 and (q == [0, 1, 1]).all()
+
+
+@pytest.mark.parametrize("error", [0.0, 2.0])
+@pytest.mark.parametrize("exact_up_to", [0, 10])
+def test_the_posterior_minus_the_prior_is_the_gradient(exact_up_to, error):
+    f, known = drawn(10, 3, error=error)
+
+    def total(f):
+        return cl.count_posterior(f, known, exact_up_to)[0].sum()
+
+    numeric = approx_fprime(f, total, 1e-5)
+    q = cl.count_posterior(f, known, exact_up_to)[1]
+    np.testing.assert_allclose(q - expit(f), numeric, atol=2e-4)
+
+
+def test_an_error_of_the_counts_is_a_wider_count():
+    # Against the exact sum over what the true count may have been.
+    f, known = drawn(50, 20, error=4.0)
+    exact, q = cl.count_posterior(f, known, exact_up_to=50)
+    value, near = cl.count_posterior(f, known, exact_up_to=0)
+    np.testing.assert_allclose(value, exact, atol=0.02)
+    np.testing.assert_allclose(near, q, atol=1e-3)
+    certain = cl.count_posterior(f, known._replace(errors=np.zeros(20)))[1]
+    useless = cl.count_posterior(f, known._replace(errors=np.full(20, 1e9)))[1]
+    np.testing.assert_allclose(useless, expit(f), atol=1e-5)
+    assert np.abs(certain - expit(f)).max() > np.abs(q - expit(f)).max() > 1e-3
+
+
+@pytest.mark.parametrize("error", [0.0, 0.5])
+@pytest.mark.parametrize("scale", [0.3, 3.0, 20.0])
+def test_the_tilt_of_several_classes(scale, error):
+    F, known = drawn(15, 20, scale, error, n_classes=4)
+    T = cl.tilt_classes(F, known)
+    assert (np.isinf(T) == ((known.counts == 0) & (error == 0))).all()
+    pi = softmax(F + T[known.bags], axis=1)
+    found = np.column_stack([known.sums(column) for column in pi.T])
+    finite = np.where(np.isfinite(T), T, 0)
+    found += np.einsum("kij,kj->ki", known.errors, finite)
+    np.testing.assert_allclose(found, known.counts, atol=1e-6)
+
+
+def test_steep_scores_that_contradict_the_counts_are_tilted_too():
+    _, known = drawn(20, 60, n_classes=6)
+    rng = np.random.default_rng(0)
+    F = 300 * rng.normal(size=(1200, 3)) @ rng.normal(size=(3, 6))
+    pi = softmax(F + cl.tilt_classes(F, known)[known.bags], axis=1)
+    found = np.column_stack([known.sums(column) for column in pi.T])
+    np.testing.assert_allclose(found, known.counts, atol=1e-6)
+
+
+def test_several_classes_against_all_labelings():
+    F, known = drawn(7, 12, 0.7, n_classes=3)
+    value, q = cl.class_posterior(F, known)
+    for k in range(12):
+        slow, posterior = slow_classes(F[known.bags == k], known.counts[k])
+        assert value[k] == pytest.approx(slow, abs=0.12)
+        np.testing.assert_allclose(q[known.bags == k], posterior, atol=0.06)
+    np.testing.assert_allclose(q.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("error", [0.0, 2.0])
+def test_two_of_several_classes_are_two_classes(error):
+    f, known = drawn(30, 10, error=error)
+    counts = np.column_stack([30 - known.counts, known.counts])
+    errors = known.errors[:, None, None] * np.array([[1, -1], [-1, 1]])
+    two = known._replace(counts=counts, errors=errors)
+    value, q = cl.class_posterior(np.column_stack([-f / 2, f / 2]), two)
+    expected, posterior = cl.count_posterior(f, known, exact_up_to=0)
+    np.testing.assert_allclose(value, expected, atol=1e-9)
+    np.testing.assert_allclose(q[:, 1], posterior, atol=1e-9)
+    absent = np.column_stack([counts, np.zeros(10)])  # a third class that is nowhere
+    wide = np.zeros((10, 3, 3))
+    wide[:, :2, :2] = errors
+    F = np.column_stack([-f / 2, f / 2, np.full(300, 3.0)])
+    q = cl.class_posterior(F, two._replace(counts=absent, errors=wide))[1]
+    np.testing.assert_allclose(
+        q, np.column_stack([1 - posterior, posterior, 0 * f]), atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("error", [0.0, 2.0])
+def test_the_gradient_for_several_classes(error):
+    F, known = drawn(12, 2, error=error, n_classes=3)
+
+    def total(flat):
+        return cl.class_posterior(flat.reshape(F.shape), known)[0].sum()
+
+    numeric = approx_fprime(F.ravel(), total, 1e-5).reshape(F.shape)
+    q = cl.class_posterior(F, known)[1]
+    np.testing.assert_allclose(q - softmax(F, axis=1), numeric, atol=2e-4)
+
+
+@pytest.mark.equation("eq-counts-objective")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_objective_and_its_gradient(n_classes):
+    X, _, bags, P = problem(n=40, n_classes=n_classes)
+    known = cl.bag_counts(bags, P)
+    w = np.random.default_rng(3).normal(size=3 if n_classes == 2 else 9)
+    value, gradient = cl.objective(w, X, known, C=0.7)
+    scores = X @ w if n_classes == 2 else X @ w.reshape(3, 3).T
+    posterior = cl.count_posterior if n_classes == 2 else cl.class_posterior
+    slow = (-posterior(scores, known)[0].sum() + w @ w / 1.4) / 40
+    assert value == pytest.approx(slow)
+    numeric = approx_fprime(w, lambda v: cl.objective(v, X, known, 0.7)[0], 1e-6)
+    np.testing.assert_allclose(gradient, numeric, atol=1e-5)
+
+
+@pytest.mark.equation("eq-counts-newton")
+def test_the_newton_target_of_single_instances_is_that_of_logistic_boosting():
+    s, y = np.array([0.1, 0.5, 0.999]), np.array([0, 1, 1])
+    np.testing.assert_allclose(cl.newton_target(y, s), [-1 / 0.9, 2, 0.001 / 0.05])
+
+
+def test_counts_from_shares():
+    known = cl.bag_counts(
+        np.array([3, 3, 3, 1]), np.array([[0, 1], [0.3, 0.7], [0, 1], [2 / 3, 1 / 3]])
+    )
+    np.testing.assert_array_equal(known.bags, [1, 1, 1, 0])
+    np.testing.assert_array_equal(known.sizes, [1, 3])
+    np.testing.assert_allclose(known.counts, [0.7, 1])
+    assert known.counts[1] == 1  # to the last bit
+    np.testing.assert_allclose(known.shares, [[0.3, 0.7], [2 / 3, 1 / 3]])
+    part = known.part(np.array([False, True]))
+    np.testing.assert_array_equal(part.bags, [0, 0, 0])
+
+
+# --- the learners ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+def test_bags_of_size_one_are_logistic_regression(C):
+    X, y, *_ = problem()
+    supervised = LogisticRegression(C=C, fit_intercept=False, tol=1e-10).fit(X, y)
+    model = CountLogistic(C, fit_intercept=False, tol=1e-8)
+    model.fit(X, np.arange(len(X)), y.astype(float))
+    np.testing.assert_allclose(model.coef_, supervised.coef_, atol=1e-5)
+
+
+def test_bags_of_size_one_are_multinomial_logistic_regression():
+    X, y, *_ = problem(n_classes=3)
+    supervised = LogisticRegression(fit_intercept=False, tol=1e-10).fit(X, y)
+    model = CountLogistic(fit_intercept=False, tol=1e-8)
+    model.fit(X, np.arange(len(X)), np.eye(3)[y])
+    np.testing.assert_allclose(model.coef_, supervised.coef_, atol=1e-4)
+
+
+def test_known_labels_are_likelihood_of_their_own():
+    X, y, bags, P = problem()
+    everything = CountLogistic(tol=1e-8).fit(X, bags, P, labels=y)
+    supervised = CountLogistic(tol=1e-8).fit(X, np.arange(len(y)), y.astype(float))
+    np.testing.assert_allclose(everything.coef_, supervised.coef_, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_fit_is_a_stationary_point_no_worse_than_its_start(n_classes):
+    X, _, bags, P = problem(n_classes=n_classes)
+    model = CountLogistic(C=0.5, fit_intercept=False).fit(X, bags, P)
+    known = cl.bag_counts(bags, P)
+    value, gradient = cl.objective(model.coef_.ravel(), X, known, 0.5)
+    assert np.abs(gradient).max() < 2e-5
+    start = cl.mean_map_start(X, known, 0.5)
+    lam = 4 / 0.5 if n_classes == 2 else 1 / 0.5
+    same = MeanMap(lam, fit_intercept=False).fit(X, bags, P)
+    np.testing.assert_allclose(start, same.coef_, atol=1e-5)
+    assert value < cl.objective(start.ravel(), X, known, 0.5)[0]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_linear_kernel_form_equals_the_primal(n_classes):
+    X, _, bags, P = problem(n_classes=n_classes)
+    primal = CountLogistic(tol=1e-7).fit(X, bags, P).decision_function(X)
+    dual = CountLogistic(kernel="precomputed", tol=1e-7).fit(X @ X.T, bags, P)
+    np.testing.assert_allclose(dual.decision_function(X @ X.T), primal, atol=1e-3)
+
+
+def test_label_swap_swaps_the_prediction():
+    X, _, bags, P = problem()
+    one, two = (CountLogistic().fit(X, bags, p) for p in (P[:, 1], 1 - P[:, 1]))
+    np.testing.assert_allclose(
+        one.decision_function(X), -two.decision_function(X), atol=1e-3
+    )
+    # Of equal shares, other bags are held out: boosting agrees up to that.
+    one, two = (CountBoosting(max_rounds=9).fit(X, bags, p) for p in P.T)
+    assert np.mean(one.predict(X) != two.predict(X)) > 0.9
+
+
+def curved(n=3000, size=10, seed=0):
+    """A ring: no line is better than the larger class by much."""
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, 2))
+    X, y = Z + np.array([0.4, 0]), (np.hypot(*Z.T) > 1.1).astype(int)
+    bags = np.argsort(np.argsort(X[:, 0] + y + 2 * rng.normal(size=n))) // size
+    return X, y, bags, label_proportions(y, bags)
+
+
+def test_boosting_leaves_the_linear_limit():
+    X, y, bags, P = curved()
+    linear = CountLogistic().fit(X, bags, P)
+    boosted = CountBoosting(max_rounds=60).fit(X, bags, P)
+    assert LogisticRegression().fit(X, y).score(X, y) < 0.66
+    assert linear.score(X, y) < 0.66
+    assert boosted.score(X, y) > 0.9
+    history = boosted.validation_log_likelihood_
+    assert boosted.n_iter_ == history.argmax() == len(boosted.rounds_)
+
+
+def test_boosting_takes_any_regressor_and_several_classes():
+    X, y, bags, _ = curved(2000)
+    three = np.where((y == 1) & (X[:, 1] > 0), 2, y)
+    P = label_proportions(three, bags)
+    linear = CountLogistic().fit(X, bags, P)
+    tree = DecisionTreeRegressor(max_depth=3, min_samples_leaf=20, random_state=0)
+    model = CountBoosting(tree, max_rounds=15)
+    model.fit(X, bags, P)
+    assert model.score(X, three) > linear.score(X, three) + 0.1
+    assert len(model.rounds_[0]) == 3
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+
+
+def test_without_rounds_boosting_is_the_linear_fit_on_the_bags_not_held_out():
+    X, _, bags, P = problem()
+    known = cl.bag_counts(bags, P)
+    held_out = cl.held_out_bags(known, X, 0.1)
+    assert held_out.sum() == 4
+    rows = ~held_out[bags]
+    linear = CountLogistic().fit(X[rows], bags[rows], P)
+    none = CountBoosting(max_rounds=0).fit(X, bags, P)
+    np.testing.assert_allclose(
+        none.decision_function(X), linear.decision_function(X), atol=1e-3
+    )
+
+
+def test_regressors_never_see_the_bags_held_out(monkeypatch):
+    X, _, bags, P = problem()
+    held_out = cl.held_out_bags(cl.bag_counts(bags, P), X, 0.1)
+    sizes, fit = [], DecisionTreeRegressor.fit
+
+    def spy(self, X, y):
+        sizes.append(len(X))
+        return fit(self, X, y)
+
+    monkeypatch.setattr(DecisionTreeRegressor, "fit", spy)
+    CountBoosting(DecisionTreeRegressor(max_depth=2), max_rounds=3).fit(X, bags, P)
+    assert set(sizes) == {len(X) - held_out[bags].sum()} != {len(X)}
+
+
+def test_held_out_bags_are_a_tenth_with_the_median_share():
+    shares = np.random.default_rng(0).permutation(40) / 40
+    bags, X = np.repeat(np.arange(40), 40), np.zeros((1600, 1))
+    known = cl.bag_counts(bags, np.column_stack([1 - shares, shares]))
+    held_out = cl.held_out_bags(known, X, 0.1)
+    np.testing.assert_allclose(np.sort(shares[held_out]) * 40, [5, 15, 25, 35])
+    few = known.part(np.arange(40) < 6)
+    assert not cl.held_out_bags(few, X[:240], 0.1).any()
+
+
+def test_the_log_odds_are_those_that_the_labels_were_drawn_from():
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(20_000, 3)), np.array([1.5, -1.0, 0.0])
+    y = (rng.random(20_000) < expit(X @ w + 0.5)).astype(int)
+    bags = rng.permutation(20_000) // 40
+    P = label_proportions(y, bags)
+    model, mean_map = CountLogistic(C=100).fit(X, bags, P), MeanMap().fit(X, bags, P)
+    np.testing.assert_allclose(model.coef_[0], w, atol=0.25)
+    assert abs(model.intercept_[0] - 0.5) < 0.1
+    p, q = model.predict_proba(X)[:, 1], mean_map.predict_proba(X)[:, 1]
+    truth = expit(X @ w + 0.5)
+    assert np.mean((p - truth) ** 2) < np.mean((q - truth) ** 2)
+
+
+def test_errors_of_shares_weaken_what_they_say():
+    X, _, bags, P = problem()
+    plain = CountLogistic(tol=1e-7).fit(X, bags, P)
+    none = CountLogistic(proportion_errors=np.zeros(40), tol=1e-7).fit(X, bags, P)
+    np.testing.assert_allclose(none.coef_, plain.coef_, atol=1e-4)
+    wide = CountLogistic(proportion_errors=np.full(40, 0.3)).fit(X, bags, P)
+    assert np.linalg.norm(wide.coef_) < np.linalg.norm(plain.coef_)
+    with pytest.raises(ValueError, match="proportion_errors must be"):
+        CountLogistic(proportion_errors=[0.1]).fit(X, bags, P)
+    names = np.array([f"b{k}" for k in range(40)])
+    se = pd.Series(np.linspace(0, 0.3, 40), names)
+    keyed = CountLogistic(proportion_errors=se[::-1]).fit(
+        X, names[bags], pd.Series(P[:, 1], names)
+    )
+    array = CountLogistic(proportion_errors=se.to_numpy()).fit(X, bags, P)
+    np.testing.assert_allclose(keyed.coef_, array.coef_, atol=1e-4)
+
+
+@pytest.mark.parametrize("cls", [CountLogistic, CountBoosting])
+def test_equal_shares_are_not_identifiable(cls):
+    X, _, bags, P = problem()
+    with pytest.raises(NotIdentifiableError, match="rank 1"):
+        cls().fit(X, bags, np.full(len(P), 0.4))
+
+
+def test_stopping_short_warns():
+    X, _, bags, P = problem()
+    with pytest.warns(ConvergenceWarning, match="CountLogistic stopped after 1 iter"):
+        CountLogistic(max_iter=1).fit(X, bags, P)

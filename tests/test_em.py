@@ -1,0 +1,396 @@
+"""EM against a search through all labelings, its descent, its limits, and its starts."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from scipy.special import expit, softmax
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import LinearSVC
+
+from llpbook import MeanMap, em
+from llpbook.base import LLPWarning, NotIdentifiableError
+from llpbook.count_likelihood import CountLogistic, bag_counts, count_posterior
+from llpbook.em import EMLR
+from llpbook.proportions import label_proportions
+
+
+def problem(n=240, d=3, size=6, n_classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n)
+    X = rng.normal(size=(n, d)) + 2 * rng.normal(size=(n_classes, d))[y]
+    bags = rng.permutation(n) // size
+    return X, y, bags, label_proportions(y, bags, classes=range(n_classes))
+
+
+def slow_labels(scores, counts):
+    """The best of all labelings of one bag with these counts."""
+    n, K = scores.shape
+    every = (np.array(y) for y in product(range(K), repeat=n))
+    fitting = [y for y in every if (np.bincount(y, minlength=K) == counts).all()]
+    return max(fitting, key=lambda y: scores[np.arange(n), y].sum())
+
+
+# --- the steps ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-em-labels")
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+def test_labels_are_the_best_of_all_with_these_counts(n_classes):
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        bags = rng.permutation(np.repeat([0, 2, 3], [1, 6, 5]))  # bag 1 is empty
+        scores = rng.normal(size=(12, n_classes))
+        counts = em.whole_counts(
+            rng.dirichlet(np.ones(n_classes), 4), np.bincount(bags, minlength=4)
+        )
+        found = em.label_by_counts(scores, bags, counts)
+        for k in (0, 2, 3):
+            slow = slow_labels(scores[bags == k], counts[k])
+            np.testing.assert_array_equal(found[bags == k], slow)
+
+
+def test_a_large_bag_is_labelled_as_well_as_by_assignment(monkeypatch):
+    rng = np.random.default_rng(1)
+    scores, counts = rng.normal(size=(60, 4)), np.array([30, 0, 19, 11])
+    one = em.assign(scores, counts)
+    monkeypatch.setattr(em, "LARGE_BAG", 10)
+    two = em.assign(scores, counts)
+    np.testing.assert_array_equal(np.bincount(two, minlength=4), counts)
+    rows = np.arange(60)
+    assert scores[rows, two].sum() == pytest.approx(scores[rows, one].sum())
+
+
+def test_whole_counts_have_the_right_sums_and_are_nearest():
+    rng = np.random.default_rng(2)
+    sizes, P = rng.integers(0, 9, 50), rng.dirichlet(np.ones(3), 50)
+    counts = em.whole_counts(P, sizes)
+    np.testing.assert_array_equal(counts.sum(axis=1), sizes)
+    assert (np.abs(counts - sizes[:, None] * P) < 1).all()
+    two = np.column_stack([P[:, 0], 1 - P[:, 0]])
+    assert (np.abs(em.whole_counts(two, sizes) - sizes[:, None] * two) <= 0.5).all()
+    exact = np.array([[0.3, 0.7]])
+    np.testing.assert_array_equal(em.whole_counts(exact, np.array([10])), [[3, 7]])
+
+
+@pytest.mark.equation("eq-em-majority")
+def test_majority_labels():
+    P, bags = np.array([[0.6, 0.4], [0.2, 0.8]]), np.array([1, 0, 0, 1])
+    np.testing.assert_array_equal(em.majority_labels(P, bags), [1, 0, 0, 1])
+    P = np.array([[0.9, 0.1], [0.7, 0.3]])  # no bag has a positive majority
+    np.testing.assert_array_equal(em.majority_labels(P, bags), [1, 0, 0, 1])
+    P, bags = (
+        np.array([[0.9, 0.1], [0.7, 0.3], [0.78, 0.22]]),
+        np.repeat(range(3), [1, 8, 3]),
+    )
+    labels = em.majority_labels(
+        P, bags
+    )  # the mean share of instances is 0.26, of bags 0.21
+    np.testing.assert_array_equal(labels, bags == 1)
+    # The mean is over instances: that of the large bag is nearly its share, and the bag between is above it.
+    P = np.array([[0.9, 0.1], [0.85, 0.15], [0.6, 0.4]])
+    bags = np.repeat([0, 1, 2], [40, 1, 1])
+    np.testing.assert_array_equal(em.majority_labels(P, bags), [0] * 40 + [1, 1])
+
+
+@pytest.mark.equation("eq-em-soft")
+def test_soft_labels_are_posteriors_that_keep_the_counts():
+    _, _, bags, P = problem()
+    known = bag_counts(bags, P)
+    f = np.random.default_rng(3).normal(size=240)
+    q = em.soft_labels(np.column_stack([f - f, f]), known)
+    np.testing.assert_allclose(known.sums(q[:, 1]), known.counts, atol=1e-7)
+    np.testing.assert_allclose(q[:, 1], count_posterior(f, known)[1], atol=1e-12)
+
+
+def test_soft_labels_of_several_classes_are_near_the_posterior():
+    rng, gaps = np.random.default_rng(0), []
+    for size in np.repeat([4, 6], 10):
+        scores = 2 * rng.normal(size=(size, 3))
+        counts = np.array([1, 1, 0]) + rng.multinomial(size - 2, np.ones(3) / 3)
+        known = bag_counts(np.zeros(size, int), counts[None] / size)
+        every = [y for y in product(range(3), repeat=size)
+                 if (np.bincount(y, minlength=3) == counts).all()]  # fmt: skip
+        weights = softmax([scores[range(size), y].sum() for y in every])
+        exact = np.einsum("y,yij->ij", weights, np.eye(3)[np.array(every)])
+        gaps.append(np.abs(em.soft_labels(scores, known) - exact).max())
+    assert np.mean(gaps) < 0.08 and max(gaps) < 0.2  # worst label of a bag
+
+
+def test_the_start_at_mean_map_is_mean_map_wherever_the_origin_is():
+    X, y, bags, P = problem()
+    known = bag_counts(bags, P)
+    counts = em.whole_counts(P, known.sizes)
+    for shift in (0, 20):
+        mean_map = MeanMap(lam=4.0).fit(X + shift, bags, P)
+        f = mean_map.decision_function(X + shift)
+        best = em.label_by_counts(np.column_stack([0 * f, f]), bags, counts)
+        start = em.start_labels("mean_map", X + shift, known, counts, None)
+        assert np.mean(start == best) > 0.97 and np.mean(start == y) > 0.85
+
+
+@pytest.mark.parametrize("start", ["proportions", "mean_map"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_starts_with_counts_have_them(start, n_classes):
+    X, _, bags, P = problem(n_classes=n_classes)
+    known = bag_counts(bags, P)
+    counts, rng = em.whole_counts(P, known.sizes), np.random.RandomState(0)
+    y = em.start_labels(start, X, known, counts, rng)
+    np.testing.assert_allclose(label_proportions(y, bags, classes=range(n_classes)), P)
+
+
+# --- the whole ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_every_iteration_descends(n_classes):
+    X, _, bags, P = problem(n_classes=n_classes)
+    known = bag_counts(bags, P)
+    counts = em.whole_counts(P, known.sizes)
+    values, base = [], LogisticRegression(C=0.5, tol=1e-9, max_iter=1000)
+
+    def loss(model, y):
+        chosen = model.predict_log_proba(X)[np.arange(len(y)), y]
+        return -chosen.sum() + (model.coef_**2).sum() / (2 * base.C)
+
+    def fit(q):
+        model = em.fit_to_labels(base, X, q)
+        values.append(loss(model, q.argmax(axis=1)))
+        scores = em.class_scores(model, X, n_classes)
+        values.append(loss(model, em.label_by_counts(scores, bags, counts)))
+        return scores
+
+    def guess(scores):
+        return np.eye(n_classes)[em.label_by_counts(scores, bags, counts)]
+
+    start = em.start_labels("proportions", X, known, counts, np.random.RandomState(0))
+    _, flips, settled = em.alternate(
+        np.eye(n_classes)[start], fit, guess, "fixed_point", 500, 0
+    )
+    assert settled and len(flips) > 2 and flips[-1] == 0
+    assert (np.diff(values[1:]) < 1e-5).all()  # the first labels may miss the counts
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_end_is_a_fixed_point(n_classes):
+    X, y, bags, P = problem(n_classes=n_classes)
+    model = EMLR().fit(X, bags, P)
+    again = LogisticRegression(solver="newton-cholesky", tol=1e-8)
+    again.fit(X, model.labels_)
+    scores = em.class_scores(again, X, n_classes)
+    counts = em.whole_counts(P, np.bincount(bags))
+    np.testing.assert_array_equal(
+        em.label_by_counts(scores, bags, counts), model.labels_
+    )
+    assert model.score(X, y) > 0.8
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("soft", [False, True])
+def test_bags_of_size_one_are_logistic_regression(n_classes, soft):
+    X, y, *_ = problem(n_classes=n_classes)
+    supervised = LogisticRegression(C=2.0, tol=1e-10, max_iter=1000).fit(X, y)
+    model = EMLR(C=2.0, soft=soft).fit(X, np.arange(len(X)), np.eye(n_classes)[y])
+    np.testing.assert_allclose(
+        model.predict_proba(X), supervised.predict_proba(X), atol=1e-4
+    )
+
+
+def test_label_swap_swaps_the_prediction():
+    X, _, bags, P = problem()
+    one, two = EMLR().fit(X, bags, P[:, 1]), EMLR().fit(X, bags, 1 - P[:, 1])
+    np.testing.assert_allclose(
+        one.decision_function(X), -two.decision_function(X), atol=1e-6
+    )
+
+
+def test_soft_em_climbs_the_likelihood_of_the_counts():
+    # Where it stops, the gradient of the likelihood is 0: the answer is that of CountLogistic.
+    X, _, bags, P = problem(n=400, size=4)
+    ones = np.column_stack([X, np.ones(400)])
+    base = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-10, max_iter=1000)
+    soft = EMLR(estimator=base, soft=True, start="mean_map", tol=1e-7).fit(
+        ones, bags, P
+    )
+    direct = CountLogistic(tol=1e-8).fit(X, bags, P)
+    np.testing.assert_allclose(soft.estimator_.coef_[0, :3], direct.coef_[0], atol=1e-3)
+
+
+def test_matching_expected_counts_is_not_em():
+    # A bag of two with one positive: the tilt says (.5, .5) for equal scores, as the posterior does; for unequal ones
+    # the posterior is surer, because of the two labelings left one is likelier.
+    f, known = (
+        np.array([1.0, -1.0]),
+        bag_counts(np.zeros(2, int), np.array([[0.5, 0.5]])),
+    )
+    q = em.soft_labels(np.column_stack([0 * f, f]), known)[:, 1]
+    by_hand = expit(1) * expit(1) / (expit(1) ** 2 + expit(-1) ** 2)
+    np.testing.assert_allclose(q, [by_hand, 1 - by_hand])
+    assert q[0] > expit(1) + 0.1  # expit(1) is what matched expectations give
+
+
+def test_the_public_rule_compares_numbers_of_flips():
+    labels = iter([np.arange(20) < 10, np.arange(20) < 0, np.arange(20) < 10])
+
+    def guess(scores):
+        return np.eye(2)[next(labels).astype(int)]
+
+    start = np.eye(2)[np.zeros(20, int)]
+    _, flips, settled = em.alternate(start, lambda q: q, guess, "llp-learn", 9, 0)
+    assert settled and flips.tolist() == [10, 10]
+
+
+def test_any_classifier():
+    X, y, bags, P = problem()
+    forest = RandomForestClassifier(20, min_samples_leaf=5, random_state=0)
+    model = EMLR(estimator=forest, max_iter=30).fit(X, bags, P)
+    assert model.score(X, y) > 0.8
+    assert model.predict_proba(X).shape == (240, 2)
+    machine = EMLR(estimator=LinearSVC()).fit(X, bags, P)
+    assert machine.score(X, y) > 0.8
+    assert not hasattr(machine, "predict_proba")
+
+
+def test_random_starts_end_badly_under_the_public_rule_only():
+    X, y = make_classification(4000, random_state=1)
+    bags = np.random.default_rng(0).permutation(4000) // 20
+    P = label_proportions(y, bags)
+    scores = {
+        (start, stop): EMLR(start=start, stop=stop, random_state=0)
+        .fit(X, bags, P)
+        .score(X, y)
+        for start in ("majority", "random")
+        for stop in ("fixed_point", "llp-learn")
+    }
+    assert min(v for k, v in scores.items() if k != ("random", "llp-learn")) > 0.8
+    assert scores["random", "llp-learn"] < scores["random", "fixed_point"] - 0.1
+
+
+def test_the_public_rule_compares_two_rounds():
+    # Labels that change, of 100; the second number differs by 5, the third by less.
+    moves = iter([70, 75, 79, 0])
+
+    def guess(q):
+        new = q.copy()
+        rows = np.arange(next(moves))
+        new[rows] = 1 - new[rows]
+        return new
+
+    first = np.eye(2)[np.arange(100) % 2]
+    _, flips, settled = em.alternate(first, lambda q: q, guess, "llp-learn", 9, 0)
+    assert settled and flips.tolist() == [70, 75, 79]
+
+
+def test_a_circle_is_noticed():
+    first = np.eye(2)[np.arange(10) % 2]
+    _, flips, settled = em.alternate(
+        first, lambda q: q, lambda q: q[:, ::-1].copy(), "fixed_point", 99, 0
+    )
+    assert not settled and flips.tolist() == [10, 10]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_stopped_short_the_classifier_is_that_of_the_labels():
+    X, _, bags, P = problem()
+    model = EMLR(start="random", random_state=0, max_iter=2).fit(X, bags, P)
+    assert model.flips_[-1] > 0
+    again = LogisticRegression(tol=1e-8, max_iter=1000).fit(X, model.labels_)
+    np.testing.assert_allclose(model.estimator_.coef_, again.coef_, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("start", ["majority", "proportions", "random", "mean_map"])
+def test_the_order_of_the_instances_does_not_matter(start):
+    X, _, bags, P = problem()
+    order = np.random.default_rng(7).permutation(240)
+    first = EMLR(start=start, random_state=0, max_iter=1)
+    one = first.fit(X, bags, P).labels_
+    two = first.fit(X[order], bags[order], P).labels_
+    np.testing.assert_array_equal(one[order], two)
+
+
+def test_a_lazy_warm_start_fakes_a_fixed_point():
+    # A solver that starts at its last answer and is content with a loose tolerance does not move: no label changes,
+    # and dozens would if it were run to its end.
+    X, y = make_classification(4000, random_state=1)
+    bags = np.random.default_rng(0).permutation(4000) // 20
+    P = label_proportions(y, bags)
+    counts = em.whole_counts(P, np.bincount(bags))
+
+    def pending(model):
+        exact = LogisticRegression(solver="newton-cholesky", tol=1e-8)
+        scores = em.class_scores(exact.fit(X, model.labels_), X, 2)
+        return np.sum(em.label_by_counts(scores, bags, counts) != model.labels_)
+
+    lazy = LogisticRegression(warm_start=True, tol=1e-2)
+    assert pending(EMLR(estimator=lazy).fit(X, bags, P)) > 10
+    assert pending(EMLR().fit(X, bags, P)) == 0
+
+
+def test_a_class_that_no_bag_has_most_of_is_still_found():
+    rng = np.random.default_rng(5)
+    y = rng.choice(3, 600, p=[0.45, 0.45, 0.1])
+    X = rng.normal(size=(600, 2)) + 5 * np.array([[0, 0], [1, 0], [0, 1]])[y]
+    bags = rng.permutation(600) // 20
+    model = EMLR().fit(X, bags, label_proportions(y, bags))
+    assert model.score(X, y) > 0.95
+
+
+def test_equal_shares_need_a_random_start():
+    X, _, bags, _ = problem()
+    with pytest.raises(NotIdentifiableError, match="start='proportions'"):
+        EMLR().fit(X, bags, np.full(40, 1 / 3))
+    model = EMLR(start="proportions", random_state=0).fit(X, bags, np.full(40, 1 / 3))
+    assert np.unique(model.predict(X)).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("start", ["majority", "proportions", "random", "mean_map"])
+def test_classes_that_could_change_names_are_refused(start):
+    X, y, bags, P = problem()
+    halves = np.append(np.full(40, 0.5), 0.9)  # the last bag is empty
+    with pytest.raises(NotIdentifiableError, match="classes 0 and 1 equal shares"):
+        EMLR(start=start, random_state=0).fit(X, bags, halves)
+    split = pd.DataFrame(P[:, [0, 1, 1]] / [1, 2, 2], columns=["a", "b", "c"])
+    with pytest.raises(NotIdentifiableError, match="classes b and c equal"):
+        EMLR(start=start, random_state=0).fit(X, bags, split)
+    some = np.where(np.arange(240) < 60, y, -1)
+    model = EMLR(random_state=0).fit(X, bags, np.full(40, 0.5), labels=some)
+    assert model.score(X, y) > 0.7
+
+
+def test_classes_absent_from_every_bag_are_never_predicted():
+    X, y, bags, P = problem(n_classes=3)
+    P = np.column_stack([P, np.zeros((40, 2))])
+    model = EMLR().fit(X, bags, P)
+    assert model.predict_proba(X).shape == (240, 5) and model.score(X, y) > 0.8
+    assert np.isin(model.predict(X), [0, 1, 2]).all()
+
+
+def test_estimators_that_cannot_are_refused():
+    X, _, bags, P = problem()
+    with pytest.raises(ValueError, match="'estimator' parameter of EMLR"):
+        EMLR(estimator=Ridge()).fit(X, bags, P)
+    with pytest.raises(ValueError, match="soft=True needs an estimator that takes"):
+        EMLR(estimator=KNeighborsClassifier(), soft=True).fit(X, bags, P)
+    with pytest.warns(LLPWarning, match="EMLR penalises its weights"):
+        EMLR().fit(X * [1, 1, 1e-4], bags, P)
+
+
+def test_sparse_equals_dense():
+    X, _, bags, P = problem()
+    X = X * (X > 0)
+    dense = EMLR().fit(X, bags, P).decision_function(X)
+    sparse = EMLR().fit(sp.csr_array(X), bags, P).decision_function(sp.csr_array(X))
+    np.testing.assert_allclose(sparse, dense, atol=1e-6)
+
+
+def test_stopping_short_warns():
+    X, _, bags, P = problem()
+    with pytest.warns(ConvergenceWarning, match="EMLR stopped after 1 iterations"):
+        EMLR(max_iter=1, start="random", random_state=0).fit(X, bags, P)

@@ -1,0 +1,170 @@
+"""AOC kernel k-means against brute force over labelings, the relaxation by cvxpy, and its limits."""
+
+from itertools import product
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.neighbors import NearestCentroid
+
+from llpbook import kernel_kmeans as kk
+from llpbook.kernel_kmeans import AOCKernelKMeans
+from llpbook.proportions import averaging_matrix, label_proportions
+
+
+def problem(n=200, size=8, n_classes=2, gap=4.0, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n)
+    X = rng.normal(size=(n, 2)) + gap * np.array([[0, 0], [1, 0], [0, 1]])[y]
+    bags = rng.permutation(n) // size
+    return X, y, bags, label_proportions(y, bags, classes=range(n_classes))
+
+
+def slow_objective(X, labels, bags, P, price):
+    """The definition, with the features themselves."""
+    value = 0.0
+    for j in np.unique(labels):
+        value += ((X[labels == j] - X[labels == j].mean(axis=0)) ** 2).sum()
+    shares = label_proportions(labels, bags, len(P), range(P.shape[1]))
+    for k in np.unique(bags):
+        value += price * np.sum(bags == k) * np.sum((shares[k] - P[k]) ** 2)
+    return value
+
+
+@pytest.mark.equation("eq-aoc-objective", "eq-aoc-distances", "eq-aoc-variance")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_kernel_form_is_the_definition(n_classes):
+    X, y, bags, P = problem(n_classes=n_classes)
+    gram, P = X @ X.T, np.vstack([P, P[:1]])  # the last row has no instances
+    found = kk.objective(gram, y, bags, P, 0.7)
+    P[:5] = P[:5][:, ::-1]
+    assert found == pytest.approx(
+        slow_objective(X, y, bags, problem(n_classes=n_classes)[3], 0.7)
+    )
+    assert kk.objective(gram, y, bags, P, 0.7) == pytest.approx(
+        slow_objective(X, y, bags, P, 0.7)
+    )
+    distances, weights, norms = kk.class_distances(gram, y, n_classes)
+    means = np.array([X[y == j].mean(axis=0) for j in range(n_classes)])
+    slow = ((X[:, None] - means) ** 2).sum(axis=2) - (X**2).sum(axis=1)[:, None]
+    np.testing.assert_allclose(distances, slow, atol=1e-9)
+    np.testing.assert_allclose(weights.T @ X, means)
+    np.testing.assert_allclose(norms, (means**2).sum(axis=1))
+    assert kk.kernel_variance(gram) == pytest.approx(X.var(axis=0).sum())
+
+
+def penalised(distances, labels, bags, P, price):
+    Z = np.eye(P.shape[1])[labels]
+    sizes = np.bincount(bags, minlength=len(P))
+    gap = averaging_matrix(bags, len(P)) @ Z - P
+    return (Z * distances).sum() + price * sizes @ (gap**2).sum(axis=1)
+
+
+@pytest.mark.equation("eq-aoc-labels")
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("price", [0.0, 0.1, 1.0, 10.0])
+def test_labels_are_the_best_of_all(n_classes, price):
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        bags = rng.permutation([0] * 6 + [2] * 3 + [3])
+        P = rng.dirichlet(np.ones(n_classes), 4)
+        distances = rng.normal(size=(10, n_classes))
+        labels = kk.label_bags(distances, bags, P, price)
+        for k in (0, 2, 3):
+            rows, one = bags == k, np.zeros((bags == k).sum(), int)
+            every = map(np.array, product(range(n_classes), repeat=rows.sum()))
+            values = [penalised(distances[rows], y, one, P[[k]], price) for y in every]
+            found = penalised(distances[rows], labels[rows], one, P[[k]], price)
+            assert found == pytest.approx(min(values))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("price", [0.1, 1.0])
+def test_the_relaxation_is_a_bound_and_rounds_to_no_better(n_classes, price):
+    # What the original solves: the quadratic programme over the simplex.
+    rng = np.random.default_rng(1)
+    bags, P = rng.permutation(30) // 10, rng.dirichlet(np.ones(n_classes), 3)
+    distances = rng.normal(size=(30, n_classes))
+    Z = cp.Variable((30, n_classes), nonneg=True)
+    gap = averaging_matrix(bags).toarray() @ Z - P
+    goal = cp.sum(cp.multiply(distances, Z)) + 10 * price * cp.sum_squares(gap)
+    bound = cp.Problem(cp.Minimize(goal), [cp.sum(Z, axis=1) == 1]).solve(cp.CLARABEL)
+    ours = kk.label_bags(distances, bags, P, price)
+    value = penalised(distances, ours, bags, P, price)
+    assert bound - 1e-6 <= value
+    rounded = Z.value.argmax(axis=1)
+    assert value <= penalised(distances, rounded, bags, P, price) + 1e-6
+    assert value - bound < 0.5 * price * n_classes
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_no_iteration_climbs_and_the_end_is_a_fixed_point(n_classes):
+    X, _, bags, P = problem(n_classes=n_classes, gap=1.0)
+    gram = rbf_kernel(X, gamma=0.5)
+    labels = np.random.default_rng(2).integers(0, n_classes, 200)
+    values = [kk.objective(gram, labels, bags, P, 0.2)]
+    for _ in range(30):
+        labels, _, settled = kk.descend(gram, labels, bags, P, 0.2, max_iter=1)
+        values.append(kk.objective(gram, labels, bags, P, 0.2))
+    assert settled and (np.diff(values) < 1e-9).all() and values[-1] < values[0]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_separated_classes_are_found(n_classes):
+    X, y, bags, P = problem(n_classes=n_classes, gap=8.0)
+    model = AOCKernelKMeans(random_state=0).fit(X, bags, P)
+    assert model.score(X, y) > 0.99
+    np.testing.assert_array_equal(model.labels_, y)
+    assert model.objective_ == pytest.approx(
+        slow_objective(X, y, bags, P, X.var(axis=0).sum())
+    )
+
+
+def test_bags_of_size_one_are_the_nearest_class_mean():
+    X, y, *_ = problem(gap=2.0)
+    model = AOCKernelKMeans(lam=100, random_state=0)
+    model.fit(X, np.arange(200), y.astype(float))
+    supervised = NearestCentroid().fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), supervised.predict(X))
+
+
+def test_a_kernel_separates_a_ring_from_its_middle():
+    rng = np.random.default_rng(3)
+    angle, y = rng.uniform(0, 2 * np.pi, 400), rng.integers(0, 2, 400)
+    X = (0.3 + 3 * y + 0.3 * rng.normal(size=400))[:, None] * np.column_stack(
+        [np.cos(angle), np.sin(angle)]
+    )
+    bags = rng.permutation(400) // 10
+    P = label_proportions(y, bags)
+    radial = AOCKernelKMeans(kernel="rbf", gamma=0.2, random_state=0).fit(X, bags, P)
+    linear = AOCKernelKMeans(random_state=0).fit(X, bags, P)
+    assert radial.score(X, y) > 0.95 > 0.75 > linear.score(X, y)
+    gram = rbf_kernel(X, gamma=0.2)
+    given = AOCKernelKMeans(kernel="precomputed", random_state=0).fit(gram, bags, P)
+    assert np.mean(given.predict(gram) == y) > 0.95
+
+
+def test_without_a_penalty_the_clusters_have_no_names():
+    # k-means alone: over seeds, as often one way round as the other.
+    X, y, bags, P = problem(gap=8.0)
+    scores = [
+        AOCKernelKMeans(lam=0.0, n_starts=1, random_state=s).fit(X, bags, P).score(X, y)
+        for s in range(6)
+    ]
+    assert all(min(s, 1 - s) < 0.05 for s in scores)
+    named = AOCKernelKMeans(lam=1.0, n_starts=1, random_state=0).fit(X, bags, P)
+    assert named.score(X, y) > 0.95
+
+
+def test_label_swap_swaps_the_prediction():
+    X, _, bags, P = problem()
+    one, two = (AOCKernelKMeans(random_state=0).fit(X, bags, p) for p in P.T)
+    assert np.mean(one.predict(X) != two.predict(X)) == 1
+
+
+def test_stopping_short_warns():
+    X, _, bags, P = problem(gap=1.0)
+    with pytest.warns(ConvergenceWarning, match="stopped after 1 iterations"):
+        AOCKernelKMeans(max_iter=1, random_state=0).fit(X, bags, P)
