@@ -11,8 +11,10 @@ from inspect import isabstract as _isabstract
 __version__ = "0.1.0"
 
 _HOMES = {
+    "alter_svm": ["AlterSVM"],
     "baselines": ["BagMeanRegression", "MajorityClass"],
     "base": ["LLPWarning", "NotIdentifiableError"],
+    "conv_svm": ["ConvSVM"],
     "datasets": ["load", "load_bags", "make_dataset", "random_bags"],
     "cluster_selection": ["ClusterModelSelection"],
     "count_likelihood": ["CountBoosting", "CountLogistic"],
@@ -20,6 +22,7 @@ _HOMES = {
     "diagnosis": ["diagnose"],
     "discriminant": ["WeightedLDA"],
     "dsdd": ["DSDD"],
+    "invcal": ["InvCal"],
     "em": ["EMLR"],
     "kernel_kmeans": ["AOCKernelKMeans"],
     "laplacian_mean_map": ["AlternatingMeanMap", "LaplacianMeanMap"],

@@ -41,6 +41,7 @@ from ._tuning import (
     choose_centers,
     fold_numbers,
     median_distance,
+    row_order,
     thin,
     tune,
 )
@@ -76,6 +77,7 @@ __all__ = [
     "predict_proportions",
     "probabilities",
     "read_bags",
+    "row_order",
     "thin",
     "tune",
     "warn_if_short",

@@ -305,7 +305,8 @@ class KernelClassifier(LLPClassifier):
 
     A subclass defines ``_solve(data, features)``, which returns weights of the features: one row for two classes, or
     one a class. The features are X, with the constant 1 as the last column for an intercept; or, with a kernel, columns
-    whose inner products are its matrix, plus 1 for an intercept.
+    whose inner products are its matrix, plus 1 for an intercept. With ``_free_intercept`` there is no constant among
+    them, and the intercept, which no penalty holds, is returned as a last column of the weights.
 
     Parameters
     ----------
@@ -313,14 +314,14 @@ class KernelClassifier(LLPClassifier):
     gamma : float or "scale"
         Kernel coefficient; "scale" is 1 / (n_features * X.var()).
     fit_intercept : bool
-        Add the feature 1; its weight is a weight like the others.
+        Add the feature 1, whose weight is a weight like the others, or a free intercept.
 
     Attributes
     ----------
     coef_ : ndarray, shape (1, n_features) or (n_classes, n_features)
         Not with a kernel.
     intercept_ : ndarray, shape (1,) or (n_classes,)
-        0 with a kernel, which has the constant feature inside.
+        With a kernel 0, which has the constant feature inside, unless the intercept is free.
     dual_coef_ : ndarray, shape (n_instances, 1) or (n_instances, n_classes)
         Weights of the training instances ``X_fit_``, with a kernel only.
     gamma_ : float
@@ -328,6 +329,8 @@ class KernelClassifier(LLPClassifier):
     """
 
     _accept_sparse = "csr"
+    #: Whether the intercept is no weight of a feature, and no penalty holds it.
+    _free_intercept = False
     _parameter_constraints = {
         "kernel": [StrOptions({"linear", "rbf", "laplacian", "precomputed"}), callable],
         "gamma": [StrOptions({"scale"}), Interval(Real, 0, None, closed="neither")],
@@ -342,7 +345,8 @@ class KernelClassifier(LLPClassifier):
         X = data.X
         if self.kernel == "linear":
             warn_of_scale(self, X)
-            weights = self._solve(data, append_one(X) if self.fit_intercept else X)
+            constant = self.fit_intercept and not self._free_intercept
+            weights = self._solve(data, append_one(X) if constant else X)
             d = X.shape[1]
             # The sum is over one column, or over none: 0 without an intercept.
             self.coef_, self.intercept_ = weights[:, :d], weights[:, d:].sum(axis=1)
@@ -350,13 +354,14 @@ class KernelClassifier(LLPClassifier):
             self.X_fit_, self.gamma_ = X, kernel_coefficient(self.gamma, X)
             features, to_dual = kernel_features(self._gram(X))
             weights = self._solve(data, features)
-            self.dual_coef_ = to_dual(weights.T)
-            self.intercept_ = np.zeros(len(weights))
+            rank = features.shape[1]
+            self.dual_coef_ = to_dual(weights[:, :rank].T)
+            self.intercept_ = weights[:, rank:].sum(axis=1)
 
     def _gram(self, X):
-        """Kernel of X and the training instances, plus 1 for an intercept."""
+        """Kernel of X and the training instances, plus 1 for an intercept that is a weight."""
         gram = gram_matrix(X, self.X_fit_, self.kernel, self.gamma_)
-        return gram + self.fit_intercept
+        return gram + (self.fit_intercept and not self._free_intercept)
 
     def _scores(self, X):
         basis, weights = X, getattr(self, "coef_", None)

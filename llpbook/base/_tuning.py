@@ -22,6 +22,29 @@ def canonical_order(X):
     return np.lexsort(X.T[::-1])
 
 
+def row_order(X):
+    """An order of rows that is the same however X is permuted, faster than `canonical_order` and for sparse X too.
+
+    Rows are sorted by their inner product with a fixed random vector, summed in the order of the features, so that
+    equal rows, and no others, have equal keys.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array, shape (n, n_features)
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+    """
+    direction = np.random.RandomState(0).normal(size=X.shape[1])
+    if not isinstance(X, np.ndarray):
+        return np.argsort(X.tocsr().sorted_indices() @ direction, kind="stable")
+    keys = np.zeros(len(X))
+    for column, factor in zip(X.T, direction, strict=True):
+        keys += factor * column
+    return np.argsort(keys, kind="stable")
+
+
 def thin(X, max_points):
     """At most so many rows, drawn with a fixed seed in canonical order.
 

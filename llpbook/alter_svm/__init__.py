@@ -1,0 +1,182 @@
+r"""alter-∝SVM: a support vector machine whose labels are unknown, and agree with the shares.
+
+Labels of the training instances are variables of the problem, beside the hyperplane:
+
+.. math:: \min_{y, w, b} \tfrac12 \lVert w \rVert^2 + C \sum_i \max\bigl(0, 1 - y_i (\langle w, x_i \rangle + b)\bigr)
+          + \sum_k c_k \lvert \tilde p_k(y) - p_k \rvert, \qquad \tilde p_k(y) = \tfrac1{n_k} \sum_{i \in B_k} [y_i = 1]
+
+For known labels this is a support vector machine; for a known hyperplane each bag is solved exactly by a sort. The two
+steps alternate while C is raised from a small value, from several random starts; the lowest objective is kept.
+
+Chapter: ``book/alter_svm``. Source: yu2013 (sections 3, 4 and 6.2).
+"""
+
+from numbers import Integral, Real
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+
+from .._hinge import minimise_hinges
+from ..base import (
+    BAG_WEIGHTS,
+    Interval,
+    KernelClassifier,
+    LLPClassifier,
+    StrOptions,
+    check_bag_weights,
+    row_order,
+)
+from ._solver import minimise
+from ._steps import (
+    LEVELS,
+    bag_step,
+    count_cost,
+    flip_gain,
+    levels,
+    objective,
+    ranks,
+    share_loss,
+    svm_step,
+)
+
+__all__ = [
+    "LEVELS",
+    "AlterSVM",
+    "bag_step",
+    "count_cost",
+    "flip_gain",
+    "levels",
+    "minimise",
+    "minimise_hinges",
+    "objective",
+    "ranks",
+    "share_loss",
+    "svm_step",
+]
+
+
+class AlterSVM(KernelClassifier):
+    r"""alter-∝SVM (Yu et al. 2013): labels and hyperplane in turn.
+
+    Parameters
+    ----------
+    C : float, default 0.1
+        What a unit of the hinge of an instance costs.
+    C_p : float, default 10.0
+        What an error of 1 in the share of a bag costs, times the weight of the bag.
+    kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
+        Anything but "linear" costs :math:`O(n^2)` memory.
+    gamma : float or "scale", default "scale"
+        Kernel coefficient; "scale" is 1 / (n_features * X.var()).
+    fit_intercept : bool, default True
+        Whether there is a b, which no penalty holds.
+    bag_weights : {"size", "uniform"} or array-like, shape (n_bags,), default "size"
+        Factors of ``C_p``: sizes of bags, as in the authors' code and as their grids mean; 1, as the paper prints; or
+        your own, as rows of ``proportions``. A bag of weight 0 is a bag without labels.
+    bag_loss : {"absolute", "squared"}, default "absolute"
+        Of the error of a share.
+    annealing : {"fast", "paper", "none"}, default "fast"
+        How ``C`` is raised, see `levels`.
+    init : "random" or LLPClassifier, default "random"
+        The first labels: random ones that agree with the shares; or those that agree with the scores of another
+        method, of which a clone is fitted to the same bags (section 7.2); then there is one start.
+    n_starts : int, default 10
+    n_jobs : int, default None
+        Starts at once; see `joblib.Parallel`.
+    verbose : int, default 0
+        Progress over starts, see `joblib.Parallel`.
+    random_state : int, RandomState or None, default None
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+    coef_ : ndarray, shape (1, n_features) or (n_classes, n_features)
+        Not with a kernel.
+    intercept_ : ndarray, shape (1,) or (n_classes,)
+    dual_coef_ : ndarray, shape (n_instances, 1)
+        Weights of the training instances, with a kernel only.
+    labels_ : ndarray, shape (n_instances,)
+        The labels of the training instances at the minimum; with two classes, as are those that follow.
+    objective_ : float
+        Its value there.
+    starts_ : DataFrame
+        ``objective`` and ``share_error`` of each start.
+    n_iter_ : int
+        Turns of the best start.
+    estimators_ : list of AlterSVM, or None
+        One a class, for more than two.
+
+    Raises
+    ------
+    ValueError
+        For malformed input; see `llpbook.base`.
+
+    Notes
+    -----
+    A start costs some fifty turns of :math:`O(n d^2 + n \log n)`. Known labels are held fixed. The problem has many
+    local minima, and the lowest objective need not be the best labelling. With bags of size 1 and a large ``C_p`` this
+    is the support vector machine.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 200)
+    >>> X = rng.normal(size=(200, 2)) + 3.0 * y[:, None]
+    >>> bags = np.repeat(np.arange(40), 5)
+    >>> p = np.bincount(bags, y) / 5
+    >>> float(AlterSVM(random_state=0).fit(X, bags, p).score(X, y)) > 0.9
+    True
+    """
+
+    assumes = (None, "a wide margin separates the classes, within bags and across")
+    _several_classes = "one-vs-rest"
+    _free_intercept = True
+    _parameter_constraints = {
+        **KernelClassifier._parameter_constraints,
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "C_p": [Interval(Real, 0, None, closed="neither")],
+        "bag_weights": BAG_WEIGHTS,
+        "bag_loss": [StrOptions({"absolute", "squared"})],
+        "annealing": [StrOptions({"fast", "paper", "none"})],
+        "init": [StrOptions({"random"}), LLPClassifier],
+        "n_starts": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self, C=0.1, C_p=10.0, kernel="linear", gamma="scale", fit_intercept=True,
+        bag_weights="size", bag_loss="absolute", annealing="fast", init="random",
+        n_starts=10, n_jobs=None, verbose=0, random_state=None,
+    ):  # fmt: skip
+        self.C, self.C_p, self.kernel, self.gamma = C, C_p, kernel, gamma
+        self.fit_intercept, self.bag_weights = fit_intercept, bag_weights
+        self.bag_loss, self.annealing, self.init = bag_loss, annealing, init
+        self.n_starts, self.n_jobs, self.verbose = n_starts, n_jobs, verbose
+        self.random_state = random_state
+
+    def _solve(self, data, Z):
+        penalties = self.C_p * check_bag_weights(self.bag_weights, data)
+        known = len(penalties) - data.n_pure
+        penalties[known:] = np.inf  # bags of known labels
+        best, starts = minimise(
+            Z, data.bags, data.proportions[:, 1], self.C, penalties, self.bag_loss,
+            self.fit_intercept, levels(self.C, self.annealing), self._first(data),
+            self.n_starts, row_order(data.X), self.random_state, self.n_jobs,
+            self.verbose,
+        )  # fmt: skip
+        self.labels_ = np.empty(len(data.bags), self.classes_.dtype)
+        self.labels_[best.layout.order] = self.classes_[(best.y > 0).astype(int)]
+        self.objective_, self.n_iter_ = float(best.value), best.n_turns
+        self.starts_ = pd.DataFrame(starts, columns=["objective", "share_error"])
+        return np.append(best.w, best.b)[None, :]
+
+    def _first(self, data):
+        """Scores by which the first labels are dealt, or None."""
+        if self.init == "random":
+            return None
+        model = clone(self.init).fit(data.X, data.bags, data.proportions)
+        return model.decision_function(data.X)

@@ -1,0 +1,273 @@
+"""How fast the alternation goes: one Newton step on a rounded hinge a turn, and a sort of each bag in place."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.utils import check_random_state
+from threadpoolctl import threadpool_limits
+
+from .._hinge import newton_direction, zero_of_slope
+from ._steps import bag_step, count_cost, levels, objective, share_loss, svm_step
+
+#: Over how much the kink of the hinge is rounded while C is raised, and then in turn to finish a start.
+WIDTH, FINISH = 2.0, (0.7, 0.2)
+#: Relative fall of the objective at which a level ends, and a width of the finish; turns after which both do.
+LEVEL_TOL, FINISH_TOL, MAX_TURNS = 1e-3, 1e-4, 100
+#: By how much less than that a turn may fall whose step was shortened.
+SHORT = 0.1
+#: Exact turns that end a fit, the fall of the objective at which they do, and the gap of the machines in them.
+MAX_EXACT, EXACT_TOL, EXACT_GAP = 5, 1e-5, 1e-6
+#: The largest system of a turn that is factorised.
+LARGEST = 300
+#: Fewer instances than this at the kink say too little about the intercept, which is then searched by itself.
+LEAST_BAND = 5
+
+
+def rounded_hinge(z, width):
+    """The hinge max(0, 1 - z) with its kink rounded, and minus its slope."""
+    slope = np.clip(0.5 + (1 - z) / width, 0, 1)
+    return slope * (1 - z) + width / 2 * slope * (1 - slope), slope
+
+
+@dataclass
+class Block:
+    """Bags of one size, whose instances stand in a row; ``costs`` of one more positive, by rank."""
+
+    rows: slice
+    size: int
+    shares: np.ndarray
+    penalties: np.ndarray
+    costs: np.ndarray
+
+
+class Layout:
+    """Instances in an order where each bag stands in a row, bags of one size together.
+
+    ``order`` is a given order of instances, whatever theirs is: equal scores of a bag become positive in it.
+    """
+
+    def __init__(self, order, bags, shares, penalties, loss):
+        sizes = np.bincount(bags, minlength=len(shares))
+        used, first = np.unique(bags[order], return_index=True)
+        used = used[np.lexsort((first, sizes[used]))]
+        place = np.empty(len(shares), int)
+        place[used] = np.arange(len(used))
+        self.order = order[np.argsort(place[bags[order]], kind="stable")]
+        self.bags, self.shares, self.penalties = bags[self.order], shares, penalties
+        self.loss, self.blocks, start = loss, [], 0
+        for size in np.unique(sizes[used]):
+            own = used[sizes[used] == size]
+            rows = slice(start, start + size * len(own))
+            column = shares[own, None], penalties[own, None]
+            costs = count_cost(np.arange(size), size, *column, loss)
+            block = Block(rows, size, shares[own], penalties[own], costs)
+            self.blocks.append(block)
+            start = rows.stop
+
+    def best_labels(self, f, C, width):
+        """Labels as of `bag_step`, by the rounded hinge, and what their shares cost."""
+        y, total = np.empty(len(f)), 0.0
+        for block in self.blocks:
+            part = f[block.rows].reshape(-1, block.size)
+            ranked = np.sort(part, axis=1)[:, ::-1]
+            gain = rounded_hinge(-ranked, width)[0] - rounded_hinge(ranked, width)[0]
+            count = (block.costs < C * gain).sum(axis=1)
+            y[block.rows] = top(part, ranked, count).ravel()
+            soft = np.isfinite(block.penalties)
+            errors = share_loss(count / block.size - block.shares, self.loss)
+            total += block.penalties[soft] @ errors[soft]
+        return y, total
+
+    def top_labels(self, f):
+        """As many positives in each bag as its share says, rounded: those with the largest scores."""
+        y = np.empty(len(f))
+        for block in self.blocks:
+            part = f[block.rows].reshape(-1, block.size)
+            count = np.round(block.size * block.shares).astype(int)
+            y[block.rows] = top(part, np.sort(part, axis=1)[:, ::-1], count).ravel()
+        return y
+
+
+def top(part, ranked, count):
+    """+1 for the ``count`` largest of each row, else -1; of equal ones the first."""
+    last = np.take_along_axis(ranked, np.maximum(count - 1, 0)[:, None], axis=1)
+    chosen = part >= np.where(count[:, None] > 0, last, np.inf)
+    for row in np.flatnonzero(chosen.sum(axis=1) > count):
+        first = np.argsort(-part[row], kind="stable")[: count[row]]
+        chosen[row] = False
+        chosen[row, first] = True
+    return np.where(chosen, 1.0, -1.0)
+
+
+class Start:
+    """One start: labels, hyperplane and scores, from the first level to the last."""
+
+    def __init__(self, X, layout, y, intercept):
+        self.X, self.layout, self.y, self.intercept = X, layout, y, intercept
+        self.w, self.b, self.f = np.zeros(X.shape[1]), 0.0, np.zeros(X.shape[0])
+        self.n_turns = 0
+
+    def alternate(self, C, width, tol):
+        """Turns at one level, until the objective of the rounded hinge falls no more; it never rises."""
+        values = []
+        for _ in range(MAX_TURNS):
+            before = self.y
+            slope = self.newton_step(C, width)
+            value = self.relabel(C, width)
+            whole = not values or value <= values[-1]
+            if not whole:
+                self.y = before
+                self.shorten(slope)
+                value = self.relabel(C, width)
+            values.append(value)
+            self.n_turns += 1
+            fall = tol if whole else SHORT * tol  # a short step says less
+            if len(values) > 1 and values[-2] - value <= fall * value:
+                break
+        return values
+
+    def relabel(self, C, width):
+        """The exact labels; returns the objective of the rounded hinge."""
+        self.y, cost = self.layout.best_labels(self.f, C, width)
+        hinges = rounded_hinge(self.y * self.f, width)[0].sum()
+        return self.w @ self.w / 2 + C * hinges + cost
+
+    def newton_step(self, C, width):
+        """Towards the machine for the labels as they are; returns the slope along the step, a function."""
+        y, f, w = self.y, self.f, self.w
+        slope = rounded_hinge(y * f, width)[1]
+        at_kink = (slope > 0) & (slope < 1)
+        unbalanced = abs(slope @ y) > 1e-6 * len(f)
+        if self.intercept and unbalanced and at_kink.sum() < LEAST_BAND:
+            self.search_intercept(width)
+            f = self.f
+            slope = rounded_hinge(y * f, width)[1]
+            at_kink = (slope > 0) & (slope < 1)
+        signed, band = C * slope * y, np.flatnonzero(at_kink)
+        g_b = -signed.sum() if self.intercept else None
+        g = w - signed @ self.X
+        stiffness = np.full(len(band), C / width)
+        d, d_b = newton_direction(self.X, band, stiffness, g, g_b, LARGEST)
+        self.step, along = (d, d_b), self.X @ d + d_b
+        self.along, self.w, self.b, self.f = along, w + d, self.b + d_b, f + along
+
+        def along_step(t):
+            pull = rounded_hinge(y * (f + t * along), width)[1] * y
+            return w @ d + t * (d @ d) - C * (pull @ along)
+
+        return along_step
+
+    def shorten(self, slope):
+        """Take back a part of the step, to where its slope vanishes."""
+        start = slope(0.0)
+        back = zero_of_slope(slope, 0.0, 1.0, 0.1 * abs(start)) - 1
+        self.w, self.b = self.w + back * self.step[0], self.b + back * self.step[1]
+        self.f = self.f + back * self.along
+
+    def search_intercept(self, width):
+        """The intercept for which the hinges of both classes pull alike; one of the class that is there, if one is."""
+        y, f, k = self.y, self.f, max(int((self.y > 0).sum()) - 1, 0)
+
+        def slope(shift):
+            return -(y @ rounded_hinge(y * (f + shift), width)[1])
+
+        kink = np.partition(y - f, k)[k]
+        shift = zero_of_slope(slope, kink - width, kink + width, 1e-9 * len(f))
+        self.b, self.f = self.b + shift, f + shift
+
+    def problem(self, C):
+        """Arguments that the steps share."""
+        layout = self.layout
+        return layout.bags, layout.shares, C, layout.penalties, layout.loss
+
+
+def run_levels(start, steps, C):
+    """All levels, then the finish; returns itstart."""
+    for level in steps:
+        start.alternate(level, WIDTH, LEVEL_TOL)
+    for width in FINISH:
+        start.alternate(C, width, FINISH_TOL)
+    start.y = bag_step(start.f, *start.problem(C))
+    start.value = objective(start.w, start.f, start.y, *start.problem(C))
+    return start
+
+
+def finish_exactly(start, C):
+    """Exact machines and exact labels, until the objective falls no more."""
+    nu = C * rounded_hinge(start.y * start.f, FINISH[-1])[1]
+    for _ in range(MAX_EXACT):
+        warm = start.w, start.b, nu, FINISH[-1]
+        w, b, nu = svm_step(start.X, start.y, C, start.intercept, warm, EXACT_GAP)
+        f = start.X @ w + b
+        y = bag_step(f, *start.problem(C))
+        value = objective(w, f, y, *start.problem(C))
+        fall = start.value - value
+        if fall > 0:
+            start.w, start.b, start.f, start.y, start.value = w, b, f, y, value
+        if fall <= EXACT_TOL * value:
+            break
+
+
+def share_error(start):
+    """Mean error of the shares that signs of scores predict, each bag by its size."""
+    layout = start.layout
+    sizes = np.bincount(layout.bags, minlength=len(layout.shares))
+    found = np.bincount(layout.bags, start.f > 0, minlength=len(layout.shares))
+    return np.abs(found - sizes * layout.shares).sum() / len(start.f)
+
+
+def minimise(
+    X, bags, shares, C, penalties, loss="absolute", intercept=True, steps=None, scores=None,
+    n_starts=10, order=None, seed=0, n_jobs=None, verbose=0,
+):  # fmt: skip
+    r"""The lowest of some local minima of `objective`, one for each start.
+
+    :math:`O(n d^2 + n \log n)` a turn, some fifty turns a start; with d above the number of instances at the kink,
+    less; no matrix is n x n.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array, shape (n_instances, n_features)
+    bags, shares, C, penalties, loss
+        As for `objective`.
+    intercept : bool, default True
+    steps : list of float, optional
+        See `levels`.
+    scores : ndarray, shape (n_instances,), optional
+        The first labels are those of the largest scores in each bag; one start. Else they are random, with as many
+        positives in each bag as its share says.
+    n_starts : int, default 10
+    order : ndarray of int, shape (n_instances,), optional
+        Random labels are drawn for instances in this order.
+    seed : int or RandomState, default 0
+    n_jobs, verbose : int
+        See `joblib.Parallel`; one thread a start.
+
+    Returns
+    -------
+    best : Start
+        With ``w``, ``b``, ``value`` and ``n_turns``; ``y`` and ``f`` are in the order ``layout.order``.
+    starts : list of (float, float)
+        Objective and mean error of the shares for each start, before the best one is finished exactly.
+    """
+    order = np.arange(len(bags)) if order is None else order
+    steps = levels(C) if steps is None else steps
+    layout = Layout(order, bags, shares, penalties, loss)
+    Z = X[layout.order]
+    seeds = check_random_state(seed).randint(2**31 - 1, size=n_starts)
+
+    def run(one):
+        draws = np.random.RandomState(one).random_sample(len(bags))
+        first = draws if scores is None else scores[layout.order]
+        y = layout.top_labels(first)
+        return run_levels(Start(Z, layout, y, intercept), steps, C)
+
+    with threadpool_limits(1):
+        pool = Parallel(n_jobs, verbose=verbose, prefer="threads")
+        seeds = seeds if scores is None else seeds[:1]
+        starts = pool(delayed(run)(one) for one in seeds)
+        best = min(starts, key=lambda start: start.value)
+        found = [(start.value, share_error(start)) for start in starts]
+        finish_exactly(best, C)
+    return best, found

@@ -1,0 +1,179 @@
+"""The two steps of the alternation, what they minimise, and how C is raised."""
+
+import numpy as np
+
+from .._hinge import minimise_hinges
+
+#: First C as a share of the last, and the factor from one level to the next.
+LEVELS = {"fast": (1e-2, 3.0), "paper": (1e-5, 1.5)}
+
+
+def share_loss(error, loss):
+    """How much an error of a share counts: its size, or its square."""
+    return np.abs(error) if loss == "absolute" else error**2
+
+
+def objective(w, f, y, bags, shares, C, penalties, loss="absolute"):
+    r"""What alter-∝SVM minimises over labels and hyperplane.
+
+    Equation :eq:`eq-alter-svm-objective`.
+
+    Parameters
+    ----------
+    w : ndarray, shape (n_features,)
+    f : ndarray, shape (n_instances,)
+        Scores, with the intercept.
+    y : ndarray of -1 and 1, shape (n_instances,)
+    bags : ndarray of int, shape (n_instances,)
+    shares : ndarray, shape (n_bags,)
+        Of the positive class.
+    C : float
+    penalties : ndarray, shape (n_bags,)
+        :math:`c_k`. Infinite: that share is kept, and costs nothing.
+    loss : {"absolute", "squared"}, default "absolute"
+
+    Returns
+    -------
+    float
+    """
+    sizes = np.maximum(np.bincount(bags, minlength=len(shares)), 1)
+    found = np.bincount(bags, y > 0, minlength=len(shares)) / sizes
+    hinges = np.maximum(0, 1 - y * f)
+    soft = np.isfinite(penalties)
+    errors = share_loss(found - shares, loss)[soft]
+    # eq: eq-alter-svm-objective
+    return w @ w / 2 + C * hinges.sum() + penalties[soft] @ errors
+
+
+def svm_step(X, y, C, intercept=True, warm=None, tol=1e-9):
+    r"""The support vector machine for labels that are known.
+
+    Equation :eq:`eq-alter-svm-machine`.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array, shape (n_instances, n_features)
+    y : ndarray of -1 and 1, shape (n_instances,)
+    C : float
+    intercept : bool, default True
+    warm : tuple, optional
+        Weights, intercept, multipliers nearby, and a width of rounding to begin with.
+    tol : float, default 1e-9
+        Gap between primal and dual, relative.
+
+    Returns
+    -------
+    w : ndarray, shape (n_features,)
+    b : float
+    nu : ndarray, shape (n_instances,)
+        Multipliers; ``(nu * y) @ X`` is w.
+    """
+    ones = np.ones(len(y))
+    # eq: eq-alter-svm-machine
+    return minimise_hinges(X, y, ones, C * ones, intercept, warm, tol)
+
+
+def flip_gain(f):
+    r"""By how much the hinge falls when a label turns from -1 to 1: increasing in the score.
+
+    :math:`\delta_i = \max(0, 1 + f_i) - \max(0, 1 - f_i)`, equation :eq:`eq-alter-svm-gain`.
+
+    Parameters
+    ----------
+    f : ndarray
+
+    Returns
+    -------
+    ndarray
+    """
+    # eq: eq-alter-svm-gain
+    return np.maximum(0, 1 + f) - np.maximum(0, 1 - f)
+
+
+def ranks(f, bags):
+    """The place of each score within its bag, 0 for the largest; equal scores in the order given.
+
+    Parameters
+    ----------
+    f : ndarray, shape (n_instances,)
+    bags : ndarray of int, shape (n_instances,)
+
+    Returns
+    -------
+    ndarray of int, shape (n_instances,)
+    """
+    order, sizes = np.lexsort((-f, bags)), np.bincount(bags)
+    rank = np.empty(len(f), int)
+    rank[order] = np.arange(len(f)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return rank
+
+
+def count_cost(r, size, share, penalty, loss="absolute"):
+    r"""What one more positive, after r, adds to the loss of the share of a bag.
+
+    :math:`\frac{c_k}{n_k} (|r + 1 - n_k p_k| - |r - n_k p_k|)`, or the same of squares, increasing in r:
+    equation :eq:`eq-alter-svm-count`.
+
+    Parameters
+    ----------
+    r, size, share, penalty : ndarray or float
+        Arrays that can be broadcast together.
+    loss : {"absolute", "squared"}, default "absolute"
+
+    Returns
+    -------
+    ndarray
+    """
+    before, after = r / size - share, (r + 1) / size - share
+    # eq: eq-alter-svm-count
+    return penalty * (share_loss(after, loss) - share_loss(before, loss))
+
+
+def bag_step(f, bags, shares, C, penalties, loss="absolute"):
+    r"""The best labels for scores that are known, exactly, in all bags.
+
+    Equation :eq:`eq-alter-svm-bag-step`.
+
+    The r-th largest score of a bag becomes positive as long as its gain exceeds the cost of one more positive: gains
+    fall along the ranks and costs rise, so that no sum over ranks is needed. :math:`O(n \log n)`.
+
+    Parameters
+    ----------
+    f, bags, shares, C, penalties, loss
+        As for `objective`.
+
+    Returns
+    -------
+    ndarray of -1 and 1, shape (n_instances,)
+    """
+    size = np.bincount(bags, minlength=len(shares))[bags]
+    cost = count_cost(ranks(f, bags), size, shares[bags], penalties[bags], loss)
+    # eq: eq-alter-svm-bag-step
+    return np.where(C * flip_gain(f) > cost, 1.0, -1.0)
+
+
+def levels(C, annealing="fast"):
+    r"""The values of C from the first to the last.
+
+    Equation :eq:`eq-alter-svm-levels`.
+
+    Parameters
+    ----------
+    C : float
+        The last.
+    annealing : {"fast", "paper", "none"}, default "fast"
+        From 1e-2 C by factors of 3; the paper's, from 1e-5 C by factors of 1.5; or C alone.
+
+    Returns
+    -------
+    list of float
+    """
+    if annealing == "none":
+        return [C]
+    first, factor = LEVELS[annealing]
+    found, now = [], first * C
+    while now < C:
+        # eq: eq-alter-svm-levels
+        now = min(factor * now, C)
+        found.append(now)
+    return found

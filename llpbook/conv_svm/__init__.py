@@ -1,0 +1,174 @@
+r"""conv-∝SVM: the labels relaxed to a mixture of labellings, a convex problem without starts.
+
+Over all labellings whose shares agree, :math:`\mathcal Y`, the dual of the support vector machine depends on
+:math:`y y^\top` only. Let that be any mixture :math:`M = \sum_t \mu_t y_t y_t^\top`, and the problem is convex:
+
+.. math:: \min_{\mu \in \Delta} \max_{0 \le \alpha \le C} \sum_i \alpha_i - \tfrac12 \sum_t \mu_t
+          \Bigl\lVert \sum_i \alpha_i y_{ti} x_i \Bigr\rVert^2 .
+
+Few labellings matter: they are added one by one, each of those with the longest weights for the current
+:math:`\alpha`. The leading eigenvector of M says what the labels are, if they are any.
+
+Chapter: ``book/conv_svm``. Source: yu2013 (section 5); the method of cuts from li2009.
+"""
+
+from numbers import Integral, Real
+
+import numpy as np
+
+from .._hinge import minimise_hinges
+from ..base import Interval, KernelClassifier, StrOptions
+from ._solver import minimise, solve_relaxed
+from ._steps import (
+    allowed_counts,
+    best_labels,
+    climb,
+    cut,
+    leading_labels,
+    main_columns,
+    quadratics,
+    relaxed_value,
+)
+
+__all__ = [
+    "ConvSVM",
+    "allowed_counts",
+    "best_labels",
+    "climb",
+    "cut",
+    "labelled_value",
+    "leading_labels",
+    "main_columns",
+    "minimise",
+    "minimise_hinges",
+    "quadratics",
+    "relaxed_value",
+    "solve_relaxed",
+]
+
+
+def labelled_value(X, y, C):
+    r"""The minimum of the support vector machine for one labelling: never below the relaxed value.
+
+    Equation :eq:`eq-conv-svm-labelled`.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array, shape (n_instances, n_features)
+    y : ndarray of -1 and 1, shape (n_instances,)
+    C : float
+
+    Returns
+    -------
+    float
+    """
+    ones = np.ones(len(y))
+    w = minimise_hinges(X, y, ones, C * ones, intercept=False, tol=1e-6)[0]
+    # eq: eq-conv-svm-labelled
+    return w @ w / 2 + C * np.maximum(0, 1 - y * (X @ w)).sum()
+
+
+class ConvSVM(KernelClassifier):
+    r"""conv-∝SVM (Yu et al. 2013): a convex relaxation over mixtures of labellings.
+
+    Parameters
+    ----------
+    C : float, default 1.0
+        What a unit of the hinge of an instance costs.
+    epsilon : float, default 0.0
+        By how much the share of a labelling may differ from that of a bag; where no count will do, the nearest are
+        allowed.
+    kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
+    gamma : float or "scale", default "scale"
+        Kernel coefficient; "scale" is 1 / (n_features * X.var()).
+    fit_intercept : bool, default True
+        Add the feature 1; its weight is penalised like the others.
+    cuts : {"ascent", "paper"}, default "ascent"
+        How labellings are found: along single columns, as in the paper, and from there by ascent.
+    max_cuts : int, default 20
+    tol : float, default 1e-3
+        Relative fall of the relaxed value at which to stop.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+    coef_ : ndarray, shape (1, n_features) or (n_classes, n_features)
+        Not with a kernel.
+    intercept_ : ndarray, shape (1,) or (n_classes,)
+        0 with a kernel, which has the constant feature inside.
+    dual_coef_ : ndarray, shape (n_instances, 1)
+        Weights of the training instances, with a kernel only.
+    values_ : list of float
+        Of the relaxed problem, one a cut; with two classes, as are those that follow.
+    labelled_value_ : float
+        Of the machine for the allowed labelling that agrees best with the scores.
+    relaxation_gap_ : float
+        What the relaxed value misses of that, from 0 to 1. Near 1 the mixture is no labelling, and its leading
+        eigenvector is not to be trusted.
+    n_iter_ : int
+        Labellings in use.
+    estimators_ : list of ConvSVM, or None
+        One a class, for more than two.
+
+    Raises
+    ------
+    ValueError
+        For malformed input; see `llpbook.base`.
+
+    Notes
+    -----
+    With d features and T labellings :math:`O(n d^2 T^2)` an iteration; with a kernel :math:`O(n^3)`. Known labels are
+    held fixed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 200)
+    >>> X = rng.normal(size=(200, 2)) + 3.0 * y[:, None] - 1.5
+    >>> bags = np.repeat(np.arange(40), 5)
+    >>> p = np.bincount(bags, y) / 5
+    >>> float(ConvSVM().fit(X, bags, p).score(X, y)) > 0.9
+    True
+    """
+
+    assumes = (None, "a wide margin separates the classes through the origin")
+    _several_classes = "one-vs-rest"
+    _parameter_constraints = {
+        **KernelClassifier._parameter_constraints,
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "epsilon": [Interval(Real, 0, 1, closed="both")],
+        "cuts": [StrOptions({"ascent", "paper"})],
+        "max_cuts": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self, C=1.0, epsilon=0.0, kernel="linear", gamma="scale", fit_intercept=True,
+        cuts="ascent", max_cuts=20, tol=1e-3,
+    ):  # fmt: skip
+        self.C, self.epsilon, self.kernel, self.gamma = C, epsilon, kernel, gamma
+        self.fit_intercept, self.cuts = fit_intercept, cuts
+        self.max_cuts, self.tol = max_cuts, tol
+
+    def _solve(self, data, Z):
+        sizes, shares = data.bag_sizes, data.proportions[:, 1]
+        known = np.arange(len(sizes)) >= len(sizes) - data.n_pure
+        epsilon = np.where(known, 0, self.epsilon)
+        rest = data.bags, *allowed_counts(sizes, shares, epsilon)
+        alpha, Y, mu, self.values_ = minimise(
+            Z, *rest, self.C, self.cuts == "ascent", self.max_cuts, self.tol
+        )
+        w = (alpha * leading_labels(Y, mu)) @ Z
+
+        def error(f):
+            found = np.bincount(data.bags, f > 0, minlength=len(sizes))
+            return np.abs(found - sizes * shares).sum()
+
+        # The sign of an eigenvector is free: the bags choose it.
+        w = w if error(Z @ w) <= error(-(Z @ w)) else -w
+        y = best_labels(Z @ w, *rest)
+        self.labelled_value_ = float(labelled_value(Z, y, self.C))
+        self.relaxation_gap_ = 1 - self.values_[-1] / self.labelled_value_
+        self.n_iter_ = len(Y)
+        return w[None, :]

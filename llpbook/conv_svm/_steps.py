@@ -1,0 +1,181 @@
+"""The set of labellings, the relaxed problem, its cuts, and the labels that come back."""
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import eigh
+
+
+def allowed_counts(sizes, shares, epsilon):
+    r"""The fewest and the most positives that a bag may have.
+
+    Equation :eq:`eq-conv-svm-counts`.
+
+    :math:`|r / n_k - p_k| \le \epsilon_k`; where no count does that, the nearest ones.
+
+    Parameters
+    ----------
+    sizes : ndarray of int, shape (n_bags,)
+    shares : ndarray, shape (n_bags,)
+        Of the positive class.
+    epsilon : float or ndarray, shape (n_bags,)
+
+    Returns
+    -------
+    fewest, most : ndarray of int, shape (n_bags,)
+    """
+    target, slack = sizes * shares, 1e-9
+    # eq: eq-conv-svm-counts
+    fewest = np.ceil(target - sizes * epsilon - slack)
+    most = np.floor(target + sizes * epsilon + slack)
+    none = fewest > most
+    fewest = np.where(none, np.ceil(target - 0.5 - slack), fewest)
+    most = np.where(none, np.floor(target + 0.5 + slack), most)
+    return (np.clip(bound, 0, sizes).astype(int) for bound in (fewest, most))
+
+
+def best_labels(scores, bags, fewest, most):
+    r"""The labels in the set whose sum with scores is the largest.
+
+    Equation :eq:`eq-conv-svm-bag-step`.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_instances,)
+    bags : ndarray of int, shape (n_instances,)
+    fewest, most : ndarray of int, shape (n_bags,)
+
+    Returns
+    -------
+    ndarray of -1 and 1, shape (n_instances,)
+    """
+    order, sizes = np.lexsort((-scores, bags)), np.bincount(bags)
+    rank = np.empty(len(scores), int)
+    rank[order] = np.arange(len(scores)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    # eq: eq-conv-svm-bag-step
+    positive = (rank < fewest[bags]) | ((scores > 0) & (rank < most[bags]))
+    return np.where(positive, 1.0, -1.0)
+
+
+def quadratics(X, Y, alpha):
+    r"""Half the squared length of the weights of each labelling.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array, shape (n_instances, n_features)
+    Y : ndarray of -1 and 1, shape (n_labellings, n_instances)
+    alpha : ndarray, shape (n_instances,)
+
+    Returns
+    -------
+    ndarray, shape (n_labellings,)
+    """
+    return ((Y * alpha) @ X) ** 2 @ np.ones(X.shape[1]) / 2
+
+
+def relaxed_value(X, Y, alpha):
+    r"""What the relaxed problem maximises over alpha.
+
+    Equation :eq:`eq-conv-svm-relaxed`.
+
+    Parameters
+    ----------
+    X, Y, alpha
+        As for `quadratics`.
+
+    Returns
+    -------
+    float
+    """
+    # eq: eq-conv-svm-relaxed
+    return alpha.sum() - quadratics(X, Y, alpha).max()
+
+
+def main_columns(X, share=0.9, most=100):
+    """Columns with the same inner products of rows as X, nearly: leading ones of its singular value decomposition.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array, shape (n_instances, n_features)
+    share : float, default 0.9
+        Of the sum of squares, to be kept.
+    most : int, default 100
+
+    Returns
+    -------
+    ndarray, shape (n_instances, n_columns)
+    """
+    d = X.shape[1]
+    moment = X.T @ X
+    moment = moment.toarray() if sp.issparse(moment) else moment
+    values, vectors = eigh(moment, subset_by_index=[max(d - most, 0), d - 1])
+    values, vectors = values[::-1], vectors[:, ::-1]
+    kept = int(np.searchsorted(values.cumsum(), share * np.trace(moment))) + 1
+    return X @ vectors[:, :kept]
+
+
+def cut(X, columns, alpha, bags, fewest, most, ascent=True, n_tried=10):
+    r"""A labelling whose weights are long.
+
+    Equation :eq:`eq-conv-svm-cut`.
+
+    The paper's: the best labels for each column and sign. Then, from the best of them, ascent: the best labels for the
+    gradient of the length, again and again; it is convex, so that no step lowers it.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array, shape (n_instances, n_features)
+    columns : ndarray, shape (n_instances, n_columns)
+        See `main_columns`.
+    alpha : ndarray, shape (n_instances,)
+    bags, fewest, most
+        As for `best_labels`.
+    ascent : bool, default True
+    n_tried : int, default 10
+
+    Returns
+    -------
+    ndarray of -1 and 1, shape (n_instances,)
+    """
+    scores = [sign * alpha * column for column in columns.T for sign in (1, -1)]
+    tried = np.array([best_labels(s, bags, fewest, most) for s in scores])
+    # eq: eq-conv-svm-cut
+    reached = np.einsum("ti,ti->t", tried, np.array(scores))
+    if not ascent:
+        return tried[reached.argmax()]
+    best = [
+        climb(X, alpha, tried[t], bags, fewest, most)
+        for t in np.argsort(-reached)[:n_tried]
+    ]
+    return best[int(quadratics(X, np.array(best), alpha).argmax())]
+
+
+def climb(X, alpha, y, bags, fewest, most):
+    """Ascent from one labelling until it stays."""
+    for _ in range(50):
+        new = best_labels(alpha * (X @ ((alpha * y) @ X)), bags, fewest, most)
+        if (new == y).all():
+            break
+        y = new
+    return y
+
+
+def leading_labels(Y, mu):
+    r"""Real labels whose outer product is nearest to the mixture.
+
+    Equation :eq:`eq-conv-svm-leading`.
+
+    The leading eigenvector of :math:`M = \sum_t \mu_t y_t y_t^\top`, times the root of its eigenvalue; its sign is
+    free.
+
+    Parameters
+    ----------
+    Y : ndarray of -1 and 1, shape (n_labellings, n_instances)
+    mu : ndarray, shape (n_labellings,)
+
+    Returns
+    -------
+    ndarray, shape (n_instances,)
+    """
+    half = np.sqrt(mu)[:, None] * Y
+    # eq: eq-conv-svm-leading
+    return np.linalg.eigh(half @ half.T)[1][:, -1] @ half

@@ -1,0 +1,265 @@
+r"""InvCal: support vector regression of the log-odds of the shares on the bag means.
+
+A bag is read as one instance, its mean, whose probability of the positive class is the share of the bag. So the score
+of the mean must be the log-odds of the share, within a tube of half width :math:`\epsilon_k`:
+
+.. math:: \min_{w, b} \tfrac12 \lVert w \rVert^2 + C_p \sum_k
+          \max\bigl(0, \lvert \langle w, \bar x_k \rangle + b - t_k \rvert - \epsilon_k\bigr),
+          \qquad t_k = -\log\bigl(\tfrac{1}{p_k} - 1\bigr) .
+
+Chapter: ``book/invcal``. Sources: rueping2010; grid and protocol of yu2013 (sections 3.3 and 6.2).
+"""
+
+from numbers import Real
+
+import numpy as np
+from scipy.special import logit
+
+from ._hinge import minimise_hinges
+from .base import (
+    BAG_WEIGHTS,
+    Interval,
+    KernelClassifier,
+    NotIdentifiableError,
+    StrOptions,
+    check_bag_weights,
+    gram_matrix,
+    kernel_coefficient,
+    kernel_features,
+)
+
+
+def targets(shares, n_instances):
+    r"""The log-odds that the mean of each bag should have.
+
+    :math:`t_k = -\log(1 / p_k - 1)`, with shares clipped to :math:`[1/n, 1 - 1/n]`, equation :eq:`eq-invcal-target`.
+
+    Parameters
+    ----------
+    shares : ndarray, shape (n_bags,)
+        Of the positive class.
+    n_instances : int
+        All instances, n.
+
+    Returns
+    -------
+    ndarray, shape (n_bags,)
+    """
+    # eq: eq-invcal-target
+    return logit(np.clip(shares, 1 / n_instances, 1 - 1 / n_instances))
+
+
+def tubes(shares, n_instances, epsilon, tube="constant"):
+    r"""Half width of the tube of each bag.
+
+    The same for all; or, by "share", :math:`\epsilon_k = \epsilon / (p_k (1 - p_k))`, which allows an error of about
+    :math:`\epsilon` in the share itself, equation :eq:`eq-invcal-tube`.
+
+    Parameters
+    ----------
+    shares : ndarray, shape (n_bags,)
+    n_instances : int
+        As for `targets`.
+    epsilon : float
+    tube : {"constant", "share"}, default "constant"
+
+    Returns
+    -------
+    ndarray, shape (n_bags,)
+    """
+    if tube == "constant":
+        return np.full(len(shares), epsilon)
+    p = np.clip(shares, 1 / n_instances, 1 - 1 / n_instances)
+    # eq: eq-invcal-tube
+    return epsilon / (p * (1 - p))
+
+
+def objective(w, b, means, t, eps, penalties):
+    r"""What InvCal minimises.
+
+    Equation :eq:`eq-invcal-objective`.
+
+    Parameters
+    ----------
+    w : ndarray, shape (n_features,)
+    b : float
+    means : ndarray, shape (n_bags, n_features)
+    t, eps, penalties : ndarray, shape (n_bags,)
+        Targets, half widths of the tubes, and what a unit outside the tube costs.
+
+    Returns
+    -------
+    float
+    """
+    outside = np.maximum(0, np.abs(means @ w + b - t) - eps)
+    # eq: eq-invcal-objective
+    return w @ w / 2 + penalties @ outside
+
+
+def minimise(means, t, eps, penalties, intercept=True, tol=1e-9):
+    r"""The minimum of `objective`: each side of a tube is a hinge.
+
+    Equation :eq:`eq-invcal-hinges`.
+
+    :math:`\max(0, |r| - \epsilon) = \max(0, -r - \epsilon) + \max(0, r - \epsilon)`, so that the problem is a support
+    vector machine with two instances a bag.
+
+    Parameters
+    ----------
+    means, t, eps, penalties
+        As for `objective`.
+    intercept : bool, default True
+        Without it b is 0.
+    tol : float, default 1e-9
+        Gap between primal and dual, relative to the minimum.
+
+    Returns
+    -------
+    w : ndarray, shape (n_features,)
+    b : float
+        Where several are as good, the middle.
+    dual : ndarray, shape (n_bags,)
+        The difference of the two multipliers of each bag, of which w is the sum: ``dual @ means``.
+    """
+    signs = np.repeat([1.0, -1.0], len(t))
+    # eq: eq-invcal-hinges
+    offsets = np.concatenate([t - eps, -t - eps])
+    twice = np.vstack([means, means])
+    w, b, nu = minimise_hinges(
+        twice, signs, offsets, np.tile(penalties, 2), intercept, tol=tol
+    )
+    return w, b, nu[: len(t)] - nu[len(t) :]
+
+
+def bag_kernel(X, averages, kernel, gamma, block=2000):
+    r"""The kernel between bags: the mean of the kernel over all pairs of their instances.
+
+    :math:`S K S^\top`, equation :eq:`eq-invcal-kernel`, in blocks of rows: :math:`O(n^2)` kernel values, no more than
+    ``block`` times n at once.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array, shape (n_instances, n_features)
+    averages : sparse array, shape (n_bags, n_instances)
+        The averaging matrix S.
+    kernel, gamma
+        See `llpbook.base.gram_matrix`.
+    block : int, default 2000
+
+    Returns
+    -------
+    ndarray, shape (n_bags, n_bags)
+    """
+    half = np.empty((X.shape[0], averages.shape[0]))
+    for start in range(0, X.shape[0], block):
+        rows = slice(start, start + block)
+        half[rows] = (averages @ gram_matrix(X[rows], X, kernel, gamma).T).T
+    # eq: eq-invcal-kernel
+    return averages @ half
+
+
+class InvCal(KernelClassifier):
+    r"""Inverse calibration (Rüping 2010): regression of the log-odds of shares on bag means.
+
+    Parameters
+    ----------
+    C_p : float, default 1.0
+        What a unit outside the tube costs.
+    epsilon : float, default 0.1
+        Half width of the tube.
+    tube : {"constant", "share"}, default "constant"
+        The paper's, or :math:`\epsilon / (p_k (1 - p_k))`, as in public code of the authors of yu2013.
+    kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
+        Anything but "linear" costs :math:`n^2` values of the kernel.
+    gamma : float or "scale", default "scale"
+        Kernel coefficient; "scale" is 1 / (n_features * X.var()).
+    fit_intercept : bool, default True
+        Whether there is a b, which no penalty holds.
+    bag_weights : {"uniform", "size"} or array-like, shape (n_bags,), default "uniform"
+        Factors of ``C_p``: 1 (the paper), the sizes of bags, or your own, as rows of ``proportions``.
+    tol : float, default 1e-9
+        Gap between primal and dual objective, relative, at which to stop.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+    coef_ : ndarray, shape (1, n_features) or (n_classes, n_features)
+        Not with a kernel.
+    intercept_ : ndarray, shape (1,) or (n_classes,)
+    dual_coef_ : ndarray, shape (n_instances, 1)
+        Weights of the training instances, with a kernel only.
+    objective_ : float
+        The minimum; with two classes only.
+    estimators_ : list of InvCal, or None
+        One a class, for more than two.
+
+    Raises
+    ------
+    NotIdentifiableError
+        If all bags in use have the same share: every score would be its log-odds.
+    ValueError
+        For malformed input; see `llpbook.base`.
+
+    Notes
+    -----
+    Linear: :math:`O(n d)` for the bag means, then :math:`O(L d^2)` an iteration with L bags. Probabilities are
+    :math:`\sigma(f)`, calibrated for means of bags rather than for instances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 200)
+    >>> X = rng.normal(size=(200, 2)) + 3.0 * y[:, None]
+    >>> bags = np.repeat(np.arange(40), 5)
+    >>> p = np.bincount(bags, y) / 5
+    >>> float(InvCal().fit(X, bags, p).score(X, y)) > 0.9
+    True
+    """
+
+    assumes = (None, "the mean of a bag scores the log-odds of its share")
+    _several_classes = "one-vs-rest"
+    _log_odds = _free_intercept = True
+    _parameter_constraints = {
+        **KernelClassifier._parameter_constraints,
+        "C_p": [Interval(Real, 0, None, closed="neither")],
+        "epsilon": [Interval(Real, 0, None, closed="left")],
+        "tube": [StrOptions({"constant", "share"})],
+        "bag_weights": BAG_WEIGHTS,
+        "tol": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self, C_p=1.0, epsilon=0.1, tube="constant", kernel="linear", gamma="scale",
+        fit_intercept=True, bag_weights="uniform", tol=1e-9,
+    ):  # fmt: skip
+        self.C_p, self.epsilon, self.tube = C_p, epsilon, tube
+        self.kernel, self.gamma, self.fit_intercept = kernel, gamma, fit_intercept
+        self.bag_weights, self.tol = bag_weights, tol
+
+    def _fit(self, data):
+        if self.kernel == "linear":
+            return super()._fit(data)
+        # Only means count, so a kernel between bags will do, and no matrix is n x n.
+        self.X_fit_, self.gamma_ = data.X, kernel_coefficient(self.gamma, data.X)
+        gram = bag_kernel(data.X, data.S, self.kernel, self.gamma_)
+        means, to_dual = kernel_features(gram)
+        weights = self._solve_means(data, means)
+        self.dual_coef_ = data.S.T @ to_dual(weights[:, :-1].T)
+        self.intercept_ = weights[:, -1]
+
+    def _solve(self, data, Z):
+        return self._solve_means(data, data.bag_means(Z))
+
+    def _solve_means(self, data, means):
+        penalties = self.C_p * check_bag_weights(self.bag_weights, data)
+        used, n = penalties > 0, len(data.bags)
+        means, p, penalties = means[used], data.proportions[used, 1], penalties[used]
+        t, eps = targets(p, n), tubes(p, n, self.epsilon, self.tube)
+        if np.ptp(t) <= 1e-9:
+            raise NotIdentifiableError(
+                f"proportions are {p[0]:.6g} in every bag in use: shares must differ"
+            )
+        w, b, _ = minimise(means, t, eps, penalties, self.fit_intercept, self.tol)
+        self.objective_ = float(objective(w, b, means, t, eps, penalties))
+        return np.append(w, b)[None, :]

@@ -1,0 +1,341 @@
+"""AlterSVM against brute force, the obvious version, the supervised machine, and what must hold of a descent."""
+
+from itertools import product
+
+import cvxpy as cp
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import make_classification
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC, LinearSVC
+
+from llpbook import MeanMap, alter_svm
+from llpbook.alter_svm import AlterSVM, _solver
+from llpbook.invcal import InvCal
+from llpbook.proportions import label_proportions
+
+
+def problem(n=240, d=4, size=6, n_classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n)
+    X = rng.normal(size=(n, d)) + 1.5 * rng.normal(size=(n_classes, d))[y]
+    bags = rng.permutation(n) // size
+    return X, y, bags, label_proportions(y, bags, classes=range(n_classes))
+
+
+def slow_objective(w, f, y, bags, shares, C, penalties, loss="absolute"):
+    total = sum(x * x for x in w) / 2
+    total += C * sum(max(0, 1 - a * b) for a, b in zip(y, f, strict=True))
+    for k in set(bags.tolist()):
+        error = np.mean(y[bags == k] == 1) - shares[k]
+        total += penalties[k] * (abs(error) if loss == "absolute" else error**2)
+    return total
+
+
+def brute_force(f, share, C, penalty, loss):
+    """The smallest objective of a bag over all labellings."""
+    bag, zero = np.zeros(len(f), int), np.zeros(1)
+    return min(
+        slow_objective(zero, f, np.array(y), bag, [share], C, [penalty], loss)
+        for y in product([-1, 1], repeat=len(f))
+    )
+
+
+def obvious(X, bags, shares, C, penalties, n_starts=10, seed=0):
+    """As the paper has it: liblinear, coin flips, C raised by 1.5 from 1e-5, sums over ranks."""
+    rng, best = np.random.RandomState(seed), np.inf
+    for _ in range(n_starts):
+        y = np.where(rng.rand(len(X)) < 0.5, 1.0, -1.0)
+        for now in alter_svm.levels(C, "paper"):
+            last = np.inf
+            while len(set(y)) == 2:
+                machine = LinearSVC(C=now, loss="hinge", max_iter=20_000)
+                machine.set_params(intercept_scaling=10, random_state=0)
+                machine.fit(X, y)
+                w, f = machine.coef_[0], machine.decision_function(X)
+                for k in range(len(shares)):
+                    own = np.flatnonzero(bags == k)
+                    delta = np.maximum(0, 1 + f[own]) - np.maximum(0, 1 - f[own])
+                    order = np.argsort(-delta)
+                    falls = np.append(0, np.cumsum(delta[order]))
+                    errors = np.abs(np.arange(len(own) + 1) / len(own) - shares[k])
+                    count = np.argmin(penalties[k] * errors - now * falls)
+                    y[own] = -1
+                    y[own[order[:count]]] = 1
+                value = slow_objective(w, f, y, bags, shares, now, penalties)
+                if last - value < 1e-4:
+                    break
+                last = value
+        if len(set(y)) == 2:
+            best = min(best, value)
+    return best
+
+
+# --- the equations -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-alter-svm-objective")
+@pytest.mark.parametrize("loss", ["absolute", "squared"])
+def test_objective_is_the_definition(loss):
+    X, _, bags, P = problem(n=60)
+    rng = np.random.default_rng(1)
+    w, y, penalties = rng.normal(size=4), rng.choice([-1, 1], 60), rng.random(10)
+    rest = X @ w, y, bags, P[:, 1], 0.7, penalties, loss
+    assert alter_svm.objective(w, *rest) == pytest.approx(slow_objective(w, *rest))
+
+
+@pytest.mark.equation("eq-alter-svm-machine")
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_machine_equals_cvxpy(C, intercept):
+    X, y, _, _ = problem(n=80)
+    for Z in (X, np.random.default_rng(0).normal(size=(80, 120)), sp.csr_array(X)):
+        rows, signs = Z.toarray() if sp.issparse(Z) else Z, 2.0 * y - 1
+        w, b = cp.Variable(rows.shape[1]), cp.Variable() if intercept else 0
+        hinges = cp.sum(cp.pos(1 - cp.multiply(signs, rows @ w + b)))
+        goal = cp.Minimize(cp.sum_squares(w) / 2 + C * hinges)
+        best = cp.Problem(goal).solve(solver=cp.CLARABEL)
+        v, b, nu = alter_svm.svm_step(Z, signs, C, intercept)
+        found = v @ v / 2 + C * np.maximum(0, 1 - signs * (rows @ v + b)).sum()
+        assert found == pytest.approx(best, rel=1e-6)
+        np.testing.assert_allclose((nu * signs) @ rows, v, atol=1e-4)
+        far = np.full_like(v, 3.0), float(intercept), nu[::-1].copy(), 0.01
+        again = alter_svm.svm_step(Z, signs, C, intercept, far)
+        np.testing.assert_allclose(again[0], v, atol=1e-3 * np.abs(v).max())
+
+
+@pytest.mark.equation("eq-alter-svm-gain", "eq-alter-svm-count")
+def test_gains_fall_along_the_ranks_and_costs_rise():
+    f = np.sort(3 * np.random.default_rng(0).normal(size=50))
+    gain = alter_svm.flip_gain(f)
+    slow = [max(0, 1 + a) - max(0, 1 - a) for a in f]
+    np.testing.assert_allclose(gain, slow)
+    assert (np.diff(gain) >= 0).all()
+    for loss, power in (("absolute", 1), ("squared", 2)):
+        cost = alter_svm.count_cost(np.arange(7), 7, 0.3, 2.0, loss)
+        sums = [2.0 * abs(r / 7 - 0.3) ** power for r in range(8)]
+        np.testing.assert_allclose(cost, np.diff(sums))
+        assert (np.diff(cost) >= -1e-12).all()
+
+
+@pytest.mark.equation("eq-alter-svm-bag-step")
+@pytest.mark.parametrize("loss", ["absolute", "squared"])
+def test_the_bag_step_is_the_best_of_all_labellings(loss):
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        n, share, C = rng.integers(1, 10), rng.random(), 10.0 ** rng.uniform(-3, 1)
+        f = np.round(1.5 * rng.normal(size=n), rng.integers(0, 3))  # ties, too
+        share = np.round(n * share) / n if rng.random() < 0.5 else share
+        penalty = n * 10.0 ** rng.uniform(-2, 2)
+        rest = np.zeros(n, int), np.array([share]), C, np.array([penalty]), loss
+        y = alter_svm.bag_step(f, *rest)
+        found = slow_objective(np.zeros(1), f, y, *rest)
+        assert found == pytest.approx(brute_force(f, share, C, penalty, loss))
+
+
+@pytest.mark.equation("eq-alter-svm-levels")
+def test_levels_rise_by_a_factor_and_end_at_C():
+    for name, (first, factor) in alter_svm.LEVELS.items():
+        found = np.array(alter_svm.levels(0.3, name))
+        assert found[0] == pytest.approx(first * factor * 0.3) and found[-1] == 0.3
+        np.testing.assert_allclose(found[1:-1] / found[:-2], factor)
+        assert found[-1] / found[-2] <= factor
+    assert len(alter_svm.levels(1.0, "paper")) == 29
+    assert alter_svm.levels(0.3, "none") == [0.3]
+
+
+def test_ranks():
+    f, bags = np.array([0.3, 2.0, 0.3, -1.0, 5.0]), np.array([1, 0, 1, 1, 0])
+    np.testing.assert_array_equal(alter_svm.ranks(f, bags), [0, 1, 1, 2, 0])
+
+
+# --- the solver --------------------------------------------------------------------------------------------
+
+
+def layout(bags, shares, penalties, loss="absolute", seed=0):
+    order = np.random.default_rng(seed).permutation(len(bags))
+    return _solver.Layout(order, bags, shares, penalties, loss)
+
+
+@pytest.mark.parametrize("loss", ["absolute", "squared"])
+def test_the_sort_in_place_is_the_bag_step(loss):
+    rng = np.random.default_rng(0)
+    bags = rng.permutation(np.repeat(np.arange(40), rng.integers(1, 9, 40)))
+    shares, penalties = rng.random(40), 10.0 ** rng.uniform(-2, 2, 40)
+    place = layout(bags, shares, penalties, loss)
+    np.testing.assert_array_equal(place.bags, bags[place.order])
+    for decimals in (8, 0):
+        f = np.round(2 * rng.normal(size=len(bags)), decimals)
+        y, cost = place.best_labels(f, 0.5, 1e-9)
+        rest = place.bags, shares, 0.5, penalties, loss
+        slow = slow_objective(np.zeros(1), f, y, *rest)
+        best = slow_objective(np.zeros(1), f, alter_svm.bag_step(f, *rest), *rest)
+        assert slow == pytest.approx(best)
+        hinges = 0.5 * np.maximum(0, 1 - y * f).sum()
+        assert cost == pytest.approx(slow - hinges)
+
+
+def test_the_objective_never_rises_inside_a_level():
+    for seed in range(5):
+        X, _, bags, P = problem(seed=seed, size=12)
+        place = layout(bags, P[:, 1], np.full(20, 12.0))
+        first = place.top_labels(np.random.default_rng(seed).random(240))
+        start = _solver.Start(X[place.order], place, first, True)
+        for C, width in ((0.01, 2.0), (0.1, 2.0), (1.0, 2.0), (1.0, 0.2)):
+            values = np.array(start.alternate(C, width, 1e-9))
+            assert (np.diff(values) <= 1e-9 * values[:-1]).all()
+        before = _solver.run_levels(start, [], 1.0).value
+        _solver.finish_exactly(start, 1.0)
+        assert start.value <= before
+
+
+def test_objectives_are_as_low_as_those_of_the_obvious_version():
+    ratios = []
+    for seed in range(6):
+        rare = [0.9] if seed < 2 else None  # 10 % positives: a class that may vanish
+        X, y = make_classification(200, 10, weights=rare, random_state=seed)
+        bags = np.random.default_rng(seed).permutation(200) // (5 if rare else 20)
+        shares, sizes = np.bincount(bags, y) / np.bincount(bags), np.bincount(bags)
+        slow = obvious(X, bags, shares, 0.1, 10.0 * sizes, n_starts=3)
+        best, starts = alter_svm.minimise(X, bags, shares, 0.1, 10.0 * sizes)
+        ratios.append(best.value / slow)
+        assert best.value <= min(value for value, _ in starts) + 1e-9
+    assert max(ratios[:2]) < 1.02
+    assert np.exp(np.mean(np.log(ratios))) < 1.01
+
+
+def test_the_model_is_what_its_objective_says():
+    X, _, bags, P = problem()
+    model = AlterSVM(C=0.5, C_p=3.0, random_state=0).fit(X, bags, P)
+    y, f = 2 * model.labels_ - 1, model.decision_function(X)
+    rest = bags, P[:, 1], 0.5, np.full(40, 18.0)
+    assert model.objective_ == pytest.approx(
+        slow_objective(model.coef_[0], f, y, *rest)
+    )
+    best = alter_svm.bag_step(f, *rest)
+    assert slow_objective(model.coef_[0], f, best, *rest) == pytest.approx(
+        model.objective_
+    )
+    assert len(model.starts_) == 10 and model.n_iter_ > 5
+
+
+# --- limits and symmetries ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_bags_of_size_one_are_the_support_vector_machine(kernel, C):
+    X, y, *_ = problem()
+    svc = SVC(C=C, kernel=kernel, gamma=0.2, tol=1e-8).fit(X, y)
+    model = AlterSVM(C=C, C_p=1000 * C, kernel=kernel, gamma=0.2, random_state=0)
+    model.fit(X, np.arange(240), y.astype(float))
+    signs, f = 2 * y - 1, svc.decision_function(X)
+    gram = X @ X.T if kernel == "linear" else rbf_kernel(X, gamma=0.2)
+    dual = np.zeros(240)
+    dual[svc.support_] = svc.dual_coef_[0]
+    best = dual @ gram @ dual / 2 + C * np.maximum(0, 1 - signs * f).sum()
+    assert model.objective_ == pytest.approx(best, rel=1e-5)
+    assert np.mean(model.predict(X) == svc.predict(X)) > 0.99
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_linear_kernel_is_the_linear_method(n_classes):
+    X, y, bags, P = problem(n_classes=n_classes, size=3)
+    primal = AlterSVM(random_state=0).fit(X, bags, P)
+    dual = AlterSVM(kernel="precomputed", random_state=0).fit(X @ X.T, bags, P)
+    agree = primal.predict(X) == dual.predict(X @ X.T)
+    assert agree.mean() > 0.97
+    assert primal.score(X, y) > 0.7
+
+
+def test_sparse_equals_dense():
+    X, _, bags, P = problem(size=3)
+    X = X * (X > 0)
+    dense, sparse = (
+        AlterSVM(random_state=0).fit(Z, bags, P).objective_
+        for Z in (X, sp.csr_array(X))
+    )
+    assert sparse == pytest.approx(dense, rel=0.02)
+
+
+def test_known_labels_are_kept():
+    X, y, bags, P = problem()
+    wrong = np.where(np.arange(240) < 12, 1 - y, -1)
+    model = AlterSVM(C=10.0, C_p=1e-3, random_state=0)
+    model.fit(X, bags, P, labels=wrong)
+    np.testing.assert_array_equal(model.labels_[:12], 1 - y[:12])
+    words = pd.DataFrame(P, columns=["no", "yes"])
+    model.set_params(C_p=10.0)
+    assert set(model.fit(X, bags, words).labels_) == {"no", "yes"}
+
+
+def test_a_bag_of_weight_zero_has_no_say():
+    X, _, bags, P = problem()
+    wrong, weights = P[:, 1].copy(), np.full(40, 6.0)
+    wrong[0], weights[0] = 1 - wrong[0], 0
+    models = [
+        AlterSVM(bag_weights=weights, annealing="none", n_starts=1, random_state=0, init=InvCal(bag_weights=weights))
+        .fit(X, bags, p) for p in (wrong, P[:, 1])
+    ]  # fmt: skip
+    assert models[0].objective_ == pytest.approx(models[1].objective_, rel=0.05)
+    sizes, own = (
+        AlterSVM(bag_weights=w, random_state=0).fit(X, bags, P).coef_
+        for w in ("size", np.full(40, 6.0))
+    )
+    np.testing.assert_array_equal(sizes, own)
+    uniform = AlterSVM(bag_weights="uniform", C_p=60.0, random_state=0)
+    np.testing.assert_array_equal(uniform.fit(X, bags, P).coef_, own)
+
+
+def test_starting_from_another_method():
+    X, y, bags, P = problem()
+    model = AlterSVM(init=MeanMap(), annealing="none", random_state=0).fit(X, bags, P)
+    assert len(model.starts_) == 1 and model.score(X, y) > 0.8
+
+
+def test_threads_change_nothing():
+    X, _, bags, P = problem()
+    one, two = (
+        AlterSVM(random_state=3, n_jobs=n).fit(X, bags, P).coef_ for n in (None, 2)
+    )
+    np.testing.assert_array_equal(one, two)
+
+
+# --- where it works, and others do not ---------------------------------------------------------------------
+
+
+def wrong_sides(seed=0):
+    """Figure 1 of yu2013: each bag's mean lies on the side of the class that is rarer in it."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat([1, 0, 1, 0], [60, 40, 40, 60])
+    x = np.repeat([1.0, -6.0, 6.0, -1.0], [60, 40, 40, 60])
+    X = np.column_stack([x, np.zeros(200)]) + 0.1 * rng.normal(size=(200, 2))
+    return X, y, np.repeat([0, 1], 100), np.array([0.6, 0.4])
+
+
+def test_two_bags_whose_means_lie_on_the_wrong_sides():
+    X, y, bags, p = wrong_sides()
+    assert MeanMap().fit(X, bags, p).score(X, y) < 0.05
+    assert AlterSVM(C=1.0, random_state=0).fit(X, bags, p).score(X, y) == 1
+
+
+def test_equal_shares_are_enough():
+    rng = np.random.default_rng(0)
+    y = np.tile([0, 0, 0, 1, 1], 60)
+    X = rng.normal(size=(300, 4)) + 2.5 * y[:, None]
+    model = AlterSVM(random_state=0).fit(X, np.arange(300) // 5, np.full(60, 0.4))
+    assert model.score(X, y) > 0.9
+
+
+def test_the_hard_problem():
+    found = []
+    for seed in range(12):
+        X, y = make_classification(1000, 20, random_state=seed)
+        bags = np.random.default_rng(seed).permutation(1000) // 50
+        p = np.bincount(bags, y) / 50
+        alter, means = AlterSVM(C=0.1, random_state=0), MeanMap()
+        found.append([m.fit(X, bags, p).score(X, y) for m in (alter, means)])
+    alter, means = np.mean(found, axis=0)
+    assert alter > 0.82 and means < 0.78

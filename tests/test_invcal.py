@@ -1,0 +1,230 @@
+"""InvCal against cvxpy, scikit-learn's SVR, slow versions, and what must hold of a solution."""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import expit
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVR
+
+from llpbook import invcal
+from llpbook.base import NotIdentifiableError
+from llpbook.invcal import InvCal
+from llpbook.proportions import averaging_matrix, label_proportions
+
+
+def problem(n=240, d=4, size=6, n_classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n)
+    X = rng.normal(size=(n, d)) + 1.5 * rng.normal(size=(n_classes, d))[y]
+    bags = rng.permutation(n) // size
+    return X, y, bags, label_proportions(y, bags, classes=range(n_classes))
+
+
+def regression(seed=0, L=60, d=5, epsilon=0.3):
+    """Means, targets, tubes and penalties that all differ."""
+    rng = np.random.default_rng(seed)
+    means, t = rng.normal(size=(L, d)), rng.normal(size=L)
+    return means, t, epsilon * rng.uniform(0.5, 2, L), rng.uniform(0.1, 3, L)
+
+
+def slow_objective(w, b, means, t, eps, penalties):
+    total = sum(x * x for x in w) / 2
+    for m, t_k, e_k, c_k in zip(means, t, eps, penalties, strict=True):
+        error = abs(sum(m * w) + b - t_k)
+        total += c_k * (error - e_k if error > e_k else 0)
+    return total
+
+
+# --- the equations -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-invcal-target")
+def test_targets_are_log_odds_and_finite():
+    p = np.array([0.0, 0.25, 0.5, 0.9, 1.0])
+    t = invcal.targets(p, 100)
+    np.testing.assert_allclose(expit(t), [0.01, 0.25, 0.5, 0.9, 0.99])
+    np.testing.assert_allclose(t[1:4], [-np.log(1 / q - 1) for q in p[1:4]])
+    np.testing.assert_allclose(invcal.targets(1 - p, 100), -t, atol=1e-12)
+
+
+@pytest.mark.equation("eq-invcal-tube")
+def test_a_tube_by_share_allows_an_error_of_the_share():
+    p, epsilon = np.array([0.1, 0.3, 0.5, 0.8]), 1e-5
+    eps = invcal.tubes(p, 1000, epsilon, "share")
+    moved = expit(invcal.targets(p, 1000) + eps)
+    np.testing.assert_allclose(moved - p, epsilon, rtol=1e-3)
+    assert (invcal.tubes(p, 1000, 0.2) == 0.2).all()
+    assert np.isfinite(invcal.tubes(np.array([0.0, 1.0]), 50, 0.1, "share")).all()
+
+
+@pytest.mark.equation("eq-invcal-objective")
+def test_objective_is_the_definition():
+    parts = regression()
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        w, b = rng.normal(size=5), rng.normal()
+        slow = slow_objective(w, b, *parts)
+        assert invcal.objective(w, b, *parts) == pytest.approx(slow)
+
+
+@pytest.mark.equation("eq-invcal-hinges")
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("epsilon", [0.0, 0.01, 0.3])
+@pytest.mark.parametrize("shape", [(60, 5), (12, 30)])
+def test_minimum_equals_cvxpy(shape, epsilon, intercept):
+    for seed, scale in enumerate([0.1, 1, 10]):
+        means, t, eps, penalties = regression(seed, *shape, epsilon)
+        penalties = scale * penalties
+        w, b = cp.Variable(shape[1]), cp.Variable() if intercept else 0
+        outside = cp.pos(cp.abs(means @ w + b - t) - eps)
+        goal = cp.sum_squares(w) / 2 + penalties @ outside
+        best = cp.Problem(cp.Minimize(goal)).solve(solver=cp.CLARABEL)
+        found = invcal.minimise(means, t, eps, penalties, intercept)
+        value = slow_objective(*found[:2], means, t, eps, penalties)
+        assert value == pytest.approx(best, rel=1e-7)
+        assert intercept or found[1] == 0
+
+
+def test_multipliers_satisfy_the_optimality_conditions():
+    means, t, eps, penalties = regression()
+    w, b, dual = invcal.minimise(means, t, eps, penalties, tol=1e-12)
+    np.testing.assert_allclose(dual @ means, w, atol=1e-6)
+    assert abs(dual.sum()) < 1e-6 and (np.abs(dual) <= penalties + 1e-9).all()
+    error = t - means @ w - b
+    inside, outside = np.abs(error) < eps - 1e-5, np.abs(error) > eps + 1e-5
+    assert inside.any() and outside.any()
+    np.testing.assert_allclose(dual[inside], 0, atol=1e-8)
+    bound = (penalties * np.sign(error))[outside]
+    np.testing.assert_allclose(dual[outside], bound, atol=1e-8)
+
+
+def test_an_intercept_that_is_not_unique_is_the_middle():
+    # No multiplier is free: a penalty so small that both bags stay outside of their tubes.
+    means, t = np.array([[-1.0], [1.0]]), np.array([-2.0, 5.0])
+    w, b, dual = invcal.minimise(means, t, np.zeros(2), np.full(2, 0.1))
+    np.testing.assert_allclose(w, 0.2, atol=1e-9)
+    np.testing.assert_allclose(dual, [-0.1, 0.1], atol=1e-9)
+    assert b == pytest.approx(((-2 + 0.2) + (5 - 0.2)) / 2)
+
+
+@pytest.mark.equation("eq-invcal-kernel")
+@pytest.mark.parametrize("block", [7, 1000])
+def test_the_kernel_between_bags_is_the_mean_of_the_block(block):
+    X, _, bags, _ = problem(n=60)
+    gram = rbf_kernel(X, gamma=0.2)
+    slow = [
+        [gram[np.ix_(bags == k, bags == m)].mean() for m in range(10)]
+        for k in range(10)
+    ]
+    S = averaging_matrix(bags)
+    found = invcal.bag_kernel(X, S, "rbf", 0.2, block)
+    np.testing.assert_allclose(found, slow, atol=1e-12)
+    given = invcal.bag_kernel(gram, S, "precomputed", None, block)
+    np.testing.assert_allclose(given, slow, atol=1e-12)
+
+
+# --- limits and symmetries ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_equals_support_vector_regression_on_the_bag_means(kernel):
+    X, _, bags, P = problem(size=8)
+    S, t = averaging_matrix(bags), invcal.targets(P[:, 1], len(X))
+    inner = X @ X.T if kernel == "linear" else rbf_kernel(X, gamma=0.3)
+    svr = SVR(kernel="precomputed", C=2.0, epsilon=0.1, tol=1e-10)
+    svr.fit(S @ (S @ inner).T, t)
+    model = InvCal(C_p=2.0, epsilon=0.1, kernel=kernel, gamma=0.3).fit(X, bags, P)
+    scores = svr.predict((S @ inner).T)
+    np.testing.assert_allclose(model.decision_function(X), scores, atol=1e-4)
+
+
+@pytest.mark.parametrize("size", [1, 6])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_linear_kernel_is_the_linear_method(size, n_classes):
+    X, _, bags, P = problem(size=size, n_classes=n_classes)
+    primal = InvCal(tol=1e-12).fit(X, bags, P)
+    for kernel, Z in (("precomputed", X @ X.T), (lambda A, B: A @ B.T, X)):
+        dual = InvCal(kernel=kernel, tol=1e-12).fit(Z, bags, P)
+        found = dual.decision_function(Z)
+        np.testing.assert_allclose(found, primal.decision_function(X), atol=1e-5)
+
+
+def test_sparse_equals_dense():
+    X, _, bags, P = problem()
+    X = X * (X > 0)
+    for kernel in ("linear", "rbf"):
+        dense, sparse = (
+            InvCal(kernel=kernel, gamma=0.3).fit(Z, bags, P).decision_function(Z)
+            for Z in (X, sp.csr_array(X))
+        )
+        np.testing.assert_allclose(sparse, dense, atol=1e-6)
+
+
+def test_label_swap_swaps_the_prediction():
+    X, _, bags, P = problem()
+    one, two = InvCal().fit(X, bags, P[:, 1]), InvCal().fit(X, bags, P[:, 0])
+    np.testing.assert_allclose(
+        one.decision_function(X), -two.decision_function(X), atol=1e-5
+    )
+
+
+def test_a_bag_twice_is_a_bag_of_weight_two():
+    X, _, bags, P = problem()
+    twice = InvCal().fit(
+        np.vstack([X, X]), np.append(bags, bags + 40), np.vstack([P, P])
+    )
+    # n enters by the clipping of shares, which none of these reaches
+    weighted = InvCal(bag_weights=np.full(40, 2.0)).fit(X, bags, P)
+    np.testing.assert_allclose(twice.coef_, weighted.coef_, atol=1e-5)
+    sizes = InvCal(bag_weights="size").fit(X, bags, P)
+    np.testing.assert_allclose(
+        sizes.coef_, InvCal(C_p=6.0).fit(X, bags, P).coef_, atol=1e-5
+    )
+
+
+def test_a_bag_of_weight_zero_is_left_out():
+    X, _, bags, P = problem()
+    wrong = P[:, 1].copy()
+    wrong[0] = 1 - wrong[0] / 2
+    weights = np.where(np.arange(40) == 0, 0.0, 1.0)
+    models = [InvCal(bag_weights=weights).fit(X, bags, p) for p in (wrong, P[:, 1])]
+    np.testing.assert_allclose(models[0].coef_, models[1].coef_)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_no_intercept(kernel):
+    X, _, bags, P = problem()
+    model = InvCal(kernel=kernel, fit_intercept=False).fit(X, bags, P)
+    assert model.intercept_ == 0
+
+
+def test_the_objective_is_that_of_the_fit():
+    X, _, bags, P = problem(size=8)
+    model = InvCal(C_p=3.0, epsilon=0.05).fit(X, bags, P)
+    means, t = averaging_matrix(bags) @ X, invcal.targets(P[:, 1], len(X))
+    at = slow_objective(
+        model.coef_[0], model.intercept_[0], means, t, np.full(30, 0.05), np.full(30, 3)
+    )
+    assert model.objective_ == pytest.approx(at)
+
+
+# --- where it fails ----------------------------------------------------------------------------------------
+
+
+def test_equal_shares_are_not_identifiable():
+    X, _, bags, _ = problem()
+    with pytest.raises(NotIdentifiableError, match=r"are 0\.4 in every bag"):
+        InvCal().fit(X, bags, np.full(40, 0.4))
+
+
+def test_means_on_the_wrong_sides_mislead():
+    """Figure 1 of yu2013: each bag's mean lies on the side of the class that is rarer in it."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([1, 0, 1, 0], [60, 40, 40, 60])
+    x = np.repeat([1.0, -6.0, 6.0, -1.0], [60, 40, 40, 60])
+    X = np.column_stack([x, np.zeros(200)]) + 0.1 * rng.normal(size=(200, 2))
+    bags = np.repeat([0, 1], 100)
+    model = InvCal(C_p=100.0, epsilon=0.0).fit(X, bags, [0.6, 0.4])
+    assert model.score(X, y) < 0.05
