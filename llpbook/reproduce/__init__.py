@@ -28,13 +28,24 @@ def tables():
     """
     # Here, so that reading results needs no method.
     from . import (
+        cluster_times,
         diagnosis,
         duplessis2013,
         means,
         model_selection,
         perezortiz2016,
+        stolpe2011,
         yu2013,
     )
 
-    modules = yu2013, duplessis2013, perezortiz2016, diagnosis, model_selection, means
+    modules = (
+        yu2013,
+        duplessis2013,
+        perezortiz2016,
+        stolpe2011,
+        cluster_times,
+        diagnosis,
+        model_selection,
+        means,
+    )
     return {table.name: table for module in modules for table in module.TABLES}
