@@ -92,6 +92,7 @@ def test_ranks_need_all_data_sets_and_share_ties(monkeypatch):
     monkeypatch.setattr(stolpe2011, "load_rows", lambda name, results: full)
     found = stolpe2011.ranks().set_index("method")["rank"]
     assert found.to_dict() == {"LLP": 1, "AOC-KK": 2.5, "InvCal": 2.5, "MeanMap": 4}
+    assert not len(stolpe2011.complete())  # four of seven methods
     monkeypatch.setattr(stolpe2011, "load_rows", lambda name, results: full[:-1])
     assert not len(stolpe2011.ranks())
 
@@ -102,6 +103,7 @@ def test_stored_ranks_add_up_and_stand_beside_the_printed_ones():
     assert len(sums) and np.allclose(sums, 10)
     printed = paper_table("stolpe2011_table2").set_index(["method", "bag_size"])
     keys = list(zip(both["method"], both["bag_size"], strict=True))
+    assert {*both["bag_size"]} >= {*stolpe2011.complete()["bag_size"]}
     assert both["paper"].tolist() == printed.loc[keys, "average_rank"].tolist()
 
 

@@ -323,6 +323,22 @@ def run(cell, seed):
     }
 
 
+def complete(results=None):
+    """Rows of the bag sizes and seeds that have every method on every data set.
+
+    Parameters
+    ----------
+    results : path, optional
+
+    Returns
+    -------
+    DataFrame
+    """
+    rows = load_rows("stolpe2011", results)
+    count = rows.groupby(["seed", "bag_size"])["best"].transform("size")
+    return rows[count == len(DATASETS) * (len(METHODS) - len(LONG))]
+
+
 def ranks(choice="best", methods=TABLE_2, results=None):
     """Average ranks over the data sets, for each bag size and seed with rows for all methods and data sets.
 
