@@ -5,8 +5,8 @@ r"""Kernel k-means with one cluster a class, and the mismatch of proportions in 
 
 :math:`Z` the one-hot labels of the instances, :math:`m_j` the mean of class j in the space of the kernel, and :math:`v`
 the variance there, which makes :math:`\lambda` a number without a unit. In turns: means from labels, labels from
-distances to the means. The original relaxes its labels to the simplex, solves a quadratic programme and rounds; with
-labels as they are each bag is solved exactly, by a sort.
+distances to the means. The original solves a quadratic programme in each turn, for labels relaxed to
+shares; with labels as they are each bag is solved exactly, by a sort.
 
 Chapter: ``book/kernel_kmeans``. Sources: chen2009, as stolpe2011 (sections 4.1 and 5) describes it; the scale of
 :math:`\lambda`, the weights of the bags and the starts are ours, because we know of no code of the authors.

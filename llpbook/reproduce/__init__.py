@@ -29,6 +29,7 @@ def tables():
     # Here, so that reading results needs no method.
     from . import (
         alter_svm,
+        cluster_times,
         count_likelihood,
         diagnosis,
         duplessis2013,
@@ -36,11 +37,12 @@ def tables():
         model_selection,
         perezortiz2016,
         relaxation,
+        stolpe2011,
         yu2013,
     )
 
     modules = (
-        yu2013, duplessis2013, perezortiz2016, diagnosis, model_selection, means,
-        alter_svm, relaxation, count_likelihood,
+        yu2013, duplessis2013, perezortiz2016, stolpe2011, diagnosis, model_selection,
+        means, alter_svm, relaxation, cluster_times, count_likelihood,
     )  # fmt: skip
     return {table.name: table for module in modules for table in module.TABLES}
