@@ -25,7 +25,14 @@ from sklearn.dummy import DummyClassifier
 from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_random_state
 
-from .base import HasMethods, Interval, LLPClassifier, StrOptions, canonical_order
+from .base import (
+    HasMethods,
+    Interval,
+    LLPClassifier,
+    NotIdentifiableError,
+    StrOptions,
+    canonical_order,
+)
 from .em import class_scores
 
 #: The exhaustive labeler tries no more labelings than this.
@@ -296,7 +303,7 @@ def tournament(errors, psize, tournsize, rng):
 
 
 def cluster(clusterer, X, weights):
-    """Clusters of the weighted instances, numbered from 0 in the order of their first instances.
+    """Clusters of the weighted instances, numbered from 0.
 
     Parameters
     ----------
@@ -310,7 +317,26 @@ def cluster(clusterer, X, weights):
         What the clusterer calls noise, -1, is a cluster.
     """
     found = clone(clusterer).fit_predict(X * np.sqrt(weights))
-    return np.unique(found, return_inverse=True)[1]
+    return np.unique(found, return_inverse=True)[1].astype(np.int32)
+
+
+def refuse_twins(proportions, classes):
+    """NotIdentifiableError where two classes have equal shares in every bag: exchanging them changes no error.
+
+    Parameters
+    ----------
+    proportions : ndarray, shape (n_bags, n_classes)
+        Of bags that have instances.
+    classes : ndarray, shape (n_classes,)
+    """
+    for j in range(1, len(classes)):
+        same = np.abs(proportions[:, :j] - proportions[:, [j]]).max(axis=0) <= TIE
+        twins = np.flatnonzero(same & (proportions[:, j].max() > 0))
+        if len(twins):
+            raise NotIdentifiableError(
+                f"proportions of the classes {classes[twins[0]]} and {classes[j]} are equal in every bag, so nothing "
+                "says which clusters are of which: shares must differ, or pass labels= for some instances"
+            )
 
 
 def cluster_means(X, clusters):
@@ -374,6 +400,8 @@ class ClusterModelSelection(LLPClassifier):
     ------
     ValueError
         For malformed input; see `llpbook.base`.
+    NotIdentifiableError
+        If two classes have equal shares in every bag and no label is known.
 
     Notes
     -----
@@ -423,6 +451,8 @@ class ClusterModelSelection(LLPClassifier):
         self.random_state = random_state
 
     def _fit(self, data):
+        if data.labels is None or (data.labels < 0).all():
+            refuse_twins(data.proportions[data.bag_sizes > 0], data.classes)
         order = canonical_order(data.X)
         X, rng = data.X[order], check_random_state(self.random_state)
         labels = None if data.labels is None else data.labels[order]

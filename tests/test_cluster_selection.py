@@ -9,6 +9,7 @@ from sklearn.cluster import DBSCAN, AgglomerativeClustering
 from sklearn.datasets import make_blobs
 from sklearn.naive_bayes import GaussianNB
 
+from llpbook import NotIdentifiableError
 from llpbook import cluster_selection as cs
 from llpbook.cluster_selection import ClusterModelSelection
 from llpbook.proportions import (
@@ -128,6 +129,71 @@ def test_the_strategy_keeps_the_best_and_stays_in_the_box():
     assert (np.diff(history) <= 0).all() and len(history) == 30
     assert best[1] == "kept" and best[0] < 0.01
     assert len(seen[0]) == 25 and 25 < np.mean([len(W) for W in seen[1:]]) < 55
+
+
+def test_the_best_is_kept_although_it_dies():
+    seen = []
+
+    def evaluate(W):
+        seen.extend(-W[:, 0] * np.arange(1, len(W) + 1))
+        return [(error,) for error in seen[-len(W) :]]
+
+    for seed in range(10):
+        seen.clear()
+        rng = np.random.RandomState(seed)
+        best, history = cs.evolve(evaluate, 2, rng, 6, 2, 1.0, 0.3, 0.01)
+        assert best[0] == history[-1] == min(seen)
+
+
+def test_mutvar_is_a_variance_and_all_may_have_children():
+    seen = []
+
+    def evaluate(W):
+        seen.append(W)
+        return [(0.0,)] * len(W)
+
+    rng = np.random.RandomState(0)
+    cs.evolve(evaluate, 50, rng, 2, 25, 1e-4, 1.0, 0.25)
+    first, second = seen
+    assert len(second) == 25 + 50
+    assert 0.005 < np.std(second[:25] - first) < 0.015
+
+
+def test_weights_are_normalised():
+    found = cs.normalise(np.array([[0.2, 0.1], [-1.0, 0.5], [3.0, 0.5], [-1.0, -2.0]]))
+    np.testing.assert_allclose(found, [[1, 0.5], [0, 1], [1, 0.5], [1, 1]])
+
+
+def test_the_nearest_mean_is_in_weighted_squares():
+    X, _, bags, P = blobs(noise=0)
+    model = ClusterModelSelection(3, max_gen=1, psize=2, random_state=0).fit(X, bags, P)
+    rng = np.random.default_rng(0)
+    model.cluster_means_, model.labeling_ = rng.normal(size=(5, 2)), np.arange(5) % 2
+    model.feature_weights_ = np.array([1, 0.05])
+    Z = rng.normal(size=(200, 2))
+    squares = (Z[:, None] - model.cluster_means_) ** 2 @ model.feature_weights_
+    np.testing.assert_array_equal(model.predict(Z), squares.argmin(axis=1) % 2)
+
+
+def test_known_labels_add_the_share_that_is_wrong():
+    X, _, bags, P = blobs(noise=0)
+    labels = np.where(np.arange(300) < 15, np.arange(300) % 2, -1)
+    given = X, bags, P, labels, AgglomerativeClustering(4), "exhaustive", "sum"
+    error, clusters, labeling = cs.label_clusters(np.ones(2), *given)
+    assert error == pytest.approx(slow_error(labeling, clusters, bags, P, labels))
+    assert error > 0.1  # a coin for a label
+
+
+def test_classes_with_equal_shares_are_refused():
+    X, _, bags, _ = blobs(noise=0)
+    model = ClusterModelSelection(2, max_gen=1, psize=2, random_state=0)
+    with pytest.raises(NotIdentifiableError, match="classes 0 and 1 are equal"):
+        model.fit(X, bags, np.full(30, 0.5))
+    model.fit(X, bags, np.full(30, 0.4))  # the sizes of the clusters say which
+    P = np.tile([0.5, 0.25, 0.25], (30, 1))
+    with pytest.raises(NotIdentifiableError, match="classes 1 and 2"):
+        model.fit(X, bags, P)
+    model.fit(X, bags, np.tile([0.6, 0.4, 0, 0], (30, 1)))
 
 
 def test_a_tournament_of_all_keeps_only_the_best():
