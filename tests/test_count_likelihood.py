@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeRegressor
 
 from llpbook import count_likelihood as cl
-from llpbook.base import NotIdentifiableError
+from llpbook.base import LLPWarning, NotIdentifiableError
 from llpbook.count_likelihood import BagCounts, CountBoosting, CountLogistic
 from llpbook.mean_map import MeanMap
 from llpbook.proportions import label_proportions
@@ -94,7 +94,7 @@ def test_small_bags_are_exact(scale, error):
         f, known = drawn(size, 12, scale, error, seed=size)
         said = known.counts + rng.choice([0, 0.3], 12) * (known.counts < size)
         known = known._replace(counts=said)
-        value, posterior = cl.count_posterior(f, known)
+        value, posterior = cl.count_posterior(f, known, exact_up_to=size)
         for k in range(12):
             slow, q = slow_posterior(f[known.bags == k], said[k], error)
             assert value[k] == pytest.approx(slow, abs=1e-6)
@@ -359,17 +359,45 @@ def test_boosting_takes_any_regressor_and_several_classes():
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
 
 
-def test_without_rounds_boosting_is_the_linear_fit_on_the_bags_not_held_out():
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"C": 0.01}, {"exact_up_to": 0}, {"proportion_errors": np.full(40, 0.2)}],
+)
+def test_without_rounds_boosting_is_the_linear_fit_on_the_bags_not_held_out(options):
     X, _, bags, P = problem()
     known = cl.bag_counts(bags, P)
     held_out = cl.held_out_bags(known, X, 0.1)
     assert held_out.sum() == 4
     rows = ~held_out[bags]
-    linear = CountLogistic().fit(X[rows], bags[rows], P)
-    none = CountBoosting(max_rounds=0).fit(X, bags, P)
-    np.testing.assert_allclose(
-        none.decision_function(X), linear.decision_function(X), atol=1e-3
+
+    def linear(**options):
+        model = CountLogistic(tol=1e-7, **options)
+        return model.fit(X[rows], bags[rows], P).decision_function(X)
+
+    none = CountBoosting(max_rounds=0, **options).fit(X, bags, P)
+    np.testing.assert_allclose(none.decision_function(X), linear(**options), atol=4e-3)
+    gap = np.abs(linear(**options) - linear()).max()
+    assert gap > 0.04 if options else gap == 0  # each option says something
+
+
+def test_boosting_stops_by_the_bags_held_out():
+    # Rounds that help the bags seen and harm those held out, then the reverse.
+    f, known = drawn(10, 12)
+    held_out = np.arange(12) % 4 == 0
+    for sign, kept in ((1, 0), (-1, 3)):
+        told = np.where(held_out[known.bags], -sign, sign)
+
+        def fit_round(target, rows, told=told):
+            assert (rows == ~held_out[known.bags]).all()
+            step = cl.count_posterior(f, known)[1] - expit(f)
+            return [None], 0.01 * told * step
+
+        rounds, history = cl.boost(f, known, fit_round, 1.0, 3, held_out)
+        assert len(rounds) == kept and len(history) == 4
+    worse, history = cl.boost(
+        f, known, lambda target, rows: ([None], -f), 0.1, 90, held_out
     )
+    assert len(history) - 1 - len(worse) == cl._models.PATIENCE
 
 
 def test_regressors_never_see_the_bags_held_out(monkeypatch):
@@ -439,3 +467,10 @@ def test_stopping_short_warns():
     X, _, bags, P = problem()
     with pytest.warns(ConvergenceWarning, match="CountLogistic stopped after 1 iter"):
         CountLogistic(max_iter=1).fit(X, bags, P)
+
+
+@pytest.mark.parametrize("cls", [CountLogistic, CountBoosting])
+def test_features_of_different_scale_warn(cls):
+    X, _, bags, P = problem()
+    with pytest.warns(LLPWarning, match=f"{cls.__name__} penalises its weights"):
+        cls().fit(X * [1, 1e3, 1e-3], bags, P)

@@ -18,6 +18,7 @@ from ..base import (
     canonical_order,
     labels_to_pure_bags,
     warn_if_short,
+    warn_of_scale,
 )
 from ..mean_map import class_means, mean_operator
 from ..mean_map import minimise as mean_map
@@ -385,6 +386,7 @@ class CountBoosting(LLPClassifier):
         self.exact_up_to, self.proportion_errors = exact_up_to, proportion_errors
 
     def _fit(self, data):
+        warn_of_scale(self, data.X)
         known, X = self._in_order(data)
         n_columns = 1 if known.counts.ndim == 1 else known.counts.shape[1]
         held_out = held_out_bags(known, X, self.validation_fraction)
