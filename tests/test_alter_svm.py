@@ -196,6 +196,40 @@ def test_the_sort_in_place_is_the_bag_step(loss):
         assert cost == pytest.approx(slow - hinges)
 
 
+def test_first_labels_have_the_rounded_count_of_the_largest_scores():
+    rng = np.random.default_rng(0)
+    bags, shares = rng.permutation(np.repeat([0, 1, 2], [10, 10, 7])), [0.29, 0.3, 0.9]
+    place, f = layout(bags, np.array(shares), np.ones(3)), rng.normal(size=27)
+    y = place.top_labels(f)
+    for k, count in enumerate((3, 3, 6)):
+        own = place.bags == k
+        chosen = np.sort(f[own])[-count:]
+        np.testing.assert_array_equal(np.sort(f[own & (y > 0)]), chosen)
+
+
+def test_share_error_of_a_start_weighs_bags_by_their_size():
+    bags, shares = np.repeat([0, 1], [2, 6]), np.array([0.5, 1 / 3])
+    place = layout(bags, shares, np.ones(2))
+    start = _solver.Start(np.zeros((8, 1)), place, np.ones(8), True)
+    start.f = np.where(place.bags == 0, 1.0, -1.0)
+    start.f[np.flatnonzero(place.bags == 1)[0]] = 2.0
+    assert _solver.share_error(start) == pytest.approx((1 + 1) / 8)
+
+
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_the_annealing_of_the_paper_begins_at_its_share_of_C(monkeypatch, C):
+    seen = []
+
+    def alternate(self, now, width, tol):
+        seen.append(now)
+
+    monkeypatch.setattr(_solver.Start, "alternate", alternate)
+    X, _, bags, P = problem(n=60)
+    alter_svm.minimise(X, bags, P[:, 1], C, np.ones(10), annealing="paper", n_starts=1)
+    assert seen[0] == pytest.approx(1.5e-5 * C) and seen[-1] == C
+    assert seen[1] == pytest.approx(1.5 * seen[0])
+
+
 def test_the_objective_never_rises_inside_a_level():
     for seed in range(5):
         X, _, bags, P = problem(seed=seed, size=12)
