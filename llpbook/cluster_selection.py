@@ -29,9 +29,9 @@ from .base import (
     HasMethods,
     Interval,
     LLPClassifier,
-    NotIdentifiableError,
     StrOptions,
     canonical_order,
+    refuse_twins,
 )
 from .em import class_scores
 
@@ -318,25 +318,6 @@ def cluster(clusterer, X, weights):
     """
     found = clone(clusterer).fit_predict(X * np.sqrt(weights))
     return np.unique(found, return_inverse=True)[1].astype(np.int32)
-
-
-def refuse_twins(proportions, classes):
-    """NotIdentifiableError where two classes have equal shares in every bag: exchanging them changes no error.
-
-    Parameters
-    ----------
-    proportions : ndarray, shape (n_bags, n_classes)
-        Of bags that have instances.
-    classes : ndarray, shape (n_classes,)
-    """
-    for j in range(1, len(classes)):
-        same = np.abs(proportions[:, :j] - proportions[:, [j]]).max(axis=0) <= TIE
-        twins = np.flatnonzero(same & (proportions[:, j].max() > 0))
-        if len(twins):
-            raise NotIdentifiableError(
-                f"proportions of the classes {classes[twins[0]]} and {classes[j]} are equal in every bag, so nothing "
-                "says which clusters are of which: shares must differ, or pass labels= for some instances"
-            )
 
 
 def cluster_means(X, clusters):

@@ -12,7 +12,6 @@ Chapter: ``book/em``. Source: comarela2018; franco2023 (section 6), which calls 
 """
 
 import warnings
-from itertools import combinations
 from numbers import Integral, Real
 
 import numpy as np
@@ -31,6 +30,7 @@ from .base import (
     NotIdentifiableError,
     StrOptions,
     append_one,
+    refuse_twins,
     warn_of_scale,
 )
 from .count_likelihood import (
@@ -66,27 +66,6 @@ def whole_counts(proportions, sizes):
     missing = sizes - counts.sum(axis=1)
     rank = np.argsort(np.argsort(counts - wanted, axis=1, kind="stable"), axis=1)
     return counts + (rank < missing[:, None])
-
-
-def refuse_twins(shares, classes):
-    """Two classes with the same share in every bag can change names.
-
-    Parameters
-    ----------
-    shares : ndarray, shape (n_bags, n_classes)
-    classes : ndarray, shape (n_classes,)
-
-    Raises
-    ------
-    NotIdentifiableError
-        If there are such classes, as both are where all shares are one half.
-    """
-    for a, b in combinations(np.flatnonzero(shares.max(axis=0) > 0), 2):
-        if (np.abs(shares[:, a] - shares[:, b]) <= 1e-9).all():
-            raise NotIdentifiableError(
-                f"proportions give classes {classes[a]} and {classes[b]} equal shares in every bag, so that labels "
-                "with these two swapped agree alike: a share must differ, or give some labels="
-            )
 
 
 def majority_labels(proportions, bags):

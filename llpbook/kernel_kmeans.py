@@ -20,7 +20,14 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from .base import Interval, LLPClassifier, StrOptions, gram_matrix, kernel_coefficient
+from .base import (
+    Interval,
+    LLPClassifier,
+    StrOptions,
+    gram_matrix,
+    kernel_coefficient,
+    refuse_twins,
+)
 from .em import label_by_counts, own_order, whole_counts
 
 #: In the place of the distance to the mean of a class that is empty.
@@ -228,6 +235,7 @@ class AOCKernelKMeans(LLPClassifier):
         self.random_state = random_state
 
     def _fit(self, data):
+        refuse_twins(data.proportions[data.bag_sizes > 0], data.classes)
         given = self.kernel == "precomputed"
         order = np.arange(len(data.X)) if given else own_order(data.X)
         X, bags, P = data.X[order], data.bags[order], data.proportions

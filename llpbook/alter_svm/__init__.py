@@ -25,7 +25,7 @@ from ..base import (
     LLPClassifier,
     StrOptions,
     check_bag_weights,
-    refuse_halves,
+    refuse_twins,
     row_order,
 )
 from ._solver import minimise
@@ -165,7 +165,7 @@ class AlterSVM(KernelClassifier):
     def _solve(self, data, Z):
         penalties = self.C_p * check_bag_weights(self.bag_weights, data)
         used = (penalties > 0) & (data.bag_sizes > 0)
-        refuse_halves(data.proportions[used, 1])
+        refuse_twins(data.proportions[used], data.classes)
         known = len(penalties) - data.n_pure
         penalties[known:] = np.inf  # bags of known labels
         best, starts = minimise(

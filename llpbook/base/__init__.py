@@ -33,7 +33,7 @@ from ._input import (
     label_codes,
     labels_to_pure_bags,
     read_bags,
-    refuse_halves,
+    refuse_twins,
 )
 from ._kernels import gram_matrix, kernel_coefficient, kernel_features
 from ._tuning import (
@@ -78,7 +78,7 @@ __all__ = [
     "predict_proportions",
     "probabilities",
     "read_bags",
-    "refuse_halves",
+    "refuse_twins",
     "row_order",
     "thin",
     "tune",

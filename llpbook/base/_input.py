@@ -3,6 +3,7 @@
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -448,24 +449,27 @@ def read_bags(X, bags, proportions, labels=None, given=None):
     return BagData(X, codes, matrix, classes, keys, columns)
 
 
-def refuse_halves(shares):
-    """For methods that ask labels to agree with shares, and nothing else.
+def refuse_twins(shares, classes):
+    """For methods that ask labels to agree with shares, and nothing else: two classes must not have equal shares.
 
     Parameters
     ----------
-    shares : ndarray, shape (n_bags,)
-        Of the positive class, in the bags in use.
+    shares : ndarray, shape (n_bags, n_classes)
+        Of bags that have instances.
+    classes : ndarray, shape (n_classes,)
 
     Raises
     ------
     NotIdentifiableError
-        If all are one half: then swapped labels agree as well.
+        If two classes have the same share in every bag, as both have where all shares are one half: then labels with
+        these two swapped agree as well.
     """
-    if (np.abs(shares - 0.5) <= 1e-9).all():
-        raise NotIdentifiableError(
-            "proportions are 0.5 in every bag in use, so that labels and the same ones swapped agree alike: a share "
-            "must differ, or give some labels="
-        )
+    for j, k in combinations(np.flatnonzero(shares.max(axis=0) > 0), 2):
+        if (np.abs(shares[:, j] - shares[:, k]) <= 1e-9).all():
+            raise NotIdentifiableError(
+                f"proportions give classes {classes[j]} and {classes[k]} equal shares in every bag, so that labels "
+                "with these two swapped agree alike: a share must differ, or give some labels="
+            )
 
 
 def labels_to_pure_bags(data):

@@ -17,7 +17,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from .._hinge import minimise_hinges
-from ..base import Interval, KernelClassifier, StrOptions, refuse_halves
+from ..base import Interval, KernelClassifier, StrOptions, refuse_twins
 from ._solver import minimise, solve_relaxed
 from ._steps import (
     allowed_counts,
@@ -155,7 +155,7 @@ class ConvSVM(KernelClassifier):
 
     def _solve(self, data, Z):
         sizes, shares = data.bag_sizes, data.proportions[:, 1]
-        refuse_halves(shares[sizes > 0])
+        refuse_twins(data.proportions[sizes > 0], data.classes)
         known = np.arange(len(sizes)) >= len(sizes) - data.n_pure
         epsilon = np.where(known, 0, self.epsilon)
         rest = data.bags, *allowed_counts(sizes, shares, epsilon)
