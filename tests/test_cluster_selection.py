@@ -187,7 +187,7 @@ def test_known_labels_add_the_share_that_is_wrong():
 def test_classes_with_equal_shares_are_refused():
     X, _, bags, _ = blobs(noise=0)
     model = ClusterModelSelection(2, max_gen=1, psize=2, random_state=0)
-    with pytest.raises(NotIdentifiableError, match="classes 0 and 1 are equal"):
+    with pytest.raises(NotIdentifiableError, match="classes 0 and 1 equal shares"):
         model.fit(X, bags, np.full(30, 0.5))
     model.fit(X, bags, np.full(30, 0.4))  # the sizes of the clusters say which
     P = np.tile([0.5, 0.25, 0.25], (30, 1))
