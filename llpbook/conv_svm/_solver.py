@@ -144,7 +144,7 @@ class Newton:
     def step(self, rest):
         """The step at which the linearised conditions fall by ``rest``."""
         r_alpha, r_s, r_mu, p_s, p_z, p_u = rest
-        alpha, mu, z, u = (getattr(self.point, k) for k in ("alpha", "mu", "z", "u"))
+        alpha, mu, _, _, z, u = self.point.parts()
         Sb = self.solve(r_alpha - p_z / alpha + p_u / self.room)
         right = np.append(r_s + self.G.T @ Sb - p_s / mu, -r_mu)
         d_mu, d_theta = np.split(np.linalg.solve(self.border, right), [len(mu)])

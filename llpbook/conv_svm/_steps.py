@@ -4,6 +4,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
 
+from ..alter_svm import ranks
+
 
 def allowed_counts(sizes, shares, epsilon):
     r"""The fewest and the most positives that a bag may have.
@@ -48,9 +50,7 @@ def best_labels(scores, bags, fewest, most):
     -------
     ndarray of -1 and 1, shape (n_instances,)
     """
-    order, sizes = np.lexsort((-scores, bags)), np.bincount(bags)
-    rank = np.empty(len(scores), int)
-    rank[order] = np.arange(len(scores)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    rank = ranks(scores, bags)
     # eq: eq-conv-svm-bag-step
     positive = (rank < fewest[bags]) | ((scores > 0) & (rank < most[bags]))
     return np.where(positive, 1.0, -1.0)
