@@ -31,6 +31,7 @@ from .base import (
     StrOptions,
     append_one,
     refuse_twins,
+    row_order,
     warn_of_scale,
 )
 from .count_likelihood import (
@@ -401,7 +402,7 @@ class EMLR(LLPClassifier):
             warn_of_scale(self, data.X)
 
     def _fit(self, data):
-        order = own_order(data.X)
+        order = row_order(data.X)
         X, K = data.X[order], len(data.classes)
         known = bag_counts(data.bags[order], data.proportions)
         self._refuse(data, known)
@@ -444,20 +445,4 @@ def warn_unsettled(n_iter, flips):
         "raise max_iter, or take an estimator that is not random",
         ConvergenceWarning,
         stacklevel=4,
-    )
-
-
-def own_order(X):
-    """An order of the instances that does not depend on how they are given, and so decides ties and draws.
-
-    Parameters
-    ----------
-    X : ndarray or sparse array, shape (n_instances, n_features)
-
-    Returns
-    -------
-    ndarray of int, shape (n_instances,)
-    """
-    return np.argsort(
-        X @ np.random.default_rng(0).normal(size=X.shape[1]), kind="stable"
     )

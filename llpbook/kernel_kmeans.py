@@ -27,8 +27,9 @@ from .base import (
     gram_matrix,
     kernel_coefficient,
     refuse_twins,
+    row_order,
 )
-from .em import label_by_counts, own_order, whole_counts
+from .em import label_by_counts, whole_counts
 
 #: In the place of the distance to the mean of a class that is empty.
 FAR = 1e12
@@ -237,7 +238,7 @@ class AOCKernelKMeans(LLPClassifier):
     def _fit(self, data):
         refuse_twins(data.proportions[data.bag_sizes > 0], data.classes)
         given = self.kernel == "precomputed"
-        order = np.arange(len(data.X)) if given else own_order(data.X)
+        order = np.arange(len(data.X)) if given else row_order(data.X)
         X, bags, P = data.X[order], data.bags[order], data.proportions
         self.X_fit_, self.gamma_ = X, kernel_coefficient(self.gamma, X)
         gram = self._gram(X)
