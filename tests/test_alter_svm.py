@@ -244,6 +244,29 @@ def test_the_objective_never_rises_inside_a_level():
         assert start.value <= before
 
 
+def test_a_fit_ends_where_neither_step_lowers_the_objective():
+    """On these problems the first exact turn still finds labels to change."""
+    for seed in (2, 7, 12):
+        X, y = make_classification(600, 10, flip_y=0.2, random_state=seed)
+        bags = np.random.default_rng(seed).permutation(600) // 50
+        rest = label_proportions(y, bags)[:, 1], 0.1, np.full(12, 50.0)
+        best, _ = alter_svm.minimise(X, bags, *rest, n_starts=1, seed=seed)
+        order = best.layout.order
+        w, b, _ = alter_svm.svm_step(X[order], best.y, 0.1)
+        f = X[order] @ w + b
+        y = alter_svm.bag_step(f, bags[order], *rest)
+        again = alter_svm.objective(w, f, y, bags[order], *rest)
+        assert best.value - again <= 1e-5 * best.value
+
+
+def test_the_order_of_instances_does_not_depend_on_the_names_of_bags():
+    _, _, bags, P = problem()
+    names = np.random.default_rng(0).permutation(40)
+    renamed = layout(names[bags], P[np.argsort(names), 1], np.full(40, 6.0))
+    first = layout(bags, P[:, 1], np.full(40, 6.0))
+    np.testing.assert_array_equal(first.order, renamed.order)
+
+
 def test_no_change_of_level_or_width_loses_what_is_found():
     # Separable, and C large: a step that is too long at a new level or width would lose the labels.
     for seed in range(3):

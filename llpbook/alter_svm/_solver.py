@@ -125,12 +125,10 @@ class Start:
         """Turns at one level, until the objective of the rounded hinge falls no more; it never rises."""
         values = [self.value(C, width)]
         for _ in range(MAX_TURNS):
-            before = self.y
             slope = self.newton_step(C, width)
             value = self.relabel(C, width)
             whole = value <= values[-1]
             if not whole:
-                self.y = before
                 self.shorten(slope)
                 value = self.relabel(C, width)
             values.append(value)
