@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from problems import gaussian_bags as problem
 from sklearn.datasets import make_classification
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC, LinearSVC
@@ -18,14 +19,6 @@ from llpbook.base import NotIdentifiableError
 from llpbook.conv_svm import ConvSVM
 from llpbook.invcal import InvCal
 from llpbook.proportions import label_proportions
-
-
-def problem(n=240, d=4, size=6, n_classes=2, seed=0):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, n_classes, n)
-    X = rng.normal(size=(n, d)) + 1.5 * rng.normal(size=(n_classes, d))[y]
-    bags = rng.permutation(n) // size
-    return X, y, bags, label_proportions(y, bags, classes=range(n_classes))
 
 
 def slow_objective(w, f, y, bags, shares, C, penalties, loss="absolute"):

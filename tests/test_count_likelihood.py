@@ -1,10 +1,12 @@
 """The likelihood of counts against a sum over all labelings, its limits, and the learners that climb it."""
 
+from functools import partial
 from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
+from problems import gaussian_bags
 from scipy.optimize import approx_fprime
 from scipy.special import expit, softmax
 from scipy.stats import binom
@@ -18,13 +20,7 @@ from llpbook.count_likelihood import BagCounts, CountBoosting, CountLogistic
 from llpbook.mean_map import MeanMap
 from llpbook.proportions import label_proportions
 
-
-def problem(n=240, d=3, size=6, n_classes=2, seed=0):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, n_classes, n)
-    X = rng.normal(size=(n, d)) + 1.5 * rng.normal(size=(n_classes, d))[y]
-    bags = rng.permutation(n) // size
-    return X, y, bags, label_proportions(y, bags, classes=range(n_classes))
+problem = partial(gaussian_bags, d=3)
 
 
 def drawn(size, n_bags, scale=1.5, error=0.0, n_classes=None, seed=0):

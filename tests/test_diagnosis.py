@@ -6,6 +6,7 @@ from math import comb
 import numpy as np
 import pandas as pd
 import pytest
+from problems import overlapping_classes as problem
 from scipy.spatial.distance import pdist
 from scipy.stats import cauchy, chi2_contingency, f_oneway, norm, pearson3
 from sklearn.linear_model import Ridge
@@ -26,15 +27,6 @@ def plain(X):
     d = X.shape[1]
     weights = np.vstack([np.ones((2, d)), np.eye(d)])
     return diagnosis.Views(X - X.mean(axis=0), weights, np.arange(d))
-
-
-def problem(seed=0, n=600, d=3, n_classes=2):
-    """Classes that overlap, as the label collider needs."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d)) * np.array([2.0, 1.5, *np.ones(d - 2)])
-    scores = np.column_stack([k * X[:, 0] + k % 2 * X[:, 1] for k in range(n_classes)])
-    y = (scores / n_classes + rng.gumbel(size=scores.shape)).argmax(axis=1)
-    return X, y
 
 
 def logistic(seed=0, n=400, d=3):

@@ -1,11 +1,13 @@
 """Weighted discriminant analysis against slow sums, the paper's example, scikit-learn, and its own fixed points."""
 
 import warnings
+from functools import partial
 from itertools import product
 
 import cvxpy as cp
 import numpy as np
 import pytest
+from problems import gaussian_bags
 from scipy.linalg import eigh
 from scipy.special import log_softmax
 from sklearn.base import clone
@@ -36,12 +38,7 @@ schemes = pytest.mark.parametrize(
 )
 
 
-def problem(n=240, d=4, size=6, n_classes=3, seed=0, apart=2.0):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, n_classes, n)
-    X = rng.normal(size=(n, d)) + apart * rng.normal(size=(n_classes, d))[y]
-    bags = rng.permutation(n) // size
-    return X, y, bags, label_proportions(y, bags, classes=range(n_classes))
+problem = partial(gaussian_bags, n_classes=3, apart=2.0)
 
 
 def instance_weights(seed=0, n=40, n_classes=3):

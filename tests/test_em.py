@@ -1,11 +1,13 @@
 """EM against a search through all labelings, its descent, its limits, and its starts."""
 
+from functools import partial
 from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from problems import gaussian_bags
 from scipy.special import expit, softmax
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
@@ -20,13 +22,7 @@ from llpbook.count_likelihood import CountLogistic, bag_counts, count_posterior
 from llpbook.em import EMLR
 from llpbook.proportions import label_proportions
 
-
-def problem(n=240, d=3, size=6, n_classes=2, seed=0):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, n_classes, n)
-    X = rng.normal(size=(n, d)) + 2 * rng.normal(size=(n_classes, d))[y]
-    bags = rng.permutation(n) // size
-    return X, y, bags, label_proportions(y, bags, classes=range(n_classes))
+problem = partial(gaussian_bags, d=3, apart=2.0)
 
 
 def slow_labels(scores, counts):

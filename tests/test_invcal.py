@@ -4,6 +4,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from problems import gaussian_bags as problem
 from scipy.special import expit
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVR
@@ -12,14 +13,6 @@ from llpbook import invcal
 from llpbook.base import LLPWarning, NotIdentifiableError
 from llpbook.invcal import InvCal
 from llpbook.proportions import averaging_matrix, label_proportions
-
-
-def problem(n=240, d=4, size=6, n_classes=2, seed=0):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, n_classes, n)
-    X = rng.normal(size=(n, d)) + 1.5 * rng.normal(size=(n_classes, d))[y]
-    bags = rng.permutation(n) // size
-    return X, y, bags, label_proportions(y, bags, classes=range(n_classes))
 
 
 def regression(seed=0, L=60, d=5, epsilon=0.3):

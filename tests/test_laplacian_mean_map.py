@@ -7,6 +7,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from problems import gaussian_bags as problem
 from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -25,14 +26,6 @@ from llpbook.proportions import averaging_matrix, label_proportions
 
 both = pytest.mark.parametrize("cls", [LaplacianMeanMap, AlternatingMeanMap])
 similarities = pytest.mark.parametrize("similarity", ["gaussian", "normalised cut"])
-
-
-def problem(n=240, d=4, size=6, n_classes=2, seed=0):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, n_classes, n)
-    X = rng.normal(size=(n, d)) + 1.5 * rng.normal(size=(n_classes, d))[y]
-    bags = rng.permutation(n) // size
-    return X, y, bags, label_proportions(y, bags, classes=range(n_classes))
 
 
 def system(seed, n_classes=2, L=12, d=3, sigma=1.0):

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from problems import gaussian_bags as problem
 from scipy.optimize import approx_fprime
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -23,15 +24,6 @@ from llpbook.base import (
 from llpbook.datasets import load_bags
 from llpbook.mean_map import MeanMap
 from llpbook.proportions import averaging_matrix, label_proportions
-
-
-def problem(n=240, d=4, size=6, n_classes=2, seed=0):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, n_classes, n)
-    X = rng.normal(size=(n, d)) + 1.5 * rng.normal(size=(n_classes, d))[y]
-    bags = rng.permutation(n) // size
-    return X, y, bags, label_proportions(y, bags, classes=range(n_classes))
-
 
 # --- the equations -----------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import cvxpy as cp
 import numpy as np
 import pandas as pd
 import pytest
+from problems import overlapping_classes as problem
 
 from llpbook import taxonomy, variants
 from llpbook.datasets import BagDataset
@@ -14,15 +15,6 @@ from llpbook.variants import crosstab, make_bags
 from llpbook.variants._task import tilt_sizes
 
 NAMES = [name.lower() for name in taxonomy.VARIANTS]
-
-
-def problem(seed=0, n=600, d=3, n_classes=2):
-    """Classes that overlap, as the label collider needs."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d)) * np.array([2.0, 1.5, *np.ones(d - 2)])
-    scores = np.column_stack([k * X[:, 0] + k % 2 * X[:, 1] for k in range(n_classes)])
-    y = (scores / n_classes + rng.gumbel(size=scores.shape)).argmax(axis=1)
-    return X, y
 
 
 # --- counts --------------------------------------------------------------------------------------------------

@@ -1,0 +1,23 @@
+"""Bags that several test files draw."""
+
+import numpy as np
+
+from llpbook.proportions import label_proportions
+
+
+def gaussian_bags(n=240, d=4, size=6, n_classes=2, seed=0, apart=1.5):
+    """A normal distribution for each class, in random bags: X, y, bags, proportions."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n)
+    X = rng.normal(size=(n, d)) + apart * rng.normal(size=(n_classes, d))[y]
+    bags = rng.permutation(n) // size
+    return X, y, bags, label_proportions(y, bags, classes=range(n_classes))
+
+
+def overlapping_classes(seed=0, n=600, d=3, n_classes=2):
+    """Instances and labels for all variants: classes overlap, as the label collider needs."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * np.array([2.0, 1.5, *np.ones(d - 2)])
+    scores = np.column_stack([k * X[:, 0] + k % 2 * X[:, 1] for k in range(n_classes)])
+    y = (scores / n_classes + rng.gumbel(size=scores.shape)).argmax(axis=1)
+    return X, y
