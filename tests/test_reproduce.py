@@ -15,7 +15,10 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.tree import DecisionTreeClassifier
 
 from llpbook.base import LLPClassifier
 from llpbook.baselines import MajorityClass
@@ -31,7 +34,7 @@ from llpbook.reproduce import (
     yu2013,
 )
 from llpbook.reproduce.__main__ import main, parse_only
-from llpbook.reproduce.runner import RESULTS, DamagedTableError, Table, done
+from llpbook.reproduce.runner import RESULTS, DamagedTableError, Table, done, outcome
 
 CELLS = [{"dataset": d, "size": s} for d in ("a, b", "c") for s in (2, 4)]
 
@@ -264,6 +267,17 @@ def test_summary_by_hand(tmp_path):
     assert_allclose(frame.loc[("c", 2)], [10 * (2 + 5 / 3), 10 * np.sqrt(13 / 3), 3])
     with pytest.raises(ValueError, match="value='auc'"):
         summary("fake", "auc", tmp_path)
+
+
+def test_outcome_of_a_search_by_hand():
+    X, y = np.array([[0.0], [1], [2], [3]]), np.array([0, 0, 1, 1])
+    grid = {"max_depth": [1], "ccp_alpha": [0.25]}
+    search = GridSearchCV(DecisionTreeClassifier(), grid, cv=2).fit(X, y)
+    new = np.array([[-1.0], [4], [5]])
+    row = outcome(search, X, y, new, np.array([1, 1, 0]), ece=1 / 3)
+    assert list(row.values()) == [0.333333, 1.0, 0.333333, "ccp_alpha=0.25 max_depth=1"]
+    search.best_params_ = {"estimator": HistGradientBoostingClassifier(max_iter=7)}
+    assert outcome(search, X, y, X, y)["chosen"] == "estimator=7"
 
 
 def test_one_seed_has_no_deviation(tmp_path):

@@ -40,7 +40,7 @@ from ..model_selection import LLPGridSearchCV, SplitBagKFold
 from ..proportions import averaging_matrix, label_proportions
 from ..taxonomy import VARIANTS
 from ..variants import make_bags
-from .runner import Table, cells
+from .runner import Table, cells, outcome
 
 PROTOCOL = "means-1"
 N_BAGS, N_BAGGED, N_NEW = 40, 1000, 2000
@@ -187,12 +187,7 @@ def run(cell, seed):
             cv=SplitBagKFold(SPLITS, random_state=seed),
             error_score="raise",
         ).fit(X, bags, shares)
-    chosen = " ".join(f"{k}={v:.3g}" for k, v in model.best_params_.items())
-    return {
-        "accuracy": round(float(np.mean(model.predict(X_new) == y_new)), 6),
-        "in_bags": round(float(np.mean(model.predict(X) == y)), 6),
-        "chosen": chosen,
-    }
+    return outcome(model, X, y, X_new, y_new)
 
 
 TABLES = [

@@ -17,6 +17,7 @@ from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
@@ -63,6 +64,36 @@ def cells(**values):
         dict(zip(values, combination, strict=True))
         for combination in product(*values.values())
     ]
+
+
+def outcome(model, X, y, X_new, y_new, **more):
+    """What a search among hyper-parameters found, as the results of a row.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, with ``best_params_``, numbers or trees.
+    X, X_new : ndarray
+        Instances in bags, and new ones.
+    y, y_new : ndarray
+        Their labels.
+    **more : float
+        What else was measured.
+
+    Returns
+    -------
+    dict
+        ``accuracy`` on new instances, ``in_bags`` on those in bags, ``more``, and ``chosen``.
+    """
+    found = {
+        "accuracy": np.mean(model.predict(X_new) == y_new),
+        "in_bags": np.mean(model.predict(X) == y),
+        **more,
+    }
+    chosen = " ".join(
+        f"{k}={getattr(v, 'max_iter', v):.3g}" for k, v in model.best_params_.items()
+    )
+    return {**{k: round(float(v), 6) for k, v in found.items()}, "chosen": chosen}
 
 
 def as_text(value):

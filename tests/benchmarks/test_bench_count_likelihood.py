@@ -32,8 +32,9 @@ def test_supervised(benchmark, data, model, accuracy):
         (CountLogistic(), 100_000, 0.863, 1),
         (CountBoosting(), 100_000, 0.91, 30),
         (CountBoosting(), 10_000, 0.85, 5),
+        (CountBoosting(C=0.01), 10_000, 0.86, 5),
     ],
-    ids=["linear", "boosted", "boosted, a tenth"],
+    ids=["linear", "boosted", "a tenth", "a tenth, C=0.01"],
 )
 def test_counts(benchmark, data, model, n, accuracy, seconds):
     X, y = data
