@@ -122,6 +122,31 @@ def test_separated_classes_are_found(n_classes):
     )
 
 
+def test_ten_starts_mostly_reach_the_best_labeling():
+    # The chapter: one start about every second time, ten nine times of ten.
+    every = np.array(list(product((0, 1), repeat=16)))
+    reached = []
+    for seed in range(24):
+        rng = np.random.default_rng(seed)
+        y = np.arange(16) % 2
+        X = rng.normal(size=(16, 2)) + np.outer(y, [1.0 + seed % 3, 0])
+        bags, lam = rng.permutation(16) // 4, (0.05, 0.3, 1, 5)[seed % 4]
+        p = np.bincount(bags, y) / 4
+        if np.ptp(p) == 0:
+            continue
+        miss = (every @ np.eye(4)[bags] / 4 - p) ** 2
+        values = 8 * lam * X.var(axis=0).sum() * miss.sum(axis=1) + (X**2).sum()
+        for Z in (every, 1 - every):
+            size = np.maximum(Z.sum(axis=1), 1)
+            values -= ((Z @ X) ** 2).sum(axis=1) / size
+        models = [AOCKernelKMeans(lam, n_starts=s, random_state=seed) for s in (1, 10)]
+        found = np.array([m.fit(X, bags, p).objective_ for m in models])
+        assert (found > values.min() - 1e-9).all()
+        reached.append(found < values.min() + 1e-9)
+    one, ten = np.mean(reached, axis=0)
+    assert 0.3 < one < 0.75 and ten > 0.8
+
+
 def test_bags_of_size_one_are_the_nearest_class_mean():
     X, y, *_ = problem(gap=2.0)
     model = AOCKernelKMeans(lam=100, random_state=0)
