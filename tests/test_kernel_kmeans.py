@@ -8,8 +8,11 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import NearestCentroid
+from sklearn.preprocessing import StandardScaler
 
 from llpbook import kernel_kmeans as kk
+from llpbook.cluster_selection import ClusterModelSelection
+from llpbook.datasets import load_bags, random_bags
 from llpbook.kernel_kmeans import AOCKernelKMeans
 from llpbook.proportions import averaging_matrix, label_proportions
 
@@ -289,6 +292,39 @@ def test_stopping_short_warns():
     X, _, bags, P = problem(gap=1.0)
     with pytest.warns(ConvergenceWarning, match="stopped after 1 iterations"):
         AOCKernelKMeans(max_iter=1, random_state=0).fit(X, bags, P)
+
+
+def test_wrong_names_can_have_the_lower_objective():
+    # The chapter: in wards of 32 with a radial kernel more starts do not help.
+    heart = load_bags("heart", bag_size=32, random_state=0)
+    X = StandardScaler().fit_transform(heart.X)
+    ill = (heart.true_labels_for_evaluation() == "present").astype(int)
+    gram, swapped = rbf_kernel(X, gamma=1 / 13), 0
+    for seed in range(20):
+        bags = random_bags(ill, 32, random_state=seed)
+        P = label_proportions(ill, bags)
+        model = AOCKernelKMeans(kernel="rbf", random_state=seed).fit(X, bags, P)
+        if model.score(X, ill) < 0.5:
+            swapped += 1
+            given = bags, P, kk.kernel_variance(gram)
+            near_truth = kk.descend(gram, ill, *given)[0]
+            assert np.mean(near_truth == ill) > 0.7
+            assert model.objective_ < kk.objective(gram, near_truth, *given)
+    assert 1 <= swapped <= 10
+
+
+def test_weights_of_features_can_take_a_machine_away():
+    # The chapter's machines: cluster model selection finds the classes that this method cannot.
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        y, shift = rng.integers(0, 2, (2, 400))
+        X = rng.normal(size=(400, 6)) + np.outer(y, [4, 0, 0, 0, 0, 0])
+        X = StandardScaler().fit_transform(X + np.outer(shift, [0, 0, 6, 6, 6, 6]))
+        bags = rng.permutation(400) // 10
+        given = X, bags, label_proportions(y, bags)
+        search = ClusterModelSelection(2, max_gen=5, random_state=seed)
+        assert search.fit(*given).score(X, y) > 0.9
+        assert AOCKernelKMeans(random_state=seed).fit(*given).score(X, y) < 0.6
 
 
 def test_instances_that_are_all_alike_are_no_error():
