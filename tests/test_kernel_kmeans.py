@@ -83,6 +83,26 @@ def test_labels_are_the_best_of_all(n_classes, price):
             assert found == pytest.approx(min(values))
 
 
+@pytest.mark.parametrize("n_classes", [3, 5])
+def test_a_large_bag_is_labelled_as_well_as_a_small_one(n_classes, monkeypatch):
+    rng = np.random.default_rng(3)
+    for trial in range(24):
+        bags, P = np.zeros(30, int), rng.dirichlet(np.ones(n_classes), 1)
+        distances = rng.normal(size=(30, n_classes))
+        if trial % 3 == 0:
+            distances = np.round(distances)  # ties
+        distances[:6, 1:] = np.inf  # known labels
+        if trial % 2:
+            distances[:, -1] = np.inf  # an empty class
+        values, price = [], (0.0, 0.3, 3.0, 30.0)[trial % 4]
+        for limit in (200, 0):
+            monkeypatch.setattr(kk, "LARGE_BAG", limit)
+            labels = kk.label_bags(distances, bags, P, price)
+            near = np.where(np.isinf(distances), 1e6, distances)
+            values.append(penalised(near, labels, bags, P, price))
+        assert values[1] == pytest.approx(values[0])
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("price", [0.1, 1.0])
 def test_the_relaxation_is_a_bound_and_rounds_to_no_better(n_classes, price):
