@@ -120,9 +120,8 @@ def label_by_counts(scores, bags, counts):
         labels[order] = rank < counts[bags[order], 1]
         return labels
     labels, order = np.empty(len(bags), dtype=int), np.argsort(bags, kind="stable")
-    for rows in np.split(order, np.cumsum(np.bincount(bags, minlength=len(counts))))[
-        :-1
-    ]:
+    ends = np.cumsum(np.bincount(bags, minlength=len(counts)))
+    for rows in np.split(order, ends)[:-1]:
         if len(rows):
             labels[rows] = assign(scores[rows], counts[bags[rows[0]]])
     return labels
