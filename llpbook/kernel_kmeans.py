@@ -16,7 +16,8 @@ import warnings
 from numbers import Integral, Real
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
+import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment, linprog
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -32,7 +33,7 @@ from .base import (
 )
 from .em import label_by_counts
 
-#: Above so many instances a bag of several classes takes its seats one instance after the other.
+#: Above so many instances a bag of several classes is labelled by linear programming.
 LARGE_BAG = 200
 #: An objective lower by less than this share is not lower.
 TIE = 1e-9
@@ -86,7 +87,7 @@ def label_bags(distances, bags, proportions, price):
     :math:`\min \sum_{i \in B_k} d_{i z_i} + \text{price} \cdot n_k \lVert (S Z)_k - \pi_k \rVert^2`, equation
     :eq:`eq-aoc-labels`. The r-th instance of class j in a bag adds :math:`\text{price}\, ((2r - 1) / n_k - 2 \pi_{kj})`
     to the penalty. Two classes: instances become positive in the order of their gain while it exceeds that, one sort
-    for all bags; more: an assignment of instances to such seats, :math:`O(n_k^2)` a bag where it is large.
+    for all bags; more: an assignment of instances to such seats.
 
     Parameters
     ----------
@@ -136,49 +137,18 @@ def take_seats(distances, seats):
     if n <= LARGE_BAG:
         cost = (distances[:, :, None] + seats).reshape(n, -1)
         return linear_sum_assignment(cost)[1] // n
-    labels, every = np.empty(n, dtype=int), np.arange(K)
-    tiny = 1e-12 * np.abs(distances[np.isfinite(distances)]).max()
-    for i in range(n):  # into any class, from which another instance may move on
-        mover, move = cheapest_moves(distances[:i], labels[:i])
-        cost, path = distances[i], []
-        for _ in range(K - 1):
-            onward = cost[:, None] + move
-            best = onward.argmin(axis=0)
-            cheaper = onward[best, every] < cost - tiny
-            cost = np.where(cheaper, onward[best, every], cost)
-            path.append(np.where(cheaper, best, every))
-        taken = np.bincount(labels[:i], minlength=K)
-        j = (cost + seats[every, taken]).argmin()
-        for before in path[::-1]:
-            if before[j] != j:
-                labels[mover[before[j], j]] = j
-            j = before[j]
-        labels[i] = j
-    return labels
-
-
-def cheapest_moves(distances, labels):
-    """Which instance moves from one class to another at the least cost, and what it costs.
-
-    Parameters
-    ----------
-    distances : ndarray, shape (n, n_classes)
-    labels : ndarray of int, shape (n,)
-
-    Returns
-    -------
-    mover : ndarray of int, shape (n_classes, n_classes)
-    move : ndarray, shape (n_classes, n_classes)
-        Infinite from a class without instances.
-    """
-    n, K = distances.shape
-    change = distances - distances[np.arange(n), labels][:, None]
-    mover, move = np.zeros((K, K), dtype=int), np.full((K, K), np.inf)
-    for j in np.unique(labels):
-        own = np.flatnonzero(labels == j)
-        mover[j] = own[change[own].argmin(axis=0)]
-        move[j] = change[mover[j], np.arange(K)]
-    return mover, move
+    once = sp.kron(sp.eye_array(n), np.ones((1, K)))
+    counts = sp.kron(np.ones((1, n)), sp.eye_array(K))
+    taken = sp.kron(sp.eye_array(K), np.ones((1, n)))
+    allowed = np.isfinite(distances)
+    found = linprog(
+        np.append(np.where(allowed, distances, 0), seats),
+        A_eq=sp.block_array([[once, None], [counts, -taken]]),
+        b_eq=np.append(np.ones(n), np.zeros(K)),
+        bounds=[(0, top) for top in np.append(allowed, np.ones(n * K))],
+        method="highs-ds",
+    )
+    return found.x[: n * K].reshape(n, K).argmax(axis=1)
 
 
 def objective(gram, labels, bags, proportions, price):
