@@ -120,9 +120,8 @@ def label_by_counts(scores, bags, counts):
         labels[order] = rank < counts[bags[order], 1]
         return labels
     labels, order = np.empty(len(bags), dtype=int), np.argsort(bags, kind="stable")
-    for rows in np.split(order, np.cumsum(np.bincount(bags, minlength=len(counts))))[
-        :-1
-    ]:
+    ends = np.cumsum(np.bincount(bags, minlength=len(counts)))
+    for rows in np.split(order, ends)[:-1]:
         if len(rows):
             labels[rows] = assign(scores[rows], counts[bags[rows[0]]])
     return labels
@@ -252,8 +251,9 @@ def fit_to_labels(estimator, X, q):
     rows, y = np.nonzero(q)
     if (y == y[0]).all():
         raise NotIdentifiableError(
-            "proportions give every instance the same first label, from which nothing "
-            "can be learned; start='proportions' starts from random labels instead"
+            "every instance gets the same label, from which nothing can be learned: one "
+            "class is the largest of every bag alike (start='proportions' draws labels "
+            "instead), or the counts of the other round to 0 in every bag"
         )
     if len(getattr(estimator, "classes_", ())) != len(np.unique(y)):
         estimator = clone(estimator)

@@ -16,7 +16,8 @@ import warnings
 from numbers import Integral, Real
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
+import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment, linprog
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -26,13 +27,14 @@ from .base import (
     StrOptions,
     gram_matrix,
     kernel_coefficient,
+    labels_to_pure_bags,
     refuse_twins,
     row_order,
 )
-from .em import label_by_counts, whole_counts
+from .em import label_by_counts
 
-#: In the place of the distance to the mean of a class that is empty.
-FAR = 1e12
+#: Above so many instances a bag of several classes is labelled by linear programming.
+LARGE_BAG = 200
 #: An objective lower by less than this share is not lower.
 TIE = 1e-9
 
@@ -69,12 +71,12 @@ def class_distances(gram, labels, n_classes):
     weights : ndarray, shape (n_instances, n_classes)
         Of the instances in the means.
     norms : ndarray, shape (n_classes,)
-        :math:`m_j^\top m_j`; far for a class without instances.
+        :math:`m_j^\top m_j`; infinite for a class without instances.
     """
     Z = np.eye(n_classes)[labels]
     weights = Z / np.maximum(Z.sum(axis=0), 1)
     towards = gram @ weights
-    norms = np.where(Z.any(axis=0), np.sum(weights * towards, axis=0), FAR)
+    norms = np.where(Z.any(axis=0), np.sum(weights * towards, axis=0), np.inf)
     # eq: eq-aoc-distances
     return norms - 2 * towards, weights, norms
 
@@ -99,23 +101,54 @@ def label_bags(distances, bags, proportions, price):
     ndarray of int, shape (n_instances,)
     """
     sizes = np.bincount(bags, minlength=len(proportions))
-    labels, loss = np.empty(len(bags), dtype=int), distances[:, 1] - distances[:, 0]
-    order = np.lexsort((loss, bags))
+    labels = np.empty(len(bags), dtype=int)
     if proportions.shape[1] == 2:
+        loss = distances[:, 1] - distances[:, 0]
+        order = np.lexsort((loss, bags))
         where = bags[order]
         rank = np.arange(len(bags)) - (np.cumsum(sizes) - sizes)[where]
         added = 2 * price * ((2 * rank + 1) / sizes[where] - 2 * proportions[where, 1])
         # eq: eq-aoc-labels
         labels[order] = loss[order] + added < 0
         return labels
+    order = np.argsort(bags, kind="stable")
     for rows in np.split(order, np.cumsum(sizes))[:-1]:
         if len(rows):
             seat = (2 * np.arange(len(rows)) + 1) / len(rows)
-            added = price * (seat - 2 * proportions[bags[rows[0]]][:, None])
-            cost = distances[rows][:, :, None] + added
-            chosen = linear_sum_assignment(cost.reshape(len(rows), -1))[1]
-            labels[rows] = chosen // len(rows)
+            seats = price * (seat - 2 * proportions[bags[rows[0]]][:, None])
+            labels[rows] = take_seats(distances[rows], seats)
     return labels
+
+
+def take_seats(distances, seats):
+    """The labels of one bag of several classes with the smallest sum of distances and of seats that are taken.
+
+    Parameters
+    ----------
+    distances : ndarray, shape (n, n_classes)
+    seats : ndarray, shape (n_classes, n)
+        Each next seat of a class costs more.
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+    """
+    n, K = distances.shape
+    if n <= LARGE_BAG:
+        cost = (distances[:, :, None] + seats).reshape(n, -1)
+        return linear_sum_assignment(cost)[1] // n
+    once = sp.kron(sp.eye_array(n), np.ones((1, K)))
+    counts = sp.kron(np.ones((1, n)), sp.eye_array(K))
+    taken = sp.kron(sp.eye_array(K), np.ones((1, n)))
+    allowed = np.isfinite(distances)
+    found = linprog(
+        np.append(np.where(allowed, distances, 0), seats),
+        A_eq=sp.block_array([[once, None], [counts, -taken]]),
+        b_eq=np.append(np.ones(n), np.zeros(K)),
+        bounds=[(0, top) for top in np.append(allowed, np.ones(n * K))],
+        method="highs-ds",
+    )
+    return found.x[: n * K].reshape(n, K).argmax(axis=1)
 
 
 def objective(gram, labels, bags, proportions, price):
@@ -144,7 +177,7 @@ def objective(gram, labels, bags, proportions, price):
     return float(spread + price * misfit.sum())
 
 
-def descend(gram, labels, bags, proportions, price, max_iter=100):
+def descend(gram, labels, bags, proportions, price, max_iter=100, known=None):
     """Alternate means and labels until the labels stay.
 
     Parameters
@@ -152,6 +185,8 @@ def descend(gram, labels, bags, proportions, price, max_iter=100):
     gram, labels, bags, proportions, price
         As for `objective`; the labels are the start.
     max_iter : int
+    known : ndarray of int, shape (n_instances,), optional
+        Labels that are held, -1 for unknown: any other class of such an instance is infinitely far.
 
     Returns
     -------
@@ -159,13 +194,39 @@ def descend(gram, labels, bags, proportions, price, max_iter=100):
     n_iter : int
     settled : bool
     """
+    K, barred = proportions.shape[1], 0.0
+    if known is not None:
+        held = known >= 0
+        labels = np.where(held, known, labels)
+        barred = np.where(held[:, None] & (known[:, None] != np.arange(K)), np.inf, 0)
     for n_iter in range(1, max_iter + 1):
-        distances, *_ = class_distances(gram, labels, proportions.shape[1])
-        new = label_bags(distances, bags, proportions, price)
+        distances, *_ = class_distances(gram, labels, K)
+        new = label_bags(distances + barred, bags, proportions, price)
         if (new == labels).all():
             return labels, n_iter, True
         labels = new
     return labels, max_iter, False
+
+
+def random_labels(draws, bags, proportions):
+    """Random labels with the counts of the bags; a count that is not whole is rounded at random, right on average.
+
+    Parameters
+    ----------
+    draws : ndarray, shape (n_instances, n_classes)
+        Uniform on [0, 1).
+    bags : ndarray of int, shape (n_instances,)
+    proportions : ndarray, shape (n_bags, n_classes)
+
+    Returns
+    -------
+    ndarray of int, shape (n_instances,)
+    """
+    sizes = np.bincount(bags, minlength=len(proportions))
+    phase = np.bincount(bags, draws[:, 0], minlength=len(proportions)) % 1
+    ends = np.round(np.cumsum(sizes[:, None] * proportions, axis=1), 9)
+    counts = np.diff(np.floor(ends + phase[:, None]), axis=1, prepend=0)
+    return label_by_counts(draws, bags, counts.astype(int))
 
 
 class AOCKernelKMeans(LLPClassifier):
@@ -174,8 +235,8 @@ class AOCKernelKMeans(LLPClassifier):
     Parameters
     ----------
     lam : float, default 1.0
-        Weight of the mismatch of proportions, in units of the variance in the space of the kernel. Below 0.1 the
-        clusters can be those of other classes, or of none; above 1 the counts are met.
+        Weight of the mismatch of proportions, in units of the variance in the space of the kernel. The larger the bags,
+        the larger it must be for the counts to be met.
     kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
     gamma : float or "scale", default "scale"
         Kernel coefficient; "scale" is 1 / (n_features * X.var()).
@@ -188,7 +249,7 @@ class AOCKernelKMeans(LLPClassifier):
     ----------
     classes_ : ndarray, shape (n_classes,)
     labels_ : ndarray, shape (n_instances,)
-        Of the training instances.
+        Of the training instances; known labels are held.
     objective_ : float
     dual_coef_ : ndarray, shape (n_instances, n_classes)
         Weights of the training instances ``X_fit_`` in the means.
@@ -218,6 +279,7 @@ class AOCKernelKMeans(LLPClassifier):
     """
 
     assumes = (None, "each class is one cluster in the space of the kernel")
+    _uses_labels = True
     _parameter_constraints = {
         "lam": [Interval(Real, 0, None, closed="left")],
         "kernel": [StrOptions({"linear", "rbf", "laplacian", "precomputed"}), callable],
@@ -236,16 +298,19 @@ class AOCKernelKMeans(LLPClassifier):
         self.random_state = random_state
 
     def _fit(self, data):
-        refuse_twins(data.proportions[data.bag_sizes > 0], data.classes)
+        seen = labels_to_pure_bags(data)
+        refuse_twins(seen.proportions[seen.bag_sizes > 0], data.classes)
         given = self.kernel == "precomputed"
         order = np.arange(len(data.X)) if given else row_order(data.X)
         X, bags, P = data.X[order], data.bags[order], data.proportions
+        known = None if data.labels is None else data.labels[order]
         self.X_fit_, self.gamma_ = X, kernel_coefficient(self.gamma, X)
         gram = self._gram(X)
+        refuse_distances(gram)
         price = self.lam * kernel_variance(gram)
         best, self.objective_ = None, np.inf
         for start in self._starts(bags, P):
-            found = descend(gram, start, bags, P, price, self.max_iter)
+            found = descend(gram, start, bags, P, price, self.max_iter, known)
             value = objective(gram, found[0], bags, P, price)
             if best is None or value < self.objective_ - TIE * abs(value):
                 best, self.objective_ = found, value
@@ -258,21 +323,42 @@ class AOCKernelKMeans(LLPClassifier):
     def _starts(self, bags, P):
         """Random labels with the right counts."""
         rng = check_random_state(self.random_state)
-        counts = whole_counts(P, np.bincount(bags, minlength=len(P)))
         for _ in range(self.n_starts):
-            yield label_by_counts(
-                rng.uniform(size=(len(bags), P.shape[1])), bags, counts
-            )
+            yield random_labels(rng.uniform(size=(len(bags), P.shape[1])), bags, P)
 
     def _gram(self, X):
-        """Kernel of X and the training instances."""
+        """Kernel of X and the training instances, about their mean, so that large offsets do not cancel."""
+        if callable(self.kernel) or self.kernel == "precomputed":
+            return gram_matrix(X, self.X_fit_, self.kernel, self.gamma_)
+        center = self.X_fit_.mean(axis=0)
+        X, Z = X - center, self.X_fit_ - center
         if self.kernel == "linear":
-            return X @ self.X_fit_.T
-        return gram_matrix(X, self.X_fit_, self.kernel, self.gamma_)
+            return X @ Z.T
+        return gram_matrix(X, Z, self.kernel, self.gamma_)
 
     def _scores(self, X):
-        scores = 2 * self._gram(X) @ self.dual_coef_ - self.norms_
+        scores = 2 * (self._gram(X) @ self.dual_coef_) - self.norms_
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+
+def refuse_distances(gram):
+    """Refuse a matrix that is no kernel, such as one of distances.
+
+    Parameters
+    ----------
+    gram : ndarray, shape (n_instances, n_instances)
+
+    Raises
+    ------
+    ValueError
+        If the variance in the space of the kernel is negative.
+    """
+    variance = kernel_variance(gram)
+    if variance < -TIE * np.abs(gram).max():
+        raise ValueError(
+            f"X or kernel gives a matrix with the variance {variance:.3g} in the space of the kernel, which must not "
+            "be negative: a kernel matrix holds similarities, not distances"
+        )
 
 
 def warn_short(max_iter):

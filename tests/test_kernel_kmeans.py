@@ -8,8 +8,11 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import NearestCentroid
+from sklearn.preprocessing import StandardScaler
 
 from llpbook import kernel_kmeans as kk
+from llpbook.cluster_selection import ClusterModelSelection
+from llpbook.datasets import load_bags, random_bags
 from llpbook.kernel_kmeans import AOCKernelKMeans
 from llpbook.proportions import averaging_matrix, label_proportions
 
@@ -80,6 +83,26 @@ def test_labels_are_the_best_of_all(n_classes, price):
             assert found == pytest.approx(min(values))
 
 
+@pytest.mark.parametrize("n_classes", [3, 5])
+def test_a_large_bag_is_labelled_as_well_as_a_small_one(n_classes, monkeypatch):
+    rng = np.random.default_rng(3)
+    for trial in range(24):
+        bags, P = np.zeros(30, int), rng.dirichlet(np.ones(n_classes), 1)
+        distances = rng.normal(size=(30, n_classes))
+        if trial % 3 == 0:
+            distances = np.round(distances)  # ties
+        distances[:6, 1:] = np.inf  # known labels
+        if trial % 2:
+            distances[:, -1] = np.inf  # an empty class
+        values, price = [], (0.0, 0.3, 3.0, 30.0)[trial % 4]
+        for limit in (200, 0):
+            monkeypatch.setattr(kk, "LARGE_BAG", limit)
+            labels = kk.label_bags(distances, bags, P, price)
+            near = np.where(np.isinf(distances), 1e6, distances)
+            values.append(penalised(near, labels, bags, P, price))
+        assert values[1] == pytest.approx(values[0])
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("price", [0.1, 1.0])
 def test_the_relaxation_is_a_bound_and_rounds_to_no_better(n_classes, price):
@@ -122,6 +145,31 @@ def test_separated_classes_are_found(n_classes):
     )
 
 
+def test_ten_starts_mostly_reach_the_best_labeling():
+    # The chapter: one start about every second time, ten nine times of ten.
+    every = np.array(list(product((0, 1), repeat=16)))
+    reached = []
+    for seed in range(24):
+        rng = np.random.default_rng(seed)
+        y = np.arange(16) % 2
+        X = rng.normal(size=(16, 2)) + np.outer(y, [1.0 + seed % 3, 0])
+        bags, lam = rng.permutation(16) // 4, (0.05, 0.3, 1, 5)[seed % 4]
+        p = np.bincount(bags, y) / 4
+        if np.ptp(p) == 0:
+            continue
+        miss = (every @ np.eye(4)[bags] / 4 - p) ** 2
+        values = 8 * lam * X.var(axis=0).sum() * miss.sum(axis=1) + (X**2).sum()
+        for Z in (every, 1 - every):
+            size = np.maximum(Z.sum(axis=1), 1)
+            values -= ((Z @ X) ** 2).sum(axis=1) / size
+        models = [AOCKernelKMeans(lam, n_starts=s, random_state=seed) for s in (1, 10)]
+        found = np.array([m.fit(X, bags, p).objective_ for m in models])
+        assert (found > values.min() - 1e-9).all()
+        reached.append(found < values.min() + 1e-9)
+    one, ten = np.mean(reached, axis=0)
+    assert 0.3 < one < 0.75 and ten > 0.8
+
+
 def test_bags_of_size_one_are_the_nearest_class_mean():
     X, y, *_ = problem(gap=2.0)
     model = AOCKernelKMeans(lam=100, random_state=0)
@@ -158,6 +206,102 @@ def test_without_a_penalty_the_clusters_have_no_names():
     assert named.score(X, y) > 0.95
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_known_labels_are_held(n_classes):
+    # The best labels among those that agree with what is known, though two known ones are wrong and far away.
+    X, y, bags, P = problem(n=60, size=6, n_classes=n_classes, gap=3.0)
+    known = np.where(np.arange(60) % 4 == 0, y, -1)
+    known[:2] = (y[:2] + 1) % n_classes
+    held = known >= 0
+    model = AOCKernelKMeans(random_state=0).fit(X, bags, P, labels=known)
+    np.testing.assert_array_equal(model.labels_[held], known[held])
+    assert np.mean(model.labels_[~held] == y[~held]) > 0.9
+    gram = X @ X.T
+    distances, *_ = kk.class_distances(gram, model.labels_, n_classes)
+    price = kk.kernel_variance(gram)
+    for k in range(10):
+        rows, one = bags == k, np.zeros(6, int)
+        every = map(np.array, product(range(n_classes), repeat=6))
+        agree = held[rows]
+        values = [
+            penalised(distances[rows], z, one, P[[k]], price)
+            for z in every
+            if (z[agree] == known[rows][agree]).all()
+        ]
+        found = penalised(distances[rows], model.labels_[rows], one, P[[k]], price)
+        assert found == pytest.approx(min(values))
+    known[3], absent = n_classes, np.column_stack([P, np.zeros(10)])
+    model = AOCKernelKMeans(random_state=0).fit(X, bags, absent, labels=known)
+    assert model.labels_[3] == n_classes
+    all_known = AOCKernelKMeans(lam=0.0, random_state=0).fit(X, bags, P, labels=y)
+    supervised = NearestCentroid().fit(X, y)
+    np.testing.assert_array_equal(all_known.predict(X), supervised.predict(X))
+
+
+def test_a_few_labels_name_classes_whose_shares_are_equal():
+    X, y, *_ = problem(gap=8.0)
+    known = np.where(np.arange(200) < 6, y, -1)
+    halves = np.full(100, 0.5)
+    for seed in range(5):
+        model = AOCKernelKMeans(n_starts=3, random_state=seed)
+        assert model.fit(X, np.arange(200) // 2, halves, labels=known).score(X, y) > 0.9
+    with pytest.raises(ValueError, match="equal shares in every bag"):
+        AOCKernelKMeans().fit(X, np.arange(200) // 2, halves)
+
+
+def test_counts_that_are_not_whole_are_rounded_at_random():
+    rng = np.random.default_rng(5)
+    bags = rng.permutation(np.repeat(np.arange(40), 5))
+    P = rng.dirichlet(np.ones(3), 41)  # the last bag is empty
+    P[0] = 0.2, 0.6, 0.2
+    total = np.zeros((41, 3))
+    for _ in range(300):
+        labels = kk.random_labels(rng.uniform(size=(200, 3)), bags, P)
+        counts = np.bincount(bags * 3 + labels, minlength=123).reshape(41, 3)
+        assert (np.abs(counts - 5 * P)[:40] < 1).all()
+        np.testing.assert_array_equal(counts[0], [1, 3, 1])
+        total += counts
+    np.testing.assert_allclose(total[:40] / 300, 5 * P[:40], atol=0.15)
+
+
+def test_a_class_with_less_than_half_an_instance_in_each_bag_does_not_vanish():
+    rng = np.random.default_rng(6)
+    y = (rng.uniform(size=400) < 0.15).astype(int)
+    X = rng.normal(size=(400, 2)) + 5 * y[:, None]
+    p = np.clip(0.15 + 0.02 * rng.normal(size=200), 0, 1)  # rounds to none in pairs
+    assert (
+        AOCKernelKMeans(random_state=0).fit(X, np.arange(400) // 2, p).score(X, y)
+        > 0.98
+    )
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_neither_offset_nor_scale_matter(kernel):
+    X, _, bags, P = problem(gap=5.0)
+    given = AOCKernelKMeans(kernel=kernel, random_state=0).fit(X, bags, P)
+    for moved in (X + 1.7e9, 1e7 * X):  # seconds since 1970; incomes
+        absent = np.column_stack([P, np.zeros(len(P))])
+        model = AOCKernelKMeans(kernel=kernel, gamma="scale", random_state=0)
+        model.fit(moved, bags, absent)
+        assert np.mean(model.predict(moved) == given.predict(X)) > 0.99
+
+
+def test_lambda_has_no_unit():
+    X, _, bags, P = problem(gap=1.0)
+    one, two = (
+        AOCKernelKMeans(0.3, random_state=0).fit(c * X, bags, P) for c in (1, 7)
+    )
+    np.testing.assert_array_equal(one.labels_, two.labels_)
+    assert two.objective_ == pytest.approx(49 * one.objective_)
+
+
+def test_distances_are_no_kernel():
+    X, _, bags, P = problem()
+    distances = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
+    with pytest.raises(ValueError, match="similarities, not distances"):
+        AOCKernelKMeans(kernel="precomputed").fit(distances, bags, P)
+
+
 def test_label_swap_swaps_the_prediction():
     X, _, bags, P = problem()
     one, two = (AOCKernelKMeans(random_state=0).fit(X, bags, p) for p in P.T)
@@ -168,3 +312,42 @@ def test_stopping_short_warns():
     X, _, bags, P = problem(gap=1.0)
     with pytest.warns(ConvergenceWarning, match="stopped after 1 iterations"):
         AOCKernelKMeans(max_iter=1, random_state=0).fit(X, bags, P)
+
+
+def test_wrong_names_can_have_the_lower_objective():
+    # The chapter: in wards of 32 with a radial kernel more starts do not help.
+    heart = load_bags("heart", bag_size=32, random_state=0)
+    X = StandardScaler().fit_transform(heart.X)
+    ill = (heart.true_labels_for_evaluation() == "present").astype(int)
+    gram, swapped = rbf_kernel(X, gamma=1 / 13), 0
+    for seed in range(20):
+        bags = random_bags(ill, 32, random_state=seed)
+        P = label_proportions(ill, bags)
+        model = AOCKernelKMeans(kernel="rbf", random_state=seed).fit(X, bags, P)
+        if model.score(X, ill) < 0.5:
+            swapped += 1
+            given = bags, P, kk.kernel_variance(gram)
+            near_truth = kk.descend(gram, ill, *given)[0]
+            assert np.mean(near_truth == ill) > 0.7
+            assert model.objective_ < kk.objective(gram, near_truth, *given)
+    assert 1 <= swapped <= 10
+
+
+def test_weights_of_features_can_take_a_machine_away():
+    # The chapter's machines: cluster model selection finds the classes that this method cannot.
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        y, shift = rng.integers(0, 2, (2, 400))
+        X = rng.normal(size=(400, 6)) + np.outer(y, [4, 0, 0, 0, 0, 0])
+        X = StandardScaler().fit_transform(X + np.outer(shift, [0, 0, 6, 6, 6, 6]))
+        bags = rng.permutation(400) // 10
+        given = X, bags, label_proportions(y, bags)
+        search = ClusterModelSelection(2, max_gen=5, random_state=seed)
+        assert search.fit(*given).score(X, y) > 0.9
+        assert AOCKernelKMeans(random_state=seed).fit(*given).score(X, y) < 0.6
+
+
+def test_instances_that_are_all_alike_are_no_error():
+    _, _, bags, P = problem()
+    kernel = lambda X, Z: np.full((len(X), len(Z)), 0.7)  # noqa: E731
+    AOCKernelKMeans(kernel=kernel, random_state=0).fit(np.ones((200, 1)), bags, P)
