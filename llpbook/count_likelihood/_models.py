@@ -323,7 +323,7 @@ class CountBoosting(LLPClassifier):
     validation_fraction : float, default 0.1
         Share of the bags that are held out to say when to stop; their labels stay unknown.
     C : float, default 1.0
-        Of the linear start, see `CountLogistic`.
+        Of the linear start, see `CountLogistic`. Of hundreds of bags a smaller one, such as 0.01, is often better.
     exact_up_to : int, default 20
         See `CountLogistic`.
     proportion_errors : None or array-like, shape (n_bags,) or (n_bags, n_classes, n_classes), default None
