@@ -386,3 +386,17 @@ def test_two_bags_whose_means_lie_on_the_wrong_sides():
     X = np.column_stack([x, np.zeros(100)]) + 0.1 * rng.normal(size=(100, 2))
     model = ConvSVM().fit(X, np.repeat([0, 1], 50), [0.6, 0.4])
     assert model.score(X, y) == 1
+
+
+def test_many_instances_of_which_few_have_weight():
+    """All alpha inside make long weights together: from there sixty steps did not do."""
+    n, rng = 20_000, np.random.default_rng(0)
+    y = rng.integers(0, 2, n)
+    X = np.column_stack([rng.normal(size=(n, 2)), np.ones(n)])
+    X[:, 0] += 1.5 * y - 0.75
+    bags = rng.permutation(n) // 10
+    counts = np.bincount(bags, y).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        values = conv_svm.minimise(X, bags, counts, counts, 1.0, max_cuts=4)[3]
+    assert (np.diff(values) < 0).all() and values[-1] > 0

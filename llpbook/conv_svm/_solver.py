@@ -13,7 +13,7 @@ from ._steps import cut, main_columns, quadratics, relaxed_value
 
 #: Steps of the interior-point method, and the length of one, at which to give up; how far towards the boundary one
 #: goes.
-MAX_STEPS, LEAST_STEP, TO_BOUNDARY = 60, 1e-9, 0.99
+MAX_STEPS, LEAST_STEP, TO_BOUNDARY = 300, 1e-9, 0.99
 #: How far from its bounds a first alpha stands, in units of its mean, and a first theta from the quadratics.
 INSIDE, AWAY = 0.3, 0.1
 #: Weight of new labellings in a warm start, together, and the least weight of one.
