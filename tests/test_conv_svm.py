@@ -94,9 +94,25 @@ def test_a_cut_is_the_best_for_single_columns_and_an_ascent_from_there():
         up = conv_svm.cut(X, columns, alpha, bags, *counts)
         lengths = conv_svm.quadratics(X, np.array([plain, top, up]), alpha)
         assert (np.diff(lengths) >= -1e-12).all()
+        assert len(_solver.violated(X, Y, X, alpha, bags, *counts, True)) == 0
         for y in (top, up):  # no labelling is better along the gradient
             slope = alpha * (X @ ((alpha * y) @ X))
             assert slope @ y == pytest.approx((Y @ slope).max())
+
+
+def test_an_ascent_begins_at_the_best_columns_and_ends_where_it_stays():
+    X, _, bags, P = problem(n=200, d=8)
+    counts = conv_svm.allowed_counts(np.bincount(bags), P[:, 1], 0.1)
+    rest = bags, *counts
+    for seed in range(6):
+        alpha = np.random.default_rng(seed).random(200)
+        first = conv_svm.cut(X, X, alpha, *rest, False)
+        top = conv_svm.climb(X, alpha, first, *rest)
+        np.testing.assert_array_equal(
+            conv_svm.cut(X, X, alpha, *rest, True, n_tried=1), top
+        )
+        slope = alpha * (X @ ((alpha * top) @ X))
+        np.testing.assert_array_equal(conv_svm.best_labels(slope, *rest), top)
 
 
 def two_clumps(seed=0, n=120, T=5):
@@ -121,6 +137,19 @@ def test_the_relaxed_solution_is_proved_by_the_primal_one(C):
         assert value <= primal * (1 + 1e-12) and primal - value <= 1e-5 * primal
 
 
+def test_the_bounds_are_true_where_features_are_badly_scaled():
+    X, _, _, Y = small()
+    X = X * [100.0, 1.0, 0.01]
+    best = enumerated(X, Y, 1.0)
+    problem = _solver.Relaxed(X, Y, 1.0, None)
+    point = _solver.first_point(problem, None)
+    for tol in (0.5, 0.1, 1e-2, 1e-3, 1e-5):
+        point, gap = _solver.follow(problem, point, tol)
+        low, high = _solver.Newton(problem, point).bounds()
+        assert gap == pytest.approx((high - low) / high) and gap <= tol
+        assert low <= best * (1 + 1e-5) and high >= best * (1 - 1e-5)
+
+
 def test_bounds_hold_all_along_and_the_path_is_short(monkeypatch):
     seen, create = [], _solver.Newton.__init__
 
@@ -139,6 +168,31 @@ def test_bounds_hold_all_along_and_the_path_is_short(monkeypatch):
             assert low <= best * (1 + 1e-6) and high >= best
         lengths.append(len(seen))
     assert max(lengths) <= 20 and np.mean(lengths) < 12
+
+
+def test_a_step_leaves_terms_of_third_order_only():
+    """Products differ from what is aimed at, and the rest from 0, by less than a step without correction leaves."""
+    X, Y = two_clumps()
+    C = 100.0
+    problem = _solver.Relaxed(X, Y, C, X @ X.T)
+    point, _ = _solver.follow(problem, _solver.first_point(problem, None), 1e-3)
+    d = _solver.Newton(problem, point).direction(0.0)
+    G = problem.gradients(d.alpha)
+    second = G @ d.mu, d.alpha @ G, d.mu * d.s, d.alpha * d.z, d.alpha * d.u
+    after = _solver.Newton(problem, point.moved(d, 1.0)).rest
+    left = [*after[:2], *(products - products.mean() for products in after[3:])]
+    for third, before in zip(left, second, strict=True):
+        assert np.abs(third).max() < 0.1 * np.abs(before).max()
+
+
+def test_few_factors_solve_as_exactly_as_the_matrix():
+    X, Y = two_clumps()
+    rng = np.random.default_rng(0)
+    mu, D = rng.dirichlet(np.ones(5)), 10 ** rng.uniform(-6, 3, 120)
+    H, b = (Y.T * mu) @ Y * (X @ X.T) + np.diag(D), rng.normal(size=120)
+    for Z in (X, sp.csr_array(X)):
+        x = _solver.Relaxed(Z, Y, 1.0, None).hessian_solver(mu, D)(b)
+        assert np.abs(H @ x - b).max() < 1e-8 * np.abs(b).max()
 
 
 def test_the_sign_of_an_eigenvector_is_chosen_by_the_bags(monkeypatch):
@@ -189,9 +243,9 @@ def test_no_fit_stops_short(name):
     some = np.where(np.arange(60) < 10, y, -1)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
-        for C, kernel in product([1e-5, 1.0, 100.0], ["linear", "rbf"]):
+        ways = ("linear", some), ("linear", None), ("rbf", None)
+        for C, (kernel, labels) in product([1e-5, 1.0, 100.0, 1e4], ways):
             model = ConvSVM(C=C, kernel=kernel, max_cuts=12)
-            labels = some if kernel == "linear" else None
             model.fit(X, bags, label_proportions(y, bags), labels=labels)
             assert (np.diff(model.values_) <= 1e-3 * model.values_[0]).all()
             assert model.relaxation_gap_ > -1e-3
@@ -282,6 +336,30 @@ def test_known_labels_name_the_classes():
         assert model.score(X, truth) > 0.9
 
 
+def test_only_longer_labellings_are_added_and_no_matrix_of_instances(monkeypatch):
+    matrices, solve, add = [], _solver.solve_relaxed, _solver.violated
+
+    def watched(X, Y, C, gram, *rest):
+        matrices.append(gram is not None)
+        return solve(X, Y, C, gram, *rest)
+
+    def longer(X, Y, columns, alpha, *rest):
+        new = add(X, Y, columns, alpha, *rest)
+        old = conv_svm.quadratics(X, Y, alpha).max()
+        assert (conv_svm.quadratics(X, new, alpha) > old).all()
+        return new
+
+    monkeypatch.setattr(_solver, "solve_relaxed", watched)
+    monkeypatch.setattr(_solver, "violated", longer)
+    for d, wanted in ((3, False), (60, True)):
+        X, _, bags, P = problem(n=500, d=d, size=50, gap=0.5)
+        model = ConvSVM(tol=0.02).fit(X, bags, P)
+        assert matrices.pop() == wanted
+        falls = -np.diff(model.values_) / model.values_[1:]
+        assert (falls[:-1] > 0.02).all() and len(falls) > 2
+        assert falls[-1] <= 0.02 or model.n_iter_ == 20
+
+
 def test_no_more_labellings_than_allowed():
     X, _, bags, P = problem(gap=0.5)
     for cuts in ("ascent", "paper"):
@@ -308,3 +386,17 @@ def test_two_bags_whose_means_lie_on_the_wrong_sides():
     X = np.column_stack([x, np.zeros(100)]) + 0.1 * rng.normal(size=(100, 2))
     model = ConvSVM().fit(X, np.repeat([0, 1], 50), [0.6, 0.4])
     assert model.score(X, y) == 1
+
+
+def test_many_instances_of_which_few_have_weight():
+    """All alpha inside make long weights together: from there sixty steps did not do."""
+    n, rng = 20_000, np.random.default_rng(0)
+    y = rng.integers(0, 2, n)
+    X = np.column_stack([rng.normal(size=(n, 2)), np.ones(n)])
+    X[:, 0] += 1.5 * y - 0.75
+    bags = rng.permutation(n) // 10
+    counts = np.bincount(bags, y).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        values = conv_svm.minimise(X, bags, counts, counts, 1.0, max_cuts=4)[3]
+    assert (np.diff(values) < 0).all() and values[-1] > 0

@@ -10,6 +10,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVR
 
 from llpbook import invcal
+from llpbook._hinge import minimise_hinges
 from llpbook.base import LLPWarning, NotIdentifiableError
 from llpbook.invcal import InvCal
 from llpbook.proportions import averaging_matrix, label_proportions
@@ -79,6 +80,20 @@ def test_minimum_equals_cvxpy(shape, epsilon, intercept):
         value = slow_objective(*found[:2], means, t, eps, penalties)
         assert value == pytest.approx(best, rel=1e-7)
         assert intercept or found[1] == 0
+
+
+@pytest.mark.parametrize("tol", [1e-1, 1e-2, 1e-4, 1e-7])
+def test_a_minimum_is_as_exact_as_is_asked_for(tol):
+    """The gap to the dual, from the multipliers alone; many draws, for most solutions are better than asked for."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X, a = rng.normal(size=(60, 5)), rng.choice([-1.0, 1.0], 60)
+        e, c = rng.normal(size=60), rng.uniform(0.1, 3, 60)
+        w, _, nu = minimise_hinges(X, a, e, c, intercept=False, tol=tol)
+        assert (nu >= 0).all() and (nu <= c).all()
+        primal = w @ w / 2 + c @ np.maximum(0, e - a * (X @ w))
+        dual = nu @ e - np.sum(((nu * a) @ X) ** 2) / 2
+        assert 0 <= primal - dual <= tol * primal * (1 + 1e-6)
 
 
 def test_multipliers_satisfy_the_optimality_conditions():

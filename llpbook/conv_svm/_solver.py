@@ -13,14 +13,14 @@ from ._steps import cut, main_columns, quadratics, relaxed_value
 
 #: Steps of the interior-point method, and the length of one, at which to give up; how far towards the boundary one
 #: goes.
-MAX_STEPS, LEAST_STEP, TO_BOUNDARY = 60, 1e-9, 0.99
+MAX_STEPS, LEAST_STEP, TO_BOUNDARY = 300, 1e-9, 0.99
 #: How far from its bounds a first alpha stands, in units of its mean, and a first theta from the quadratics.
-INSIDE, AWAY = 0.1, 0.1
+INSIDE, AWAY = 0.3, 0.1
 #: Weight of new labellings in a warm start, together, and the least weight of one.
 NEW_WEIGHT, LEAST_WEIGHT = 0.1, 1e-3
-#: Labellings that are added at once; the accuracy of a solution in units of the fall at which
-#: one stops, and the best.
-AT_ONCE, TRIED, ACCURACY, LEAST_GAP = 4, 3, 0.2, 1e-7
+#: Labellings that are added at once, and from how many one climbs to each; the accuracy of a solution in units of the
+#: fall at which one stops, and the best.
+AT_ONCE, TRIED, ACCURACY, LEAST_GAP = 4, 2, 0.2, 1e-7
 #: So few instances that the matrix of inner products costs nothing; it rounds less.
 SMALL = 400
 #: The least gap to aim at, in units of that at which one stops.
@@ -51,7 +51,7 @@ class Relaxed:
             H = (self.Y.T * mu) @ self.Y
             H *= self.gram
             H[np.diag_indices_from(H)] += D + ROUNDING * H.diagonal().max()
-            factor = cho_factor(H, overwrite_a=True, check_finite=False)
+            factor = cho_factor(H.T, overwrite_a=True, check_finite=False)
             return lambda B: cho_solve(factor, B, check_finite=False)
         roots = np.sqrt(mu)[:, None] * self.Y / np.sqrt(D)
         scaled = [sp.diags_array(root) @ self.X for root in roots]
@@ -120,26 +120,23 @@ class Newton:
             1 - G @ mu + z - u, alpha @ G / 2 - point.theta + s, mu.sum() - 1,
             mu * s, alpha * z, room * u,
         )  # fmt: skip
-        self.solve = problem.hessian_solver(mu, z / alpha + u / room)
-        self.SG = self.solve(G)
+
+    def factorise(self):
+        """The linear system: the Hessian of alpha, and what is left of it for mu and theta."""
+        alpha, mu, _, s, z, u = self.point.parts()
+        self.solve = self.problem.hessian_solver(mu, z / alpha + u / self.room)
+        self.SG = self.solve(self.G)
         T = len(mu)
         self.border = np.ones((T + 1, T + 1))
-        self.border[:T, :T] = G.T @ self.SG + np.diag(s / mu)
+        self.border[:T, :T] = self.G.T @ self.SG + np.diag(s / mu)
         self.border[T, T] = 0
 
     def bounds(self):
-        """The value at alpha, and a bound of the best one.
-
-        That is the primal objective at mu; or, where rounding makes a hinge of large C too dear, what follows from the
-        gradient, off by at most r, because the sum of the best alpha is at most twice the best value.
-        """
-        point, mu = self.point, self.point.mu / self.point.mu.sum()
-        quadratics, slope = point.alpha @ self.G / 2, 1 - self.G @ mu
+        """The value at alpha, and the primal objective at mu, which bounds the best one."""
+        mu = self.point.mu / self.point.mu.sum()
+        quadratics, slope = self.point.alpha @ self.G / 2, 1 - self.G @ mu
         primal = mu @ quadratics + self.problem.C * np.maximum(0, slope).sum()
-        r, total = np.abs(slope + point.z - point.u).max(), point.alpha.sum()
-        value = total - mu @ quadratics + point.alpha @ point.z + self.room @ point.u
-        dual = (value + r * total) / (1 - 2 * r) if r < 0.5 else np.inf
-        return total - quadratics.max(), min(primal, dual)
+        return self.point.alpha.sum() - quadratics.max(), primal
 
     def step(self, rest):
         """The step at which the linearised conditions fall by ``rest``."""
@@ -158,6 +155,7 @@ class Newton:
 
         Not below a gap of ``least``: nearer to the bounds the linear systems lose their digits.
         """
+        self.factorise()
         C, n_products = self.problem.C, 2 * len(self.room) + len(self.border) - 1
         each = least / n_products
         first = self.step((*self.rest[:3], *(p - each for p in self.rest[3:])))
