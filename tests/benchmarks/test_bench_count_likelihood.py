@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 from llpbook.count_likelihood import CountBoosting, CountLogistic
 from llpbook.proportions import label_proportions
+
+FIFTY = ExtraTreesRegressor(50, min_samples_leaf=50, random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +35,9 @@ def test_supervised(benchmark, data, model, accuracy):
         (CountBoosting(), 100_000, 0.91, 30),
         (CountBoosting(), 10_000, 0.85, 5),
         (CountBoosting(C=0.01), 10_000, 0.86, 5),
+        (CountBoosting(FIFTY, C=0.01), 10_000, 0.87, 90),
     ],
-    ids=["linear", "boosted", "a tenth", "a tenth, C=0.01"],
+    ids=["linear", "boosted", "a tenth", "a tenth, C=0.01", "a tenth, fifty trees"],
 )
 def test_counts(benchmark, data, model, n, accuracy, seconds):
     X, y = data
