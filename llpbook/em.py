@@ -30,6 +30,7 @@ from .base import (
     NotIdentifiableError,
     StrOptions,
     append_one,
+    ranks,
     refuse_twins,
     row_order,
     warn_of_scale,
@@ -110,15 +111,10 @@ def label_by_counts(scores, bags, counts):
     ndarray of int, shape (n_instances,)
         Of equal scores, the first in the order of the instances is positive.
     """
-    gap = scores[:, 1] - scores[:, 0]
-    order = np.lexsort((-gap, bags))
     if counts.shape[1] == 2:
-        first = np.cumsum(counts.sum(axis=1)) - counts.sum(axis=1)
-        rank = np.arange(len(bags)) - first[bags[order]]
-        labels = np.empty(len(bags), dtype=int)
+        gap = scores[:, 1] - scores[:, 0]
         # eq: eq-em-labels
-        labels[order] = rank < counts[bags[order], 1]
-        return labels
+        return (ranks(gap, bags) < counts[bags, 1]).astype(int)
     labels, order = np.empty(len(bags), dtype=int), np.argsort(bags, kind="stable")
     ends = np.cumsum(np.bincount(bags, minlength=len(counts)))
     for rows in np.split(order, ends)[:-1]:

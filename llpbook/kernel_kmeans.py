@@ -28,6 +28,7 @@ from .base import (
     gram_matrix,
     kernel_coefficient,
     labels_to_pure_bags,
+    ranks,
     refuse_twins,
     row_order,
 )
@@ -101,17 +102,13 @@ def label_bags(distances, bags, proportions, price):
     ndarray of int, shape (n_instances,)
     """
     sizes = np.bincount(bags, minlength=len(proportions))
-    labels = np.empty(len(bags), dtype=int)
     if proportions.shape[1] == 2:
         loss = distances[:, 1] - distances[:, 0]
-        order = np.lexsort((loss, bags))
-        where = bags[order]
-        rank = np.arange(len(bags)) - (np.cumsum(sizes) - sizes)[where]
-        added = 2 * price * ((2 * rank + 1) / sizes[where] - 2 * proportions[where, 1])
+        place = (2 * ranks(-loss, bags) + 1) / sizes[bags]
+        added = 2 * price * (place - 2 * proportions[bags, 1])
         # eq: eq-aoc-labels
-        labels[order] = loss[order] + added < 0
-        return labels
-    order = np.argsort(bags, kind="stable")
+        return (loss + added < 0).astype(int)
+    labels, order = np.empty(len(bags), dtype=int), np.argsort(bags, kind="stable")
     for rows in np.split(order, np.cumsum(sizes))[:-1]:
         if len(rows):
             seat = (2 * np.arange(len(rows)) + 1) / len(rows)
@@ -306,8 +303,9 @@ class AOCKernelKMeans(LLPClassifier):
         known = None if data.labels is None else data.labels[order]
         self.X_fit_, self.gamma_ = X, kernel_coefficient(self.gamma, X)
         gram = self._gram(X)
-        refuse_distances(gram)
-        price = self.lam * kernel_variance(gram)
+        variance = kernel_variance(gram)
+        refuse_distances(gram, variance)
+        price = self.lam * variance
         best, self.objective_ = None, np.inf
         for start in self._starts(bags, P):
             found = descend(gram, start, bags, P, price, self.max_iter, known)
@@ -341,19 +339,20 @@ class AOCKernelKMeans(LLPClassifier):
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
 
-def refuse_distances(gram):
+def refuse_distances(gram, variance):
     """Refuse a matrix that is no kernel, such as one of distances.
 
     Parameters
     ----------
     gram : ndarray, shape (n_instances, n_instances)
+    variance : float
+        As of `kernel_variance`.
 
     Raises
     ------
     ValueError
         If the variance in the space of the kernel is negative.
     """
-    variance = kernel_variance(gram)
     if variance < -TIE * np.abs(gram).max():
         raise ValueError(
             f"X or kernel gives a matrix with the variance {variance:.3g} in the space of the kernel, which must not "

@@ -15,7 +15,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from llpbook import MeanMap, alter_svm
 from llpbook.alter_svm import AlterSVM, _solver
-from llpbook.base import NotIdentifiableError
+from llpbook.base import NotIdentifiableError, ranks
 from llpbook.conv_svm import ConvSVM
 from llpbook.invcal import InvCal
 from llpbook.proportions import label_proportions
@@ -160,7 +160,7 @@ def test_levels_rise_by_a_factor_and_end_at_C():
 
 def test_ranks():
     f, bags = np.array([0.3, 2.0, 0.3, -1.0, 5.0]), np.array([1, 0, 1, 1, 0])
-    np.testing.assert_array_equal(alter_svm.ranks(f, bags), [0, 1, 1, 2, 0])
+    np.testing.assert_array_equal(ranks(f, bags), [0, 1, 1, 2, 0])
 
 
 # --- the solver --------------------------------------------------------------------------------------------

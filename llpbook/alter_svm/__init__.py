@@ -37,7 +37,6 @@ from ._steps import (
     flip_gain,
     levels,
     objective,
-    ranks,
     share_loss,
     svm_step,
 )
@@ -53,7 +52,6 @@ __all__ = [
     "minimise",
     "minimise_hinges",
     "objective",
-    "ranks",
     "share_loss",
     "svm_step",
 ]

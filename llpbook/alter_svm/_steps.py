@@ -3,6 +3,7 @@
 import numpy as np
 
 from .._hinge import minimise_hinges
+from ..base import ranks
 
 #: By how much the scores of the first machine spread, in units of the margin.
 FIRST_SPREAD = 0.5
@@ -88,24 +89,6 @@ def flip_gain(f):
     """
     # eq: eq-alter-svm-gain
     return np.maximum(0, 1 + f) - np.maximum(0, 1 - f)
-
-
-def ranks(f, bags):
-    """The place of each score within its bag, 0 for the largest; equal scores in the order given.
-
-    Parameters
-    ----------
-    f : ndarray, shape (n_instances,)
-    bags : ndarray of int, shape (n_instances,)
-
-    Returns
-    -------
-    ndarray of int, shape (n_instances,)
-    """
-    order, sizes = np.lexsort((-f, bags)), np.bincount(bags)
-    rank = np.empty(len(f), int)
-    rank[order] = np.arange(len(f)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return rank
 
 
 def count_cost(r, size, share, penalty, loss="absolute"):

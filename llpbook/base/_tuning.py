@@ -45,6 +45,24 @@ def row_order(X):
     return np.argsort(keys, kind="stable")
 
 
+def ranks(f, bags):
+    """The place of each score within its bag, 0 for the largest; equal scores in the order given.
+
+    Parameters
+    ----------
+    f : ndarray, shape (n_instances,)
+    bags : ndarray of int, shape (n_instances,)
+
+    Returns
+    -------
+    ndarray of int, shape (n_instances,)
+    """
+    order, sizes = np.lexsort((-f, bags)), np.bincount(bags)
+    rank = np.empty(len(f), int)
+    rank[order] = np.arange(len(f)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return rank
+
+
 def thin(X, max_points):
     """At most so many rows, drawn with a fixed seed in canonical order.
 

@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
 
-from ..alter_svm import ranks
+from ..base import ranks
 
 
 def allowed_counts(sizes, shares, epsilon):
