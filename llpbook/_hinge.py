@@ -20,13 +20,16 @@ FIRST_WIDTH, SHRINK, LEAST_WIDTH = 1.0, 0.2, 1e-6
 MAX_STEPS, MAX_NEWTON = 60, 50
 #: The largest system that is solved by a factorisation; larger ones by conjugate gradients, down to this residual.
 LARGEST_SYSTEM, RESIDUAL, MAX_CG = 3000, 0.05, 200
+#: Share of a diagonal that is added to it, in units of the precision: more than rounding takes away.
+ROUNDING = 500
 
 
 def newton_direction(X, band, stiffness, g, g_b, largest=LARGEST_SYSTEM):
     r"""Minimise the quadratic model; the intercept is eliminated, which centres the rows of the band.
 
     The smaller of two systems, in features or in the band (Woodbury); conjugate gradients where both are large.
-    ``g_b`` is None without an intercept.
+    ``g_b`` is None without an intercept. Features far from 0 or nearly dependent cost Newton steps, not the
+    factorisation: rounding cannot make the matrix indefinite.
     """
     part, total, mean = X[band], stiffness.sum(), np.zeros_like(g)
     n_band, d = part.shape
@@ -39,14 +42,18 @@ def newton_direction(X, band, stiffness, g, g_b, largest=LARGEST_SYSTEM):
         step = conjugate_gradients(part, stiffness, mean, g)
     elif n_band < d:
         shift, inner = part @ mean, part @ part.T
-        inner = as_array(inner) - shift[:, None] - shift + mean @ mean
-        inner[np.diag_indices(n_band)] += 1 / stiffness
+        inner, diagonal = as_array(inner), np.diag_indices(n_band)
+        rounding = ROUNDING * np.finfo(g.dtype).eps * inner[diagonal]
+        inner = inner - shift[:, None] - shift + mean @ mean
+        inner[diagonal] += 1 / stiffness + rounding
         beta = cho_solve(cho_factor(inner, check_finite=False), part @ g - mean @ g)
         step = beta @ part - beta.sum() * mean - g
     else:
         half = sp.diags_array(np.sqrt(stiffness)) @ part
-        H = as_array(half.T @ half) - total * np.outer(mean, mean)
-        H[np.diag_indices(d)] += 1
+        H, diagonal = as_array(half.T @ half), np.diag_indices(d)
+        rounding = ROUNDING * np.finfo(g.dtype).eps * H[diagonal]
+        H = H - total * np.outer(mean, mean)
+        H[diagonal] += 1 + rounding
         step = -cho_solve(cho_factor(H, check_finite=False), g)
     return step, 0.0 if g_b is None else -(mean @ step) - g_b / total
 
@@ -123,7 +130,11 @@ class Smoothed:
 
 
 def minimise_smoothed(X, problem, w, b, intercept, tol):
-    """Newton's method with a line search; returns w, b, the scores, the multipliers and the square of the gradient."""
+    """Newton's method with a line search; returns w, b, the scores, the multipliers, and what may be left to gain.
+
+    The last is a share of the objective: half the square of the gradient of w, which bounds the gain because the ridge
+    penalty is strongly convex, plus the slope in b times the size of b.
+    """
     f = X @ w + b
     for _ in range(MAX_NEWTON):
         raw, nu = problem.multipliers(f)
@@ -170,7 +181,7 @@ def line_search(problem, f, along, flat, bend):
     return zero_of_slope(slope, 0.0, 1.0, 0.1 * abs(start))
 
 
-def minimise_hinges(X, a, e, c, intercept=True, warm=None, tol=1e-9):
+def minimise_hinges(X, a, e, c, intercept=True, warm=None, tol=1e-9, cost="C"):
     r"""The exact minimum, by proximal steps of ever smaller width.
 
     Parameters
@@ -182,6 +193,8 @@ def minimise_hinges(X, a, e, c, intercept=True, warm=None, tol=1e-9):
         Weights, intercept and multipliers nearby, and the width to begin with.
     tol : float, default 1e-9
         Gap between primal and dual, relative.
+    cost : str, default "C"
+        The user's parameter that c is proportional to, for a warning.
 
     Returns
     -------
@@ -207,8 +220,8 @@ def minimise_hinges(X, a, e, c, intercept=True, warm=None, tol=1e-9):
         width = max(SHRINK * width, LEAST_WIDTH)
     else:
         warn(
-            f"a support vector machine stopped at a relative gap of {gap:.1e}, above {tol:.1e}; scale the features, or "
-            "lower C",
+            f"a support vector machine is solved to a relative accuracy of {gap:.1e} only, not of {tol:.1e}; scale "
+            f"the features, or lower {cost}",
             ConvergenceWarning,
         )
     if intercept:

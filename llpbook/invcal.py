@@ -130,7 +130,7 @@ def minimise(means, t, eps, penalties, intercept=True, tol=1e-9):
     centre = means.mean(axis=0) * intercept
     twice = np.vstack([means - centre] * 2)
     w, b, nu = minimise_hinges(
-        twice, signs, offsets, np.tile(penalties, 2), intercept, tol=tol
+        twice, signs, offsets, np.tile(penalties, 2), intercept, tol=tol, cost="C_p"
     )
     return w, b - centre @ w, nu[: len(t)] - nu[len(t) :]
 

@@ -11,18 +11,21 @@ steps alternate while C is raised from a small value, from several random starts
 Chapter: ``book/alter_svm``. Source: yu2013 (sections 3, 4 and 6.2).
 """
 
+from inspect import signature
 from numbers import Integral, Real
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 from .._hinge import minimise_hinges
 from ..base import (
     BAG_WEIGHTS,
+    HasMethods,
     Interval,
     KernelClassifier,
-    LLPClassifier,
+    Progress,
     StrOptions,
     check_bag_weights,
     refuse_twins,
@@ -80,14 +83,15 @@ class AlterSVM(KernelClassifier):
     annealing : {"fast", "paper", "none"}, default "fast"
         How ``C`` is raised: from `first_level` by factors of 3; as in the paper, from 1.5e-5 ``C`` by factors of 1.5;
         or not at all.
-    init : "random" or LLPClassifier, default "random"
-        The first labels: random ones that agree with the shares; or those that agree with the scores of another
-        method, of which a clone is fitted to the same bags (section 7.2); then there is one start.
+    init : "random" or estimator, default "random"
+        The first labels: random ones that agree with the shares; or those that agree with the scores or probabilities
+        of another estimator of label proportions, or of a `Pipeline` that ends in one. A clone of it is fitted to the
+        same bags (section 7.2), and there is one start.
     n_starts : int, default 10
     n_jobs : int, default None
         Starts at once; see `joblib.Parallel`.
     verbose : int, default 0
-        Progress over starts, see `joblib.Parallel`.
+        Progress over starts: 0 none, 1 a line per second, 2 a line per start.
     random_state : int, RandomState or None, default None
 
     Attributes
@@ -142,7 +146,11 @@ class AlterSVM(KernelClassifier):
         "bag_weights": BAG_WEIGHTS,
         "bag_loss": [StrOptions({"absolute", "squared"})],
         "annealing": [StrOptions({"fast", "paper", "none"})],
-        "init": [StrOptions({"random"}), LLPClassifier],
+        "init": [
+            StrOptions({"random"}),
+            HasMethods(["fit", "decision_function"]),
+            HasMethods(["fit", "predict_proba"]),
+        ],
         "n_starts": [Interval(Integral, 1, None, closed="left")],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
@@ -160,17 +168,29 @@ class AlterSVM(KernelClassifier):
         self.n_starts, self.n_jobs, self.verbose = n_starts, n_jobs, verbose
         self.random_state = random_state
 
+    def _fit(self, data):
+        if self.init != "random":
+            last = self.init[-1] if isinstance(self.init, Pipeline) else self.init
+            learns = "proportions" in signature(last.fit).parameters
+            if not learns or isinstance(last, type):
+                raise ValueError(
+                    "init must be 'random', an estimator that is fitted with proportions, or a Pipeline that ends in "
+                    f"one, got {self.init!r}"
+                )
+        super()._fit(data)
+
     def _solve(self, data, Z):
         penalties = self.C_p * check_bag_weights(self.bag_weights, data)
         used = (penalties > 0) & (data.bag_sizes > 0)
         refuse_twins(data.proportions[used], data.classes)
         known = len(penalties) - data.n_pure
         penalties[known:] = np.inf  # bags of known labels
+        scores = self._first(data)
+        progress = Progress(self, self.n_starts if scores is None else 1, "start")
         best, starts = minimise(
             Z, data.bags, data.proportions[:, 1], self.C, penalties, self.bag_loss,
-            self.fit_intercept, self.annealing, self._first(data),
-            self.n_starts, row_order(data.X), self.random_state, self.n_jobs,
-            self.verbose,
+            self.fit_intercept, self.annealing, scores, self.n_starts,
+            row_order(data.X), self.random_state, self.n_jobs, progress.step,
         )  # fmt: skip
         self.labels_ = np.empty(len(data.bags), self.classes_.dtype)
         self.labels_[best.layout.order] = self.classes_[(best.y > 0).astype(int)]
@@ -182,5 +202,9 @@ class AlterSVM(KernelClassifier):
         """Scores by which the first labels are dealt, or None."""
         if self.init == "random":
             return None
-        model = clone(self.init).fit(data.X, data.bags, data.proportions)
-        return model.decision_function(data.X)
+        model = clone(self.init)
+        step = f"{model.steps[-1][0]}__" if isinstance(model, Pipeline) else ""
+        model.fit(data.X, data.bags, **{f"{step}proportions": data.proportions})
+        if hasattr(model, "decision_function"):
+            return model.decision_function(data.X)
+        return model.predict_proba(data.X)[:, 1]

@@ -119,11 +119,11 @@ class Start:
         self.X, self.layout, self.y, self.intercept = X, layout, y, intercept
         self.light = X if light is None else light  # for turns
         self.w, self.b, self.f = np.zeros(X.shape[1]), 0.0, np.zeros(X.shape[0])
-        self.n_turns = 0
+        self.value, self.n_turns = np.inf, 0
 
     def alternate(self, C, width, tol):
         """Turns at one level, until the objective of the rounded hinge falls no more; it never rises."""
-        values = [self.value(C, width)]
+        values = [self.rounded_value(C, width)]
         for _ in range(MAX_TURNS):
             slope = self.newton_step(C, width)
             value = self.relabel(C, width)
@@ -138,7 +138,7 @@ class Start:
                 break
         return values
 
-    def value(self, C, width):
+    def rounded_value(self, C, width):
         """The objective of the rounded hinge, for the labels as they are."""
         hinges = rounded_hinge(self.y * self.f, width)[0].sum()
         return C * hinges + objective(self.w, self.f, self.y, *self.problem(0.0))
@@ -146,7 +146,7 @@ class Start:
     def relabel(self, C, width):
         """The exact labels; returns the objective of the rounded hinge."""
         self.y = self.layout.best_labels(self.f, C, width)[0]
-        return self.value(C, width)
+        return self.rounded_value(C, width)
 
     def newton_step(self, C, width):
         """Towards the machine for the labels as they are; returns the slope along the step, a function."""
@@ -240,7 +240,7 @@ def share_error(start):
 
 def minimise(
     X, bags, shares, C, penalties, loss="absolute", intercept=True, annealing="fast", scores=None,
-    n_starts=10, order=None, seed=0, n_jobs=None, verbose=0,
+    n_starts=10, order=None, seed=0, n_jobs=None, progress=None,
 ):  # fmt: skip
     r"""The lowest of some local minima of `objective`, one for each start.
 
@@ -262,8 +262,10 @@ def minimise(
     order : ndarray of int, shape (n_instances,), optional
         Random labels are drawn for instances in this order.
     seed : int or RandomState, default 0
-    n_jobs, verbose : int
-        See `joblib.Parallel`; one thread a start.
+    n_jobs : int, optional
+        See `joblib.Parallel`; one thread per start.
+    progress : callable, optional
+        Called with a text after each start, in the calling thread.
 
     Returns
     -------
@@ -274,7 +276,11 @@ def minimise(
     """
     order = np.arange(len(bags)) if order is None else order
     layout = Layout(order, bags, shares, penalties, loss)
-    Z = X[layout.order]
+    Z, center = X[layout.order], np.zeros(X.shape[1])
+    if intercept and isinstance(Z, np.ndarray):
+        # An offset of the features moves b alone; without it no digits are lost.
+        center = Z.mean(axis=0)
+        Z -= center
     large = isinstance(Z, np.ndarray) and Z.size > LIGHT
     light = Z.astype(np.float32) if large else None
     seeds = check_random_state(seed).randint(2**31 - 1, size=n_starts)
@@ -286,10 +292,14 @@ def minimise(
         return run_levels(Start(Z, layout, y, intercept, light), annealing, C)
 
     with threadpool_limits(1):
-        pool = Parallel(n_jobs, verbose=verbose, prefer="threads")
+        pool = Parallel(n_jobs, prefer="threads", return_as="generator")
         seeds = seeds if scores is None else seeds[:1]
-        starts = pool(delayed(run)(one) for one in seeds)
-        best = min(starts, key=lambda start: start.value)
-        found = [(start.value, share_error(start)) for start in starts]
+        best, found = None, []
+        for start in pool(delayed(run)(one) for one in seeds):
+            found.append((start.value, share_error(start)))
+            best = min(best or start, start, key=lambda start: start.value)
+            if progress:
+                progress(f"lowest objective {best.value:.6g}")
         finish_exactly(best, C)
+    best.b -= center @ best.w
     return best, found

@@ -235,7 +235,8 @@ def solve_relaxed(X, Y, C, gram=None, warm=None, tol=1e-6):
         point, gap = follow(problem, first_point(problem, None), tol)
     if gap > tol:
         warn(
-            f"the relaxed problem stopped at a relative gap of {gap:.1e}, above {tol}; scale the features, or lower C",
+            f"the relaxed problem of conv-∝SVM is solved to a relative accuracy of {gap:.1e} only, not of {tol:.1e}; "
+            "scale the features, lower C or raise tol",
             ConvergenceWarning,
         )
     return point.alpha, point.mu / point.mu.sum()

@@ -32,7 +32,7 @@ def allowed_counts(sizes, shares, epsilon):
     none = fewest > most
     fewest = np.where(none, np.ceil(target - 0.5 - slack), fewest)
     most = np.where(none, np.floor(target + 0.5 + slack), most)
-    return (np.clip(bound, 0, sizes).astype(int) for bound in (fewest, most))
+    return tuple(np.clip(bound, 0, sizes).astype(int) for bound in (fewest, most))
 
 
 def best_labels(scores, bags, fewest, most):
