@@ -18,6 +18,7 @@ from scipy.special import logit
 from ._hinge import minimise_hinges
 from .base import (
     BAG_WEIGHTS,
+    WITHOUT_GRAM,
     Interval,
     KernelClassifier,
     NotIdentifiableError,
@@ -27,6 +28,7 @@ from .base import (
     kernel_coefficient,
     kernel_features,
     refuse_indefinite,
+    require_memory,
     warn,
 )
 
@@ -162,6 +164,11 @@ def bag_kernel(X, averages, kernel, gamma, block=2000):
     return averages @ half
 
 
+def peak_memory(n, L, block=2000):
+    """Bytes of a fit with a kernel: of `bag_kernel`, or of a dozen matrices between L bags that follow it."""
+    return 8.0 * max(n * (L + 2 * min(n, block)), 12 * L**2)
+
+
 class InvCal(KernelClassifier):
     r"""Inverse calibration (Rüping 2010): regression of the log-odds of shares on bag means.
 
@@ -207,7 +214,9 @@ class InvCal(KernelClassifier):
     Notes
     -----
     Linear: :math:`O(n d)` for the bag means, then :math:`O(L d^2)` an iteration with L bags. Probabilities are
-    :math:`\sigma(f)`, calibrated for means of bags rather than for instances.
+    :math:`\sigma(f)`, calibrated for means of bags rather than for instances. With a kernel :math:`O(n^2)` time and
+    :math:`O(n L + L^2)` memory. If the two classes are swapped, so are predictions. If every instance is given twice,
+    nothing changes, except that shares of 0 and 1 are clipped nearer to 0 and 1, since n is larger.
 
     Examples
     --------
@@ -245,10 +254,14 @@ class InvCal(KernelClassifier):
         if self.kernel == "linear":
             return super()._fit(data)
         # Only means count, so a kernel between bags will do, and no matrix is n x n.
+        L, n = data.S.shape
+        need = f"InvCal with a kernel on {n} instances in {L} bags"
+        require_memory(need, peak_memory(n, L), WITHOUT_GRAM)
         self.X_fit_, self.gamma_ = data.X, kernel_coefficient(self.gamma, data.X)
         gram = bag_kernel(data.X, data.S, self.kernel, self.gamma_)
         means, to_dual = kernel_features(gram)
         refuse_indefinite(gram, means, self.kernel)
+        self._gram(data.X[:1])  # as of `KernelClassifier`
         weights = self._solve_means(data, means)
         self.dual_coef_ = data.S.T @ to_dual(weights[:, :-1].T)
         self.intercept_ = weights[:, -1]

@@ -1,6 +1,8 @@
 """AlterSVM against brute force, the obvious version, the supervised machine, and what must hold of a descent."""
 
+import re
 import time
+import warnings
 from itertools import product
 
 import cvxpy as cp
@@ -9,15 +11,29 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from problems import gaussian_bags as problem
+from sklearn.base import clone
+from sklearn.cluster import KMeans
 from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from llpbook import MeanMap, alter_svm
+from llpbook import MajorityClass, MeanMap, alter_svm
 from llpbook.alter_svm import AlterSVM, _solver
-from llpbook.base import NotIdentifiableError, ranks
+from llpbook.base import (
+    LLPWarning,
+    LongFitWarning,
+    NotIdentifiableError,
+    _running,
+    ranks,
+    read_bags,
+)
 from llpbook.conv_svm import ConvSVM
+from llpbook.count_likelihood import CountLogistic
 from llpbook.invcal import InvCal
+from llpbook.model_selection import LLPGridSearchCV
 from llpbook.proportions import label_proportions
 
 
@@ -402,6 +418,102 @@ def test_starting_from_another_method():
     X, y, bags, P = problem()
     model = AlterSVM(init=MeanMap(), annealing="none", random_state=0).fit(X, bags, P)
     assert len(model.starts_) == 1 and model.score(X, y) > 0.8
+
+
+PROBABILITIES = MajorityClass(), CountLogistic()
+
+
+@pytest.mark.parametrize(
+    "init",
+    [
+        *PROBABILITIES,
+        make_pipeline(StandardScaler(), MeanMap()),
+        make_pipeline(StandardScaler(), PROBABILITIES[1]),
+        LLPGridSearchCV(MeanMap(), {"lam": [0.1, 1.0]}, cv=2),
+    ],
+    ids=lambda init: type(init).__name__,
+)
+def test_starting_from_probabilities_a_pipeline_or_a_search(init):
+    X, _, bags, P = problem()
+    model = AlterSVM(init=init).fit(X, bags, P)
+    assert len(model.starts_) == 1
+    first = clone(init)
+    step = f"{first.steps[-1][0]}__" if hasattr(first, "steps") else ""
+    first.fit(X, bags, **{f"{step}proportions": P})
+    f = (
+        first.decision_function(X)
+        if hasattr(first, "decision_function")
+        else first.predict_proba(X)[:, 1]
+    )
+    np.testing.assert_allclose(model._first(read_bags(X, bags, P)), f)
+
+
+@pytest.mark.parametrize(
+    "init",
+    [
+        LogisticRegression(),
+        KMeans(),
+        MeanMap,
+        StandardScaler(),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+    ],
+    ids=lambda init: getattr(init, "__name__", type(init).__name__),
+)
+def test_what_learns_no_proportions_is_refused_at_once(init, monkeypatch):
+    X, _, bags, P = problem()
+    monkeypatch.setattr(AlterSVM, "_gram", None)
+    with pytest.raises(ValueError, match=r"(?s)\binit\b.*" + re.escape(str(init))):
+        AlterSVM(init=init, kernel="rbf").fit(X, bags, P)
+
+
+@pytest.mark.parametrize("far", [1.7e9 + 3e7j, 1e7 + 1j, 1e9 + 1j])
+def test_an_offset_of_the_features_moves_the_intercept_alone(far):
+    """Seconds since 1970, or means of 10^7: as after centering."""
+    X, y, bags, P = problem()
+    moved = far.real + far.imag * X
+    with pytest.warns(LLPWarning, match="StandardScaler") as caught:
+        model = AlterSVM(random_state=0).fit(moved, bags, P)
+    assert len(caught) == 1
+    centered = moved - moved.mean(axis=0)
+    near = AlterSVM(random_state=0).fit(centered, bags, P)
+    assert model.score(moved, y) == pytest.approx(near.score(centered, y), abs=0.02)
+    assert model.score(moved, y) > 0.8
+    assert model.objective_ == pytest.approx(near.objective_, rel=1e-2)
+
+
+@pytest.mark.parametrize("model", [AlterSVM(n_starts=1), ConvSVM(max_cuts=3)])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_features_far_away_never_end_in_a_factorisation(model, intercept):
+    X, _, bags, P = problem()
+    for far in (1.7e9 + 3e7 * X, 1e9 + X, X * [1e9, 1, 1, 1], 1e12 + X):
+        with warnings.catch_warnings(action="ignore"):
+            clone(model).set_params(fit_intercept=intercept).fit(far, bags, P)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_progress_is_told_by_the_calling_thread(n_jobs, capsys, monkeypatch):
+    X, _, bags, P = problem()
+    AlterSVM(random_state=0, n_starts=3, n_jobs=n_jobs).fit(X, bags, P)
+    assert capsys.readouterr().out == ""
+    AlterSVM(verbose=2, random_state=0, n_starts=3, n_jobs=n_jobs).fit(X, bags, P)
+    lines = capsys.readouterr().out.splitlines()
+    told = [line.split(" in ")[0] for line in lines]
+    assert told == [f"AlterSVM: {k} of at most 3 starts" for k in (1, 2, 3)]
+    # What a start tells is a warning at the line of the user, whoever did the work.
+    clock = iter(range(0, 100_000, 1000))
+    monkeypatch.setattr(_running.time, "perf_counter", lambda: next(clock))
+    with pytest.warns(LongFitWarning, match="AlterSVM will take about 33 min") as one:
+        AlterSVM(random_state=0, n_starts=3, n_jobs=n_jobs).fit(X, bags, P)
+    assert [w.filename for w in one] == [__file__]
+
+
+def test_a_kernel_asks_for_memory_before_it_is_made(monkeypatch):
+    X, _, bags, P = problem()
+    monkeypatch.setattr(_running, "machine_memory", lambda: 8 * 5.4 * 240**2 / 0.75)
+    for model in (AlterSVM(kernel="rbf"), ConvSVM(kernel="rbf")):
+        monkeypatch.setattr(type(model), "_gram", None)
+        with pytest.raises(ValueError, match=r"a kernel on 240 .*Nystroem"):
+            model.fit(X, bags, P)
 
 
 def test_threads_change_nothing():

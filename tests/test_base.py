@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -353,6 +354,108 @@ def test_kernels_are_what_their_names_say():
     ):
         np.testing.assert_allclose(base.gram_matrix(X, Z, kernel, 0.7), expected)
     assert base.gram_matrix(X, X[:3], "precomputed", 0.7) is X
+
+
+def test_an_rbf_kernel_depends_on_differences_alone():
+    X, Z = np.random.default_rng(0).normal(size=(2, 20, 3))
+    far = 2.0**30
+    X, Z = (X + far) - far, (Z + far) - far  # as they are rounded there
+    for A, B in ((X, Z), (X, X)):
+        near, away = (
+            base.gram_matrix(A + c, A + c if A is B else B + c, "rbf", 0.7)
+            for c in (0, far)
+        )
+        np.testing.assert_allclose(away, near, atol=1e-6)
+    C = X + far
+    assert (base.gram_matrix(C, C, "rbf", 0.7).diagonal() == 1).all()
+    mixed = base.gram_matrix(X, sp.csr_array(Z), "rbf", 0.7)
+    np.testing.assert_allclose(mixed, base.gram_matrix(X, Z, "rbf", 0.7))
+
+
+def test_a_sparse_precomputed_kernel_is_a_kernel():
+    K = np.diag([1.0, 2.0, 3.0])
+    found = base.gram_matrix(sp.csr_array(K), sp.csr_array(K), "precomputed", 1.0)
+    np.testing.assert_array_equal(found, K)
+
+
+KERNELS = [cls for _, cls in llpbook.all_estimators() if "kernel" in cls().get_params()]
+LINEAR = [cls for cls in KERNELS if issubclass(cls, base.KernelClassifier)]
+each_kernel = pytest.mark.parametrize("cls", KERNELS, ids=lambda cls: cls.__name__)
+each_linear = pytest.mark.parametrize("cls", LINEAR, ids=lambda cls: cls.__name__)
+
+
+def kernel_problem(n=48):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, n)
+    X = rng.normal(size=(n, 3)) + 1.5 * y[:, None]
+    bags = np.arange(n) // 6
+    return X, bags, np.bincount(bags, y) / 6
+
+
+def kernel_model(cls, kernel):
+    small = {"random_state": 0, "n_starts": 2, "kernel": kernel}
+    return cls(**{k: v for k, v in small.items() if k in cls().get_params()})
+
+
+@each_kernel
+@pytest.mark.parametrize("called", [False, True], ids=["precomputed", "callable"])
+@pytest.mark.parametrize("power", [1, 2])
+def test_distances_are_no_kernel(cls, called, power):
+    X, bags, p = kernel_problem()
+
+    def distances(A, B):
+        return euclidean_distances(A, B) ** power
+
+    kernel, Z = (distances, X) if called else ("precomputed", distances(X, X))
+    with pytest.raises(ValueError, match="kernel"):
+        kernel_model(cls, kernel).fit(Z, bags, p)
+
+
+@each_linear
+@pytest.mark.parametrize("wrong", ["unsymmetric", "negative", "zero"])
+def test_other_matrices_that_are_no_kernel(cls, wrong):
+    X, bags, p = kernel_problem()
+    K = rbf_kernel(X)
+    noise = np.random.default_rng(1).normal(size=K.shape)
+    Z = {"unsymmetric": K + 0.3 * noise, "negative": -K, "zero": 0 * K}[wrong]
+    model = kernel_model(cls, "precomputed")
+    if "fit_intercept" in model.get_params():
+        model.set_params(fit_intercept=False)
+    with pytest.raises(ValueError, match="kernel"):
+        model.fit(Z, bags, p)
+
+
+@each_kernel
+def test_a_kernel_may_be_rounded_or_of_rank_one(cls):
+    X, bags, p = kernel_problem()
+    K, u = rbf_kernel(X), X[:, 0]
+    vector = np.linalg.eigh(K)[1][:, 0]
+    for Z in (
+        K.astype(np.float32),
+        np.outer(u, u),
+        K - 1e-12 * np.outer(vector, vector),
+        K - 1e-12 * np.eye(len(K)),
+    ):
+        model = kernel_model(cls, "precomputed").fit(Z, bags, p)
+        assert np.isfinite(model.decision_function(Z)).all()
+
+
+@each_linear
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (lambda A, B: np.full((len(A), len(B)), np.nan), "finite"),
+        (lambda A, B: (A @ B.T).astype(object), "object"),
+        (lambda A, B: A @ B.T + 0j, "complex128"),
+        (lambda A, B: "no matrix", "shape"),
+        (lambda A, B: A @ A.T, r"shape \(1, 48\)"),
+    ],
+    ids=["nan", "object", "complex", "text", "of one argument"],
+)
+def test_a_callable_that_predict_could_not_use_is_refused_by_fit(cls, kernel, message):
+    X, bags, p = kernel_problem()
+    with pytest.raises(ValueError, match=rf"(?s)\bkernel\b.*{message}"):
+        kernel_model(cls, kernel).fit(X, bags, p)
 
 
 def test_the_scale_of_a_kernel_is_one_over_the_variance():

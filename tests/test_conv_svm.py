@@ -7,11 +7,13 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from llpbook import conv_svm
+from llpbook.base import _running
 from llpbook.conv_svm import ConvSVM, _solver
 from llpbook.proportions import label_proportions
 
@@ -28,7 +30,7 @@ def small(seed=0, epsilon=0.0):
     """Ten instances in two bags, and all labellings that agree."""
     rng = np.random.default_rng(seed)
     X, bags, sizes = rng.normal(size=(10, 3)), np.repeat([0, 1], 5), np.array([5, 5])
-    counts = list(conv_svm.allowed_counts(sizes, np.array([0.6, 0.2]), epsilon))
+    counts = conv_svm.allowed_counts(sizes, np.array([0.6, 0.2]), epsilon)
     every = np.array(list(product([-1.0, 1.0], repeat=10)))
     found = np.array([(every[:, bags == k] > 0).sum(axis=1) for k in (0, 1)]).T
     fits = ((counts[0] <= found) & (found <= counts[1])).all(axis=1)
@@ -249,6 +251,38 @@ def test_no_fit_stops_short(name):
             model.fit(X, bags, label_proportions(y, bags), labels=labels)
             assert (np.diff(model.values_) <= 1e-3 * model.values_[0]).all()
             assert model.relaxation_gap_ > -1e-3
+
+
+def test_a_fit_that_stops_short_says_so_once(monkeypatch):
+    X, _, bags, P = problem()
+    monkeypatch.setattr(_solver, "MAX_STEPS", 2)
+    with pytest.warns(ConvergenceWarning) as caught:
+        ConvSVM().fit(X, bags, P)
+    assert len(caught) == 1
+    assert "conv-∝SVM" in str(caught[0].message) and "tol" in str(caught[0].message)
+
+
+def test_memory_without_a_kernel(monkeypatch):
+    """Twice the features of all labelings, or three matrices of all pairs, and moments of features."""
+    assert _solver.peak_memory(10**5, 20, 20) == 8 * (800 * (10**5 + 400) + 3 * 20**2)
+    assert _solver.peak_memory(10**5, 3000, 20) == 8 * (3e10 + 3 * 3000**2)
+    X, _, bags, P = problem()
+    monkeypatch.setattr(conv_svm, "minimise", None)  # refused before it is called
+    monkeypatch.setattr(_running, "machine_memory", lambda: 8 * 3 * 120**2 / 0.75)
+    with pytest.raises(ValueError, match=r"120 instances and 4 features .*max_cuts"):
+        ConvSVM().fit(X, bags, P)
+
+
+@pytest.mark.parametrize("cuts", ["ascent", "paper"])
+def test_progress_of_rounds(cuts, capsys):
+    X, _, bags, P = problem()
+    model = ConvSVM(cuts=cuts).fit(X, bags, P)
+    assert capsys.readouterr().out == ""
+    told = clone(model).set_params(verbose=2).fit(X, bags, P).values_
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(told) == len(model.values_) > 1
+    assert lines[0].startswith("ConvSVM: 1 of at most 20 rounds")
+    assert lines[-1].endswith(f"relaxed value {told[-1]:.6g}")
 
 
 @pytest.mark.equation("eq-conv-svm-cut")

@@ -6,12 +6,13 @@ import pytest
 import scipy.sparse as sp
 from problems import gaussian_bags as problem
 from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVR
 
-from llpbook import invcal
+from llpbook import _hinge, invcal
 from llpbook._hinge import minimise_hinges
-from llpbook.base import LLPWarning, NotIdentifiableError
+from llpbook.base import LLPWarning, NotIdentifiableError, _running
 from llpbook.invcal import InvCal
 from llpbook.proportions import averaging_matrix, label_proportions
 
@@ -96,6 +97,64 @@ def test_a_minimum_is_as_exact_as_is_asked_for(tol):
         assert 0 <= primal - dual <= tol * primal * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("shape", [(60, 30), (30, 60)])
+def test_conjugate_gradients_find_the_newton_direction(shape, monkeypatch):
+    """In at most as many steps as there are columns, which steepest descent could not do."""
+    rng = np.random.default_rng(0)
+    X, g = rng.normal(size=shape) * 3, rng.normal(size=shape[1])
+    stiffness = rng.uniform(0.5, 2, shape[0])
+    exact, b = _hinge.newton_direction(X, slice(None), stiffness, g, 0.3)
+    monkeypatch.setattr(_hinge, "RESIDUAL", 1e-9)
+    monkeypatch.setattr(_hinge, "MAX_CG", 2 * min(shape))
+    found = _hinge.newton_direction(X, slice(None), stiffness, g, 0.3, largest=0)
+    np.testing.assert_allclose(found[0], exact, atol=1e-6 * np.abs(exact).max())
+    assert found[1] == pytest.approx(b, abs=1e-6)
+
+
+def dependent(kind):
+    """Features that a factorisation in double precision trips over."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(50, 2)) + 1.0
+    if kind == "equal columns":
+        return np.repeat(1e9 * X[:, :1], 3, axis=1)
+    return {"seconds": 1.7e9 + 3e7 * X, "far": 1e9 + X}[kind]
+
+
+@pytest.mark.parametrize("kind", ["seconds", "far", "equal columns"])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, lambda X: X.T @ np.eye(50)])
+@pytest.mark.parametrize("free", [True, False])
+def test_a_direction_goes_down_however_far_or_dependent_features_are(kind, form, free):
+    X = form(dependent(kind))
+    rng = np.random.default_rng(0)
+    g, g_b = rng.normal(size=X.shape[1]), 0.3 if free else None
+    step, _ = _hinge.newton_direction(
+        X, np.arange(X.shape[0]), np.full(X.shape[0], 2.0), g, g_b
+    )
+    assert np.isfinite(step).all()
+    assert free or g @ step <= 0
+
+
+def test_a_machine_that_stops_short_names_the_parameter_of_the_user(monkeypatch):
+    X, _, bags, P = problem()
+    monkeypatch.setattr(_hinge, "MAX_STEPS", 1)
+    with pytest.warns(ConvergenceWarning, match="lower C_p") as caught:
+        InvCal().fit(X, bags, P)
+    assert len(caught) == 1
+
+
+def test_a_kernel_asks_for_memory_before_it_is_made(monkeypatch):
+    X, _, bags, P = problem()
+    needs = invcal.peak_memory(240, 40)
+    assert needs == 8 * 240 * (40 + 2 * 240)
+    monkeypatch.setattr(invcal, "bag_kernel", None)  # refused before it is called
+    monkeypatch.setattr(_running, "machine_memory", lambda: needs / 0.76)
+    with pytest.raises(ValueError, match=r"a kernel on 240 .*Nystroem"):
+        InvCal(kernel="rbf").fit(X, bags, P)
+    InvCal().fit(X, bags, P)
+    # With as many bags as instances, the matrices between bags are the peak.
+    assert invcal.peak_memory(4000, 4000) == 8 * 12 * 4000**2
+
+
 def test_multipliers_satisfy_the_optimality_conditions():
     means, t, eps, penalties = regression()
     w, b, dual = invcal.minimise(means, t, eps, penalties, tol=1e-12)
@@ -119,7 +178,7 @@ def test_an_intercept_that_is_not_unique_is_the_middle():
 
 
 @pytest.mark.equation("eq-invcal-kernel")
-@pytest.mark.parametrize("block", [7, 1000])
+@pytest.mark.parametrize("block", [7, 59, 1000])
 def test_the_kernel_between_bags_is_the_mean_of_the_block(block):
     X, _, bags, _ = problem(n=60)
     gram = rbf_kernel(X, gamma=0.2)

@@ -124,6 +124,11 @@ class AlterSVM(KernelClassifier):
     local minima, and the lowest objective need not be the best labelling. With bags of size 1 and a large ``C_p`` this
     is the support vector machine.
 
+    The random starts are not mirrored if the two classes are swapped, so the fit may end in another local minimum: on
+    random problems of 96 instances 1 % of predictions changed, 3 % with an rbf kernel. If every instance is given
+    twice, each hinge counts twice and, with weights by size, so does each share: with ``C`` and ``C_p`` halved the
+    problem is the same, but its starts differ, and 1 % to 3 % of predictions changed.
+
     Examples
     --------
     >>> import numpy as np
@@ -139,6 +144,7 @@ class AlterSVM(KernelClassifier):
     assumes = (None, "a wide margin separates the classes, within bags and across")
     _several_classes = "one-vs-rest"
     _free_intercept = True
+    _gram_copies = 5.5
     _parameter_constraints = {
         **KernelClassifier._parameter_constraints,
         "C": [Interval(Real, 0, None, closed="neither")],

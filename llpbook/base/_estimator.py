@@ -377,6 +377,7 @@ class KernelClassifier(LLPClassifier):
             gram = self._gram(X)
             features, to_dual = kernel_features(gram)
             refuse_indefinite(gram, features, self.kernel)
+            self._gram(X[:1])  # a callable must give single rows, too: predict asks
             weights = self._solve(data, features)
             rank = features.shape[1]
             self.dual_coef_ = to_dual(weights[:, :rank].T)

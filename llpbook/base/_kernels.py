@@ -1,6 +1,7 @@
 """Kernels as every kernel method of this package reads them: scikit-learn's names, a callable, or a given matrix."""
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 from sklearn.metrics.pairwise import pairwise_kernels
@@ -49,7 +50,8 @@ def gram_matrix(X, Z, kernel, gamma):
     Raises
     ------
     ValueError
-        If a callable returns a matrix of another shape, or a precomputed one has another number of columns.
+        If a callable returns a matrix of another shape or anything but finite numbers, or a precomputed one has another
+        number of columns.
     """
     if kernel == "precomputed":
         if X.shape[1] != Z.shape[0]:
@@ -57,13 +59,21 @@ def gram_matrix(X, Z, kernel, gamma):
                 f"X must have one column for each of the {Z.shape[0]} training instances with kernel='precomputed', "
                 f"got {X.shape[1]}"
             )
-        return X
+        return X.toarray() if sp.issparse(X) else X
     if not callable(kernel):
+        if kernel == "rbf" and not (sp.issparse(X) or sp.issparse(Z)):
+            # Only differences count; squares of numbers far from 0 would round them away.
+            center = Z.mean(axis=0)
+            X, Z = (X - center,) * 2 if X is Z else (X - center, Z - center)
         return pairwise_kernels(X, Z, metric=kernel, gamma=gamma)
     gram = np.asarray(kernel(X, Z))
     if gram.shape != (X.shape[0], Z.shape[0]):
         raise ValueError(
             f"kernel must return a matrix of shape {(X.shape[0], Z.shape[0])}, got {gram.shape}"
+        )
+    if gram.dtype.kind not in "biuf" or not np.isfinite(gram).all():
+        raise ValueError(
+            f"kernel must return finite real numbers; those of {kernel!r} are of type {gram.dtype}, or not finite"
         )
     return gram
 
@@ -82,8 +92,10 @@ def refuse_indefinite(gram, features, kernel):
     Raises
     ------
     ValueError
-        If they are not, tried on one random vector.
+        If they are not, tried on one random vector; or if the matrix is 0.
     """
+    if features.shape[1] == 0:
+        raise ValueError(f"kernel={kernel!r} is 0 between all instances")
     probe = np.random.RandomState(0).normal(size=len(gram))
     wanted, found = gram @ probe, features @ (probe @ features)
     if np.linalg.norm(wanted - found) > NO_KERNEL * np.linalg.norm(wanted):

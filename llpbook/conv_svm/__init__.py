@@ -17,8 +17,15 @@ from numbers import Integral, Real
 import numpy as np
 
 from .._hinge import minimise_hinges
-from ..base import Interval, KernelClassifier, StrOptions, refuse_twins
-from ._solver import minimise, solve_relaxed
+from ..base import (
+    Interval,
+    KernelClassifier,
+    Progress,
+    StrOptions,
+    refuse_twins,
+    require_memory,
+)
+from ._solver import minimise, peak_memory, solve_relaxed
 from ._steps import (
     allowed_counts,
     best_labels,
@@ -41,6 +48,7 @@ __all__ = [
     "main_columns",
     "minimise",
     "minimise_hinges",
+    "peak_memory",
     "quadratics",
     "relaxed_value",
     "solve_relaxed",
@@ -89,6 +97,8 @@ class ConvSVM(KernelClassifier):
         The most labellings; by ascent up to four are added at once.
     tol : float, default 1e-3
         Relative fall of the relaxed value at which to stop.
+    verbose : int, default 0
+        Progress over rounds of cuts: 0 none, 1 a line per second, 2 a line per round.
 
     Attributes
     ----------
@@ -119,8 +129,14 @@ class ConvSVM(KernelClassifier):
     Notes
     -----
     With d features and T labellings :math:`O(n d^2 T^2)` an iteration; with a kernel, or many features, :math:`O(n^3)`,
-    some ten iterations each time that labellings are added. Known labels are
-    held fixed.
+    some ten iterations each time that labellings are added. Linear, memory is :math:`O(d T (n + d T))`, or
+    :math:`O(n^2)` where 2 d T exceeds n, and :math:`O(d^2)`; ``fit`` refuses what the machine does not have. Known
+    labels are held fixed.
+
+    If the two classes are swapped, predictions are swapped too. If every instance is given twice, each hinge counts
+    twice, so ``C`` must be halved for the same problem; a bag twice as large may also have counts nearer to its share,
+    so with ``epsilon`` above 0 more labelings are allowed. Cuts are found by a search, so even with ``C`` halved and
+    ``epsilon=0`` about 2 % of predictions changed on random problems of 96 instances.
 
     Examples
     --------
@@ -143,25 +159,37 @@ class ConvSVM(KernelClassifier):
         "cuts": [StrOptions({"ascent", "paper"})],
         "max_cuts": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "verbose": ["verbose"],
     }
+    _gram_copies = 6.0
 
     def __init__(
         self, C=1.0, epsilon=0.0, kernel="linear", gamma="scale", fit_intercept=True,
-        cuts="ascent", max_cuts=20, tol=1e-3,
+        cuts="ascent", max_cuts=20, tol=1e-3, verbose=0,
     ):  # fmt: skip
         self.C, self.epsilon, self.kernel, self.gamma = C, epsilon, kernel, gamma
         self.fit_intercept, self.cuts = fit_intercept, cuts
-        self.max_cuts, self.tol = max_cuts, tol
+        self.max_cuts, self.tol, self.verbose = max_cuts, tol, verbose
 
     def _solve(self, data, Z):
+        n, d = Z.shape
+        if self.kernel == "linear":  # a kernel has said what it needs
+            require_memory(
+                f"ConvSVM on {n} instances and {d} features with up to {self.max_cuts} labelings",
+                peak_memory(n, d, self.max_cuts),
+                "lower max_cuts, or take fewer instances or features",
+            )
+        usual = self.max_cuts // 2 + 1 if self.cuts == "ascent" else None
+        progress = Progress(self, self.max_cuts, "round", usual)
         sizes, shares = data.bag_sizes, data.proportions[:, 1]
         refuse_twins(data.proportions[sizes > 0], data.classes)
         known = np.arange(len(sizes)) >= len(sizes) - data.n_pure
         epsilon = np.where(known, 0, self.epsilon)
         rest = data.bags, *allowed_counts(sizes, shares, epsilon)
         alpha, Y, mu, self.values_ = minimise(
-            Z, *rest, self.C, self.cuts == "ascent", self.max_cuts, self.tol
-        )
+            Z, *rest, self.C, self.cuts == "ascent", self.max_cuts, self.tol,
+            progress.step,
+        )  # fmt: skip
         w = (alpha * leading_labels(Y, mu)) @ Z
 
         def error(f):

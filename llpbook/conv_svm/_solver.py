@@ -256,7 +256,20 @@ def violated(X, Y, columns, alpha, bags, fewest, most, ascent):
     return new[: (q > (1 + 1e-6) * longest).sum()]
 
 
-def minimise(X, bags, fewest, most, C, ascent=True, max_cuts=20, tol=1e-3):
+def by_gram(n, d, T):
+    """Whether inner products of all instances are less work for T labelings than their features."""
+    return 2 * T * d > n or n <= SMALL
+
+
+def peak_memory(n, d, T):
+    """Bytes of a fit without a kernel: the Hessian by one of the two ways, and the moments of the features."""
+    hessian = 3 * n**2 if by_gram(n, d, T) else 2 * d * T * (n + d * T)
+    return 8.0 * (hessian + 3 * d**2)
+
+
+def minimise(
+    X, bags, fewest, most, C, ascent=True, max_cuts=20, tol=1e-3, progress=None
+):
     r"""The relaxed problem by cutting planes: solve for the labellings at hand, add some that are violated, repeat.
 
     With ascent up to four labellings are added at once, from four groups of columns; without, one, as in the paper.
@@ -275,6 +288,8 @@ def minimise(X, bags, fewest, most, C, ascent=True, max_cuts=20, tol=1e-3):
         The most labellings.
     tol : float, default 1e-3
         Relative fall of the value below which no more labellings are added.
+    progress : callable, optional
+        Called with a text each time that the problem for the labelings at hand is solved.
 
     Returns
     -------
@@ -292,11 +307,13 @@ def minimise(X, bags, fewest, most, C, ascent=True, max_cuts=20, tol=1e-3):
         accuracy = max(ACCURACY * tol, LEAST_GAP)
         gram, warm, values = None, None, []
         while True:
-            if gram is None and (2 * len(Y) * d > n or n <= SMALL):
+            if gram is None and by_gram(n, d, len(Y)):
                 gram = X @ X.T
                 gram = gram.toarray() if sp.issparse(gram) else gram
             alpha, mu = warm = solve_relaxed(X, Y, C, gram, warm, accuracy)
             values.append(float(relaxed_value(X, Y, alpha)))
+            if progress:
+                progress(f"relaxed value {values[-1]:.6g}")
             if len(values) > 1 and values[-2] - values[-1] <= tol * values[-1]:
                 break
             new = violated(X, Y, columns, alpha, *rest)[: max_cuts - len(Y)]
