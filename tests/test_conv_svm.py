@@ -264,12 +264,14 @@ def test_a_fit_that_stops_short_says_so_once(monkeypatch):
 
 def test_memory_without_a_kernel(monkeypatch):
     """Twice the features of all labelings, or three matrices of all pairs, and moments of features."""
-    assert _solver.peak_memory(10**5, 20, 20) == 8 * (800 * (10**5 + 400) + 3 * 20**2)
-    assert _solver.peak_memory(10**5, 3000, 20) == 8 * (3e10 + 3 * 3000**2)
+    n, rest = 10**5, 120 * 10**5 + 3 * 20**2
+    assert _solver.peak_memory(n, 20, 20) == 8 * (800 * (n + 400) + rest)
+    rest = 18000 * n + 3 * 3000**2
+    assert _solver.peak_memory(n, 3000, 20) == 8 * (3 * n**2 + rest)
     X, _, bags, P = problem()
     monkeypatch.setattr(conv_svm, "minimise", None)  # refused before it is called
     monkeypatch.setattr(_running, "machine_memory", lambda: 8 * 3 * 120**2 / 0.75)
-    with pytest.raises(ValueError, match=r"120 instances and 4 features .*max_cuts"):
+    with pytest.raises(ValueError, match=r"120 instances and 3 features .*max_cuts"):
         ConvSVM().fit(X, bags, P)
 
 

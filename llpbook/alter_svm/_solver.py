@@ -276,13 +276,13 @@ def minimise(
     """
     order = np.arange(len(bags)) if order is None else order
     layout = Layout(order, bags, shares, penalties, loss)
-    Z, center = X[layout.order], np.zeros(X.shape[1])
-    if intercept and isinstance(Z, np.ndarray):
-        # An offset of the features moves b alone; without it no digits are lost.
-        center = Z.mean(axis=0)
+    Z, dense = X[layout.order], isinstance(X, np.ndarray)
+    # An offset of the features moves b alone; without it no digits are lost.
+    center = Z.mean(axis=0) if dense and intercept else np.zeros(X.shape[1])
+    if dense:
         Z -= center
-    large = isinstance(Z, np.ndarray) and Z.size > LIGHT
-    light = Z.astype(np.float32) if large else None
+    light = Z.astype(np.float32) if dense and Z.size > LIGHT else None
+    n_starts = n_starts if scores is None else 1
     seeds = check_random_state(seed).randint(2**31 - 1, size=n_starts)
 
     def run(one):
@@ -293,11 +293,10 @@ def minimise(
 
     with threadpool_limits(1):
         pool = Parallel(n_jobs, prefer="threads", return_as="generator")
-        seeds = seeds if scores is None else seeds[:1]
         best, found = None, []
         for start in pool(delayed(run)(one) for one in seeds):
             found.append((start.value, share_error(start)))
-            best = min(best or start, start, key=lambda start: start.value)
+            best = start if best is None or start.value < best.value else best
             if progress:
                 progress(f"lowest objective {best.value:.6g}")
         finish_exactly(best, C)

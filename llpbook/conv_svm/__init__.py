@@ -171,14 +171,17 @@ class ConvSVM(KernelClassifier):
         self.fit_intercept, self.cuts = fit_intercept, cuts
         self.max_cuts, self.tol, self.verbose = max_cuts, tol, verbose
 
-    def _solve(self, data, Z):
-        n, d = Z.shape
-        if self.kernel == "linear":  # a kernel has said what it needs
+    def _fit(self, data):
+        n, d = data.X.shape
+        if self.kernel == "linear":  # with a kernel the base class asks
             require_memory(
                 f"ConvSVM on {n} instances and {d} features with up to {self.max_cuts} labelings",
-                peak_memory(n, d, self.max_cuts),
+                peak_memory(n, d + self.fit_intercept, self.max_cuts),
                 "lower max_cuts, or take fewer instances or features",
             )
+        super()._fit(data)
+
+    def _solve(self, data, Z):
         usual = self.max_cuts // 2 + 1 if self.cuts == "ascent" else None
         progress = Progress(self, self.max_cuts, "round", usual)
         sizes, shares = data.bag_sizes, data.proportions[:, 1]

@@ -262,9 +262,9 @@ def by_gram(n, d, T):
 
 
 def peak_memory(n, d, T):
-    """Bytes of a fit without a kernel: the Hessian by one of the two ways, and the moments of the features."""
+    """Bytes of a fit without a kernel: the Hessian by one of the two ways, the cuts, and moments of the features."""
     hessian = 3 * n**2 if by_gram(n, d, T) else 2 * d * T * (n + d * T)
-    return 8.0 * (hessian + 3 * d**2)
+    return 8.0 * (hessian + 6 * n * d + 3 * d**2)
 
 
 def minimise(
