@@ -47,7 +47,7 @@ KMEANS_ROUNDS = 20
 #: In the place of the distance to a class that no cluster has.
 FAR = 1e12
 #: Results that are kept at once, in individuals of a generation.
-FOUND = 4
+KEPT = 4
 #: Parameters of scikit-learn by which a decision function has a column for each pair of classes.
 PAIRS = "decision_function_shape"
 
@@ -356,8 +356,8 @@ class ClusterModelSelection(LLPClassifier):
     combine : {"sum", "product"}, default "sum"
         Of the two errors; the paper takes the product, which is 0 as soon as one of them is.
     classifier : None or classifier, default None
-        Trained on the labelled clusters; it needs ``predict_proba`` or ``decision_function``. None predicts the label of
-        the nearest mean, in weighted features.
+        Trained on the labelled clusters, with ``predict_proba`` or ``decision_function``. None predicts the label of the
+        nearest mean, in weighted features.
     max_gen : int, default 10
         Generations; 1 is a random search.
     psize : int, default 25
@@ -450,7 +450,7 @@ class ClusterModelSelection(LLPClassifier):
     def _fit(self, data):
         if data.labels is None or (data.labels < 0).all():
             refuse_twins(data.proportions[data.bag_sizes > 0], data.classes)
-        self._refuse(data)
+        check_search(self, data)
         warn_of_scale(self, data.X - np.median(data.X, axis=0), "measures distances")
         order = canonical_order(data.X)
         X, rng = data.X[order], check_random_state(self.random_state)
@@ -477,28 +477,6 @@ class ClusterModelSelection(LLPClassifier):
             several = (y != y[0]).any()
             base = self.classifier if several else DummyClassifier()
             self.classifier_ = clone(base).fit(X, y)
-
-    def _refuse(self, data):
-        """What the search, or a prediction after it, could not work with."""
-        model, several = self.classifier, len(data.classes) > 2
-        if model is not None and not is_classifier(model):
-            raise ValueError(f"classifier must predict classes, got {model!r}")
-        if model is not None and several and not hasattr(model, "predict_proba"):
-            params = model.get_params().items()
-            if any(k.endswith(PAIRS) and v == "ovo" for k, v in params):
-                raise ValueError(
-                    "classifier must give one score for each class, not for each pair: "
-                    f"set {PAIRS}='ovr' in {model!r}"
-                )
-        n, n_bags = len(data.X), len(data.proportions)
-        k = 2 if self.clusterer is not None else min(self.n_clusters, n)
-        kept, met = FOUND * self.psize, 16.0 * self.tournsize * self.psize
-        require_memory(
-            f"{type(self).__name__} with {k} clusters and psize={self.psize}",
-            8.0 * k * (2 * k + 3 * n_bags)
-            + kept * (4.0 * n + 24.0 * data.X.shape[1] + met),
-            "take smaller n_clusters, psize or tournsize",
-        )
 
     def _clusterer(self, n, rng):
         if self.clusterer is not None:
@@ -549,3 +527,37 @@ def label_clusters(weights, X, bags, proportions, labels, clusterer, labeler, co
     label = label_exhaustively if labeler == "exhaustive" else label_greedily
     labeling, error = label(forms, combine)
     return error, clusters, labeling
+
+
+def check_search(estimator, data):
+    """Refuse, before the search, what it needs too much memory for and what no prediction after it could use.
+
+    Parameters
+    ----------
+    estimator : ClusterModelSelection
+    data : BagData
+
+    Raises
+    ------
+    ValueError
+        If ``classifier`` predicts no classes, or gives scores for pairs of classes; or the memory is not there.
+    """
+    model, n, n_bags = estimator.classifier, len(data.X), len(data.proportions)
+    if model is not None and not is_classifier(model):
+        raise ValueError(f"classifier must predict classes, got {model!r}")
+    scored = model is not None and not hasattr(model, "predict_proba")
+    if scored and len(data.classes) > 2:
+        params = model.get_params().items()
+        if any(name.endswith(PAIRS) and value == "ovo" for name, value in params):
+            raise ValueError(
+                "classifier must give one score for each class, not for each pair: "
+                f"set {PAIRS}='ovr' in {model!r}"
+            )
+    k, psize = min(estimator.n_clusters, n), estimator.psize
+    k = k if estimator.clusterer is None else 2
+    each = 4.0 * n + 24.0 * data.X.shape[1] + 16.0 * estimator.tournsize * psize
+    require_memory(
+        f"{type(estimator).__name__} with {k} clusters and psize={psize}",
+        8.0 * k * (2 * k + 3 * n_bags) + KEPT * psize * each,
+        "take smaller n_clusters, psize or tournsize",
+    )

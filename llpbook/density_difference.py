@@ -90,6 +90,24 @@ def pool_bags(bags, proportions, bag_sizes):
     return above[bags], theta, theta_prime
 
 
+def warn_of_pooling(estimator, data):
+    """Warn where bags of more than two different shares become two samples: what the shares say beyond that is lost.
+
+    Parameters
+    ----------
+    estimator : TwoBagClassifier
+    data : BagData
+    """
+    own = np.unique(data.bags)
+    own = own[own < len(data.proportions) - data.n_pure]  # not those of known labels
+    if len(np.unique(data.proportions[own, 1].round(6))) > 2:
+        warn(
+            f"{type(estimator).__name__} pooled {len(own)} bags into two samples, those above the overall share of the "
+            "positive class and the others, and uses nothing else of their shares; a method for many bags, such as "
+            "MeanMap or CountLogistic, uses the share of each"
+        )
+
+
 def prior_weights(theta, theta_prime, eta=0.5):
     r"""Weights of the two densities whose difference has the sign of the Bayes rule.
 
@@ -590,24 +608,12 @@ class TwoBagClassifier(LLPClassifier, ABC):
 
     def _fit(self, data):
         """Pool the bags on either side of the class prior."""
-        self._warn_of_pooling(data)
+        warn_of_pooling(self, data)
         in_p, *shares = pool_bags(data.bags, data.proportions[:, 1], data.bag_sizes)
         prior = {"balanced": 0.5, "match": data.class_prior[1]}
         self.pooled_proportions_ = tuple(shares)
         eta = prior.get(self.class_prior, self.class_prior)
         self._fit_samples(data.X, in_p, prior_weights(*shares, eta))
-
-    def _warn_of_pooling(self, data):
-        """Say so where bags of more than two different shares become two samples."""
-        own = np.unique(data.bags)
-        own = own[own < len(data.proportions) - data.n_pure]  # not from known labels
-        if len(np.unique(data.proportions[own, 1].round(6))) > 2:
-            warn(
-                f"{type(self).__name__} pooled {len(own)} bags into two samples, those "
-                "above the overall share of the positive class and the others, and uses "
-                "nothing else of their shares; a method for many bags, such as MeanMap "
-                "or CountLogistic, uses the share of each"
-            )
 
     def _fit_samples(self, X, in_p, weights):
         """Hand the two samples over, each in canonical order."""
