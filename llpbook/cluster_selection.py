@@ -356,8 +356,8 @@ class ClusterModelSelection(LLPClassifier):
     combine : {"sum", "product"}, default "sum"
         Of the two errors; the paper takes the product, which is 0 as soon as one of them is.
     classifier : None or classifier, default None
-        Trained on the labelled clusters, with ``predict_proba`` or ``decision_function``. None predicts the label of the
-        nearest mean, in weighted features.
+        Trained on the labelled clusters, with ``predict_proba`` or ``decision_function``. None predicts the label of
+        the nearest mean, in weighted features.
     max_gen : int, default 10
         Generations; 1 is a random search.
     psize : int, default 25
