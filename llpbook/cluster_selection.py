@@ -451,17 +451,16 @@ class ClusterModelSelection(LLPClassifier):
         if data.labels is None or (data.labels < 0).all():
             refuse_twins(data.proportions[data.bag_sizes > 0], data.classes)
         check_search(self, data)
-        warn_of_scale(self, data.X - np.median(data.X, axis=0), "measures distances")
         order = canonical_order(data.X)
         X, rng = data.X[order], check_random_state(self.random_state)
         labels = None if data.labels is None else data.labels[order]
         given = X, data.bags[order], data.proportions, labels
         options = self._clusterer(len(X), rng), self.labeler, self.combine
-        parallel = Parallel(n_jobs=self.n_jobs)
         progress = Progress(self, self.max_gen, "generation")
 
         def evaluate(W):
-            found = parallel(delayed(label_clusters)(w, *given, *options) for w in W)
+            tasks = (delayed(label_clusters)(w, *given, *options) for w in W)
+            found = Parallel(n_jobs=self.n_jobs)(tasks)
             progress.step(f"error {min(result[0] for result in found):.3g}")
             return found
 
@@ -470,9 +469,8 @@ class ClusterModelSelection(LLPClassifier):
             self.mutvar, self.crossprob, self.tournsize,
         )  # fmt: skip
         self.feature_weights_, self.labeling_ = w, labeling
-        self.cluster_means_ = cluster_means(X, clusters)
+        self.cluster_means_, self.classifier_ = cluster_means(X, clusters), None
         self.cluster_labels_, y = data.classes[labeling], labeling[clusters]
-        self.classifier_ = None
         if self.classifier is not None:
             several = (y != y[0]).any()
             base = self.classifier if several else DummyClassifier()
@@ -530,7 +528,7 @@ def label_clusters(weights, X, bags, proportions, labels, clusterer, labeler, co
 
 
 def check_search(estimator, data):
-    """Refuse, before the search, what it needs too much memory for and what no prediction after it could use.
+    """Before the search: warn of scales, refuse a classifier that no prediction could use, ask for memory.
 
     Parameters
     ----------
@@ -542,6 +540,9 @@ def check_search(estimator, data):
     ValueError
         If ``classifier`` predicts no classes, or gives scores for pairs of classes; or the memory is not there.
     """
+    # k-means sees no offset.
+    centered = data.X - np.median(data.X, axis=0)
+    warn_of_scale(estimator, centered, "measures distances")
     model, n, n_bags = estimator.classifier, len(data.X), len(data.proportions)
     if model is not None and not is_classifier(model):
         raise ValueError(f"classifier must predict classes, got {model!r}")

@@ -449,21 +449,15 @@ class LSDD(TwoBagClassifier):
         """The width and the penalty, by cross-validation where there is a choice."""
         n_folds = min(self.n_folds, *map(len, samples))
         folds = [fold_numbers(len(X), n_folds, seed) for X in samples]
-        public, d = (
-            isinstance(self.sigma, str) and self.sigma == "public",
-            self.centers_.shape[1],
-        )
+        public = isinstance(self.sigma, str) and self.sigma == "public"
+        b, d = self.centers_.shape
         sigmas = candidates(
             "sigma", PUBLIC_SIGMAS if public else self.sigma, SIGMAS, unit
         )
         grid = [(sigma, self._penalties(log_volume(sigma, d))) for sigma in sigmas]
-        b, n_lams = len(self.centers_), len(grid[0][1])
-        require_memory(
-            f"LSDD with {b} centers, {n_lams} penalties and {n_folds} folds",
-            8.0 * COPIES * b * (b + n_lams * n_folds),
-            "take smaller n_centers or n_folds",
-        )
         rows = [(sigma, lam) for sigma, lams in grid for lam in lams]
+        needs = 8.0 * COPIES * b * (b + len(grid[0][1]) * n_folds)
+        require_memory(f"LSDD with {b} centers, {n_folds} folds", needs, "take fewer")
         scores = np.full(len(rows), np.nan)
         if len(rows) > 1:
             data, values = (folds, weights, self.criterion), []

@@ -433,11 +433,9 @@ class DSDD(TwoBagClassifier):
     def _fit_two(self, samples, weights):
         rng, X = check_random_state(self.random_state), np.vstack(samples)
         self.centers_ = choose_centers(X, self.n_centers, rng)
-        require_memory(
-            f"DSDD with {len(self.centers_)} centers on {len(X)} instances",
-            8.0 * COPIES * len(X) * len(self.centers_),
-            "take a smaller n_centers, or fewer instances",
-        )
+        n, m = len(X), len(self.centers_)
+        name = f"DSDD with {m} centers on {n} instances"
+        require_memory(name, 8.0 * COPIES * n * m, "take a smaller n_centers")
         options = {"start": self.start, "max_iter": self.max_iter, "tol": self.tol}
         seed = rng.randint(2**31 - 1)
         self._tune(samples, weights, median_distance(X), seed, options)
