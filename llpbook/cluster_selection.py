@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.cluster import KMeans
 from sklearn.dummy import DummyClassifier
 from sklearn.metrics import pairwise_distances
@@ -29,9 +29,12 @@ from .base import (
     HasMethods,
     Interval,
     LLPClassifier,
+    Progress,
     StrOptions,
     canonical_order,
     refuse_twins,
+    require_memory,
+    warn_of_scale,
 )
 from .em import class_scores
 
@@ -43,6 +46,10 @@ BLOCK, TIE = 65_536, 1e-12
 KMEANS_ROUNDS = 20
 #: In the place of the distance to a class that no cluster has.
 FAR = 1e12
+#: Results that are kept at once, in individuals of a generation.
+KEPT = 4
+#: Parameters of scikit-learn by which a decision function has a column for each pair of classes.
+PAIRS = "decision_function_shape"
 
 
 class ErrorForms(NamedTuple):
@@ -349,7 +356,8 @@ class ClusterModelSelection(LLPClassifier):
     combine : {"sum", "product"}, default "sum"
         Of the two errors; the paper takes the product, which is 0 as soon as one of them is.
     classifier : None or classifier, default None
-        Trained on the labelled clusters; None predicts the label of the nearest mean, in weighted features.
+        Trained on the labelled clusters, with ``predict_proba`` or ``decision_function``. None predicts the label of
+        the nearest mean, in weighted features.
     max_gen : int, default 10
         Generations; 1 is a random search.
     psize : int, default 25
@@ -362,7 +370,7 @@ class ClusterModelSelection(LLPClassifier):
     n_jobs : int or None, default None
         Processes that evaluate individuals.
     verbose : int, default 0
-        Of joblib: above 0 it reports its progress.
+        1 prints the progress of the search, at most a line a second; 2 a line for each generation.
     random_state : int, RandomState or None, default None
 
     Attributes
@@ -389,6 +397,10 @@ class ClusterModelSelection(LLPClassifier):
     Some 40 clusterings a generation; labelings cost nothing that grows with n but one count. Known labels enter the
     error (equation 8 of the paper).
 
+    Swapping the classes swaps the predictions with the exhaustive labeler, unless two labelings fit equally well: the
+    first one is taken. With the greedy labeler the predictions can change much, because all clusters begin in the first
+    class. Repeating every instance changes no error of a labeling, only the random start of k-means.
+
     Examples
     --------
     >>> import numpy as np
@@ -409,7 +421,11 @@ class ClusterModelSelection(LLPClassifier):
         "clusterer": [HasMethods(["fit_predict"]), None],
         "labeler": [StrOptions({"exhaustive", "greedy"})],
         "combine": [StrOptions({"sum", "product"})],
-        "classifier": [HasMethods(["fit", "predict"]), None],
+        "classifier": [
+            HasMethods(["fit", "predict_proba"]),
+            HasMethods(["fit", "decision_function"]),
+            None,
+        ],
         "max_gen": [Interval(Integral, 1, None, closed="left")],
         "psize": [Interval(Integral, 1, None, closed="left")],
         "mutvar": [Interval(Real, 0, None, closed="left")],
@@ -434,24 +450,27 @@ class ClusterModelSelection(LLPClassifier):
     def _fit(self, data):
         if data.labels is None or (data.labels < 0).all():
             refuse_twins(data.proportions[data.bag_sizes > 0], data.classes)
+        check_search(self, data)
         order = canonical_order(data.X)
         X, rng = data.X[order], check_random_state(self.random_state)
         labels = None if data.labels is None else data.labels[order]
         given = X, data.bags[order], data.proportions, labels
         options = self._clusterer(len(X), rng), self.labeler, self.combine
-        parallel = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)
+        progress = Progress(self, self.max_gen, "generation")
 
         def evaluate(W):
-            return parallel(delayed(label_clusters)(w, *given, *options) for w in W)
+            tasks = (delayed(label_clusters)(w, *given, *options) for w in W)
+            found = Parallel(n_jobs=self.n_jobs)(tasks)
+            progress.step(f"error {min(result[0] for result in found):.3g}")
+            return found
 
         (self.error_, clusters, labeling, w), self.history_ = evolve(
             evaluate, X.shape[1], rng, self.max_gen, self.psize,
             self.mutvar, self.crossprob, self.tournsize,
         )  # fmt: skip
         self.feature_weights_, self.labeling_ = w, labeling
-        self.cluster_means_ = cluster_means(X, clusters)
+        self.cluster_means_, self.classifier_ = cluster_means(X, clusters), None
         self.cluster_labels_, y = data.classes[labeling], labeling[clusters]
-        self.classifier_ = None
         if self.classifier is not None:
             several = (y != y[0]).any()
             base = self.classifier if several else DummyClassifier()
@@ -506,3 +525,40 @@ def label_clusters(weights, X, bags, proportions, labels, clusterer, labeler, co
     label = label_exhaustively if labeler == "exhaustive" else label_greedily
     labeling, error = label(forms, combine)
     return error, clusters, labeling
+
+
+def check_search(estimator, data):
+    """Before the search: warn of scales, refuse a classifier that no prediction could use, ask for memory.
+
+    Parameters
+    ----------
+    estimator : ClusterModelSelection
+    data : BagData
+
+    Raises
+    ------
+    ValueError
+        If ``classifier`` predicts no classes, or gives scores for pairs of classes; or the memory is not there.
+    """
+    # k-means sees no offset.
+    centered = data.X - np.median(data.X, axis=0)
+    warn_of_scale(estimator, centered, "measures distances")
+    model, n, n_bags = estimator.classifier, len(data.X), len(data.proportions)
+    if model is not None and not is_classifier(model):
+        raise ValueError(f"classifier must predict classes, got {model!r}")
+    scored = model is not None and not hasattr(model, "predict_proba")
+    if scored and len(data.classes) > 2:
+        params = model.get_params().items()
+        if any(name.endswith(PAIRS) and value == "ovo" for name, value in params):
+            raise ValueError(
+                "classifier must give one score for each class, not for each pair: "
+                f"set {PAIRS}='ovr' in {model!r}"
+            )
+    k, psize = min(estimator.n_clusters, n), estimator.psize
+    k = k if estimator.clusterer is None else 2
+    each = 4.0 * n + 24.0 * data.X.shape[1] + 16.0 * estimator.tournsize * psize
+    require_memory(
+        f"{type(estimator).__name__} with {k} clusters and psize={psize}",
+        8.0 * k * (2 * k + 3 * n_bags) + KEPT * psize * each,
+        "take smaller n_clusters, psize or tournsize",
+    )

@@ -34,12 +34,18 @@ from .base import (
     check_bags,
     check_positional,
     median_distance,
+    require_memory,
     thin,
     tune,
+    warn,
+    warn_of_scale,
+    warn_once,
 )
 
 #: Widths that `lscv_width` tries, in units of the median distance.
 KDE_WIDTHS = np.geomspace(0.02, 2.0, 41)
+#: Peak memory of `lscv_width`, in matrices of one distance for each pair.
+WIDTH_COPIES = 4.0
 
 
 def pool_bags(bags, proportions, bag_sizes):
@@ -82,6 +88,24 @@ def pool_bags(bags, proportions, bag_sizes):
         for side in (above, ~above)
     )
     return above[bags], theta, theta_prime
+
+
+def warn_of_pooling(estimator, data):
+    """Warn where bags of more than two different shares become two samples: what the shares say beyond that is lost.
+
+    Parameters
+    ----------
+    estimator : TwoBagClassifier
+    data : BagData
+    """
+    own = np.unique(data.bags)
+    own = own[own < len(data.proportions) - data.n_pure]  # not those of known labels
+    if len(np.unique(data.proportions[own, 1].round(6))) > 2:
+        warn(
+            f"{type(estimator).__name__} pooled {len(own)} bags into two samples, those above the overall share of the "
+            "positive class and the others, and uses nothing else of their shares; a method for many bags, such as "
+            "MeanMap or CountLogistic, uses the share of each"
+        )
 
 
 def prior_weights(theta, theta_prime, eta=0.5):
@@ -256,6 +280,8 @@ def lscv_width(X, sigma="cv", max_points=1000):
     """
     points = thin(X, max_points)
     m, d = points.shape
+    pairs, way = 8.0 * m**2 / 2, "take a smaller max_points"
+    require_memory(f"lscv_width on {m} points", WIDTH_COPIES * pairs, way)
     shrink = (m / len(X)) ** (1 / (d + 4))
     widths = candidates("sigma", sigma, shrink * KDE_WIDTHS, median_distance(points))
     scores = np.full(len(widths), np.nan)
@@ -497,7 +523,7 @@ class TwoBagClassifier(LLPClassifier, ABC):
     and the classes are 0 and 1: class 1 is where the first bag (the smaller name) is denser. That is the true labeling
     up to a swap. With proportions, of two bags or of many, the bags above the class prior are pooled into the first
     sample and the others into the second (`pool_bags`), and class 1 is the positive class. Pooling loses what the
-    shares say beyond their side of the prior.
+    shares say beyond their side of the prior: where more than two different shares are pooled, an `LLPWarning` says so.
 
     All methods see distances only, which a large offset would ruin (a column of times in seconds): instances are
     counted from the median of the training instances.
@@ -510,6 +536,11 @@ class TwoBagClassifier(LLPClassifier, ABC):
         them is less the origin.
     pooled_proportions_ : (float, float) or None
         Share of the positive class in the two samples, where known.
+
+    Notes
+    -----
+    Swapping the classes swaps the predictions, unless a bag is at the class prior: it is in the second sample before
+    and after the swap, because it has to be in one of the two.
     """
 
     assumes = ("X_B|Y", "the two samples differ in the class prior alone")
@@ -564,7 +595,8 @@ class TwoBagClassifier(LLPClassifier, ABC):
             )
         self.classes_, self.bag_labels_ = np.array([0, 1]), None
         self.estimators_ = self.pooled_proportions_ = None
-        self._fit_samples(X, codes == 0, (1.0, 1.0))
+        with warn_once():
+            self._fit_samples(X, codes == 0, (1.0, 1.0))
         return self
 
     def _check_X(self, X, reset):
@@ -576,6 +608,7 @@ class TwoBagClassifier(LLPClassifier, ABC):
 
     def _fit(self, data):
         """Pool the bags on either side of the class prior."""
+        warn_of_pooling(self, data)
         in_p, *shares = pool_bags(data.bags, data.proportions[:, 1], data.bag_sizes)
         prior = {"balanced": 0.5, "match": data.class_prior[1]}
         self.pooled_proportions_ = tuple(shares)
@@ -590,6 +623,7 @@ class TwoBagClassifier(LLPClassifier, ABC):
                 "bags must give at least 2 instances to each of the two samples, "
                 f"got {n} and {n_prime}"
             )
+        warn_of_scale(self, X, "measures distances")
         samples = (part[canonical_order(part)] for part in (X[in_p], X[~in_p]))
         self._fit_two(tuple(samples), weights)
 
@@ -714,6 +748,10 @@ class KDEDifference(TwoBagClassifier):
     Notes
     -----
     Fit: :math:`O(m^2 d)` with m at most 1,000. Prediction: :math:`O(n m d)` for m instances, in bounded memory.
+
+    Repeating every instance changes nothing with a ``sigma`` that is a number. With "cv" it makes the densities narrow:
+    each instance then predicts its own copy, best with the smallest width (see `lscv_width`). Swapping the classes: see
+    `TwoBagClassifier`.
 
     Examples
     --------

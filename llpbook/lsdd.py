@@ -33,11 +33,13 @@ from sklearn.utils import check_random_state, gen_batches
 
 from .base import (
     Interval,
+    Progress,
     StrOptions,
     candidates,
     choose_centers,
     fold_numbers,
     median_distance,
+    require_memory,
     tune,
 )
 from .density_difference import (
@@ -53,6 +55,8 @@ SIGMAS = 2.0 ** np.arange(1, -3.5, -0.5)
 LAMS = np.logspace(1, -3, 9)
 #: Widths of the public implementations, in the units of the data: ``sigma="public"``.
 PUBLIC_SIGMAS = np.array([0.25, 0.5, 0.75, 1, 1.2, 1.5, 2, 2.2, 2.5, 3, 5])
+#: Peak memory of a fit, in matrices of centers by centers and by penalties and folds.
+COPIES = 4.0
 #: Penalties of the public implementations, added to H as they are: ``lam="public"``.
 PUBLIC_LAMS = np.logspace(-3, 1, 9)
 
@@ -368,6 +372,8 @@ class LSDD(TwoBagClassifier):
         a number. The last two need proportions.
     random_state : int, RandomState or None, default None
         For folds and centres.
+    verbose : int, default 0
+        1 prints the progress of the cross-validation, at most a line a second.
 
     Attributes
     ----------
@@ -394,7 +400,12 @@ class LSDD(TwoBagClassifier):
 
     Notes
     -----
-    :math:`O(n_\sigma (n b d + b^3))` for n instances and b centres, in memory for one batch of instances.
+    :math:`O(n_\sigma (n b d + b^3))` for n instances and b centres, in memory for one batch of instances and some
+    matrices of :math:`b^2`.
+
+    Repeating every instance changes the fit: with a copy in another fold, cross-validation prefers narrow bumps; and
+    where all instances are centers, each bump is there twice, which halves the penalty. Swapping the classes: see
+    `llpbook.density_difference.TwoBagClassifier`.
 
     Examples
     --------
@@ -412,15 +423,17 @@ class LSDD(TwoBagClassifier):
         "n_centers": [Interval(Integral, 1, None, closed="left")],
         "n_folds": [Interval(Integral, 2, None, closed="left")],
         "random_state": ["random_state"],
+        "verbose": ["verbose"],
     }
 
     def __init__(
         self, sigma="cv", lam="cv", criterion="l2", n_centers=300, n_folds=5,
-        class_prior="balanced", random_state=None,
+        class_prior="balanced", random_state=None, verbose=0,
     ):  # fmt: skip
         self.sigma, self.lam, self.criterion = sigma, lam, criterion
         self.n_centers, self.n_folds = n_centers, n_folds
         self.class_prior, self.random_state = class_prior, random_state
+        self.verbose = verbose
 
     def _fit_two(self, samples, weights):
         rng, X = check_random_state(self.random_state), np.vstack(samples)
@@ -436,21 +449,22 @@ class LSDD(TwoBagClassifier):
         """The width and the penalty, by cross-validation where there is a choice."""
         n_folds = min(self.n_folds, *map(len, samples))
         folds = [fold_numbers(len(X), n_folds, seed) for X in samples]
-        public, d = (
-            isinstance(self.sigma, str) and self.sigma == "public",
-            self.centers_.shape[1],
-        )
+        public = isinstance(self.sigma, str) and self.sigma == "public"
+        b, d = self.centers_.shape
         sigmas = candidates(
             "sigma", PUBLIC_SIGMAS if public else self.sigma, SIGMAS, unit
         )
         grid = [(sigma, self._penalties(log_volume(sigma, d))) for sigma in sigmas]
         rows = [(sigma, lam) for sigma, lams in grid for lam in lams]
+        needs = 8.0 * COPIES * b * (b + len(grid[0][1]) * n_folds)
+        require_memory(f"LSDD with {b} centers, {n_folds} folds", needs, "take fewer")
         scores = np.full(len(rows), np.nan)
         if len(rows) > 1:
-            data = (folds, weights, self.criterion)
-            values = [
-                cross_validate(samples, self.centers_, *pair, *data) for pair in grid
-            ]
+            data, values = (folds, weights, self.criterion), []
+            progress = Progress(self, len(grid), "width")
+            for pair in grid:
+                values.append(cross_validate(samples, self.centers_, *pair, *data))
+                progress.step()
             scores = -np.concatenate(values)
             if self.criterion == "l2":
                 # eq: eq-lsdd-cv

@@ -31,10 +31,12 @@ from sklearn.utils import check_random_state, gen_batches
 
 from .base import (
     Interval,
+    Progress,
     StrOptions,
     candidates,
     canonical_order,
     median_distance,
+    require_memory,
     tune,
 )
 from .density_difference import TwoBagClassifier, gaussian_basis, label_two_samples
@@ -43,6 +45,10 @@ NEIGHBORS = tuple(range(1, 11))  # the grid of the paper
 SIGMAS = (0.15, 0.25, 0.5, 0.75, 1.0, 1.5)  # widths for LSMI, in median distances
 LAMS = (0.001, 0.01, 0.1, 1.0, 10.0)  # penalties for LSMI
 DENSE = 500  # up to this many instances the dense eigensolver is used
+BLOCK = 2**22  # distances between new and training instances that are held at once
+# Peak memory, in matrices of: instances by neighbors; instances by centers, and for each fold and penalty centers by
+# centers (LSMI); instances by instances (the dense eigensolver).
+GRAPH_COPIES, LSMI_COPIES, DENSE_COPIES = 13.0, 3.5, 4.0
 ZERO = 1e-10  # an entry of an eigenvector below this share of the largest is 0
 
 
@@ -162,12 +168,26 @@ def leading_eigenvectors(kernel, n_clusters):
     vectors : ndarray, shape (n_instances, n_clusters)
         Orthonormal columns.
 
+    Raises
+    ------
+    ValueError
+        If there are more clusters than instances.
+
     Notes
     -----
     Dense, :math:`O(n^3)`, up to 500 instances; else Lanczos from a fixed start.
     """
     n = kernel.shape[0]
+    if n_clusters > n:
+        raise ValueError(
+            f"n_clusters must be at most the {n} instances, got {n_clusters}"
+        )
     if n <= max(DENSE, n_clusters):
+        require_memory(
+            f"{n_clusters} clusters of {n} instances",
+            8.0 * DENSE_COPIES * n**2,
+            "take a smaller n_clusters, or fewer instances",
+        )
         subset = (n - n_clusters, n - 1)
         values, vectors = eigh(kernel.toarray(), subset_by_index=subset)
     else:
@@ -279,7 +299,8 @@ def extend(X_new, X, t, scales, values, vectors):
         Whether it is equal to the new one.
     """
     outputs, nearest = np.empty((len(X_new), vectors.shape[1])), []
-    for batch in gen_batches(len(X_new), 1024):
+    rows = min(1024, max(1, BLOCK // len(X)))  # so many distances are held at once
+    for batch in gen_batches(len(X_new), rows):
         D = cdist(X_new[batch], X)
         scale = np.partition(D, t - 1, axis=1)[:, t - 1 : t]
         near = np.maximum(scale, scales) >= D
@@ -437,6 +458,12 @@ def lsmi(
     """
     order, rng = canonical_order(X), check_random_state(random_state)
     X, labels, n, lams = X[order], labels[order], len(X), np.asarray(lams, dtype=float)
+    b, parts = min(n_centers, n), min(n_folds, n) * len(lams)
+    require_memory(
+        f"LSMI with {b} centers, {parts} folds and penalties, on {n} instances",
+        8.0 * LSMI_COPIES * b * (n + b * parts),
+        "take smaller n_centers or n_folds, or fewer instances",
+    )
     centers = np.sort(rng.permutation(n)[:n_centers])
     folds = rng.permutation(n) % n_folds
     sigmas = np.multiply(SIGMAS, median_distance(X)) if sigmas is None else sigmas
@@ -453,7 +480,9 @@ def lsmi(
     return float(-sum(losses) - 0.5), float(kept[0]), float(lam)
 
 
-def select_neighbors(X, neighbors=NEIGHBORS, n_clusters=2, random_state=None):
+def select_neighbors(
+    X, neighbors=NEIGHBORS, n_clusters=2, random_state=None, step=lambda: None
+):
     r"""Cluster for each number of neighbours, keep the one with the largest LSMI.
 
     Ties go to the first.
@@ -466,6 +495,8 @@ def select_neighbors(X, neighbors=NEIGHBORS, n_clusters=2, random_state=None):
     n_clusters : int, default 2
     random_state : int or None
         Of LSMI: the same centres and folds for all.
+    step : callable, optional
+        Called after each number of neighbours.
 
     Returns
     -------
@@ -475,17 +506,27 @@ def select_neighbors(X, neighbors=NEIGHBORS, n_clusters=2, random_state=None):
     cv_results : DataFrame
         Columns ``n_neighbors`` and ``score``, the LSMI; NaN where there is nothing to choose.
     """
-    nearest = nearest_neighbors(X, max(neighbors))
-    found = {t: smic_clusters(X, t, n_clusters, nearest) for t in neighbors}
-    # The same clusters, whatever their numbers, are judged once.
-    keys = {t: pd.factorize(f["labels"])[0].tobytes() for t, f in found.items()}
-    distinct = {keys[t]: f["labels"] for t, f in found.items()}
-    values = dict.fromkeys(distinct, np.nan)
-    if len(found) > 1:
-        values = {
-            k: lsmi(X, y, random_state=random_state)[0] for k, y in distinct.items()
-        }
-    best, table = tune([(t, values[keys[t]]) for t in found], n_neighbors=int)
+    neighbors = list(dict.fromkeys(neighbors))
+    n, t = len(X), max(neighbors)
+    require_memory(
+        f"A graph of {t} neighbors for each of {n} instances",
+        8.0 * GRAPH_COPIES * n * t,
+        "take smaller n_neighbors, or fewer instances",
+    )
+    nearest = nearest_neighbors(X, t)
+    found, values, rows = {}, {}, []
+    for t in neighbors:
+        found[t] = smic_clusters(X, t, n_clusters, nearest)
+        labels, value = found[t]["labels"], np.nan
+        if len(neighbors) > 1:
+            # The same clusters, whatever their numbers, are judged once.
+            key = pd.factorize(labels)[0].tobytes()
+            if key not in values:
+                values[key] = lsmi(X, labels, random_state=random_state)[0]
+            value = values[key]
+        rows.append((t, value))
+        step()
+    best, table = tune(rows, n_neighbors=int)
     return best["n_neighbors"], found[best["n_neighbors"]], table
 
 
@@ -577,6 +618,8 @@ class SMIC(TwoBagClassifier):
         Neighbours in the kernel; "cv" takes the best of 1, …, 10 by `lsmi`; or give your own to choose from.
     random_state : int or None, default 0
         Of the folds and centres of LSMI.
+    verbose : int, default 0
+        1 prints the progress of the choice of ``n_neighbors``, at most a line a second.
 
     Attributes
     ----------
@@ -605,6 +648,9 @@ class SMIC(TwoBagClassifier):
     or, where both are 0 or less, the score of the nearest training instance. Fit: eigenvectors in :math:`O(n^3)` up to
     500 instances, Lanczos above, for each of ten numbers of neighbours, and `lsmi`. Prediction: :math:`O(n d)` each.
 
+    Repeating every instance changes the clusters: the nearest neighbor of an instance is then its copy, at distance 0.
+    Swapping the classes: see `TwoBagClassifier`.
+
     Examples
     --------
     >>> from llpbook.density_difference import toy_problem
@@ -620,17 +666,21 @@ class SMIC(TwoBagClassifier):
     _parameter_constraints = {
         "n_neighbors": [StrOptions({"cv"}), Integral, "array-like"],
         "random_state": [Interval(Integral, 0, None, closed="left"), None],
+        "verbose": ["verbose"],
     }
 
-    def __init__(self, n_neighbors="cv", random_state=0):
+    def __init__(self, n_neighbors="cv", random_state=0, verbose=0):
         self.n_neighbors, self.random_state = n_neighbors, random_state
+        self.verbose = verbose
 
     def _fit_two(self, samples, weights):
         X = np.vstack(samples)
         order = canonical_order(X)
         X, in_p = X[order], order < len(samples[0])
+        neighbors = self._neighbors(len(X))
+        progress = Progress(self, len(neighbors), "candidate")
         t, found, self.cv_results_ = select_neighbors(
-            X, self._neighbors(len(X)), random_state=self.random_state
+            X, neighbors, random_state=self.random_state, step=progress.step
         )
         known = self.pooled_proportions_ is not None
         self.positive_ = name_clusters(

@@ -3,14 +3,22 @@
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from joblib import parallel_config
 from sklearn.cluster import DBSCAN, AgglomerativeClustering
 from sklearn.datasets import make_blobs
+from sklearn.ensemble import VotingClassifier
+from sklearn.linear_model import LinearRegression
+from sklearn.mixture import GaussianMixture
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, OneClassSVM
 
 from llpbook import NotIdentifiableError
 from llpbook import cluster_selection as cs
+from llpbook.base import _running
 from llpbook.cluster_selection import ClusterModelSelection
 from llpbook.proportions import (
     combined_error,
@@ -287,3 +295,81 @@ def test_workers_change_nothing():
     with parallel_config("threading"):
         two.fit(X, bags, P)
     np.testing.assert_array_equal(one.feature_weights_, two.feature_weights_)
+
+
+# --- what a user is told -------------------------------------------------------------------------------------
+
+
+def test_a_classifier_that_no_prediction_can_use_is_refused_before_the_search(
+    monkeypatch,
+):
+    X, y, bags, P = blobs()
+    three = pd.DataFrame(P, columns=["a", "b"]).assign(c=0.0)
+    trees = [(name, GaussianNB()) for name in "ab"]
+    ovo = make_pipeline(StandardScaler(), SVC(decision_function_shape="ovo"))
+    fitted = ClusterModelSelection(2, classifier=ovo, max_gen=1, random_state=0)
+    assert fitted.fit(X, bags, P).decision_function(X).shape == y.shape
+    monkeypatch.setattr(cs, "evolve", None)  # the search
+    for bad, shares, rule in (
+        (VotingClassifier(trees, voting="hard"), P, "'predict_proba'.*'decision_func"),
+        (LinearRegression(), P, "'predict_proba'.*'decision_function'"),
+        (OneClassSVM(), P, "classifier must predict classes, got OneClassSVM"),
+        (GaussianMixture(), P, "classifier must predict classes, got GaussianMix"),
+        (ovo, three, "classifier must give one score for each class.*='ovr'"),
+    ):
+        with pytest.raises(ValueError, match=f"(?s)classifier.*{rule}|{rule}"):
+            ClusterModelSelection(classifier=bad).fit(X, bags, shares)
+
+
+def test_numbers_that_a_caller_types_take_no_memory_by_their_value(monkeypatch):
+    X, _, bags, P = blobs()
+    X, bags, huge = X[:40], bags[:40], 10**12
+    greedy = ClusterModelSelection(huge, labeler="greedy", max_gen=1, psize=2)
+    assert greedy.fit(X, bags, P).cluster_means_.shape == (40, 5)
+    with pytest.raises(ValueError, match=r"labeler='exhaustive' would try 2\*\*40"):
+        ClusterModelSelection(huge, max_gen=huge).fit(X, bags, P)
+    with pytest.raises(ValueError, match=r"psize=1000000000000 needs about .*: take"):
+        ClusterModelSelection(psize=huge).fit(X, bags, P)
+    monkeypatch.setattr(_running, "machine_memory", lambda: 3e4)
+    with pytest.raises(ValueError, match="with 40 clusters and psize=2 needs about"):
+        greedy.fit(X, bags, P)
+
+
+def test_the_search_prints_its_progress_where_it_is_asked_to(capsys):
+    X, _, bags, P = blobs()
+    model = ClusterModelSelection(2, max_gen=3, psize=3, random_state=0)
+    quiet = model.fit(X, bags, P).feature_weights_
+    assert capsys.readouterr().out == ""
+    told = model.set_params(verbose=2).fit(X, bags, P).feature_weights_
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and "3 of at most 3 generations" in lines[-1]
+    assert "; error " in lines[-1]
+    np.testing.assert_array_equal(told, quiet)
+
+
+def test_features_on_several_scales_are_said(recwarn):
+    X, _, bags, P = blobs()
+    model = ClusterModelSelection(2, max_gen=1, psize=2, random_state=0)
+    model.fit(X + 1e6, bags, P)  # k-means does not see an offset
+    assert not recwarn.list
+    model.fit(X * [1e5, 1, 1, 1, 1], bags, P)
+    (said,) = recwarn.list
+    assert said.filename == __file__
+    assert "measures distances" in str(said.message)
+
+
+def test_what_the_notes_say_of_swapped_classes_and_repeated_instances():
+    clusters, bags, P, _ = clustered()
+    one, swapped = forms_of(clusters, bags, P), forms_of(clusters, bags, P[:, ::-1])
+    labeling, error = cs.label_exhaustively(one)
+    other, same = cs.label_exhaustively(swapped)
+    np.testing.assert_array_equal(other, 1 - labeling)
+    assert same == pytest.approx(error)
+    twice = forms_of(np.tile(clusters, 2), np.tile(bags, 2), P)
+    every = np.array(list(product(range(2), repeat=4)))
+    np.testing.assert_allclose(
+        cs.labeling_errors(every, twice), cs.labeling_errors(every, one), atol=1e-12
+    )
+    # Of two equal clusters the first visited is named; swapping the shares renames neither.
+    forms = [cs.error_forms(np.array([[5, 5]]), np.array([p])) for p in [[0.5, 0.5]]]
+    assert cs.label_greedily(forms[0])[0].tolist() == [1, 0]

@@ -18,6 +18,8 @@ from llpbook import all_estimators
 from llpbook.model_selection import proportion_scorer
 from llpbook.proportions import label_proportions
 
+# Many bags for every method: those for two bags say that they pool them.
+pytestmark = pytest.mark.filterwarnings("ignore:.* bags into two samples")
 ESTIMATORS = [cls for _, cls in all_estimators()]
 each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 

@@ -1,5 +1,6 @@
 """The shared parts of the two-bag methods, and KDEDifference, against enumeration, integration and Bayes' rule."""
 
+import re
 import tracemalloc
 from functools import partial
 from itertools import product
@@ -7,6 +8,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from scipy.integrate import quad
 from scipy.spatial.distance import pdist
 from scipy.special import logsumexp
@@ -16,12 +18,22 @@ from sklearn.neighbors import KernelDensity
 
 from llpbook import density_difference as dd
 from llpbook import smic
-from llpbook.base import NotIdentifiableError, canonical_order, median_distance, thin
+from llpbook.base import (
+    LLPWarning,
+    NotIdentifiableError,
+    _running,
+    canonical_order,
+    median_distance,
+    thin,
+)
 from llpbook.density_difference import KDEDifference
 from llpbook.dsdd import DSDD
 from llpbook.lsdd import LSDD
 from llpbook.proportions import label_proportions
 from llpbook.smic import SMIC
+
+# `many_bags` are pooled on purpose; the warning has a test of its own.
+pytestmark = pytest.mark.filterwarnings("ignore:.* bags into two samples")
 
 
 def many_bags(seed=0, n=400):
@@ -590,3 +602,119 @@ def test_malformed_samples():
             dd.kde(P, P + 1, **bad)
     with pytest.raises(NotIdentifiableError, match="same share"):
         dd.kde(P, P + 1, proportions=(0.4, 0.4))
+
+
+# --- what a user is told -------------------------------------------------------------------------------------
+
+FOUR = pytest.mark.parametrize(
+    "model",
+    [KDEDifference(1.0), LSDD(1.0, 0.1), DSDD(1.0, 0.1), SMIC(7)],
+    ids=lambda model: type(model).__name__,
+)
+
+
+@FOUR
+def test_pooling_more_than_two_shares_is_said_once(model, recwarn):
+    X, y, bags, P = many_bags(n=80)
+    model.fit(X, bags, P)
+    (said,) = recwarn.list
+    assert said.category is LLPWarning and said.filename == __file__
+    assert re.match(f"{type(model).__name__} pooled 4 bags.*MeanMap", str(said.message))
+    recwarn.clear()
+    # Nothing is lost where the pooled bags of a side have one share, as parts of two bags have; or by known labels.
+    above = P[:, 1] > y.mean()
+    model.fit(X, bags, np.where(above, 0.7, 0.3))
+    model.fit(X, bags % 2, [0.3, 0.7], labels=np.where(np.arange(80) < 20, y, -1))
+    model.fit(X, y, [0.0, 1.0])
+    assert not recwarn.list
+
+
+@FOUR
+def test_features_on_several_scales_are_said(model, recwarn):
+    X, y, *_ = many_bags(n=80)
+    seconds = np.column_stack([X, 1.6e9 + 1e7 * X[:, 0]])
+    for given in ((), ([0.2, 0.8],)):
+        model.fit(seconds, y, *given)
+        (said,) = recwarn.list
+        assert re.match(r"\w+ measures distances.*StandardScaler", str(said.message))
+        assert said.filename == __file__
+        recwarn.clear()
+    model.fit(X + 1e9, y)  # only the offset is large: distances do not see it
+    assert not recwarn.list
+
+
+def double(X, bags):
+    return np.vstack([X, X]), np.concatenate([bags, bags])
+
+
+def test_what_the_notes_say_of_repeated_instances():
+    X, _, bags, P = many_bags(n=80)
+    fixed = KDEDifference(0.8).fit(X, bags, P).decision_function(X)
+    again = KDEDifference(0.8).fit(*double(X, bags), P).decision_function(X)
+    np.testing.assert_allclose(again, fixed)
+    pairs = np.vstack([X, X])
+    assert dd.lscv_width(pairs)[0] == dd.KDE_WIDTHS[0] * median_distance(pairs)
+    one = LSDD(1.0, 0.1).fit(X, bags, P).decision_function(X)
+    two = LSDD(1.0, 0.2).fit(*double(X, bags), P).decision_function(X)
+    np.testing.assert_allclose(two, one, rtol=1e-6)
+    widths = [LSDD(random_state=0).fit(*d, P) for d in ((X, bags), double(X, bags))]
+    assert widths[1].sigma_ < widths[0].sigma_
+    one = DSDD(1.0, 0.5).fit(X, bags, P)
+    two = DSDD(1.0, 1.0).fit(*double(X, bags), P)
+    np.testing.assert_allclose(
+        one.decision_function(X), two.decision_function(X), rtol=1e-3, atol=1e-5
+    )
+    distances, nearest = smic.nearest_neighbors(pairs, 1)
+    assert not distances.any() and (nearest[:80, 0] % 80 == np.arange(80)).all()
+
+
+@FOUR
+def test_swapped_classes_swap_the_predictions_but_for_a_bag_at_the_prior(model):
+    X, _, bags, P = many_bags(n=80)
+    found, swapped = (model.fit(X, bags, p).predict(X) for p in (P, P[:, ::-1]))
+    np.testing.assert_array_equal(found, 1 - swapped)
+    at_prior = np.array([0.1, 0.9, 0.5, 0.5])
+    sizes = np.bincount(bags)
+    sides = [dd.pool_bags(bags, p, sizes)[0] for p in (at_prior, 1 - at_prior)]
+    np.testing.assert_array_equal(sides[0] == sides[1], bags >= 2)
+
+
+def test_memory_is_asked_for_before_a_fit(monkeypatch):
+    X, y, bags = dd.toy_problem(1, 100, random_state=0)
+    huge = 10**12  # is clipped to the instances, or takes no memory
+    LSDD(1.0, 0.1, n_centers=huge, n_folds=huge).fit(X, bags)
+    DSDD(1.0, 0.1, n_centers=huge, n_folds=huge, n_tuning=huge).fit(X, bags)
+    assert len(dd.lscv_width(X, max_points=huge)[1]) == len(dd.KDE_WIDTHS)
+    smic.lsmi(X, y, [1.0], [0.1], n_centers=huge)
+    with pytest.raises(ValueError, match="n_clusters must be at most the 200"):
+        smic.smic_clusters(X, 3, n_clusters=huge)
+    with pytest.raises(ValueError, match="n_neighbors must be whole numbers below"):
+        SMIC(huge).fit(X, bags)
+    way = "more than 75% of the 0.0 GiB that this machine has: take"
+    monkeypatch.setattr(_running, "machine_memory", lambda: 1e5)
+    for name, ask in {
+        "LSDD with 200 centers": lambda: LSDD(n_centers=huge).fit(X, bags),
+        "DSDD with 200 centers on 200": lambda: DSDD(n_centers=huge).fit(X, bags),
+        "A graph of 150 neighbors for each of 200": lambda: SMIC(150).fit(X, bags),
+        "LSMI with 200 centers": lambda: smic.lsmi(X, y, n_centers=huge),
+        "2 clusters of 200": lambda: smic.leading_eigenvectors(sp.eye_array(200), 2),
+        "lscv_width on 200 points": lambda: dd.lscv_width(X, max_points=huge),
+    }.items():
+        with pytest.raises(ValueError, match=f"{name}.* needs about .*{way}"):
+            ask()
+    monkeypatch.setattr(_running, "machine_memory", lambda: 1e10)
+    LSDD(1.0, 0.1).fit(X, bags)
+
+
+@pytest.mark.parametrize(
+    "model, steps",
+    [(LSDD([1.0, 2.0]), 2), (DSDD([1.0, 2.0], 1.0, n_folds=3), 6), (SMIC([5, 6]), 2)],
+)
+def test_progress_is_printed_where_it_is_asked_for(model, steps, capsys):
+    X, _, bags = dd.toy_problem(1, 30, random_state=0)
+    quiet = clone(model).set_params(random_state=0).fit(X, bags)
+    assert capsys.readouterr().out == ""
+    told = clone(model).set_params(random_state=0, verbose=2).fit(X, bags)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == steps and f": {steps} of at most {steps} " in lines[-1]
+    np.testing.assert_array_equal(told.predict(X), quiet.predict(X))

@@ -13,13 +13,29 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from llpbook import all_estimators, base, datasets, plotting, proportions
-from llpbook.density_difference import kde
+from llpbook import dsdd as dsdd_room
+from llpbook.density_difference import (
+    KDEDifference,
+    gaussian_basis,
+    kde,
+    kde_log_density,
+    label_two_samples,
+    labeling_error_rate,
+    lscv_width,
+    pool_bags,
+    prior_weights,
+)
 from llpbook.diagnosis import diagnose, two_bag_test
-from llpbook.lsdd import lsdd
+from llpbook.dsdd import DSDD
+from llpbook.lsdd import LSDD, lsdd
+from llpbook.smic import SMIC
 from llpbook.variants import make_bags
 
+# Many bags for every method: those for two bags say that they pool them.
+pytestmark = pytest.mark.filterwarnings("ignore:.* bags into two samples")
 N_EXAMPLES = int(os.environ.get("LLPBOOK_EXAMPLES", "8"))
 examples = settings(
     max_examples=N_EXAMPLES,
@@ -420,3 +436,218 @@ def test_pictures_read_every_form(data, problem):
     plain = plotting.plot_bags(problem.X, problem.bags, problem.p)
     assert len(np.ravel(axes)) == len(np.ravel(plain))
     plt.close("all")
+
+
+# --- two samples -------------------------------------------------------------------------------------------
+
+METHODS = {
+    "kde": KDEDifference(),
+    "kde fixed": KDEDifference(0.7),
+    "lsdd": LSDD(random_state=0),
+    "lsdd fixed": LSDD(0.7, 0.1, random_state=0),
+    "lsdd by the sign": LSDD("median", criterion="sign", random_state=0),
+    "dsdd": DSDD([0.5, 1.0], "cv", random_state=0),
+    "dsdd fixed": DSDD("median", 0.5, random_state=0),
+    "smic": SMIC([3, 7]),
+}
+methods = st.sampled_from(sorted(METHODS))
+
+
+class Pair:
+    """Two samples on a grid, so that shifts by whole numbers and scales by powers of two are exact."""
+
+    def __init__(self, seed, sizes, d, kind):
+        self.rng = np.random.default_rng(seed)
+        n = sum(sizes)
+        self.y = (self.rng.random(n) < np.repeat([0.2, 0.8], sizes)).astype(int)
+        X = self.rng.normal(size=(n, d)) + 2 * self.y[:, None]
+        fineness = {"fine": 1024, "ties": 1, "skewed": 1024}[kind]
+        X = np.exp(X / 2) if kind == "skewed" else X
+        self.X = np.round(X * fineness) / fineness
+        self.bags = np.repeat([0, 1], sizes)
+        self.parts = self.X[: sizes[0]], self.X[sizes[0] :]
+
+
+pairs = st.builds(
+    Pair,
+    st.integers(0, 10**6),
+    st.tuples(st.integers(8, 30), st.integers(8, 30)),
+    st.integers(1, 3),
+    st.sampled_from(["fine", "ties", "skewed"]),
+)
+free = st.sampled_from(["fine", "skewed"])  # no two instances are equal
+distinct = st.builds(
+    Pair,
+    st.integers(0, 10**6),
+    st.tuples(st.integers(8, 30), st.integers(8, 30)),
+    st.integers(1, 3),
+    free,
+)
+
+
+def agree(found, wanted):
+    size = np.abs(wanted).max() + 1e-300
+    np.testing.assert_allclose(found / size, wanted / size, atol=1e-5)
+
+
+@examples
+@given(pair=pairs, method=methods)
+def test_exchanged_samples_exchange_the_labels(pair, method):
+    model, (P, Q) = METHODS[method], pair.parts
+    one = label_two_samples(model, P, Q, larger="p")
+    two = label_two_samples(model, Q, P, larger="q")
+    np.testing.assert_array_equal(one[0], two[1])
+    np.testing.assert_array_equal(one[1], two[0])
+    told = label_two_samples(model, P, Q, (0.8, 0.2))
+    back = label_two_samples(model, Q, P, (0.2, 0.8))
+    np.testing.assert_array_equal(told[0], back[1])
+    np.testing.assert_array_equal(told[1], back[0])
+
+
+@examples
+@given(pair=pairs, method=methods)
+def test_the_score_changes_its_sign_with_the_samples(pair, method):
+    if method == "smic":  # a cluster with equal shares of both samples has no sign
+        method = "kde"
+    model = METHODS[method]
+    one = model.fit(pair.X, pair.bags).decision_function(pair.X)
+    two = model.fit(pair.X, 1 - pair.bags).decision_function(pair.X)
+    agree(-two, one)
+    told = model.fit(pair.X, pair.bags, [0.3, 0.9]).decision_function(pair.X)
+    swapped = model.fit(pair.X, pair.bags, [0.7, 0.1]).decision_function(pair.X)
+    agree(-swapped, told)
+
+
+@examples
+@given(pair=pairs, method=methods, seed=st.integers(0, 10**6))
+def test_order_place_and_unit_of_two_samples_change_no_label(pair, method, seed):
+    model, rng = METHODS[method], np.random.default_rng(seed)
+    P, Q = pair.parts
+    plain = label_two_samples(model, P, Q)
+    orders = rng.permutation(len(P)), rng.permutation(len(Q))
+    shuffled = label_two_samples(model, P[orders[0]], Q[orders[1]])
+    for found, order, wanted in zip(shuffled, orders, plain, strict=True):
+        np.testing.assert_array_equal(found, wanted[order])
+    offset = rng.integers(-(2**20), 2**20, P.shape[1]).astype(float)
+    moved = label_two_samples(model, P + offset, Q + offset)
+    np.testing.assert_array_equal(np.concatenate(moved), np.concatenate(plain))
+    if "kde fixed" != method != "lsdd fixed":  # their width is in units of X
+        unit = 2.0 ** rng.integers(-10, 10)
+        if method == "dsdd":
+            model = clone(model).set_params(sigma=[0.5 * unit, unit])
+        scaled = label_two_samples(model, unit * P, unit * Q)
+        np.testing.assert_array_equal(np.concatenate(scaled), np.concatenate(plain))
+
+
+@examples
+@given(
+    pair=pairs,
+    sigma=st.sampled_from([0.3, 1.0, 4.0]),
+    lam=st.sampled_from([0.01, 0.1, 1.0]),
+    copies=st.integers(2, 4),
+)
+def test_repeated_instances_do_what_the_notes_say(pair, sigma, lam, copies):
+    X, bags = np.repeat(pair.X, copies, axis=0), np.repeat(pair.bags, copies)
+    one, many = (KDEDifference(sigma).fit(*d) for d in ((pair.X, pair.bags), (X, bags)))
+    agree(many.decision_function(pair.X), one.decision_function(pair.X))
+    one = LSDD(sigma, lam).fit(pair.X, pair.bags)
+    many = LSDD(sigma, lam * copies).fit(X, bags)
+    agree(many.decision_function(pair.X), one.decision_function(pair.X))
+    assert many.l2_distance_ == pytest.approx(one.l2_distance_, rel=1e-6, abs=1e-12)
+
+
+@examples
+@given(pair=pairs, seed=st.integers(0, 10**6))
+def test_features_in_another_order_or_turned_are_as_far_apart(pair, seed):
+    d = pair.X.shape[1]
+    turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))[0]
+    for model in (KDEDifference(0.7), LSDD(0.7, 0.1)):
+        plain = model.fit(pair.X, pair.bags).decision_function(pair.X)
+        for other in (pair.X[:, ::-1], pair.X @ turn):
+            agree(model.fit(other, pair.bags).decision_function(other), plain)
+
+
+@examples
+@given(pair=pairs, seed=st.integers(0, 10**6))
+def test_the_two_bag_test_knows_no_units(pair, seed):
+    P, Q = pair.parts
+    if not np.ptp(pair.X, axis=0).all():
+        return
+    rng = np.random.default_rng(seed)
+    unit, offset = 2.0 ** rng.integers(-5, 5), rng.integers(-99, 99)
+    plain = two_bag_test(P, Q, 19)
+    other = two_bag_test(P * unit + offset, Q * unit + offset, 19)
+    assert other.statistic == pytest.approx(plain.statistic, rel=1e-6)
+    assert 1 / 20 <= plain.pvalue <= 1 and other.pvalue == plain.pvalue
+
+
+@examples
+@given(problem=problems, seed=st.integers(0, 10**6), eta=st.floats(0.01, 0.99))
+def test_pools_and_weights(problem, seed, eta):
+    rng, sizes, p = np.random.default_rng(seed), np.bincount(problem.bags), problem.p
+    prior, n = np.average(p, weights=sizes), len(problem.y)
+    in_p, *shares = pool_bags(problem.bags, p, sizes)
+    assert shares[0] > prior > shares[1]
+    assert in_p.sum() * shares[0] + (~in_p).sum() * shares[1] == pytest.approx(
+        n * prior
+    )
+    swapped = pool_bags(problem.bags, 1 - p, sizes)[0]
+    level = np.abs(p - prior)[problem.bags] < 1e-6
+    np.testing.assert_array_equal(swapped[~level], ~in_p[~level])
+    assert not in_p[level].any() and not swapped[level].any()
+    names = rng.permutation(len(p))
+    renamed = pool_bags(
+        names[problem.bags], p[np.argsort(names)], sizes[np.argsort(names)]
+    )
+    np.testing.assert_array_equal(renamed[0], in_p)
+    assert renamed[1:] == pytest.approx(shares)
+    w = prior_weights(*shares, eta)
+    assert sum(w) == pytest.approx(2) and min(w) >= 0
+    assert prior_weights(1 - shares[1], 1 - shares[0], 1 - eta)[::-1] == pytest.approx(
+        w
+    )
+    labels = rng.integers(0, 2, n)
+    error = labeling_error_rate(labels, problem.y)
+    assert 0 <= error <= 0.5
+    for other in (
+        (1 - labels, problem.y),
+        (problem.y, labels),
+        (labels, 1 - problem.y),
+    ):
+        assert labeling_error_rate(*other) == pytest.approx(error)
+
+
+@examples
+@given(pair=distinct, batch=st.integers(1, 60), sigma=st.floats(0.05, 20))
+def test_widths_and_densities_of_one_sample(pair, batch, sigma):
+    X, d = pair.X, pair.X.shape[1]
+    width, table = lscv_width(X)
+    assert width in table["sigma"].to_numpy()
+    assert lscv_width(X[::-1])[0] == width
+    assert lscv_width(4 * X)[0] == pytest.approx(4 * width)
+    at = pair.rng.normal(size=(9, d))
+    log_p = kde_log_density(at, X, sigma)
+    np.testing.assert_allclose(kde_log_density(at, X, sigma, batch), log_p, rtol=1e-9)
+    np.testing.assert_allclose(
+        kde_log_density(4 * at, 4 * X, 4 * sigma), log_p - d * np.log(4), rtol=1e-8
+    )
+
+
+@examples
+@given(pair=pairs, lam=st.sampled_from([0.01, 0.3, 3.0]), seed=st.integers(0, 10**6))
+def test_the_bound_of_dsdd_is_above_and_touches(pair, lam, seed):
+    rng = np.random.default_rng(seed)
+    basis = [gaussian_basis(part, pair.X, 1.0) for part in pair.parts]
+    alpha = rng.normal(size=len(pair.X))
+    c, b = (rng.random(len(part)) for part in pair.parts)
+    weights = (0.7, 1.3)
+    value = dsdd_room.objective(alpha, basis, lam, weights)
+    assert dsdd_room.upper_bound(alpha, b, c, basis, lam, weights) >= value - 1e-9
+    tight = dsdd_room.upper_bound(
+        alpha, *dsdd_room.tighten_bound(alpha, basis), basis, lam, weights
+    )
+    assert tight == pytest.approx(value)
+    back = dsdd_room.objective(-alpha, basis[::-1], lam, weights[::-1])
+    assert back == pytest.approx(value)
+    course = [r.objective for r in dsdd_room.cccp(basis, lam, weights, max_iter=20)]
+    assert (np.diff(course) <= 1e-7).all()
