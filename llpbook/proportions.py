@@ -11,14 +11,55 @@ Bags are integers here: ``bags[i]`` is the row of :math:`\Pi` that holds instanc
 
 from dataclasses import dataclass
 from math import comb, prod
+from numbers import Integral, Real
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
 
+def refuse_mask(name, values):
+    """A mask would be lost without a word."""
+    if np.ma.is_masked(values):
+        raise ValueError(
+            f"{name} is a masked array with masked entries; drop these instances, or fill them"
+        )
+
+
+#: The most rows of proportions that numbers of bags may ask for, and the most for each instance, if that is more.
+MOST_ROWS, ROWS_PER_INSTANCE = 10**6, 100
+
+
+def check_whole(name, value, least=1, most=None):
+    """A number that counts something, as an int.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument, for the message.
+    value : int
+    least : int, default 1
+    most : int, optional
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        If it is no whole number, or out of range.
+    """
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        limit = f"from {least}" if most is None else f"from {least} to {most}"
+        raise ValueError(f"{name} must be a whole number {limit}, got {value!r}")
+    return int(value)
+
+
 def _check_codes(bags, n_bags=None, y=None):
     """Bags, in the order of y, as a one-dimensional integer array in ``[0, n_bags)``, and ``n_bags``."""
+    refuse_mask("bags", bags)
     indices = [v.index for v in (bags, y) if isinstance(v, pd.Series)]
     if not all(index.equals(indices[0]) for index in indices):
         raise ValueError("y.index differs from bags.index: both are read by position")
@@ -33,13 +74,18 @@ def _check_codes(bags, n_bags=None, y=None):
         )
     if bags.min() < 0:
         raise ValueError(f"bags must not be negative, got {bags.min()}")
-    if n_bags is None:
-        n_bags = int(bags.max()) + 1
-    elif bags.max() >= n_bags:
+    n_bags = int(bags.max()) + 1 if n_bags is None else check_whole("n_bags", n_bags)
+    if bags.max() >= n_bags:
         raise ValueError(
             f"bags holds {bags.max()}, but proportions has no such row (it has {n_bags})"
         )
-    return bags, int(n_bags)
+    most = max(MOST_ROWS, ROWS_PER_INSTANCE * bags.size)
+    if n_bags > most:
+        raise ValueError(
+            f"bags up to {n_bags - 1} (n_bags={n_bags}) ask for more than {most} rows, the most for {bags.size} "
+            "instances: number the bags 0, 1, …, or pass proportions keyed by bag"
+        )
+    return bags, n_bags
 
 
 def _read_keyed(bags, proportions):
@@ -54,7 +100,7 @@ def _read_keyed(bags, proportions):
         if (bags < 0).any():
             unknown = names[bags < 0].tolist()[0]
             raise ValueError(f"bags holds {unknown!r}, but proportions has no such key")
-    return bags, np.asarray(proportions, dtype=float)
+    return bags, _numbers("proportions", proportions)
 
 
 def averaging_matrix(bags, n_bags=None):
@@ -68,7 +114,8 @@ def averaging_matrix(bags, n_bags=None):
     bags : array-like of int, shape (n_instances,)
         The bag of each instance, in ``[0, n_bags)``.
     n_bags : int, optional
-        Number of bags; ``max(bags) + 1`` if not given. A bag without instances has a row of zeros.
+        Number of bags; ``max(bags) + 1`` if not given. A bag without instances has a row of zeros. At most a million,
+        or a hundred for each instance.
 
     Returns
     -------
@@ -77,7 +124,7 @@ def averaging_matrix(bags, n_bags=None):
     Raises
     ------
     ValueError
-        If ``bags`` is empty, not integer, negative, or at least ``n_bags``.
+        If ``bags`` is empty, not integer, negative, or at least ``n_bags``, or ``n_bags`` is too large.
     """
     bags, n_bags = _check_codes(bags, n_bags)
     sizes = np.bincount(bags, minlength=n_bags)
@@ -101,7 +148,7 @@ def label_proportions(y, bags, n_bags=None, classes=None):
     bags : array-like of int, shape (n_instances,)
         The bag of each instance.
     n_bags : int, optional
-        Number of bags; ``max(bags) + 1`` if not given.
+        Number of bags; ``max(bags) + 1`` if not given. At most a million, or a hundred for each instance.
     classes : array-like, shape (n_classes,), optional
         The classes, in the order of the columns; the sorted distinct values of ``y`` if not given.
 
@@ -116,6 +163,7 @@ def label_proportions(y, bags, n_bags=None, classes=None):
         If the lengths differ, the indices of two pandas objects differ, ``bags`` is malformed, or ``y`` holds a value
         that is not in ``classes``.
     """
+    refuse_mask("y", y)
     y, (bags, n_bags) = np.asarray(y), _check_codes(bags, n_bags, y)
     if y.shape != bags.shape:
         raise ValueError(
@@ -123,6 +171,8 @@ def label_proportions(y, bags, n_bags=None, classes=None):
             f"got shape {y.shape}"
         )
     classes = np.unique(y) if classes is None else np.asarray(classes)
+    if classes.ndim != 1:
+        raise ValueError(f"classes must be a list of class labels, got {classes!r}")
     hits = y[:, None] == classes[None, :]
     if not hits.any(axis=1).all():
         bad = y[~hits.any(axis=1)][0]
@@ -136,13 +186,23 @@ def label_proportions(y, bags, n_bags=None, classes=None):
         return counts / sizes
 
 
-def align_tables(proportions, predicted=None, bag_sizes=None):
-    """Those given, with one row a bag, as arrays: keyed ones in the order of the first, and all of one length."""
-    tables = [t for t in (proportions, predicted, bag_sizes) if t is not None]
-    keyed = [t for t in tables if isinstance(t, pd.Series | pd.DataFrame)]
+def _numbers(name, values):
+    """Values as an array of floats, none masked."""
+    refuse_mask(name, values)
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers: {error}") from error
+
+
+def align_tables(proportions, predicted=..., bag_sizes=...):
+    """Those given, with one row per bag, as arrays: keyed ones in the order of the first, and all of one length."""
+    named = {"proportions": proportions, "predicted": predicted, "bag_sizes": bag_sizes}
+    tables = {name: table for name, table in named.items() if table is not ...}
+    keyed = [t for t in tables.values() if isinstance(t, pd.Series | pd.DataFrame)]
     columns = next((t.columns for t in keyed if isinstance(t, pd.DataFrame)), None)
     arrays = []
-    for table in tables:
+    for name, table in tables.items():
         if isinstance(table, pd.Series | pd.DataFrame):
             if set(table.index) != set(keyed[0].index):
                 raise ValueError(
@@ -152,14 +212,14 @@ def align_tables(proportions, predicted=None, bag_sizes=None):
             table = table.reindex(keyed[0].index)
             if table.ndim == 2 and set(table.columns) == set(columns):
                 table = table[columns]
-        arrays.append(np.asarray(table, dtype=float))
+        arrays.append(_numbers(name, table))
     shapes = [a.shape for a in arrays]
-    n_sizes = bag_sizes is not None
+    n_sizes = "bag_sizes" in tables
     wanted = shapes[:1] * (len(shapes) - n_sizes) + [shapes[0][:1]] * n_sizes
     if len(shapes[0]) != 2 or shapes != wanted:
         raise ValueError(
-            "proportions, predicted and bag_sizes must have one row a bag, and the "
-            f"first two one column a class, got shapes {shapes}"
+            "proportions, predicted and bag_sizes must have one row per bag, and the "
+            f"first two one column per class, got shapes {shapes}"
         )
     return arrays
 
@@ -223,7 +283,7 @@ def proportion_mae(proportions, predicted, bag_sizes=None):
     float
         Between 0 and 1. A bag of size 0 has no say; without ``bag_sizes`` its NaN makes the mean NaN.
     """
-    weights = np.ones(len(predicted)) if bag_sizes is None else bag_sizes
+    weights = np.ones(np.shape(predicted)[:1]) if bag_sizes is None else bag_sizes
     proportions, predicted, weights = align_tables(proportions, predicted, weights)
     distance = 0.5 * np.abs(proportions - predicted).sum(axis=1)
     distance = np.where(weights > 0, distance, 0.0)
@@ -294,6 +354,10 @@ def combined_error(proportions, predicted, bag_sizes, labelled_error=None):
         prior_mse(proportions, predicted, bag_sizes),
     ]
     if labelled_error is not None:
+        if not isinstance(labelled_error, Real) or not labelled_error >= 0:
+            raise ValueError(
+                f"labelled_error must be a number from 0, got {labelled_error!r}"
+            )
         factors.append(labelled_error)
     # eq: eq-prop-combined
     return float(np.sqrt(np.prod(factors)))
@@ -320,9 +384,15 @@ def count_labelings(counts):
         If a count is negative or not a whole number.
     """
     counts = np.asarray(counts)
-    if (counts < 0).any() or not np.allclose(counts, np.round(counts), atol=1e-6):
+    whole = counts.ndim == 2 and counts.dtype.kind in "iuf"
+    if (
+        not whole
+        or not (np.isfinite(counts) & (counts >= 0)).all()
+        or not np.allclose(counts, np.round(counts), atol=1e-6)
+    ):
         raise ValueError(
-            f"counts must be whole numbers, none negative, got {counts.tolist()}"
+            "counts must be whole numbers, none negative, one row per bag, "
+            f"got {counts.tolist()}"
         )
     rows = [[round(c) for c in row] for row in counts.tolist()]
     # eq: eq-prop-count
@@ -399,7 +469,12 @@ def identifiability(bags, proportions):
     ValueError
         If a share is outside of [0, 1], a row does not sum to 1, a bag has no row, or one that holds instances has NaN.
     """
+    refuse_mask("bags", bags)
     bags, shares = _read_keyed(bags, proportions)
+    if shares.ndim not in (1, 2) or not shares.size:
+        raise ValueError(
+            f"proportions must have shape (n_bags,) or (n_bags, n_classes), got {shares.shape}"
+        )
     shares = np.column_stack([1 - shares, shares]) if shares.ndim == 1 else shares
     bags, n_bags = _check_codes(bags, len(shares))
     sizes = np.bincount(bags, minlength=n_bags)

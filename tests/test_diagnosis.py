@@ -310,7 +310,9 @@ def test_two_bags():
     assert np.isnan(padded.by_column[3]) and 0 < padded.detectable < 0.5
     with pytest.raises(ValueError, match="same columns, got 3 and 2"):
         diagnosis.two_bag_test(X, Y[:, :2])
-    with pytest.raises(ValueError, match="n_permutations must be at least 19"):
+    with pytest.raises(
+        ValueError, match="n_permutations must be a whole number from 19"
+    ):
         diagnosis.two_bag_test(X, Y, n_permutations=3)
 
 

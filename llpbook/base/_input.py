@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import StrOptions
 
-from ..proportions import _check_codes, averaging_matrix, class_prior
+from ..proportions import _check_codes, averaging_matrix, class_prior, refuse_mask
 
 
 class NotIdentifiableError(ValueError):
@@ -106,14 +106,6 @@ def check_positional(name, values, X):
         raise ValueError(
             f"{name}.index differs from X.index: {name} is read by position, so give both the same index, or pass "
             f"{name}.to_numpy() if the order is already right"
-        )
-
-
-def refuse_mask(name, values):
-    """A mask would be lost without a word."""
-    if np.ma.is_masked(values):
-        raise ValueError(
-            f"{name} is a masked array with masked entries; drop these instances, or fill them"
         )
 
 
@@ -255,9 +247,9 @@ def check_proportions(proportions, empty_rows=False):
     return matrix, classes, keys
 
 
-def refuse_unusable(X):
+def refuse_unusable(X, name="X"):
     """What `check_array` would read as numbers although it is none: masked entries, times."""
-    refuse_mask("X", X)
+    refuse_mask(name, X)
     kinds = X.dtypes if isinstance(X, pd.DataFrame) else [getattr(X, "dtype", None)]
     if any(getattr(kind, "kind", None) in ("m", "M") for kind in kinds):
         raise ValueError(
@@ -275,15 +267,17 @@ def refuse_huge(X):
         )
 
 
-def check_features(X):
+def check_features(X, name="X"):
     """X as a matrix of finite numbers, or a ValueError that says what is wrong."""
     try:
-        refuse_unusable(X)
+        refuse_unusable(X, name)
         X = check_array(X, dtype=np.float64)
         refuse_huge(X)
         return X
     except (TypeError, ValueError) as error:
-        raise ValueError(f"X must be a matrix of finite numbers: {error}") from error
+        raise ValueError(
+            f"{name} must be a matrix of finite numbers: {error}"
+        ) from error
 
 
 def label_codes(y, n_instances, X=None):

@@ -24,9 +24,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ..base import check_features, read_bags
+from ..proportions import check_whole
 from ._combine import (
     TestResult,
     cauchy_combination,
+    check_level,
     combine_views,
     pearson_tail,
     smallest_shift,
@@ -189,10 +191,10 @@ def read_problem(X, bags, proportions, labels=None, exact=None):
     ValueError
         For malformed input; see `llpbook.base`.
     """
-    if exact not in (None, True, False):
+    if np.ndim(exact) or exact not in (None, True, False):
         raise ValueError(f"exact must be None, True or False, got {exact!r}")
-    names = [str(c) for c in getattr(X, "columns", range(np.shape(X)[-1]))]
     given, X = X, check_features(X)
+    names = [str(c) for c in getattr(given, "columns", range(X.shape[1]))]
     data = read_bags(X, bags, proportions, labels, given)
     codes, matrix, known = data.bags, data.proportions, data.labels
     if labels is None:
@@ -224,10 +226,10 @@ def check_levels(alpha, correction, n_permutations, n_together):
     ValueError
         If a parameter is out of range, or the least p-value of a permutation test is above the level.
     """
-    if not 0 < alpha < 1:
-        raise ValueError(f"alpha must lie in (0, 1), got {alpha}")
-    if correction not in ("holm", None):
+    check_level(alpha)
+    if not isinstance(correction, str | None) or correction not in ("holm", None):
         raise ValueError(f"correction must be 'holm' or None, got {correction!r}")
+    check_whole("n_permutations", n_permutations, 0)
     level = alpha / (n_together if correction else 1)
     enough = max(19, int(np.ceil(1 / level - 1 - 1e-9)))
     if n_permutations < enough:
@@ -261,7 +263,7 @@ def tests_without_labels(problem, alpha, n_permutations, rng):
         table = table_test(
             np.round(counts).astype(int), max(1999, n_permutations), alpha, rng
         )
-    moving = permutation_test(seen, cells, None, n_permutations, alpha, rng)
+    moving = permutation_test(seen, cells, None, n_permutations, alpha, rng, "one bag")
     affine = affine_tests(seen, bags, matrix, exact, alpha)
     size = X.shape[1], seen.columns
     return {
@@ -295,19 +297,36 @@ def tests_with_labels(problem, alpha, n_permutations, rng):
     """
     known = problem.labels >= 0
     X, y, b = problem.X[known], problem.labels[known], cell_codes(problem.bags[known])
-    y = cell_codes(y)
-    seen, both = views(X, random_state=rng), cell_codes(b, y)
+    y, both = cell_codes(y), cell_codes(b, y)
+    varied = np.ptp(X, axis=0).any()
+    seen = views(X, random_state=rng) if varied else None
+    alike = TestResult(np.nan, np.nan, note="labelled instances have equal features")
 
-    def permute(cells, groups=None):
-        found = permutation_test(seen, cells, groups, n_permutations, alpha, rng)
+    def permute(cells, groups, single):
+        if not varied:
+            return alike
+        found = permutation_test(
+            seen, cells, groups, n_permutations, alpha, rng, single
+        )
         return over_columns(found, X.shape[1], seen.columns)
 
-    Z = seen.features[:, -len(seen.columns) :]
+    def gain():
+        Z = seen.features[:, -len(seen.columns) :]
+        return label_test(Z, y, b, alpha, rng)
+
     found = {
-        "X_Y": {"permutation of labels": permute(y)},
-        "X_Y|B": {"permutation of labels within bags": permute(both, b)},
-        "X_B|Y": {"permutation of bags within classes": permute(both, y)},
-        "Y_B|X": {"held-out gain by the bag": label_test(Z, y, b, alpha, rng)},
+        "X_Y": {"permutation of labels": permute(y, None, "labels of one class")},
+        "X_Y|B": {
+            "permutation of labels within bags": permute(
+                both, b, "no bag has labels of two classes"
+            )
+        },
+        "X_B|Y": {
+            "permutation of bags within classes": permute(
+                both, y, "no class has labels in two bags"
+            )
+        },
+        "Y_B|X": {"held-out gain by the bag": gain() if varied else alike},
     }
     if not problem.exact:
         table = table_test(crosstab(b, y), max(1999, n_permutations), alpha, rng)
@@ -328,7 +347,11 @@ def join_tests(tests):
     name : str
     TestResult
     """
-    able = {n: r for n, r in tests.items() if np.isfinite(r.pvalue)} or tests
+    able = {n: r for n, r in tests.items() if np.isfinite(r.pvalue)}
+    if not able:
+        why = "; ".join(f"{r.note} ({n})" for n, r in tests.items())
+        note = why if len(tests) > 1 else next(iter(tests.values())).note
+        return " + ".join(tests), TestResult(np.nan, np.nan, note=note)
     if len(able) == 1:
         return next(iter(able.items()))
     pvalue = twice_the_smaller([r.pvalue for r in able.values()])

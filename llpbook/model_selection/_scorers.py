@@ -5,7 +5,6 @@ from inspect import Parameter, signature
 import numpy as np
 import pandas as pd
 from scipy.stats import hypergeom
-from sklearn.utils.validation import _num_samples
 
 from ..base import check_bags, check_proportions
 from ..proportions import (
@@ -16,6 +15,7 @@ from ..proportions import (
     proportion_mse,
     proportion_weighted_mse,
 )
+from ._splitters import count_rows
 
 #: Errors of predicted shares by name: ``error(proportions, predicted, bag_sizes)``.
 ERRORS = {
@@ -194,7 +194,7 @@ class ProportionScorer:
         """The score of a fitted estimator on instances of some bags, or of parts of them: larger is better."""
         matrix, classes, keys = check_proportions(self.proportions, empty_rows=True)
         matrix = _in_order_of(estimator.classes_, matrix, classes)
-        codes = check_bags(bags, _num_samples(X), len(matrix), keys, X)
+        codes = check_bags(bags, count_rows(X), len(matrix), keys, X)
         if self.error == LIKELIHOOD:
             probabilities = _probabilities(estimator, X)
             parts = np.bincount(codes, minlength=len(matrix))
@@ -289,7 +289,8 @@ def proportion_scorer(proportions, error="mae", bag_sizes=None):
     >>> search = GridSearchCV(MeanMap(), grid, scoring=proportion_scorer(p), cv=SplitBagKFold(5))  # doctest: +SKIP
     >>> search.fit(X, bags, groups=bags, proportions=p)  # doctest: +SKIP
     """
-    if not callable(error) and error not in (*ERRORS, LIKELIHOOD):
+    named = isinstance(error, str) and error in (*ERRORS, LIKELIHOOD)
+    if not callable(error) and not named:
         raise ValueError(
             f"error must be a function or one of {', '.join([*ERRORS, LIKELIHOOD])}, got {error!r}"
         )

@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA
 from sklearn.utils import check_array
 
 from ..base import check_column, read_bags
-from ..proportions import class_prior, label_proportions
+from ..proportions import check_whole, class_prior, label_proportions
 from ._style import (
     DARK,
     GREY,
@@ -123,8 +123,7 @@ def plot_bags(
     columns = X.columns if isinstance(X, pd.DataFrame) else None
     X = A if columns is None else X
     for name, value in (("max_bags", max_bags), ("max_instances", max_instances)):
-        if not isinstance(value, int | np.integer) or value < 1:
-            raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+        check_whole(name, value)
     data = read_bags(A, bags, proportions, given=X)
     P, codes, classes, keys = data.proportions, data.bags, data.classes, data.bag_labels
     y = None if y is None else check_column("y", y, n, X)

@@ -11,6 +11,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from .. import taxonomy
 from ..base import check_features, check_positional, check_proportions, label_codes
+from ..proportions import check_whole
 from ._count_tables import crosstab, largest_remainder
 
 BY_CHANCE = ("naive", "feature collider")  # proportions are those of chance
@@ -40,6 +41,7 @@ class Task(NamedTuple):
 def read_task(X, y, variant, n_bags, sizes, proportions, clusters, rng):
     """The checked arguments of `make_bags`; what is not given is that of k-means clusters, as in the paper."""
     variant = variant_name(variant)
+    n_bags = None if n_bags is None else check_whole("n_bags", n_bags, 2)
     check_positional("y", y, X)
     check_positional("clusters", clusters, X)
     X = check_features(X)
@@ -177,7 +179,7 @@ def _count_bags(n_bags, model, **given):
     if len(set(lengths.values())) > 1:
         raise ValueError(f"the number of bags differs between arguments: {lengths}")
     found = next(iter(lengths.values()), 10 if model is None else model.max() + 1)
-    if found < 2 or found != int(found):
+    if found < 2:
         raise ValueError(f"n_bags must be a whole number from 2, got {found}")
     return found
 
