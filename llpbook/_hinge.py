@@ -7,12 +7,12 @@ with signs a, offsets e and caps c. A hinge is smoothed about a known multiplier
 the multipliers of the step before it is the proximal point method on the dual, whose limit is exact (rockafellar1976).
 """
 
-import warnings
-
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
+
+from .base import warn
 
 #: Widths of the exact method: the first, the factor from one to the next, and the least.
 FIRST_WIDTH, SHRINK, LEAST_WIDTH = 1.0, 0.2, 1e-6
@@ -206,11 +206,10 @@ def minimise_hinges(X, a, e, c, intercept=True, warm=None, tol=1e-9):
             break
         width = max(SHRINK * width, LEAST_WIDTH)
     else:
-        warnings.warn(
+        warn(
             f"a support vector machine stopped at a relative gap of {gap:.1e}, above {tol:.1e}; scale the features, or "
             "lower C",
             ConvergenceWarning,
-            stacklevel=2,
         )
     if intercept:
         b += best_intercept(f, a, e, c)

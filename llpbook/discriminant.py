@@ -13,7 +13,6 @@ probabilities of the classifier itself, both until the weights settle.
 Chapter: ``book/discriminant``. Source: perezortiz2016.
 """
 
-import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
 
@@ -25,9 +24,9 @@ from sklearn.exceptions import ConvergenceWarning
 from .base import (
     Interval,
     LLPClassifier,
-    LLPWarning,
     NotIdentifiableError,
     StrOptions,
+    warn,
 )
 
 #: Least variance within classes, as a share of that of all instances.
@@ -446,12 +445,11 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
             change = np.abs(weights - before).sum() / len(X)
             self.n_iter_ += 1
         if change > self.tol:
-            warnings.warn(
+            warn(
                 f"WeightedLDA stopped after {self.n_iter_} iterations with weights "
                 f"that change by {change:.1e} an instance, above tol={self.tol}; "
                 "raise max_iter",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return weights
 
@@ -504,11 +502,9 @@ def refuse_equal_shares(data):
             "between bags"
         )
     if rank < n_classes:
-        warnings.warn(
+        warn(
             f"proportions have rank {rank} over the bags, which cannot tell {n_classes} class means apart: some "
             "classes are told from the others only together",
-            LLPWarning,
-            stacklevel=3,
         )
 
 

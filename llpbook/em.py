@@ -11,7 +11,6 @@ labels by the posterior probability of each label given the count, which is that
 Chapter: ``book/em``. Source: comarela2018; franco2023 (section 6), which calls it EM/LR.
 """
 
-import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -33,6 +32,7 @@ from .base import (
     ranks,
     refuse_twins,
     row_order,
+    warn,
     warn_of_scale,
 )
 from .count_likelihood import (
@@ -436,9 +436,8 @@ def warn_unsettled(n_iter, flips):
     ----------
     n_iter, flips : int
     """
-    warnings.warn(
+    warn(
         f"EMLR stopped after {n_iter} iterations, and {flips} labels would change; "
         "raise max_iter, or take an estimator that is not random",
         ConvergenceWarning,
-        stacklevel=4,
     )

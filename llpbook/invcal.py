@@ -10,7 +10,6 @@ of the mean must be the log-odds of the share, within a tube of half width :math
 Chapter: ``book/invcal``. Sources: rueping2010; grid and protocol of yu2013 (sections 3.3 and 6.2).
 """
 
-import warnings
 from numbers import Real
 
 import numpy as np
@@ -21,13 +20,14 @@ from .base import (
     BAG_WEIGHTS,
     Interval,
     KernelClassifier,
-    LLPWarning,
     NotIdentifiableError,
     StrOptions,
     check_bag_weights,
     gram_matrix,
     kernel_coefficient,
     kernel_features,
+    refuse_indefinite,
+    warn,
 )
 
 
@@ -248,6 +248,7 @@ class InvCal(KernelClassifier):
         self.X_fit_, self.gamma_ = data.X, kernel_coefficient(self.gamma, data.X)
         gram = bag_kernel(data.X, data.S, self.kernel, self.gamma_)
         means, to_dual = kernel_features(gram)
+        refuse_indefinite(gram, means, self.kernel)
         weights = self._solve_means(data, means)
         self.dual_coef_ = data.S.T @ to_dual(weights[:, :-1].T)
         self.intercept_ = weights[:, -1]
@@ -266,7 +267,7 @@ class InvCal(KernelClassifier):
             )
         if (t - eps).max() <= (t + eps).min() and np.ptp(t) > 0 and self.fit_intercept:
             message = "every target is inside one tube, so that the score is a constant"
-            warnings.warn(f"{message}; lower epsilon", LLPWarning, stacklevel=5)
+            warn(f"{message}; lower epsilon")
         w, b, _ = minimise(means, t, eps, penalties, self.fit_intercept, self.tol)
         self.objective_ = float(objective(w, b, means, t, eps, penalties))
         return np.append(w, b)[None, :]

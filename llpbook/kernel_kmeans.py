@@ -12,7 +12,6 @@ Chapter: ``book/kernel_kmeans``. Sources: chen2009, as stolpe2011 (sections 4.1 
 :math:`\lambda`, the weights of the bags and the starts are ours, because we know of no code of the authors.
 """
 
-import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -31,6 +30,7 @@ from .base import (
     ranks,
     refuse_twins,
     row_order,
+    warn,
 )
 from .em import label_by_counts
 
@@ -367,8 +367,7 @@ def warn_short(max_iter):
     ----------
     max_iter : int
     """
-    warnings.warn(
+    warn(
         f"AOCKernelKMeans stopped after {max_iter} iterations; raise max_iter",
         ConvergenceWarning,
-        stacklevel=4,
     )

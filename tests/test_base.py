@@ -549,10 +549,10 @@ def test_keyed_bag_weights_are_matched_by_name():
         model = MeanMap(bag_weights=form).fit(X, bags, p)
         np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-9)
     for wrong in (weights.rename({p.index[0]: "x"}), weights.iloc[:-1]):
-        with pytest.raises(ValueError, match="bag_weights must have the keys"):
+        with pytest.raises(ValueError, match="bag_weights is matched by its keys"):
             MeanMap(bag_weights=wrong).fit(X, bags, p)
     codes = p.index.get_indexer(bags)
-    with pytest.raises(ValueError, match="bag_weights must have the keys"):
+    with pytest.raises(ValueError, match="bag_weights is matched by its keys"):
         MeanMap(bag_weights=weights).fit(X, codes, p.to_numpy())
 
 

@@ -468,5 +468,5 @@ def test_stopping_short_warns():
 @pytest.mark.parametrize("cls", [CountLogistic, CountBoosting])
 def test_features_of_different_scale_warn(cls):
     X, _, bags, P = problem()
-    with pytest.warns(LLPWarning, match=f"{cls.__name__} penalises its weights"):
+    with pytest.warns(LLPWarning, match=f"{cls.__name__} penalizes its weights"):
         cls().fit(X * [1, 1e3, 1e-3], bags, P)

@@ -374,7 +374,7 @@ def test_estimators_that_cannot_are_refused():
         EMLR(estimator=Ridge()).fit(X, bags, P)
     with pytest.raises(ValueError, match="soft=True needs an estimator that takes"):
         EMLR(estimator=KNeighborsClassifier(), soft=True).fit(X, bags, P)
-    with pytest.warns(LLPWarning, match="EMLR penalises its weights"):
+    with pytest.warns(LLPWarning, match="EMLR penalizes its weights"):
         EMLR().fit(X * [1, 1, 1e-4], bags, P)
 
 

@@ -10,6 +10,7 @@ once; inner functions trust it.
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from ._estimator import (
+    WITHOUT_GRAM,
     KernelClassifier,
     LLPClassifier,
     append_one,
@@ -21,7 +22,6 @@ from ._estimator import (
 from ._input import (
     BAG_WEIGHTS,
     BagData,
-    LLPWarning,
     NotIdentifiableError,
     check_bag_weights,
     check_bags,
@@ -30,12 +30,27 @@ from ._input import (
     check_labels,
     check_positional,
     check_proportions,
+    keyed_rows,
     label_codes,
     labels_to_pure_bags,
     read_bags,
     refuse_twins,
 )
-from ._kernels import gram_matrix, kernel_coefficient, kernel_features
+from ._kernels import (
+    gram_matrix,
+    kernel_coefficient,
+    kernel_features,
+    refuse_indefinite,
+)
+from ._running import (
+    LLPWarning,
+    LongFitWarning,
+    Progress,
+    machine_memory,
+    require_memory,
+    warn,
+    warn_once,
+)
 from ._tuning import (
     candidates,
     canonical_order,
@@ -50,13 +65,16 @@ from ._tuning import (
 
 __all__ = [
     "BAG_WEIGHTS",
+    "WITHOUT_GRAM",
     "BagData",
     "HasMethods",
     "Interval",
     "KernelClassifier",
     "LLPClassifier",
     "LLPWarning",
+    "LongFitWarning",
     "NotIdentifiableError",
+    "Progress",
     "StrOptions",
     "append_one",
     "candidates",
@@ -73,17 +91,23 @@ __all__ = [
     "gram_matrix",
     "kernel_coefficient",
     "kernel_features",
+    "keyed_rows",
     "label_codes",
     "labels_to_pure_bags",
+    "machine_memory",
     "median_distance",
     "predict_proportions",
     "probabilities",
     "ranks",
     "read_bags",
+    "refuse_indefinite",
     "refuse_twins",
+    "require_memory",
     "row_order",
     "thin",
     "tune",
+    "warn",
     "warn_if_short",
     "warn_of_scale",
+    "warn_once",
 ]

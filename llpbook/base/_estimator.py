@@ -1,23 +1,22 @@
 """The contract of an estimator, and scores that are linear in features or in those of a kernel."""
 
-import warnings
 from abc import ABC, abstractmethod
 from numbers import Real
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from scipy.special import expit, softmax
+from scipy.special import expit, log_expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
+from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..proportions import label_proportions
 from ._input import (
-    LLPWarning,
     _show,
     check_bags,
     check_column,
@@ -26,7 +25,13 @@ from ._input import (
     refuse_huge,
     refuse_unusable,
 )
-from ._kernels import gram_matrix, kernel_coefficient, kernel_features
+from ._kernels import (
+    gram_matrix,
+    kernel_coefficient,
+    kernel_features,
+    refuse_indefinite,
+)
+from ._running import require_memory, warn, warn_once
 
 
 def warn_if_short(estimator, gap):
@@ -40,11 +45,10 @@ def warn_if_short(estimator, gap):
         What is left of the optimality condition, on the scale of ``tol``.
     """
     if gap > 2 * estimator.tol:
-        warnings.warn(
+        warn(
             f"{type(estimator).__name__} stopped after {estimator.n_iter_} iterations with a gradient of {gap:.1e}, "
             f"above tol={estimator.tol}; scale the features, or raise the penalty or max_iter",
             ConvergenceWarning,
-            stacklevel=3,
         )
 
 
@@ -111,7 +115,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         ValueError
             If the input is malformed; the message names argument, value and rule.
         """
-        self._fit_checked(self._validate_fit(X, bags, proportions, labels))
+        with warn_once():
+            self._fit_checked(self._validate_fit(X, bags, proportions, labels))
         return self
 
     def _fit_checked(self, data):
@@ -196,8 +201,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Class probabilities, shape (n_instances, n_classes); one-vs-rest: normalised."""
         if self.estimators_ is None:
             return probabilities(self.decision_function(X))
-        shares = expit(self.decision_function(X))
-        return shares / shares.sum(axis=1, keepdims=True)
+        # In logarithms: where each class is all but impossible, no share is 0 / 0.
+        return softmax(log_expit(self.decision_function(X)), axis=1)
 
     def predict(self, X):
         """The class of each instance.
@@ -300,6 +305,15 @@ def predict_proportions(estimator, X, bags, n_bags=None):
     return pd.DataFrame(shares, names, classes)
 
 
+#: Values of a kernel between new and training instances that are held at once.
+BLOCK = 2**24
+#: The way out of a matrix that is too large.
+WITHOUT_GRAM = (
+    "take kernel='linear' behind sklearn.kernel_approximation.Nystroem in a pipeline, or "
+    "fewer instances"
+)
+
+
 class KernelClassifier(LLPClassifier):
     r"""Base of methods whose scores are linear in the features, or in those of a kernel.
 
@@ -331,6 +345,8 @@ class KernelClassifier(LLPClassifier):
     _accept_sparse = "csr"
     #: Whether the intercept is no weight of a feature, and no penalty holds it.
     _free_intercept = False
+    #: Peak memory of a fit with a kernel, in kernel matrices.
+    _gram_copies = 5.0
     _parameter_constraints = {
         "kernel": [StrOptions({"linear", "rbf", "laplacian", "precomputed"}), callable],
         "gamma": [StrOptions({"scale"}), Interval(Real, 0, None, closed="neither")],
@@ -351,8 +367,16 @@ class KernelClassifier(LLPClassifier):
             # The sum is over one column, or over none: 0 without an intercept.
             self.coef_, self.intercept_ = weights[:, :d], weights[:, d:].sum(axis=1)
         else:
+            n, name = X.shape[0], type(self).__name__
+            require_memory(
+                f"{name} with a kernel on {n} instances",
+                8.0 * self._gram_copies * n**2,
+                WITHOUT_GRAM,
+            )
             self.X_fit_, self.gamma_ = X, kernel_coefficient(self.gamma, X)
-            features, to_dual = kernel_features(self._gram(X))
+            gram = self._gram(X)
+            features, to_dual = kernel_features(gram)
+            refuse_indefinite(gram, features, self.kernel)
             weights = self._solve(data, features)
             rank = features.shape[1]
             self.dual_coef_ = to_dual(weights[:, :rank].T)
@@ -364,10 +388,17 @@ class KernelClassifier(LLPClassifier):
         return gram + (self.fit_intercept and not self._free_intercept)
 
     def _scores(self, X):
-        basis, weights = X, getattr(self, "coef_", None)
-        if self.kernel != "linear":
-            basis, weights = self._gram(X), self.dual_coef_.T
-        scores = basis @ weights.T + self.intercept_
+        if self.kernel == "linear":
+            scores = X @ self.coef_.T
+        else:  # in blocks of rows: no matrix of new and training instances is large
+            rows = max(1, BLOCK // self.X_fit_.shape[0])
+            scores = np.vstack(
+                [
+                    self._gram(X[part]) @ self.dual_coef_
+                    for part in gen_batches(X.shape[0], rows)
+                ]
+            )
+        scores = scores + self.intercept_
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
 
@@ -376,14 +407,16 @@ class KernelClassifier(LLPClassifier):
 SCALES, OFFSETS = 1000, 30
 
 
-def warn_of_scale(estimator, X):
-    """Warn, once a fit, where a penalty acts on features of very different scale, or far from 0.
+def warn_of_scale(estimator, X, what="penalizes its weights"):
+    """Warn where a penalty or a distance acts on features of very different scale, or far from 0.
 
     Parameters
     ----------
     estimator : LLPClassifier
     X : ndarray or sparse array, shape (n_instances, n_features)
         Of a sparse one nothing is said: columns of counts are rare by nature.
+    what : str, default "penalizes its weights"
+        What makes the estimator depend on scales.
     """
     if not isinstance(X, np.ndarray):
         return
@@ -394,12 +427,10 @@ def warn_of_scale(estimator, X):
     ratio = stds[varies].max() / stds[varies].min()
     offset = (means[varies] / stds[varies]).max()
     if ratio > SCALES or offset > OFFSETS:
-        warnings.warn(
-            f"{type(estimator).__name__} penalises its weights, but the features are not on one scale: their standard "
+        warn(
+            f"{type(estimator).__name__} {what}, but the features are not on one scale: their standard "
             f"deviations differ by a factor of {ratio:.0f} (more than {SCALES}), or a mean is {offset:.0f} standard "
-            f"deviations from 0 (more than {OFFSETS}); put a StandardScaler in front",
-            LLPWarning,
-            stacklevel=2,
+            f"deviations from 0 (more than {OFFSETS}); put a StandardScaler in front"
         )
 
 

@@ -1,6 +1,5 @@
 """What users hand in, checked once: proportions, bags, labels, weights of bags."""
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -11,14 +10,11 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import StrOptions
 
 from ..proportions import _check_codes, averaging_matrix, class_prior, refuse_mask
+from ._running import warn
 
 
 class NotIdentifiableError(ValueError):
     """The proportions cannot answer the question, however many instances there are."""
-
-
-class LLPWarning(UserWarning):
-    """The fit went on with a fallback; the message says which."""
 
 
 @dataclass(frozen=True)
@@ -491,10 +487,8 @@ def labels_to_pure_bags(data):
     if left.min() < -1:
         bag = int(left.min(axis=1).argmin())
         name = bag if data.bag_labels is None else data.bag_labels[bag]
-        warnings.warn(
-            f"bag {name!r} has more labelled instances of a class than its proportions allow; its rest is clipped",
-            LLPWarning,
-            stacklevel=3,
+        warn(
+            f"bag {_show(name)} has more labelled instances of a class than its proportions allow; its rest is clipped"
         )
     left = np.maximum(left, 0)
     total = left.sum(axis=1, keepdims=True)
@@ -509,21 +503,50 @@ def labels_to_pure_bags(data):
     )
 
 
-def _own_weights(bag_weights, data, n_rows):
-    """The user's weights in the order of the rows of proportions."""
-    refuse_mask("bag_weights", bag_weights)
-    if isinstance(bag_weights, pd.Series | dict):
-        keyed = pd.Series(bag_weights)
-        keys = pd.RangeIndex(n_rows) if data.bag_labels is None else data.bag_labels
-        if not keyed.index.is_unique or set(keyed.index) != set(keys):
+def keyed_rows(name, values, n_bags, bag_labels=None):
+    """What a user gives for each bag beside the proportions, in the order of the rows of these.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument, for messages.
+    values : array-like, Series, DataFrame or dict
+        An array is read by position. What has keys is matched by them: by the names of the bags where ``proportions``
+        has names, else by the numbers of its rows.
+    n_bags : int
+        Rows of ``proportions``.
+    bag_labels : pandas.Index, optional
+        Their keys, where they have names.
+
+    Returns
+    -------
+    ndarray of float
+        Its first axis is that of the rows of ``proportions``.
+
+    Raises
+    ------
+    ValueError
+        If the keys are not those of ``proportions``, or an entry is masked or no number.
+    """
+    refuse_mask(name, values)
+    if isinstance(values, dict):
+        values = pd.Series(values, dtype=object)
+    if isinstance(values, pd.Series | pd.DataFrame):
+        keys = pd.RangeIndex(n_bags) if bag_labels is None else bag_labels
+        if not values.index.is_unique or set(values.index) != set(keys):
+            rows = "bags" if bag_labels is not None else "row numbers"
             raise ValueError(
-                f"bag_weights must have the keys of proportions, got {keyed.index.tolist()[:5]}"
+                f"{name} is matched by its keys, which must be the {rows} of proportions, "
+                f"such as {keys.tolist()[:3]}, got {values.index.tolist()[:3]}; "
+                f"to match by position, pass {name} as an array"
             )
-        bag_weights = keyed.reindex(keys)
+        values = values.reindex(keys)
+        if isinstance(values, pd.Series):
+            values = values.tolist()
     try:
-        return np.asarray(bag_weights, dtype=float)
+        return np.asarray(values, dtype=float)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"bag_weights must be numbers: {error}") from error
+        raise ValueError(f"{name} must be numbers: {error}") from error
 
 
 def check_bag_weights(bag_weights, data):
@@ -553,7 +576,7 @@ def check_bag_weights(bag_weights, data):
     weights = np.minimum(sizes, 1)
     if not isinstance(bag_weights, str):
         n_rows = len(sizes) - data.n_pure
-        own = _own_weights(bag_weights, data, n_rows)
+        own = keyed_rows("bag_weights", bag_weights, n_rows, data.bag_labels)
         if own.shape != (n_rows,) or not (np.isfinite(own) & (own >= 0)).all():
             raise ValueError(
                 f"bag_weights must be one finite, non-negative number for each of the {n_rows} rows of proportions, "

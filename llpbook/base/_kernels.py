@@ -5,6 +5,9 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 from sklearn.metrics.pairwise import pairwise_kernels
 
+#: Relative error above which a matrix is not that of a kernel: far above rounding, in single precision too.
+NO_KERNEL = 1e-4
+
 
 def kernel_coefficient(gamma, X):
     """The number behind ``gamma``; "scale" is 1 / (n_features * X.var()), as in scikit-learn's SVMs.
@@ -63,6 +66,31 @@ def gram_matrix(X, Z, kernel, gamma):
             f"kernel must return a matrix of shape {(X.shape[0], Z.shape[0])}, got {gram.shape}"
         )
     return gram
+
+
+def refuse_indefinite(gram, features, kernel):
+    """Refuse a matrix that is no kernel: distances, for instance, or one that is not symmetric.
+
+    Parameters
+    ----------
+    gram : ndarray, shape (n_instances, n_instances)
+    features : ndarray, shape (n_instances, rank)
+        Of `kernel_features`, whose products are the matrix if it is symmetric and positive semi-definite.
+    kernel : str or callable
+        For the message.
+
+    Raises
+    ------
+    ValueError
+        If they are not, tried on one random vector.
+    """
+    probe = np.random.RandomState(0).normal(size=len(gram))
+    wanted, found = gram @ probe, features @ (probe @ features)
+    if np.linalg.norm(wanted - found) > NO_KERNEL * np.linalg.norm(wanted):
+        raise ValueError(
+            f"kernel={kernel!r} gives a matrix that is no kernel: it must be symmetric and positive semi-definite, as "
+            "similarities are; distances D become similarities by np.exp(-gamma * D**2)"
+        )
 
 
 def kernel_features(gram, tol=1e-12):

@@ -1,6 +1,5 @@
 """The relaxed problem for some labellings: an interior-point method on alpha and the weights of the labellings."""
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +8,7 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from ..base import warn
 from ._steps import cut, main_columns, quadratics, relaxed_value
 
 #: Steps of the interior-point method, and the length of one, at which to give up; how far towards the boundary one
@@ -234,10 +234,9 @@ def solve_relaxed(X, Y, C, gram=None, warm=None, tol=1e-6):
     if gap > tol and warm is not None:
         point, gap = follow(problem, first_point(problem, None), tol)
     if gap > tol:
-        warnings.warn(
+        warn(
             f"the relaxed problem stopped at a relative gap of {gap:.1e}, above {tol}; scale the features, or lower C",
             ConvergenceWarning,
-            stacklevel=2,
         )
     return point.alpha, point.mu / point.mu.sum()
 

@@ -4,7 +4,6 @@ import difflib
 import json
 import os
 import re
-import warnings
 from functools import cache
 from http.client import HTTPException
 from pathlib import Path
@@ -15,7 +14,7 @@ import pandas as pd
 from sklearn.datasets import fetch_openml, load_svmlight_file
 from sklearn.utils import check_random_state
 
-from ..base import LLPWarning
+from ..base import warn
 
 DATA = Path(__file__).parent / "data"
 PLAIN = ("raw", "onehot", "full")
@@ -285,8 +284,6 @@ def encode(table, spec, missing):
 def warn_of_width(name, spec, encoding, width):
     """Say so where the width that a paper prints cannot be had."""
     if "printed_m" in spec:
-        warnings.warn(
+        warn(
             f"{encoding} prints {spec['printed_m']} columns for {name!r}, these are {width}: {spec['note']}",
-            LLPWarning,
-            stacklevel=4,
         )

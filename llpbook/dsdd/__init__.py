@@ -13,7 +13,6 @@ each round is a quadratic programme. The weights :math:`w, w'` are 1 in the pape
 Chapter: ``book/dsdd``. Source: duplessis2013 (section 3, appendix A), whose equation numbers are given below.
 """
 
-import warnings
 from numbers import Integral, Real
 from typing import NamedTuple
 
@@ -30,6 +29,7 @@ from ..base import (
     median_distance,
     thin,
     tune,
+    warn,
 )
 from ..density_difference import TwoBagClassifier, gaussian_basis, label_two_samples
 from ._solver import minimise_bound
@@ -424,12 +424,11 @@ class DSDD(TwoBagClassifier):
         self.coef_, self.n_iter_ = self.rounds_[-1].alpha, len(self.rounds_)
         gap = self.rounds_[-1].gap
         if self.n_iter_ > self.max_iter > 0 or gap > max(self.tol, 1e-6):
-            warnings.warn(
+            warn(
                 f"DSDD stopped after {self.n_iter_} rounds of max_iter={self.max_iter} "
                 f"with a duality gap of {gap:.1e} for tol={self.tol}; raise max_iter, "
                 "or lam, or tol",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
     def _tune(self, samples, weights, unit, seed, options):

@@ -1,13 +1,12 @@
 """Alternating Mean Map: labels that fit the counts and the classifier, and the classifier that fits the labels."""
 
-import warnings
 from numbers import Integral
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from ..base import Interval, StrOptions, check_bag_weights, warn_if_short
+from ..base import Interval, StrOptions, check_bag_weights, warn, warn_if_short
 from ..mean_map import binary_objective, class_means, mean_operator, minimise
 from ._laplacian import LaplacianMeanMap
 
@@ -200,11 +199,10 @@ class AlternatingMeanMap(LaplacianMeanMap):
         else:
             w, self.objectives_, flips, gap = alternate(*given, *limits)
             if flips:
-                warnings.warn(
+                warn(
                     f"AlternatingMeanMap stopped after {self.max_rounds} rounds with "
                     f"{flips:.2%} of the labels still changing; raise max_rounds",
                     ConvergenceWarning,
-                    stacklevel=2,
                 )
             self.n_iter_ = len(self.objectives_)
             warn_if_short(self, gap)

@@ -1,6 +1,5 @@
 """Conjugate gradients for the normal equations of class means of bags; the chapter tells how to check the solution."""
 
-import warnings
 from functools import partial
 
 import numpy as np
@@ -8,7 +7,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from sklearn.exceptions import ConvergenceWarning
 
-from ..base import NotIdentifiableError
+from ..base import NotIdentifiableError, warn
 from ._graph import laplacian_times
 
 #: Links below this share of the degrees of their ends are lost in rounding: they join nothing.
@@ -68,11 +67,10 @@ def solve_normal_equations(
     slow = turn(_constants(parts, proportions.shape[1]))
     y, n_iter, left = _conjugate_gradients(apply, turn(rhs), scale[:, :, None], slow)
     if left > LOOSE:
-        warnings.warn(
+        warn(
             f"class means of bags are known to a relative residual of {left:.0e} only: bags hang together by "
             "similarities near 0 (raise sigma), or smoothness is extreme",
             ConvergenceWarning,
-            stacklevel=2,
         )
     return turn(y), -length[:, None] * y[:, 0], n_iter
 

@@ -1,0 +1,197 @@
+"""What a fit says while it runs: warnings at the user's own line, the memory that it needs, how long it will take."""
+
+import os
+import sys
+import sysconfig
+import time
+import warnings
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+
+import joblib
+import sklearn
+
+#: Shares of the machine's memory above which a fit warns of its need, and refuses.
+WARN_SHARE, REFUSE_SHARE = 0.25, 0.75
+#: Seconds of a fit that are still to come, above which it says so unasked.
+LONG = 60.0
+#: Where a container's limit of memory stands, in bytes or "max".
+CGROUP_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+
+_PACKAGES = [Path(__file__).parents[1], *(Path(m.__file__).parent for m in (joblib, sklearn))]  # fmt: skip
+#: Folders whose frames are not the user's; those of installed packages lie inside that of the standard library.
+_INSIDE = tuple(f"{folder}{os.sep}" for folder in _PACKAGES)
+_STANDARD = f"{sysconfig.get_path('stdlib')}{os.sep}"
+_INSTALLED = f"{sysconfig.get_path('purelib')}{os.sep}"
+
+_said = ContextVar("said", default=None)
+
+
+class LLPWarning(UserWarning):
+    """The fit went on with a fallback; the message says which."""
+
+
+class LongFitWarning(UserWarning):
+    """A fit will take long; the message says how long, and ``verbose=1`` shows its progress."""
+
+
+@contextmanager
+def warn_once():
+    """Within this context each place in the code warns once; a context inside another one changes nothing."""
+    token = None if _said.get() is not None else _said.set(set())
+    try:
+        yield
+    finally:
+        if token is not None:
+            _said.reset(token)
+
+
+def _is_users(filename):
+    standard = filename.startswith(_STANDARD) and not filename.startswith(_INSTALLED)
+    return not (standard or filename.startswith((*_INSIDE, "<frozen")))
+
+
+def _users_frame(frame):
+    """The innermost frame outside of llpbook, scikit-learn, joblib and the standard library; else the outermost."""
+    while frame.f_back is not None and not _is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def warn(message, category=LLPWarning):
+    """Warn at the user's own line, however deep the call; in a fit, once from each place in the code.
+
+    Parameters
+    ----------
+    message : str
+    category : type, default LLPWarning
+    """
+    place, said = sys._getframe(1), _said.get()
+    if said is not None:
+        key = place.f_code, place.f_lineno
+        if key in said:
+            return
+        said.add(key)
+    frame = _users_frame(place)
+    warnings.warn_explicit(
+        message,
+        category,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        frame.f_globals.get("__name__"),
+        frame.f_globals.setdefault("__warningregistry__", {}),
+    )
+
+
+def machine_memory():
+    """Memory that this process may use: that of the machine, or the limit of its container or of the process.
+
+    Returns
+    -------
+    float
+        Bytes; infinite where the system does not say.
+    """
+    found = [float("inf")]
+    if hasattr(os, "sysconf"):
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for path in CGROUP_LIMITS:
+        text = path.read_text().strip() if path.is_file() else ""
+        found += [int(text)] if text.isdigit() else []
+    if sys.platform != "win32":
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        found += [limit] if limit != resource.RLIM_INFINITY else []
+    return min(found)
+
+
+def require_memory(name, n_bytes, way_out):
+    """Say before a computation begins what memory it needs, and refuse what the machine does not have.
+
+    Parameters
+    ----------
+    name : str
+        What needs it: an estimator and the size of its problem.
+    n_bytes : float
+        The peak.
+    way_out : str
+        What to do instead.
+
+    Raises
+    ------
+    ValueError
+        Above ``REFUSE_SHARE`` of `machine_memory`; above ``WARN_SHARE`` an `LLPWarning` says what is needed.
+    """
+    has = machine_memory()
+    if n_bytes <= WARN_SHARE * has:
+        return
+    need = f"{name} needs about {n_bytes / 2**30:.1f} GiB of memory"
+    if n_bytes > REFUSE_SHARE * has:
+        raise ValueError(
+            f"{need}, more than {REFUSE_SHARE:.0%} of the {has / 2**30:.1f} GiB that this machine has: {way_out}"
+        )
+    warn(f"{need}, of {has / 2**30:.1f} GiB that this machine has; {way_out}")
+
+
+def _duration(seconds):
+    for unit, length in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+class Progress:
+    """Progress of a long fit, a line a second where the user asked for it; unasked one warning if it will take long.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its ``verbose`` says how much is printed: 0 nothing, 1 a line a second, 2 a line for each step.
+    steps : int
+        The most steps that there will be.
+    unit : str, default "step"
+        What a step is.
+    usual : int, optional
+        How many steps are usual, where this is far below ``steps``; the estimate is made for as many.
+    """
+
+    def __init__(self, estimator, steps, unit="step", usual=None):
+        self.name, self.verbose = type(estimator).__name__, estimator.verbose
+        self.steps, self.unit, self.usual = steps, unit, min(usual or steps, steps)
+        self.done, self.start, self.told = 0, time.perf_counter(), None
+
+    def step(self, news=""):
+        """One more step is done.
+
+        Parameters
+        ----------
+        news : str, optional
+            What a line of progress tells beside the time.
+        """
+        self.done += 1
+        now = time.perf_counter()
+        spent, first = now - self.start, self.told is None
+        if spent < 1 and self.verbose < 2:
+            return
+        left = spent / self.done * max(self.usual - self.done, 0)
+        usual = "" if self.usual == self.steps else f", if {self.usual} are enough"
+        if self.verbose and (first or self.verbose > 1 or now - self.told >= 1):
+            self.told = now
+            news = f"; {news}" if news else ""
+            print(
+                f"{self.name}: {self.done} of at most {self.steps} {self.unit}s in {_duration(spent)}, "
+                f"about {_duration(left)} to go{usual}{news}",
+                flush=True,
+            )
+        elif first and not self.verbose:
+            self.told = now
+            if left > LONG:
+                warn(
+                    f"{self.name} will take about {_duration(left)} more ({self.done} of at most {self.steps} "
+                    f"{self.unit}s took {_duration(spent)}{usual}); verbose=1 shows its progress",
+                    LongFitWarning,
+                )
