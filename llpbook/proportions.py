@@ -100,7 +100,7 @@ def _read_keyed(bags, proportions):
         if (bags < 0).any():
             unknown = names[bags < 0].tolist()[0]
             raise ValueError(f"bags holds {unknown!r}, but proportions has no such key")
-    return bags, _numbers("proportions", proportions)
+    return bags, numbers("proportions", proportions)
 
 
 def averaging_matrix(bags, n_bags=None):
@@ -186,8 +186,8 @@ def label_proportions(y, bags, n_bags=None, classes=None):
         return counts / sizes
 
 
-def _numbers(name, values):
-    """Values as an array of floats, none masked."""
+def numbers(name, values):
+    """Values of the argument of this name as an array of floats, or a ValueError; none may be masked."""
     refuse_mask(name, values)
     try:
         return np.asarray(values, dtype=float)
@@ -195,24 +195,62 @@ def _numbers(name, values):
         raise ValueError(f"{name} must be numbers: {error}") from error
 
 
+def keyed_rows(name, values, n_bags, bag_labels=None):
+    """What a user gives for each bag beside the proportions, in the order of the rows of these.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument, for messages.
+    values : array-like, Series, DataFrame or dict
+        An array is read by position. What has keys is matched by them: by the names of the bags where ``proportions``
+        has names, else by the numbers of its rows.
+    n_bags : int
+        Rows of ``proportions``.
+    bag_labels : pandas.Index, optional
+        Their keys, where they have names.
+
+    Returns
+    -------
+    ndarray of float
+        Its first axis is that of the rows of ``proportions``.
+
+    Raises
+    ------
+    ValueError
+        If the keys are not those of ``proportions``, or an entry is masked or no number.
+    """
+    refuse_mask(name, values)
+    if isinstance(values, dict):
+        values = pd.Series(values, dtype=object)
+    if isinstance(values, pd.Series | pd.DataFrame):
+        keys = pd.RangeIndex(n_bags) if bag_labels is None else bag_labels
+        if not values.index.is_unique or set(values.index) != set(keys):
+            rows = "bags" if bag_labels is not None else "row numbers"
+            raise ValueError(
+                f"{name} is matched by its keys, which must be the {rows} of proportions, "
+                f"such as {keys.tolist()[:3]}, got {values.index.tolist()[:3]}; "
+                f"to match by position, pass {name} as an array"
+            )
+        values = values.reindex(keys)
+        if isinstance(values, pd.Series):
+            values = values.tolist()
+    return numbers(name, values)
+
+
 def align_tables(proportions, predicted=..., bag_sizes=...):
-    """Those given, with one row per bag, as arrays: keyed ones in the order of the first, and all of one length."""
+    """Those given, as arrays with one row per bag: keyed ones by `keyed_rows`, columns in the order of the first."""
     named = {"proportions": proportions, "predicted": predicted, "bag_sizes": bag_sizes}
     tables = {name: table for name, table in named.items() if table is not ...}
-    keyed = [t for t in tables.values() if isinstance(t, pd.Series | pd.DataFrame)]
-    columns = next((t.columns for t in keyed if isinstance(t, pd.DataFrame)), None)
+    frames = [t for t in tables.values() if isinstance(t, pd.DataFrame)]
+    keyed = isinstance(proportions, pd.Series | pd.DataFrame)
+    keys = proportions.index if keyed else None
     arrays = []
     for name, table in tables.items():
-        if isinstance(table, pd.Series | pd.DataFrame):
-            if set(table.index) != set(keyed[0].index):
-                raise ValueError(
-                    "proportions, predicted and bag_sizes must have the same bags, "
-                    f"got {list(keyed[0].index)[:3]} … and {list(table.index)[:3]} …"
-                )
-            table = table.reindex(keyed[0].index)
-            if table.ndim == 2 and set(table.columns) == set(columns):
-                table = table[columns]
-        arrays.append(_numbers(name, table))
+        if isinstance(table, pd.DataFrame) and set(table.columns) == set(frames[0]):
+            table = table[frames[0].columns]
+        n_bags = len(proportions) if np.ndim(proportions) else 0
+        arrays.append(keyed_rows(name, table, n_bags, keys))
     shapes = [a.shape for a in arrays]
     n_sizes = "bag_sizes" in tables
     wanted = shapes[:1] * (len(shapes) - n_sizes) + [shapes[0][:1]] * n_sizes
@@ -354,7 +392,7 @@ def combined_error(proportions, predicted, bag_sizes, labelled_error=None):
         prior_mse(proportions, predicted, bag_sizes),
     ]
     if labelled_error is not None:
-        if not isinstance(labelled_error, Real) or not labelled_error >= 0:
+        if not isinstance(labelled_error, Real) or not 0 <= labelled_error < np.inf:
             raise ValueError(
                 f"labelled_error must be a number from 0, got {labelled_error!r}"
             )

@@ -9,7 +9,13 @@ import pandas as pd
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import StrOptions
 
-from ..proportions import _check_codes, averaging_matrix, class_prior, refuse_mask
+from ..proportions import (
+    _check_codes,
+    averaging_matrix,
+    class_prior,
+    keyed_rows,
+    refuse_mask,
+)
 from ._running import warn
 
 
@@ -501,52 +507,6 @@ def labels_to_pure_bags(data):
         labels=None,
         n_pure=K,
     )
-
-
-def keyed_rows(name, values, n_bags, bag_labels=None):
-    """What a user gives for each bag beside the proportions, in the order of the rows of these.
-
-    Parameters
-    ----------
-    name : str
-        Of the argument, for messages.
-    values : array-like, Series, DataFrame or dict
-        An array is read by position. What has keys is matched by them: by the names of the bags where ``proportions``
-        has names, else by the numbers of its rows.
-    n_bags : int
-        Rows of ``proportions``.
-    bag_labels : pandas.Index, optional
-        Their keys, where they have names.
-
-    Returns
-    -------
-    ndarray of float
-        Its first axis is that of the rows of ``proportions``.
-
-    Raises
-    ------
-    ValueError
-        If the keys are not those of ``proportions``, or an entry is masked or no number.
-    """
-    refuse_mask(name, values)
-    if isinstance(values, dict):
-        values = pd.Series(values, dtype=object)
-    if isinstance(values, pd.Series | pd.DataFrame):
-        keys = pd.RangeIndex(n_bags) if bag_labels is None else bag_labels
-        if not values.index.is_unique or set(values.index) != set(keys):
-            rows = "bags" if bag_labels is not None else "row numbers"
-            raise ValueError(
-                f"{name} is matched by its keys, which must be the {rows} of proportions, "
-                f"such as {keys.tolist()[:3]}, got {values.index.tolist()[:3]}; "
-                f"to match by position, pass {name} as an array"
-            )
-        values = values.reindex(keys)
-        if isinstance(values, pd.Series):
-            values = values.tolist()
-    try:
-        return np.asarray(values, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numbers: {error}") from error
 
 
 def check_bag_weights(bag_weights, data):

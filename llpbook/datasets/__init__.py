@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.utils import check_random_state
 
 from ..base import check_column
-from ..proportions import check_whole, label_proportions
+from ..proportions import check_whole, label_proportions, refuse_mask
 from . import _encodings as enc
 from ._bag_dataset import BagDataset
 
@@ -187,6 +187,7 @@ def binary_labels(y, positive):
     -------
     ndarray of int, shape (n_instances,)
     """
+    refuse_mask("y", y)
     y = np.asarray(y)
     if y.ndim != 1 or not y.size:
         raise ValueError(f"y must have one label per instance, got {y!r}")

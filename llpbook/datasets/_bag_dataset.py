@@ -6,6 +6,8 @@ import numpy as np
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 
+from ..proportions import refuse_mask
+
 
 class BagDataset:
     """Instances in bags, their label proportions, and labels that are for evaluation only.
@@ -120,6 +122,7 @@ class BagDataset:
         train, test : BagDataset
             Bags are numbered anew from 0; ``bag_names`` are kept.
         """
+        refuse_mask("test_bags", test_bags)
         if np.ndim(test_bags) == 0:
             share = isinstance(test_bags, Real) and 0 < test_bags < 1
             if self.n_bags < 2 or not share:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import hypergeom
 
-from ..base import check_bags, check_proportions
+from ..base import check_bags, check_proportions, keyed_rows
 from ..proportions import (
     combined_error,
     label_proportions,
@@ -217,11 +217,7 @@ class ProportionScorer:
 
     def _sizes(self, keys, parts):
         """Sizes of the whole bags, in the order of the proportions."""
-        sizes = self.bag_sizes
-        sizes = pd.Series(sizes) if isinstance(sizes, dict) else sizes
-        if isinstance(sizes, pd.Series) and keys is not None:
-            sizes = sizes.reindex(keys)
-        sizes = np.asarray(sizes, dtype=float)
+        sizes = keyed_rows("bag_sizes", self.bag_sizes, len(parts), keys)
         if sizes.shape != parts.shape:
             raise ValueError(
                 f"bag_sizes must be one size for each of the {len(parts)} rows of proportions, got shape {sizes.shape}"
@@ -273,7 +269,8 @@ def proportion_scorer(proportions, error="mae", bag_sizes=None):
         - a function ``error(proportions, predicted)`` of two matrices, shape (n_bags_present, n_classes), with a
           third argument ``bag_sizes`` if it has to have it.
     bag_sizes : array-like, Series or dict, shape (n_bags,), optional
-        Sizes of the whole bags: for "log_likelihood", where parts of bags are scored.
+        Sizes of the whole bags: for "log_likelihood", where parts of bags are scored. Those with keys are matched by
+        them: by the keys of ``proportions``, or by its row numbers where it has none.
 
     Returns
     -------

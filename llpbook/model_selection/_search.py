@@ -11,6 +11,7 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import check_bags, check_column, check_proportions, predict_proportions
+from ..proportions import check_whole
 from ._scorers import ERRORS, LIKELIHOOD, ProportionScorer, proportion_scorer
 from ._splitters import SplitBagKFold, count_rows
 
@@ -82,7 +83,8 @@ class BagSearch:
         run = copy.copy(self)  # hyper-parameters stay as the user gave them
         run.scoring = read_scoring(self.scoring, proportions, pd.Series(sizes, keys))
         if self.cv is None or isinstance(self.cv, Integral):
-            run.cv = SplitBagKFold(5 if self.cv is None else self.cv, random_state=0)
+            folds = 5 if self.cv is None else check_whole("cv", self.cv, 2)
+            run.cv = SplitBagKFold(folds, random_state=0)
         if len(matrix) == len(bags):
             # scikit-learn cuts what is as long as X: let row i be the bag of instance i
             names = pd.RangeIndex(len(matrix)) if keys is None else keys
@@ -142,7 +144,7 @@ def read_scoring(scoring, proportions, sizes):
     ValueError
         If it is anything else: scikit-learn's scores would compare predictions with bags.
     """
-    if isinstance(scoring, dict):
+    if isinstance(scoring, dict) and scoring:
         return {
             name: read_scoring(one, proportions, sizes) for name, one in scoring.items()
         }

@@ -185,6 +185,10 @@ class BagSplitter(BaseCrossValidator):
         """Refuse numbers of splits and shares that are none."""
         n, share = self.n_splits, getattr(self, "test_size", 0.5)
         check_whole("n_splits", n, least)
+        for name in ("shuffle", "out_of_bag"):
+            value = getattr(self, name, True)
+            if not isinstance(value, bool | np.bool_):
+                raise ValueError(f"{name} must be True or False, got {value!r}")
         if not isinstance(share, Real) or not 0 < share < 1:
             raise ValueError(
                 f"test_size must be a share of each bag, between 0 and 1, got {share!r}"

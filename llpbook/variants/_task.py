@@ -10,7 +10,13 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from .. import taxonomy
-from ..base import check_features, check_positional, check_proportions, label_codes
+from ..base import (
+    check_features,
+    check_positional,
+    check_proportions,
+    keyed_rows,
+    label_codes,
+)
 from ..proportions import check_whole
 from ._count_tables import crosstab, largest_remainder
 
@@ -46,8 +52,11 @@ def read_task(X, y, variant, n_bags, sizes, proportions, clusters, rng):
     check_positional("clusters", clusters, X)
     X = check_features(X)
     classes, codes = label_codes(y, len(X))
-    sizes, clusters = _read_sizes(sizes, len(X)), _read_clusters(clusters, len(X))
     wanted, by_chance = _read_wanted(proportions, classes), variant in BY_CHANCE
+    if sizes is not None and wanted is not None:
+        keys = check_proportions(proportions)[2]
+        sizes = keyed_rows("sizes", sizes, len(wanted), keys)
+    sizes, clusters = _read_sizes(sizes, len(X)), _read_clusters(clusters, len(X))
     if by_chance and wanted is not None:
         message = f"proportions must not be given for variant={variant!r}"
         raise ValueError(f"{message}, which leaves them to chance")
