@@ -1232,7 +1232,7 @@ def labels_known(b, y, known):
 def test_a_statement_without_a_test_says_why(n_bags, size, known, exact, untested):
     rng = np.random.default_rng(0)
     b = np.repeat(np.arange(n_bags), size)
-    y = rng.permutation(np.arange(len(b)) % 2)
+    y = (np.arange(len(b)) % 3 == 0).astype(int)
     X = rng.normal(size=(len(b), 2)) + y[:, None]
     p = np.bincount(b, y) / size
     found = diagnose(X, b, p, labels_known(b, y, known), exact=exact, n_permutations=99)
