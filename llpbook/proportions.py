@@ -11,7 +11,7 @@ Bags are integers here: ``bags[i]`` is the row of :math:`\Pi` that holds instanc
 
 from dataclasses import dataclass
 from math import comb, prod
-from numbers import Integral, Real
+from numbers import Integral
 
 import numpy as np
 import pandas as pd
@@ -57,9 +57,20 @@ def check_whole(name, value, least=1, most=None):
     return int(value)
 
 
+def _check_rows(n_bags, n_instances):
+    """Refuse to make rows for numbers of bags that are no row numbers, such as 10^12."""
+    most = max(MOST_ROWS, ROWS_PER_INSTANCE * n_instances)
+    if n_bags > most:
+        raise ValueError(
+            f"bags up to {n_bags - 1} (n_bags={n_bags}) ask for more than {most} rows, the most for {n_instances} "
+            "instances: number the bags 0, 1, …, or pass proportions keyed by bag"
+        )
+
+
 def _check_codes(bags, n_bags=None, y=None):
     """Bags, in the order of y, as a one-dimensional integer array in ``[0, n_bags)``, and ``n_bags``."""
     refuse_mask("bags", bags)
+    refuse_mask("y", y)
     indices = [v.index for v in (bags, y) if isinstance(v, pd.Series)]
     if not all(index.equals(indices[0]) for index in indices):
         raise ValueError("y.index differs from bags.index: both are read by position")
@@ -79,17 +90,13 @@ def _check_codes(bags, n_bags=None, y=None):
         raise ValueError(
             f"bags holds {bags.max()}, but proportions has no such row (it has {n_bags})"
         )
-    most = max(MOST_ROWS, ROWS_PER_INSTANCE * bags.size)
-    if n_bags > most:
-        raise ValueError(
-            f"bags up to {n_bags - 1} (n_bags={n_bags}) ask for more than {most} rows, the most for {bags.size} "
-            "instances: number the bags 0, 1, …, or pass proportions keyed by bag"
-        )
+    _check_rows(n_bags, bags.size)
     return bags, n_bags
 
 
 def _read_keyed(bags, proportions):
     """Rows of the proportions that bags name, and the proportions as an array: keyed ones by their keys."""
+    refuse_mask("bags", bags)
     if isinstance(proportions, dict):
         values = list(proportions.values())
         frame = pd.DataFrame if np.ndim(values) == 2 else pd.Series
@@ -100,7 +107,12 @@ def _read_keyed(bags, proportions):
         if (bags < 0).any():
             unknown = names[bags < 0].tolist()[0]
             raise ValueError(f"bags holds {unknown!r}, but proportions has no such key")
-    return bags, numbers("proportions", proportions)
+    shares = numbers("proportions", proportions)
+    if shares.ndim not in (1, 2) or not shares.size:
+        raise ValueError(
+            f"proportions must have shape (n_bags,) or (n_bags, n_classes), got {shares.shape}"
+        )
+    return bags, shares
 
 
 def averaging_matrix(bags, n_bags=None):
@@ -163,7 +175,6 @@ def label_proportions(y, bags, n_bags=None, classes=None):
         If the lengths differ, the indices of two pandas objects differ, ``bags`` is malformed, or ``y`` holds a value
         that is not in ``classes``.
     """
-    refuse_mask("y", y)
     y, (bags, n_bags) = np.asarray(y), _check_codes(bags, n_bags, y)
     if y.shape != bags.shape:
         raise ValueError(
@@ -392,11 +403,10 @@ def combined_error(proportions, predicted, bag_sizes, labelled_error=None):
         prior_mse(proportions, predicted, bag_sizes),
     ]
     if labelled_error is not None:
-        if not isinstance(labelled_error, Real) or not 0 <= labelled_error < np.inf:
-            raise ValueError(
-                f"labelled_error must be a number from 0, got {labelled_error!r}"
-            )
-        factors.append(labelled_error)
+        loss = numbers("labelled_error", labelled_error)
+        if loss.ndim or not 0 <= loss < np.inf:
+            raise ValueError(f"labelled_error must be a number from 0, got {loss}")
+        factors.append(loss)
     # eq: eq-prop-combined
     return float(np.sqrt(np.prod(factors)))
 
@@ -507,12 +517,7 @@ def identifiability(bags, proportions):
     ValueError
         If a share is outside of [0, 1], a row does not sum to 1, a bag has no row, or one that holds instances has NaN.
     """
-    refuse_mask("bags", bags)
     bags, shares = _read_keyed(bags, proportions)
-    if shares.ndim not in (1, 2) or not shares.size:
-        raise ValueError(
-            f"proportions must have shape (n_bags,) or (n_bags, n_classes), got {shares.shape}"
-        )
     shares = np.column_stack([1 - shares, shares]) if shares.ndim == 1 else shares
     bags, n_bags = _check_codes(bags, len(shares))
     sizes = np.bincount(bags, minlength=n_bags)

@@ -108,6 +108,7 @@ __all__ = [
     "cauchy_combination",
     "cell_codes",
     "cell_sums",
+    "check_level",
     "check_levels",
     "class_means_are_known",
     "class_probabilities",
@@ -143,6 +144,7 @@ __all__ = [
     "smooth_noise",
     "spread",
     "table_test",
+    "tests_of_labelled",
     "tests_with_labels",
     "tests_without_labels",
     "third_moment_cumulant",
@@ -297,41 +299,55 @@ def tests_with_labels(problem, alpha, n_permutations, rng):
     """
     known = problem.labels >= 0
     X, y, b = problem.X[known], problem.labels[known], cell_codes(problem.bags[known])
-    y, both = cell_codes(y), cell_codes(b, y)
-    varied = np.ptp(X, axis=0).any()
-    seen = views(X, random_state=rng) if varied else None
-    alike = TestResult(np.nan, np.nan, note="labelled instances have equal features")
+    y = cell_codes(y)
+    if np.ptp(X, axis=0).any():
+        found = tests_of_labelled(X, y, b, alpha, n_permutations, rng)
+    else:
+        note = "the labelled instances have equal features"
+        nothing = TestResult(np.nan, np.nan, note=note)
+        about_features = ("X_Y", "X_Y|B", "X_B|Y", "Y_B|X")
+        found = {s: {"labelled instances": nothing} for s in about_features}
+    if not problem.exact:
+        table = table_test(crosstab(b, y), max(1999, n_permutations), alpha, rng)
+        found["Y_B"] = {"Pearson's X² of the labels": table}
+    return found
+
+
+def tests_of_labelled(X, y, b, alpha, n_permutations, rng):
+    """Tests of the four statements about features, on instances whose label is known.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_labelled, n_features)
+        Not all rows equal.
+    y, b : ndarray of int, shape (n_labelled,)
+        Class and bag, as codes 0, 1, ….
+    alpha : float
+    n_permutations : int
+    rng : RandomState
+
+    Returns
+    -------
+    dict of str to dict of str to TestResult
+    """
+    seen, both = views(X, random_state=rng), cell_codes(b, y)
 
     def permute(cells, groups, single):
-        if not varied:
-            return alike
         found = permutation_test(
             seen, cells, groups, n_permutations, alpha, rng, single
         )
         return over_columns(found, X.shape[1], seen.columns)
 
-    def gain():
-        Z = seen.features[:, -len(seen.columns) :]
-        return label_test(Z, y, b, alpha, rng)
-
-    found = {
-        "X_Y": {"permutation of labels": permute(y, None, "labels of one class")},
-        "X_Y|B": {
-            "permutation of labels within bags": permute(
-                both, b, "no bag has labels of two classes"
-            )
-        },
-        "X_B|Y": {
-            "permutation of bags within classes": permute(
-                both, y, "no class has labels in two bags"
-            )
-        },
-        "Y_B|X": {"held-out gain by the bag": gain() if varied else alike},
+    labels = permute(y, None, "all labels are of one class")
+    within_bags = permute(both, b, "no bag has labels of two classes")
+    within_classes = permute(both, y, "no class has labels in two bags")
+    Z = seen.features[:, -len(seen.columns) :]
+    return {
+        "X_Y": {"permutation of labels": labels},
+        "X_Y|B": {"permutation of labels within bags": within_bags},
+        "X_B|Y": {"permutation of bags within classes": within_classes},
+        "Y_B|X": {"held-out gain by the bag": label_test(Z, y, b, alpha, rng)},
     }
-    if not problem.exact:
-        table = table_test(crosstab(b, y), max(1999, n_permutations), alpha, rng)
-        found["Y_B"] = {"Pearson's X² of the labels": table}
-    return found
 
 
 def join_tests(tests):
