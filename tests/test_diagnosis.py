@@ -1245,6 +1245,19 @@ def test_a_statement_without_a_test_says_why(n_bags, size, known, exact, unteste
     assert all(note in report for note in missing["note"])
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seed", [245, 656])
+def test_ties_in_tiny_bags_are_no_noise(seed):
+    """Bags of 2, 2, 3 with hardly a value that varies: 0 / 0 and roots of negative variances before."""
+    rng = np.random.default_rng(seed)
+    bags = np.repeat([0, 1, 2], [2, 2, 3])
+    y = (rng.random(7) < rng.random()).astype(int)
+    X = np.round((rng.normal(size=(7, 2)) + 2 * y[:, None]) / 4)
+    p = np.bincount(bags, y) / [2, 2, 3]
+    found = diagnose(X, bags, p, n_permutations=99)
+    assert found.verdict("X_B|Y") == "not tested" and found.tests.loc["X_B|Y", "note"]
+
+
 def test_why_there_is_no_test_is_said_of_both():
     X, y = problem()
     b = np.arange(len(y)) % 2

@@ -476,24 +476,25 @@ def affine_test(features, bags, proportions, exact=True):
         NaN, with a note, where no more bags of two instances are left than the rank of their proportions, and where the
         proportions are not exact and the class means cannot be told.
     """
-
-    def nothing(note):
-        return AffineResult(*[np.nan] * 5, False, note)
-
     if (np.bincount(bags) > 1).sum() < 2:
-        return nothing("fewer than two bags of two or more instances")
+        return _no_test("fewer than two bags of two or more instances")
     proportions = proportions[:, proportions.any(axis=0)]
     moments = bag_moments(features, bags, proportions)
     design = affine_design(moments.proportions, moments.sizes)
     rank, n_classes = design.basis.shape[1], moments.proportions.shape[1]
     if rank >= len(moments.sizes):
-        return nothing("no more bags than classes: any bag means are affine")
+        return _no_test("no more bags than classes: any bag means are affine")
     if not exact:
         if rank < n_classes or features.shape[1] <= n_classes:
-            return nothing("shares that may carry error, and no direction free of it")
+            return _no_test("shares that may carry error, and no direction free of it")
         free = without_class_differences(features, moments, design)
         moments = bag_moments(free, bags, proportions)
     return affine_pvalue(moments, design, exact)
+
+
+def _no_test(note):
+    """A result that says why there is none."""
+    return AffineResult(*[np.nan] * 5, False, note)
 
 
 def affine_pvalue(moments, design, exact):
@@ -504,11 +505,15 @@ def affine_pvalue(moments, design, exact):
     if traces.sum() <= 1e-12 * scale:  # no variance within bags: affine, or not
         off = lack > 1e-9 * scale
         return AffineResult(np.inf if off else 0.0, float(not off), np.nan, 0, 0, exact)
+    if design.free @ traces <= 1e-12 * traces.sum():
+        return _no_test("bags whose instances vary determine the class means")
     grow = (sizes / (sizes - 1))[:, None, None]
     mixing = grow * label_covariance(moments.proportions)
     corrected = exact and class_means_are_known(moments, design, mixing)
     noise = within_class_noise(moments, design, mixing) if corrected else traces
     variance, third = cumulants(moments, design, mixing, noise, corrected)
+    if not variance > 0:
+        return _no_test("too few instances to estimate the noise of bag means")
     if moments.means.shape[1] == 1:
         third += third_moment_cumulant(moments, design)
     expected = max(design.free @ noise, 0.02 * design.free @ traces)
@@ -565,6 +570,8 @@ def affine_tests(seen, bags, proportions, exact=True, alpha=0.05):
         found = affine_test(
             F[:, part] * np.sqrt(weights[part]), bags, proportions, exact
         )
+        if found.note and i > 1:
+            continue
         if found.note:
             return TestResult(np.nan, np.nan, note=found.note)
         pvalues[i], first = found.pvalue, first or found
