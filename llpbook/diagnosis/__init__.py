@@ -46,6 +46,7 @@ from ._label_given_features import (
     out_of_fold,
 )
 from ._lack_of_fit import (
+    NO_TEST,
     AffineResult,
     BagMoments,
     Design,
@@ -88,6 +89,7 @@ from ._report import SMALL_SHIFT, Diagnosis, as_symbols, read_results
 
 __all__ = [
     "LEAST_LEFT",
+    "NO_TEST",
     "SMALL_SHIFT",
     "AffineResult",
     "BagMoments",

@@ -316,6 +316,10 @@ class AffineResult(NamedTuple):
     note: str = ""
 
 
+#: The result where there is no test; its note says why.
+NO_TEST = AffineResult(*[np.nan] * 5, False)
+
+
 def smooth_noise(moments, design, noise):
     """The noise of each bag, smoothed.
 
@@ -477,24 +481,23 @@ def affine_test(features, bags, proportions, exact=True):
         proportions are not exact and the class means cannot be told.
     """
     if (np.bincount(bags) > 1).sum() < 2:
-        return _no_test("fewer than two bags of two or more instances")
+        return NO_TEST._replace(note="fewer than two bags of two or more instances")
     proportions = proportions[:, proportions.any(axis=0)]
     moments = bag_moments(features, bags, proportions)
     design = affine_design(moments.proportions, moments.sizes)
     rank, n_classes = design.basis.shape[1], moments.proportions.shape[1]
     if rank >= len(moments.sizes):
-        return _no_test("no more bags than classes: any bag means are affine")
+        return NO_TEST._replace(
+            note="no more bags than classes: any bag means are affine"
+        )
     if not exact:
         if rank < n_classes or features.shape[1] <= n_classes:
-            return _no_test("shares that may carry error, and no direction free of it")
+            return NO_TEST._replace(
+                note="shares that may carry error, and no direction free of it"
+            )
         free = without_class_differences(features, moments, design)
         moments = bag_moments(free, bags, proportions)
     return affine_pvalue(moments, design, exact)
-
-
-def _no_test(note):
-    """A result that says why there is none."""
-    return AffineResult(*[np.nan] * 5, False, note)
 
 
 def affine_pvalue(moments, design, exact):
@@ -506,14 +509,18 @@ def affine_pvalue(moments, design, exact):
         off = lack > 1e-9 * scale
         return AffineResult(np.inf if off else 0.0, float(not off), np.nan, 0, 0, exact)
     if design.free @ traces <= 1e-12 * traces.sum():
-        return _no_test("bags whose instances vary determine the class means")
+        return NO_TEST._replace(
+            note="bags whose instances vary determine the class means"
+        )
     grow = (sizes / (sizes - 1))[:, None, None]
     mixing = grow * label_covariance(moments.proportions)
     corrected = exact and class_means_are_known(moments, design, mixing)
     noise = within_class_noise(moments, design, mixing) if corrected else traces
     variance, third = cumulants(moments, design, mixing, noise, corrected)
     if not variance > 0:
-        return _no_test("too few instances to estimate the noise of bag means")
+        return NO_TEST._replace(
+            note="too few instances to estimate the noise of bag means"
+        )
     if moments.means.shape[1] == 1:
         third += third_moment_cumulant(moments, design)
     expected = max(design.free @ noise, 0.02 * design.free @ traces)
