@@ -497,6 +497,10 @@ def affine_test(features, bags, proportions, exact=True):
             )
         free = without_class_differences(features, moments, design)
         moments = bag_moments(free, bags, proportions)
+    if 0 < moments.traces.sum() >= 1e12 * design.free @ moments.traces:
+        return NO_TEST._replace(
+            note="each bag that varies is needed for the class means"
+        )
     return affine_pvalue(moments, design, exact)
 
 
@@ -508,29 +512,25 @@ def affine_pvalue(moments, design, exact):
     if traces.sum() <= 1e-12 * scale:  # no variance within bags: affine, or not
         off = lack > 1e-9 * scale
         return AffineResult(np.inf if off else 0.0, float(not off), np.nan, 0, 0, exact)
-    if design.free @ traces <= 1e-12 * traces.sum():
-        return NO_TEST._replace(
-            note="bags whose instances vary determine the class means"
-        )
-    grow = (sizes / (sizes - 1))[:, None, None]
-    mixing = grow * label_covariance(moments.proportions)
+    mixing = (
+        label_covariance(moments.proportions) * (sizes / (sizes - 1))[:, None, None]
+    )
     corrected = exact and class_means_are_known(moments, design, mixing)
     noise = within_class_noise(moments, design, mixing) if corrected else traces
-    variance, third = cumulants(moments, design, mixing, noise, corrected)
-    if not variance > 0:
+    var, third = cumulants(moments, design, mixing, noise, corrected)
+    if not var > 0:
         return NO_TEST._replace(
             note="too few instances to estimate the noise of bag means"
         )
     if moments.means.shape[1] == 1:
         third += third_moment_cumulant(moments, design)
     expected = max(design.free @ noise, 0.02 * design.free @ traces)
-    deviation, skewness = (lack - expected) / variance**0.5, third / variance**1.5
+    deviation, skewness = (lack - expected) / var**0.5, third / var**1.5
     # eq: eq-diag-pearson
     pvalue = float(pearson3.sf(deviation, skewness))
     if moments.means.shape[1] == 1:
-        heavier = ratio_tail(moments, design, noise, variance, lack, expected)
-        pvalue = max(pvalue, heavier)
-    ratio, spread = lack / expected, variance**0.5 / expected
+        pvalue = max(pvalue, ratio_tail(moments, design, noise, var, lack, expected))
+    ratio, spread = lack / expected, var**0.5 / expected
     return AffineResult(ratio, pvalue, deviation, skewness, spread, corrected)
 
 
