@@ -912,7 +912,7 @@ def test_a_number_of_folds_is_taken_as_it_is():
         plain.cv_results_["mean_test_score"], numpy.cv_results_["mean_test_score"]
     )
     for wrong in (0, 1, True):
-        with pytest.raises(ValueError, match=f"cv must .* got {wrong}"):
+        with pytest.raises(ValueError, match=f"n_splits must .* got {wrong}"):
             LLPGridSearchCV(MeanMap(), GRID, cv=wrong).fit(X, bags, p)
 
 

@@ -112,7 +112,7 @@ CALLS = {
     "search": (
         search,
         {"X": X, "bags": BAGS, "proportions": P, "scoring": "mse", "cv": 2},
-        "scoring=None cv=None cv=[] cv=masked cv=object cv=nan cv=inf cv=1.5 cv=word cv=10^12",
+        "scoring=None cv=None cv=[] cv=masked cv=object cv=nan cv=inf cv=1.5 cv=word cv=10^12 cv=-1 cv=0",
     ),
     "scorer": (
         scored,

@@ -11,7 +11,6 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import check_bags, check_column, check_proportions, predict_proportions
-from ..proportions import check_whole
 from ._scorers import ERRORS, LIKELIHOOD, ProportionScorer, proportion_scorer
 from ._splitters import SplitBagKFold, count_rows
 
@@ -83,8 +82,7 @@ class BagSearch:
         run = copy.copy(self)  # hyper-parameters stay as the user gave them
         run.scoring = read_scoring(self.scoring, proportions, pd.Series(sizes, keys))
         if self.cv is None or isinstance(self.cv, Integral):
-            folds = 5 if self.cv is None else check_whole("cv", self.cv, 2)
-            run.cv = SplitBagKFold(folds, random_state=0)
+            run.cv = SplitBagKFold(5 if self.cv is None else self.cv, random_state=0)
         if len(matrix) == len(bags):
             # scikit-learn cuts what is as long as X: let row i be the bag of instance i
             names = pd.RangeIndex(len(matrix)) if keys is None else keys
