@@ -11,14 +11,66 @@ Bags are integers here: ``bags[i]`` is the row of :math:`\Pi` that holds instanc
 
 from dataclasses import dataclass
 from math import comb, prod
+from numbers import Integral
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
 
+def refuse_mask(name, values):
+    """A mask would be lost without a word."""
+    if np.ma.is_masked(values):
+        raise ValueError(
+            f"{name} is a masked array with masked entries; drop these instances, or fill them"
+        )
+
+
+#: The most rows of proportions that numbers of bags may ask for, and the most for each instance, if that is more.
+MOST_ROWS, ROWS_PER_INSTANCE = 10**6, 100
+
+
+def check_whole(name, value, least=1, most=None):
+    """A number that counts something, as an int.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument, for the message.
+    value : int
+    least : int, default 1
+    most : int, optional
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        If it is no whole number, or out of range.
+    """
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        limit = f"from {least}" if most is None else f"from {least} to {most}"
+        raise ValueError(f"{name} must be a whole number {limit}, got {value!r}")
+    return int(value)
+
+
+def _check_rows(n_bags, n_instances):
+    """Refuse to make rows for numbers of bags that are no row numbers, such as 10^12."""
+    most = max(MOST_ROWS, ROWS_PER_INSTANCE * n_instances)
+    if n_bags > most:
+        raise ValueError(
+            f"bags up to {n_bags - 1} (n_bags={n_bags}) ask for more than {most} rows, the most for {n_instances} "
+            "instances: number the bags 0, 1, …, or pass proportions keyed by bag"
+        )
+
+
 def _check_codes(bags, n_bags=None, y=None):
     """Bags, in the order of y, as a one-dimensional integer array in ``[0, n_bags)``, and ``n_bags``."""
+    refuse_mask("bags", bags)
+    refuse_mask("y", y)
     indices = [v.index for v in (bags, y) if isinstance(v, pd.Series)]
     if not all(index.equals(indices[0]) for index in indices):
         raise ValueError("y.index differs from bags.index: both are read by position")
@@ -33,17 +85,18 @@ def _check_codes(bags, n_bags=None, y=None):
         )
     if bags.min() < 0:
         raise ValueError(f"bags must not be negative, got {bags.min()}")
-    if n_bags is None:
-        n_bags = int(bags.max()) + 1
-    elif bags.max() >= n_bags:
+    n_bags = int(bags.max()) + 1 if n_bags is None else check_whole("n_bags", n_bags)
+    if bags.max() >= n_bags:
         raise ValueError(
             f"bags holds {bags.max()}, but proportions has no such row (it has {n_bags})"
         )
-    return bags, int(n_bags)
+    _check_rows(n_bags, bags.size)
+    return bags, n_bags
 
 
 def _read_keyed(bags, proportions):
     """Rows of the proportions that bags name, and the proportions as an array: keyed ones by their keys."""
+    refuse_mask("bags", bags)
     if isinstance(proportions, dict):
         values = list(proportions.values())
         frame = pd.DataFrame if np.ndim(values) == 2 else pd.Series
@@ -54,7 +107,12 @@ def _read_keyed(bags, proportions):
         if (bags < 0).any():
             unknown = names[bags < 0].tolist()[0]
             raise ValueError(f"bags holds {unknown!r}, but proportions has no such key")
-    return bags, np.asarray(proportions, dtype=float)
+    shares = numbers("proportions", proportions)
+    if shares.ndim not in (1, 2) or not shares.size:
+        raise ValueError(
+            f"proportions must have shape (n_bags,) or (n_bags, n_classes), got {shares.shape}"
+        )
+    return bags, shares
 
 
 def averaging_matrix(bags, n_bags=None):
@@ -68,7 +126,8 @@ def averaging_matrix(bags, n_bags=None):
     bags : array-like of int, shape (n_instances,)
         The bag of each instance, in ``[0, n_bags)``.
     n_bags : int, optional
-        Number of bags; ``max(bags) + 1`` if not given. A bag without instances has a row of zeros.
+        Number of bags; ``max(bags) + 1`` if not given. A bag without instances has a row of zeros. At most a million,
+        or a hundred for each instance.
 
     Returns
     -------
@@ -77,7 +136,7 @@ def averaging_matrix(bags, n_bags=None):
     Raises
     ------
     ValueError
-        If ``bags`` is empty, not integer, negative, or at least ``n_bags``.
+        If ``bags`` is empty, not integer, negative, or at least ``n_bags``, or ``n_bags`` is too large.
     """
     bags, n_bags = _check_codes(bags, n_bags)
     sizes = np.bincount(bags, minlength=n_bags)
@@ -101,7 +160,7 @@ def label_proportions(y, bags, n_bags=None, classes=None):
     bags : array-like of int, shape (n_instances,)
         The bag of each instance.
     n_bags : int, optional
-        Number of bags; ``max(bags) + 1`` if not given.
+        Number of bags; ``max(bags) + 1`` if not given. At most a million, or a hundred for each instance.
     classes : array-like, shape (n_classes,), optional
         The classes, in the order of the columns; the sorted distinct values of ``y`` if not given.
 
@@ -123,6 +182,8 @@ def label_proportions(y, bags, n_bags=None, classes=None):
             f"got shape {y.shape}"
         )
     classes = np.unique(y) if classes is None else np.asarray(classes)
+    if classes.ndim != 1:
+        raise ValueError(f"classes must be a list of class labels, got {classes!r}")
     hits = y[:, None] == classes[None, :]
     if not hits.any(axis=1).all():
         bad = y[~hits.any(axis=1)][0]
@@ -136,30 +197,78 @@ def label_proportions(y, bags, n_bags=None, classes=None):
         return counts / sizes
 
 
-def align_tables(proportions, predicted=None, bag_sizes=None):
-    """Those given, with one row a bag, as arrays: keyed ones in the order of the first, and all of one length."""
-    tables = [t for t in (proportions, predicted, bag_sizes) if t is not None]
-    keyed = [t for t in tables if isinstance(t, pd.Series | pd.DataFrame)]
-    columns = next((t.columns for t in keyed if isinstance(t, pd.DataFrame)), None)
+def numbers(name, values):
+    """Values of the argument of this name as an array of floats, or a ValueError; none may be masked."""
+    refuse_mask(name, values)
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers: {error}") from error
+
+
+def keyed_rows(name, values, n_bags, bag_labels=None):
+    """What a user gives for each bag beside the proportions, in the order of the rows of these.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument, for messages.
+    values : array-like, Series, DataFrame or dict
+        An array is read by position. What has keys is matched by them: by the names of the bags where ``proportions``
+        has names, else by the numbers of its rows.
+    n_bags : int
+        Rows of ``proportions``.
+    bag_labels : pandas.Index, optional
+        Their keys, where they have names.
+
+    Returns
+    -------
+    ndarray of float
+        Its first axis is that of the rows of ``proportions``.
+
+    Raises
+    ------
+    ValueError
+        If the keys are not those of ``proportions``, or an entry is masked or no number.
+    """
+    refuse_mask(name, values)
+    if isinstance(values, dict):
+        values = pd.Series(values, dtype=object)
+    if isinstance(values, pd.Series | pd.DataFrame):
+        keys = pd.RangeIndex(n_bags) if bag_labels is None else bag_labels
+        if not values.index.is_unique or set(values.index) != set(keys):
+            rows = "bags" if bag_labels is not None else "row numbers"
+            raise ValueError(
+                f"{name} is matched by its keys, which must be the {rows} of proportions, "
+                f"such as {keys.tolist()[:3]}, got {values.index.tolist()[:3]}; "
+                f"to match by position, pass {name} as an array"
+            )
+        values = values.reindex(keys)
+        if isinstance(values, pd.Series):
+            values = values.tolist()
+    return numbers(name, values)
+
+
+def align_tables(proportions, predicted=..., bag_sizes=...):
+    """Those given, as arrays with one row per bag: keyed ones by `keyed_rows`, columns in the order of the first."""
+    named = {"proportions": proportions, "predicted": predicted, "bag_sizes": bag_sizes}
+    tables = {name: table for name, table in named.items() if table is not ...}
+    frames = [t for t in tables.values() if isinstance(t, pd.DataFrame)]
+    keyed = isinstance(proportions, pd.Series | pd.DataFrame)
+    keys = proportions.index if keyed else None
     arrays = []
-    for table in tables:
-        if isinstance(table, pd.Series | pd.DataFrame):
-            if set(table.index) != set(keyed[0].index):
-                raise ValueError(
-                    "proportions, predicted and bag_sizes must have the same bags, "
-                    f"got {list(keyed[0].index)[:3]} … and {list(table.index)[:3]} …"
-                )
-            table = table.reindex(keyed[0].index)
-            if table.ndim == 2 and set(table.columns) == set(columns):
-                table = table[columns]
-        arrays.append(np.asarray(table, dtype=float))
+    for name, table in tables.items():
+        if isinstance(table, pd.DataFrame) and set(table.columns) == set(frames[0]):
+            table = table[frames[0].columns]
+        n_bags = len(proportions) if np.ndim(proportions) else 0
+        arrays.append(keyed_rows(name, table, n_bags, keys))
     shapes = [a.shape for a in arrays]
-    n_sizes = bag_sizes is not None
+    n_sizes = "bag_sizes" in tables
     wanted = shapes[:1] * (len(shapes) - n_sizes) + [shapes[0][:1]] * n_sizes
     if len(shapes[0]) != 2 or shapes != wanted:
         raise ValueError(
-            "proportions, predicted and bag_sizes must have one row a bag, and the "
-            f"first two one column a class, got shapes {shapes}"
+            "proportions, predicted and bag_sizes must have one row per bag, and the "
+            f"first two one column per class, got shapes {shapes}"
         )
     return arrays
 
@@ -223,7 +332,7 @@ def proportion_mae(proportions, predicted, bag_sizes=None):
     float
         Between 0 and 1. A bag of size 0 has no say; without ``bag_sizes`` its NaN makes the mean NaN.
     """
-    weights = np.ones(len(predicted)) if bag_sizes is None else bag_sizes
+    weights = np.ones(np.shape(predicted)[:1]) if bag_sizes is None else bag_sizes
     proportions, predicted, weights = align_tables(proportions, predicted, weights)
     distance = 0.5 * np.abs(proportions - predicted).sum(axis=1)
     distance = np.where(weights > 0, distance, 0.0)
@@ -294,7 +403,10 @@ def combined_error(proportions, predicted, bag_sizes, labelled_error=None):
         prior_mse(proportions, predicted, bag_sizes),
     ]
     if labelled_error is not None:
-        factors.append(labelled_error)
+        loss = numbers("labelled_error", labelled_error)
+        if loss.ndim or not 0 <= loss < np.inf:
+            raise ValueError(f"labelled_error must be a number from 0, got {loss}")
+        factors.append(loss)
     # eq: eq-prop-combined
     return float(np.sqrt(np.prod(factors)))
 
@@ -320,9 +432,15 @@ def count_labelings(counts):
         If a count is negative or not a whole number.
     """
     counts = np.asarray(counts)
-    if (counts < 0).any() or not np.allclose(counts, np.round(counts), atol=1e-6):
+    whole = counts.ndim == 2 and counts.dtype.kind in "iuf"
+    if (
+        not whole
+        or not (np.isfinite(counts) & (counts >= 0)).all()
+        or not np.allclose(counts, np.round(counts), atol=1e-6)
+    ):
         raise ValueError(
-            f"counts must be whole numbers, none negative, got {counts.tolist()}"
+            "counts must be whole numbers, none negative, one row per bag, "
+            f"got {counts.tolist()}"
         )
     rows = [[round(c) for c in row] for row in counts.tolist()]
     # eq: eq-prop-count

@@ -310,7 +310,9 @@ def test_two_bags():
     assert np.isnan(padded.by_column[3]) and 0 < padded.detectable < 0.5
     with pytest.raises(ValueError, match="same columns, got 3 and 2"):
         diagnosis.two_bag_test(X, Y[:, :2])
-    with pytest.raises(ValueError, match="n_permutations must be at least 19"):
+    with pytest.raises(
+        ValueError, match="n_permutations must be a whole number from 19"
+    ):
         diagnosis.two_bag_test(X, Y, n_permutations=3)
 
 
@@ -1202,9 +1204,77 @@ def test_two_bags_cannot_be_tested_for_simple():
     assert "any bag means are affine" in str(found)
 
 
+def labels_known(b, y, known):
+    """Labels of all, of one bag, of one class, or of one instance."""
+    rows = {
+        "all": b >= 0,
+        "bag": b == 0,
+        "class": y == y[0],
+        "one": np.arange(len(b)) == 0,
+    }
+    return np.where(rows[known], y, -1)
+
+
+@pytest.mark.parametrize(
+    ("n_bags", "size", "known", "exact", "untested"),
+    [
+        (1, 40, "all", None, {"X_B", "Y_B", "X_B|Y", "Y_B|X"}),
+        (2, 40, "bag", None, {"X_B|Y", "Y_B|X"}),
+        (6, 20, "bag", False, {"X_B|Y", "Y_B", "Y_B|X"}),
+        (6, 20, "class", False, {"X_Y", "X_Y|B", "Y_B", "Y_B|X"}),
+        (3, 20, "one", None, {"X_Y", "X_Y|B", "Y_B|X"}),
+        (2, 1, "all", None, {"X_B|Y", "X_Y|B", "Y_B|X"}),
+        (3, 1, "all", None, {"X_B|Y", "X_Y|B", "Y_B|X"}),
+        (6, 1, "bag", None, {"X_B|Y", "X_Y", "X_Y|B", "Y_B|X"}),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_a_statement_without_a_test_says_why(n_bags, size, known, exact, untested):
+    rng = np.random.default_rng(0)
+    b = np.repeat(np.arange(n_bags), size)
+    y = (np.arange(len(b)) % 3 == 0).astype(int)
+    X = rng.normal(size=(len(b), 2)) + y[:, None]
+    p = np.bincount(b, y) / size
+    found = diagnose(X, b, p, labels_known(b, y, known), exact=exact, n_permutations=99)
+    missing = found.tests[found.pvalues.isna()]
+    assert untested <= {*missing.index}
+    assert (missing["note"] != "").all() and (found.to_frame()["verdict"] != "").all()
+    tested = found.tests[found.pvalues.notna()]
+    assert (tested["detectable"] > 0).all()
+    report = " ".join(str(found).split())
+    assert all(note in report for note in missing["note"])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seed", [245, 656])
+def test_ties_in_tiny_bags_are_no_noise(seed):
+    """Bags of 2, 2, 3 with hardly a value that varies: 0 / 0 and roots of negative variances before."""
+    rng = np.random.default_rng(seed)
+    bags = np.repeat([0, 1, 2], [2, 2, 3])
+    y = (rng.random(7) < rng.random()).astype(int)
+    X = np.round((rng.normal(size=(7, 2)) + 2 * y[:, None]) / 4)
+    p = np.bincount(bags, y) / [2, 2, 3]
+    found = diagnose(X, bags, p, n_permutations=99)
+    assert found.verdict("X_B|Y") == "not tested" and found.tests.loc["X_B|Y", "note"]
+
+
+def test_why_there_is_no_test_is_said_of_both():
+    X, y = problem()
+    b = np.arange(len(y)) % 2
+    found = diagnose(
+        X, b, np.bincount(b, y) / 1.0 / np.bincount(b), labels_known(b, y, "bag")
+    )
+    assert found.tests.loc["X_B|Y", "note"] == (
+        "no more bags than classes: any bag means are affine (affine bag means); no class has labels in two bags "
+        "(permutation of bags within classes)"
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"X": None}, "X must be a matrix"),
+        ({"n_permutations": -1}, "n_permutations must be a whole number from 0, got -1"),
         ({"alpha": 1.0}, r"alpha must lie in \(0, 1\), got 1.0"),
         ({"n_permutations": 0}, "take n_permutations=59 or more"),
         ({"alpha": 0.01}, "n_permutations=199 makes 0.005 the least .* n_permutations=299 or more"),

@@ -564,7 +564,7 @@ def test_keys_sizes_and_classes_are_matched_by_name():
     model = FixedProbabilities(s, classes=["no", "yes"])  # columns in another order
     X = np.zeros((4, 1))
     assert proportion_scorer(table)(model, X, names) == 0
-    sizes = pd.Series({"v": 4, "u": 8, "w": 3})
+    sizes = pd.Series({"v": 4, "u": 8})
     by_name = proportion_scorer(table, "log_likelihood", sizes)(model, X, names)
     codes = np.array([1, 1, 0, 0])
     P = np.array([[0.0, 1.0], [0.5, 0.5]])
@@ -575,12 +575,20 @@ def test_keys_sizes_and_classes_are_matched_by_name():
     as_dict = proportion_scorer(table, "log_likelihood", dict(sizes))(model, X, names)
     assert as_dict == by_name
     for wrong, shown in (
-        (sizes.drop("v"), "nan"),
         (sizes.replace(4, -4), "-4"),
         (sizes.replace(4, 1), "1"),
     ):
         with pytest.raises(ValueError, match=f"got {shown} for bag 'v', of which 2"):
             proportion_scorer(table, "log_likelihood", wrong)(model, X, names)
+    for shares, other in ((table, sizes.drop("v")), (P, sizes)):
+        with pytest.raises(ValueError, match="bag_sizes is matched by its keys"):
+            bags = names if shares is table else codes
+            proportion_scorer(shares, "log_likelihood", other)(model, X, bags)
+    # Beside an array of proportions the keys are its row numbers, in any order.
+    turned = pd.Series([4, 8], [1, 0])
+    assert proportion_scorer(P, "log_likelihood", turned)(
+        FixedProbabilities(s), X, codes
+    ) == proportion_scorer(P, "log_likelihood", [8, 4])(FixedProbabilities(s), X, codes)
     with pytest.raises(ValueError, match="one size for each of the 2 rows"):
         proportion_scorer(table, "log_likelihood", [1, 2, 3])(model, X, names)
     with pytest.raises(ValueError, match="proportions has the classes"):

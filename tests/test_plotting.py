@@ -178,8 +178,54 @@ def test_keyed_sizes_are_aligned_with_keyed_proportions():
         for given in (sizes, sizes[::-1], sizes.to_numpy())
     ]
     assert titles[0] == titles[1] == titles[2]
-    with pytest.raises(ValueError, match="same bags"):
+    with pytest.raises(ValueError, match="bag_sizes is matched by its keys"):
         plot_proportions(p, bag_sizes=pd.Series([30, 10], ["a", "c"]))
+    turned = plot_proportions(dict(p), bag_sizes=sizes[::-1]).axes[0]
+    assert turned.get_legend_handles_labels()[1] == titles[0]
+
+
+DOLLARS = ("under $10 a day", r"$\frac$", r"\$5 and $6", "$a$", "_hidden")
+
+
+def texts_of(figure):
+    """Every text of a figure as it is drawn, not as it is written for matplotlib."""
+    figure.canvas.draw()  # raises where a formula cannot be read
+    texts = [t._preprocess_math(t.get_text()) for t in figure.findobj(Text)]
+    return [text for text, is_formula in texts if not is_formula]
+
+
+@pytest.mark.parametrize("name", DOLLARS)
+def test_a_dollar_in_a_name_is_a_dollar(name):
+    X, bags, y = np.eye(2)[[0, 1, 0, 1]], np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+    shown = texts_of(
+        plot_bags(
+            pd.DataFrame(X, columns=[name, "b"]), np.array([name, "z"])[bags],
+            pd.DataFrame({"no": [0.5, 0.5], name: [0.5, 0.5]}, [name, "z"]),
+            y=np.array(["no", name])[y],
+        )
+    )  # fmt: skip
+    ends = (name, f"{name} (n = 2)", f"proportion of class {name}")
+    assert all(any(text.strip() == end for text in shown) for end in ends)
+    three = np.array([[0.2, 0.3, 0.5], [0.5, 0.3, 0.2]])
+    shown = texts_of(plot_bags(X, bags, three, class_names=["a", name, "c"]))
+    assert name in [text.strip() for text in shown]
+    shown = texts_of(plot_proportions([0.2, 0.6], class_names=["a", name]))
+    assert f"proportion of {name}" in shown
+    runs = pd.DataFrame({"size": [2, 4], name: [0.9, 0.8], "method": name})
+    for direct in (True, False):
+        figure = plot_learning_curve(
+            runs, "size", name, references={f"{name}!": 0.5}, direct_labels=direct
+        )
+        shown = [text.strip() for text in texts_of(figure)]
+        assert {name, f"{name}!"} <= {*shown} and name.replace(
+            "_", " "
+        ).strip() in shown
+    plt.close("all")
+
+
+def test_features_without_names_are_formulas():
+    figure = plot_bags(np.eye(2), [0, 1], [0.2, 0.8])
+    assert figure.axes[0].get_xlabel() == "$x_1$"
 
 
 def test_keyed_proportions_name_bags_and_classes(toy):
@@ -534,8 +580,8 @@ GOOD = {
         (plot_bags, {"y": [0, 1]}, "y must have one entry for each of the 4"),
         (plot_bags, {"y": np.arange(4)}, r"y has the classes \[0, 1, 2, 3\]"),
         (plot_bags, {"estimator": THREE}, r"estimator has the classes \[0, 1, 2\]"),
-        (plot_bags, {"max_bags": 0}, "max_bags must be an integer of at least 1, got"),
-        (plot_bags, {"max_instances": 1.5}, "max_instances must be an integer of"),
+        (plot_bags, {"max_bags": 0}, "max_bags must be a whole number from 1, got"),
+        (plot_bags, {"max_instances": 1.5}, "max_instances must be a whole number"),
         (plot_bags, {"class_names": ["a"]}, "class_names must have 2 entries, got 1"),
         (plot_bags, {"bag_names": ["a"]}, "bag_names must have 2 entries, got 1"),
         (plot_bags, {"feature_names": ["a"]}, "feature_names must have 2 entries"),
@@ -544,7 +590,11 @@ GOOD = {
         (plot_proportions, {"noise": "poisson"}, "noise must be None"),
         (plot_proportions, {"noise": "binomial"}, "needs bag_sizes"),
         (plot_proportions, {"bag_sizes": [1, 2, 3]}, "one number or one for each of"),
-        (plot_proportions, {"bag_sizes": [1, -2]}, "at least 0, not all 0, got -2"),
+        (
+            plot_proportions,
+            {"bag_sizes": [1, -2]},
+            r"at least 0, not all 0, got \[1, -2\]",
+        ),
         (plot_proportions, {"bag_sizes": 0}, "not all 0, got 0"),
         (plot_proportions, {"axes": [None, None]}, "axes must hold 1 Axes"),
         (plot_learning_curve, {"x": "size"}, "table has no column 'size'"),

@@ -17,6 +17,7 @@ from sklearn.base import clone
 
 from llpbook import all_estimators, base, datasets, plotting, proportions
 from llpbook import dsdd as dsdd_room
+from llpbook import model_selection as ms
 from llpbook.density_difference import (
     KDEDifference,
     gaussian_basis,
@@ -31,7 +32,9 @@ from llpbook.density_difference import (
 from llpbook.diagnosis import diagnose, two_bag_test
 from llpbook.dsdd import DSDD
 from llpbook.lsdd import LSDD, lsdd
+from llpbook.mean_map import MeanMap
 from llpbook.smic import SMIC
+from llpbook.taxonomy import VARIANTS
 from llpbook.variants import make_bags
 
 # Many bags for every method: those for two bags say that they pool them.
@@ -651,3 +654,260 @@ def test_the_bound_of_dsdd_is_above_and_touches(pair, lam, seed):
     assert back == pytest.approx(value)
     course = [r.objective for r in dsdd_room.cccp(basis, lam, weights, max_iter=20)]
     assert (np.diff(course) <= 1e-7).all()
+
+
+# --- few bags, small bags, ties: diagnosis, bags made, splits, searches, what is given for each bag ------------------
+
+sizes_of_bags = st.lists(st.integers(1, 8), min_size=1, max_size=6)
+seeds = st.integers(0, 10**6)
+
+
+def little(sizes, seed, levels=None):
+    """X, bags, y and shares of little data; with ``levels`` few values in X, down to a constant."""
+    rng = np.random.default_rng(seed)
+    bags = np.repeat(np.arange(len(sizes)), sizes)
+    y = (rng.random(len(bags)) < rng.random()).astype(int)
+    X = rng.normal(size=(len(bags), 2)) + 2 * y[:, None]
+    if levels is not None:
+        X = np.round(X * levels / 4)
+    return X, bags, y, np.bincount(bags, y) / np.array(sizes)
+
+
+@examples
+@given(
+    sizes=sizes_of_bags,
+    seed=seeds,
+    levels=st.sampled_from([None, 1, 4]),
+    known=st.sampled_from([0.0, 0.1, 0.5, 1.0]),
+    exact=st.sampled_from([None, True, False]),
+    order=st.randoms(use_true_random=False),
+)
+@pytest.mark.filterwarnings("error")
+def test_a_diagnosis_tests_or_says_why_not(sizes, seed, levels, known, exact, order):
+    X, bags, y, p = little(sizes, seed, levels)
+    labels = np.where(np.random.default_rng(seed).random(len(y)) < known, y, -1)
+    labels = labels if (labels >= 0).any() else None
+    asked = {"labels": labels, "exact": exact, "n_permutations": 99}
+    if not np.ptp(X, axis=0).any():
+        with pytest.raises(ValueError, match="X has no column with two values"):
+            diagnose(X, bags, p, **asked)
+        return
+    found = diagnose(X, bags, p, **asked)
+    tested = found.tests[found.pvalues.notna()]
+    assert tested["pvalue"].between(0, 1).all() and (tested["detectable"] >= 0).all()
+    untested = found.tests[found.pvalues.isna()]
+    assert (untested["note"] != "").all() and untested["detectable"].isna().all()
+    report = " ".join(str(found).split())
+    assert all(note in report for note in untested["note"])
+    assert "hard" in found.variants and len(found.to_frame()) == 6
+    names = [f"bag {k}" for k in range(len(p))]
+    shares = list(zip(names, p, strict=True))
+    named = diagnose(X, np.array(names)[bags], dict(shares), **asked)
+    assert str(named) == str(found)
+    order.shuffle(shares)  # numbers of bags change, and with them the draws
+    turned = diagnose(X, np.array(names)[bags], dict(shares), **asked)
+    assert (turned.pvalues.isna() == found.pvalues.isna()).all()
+
+
+@examples
+@given(
+    sizes=st.lists(st.integers(1, 12), min_size=2, max_size=5),
+    seed=seeds,
+    variant=st.sampled_from(sorted(VARIANTS)),
+    asked=st.sets(st.sampled_from(["sizes", "proportions", "clusters"])),
+    order=st.randoms(use_true_random=False),
+)
+def test_bags_are_made_as_asked_or_refused(sizes, seed, variant, asked, order):
+    X, bags, y, _ = little(sizes, seed)
+    rng = np.random.default_rng(seed)
+    names = [f"bag {k}" for k in range(len(sizes))]
+    wanted = pd.Series(np.round(rng.random(len(sizes)), 2), names)
+    given_ = {"sizes": sizes, "proportions": wanted.to_numpy(), "clusters": bags}
+    given_ = {k: v for k, v in given_.items() if k in asked}
+    given_["n_bags"] = len(sizes)
+    try:
+        made = make_bags(X, y, variant, **given_, random_state=0)
+    except ValueError as error:  # says which argument, or that y, X rule it out
+        assert any(
+            word in str(error)
+            for word in ("proportions", "n_bags", "variant", "y must hold", "n_splits")
+        )
+        return
+    assert made.sizes.sum() == len(y) and (made.sizes > 0).all()
+    np.testing.assert_array_equal(made.sizes, np.bincount(made.bags))
+    shares = proportions.label_proportions(y, made.bags, classes=[0, 1])
+    np.testing.assert_allclose(made.proportions, shares)
+    if variant != "Cross-bag" and "sizes" in asked:
+        loose = variant == "Intermediate"  # sizes as the clusters allow
+        assert loose or made.sizes.tolist() == sizes
+    again = make_bags(X, y, variant, **given_, random_state=0)
+    np.testing.assert_array_equal(again.bags, made.bags)
+    if {"sizes", "proportions"} <= asked:
+        entries = list(zip(names, sizes, strict=True))
+        order.shuffle(entries)
+        keyed_too = {"proportions": wanted, "sizes": pd.Series(dict(entries))}
+        again = make_bags(X, y, variant, **given_ | keyed_too, random_state=0)
+        np.testing.assert_array_equal(again.bags, made.bags)
+
+
+@examples
+@given(
+    sizes=sizes_of_bags,
+    seed=seeds,
+    n_splits=st.integers(2, 6),
+    share=st.floats(0.05, 0.95),
+    order=st.randoms(use_true_random=False),
+)
+def test_splits_are_parts_of_all(sizes, seed, n_splits, share, order):
+    X, bags, _, p = little(sizes, seed)
+    names = [f"bag {k}" for k in range(len(sizes))]
+    shares = list(zip(names, p, strict=True))
+    order.shuffle(shares)
+    n, rows = len(bags), np.arange(len(bags))
+    kinds = {
+        "whole": lambda p: ms.FullBagKFold(n_splits, p, random_state=0),
+        "sizes": lambda p: ms.FullBagKFold(n_splits),
+        "folds": lambda p: ms.SplitBagKFold(n_splits, random_state=0),
+        "in order": lambda p: ms.SplitBagKFold(n_splits, shuffle=False),
+        "shuffle": lambda p: ms.SplitBagShuffle(n_splits, share, random_state=0),
+        "draws": lambda p: ms.SplitBagBootstrap(n_splits, share, random_state=0),
+        "rest": lambda p: ms.SplitBagBootstrap(n_splits, share, True, random_state=0),
+    }
+    for kind, splitter in kinds.items():
+        try:
+            found = list(splitter(p).split(X, groups=bags))
+        except ValueError as error:  # fewer bags than folds; a part without instances
+            assert "n_splits" in str(error)
+            continue
+        named = splitter(dict(shares)).split(X, groups=np.array(names)[bags])
+        for (train, test), other in zip(found, named, strict=True):
+            np.testing.assert_array_equal(
+                np.concatenate([train, test]), np.concatenate(other)
+            )
+            assert len(train) and len(test)
+            if kind in ("folds", "in order", "shuffle", "whole", "sizes"):
+                np.testing.assert_array_equal(np.sort(np.append(train, test)), rows)
+            elif kind == "rest":
+                assert not np.intersect1d(train, test).size
+            else:
+                assert len(train) + len(test) == n
+            if kind in ("whole", "sizes"):
+                assert not np.intersect1d(bags[train], bags[test]).size
+            if kind in ("folds", "in order", "shuffle"):
+                part = share if kind == "shuffle" else 1 / n_splits
+                drawn = np.bincount(bags[test], minlength=len(sizes))
+                assert (np.abs(drawn - part * np.array(sizes)) < 1 + 1e-9).all()
+        if kind in ("folds", "in order", "whole", "sizes"):
+            tests = np.concatenate([test for _, test in found])
+            np.testing.assert_array_equal(np.sort(tests), rows)
+
+
+@settings(examples, max_examples=max(2, N_EXAMPLES // 2))
+@given(
+    sizes=st.lists(st.integers(2, 8), min_size=2, max_size=6),
+    seed=seeds,
+    scoring=st.sampled_from([None, *ms.ERRORS, "log_likelihood"]),
+    cv=st.sampled_from([2, ms.SplitBagShuffle(2, random_state=0), ms.FullBagKFold(2)]),
+    order=st.randoms(use_true_random=False),
+)
+@pytest.mark.filterwarnings("ignore")
+def test_a_search_is_algorithm_1_whatever_the_keys(sizes, seed, scoring, cv, order):
+    X, bags, _, p = little(sizes, seed)
+    lams = [0.1, 1.0, 100.0]
+    names = [f"bag {k}" for k in range(len(sizes))]
+    shares = list(zip(names, p, strict=True))
+    order.shuffle(shares)
+    search = ms.LLPGridSearchCV(MeanMap(), {"lam": lams}, scoring=scoring, cv=cv)
+    try:
+        found = search.fit(X, bags, p)
+    except ValueError as error:
+        words = ("proportions", "no setting", "All the", "n_splits")
+        assert any(word in str(error) for word in words)
+        with pytest.raises(ValueError, match="|".join(words)):
+            search.fit(X, np.array(names)[bags], dict(shares))
+        return
+    best, scores = found.best_params_, found.cv_results_["mean_test_score"]
+    named = search.fit(X, np.array(names)[bags], dict(shares))
+    np.testing.assert_allclose(named.cv_results_["mean_test_score"], scores, atol=1e-6)
+    sampled = ms.LLPRandomizedSearchCV(
+        MeanMap(), {"lam": lams}, n_iter=3, scoring=scoring, cv=cv, random_state=0
+    ).fit(X, bags, p)
+    np.testing.assert_allclose(
+        np.sort(sampled.cv_results_["mean_test_score"]), np.sort(scores)
+    )
+    if np.isfinite(scores).all():
+        cv = ms.SplitBagKFold(2, random_state=0) if cv == 2 else cv
+        scorer = ms.read_scoring(scoring, p, pd.Series(sizes))
+        chosen, errors = ms.select_setting(
+            MeanMap(),
+            [{"lam": lam} for lam in lams],
+            list(cv.split(X, groups=bags)),
+            (X, bags, p),
+            scorer,
+        )
+        assert chosen == best
+        np.testing.assert_allclose(-errors.mean(axis=1), scores)
+
+
+@pytest.mark.filterwarnings("ignore:MeanMap")
+@examples
+@given(
+    sizes=st.lists(st.integers(1, 8), min_size=2, max_size=6),
+    seed=seeds,
+    named=st.booleans(),
+    form=st.sampled_from(["Series", "dict", "nullable"]),
+    order=st.randoms(use_true_random=False),
+)
+def test_what_is_given_for_each_bag_is_matched_by_its_key(
+    sizes, seed, named, form, order
+):
+    X, bags, _, p = little(sizes, seed)
+    rng = np.random.default_rng(seed)
+    keys = rng.permutation([f"bag {k}" for k in range(len(sizes))]).tolist()
+    keys = keys if named else list(range(len(sizes)))
+    shares = pd.Series(p, keys) if named else p
+    matrix = np.column_stack([1 - p, p])
+    guess = rng.dirichlet([1, 1], len(sizes))
+    table = pd.DataFrame(matrix, keys, [0, 1]) if named else matrix
+    turn = rng.permutation(len(sizes))
+
+    def key(values):
+        """The same values by key, in another order."""
+        turned = pd.Series(np.asarray(values)[turn], [keys[i] for i in turn])
+        return {
+            "Series": turned,
+            "dict": turned.to_dict(),
+            "nullable": turned.convert_dtypes(),
+        }[form]
+
+    wider = np.array(sizes) + rng.integers(0, 3, len(sizes))
+    model = MeanMap().fit(X, bags, np.where(np.arange(len(p)) % 2, 0.3, 0.7))
+    groups = np.array(keys)[bags]
+    one, other = (
+        ms.proportion_scorer(shares, "log_likelihood", given_)(model, X, groups)
+        for given_ in (wider, key(wider))
+    )
+    assert one == other
+    turned = pd.DataFrame(guess[turn], [keys[i] for i in turn], [0, 1])[[1, 0]]
+    for error in ("proportion_mae", "proportion_weighted_mse", "prior_mse"):
+        function = getattr(proportions, error)
+        wanted = function(matrix, guess, wider)
+        assert function(table, guess, key(wider)) == pytest.approx(wanted)
+        if named:  # columns too
+            assert function(table, turned, wider) == pytest.approx(wanted)
+    data = base.read_bags(X, groups, shares)
+    np.testing.assert_array_equal(
+        base.check_bag_weights(key(wider), data),
+        base.check_bag_weights(wider.astype(float), data),
+    )
+    stranger = pd.Series([*wider[1:], 1], [*keys[1:], "a stranger"])
+    for call in (
+        lambda: ms.proportion_scorer(shares, "log_likelihood", stranger)(
+            model, X, groups
+        ),
+        lambda: proportions.class_prior(table, stranger),
+        lambda: base.check_bag_weights(stranger, data),
+        lambda: plotting.plot_proportions(shares, stranger),
+    ):
+        with pytest.raises(ValueError, match=r"is matched by its keys.* as an array"):
+            call()

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from llpbook import MeanMap
 from llpbook import proportions as pr
 
 # Fig. 1: bags {x1, x3, x7}, {x2, x4, x5, x6}, {x8, x9} and the labels that the learner does not see.
@@ -289,8 +290,36 @@ def test_errors_match_bags_and_classes_by_name():
     )
     off = found.add([0.1, -0.1])
     assert pr.proportion_mae(given, off, sizes) == pytest.approx(0.1)
-    with pytest.raises(ValueError, match="same bags"):
+    with pytest.raises(ValueError, match="predicted is matched by its keys"):
         pr.proportion_mae(given, found.rename({"a": "x"}))
+    # Beside an array the keys are its row numbers: names are not read by position.
+    with pytest.raises(ValueError, match="bag_sizes is matched by its keys"):
+        pr.class_prior(given.to_numpy(), sizes)
+    turned = pd.Series([2, 6, 4], [0, 1, 2])[::-1]
+    np.testing.assert_array_equal(
+        pr.class_prior(given.to_numpy(), turned), pr.class_prior(given, sizes)
+    )
+
+
+def test_no_row_number_allocates_by_its_value():
+    bags, y = np.array([0, 10**12]), np.array([0, 1])
+    for call in (
+        lambda: pr.label_proportions(y, bags),
+        lambda: pr.averaging_matrix(bags),
+        lambda: pr.label_proportions(y, [0, 1], n_bags=10**12),
+        lambda: (
+            MeanMap()
+            .fit(np.eye(2), [0, 1], [0.2, 0.8])
+            .predict_proportions(np.eye(2), bags)
+        ),
+    ):
+        with pytest.raises(
+            ValueError, match=r"bags up to 999999999999|bags up to 1000000000000"
+        ):
+            call()
+    assert len(pr.label_proportions(y, [0, pr.MOST_ROWS - 1])) == pr.MOST_ROWS
+    with pytest.raises(ValueError, match=r"more than 1000000 rows.* keyed by bag"):
+        pr.label_proportions(y, [0, pr.MOST_ROWS])
 
 
 def test_tables_of_another_length_are_refused():

@@ -130,7 +130,7 @@ def test_another_protocol_is_refused_and_nothing_is_written(tmp_path):
     new = table(protocol="2")
     with pytest.raises(
         ValueError,
-        match=r"rows of protocol '1', the code is '2': move fake.csv away or delete it",
+        match=r"rows of protocol '1', the code is '2': move fake.csv and fake.meta.json away",
     ):
         run_table(new, seeds=2, results=tmp_path)
     with pytest.raises(ValueError, match="protocol"):
@@ -161,32 +161,88 @@ def test_a_row_twice_is_one_and_two_answers_are_refused(tmp_path):
         load("fake", tmp_path)
 
 
-@pytest.mark.parametrize("line", ["", "1,c,4", 'x"y'])
-def test_a_damaged_line_is_named(tmp_path, line):
+def damage(number, change):
+    """The line of this number changed, as bytes."""
+
+    def apply(data):
+        lines = data.split(b"\n")
+        lines[number - 1] = change(lines[number - 1])
+        return b"\n".join(lines)
+
+    return number, apply
+
+
+DAMAGE = {
+    "a blank first line": damage(1, lambda line: b"\n" + line),
+    "a lost header": damage(1, lambda line: b"1,c,2,0,5.0,x,0.1"),
+    "a blank line": damage(3, lambda line: b"\n" + line),
+    "lost columns": damage(3, lambda line: b"1,c,4"),
+    "a stray quote": damage(3, lambda line: b'"' + line),
+    "a quote inside": damage(3, lambda line: line[:-3] + b'"' + line[-3:]),
+    "bad UTF-8": damage(3, lambda line: b"\xff" + line[1:]),
+    "a return": damage(3, lambda line: line + b"\r"),
+    "a return inside": damage(3, lambda line: line[:8] + b"\r" + line[8:]),
+    "seed 0.0": damage(2, lambda line: line.replace(b",2,0,", b",2,0.0,")),
+    "seed 00": damage(2, lambda line: line.replace(b",2,0,", b",2,00,")),
+    "size 2.0": damage(2, lambda line: line.replace(b",2,0,", b",2.0,0,")),
+    "a space": damage(2, lambda line: line.replace(b",2,0,", b",2, 0,")),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_line_is_named_and_nothing_is_lost_or_doubled(tmp_path, name):
     run_table(table(), seeds=1, results=tmp_path)
     path = tmp_path / "fake.csv"
-    rows = path.read_text().splitlines()
-    path.write_text("\n".join([*rows[:2], line, *rows[2:]]) + "\n")
+    number, change = DAMAGE[name]
+    path.write_bytes(change(path.read_bytes()))
+    before = path.read_bytes()
     for call in (
         lambda: load("fake", tmp_path),
+        lambda: done(table(), tmp_path),
         lambda: run_table(table(), results=tmp_path),
     ):
-        with pytest.raises(
-            DamagedTableError, match=r"fake\.csv line 3 has \d columns, not 7"
-        ):
+        with pytest.raises(DamagedTableError, match=rf"fake\.csv line {number} is no "):
             call()
+    assert path.read_bytes() == before
 
 
-def test_a_damaged_meta_file_is_named(tmp_path):
+def test_a_letter_cut_short_is_made_again(tmp_path):
+    accents = table(cells=[{"dataset": "é", "size": 2}])
+    run_table(accents, seeds=2, results=tmp_path)
+    path = tmp_path / "fake.csv"
+    data = path.read_bytes()
+    path.write_bytes(data[: data.rfind("é".encode()) + 1])
+    assert run_table(accents, seeds=2, results=tmp_path) == 1
+    assert len(load("fake", tmp_path)) == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"protocol": "1", "runs": [1]}', '{"runs": []}', "\xff"]
+)
+def test_a_damaged_meta_file_is_named(tmp_path, text):
     run_table(table(), seeds=1, results=tmp_path)
     path = tmp_path / "fake.meta.json"
-    path.write_text("")
+    path.write_text(text, encoding="latin-1")
     with pytest.raises(
         DamagedTableError, match=r"fake\.meta\.json is damaged.*delete it"
     ):
         run_table(table(), seeds=2, results=tmp_path)
     path.unlink()
     assert run_table(table(), seeds=2, results=tmp_path) == 4
+
+
+def test_the_meta_file_of_an_older_protocol_is_kept(tmp_path):
+    run_table(table(), seeds=1, results=tmp_path)
+    (tmp_path / "fake.csv").unlink()
+    path = tmp_path / "fake.meta.json"
+    before = path.read_bytes()
+    with pytest.raises(
+        ValueError, match=r"fake\.meta\.json is of protocol '1', the code"
+    ):
+        run_table(table(protocol="2"), seeds=1, results=tmp_path)
+    assert path.read_bytes() == before and not (tmp_path / "fake.csv").exists()
+    path.unlink()
+    assert run_table(table(protocol="2"), seeds=1, results=tmp_path) == 4
 
 
 def in_child(work):

@@ -436,3 +436,10 @@ def test_columns_of_wanted_proportions_are_read_by_name():
     made = make_bags(X, names, proportions=wanted, random_state=0)
     gap = np.abs(made.proportions["yes"] - [0.3, 0.7])
     assert (gap * made.sizes < 1.5).all()
+
+
+@pytest.mark.parametrize("variant", ["label collider", "cross-bag"])
+def test_a_class_of_one_instance_has_no_strata(variant):
+    X, y = np.random.default_rng(0).normal(size=(12, 2)), np.arange(12) == 3
+    with pytest.raises(ValueError, match="y must hold two instances of each class"):
+        make_bags(X, y.astype(int), variant, 2, random_state=0)

@@ -9,7 +9,13 @@ import pandas as pd
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import StrOptions
 
-from ..proportions import _check_codes, averaging_matrix, class_prior
+from ..proportions import (
+    _check_codes,
+    averaging_matrix,
+    class_prior,
+    keyed_rows,
+    refuse_mask,
+)
 from ._running import warn
 
 
@@ -102,14 +108,6 @@ def check_positional(name, values, X):
         raise ValueError(
             f"{name}.index differs from X.index: {name} is read by position, so give both the same index, or pass "
             f"{name}.to_numpy() if the order is already right"
-        )
-
-
-def refuse_mask(name, values):
-    """A mask would be lost without a word."""
-    if np.ma.is_masked(values):
-        raise ValueError(
-            f"{name} is a masked array with masked entries; drop these instances, or fill them"
         )
 
 
@@ -251,9 +249,9 @@ def check_proportions(proportions, empty_rows=False):
     return matrix, classes, keys
 
 
-def refuse_unusable(X):
+def refuse_unusable(X, name="X"):
     """What `check_array` would read as numbers although it is none: masked entries, times."""
-    refuse_mask("X", X)
+    refuse_mask(name, X)
     kinds = X.dtypes if isinstance(X, pd.DataFrame) else [getattr(X, "dtype", None)]
     if any(getattr(kind, "kind", None) in ("m", "M") for kind in kinds):
         raise ValueError(
@@ -271,15 +269,17 @@ def refuse_huge(X):
         )
 
 
-def check_features(X):
+def check_features(X, name="X"):
     """X as a matrix of finite numbers, or a ValueError that says what is wrong."""
     try:
-        refuse_unusable(X)
+        refuse_unusable(X, name)
         X = check_array(X, dtype=np.float64)
         refuse_huge(X)
         return X
     except (TypeError, ValueError) as error:
-        raise ValueError(f"X must be a matrix of finite numbers: {error}") from error
+        raise ValueError(
+            f"{name} must be a matrix of finite numbers: {error}"
+        ) from error
 
 
 def label_codes(y, n_instances, X=None):
@@ -507,52 +507,6 @@ def labels_to_pure_bags(data):
         labels=None,
         n_pure=K,
     )
-
-
-def keyed_rows(name, values, n_bags, bag_labels=None):
-    """What a user gives for each bag beside the proportions, in the order of the rows of these.
-
-    Parameters
-    ----------
-    name : str
-        Of the argument, for messages.
-    values : array-like, Series, DataFrame or dict
-        An array is read by position. What has keys is matched by them: by the names of the bags where ``proportions``
-        has names, else by the numbers of its rows.
-    n_bags : int
-        Rows of ``proportions``.
-    bag_labels : pandas.Index, optional
-        Their keys, where they have names.
-
-    Returns
-    -------
-    ndarray of float
-        Its first axis is that of the rows of ``proportions``.
-
-    Raises
-    ------
-    ValueError
-        If the keys are not those of ``proportions``, or an entry is masked or no number.
-    """
-    refuse_mask(name, values)
-    if isinstance(values, dict):
-        values = pd.Series(values, dtype=object)
-    if isinstance(values, pd.Series | pd.DataFrame):
-        keys = pd.RangeIndex(n_bags) if bag_labels is None else bag_labels
-        if not values.index.is_unique or set(values.index) != set(keys):
-            rows = "bags" if bag_labels is not None else "row numbers"
-            raise ValueError(
-                f"{name} is matched by its keys, which must be the {rows} of proportions, "
-                f"such as {keys.tolist()[:3]}, got {values.index.tolist()[:3]}; "
-                f"to match by position, pass {name} as an array"
-            )
-        values = values.reindex(keys)
-        if isinstance(values, pd.Series):
-            values = values.tolist()
-    try:
-        return np.asarray(values, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numbers: {error}") from error
 
 
 def check_bag_weights(bag_weights, data):

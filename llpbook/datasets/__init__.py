@@ -5,14 +5,13 @@ go to evaluation only. Sources, licences and citations: `provenance` and ``book/
 """
 
 import copy
-import numbers
 
 import numpy as np
 import pandas as pd
 from sklearn.utils import check_random_state
 
 from ..base import check_column
-from ..proportions import label_proportions
+from ..proportions import check_whole, label_proportions, refuse_mask
 from . import _encodings as enc
 from ._bag_dataset import BagDataset
 
@@ -116,7 +115,7 @@ def _prepare(name, encoding, missing=None, classes=None, by=None):
     """X, y and the column ``by``, taken out of X before encoding."""
     spec = enc.recipe(name, encoding)
     missing = spec.get("missing_rule", "impute") if missing is None else missing
-    if missing not in enc.MISSING:
+    if not isinstance(missing, str) or missing not in enc.MISSING:
         raise enc.unknown("missing", missing, enc.MISSING)
     table, y = enc.choose_rows(enc.read_table(spec), spec)
     table = table.drop(columns=[c for c in spec.get("drop", []) if c != by])
@@ -130,6 +129,10 @@ def _prepare(name, encoding, missing=None, classes=None, by=None):
         else np.ones(len(y), dtype=bool)
     )
     if classes is not None:
+        if isinstance(classes, str) or not np.iterable(classes) or len(classes) < 1:
+            raise ValueError(
+                f"classes must be one class or more, in a list, got {classes!r}"
+            )
         absent = [c for c in classes if c not in y.unique()]
         if absent:
             raise enc.unknown("classes", absent[0], sorted(y.unique()))
@@ -166,7 +169,7 @@ def make_twonorm(n=7400, d=20, random_state=None):
     -----
     ``load("twonorm")`` is ``make_twonorm(random_state=0)``. Source: Breiman (1996).
     """
-    table = enc.twonorm(_whole("n", n), _whole("d", d), random_state)
+    table = enc.twonorm(check_whole("n", n), check_whole("d", d), random_state)
     y = table.pop("class")
     return table, y
 
@@ -184,7 +187,10 @@ def binary_labels(y, positive):
     -------
     ndarray of int, shape (n_instances,)
     """
+    refuse_mask("y", y)
     y = np.asarray(y)
+    if y.ndim != 1 or not y.size:
+        raise ValueError(f"y must have one label per instance, got {y!r}")
     if positive not in y.tolist():
         raise enc.unknown("positive", positive, np.unique(y))
     return (y == positive).astype(int)
@@ -213,27 +219,20 @@ def random_bags(y, bag_size=None, random_state=None, n_bags=None):
     ValueError
         If not exactly one of ``bag_size`` and ``n_bags`` is given, or it is not a whole number from 1 to n_instances.
     """
-    n = int(y) if np.ndim(y) == 0 else len(y)
+    n = check_whole("y", y) if np.ndim(y) == 0 else len(y)
+    if n == 0:
+        raise ValueError("y must have one entry or more, got none")
     if (bag_size is None) == (n_bags is None):
         raise ValueError(
             f"give either bag_size or n_bags, got bag_size={bag_size!r} and n_bags={n_bags!r}"
         )
     if bag_size is not None:
-        chunks = np.arange(n) // _whole("bag_size", bag_size, n)
+        chunks = np.arange(n) // check_whole("bag_size", bag_size, most=n)
     else:
-        chunks = np.arange(n) * _whole("n_bags", n_bags, n) // n
+        chunks = np.arange(n) * check_whole("n_bags", n_bags, most=n) // n
     bags = np.empty(n, dtype=np.intp)
     bags[check_random_state(random_state).permutation(n)] = chunks
     return bags
-
-
-def _whole(name, value, most=None):
-    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if not whole or value < 1 or (most is not None and value > most):
-        raise ValueError(
-            f"{name} must be a whole number from 1{'' if most is None else f' to {most}'}, got {value!r}"
-        )
-    return int(value)
 
 
 def make_dataset(X, y, bags, positive=None, name="data"):
@@ -261,6 +260,8 @@ def make_dataset(X, y, bags, positive=None, name="data"):
         If lengths differ, ``y`` or ``bags`` has a missing value, or ``y`` has fewer than two classes.
     """
     X = X if hasattr(X, "shape") else np.asarray(X)
+    if len(X.shape) != 2:
+        raise ValueError(f"X must have shape (n_instances, n_features), got {X.shape}")
     y, bags = (
         check_column(argument, values, X.shape[0], X)
         for argument, values in (("y", y), ("bags", bags))

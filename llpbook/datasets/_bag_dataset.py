@@ -1,8 +1,12 @@
 """The data set of bags that `llpbook.datasets` hands out."""
 
+from numbers import Real
+
 import numpy as np
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
+
+from ..proportions import refuse_mask
 
 
 class BagDataset:
@@ -118,8 +122,10 @@ class BagDataset:
         train, test : BagDataset
             Bags are numbered anew from 0; ``bag_names`` are kept.
         """
+        refuse_mask("test_bags", test_bags)
         if np.ndim(test_bags) == 0:
-            if self.n_bags < 2 or not 0 < test_bags < 1:
+            share = isinstance(test_bags, Real) and 0 < test_bags < 1
+            if self.n_bags < 2 or not share:
                 raise ValueError(
                     f"test_bags must be a share in (0, 1) of at least two bags, got {test_bags!r} of {self.n_bags}"
                 )

@@ -44,6 +44,9 @@ def unknown(argument, value, known):
 
 def recipe(name, encoding):
     """All that says how to make one set in one encoding: facts of its file, then of the set, then of the paper."""
+    for argument, value in (("name", name), ("encoding", encoding)):
+        if not isinstance(value, str):
+            raise ValueError(f"{argument} must be a name, got {value!r}")
     sets, papers = catalogue()["sets"], catalogue()["papers"]
     if encoding in PLAIN:
         entry = {"set": name, "encoding": encoding}

@@ -24,9 +24,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ..base import check_features, read_bags
+from ..proportions import check_whole
 from ._combine import (
     TestResult,
     cauchy_combination,
+    check_level,
     combine_views,
     pearson_tail,
     smallest_shift,
@@ -44,6 +46,7 @@ from ._label_given_features import (
     out_of_fold,
 )
 from ._lack_of_fit import (
+    NO_TEST,
     AffineResult,
     BagMoments,
     Design,
@@ -86,6 +89,7 @@ from ._report import SMALL_SHIFT, Diagnosis, as_symbols, read_results
 
 __all__ = [
     "LEAST_LEFT",
+    "NO_TEST",
     "SMALL_SHIFT",
     "AffineResult",
     "BagMoments",
@@ -106,6 +110,7 @@ __all__ = [
     "cauchy_combination",
     "cell_codes",
     "cell_sums",
+    "check_level",
     "check_levels",
     "class_means_are_known",
     "class_probabilities",
@@ -141,6 +146,7 @@ __all__ = [
     "smooth_noise",
     "spread",
     "table_test",
+    "tests_of_labelled",
     "tests_with_labels",
     "tests_without_labels",
     "third_moment_cumulant",
@@ -189,10 +195,10 @@ def read_problem(X, bags, proportions, labels=None, exact=None):
     ValueError
         For malformed input; see `llpbook.base`.
     """
-    if exact not in (None, True, False):
+    if np.ndim(exact) or exact not in (None, True, False):
         raise ValueError(f"exact must be None, True or False, got {exact!r}")
-    names = [str(c) for c in getattr(X, "columns", range(np.shape(X)[-1]))]
     given, X = X, check_features(X)
+    names = [str(c) for c in getattr(given, "columns", range(X.shape[1]))]
     data = read_bags(X, bags, proportions, labels, given)
     codes, matrix, known = data.bags, data.proportions, data.labels
     if labels is None:
@@ -224,10 +230,10 @@ def check_levels(alpha, correction, n_permutations, n_together):
     ValueError
         If a parameter is out of range, or the least p-value of a permutation test is above the level.
     """
-    if not 0 < alpha < 1:
-        raise ValueError(f"alpha must lie in (0, 1), got {alpha}")
-    if correction not in ("holm", None):
+    check_level(alpha)
+    if not isinstance(correction, str | None) or correction not in ("holm", None):
         raise ValueError(f"correction must be 'holm' or None, got {correction!r}")
+    check_whole("n_permutations", n_permutations, 0)
     level = alpha / (n_together if correction else 1)
     enough = max(19, int(np.ceil(1 / level - 1 - 1e-9)))
     if n_permutations < enough:
@@ -261,7 +267,7 @@ def tests_without_labels(problem, alpha, n_permutations, rng):
         table = table_test(
             np.round(counts).astype(int), max(1999, n_permutations), alpha, rng
         )
-    moving = permutation_test(seen, cells, None, n_permutations, alpha, rng)
+    moving = permutation_test(seen, cells, None, n_permutations, alpha, rng, "one bag")
     affine = affine_tests(seen, bags, matrix, exact, alpha)
     size = X.shape[1], seen.columns
     return {
@@ -296,23 +302,54 @@ def tests_with_labels(problem, alpha, n_permutations, rng):
     known = problem.labels >= 0
     X, y, b = problem.X[known], problem.labels[known], cell_codes(problem.bags[known])
     y = cell_codes(y)
-    seen, both = views(X, random_state=rng), cell_codes(b, y)
-
-    def permute(cells, groups=None):
-        found = permutation_test(seen, cells, groups, n_permutations, alpha, rng)
-        return over_columns(found, X.shape[1], seen.columns)
-
-    Z = seen.features[:, -len(seen.columns) :]
-    found = {
-        "X_Y": {"permutation of labels": permute(y)},
-        "X_Y|B": {"permutation of labels within bags": permute(both, b)},
-        "X_B|Y": {"permutation of bags within classes": permute(both, y)},
-        "Y_B|X": {"held-out gain by the bag": label_test(Z, y, b, alpha, rng)},
-    }
+    if np.ptp(X, axis=0).any():
+        found = tests_of_labelled(X, y, b, alpha, n_permutations, rng)
+    else:
+        note = "the labelled instances have equal features"
+        nothing = TestResult(np.nan, np.nan, note=note)
+        about_features = ("X_Y", "X_Y|B", "X_B|Y", "Y_B|X")
+        found = {s: {"labelled instances": nothing} for s in about_features}
     if not problem.exact:
         table = table_test(crosstab(b, y), max(1999, n_permutations), alpha, rng)
         found["Y_B"] = {"Pearson's X² of the labels": table}
     return found
+
+
+def tests_of_labelled(X, y, b, alpha, n_permutations, rng):
+    """Tests of the four statements about features, on instances whose label is known.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_labelled, n_features)
+        Not all rows equal.
+    y, b : ndarray of int, shape (n_labelled,)
+        Class and bag, as codes 0, 1, ….
+    alpha : float
+    n_permutations : int
+    rng : RandomState
+
+    Returns
+    -------
+    dict of str to dict of str to TestResult
+    """
+    seen, both = views(X, random_state=rng), cell_codes(b, y)
+
+    def permute(cells, groups, single):
+        found = permutation_test(
+            seen, cells, groups, n_permutations, alpha, rng, single
+        )
+        return over_columns(found, X.shape[1], seen.columns)
+
+    labels = permute(y, None, "all labels are of one class")
+    within_bags = permute(both, b, "no bag has labels of two classes")
+    within_classes = permute(both, y, "no class has labels in two bags")
+    Z = seen.features[:, -len(seen.columns) :]
+    return {
+        "X_Y": {"permutation of labels": labels},
+        "X_Y|B": {"permutation of labels within bags": within_bags},
+        "X_B|Y": {"permutation of bags within classes": within_classes},
+        "Y_B|X": {"held-out gain by the bag": label_test(Z, y, b, alpha, rng)},
+    }
 
 
 def join_tests(tests):
@@ -328,7 +365,11 @@ def join_tests(tests):
     name : str
     TestResult
     """
-    able = {n: r for n, r in tests.items() if np.isfinite(r.pvalue)} or tests
+    able = {n: r for n, r in tests.items() if np.isfinite(r.pvalue)}
+    if not able:
+        why = "; ".join(f"{r.note} ({n})" for n, r in tests.items())
+        note = why if len(tests) > 1 else next(iter(tests.values())).note
+        return " + ".join(tests), TestResult(np.nan, np.nan, note=note)
     if len(able) == 1:
         return next(iter(able.items()))
     pvalue = twice_the_smaller([r.pvalue for r in able.values()])

@@ -1,5 +1,6 @@
 """Several p-values into one, and what a test that found nothing would have found."""
 
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,12 @@ class TestResult(NamedTuple):
     note: str = ""
 
     __test__ = False  # not for pytest to collect
+
+
+def check_level(alpha):
+    """Refuse a level that is none."""
+    if not isinstance(alpha, Real) or not 0 < alpha < 1:
+        raise ValueError(f"alpha must lie in (0, 1), got {alpha!r}")
 
 
 def cauchy_combination(pvalues, axis=-1):

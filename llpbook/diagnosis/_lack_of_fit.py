@@ -316,6 +316,10 @@ class AffineResult(NamedTuple):
     note: str = ""
 
 
+#: The result where there is no test; its note says why.
+NO_TEST = AffineResult(*[np.nan] * 5, False)
+
+
 def smooth_noise(moments, design, noise):
     """The noise of each bag, smoothed.
 
@@ -476,23 +480,27 @@ def affine_test(features, bags, proportions, exact=True):
         NaN, with a note, where no more bags of two instances are left than the rank of their proportions, and where the
         proportions are not exact and the class means cannot be told.
     """
-
-    def nothing(note):
-        return AffineResult(*[np.nan] * 5, False, note)
-
     if (np.bincount(bags) > 1).sum() < 2:
-        return nothing("fewer than two bags of two or more instances")
+        return NO_TEST._replace(note="fewer than two bags of two or more instances")
     proportions = proportions[:, proportions.any(axis=0)]
     moments = bag_moments(features, bags, proportions)
     design = affine_design(moments.proportions, moments.sizes)
     rank, n_classes = design.basis.shape[1], moments.proportions.shape[1]
     if rank >= len(moments.sizes):
-        return nothing("no more bags than classes: any bag means are affine")
+        return NO_TEST._replace(
+            note="no more bags than classes: any bag means are affine"
+        )
     if not exact:
         if rank < n_classes or features.shape[1] <= n_classes:
-            return nothing("shares that may carry error, and no direction free of it")
+            return NO_TEST._replace(
+                note="shares that may carry error, and no direction free of it"
+            )
         free = without_class_differences(features, moments, design)
         moments = bag_moments(free, bags, proportions)
+    if 0 < moments.traces.sum() >= 1e12 * design.free @ moments.traces:
+        return NO_TEST._replace(
+            note="each bag that varies is needed for the class means"
+        )
     return affine_pvalue(moments, design, exact)
 
 
@@ -504,21 +512,25 @@ def affine_pvalue(moments, design, exact):
     if traces.sum() <= 1e-12 * scale:  # no variance within bags: affine, or not
         off = lack > 1e-9 * scale
         return AffineResult(np.inf if off else 0.0, float(not off), np.nan, 0, 0, exact)
-    grow = (sizes / (sizes - 1))[:, None, None]
-    mixing = grow * label_covariance(moments.proportions)
+    mixing = (
+        label_covariance(moments.proportions) * (sizes / (sizes - 1))[:, None, None]
+    )
     corrected = exact and class_means_are_known(moments, design, mixing)
     noise = within_class_noise(moments, design, mixing) if corrected else traces
-    variance, third = cumulants(moments, design, mixing, noise, corrected)
+    var, third = cumulants(moments, design, mixing, noise, corrected)
+    if not var > 0:
+        return NO_TEST._replace(
+            note="too few instances to estimate the noise of bag means"
+        )
     if moments.means.shape[1] == 1:
         third += third_moment_cumulant(moments, design)
     expected = max(design.free @ noise, 0.02 * design.free @ traces)
-    deviation, skewness = (lack - expected) / variance**0.5, third / variance**1.5
+    deviation, skewness = (lack - expected) / var**0.5, third / var**1.5
     # eq: eq-diag-pearson
     pvalue = float(pearson3.sf(deviation, skewness))
     if moments.means.shape[1] == 1:
-        heavier = ratio_tail(moments, design, noise, variance, lack, expected)
-        pvalue = max(pvalue, heavier)
-    ratio, spread = lack / expected, variance**0.5 / expected
+        pvalue = max(pvalue, ratio_tail(moments, design, noise, var, lack, expected))
+    ratio, spread = lack / expected, var**0.5 / expected
     return AffineResult(ratio, pvalue, deviation, skewness, spread, corrected)
 
 
@@ -565,6 +577,8 @@ def affine_tests(seen, bags, proportions, exact=True, alpha=0.05):
         found = affine_test(
             F[:, part] * np.sqrt(weights[part]), bags, proportions, exact
         )
+        if found.note and i > 1:
+            continue
         if found.note:
             return TestResult(np.nan, np.nan, note=found.note)
         pvalues[i], first = found.pvalue, first or found

@@ -8,7 +8,14 @@ from scipy.stats import chi2, ncx2, random_table
 from sklearn.utils import check_random_state
 
 from ..base import check_features
-from ._combine import TestResult, combine_views, pearson_tail, smallest_shift
+from ..proportions import check_whole
+from ._combine import (
+    TestResult,
+    check_level,
+    combine_views,
+    pearson_tail,
+    smallest_shift,
+)
 from ._features import views
 
 
@@ -137,8 +144,9 @@ def three_moments(parts):
 
 
 def permutation_test(
-    seen, cells, groups=None, n_permutations=199, alpha=0.05, random_state=None
-):
+    seen, cells, groups=None, n_permutations=199, alpha=0.05, random_state=None,
+    single="one cell in each group",
+):  # fmt: skip
     r"""Do features differ between the cells of a group?
 
     Each view of the features has its energy, each energy a p-value from the moments of its permutations (the tail of
@@ -158,20 +166,25 @@ def permutation_test(
     alpha : float, default 0.05
         For the smallest shift that would be found.
     random_state : int, RandomState or None
+    single : str
+        What the note says where each group has only one cell.
 
     Returns
     -------
     TestResult
-        statistic is the energy of the whitened components over its mean under permutations, 1 on average.
+        statistic is the energy of the whitened components over its mean under permutations, 1 on average. NaN, with a
+        note, where each group has only one cell, or no permutation changes the energy.
     """
     rng = check_random_state(random_state)
     groups = np.zeros_like(cells) if groups is None else groups
     n_cells, n_groups = cells.max() + 1, groups.max() + 1
     if n_cells == n_groups:
-        return TestResult(np.nan, np.nan, note="one cell in each group")
+        return TestResult(np.nan, np.nan, note=single)
     energies = permuted_energies(seen.features, cells, groups, n_permutations, rng)
     parts = energies @ seen.weights.T
     mean, sd, skewness = three_moments(parts)
+    if sd[0] <= 1e-10 * len(cells):  # of a total energy of len(cells): rounding
+        return TestResult(np.nan, np.nan, note="no permutation changes the features")
     tails = pearson_tail(parts, mean, sd, skewness)
     together = combine_views(tails)
     # eq: eq-diag-permutation
@@ -277,13 +290,13 @@ def two_bag_test(X_p, X_q, n_permutations=999, alpha=0.05, random_state=0):
     >>> found.pvalue <= 0.001
     True
     """
-    X_p, X_q = check_features(X_p), check_features(X_q)
+    X_p, X_q = check_features(X_p, "X_p"), check_features(X_q, "X_q")
     if X_p.shape[1] != X_q.shape[1]:
         raise ValueError(
             f"X_p and X_q must have the same columns, got {X_p.shape[1]} and {X_q.shape[1]}"
         )
-    if n_permutations < 19:
-        raise ValueError(f"n_permutations must be at least 19, got {n_permutations}")
+    check_whole("n_permutations", n_permutations, 19)
+    check_level(alpha)
     rng, X = check_random_state(random_state), np.vstack([X_p, X_q])
     seen, cells = views(X, random_state=rng), np.repeat([0, 1], [len(X_p), len(X_q)])
     found = permutation_test(seen, cells, None, n_permutations, alpha, rng)

@@ -5,9 +5,8 @@ from inspect import Parameter, signature
 import numpy as np
 import pandas as pd
 from scipy.stats import hypergeom
-from sklearn.utils.validation import _num_samples
 
-from ..base import check_bags, check_proportions
+from ..base import check_bags, check_proportions, keyed_rows
 from ..proportions import (
     combined_error,
     label_proportions,
@@ -16,6 +15,7 @@ from ..proportions import (
     proportion_mse,
     proportion_weighted_mse,
 )
+from ._splitters import count_rows
 
 #: Errors of predicted shares by name: ``error(proportions, predicted, bag_sizes)``.
 ERRORS = {
@@ -194,7 +194,7 @@ class ProportionScorer:
         """The score of a fitted estimator on instances of some bags, or of parts of them: larger is better."""
         matrix, classes, keys = check_proportions(self.proportions, empty_rows=True)
         matrix = _in_order_of(estimator.classes_, matrix, classes)
-        codes = check_bags(bags, _num_samples(X), len(matrix), keys, X)
+        codes = check_bags(bags, count_rows(X), len(matrix), keys, X)
         if self.error == LIKELIHOOD:
             probabilities = _probabilities(estimator, X)
             parts = np.bincount(codes, minlength=len(matrix))
@@ -217,11 +217,7 @@ class ProportionScorer:
 
     def _sizes(self, keys, parts):
         """Sizes of the whole bags, in the order of the proportions."""
-        sizes = self.bag_sizes
-        sizes = pd.Series(sizes) if isinstance(sizes, dict) else sizes
-        if isinstance(sizes, pd.Series) and keys is not None:
-            sizes = sizes.reindex(keys)
-        sizes = np.asarray(sizes, dtype=float)
+        sizes = keyed_rows("bag_sizes", self.bag_sizes, len(parts), keys)
         if sizes.shape != parts.shape:
             raise ValueError(
                 f"bag_sizes must be one size for each of the {len(parts)} rows of proportions, got shape {sizes.shape}"
@@ -273,7 +269,8 @@ def proportion_scorer(proportions, error="mae", bag_sizes=None):
         - a function ``error(proportions, predicted)`` of two matrices, shape (n_bags_present, n_classes), with a
           third argument ``bag_sizes`` if it has to have it.
     bag_sizes : array-like, Series or dict, shape (n_bags,), optional
-        Sizes of the whole bags: for "log_likelihood", where parts of bags are scored.
+        Sizes of the whole bags: for "log_likelihood", where parts of bags are scored. Those with keys are matched by
+        them: by the keys of ``proportions``, or by its row numbers where it has none.
 
     Returns
     -------
@@ -289,7 +286,8 @@ def proportion_scorer(proportions, error="mae", bag_sizes=None):
     >>> search = GridSearchCV(MeanMap(), grid, scoring=proportion_scorer(p), cv=SplitBagKFold(5))  # doctest: +SKIP
     >>> search.fit(X, bags, groups=bags, proportions=p)  # doctest: +SKIP
     """
-    if not callable(error) and error not in (*ERRORS, LIKELIHOOD):
+    named = isinstance(error, str) and error in (*ERRORS, LIKELIHOOD)
+    if not callable(error) and not named:
         raise ValueError(
             f"error must be a function or one of {', '.join([*ERRORS, LIKELIHOOD])}, got {error!r}"
         )

@@ -8,11 +8,11 @@ import pandas as pd
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ..base import check_bags, check_column, check_proportions, predict_proportions
 from ._scorers import ERRORS, LIKELIHOOD, ProportionScorer, proportion_scorer
-from ._splitters import SplitBagKFold
+from ._splitters import SplitBagKFold, count_rows
 
 
 def select_setting(estimator, settings, splits, data, scorer):
@@ -76,7 +76,7 @@ class BagSearch:
             split, as where the training bags have equal shares.
         """
         matrix, classes, keys = check_proportions(proportions, empty_rows=True)
-        bags = check_column("bags", bags, _num_samples(X), X)
+        bags = check_column("bags", bags, count_rows(X), X)
         codes = check_bags(bags, len(bags), len(matrix), keys)
         sizes = np.bincount(codes, minlength=len(matrix))
         run = copy.copy(self)  # hyper-parameters stay as the user gave them
@@ -142,7 +142,7 @@ def read_scoring(scoring, proportions, sizes):
     ValueError
         If it is anything else: scikit-learn's scores would compare predictions with bags.
     """
-    if isinstance(scoring, dict):
+    if isinstance(scoring, dict) and scoring:
         return {
             name: read_scoring(one, proportions, sizes) for name, one in scoring.items()
         }

@@ -1,6 +1,6 @@
 """Training and validation parts: whole bags, or a part of each bag."""
 
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 import pandas as pd
@@ -9,6 +9,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
 from ..base import check_bags, check_column, check_proportions
+from ..proportions import check_whole
+
+
+def count_rows(X):
+    """The number of instances of X, or a ValueError."""
+    try:
+        return _num_samples(X)
+    except TypeError as error:
+        raise ValueError(f"X must have one row per instance: {error}") from error
 
 
 def bag_order(codes, rng=None):
@@ -175,8 +184,11 @@ class BagSplitter(BaseCrossValidator):
     def _check(self, least=1):
         """Refuse numbers of splits and shares that are none."""
         n, share = self.n_splits, getattr(self, "test_size", 0.5)
-        if not isinstance(n, Integral) or isinstance(n, bool) or n < least:
-            raise ValueError(f"n_splits must be a whole number from {least}, got {n!r}")
+        check_whole("n_splits", n, least)
+        for name in ("shuffle", "out_of_bag"):
+            value = getattr(self, name, True)
+            if not isinstance(value, bool | np.bool_):
+                raise ValueError(f"{name} must be True or False, got {value!r}")
         if not isinstance(share, Real) or not 0 < share < 1:
             raise ValueError(
                 f"test_size must be a share of each bag, between 0 and 1, got {share!r}"
@@ -211,7 +223,7 @@ class BagSplitter(BaseCrossValidator):
             raise ValueError(
                 f"groups must be the bags for {type(self).__name__}: pass groups=bags"
             )
-        n = _num_samples(X)
+        n = count_rows(X)
         codes = pd.factorize(check_column("groups", groups, n, X))[0]
         for train, test in self._parts(codes, groups, X):
             if not len(train) or not len(test):

@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA
 from sklearn.utils import check_array
 
 from ..base import check_column, read_bags
-from ..proportions import class_prior, label_proportions
+from ..proportions import check_whole, class_prior, label_proportions
 from ._style import (
     DARK,
     GREY,
@@ -20,6 +20,7 @@ from ._style import (
     check_names,
     ink,
     legend_below,
+    literal,
     look,
     mix,
     pyplot,
@@ -97,6 +98,7 @@ def plot_bags(
     Returns
     -------
     matplotlib.figure.Figure
+        Names of bags, classes and features are drawn as they are: a ``$`` in them starts no formula.
 
     Raises
     ------
@@ -118,24 +120,34 @@ def plot_bags(
     """
     plt = pyplot()
     # Everything that can fail comes before the first figure is made.
-    A = check_array(X, accept_sparse="csr", dtype=float, input_name="X")
+    try:
+        A = check_array(X, accept_sparse="csr", dtype=float, input_name="X")
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"X must be a matrix of finite numbers: {error}") from error
     n, d = A.shape
     columns = X.columns if isinstance(X, pd.DataFrame) else None
     X = A if columns is None else X
     for name, value in (("max_bags", max_bags), ("max_instances", max_instances)):
-        if not isinstance(value, int | np.integer) or value < 1:
-            raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+        check_whole(name, value)
     data = read_bags(A, bags, proportions, given=X)
     P, codes, classes, keys = data.proportions, data.bags, data.classes, data.bag_labels
     y = None if y is None else check_column("y", y, n, X)
     named = isinstance(proportions, pd.DataFrame)
+    if estimator is not None and not hasattr(estimator, "classes_"):
+        raise ValueError(f"estimator must be a fitted classifier, got {estimator!r}")
     classes = find_classes(classes, named, estimator, y)
     names = check_names(class_names, [f"class {c}" for c in classes], "class_names")
+    names = [literal(name) for name in names]
     default = [f"bag {k}" for k in range(len(P))] if keys is None else keys
     bag_names = check_names(bag_names, default, "bag_names")
-    default = [rf"$x_{j + 1}$" for j in range(d)] if columns is None else columns
-    feature_names = check_names(feature_names, default, "feature_names")
-    if axes is not None and (len(axes) != 2 or all(ax is None for ax in axes)):
+    feature_names = columns if feature_names is None else feature_names
+    if feature_names is None:
+        feature_names = [rf"$x_{j + 1}$" for j in range(d)]
+    else:
+        given = check_names(feature_names, range(d), "feature_names")
+        feature_names = [literal(name) for name in given]
+    pair = axes is None or (np.iterable(axes) and len(axes) == 2)
+    if not pair or (axes is not None and all(ax is None for ax in axes)):
         raise ValueError(f"axes must be a pair of Axes, at most one None, got {axes}")
     y_hat = predicted = None
     if estimator is not None:
@@ -278,7 +290,7 @@ def bag_label(name, size, roomy):
         name = textwrap.fill(name, 20, max_lines=2, placeholder="…")
     elif len(name) > 20:
         name = name[:19] + "…"
-    return f"{name} (n = {size})"
+    return literal(f"{name} (n = {size})")
 
 
 def margins(estimator, X, classes):

@@ -40,6 +40,11 @@ def draw_dag(dag, ax=None):
     plt = pyplot()
     from matplotlib.patches import Circle, FancyArrowPatch
 
+    pairs = isinstance(dag, set | frozenset | list | tuple) and all(
+        isinstance(edge, tuple) and len(edge) == 2 for edge in dag
+    )
+    if not pairs:
+        raise ValueError(f"dag must be a set of edges (parent, child), got {dag!r}")
     dag = frozenset(dag)
     pattern_of_dag(dag)  # raises if this is no DAG on X, Y and B
     ax = plt.subplots(figsize=_CELL)[1] if ax is None else ax

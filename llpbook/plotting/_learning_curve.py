@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from sklearn.isotonic import isotonic_regression
 
-from ._style import HOLLOW, ink, legend_below, look, pyplot, sample
+from ._style import HOLLOW, ink, legend_below, literal, look, pyplot, sample
 
 DULL = "#666666"
 PAPER = HOLLOW | {"linestyle": (0, (4, 2)), "linewidth": 1.1}
@@ -41,7 +41,8 @@ def plot_learning_curve(
     references : dict of str to float, optional
         Horizontal lines with their names, as ``{"majority class": 0.56}``.
     xlabel, ylabel : str, optional
-        Labels of the axes; the columns' names, with spaces for underscores, if not given.
+        Labels of the axes, which may hold formulas between ``$``; the columns' names, with spaces for underscores, if
+        not given. All other texts are drawn as they are.
     log2 : bool
         A logarithmic axis of base 2, with a tick at each value of ``x``.
     direct_labels : bool
@@ -80,7 +81,7 @@ def plot_learning_curve(
                 f"{name} must be a DataFrame with at least one row, got {type(frame).__name__}"
             )
         for column in (x, y, hue):
-            if column not in frame.columns:
+            if not isinstance(column, str) or column not in frame.columns:
                 raise ValueError(
                     f"{name} has no column {column!r}; it has {list(frame.columns)}"
                 )
@@ -93,7 +94,15 @@ def plot_learning_curve(
                 f"column {x!r} of {name} must be positive on a logarithmic axis, got {frame[x].min()}"
             )
     known = list(dict.fromkeys(v for frame in tables.values() for v in frame[hue]))
+    if hue_order is not None and (
+        isinstance(hue_order, str) or not np.iterable(hue_order)
+    ):
+        raise ValueError(f"hue_order must be a list of methods, got {hue_order!r}")
     methods = known if hue_order is None else list(hue_order)
+    if not methods:
+        raise ValueError("hue_order must name a method, got none")
+    if references is not None and not isinstance(references, dict):
+        raise ValueError(f"references must be a dict of heights, got {references!r}")
     for method in methods:
         if method not in known:
             raise ValueError(
@@ -113,27 +122,27 @@ def plot_learning_curve(
             band = {"color": color, "alpha": 0.16, "linewidth": 0}
             ax.fill_between(mean.index, mean - sd, mean + sd, zorder=1, **band)
             edge = {"markeredgecolor": dark, "markeredgewidth": 0.6, "zorder": 3}
-            ax.plot(mean, color=color, marker=marker, label=str(method), **edge)
+            ax.plot(mean, color=color, marker=marker, label=literal(method), **edge)
             ends[str(method)] = (mean.index[-1], mean.iloc[-1], dark)
             ticks |= set(mean.index)
         if paper is not None and (paper[hue] == method).any():
             theirs = paper[paper[hue] == method].groupby(x)[y].mean()
             dashed = PAPER | {"color": dark, "marker": marker, "zorder": 2}
-            ax.plot(theirs, label=f"{method} (paper)", **dashed)
+            ax.plot(theirs, label=literal(f"{method} (paper)"), **dashed)
             ends.setdefault(str(method), (theirs.index[-1], theirs.iloc[-1], dark))
             ticks |= set(theirs.index)
     if log2:
         ax.set_xscale("log", base=2)
     ax.set_xticks(sorted(ticks), [f"{t:g}" for t in sorted(ticks)])
     ax.minorticks_off()
-    ax.set_xlabel(xlabel or x.replace("_", " "))
-    ax.set_ylabel(ylabel or y.replace("_", " "))
+    ax.set_xlabel(xlabel or literal(x.replace("_", " ")))
+    ax.set_ylabel(ylabel or literal(y.replace("_", " ")))
     ax.grid(axis="y", color="#DDDDDD", linewidth=0.7)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
     for name, value in (references or {}).items():
         dots = {"color": DULL, "linestyle": ":", "linewidth": 1.2, "zorder": 1}
-        ax.axhline(value, label=name, gid="reference", **dots)
+        ax.axhline(value, label=literal(name), gid="reference", **dots)
         ends[name] = (ax.get_xlim()[1], value, DULL)
     if not (direct_labels and label_ends(ax, ends)):
         beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}
@@ -168,7 +177,7 @@ def label_ends(ax, ends):
         leader |= {"relpos": (0, 0.5), "shrinkB": 4}
         text |= {"color": color, "xytext": (1.03, places[k]), "annotation_clip": False}
         leader = leader if moved[k] or color != DULL else None
-        ax.annotate(name, (end, value), arrowprops=leader, **text)
+        ax.annotate(literal(name), (end, value), arrowprops=leader, **text)
     return True
 
 

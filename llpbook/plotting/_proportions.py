@@ -1,12 +1,21 @@
 """The proportions of many bags, against what chance alone would do."""
 
 import numpy as np
-import pandas as pd
 from scipy.stats import binom, hypergeom
 
-from ..base import check_proportions
-from ..proportions import align_tables, class_prior
-from ._style import DARK, PALETTE, PRIOR, SHARES, check_names, legend_below, mix, pyplot
+from ..base import check_proportions, keyed_rows
+from ..proportions import check_whole, class_prior, numbers
+from ._style import (
+    DARK,
+    PALETTE,
+    PRIOR,
+    SHARES,
+    check_names,
+    legend_below,
+    literal,
+    mix,
+    pyplot,
+)
 
 
 def plot_proportions(
@@ -28,7 +37,7 @@ def plot_proportions(
     proportions : array-like, Series, dict or DataFrame, shape (n_bags,) or (n_bags, n_classes)
         The share of the positive class in each bag, or of every class: two classes give one panel, for the second;
         more give a panel each.
-    bag_sizes : int or array-like of int, shape (n_bags,), optional
+    bag_sizes : int, array-like of int, Series or dict, shape (n_bags,), optional
         Instances in each bag. The class prior is the mean weighted by them, unweighted if not given. Bags of size 0
         are left out.
     noise : {None, "binomial", "hypergeometric"}
@@ -66,32 +75,31 @@ def plot_proportions(
     1
     """
     plt = pyplot()
-    P, classes, _ = check_proportions(proportions)
+    P, classes, keys = check_proportions(proportions)
     L, K = P.shape
-    if noise not in (None, "binomial", "hypergeometric"):
+    kinds = (None, "binomial", "hypergeometric")
+    if not isinstance(noise, str | None) or noise not in kinds:
         raise ValueError(
             f'noise must be None, "binomial" or "hypergeometric", got {noise!r}'
         )
     if noise is not None and bag_sizes is None:
         raise ValueError(f"noise={noise!r} needs bag_sizes, got None")
-    if isinstance(bag_sizes, pd.Series) and isinstance(
-        proportions, pd.Series | pd.DataFrame
-    ):
-        bag_sizes = align_tables(pd.DataFrame(proportions), bag_sizes=bag_sizes)[1]
-    sizes = np.asarray(1 if bag_sizes is None else bag_sizes)
+    sizes = keyed_rows("bag_sizes", 1 if bag_sizes is None else bag_sizes, L, keys)
     if sizes.shape not in ((), (L,)):
         raise ValueError(
             f"bag_sizes must be one number or one for each of the {L} bags, got shape {sizes.shape}"
         )
-    if np.any(sizes != np.round(sizes)) or np.any(sizes < 0) or not np.any(sizes):
+    whole = np.isfinite(sizes) & (sizes == np.round(sizes)) & (sizes >= 0)
+    if not whole.all() or not sizes.any():
         raise ValueError(
-            f"bag_sizes must be integers of at least 0, not all 0, got {sizes.min()}"
+            f"bag_sizes must be integers of at least 0, not all 0, got {bag_sizes!r}"
         )
+    if noise is not None and sizes.max() > 10**7:  # chance() lists all counts
+        raise ValueError(f"noise needs bag_sizes up to 10 million, got {sizes.max():g}")
     sizes = np.broadcast_to(sizes, (L,)).astype(int)
     P, sizes = P[sizes > 0], sizes[sizes > 0]
     names = check_names(class_names, [f"class {c}" for c in classes], "class_names")
-    if isinstance(bins, int | np.integer):
-        bins = np.linspace(0, 1, bins + 1)
+    bins = None if bins is None else check_bins(bins)
     shown = [1] if K == 2 else list(range(K))
     if axes is None:
         ncols = 2 if len(shown) == 4 else min(len(shown), 3)
@@ -127,7 +135,7 @@ def plot_proportions(
         ax.set_xticks(*SHARES)
         ax.set(
             xlim=(-pad, 1 + pad),
-            xlabel=f"proportion of {names[c]}",
+            xlabel=literal(f"proportion of {names[c]}"),
             ylabel="number of bags",
         )
         ax.tick_params(axis="x", pad=9)  # room for the rug
@@ -135,6 +143,16 @@ def plot_proportions(
         ax.spines[["top", "right"]].set_visible(False)
         legend_below(ax, drop=6)
     return axes[0].figure
+
+
+def check_bins(bins):
+    """Edges of bars from a number of bars over [0, 1], or the edges themselves."""
+    if np.ndim(bins) == 0:
+        return np.linspace(0, 1, check_whole("bins", bins, most=10_000) + 1)
+    edges = numbers("bins", bins)
+    if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
+        raise ValueError(f"bins must be edges that increase, got {bins!r}")
+    return edges
 
 
 def bin_edges(p, sizes):

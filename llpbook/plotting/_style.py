@@ -98,8 +98,16 @@ def look(k):
     return PALETTE[k % 8], MARKERS[m], AREAS[m]
 
 
+def literal(text):
+    """Text that matplotlib draws as it is: ``$`` starts no formula, and a leading ``_`` hides no entry of a legend."""
+    text = str(text).replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
+
+
 def check_names(names, default, argument):
     """One name for each of ``default``, as text."""
+    if names is not None and (isinstance(names, str) or not np.iterable(names)):
+        raise ValueError(f"{argument} must be a list of names, got {names!r}")
     names = [str(name) for name in (default if names is None else names)]
     if len(names) != len(default):
         raise ValueError(

@@ -179,27 +179,49 @@ class DamagedTableError(ValueError):
 def _read(path):
     """Header and rows as text, without a last line that a crash cut short; a row that stands twice, once.
 
-    Rows are equal if they are but for the time that they took, the last column.
+    Rows are equal if they are but for the time that they took, the last column. A line that this module would not have
+    written so, to the letter, is damage.
     """
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    lines = csv.reader(io.StringIO(text[: text.rfind("\n") + 1]))
-    header, seen = next(lines, []), {}
-    if not header:
-        return [], []
-    n_keys = header.index("seed") + 1 if "seed" in header else len(header)
-    for row in lines:
-        if len(row) != len(header):
+    data = path.read_bytes() if path.exists() else b""
+    header, seen = [], {}
+    for number, line in enumerate(data.split(b"\n")[:-1], start=1):
+        row, advice = _parse(line), "mend or delete the line, then run the table again"
+        if not header:
+            header, n_keys = row, row.index("seed") + 1 if "seed" in row else 0
+            if not n_keys:
+                raise DamagedTableError(f"{path} line {number} is no header: {advice}")
+            continue
+        if len(row) != len(header) or [*map(_number, row[1:n_keys])] != row[1:n_keys]:
             raise DamagedTableError(
-                f"{path} line {lines.line_num} has {len(row)} columns, not {len(header)}: delete the line, then run "
-                "the table again"
+                f"{path} line {number} is no row that was written under this header: {advice}"
             )
         other = seen.setdefault(tuple(row[:n_keys]), row)
         if other[:-1] != row[:-1]:
             raise DamagedTableError(
-                f"{path} line {lines.line_num} has the parameters of an earlier row, but other results: "
+                f"{path} line {number} has the parameters of an earlier row, but other results: "
                 "delete one of them"
             )
     return header, list(seen.values())
+
+
+def _parse(line):
+    """The values of a line, or none if it is not, to the letter, what is written for them."""
+    try:
+        text = line.decode("utf-8")
+        row = next(csv.reader([text]), [])
+    except (UnicodeDecodeError, csv.Error):
+        return []
+    return row if _line(row) == text + "\n" else []
+
+
+def _number(text):
+    """A number as `as_text` writes it; other text as it is."""
+    for kind in (int, float):
+        try:
+            return as_text(kind(text))
+        except ValueError:
+            continue
+    return text
 
 
 @contextmanager
@@ -267,7 +289,10 @@ def done(table, results=None):
     if not header:
         return set()
     keys = list(table.cells[0])
-    advice = f"move {path.name} away or delete it and run the table anew, or go back to the code that wrote it"
+    advice = (
+        f"move {path.name} and {table.name}.meta.json away, or delete them, and run the table anew, or go back to the "
+        "code that wrote them"
+    )
     if header[: len(keys) + 2] != ["protocol", *keys, "seed"]:
         raise ValueError(
             f"{path.name} has the columns {header}, not the parameters {keys} of the table: {advice}"
@@ -375,18 +400,33 @@ def _cut(path):
 def _write_meta(table, folder, command, rows_before):
     """Note the command and the package versions of the rows to come, unless they are those of the rows before."""
     path, runs = folder / f"{table.name}.meta.json", []
-    if path.exists() and rows_before:
-        try:
-            runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
-        except (ValueError, KeyError) as error:
-            raise DamagedTableError(
-                f"{path} is damaged ({error}); delete it: the rows are kept, with which versions they were made is lost"
-            ) from error
+    if path.exists():
+        runs, protocol = _read_meta(path)
+        if protocol != table.protocol:
+            raise ValueError(
+                f"{path} is of protocol {protocol!r}, the code is {table.protocol!r}: move it to where its rows are, "
+                "or delete it"
+            )
+        runs = runs if rows_before else []  # without a row: of a run that was stopped
     entry = {"command": command, "packages": {name: version(name) for name in PACKAGES}}
     if not runs or any(runs[-1][key] != entry[key] for key in entry):
         runs.append({"first_row": rows_before, **entry})
     meta = {"table": table.name, "protocol": table.protocol, "runs": runs}
     _replace(path, json.dumps(meta, indent=2) + "\n")
+
+
+def _read_meta(path):
+    """The runs that a file beside a table tells of, and their protocol."""
+    try:
+        meta = json.loads(path.read_text(encoding="utf-8"))
+        runs, protocol = meta["runs"], meta["protocol"]
+        for run in runs:
+            run["command"], run["packages"], run["first_row"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamagedTableError(
+            f"{path} is damaged ({error}); delete it: the rows are kept, with which versions they were made is lost"
+        ) from error
+    return runs, protocol
 
 
 def load(table, results=None):

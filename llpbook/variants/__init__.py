@@ -99,7 +99,8 @@ def make_bags(
     n_bags : int, optional
         As many as ``sizes``, ``proportions`` or ``clusters`` have; else 10.
     sizes : array-like of int, shape (n_bags,), optional
-        Those of k-means clusters of X if not given, but such that the proportions add up to the class prior.
+        Those of k-means clusters of X if not given, but such that the proportions add up to the class prior. A Series
+        beside ``proportions`` is matched by its keys.
     proportions : array-like or DataFrame, shape (n_bags,) or (n_bags, n_classes), optional
         Those of k-means clusters if not given. A vector is the share of the second of two classes. Where they do not
         add up to the classes of y, the odds of all bags shift alike.

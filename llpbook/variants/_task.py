@@ -10,7 +10,14 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from .. import taxonomy
-from ..base import check_features, check_positional, check_proportions, label_codes
+from ..base import (
+    check_features,
+    check_positional,
+    check_proportions,
+    keyed_rows,
+    label_codes,
+)
+from ..proportions import check_whole
 from ._count_tables import crosstab, largest_remainder
 
 BY_CHANCE = ("naive", "feature collider")  # proportions are those of chance
@@ -44,11 +51,10 @@ def read_task(X, y, variant, n_bags, sizes, proportions, clusters, rng):
     check_positional("clusters", clusters, X)
     X = check_features(X)
     classes, codes = label_codes(y, len(X))
-    sizes, clusters = _read_sizes(sizes, len(X)), _read_clusters(clusters, len(X))
-    wanted, by_chance = _read_wanted(proportions, classes), variant in BY_CHANCE
-    if by_chance and wanted is not None:
-        message = f"proportions must not be given for variant={variant!r}"
-        raise ValueError(f"{message}, which leaves them to chance")
+    by_chance = variant in BY_CHANCE
+    wanted = _read_wanted(proportions, classes, variant)
+    sizes = _read_sizes(sizes, len(X), proportions)
+    clusters = _read_clusters(clusters, len(X))
     model = None if variant in BY_STRATA else clusters  # strata are no model for bags
     n_bags = _count_bags(n_bags, model, sizes=sizes, proportions=wanted)
     same = model is None or model.max() + 1 == n_bags
@@ -116,7 +122,12 @@ def score_strata(X, codes, rng):
     model = HistGradientBoostingClassifier(
         max_iter=40, max_leaf_nodes=8, l2_regularization=5.0, early_stopping=False
     )
-    folds = StratifiedKFold(5, shuffle=True, random_state=rng)
+    least = np.bincount(codes).min()
+    if least < 2:
+        raise ValueError(
+            "y must hold two instances of each class or more; or give clusters"
+        )
+    folds = StratifiedKFold(min(5, least), shuffle=True, random_state=rng)
     found = cross_val_predict(model, X, codes, cv=folds, method="predict_proba")
     n, n_strata = len(X), int(np.clip(len(X) // 50, 2, 200))
     if found.shape[1] == 2:
@@ -173,19 +184,22 @@ def _count_bags(n_bags, model, **given):
     """The number of bags that all of the arguments agree on; else that of the model bags, or 10."""
     lengths = {
         name: len(value) for name, value in given.items() if value is not None
-    } | ({} if n_bags is None else {"n_bags": n_bags})
+    } | ({} if n_bags is None else {"n_bags": check_whole("n_bags", n_bags, 2)})
     if len(set(lengths.values())) > 1:
         raise ValueError(f"the number of bags differs between arguments: {lengths}")
     found = next(iter(lengths.values()), 10 if model is None else model.max() + 1)
-    if found < 2 or found != int(found):
+    if found < 2:
         raise ValueError(f"n_bags must be a whole number from 2, got {found}")
     return found
 
 
-def _read_sizes(sizes, n_instances):
-    """Bag sizes as whole numbers, or None."""
+def _read_sizes(sizes, n_instances, proportions):
+    """Bag sizes as whole numbers in the order of the proportions, or None."""
     if sizes is None:
         return None
+    if proportions is not None:
+        matrix, _, keys = check_proportions(proportions)
+        sizes = keyed_rows("sizes", sizes, len(matrix), keys)
     counts = np.asarray(sizes)
     whole = counts.ndim == 1 and counts.dtype.kind in "iuf"
     if not whole or not (counts == np.round(counts)).all() or (counts < 1).any():
@@ -197,10 +211,13 @@ def _read_sizes(sizes, n_instances):
     return counts.astype(int)
 
 
-def _read_wanted(proportions, classes):
+def _read_wanted(proportions, classes, variant):
     """Wanted proportions as a matrix with one column for each of the classes, or None."""
     if proportions is None:
         return None
+    if variant in BY_CHANCE:
+        message = f"proportions must not be given for variant={variant!r}"
+        raise ValueError(f"{message}, which leaves them to chance")
     matrix, columns, _ = check_proportions(proportions)
     if isinstance(proportions, pd.DataFrame):
         if set(columns) != set(classes):
