@@ -180,8 +180,8 @@ class AlterSVM(KernelClassifier):
             learns = "proportions" in signature(last.fit).parameters
             if not learns or isinstance(last, type):
                 raise ValueError(
-                    "init must be 'random', an estimator that is fitted with proportions, or a Pipeline that ends in "
-                    f"one, got {self.init!r}"
+                    "init must be 'random', an estimator that is fitted with "
+                    f"proportions, or a Pipeline that ends in one, got {self.init!r}"
                 )
         super()._fit(data)
 

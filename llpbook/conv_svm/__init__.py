@@ -175,7 +175,7 @@ class ConvSVM(KernelClassifier):
         n, d = data.X.shape
         if self.kernel == "linear":  # with a kernel the base class asks
             require_memory(
-                f"ConvSVM on {n} instances and {d} features with up to {self.max_cuts} labelings",
+                f"ConvSVM on {n} instances, {d} features, {self.max_cuts} labelings",
                 peak_memory(n, d + self.fit_intercept, self.max_cuts),
                 "lower max_cuts, or take fewer instances or features",
             )
