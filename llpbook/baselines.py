@@ -8,7 +8,13 @@ from numbers import Real
 import numpy as np
 from sklearn.linear_model import Ridge
 
-from .base import BAG_WEIGHTS, Interval, LLPClassifier, check_bag_weights
+from .base import (
+    BAG_WEIGHTS,
+    Interval,
+    LLPClassifier,
+    check_bag_weights,
+    warn_of_scale,
+)
 
 
 class MajorityClass(LLPClassifier):
@@ -64,7 +70,8 @@ class BagMeanRegression(LLPClassifier):
 
     Notes
     -----
-    :math:`O(n d + L d^2)`. With bags of size 1 this is ridge regression on 0/1 labels.
+    :math:`O(n d + L d^2)`. With bags of size 1 this is ridge regression on 0/1 labels. Data given twice act as half of
+    ``alpha``.
     """
 
     assumes = ("Y_B|X", "one P(y | x), linear in x, holds in all bags")
@@ -78,6 +85,7 @@ class BagMeanRegression(LLPClassifier):
         self.alpha, self.bag_weights = alpha, bag_weights
 
     def _fit(self, data):
+        warn_of_scale(self, data.X)
         weights = check_bag_weights(self.bag_weights, data)
         means, used = data.bag_means(data.X), weights > 0
         ridge = Ridge(alpha=self.alpha)

@@ -13,7 +13,6 @@ Chapter: ``book/mean_map``. Sources: quadrianto2009; grid and protocol of yu2013
 from numbers import Real
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 from scipy.linalg import eigh
 from scipy.optimize import minimize as scipy_minimize
@@ -25,9 +24,16 @@ from .base import (
     KernelClassifier,
     NotIdentifiableError,
     check_bag_weights,
+    keyed_rows,
     labels_to_pure_bags,
+    probabilities,
+    warn,
     warn_if_short,
 )
+
+#: Of `warn_if_too_sure`: the share of wrong labels that is shown must exceed that which the model
+#: states by so many times, and by so much.
+TOO_SURE, SHOWN = 3.0, 0.1
 
 
 def class_means(bag_means, proportions, weights, covariances=None):
@@ -88,8 +94,8 @@ def error_covariances(proportion_errors, data, pure):
 
     Parameters
     ----------
-    proportion_errors : None or array-like, shape (n_bags,) or (n_bags, n_classes, n_classes)
-        See `MeanMap`; a Series is read by the keys of the proportions.
+    proportion_errors : None, Series, dict or array-like, shape (n_bags,) or (n_bags, n_classes, n_classes)
+        See `MeanMap`; a Series or dict is matched by its keys, `llpbook.base.keyed_rows`.
     data, pure : BagData
         Before and after `llpbook.base.labels_to_pure_bags`.
 
@@ -101,15 +107,13 @@ def error_covariances(proportion_errors, data, pure):
     Raises
     ------
     ValueError
-        If an error is missing, negative or not finite, the shape is another, or a matrix is no covariance of shares
-        that sum to 1.
+        If keys are not those of the proportions, an error is missing, negative or not finite, the shape is another, or
+        a matrix is no covariance of shares that sum to 1.
     """
     if proportion_errors is None:
         return None
-    if isinstance(proportion_errors, pd.Series) and data.bag_labels is not None:
-        proportion_errors = proportion_errors.reindex(data.bag_labels)
-    errors = np.asarray(proportion_errors, dtype=float)
     n_bags, n_classes = data.proportions.shape
+    errors = keyed_rows("proportion_errors", proportion_errors, n_bags, data.bag_labels)
     if errors.shape == (n_bags,) and n_classes == 2 and (errors >= 0).all():
         errors = errors[:, None, None] ** 2 * np.array([[1.0, -1.0], [-1.0, 1.0]])
     if (
@@ -281,6 +285,55 @@ def minimise(X, mu, lam, max_iter=1000, tol=1e-6, start=None):
     return found.x.reshape(mu.shape), int(found.nit), float(gap)
 
 
+def shown_errors(scores, bags, proportions):
+    """The share of wrong labels that a model states, that its shares show, and that chance alone would show.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_instances, 1) or (n_instances, n_classes)
+        Log-odds of the positive class, or scores of several classes.
+    bags : ndarray of int, shape (n_instances,)
+    proportions : ndarray, shape (n_bags, n_classes)
+
+    Returns
+    -------
+    stated : float
+        Mean probability of the classes that are not predicted.
+    shown : float
+        In each bag at least as many labels are wrong as the predicted shares differ from the given ones.
+    chance : float
+        ``shown`` for the true labels, if the instances of a bag were drawn with these shares.
+    """
+    proba = probabilities(scores[:, 0] if scores.shape[1] == 1 else scores)
+    (L, K), n = proportions.shape, len(bags)
+    found = np.bincount(K * bags + proba.argmax(axis=1), minlength=L * K).reshape(L, K)
+    sizes = found.sum(axis=1, keepdims=True)
+    shown = np.abs(found - sizes * proportions).sum() / (2 * n)
+    # The mean distance of a normal variable from its mean is 0.8 standard deviations.
+    chance = 0.4 * np.sqrt(sizes * proportions * (1 - proportions)).sum() / n
+    return float(1 - proba.max(axis=1).mean()), float(shown), float(chance)
+
+
+def warn_if_too_sure(estimator, scores, data):
+    """Warn where probabilities near 0 and 1 contradict the shares: the class means cannot be right.
+
+    Parameters
+    ----------
+    estimator : LLPClassifier
+    scores : ndarray, shape (n_instances, 1) or (n_instances, n_classes)
+        Of the training instances.
+    data : BagData
+    """
+    stated, shown, chance = shown_errors(scores, data.bags, data.proportions)
+    if shown > SHOWN + TOO_SURE * stated + chance:
+        warn(
+            f"{type(estimator).__name__} is too sure: its probabilities say that {stated:.2%} of the predicted labels "
+            f"are wrong, but the shares show that at least {shown:.0%} are. The estimated class means do not fit the "
+            "instances: class means differ between bags, or the shares differ too little. Look at diagnose, raise "
+            "lam, or take CountLogistic, which does not estimate class means"
+        )
+
+
 class MeanMap(KernelClassifier):
     r"""MeanMap classifier (Quadrianto et al. 2009).
 
@@ -300,8 +353,9 @@ class MeanMap(KernelClassifier):
         ``proportions``: small where a proportion is uncertain, 0 to leave a bag out.
     proportion_errors : None or array-like, shape (n_bags,) or (n_bags, n_classes, n_classes), default None
         Where proportions are estimates, the standard error of each share of the positive class, as rows of
-        ``proportions`` or a Series with their keys; for several classes the covariance matrix of each row. Without it
-        such errors pull the class means together. Not for shares of a larger group of which the bag is a sample.
+        ``proportions``, or a Series or dict with their keys; for several classes the covariance matrix of each row.
+        Without it such errors pull the class means together. Not for shares of a larger group of which the bag is a
+        sample.
     max_iter : int, default 1000
     tol : float, default 1e-6
         Largest entry of the gradient of the objective per instance at which to stop.
@@ -332,6 +386,8 @@ class MeanMap(KernelClassifier):
     -----
     Linear: :math:`O(n d^2)` an iteration for two classes, :math:`O(n d K)` for more. With bags of size 1 this is
     ridge-penalised logistic regression: scikit-learn's with ``C = 4 / lam`` (two classes), ``C = 1 / lam`` (more).
+    Swapping two classes swaps the predictions; data given twice act as half of ``lam``. An `LLPWarning` says so where
+    probabilities near 0 and 1 contradict the shares of the bags.
 
     Examples
     --------
@@ -347,6 +403,7 @@ class MeanMap(KernelClassifier):
 
     assumes = ("X_B|Y", "class means are the same in all bags")
     _log_odds = _uses_labels = True
+    _gram_copies = 3.4
     _parameter_constraints = {
         **KernelClassifier._parameter_constraints,
         "lam": [Interval(Real, 0, None, closed="left")],
@@ -374,4 +431,7 @@ class MeanMap(KernelClassifier):
         self.class_prior_, self.class_means_ = pure.class_prior, means
         self.mean_operator_ = mu
         warn_if_short(self, gap)
-        return 2 * theta if len(theta) == 1 else theta  # log-odds are 2 <w, x>
+        coef = 2 * theta if len(theta) == 1 else theta  # log-odds are 2 <w, x>
+        if errors is None:  # else the shares are known to be wrong
+            warn_if_too_sure(self, Z @ coef.T, pure)
+        return coef

@@ -393,6 +393,18 @@ def test_units_do_not_matter_but_to_distances(options):
         np.testing.assert_allclose(two, one, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:WeightedLDA stopped")
+def test_progress(capsys):
+    X, _, bags, P = problem(apart=0.5)
+    WeightedLDA(tol=0.0, max_iter=3, verbose=2).fit(X, bags, P)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert lines[1].startswith("WeightedLDA: 2 of at most 3 iterations in")
+    assert "weights change by" in lines[1]
+    plain = WeightedLDA(tol=0.0, max_iter=3).fit(X, bags, P)
+    assert capsys.readouterr().out == "" and plain.n_iter_ == 3
+
+
 @schemes
 def test_duplicating_every_bag_changes_nothing(options):
     X, _, bags, P = problem()

@@ -1,6 +1,9 @@
 """Laplacian Mean Map against dense algebra, its limits and its degenerate cases; alternating labels by brute force."""
 
+import subprocess
+import sys
 import tracemalloc
+import warnings
 from itertools import combinations, product
 
 import cvxpy as cp
@@ -13,8 +16,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from llpbook import laplacian_mean_map as lmm
-from llpbook.base import NotIdentifiableError
+from llpbook.base import NotIdentifiableError, _running
 from llpbook.laplacian_mean_map import AlternatingMeanMap, LaplacianMeanMap
+from llpbook.laplacian_mean_map._solver import connected_parts
 from llpbook.mean_map import (
     MeanMap,
     binary_objective,
@@ -355,10 +359,115 @@ def test_neighbours_only_is_near_all_pairs_and_linear_in_memory():
     whole = LaplacianMeanMap(sigma=0.3).fit(X, bags, P)
     near = LaplacianMeanMap(sigma=0.3, n_neighbors=50).fit(X, bags, P)
     assert np.mean(near.predict(X) == whole.predict(X)) > 0.97
+
+
+def test_similarities_that_are_not_held_equal_those_that_are(monkeypatch, capsys):
+    # Two parts of the graph, 63 bags each, so that blocks end within a part.
+    means, P, weights, V, _ = far_apart()
+    pairs, told = lmm.AllPairs(means, 1.0), []
+    pairs.tell = lambda: told.append(1)
+    vectors = np.random.default_rng(0).normal(size=(len(P), 2, 3))
+    product = pairs @ vectors.reshape(len(P), -1)
+    np.testing.assert_allclose(product, V @ vectors.reshape(len(P), -1), atol=1e-12)
+    assert len(told) == 2
+    np.testing.assert_allclose(pairs.sum(axis=1), V.sum(axis=1), rtol=1e-12)
+    for similarity in (V, pairs):
+        parts = connected_parts(similarity)
+        np.testing.assert_array_equal(parts != parts[0], means[:, 0] > 500)
+    rhs = vectors[:, :, :1]
+    held, found = (
+        lmm.solve_normal_equations(rhs, P, weights, similarity, 0.1)[1]
+        for similarity in (V, pairs)
+    )
+    np.testing.assert_allclose(found, held, rtol=1e-8)
+
+    X, _, bags, P = problem(n=1200)
+    plain = LaplacianMeanMap(tol=1e-9).fit(X, bags, P)
+    monkeypatch.setattr(lmm.AllPairs, "HELD", 100)
+    for cls in (LaplacianMeanMap, AlternatingMeanMap):
+        assert capsys.readouterr().out == ""
+        loud = cls(verbose=2).fit(X, bags, P)
+        assert "LaplacianMeanMap: 1 of at most" in capsys.readouterr().out
+        loud.set_params(verbose=0).fit(X, bags, P)
+    lazy = LaplacianMeanMap(tol=1e-9).fit(X, bags, P)
+    np.testing.assert_allclose(lazy.coef_, plain.coef_, atol=1e-4)
+
+
+def far_apart():
+    """Bag means in two groups between which no similarity is left."""
+    rng = np.random.default_rng(3)
+    means = rng.normal(size=(126, 2))
+    means[63:, 0] += 1000
+    p = rng.uniform(size=126)
+    V = np.exp(-cdist(means, means)) - np.eye(126)
+    return means, np.column_stack([1 - p, p]), rng.uniform(1, 2, 126), V, None
+
+
+PEAK = """
+import resource, numpy as np
+from llpbook.laplacian_mean_map import AllPairs, LaplacianMeanMap
+AllPairs.HELD = 2_000
+rng = np.random.default_rng(0)
+y, bags = rng.integers(0, 2, 15_000), np.arange(15_000) // 5
+X, peaks = rng.normal(size=(15_000, 3)) + y[:, None], []
+for n in (100, 15_000):
+    LaplacianMeanMap().fit(X[:n], bags[:n], np.bincount(bags[:n], y[:n]) / 5)
+    peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print((peaks[1] - peaks[0]) / 1024)
+"""
+
+
+def test_many_bags_do_not_fill_the_memory():
+    run = subprocess.run([sys.executable, "-c", PEAK], capture_output=True, text=True)
+    assert float(run.stdout) < 36, run.stderr  # MB; all pairs of 3,000 bags are 72
+
+
+def test_the_normalised_cut_asks_for_memory(monkeypatch):
+    monkeypatch.setattr(_running, "machine_memory", lambda: 1e6)
+    X, _, bags, P = problem(n=1200)
     with pytest.raises(
-        ValueError, match=r"n_neighbors must be given.* for more than 20"
+        ValueError, match=r"'normalised cut' of 200 bags needs .*gaussian"
     ):
-        lmm.gaussian_similarity(np.zeros((20_001, 1)), 1.0)
+        LaplacianMeanMap(similarity="normalised cut").fit(X, bags, P)
+
+
+def test_alternating_has_no_path():
+    # One step of a path is no start of the next: the rounds end in another local minimum.
+    assert not hasattr(AlternatingMeanMap, "path")
+    assert hasattr(LaplacianMeanMap, "path")
+
+
+def test_alternating_starts_at_the_laplacian_mean_map_of_its_parameters():
+    X, _, bags, P = problem(n=600, seed=3)
+    own = {
+        "lam": 2.0, "smoothness": 0.5, "sigma": 0.7, "epsilon": 0.01,
+        "bag_weights": "uniform", "operator_weights": "uniform", "n_neighbors": 20,
+    }  # fmt: skip
+    first = LaplacianMeanMap(**own).fit(X, bags, P)
+    counts = np.round(np.bincount(bags) * P[:, 1]).astype(int)
+    ones = np.column_stack([X, np.ones(600)])
+    w = np.append(first.coef_, first.intercept_)[None] / 2
+    by_hand = lmm.alternate(ones, bags, counts, w, 2.0)[0]
+    model = AlternatingMeanMap(**own).fit(X, bags, P)
+    np.testing.assert_allclose(model.coef_[0] / 2, by_hand[0, :-1], atol=1e-6)
+
+
+def test_rounds_show_their_progress(capsys):
+    X, _, bags, P = problem(n=600)
+    for mode in ("min", "max"):
+        model = AlternatingMeanMap(mode=mode, verbose=2).fit(X, bags, P)
+        lines = capsys.readouterr().out.splitlines()
+        assert len(lines) == model.n_iter_ > 1
+        assert lines[0].startswith("AlternatingMeanMap: 1 of at most 100 rounds in")
+
+
+def test_probabilities_of_several_classes_without_a_penalty():
+    X, _, bags, P = problem(n=60, n_classes=3, size=10, seed=3, apart=0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = AlternatingMeanMap(lam=1e-6, max_rounds=3, max_iter=30).fit(X, bags, P)
+    assert (model.decision_function(X).max(axis=1) < -1000).sum() > 3  # 0 / 0, once
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
 
 
 def test_no_matrix_of_twice_as_many_rows_as_bags():

@@ -1,6 +1,8 @@
 """MeanMap against slow versions, its supervised limit, optimality conditions, and cvxpy."""
 
+import warnings
 from dataclasses import replace
+from itertools import product
 
 import cvxpy as cp
 import numpy as np
@@ -22,6 +24,7 @@ from llpbook.base import (
     labels_to_pure_bags,
 )
 from llpbook.datasets import load_bags
+from llpbook.laplacian_mean_map import LaplacianMeanMap
 from llpbook.mean_map import MeanMap
 from llpbook.proportions import averaging_matrix, label_proportions
 
@@ -287,6 +290,7 @@ def test_duplicating_every_bag_with_twice_the_penalty_changes_nothing():
     np.testing.assert_allclose(one.coef_, two.coef_, atol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore:MeanMap is too sure")
 def test_size_weights_recover_the_class_means_of_unequal_bags_better():
     errors = {"size": [], "uniform": []}
     for seed in range(30):
@@ -432,8 +436,27 @@ def test_errors_are_read_by_key_and_permute_with_the_bags():
     expected = MeanMap(**own, proportion_errors=se.to_numpy()).fit(X, bags, P[:, 1])
     found = MeanMap(**own, proportion_errors=se[::-1]).fit(X, names[bags], p)
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
-    with pytest.raises(ValueError, match="proportion_errors must be one finite"):
+    for keyed in (se, se.to_dict()):
+        with pytest.raises(ValueError, match="must be the row numbers of proportions"):
+            MeanMap(proportion_errors=keyed).fit(X, bags, P)
+    with pytest.raises(ValueError, match="must be the bags of proportions"):
         MeanMap(proportion_errors=se[1:]).fit(X, names[bags], p)
+    # Proportions given as an array have the numbers of their rows as keys.
+    for numbered in (se.reset_index(drop=True)[::-1], dict(enumerate(se))):
+        found = MeanMap(**own, proportion_errors=numbered).fit(X, bags, P)
+        np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
+
+
+def test_covariances_are_read_by_key():
+    X, _, bags, P = problem(n_classes=3)
+    scale, unit = np.linspace(0, 0.01, len(P)), np.eye(3) - 1 / 3
+    array = scale[:, None, None] * unit
+    expected = MeanMap(proportion_errors=array).fit(X, bags, P)
+    keyed = {k: scale[k] * unit for k in reversed(range(len(P)))}
+    found = MeanMap(proportion_errors=keyed).fit(X, bags, P)
+    np.testing.assert_allclose(found.class_means_, expected.class_means_, rtol=1e-9)
+    plain = MeanMap().fit(X, bags, P)
+    assert np.abs(plain.class_means_ - expected.class_means_).max() > 1e-3
 
 
 def test_known_labels_carry_no_error():
@@ -466,10 +489,10 @@ def test_error_covariances_of_partly_known_bags():
     wider = np.array([0, 4 * 0.02, 2 * 0.03, 0.04, 0, 0])
     sign = np.array([[1, -1], [-1, 1]])
     np.testing.assert_allclose(found, wider[:, None, None] ** 2 * sign, atol=1e-15)
-    unkeyed = replace(data, bag_labels=None)
-    for errors, read in ((se, unkeyed), (se.to_numpy(), data)):  # in the order of rows
-        in_order = mean_map.error_covariances(errors, read, read)
-        np.testing.assert_allclose(in_order[:, 0, 0], se.to_numpy() ** 2)
+    in_order = mean_map.error_covariances(se.to_numpy(), data, data)
+    np.testing.assert_allclose(in_order[:, 0, 0], se.to_numpy() ** 2)
+    with pytest.raises(ValueError, match="proportion_errors is matched by its keys"):
+        mean_map.error_covariances(se, replace(data, bag_labels=None), data)
 
 
 def test_what_errors_leave_is_the_reliability():
@@ -503,6 +526,63 @@ def test_standard_errors_do_not_do_for_three_classes():
     X, _, bags, P = problem(n_classes=3)
     with pytest.raises(ValueError, match="one covariance matrix of the 3 shares each"):
         MeanMap(proportion_errors=np.full(len(P), 0.1)).fit(X, bags, P)
+
+
+# --- probabilities that the shares contradict ---------------------------------------------------------------
+
+
+def test_shown_errors_by_hand():
+    # Predicted: 2 of 4 and 2 of 2 are positive; the shares say 1 of 4 and 1 of 2.
+    scores = np.log([1 / 9, 1 / 9, 9, 9, 9, 9])[:, None]
+    bags, P = np.array([0, 0, 0, 0, 1, 1]), np.array([[0.75, 0.25], [0.5, 0.5]])
+    stated, shown, chance = mean_map.shown_errors(scores, bags, P)
+    assert stated == pytest.approx(0.1) and shown == pytest.approx(2 / 6)
+    by_hand = 0.8 * (4 * np.sqrt(0.25 * 0.75 / 4) + 2 * np.sqrt(0.25 / 2)) / 6
+    assert chance == pytest.approx(by_hand)
+    several = np.hstack([0 * scores, scores])  # the same in two columns
+    np.testing.assert_allclose(
+        mean_map.shown_errors(several, bags, P), (stated, shown, chance)
+    )
+
+
+@pytest.mark.parametrize("cls", [MeanMap, LaplacianMeanMap])
+def test_never_more_errors_are_shown_than_made(cls):
+    X, y, bags, P = problem(n=600, n_classes=3, apart=0.5, seed=4)
+    model = cls().fit(X, bags, P)
+    shown = mean_map.shown_errors(model.decision_function(X), bags, P)[1]
+    assert 0 < shown <= 1 - model.score(X, y) + 1e-12
+
+
+def test_features_that_shift_with_the_bag_warn():
+    rng, warned = np.random.default_rng(0), 0
+    for _ in range(20):
+        X, _, bags, P = problem(n=400, size=20, seed=rng.integers(10**6))
+        shifted = X + 5 * rng.normal(size=(20, 4))[bags]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = MeanMap(lam=0.01).fit(shifted, bags, P)
+        said = [w for w in caught if "MeanMap is too sure" in str(w.message)]
+        warned += len(said)
+        sure = model.predict_proba(shifted).max(axis=1).mean() > 0.97
+        assert len(said) <= sure  # it speaks of models that are sure, and once
+        if said:
+            assert np.abs(model.coef_).max() > 100 and said[0].filename == __file__
+    assert warned >= 12
+
+
+@pytest.mark.parametrize("cls", [MeanMap, LaplacianMeanMap])
+def test_ordinary_and_separable_problems_do_not_warn(cls):
+    sure = 0
+    for seed, apart in product(range(10), (0.5, 1.0, 2.0, 8.0)):
+        n_classes = 2 + seed % 2
+        X, _, bags, P = problem(
+            n=400, size=5 + seed, n_classes=n_classes, seed=seed, apart=apart
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model = cls(lam=(0.1, 1.0)[seed % 2]).fit(X, bags, P)
+        sure += model.predict_proba(X).max(axis=1).mean() > 0.99
+    assert sure > 10  # where sureness is right
 
 
 # --- what cannot be answered -------------------------------------------------------------------------------

@@ -20,11 +20,11 @@ from ._alternating import (
     consistent_labels,
 )
 from ._graph import (
+    AllPairs,
     gaussian_similarity,
     laplacian_times,
     mean_distances,
     normalised_cut_similarity,
-    refuse_all_pairs,
 )
 from ._laplacian import (
     LaplacianMeanMap,
@@ -35,9 +35,10 @@ from ._laplacian import (
     operator_of_bags,
     operator_weights,
 )
-from ._solver import solve_normal_equations
+from ._solver import solve_normal_equations, with_progress
 
 __all__ = [
+    "AllPairs",
     "AlternatingMeanMap",
     "LaplacianMeanMap",
     "alternate",
@@ -53,6 +54,6 @@ __all__ = [
     "operator_by_adjoint",
     "operator_of_bags",
     "operator_weights",
-    "refuse_all_pairs",
     "solve_normal_equations",
+    "with_progress",
 ]

@@ -6,7 +6,15 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from ..base import Interval, StrOptions, check_bag_weights, warn, warn_if_short
+from ..base import (
+    Interval,
+    KernelClassifier,
+    Progress,
+    StrOptions,
+    check_bag_weights,
+    warn,
+    warn_if_short,
+)
 from ..mean_map import binary_objective, class_means, mean_operator, minimise
 from ._laplacian import LaplacianMeanMap
 
@@ -41,7 +49,9 @@ def consistent_labels(scores, bags, counts):
     return labels
 
 
-def alternate(X, bags, counts, w, lam, max_rounds=100, max_iter=1000, tol=1e-6):
+def alternate(
+    X, bags, counts, w, lam, max_rounds=100, max_iter=1000, tol=1e-6, tell=None
+):
     r"""Labels that fit best, then the classifier that fits these, until the labels repeat.
 
     Both steps lower :math:`J(w, y)` of equation :eq:`eq-lmm-alternate`, and there are finitely many labelings.
@@ -56,6 +66,8 @@ def alternate(X, bags, counts, w, lam, max_rounds=100, max_iter=1000, tol=1e-6):
     lam : float
     max_rounds, max_iter : int
     tol : float
+    tell : callable, optional
+        Called after each round.
 
     Returns
     -------
@@ -77,12 +89,16 @@ def alternate(X, bags, counts, w, lam, max_rounds=100, max_iter=1000, tol=1e-6):
         mu = (X.T @ labels / len(labels))[None, :]
         w, _, gap = minimise(X, mu, lam, max_iter, tol, start=w)
         values.append(float(binary_objective(w[0], X, mu, lam)[0]))
+        if tell is not None:
+            tell(f"{flips:.2%} of the labels changed")
     else:
         flips = np.mean(consistent_labels(X @ w[0], bags, counts) != labels)
     return w, values, float(flips), gap
 
 
-def alternate_worst(X, bags, counts, w, lam, max_rounds=100, max_iter=1000, tol=1e-6):
+def alternate_worst(
+    X, bags, counts, w, lam, max_rounds=100, max_iter=1000, tol=1e-6, tell=None
+):
     r"""Labels that fit worst, then the classifier that fits these; of all rounds the classifier with the least loss.
 
     Equation :eq:`eq-lmm-worst`. The rounds do not settle, they swing between two sides: they end where labels repeat,
@@ -90,7 +106,7 @@ def alternate_worst(X, bags, counts, w, lam, max_rounds=100, max_iter=1000, tol=
 
     Parameters
     ----------
-    X, bags, counts, w, lam, max_rounds, max_iter, tol
+    X, bags, counts, w, lam, max_rounds, max_iter, tol, tell
         As for `alternate`.
 
     Returns
@@ -112,10 +128,12 @@ def alternate_worst(X, bags, counts, w, lam, max_rounds=100, max_iter=1000, tol=
         better = not values or value < min(values) * (1 - 1e-9)
         best, since = (w, 0) if better else (best, since + 1)
         values.append(value)
+        if tell is not None:
+            tell()
     return best, values
 
 
-class AlternatingMeanMap(LaplacianMeanMap):
+class AlternatingMeanMap(KernelClassifier):
     r"""Alternating Mean Map (Patrini et al. 2014).
 
     Several classes one against the rest.
@@ -134,6 +152,8 @@ class AlternatingMeanMap(LaplacianMeanMap):
     smoothness, sigma, similarity, n_neighbors, epsilon, bag_weights, operator_weights : see `LaplacianMeanMap`
         Of the start.
     kernel, gamma, fit_intercept, max_iter, tol : see `LaplacianMeanMap`
+    verbose : int, default 0
+        1 prints progress, one line each second.
 
     Attributes
     ----------
@@ -153,7 +173,9 @@ class AlternatingMeanMap(LaplacianMeanMap):
 
     Notes
     -----
-    A round costs a sort of the scores and some Newton steps. Counts are :math:`n_k p_k`, rounded.
+    A round costs a sort of the scores and some Newton steps. Counts are :math:`n_k p_k`, rounded. Swapping the two
+    classes swaps the predictions, but for ``start="random"``: the random direction is the same, and the rounds may end
+    in another local minimum. Instances given twice, in the same bags, act as half of ``lam``.
 
     Examples
     --------
@@ -169,6 +191,8 @@ class AlternatingMeanMap(LaplacianMeanMap):
 
     assumes = (None, "the labels that a linear rule fits best, given the counts")
     _several_classes = "one-vs-rest"
+    _log_odds = True
+    _gram_copies = 3.4
     _parameter_constraints = {
         **LaplacianMeanMap._parameter_constraints,
         "mode": [StrOptions({"min", "max"})],
@@ -181,19 +205,21 @@ class AlternatingMeanMap(LaplacianMeanMap):
         self, lam=1.0, mode="min", start="laplacian", max_rounds=100, random_state=None,
         smoothness=0.1, sigma="median", similarity="gaussian", n_neighbors=None,
         epsilon=0.0, bag_weights="size", operator_weights="size", kernel="linear",
-        gamma="scale", fit_intercept=True, max_iter=1000, tol=1e-6,
+        gamma="scale", fit_intercept=True, max_iter=1000, tol=1e-6, verbose=0,
     ):  # fmt: skip
-        super().__init__(
-            lam, smoothness, sigma, similarity, n_neighbors, epsilon, bag_weights,
-            operator_weights, kernel, gamma, fit_intercept, max_iter, tol,
-        )  # fmt: skip
-        self.mode, self.start, self.max_rounds = mode, start, max_rounds
-        self.random_state = random_state
+        self.lam, self.mode, self.start, self.max_rounds = lam, mode, start, max_rounds
+        self.random_state, self.smoothness, self.sigma = random_state, smoothness, sigma
+        self.similarity, self.n_neighbors = similarity, n_neighbors
+        self.epsilon, self.bag_weights = epsilon, bag_weights
+        self.operator_weights, self.kernel, self.gamma = operator_weights, kernel, gamma
+        self.fit_intercept, self.max_iter, self.tol = fit_intercept, max_iter, tol
+        self.verbose = verbose
 
     def _solve(self, data, Z):
         counts = np.round(data.bag_sizes * data.proportions[:, 1]).astype(int)
         given = Z, data.bags, counts, self._start(data, Z), self.lam
-        limits = self.max_rounds, self.max_iter, self.tol
+        progress = Progress(self, self.max_rounds, "round", usual=30)
+        limits = self.max_rounds, self.max_iter, self.tol, progress.step
         if self.mode == "max":
             w, self.objectives_ = alternate_worst(*given, *limits)
         else:
@@ -215,7 +241,9 @@ class AlternatingMeanMap(LaplacianMeanMap):
             w = rng.normal(size=(1, Z.shape[1]))
             return w / max(float(np.abs(Z @ w[0]).mean()), 1e-300)
         if self.start == "laplacian":
-            mu = self._operator(data, *self._graph(data, Z))
+            own = LaplacianMeanMap().get_params()
+            start = LaplacianMeanMap(**{name: getattr(self, name) for name in own})
+            mu = start._operator(data, *start._graph(data, Z))
         else:
             weights = check_bag_weights(self.bag_weights, data)
             means = class_means(data.bag_means(Z), data.proportions, weights)

@@ -1,16 +1,19 @@
 """The graph of bags: how similar two of them are, and its Laplacian."""
 
+from functools import cached_property
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import kneighbors_graph
+from sklearn.utils import gen_batches
 
-from ..base import thin
+from ..base import require_memory, thin
 
-#: Instances, over all bags, between which `mean_distances` are measured; at least two a bag.
+#: Instances, over all bags, between which `mean_distances` are measured; at least two for each bag.
 MEASURED = 10_000
-#: Bags up to which similarities of all pairs are held: 3.2 GB.
-ALL_PAIRS = 20_000
+#: Peak memory of the normalised cut, in matrices of all pairs of bags.
+MATRICES = 6.2
 
 
 def gaussian_similarity(bag_means, sigma, n_neighbors=None):
@@ -27,13 +30,8 @@ def gaussian_similarity(bag_means, sigma, n_neighbors=None):
 
     Returns
     -------
-    ndarray, or sparse array where ``n_neighbors`` is given, shape (n_bags, n_bags)
-        Symmetric, 0 on the diagonal. :math:`8 L^2` bytes, or :math:`O(L)`.
-
-    Raises
-    ------
-    ValueError
-        If there are more than 20,000 bags and no ``n_neighbors``.
+    ndarray, or sparse array where ``n_neighbors`` is given, or `AllPairs`, shape (n_bags, n_bags)
+        Symmetric, 0 on the diagonal. `AllPairs` where there are more than 5,000 bags.
     """
     n_bags = len(bag_means)
     if n_neighbors is not None and n_neighbors < n_bags - 1:
@@ -41,7 +39,8 @@ def gaussian_similarity(bag_means, sigma, n_neighbors=None):
         # eq: eq-lmm-gaussian
         near.data = np.exp(-near.data / sigma)
         return sp.csr_array(near.maximum(near.T))
-    refuse_all_pairs(n_bags)
+    if n_bags > AllPairs.HELD:
+        return AllPairs(bag_means, sigma)
     similarity = cdist(bag_means, bag_means)
     similarity /= -sigma
     np.exp(similarity, out=similarity)
@@ -49,13 +48,57 @@ def gaussian_similarity(bag_means, sigma, n_neighbors=None):
     return similarity
 
 
-def refuse_all_pairs(n_bags):
-    """ValueError where similarities of all pairs of so many bags would not fit into memory."""
-    if n_bags > ALL_PAIRS:
-        raise ValueError(
-            f"n_neighbors must be given, with similarity='gaussian', for more than {ALL_PAIRS} bags: similarities of "
-            f"all pairs of {n_bags} bags take {8e-9 * n_bags**2:.0f} GB"
-        )
+class AllPairs:
+    """Gaussian similarities of all pairs of bags as a matrix that is computed where it is used, and never held.
+
+    Parameters
+    ----------
+    bag_means : ndarray, shape (n_bags, n_features)
+    sigma : float
+
+    Attributes
+    ----------
+    shape : (int, int)
+    tell : callable
+        Called after each block of ``BLOCK`` rows.
+    """
+
+    #: Bags up to which `gaussian_similarity` holds all pairs: 200 MB.
+    HELD = 5_000
+    #: Rows that are computed at once.
+    BLOCK = 64
+
+    def __init__(self, bag_means, sigma):
+        self.bag_means, self.sigma, self.tell = bag_means, sigma, lambda: None
+        self.shape = len(bag_means), len(bag_means)
+
+    def __getitem__(self, pairs):
+        """Of the pairs of `numpy.ix_`."""
+        rows, columns = pairs
+        found = cdist(self.bag_means[rows[:, 0]], self.bag_means[columns[0]])
+        found /= -self.sigma
+        np.exp(found, out=found)
+        found[rows == columns] = 0.0
+        return found
+
+    def __matmul__(self, vectors):
+        n_bags, product = len(vectors), np.zeros(vectors.shape)
+        for block in gen_batches(n_bags, self.BLOCK):
+            # The pairs on and above the diagonal: those below are the same.
+            rows, later = np.arange(block.start, block.stop), slice(block.stop, None)
+            found = self[np.ix_(rows, np.arange(block.start, n_bags))]
+            product[block] += found @ vectors[block.start :]
+            product[later] += found[:, len(rows) :].T @ vectors[block]
+            self.tell()
+        return product
+
+    @cached_property
+    def _degree(self):
+        return self @ np.ones(self.shape[0])
+
+    def sum(self, axis):
+        """Of each row, which is that of each column."""
+        return self._degree
 
 
 def mean_distances(X, bags, n_bags):
@@ -74,7 +117,11 @@ def mean_distances(X, bags, n_bags):
         Of more than 10,000 instances, some of each bag are measured, the same ones for the same data. 0 on the diagonal
         for a bag of one instance.
     """
-    refuse_all_pairs(n_bags)
+    require_memory(
+        f"similarity='normalised cut' of {n_bags} bags",
+        8.0 * MATRICES * n_bags**2,
+        "take similarity='gaussian', or fewer bags",
+    )
     limit = max(2, MEASURED // n_bags)
     order = np.argsort(bags, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(bags, minlength=n_bags))[:-1])

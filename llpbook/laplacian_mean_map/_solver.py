@@ -3,19 +3,24 @@
 from functools import partial
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import issparse
 from scipy.sparse.csgraph import connected_components
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import gen_batches
 
-from ..base import NotIdentifiableError, warn
-from ._graph import laplacian_times
+from ..base import NotIdentifiableError, Progress, warn
+from ._graph import AllPairs, laplacian_times
 
 #: Links below this share of the degrees of their ends are lost in rounding: they join nothing.
 LINK = 1e-12
 #: Parts of the graph whose constants are deflated; of more, the whole graph's.
 MOST_PARTS = 100
+#: Bags whose links are looked up at once.
+FRONT = 64
 #: Relative residual at which to stop, rounds without a better one at which to give up, and the residual that warns.
 TOLERANCE, PATIENCE, LOOSE = 1e-11, 100, 1e-6
+#: Rounds at most, and passes over all pairs of bags as they are usual, those that set out included.
+MOST_ROUNDS, USUAL_PASSES = 10_000, 12
 
 
 def solve_normal_equations(
@@ -75,6 +80,16 @@ def solve_normal_equations(
     return turn(y), -length[:, None] * y[:, 0], n_iter
 
 
+def with_progress(similarity, estimator):
+    """The similarities; where they are `AllPairs`, their use in the solver shows the progress of the estimator."""
+    if isinstance(similarity, AllPairs):
+        blocks = -(-similarity.shape[0] // AllPairs.BLOCK)
+        most, usual = MOST_ROUNDS * blocks, USUAL_PASSES * blocks
+        progress = Progress(estimator, most, "block", usual)
+        similarity.tell = progress.step
+    return similarity
+
+
 def _rotation(proportions):
     """Householder reflections, one a bag, that turn its shares into the (negative) first axis."""
     v = proportions / np.linalg.norm(proportions, axis=1, keepdims=True)
@@ -91,19 +106,25 @@ def _rotation(proportions):
 def connected_parts(similarity):
     """The part of the graph that each bag belongs to, links that rounding would lose left out."""
     degree = similarity.sum(axis=1)
-    hub = int(degree.argmax())
-    if not isinstance(similarity, np.ndarray):
+    root = np.sqrt(degree)
+    if issparse(similarity):
         links = similarity.tocoo()
-        ends = np.sqrt(degree[links.row] * degree[links.col])
+        ends = root[links.row] * root[links.col]
         links.data = (links.data > LINK * ends).astype(float)
         return connected_components(links, directed=False)[1]
-    bar = LINK * np.sqrt(degree)
-    linked = similarity[hub] > bar * np.sqrt(degree[hub])
-    linked[hub] = True
-    if linked.all():
-        return np.zeros(len(degree), dtype=int)
-    links = csr_array(similarity > bar[:, None] * np.sqrt(degree))
-    return connected_components(links, directed=False)[1]
+    parts, left, part = np.full(len(degree), -1), np.arange(len(degree)), 0
+    while len(left):
+        front = left[degree[left].argmax()][None]  # mostly linked to all others
+        while len(front):
+            parts[front] = part
+            left, linked = np.flatnonzero(parts < 0), False
+            for block in gen_batches(len(front), FRONT):
+                some = front[block]
+                bar = LINK * root[some][:, None] * root[left]
+                linked |= (similarity[np.ix_(some, left)] > bar).any(axis=0)
+            front = left[linked]
+        part += 1
+    return parts
 
 
 def refuse_unanswerable(parts, proportions, weights):
@@ -154,7 +175,7 @@ def _conjugate_gradients(apply, rhs, scale, slow):
         since = 0 if left < 0.9 * best else since + 1
         if left < best:
             best, best_y = left, y
-        if best < TOLERANCE or since > PATIENCE:
+        if best < TOLERANCE or since > PATIENCE or n_iter == MOST_ROUNDS:
             return best_y, n_iter, best
         ahead = apply(step)
         curve = dot(step, ahead)
