@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 import llpbook
 from llpbook.datasets import load
@@ -127,6 +128,16 @@ def test_lock_keeps_the_pins_and_installs_the_package_last():
         "version 2 reads other files than _config.yml and _toc.yml"
     )
     assert read("requirements.txt").splitlines()[-1] == "-e ."
+
+
+def test_lock_is_the_same_for_every_python():
+    pythons = re.findall(r"3\.\d+", re.search(r"for v in (.*?);", read("Makefile"))[1])
+    lines = [Requirement(x) for x in read("requirements.txt").splitlines()[:-1]]
+    for line in [line for line in lines if "python" in str(line.marker)]:
+        holds = {
+            line.marker.evaluate({"python_full_version": f"{v}.0"}) for v in pythons
+        }
+        assert len(holds) == 1, f"{line}: not for all of {pythons} ([tool.uv])"
 
 
 def test_binder_gets_the_oldest_python_and_the_checkout():
