@@ -16,6 +16,7 @@ import yaml
 from packaging.requirements import Requirement
 
 import llpbook
+from llpbook import base
 from llpbook.datasets import load
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -84,6 +85,20 @@ def test_every_file_names_the_same_home():
         read("book/src/intro.md"),
     ):
         assert set(re.findall(r"github\.com/([\w-]+/[\w-]+)", text)) <= {slug}
+
+
+def test_links_of_estimators_and_messages_lead_to_pages_of_the_site():
+    estimators = [estimator() for _, estimator in llpbook.all_estimators()]
+    searches = [llpbook.LLPGridSearchCV(estimators[0], {})]
+    for estimator in estimators + searches:
+        link, _, section = estimator._get_doc_link().partition("#")
+        assert link in estimator._repr_html_()
+        name = link.removeprefix(f"{SITE}book/").removesuffix(".html")
+        assert (ROOT / f"book/{name}.ipynb").is_file()
+        assert not section or f"({section})=" in read(f"book/src/{name}.md")
+    for name in ("proportions", "your_data"):
+        assert base.page(name) == f"{SITE}book/{name}.html"
+        assert (ROOT / f"book/{name}.ipynb").is_file()
 
 
 def test_every_file_names_the_same_version():

@@ -32,6 +32,7 @@ from ._input import (
     check_proportions,
     label_codes,
     labels_to_pure_bags,
+    page,
     read_bags,
     refuse_twins,
 )
@@ -76,6 +77,7 @@ __all__ = [
     "label_codes",
     "labels_to_pure_bags",
     "median_distance",
+    "page",
     "predict_proportions",
     "probabilities",
     "ranks",
