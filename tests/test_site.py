@@ -28,7 +28,7 @@ import course_map  # noqa: E402
 
 # The plan of the book: which chapter stands in which part. Chapters that are not written yet are left out of the toc.
 PARTS = {
-    "The problem": ["proportions", "taxonomy", "variants", "diagnosis"],
+    "The problem": ["your_data", "proportions", "taxonomy", "variants", "diagnosis"],
     "Choosing honestly": ["model_selection"],
     "Means": ["mean_map", "laplacian_mean_map", "discriminant"],
     "Margins": ["invcal", "alter_svm", "conv_svm"],
@@ -244,10 +244,12 @@ def test_readme_example_runs(capsys):
     assert code
     for block in code:
         exec(compile(block, "README.md", "exec"), {})
-    printed = re.search(
-        r"([01]\.\d\d) of the hidden labels are right", capsys.readouterr().out
+    hidden, incomes = re.findall(
+        r"([01]\.\d\d) of the (?:hidden labels|incomes) are right",
+        capsys.readouterr().out,
     )
-    assert printed and 0.75 < float(printed[1]) < 1  # the majority class has 0.56
+    assert 0.75 < float(hidden) < 1  # the majority class has 0.56
+    assert 0.79 < float(incomes) < 0.9  # the majority class has 0.76
 
 
 def test_readme_names_things_that_exist():

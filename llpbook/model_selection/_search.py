@@ -58,9 +58,6 @@ def select_setting(estimator, settings, splits, data, scorer):
 class BagSearch:
     """What the searches add to scikit-learn's: bags and proportions, a splitter and a scorer for them."""
 
-    _doc_link_module = "llpbook"
-    _doc_link_template = page("model_selection")
-
     def fit(self, X, bags, proportions=None, labels=None):
         """Choose by cross-validation over bags, then fit the best setting to all of them.
 
@@ -228,3 +225,8 @@ class LLPRandomizedSearchCV(BagSearch, RandomizedSearchCV):
     best_estimator_, best_params_, best_score_, best_index_, cv_results_, scorer_, n_splits_, refit_time_
         As scikit-learn's.
     """
+
+
+# Where the "?" of scikit-learn's HTML display leads to: the chapter, which shows the class without these two lines.
+BagSearch._doc_link_module = "llpbook"
+BagSearch._doc_link_template = page("model_selection")
