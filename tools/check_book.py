@@ -21,6 +21,10 @@ CELL_LINES, CELL_MEDIAN = 30, 5
 FUNCTION_LINES, CLASS_LINES, MODULE_LINES = 25, 60, 300
 UNCOMPARED = "nbval-ignore-output"
 INSTALL = "# llpbook missing? %pip install llpbook[plot]@git+https://github.com/llpbook/llpbook"
+# The package, and what comes with it, its extra `plot` and a kernel; tools/lonely.py runs the chapters with these only.
+WITH_PACKAGE = {
+    "IPython", "joblib", "llpbook", "matplotlib", "numpy", "pandas", "scipy", "seaborn", "sklearn",
+}  # fmt: skip
 RULES = {}
 
 
@@ -159,6 +163,19 @@ def install_line(book):
         )
         if first is not None and INSTALL not in first:
             yield f"book/{name}.ipynb: the first cell with llpbook has no line '{INSTALL}'"
+
+
+@rule
+def installed(book):
+    """What a chapter imports comes with the package and its extra `plot`, or is named in the line of installation."""
+    for name, nb in book.notebooks.items():
+        code = [c.source for c in nb.cells if c.cell_type == "code"]
+        line = re.search(f"{re.escape(INSTALL)}(.*)", "\n".join(code))
+        extra = line[1].split() if line else []
+        for source in code:
+            for module in re.findall(r"^ *(?:from|import) (\w+)", source, re.MULTILINE):
+                if module not in {*sys.stdlib_module_names, *WITH_PACKAGE, *extra}:
+                    yield f"book/{name}.ipynb: imports {module}, which its first cell does not install"
 
 
 @rule
