@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import _book  # noqa: E402
 import check_book  # noqa: E402
 import execute  # noqa: E402
+import lonely  # noqa: E402
 import new_room  # noqa: E402
 import student  # noqa: E402
 import sync_cells  # noqa: E402
@@ -620,6 +621,19 @@ def test_line_on_installing(tiny):
     line = check_book.INSTALL
     tiny.change(0, source=f"{line}\nfrom llpbook import toy")
     assert tiny.check("install_line") == []
+
+
+def test_what_a_chapter_imports_is_installed_by_its_first_cell(tiny):
+    line = f"{check_book.INSTALL}\nfrom llpbook import toy"
+    tiny.change(0, source=line)
+    assert tiny.check("installed") == []
+    assert lonely.requirements(tiny.load())[0].endswith("/llpbook[plot]")
+    tiny.change(0, source=f"{line}\nif True:\n    import cvxpy as cp")
+    expect(tiny, "installed", "toy.ipynb: imports cvxpy, which its first cell")
+    line = line.replace("\n", " cvxpy\nimport cvxpy\n", 1)
+    tiny.change(0, source=line)
+    assert tiny.check("installed") == []
+    assert lonely.requirements(tiny.load())[1:] == ("cvxpy",)
 
 
 @pytest.mark.parametrize("code", ["import llpbook.{}", "from llpbook import x, {}"])

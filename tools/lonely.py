@@ -2,12 +2,12 @@
 
     tools/lonely.py [NAME ...]
 
-The package is that of the last commit. Environments stay in ``_build/lonely/``, one for each line of installation.
+The package is that of the last commit. ``_build/lonely/`` keeps an environment for each line of installation.
 """
 
 import argparse
 import os
-import re
+import shutil
 import subprocess
 import sys
 import venv
@@ -16,33 +16,26 @@ from _book import ROOT, Book
 from check_book import INSTALL
 from execute import ENV
 
-HOME = INSTALL.partition("git+")[2]
+PLACE = ROOT / "_build/lonely"
+PACKAGE, HOME = INSTALL.split()[-1].split("@")
 
 
 def requirements(nb):
-    """What the line of installation of a chapter installs, the package from this folder."""
-    line = next(
-        (
-            line
-            for cell in nb.cells
-            for line in cell.source.split("\n")
-            if INSTALL in line
-        ),
-        "",
-    )
-    return tuple(
-        line.partition("%pip install ")[2].replace(HOME, ROOT.as_uri()).split()
-    )
+    """What the line of installation of a chapter installs, the package from a clone of this folder."""
+    lines = [line for cell in nb.cells for line in cell.source.split("\n")]
+    line = next((line for line in lines if INSTALL in line), "")
+    wanted = line.partition("%pip install ")[2]
+    here = PACKAGE.replace("llpbook", str(PLACE / "llpbook"))
+    return tuple(wanted.replace(f"{PACKAGE}@{HOME}", here).split())
 
 
-def environment(wanted, folder):
+def environment(wanted):
     """The folder of programs of a new environment with the requirements and a kernel."""
-    venv.create(folder, with_pip=True, clear=True)
+    folder = PLACE / "-".join(["plot", *wanted[1:]])
+    venv.create(folder, with_pip=True)
     pip = [folder / "bin/python", "-m", "pip", "install", "-q"]
-    subprocess.run(
-        [*pip, "--disable-pip-version-check", "ipykernel", "nbclient", *wanted],
-        check=True,
-    )
+    pip += ["--disable-pip-version-check", "ipykernel", "nbclient"]
+    subprocess.run([*pip, *wanted], check=True)
     return folder / "bin"
 
 
@@ -52,29 +45,23 @@ def main(argv=None):
         "names", nargs="*", metavar="NAME", help="chapters; all if none"
     )
     names = parser.parse_args(argv).names
-    book, programs, failed = Book(), {}, []
+    shutil.rmtree(PLACE, ignore_errors=True)
+    subprocess.run(["git", "clone", "-q", ROOT, PLACE / "llpbook"], check=True)
+    book, programs, status = Book(), {}, 0
+    # no package but those of the environment
     env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | ENV
     for name in names or book.notebooks:
         wanted = requirements(book.notebooks[name])
         if wanted not in programs:
-            folder = (
-                ROOT
-                / "_build/lonely"
-                / re.sub(r"\W+", "_", " ".join(wanted[1:]) or "plot")
-            )
-            programs[wanted] = environment(wanted, folder)
+            programs[wanted] = environment(wanted)
         command = [programs[wanted] / "jupyter-execute", "--timeout=600"]
-        done = subprocess.run(
-            [*command, book.notebook_path(name)],
-            env=env,
-            capture_output=True,
-            text=True,
-        )
+        command.append(book.notebook_path(name))
+        done = subprocess.run(command, env=env, capture_output=True, text=True)
         print(f"{name}: {'failed' if done.returncode else 'ok'}", flush=True)
         if done.returncode:
             print(done.stderr[-2000:])
-            failed.append(name)
-    return int(bool(failed))
+            status = 1
+    return status
 
 
 if __name__ == "__main__":
