@@ -630,7 +630,7 @@ def test_what_a_chapter_imports_is_installed_by_its_first_cell(tiny):
     assert lonely.requirements(tiny.load())[0].endswith("/llpbook[plot]")
     tiny.change(0, source=f"{line}\nif True:\n    import cvxpy as cp")
     expect(tiny, "installed", "toy.ipynb: imports cvxpy, which its first cell")
-    line = line.replace("\n", " cvxpy\nimport cvxpy\n", 1)
+    line = f"{check_book.INSTALL}\n# cvxpy missing? %pip install cvxpy\nimport cvxpy"
     tiny.change(0, source=line)
     assert tiny.check("installed") == []
     assert lonely.requirements(tiny.load())[1:] == ("cvxpy",)

@@ -25,6 +25,7 @@ INSTALL = "# llpbook missing? %pip install llpbook[plot]@git+https://github.com/
 WITH_PACKAGE = {
     "IPython", "joblib", "llpbook", "matplotlib", "numpy", "pandas", "scipy", "seaborn", "sklearn",
 }  # fmt: skip
+MISSING = re.compile(r"^# \w+ missing\? %pip install (\S+)$", re.MULTILINE)
 RULES = {}
 
 
@@ -167,15 +168,13 @@ def install_line(book):
 
 @rule
 def installed(book):
-    """What a chapter imports comes with the package and its extra `plot`, or is named in the line of installation."""
+    """What a chapter imports comes with llpbook[plot], or has a line "# X missing? %pip install X"."""
     for name, nb in book.notebooks.items():
-        code = [c.source for c in nb.cells if c.cell_type == "code"]
-        line = re.search(f"{re.escape(INSTALL)}(.*)", "\n".join(code))
-        extra = line[1].split() if line else []
-        for source in code:
-            for module in re.findall(r"^ *(?:from|import) (\w+)", source, re.MULTILINE):
-                if module not in {*sys.stdlib_module_names, *WITH_PACKAGE, *extra}:
-                    yield f"book/{name}.ipynb: imports {module}, which its first cell does not install"
+        code = "\n".join(c.source for c in nb.cells if c.cell_type == "code")
+        there = {*sys.stdlib_module_names, *WITH_PACKAGE, *MISSING.findall(code)}
+        imported = re.findall(r"^ *(?:from|import) (\w+)", code, re.MULTILINE)
+        for module in sorted({*imported} - there):
+            yield f"book/{name}.ipynb: imports {module}, which its first cell does not install"
 
 
 @rule

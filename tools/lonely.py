@@ -13,7 +13,7 @@ import sys
 import venv
 
 from _book import ROOT, Book
-from check_book import INSTALL
+from check_book import INSTALL, MISSING
 from execute import ENV
 
 PLACE = ROOT / "_build/lonely"
@@ -21,12 +21,10 @@ PACKAGE, HOME = INSTALL.split()[-1].split("@")
 
 
 def requirements(nb):
-    """What the line of installation of a chapter installs, the package from a clone of this folder."""
-    lines = [line for cell in nb.cells for line in cell.source.split("\n")]
-    line = next((line for line in lines if INSTALL in line), "")
-    wanted = line.partition("%pip install ")[2]
+    """What the lines of installation of a chapter install, the package from a clone of this folder."""
+    wanted = MISSING.findall("\n".join(cell.source for cell in nb.cells))
     here = PACKAGE.replace("llpbook", str(PLACE / "llpbook"))
-    return tuple(wanted.replace(f"{PACKAGE}@{HOME}", here).split())
+    return tuple(here if one == f"{PACKAGE}@{HOME}" else one for one in wanted)
 
 
 def environment(wanted):
