@@ -757,6 +757,15 @@ def test_messages_name_the_columns_of_arrays_and_of_frames_with_equal_names():
         base.check_features([["x"]])
 
 
+def test_columns_of_another_fit_are_named_as_such():
+    model = MajorityClass().fit(pd.DataFrame({"a": [1, 2]}), [0, 1], [0.2, 0.8])
+    for other in ({"a": [1.0], "job": ["x"]}, {"b": [NAN]}):
+        with pytest.raises(ValueError, match="feature names should match"):
+            model.predict(pd.DataFrame(other))
+    with pytest.raises(ValueError, match="column 'a' holds missing values"):
+        model.predict(pd.DataFrame({"a": [NAN]}))
+
+
 @pytest.mark.parametrize(
     "frame",
     [

@@ -1,5 +1,6 @@
 """What users hand in, checked once: proportions, bags, labels, weights of bags."""
 
+import re
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -355,7 +356,8 @@ def explain(X, error):
     """
     if isinstance(X, np.ndarray) and X.ndim == 2 and not np.ma.isMaskedArray(X):
         X = pd.DataFrame(X)
-    if not isinstance(X, pd.DataFrame):
+    others = re.search(r"feature names|\d feature", str(error))  # than those of the fit
+    if others or not isinstance(X, pd.DataFrame):
         return str(error)
     columns = [X.iloc[:, i] for i in range(X.shape[1])]
     found = {
