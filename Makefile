@@ -11,7 +11,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: setup book test unit notebooks portable properties wheels oldest lab lab-check student check sync from-notebook run new pdf bench \
+.PHONY: setup book test unit notebooks portable properties wheels oldest lonely lab lab-check student check sync from-notebook run new pdf bench \
   reproduce lock dist serve clean distclean
 
 setup: $(STAMP)
@@ -73,11 +73,16 @@ wheels:
 
 # The unit tests at the oldest versions that pyproject.toml allows, in an environment of their own.
 OLD := .venv-oldest
+WAS_SOON := DeprecationWarning PendingDeprecationWarning FutureWarning   # what old versions announced has happened since
 oldest:
 	$(PYTHON) -m venv $(OLD)
 	$(OLD)/bin/python -m pip install -q --disable-pip-version-check -e ".[test]" \
 	  $$(grep -oE '"[a-z-]+>=[0-9.]+"' pyproject.toml | tr -d '"' | sed 's/>=\(.*\)/==\1.*/')
-	MPLBACKEND=agg $(OLD)/bin/python -m pytest -q -n 2 --dist loadscope tests
+	MPLBACKEND=agg $(OLD)/bin/python -m pytest -q -n 2 --dist loadscope $(WAS_SOON:%=-W default::%) tests
+
+# Every chapter where nothing is installed but what its own first cell installs.
+lonely: $(STAMP)
+	$(BIN)/python tools/lonely.py $(CH)
 
 # --- authors -----------------------------------------------------------------------------------------------
 # All of it, also after a failure.

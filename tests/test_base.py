@@ -1,5 +1,6 @@
 """The contract's parts: reading of bags, proportions and labels, and what is made of them."""
 
+import re
 import subprocess
 import sys
 import warnings
@@ -821,6 +822,108 @@ def test_features_are_a_matrix_of_finite_numbers():
     ):
         with pytest.raises(ValueError, match=f"X must be a matrix .*{message}"):
             base.check_features(bad)
+
+
+NAN, DAY = float("nan"), pd.Timestamp("2020-01-01")
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"job": ["x", "y"], "a": [1, 2]}, "column 'job' holds text; put a OneHot"),
+        ({"job": pd.Categorical(["x", "y"])}, "column 'job' holds text"),
+        ({"job": ["x", None]}, "'job' holds text.* Also, column 'job' holds missing"),
+        ({"n": ["1", "2"], "a": [NAN, 1]}, "column 'a' holds missing values .*Imputer"),
+        ({"a": [1, 2], "b": [NAN, 1]}, "column 'b' holds missing values"),
+        ({"a": [1.0, 2.0], "day": [DAY, DAY]}, "column 'day' holds times"),
+        (
+            {c: ["x", "y"] for c in "abcde"},
+            "column 'a', 'b', 'c' and 2 more holds text",
+        ),
+        ({"a": [1.0, np.inf]}, "infinity"),
+    ],
+)
+def test_messages_name_the_columns_and_what_to_put_in_front(columns, said):
+    X = pd.DataFrame(columns)
+    with pytest.raises(ValueError, match=f"X must be a matrix .*{said}"):
+        base.check_features(X)
+    with pytest.raises(ValueError, match=f"X is not valid .* MajorityClass: .*{said}"):
+        MajorityClass().fit(X, [0, 1], [0.2, 0.8])
+
+
+def test_messages_name_the_columns_of_arrays_and_of_frames_with_equal_names():
+    with pytest.raises(ValueError, match="column 1 holds missing values"):
+        base.check_features(np.array([[1, NAN]]))
+    with pytest.raises(ValueError, match="column 'a', 'a' holds text"):
+        base.check_features(pd.DataFrame([["x", "y"]], columns=["a", "a"]))
+    with pytest.raises(ValueError, match="could not convert"):
+        base.check_features([["x"]])
+
+
+def test_columns_of_another_fit_are_named_as_such():
+    model = MajorityClass().fit(pd.DataFrame({"a": [1, 2]}), [0, 1], [0.2, 0.8])
+    for other in ({"a": [1.0], "job": ["x"]}, {"b": [NAN]}):
+        with pytest.raises(ValueError, match="feature names should match"):
+            model.predict(pd.DataFrame(other))
+    with pytest.raises(ValueError, match="column 'a' holds missing values"):
+        model.predict(pd.DataFrame({"a": [NAN]}))
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {"county": ["p", "q"], "share": [0.2, 0.8]},
+        {"share": [0.2, 0.8], "county": ["p", "q"]},
+        {"fips": [1001, 1003], "share": [0.2, 0.8]},
+        {"county": ["p", "q"], "no": [0.8, 0.2], "yes": [0.2, 0.8]},
+        {"share": [0.2, 0.8]},
+    ],
+)
+def test_a_frame_of_names_and_shares_is_answered_with_the_line_that_reads_it(frame):
+    proportions = pd.DataFrame(frame)
+    with pytest.raises(ValueError, match="proportions") as caught:
+        base.check_proportions(proportions)
+    line = re.search(r"proportions[.[]\S*[])]", str(caught.value))[0]
+    matrix, _, keys = base.check_proportions(eval(line))
+    np.testing.assert_allclose(matrix[:, 1], [0.2, 0.8])
+    assert keys.tolist() in ([0, 1], ["p", "q"], [1001, 1003])
+    assert len(frame) == 1 or keys.tolist() != [0, 1]
+
+
+def test_what_is_no_frame_of_names_and_shares_gets_the_usual_message():
+    counts = pd.DataFrame({"no": [2, 1, 3], "yes": [1, 2, 1]})
+    percent = pd.DataFrame({"no": [80, 30], "yes": [20, 70]})
+    for frame in (counts, percent):
+        with pytest.raises(ValueError, match=r"proportions must lie in \[0, 1\], got"):
+            base.check_proportions(frame)
+    with pytest.raises(ValueError, match="proportions must be numbers"):
+        base.check_proportions(pd.DataFrame({"a": ["x"], "b": ["y"]}))
+
+
+def test_an_error_of_fit_says_where_to_read():
+    X, bags = np.eye(4), [0, 0, 1, 1]
+
+    def notes(method, *data):
+        with pytest.raises(ValueError) as caught:
+            method.fit(*data)
+        return caught.value.__notes__
+
+    (note,) = notes(MeanMap(), X, bags, [0.2, 1.8])
+    assert note == f"To read: {base.page('your_data')} and {base.page('mean_map')}"
+    (note,) = notes(MeanMap(lam=-1), X, bags, [0.2, 0.8])
+    assert note == f"To read: {base.page('mean_map')}"
+    assert base.page("proportions") in notes(MeanMap(), X, bags, [0.5, 0.5])[0]
+    assert base.page("intro.html#two-baselines") in notes(MajorityClass(), X, bags)[0]
+
+
+def test_missing_proportions_are_asked_for_in_the_words_of_a_pipeline():
+    pipe = make_pipeline(StandardScaler(), MeanMap())
+    for method in (MeanMap(), pipe):
+        with pytest.raises(ValueError, match=r"meanmap__proportions=proportions"):
+            method.fit(np.eye(4), [0, 0, 1, 1])
+    pipe.fit(np.eye(4), [0, 0, 1, 1], meanmap__proportions=[0.2, 0.8])
+    with pytest.raises(ValueError, match=r"proportions is missing"):
+        llpbook.LLPGridSearchCV(pipe, {"meanmap__lam": [1]}).fit(np.eye(4), [0] * 4)
 
 
 def test_shares_out_of_range_by_rounding_are_cut_and_others_named():

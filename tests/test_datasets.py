@@ -21,6 +21,7 @@ from llpbook.datasets import (
     dataset_names,
     load,
     load_bags,
+    load_table,
     make_dataset,
     make_twonorm,
     provenance,
@@ -932,3 +933,12 @@ def test_data_page_is_up_to_date(data_page, tmp_path, monkeypatch, capsys):
 def test_examples_in_docstrings():
     result = doctest.testmod(datasets)
     assert result.attempted and not result.failed
+
+
+def test_a_table_is_what_load_encodes():
+    table = load_table("adult")
+    X, y = load("adult")
+    assert table.columns[-1] == "class" and (table["class"] == y).all()
+    assert table["workclass"].isna().sum() == 2799
+    assert set(table["sex"]) == {"Male", "Female"}
+    np.testing.assert_array_equal(table["age"], X["age"])

@@ -1,5 +1,6 @@
 """Every rule of the authoring tools can fail: tiny books, each with one thing wrong."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import _book  # noqa: E402
 import check_book  # noqa: E402
 import execute  # noqa: E402
+import lonely  # noqa: E402
 import new_room  # noqa: E402
 import student  # noqa: E402
 import sync_cells  # noqa: E402
@@ -621,6 +623,19 @@ def test_line_on_installing(tiny):
     assert tiny.check("install_line") == []
 
 
+def test_what_a_chapter_imports_is_installed_by_its_first_cell(tiny):
+    line = f"{check_book.INSTALL}\nfrom llpbook import toy"
+    tiny.change(0, source=line)
+    assert tiny.check("installed") == []
+    assert lonely.requirements(tiny.load())[0].endswith("/llpbook[plot]")
+    tiny.change(0, source=f"{line}\nif True:\n    import cvxpy as cp")
+    expect(tiny, "installed", "toy.ipynb: imports cvxpy, which its first cell")
+    line = f"{check_book.INSTALL}\n# cvxpy missing? %pip install cvxpy\nimport cvxpy"
+    tiny.change(0, source=line)
+    assert tiny.check("installed") == []
+    assert lonely.requirements(tiny.load())[1:] == ("cvxpy",)
+
+
 @pytest.mark.parametrize("code", ["import llpbook.{}", "from llpbook import x, {}"])
 def test_private_module(tiny, code):
     tiny.put("llpbook/_kernels.py", "x = 1\n")
@@ -773,19 +788,44 @@ def test_execute_twice_gives_the_same_bytes(run, capsys, monkeypatch):
     assert run.files() == first
 
 
+SOON = "import warnings; warnings.warn('ends', {}, stacklevel={})"
+
+
 @pytest.mark.parametrize(
-    "code", ["raise KeyError('lost')", "__import__('time').sleep(9)"]
+    ("code", "said"),
+    [
+        ("raise KeyError('lost')", "KeyError"),
+        ("__import__('time').sleep(9)", "timed out"),
+        (SOON.format("FutureWarning", 1), "FutureWarning"),
+        (SOON.format("DeprecationWarning", 2), "DeprecationWarning"),
+    ],
 )
-def test_execute_stops_at_an_error(run, capsys, code):
+def test_execute_stops_at_an_error(run, capsys, code, said):
     run.edit(run.twin, "plt.plot([0, 1])", code)
     run.sync()
     before = run.files()
     args = ["run", "nothing", "--timeout", "3", "--root", str(run.root)]
     assert execute.main(args) == 1
     err = capsys.readouterr().err
-    assert "KeyError" in err or "timed out" in err
+    assert said in err
     assert "book/nothing.ipynb: not a notebook" in err
     assert run.files() == before
+
+
+def test_nbval_takes_what_ends_for_an_error(tmp_path):
+    code = SOON.format("DeprecationWarning", 2)
+    cell = nbformat.v4.new_code_cell(code, execution_count=1)
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "soon.ipynb")
+    nbval = ["-p", "conftest", "--nbval", "--nbval-current-env", "soon.ipynb"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "book")}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *nbval],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1 and "DeprecationWarning" in done.stdout
 
 
 # --- a new room, notebooks for students -----------------------------------------------------------------------

@@ -21,6 +21,11 @@ CELL_LINES, CELL_MEDIAN = 30, 5
 FUNCTION_LINES, CLASS_LINES, MODULE_LINES = 25, 60, 300
 UNCOMPARED = "nbval-ignore-output"
 INSTALL = "# llpbook missing? %pip install llpbook[plot]@git+https://github.com/llpbook/llpbook"
+# The package, and what comes with it, its extra `plot` and a kernel; tools/lonely.py runs the chapters with these only.
+WITH_PACKAGE = {
+    "IPython", "joblib", "llpbook", "matplotlib", "numpy", "pandas", "scipy", "seaborn", "sklearn",
+}  # fmt: skip
+MISSING = re.compile(r"^# \w+ missing\? %pip install (\S+)$", re.MULTILINE)
 RULES = {}
 
 
@@ -159,6 +164,17 @@ def install_line(book):
         )
         if first is not None and INSTALL not in first:
             yield f"book/{name}.ipynb: the first cell with llpbook has no line '{INSTALL}'"
+
+
+@rule
+def installed(book):
+    """What a chapter imports comes with llpbook[plot], or has a line "# X missing? %pip install X"."""
+    for name, nb in book.notebooks.items():
+        code = "\n".join(c.source for c in nb.cells if c.cell_type == "code")
+        there = {*sys.stdlib_module_names, *WITH_PACKAGE, *MISSING.findall(code)}
+        imported = re.findall(r"^ *(?:from|import) (\w+)", code, re.MULTILINE)
+        for module in sorted({*imported} - there):
+            yield f"book/{name}.ipynb: imports {module}, which its first cell does not install"
 
 
 @rule

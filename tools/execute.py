@@ -22,6 +22,16 @@ from PIL import Image
 # One thread, so that sums do not depend on the machine; figures inline, whatever the backend outside.
 ENV = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 ENV["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
+# What a library in use is about to change is an error, as in the unit tests (pyproject.toml), but for what the kernel's
+# own machinery does as it starts and ends. Later entries are stronger.
+SOON = ("DeprecationWarning", "PendingDeprecationWarning", "FutureWarning")
+ENV["PYTHONWARNINGS"] = ",".join(
+    [
+        *(f"error::{category}" for category in SOON),
+        "ignore::DeprecationWarning:tornado.ioloop",
+        "ignore::PendingDeprecationWarning:ipykernel.kernelbase",
+    ]
+)
 
 
 def compress_figures(nb):

@@ -33,6 +33,7 @@ from ._input import (
     keyed_rows,
     label_codes,
     labels_to_pure_bags,
+    page,
     read_bags,
     refuse_twins,
 )
@@ -96,6 +97,7 @@ __all__ = [
     "labels_to_pure_bags",
     "machine_memory",
     "median_distance",
+    "page",
     "predict_proportions",
     "probabilities",
     "ranks",

@@ -11,16 +11,19 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
 from sklearn.utils import gen_batches
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..proportions import label_proportions
 from ._input import (
+    NotIdentifiableError,
     _show,
     check_bags,
     check_column,
+    explain,
     labels_to_pure_bags,
+    page,
     read_bags,
     refuse_huge,
     refuse_unusable,
@@ -68,6 +71,10 @@ def probabilities(scores):
     return softmax(scores, axis=1)
 
 
+#: Where a room without a chapter of its name is told.
+CHAPTER = {"baselines": "intro.html#two-baselines"}
+
+
 class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
     """Base of all estimators: validation, one-vs-rest, prediction from scores, proportions of predictions.
 
@@ -90,8 +97,22 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
     _log_odds = False
     #: Whether the method uses known labels itself, instead of reading them as pure bags.
     _uses_labels = False
+    # scikit-learn's names for where the "?" of the HTML display leads to: the chapter.
+    _doc_link_module = "llpbook"
+    _doc_link_template = "{page}"
 
-    def fit(self, X, bags, proportions, labels=None):
+    def _pages(self, error):
+        """What to read after an error: how to hand in data, or what shares can tell; and the method."""
+        if not isinstance(error, InvalidParameterError):
+            why = isinstance(error, NotIdentifiableError)
+            yield page("proportions" if why else "your_data")
+        yield self._get_doc_link() or page("intro")
+
+    def _doc_link_url_param_generator(self):
+        room = type(self).__module__.split(".")[1]
+        return {"page": page(CHAPTER.get(room, room))}
+
+    def fit(self, X, bags, proportions=None, labels=None):
         """Learn from bags and their label proportions.
 
         Parameters
@@ -101,7 +122,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         bags : array-like, shape (n_instances,)
             The bag of each instance: rows or keys of ``proportions``.
         proportions : array-like, Series, dict or DataFrame
-            See `llpbook.base.check_proportions`.
+            Required; see `llpbook.base.check_proportions`. A `Pipeline` takes it as ``STEP__proportions``.
         labels : array-like, shape (n_instances,), optional
             Known labels, -1 for unknown.
 
@@ -113,10 +134,15 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         Raises
         ------
         ValueError
-            If the input is malformed; the message names argument, value and rule.
+            If the input is malformed; the message names argument, value and rule, and a note the pages to read.
         """
-        with warn_once():
-            self._fit_checked(self._validate_fit(X, bags, proportions, labels))
+        try:
+            with warn_once():
+                self._fit_checked(self._validate_fit(X, bags, proportions, labels))
+        except ValueError as error:
+            if not hasattr(error, "__notes__"):  # an inner fit has said so already
+                error.add_note(f"To read: {' and '.join(self._pages(error))}")
+            raise
         return self
 
     def _fit_checked(self, data):
@@ -143,6 +169,12 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _validate_fit(self, X, bags, proportions, labels=None):
         """Check hyper-parameters and input; set ``classes_``, ``n_features_in_``, ``bag_labels_``; return `BagData`."""
         self._validate_params()
+        if proportions is None:
+            step = type(self).__name__.lower()
+            raise ValueError(
+                "proportions is missing: pass fit(X, bags, proportions); a Pipeline takes STEP__proportions, "
+                f"such as make_pipeline(…, {type(self).__name__}()).fit(X, bags, {step}__proportions=proportions)"
+            )
         data = read_bags(
             self._check_X(X, reset=True), bags, proportions, labels, given=X
         )
@@ -169,7 +201,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
             return checked
         except (TypeError, ValueError) as error:  # TypeError: sparse where dense is due
             raise ValueError(
-                f"X is not valid input for {type(self).__name__}: {error}"
+                f"X is not valid input for {type(self).__name__}: {explain(X, error)}"
             ) from error
 
     def __sklearn_tags__(self):

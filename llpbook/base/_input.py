@@ -1,5 +1,6 @@
 """What users hand in, checked once: proportions, bags, labels, weights of bags."""
 
+import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -21,6 +22,25 @@ from ._running import warn
 
 class NotIdentifiableError(ValueError):
     """The proportions cannot answer the question, however many instances there are."""
+
+
+#: The documentation, which `project.urls` of pyproject.toml names too.
+SITE = "https://llpbook.github.io/llpbook/"
+
+
+def page(name):
+    """The address of a page of the book.
+
+    Parameters
+    ----------
+    name : str
+        Such as "mean_map", or "intro.html#two-baselines" for a section.
+
+    Returns
+    -------
+    str
+    """
+    return f"{SITE}book/{name}" + ".html" * (".html" not in name)
 
 
 @dataclass(frozen=True)
@@ -157,6 +177,61 @@ def check_column(name, values, n_instances, X=None, missing=False):
     return column
 
 
+def refuse_columns(proportions):
+    """Answer a DataFrame of names and shares, or of shares only, with the line that reads it.
+
+    Neither is guessed: a share's column may be named after its class, or after nothing.
+    """
+    if not isinstance(proportions, pd.DataFrame):
+        return
+    columns = [proportions.iloc[:, i] for i in range(proportions.shape[1])]
+    names = [_show(c.name) for c in columns if _holds_names(c)]
+    shares = [_show(c.name) for c in columns if _holds_shares(c)]
+    if len(columns) == len(shares) == 1:
+        raise ValueError(
+            "proportions has one column; pass a vector for the share of the positive class, here "
+            f"proportions[{shares[0]}], or one column a class"
+        )
+    if len(names) == 1 and len(shares) == len(columns) - 1 > 0:
+        line = f"proportions.set_index({names[0]})" + f"[{shares[0]}]" * (
+            len(shares) == 1
+        )
+        raise ValueError(
+            f"proportions must have the names of its bags in the index: if column {names[0]} holds them, pass {line}"
+        )
+
+
+def _holds_names(column):
+    """Whether a column holds text, or whole numbers that differ: names of bags."""
+    if not pd.api.types.is_numeric_dtype(column):
+        return _holds_text(column)
+    whole = column.notna().all() and (column == column.round()).all()
+    return whole and column.is_unique and not _holds_shares(column)
+
+
+def _holds_shares(column):
+    """Whether a column holds numbers in [0, 1], or none."""
+    return (
+        pd.api.types.is_numeric_dtype(column)
+        and not (column * (1 - column) < -SLACK).any()
+    )
+
+
+def _holds_text(column):
+    """Whether a column holds a text that is no number."""
+    return not pd.api.types.is_numeric_dtype(column) and any(
+        isinstance(value, str) and not _is_number(value) for value in column
+    )
+
+
+def _is_number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 #: How far a share may be outside of [0, 1], and a row's sum from 1: rounding, in single precision too.
 SLACK = 1e-6
 
@@ -188,6 +263,7 @@ def check_proportions(proportions, empty_rows=False):
     """
     keys = classes = None
     refuse_mask("proportions", proportions)
+    refuse_columns(proportions)
     if isinstance(proportions, dict):
         keys = pd.Index(list(proportions), tupleize_cols=False)
         proportions = list(proportions.values())
@@ -249,14 +325,50 @@ def check_proportions(proportions, empty_rows=False):
     return matrix, classes, keys
 
 
+TIMES = "times; subtract a date and divide by a unit to make them numbers"
+
+
 def refuse_unusable(X, name="X"):
     """What `check_array` would read as numbers although it is none: masked entries, times."""
     refuse_mask(name, X)
     kinds = X.dtypes if isinstance(X, pd.DataFrame) else [getattr(X, "dtype", None)]
     if any(getattr(kind, "kind", None) in ("m", "M") for kind in kinds):
-        raise ValueError(
-            "a column holds times; subtract a date and divide by a unit to make them numbers"
-        )
+        raise ValueError(f"a column holds {TIMES}")
+
+
+def explain(X, error):
+    """Which columns hold what is no number, and what to put in front; where none does, what was said of X.
+
+    Parameters
+    ----------
+    X : DataFrame, ndarray or anything else
+    error : Exception
+
+    Returns
+    -------
+    str
+    """
+    if isinstance(X, np.ndarray) and X.ndim == 2 and not np.ma.isMaskedArray(X):
+        X = pd.DataFrame(X)
+    others = re.search(r"feature names|\d feature", str(error))  # than those of the fit
+    if others or not isinstance(X, pd.DataFrame):
+        return str(error)
+    columns = [X.iloc[:, i] for i in range(X.shape[1])]
+    found = {
+        TIMES: [c for c in columns if c.dtype.kind in "mM"],
+        "text; put a OneHotEncoder in front, in a ColumnTransformer": [
+            c for c in columns if _holds_text(c)
+        ],
+        "missing values (NaN); put a SimpleImputer in front": [
+            c for c in columns if c.isna().any()
+        ],
+    }
+    said = []
+    for what, those in found.items():
+        names = ", ".join(_show(c.name) for c in those[:3])
+        more = f" and {len(those) - 3} more" * (len(those) > 3)
+        said += [f"column {names}{more} holds {what}"] * bool(those)
+    return ". Also, ".join(said) or str(error)
 
 
 def refuse_huge(X):
@@ -278,7 +390,7 @@ def check_features(X, name="X"):
         return X
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{name} must be a matrix of finite numbers: {error}"
+            f"{name} must be a matrix of finite numbers: {explain(X, error)}"
         ) from error
 
 
@@ -343,7 +455,7 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None, X=None):
         if values.dtype.kind in "OUS":
             raise ValueError(
                 f"bags holds {_show(values[0])}: bags other than integers need proportions keyed by them "
-                "(Series, dict or DataFrame)"
+                "(Series, dict or DataFrame), such as pd.Series(shares, index=names)"
             )
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             raise ValueError(

@@ -111,6 +111,29 @@ def load(name, encoding="onehot", missing=None, classes=None):
     return X, y
 
 
+def load_table(name):
+    """A data set as a user has it: text, numbers and missing values, nothing encoded.
+
+    Parameters
+    ----------
+    name : str
+        One of `dataset_names`.
+
+    Returns
+    -------
+    DataFrame
+        Numeric columns as floats, nominal ones as text, the last column ``class``. The rows are those of `load`.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        See `load`.
+    """
+    spec = enc.recipe(name, "onehot")
+    table, y = enc.choose_rows(enc.read_table(spec), spec)
+    return table.assign(**{"class": np.asarray(y)})
+
+
 def _prepare(name, encoding, missing=None, classes=None, by=None):
     """X, y and the column ``by``, taken out of X before encoding."""
     spec = enc.recipe(name, encoding)

@@ -10,7 +10,13 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import check_bags, check_column, check_proportions, predict_proportions
+from ..base import (
+    check_bags,
+    check_column,
+    check_proportions,
+    page,
+    predict_proportions,
+)
 from ._scorers import ERRORS, LIKELIHOOD, ProportionScorer, proportion_scorer
 from ._splitters import SplitBagKFold, count_rows
 
@@ -52,7 +58,7 @@ def select_setting(estimator, settings, splits, data, scorer):
 class BagSearch:
     """What the searches add to scikit-learn's: bags and proportions, a splitter and a scorer for them."""
 
-    def fit(self, X, bags, proportions, labels=None):
+    def fit(self, X, bags, proportions=None, labels=None):
         """Choose by cross-validation over bags, then fit the best setting to all of them.
 
         Parameters
@@ -60,7 +66,7 @@ class BagSearch:
         X : array-like, shape (n_instances, n_features)
         bags : array-like, shape (n_instances,)
         proportions : array-like, Series, dict or DataFrame
-            See `llpbook.base.check_proportions`.
+            Required; see `llpbook.base.check_proportions`.
         labels : array-like, shape (n_instances,), optional
             Known labels, -1 for unknown: they reach the fits, not the scores.
 
@@ -75,6 +81,8 @@ class BagSearch:
             If the input is malformed, ``scoring`` compares with anything but proportions, or every setting fails in a
             split, as where the training bags have equal shares.
         """
+        if proportions is None:
+            raise ValueError("proportions is missing: pass fit(X, bags, proportions)")
         matrix, classes, keys = check_proportions(proportions, empty_rows=True)
         bags = check_column("bags", bags, count_rows(X), X)
         codes = check_bags(bags, len(bags), len(matrix), keys)
@@ -217,3 +225,8 @@ class LLPRandomizedSearchCV(BagSearch, RandomizedSearchCV):
     best_estimator_, best_params_, best_score_, best_index_, cv_results_, scorer_, n_splits_, refit_time_
         As scikit-learn's.
     """
+
+
+# Where the "?" of scikit-learn's HTML display leads to: the chapter, which shows the class without these two lines.
+BagSearch._doc_link_module = "llpbook"
+BagSearch._doc_link_template = page("model_selection")
