@@ -46,6 +46,7 @@ from ._fits import (
     WarmFits,
     class_scores,
     fit_to_labels,
+    logistic,
     refuse_one_label,
 )
 
@@ -64,6 +65,7 @@ __all__ = [
     "label_by_counts",
     "label_by_thresholds",
     "likeliest",
+    "logistic",
     "majority_labels",
     "refuse_one_label",
     "soft_labels",
@@ -384,6 +386,10 @@ class EMLR(LLPClassifier):
     -----
     An iteration costs a fit and :math:`O(n \log n)`. Some tens of iterations are usual, some hundreds where n is a
     million. With bags of size 1 the first is the last: the classifier learns from the true labels.
+
+    Exchanging the two classes can change the labels where something is tied: a bag whose shares are equal has the first
+    class as its majority, and of equal scores in a bag, as a tree gives them, the first instances become positive, in
+    an order that depends on their features only. Two copies of the data are the data with twice the ``C``.
 
     With the default estimator, two classes and hard labels, each fit starts at the last one and keeps its Newton matrix
     (`WarmFits`), and only bags whose counts would be missed are sorted: three or four passes over X an iteration. These
