@@ -1,5 +1,6 @@
 """EM against a search through all labelings, its descent, its limits, and its starts."""
 
+import warnings
 from functools import partial
 from itertools import product
 
@@ -18,7 +19,15 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from llpbook import MeanMap, em
-from llpbook.base import LLPWarning, NotIdentifiableError, ranks, row_order
+from llpbook.base import (
+    LLPWarning,
+    LongFitWarning,
+    NotIdentifiableError,
+    Progress,
+    _running,
+    ranks,
+    row_order,
+)
 from llpbook.count_likelihood import CountLogistic, bag_counts, count_posterior
 from llpbook.em import EMLR
 from llpbook.proportions import label_proportions
@@ -102,10 +111,16 @@ def test_whole_counts_have_the_right_sums_and_are_nearest():
     assert (np.abs(counts - sizes[:, None] * P) < 1).all()
     two = np.column_stack([P[:, 0], 1 - P[:, 0]])
     assert (np.abs(em.whole_counts(two, sizes) - sizes[:, None] * two) <= 0.5).all()
-    exact = np.array([[0.3, 0.7], [1 - 0.55, 0.55]])  # half a positive, up to rounding
-    np.testing.assert_array_equal(
-        em.whole_counts(exact, np.array([10, 10])), [[3, 7], [5, 5]]
-    )
+    exact = np.array([[0.3, 0.7]])
+    np.testing.assert_array_equal(em.whole_counts(exact, np.array([10])), [[3, 7]])
+    # Half a positive, up to rounding, goes to the first class.
+    for share, size, found in (
+        (0.55, 10, [5, 5]),
+        (0.9, 5, [1, 4]),
+        (0.55, 30, [14, 16]),
+    ):
+        P = np.array([[1 - share, share]])
+        assert em.whole_counts(P, np.array([size])).tolist() == [found]
 
 
 @pytest.mark.equation("eq-em-majority")
@@ -307,6 +322,23 @@ def test_progress_is_printed_where_it_is_asked_for(capsys):
     assert "0 labels changed" in capsys.readouterr().out
     EMLR().fit(X, bags, P)
     assert capsys.readouterr().out == ""
+
+
+def test_a_long_fit_is_said_by_the_pace_of_its_later_steps(monkeypatch):
+    def last(seconds):
+        clock = iter(np.cumsum([0.0, *seconds]))
+        monkeypatch.setattr(_running.time, "perf_counter", lambda: next(clock))
+        progress = Progress(EMLR(), 500, "iteration", usual=50)
+        for _ in seconds:
+            progress.step()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        last([4, 4] + [0.1] * 10)  # the first fits are slow
+    with pytest.warns(LongFitWarning, match="about 2 min more .6 of at most 500"):
+        last([2.9] * 5 + [3.5])
+    with pytest.warns(LongFitWarning, match="about 16 min more .1 of at most 500"):
+        last([20])
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
