@@ -18,19 +18,24 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment, linprog
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
 
 from .base import (
+    BLOCK,
     Interval,
     LLPClassifier,
+    NotIdentifiableError,
+    Progress,
     StrOptions,
     gram_matrix,
     kernel_coefficient,
     labels_to_pure_bags,
     ranks,
     refuse_twins,
+    require_memory,
     row_order,
     warn,
+    warn_of_scale,
 )
 from .em import label_by_counts
 
@@ -38,6 +43,10 @@ from .em import label_by_counts
 LARGE_BAG = 200
 #: An objective lower by less than this share is not lower.
 TIE = 1e-9
+#: A variance below this share of the largest entry of the kernel is rounding.
+ALIKE = 1e-13
+#: Peak memory of a fit in kernel matrices, where the matrix is computed and where it is given.
+GRAM_COPIES, GIVEN_COPIES = 1.1, 2.0
 
 
 def kernel_variance(gram):
@@ -241,6 +250,8 @@ class AOCKernelKMeans(LLPClassifier):
         Random labels with the right counts to start from; the lowest objective is kept.
     max_iter : int, default 100
     random_state : int, RandomState or None, default None
+    verbose : int, default 0
+        1 prints a line a second while the starts go on, 2 a line for each start.
 
     Attributes
     ----------
@@ -255,12 +266,15 @@ class AOCKernelKMeans(LLPClassifier):
 
     Raises
     ------
+    NotIdentifiableError
+        If all instances are at one point in the space of the kernel, or two classes have the same share in every bag.
     ValueError
-        For malformed input; see `llpbook.base`.
+        For malformed input; see `llpbook.base`; and where the kernel matrix, :math:`O(n^2)`, does not fit into memory.
 
     Notes
     -----
-    :math:`O(n^2)` memory, and time an iteration and start. With bags of size 1 and a large ``lam`` this predicts the
+    :math:`O(n^2)` memory, and time an iteration and start. Features count by their variance, so put a StandardScaler in
+    front. A class without instances is never predicted. With bags of size 1 and a large ``lam`` this predicts the
     nearest class mean.
 
     Examples
@@ -284,15 +298,16 @@ class AOCKernelKMeans(LLPClassifier):
         "n_starts": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
+        "verbose": ["verbose"],
     }
 
     def __init__(
         self, lam=1.0, kernel="linear", gamma="scale", n_starts=10, max_iter=100,
-        random_state=None,
+        random_state=None, verbose=0,
     ):  # fmt: skip
         self.lam, self.kernel, self.gamma = lam, kernel, gamma
         self.n_starts, self.max_iter = n_starts, max_iter
-        self.random_state = random_state
+        self.random_state, self.verbose = random_state, verbose
 
     def _fit(self, data):
         seen = labels_to_pure_bags(data)
@@ -302,21 +317,24 @@ class AOCKernelKMeans(LLPClassifier):
         X, bags, P = data.X[order], data.bags[order], data.proportions
         known = None if data.labels is None else data.labels[order]
         self.X_fit_, self.gamma_ = X, kernel_coefficient(self.gamma, X)
+        check_size_and_scale(self, X)
         gram = self._gram(X)
         variance = kernel_variance(gram)
         refuse_distances(gram, variance)
         price = self.lam * variance
+        progress = Progress(self, self.n_starts, "start")
         best, self.objective_ = None, np.inf
         for start in self._starts(bags, P):
             found = descend(gram, start, bags, P, price, self.max_iter, known)
             value = objective(gram, found[0], bags, P, price)
             if best is None or value < self.objective_ - TIE * abs(value):
                 best, self.objective_ = found, value
+            progress.step(f"lowest objective {self.objective_:.6g}")
         labels, self.n_iter_, settled = best
         _, self.dual_coef_, self.norms_ = class_distances(gram, labels, P.shape[1])
         self.labels_ = data.classes[labels[np.argsort(order)]]
-        if not settled:
-            warn_short(self.max_iter)
+        empty = np.isinf(self.norms_) & (data.class_prior > 0)
+        warn_short(self.max_iter, settled, data.classes[empty].tolist())
 
     def _starts(self, bags, P):
         """Random labels with the right counts."""
@@ -335,12 +353,33 @@ class AOCKernelKMeans(LLPClassifier):
         return gram_matrix(X, Z, self.kernel, self.gamma_)
 
     def _scores(self, X):
-        scores = 2 * (self._gram(X) @ self.dual_coef_) - self.norms_
+        rows = max(1, BLOCK // len(self.X_fit_))
+        parts = gen_batches(len(X), rows)
+        towards = np.vstack([self._gram(X[part]) @ self.dual_coef_ for part in parts])
+        scores = 2 * towards - self.norms_
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
 
+def check_size_and_scale(estimator, X):
+    """Refuse a kernel matrix that does not fit into memory, and warn of features of very different scale.
+
+    Parameters
+    ----------
+    estimator : AOCKernelKMeans
+    X : ndarray, shape (n_instances, n_features)
+    """
+    given = estimator.kernel == "precomputed"
+    require_memory(
+        f"AOCKernelKMeans on {len(X)} instances",
+        8.0 * (GIVEN_COPIES if given else GRAM_COPIES) * len(X) ** 2,
+        "fit to fewer instances; predict takes any number",
+    )
+    if not given and not callable(estimator.kernel):
+        warn_of_scale(estimator, X - X.mean(axis=0), "measures distances")
+
+
 def refuse_distances(gram, variance):
-    """Refuse a matrix that is no kernel, such as one of distances.
+    """Refuse a matrix that is no kernel, such as one of distances, or that tells no instance from another.
 
     Parameters
     ----------
@@ -350,24 +389,41 @@ def refuse_distances(gram, variance):
 
     Raises
     ------
+    NotIdentifiableError
+        If the variance in the space of the kernel is 0 up to rounding, or no number.
     ValueError
-        If the variance in the space of the kernel is negative.
+        If it is negative.
     """
-    if variance < -TIE * np.abs(gram).max():
+    largest = max(gram.max(), -gram.min())
+    if variance < -TIE * largest:
         raise ValueError(
             f"X or kernel gives a matrix with the variance {variance:.3g} in the space of the kernel, which must not "
             "be negative: a kernel matrix holds similarities, not distances"
         )
+    if not variance > ALIKE * largest:
+        raise NotIdentifiableError(
+            f"X and kernel put all instances at one point: their variance in the space of the kernel is {variance:.3g} "
+            "up to rounding, and clusters need distances; scale the features, or choose another gamma"
+        )
 
 
-def warn_short(max_iter):
-    """Warn that labels would still change.
+def warn_short(max_iter, settled, empty):
+    """Warn that labels would still change, or that a class has vanished.
 
     Parameters
     ----------
     max_iter : int
+    settled : bool
+    empty : list
+        Classes that bags have, and no label is.
     """
-    warn(
-        f"AOCKernelKMeans stopped after {max_iter} iterations; raise max_iter",
-        ConvergenceWarning,
-    )
+    if not settled:
+        warn(
+            f"AOCKernelKMeans stopped after {max_iter} iterations; raise max_iter",
+            ConvergenceWarning,
+        )
+    if empty:
+        warn(
+            f"AOCKernelKMeans gives no instance to {empty}, which it will never predict, and whose score is infinite; "
+            "raise lam, so that the counts of the bags are met"
+        )

@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from llpbook import count_likelihood as cl
 from llpbook.base import LLPWarning, NotIdentifiableError
-from llpbook.count_likelihood import BagCounts, CountBoosting, CountLogistic
+from llpbook.count_likelihood import BagCounts, CountBoosting, CountLogistic, _models
 from llpbook.mean_map import MeanMap
 from llpbook.proportions import label_proportions
 
@@ -465,8 +465,33 @@ def test_stopping_short_warns():
         CountLogistic(max_iter=1).fit(X, bags, P)
 
 
-@pytest.mark.parametrize("cls", [CountLogistic, CountBoosting])
-def test_features_of_different_scale_warn(cls):
+@pytest.mark.parametrize(
+    ("cls", "what"),
+    [
+        (CountLogistic, "penalizes its weights"),
+        (CountBoosting, "starts from a linear model that penalizes its weights"),
+    ],
+)
+def test_features_of_different_scale_warn(cls, what):
     X, _, bags, P = problem()
-    with pytest.warns(LLPWarning, match=f"{cls.__name__} penalizes its weights"):
+    with pytest.warns(LLPWarning, match=f"{cls.__name__} {what}"):
         cls().fit(X * [1, 1e3, 1e-3], bags, P)
+
+
+def test_label_swap_changes_boosting_by_the_bags_held_out_only(monkeypatch):
+    X, _, bags, P = problem()
+    swapped = [cl.bag_counts(bags, p) for p in (P, P[:, ::-1])]
+    one, two = (cl.held_out_bags(known, X, 0.1) for known in swapped)
+    assert one.any() and (one != two).any()
+    monkeypatch.setattr(_models, "held_out_bags", lambda *args: one)
+    one, two = (
+        CountBoosting().fit(X, bags, p).decision_function(X) for p in (P, P[:, ::-1])
+    )
+    np.testing.assert_allclose(one, -two, atol=1e-6)
+
+
+def test_boosting_prints_its_progress_where_it_is_asked_for(capsys):
+    X, _, bags, P = problem()
+    CountBoosting(max_rounds=3, verbose=2).fit(X, bags, P)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and "CountBoosting: 3 of at most 3 rounds" in lines[-1]

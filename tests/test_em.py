@@ -1,5 +1,6 @@
 """EM against a search through all labelings, its descent, its limits, and its starts."""
 
+import warnings
 from functools import partial
 from itertools import product
 
@@ -15,9 +16,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 from llpbook import MeanMap, em
-from llpbook.base import LLPWarning, NotIdentifiableError
+from llpbook.base import (
+    LLPWarning,
+    LongFitWarning,
+    NotIdentifiableError,
+    Progress,
+    _running,
+    ranks,
+    row_order,
+)
 from llpbook.count_likelihood import CountLogistic, bag_counts, count_posterior
 from llpbook.em import EMLR
 from llpbook.proportions import label_proportions
@@ -63,6 +73,36 @@ def test_a_large_bag_is_labelled_as_well_as_by_assignment(monkeypatch):
     assert scores[rows, two].sum() == pytest.approx(scores[rows, one].sum())
 
 
+def test_thresholds_of_another_time_give_the_same_labels():
+    rng = np.random.default_rng(8)
+    bags = rng.permutation(np.repeat([0, 2, 3, 4, 5], [1, 6, 9, 20, 4]))
+    sizes = np.bincount(bags)
+    thresholds = np.full(6, np.nan)
+    for trial in range(300):
+        positives = rng.integers(0, sizes + 1)
+        counts = np.column_stack([sizes - positives, positives])
+        gap = rng.normal(size=40) + 0.1 * trial
+        gap = np.round(gap, trial % 3)  # most trials have ties
+        slow = em.label_by_counts(np.column_stack([0 * gap, gap]), bags, counts)
+        for _ in range(2):  # the second time with thresholds that hold
+            found = em.label_by_thresholds(gap, bags, counts, thresholds)
+            np.testing.assert_array_equal(found, slow)
+
+
+def test_bags_whose_thresholds_hold_are_not_sorted(monkeypatch):
+    gap, bags = np.random.default_rng(8).normal(size=40), np.arange(40) // 4
+    counts, thresholds, sorted_rows = np.full((10, 2), 2), np.full(10, np.nan), []
+
+    def watched(f, bags):
+        sorted_rows.append(len(f))
+        return ranks(f, bags)
+
+    monkeypatch.setattr(em, "ranks", watched)
+    for shift in (0, 0, 4.0 * (bags == 3)):
+        em.label_by_thresholds(gap + shift, bags, counts, thresholds)
+    assert sorted_rows == [40, 0, 4]
+
+
 def test_whole_counts_have_the_right_sums_and_are_nearest():
     rng = np.random.default_rng(2)
     sizes, P = rng.integers(0, 9, 50), rng.dirichlet(np.ones(3), 50)
@@ -73,6 +113,14 @@ def test_whole_counts_have_the_right_sums_and_are_nearest():
     assert (np.abs(em.whole_counts(two, sizes) - sizes[:, None] * two) <= 0.5).all()
     exact = np.array([[0.3, 0.7]])
     np.testing.assert_array_equal(em.whole_counts(exact, np.array([10])), [[3, 7]])
+    # Half a positive, up to rounding, goes to the first class.
+    for share, size, found in (
+        (0.55, 10, [5, 5]),
+        (0.9, 5, [1, 4]),
+        (0.55, 30, [14, 16]),
+    ):
+        P = np.array([[1 - share, share]])
+        assert em.whole_counts(P, np.array([size])).tolist() == [found]
 
 
 @pytest.mark.equation("eq-em-majority")
@@ -187,6 +235,112 @@ def test_the_end_is_a_fixed_point(n_classes):
     assert model.score(X, y) > 0.8
 
 
+def slow_em(X, bags, P, C, start, seed):
+    """The obvious version: scikit-learn fits from scratch, every bag is sorted."""
+    order = row_order(X)
+    X, known = X[order], bag_counts(bags[order], P)
+    counts = em.whole_counts(known.shares, known.sizes)
+    y, rng = np.empty(len(X), int), np.random.RandomState(seed)
+    new, flips = em.start_labels(start, X, known, counts, rng), []
+    while not flips or flips[-1]:
+        model = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-8)
+        scores = em.class_scores(model.fit(X, new), X, P.shape[1])
+        y[order] = new
+        new = em.label_by_counts(scores, known.bags, counts)
+        flips.append(np.sum(new != y[order]))
+    return y, flips, model
+
+
+@pytest.mark.filterwarnings("ignore:EMLR penalizes")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("block", range(8))
+def test_warm_fits_give_the_labels_of_exact_ones_in_every_iteration(block):
+    for seed in range(10 * block, 10 * block + 10):
+        rng = np.random.default_rng(seed)
+        n, d, size = rng.integers(30, 600), rng.integers(1, 9), rng.integers(2, 40)
+        K = 3 if seed % 10 == 0 else 2
+        prior, means = rng.dirichlet(np.full(K, 3.0)), rng.normal(size=(K, d))
+        y = rng.choice(K, n, p=prior)
+        X = rng.normal(size=(n, d)) + rng.choice([0.3, 1, 3]) * means[y]
+        X = X * rng.choice([0.1, 1, 30])
+        bags, C = rng.permutation(n) // size, 10 ** rng.uniform(-3, 2)
+        P = label_proportions(y, bags, classes=range(K))
+        start = ["majority", "proportions", "random", "mean_map"][seed % 4]
+        slow, flips, exact = slow_em(X, bags, P, C, start, seed)
+        model = EMLR(C, start=start, random_state=seed).fit(X, bags, P)
+        np.testing.assert_array_equal(model.labels_, slow)
+        assert model.flips_.tolist() == flips
+        probabilities = [m.predict_proba(X) for m in (model.estimator_, exact)]
+        np.testing.assert_allclose(*probabilities, atol=1e-4)
+        if K == 2:
+            sparse = EMLR(C, start=start, random_state=seed)
+            sparse.fit(sp.csr_array(X), bags, P)
+            np.testing.assert_array_equal(sparse.labels_, slow)
+
+
+def test_warm_fits_are_rarely_left_to_scikit_learn(monkeypatch):
+    X, y = make_classification(4000, random_state=1)
+    bags = np.random.default_rng(0).permutation(4000) // 20
+    calls, fit = [], LogisticRegression.fit
+    monkeypatch.setattr(
+        LogisticRegression, "fit", lambda *args: calls.append(1) or fit(*args)
+    )
+    model = EMLR().fit(X, bags, label_proportions(y, bags))
+    assert model.n_iter_ > 5 and len(calls) <= 3
+
+
+@pytest.mark.filterwarnings("ignore:EMLR penalizes", "ignore::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_where_newton_steps_fail_scikit_learn_fits():
+    # Collinear features, an offset that rounds the gradient off, almost no penalty and classes apart.
+    X, y, bags, P = problem(apart=8.0)
+    for Z, C in ((np.hstack([X, X]), 1e8), (1e6 + X, 1.0), (X, 1e12)):
+        model = EMLR(C).fit(Z, bags, P)
+        assert np.isfinite(model.estimator_.coef_).all() and model.score(Z, y) > 0.9
+    fits = em.WarmFits(LogisticRegression(C=1e12, warm_start=True, tol=1e-8), X)
+    assert ((fits(y.astype(np.int8)) > 0) == y).all()
+    f = fits((X[:, 0] > X[:, 0].mean()).astype(np.int8))
+    f = fits((np.arange(240) % 2).astype(np.int8))
+    exact = LogisticRegression(C=1e12, tol=1e-10, solver="newton-cholesky")
+    exact.fit(X, np.arange(240) % 2)
+    np.testing.assert_allclose(f, exact.decision_function(X), atol=1e-6)
+
+
+def test_logistic_is_expit():
+    f = np.linspace(-800, 800, 2001)
+    np.testing.assert_allclose(em.logistic(f), expit(f), rtol=0, atol=5e-16)
+
+
+def test_progress_is_printed_where_it_is_asked_for(capsys):
+    X, _, bags, P = problem()
+    model = EMLR(verbose=2).fit(X, bags, P)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == model.n_iter_
+    assert lines[0].startswith("EMLR: 1 of at most 500 iterations in ")
+    assert lines[-1].endswith("if 50 are enough; 0 labels changed")
+    EMLR(estimator=LogisticRegression(), verbose=2).fit(X, bags, P)
+    assert "0 labels changed" in capsys.readouterr().out
+    EMLR().fit(X, bags, P)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_long_fit_is_said_by_the_pace_of_its_later_steps(monkeypatch):
+    def last(seconds):
+        clock = iter(np.cumsum([0.0, *seconds]))
+        monkeypatch.setattr(_running.time, "perf_counter", lambda: next(clock))
+        progress = Progress(EMLR(), 500, "iteration", usual=50)
+        for _ in seconds:
+            progress.step()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        last([4, 4] + [0.1] * 10)  # the first fits are slow
+    with pytest.warns(LongFitWarning, match="about 2 min more .6 of at most 500"):
+        last([2.9] * 5 + [3.5])
+    with pytest.warns(LongFitWarning, match="about 16 min more .1 of at most 500"):
+        last([20])
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("soft", [False, True])
 def test_bags_of_size_one_are_logistic_regression(n_classes, soft):
@@ -204,6 +358,32 @@ def test_label_swap_swaps_the_prediction():
     np.testing.assert_allclose(
         one.decision_function(X), -two.decision_function(X), atol=1e-6
     )
+
+
+def test_label_swap_changes_what_is_tied():
+    # The docstring: a majority of equal shares is the first class; of equal scores the first are positive.
+    shares, bags = np.array([[0.5, 0.5], [0.25, 0.75], [0.75, 0.25]]), np.arange(3)
+    assert em.majority_labels(shares, bags).tolist() == [0, 1, 0]
+    assert em.majority_labels(shares[:, ::-1], bags).tolist() == [0, 0, 1]
+    counts, tied = np.full((2, 2), 2), np.zeros((8, 2))
+    found = em.label_by_counts(tied, np.repeat([0, 1], 4), counts)
+    assert found.tolist() == [1, 1, 0, 0] * 2
+    changed = []
+    for seed in range(6):
+        X, _, bags, P = problem(seed=seed)
+        for base in (None, DecisionTreeClassifier(max_depth=3, random_state=0)):
+            model = EMLR(estimator=base, start="mean_map")
+            one = model.fit(X, bags, P).predict(X)
+            changed.append(np.sum(one == model.fit(X, bags, P[:, ::-1]).predict(X)))
+    assert max(changed[::2]) == 0 < max(changed[1::2])
+
+
+def test_twice_the_data_are_twice_the_weight():
+    X, _, bags, P = problem()
+    one = EMLR(C=1.0).fit(X, bags, P).decision_function(X)
+    twice = np.vstack([X, X]), np.append(bags, bags + 40), np.vstack([P, P])
+    two = EMLR(C=0.5).fit(*twice).decision_function(X)
+    np.testing.assert_allclose(one, two, atol=1e-6)
 
 
 def test_soft_em_climbs_the_likelihood_of_the_counts():

@@ -1,5 +1,6 @@
 """AOC kernel k-means against brute force over labelings, the relaxation by cvxpy, and its limits."""
 
+import tracemalloc
 from itertools import product
 
 import cvxpy as cp
@@ -11,6 +12,7 @@ from sklearn.neighbors import NearestCentroid
 from sklearn.preprocessing import StandardScaler
 
 from llpbook import kernel_kmeans as kk
+from llpbook.base import LLPWarning, NotIdentifiableError, _running
 from llpbook.cluster_selection import ClusterModelSelection
 from llpbook.datasets import load_bags, random_bags
 from llpbook.kernel_kmeans import AOCKernelKMeans
@@ -347,7 +349,100 @@ def test_weights_of_features_can_take_a_machine_away():
         assert AOCKernelKMeans(random_state=seed).fit(*given).score(X, y) < 0.6
 
 
-def test_instances_that_are_all_alike_are_no_error():
-    _, _, bags, P = problem()
-    kernel = lambda X, Z: np.full((len(X), len(Z)), 0.7)  # noqa: E731
-    AOCKernelKMeans(kernel=kernel, random_state=0).fit(np.ones((200, 1)), bags, P)
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "laplacian", "callable"])
+def test_instances_that_are_all_alike_are_refused(kernel):
+    X, _, bags, P = problem()
+    if kernel == "callable":
+        kernel = lambda X, Z: np.full((len(X), len(Z)), 0.7)  # noqa: E731
+    for Z in (np.ones((200, 1)), np.zeros((200, 2)), np.tile(0.1 + X[0], (200, 1))):
+        with pytest.raises(NotIdentifiableError, match="all instances at one point"):
+            AOCKernelKMeans(kernel=kernel, random_state=0).fit(Z, bags, P)
+
+
+def test_degenerate_features_give_finite_scores_or_an_error():
+    X, y, bags, P = problem(gap=8.0)
+    one_differs = np.where(np.arange(200)[:, None] < 199, 1.0, X)
+    for Z in (1e-150 * X, 1e-160 * X, np.column_stack([X, np.ones(200)]), one_differs):
+        model = AOCKernelKMeans(random_state=0).fit(Z, bags, P)
+        assert np.isfinite(model.decision_function(Z)).all()
+        assert Z is one_differs or model.score(Z, y) > 0.99
+    with (
+        np.errstate(invalid="ignore"),
+        pytest.raises(NotIdentifiableError, match="scale the features, or choose"),
+    ):
+        AOCKernelKMeans(kernel="rbf").fit(1e-160 * X, bags, P)  # gamma overflows
+
+
+def test_a_class_that_vanishes_is_said():
+    X, _, bags, _ = problem(n=60, size=6)
+    X[0] = 40  # the only cluster that is worth its cost
+    P = np.column_stack([np.full(10, 0.5), np.full(10, 0.47), np.full(10, 0.03)])
+    P[:5, :2] = P[:5, 1::-1]
+    model = AOCKernelKMeans(lam=1e-9, n_starts=3, random_state=0)
+    start = np.where(np.arange(60) == 0, 0, 1)
+    model._starts = lambda bags, P: iter([start])
+    with pytest.warns(LLPWarning, match=r"no instance to \[2\].*raise lam"):
+        model.fit(X, bags, P)
+    assert not (model.predict(X) == 2).any()
+
+
+def test_features_on_different_scales_are_said():
+    X, _, bags, P = problem(gap=5.0)
+    seconds = np.random.default_rng(0).uniform(1.6e9, 1.7e9, 200)
+    with_time = np.column_stack([X, seconds])
+    for kernel in ("linear", "rbf", "laplacian"):
+        with pytest.warns(LLPWarning, match="AOCKernelKMeans measures distances"):
+            AOCKernelKMeans(kernel=kernel, n_starts=1).fit(with_time, bags, P)
+    given = with_time @ with_time.T / 1e18
+    AOCKernelKMeans(kernel="precomputed", n_starts=1).fit(given, bags, P)
+
+
+def test_memory_is_asked_for_before_the_kernel_is_computed(monkeypatch):
+    X, _, bags, P = problem()
+    n_bytes = 8 * kk.GRAM_COPIES * 200**2
+    monkeypatch.setattr(_running, "machine_memory", lambda: n_bytes / 0.76)
+    monkeypatch.setattr(AOCKernelKMeans, "_gram", None)
+    with pytest.raises(ValueError, match="AOCKernelKMeans on 200 instances needs"):
+        AOCKernelKMeans().fit(X, bags, P)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "laplacian", "precomputed"])
+def test_the_stated_memory_is_the_peak_and_predictions_need_a_block(
+    kernel, monkeypatch
+):
+    X, _, bags, P = problem(n=1000)
+    X = X @ X.T if kernel == "precomputed" else X
+    model = AOCKernelKMeans(kernel=kernel, n_starts=2, random_state=0)
+    tracemalloc.start()
+    model.fit(X, bags, P)
+    peak = tracemalloc.get_traced_memory()[1] / (8 * 1000**2)
+    said = kk.GIVEN_COPIES if kernel == "precomputed" else kk.GRAM_COPIES
+    assert 0.85 * said < peak < 1.05 * said
+    whole = model.decision_function(X)
+    monkeypatch.setattr(kk, "BLOCK", 7 * 1000)
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
+    np.testing.assert_allclose(model.decision_function(X), whole)
+    if kernel != "precomputed":
+        assert tracemalloc.get_traced_memory()[1] - before < 0.1 * 8 * 1000**2
+    tracemalloc.stop()
+
+
+def test_of_objectives_that_differ_by_rounding_the_first_is_kept(monkeypatch):
+    X, _, bags, P = problem()
+    values = iter([2.0, 1.0, 1 + 1e-12, 1 - 1e-12, 1.5])
+    monkeypatch.setattr(kk, "objective", lambda *args: next(values))
+    numbers = iter(range(5))
+    monkeypatch.setattr(
+        kk, "descend", lambda gram, start, *args: (start, next(numbers), True)
+    )
+    model = AOCKernelKMeans(n_starts=5, random_state=0).fit(X, bags, P)
+    assert model.n_iter_ == 1 and model.objective_ == 1.0
+
+
+def test_progress_is_printed_where_it_is_asked_for(capsys):
+    X, _, bags, P = problem()
+    AOCKernelKMeans(n_starts=3, random_state=0, verbose=2).fit(X, bags, P)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and "3 of at most 3 starts" in lines[-1]
+    assert "lowest objective" in lines[-1]

@@ -10,6 +10,7 @@ once; inner functions trust it.
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from ._estimator import (
+    BLOCK,
     WITHOUT_GRAM,
     KernelClassifier,
     LLPClassifier,
@@ -66,6 +67,7 @@ from ._tuning import (
 
 __all__ = [
     "BAG_WEIGHTS",
+    "BLOCK",
     "WITHOUT_GRAM",
     "BagData",
     "HasMethods",

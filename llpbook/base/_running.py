@@ -16,6 +16,8 @@ import sklearn
 WARN_SHARE, REFUSE_SHARE = 0.25, 0.75
 #: Seconds of a fit that are still to come, above which it says so unasked.
 LONG = 60.0
+#: First steps of a fit, which may take longer than the rest; unasked it speaks after them.
+UNLIKE = 5
 #: Where a container's limit of memory stands, in bytes or "max".
 CGROUP_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
@@ -162,7 +164,7 @@ class Progress:
     def __init__(self, estimator, steps, unit="step", usual=None):
         self.name, self.verbose = type(estimator).__name__, estimator.verbose
         self.steps, self.unit, self.usual = steps, unit, min(usual or steps, steps)
-        self.done, self.start, self.told = 0, time.perf_counter(), None
+        self.told, self.marks = None, [time.perf_counter()]
 
     def step(self, news=""):
         """One more step is done.
@@ -172,26 +174,28 @@ class Progress:
         news : str, optional
             What a line of progress tells beside the time.
         """
-        self.done += 1
-        now = time.perf_counter()
-        spent, first = now - self.start, self.told is None
+        now, done = time.perf_counter(), len(self.marks)
+        self.marks.append(now)
+        spent, first = now - self.marks[0], self.told is None
         if spent < 1 and self.verbose < 2:
             return
-        left = spent / self.done * max(self.usual - self.done, 0)
+        # By the later half of the steps: the first are often slower.
+        pace = (now - self.marks[done // 2]) / (done - done // 2)
+        left = pace * max(self.usual - done, 0)
         usual = "" if self.usual == self.steps else f", if {self.usual} are enough"
         if self.verbose and (first or self.verbose > 1 or now - self.told >= 1):
             self.told = now
             news = f"; {news}" if news else ""
             print(
-                f"{self.name}: {self.done} of at most {self.steps} {self.unit}s in {_duration(spent)}, "
+                f"{self.name}: {done} of at most {self.steps} {self.unit}s in {_duration(spent)}, "
                 f"about {_duration(left)} to go{usual}{news}",
                 flush=True,
             )
-        elif first and not self.verbose:
+        elif first and not self.verbose and (done > UNLIKE or spent > LONG / 4):
             self.told = now
             if left > LONG:
                 warn(
-                    f"{self.name} will take about {_duration(left)} more ({self.done} of at most {self.steps} "
+                    f"{self.name} will take about {_duration(left)} more ({done} of at most {self.steps} "
                     f"{self.unit}s took {_duration(spent)}{usual}); verbose=1 shows its progress",
                     LongFitWarning,
                 )

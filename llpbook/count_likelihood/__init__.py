@@ -32,6 +32,7 @@ from ._binary import (
 )
 from ._models import (
     SMALLEST_VARIANCE,
+    USUAL,
     CountBoosting,
     CountLogistic,
     boost,
@@ -52,6 +53,7 @@ __all__ = [
     "MISCOUNT",
     "SMALLEST_VARIANCE",
     "TILT_STEPS",
+    "USUAL",
     "BagCounts",
     "CountBoosting",
     "CountLogistic",

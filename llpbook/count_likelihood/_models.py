@@ -14,6 +14,7 @@ from ..base import (
     Interval,
     KernelClassifier,
     LLPClassifier,
+    Progress,
     append_one,
     canonical_order,
     labels_to_pure_bags,
@@ -30,6 +31,8 @@ from ._several import class_posterior
 SMALLEST_VARIANCE = 0.05
 #: Rounds of boosting without progress on the bags held out, after which it ends.
 PATIENCE = 15
+#: Rounds that a fit usually takes, with those without progress, for the estimate of its time.
+USUAL = 30
 
 
 def posterior(scores, known, exact_up_to=20):
@@ -328,6 +331,8 @@ class CountBoosting(LLPClassifier):
         See `CountLogistic`.
     proportion_errors : None or array-like, shape (n_bags,) or (n_bags, n_classes, n_classes), default None
         See `CountLogistic`.
+    verbose : int, default 0
+        1 prints a line a second while the rounds go on, 2 a line for each round.
 
     Attributes
     ----------
@@ -353,6 +358,10 @@ class CountBoosting(LLPClassifier):
     A round costs a fit of the regressor on all instances and :math:`O(n)`. Of few bags (up to three a class) none is
     held out, and the likelihood of all says when to stop.
 
+    Bags are held out by their place in the order of the shares of the second class. So exchanging the two classes, or
+    doubling the data, can hold out others and change the predictions. Trees do not depend on the scale of the features;
+    the linear start does.
+
     Examples
     --------
     >>> import numpy as np
@@ -375,18 +384,22 @@ class CountBoosting(LLPClassifier):
         "C": [Interval(Real, 0, None, closed="neither")],
         "exact_up_to": [Interval(Integral, 0, None, closed="left")],
         "proportion_errors": ["array-like", None],
+        "verbose": ["verbose"],
     }
 
     def __init__(
         self, regressor=None, step=1.5, max_rounds=100, validation_fraction=0.1,
-        C=1.0, exact_up_to=20, proportion_errors=None,
+        C=1.0, exact_up_to=20, proportion_errors=None, verbose=0,
     ):  # fmt: skip
         self.regressor, self.step, self.max_rounds = regressor, step, max_rounds
         self.validation_fraction, self.C = validation_fraction, C
         self.exact_up_to, self.proportion_errors = exact_up_to, proportion_errors
+        self.verbose = verbose
 
     def _fit(self, data):
-        warn_of_scale(self, data.X)
+        warn_of_scale(
+            self, data.X, "starts from a linear model that penalizes its weights"
+        )
         known, X = self._in_order(data)
         n_columns = 1 if known.counts.ndim == 1 else known.counts.shape[1]
         held_out = held_out_bags(known, X, self.validation_fraction)
@@ -396,9 +409,12 @@ class CountBoosting(LLPClassifier):
         self.start_coef_, *_ = maximise(Z[rows], seen, start, self.C, self.exact_up_to)
         base = default_tree(rows.sum()) if self.regressor is None else self.regressor
 
+        progress = Progress(self, self.max_rounds, "round", usual=USUAL)
+
         def fit_round(target, rows):
             targets = target.reshape(len(X), n_columns)[rows].T
             fitted = [clone(base).fit(X[rows], column) for column in targets]
+            progress.step()
             return fitted, predict_round(fitted, X)
 
         self.rounds_, self.validation_log_likelihood_ = boost(

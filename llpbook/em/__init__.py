@@ -22,11 +22,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
-from .base import (
+from ..base import (
     HasMethods,
     Interval,
     LLPClassifier,
-    NotIdentifiableError,
+    Progress,
     StrOptions,
     append_one,
     ranks,
@@ -35,19 +35,51 @@ from .base import (
     warn,
     warn_of_scale,
 )
-from .count_likelihood import (
+from ..count_likelihood import (
     bag_counts,
     class_posterior,
     count_posterior,
     mean_map_start,
 )
+from ._fits import (
+    SMALLEST,
+    WarmFits,
+    class_scores,
+    fit_to_labels,
+    logistic,
+    refuse_one_label,
+)
+
+__all__ = [
+    "EMLR",
+    "FEW_FLIPS",
+    "LARGE_BAG",
+    "SMALLEST",
+    "USUAL",
+    "WarmFits",
+    "alternate",
+    "alternate_warm",
+    "assign",
+    "class_scores",
+    "fit_to_labels",
+    "label_by_counts",
+    "label_by_thresholds",
+    "likeliest",
+    "logistic",
+    "majority_labels",
+    "refuse_one_label",
+    "soft_labels",
+    "start_labels",
+    "warn_unsettled",
+    "whole_counts",
+]
 
 #: Above so many instances a bag of several classes is labelled by linear programming.
 LARGE_BAG = 1000
-#: A probability of an estimator counts as no less.
-SMALLEST = 1e-12
 #: The public implementation stops when the number of labels that change differs by less than this share of n.
 FEW_FLIPS = 0.05
+#: Iterations that a fit usually takes, for the estimate of its time.
+USUAL = 50
 
 
 def whole_counts(proportions, sizes):
@@ -148,6 +180,43 @@ def assign(scores, counts):
     return found.x.reshape(n, K).argmax(axis=1)
 
 
+def label_by_thresholds(scores, bags, counts, thresholds):
+    """`label_by_counts`, faster for two classes where the last thresholds of most bags still cut off their counts.
+
+    Where as many scores as the count says lie above the threshold, they are the highest; only the other bags are
+    sorted.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_instances, n_classes) or (n_instances,)
+        Of two classes, log-odds are enough.
+    bags : ndarray of int, shape (n_instances,)
+    counts : ndarray of int, shape (n_bags, n_classes)
+    thresholds : ndarray, shape (n_bags,)
+        Any numbers, or NaN; those of bags that are sorted are overwritten.
+
+    Returns
+    -------
+    ndarray of int, shape (n_instances,)
+        Of two classes, of the type int8.
+    """
+    if counts.shape[1] > 2:
+        return label_by_counts(scores, bags, counts)
+    gap, c = scores if scores.ndim == 1 else scores[:, 1] - scores[:, 0], counts[:, 1]
+    labels = (gap > thresholds[bags]).view(np.int8)
+    off = np.bincount(bags, labels, len(c)) != c
+    rows = np.flatnonzero(off[bags])
+    f, b = gap[rows], bags[rows]
+    rank = ranks(f, b)
+    labels[rows] = rank < c[b]
+    above, below = np.full(len(c), np.inf), np.full(len(c), -np.inf)
+    for border, place in ((above, c - 1), (below, c)):
+        at = rank == place[b]
+        border[b[at]] = f[at]
+    thresholds[off] = above[off] / 2 + below[off] / 2
+    return labels
+
+
 def soft_labels(scores, known):
     """The posterior probability of each label given the counts of its bag.
 
@@ -200,81 +269,30 @@ def start_labels(start, X, known, counts, rng):
     return label_by_counts(X @ weights.T, bags, counts)
 
 
-def class_scores(model, X, n_classes):
-    """Logarithms of probabilities, up to a constant an instance, or what the classifier has in their place.
-
-    Parameters
-    ----------
-    model : classifier
-        Fitted to labels 0, 1, …, of which some may not have occurred.
-    X : ndarray or sparse array, shape (n_instances, n_features)
-    n_classes : int
-
-    Returns
-    -------
-    ndarray, shape (n_instances, n_classes)
-    """
-    if hasattr(model, "predict_proba") and not isinstance(model, LogisticRegression):
-        found = np.log(np.maximum(model.predict_proba(X), SMALLEST))
-    else:
-        found = model.decision_function(X)
-        found = found if found.ndim == 2 else np.column_stack([0 * found, found])
-    scores = np.full((X.shape[0], n_classes), found.min() + np.log(SMALLEST))
-    scores[:, model.classes_] = found
-    return scores
+def likeliest(q):
+    """Labels as they are; of weights of labels, the label with the largest."""
+    return q if q.ndim == 1 else q.argmax(axis=1)
 
 
-def fit_to_labels(estimator, X, q):
-    """The classifier, fitted to labels or to weights of labels.
-
-    Parameters
-    ----------
-    estimator : classifier
-        One with ``warm_start=True`` starts from its last fit, unless the classes have changed.
-    X : ndarray or sparse array, shape (n_instances, n_features)
-    q : ndarray, shape (n_instances, n_classes)
-        Where an entry is neither 0 nor 1, an instance takes part with each of its labels, weighted.
-
-    Returns
-    -------
-    classifier
-
-    Raises
-    ------
-    NotIdentifiableError
-        If there is one class only.
-    """
-    rows, y = np.nonzero(q)
-    if (y == y[0]).all():
-        raise NotIdentifiableError(
-            "every instance gets the same label, from which nothing can be learned: one "
-            "class is the largest of every bag alike (start='proportions' draws labels "
-            "instead), or the counts of the other round to 0 in every bag"
-        )
-    if len(getattr(estimator, "classes_", ())) != len(np.unique(y)):
-        estimator = clone(estimator)
-    if len(rows) == len(q):
-        return estimator.fit(X, y)
-    return estimator.fit(X[rows], y, sample_weight=q[rows, y])
-
-
-def alternate(q, fit, guess, stop, max_iter, tol):
+def alternate(q, fit, guess, stop, max_iter, tol, tell=None):
     """Fit to labels, guess them anew, until they stay.
 
     Parameters
     ----------
-    q : ndarray, shape (n_instances, n_classes)
-        First labels, 0 and 1, or weights.
+    q : ndarray, shape (n_instances,) or (n_instances, n_classes)
+        First labels, or weights of labels.
     fit : callable
         From labels to scores.
     guess : callable
         From scores to labels.
     stop, max_iter, tol
         See `EMLR`.
+    tell : callable, optional
+        Called after each iteration with what happened.
 
     Returns
     -------
-    q : ndarray, shape (n_instances, n_classes)
+    q : ndarray, of the shape of q
         The labels of the last fit.
     flips : ndarray of int, shape (n_iter,)
     settled : bool
@@ -282,15 +300,40 @@ def alternate(q, fit, guess, stop, max_iter, tol):
     """
     seen, flips, settled, new = set(), [], False, q
     few = FEW_FLIPS * len(q)
-    while len(flips) < max_iter and not settled and new.tobytes() not in seen:
-        q = new
-        seen.add(q.tobytes())
-        new = guess(fit(q))
-        flips.append(int(np.sum(new.argmax(axis=1) != q.argmax(axis=1))))
+    while len(flips) < max_iter and not settled:
+        key = hash(new.tobytes())
+        if key in seen:
+            break
+        seen.add(key)
+        q, new = new, guess(fit(new))
+        flips.append(int(np.sum(likeliest(new) != likeliest(q))))
         settled = bool(np.abs(new - q).max() <= tol)
         if stop == "llp-learn" and len(flips) > 1:
             settled = abs(flips[-1] - flips[-2]) < few
+        if tell is not None:
+            tell(f"{flips[-1]} labels changed")
     return q, np.array(flips), settled
+
+
+def alternate_warm(q, warm, fit, guess, stop, max_iter, tol, tell=None):
+    """`alternate` with fits that are fast, and then, from the labels of the last, with those that they stand for.
+
+    Parameters
+    ----------
+    warm : callable
+        From labels to scores, nearly those of ``fit``.
+    q, fit, guess, stop, max_iter, tol, tell
+        See `alternate`.
+
+    Returns
+    -------
+    q, flips, settled
+        As those of `alternate`.
+    """
+    q, flips, _ = alternate(q, warm, guess, stop, max_iter, tol, tell)
+    rest = max_iter + 1 - len(flips)  # the last labels are fitted once more
+    q, last, settled = alternate(q, fit, guess, stop, rest, tol)
+    return q, np.append(flips[:-1], last), settled
 
 
 class EMLR(LLPClassifier):
@@ -316,6 +359,8 @@ class EMLR(LLPClassifier):
         Soft labels have converged when none changes by more.
     random_state : int, RandomState or None, default None
         For the starts "proportions" and "random".
+    verbose : int, default 0
+        1 prints a line a second with the number of labels that change, 2 a line for each iteration.
 
     Attributes
     ----------
@@ -339,8 +384,17 @@ class EMLR(LLPClassifier):
 
     Notes
     -----
-    An iteration costs a fit and :math:`O(n \log n)`, some tens are usual. With bags of size 1 the first is the last:
-    the classifier learns from the true labels.
+    An iteration costs a fit and :math:`O(n \log n)`. Some tens of iterations are usual, some hundreds where n is a
+    million. With bags of size 1 the first is the last: the classifier learns from the true labels.
+
+    Exchanging the two classes can change the labels where something is tied: a bag whose shares are equal has the first
+    class as its majority, and of equal scores in a bag, as a tree gives them, the first instances become positive, in
+    an order that depends on their features only. Two copies of the data are the data with twice the ``C``.
+
+    With the default estimator, two classes and hard labels, each fit starts at the last one and keeps its Newton matrix
+    (`WarmFits`), and only bags whose counts would be missed are sorted: three or four passes over X an iteration. These
+    fits are exact, too, and scikit-learn's own fit of their last labels must give the same labels, or else EM goes on
+    with scikit-learn's fits.
 
     Examples
     --------
@@ -369,15 +423,16 @@ class EMLR(LLPClassifier):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
+        "verbose": ["verbose"],
     }
 
     def __init__(
         self, C=1.0, estimator=None, start="majority", soft=False,
-        stop="fixed_point", max_iter=500, tol=1e-4, random_state=None,
+        stop="fixed_point", max_iter=500, tol=1e-4, random_state=None, verbose=0,
     ):  # fmt: skip
         self.C, self.estimator, self.start, self.soft = C, estimator, start, soft
         self.stop, self.max_iter, self.tol = stop, max_iter, tol
-        self.random_state = random_state
+        self.random_state, self.verbose = random_state, verbose
 
     @property
     def _log_odds(self):
@@ -403,7 +458,9 @@ class EMLR(LLPClassifier):
         known = bag_counts(data.bags[order], data.proportions)
         self._refuse(data, known)
         counts = whole_counts(known.shares, known.sizes)
+        thresholds = np.full(len(counts), np.nan)
         rng = check_random_state(self.random_state)
+        y = start_labels(self.start, X, known, counts, rng)
         self.estimator_ = clone(self._base())
 
         def fit(q):
@@ -413,14 +470,25 @@ class EMLR(LLPClassifier):
         def guess(scores):
             if self.soft:
                 return soft_labels(scores, known)
-            return np.eye(K)[label_by_counts(scores, known.bags, counts)]
+            return label_by_thresholds(scores, known.bags, counts, thresholds)
 
-        y = start_labels(self.start, X, known, counts, rng)
-        q, self.flips_, settled = alternate(
-            np.eye(K)[y], fit, guess, self.stop, self.max_iter, self.tol
-        )
-        self.n_iter_ = len(self.flips_)
-        self.labels_ = data.classes[q.argmax(axis=1)[np.argsort(order)]]
+        tell = Progress(self, self.max_iter, "iteration", usual=USUAL).step
+        rule = fit, guess, self.stop, self.max_iter, self.tol, tell
+        if self._can_be_warm(K):
+            warm = WarmFits(self.estimator_, X)
+            q, self.flips_, settled = alternate_warm(y.astype(np.int8), warm, *rule)
+        else:
+            y = np.eye(K)[y] if self.soft else y
+            q, self.flips_, settled = alternate(y, *rule)
+        self._keep(data.classes[likeliest(q)[np.argsort(order)]], settled)
+
+    def _can_be_warm(self, K):
+        """Whether this is logistic regression of two hard labels, to a fixed point."""
+        hard = K == 2 and not self.soft and self.stop == "fixed_point"
+        return hard and self.estimator is None
+
+    def _keep(self, labels, settled):
+        self.labels_, self.n_iter_ = labels, len(self.flips_)
         if not settled:
             warn_unsettled(self.n_iter_, self.flips_[-1])
 
