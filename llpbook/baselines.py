@@ -27,6 +27,7 @@ class MajorityClass(LLPClassifier):
     """
 
     assumes = (None, "nothing of the features: what any method has to beat")
+    cost = "none"
     _accept_sparse = "csr"
     _parameter_constraints = {}
 
@@ -68,6 +69,7 @@ class BagMeanRegression(LLPClassifier):
     """
 
     assumes = ("Y_B|X", "one P(y | x), linear in x, holds in all bags")
+    cost = "a ridge regression on the means of the bags"
     _accept_sparse = "csr"
     _parameter_constraints = {
         "alpha": [Interval(Real, 0, None, closed="left")],

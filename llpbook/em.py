@@ -355,6 +355,7 @@ class EMLR(LLPClassifier):
     """
 
     assumes = ("Y_B|X", "one P(y | x) holds in all bags")
+    cost = "fifteen to sixty logistic regressions"
     _accept_sparse = "csr"
     _parameter_constraints = {
         "C": [Interval(Real, 0, None, closed="neither")],

@@ -346,6 +346,7 @@ class MeanMap(KernelClassifier):
     """
 
     assumes = ("X_B|Y", "class means are the same in all bags")
+    cost = "a logistic regression that sees all labels"
     _log_odds = _uses_labels = True
     _parameter_constraints = {
         **KernelClassifier._parameter_constraints,

@@ -168,6 +168,7 @@ class AlternatingMeanMap(LaplacianMeanMap):
     """
 
     assumes = (None, "the labels that a linear rule fits best, given the counts")
+    cost = "some tens of logistic regressions, started warm"
     _several_classes = "one-vs-rest"
     _parameter_constraints = {
         **LaplacianMeanMap._parameter_constraints,

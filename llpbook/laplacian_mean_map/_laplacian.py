@@ -221,6 +221,7 @@ class LaplacianMeanMap(KernelClassifier):
     """
 
     assumes = (None, "bags with similar means have similar class means")
+    cost = "MeanMap's, and a matrix of all pairs of bags"
     _log_odds = True
     _parameter_constraints = {
         **KernelClassifier._parameter_constraints,
