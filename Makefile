@@ -114,8 +114,8 @@ bench: $(STAMP)
 	$(BIN)/python -m pytest -q tests/benchmarks --benchmark-columns=median,min,rounds
 
 reproduce: $(STAMP)
-	@test -n "$(TABLE)" || { $(BIN)/python -m llpbook.reproduce --list; exit 1; }
-	$(BIN)/python -m llpbook.reproduce $(TABLE) $(ARGS)
+	@test -n "$(TABLE)" || { PYTHONPATH=book $(BIN)/python -m studies --list; exit 1; }
+	PYTHONPATH=book $(BIN)/python -m studies $(TABLE) $(ARGS)
 
 # `uv` writes the lock; it is a tool of the author's, not of the book.
 lock:

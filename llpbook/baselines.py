@@ -33,6 +33,7 @@ class MajorityClass(LLPClassifier):
     """
 
     assumes = (None, "nothing of the features: what any method has to beat")
+    cost = "none"
     _accept_sparse = "csr"
     _parameter_constraints = {}
 
@@ -75,6 +76,7 @@ class BagMeanRegression(LLPClassifier):
     """
 
     assumes = ("Y_B|X", "one P(y | x), linear in x, holds in all bags")
+    cost = "a ridge regression on the means of the bags"
     _accept_sparse = "csr"
     _parameter_constraints = {
         "alpha": [Interval(Real, 0, None, closed="left")],

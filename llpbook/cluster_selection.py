@@ -415,6 +415,7 @@ class ClusterModelSelection(LLPClassifier):
     """
 
     assumes = (None, "the classes are unions of clusters of X")
+    cost = "hundreds of runs of k-means; minutes for a million"
     _uses_labels = True
     _parameter_constraints = {
         "n_clusters": [Interval(Integral, 2, None, closed="left")],

@@ -760,6 +760,7 @@ class KDEDifference(TwoBagClassifier):
     True
     """
 
+    cost = "less than a second for hundreds, quadratic beyond"
     _parameter_constraints = {
         **TwoBagClassifier._parameter_constraints,
         "sigma": [StrOptions({"cv"}), Real, "array-like"],

@@ -407,6 +407,7 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
     """
 
     assumes = ("X_B|Y", "each class is one normal distribution, the same in all bags")
+    cost = "ten to three hundred discriminant analyses"
     _log_odds = True
     _parameter_constraints = {
         "scheme": [StrOptions({"sws", "fws", "wws"})],

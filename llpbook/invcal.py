@@ -231,6 +231,7 @@ class InvCal(KernelClassifier):
     """
 
     assumes = (None, "the mean of a bag scores the log-odds of its share")
+    cost = "a support vector regression on the means of the bags"
     _several_classes = "one-vs-rest"
     _log_odds = _free_intercept = True
     _parameter_constraints = {

@@ -290,6 +290,7 @@ class AOCKernelKMeans(LLPClassifier):
     """
 
     assumes = (None, "each class is one cluster in the space of the kernel")
+    cost = "a second for 2,000 instances, quadratic beyond"
     _uses_labels = True
     _parameter_constraints = {
         "lam": [Interval(Real, 0, None, closed="left")],

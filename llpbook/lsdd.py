@@ -415,6 +415,7 @@ class LSDD(TwoBagClassifier):
     True
     """
 
+    cost = "seconds for 100,000 instances"
     _parameter_constraints = {
         **TwoBagClassifier._parameter_constraints,
         "sigma": [StrOptions({"median", "cv", "public"}), Real, "array-like"],

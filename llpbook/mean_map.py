@@ -402,6 +402,7 @@ class MeanMap(KernelClassifier):
     """
 
     assumes = ("X_B|Y", "class means are the same in all bags")
+    cost = "a logistic regression that sees all labels"
     _log_odds = _uses_labels = True
     _gram_copies = 3.4
     _parameter_constraints = {

@@ -15,9 +15,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 from llpbook import diagnosis, taxonomy
 from llpbook.diagnosis import diagnose
 from llpbook.proportions import averaging_matrix
-from llpbook.reproduce import diagnosis as protocol
-from llpbook.reproduce import load
 from llpbook.variants import make_bags
+from studies import diagnosis as protocol
+from studies import load
 
 NAMES = [name.lower() for name in taxonomy.VARIANTS]
 

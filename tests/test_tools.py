@@ -17,6 +17,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import _book  # noqa: E402
 import check_book  # noqa: E402
+import course_map  # noqa: E402
 import execute  # noqa: E402
 import lonely  # noqa: E402
 import new_room  # noqa: E402
@@ -833,11 +834,15 @@ def test_nbval_takes_what_ends_for_an_error(tmp_path):
 
 def test_a_new_room_passes_all_checks(tmp_path, monkeypatch):
     for part in ("book", "llpbook", "tests"):
-        ignored = shutil.ignore_patterns("__pycache__", "_static", "datasets")
+        ignored = shutil.ignore_patterns("__pycache__", "_static", "results")
         shutil.copytree(ROOT / part, tmp_path / part, ignore=ignored)
     for name in ("_toc.yml", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
     root = ["--root", str(tmp_path)]
+    run, names = execute.main, []
+    monkeypatch.setattr(
+        execute, "main", lambda argv: names.extend(argv) or run([argv[0], *root])
+    )
     assert new_room.main(["share_direction", *root]) == 0
     assert sync_cells.main(["--check", *root]) == 0
     assert check_book.main(root) == 0
@@ -858,6 +863,15 @@ def test_a_new_room_passes_all_checks(tmp_path, monkeypatch):
     exec(_book.read(tmp_path / "tests/test_share_direction.py"), tests)
     for name in [name for name in tests if name.startswith("test_")]:
         tests[name]()
+    # it is listed wherever rooms are; the table of the introduction is run anew
+    assert names[:2] == ["share_direction", "intro"]
+    code = "import llpbook; llpbook.ShareDirection().assumes"
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    assert "share_direction" in _book.read(tmp_path / "_toc.yml")
+    drawn = _book.read(tmp_path / course_map.PICTURE)
+    assert (
+        drawn == course_map.picture(_book.Book(tmp_path)) and "ShareDirection" in drawn
+    )
     assert new_room.main(["share_direction", *root]) == 1  # it is there
     assert new_room.main(["Share-Direction", *root]) == 1
 

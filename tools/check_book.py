@@ -26,6 +26,8 @@ WITH_PACKAGE = {
     "IPython", "joblib", "llpbook", "matplotlib", "numpy", "pandas", "scipy", "seaborn", "sklearn",
 }  # fmt: skip
 MISSING = re.compile(r"^# \w+ missing\? %pip install (\S+)$", re.MULTILINE)
+# The studies lie beside a chapter; where it stands alone, as in Colab, this line brings them.
+STUDIES = "# studies missing? !git clone -q https://github.com/llpbook/llpbook && mv llpbook/book/studies ."
 RULES = {}
 
 
@@ -168,10 +170,11 @@ def install_line(book):
 
 @rule
 def installed(book):
-    """What a chapter imports comes with llpbook[plot], or has a line "# X missing? %pip install X"."""
+    """What a chapter imports comes with llpbook[plot], or a line "# X missing? …" says how it comes."""
     for name, nb in book.notebooks.items():
         code = "\n".join(c.source for c in nb.cells if c.cell_type == "code")
         there = {*sys.stdlib_module_names, *WITH_PACKAGE, *MISSING.findall(code)}
+        there |= {"studies"} if STUDIES in code else set()
         imported = re.findall(r"^ *(?:from|import) (\w+)", code, re.MULTILINE)
         for module in sorted({*imported} - there):
             yield f"book/{name}.ipynb: imports {module}, which its first cell does not install"

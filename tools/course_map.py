@@ -10,6 +10,7 @@ import textwrap
 import _book
 from _book import ROOT, Book
 
+PICTURE = "book/_static/prerequisites.svg"
 WIDTH, HEIGHT, GAP_X, GAP_Y = 140, 44, 32, 14
 STYLE = (
     "rect{fill:none;stroke:#777;stroke-width:1.5}path{fill:none;stroke:#777;stroke-width:1.5}"
@@ -76,5 +77,5 @@ def picture(book):
 
 
 if __name__ == "__main__":
-    _book.write(ROOT / "book/_static/prerequisites.svg", picture(Book()))
+    _book.write(ROOT / PICTURE, picture(Book()))
     sys.exit()

@@ -1,9 +1,8 @@
-"""Write the skeleton of a room, which runs and passes `make check`: a module, its test, its chapter and the entries.
+"""Write the skeleton of a room, which runs and passes `make check`: a module, its test, its chapter and every entry.
 
     tools/new_room.py my_method
 
-The templates are in ``tools/room/``. The chapter stands last before the back matter: move its line in ``_toc.yml``,
-and name it in the plan of ``tests/test_site.py``.
+The templates are in ``tools/room/``. The chapter stands last before the back matter: move its line in ``_toc.yml``.
 """
 
 import argparse
@@ -12,6 +11,7 @@ import sys
 from pathlib import Path
 
 import _book
+import course_map
 import execute
 import sync_cells
 from _book import ROOT, BookError
@@ -34,7 +34,7 @@ def insert(path, before, line):
 
 
 def write_room(root, name):
-    """The files of the room, and its lines in the table of contents and the reference."""
+    """The files of the room, and its lines wherever rooms are listed."""
     paths = {FILES[kind].format(name): _book.read(TEMPLATES / kind) for kind in FILES}
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
         raise BookError(f"a room has a name such as my_method, not {name!r}")
@@ -47,9 +47,18 @@ def write_room(root, name):
         for old, new in names.items():
             text = text.replace(old, new)
         _book.write(root / path, text)
-    entry = f"      - file: book/{name}.ipynb\n"
-    insert(root / "_toc.yml", "  - caption: Back matter", entry)
-    insert(root / "book/api.md", "   baselines\n", f"   {name}\n")
+    cls = names["MyRoom"]
+    for path, before, line in (
+        ("_toc.yml", "  - caption: Back matter", f"      - file: book/{name}.ipynb\n"),
+        ("book/api.md", "   baselines\n", f"   {name}\n"),
+        ("llpbook/__init__.py", '    "plotting": [', f'    "{name}": ["{cls}"],\n'),
+        (
+            "book/teaching.md",
+            "\n*Hours* is",
+            f"| {{doc}}`{name}` | {{doc}}`proportions` | what it needs | 3 |\n",
+        ),
+    ):
+        insert(root / path, before, line)
     page = f"# `llpbook.{name}`\n\n```{{eval-rst}}\n.. automodule:: llpbook.{name}\n   :members:\n```\n"
     _book.write(root / f"book/api/{name}.md", page)
 
@@ -66,7 +75,11 @@ def main(argv=None):
         print(f"error: {error}", file=sys.stderr)
         return 1
     sync = sync_cells.sync(args.root, [])
-    return sync or execute.main([args.name, *root])
+    if sync or execute.main([args.name, "intro", *root]):
+        return 1
+    picture = course_map.picture(_book.Book(args.root))
+    _book.write(args.root / course_map.PICTURE, picture)
+    return 0
 
 
 if __name__ == "__main__":

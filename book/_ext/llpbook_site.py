@@ -6,6 +6,8 @@ descriptions and previews, the front door, and pages that load fast.
 
 import html
 import re
+import sys
+from pathlib import Path
 
 from docutils import nodes
 from sphinx.addnodes import start_of_file
@@ -176,6 +178,7 @@ def mend_extensions(app):
 
 
 def setup(app):
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # studies, for autodoc
     app.connect("builder-inited", mend_extensions)
     app.connect("env-get-updated", number_by_chapter, priority=900)  # after Sphinx's
     app.connect("env-get-updated", collect_names)

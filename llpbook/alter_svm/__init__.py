@@ -142,6 +142,7 @@ class AlterSVM(KernelClassifier):
     """
 
     assumes = (None, "a wide margin separates the classes, within bags and across")
+    cost = "some tens of support vector machines, for ten starts"
     _several_classes = "one-vs-rest"
     _free_intercept = True
     _gram_copies = 5.5

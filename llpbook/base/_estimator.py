@@ -78,18 +78,20 @@ CHAPTER = {"baselines": "intro.html#two-baselines"}
 class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
     """Base of all estimators: validation, one-vs-rest, prediction from scores, proportions of predictions.
 
-    A subclass states what it ``assumes``, learns in ``_fit(data)`` from checked `BagData` and stores attributes in
-    ``*_``, and scores checked instances in ``_scores(X)``; one that has probabilities only defines ``predict_proba``.
-    In scikit-learn's tools ``bags`` takes the place of ``y``.
+    A subclass states what it ``assumes`` and its ``cost``, learns in ``_fit(data)`` from checked `BagData` and stores
+    attributes in ``*_``, and scores checked instances in ``_scores(X)``; one that has probabilities only defines
+    ``predict_proba``. In scikit-learn's tools ``bags`` takes the place of ``y``.
 
     Attributes
     ----------
     assumes : (str or None, str)
         The statement of independence that the method needs, a key such as "X_B|Y" of `llpbook.taxonomy`, or None where
         it is none of these; and the assumption in words.
+    cost : str
+        What a fit costs, in words.
     """
 
-    assumes = None
+    assumes = cost = None
     _accept_sparse = False
     #: Several classes: as the method can, "one-vs-rest", or "refused".
     _several_classes = "native"

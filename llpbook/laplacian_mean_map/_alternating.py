@@ -190,6 +190,7 @@ class AlternatingMeanMap(KernelClassifier):
     """
 
     assumes = (None, "the labels that a linear rule fits best, given the counts")
+    cost = "some tens of logistic regressions, started warm"
     _several_classes = "one-vs-rest"
     _log_odds = True
     _gram_copies = 3.4

@@ -228,6 +228,7 @@ class LaplacianMeanMap(KernelClassifier):
     """
 
     assumes = (None, "bags with similar means have similar class means")
+    cost = "MeanMap's, and the similarities of all pairs of bags"
     _log_odds = True
     _gram_copies = 3.4
     _parameter_constraints = {

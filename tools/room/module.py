@@ -46,6 +46,7 @@ class MyRoom(LLPClassifier):
     """
 
     assumes = (None, "what must hold of the bags, in words")
+    cost = "what a fit costs, in words"
     _several_classes = "one-vs-rest"
     _parameter_constraints = {}
 

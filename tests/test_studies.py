@@ -1,0 +1,732 @@
+"""The runner (resumable, one row a cell and seed, no mixed protocols) and the protocol of yu2013 (no label leaks)."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import BaseEstimator
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.tree import DecisionTreeClassifier
+
+from llpbook.base import LLPClassifier
+from llpbook.baselines import MajorityClass
+from llpbook.mean_map import MeanMap, class_means
+from llpbook.proportions import averaging_matrix, label_proportions, proportion_mae
+from studies import (
+    load,
+    paper_table,
+    run_table,
+    select,
+    summary,
+    tables,
+    yu2013,
+)
+from studies.__main__ import main, parse_only
+from studies.runner import RESULTS, DamagedTableError, Table, done, outcome
+
+CELLS = [{"dataset": d, "size": s} for d in ("a, b", "c") for s in (2, 4)]
+
+
+def fake(cell, seed):
+    """Values that can be summed by hand: size + seed² for one data set, ten times that for the other."""
+    value = (cell["size"] + seed**2) * (10 if cell["dataset"] == "c" else 1)
+    return {"accuracy": float(value), "note": "x=1, y=2"}
+
+
+class Stops:
+    """A run that is killed after some rows."""
+
+    def __init__(self, after):
+        self.after, self.calls = after, 0
+
+    def __call__(self, cell, seed):
+        if self.calls == self.after:
+            raise KeyboardInterrupt
+        self.calls += 1
+        return fake(cell, seed)
+
+
+def table(run=fake, **changes):
+    return replace(Table("fake", "1", CELLS, run, "a fake"), **changes)
+
+
+# --- the runner ------------------------------------------------------------------------------------------------------
+
+
+def test_resumes_where_it_was_killed(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run_table(table(Stops(5)), seeds=3, results=tmp_path)
+    kept = (tmp_path / "fake.csv").read_text()
+    assert len(kept.splitlines()) == 1 + 5
+    counts = Counter()
+
+    def counting(cell, seed):
+        counts[cell["dataset"], cell["size"], seed] += 1
+        return fake(cell, seed)
+
+    assert run_table(table(counting), seeds=3, results=tmp_path) == 7
+    assert sum(counts.values()) == 7 and max(counts.values()) == 1
+    text = (tmp_path / "fake.csv").read_text()
+    assert text.startswith(kept)
+    frame = load("fake", tmp_path)
+    assert len(frame) == 12 and not frame.duplicated(["dataset", "size", "seed"]).any()
+    assert_array_equal(
+        frame["accuracy"],
+        [fake(r, r["seed"])["accuracy"] for r in frame.to_dict("records")],
+    )
+    assert run_table(table(Stops(0)), seeds=3, results=tmp_path) == 0
+    assert (tmp_path / "fake.csv").read_text() == text
+
+
+def test_a_line_cut_short_is_not_read_and_is_made_again(tmp_path):
+    run_table(table(), seeds=1, results=tmp_path)
+    path = tmp_path / "fake.csv"
+    whole = path.read_bytes()
+    path.write_bytes(
+        whole[:-6]
+    )  # the last row without its end: a wrong number, if it were read
+    assert len(load("fake", tmp_path)) == 3
+    assert run_table(table(), seeds=1, results=tmp_path) == 1
+    assert len(load("fake", tmp_path)) == 4
+    assert path.read_bytes().count(b"\n") == 5
+    assert load("fake", tmp_path)["accuracy"].sum() == 2 + 4 + 20 + 40
+
+
+def test_more_seeds_and_more_cells_only_add(tmp_path):
+    run_table(table(), seeds=1, only={"dataset": ["c"]}, results=tmp_path)
+    assert set(load("fake", tmp_path)["dataset"]) == {"c"}
+    before = (tmp_path / "fake.csv").read_text()
+    assert run_table(table(), seeds=2, results=tmp_path) == 6
+    assert (tmp_path / "fake.csv").read_text().startswith(before)
+    assert set(
+        map(tuple, load("fake", tmp_path)[["dataset", "size", "seed"]].to_numpy())
+    ) == {(d, s, k) for d in ("a, b", "c") for s in (2, 4) for k in (0, 1)}
+
+
+def test_two_processes_give_the_same_rows(tmp_path):
+    run_table(table(), seeds=2, results=tmp_path / "one")
+    run_table(table(), seeds=2, jobs=2, results=tmp_path / "two")
+    one, two = (
+        load("fake", tmp_path / name).drop(columns="seconds") for name in ("one", "two")
+    )
+    pd.testing.assert_frame_equal(one, two)
+
+
+def test_another_protocol_is_refused_and_nothing_is_written(tmp_path):
+    run_table(table(), seeds=1, results=tmp_path)
+    before = (tmp_path / "fake.csv").read_bytes()
+    new = table(protocol="2")
+    with pytest.raises(
+        ValueError,
+        match=r"rows of protocol '1', the code is '2': move fake.csv and fake.meta.json away",
+    ):
+        run_table(new, seeds=2, results=tmp_path)
+    with pytest.raises(ValueError, match="protocol"):
+        load(new, tmp_path)
+    assert (tmp_path / "fake.csv").read_bytes() == before
+
+
+def test_other_columns_are_refused(tmp_path):
+    run_table(table(), seeds=1, results=tmp_path)
+    with pytest.raises(ValueError, match="not the parameters"):
+        run_table(table(cells=[{"dataset": "c", "gamma": 2}]), results=tmp_path)
+    with pytest.raises(ValueError, match="a new row"):
+        run_table(table(lambda cell, seed: {"auc": 1.0}), seeds=2, results=tmp_path)
+    assert len(load(table(), tmp_path)) == 4
+
+
+def test_a_row_twice_is_one_and_two_answers_are_refused(tmp_path):
+    run_table(table(), seeds=1, results=tmp_path)
+    path = tmp_path / "fake.csv"
+    text = path.read_text()
+    last = text.splitlines()[-1]
+    again = last.rsplit(",", 1)[0] + ",99.5\n"  # it took another time
+    path.write_text(text + again)
+    assert len(load("fake", tmp_path)) == len(done(table(), tmp_path)) == 4
+    assert run_table(table(), seeds=1, results=tmp_path) == 0
+    path.write_text(text + last.replace("40", "41") + "\n")
+    with pytest.raises(DamagedTableError, match=r"fake\.csv line 6 .*other results"):
+        load("fake", tmp_path)
+
+
+def damage(number, change):
+    """The line of this number changed, as bytes."""
+
+    def apply(data):
+        lines = data.split(b"\n")
+        lines[number - 1] = change(lines[number - 1])
+        return b"\n".join(lines)
+
+    return number, apply
+
+
+DAMAGE = {
+    "a blank first line": damage(1, lambda line: b"\n" + line),
+    "a lost header": damage(1, lambda line: b"1,c,2,0,5.0,x,0.1"),
+    "a blank line": damage(3, lambda line: b"\n" + line),
+    "lost columns": damage(3, lambda line: b"1,c,4"),
+    "a stray quote": damage(3, lambda line: b'"' + line),
+    "a quote inside": damage(3, lambda line: line[:-3] + b'"' + line[-3:]),
+    "bad UTF-8": damage(3, lambda line: b"\xff" + line[1:]),
+    "a return": damage(3, lambda line: line + b"\r"),
+    "a return inside": damage(3, lambda line: line[:8] + b"\r" + line[8:]),
+    "seed 0.0": damage(2, lambda line: line.replace(b",2,0,", b",2,0.0,")),
+    "seed 00": damage(2, lambda line: line.replace(b",2,0,", b",2,00,")),
+    "size 2.0": damage(2, lambda line: line.replace(b",2,0,", b",2.0,0,")),
+    "a space": damage(2, lambda line: line.replace(b",2,0,", b",2, 0,")),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_line_is_named_and_nothing_is_lost_or_doubled(tmp_path, name):
+    run_table(table(), seeds=1, results=tmp_path)
+    path = tmp_path / "fake.csv"
+    number, change = DAMAGE[name]
+    path.write_bytes(change(path.read_bytes()))
+    before = path.read_bytes()
+    for call in (
+        lambda: load("fake", tmp_path),
+        lambda: done(table(), tmp_path),
+        lambda: run_table(table(), results=tmp_path),
+    ):
+        with pytest.raises(DamagedTableError, match=rf"fake\.csv line {number} is no "):
+            call()
+    assert path.read_bytes() == before
+
+
+def test_a_letter_cut_short_is_made_again(tmp_path):
+    accents = table(cells=[{"dataset": "é", "size": 2}])
+    run_table(accents, seeds=2, results=tmp_path)
+    path = tmp_path / "fake.csv"
+    data = path.read_bytes()
+    path.write_bytes(data[: data.rfind("é".encode()) + 1])
+    assert run_table(accents, seeds=2, results=tmp_path) == 1
+    assert len(load("fake", tmp_path)) == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"protocol": "1", "runs": [1]}', '{"runs": []}', "\xff"]
+)
+def test_a_damaged_meta_file_is_named(tmp_path, text):
+    run_table(table(), seeds=1, results=tmp_path)
+    path = tmp_path / "fake.meta.json"
+    path.write_text(text, encoding="latin-1")
+    with pytest.raises(
+        DamagedTableError, match=r"fake\.meta\.json is damaged.*delete it"
+    ):
+        run_table(table(), seeds=2, results=tmp_path)
+    path.unlink()
+    assert run_table(table(), seeds=2, results=tmp_path) == 4
+
+
+def test_the_meta_file_of_an_older_protocol_is_kept(tmp_path):
+    run_table(table(), seeds=1, results=tmp_path)
+    (tmp_path / "fake.csv").unlink()
+    path = tmp_path / "fake.meta.json"
+    before = path.read_bytes()
+    with pytest.raises(
+        ValueError, match=r"fake\.meta\.json is of protocol '1', the code"
+    ):
+        run_table(table(protocol="2"), seeds=1, results=tmp_path)
+    assert path.read_bytes() == before and not (tmp_path / "fake.csv").exists()
+    path.unlink()
+    assert run_table(table(protocol="2"), seeds=1, results=tmp_path) == 4
+
+
+def in_child(work):
+    """Run in a process of its own, which stops where the work does; its number."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        work()
+    finally:
+        os._exit(0)
+
+
+def slowly(cell, seed):
+    time.sleep(0.002)
+    return fake(cell, seed)
+
+
+def check_whole(folder, seeds):
+    frame = load("fake", folder)
+    assert len(frame) == 4 * seeds
+    assert not frame.duplicated(["dataset", "size", "seed"]).any()
+    expected = [fake(r, r["seed"])["accuracy"] for r in frame.to_dict("records")]
+    assert_array_equal(frame["accuracy"], expected)
+    lines = (folder / "fake.csv").read_text().splitlines()
+    assert len(lines) == 1 + 4 * seeds
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_fifty_kills_lose_and_double_nothing(tmp_path):
+    rng = np.random.default_rng(0)
+    for seeds in range(1, 51):
+        child = in_child(lambda n=seeds: run_table(table(slowly), n, results=tmp_path))
+        time.sleep(rng.uniform(0, 0.02))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    run_table(table(), seeds=50, results=tmp_path)
+    check_whole(tmp_path, 50)
+    assert json.loads((tmp_path / "fake.meta.json").read_text())["table"] == "fake"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_full_disk_leaves_whole_rows(tmp_path):
+    def on_a_small_disk():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (700, 700))
+        with pytest.raises(OSError, match="too large"):
+            run_table(table(), seeds=20, results=tmp_path)
+        (tmp_path / "seen").touch()
+
+    os.waitpid(in_child(on_a_small_disk), 0)
+    assert (tmp_path / "seen").exists()
+    text = (tmp_path / "fake.csv").read_text()
+    assert 400 < len(text) <= 700 and text.endswith("\n")
+    run_table(table(), seeds=20, results=tmp_path)
+    check_whole(tmp_path, 20)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_two_processes_do_not_fill_one_table(tmp_path):
+    child = in_child(lambda: run_table(table(slowly), 100, results=tmp_path))
+    while not (tmp_path / "fake.csv").exists():
+        time.sleep(0.001)
+    with pytest.raises(DamagedTableError, match="another process"):
+        run_table(table(), seeds=100, results=tmp_path)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    run_table(table(), seeds=100, results=tmp_path)
+    check_whole(tmp_path, 100)
+
+
+def test_summary_by_hand(tmp_path):
+    run_table(
+        table(), seeds=3, results=tmp_path
+    )  # size + 0, 1, 4: mean size + 5/3, variance (25 + 4 + 49) / 9 / 2 = 13/3
+    frame = summary(table(), results=tmp_path).set_index(["dataset", "size"])
+    assert_allclose(frame.loc[("a, b", 4)], [4 + 5 / 3, np.sqrt(13 / 3), 3])
+    assert_allclose(frame.loc[("c", 2)], [10 * (2 + 5 / 3), 10 * np.sqrt(13 / 3), 3])
+    with pytest.raises(ValueError, match="value='auc'"):
+        summary("fake", "auc", tmp_path)
+
+
+def test_outcome_of_a_search_by_hand():
+    X, y = np.array([[0.0], [1], [2], [3]]), np.array([0, 0, 1, 1])
+    grid = {"max_depth": [1], "ccp_alpha": [0.25]}
+    search = GridSearchCV(DecisionTreeClassifier(), grid, cv=2).fit(X, y)
+    new = np.array([[-1.0], [4], [5]])
+    row = outcome(search, X, y, new, np.array([1, 1, 0]), ece=1 / 3)
+    assert list(row.values()) == [0.333333, 1.0, 0.333333, "ccp_alpha=0.25 max_depth=1"]
+    search.best_params_ = {"estimator": HistGradientBoostingClassifier(max_iter=7)}
+    assert outcome(search, X, y, X, y)["chosen"] == "estimator=7"
+
+
+def test_one_seed_has_no_deviation(tmp_path):
+    run_table(table(), seeds=1, results=tmp_path)
+    frame = summary("fake", results=tmp_path)
+    assert frame["sd"].isna().all() and (frame["n_seeds"] == 1).all()
+
+
+def test_meta_names_versions_and_commands_but_no_place(tmp_path):
+    run_table(table(), seeds=1, results=tmp_path, command="first")
+    run_table(table(), seeds=2, results=tmp_path, command="second")
+    run_table(table(), seeds=2, results=tmp_path, command="nothing to do")
+    text = (tmp_path / "fake.meta.json").read_text()
+    meta = json.loads(text)
+    assert [(run["first_row"], run["command"]) for run in meta["runs"]] == [
+        (0, "first"),
+        (4, "second"),
+    ]
+    assert (
+        meta["protocol"] == "1"
+        and meta["runs"][0]["packages"]["numpy"] == np.__version__
+    )
+    assert str(tmp_path) not in text
+
+
+def test_only_names_what_does_not_exist():
+    assert select(CELLS, {"size": ["2"], "dataset": ["c"]}) == [
+        {"dataset": "c", "size": 2}
+    ]
+    with pytest.raises(ValueError, match="'bagsize' is not a parameter"):
+        select(CELLS, {"bagsize": ["2"]})
+    with pytest.raises(ValueError, match=r"no cell has size=3; known: 2, 4"):
+        select(CELLS, {"size": ["3"]})
+    assert parse_only(["dataset=heart,vote", "bag_size=2"]) == {
+        "dataset": ["heart", "vote"],
+        "bag_size": ["2"],
+    }
+    with pytest.raises(ValueError, match="key=value"):
+        parse_only(["heart"])
+
+
+def test_paper_tables():
+    frame = paper_table("yu2013_table2")
+    row = frame[
+        (frame["dataset"] == "vote")
+        & (frame["method"] == "MeanMap")
+        & (frame["bag_size"] == 2)
+    ]
+    assert row[["acc_mean", "acc_std"]].to_numpy().tolist() == [[87.76, 0.2]]
+    with pytest.raises(ValueError, match="yu2013_table2"):
+        paper_table("yu2013_table9")
+
+
+def test_no_results_are_named():
+    with pytest.raises(ValueError, match="no results"):
+        load("not_a_table")
+
+
+# --- the command line ------------------------------------------------------------------------------------------------
+
+
+def test_command_line(tmp_path, capsys):
+    argv = ["yu2013_meanmap", "--seeds", "2", "--results", str(tmp_path)]
+    argv += ["--only", "dataset=heart", "method=MajorityClass,MeanMap", "bag_size=32"]
+    assert main(argv) == 0
+    assert "4 new rows" in capsys.readouterr().out
+    frame = load("yu2013_meanmap", tmp_path)
+    assert len(frame) == 4 and set(frame["bag_size"]) == {32}
+    assert main(argv) == 0
+    assert "0 new rows" in capsys.readouterr().out
+    assert str(tmp_path) not in (tmp_path / "yu2013_meanmap.meta.json").read_text()
+    assert main(["--list", "--results", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in tables()) and "4 rows" in out
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["nothing"], "is none of: yu2013_meanmap"),
+        (
+            ["yu2013_meanmap", "--only", "dataset=hart"],
+            "no cell has dataset=hart; known: heart, colic",
+        ),
+        (["yu2013_meanmap", "--seeds", "0"], "at least 1"),
+    ],
+)
+def test_command_line_says_what_is_wrong(argv, message, capsys, tmp_path):
+    with pytest.raises(SystemExit) as stop:
+        main([*argv, "--results", str(tmp_path)])
+    assert stop.value.code == 2 and message in capsys.readouterr().err
+
+
+def test_it_runs_as_a_module():
+    answer = subprocess.run(
+        [sys.executable, "-m", "studies", "--list"],
+        cwd=RESULTS.parents[1],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "yu2013_meanmap" in answer.stdout
+
+
+# --- yu2013 ----------------------------------------------------------------------------------------------------------
+
+
+class Spy(LLPClassifier):
+    """Predicts the sign of the second feature; remembers everything that reached fit and predict."""
+
+    calls: list = []
+    _parameter_constraints = {}
+
+    def __init__(self, shift=0.0):
+        self.shift = shift
+
+    def fit(self, *args, **kwargs):
+        Spy.calls.append(("fit", args, kwargs))
+        X, bags, proportions = (
+            args[0],
+            args[1],
+            args[2] if len(args) > 2 else kwargs["proportions"],
+        )
+        self._validate_fit(X, bags, proportions)
+        return self
+
+    def _fit(self, data):
+        """Nothing: fit has seen all."""
+
+    def decision_function(self, X):
+        Spy.calls.append(("predict", (X,), {}))
+        return self._validate_predict(X)[:, 1] + self.shift
+
+
+def labelled_bags(n=60, bag_size=4):
+    """The first feature is the number of the instance, so that a spy can say which ones it saw."""
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.arange(n) % 3 == 0).astype(int)
+    X = np.column_stack([np.arange(n), 2.0 * y - 1])
+    return X, y, rng.permutation(np.arange(n) // bag_size)
+
+
+def test_labels_reach_neither_fit_nor_tuning():
+    X, y, bags = labelled_bags()
+    Spy.calls = []
+    found = yu2013.cross_validate(
+        yu2013.Method(Spy(), {"shift": [-9.0, 0.0]}), X, y, bags
+    )
+    fits = [(args, kwargs) for kind, args, kwargs in Spy.calls if kind == "fit"]
+    assert len(fits) == 5 * (2 * 5 + 1)
+    for args, kwargs in fits:
+        assert len(args) == 3 and not kwargs
+        rows, codes, shares = args[0][:, 0].astype(int), args[1], args[2]
+        assert_array_equal(args[0], X[rows])
+        assert shares.shape[0] < len(rows)  # one row a bag, not one an instance
+        names = [np.unique(bags[rows[codes == code]]) for code in np.unique(codes)]
+        assert all(
+            len(name) == 1 for name in names
+        )  # codes are bags, not labels in disguise
+        truth = label_proportions(y, bags)[np.concatenate(names)]
+        assert_array_equal(shares[np.unique(codes)], truth)
+    assert found["accuracy"] == 1.0 and found["chosen"] == "; ".join(["shift=0.0"] * 5)
+
+
+def test_splits_are_by_whole_bags_and_each_instance_is_tested_once():
+    X, y, bags = labelled_bags(n=62)
+    Spy.calls = []
+    yu2013.cross_validate(yu2013.Method(Spy()), X, y, bags)
+    sizes, tested, previous = np.bincount(bags), [], None
+    for kind, args, _ in Spy.calls:
+        rows = args[0][:, 0].astype(int)
+        seen = bags[rows]
+        assert_array_equal(
+            np.bincount(seen, minlength=len(sizes))[np.unique(seen)],
+            sizes[np.unique(seen)],
+        )
+        if kind == "fit":
+            previous = set(rows)
+        else:
+            assert not previous & set(rows)
+            tested.append(rows)
+    outer = tested[5::6]  # five inner folds, then the test part
+    assert_array_equal(np.sort(np.concatenate(outer)), np.arange(62))
+
+
+def test_folds_of_instances_give_each_training_part_its_own_proportions():
+    X, y, bags = labelled_bags(n=60, bag_size=12)
+    Spy.calls = []
+    yu2013.cross_validate(yu2013.Method(Spy()), X, y, bags, split_bags=0)
+    tested = [
+        args[0][:, 0].astype(int) for kind, args, _ in Spy.calls if kind == "predict"
+    ][5::6]
+    assert_array_equal(np.sort(np.concatenate(tested)), np.arange(60))
+    split = 0
+    for rows, codes, shares in (
+        map(np.asarray, args) for kind, args, _ in Spy.calls if kind == "fit"
+    ):
+        seen = rows[:, 0].astype(int)
+        split += set(seen) != set(np.flatnonzero(np.isin(bags, bags[seen])))
+        for code in np.unique(codes):
+            assert_allclose(shares[code, 1], y[seen[codes == code]].mean())
+    assert split == 5 * (5 + 1)
+
+
+def test_the_supervised_limit_sees_only_labels_of_the_training_part():
+    seen = []
+
+    class Recorder(LogisticRegression):
+        def fit(self, X, y):
+            seen.append((X[:, 0].astype(int), y))
+            return super().fit(X, y)
+
+    X, y, bags = labelled_bags()
+    yu2013.cross_validate(
+        yu2013.Method(Recorder(), {"C": [1.0]}, supervised=True), X, y, bags
+    )
+    for rows, labels in seen:
+        assert_array_equal(labels, y[rows])
+    assert max(len(rows) for rows, _ in seen) == 48
+
+
+def test_a_fold_that_cannot_be_fitted_is_answered_by_the_majority_and_counted():
+    X, y, bags = labelled_bags(n=60, bag_size=3)
+    bags[np.argsort(y, kind="stable")] = np.concatenate(
+        [np.repeat(np.arange(20), 2), np.arange(20)]
+    )  # 1/3 in each bag
+    found = yu2013.cross_validate(yu2013.METHODS["MeanMap"], X, y, bags)
+    assert found["n_failed"] == 5
+    assert found["accuracy"] == pytest.approx(2 / 3, abs=1e-6)
+
+
+def test_other_errors_are_not_hidden():
+    class Broken(Spy):
+        def fit(self, X, bags, proportions):
+            raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        yu2013.cross_validate(yu2013.Method(Broken()), *labelled_bags())
+
+
+@pytest.mark.parametrize("method", ["MeanMap", "BagMeanRegression", "SupervisedLimit"])
+def test_a_row_is_determined_by_cell_and_seed(method):
+    cell = {"dataset": "heart", "method": method, "bag_size": 32}
+    first, again = (yu2013.run(cell, 3) for _ in range(2))
+    assert {**first, "fit_seconds": 0} == {**again, "fit_seconds": 0}
+    assert (
+        first["accuracy"] != yu2013.run(cell, 4)["accuracy"]
+        or first["chosen"] != yu2013.run(cell, 4)["chosen"]
+    )
+
+
+def test_every_method_sees_the_same_problem():
+    for first, again in zip(
+        yu2013.make_problem("vote", 8, 1),
+        yu2013.make_problem("vote", 8, 1),
+        strict=True,
+    ):
+        assert_array_equal(first, again)
+    X, y, bags = yu2013.make_problem("vote", 8, 1)
+    assert X.shape == (435, 16) and X.min() == -1 and X.max() == 1 and y.sum() == 168
+    assert Counter(np.bincount(bags)) == {8: 54, 3: 1}
+
+
+def test_one_against_the_rest_is_balanced_and_drawn_anew():
+    X, y, _ = yu2013.make_problem("satimage-2", 16, 0)
+    assert X.shape == (2 * 479, 36) and y.sum() == 479
+    other = yu2013.make_problem("satimage-2", 16, 1)[0]
+    assert not np.array_equal(X, other)
+
+
+def test_scaling():
+    X = np.array([[0.0, 5.0], [2.0, np.nan], [4.0, 9.0]])
+    assert_allclose(yu2013.scale(X, "[-1, 1]"), [[-1, -1], [0, 0], [1, 1]])
+    assert_allclose(yu2013.scale(X, "[0, 1]"), [[0, 0], [0.5, 0.5], [1, 1]])
+    assert_allclose(yu2013.scale(X, "standard")[:, 0].std(), 1)
+
+
+def test_mean_loss_is_mean_map_with_a_larger_penalty():
+    X, y, bags = yu2013.make_problem("heart", 4, 0)
+    shares = label_proportions(y, bags)
+    ours = yu2013.PerInstance(lam=0.1).fit(X, bags, shares)
+    found = [MeanMap(lam=lam).fit(X, bags, shares).coef_ for lam in (27.0, 0.1)]
+    assert_allclose(ours.model_.coef_, found[0])
+    assert not np.allclose(ours.model_.coef_, found[1])
+
+
+def test_the_inverse_covariance_penalty_is_minimised():
+    # per instance: log 2 cosh f - <mu, w> + lam/2 (w' C^-1 w + the weight of the constant, squared)
+    X, y, bags = yu2013.make_problem("heart", 4, 0)
+    shares, lam = label_proportions(y, bags), 3.0
+    ours = yu2013.PerInstance(lam, inverse_covariance=True).fit(X, bags, shares)
+    Z = np.column_stack([X - X.mean(axis=0), np.ones(len(X))])
+    penalty = np.zeros((14, 14))
+    penalty[:13, :13], penalty[13, 13] = np.linalg.inv(np.cov(X.T)), 1.0
+    weights = np.bincount(bags).astype(float)
+    means = class_means(averaging_matrix(bags) @ Z, shares, weights)
+    mu = y.mean() * means[1] - (1 - y.mean()) * means[0]
+    w = np.append(ours.basis_ @ ours.model_.coef_[0], ours.model_.intercept_) / 2
+    gradient = Z.T @ np.tanh(Z @ w) / len(Z) - mu + lam * penalty @ w
+    assert_allclose(gradient, 0, atol=1e-5)
+    scores = Z @ w
+    assert_array_equal(ours.predict(X), (scores > 0).astype(int))
+
+
+def test_counts_alone_keeps_the_classifiers_whose_counts_fit_best():
+    X, y, bags = yu2013.make_problem("heart", 8, 0)
+    shares, sizes = label_proportions(y, bags), np.bincount(bags)
+    vote = yu2013.CountsAlone(n_drawn=300, n_voting=10).fit(X, bags, shares)
+    every = yu2013.CountsAlone(n_drawn=300, n_voting=300).fit(X, bags, shares)
+
+    def errors(model):
+        called = (X - X.mean(axis=0)) @ model.coef_ > model.cuts_
+        assert_allclose(called.mean(axis=0), y.mean(), atol=2 / len(X))
+        counts = [label_proportions(z, bags, classes=[0, 1]) for z in called.T]
+        return np.array([proportion_mae(shares, c, sizes) for c in counts])
+
+    assert_allclose(errors(vote), np.sort(errors(every))[:10])
+    assert np.mean(vote.predict(X) == y) > np.mean(every.predict(X) == y)
+
+
+def test_settings_are_read_by_name():
+    cell = {"dataset": "heart", "setting": "default", "bag_size": 16}
+    plain = yu2013.run({"dataset": "heart", "method": "MeanMap", "bag_size": 16}, 1)
+    assert yu2013.run_setting(cell, 1)["accuracy"] == plain["accuracy"]
+    split = yu2013.run_setting({**cell, "setting": "folds split bags"}, 1)
+    assert split["accuracy"] != plain["accuracy"]
+    both = yu2013.compare("yu2013_meanmap_settings")
+    assert {"setting", "paper", "ours", "difference", "se", "verdict"} <= set(both)
+
+
+def test_methods_are_one_entry_each(monkeypatch):
+    monkeypatch.setitem(
+        yu2013.METHODS,
+        "Mine",
+        yu2013.Method(MeanMap(kernel="rbf"), {"gamma": [0.01, 0.1]}),
+    )
+    found = yu2013.run({"dataset": "heart", "method": "Mine", "bag_size": 16}, 0)
+    assert "gamma=" in found["chosen"] and 0.5 < found["accuracy"] < 0.9
+    assert all(
+        isinstance(method.estimator, BaseEstimator)
+        for method in yu2013.METHODS.values()
+    )
+
+
+# --- the results that are shipped ------------------------------------------------------------------------------------
+
+
+def test_shipped_results_are_of_this_protocol():
+    for table_ in tables().values():
+        assert len(load(table_)) == len(done(table_))
+
+
+def test_shipped_majority_rows_are_the_prior():
+    frame = load("yu2013_meanmap")
+    frame = frame[
+        (frame["method"] == "MajorityClass")
+        & (frame["dataset"] == "australian")
+        & (frame["bag_size"] == 2)
+    ]
+    assert_allclose(frame["accuracy"], 383 / 690, atol=1e-6)
+
+
+def test_a_shipped_row_can_be_made_again():
+    frame = load("yu2013_meanmap")
+    for method in ("MeanMap", "BagMeanRegression"):
+        cell = {"dataset": "heart", "method": method, "bag_size": 64}
+        row = frame[
+            (frame[list(cell)] == pd.Series(cell)).all(axis=1) & (frame["seed"] == 0)
+        ].iloc[0]
+        assert_allclose(yu2013.run(cell, 0)["accuracy"], row["accuracy"], atol=0.02)
+
+
+def test_comparison_with_the_paper():
+    frame = yu2013.compare().set_index(["dataset", "method", "bag_size"])
+    row = frame.loc[("heart", "MeanMap", 2)]
+    assert row["paper"] == 81.85 and row["n_seeds"] >= 10
+    assert_allclose(row["difference"], row["ours"] - 81.85)
+    variants = yu2013.compare("yu2013_meanmap_settings")
+    assert set(variants["setting"]) == set(yu2013.SETTINGS)
+
+
+def test_majority_fallback_is_the_majority():
+    X, y, bags = labelled_bags()
+    shares = np.tile([0.4, 0.6], (15, 1))
+    model = yu2013.MajorityFallback(MeanMap()).fit(X, bags, shares)
+    assert (
+        model.failed_
+        and isinstance(model.model_, MajorityClass)
+        and (model.predict(X) == 1).all()
+    )
+    fitted = yu2013.MajorityFallback(MeanMap()).fit(X, bags, label_proportions(y, bags))
+    assert not fitted.failed_ and set(fitted.predict(X)) == {0, 1}
+
+
+def test_results_folder_is_in_the_package():
+    assert RESULTS.name == "results" and RESULTS.parent.name == "studies"

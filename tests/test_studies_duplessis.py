@@ -1,0 +1,427 @@
+"""The protocol of duplessis2013: the same draws for every method, no label in a fit, the bold face by hand."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import ttest_rel
+from sklearn.cluster import KMeans, SpectralClustering
+from sklearn.svm import SVC
+
+from llpbook.density_difference import labeling_error_rate
+from llpbook.dsdd import DSDD
+from studies import (
+    agreement,
+    draws_behind,
+    duplessis2013,
+    load,
+    paper_table,
+    run_table,
+    tables,
+)
+from studies.__main__ import main, parse_set
+from studies.runner import done, set_values
+
+TABLE = next(t for t in duplessis2013.TABLES if t.name == "duplessis2013_table1")
+
+
+def test_the_table_has_every_cell_of_the_paper():
+    paper = set(
+        paper_table("duplessis2013_table1")[["dataset", "method"]].itertuples(
+            index=False, name=None
+        )
+    )
+    own = {(cell["dataset"], cell["method"]) for cell in TABLE.cells}
+    ours = itertools.product(duplessis2013.DATASETS, ("SVC", "first round"))
+    assert own - paper == set(ours)
+    assert paper < own and len(TABLE.cells) == 80
+    assert {t.name for t in duplessis2013.TABLES} <= set(tables())
+
+
+@pytest.mark.parametrize("dataset", duplessis2013.DATASETS)
+def test_draws_are_disjoint_and_have_the_shares_they_say(dataset):
+    X, y, bags = duplessis2013.make_problem(dataset, "0.2-0.8", "40-40", 3)
+    for bag, share in ((0, 0.2), (1, 0.8)):
+        assert (bags == bag).sum() == 40
+        assert_allclose(y[bags == bag].mean(), share)
+    whole, labels = duplessis2013.features(dataset)
+    assert_allclose(whole.mean(axis=0), 0, atol=1e-9)
+    assert set(np.round(whole.std(axis=0), 9)) <= {0.0, 1.0}
+    assert len(labels) == len(whole)
+    rows = pd.DataFrame(whole).groupby(list(range(whole.shape[1]))).size()
+    drawn = pd.DataFrame(X).groupby(list(range(X.shape[1]))).size()
+    assert (drawn <= rows.reindex(drawn.index)).all()  # none is drawn twice
+
+
+def test_sizes_priors_seeds_and_variants_reach_the_draw():
+    X, y, bags = duplessis2013.make_problem("heart", "0.3-0.7", "60-40", 0)
+    assert_array_equal(np.bincount(bags), [60, 40])
+    assert [y[bags == b].sum() for b in (0, 1)] == [18, 28]
+    again = duplessis2013.make_problem("heart", "0.3-0.7", "60-40", 0)
+    assert_array_equal(again[0], X)
+    other = duplessis2013.make_problem("heart", "0.3-0.7", "60-40", 1)
+    assert not np.array_equal(other[0], X)
+    raw = duplessis2013.make_problem("heart", "0.3-0.7", "60-40", 0, scaling="none")
+    assert raw[0].std() > 10
+    counts = [
+        duplessis2013.make_problem("heart", "0.2-0.8", "40-40", s, counts="drawn")[1][
+            :40
+        ].sum()
+        for s in range(60)
+    ]
+    assert len(set(counts)) > 5 and abs(np.mean(counts) - 8) < 1.5
+    with pytest.raises(ValueError, match="sizes and priors ask for"):
+        duplessis2013.make_problem("thyroid", "0.2-0.8", "100-100", 0)
+
+
+@pytest.mark.parametrize("method", duplessis2013.METHODS)
+def test_every_method_sees_the_same_draw_and_no_label(method):
+    seen = []
+
+    def spy(X, bags, seed):
+        seen.append((X.copy(), bags.copy(), seed))
+        return duplessis2013.METHODS[method](X, bags, seed)
+
+    X, y, bags = duplessis2013.make_problem("twonorm", "0.2-0.8", "40-40", 5)
+    found = duplessis2013.evaluate(spy, X, y, bags, 5)
+    swapped = duplessis2013.evaluate(spy, X, 1 - y, bags, 5)
+    assert found == swapped  # the error is up to a swap, and nothing else reads y
+    assert_array_equal(seen[0][0], X)
+    cell = {
+        "dataset": "twonorm",
+        "method": method,
+        "priors": "0.2-0.8",
+        "sizes": "40-40",
+    }
+    row = duplessis2013.run(cell, 5)
+    assert row == found
+    assert 0 <= row["ler"] <= (0.21 if method in ("KDE", "SVC") else 0.2)
+    labels = duplessis2013.METHODS[method](X, bags, 5)[0]
+    assert_allclose(row["ler"], labeling_error_rate(labels, y))
+
+
+def test_warnings_are_kept_not_shown(recwarn):
+    X, y, bags = duplessis2013.make_problem("twonorm", "0.2-0.8", "40-40", 0)
+    two = np.vstack([X[:40], X[40:] + 1000])
+    found = duplessis2013.evaluate(duplessis2013.METHODS["SC"], two, y, bags, 0)
+    assert found["warned"] == "Graph is not fully connected"
+    assert not recwarn.list
+
+
+def test_pairs_are_read_in_both_forms_and_bad_ones_refused():
+    assert (
+        duplessis2013.read_priors("0.30,0.7")
+        == duplessis2013.read_priors("0.3-0.7")
+        == "0.3-0.7"
+    )
+    assert duplessis2013.read_sizes("60,40") == "60-40"
+    for bad in ("0.3", "0.3,0.7,1", "0.3,1.2", "a,b", "-0.1,0.5"):
+        with pytest.raises(ValueError, match=r"priors must be two numbers in \[0, 1\]"):
+            duplessis2013.read_priors(bad)
+    for bad in ("40", "40,1", "40.5,40", ""):
+        with pytest.raises(ValueError, match="sizes must be two whole numbers from 2"):
+            duplessis2013.read_sizes(bad)
+
+
+def test_set_values_changes_what_is_free_only():
+    table = set_values(TABLE, {"priors": "0.3,0.7"})
+    assert len(table.cells) == 80
+    assert {cell["priors"] for cell in table.cells} == {"0.3-0.7"}
+    assert {cell["priors"] for cell in TABLE.cells} == {"0.2-0.8"}
+    with pytest.raises(
+        ValueError, match=r"'dataset' is fixed .* free are: priors, sizes"
+    ):
+        set_values(TABLE, {"dataset": "heart"})
+    assert parse_set(["priors=0.3,0.7", "sizes=60-40"]) == {
+        "priors": "0.3,0.7",
+        "sizes": "60-40",
+    }
+    for bad in (["priors"], ["priors="], ["sizes=1,2", "sizes=3,4"]):
+        with pytest.raises(ValueError, match="--set reads key=value"):
+            parse_set(bad)
+
+
+def test_the_command_takes_any_priors_and_sizes(tmp_path, capsys):
+    command = ["duplessis2013_table1", "--seeds", "2", "--results", str(tmp_path)]
+    only = ["--only", "dataset=heart", "method=KM,KDE"]
+    assert main([*command, *only]) == 0
+    assert main([*command, "--set", "priors=0.35,0.65", "sizes=60,50", *only]) == 0
+    rows = load("duplessis2013_table1", tmp_path)
+    assert set(rows["priors"] + " " + rows["sizes"]) == {
+        "0.2-0.8 40-40",
+        "0.35-0.65 60-50",
+    }
+    assert len(done(TABLE, tmp_path)) == 8
+    assert "0.35-0.65 60-50" in capsys.readouterr().out
+    assert main([*command, "--set", "priors=0.35-0.65", "sizes=60-50", *only]) == 0
+    assert "0 new rows" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main([*command, "--set", "priors=2,3", *only])
+    ours = duplessis2013.compare(TABLE, "0.35-0.65", "60-50", tmp_path)
+    assert set(ours["verdict"]) == {""}
+    assert ours["paper"].isna().all() and len(ours) == 2
+    with pytest.raises(ValueError, match=r"no rows with priors='0\.1-0\.9'"):
+        duplessis2013.compare(TABLE, "0.1-0.9", results=tmp_path)
+
+
+def test_comparable_is_the_best_and_what_the_t_test_cannot_tell_from_it():
+    rng = np.random.default_rng(0)
+    best = rng.normal(0.20, 0.02, 30)
+    errors = pd.DataFrame(
+        {
+            "best": best,
+            "near": best + rng.normal(0.0005, 0.01, 30),
+            "worse": best + rng.normal(0.02, 0.01, 30),
+            "same": best,
+            "shifted": best + 0.001,
+        }
+    )
+    bold = duplessis2013.comparable(errors)
+    assert bold.to_dict() == {
+        "best": True, "near": True, "worse": False, "same": True, "shifted": False
+    }  # fmt: skip
+    assert (
+        ttest_rel(errors["near"], best).pvalue
+        > 0.05
+        > ttest_rel(errors["worse"], best).pvalue
+    )
+    with pytest.raises(ValueError, match="at least 2 draws"):
+        duplessis2013.comparable(errors.iloc[:1])
+    errors.loc[3, "near"] = np.nan
+    with pytest.raises(ValueError, match="1 missing"):
+        duplessis2013.comparable(errors)
+
+
+def test_first_round_gives_nobody_up():
+    X, y, bags = duplessis2013.make_problem("heart", "0.2-0.8", "40-40", 0)
+    model = DSDD(max_iter=0, random_state=0).fit(X, bags)
+    cell = {"dataset": "heart", "priors": "0.2-0.8", "sizes": "40-40"}
+    row = duplessis2013.run({**cell, "method": "first round"}, 0)
+    assert_allclose(row["ler"], labeling_error_rate(model.predict(X), y))
+    assert row["warned"] == "" and model.n_iter_ == 1
+    new = duplessis2013.run_new({**cell, "method": "first round"}, 0)
+    assert_allclose(new["ler"], row["ler"])
+
+
+def test_compare_puts_the_paper_beside_ours(tmp_path):
+    only = {"dataset": ["heart", "twonorm"], "method": ["KM", "KDE", "first round"]}
+    run_table(TABLE, seeds=3, only=only, results=tmp_path)
+    assert len(load(TABLE, tmp_path)) == 18  # compare shows METHODS only
+    both = duplessis2013.compare(TABLE, results=tmp_path).set_index(
+        ["dataset", "method"]
+    )
+    assert list(both.columns) == [
+        "paper",
+        "paper_sd",
+        "ours",
+        "sd",
+        "n_seeds",
+        "difference",
+        "se",
+        "verdict",
+        "paper_sd_fits",
+        "bold",
+    ]
+    assert len(both) == 4 and (both["n_seeds"] == 3).all()
+    assert both.loc[("twonorm", "KM"), "paper"] == 0.036
+    rows = load(TABLE, tmp_path)
+    mine = rows[(rows["dataset"] == "heart") & (rows["method"] == "KM")]["ler"]
+    assert_allclose(both.loc[("heart", "KM"), "ours"], mine.mean())
+    assert_allclose(both.loc[("heart", "KM"), "sd"], mine.std())
+    assert_allclose(both["difference"], both["ours"] - both["paper"])
+    assert (
+        both.loc[("twonorm", "KM"), "bold"] and not both.loc[("twonorm", "KDE"), "bold"]
+    )
+
+
+def test_settings_run_what_they_say():
+    table = next(t for t in duplessis2013.TABLES if t.name == "duplessis2013_settings")
+    assert len(table.cells) == 10 * (7 + 7 + 2 * 7 + 2 + 1 + 1 + 2)
+    cell = {"dataset": "heart", "method": "KM", "priors": "0.2-0.8", "sizes": "40-40"}
+    plain = duplessis2013.run({**cell, "method": "KDE"}, 0)["chosen"]
+    one_start = "unit range and one start"
+    for setting in ("features as they are", one_start):
+        other = {**cell, "method": "KDE", "setting": setting}
+        assert duplessis2013.run_setting(other, 0)["chosen"] != plain
+    unit, _ = duplessis2013.features("heart", "[0, 1]")
+    assert_allclose(
+        [unit.min(axis=0), unit.max(axis=0)], np.repeat([[0], [1]], unit.shape[1], 1)
+    )
+    X, _, bags = duplessis2013.make_problem("heart", "0.2-0.8", "40-40", 1, "[0, 1]")
+    one = KMeans(2, init="random", n_init=1, random_state=1)
+    order = np.lexsort(X.T[::-1])
+    found = duplessis2013.ONE_START["KM"](X, bags, 1)[0]
+    assert labeling_error_rate(found[order], one.fit_predict(X[order])) == 0
+    SC = {**cell, "method": "SC", "setting": "unit range and 7 with itself"}
+    X, y, _ = duplessis2013.make_problem("heart", "0.2-0.8", "40-40", 2, "[0, 1]")
+    own = SpectralClustering(
+        2, affinity="nearest_neighbors", n_neighbors=7, n_init=1, random_state=2,
+        eigen_solver="arpack",
+    )  # fmt: skip
+    order = np.lexsort(X.T[::-1])
+    error = labeling_error_rate(own.fit_predict(X[order]), y[order])
+    assert duplessis2013.run_setting(SC, 2)["ler"] == pytest.approx(error)
+    assert duplessis2013.run_setting({**SC, "setting": one_start}, 2)["ler"] != error
+    cell = {**cell, "method": "DSDD"}
+    start = duplessis2013.run_setting(
+        {**cell, "setting": "DSDD from the convex part"}, 0
+    )
+    assert start["chosen"].startswith("sigma=")
+    assert start["chosen"] != duplessis2013.run(cell, 0)["chosen"]
+
+
+def test_compare_finds_the_papers_second_table(tmp_path):
+    table = next(t for t in duplessis2013.TABLES if t.name == "duplessis2013_table2")
+    run_table(
+        table, 3, only={"dataset": ["heart"], "method": ["KM", "SVC"]}, results=tmp_path
+    )
+    both = duplessis2013.compare(table, results=tmp_path).set_index("method")
+    assert both.loc["KM", "paper"] == 0.264 and np.isnan(both.loc["SVC", "paper"])
+    assert both.loc["KM", "verdict"] in ("agrees", "differs")
+    assert both.loc["SVC", "verdict"] == ""
+
+
+def test_a_setting_beside_the_paper(tmp_path):
+    table = next(t for t in duplessis2013.TABLES if t.name == "duplessis2013_settings")
+    name = "unit range and one start"
+    only = {"dataset": ["heart"], "method": ["KM"], "setting": [name, "counts drawn"]}
+    run_table(table, 2, only=only, results=tmp_path)
+    first, second = (
+        duplessis2013.compare(table, priors, results=tmp_path, setting=name)
+        for priors in ("0.2-0.8", "0.35-0.65")
+    )
+    assert first["paper"].tolist() == [0.261] and second["paper"].tolist() == [0.264]
+    with pytest.raises(ValueError, match=r"no rows .* setting='none'"):
+        duplessis2013.compare(table, results=tmp_path, setting="none")
+
+
+# --- agreement -------------------------------------------------------------------------------------------------
+
+
+def one_cell(paper=0.2, paper_sd=0.05, ours=0.21, sd=0.05, n_seeds=100):
+    return pd.DataFrame(
+        [dict(paper=paper, paper_sd=paper_sd, ours=ours, sd=sd, n_seeds=n_seeds)]
+    )
+
+
+def test_same_protocols_agree_as_often_as_the_level_says():
+    rng = np.random.default_rng(0)
+    theirs, ours = rng.normal(0.2, 0.05, (4000, 7)), rng.normal(0.2, 0.05, (4000, 12))
+    table = pd.DataFrame({
+        "paper": theirs.mean(axis=1), "paper_sd": theirs.std(axis=1, ddof=1),
+        "ours": ours.mean(axis=1), "sd": ours.std(axis=1, ddof=1), "n_seeds": 12,
+    })  # fmt: skip
+    found = agreement(table, 7)
+    # Student with 11 degrees of freedom, although only our deviation is used: exact.
+    assert np.mean(found["verdict"] == "differs") == pytest.approx(0.05, abs=0.011)
+    assert np.mean(agreement(table, 7, 0.3)["verdict"] == "differs") == pytest.approx(
+        0.3, abs=0.022
+    )
+    assert np.mean(found["paper_sd_fits"] == "no") < 0.004
+    assert (
+        np.mean(
+            agreement(table.assign(paper_sd=5 * table["paper_sd"]), 7)["paper_sd_fits"]
+            == "no"
+        )
+        > 0.8
+    )
+
+
+def test_agreement_by_hand():
+    found = agreement(one_cell(), 1000).iloc[0]
+    assert found["se"] == pytest.approx(0.05 * np.sqrt(1 / 100 + 1 / 1000))
+    assert found["difference"] == pytest.approx(0.01)
+    assert found["verdict"] == "agrees"  # t = 1.90 of 1.98
+    assert agreement(one_cell(ours=0.2106), 1000).iloc[0]["verdict"] == "differs"
+    assert agreement(one_cell(ours=0.1894), 1000).iloc[0]["verdict"] == "differs"
+    # The printed deviation decides nothing, and is judged apart.
+    wide = agreement(one_cell(ours=0.2106, paper_sd=0.15), 1000).iloc[0]
+    assert wide["verdict"] == "differs" and wide["paper_sd_fits"] == "no"
+    assert found["paper_sd_fits"] == "yes"
+    assert agreement(one_cell(paper_sd=0.02), 1000)["paper_sd_fits"].tolist() == ["no"]
+    nothing = agreement(one_cell(paper=np.nan, paper_sd=np.nan), 1000).iloc[0]
+    assert nothing["verdict"] == nothing["paper_sd_fits"] == ""
+    assert agreement(one_cell(sd=np.nan, n_seeds=1), 1000).iloc[0]["verdict"] == ""
+    same = agreement(one_cell(ours=0.2, sd=0.0, paper_sd=0.0), 1000).iloc[0]
+    assert same["verdict"] == "agrees"
+    with pytest.raises(ValueError, match="n_paper must be at least 1"):
+        agreement(one_cell(), 0)
+    with pytest.raises(ValueError, match=r"must have the column \{'sd'\}"):
+        agreement(one_cell().drop(columns="sd"), 1000)
+
+
+def test_draws_behind_finds_the_number_of_draws():
+    rng, sd = np.random.default_rng(0), np.linspace(0.02, 0.08, 3000)
+    first, second = (rng.normal(0.3, sd / np.sqrt(250)) for _ in range(2))
+    assert draws_behind(first, second, sd) == pytest.approx(250, rel=0.1)
+
+
+def test_the_papers_means_are_those_of_many_draws():
+    # What is blind to the bags is printed twice; its deviation is ours.
+    one, two = (
+        paper_table(f"duplessis2013_table{k}").set_index(["dataset", "method"])
+        for k in (1, 2)
+    )
+    blind = [key for key in one.index if key[1] in ("KM", "SC", "SMIC")]
+    one, two = one.loc[blind], two.loc[blind]
+    rows = load("duplessis2013_table1").groupby(["dataset", "method"])["ler"]
+    n = draws_behind(one["ler_mean"], two["ler_mean"], rows.std().loc[blind])
+    assert n == pytest.approx(duplessis2013.N_PAPER, rel=0.2)
+    ratio = one["ler_std"] / two["ler_std"]
+    assert max(ratio.max(), 1 / ratio.min()) > 3
+
+
+# --- new instances ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", duplessis2013.PREDICTORS)
+def test_new_instances_are_in_neither_bag_and_both_classes_count_half(
+    method, monkeypatch
+):
+    seen = {}
+
+    def spy(X, y, bags, shares, seed):
+        predict = original(X, y, bags, shares, seed)
+        seen.update(X=X, y=y, bags=bags, shares=shares)
+
+        def keep(Z):
+            seen.setdefault("new", Z)
+            return predict(Z)
+
+        return keep
+
+    original = duplessis2013.PREDICTORS[method]
+    monkeypatch.setitem(duplessis2013.PREDICTORS, method, spy)
+    cell = {
+        "dataset": "thyroid",
+        "method": method,
+        "priors": "0.2-0.8",
+        "sizes": "40-40",
+    }
+    row = duplessis2013.run_new(cell, 1)
+    whole, classes = duplessis2013.features("thyroid")
+    assert len(seen["new"]) == len(whole) - 80
+    together = np.vstack([seen["X"], seen["new"]])
+    assert_array_equal(np.sort(together, axis=0), np.sort(whole, axis=0))
+    assert seen["shares"] == [0.2, 0.8] and seen["y"][seen["bags"] == 1].mean() == 0.8
+    assert 0 <= row["error"] <= 1 and 0 <= row["ler"] <= 0.5
+    if method == "SVC":
+        drawn = {tuple(x) for x in seen["X"]}
+        new = np.array([tuple(x) not in drawn for x in whole])
+        if new.sum() == len(whole) - 80:
+            wrong = SVC().fit(seen["X"], seen["bags"]).predict(whole[new]) != (
+                classes[new] == np.unique(classes)[1]
+            )
+            rates = [wrong[classes[new] == c].mean() for c in np.unique(classes)]
+            assert row["error"] == pytest.approx(np.mean(rates))
+    if method in ("supervised", "LSDD"):
+        assert row["error"] < 0.25
+
+
+def test_predictors_read_no_label_but_the_supervised_one():
+    X, y, bags = duplessis2013.make_problem("heart", "0.2-0.8", "40-40", 0)
+    for name, fit in duplessis2013.PREDICTORS.items():
+        one, two = (fit(X, labels, bags, [0.2, 0.8], 0)(X) for labels in (y, 1 - y))
+        assert np.array_equal(one, two) == (name != "supervised")
