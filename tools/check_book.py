@@ -27,7 +27,7 @@ WITH_PACKAGE = {
 }  # fmt: skip
 MISSING = re.compile(r"^# \w+ missing\? %pip install (\S+)$", re.MULTILINE)
 # The studies lie beside a chapter; where it stands alone, as in Colab, this line brings them.
-STUDIES = "# studies missing? !git clone -q https://github.com/llpbook/llpbook && mv llpbook/book/studies ."
+STUDIES = "# studies missing? !git clone https://github.com/llpbook/llpbook x; mv x/book/studies ."
 RULES = {}
 
 

@@ -1,0 +1,270 @@
+"""What a fit says while it runs: warnings at the caller's line, once a fit; memory; progress."""
+
+import ast
+import subprocess
+import sys
+import warnings
+from collections import Counter
+from inspect import signature
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import llpbook
+from llpbook import all_estimators
+from llpbook.base import LLPWarning, LongFitWarning, Progress, _running, require_memory
+from llpbook.model_selection import FullBagKFold, proportion_scorer
+from llpbook.proportions import label_proportions
+
+ROOT = Path(llpbook.__file__).parent
+ESTIMATORS = dict(all_estimators())
+
+
+def problem(n_classes=2, n=96, d=3):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, n_classes, n)
+    X = rng.normal(size=(n, d)) + y[:, None]
+    bags = np.argsort(np.argsort(y + rng.normal(size=n))) // 8
+    P = label_proportions(y, bags, classes=range(n_classes))
+    return X, y, bags, P
+
+
+def small(name, **params):
+    cls = ESTIMATORS[name]
+    params |= {"random_state": 0, "max_gen": 1, "n_starts": 2}
+    return cls(**{k: v for k, v in params.items() if k in signature(cls).parameters})
+
+
+def scale(name):
+    X, _, bags, P = problem()
+    return small(name), X * [1, 1, 1e5], bags, P, None
+
+
+def stop(name):
+    """The shortest search, to a tolerance that it cannot meet."""
+    X, _, bags, P = problem(3 if "TwoBag" not in str(ESTIMATORS[name].__mro__) else 2)
+    limits = ("max_iter", "max_rounds", "max_gen", "max_cuts")
+    return (
+        small(name, tol=1e-14, **dict.fromkeys(limits, 1)),
+        X, bags, P, None,
+    )  # fmt: skip
+
+
+def overrule(name):
+    """More known labels of a class than its bag has."""
+    X, y, bags, P = problem()
+    labels = np.where(bags == 0, 1 - y, -1)
+    return small(name), X, bags, P, labels
+
+
+def need(name):
+    """Anything that asks for memory is told, as if it were much."""
+    X, _, bags, P = problem()
+    return small(name, kernel="rbf"), X, bags, P, None
+
+
+PROVOCATIONS = [scale, stop, overrule, need]
+
+
+def specials(monkeypatch):
+    """What needs a case of its own; solvers that no data stops before their goal are stopped here."""
+    X, _, bags, P = problem()
+    yield small("InvCal", epsilon=9.0), X, bags, P, None
+    X, _, bags, P = problem(3)
+    mixed = P @ [[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 1]]
+    yield small("WeightedLDA"), X, bags, mixed, None
+    monkeypatch.setattr("llpbook._hinge.MAX_STEPS", 1)
+    yield small("InvCal"), X, bags, P, None
+    monkeypatch.setattr(
+        "llpbook.conv_svm._solver.follow", lambda _, point, tol: (point, 1)
+    )
+    yield small("ConvSVM"), X, bags, P, None
+    monkeypatch.setattr("llpbook.laplacian_mean_map._solver.LOOSE", 0.0)
+    yield small("LaplacianMeanMap"), X, bags, P, None
+
+
+def spy_on(monkeypatch):
+    """Where in the package each warning came from; much memory is needed, and each step takes two seconds."""
+    found, real = [], _running._users_frame
+    clock = iter(range(0, 10**9, 2))
+
+    def spy(frame):
+        code = frame.f_code
+        found.append((str(Path(code.co_filename).relative_to(ROOT)), code.co_name))
+        return real(frame)
+
+    monkeypatch.setattr(_running, "_users_frame", spy)
+    monkeypatch.setattr(_running, "WARN_SHARE", 0)
+    monkeypatch.setattr(_running, "LONG", -1)
+    monkeypatch.setattr(_running.time, "perf_counter", lambda: next(clock))
+    return found
+
+
+def line_of(marker):
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    return next(k for k, line in enumerate(lines, 1) if line.endswith(f"  # {marker}"))
+
+
+def check(caught, places, marker, most=1):
+    """All at one line of this file, from each place once."""
+    assert len(caught) == len(places)
+    for warning in caught:
+        assert warning.filename == __file__, warning
+        assert warning.lineno == line_of(marker), warning
+    assert max(Counter(places).values(), default=1) <= most, places
+
+
+def places_in_source():
+    """Functions of the package that call ``warn``, but for that of data sets, which is no fit."""
+    found = set()
+    for path in ROOT.rglob("*.py"):
+        name = str(path.relative_to(ROOT))
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(function, ast.FunctionDef):
+                calls = (n for n in ast.walk(function) if isinstance(n, ast.Call))
+                if any(getattr(c.func, "id", "") == "warn" for c in calls):
+                    found.add((name, function.name))
+    return {place for place in found if place[0] != "datasets/_encodings.py"}
+
+
+def test_every_warning_is_at_the_users_line_once_a_fit(monkeypatch):
+    places, seen = spy_on(monkeypatch), set()
+    cases = [provoke(name) for name in ESTIMATORS for provoke in PROVOCATIONS]
+    for model, X, bags, P, labels in [*cases, *specials(monkeypatch)]:
+        places.clear()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(X, bags, P, labels)  # by itself
+        check(caught, places, "by itself")
+        seen.update(places)
+    assert seen == places_in_source()
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("provoke", PROVOCATIONS[:2])
+def test_it_is_so_in_a_pipeline_and_in_a_grid_search(provoke, name, monkeypatch):
+    model, X, bags, P, _ = provoke(name)
+    pipe = make_pipeline(FunctionTransformer(), model)
+    shares = {f"{pipe.steps[-1][0]}__proportions": P}
+    places = spy_on(monkeypatch)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pipe.fit(X, bags, **shares)  # in a pipeline
+    check(caught, places, "in a pipeline")
+    search = GridSearchCV(
+        pipe, {}, scoring=proportion_scorer(P), cv=FullBagKFold(2), error_score="raise"
+    )
+    places.clear()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        search.fit(X, bags, groups=bags, **shares)  # in a grid search
+    check(caught, places, "in a grid search", most=3)  # two folds, then all
+
+
+def test_outside_of_a_fit_nothing_is_held_back():
+    def speak():
+        _running.warn("a", RuntimeWarning)
+
+    with pytest.warns(RuntimeWarning) as caught:
+        speak()
+        speak()
+    assert [w.filename for w in caught] == [__file__] * 2
+    with pytest.warns(RuntimeWarning) as caught, _running.warn_once():
+        with _running.warn_once():
+            speak()
+        speak()
+    assert len(caught) == 1
+
+
+def test_a_script_without_a_file_is_the_users_too(capfd):
+    code = "from llpbook.base import warn; warn('so it is')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # fmt: skip
+    assert done.stderr.startswith("<string>:1: LLPWarning: so it is")
+
+
+def test_what_the_machine_does_not_have_is_refused(monkeypatch):
+    monkeypatch.setattr(_running, "machine_memory", lambda: 8 * 2.0**30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        require_memory("this", 2 * 2.0**30, "take less")
+    with pytest.warns(LLPWarning, match=r"this needs about 3.0 GiB of memory, of 8.0"):
+        require_memory("this", 3 * 2.0**30, "take less")
+    with pytest.raises(
+        ValueError, match=r"7.0 GiB of memory, more than 75% of the 8.0"
+    ):
+        require_memory("this", 7 * 2.0**30, "take less")
+
+
+def test_the_limit_of_a_container_and_of_the_process_count(monkeypatch, tmp_path):
+    whole, limit = _running.machine_memory(), tmp_path / "memory.max"
+    assert 2**28 < whole < float("inf")
+    monkeypatch.setattr(_running, "CGROUP_LIMITS", (limit, tmp_path / "none"))
+    for text, expected in (("max\n", whole), ("1048576\n", 2**20)):
+        limit.write_text(text)
+        assert _running.machine_memory() == expected
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_AS, (2**35, -1))\n"
+        "from llpbook.base import machine_memory; assert machine_memory() <= 2**35"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
+@pytest.mark.parametrize("name", [n for n, c in ESTIMATORS.items() if "kernel" in signature(c).parameters])  # fmt: skip
+def test_a_kernel_method_refuses_before_it_allocates(name, kernel, monkeypatch):
+    X, _, bags, P = problem()
+    X = X if kernel == "rbf" else X @ X.T
+    monkeypatch.setattr(_running, "machine_memory", lambda: 8.0 * 96**2)
+    monkeypatch.setattr(np, "exp", None)  # no kernel is computed
+    with pytest.raises(
+        ValueError, match=rf"{name}.*96 instances needs about .*Nystroem"
+    ):
+        small(name, kernel=kernel).fit(X, bags, P)
+
+
+class Silent:
+    verbose = 0
+
+
+class Telling:
+    verbose = 1
+
+
+def test_progress_is_told_once_a_second_and_on_request_only(monkeypatch, capsys):
+    clock = iter([0.0, 0.5, 1.0, 1.5, 2.5, 2.6])
+    monkeypatch.setattr(_running.time, "perf_counter", lambda: next(clock))
+    progress = Progress(Telling(), 50, "round", usual=10)
+    for k in range(5):
+        progress.step(f"step {k}")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "Telling: 2 of at most 50 rounds in 1 s, about 4 s to go, if 10 are enough; step 1",
+        "Telling: 4 of at most 50 rounds in 2 s, about 4 s to go, if 10 are enough; step 3",
+    ]
+
+
+def test_a_long_fit_says_so_unasked(monkeypatch, capsys):
+    for seconds, warns in ((0.9, False), (1.1, True)):
+        clock = iter(seconds * k for k in range(9))
+        monkeypatch.setattr(
+            _running.time, "perf_counter", lambda clock=clock: next(clock)
+        )
+        progress = Progress(Silent(), 61)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(4):
+                progress.step()
+        assert [w.category for w in caught] == [LongFitWarning] * warns
+    assert "Silent will take about 66 s more (1 of at most 61 steps took 1 s)" in str(
+        caught[0].message
+    )
+    assert capsys.readouterr().out == ""
+
+
+def test_durations_have_the_unit_that_is_read():
+    found = [_running._duration(s) for s in (0.4, 119, 120, 7199, 7200)]
+    assert found == ["0 s", "119 s", "2 min", "120 min", "2 h"]
