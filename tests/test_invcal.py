@@ -178,6 +178,21 @@ def test_an_intercept_that_is_not_unique_is_the_middle():
     assert b == pytest.approx(((-2 + 0.2) + (5 - 0.2)) / 2)
 
 
+def test_the_best_intercept_is_the_middle_of_all_that_are_as_good():
+    flat = 0
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        f, e, a = rng.normal(size=7), rng.normal(size=7), np.resize([1.0, -1, -1], 7)
+        c = rng.integers(1, 4, 7).astype(float)
+        bends = a * e - f
+        values = [c @ np.maximum(0, e - a * (f + b)) for b in bends]
+        best = bends[values <= min(values) + 1e-9]
+        flat += len(best) > 1
+        middle = (best.min() + best.max()) / 2
+        assert _hinge.best_intercept(f, a, e, c) == pytest.approx(middle)
+    assert 0 < flat < 50
+
+
 @pytest.mark.equation("eq-invcal-kernel")
 @pytest.mark.parametrize("block", [7, 59, 1000])
 def test_the_kernel_between_bags_is_the_mean_of_the_block(block):
