@@ -261,6 +261,9 @@ def test_a_fit_ends_where_neither_step_lowers_the_objective():
         rest = label_proportions(y, bags)[:, 1], 0.1, np.full(12, 50.0)
         best, _ = alter_svm.minimise(X, bags, *rest, n_starts=1, seed=seed)
         order = best.layout.order
+        f = X[order] @ best.w + best.b
+        own = slow_objective(best.w, f, best.y, bags[order], *rest)
+        assert best.value == pytest.approx(own)
         w, b, _ = alter_svm.svm_step(X[order], best.y, 0.1)
         f = X[order] @ w + b
         y = alter_svm.bag_step(f, bags[order], *rest)
