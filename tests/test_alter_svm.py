@@ -196,13 +196,11 @@ def test_the_sort_in_place_is_the_bag_step(loss):
     np.testing.assert_array_equal(place.bags, bags[place.order])
     for decimals in (8, 0):
         f = np.round(2 * rng.normal(size=len(bags)), decimals)
-        y, cost = place.best_labels(f, 0.5, 1e-9)
+        y = place.best_labels(f, 0.5, 1e-9)
         rest = place.bags, shares, 0.5, penalties, loss
         slow = slow_objective(np.zeros(1), f, y, *rest)
         best = slow_objective(np.zeros(1), f, alter_svm.bag_step(f, *rest), *rest)
         assert slow == pytest.approx(best)
-        hinges = 0.5 * np.maximum(0, 1 - y * f).sum()
-        assert cost == pytest.approx(slow - hinges)
 
 
 def test_first_labels_have_the_rounded_count_of_the_largest_scores():
