@@ -241,6 +241,12 @@ def test_a_child_takes_each_weight_from_one_of_two_parents():
         assert (W[:, rest] == child[rest]).all(axis=1).sum() == 1
 
 
+def test_a_weight_multiplies_the_square_of_a_distance():
+    X = np.array([[0.0, 0], [0, 3], [10, 0], [10, 3]])  # squares 16 and 9, weighted
+    found = cs.cluster(AgglomerativeClustering(2), X, np.array([0.16, 1]))
+    assert found[0] == found[1] != found[2] == found[3]
+
+
 def test_noise_of_a_clusterer_is_a_cluster():
     X = np.array([[0.0], [0.1], [0.2], [5.0], [9.0], [9.1], [9.2]])
     found = cs.cluster(DBSCAN(eps=0.5, min_samples=2), X, np.ones(1))
