@@ -279,7 +279,9 @@ class InvCal(KernelClassifier):
             raise NotIdentifiableError(
                 f"proportions are {p[0]:.6g} in every bag in use: shares must differ"
             )
-        if (t - eps).max() <= (t + eps).min() and np.ptp(t) > 0 and self.fit_intercept:
+        low, high = (t - eps).max(), (t + eps).min()
+        constant = low <= high if self.fit_intercept else low <= 0 <= high
+        if constant and np.ptp(t) > 0:
             message = "every target is inside one tube, so that the score is a constant"
             warn(f"{message}; lower epsilon")
         w, b, _ = minimise(means, t, eps, penalties, self.fit_intercept, self.tol)

@@ -196,13 +196,11 @@ def test_the_sort_in_place_is_the_bag_step(loss):
     np.testing.assert_array_equal(place.bags, bags[place.order])
     for decimals in (8, 0):
         f = np.round(2 * rng.normal(size=len(bags)), decimals)
-        y, cost = place.best_labels(f, 0.5, 1e-9)
+        y = place.best_labels(f, 0.5, 1e-9)
         rest = place.bags, shares, 0.5, penalties, loss
         slow = slow_objective(np.zeros(1), f, y, *rest)
         best = slow_objective(np.zeros(1), f, alter_svm.bag_step(f, *rest), *rest)
         assert slow == pytest.approx(best)
-        hinges = 0.5 * np.maximum(0, 1 - y * f).sum()
-        assert cost == pytest.approx(slow - hinges)
 
 
 def test_first_labels_have_the_rounded_count_of_the_largest_scores():
@@ -261,6 +259,9 @@ def test_a_fit_ends_where_neither_step_lowers_the_objective():
         rest = label_proportions(y, bags)[:, 1], 0.1, np.full(12, 50.0)
         best, _ = alter_svm.minimise(X, bags, *rest, n_starts=1, seed=seed)
         order = best.layout.order
+        f = X[order] @ best.w + best.b
+        own = slow_objective(best.w, f, best.y, bags[order], *rest)
+        assert best.value == pytest.approx(own)
         w, b, _ = alter_svm.svm_step(X[order], best.y, 0.1)
         f = X[order] @ w + b
         y = alter_svm.bag_step(f, bags[order], *rest)
@@ -331,11 +332,15 @@ def test_single_precision_for_large_arrays_changes_little(monkeypatch):
     assert single.value == pytest.approx(slow, rel=1e-12)
 
 
-def test_the_model_is_what_its_objective_says():
+@pytest.mark.parametrize("loss", ["absolute", "squared"])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_model_is_what_its_objective_says(intercept, loss):
     X, _, bags, P = problem()
-    model = AlterSVM(C=0.5, C_p=3.0, random_state=0).fit(X, bags, P)
+    model = AlterSVM(C=0.5, C_p=3.0, bag_loss=loss, fit_intercept=intercept)
+    model.set_params(random_state=0).fit(X, bags, P)
+    assert intercept or model.intercept_ == 0
     y, f = 2 * model.labels_ - 1, model.decision_function(X)
-    rest = bags, P[:, 1], 0.5, np.full(40, 18.0)
+    rest = bags, P[:, 1], 0.5, np.full(40, 18.0), loss
     assert model.objective_ == pytest.approx(
         slow_objective(model.coef_[0], f, y, *rest)
     )
@@ -344,6 +349,35 @@ def test_the_model_is_what_its_objective_says():
         model.objective_
     )
     assert len(model.starts_) == 10 and model.n_iter_ > 5
+    lowest = model.starts_["objective"].min()  # before the exact turns
+    assert model.objective_ <= lowest < 1.05 * model.objective_
+
+
+def test_starts_differ_and_do_not_depend_on_the_order_of_instances():
+    X, _, bags, P = problem(size=24)
+    turned = np.random.default_rng(0).permutation(240)
+    model = AlterSVM(annealing="none", random_state=0)
+    one = clone(model).fit(X, bags, P)
+    two = clone(model).fit(X[turned], bags[turned], P)
+    assert one.starts_["objective"].nunique() > 2
+    np.testing.assert_allclose(two.starts_, one.starts_, rtol=1e-9)
+
+
+def test_scores_deal_the_first_labels(monkeypatch):
+    seen = []
+
+    def alternate(self, *_):
+        seen.append((self.layout.order, self.y))
+
+    monkeypatch.setattr(_solver.Start, "alternate", alternate)
+    X, _, bags, P = problem(n=60)
+    f = np.random.default_rng(0).normal(size=60)
+    alter_svm.minimise(X, bags, P[:, 1], 1.0, np.ones(10), scores=f)
+    order, y = seen[0]
+    first = np.empty(60)
+    first[order] = y
+    wanted = np.where(ranks(f, bags) < 6 * P[bags, 1] - 0.5, 1, -1)
+    np.testing.assert_array_equal(first, wanted)
 
 
 # --- limits and symmetries ---------------------------------------------------------------------------------
@@ -556,9 +590,20 @@ def test_halves_everywhere_do_not_say_which_class_is_which(model):
     half = np.full(len(np.unique(bags)), 0.5)
     with pytest.raises(NotIdentifiableError, match="equal shares in every bag"):
         model.fit(X, bags, half)
+    # A bag that has no instances does not say it either.
+    with pytest.raises(NotIdentifiableError, match="equal shares in every bag"):
+        model.fit(X, bags, np.append(half, 0.9))
     labels = np.full(len(y), -1)
     labels[:20] = y[:20]
     assert model.fit(X, bags, half, labels=labels).score(X, y) > 0.6
+
+
+def test_a_bag_of_weight_zero_does_not_say_which_class_is_which():
+    X, _, bags, _ = problem()
+    shares, weights = np.full(40, 0.5), np.ones(40)
+    shares[0], weights[0] = 5 / 6, 0
+    with pytest.raises(NotIdentifiableError, match="equal shares in every bag"):
+        AlterSVM(bag_weights=weights).fit(X, bags, shares)
 
 
 @pytest.mark.parametrize("C", [0.1, 1.0])

@@ -97,20 +97,29 @@ def test_exhaustive_is_the_best_of_all_and_no_worse_than_greedy(n_classes, monke
         assert error <= cs.label_greedily(forms)[1] + 1e-12
 
 
+def test_of_equally_good_labelings_the_first_is_taken_whatever_the_block(monkeypatch):
+    forms = cs.error_forms(np.array([[5, 5]]), np.array([[0.5, 0.5]]))
+    for block in (1, 2, 3, 4):
+        monkeypatch.setattr(cs, "BLOCK", block)
+        assert cs.label_exhaustively(forms)[0].tolist() == [0, 1]
+
+
 @pytest.mark.equation("eq-clusters-greedy")
-def test_greedy_goes_through_the_clusters_once():
-    clusters, bags, P, _ = clustered(n_classes=3)
+@pytest.mark.parametrize("combine", ["sum", "product"])
+@pytest.mark.parametrize("seed", [0, 7])
+def test_greedy_goes_through_the_clusters_once(seed, combine):
+    clusters, bags, P, _ = clustered(n_classes=3, seed=seed)
     labeling = np.zeros(4, dtype=int)
     for i in range(4):
         best = np.inf  # the paper prints 0 here, below which nothing is
         for j in range(3):
             trial = labeling.copy()
             trial[i] = j
-            error = slow_error(trial, clusters, bags, P)
+            error = slow_error(trial, clusters, bags, P, None, combine)
             if error < best - 1e-12:
                 best, label = error, j
         labeling[i] = label
-    found, error = cs.label_greedily(forms_of(clusters, bags, P))
+    found, error = cs.label_greedily(forms_of(clusters, bags, P), combine)
     np.testing.assert_array_equal(found, labeling)
     assert error == pytest.approx(best)
 
@@ -197,6 +206,8 @@ def test_classes_with_equal_shares_are_refused():
     model = ClusterModelSelection(2, max_gen=1, psize=2, random_state=0)
     with pytest.raises(NotIdentifiableError, match="classes 0 and 1 equal shares"):
         model.fit(X, bags, np.full(30, 0.5))
+    with pytest.raises(NotIdentifiableError, match="classes 0 and 1 equal shares"):
+        model.fit(X, bags, np.full(30, 0.5), labels=np.full(300, -1))  # none is known
     model.fit(X, bags, np.full(30, 0.4))  # the sizes of the clusters say which
     P = np.tile([0.5, 0.25, 0.25], (30, 1))
     with pytest.raises(NotIdentifiableError, match="classes 1 and 2"):
@@ -209,6 +220,39 @@ def test_a_tournament_of_all_keeps_only_the_best():
     errors = rng.uniform(size=50)
     drawn = cs.tournament(errors, 20, 0.25, rng)
     assert errors[drawn].mean() < np.quantile(errors, 0.2)
+
+
+def test_a_tournament_is_of_a_share_of_the_population():
+    """The mean of the smallest of five numbers drawn from 0 to 49."""
+    drawn = cs.tournament(np.arange(50), 5000, 0.1, np.random.RandomState(0))
+    wanted = np.sum((np.arange(1, 50) / 50) ** 5)
+    assert drawn.mean() == pytest.approx(wanted, abs=0.5)
+
+
+def test_a_child_takes_each_weight_from_one_of_two_parents():
+    W = np.random.default_rng(0).uniform(size=(40, 200))
+    W[:, 0] = 1  # so that no child is scaled
+    children = cs.cross(W, 1.0, np.random.RandomState(0))
+    own = (children == W).mean(axis=1)
+    crossed = own < 1  # the others met themselves
+    assert crossed.sum() > 30 and (abs(own[crossed] - 0.5) < 0.2).all()
+    for child, mother in zip(children[crossed], W[crossed], strict=True):
+        rest = child != mother
+        assert (W[:, rest] == child[rest]).all(axis=1).sum() == 1
+
+
+def test_a_weight_multiplies_the_square_of_a_distance():
+    X = np.array([[0.0, 0], [0, 3], [10, 0], [10, 3]])  # squares 16 and 9, weighted
+    found = cs.cluster(AgglomerativeClustering(2), X, np.array([0.16, 1]))
+    assert found[0] == found[1] != found[2] == found[3]
+
+
+def test_noise_of_a_clusterer_is_a_cluster():
+    X = np.array([[0.0], [0.1], [0.2], [5.0], [9.0], [9.1], [9.2]])
+    found = cs.cluster(DBSCAN(eps=0.5, min_samples=2), X, np.ones(1))
+    same = found[:, None] == found
+    np.testing.assert_array_equal(same.sum(axis=1), [3, 3, 3, 1, 3, 3, 3])
+    assert set(found) == {0, 1, 2}
 
 
 def blobs(n_classes=2, noise=3, seed=0):
@@ -225,8 +269,11 @@ def blobs(n_classes=2, noise=3, seed=0):
 def test_separated_blobs_are_solved_exactly(n_classes):
     X, y, bags, P = blobs(n_classes, noise=0)
     model = ClusterModelSelection(n_classes, max_gen=2, psize=5, random_state=0)
-    assert model.fit(X, bags, P).score(X, y) == 1
-    assert model.error_ < 1e-12
+    names = np.array(["b", "c", "a"][:n_classes])
+    model.fit(X, bags, pd.DataFrame(P, columns=names))
+    assert model.score(X, names[y]) == 1 and model.error_ < 1e-12
+    means = model.cluster_means_
+    np.testing.assert_array_equal(model.cluster_labels_, model.predict(means))
 
 
 def test_greedy_swaps_two_clusters_of_equal_size():

@@ -1,5 +1,6 @@
 """Every estimator that the package exports keeps the contract of `llpbook.base`."""
 
+import ast
 import inspect
 import pickle
 import re
@@ -92,6 +93,18 @@ def test_every_parameter_is_constrained_and_documented(cls):
     for name in params:
         with pytest.raises(ValueError, match=name):
             make(cls).set_params(**{name: object()}).fit(X, bags, P)
+
+
+@each
+def test_the_docstring_states_the_default_of_every_parameter(cls):
+    section = inspect.getdoc(cls).split("Attributes\n")[0]
+    line = r"(?m)^(\w[\w, ]*) : .*?(?:see `(\w+)`|default (.+)|optional)$"
+    stated = {}
+    for names, other, default in re.findall(line, section):
+        shared = dict(all_estimators())[other]().get_params() if other else {}
+        value = ast.literal_eval(default or "None")
+        stated |= {name: shared.get(name, value) for name in names.split(", ")}
+    assert stated == cls().get_params()
 
 
 @each

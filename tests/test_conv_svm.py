@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from llpbook import conv_svm
-from llpbook.base import _running
+from llpbook.base import NotIdentifiableError, _running
 from llpbook.conv_svm import ConvSVM, _solver
 from llpbook.proportions import label_proportions
 
@@ -302,6 +302,17 @@ def test_cuts_come_down_to_the_bound_of_all_labellings():
         assert found[True][-1] <= best + 0.02 * abs(best)
 
 
+def test_epsilon_allows_what_all_labellings_within_it_allow():
+    values = []
+    for epsilon in (0.0, 0.2):
+        X, bags, _, Y = small(epsilon=epsilon)
+        model = ConvSVM(1.0, epsilon, fit_intercept=False, max_cuts=60, tol=0)
+        model.fit(X, bags, [0.6, 0.2])
+        values.append(enumerated(X, Y, 1.0))
+        assert model.values_[-1] == pytest.approx(values[-1], rel=0.02)
+    assert values[1] < 0.9 * values[0]
+
+
 @pytest.mark.equation("eq-conv-svm-leading")
 def test_leading_labels_are_the_leading_eigenvector():
     rng = np.random.default_rng(0)
@@ -402,6 +413,13 @@ def test_no_more_labellings_than_allowed():
         model = ConvSVM(cuts=cuts, max_cuts=6, tol=0).fit(X, bags, P)
         assert model.n_iter_ == 6
         assert len(model.values_) == (6 if cuts == "paper" else 3)
+
+
+def test_a_row_without_instances_does_not_say_which_class_is_which():
+    X, _, bags, _ = problem()
+    shares = np.append(np.full(20, 0.5), 0.9)
+    with pytest.raises(NotIdentifiableError, match="equal shares in every bag"):
+        ConvSVM().fit(X, bags, shares)
 
 
 def test_known_labels_and_the_gap():

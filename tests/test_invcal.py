@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from problems import gaussian_bags as problem
+from scipy.spatial.distance import cdist
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
@@ -177,6 +178,21 @@ def test_an_intercept_that_is_not_unique_is_the_middle():
     assert b == pytest.approx(((-2 + 0.2) + (5 - 0.2)) / 2)
 
 
+def test_the_best_intercept_is_the_middle_of_all_that_are_as_good():
+    flat = 0
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        f, e, a = rng.normal(size=7), rng.normal(size=7), np.resize([1.0, -1, -1], 7)
+        c = rng.integers(1, 4, 7).astype(float)
+        bends = a * e - f
+        values = [c @ np.maximum(0, e - a * (f + b)) for b in bends]
+        best = bends[values <= min(values) + 1e-9]
+        flat += len(best) > 1
+        middle = (best.min() + best.max()) / 2
+        assert _hinge.best_intercept(f, a, e, c) == pytest.approx(middle)
+    assert 0 < flat < 50
+
+
 @pytest.mark.equation("eq-invcal-kernel")
 @pytest.mark.parametrize("block", [7, 59, 1000])
 def test_the_kernel_between_bags_is_the_mean_of_the_block(block):
@@ -201,9 +217,9 @@ def test_equals_support_vector_regression_on_the_bag_means(kernel):
     X, _, bags, P = problem(size=8)
     S, t = averaging_matrix(bags), invcal.targets(P[:, 1], len(X))
     inner = X @ X.T if kernel == "linear" else rbf_kernel(X, gamma=0.3)
-    svr = SVR(kernel="precomputed", C=2.0, epsilon=0.1, tol=1e-10)
+    svr = SVR(kernel="precomputed", C=2.0, tol=1e-10)  # epsilon is 0.1 in both
     svr.fit(S @ (S @ inner).T, t)
-    model = InvCal(C_p=2.0, epsilon=0.1, kernel=kernel, gamma=0.3).fit(X, bags, P)
+    model = InvCal(C_p=2.0, kernel=kernel, gamma=0.3).fit(X, bags, P)
     scores = svr.predict((S @ inner).T)
     np.testing.assert_allclose(model.decision_function(X), scores, atol=1e-4)
 
@@ -270,10 +286,11 @@ def test_no_intercept(kernel):
 
 def test_the_objective_is_that_of_the_fit():
     X, _, bags, P = problem(size=8)
-    model = InvCal(C_p=3.0, epsilon=0.05).fit(X, bags, P)
+    weights = np.arange(1.0, 31)
+    model = InvCal(3.0, epsilon=0.05, bag_weights=weights).fit(X, bags, P)
     means, t = averaging_matrix(bags) @ X, invcal.targets(P[:, 1], len(X))
     at = slow_objective(
-        model.coef_[0], model.intercept_[0], means, t, np.full(30, 0.05), np.full(30, 3)
+        model.coef_[0], model.intercept_[0], means, t, np.full(30, 0.05), 3 * weights
     )
     assert model.objective_ == pytest.approx(at)
 
@@ -344,6 +361,23 @@ def test_one_tube_for_all_is_a_constant_with_a_warning():
         np.ptp(InvCal(10.0, epsilon=half * 0.9).fit(X, bags, P).decision_function(X))
         > 0
     )
+
+
+def test_without_an_intercept_one_tube_is_no_constant_unless_it_holds_0(recwarn):
+    X, _, bags, P = problem()
+    shares = 0.8 + 0.1 * P[:, 1]  # log-odds from 1.4 to 2.2
+    model = InvCal(10.0, epsilon=1.0, fit_intercept=False).fit(X, bags, shares)
+    assert not recwarn.list and np.ptp(model.decision_function(X)) > 0.1
+    model.set_params(epsilon=2.3)
+    with pytest.warns(LLPWarning, match="lower epsilon"):
+        model.fit(X, bags, shares)
+    np.testing.assert_allclose(model.decision_function(X), 0, atol=1e-6)
+
+
+def test_distances_are_no_kernel():
+    X, _, bags, P = problem()
+    with pytest.raises(ValueError, match="no kernel"):
+        InvCal(kernel="precomputed").fit(cdist(X, X), bags, P)
 
 
 def test_a_precomputed_kernel_has_a_column_for_each_instance():

@@ -14,7 +14,6 @@ from ._steps import (
     first_level,
     levels,
     objective,
-    share_loss,
     svm_step,
 )
 
@@ -49,7 +48,6 @@ class Block:
     rows: slice
     size: int
     shares: np.ndarray
-    penalties: np.ndarray
     costs: np.ndarray
 
 
@@ -73,23 +71,19 @@ class Layout:
             rows = slice(start, start + size * len(own))
             column = shares[own, None], penalties[own, None]
             costs = count_cost(np.arange(size), size, *column, loss)
-            block = Block(rows, size, shares[own], penalties[own], costs)
-            self.blocks.append(block)
+            self.blocks.append(Block(rows, size, shares[own], costs))
             start = rows.stop
 
     def best_labels(self, f, C, width):
-        """Labels as of `bag_step`, by the rounded hinge, and what their shares cost."""
-        y, total = np.empty(len(f)), 0.0
+        """Labels as of `bag_step`, by the rounded hinge."""
+        y = np.empty(len(f))
         for block in self.blocks:
             part = f[block.rows].reshape(-1, block.size)
             ranked = np.sort(part, axis=1)[:, ::-1]
             gain = rounded_hinge(-ranked, width)[0] - rounded_hinge(ranked, width)[0]
             count = (block.costs < C * gain).sum(axis=1)
             y[block.rows] = top(part, ranked, count).ravel()
-            soft = np.isfinite(block.penalties)
-            errors = share_loss(count / block.size - block.shares, self.loss)
-            total += block.penalties[soft] @ errors[soft]
-        return y, total
+        return y
 
     def top_labels(self, f):
         """As many positives in each bag as its share says, rounded: those with the largest scores."""
@@ -145,7 +139,7 @@ class Start:
 
     def relabel(self, C, width):
         """The exact labels; returns the objective of the rounded hinge."""
-        self.y = self.layout.best_labels(self.f, C, width)[0]
+        self.y = self.layout.best_labels(self.f, C, width)
         return self.rounded_value(C, width)
 
     def newton_step(self, C, width):
