@@ -23,7 +23,7 @@ from llpbook.density_difference import (
     prior_weights,
     toy_problem,
 )
-from llpbook.dsdd import DSDD, _solver
+from llpbook.dsdd import DSDD, _cccp, _solver
 
 WEIGHTS = [(1.0, 1.0), (0.4, 1.6)]
 
@@ -730,7 +730,7 @@ def test_the_first_round_alone_is_asked_for_and_warns_of_nothing(recwarn):
 def test_a_duality_gap_warns(monkeypatch):
     exact = dsdd.minimise_bound
     loose = lambda *args, **kwargs: (*exact(*args, **kwargs)[:2], 1e-3)  # noqa: E731
-    monkeypatch.setattr(dsdd, "minimise_bound", loose)
+    monkeypatch.setattr(_cccp, "minimise_bound", loose)
     X, _, bags = toy_problem(1, n=20, random_state=0)
     with pytest.warns(ConvergenceWarning, match="relative error is up to 1.0e-03"):
         DSDD(sigma=1.0, lam=0.1).fit(X, bags)
