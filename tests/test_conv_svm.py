@@ -271,7 +271,7 @@ def test_memory_without_a_kernel(monkeypatch):
     X, _, bags, P = problem()
     monkeypatch.setattr(conv_svm, "minimise", None)  # refused before it is called
     monkeypatch.setattr(_running, "machine_memory", lambda: 8 * 3 * 120**2 / 0.75)
-    with pytest.raises(ValueError, match=r"120 instances and 3 features .*max_cuts"):
+    with pytest.raises(ValueError, match=r"120 instances, 3 features, .*max_cuts"):
         ConvSVM().fit(X, bags, P)
 
 
