@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from problems import gaussian_bags as problem
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, pdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
@@ -318,6 +318,36 @@ def test_the_estimator_is_its_functions(similarity, n_classes):
         np.testing.assert_allclose(model.mean_operator_, mu, atol=1e-9)
 
 
+def test_the_width_is_the_median_distance_of_bag_means():
+    X, _, bags, P = problem(size=7)
+    median = np.median(pdist(averaging_matrix(bags) @ X))
+    given = LaplacianMeanMap(sigma=median).fit(X, bags, P)
+    np.testing.assert_allclose(LaplacianMeanMap().fit(X, bags, P).coef_, given.coef_)
+
+
+@similarities
+def test_bags_without_instances_change_nothing(similarity):
+    X, _, bags, P = problem(size=7)
+    rows = np.flatnonzero(np.arange(2 * len(P)) % 7 > 2)[: len(P)]
+    more = np.full((rows[-1] + 3, 2), 0.5)
+    more[rows] = P
+    for weights, counting in product(("size", "uniform"), repeat=2):
+        options = {"bag_weights": weights, "operator_weights": counting}
+        model = LaplacianMeanMap(similarity=similarity, **options)
+        alone = model.fit(X, bags, P).coef_
+        np.testing.assert_allclose(model.fit(X, rows[bags], more).coef_, alone)
+
+
+def test_bags_of_weight_0_tell_no_classes_apart():
+    X, _, bags, P = problem()
+    P[:2] = [0.3, 0.7], [0.6, 0.4]
+    two, one = np.zeros((2, len(P)))
+    two[:2], one[0] = 1.0, 1.0
+    assert np.isfinite(LaplacianMeanMap(bag_weights=two).fit(X, bags, P).coef_).all()
+    with pytest.raises(NotIdentifiableError, match="rank 1"):
+        LaplacianMeanMap(bag_weights=one).fit(X, bags, P)
+
+
 def test_linear_kernel_form_equals_the_primal():
     X, _, bags, P = problem()
     primal = LaplacianMeanMap(tol=1e-8).fit(X, bags, P).decision_function(X)
@@ -345,6 +375,11 @@ def test_a_path_is_the_fits_of_its_grid():
         np.testing.assert_allclose(model.coef_, alone.coef_, atol=1e-7)
         np.testing.assert_array_equal(model.classes_, [0, 1])
         assert vars(model).keys() == vars(alone).keys()
+    plain = LaplacianMeanMap(fit_intercept=False, tol=1e-8)
+    for model in plain.path(X, bags, P, **grid):
+        alone = LaplacianMeanMap(**model.get_params()).fit(X, bags, P)
+        np.testing.assert_allclose(model.coef_, alone.coef_, atol=1e-7)
+        np.testing.assert_array_equal(model.intercept_, [0])
     again = {"lam": [1.0, 1.0], "smoothness": [0.1], "sigma": [1.0]}
     first, second = LaplacianMeanMap().path(X, bags, P, **again)
     assert second.n_iter_ <= 1 < first.n_iter_  # it starts at the solution
@@ -635,6 +670,20 @@ def test_rounds_of_worst_labels_equal_brute_force(seed):
     np.testing.assert_allclose(found, fits[np.argmin(slow)], atol=1e-6)
 
 
+def test_rounds_of_worst_labels_end_by_labels_that_repeat_or_six_losses_in_vain():
+    for seed in range(20):
+        X, bags, counts = small(seed)
+        start = np.random.default_rng(seed).normal(size=(1, 3))
+        values = lmm.alternate_worst(X, bags, counts, start, 1.0)[1]
+        seen, w = [], start
+        for _ in values:
+            seen.append(lmm.consistent_labels(-X @ w[0], bags, counts).tolist())
+            mu = (X.T @ seen[-1] / len(X))[None]
+            w = minimise(X, mu, 1.0, start=w)[0]
+        last = lmm.consistent_labels(-X @ w[0], bags, counts).tolist()
+        assert last in seen or np.argmin(values) == len(values) - 7
+
+
 def test_worst_labels_swing_and_the_best_side_is_kept():
     X, y, bags, P = problem(n=1200, seed=3)
     model = AlternatingMeanMap(mode="max").fit(X, bags, P)
@@ -657,6 +706,13 @@ def test_starts():
     by_hand = lmm.alternate(ones, bags, counts, w, 1.0)[0]
     model = AlternatingMeanMap(start="mean map").fit(X, bags, P)
     np.testing.assert_allclose(model.coef_[0] / 2, by_hand[0, :-1], atol=1e-6)
+    weights = np.where(np.arange(len(P)) < 5, 1.0, 0.001)  # another start
+    first = MeanMap(bag_weights=weights).fit(X, bags, P)
+    w = np.append(first.coef_, first.intercept_)[None] / 2
+    by_hand = lmm.alternate(ones, bags, counts, w, 1.0)[1]
+    other = AlternatingMeanMap(start="mean map", bag_weights=weights).fit(X, bags, P)
+    np.testing.assert_allclose(other.objectives_, by_hand, atol=1e-6)
+    assert abs(by_hand[0] - model.objectives_[0]) > 1e-3
     equal = AlternatingMeanMap(start="random", random_state=0)
     equal.fit(X, np.arange(600) % 3, [0.5, 0.5, 0.5])
     assert equal.n_iter_ > 1
@@ -666,6 +722,13 @@ def test_stopping_short_warns():
     X, _, bags, P = problem(n=600)
     with pytest.warns(ConvergenceWarning, match="after 1 rounds with .* still"):
         AlternatingMeanMap(max_rounds=1).fit(X, bags, P)
+    enough = AlternatingMeanMap().fit(X, bags, P)
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "error"
+        )  # the last round moved labels, the next would not
+        same = AlternatingMeanMap(max_rounds=enough.n_iter_).fit(X, bags, P)
+    np.testing.assert_array_equal(same.coef_, enough.coef_)
 
 
 def test_alternating_takes_several_classes_one_by_one():
