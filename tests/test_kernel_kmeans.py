@@ -310,6 +310,15 @@ def test_label_swap_swaps_the_prediction():
     assert np.mean(one.predict(X) != two.predict(X)) == 1
 
 
+def test_the_order_of_the_instances_does_not_matter():
+    X, _, bags, P = problem(gap=1.0)
+    order = np.random.default_rng(7).permutation(200)
+    model = AOCKernelKMeans(n_starts=1, random_state=0)
+    one = model.fit(X, bags, P).labels_
+    two = model.fit(X[order], bags[order], P).labels_
+    np.testing.assert_array_equal(one[order], two)
+
+
 def test_stopping_short_warns():
     X, _, bags, P = problem(gap=1.0)
     with pytest.warns(ConvergenceWarning, match="stopped after 1 iterations"):
