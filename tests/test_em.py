@@ -450,17 +450,47 @@ def test_random_starts_end_badly_under_the_public_rule_only():
 
 def test_the_public_rule_compares_two_rounds():
     # Labels that change, of 100; the second number differs by 5, the third by less.
-    moves = iter([70, 75, 79, 0])
+    for changed in ([70, 75, 79], [79, 74, 70]):
+        moves = iter([*changed, 0])
 
-    def guess(q):
+        def guess(q, moves=moves):
+            new = q.copy()
+            rows = np.arange(next(moves))
+            new[rows] = 1 - new[rows]
+            return new
+
+        first = np.eye(2)[np.arange(100) % 2]
+        _, flips, settled = em.alternate(first, lambda q: q, guess, "llp-learn", 9, 0)
+        assert settled and flips.tolist() == changed
+
+
+def test_the_public_rule_ends_the_default_fit_where_it_ends_the_slow_one():
+    X, y = make_classification(4000, random_state=1)
+    bags = np.random.default_rng(0).permutation(4000) // 20
+    P = label_proportions(y, bags, classes=[0, 1])
+    _, flips, _ = slow_em(X, bags, P, 1.0, "random", 0)
+    few = np.abs(np.diff(flips)) < 0.05 * 4000
+    end = 2 + np.flatnonzero(few)[0]
+    model = EMLR(start="random", stop="llp-learn", random_state=0).fit(X, bags, P)
+    assert model.flips_.tolist() == flips[:end] != flips
+
+
+def test_soft_labels_have_converged_when_none_changes_by_more_than_tol():
+    def guess(q):  # one label in a hundred halves its distance to 1/2
         new = q.copy()
-        rows = np.arange(next(moves))
-        new[rows] = 1 - new[rows]
+        new[0] = (new[0] + 0.5) / 2
         return new
 
-    first = np.eye(2)[np.arange(100) % 2]
-    _, flips, settled = em.alternate(first, lambda q: q, guess, "llp-learn", 9, 0)
-    assert settled and flips.tolist() == [70, 75, 79]
+    first = np.eye(2)[np.zeros(100, int)]
+    q, flips, settled = em.alternate(first, lambda q: q, guess, "fixed_point", 9, 0.1)
+    assert settled and len(flips) == 3 and q[0, 1] == 0.375
+
+
+def test_random_labels_are_of_all_classes_alike():
+    X, _, bags, P = problem(n=3000, n_classes=3)
+    known, rng = bag_counts(bags, P), np.random.RandomState(0)
+    y = em.start_labels("random", X, known, em.whole_counts(P, known.sizes), rng)
+    np.testing.assert_allclose(np.bincount(y) / 3000, np.ones(3) / 3, atol=0.03)
 
 
 def test_a_circle_is_noticed():
