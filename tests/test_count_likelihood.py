@@ -291,7 +291,7 @@ def test_known_labels_are_likelihood_of_their_own():
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_fit_is_a_stationary_point_no_worse_than_its_start(n_classes):
-    X, _, bags, P = problem(n_classes=n_classes)
+    X, y, bags, P = problem(n_classes=n_classes)
     model = CountLogistic(C=0.5, fit_intercept=False).fit(X, bags, P)
     known = cl.bag_counts(bags, P)
     value, gradient = cl.objective(model.coef_.ravel(), X, known, 0.5)
@@ -301,6 +301,11 @@ def test_the_fit_is_a_stationary_point_no_worse_than_its_start(n_classes):
     same = MeanMap(lam, fit_intercept=False).fit(X, bags, P)
     np.testing.assert_allclose(start, same.coef_, atol=1e-5)
     assert value < cl.objective(start.ravel(), X, known, 0.5)[0]
+    bags = np.minimum(bags, 30)  # the class prior is that of instances, not of bags
+    P = label_proportions(y, bags, classes=range(n_classes))
+    start = cl.mean_map_start(X, cl.bag_counts(bags, P), 0.5)
+    same = MeanMap(lam, fit_intercept=False).fit(X, bags, P)
+    np.testing.assert_allclose(start, same.coef_, atol=1e-5)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -374,6 +379,28 @@ def test_without_rounds_boosting_is_the_linear_fit_on_the_bags_not_held_out(opti
     np.testing.assert_allclose(none.decision_function(X), linear(**options), atol=4e-3)
     gap = np.abs(linear(**options) - linear()).max()
     assert gap > 0.04 if options else gap == 0  # each option says something
+
+
+@pytest.mark.parametrize("exact_up_to", [0, 20])
+def test_boosting_is_judged_by_the_likelihood_of_the_bags_held_out(exact_up_to):
+    X, _, bags, P = problem()
+    known = cl.bag_counts(bags, P)
+    held_out = cl.held_out_bags(known, X, 0.1)
+    model = CountBoosting(max_rounds=4, exact_up_to=exact_up_to).fit(X, bags, P)
+    for n_rounds in (0, model.n_iter_):
+        f = CountBoosting(max_rounds=n_rounds, exact_up_to=exact_up_to)
+        f = f.fit(X, bags, P).decision_function(X)
+        value = cl.count_posterior(f, known, exact_up_to)[0][held_out].mean()
+        found = model.validation_log_likelihood_[n_rounds]
+        assert found == pytest.approx(value, abs=1e-9)
+
+
+def test_leaves_of_the_default_tree_hold_a_fiftieth_of_the_instances():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 2))
+    tree = cl.default_tree(5000).fit(X, X[:, 0] ** 9)  # a few instances differ from all
+    _, leaves = np.unique(tree.predict(X), return_counts=True)
+    assert 2 < len(leaves) <= 15 and leaves.min() >= 100
 
 
 def test_boosting_stops_by_the_bags_held_out():
