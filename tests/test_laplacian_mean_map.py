@@ -117,6 +117,8 @@ def test_measured_instances_stand_for_all(monkeypatch):
     order = np.random.default_rng(3).permutation(2000)
     permuted = lmm.mean_distances(X[order], bags[order], 5)
     np.testing.assert_allclose(permuted, some, rtol=1e-12)
+    monkeypatch.setattr(_graph, "MEASURED", 1)  # two of each bag, even so
+    assert (lmm.mean_distances(X, bags, 5) > 0).all()
 
 
 @pytest.mark.equation("eq-lmm-graph")
@@ -699,6 +701,8 @@ def test_starts():
         assert (np.diff(model.objectives_) < 1e-12).all()
     again = AlternatingMeanMap(start="random", random_state=1).fit(X, bags, P)
     np.testing.assert_array_equal(again.coef_, model.coef_)
+    other = AlternatingMeanMap(start="random", random_state=2).fit(X, bags, P)
+    assert other.objectives_[0] != model.objectives_[0]
     first = MeanMap().fit(X, bags, P)
     counts = np.round(np.bincount(bags) * P[:, 1]).astype(int)
     ones = np.column_stack([X, np.ones(600)])
