@@ -425,7 +425,7 @@ def test_boosting_stops_by_the_bags_held_out():
 
 def test_regressors_never_see_the_bags_held_out(monkeypatch):
     X, _, bags, P = problem()
-    held_out = cl.held_out_bags(cl.bag_counts(bags, P), X, 0.1)
+    held_out = cl.held_out_bags(cl.bag_counts(bags, P), X, 0.3)
     sizes, fit = [], DecisionTreeRegressor.fit
 
     def spy(self, X, y):
@@ -433,7 +433,8 @@ def test_regressors_never_see_the_bags_held_out(monkeypatch):
         return fit(self, X, y)
 
     monkeypatch.setattr(DecisionTreeRegressor, "fit", spy)
-    CountBoosting(DecisionTreeRegressor(max_depth=2), max_rounds=3).fit(X, bags, P)
+    tree = DecisionTreeRegressor(max_depth=2)
+    CountBoosting(tree, max_rounds=3, validation_fraction=0.3).fit(X, bags, P)
     assert set(sizes) == {len(X) - held_out[bags].sum()} != {len(X)}
 
 
@@ -445,6 +446,8 @@ def test_held_out_bags_are_a_tenth_with_the_median_share():
     np.testing.assert_allclose(np.sort(shares[held_out]) * 40, [5, 15, 25, 35])
     few = known.part(np.arange(40) < 6)
     assert not cl.held_out_bags(few, X[:240], 0.1).any()
+    more = known.part(np.arange(40) < 8)
+    assert cl.held_out_bags(more, X[:320], 0.1).sum() == 1
 
 
 def test_the_log_odds_are_those_that_the_labels_were_drawn_from():
