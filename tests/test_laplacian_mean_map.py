@@ -396,6 +396,11 @@ def test_neighbours_only_is_near_all_pairs_and_linear_in_memory():
     whole = LaplacianMeanMap(sigma=0.3).fit(X, bags, P)
     near = LaplacianMeanMap(sigma=0.3, n_neighbors=50).fit(X, bags, P)
     assert np.mean(near.predict(X) == whole.predict(X)) > 0.97
+    means = averaging_matrix(bags) @ np.column_stack([X, np.ones(4000)])
+    V, ones = lmm.gaussian_similarity(means, 0.3, 50), np.ones(1000)
+    mu = lmm.operator_by_adjoint(means, P, ones, ones / 1000, V, 0.1)
+    np.testing.assert_allclose(near.mean_operator_, mu, atol=1e-8)
+    assert np.abs(whole.mean_operator_ - mu).max() > 1e-4
 
 
 def test_similarities_that_are_not_held_equal_those_that_are(monkeypatch, capsys):
@@ -529,6 +534,12 @@ def test_equal_shares_and_a_single_bag(cls):
         cls().fit(X, np.zeros(len(X), dtype=int), [0.4])
 
 
+def test_a_pull_to_0_answers_where_shares_are_equal():
+    X, _, bags, P = problem()
+    model = LaplacianMeanMap(epsilon=0.1).fit(X, bags, np.full(len(P), 0.4))
+    assert np.isfinite(model.coef_).all()
+
+
 def test_nearly_equal_shares_are_equal():
     X, _, bags, P = problem()
     with pytest.raises(NotIdentifiableError, match="rank 1"):
@@ -561,6 +572,13 @@ def test_no_penalty():
         np.testing.assert_allclose(
             found.decision_function(twice), alone.decision_function(X), atol=1e-6
         )
+
+
+def test_the_classifier_stops_at_max_iter():
+    X, _, bags, P = problem(n=60)
+    with pytest.warns(ConvergenceWarning, match="after 1 iterations"):
+        model = LaplacianMeanMap(max_iter=1).fit(X, bags, P)
+    assert model.n_iter_ == 1
 
 
 def test_a_class_in_no_bag_is_hardly_ever_predicted():
