@@ -226,6 +226,9 @@ def slow_refinement(X, bags, P, scheme, n_rounds, shrinkage=0.0):
             if scheme == "fws":
                 d = np.linalg.norm(X[i] - m, axis=1)
                 p[i] = 1 - d / d.sum()
+            elif scheme == "linear":
+                g = np.exp((m - eta @ m) @ np.linalg.solve(S, X[i] - eta @ m))
+                p[i] = g / g.sum()
             else:
                 g = np.array(
                     [
@@ -260,6 +263,14 @@ def test_rounds_shrink_the_covariance_too():
     X, _, bags, P = problem(n=60, size=7)
     model = WeightedLDA(shrinkage=0.4, max_iter=2, tol=0.0).fit(X, bags, P)
     slow = slow_refinement(X, bags, P, "wws", 2, shrinkage=0.4)
+    np.testing.assert_allclose(model.weights_, slow, atol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore:WeightedLDA stopped")
+def test_rounds_with_the_linear_part_of_the_scores():
+    X, _, bags, P = problem(n=60, size=7)
+    model = WeightedLDA(logits="linear", max_iter=2, tol=0.0).fit(X, bags, P)
+    slow = slow_refinement(X, bags, P, "linear", 2)
     np.testing.assert_allclose(model.weights_, slow, atol=1e-8)
 
 
