@@ -296,6 +296,9 @@ def test_the_fit_is_a_stationary_point_no_worse_than_its_start(n_classes):
     known = cl.bag_counts(bags, P)
     value, gradient = cl.objective(model.coef_.ravel(), X, known, 0.5)
     assert np.abs(gradient).max() < 2e-5
+    exact = CountLogistic(C=0.5, fit_intercept=False, tol=1e-7).fit(X, bags, P)
+    _, gradient = cl.objective(exact.coef_.ravel(), X, known, 0.5)
+    assert np.abs(gradient).max() < 2e-7
     start = cl.mean_map_start(X, known, 0.5)
     lam = 4 / 0.5 if n_classes == 2 else 1 / 0.5
     same = MeanMap(lam, fit_intercept=False).fit(X, bags, P)
