@@ -291,16 +291,24 @@ def test_known_labels_are_likelihood_of_their_own():
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_fit_is_a_stationary_point_no_worse_than_its_start(n_classes):
-    X, _, bags, P = problem(n_classes=n_classes)
+    X, y, bags, P = problem(n_classes=n_classes)
     model = CountLogistic(C=0.5, fit_intercept=False).fit(X, bags, P)
     known = cl.bag_counts(bags, P)
     value, gradient = cl.objective(model.coef_.ravel(), X, known, 0.5)
     assert np.abs(gradient).max() < 2e-5
+    exact = CountLogistic(C=0.5, fit_intercept=False, tol=1e-7).fit(X, bags, P)
+    _, gradient = cl.objective(exact.coef_.ravel(), X, known, 0.5)
+    assert np.abs(gradient).max() < 2e-7
     start = cl.mean_map_start(X, known, 0.5)
     lam = 4 / 0.5 if n_classes == 2 else 1 / 0.5
     same = MeanMap(lam, fit_intercept=False).fit(X, bags, P)
     np.testing.assert_allclose(start, same.coef_, atol=1e-5)
     assert value < cl.objective(start.ravel(), X, known, 0.5)[0]
+    bags = np.minimum(bags, 30)  # the class prior is that of instances, not of bags
+    P = label_proportions(y, bags, classes=range(n_classes))
+    start = cl.mean_map_start(X, cl.bag_counts(bags, P), 0.5)
+    same = MeanMap(lam, fit_intercept=False).fit(X, bags, P)
+    np.testing.assert_allclose(start, same.coef_, atol=1e-5)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -376,6 +384,28 @@ def test_without_rounds_boosting_is_the_linear_fit_on_the_bags_not_held_out(opti
     assert gap > 0.04 if options else gap == 0  # each option says something
 
 
+@pytest.mark.parametrize("exact_up_to", [0, 20])
+def test_boosting_is_judged_by_the_likelihood_of_the_bags_held_out(exact_up_to):
+    X, _, bags, P = problem()
+    known = cl.bag_counts(bags, P)
+    held_out = cl.held_out_bags(known, X, 0.1)
+    model = CountBoosting(max_rounds=4, exact_up_to=exact_up_to).fit(X, bags, P)
+    for n_rounds in (0, model.n_iter_):
+        f = CountBoosting(max_rounds=n_rounds, exact_up_to=exact_up_to)
+        f = f.fit(X, bags, P).decision_function(X)
+        value = cl.count_posterior(f, known, exact_up_to)[0][held_out].mean()
+        found = model.validation_log_likelihood_[n_rounds]
+        assert found == pytest.approx(value, abs=1e-9)
+
+
+def test_leaves_of_the_default_tree_hold_a_fiftieth_of_the_instances():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 2))
+    tree = cl.default_tree(5000).fit(X, X[:, 0] ** 9)  # a few instances differ from all
+    _, leaves = np.unique(tree.predict(X), return_counts=True)
+    assert 2 < len(leaves) <= 15 and leaves.min() >= 100
+
+
 def test_boosting_stops_by_the_bags_held_out():
     # Rounds that help the bags seen and harm those held out, then the reverse.
     f, known = drawn(10, 12)
@@ -398,7 +428,7 @@ def test_boosting_stops_by_the_bags_held_out():
 
 def test_regressors_never_see_the_bags_held_out(monkeypatch):
     X, _, bags, P = problem()
-    held_out = cl.held_out_bags(cl.bag_counts(bags, P), X, 0.1)
+    held_out = cl.held_out_bags(cl.bag_counts(bags, P), X, 0.3)
     sizes, fit = [], DecisionTreeRegressor.fit
 
     def spy(self, X, y):
@@ -406,7 +436,8 @@ def test_regressors_never_see_the_bags_held_out(monkeypatch):
         return fit(self, X, y)
 
     monkeypatch.setattr(DecisionTreeRegressor, "fit", spy)
-    CountBoosting(DecisionTreeRegressor(max_depth=2), max_rounds=3).fit(X, bags, P)
+    tree = DecisionTreeRegressor(max_depth=2)
+    CountBoosting(tree, max_rounds=3, validation_fraction=0.3).fit(X, bags, P)
     assert set(sizes) == {len(X) - held_out[bags].sum()} != {len(X)}
 
 
@@ -418,6 +449,8 @@ def test_held_out_bags_are_a_tenth_with_the_median_share():
     np.testing.assert_allclose(np.sort(shares[held_out]) * 40, [5, 15, 25, 35])
     few = known.part(np.arange(40) < 6)
     assert not cl.held_out_bags(few, X[:240], 0.1).any()
+    more = known.part(np.arange(40) < 8)
+    assert cl.held_out_bags(more, X[:320], 0.1).sum() == 1
 
 
 def test_the_log_odds_are_those_that_the_labels_were_drawn_from():

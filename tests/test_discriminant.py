@@ -205,7 +205,7 @@ def test_sws_means_are_class_means_mixed_once_more():
     np.testing.assert_allclose(model.means_, C @ unmixed, atol=1e-10)
 
 
-def slow_refinement(X, bags, P, scheme, n_rounds):
+def slow_refinement(X, bags, P, scheme, n_rounds, shrinkage=0.0):
     """The pseudocode of figures 3 and 4, one instance at a time."""
     n, K = len(X), P.shape[1]
     w = P[bags]
@@ -219,12 +219,16 @@ def slow_refinement(X, bags, P, scheme, n_rounds):
             )
             / w.sum()
         )
+        S = (1 - shrinkage) * S + shrinkage * np.diag(S).mean() * np.eye(len(S))
         eta = w.sum(axis=0) / w.sum()
         p = np.empty((n, K))
         for i in range(n):
             if scheme == "fws":
                 d = np.linalg.norm(X[i] - m, axis=1)
                 p[i] = 1 - d / d.sum()
+            elif scheme == "linear":
+                g = np.exp((m - eta @ m) @ np.linalg.solve(S, X[i] - eta @ m))
+                p[i] = g / g.sum()
             else:
                 g = np.array(
                     [
@@ -252,6 +256,34 @@ def test_refinement_equals_the_pseudocode(scheme):
         np.testing.assert_allclose(
             model.weights_, slow_refinement(X, bags, P, scheme, n_rounds), atol=1e-8
         )
+
+
+@pytest.mark.filterwarnings("ignore:WeightedLDA stopped")
+def test_rounds_shrink_the_covariance_too():
+    X, _, bags, P = problem(n=60, size=7)
+    model = WeightedLDA(shrinkage=0.4, max_iter=2, tol=0.0).fit(X, bags, P)
+    slow = slow_refinement(X, bags, P, "wws", 2, shrinkage=0.4)
+    np.testing.assert_allclose(model.weights_, slow, atol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore:WeightedLDA stopped")
+def test_rounds_with_the_linear_part_of_the_scores():
+    X, _, bags, P = problem(n=60, size=7)
+    model = WeightedLDA(logits="linear", max_iter=2, tol=0.0).fit(X, bags, P)
+    slow = slow_refinement(X, bags, P, "linear", 2)
+    np.testing.assert_allclose(model.weights_, slow, atol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore:WeightedLDA stopped")
+def test_rounds_end_where_the_weights_of_an_instance_change_by_tol():
+    X, _, bags, P = problem(n=60, size=7)
+    rounds = [WeightedLDA(max_iter=m, tol=0.0).fit(X, bags, P) for m in range(1, 9)]
+    weights = np.array([P[bags], *(model.weights_ for model in rounds)])
+    changes = np.abs(np.diff(weights, axis=0)).sum(axis=2).mean(axis=1)
+    for m, change in enumerate(changes, 1):
+        if change == changes[:m].min():
+            found = WeightedLDA(tol=1.0001 * change).fit(X, bags, P)
+            assert found.n_iter_ == m
 
 
 @schemes
@@ -353,11 +385,8 @@ def test_bags_of_size_one_are_discriminant_analysis(options, shrinkage):
         model.predict_proba(X), limit.predict_proba(X), atol=1e-9
     )
     np.testing.assert_array_equal(model.predict(X), limit.predict(X))
-    np.testing.assert_allclose(
-        model.covariance_,
-        limit.covariance_ if shrinkage is None else model.covariance_,
-        atol=1e-10,
-    )
+    raw = LinearDiscriminantAnalysis(solver="eigen").fit(X, y)  # before shrinkage
+    np.testing.assert_allclose(model.covariance_, raw.covariance_, atol=1e-10)
     if shrinkage is None:
         theirs = limit.transform(X) - limit.transform(X.mean(axis=0, keepdims=True))
         np.testing.assert_allclose(
@@ -436,6 +465,10 @@ def test_equal_shares_and_a_single_bag(options):
         WeightedLDA(**options).fit(X, bags, np.tile([0.2, 0.3, 0.5], (len(P), 1)))
     with pytest.raises(NotIdentifiableError, match="the same in all bags"):
         WeightedLDA(**options).fit(X, np.zeros(240, dtype=int), [[0.2, 0.3, 0.5]])
+    with pytest.raises(NotIdentifiableError, match="the same in all bags"):
+        WeightedLDA(**options).fit(  # the bags that differ have no instances
+            X, np.zeros(240, dtype=int), [[0.2, 0.3, 0.5], [1, 0, 0], [0, 1, 0]]
+        )
 
 
 @schemes
@@ -456,6 +489,8 @@ def test_a_class_in_no_bag_is_never_predicted(options):
     X, _, bags, P = problem(n_classes=2)
     model = WeightedLDA(**options).fit(X, bags, np.column_stack([P, np.zeros(len(P))]))
     two = WeightedLDA(**options).fit(X, bags, P)
+    moved = clone(model).fit(X + 50, bags, np.column_stack([P, np.zeros(len(P))]))
+    np.testing.assert_allclose(moved.weights_, model.weights_, atol=1e-5)
     assert (model.predict_proba(X)[:, 2] == 0).all()
     if options["scheme"] != "fws":  # whose distances to the empty class count
         np.testing.assert_allclose(

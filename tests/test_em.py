@@ -109,6 +109,11 @@ def test_whole_counts_have_the_right_sums_and_are_nearest():
     counts = em.whole_counts(P, sizes)
     np.testing.assert_array_equal(counts.sum(axis=1), sizes)
     assert (np.abs(counts - sizes[:, None] * P) < 1).all()
+    for found, wanted in zip(counts, sizes[:, None] * P, strict=True):
+        up = product([0, 1], repeat=3)  # which classes are rounded up
+        gaps = [np.floor(wanted) + u - wanted for u in map(np.array, up)]
+        least = min(np.abs(gap).sum() for gap in gaps if abs(gap.sum()) < 1e-6)
+        assert np.abs(found - wanted).sum() == pytest.approx(least)
     two = np.column_stack([P[:, 0], 1 - P[:, 0]])
     assert (np.abs(em.whole_counts(two, sizes) - sizes[:, None] * two) <= 0.5).all()
     exact = np.array([[0.3, 0.7]])
@@ -151,6 +156,13 @@ def test_soft_labels_are_posteriors_that_keep_the_counts():
     q = em.soft_labels(np.column_stack([f - f, f]), known)
     np.testing.assert_allclose(known.sums(q[:, 1]), known.counts, atol=1e-7)
     np.testing.assert_allclose(q[:, 1], count_posterior(f, known)[1], atol=1e-12)
+
+
+def test_soft_labels_of_a_count_between_two_whole_ones():
+    known, s = bag_counts(np.zeros(2, int), np.array([[0.75, 0.25]])), 0.3
+    q = em.soft_labels(np.log([[1 - s, s], [1 - s, s]]), known)[:, 1]
+    # None or one of the two, as likely: s (1 - s) against (1 - s)^2 + 2 s (1 - s).
+    np.testing.assert_allclose(q, s / (1 + s))
 
 
 def test_soft_labels_of_several_classes_are_near_the_posterior():
@@ -450,17 +462,47 @@ def test_random_starts_end_badly_under_the_public_rule_only():
 
 def test_the_public_rule_compares_two_rounds():
     # Labels that change, of 100; the second number differs by 5, the third by less.
-    moves = iter([70, 75, 79, 0])
+    for changed in ([70, 75, 79], [79, 74, 70]):
+        moves = iter([*changed, 0])
 
-    def guess(q):
+        def guess(q, moves=moves):
+            new = q.copy()
+            rows = np.arange(next(moves))
+            new[rows] = 1 - new[rows]
+            return new
+
+        first = np.eye(2)[np.arange(100) % 2]
+        _, flips, settled = em.alternate(first, lambda q: q, guess, "llp-learn", 9, 0)
+        assert settled and flips.tolist() == changed
+
+
+def test_the_public_rule_ends_the_default_fit_where_it_ends_the_slow_one():
+    X, y = make_classification(4000, random_state=1)
+    bags = np.random.default_rng(0).permutation(4000) // 20
+    P = label_proportions(y, bags, classes=[0, 1])
+    _, flips, _ = slow_em(X, bags, P, 1.0, "random", 0)
+    few = np.abs(np.diff(flips)) < 0.05 * 4000
+    end = 2 + np.flatnonzero(few)[0]
+    model = EMLR(start="random", stop="llp-learn", random_state=0).fit(X, bags, P)
+    assert model.flips_.tolist() == flips[:end] != flips
+
+
+def test_soft_labels_have_converged_when_none_changes_by_more_than_tol():
+    def guess(q):  # one label in a hundred halves its distance to 1/2
         new = q.copy()
-        rows = np.arange(next(moves))
-        new[rows] = 1 - new[rows]
+        new[0] = (new[0] + 0.5) / 2
         return new
 
-    first = np.eye(2)[np.arange(100) % 2]
-    _, flips, settled = em.alternate(first, lambda q: q, guess, "llp-learn", 9, 0)
-    assert settled and flips.tolist() == [70, 75, 79]
+    first = np.eye(2)[np.zeros(100, int)]
+    q, flips, settled = em.alternate(first, lambda q: q, guess, "fixed_point", 9, 0.1)
+    assert settled and len(flips) == 3 and q[0, 1] == 0.375
+
+
+def test_random_labels_are_of_all_classes_alike():
+    X, _, bags, P = problem(n=3000, n_classes=3)
+    known, rng = bag_counts(bags, P), np.random.RandomState(0)
+    y = em.start_labels("random", X, known, em.whole_counts(P, known.sizes), rng)
+    np.testing.assert_allclose(np.bincount(y) / 3000, np.ones(3) / 3, atol=0.03)
 
 
 def test_a_circle_is_noticed():
@@ -546,6 +588,15 @@ def test_classes_absent_from_every_bag_are_never_predicted():
     model = EMLR().fit(X, bags, P)
     assert model.predict_proba(X).shape == (240, 5) and model.score(X, y) > 0.8
     assert np.isin(model.predict(X), [0, 1, 2]).all()
+
+
+@pytest.mark.parametrize("model", [LogisticRegression(), DecisionTreeClassifier()])
+def test_the_scores_of_a_class_without_labels_are_the_least(model):
+    X, y, *_ = problem()
+    model = model.fit(X, 2 * y)
+    scores = em.class_scores(model, X, 4)
+    np.testing.assert_array_equal(scores.argmax(axis=1), model.predict(X))
+    assert (scores[:, [1, 3]].max(axis=1) < scores[:, [0, 2]].min(axis=1)).all()
 
 
 def test_estimators_that_cannot_are_refused():

@@ -196,6 +196,14 @@ def test_a_kernel_separates_a_ring_from_its_middle():
     assert np.mean(given.predict(gram) == y) > 0.95
 
 
+@pytest.mark.parametrize("gamma", [0.03, 0.6])
+def test_the_kernel_has_the_coefficient_given(gamma):
+    X, y, bags, P = problem()
+    model = AOCKernelKMeans(kernel="rbf", gamma=gamma).fit(X, bags, P, labels=y)
+    spread = kk.objective(rbf_kernel(X, gamma=gamma), y, bags, P, 0.0)
+    assert model.objective_ == pytest.approx(spread)
+
+
 def test_without_a_penalty_the_clusters_have_no_names():
     # k-means alone: over seeds, as often one way round as the other.
     X, y, bags, P = problem(gap=8.0)
@@ -249,6 +257,9 @@ def test_a_few_labels_name_classes_whose_shares_are_equal():
         assert model.fit(X, np.arange(200) // 2, halves, labels=known).score(X, y) > 0.9
     with pytest.raises(ValueError, match="equal shares in every bag"):
         AOCKernelKMeans().fit(X, np.arange(200) // 2, halves)
+    with pytest.raises(ValueError, match="equal shares in every bag"):
+        # The bag whose shares differ is empty.
+        AOCKernelKMeans().fit(X, np.arange(200) // 2, np.append(halves, 0.9))
 
 
 def test_counts_that_are_not_whole_are_rounded_at_random():
@@ -308,6 +319,15 @@ def test_label_swap_swaps_the_prediction():
     X, _, bags, P = problem()
     one, two = (AOCKernelKMeans(random_state=0).fit(X, bags, p) for p in P.T)
     assert np.mean(one.predict(X) != two.predict(X)) == 1
+
+
+def test_the_order_of_the_instances_does_not_matter():
+    X, _, bags, P = problem(gap=1.0)
+    order = np.random.default_rng(7).permutation(200)
+    model = AOCKernelKMeans(n_starts=1, random_state=0)
+    one = model.fit(X, bags, P).labels_
+    two = model.fit(X[order], bags[order], P).labels_
+    np.testing.assert_array_equal(one[order], two)
 
 
 def test_stopping_short_warns():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from problems import gaussian_bags as problem
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, pdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
@@ -117,6 +117,8 @@ def test_measured_instances_stand_for_all(monkeypatch):
     order = np.random.default_rng(3).permutation(2000)
     permuted = lmm.mean_distances(X[order], bags[order], 5)
     np.testing.assert_allclose(permuted, some, rtol=1e-12)
+    monkeypatch.setattr(_graph, "MEASURED", 1)  # two of each bag, even so
+    assert (lmm.mean_distances(X, bags, 5) > 0).all()
 
 
 @pytest.mark.equation("eq-lmm-graph")
@@ -318,6 +320,36 @@ def test_the_estimator_is_its_functions(similarity, n_classes):
         np.testing.assert_allclose(model.mean_operator_, mu, atol=1e-9)
 
 
+def test_the_width_is_the_median_distance_of_bag_means():
+    X, _, bags, P = problem(size=7)
+    median = np.median(pdist(averaging_matrix(bags) @ X))
+    given = LaplacianMeanMap(sigma=median).fit(X, bags, P)
+    np.testing.assert_allclose(LaplacianMeanMap().fit(X, bags, P).coef_, given.coef_)
+
+
+@similarities
+def test_bags_without_instances_change_nothing(similarity):
+    X, _, bags, P = problem(size=7)
+    rows = np.flatnonzero(np.arange(2 * len(P)) % 7 > 2)[: len(P)]
+    more = np.full((rows[-1] + 3, 2), 0.5)
+    more[rows] = P
+    for weights, counting in product(("size", "uniform"), repeat=2):
+        options = {"bag_weights": weights, "operator_weights": counting}
+        model = LaplacianMeanMap(similarity=similarity, **options)
+        alone = model.fit(X, bags, P).coef_
+        np.testing.assert_allclose(model.fit(X, rows[bags], more).coef_, alone)
+
+
+def test_bags_of_weight_0_tell_no_classes_apart():
+    X, _, bags, P = problem()
+    P[:2] = [0.3, 0.7], [0.6, 0.4]
+    two, one = np.zeros((2, len(P)))
+    two[:2], one[0] = 1.0, 1.0
+    assert np.isfinite(LaplacianMeanMap(bag_weights=two).fit(X, bags, P).coef_).all()
+    with pytest.raises(NotIdentifiableError, match="rank 1"):
+        LaplacianMeanMap(bag_weights=one).fit(X, bags, P)
+
+
 def test_linear_kernel_form_equals_the_primal():
     X, _, bags, P = problem()
     primal = LaplacianMeanMap(tol=1e-8).fit(X, bags, P).decision_function(X)
@@ -345,6 +377,11 @@ def test_a_path_is_the_fits_of_its_grid():
         np.testing.assert_allclose(model.coef_, alone.coef_, atol=1e-7)
         np.testing.assert_array_equal(model.classes_, [0, 1])
         assert vars(model).keys() == vars(alone).keys()
+    plain = LaplacianMeanMap(fit_intercept=False, tol=1e-8)
+    for model in plain.path(X, bags, P, **grid):
+        alone = LaplacianMeanMap(**model.get_params()).fit(X, bags, P)
+        np.testing.assert_allclose(model.coef_, alone.coef_, atol=1e-7)
+        np.testing.assert_array_equal(model.intercept_, [0])
     again = {"lam": [1.0, 1.0], "smoothness": [0.1], "sigma": [1.0]}
     first, second = LaplacianMeanMap().path(X, bags, P, **again)
     assert second.n_iter_ <= 1 < first.n_iter_  # it starts at the solution
@@ -359,6 +396,11 @@ def test_neighbours_only_is_near_all_pairs_and_linear_in_memory():
     whole = LaplacianMeanMap(sigma=0.3).fit(X, bags, P)
     near = LaplacianMeanMap(sigma=0.3, n_neighbors=50).fit(X, bags, P)
     assert np.mean(near.predict(X) == whole.predict(X)) > 0.97
+    means = averaging_matrix(bags) @ np.column_stack([X, np.ones(4000)])
+    V, ones = lmm.gaussian_similarity(means, 0.3, 50), np.ones(1000)
+    mu = lmm.operator_by_adjoint(means, P, ones, ones / 1000, V, 0.1)
+    np.testing.assert_allclose(near.mean_operator_, mu, atol=1e-8)
+    assert np.abs(whole.mean_operator_ - mu).max() > 1e-4
 
 
 def test_similarities_that_are_not_held_equal_those_that_are(monkeypatch, capsys):
@@ -492,6 +534,12 @@ def test_equal_shares_and_a_single_bag(cls):
         cls().fit(X, np.zeros(len(X), dtype=int), [0.4])
 
 
+def test_a_pull_to_0_answers_where_shares_are_equal():
+    X, _, bags, P = problem()
+    model = LaplacianMeanMap(epsilon=0.1).fit(X, bags, np.full(len(P), 0.4))
+    assert np.isfinite(model.coef_).all()
+
+
 def test_nearly_equal_shares_are_equal():
     X, _, bags, P = problem()
     with pytest.raises(NotIdentifiableError, match="rank 1"):
@@ -524,6 +572,13 @@ def test_no_penalty():
         np.testing.assert_allclose(
             found.decision_function(twice), alone.decision_function(X), atol=1e-6
         )
+
+
+def test_the_classifier_stops_at_max_iter():
+    X, _, bags, P = problem(n=60)
+    with pytest.warns(ConvergenceWarning, match="after 1 iterations"):
+        model = LaplacianMeanMap(max_iter=1).fit(X, bags, P)
+    assert model.n_iter_ == 1
 
 
 def test_a_class_in_no_bag_is_hardly_ever_predicted():
@@ -635,6 +690,20 @@ def test_rounds_of_worst_labels_equal_brute_force(seed):
     np.testing.assert_allclose(found, fits[np.argmin(slow)], atol=1e-6)
 
 
+def test_rounds_of_worst_labels_end_by_labels_that_repeat_or_six_losses_in_vain():
+    for seed in range(20):
+        X, bags, counts = small(seed)
+        start = np.random.default_rng(seed).normal(size=(1, 3))
+        values = lmm.alternate_worst(X, bags, counts, start, 1.0)[1]
+        seen, w = [], start
+        for _ in values:
+            seen.append(lmm.consistent_labels(-X @ w[0], bags, counts).tolist())
+            mu = (X.T @ seen[-1] / len(X))[None]
+            w = minimise(X, mu, 1.0, start=w)[0]
+        last = lmm.consistent_labels(-X @ w[0], bags, counts).tolist()
+        assert last in seen or np.argmin(values) == len(values) - 7
+
+
 def test_worst_labels_swing_and_the_best_side_is_kept():
     X, y, bags, P = problem(n=1200, seed=3)
     model = AlternatingMeanMap(mode="max").fit(X, bags, P)
@@ -650,6 +719,8 @@ def test_starts():
         assert (np.diff(model.objectives_) < 1e-12).all()
     again = AlternatingMeanMap(start="random", random_state=1).fit(X, bags, P)
     np.testing.assert_array_equal(again.coef_, model.coef_)
+    other = AlternatingMeanMap(start="random", random_state=2).fit(X, bags, P)
+    assert other.objectives_[0] != model.objectives_[0]
     first = MeanMap().fit(X, bags, P)
     counts = np.round(np.bincount(bags) * P[:, 1]).astype(int)
     ones = np.column_stack([X, np.ones(600)])
@@ -657,6 +728,13 @@ def test_starts():
     by_hand = lmm.alternate(ones, bags, counts, w, 1.0)[0]
     model = AlternatingMeanMap(start="mean map").fit(X, bags, P)
     np.testing.assert_allclose(model.coef_[0] / 2, by_hand[0, :-1], atol=1e-6)
+    weights = np.where(np.arange(len(P)) < 5, 1.0, 0.001)  # another start
+    first = MeanMap(bag_weights=weights).fit(X, bags, P)
+    w = np.append(first.coef_, first.intercept_)[None] / 2
+    by_hand = lmm.alternate(ones, bags, counts, w, 1.0)[1]
+    other = AlternatingMeanMap(start="mean map", bag_weights=weights).fit(X, bags, P)
+    np.testing.assert_allclose(other.objectives_, by_hand, atol=1e-6)
+    assert abs(by_hand[0] - model.objectives_[0]) > 1e-3
     equal = AlternatingMeanMap(start="random", random_state=0)
     equal.fit(X, np.arange(600) % 3, [0.5, 0.5, 0.5])
     assert equal.n_iter_ > 1
@@ -666,6 +744,13 @@ def test_stopping_short_warns():
     X, _, bags, P = problem(n=600)
     with pytest.warns(ConvergenceWarning, match="after 1 rounds with .* still"):
         AlternatingMeanMap(max_rounds=1).fit(X, bags, P)
+    enough = AlternatingMeanMap().fit(X, bags, P)
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "error"
+        )  # the last round moved labels, the next would not
+        same = AlternatingMeanMap(max_rounds=enough.n_iter_).fit(X, bags, P)
+    np.testing.assert_array_equal(same.coef_, enough.coef_)
 
 
 def test_alternating_takes_several_classes_one_by_one():

@@ -102,7 +102,7 @@ def alternate_worst(
     r"""Labels that fit worst, then the classifier that fits these; of all rounds the classifier with the least loss.
 
     Equation :eq:`eq-lmm-worst`. The rounds do not settle, they swing between two sides: they end where labels repeat,
-    or where five have not been better.
+    or where six in a row have not been better.
 
     Parameters
     ----------
