@@ -590,7 +590,7 @@ class TwoBagClassifier(LLPClassifier, ABC):
         codes = check_bags(bags, X.shape[0], len(names), names)
         if len(names) != 2:
             raise ValueError(
-                "bags must be exactly two where no proportions are given, "
+                "proportions is missing: without it bags must be exactly two, "
                 f"got {len(names)}: {names.tolist()[:5]}"
             )
         self.classes_, self.bag_labels_ = np.array([0, 1]), None

@@ -1063,3 +1063,23 @@ def test_every_estimator_says_what_it_assumes():
         statement, words = cls.assumes
         assert statement is None or statement in STATEMENTS, name
         assert words
+
+
+def test_shares_per_instance_are_not_read_as_shares_per_bag():
+    X, _, bags, p = keyed_problem()
+    codes, shares = p.index.get_indexer(bags), p.to_numpy()
+    MeanMap().fit(X, codes, shares)
+    for per_instance in (shares[codes], shares[codes].round()):
+        with pytest.raises(ValueError, match=r"one per instance, .*groupby\(bags\)"):
+            MeanMap().fit(X, codes, per_instance)
+    each = np.arange(len(X))  # bags of size 1 have as many shares
+    MeanMap().fit(X, each, shares[codes])
+
+
+def test_messages_say_what_mends_percent_and_unknown_labels():
+    X, _, bags, p = keyed_problem()
+    with pytest.raises(ValueError, match="divide percent by 100"):
+        MeanMap().fit(X, bags, 100 * p)
+    labels = pd.Series(np.nan, range(len(X)))
+    with pytest.raises(ValueError, match=r"unknown labels by -1: labels.fillna"):
+        MeanMap().fit(X, bags, p, labels)

@@ -186,6 +186,19 @@ def test_steep_scores_that_contradict_the_counts_are_tilted_too():
     np.testing.assert_allclose(found, known.counts, atol=1e-6)
 
 
+@pytest.mark.parametrize("weights", [(0, -1.5, 1.5), (0, -3, 3), (-2, 1, 1)])
+def test_bags_whose_labels_are_all_sure_and_wrong_are_tilted_in_few_steps(weights):
+    rng = np.random.default_rng(0)
+    bags = np.repeat(np.arange(30), 50)
+    x = rng.normal(size=30)[bags] + rng.normal(size=1500)
+    y = (np.c_[0 * x, x, 1 - x] + rng.gumbel(size=(1500, 3))).argmax(axis=1)
+    known = cl.bag_counts(bags, label_proportions(y, bags))
+    F = np.outer(x, weights)
+    pi = softmax(F + cl.tilt_classes(F, known)[bags], axis=1)
+    found = np.column_stack([known.sums(column) for column in pi.T])
+    np.testing.assert_allclose(found, known.counts, atol=1e-6)
+
+
 def test_several_classes_against_all_labelings():
     F, known = drawn(7, 12, 0.7, n_classes=3)
     value, q = cl.class_posterior(F, known)

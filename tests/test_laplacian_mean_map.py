@@ -560,7 +560,7 @@ def test_constant_features_and_more_features_than_instances(cls):
 
 def test_no_penalty():
     X, _, bags, P = problem(n=60)
-    with pytest.warns(ConvergenceWarning, match="raise the penalty"):
+    with pytest.warns(ConvergenceWarning, match="penalize more"):
         model = LaplacianMeanMap(lam=0.0, max_iter=30).fit(X, bags, P)
     assert np.isfinite(model.decision_function(X)).all()  # there is no minimum
     X, y, *_ = problem(n=300, seed=6)

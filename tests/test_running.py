@@ -190,6 +190,13 @@ def test_a_script_without_a_file_is_the_users_too(capfd):
     assert done.stderr.startswith("<string>:1: LLPWarning: so it is")
 
 
+def test_a_worker_has_no_line_of_the_user(monkeypatch):
+    monkeypatch.setattr(_running, "_is_users", lambda filename: False)
+    with pytest.warns(LLPWarning) as caught:
+        require_memory("this", 0.5 * _running.machine_memory(), "take less")
+    assert caught[0].filename == _running.__file__
+
+
 def test_what_the_machine_does_not_have_is_refused(monkeypatch):
     monkeypatch.setattr(_running, "machine_memory", lambda: 8 * 2.0**30)
     with warnings.catch_warnings():

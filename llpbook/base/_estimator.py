@@ -50,7 +50,7 @@ def warn_if_short(estimator, gap):
     if gap > 2 * estimator.tol:
         warn(
             f"{type(estimator).__name__} stopped after {estimator.n_iter_} iterations with a gradient of {gap:.1e}, "
-            f"above tol={estimator.tol}; scale the features, or raise the penalty or max_iter",
+            f"above tol={estimator.tol}; scale the features, penalize more, or raise max_iter",
             ConvergenceWarning,
         )
 
@@ -461,11 +461,15 @@ def warn_of_scale(estimator, X, what="penalizes its weights"):
         return
     ratio = stds[varies].max() / stds[varies].min()
     offset = (means[varies] / stds[varies]).max()
-    if ratio > SCALES or offset > OFFSETS:
+    found = []
+    if ratio > SCALES:
+        found.append(f"their standard deviations differ by a factor of {ratio:.0f}")
+    if offset > OFFSETS:
+        found.append(f"a mean is {offset:.0f} standard deviations from 0")
+    if found:
         warn(
-            f"{type(estimator).__name__} {what}, but the features are not on one scale: their standard "
-            f"deviations differ by a factor of {ratio:.0f} (more than {SCALES}), or a mean is {offset:.0f} standard "
-            f"deviations from 0 (more than {OFFSETS}); put a StandardScaler in front"
+            f"{type(estimator).__name__} {what}, but the features are not on one scale: {', and '.join(found)}; put a "
+            "StandardScaler in front"
         )
 
 

@@ -173,6 +173,7 @@ def check_column(name, values, n_instances, X=None, missing=False):
     if lost.any() and not missing:
         raise ValueError(
             f"{name} has a missing value at position {int(np.argmax(lost))}"
+            + "; mark unknown labels by -1: labels.fillna(-1)" * (name == "labels")
         )
     return column
 
@@ -296,8 +297,9 @@ def check_proportions(proportions, empty_rows=False):
     if outside.any():
         where = tuple(int(i) for i in np.argwhere(outside)[0])
         bag = _show(where[0] if keys is None else keys[where[0]])
+        percent = "; divide percent by 100" * bool(1 < matrix[where] <= 100)
         raise ValueError(
-            f"proportions must lie in [0, 1], got {matrix[where]} for bag {bag}"
+            f"proportions must lie in [0, 1], got {matrix[where]} for bag {bag}{percent}"
         )
     matrix = matrix.clip(0, 1)
     if matrix.ndim == 1:
@@ -311,7 +313,7 @@ def check_proportions(proportions, empty_rows=False):
         bag = _show(off[0] if keys is None else keys[off[0]])
         raise ValueError(
             f"proportions of bag {bag} sum to {matrix[off[0]].sum():.6g}, not 1; "
-            "if that is rounding, divide each row by its sum"
+            "if that is rounding, divide each row by its sum, with a DataFrame P: P.div(P.sum(axis=1), axis=0)"
         )
     classes = np.arange(matrix.shape[1]) if classes is None else classes
     if pd.isna(classes).any():
@@ -444,7 +446,7 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None, X=None):
     Raises
     ------
     ValueError
-        If the length differs from X's, a value is missing, or a bag has no row of proportions.
+        If the length differs from X's, a value is missing, a bag has no row of proportions, or these are one per instance.
     """
     values = check_column("bags", bags, n_instances, X)
     if bag_labels is None:
@@ -468,7 +470,14 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None, X=None):
                 f"bags holds {values.max()}, but proportions has no such row (it has {n_bags}, as many as X: if a tool "
                 "of scikit-learn cut both, give proportions keyed by bag)"
             )
-        return _check_codes(values, n_bags)[0].astype(np.intp)
+        codes = _check_codes(values, n_bags)[0].astype(np.intp)
+        n_used = len(np.unique(codes))
+        if n_bags == n_instances and 2 * n_used < n_instances:
+            raise ValueError(
+                f"proportions has {n_bags} entries, one per instance, for only {n_used} bags: give one share "
+                "per bag, such as pd.Series(shares).groupby(bags).first()"
+            )
+        return codes
     codes = bag_labels.get_indexer(pd.Index(values, tupleize_cols=False))
     if (codes < 0).any():
         raise ValueError(

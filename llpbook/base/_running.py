@@ -58,10 +58,14 @@ def _is_users(filename):
 
 
 def _users_frame(frame):
-    """The innermost frame outside of llpbook, scikit-learn, joblib and the standard library; else the outermost."""
-    while frame.f_back is not None and not _is_users(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame
+    """The innermost frame outside of llpbook, scikit-learn, joblib and the standard library.
+
+    In a worker process there is none: then the frame that warns.
+    """
+    found = frame
+    while found is not None and not _is_users(found.f_code.co_filename):
+        found = found.f_back
+    return found or frame
 
 
 def warn(message, category=LLPWarning):

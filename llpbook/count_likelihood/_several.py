@@ -5,8 +5,9 @@ from scipy.special import log_softmax, softmax, xlogy
 
 from ._binary import MISCOUNT, TILT_STEPS
 
-#: Halvings of a Newton step of `tilt_classes`, and the range of scores that it can start from 0.
-HALVINGS, STEEP = 40, 20.0
+#: Halvings of a Newton step of `tilt_classes`, its largest entry (where all labels of a bag are sure, the matrix of
+#: the step is near 0), and the range of scores that it can start from 0.
+HALVINGS, LONGEST, STEEP = 40, 5.0, 20.0
 
 
 def tilt_classes(F, known):
@@ -99,6 +100,7 @@ def _newton(F, T, known, absent):
             break
         H = _covariances(pi, known) + known.errors
         step = -np.linalg.solve(_regular(H, absent), gap[:, :, None])[:, :, 0]
+        step *= LONGEST / np.abs(step).max(axis=1, keepdims=True, initial=LONGEST)
         slope, rate = np.sum(gap * step, axis=1), np.ones(len(T))
         for _ in range(HALVINGS):
             new_value, pi = _dual(F, T + rate[:, None] * step, known)
