@@ -446,7 +446,8 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None, X=None):
     Raises
     ------
     ValueError
-        If the length differs from X's, a value is missing, a bag has no row of proportions, or these are one per instance.
+        If the length differs from X's, a value is missing, a bag has no row of proportions, or these have one entry
+        per instance.
     """
     values = check_column("bags", bags, n_instances, X)
     if bag_labels is None:
