@@ -446,8 +446,7 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None, X=None):
     Raises
     ------
     ValueError
-        If the length differs from X's, a value is missing, a bag has no row of proportions, or these have one entry
-        per instance.
+        If the length differs from X's, a value is missing, or a bag has no row of proportions.
     """
     values = check_column("bags", bags, n_instances, X)
     if bag_labels is None:
@@ -471,14 +470,7 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None, X=None):
                 f"bags holds {values.max()}, but proportions has no such row (it has {n_bags}, as many as X: if a tool "
                 "of scikit-learn cut both, give proportions keyed by bag)"
             )
-        codes = _check_codes(values, n_bags)[0].astype(np.intp)
-        n_used = len(np.unique(codes))
-        if n_bags == n_instances and 2 * n_used < n_instances:
-            raise ValueError(
-                f"proportions has {n_bags} entries, one per instance, for only {n_used} bags: give one share "
-                "per bag, such as pd.Series(shares).groupby(bags).first()"
-            )
-        return codes
+        return _check_codes(values, n_bags)[0].astype(np.intp)
     codes = bag_labels.get_indexer(pd.Index(values, tupleize_cols=False))
     if (codes < 0).any():
         raise ValueError(
@@ -528,6 +520,21 @@ def check_labels(labels, classes, n_instances, X=None):
     return columns
 
 
+def refuse_shares_of_instances(matrix, codes):
+    """Refuse proportions, or labels, with an entry per instance: read as one per bag, they would mean nothing."""
+    if len(matrix) != len(codes):
+        return
+    used, first, place = np.unique(codes, return_index=True, return_inverse=True)
+    if 2 * len(used) >= len(codes):
+        return
+    same_in_bag = np.array_equal(matrix, matrix[first[place]], equal_nan=True)
+    if same_in_bag or np.isin(matrix, (0, 1)).all():
+        raise ValueError(
+            f"proportions has {len(matrix)} entries, one per instance, for only {len(used)} bags: give one share per "
+            "bag, such as pd.Series(shares).groupby(bags).mean()"
+        )
+
+
 def read_bags(X, bags, proportions, labels=None, given=None):
     """What users hand in beside X, checked: the one place where bags, proportions and labels come together.
 
@@ -555,6 +562,8 @@ def read_bags(X, bags, proportions, labels=None, given=None):
     n = X.shape[0]
     matrix, classes, keys = check_proportions(proportions, empty_rows=True)
     codes = check_bags(bags, n, len(matrix), keys, given)
+    if keys is None:
+        refuse_shares_of_instances(matrix, codes)
     columns = None if labels is None else check_labels(labels, classes, n, given)
     empty = np.isnan(matrix).any(axis=1)
     if empty[codes].any():
