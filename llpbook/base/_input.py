@@ -297,7 +297,8 @@ def check_proportions(proportions, empty_rows=False):
     if outside.any():
         where = tuple(int(i) for i in np.argwhere(outside)[0])
         bag = _show(where[0] if keys is None else keys[where[0]])
-        percent = "; divide percent by 100" * bool(2 <= np.nanmax(matrix) <= 100)
+        most = np.nanmax(matrix, initial=0)
+        percent = "; divide percent by 100" * bool(2 <= most <= 100)
         raise ValueError(
             f"proportions must lie in [0, 1], got {matrix[where]} for bag {bag}{percent}"
         )
