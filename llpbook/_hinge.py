@@ -1,61 +1,103 @@
-r"""Hinges with a ridge penalty, by Newton's method on the smoothed problem; shared by the margin methods.
+r"""Hinges with a ridge penalty, minimized exactly; the support vector machines of all margin methods are such problems.
 
-.. math:: \min_{w, b} \tfrac12 \lVert w \rVert^2 + \sum_i c_i \max(0, e_i - a_i (\langle w, x_i \rangle + b))
+.. math:: \min_{w, b} \tfrac12 \lVert w \rVert^2 + \sum_i c_i \max(0, e_i - a_i f_i), \qquad
+          f_i = \langle w, x_i \rangle + b
 
-with signs a, offsets e and caps c. A hinge is smoothed about a known multiplier: :math:`\max_{0 \le \nu \le c} \nu z -
-\frac{s}{2c} (\nu - \nu^{old})^2`. With :math:`\nu^{old} = c/2` this is Huber's hinge, rounded over the width s; with
-the multipliers of the step before it is the proximal point method on the dual, whose limit is exact (rockafellar1976).
+with signs a, offsets e and costs c. Two loops, one inside the other, find the minimum (`minimize_hinges`):
+
+*Rounds.* A hinge :math:`c \max(0, z)` is the maximum of :math:`\nu z` over multipliers :math:`0 \le \nu \le c`. If
+:math:`\frac{s}{2c} (\nu - \nu^{old})^2` is subtracted from :math:`\nu z`, its kink is rounded over the width s. The
+multipliers at the minimum of the rounded problem are the :math:`\nu^{old}` of the next round, whose width is smaller;
+those of the first round are c/2, which is Huber's hinge. This is the proximal point method on the dual problem: it
+converges to the exact solution whatever the widths, and faster with small ones (rockafellar1976). Rounds stop when the
+gap between the primal and the dual objective is small, relative to the primal one.
+
+*Newton steps.* The gradient of the rounded problem is piecewise linear. Its slope depends on the *band*, the instances
+whose multipliers lie between their bounds. A Newton step solves a linear system of the band, and a line search makes
+the objective fall, so that the steps converge. Near the minimum the band does not change, and one step reaches it.
+
+With m instances in the band and d features a Newton step costs :math:`O(n d + m d \min(m, d))` time and
+:math:`O(\min(m, d)^2)` memory. Ten to fifty steps in all are usual.
 """
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
+from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
 
 from .base import warn
 
-#: Widths of the exact method: the first, the factor from one to the next, and the least.
+#: Width of the first round, half the distance between the margins of a support vector machine; factor from one width
+#: to the next; least width, below which rounding decides on which side of its kink an instance lies.
 FIRST_WIDTH, SHRINK, LEAST_WIDTH = 1.0, 0.2, 1e-6
-#: Proximal steps, and Newton steps in each, after which to give up.
-MAX_STEPS, MAX_NEWTON = 60, 50
-#: The largest system that is solved by a factorisation; larger ones by conjugate gradients, down to this residual.
+#: Rounds, and how many are usual; Newton steps in a round and trials of a search for a zero, after which to give up.
+MAX_ROUNDS, USUAL_ROUNDS, MAX_NEWTON, MAX_TRIALS = 60, 8, 50, 60
+#: Accuracy of a round, in units of that of the result: what a round misses adds to the gap.
+INNER = 0.1
+#: The largest linear system that is factorized. Conjugate gradients solve larger ones, down to this share of the
+#: gradient or in so many steps: a Newton step need not be exact.
 LARGEST_SYSTEM, RESIDUAL, MAX_CG = 3000, 0.05, 200
-#: Share of a diagonal that is added to it, in units of the precision: more than rounding takes away.
+#: What a diagonal gains, in units of its rounding error: more than rounding takes away, so that the matrix of
+#: dependent features stays positive definite.
 ROUNDING = 500
+#: Derivatives by the intercept, in units of all costs: at which it is searched by itself, if no instance is in the
+#: band; at which that search ends; and at which a slope counts as 0.
+UNBALANCED, BALANCED, FLAT = 1e-6, 1e-9, 1e-12
+#: Slopes at the end of a step, in units of the first slope: at which it is shortened, and at which it is short enough.
+TOO_LONG, SHORT_ENOUGH = 0.5, 0.1
+#: Instead of 0 in a denominator.
+TINY = 1e-300
 
 
-def newton_direction(X, band, stiffness, g, g_b, largest=LARGEST_SYSTEM):
-    r"""Minimise the quadratic model; the intercept is eliminated, which centres the rows of the band.
+def newton_direction(X, band, stiffness, gradient, pull, largest=LARGEST_SYSTEM):
+    """The Newton step of w and of b, which minimizes the quadratic model of the rounded objective.
 
-    The smaller of two systems, in features or in the band (Woodbury); conjugate gradients where both are large.
-    ``g_b`` is None without an intercept. Features far from 0 or nearly dependent cost Newton steps, not the
-    factorisation: rounding cannot make the matrix indefinite.
+    ``stiffness`` holds the second derivatives of the hinges in the band, ``gradient`` the derivatives by w, ``pull`` is
+    the derivative by b, or None without an intercept. The intercept is eliminated, which centers the rows of the band.
+    Features far from 0 or nearly dependent cost Newton steps, but the factorization succeeds: rounding cannot make
+    the matrix indefinite.
     """
-    part, total, mean = X[band], stiffness.sum(), np.zeros_like(g)
-    n_band, d = part.shape
-    if n_band == 0:
-        return -g, 0.0  # the intercept is flat here
-    if g_b is not None:
-        mean = stiffness @ part / total
-        g = g - g_b * mean
-    if min(n_band, d) > largest:
-        step = conjugate_gradients(part, stiffness, mean, g)
-    elif n_band < d:
-        shift, inner = part @ mean, part @ part.T
-        inner, diagonal = as_array(inner), np.diag_indices(n_band)
-        rounding = ROUNDING * np.finfo(g.dtype).eps * inner[diagonal]
-        inner = inner - shift[:, None] - shift + mean @ mean
-        inner[diagonal] += 1 / stiffness + rounding
-        beta = cho_solve(cho_factor(inner, check_finite=False), part @ g - mean @ g)
-        step = beta @ part - beta.sum() * mean - g
-    else:
-        half = sp.diags_array(np.sqrt(stiffness)) @ part
-        H, diagonal = as_array(half.T @ half), np.diag_indices(d)
-        rounding = ROUNDING * np.finfo(g.dtype).eps * H[diagonal]
-        H = H - total * np.outer(mean, mean)
-        H[diagonal] += 1 + rounding
-        step = -cho_solve(cho_factor(H, check_finite=False), g)
-    return step, 0.0 if g_b is None else -(mean @ step) - g_b / total
+    rows, total, mean = X[band], stiffness.sum(), np.zeros_like(gradient)
+    m, d = rows.shape
+    if m == 0:
+        return -gradient, 0.0  # the ridge alone bends; along the intercept all is flat
+    if pull is not None:
+        mean = stiffness @ rows / total
+        gradient = gradient - pull * mean
+    solve = solve_in_band if m < d else solve_in_features
+    solve = solve if min(m, d) <= largest else solve_by_products
+    step = solve(rows, stiffness, mean, gradient)
+    return step, 0.0 if pull is None else -(mean @ step) - pull / total
+
+
+def solve_in_band(rows, stiffness, mean, gradient):
+    """The step by a system with an unknown for each instance of the band (Woodbury)."""
+    products, shift = as_array(rows @ rows.T), rows @ mean
+    ridge = 1 / stiffness + against_rounding(products)
+    products = products - shift[:, None] - shift + mean @ mean
+    beta = solve_definite(products, ridge, rows @ gradient - mean @ gradient)
+    return beta @ rows - beta.sum() * mean - gradient
+
+
+def solve_in_features(rows, stiffness, mean, gradient):
+    """The step by a system with an unknown for each feature."""
+    half = scale_rows(rows, np.sqrt(stiffness))
+    hessian = as_array(half.T @ half)
+    ridge = 1 + against_rounding(hessian)
+    hessian = hessian - stiffness.sum() * np.outer(mean, mean)
+    return solve_definite(hessian, ridge, -gradient)
+
+
+def solve_by_products(rows, stiffness, mean, gradient):
+    """An approximate step by conjugate gradients, which need no matrix."""
+
+    def times(v):
+        u = stiffness * (rows @ v - mean @ v)
+        return v + u @ rows - u.sum() * mean
+
+    hessian = LinearOperator(2 * gradient.shape, times, dtype=gradient.dtype)
+    return cg(hessian, -gradient, rtol=RESIDUAL, maxiter=MAX_CG)[0]
 
 
 def as_array(A):
@@ -63,138 +105,159 @@ def as_array(A):
     return A.toarray() if sp.issparse(A) else A
 
 
-def conjugate_gradients(part, stiffness, mean, g):
-    """An inexact Newton direction."""
-    x, r = np.zeros_like(g), -g
-    p, rho = r, r @ r
-    stop = RESIDUAL**2 * rho
-    for _ in range(MAX_CG):
-        u = stiffness * (part @ p - mean @ p)
-        Hp = p + u @ part - u.sum() * mean
-        alpha = rho / (p @ Hp)
-        x, r = x + alpha * p, r - alpha * Hp
-        rho, last = r @ r, rho
-        if rho <= stop:
-            break
-        p = r + (rho / last) * p
-    return x
+def scale_rows(A, factors):
+    """Each row times its factor, dense or sparse as the rows are."""
+    return sp.diags_array(factors) @ A if sp.issparse(A) else factors[:, None] * A
 
 
-def zero_of_slope(slope, low, high, tol):
-    """Where an increasing function vanishes, between two points; regula falsi with bisection."""
+def against_rounding(A):
+    """What the diagonal of A gains so that centering leaves it positive definite."""
+    return ROUNDING * np.finfo(A.dtype).eps * A.diagonal()
+
+
+def solve_definite(A, ridge, right):
+    """Solve with A, which is overwritten, plus a diagonal."""
+    A[np.diag_indices_from(A)] += ridge
+    return cho_solve(cho_factor(A, check_finite=False), right)
+
+
+def zero_of_slope(slope, low, high, tol=None):
+    """Where an increasing function is nearly 0, between two points: by regula falsi, and each third time by bisection.
+
+    Nearly 0 is ``tol``, or without it the share `SHORT_ENOUGH` of the value at ``low``. Where the function has one sign
+    between the points, the end that is nearer to its zero is returned.
+    """
     at_low, at_high = slope(low), slope(high)
-    for k in range(60):
-        if at_low >= 0 or at_high <= 0:
-            return low if at_low >= 0 else high
+    tol = SHORT_ENOUGH * abs(at_low) if tol is None else tol
+    if at_low >= 0 or at_high <= 0:
+        return low if at_low >= 0 else high
+    for trial in range(MAX_TRIALS):
         middle = (low * at_high - high * at_low) / (at_high - at_low)
-        middle = middle if k % 3 < 2 else (low + high) / 2
-        now = slope(middle)
-        if abs(now) <= tol:
-            return middle
-        low, at_low = (low, at_low) if now > 0 else (middle, now)
-        high, at_high = (high, at_high) if now < 0 else (middle, now)
+        middle = middle if trial % 3 < 2 else (low + high) / 2
+        here = slope(middle)
+        if abs(here) <= tol:
+            break
+        low, at_low = (low, at_low) if here > 0 else (middle, here)
+        high, at_high = (high, at_high) if here < 0 else (middle, here)
     return middle
 
 
-def best_intercept(f, a, e, c):
-    """The intercept that minimises the hinges of scores f without one; the middle, where several do.
+def best_intercepts(f, a, e, c):
+    """The least and the largest intercept that minimize the hinges of scores f without one.
 
-    The slope jumps by c at each point where a hinge bends, from minus the sum of c over positive signs: a weighted
-    quantile.
+    The slope begins at minus the costs of the positive signs and rises by c where a hinge bends: a weighted quantile.
     """
     bends = a * e - f
     order = np.argsort(bends, kind="stable")
     slope = np.cumsum(c[order]) - c[a > 0].sum()
-    tol = 1e-12 * c.sum()
-    first = min(np.searchsorted(slope, -tol), len(f) - 1)
-    last = min(first + (abs(slope[first]) <= tol), len(f) - 1)
-    return (bends[order[first]] + bends[order[last]]) / 2
+    flat = FLAT * c.sum()
+    first = min(np.searchsorted(slope, -flat), len(f) - 1)
+    last = min(first + (abs(slope[first]) <= flat), len(f) - 1)
+    return bends[order[first]], bends[order[last]]
 
 
-class Smoothed:
-    """The smoothed problem at one point: multipliers, value and gradient."""
+class Rounded:
+    """The problem with its kinks rounded over a width about old multipliers.
 
-    def __init__(self, a, e, c, width, old):
-        self.a, self.e, self.c, self.width, self.old = a, e, c, width, old
-        self.rate = c / width
+    Its costs are ``scale`` times c, and its multipliers, the old ones too, are parts of the costs, from 0 to 1.
+    """
+
+    def __init__(self, X, a, e, c, scale, intercept, width, old):
+        self.X, self.a, self.e, self.c, self.scale = X, a, e, c, scale
+        self.intercept, self.width, self.old = intercept, width, old
+        self.signed, self.n_steps = c * a, 0
+
+    def minimize(self, w, b, tol):
+        """Newton's method; returns w, b, scores, multipliers and the rest.
+
+        The rest bounds what is left to gain, as a share of the objective: half the square of the gradient of w, since
+        the ridge makes the objective strongly convex, plus the pull on b times the size of b.
+        """
+        f = self.X @ w + b
+        for _ in range(MAX_NEWTON):
+            self.n_steps += 1
+            parts, gradient, pull, band = self.derivatives(w, f)
+            rest = gradient @ gradient / 2 + abs(pull or 0) * (1 + abs(b))
+            rest /= max(w @ w / 2 + self.hinges(f), TINY)
+            if rest <= tol:
+                break
+            shift = self.best_shift(f, pull, band)
+            if shift:
+                b, f = b + shift, f + shift
+                continue
+            step = self.newton_step(gradient, pull, band)
+            slope = self.slope_along(w, f, step)
+            whole = slope(1.0) <= TOO_LONG * abs(slope(0.0))
+            length = 1.0 if whole else zero_of_slope(slope, 0.0, 1.0)
+            w, b, f = (old + length * d for old, d in zip((w, b, f), step, strict=True))
+        return w, b, f, parts, rest
+
+    def hinges(self, f):
+        """The sum of the hinges as they are."""
+        return self.scale * (self.c @ np.maximum(0, self.e - self.a * f))
 
     def multipliers(self, f):
-        """Raw, whose place in [0, c] tells the band, and clipped."""
-        raw = self.old + self.rate * (self.e - self.a * f)
-        return raw, np.clip(raw, 0, self.c)
+        """The multipliers at scores f, which are minus the slopes of the rounded hinges."""
+        return np.clip(self.old + (self.e - self.a * f) / self.width, 0, 1)
 
-    def value(self, f, nu):
-        """Sum of the smoothed hinges."""
-        move = nu - self.old
-        return nu @ (self.e - self.a * f) - self.width / 2 * (move @ (move / self.c))
+    def derivatives(self, w, f):
+        """The multipliers, the gradient by w, the derivative by b or None without an intercept, and the band."""
+        parts = self.multipliers(f)
+        signed = (self.scale * parts * self.signed).astype(self.X.dtype, copy=False)
+        gradient = w.astype(self.X.dtype, copy=False) - signed @ self.X
+        pull = -float(signed.sum()) if self.intercept else None
+        return parts, gradient, pull, np.flatnonzero((parts > 0) & (parts < 1))
 
+    def best_shift(self, f, pull, band, enough=1):
+        """The best change of the intercept alone, where hinges pull at it and the band is small; else 0."""
+        total = self.c.sum()
+        if len(band) >= enough or abs(pull or 0) <= UNBALANCED * self.scale * total:
+            return 0.0
 
-def minimise_smoothed(X, problem, w, b, intercept, tol):
-    """Newton's method with a line search; returns w, b, the scores, the multipliers, and what may be left to gain.
+        def slope(shift):
+            return -(self.signed @ self.multipliers(f + shift))
 
-    The last is a share of the objective: half the square of the gradient of w, which bounds the gain because the ridge
-    penalty is strongly convex, plus the slope in b times the size of b.
-    """
-    f = X @ w + b
-    for _ in range(MAX_NEWTON):
-        raw, nu = problem.multipliers(f)
-        signed = nu * problem.a
-        g, g_b = w - signed @ X, -signed.sum() if intercept else None
-        size = w @ w / 2 + problem.c @ np.maximum(0, problem.e - problem.a * f)
-        slack = g @ g / 2 + (0 if g_b is None else abs(g_b) * (1 + abs(b)))
-        if slack <= tol * size:
-            break
-        band = np.flatnonzero((raw > 0) & (raw < problem.c))
-        if intercept and len(band) == 0 and abs(g_b) > 1e-6 * problem.c.sum():
-            b, f = centre(problem, f, b)
-            continue
-        d, d_b = newton_direction(X, band, problem.rate[band], g, g_b)
-        along = X @ d + d_b
-        step = line_search(problem, f, along, w @ d, d @ d)
-        w, b, f = w + step * d, b + step * d_b, f + step * along
-    return w, b, f, nu, slack / max(size, 1e-300)
+        near = best_intercepts(f, self.a, self.e, self.c)[0]  # for kinks as they are
+        low, high = near - self.width, near + self.width
+        return zero_of_slope(slope, low, high, BALANCED * total)
 
+    def newton_step(self, gradient, pull, band, largest=LARGEST_SYSTEM):
+        """The step of w, the step of b, and what both add to the scores."""
+        stiffness = (self.scale * self.c[band] / self.width).astype(gradient.dtype)
+        d, d_b = newton_direction(self.X, band, stiffness, gradient, pull, largest)
+        return d, d_b, self.X @ d + d_b
 
-def centre(problem, f, b):
-    """Search the intercept alone: the zero of the slope, which lies near that of the hinges as they are."""
-    a, e, c = problem.a, problem.e, problem.c
-    shift = best_intercept(f, a, e, c)
+    def slope_along(self, w, f, step):
+        """The slope of the rounded objective along a step, as a function of the part of it that is taken."""
+        d, _, along = step
+        flat, bend = w @ d, d @ d
 
-    def slope(db):
-        return -(a @ problem.multipliers(f + db)[1])
+        def slope(part):
+            pulls = self.multipliers(f + part * along) * self.signed
+            return flat + part * bend - self.scale * (pulls @ along)
 
-    reach = problem.width
-    shift = zero_of_slope(slope, shift - reach, shift + reach, 1e-9 * c.sum())
-    return b + shift, f + shift
+        return slope
 
 
-def line_search(problem, f, along, flat, bend):
-    """A step in [0, 1] along a direction of descent: 1 unless the slope turns; else where it vanishes."""
-    rate = problem.a * along
-
-    def slope(step):
-        return flat + step * bend - problem.multipliers(f + step * along)[1] @ rate
-
-    start = slope(0.0)
-    if slope(1.0) <= 0.5 * abs(start):
-        return 1.0
-    return zero_of_slope(slope, 0.0, 1.0, 0.1 * abs(start))
-
-
-def minimise_hinges(X, a, e, c, intercept=True, warm=None, tol=1e-9, cost="C"):
-    r"""The exact minimum, by proximal steps of ever smaller width.
+def minimize_hinges(
+    X, a, e, c, intercept=True, warm=None, tol=1e-9, cost="C", progress=None
+):
+    r"""The exact minimum, by rounds of ever smaller width.
 
     Parameters
     ----------
     X : ndarray or sparse array, shape (n, d)
     a, e, c : ndarray, shape (n,)
+        Signs, offsets and costs of the hinges.
     intercept : bool, default True
     warm : (ndarray, float, ndarray, float), optional
         Weights, intercept and multipliers nearby, and the width to begin with.
     tol : float, default 1e-9
-        Gap between primal and dual, relative.
+        Largest gap between primal and dual objective, relative to the primal one.
     cost : str, default "C"
         The user's parameter that c is proportional to, for a warning.
+    progress : callable, optional
+        Called with a text after each round.
 
     Returns
     -------
@@ -203,18 +266,25 @@ def minimise_hinges(X, a, e, c, intercept=True, warm=None, tol=1e-9, cost="C"):
         The middle, where several are as good.
     nu : ndarray, shape (n,)
         Multipliers, between 0 and c.
+    n_iter : int
+        Newton steps in all rounds; the evaluation that ends a round counts as one.
+    gap : float
+        The relative gap between primal and dual objective that was reached; no more than ``tol``, or there is a
+        warning. The objective is above its minimum by at most this share of itself.
     """
     cold = np.zeros(X.shape[1]), 0.0, c / 2, FIRST_WIDTH
-    w, b, nu, width = cold if warm is None else warm
-    for _ in range(MAX_STEPS):
-        problem = Smoothed(a, e, c, width, nu)
-        w, b, f, new, rest = minimise_smoothed(X, problem, w, b, intercept, 0.1 * tol)
-        if rest > 0.1 * tol and width < FIRST_WIDTH:  # too far for so narrow a kink
+    (w, b, nu, width), n_iter = cold if warm is None else warm, 0
+    for _ in range(MAX_ROUNDS):
+        problem = Rounded(X, a, e, c, 1.0, intercept, width, nu / c)
+        w, b, f, parts, gap = problem.minimize(w, b, INNER * tol)
+        n_iter += problem.n_steps
+        if gap > INNER * tol and width < FIRST_WIDTH:  # too far for so narrow a kink
             width, gap = width / SHRINK**2, np.inf
             continue
-        nu, z = new, e - a * f
-        hinges = c @ np.maximum(0, z)
-        gap = rest + (hinges - nu @ z) / max(w @ w / 2 + hinges, 1e-300)
+        nu, primal = c * parts, problem.hinges(f)
+        gap += (primal - nu @ (e - a * f)) / max(w @ w / 2 + primal, TINY)
+        if progress:
+            progress(f"relative gap {gap:.1e}")
         if gap <= tol:
             break
         width = max(SHRINK * width, LEAST_WIDTH)
@@ -225,5 +295,5 @@ def minimise_hinges(X, a, e, c, intercept=True, warm=None, tol=1e-9, cost="C"):
             ConvergenceWarning,
         )
     if intercept:
-        b += best_intercept(f, a, e, c)
-    return w, b, nu
+        b += sum(best_intercepts(f, a, e, c)) / 2
+    return w, b, nu, n_iter, float(gap)

@@ -12,8 +12,6 @@ from .base import (
     BAG_WEIGHTS,
     Interval,
     LLPClassifier,
-    check_bag_weights,
-    warn_of_scale,
 )
 
 
@@ -34,15 +32,15 @@ class MajorityClass(LLPClassifier):
 
     assumes = (None, "nothing of the features: what any method has to beat")
     cost = "none"
+    _equal_shares = "ignored"
     _accept_sparse = "csr"
     _parameter_constraints = {}
 
     def _fit(self, data):
         self.class_prior_ = data.class_prior
 
-    def predict_proba(self, X):
-        """The class prior for each instance, shape (n_instances, n_classes)."""
-        X = self._validate_predict(X)
+    def _probabilities(self, X):
+        """The class prior for each instance."""
         return np.tile(self.class_prior_, (X.shape[0], 1))
 
 
@@ -77,6 +75,7 @@ class BagMeanRegression(LLPClassifier):
 
     assumes = ("Y_B|X", "one P(y | x), linear in x, holds in all bags")
     cost = "a ridge regression on the means of the bags"
+    _equal_shares, _scale = "warned", "penalty"
     _accept_sparse = "csr"
     _parameter_constraints = {
         "alpha": [Interval(Real, 0, None, closed="left")],
@@ -87,11 +86,9 @@ class BagMeanRegression(LLPClassifier):
         self.alpha, self.bag_weights = alpha, bag_weights
 
     def _fit(self, data):
-        warn_of_scale(self, data.X)
-        weights = check_bag_weights(self.bag_weights, data)
-        means, used = data.bag_means(data.X), weights > 0
-        ridge = Ridge(alpha=self.alpha)
-        ridge.fit(means[used], data.proportions[used], sample_weight=weights[used])
+        means, used = data.bag_means(data.X), data.used
+        given = means[used], data.proportions[used], data.bag_weights[used]
+        ridge = Ridge(alpha=self.alpha).fit(*given)
         self.coef_, self.intercept_ = ridge.coef_, ridge.intercept_
 
     def _scores(self, X):

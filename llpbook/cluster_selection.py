@@ -1,4 +1,4 @@
-r"""Cluster model selection (LLP): weigh the features so that labelled clusters explain the proportions.
+r"""Cluster model selection (LLP): weigh the features so that labeled clusters explain the proportions.
 
 Cluster the instances with weights :math:`w` of the features, give each cluster the label that fits the proportions
 best, and search for the weights with the best fit:
@@ -32,11 +32,10 @@ from .base import (
     Progress,
     StrOptions,
     canonical_order,
-    refuse_twins,
+    class_scores,
+    crosstab,
     require_memory,
-    warn_of_scale,
 )
-from .em import class_scores
 
 #: The exhaustive labeler tries no more labelings than this.
 MOST_LABELINGS = 2_000_000
@@ -78,24 +77,6 @@ class ErrorForms(NamedTuple):
     prior: np.ndarray
     n_bags: int
     hits: np.ndarray | None
-
-
-def count_table(clusters, bags, n_bags, k):
-    """How many instances of each bag lie in each cluster.
-
-    Equation :eq:`eq-clusters-table`.
-
-    Parameters
-    ----------
-    clusters, bags : ndarray of int, shape (n_instances,)
-    n_bags, k : int
-
-    Returns
-    -------
-    ndarray of int, shape (n_bags, k)
-    """
-    # eq: eq-clusters-table
-    return np.bincount(bags * k + clusters, minlength=n_bags * k).reshape(n_bags, k)
 
 
 def error_forms(table, proportions, hits=None):
@@ -218,7 +199,7 @@ def label_greedily(forms, combine="sum"):
     return labeling, float(labeling_errors(labeling[None], forms, combine)[0])
 
 
-def normalise(weights):
+def normalize(weights):
     """Weights in [0, 1], the largest 1.
 
     Parameters
@@ -235,7 +216,7 @@ def normalise(weights):
     return np.divide(weights, top, out=np.ones_like(weights), where=top > 0)
 
 
-def evolve(evaluate, d, rng, max_gen, psize, mutvar, crossprob, tournsize):
+def evolve(evaluate, d, rng, max_iter, psize, mutvar, crossprob, tournsize):
     """Algorithm 1: the evolution strategy over weights of features.
 
     Parameters
@@ -244,22 +225,22 @@ def evolve(evaluate, d, rng, max_gen, psize, mutvar, crossprob, tournsize):
         From weights, shape (m, d), to a list of m results, whose first entries are errors.
     d : int
     rng : RandomState
-    max_gen, psize, mutvar, crossprob, tournsize
+    max_iter, psize, mutvar, crossprob, tournsize
         See `ClusterModelSelection`.
 
     Returns
     -------
     best : tuple
         The result with the lowest error, the first of equal ones, and its weights at the end.
-    history : ndarray, shape (max_gen,)
+    history : ndarray, shape (max_iter,)
         The lowest error up to each generation.
     """
-    W = normalise(rng.uniform(size=(psize, d)))
+    W = normalize(rng.uniform(size=(psize, d)))
     found = [(*result, w) for result, w in zip(evaluate(W), W, strict=True)]
     best = min(found, key=lambda r: r[0])
     history = [best[0]]
-    for _ in range(max_gen - 1):
-        mutants = normalise(W + np.sqrt(mutvar) * rng.normal(size=W.shape))
+    for _ in range(max_iter - 1):
+        mutants = normalize(W + np.sqrt(mutvar) * rng.normal(size=W.shape))
         new = np.vstack([mutants, cross(np.vstack([W, mutants]), crossprob, rng)])
         found += [(*result, w) for result, w in zip(evaluate(new), new, strict=True)]
         best = min([best, *found[psize:]], key=lambda r: r[0])
@@ -286,7 +267,7 @@ def cross(W, crossprob, rng):
     parents = np.flatnonzero(rng.uniform(size=len(W)) < crossprob)
     others = W[rng.randint(len(W), size=len(parents))]
     coin = rng.uniform(size=others.shape) < 0.5
-    return normalise(np.where(coin, W[parents], others))
+    return normalize(np.where(coin, W[parents], others))
 
 
 def tournament(errors, psize, tournsize, rng):
@@ -355,10 +336,10 @@ class ClusterModelSelection(LLPClassifier):
     labeler : {"exhaustive", "greedy"}, default "exhaustive"
     combine : {"sum", "product"}, default "sum"
         Of the two errors; the paper takes the product, which is 0 as soon as one of them is.
-    classifier : None or classifier, default None
-        Trained on the labelled clusters, with ``predict_proba`` or ``decision_function``. None predicts the label of
+    estimator : None or classifier, default None
+        Trained on the labeled clusters, with ``predict_proba`` or ``decision_function``. None predicts the label of
         the nearest mean, in weighted features.
-    max_gen : int, default 10
+    max_iter : int, default 10
         Generations; 1 is a random search.
     psize : int, default 25
         Individuals in a generation.
@@ -380,10 +361,15 @@ class ClusterModelSelection(LLPClassifier):
     cluster_means_ : ndarray, shape (k, n_features)
     cluster_labels_ : ndarray, shape (k,)
         Of ``classes_``.
-    error_ : float
-    history_ : ndarray, shape (max_gen,)
+    labeling_ : ndarray of int, shape (k,)
+        The same as columns of ``classes_``.
+    objective_ : float
+        The error of the best weighting.
+    n_iter_ : int
+        Generations.
+    history_ : ndarray, shape (max_iter,)
         The lowest error up to each generation.
-    classifier_ : classifier or None
+    estimator_ : classifier or None
 
     Raises
     ------
@@ -409,25 +395,25 @@ class ClusterModelSelection(LLPClassifier):
     >>> X = rng.normal(size=(200, 2)) + 5.0 * y[:, None]
     >>> bags = np.repeat(np.arange(40), 5)
     >>> p = np.bincount(bags, y) / 5
-    >>> model = ClusterModelSelection(n_clusters=2, max_gen=1, random_state=0)
+    >>> model = ClusterModelSelection(n_clusters=2, max_iter=1, random_state=0)
     >>> float(model.fit(X, bags, p).score(X, y)) > 0.9
     True
     """
 
     assumes = (None, "the classes are unions of clusters of X")
     cost = "hundreds of runs of k-means; minutes for a million"
-    _uses_labels = True
+    _equal_shares, _names_classes_by_shares, _scale = "warned", True, "distances"
     _parameter_constraints = {
         "n_clusters": [Interval(Integral, 2, None, closed="left")],
         "clusterer": [HasMethods(["fit_predict"]), None],
         "labeler": [StrOptions({"exhaustive", "greedy"})],
         "combine": [StrOptions({"sum", "product"})],
-        "classifier": [
+        "estimator": [
             HasMethods(["fit", "predict_proba"]),
             HasMethods(["fit", "decision_function"]),
             None,
         ],
-        "max_gen": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "psize": [Interval(Integral, 1, None, closed="left")],
         "mutvar": [Interval(Real, 0, None, closed="left")],
         "crossprob": [Interval(Real, 0, 1, closed="both")],
@@ -439,25 +425,24 @@ class ClusterModelSelection(LLPClassifier):
 
     def __init__(
         self, n_clusters=6, clusterer=None, labeler="exhaustive", combine="sum",
-        classifier=None, max_gen=10, psize=25, mutvar=1.0, crossprob=0.3,
+        estimator=None, max_iter=10, psize=25, mutvar=1.0, crossprob=0.3,
         tournsize=0.25, n_jobs=None, verbose=0, random_state=None,
     ):  # fmt: skip
         self.n_clusters, self.clusterer, self.labeler = n_clusters, clusterer, labeler
-        self.combine, self.classifier, self.max_gen = combine, classifier, max_gen
+        self.combine, self.estimator, self.max_iter = combine, estimator, max_iter
         self.psize, self.mutvar, self.crossprob = psize, mutvar, crossprob
         self.tournsize, self.n_jobs, self.verbose = tournsize, n_jobs, verbose
         self.random_state = random_state
 
     def _fit(self, data):
-        if data.labels is None or (data.labels < 0).all():
-            refuse_twins(data.proportions[data.bag_sizes > 0], data.classes)
+        data = data.before or data  # known labels enter the error
         check_search(self, data)
         order = canonical_order(data.X)
         X, rng = data.X[order], check_random_state(self.random_state)
         labels = None if data.labels is None else data.labels[order]
         given = X, data.bags[order], data.proportions, labels
         options = self._clusterer(len(X), rng), self.labeler, self.combine
-        progress = Progress(self, self.max_gen, "generation")
+        progress = Progress(self, self.max_iter, "generation")
 
         def evaluate(W):
             tasks = (delayed(label_clusters)(w, *given, *options) for w in W)
@@ -465,17 +450,18 @@ class ClusterModelSelection(LLPClassifier):
             progress.step(f"error {min(result[0] for result in found):.3g}")
             return found
 
-        (self.error_, clusters, labeling, w), self.history_ = evolve(
-            evaluate, X.shape[1], rng, self.max_gen, self.psize,
+        self.n_iter_ = self.max_iter
+        (self.objective_, clusters, labeling, w), self.history_ = evolve(
+            evaluate, X.shape[1], rng, self.max_iter, self.psize,
             self.mutvar, self.crossprob, self.tournsize,
         )  # fmt: skip
         self.feature_weights_, self.labeling_ = w, labeling
-        self.cluster_means_, self.classifier_ = cluster_means(X, clusters), None
+        self.cluster_means_, self.estimator_ = cluster_means(X, clusters), None
         self.cluster_labels_, y = data.classes[labeling], labeling[clusters]
-        if self.classifier is not None:
+        if self.estimator is not None:
             several = (y != y[0]).any()
-            base = self.classifier if several else DummyClassifier()
-            self.classifier_ = clone(base).fit(X, y)
+            base = self.estimator if several else DummyClassifier()
+            self.estimator_ = clone(base).fit(X, y)
 
     def _clusterer(self, n, rng):
         if self.clusterer is not None:
@@ -485,8 +471,8 @@ class ClusterModelSelection(LLPClassifier):
 
     def _scores(self, X):
         K = len(self.classes_)
-        if self.classifier_ is not None:
-            scores = class_scores(self.classifier_, X, K)
+        if self.estimator_ is not None:
+            scores = class_scores(self.estimator_, X, K)
         else:
             root = np.sqrt(self.feature_weights_)
             distances = pairwise_distances(X * root, self.cluster_means_ * root)
@@ -520,8 +506,8 @@ def label_clusters(weights, X, bags, proportions, labels, clusterer, labeler, co
     if labels is not None and (labels >= 0).any():
         known = labels >= 0
         K = proportions.shape[1]
-        hits = count_table(labels[known], clusters[known], k, K) / known.sum()
-    table = count_table(clusters, bags, len(proportions), k)
+        hits = crosstab(clusters[known], labels[known], (k, K)) / known.sum()
+    table = crosstab(bags, clusters, (len(proportions), k))
     forms = error_forms(table, proportions, hits)
     label = label_exhaustively if labeler == "exhaustive" else label_greedily
     labeling, error = label(forms, combine)
@@ -529,7 +515,7 @@ def label_clusters(weights, X, bags, proportions, labels, clusterer, labeler, co
 
 
 def check_search(estimator, data):
-    """Before the search: warn of scales, refuse a classifier that no prediction could use, ask for memory.
+    """Before the search: refuse a classifier that no prediction could use, ask for memory.
 
     Parameters
     ----------
@@ -539,20 +525,17 @@ def check_search(estimator, data):
     Raises
     ------
     ValueError
-        If ``classifier`` predicts no classes, or gives scores for pairs of classes; or the memory is not there.
+        If ``estimator`` predicts no classes, or gives scores for pairs of classes; or the memory is not there.
     """
-    # k-means sees no offset.
-    centered = data.X - np.median(data.X, axis=0)
-    warn_of_scale(estimator, centered, "measures distances")
-    model, n, n_bags = estimator.classifier, len(data.X), len(data.proportions)
+    model, n, n_bags = estimator.estimator, len(data.X), len(data.proportions)
     if model is not None and not is_classifier(model):
-        raise ValueError(f"classifier must predict classes, got {model!r}")
+        raise ValueError(f"estimator must predict classes, got {model!r}")
     scored = model is not None and not hasattr(model, "predict_proba")
     if scored and len(data.classes) > 2:
         params = model.get_params().items()
         if any(name.endswith(PAIRS) and value == "ovo" for name, value in params):
             raise ValueError(
-                "classifier must give one score for each class, not for each pair: "
+                "estimator must give one score for each class, not for each pair: "
                 f"set {PAIRS}='ovr' in {model!r}"
             )
     k, psize = min(estimator.n_clusters, n), estimator.psize

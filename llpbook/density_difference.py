@@ -40,6 +40,7 @@ from .base import (
     warn,
     warn_of_scale,
     warn_once,
+    whole_counts,
 )
 
 #: Widths that `lscv_width` tries, in units of the median distance.
@@ -134,7 +135,7 @@ def prior_weights(theta, theta_prime, eta=0.5):
 
 
 def gaussian_basis(X, centers, sigma):
-    r"""Gaussian bumps of one width around centres.
+    r"""Gaussian bumps of one width around centers.
 
     :math:`\varphi_\ell(x) = \exp(-\lVert x - z_\ell \rVert^2 / 2 \sigma^2)`, equation :eq:`eq-dd-basis`.
     :math:`O(n b d)`.
@@ -353,7 +354,7 @@ def chance_labeling_error_rate(n):
 
 
 def class_counts(size, prior):
-    """Instances of each class in a sample, the prior rounded to whole ones.
+    """Instances of each class in a sample, the prior rounded to whole ones by `llpbook.base.whole_counts`.
 
     Parameters
     ----------
@@ -374,14 +375,13 @@ def class_counts(size, prior):
         raise ValueError(
             f"sizes must be at least 1 and priors in [0, 1], got size {size!r} and prior {prior!r}"
         )
-    positive = int(np.floor(size * prior + 0.5))
-    return np.array([size - positive, positive])
+    return whole_counts(np.array([1 - prior, prior]), size)
 
 
 def draw_two_bags(
     X, y, sizes=40, priors=(0.2, 0.8), random_state=None, return_index=False
 ):
-    """Two disjoint bags with given class balances from a labelled data set.
+    """Two disjoint bags with given class balances from a labeled data set.
 
     The protocol of duplessis2013, section 4.2. The paper draws "according to a prior"; here the counts are exact
     (rounded), so that the shares are what they say.
@@ -441,7 +441,7 @@ def _pair(sizes):
 
 
 def toy_means(which):
-    """Centres of the unit Gaussians in the two classes of a toy problem.
+    """Centers of the unit Gaussians in the two classes of a toy problem.
 
     Those of one class are mixed with equal weights: equation
     :eq:`step-dd-toys`, duplessis2013 section 4.1.
@@ -544,7 +544,7 @@ class TwoBagClassifier(LLPClassifier, ABC):
     """
 
     assumes = ("X_B|Y", "the two samples differ in the class prior alone")
-    _several_classes = "refused"
+    _several_classes, _scale = "refused", "distances"
     _parameter_constraints = {
         "class_prior": [
             StrOptions({"balanced", "match"}),
@@ -596,6 +596,7 @@ class TwoBagClassifier(LLPClassifier, ABC):
         self.classes_, self.bag_labels_ = np.array([0, 1]), None
         self.estimators_ = self.pooled_proportions_ = None
         with warn_once():
+            warn_of_scale(self, X)
             self._fit_samples(X, codes == 0, (1.0, 1.0))
         return self
 
@@ -623,7 +624,6 @@ class TwoBagClassifier(LLPClassifier, ABC):
                 "bags must give at least 2 instances to each of the two samples, "
                 f"got {n} and {n_prime}"
             )
-        warn_of_scale(self, X, "measures distances")
         samples = (part[canonical_order(part)] for part in (X[in_p], X[~in_p]))
         self._fit_two(tuple(samples), weights)
 

@@ -17,23 +17,22 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
-from scipy.special import log_softmax, logsumexp, softmax
+from scipy.special import log_softmax, softmax
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 
 from .base import (
+    BagCounts,
     Interval,
     LLPClassifier,
-    NotIdentifiableError,
     Progress,
     StrOptions,
+    tilt_classes,
     warn,
+    warn_if_short,
 )
 
 #: Least variance within classes, as a share of that of all instances.
 LEAST = 1e-6
-#: Of `newton_step`: how far a tilt may move, and what keeps a flat Hessian invertible.
-LONGEST, RIDGE = 10.0, 1e-12
 
 
 def weighted_means(X, weights):
@@ -271,7 +270,7 @@ def matched_weights(log_closeness, starts, counts):
     return near * np.repeat(counts / np.add.reduceat(near, starts), sizes, axis=0)
 
 
-def balanced_weights(log_closeness, starts, counts, tilt=0.0, tol=1e-9, max_steps=100):
+def balanced_weights(log_closeness, starts, counts, tilt=None):
     r"""Weights that keep the counts of each bag, and add up to 1 over the classes of each instance.
 
     :math:`w_{ij} = b_{kj} \, p^*_{ij} / \sum_z b_{kz} \, p^*_{iz}`, equation :eq:`eq-da-balanced`, with the one
@@ -283,9 +282,6 @@ def balanced_weights(log_closeness, starts, counts, tilt=0.0, tol=1e-9, max_step
         As for `matched_weights`.
     tilt : ndarray, shape (n_bags, n_classes), optional
         :math:`\log b` to start from.
-    tol : float
-        On the counts.
-    max_steps : int
 
     Returns
     -------
@@ -293,23 +289,12 @@ def balanced_weights(log_closeness, starts, counts, tilt=0.0, tol=1e-9, max_step
     tilt : ndarray, shape (n_bags, n_classes)
     """
     sizes = np.diff(np.append(starts, len(log_closeness)))
-    absent = np.repeat(counts == 0, sizes, axis=0)
-    near, tilt = np.where(absent, -np.inf, log_closeness), np.zeros_like(counts) + tilt
-
-    def dual(tilt):
-        top = near + np.repeat(tilt, sizes, axis=0)
-        return top, np.add.reduceat(logsumexp(top, axis=1), starts) - (
-            counts * tilt
-        ).sum(axis=1)
-
-    top, value = dual(tilt)
-    for _ in range(max_steps):
-        # eq: eq-da-balanced
-        weights = softmax(top, axis=1)
-        if np.abs(np.add.reduceat(weights, starts) - counts).max() < tol:
-            break
-        tilt, top, value = newton_step(weights, starts, counts, tilt, value, dual)
-    return weights, tilt
+    bags = np.repeat(np.arange(len(sizes)), sizes)
+    no_errors = np.zeros((*counts.shape, counts.shape[1]))
+    known = BagCounts(bags, sizes, counts, no_errors)
+    tilt = tilt_classes(log_closeness, known, tilt)
+    # eq: eq-da-balanced
+    return softmax(log_closeness + tilt[bags], axis=1), tilt
 
 
 def projections(model):
@@ -379,6 +364,8 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
         most spread of the class means first. The largest entry of each is positive.
     explained_variance_ratio_ : ndarray, shape (n_components,)
     n_iter_ : int
+    gap_ : float
+        Mean change of the weights of an instance in the last iteration: 0 at a fixed point.
 
     Raises
     ------
@@ -415,7 +402,7 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
         "logits": [StrOptions({"posterior", "linear"})],
         "shrinkage": [Interval(Real, 0, 1, closed="both"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
         "verbose": ["verbose"],
     }
 
@@ -427,8 +414,12 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
         self.shrinkage, self.max_iter, self.tol = shrinkage, max_iter, tol
         self.verbose = verbose
 
+    @property
+    def _scale(self):
+        return "distances" if self.scheme == "fws" else None
+
     def _fit(self, data):
-        refuse_equal_shares(data)
+        warn_of_rank(data)
         order = np.argsort(data.bags, kind="stable")
         X, shares = data.X[order], data.proportions[data.bags[order]]
         basis, sizes = whitening(X), data.bag_sizes[data.bag_sizes > 0]
@@ -440,25 +431,20 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
         self._store(X, weights, basis)
 
     def _refine(self, X, weights, basis, starts, counts):
-        change, tilt = 0.0 if self.scheme == "sws" else np.inf, 0.0
+        self.gap_, tilt = 0.0 if self.scheme == "sws" else np.inf, None
         self.n_iter_, progress = 0, Progress(self, self.max_iter, "iteration")
-        while change > self.tol and self.n_iter_ < self.max_iter:
+        while self.gap_ > self.tol and self.n_iter_ < self.max_iter:
             near = self._log_closeness(X, weights, basis)
             before = weights
             if self.balance:
                 weights, tilt = balanced_weights(near, starts, counts, tilt)
             else:
                 weights = matched_weights(near, starts, counts)
-            change = np.abs(weights - before).sum() / len(X)
+            self.gap_ = float(np.abs(weights - before).sum() / len(X))
             self.n_iter_ += 1
-            progress.step(f"weights change by {change:.1e} per instance")
-        if change > self.tol:
-            warn(
-                f"WeightedLDA stopped after {self.n_iter_} iterations with weights "
-                f"that change by {change:.1e} an instance, above tol={self.tol}; "
-                "raise max_iter",
-                ConvergenceWarning,
-            )
+            progress.step(f"weights change by {self.gap_:.1e} per instance")
+        left = "weights that change by {:.1e} per instance"
+        warn_if_short(self, left, "raise max_iter", slack=1)
         return weights
 
     def _log_closeness(self, X, weights, basis):
@@ -499,37 +485,13 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
         return (X - self.class_prior_ @ self.means_) @ self.scalings_
 
 
-def refuse_equal_shares(data):
-    """NotIdentifiableError where no class can be told from another, an LLPWarning where some cannot."""
-    shares = data.proportions[data.bag_sizes > 0]
+def warn_of_rank(data):
+    """An LLPWarning where shares of several classes differ, but not enough to tell each class from the others."""
+    shares = data.proportions[data.used]
     n_classes = int((shares.max(axis=0) > 0).sum())
     rank = np.linalg.matrix_rank(shares, rtol=1e-8)
-    if rank == 1:
-        raise NotIdentifiableError(
-            "proportions are the same in all bags, so all classes have the same weighted mean: shares must differ "
-            "between bags"
-        )
     if rank < n_classes:
         warn(
             f"proportions have rank {rank} over the bags, which cannot tell {n_classes} class means apart: some "
             "classes are told from the others only together",
         )
-
-
-def newton_step(weights, starts, counts, tilt, value, dual):
-    """One step for the tilts of all bags, halved where the dual would rise."""
-    sums = np.add.reduceat(weights, starts)
-    products = weights[:, :, None] * weights[:, None, :]
-    hessian = -np.add.reduceat(products, starts)
-    diagonal = np.arange(counts.shape[1])
-    hessian[:, diagonal, diagonal] += sums + RIDGE
-    step = np.linalg.solve(hessian, (sums - counts)[:, :, None])[:, :, 0]
-    longest = np.abs(step).max(axis=1, keepdims=True)
-    step *= np.minimum(1, LONGEST / np.maximum(longest, LONGEST))
-    for _ in range(30):
-        top, new = dual(tilt - step)
-        rises = new > value + 1e-12 * np.abs(value)
-        if not rises.any():
-            break
-        step[rises] /= 2
-    return tilt - step, top, new

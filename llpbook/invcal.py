@@ -15,15 +15,14 @@ from numbers import Real
 import numpy as np
 from scipy.special import logit
 
-from ._hinge import minimise_hinges
+from ._hinge import MAX_ROUNDS, USUAL_ROUNDS, minimize_hinges
 from .base import (
     BAG_WEIGHTS,
     WITHOUT_GRAM,
     Interval,
     KernelClassifier,
-    NotIdentifiableError,
+    Progress,
     StrOptions,
-    check_bag_weights,
     gram_matrix,
     kernel_coefficient,
     kernel_features,
@@ -79,7 +78,7 @@ def tubes(shares, n_instances, epsilon, tube="constant"):
 
 
 def objective(w, b, means, t, eps, penalties):
-    r"""What InvCal minimises.
+    r"""What InvCal minimizes.
 
     Equation :eq:`eq-invcal-objective`.
 
@@ -100,7 +99,7 @@ def objective(w, b, means, t, eps, penalties):
     return w @ w / 2 + penalties @ outside
 
 
-def minimise(means, t, eps, penalties, intercept=True, tol=1e-9):
+def minimize(means, t, eps, penalties, intercept=True, tol=1e-9, progress=None):
     r"""The minimum of `objective`: each side of a tube is a hinge.
 
     Equation :eq:`eq-invcal-hinges`.
@@ -116,6 +115,8 @@ def minimise(means, t, eps, penalties, intercept=True, tol=1e-9):
         Without it b is 0.
     tol : float, default 1e-9
         Gap between primal and dual, relative to the minimum.
+    progress : callable, optional
+        Called with a text after each round of the solver.
 
     Returns
     -------
@@ -124,17 +125,20 @@ def minimise(means, t, eps, penalties, intercept=True, tol=1e-9):
         Where several are as good, the middle.
     dual : ndarray, shape (n_bags,)
         The difference of the two multipliers of each bag, of which w is the sum: ``dual @ means``.
+    n_iter : int
+        Newton steps.
+    gap : float
+        Gap between primal and dual that was reached, relative.
     """
     signs = np.repeat([1.0, -1.0], len(t))
     # eq: eq-invcal-hinges
     offsets = np.concatenate([t - eps, -t - eps])
     # An offset of the features moves b alone; without it no digits are lost.
-    centre = means.mean(axis=0) * intercept
-    twice = np.vstack([means - centre] * 2)
-    w, b, nu = minimise_hinges(
-        twice, signs, offsets, np.tile(penalties, 2), intercept, tol=tol, cost="C_p"
-    )
-    return w, b - centre @ w, nu[: len(t)] - nu[len(t) :]
+    center = means.mean(axis=0) * intercept
+    twice = np.vstack([means - center] * 2)
+    hinges = twice, signs, offsets, np.tile(penalties, 2), intercept
+    w, b, nu, *rest = minimize_hinges(*hinges, None, tol, "C_p", progress)
+    return w, b - center @ w, nu[: len(t)] - nu[len(t) :], *rest
 
 
 def bag_kernel(X, averages, kernel, gamma, block=2000):
@@ -190,6 +194,8 @@ class InvCal(KernelClassifier):
         Factors of ``C_p``: 1 (the paper), the sizes of bags, or your own, as rows of ``proportions``.
     tol : float, default 1e-9
         Gap between primal and dual objective, relative, at which to stop.
+    verbose : int, default 0
+        Progress over rounds of the solver: 0 none, 1 a line per second, 2 a line per round.
 
     Attributes
     ----------
@@ -200,9 +206,13 @@ class InvCal(KernelClassifier):
     dual_coef_ : ndarray, shape (n_instances, 1)
         Weights of the training instances, with a kernel only.
     objective_ : float
-        The minimum; with two classes only.
+        The minimum; with two classes, as are those that follow.
+    n_iter_ : int
+        Newton steps.
+    gap_ : float
+        Gap between primal and dual objective, relative, as ``tol``.
     estimators_ : list of InvCal, or None
-        One a class, for more than two.
+        One per class, for more than two.
 
     Raises
     ------
@@ -214,9 +224,10 @@ class InvCal(KernelClassifier):
     Notes
     -----
     Linear: :math:`O(n d)` for the bag means, then :math:`O(L d^2)` an iteration with L bags. Probabilities are
-    :math:`\sigma(f)`, calibrated for means of bags rather than for instances. With a kernel :math:`O(n^2)` time and
-    :math:`O(n L + L^2)` memory. If the two classes are swapped, so are predictions. If every instance is given twice,
-    nothing changes, except that shares of 0 and 1 are clipped nearer to 0 and 1, since n is larger.
+    :math:`\sigma(f)`, calibrated for means of bags rather than for instances. With a kernel :math:`O(n^2)` time, then
+    :math:`O(L^3)` an iteration, and :math:`O(n L + L^2)` memory. If the two classes are swapped, so are predictions. If
+    every instance is given twice, nothing changes, except that shares of 0 and 1 are clipped nearer to 0 and 1, since
+    n is larger.
 
     Examples
     --------
@@ -241,15 +252,16 @@ class InvCal(KernelClassifier):
         "tube": [StrOptions({"constant", "share"})],
         "bag_weights": BAG_WEIGHTS,
         "tol": [Interval(Real, 0, None, closed="neither")],
+        "verbose": ["verbose"],
     }
 
     def __init__(
         self, C_p=1.0, epsilon=0.1, tube="constant", kernel="linear", gamma="scale",
-        fit_intercept=True, bag_weights="uniform", tol=1e-9,
+        fit_intercept=True, bag_weights="uniform", tol=1e-9, verbose=0,
     ):  # fmt: skip
         self.C_p, self.epsilon, self.tube = C_p, epsilon, tube
         self.kernel, self.gamma, self.fit_intercept = kernel, gamma, fit_intercept
-        self.bag_weights, self.tol = bag_weights, tol
+        self.bag_weights, self.tol, self.verbose = bag_weights, tol, verbose
 
     def _fit(self, data):
         if self.kernel == "linear":
@@ -271,19 +283,17 @@ class InvCal(KernelClassifier):
         return self._solve_means(data, data.bag_means(Z))
 
     def _solve_means(self, data, means):
-        penalties = self.C_p * check_bag_weights(self.bag_weights, data)
+        penalties = self.C_p * data.bag_weights
         used, n = penalties > 0, len(data.bags)
         means, p, penalties = means[used], data.proportions[used, 1], penalties[used]
         t, eps = targets(p, n), tubes(p, n, self.epsilon, self.tube)
-        if np.ptp(t) <= 1e-9 and 0 < p[0] < 1:  # a class of several may be absent
-            raise NotIdentifiableError(
-                f"proportions are {p[0]:.6g} in every bag in use: shares must differ"
-            )
         low, high = (t - eps).max(), (t + eps).min()
         constant = low <= high if self.fit_intercept else low <= 0 <= high
         if constant and np.ptp(t) > 0:
             message = "every target is inside one tube, so that the score is a constant"
             warn(f"{message}; lower epsilon")
-        w, b, _ = minimise(means, t, eps, penalties, self.fit_intercept, self.tol)
+        progress = Progress(self, MAX_ROUNDS, "round", USUAL_ROUNDS)
+        rest = self.fit_intercept, self.tol, progress.step
+        w, b, _, self.n_iter_, self.gap_ = minimize(means, t, eps, penalties, *rest)
         self.objective_ = float(objective(w, b, means, t, eps, penalties))
         return np.append(w, b)[None, :]

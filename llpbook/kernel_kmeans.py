@@ -5,7 +5,7 @@ r"""Kernel k-means with one cluster a class, and the mismatch of proportions in 
 
 :math:`Z` the one-hot labels of the instances, :math:`m_j` the mean of class j in the space of the kernel, and :math:`v`
 the variance there, which makes :math:`\lambda` a number without a unit. In turns: means from labels, labels from
-distances to the means. The original solves a quadratic programme in each turn, for labels relaxed to
+distances to the means. The original solves a quadratic program in each turn, for labels relaxed to
 shares; with labels as they are each bag is solved exactly, by a sort.
 
 Chapter: ``book/kernel_kmeans``. Sources: chen2009, as stolpe2011 (sections 4.1 and 5) describes it; the scale of
@@ -15,32 +15,28 @@ Chapter: ``book/kernel_kmeans``. Sources: chen2009, as stolpe2011 (sections 4.1 
 from numbers import Integral, Real
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.optimize import linear_sum_assignment, linprog
+from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils import check_random_state
 
 from .base import (
-    BLOCK,
     Interval,
     LLPClassifier,
     NotIdentifiableError,
     Progress,
     StrOptions,
+    crosstab,
     gram_matrix,
+    in_blocks,
     kernel_coefficient,
-    labels_to_pure_bags,
+    label_by_counts,
+    label_by_seats,
     ranks,
-    refuse_twins,
     require_memory,
     row_order,
     warn,
-    warn_of_scale,
 )
-from .em import label_by_counts
 
-#: Above so many instances a bag of several classes is labelled by linear programming.
-LARGE_BAG = 200
 #: An objective lower by less than this share is not lower.
 TIE = 1e-9
 #: A variance below this share of the largest entry of the kernel is rounding.
@@ -117,44 +113,12 @@ def label_bags(distances, bags, proportions, price):
         added = 2 * price * (place - 2 * proportions[bags, 1])
         # eq: eq-aoc-labels
         return (loss + added < 0).astype(int)
-    labels, order = np.empty(len(bags), dtype=int), np.argsort(bags, kind="stable")
-    for rows in np.split(order, np.cumsum(sizes))[:-1]:
-        if len(rows):
-            seat = (2 * np.arange(len(rows)) + 1) / len(rows)
-            seats = price * (seat - 2 * proportions[bags[rows[0]]][:, None])
-            labels[rows] = take_seats(distances[rows], seats)
-    return labels
 
+    def prices(k, size):
+        place = (2 * np.arange(size) + 1) / size
+        return price * (place - 2 * proportions[k][:, None])
 
-def take_seats(distances, seats):
-    """The labels of one bag of several classes with the smallest sum of distances and of seats that are taken.
-
-    Parameters
-    ----------
-    distances : ndarray, shape (n, n_classes)
-    seats : ndarray, shape (n_classes, n)
-        Each next seat of a class costs more.
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
-    """
-    n, K = distances.shape
-    if n <= LARGE_BAG:
-        cost = (distances[:, :, None] + seats).reshape(n, -1)
-        return linear_sum_assignment(cost)[1] // n
-    once = sp.kron(sp.eye_array(n), np.ones((1, K)))
-    counts = sp.kron(np.ones((1, n)), sp.eye_array(K))
-    taken = sp.kron(sp.eye_array(K), np.ones((1, n)))
-    allowed = np.isfinite(distances)
-    found = linprog(
-        np.append(np.where(allowed, distances, 0), seats),
-        A_eq=sp.block_array([[once, None], [counts, -taken]]),
-        b_eq=np.append(np.ones(n), np.zeros(K)),
-        bounds=[(0, top) for top in np.append(allowed, np.ones(n * K))],
-        method="highs-ds",
-    )
-    return found.x[: n * K].reshape(n, K).argmax(axis=1)
+    return label_by_seats(-distances, bags, prices)
 
 
 def objective(gram, labels, bags, proportions, price):
@@ -175,8 +139,8 @@ def objective(gram, labels, bags, proportions, price):
     """
     K, sizes = proportions.shape[1], np.bincount(bags, minlength=len(proportions))
     distances, *_ = class_distances(gram, labels, K)
-    table = np.bincount(bags * K + labels, minlength=proportions.size)
-    gap = table.reshape(proportions.shape) - sizes[:, None] * proportions
+    table = crosstab(bags, labels, proportions.shape)
+    gap = table - sizes[:, None] * proportions
     misfit = np.sum(gap**2, axis=1)[sizes > 0] / sizes[sizes > 0]
     spread = gram.trace() + distances[np.arange(len(labels)), labels].sum()
     # eq: eq-aoc-objective
@@ -198,20 +162,20 @@ def descend(gram, labels, bags, proportions, price, max_iter=100, known=None):
     -------
     labels : ndarray of int, shape (n_instances,)
     n_iter : int
-    settled : bool
+    gap : float
+        Share of the labels that the last iteration changed: 0 where they stay.
     """
     K, barred = proportions.shape[1], 0.0
     if known is not None:
         held = known >= 0
         labels = np.where(held, known, labels)
         barred = np.where(held[:, None] & (known[:, None] != np.arange(K)), np.inf, 0)
-    for n_iter in range(1, max_iter + 1):
+    gap, n_iter = 1.0, 0
+    while gap > 0 and n_iter < max_iter:
         distances, *_ = class_distances(gram, labels, K)
         new = label_bags(distances + barred, bags, proportions, price)
-        if (new == labels).all():
-            return labels, n_iter, True
-        labels = new
-    return labels, max_iter, False
+        gap, labels, n_iter = float(np.mean(new != labels)), new, n_iter + 1
+    return labels, n_iter, gap
 
 
 def random_labels(draws, bags, proportions):
@@ -240,16 +204,18 @@ class AOCKernelKMeans(LLPClassifier):
 
     Parameters
     ----------
-    lam : float, default 1.0
+    C_p : float, default 1.0
         Weight of the mismatch of proportions, in units of the variance in the space of the kernel. The larger the bags,
         the larger it must be for the counts to be met.
     kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
     gamma : float or "scale", default "scale"
         Kernel coefficient; "scale" is 1 / (n_features * X.var()).
-    n_starts : int, default 10
+    n_init : int, default 10
         Random labels with the right counts to start from; the lowest objective is kept.
     max_iter : int, default 100
     random_state : int, RandomState or None, default None
+    n_jobs : int or None, default None
+        Starts that run at once; the answer does not depend on it.
     verbose : int, default 0
         1 prints a line a second while the starts go on, 2 a line for each start.
 
@@ -263,6 +229,14 @@ class AOCKernelKMeans(LLPClassifier):
         Weights of the training instances ``X_fit_`` in the means.
     n_iter_ : int
         Of the start that is kept.
+    gap_ : float
+        Share of the labels that the last iteration changed: 0 at a local minimum.
+    norms_ : ndarray, shape (n_classes,)
+        Squared norms of the means in the space of the kernel, infinite for a class without instances.
+    X_fit_ : ndarray, shape (n_instances, n_features)
+        In an order that depends on the instances only.
+    gamma_ : float
+        The kernel coefficient that was used.
 
     Raises
     ------
@@ -274,7 +248,7 @@ class AOCKernelKMeans(LLPClassifier):
     Notes
     -----
     :math:`O(n^2)` memory, and time an iteration and start. Features count by their variance, so put a StandardScaler in
-    front. A class without instances is never predicted. With bags of size 1 and a large ``lam`` this predicts the
+    front. A class without instances is never predicted. With bags of size 1 and a large ``C_p`` this predicts the
     nearest class mean.
 
     Examples
@@ -291,56 +265,57 @@ class AOCKernelKMeans(LLPClassifier):
 
     assumes = (None, "each class is one cluster in the space of the kernel")
     cost = "a second for 2,000 instances, quadratic beyond"
-    _uses_labels = True
+    _equal_shares, _names_classes_by_shares, _scale = "warned", True, "distances"
     _parameter_constraints = {
-        "lam": [Interval(Real, 0, None, closed="left")],
+        "C_p": [Interval(Real, 0, None, closed="left")],
         "kernel": [StrOptions({"linear", "rbf", "laplacian", "precomputed"}), callable],
         "gamma": [StrOptions({"scale"}), Interval(Real, 0, None, closed="neither")],
-        "n_starts": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
 
     def __init__(
-        self, lam=1.0, kernel="linear", gamma="scale", n_starts=10, max_iter=100,
-        random_state=None, verbose=0,
+        self, C_p=1.0, kernel="linear", gamma="scale", n_init=10, max_iter=100,
+        random_state=None, n_jobs=None, verbose=0,
     ):  # fmt: skip
-        self.lam, self.kernel, self.gamma = lam, kernel, gamma
-        self.n_starts, self.max_iter = n_starts, max_iter
-        self.random_state, self.verbose = random_state, verbose
+        self.C_p, self.kernel, self.gamma = C_p, kernel, gamma
+        self.n_init, self.max_iter = n_init, max_iter
+        self.random_state, self.n_jobs, self.verbose = random_state, n_jobs, verbose
 
     def _fit(self, data):
-        seen = labels_to_pure_bags(data)
-        refuse_twins(seen.proportions[seen.bag_sizes > 0], data.classes)
+        data = data.before or data  # known labels are held, not read as bags
         given = self.kernel == "precomputed"
         order = np.arange(len(data.X)) if given else row_order(data.X)
         X, bags, P = data.X[order], data.bags[order], data.proportions
         known = None if data.labels is None else data.labels[order]
         self.X_fit_, self.gamma_ = X, kernel_coefficient(self.gamma, X)
-        check_size_and_scale(self, X)
+        check_size(self, X)
         gram = self._gram(X)
         variance = kernel_variance(gram)
         refuse_distances(gram, variance)
-        price = self.lam * variance
-        progress = Progress(self, self.n_starts, "start")
-        best, self.objective_ = None, np.inf
-        for start in self._starts(bags, P):
-            found = descend(gram, start, bags, P, price, self.max_iter, known)
-            value = objective(gram, found[0], bags, P, price)
-            if best is None or value < self.objective_ - TIE * abs(value):
+        given, rest = (bags, P, self.C_p * variance), (self.max_iter, known)
+        progress, self.objective_ = Progress(self, self.n_init, "start"), np.inf
+        starts = self._starts(bags, P)
+        tasks = (delayed(descend)(gram, y, *given, *rest) for y in starts)
+        pool = Parallel(self.n_jobs, prefer="threads", return_as="generator")
+        for found in pool(tasks):  # threads share the kernel matrix
+            value = objective(gram, found[0], *given)
+            if value < self.objective_ - TIE * abs(value):
                 best, self.objective_ = found, value
             progress.step(f"lowest objective {self.objective_:.6g}")
-        labels, self.n_iter_, settled = best
+        labels, self.n_iter_, self.gap_ = best
         _, self.dual_coef_, self.norms_ = class_distances(gram, labels, P.shape[1])
         self.labels_ = data.classes[labels[np.argsort(order)]]
         empty = np.isinf(self.norms_) & (data.class_prior > 0)
-        warn_short(self.max_iter, settled, data.classes[empty].tolist())
+        warn_short(self.max_iter, self.gap_, data.classes[empty].tolist())
 
     def _starts(self, bags, P):
         """Random labels with the right counts."""
         rng = check_random_state(self.random_state)
-        for _ in range(self.n_starts):
+        for _ in range(self.n_init):
             yield random_labels(rng.uniform(size=(len(bags), P.shape[1])), bags, P)
 
     def _gram(self, X):
@@ -354,15 +329,15 @@ class AOCKernelKMeans(LLPClassifier):
         return gram_matrix(X, Z, self.kernel, self.gamma_)
 
     def _scores(self, X):
-        rows = max(1, BLOCK // len(self.X_fit_))
-        parts = gen_batches(len(X), rows)
-        towards = np.vstack([self._gram(X[part]) @ self.dual_coef_ for part in parts])
+        towards = in_blocks(
+            X, len(self.X_fit_), lambda part: self._gram(part) @ self.dual_coef_
+        )
         scores = 2 * towards - self.norms_
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
 
-def check_size_and_scale(estimator, X):
-    """Refuse a kernel matrix that does not fit into memory, and warn of features of very different scale.
+def check_size(estimator, X):
+    """Refuse a kernel matrix that does not fit into memory.
 
     Parameters
     ----------
@@ -375,8 +350,6 @@ def check_size_and_scale(estimator, X):
         8.0 * (GIVEN_COPIES if given else GRAM_COPIES) * len(X) ** 2,
         "fit to fewer instances; predict takes any number",
     )
-    if not given and not callable(estimator.kernel):
-        warn_of_scale(estimator, X - X.mean(axis=0), "measures distances")
 
 
 def refuse_distances(gram, variance):
@@ -408,17 +381,18 @@ def refuse_distances(gram, variance):
         )
 
 
-def warn_short(max_iter, settled, empty):
+def warn_short(max_iter, gap, empty):
     """Warn that labels would still change, or that a class has vanished.
 
     Parameters
     ----------
     max_iter : int
-    settled : bool
+    gap : float
+        As of `descend`.
     empty : list
         Classes that bags have, and no label is.
     """
-    if not settled:
+    if gap > 0:
         warn(
             f"AOCKernelKMeans stopped after {max_iter} iterations; raise max_iter",
             ConvergenceWarning,
@@ -426,5 +400,5 @@ def warn_short(max_iter, settled, empty):
     if empty:
         warn(
             f"AOCKernelKMeans gives no instance to {empty}, which it will never predict, and whose score is infinite; "
-            "raise lam, so that the counts of the bags are met"
+            "raise C_p, so that the counts of the bags are met"
         )

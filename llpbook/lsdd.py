@@ -10,7 +10,7 @@ penalty,
 **Units.** :math:`H = v\, G` with the volume :math:`v = (\pi \sigma^2)^{d/2}` and
 :math:`G_{\ell m} = \exp(-\lVert z_\ell - z_m \rVert^2 / 4 \sigma^2)`. In dimension 20 the volume runs over 26 orders of
 magnitude between two common widths, so that one :math:`\lambda` is no penalty for one width and all there is for the
-other. Here :math:`\lambda = v \mu` with :math:`\mu` (``lam``) relative to the diagonal of :math:`H`: then
+other. Here :math:`\lambda = v \mu` with :math:`\mu` (``alpha``) relative to the diagonal of :math:`H`: then
 :math:`\hat\theta = \vartheta / v` with :math:`\vartheta = (G + \mu I)^{-1} \hat h`. A positive factor does not change a
 sign, so :math:`\vartheta` is what is stored and used to classify. But :math:`v` depends on the width, so for the choice
 of a width it has to come back: the criterion on held-out data,
@@ -38,6 +38,7 @@ from .base import (
     candidates,
     choose_centers,
     fold_numbers,
+    in_blocks,
     median_distance,
     require_memory,
     tune,
@@ -51,13 +52,13 @@ from .density_difference import (
 
 #: Widths of ``sigma="cv"``, in units of the median distance.
 SIGMAS = 2.0 ** np.arange(1, -3.5, -0.5)
-#: Penalties of ``lam="cv"``, in units of the diagonal of H.
+#: Penalties of ``alpha="cv"``, in units of the diagonal of H.
 LAMS = np.logspace(1, -3, 9)
 #: Widths of the public implementations, in the units of the data: ``sigma="public"``.
 PUBLIC_SIGMAS = np.array([0.25, 0.5, 0.75, 1, 1.2, 1.5, 2, 2.2, 2.5, 3, 5])
 #: Peak memory of a fit, in matrices of centers by centers and by penalties and folds.
 COPIES = 4.0
-#: Penalties of the public implementations, added to H as they are: ``lam="public"``.
+#: Penalties of the public implementations, added to H as they are: ``alpha="public"``.
 PUBLIC_LAMS = np.logspace(-3, 1, 9)
 
 
@@ -140,7 +141,7 @@ def mean_difference(samples, centers, sigma, weights=(1.0, 1.0)):
 
 
 def solve(G, h, lam):
-    r"""The penalised least-squares solution, in closed form.
+    r"""The penalized least-squares solution, in closed form.
 
     :math:`\vartheta = (G + \mu I)^{-1} \hat h`, equation :eq:`eq-lsdd-theta`: :math:`v` times the paper's
     :math:`\hat\theta`, with the penalty :math:`\lambda = v \mu`.
@@ -296,8 +297,8 @@ def sign_criteria(samples, centers, sigma, theta, folds, weights=(1.0, 1.0)):
     return total
 
 
-def model_values(X, centers, sigma, theta, batch_size=1024):
-    """The model times v, one batch of rows at a time.
+def model_values(X, centers, sigma, theta):
+    """The model times v, some rows at a time.
 
     Parameters
     ----------
@@ -305,15 +306,13 @@ def model_values(X, centers, sigma, theta, batch_size=1024):
     centers : ndarray, shape (b, n_features)
     sigma : float
     theta : ndarray, shape (b,) or (b, m)
-    batch_size : int, default 1024
 
     Returns
     -------
     ndarray, shape (n,) or (n, m)
     """
-    batches = gen_batches(len(X), batch_size)
-    return np.concatenate(
-        [gaussian_basis(X[rows], centers, sigma) @ theta for rows in batches]
+    return in_blocks(
+        X, len(centers), lambda part: gaussian_basis(part, centers, sigma) @ theta
     )
 
 
@@ -355,23 +354,23 @@ class LSDD(TwoBagClassifier):
     sigma : float, "cv", "median", "public" or array-like, default "cv"
         Width of the bumps: the best of `SIGMAS` times the median distance, that distance, the best of `PUBLIC_SIGMAS`
         in the units of X, a number, or the best of your own.
-    lam : float, "cv", "public" or array-like, default "cv"
+    alpha : float, "cv", "public" or array-like, default "cv"
         Penalty in units of the diagonal of :math:`H`, :math:`v = (\pi \sigma^2)^{d/2}`: the best of `LAMS`, a number or
         the best of your own. "public": the best of `PUBLIC_LAMS` / v, but at least 1e-12; with ``sigma="public"`` this
         is the grid of the public implementations.
     criterion : {"l2", "sign"}, default "l2"
         What cross-validation compares: the squared error of the estimated density difference (the paper), or how well
         its sign separates held-out instances, which matters where a few dense places rule the squared error (many
-        features, many more instances than centres).
+        features, many more instances than centers).
     n_centers : int, default 300
-        All instances are centres if there are no more.
+        All instances are centers if there are no more.
     n_folds : int, default 5
         Of the cross-validation; fewer where a sample is smaller.
     class_prior : "balanced", "match" or float, default "balanced"
         Share of the positive class among the instances to predict: a half (the paper), that of the training data, or
         a number. The last two need proportions.
     random_state : int, RandomState or None, default None
-        For folds and centres.
+        For folds and centers.
     verbose : int, default 0
         1 prints the progress of the cross-validation, at most a line a second.
 
@@ -382,14 +381,14 @@ class LSDD(TwoBagClassifier):
     centers_ : ndarray, shape (b, n_features)
     coef_ : ndarray, shape (b,)
         :math:`\vartheta = v \hat\theta`.
-    sigma_, lam_ : float
+    sigma_, alpha_ : float
     log_volume_ : float
         :math:`\log v`.
     l2_distance_ : float
         Estimate of :math:`\int (w\,p - w' p')^2`, see `l2_distance`.
     cv_results_ : DataFrame
-        Columns ``sigma``, ``lam``, ``score``: minus `cross_validate`, for "l2" divided by v, in units of the volume of
-        the best width; the larger, the better, NaN where there was nothing to choose.
+        Columns ``sigma``, ``alpha``, ``score``: minus `cross_validate`, for "l2" divided by v, in units of the volume
+        of the best width; the larger, the better, NaN where there was nothing to choose.
 
     Raises
     ------
@@ -400,7 +399,7 @@ class LSDD(TwoBagClassifier):
 
     Notes
     -----
-    :math:`O(n_\sigma (n b d + b^3))` for n instances and b centres, in memory for one batch of instances and some
+    :math:`O(n_\sigma (n b d + b^3))` for n instances and b centers, in memory for one batch of instances and some
     matrices of :math:`b^2`.
 
     Repeating every instance changes the fit: with a copy in another fold, cross-validation prefers narrow bumps; and
@@ -419,7 +418,7 @@ class LSDD(TwoBagClassifier):
     _parameter_constraints = {
         **TwoBagClassifier._parameter_constraints,
         "sigma": [StrOptions({"median", "cv", "public"}), Real, "array-like"],
-        "lam": [StrOptions({"cv", "public"}), Real, "array-like"],
+        "alpha": [StrOptions({"cv", "public"}), Real, "array-like"],
         "criterion": [StrOptions({"l2", "sign"})],
         "n_centers": [Interval(Integral, 1, None, closed="left")],
         "n_folds": [Interval(Integral, 2, None, closed="left")],
@@ -428,10 +427,10 @@ class LSDD(TwoBagClassifier):
     }
 
     def __init__(
-        self, sigma="cv", lam="cv", criterion="l2", n_centers=300, n_folds=5,
+        self, sigma="cv", alpha="cv", criterion="l2", n_centers=300, n_folds=5,
         class_prior="balanced", random_state=None, verbose=0,
     ):  # fmt: skip
-        self.sigma, self.lam, self.criterion = sigma, lam, criterion
+        self.sigma, self.alpha, self.criterion = sigma, alpha, criterion
         self.n_centers, self.n_folds = n_centers, n_folds
         self.class_prior, self.random_state = class_prior, random_state
         self.verbose = verbose
@@ -442,7 +441,7 @@ class LSDD(TwoBagClassifier):
         self._tune(samples, weights, median_distance(X), rng.randint(2**31 - 1))
         G = basis_integrals(self.centers_, self.sigma_)
         h = mean_difference(samples, self.centers_, self.sigma_, weights)
-        self.coef_ = solve(G, h, self.lam_)
+        self.coef_ = solve(G, h, self.alpha_)
         self.log_volume_ = float(log_volume(self.sigma_, X.shape[1]))
         self.l2_distance_ = l2_distance(G, h, self.coef_, self.log_volume_)
 
@@ -472,14 +471,14 @@ class LSDD(TwoBagClassifier):
                 log_v = log_volume(np.array([sigma for sigma, _ in rows]), d)
                 scores = scores_in_one_unit(-scores, -log_v)
         rows = [(*pair, score) for pair, score in zip(rows, scores, strict=True)]
-        best, self.cv_results_ = tune(rows, sigma=float, lam=float)
-        self.sigma_, self.lam_ = best["sigma"], best["lam"]
+        best, self.cv_results_ = tune(rows, sigma=float, alpha=float)
+        self.sigma_, self.alpha_ = best["sigma"], best["alpha"]
 
     def _penalties(self, log_v):
         """The candidates for lam at one width, relative to the diagonal of H."""
-        if isinstance(self.lam, str) and self.lam == "public":
+        if isinstance(self.alpha, str) and self.alpha == "public":
             return np.maximum(PUBLIC_LAMS * np.exp(-log_v), 1e-12)
-        return candidates("lam", self.lam, LAMS)
+        return candidates("alpha", self.alpha, LAMS)
 
     def _scores(self, X):
         r"""The estimated density difference times v, which does not change its sign."""

@@ -2,7 +2,7 @@ r"""MeanMap: class means from bag means, then a classifier that needs nothing el
 
 If instances do not depend on the bag given the class, each bag mean is a mixture of the class means with the label
 proportions as weights, :math:`S X = \Pi M`. Solve for the class means :math:`M`, form the mean operator
-:math:`\hat\mu`, which is all that the likelihood of an exponential family knows of the labels, and minimise
+:math:`\hat\mu`, which is all that the likelihood of an exponential family knows of the labels, and minimize
 
 .. math:: \sum_i \log \sum_y \exp \langle \phi(x_i, y), \theta \rangle - n \langle \hat\mu, \theta \rangle
           + \tfrac{\lambda}{2} \lVert \theta \rVert^2 .
@@ -10,7 +10,7 @@ proportions as weights, :math:`S X = \Pi M`. Solve for the class means :math:`M`
 Chapter: ``book/mean_map``. Sources: quadrianto2009; grid and protocol of yu2013 (section 6.2).
 """
 
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,9 +23,7 @@ from .base import (
     Interval,
     KernelClassifier,
     NotIdentifiableError,
-    check_bag_weights,
-    keyed_rows,
-    labels_to_pure_bags,
+    crosstab,
     probabilities,
     warn,
     warn_if_short,
@@ -49,7 +47,7 @@ def class_means(bag_means, proportions, weights, covariances=None):
     weights : ndarray, shape (n_bags,)
         Weight of each bag, 0 for one to leave out.
     covariances : ndarray, shape (n_bags, n_classes, n_classes), optional
-        Of the error of each row of ``proportions``; see `error_covariances`.
+        Of the error of each row of ``proportions``; see `llpbook.base.error_covariances`.
 
     Returns
     -------
@@ -83,55 +81,6 @@ def class_means(bag_means, proportions, weights, covariances=None):
             f"reliability is {reliability:.3g}, and must be above 0"
         )
     return np.linalg.solve(corrected, moment @ means)
-
-
-def error_covariances(proportion_errors, data, pure):
-    r"""The covariance matrix of the error of each row of the proportions.
-
-    For two classes :math:`\mathrm{se}_k^2 \left(\begin{smallmatrix} 1 & -1 \\ -1 & 1 \end{smallmatrix}\right)`. Known
-    labels carry no error: where :math:`l` of the :math:`n_k` instances of a bag are known, the error of the share of
-    the others is :math:`n_k / (n_k - l)` times as large.
-
-    Parameters
-    ----------
-    proportion_errors : None, Series, dict or array-like, shape (n_bags,) or (n_bags, n_classes, n_classes)
-        See `MeanMap`; a Series or dict is matched by its keys, `llpbook.base.keyed_rows`.
-    data, pure : BagData
-        Before and after `llpbook.base.labels_to_pure_bags`.
-
-    Returns
-    -------
-    ndarray, shape (n_bags, n_classes, n_classes), or None
-        For the bags of ``pure``.
-
-    Raises
-    ------
-    ValueError
-        If keys are not those of the proportions, an error is missing, negative or not finite, the shape is another, or
-        a matrix is no covariance of shares that sum to 1.
-    """
-    if proportion_errors is None:
-        return None
-    n_bags, n_classes = data.proportions.shape
-    errors = keyed_rows("proportion_errors", proportion_errors, n_bags, data.bag_labels)
-    if errors.shape == (n_bags,) and n_classes == 2 and (errors >= 0).all():
-        errors = errors[:, None, None] ** 2 * np.array([[1.0, -1.0], [-1.0, 1.0]])
-    if (
-        errors.shape != (n_bags, n_classes, n_classes)
-        or not np.isfinite(errors).all()
-        or not np.allclose(errors.sum(axis=1), 0)
-        or not np.allclose(errors, errors.transpose(0, 2, 1))
-        or np.linalg.eigvalsh(errors).min() < -1e-10
-    ):
-        raise ValueError(
-            "proportion_errors must be one finite standard error, not negative, for each of the "
-            f"{n_bags} rows of proportions (two classes), or one covariance matrix of the "
-            f"{n_classes} shares each, whose rows sum to 0, got {proportion_errors!r}"
-        )
-    left = pure.bag_sizes[:n_bags]
-    wider = np.divide(data.bag_sizes, left, out=np.zeros(n_bags), where=left > 0)
-    errors = errors * wider[:, None, None] ** 2
-    return np.append(errors, np.zeros((pure.n_pure, n_classes, n_classes)), axis=0)
 
 
 def mean_operator(prior, means):
@@ -236,8 +185,8 @@ def softmax_objective(theta, X, mu, lam):
     return value, gradient.ravel()
 
 
-def minimise(X, mu, lam, max_iter=1000, tol=1e-6, start=None):
-    r"""Weights that minimise the MeanMap objective.
+def minimize(X, mu, lam, max_iter=1000, tol=1e-6, init=None):
+    r"""Weights that minimize the MeanMap objective.
 
     Two classes and at most 500 features: Newton's method in a trust region, then one plain Newton step. Else L-BFGS,
     for two classes from the solution in the first 300 features, which of a kernel are the ones that matter most.
@@ -250,7 +199,7 @@ def minimise(X, mu, lam, max_iter=1000, tol=1e-6, start=None):
     max_iter : int
     tol : float
         Bound on the entries of the gradient at the solution, relative to the norm of ``mu`` where this exceeds 1.
-    start : ndarray, shape of ``mu``, optional
+    init : ndarray, shape of ``mu``, optional
         Weights to start from; 0 if not given.
 
     Returns
@@ -261,8 +210,8 @@ def minimise(X, mu, lam, max_iter=1000, tol=1e-6, start=None):
     gap : float
         Largest entry of the gradient, on the scale of ``tol``.
     """
-    scale, given = max(1.0, float(np.linalg.norm(mu))), start is not None
-    start = start.ravel() if given else np.zeros(mu.size)
+    scale, given = max(1.0, float(np.linalg.norm(mu))), init is not None
+    start = init.ravel() if given else np.zeros(mu.size)
     options = {"maxiter": max_iter, "gtol": tol * scale}
     objective = binary_objective if len(mu) == 1 else softmax_objective
     if len(mu) == 1 and mu.size <= 500:
@@ -272,7 +221,7 @@ def minimise(X, mu, lam, max_iter=1000, tol=1e-6, start=None):
         method, hessian = "L-BFGS-B", None
         options |= {"ftol": 0.0, "maxcor": 20, "maxfun": 2 * max_iter}
         if len(mu) == 1 and not given:
-            start[:300] = minimise(X[:, :300], mu[:, :300], lam)[0][0]
+            start[:300] = minimize(X[:, :300], mu[:, :300], lam)[0][0]
     args = (X, mu, lam)
     found = scipy_minimize(
         objective, start, args, method, jac=True, hess=hessian, options=options
@@ -305,9 +254,8 @@ def shown_errors(scores, bags, proportions):
         ``shown`` for the true labels, if the instances of a bag were drawn with these shares.
     """
     proba = probabilities(scores[:, 0] if scores.shape[1] == 1 else scores)
-    (L, K), n = proportions.shape, len(bags)
-    found = np.bincount(K * bags + proba.argmax(axis=1), minlength=L * K).reshape(L, K)
-    sizes = found.sum(axis=1, keepdims=True)
+    found = crosstab(bags, proba.argmax(axis=1), proportions.shape)
+    n, sizes = len(bags), found.sum(axis=1, keepdims=True)
     shown = np.abs(found - sizes * proportions).sum() / (2 * n)
     # The mean distance of a normal variable from its mean is 0.8 standard deviations.
     chance = 0.4 * np.sqrt(sizes * proportions * (1 - proportions)).sum() / n
@@ -330,7 +278,7 @@ def warn_if_too_sure(estimator, scores, data):
             f"{type(estimator).__name__} is too sure: its probabilities say that {stated:.2%} of the predicted labels "
             f"are wrong, but the shares show that at least {shown:.0%} are. The estimated class means do not fit the "
             "instances: class means differ between bags, or the shares differ too little. Look at diagnose, raise "
-            "lam, or take CountLogistic, which does not estimate class means"
+            "alpha, or take CountLogistic, which does not estimate class means"
         )
 
 
@@ -339,7 +287,7 @@ class MeanMap(KernelClassifier):
 
     Parameters
     ----------
-    lam : float, default 1.0
+    alpha : float, default 1.0
         Weight of the penalty :math:`\frac{\lambda}{2} \lVert \theta \rVert^2`; the sum over instances is not averaged.
     kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
         Anything but "linear" costs :math:`O(n r^2)` time, r the numerical rank of the kernel matrix, and
@@ -347,7 +295,7 @@ class MeanMap(KernelClassifier):
     gamma : float or "scale", default "scale"
         Kernel coefficient; "scale" is 1 / (n_features * X.var()).
     fit_intercept : bool, default True
-        Add the feature 1; its weight is penalised like the others.
+        Add the feature 1; its weight is penalized like the others.
     bag_weights : {"size", "uniform"} or array-like, shape (n_bags,), default "size"
         The matrix :math:`W` of the least squares: bag sizes, or 1 for each bag (the paper), or your own, as rows of
         ``proportions``: small where a proportion is uncertain, 0 to leave a bag out.
@@ -373,6 +321,8 @@ class MeanMap(KernelClassifier):
     class_means_, mean_operator_ : ndarray
         As estimated, in the features used by the solver (the constant 1 last, with an intercept).
     n_iter_ : int
+    gap_ : float
+        Largest entry of the gradient of the objective per instance, on the scale of ``tol``: 0 at the minimum.
 
     Raises
     ------
@@ -385,8 +335,8 @@ class MeanMap(KernelClassifier):
     Notes
     -----
     Linear: :math:`O(n d^2)` an iteration for two classes, :math:`O(n d K)` for more. With bags of size 1 this is
-    ridge-penalised logistic regression: scikit-learn's with ``C = 4 / lam`` (two classes), ``C = 1 / lam`` (more).
-    Swapping two classes swaps the predictions; data given twice act as half of ``lam``. An `LLPWarning` says so where
+    ridge-penalized logistic regression: scikit-learn's with ``C = 4 / alpha`` (two classes), ``C = 1 / alpha`` (more).
+    Swapping two classes swaps the predictions; data given twice act as half of ``alpha``. An `LLPWarning` says so where
     probabilities near 0 and 1 contradict the shares of the bags.
 
     Examples
@@ -403,36 +353,35 @@ class MeanMap(KernelClassifier):
 
     assumes = ("X_B|Y", "class means are the same in all bags")
     cost = "a logistic regression that sees all labels"
-    _log_odds = _uses_labels = True
+    _log_odds = True
     _gram_copies = 3.4
     _parameter_constraints = {
         **KernelClassifier._parameter_constraints,
-        "lam": [Interval(Real, 0, None, closed="left")],
+        "alpha": [Interval(Real, 0, None, closed="left")],
         "bag_weights": BAG_WEIGHTS,
         "proportion_errors": ["array-like", None],
-        "max_iter": [Interval(Real, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
     }
 
     def __init__(
-        self, lam=1.0, kernel="linear", gamma="scale", fit_intercept=True,
+        self, alpha=1.0, kernel="linear", gamma="scale", fit_intercept=True,
         bag_weights="size", proportion_errors=None, max_iter=1000, tol=1e-6,
     ):  # fmt: skip
-        self.lam, self.proportion_errors = lam, proportion_errors
+        self.alpha, self.proportion_errors = alpha, proportion_errors
         self.kernel, self.gamma, self.fit_intercept = kernel, gamma, fit_intercept
         self.bag_weights, self.max_iter, self.tol = bag_weights, max_iter, tol
 
     def _solve(self, data, Z):
-        pure = labels_to_pure_bags(data)
-        weights = check_bag_weights(self.bag_weights, pure)
-        errors = error_covariances(self.proportion_errors, data, pure)
-        means = class_means(pure.bag_means(Z), pure.proportions, weights, errors)
-        mu = mean_operator(pure.class_prior, means)
-        theta, self.n_iter_, gap = minimise(Z, mu, self.lam, self.max_iter, self.tol)
-        self.class_prior_, self.class_means_ = pure.class_prior, means
+        bags = data.proportions, data.bag_weights, data.covariances
+        means = class_means(data.bag_means(Z), *bags)
+        mu = mean_operator(data.class_prior, means)
+        limits = self.max_iter, self.tol
+        theta, self.n_iter_, self.gap_ = minimize(Z, mu, self.alpha, *limits)
+        self.class_prior_, self.class_means_ = data.class_prior, means
         self.mean_operator_ = mu
-        warn_if_short(self, gap)
+        warn_if_short(self)
         coef = 2 * theta if len(theta) == 1 else theta  # log-odds are 2 <w, x>
-        if errors is None:  # else the shares are known to be wrong
-            warn_if_too_sure(self, Z @ coef.T, pure)
+        if data.covariances is None:  # else the shares are known to be wrong
+            warn_if_too_sure(self, Z @ coef.T, data)
         return coef

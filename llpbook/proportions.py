@@ -381,7 +381,7 @@ def prior_mse(proportions, predicted, bag_sizes):
     return float(np.mean(gap**2))
 
 
-def combined_error(proportions, predicted, bag_sizes, labelled_error=None):
+def combined_error(proportions, predicted, bag_sizes, labeled_error=None):
     r"""The root of the product of weighted and prior error.
 
     Equation :eq:`eq-prop-combined`, stolpe2011 eqs. 5 and 8.
@@ -390,7 +390,7 @@ def combined_error(proportions, predicted, bag_sizes, labelled_error=None):
     ----------
     proportions, predicted : array-like, shape (n_bags, n_classes)
     bag_sizes : array-like, shape (n_bags,)
-    labelled_error : float, optional
+    labeled_error : float, optional
         Mean loss on instances whose labels are known, a third factor (eq. 8).
 
     Returns
@@ -402,10 +402,10 @@ def combined_error(proportions, predicted, bag_sizes, labelled_error=None):
         proportion_weighted_mse(proportions, predicted, bag_sizes),
         prior_mse(proportions, predicted, bag_sizes),
     ]
-    if labelled_error is not None:
-        loss = numbers("labelled_error", labelled_error)
+    if labeled_error is not None:
+        loss = numbers("labeled_error", labeled_error)
         if loss.ndim or not 0 <= loss < np.inf:
-            raise ValueError(f"labelled_error must be a number from 0, got {loss}")
+            raise ValueError(f"labeled_error must be a number from 0, got {loss}")
         factors.append(loss)
     # eq: eq-prop-combined
     return float(np.sqrt(np.prod(factors)))
@@ -465,7 +465,7 @@ class Identifiability:
         Standard deviation of each class's share over the bags (weighted by size), and the one that random bags of these
         sizes would show (root mean square, without replacement).
     worth_in_labels : ndarray, shape (n_classes,)
-        For each class against the rest, the number of labelled instances that pin down the difference of the two class
+        For each class against the rest, the number of labeled instances that pin down the difference of the two class
         means as well as these bags do.
     """
 
@@ -492,7 +492,7 @@ class Identifiability:
             f"rank of the proportions: {self.rank} ({verdict}), "
             f"condition number {self.condition_number:.1f}\n"
             f"spread of the shares: {spread} (random bags of these sizes: {noise})\n"
-            f"worth, to tell class means apart{rest}: {worth} labelled instances"
+            f"worth, to tell class means apart{rest}: {worth} labeled instances"
         )
 
 

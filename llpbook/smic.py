@@ -8,7 +8,7 @@ clusters that tell as much as possible of the instance, in the squared-loss mutu
 :math:`r(x)` the density of all instances, :math:`k` the cluster. With clusters of equal probability :math:`1/m` and the
 model :math:`r(k \mid x) = \sum_i \alpha_{k,i} K(x, x_i)` this is
 :math:`\frac{m}{2N} \sum_k \alpha_k^\top K^2 \alpha_k - \frac12` on the sample, largest over orthonormal
-:math:`\alpha_k` at the leading eigenvectors of :math:`K`. The number of neighbours in the kernel is the one whose
+:math:`\alpha_k` at the leading eigenvectors of :math:`K`. The number of neighbors in the kernel is the one whose
 clusters have the largest SMI, estimated anew by least squares (LSMI).
 
 Chapter: ``book/smic``. Sources: sugiyama2011; suzuki2009 (LSMI); duplessis2013 (section 4.2: the competitor).
@@ -27,14 +27,14 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
-from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils import check_random_state
 
 from .base import (
-    Interval,
     Progress,
     StrOptions,
     candidates,
     canonical_order,
+    in_blocks,
     median_distance,
     require_memory,
     tune,
@@ -45,7 +45,6 @@ NEIGHBORS = tuple(range(1, 11))  # the grid of the paper
 SIGMAS = (0.15, 0.25, 0.5, 0.75, 1.0, 1.5)  # widths for LSMI, in median distances
 LAMS = (0.001, 0.01, 0.1, 1.0, 10.0)  # penalties for LSMI
 DENSE = 500  # up to this many instances the dense eigensolver is used
-BLOCK = 2**22  # distances between new and training instances that are held at once
 # Peak memory, in matrices of: instances by neighbors; instances by centers, and for each fold and penalty centers by
 # centers (LSMI); instances by instances (the dense eigensolver).
 GRAPH_COPIES, LSMI_COPIES, DENSE_COPIES = 13.0, 3.5, 4.0
@@ -65,7 +64,7 @@ def nearest_neighbors(X, n_neighbors):
     distances : ndarray, shape (n_instances, n_neighbors)
         Ascending in each row, and exact: 0 for equal rows of X.
     indices : ndarray of int, shape (n_instances, n_neighbors)
-        Of neighbours at equal distances, those that the search happens to find.
+        Of neighbors at equal distances, those that the search happens to find.
     """
     indices = NearestNeighbors(n_neighbors=n_neighbors).fit(X).kneighbors()[1]
     # The distances of the fast search are rounded as differences of squares.
@@ -76,7 +75,7 @@ def nearest_neighbors(X, n_neighbors):
 
 
 def affinity(distances, products):
-    r"""Local-scaling affinity of pairs that are neighbours.
+    r"""Local-scaling affinity of pairs that are neighbors.
 
     :math:`\exp(-\lVert x - x' \rVert^2 / (2 s s'))`, equation :eq:`eq-smic-kernel`.
 
@@ -108,12 +107,12 @@ def local_scaling_kernel(X, t, nearest=None):
     t : int
         Below n_instances.
     nearest : (ndarray, ndarray), optional
-        Distances and indices of at least t nearest neighbours of each instance, where they are known.
+        Distances and indices of at least t nearest neighbors of each instance, where they are known.
 
     Returns
     -------
     kernel : sparse array, shape (n_instances, n_instances)
-        Symmetric, with 1 on the diagonal: that an instance is a neighbour of itself is our choice, and does not matter,
+        Symmetric, with 1 on the diagonal: that an instance is a neighbor of itself is our choice, and does not matter,
         since the identity shifts eigenvalues and keeps eigenvectors.
     scales : ndarray, shape (n_instances,)
     """
@@ -153,7 +152,7 @@ def leading_eigenvectors(kernel, n_clusters):
 
     Equation :eq:`eq-smic-eigenvectors`. A sum of 0 leaves the sign open; then the largest entry is made positive. The
     eigenvalues are largest in value, not in magnitude: the two differ only if a negative one is among the largest in
-    magnitude, and its eigenvector changes sign between neighbours, which no cluster does.
+    magnitude, and its eigenvector changes sign between neighbors, which no cluster does.
 
     Parameters
     ----------
@@ -251,7 +250,7 @@ def assign_clusters(scores, X):
 
 
 def smic_clusters(X, t, n_clusters=2, nearest=None):
-    """Clusters of the instances for one number of neighbours.
+    """Clusters of the instances for one number of neighbors.
 
     Parameters
     ----------
@@ -280,7 +279,7 @@ def extend(X_new, X, t, scales, values, vectors):
     r"""The eigenvectors at new instances.
 
     :math:`u_k(x) = \frac{1}{\nu_k} \sum_i K(x, x_i)\, u_{k,i}`, equation :eq:`eq-smic-extension`, with
-    :math:`\nu_k` the eigenvalue and the training instances as the neighbours of a new one.
+    :math:`\nu_k` the eigenvalue and the training instances as the neighbors of a new one.
 
     Parameters
     ----------
@@ -298,17 +297,17 @@ def extend(X_new, X, t, scales, values, vectors):
     equal : ndarray of bool, shape (n_new,)
         Whether it is equal to the new one.
     """
-    outputs, nearest = np.empty((len(X_new), vectors.shape[1])), []
-    rows = min(1024, max(1, BLOCK // len(X)))  # so many distances are held at once
-    for batch in gen_batches(len(X_new), rows):
-        D = cdist(X_new[batch], X)
+
+    def extended(part):
+        D = cdist(part, X)
         scale = np.partition(D, t - 1, axis=1)[:, t - 1 : t]
         near = np.maximum(scale, scales) >= D
         K = np.where(near, affinity(D, scale * scales), 0.0)
         # eq: eq-smic-extension
-        outputs[batch] = K @ vectors / values
-        nearest.append(D.argmin(axis=1))
-    nearest = np.concatenate(nearest)
+        return np.column_stack([K @ vectors / values, D.argmin(axis=1)])
+
+    found = in_blocks(X_new, len(X), extended)
+    outputs, nearest = found[:, :-1], found[:, -1].astype(int)
     return outputs, nearest, (X_new == X[nearest]).all(axis=1)
 
 
@@ -427,7 +426,7 @@ def lsmi(
 ):
     r"""Least-squares estimate of the SMI between instances and their cluster.
 
-    The density ratio :math:`r(x, k) / (r(x) r(k))` is fitted by Gaussians at the centres of cluster :math:`k`, its
+    The density ratio :math:`r(x, k) / (r(x) r(k))` is fitted by Gaussians at the centers of cluster :math:`k`, its
     width and penalty chosen by cross-validation; the estimate is the bound
     :math:`\sum_k (h_k^\top \beta_k - \frac12 \beta_k^\top H_k \beta_k) - \frac12`, equation :eq:`eq-smic-lsmi`.
 
@@ -439,10 +438,10 @@ def lsmi(
         Widths to choose from; ``SIGMAS`` times the median distance if not given.
     lams : sequence of float, default ``LAMS``
     n_centers : int, default 200
-        Random centres over all clusters; all instances where there are fewer. A cluster without one adds nothing.
+        Random centers over all clusters; all instances where there are fewer. A cluster without one adds nothing.
     n_folds : int, default 5
     random_state : int, RandomState or None
-        Centres and folds, drawn on canonically ordered instances.
+        Centers and folds, drawn on canonically ordered instances.
 
     Returns
     -------
@@ -452,9 +451,9 @@ def lsmi(
 
     Notes
     -----
-    With b centres, :math:`O(n b^2)` for each width, and :math:`O(b^3)` for each width, penalty and fold. The other
+    With b centers, :math:`O(n b^2)` for each width, and :math:`O(b^3)` for each width, penalty and fold. The other
     estimate in use, :math:`\frac12 \sum_k h_k^\top \beta_k - \frac12`, is the same without penalty; which one the
-    authors of SMIC maximise, and on what grids, we could not establish.
+    authors of SMIC maximize, and on what grids, we could not establish.
     """
     order, rng = canonical_order(X), check_random_state(random_state)
     X, labels, n, lams = X[order], labels[order], len(X), np.asarray(lams, dtype=float)
@@ -483,7 +482,7 @@ def lsmi(
 def select_neighbors(
     X, neighbors=NEIGHBORS, n_clusters=2, random_state=None, step=lambda: None
 ):
-    r"""Cluster for each number of neighbours, keep the one with the largest LSMI.
+    r"""Cluster for each number of neighbors, keep the one with the largest LSMI.
 
     Ties go to the first.
 
@@ -493,10 +492,10 @@ def select_neighbors(
     neighbors : sequence of int, default 1, …, 10
         Below n_instances.
     n_clusters : int, default 2
-    random_state : int or None
-        Of LSMI: the same centres and folds for all.
+    random_state : int, RandomState or None
+        Of LSMI: one seed, so the same centers and folds, for all numbers of neighbors.
     step : callable, optional
-        Called after each number of neighbours.
+        Called after each number of neighbors.
 
     Returns
     -------
@@ -506,7 +505,9 @@ def select_neighbors(
     cv_results : DataFrame
         Columns ``n_neighbors`` and ``score``, the LSMI; NaN where there is nothing to choose.
     """
-    neighbors = list(dict.fromkeys(neighbors))
+    neighbors, seed = list(dict.fromkeys(neighbors)), random_state
+    if not isinstance(seed, Integral):
+        seed = check_random_state(seed).randint(2**31 - 1)
     n, t = len(X), max(neighbors)
     require_memory(
         f"A graph of {t} neighbors for each of {n} instances",
@@ -522,7 +523,7 @@ def select_neighbors(
             # The same clusters, whatever their numbers, are judged once.
             key = pd.factorize(labels)[0].tobytes()
             if key not in values:
-                values[key] = lsmi(X, labels, random_state=random_state)[0]
+                values[key] = lsmi(X, labels, random_state=seed)[0]
             value = values[key]
         rows.append((t, value))
         step()
@@ -555,19 +556,19 @@ def name_clusters(in_second, in_p, targets, weights):
     return int(errors[1] <= errors[0] + 1e-5 * np.sum(weights))
 
 
-def cluster_labels(X, method, random_state=None, n_starts=10, n_neighbors=7):
+def cluster_labels(X, method, random_state=None, n_init=10, n_neighbors=7):
     """Two clusters by scikit-learn: the other two competitors in duplessis2013.
 
     Parameters
     ----------
     X : array-like, shape (n_instances, n_features)
     method : {"k-means", "spectral"}
-        k-means: the best of several starts. Spectral: normalised cut of the graph of the nearest other instances,
-        joined where either is a neighbour of the other with weight 1, of both 2; scikit-learn warns where that graph is
+        k-means: the best of several starts. Spectral: normalized cut of the graph of the nearest other instances,
+        joined where either is a neighbor of the other with weight 1, of both 2; scikit-learn warns where that graph is
         not connected.
     random_state : int, RandomState or None
         Used on the canonically ordered instances.
-    n_starts : int, default 10
+    n_init : int, default 10
         Of k-means, which spectral clustering ends with; a single one is random instances, as was usual once.
     n_neighbors : int, default 7
         Of spectral clustering: other instances. The paper gives the 7 alone; 6 is 7 that count the instance itself, as
@@ -580,13 +581,13 @@ def cluster_labels(X, method, random_state=None, n_starts=10, n_neighbors=7):
     Raises
     ------
     ValueError
-        For another method, or as many neighbours as instances for "spectral".
+        For another method, or as many neighbors as instances for "spectral".
     """
     X = np.asarray(X, dtype=float)
     order, labels = canonical_order(X), np.empty(len(X), dtype=int)
     if method == "k-means":
-        init = "random" if n_starts == 1 else "k-means++"
-        model = KMeans(2, init=init, n_init=n_starts, random_state=random_state)
+        init = "random" if n_init == 1 else "k-means++"
+        model = KMeans(2, init=init, n_init=n_init, random_state=random_state)
         labels[order] = model.fit_predict(X[order])
     elif method == "spectral":
         if len(X) <= n_neighbors:
@@ -596,7 +597,7 @@ def cluster_labels(X, method, random_state=None, n_starts=10, n_neighbors=7):
         graph = kneighbors_graph(X[order], n_neighbors)
         model = SpectralClustering(
             2, affinity="precomputed", random_state=random_state,
-            eigen_solver="arpack", n_init=n_starts,
+            eigen_solver="arpack", n_init=n_init,
         )  # fmt: skip
         labels[order] = model.fit_predict(graph + graph.T)
     else:
@@ -615,9 +616,9 @@ class SMIC(TwoBagClassifier):
     Parameters
     ----------
     n_neighbors : int, "cv" or array-like of int, default "cv"
-        Neighbours in the kernel; "cv" takes the best of 1, …, 10 by `lsmi`; or give your own to choose from.
-    random_state : int or None, default 0
-        Of the folds and centres of LSMI.
+        Neighbors in the kernel; "cv" takes the best of 1, …, 10 by `lsmi`; or give your own to choose from.
+    random_state : int, RandomState or None, default None
+        Of the folds and centers of LSMI.
     verbose : int, default 0
         1 prints the progress of the choice of ``n_neighbors``, at most a line a second.
 
@@ -640,13 +641,13 @@ class SMIC(TwoBagClassifier):
     NotIdentifiableError
         If all proportions are equal.
     ValueError
-        For malformed input, or as many neighbours as instances; see `llpbook.base`.
+        For malformed input, or as many neighbors as instances; see `llpbook.base`.
 
     Notes
     -----
     A training instance gets the cluster of the fit; any other one the sign of the extended eigenvectors (`extend`),
     or, where both are 0 or less, the score of the nearest training instance. Fit: eigenvectors in :math:`O(n^3)` up to
-    500 instances, Lanczos above, for each of ten numbers of neighbours, and `lsmi`. Prediction: :math:`O(n d)` each.
+    500 instances, Lanczos above, for each of ten numbers of neighbors, and `lsmi`. Prediction: :math:`O(n d)` each.
 
     Repeating every instance changes the clusters: the nearest neighbor of an instance is then its copy, at distance 0.
     Swapping the classes: see `TwoBagClassifier`.
@@ -655,7 +656,7 @@ class SMIC(TwoBagClassifier):
     --------
     >>> from llpbook.density_difference import toy_problem
     >>> X, y, bags = toy_problem(1, n=50, priors=(0.2, 0.8), random_state=0)
-    >>> SMIC().fit(X, bags).predict(X).shape
+    >>> SMIC(random_state=0).fit(X, bags).predict(X).shape
     (100,)
     """
 
@@ -666,11 +667,11 @@ class SMIC(TwoBagClassifier):
 
     _parameter_constraints = {
         "n_neighbors": [StrOptions({"cv"}), Integral, "array-like"],
-        "random_state": [Interval(Integral, 0, None, closed="left"), None],
+        "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
 
-    def __init__(self, n_neighbors="cv", random_state=0, verbose=0):
+    def __init__(self, n_neighbors="cv", random_state=None, verbose=0):
         self.n_neighbors, self.random_state = n_neighbors, random_state
         self.verbose = verbose
 
@@ -695,7 +696,7 @@ class SMIC(TwoBagClassifier):
         self.cluster_scores_ = found["scores"]
 
     def _neighbors(self, n):
-        """The numbers of neighbours to choose from, those of the default grid below n."""
+        """The numbers of neighbors to choose from, those of the default grid below n."""
         own = candidates("n_neighbors", self.n_neighbors, NEIGHBORS)
         if isinstance(self.n_neighbors, str):
             own = own[own < n]

@@ -5,6 +5,14 @@ import numpy as np
 from llpbook.proportions import label_proportions
 
 
+def quick(cls, **params):
+    """An instance with a fixed seed, few starts and a search of one generation, where the estimator has these."""
+    own = cls().get_params()
+    params |= {"random_state": 0, "n_init": 2}
+    params |= {"max_iter": 1} if "psize" in own else {}
+    return cls(**{name: value for name, value in params.items() if name in own})
+
+
 def gaussian_bags(n=240, d=4, size=6, n_classes=2, seed=0, apart=1.5):
     """A normal distribution for each class, in random bags: X, y, bags, proportions."""
     rng = np.random.default_rng(seed)

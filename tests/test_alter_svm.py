@@ -47,7 +47,7 @@ def slow_objective(w, f, y, bags, shares, C, penalties, loss="absolute"):
 
 
 def brute_force(f, share, C, penalty, loss):
-    """The smallest objective of a bag over all labellings."""
+    """The smallest objective of a bag over all labelings."""
     bag, zero = np.zeros(len(f), int), np.zeros(1)
     return min(
         slow_objective(zero, f, np.array(y), bag, [share], C, [penalty], loss)
@@ -55,10 +55,10 @@ def brute_force(f, share, C, penalty, loss):
     )
 
 
-def obvious(X, bags, shares, C, penalties, n_starts=10, seed=0):
+def obvious(X, bags, shares, C, penalties, n_init=10, seed=0):
     """As the paper has it: liblinear, coin flips, C raised by 1.5 from 1e-5, sums over ranks."""
     rng, best = np.random.RandomState(seed), np.inf
-    for _ in range(n_starts):
+    for _ in range(n_init):
         y = np.where(rng.rand(len(X)) < 0.5, 1.0, -1.0)
         for now in alter_svm.levels(C, 1.5e-5 * C, 1.5):
             last = np.inf
@@ -109,7 +109,7 @@ def test_the_machine_equals_cvxpy(C, intercept):
         hinges = cp.sum(cp.pos(1 - cp.multiply(signs, rows @ w + b)))
         goal = cp.Minimize(cp.sum_squares(w) / 2 + C * hinges)
         best = cp.Problem(goal).solve(solver=cp.CLARABEL)
-        v, b, nu = alter_svm.svm_step(Z, signs, C, intercept)
+        v, b, nu, *_ = alter_svm.svm_step(Z, signs, C, intercept)
         found = v @ v / 2 + C * np.maximum(0, 1 - signs * (rows @ v + b)).sum()
         assert found == pytest.approx(best, rel=1e-6)
         np.testing.assert_allclose((nu * signs) @ rows, v, atol=1e-4)
@@ -134,7 +134,7 @@ def test_gains_fall_along_the_ranks_and_costs_rise():
 
 @pytest.mark.equation("eq-alter-svm-bag-step")
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
-def test_the_bag_step_is_the_best_of_all_labellings(loss):
+def test_the_bag_step_is_the_best_of_all_labelings(loss):
     rng = np.random.default_rng(0)
     for _ in range(100):
         n, share, C = rng.integers(1, 10), rng.random(), 10.0 ** rng.uniform(-3, 1)
@@ -207,7 +207,7 @@ def test_first_labels_have_the_rounded_count_of_the_largest_scores():
     rng = np.random.default_rng(0)
     bags, shares = rng.permutation(np.repeat([0, 1, 2], [10, 10, 7])), [0.29, 0.3, 0.9]
     place, f = layout(bags, np.array(shares), np.ones(3)), rng.normal(size=27)
-    y = place.top_labels(f)
+    y = place.first_labels(f)
     for k, count in enumerate((3, 3, 6)):
         own = place.bags == k
         chosen = np.sort(f[own])[-count:]
@@ -217,7 +217,7 @@ def test_first_labels_have_the_rounded_count_of_the_largest_scores():
 def test_share_error_of_a_start_weighs_bags_by_their_size():
     bags, shares = np.repeat([0, 1], [2, 6]), np.array([0.5, 1 / 3])
     place = layout(bags, shares, np.ones(2))
-    start = _solver.Start(np.zeros((8, 1)), place, np.ones(8), True)
+    start = _solver.Start(np.zeros((8, 1)), None, place, np.ones(8), True)
     start.f = np.where(place.bags == 0, 1.0, -1.0)
     start.f[np.flatnonzero(place.bags == 1)[0]] = 2.0
     assert _solver.share_error(start) == pytest.approx((1 + 1) / 8)
@@ -232,7 +232,7 @@ def test_the_annealing_of_the_paper_begins_at_its_share_of_C(monkeypatch, C):
 
     monkeypatch.setattr(_solver.Start, "alternate", alternate)
     X, _, bags, P = problem(n=60)
-    alter_svm.minimise(X, bags, P[:, 1], C, np.ones(10), annealing="paper", n_starts=1)
+    alter_svm.minimize(X, bags, P[:, 1], C, np.ones(10), annealing="paper", n_init=1)
     assert seen[0] == pytest.approx(1.5e-5 * C) and seen[-1] == C
     assert seen[1] == pytest.approx(1.5 * seen[0])
 
@@ -241,8 +241,9 @@ def test_the_objective_never_rises_inside_a_level():
     for seed in range(5):
         X, _, bags, P = problem(seed=seed, size=12)
         place = layout(bags, P[:, 1], np.full(20, 12.0))
-        first = place.top_labels(np.random.default_rng(seed).random(240))
-        start = _solver.Start(X[place.order], place, first, True)
+        first = place.first_labels(np.random.default_rng(seed).random(240))
+        Z = X[place.order]
+        start = _solver.Start(Z, Z, place, first, True)
         for C, width in ((0.01, 2.0), (0.1, 2.0), (1.0, 2.0), (1.0, 0.2)):
             values = np.array(start.alternate(C, width, 1e-9))
             assert (np.diff(values) <= 1e-9 * values[:-1]).all()
@@ -257,12 +258,12 @@ def test_a_fit_ends_where_neither_step_lowers_the_objective():
         X, y = make_classification(600, 10, flip_y=0.2, random_state=seed)
         bags = np.random.default_rng(seed).permutation(600) // 50
         rest = label_proportions(y, bags)[:, 1], 0.1, np.full(12, 50.0)
-        best, _ = alter_svm.minimise(X, bags, *rest, n_starts=1, seed=seed)
+        best, _ = alter_svm.minimize(X, bags, *rest, n_init=1, seed=seed)
         order = best.layout.order
         f = X[order] @ best.w + best.b
         own = slow_objective(best.w, f, best.y, bags[order], *rest)
         assert best.value == pytest.approx(own)
-        w, b, _ = alter_svm.svm_step(X[order], best.y, 0.1)
+        w, b, *_ = alter_svm.svm_step(X[order], best.y, 0.1)
         f = X[order] @ w + b
         y = alter_svm.bag_step(f, bags[order], *rest)
         again = alter_svm.objective(w, f, y, bags[order], *rest)
@@ -287,7 +288,7 @@ def test_no_change_of_level_or_width_loses_what_is_found():
         p, t = np.bincount(bags, y) / 6, 2.0 * y - 1
         for C in (0.1, 10.0):
             model = AlterSVM(C=C, random_state=seed).fit(X, bags, p)
-            w, b, _ = alter_svm.svm_step(X, t, C)
+            w, b, *_ = alter_svm.svm_step(X, t, C)
             true = slow_objective(w, X @ w + b, t, bags, p, C, np.full(100, 60.0))
             assert model.objective_ < 1.05 * true, (seed, C)
 
@@ -298,8 +299,8 @@ def oracle(seed, rare):
     bags = np.random.default_rng(seed).permutation(200) // (5 if rare else 20)
     shares, sizes = np.bincount(bags, y) / np.bincount(bags), np.bincount(bags)
     rest, begin = (X, bags, shares, 0.1, 10.0 * sizes), time.process_time()
-    slow, middle = obvious(*rest, n_starts=3), time.process_time()
-    best, starts = alter_svm.minimise(*rest, n_starts=3)
+    slow, middle = obvious(*rest, n_init=3), time.process_time()
+    best, starts = alter_svm.minimize(*rest, n_init=3)
     assert best.value <= min(value for value, _ in starts) + 1e-9
     return best.value, slow, time.process_time() - middle, middle - begin
 
@@ -320,9 +321,9 @@ def test_single_precision_for_large_arrays_changes_little(monkeypatch):
     """Turns on rounded numbers; what they reach is evaluated on the numbers as they are."""
     X, _, bags, P = problem(n=300)
     rest = X, bags, P[:, 1], 0.1, np.full(50, 60.0)
-    double, found = alter_svm.minimise(*rest)
+    double, found = alter_svm.minimize(*rest)
     monkeypatch.setattr(_solver, "LIGHT", 0)
-    single, also = alter_svm.minimise(*rest)
+    single, also = alter_svm.minimize(*rest)
     assert single.light.dtype == np.float32 and single.X.dtype == float
     assert single.value == pytest.approx(double.value, rel=1e-3)
     np.testing.assert_allclose(np.median(also, axis=0), np.median(found, axis=0), rtol=0.02, atol=0.02)  # fmt: skip
@@ -353,6 +354,30 @@ def test_the_model_is_what_its_objective_says(intercept, loss):
     assert model.objective_ <= lowest < 1.05 * model.objective_
 
 
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_gap_bounds_what_the_machine_of_the_labels_would_gain(
+    kernel, n_classes, monkeypatch
+):
+    X, _, bags, P = problem(n_classes=n_classes)
+    model = AlterSVM(kernel=kernel, gamma=0.2, n_init=2, random_state=0)
+    for most, below, above in ((5, 1e-5, 0), (0, 1, 1e-5)):
+        monkeypatch.setattr(_solver, "MAX_EXACT", most)
+        model.fit(X, bags, P)
+        gram = X @ X.T if kernel == "linear" else rbf_kernel(X, gamma=0.2)
+        for k, one in enumerate(model.estimators_ or [model]):
+            y = np.where(one.labels_ == one.classes_[1], 1, -1)
+            svc = SVC(C=0.1, kernel="precomputed", tol=1e-8).fit(gram, y)
+            best, dual = svc.decision_function(gram), np.zeros(240)
+            dual[svc.support_] = svc.dual_coef_[0]
+            share = P[:, 1] if n_classes == 2 else P[:, k]
+            rest = y, bags, share, 0.1, np.full(40, 60.0)
+            norm = np.array([np.sqrt(dual @ gram @ dual)])
+            gain = one.objective_ - slow_objective(norm, best, *rest)
+            assert above < one.gap_ < below
+            assert -1e-6 <= gain / one.objective_ <= one.gap_ + 1e-6
+
+
 def test_starts_differ_and_do_not_depend_on_the_order_of_instances():
     X, _, bags, P = problem(size=24)
     turned = np.random.default_rng(0).permutation(240)
@@ -372,7 +397,7 @@ def test_scores_deal_the_first_labels(monkeypatch):
     monkeypatch.setattr(_solver.Start, "alternate", alternate)
     X, _, bags, P = problem(n=60)
     f = np.random.default_rng(0).normal(size=60)
-    alter_svm.minimise(X, bags, P[:, 1], 1.0, np.ones(10), scores=f)
+    alter_svm.minimize(X, bags, P[:, 1], 1.0, np.ones(10), scores=f)
     order, y = seen[0]
     first = np.empty(60)
     first[order] = y
@@ -435,7 +460,7 @@ def test_a_bag_of_weight_zero_has_no_say():
     wrong, weights = P[:, 1].copy(), np.full(40, 6.0)
     wrong[0], weights[0] = 1 - wrong[0], 0
     models = [
-        AlterSVM(bag_weights=weights, annealing="none", n_starts=1, random_state=0, init=InvCal(bag_weights=weights))
+        AlterSVM(bag_weights=weights, annealing="none", n_init=1, random_state=0, init=InvCal(bag_weights=weights))
         .fit(X, bags, p) for p in (wrong, P[:, 1])
     ]  # fmt: skip
     assert models[0].objective_ == pytest.approx(models[1].objective_, rel=0.05)
@@ -463,7 +488,7 @@ PROBABILITIES = MajorityClass(), CountLogistic()
         *PROBABILITIES,
         make_pipeline(StandardScaler(), MeanMap()),
         make_pipeline(StandardScaler(), PROBABILITIES[1]),
-        LLPGridSearchCV(MeanMap(), {"lam": [0.1, 1.0]}, cv=2),
+        LLPGridSearchCV(MeanMap(), {"alpha": [0.1, 1.0]}, cv=2),
     ],
     ids=lambda init: type(init).__name__,
 )
@@ -515,9 +540,9 @@ def test_an_offset_of_the_features_moves_the_intercept_alone(far):
     assert model.objective_ == pytest.approx(near.objective_, rel=1e-2)
 
 
-@pytest.mark.parametrize("model", [AlterSVM(n_starts=1), ConvSVM(max_cuts=3)])
+@pytest.mark.parametrize("model", [AlterSVM(n_init=1), ConvSVM(max_cuts=3)])
 @pytest.mark.parametrize("intercept", [True, False])
-def test_features_far_away_never_end_in_a_factorisation(model, intercept):
+def test_features_far_away_never_end_in_a_factorization(model, intercept):
     X, _, bags, P = problem()
     for far in (1.7e9 + 3e7 * X, 1e9 + X, X * [1e9, 1, 1, 1], 1e12 + X):
         with warnings.catch_warnings(action="ignore"):
@@ -527,9 +552,9 @@ def test_features_far_away_never_end_in_a_factorisation(model, intercept):
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_progress_is_told_by_the_calling_thread(n_jobs, capsys, monkeypatch):
     X, _, bags, P = problem()
-    AlterSVM(random_state=0, n_starts=3, n_jobs=n_jobs).fit(X, bags, P)
+    AlterSVM(random_state=0, n_init=3, n_jobs=n_jobs).fit(X, bags, P)
     assert capsys.readouterr().out == ""
-    AlterSVM(verbose=2, random_state=0, n_starts=3, n_jobs=n_jobs).fit(X, bags, P)
+    AlterSVM(verbose=2, random_state=0, n_init=3, n_jobs=n_jobs).fit(X, bags, P)
     lines = capsys.readouterr().out.splitlines()
     told = [line.split(" in ")[0] for line in lines]
     assert told == [f"AlterSVM: {k} of at most 3 starts" for k in (1, 2, 3)]
@@ -537,7 +562,7 @@ def test_progress_is_told_by_the_calling_thread(n_jobs, capsys, monkeypatch):
     clock = iter(range(0, 100_000, 1000))
     monkeypatch.setattr(_running.time, "perf_counter", lambda: next(clock))
     with pytest.warns(LongFitWarning, match="AlterSVM will take about 33 min") as one:
-        AlterSVM(random_state=0, n_starts=3, n_jobs=n_jobs).fit(X, bags, P)
+        AlterSVM(random_state=0, n_init=3, n_jobs=n_jobs).fit(X, bags, P)
     assert [w.filename for w in one] == [__file__]
 
 
@@ -581,7 +606,9 @@ def test_equal_shares_are_enough():
     rng = np.random.default_rng(0)
     y = np.tile([0, 0, 0, 1, 1], 60)
     X = rng.normal(size=(300, 4)) + 2.5 * y[:, None]
-    model = AlterSVM(random_state=0).fit(X, np.arange(300) // 5, np.full(60, 0.4))
+    model = AlterSVM(random_state=0)
+    with pytest.warns(LLPWarning, match="no difference between bags"):
+        model.fit(X, np.arange(300) // 5, np.full(60, 0.4))
     assert model.score(X, y) > 0.9
 
 

@@ -4,11 +4,14 @@ import ast
 import inspect
 import pickle
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from problems import gaussian_bags
+from problems import quick as make
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, GroupKFold
@@ -16,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from llpbook import all_estimators
+from llpbook.base import LLPClassifier, LLPWarning, NotIdentifiableError
 from llpbook.model_selection import proportion_scorer
 from llpbook.proportions import label_proportions
 
@@ -23,12 +27,6 @@ from llpbook.proportions import label_proportions
 pytestmark = pytest.mark.filterwarnings("ignore:.* bags into two samples")
 ESTIMATORS = [cls for _, cls in all_estimators()]
 each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
-
-
-def make(cls):
-    """An instance with a fixed seed, and a short search, where the estimator has one."""
-    small = {"random_state": 0, "max_gen": 1, "n_starts": 2}
-    return cls(**{k: v for k, v in small.items() if k in cls().get_params()})
 
 
 def problem(seed=0, n=120, d=3):
@@ -336,6 +334,135 @@ def test_several_classes_or_a_clear_refusal(cls):
     assert list(model.classes_) == ["low", "mid", "high"]
     assert model.predict_proportions(X, bags).shape == (25, 3)
     assert scores(model, X).shape == (150, 3)
+
+
+# --- one vocabulary -----------------------------------------------------------------------------------------
+
+#: Names that were in use for what has a name in the vocabulary of CONTRIBUTING, which says what each means.
+BARRED = {
+    "lam", "lambda_", "penalty", "start", "n_starts", "starts", "max_rounds", "max_gen", "n_iter", "step",
+    "regressor", "classifier", "base_estimator", "seed", "eps",
+}  # fmt: skip
+KNOWN = {
+    "alpha": "float", "C": "float", "C_p": "float", "tol": "float", "max_iter": "int", "n_init": "int",
+    "verbose": "int", "n_jobs": "int", "random_state": "int, RandomState or None",
+}  # fmt: skip
+
+
+def documented(cls, section):
+    """Names in a section of the docstring of a class, with their types."""
+    text = inspect.getdoc(cls) or ""
+    found = re.search(
+        rf"(?s)^{section}\n-+\n(.*?)(\n\n\w+\n---|\Z)", text, re.MULTILINE
+    )
+    names = {}
+    for line in found[1].splitlines() if found else []:
+        entry = re.match(r"(\w[\w, ]*) : (.*)", line)
+        if entry:
+            names |= dict.fromkeys(entry[1].split(", "), entry[2])
+    return names
+
+
+@each
+def test_parameters_have_the_words_of_the_vocabulary(cls):
+    params, told = cls().get_params(), documented(cls, "Parameters")
+    assert not BARRED & set(params)
+    for name, kind in KNOWN.items():
+        if name in params and "see `" not in told[name]:
+            assert told[name].startswith(kind), name
+    assert params.get("random_state") is None and params.get("verbose", 0) == 0
+    assert params.get("n_jobs") is None
+    assert not ("alpha" in params and "C" in params)
+    X, _, bags, P = problem()
+    bad = {"tol": 0.0, "max_iter": 1.5, "n_init": 0, "C": 0.0, "alpha": -1.0}
+    for name in set(bad) & set(params):
+        with pytest.raises(ValueError, match=name):
+            make(cls).set_params(**{name: bad[name]}).fit(X, bags, P)
+
+
+@each
+def test_fitted_attributes_are_documented_and_there(cls):
+    X, _, bags, P = problem()
+    options = [{}, {"kernel": "rbf"}] if "kernel" in cls().get_params() else [{}]
+    found = set()
+    for option in options:
+        model = make(cls).set_params(**option)
+        frame = pd.DataFrame(X, columns=["age", "bmi", "dose"])
+        model.fit(frame, bags, P)
+        found |= set(vars(model)) - set(model.get_params())
+    everywhere = set(documented(LLPClassifier, "Attributes"))
+    own = set(documented(cls, "Attributes")) | {
+        name
+        for base in cls.__mro__[1:]
+        if base.__module__.startswith("llpbook") and base is not LLPClassifier
+        for name in documented(base, "Attributes")
+    }
+    assert {name for name in found if not name.startswith("_")} <= own | everywhere
+    assert {name for name in own - everywhere if name.endswith("_")} <= found
+
+
+#: Iterations that end without a condition of optimality: a search, and rounds that bags held out end.
+NO_GAP = {"ClusterModelSelection", "CountBoosting"}
+
+
+@each
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_an_iterative_fit_says_how_far_it_is_from_its_end(cls):
+    X, _, bags, P = gaussian_bags(n=200, d=6, size=8, seed=1, apart=0.5)
+    model = make(cls)
+    limit = {"max_iter", "max_cuts"} & set(model.get_params())
+    if limit and cls.__name__ not in NO_GAP:
+        model.set_params(**dict.fromkeys(limit, 1000))
+    model.fit(X, bags, P)
+    if not hasattr(model, "n_iter_"):
+        assert not hasattr(model, "gap_") and not limit
+        return
+    assert isinstance(model.n_iter_, int) and model.n_iter_ >= 0
+    if cls.__name__ in NO_GAP:
+        return
+    tol = getattr(model, "tol", 1e-6)
+    assert isinstance(model.gap_, float) and 0 <= model.gap_ <= 2 * tol
+    if limit:
+        short = make(cls).set_params(**dict.fromkeys(limit, 1)).fit(X, bags, P)
+        assert short.gap_ > model.gap_ and short.n_iter_ < model.n_iter_
+
+
+@each
+def test_equal_shares_are_refused_or_said_in_the_same_words(cls):
+    X, _, bags, P = problem()
+    same = np.tile([0.7, 0.3], (len(P), 1))
+    words = "proportions are the same in every bag in use \\(0.7, 0.3\\)"
+    if cls.__name__ == "MajorityClass":
+        make(cls).fit(X, bags, same)
+    elif make(cls)._equal_shares == "refused":
+        with pytest.raises(NotIdentifiableError, match=words):
+            make(cls).fit(X, bags, same)
+    else:
+        with pytest.warns(LLPWarning, match=words):
+            try:
+                make(cls).fit(X, bags, same)
+            except (
+                NotIdentifiableError
+            ) as error:  # the start of EM has nothing to begin from
+                assert "init=" in str(error)
+    if cls._names_classes_by_shares:
+        with pytest.raises(NotIdentifiableError, match="could swap the two"):
+            make(cls).fit(X, bags, np.full((len(P), 2), 0.5))
+
+
+@each
+def test_a_penalty_and_a_distance_warn_of_scales(cls):
+    X, _, bags, P = problem()
+    kernels = [{}, {"kernel": "rbf"}] if "kernel" in cls().get_params() else [{}]
+    for option in kernels:
+        model = make(cls).set_params(**option)
+        acts = "distances" if option else model._scale
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", LLPWarning)
+            model.fit(X * [1, 1, 1e4], bags, P)
+        said = [str(w.message) for w in caught if "on one scale" in str(w.message)]
+        verb = {"distances": "measures", "penalty": "penalizes", None: "nothing"}[acts]
+        assert len(said) == (acts is not None) and all(verb in text for text in said)
 
 
 # --- malformed input ---------------------------------------------------------------------------------------

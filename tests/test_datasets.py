@@ -229,7 +229,7 @@ def test_every_shipped_file_is_tested_and_described():
     files = {path.name for path in _encodings.DATA.glob("*.csv.gz")}
     assert files == {f"{name}.csv.gz" for name in FILES}
     assert files == {
-        e["file"] for e in _encodings.catalogue()["sets"].values() if "file" in e
+        e["file"] for e in _encodings.catalog()["sets"].values() if "file" in e
     }
 
 

@@ -162,7 +162,7 @@ def test_plane_of_the_bound_is_linear_in_alpha_and_in_the_bits():
 
 
 @pytest.mark.equation("eq-dsdd-tighten")
-def test_tightening_equals_brute_force_and_a_linear_programme():
+def test_tightening_equals_brute_force_and_a_linear_program():
     basis, _ = make_basis(n=5, n_prime=4)
     rng = np.random.default_rng(5)
     for _ in range(5):
@@ -234,7 +234,7 @@ def test_minimum_of_the_bound_equals_cvxpy(shape, rel, weights):
         for b, c in cases:
             data = (basis, rel * unit, weights)
             best, _ = cvxpy_inner(b, c, *data)
-            alpha, _, gap = dsdd.minimise_bound(b, c, *data)
+            alpha, _, gap = dsdd.minimize_bound(b, c, *data)
             found = dsdd.upper_bound(alpha, b, c, *data)
             assert gap <= 1e-9
             assert found == pytest.approx(best, rel=1e-6, abs=1e-9)
@@ -249,7 +249,7 @@ def test_minimum_of_the_bound_on_more_instances_than_bases(rel, n_centers):
     data = ((Phi[:180], Phi[180:]), rel * np.mean(np.sum(Phi**2, axis=1)), (1.0, 1.0))
     b, c = random_bits((Phi[:180], Phi[180:]))
     best, where = cvxpy_inner(b, c, *data)
-    alpha, _, gap = dsdd.minimise_bound(b, c, *data)
+    alpha, _, gap = dsdd.minimize_bound(b, c, *data)
     assert gap <= 1e-9
     found = dsdd.upper_bound(alpha, b, c, *data)
     assert found == pytest.approx(best, rel=1e-6, abs=1e-9)
@@ -266,7 +266,7 @@ def test_optimality_conditions_of_the_inner_problem(rel, weights):
     for seed in range(5):
         b, c = random_bits(basis, seed)
         data = (basis, lam, weights)
-        alpha, nu, _ = dsdd.minimise_bound(b, c, *data, tol=1e-12)
+        alpha, nu, _ = dsdd.minimize_bound(b, c, *data, tol=1e-12)
         assert (nu >= 0).all() and (nu <= cap).all()
         rest = (cap * np.append(c, b)) @ Phi - nu @ Phi
         np.testing.assert_allclose(lam * alpha, rest, atol=1e-6)  # stationary
@@ -296,13 +296,13 @@ def test_newton_direction_solves_the_system(n_free):
 
 
 @pytest.mark.parametrize("width", [1.0, 0.1, 1e-3])
-def test_smoothed_bound_is_minimised(width):
+def test_smoothed_bound_is_minimized(width):
     basis, unit = make_basis()
     Phi, lam = np.vstack(basis), 0.02 * unit
     cap, kink = np.repeat([1 / 15, 1 / 9], [15, 9]), np.repeat([1.0, -1.0], [15, 9])
     rng = np.random.default_rng(8)
     nu_old, linear = rng.random(24) * cap, (rng.integers(0, 2, 24) * cap) @ Phi
-    alpha, nu, gap = _solver.minimise_smoothed(
+    alpha, nu, gap = _solver.minimize_smoothed(
         np.zeros(24), nu_old, Phi, kink, cap, linear, lam, width, 1e-14
     )
 
@@ -349,27 +349,27 @@ def test_objective_never_rises_and_the_bound_is_tight_at_the_end(rel, start, wei
     for seed in range(5):
         basis, unit = make_basis(40, 30, seed=seed)
         data = (basis, rel * unit, weights)
-        rounds = dsdd.cccp(*data, start=start)
+        rounds = dsdd.cccp(*data, init=start)
         values = np.array([r.objective for r in rounds])
         bounds = np.array([r.bound for r in rounds])
         assert (np.diff(values) <= 1e-9).all()
         assert (bounds >= values - 1e-12).all()
-        assert (bounds[1:] <= values[:-1] + 1e-9).all()  # tightened, then minimised
+        assert (bounds[1:] <= values[:-1] + 1e-9).all()  # tightened, then minimized
         last = rounds[-1]
         assert len(rounds) < 50
         assert last.bound == pytest.approx(last.objective, abs=1e-9)
         tight = dsdd.tighten_bound(last.alpha, basis)
-        again, _, _ = dsdd.minimise_bound(*tight, *data)  # a fixed point
+        again, _, _ = dsdd.minimize_bound(*tight, *data)  # a fixed point
         assert dsdd.objective(again, *data) == pytest.approx(last.objective, abs=1e-8)
 
 
 def test_first_round_of_either_start():
     basis, unit = make_basis(40, 30)
     data = (basis, 0.01 * unit, (1.0, 1.0))
-    first = dsdd.cccp(*data, start="convex")[0]
+    first = dsdd.cccp(*data, init="convex")[0]
     best, _ = cvxpy_inner(np.zeros(30), np.zeros(40), *data)
     assert dsdd.convex_part(first.alpha, *data) == pytest.approx(best, rel=1e-6)
-    first = dsdd.cccp(*data, start="hinge")[0]
+    first = dsdd.cccp(*data, init="hinge")[0]
     svm = cp.Variable(70)
     losses = cp.sum(cp.pos(1 - basis[0] @ svm)) / 40
     losses += cp.sum(cp.pos(1 + basis[1] @ svm)) / 30
@@ -387,12 +387,12 @@ def test_start_of_the_paper_may_stop_at_once():
     Phi = gaussian_basis(X, X[::4], median_distance(X))
     basis = Phi[:200], Phi[200:]
     data = (basis, 1e-3 * dsdd.penalty_unit(basis))
-    paper, ours = (dsdd.cccp(*data, start=start)[-1] for start in ("convex", "hinge"))
+    paper, ours = (dsdd.cccp(*data, init=start)[-1] for start in ("convex", "hinge"))
     assert (Phi @ paper.alpha < 0).all()  # about one seed in two
     assert paper.objective > -0.01
     assert labeling_error_rate(Phi @ ours.alpha < 0, y) < 0.1
     assert ours.objective < -0.5
-    mirrored = dsdd.cccp(basis[::-1], data[1], start="convex")[-1]
+    mirrored = dsdd.cccp(basis[::-1], data[1], init="convex")[-1]
     assert not np.allclose(mirrored.alpha, -paper.alpha, atol=1e-2)
 
 
@@ -405,10 +405,10 @@ def test_starts_against_all_bits():
         Phi = gaussian_basis(X, X, 1.0)
         data = (Phi[:4], Phi[4:]), 0.05 * dsdd.penalty_unit((Phi[:4], Phi[4:]))
         all_bits = map(np.array, itertools.product((0.0, 1.0), repeat=7))
-        ends = (dsdd.minimise_bound(bits[:3], bits[3:], *data)[0] for bits in all_bits)
+        ends = (dsdd.minimize_bound(bits[:3], bits[3:], *data)[0] for bits in all_bits)
         least = min(dsdd.objective(alpha, *data) for alpha in ends)
         for start in hits:
-            found = dsdd.cccp(*data, start=start)[-1].objective
+            found = dsdd.cccp(*data, init=start)[-1].objective
             assert found > least - 1e-7
             hits[start] += found < least + 1e-6
     assert hits == {"hinge": 17, "convex": 12}
@@ -508,14 +508,14 @@ def test_cv_picks_the_best_of_its_table():
     table = model.cv_results_
     assert len(table) == len(dsdd.SIGMAS) * len(dsdd.LAMS)
     best = table.loc[table["score"].idxmax()]
-    assert (model.sigma_, model.lam_) == (best["sigma"], best["lam"])
+    assert (model.sigma_, model.alpha_) == (best["sigma"], best["alpha"])
     unit = median_distance(X)
     np.testing.assert_allclose(table["sigma"].unique(), unit * np.array(dsdd.SIGMAS))
     widest = table[table["sigma"] == table["sigma"].max()]
     Phi = gaussian_basis(X, X, widest["sigma"].iloc[0])
     size = np.mean(np.sum(Phi**2, axis=1))
-    np.testing.assert_allclose(widest["lam"], size * np.array(dsdd.LAMS))
-    fixed = DSDD(sigma=model.sigma_, lam=model.lam_, random_state=0).fit(X, bags)
+    np.testing.assert_allclose(widest["alpha"], size * np.array(dsdd.LAMS))
+    fixed = DSDD(sigma=model.sigma_, alpha=model.alpha_, random_state=0).fit(X, bags)
     np.testing.assert_allclose(fixed.decision_function(X), model.decision_function(X))
     assert fixed.cv_results_["score"].isna().all()
 
@@ -551,7 +551,7 @@ def test_tuning_takes_the_start():
     y, bags = np.arange(80) % 40 < np.repeat([12, 28], 40), np.repeat([0, 1], 40)
     X = rng.normal(size=(80, 10)) + y[:, None]
     one, two = (
-        DSDD("median", [0.1, 0.01], start=start, random_state=0).fit(X, bags)
+        DSDD("median", [0.1, 0.01], init=start, random_state=0).fit(X, bags)
         for start in ("hinge", "convex")
     )
     scores = one.cv_results_["score"] - two.cv_results_["score"]
@@ -560,12 +560,12 @@ def test_tuning_takes_the_start():
 
 def test_own_grids():
     X, _, bags = toy_problem(1, n=20, random_state=0)
-    model = DSDD(sigma=[1.0, 2.0], lam=[0.1, 1.0, 3.0], random_state=0).fit(X, bags)
+    model = DSDD(sigma=[1.0, 2.0], alpha=[0.1, 1.0, 3.0], random_state=0).fit(X, bags)
     assert len(model.cv_results_) == 6
-    assert model.sigma_ in (1.0, 2.0) and model.lam_ in (0.1, 1.0, 3.0)
-    model = DSDD(sigma="median", lam=0.5, random_state=0).fit(X, bags)
-    assert model.sigma_ == median_distance(X) and model.lam_ == 0.5
-    for name in ("sigma", "lam"):
+    assert model.sigma_ in (1.0, 2.0) and model.alpha_ in (0.1, 1.0, 3.0)
+    model = DSDD(sigma="median", alpha=0.5, random_state=0).fit(X, bags)
+    assert model.sigma_ == median_distance(X) and model.alpha_ == 0.5
+    for name in ("sigma", "alpha"):
         for bad in (0.0, -1.0, [], [1.0, -1.0], [[1.0]], float("nan"), "best"):
             with pytest.raises(ValueError, match=name):
                 DSDD(**{name: bad}).fit(X, bags)
@@ -576,14 +576,14 @@ def test_own_grids():
 
 def test_decision_function_is_the_linear_model():
     X, _, bags = toy_problem(2, n=30, random_state=0)
-    model = DSDD(sigma=1.5, lam=0.3).fit(X, bags)
+    model = DSDD(sigma=1.5, alpha=0.3).fit(X, bags)
     grid = np.random.default_rng(0).normal(size=(5, 2))
     centers = model.centers_ + model.origin_
     for x, found in zip(grid, model.decision_function(grid), strict=True):
         bumps = [np.exp(-np.sum((x - c) ** 2) / (2 * 1.5**2)) for c in centers]
         assert found == pytest.approx(np.dot(bumps, model.coef_))
     assert len(model.centers_) == 60
-    assert model.n_iter_ == len(model.rounds_)
+    assert model.n_iter_ == len(model.history_)
 
 
 @pytest.mark.parametrize("which", [1, 2])
@@ -679,8 +679,8 @@ def test_function_of_two_samples():
     model = DSDD(random_state=0).fit(X, bags)
     np.testing.assert_array_equal(labels_p, model.predict(P))
     np.testing.assert_array_equal(labels_q, model.predict(Q))
-    named = np.concatenate(dsdd.dsdd(P, Q, (0.3, 0.7), sigma=1.0, lam=0.1))
-    larger = np.concatenate(dsdd.dsdd(P, Q, larger="q", sigma=1.0, lam=0.1))
+    named = np.concatenate(dsdd.dsdd(P, Q, (0.3, 0.7), sigma=1.0, alpha=0.1))
+    larger = np.concatenate(dsdd.dsdd(P, Q, larger="q", sigma=1.0, alpha=0.1))
     np.testing.assert_array_equal(named, larger)
     assert np.mean(named == np.append(y[bags == 0], y[bags == 1])) > 0.75
 
@@ -693,11 +693,11 @@ def test_large_samples_are_tuned_on_a_part():
     basis = [gaussian_basis(part, model.centers_, model.sigma_) for part in parts]
     table = model.cv_results_[model.cv_results_["sigma"] == model.sigma_]
     folds = [fold_numbers(50, 5, seed_of_folds(0, 210))] * 2
-    found = dsdd.cv_gaps(basis, table["lam"].to_numpy(), folds)
+    found = dsdd.cv_gaps(basis, table["alpha"].to_numpy(), folds)
     np.testing.assert_allclose(table["score"], -found, atol=1e-6)
     last = [gaussian_basis(part, model.centers_, model.sigma_) for part in samples]
-    assert model.rounds_[-1].objective == pytest.approx(
-        dsdd.cccp(last, model.lam_)[-1].objective, abs=1e-8
+    assert model.history_[-1].objective == pytest.approx(
+        dsdd.cccp(last, model.alpha_)[-1].objective, abs=1e-8
     )
     assert labeling_error_rate(model.predict(X), y) < 0.2
     every = DSDD(n_tuning=150, random_state=0).fit(X, bags)
@@ -707,19 +707,19 @@ def test_large_samples_are_tuned_on_a_part():
 
 def seed_of_folds(random_state, n):
     rng = np.random.RandomState(random_state)
-    rng.permutation(n)  # drawn for the centres
+    rng.permutation(n)  # drawn for the centers
     return rng.randint(2**31 - 1)
 
 
 def test_stopping_short_warns():
     X, _, bags = toy_problem(1, n=60, random_state=0)
     with pytest.warns(ConvergenceWarning, match="DSDD stopped after 2 rounds"):
-        DSDD(sigma=0.5, lam=0.05, max_iter=1).fit(X, bags)
+        DSDD(sigma=0.5, alpha=0.05, max_iter=1).fit(X, bags)
 
 
 def test_the_first_round_alone_is_asked_for_and_warns_of_nothing(recwarn):
     X, _, bags = toy_problem(1, n=60, random_state=0)
-    model = DSDD(sigma=0.5, lam=0.05, max_iter=0).fit(X, bags)
+    model = DSDD(sigma=0.5, alpha=0.05, max_iter=0).fit(X, bags)
     assert model.n_iter_ == 1 and not recwarn.list
     basis, _ = in_fit(model, X, bags, 5, first=0)
     first = dsdd.cccp(basis, 0.05)[0]
@@ -728,15 +728,15 @@ def test_the_first_round_alone_is_asked_for_and_warns_of_nothing(recwarn):
 
 
 def test_a_duality_gap_warns(monkeypatch):
-    exact = dsdd.minimise_bound
+    exact = dsdd.minimize_bound
     loose = lambda *args, **kwargs: (*exact(*args, **kwargs)[:2], 1e-3)  # noqa: E731
-    monkeypatch.setattr(_cccp, "minimise_bound", loose)
+    monkeypatch.setattr(_cccp, "minimize_bound", loose)
     X, _, bags = toy_problem(1, n=20, random_state=0)
     with pytest.warns(ConvergenceWarning, match="relative error is up to 1.0e-03"):
-        DSDD(sigma=1.0, lam=0.1).fit(X, bags)
+        DSDD(sigma=1.0, alpha=0.1).fit(X, bags)
 
 
-def test_more_instances_than_centres():
+def test_more_instances_than_centers():
     X, y, bags = toy_problem(2, n=200, random_state=0)
     model = DSDD(n_centers=50, sigma="median", random_state=0).fit(X, bags)
     assert model.centers_.shape == (50, 2) and model.coef_.shape == (50,)

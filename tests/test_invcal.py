@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVR
 
 from llpbook import _hinge, invcal
-from llpbook._hinge import minimise_hinges
+from llpbook._hinge import minimize_hinges
 from llpbook.base import LLPWarning, NotIdentifiableError, _running
 from llpbook.invcal import InvCal
 from llpbook.proportions import averaging_matrix, label_proportions
@@ -78,7 +78,7 @@ def test_minimum_equals_cvxpy(shape, epsilon, intercept):
         outside = cp.pos(cp.abs(means @ w + b - t) - eps)
         goal = cp.sum_squares(w) / 2 + penalties @ outside
         best = cp.Problem(cp.Minimize(goal)).solve(solver=cp.CLARABEL)
-        found = invcal.minimise(means, t, eps, penalties, intercept)
+        found = invcal.minimize(means, t, eps, penalties, intercept)
         value = slow_objective(*found[:2], means, t, eps, penalties)
         assert value == pytest.approx(best, rel=1e-7)
         assert intercept or found[1] == 0
@@ -91,11 +91,11 @@ def test_a_minimum_is_as_exact_as_is_asked_for(tol):
         rng = np.random.default_rng(seed)
         X, a = rng.normal(size=(60, 5)), rng.choice([-1.0, 1.0], 60)
         e, c = rng.normal(size=60), rng.uniform(0.1, 3, 60)
-        w, _, nu = minimise_hinges(X, a, e, c, intercept=False, tol=tol)
-        assert (nu >= 0).all() and (nu <= c).all()
+        w, _, nu, n_iter, gap = minimize_hinges(X, a, e, c, intercept=False, tol=tol)
+        assert (nu >= 0).all() and (nu <= c).all() and n_iter > 1
         primal = w @ w / 2 + c @ np.maximum(0, e - a * (X @ w))
         dual = nu @ e - np.sum(((nu * a) @ X) ** 2) / 2
-        assert 0 <= primal - dual <= tol * primal * (1 + 1e-6)
+        assert gap <= tol and 0 <= primal - dual <= (gap + 1e-12) * primal
 
 
 @pytest.mark.parametrize("shape", [(60, 30), (30, 60)])
@@ -113,7 +113,7 @@ def test_conjugate_gradients_find_the_newton_direction(shape, monkeypatch):
 
 
 def dependent(kind):
-    """Features that a factorisation in double precision trips over."""
+    """Features that a factorization in double precision trips over."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(50, 2)) + 1.0
     if kind == "equal columns":
@@ -137,10 +137,32 @@ def test_a_direction_goes_down_however_far_or_dependent_features_are(kind, form,
 
 def test_a_machine_that_stops_short_names_the_parameter_of_the_user(monkeypatch):
     X, _, bags, P = problem()
-    monkeypatch.setattr(_hinge, "MAX_STEPS", 1)
+    monkeypatch.setattr(_hinge, "MAX_ROUNDS", 1)
     with pytest.warns(ConvergenceWarning, match="lower C_p") as caught:
-        InvCal().fit(X, bags, P)
-    assert len(caught) == 1
+        model = InvCal().fit(X, bags, P)
+    assert len(caught) == 1 and model.gap_ > 1e-3 > model.tol
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_gap_is_within_the_tolerance_and_bounds_what_is_left(kernel, n_classes):
+    X, _, bags, P = problem(n_classes=n_classes)
+    rough, fine = (InvCal(kernel=kernel, tol=t).fit(X, bags, P) for t in (1e-2, 1e-9))
+    pairs = zip(rough.estimators_ or [rough], fine.estimators_ or [fine], strict=True)
+    for one, best in pairs:
+        assert 0 <= best.gap_ <= 1e-9 < one.gap_ <= 1e-2
+        assert 1 <= one.n_iter_ < best.n_iter_
+        assert best.objective_ >= one.objective_ * (1 - one.gap_) - 1e-12
+
+
+def test_progress_of_rounds(capsys):
+    X, _, bags, P = problem()
+    InvCal().fit(X, bags, P)
+    assert capsys.readouterr().out == ""
+    model = InvCal(verbose=2).fit(X, bags, P)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("InvCal: 1 of at most 60 rounds")
+    assert lines[-1].endswith(f"relative gap {model.gap_:.1e}")
 
 
 def test_a_kernel_asks_for_memory_before_it_is_made(monkeypatch):
@@ -158,7 +180,7 @@ def test_a_kernel_asks_for_memory_before_it_is_made(monkeypatch):
 
 def test_multipliers_satisfy_the_optimality_conditions():
     means, t, eps, penalties = regression()
-    w, b, dual = invcal.minimise(means, t, eps, penalties, tol=1e-12)
+    w, b, dual, *_ = invcal.minimize(means, t, eps, penalties, tol=1e-12)
     np.testing.assert_allclose(dual @ means, w, atol=1e-6)
     assert abs(dual.sum()) < 1e-6 and (np.abs(dual) <= penalties + 1e-9).all()
     error = t - means @ w - b
@@ -172,7 +194,7 @@ def test_multipliers_satisfy_the_optimality_conditions():
 def test_an_intercept_that_is_not_unique_is_the_middle():
     # No multiplier is free: a penalty so small that both bags stay outside of their tubes.
     means, t = np.array([[-1.0], [1.0]]), np.array([-2.0, 5.0])
-    w, b, dual = invcal.minimise(means, t, np.zeros(2), np.full(2, 0.1))
+    w, b, dual, *_ = invcal.minimize(means, t, np.zeros(2), np.full(2, 0.1))
     np.testing.assert_allclose(w, 0.2, atol=1e-9)
     np.testing.assert_allclose(dual, [-0.1, 0.1], atol=1e-9)
     assert b == pytest.approx(((-2 + 0.2) + (5 - 0.2)) / 2)
@@ -189,7 +211,7 @@ def test_the_best_intercept_is_the_middle_of_all_that_are_as_good():
         best = bends[values <= min(values) + 1e-9]
         flat += len(best) > 1
         middle = (best.min() + best.max()) / 2
-        assert _hinge.best_intercept(f, a, e, c) == pytest.approx(middle)
+        assert sum(_hinge.best_intercepts(f, a, e, c)) / 2 == pytest.approx(middle)
     assert 0 < flat < 50
 
 
@@ -295,13 +317,13 @@ def test_the_objective_is_that_of_the_fit():
     assert model.objective_ == pytest.approx(at)
 
 
-def test_fit_minimises_with_its_own_parameters():
+def test_fit_minimizes_with_its_own_parameters():
     X, _, bags, P = problem(size=8)
     p, c = P[:, 1], np.full(30, 2.0)
     model = InvCal(2.0, 0.05, "share", fit_intercept=False, tol=1e-2).fit(X, bags, P)
     t, eps = invcal.targets(p, len(X)), invcal.tubes(p, len(X), 0.05, "share")
     w, exact = (
-        invcal.minimise(averaging_matrix(bags) @ X, t, eps, c, False, tol)[0]
+        invcal.minimize(averaging_matrix(bags) @ X, t, eps, c, False, tol)[0]
         for tol in (1e-2, 1e-9)
     )
     np.testing.assert_allclose(model.coef_[0], w, rtol=1e-9)
@@ -336,7 +358,9 @@ def test_an_offset_of_the_features_moves_the_intercept_alone(kernel):
 
 def test_equal_shares_are_not_identifiable():
     X, _, bags, _ = problem()
-    with pytest.raises(NotIdentifiableError, match=r"are 0\.4 in every bag"):
+    with pytest.raises(
+        NotIdentifiableError, match=r"the same in every bag in use \(0\.6, 0\.4\)"
+    ):
         InvCal().fit(X, bags, np.full(40, 0.4))
 
 

@@ -12,7 +12,13 @@ from sklearn.neighbors import NearestCentroid
 from sklearn.preprocessing import StandardScaler
 
 from llpbook import kernel_kmeans as kk
-from llpbook.base import LLPWarning, NotIdentifiableError, _running
+from llpbook.base import (
+    LLPWarning,
+    NotIdentifiableError,
+    _counts,
+    _estimator,
+    _running,
+)
 from llpbook.cluster_selection import ClusterModelSelection
 from llpbook.datasets import load_bags, random_bags
 from llpbook.kernel_kmeans import AOCKernelKMeans
@@ -60,7 +66,7 @@ def test_the_kernel_form_is_the_definition(n_classes):
     assert kk.kernel_variance(gram) == pytest.approx(X.var(axis=0).sum())
 
 
-def penalised(distances, labels, bags, P, price):
+def penalized(distances, labels, bags, P, price):
     Z = np.eye(P.shape[1])[labels]
     sizes = np.bincount(bags, minlength=len(P))
     gap = averaging_matrix(bags, len(P)) @ Z - P
@@ -80,13 +86,13 @@ def test_labels_are_the_best_of_all(n_classes, price):
         for k in (0, 2, 3):
             rows, one = bags == k, np.zeros((bags == k).sum(), int)
             every = map(np.array, product(range(n_classes), repeat=rows.sum()))
-            values = [penalised(distances[rows], y, one, P[[k]], price) for y in every]
-            found = penalised(distances[rows], labels[rows], one, P[[k]], price)
+            values = [penalized(distances[rows], y, one, P[[k]], price) for y in every]
+            found = penalized(distances[rows], labels[rows], one, P[[k]], price)
             assert found == pytest.approx(min(values))
 
 
 @pytest.mark.parametrize("n_classes", [3, 5])
-def test_a_large_bag_is_labelled_as_well_as_a_small_one(n_classes, monkeypatch):
+def test_a_large_bag_is_labeled_as_well_as_a_small_one(n_classes, monkeypatch):
     rng = np.random.default_rng(3)
     for trial in range(24):
         bags, P = np.zeros(30, int), rng.dirichlet(np.ones(n_classes), 1)
@@ -97,18 +103,18 @@ def test_a_large_bag_is_labelled_as_well_as_a_small_one(n_classes, monkeypatch):
         if trial % 2:
             distances[:, -1] = np.inf  # an empty class
         values, price = [], (0.0, 0.3, 3.0, 30.0)[trial % 4]
-        for limit in (200, 0):
-            monkeypatch.setattr(kk, "LARGE_BAG", limit)
+        for limit in (1000, 0):
+            monkeypatch.setattr(_counts, "MANY_SEATS", limit)
             labels = kk.label_bags(distances, bags, P, price)
             near = np.where(np.isinf(distances), 1e6, distances)
-            values.append(penalised(near, labels, bags, P, price))
+            values.append(penalized(near, labels, bags, P, price))
         assert values[1] == pytest.approx(values[0])
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("price", [0.1, 1.0])
 def test_the_relaxation_is_a_bound_and_rounds_to_no_better(n_classes, price):
-    # What the original solves: the quadratic programme over the simplex.
+    # What the original solves: the quadratic program over the simplex.
     rng = np.random.default_rng(1)
     bags, P = rng.permutation(30) // 10, rng.dirichlet(np.ones(n_classes), 3)
     distances = rng.normal(size=(30, n_classes))
@@ -117,10 +123,10 @@ def test_the_relaxation_is_a_bound_and_rounds_to_no_better(n_classes, price):
     goal = cp.sum(cp.multiply(distances, Z)) + 10 * price * cp.sum_squares(gap)
     bound = cp.Problem(cp.Minimize(goal), [cp.sum(Z, axis=1) == 1]).solve(cp.CLARABEL)
     ours = kk.label_bags(distances, bags, P, price)
-    value = penalised(distances, ours, bags, P, price)
+    value = penalized(distances, ours, bags, P, price)
     assert bound - 1e-6 <= value
     rounded = Z.value.argmax(axis=1)
-    assert value <= penalised(distances, rounded, bags, P, price) + 1e-6
+    assert value <= penalized(distances, rounded, bags, P, price) + 1e-6
     assert value - bound < 0.5 * price * n_classes
 
 
@@ -131,9 +137,9 @@ def test_no_iteration_climbs_and_the_end_is_a_fixed_point(n_classes):
     labels = np.random.default_rng(2).integers(0, n_classes, 200)
     values = [kk.objective(gram, labels, bags, P, 0.2)]
     for _ in range(30):
-        labels, _, settled = kk.descend(gram, labels, bags, P, 0.2, max_iter=1)
+        labels, _, gap = kk.descend(gram, labels, bags, P, 0.2, max_iter=1)
         values.append(kk.objective(gram, labels, bags, P, 0.2))
-    assert settled and (np.diff(values) < 1e-9).all() and values[-1] < values[0]
+    assert gap == 0 and (np.diff(values) < 1e-9).all() and values[-1] < values[0]
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -164,7 +170,7 @@ def test_ten_starts_mostly_reach_the_best_labeling():
         for Z in (every, 1 - every):
             size = np.maximum(Z.sum(axis=1), 1)
             values -= ((Z @ X) ** 2).sum(axis=1) / size
-        models = [AOCKernelKMeans(lam, n_starts=s, random_state=seed) for s in (1, 10)]
+        models = [AOCKernelKMeans(lam, n_init=s, random_state=seed) for s in (1, 10)]
         found = np.array([m.fit(X, bags, p).objective_ for m in models])
         assert (found > values.min() - 1e-9).all()
         reached.append(found < values.min() + 1e-9)
@@ -174,7 +180,7 @@ def test_ten_starts_mostly_reach_the_best_labeling():
 
 def test_bags_of_size_one_are_the_nearest_class_mean():
     X, y, *_ = problem(gap=2.0)
-    model = AOCKernelKMeans(lam=100, random_state=0)
+    model = AOCKernelKMeans(C_p=100, random_state=0)
     model.fit(X, np.arange(200), y.astype(float))
     supervised = NearestCentroid().fit(X, y)
     np.testing.assert_array_equal(model.predict(X), supervised.predict(X))
@@ -208,11 +214,11 @@ def test_without_a_penalty_the_clusters_have_no_names():
     # k-means alone: over seeds, as often one way round as the other.
     X, y, bags, P = problem(gap=8.0)
     scores = [
-        AOCKernelKMeans(lam=0.0, n_starts=1, random_state=s).fit(X, bags, P).score(X, y)
+        AOCKernelKMeans(C_p=0.0, n_init=1, random_state=s).fit(X, bags, P).score(X, y)
         for s in range(6)
     ]
     assert all(min(s, 1 - s) < 0.05 for s in scores)
-    named = AOCKernelKMeans(lam=1.0, n_starts=1, random_state=0).fit(X, bags, P)
+    named = AOCKernelKMeans(C_p=1.0, n_init=1, random_state=0).fit(X, bags, P)
     assert named.score(X, y) > 0.95
 
 
@@ -234,16 +240,16 @@ def test_known_labels_are_held(n_classes):
         every = map(np.array, product(range(n_classes), repeat=6))
         agree = held[rows]
         values = [
-            penalised(distances[rows], z, one, P[[k]], price)
+            penalized(distances[rows], z, one, P[[k]], price)
             for z in every
             if (z[agree] == known[rows][agree]).all()
         ]
-        found = penalised(distances[rows], model.labels_[rows], one, P[[k]], price)
+        found = penalized(distances[rows], model.labels_[rows], one, P[[k]], price)
         assert found == pytest.approx(min(values))
     known[3], absent = n_classes, np.column_stack([P, np.zeros(10)])
     model = AOCKernelKMeans(random_state=0).fit(X, bags, absent, labels=known)
     assert model.labels_[3] == n_classes
-    all_known = AOCKernelKMeans(lam=0.0, random_state=0).fit(X, bags, P, labels=y)
+    all_known = AOCKernelKMeans(C_p=0.0, random_state=0).fit(X, bags, P, labels=y)
     supervised = NearestCentroid().fit(X, y)
     np.testing.assert_array_equal(all_known.predict(X), supervised.predict(X))
 
@@ -253,7 +259,7 @@ def test_a_few_labels_name_classes_whose_shares_are_equal():
     known = np.where(np.arange(200) < 6, y, -1)
     halves = np.full(100, 0.5)
     for seed in range(5):
-        model = AOCKernelKMeans(n_starts=3, random_state=seed)
+        model = AOCKernelKMeans(n_init=3, random_state=seed)
         assert model.fit(X, np.arange(200) // 2, halves, labels=known).score(X, y) > 0.9
     with pytest.raises(ValueError, match="equal shares in every bag"):
         AOCKernelKMeans().fit(X, np.arange(200) // 2, halves)
@@ -324,7 +330,7 @@ def test_label_swap_swaps_the_prediction():
 def test_the_order_of_the_instances_does_not_matter():
     X, _, bags, P = problem(gap=1.0)
     order = np.random.default_rng(7).permutation(200)
-    model = AOCKernelKMeans(n_starts=1, random_state=0)
+    model = AOCKernelKMeans(n_init=1, random_state=0)
     one = model.fit(X, bags, P).labels_
     two = model.fit(X[order], bags[order], P).labels_
     np.testing.assert_array_equal(one[order], two)
@@ -364,7 +370,7 @@ def test_weights_of_features_can_take_a_machine_away():
         X = StandardScaler().fit_transform(X + np.outer(shift, [0, 0, 6, 6, 6, 6]))
         bags = rng.permutation(400) // 10
         given = X, bags, label_proportions(y, bags)
-        search = ClusterModelSelection(2, max_gen=5, random_state=seed)
+        search = ClusterModelSelection(2, max_iter=5, random_state=seed)
         assert search.fit(*given).score(X, y) > 0.9
         assert AOCKernelKMeans(random_state=seed).fit(*given).score(X, y) < 0.6
 
@@ -398,10 +404,10 @@ def test_a_class_that_vanishes_is_said():
     X[0] = 40  # the only cluster that is worth its cost
     P = np.column_stack([np.full(10, 0.5), np.full(10, 0.47), np.full(10, 0.03)])
     P[:5, :2] = P[:5, 1::-1]
-    model = AOCKernelKMeans(lam=1e-9, n_starts=3, random_state=0)
+    model = AOCKernelKMeans(C_p=1e-9, n_init=3, random_state=0)
     start = np.where(np.arange(60) == 0, 0, 1)
     model._starts = lambda bags, P: iter([start])
-    with pytest.warns(LLPWarning, match=r"no instance to \[2\].*raise lam"):
+    with pytest.warns(LLPWarning, match=r"no instance to \[2\].*raise C_p"):
         model.fit(X, bags, P)
     assert not (model.predict(X) == 2).any()
 
@@ -412,9 +418,9 @@ def test_features_on_different_scales_are_said():
     with_time = np.column_stack([X, seconds])
     for kernel in ("linear", "rbf", "laplacian"):
         with pytest.warns(LLPWarning, match="AOCKernelKMeans measures distances"):
-            AOCKernelKMeans(kernel=kernel, n_starts=1).fit(with_time, bags, P)
+            AOCKernelKMeans(kernel=kernel, n_init=1).fit(with_time, bags, P)
     given = with_time @ with_time.T / 1e18
-    AOCKernelKMeans(kernel="precomputed", n_starts=1).fit(given, bags, P)
+    AOCKernelKMeans(kernel="precomputed", n_init=1).fit(given, bags, P)
 
 
 def test_memory_is_asked_for_before_the_kernel_is_computed(monkeypatch):
@@ -432,14 +438,14 @@ def test_the_stated_memory_is_the_peak_and_predictions_need_a_block(
 ):
     X, _, bags, P = problem(n=1000)
     X = X @ X.T if kernel == "precomputed" else X
-    model = AOCKernelKMeans(kernel=kernel, n_starts=2, random_state=0)
+    model = AOCKernelKMeans(kernel=kernel, n_init=2, random_state=0)
     tracemalloc.start()
     model.fit(X, bags, P)
     peak = tracemalloc.get_traced_memory()[1] / (8 * 1000**2)
     said = kk.GIVEN_COPIES if kernel == "precomputed" else kk.GRAM_COPIES
     assert 0.85 * said < peak < 1.05 * said
     whole = model.decision_function(X)
-    monkeypatch.setattr(kk, "BLOCK", 7 * 1000)
+    monkeypatch.setattr(_estimator, "BLOCK", 7 * 1000)
     tracemalloc.reset_peak()
     before = tracemalloc.get_traced_memory()[0]
     np.testing.assert_allclose(model.decision_function(X), whole)
@@ -456,13 +462,23 @@ def test_of_objectives_that_differ_by_rounding_the_first_is_kept(monkeypatch):
     monkeypatch.setattr(
         kk, "descend", lambda gram, start, *args: (start, next(numbers), True)
     )
-    model = AOCKernelKMeans(n_starts=5, random_state=0).fit(X, bags, P)
+    model = AOCKernelKMeans(n_init=5, random_state=0).fit(X, bags, P)
     assert model.n_iter_ == 1 and model.objective_ == 1.0
 
 
 def test_progress_is_printed_where_it_is_asked_for(capsys):
     X, _, bags, P = problem()
-    AOCKernelKMeans(n_starts=3, random_state=0, verbose=2).fit(X, bags, P)
+    AOCKernelKMeans(n_init=3, random_state=0, verbose=2).fit(X, bags, P)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3 and "3 of at most 3 starts" in lines[-1]
     assert "lowest objective" in lines[-1]
+
+
+def test_starts_at_once_give_the_same_labels():
+    X, _, bags, P = problem(gap=0.8)
+    one, two = (
+        AOCKernelKMeans(n_init=6, random_state=0, n_jobs=n).fit(X, bags, P)
+        for n in (None, 2)
+    )
+    np.testing.assert_array_equal(one.labels_, two.labels_)
+    assert one.objective_ == two.objective_ and one.n_iter_ == two.n_iter_

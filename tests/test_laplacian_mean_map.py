@@ -24,12 +24,12 @@ from llpbook.mean_map import (
     binary_objective,
     class_means,
     mean_operator,
-    minimise,
+    minimize,
 )
 from llpbook.proportions import averaging_matrix, label_proportions
 
 both = pytest.mark.parametrize("cls", [LaplacianMeanMap, AlternatingMeanMap])
-similarities = pytest.mark.parametrize("similarity", ["gaussian", "normalised cut"])
+similarities = pytest.mark.parametrize("similarity", ["gaussian", "normalized_cut"])
 
 
 def system(seed, n_classes=2, L=12, d=3, sigma=1.0):
@@ -68,7 +68,7 @@ def test_gaussian_similarity():
         assert V[k, other] == pytest.approx(expected, abs=1e-15)
 
 
-def test_neighbours_keep_the_largest_similarities():
+def test_neighbors_keep_the_largest_similarities():
     means = np.random.default_rng(1).normal(size=(30, 2))
     V, near = (
         lmm.gaussian_similarity(means, 0.5),
@@ -86,10 +86,10 @@ def test_neighbours_keep_the_largest_similarities():
 
 
 @pytest.mark.equation("eq-lmm-cut")
-def test_normalised_cut_similarity():
+def test_normalized_cut_similarity():
     X, _, bags, _ = problem(n=30, size=4)
     sizes, n_bags = np.bincount(bags), bags.max() + 1
-    found = lmm.normalised_cut_similarity(lmm.mean_distances(X, bags, n_bags), sizes)
+    found = lmm.normalized_cut_similarity(lmm.mean_distances(X, bags, n_bags), sizes)
     a = np.zeros((n_bags, n_bags))
     for i, j in product(range(30), repeat=2):
         a[bags[i], bags[j]] += np.linalg.norm(X[i] - X[j])
@@ -98,10 +98,10 @@ def test_normalised_cut_similarity():
         assert found[k, m] == pytest.approx(0.0 if k == m else slow, rel=1e-9)
 
 
-def test_normalised_cut_of_single_instances_and_of_bags_that_coincide():
+def test_normalized_cut_of_single_instances_and_of_bags_that_coincide():
     X = np.array([[0.0], [3.0], [3.0], [1.0], [2.0], [1.0], [2.0]])
     bags = np.array([0, 1, 2, 3, 3, 4, 4])
-    V = lmm.normalised_cut_similarity(lmm.mean_distances(X, bags, 5), np.bincount(bags))
+    V = lmm.normalized_cut_similarity(lmm.mean_distances(X, bags, 5), np.bincount(bags))
     assert V[0, 1] == 0 and V[1, 2] == 1 and V[3, 4] == pytest.approx(1)
     assert (np.diag(V) == 0).all()
 
@@ -186,7 +186,7 @@ def test_conjugate_gradients_equal_the_dense_solution(seed):
 
 
 def test_weak_similarities_have_a_limit():
-    """What neighbours say of the classes is not lost in rounding beside what the data say of the means."""
+    """What neighbors say of the classes is not lost in rounding beside what the data say of the means."""
     means, P, D, V = system(6, 3, 20)
     shares = np.full(20, 1 / 20)
     weak = [
@@ -231,7 +231,7 @@ def test_all_bags_alike_is_mean_map(n_classes):
     np.testing.assert_allclose(tied.mean_operator_, plain.mean_operator_, atol=1e-6)
 
 
-def test_one_part_a_bag_and_neighbours_is_two_problems():
+def test_one_part_a_bag_and_neighbors_is_two_problems():
     means, P, D, _ = system(10, L=16)
     means[8:] += 1e4
     V = lmm.gaussian_similarity(means, 1.0)
@@ -253,7 +253,7 @@ def test_parts_that_cannot_answer():
     near = sp.csr_array(V)
     with pytest.raises(NotIdentifiableError, match="8 bags have rank 1"):
         lmm.bag_class_means(means, P, D, near, 0.3)
-    P[8:] = [0.0, 1.0]  # pure bags need no neighbour
+    P[8:] = [0.0, 1.0]  # pure bags need no neighbor
     found = lmm.operator_by_adjoint(means, P, D, D / D.sum(), V, 0.3)
     pure = D[8:] @ means[8:]
     rest = lmm.operator_by_adjoint(
@@ -286,12 +286,12 @@ def test_bags_of_size_one_are_logistic_regression(similarity, lam):
         C=4 / lam, fit_intercept=False, solver="newton-cholesky", tol=1e-12
     ).fit(ones, y)
     for options in ({}, {"sigma": 0.05, "smoothness": 5.0}):
-        model = LaplacianMeanMap(lam=lam, similarity=similarity, **options)
+        model = LaplacianMeanMap(alpha=lam, similarity=similarity, **options)
         model.fit(X, np.arange(120), y.astype(float))
         found = np.append(model.coef_, model.intercept_)
         np.testing.assert_allclose(found, limit.coef_[0], atol=1e-6)
     for mode in ("min", "max"):
-        model = AlternatingMeanMap(lam=lam, mode=mode)
+        model = AlternatingMeanMap(alpha=lam, mode=mode)
         model.fit(X, np.arange(120), y.astype(float))
         found = np.append(model.coef_, model.intercept_)
         np.testing.assert_allclose(found, limit.coef_[0], atol=1e-6)
@@ -312,7 +312,7 @@ def test_the_estimator_is_its_functions(similarity, n_classes):
         V = np.exp(-cdist(means, means) / 0.8) - np.eye(len(P))
         if similarity != "gaussian":
             distances = lmm.mean_distances(X, bags, len(P))
-            V = lmm.normalised_cut_similarity(distances, sizes)
+            V = lmm.normalized_cut_similarity(distances, sizes)
         one, by_size = np.ones(len(P)), sizes / sizes.mean()
         D, w = (by_size if how == "size" else one for how in (weights, counting))
         M = dense_class_means(means, P, D, V, 0.3, 0.01)
@@ -346,7 +346,7 @@ def test_bags_of_weight_0_tell_no_classes_apart():
     two, one = np.zeros((2, len(P)))
     two[:2], one[0] = 1.0, 1.0
     assert np.isfinite(LaplacianMeanMap(bag_weights=two).fit(X, bags, P).coef_).all()
-    with pytest.raises(NotIdentifiableError, match="rank 1"):
+    with pytest.raises(NotIdentifiableError, match="the same in every bag"):
         LaplacianMeanMap(bag_weights=one).fit(X, bags, P)
 
 
@@ -368,10 +368,10 @@ def test_label_swap_swaps_the_prediction():
 
 def test_a_path_is_the_fits_of_its_grid():
     X, _, bags, P = problem()
-    grid = {"lam": [0.5, 10.0], "smoothness": [0.01, 1.0], "sigma": [0.3, "median"]}
+    grid = {"alpha": [0.5, 10.0], "smoothness": [0.01, 1.0], "sigma": [0.3, "median"]}
     found = list(LaplacianMeanMap(tol=1e-9).path(X, bags, P, **grid))
     assert len(found) == 8
-    assert len({(m.lam, m.smoothness, m.sigma) for m in found}) == 8
+    assert len({(m.alpha, m.smoothness, m.sigma) for m in found}) == 8
     for model in found:
         alone = LaplacianMeanMap(**model.get_params()).fit(X, bags, P)
         np.testing.assert_allclose(model.coef_, alone.coef_, atol=1e-7)
@@ -382,16 +382,22 @@ def test_a_path_is_the_fits_of_its_grid():
         alone = LaplacianMeanMap(**model.get_params()).fit(X, bags, P)
         np.testing.assert_allclose(model.coef_, alone.coef_, atol=1e-7)
         np.testing.assert_array_equal(model.intercept_, [0])
-    again = {"lam": [1.0, 1.0], "smoothness": [0.1], "sigma": [1.0]}
+    again = {"alpha": [1.0, 1.0], "smoothness": [0.1], "sigma": [1.0]}
     first, second = LaplacianMeanMap().path(X, bags, P, **again)
     assert second.n_iter_ <= 1 < first.n_iter_  # it starts at the solution
+    again = {"alpha": [1.0, 9.0, 1.0], "smoothness": [0.1, 1.0, 0.1]}
+    again["sigma"] = [0.3, 1.0, 0.3]
+    for model in LaplacianMeanMap(tol=1e-9).path(X, bags, P, **again):
+        alone = LaplacianMeanMap(**model.get_params()).fit(X, bags, P)
+        np.testing.assert_allclose(model.coef_, alone.coef_, atol=1e-7)
+    assert not hasattr(AlternatingMeanMap, "path")
     with pytest.raises(ValueError, match="kernel must be 'linear'"):
         list(LaplacianMeanMap(kernel="rbf").path(X, bags, P, **grid))
     with pytest.raises(ValueError, match="smoothness"):
-        list(LaplacianMeanMap().path(X, bags, P, lam=[1], smoothness=[0], sigma=[1]))
+        list(LaplacianMeanMap().path(X, bags, P, alpha=[1], smoothness=[0], sigma=[1]))
 
 
-def test_neighbours_only_is_near_all_pairs_and_linear_in_memory():
+def test_neighbors_only_is_near_all_pairs_and_linear_in_memory():
     X, _, bags, P = problem(n=4000, size=4, seed=1)
     whole = LaplacianMeanMap(sigma=0.3).fit(X, bags, P)
     near = LaplacianMeanMap(sigma=0.3, n_neighbors=50).fit(X, bags, P)
@@ -464,13 +470,13 @@ def test_many_bags_do_not_fill_the_memory():
     assert float(run.stdout) < 36, run.stderr  # MB; all pairs of 3,000 bags are 72
 
 
-def test_the_normalised_cut_asks_for_memory(monkeypatch):
+def test_the_normalized_cut_asks_for_memory(monkeypatch):
     monkeypatch.setattr(_running, "machine_memory", lambda: 1e6)
     X, _, bags, P = problem(n=1200)
     with pytest.raises(
-        ValueError, match=r"'normalised cut' of 200 bags needs .*gaussian"
+        ValueError, match=r"'normalized cut' of 200 bags needs .*gaussian"
     ):
-        LaplacianMeanMap(similarity="normalised cut").fit(X, bags, P)
+        LaplacianMeanMap(similarity="normalized_cut").fit(X, bags, P)
 
 
 def test_alternating_has_no_path():
@@ -482,7 +488,7 @@ def test_alternating_has_no_path():
 def test_alternating_starts_at_the_laplacian_mean_map_of_its_parameters():
     X, _, bags, P = problem(n=600, seed=3)
     own = {
-        "lam": 2.0, "smoothness": 0.5, "sigma": 0.7, "epsilon": 0.01,
+        "alpha": 2.0, "smoothness": 0.5, "sigma": 0.7, "epsilon": 0.01,
         "bag_weights": "uniform", "operator_weights": "uniform", "n_neighbors": 20,
     }  # fmt: skip
     first = LaplacianMeanMap(**own).fit(X, bags, P)
@@ -503,11 +509,12 @@ def test_rounds_show_their_progress(capsys):
         assert lines[0].startswith("AlternatingMeanMap: 1 of at most 100 rounds in")
 
 
-def test_probabilities_of_several_classes_without_a_penalty():
+def test_probabilities_of_several_classes_without_a_penalty(monkeypatch):
+    monkeypatch.setattr("llpbook.laplacian_mean_map._alternating.FIT_ITERATIONS", 30)
     X, _, bags, P = problem(n=60, n_classes=3, size=10, seed=3, apart=0.5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = AlternatingMeanMap(lam=1e-6, max_rounds=3, max_iter=30).fit(X, bags, P)
+        model = AlternatingMeanMap(alpha=1e-6, max_iter=3).fit(X, bags, P)
     assert (model.decision_function(X).max(axis=1) < -1000).sum() > 3  # 0 / 0, once
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
 
@@ -528,12 +535,13 @@ def test_no_matrix_of_twice_as_many_rows_as_bags():
 @both
 def test_equal_shares_and_a_single_bag(cls):
     X, _, bags, P = problem()
-    with pytest.raises(NotIdentifiableError, match=r"rank 1.*shares must differ"):
+    with pytest.raises(NotIdentifiableError, match="the same in every bag"):
         cls().fit(X, bags, np.full(len(P), 0.4))
-    with pytest.raises(NotIdentifiableError, match="1 bags have rank 1"):
+    with pytest.raises(NotIdentifiableError, match="the same in every bag"):
         cls().fit(X, np.zeros(len(X), dtype=int), [0.4])
 
 
+@pytest.mark.filterwarnings("ignore:proportions are the same")
 def test_a_pull_to_0_answers_where_shares_are_equal():
     X, _, bags, P = problem()
     model = LaplacianMeanMap(epsilon=0.1).fit(X, bags, np.full(len(P), 0.4))
@@ -542,7 +550,7 @@ def test_a_pull_to_0_answers_where_shares_are_equal():
 
 def test_nearly_equal_shares_are_equal():
     X, _, bags, P = problem()
-    with pytest.raises(NotIdentifiableError, match="rank 1"):
+    with pytest.raises(NotIdentifiableError, match="the same in every bag"):
         LaplacianMeanMap().fit(X, bags, 0.4 + 1e-9 * (-1.0) ** np.arange(len(P)))
 
 
@@ -561,14 +569,14 @@ def test_constant_features_and_more_features_than_instances(cls):
 def test_no_penalty():
     X, _, bags, P = problem(n=60)
     with pytest.warns(ConvergenceWarning, match="penalize more"):
-        model = LaplacianMeanMap(lam=0.0, max_iter=30).fit(X, bags, P)
+        model = LaplacianMeanMap(alpha=0.0, max_iter=30).fit(X, bags, P)
     assert np.isfinite(model.decision_function(X)).all()  # there is no minimum
     X, y, *_ = problem(n=300, seed=6)
     y = np.where(np.random.default_rng(0).random(300) < 0.2, 1 - y, y)
     twice = np.hstack([X, X[:, :2], np.ones((300, 1))])  # depend on one another
     for cls in (LaplacianMeanMap, MeanMap):
-        found = cls(lam=0.0).fit(twice, np.arange(300), y.astype(float))
-        alone = cls(lam=0.0).fit(X, np.arange(300), y.astype(float))
+        found = cls(alpha=0.0).fit(twice, np.arange(300), y.astype(float))
+        alone = cls(alpha=0.0).fit(X, np.arange(300), y.astype(float))
         np.testing.assert_allclose(
             found.decision_function(twice), alone.decision_function(X), atol=1e-6
         )
@@ -584,8 +592,8 @@ def test_the_classifier_stops_at_max_iter():
 def test_a_class_in_no_bag_is_hardly_ever_predicted():
     X, _, bags, P = problem()
     three = np.column_stack([P, np.zeros(len(P))])
-    model = LaplacianMeanMap(lam=0.1).fit(X, bags, three)
-    two = LaplacianMeanMap(lam=0.1).fit(X, bags, P)
+    model = LaplacianMeanMap(alpha=0.1).fit(X, bags, three)
+    two = LaplacianMeanMap(alpha=0.1).fit(X, bags, P)
     assert np.mean(model.predict(X) == two.predict(X)) > 0.97
     assert model.predict_proba(X)[:, 2].mean() < 0.01
 
@@ -678,12 +686,12 @@ def test_rounds_of_worst_labels_equal_brute_force(seed):
     X, bags, counts = small(seed)
     every = np.array(list(labelings(bags, counts)))
     w = np.random.default_rng(seed).normal(size=(1, 3))
-    found, values = lmm.alternate_worst(X, bags, counts, w, 1.0)
+    found, values, _ = lmm.alternate_worst(X, bags, counts, w, 1.0)
     slow, fits = [], []
     for _ in values:
         losses = [binary_objective(w[0], X, (y @ X / 12)[None], 1.0)[0] for y in every]
         mu = (every[np.argmax(losses)] @ X / 12)[None]
-        w = minimise(X, mu, 1.0)[0]
+        w = minimize(X, mu, 1.0)[0]
         slow.append(binary_objective(w[0], X, mu, 1.0)[0])
         fits.append(w)
     np.testing.assert_allclose(values, slow, atol=1e-9)
@@ -699,7 +707,7 @@ def test_rounds_of_worst_labels_end_by_labels_that_repeat_or_six_losses_in_vain(
         for _ in values:
             seen.append(lmm.consistent_labels(-X @ w[0], bags, counts).tolist())
             mu = (X.T @ seen[-1] / len(X))[None]
-            w = minimise(X, mu, 1.0, start=w)[0]
+            w = minimize(X, mu, 1.0, init=w)[0]
         last = lmm.consistent_labels(-X @ w[0], bags, counts).tolist()
         assert last in seen or np.argmin(values) == len(values) - 7
 
@@ -708,34 +716,72 @@ def test_worst_labels_swing_and_the_best_side_is_kept():
     X, y, bags, P = problem(n=1200, seed=3)
     model = AlternatingMeanMap(mode="max").fit(X, bags, P)
     assert 1 < model.n_iter_ < 100 and model.score(X, y) > 0.8
-    sides = np.array(model.objectives_)
+    sides = np.array(model.objective_curve_)
     assert sides.min() < min(sides[0::2].mean(), sides[1::2].mean()) + 1e-9
 
 
+@pytest.mark.parametrize("mode", ["min", "max"])
+def test_value_and_gap_are_those_of_the_model(mode, monkeypatch):
+    X, _, bags, P = problem(n=1200, seed=3)
+    fits, minimize = [], lmm._alternating.minimize
+
+    def watched(*args, **options):
+        fits.append((args[1], *minimize(*args, **options)))
+        return fits[-1][1:]
+
+    monkeypatch.setattr(lmm._alternating, "minimize", watched)
+    model = AlternatingMeanMap(mode=mode, tol=1e-2).fit(X, bags, P)
+    w = np.append(model.coef_, model.intercept_) / 2
+    rounds = fits[1:]  # the first fit is the start
+    kept = [np.array_equal(found[0], w) for _, found, *_ in rounds].index(True)
+    assert kept < len(rounds) - 1 if mode == "max" else kept == len(rounds) - 1
+    value, gap = left_of(w, X, rounds[kept][0])
+    assert model.gap_ == rounds[kept][3] == pytest.approx(gap)
+    assert model.objective_ == model.objective_curve_[kept] == pytest.approx(value)
+
+
+def left_of(w, X, mu):
+    """The objective, and the largest entry of its gradient on the scale of the tolerance."""
+    Z = np.column_stack([X, np.ones(len(X))])
+    value, gradient = binary_objective(w, Z, mu, 1.0)
+    return value, np.abs(gradient).max() / max(1, np.linalg.norm(mu))
+
+
+@pytest.mark.parametrize("cls", [MeanMap, LaplacianMeanMap])
+def test_the_gap_is_what_is_left_of_the_gradient(cls):
+    X, _, bags, P = problem()
+    with pytest.warns(ConvergenceWarning, match="gradient of"):
+        model = cls(max_iter=1).fit(X, bags, P)
+    w = np.append(model.coef_, model.intercept_) / 2
+    gap = left_of(w, X, model.mean_operator_)[1]
+    assert model.gap_ == pytest.approx(gap) and gap > 1e-3
+
+
+@pytest.mark.filterwarnings("ignore:proportions are the same")
 def test_starts():
     X, _, bags, P = problem(n=600, seed=3)
-    for start in ("laplacian", "mean map", "random"):
-        model = AlternatingMeanMap(start=start, random_state=1).fit(X, bags, P)
-        assert (np.diff(model.objectives_) < 1e-12).all()
-    again = AlternatingMeanMap(start="random", random_state=1).fit(X, bags, P)
+    for start in ("laplacian", "mean_map", "random"):
+        model = AlternatingMeanMap(init=start, random_state=1).fit(X, bags, P)
+        assert (np.diff(model.objective_curve_) < 1e-12).all()
+    again = AlternatingMeanMap(init="random", random_state=1).fit(X, bags, P)
     np.testing.assert_array_equal(again.coef_, model.coef_)
-    other = AlternatingMeanMap(start="random", random_state=2).fit(X, bags, P)
-    assert other.objectives_[0] != model.objectives_[0]
+    other = AlternatingMeanMap(init="random", random_state=2).fit(X, bags, P)
+    assert other.objective_curve_[0] != model.objective_curve_[0]
     first = MeanMap().fit(X, bags, P)
     counts = np.round(np.bincount(bags) * P[:, 1]).astype(int)
     ones = np.column_stack([X, np.ones(600)])
     w = np.append(first.coef_, first.intercept_)[None] / 2
     by_hand = lmm.alternate(ones, bags, counts, w, 1.0)[0]
-    model = AlternatingMeanMap(start="mean map").fit(X, bags, P)
+    model = AlternatingMeanMap(init="mean_map").fit(X, bags, P)
     np.testing.assert_allclose(model.coef_[0] / 2, by_hand[0, :-1], atol=1e-6)
     weights = np.where(np.arange(len(P)) < 5, 1.0, 0.001)  # another start
     first = MeanMap(bag_weights=weights).fit(X, bags, P)
     w = np.append(first.coef_, first.intercept_)[None] / 2
     by_hand = lmm.alternate(ones, bags, counts, w, 1.0)[1]
-    other = AlternatingMeanMap(start="mean map", bag_weights=weights).fit(X, bags, P)
-    np.testing.assert_allclose(other.objectives_, by_hand, atol=1e-6)
-    assert abs(by_hand[0] - model.objectives_[0]) > 1e-3
-    equal = AlternatingMeanMap(start="random", random_state=0)
+    other = AlternatingMeanMap(init="mean_map", bag_weights=weights).fit(X, bags, P)
+    np.testing.assert_allclose(other.objective_curve_, by_hand, atol=1e-6)
+    assert abs(by_hand[0] - model.objective_curve_[0]) > 1e-3
+    equal = AlternatingMeanMap(init="random", random_state=0)
     equal.fit(X, np.arange(600) % 3, [0.5, 0.5, 0.5])
     assert equal.n_iter_ > 1
 
@@ -743,13 +789,13 @@ def test_starts():
 def test_stopping_short_warns():
     X, _, bags, P = problem(n=600)
     with pytest.warns(ConvergenceWarning, match="after 1 rounds with .* still"):
-        AlternatingMeanMap(max_rounds=1).fit(X, bags, P)
+        AlternatingMeanMap(max_iter=1).fit(X, bags, P)
     enough = AlternatingMeanMap().fit(X, bags, P)
     with warnings.catch_warnings():
         warnings.simplefilter(
             "error"
         )  # the last round moved labels, the next would not
-        same = AlternatingMeanMap(max_rounds=enough.n_iter_).fit(X, bags, P)
+        same = AlternatingMeanMap(max_iter=enough.n_iter_).fit(X, bags, P)
     np.testing.assert_array_equal(same.coef_, enough.coef_)
 
 

@@ -7,7 +7,7 @@ from scipy.integrate import dblquad, quad, trapezoid
 from scipy.stats import multivariate_normal, norm
 
 from llpbook import lsdd
-from llpbook.base import canonical_order, fold_numbers, median_distance
+from llpbook.base import _estimator, canonical_order, fold_numbers, median_distance
 from llpbook.density_difference import (
     gaussian_basis,
     labeling_error_rate,
@@ -75,13 +75,14 @@ def test_mean_difference_one_instance_at_a_time():
 
 
 @pytest.mark.parametrize("batch_size", [4, 1000])
-def test_sums_and_values_in_batches(batch_size):
+def test_sums_and_values_in_batches(batch_size, monkeypatch):
+    monkeypatch.setattr(_estimator, "BLOCK", 9 * batch_size)
     X, C = two_samples(60, 9, d=3)
     Phi = gaussian_basis(X, C, 0.7)
     theta = np.random.default_rng(0).normal(size=(9, 2))
     found = lsdd.basis_sum(X, C, 0.7, batch_size)
     np.testing.assert_allclose(found, Phi.sum(axis=0))
-    found = lsdd.model_values(X, C, 0.7, theta, batch_size)
+    found = lsdd.model_values(X, C, 0.7, theta)
     np.testing.assert_allclose(found, Phi @ theta)
 
 
@@ -159,7 +160,7 @@ def test_l2_distance_of_two_normals():
 
 
 @pytest.mark.equation("eq-lsdd-distance")
-def test_l2_distance_is_exact_for_the_unpenalised_solution_and_second_order_else():
+def test_l2_distance_is_exact_for_the_unpenalized_solution_and_second_order_else():
     G, h = setting(n=3, n_prime=3)[3:]
     exact = lsdd.solve(G, h, 1e-12)
     truth = h @ exact
@@ -223,7 +224,7 @@ def test_cross_validation_equals_refits(what, sigma):
 def in_fit(model, X, bags, n_folds, first):
     """The two samples and the folds, as `fit` makes them with ``random_state=0``."""
     rng = np.random.RandomState(0)
-    rng.permutation(len(X))  # drawn for the centres
+    rng.permutation(len(X))  # drawn for the centers
     seed = rng.randint(2**31 - 1)
     samples = [(X - model.origin_)[bags == k] for k in (first, 1 - first)]
     samples = [part[canonical_order(part)] for part in samples]
@@ -266,9 +267,9 @@ def test_grids_are_those_of_the_chapter():
 def test_estimator_picks_the_best_pair(what, grids):
     X, _, bags = toy_problem(2, n=(25, 30), random_state=3)
     sigmas, lams = np.array([0.5, 1.7, 0.9]), [3.0, 0.01]
-    params = {"sigma": sigmas, "lam": lams}
+    params = {"sigma": sigmas, "alpha": lams}
     if grids == "public":
-        sigmas, params = lsdd.PUBLIC_SIGMAS, {"sigma": "public", "lam": "public"}
+        sigmas, params = lsdd.PUBLIC_SIGMAS, {"sigma": "public", "alpha": "public"}
     model = LSDD(criterion=what, random_state=0, **params).fit(X, bags)
     samples, folds = in_fit(model, X, bags, 5, first=0)
     rows = []
@@ -284,7 +285,7 @@ def test_estimator_picks_the_best_pair(what, grids):
     unit = table[:, 2].max() / rows[:, 2].max() if what == "l2" else 1
     np.testing.assert_allclose(table[:, 2], rows[:, 2] * unit, atol=1e-8)
     best = rows[rows[:, 2] > rows[:, 2].max() - 1e-10][0]
-    assert (model.sigma_, model.lam_) == (
+    assert (model.sigma_, model.alpha_) == (
         pytest.approx(best[0]),
         pytest.approx(best[1]),
     )
@@ -293,14 +294,14 @@ def test_estimator_picks_the_best_pair(what, grids):
 def test_public_grid_depends_on_the_units_of_the_data():
     """Its widths are numbers: in other units it is another method."""
     X, _, bags = toy_problem(2, n=60, random_state=0)
-    public = LSDD(sigma="public", lam="public", random_state=0)
+    public = LSDD(sigma="public", alpha="public", random_state=0)
     one = public.fit(X, bags).predict(X)
     two = public.fit(100 * X, bags).predict(100 * X)
     assert public.sigma_ == 5.0 or not np.array_equal(one, two)
     np.testing.assert_array_equal(two == 1, bags == 0)  # bumps that hold one instance
     high = np.random.default_rng(0).normal(size=(40, 500))
     public.fit(high, np.repeat([0, 1], 20))  # the volume is no number any more
-    assert public.lam_ >= 1e-12 and np.isfinite(public.coef_).all()
+    assert public.alpha_ >= 1e-12 and np.isfinite(public.coef_).all()
 
 
 @pytest.mark.parametrize("scale", [0.01, 1000.0])
@@ -309,7 +310,7 @@ def test_units_of_the_data_do_not_matter(scale):
     one = LSDD(random_state=0).fit(X, bags)
     two = LSDD(random_state=0).fit(scale * X, bags)
     assert two.sigma_ == pytest.approx(scale * one.sigma_)
-    assert two.lam_ == one.lam_
+    assert two.alpha_ == one.alpha_
     np.testing.assert_allclose(
         two.decision_function(scale * X), one.decision_function(X), atol=1e-8
     )
@@ -380,7 +381,7 @@ def test_weights_of_the_classes_move_the_boundary():
 
 
 def test_swapping_the_samples_flips_the_sign():
-    X, y, bags = toy_problem(1, n=250, random_state=0)  # 500 instances, 300 centres
+    X, y, bags = toy_problem(1, n=250, random_state=0)  # 500 instances, 300 centers
     one = LSDD(random_state=0).fit(X, bags).decision_function(X)
     two = LSDD(random_state=0).fit(X, 1 - bags).decision_function(X)
     np.testing.assert_allclose(one, -two, atol=1e-9)
@@ -400,8 +401,8 @@ def test_permuting_instances_changes_nothing():
 
 def test_fixed_and_median_hyper_parameters():
     X, _, bags = toy_problem(1, random_state=0)
-    model = LSDD(sigma="median", lam=0.1).fit(X, bags)
-    assert model.sigma_ == pytest.approx(median_distance(X)) and model.lam_ == 0.1
+    model = LSDD(sigma="median", alpha=0.1).fit(X, bags)
+    assert model.sigma_ == pytest.approx(median_distance(X)) and model.alpha_ == 0.1
     assert model.cv_results_["score"].isna().all() and len(model.cv_results_) == 1
     C, moved = model.centers_, X - model.origin_
     h = lsdd.mean_difference((moved[bags == 0], moved[bags == 1]), C, model.sigma_)
@@ -412,14 +413,14 @@ def test_fixed_and_median_hyper_parameters():
     )
     part = LSDD(sigma=0.9, random_state=0).fit(X, bags)  # only the penalty is searched
     assert part.sigma_ == 0.9 and len(part.cv_results_) == len(lsdd.LAMS)
-    part = LSDD(lam=0.3, random_state=0).fit(X, bags)
-    assert part.lam_ == 0.3 and len(part.cv_results_) == len(lsdd.SIGMAS)
+    part = LSDD(alpha=0.3, random_state=0).fit(X, bags)
+    assert part.alpha_ == 0.3 and len(part.cv_results_) == len(lsdd.SIGMAS)
 
 
 @pytest.mark.parametrize(
     "params",
     [
-        {"sigma": 0}, {"sigma": "auto"}, {"lam": 0}, {"lam": -1.0}, {"n_centers": 0},
+        {"sigma": 0}, {"sigma": "auto"}, {"alpha": 0}, {"alpha": -1.0}, {"n_centers": 0},
         {"n_folds": 1}, {"criterion": "l1"}, {"class_prior": 1.0},
     ],
 )  # fmt: skip
@@ -446,5 +447,5 @@ def test_function_of_two_samples():
     again = np.concatenate(lsdd.lsdd(P, Q, larger="q"))
     np.testing.assert_array_equal(labels, again)
     assert np.mean(labels == np.append(y[bags == 0], y[bags == 1])) > 0.75
-    other = np.concatenate(lsdd.lsdd(P, Q, larger="q", sigma="public", lam="public"))
+    other = np.concatenate(lsdd.lsdd(P, Q, larger="q", sigma="public", alpha="public"))
     assert np.mean(labels == other) > 0.75

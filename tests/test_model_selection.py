@@ -631,7 +631,7 @@ def test_labels_of_three_classes_count_as_right_19_times_in_20():
 
 # --- searches --------------------------------------------------------------------------------------------------------
 
-GRID = {"lam": [1.0, 30.0, 1000.0]}
+GRID = {"alpha": [1.0, 30.0, 1000.0]}
 SPLITTERS = [
     FullBagKFold(4),
     SplitBagKFold(4, random_state=0),
@@ -684,7 +684,7 @@ def test_a_search_sees_bags_and_whole_proportions_only():
     X = np.column_stack([np.arange(len(X)) / 100, X])
     Spy.calls = []
     search = LLPGridSearchCV(
-        Spy(), {"lam": [1e3, 1e5]}, cv=SplitBagKFold(3, random_state=0)
+        Spy(), {"alpha": [1e3, 1e5]}, cv=SplitBagKFold(3, random_state=0)
     )
     search.fit(X, bags, p)
     assert len(Spy.calls) == 7
@@ -702,7 +702,7 @@ def test_known_labels_reach_the_fits_and_are_cut_with_them():
     X, y, bags, p = problem()
     labels = np.where(np.arange(240) % 3 == 0, y, -1)
     Spy.calls = []
-    LLPGridSearchCV(Spy(), {"lam": [1.0]}, cv=FullBagKFold(4)).fit(X, bags, p, labels)
+    LLPGridSearchCV(Spy(), {"alpha": [1.0]}, cv=FullBagKFold(4)).fit(X, bags, p, labels)
     for rows, codes, _, known in Spy.calls:
         where = [np.flatnonzero((row == X).all(axis=1))[0] for row in rows]
         assert_array_equal(known, labels[where])
@@ -744,7 +744,7 @@ def test_names_of_bags_and_a_pipeline():
     names = np.array([f"county {k}" for k in range(20)])
     keyed = pd.Series(p, names).sample(frac=1, random_state=0)
     pipe = make_pipeline(StandardScaler(), MeanMap())
-    grid = {"meanmap__lam": GRID["lam"]}
+    grid = {"meanmap__alpha": GRID["alpha"]}
     plain = LLPGridSearchCV(pipe, grid, cv=4).fit(X, bags, p)
     named = LLPGridSearchCV(pipe, grid, cv=4).fit(X, names[bags], keyed)
     assert_allclose(
@@ -815,13 +815,13 @@ def test_the_same_choice_by_successive_halving():
     X, _, bags, p = problem(n=600)
     splitter = SplitBagKFold(3, random_state=0)
     scorer = proportion_scorer(p)
-    grid = {"lam": [1.0, 1e2, 1e9]}
+    grid = {"alpha": [1.0, 1e2, 1e9]}
     whole = LLPGridSearchCV(MeanMap(), grid, cv=splitter).fit(X, bags, p)
     halving = HalvingGridSearchCV(
         MeanMap(), grid, scoring=scorer, cv=splitter, min_resources=300, factor=2, random_state=0
     )  # fmt: skip
     halving.fit(X, bags, groups=bags, proportions=p)
-    assert halving.n_resources_ == [300, 600] and whole.best_params_["lam"] != 1e9
+    assert halving.n_resources_ == [300, 600] and whole.best_params_["alpha"] != 1e9
     last = halving.cv_results_["iter"] == 1
     for setting, score in zip(
         np.array(halving.cv_results_["params"])[last],
@@ -868,7 +868,7 @@ def test_jobs_progress_defaults_and_clones():
 
 class Fails(MeanMap):
     def fit(self, X, bags, proportions, labels=None):
-        if self.lam == 30.0:
+        if self.alpha == 30.0:
             raise ValueError("cannot")
         return super().fit(X, bags, proportions, labels)
 
@@ -880,7 +880,7 @@ def test_a_setting_that_fails_is_last_or_raises():
         pytest.warns(UserWarning, match="non-finite"),
     ):
         search = LLPGridSearchCV(Fails(), GRID, cv=3).fit(X, bags, p)
-    assert search.best_params_["lam"] != 30.0
+    assert search.best_params_["alpha"] != 30.0
     assert np.isnan(search.cv_results_["mean_test_score"][1])
     with pytest.raises(ValueError, match="cannot"):
         LLPGridSearchCV(Fails(), GRID, cv=3, error_score="raise").fit(X, bags, p)

@@ -32,7 +32,7 @@ ODD = {
 
 
 def search(X, bags, proportions, scoring, cv):
-    grid = {"lam": [1.0, 10.0]}
+    grid = {"alpha": [1.0, 10.0]}
     found = model_selection.LLPGridSearchCV(MeanMap(), grid, scoring=scoring, cv=cv)
     return found.fit(X, bags, proportions)
 
@@ -89,8 +89,8 @@ CALLS = {
     "prior_mse": (shares.prior_mse, THREE, ""),
     "combined_error": (
         shares.combined_error,
-        THREE | {"labelled_error": 0.1},
-        "labelled_error=None labelled_error=0 labelled_error=1.5 labelled_error=10^12",
+        THREE | {"labeled_error": 0.1},
+        "labeled_error=None labeled_error=0 labeled_error=1.5 labeled_error=10^12",
     ),
     "count_labelings": (shares.count_labelings, {"counts": [[3, 2], [1, 4]]}, ""),
     "random_bags": (

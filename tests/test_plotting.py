@@ -75,7 +75,7 @@ def only(ax, gid):
 
 
 def points(ax, bag):
-    """What is drawn of a bag: coordinates and colours."""
+    """What is drawn of a bag: coordinates and colors."""
     drawn = only(ax, f"bag {bag}")
     return drawn.get_offsets(), [to_hex(c).upper() for c in drawn.get_facecolors()]
 
@@ -96,7 +96,7 @@ def ticks(axis):
     return [text.get_text() for text in axis.get_ticklabels()]
 
 
-# --- colours -------------------------------------------------------------------------
+# --- colors -------------------------------------------------------------------------
 def test_ink_reads_on_white():
     assert contrast_with_white("#FFFFFF") == pytest.approx(1)
     assert contrast_with_white("#000000") == pytest.approx(21)
@@ -105,7 +105,7 @@ def test_ink_reads_on_white():
         assert ink(ink(color)) == ink(color)
 
 
-def test_every_colour_has_its_own_marker():
+def test_every_color_has_its_own_marker():
     looks = [look(k)[:2] for k in range(64)]
     assert looks[:8] == list(zip(PALETTE, MARKERS, strict=True))
     assert len(set(looks)) == 64
@@ -243,7 +243,7 @@ def test_keyed_proportions_name_bags_and_classes(toy):
 
 
 # --- plot_bags: the instances --------------------------------------------------------
-def test_colour_and_marker_by_bag(toy):
+def test_color_and_marker_by_bag(toy):
     X, bags, p, _ = toy
     left = plot_bags(X, bags, p).axes[0]
     shapes = [only(left, f"bag {k}").get_paths()[0].vertices for k in range(2)]
@@ -321,8 +321,8 @@ def test_more_features_are_principal_components_without_a_boundary(iris):
     assert left.get_xlabel() == "PC 1 (92 % of variance)"
     assert not by_gid(left, "decision boundary")
     assert left.get_title(loc="left") == "instances by bag and prediction"
-    centred = X - X.mean(axis=0)
-    scores = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
+    centered = X - X.mean(axis=0)
+    scores = centered @ np.linalg.svd(centered, full_matrices=False)[2][:2].T
     for k in range(5):
         drawn, colors = points(left, k)
         expected = np.sort(np.abs(scores[bags == k]), axis=0)
@@ -502,7 +502,7 @@ def test_lines_are_means_and_bands_standard_deviations(runs):
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("bag size", "accuracy")
 
 
-def test_paper_is_hollow_and_dashed_in_the_same_colour(runs):
+def test_paper_is_hollow_and_dashed_in_the_same_color(runs):
     values = {"bag_size": [2, 8, 32], "accuracy": [0.8, 0.7, 0.6]}
     paper = pd.DataFrame({"method": "InvCal"} | values)
     (ax,) = plot_learning_curve(runs, paper=paper).axes

@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from problems import quick as make
 from sklearn.base import clone
 
 from llpbook import all_estimators, base, datasets, plotting, proportions
@@ -147,11 +148,6 @@ ARRAYS = {
     "nearly": lambda p: np.clip(p * (1 + 5e-7), 0, None),
     "Float64": lambda p: pd.array(p, dtype="Float64"),
 }
-
-
-def make(cls):
-    small = {"random_state": 0, "max_gen": 1, "n_starts": 2}
-    return cls(**{k: v for k, v in small.items() if k in cls().get_params()})
 
 
 def scores(model, X):
@@ -817,7 +813,7 @@ def test_a_search_is_algorithm_1_whatever_the_keys(sizes, seed, scoring, cv, ord
     names = [f"bag {k}" for k in range(len(sizes))]
     shares = list(zip(names, p, strict=True))
     order.shuffle(shares)
-    search = ms.LLPGridSearchCV(MeanMap(), {"lam": lams}, scoring=scoring, cv=cv)
+    search = ms.LLPGridSearchCV(MeanMap(), {"alpha": lams}, scoring=scoring, cv=cv)
     try:
         found = search.fit(X, bags, p)
     except ValueError as error:
@@ -830,7 +826,7 @@ def test_a_search_is_algorithm_1_whatever_the_keys(sizes, seed, scoring, cv, ord
     named = search.fit(X, np.array(names)[bags], dict(shares))
     np.testing.assert_allclose(named.cv_results_["mean_test_score"], scores, atol=1e-6)
     sampled = ms.LLPRandomizedSearchCV(
-        MeanMap(), {"lam": lams}, n_iter=3, scoring=scoring, cv=cv, random_state=0
+        MeanMap(), {"alpha": lams}, n_iter=3, scoring=scoring, cv=cv, random_state=0
     ).fit(X, bags, p)
     np.testing.assert_allclose(
         np.sort(sampled.cv_results_["mean_test_score"]), np.sort(scores)
@@ -840,7 +836,7 @@ def test_a_search_is_algorithm_1_whatever_the_keys(sizes, seed, scoring, cv, ord
         scorer = ms.read_scoring(scoring, p, pd.Series(sizes))
         chosen, errors = ms.select_setting(
             MeanMap(),
-            [{"lam": lam} for lam in lams],
+            [{"alpha": lam} for lam in lams],
             list(cv.split(X, groups=bags)),
             (X, bags, p),
             scorer,

@@ -179,12 +179,12 @@ def test_noise_is_the_spread_of_random_bags():
 def test_the_report_tells_spread_and_worth_of_the_positive_class():
     bags = np.repeat([0, 1, 2], [6, 3, 2])
     text = str(pr.identifiability(bags, [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]))
-    assert "worth, to tell class means apart: 9 labelled instances" in text
+    assert "worth, to tell class means apart: 9 labeled instances" in text
     assert "shares: 0.431 " in text
 
 
 def test_worth_predicts_the_variance_of_the_estimated_class_means():
-    # The claim behind the number: bags estimate m+ - m- as badly as `worth_in_labels` labelled instances would.
+    # The claim behind the number: bags estimate m+ - m- as badly as `worth_in_labels` labeled instances would.
     rng = np.random.default_rng(4)
     bags, p = np.repeat(np.arange(40), 10), np.repeat([0.2, 0.4, 0.6, 0.8], 10)
     Pi = np.column_stack([1 - p, p])

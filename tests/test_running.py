@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from problems import quick
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -34,9 +35,7 @@ def problem(n_classes=2, n=96, d=3):
 
 
 def small(name, **params):
-    cls = ESTIMATORS[name]
-    params |= {"random_state": 0, "max_gen": 1, "n_starts": 2}
-    return cls(**{k: v for k, v in params.items() if k in signature(cls).parameters})
+    return quick(ESTIMATORS[name], **params)
 
 
 def scale(name):
@@ -47,7 +46,7 @@ def scale(name):
 def stop(name):
     """The shortest search, to a tolerance that it cannot meet."""
     X, _, bags, P = problem(3 if "TwoBag" not in str(ESTIMATORS[name].__mro__) else 2)
-    limits = ("max_iter", "max_rounds", "max_gen", "max_cuts")
+    limits = ("max_iter", "max_cuts")
     return (
         small(name, tol=1e-14, **dict.fromkeys(limits, 1)),
         X, bags, P, None,
@@ -70,10 +69,17 @@ def need(name):
 PROVOCATIONS = [scale, stop, overrule, need]
 
 
+def equal(name):
+    """The same shares in every bag, for those that go on."""
+    X, _, bags, P = problem()
+    return small(name), X, bags, np.tile([0.7, 0.3], (len(P), 1)), None
+
+
 def specials(monkeypatch):
     """What needs a case of its own; solvers that no data stops before their goal are stopped here."""
     X, _, bags, P = problem()
     yield small("InvCal", epsilon=9.0), X, bags, P, None
+    yield equal("BagMeanRegression")
     X, _, bags, P = problem(3)
     mixed = P @ [[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 1]]
     yield small("WeightedLDA"), X, bags, mixed, None
@@ -81,10 +87,10 @@ def specials(monkeypatch):
     y = np.tile(np.repeat([0, 1], 5), 10) ^ (np.arange(100) % 10 == 5 * (1 - rich))
     yield small("MeanMap"), (y - 10.0 * rich)[:, None], rich, [0.4, 0.6], None
     X, _, bags, P = problem()
-    monkeypatch.setattr("llpbook._hinge.MAX_STEPS", 1)
+    monkeypatch.setattr("llpbook._hinge.MAX_ROUNDS", 1)
     yield small("InvCal"), X, bags, P, None
     monkeypatch.setattr(
-        "llpbook.conv_svm._solver.follow", lambda _, point, tol: (point, 1)
+        "llpbook.conv_svm._interior.follow", lambda _, point, tol: (point, 1)
     )
     yield small("ConvSVM"), X, bags, P, None
     monkeypatch.setattr("llpbook.laplacian_mean_map._solver.LOOSE", 0.0)

@@ -28,13 +28,12 @@ from studies import (
     load,
     paper_table,
     run_table,
-    select,
     summary,
     tables,
     yu2013,
 )
 from studies.__main__ import main, parse_only
-from studies.runner import RESULTS, DamagedTableError, Table, done, outcome
+from studies.runner import RESULTS, DamagedTableError, Table, done, outcome, select
 
 CELLS = [{"dataset": d, "size": s} for d in ("a, b", "c") for s in (2, 4)]
 
@@ -82,6 +81,7 @@ def test_resumes_where_it_was_killed(tmp_path):
     assert text.startswith(kept)
     frame = load("fake", tmp_path)
     assert len(frame) == 12 and not frame.duplicated(["dataset", "size", "seed"]).any()
+    assert set(frame["protocol"]) == {"1"}
     assert_array_equal(
         frame["accuracy"],
         [fake(r, r["seed"])["accuracy"] for r in frame.to_dict("records")],
@@ -207,7 +207,7 @@ def test_a_damaged_line_is_named_and_nothing_is_lost_or_doubled(tmp_path, name):
 
 
 def test_a_letter_cut_short_is_made_again(tmp_path):
-    accents = table(cells=[{"dataset": "é", "size": 2}])
+    accents = table(cells=[{"dataset": "é", "size": 10**12}])
     run_table(accents, seeds=2, results=tmp_path)
     path = tmp_path / "fake.csv"
     data = path.read_bytes()
@@ -284,6 +284,16 @@ def test_fifty_kills_lose_and_double_nothing(tmp_path):
     assert json.loads((tmp_path / "fake.meta.json").read_text())["table"] == "fake"
 
 
+def test_a_file_cut_at_any_byte_is_filled_again(tmp_path):
+    run_table(table(), seeds=1, results=tmp_path)
+    path = tmp_path / "fake.csv"
+    whole = path.read_bytes()
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        run_table(table(), seeds=1, results=tmp_path)
+        check_whole(tmp_path, 1)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_full_disk_leaves_whole_rows(tmp_path):
     def on_a_small_disk():
@@ -343,9 +353,12 @@ def test_one_seed_has_no_deviation(tmp_path):
 
 
 def test_meta_names_versions_and_commands_but_no_place(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run_table(table(Stops(0)), seeds=1, results=tmp_path, command="without a row")
     run_table(table(), seeds=1, results=tmp_path, command="first")
     run_table(table(), seeds=2, results=tmp_path, command="second")
     run_table(table(), seeds=2, results=tmp_path, command="nothing to do")
+    run_table(table(), seeds=3, results=tmp_path, command="second")
     text = (tmp_path / "fake.meta.json").read_text()
     meta = json.loads(text)
     assert [(run["first_row"], run["command"]) for run in meta["runs"]] == [
@@ -468,7 +481,7 @@ class Spy(LLPClassifier):
         return self._validate_predict(X)[:, 1] + self.shift
 
 
-def labelled_bags(n=60, bag_size=4):
+def labeled_bags(n=60, bag_size=4):
     """The first feature is the number of the instance, so that a spy can say which ones it saw."""
     rng = np.random.default_rng(0)
     y = rng.permutation(np.arange(n) % 3 == 0).astype(int)
@@ -477,7 +490,7 @@ def labelled_bags(n=60, bag_size=4):
 
 
 def test_labels_reach_neither_fit_nor_tuning():
-    X, y, bags = labelled_bags()
+    X, y, bags = labeled_bags()
     Spy.calls = []
     found = yu2013.cross_validate(
         yu2013.Method(Spy(), {"shift": [-9.0, 0.0]}), X, y, bags
@@ -499,7 +512,7 @@ def test_labels_reach_neither_fit_nor_tuning():
 
 
 def test_splits_are_by_whole_bags_and_each_instance_is_tested_once():
-    X, y, bags = labelled_bags(n=62)
+    X, y, bags = labeled_bags(n=62)
     Spy.calls = []
     yu2013.cross_validate(yu2013.Method(Spy()), X, y, bags)
     sizes, tested, previous = np.bincount(bags), [], None
@@ -520,7 +533,7 @@ def test_splits_are_by_whole_bags_and_each_instance_is_tested_once():
 
 
 def test_folds_of_instances_give_each_training_part_its_own_proportions():
-    X, y, bags = labelled_bags(n=60, bag_size=12)
+    X, y, bags = labeled_bags(n=60, bag_size=12)
     Spy.calls = []
     yu2013.cross_validate(yu2013.Method(Spy()), X, y, bags, split_bags=0)
     tested = [
@@ -546,7 +559,7 @@ def test_the_supervised_limit_sees_only_labels_of_the_training_part():
             seen.append((X[:, 0].astype(int), y))
             return super().fit(X, y)
 
-    X, y, bags = labelled_bags()
+    X, y, bags = labeled_bags()
     yu2013.cross_validate(
         yu2013.Method(Recorder(), {"C": [1.0]}, supervised=True), X, y, bags
     )
@@ -556,7 +569,7 @@ def test_the_supervised_limit_sees_only_labels_of_the_training_part():
 
 
 def test_a_fold_that_cannot_be_fitted_is_answered_by_the_majority_and_counted():
-    X, y, bags = labelled_bags(n=60, bag_size=3)
+    X, y, bags = labeled_bags(n=60, bag_size=3)
     bags[np.argsort(y, kind="stable")] = np.concatenate(
         [np.repeat(np.arange(20), 2), np.arange(20)]
     )  # 1/3 in each bag
@@ -571,7 +584,7 @@ def test_other_errors_are_not_hidden():
             raise ValueError("broken")
 
     with pytest.raises(ValueError, match="broken"):
-        yu2013.cross_validate(yu2013.Method(Broken()), *labelled_bags())
+        yu2013.cross_validate(yu2013.Method(Broken()), *labeled_bags())
 
 
 @pytest.mark.parametrize("method", ["MeanMap", "BagMeanRegression", "SupervisedLimit"])
@@ -614,13 +627,13 @@ def test_scaling():
 def test_mean_loss_is_mean_map_with_a_larger_penalty():
     X, y, bags = yu2013.make_problem("heart", 4, 0)
     shares = label_proportions(y, bags)
-    ours = yu2013.PerInstance(lam=0.1).fit(X, bags, shares)
-    found = [MeanMap(lam=lam).fit(X, bags, shares).coef_ for lam in (27.0, 0.1)]
+    ours = yu2013.PerInstance(alpha=0.1).fit(X, bags, shares)
+    found = [MeanMap(alpha=lam).fit(X, bags, shares).coef_ for lam in (27.0, 0.1)]
     assert_allclose(ours.model_.coef_, found[0])
     assert not np.allclose(ours.model_.coef_, found[1])
 
 
-def test_the_inverse_covariance_penalty_is_minimised():
+def test_the_inverse_covariance_penalty_is_minimized():
     # per instance: log 2 cosh f - <mu, w> + lam/2 (w' C^-1 w + the weight of the constant, squared)
     X, y, bags = yu2013.make_problem("heart", 4, 0)
     shares, lam = label_proportions(y, bags), 3.0
@@ -716,7 +729,7 @@ def test_comparison_with_the_paper():
 
 
 def test_majority_fallback_is_the_majority():
-    X, y, bags = labelled_bags()
+    X, y, bags = labeled_bags()
     shares = np.tile([0.4, 0.6], (15, 1))
     model = yu2013.MajorityFallback(MeanMap()).fit(X, bags, shares)
     assert (

@@ -1,4 +1,4 @@
-"""The protocol of alter-∝SVM on the hard problem: the draw, the sceptic's clusters, the errors of shares."""
+"""The protocol of alter-∝SVM on the hard problem: the draw, the skeptic's clusters, the errors of shares."""
 
 import numpy as np
 import pytest

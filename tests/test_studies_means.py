@@ -37,7 +37,7 @@ def test_lda_is_supervised_and_bags_are_not():
     assert perezortiz2016.run(cell, 0)["accuracy"] > 0.96
     shuffled = np.random.default_rng(0).permutation(y)
     cell = {"method": "WWS-LDA", "bag_size": 150}
-    with pytest.raises(ValueError, match="the same in all bags"):
+    with pytest.raises(ValueError, match="the same in every bag"):
         perezortiz2016.fit_and_predict(cell, X, shuffled, X, 0)
 
 

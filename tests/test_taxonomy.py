@@ -351,7 +351,7 @@ def test_random_joint_is_the_product_of_its_conditionals():
     assert tax.random_joint(dag).shape == (3, 3, 3)
 
 
-def test_random_joint_favours_no_value():
+def test_random_joint_favors_no_value():
     draws = [tax.random_joint({("X", "Y")}, 2, seed) for seed in range(2000)]
     np.testing.assert_allclose(np.mean(draws, axis=0), 1 / 8, atol=0.01)
 
@@ -392,7 +392,7 @@ def test_dependence_is_its_definition():
             )
 
 
-def test_unfaithful_examples_realise_the_three_patterns_exactly():
+def test_unfaithful_examples_realize_the_three_patterns_exactly():
     table = tax.table().set_index("name")
     examples = tax.unfaithful_examples()
     assert list(examples) == list(table.index[table["n_dags"] == 0])

@@ -81,7 +81,7 @@ def own_metadata(cell):
     return {key: cell.metadata[key] for key in CELL_METADATA if key in cell.metadata}
 
 
-def normalise(nb):
+def normalize(nb):
     """Drop, in place, what depends on the machine or on the editor; a cell's id is a hash of its text.
 
     JupyterLab shows the code of a solution folded, as the site does.
@@ -111,7 +111,7 @@ def twin_text(nb, path):
 def twin_read(text, path):
     """The notebook, without outputs, that a twin stands for."""
     config = load_jupytext_config(str(path))
-    return normalise(jupytext.reads(text, fmt="md:myst", config=config))
+    return normalize(jupytext.reads(text, fmt="md:myst", config=config))
 
 
 def code_key(source):
@@ -295,7 +295,7 @@ def line_range(node):
     return range(min(first), node.end_lineno + 1)
 
 
-# A labelled display equation.
+# A labeled display equation.
 Equation = namedtuple("Equation", "label page where")
 # What names an equation: a comment of the package, or a test. `name` is the public name of the function, or FILE::TEST,
 # empty outside of one; `role` is that of its entry on the API page, if it has one; `wrong` says if the place is bad.
@@ -384,7 +384,7 @@ class Book:
 
     @functools.cached_property
     def equations(self):
-        """Every labelled display equation of the book, in reading order."""
+        """Every labeled display equation of the book, in reading order."""
         found = ((equation_labels(text), p, where) for p, where, text in self.markdown)
         return [Equation(x, p, where) for labels, p, where in found for x in labels]
 

@@ -267,7 +267,7 @@ def _own_lines(node):
 
 @rule
 def equation_labels(book):
-    """A labelled equation starts with eq- or step-."""
+    """A labeled equation starts with eq- or step-."""
     for label, _, where in book.equations:
         if not label.startswith(("eq-", "step-")):
             yield f"{where}: the label {label} starts with neither eq- nor step-"

@@ -19,9 +19,9 @@ def classes(entry):
     return f"2 (`{positive}`: {100 * counts[positive] / sum(counts.values()):.0f} %)"
 
 
-def sets_table(catalogue):
+def sets_table(catalog):
     """Sizes and classes of every set, and who used it."""
-    sets, papers = catalogue["sets"], catalogue["papers"]
+    sets, papers = catalog["sets"], catalog["papers"]
     yield f"{len(sets)} names; the package ships {sum('file' in e for e in sets.values())} files.\n"
     yield "| set | instances | raw | one-hot | classes | missing | used by |"
     yield "| --- | ---: | ---: | ---: | --- | ---: | --- |"
@@ -37,18 +37,18 @@ def sets_table(catalogue):
         yield f"| {name}{mark} | {sizes} | {' '.join(users)} |"
 
 
-def local_table(catalogue):
+def local_table(catalog):
     """Where the sets that are not shipped come from."""
     yield "| set | file in `LLPBOOK_DATA` | OpenML id |"
     yield "| --- | --- | ---: |"
-    for name, e in sorted(catalogue["sets"].items()):
+    for name, e in sorted(catalog["sets"].items()):
         if "local" in e:
             yield f"| {name} | `{e['local']}` | {e.get('openml', 'none')} |"
 
 
-def papers_tables(catalogue):
+def papers_tables(catalog):
     """One section a paper: its sets, their sizes and rules."""
-    for key, paper in catalogue["papers"].items():
+    for key, paper in catalog["papers"].items():
         rule = f"{paper['rule'][0].upper()}{paper['rule'][1:]}"
         yield f"### {paper['paper']}: `{key}`\n"
         scaling = f"Scaling in the paper: {paper['scaling']}."
@@ -63,11 +63,11 @@ def papers_tables(catalogue):
         yield ""
 
 
-def sources_list(catalogue):
+def sources_list(catalog):
     """What every set is, its citation, origin, licence and notes."""
-    for name, text in catalogue["licences"].items():
+    for name, text in catalog["licences"].items():
         yield f"*{name}* is {text}.\n"
-    for name, e in sorted(catalogue["sets"].items()):
+    for name, e in sorted(catalog["sets"].items()):
         notes = "".join(f" {note}" for note in e["notes"])
         if "of" in e:
             yield f"- **{name}**. {e['title']}. Made from {e['of']}, see there.{notes}"
@@ -82,7 +82,7 @@ BLOCKS = {"sets": sets_table, "local": local_table}
 BLOCKS |= {"papers": papers_tables, "sources": sources_list}
 
 
-def render(page, catalogue):
+def render(page, catalog):
     """The page with every generated block made anew."""
     for name, lines in BLOCKS.items():
         begin, end = f"% generated: {name}\n", "% end\n"
@@ -90,7 +90,7 @@ def render(page, catalogue):
         _, closed, tail = rest.partition(end)
         if not found or not closed:
             raise ValueError(f"{PAGE.name} has no lines '{begin[:-1]}' and '% end'")
-        block = "\n".join(lines(catalogue)).strip("\n")
+        block = "\n".join(lines(catalog)).strip("\n")
         page = f"{head}{begin}\n{block}\n\n{end}{tail}"
     return page
 

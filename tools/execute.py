@@ -35,7 +35,7 @@ ENV["PYTHONWARNINGS"] = ",".join(
 
 
 def compress_figures(nb):
-    """Store each figure with 256 colours, which is a third of its size and looks the same."""
+    """Store each figure with 256 colors, which is a third of its size and looks the same."""
     for output in (o for cell in nb.cells for o in cell.get("outputs", [])):
         png = output.get("data", {}).get("image/png")
         if png:
@@ -55,7 +55,7 @@ def execute(path, timeout):
         nb, timeout=timeout, coalesce_streams=True, resources=folder
     )
     client.execute(env={**os.environ, **ENV})
-    compress_figures(_book.normalise(nb))
+    compress_figures(_book.normalize(nb))
     _book.write(path, _book.dump_notebook(nb))
 
 

@@ -23,15 +23,15 @@ def three_bags(seed=0, size=60, shares=(0.8, 0.5, 0.2)):
     rng = np.random.default_rng(seed)
     bags = np.repeat(np.arange(len(shares)), size)
     y = np.concatenate([np.arange(size) < round(s * size) for s in shares]).astype(int)
-    centre = np.where(y[:, None] == 1, [1.1, 0.7], [-1.1, -0.7])
-    return centre + rng.normal(size=(len(y), 2)) @ [[0.9, -0.3], [-0.3, 0.8]], bags, y
+    center = np.where(y[:, None] == 1, [1.1, 0.7], [-1.1, -0.7])
+    return center + rng.normal(size=(len(y), 2)) @ [[0.9, -0.3], [-0.3, 0.8]], bags, y
 
 
 def main():
     use_style()
     X, bags, y = three_bags()
     proportions = np.array([y[bags == k].mean() for k in range(3)])
-    clf = MeanMap(lam=1.0).fit(X, bags, proportions)
+    clf = MeanMap(alpha=1.0).fit(X, bags, proportions)
 
     fig = plt.figure(figsize=(7.6, 3.0), layout="constrained")
     given, bars, learned = fig.subplots(1, 3, width_ratios=[1, 0.6, 1])
@@ -43,7 +43,7 @@ def main():
     learned.get_legend().set_title("true labels, unseen in learning", {"size": "small"})
     fig.savefig(TARGET, dpi=160)
     plt.close(fig)
-    # 128 colours are plenty, at a third of the size
+    # 128 colors are plenty, at a third of the size
     small = Image.open(TARGET).convert("RGB").quantize(128)
     small.save(TARGET, optimize=True)
     print(f"{TARGET.name}: {TARGET.stat().st_size / 1000:.0f} kB")

@@ -134,7 +134,7 @@ class Chapter:
         if not text and not content:
             raise BookError(f"no chapter {name}: no {book.where(twin_path)}")
         twin = _book.twin_read(text, path) if text else None
-        stored = _book.normalise(_book.read_notebook(path)) if content else None
+        stored = _book.normalize(_book.read_notebook(path)) if content else None
         self.lost = None
         if twin and stored:
             self.lost = _book.lost_edit(name, stored, twin, from_notebook)

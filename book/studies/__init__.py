@@ -3,8 +3,8 @@
 Our results are CSV files in ``results``, those that the papers print in ``tables``.
 """
 
-from ._agreement import agreement, draws_behind
-from .runner import Table, load, paper_table, run_table, select, summary
+from ._agreement import agreement, draws_behind, paper_table
+from .runner import Table, load, run_table, summary
 
 __all__ = [
     "Table",
@@ -13,7 +13,6 @@ __all__ = [
     "load",
     "paper_table",
     "run_table",
-    "select",
     "summary",
     "tables",
 ]

@@ -8,15 +8,15 @@ import shlex
 import sys
 
 from . import summary, tables
-from .runner import HERE, RESULTS, as_text, done, run_table, set_values
+from .runner import RESULTS, as_text, done, run_table, set_values
 
 
 def parse_only(conditions):
     """``["dataset=heart,vote", "bag_size=2"]`` as ``{"dataset": ["heart", "vote"], "bag_size": ["2"]}``."""
     only = {}
     for condition in conditions:
-        key, sign, values = condition.partition("=")
-        if not sign or not values:
+        key, _, values = condition.partition("=")
+        if not values:
             raise ValueError(
                 f"--only reads key=value or key=value,value, got {condition!r}"
             )
@@ -28,8 +28,8 @@ def parse_set(assignments):
     """``["priors=0.3,0.7"]`` as ``{"priors": "0.3,0.7"}``."""
     values = {}
     for assignment in assignments:
-        key, sign, value = assignment.partition("=")
-        if not sign or not value or key in values:
+        key, _, value = assignment.partition("=")
+        if not value or key in values:
             raise ValueError(
                 f"--set reads key=value, each key once, got {assignment!r}"
             )
@@ -45,95 +45,64 @@ def positive(text):
     return value
 
 
+def read_arguments(argv):
+    """The parser, for its errors, and what it read."""
+    about = "Run a table; rows that are there stay."
+    parser = argparse.ArgumentParser("python -m studies", description=about)
+    add = parser.add_argument
+    add("table", nargs="?", metavar="TABLE", help="see --list")
+    add("--seeds", type=positive, default=5, help="seeds 0 … SEEDS-1 (default: 5)")
+    add("--jobs", type=positive, default=1, help="processes (default: 1)")
+    pairs = {"nargs": "+", "default": [], "metavar": "KEY=VALUE"}
+    add("--only", **pairs, help="these cells only; VALUE may be v,w")
+    add("--set", **pairs, help="other values of what the table leaves free")
+    add("--list", action="store_true", help="list the tables, and the rows there are")
+    where = "folder of the results (default: book/studies/results)"
+    add("--results", metavar="DIR", help=where)
+    return parser, parser.parse_args(argv)
+
+
+def list_tables(results):
+    """Print what can be run, and how many rows there are."""
+    for table in tables().values():
+        try:
+            state = f"{len(done(table, results))} rows"
+        except ValueError as error:
+            state = f"not usable: {error}"
+        n_cells = f"{len(table.cells)} cells a seed"
+        print(f"{table.name}: {table.doc}")
+        print(f"    protocol {table.protocol}, {n_cells}, {state}")
+
+
+def report(cell, seed, found, count, total):
+    """Print that a row is known."""
+    values = " ".join(f"{key}={as_text(value)}" for key, value in cell.items())
+    text = f"[{count}/{total}] {values} seed={seed}: {found['seconds']:.1f} s"
+    print(text, file=sys.stderr, flush=True)
+
+
 def main(argv=None):
     """Command line; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        "python -m studies",
-        description="Run a table; rows that are there stay.",
-    )
-    parser.add_argument("table", nargs="?", metavar="TABLE", help="see --list")
-    parser.add_argument(
-        "--seeds", type=positive, default=5, help="seeds 0 … SEEDS-1 (default: 5)"
-    )
-    parser.add_argument(
-        "--jobs", type=positive, default=1, help="processes (default: 1)"
-    )
-    parser.add_argument(
-        "--only",
-        nargs="+",
-        default=[],
-        metavar="KEY=VALUE",
-        help="these cells only; VALUE may be v,w",
-    )
-    parser.add_argument(
-        "--set",
-        nargs="+",
-        default=[],
-        metavar="KEY=VALUE",
-        help="other values of what the table leaves free",
-    )
-    parser.add_argument(
-        "--list",
-        action="store_true",
-        help="list the tables, and the rows that are there",
-    )
-    parser.add_argument(
-        "--results",
-        metavar="DIR",
-        help="folder of the results (default: book/studies/results)",
-    )
-    args = parser.parse_args(argv)
-    known = tables()
+    parser, args = read_arguments(argv)
     if args.list:
-        for table in known.values():
-            try:
-                state = f"{len(done(table, args.results))} rows"
-            except ValueError as error:
-                state = f"not usable: {error}"
-            print(
-                f"{table.name}: {table.doc}\n    protocol {table.protocol}, {len(table.cells)} cells a seed, {state}"
-            )
+        list_tables(args.results)
         return 0
+    known = tables()
     if args.table not in known:
         parser.error(f"which table? {args.table!r} is none of: {', '.join(known)}")
-    command = [
-        "python",
-        "-m",
-        "studies",
-        args.table,
-        "--seeds",
-        str(args.seeds),
-        "--jobs",
-        str(args.jobs),
-    ]
-    command += ["--set", *args.set] if args.set else []
-    command += ["--only", *args.only] if args.only else []
-
-    def report(cell, seed, found, count, total):
-        values = " ".join(f"{key}={as_text(value)}" for key, value in cell.items())
-        print(
-            f"[{count}/{total}] {values} seed={seed}: {found['seconds']:.1f} s",
-            file=sys.stderr,
-            flush=True,
-        )
-
+    # As it is noted beside the rows: without the folder of the results.
+    command = f"python -m studies {args.table} --seeds {args.seeds} --jobs {args.jobs}"
+    for option, pairs in (("--set", args.set), ("--only", args.only)):
+        command += f" {shlex.join([option, *pairs])}" if pairs else ""
     try:
         table = set_values(known[args.table], parse_set(args.set))
-        written = run_table(
-            table,
-            args.seeds,
-            args.jobs,
-            parse_only(args.only),
-            args.results,
-            shlex.join(command),
-            report,
-        )
+        run = args.seeds, args.jobs, parse_only(args.only), args.results, command
+        written = run_table(table, *run, report)
         print(summary(table, table.value, args.results).round(4).to_string(index=False))
     except ValueError as error:
         parser.error(str(error))
-    print(
-        f"{written} new rows in {args.results or RESULTS.relative_to(HERE.parents[1])}/{args.table}.csv"
-    )
+    folder = args.results or RESULTS.relative_to(RESULTS.parents[2])
+    print(f"{written} new rows in {folder}/{args.table}.csv")
     return 0
 
 

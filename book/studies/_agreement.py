@@ -1,7 +1,35 @@
-"""One rule for every table beside a paper's: which of our means agree with the printed ones."""
+"""The tables of the papers, and one rule beside each: which of our means agree with the printed ones."""
+
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from scipy import stats
+
+TABLES = Path(__file__).parent / "tables"
+
+
+def paper_table(name):
+    """A table as a paper prints it.
+
+    Parameters
+    ----------
+    name : str
+        For instance "yu2013_table2"; rows that the source lacks are lacking here.
+
+    Returns
+    -------
+    DataFrame
+
+    Raises
+    ------
+    ValueError
+        If there is no such table.
+    """
+    known = {path.stem: path for path in sorted(TABLES.glob("*.csv"))}
+    if name not in known:
+        raise ValueError(f"name={name!r} is not a table; known: {', '.join(known)}")
+    return pd.read_csv(known[name])
 
 
 def agreement(table, n_paper, level=0.05):

@@ -25,7 +25,7 @@ N, D, SIZE, N_DRAWN = 1000, 20, 50, 30
 
 
 class NamedClusters(ClassifierMixin, BaseEstimator):
-    """k-means with two clusters, named by the bags: what a sceptic tries.
+    """k-means with two clusters, named by the bags: what a skeptic tries.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def alter(**options):
 SETTINGS = {
     "ridge, tuned": tuned(BagMeanRegression(), alpha=[1.0, 10.0, 100.0, 1e3, 1e4]),
     "MeanMap": MeanMap(),
-    "MeanMap, tuned": tuned(MeanMap(), lam=[1.0, 10.0, 100.0, 1e3, 1e4]),
+    "MeanMap, tuned": tuned(MeanMap(), alpha=[1.0, 10.0, 100.0, 1e3, 1e4]),
     "InvCal, tuned": tuned(InvCal(), C_p=[0.1, 1.0, 10.0]),
     "k-means": NamedClusters(),
     **{f"C={C:g}": alter(C=C) for C in (0.01, 0.03, 0.1, 0.3, 1.0)},
@@ -79,8 +79,8 @@ SETTINGS = {
         for C in (0.1, 1.0)
         for C_p in (1.0, 10.0, 100.0)
     },
-    **{f"{k} starts": alter(n_starts=k) for k in (1, 3, 30, 100)},
-    "100 starts, C=1": alter(C=1.0, n_starts=100),
+    **{f"{k} starts": alter(n_init=k) for k in (1, 3, 30, 100)},
+    "100 starts, C=1": alter(C=1.0, n_init=100),
     "from MeanMap": alter(init=MeanMap(1000.0)),
     "supervised": SVC(kernel="linear", C=0.1),
 }
@@ -131,7 +131,7 @@ def run_starts(cell, seed):
     X, y, bags, shares = make_problem(seed)
     found = []
     for start in range(N_DRAWN):
-        model = AlterSVM(**cell, n_starts=1, random_state=start).fit(X, bags, shares)
+        model = AlterSVM(**cell, n_init=1, random_state=start).fit(X, bags, shares)
         error = share_error(model, X, bags, shares)
         found.append((model.objective_, error, model.score(X, y)))
     objective, error, accuracy = np.array(found).T

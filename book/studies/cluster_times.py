@@ -17,7 +17,7 @@ from .runner import Table, cells
 
 PROTOCOL = "cluster_times-1"
 METHODS = {
-    "LLP": ClusterModelSelection(max_gen=3, random_state=0),
+    "LLP": ClusterModelSelection(max_iter=3, random_state=0),
     "AOC-KK": AOCKernelKMeans(kernel="rbf", gamma=0.1, random_state=0),
 }
 

@@ -1,7 +1,7 @@
 """Where the likelihood of the counts gains, and where not: six data sets, four variants, tuned by held-out bags.
 
 Draw as many instances of either class, 2,000 for bags of 25 and 2,000 new ones (where a set is smaller, six tenths of
-it for bags), standardise all by those in bags, fit, and take the accuracy on both. Hyper-parameters are chosen by the
+it for bags), standardize all by those in bags, fit, and take the accuracy on both. Hyper-parameters are chosen by the
 likelihood of the counts of whole bags that are held out (three folds), never by labels. ``linear, labels`` and
 ``trees, labels`` are logistic regression and boosted trees on the true labels of the instances in bags, tuned by
 labels: the limits.
@@ -70,7 +70,7 @@ def trees(n, rounds):
 
 def penalties(n):
     """MeanMap's penalty in the words of the others."""
-    return {"lam": [4 / C for C in PENALTIES]}
+    return {"alpha": [4 / C for C in PENALTIES]}
 
 
 # By name: number of instances in bags -> estimator and grid; ties go to the first. To add a method, add an entry.
@@ -84,7 +84,7 @@ METHODS = {
     "counts": lambda n: (CountLogistic(), {"C": PENALTIES}),
     "counts, trees": lambda n: (
         CountBoosting(),
-        {"C": [0.01, 1.0], "step": [0.5, 1.5]},
+        {"C": [0.01, 1.0], "learning_rate": [0.5, 1.5]},
     ),
     "linear, labels": lambda n: (LogisticRegression(max_iter=1000), {"C": PENALTIES}),
     "trees, labels": lambda n: (trees(n, 100), {"max_iter": [10, 30, 100]}),
@@ -117,7 +117,7 @@ def make_problem(name, variant, seed):
     Returns
     -------
     X, X_new : ndarray
-        Standardised by the mean and deviation of X.
+        Standardized by the mean and deviation of X.
     y, y_new : ndarray of 0 and 1
         Serve the proportions and the evaluation.
     bags : ndarray of int

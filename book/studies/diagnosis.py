@@ -30,9 +30,10 @@ import numpy as np
 import pandas as pd
 from sklearn.cluster import KMeans
 
+from llpbook.base import whole_counts
 from llpbook.datasets import binary_labels, load
 from llpbook.diagnosis import diagnose
-from llpbook.variants import largest_remainder, make_bags
+from llpbook.variants import make_bags
 
 from .runner import Table, cells
 
@@ -112,9 +113,9 @@ def draw_sizes(kind, n_bags, bag_size):
     n = n_bags * bag_size
     if kind == "power law":
         shares = 1.0 / np.arange(1, n_bags + 1)
-        return 2 + largest_remainder(shares, n - 2 * n_bags)
+        return 2 + whole_counts(shares, n - 2 * n_bags)
     shares = np.ones(n_bags) if kind == "equal" else 4.0 ** np.linspace(-1, 1, n_bags)
-    return largest_remainder(shares, n)
+    return whole_counts(shares, n)
 
 
 def spoil(X, bags, how, rng):

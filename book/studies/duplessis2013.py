@@ -1,4 +1,4 @@
-"""The protocol of duplessis2013, section 4.2: two bags of given class balance from a data set, labelled without labels.
+"""The protocol of duplessis2013, section 4.2: two bags of given class balance from a data set, labeled without labels.
 
 For each data set and seed, draw two disjoint bags with given sizes and shares of the positive class (0.2 and 0.8 in
 Table 1, 0.35 and 0.65 in Table 2; 40 instances each). Each method labels the instances of both bags, from the features
@@ -20,7 +20,7 @@ What the paper leaves open, and what is done here:
 - The scaling: each feature has mean 0 and variance 1 over all instances of the set, as in the benchmark files that the
   names come from (australian and saheart are not among these). "features as they are" among the settings does not, and
   "unit range and one start" scales to [0, 1], as in other collections of the time, with one random start of k-means.
-- Whether an instance is one of the 7 nearest neighbours of spectral clustering: it is not. "unit range and 7 with
+- Whether an instance is one of the 7 nearest neighbors of spectral clustering: it is not. "unit range and 7 with
   itself" counts it, as scikit-learn does, in the unit range and with one start.
 - The number of draws: any; the paper does not say its own. Both its tables draw from the same pool of instances, half
   of them positive, so what is blind to the bags is printed twice; its 30 pairs of means are as near as those of 1,140
@@ -48,8 +48,8 @@ from llpbook.lsdd import LSDD
 from llpbook.mean_map import MeanMap
 from llpbook.smic import SMIC, cluster_labels, name_clusters
 
-from ._agreement import agreement
-from .runner import Table, cells, paper_table
+from ._agreement import agreement, paper_table
+from .runner import Table, cells
 from .runner import load as load_rows
 
 PROTOCOL = "duplessis2013-2"
@@ -112,7 +112,7 @@ def _by_bag_numbers(X, bags, seed):
 
 
 def _tuned(model):
-    return f"sigma={model.sigma_:.4g} lam={model.lam_:.4g}"
+    return f"sigma={model.sigma_:.4g} alpha={model.alpha_:.4g}"
 
 
 def _widths(model):
@@ -340,8 +340,8 @@ def _raw(cell):
 
 
 ONE_START = {
-    "KM": _clustering("k-means", n_starts=1),
-    "SC": _clustering("spectral", n_starts=1),
+    "KM": _clustering("k-means", n_init=1),
+    "SC": _clustering("spectral", n_init=1),
 }
 
 
@@ -350,7 +350,7 @@ def _unit(cell):
 
 
 def _with_itself(cell):
-    label = _clustering("spectral", n_starts=1, n_neighbors=6)
+    label = _clustering("spectral", n_init=1, n_neighbors=6)
     return label, {"scaling": "[0, 1]"}
 
 
@@ -362,7 +362,7 @@ SETTINGS = {
     "unit range and one start": (_unit, tuple(METHODS), BOTH),
     "unit range and 7 with itself": (_with_itself, ("SC",), BOTH),
     "DSDD from the convex part": (
-        lambda cell: (_density(partial(DSDD, start="convex"), _tuned), {}),
+        lambda cell: (_density(partial(DSDD, init="convex"), _tuned), {}),
         ("DSDD",),
         BOTH[:1],
     ),
@@ -373,7 +373,7 @@ SETTINGS = {
     ),
     "LSDD with the public grid": (
         lambda cell: (
-            _density(partial(LSDD, sigma="public", lam="public"), _tuned),
+            _density(partial(LSDD, sigma="public", alpha="public"), _tuned),
             {},
         ),
         ("LSDD",),

@@ -1,6 +1,6 @@
 """When is a method of class means better than another: bags of seven variants, and three natural groupings.
 
-Draw 1,000 instances for bags and 2,000 new ones (german: 600 and 400), standardise all by those in bags, fit, and take
+Draw 1,000 instances for bags and 2,000 new ones (german: 600 and 400), standardize all by those in bags, fit, and take
 the accuracy on both. Hyper-parameters are chosen by the shares of held-out parts of the bags (five splits, weighted by
 size), never by labels. ``supervised`` is logistic regression on the true labels of the instances in bags, tuned by
 labels: the limit.
@@ -64,7 +64,7 @@ NATURAL = {
 
 
 class UnmixedLDA(ClassifierMixin, BaseEstimator):
-    """Discriminant analysis with the class means of MeanMap in the place of weighted ones: what a sceptic tries.
+    """Discriminant analysis with the class means of MeanMap in the place of weighted ones: what a skeptic tries.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class UnmixedLDA(ClassifierMixin, BaseEstimator):
 
 def laplacian(unit):
     """Laplacian Mean Map and its grid: widths in units of the median distance of bag means."""
-    grid = {"lam": PENALTIES, "smoothness": [0.01, 0.1, 1.0]}
+    grid = {"alpha": PENALTIES, "smoothness": [0.01, 0.1, 1.0]}
     return LaplacianMeanMap(), {**grid, "sigma": [0.1 * unit, 0.3 * unit, unit]}
 
 
@@ -101,10 +101,10 @@ def laplacian(unit):
 METHODS = {
     "majority": lambda unit: (MajorityClass(), {}),
     "ridge": lambda unit: (BagMeanRegression(), {"alpha": [0.01, 0.1, 1, 10, 100]}),
-    "MeanMap": lambda unit: (MeanMap(), {"lam": PENALTIES}),
+    "MeanMap": lambda unit: (MeanMap(), {"alpha": PENALTIES}),
     "LMM": laplacian,
-    "AMM min": lambda unit: (AlternatingMeanMap(), {"lam": PENALTIES}),
-    "AMM max": lambda unit: (AlternatingMeanMap(mode="max"), {"lam": PENALTIES[::2]}),
+    "AMM min": lambda unit: (AlternatingMeanMap(), {"alpha": PENALTIES}),
+    "AMM max": lambda unit: (AlternatingMeanMap(mode="max"), {"alpha": PENALTIES[::2]}),
     "InvCal": lambda unit: (
         InvCal(),
         {"C_p": [0.01, 0.1, 1, 10], "epsilon": [0.0, 0.1]},
@@ -139,7 +139,7 @@ def make_problem(how, seed):
     Returns
     -------
     X, X_new : ndarray
-        Standardised by the mean and deviation of X.
+        Standardized by the mean and deviation of X.
     y, y_new : ndarray of 0 and 1
         Serve the proportions and the evaluation.
     bags : ndarray of int

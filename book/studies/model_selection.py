@@ -10,7 +10,7 @@ What is drawn (``data``):
 
 - ``tilted``: two Gaussian classes in ten features with standard deviations from 2 to 0.2, mixed by a rotation. The
   classes are 0.8 standard deviations apart in each of the three widest directions, and 0.2 in the others.
-- ``adult``: rows of that data set, standardised, 104 columns.
+- ``adult``: rows of that data set, standardized, 104 columns.
 
 Bags have one size. Naive ones are dealt at random; the others have shares uniform on [0.2, 0.8] times twice the prior;
 intermediate and hard ones follow ten k-means clusters.
@@ -43,7 +43,7 @@ ERRORS = ["mae", "mse", "log_likelihood"]
 VARIANTS = ("naive", "simple", "intermediate", "hard")
 PENALTIES = [float(f"{v:.3g}") for v in np.logspace(-1, 5, 7)]
 METHODS = {
-    "MeanMap": (MeanMap(), "lam"),
+    "MeanMap": (MeanMap(), "alpha"),
     "BagMeanRegression": (BagMeanRegression(), "alpha"),
 }
 

@@ -36,8 +36,8 @@ from llpbook.datasets import dataset_names, load, random_bags
 from llpbook.discriminant import WeightedLDA
 from llpbook.proportions import label_proportions
 
-from ._agreement import agreement
-from .runner import Table, cells, paper_table, summary
+from ._agreement import agreement, paper_table
+from .runner import Table, cells, summary
 
 PROTOCOL = "perezortiz2016-1"
 N_FOLDS = 10

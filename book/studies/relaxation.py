@@ -1,9 +1,9 @@
 """Where the relaxation of conv-∝SVM is loose, and what its gap says of the labels.
 
-240 instances of a data set, standardised, in random bags; nothing is tuned. ``classification`` is scikit-learn's
+240 instances of a data set, standardized, in random bags; nothing is tuned. ``classification`` is scikit-learn's
 ``make_classification``, ``clouds`` two normal clouds three standard deviations apart in the first of five features.
 ``supervised`` is the support vector machine of the same kernel and C on the true labels, ``alter`` alter-∝SVM with ten
-starts, ``started`` the same begun at conv-∝SVM, ``first`` conv-∝SVM with a single labelling; accuracy is on the
+starts, ``started`` the same begun at conv-∝SVM, ``first`` conv-∝SVM with a single labeling; accuracy is on the
 instances of the bags. ``agreement`` is the part of them whose label MeanMap predicts, too.
 """
 
@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 
 from llpbook.alter_svm import AlterSVM
 from llpbook.base import gram_matrix, kernel_coefficient, kernel_features
-from llpbook.conv_svm import ConvSVM, labelled_value
+from llpbook.conv_svm import ConvSVM, labeled_value
 from llpbook.datasets import load_bags, random_bags
 from llpbook.mean_map import MeanMap
 from llpbook.proportions import label_proportions
@@ -29,7 +29,7 @@ SETS = [
 
 
 def make_problem(dataset, bag_size, seed):
-    """Standardised instances, labels 0 and 1, bags."""
+    """Standardized instances, labels 0 and 1, bags."""
     rng = np.random.RandomState(seed)
     if dataset == "classification":
         X, y = make_classification(N_INSTANCES, random_state=seed)
@@ -52,7 +52,7 @@ def value_of_truth(X, y, kernel, C):
     else:
         gram = gram_matrix(X, X, kernel, kernel_coefficient("scale", X))
         Z = kernel_features(gram + 1)[0]
-    return labelled_value(Z, 2.0 * y - 1, C)
+    return labeled_value(Z, 2.0 * y - 1, C)
 
 
 def run(cell, seed):
@@ -76,10 +76,10 @@ def run(cell, seed):
         "supervised": round(SVC(kernel=kernel, C=C).fit(X, y).score(X, y), 6),
         "agreement": round(agreement, 6),
         "gap": round(model.relaxation_gap_, 6),
-        "value": round(model.values_[-1], 4),
-        "labelled": round(model.labelled_value_, 4),
+        "value": round(model.objective_curve_[-1], 4),
+        "labeled": round(model.labeled_value_, 4),
         "truth": round(value_of_truth(X, y, kernel, C), 4),
-        "cuts": model.n_iter_,
+        "cuts": model.n_cuts_,
     }
 
 

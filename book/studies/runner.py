@@ -1,8 +1,13 @@
-"""A table of an experiment: cells times seeds, one row of a CSV for each, written as soon as it is known.
+"""Tables of experiments: cells times seeds, one row of a CSV file for each, on disk as soon as it is known.
 
-A run that was stopped goes on where it stood; rows of another protocol are refused, not mixed in. A file reads
-``protocol, <the cell>, seed, <results>, seconds``: the columns between ``protocol`` and ``seed`` are the parameters of
-the cell. Next to it, ``TABLE.meta.json`` says which command and which package versions made which rows.
+A file reads ``protocol, <the cell>, seed, <results>, seconds``: the columns between ``protocol`` and ``seed`` are the
+parameters of the cell. A run that was stopped goes on where it stood. No row is lost or made twice, because
+
+- one process at a time fills a table (`_locked`);
+- a row is on disk before the next one (`_append`), and a last line without its end is no row: it is made again;
+- a file is read whole, and refused for a line that this module would not have written so (`_read`).
+
+Beside it, ``TABLE.meta.json`` says which command and which package versions made which rows.
 """
 
 import csv
@@ -21,8 +26,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
-HERE = Path(__file__).parent
-RESULTS = HERE / "results"
+RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("numpy", "scipy", "scikit-learn", "llpbook")
 
 
@@ -58,39 +62,55 @@ class Table:
     free: dict = field(default_factory=dict)
 
 
+class DamagedTableError(ValueError):
+    """A file of results, or what stands beside it, cannot be used as it is."""
+
+
 def cells(**values):
     """All combinations of the values as a list of dicts."""
-    return [
-        dict(zip(values, combination, strict=True))
-        for combination in product(*values.values())
-    ]
+    combinations = product(*values.values())
+    return [dict(zip(values, some, strict=True)) for some in combinations]
+
+
+def select(cells, only):
+    """The cells that agree with every condition: a dict of the values to keep, by the key of a cell."""
+    chosen = cells
+    for key, values in only.items():
+        if key not in cells[0]:
+            raise ValueError(
+                f"only: {key!r} is not a parameter of the cells; they have {list(cells[0])}"
+            )
+        known, wanted = [as_text(c[key]) for c in cells], [*map(as_text, values)]
+        for value in wanted:
+            if value not in known:
+                names = ", ".join(dict.fromkeys(known))
+                raise ValueError(f"only: no cell has {key}={value}; known: {names}")
+        chosen = [cell for cell in chosen if as_text(cell[key]) in wanted]
+    if not chosen:
+        raise ValueError(f"only: no cell meets all of {only}")
+    return chosen
+
+
+def set_values(table, values):
+    """The table with other values of its free parameters, given as text; their rows go to the same file."""
+    for key in values:
+        if key not in table.free:
+            free = ", ".join(table.free) or "none"
+            raise ValueError(f"set: {key!r} is fixed in {table.name}; free are: {free}")
+    new = {key: table.free[key](text) for key, text in values.items()}
+    changed = [{**cell, **new} for cell in table.cells]
+    distinct = {tuple(cell.items()): cell for cell in changed}
+    return replace(table, cells=[*distinct.values()])
 
 
 def outcome(model, X, y, X_new, y_new, **more):
-    """What a search among hyper-parameters found, as the results of a row.
-
-    Parameters
-    ----------
-    model : estimator
-        Fitted, with ``best_params_``, numbers or trees.
-    X, X_new : ndarray
-        Instances in bags, and new ones.
-    y, y_new : ndarray
-        Their labels.
-    **more : float
-        What else was measured.
-
-    Returns
-    -------
-    dict
-        ``accuracy`` on new instances, ``in_bags`` on those in bags, ``more``, and ``chosen``.
-    """
+    """Results of a row: accuracy of a search on new instances and on those in bags, ``more``, and what it chose."""
     found = {
         "accuracy": np.mean(model.predict(X_new) == y_new),
         "in_bags": np.mean(model.predict(X) == y),
         **more,
     }
-    chosen = " ".join(
+    chosen = " ".join(  # numbers, or trees
         f"{k}={getattr(v, 'max_iter', v):.3g}" for k, v in model.best_params_.items()
     )
     return {**{k: round(float(v), 6) for k, v in found.items()}, "chosen": chosen}
@@ -104,114 +124,14 @@ def as_text(value):
     return text
 
 
-def select(cells, only):
-    """The cells that agree with every condition.
-
-    Parameters
-    ----------
-    cells : list of dict
-    only : dict of str to list
-        Key of a cell, and the values to keep.
-
-    Returns
-    -------
-    list of dict
-
-    Raises
-    ------
-    ValueError
-        If a key or a value occurs in no cell, or no cell meets all conditions.
-    """
-    for key, wanted in only.items():
-        if key not in cells[0]:
-            raise ValueError(
-                f"only: {key!r} is not a parameter of the cells; they have {list(cells[0])}"
-            )
-        known = list(dict.fromkeys(as_text(cell[key]) for cell in cells))
-        for value in map(as_text, wanted):
-            if value not in known:
-                raise ValueError(
-                    f"only: no cell has {key}={value}; known: {', '.join(known)}"
-                )
-    wanted = {key: {as_text(v) for v in values} for key, values in only.items()}
-    chosen = [
-        cell
-        for cell in cells
-        if all(as_text(cell[key]) in values for key, values in wanted.items())
-    ]
-    if not chosen:
-        raise ValueError(f"only: no cell meets all of {only}")
-    return chosen
+def _key(cell, seed):
+    return (*map(as_text, cell.values()), str(seed))
 
 
-def set_values(table, values):
-    """The table with other values of its free parameters; results go to the same file, as rows of their own.
-
-    Parameters
-    ----------
-    table : Table
-    values : dict of str to str
-
-    Returns
-    -------
-    Table
-
-    Raises
-    ------
-    ValueError
-        If a parameter is not free, or cannot take the value.
-    """
-    for key in values:
-        if key not in table.free:
-            raise ValueError(
-                f"set: {key!r} is fixed in {table.name}; free are: {', '.join(table.free) or 'none'}"
-            )
-    new = {key: table.free[key](text) for key, text in values.items()}
-    changed = [{**cell, **new} for cell in table.cells]
-    distinct = list({tuple(cell.items()): cell for cell in changed}.values())
-    return replace(table, cells=distinct)
-
-
-class DamagedTableError(ValueError):
-    """A file of results, or what stands beside it, cannot be read as it is."""
-
-
-def _read(path):
-    """Header and rows as text, without a last line that a crash cut short; a row that stands twice, once.
-
-    Rows are equal if they are but for the time that they took, the last column. A line that this module would not have
-    written so, to the letter, is damage.
-    """
-    data = path.read_bytes() if path.exists() else b""
-    header, seen = [], {}
-    for number, line in enumerate(data.split(b"\n")[:-1], start=1):
-        row, advice = _parse(line), "mend or delete the line, then run the table again"
-        if not header:
-            header, n_keys = row, row.index("seed") + 1 if "seed" in row else 0
-            if not n_keys:
-                raise DamagedTableError(f"{path} line {number} is no header: {advice}")
-            continue
-        if len(row) != len(header) or [*map(_number, row[1:n_keys])] != row[1:n_keys]:
-            raise DamagedTableError(
-                f"{path} line {number} is no row that was written under this header: {advice}"
-            )
-        other = seen.setdefault(tuple(row[:n_keys]), row)
-        if other[:-1] != row[:-1]:
-            raise DamagedTableError(
-                f"{path} line {number} has the parameters of an earlier row, but other results: "
-                "delete one of them"
-            )
-    return header, list(seen.values())
-
-
-def _parse(line):
-    """The values of a line, or none if it is not, to the letter, what is written for them."""
-    try:
-        text = line.decode("utf-8")
-        row = next(csv.reader([text]), [])
-    except (UnicodeDecodeError, csv.Error):
-        return []
-    return row if _line(row) == text + "\n" else []
+def _line(values):
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerow(values)
+    return buffer.getvalue()
 
 
 def _number(text):
@@ -220,8 +140,62 @@ def _number(text):
         try:
             return as_text(kind(text))
         except ValueError:
-            continue
+            pass
     return text
+
+
+def _parse(line):
+    """The values of a line; none if `_line` would not have written them so, to the letter."""
+    try:
+        row = next(csv.reader([line.decode()]), [])
+    except (UnicodeDecodeError, csv.Error):
+        return []
+    return row if _line(row).encode() == line + b"\n" else []
+
+
+def _read(table, results=None):
+    """Header and rows of a table, or of a name, as text, all of it checked; the rows by cell and seed.
+
+    Two rows of one cell and seed are one, if they differ in nothing but the time that they took, the last column.
+    """
+    name = getattr(table, "name", table)
+    path, header, rows = Path(results or RESULTS) / f"{name}.csv", [], {}
+    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+    for number, line in enumerate(lines, start=1):
+        row = _parse(line)
+        header = header or row
+        keys = row[1 : header.index("seed") + 1] if "seed" in header else []
+        if not keys or len(row) != len(header) or [*map(_number, keys)] != keys:
+            raise DamagedTableError(
+                f"{path} line {number} is no header, or no row that was written under the header: mend or delete the "
+                "line, then run the table again"
+            )
+        if number > 1 and rows.setdefault(tuple(keys), row)[:-1] != row[:-1]:
+            raise DamagedTableError(
+                f"{path} line {number} has the parameters of an earlier row, but other results: delete one of them"
+            )
+    if header and isinstance(table, Table):
+        _refuse_other(table, header, [row[0] for row in rows.values()])
+    return header, rows
+
+
+def _refuse_other(table, header, protocols):
+    """ValueError where a file is not of the parameters and of the protocol of a table."""
+    keys, wrong = list(table.cells[0]), ""
+    for other in set(protocols) - {table.protocol}:
+        wrong = f"rows of protocol {other!r}, the code is {table.protocol!r}"
+    if header[: len(keys) + 2] != ["protocol", *keys, "seed"]:
+        wrong = f"the columns {header}, not the parameters {keys} of the table"
+    if wrong:
+        raise ValueError(
+            f"{table.name}.csv holds {wrong}: move {table.name}.csv and {table.name}.meta.json away, or delete them, "
+            "and run the table anew, or go back to the code that wrote them"
+        )
+
+
+def done(table, results=None):
+    """The (cell, seed) pairs, as tuples of text, that the file of a table holds; errors as of `run_table`."""
+    return set(_read(table, results)[1])
 
 
 @contextmanager
@@ -239,82 +213,22 @@ def _locked(path):
         yield
 
 
-def _append(path, text):
-    """Append the whole text, on disk before it returns, or nothing."""
-    with open(path, "ab", buffering=0) as file:
-        before, rest = file.tell(), memoryview(text.encode())
-        try:
-            while rest:  # a write may be short
-                rest = rest[file.write(rest) :]
-            os.fsync(file.fileno())
-        except OSError:
-            file.truncate(before)
-            raise
-
-
-def _replace(path, text):
-    """Write a file whole: a reader, or a crash, sees the old one or the new one."""
-    part = path.with_suffix(".part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
-
-
-def _line(values):
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerow(values)
-    return buffer.getvalue()
-
-
-def done(table, results=None):
-    """The (cell, seed) pairs, as text, that the file of a table holds.
-
-    Parameters
-    ----------
-    table : Table
-    results : path, optional
-
-    Returns
-    -------
-    set of tuple of str
-
-    Raises
-    ------
-    ValueError
-        If the file holds rows of another protocol or with other parameters.
-    DamagedTableError
-        If a line is damaged, or two lines of the same parameters have different results.
-    """
-    path = Path(results or RESULTS) / f"{table.name}.csv"
-    header, rows = _read(path)
-    if not header:
-        return set()
-    keys = list(table.cells[0])
-    advice = (
-        f"move {path.name} and {table.name}.meta.json away, or delete them, and run the table anew, or go back to the "
-        "code that wrote them"
-    )
-    if header[: len(keys) + 2] != ["protocol", *keys, "seed"]:
-        raise ValueError(
-            f"{path.name} has the columns {header}, not the parameters {keys} of the table: {advice}"
-        )
-    other = sorted({row[0] for row in rows} - {table.protocol})
-    if other:
-        raise ValueError(
-            f"{path.name} holds rows of protocol {other[0]!r}, the code is {table.protocol!r}: {advice}"
-        )
-    return {tuple(row[1 : len(keys) + 2]) for row in rows}
-
-
-def _timed(run, cell, seed):
-    start = time.perf_counter()
-    found = run(cell, seed)
-    return cell, seed, {**found, "seconds": round(time.perf_counter() - start, 4)}
+def _append(file, text):
+    """Append the whole text, on disk before this returns, or nothing."""
+    before, rest = os.fstat(file.fileno()).st_size, memoryview(text.encode())
+    try:
+        while rest:  # a write may be short
+            rest = rest[file.write(rest) :]
+        os.fsync(file.fileno())
+    except OSError:
+        file.truncate(before)
+        raise
 
 
 def run_table(
     table, seeds=5, jobs=1, only=None, results=None, command=None, report=None
 ):
-    """Run what is missing of a table.
+    """Run what is missing of a table; rows that are there stay.
 
     Parameters
     ----------
@@ -324,13 +238,13 @@ def run_table(
     jobs : int, default 1
         Processes that compute; only the calling one writes.
     only : dict of str to list, optional
-        See `select`.
+        Parameters of the cells, and the values to keep.
     results : path, optional
         Folder of the files; that of the package if not given.
     command : str, optional
-        What to store as the command.
+        What to note as the command.
     report : callable, optional
-        Called with (cell, seed, results, number of rows written, number of rows to write) after each row.
+        Called with cell, seed, results, number of rows written and number of rows to write, after each row.
 
     Returns
     -------
@@ -340,93 +254,73 @@ def run_table(
     Raises
     ------
     ValueError
-        If the file holds rows of another protocol or with other columns.
-    DamagedTableError
-        If a line is damaged, or another process fills the table.
+        If no cell has a value of ``only``, or the file holds rows of another protocol or with other columns;
+        `DamagedTableError` if a line is damaged, or another process fills the table.
     """
-    folder = Path(results or RESULTS)
-    folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder / f"{table.name}.csv"):
-        return _run(table, seeds, jobs, only, folder, command, report)
-
-
-def _run(table, seeds, jobs, only, folder, command, report):
-    cells, keys = select(table.cells, only or {}), list(table.cells[0])
-    path = folder / f"{table.name}.csv"
-    have = done(table, folder)
-    missing = [
-        (cell, seed)
-        for seed in range(seeds)
-        for cell in cells
-        if _key(cell, seed) not in have
-    ]
-    if not missing:
-        return 0
-    _cut(path)
-    header = _read(path)[0]
-    _write_meta(
-        table, folder, command or f"run_table({table.name!r}, seeds={seeds})", len(have)
-    )
-    answers = Parallel(n_jobs=jobs, return_as="generator_unordered")(
-        delayed(_timed)(table.run, *task) for task in missing
-    )
-    for count, (cell, seed, found) in enumerate(answers, start=1):
-        columns = ["protocol", *keys, "seed", *found]
-        if header and columns != header:
-            raise ValueError(
-                f"{path.name} has the columns {header}, a new row {columns}: raise the protocol version"
-            )
-        row = _line([table.protocol, *_key(cell, seed), *map(as_text, found.values())])
-        _append(path, row if header else _line(columns) + row)
-        header = columns
-        if report:
-            report(cell, seed, found, count, len(missing))
+    path = Path(results or RESULTS) / f"{table.name}.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    wanted = list(product(range(seeds), select(table.cells, only or {})))
+    with _locked(path):
+        header, have = _read(table, path.parent)
+        missing = [(c, seed) for seed, c in wanted if _key(c, seed) not in have]
+        if missing:
+            command = command or f"run_table({table.name!r}, seeds={seeds})"
+            _note_run(table, path.with_suffix(".meta.json"), command, len(have))
+            _fill(table, path, header, missing, jobs, report)
     return len(missing)
 
 
-def _key(cell, seed):
-    return (*map(as_text, cell.values()), str(seed))
+def _timed(run, cell, seed):
+    start = time.perf_counter()
+    found = run(cell, seed)
+    return cell, seed, {**found, "seconds": round(time.perf_counter() - start, 4)}
 
 
-def _cut(path):
-    """Remove a last line that a crash cut short."""
-    if path.exists():
-        data = path.read_bytes()
-        whole = data.rfind(b"\n") + 1
-        if whole < len(data):
-            os.truncate(path, whole)
+def _fill(table, path, header, missing, jobs, report):
+    """Compute the missing rows and append each as soon as it is known."""
+    tasks = (delayed(_timed)(table.run, *task) for task in missing)
+    answers = Parallel(n_jobs=jobs, return_as="generator_unordered")(tasks)
+    with open(path, "ab", buffering=0) as file:
+        file.truncate(path.read_bytes().rfind(b"\n") + 1)  # what a crash cut short
+        for count, (cell, seed, found) in enumerate(answers, start=1):
+            columns = ["protocol", *cell, "seed", *found]
+            if header and columns != header:
+                raise ValueError(
+                    f"{path.name} has the columns {header}, a new row {columns}: raise the protocol version"
+                )
+            row = [table.protocol, *_key(cell, seed), *map(as_text, found.values())]
+            _append(file, ("" if header else _line(columns)) + _line(row))
+            header = columns
+            if report:
+                report(cell, seed, found, count, len(missing))
 
 
-def _write_meta(table, folder, command, rows_before):
+def _note_run(table, path, command, first_row):
     """Note the command and the package versions of the rows to come, unless they are those of the rows before."""
-    path, runs = folder / f"{table.name}.meta.json", []
+    protocol, runs, keys = table.protocol, [], ("first_row", "command", "packages")
     if path.exists():
-        runs, protocol = _read_meta(path)
-        if protocol != table.protocol:
-            raise ValueError(
-                f"{path} is of protocol {protocol!r}, the code is {table.protocol!r}: move it to where its rows are, "
-                "or delete it"
-            )
-        runs = runs if rows_before else []  # without a row: of a run that was stopped
-    entry = {"command": command, "packages": {name: version(name) for name in PACKAGES}}
-    if not runs or any(runs[-1][key] != entry[key] for key in entry):
-        runs.append({"first_row": rows_before, **entry})
-    meta = {"table": table.name, "protocol": table.protocol, "runs": runs}
-    _replace(path, json.dumps(meta, indent=2) + "\n")
-
-
-def _read_meta(path):
-    """The runs that a file beside a table tells of, and their protocol."""
-    try:
-        meta = json.loads(path.read_text(encoding="utf-8"))
-        runs, protocol = meta["runs"], meta["protocol"]
-        for run in runs:
-            run["command"], run["packages"], run["first_row"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise DamagedTableError(
-            f"{path} is damaged ({error}); delete it: the rows are kept, with which versions they were made is lost"
-        ) from error
-    return runs, protocol
+        try:
+            meta = json.loads(path.read_text(encoding="utf-8"))
+            protocol = meta["protocol"]
+            runs = [{key: run[key] for key in keys} for run in meta["runs"]]
+        except (ValueError, KeyError, TypeError) as error:
+            raise DamagedTableError(
+                f"{path} is damaged ({error}); delete it: the rows are kept, with which versions they were made is lost"
+            ) from error
+    if protocol != table.protocol:
+        raise ValueError(
+            f"{path} is of protocol {protocol!r}, the code is {table.protocol!r}: move it to where its rows are, "
+            "or delete it"
+        )
+    runs = runs if first_row else []  # without a row: of a run that was stopped
+    packages = {name: version(name) for name in PACKAGES}
+    if not runs or (runs[-1]["command"], runs[-1]["packages"]) != (command, packages):
+        values = first_row, command, packages
+        runs.append(dict(zip(keys, values, strict=True)))
+    meta = {"table": table.name, "protocol": protocol, "runs": runs}
+    part = path.with_suffix(".part")  # a crash leaves the old file or the new one
+    part.write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
+    part.replace(path)
 
 
 def load(table, results=None):
@@ -449,28 +343,16 @@ def load(table, results=None):
     ValueError
         If there is no such file, or, where a `Table` is given, its rows are of another protocol.
     """
-    name, folder = (
-        table if isinstance(table, str) else table.name,
-        Path(results or RESULTS),
-    )
-    if isinstance(table, Table):
-        done(table, folder)
-    header, rows = _read(folder / f"{name}.csv")
+    header, rows = _read(table, results)
     if not header:
-        known = sorted(path.stem for path in folder.glob("*.csv"))
+        known = sorted(path.stem for path in Path(results or RESULTS).glob("*.csv"))
         raise ValueError(
-            f"table {name!r} has no results; there are results of: {', '.join(known) or 'no table'}"
+            f"table {getattr(table, 'name', table)!r} has no results; there are results of: {', '.join(known)}"
         )
-    text = "".join(map(_line, [header, *rows]))
-    frame = pd.read_csv(
-        io.StringIO(text),
-        dtype={"protocol": str},
-        keep_default_na=False,
-        na_values=["nan"],
-    )
-    return frame.sort_values(header[1 : header.index("seed") + 1]).reset_index(
-        drop=True
-    )
+    text = io.StringIO("".join(map(_line, [header, *rows.values()])))
+    options = {"keep_default_na": False, "na_values": ["nan"]}
+    frame = pd.read_csv(text, dtype={"protocol": str}, **options)
+    return frame.sort_values(header[1 : header.index("seed") + 1], ignore_index=True)
 
 
 def summary(table, value="accuracy", results=None):
@@ -494,36 +376,10 @@ def summary(table, value="accuracy", results=None):
         As `load`, or if there is no such column.
     """
     frame = load(table, results)
-    keys = list(frame.columns[1 : frame.columns.get_loc("seed")])
     if value not in frame.columns:
         raise ValueError(
             f"value={value!r} is not a column of the table; it has {list(frame.columns)}"
         )
-    return (
-        frame.groupby(keys)[value]
-        .agg(mean="mean", sd="std", n_seeds="count")
-        .reset_index()
-    )
-
-
-def paper_table(name):
-    """A table as a paper prints it.
-
-    Parameters
-    ----------
-    name : str
-        For instance "yu2013_table2"; rows that the source lacks are lacking here.
-
-    Returns
-    -------
-    DataFrame
-
-    Raises
-    ------
-    ValueError
-        If there is no such table.
-    """
-    known = {path.stem: path for path in sorted((HERE / "tables").glob("*.csv"))}
-    if name not in known:
-        raise ValueError(f"name={name!r} is not a table; known: {', '.join(known)}")
-    return pd.read_csv(known[name])
+    keys = list(frame.columns[1 : frame.columns.get_loc("seed")])
+    groups = frame.groupby(keys)[value]
+    return groups.agg(mean="mean", sd="std", n_seeds="count").reset_index()

@@ -17,7 +17,7 @@ method, the accuracy of its *best* candidate, found by the labels on which it is
 Candidates: LLP with 2, 4 or 6 clusters and either labeler, as the paper's ``product`` or our ``sum`` of errors;
 k-means is the same with all weights 1, the sum, and the exhaustive labeler. AOC-KK, MeanMap and InvCal have the six
 kernels of the paper, the last two with two penalties each. Cluster methods predict by their means, or by naive Bayes,
-nearest neighbours or a tree that is trained on the labels they give. ``ridge`` on bag means has five penalties.
+nearest neighbors or a tree that is trained on the labels they give. ``ridge`` on bag means has five penalties.
 
 What the paper leaves open or what would take weeks, and what is done here:
 
@@ -63,8 +63,8 @@ from llpbook.proportions import (
     proportion_weighted_mse,
 )
 
-from ._agreement import agreement
-from .runner import Table, cells, paper_table
+from ._agreement import agreement, paper_table
+from .runner import Table, cells
 from .runner import load as load_rows
 from .yu2013 import MajorityFallback
 
@@ -96,29 +96,29 @@ KERNELS = {
 CLASSIFIERS = {
     "means": None,
     "naive Bayes": GaussianNB(),
-    "neighbours": KNeighborsClassifier(5),
+    "neighbors": KNeighborsClassifier(5),
     "tree": DecisionTreeClassifier(min_samples_leaf=5, random_state=0),
 }
 
 
-class LabelledKMeans(ClusterModelSelection):
+class LabeledKMeans(ClusterModelSelection):
     """k-means with all features alike, and the best labels of its clusters: LLP without its strategy."""
 
     def _fit(self, data):
         X, bags, P = data.X, data.bags, data.proportions
-        self.feature_weights_, self.classifier_ = np.ones(X.shape[1]), None
+        self.feature_weights_, self.estimator_ = np.ones(X.shape[1]), None
         kmeans = self._clusterer(len(X), np.random.RandomState(self.random_state))
-        self.error_, clusters, self.labeling_ = label_clusters(
+        self.objective_, clusters, self.labeling_ = label_clusters(
             self.feature_weights_, X, bags, P, None, kmeans, "exhaustive", "sum"
         )
         self.cluster_means_ = cluster_means(X, clusters)
 
 
-def strategies(combine, max_gen=2, psize=10):
+def strategies(combine, max_iter=2, psize=10):
     """LLP with each number of clusters and labeler, by name."""
     return {
         f"{k} {labeler}": ClusterModelSelection(
-            k, labeler=labeler, combine=combine, max_gen=max_gen, psize=psize
+            k, labeler=labeler, combine=combine, max_iter=max_iter, psize=psize
         )
         for k in CLUSTERS
         for labeler in ("exhaustive", "greedy")
@@ -130,14 +130,14 @@ def strategies(combine, max_gen=2, psize=10):
 METHODS = {
     "LLP": (strategies("product"), True),
     "LLP sum": (strategies("sum"), True),
-    "k-means": ({str(k): LabelledKMeans(k) for k in CLUSTERS}, True),
+    "k-means": ({str(k): LabeledKMeans(k) for k in CLUSTERS}, True),
     "AOC-KK": (
-        {name: AOCKernelKMeans(n_starts=3, **k) for name, k in KERNELS.items()},
+        {name: AOCKernelKMeans(n_init=3, **k) for name, k in KERNELS.items()},
         True,
     ),
     "MeanMap": (
         {
-            f"{name} {lam:g}": MeanMap(lam=lam, **k)
+            f"{name} {lam:g}": MeanMap(alpha=lam, **k)
             for name, k in KERNELS.items()
             for lam in (1.0, 10.0)
         },

@@ -40,8 +40,8 @@ from llpbook.mean_map import MeanMap
 from llpbook.model_selection import FullBagKFold, LLPGridSearchCV, SplitBagKFold
 from llpbook.proportions import averaging_matrix, label_proportions, proportion_mae
 
-from ._agreement import agreement
-from .runner import Table, cells, paper_table, summary
+from ._agreement import agreement, paper_table
+from .runner import Table, cells, summary
 
 PROTOCOL = "yu2013-2"
 BAG_SIZES = (2, 4, 8, 16, 32, 64)
@@ -84,12 +84,12 @@ class Method:
 
 # To add a method, add an entry.
 METHODS = {
-    "MeanMap": Method(MeanMap(), {"lam": [0.1, 1.0, 10.0]}),
+    "MeanMap": Method(MeanMap(), {"alpha": [0.1, 1.0, 10.0]}),
     "InvCal": Method(InvCal(), {"C_p": [0.1, 1.0, 10.0], "epsilon": [0.0, 0.01, 0.1]}),
     "AlterSVM": Method(
-        AlterSVM(n_starts=3, random_state=0),
+        AlterSVM(n_init=3, random_state=0),
         {"C": [0.1, 1.0, 10.0], "C_p": [1.0, 10.0, 100.0]},
-        last={"n_starts": 10},
+        last={"n_init": 10},
     ),
     "ConvSVM": Method(
         ConvSVM(max_cuts=3),
@@ -179,27 +179,27 @@ class MajorityFallback(ClassifierMixin, BaseEstimator):
 
 
 class PerInstance(ClassifierMixin, BaseEstimator):
-    r"""MeanMap with a penalty on the mean, not the sum, of the loss: ``lam`` times the number of training instances.
+    r"""MeanMap with a penalty on the mean, not the sum, of the loss: ``alpha`` times the number of training instances.
 
     Parameters
     ----------
-    lam : float
+    alpha : float
     inverse_covariance : bool
-        The penalty is :math:`w^\top C^{-1} w`, with C the covariance of the training instances, centred: MeanMap on
+        The penalty is :math:`w^\top C^{-1} w`, with C the covariance of the training instances, centered: MeanMap on
         principal components that are multiplied by their standard deviations.
     """
 
-    def __init__(self, lam=1.0, inverse_covariance=False):
-        self.lam, self.inverse_covariance = lam, inverse_covariance
+    def __init__(self, alpha=1.0, inverse_covariance=False):
+        self.alpha, self.inverse_covariance = alpha, inverse_covariance
 
     def fit(self, X, bags, proportions):
-        """Fit `MeanMap` with ``lam * len(X)``."""
+        """Fit `MeanMap` with ``alpha * len(X)``."""
         self.center_, self.basis_ = 0.0, np.eye(X.shape[1])
         if self.inverse_covariance:
             variances, directions = np.linalg.eigh(np.cov(X.T))
             self.center_ = X.mean(axis=0)
             self.basis_ = directions * np.sqrt(np.maximum(variances, 0))
-        self.model_ = MeanMap(self.lam * len(X))
+        self.model_ = MeanMap(self.alpha * len(X))
         self.model_.fit((X - self.center_) @ self.basis_, bags, proportions)
         self.classes_ = self.model_.classes_
         return self
@@ -212,7 +212,7 @@ class PerInstance(ClassifierMixin, BaseEstimator):
 class CountsAlone(ClassifierMixin, BaseEstimator):
     """What counts alone say of a linear classifier: those of many random ones whose counts fit best take a vote.
 
-    No method but an orientation: directions are drawn uniformly (features centred), each cuts at the quantile that
+    No method but an orientation: directions are drawn uniformly (features centered), each cuts at the quantile that
     gives the class prior.
 
     Parameters
@@ -442,15 +442,15 @@ def compare(table="yu2013_meanmap", results=None):
 
 # What the paper leaves open about MeanMap, by name: the method, and whether the outer folds split bags. The last two
 # are no readings of the paper: one was found after about 120 tries, one is for orientation.
-LAM = {"lam": [0.1, 1.0, 10.0]}
+LAM = {"alpha": [0.1, 1.0, 10.0]}
 SETTINGS = {
     "default": (Method(MeanMap(), LAM), False),
     "no intercept": (Method(MeanMap(fit_intercept=False), LAM), False),
     "folds split bags": (Method(MeanMap(), LAM), True),
     "mean loss": (Method(PerInstance(), LAM), False),
-    "strong penalty": (Method(PerInstance(), {"lam": [10.0, 100.0, 1000.0]}), False),
+    "strong penalty": (Method(PerInstance(), {"alpha": [10.0, 100.0, 1000.0]}), False),
     "inverse covariance": (
-        Method(PerInstance(inverse_covariance=True), {"lam": [1.0, 10.0, 100.0]}),
+        Method(PerInstance(inverse_covariance=True), {"alpha": [1.0, 10.0, 100.0]}),
         False,
     ),
     "counts alone": (Method(CountsAlone()), False),

@@ -19,7 +19,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from .._hinge import minimise_hinges
+from .._hinge import minimize_hinges
 from ..base import (
     BAG_WEIGHTS,
     HasMethods,
@@ -27,11 +27,9 @@ from ..base import (
     KernelClassifier,
     Progress,
     StrOptions,
-    check_bag_weights,
-    refuse_twins,
     row_order,
 )
-from ._solver import minimise
+from ._solver import minimize
 from ._steps import (
     FIRST_SPREAD,
     bag_step,
@@ -52,8 +50,8 @@ __all__ = [
     "first_level",
     "flip_gain",
     "levels",
-    "minimise",
-    "minimise_hinges",
+    "minimize",
+    "minimize_hinges",
     "objective",
     "share_loss",
     "svm_step",
@@ -87,7 +85,7 @@ class AlterSVM(KernelClassifier):
         The first labels: random ones that agree with the shares; or those that agree with the scores or probabilities
         of another estimator of label proportions, or of a `Pipeline` that ends in one. A clone of it is fitted to the
         same bags (section 7.2), and there is one start.
-    n_starts : int, default 10
+    n_init : int, default 10
     n_jobs : int, default None
         Starts at once; see `joblib.Parallel`.
     verbose : int, default 0
@@ -110,8 +108,11 @@ class AlterSVM(KernelClassifier):
         ``objective`` and ``share_error`` of each start.
     n_iter_ : int
         Turns of the best start.
+    gap_ : float
+        By what share of itself ``objective_`` can still fall while the labels stay, at most: 0 if the weights are those
+        of the support vector machine for ``labels_``. It says nothing of other labels, whose objective may be lower.
     estimators_ : list of AlterSVM, or None
-        One a class, for more than two.
+        One per class, for more than two.
 
     Raises
     ------
@@ -121,7 +122,7 @@ class AlterSVM(KernelClassifier):
     Notes
     -----
     A start costs some fifty turns of :math:`O(n d^2 + n \log n)`. Known labels are held fixed. The problem has many
-    local minima, and the lowest objective need not be the best labelling. With bags of size 1 and a large ``C_p`` this
+    local minima, and the lowest objective need not be the best labeling. With bags of size 1 and a large ``C_p`` this
     is the support vector machine.
 
     The random starts are not mirrored if the two classes are swapped, so the fit may end in another local minimum: on
@@ -144,6 +145,7 @@ class AlterSVM(KernelClassifier):
     assumes = (None, "a wide margin separates the classes, within bags and across")
     cost = "some tens of support vector machines, for ten starts"
     _several_classes = "one-vs-rest"
+    _equal_shares, _names_classes_by_shares = "warned", True
     _free_intercept = True
     _gram_copies = 5.5
     _parameter_constraints = {
@@ -158,7 +160,7 @@ class AlterSVM(KernelClassifier):
             HasMethods(["fit", "decision_function"]),
             HasMethods(["fit", "predict_proba"]),
         ],
-        "n_starts": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
@@ -167,12 +169,12 @@ class AlterSVM(KernelClassifier):
     def __init__(
         self, C=0.1, C_p=10.0, kernel="linear", gamma="scale", fit_intercept=True,
         bag_weights="size", bag_loss="absolute", annealing="fast", init="random",
-        n_starts=10, n_jobs=None, verbose=0, random_state=None,
+        n_init=10, n_jobs=None, verbose=0, random_state=None,
     ):  # fmt: skip
         self.C, self.C_p, self.kernel, self.gamma = C, C_p, kernel, gamma
         self.fit_intercept, self.bag_weights = fit_intercept, bag_weights
         self.bag_loss, self.annealing, self.init = bag_loss, annealing, init
-        self.n_starts, self.n_jobs, self.verbose = n_starts, n_jobs, verbose
+        self.n_init, self.n_jobs, self.verbose = n_init, n_jobs, verbose
         self.random_state = random_state
 
     def _fit(self, data):
@@ -187,21 +189,18 @@ class AlterSVM(KernelClassifier):
         super()._fit(data)
 
     def _solve(self, data, Z):
-        penalties = self.C_p * check_bag_weights(self.bag_weights, data)
-        used = (penalties > 0) & (data.bag_sizes > 0)
-        refuse_twins(data.proportions[used], data.classes)
-        known = len(penalties) - data.n_pure
-        penalties[known:] = np.inf  # bags of known labels
+        penalties = self.C_p * data.bag_weights
+        penalties[len(penalties) - data.n_pure :] = np.inf  # bags of known labels
         scores = self._first(data)
-        progress = Progress(self, self.n_starts if scores is None else 1, "start")
-        best, starts = minimise(
+        progress = Progress(self, self.n_init if scores is None else 1, "start")
+        best, starts = minimize(
             Z, data.bags, data.proportions[:, 1], self.C, penalties, self.bag_loss,
-            self.fit_intercept, self.annealing, scores, self.n_starts,
+            self.fit_intercept, self.annealing, scores, self.n_init,
             row_order(data.X), self.random_state, self.n_jobs, progress.step,
         )  # fmt: skip
         self.labels_ = np.empty(len(data.bags), self.classes_.dtype)
         self.labels_[best.layout.order] = self.classes_[(best.y > 0).astype(int)]
-        self.objective_, self.n_iter_ = float(best.value), best.n_turns
+        self.objective_, self.n_iter_, self.gap_ = best.value, best.n_turns, best.gap
         self.starts_ = pd.DataFrame(starts, columns=["objective", "share_error"])
         return np.append(best.w, best.b)[None, :]
 

@@ -1,8 +1,8 @@
-"""The two steps of the alternation, what they minimise, and how C is raised."""
+"""The two steps of the alternation, what they minimize, and how C is raised."""
 
 import numpy as np
 
-from .._hinge import minimise_hinges
+from .._hinge import minimize_hinges
 from ..base import ranks
 
 #: By how much the scores of the first machine spread, in units of the margin.
@@ -15,7 +15,7 @@ def share_loss(error, loss):
 
 
 def objective(w, f, y, bags, shares, C, penalties, loss="absolute"):
-    r"""What alter-∝SVM minimises over labels and hyperplane.
+    r"""What alter-∝SVM minimizes over labels and hyperplane.
 
     Equation :eq:`eq-alter-svm-objective`.
 
@@ -68,10 +68,14 @@ def svm_step(X, y, C, intercept=True, warm=None, tol=1e-9):
     b : float
     nu : ndarray, shape (n_instances,)
         Multipliers; ``(nu * y) @ X`` is w.
+    n_iter : int
+        Newton steps.
+    gap : float
+        Gap between primal and dual that was reached, relative.
     """
     ones = np.ones(len(y))
     # eq: eq-alter-svm-machine
-    return minimise_hinges(X, y, ones, C * ones, intercept, warm, tol)
+    return minimize_hinges(X, y, ones, C * ones, intercept, warm, tol)
 
 
 def flip_gain(f):

@@ -1,6 +1,7 @@
 """The contract of an estimator, and scores that are linear in features or in those of a kernel."""
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from numbers import Real
 
 import numpy as np
@@ -9,6 +10,7 @@ import scipy.sparse as sp
 from scipy.special import expit, log_expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
@@ -19,8 +21,11 @@ from ..proportions import label_proportions
 from ._input import (
     NotIdentifiableError,
     _show,
+    check_bag_weights,
     check_bags,
     check_column,
+    check_differences,
+    error_covariances,
     explain,
     labels_to_pure_bags,
     page,
@@ -37,20 +42,28 @@ from ._kernels import (
 from ._running import require_memory, warn, warn_once
 
 
-def warn_if_short(estimator, gap):
+def warn_if_short(
+    estimator,
+    left="a gradient of {:.1e}",
+    advice="scale the features, penalize more, or raise max_iter",
+    slack=2,
+):
     """Warn that an iterative fit stopped short, if it did.
 
     Parameters
     ----------
     estimator : LLPClassifier
-        With ``n_iter_`` and ``tol``.
-    gap : float
-        What is left of the optimality condition, on the scale of ``tol``.
+        With ``n_iter_``, ``gap_`` (what is left of the optimality condition) and ``tol``, on the scale of the gap.
+    left : str
+        What the gap is, with a place for the number.
+    advice : str
+    slack : float, default 2
+        A gap of so many tolerances is short.
     """
-    if gap > 2 * estimator.tol:
+    if estimator.gap_ > slack * estimator.tol:
         warn(
-            f"{type(estimator).__name__} stopped after {estimator.n_iter_} iterations with a gradient of {gap:.1e}, "
-            f"above tol={estimator.tol}; scale the features, penalize more, or raise max_iter",
+            f"{type(estimator).__name__} stopped after {estimator.n_iter_} iterations with "
+            f"{left.format(estimator.gap_)}, above tol={estimator.tol}; {advice}",
             ConvergenceWarning,
         )
 
@@ -79,11 +92,22 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
     """Base of all estimators: validation, one-vs-rest, prediction from scores, proportions of predictions.
 
     A subclass states what it ``assumes`` and its ``cost``, learns in ``_fit(data)`` from checked `BagData` and stores
-    attributes in ``*_``, and scores checked instances in ``_scores(X)``; one that has probabilities only defines
-    ``predict_proba``. In scikit-learn's tools ``bags`` takes the place of ``y``.
+    attributes in ``*_``, and scores checked instances in ``_scores(X)`` or gives their ``_probabilities(X)``. Known
+    labels have become pure bags by then (``data.before`` has them as given), and ``bag_weights`` and
+    ``proportion_errors``, where it has such parameters, are ``data.bag_weights`` and ``data.covariances``. In
+    scikit-learn's tools ``bags`` takes the place of ``y``.
 
     Attributes
     ----------
+    classes_ : ndarray, shape (n_classes,)
+        The classes, in the order of the columns of ``proportions``.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, shape (n_features,)
+        Where X was a DataFrame.
+    bag_labels_ : pandas.Index or None
+        The names of the bags, where ``proportions`` was keyed by them.
+    estimators_ : list of LLPClassifier, or None
+        One per class, where several classes are fitted one against the rest.
     assumes : (str or None, str)
         The statement of independence that the method needs, a key such as "X_B|Y" of `llpbook.taxonomy`, or None where
         it is none of these; and the assumption in words.
@@ -97,8 +121,11 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
     _several_classes = "native"
     #: Whether scores are log-odds, and so give probabilities.
     _log_odds = False
-    #: Whether the method uses known labels itself, instead of reading them as pure bags.
-    _uses_labels = False
+    #: What the same shares in every bag do, and whether two classes with equal shares could be swapped: see
+    #: `check_differences`.
+    _equal_shares, _names_classes_by_shares = "refused", False
+    #: What acts on the scale of the features, beside a kernel: "penalty", "distances" or None.
+    _scale = None
     # scikit-learn's names for where the "?" of the HTML display leads to: the chapter.
     _doc_link_module = "llpbook"
     _doc_link_template = "{page}"
@@ -148,28 +175,22 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self
 
     def _fit_checked(self, data):
-        """Known labels as pure bags, several classes one against the rest, then `_fit`."""
-        data = data if self._uses_labels else labels_to_pure_bags(data)
-        several = len(data.classes) > 2
-        if several and self._several_classes == "refused":
-            raise ValueError(
-                f"proportions must be of two classes for {type(self).__name__}, got {data.classes.tolist()}"
-            )
+        """`_fit`; several classes one against the rest, where the method knows two only."""
         self.estimators_ = None
-        if several and self._several_classes == "one-vs-rest":
-            self.estimators_ = [clone(self) for _ in data.classes]
-            for k, part in enumerate(self.estimators_):
-                part.classes_ = np.array([0, 1])
-                part._fit_checked(data.one_vs_rest(k))
-        else:
-            self._fit(data)
+        if len(data.classes) == 2 or self._several_classes != "one-vs-rest":
+            return self._fit(data)
+        self.estimators_ = [clone(self) for _ in data.classes]
+        for k, one in enumerate(self.estimators_):
+            one.classes_, part = np.array([0, 1]), data.one_vs_rest(k)
+            check_differences(part, one, part=True)
+            one._fit_checked(part)
 
     @abstractmethod
     def _fit(self, data):
-        """Learn from `BagData`, known labels read as pure bags unless ``_uses_labels``."""
+        """Learn from `BagData`."""
 
     def _validate_fit(self, X, bags, proportions, labels=None):
-        """Check hyper-parameters and input; set ``classes_``, ``n_features_in_``, ``bag_labels_``; return `BagData`."""
+        """Check hyper-parameters and input; set what the input says; return `BagData`, known labels as pure bags."""
         self._validate_params()
         if proportions is None:
             step = type(self).__name__.lower()
@@ -185,7 +206,20 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError(
                 f"proportions says that every instance is of class {only}; a classifier needs at least two classes"
             )
+        if len(data.classes) > 2 and self._several_classes == "refused":
+            raise ValueError(
+                f"proportions must be of two classes for {type(self).__name__}, got {data.classes.tolist()}"
+            )
         self.classes_, self.bag_labels_ = data.classes, data.bag_labels
+        data, own = labels_to_pure_bags(data), self.get_params(deep=False)
+        weights, errors = own.get("bag_weights"), own.get("proportion_errors")
+        data = replace(
+            data,
+            bag_weights=None if weights is None else check_bag_weights(weights, data),
+            covariances=None if errors is None else error_covariances(errors, data),
+        )
+        check_differences(data, self)
+        warn_of_scale(self, data.X)
         return data
 
     def _validate_predict(self, X):
@@ -230,9 +264,11 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
             return self._scores(X)
         return np.column_stack([part._scores(X) for part in self.estimators_])
 
-    @available_if(lambda self: self._log_odds)
+    @available_if(lambda self: self._log_odds or hasattr(self, "_probabilities"))
     def predict_proba(self, X):
-        """Class probabilities, shape (n_instances, n_classes); one-vs-rest: normalised."""
+        """Class probabilities, shape (n_instances, n_classes); one-vs-rest: normalized."""
+        if hasattr(self, "_probabilities"):
+            return self._probabilities(self._validate_predict(X))
         if self.estimators_ is None:
             return probabilities(self.decision_function(X))
         # In logarithms: where each class is all but impossible, no share is 0 / 0.
@@ -339,8 +375,58 @@ def predict_proportions(estimator, X, bags, n_bags=None):
     return pd.DataFrame(shares, names, classes)
 
 
-#: Values of a kernel between new and training instances that are held at once.
-BLOCK = 2**24
+#: A probability of an estimator counts as no less.
+SMALLEST = 1e-12
+
+
+def class_scores(model, X, n_classes):
+    """Logarithms of probabilities, up to a constant an instance, or what the classifier has in their place.
+
+    Parameters
+    ----------
+    model : classifier
+        Fitted to labels 0, 1, …, of which some may not have occurred.
+    X : ndarray or sparse array, shape (n_instances, n_features)
+    n_classes : int
+
+    Returns
+    -------
+    ndarray, shape (n_instances, n_classes)
+    """
+    if hasattr(model, "predict_proba") and not isinstance(model, LogisticRegression):
+        found = np.log(np.maximum(model.predict_proba(X), SMALLEST))
+    else:
+        found = model.decision_function(X)
+        found = found if found.ndim == 2 else np.column_stack([0 * found, found])
+    scores = np.full((X.shape[0], n_classes), found.min() + np.log(SMALLEST))
+    scores[:, model.classes_] = found
+    return scores
+
+
+#: Distances, or values of a kernel, between new and training instances that are held at once: they stay near the cache.
+BLOCK = 2**20
+
+
+def in_blocks(X, n_columns, function):
+    """A function of instances, taken of some rows at a time, so that no matrix on the way to it is large.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array, shape (n_instances, n_features)
+    n_columns : int
+        Of the largest matrix that ``function`` makes.
+    function : callable
+        From rows of X to an array with as many rows.
+
+    Returns
+    -------
+    ndarray
+        With ``n_instances`` rows.
+    """
+    parts = gen_batches(X.shape[0], max(1, BLOCK // n_columns))
+    return np.concatenate([function(X[part]) for part in parts])
+
+
 #: The way out of a matrix that is too large.
 WITHOUT_GRAM = (
     "take kernel='linear' behind sklearn.kernel_approximation.Nystroem in a pipeline, or "
@@ -372,11 +458,14 @@ class KernelClassifier(LLPClassifier):
         With a kernel 0, which has the constant feature inside, unless the intercept is free.
     dual_coef_ : ndarray, shape (n_instances, 1) or (n_instances, n_classes)
         Weights of the training instances ``X_fit_``, with a kernel only.
+    X_fit_ : ndarray, shape (n_instances, n_features)
+        The training instances, with a kernel only.
     gamma_ : float
-        With a kernel only.
+        The kernel coefficient that was used, with a kernel only.
     """
 
     _accept_sparse = "csr"
+    _scale = "penalty"
     #: Whether the intercept is no weight of a feature, and no penalty holds it.
     _free_intercept = False
     #: Peak memory of a fit with a kernel, in kernel matrices.
@@ -394,12 +483,8 @@ class KernelClassifier(LLPClassifier):
     def _fit(self, data):
         X = data.X
         if self.kernel == "linear":
-            warn_of_scale(self, X)
-            constant = self.fit_intercept and not self._free_intercept
-            weights = self._solve(data, append_one(X) if constant else X)
-            d = X.shape[1]
-            # The sum is over one column, or over none: 0 without an intercept.
-            self.coef_, self.intercept_ = weights[:, :d], weights[:, d:].sum(axis=1)
+            weights = self._solve(data, self._linear_features(X))
+            self._store_linear(weights, X.shape[1])
         else:
             n, name = X.shape[0], type(self).__name__
             require_memory(
@@ -417,6 +502,16 @@ class KernelClassifier(LLPClassifier):
             self.dual_coef_ = to_dual(weights[:, :rank].T)
             self.intercept_ = weights[:, rank:].sum(axis=1)
 
+    def _linear_features(self, X):
+        """X, and the constant 1 for an intercept that is a weight."""
+        constant = self.fit_intercept and not self._free_intercept
+        return append_one(X) if constant else X
+
+    def _store_linear(self, weights, d):
+        """Store the weights of the ``d`` features of X and, where there is one more column, the intercept."""
+        # The sum is over one column, or over none: 0 without an intercept.
+        self.coef_, self.intercept_ = weights[:, :d], weights[:, d:].sum(axis=1)
+
     def _gram(self, X):
         """Kernel of X and the training instances, plus 1 for an intercept that is a weight."""
         gram = gram_matrix(X, self.X_fit_, self.kernel, self.gamma_)
@@ -425,51 +520,54 @@ class KernelClassifier(LLPClassifier):
     def _scores(self, X):
         if self.kernel == "linear":
             scores = X @ self.coef_.T
-        else:  # in blocks of rows: no matrix of new and training instances is large
-            rows = max(1, BLOCK // self.X_fit_.shape[0])
-            scores = np.vstack(
-                [
-                    self._gram(X[part]) @ self.dual_coef_
-                    for part in gen_batches(X.shape[0], rows)
-                ]
+        else:
+            scores = in_blocks(
+                X, self.X_fit_.shape[0], lambda part: self._gram(part) @ self.dual_coef_
             )
         scores = scores + self.intercept_
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
 
-#: Standard deviations of features, largest to smallest, and means in standard deviations, above which
-#: `warn_of_scale` speaks.
-SCALES, OFFSETS = 1000, 30
+#: Ratio of the largest to the smallest standard deviation of the features above which `warn_of_scale` speaks: of a
+#: penalty, and of distances, which a single wide feature takes over.
+SCALES = {"penalty": 1000, "distances": 30}
+#: Standard deviations between a mean and 0, and the largest standard deviation, which a penalty makes wrong.
+OFFSETS, TINY = 30, 1e-3
 
 
-def warn_of_scale(estimator, X, what="penalizes its weights"):
-    """Warn where a penalty or a distance acts on features of very different scale, or far from 0.
+def warn_of_scale(estimator, X):
+    """Warn where a penalty or a distance acts on features of very different scale, far from 0, or tiny.
 
     Parameters
     ----------
     estimator : LLPClassifier
+        Its ``_scale`` says what acts; with a kernel it is distances, and of one that is computed by the user nothing is
+        known.
     X : ndarray or sparse array, shape (n_instances, n_features)
         Of a sparse one nothing is said: columns of counts are rare by nature.
-    what : str, default "penalizes its weights"
-        What makes the estimator depend on scales.
     """
-    if not isinstance(X, np.ndarray):
+    kernel, acts = getattr(estimator, "kernel", "linear"), estimator._scale
+    if kernel != "linear":
+        acts = None if kernel == "precomputed" or callable(kernel) else "distances"
+    if acts is None or not isinstance(X, np.ndarray):
         return
     means, stds = np.abs(X.mean(axis=0)), X.std(axis=0)
     varies = stds > 1e-10 * (means + stds)
     if not varies.any():
         return
-    ratio = stds[varies].max() / stds[varies].min()
-    offset = (means[varies] / stds[varies]).max()
-    found = []
-    if ratio > SCALES:
+    means, stds, found = means[varies], stds[varies], []
+    ratio, offset = stds.max() / stds.min(), (means / stds).max()
+    if ratio > SCALES[acts]:
         found.append(f"their standard deviations differ by a factor of {ratio:.0f}")
-    if offset > OFFSETS:
+    if acts == "penalty" and offset > OFFSETS:
         found.append(f"a mean is {offset:.0f} standard deviations from 0")
+    if acts == "penalty" and stds.max() < TINY:
+        found.append(f"no standard deviation is above {stds.max():.1g}")
     if found:
+        what = {"penalty": "penalizes its weights", "distances": "measures distances"}
         warn(
-            f"{type(estimator).__name__} {what}, but the features are not on one scale: {', and '.join(found)}; put a "
-            "StandardScaler in front"
+            f"{type(estimator).__name__} {what[acts]}, but the features are not on one scale: {', and '.join(found)}; "
+            "put a StandardScaler in front"
         )
 
 

@@ -17,6 +17,7 @@ from ..proportions import (
     keyed_rows,
     refuse_mask,
 )
+from ._counts import crosstab
 from ._running import warn
 
 
@@ -61,6 +62,12 @@ class BagData:
         Column of ``classes`` for an instance with a known label, else -1.
     n_pure : int
         Pure bags, last in ``proportions``, that `labels_to_pure_bags` made from known labels.
+    before : BagData or None
+        The bags with the labels, from which `labels_to_pure_bags` made these.
+    bag_weights : ndarray, shape (n_bags,), or None
+        Checked by `check_bag_weights`, where the estimator has this parameter.
+    covariances : ndarray, shape (n_bags, n_classes, n_classes), or None
+        Of the error of each row of ``proportions``, by `error_covariances`; None where none is stated.
     """
 
     X: object
@@ -70,6 +77,14 @@ class BagData:
     bag_labels: object = None
     labels: object = None
     n_pure: int = 0
+    before: object = None
+    bag_weights: object = None
+    covariances: object = None
+
+    @property
+    def used(self):
+        """Which bags the method looks at: those with instances and a weight, shape (n_bags,)."""
+        return (self.bag_sizes if self.bag_weights is None else self.bag_weights) > 0
 
     @cached_property
     def bag_sizes(self):
@@ -97,6 +112,7 @@ class BagData:
             proportions=np.column_stack([1 - positive, positive]),
             classes=np.array([0, 1]),
             labels=labels,
+            before=self.before and self.before.one_vs_rest(k),
         )
 
     @cached_property
@@ -577,31 +593,59 @@ def read_bags(X, bags, proportions, labels=None, given=None):
     return BagData(X, codes, matrix, classes, keys, columns)
 
 
-def refuse_twins(shares, classes):
-    """For methods that ask labels to agree with shares, and nothing else: two classes must not have equal shares.
+#: Shares that differ by no more are equal: rounding.
+EQUAL = 1e-8
+
+
+def check_differences(data, estimator, part=False):
+    """One refusal and one warning, for all estimators, where the shares of the bags do not differ.
 
     Parameters
     ----------
-    shares : ndarray, shape (n_bags, n_classes)
-        Of bags that have instances.
-    classes : ndarray, shape (n_classes,)
+    data : BagData
+        After `labels_to_pure_bags`.
+    estimator : LLPClassifier
+        Its ``_equal_shares`` says what the same shares in every bag do to the method: "refused" where it learns from
+        their differences, "warned" where it can go on without differences, "ignored" where it
+        never looks. Its ``_names_classes_by_shares`` says that it only asks labels to agree with shares, so that two
+        classes with equal shares could be swapped.
+    part : bool, default False
+        Whether this is one class against the rest: such parts refuse and do not warn.
 
     Raises
     ------
     NotIdentifiableError
-        If two classes have the same share in every bag, as both have where all shares are one half: then labels with
-        these two swapped agree as well.
     """
-    for j, k in combinations(np.flatnonzero(shares.max(axis=0) > 0), 2):
-        if (np.abs(shares[:, j] - shares[:, k]) <= 1e-9).all():
-            raise NotIdentifiableError(
-                f"proportions give classes {classes[j]} and {classes[k]} equal shares in every bag, so that labels "
-                "with these two swapped agree alike: a share must differ, or give some labels="
-            )
+    rule, shares = estimator._equal_shares, data.proportions[data.used]
+    if rule == "ignored":
+        return
+    name = type(estimator).__name__
+    if estimator._names_classes_by_shares:
+        for j, k in combinations(np.flatnonzero(shares.max(axis=0) > 0), 2):
+            if (np.abs(shares[:, j] - shares[:, k]) <= EQUAL).all():
+                raise NotIdentifiableError(
+                    f"proportions give classes {_show(data.classes[j])} and {_show(data.classes[k])} equal shares in "
+                    f"every bag: {name} could swap the two and agree as well. A share must differ; or give some labels="
+                )
+    # One class against the rest may be absent.
+    if (np.ptp(shares, axis=0) > EQUAL).any() or shares[0].max() == 1:
+        return
+    same = ", ".join(f"{share:.6g}" for share in shares[0])
+    if rule == "refused":
+        raise NotIdentifiableError(
+            f"proportions are the same in every bag in use ({same}): {name} learns from their differences. Shares "
+            "must differ between bags; or give some labels="
+        )
+    if part:
+        return
+    warn(
+        f"proportions are the same in every bag in use ({same}): no difference between bags tells the classes apart, "
+        f"and {name} rests on its assumption, {estimator.assumes[1]!r}"
+    )
 
 
 def labels_to_pure_bags(data):
-    """Turn known labels into proportions: one pure bag a class, and each bag without its labelled instances.
+    """Turn known labels into proportions: one pure bag a class, and each bag without its labeled instances.
 
     With every label known the bags are the classes: supervised learning. Where proportions and labels disagree by more
     than rounding, what is left of a bag is clipped to possible shares, and an `LLPWarning` says so.
@@ -619,14 +663,13 @@ def labels_to_pure_bags(data):
         return data if data.labels is None else replace(data, labels=None)
     L, K = data.proportions.shape
     known = data.labels >= 0
-    counts = np.zeros((L, K))
-    np.add.at(counts, (data.bags[known], data.labels[known]), 1)
+    counts = crosstab(data.bags[known], data.labels[known], (L, K))
     left = data.bag_sizes[:, None] * data.proportions - counts
     if left.min() < -1:
         bag = int(left.min(axis=1).argmin())
         name = bag if data.bag_labels is None else data.bag_labels[bag]
         warn(
-            f"bag {_show(name)} has more labelled instances of a class than its proportions allow; its rest is clipped"
+            f"bag {_show(name)} has more labeled instances of a class than its proportions allow; its rest is clipped"
         )
     left = np.maximum(left, 0)
     total = left.sum(axis=1, keepdims=True)
@@ -638,6 +681,7 @@ def labels_to_pure_bags(data):
         proportions=np.vstack([rest, np.eye(K)]),
         labels=None,
         n_pure=K,
+        before=data,
     )
 
 
@@ -681,3 +725,52 @@ def check_bag_weights(bag_weights, data):
             f"bag_weights must not be 0 for every bag with instances, got {bag_weights!r}"
         )
     return weights
+
+
+def error_covariances(proportion_errors, data):
+    r"""The covariance matrix of the error of each row of the proportions.
+
+    For two classes :math:`\mathrm{se}_k^2 \left(\begin{smallmatrix} 1 & -1 \\ -1 & 1 \end{smallmatrix}\right)`. Known
+    labels carry no error: where :math:`l` of the :math:`n_k` instances of a bag are known, the error of the share of
+    the others is :math:`n_k / (n_k - l)` times as large.
+
+    Parameters
+    ----------
+    proportion_errors : Series, dict or array-like, shape (n_bags,) or (n_bags, n_classes, n_classes)
+        The standard error of the share of the positive class in each bag, for two classes; or the covariance matrix of
+        the shares of each bag. An array is in the order of the rows of ``proportions``; what has keys is matched by
+        them, see `llpbook.base.keyed_rows`.
+    data : BagData
+        After `labels_to_pure_bags`.
+
+    Returns
+    -------
+    ndarray, shape (n_bags, n_classes, n_classes)
+        0 for the pure bags.
+
+    Raises
+    ------
+    ValueError
+        If keys are not those of the proportions, an error is missing, negative or not finite, the shape is another, or
+        a matrix is no covariance of shares that sum to 1.
+    """
+    n_bags, n_classes = len(data.proportions) - data.n_pure, len(data.classes)
+    errors = keyed_rows("proportion_errors", proportion_errors, n_bags, data.bag_labels)
+    if errors.shape == (n_bags,) and n_classes == 2 and (errors >= 0).all():
+        errors = errors[:, None, None] ** 2 * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    if (
+        errors.shape != (n_bags, n_classes, n_classes)
+        or not np.isfinite(errors).all()
+        or not np.allclose(errors.sum(axis=1), 0)
+        or not np.allclose(errors, errors.transpose(0, 2, 1))
+        or np.linalg.eigvalsh(errors).min() < -1e-10
+    ):
+        raise ValueError(
+            "proportion_errors must be one finite standard error, not negative, for each of the "
+            f"{n_bags} rows of proportions (two classes), or one covariance matrix of the "
+            f"{n_classes} shares each, whose rows sum to 0, got {proportion_errors!r}"
+        )
+    left, all_sizes = data.bag_sizes[:n_bags], (data.before or data).bag_sizes
+    wider = np.divide(all_sizes[:n_bags], left, out=np.zeros(n_bags), where=left > 0)
+    errors = errors * wider[:, None, None] ** 2
+    return np.append(errors, np.zeros((data.n_pure, n_classes, n_classes)), axis=0)

@@ -1,4 +1,4 @@
-"""Choices that several methods make alike: an order of instances, folds, centres, a unit of distance, a grid."""
+"""Choices that several methods make alike: an order of instances, folds, centers, a unit of distance, a grid."""
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,7 @@ from scipy.spatial.distance import pdist
 def canonical_order(X):
     """Lexicographic order of the rows, the same however X is permuted.
 
-    Random choices (folds, centres) are made on rows in this order, so that permuting instances changes nothing.
+    Random choices (folds, centers) are made on rows in this order, so that permuting instances changes nothing.
 
     Parameters
     ----------
@@ -43,24 +43,6 @@ def row_order(X):
     for column, factor in zip(X.T, direction, strict=True):
         keys += factor * column
     return np.argsort(keys, kind="stable")
-
-
-def ranks(f, bags):
-    """The place of each score within its bag, 0 for the largest; equal scores in the order given.
-
-    Parameters
-    ----------
-    f : ndarray, shape (n_instances,)
-    bags : ndarray of int, shape (n_instances,)
-
-    Returns
-    -------
-    ndarray of int, shape (n_instances,)
-    """
-    order, sizes = np.lexsort((-f, bags)), np.bincount(bags)
-    rank = np.empty(len(f), int)
-    rank[order] = np.arange(len(f)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return rank
 
 
 def thin(X, max_points):
@@ -122,7 +104,7 @@ def fold_numbers(n, n_folds, seed):
 
 
 def choose_centers(X, n_centers, rng):
-    """Centres of basis functions: all instances, or some at random.
+    """Centers of basis functions: all instances, or some at random.
 
     Parameters
     ----------

@@ -1,12 +1,12 @@
-r"""conv-∝SVM: the labels relaxed to a mixture of labellings, a convex problem without starts.
+r"""conv-∝SVM: the labels relaxed to a mixture of labelings, a convex problem without starts.
 
-Over all labellings whose shares agree, :math:`\mathcal Y`, the dual of the support vector machine depends on
+Over all labelings whose shares agree, :math:`\mathcal Y`, the dual of the support vector machine depends on
 :math:`y y^\top` only. Let that be any mixture :math:`M = \sum_t \mu_t y_t y_t^\top`, and the problem is convex:
 
 .. math:: \min_{\mu \in \Delta} \max_{0 \le \alpha \le C} \sum_i \alpha_i - \tfrac12 \sum_t \mu_t
           \Bigl\lVert \sum_i \alpha_i y_{ti} x_i \Bigr\rVert^2 .
 
-Few labellings matter: they are added one by one, each of those with the longest weights for the current
+Few labelings matter: they are added one by one, each of those with the longest weights for the current
 :math:`\alpha`. The leading eigenvector of M says what the labels are, if they are any.
 
 Chapter: ``book/conv_svm``. Source: yu2013 (section 5); the method of cuts from li2009.
@@ -16,16 +16,15 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from .._hinge import minimise_hinges
+from .._hinge import minimize_hinges
 from ..base import (
     Interval,
     KernelClassifier,
     Progress,
     StrOptions,
-    refuse_twins,
     require_memory,
 )
-from ._solver import minimise, peak_memory, solve_relaxed
+from ._solver import minimize, peak_memory, solve_relaxed
 from ._steps import (
     allowed_counts,
     best_labels,
@@ -43,11 +42,11 @@ __all__ = [
     "best_labels",
     "climb",
     "cut",
-    "labelled_value",
+    "labeled_value",
     "leading_labels",
     "main_columns",
-    "minimise",
-    "minimise_hinges",
+    "minimize",
+    "minimize_hinges",
     "peak_memory",
     "quadratics",
     "relaxed_value",
@@ -55,10 +54,10 @@ __all__ = [
 ]
 
 
-def labelled_value(X, y, C):
-    r"""The minimum of the support vector machine for one labelling: never below the relaxed value.
+def labeled_value(X, y, C):
+    r"""The minimum of the support vector machine for one labeling: never below the relaxed value.
 
-    Equation :eq:`eq-conv-svm-labelled`.
+    Equation :eq:`eq-conv-svm-labeled`.
 
     Parameters
     ----------
@@ -71,32 +70,32 @@ def labelled_value(X, y, C):
     float
     """
     ones = np.ones(len(y))
-    w = minimise_hinges(X, y, ones, C * ones, intercept=False, tol=1e-6)[0]
-    # eq: eq-conv-svm-labelled
+    w = minimize_hinges(X, y, ones, C * ones, intercept=False, tol=1e-6)[0]
+    # eq: eq-conv-svm-labeled
     return w @ w / 2 + C * np.maximum(0, 1 - y * (X @ w)).sum()
 
 
 class ConvSVM(KernelClassifier):
-    r"""conv-∝SVM (Yu et al. 2013): a convex relaxation over mixtures of labellings.
+    r"""conv-∝SVM (Yu et al. 2013): a convex relaxation over mixtures of labelings.
 
     Parameters
     ----------
     C : float, default 1.0
         What a unit of the hinge of an instance costs.
     epsilon : float, default 0.0
-        By how much the share of a labelling may differ from that of a bag; where no count will do, the nearest are
+        By how much the share of a labeling may differ from that of a bag; where no count will do, the nearest are
         allowed.
     kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
     gamma : float or "scale", default "scale"
         Kernel coefficient; "scale" is 1 / (n_features * X.var()).
     fit_intercept : bool, default True
-        Add the feature 1; its weight is penalised like the others.
+        Add the feature 1; its weight is penalized like the others.
     cuts : {"ascent", "paper"}, default "ascent"
-        How labellings are found: along single columns, as in the paper, and from there by ascent.
+        How labelings are found: along single columns, as in the paper, and from there by ascent.
     max_cuts : int, default 20
-        The most labellings; by ascent up to four are added at once.
+        The most labelings; by ascent up to four are added in a round.
     tol : float, default 1e-3
-        Relative fall of the relaxed value at which to stop.
+        Relative fall of the relaxed value from one round of cuts to the next at which to stop.
     verbose : int, default 0
         Progress over rounds of cuts: 0 none, 1 a line per second, 2 a line per round.
 
@@ -109,17 +108,23 @@ class ConvSVM(KernelClassifier):
         0 with a kernel, which has the constant feature inside.
     dual_coef_ : ndarray, shape (n_instances, 1)
         Weights of the training instances, with a kernel only.
-    values_ : list of float
-        Of the relaxed problem, one each time that labellings were added; with two classes, as are those that follow.
-    labelled_value_ : float
-        Of the machine for the allowed labelling that agrees best with the scores.
+    objective_curve_ : list of float
+        Of the relaxed problem, one for each round of cuts; with two classes, as are those that follow.
+    labeled_value_ : float
+        Of the support vector machine for the allowed labeling that agrees best with the scores.
     relaxation_gap_ : float
-        What the relaxed value misses of that, from 0 to 1. Near 1 the mixture is no labelling, and its leading
+        What the relaxed value misses of that, from 0 to 1. Near 1 the mixture is no labeling, and its leading
         eigenvector is not to be trusted.
     n_iter_ : int
-        Labellings in use.
+        Rounds of cuts.
+    n_cuts_ : int
+        Labelings in use.
+    gap_ : float
+        Relative fall of the relaxed value in the last round, as ``tol``; in the first round from ``C`` times the number
+        of instances, the value without any labeling. 0 if the search found no labeling that would lower the value;
+        above ``tol`` if ``max_cuts`` ended the fit.
     estimators_ : list of ConvSVM, or None
-        One a class, for more than two.
+        One per class, for more than two.
 
     Raises
     ------
@@ -128,8 +133,8 @@ class ConvSVM(KernelClassifier):
 
     Notes
     -----
-    With d features and T labellings :math:`O(n d^2 T^2)` an iteration; with a kernel, or many features, :math:`O(n^3)`,
-    some ten iterations each time that labellings are added. Linear, memory is :math:`O(d T (n + d T))`, or
+    With d features and T labelings :math:`O(n d^2 T^2)` an iteration; with a kernel, or many features, :math:`O(n^3)`,
+    some ten iterations in each round of cuts. Linear, memory is :math:`O(d T (n + d T))`, or
     :math:`O(n^2)` where 2 d T exceeds n, and :math:`O(d^2)`; ``fit`` refuses what the machine does not have. Known
     labels are held fixed.
 
@@ -153,13 +158,14 @@ class ConvSVM(KernelClassifier):
     assumes = (None, "a wide margin separates the classes through the origin")
     cost = "seconds for 10,000 instances; with a kernel, cubic"
     _several_classes = "one-vs-rest"
+    _equal_shares, _names_classes_by_shares = "warned", True
     _parameter_constraints = {
         **KernelClassifier._parameter_constraints,
         "C": [Interval(Real, 0, None, closed="neither")],
         "epsilon": [Interval(Real, 0, 1, closed="both")],
         "cuts": [StrOptions({"ascent", "paper"})],
         "max_cuts": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
         "verbose": ["verbose"],
     }
     _gram_copies = 6.0
@@ -186,11 +192,10 @@ class ConvSVM(KernelClassifier):
         usual = self.max_cuts // 2 + 1 if self.cuts == "ascent" else None
         progress = Progress(self, self.max_cuts, "round", usual)
         sizes, shares = data.bag_sizes, data.proportions[:, 1]
-        refuse_twins(data.proportions[sizes > 0], data.classes)
         known = np.arange(len(sizes)) >= len(sizes) - data.n_pure
         epsilon = np.where(known, 0, self.epsilon)
         rest = data.bags, *allowed_counts(sizes, shares, epsilon)
-        alpha, Y, mu, self.values_ = minimise(
+        alpha, Y, mu, self.objective_curve_, self.gap_ = minimize(
             Z, *rest, self.C, self.cuts == "ascent", self.max_cuts, self.tol,
             progress.step,
         )  # fmt: skip
@@ -203,7 +208,7 @@ class ConvSVM(KernelClassifier):
         # The sign of an eigenvector is free: the bags choose it.
         w = w if error(Z @ w) <= error(-(Z @ w)) else -w
         y = best_labels(Z @ w, *rest)
-        self.labelled_value_ = float(labelled_value(Z, y, self.C))
-        self.relaxation_gap_ = 1 - self.values_[-1] / self.labelled_value_
-        self.n_iter_ = len(Y)
+        self.labeled_value_ = float(labeled_value(Z, y, self.C))
+        self.relaxation_gap_ = 1 - self.objective_curve_[-1] / self.labeled_value_
+        self.n_iter_, self.n_cuts_ = len(self.objective_curve_), len(Y)
         return w[None, :]

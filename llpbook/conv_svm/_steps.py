@@ -1,9 +1,9 @@
-"""The set of labellings, the relaxed problem, its cuts, and the labels that come back."""
+"""The set of labelings, the relaxed problem, its cuts, and the labels that come back."""
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg import eigh
 
+from .._hinge import as_array
 from ..base import ranks
 
 
@@ -12,7 +12,8 @@ def allowed_counts(sizes, shares, epsilon):
 
     Equation :eq:`eq-conv-svm-counts`.
 
-    :math:`|r / n_k - p_k| \le \epsilon_k`; where no count does that, the nearest ones.
+    :math:`|r / n_k - p_k| \le \epsilon_k`; where no count does that, the nearest ones, both of them if two are as near.
+    This says which counts are allowed and rounds none: `llpbook.base.whole_counts` would choose one.
 
     Parameters
     ----------
@@ -57,23 +58,23 @@ def best_labels(scores, bags, fewest, most):
 
 
 def quadratics(X, Y, alpha):
-    r"""Half the squared length of the weights of each labelling.
+    r"""Half the squared length of the weights of each labeling.
 
     Parameters
     ----------
     X : ndarray or sparse array, shape (n_instances, n_features)
-    Y : ndarray of -1 and 1, shape (n_labellings, n_instances)
+    Y : ndarray of -1 and 1, shape (n_labelings, n_instances)
     alpha : ndarray, shape (n_instances,)
 
     Returns
     -------
-    ndarray, shape (n_labellings,)
+    ndarray, shape (n_labelings,)
     """
     return ((Y * alpha) @ X) ** 2 @ np.ones(X.shape[1]) / 2
 
 
 def relaxed_value(X, Y, alpha):
-    r"""What the relaxed problem maximises over alpha.
+    r"""What the relaxed problem maximizes over alpha.
 
     Equation :eq:`eq-conv-svm-relaxed`.
 
@@ -105,8 +106,7 @@ def main_columns(X, share=0.9, most=100):
     ndarray, shape (n_instances, n_columns)
     """
     d = X.shape[1]
-    moment = X.T @ X
-    moment = moment.toarray() if sp.issparse(moment) else moment
+    moment = as_array(X.T @ X)
     values, vectors = eigh(moment, subset_by_index=[max(d - most, 0), d - 1])
     values, vectors = values[::-1], vectors[:, ::-1]
     kept = int(np.searchsorted(values.cumsum(), share * np.trace(moment))) + 1
@@ -114,7 +114,7 @@ def main_columns(X, share=0.9, most=100):
 
 
 def cut(X, columns, alpha, bags, fewest, most, ascent=True, n_tried=10):
-    r"""A labelling whose weights are long.
+    r"""A labeling whose weights are long.
 
     Equation :eq:`eq-conv-svm-cut`.
 
@@ -150,7 +150,7 @@ def cut(X, columns, alpha, bags, fewest, most, ascent=True, n_tried=10):
 
 
 def climb(X, alpha, y, bags, fewest, most):
-    """Ascent from one labelling until it stays."""
+    """Ascent from one labeling until it stays."""
     for _ in range(50):
         new = best_labels(alpha * (X @ ((alpha * y) @ X)), bags, fewest, most)
         if (new == y).all():
@@ -169,8 +169,8 @@ def leading_labels(Y, mu):
 
     Parameters
     ----------
-    Y : ndarray of -1 and 1, shape (n_labellings, n_instances)
-    mu : ndarray, shape (n_labellings,)
+    Y : ndarray of -1 and 1, shape (n_labelings, n_instances)
+    mu : ndarray, shape (n_labelings,)
 
     Returns
     -------

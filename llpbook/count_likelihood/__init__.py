@@ -18,15 +18,11 @@ saddlepoint; the computation is ours.
 
 from ._binary import (
     LATTICE,
-    MISCOUNT,
-    TILT_STEPS,
-    BagCounts,
     bag_counts,
     bracket,
     count_posterior,
     count_weights,
     exact_posterior,
-    read_counts,
     saddlepoint_posterior,
     tilt,
 )
@@ -38,7 +34,7 @@ from ._models import (
     boost,
     default_tree,
     held_out_bags,
-    maximise,
+    maximize,
     mean_map_start,
     newton_target,
     objective,
@@ -46,15 +42,12 @@ from ._models import (
     posterior,
     predict_round,
 )
-from ._several import class_posterior, saddlepoint_classes, tilt_classes
+from ._several import class_posterior, saddlepoint_classes
 
 __all__ = [
     "LATTICE",
-    "MISCOUNT",
     "SMALLEST_VARIANCE",
-    "TILT_STEPS",
     "USUAL",
-    "BagCounts",
     "CountBoosting",
     "CountLogistic",
     "bag_counts",
@@ -66,16 +59,14 @@ __all__ = [
     "default_tree",
     "exact_posterior",
     "held_out_bags",
-    "maximise",
+    "maximize",
     "mean_map_start",
     "newton_target",
     "objective",
     "one_column",
     "posterior",
     "predict_round",
-    "read_counts",
     "saddlepoint_classes",
     "saddlepoint_posterior",
     "tilt",
-    "tilt_classes",
 ]

@@ -1,56 +1,12 @@
 """The likelihood of the counts of two classes, and the posterior of each label."""
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy.special import entr, expit, log_expit, logit
 
-from ..mean_map import error_covariances
+from ..base import MISCOUNT, TILT_STEPS, BagCounts
 
-#: Newton steps of `tilt`, each of which at least halves a bracket where it fails, and the miscount that ends them.
-TILT_STEPS, MISCOUNT = 100, 1e-9
 #: Added to a variance, it makes the saddlepoint's probability of a certain count 1.
 LATTICE = 1 / (2 * np.pi)
-
-
-class BagCounts(NamedTuple):
-    """What is known of the labels.
-
-    Attributes
-    ----------
-    bags : ndarray of int, shape (n_instances,)
-        In ``[0, n_bags)``; each bag has instances.
-    sizes : ndarray of int, shape (n_bags,)
-    counts : ndarray, shape (n_bags,) or (n_bags, n_classes)
-        Of the positive class, or of each of several.
-    errors : ndarray, shape (n_bags,) or (n_bags, n_classes, n_classes)
-        Variance of the error of each count, 0 where it is known; for several classes a covariance matrix.
-    """
-
-    bags: np.ndarray
-    sizes: np.ndarray
-    counts: np.ndarray
-    errors: np.ndarray
-
-    @property
-    def shares(self):
-        """Of each class, shape (n_bags, n_classes)."""
-        if self.counts.ndim == 1:
-            return (
-                np.column_stack([self.sizes - self.counts, self.counts])
-                / self.sizes[:, None]
-            )
-        return self.counts / self.sizes[:, None]
-
-    def sums(self, values):
-        """Sum over each bag, shape (n_bags,)."""
-        return np.bincount(self.bags, values, len(self.sizes))
-
-    def part(self, keep):
-        """The bags chosen by a mask, renumbered."""
-        number = np.cumsum(keep) - 1
-        chosen = (v[keep] for v in (self.sizes, self.counts, self.errors))
-        return BagCounts(number[self.bags[keep[self.bags]]], *chosen)
 
 
 def bag_counts(bags, proportions, covariances=None):
@@ -61,7 +17,7 @@ def bag_counts(bags, proportions, covariances=None):
     bags : ndarray of int, shape (n_instances,)
     proportions : ndarray, shape (n_bags, n_classes)
     covariances : ndarray, shape (n_bags, n_classes, n_classes), optional
-        Of the errors of the shares; see `llpbook.mean_map.error_covariances`.
+        Of the errors of the shares; see `llpbook.base.error_covariances`.
 
     Returns
     -------
@@ -80,24 +36,6 @@ def bag_counts(bags, proportions, covariances=None):
     if n_classes == 2:
         counts, errors = counts[:, 1], errors[:, 1, 1]
     return BagCounts(codes, sizes, counts, errors)
-
-
-def read_counts(data, pure, proportion_errors=None):
-    """The counts of checked bags, with errors that the user states.
-
-    Parameters
-    ----------
-    data, pure : BagData
-        Before and after `llpbook.base.labels_to_pure_bags`.
-    proportion_errors : None or array-like
-        See `CountLogistic`.
-
-    Returns
-    -------
-    BagCounts
-    """
-    covariances = error_covariances(proportion_errors, data, pure)
-    return bag_counts(pure.bags, pure.proportions, covariances)
 
 
 def tilt(f, known):

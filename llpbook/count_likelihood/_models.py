@@ -1,6 +1,5 @@
 """Two learners of the likelihood of the counts: a linear one, and one around any regressor."""
 
-from dataclasses import replace
 from numbers import Integral, Real
 
 import numpy as np
@@ -17,14 +16,12 @@ from ..base import (
     Progress,
     append_one,
     canonical_order,
-    labels_to_pure_bags,
     warn_if_short,
-    warn_of_scale,
 )
 from ..mean_map import class_means, mean_operator
-from ..mean_map import minimise as mean_map
+from ..mean_map import minimize as mean_map
 from ..proportions import averaging_matrix
-from ._binary import count_posterior, read_counts
+from ._binary import bag_counts, count_posterior
 from ._several import class_posterior
 
 #: A Newton target divides by a variance, which counts as no less.
@@ -55,7 +52,7 @@ def posterior(scores, known, exact_up_to=20):
 
 
 def objective(w, X, known, C, exact_up_to=20):
-    r"""Penalised negative log-likelihood of the counts and its gradient, per instance.
+    r"""Penalized negative log-likelihood of the counts and its gradient, per instance.
 
     :math:`\frac1n \bigl( -\sum_k \log P(c_k \mid Xw) + \frac{1}{2C} \lVert w \rVert^2 \bigr)`, equation
     :eq:`eq-counts-objective`.
@@ -83,8 +80,8 @@ def objective(w, X, known, C, exact_up_to=20):
     return (w @ w / (2 * C) - log_likelihood.sum()) / n, gradient.ravel()
 
 
-def maximise(X, known, start, C=1.0, exact_up_to=20, max_iter=1000, tol=1e-5):
-    """Weights of a linear model at a local maximum of the penalised likelihood, by L-BFGS.
+def maximize(X, known, start, C=1.0, exact_up_to=20, max_iter=1000, tol=1e-5):
+    """Weights of a linear model at a local maximum of the penalized likelihood, by L-BFGS.
 
     Parameters
     ----------
@@ -123,7 +120,7 @@ class CountLogistic(KernelClassifier):
     gamma : float or "scale", default "scale"
         Kernel coefficient; "scale" is 1 / (n_features * X.var()).
     fit_intercept : bool, default True
-        Add the feature 1; its weight is penalised like the others.
+        Add the feature 1; its weight is penalized like the others.
     exact_up_to : int, default 20
         Bags of two classes with at most so many instances have their exact likelihood, others the saddlepoint's.
     proportion_errors : None or array-like, shape (n_bags,) or (n_bags, n_classes, n_classes), default None
@@ -143,6 +140,8 @@ class CountLogistic(KernelClassifier):
     dual_coef_ : ndarray, shape (n_instances, 1) or (n_instances, n_classes)
         Weights of the training instances, with a kernel only.
     n_iter_ : int
+    gap_ : float
+        Largest entry of the gradient of the objective per instance: 0 at a local minimum.
 
     Raises
     ------
@@ -154,7 +153,7 @@ class CountLogistic(KernelClassifier):
     Notes
     -----
     :math:`O(n d)` an iteration. The objective is not convex; the start is MeanMap's solution with the same penalty.
-    With bags of size 1 this is ridge-penalised logistic regression.
+    With bags of size 1 this is ridge-penalized logistic regression.
 
     Examples
     --------
@@ -170,7 +169,7 @@ class CountLogistic(KernelClassifier):
 
     assumes = ("Y_B|X", "one P(y | x) holds in all bags, with log-odds linear in x")
     cost = "some logistic regressions: half a second for 100,000"
-    _log_odds = _uses_labels = True
+    _log_odds = True
     _parameter_constraints = {
         **KernelClassifier._parameter_constraints,
         "C": [Interval(Real, 0, None, closed="neither")],
@@ -190,13 +189,12 @@ class CountLogistic(KernelClassifier):
         self.max_iter, self.tol = max_iter, tol
 
     def _solve(self, data, Z):
-        pure = labels_to_pure_bags(data)
-        known = read_counts(data, pure, self.proportion_errors)
-        weights, self.n_iter_, gap = maximise(
+        known = bag_counts(data.bags, data.proportions, data.covariances)
+        weights, self.n_iter_, self.gap_ = maximize(
             Z, known, mean_map_start(Z, known, self.C),
             self.C, self.exact_up_to, self.max_iter, self.tol,
         )  # fmt: skip
-        warn_if_short(self, gap)
+        warn_if_short(self)
         return weights
 
 
@@ -246,7 +244,7 @@ def newton_target(q, s):
     return (q - s) / np.maximum(s * (1 - s), SMALLEST_VARIANCE)
 
 
-def boost(scores, known, fit_round, step, max_rounds, held_out, exact_up_to=20):
+def boost(scores, known, fit_round, learning_rate, max_iter, held_out, exact_up_to=20):
     """Add regressors to scores until the bags held out gain no more.
 
     Parameters
@@ -257,9 +255,10 @@ def boost(scores, known, fit_round, step, max_rounds, held_out, exact_up_to=20):
     fit_round : callable
         ``fit_round(target, rows)`` fits regressors to the target on some instances and returns them, and what they
         predict for all.
-    step : float
+    learning_rate : float
         Share of each prediction that is added.
-    max_rounds : int
+    max_iter : int
+        Rounds.
     held_out : ndarray of bool, shape (n_bags,)
         Bags that no regressor sees; if there are none, progress is measured on all.
     exact_up_to : int
@@ -273,15 +272,15 @@ def boost(scores, known, fit_round, step, max_rounds, held_out, exact_up_to=20):
     """
     judged = held_out if held_out.any() else ~held_out
     rows, rounds, history = ~held_out[known.bags], [], []
-    for _ in range(max_rounds + 1):
+    for _ in range(max_iter + 1):
         log_likelihood, q, s = posterior(scores, known, exact_up_to)
         history.append(log_likelihood[judged].mean())
         best = int(np.argmax(history))
-        if len(history) - 1 - best >= PATIENCE or len(rounds) == max_rounds:
+        if len(history) - 1 - best >= PATIENCE or len(rounds) == max_iter:
             break
         fitted, predicted = fit_round(newton_target(q, s), rows)
         rounds.append(fitted)
-        scores = scores + step * predicted
+        scores = scores + learning_rate * predicted
     return rounds[:best], np.array(history)
 
 
@@ -318,12 +317,13 @@ class CountBoosting(LLPClassifier):
 
     Parameters
     ----------
-    regressor : None or estimator, default None
+    estimator : None or regressor, default None
         Cloned and fitted once a round and class. None is a tree of 15 leaves on histograms with at least n / 50
         instances in a leaf.
-    step : float, default 1.5
+    learning_rate : float, default 1.5
         Share of each prediction that is added to the log-odds.
-    max_rounds : int, default 100
+    max_iter : int, default 100
+        Rounds.
     validation_fraction : float, default 0.1
         Share of the bags that are held out to say when to stop; their labels stay unknown.
     C : float, default 1.0
@@ -340,7 +340,7 @@ class CountBoosting(LLPClassifier):
     classes_ : ndarray, shape (n_classes,)
     start_coef_ : ndarray, shape (1, n_features + 1) or (n_classes, n_features + 1)
         The linear start, its intercept last.
-    rounds_ : list of list of estimator
+    regressors_ : list of list of estimator
         The regressors of each round, one a column of scores.
     n_iter_ : int
         Rounds.
@@ -377,11 +377,11 @@ class CountBoosting(LLPClassifier):
 
     assumes = ("Y_B|X", "one P(y | x) holds in all bags")
     cost = "boosted trees: half a minute for 100,000"
-    _log_odds = _uses_labels = True
+    _log_odds, _scale = True, "penalty"  # of the linear start
     _parameter_constraints = {
-        "regressor": [HasMethods(["fit", "predict"]), None],
-        "step": [Interval(Real, 0, None, closed="neither")],
-        "max_rounds": [Interval(Integral, 0, None, closed="left")],
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
         "validation_fraction": [Interval(Real, 0, 0.5, closed="right")],
         "C": [Interval(Real, 0, None, closed="neither")],
         "exact_up_to": [Interval(Integral, 0, None, closed="left")],
@@ -390,28 +390,25 @@ class CountBoosting(LLPClassifier):
     }
 
     def __init__(
-        self, regressor=None, step=1.5, max_rounds=100, validation_fraction=0.1,
+        self, estimator=None, learning_rate=1.5, max_iter=100, validation_fraction=0.1,
         C=1.0, exact_up_to=20, proportion_errors=None, verbose=0,
     ):  # fmt: skip
-        self.regressor, self.step, self.max_rounds = regressor, step, max_rounds
+        self.estimator, self.learning_rate = estimator, learning_rate
+        self.max_iter, self.verbose = max_iter, verbose
         self.validation_fraction, self.C = validation_fraction, C
         self.exact_up_to, self.proportion_errors = exact_up_to, proportion_errors
-        self.verbose = verbose
 
     def _fit(self, data):
-        warn_of_scale(
-            self, data.X, "starts from a linear model that penalizes its weights"
-        )
         known, X = self._in_order(data)
         n_columns = 1 if known.counts.ndim == 1 else known.counts.shape[1]
         held_out = held_out_bags(known, X, self.validation_fraction)
         Z, rows = append_one(X), ~held_out[known.bags]
         seen = known.part(~held_out)
         start = mean_map_start(Z[rows], seen, self.C)
-        self.start_coef_, *_ = maximise(Z[rows], seen, start, self.C, self.exact_up_to)
-        base = default_tree(rows.sum()) if self.regressor is None else self.regressor
+        self.start_coef_, *_ = maximize(Z[rows], seen, start, self.C, self.exact_up_to)
+        base = default_tree(rows.sum()) if self.estimator is None else self.estimator
 
-        progress = Progress(self, self.max_rounds, "round", usual=USUAL)
+        progress = Progress(self, self.max_iter, "round", usual=USUAL)
 
         def fit_round(target, rows):
             targets = target.reshape(len(X), n_columns)[rows].T
@@ -419,23 +416,23 @@ class CountBoosting(LLPClassifier):
             progress.step()
             return fitted, predict_round(fitted, X)
 
-        self.rounds_, self.validation_log_likelihood_ = boost(
+        self.regressors_, self.validation_log_likelihood_ = boost(
             one_column(Z @ self.start_coef_.T), known, fit_round,
-            self.step, self.max_rounds, held_out, self.exact_up_to,
+            self.learning_rate, self.max_iter, held_out, self.exact_up_to,
         )  # fmt: skip
-        self.n_iter_ = len(self.rounds_)
+        self.n_iter_ = len(self.regressors_)
 
     def _in_order(self, data):
         """Counts and instances, these in an order of their own: where a tree splits a tie depends on it."""
-        pure = labels_to_pure_bags(data)
-        order = canonical_order(np.hstack([pure.X, pure.proportions[pure.bags]]))
-        pure = replace(pure, X=pure.X[order], bags=pure.bags[order])
-        return read_counts(data, pure, self.proportion_errors), pure.X
+        shares = data.proportions[data.bags]
+        order = canonical_order(np.hstack([data.X, shares]))
+        bags = data.bags[order], data.proportions, data.covariances
+        return bag_counts(*bags), data.X[order]
 
     def _scores(self, X):
         scores = one_column(append_one(X) @ self.start_coef_.T)
-        for fitted in self.rounds_:
-            scores = scores + self.step * predict_round(fitted, X)
+        for fitted in self.regressors_:
+            scores = scores + self.learning_rate * predict_round(fitted, X)
         return scores
 
 
@@ -458,7 +455,7 @@ def default_tree(n):
 
 
 def predict_round(fitted, X):
-    """What the regressors of a round add, before the step.
+    """What the regressors of a round add, before the learning rate.
 
     Parameters
     ----------

@@ -28,11 +28,11 @@ def dataset_names(encoding=None):
     -------
     list of str
     """
-    papers = enc.catalogue()["papers"]
+    papers = enc.catalog()["papers"]
     if encoding is not None and encoding not in (*enc.PLAIN, *papers):
         raise enc.unknown("encoding", encoding, [*enc.PLAIN, *papers])
     return list(
-        papers[encoding]["sets"] if encoding in papers else enc.catalogue()["sets"]
+        papers[encoding]["sets"] if encoding in papers else enc.catalog()["sets"]
     )
 
 
@@ -259,7 +259,7 @@ def random_bags(y, bag_size=None, random_state=None, n_bags=None):
 
 
 def make_dataset(X, y, bags, positive=None, name="data"):
-    """A `BagDataset` from labelled instances and their bags.
+    """A `BagDataset` from labeled instances and their bags.
 
     Parameters
     ----------

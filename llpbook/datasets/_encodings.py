@@ -22,7 +22,7 @@ MISSING = ("impute", "keep", "drop", "category")
 
 
 @cache
-def catalogue():
+def catalog():
     """The whole of provenance.json; callers must not change it."""
     return json.loads((DATA / "provenance.json").read_text(encoding="utf-8"))
 
@@ -47,7 +47,7 @@ def recipe(name, encoding):
     for argument, value in (("name", name), ("encoding", encoding)):
         if not isinstance(value, str):
             raise ValueError(f"{argument} must be a name, got {value!r}")
-    sets, papers = catalogue()["sets"], catalogue()["papers"]
+    sets, papers = catalog()["sets"], catalog()["papers"]
     if encoding in PLAIN:
         entry = {"set": name, "encoding": encoding}
     elif encoding in papers:

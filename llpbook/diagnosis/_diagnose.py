@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..base import check_features, read_bags
+from ..base import check_features, read_bags, whole_counts
 from ..proportions import check_whole
 from ._combine import check_level
 from ._report import read_results
@@ -55,12 +55,11 @@ def read_problem(X, bags, proportions, labels=None, exact=None):
         known = np.full(len(X), -1)
     elif not (known >= 0).any():
         raise ValueError("labels holds no known label; pass None instead")
-    counts = np.bincount(codes, minlength=len(matrix))[:, None] * matrix
-    whole = bool((np.abs(counts - np.round(counts)) < 0.02).all())
+    sizes = np.bincount(codes, minlength=len(matrix))
+    counts, sizes = whole_counts(matrix, sizes), sizes[:, None]
+    whole = bool((np.abs(counts - sizes * matrix) < 0.02).all())
     if exact and not whole:
-        counts = np.round(counts)
-        sums = counts.sum(axis=1, keepdims=True)
-        matrix = np.where(sums > 0, counts / np.maximum(sums, 1), matrix)
+        matrix = np.where(sizes > 0, counts / np.maximum(sizes, 1), matrix)
     return Problem(X, codes, matrix, known, whole if exact is None else exact, names)
 
 

@@ -13,7 +13,7 @@ def normal_scores(X):
     r"""Each column by its ranks, as a normal sample would have them.
 
     :math:`z_{ij} = \Phi^{-1}\bigl((r_{ij} - \tfrac12) / n\bigr)`, :math:`r_{ij}` the rank of :math:`x_{ij}` in its
-    column, ties sharing theirs; then centred and scaled to variance 1. An independence of X is one of its
+    column, ties sharing theirs; then centered and scaled to variance 1. An independence of X is one of its
     scores and the other way round, and no tail is heavy any more. A column of two values is only shifted and scaled.
 
     Parameters
@@ -45,7 +45,7 @@ def waves(Z, n_frequencies, rng):
 
 
 def unit_total(block):
-    """Centred columns, scaled by one factor to a total variance of 1."""
+    """Centered columns, scaled by one factor to a total variance of 1."""
     block = block - block.mean(axis=0)
     return block / np.sqrt(np.square(block).sum() / len(block))
 
@@ -53,8 +53,8 @@ def unit_total(block):
 def embed(X, n_components=30, n_frequencies=30, random_state=None):
     r"""Features whose means tell distributions apart: linear and Fourier.
 
-    The columns, standardised, or their first principal components, and random Fourier features of them. Each of the two
-    blocks is centred and scaled to a total variance of 1.
+    The columns, standardized, or their first principal components, and random Fourier features of them. Each of the two
+    blocks is centered and scaled to a total variance of 1.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def whiten(Z, n_components=50, floor=1e-4):
     Parameters
     ----------
     Z : ndarray, shape (n_instances, n_features)
-        Centred.
+        Centered.
     n_components : int, default 50
         Most components; no more than a tenth of the instances.
     floor : float, default 1e-4

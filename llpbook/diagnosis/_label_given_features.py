@@ -144,7 +144,7 @@ def label_shifts(residuals, basis, bags, n_bags, ridge=10.0):
     Returns
     -------
     ndarray, shape (n_bags, n_basis, n_columns)
-        0 for a bag without instances, before centring.
+        0 for a bag without instances, before centering.
     """
     J, size = basis.shape[1], np.bincount(bags, minlength=n_bags)
     outer = (basis[:, :, None] * basis[:, None, :]).reshape(len(basis), -1)

@@ -34,13 +34,6 @@ def cell_codes(*keys):
     return pd.MultiIndex.from_arrays(keys).factorize(sort=True)[0]
 
 
-def crosstab(rows, columns):
-    """Counts of the pairs of two codes, shape (n_rows, n_columns)."""
-    shape = rows.max() + 1, columns.max() + 1
-    flat = np.bincount(rows * shape[1] + columns, minlength=shape[0] * shape[1])
-    return flat.reshape(shape)
-
-
 def cell_sums(rows, cells, n_cells):
     """Sum the rows of each cell.
 
@@ -100,7 +93,7 @@ def permuted_energies(features, cells, groups, n_permutations, rng):
     ndarray, shape (1 + n_permutations, n_embedded)
     """
     order = np.lexsort((cells, groups))
-    # Centred in groups, so that only the sums over cells change; single precision halves the time.
+    # Centered in groups, so that only the sums over cells change; single precision halves the time.
     rows = (features - group_means(features, groups))[order].astype(np.float32)
     blocks, cells, n = groups[order], cells[order], len(cells)
     sizes, found = np.bincount(cells), []
@@ -117,14 +110,14 @@ BATCH = 10
 
 
 def shuffled(blocks, rng):
-    """A permutation within blocks of neighbours."""
+    """A permutation within blocks of neighbors."""
     if blocks[0] == blocks[-1]:
         return rng.permutation(len(blocks))
     return np.lexsort((rng.random_sample(len(blocks)), blocks))
 
 
 def cell_energies(rows, cells, sizes):
-    """Energies of many assignments of centred rows to cells, shape (n_assignments, n_columns)."""
+    """Energies of many assignments of centered rows to cells, shape (n_assignments, n_columns)."""
     n, m = cells.shape
     at = (cells + len(sizes) * np.arange(m, dtype=np.int32)).ravel()
     start, ones = np.arange(0, m * n + 1, m), np.ones(m * n, dtype=rows.dtype)

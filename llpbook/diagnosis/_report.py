@@ -60,7 +60,7 @@ class Diagnosis:
         For the several statements of a variant.
     n_bags, n_instances : int
         Bags that hold instances, and their instances.
-    n_labelled : int
+    n_labeled : int
         Instances with a known label.
     exact : bool
         Whether the proportions are taken as counts of these instances.
@@ -74,7 +74,7 @@ class Diagnosis:
     correction: str | None
     n_bags: int
     n_instances: int
-    n_labelled: int
+    n_labeled: int
     exact: bool
     judged: bool
 
@@ -223,7 +223,7 @@ def _text(d):
 
 def _head(d):
     """What was given, and what is assumed."""
-    known = f"{d.n_labelled} labels" if d.n_labelled else "no labels"
+    known = f"{d.n_labeled} labels" if d.n_labeled else "no labels"
     holm = "; Holm's correction within a variant" if d.correction else ""
     yield f"{d.n_instances} instances in {d.n_bags} bags, {known}; level {d.alpha:g}{holm}"
     if d.exact:
@@ -260,7 +260,7 @@ def _conclusions(d):
     yield f"variants not rejected: {', '.join(d.variants)}"
     missing = [as_symbols(s) for s in STATEMENTS if d.verdict(s) == "not tested"]
     blind = "a shift smaller than those above, or one that no smooth feature shows"
-    if not d.n_labelled:
+    if not d.n_labeled:
         blind += "; whether features shift along with the shares, whatever the class"
     untold = f"{', '.join(missing)}; " if missing else ""
     yield f"not told by these data: {untold}{blind}. What is not rejected is not shown to hold"
@@ -291,7 +291,7 @@ def _assumptions(d):
 
 
 def _plot(d, ax):
-    """Dots for the p-values; statements not tested are named, in grey."""
+    """Dots for the p-values; statements not tested are named, in gray."""
     from ..plotting import PALETTE
     from ..plotting._style import pyplot
 

@@ -2,11 +2,12 @@
 
 import numpy as np
 
+from ..base import crosstab, whole_counts
 from ._combine import TestResult, twice_the_smaller
 from ._features import views
 from ._label_given_features import label_test
 from ._lack_of_fit import affine_tests
-from ._permutations import cell_codes, crosstab, permutation_test, spread, table_test
+from ._permutations import cell_codes, permutation_test, spread, table_test
 
 
 def tests_without_labels(problem, alpha, n_permutations, rng):
@@ -26,12 +27,10 @@ def tests_without_labels(problem, alpha, n_permutations, rng):
     """
     X, bags, matrix, exact = problem.X, problem.bags, problem.proportions, problem.exact
     seen, cells = views(X, random_state=rng), cell_codes(bags)
-    counts = np.bincount(bags, minlength=len(matrix))[:, None] * matrix
+    counts = whole_counts(matrix, np.bincount(bags, minlength=len(matrix)))
     table = TestResult(np.nan, np.nan, note="the shares may carry error of any size")
     if exact:
-        table = table_test(
-            np.round(counts).astype(int), max(1999, n_permutations), alpha, rng
-        )
+        table = table_test(counts, max(1999, n_permutations), alpha, rng)
     moving = permutation_test(seen, cells, None, n_permutations, alpha, rng, "one bag")
     affine = affine_tests(seen, bags, matrix, exact, alpha)
     size = X.shape[1], seen.columns
@@ -68,26 +67,26 @@ def tests_with_labels(problem, alpha, n_permutations, rng):
     X, y, b = problem.X[known], problem.labels[known], cell_codes(problem.bags[known])
     y = cell_codes(y)
     if np.ptp(X, axis=0).any():
-        found = tests_of_labelled(X, y, b, alpha, n_permutations, rng)
+        found = tests_of_labeled(X, y, b, alpha, n_permutations, rng)
     else:
-        note = "the labelled instances have equal features"
+        note = "the labeled instances have equal features"
         nothing = TestResult(np.nan, np.nan, note=note)
         about_features = ("X_Y", "X_Y|B", "X_B|Y", "Y_B|X")
-        found = {s: {"labelled instances": nothing} for s in about_features}
+        found = {s: {"labeled instances": nothing} for s in about_features}
     if not problem.exact:
         table = table_test(crosstab(b, y), max(1999, n_permutations), alpha, rng)
         found["Y_B"] = {"Pearson's X² of the labels": table}
     return found
 
 
-def tests_of_labelled(X, y, b, alpha, n_permutations, rng):
+def tests_of_labeled(X, y, b, alpha, n_permutations, rng):
     """Tests of the four statements about features, on instances whose label is known.
 
     Parameters
     ----------
-    X : ndarray, shape (n_labelled, n_features)
+    X : ndarray, shape (n_labeled, n_features)
         Not all rows equal.
-    y, b : ndarray of int, shape (n_labelled,)
+    y, b : ndarray of int, shape (n_labeled,)
         Class and bag, as codes 0, 1, ….
     alpha : float
     n_permutations : int

@@ -2,13 +2,13 @@ r"""DSDD: the sign of the density difference, without a density.
 
 For every function with values in :math:`[-1, 1]`, :math:`\int |p - p'| \ge \int g\, (p - p')`, with equality for
 :math:`g = \operatorname{sign}(p - p')`, the labels that are sought. So clip a linear model :math:`g = \Phi\alpha` by
-:math:`R(z) = \max(-1, \min(1, z))`, replace integrals by means over the two samples, and minimise
+:math:`R(z) = \max(-1, \min(1, z))`, replace integrals by means over the two samples, and minimize
 
 .. math:: J(\alpha) = w' \operatorname{mean}_{j} R(g(x'_j)) - w \operatorname{mean}_{i} R(g(x_i))
           + \tfrac{\lambda}{2} \lVert \alpha \rVert^2 .
 
-:math:`J` is convex plus concave. CCCP bounds the concave part by a plane, minimises, tightens the bound, and repeats;
-each round is a quadratic programme. The weights :math:`w, w'` are 1 in the paper.
+:math:`J` is convex plus concave. CCCP bounds the concave part by a plane, minimizes, tightens the bound, and repeats;
+each round is a quadratic program. The weights :math:`w, w'` are 1 in the paper.
 
 Chapter: ``book/dsdd``. Source: duplessis2013 (section 3, appendix A), whose equation numbers are given below.
 """
@@ -25,7 +25,6 @@ from ._cccp import (
     upper_bound,
 )
 from ._estimator import (
-    BLOCK,
     COPIES,
     DSDD,
     LAMS,
@@ -34,10 +33,9 @@ from ._estimator import (
     dsdd,
     penalty_unit,
 )
-from ._solver import minimise_bound
+from ._solver import minimize_bound
 
 __all__ = [
-    "BLOCK",
     "COPIES",
     "DSDD",
     "LAMS",
@@ -49,7 +47,7 @@ __all__ = [
     "cv_gaps",
     "dsdd",
     "hinge",
-    "minimise_bound",
+    "minimize_bound",
     "objective",
     "penalty_unit",
     "sign_gap",

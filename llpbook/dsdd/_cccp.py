@@ -1,10 +1,10 @@
-"""The objective, convex plus concave, its bound, and CCCP, which minimises the bound and tightens it, in turn."""
+"""The objective, convex plus concave, its bound, and CCCP, which minimizes the bound and tightens it, in turn."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from ._solver import minimise_bound
+from ._solver import minimize_bound
 
 
 def clip(z):
@@ -67,7 +67,7 @@ def sign_gap(g_p, g_q, weights=(1.0, 1.0)):
 
 
 def objective(alpha, basis, lam, weights=(1.0, 1.0)):
-    r"""What DSDD minimises; neither convex nor concave.
+    r"""What DSDD minimizes; neither convex nor concave.
 
     :math:`J(\alpha)`, equation :eq:`eq-dsdd-objective` (7).
 
@@ -111,7 +111,7 @@ def convex_part(alpha, basis, lam, weights=(1.0, 1.0)):
 
 
 def upper_bound(alpha, b, c, basis, lam, weights=(1.0, 1.0)):
-    r"""The convex bound of the objective that one round of CCCP minimises.
+    r"""The convex bound of the objective that one round of CCCP minimizes.
 
     Convex part plus a plane above the concave part, since :math:`C_\epsilon(z) \ge t (z - \epsilon)` for t in [0, 1]:
     equation :eq:`eq-dsdd-bound` (9, with the slack variables at their best).
@@ -168,11 +168,11 @@ class Round(NamedTuple):
     alpha : ndarray, shape (m,)
         Minimum of the bound.
     b, c : ndarray, shape (n',) and (n,)
-        Bits of the bound that was minimised.
+        Bits of the bound that was minimized.
     nu : ndarray, shape (n + n',)
         Multipliers.
     gap : float
-        How well the minimum was found; see `minimise_bound`.
+        How well the minimum was found; see `minimize_bound`.
     bound, objective : float
         Both at alpha. The difference is what tightening gains.
     """
@@ -187,9 +187,9 @@ class Round(NamedTuple):
 
 
 def cccp(
-    basis, lam, weights=(1.0, 1.0), start="hinge", warm=None, max_iter=100, tol=1e-9
+    basis, lam, weights=(1.0, 1.0), init="hinge", warm=None, max_iter=100, tol=1e-9
 ):
-    r"""Tighten the bound and minimise it, in turn, until the bound is tight where it is least.
+    r"""Tighten the bound and minimize it, in turn, until the bound is tight where it is least.
 
     The algorithm of section 3.2. The objective never rises, and since there are finitely many bits it stops.
 
@@ -197,7 +197,7 @@ def cccp(
     ----------
     basis, lam, weights
         As for `objective`.
-    start : {"hinge", "convex"}, default "hinge"
+    init : {"hinge", "convex"}, default "hinge"
         Bits of the first bound: no instance given up, b = 0 and c = 1, which is the support vector machine of the first
         sample against the second; or b = c = 0, the convex part alone (the paper), which pulls the function to -1 on
         the second sample and nowhere up, and may stop there.
@@ -206,7 +206,7 @@ def cccp(
     max_iter : int, default 100
         Rounds after the first.
     tol : float, default 1e-9
-        For `minimise_bound`, and the gain below which a round is the last.
+        For `minimize_bound`, and the gain below which a round is the last.
 
     Returns
     -------
@@ -214,11 +214,11 @@ def cccp(
         The last one holds the solution. Stopped short if longer than ``max_iter``.
     """
     data = (basis, lam, weights)
-    b, c = np.zeros(len(basis[1])), np.full(len(basis[0]), float(start == "hinge"))
+    b, c = np.zeros(len(basis[1])), np.full(len(basis[0]), float(init == "hinge"))
     rounds, before = [], np.inf
     while len(rounds) <= max_iter:
         # eq: eq-dsdd-inner
-        alpha, nu, gap = minimise_bound(b, c, *data, warm=warm, tol=tol)
+        alpha, nu, gap = minimize_bound(b, c, *data, warm=warm, tol=tol)
         bound, now = upper_bound(alpha, b, c, *data), objective(alpha, *data)
         rounds.append(Round(alpha, b, c, nu, gap, bound, now))
         if min(bound, before) - now <= tol:  # tight, or flipping bits of ties

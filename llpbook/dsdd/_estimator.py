@@ -4,7 +4,7 @@ from numbers import Integral, Real
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils import check_random_state
 
 from ..base import (
     Interval,
@@ -13,6 +13,7 @@ from ..base import (
     candidates,
     choose_centers,
     fold_numbers,
+    in_blocks,
     median_distance,
     require_memory,
     thin,
@@ -24,19 +25,17 @@ from ._cccp import cccp, sign_gap
 
 #: Widths that ``sigma="cv"`` tries, in units of the median distance between instances.
 SIGMAS = (1.5, 1.0, 0.75, 0.5, 0.25)
-#: Penalties that ``lam="cv"`` tries, in units of the mean of :math:`\lVert \varphi(x) \rVert^2`.
+#: Penalties that ``alpha="cv"`` tries, in units of the mean of :math:`\lVert \varphi(x) \rVert^2`.
 LAMS = (1e-1, 1e-2, 1e-3, 1e-4)
 #: Peak memory of a fit, in matrices of instances by centers.
 COPIES = 4.0
-#: Values of basis functions that a prediction holds at once.
-BLOCK = 2**24
 
 
 def cv_gaps(basis, lams, folds, weights=(1.0, 1.0), step=lambda: None, **options):
     r"""Held-out value of the objective without its penalty, for each penalty.
 
     Each instance is scored by the fit without its fold: equation :eq:`eq-dsdd-cv`. No instance label is used. The basis
-    functions stay as they are, since centres do not tell the two samples apart.
+    functions stay as they are, since centers do not tell the two samples apart.
 
     Parameters
     ----------
@@ -103,12 +102,12 @@ class DSDD(TwoBagClassifier):
     sigma : float, "cv", "median" or array-like, default "cv"
         Width of the Gaussian basis functions, in the units of X. "cv" chooses among `SIGMAS` times the median distance
         of instances, "median" takes that distance; or give your own to choose from.
-    lam : float, "cv" or array-like, default "cv"
+    alpha : float, "cv" or array-like, default "cv"
         Weight of the penalty, the :math:`\lambda` of equation 7. "cv" chooses among `LAMS` times the mean of
         :math:`\lVert \varphi(x) \rVert^2`; or give your own to choose from.
     n_centers : int, default 300
         Basis functions: one at each instance (the paper), or at so many at random if there are more.
-    start : {"hinge", "convex"}, default "hinge"
+    init : {"hinge", "convex"}, default "hinge"
         First bound; see `cccp`. "convex" is the paper's.
     n_folds : int, default 5
         Folds of the cross-validation, at most as many as the smaller sample has instances.
@@ -118,12 +117,12 @@ class DSDD(TwoBagClassifier):
         Share of the positive class among the instances to predict: a half (the paper), that of the training data, or
         a number. The last two need proportions.
     max_iter : int, default 100
-        Rounds of CCCP after the first. 0 for the first alone, without a warning: with ``start="hinge"`` the support
+        Rounds of CCCP after the first. 0 for the first alone, without a warning: with ``init="hinge"`` the support
         vector machine of one sample against the other.
     tol : float, default 1e-9
         See `cccp`.
     random_state : int, RandomState or None, default None
-        For folds and, beyond ``n_centers`` instances, centres.
+        For folds and, beyond ``n_centers`` instances, centers.
     verbose : int, default 0
         1 prints the progress of the cross-validation, at most a line a second.
 
@@ -132,17 +131,20 @@ class DSDD(TwoBagClassifier):
     classes_ : ndarray, shape (2,)
     pooled_proportions_ : (float, float) or None
     centers_ : ndarray, shape (m, n_features)
-    sigma_, lam_ : float
+    sigma_, alpha_ : float
         As used.
     coef_ : ndarray, shape (m,)
         The paper's :math:`\alpha`.
-    rounds_ : list of Round
+    history_ : list of Round
         The course of CCCP: bits, bound and objective of each round.
     cv_results_ : DataFrame
-        Columns ``sigma``, ``lam``, ``score`` (minus `cv_gaps`, which estimates a lower bound of the :math:`L_1`
+        Columns ``sigma``, ``alpha``, ``score`` (minus `cv_gaps`, which estimates a lower bound of the :math:`L_1`
         distance; NaN where there was nothing to choose).
     n_iter_ : int
         Rounds.
+    gap_ : float
+        Relative error of the minimum of the last bound; where ``max_iter`` ended the rounds, at least the relative fall
+        of the objective in the last one.
 
     Raises
     ------
@@ -174,9 +176,9 @@ class DSDD(TwoBagClassifier):
     _parameter_constraints = {
         **TwoBagClassifier._parameter_constraints,
         "sigma": [StrOptions({"cv", "median"}), Real, "array-like"],
-        "lam": [StrOptions({"cv"}), Real, "array-like"],
+        "alpha": [StrOptions({"cv"}), Real, "array-like"],
         "n_centers": [Interval(Integral, 1, None, closed="left")],
-        "start": [StrOptions({"hinge", "convex"})],
+        "init": [StrOptions({"hinge", "convex"})],
         "n_folds": [Interval(Integral, 2, None, closed="left")],
         "n_tuning": [Interval(Integral, 2, None, closed="left")],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
@@ -186,11 +188,11 @@ class DSDD(TwoBagClassifier):
     }
 
     def __init__(
-        self, sigma="cv", lam="cv", n_centers=300, start="hinge", n_folds=5,
+        self, sigma="cv", alpha="cv", n_centers=300, init="hinge", n_folds=5,
         n_tuning=1000, class_prior="balanced", max_iter=100, tol=1e-9,
         random_state=None, verbose=0,
     ):  # fmt: skip
-        self.sigma, self.lam, self.start = sigma, lam, start
+        self.sigma, self.alpha, self.init = sigma, alpha, init
         self.n_centers, self.n_folds, self.n_tuning = n_centers, n_folds, n_tuning
         self.max_iter, self.tol = max_iter, tol
         self.class_prior, self.random_state = class_prior, random_state
@@ -202,23 +204,29 @@ class DSDD(TwoBagClassifier):
         n, m = len(X), len(self.centers_)
         name = f"DSDD with {m} centers on {n} instances"
         require_memory(name, 8.0 * COPIES * n * m, "take a smaller n_centers")
-        options = {"start": self.start, "max_iter": self.max_iter, "tol": self.tol}
+        options = {"init": self.init, "max_iter": self.max_iter, "tol": self.tol}
         seed = rng.randint(2**31 - 1)
         self._tune(samples, weights, median_distance(X), seed, options)
         basis = [gaussian_basis(part, self.centers_, self.sigma_) for part in samples]
-        self.rounds_ = cccp(basis, self.lam_, weights, **options)
-        self.coef_, self.n_iter_ = self.rounds_[-1].alpha, len(self.rounds_)
-        gap = self.rounds_[-1].gap
+        self.history_ = cccp(basis, self.alpha_, weights, **options)
+        self.coef_, self.n_iter_ = self.history_[-1].alpha, len(self.history_)
+        self._judge()
+
+    def _judge(self):
+        """The gap, and warnings where it is none of a local minimum."""
+        self.gap_ = gap = self.history_[-1].gap
         if self.n_iter_ > self.max_iter > 0:
+            before, last = (r.objective for r in self.history_[-2:])
+            self.gap_ = max(gap, (before - last) / abs(last))
             warn(
                 f"DSDD stopped after {self.n_iter_} rounds (max_iter={self.max_iter}), "
-                "while its objective was still falling; raise max_iter, or lam",
+                "while its objective was still falling; raise max_iter, or alpha",
                 ConvergenceWarning,
             )
         if gap > max(self.tol, 1e-6):
             warn(
                 "The last round of DSDD did not reach its minimum: its relative error "
-                f"is up to {gap:.1e}, above tol={self.tol}; raise lam, or accept the "
+                f"is up to {gap:.1e}, above tol={self.tol}; raise alpha, or accept the "
                 "error by a larger tol",
                 ConvergenceWarning,
             )
@@ -232,25 +240,22 @@ class DSDD(TwoBagClassifier):
         progress = Progress(self, len(sigmas) * n_folds, "fold")
         for sigma in sigmas:
             basis = [gaussian_basis(part, self.centers_, sigma) for part in parts]
-            lams = candidates("lam", self.lam, LAMS, penalty_unit(basis))
+            lams = candidates("alpha", self.alpha, LAMS, penalty_unit(basis))
             scores = np.full(len(lams), np.nan)
             if len(sigmas) * len(lams) > 1:
                 scores = -cv_gaps(basis, lams, folds, weights, progress.step, **options)
             rows += [(sigma, *pair) for pair in zip(lams, scores, strict=True)]
-        best, self.cv_results_ = tune(rows, sigma=float, lam=float)
-        self.sigma_, self.lam_ = best["sigma"], best["lam"]
+        best, self.cv_results_ = tune(rows, sigma=float, alpha=float)
+        self.sigma_, self.alpha_ = best["sigma"], best["alpha"]
 
     def _scores(self, X):
         r"""The function whose sign is the label; its size means nothing beyond -1 and 1.
 
         :math:`g(x) = \sum_\ell \alpha_\ell \varphi_\ell(x)` (section 3.2).
         """
-        rows = max(1, BLOCK // len(self.centers_))
-        return np.concatenate(
-            [
-                gaussian_basis(X[part], self.centers_, self.sigma_) @ self.coef_
-                for part in gen_batches(len(X), rows)
-            ]
+        centers, sigma, coef = self.centers_, self.sigma_, self.coef_
+        return in_blocks(
+            X, len(centers), lambda part: gaussian_basis(part, centers, sigma) @ coef
         )
 
 

@@ -1,4 +1,4 @@
-"""The quadratic programme of one round of CCCP: a proximal point method on its dual, by Newton's method."""
+"""The quadratic program of one round of CCCP: a proximal point method on its dual, by Newton's method."""
 
 import numpy as np
 
@@ -36,11 +36,11 @@ def step_length(slope, descent):
     return step, abs(now) / descent
 
 
-def minimise_smoothed(alpha, nu, Phi, epsilon, cap, linear, lam, width, tol):
+def minimize_smoothed(alpha, nu, Phi, epsilon, cap, linear, lam, width, tol):
     r"""The bound with each kink rounded about the multiplier that is known, by Newton's method.
 
     The hinge :math:`v \max(0, z)` becomes :math:`\max_{0 \le \nu \le v} \nu z - \frac{s}{2 v} (\nu - \nu^{old})^2`,
-    where s is ``width``; its maximiser is :math:`\operatorname{clip}(\nu^{old} + \frac{v}{s} z, 0, v)`. This is the
+    where s is ``width``; its maximizer is :math:`\operatorname{clip}(\nu^{old} + \frac{v}{s} z, 0, v)`. This is the
     proximal point method on the dual (rockafellar1976). Where no instance changes sides of a kink one Newton step
     reaches the minimum.
     """
@@ -69,8 +69,8 @@ def minimise_smoothed(alpha, nu, Phi, epsilon, cap, linear, lam, width, tol):
     return alpha, nu, gap / max(size, 1e-300)
 
 
-def minimise_bound(b, c, basis, lam, weights=(1.0, 1.0), warm=None, tol=1e-9):
-    r"""The minimum of the bound over alpha: the quadratic programme of one round.
+def minimize_bound(b, c, basis, lam, weights=(1.0, 1.0), warm=None, tol=1e-9):
+    r"""The minimum of the bound over alpha: the quadratic program of one round.
 
     Equation :eq:`eq-dsdd-inner` (9). Its dual is a box, :math:`\max_{0 \le \nu \le v} -\epsilon^\top \nu -
     \frac{1}{2 \lambda} \lVert u - \Phi^\top \nu \rVert^2`, with :math:`\alpha = (u - \Phi^\top \nu) / \lambda`. The
@@ -100,7 +100,7 @@ def minimise_bound(b, c, basis, lam, weights=(1.0, 1.0), warm=None, tol=1e-9):
     width, nu = (COLD_WIDTH, cap / 2) if warm is None else (WARM_WIDTH, warm[1])
     alpha = (linear - nu @ Phi) / lam if warm is None else warm[0]
     for _ in range(MAX_STEPS):
-        alpha, nu, gap = minimise_smoothed(
+        alpha, nu, gap = minimize_smoothed(
             alpha, nu, Phi, epsilon, cap, linear, lam, width, tol
         )
         if gap <= tol:

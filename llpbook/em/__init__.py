@@ -14,8 +14,6 @@ Chapter: ``book/em``. Source: comarela2018; franco2023 (section 6), which calls 
 from numbers import Integral, Real
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.optimize import linear_sum_assignment, linprog
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -29,11 +27,12 @@ from ..base import (
     Progress,
     StrOptions,
     append_one,
+    class_scores,
+    label_by_counts,
     ranks,
-    refuse_twins,
     row_order,
     warn,
-    warn_of_scale,
+    whole_counts,
 )
 from ..count_likelihood import (
     bag_counts,
@@ -41,28 +40,16 @@ from ..count_likelihood import (
     count_posterior,
     mean_map_start,
 )
-from ._fits import (
-    SMALLEST,
-    WarmFits,
-    class_scores,
-    fit_to_labels,
-    logistic,
-    refuse_one_label,
-)
+from ._fits import WarmFits, fit_to_labels, logistic, refuse_one_label
 
 __all__ = [
     "EMLR",
     "FEW_FLIPS",
-    "LARGE_BAG",
-    "SMALLEST",
     "USUAL",
     "WarmFits",
     "alternate",
     "alternate_warm",
-    "assign",
-    "class_scores",
     "fit_to_labels",
-    "label_by_counts",
     "label_by_thresholds",
     "likeliest",
     "logistic",
@@ -71,35 +58,12 @@ __all__ = [
     "soft_labels",
     "start_labels",
     "warn_unsettled",
-    "whole_counts",
 ]
 
-#: Above so many instances a bag of several classes is labelled by linear programming.
-LARGE_BAG = 1000
 #: The public implementation stops when the number of labels that change differs by less than this share of n.
 FEW_FLIPS = 0.05
 #: Iterations that a fit usually takes, for the estimate of its time.
 USUAL = 50
-
-
-def whole_counts(proportions, sizes):
-    """Whole numbers nearest to the expected counts, with the right sum: the largest remainders are rounded up.
-
-    Parameters
-    ----------
-    proportions : ndarray, shape (n_bags, n_classes)
-    sizes : ndarray of int, shape (n_bags,)
-
-    Returns
-    -------
-    ndarray of int, shape (n_bags, n_classes)
-        Rows sum to ``sizes``.
-    """
-    wanted = np.round(sizes[:, None] * proportions, 9)
-    counts = np.floor(wanted).astype(int)
-    missing = sizes - counts.sum(axis=1)
-    rank = np.argsort(np.argsort(counts - wanted, axis=1, kind="stable"), axis=1)
-    return counts + (rank < missing[:, None])
 
 
 def majority_labels(proportions, bags):
@@ -123,61 +87,6 @@ def majority_labels(proportions, bags):
         above = proportions - proportions[bags].mean(axis=0)
         labels = np.round(above, 12).argmax(axis=1)[bags]
     return labels
-
-
-def label_by_counts(scores, bags, counts):
-    r"""The labels with the largest sum of scores among those with the given counts in each bag.
-
-    Equation :eq:`eq-em-labels`. Two classes: in each bag the highest scores are positive, one sort for all bags,
-    :math:`O(n \log n)`. More: an assignment problem a bag.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (n_instances, n_classes)
-        Logarithms of probabilities, up to a constant an instance.
-    bags : ndarray of int, shape (n_instances,)
-    counts : ndarray of int, shape (n_bags, n_classes)
-
-    Returns
-    -------
-    ndarray of int, shape (n_instances,)
-        Of equal scores, the first in the order of the instances is positive.
-    """
-    if counts.shape[1] == 2:
-        gap = scores[:, 1] - scores[:, 0]
-        # eq: eq-em-labels
-        return (ranks(gap, bags) < counts[bags, 1]).astype(int)
-    labels, order = np.empty(len(bags), dtype=int), np.argsort(bags, kind="stable")
-    ends = np.cumsum(np.bincount(bags, minlength=len(counts)))
-    for rows in np.split(order, ends)[:-1]:
-        if len(rows):
-            labels[rows] = assign(scores[rows], counts[bags[rows[0]]])
-    return labels
-
-
-def assign(scores, counts):
-    """The best labels of one bag of several classes.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (n, n_classes)
-    counts : ndarray of int, shape (n_classes,)
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
-    """
-    n, K = scores.shape
-    if n <= LARGE_BAG:
-        seats = np.repeat(np.arange(K), counts)
-        return seats[linear_sum_assignment(scores[:, seats], maximize=True)[1]]
-    ones = sp.kron(sp.eye_array(n), np.ones((1, K)))
-    sums = sp.kron(np.ones((1, n)), sp.eye_array(K))
-    limits = np.concatenate([np.ones(n), counts])
-    found = linprog(
-        -scores.ravel(), A_eq=sp.vstack([ones, sums]), b_eq=limits, method="highs-ds"
-    )
-    return found.x.reshape(n, K).argmax(axis=1)
 
 
 def label_by_thresholds(scores, bags, counts, thresholds):
@@ -240,12 +149,12 @@ def soft_labels(scores, known):
     return np.column_stack([1 - q, q])
 
 
-def start_labels(start, X, known, counts, rng):
+def start_labels(init, X, known, counts, rng):
     """The first guess of the labels.
 
     Parameters
     ----------
-    start : {"majority", "proportions", "random", "mean_map"}
+    init : {"majority", "proportions", "random", "mean_map"}
         See `EMLR`.
     X : ndarray or sparse array, shape (n_instances, n_features)
     known : BagCounts
@@ -257,11 +166,11 @@ def start_labels(start, X, known, counts, rng):
     ndarray of int, shape (n_instances,)
     """
     bags, K = known.bags, counts.shape[1]
-    if start == "majority":
+    if init == "majority":
         return majority_labels(known.shares, bags)
-    if start == "random":
+    if init == "random":
         return rng.randint(K, size=len(bags))
-    if start == "proportions":
+    if init == "proportions":
         return label_by_counts(rng.uniform(size=(len(bags), K)), bags, counts)
     X = append_one(X)
     weights = mean_map_start(X, known, 1.0)
@@ -297,8 +206,10 @@ def alternate(q, fit, guess, stop, max_iter, tol, tell=None):
     flips : ndarray of int, shape (n_iter,)
     settled : bool
         False if the iterations ran out, or went round in a circle.
+    gap : float
+        The share of the labels that the last iteration changed; of weights, their largest change.
     """
-    seen, flips, settled, new = set(), [], False, q
+    seen, flips, settled, new, gap = set(), [], False, q, 1.0
     few = FEW_FLIPS * len(q)
     while len(flips) < max_iter and not settled:
         key = hash(new.tobytes())
@@ -307,12 +218,13 @@ def alternate(q, fit, guess, stop, max_iter, tol, tell=None):
         seen.add(key)
         q, new = new, guess(fit(new))
         flips.append(int(np.sum(likeliest(new) != likeliest(q))))
-        settled = bool(np.abs(new - q).max() <= tol)
+        gap = flips[-1] / len(q) if q.ndim == 1 else float(np.abs(new - q).max())
+        settled = gap == 0 or (q.ndim == 2 and gap <= tol)
         if stop == "llp-learn" and len(flips) > 1:
             settled = abs(flips[-1] - flips[-2]) < few
         if tell is not None:
             tell(f"{flips[-1]} labels changed")
-    return q, np.array(flips), settled
+    return q, np.array(flips), settled, gap
 
 
 def alternate_warm(q, warm, fit, guess, stop, max_iter, tol, tell=None):
@@ -327,13 +239,13 @@ def alternate_warm(q, warm, fit, guess, stop, max_iter, tol, tell=None):
 
     Returns
     -------
-    q, flips, settled
+    q, flips, settled, gap
         As those of `alternate`.
     """
-    q, flips, _ = alternate(q, warm, guess, stop, max_iter, tol, tell)
+    q, flips, *_ = alternate(q, warm, guess, stop, max_iter, tol, tell)
     rest = max_iter + 1 - len(flips)  # the last labels are fitted once more
-    q, last, settled = alternate(q, fit, guess, stop, rest, tol)
-    return q, np.append(flips[:-1], last), settled
+    q, last, settled, gap = alternate(q, fit, guess, stop, rest, tol)
+    return q, np.append(flips[:-1], last), settled, gap
 
 
 class EMLR(LLPClassifier):
@@ -346,7 +258,7 @@ class EMLR(LLPClassifier):
     estimator : None or classifier, default None
         In the place of logistic regression, cloned once and fitted in each iteration; it must have ``predict_proba`` or
         ``decision_function`` (a column a class), and for ``soft=True`` take ``sample_weight``.
-    start : {"majority", "proportions", "random", "mean_map"}, default "majority"
+    init : {"majority", "proportions", "random", "mean_map"}, default "majority"
         First labels: the largest class of the bag; random ones with the right counts; random ones; those with the right
         counts that MeanMap finds likeliest.
     soft : bool, default False
@@ -358,7 +270,7 @@ class EMLR(LLPClassifier):
     tol : float, default 1e-4
         Soft labels have converged when none changes by more.
     random_state : int, RandomState or None, default None
-        For the starts "proportions" and "random".
+        For ``init`` "proportions" and "random".
     verbose : int, default 0
         1 prints a line a second with the number of labels that change, 2 a line for each iteration.
 
@@ -373,11 +285,14 @@ class EMLR(LLPClassifier):
         Labels that changed in each iteration.
     n_iter_ : int
         Fits of the classifier.
+    gap_ : float
+        Share of the labels that the last iteration changed, 0 at a fixed point; with ``soft``, the largest change of a
+        weight.
 
     Raises
     ------
     NotIdentifiableError
-        If two classes have the same share in every bag; or if all bags have the same shares, and the start is
+        If two classes have the same share in every bag; or if all bags have the same shares, and ``init`` is
         "majority" or "mean_map".
     ValueError
         For malformed input; see `llpbook.base`; and for ``soft=True`` with an estimator without ``sample_weight``.
@@ -410,6 +325,7 @@ class EMLR(LLPClassifier):
 
     assumes = ("Y_B|X", "one P(y | x) holds in all bags")
     cost = "three seconds for 200,000 instances, a minute for a million"
+    _equal_shares, _names_classes_by_shares = "warned", True
     _accept_sparse = "csr"
     _parameter_constraints = {
         "C": [Interval(Real, 0, None, closed="neither")],
@@ -418,22 +334,26 @@ class EMLR(LLPClassifier):
             HasMethods(["fit", "decision_function"]),
             None,
         ],
-        "start": [StrOptions({"majority", "proportions", "random", "mean_map"})],
+        "init": [StrOptions({"majority", "proportions", "random", "mean_map"})],
         "soft": ["boolean"],
         "stop": [StrOptions({"fixed_point", "llp-learn"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
 
     def __init__(
-        self, C=1.0, estimator=None, start="majority", soft=False,
+        self, C=1.0, estimator=None, init="majority", soft=False,
         stop="fixed_point", max_iter=500, tol=1e-4, random_state=None, verbose=0,
     ):  # fmt: skip
-        self.C, self.estimator, self.start, self.soft = C, estimator, start, soft
+        self.C, self.estimator, self.init, self.soft = C, estimator, init, soft
         self.stop, self.max_iter, self.tol = stop, max_iter, tol
         self.random_state, self.verbose = random_state, verbose
+
+    @property
+    def _scale(self):
+        return "penalty" if self.estimator is None else None
 
     @property
     def _log_odds(self):
@@ -447,11 +367,8 @@ class EMLR(LLPClassifier):
         )
 
     def _refuse(self, data, known):
-        refuse_twins(known.shares[known.sizes > 0], data.classes)
         if self.soft and not has_fit_parameter(self._base(), "sample_weight"):
             raise ValueError("soft=True needs an estimator that takes sample_weight")
-        if self.estimator is None:
-            warn_of_scale(self, data.X)
 
     def _fit(self, data):
         order = row_order(data.X)
@@ -461,7 +378,7 @@ class EMLR(LLPClassifier):
         counts = whole_counts(known.shares, known.sizes)
         thresholds = np.full(len(counts), np.nan)
         rng = check_random_state(self.random_state)
-        y = start_labels(self.start, X, known, counts, rng)
+        y = start_labels(self.init, X, known, counts, rng)
         self.estimator_ = clone(self._base())
 
         def fit(q):
@@ -477,19 +394,19 @@ class EMLR(LLPClassifier):
         rule = fit, guess, self.stop, self.max_iter, self.tol, tell
         if self._can_be_warm(K):
             warm = WarmFits(self.estimator_, X)
-            q, self.flips_, settled = alternate_warm(y.astype(np.int8), warm, *rule)
+            q, self.flips_, *end = alternate_warm(y.astype(np.int8), warm, *rule)
         else:
             y = np.eye(K)[y] if self.soft else y
-            q, self.flips_, settled = alternate(y, *rule)
-        self._keep(data.classes[likeliest(q)[np.argsort(order)]], settled)
+            q, self.flips_, *end = alternate(y, *rule)
+        self._keep(data.classes[likeliest(q)[np.argsort(order)]], *end)
 
     def _can_be_warm(self, K):
         """Whether this is logistic regression of two hard labels, to a fixed point."""
         hard = K == 2 and not self.soft and self.stop == "fixed_point"
         return hard and self.estimator is None
 
-    def _keep(self, labels, settled):
-        self.labels_, self.n_iter_ = labels, len(self.flips_)
+    def _keep(self, labels, settled, gap):
+        self.labels_, self.n_iter_, self.gap_ = labels, len(self.flips_), gap
         if not settled:
             warn_unsettled(self.n_iter_, self.flips_[-1])
 

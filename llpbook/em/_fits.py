@@ -4,12 +4,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
 
 from ..base import NotIdentifiableError
 
-#: A probability of an estimator counts as no less.
-SMALLEST = 1e-12
 #: Largest entry of the gradient at which `WarmFits` stops: two digits below the tolerance of the last fits.
 WARM_TOL = 1e-10
 #: A matrix of Newton's method is kept while a step leaves less than the first share of the gradient; above the second,
@@ -20,30 +17,6 @@ CACHED = 2**17
 #: The diagonal of a Newton matrix is larger by this share, that of the intercept by `TINY`, so that it has a factor
 #: where features are collinear or all instances are far from the boundary.
 REGULAR, TINY = 1e-10, 1e-6
-
-
-def class_scores(model, X, n_classes):
-    """Logarithms of probabilities, up to a constant an instance, or what the classifier has in their place.
-
-    Parameters
-    ----------
-    model : classifier
-        Fitted to labels 0, 1, …, of which some may not have occurred.
-    X : ndarray or sparse array, shape (n_instances, n_features)
-    n_classes : int
-
-    Returns
-    -------
-    ndarray, shape (n_instances, n_classes)
-    """
-    if hasattr(model, "predict_proba") and not isinstance(model, LogisticRegression):
-        found = np.log(np.maximum(model.predict_proba(X), SMALLEST))
-    else:
-        found = model.decision_function(X)
-        found = found if found.ndim == 2 else np.column_stack([0 * found, found])
-    scores = np.full((X.shape[0], n_classes), found.min() + np.log(SMALLEST))
-    scores[:, model.classes_] = found
-    return scores
 
 
 def refuse_one_label(y):
@@ -61,7 +34,7 @@ def refuse_one_label(y):
     if (y == y[0]).all():
         raise NotIdentifiableError(
             "every instance gets the same label, from which nothing can be learned: one "
-            "class is the largest of every bag alike (start='proportions' draws labels "
+            "class is the largest of every bag alike (init='proportions' draws labels "
             "instead), or the counts of the other round to 0 in every bag"
         )
 

@@ -14,6 +14,7 @@ Chapter: ``book/laplacian_mean_map``. Sources: patrini2014; grid of franco2023.
 """
 
 from ._alternating import (
+    FIT_ITERATIONS,
     AlternatingMeanMap,
     alternate,
     alternate_worst,
@@ -24,12 +25,11 @@ from ._graph import (
     gaussian_similarity,
     laplacian_times,
     mean_distances,
-    normalised_cut_similarity,
+    normalized_cut_similarity,
 )
 from ._laplacian import (
     LaplacianMeanMap,
     bag_class_means,
-    fit_path,
     normal_equations,
     operator_by_adjoint,
     operator_of_bags,
@@ -38,6 +38,7 @@ from ._laplacian import (
 from ._solver import solve_normal_equations, with_progress
 
 __all__ = [
+    "FIT_ITERATIONS",
     "AllPairs",
     "AlternatingMeanMap",
     "LaplacianMeanMap",
@@ -45,12 +46,11 @@ __all__ = [
     "alternate_worst",
     "bag_class_means",
     "consistent_labels",
-    "fit_path",
     "gaussian_similarity",
     "laplacian_times",
     "mean_distances",
     "normal_equations",
-    "normalised_cut_similarity",
+    "normalized_cut_similarity",
     "operator_by_adjoint",
     "operator_of_bags",
     "operator_weights",

@@ -1,28 +1,29 @@
 """Alternating Mean Map: labels that fit the counts and the classifier, and the classifier that fits the labels."""
 
-from numbers import Integral
-
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from ..base import (
-    Interval,
     KernelClassifier,
     Progress,
     StrOptions,
-    check_bag_weights,
+    ranks,
     warn,
     warn_if_short,
+    whole_counts,
 )
-from ..mean_map import binary_objective, class_means, mean_operator, minimise
+from ..mean_map import binary_objective, class_means, mean_operator, minimize
 from ._laplacian import LaplacianMeanMap
+
+#: Newton steps at most in the fit of one round.
+FIT_ITERATIONS = 1000
 
 
 def consistent_labels(scores, bags, counts):
     r"""The labels, with the counts given, that fit scores best: in each bag the highest scores are positive.
 
-    Equation :eq:`eq-lmm-labels`: they maximise :math:`\sum_i y_i f_i` over all labels with these counts. For the labels
+    Equation :eq:`eq-lmm-labels`: they maximize :math:`\sum_i y_i f_i` over all labels with these counts. For the labels
     that fit worst hand in ``-scores``.
 
     Parameters
@@ -37,21 +38,11 @@ def consistent_labels(scores, bags, counts):
     ndarray, shape (n_instances,)
         1.0 and -1.0. :math:`O(n \log n)`.
     """
-    if len(counts) <= 2**16:  # integers this short are sorted in linear time
-        bags = bags.astype(np.uint16)
-    order = np.argsort(-scores)
-    order = order[np.argsort(bags[order], kind="stable")]
-    sizes = np.bincount(bags, minlength=len(counts))
-    rank = np.arange(len(bags)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    labels = np.empty(len(bags))
     # eq: eq-lmm-labels
-    labels[order] = np.where(rank < np.repeat(counts, sizes), 1.0, -1.0)
-    return labels
+    return np.where(ranks(scores, bags) < counts[bags], 1.0, -1.0)
 
 
-def alternate(
-    X, bags, counts, w, lam, max_rounds=100, max_iter=1000, tol=1e-6, tell=None
-):
+def alternate(X, bags, counts, w, lam, max_iter=100, tol=1e-6, tell=None):
     r"""Labels that fit best, then the classifier that fits these, until the labels repeat.
 
     Both steps lower :math:`J(w, y)` of equation :eq:`eq-lmm-alternate`, and there are finitely many labelings.
@@ -64,7 +55,8 @@ def alternate(
     w : ndarray, shape (1, n_features)
         Where to start.
     lam : float
-    max_rounds, max_iter : int
+    max_iter : int
+        Rounds.
     tol : float
     tell : callable, optional
         Called after each round.
@@ -77,17 +69,17 @@ def alternate(
     flips : float
         0 where the labels repeat, else the share of labels that would have changed.
     gap : float
-        Of the last fit, see `llpbook.mean_map.minimise`.
+        Of the last fit, see `llpbook.mean_map.minimize`.
     """
     values, labels, gap = [], np.zeros(len(bags)), 0.0
-    for _ in range(max_rounds):
+    for _ in range(max_iter):
         # eq: eq-lmm-alternate
         new = consistent_labels(X @ w[0], bags, counts)
         flips, labels = np.mean(new != labels), new
         if flips == 0:
             break
         mu = (X.T @ labels / len(labels))[None, :]
-        w, _, gap = minimise(X, mu, lam, max_iter, tol, start=w)
+        w, _, gap = minimize(X, mu, lam, FIT_ITERATIONS, tol, init=w)
         values.append(float(binary_objective(w[0], X, mu, lam)[0]))
         if tell is not None:
             tell(f"{flips:.2%} of the labels changed")
@@ -96,9 +88,7 @@ def alternate(
     return w, values, float(flips), gap
 
 
-def alternate_worst(
-    X, bags, counts, w, lam, max_rounds=100, max_iter=1000, tol=1e-6, tell=None
-):
+def alternate_worst(X, bags, counts, w, lam, max_iter=100, tol=1e-6, tell=None):
     r"""Labels that fit worst, then the classifier that fits these; of all rounds the classifier with the least loss.
 
     Equation :eq:`eq-lmm-worst`. The rounds do not settle, they swing between two sides: they end where labels repeat,
@@ -106,7 +96,7 @@ def alternate_worst(
 
     Parameters
     ----------
-    X, bags, counts, w, lam, max_rounds, max_iter, tol, tell
+    X, bags, counts, w, lam, max_iter, tol, tell
         As for `alternate`.
 
     Returns
@@ -114,23 +104,25 @@ def alternate_worst(
     w : ndarray, shape (1, n_features)
     values : list of float
         The loss of each round, of the classifier on the labels that it fits.
+    gap : float
+        Of the fit that gave ``w``, see `llpbook.mean_map.minimize`.
     """
-    values, best, since, seen = [], w, 0, set()
-    for _ in range(max_rounds):
+    values, best, since, seen = [], (w, 0.0), 0, set()
+    for _ in range(max_iter):
         # eq: eq-lmm-worst
         labels = consistent_labels(-(X @ w[0]), bags, counts)
         if labels.tobytes() in seen or since > 5:
             break
         seen.add(labels.tobytes())
         mu = (X.T @ labels / len(labels))[None, :]
-        w = minimise(X, mu, lam, max_iter, tol, start=w)[0]
+        w, _, gap = minimize(X, mu, lam, FIT_ITERATIONS, tol, init=w)
         value = float(binary_objective(w[0], X, mu, lam)[0])
         better = not values or value < min(values) * (1 - 1e-9)
-        best, since = (w, 0) if better else (best, since + 1)
+        best, since = ((w, gap), 0) if better else (best, since + 1)
         values.append(value)
         if tell is not None:
             tell()
-    return best, values
+    return best[0], values, best[1]
 
 
 class AlternatingMeanMap(KernelClassifier):
@@ -140,18 +132,19 @@ class AlternatingMeanMap(KernelClassifier):
 
     Parameters
     ----------
-    lam : float, default 1.0
+    alpha : float, default 1.0
         Weight of the penalty of the classifier, as in `MeanMap`.
     mode : {"min", "max"}, default "min"
         In each round, the labels with the smallest, or with the largest loss that the counts allow.
-    start : {"laplacian", "mean map", "random"}, default "laplacian"
+    init : {"laplacian", "mean_map", "random"}, default "laplacian"
         The classifier to start from: that of `LaplacianMeanMap`, of `MeanMap`, or a random direction.
-    max_rounds : int, default 100
+    max_iter : int, default 100
+        Rounds; each fits a classifier with at most `FIT_ITERATIONS` Newton steps.
     random_state : int, RandomState or None, default None
-        For ``start="random"``.
+        For ``init="random"``.
     smoothness, sigma, similarity, n_neighbors, epsilon, bag_weights, operator_weights : see `LaplacianMeanMap`
         Of the start.
-    kernel, gamma, fit_intercept, max_iter, tol : see `LaplacianMeanMap`
+    kernel, gamma, fit_intercept, tol : see `LaplacianMeanMap`
     verbose : int, default 0
         1 prints progress, one line each second.
 
@@ -159,10 +152,14 @@ class AlternatingMeanMap(KernelClassifier):
     ----------
     classes_, coef_, intercept_, dual_coef_
         As for `LaplacianMeanMap`; with several classes in ``estimators_``.
-    objectives_ : list of float
-        The objective after each round; with "max" the least of them is that of the model.
+    objective_curve_ : list of float
+        The objective after each round.
+    objective_ : float
+        The objective of the model: the last of ``objective_curve_``, with "max" the least.
     n_iter_ : int
         Rounds.
+    gap_ : float
+        As for `MeanMap`, of the fit that gave the model; at least the share of the labels that would still change.
 
     Raises
     ------
@@ -173,9 +170,10 @@ class AlternatingMeanMap(KernelClassifier):
 
     Notes
     -----
-    A round costs a sort of the scores and some Newton steps. Counts are :math:`n_k p_k`, rounded. Swapping the two
-    classes swaps the predictions, but for ``start="random"``: the random direction is the same, and the rounds may end
-    in another local minimum. Instances given twice, in the same bags, act as half of ``lam``.
+    A round costs a sort of the scores and some Newton steps. Counts are :math:`n_k p_k`, rounded
+    (`llpbook.base.whole_counts`). Swapping the two classes swaps the predictions, but for ``init="random"``: the random
+    direction is the same, and the rounds may end in another local minimum. Instances given twice, in the same bags, act
+    as half of ``alpha``.
 
     Examples
     --------
@@ -197,56 +195,65 @@ class AlternatingMeanMap(KernelClassifier):
     _parameter_constraints = {
         **LaplacianMeanMap._parameter_constraints,
         "mode": [StrOptions({"min", "max"})],
-        "start": [StrOptions({"laplacian", "mean map", "random"})],
-        "max_rounds": [Interval(Integral, 1, None, closed="left")],
+        "init": [StrOptions({"laplacian", "mean_map", "random"})],
         "random_state": ["random_state"],
     }
 
     def __init__(
-        self, lam=1.0, mode="min", start="laplacian", max_rounds=100, random_state=None,
+        self, alpha=1.0, mode="min", init="laplacian", max_iter=100, random_state=None,
         smoothness=0.1, sigma="median", similarity="gaussian", n_neighbors=None,
         epsilon=0.0, bag_weights="size", operator_weights="size", kernel="linear",
-        gamma="scale", fit_intercept=True, max_iter=1000, tol=1e-6, verbose=0,
+        gamma="scale", fit_intercept=True, tol=1e-6, verbose=0,
     ):  # fmt: skip
-        self.lam, self.mode, self.start, self.max_rounds = lam, mode, start, max_rounds
+        self.alpha, self.mode, self.init, self.max_iter = alpha, mode, init, max_iter
         self.random_state, self.smoothness, self.sigma = random_state, smoothness, sigma
         self.similarity, self.n_neighbors = similarity, n_neighbors
         self.epsilon, self.bag_weights = epsilon, bag_weights
         self.operator_weights, self.kernel, self.gamma = operator_weights, kernel, gamma
-        self.fit_intercept, self.max_iter, self.tol = fit_intercept, max_iter, tol
+        self.fit_intercept, self.tol = fit_intercept, tol
         self.verbose = verbose
 
+    @property
+    def _equal_shares(self):
+        answers = self.init == "random" or (
+            self.init == "laplacian" and self.epsilon > 0
+        )
+        return "warned" if answers else "refused"
+
     def _solve(self, data, Z):
-        counts = np.round(data.bag_sizes * data.proportions[:, 1]).astype(int)
-        given = Z, data.bags, counts, self._start(data, Z), self.lam
-        progress = Progress(self, self.max_rounds, "round", usual=30)
-        limits = self.max_rounds, self.max_iter, self.tol, progress.step
+        counts = whole_counts(data.proportions, data.bag_sizes)[:, 1]
+        given = Z, data.bags, counts, self._start(data, Z), self.alpha
+        progress = Progress(self, self.max_iter, "round", usual=30)
+        limits = self.max_iter, self.tol, progress.step
         if self.mode == "max":
-            w, self.objectives_ = alternate_worst(*given, *limits)
+            w, values, self.gap_ = alternate_worst(*given, *limits)
+            self.objective_, flips = min(values), 0.0
         else:
-            w, self.objectives_, flips, gap = alternate(*given, *limits)
+            w, values, flips, gap = alternate(*given, *limits)
+            self.objective_, self.gap_ = values[-1], max(flips, gap)
             if flips:
                 warn(
-                    f"AlternatingMeanMap stopped after {self.max_rounds} rounds with "
-                    f"{flips:.2%} of the labels still changing; raise max_rounds",
+                    f"AlternatingMeanMap stopped after {self.max_iter} rounds with "
+                    f"{flips:.2%} of the labels still changing; raise max_iter",
                     ConvergenceWarning,
                 )
-            self.n_iter_ = len(self.objectives_)
-            warn_if_short(self, gap)
-        self.n_iter_ = len(self.objectives_)
+        self.objective_curve_, self.n_iter_ = values, len(values)
+        if self.gap_ != flips:
+            warn_if_short(self)
         return 2 * w  # log-odds are 2 <w, x>
 
     def _start(self, data, Z):
-        if self.start == "random":
+        if self.init == "random":
             rng = check_random_state(self.random_state)
             w = rng.normal(size=(1, Z.shape[1]))
             return w / max(float(np.abs(Z @ w[0]).mean()), 1e-300)
-        if self.start == "laplacian":
+        if self.init == "laplacian":
             own = LaplacianMeanMap().get_params()
-            start = LaplacianMeanMap(**{name: getattr(self, name) for name in own})
+            own = {name: getattr(self, name) for name in own if name != "max_iter"}
+            start = LaplacianMeanMap(**own)
             mu = start._operator(data, *start._graph(data, Z))
         else:
-            weights = check_bag_weights(self.bag_weights, data)
-            means = class_means(data.bag_means(Z), data.proportions, weights)
+            bags = data.proportions, data.bag_weights
+            means = class_means(data.bag_means(Z), *bags)
             mu = mean_operator(data.class_prior, means)
-        return minimise(Z, mu, self.lam, self.max_iter, self.tol)[0]
+        return minimize(Z, mu, self.alpha, FIT_ITERATIONS, self.tol)[0]

@@ -12,7 +12,7 @@ from ..base import require_memory, thin
 
 #: Instances, over all bags, between which `mean_distances` are measured; at least two for each bag.
 MEASURED = 10_000
-#: Peak memory of the normalised cut, in matrices of all pairs of bags.
+#: Peak memory of the normalized cut, in matrices of all pairs of bags.
 MATRICES = 6.2
 
 
@@ -118,7 +118,7 @@ def mean_distances(X, bags, n_bags):
         for a bag of one instance.
     """
     require_memory(
-        f"similarity='normalised cut' of {n_bags} bags",
+        f"similarity='normalized cut' of {n_bags} bags",
         8.0 * MATRICES * n_bags**2,
         "take similarity='gaussian', or fewer bags",
     )
@@ -139,7 +139,7 @@ def _dense(rows):
     return rows if isinstance(rows, np.ndarray) else rows.toarray()
 
 
-def normalised_cut_similarity(distances, bag_sizes):
+def normalized_cut_similarity(distances, bag_sizes):
     r"""Similarity of bags by the distances of their instances, within a bag against between two.
 
     With :math:`a_{kl} = \sum_{i \in B_k} \sum_{i' \in B_l} \lVert x_i - x_{i'} \rVert`, equation :eq:`eq-lmm-cut`,

@@ -1,7 +1,6 @@
 """Class means of bags, the mean operator that they give, and the estimator."""
 
 from copy import copy
-from itertools import product
 from numbers import Integral, Real
 
 import numpy as np
@@ -12,20 +11,16 @@ from ..base import (
     Interval,
     KernelClassifier,
     StrOptions,
-    append_one,
-    check_bag_weights,
-    labels_to_pure_bags,
     median_distance,
     warn_if_short,
-    warn_of_scale,
     warn_once,
 )
-from ..mean_map import minimise, warn_if_too_sure
+from ..mean_map import minimize, warn_if_too_sure
 from ._graph import (
     gaussian_similarity,
     laplacian_times,
     mean_distances,
-    normalised_cut_similarity,
+    normalized_cut_similarity,
 )
 from ._solver import solve_normal_equations, with_progress
 
@@ -158,14 +153,14 @@ class LaplacianMeanMap(KernelClassifier):
 
     Parameters
     ----------
-    lam : float, default 1.0
+    alpha : float, default 1.0
         Weight of the penalty of the classifier, as in `MeanMap`.
     smoothness : float, default 0.1
         Weight :math:`\tau` of the graph (:math:`\gamma` in the papers): the larger, the more alike the class means of
         similar bags. It works through sums over bags: with all pairs, :math:`\tau L` is what matters.
     sigma : float or "median", default "median"
         Width of the Gaussian similarity, in the units of the features; "median" is the median distance of bag means.
-    similarity : {"gaussian", "normalised cut"}, default "gaussian"
+    similarity : {"gaussian", "normalized_cut"}, default "gaussian"
         The second is that of ``NC`` in the paper.
     n_neighbors : int, optional
         Keep the similarities of so many nearest bags only, with "gaussian".
@@ -179,7 +174,7 @@ class LaplacianMeanMap(KernelClassifier):
     gamma : float or "scale", default "scale"
         Kernel coefficient, not the :math:`\gamma` of the papers.
     fit_intercept : bool, default True
-        Add the feature 1; its weight is penalised like the others.
+        Add the feature 1; its weight is penalized like the others.
     max_iter : int, default 1000
     tol : float, default 1e-6
         As in `MeanMap`.
@@ -198,6 +193,8 @@ class LaplacianMeanMap(KernelClassifier):
     mean_operator_ : ndarray
         In the features used by the solver (the constant 1 last, with an intercept).
     n_iter_ : int
+    gap_ : float
+        As for `MeanMap`.
 
     Raises
     ------
@@ -211,9 +208,9 @@ class LaplacianMeanMap(KernelClassifier):
     :math:`O(L^2)` time for the graph and each of some ten iterations, then the classifier of `MeanMap`;
     :math:`O(L^2)` memory up to 5,000 bags, which is 200 MB, and :math:`O(L)` for more, whose similarities are computed
     anew in each iteration (20,000 bags: 20 s of CPU). With bags of size 1
-    this is ridge-penalised logistic regression, as long as ``bag_weights`` and ``operator_weights`` are the same and
+    this is ridge-penalized logistic regression, as long as ``bag_weights`` and ``operator_weights`` are the same and
     ``epsilon`` is 0. Swapping two classes swaps the predictions; instances given twice, in the same bags, act as half
-    of ``lam``. An `LLPWarning` says so where probabilities near 0 and 1 contradict the shares of the bags.
+    of ``alpha``. An `LLPWarning` says so where probabilities near 0 and 1 contradict the shares of the bags.
 
     Examples
     --------
@@ -233,43 +230,48 @@ class LaplacianMeanMap(KernelClassifier):
     _gram_copies = 3.4
     _parameter_constraints = {
         **KernelClassifier._parameter_constraints,
-        "lam": [Interval(Real, 0, None, closed="left")],
+        "alpha": [Interval(Real, 0, None, closed="left")],
         "smoothness": [Interval(Real, 0, None, closed="neither")],
         "sigma": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
-        "similarity": [StrOptions({"gaussian", "normalised cut"})],
+        "similarity": [StrOptions({"gaussian", "normalized_cut"})],
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
         "epsilon": [Interval(Real, 0, None, closed="left")],
         "bag_weights": BAG_WEIGHTS,
         "operator_weights": [StrOptions({"size", "uniform"})],
-        "max_iter": [Interval(Real, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "verbose": ["verbose"],
     }
 
     def __init__(
-        self, lam=1.0, smoothness=0.1, sigma="median", similarity="gaussian",
+        self, alpha=1.0, smoothness=0.1, sigma="median", similarity="gaussian",
         n_neighbors=None, epsilon=0.0, bag_weights="size", operator_weights="size",
         kernel="linear", gamma="scale", fit_intercept=True, max_iter=1000, tol=1e-6,
         verbose=0,
     ):  # fmt: skip
-        self.lam, self.smoothness, self.sigma = lam, smoothness, sigma
+        self.alpha, self.smoothness, self.sigma = alpha, smoothness, sigma
         self.similarity, self.n_neighbors = similarity, n_neighbors
         self.epsilon, self.bag_weights = epsilon, bag_weights
         self.operator_weights, self.kernel, self.gamma = operator_weights, kernel, gamma
         self.fit_intercept, self.max_iter, self.tol = fit_intercept, max_iter, tol
         self.verbose = verbose
 
-    def _solve(self, data, Z):
-        coef = self._weights(Z, self._operator(data, *self._graph(data, Z)))
-        warn_if_too_sure(self, Z @ coef.T, data)
-        return coef
+    @property
+    def _equal_shares(self):
+        return "warned" if self.epsilon > 0 else "refused"
 
-    def _weights(self, Z, mu, start=None):
-        limits = self.max_iter, self.tol
-        theta, self.n_iter_, gap = minimise(Z, mu, self.lam, *limits, start)
-        self.mean_operator_ = mu
-        warn_if_short(self, gap)
-        return 2 * theta if len(theta) == 1 else theta  # log-odds are 2 <w, x>
+    def _solve(self, data, Z):
+        mu = self._operator(data, *self._graph(data, Z))
+        return self._classifier(data, Z, mu)
+
+    def _classifier(self, data, Z, mu, init=None):
+        unit = 2 if len(mu) == 1 else 1  # log-odds are 2 <w, x>
+        limits = self.max_iter, self.tol, None if init is None else init / unit
+        theta, self.n_iter_, self.gap_ = minimize(Z, mu, self.alpha, *limits)
+        self.mean_operator_, weights = mu, unit * theta
+        warn_if_short(self)
+        warn_if_too_sure(self, Z @ weights.T, data)
+        return weights
 
     def _graph(self, data, Z):
         used = data.bag_sizes > 0
@@ -282,26 +284,26 @@ class LaplacianMeanMap(KernelClassifier):
             raise ValueError("n_neighbors must be None unless similarity='gaussian'")
         bags = np.cumsum(used)[data.bags] - 1
         distances = mean_distances(Z, bags, len(sizes))
-        return means, normalised_cut_similarity(distances, sizes)
+        return means, normalized_cut_similarity(distances, sizes)
 
     def _operator(self, data, means, similarity):
         used, counts = data.bag_sizes > 0, data.bag_sizes
         if self.operator_weights == "uniform":
             counts = np.minimum(counts, 1)
-        weights = check_bag_weights(self.bag_weights, data)[used]
+        weights = data.bag_weights[used]
         bags = data.proportions[used], weights / weights.mean()
         shares = counts[used] / counts.sum()
         graph = similarity, self.smoothness, self.epsilon
         return operator_by_adjoint(means, *bags, shares, *graph)
 
-    def path(self, X, bags, proportions, labels=None, *, lam, smoothness, sigma):
+    def path(self, X, bags, proportions, labels=None, *, alpha, smoothness, sigma):
         """Fitted models for all combinations of a grid; they share graphs and operators, each starts at the last one.
 
         Parameters
         ----------
         X, bags, proportions, labels
             As for `fit`; with ``kernel="linear"``.
-        lam, smoothness, sigma : list
+        alpha, smoothness, sigma : list
             Values of the parameters.
 
         Yields
@@ -309,31 +311,22 @@ class LaplacianMeanMap(KernelClassifier):
         LaplacianMeanMap
             A fitted one for each combination; the last parameter varies slowest.
         """
-        given = X, bags, proportions, labels
-        yield from fit_path(clone(self), given, lam, smoothness, sigma)
-
-
-def fit_path(model, given, lam, smoothness, sigma):
-    """The models of `LaplacianMeanMap.path`."""
-    if model.kernel != "linear":
-        raise ValueError(f"kernel must be 'linear' for a path, got {model.kernel!r}")
-    with warn_once():
-        data = labels_to_pure_bags(model._validate_fit(*given))
-        warn_of_scale(model, data.X)
-    Z, d = append_one(data.X) if model.fit_intercept else data.X, data.X.shape[1]
-    start = None
-    for width, tau, penalty in product(sigma, smoothness, lam):
-        model.set_params(sigma=width, smoothness=tau, lam=penalty)
-        model._validate_params()
+        if self.kernel != "linear":
+            raise ValueError(f"kernel must be 'linear' for a path, got {self.kernel!r}")
+        given, model = (X, bags, proportions, labels), clone(self)
         with warn_once():
-            if (tau, penalty) == (smoothness[0], lam[0]):
-                graph = model._graph(data, Z)
-            if penalty == lam[0]:
+            data = model._validate_fit(*given)
+            Z, d = model._linear_features(data.X), data.X.shape[1]
+        model.estimators_, weights = None, None
+        for width in sigma:
+            model.set_params(sigma=width)._validate_params()
+            graph = model._graph(data, Z)
+            for tau in smoothness:
+                model.set_params(smoothness=tau)._validate_params()
                 mu = model._operator(data, *graph)
-            one = copy(model)
-            weights = one._weights(Z, mu, start)
-            warn_if_too_sure(one, Z @ weights.T, data)
-        one.coef_, one.intercept_ = weights[:, :d], weights[:, d:].sum(axis=1)
-        one.estimators_ = None
-        start = weights / 2 if len(mu) == 1 else weights
-        yield one
+                for penalty in alpha:
+                    model.set_params(alpha=penalty)._validate_params()
+                    one = copy(model)
+                    weights = one._classifier(data, Z, mu, weights)
+                    one._store_linear(weights, d)
+                    yield one

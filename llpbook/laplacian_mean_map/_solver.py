@@ -13,14 +13,20 @@ from ._graph import AllPairs, laplacian_times
 
 #: Links below this share of the degrees of their ends are lost in rounding: they join nothing.
 LINK = 1e-12
-#: Parts of the graph whose constants are deflated; of more, the whole graph's.
-MOST_PARTS = 100
 #: Bags whose links are looked up at once.
 FRONT = 64
-#: Relative residual at which to stop, rounds without a better one at which to give up, and the residual that warns.
-TOLERANCE, PATIENCE, LOOSE = 1e-11, 100, 1e-6
-#: Rounds at most, and passes over all pairs of bags as they are usual, those that set out included.
-MOST_ROUNDS, USUAL_PASSES = 10_000, 12
+#: Singular values of shares, relative to the largest, below which shares cannot tell classes apart.
+RANK = 1e-8
+#: Parts of the graph whose constants are deflated; of more parts, the constants of the whole graph.
+MOST_PARTS = 100
+#: Singular values of the deflated problem, relative to the largest, that count as 0.
+COARSE = 1e-12
+#: Relative residual at which to stop, and above which to warn.
+TOLERANCE, LOOSE = 1e-11, 1e-6
+#: Rounds at most, and in a row without a residual below this share of the best one.
+MOST_ROUNDS, PATIENCE, BETTER = 10_000, 100, 0.9
+#: Passes over all pairs of bags that a solution usually takes, those before the first round included.
+USUAL_PASSES = 12
 
 
 def solve_normal_equations(
@@ -29,8 +35,9 @@ def solve_normal_equations(
     r"""Solve :math:`(P^\top D P + \tau \operatorname{Lap}) M = R` for the class means of the bags.
 
     Preconditioned conjugate gradients, in coordinates of each bag of which the first is along its shares: there what
-    the data fix and what neighbours fix stand apart, so a :math:`\tau V` of 1e-18 is as good as one of 1. Vectors that
-    are constant over a part of the graph, the slow ones, are deflated.
+    the data fix and what neighbors fix stand apart, so a :math:`\tau V` of 1e-18 is as good as one of 1. Vectors that
+    are constant over a part of the graph, the slow ones, are deflated. An iteration costs :math:`O(L^2 K m)`, or
+    :math:`O(L K m)` with neighbors only.
 
     Parameters
     ----------
@@ -45,20 +52,17 @@ def solve_normal_equations(
     solution : ndarray, shape of ``rhs``
     mixed : ndarray, shape (n_bags, m)
         :math:`\sum_j \pi_{kj} m_{kj}`, free of the cancellation in the sum.
-    n_iter : int
-        An iteration costs :math:`O(L^2 K m)`, or :math:`O(L K m)` with neighbours only.
 
     Raises
     ------
     NotIdentifiableError
         If bags that hang together by similarity have proportions that cannot tell their classes apart.
     """
-    parts = connected_parts(similarity) if epsilon == 0 else np.zeros(len(rhs), int)
+    parts, length = np.zeros(len(rhs), int), np.linalg.norm(proportions, axis=1)
     if epsilon == 0:
+        parts = connected_parts(similarity)
         refuse_unanswerable(parts, proportions, weights)
-    turn, length = _rotation(proportions), np.linalg.norm(proportions, axis=1)
-    pull = smoothness * (similarity.sum(axis=1) + epsilon)
-    data = weights * length**2
+    turn, data = _rotation(proportions), weights * length**2
 
     def apply(y):
         x = turn(y)
@@ -66,18 +70,18 @@ def solve_normal_equations(
         found[:, 0] += data[:, None] * y[:, 0]
         return found
 
-    scale = np.repeat(pull[:, None], proportions.shape[1], axis=1)
-    scale[:, 0] += data
-    scale = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+    pull = smoothness * (similarity.sum(axis=1) + epsilon)
+    diagonal = np.repeat(pull[:, None], proportions.shape[1], axis=1)
+    diagonal[:, 0] += data
     slow = turn(_constants(parts, proportions.shape[1]))
-    y, n_iter, left = _conjugate_gradients(apply, turn(rhs), scale[:, :, None], slow)
+    y, left = _conjugate_gradients(apply, turn(rhs), diagonal[:, :, None], slow)
     if left > LOOSE:
         warn(
             f"class means of bags are known to a relative residual of {left:.0e} only: bags hang together by "
             "similarities near 0 (raise sigma), or smoothness is extreme",
             ConvergenceWarning,
         )
-    return turn(y), -length[:, None] * y[:, 0], n_iter
+    return turn(y), -length[:, None] * y[:, 0]
 
 
 def with_progress(similarity, estimator):
@@ -91,7 +95,7 @@ def with_progress(similarity, estimator):
 
 
 def _rotation(proportions):
-    """Householder reflections, one a bag, that turn its shares into the (negative) first axis."""
+    """Householder reflections, one per bag, that turn its shares into the (negative) first axis."""
     v = proportions / np.linalg.norm(proportions, axis=1, keepdims=True)
     v[:, 0] += 1.0
     half = v[:, :1]  # half of the squared length of v
@@ -105,26 +109,31 @@ def _rotation(proportions):
 
 def connected_parts(similarity):
     """The part of the graph that each bag belongs to, links that rounding would lose left out."""
-    degree = similarity.sum(axis=1)
-    root = np.sqrt(degree)
+    root = np.sqrt(similarity.sum(axis=1))
     if issparse(similarity):
         links = similarity.tocoo()
-        ends = root[links.row] * root[links.col]
-        links.data = (links.data > LINK * ends).astype(float)
+        bar = LINK * root[links.row] * root[links.col]
+        links.data = (links.data > bar).astype(float)
         return connected_components(links, directed=False)[1]
-    parts, left, part = np.full(len(degree), -1), np.arange(len(degree)), 0
+    parts, left, part = np.full(len(root), -1), np.arange(len(root)), 0
     while len(left):
-        front = left[degree[left].argmax()][None]  # mostly linked to all others
+        front = left[[root[left].argmax()]]  # mostly linked to all others
         while len(front):
             parts[front] = part
-            left, linked = np.flatnonzero(parts < 0), False
-            for block in gen_batches(len(front), FRONT):
-                some = front[block]
-                bar = LINK * root[some][:, None] * root[left]
-                linked |= (similarity[np.ix_(some, left)] > bar).any(axis=0)
-            front = left[linked]
+            left = np.flatnonzero(parts < 0)
+            front = left[_linked(similarity, root, front, left)]
         part += 1
     return parts
+
+
+def _linked(similarity, root, front, left):
+    """Whether each bag of ``left`` is linked to one of ``front``."""
+    linked = np.zeros(len(left), bool)
+    for block in gen_batches(len(front), FRONT):
+        some = front[block]
+        bar = LINK * root[some][:, None] * root[left]
+        linked |= (similarity[np.ix_(some, left)] > bar).any(axis=0)
+    return linked
 
 
 def refuse_unanswerable(parts, proportions, weights):
@@ -133,16 +142,14 @@ def refuse_unanswerable(parts, proportions, weights):
         inside = parts == part
         n_classes = int((proportions[inside].max(axis=0) > 0).sum())
         used = proportions[inside & (weights > 0)]
-        rank = np.linalg.matrix_rank(used, rtol=1e-8) if len(used) else 0
+        rank = np.linalg.matrix_rank(used, rtol=RANK) if len(used) else 0
         if rank < n_classes:
+            why = ": shares must differ between bags"
+            if not inside.all():
+                why = ", and no other bag is similar to them: raise sigma or epsilon"
             raise NotIdentifiableError(
                 f"proportions of {inside.sum()} bags have rank {rank}, which cannot tell their {n_classes} classes "
-                "apart"
-                + (
-                    ": shares must differ between bags"
-                    if inside.all()
-                    else ", and no other bag is similar to them: raise sigma or epsilon"
-                )
+                f"apart{why}"
             )
 
 
@@ -156,32 +163,40 @@ def _constants(parts, n_classes):
     return columns.reshape(len(parts), n_classes, -1)
 
 
-def _conjugate_gradients(apply, rhs, scale, slow):
-    """Deflated and preconditioned; each column of the right side is a problem of its own."""
-    dot, both = partial(np.einsum, "kcm,kcm->m"), ([0, 1], [0, 1])
-    applied = apply(slow)
-    coarse = np.linalg.pinv(np.tensordot(slow, applied, both), rcond=1e-12)
+def _conjugate_gradients(apply, rhs, diagonal, slow):
+    """The best solution met and its relative residual; each column of the right side is a problem of its own."""
+    dot = partial(np.einsum, "kcm,kcm->m")
+    scale = np.divide(1, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0)
+    y, deflate = _deflation(apply, rhs, slow)
+    # The residual is rest, and z the preconditioned one; size is their product.
+    rest, unit = rhs - apply(y), np.sqrt(dot(rhs, scale * rhs))
+    z, unit = scale * rest, np.where(unit > 0, unit, 1.0)
+    direction, size = deflate(z), dot(rest, z)
+    best, best_y, since = np.inf, y, 0
+    for _ in range(MOST_ROUNDS):
+        left = float((np.sqrt(size) / unit).max())
+        since = 0 if left < BETTER * best else since + 1
+        if left < best:
+            best, best_y = left, y
+        if best < TOLERANCE or since > PATIENCE:
+            break
+        ahead = apply(direction)
+        curve = dot(direction, ahead)
+        step = np.divide(size, curve, out=np.zeros_like(size), where=curve > 0)
+        y, rest = y + step * direction, rest - step * ahead
+        z, before = scale * rest, size
+        size = dot(rest, z)
+        ratio = size / np.where(before > 0, before, 1.0)
+        direction = deflate(z) + ratio * direction
+    return best_y, best
+
+
+def _deflation(apply, rhs, slow):
+    """The best combination of the slow vectors, and a function that makes a direction conjugate to all of them."""
+    applied, both = apply(slow), ([0, 1], [0, 1])
+    coarse = np.linalg.pinv(np.tensordot(slow, applied, both), rcond=COARSE)
 
     def deflate(z):
         return z - slow @ (coarse @ np.tensordot(applied, z, both))
 
-    y = slow @ (coarse @ np.tensordot(slow, rhs, both))
-    rest, unit = rhs - apply(y), np.sqrt(dot(rhs, scale * rhs))
-    z, unit = scale * rest, np.where(unit > 0, unit, 1.0)
-    step, size = deflate(z), dot(rest, z)
-    best, best_y, since, n_iter = np.inf, y, 0, 0
-    while True:
-        left = float((np.sqrt(size) / unit).max())
-        since = 0 if left < 0.9 * best else since + 1
-        if left < best:
-            best, best_y = left, y
-        if best < TOLERANCE or since > PATIENCE or n_iter == MOST_ROUNDS:
-            return best_y, n_iter, best
-        ahead = apply(step)
-        curve = dot(step, ahead)
-        length = np.divide(size, curve, out=np.zeros_like(size), where=curve > 0)
-        y, rest = y + length * step, rest - length * ahead
-        z, before = scale * rest, size
-        size = dot(rest, z)
-        step = deflate(z) + size / np.where(before > 0, before, 1.0) * step
-        n_iter += 1
+    return slow @ (coarse @ np.tensordot(slow, rhs, both)), deflate

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import hypergeom
 
-from ..base import check_bags, check_proportions, keyed_rows
+from ..base import check_bags, check_proportions, keyed_rows, whole_counts
 from ..proportions import (
     combined_error,
     label_proportions,
@@ -167,16 +167,16 @@ def count_log_likelihood(probabilities, bags, proportions, bag_sizes=None):
     used, codes, parts = np.unique(bags, return_inverse=True, return_counts=True)
     sizes = parts if bag_sizes is None else bag_sizes[used]
     columns, scores = range(proportions.shape[1])[-1:], np.zeros(len(used))
+    counts = whole_counts(proportions[used], sizes)
     for j in columns if proportions.shape[1] == 2 else range(proportions.shape[1]):
         s = np.clip(probabilities[:, j], SURE, 1 - SURE)
-        positives = np.round(sizes * proportions[used, j]).astype(int)
         for chosen, score in (
             (parts <= EXACT_UP_TO, exact_score),
             (parts > EXACT_UP_TO, normal_score),
         ):
             if chosen.any():
                 rows, renamed = chosen[codes], np.cumsum(chosen) - 1
-                about = (part[chosen] for part in (parts, sizes, positives))
+                about = (part[chosen] for part in (parts, sizes, counts[:, j]))
                 scores[chosen] += score(s[rows], renamed[codes[rows]], *about)
     return float(scores.mean())
 

@@ -202,7 +202,7 @@ class LLPGridSearchCV(BagSearch, GridSearchCV):
 
     Examples
     --------
-    >>> search = LLPGridSearchCV(MeanMap(), {"lam": [1, 10, 100]})  # doctest: +SKIP
+    >>> search = LLPGridSearchCV(MeanMap(), {"alpha": [1, 10, 100]})  # doctest: +SKIP
     >>> search.fit(X, bags, proportions).predict(X)  # doctest: +SKIP
     """
 

@@ -1,13 +1,13 @@
 """Pictures of bags: the one standard figure of the book, and those that go with it.
 
-`plot_bags` draws what a learner from label proportions sees: instances coloured by bag, and the proportions of the bags
+`plot_bags` draws what a learner from label proportions sees: instances colored by bag, and the proportions of the bags
 as bars. True labels enter only when ``y`` is given, and the figure then says so. `plot_proportions` shows the
 proportions of many bags against sampling noise, `plot_learning_curve` accuracy against bag size, `draw_dag` and
 `draw_dags` the graphs of `llpbook.taxonomy`.
 
-``PALETTE`` holds eight colours of Okabe and Ito (2008), blue, vermillion, green, sky blue, purple, orange, black and
-yellow, the first of which differ most for colour-blind readers; ``MARKERS`` one marker for each, so that no figure
-depends on colour alone. Nothing here changes matplotlib's settings but `use_style`, nothing calls ``plt.show()``, and
+``PALETTE`` holds eight colors of Okabe and Ito (2008), blue, vermillion, green, sky blue, purple, orange, black and
+yellow, the first of which differ most for color-blind readers; ``MARKERS`` one marker for each, so that no figure
+depends on color alone. Nothing here changes matplotlib's settings but `use_style`, nothing calls ``plt.show()``, and
 matplotlib is imported only when a figure is drawn.
 """
 

@@ -12,7 +12,7 @@ from ..base import check_column, read_bags
 from ..proportions import check_whole, class_prior, label_proportions
 from ._style import (
     DARK,
-    GREY,
+    GRAY,
     HOLLOW,
     LIGHT,
     PRIOR,
@@ -46,20 +46,20 @@ def plot_bags(
     figsize=None,
     random_state=0,
 ):
-    """The standard figure of the book: instances coloured by bag, and the proportions of the bags as bars.
+    """The standard figure of the book: instances colored by bag, and the proportions of the bags as bars.
 
-    Left, the instances, with colour and marker by bag. One feature: a jittered strip a bag, in the order of the bars.
-    Two: as they are. More: in their first two principal components (of ``X`` as given, centred, not scaled). Right, one
-    bar a bag, as long as its share of the positive class; with three classes or more, a stack of all shares.
+    Left, the instances, with color and marker by bag. One feature: a jittered strip a bag, in the order of the bars.
+    Two: as they are. More: in their first two principal components (of ``X`` as given, centered, not scaled). Right,
+    one bar per bag, as long as its share of the positive class; with three classes or more, a stack of all shares.
 
     **With an estimator** the right panel shows its predicted proportions. In one or two features the left panel shows
     its decision regions: of two classes, that of the positive one is shaded. In more it draws none: a boundary on the
     plane of the principal components would be that of points of this plane, and the instances do not lie in it. Instead
-    each instance shows what is predicted for it: filled if it is the positive class, hollow if not; by colour with
+    each instance shows what is predicted for it: filled if it is the positive class, hollow if not; by color with
     three classes or more.
 
     **With true labels** the left panel is an evaluation plot and its title says so: instances of the positive class are
-    filled, the others hollow; with three classes or more, the colour is the class and the marker the bag. With an
+    filled, the others hollow; with three classes or more, the color is the class and the marker the bag. With an
     estimator and more than two features, wrong predictions are crossed out.
 
     Parameters
@@ -82,7 +82,7 @@ def plot_bags(
     max_bags : int
         With more bags than this, so many are shown: those at evenly spaced ranks of the proportion of the positive
         class (with three classes or more, of the class whose proportion varies most), from the smallest to the
-        largest, and in this order. The others are grey, or left out with one feature. The title of the right panel
+        largest, and in this order. The others are gray, or left out with one feature. The title of the right panel
         says how many are shown of how many. Bags without instances are not counted.
     max_instances : int
         With more instances than this, a random choice is drawn (those of shown bags first), and the title says so.
@@ -116,7 +116,7 @@ def plot_bags(
     >>> X, bags = rng.normal(size=(40, 2)), np.repeat([0, 1], 20)
     >>> fig = plot_bags(X, bags, [0.6, 0.4], class_names=["healthy", "ill"])
     >>> [ax.get_title(loc="left") for ax in fig.axes]
-    ['instances, coloured by bag', 'label proportions']
+    ['instances, colored by bag', 'label proportions']
     """
     plt = pyplot()
     # Everything that can fail comes before the first figure is made.
@@ -163,7 +163,7 @@ def plot_bags(
         size = {"figsize": figsize or (7, height), "width_ratios": [1.25, 1]}
         axes = plt.subplots(1, 2, layout="constrained", **size)[1]
     left, right = axes
-    # Labels shown on the left, if any. Colour means the bag, or one of several classes.
+    # Labels shown on the left, if any. Color means the bag, or one of several classes.
     labels = y if y is not None else (y_hat if d > 2 else None)
     by_class = labels is not None and len(classes) > 2
 
@@ -178,7 +178,7 @@ def plot_bags(
         if d == 1:  # a strip for each bag that is shown
             Z = np.column_stack([Z, row + rng.uniform(-0.27, 0.27, n)])
             drawn = drawn[row[drawn] >= 0]
-        title = "instances, coloured by bag"
+        title = "instances, colored by bag"
         if labels is not None:
             title = "instances by bag and prediction"
         if y is not None:
@@ -314,7 +314,7 @@ def margins(estimator, X, classes):
 
 
 def draw_regions(ax, estimator, columns, classes, names, d, by_class):
-    """Decision regions of an estimator on one or two features, in greys or in light colours of the classes."""
+    """Decision regions of an estimator on one or two features, in grays or in light colors of the classes."""
     xs, ys = (np.linspace(*sorted(lim), GRID) for lim in (ax.get_xlim(), ax.get_ylim()))
     ys = ys[[0, -1]] if d == 1 else ys
     mesh = np.stack(np.meshgrid(xs, ys), axis=-1).reshape(-1, 2)[:, :d]
@@ -322,8 +322,8 @@ def draw_regions(ax, estimator, columns, classes, names, d, by_class):
     ahead = margins(estimator, mesh, classes).reshape(len(ys), GRID, -1)
     for c in range(len(classes) == 2, len(classes)):  # of two classes, the second
         share, m = 0.09 + 0.05 * (len(classes) - 2), ahead[:, :, c]
-        grey = mix("#000000", 1 - share * c / (len(classes) - 1))
-        fill = mix(look(c)[0], 0.8) if by_class else grey
+        gray = mix("#000000", 1 - share * c / (len(classes) - 1))
+        fill = mix(look(c)[0], 0.8) if by_class else gray
         if m.max() > 0:
             ax.contourf(xs, ys, m, [0, 2 * m.max()], colors=[fill], zorder=0)
         if m.min() < 0 < m.max():
@@ -336,7 +336,7 @@ def draw_regions(ax, estimator, columns, classes, names, d, by_class):
 
 
 def draw_instances(ax, Z, row, rows, which, by_class):
-    """Scatter: marker by bag, colour by bag or by class; of two classes, hollow where it is not the positive one."""
+    """Scatter: marker by bag, color by bag or by class; of two classes, hollow where it is not the positive one."""
     area = np.clip(420 / np.sqrt(len(Z)), 10, 34)
     other = {"color": LIGHT, "linewidths": 0, "gid": "other bags"}
     ax.scatter(*Z[row < 0].T, s=area / 2, zorder=1, **other)
@@ -380,7 +380,7 @@ def draw_bars(ax, P, prior, predicted, by_class, names):
     before = {"transform": offset_copy(sides, ax.figure, x=-8, units="points")}
     for i in at:  # the key of the bags
         color, marker, factor = look(i)
-        color = GREY if by_class else color
+        color = GRAY if by_class else color
         edge = {"markeredgecolor": ink(color), "markeredgewidth": 0.6, "clip_on": False}
         before |= {"color": color, "markersize": 6.5 * factor**0.5}
         ax.plot(0, i, marker, **before, **edge)

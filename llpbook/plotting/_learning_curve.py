@@ -35,9 +35,9 @@ def plot_learning_curve(
     x, y, hue : str
         Columns: where on the axis (bag size), what is measured (accuracy), which line (method).
     paper : DataFrame, optional
-        Published values in the same three columns: hollow markers and dashed lines in the colour of their method.
+        Published values in the same three columns: hollow markers and dashed lines in the color of their method.
     hue_order : sequence, optional
-        The methods to draw, in the order of the colours; by default all, as they come in ``table``, then in ``paper``.
+        The methods to draw, in the order of the colors; by default all, as they come in ``table``, then in ``paper``.
     references : dict of str to float, optional
         Horizontal lines with their names, as ``{"majority class": 0.56}``.
     xlabel, ylabel : str, optional
@@ -111,7 +111,7 @@ def plot_learning_curve(
 
     if ax is None:
         ax = plt.subplots(figsize=figsize or (7, 3), layout="constrained")[1]
-    ends, ticks = {}, set()  # name: (x, y, colour) of the end of its line
+    ends, ticks = {}, set()  # name: (x, y, color) of the end of its line
     for k, method in enumerate(methods):
         color, marker, _ = look(k)
         dark = ink(color)

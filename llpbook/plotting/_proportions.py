@@ -131,7 +131,7 @@ def plot_proportions(
         ax.axvline(
             prior[c], label=f"class prior {prior[c]:.2f}", gid="class prior", **PRIOR
         )
-        pad = 0.005 + max(0, -edges[0])  # half a bar where 0 and 1 are centres
+        pad = 0.005 + max(0, -edges[0])  # half a bar where 0 and 1 are centers
         ax.set_xticks(*SHARES)
         ax.set(
             xlim=(-pad, 1 + pad),

@@ -1,4 +1,4 @@
-"""Colours, markers and the small things that all figures share."""
+"""Colors, markers and the small things that all figures share."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#56B4E9", "#CC79A7", "#E69F00", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 AREAS = (1, 1, 1.2, 0.75, 1.2, 1.25, 1.25, 1.8)  # so that all look equally large
 
-DARK, GREY, LIGHT = "#222222", "#777777", "#C4C4C4"
+DARK, GRAY, LIGHT = "#222222", "#777777", "#C4C4C4"
 HOLLOW = {"color": DARK, "markerfacecolor": "white", "markeredgewidth": 1.2}
 PRIOR = {"color": DARK, "linestyle": (0, (4, 2.5)), "linewidth": 1.2, "zorder": 3}
 SHARES = [0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"]  # ticks, labels
@@ -40,7 +40,7 @@ def use_style():
 
 
 def ink(color, contrast=4.5):
-    """A colour darkened until it reads on white: for text and for the outlines of markers.
+    """A color darkened until it reads on white: for text and for the outlines of markers.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def ink(color, contrast=4.5):
     Returns
     -------
     str
-        ``"#rrggbb"``, the same hue; the colour itself if it is dark enough.
+        ``"#rrggbb"``, the same hue; the color itself if it is dark enough.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def contrast_with_white(color):
 
 
 def look(k):
-    """Colour, marker and its area, of the ``k``-th thing; 64 pairs before one comes again."""
+    """Color, marker and its area, of the ``k``-th thing; 64 pairs before one comes again."""
     m = (k + k // 8) % 8
     return PALETTE[k % 8], MARKERS[m], AREAS[m]
 

@@ -20,15 +20,8 @@ the fitting; cox1987 for the rounding.
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ._count_tables import (
-    bag_counts,
-    crosstab,
-    deal,
-    fill_table,
-    fit_margins,
-    largest_remainder,
-    round_table,
-)
+from ..base import crosstab
+from ._count_tables import bag_counts, deal, fill_table, fit_margins, round_table
 from ._generated_bags import GeneratedBags, describe
 from ._task import read_task
 from ._variant_tables import (
@@ -53,7 +46,6 @@ __all__ = [
     "collider_counts",
     "cross_bag_counts",
     "cross_bag_table",
-    "crosstab",
     "deal",
     "describe",
     "fill_table",
@@ -61,7 +53,6 @@ __all__ = [
     "hard_table",
     "intermediate_table",
     "label_collider_table",
-    "largest_remainder",
     "make_bags",
     "project_rows",
     "read_task",
@@ -75,7 +66,7 @@ def make_bags(
     X, y, variant="simple", n_bags=None, sizes=None, proportions=None, clusters=None,
     random_state=None,
 ):  # fmt: skip
-    r"""Assign labelled instances to bags that make a variant of the problem.
+    r"""Assign labeled instances to bags that make a variant of the problem.
 
     Counts are exact, not draws: sizes and proportions are met to one instance where they can be, and ``report`` says by
     how much not. Which instance of a cluster and class goes to which bag is random.
@@ -105,7 +96,7 @@ def make_bags(
         Those of k-means clusters if not given. A vector is the share of the second of two classes. Where they do not
         add up to the classes of y, the odds of all bags shift alike.
     clusters : array-like, shape (n_instances,), optional
-        What bags depend on besides the label; k-means clusters of the standardised X, ``n_bags`` many, if not given.
+        What bags depend on besides the label; k-means clusters of the standardized X, ``n_bags`` many, if not given.
         For label collider and cross-bag: strata within which y and X are independent; instances with about the same
         estimated P(y | x) if not given. The variant then holds as well as that estimate.
     random_state : int, RandomState or None

@@ -1,39 +1,8 @@
 """Whole numbers of instances with given sums: fit a table, round it, deal the instances."""
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse import coo_array, vstack
 
-
-def crosstab(rows, columns):
-    """Counts of the pairs of two codes, shape (n_rows, n_columns)."""
-    counts = np.zeros((rows.max() + 1, columns.max() + 1), dtype=int)
-    np.add.at(counts, (rows, columns), 1)
-    return counts
-
-
-def largest_remainder(shares, total):
-    r"""Whole numbers with a given sum, each less than one away from its share.
-
-    :math:`\lfloor s_k \rfloor`, plus 1 for the :math:`n - \sum_k \lfloor s_k \rfloor` largest fractional parts
-    (:eq:`eq-var-remainder`), where :math:`s` are the shares scaled to sum to the total.
-
-    Parameters
-    ----------
-    shares : ndarray, shape (n,)
-        Not negative.
-    total : int
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
-    """
-    exact = shares * (total / shares.sum())
-    counts = np.floor(exact + 1e-9).astype(int)
-    rest = np.argsort(counts - exact, kind="stable")[: total - counts.sum()]
-    # eq: eq-var-remainder
-    counts[rest] += 1
-    return counts
+from ..base import transport
 
 
 def fit_margins(table, margins, tol=1e-9, max_iter=2000):
@@ -76,9 +45,9 @@ def fit_margins(table, margins, tol=1e-9, max_iter=2000):
 def round_table(table):
     r"""Controlled rounding: whole numbers with the same row and column sums.
 
-    Each is less than one away from its entry. Which entries to round up is a transport problem, whose vertices are
-    whole numbers (:eq:`eq-var-rounding`): :math:`\max \sum_{by} r_{by} u_{by}` for the fractional parts :math:`r`,
-    :math:`0 \le u \le [r > 0]` and the row and column sums of :math:`u` equal to those of :math:`r`.
+    Each is less than one away from its entry. Which entries to round up is a problem for `llpbook.base.transport`
+    (:eq:`eq-var-rounding`): :math:`\max \sum_{by} r_{by} u_{by}` for the fractional parts :math:`r`, :math:`0 \le u
+    \le [r > 0]` and the row and column sums of :math:`u` equal to those of :math:`r`.
 
     Parameters
     ----------
@@ -91,19 +60,10 @@ def round_table(table):
     """
     counts = np.floor(table + 1e-7).astype(int)
     part = np.maximum(table - counts, 0)
-    rows, columns = np.nonzero(part > 1e-7)
-    if len(rows):
-        edge, ones, (m, n) = np.arange(len(rows)), np.ones(len(rows)), table.shape
-        sum_rows = coo_array((ones, (rows, edge)), (m, len(edge)))
-        sum_columns = coo_array((ones, (columns, edge)), (n, len(edge)))
-        wanted = [np.round((table - counts).sum(axis=axis)) for axis in (1, 0)]
-        # eq: eq-var-rounding
-        up = linprog(
-            -part[rows, columns], A_eq=vstack([sum_rows, sum_columns]),
-            b_eq=np.concatenate(wanted), bounds=(0, 1), method="highs-ds",
-        )  # fmt: skip
-        counts[rows, columns] += np.round(up.x).astype(int)
-    return counts
+    gains = np.where(part > 1e-7, part, -np.inf)
+    sums = [np.round((table - counts).sum(axis=axis)) for axis in (1, 0)]
+    # eq: eq-var-rounding
+    return counts + transport(gains, *sums)
 
 
 def bag_counts(wanted, sizes, class_counts):

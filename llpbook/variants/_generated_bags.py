@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from ..base import crosstab
 from ..datasets import BagDataset
-from ._count_tables import crosstab
 
 
 @dataclass(frozen=True)

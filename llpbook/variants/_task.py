@@ -14,11 +14,12 @@ from ..base import (
     check_features,
     check_positional,
     check_proportions,
+    crosstab,
     keyed_rows,
     label_codes,
+    whole_counts,
 )
 from ..proportions import check_whole
-from ._count_tables import crosstab, largest_remainder
 
 BY_CHANCE = ("naive", "feature collider")  # proportions are those of chance
 BY_STRATA = ("label collider", "cross-bag")
@@ -87,13 +88,13 @@ def _complete(model, codes, sizes, wanted):
     base, n = counts.sum(axis=1), len(codes)
     if sizes is None and wanted is not None:
         shares = tilt_sizes(base, wanted, counts.sum(axis=0) / n)
-        sizes = largest_remainder(np.maximum(n * shares, 1), n)
+        sizes = whole_counts(np.maximum(n * shares, 1), n)
     wanted = counts / base[:, None] if wanted is None else wanted
     return base if sizes is None else sizes, wanted
 
 
 def kmeans_clusters(X, n_clusters, rng):
-    """Codes of k-means clusters of the standardised features."""
+    """Codes of k-means clusters of the standardized features."""
     if len(np.unique(X, axis=0)) < n_clusters:
         raise ValueError(
             f"n_bags={n_clusters} k-means clusters need as many distinct rows of X; give sizes, proportions, clusters"
@@ -153,6 +154,7 @@ def tilt_sizes(sizes, proportions, prior):
         Shares of the instances; those of ``sizes`` if the prior is no mean of the proportions.
     """
 
+    # Not `llpbook.base.tilt_classes`: bags are tilted, not the classes of instances, and by one number a class for all.
     def dual(multipliers):
         weights = np.log(sizes / sizes.sum()) + (proportions - prior) @ multipliers
         top = weights.max()

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ._count_tables import bag_counts, crosstab, fit_margins, largest_remainder
+from ..base import crosstab, whole_counts
+from ._count_tables import bag_counts, fit_margins
 
 
 def project_rows(matrix):
@@ -242,7 +243,7 @@ def cross_bag_counts(cells, sizes, wanted):
 def rounded_counts(table, cells):
     """Bag by class in whole numbers, with the sizes that the table has."""
     margin = table.sum(axis=1)
-    sizes = largest_remainder(margin.sum(axis=1), int(cells.sum()))
+    sizes = whole_counts(margin.sum(axis=1), int(cells.sum()))
     return bag_counts(margin, sizes, cells.sum(axis=0))
 
 

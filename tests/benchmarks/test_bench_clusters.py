@@ -21,7 +21,7 @@ def two_gaussians(n, d=10, seed=0):
 @pytest.mark.benchmark(group="cluster model selection")
 def test_cluster_selection(benchmark, n):
     X, y, bags, P = two_gaussians(n)
-    model = ClusterModelSelection(max_gen=3, n_jobs=2, random_state=0)
+    model = ClusterModelSelection(max_iter=3, n_jobs=2, random_state=0)
     benchmark.pedantic(model.fit, (X, bags, P), rounds=1)
     assert model.score(X, y) > 0.8
     assert benchmark.stats["min"] < 120

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 
-from llpbook.em import EMLR, label_by_counts
+from llpbook.base import label_by_counts
+from llpbook.em import EMLR
 from llpbook.proportions import label_proportions
 
 

@@ -17,7 +17,7 @@ from llpbook.proportions import label_proportions
 
 N, N_BAGS = 100_000, 2_000
 FRANCO = {
-    "lam": [0, 1, 10, 100],
+    "alpha": [0, 1, 10, 100],
     "smoothness": [0.01, 0.1, 1],
     "sigma": [0.25, 0.5, 1],
 }
@@ -65,11 +65,11 @@ def within(benchmark, limit, fit, *given, rounds=3):
         (LogisticRegression(), 1.0),
         (LaplacianMeanMap(), 0.5),
         (LaplacianMeanMap(n_neighbors=50), 0.5),
-        (LaplacianMeanMap(similarity="normalised cut"), 3.0),
+        (LaplacianMeanMap(similarity="normalized_cut"), 3.0),
         (AlternatingMeanMap(), 3.0),
         (AlternatingMeanMap(mode="max"), 6.0),
     ],
-    ids=["supervised", "all pairs", "neighbours", "cut", "alternating", "worst"],
+    ids=["supervised", "all pairs", "neighbors", "cut", "alternating", "worst"],
 )
 def test_two_classes(benchmark, two, model, limit):
     X, y, bags, P = two
@@ -89,7 +89,7 @@ def test_the_grid_of_franco2023(benchmark, two):
 
 
 @pytest.mark.benchmark(group="means: two classes")
-def test_twenty_thousand_bags_with_neighbours(benchmark, two):
+def test_twenty_thousand_bags_with_neighbors(benchmark, two):
     X, y, *_ = two
     bags = np.random.default_rng(0).permutation(N) // 5
     P = label_proportions(y, bags)

@@ -11,7 +11,7 @@ from llpbook.model_selection import FullBagKFold, LLPGridSearchCV, SplitBagKFold
 from llpbook.proportions import label_proportions
 
 GRID = {
-    "lam": np.logspace(0, 5, 12).tolist(),
+    "alpha": np.logspace(0, 5, 12).tolist(),
     "fit_intercept": [True, False],
     "bag_weights": ["size", "uniform"],
 }
@@ -42,5 +42,5 @@ def test_search(benchmark, problem, cv):
 @pytest.mark.parametrize("error", ["mae", "log_likelihood"])
 def test_splits_and_scores(benchmark, problem, error):
     X, _, bags, P = problem
-    search = LLPGridSearchCV(MeanMap(), {"lam": [1e3]}, scoring=error)
+    search = LLPGridSearchCV(MeanMap(), {"alpha": [1e3]}, scoring=error)
     benchmark.pedantic(search.fit, (X, bags, P), rounds=1)

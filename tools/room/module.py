@@ -1,4 +1,4 @@
-r"""MyRoom: in one sentence, what is minimised or computed, and from what.
+r"""MyRoom: in one sentence, what is minimized or computed, and from what.
 
 .. math:: w = \frac1n \sum_k n_k (p_k - \eta) (\bar x_k - \bar x)
 
@@ -33,7 +33,7 @@ class MyRoom(LLPClassifier):
     Attributes
     ----------
     coef_ : ndarray, shape (n_features,)
-    centre_ : ndarray, shape (n_features,)
+    center_ : ndarray, shape (n_features,)
 
     Raises
     ------
@@ -47,14 +47,14 @@ class MyRoom(LLPClassifier):
 
     assumes = (None, "what must hold of the bags, in words")
     cost = "what a fit costs, in words"
-    _several_classes = "one-vs-rest"
+    _several_classes, _scale = "one-vs-rest", "distances"
     _parameter_constraints = {}
 
     def _fit(self, data):
         used = data.bag_sizes > 0
         means, sizes = data.bag_means(data.X)[used], data.bag_sizes[used]
-        self.centre_ = data.X.mean(axis=0)
+        self.center_ = data.X.mean(axis=0)
         self.coef_ = direction(means, data.proportions[used, 1], sizes)
 
     def _scores(self, X):
-        return (X - self.centre_) @ self.coef_
+        return (X - self.center_) @ self.coef_

@@ -1,0 +1,154 @@
+"""What is known of the counts of bags, and the tilt of class probabilities with which they are expected."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+#: Newton steps of a tilt, and the miscount, as a share of the bag, that ends them.
+TILT_STEPS, MISCOUNT = 100, 1e-9
+#: Halvings of a Newton step of `tilt_classes`, its largest entry (where all labels of a bag are sure, the matrix of
+#: the step is near 0), and the range of scores that it can start from 0.
+HALVINGS, LONGEST, STEEP = 40, 5.0, 20.0
+
+
+class BagCounts(NamedTuple):
+    """What is known of the labels.
+
+    Attributes
+    ----------
+    bags : ndarray of int, shape (n_instances,)
+        In ``[0, n_bags)``; each bag has instances.
+    sizes : ndarray of int, shape (n_bags,)
+    counts : ndarray, shape (n_bags,) or (n_bags, n_classes)
+        Of the positive class, or of each of several.
+    errors : ndarray, shape (n_bags,) or (n_bags, n_classes, n_classes)
+        Variance of the error of each count, 0 where it is known; for several classes a covariance matrix.
+    """
+
+    bags: np.ndarray
+    sizes: np.ndarray
+    counts: np.ndarray
+    errors: np.ndarray
+
+    @property
+    def shares(self):
+        """Of each class, shape (n_bags, n_classes)."""
+        if self.counts.ndim == 1:
+            return (
+                np.column_stack([self.sizes - self.counts, self.counts])
+                / self.sizes[:, None]
+            )
+        return self.counts / self.sizes[:, None]
+
+    def sums(self, values):
+        """Sum over each bag, shape (n_bags,) or (n_bags, n_columns)."""
+        if values.ndim == 2:
+            return np.column_stack([self.sums(column) for column in values.T])
+        return np.bincount(self.bags, values, len(self.sizes))
+
+    def covariances(self, pi):
+        """Of the counts of several classes with their errors, for class probabilities pi: (n_bags, K, K)."""
+        H = np.array(self.errors, dtype=float)
+        for j in range(pi.shape[1]):
+            H[:, j] -= self.sums(pi * pi[:, [j]])
+            H[:, j, j] += self.sums(pi[:, j])
+        return H
+
+    def part(self, keep):
+        """The bags chosen by a mask, renumbered."""
+        number = np.cumsum(keep) - 1
+        chosen = (v[keep] for v in (self.sizes, self.counts, self.errors))
+        return BagCounts(number[self.bags[keep[self.bags]]], *chosen)
+
+
+def tilt_classes(F, known, start=None):
+    r"""The numbers to add to the scores of a bag so that the expected counts are the observed ones.
+
+    Damped Newton's method, all bags at once, on the convex function whose
+    gradient is the miscount. Steep scores are halved until they are not, and
+    then doubled, each tilt starting from twice the last one.
+
+    Parameters
+    ----------
+    F : ndarray, shape (n_instances, n_classes)
+        Scores, whose soft-max are the probabilities.
+    known : BagCounts
+        Of several classes.
+    start : ndarray, shape (n_bags, n_classes), optional
+        The tilt for other scores that were nearly these.
+
+    Returns
+    -------
+    ndarray, shape (n_bags, n_classes)
+        :math:`-\infty` for a class that is known to be absent; else with mean 0.
+    """
+    absent = (known.counts <= 0) & (np.diagonal(known.errors, 0, 1, 2) == 0)
+    if start is not None:
+        T, settled = _newton(F, start, known, absent)
+        if settled:
+            return T
+    T = np.where(absent, -np.inf, 0.0)
+    halvings = np.log2(max(np.ptp(F[np.isfinite(F)]) / STEEP, 1))
+    for half in reversed(range(int(np.ceil(halvings)) + 1)):
+        T, _ = _newton(F / 2**half, 2 * T, known, absent)
+    return T
+
+
+def tilt_step(H, absent, gap):
+    """The change of the tilts that changes expected counts by ``gap``, to first order.
+
+    Parameters
+    ----------
+    H : ndarray, shape (n_bags, n_classes, n_classes)
+        As of `BagCounts.covariances`: 0 along the constant vector of the classes that are there, and on those absent.
+    absent : ndarray of bool, shape (n_bags, n_classes)
+    gap : ndarray, shape (n_bags, n_classes)
+
+    Returns
+    -------
+    ndarray, shape (n_bags, n_classes)
+    """
+    K = H.shape[1]
+    size = np.maximum(np.trace(H, axis1=1, axis2=2), 1e-12)[:, None, None]
+    present = (~absent).astype(float)
+    constant = present[:, :, None] * present[:, None, :]
+    lone = absent[:, :, None] * np.eye(K)
+    regular = H + size * (constant / K + lone + 1e-12 * np.eye(K))
+    return np.linalg.solve(regular, gap[:, :, None])[:, :, 0]
+
+
+def _newton(F, T, known, absent):
+    """The tilt from a first guess of it, and whether it meets the counts."""
+    value, pi = _dual(F, T, known)
+    for _ in range(TILT_STEPS):
+        gap = known.sums(pi) + _pull(known, T) - known.counts
+        if np.all(np.abs(gap) <= MISCOUNT * known.sizes[:, None]):
+            return T, True
+        step = -tilt_step(known.covariances(pi), absent, gap)
+        step *= LONGEST / np.abs(step).max(axis=1, keepdims=True, initial=LONGEST)
+        slope, rate = np.sum(gap * step, axis=1), np.ones(len(T))
+        for _ in range(HALVINGS):
+            new_value, pi = _dual(F, T + rate[:, None] * step, known)
+            worse = new_value > value + 1e-4 * rate * slope + 1e-12 * np.abs(value)
+            if not worse.any():
+                break
+            rate[worse] /= 2
+        T, value = T + rate[:, None] * step, new_value
+    return T, False
+
+
+def _dual(F, T, known):
+    """The convex function that the tilt minimizes, and the tilted probabilities."""
+    tilted = F + T[known.bags]
+    top = tilted.max(axis=1)
+    weights = np.exp(tilted - top[:, None])
+    total = weights.sum(axis=1)
+    finite = np.where(np.isfinite(T), T, 0)
+    penalty = _pull(known, T) / 2 - known.counts
+    value = known.sums(np.log(total) + top) + np.sum(finite * penalty, axis=1)
+    return value, weights / total[:, None]
+
+
+def _pull(known, T):
+    """The errors of the counts times the tilt; an infinite tilt meets only zeros, and counts as 0."""
+    return (known.errors @ np.where(np.isfinite(T), T, 0)[:, :, None])[:, :, 0]
