@@ -12,8 +12,8 @@ over the instances, :math:`O(n_k^2)`) and a saddlepoint approximation for large 
 the posterior probability of each label given the count, minus the prior one: a linear model climbs it by L-BFGS, any
 regressor by boosting.
 
-Chapter: ``book/count_likelihood``. Sources: kuckdefreitas2005 for learning from counts; daniels1954 for the
-saddlepoint; the computation is ours.
+Chapter: ``book/count_likelihood``. Sources: kuck2005, sun2017, shukla2023 for learning from counts; daniels1954 for the
+saddlepoint; the guard and counts with errors are ours.
 """
 
 from ._binary import (
