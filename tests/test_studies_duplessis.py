@@ -18,6 +18,7 @@ from studies import (
     duplessis2013,
     load,
     paper_table,
+    resolution,
     run_table,
     tables,
 )
@@ -279,7 +280,7 @@ def test_compare_finds_the_papers_second_table(tmp_path):
     )
     both = duplessis2013.compare(table, results=tmp_path).set_index("method")
     assert both.loc["KM", "paper"] == 0.264 and np.isnan(both.loc["SVC", "paper"])
-    assert both.loc["KM", "verdict"] in ("agrees", "differs")
+    assert both.loc["KM", "verdict"] in ("agrees", "differs", "not distinguishable")
     assert both.loc["SVC", "verdict"] == ""
 
 
@@ -313,16 +314,18 @@ def test_same_protocols_agree_as_often_as_the_level_says():
         "paper": theirs.mean(axis=1), "paper_sd": theirs.std(axis=1, ddof=1),
         "ours": ours.mean(axis=1), "sd": ours.std(axis=1, ddof=1), "n_seeds": 12,
     })  # fmt: skip
-    found = agreement(table, 7)
+    found = agreement(table, 7, 1)
     # Student with 11 degrees of freedom, although only our deviation is used: exact.
     assert np.mean(found["verdict"] == "differs") == pytest.approx(0.05, abs=0.011)
-    assert np.mean(agreement(table, 7, 0.3)["verdict"] == "differs") == pytest.approx(
-        0.3, abs=0.022
-    )
+    assert np.mean(
+        agreement(table, 7, 1, 0.3)["verdict"] == "differs"
+    ) == pytest.approx(0.3, abs=0.022)
     assert np.mean(found["paper_sd_fits"] == "no") < 0.004
     assert (
         np.mean(
-            agreement(table.assign(paper_sd=5 * table["paper_sd"]), 7)["paper_sd_fits"]
+            agreement(table.assign(paper_sd=5 * table["paper_sd"]), 7, 1)[
+                "paper_sd_fits"
+            ]
             == "no"
         )
         > 0.8
@@ -330,26 +333,59 @@ def test_same_protocols_agree_as_often_as_the_level_says():
 
 
 def test_agreement_by_hand():
-    found = agreement(one_cell(), 1000).iloc[0]
+    found = agreement(one_cell(), 1000, 0.01).iloc[0]
     assert found["se"] == pytest.approx(0.05 * np.sqrt(1 / 100 + 1 / 1000))
     assert found["difference"] == pytest.approx(0.01)
     assert found["verdict"] == "agrees"  # t = 1.90 of 1.98
-    assert agreement(one_cell(ours=0.2106), 1000).iloc[0]["verdict"] == "differs"
-    assert agreement(one_cell(ours=0.1894), 1000).iloc[0]["verdict"] == "differs"
+    assert agreement(one_cell(ours=0.2106), 1000, 0.01).iloc[0]["verdict"] == "differs"
+    assert agreement(one_cell(ours=0.1894), 1000, 0.01).iloc[0]["verdict"] == "differs"
     # The printed deviation decides nothing, and is judged apart.
-    wide = agreement(one_cell(ours=0.2106, paper_sd=0.15), 1000).iloc[0]
+    wide = agreement(one_cell(ours=0.2106, paper_sd=0.15), 1000, 0.01).iloc[0]
     assert wide["verdict"] == "differs" and wide["paper_sd_fits"] == "no"
     assert found["paper_sd_fits"] == "yes"
-    assert agreement(one_cell(paper_sd=0.02), 1000)["paper_sd_fits"].tolist() == ["no"]
-    nothing = agreement(one_cell(paper=np.nan, paper_sd=np.nan), 1000).iloc[0]
+    assert agreement(one_cell(paper_sd=0.02), 1000, 0.01)["paper_sd_fits"].tolist() == [
+        "no"
+    ]
+    nothing = agreement(one_cell(paper=np.nan, paper_sd=np.nan), 1000, 0.01).iloc[0]
     assert nothing["verdict"] == nothing["paper_sd_fits"] == ""
-    assert agreement(one_cell(sd=np.nan, n_seeds=1), 1000).iloc[0]["verdict"] == ""
-    same = agreement(one_cell(ours=0.2, sd=0.0, paper_sd=0.0), 1000).iloc[0]
+    assert (
+        agreement(one_cell(sd=np.nan, n_seeds=1), 1000, 0.01).iloc[0]["verdict"] == ""
+    )
+    same = agreement(one_cell(ours=0.2, sd=0.0, paper_sd=0.0), 1000, 0.01).iloc[0]
     assert same["verdict"] == "agrees"
     with pytest.raises(ValueError, match="n_paper must be at least 1"):
-        agreement(one_cell(), 0)
+        agreement(one_cell(), 0, 0.01)
     with pytest.raises(ValueError, match=r"must have the column \{'sd'\}"):
-        agreement(one_cell().drop(columns="sd"), 1000)
+        agreement(one_cell().drop(columns="sd"), 1000, 0.01)
+
+
+def test_a_standard_error_above_what_the_table_resolves_is_not_distinguishable():
+    def verdict(resolves, **cell):
+        return agreement(one_cell(**cell), 1000, resolves).iloc[0]["verdict"]
+
+    se = 0.05 * np.sqrt(1 / 100 + 1 / 1000)
+    assert verdict(1.01 * se) == "agrees"
+    assert verdict(0.99 * se) == "not distinguishable"
+    # What the test rejects differs, however large the standard error.
+    assert verdict(0.99 * se, ours=0.3) == "differs"
+    assert verdict(1e-9, ours=0.3, sd=np.nan, n_seeds=1) == ""
+    # At this standard error the test finds a difference of the size in a sixth of the cases.
+    rng = np.random.default_rng(1)
+    ours = rng.normal(0.2 + se, se, 20_000)
+    table = pd.DataFrame({"paper": 0.2, "paper_sd": 0.05, "ours": ours, "sd": 0.05})
+    found = agreement(table.assign(n_seeds=100), 1000, 1.01 * se)
+    assert np.mean(found["verdict"] == "differs") == pytest.approx(1 / 6, abs=0.01)
+    with pytest.raises(ValueError, match="resolves must be above 0"):
+        agreement(one_cell(), 1000, 0)
+
+
+def test_resolution_is_the_median_gap_between_the_best_and_the_second():
+    printed = pd.DataFrame({
+        "dataset": ["a"] * 3 + ["b"] * 2 + ["c"] * 2 + ["d"],
+        "acc_mean": [90, 80, 70, 50, 50, 63, 60, 1], "ler_mean": [1, 2, 5, 3, 3, 4, 9, 0],
+    })  # fmt: skip
+    assert resolution(printed, ["dataset"], "acc_mean") == 3  # of 10, 0 and 3
+    assert resolution(printed, ["dataset"], "ler_mean") == 1  # of 1, 0 and 5
 
 
 def test_draws_behind_finds_the_number_of_draws():

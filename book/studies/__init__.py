@@ -3,7 +3,7 @@
 Our results are CSV files in ``results``, those that the papers print in ``tables``.
 """
 
-from ._agreement import agreement, draws_behind, paper_table
+from ._agreement import agreement, draws_behind, paper_table, resolution
 from .runner import Table, load, run_table, summary
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "draws_behind",
     "load",
     "paper_table",
+    "resolution",
     "run_table",
     "summary",
     "tables",

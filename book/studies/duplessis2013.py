@@ -48,7 +48,7 @@ from llpbook.lsdd import LSDD
 from llpbook.mean_map import MeanMap
 from llpbook.smic import SMIC, cluster_labels, name_clusters
 
-from ._agreement import agreement, paper_table
+from ._agreement import agreement, paper_table, resolution
 from .runner import Table, cells
 from .runner import load as load_rows
 
@@ -318,13 +318,14 @@ def compare(
     )
     ours["bold"] = bold.loc[pd.MultiIndex.from_frame(ours[["dataset", "method"]])].array
     printed = PAPER_TABLES.get(priors) if sizes == "40-40" else None
-    paper = paper_table(printed or "duplessis2013_table1").rename(
-        columns={"ler_mean": "paper", "ler_std": "paper_sd"}
-    )
+    paper = paper_table(printed or "duplessis2013_table1")
+    resolves = resolution(paper, ["dataset"], "ler_mean")
+    paper = paper.rename(columns={"ler_mean": "paper", "ler_std": "paper_sd"})
     if printed is None:
         paper[["paper", "paper_sd"]] = np.nan
     order = {method: i for i, method in enumerate(METHODS)}
-    both = agreement(ours.merge(paper, on=["dataset", "method"], how="left"), N_PAPER)
+    both = ours.merge(paper, on=["dataset", "method"], how="left")
+    both = agreement(both, N_PAPER, resolves)
     both = both.sort_values("method", key=lambda m: m.map(order), kind="stable")
     both = both.sort_values("dataset", kind="stable").reset_index(drop=True)
     first = ["dataset", "method", "paper", "paper_sd"]

@@ -36,7 +36,7 @@ from llpbook.datasets import dataset_names, load, random_bags
 from llpbook.discriminant import WeightedLDA
 from llpbook.proportions import label_proportions
 
-from ._agreement import agreement, paper_table
+from ._agreement import agreement, paper_table, resolution
 from .runner import Table, cells, summary
 
 PROTOCOL = "perezortiz2016-1"
@@ -159,20 +159,20 @@ def compare(table="perezortiz2016", results=None):
     -------
     DataFrame
         ``dataset, method, bag_size, paper, paper_sd, ours, sd, n_seeds`` for the cells in both, ``setting`` where the
-        table has it, and what `agreement` says. LDA has the bag size 1. The paper's deviation is over folds, ours over
-        seeds.
+        table has it, and what `agreement` says, with the `resolution` of Table II for both tables, since Table I has
+        one method. LDA has the bag size 1. The paper's deviation is over folds, ours over seeds.
     """
     ours = summary(table, results=results).rename(columns={"mean": "ours"})
     ours[["ours", "sd"]] *= 100
     names = {"acc_mean": "paper", "acc_std": "paper_sd"}
     names |= {"lda_acc_mean": "paper", "lda_acc_std": "paper_sd"}
     one = paper_table("perezortiz2016_table1").assign(method="LDA", bag_size=1)
-    both = [
-        t.rename(columns=names) for t in (one, paper_table("perezortiz2016_table2"))
-    ]
+    two = paper_table("perezortiz2016_table2")
+    resolves = resolution(two, ["dataset", "bag_size"], "acc_mean")
+    both = [t.rename(columns=names) for t in (one, two)]
     first = ["dataset", "method", "bag_size", "paper", "paper_sd"]
     printed = [t[first].merge(ours, on=first[:3]) for t in both]
-    return agreement(pd.concat(printed, ignore_index=True), N_PAPER)
+    return agreement(pd.concat(printed, ignore_index=True), N_PAPER, resolves)
 
 
 SETTINGS = {

@@ -63,7 +63,7 @@ from llpbook.proportions import (
     proportion_weighted_mse,
 )
 
-from ._agreement import agreement, paper_table
+from ._agreement import agreement, paper_table, resolution
 from .runner import Table, cells
 from .runner import load as load_rows
 from .yu2013 import MajorityFallback
@@ -393,9 +393,11 @@ def compare(choice="best", results=None):
         .agg(ours="mean", sd="std", n_seeds="count")
         .reset_index()
     )
-    printed = paper_table("stolpe2011_table2").rename(columns={"average_rank": "paper"})
+    printed = paper_table("stolpe2011_table2")
+    resolves = resolution(printed, ["bag_size"], "average_rank")
+    printed = printed.rename(columns={"average_rank": "paper"})
     both = printed.assign(paper_sd=np.nan).merge(ours, on=["method", "bag_size"])
-    return agreement(both.sort_values(["bag_size", "method"]), N_PAPER)
+    return agreement(both.sort_values(["bag_size", "method"]), N_PAPER, resolves)
 
 
 TABLES = [

@@ -40,7 +40,7 @@ from llpbook.mean_map import MeanMap
 from llpbook.model_selection import FullBagKFold, LLPGridSearchCV, SplitBagKFold
 from llpbook.proportions import averaging_matrix, label_proportions, proportion_mae
 
-from ._agreement import agreement, paper_table
+from ._agreement import agreement, paper_table, resolution
 from .runner import Table, cells, summary
 
 PROTOCOL = "yu2013-2"
@@ -426,9 +426,9 @@ def compare(table="yu2013_meanmap", results=None):
     """
     ours = summary(table, results=results).rename(columns={"mean": "ours"})
     ours[["ours", "sd"]] *= 100
-    paper = paper_table("yu2013_table2").rename(
-        columns={"acc_mean": "paper", "acc_std": "paper_sd"}
-    )
+    printed = paper_table("yu2013_table2")
+    resolves = resolution(printed, ["dataset", "bag_size"], "acc_mean")
+    paper = printed.rename(columns={"acc_mean": "paper", "acc_std": "paper_sd"})
     paper["method"] = paper["method"].replace(
         {theirs: own for own, theirs in PAPER_NAMES.items()}
     )
@@ -437,7 +437,7 @@ def compare(table="yu2013_meanmap", results=None):
     if "method" not in ours:  # the settings are all of one method
         ours.insert(1, "method", "MeanMap")
     both = paper.merge(ours, on=["dataset", "method", "bag_size"])
-    return agreement(both, n_paper=N_REPEATS)
+    return agreement(both, N_REPEATS, resolves)
 
 
 # What the paper leaves open about MeanMap, by name: the method, and whether the outer folds split bags. The last two
