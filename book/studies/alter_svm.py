@@ -13,7 +13,10 @@ from sklearn.svm import SVC
 
 from llpbook.alter_svm import AlterSVM
 from llpbook.baselines import BagMeanRegression
+from llpbook.count_likelihood import CountLogistic
+from llpbook.em import EMLR
 from llpbook.invcal import InvCal
+from llpbook.kernel_kmeans import AOCKernelKMeans
 from llpbook.mean_map import MeanMap
 from llpbook.model_selection import FullBagKFold, LLPGridSearchCV
 from llpbook.proportions import proportion_mae
@@ -70,6 +73,11 @@ SETTINGS = {
     "MeanMap, tuned": tuned(MeanMap(), alpha=[1.0, 10.0, 100.0, 1e3, 1e4]),
     "InvCal, tuned": tuned(InvCal(), C_p=[0.1, 1.0, 10.0]),
     "k-means": NamedClusters(),
+    "AOC-KK, tuned": tuned(AOCKernelKMeans(random_state=0), C_p=[0.1, 1.0, 10.0]),
+    "hard EM": EMLR(),
+    "hard EM, tuned": tuned(EMLR(), C=[0.01, 0.1, 1.0]),
+    "soft EM": EMLR(soft=True),
+    "counts, tuned": tuned(CountLogistic(), C=[0.01, 0.1, 1.0]),
     **{f"C={C:g}": alter(C=C) for C in (0.01, 0.03, 0.1, 0.3, 1.0)},
     "C, tuned": tuned(alter(), C=[0.01, 0.1, 1.0]),
     "C_p=1": alter(C_p=1.0),

@@ -2,9 +2,9 @@
 
 240 instances of a data set (all 208 of sonar), standardized, in random bags; nothing is tuned. ``classification`` is
 scikit-learn's ``make_classification``, ``clouds`` two normal clouds three standard deviations apart in the first of
-five features. ``supervised`` is the support vector machine of the same kernel and C on the true labels, ``alter`` alter-∝SVM with ten
-starts, ``started`` the same begun at conv-∝SVM, ``first`` conv-∝SVM with a single labeling; accuracy is on the
-instances of the bags. ``agreement`` is the part of them whose label MeanMap predicts, too.
+five features. ``supervised`` is the support vector machine of the same kernel and C on the true labels, ``alter``
+alter-∝SVM with ten starts, ``started`` the same begun at conv-∝SVM, ``first`` conv-∝SVM with a single labeling;
+accuracy is on the instances of the bags. ``agreement`` is the part of them whose label MeanMap predicts, too.
 """
 
 import numpy as np

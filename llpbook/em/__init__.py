@@ -130,7 +130,7 @@ def soft_labels(scores, known):
     """The posterior probability of each label given the counts of its bag.
 
     Equation :eq:`eq-em-soft`. Exact for two classes in bags of up to 20; else the saddlepoint approximation of
-    `llpbook.count_likelihood`, which for several classes in small bags is off by 0.03 to 0.06 (median), at worst by 0.12.
+    `llpbook.count_likelihood`, which for several classes in small bags is off by 0.03 to 0.06 (median, at worst 0.12).
 
     Parameters
     ----------
