@@ -36,7 +36,7 @@ def clustered(n=60, k=4, n_classes=2, seed=0):
     return rng.integers(0, k, n), bags, P, rng.integers(-1, n_classes, n)
 
 
-def slow_error(labeling, clusters, bags, P, labels=None, combine="sum"):
+def slow_error(labeling, clusters, bags, P, labels=None, combine="weighted"):
     """The definition, by predictions of instances."""
     y, used = labeling[clusters], np.unique(bags)
     shares = label_proportions(y, bags, len(P), np.arange(P.shape[1]))[used]
@@ -46,11 +46,8 @@ def slow_error(labeling, clusters, bags, P, labels=None, combine="sum"):
         wrong = np.mean(y[labels >= 0] != labels[labels >= 0])
     if combine == "product":
         return combined_error(P[used], shares, sizes, wrong)
-    return (
-        proportion_weighted_mse(P[used], shares, sizes)
-        + prior_mse(P[used], shares, sizes)
-        + (wrong or 0.0)
-    )
+    prior = prior_mse(P[used], shares, sizes) if combine == "sum" else 0.0
+    return proportion_weighted_mse(P[used], shares, sizes) + prior + (wrong or 0.0)
 
 
 def forms_of(clusters, bags, P, labels=None):
@@ -71,7 +68,7 @@ def test_the_table_counts():
 
 
 @pytest.mark.equation("eq-clusters-weight", "eq-clusters-prior", "eq-clusters-combined")
-@pytest.mark.parametrize("combine", ["sum", "product"])
+@pytest.mark.parametrize("combine", ["weighted", "sum", "product"])
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_errors_from_the_table_are_errors_of_predictions(n_classes, known, combine):
@@ -105,7 +102,7 @@ def test_of_equally_good_labelings_the_first_is_taken_whatever_the_block(monkeyp
 
 
 @pytest.mark.equation("eq-clusters-greedy")
-@pytest.mark.parametrize("combine", ["sum", "product"])
+@pytest.mark.parametrize("combine", ["weighted", "sum", "product"])
 @pytest.mark.parametrize("seed", [0, 7])
 def test_greedy_goes_through_the_clusters_once(seed, combine):
     clusters, bags, P, _ = clustered(n_classes=3, seed=seed)
@@ -197,7 +194,7 @@ def test_the_nearest_mean_is_in_weighted_squares():
 def test_known_labels_add_the_share_that_is_wrong():
     X, _, bags, P = blobs(noise=0)
     labels = np.where(np.arange(300) < 15, np.arange(300) % 2, -1)
-    given = X, bags, P, labels, AgglomerativeClustering(4), "exhaustive", "sum"
+    given = X, bags, P, labels, AgglomerativeClustering(4), "exhaustive", "weighted"
     error, clusters, labeling = cs.label_clusters(np.ones(2), *given)
     assert error == pytest.approx(slow_error(labeling, clusters, bags, P, labels))
     assert error > 0.1  # a coin for a label
