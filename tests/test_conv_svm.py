@@ -482,3 +482,47 @@ def test_many_instances_of_which_few_have_weight():
         warnings.simplefilter("error", ConvergenceWarning)
         values = conv_svm.minimize(X, bags, counts, counts, 1.0, max_cuts=4)[3]
     assert (np.diff(values) < 0).all() and values[-1] > 0
+
+
+@pytest.mark.equation("eq-conv-svm-certified")
+@pytest.mark.parametrize("C", [0.1, 10.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_certified_relaxation_and_labelings_are_in_order(C, epsilon):
+    every = np.array(list(product([-1.0, 1.0], repeat=9)))
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = np.column_stack([rng.normal(size=(9, 1 + seed % 4)), np.ones(9)])
+        bags, shares = np.repeat([0, 1, 2], 3), rng.integers(0, 4, 3) / 3
+        rest = bags, *conv_svm.allowed_counts(np.full(3, 3), shares, epsilon)
+        counts = np.array([np.bincount(bags, y > 0, 3) for y in every])
+        inside = ((counts >= rest[1]) & (counts <= rest[2])).all(axis=1)
+        Y = every[inside]
+        alpha = conv_svm.solve_relaxed(X, Y, C, tol=1e-9)[0]
+        optimum = conv_svm.relaxed_value(X, Y, alpha)
+        best = min(conv_svm.labeled_value(X, y, C) for y in Y)
+        assert optimum <= best * (1 + 1e-5)
+        for a in (alpha, np.full(9, C), C * rng.uniform(size=9), np.zeros(9)):
+            certified = conv_svm.certified_value(X, a, *rest, C)
+            assert 0 <= certified <= optimum * (1 + 1e-5)
+        for max_cuts in (1, 2, 20):
+            model = ConvSVM(
+                C=C, epsilon=epsilon, max_cuts=max_cuts, fit_intercept=False
+            )
+            with warnings.catch_warnings(action="ignore"):
+                if 0 < (P := shares).sum() < 3 and len(set(shares)) > 1:
+                    model.fit(X, bags, P)
+                    assert model.lower_bound_ <= optimum * (1 + 1e-5)
+                    assert model.upper_bound_ >= optimum * (1 - 1e-3)
+
+
+def test_lengths_along_columns_by_brute_force():
+    rng = np.random.default_rng(3)
+    X, alpha, bags = rng.normal(size=(8, 4)), rng.uniform(size=8), np.arange(8) // 4
+    fewest, most = np.array([1, 2]), np.array([2, 2])
+    Y = np.array(list(product([-1.0, 1.0], repeat=8)))
+    counts = np.array([np.bincount(bags, y > 0, 2) for y in Y])
+    Y = Y[((counts >= fewest) & (counts <= most)).all(axis=1)]
+    slow = np.abs(Y @ (alpha[:, None] * X)).max(axis=0)
+    for form in (X, sp.csr_array(X)):
+        found = conv_svm.longest_columns(form, alpha, bags, fewest, most)
+        np.testing.assert_allclose(found, slow)

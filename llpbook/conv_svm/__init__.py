@@ -28,9 +28,11 @@ from ._solver import minimize, peak_memory, solve_relaxed
 from ._steps import (
     allowed_counts,
     best_labels,
+    certified_value,
     climb,
     cut,
     leading_labels,
+    longest_columns,
     main_columns,
     quadratics,
     relaxed_value,
@@ -40,10 +42,12 @@ __all__ = [
     "ConvSVM",
     "allowed_counts",
     "best_labels",
+    "certified_value",
     "climb",
     "cut",
     "labeled_value",
     "leading_labels",
+    "longest_columns",
     "main_columns",
     "minimize",
     "minimize_hinges",
@@ -55,7 +59,7 @@ __all__ = [
 
 
 def labeled_value(X, y, C):
-    r"""The minimum of the support vector machine for one labeling: never below the relaxed value.
+    r"""The minimum of the support vector machine for one labeling: never below the optimum of the relaxation.
 
     Equation :eq:`eq-conv-svm-labeled`.
 
@@ -112,9 +116,15 @@ class ConvSVM(KernelClassifier):
         Of the relaxed problem, one for each round of cuts; with two classes, as are those that follow.
     labeled_value_ : float
         Of the support vector machine for the allowed labeling that agrees best with the scores.
+    upper_bound_ : float
+        The last of ``objective_curve_``: the relaxed value over the labelings found. The optimum of the relaxation over
+        all allowed labelings is not above it, and can be far below: the value falls until no labeling is missing.
+    lower_bound_ : float
+        Certified, see `certified_value`: the optimum of the relaxation, and so the value of every allowed labeling, is
+        not below it.
     relaxation_gap_ : float
-        What the relaxed value misses of that, from 0 to 1. Near 1 the mixture is no labeling, and its leading
-        eigenvector is not to be trusted.
+        1 less the ratio of ``upper_bound_`` to ``labeled_value_``: an estimate, too small where cuts are missing, and
+        sometimes negative. ``1 - lower_bound_ / labeled_value_`` is certified, and never too small.
     n_iter_ : int
         Rounds of cuts.
     n_cuts_ : int
@@ -209,6 +219,8 @@ class ConvSVM(KernelClassifier):
         w = w if error(Z @ w) <= error(-(Z @ w)) else -w
         y = best_labels(Z @ w, *rest)
         self.labeled_value_ = float(labeled_value(Z, y, self.C))
-        self.relaxation_gap_ = 1 - self.objective_curve_[-1] / self.labeled_value_
+        self.upper_bound_ = self.objective_curve_[-1]
+        self.lower_bound_ = certified_value(Z, alpha, *rest, self.C)
+        self.relaxation_gap_ = 1 - self.upper_bound_ / self.labeled_value_
         self.n_iter_, self.n_cuts_ = len(self.objective_curve_), len(Y)
         return w[None, :]

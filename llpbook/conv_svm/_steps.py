@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy.linalg import eigh
+from scipy.sparse import issparse
 
 from .._hinge import as_array
 from ..base import ranks
@@ -89,6 +90,59 @@ def relaxed_value(X, Y, alpha):
     """
     # eq: eq-conv-svm-relaxed
     return alpha.sum() - quadratics(X, Y, alpha).max()
+
+
+def longest_columns(X, alpha, bags, fewest, most):
+    r"""How long the weights of a labeling can be along each column, whatever the other columns want.
+
+    :math:`h_j = \max_{y \in \mathcal Y} \lvert \sum_i \alpha_i y_i x_{ij} \rvert`, one sort for each column and sign.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array, shape (n_instances, n_features)
+    alpha : ndarray, shape (n_instances,)
+    bags, fewest, most
+        As for `best_labels`.
+
+    Returns
+    -------
+    ndarray, shape (n_features,)
+    """
+    X, lengths = X.tocsc() if issparse(X) else X, np.empty(X.shape[1])
+    for j in range(X.shape[1]):
+        column = X[:, [j]].toarray() if issparse(X) else X[:, [j]]
+        s = alpha * column[:, 0]
+        lengths[j] = max(best_labels(f, bags, fewest, most) @ f for f in (s, -s))
+    return lengths
+
+
+def certified_value(X, alpha, bags, fewest, most, C):
+    r"""A number that the optimum of the relaxed problem over all allowed labelings is never below.
+
+    :math:`\sum_i \alpha_i - \frac12 \sum_j h_j^2`, equation :eq:`eq-conv-svm-certified`, for the multiple of alpha
+    within the bound C at which it is largest.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array, shape (n_instances, n_features)
+    alpha : ndarray, shape (n_instances,)
+        From 0 to C; the nearer to the optimum, the larger the number.
+    bags, fewest, most
+        As for `best_labels`.
+    C : float
+
+    Returns
+    -------
+    float
+        At least 0. :math:`O(d n \log n)`.
+    """
+    lengths, total = longest_columns(X, alpha, bags, fewest, most), alpha.sum()
+    if total == 0:
+        return 0.0
+    squares, longest = lengths @ lengths, C / alpha.max()
+    t = min(total / squares, longest) if squares > 0 else longest
+    # eq: eq-conv-svm-certified
+    return float(t * total - t**2 * squares / 2)
 
 
 def main_columns(X, share=0.9, most=100):
