@@ -15,6 +15,7 @@ from scipy.spatial.distance import cdist, pdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from llpbook import base, em
 from llpbook import laplacian_mean_map as lmm
 from llpbook.base import NotIdentifiableError, _running
 from llpbook.laplacian_mean_map import AlternatingMeanMap, LaplacianMeanMap
@@ -811,3 +812,29 @@ def test_the_start_is_mean_map_where_bags_are_tied():
     M = class_means(averaging_matrix(bags) @ X, P, np.bincount(bags).astype(float))
     prior = P.T @ np.bincount(bags) / len(X)
     np.testing.assert_allclose(data.mean_operator_, mean_operator(prior, M), atol=1e-7)
+
+
+@pytest.mark.parametrize("C", [0.05, 1.0, 20.0])
+def test_alternating_with_the_minimum_is_hard_em(C):
+    X, _, bags, P = problem(n=400, seed=7, apart=0.8)
+    X = np.column_stack([X, np.ones(len(X))])  # an intercept that is penalized
+    counts = base.whole_counts(P, np.bincount(bags))
+    for seed in range(5):
+        w = np.random.default_rng(seed).normal(size=(1, X.shape[1]))
+        found = lmm.alternate(X, bags, counts[:, 1], w, 4 / C, tol=1e-9)[0]
+        first = lmm.consistent_labels(X @ w[0], bags, counts[:, 1])
+        model = LogisticRegression(
+            C=C, fit_intercept=False, solver="newton-cholesky", tol=1e-12
+        )
+
+        def fit(labels, model=model):
+            return base.class_scores(model.fit(X, labels), X, 2)
+
+        def guess(scores):
+            return base.label_by_counts(scores, bags, counts)
+
+        start = (first > 0).astype(int)
+        labels, *_ = em.alternate(start, fit, guess, "fixed_point", 100, 0.1)
+        np.testing.assert_allclose(model.coef_, 2 * found, atol=1e-5)
+        ends = lmm.consistent_labels(X @ found[0], bags, counts[:, 1]) > 0
+        np.testing.assert_array_equal(labels, ends)
