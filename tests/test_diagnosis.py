@@ -1,7 +1,10 @@
 """The diagnosis: each equation against a slow version, enumeration, scipy or a simulation; level, power, report."""
 
+import json
+import re
 from itertools import combinations, product
 from math import comb
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,6 +22,8 @@ from llpbook.proportions import averaging_matrix
 from llpbook.variants import make_bags
 from studies import diagnosis as protocol
 from studies import load
+
+ROOT = Path(__file__).resolve().parents[1]
 
 NAMES = [name.lower() for name in taxonomy.VARIANTS]
 
@@ -1390,3 +1395,17 @@ def test_stored_rates_hold_the_level():
     assert abs(np.average(level, weights=draws) - 0.04) < 0.02
     hard = rates.xs("hard", level="variant").query("bag_size == 100 and labels == 0")
     assert (hard["reject X_B|Y"] > 0.8).all()
+
+
+def test_the_report_on_the_page_lists_the_methods_of_the_package():
+    def methods(report):
+        _, _, listed = report.partition("assumptions of the methods:")
+        return re.findall(r"^  (\w+): ", listed, re.MULTILINE)
+
+    cells = json.loads((ROOT / "book" / "diagnosis.ipynb").read_text())["cells"]
+    printed = ["".join(o.get("text", "")) for c in cells for o in c.get("outputs", [])]
+    pages = [methods(text) for text in printed if "assumptions of the methods" in text]
+    rng = np.random.default_rng(0)
+    bags = np.repeat(np.arange(6), 20)
+    found = diagnose(rng.normal(size=(120, 2)), bags, np.arange(2, 8) / 10)
+    assert pages and all(page == methods(str(found)) for page in pages)

@@ -535,6 +535,9 @@ def test_uncompared_cell_needs_an_assertion(tiny):
     assert tiny.sync() == 0 and "nbval-ignore-output" in tiny.code()[2].metadata.tags
     assert "nbval-ignore-output" in _book.read(tiny.twin)
     expect(tiny, "uncompared", "cell 4: its output is not compared, and it asserts")
+    tiny.edit(tiny.twin, "output]\n\ndouble", "output]\n\nassert True\ndouble")
+    assert tiny.sync() == 0  # what cannot fail is no claim
+    expect(tiny, "uncompared", "cell 4: its output is not compared, and it asserts")
     tiny.edit(tiny.twin, "double(x).sum()", "assert double(x).sum() > 5")
     assert tiny.sync() == 0 and tiny.check("uncompared") == []
 
