@@ -57,6 +57,13 @@ def check_whole(name, value, least=1, most=None):
     return int(value)
 
 
+def check_flag(name, value, also=()):
+    """ValueError where an argument is neither True nor False, nor one of ``also``."""
+    if not isinstance(value, bool | np.bool_) and not any(value is v for v in also):
+        known = ", ".join([*map(str, also), "True or False"])
+        raise ValueError(f"{name} must be {known}, got {value!r}")
+
+
 def _check_rows(n_bags, n_instances):
     """Refuse to make rows for numbers of bags that are no row numbers, such as 10^12."""
     most = max(MOST_ROWS, ROWS_PER_INSTANCE * n_instances)

@@ -482,6 +482,7 @@ def test_starting_from_another_method():
 PROBABILITIES = MajorityClass(), CountLogistic()
 
 
+@pytest.mark.filterwarnings("ignore:the setting that LLPGridSearchCV chose")
 @pytest.mark.parametrize(
     "init",
     [

@@ -661,6 +661,23 @@ def test_predicted_proportions_of_integer_names():
     np.testing.assert_allclose(table, [[0.5, 0.5], [1, 0], [0, 1]])
 
 
+def test_soft_proportions_are_mean_probabilities():
+    X, _, bags, p = keyed_problem()
+    model = MeanMap().fit(X, bags, p)
+    table = model.predict_proportions(X, bags, soft=True)
+    chances = pd.DataFrame(model.predict_proba(X), columns=model.classes_)
+    expected = chances.groupby(bags).mean().loc[p.index]
+    np.testing.assert_allclose(table, expected)
+    assert table.index.tolist() == p.index.tolist()
+    codes = pd.factorize(bags)[0]
+    rows = MeanMap().fit(X, codes, p[pd.unique(bags)].to_numpy())
+    found = rows.predict_proportions(X[codes != 1], codes[codes != 1], 20, soft=True)
+    assert np.isnan(found[1]).all() and np.isnan(found[len(p) :]).all()
+    np.testing.assert_allclose(found[0], rows.predict_proba(X[codes == 0]).mean(axis=0))
+    with pytest.raises(ValueError, match="BagMeanRegression has no predict_proba"):
+        BagMeanRegression().fit(X, bags, p).predict_proportions(X, bags, soft=True)
+
+
 def test_keyed_bag_weights_are_matched_by_name():
     X, _, bags, p = keyed_problem()
     weights = pd.Series(np.arange(1.0, 21), p.index)

@@ -4,6 +4,7 @@ import contextlib
 import importlib.util
 import io
 import pickle
+import warnings
 from itertools import combinations, product
 
 import numpy as np
@@ -26,7 +27,7 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from llpbook import base, model_selection
 from llpbook.baselines import BagMeanRegression, MajorityClass
@@ -544,6 +545,144 @@ def test_scorers_are_the_errors_of_the_chapter_on_proportions():
     assert own(model, X, bags) == -42
 
 
+def test_shares_are_mean_probabilities_where_there_are_any():
+    s, bags, p = (
+        np.array([0.9, 0.2, 0.6, 0.7, 0.4, 0.8]),
+        [0, 0, 2, 2, 2, 2],
+        [0.5, np.nan, 0.25],
+    )
+    X, hard, soft = np.zeros((6, 1)), Fixed(s), FixedProbabilities(s)
+    given_, sizes = np.array([[0.5, 0.5], [0.75, 0.25]]), np.array([2, 4])
+    means = np.array([[0.45, 0.55], [0.375, 0.625]])
+    labels = np.array([[0.5, 0.5], [0.25, 0.75]])
+    for name, error in ERRORS.items():
+        of_labels = proportion_scorer(p, name, soft=False)(hard, X, bags)
+        assert of_labels == proportion_scorer(p, name)(hard, X, bags)
+        assert of_labels == proportion_scorer(p, name, soft=False)(soft, X, bags)
+        assert of_labels == pytest.approx(-error(given_, labels, sizes), abs=1e-11)
+        of_means = proportion_scorer(p, name, soft=True)(soft, X, bags)
+        assert of_means == pytest.approx(-error(given_, means, sizes), abs=1e-11)
+        default = of_labels if name == "regression" else of_means
+        assert proportion_scorer(p, name)(soft, X, bags) == default
+    own = proportion_scorer(p, lambda a, b: np.abs(a - b)[:, 1].sum())
+    assert own(soft, X, bags) == pytest.approx(-0.425)
+    # the likelihood of labels, though there are probabilities
+    likelihood = proportion_scorer(p, "log_likelihood", soft=False)
+    assert likelihood(soft, X, bags) == likelihood(hard, X, bags)
+
+
+def all_partitions(instances, sizes):
+    """Every way to deal instances to bags of given sizes."""
+    if not sizes:
+        yield []
+        return
+    for first in combinations(sorted(instances), sizes[0]):
+        for rest in all_partitions(instances - set(first), sizes[1:]):
+            yield [first, *rest]
+
+
+@pytest.mark.equation("eq-ms-unbiased")
+@pytest.mark.parametrize("sizes", [(2, 2, 2), (1, 2, 3), (4, 2), (1,) * 4])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("part", [1, 9])
+def test_the_unbiased_error_is_unbiased_over_all_bags_of_a_population(
+    sizes, n_classes, part
+):
+    n = sum(sizes)
+    y, z = np.arange(n) ** 2 % 5 % n_classes, np.arange(n) % n_classes
+    hits, errors, rates = np.zeros((n, n_classes)), [], []
+    for dealt in all_partitions(set(range(n)), list(sizes)):
+        bags = np.empty(n, dtype=int)
+        for k, members in enumerate(dealt):
+            bags[list(members)] = k
+        P = label_proportions(y, bags, classes=range(n_classes))
+        weights = model_selection.unbiased_weights(P, np.array(sizes))
+        assert_allclose(weights.sum(axis=1), 1)
+        hits += weights[bags]
+        # score at most so many instances of each bag: the first ones
+        rank = np.array([np.sum(bags[:i] == bags[i]) for i in range(n)])
+        seen = rank < part
+        shares = label_proportions(z[seen], bags[seen], len(P), range(n_classes))
+        counts = np.bincount(bags[seen], minlength=len(P))
+        errors.append(
+            model_selection.unbiased_error(P, shares, counts, np.array(sizes))
+        )
+        rates.append(np.mean(z[seen] != y[seen]))
+    assert_allclose(hits / len(errors), np.eye(n_classes)[y], atol=1e-12)
+    if part == 9:
+        assert np.mean(errors) == pytest.approx(rates[0])
+    if set(sizes) == {1}:  # of labels known one by one it is the error rate itself
+        assert_allclose(errors, rates)
+
+
+def test_the_unbiased_error_is_the_error_rate_on_average_over_random_bags():
+    rng, errors, rates = np.random.default_rng(0), [], []
+    sizes = np.array([3, 8, 8, 5, 12])
+    bags, n = np.repeat(np.arange(5), sizes), sizes.sum()
+    for _ in range(4000):
+        y = (rng.random(n) < 0.3).astype(int)
+        s = np.where(rng.random(n) < np.where(y, 0.4, 0.1), 0.3, 0.9)
+        part = rng.random(n) < 0.5
+        part[:2] = True
+        P = label_proportions(y, bags)
+        scorer = proportion_scorer(P, "unbiased", sizes)
+        errors.append(
+            -scorer(FixedProbabilities(s[part]), np.zeros((part.sum(), 1)), bags[part])
+        )
+        rates.append(np.mean((s > 0.5) != y))
+    error = np.std(errors) / np.sqrt(len(errors))
+    assert abs(np.mean(errors) - np.mean(rates)) < 3 * error < 0.05
+
+
+def test_one_bag_says_no_more_than_its_share():
+    P, sizes = np.array([[0.25, 0.75], [np.nan, np.nan]]), np.array([4, 0])
+    weights = model_selection.unbiased_weights(P, sizes)
+    assert_allclose(weights[0], P[0])
+    predicted = np.array([[0.5, 0.5], [np.nan, np.nan]])
+    assert model_selection.unbiased_error(P, predicted, sizes, sizes) == pytest.approx(
+        0.5
+    )
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_regression_finds_error_rates_that_are_the_same_in_all_bags(n_classes):
+    rng = np.random.default_rng(n_classes)
+    P, sizes = rng.dirichlet(np.ones(n_classes), 7), rng.integers(1, 30, 7)
+    turns = rng.dirichlet(np.ones(n_classes), n_classes)  # row: true, column: predicted
+    prior = sizes @ P / sizes.sum()
+    error = model_selection.regression_error(P, P @ turns, sizes)
+    assert error == pytest.approx(1 - prior @ np.diag(turns))
+    # two numbers: what lies beside the line does not count, if it is orthogonal
+    noise = rng.normal(size=(7, n_classes))
+    root = np.sqrt(sizes)[:, None]
+    basis = np.linalg.qr(root * P)[0]
+    noise = (noise - basis @ (basis.T @ noise)) / root
+    assert model_selection.regression_error(
+        P, P @ turns + noise, sizes
+    ) == pytest.approx(error)
+
+
+def test_the_regression_of_two_classes_is_that_of_the_chapter():
+    rng = np.random.default_rng(1)
+    p, q, sizes = rng.random(9), rng.random(9), rng.integers(1, 9, 9)
+    slope, start = np.polyfit(p, q, 1, w=np.sqrt(sizes))
+    prior = sizes @ p / sizes.sum()
+    expected = prior * (1 - slope - start) + (1 - prior) * start
+    two = (np.column_stack([1 - v, v]) for v in (p, q))
+    assert model_selection.regression_error(*two, sizes) == pytest.approx(expected)
+
+
+def test_equal_shares_have_no_slope():
+    P, sizes = np.tile([0.2, 0.8], (4, 1)), np.full(4, 5)
+    q = np.array([0.1, 0.3, 0.9, 0.5])
+    found = model_selection.regression_error(P, np.column_stack([1 - q, q]), sizes)
+    m = q.mean()
+    assert found == pytest.approx(0.8 + m - 2 * 0.8 * m)
+    tiny = P + 1e-13 * np.array([[1, -1], [-1, 1], [1, -1], [-1, 1]])
+    again = model_selection.regression_error(tiny, np.column_stack([1 - q, q]), sizes)
+    assert again == pytest.approx(found)
+
+
 def test_likelihood_scorer_with_and_without_probabilities():
     s, bags = np.array([0.9, 0.2, 0.6, 0.7, 0.4, 0.8]), [0, 0, 2, 2, 2, 2]
     p = [0.5, np.nan, 0.25]
@@ -563,7 +702,8 @@ def test_keys_sizes_and_classes_are_matched_by_name():
     table = pd.DataFrame({"yes": [1.0, 0.5], "no": [0.0, 0.5]}, ["u", "v"])
     model = FixedProbabilities(s, classes=["no", "yes"])  # columns in another order
     X = np.zeros((4, 1))
-    assert proportion_scorer(table)(model, X, names) == 0
+    assert proportion_scorer(table, soft=False)(model, X, names) == 0
+    assert proportion_scorer(table)(model, X, names) == pytest.approx(-0.2)
     sizes = pd.Series({"v": 4, "u": 8})
     by_name = proportion_scorer(table, "log_likelihood", sizes)(model, X, names)
     codes = np.array([1, 1, 0, 0])
@@ -598,8 +738,14 @@ def test_keys_sizes_and_classes_are_matched_by_name():
 def test_scorers_name_what_is_wrong():
     with pytest.raises(ValueError, match=r"error must be .* mae, .* got 'accuracy'"):
         proportion_scorer([0.5], "accuracy")
-    with pytest.raises(ValueError, match="bag_sizes are for error='log_likelihood'"):
-        proportion_scorer([0.5], "mae", [3])
+    for error in ("mae", "regression"):
+        with pytest.raises(ValueError, match="bag_sizes are for error='log_like"):
+            proportion_scorer([0.5], error, [3])
+    with pytest.raises(ValueError, match="soft must be None, True or False, got 'yes'"):
+        proportion_scorer([0.5], soft="yes")
+    X = np.zeros((2, 1))
+    with pytest.raises(ValueError, match=r"soft=True .* Fixed has no predict_proba"):
+        proportion_scorer([0.5], soft=True)(Fixed([0.1, 0.9]), X, [0, 0])
 
 
 def test_ties_are_ties_whatever_the_order_of_the_splits():
@@ -729,7 +875,8 @@ def test_proportions_as_long_as_x_are_not_cut(form, order):
         "frame": pd.DataFrame({"no": 1 - p, "yes": p}, names),
     }[form]  # fmt: skip
     codes = bags if form in ("array", "extra rows") else names[bags]
-    search = LLPGridSearchCV(MeanMap(), GRID, cv=4).fit(X, codes, given_)
+    search = LLPGridSearchCV(MeanMap(), GRID, scoring="mae", cv=4)
+    search.fit(X, codes, given_)
     splitter = SplitBagKFold(4, random_state=0)
     splits = list(splitter.split(X, groups=bags))
     best, errors = model_selection.select_setting(
@@ -762,7 +909,7 @@ def test_names_of_bags_and_a_pipeline():
 
 def test_metadata_routing_of_scikit_learn_hands_on_bags_and_proportions():
     X, _, bags, p = problem()
-    plain = LLPGridSearchCV(MeanMap(), GRID, cv=4).fit(X, bags, p)
+    plain = LLPGridSearchCV(MeanMap(), GRID, scoring="mae", cv=4).fit(X, bags, p)
     with sklearn.config_context(enable_metadata_routing=True):
         search = GridSearchCV(
             MeanMap().set_fit_request(proportions=True), GRID,
@@ -786,6 +933,22 @@ def test_several_scores_at_once():
             search.cv_results_[f"mean_test_{name}"],
         )
     assert search.best_params_ == alone.best_params_
+
+
+@pytest.mark.parametrize("error", ["mae", "log_likelihood", "unbiased"])
+def test_a_scorer_without_proportions_gets_those_of_the_search(error):
+    X, _, bags, p = problem()
+    sizes = None if error == "mae" else np.bincount(bags)
+    scores = []
+    for scorer in (
+        proportion_scorer(None, error, soft=False),
+        proportion_scorer(p, error, sizes, soft=False),
+    ):
+        search = LLPGridSearchCV(MeanMap(), GRID, scoring=scorer, cv=4).fit(X, bags, p)
+        scores.append(search.cv_results_["mean_test_score"])
+    assert_array_equal(*scores)
+    with pytest.raises(ValueError, match="proportions"):
+        proportion_scorer(None, error)(search.best_estimator_, X, bags)
 
 
 @pytest.mark.parametrize(
@@ -814,9 +977,10 @@ def test_scikit_learns_search_without_a_proportion_scorer_is_refused_by_score():
 def test_the_same_choice_by_successive_halving():
     X, _, bags, p = problem(n=600)
     splitter = SplitBagKFold(3, random_state=0)
-    scorer = proportion_scorer(p)
+    scorer = proportion_scorer(p, soft=False)
     grid = {"alpha": [1.0, 1e2, 1e9]}
-    whole = LLPGridSearchCV(MeanMap(), grid, cv=splitter).fit(X, bags, p)
+    whole = LLPGridSearchCV(MeanMap(), grid, scoring=scorer, cv=splitter)
+    whole.fit(X, bags, p)
     halving = HalvingGridSearchCV(
         MeanMap(), grid, scoring=scorer, cv=splitter, min_resources=300, factor=2, random_state=0
     )  # fmt: skip
@@ -847,8 +1011,8 @@ def test_a_randomized_search_draws_from_the_same_scores():
 
 def test_jobs_progress_defaults_and_clones():
     X, _, bags, p = problem()
-    plain = LLPGridSearchCV(MeanMap(), GRID).fit(X, bags, p)
-    assert plain.n_splits_ == 5 and plain.cv is None and plain.scoring is None
+    plain = LLPGridSearchCV(MeanMap(), GRID, scoring="mae").fit(X, bags, p)
+    assert plain.n_splits_ == 5 and plain.cv is None
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         parallel = clone(plain).set_params(verbose=1, n_jobs=2).fit(X, bags, p)
@@ -858,12 +1022,193 @@ def test_jobs_progress_defaults_and_clones():
     assert_array_equal(
         plain.cv_results_["mean_test_score"], parallel.cv_results_["mean_test_score"]
     )
-    first = LLPGridSearchCV(MajorityClass(), {}, cv=3).fit(X, bags, p)
+    with pytest.warns(base.LLPWarning, match="no better than the majority"):
+        first = LLPGridSearchCV(MajorityClass(), {}, cv=3).fit(X, bags, p)
+    assert first.majority_score_ == first.best_score_
     assert first.best_params_ == {}
     unfit = LLPGridSearchCV(MeanMap(), GRID, refit=False, cv=3).fit(X, bags, p)
     assert not hasattr(unfit, "best_estimator_") and unfit.best_params_ in list(
         ParameterGrid(GRID)
     )
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("cv", [4, SplitBagShuffle(3), FullBagKFold(4)])
+def test_the_score_of_the_majority_is_under_the_same_splits(named, cv):
+    X, _, bags, p = problem()
+    names = np.array([f"county {k}" for k in range(20)])
+    given_ = (names[bags], pd.Series(p, names)) if named else (bags, p)
+    frame = pd.DataFrame({"word": np.where(X[:, 0] > 1, "a", "b")})  # no numbers
+    pipe = make_pipeline(OneHotEncoder(), MeanMap())
+    errors = ["mae", "log_likelihood", "regression"]
+    search = LLPGridSearchCV(
+        pipe, {"meanmap__alpha": [10.0]}, scoring=errors, refit="mae", cv=cv
+    )
+    search.fit(frame, *given_)
+    by_hand = LLPGridSearchCV(MajorityClass(), {}, scoring=errors, refit=False, cv=cv)
+    by_hand.fit(X, *given_)
+    if not isinstance(cv, SplitBagShuffle):  # whose splits are drawn anew
+        for error in errors:
+            expected = by_hand.cv_results_[f"mean_test_{error}"][0]
+            assert search.majority_score_[error] == expected
+    assert search.best_score_ > search.majority_score_["mae"]
+
+
+def test_known_labels_tell_the_majority_too():
+    X, y, bags, p = problem()
+    labels = np.where(np.arange(240) % 3 == 0, y, -1)
+    search = LLPGridSearchCV(MeanMap(), GRID, cv=4).fit(X, bags, p, labels)
+    with pytest.warns(base.LLPWarning, match="no better than the majority"):
+        alone = LLPGridSearchCV(MajorityClass(), {}, cv=4).fit(X, bags, p, labels)
+    assert search.majority_score_ == alone.best_score_
+
+
+def test_a_choice_that_does_not_beat_the_majority_is_told(capsys):
+    X, _, bags, p = problem()
+    noise = np.random.default_rng(0).normal(size=X.shape)
+    weak = {"alpha": [1e-3]}
+    with pytest.warns(base.LLPWarning, match="alpha.* is no better than the majority"):
+        LLPGridSearchCV(MeanMap(), weak, cv=4).fit(noise, bags, p)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = LLPGridSearchCV(MeanMap(), GRID, cv=4, verbose=1).fit(X, bags, p)
+    told = f"{found.best_score_:.4g}, that of the majority class {found.majority_score_:.4g}"
+    assert capsys.readouterr().out.endswith(
+        f"LLPGridSearchCV: the best score is {told}\n"
+    )
+    both = LLPRandomizedSearchCV(
+        MeanMap(), weak, n_iter=1, scoring=["mae", "mse"], refit=False, cv=4
+    )
+    with warnings.catch_warnings():  # nobody has chosen
+        warnings.simplefilter("error", base.LLPWarning)
+        both.fit(noise, bags, p)
+    assert set(both.majority_score_) == {"mae", "mse"}
+
+
+POOLED_CASES = [
+    ("pooled_mae", SplitBagKFold(4, random_state=0)),
+    ("pooled_log_likelihood", SplitBagKFold(3, random_state=1)),
+    ("pooled_unbiased", FullBagKFold(3)),
+]
+
+
+@pytest.mark.parametrize(
+    ("scoring", "cv"), POOLED_CASES, ids=[c[0] for c in POOLED_CASES]
+)
+@pytest.mark.parametrize("form", ["plain", "named", "singles"])
+def test_a_pooled_score_is_that_of_whole_bags_predicted_out_of_fold(scoring, cv, form):
+    X, y, bags, p = problem(n=60 if form == "singles" else 240)
+    if form == "singles":  # as many rows of proportions as of X
+        bags = np.random.default_rng(0).permutation(60)
+        p = np.empty(60)
+        p[bags] = y
+    labels = np.where(np.arange(len(y)) % 7 == 0, y, -1)
+    expected = []
+    for alpha in GRID["alpha"]:
+        s = np.empty(len(X))
+        for train, test in cv.split(X, groups=bags):
+            model = MeanMap(alpha).fit(X[train], bags[train], p, labels[train])
+            s[test] = model.predict_proba(X[test])[:, 1]
+        scorer = proportion_scorer(p, scoring.removeprefix("pooled_"))
+        expected.append(scorer(FixedProbabilities(s), X, bags))
+    names = np.array([f"b{k}" for k in range(len(p))])
+    given_ = (names[bags], pd.Series(p, names)) if form == "named" else (bags, p)
+    frame = pd.DataFrame(X, columns=list("uvw"))
+    pipe = make_pipeline(FunctionTransformer(), MeanMap())
+    grid = {"meanmap__alpha": GRID["alpha"]}
+    for search in (
+        LLPGridSearchCV(pipe, grid, scoring=scoring, cv=cv),
+        LLPGridSearchCV(pipe, grid, scoring=[scoring], refit=scoring, cv=cv),
+    ):
+        search.fit(frame, *given_, labels)
+        key = "score" if search.scoring == scoring else scoring
+        found = search.cv_results_[f"mean_test_{key}"]
+        assert_allclose(found, expected, atol=1e-9)
+        best = GRID["alpha"][int(np.argmax(expected))]
+        assert search.best_params_ == {"meanmap__alpha": best}
+        whole = MeanMap(best).fit(X, bags, p, labels)
+        assert_allclose(search.best_estimator_[-1].coef_, whole.coef_)
+        assert list(search.feature_names_in_) == list("uvw")
+    with pytest.warns(base.LLPWarning, match="no better than the majority"):
+        alone = LLPGridSearchCV(MajorityClass(), {}, scoring=scoring, cv=cv)
+        alone.fit(X, *given_, labels)
+    assert search.majority_score_ == {scoring: alone.best_score_}
+
+
+class Counted(MeanMap):
+    fits = 0
+
+    def fit(self, *args, **options):
+        Counted.fits += 1
+        return super().fit(*args, **options)
+
+
+def test_a_pooled_search_fits_as_often_as_any_other():
+    X, _, bags, p = problem()
+    for scoring in ("mae", "pooled_mae"):
+        Counted.fits = 0
+        LLPGridSearchCV(Counted(), GRID, scoring=scoring, cv=4).fit(X, bags, p)
+        assert Counted.fits == 13
+
+
+def test_a_method_without_probabilities_is_pooled_by_its_labels():
+    X, _, bags, p = problem()
+    search = LLPGridSearchCV(BagMeanRegression(), {}, scoring="pooled_mae", cv=4)
+    z = np.empty(240)
+    for train, test in SplitBagKFold(4, random_state=0).split(X, groups=bags):
+        z[test] = BagMeanRegression().fit(X[train], bags[train], p).predict(X[test])
+    expected = np.mean(np.abs(label_proportions(z, bags)[:, 1] - p))
+    assert -search.fit(X, bags, p).best_score_ == pytest.approx(expected)
+
+
+def test_of_whole_folds_of_equal_size_pooling_changes_nothing():
+    X, _, bags, p = problem()
+    scores = [
+        LLPGridSearchCV(MeanMap(), GRID, scoring=name, cv=FullBagKFold(4))
+        .fit(X, bags, p)
+        .cv_results_["mean_test_score"]
+        for name in ("log_likelihood", "pooled_log_likelihood")
+    ]
+    assert_allclose(*scores)
+
+
+def test_what_cannot_be_pooled_is_refused():
+    X, _, bags, p = problem()
+    grid = LLPGridSearchCV(MeanMap(), GRID, scoring="pooled_mae")
+    for cv in (SplitBagShuffle(3, random_state=0), [(np.arange(9), np.arange(9, 239))]):
+        with pytest.raises(ValueError, match=r"cv must hold out each instance once"):
+            grid.set_params(cv=cv).fit(X, bags, p)
+    mixed = {"scoring": ["mae", "pooled_mae"], "refit": "mae", "cv": None}
+    with pytest.raises(ValueError, match="scoring must not mix scores that are pooled"):
+        grid.set_params(**mixed).fit(X, bags, p)
+
+
+def test_a_setting_that_fails_out_of_fold_has_no_score():
+    X, _, bags, p = problem()
+    grid = LLPGridSearchCV(Fails(), GRID, scoring="pooled_mae")
+    with pytest.warns(UserWarning, match="Scoring failed|non-finite"):
+        grid.fit(X, bags, p)
+    assert np.isnan(grid.cv_results_["mean_test_score"][1])
+    with pytest.raises(ValueError, match="cannot"):
+        grid.set_params(error_score="raise").fit(X, bags, p)
+
+
+def test_the_default_score_is_pooled_where_each_instance_is_held_out_once():
+    X, _, bags, p = problem()
+    for cv, score in (
+        (None, "pooled_log_likelihood"),
+        (FullBagKFold(4), "pooled_log_likelihood"),
+        (SplitBagShuffle(3, random_state=0), "log_likelihood"),
+        ([(np.arange(120), np.arange(120, 240))], "log_likelihood"),
+        ([(np.arange(120, 240), np.arange(120))], "log_likelihood"),
+    ):
+        found = [
+            LLPGridSearchCV(MeanMap(), GRID, scoring=scoring, cv=cv)
+            .fit(X, bags, p)
+            .cv_results_["mean_test_score"]
+            for scoring in (None, score)
+        ]
+        assert_array_equal(*found)
 
 
 class Fails(MeanMap):
@@ -879,7 +1224,7 @@ def test_a_setting_that_fails_is_last_or_raises():
         pytest.warns(sklearn.exceptions.FitFailedWarning),
         pytest.warns(UserWarning, match="non-finite"),
     ):
-        search = LLPGridSearchCV(Fails(), GRID, cv=3).fit(X, bags, p)
+        search = LLPGridSearchCV(Fails(), GRID, scoring="mae", cv=3).fit(X, bags, p)
     assert search.best_params_["alpha"] != 30.0
     assert np.isnan(search.cv_results_["mean_test_score"][1])
     with pytest.raises(ValueError, match="cannot"):
@@ -889,13 +1234,18 @@ def test_a_setting_that_fails_is_last_or_raises():
 def test_a_search_in_which_every_setting_fails_is_refused():
     X, _, bags, _ = problem(n=48)
     # without the last bag, all shares are equal
-    search = LLPGridSearchCV(MeanMap(), GRID, cv=FullBagKFold(4))
+    search = LLPGridSearchCV(MeanMap(), GRID, scoring="mae", cv=FullBagKFold(4))
     with (
         pytest.warns(sklearn.exceptions.FitFailedWarning),
         pytest.warns(UserWarning, match="non-finite"),
         pytest.raises(ValueError, match="no setting has a score in every split"),
     ):
         search.fit(X, bags, [0.5, 0.5, 0.5, 0.25])
+    with (
+        pytest.warns(UserWarning, match="Scoring failed|non-finite"),
+        pytest.raises(ValueError, match="no setting has a score"),
+    ):
+        clone(search).set_params(scoring=None).fit(X, bags, [0.5, 0.5, 0.5, 0.25])
     with pytest.raises(NotFittedError):
         search.score(X, bags)
     with pytest.raises(NotFittedError):

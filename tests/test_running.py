@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer
 import llpbook
 from llpbook import all_estimators
 from llpbook.base import LLPWarning, LongFitWarning, Progress, _running, require_memory
-from llpbook.model_selection import FullBagKFold, proportion_scorer
+from llpbook.model_selection import FullBagKFold, LLPGridSearchCV, proportion_scorer
 from llpbook.proportions import label_proportions
 
 ROOT = Path(llpbook.__file__).parent
@@ -87,6 +87,8 @@ def specials(monkeypatch):
     y = np.tile(np.repeat([0, 1], 5), 10) ^ (np.arange(100) % 10 == 5 * (1 - rich))
     yield small("MeanMap"), (y - 10.0 * rich)[:, None], rich, [0.4, 0.6], None
     X, _, bags, P = problem()
+    weak = LLPGridSearchCV(small("BagMeanRegression"), {}, cv=2)
+    yield weak, np.random.default_rng(0).normal(size=X.shape), bags, P, None
     monkeypatch.setattr("llpbook._hinge.MAX_ROUNDS", 1)
     yield small("InvCal"), X, bags, P, None
     monkeypatch.setattr(

@@ -29,6 +29,7 @@ def tables():
     # Here, so that reading results needs no method.
     from . import (
         alter_svm,
+        choice,
         cluster_times,
         count_likelihood,
         diagnosis,
@@ -44,5 +45,6 @@ def tables():
     modules = (
         yu2013, duplessis2013, perezortiz2016, stolpe2011, diagnosis, model_selection,
         means, alter_svm, relaxation, cluster_times, count_likelihood,
+        choice,
     )  # fmt: skip
     return {table.name: table for module in modules for table in module.TABLES}

@@ -18,7 +18,7 @@ from llpbook.em import EMLR
 from llpbook.invcal import InvCal
 from llpbook.kernel_kmeans import AOCKernelKMeans
 from llpbook.mean_map import MeanMap
-from llpbook.model_selection import FullBagKFold, LLPGridSearchCV
+from llpbook.model_selection import FullBagKFold, LLPGridSearchCV, proportion_scorer
 from llpbook.proportions import proportion_mae
 
 from .runner import Table, cells
@@ -55,9 +55,9 @@ class NamedClusters(ClassifierMixin, BaseEstimator):
 
 def tuned(estimator, **grid):
     """A choice by the shares of held-out bags."""
-    cv = FullBagKFold(5)
+    of_labels = proportion_scorer(None, "weighted_mae", soft=False)
     return LLPGridSearchCV(
-        estimator, grid, scoring="weighted_mae", cv=cv, error_score="raise"
+        estimator, grid, scoring=of_labels, cv=FullBagKFold(5), error_score="raise"
     )
 
 

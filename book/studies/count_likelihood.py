@@ -33,7 +33,7 @@ from llpbook.datasets import load
 from llpbook.em import EMLR
 from llpbook.invcal import InvCal
 from llpbook.mean_map import MeanMap
-from llpbook.model_selection import FullBagKFold, LLPGridSearchCV
+from llpbook.model_selection import FullBagKFold, LLPGridSearchCV, proportion_scorer
 from llpbook.proportions import label_proportions
 from llpbook.variants import make_bags
 
@@ -94,6 +94,8 @@ MARGINS = {
     "alter-∝SVM": lambda n: (AlterSVM(random_state=0), {"C": PENALTIES}),
     "conv-∝SVM": lambda n: (ConvSVM(), {"C": PENALTIES}),
 }
+#: Margins are chosen by the shares of their labels, all others by the likelihood of the counts.
+OF_LABELS = proportion_scorer(None, "weighted_mae", soft=False)
 FEW = ["MeanMap", "EM", "counts", "counts, trees", *MARGINS, "linear, labels"]
 
 
@@ -182,7 +184,7 @@ def fit(method, X, y, bags, seed, folds=FOLDS, tune=True):
     return LLPGridSearchCV(
         estimator,
         grid,
-        scoring="weighted_mae" if method in MARGINS else "log_likelihood",
+        scoring=OF_LABELS if method in MARGINS else "log_likelihood",
         cv=FullBagKFold(folds, proportions=shares, random_state=seed),
         error_score="raise",
     ).fit(X, bags, shares)

@@ -36,7 +36,11 @@ from llpbook.discriminant import (
 from llpbook.invcal import InvCal
 from llpbook.laplacian_mean_map import AlternatingMeanMap, LaplacianMeanMap
 from llpbook.mean_map import MeanMap, class_means
-from llpbook.model_selection import LLPGridSearchCV, SplitBagKFold
+from llpbook.model_selection import (
+    LLPGridSearchCV,
+    SplitBagKFold,
+    proportion_scorer,
+)
 from llpbook.proportions import averaging_matrix, label_proportions
 from llpbook.taxonomy import VARIANTS
 from llpbook.variants import make_bags
@@ -184,7 +188,7 @@ def run(cell, seed):
         model = LLPGridSearchCV(
             estimator,
             grid,
-            scoring="weighted_mae",
+            scoring=proportion_scorer(None, "weighted_mae", soft=False),
             cv=SplitBagKFold(SPLITS, random_state=seed),
             error_score="raise",
         ).fit(X, bags, shares)

@@ -37,7 +37,12 @@ from llpbook.conv_svm import ConvSVM
 from llpbook.datasets import binary_labels, dataset_names, load, provenance, random_bags
 from llpbook.invcal import InvCal
 from llpbook.mean_map import MeanMap
-from llpbook.model_selection import FullBagKFold, LLPGridSearchCV, SplitBagKFold
+from llpbook.model_selection import (
+    FullBagKFold,
+    LLPGridSearchCV,
+    SplitBagKFold,
+    proportion_scorer,
+)
 from llpbook.proportions import averaging_matrix, label_proportions, proportion_mae
 
 from ._agreement import agreement, paper_table, resolution
@@ -320,7 +325,7 @@ def fit_bags(method, X, bags, proportions):
     search = LLPGridSearchCV(
         MajorityFallback(method.estimator),
         {f"estimator__{name}": values for name, values in method.grid.items()},
-        scoring="weighted_mae",
+        scoring=proportion_scorer(None, "weighted_mae", soft=False),
         cv=FullBagKFold(min(N_FOLDS, len(proportions))),
         error_score="raise",
     )

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, InvalidParameterError, Str
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..proportions import label_proportions
+from ..proportions import averaging_matrix, check_flag, label_proportions
 from ._input import (
     NotIdentifiableError,
     _show,
@@ -322,9 +322,9 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
             )
         return float(accuracy_score(truth, predicted, sample_weight=sample_weight))
 
-    def predict_proportions(self, X, bags, n_bags=None):
+    def predict_proportions(self, X, bags, n_bags=None, soft=False):
         """The share of each class among the predictions for each bag; see `predict_proportions`."""
-        return predict_proportions(self, X, bags, n_bags)
+        return predict_proportions(self, X, bags, n_bags, soft)
 
 
 def in_order(names):
@@ -335,7 +335,41 @@ def in_order(names):
         return names[np.argsort([f"{type(n).__name__} {n}" for n in names])]
 
 
-def predict_proportions(estimator, X, bags, n_bags=None):
+def bag_shares(predicted, bags, n_bags=None, classes=None):
+    """The share of each class in each bag, of predicted labels or of predicted probabilities.
+
+    Parameters
+    ----------
+    predicted : ndarray, shape (n_instances,) or (n_instances, n_classes)
+        A label for each instance; or a matrix of probabilities, whose means are taken.
+    bags : ndarray of int, shape (n_instances,)
+    n_bags : int, optional
+        ``max(bags) + 1`` if not given.
+    classes : ndarray, shape (n_classes,)
+        For labels only.
+
+    Returns
+    -------
+    ndarray, shape (n_bags, n_classes)
+        The row of a bag without instances is NaN.
+    """
+    if predicted.ndim == 1:
+        return label_proportions(predicted, bags, n_bags, classes)
+    means = averaging_matrix(bags, n_bags) @ predicted
+    means[np.bincount(bags, minlength=len(means)) == 0] = np.nan
+    return means
+
+
+def require_probabilities(estimator):
+    """ValueError where an estimator predicts no probabilities."""
+    if not hasattr(estimator, "predict_proba"):
+        raise ValueError(
+            f"soft=True takes the means of probabilities, and {type(estimator).__name__} has no predict_proba; "
+            "soft=False counts its labels"
+        )
+
+
+def predict_proportions(estimator, X, bags, n_bags=None, soft=False):
     """The share of each class among an estimator's predictions for each bag; a `Pipeline` is an estimator too.
 
     Parameters
@@ -347,6 +381,10 @@ def predict_proportions(estimator, X, bags, n_bags=None):
         The bags of these instances; they need not be those of the fit.
     n_bags : int, optional
         Number of rows where bags are integers; ``max(bags) + 1`` if not given.
+    soft : bool, default False
+        False: the share of the instances whose predicted label is the class. True: the mean of the predicted
+        probabilities, which estimates the share of a bag better: labels leave out a class that is likely nowhere, such
+        as a rare one.
 
     Returns
     -------
@@ -358,20 +396,25 @@ def predict_proportions(estimator, X, bags, n_bags=None):
     Raises
     ------
     ValueError
-        If ``bags`` has another length than ``X`` or a missing value.
+        If ``bags`` has another length than ``X`` or a missing value, or with ``soft=True`` the estimator has no
+        probabilities.
     """
-    predicted, classes = estimator.predict(X), estimator.classes_
+    check_flag("soft", soft)
+    if soft:
+        require_probabilities(estimator)
+    predicted = estimator.predict_proba(X) if soft else estimator.predict(X)
+    classes = estimator.classes_
     values = check_column("bags", bags, len(predicted), X)
     last = estimator[-1] if hasattr(estimator, "steps") else estimator
     keys = getattr(last, "bag_labels_", None)
     if keys is None and pd.api.types.infer_dtype(values) in ("integer", "floating"):
         codes = check_bags(values, len(predicted), n_bags)
-        return label_proportions(predicted, codes, n_bags, classes)
+        return bag_shares(predicted, codes, n_bags, classes)
     found = pd.Index(pd.unique(values), tupleize_cols=False)
     known = pd.Index([]) if keys is None else keys[keys.isin(found)]
     names = known.append(in_order(found[~found.isin(known)]))
     codes = names.get_indexer(pd.Index(values, tupleize_cols=False))
-    shares = label_proportions(predicted, codes, len(names), classes)
+    shares = bag_shares(predicted, codes, len(names), classes)
     return pd.DataFrame(shares, names, classes)
 
 

@@ -13,8 +13,18 @@ searches are scikit-learn's. No instance label is seen.
 Chapter: ``book/model_selection``. Sources: franco2023 (section 5), hernandez2019 (the folds of whole bags).
 """
 
+from ._pooled import (
+    DEFAULT,
+    POOLED,
+    OutOfFold,
+    are_pooled,
+    check_partition,
+    default_score,
+    times_held_out,
+)
 from ._scorers import (
     ERRORS,
+    SCORES,
     ProportionScorer,
     count_distribution,
     count_log_likelihood,
@@ -22,12 +32,17 @@ from ._scorers import (
     expected_squared_error,
     normal_score,
     proportion_scorer,
+    regression_error,
+    unbiased_error,
+    unbiased_weights,
 )
 from ._search import (
     BagSearch,
     LLPGridSearchCV,
     LLPRandomizedSearchCV,
+    compare_with_majority,
     read_scoring,
+    score_majority,
     select_setting,
 )
 from ._splitters import (
@@ -46,21 +61,29 @@ from ._splitters import (
 )
 
 __all__ = [
+    "DEFAULT",
     "ERRORS",
+    "POOLED",
+    "SCORES",
     "BagSearch",
     "BagSplitter",
     "FullBagKFold",
     "LLPGridSearchCV",
     "LLPRandomizedSearchCV",
+    "OutOfFold",
     "ProportionScorer",
     "SplitBagBootstrap",
     "SplitBagKFold",
     "SplitBagShuffle",
+    "are_pooled",
     "bag_order",
     "bag_part",
+    "check_partition",
+    "compare_with_majority",
     "count_distribution",
     "count_log_likelihood",
     "count_rows",
+    "default_score",
     "draw_from_bags",
     "exact_score",
     "expected_squared_error",
@@ -68,7 +91,12 @@ __all__ = [
     "normal_score",
     "proportion_scorer",
     "read_scoring",
+    "regression_error",
+    "score_majority",
     "select_setting",
     "split_bag_folds",
+    "times_held_out",
+    "unbiased_error",
+    "unbiased_weights",
     "whole_bag_folds",
 ]

@@ -1,13 +1,19 @@
 """Searches over settings: Algorithm 1 as it is written, and scikit-learn's with bags."""
 
 import copy
+import warnings
 from numbers import Integral
 
 import numpy as np
 import pandas as pd
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.model_selection import (
+    GridSearchCV,
+    RandomizedSearchCV,
+    check_cv,
+    cross_validate,
+)
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import (
@@ -16,8 +22,11 @@ from ..base import (
     check_proportions,
     page,
     predict_proportions,
+    warn,
 )
-from ._scorers import ERRORS, LIKELIHOOD, ProportionScorer, proportion_scorer
+from ..baselines import MajorityClass
+from ._pooled import POOLED, OutOfFold, are_pooled, check_partition, default_score
+from ._scorers import SCORES, ProportionScorer, proportion_scorer
 from ._splitters import SplitBagKFold, count_rows
 
 
@@ -88,25 +97,47 @@ class BagSearch:
         codes = check_bags(bags, len(bags), len(matrix), keys)
         sizes = np.bincount(codes, minlength=len(matrix))
         run = copy.copy(self)  # hyper-parameters stay as the user gave them
-        run.scoring = read_scoring(self.scoring, proportions, pd.Series(sizes, keys))
         if self.cv is None or isinstance(self.cv, Integral):
             run.cv = SplitBagKFold(5 if self.cv is None else self.cv, random_state=0)
+        # A list: all settings, and the majority class, meet the same splits.
+        run.cv = list(check_cv(run.cv).split(X, bags, bags))
+        wanted = self.scoring
+        if wanted is None:
+            wanted = default_score(run.cv, len(bags))
+        run.scoring = read_scoring(wanted, proportions, pd.Series(sizes, keys))
         if len(matrix) == len(bags):
             # scikit-learn cuts what is as long as X: let row i be the bag of instance i
             names = pd.RangeIndex(len(matrix)) if keys is None else keys
             rows = pd.unique(codes)
             proportions = pd.DataFrame(matrix[rows], names[rows], classes)
         given = {"proportions": proportions, "labels": labels}
-        steps = getattr(self.estimator, "steps", None)
-        prefix = f"{steps[-1][0]}__" if steps else ""
-        given = {prefix + k: v for k, v in given.items() if v is not None}
         with config_context(enable_metadata_routing=False):
-            super(BagSearch, run).fit(X, bags, groups=bags, **given)
-        means = [v for k, v in run.cv_results_.items() if k.startswith("mean_test_")]
-        if not np.isfinite(means).any():
-            raise ValueError("no setting has a score in every split: see the warnings")
+            run._choose(X, bags, {k: v for k, v in given.items() if v is not None})
         vars(self).update({k: v for k, v in vars(run).items() if k.endswith("_")})
         return self
+
+    def _choose(self, X, bags, given):
+        """Score all settings and the majority class, with scorers and splits that are read, and fit the best."""
+        steps, majority = getattr(self.estimator, "steps", None), MajorityClass()
+        prefix = f"{steps[-1][0]}__" if steps else ""
+        pooled = are_pooled(self.scoring)
+        if pooled:
+            check_partition(self.cv, len(bags))
+            self.estimator = OutOfFold(self.estimator, self.cv)
+            majority = OutOfFold(majority, self.cv)
+            self.cv = [(np.arange(len(bags)),) * 2]
+        named = {prefix + k: v for k, v in given.items()}
+        super().fit(X, bags, groups=bags, **named)
+        means = [v for k, v in self.cv_results_.items() if k.startswith("mean_test_")]
+        if not np.isfinite(means).any():
+            raise ValueError("no setting has a score in every split: see the warnings")
+        if pooled and hasattr(self, "best_estimator_"):
+            self.best_estimator_ = self.best_estimator_.fit_whole()
+            if hasattr(self.best_estimator_, "feature_names_in_"):
+                self.feature_names_in_ = self.best_estimator_.feature_names_in_
+        scores = score_majority(majority, self.scoring, self.cv, bags, given)
+        self.majority_score_ = scores if self.multimetric_ else scores["score"]
+        compare_with_majority(self)
 
     def score(self, X, y):
         """Accuracy of the best estimator: for evaluation, where the labels of instances are known.
@@ -124,10 +155,58 @@ class BagSearch:
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.score(X, y)
 
-    def predict_proportions(self, X, bags, n_bags=None):
+    def predict_proportions(self, X, bags, n_bags=None, soft=False):
         """The share of each class among the predictions for each bag; see `llpbook.base.predict_proportions`."""
         check_is_fitted(self, "best_estimator_")
-        return predict_proportions(self.best_estimator_, X, bags, n_bags)
+        return predict_proportions(self.best_estimator_, X, bags, n_bags, soft)
+
+
+def score_majority(majority, scoring, splits, bags, given):
+    """The scores of the majority class under the splits and scorers of a search.
+
+    Parameters
+    ----------
+    majority : MajorityClass or OutOfFold
+    scoring : ProportionScorer or dict
+    splits : list of (train, test)
+    bags : ndarray, shape (n_instances,)
+    given : dict
+        ``proportions`` and, where there are any, ``labels``.
+
+    Returns
+    -------
+    dict of str to float
+        By the name of the scorer; of a single one "score".
+    """
+    blank = np.zeros((len(bags), 1))
+    with warnings.catch_warnings(action="ignore"):  # the fits of the search have spoken
+        found = cross_validate(
+            majority, blank, bags, groups=bags, scoring=scoring, cv=splits, params=given
+        )
+    return {k[5:]: float(v.mean()) for k, v in found.items() if k.startswith("test_")}
+
+
+def compare_with_majority(search):
+    """Warn where the setting that was chosen scores no higher than the majority class, and print both scores.
+
+    Parameters
+    ----------
+    search : BagSearch
+        Fitted. Of several scores the one that ``refit`` names counts.
+    """
+    own, majority = getattr(search, "best_score_", None), search.majority_score_
+    if isinstance(majority, dict):
+        majority = majority.get(search.refit) if isinstance(search.refit, str) else None
+    if own is None or majority is None:
+        return
+    both = f"{own:.4g}, that of the majority class {majority:.4g}"
+    if search.verbose:
+        print(f"{type(search).__name__}: the best score is {both}")
+    if own <= majority:
+        warn(
+            f"the setting that {type(search).__name__} chose, {search.best_params_}, is no better than the majority "
+            f"class: its score is {both}; do not use it without a reason beside the score"
+        )
 
 
 def read_scoring(scoring, proportions, sizes):
@@ -135,8 +214,8 @@ def read_scoring(scoring, proportions, sizes):
 
     Parameters
     ----------
-    scoring : None, str, ProportionScorer, or a list or dict of them
-        See `LLPGridSearchCV`.
+    scoring : str, ProportionScorer, or a list or dict of them
+        See `LLPGridSearchCV`. A scorer without proportions gets those of the search.
     proportions : array-like, Series, dict or DataFrame
     sizes : Series, shape (n_bags,)
         Of the whole bags.
@@ -157,15 +236,17 @@ def read_scoring(scoring, proportions, sizes):
     if isinstance(scoring, list | tuple | set):
         return read_scoring({name: name for name in scoring}, proportions, sizes)
     if isinstance(scoring, ProportionScorer):
-        return scoring
-    name = "mae" if scoring is None else scoring
-    if not isinstance(name, str) or name not in (*ERRORS, LIKELIHOOD):
-        known = ", ".join([*ERRORS, LIKELIHOOD])
+        return scoring.with_proportions(proportions, sizes)
+    if not isinstance(scoring, str) or scoring.removeprefix(POOLED) not in SCORES:
+        known = ", ".join(SCORES)
         raise ValueError(
-            f"scoring must compare proportions: one of {known}, or proportion_scorer(proportions, error), got "
-            f"{scoring!r}, which would compare predictions with bags"
+            f"scoring must compare proportions: one of {known}, with or without {POOLED!r} in front, or "
+            f"proportion_scorer(proportions, error), got {scoring!r}, which would compare predictions with bags"
         )
-    return proportion_scorer(proportions, name, sizes if name == LIKELIHOOD else None)
+    scorer = proportion_scorer(None, scoring.removeprefix(POOLED))
+    scorer = scorer.with_proportions(proportions, sizes)
+    scorer.pooled = scoring.startswith(POOLED)
+    return scorer
 
 
 class LLPGridSearchCV(BagSearch, GridSearchCV):
@@ -178,7 +259,11 @@ class LLPGridSearchCV(BagSearch, GridSearchCV):
     estimator : LLPClassifier or Pipeline
     param_grid : dict or list of dict
     scoring : None, str, ProportionScorer, or a list or dict of them, default None
-        A name of `proportion_scorer`, "mae" if None; of several, ``refit`` names the one that decides.
+        A name of `proportion_scorer`; of several, ``refit`` names the one that decides. With "pooled" in
+        front of a name, as in "pooled_log_likelihood", each instance is predicted by the fit that has not seen it, and
+        then each whole bag is scored once: parts of bags, whose shares nobody knows, are not scored. Then there is one
+        split in ``cv_results_``, and ``cv`` must hold out each instance once. None: see the
+        notes.
     n_jobs : int, default None
         ``joblib.parallel_config(backend="dask")`` distributes the fits.
     refit : bool, str or callable, default True
@@ -195,10 +280,16 @@ class LLPGridSearchCV(BagSearch, GridSearchCV):
     ----------
     best_estimator_, best_params_, best_score_, best_index_, cv_results_, scorer_, n_splits_, refit_time_
         As scikit-learn's. A tie goes to the first setting of the grid.
+    majority_score_ : float, or dict of str to float
+        The score of `MajorityClass` under the same splits; of several scores one each. Where the best score is not
+        above it, an `LLPWarning` says so; ``verbose`` prints both.
 
     Notes
     -----
-    Algorithm 1 of franco2023; without ``n_jobs`` it is `select_setting` and a fit to all bags.
+    Algorithm 1 of franco2023; without ``n_jobs``, and with a score that is not pooled, it is `select_setting` and a fit
+    to all bags.
+
+    NOTES
 
     Examples
     --------
@@ -224,6 +315,8 @@ class LLPRandomizedSearchCV(BagSearch, RandomizedSearchCV):
     ----------
     best_estimator_, best_params_, best_score_, best_index_, cv_results_, scorer_, n_splits_, refit_time_
         As scikit-learn's.
+    majority_score_ : float, or dict of str to float
+        See `LLPGridSearchCV`.
     """
 
 

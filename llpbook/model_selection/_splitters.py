@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
 from ..base import check_bags, check_column, check_proportions
-from ..proportions import check_whole
+from ..proportions import check_flag, check_whole
 
 
 def count_rows(X):
@@ -186,9 +186,7 @@ class BagSplitter(BaseCrossValidator):
         n, share = self.n_splits, getattr(self, "test_size", 0.5)
         check_whole("n_splits", n, least)
         for name in ("shuffle", "out_of_bag"):
-            value = getattr(self, name, True)
-            if not isinstance(value, bool | np.bool_):
-                raise ValueError(f"{name} must be True or False, got {value!r}")
+            check_flag(name, getattr(self, name, True))
         if not isinstance(share, Real) or not 0 < share < 1:
             raise ValueError(
                 f"test_size must be a share of each bag, between 0 and 1, got {share!r}"
