@@ -36,6 +36,7 @@ def tables():
         duplessis2013,
         means,
         model_selection,
+        natural,
         perezortiz2016,
         relaxation,
         stolpe2011,
@@ -44,7 +45,7 @@ def tables():
 
     modules = (
         yu2013, duplessis2013, perezortiz2016, stolpe2011, diagnosis, model_selection,
-        means, alter_svm, relaxation, cluster_times, count_likelihood,
-        choice,
+        means, alter_svm, relaxation, cluster_times, count_likelihood, choice,
+        natural,
     )  # fmt: skip
     return {table.name: table for module in modules for table in module.TABLES}

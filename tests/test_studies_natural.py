@@ -1,0 +1,288 @@
+"""The table of natural bags: same draws for all methods, no label where none belongs, errors and marks by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from llpbook import (
+    LLPGridSearchCV,
+    MajorityClass,
+    MeanMap,
+    all_estimators,
+    diagnose,
+)
+from llpbook.datasets import load_bags
+from llpbook.proportions import label_proportions
+from studies import load, natural, run_table
+
+CHEAP = ["majority", "ridge", "MeanMap", "InvCal", "EMLR", "KDEDifference"]
+STORED = natural.TABLES[0]
+
+
+def small_table(tmp_path, accuracies, errors):
+    """A table of four methods on all groupings, of these accuracies and errors, one for each seed."""
+
+    def fake(cell, seed):
+        k = int(cell["method"] == "MeanMap")
+        return {
+            "accuracy": accuracies[cell["method"]][seed],
+            "soft": accuracies[cell["method"]][seed],
+            "soft_error": errors[k][seed],
+            "worth": 12.4,
+            "chosen": "C=1",
+            "soft_chosen": "C=1",
+        }
+
+    cells = [c for c in STORED.cells if c["method"] in accuracies]
+    run_table(replace(STORED, cells=cells, run=fake), seeds=3, results=tmp_path)
+
+
+def test_every_estimator_has_a_cell():
+    shown = {type(estimator).__name__ for estimator, _ in natural.METHODS.values()}
+    assert shown == {name for name, _ in all_estimators()} | {"LogisticRegression"}
+    settings = [
+        sum(np.prod([len(v) for v in some.values()]) for some in np.atleast_1d(grid))
+        for _, grid in natural.METHODS.values()
+    ]
+    assert max(settings) <= 5
+
+
+@pytest.mark.parametrize("how", natural.GROUPINGS)
+def test_a_draw_is_two_halves_without_overlap(how, monkeypatch):
+    X, y, groups = natural.table_of(how)
+    numbered = np.column_stack([X, np.arange(len(X))])  # each row can be told
+    monkeypatch.setattr(natural, "table_of", lambda how: (numbered, y, groups))
+    Z, Z_new, y_in, y_new, bags = natural.make_problem(how, 3)
+    n = min(2000, len(X)) // 2
+    assert len(Z) == len(y_in) == len(bags) == len(Z_new) == len(y_new) == n
+    assert not np.intersect1d(Z[:, -1], Z_new[:, -1]).size
+    assert_allclose(Z.mean(axis=0), 0, atol=1e-9)
+    assert_array_equal(np.unique(bags), np.arange(bags.max() + 1))
+    if how == "adult, random":
+        assert_array_equal(np.bincount(bags), 25)
+
+
+def test_the_column_of_the_bags_is_taken_out():
+    data = load_bags("adult", by="education")
+    X, _, groups = natural.table_of("adult by education")
+    years = data.X["education-num"].to_numpy()
+    assert X.shape[1] == data.X.shape[1] - 1
+    assert all(len(np.unique(years[groups == k])) == 1 for k in np.unique(groups))
+    names = load_bags("adult", by="occupation").X.columns
+    assert not [name for name in names if name.startswith("occupation")]
+
+
+def test_every_method_sees_the_same_draw(monkeypatch):
+    seen = []
+
+    def spy(estimator, grid, X, bags, shares, seed):
+        seen.append((X, bags, shares))
+        model = MajorityClass().fit(X, bags, shares)
+        return [(model, {}, 0.0)] * 2, 0
+
+    monkeypatch.setattr(natural, "search", spy)
+    for method in natural.METHODS:
+        natural.run({"how": "german by purpose", "method": method}, 5)
+    assert len(seen) == len(natural.METHODS) - 1  # labels are not searched so
+    for other in seen[1:]:
+        for one, two in zip(seen[0], other, strict=True):
+            assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("method", [*CHEAP, "labels"])
+def test_labels_reach_fit_and_search_through_shares_alone(method, monkeypatch):
+    """Labels dealt anew within each bag change nothing but the accuracy; where labels are seen, the errors too."""
+    cell, own = {"how": "german by purpose", "method": method}, natural.make_problem
+
+    def dealt(how, seed):
+        X, X_new, y, y_new, bags = own(how, seed)
+        order = np.random.default_rng(0).permutation(len(y))
+        by_bag, source = np.argsort(bags, kind="stable"), order[np.argsort(bags[order])]
+        changed = np.empty_like(y)
+        changed[by_bag] = y[source]
+        assert (changed != y).mean() > 0.2
+        shares = [label_proportions(labels, bags) for labels in (y, changed)]
+        assert_array_equal(*shares)
+        return X, X_new, changed, y_new, bags
+
+    row = natural.run(cell, 1)
+    monkeypatch.setattr(natural, "make_problem", dealt)
+    again = natural.run(cell, 1)
+    same = {key: again[key] == row[key] for key in row if key != "in_bags"}
+    assert all(same.values()) == (method != "labels")
+
+
+def test_mean_probabilities_by_hand():
+    class Fitted:
+        classes_ = np.array([0, 1])
+
+        def predict(self, X):
+            return (X[:, 0] > 0.5).astype(int)
+
+    class Probable(Fitted):
+        def predict_proba(self, X):
+            return np.column_stack([1 - X[:, 0], X[:, 0]])
+
+    X, bags = np.array([[0.6], [0.8], [0.1]]), np.array([0, 0, 2])
+    shares = np.array([[0.5, 0.5], [0.0, 1.0], [1.0, 0.0]])  # none of bag 1 is here
+    score = natural.MeanProbabilities(shares, "weighted_mae")
+    assert_allclose(score(Probable(), X, bags), -(2 * 0.2 + 1 * 0.1) / 3)
+    assert_allclose(score(Fitted(), X, bags), -(2 * 0.5 + 0) / 3)
+
+
+def test_each_criterion_chooses_its_best_setting():
+    X, _, y, _, bags = natural.make_problem("german by purpose", 0)
+    shares = label_proportions(y, bags, classes=[0, 1])
+    grid = {"alpha": [1.0, 1e4]}
+    chosen, _ = natural.search(MeanMap(), grid, X, bags, shares, 0)
+    cv = natural.SplitBagKFold(3, random_state=0)
+    for (model, setting, error), score in zip(
+        chosen, natural.scorers(shares).values(), strict=True
+    ):
+        alone = LLPGridSearchCV(MeanMap(), grid, scoring=score, cv=cv)
+        alone.fit(X, bags, shares)
+        assert setting == alone.best_params_
+        assert_allclose(error, -alone.best_score_)
+        assert_allclose(model.coef_, alone.best_estimator_.coef_)
+
+
+def test_standard_errors_and_stars_by_hand(tmp_path):
+    accuracies = {
+        "majority": [0.7, 0.7, 0.7],
+        "ridge": [0.7, 0.8, 0.9],  # gains 0, 10, 20: 10 with se 5.77
+        "MeanMap": [0.78, 0.80, 0.82],  # gains 10 with se 1.15
+        "labels": [0.9, 0.9, 0.9],
+    }
+    small_table(tmp_path, accuracies, [[0.1, 0.2, 0.3], [0.1, 0.1, 0.4]])
+    row = natural.chapter_table("MeanMap", tmp_path).loc["adult by education"]
+    assert row.to_dict() == {
+        "majority": "70.0 (0.0)",
+        "ridge": "80.0 (5.8)*",  # sqrt(((-10)² + 0 + 10²) / 2 / 3) = 5.77
+        "MeanMap": "80.0 (1.2)",  # sqrt((2² + 0 + 2²) / 2 / 3) = 1.15
+        "labels": "90.0 (0.0)",
+        "worth": 12,
+        "warns": "2 of 3",  # a tie counts
+    }
+    with pytest.raises(ValueError, match="method must be one of"):
+        natural.chapter_table("mean_map", tmp_path)
+
+
+def test_the_star_is_of_paired_differences(tmp_path):
+    drift = np.array([0.5, 0.6, 0.7])  # the draws differ, the gain does not
+    accuracies = {
+        "majority": [*drift],
+        "ridge": [*drift],
+        "MeanMap": [*(drift + 0.01)],
+        "labels": [*drift],
+    }
+    small_table(tmp_path, accuracies, [[0.2] * 3, [0.1] * 3])
+    shown = natural.chapter_table("MeanMap", tmp_path)
+    assert list(shown.index) == list(natural.GROUPINGS)
+    assert set(shown["ridge"]) == {"60.0 (5.8)*"}
+    assert set(shown["MeanMap"]) == {"61.0 (5.8)"}
+    assert set(shown["warns"]) == {"0 of 3"}
+
+
+@pytest.mark.parametrize("method", ["majority", "ridge", "MeanMap"])
+def test_stored_rows_reproduce(method):
+    rows = load(STORED).set_index(["how", "method", "seed"])
+    for how, seed in (("german by purpose", 0), ("adult by education", 2)):
+        stored = rows.loc[how, method, seed]
+        again = natural.run({"how": how, "method": method}, seed)
+        for key in ("accuracy", "soft", "error", "soft_error", "worth"):
+            assert abs(again[key] - stored[key]) < 0.005, key
+
+
+# --- what the chapters say ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", natural.GROUPINGS)
+def test_diagnose_rejects_equal_classes_on_natural_bags_only(how):
+    pvalues = []
+    for seed in range(10):
+        X, _, y, _, bags = natural.make_problem(how, seed)
+        shares = label_proportions(y, bags, classes=[0, 1])
+        found = diagnose(X, bags, shares, n_permutations=59, random_state=0)
+        pvalues.append(found.tests.loc["X_B|Y", "pvalue"])
+    if how == "adult, random":
+        assert np.mean(np.array(pvalues) < 0.05) < 0.5
+    else:
+        assert max(pvalues) < 1e-3
+
+
+OCCUPATION, EDUCATION, LOANS, RANDOM = natural.GROUPINGS
+# Method and column; the bags on which its mean is above, and below, the majority class by two standard errors.
+ABOVE = {
+    ("ridge", "accuracy"): [OCCUPATION, EDUCATION],
+    ("WeightedLDA", "soft"): [OCCUPATION],
+    ("InvCal", "soft"): [OCCUPATION],
+    ("ConvSVM", "accuracy"): [OCCUPATION],
+    ("EMLR", "soft"): [RANDOM],
+    ("CountLogistic", "soft"): [OCCUPATION],
+    ("CountBoosting", "soft"): [OCCUPATION],
+}
+BELOW = {
+    ("MeanMap", "accuracy"): [OCCUPATION, EDUCATION, LOANS, RANDOM],
+    ("LaplacianMeanMap", "accuracy"): [OCCUPATION, EDUCATION, LOANS, RANDOM],
+    ("AlternatingMeanMap", "accuracy"): [EDUCATION, LOANS, RANDOM],
+    ("WeightedLDA", "accuracy"): [EDUCATION, LOANS],
+    ("ClusterModelSelection", "accuracy"): [EDUCATION],
+    ("AOCKernelKMeans", "accuracy"): [EDUCATION, LOANS],
+    ("EMLR", "accuracy"): [RANDOM],
+    ("KDEDifference", "accuracy"): [OCCUPATION, EDUCATION, RANDOM],
+    ("LSDD", "accuracy"): [OCCUPATION, EDUCATION],
+    ("SMIC", "accuracy"): [OCCUPATION, EDUCATION, LOANS, RANDOM],
+}
+# Above the majority class nowhere.
+NOWHERE = [
+    "MeanMap", "LaplacianMeanMap", "AlterSVM", "ClusterModelSelection",
+    "AOCKernelKMeans", "KDEDifference", "LSDD", "DSDD", "SMIC",
+]  # fmt: skip
+
+
+def gain(column="accuracy", over="majority"):
+    """Mean gain over another method, and its standard error, by method and bags."""
+    wide = load(STORED).pivot(index=["how", "seed"], columns="method").dropna()
+    gains = wide[column].sub(wide["accuracy", over], axis=0).groupby("how")
+    return gains.mean(), gains.sem()
+
+
+def test_where_methods_are_above_and_below_the_majority():
+    for sign, places in ((1, ABOVE), (-1, BELOW)):
+        for (method, column), hows in places.items():
+            mean, error = gain(column)
+            for how in hows:
+                sure = sign * mean[method][how] > 2 * error[method][how]
+                assert sure, (method, column, how)
+    mean, error = gain()
+    for method in NOWHERE:
+        assert (mean[method] <= 2 * error[method]).all(), method
+
+
+@pytest.mark.parametrize("column", ["accuracy", "soft"])
+def test_no_method_is_above_the_majority_on_the_loans(column):
+    mean, error = (part.loc[LOANS].drop("labels") for part in gain(column))
+    assert (mean <= 2 * error).all()
+    worth = load(STORED).groupby("how")["worth"].mean()
+    assert worth[LOANS] < 25 and 30 < worth[RANDOM] < 50
+
+
+def test_what_the_search_does_not_warn_of():
+    """The majority class is seldom as good on held-out shares where labels with the right shares are wrong."""
+    error = load(STORED).pivot(
+        index=["how", "seed"], columns="method", values="soft_error"
+    )
+    error = error.dropna()
+    warned = error.ge(error["majority"], axis=0).groupby("how").mean()
+    for method in ("AlternatingMeanMap", "AlterSVM", "ClusterModelSelection", "EMLR"):
+        assert warned[method][EDUCATION] < 0.2
+        assert gain()[0][method][EDUCATION] < 0
+    for method in ("MeanMap", "LaplacianMeanMap", "SMIC", "AOCKernelKMeans"):
+        assert warned[method].min() > 0.5, method
+    for method in ("AlterSVM", "ConvSVM", "ClusterModelSelection", "labels"):
+        assert warned[method][RANDOM] > 0.8
+    pooled = load(STORED).groupby("method")["warned"].min()
+    for method in ("KDEDifference", "LSDD", "DSDD", "SMIC"):
+        assert pooled[method] == 1
