@@ -32,6 +32,7 @@ def tables():
         choice,
         cluster_times,
         count_likelihood,
+        counts_fair,
         diagnosis,
         duplessis2013,
         means,
@@ -45,7 +46,7 @@ def tables():
 
     modules = (
         yu2013, duplessis2013, perezortiz2016, stolpe2011, diagnosis, model_selection,
-        means, alter_svm, relaxation, cluster_times, count_likelihood, choice,
-        natural,
+        means, alter_svm, relaxation, cluster_times, count_likelihood,
+        counts_fair, choice, natural,
     )  # fmt: skip
     return {table.name: table for module in modules for table in module.TABLES}
