@@ -57,13 +57,8 @@ from llpbook import (
     WeightedLDA,
 )
 from llpbook.datasets import load_bags, random_bags
-from llpbook.model_selection import ProportionScorer
-from llpbook.proportions import (
-    averaging_matrix,
-    identifiability,
-    label_proportions,
-    proportion_mae,
-)
+from llpbook.model_selection import proportion_scorer
+from llpbook.proportions import identifiability, label_proportions
 
 from .runner import Table, cells, load
 
@@ -107,22 +102,6 @@ METHODS = {
     "SMIC": (SMIC(), {}),
     "labels": (LogisticRegression(max_iter=1000), {"C": [1e-3, 0.01, 0.1, 1.0, 10.0]}),
 }
-
-
-class MeanProbabilities(ProportionScorer):
-    """Error of the shares in mean probabilities, weighted by size; in labels where an estimator has no probabilities.
-
-    Bags are whole numbers here, rows of an array of proportions.
-    """
-
-    def __call__(self, estimator, X, bags):
-        if not hasattr(estimator, "predict_proba"):
-            return super().__call__(estimator, X, bags)
-        sizes = np.bincount(bags, minlength=len(self.proportions))
-        shares = averaging_matrix(bags, len(sizes)) @ estimator.predict_proba(X)
-        used = sizes > 0
-        found = proportion_mae(self.proportions[used], shares[used], sizes[used])
-        return float(-np.round(found, 9))
 
 
 @lru_cache(maxsize=2)
@@ -177,8 +156,8 @@ def scorers(shares):
         ``scorer(estimator, X, bags)``.
     """
     return {
-        "labels": ProportionScorer(shares, "weighted_mae"),
-        "probabilities": MeanProbabilities(shares, "weighted_mae"),
+        "labels": proportion_scorer(shares, "weighted_mae", soft=False),
+        "probabilities": proportion_scorer(shares, "weighted_mae"),
     }
 
 
