@@ -13,9 +13,9 @@ The bags (``task``) are natural, by a column that is taken out of the features, 
 census-income-balanced and default-credit-card the instances are drawn anew for each seed; the other data sets are split
 into instances for bags and new ones, two to one.
 
-``choice_tuning``: four settings of one method, among them penalties that are far too strong, on random bags of eight and
-of 32 instances from two thirds of a data set, by five splits of parts of bags: the accuracy on the other third of the
-setting that each score chooses.
+``choice_tuning``: four or five settings of one method, among them penalties that are far too strong, on random bags of
+eight and of 32 instances from two thirds of a data set, by five splits of parts of bags: the accuracy, on the other
+third, of the setting that each score chooses.
 
 Scores: those of `llpbook.model_selection`; "pooled" in front: whole bags are scored once by predictions out of fold;
 "labels" behind: shares are those of predicted labels, not mean probabilities, even where a model has these.

@@ -7,8 +7,8 @@ alter-∝SVM with ten starts, ``started`` the same begun at conv-∝SVM, ``first
 accuracy is on the instances of the bags. ``agreement`` is the part of them whose label MeanMap predicts, too.
 
 ``lower`` is certified and ``upper`` is the value over the labelings found: the optimum of the relaxation lies between
-them. ``labeled`` is the value of the nearest allowed labeling, ``truth`` that of the true labels. ``gap`` is one less the
-ratio of ``upper`` to ``labeled``, an estimate; the same with ``lower`` is never too small.
+them. ``labeled`` is the value of the nearest allowed labeling, ``truth`` that of the true labels. ``gap`` is one less
+the ratio of ``upper`` to ``labeled``, an estimate; the same with ``lower`` is never too small.
 """
 
 import numpy as np
