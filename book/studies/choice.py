@@ -1,12 +1,14 @@
 """Which score chooses the best model, among methods and among settings of one: points of accuracy lost, by score.
 
 Draw up to 800 instances for bags and up to 2,000 new ones, standardize all by those in bags, and fit 18 candidates:
-nine methods, two or three settings each. The accuracy of a candidate is that on the new instances, after a fit to all
-bags. Each score sees the bags alone, in five splits of parts of bags or of whole bags, and chooses the candidate whose
-score is highest. ``lost X`` is how much less accurate the choice of score X is than the best candidate; ``within X`` is
-the same for a choice among the settings of one method, averaged over the methods; ``over X`` is the score of the choice
-minus that of the majority class under the same splits, ``error X`` the standard error of this difference over the
-splits (NaN for one split). Accuracies: ``best`` of the best candidate, ``mean`` of all candidates on average,
+nine methods, two settings each. The accuracy of a candidate is that on the new instances, after a fit to all bags.
+Each score sees the bags alone, in five splits of parts of bags or of whole bags, and chooses the candidate whose
+score is highest. ``lost X`` is how much less accurate the choice of score X is than the best candidate; ``within X``
+is the same for a choice among the settings of one method, averaged over the methods; ``over X`` is the score of the
+choice minus that of the majority class under the same splits, ``error X`` the standard error of this difference over
+the splits (NaN for one split). Each method, in its best setting by score X, is compared with the majority class:
+``alarms X`` is how often it scores no higher where it is less accurate, ``false X`` how often where it is not (NaN
+where there is no such method). Accuracies: ``best`` of the best candidate, ``mean`` of all candidates on average,
 ``majority`` of the majority class, ``labels`` of logistic regression on the true labels.
 
 The bags (``task``) are natural, by a column that is taken out of the features, or random, of one size. Of adult,
@@ -50,7 +52,7 @@ from llpbook.proportions import label_proportions
 from .means import CENSUS
 from .runner import Table, cells
 
-PROTOCOL = "choice-1"
+PROTOCOL = "choice-2"
 N_BAGGED, N_NEW, SPLITS = 800, 2000, 5
 # By name: data set, the column that makes the bags or the size of random ones, and the columns that are kept.
 NATURAL = {
@@ -179,13 +181,19 @@ def run(cell, seed):
     for name in SCORES:
         values = np.array([scores[name] for scores in scored])
         means = values.mean(axis=1)
-        chosen, within = np.argmax(means), []
+        chosen, within, worse, warned = np.argmax(means), [], [], []
         for method in METHODS:
             own = np.flatnonzero(names == method)
-            within.append(right[own].max() - right[own[np.argmax(means[own])]])
+            best = own[np.argmax(means[own])]
+            within.append(right[own].max() - right[best])
+            worse.append(right[best] < row["majority"])
+            warned.append(means[best] <= floor[name].mean())
+        worse, warned = np.array(worse), np.array(warned)
         gain = values[chosen] - floor[name]
         row[f"lost {name}"] = right.max() - right[chosen]
         row[f"within {name}"] = np.mean(within)
+        row[f"alarms {name}"] = warned[worse].mean() if worse.any() else np.nan
+        row[f"false {name}"] = warned[~worse].mean() if not worse.all() else np.nan
         row[f"over {name}"] = gain.mean()
         several = len(gain) > 1
         row[f"error {name}"] = (

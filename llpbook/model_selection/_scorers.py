@@ -81,8 +81,10 @@ SCORES = (*ERRORS, LIKELIHOOD, UNBIASED)
 SIZED, OF_LABELS = (LIKELIHOOD, UNBIASED), (UNBIASED, "regression")
 #: Up to this size of a bag the distribution of its count is exact, above it normal.
 EXACT_UP_TO = 500
-#: No probability counts as less; and what a predicted label counts as, where an estimator has no probabilities.
-SURE, UNSURE = 1e-6, 0.05
+#: No probability counts as less.
+SURE = 1e-6
+#: The error rates of predicted labels that the likelihood tries, where an estimator has no probabilities.
+ERROR_RATES = (0.01, 0.02, *np.arange(1, 11) / 20)
 #: Errors are rounded to multiples of this: sums over splits are exact, and ties are ties on every processor.
 GRAIN = 2.0**-40
 
@@ -233,6 +235,32 @@ def count_log_likelihood(probabilities, bags, proportions, bag_sizes=None):
     return float(scores.mean())
 
 
+def label_log_likelihood(labels, classes, bags, proportions, bag_sizes=None):
+    """`count_log_likelihood` of predicted labels that err independently, all at the same rate.
+
+    Parameters
+    ----------
+    labels : ndarray, shape (n_instances,)
+    classes : ndarray, shape (n_classes,)
+        In the order of the columns of ``proportions``.
+    bags, proportions, bag_sizes
+        As for `count_log_likelihood`.
+
+    Returns
+    -------
+    float
+        Of the rate between 0.01 and 0.5 that is most likely: the labels alone do not say how sure they are.
+    """
+    hits = labels[:, None] == classes[None, :]
+    others = len(classes) - 1
+    return max(
+        count_log_likelihood(
+            np.where(hits, 1 - rate, rate / others), bags, proportions, bag_sizes
+        )
+        for rate in ERROR_RATES
+    )
+
+
 def unbiased_weights(proportions, bag_sizes):
     r"""An unbiased estimate of the class probabilities of any instance of a bag, from the share of the bag.
 
@@ -315,13 +343,14 @@ class ProportionScorer:
         parts = np.bincount(codes, minlength=len(matrix))
         given = self.error in SIZED and self.bag_sizes is not None
         sizes = self._sizes(keys, parts) if given else parts
-        predicted = self._predictions(estimator, X)
-        if self.error == LIKELIHOOD:
-            chances = _as_probabilities(predicted, estimator.classes_)
-            score = count_log_likelihood(chances, codes, matrix, sizes)
-        else:
-            shares = bag_shares(predicted, codes, len(matrix), estimator.classes_)
+        predicted, classes = self._predictions(estimator, X), estimator.classes_
+        if self.error != LIKELIHOOD:
+            shares = bag_shares(predicted, codes, len(matrix), classes)
             score = -self._error(matrix, shares, parts, sizes)
+        elif predicted.ndim == 2:
+            score = count_log_likelihood(predicted, codes, matrix, sizes)
+        else:
+            score = label_log_likelihood(predicted, classes, codes, matrix, sizes)
         return float(np.round(score / GRAIN) * GRAIN)
 
     def _predictions(self, estimator, X):
@@ -374,14 +403,6 @@ def _in_order_of(wanted, matrix, classes):
     return matrix
 
 
-def _as_probabilities(predicted, classes):
-    """Predicted probabilities as they are; predicted labels are taken to be right 19 times in 20."""
-    if predicted.ndim == 2:
-        return predicted
-    hits = predicted[:, None] == classes[None, :]
-    return np.where(hits, 1 - UNSURE, UNSURE / (len(classes) - 1))
-
-
 def proportion_scorer(proportions=None, error="mae", bag_sizes=None, soft=None):
     r"""A scorer that compares predicted with given proportions: no instance label is needed.
 
@@ -396,7 +417,7 @@ def proportion_scorer(proportions=None, error="mae", bag_sizes=None, soft=None):
           weigh their instances (yu2013);
         - "mse", "weighted_mse", "prior_mse", "combined": the other errors of `llpbook.proportions` (stolpe2011);
         - "log_likelihood": that of the counts under predicted probabilities, `count_log_likelihood`. The labels of an
-          estimator without probabilities count as right 19 times in 20;
+          estimator without probabilities err at one rate, the most likely one, `label_log_likelihood`;
         - "unbiased": the error rate of labels for bags that are drawn from one population, `unbiased_error`
           (busafekete2023);
         - "regression": the error rate of labels for error rates that are the same in all bags, `regression_error`;
