@@ -1061,6 +1061,26 @@ def test_the_score_of_the_majority_is_under_the_same_splits(named, cv):
     assert search.best_score_ > search.majority_score_["mae"]
 
 
+@pytest.mark.parametrize("scoring", ["mae", "log_likelihood", "pooled_mae"])
+def test_labels_are_compared_with_the_labels_of_the_majority(scoring):
+    """Where the winner has no probabilities, those of the majority class do not count either."""
+    X, _, bags, p = problem()
+    cv, error = SplitBagKFold(4, random_state=0), scoring.removeprefix("pooled_")
+    sizes = np.bincount(bags) if error == "log_likelihood" else None
+    scorer, larger = proportion_scorer(p, error, sizes, soft=False), MajorityClass()
+    parts = [test for _, test in cv.split(X, None, bags)]
+    parts = [slice(None)] if scoring != error else parts
+    larger.fit(X, bags, p)
+    by_hand = np.mean([scorer(larger, X[test], bags[test]) for test in parts])
+    with warnings.catch_warnings(action="ignore"):
+        for model in (BagMeanRegression(), make_pipeline(BagMeanRegression())):
+            search = LLPGridSearchCV(model, {}, scoring=scoring, cv=cv)
+            found = search.fit(X, bags, p).majority_score_
+            assert found == pytest.approx(by_hand, abs=1e-9)
+    soft = LLPGridSearchCV(MeanMap(), {}, scoring=scoring, cv=cv).fit(X, bags, p)
+    assert soft.majority_score_ != pytest.approx(by_hand, abs=1e-6)
+
+
 def test_known_labels_tell_the_majority_too():
     X, y, bags, p = problem()
     labels = np.where(np.arange(240) % 3 == 0, y, -1)

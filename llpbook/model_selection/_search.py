@@ -135,7 +135,10 @@ class BagSearch:
             self.best_estimator_ = self.best_estimator_.fit_whole()
             if hasattr(self.best_estimator_, "feature_names_in_"):
                 self.feature_names_in_ = self.best_estimator_.feature_names_in_
-        scores = score_majority(majority, self.scoring, self.cv, bags, given)
+        chosen = getattr(self, "best_estimator_", self.estimator)
+        soft = hasattr(chosen, "predict_proba")
+        scoring = self.scoring if soft else of_labels(self.scoring)
+        scores = score_majority(majority, scoring, self.cv, bags, given)
         self.majority_score_ = scores if self.multimetric_ else scores["score"]
         compare_with_majority(self)
 
@@ -159,6 +162,24 @@ class BagSearch:
         """The share of each class among the predictions for each bag; see `llpbook.base.predict_proportions`."""
         check_is_fitted(self, "best_estimator_")
         return predict_proportions(self.best_estimator_, X, bags, n_bags, soft)
+
+
+def of_labels(scoring):
+    """The same scorers, but of labels where they are free to choose between labels and probabilities.
+
+    Parameters
+    ----------
+    scoring : ProportionScorer or dict
+
+    Returns
+    -------
+    ProportionScorer or dict
+    """
+    if isinstance(scoring, dict):
+        return {name: of_labels(scorer) for name, scorer in scoring.items()}
+    scorer = copy.copy(scoring)
+    scorer.soft = False if scorer.soft is None else scorer.soft
+    return scorer
 
 
 def score_majority(majority, scoring, splits, bags, given):
@@ -281,8 +302,9 @@ class LLPGridSearchCV(BagSearch, GridSearchCV):
     best_estimator_, best_params_, best_score_, best_index_, cv_results_, scorer_, n_splits_, refit_time_
         As scikit-learn's. A tie goes to the first setting of the grid.
     majority_score_ : float, or dict of str to float
-        The score of `MajorityClass` under the same splits; of several scores one each. Where the best score is not
-        above it, an `LLPWarning` says so; ``verbose`` prints both.
+        The score of `MajorityClass` under the same splits; of several scores one each. Its labels are scored, not its
+        probabilities, where the best estimator has no probabilities. Where the best score is not above it, an
+        `LLPWarning` says so; ``verbose`` prints both.
 
     Notes
     -----
