@@ -1,14 +1,21 @@
 """The study of learners from counts: bags as promised, no label where none belongs, rows as the chapter reads them."""
 
+from itertools import combinations, product
+
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import approx_fprime
+from scipy.special import expit
+from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 
+from llpbook.base import append_one
 from llpbook.count_likelihood import CountLogistic
 from llpbook.invcal import InvCal
 from llpbook.proportions import label_proportions
 from studies import count_likelihood as study
+from studies import counts_fair as fair
 from studies import load
 
 
@@ -123,3 +130,110 @@ def test_what_the_chapter_says_of_twenty_bags():
     trees = rows.query("method == 'counts, trees' and problem == 'gap'")
     by_choice = trees.groupby("choice")["accuracy"].mean()
     assert by_choice["default"] > by_choice["tuned"] + 0.03
+
+
+def three_bags(seed):
+    """Log-odds, bags of two, three and four, and counts."""
+    f = np.random.default_rng(seed).normal(size=9)
+    return f, np.repeat([0, 1, 2], [2, 3, 4]), np.array([1, 0, 3])
+
+
+@pytest.mark.parametrize("loss", [fair.normal_counts, fair.share_loss])
+def test_slopes_of_the_rivals_by_finite_differences(loss):
+    f, bags, counts = three_bags(0)
+    slope = loss(expit(f), bags, counts)[1]
+    numeric = approx_fprime(f, lambda f: loss(expit(f), bags, counts)[0], 1e-7)
+    assert_allclose(slope, numeric, atol=1e-5)
+
+
+def test_a_normal_count_has_mean_and_variance_of_independent_labels():
+    f, bags, counts = three_bags(1)
+    s, slow = expit(f), 0.0
+    for k, count in enumerate(counts):
+        p = s[bags == k]
+        labelings = np.array(list(product([0, 1], repeat=len(p))))
+        chance = np.prod(np.where(labelings == 1, p, 1 - p), axis=1)
+        total = labelings.sum(axis=1)
+        mean = chance @ total
+        variance = chance @ (total - mean) ** 2 + 1 / 12
+        slow -= norm.logpdf(count, mean, variance**0.5)
+    value = fair.normal_counts(s, bags, counts)[0]
+    assert value + 1.5 * np.log(2 * np.pi) == pytest.approx(slow)
+
+
+def test_the_loss_of_shares_by_hand():
+    # A bag of two with one positive, mean probability 0.3; a pure one, 0.8.
+    s, bags = np.array([0.2, 0.4, 0.8, 0.8]), np.array([0, 0, 1, 1])
+    value = fair.share_loss(s, bags, np.array([1, 2]))[0]
+    assert value == pytest.approx(-np.log(0.3) - np.log(0.7) - 2 * np.log(0.8))
+
+
+def test_the_loss_of_shares_of_single_instances_is_logistic_regression():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, 3))
+    y = (X[:, 0] + rng.normal(size=60) > 0).astype(int)
+    model = fair.BagLoss(fair.share_loss, 0.5)
+    model.fit(X, np.arange(60), np.column_stack([1 - y, y]))
+    limit = LogisticRegression(C=0.5, fit_intercept=False, tol=1e-8)
+    limit.fit(append_one(X), y)
+    assert_allclose(model.coef_, limit.coef_[0], atol=1e-3)
+
+
+def partitions(left, size):
+    """All ways to cut instances into bags of one size."""
+    if not left:
+        yield []
+        return
+    first, *others = left
+    for rest in combinations(others, size - 1):
+        beyond = [i for i in others if i not in rest]
+        for bags in partitions(beyond, size):
+            yield [(first, *rest), *bags]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_the_unbiased_error_over_all_cuts_into_bags(size):
+    # Of N instances a bag is drawn without replacement: its other labels lean away from the label of each, by
+    # (size - 1) / (N - 1), which falls to 0 for a large population.
+    y = np.array([1, 1, 0, 1, 0, 0, 0, 0, 0])[: 9 if size == 3 else 8]
+    s = np.array([0.9, 0.2, 0.1, 0.8, 0.7, 0.3, 0.6, 0.1, 0.4])[: len(y)]
+    estimates = []
+    for cut in partitions(list(range(len(y))), size):
+        bags = np.empty(len(y), dtype=int)
+        for k, members in enumerate(cut):
+            bags[list(members)] = k
+        shares = np.array([y[list(members)].mean() for members in cut])
+        estimates.append(fair.unbiased_error(s, bags, shares))
+    guess, lean = s > 0.5, (size - 1) / (len(y) - 1)
+    wrong, chance = np.mean(guess != y), np.where(guess, 1 - y.mean(), y.mean()).mean()
+    assert np.mean(estimates) == pytest.approx((1 - lean) * wrong + lean * chance)
+
+
+def test_the_error_of_shares_counts_instances():
+    s, bags = np.array([0.1, 0.5, 0.9]), np.array([0, 1, 1])
+    error = fair.share_error(s, bags, np.array([0.0, 0.5]))
+    assert error == pytest.approx((0.1 + 2 * 0.2) / 3)
+
+
+def test_both_criteria_see_whole_bags_held_out_and_no_label(monkeypatch):
+    seen, own = [], CountLogistic.fit
+
+    def spy(self, X, bags, proportions, labels=None):
+        seen.append((self.C, np.unique(bags), np.asarray(proportions), labels))
+        return own(self, X, bags, proportions)
+
+    monkeypatch.setattr(CountLogistic, "fit", spy)
+    row = fair.run({"dataset": "image", "variant": "Naive", "method": "counts"}, 0)
+    _, _, y, _, bags = study.make_problem("image", "Naive", 0)
+    wanted = label_proportions(y, bags, classes=[0, 1])
+    for _, _, shares, labels in seen:
+        assert labels is None
+        assert_array_equal(shares, wanted)
+    first = fair.FOLDS * len(fair.PENALTIES)
+    used = [np.isin(np.arange(len(wanted)), bags) for _, bags, *_ in seen]
+    for fold in range(0, first, fair.FOLDS):
+        # Of the three fits at a penalty, two have seen a bag.
+        assert_array_equal(np.sum(used[fold : fold + fair.FOLDS], axis=0), 2)
+    assert all(u.all() for u in used[first:])
+    final = {C for C, *_ in seen[first:]}
+    assert final == {1.0, row["C_shares"], row["C_unbiased"]}

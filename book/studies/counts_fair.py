@@ -17,6 +17,7 @@ do.
 """
 
 import numpy as np
+import pandas as pd
 from scipy.optimize import minimize
 from scipy.special import expit, xlogy
 from sklearn.linear_model import LogisticRegression
@@ -28,11 +29,13 @@ from llpbook.model_selection import FullBagKFold
 from llpbook.proportions import label_proportions
 
 from .count_likelihood import DATASETS, VARIANTS, calibration_error, make_problem
-from .runner import Table, cells
+from .runner import Table, cells, load
 
 PROTOCOL = "counts-fair-1"
 FOLDS = 3
 PENALTIES = [0.001, 0.01, 0.1, 1.0, 10.0, 100.0]
+#: The columns of accuracy, and what chose the penalty.
+CHOICES = {"by_shares": "shares", "by_unbiased": "unbiased", "untuned": "C = 1"}
 #: Added to the variance of a normal count, that of rounding.
 ROUNDING = 1 / 12
 
@@ -185,6 +188,34 @@ def out_of_fold(make, C, X, bags, shares, seed):
     return s
 
 
+def choose(make, X, bags, shares, seed, penalties=PENALTIES):
+    """The penalty that each criterion chooses; of equally good ones the strongest.
+
+    Parameters
+    ----------
+    make : callable
+        From C to an estimator.
+    X : ndarray, shape (n_instances, n_features)
+    bags : ndarray of int, shape (n_instances,)
+    shares : ndarray, shape (n_bags, 2)
+    seed : int
+        Of the folds.
+    penalties : list of float
+        Values of C, the strongest penalty first.
+
+    Returns
+    -------
+    dict of str to float
+        By the name of the criterion.
+    """
+    found = [out_of_fold(make, C, X, bags, shares, seed) for C in penalties]
+    chosen = {}
+    for how, error in (("shares", share_error), ("unbiased", unbiased_error)):
+        errors = [error(s, bags, shares[:, 1]) for s in found]
+        chosen[how] = penalties[int(np.nanargmin(np.round(errors, 9)))]
+    return chosen
+
+
 def run(cell, seed):
     """One row: bags, a method and a seed."""
     X, X_new, y, y_new, bags = make_problem(cell["dataset"], cell["variant"], seed)
@@ -196,11 +227,7 @@ def run(cell, seed):
             **{f"{how}": right for how in ("by_shares", "by_unbiased", "untuned")},
             "C_shares": 1.0, "C_unbiased": 1.0, "ece": ece,
         }  # fmt: skip
-    found = [out_of_fold(make, C, X, bags, shares, seed) for C in PENALTIES]
-    chosen = {}
-    for how, error in (("shares", share_error), ("unbiased", unbiased_error)):
-        errors = [error(s, bags, shares[:, 1]) for s in found]
-        chosen[how] = PENALTIES[int(np.nanargmin(np.round(errors, 9)))]
+    chosen = choose(make, X, bags, shares, seed)
     judged = {
         C: judge(make(C).fit(X, bags, shares), X_new, y_new)
         for C in {1.0, *chosen.values()}
@@ -232,3 +259,45 @@ TABLES = [
         value="by_shares",
     )
 ]
+
+
+def chapter_table(beside, methods, leave_out=("banana",)):
+    """The stored rows as the chapters show them, in percent of new instances.
+
+    Parameters
+    ----------
+    beside : str
+        The method that the others are compared with.
+    methods : list of str
+        The others, a row each.
+    leave_out : sequence of str
+        Data sets. On `banana` every line is near a coin.
+
+    Returns
+    -------
+    DataFrame
+        A row per method, a column for each choice of the penalty. The first row is the accuracy of ``beside``. The
+        others are differences to it: the mean over the settings and, in parentheses, its standard error over the draws.
+        *ahead* counts the settings in which the mean difference is positive, by the error of shares and by the unbiased
+        error. *gap* is the calibration error, by the error of shares.
+    """
+    rows = load("counts_fair")
+    rows = rows[~rows["dataset"].isin(leave_out)]
+    first = rows[rows["method"] == beside]
+    table, ahead = {}, []
+    for how, title in CHOICES.items():
+        right = rows.pivot(
+            index=["seed", "dataset", "variant"], columns="method", values=how
+        )
+        gain = 100 * right[methods].sub(right[beside], axis=0)
+        draws = gain.groupby("seed").mean()
+        means = zip(draws.mean(), draws.sem(), strict=True)
+        accuracy = f"{100 * first[how].mean():.1f}"
+        table[title] = [accuracy, *(f"{m:+.1f} ({e:.1f})" for m, e in means)]
+        won = gain.groupby(["dataset", "variant"]).mean() > 0
+        ahead.append(["", *won.sum().astype(str)])
+    table["ahead"] = [", ".join(filter(None, pair)) for pair in zip(*ahead[:2])]
+    gaps = rows.groupby("method")["ece"].mean()
+    table["gap"] = gaps[[beside, *methods]].round(3).to_list()
+    index = [beside, *(f"{name}, less it" for name in methods)]
+    return pd.DataFrame(table, index=index)
