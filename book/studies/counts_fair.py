@@ -296,7 +296,9 @@ def chapter_table(beside, methods, leave_out=("banana",)):
         table[title] = [accuracy, *(f"{m:+.1f} ({e:.1f})" for m, e in means)]
         won = gain.groupby(["dataset", "variant"]).mean() > 0
         ahead.append(["", *won.sum().astype(str)])
-    table["ahead"] = [", ".join(filter(None, pair)) for pair in zip(*ahead[:2])]
+    table["ahead"] = [
+        ", ".join(filter(None, pair)) for pair in zip(*ahead[:2], strict=True)
+    ]
     gaps = rows.groupby("method")["ece"].mean()
     table["gap"] = gaps[[beside, *methods]].round(3).to_list()
     index = [beside, *(f"{name}, less it" for name in methods)]
