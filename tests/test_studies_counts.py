@@ -183,6 +183,10 @@ def test_the_likelihood_as_a_criterion_costs_hard_em_alone():
         other = biased[biased["method"] == name].set_index(keys)["accuracy"]
         lost[name] = 100 * (one - other).dropna().groupby("seed").mean()
     assert clear(lost["EM"], 1.5)
+    em = biased.query("method == 'EM' and dataset != 'banana'")["chosen"]
+    assert em.isin(["C=0.001", "C=0.01"]).mean() > 0.65
+    for how in ("C_shares", "C_unbiased"):
+        assert (fairly.query("method == 'EM, majority'")[how] <= 0.01).mean() < 0.45
     assert not clear(lost["MeanMap"], 0.3) and not clear(lost["counts"], 0.3)
 
 
@@ -200,7 +204,8 @@ def test_lines_on_banana_and_on_single_sets():
     for other in ("EM, majority", "shares"):
         assert clear(-of_set[other]["banana"], 1)
     right = rows.groupby(["dataset", "method"])["by_shares"].mean()["banana"]
-    assert right.max() < 0.58
+    assert right.max() < 0.58 and right["EM, majority"] > 0.53
+    assert right[["soft EM", "counts"]].max() < 0.53
 
 
 def test_calibration_of_lines_tuned_fairly():
