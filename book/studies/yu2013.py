@@ -23,6 +23,7 @@ What the paper leaves open, and what is done here:
 
 from dataclasses import dataclass, field, replace
 
+import warnings
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
@@ -329,7 +330,9 @@ def fit_bags(method, X, bags, proportions):
         cv=FullBagKFold(min(N_FOLDS, len(proportions))),
         error_score="raise",
     )
-    search.fit(X, bags, proportions)
+    with warnings.catch_warnings():  # it may be: the rows say how accurate it is
+        warnings.filterwarnings("ignore", ".* is no better than the majority")
+        search.fit(X, bags, proportions)
     if method.last:
         search.best_estimator_.estimator.set_params(**method.last)
         search.best_estimator_.fit(X, bags, proportions)
