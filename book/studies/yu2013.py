@@ -21,9 +21,9 @@ What the paper leaves open, and what is done here:
   counts the folds (of five) whose final model did. No fold is left out.
 """
 
+import warnings
 from dataclasses import dataclass, field, replace
 
-import warnings
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
