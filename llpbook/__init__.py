@@ -17,7 +17,7 @@ _HOMES = {
     "conv_svm": ["ConvSVM"],
     "datasets": ["load", "load_bags", "make_dataset", "random_bags"],
     "cluster_selection": ["ClusterModelSelection"],
-    "count_likelihood": ["CountBoosting", "CountLogistic"],
+    "count_likelihood": ["CountBoosting", "CountCalibration", "CountLogistic"],
     "density_difference": ["KDEDifference"],
     "diagnosis": ["diagnose"],
     "discriminant": ["WeightedLDA"],

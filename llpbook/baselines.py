@@ -70,7 +70,7 @@ class BagMeanRegression(LLPClassifier):
     Notes
     -----
     :math:`O(n d + L d^2)`. With bags of size 1 this is ridge regression on 0/1 labels. Data given twice act as half of
-    ``alpha``.
+    ``alpha``. Scores are no probabilities; `llpbook.count_likelihood.CountCalibration` learns these from counts.
     """
 
     assumes = ("Y_B|X", "one P(y | x), linear in x, holds in all bags")

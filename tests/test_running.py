@@ -86,6 +86,9 @@ def specials(monkeypatch):
     rich = np.repeat([0, 1], 50)
     y = np.tile(np.repeat([0, 1], 5), 10) ^ (np.arange(100) % 10 == 5 * (1 - rich))
     yield small("MeanMap"), (y - 10.0 * rich)[:, None], rich, [0.4, 0.6], None
+    X, y, _, _ = problem()
+    same = quick(ESTIMATORS["CountCalibration"], estimator=small("BagMeanRegression"))
+    yield same, np.ones_like(X), np.arange(96), y.astype(float), None
     X, _, bags, P = problem()
     weak = LLPGridSearchCV(small("BagMeanRegression"), {}, cv=2)
     yield weak, np.random.default_rng(0).normal(size=X.shape), bags, P, None

@@ -41,7 +41,9 @@ def small_table(tmp_path, accuracies, errors):
 
 def test_every_estimator_has_a_cell():
     shown = {type(estimator).__name__ for estimator, _ in natural.METHODS.values()}
-    assert shown == {name for name, _ in all_estimators()} | {"LogisticRegression"}
+    # CountCalibration is around another method; `studies.calibration` has its table.
+    methods = {name for name, _ in all_estimators()} - {"CountCalibration"}
+    assert shown == methods | {"LogisticRegression"}
     settings = [
         sum(np.prod([len(v) for v in some.values()]) for some in np.atleast_1d(grid))
         for _, grid in natural.METHODS.values()

@@ -365,7 +365,7 @@ def require_probabilities(estimator):
     if not hasattr(estimator, "predict_proba"):
         raise ValueError(
             f"soft=True takes the means of probabilities, and {type(estimator).__name__} has no predict_proba; "
-            "soft=False counts its labels"
+            "soft=False counts its labels, and CountCalibration around it has probabilities"
         )
 
 

@@ -1,0 +1,463 @@
+"""Calibration by the counts of held-out bags: its limits, brute force, what it recovers, and what users hand it."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from problems import gaussian_bags
+from scipy.optimize import approx_fprime
+from scipy.special import expit, log_softmax, softmax
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from llpbook import count_likelihood as cl
+from llpbook.alter_svm import AlterSVM
+from llpbook.base import LLPWarning, NotIdentifiableError, read_bags
+from llpbook.baselines import BagMeanRegression, MajorityClass
+from llpbook.count_likelihood import CountCalibration, CountLogistic, calibrate
+from llpbook.count_likelihood import calibration_objective as objective
+from llpbook.density_difference import KDEDifference
+from llpbook.invcal import InvCal
+from llpbook.mean_map import MeanMap
+from llpbook.model_selection import FullBagKFold, LLPGridSearchCV
+from llpbook.proportions import label_proportions
+
+
+def drawn(size, n_bags, slope=1.0, offset=0.0, n_classes=2, seed=0):
+    """Scores, labels whose log-odds are linear in them, and the counts of random bags."""
+    rng = np.random.default_rng(seed)
+    n = size * n_bags
+    scores = rng.normal(size=n if n_classes == 2 else (n, n_classes))
+    F = slope * scores + offset
+    F = np.column_stack([0 * F, F]) if n_classes == 2 else F
+    y = (F + rng.gumbel(size=F.shape)).argmax(axis=1)
+    bags = rng.permutation(n) // size
+    P = label_proportions(y, bags, classes=range(n_classes))
+    return scores, y, cl.bag_counts(bags, P)
+
+
+def slow_objective(w, scores, known, lapse, C):
+    """The definition for bags of up to eight: every labeling, each label drawn by itself."""
+    F, n = w[0] * scores + w[1:], len(scores)
+    F = np.column_stack([0 * F, F]) if F.ndim == 1 else F
+    prior = np.sum(known.shares * known.sizes[:, None], axis=0) / n
+    p, value = (1 - lapse) * softmax(F, axis=1) + lapse * prior, w[0] ** 2 / (2 * C)
+    for k, size in enumerate(known.sizes):
+        one, total = p[known.bags == k], 0.0
+        wanted = np.round(known.shares[k] * size)
+        for y in product(range(len(prior)), repeat=size):
+            if (np.bincount(y, minlength=len(prior)) == wanted).all():
+                total += np.prod(one[np.arange(size), list(y)])
+        value -= np.log(total)
+    return value / n
+
+
+# --- slope and offset ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-counts-calibration")
+@pytest.mark.parametrize("lapse", [0.0, 0.05])
+@pytest.mark.parametrize("C", [3.0, np.inf])
+def test_the_objective_is_a_sum_over_all_labelings(lapse, C):
+    scores, _, known = drawn(5, 8)
+    for w in ([0.0, 0.3], [2.0, -1.0], [9.0, 0.1]):
+        found = objective(np.array(w), scores, known, lapse, C)[0]
+        assert found == pytest.approx(slow_objective(np.array(w), scores, known, lapse, C))  # fmt: skip
+
+
+@pytest.mark.parametrize("lapse", [0.0, 0.05])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_gradient_is_that_of_the_objective(n_classes, lapse):
+    scores, _, known = drawn(6, 10, n_classes=n_classes)
+    w = np.array([1.3, 0.4, 0.1, -0.3][: 2 if n_classes == 2 else 4])
+    numeric = approx_fprime(w, lambda w: objective(w, scores, known, lapse, 5.0)[0])
+    gradient = objective(w, scores, known, lapse, 5.0)[1]
+    np.testing.assert_allclose(gradient, numeric, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("size", [8, 30])
+def test_the_gradient_is_zero_at_the_answer(size, n_classes):
+    scores, _, known = drawn(size, 60, 1.5, n_classes=n_classes)
+    slope, offset = calibrate(scores, known, C=np.inf)
+    assert slope > 0.3 and len(offset) == (1 if n_classes == 2 else 3)
+    gradient = objective(np.append(slope, offset), scores, known, 0.01)[1]
+    np.testing.assert_allclose(gradient, 0, atol=1e-5)
+    if n_classes == 3:
+        assert abs(offset.sum()) < 1e-9
+
+
+def test_nothing_on_a_grid_is_better():
+    for seed in range(5):
+        scores, _, known = drawn(10, 30, seed=seed)
+        slope, offset = calibrate(scores, known, C=np.inf)
+        best = objective(np.append(slope, offset), scores, known, 0.01)[0]
+        for w in product([0, 0.1, 0.3, 0.6, 1, 2, 4, 9], np.linspace(-2, 2, 9)):
+            assert objective(np.array(w), scores, known, 0.01)[0] > best - 1e-9
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_bags_of_one_are_platts_scaling(n_classes):
+    scores, y, known = drawn(1, 400, 2.0, 0.5, n_classes)
+    center, width = cl.spread(scores)
+    slope, offset = calibrate(scores, known, lapse=0.0, C=4.0)
+    if n_classes == 2:
+        z = (scores - center)[:, None] / width
+        platt = LogisticRegression(C=4.0, tol=1e-10).fit(z, y)
+        truth = platt.predict_proba(z)
+    else:  # one slope for all classes: of the pairs of labels that could have been
+
+        def loss(w):
+            logs = log_softmax(w[0] * scores / width + w[1:], axis=1)
+            return w[0] ** 2 / 8 - logs[np.arange(400), y].sum()
+
+        w = np.append(slope * width, offset)
+        assert np.abs(approx_fprime(w, loss)).max() < 0.01
+        return
+    found = expit(slope * scores + offset)
+    np.testing.assert_allclose(found, truth[:, 1], atol=1e-5)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_unit_and_the_zero_of_scores_do_not_matter(n_classes):
+    scores, _, known = drawn(10, 40, 2.0, n_classes=n_classes)
+    slope, offset = calibrate(scores, known)
+    moved = 0.0 if n_classes == 2 else np.array([5.0, -2.0, 0.0])
+    for unit, zero in ((1e-6, 0.0), (40.0, 30.0), (1e6, -1e7)):
+        a, b = calibrate(unit * scores + zero + unit * moved, known)
+        again = a * (unit * scores + zero + unit * moved) + b
+        first = slope * scores + offset
+        if n_classes == 3:
+            again, first = log_softmax(again, axis=1), log_softmax(first, axis=1)
+        np.testing.assert_allclose(again, first, atol=1e-3)
+
+
+def test_the_slope_and_the_offset_of_the_labels_are_found_as_bags_grow_in_number():
+    errors = {}
+    for n_bags in (20, 80, 320):
+        found = [
+            calibrate(*drawn(20, n_bags, 2.0, -0.5, seed=seed)[::2], lapse=0.0)
+            for seed in range(20)
+        ]
+        errors[n_bags] = np.array([[a - 2, b[0] + 0.5] for a, b in found])
+    spread = pd.DataFrame({k: np.sqrt((e**2).mean(axis=0)) for k, e in errors.items()})
+    assert (spread[320] < 0.65 * spread[80]).all()
+    assert (spread[80] < 0.8 * spread[20]).all()
+    assert (np.abs(errors[320].mean(axis=0)) < 4 * spread[320] / 20**0.5).all()
+    # Twenty bags say little of the slope, and much of the offset.
+    assert spread[20][0] > 0.4 > 0.2 > spread[20][1]
+
+
+def test_one_score_far_away_and_wrong_changes_little():
+    scores, _, known = drawn(5, 160, 2.0)
+    slope, _ = calibrate(scores, known)
+    bag = int(np.flatnonzero(known.counts == 0)[0])
+    wrong = scores.copy()
+    wrong[np.flatnonzero(known.bags == bag)[0]] = 1e4
+    assert calibrate(wrong, known)[0] > 0.8 * slope
+    assert calibrate(wrong, known, lapse=0.0)[0] < 0.01 * slope
+
+
+def test_scores_that_are_never_wrong_do_not_give_certainty():
+    scores, *_ = drawn(1, 60)
+    known = cl.bag_counts(np.arange(60), np.eye(2)[(scores > 0).astype(int)])
+    slope, offset = calibrate(scores, known, lapse=0.0)
+    assert 5 < slope < 100
+    assert np.isfinite(offset).all()
+
+
+def test_scores_that_rise_against_the_counts_have_slope_0():
+    scores, _, known = drawn(1, 300, 2.0)
+    slope, offset = calibrate(-scores, known)
+    assert slope == 0
+    assert expit(offset[0]) == pytest.approx(known.counts.mean(), abs=1e-4)
+    for constant in (0.0, 7.0):  # so do scores that say nothing
+        slope, offset = calibrate(np.full(300, constant), known)
+        p = expit(slope * constant + offset[0])
+        assert p == pytest.approx(known.counts.mean(), abs=1e-4)
+
+
+def test_rounded_counts_and_counts_with_errors_are_taken_as_such():
+    scores, _, known = drawn(400, 30, 2.0)
+    rounded = np.round(known.shares, 2)
+    said = cl.bag_counts(known.bags, rounded)
+    slope, _ = calibrate(scores, known)
+    assert calibrate(scores, said)[0] == pytest.approx(slope, rel=0.2)
+    vague = known._replace(errors=np.full(30, 1e8))
+    assert calibrate(scores, vague)[0] < 0.1 * slope
+
+
+# --- folds --------------------------------------------------------------------------------------------------
+
+
+def test_folds_are_whole_bags_with_like_shares_whatever_the_order():
+    X, _, bags, P = gaussian_bags(n=300)
+    folds = cl.bag_folds(read_bags(X, bags, P, None), 5)
+    assert all(len(set(folds[bags == k])) == 1 for k in range(50))
+    of = np.array([folds[bags == k][0] for k in range(50)])
+    np.testing.assert_array_equal(np.bincount(of), 10)
+    means = [P[of == k, 1].mean() for k in range(5)]
+    assert np.ptp(means) < 0.03
+    order, rename = (np.random.default_rng(s).permutation(n) for s, n in ((1, 300), (2, 50)))  # fmt: skip
+    moved = read_bags(X[order], rename[bags[order]], P[np.argsort(rename)], None)
+    np.testing.assert_array_equal(cl.bag_folds(moved, 5), folds[order])
+
+
+def test_held_out_scores_are_of_fits_that_have_not_seen_the_bag():
+    X, _, bags, P = gaussian_bags(n=200)
+    ridge = BagMeanRegression(alpha=0.1)
+    model = CountCalibration(ridge, n_folds=4).fit(X, bags, P)
+    folds = cl.bag_folds(read_bags(X, bags, P, None), 4)
+    for k in range(4):
+        part = BagMeanRegression(0.1).fit(X[folds != k], bags[folds != k], P)
+        scores = part.decision_function(X)
+        scores *= cl.spread(model.estimator_.decision_function(X))[1] / cl.spread(scores)[1]  # fmt: skip
+        np.testing.assert_allclose(
+            model.held_out_scores_[folds == k], scores[folds == k]
+        )
+    slope, offset = calibrate(model.held_out_scores_, cl.bag_counts(bags, P))
+    assert (slope, offset) == (model.slope_, model.offset_)
+    scores = ridge.fit(X, bags, P).decision_function(X)
+    p = 0.99 * expit(slope * scores + offset) + 0.01 * P[bags, 1].mean()
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], p)
+    few = CountCalibration(ridge, n_folds=1000).fit(X, bags, P)
+    assert len(np.unique(few.held_out_scores_.round(9))) > 150
+
+
+class OwnUnit(BagMeanRegression):
+    """Scores in a unit that differs from fit to fit, as that of a separating plane does."""
+
+    def _scores(self, X):
+        return super()._scores(X) * 10 ** (100 * self.coef_[1, 0] % 3)
+
+
+def test_the_unit_of_each_fit_does_not_matter():
+    X, _, bags, P = gaussian_bags(n=200)
+    one, two = (
+        CountCalibration(cls()).fit(X, bags, P).predict_proba(X)
+        for cls in (BagMeanRegression, OwnUnit)
+    )
+    np.testing.assert_allclose(one, two, atol=1e-5)
+
+
+def test_known_labels_reach_the_fits_and_the_likelihood_but_not_of_the_fold():
+    X, y, bags, P = gaussian_bags(n=200)
+    labels = np.where(np.random.default_rng(0).random(200) < 0.5, y, -1)
+    model = CountCalibration(BagMeanRegression()).fit(X, bags, P, labels=labels)
+    folds = cl.bag_folds(read_bags(X, bags, P, None), 10)
+    rest = folds != 3
+    part = BagMeanRegression().fit(X[rest], bags[rest], P, labels=labels[rest])
+    ratio = model.held_out_scores_[~rest] / part.decision_function(X[~rest])
+    np.testing.assert_allclose(ratio, ratio[0])
+    every = CountCalibration(BagMeanRegression(), lapse=0).fit(X, bags, P, labels=y)
+    single = cl.bag_counts(np.arange(200), np.eye(2)[y])
+    slope, _ = calibrate(every.held_out_scores_, single, lapse=0)
+    assert every.slope_ == pytest.approx(slope, rel=1e-4)
+
+
+# --- does it help? ------------------------------------------------------------------------------------------
+
+
+def logistic(seed, n=1200, size=8):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n + 4000, 4))
+    y = (rng.random(len(X)) < expit(X @ [2, 1, 0, 0] - 0.5)).astype(int)
+    bags = rng.permutation(n) // size
+    return X[:n], bags, label_proportions(y[:n], bags), X[n:], y[n:]
+
+
+def ece(p, y):
+    cell = np.minimum((10 * p).astype(int), 9)
+    return np.abs(np.bincount(cell, y - p, 10)).sum() / len(y)
+
+
+def test_the_ridge_gets_probabilities_that_are_nearly_right():
+    held, naive, losses = [], [], []
+    for seed in range(10):
+        X, bags, P, X_new, y_new = logistic(seed)
+        model = CountCalibration(BagMeanRegression()).fit(X, bags, P)
+        p = model.predict_proba(X_new)[:, 1]
+        # The ridge predicts the difference of two shares.
+        share = model.estimator_.decision_function(X_new) / 2 + 0.5
+        share = np.clip(share, 1e-6, 1 - 1e-6)
+        held.append(ece(p, y_new))
+        naive.append(ece(share, y_new))
+        losses.append(log_loss(y_new, share) - log_loss(y_new, p))
+    assert np.mean(held) < 0.035 < 0.05 < np.mean(naive)
+    assert np.sum(np.array(held) < naive) >= 9 and np.mean(losses) > 0.02
+
+
+def test_the_slope_says_that_mean_map_is_certain_where_it_is_wrong():
+    gains = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        y = rng.integers(0, 3, 2400)
+        X = rng.normal(size=(2400, 20)) + 1.5 * np.eye(20)[y]
+        X, X_new, y_new = X[:1200], X[1200:], y[1200:]
+        bags = rng.permutation(1200) // 12
+        P = label_proportions(y[:1200], bags, classes=range(3))
+        plain = MeanMap(alpha=0.1).fit(X, bags, P)
+        model = CountCalibration(MeanMap(alpha=0.1)).fit(X, bags, P)
+        sure, right = plain.predict_proba(X_new).max(axis=1), plain.score(X_new, y_new)
+        assert sure.mean() > right + 0.2 and model.slope_ < 0.3
+        sure = model.predict_proba(X_new).max(axis=1)
+        assert abs(sure.mean() - model.score(X_new, y_new)) < 0.1
+        losses = [log_loss(y_new, m.predict_proba(X_new)) for m in (plain, model)]
+        gains.append(losses[0] - losses[1])
+    assert min(gains) > 0
+
+
+def test_what_is_calibrated_stays_nearly_as_it_is():
+    slopes = []
+    for seed in range(10):
+        X, bags, P, *_ = logistic(seed, 2000)
+        slopes.append(CountCalibration(CountLogistic()).fit(X, bags, P).slope_)
+    assert abs(np.mean(slopes) - 1) < 0.06
+
+
+# --- what users hand it -------------------------------------------------------------------------------------
+
+
+def named(n=240, n_classes=2):
+    X, y, bags, P = gaussian_bags(n=n, d=3, n_classes=n_classes)
+    names = np.array([f"county {k}" for k in range(len(P))])
+    frame = pd.DataFrame(X, columns=["age", "income", "rooms"])
+    words = np.array(["no", "yes", "maybe"])[:n_classes]
+    return frame, names[bags], pd.DataFrame(P, names, words), words[y]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("labeled", [False, True])
+def test_names_of_bags_classes_and_features_reach_the_estimator(n_classes, labeled):
+    X, bags, P, y = named(n_classes=n_classes)
+    labels = np.where(np.arange(240) % 4 == 0, y.astype(object), -1)
+    columns = make_column_transformer((StandardScaler(), ["age", "income", "rooms"]))
+    pipe = make_pipeline(columns, BagMeanRegression(bag_weights="uniform"))
+    model = CountCalibration(pipe)
+    model.fit(X, bags, P.sample(frac=1, random_state=0), labels if labeled else None)
+    assert list(model.classes_) == list(model.estimator_.classes_) == list(P.columns)
+    assert model.score(X, y) > 0.8
+    assert model.predict_proba(X).shape == (240, n_classes)
+    shares = model.predict_proportions(X, bags, soft=True)
+    assert shares.index[0] in P.index and list(shares.columns) == list(P.columns)
+    outside = make_pipeline(StandardScaler(), CountCalibration(BagMeanRegression()))
+    outside.fit(X, bags, countcalibration__proportions=P)
+    assert outside.predict_proba(X).shape == (240, n_classes)
+
+
+def test_weights_by_name_of_bag_are_those_of_the_bags():
+    X, bags, P, _ = named()
+    weights = pd.Series(np.arange(1.0, 41), P.index).sample(frac=1, random_state=0)
+    by_name = CountCalibration(BagMeanRegression(bag_weights=weights)).fit(X, bags, P)
+    array = BagMeanRegression(bag_weights=weights[P.index].to_numpy())
+    by_row = CountCalibration(array).fit(X, P.index.get_indexer(bags), P.to_numpy())
+    np.testing.assert_allclose(by_name.predict_proba(X), by_row.predict_proba(X))
+
+
+def test_searches_go_inside_and_outside():
+    X, bags, P, _ = named()
+    grid, cv = {"estimator__alpha": [0.1, 10.0]}, FullBagKFold(3)
+    outside = LLPGridSearchCV(CountCalibration(BagMeanRegression()), grid, cv=cv, scoring="log_likelihood")  # fmt: skip
+    outside.fit(X, bags, P)
+    assert outside.best_estimator_.estimator_.alpha in (0.1, 10.0)
+    inside = LLPGridSearchCV(BagMeanRegression(), {"alpha": [0.1, 10.0]}, cv=cv)
+    inside = CountCalibration(inside, n_folds=3).fit(X, bags, P)
+    assert inside.estimator_.best_params_["alpha"] in (0.1, 10.0)
+    assert inside.predict_proba(X).shape == (240, 2)
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [AlterSVM(random_state=0), InvCal(), KDEDifference(), MajorityClass()],
+    ids=lambda inner: type(inner).__name__,
+)
+@pytest.mark.filterwarnings("ignore:.* bags into two samples", "ignore:.*slope_ is 0")
+def test_all_kinds_of_estimators_get_probabilities(inner):
+    X, bags, P, y = named()
+    model = CountCalibration(inner).fit(X, bags, P)
+    p = model.predict_proba(X)
+    assert ((p > 0.0) & (p < 1)).all()
+    if isinstance(inner, MajorityClass):
+        np.testing.assert_allclose(p - model.class_prior_, 0, atol=1e-3)
+    else:
+        assert log_loss(y, p) < 0.6 < log_loss(y, np.full((240, 2), 0.5))
+
+
+def test_a_precomputed_kernel_is_cut_in_rows_and_columns():
+    X, bags, P, _ = named()
+    X = X.to_numpy()
+    inner = MeanMap(kernel="precomputed", fit_intercept=False)
+    model = CountCalibration(inner, n_folds=3).fit(X @ X.T, bags, P)
+    folds = cl.bag_folds(read_bags(X @ X.T, bags, P, None), 3)
+    rest = folds != 0
+    part = MeanMap(fit_intercept=False).fit(X[rest], bags[rest], P)
+    ratio = model.held_out_scores_[~rest] / part.decision_function(X[~rest])
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-3)
+
+
+def test_sparse_features_are_taken_where_the_estimator_takes_them():
+    X, bags, P, _ = named()
+    X = X.where(X > 0, 0).to_numpy()
+    dense = CountCalibration(InvCal()).fit(X, bags, P).predict_proba(X)
+    rare = sp.csr_array(X)
+    sparse = CountCalibration(InvCal()).fit(rare, bags, P).predict_proba(rare)
+    np.testing.assert_allclose(sparse, dense, atol=1e-3)
+
+
+def test_one_huge_bag_and_many_tiny_ones():
+    X, y, _, _ = gaussian_bags(n=2000, d=3)
+    bags = np.where(np.arange(2000) < 1500, 0, np.arange(2000) // 5)
+    bags = np.unique(bags, return_inverse=True)[1]
+    P = label_proportions(y, bags)
+    model = CountCalibration(BagMeanRegression()).fit(X, bags, P.round(2))
+    assert model.slope_ > 0 and model.score(X, y) > 0.75
+    vague = np.where(np.bincount(bags) > 5, 0.01 / 12**0.5, 0)
+    told = CountCalibration(BagMeanRegression(), proportion_errors=vague)
+    told.fit(X, bags, P.round(2))
+    assert told.slope_ != model.slope_ and told.slope_ > 0
+
+
+def test_what_cannot_be_calibrated_is_refused():
+    X, bags, P, _ = named()
+    one = np.zeros(240, dtype=int)
+    with (
+        pytest.warns(LLPWarning, match="the same in every bag"),
+        pytest.raises(NotIdentifiableError, match="needs two or more"),
+    ):
+        CountCalibration(BagMeanRegression()).fit(X, one, [0.4])
+    alone = LogisticRegression()
+    for inner in (alone, make_pipeline(StandardScaler(), alone)):
+        with pytest.raises(ValueError, match=r"LogisticRegression.* no proportions"):
+            CountCalibration(inner).fit(X, bags, P)
+    three = named(n_classes=3)[:3]
+    with pytest.raises(ValueError, match="two classes for KDEDifference"):
+        CountCalibration(KDEDifference()).fit(*three)
+    # Without the one bag that differs nothing tells the classes apart.
+    codes, shares = np.arange(240) // 60, [0.5, 0.5, 0.5, 0.9]
+    with pytest.raises(NotIdentifiableError, match=r"without fold [0-3] of the bags"):
+        CountCalibration(MeanMap()).fit(X, codes, shares)
+    with pytest.raises(ValueError, match="proportion_errors must be"):
+        CountCalibration(proportion_errors=[0.1]).fit(X, bags, P)
+
+
+def test_a_slope_of_0_warns_and_gives_all_the_same():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(200, 2)), np.arange(200) % 3 == 0
+    with pytest.warns(LLPWarning, match="slope_ is 0"):
+        model = CountCalibration(BagMeanRegression(), n_folds=200)
+        model.fit(np.ones((200, 2)) * X[:1], np.arange(200), y.astype(float))
+    p = model.predict_proba(X)[:, 1]
+    np.testing.assert_allclose(p, y.mean(), atol=1e-3)
+    assert not model.predict(X).any()
+
+
+def test_progress_is_told(capsys):
+    X, bags, P, _ = named()
+    CountCalibration(BagMeanRegression(), n_folds=3, verbose=2).fit(X, bags, P)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4 and "CountCalibration: 4 of at most 4 fits" in lines[-1]
