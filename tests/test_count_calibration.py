@@ -101,6 +101,16 @@ def test_nothing_on_a_grid_is_better():
             assert objective(np.array(w), scores, known, 0.01)[0] > best - 1e-9
 
 
+def test_of_two_maxima_the_higher_is_kept(monkeypatch):
+    scores, _, known = drawn(12, 8, 0.3, seed=13)
+    best, _ = calibrate(scores, known)
+    ends = []
+    for start in cl._calibration.STARTS:
+        monkeypatch.setattr(cl._calibration, "STARTS", (start,))
+        ends.append(calibrate(scores, known)[0])
+    assert min(ends) == 0 and max(ends) == pytest.approx(best, abs=1e-3) and best > 0.3
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_bags_of_one_are_platts_scaling(n_classes):
     scores, y, known = drawn(1, 400, 2.0, 0.5, n_classes)

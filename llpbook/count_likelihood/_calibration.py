@@ -407,8 +407,9 @@ class CountCalibration(LLPClassifier):
         )
         if self.slope_ == 0:
             warn(
-                f"the counts of the bags held out do not rise with the scores of {type(self._base()).__name__}: "
-                "slope_ is 0, and each instance gets the same probabilities"
+                "slope_ is 0: the counts of the bags held out do not rise with the "
+                f"scores of {type(self._base()).__name__}, and each instance gets the "
+                "same probabilities; those of estimator_ are not calibrated"
             )
 
     def _named(self, X):
