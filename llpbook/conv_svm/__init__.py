@@ -118,7 +118,8 @@ class ConvSVM(KernelClassifier):
         Of the support vector machine for the allowed labeling that agrees best with the scores.
     upper_bound_ : float
         The last of ``objective_curve_``: the relaxed value over the labelings found. The optimum of the relaxation over
-        all allowed labelings is not above it, and can be far below: the value falls until no labeling is missing.
+        all allowed labelings is not above it, but for a part in 10,000 (the tolerance of the solver), and can be far
+        below: the value falls until no labeling is missing.
     lower_bound_ : float
         Certified, see `certified_value`: the optimum of the relaxation, and so the value of every allowed labeling, is
         not below it.
