@@ -434,12 +434,14 @@ def test_one_huge_bag_and_many_tiny_ones():
 
 def test_what_cannot_be_calibrated_is_refused():
     X, bags, P, _ = named()
-    one = np.zeros(240, dtype=int)
+    one, two = np.zeros(240, dtype=int), np.arange(240) // 120
     with (
         pytest.warns(LLPWarning, match="the same in every bag"),
-        pytest.raises(NotIdentifiableError, match="needs two or more"),
+        pytest.raises(NotIdentifiableError, match=r"three or more bags, got 1"),
     ):
         CountCalibration(BagMeanRegression()).fit(X, one, [0.4])
+    with pytest.raises(NotIdentifiableError, match=r"three or more bags, got 2"):
+        CountCalibration(BagMeanRegression()).fit(X, two, [0.4, 0.7])
     alone = LogisticRegression()
     for inner in (alone, make_pipeline(StandardScaler(), alone)):
         with pytest.raises(ValueError, match=r"LogisticRegression.* no proportions"):
@@ -464,6 +466,14 @@ def test_a_slope_of_0_warns_and_gives_all_the_same():
     p = model.predict_proba(X)[:, 1]
     np.testing.assert_allclose(p, y.mean(), atol=1e-3)
     assert not model.predict(X).any()
+
+
+def test_equal_shares_have_no_slope():
+    X, bags, P, _ = named()
+    with pytest.warns(LLPWarning) as heard:
+        model = CountCalibration(BagMeanRegression()).fit(X, bags, 0 * P + [0.6, 0.4])
+    assert model.slope_ == 0
+    assert any("slope_ is 0" in str(w.message) for w in heard)
 
 
 def test_progress_is_told(capsys):

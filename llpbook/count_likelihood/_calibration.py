@@ -29,6 +29,8 @@ from ._models import posterior
 STARTS = (0.5, 2.0, 8.0)
 #: The penalty of a slope a per `spread` is a^2 / (2 C): felt only where held-out scores make no mistake.
 SLOPE_C = 100.0
+#: A smaller slope per `spread` is none: it moves no probability by more than that.
+NO_SLOPE = 1e-6
 #: A probability whose logarithm serves as a score counts as no less.
 SMALLEST = 1e-12
 
@@ -147,7 +149,7 @@ def calibrate(scores, known, lapse=0.01, C=SLOPE_C, exact_up_to=20):
         for a in STARTS
     ]  # fmt: skip
     best = min(fits, key=lambda fit: fit.fun).x
-    slope = best[0] / width
+    slope = best[0] / width if best[0] > NO_SLOPE else 0.0
     offset = best[1:] - slope * center
     return float(slope), offset - (offset.mean() if scores.ndim == 2 else 0)
 
@@ -169,14 +171,15 @@ def bag_folds(data, n_folds):
     Raises
     ------
     NotIdentifiableError
-        If there is one bag only.
+        If there are less than three bags.
     """
     used = np.flatnonzero(data.bag_sizes)
-    n_folds = min(n_folds, len(used))
-    if n_folds < 2:
+    if len(used) < 3:
         raise NotIdentifiableError(
-            "proportions are of one bag: CountCalibration holds out bags, and needs two or more"
+            "CountCalibration holds out bags, and learns from two or more others: proportions must be of three or more "
+            f"bags, got {len(used)}"
         )
+    n_folds = min(n_folds, len(used))
     shares = np.round(data.proportions[used, ::-1], 12)
     order = canonical_order(np.hstack([shares, data.bag_means(data.X)[used]]))
     turn, seat = np.divmod(np.arange(len(used)), n_folds)
@@ -318,7 +321,7 @@ class CountCalibration(LLPClassifier):
     Raises
     ------
     NotIdentifiableError
-        If there is one bag only, or the estimator cannot learn without one of the folds.
+        If there are less than three bags, or the estimator cannot learn without one of the folds.
     ValueError
         For malformed input; see `llpbook.base`; and for an estimator that does not take proportions.
 

@@ -140,7 +140,10 @@ class BagSearch:
         scoring = self.scoring if soft else of_labels(self.scoring)
         scores = score_majority(majority, scoring, self.cv, bags, given)
         self.majority_score_ = scores if self.multimetric_ else scores["score"]
-        compare_with_majority(self)
+        parts = not pooled and any(
+            np.isin(bags[test], bags[train]).any() for train, test in self.cv
+        )
+        compare_with_majority(self, parts)
 
     def score(self, X, y):
         """Accuracy of the best estimator: for evaluation, where the labels of instances are known.
@@ -207,13 +210,15 @@ def score_majority(majority, scoring, splits, bags, given):
     return {k[5:]: float(v.mean()) for k, v in found.items() if k.startswith("test_")}
 
 
-def compare_with_majority(search):
+def compare_with_majority(search, parts=False):
     """Warn where the setting that was chosen scores no higher than the majority class, and print both scores.
 
     Parameters
     ----------
     search : BagSearch
         Fitted. Of several scores the one that ``refit`` names counts.
+    parts : bool, default False
+        Whether parts of bags were scored, which favors probabilities that are all alike.
     """
     own, majority = getattr(search, "best_score_", None), search.majority_score_
     if isinstance(majority, dict):
@@ -224,9 +229,10 @@ def compare_with_majority(search):
     if search.verbose:
         print(f"{type(search).__name__}: the best score is {both}")
     if own <= majority:
+        hint = "; parts of small bags favor probabilities that are all alike: compare by 'pooled_log_likelihood'"
         warn(
             f"the setting that {type(search).__name__} chose, {search.best_params_}, is no better than the majority "
-            f"class: its score is {both}; do not use it without a reason beside the score"
+            f"class: its score is {both}; do not use it without a reason beside the score{hint * parts}"
         )
 
 
@@ -283,8 +289,8 @@ class LLPGridSearchCV(BagSearch, GridSearchCV):
         A name of `proportion_scorer`; of several, ``refit`` names the one that decides. With "pooled" in front of a
         name, as in "pooled_log_likelihood", each instance is predicted by the fit that has not seen it, and then each
         whole bag is scored once: parts of bags, whose shares nobody knows, are not scored. Then there is one split in
-        ``cv_results_``, and ``cv`` must hold out each instance once. None: "pooled_log_likelihood" where ``cv`` does
-        so, otherwise "log_likelihood".
+        ``cv_results_``, with no deviation, and ``cv`` must hold out each instance once. None:
+        "pooled_log_likelihood" where ``cv`` does so, otherwise "log_likelihood".
     n_jobs : int, default None
         ``joblib.parallel_config(backend="dask")`` distributes the fits.
     refit : bool, str or callable, default True
