@@ -140,10 +140,7 @@ class BagSearch:
         scoring = self.scoring if soft else of_labels(self.scoring)
         scores = score_majority(majority, scoring, self.cv, bags, given)
         self.majority_score_ = scores if self.multimetric_ else scores["score"]
-        parts = not pooled and any(
-            np.isin(bags[test], bags[train]).any() for train, test in self.cv
-        )
-        compare_with_majority(self, parts)
+        compare_with_majority(self, bags)
 
     def score(self, X, y):
         """Accuracy of the best estimator: for evaluation, where the labels of instances are known.
@@ -210,15 +207,15 @@ def score_majority(majority, scoring, splits, bags, given):
     return {k[5:]: float(v.mean()) for k, v in found.items() if k.startswith("test_")}
 
 
-def compare_with_majority(search, parts=False):
+def compare_with_majority(search, bags):
     """Warn where the setting that was chosen scores no higher than the majority class, and print both scores.
 
     Parameters
     ----------
     search : BagSearch
         Fitted. Of several scores the one that ``refit`` names counts.
-    parts : bool, default False
-        Whether parts of bags were scored, which favors probabilities that are all alike.
+    bags : ndarray, shape (n_instances,)
+        Where parts of bags were scored, which favors probabilities that are all alike, the warning says so.
     """
     own, majority = getattr(search, "best_score_", None), search.majority_score_
     if isinstance(majority, dict):
@@ -229,6 +226,9 @@ def compare_with_majority(search, parts=False):
     if search.verbose:
         print(f"{type(search).__name__}: the best score is {both}")
     if own <= majority:
+        parts = not are_pooled(search.scoring) and any(
+            np.isin(bags[test], bags[train]).any() for train, test in search.cv
+        )
         hint = "; parts of small bags favor probabilities that are all alike: compare by 'pooled_log_likelihood'"
         warn(
             f"the setting that {type(search).__name__} chose, {search.best_params_}, is no better than the majority "
