@@ -24,7 +24,6 @@ Scores: those of `llpbook.model_selection`; "pooled" in front: whole bags are sc
 """
 
 import warnings
-from functools import lru_cache
 
 import numpy as np
 from sklearn.base import clone
@@ -34,7 +33,7 @@ from sklearn.preprocessing import StandardScaler
 from llpbook.alter_svm import AlterSVM
 from llpbook.baselines import BagMeanRegression, MajorityClass
 from llpbook.count_likelihood import CountBoosting, CountLogistic
-from llpbook.datasets import load_bags, random_bags
+from llpbook.datasets import random_bags
 from llpbook.discriminant import WeightedLDA
 from llpbook.em import EMLR
 from llpbook.invcal import InvCal
@@ -49,7 +48,7 @@ from llpbook.model_selection import (
 )
 from llpbook.proportions import label_proportions
 
-from .means import CENSUS
+from .means import CENSUS, table_of
 from .runner import Table, cells
 
 PROTOCOL = "choice-2"
@@ -106,16 +105,6 @@ ALONE = {
 SCORES = {**ALONE, **{f"pooled {name}": how for name, how in ALONE.items()}}
 
 
-@lru_cache(maxsize=1)
-def table_of(name, by, columns):
-    """Features, labels (0 and 1) and natural bags of a data set."""
-    natural = isinstance(by, str)
-    data = load_bags(name, by=by) if natural else load_bags(name, n_bags=1)
-    X = data.X if columns is None else data.X[list(columns)]
-    y = data.true_labels_for_evaluation() == data.classes[1]
-    return X.to_numpy(dtype=float), y.astype(int), data.bags
-
-
 def make_problem(task, seed):
     """Instances in bags and new ones.
 
@@ -133,12 +122,13 @@ def make_problem(task, seed):
     bags : ndarray of int
     """
     name, by, columns = TASKS[task]
-    X, y, groups = table_of(name, by, None if columns is None else tuple(columns))
+    natural, columns = isinstance(by, str), None if columns is None else tuple(columns)
+    X, y, groups = table_of(name, by if natural else None, columns)
     rng, n = np.random.RandomState(seed), min(N_BAGGED, 2 * len(X) // 3)
     rows = rng.permutation(len(X))[: n + N_NEW]
     scaler = StandardScaler().fit(X[rows[:n]])
     Z, y = scaler.transform(X[rows]), y[rows]
-    bags = groups[rows[:n]] if isinstance(by, str) else random_bags(y[:n], by, rng)
+    bags = groups[rows[:n]] if natural else random_bags(y[:n], by, rng)
     return Z[:n], Z[n:], y[:n], y[n:], np.unique(bags, return_inverse=True)[1]
 
 
@@ -223,7 +213,7 @@ BY = {
 
 def tune_one(cell, seed):
     """One row: the accuracy of what each score chooses among the settings of one method."""
-    X, y, _ = table_of(cell["dataset"], 0, None)
+    X, y, _ = table_of(cell["dataset"], None, None)
     rows, n = np.random.RandomState(seed).permutation(len(X)), 2 * len(X) // 3
     X, y = StandardScaler().fit(X[rows[:n]]).transform(X[rows]), y[rows]
     bags = random_bags(y[:n], cell["bag_size"], np.random.RandomState(seed))

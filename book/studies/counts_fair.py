@@ -271,7 +271,7 @@ def chapter_table(beside, methods, leave_out=("banana",)):
     methods : list of str
         The others, a row each.
     leave_out : sequence of str
-        Data sets. On `banana` every line is near a coin.
+        Data sets. On `banana` no line is right for more than 55 %.
 
     Returns
     -------

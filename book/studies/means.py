@@ -125,8 +125,8 @@ METHODS = {
 
 @lru_cache(maxsize=2)
 def table_of(name, by, columns):
-    """Features, labels (0 and 1) and natural bags of a data set."""
-    data = load_bags(name, by=by)
+    """Features, labels (0 and 1) and the bags by a column of a data set; without a column all are one bag."""
+    data = load_bags(name, n_bags=1) if by is None else load_bags(name, by=by)
     X = data.X if columns is None else data.X[list(columns)]
     y = data.true_labels_for_evaluation() == data.classes[1]
     return X.to_numpy(dtype=float), y.astype(int), data.bags

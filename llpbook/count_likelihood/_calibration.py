@@ -171,7 +171,7 @@ def bag_folds(data, n_folds):
     Raises
     ------
     NotIdentifiableError
-        If there are less than three bags.
+        If there are fewer than three bags.
     """
     used = np.flatnonzero(data.bag_sizes)
     if len(used) < 3:
@@ -321,7 +321,7 @@ class CountCalibration(LLPClassifier):
     Raises
     ------
     NotIdentifiableError
-        If there are less than three bags, or the estimator cannot learn without one of the folds.
+        If there are fewer than three bags, or the estimator cannot learn without one of the folds.
     ValueError
         For malformed input; see `llpbook.base`; and for an estimator that does not take proportions.
 
