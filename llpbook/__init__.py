@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "alter_svm": ["AlterSVM"],
+    "bag_losses": ["BagBoosting", "BagLogistic"],
     "baselines": ["BagMeanRegression", "MajorityClass"],
     "base": ["LLPWarning", "NotIdentifiableError"],
     "conv_svm": ["ConvSVM"],

@@ -26,6 +26,7 @@ from ._binary import (
     saddlepoint_posterior,
     tilt,
 )
+from ._booster import MOST_LEAVES, SMALLEST_LEAF, boost_trees, tree_scores
 from ._calibration import (
     CountCalibration,
     bag_folds,
@@ -43,10 +44,10 @@ from ._models import (
     CountBoosting,
     CountLogistic,
     boost,
-    default_tree,
     held_out_bags,
     maximize,
     mean_map_start,
+    newton_step,
     newton_target,
     objective,
     one_column,
@@ -57,6 +58,8 @@ from ._several import class_posterior, saddlepoint_classes
 
 __all__ = [
     "LATTICE",
+    "MOST_LEAVES",
+    "SMALLEST_LEAF",
     "SMALLEST_VARIANCE",
     "USUAL",
     "CountBoosting",
@@ -65,13 +68,13 @@ __all__ = [
     "bag_counts",
     "bag_folds",
     "boost",
+    "boost_trees",
     "bracket",
     "calibrate",
     "calibration_objective",
     "class_posterior",
     "count_posterior",
     "count_weights",
-    "default_tree",
     "exact_posterior",
     "fit_to_bags",
     "held_out_bags",
@@ -79,6 +82,7 @@ __all__ = [
     "lapsed",
     "maximize",
     "mean_map_start",
+    "newton_step",
     "newton_target",
     "objective",
     "one_column",
@@ -89,4 +93,5 @@ __all__ = [
     "scores_of",
     "spread",
     "tilt",
+    "tree_scores",
 ]

@@ -25,7 +25,9 @@ def bag_counts(bags, proportions, covariances=None):
         Of the bags with instances. Counts that are whole up to rounding are made whole. Others are taken as they are:
         a count of 0.3 is 1 with probability 0.3, else 0.
     """
-    used, codes, sizes = np.unique(bags, return_inverse=True, return_counts=True)
+    occurs = np.bincount(bags, minlength=len(proportions))
+    used = np.flatnonzero(occurs)
+    codes, sizes = (np.cumsum(occurs > 0) - 1)[bags], occurs[used]
     counts = sizes[:, None] * proportions[used]
     whole = np.abs(counts - np.round(counts)) < 1e-6 * sizes[:, None]
     counts = np.where(whole, np.round(counts), counts)

@@ -1,12 +1,12 @@
 """Two learners of the likelihood of the counts: a linear one, and one around any regressor."""
 
+from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, softmax
 from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingRegressor
 
 from ..base import (
     HasMethods,
@@ -22,6 +22,7 @@ from ..mean_map import class_means, mean_operator
 from ..mean_map import minimize as mean_map
 from ..proportions import averaging_matrix
 from ._binary import bag_counts, count_posterior
+from ._booster import boost_trees, tree_scores
 from ._several import class_posterior
 
 #: A Newton target divides by a variance, which counts as no less.
@@ -244,6 +245,30 @@ def newton_target(q, s):
     return (q - s) / np.maximum(s * (1 - s), SMALLEST_VARIANCE)
 
 
+def newton_step(scores, known, held_out, exact_up_to=20):
+    """What `boost_trees` asks at some scores: minus the likelihood of bags held out, gradient and Hessian.
+
+    The quotient of gradient and Hessian is minus the `newton_target`.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_instances,) or (n_instances, n_classes)
+    known : BagCounts
+    held_out : ndarray of bool, shape (n_bags,)
+        Bags whose mean log-likelihood is measured; if there are none, that of all is.
+    exact_up_to : int, default 20
+
+    Returns
+    -------
+    value : float
+    gradient, hessian : ndarray, of the shape of scores
+    """
+    log_likelihood, q, s = posterior(scores, known, exact_up_to)
+    judged = held_out if held_out.any() else ~held_out
+    hessian = np.maximum(s * (1 - s), SMALLEST_VARIANCE)
+    return -log_likelihood[judged].mean(), s - q, hessian
+
+
 def boost(scores, known, fit_round, learning_rate, max_iter, held_out, exact_up_to=20):
     """Add regressors to scores until the bags held out gain no more.
 
@@ -312,20 +337,20 @@ def held_out_bags(known, X, share):
 class CountBoosting(LLPClassifier):
     r"""Boosting of the likelihood of the counts, around any regressor.
 
-    Starts from `CountLogistic`; each round fits the regressor to the Newton target of the log-odds, until bags that
-    were held out gain no more.
+    Starts from `CountLogistic`. Each round fits trees, or a regressor of your own, to the Newton target of the
+    log-odds. The rounds up to the best one by the likelihood of bags that were held out are kept.
 
     Parameters
     ----------
     estimator : None or regressor, default None
-        Cloned and fitted once a round and class. None is a tree of 15 leaves on histograms with at least n / 50
-        instances in a leaf.
+        None is a tree of eight leaves on histograms, with at least n / 50 instances in a leaf, see `boost_trees`. A
+        regressor is cloned and fitted once a round and class.
     learning_rate : float, default 1.5
         Share of each prediction that is added to the log-odds.
     max_iter : int, default 100
-        Rounds.
+        Rounds. With trees all of them are run; with a regressor the rounds end after 15 without progress.
     validation_fraction : float, default 0.1
-        Share of the bags that are held out to say when to stop; their labels stay unknown.
+        Share of the bags that are held out to say which round is best. No labels of instances are needed.
     C : float, default 1.0
         Of the linear start, see `CountLogistic`. In 200 bags of Gaussian data 0.01 gained a point.
     exact_up_to : int, default 20
@@ -340,10 +365,12 @@ class CountBoosting(LLPClassifier):
     classes_ : ndarray, shape (n_classes,)
     start_coef_ : ndarray, shape (1, n_features + 1) or (n_classes, n_features + 1)
         The linear start, its intercept last.
+    trees_ : object
+        The trees up to the best round, for `tree_scores`. None with a regressor.
     regressors_ : list of list of estimator
-        The regressors of each round, one a column of scores.
+        The regressors of each round, one a column of scores. Empty without a regressor.
     n_iter_ : int
-        Rounds.
+        The best round, which is the last one kept.
     validation_log_likelihood_ : ndarray
         Mean over the bags held out, before the first round and after each.
 
@@ -356,8 +383,9 @@ class CountBoosting(LLPClassifier):
 
     Notes
     -----
-    A round costs a fit of the regressor on all instances and :math:`O(n)`. Of few bags (up to three a class) none is
-    held out, and the likelihood of all says when to stop.
+    With trees a round costs :math:`O(n d)`, because the features are binned once; with a regressor it costs a fit of
+    the regressor on all instances. If there are few bags (up to three a class), none is held out, and the likelihood
+    of all bags names the best round.
 
     Bags are held out by their place in the order of the shares of the second class. So exchanging the two classes, or
     doubling the data, can hold out others and change the predictions. Trees do not depend on the scale of the features;
@@ -400,27 +428,44 @@ class CountBoosting(LLPClassifier):
 
     def _fit(self, data):
         known, X = self._in_order(data)
-        n_columns = 1 if known.counts.ndim == 1 else known.counts.shape[1]
         held_out = held_out_bags(known, X, self.validation_fraction)
         Z, rows = append_one(X), ~held_out[known.bags]
         seen = known.part(~held_out)
         start = mean_map_start(Z[rows], seen, self.C)
         self.start_coef_, *_ = maximize(Z[rows], seen, start, self.C, self.exact_up_to)
-        base = default_tree(rows.sum()) if self.estimator is None else self.estimator
+        offset = one_column(Z @ self.start_coef_.T)
+        boosted = self._boost_trees if self.estimator is None else self._boost
+        history = boosted(X, offset, known, held_out)
+        self.validation_log_likelihood_ = history
+        self.n_iter_ = int(np.argmax(history))
 
+    def _boost_trees(self, X, offset, known, held_out):
+        step = partial(
+            newton_step, known=known, held_out=held_out, exact_up_to=self.exact_up_to
+        )
+        progress = Progress(self, self.max_iter, "round")
+        self.regressors_ = []
+        self.trees_, history = boost_trees(
+            X, offset, step, ~held_out[known.bags], self.learning_rate,
+            self.max_iter, after_round=progress.step,
+        )  # fmt: skip
+        return -history
+
+    def _boost(self, X, offset, known, held_out):
         progress = Progress(self, self.max_iter, "round", usual=USUAL)
 
         def fit_round(target, rows):
-            targets = target.reshape(len(X), n_columns)[rows].T
-            fitted = [clone(base).fit(X[rows], column) for column in targets]
+            targets = target.reshape(len(X), -1)[rows].T
+            fitted = [clone(self.estimator).fit(X[rows], column) for column in targets]
             progress.step()
             return fitted, predict_round(fitted, X)
 
-        self.regressors_, self.validation_log_likelihood_ = boost(
-            one_column(Z @ self.start_coef_.T), known, fit_round,
-            self.learning_rate, self.max_iter, held_out, self.exact_up_to,
+        self.trees_ = None
+        self.regressors_, history = boost(
+            offset, known, fit_round, self.learning_rate, self.max_iter, held_out,
+            self.exact_up_to,
         )  # fmt: skip
-        self.n_iter_ = len(self.regressors_)
+        return history
 
     def _in_order(self, data):
         """Counts and instances, these in an order of their own: where a tree splits a tie depends on it."""
@@ -431,27 +476,11 @@ class CountBoosting(LLPClassifier):
 
     def _scores(self, X):
         scores = one_column(append_one(X) @ self.start_coef_.T)
+        if self.trees_ is not None:
+            return scores + tree_scores(self.trees_, X)
         for fitted in self.regressors_:
             scores = scores + self.learning_rate * predict_round(fitted, X)
         return scores
-
-
-def default_tree(n):
-    """A tree of 15 leaves on histograms, with at least n / 50 instances in each.
-
-    Parameters
-    ----------
-    n : int
-
-    Returns
-    -------
-    HistGradientBoostingRegressor
-        Of one round.
-    """
-    return HistGradientBoostingRegressor(
-        learning_rate=1.0, max_iter=1, max_leaf_nodes=15,
-        min_samples_leaf=max(20, n // 50), early_stopping=False,
-    )  # fmt: skip
 
 
 def predict_round(fitted, X):

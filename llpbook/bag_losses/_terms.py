@@ -1,0 +1,102 @@
+"""Terms that need no share, and are added to a loss: sure predictions, and predictions that do not change nearby."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, xlogy
+
+from ..base import probabilities
+from ._protocol import BagLoss, curvature, first_half
+
+
+@dataclass(frozen=True)
+class EntropyTerm(BagLoss):
+    r"""The entropy of each prediction, equation :eq:`eq-losses-entropy`: small where predictions are sure.
+
+    Added to a loss of bags it is soft self-training (grandvalet2004): the model learns from its own predictions.
+
+    Notes
+    -----
+    The entropy is concave near the even prediction, so the curvature returned is 0: that of the loss that it is added
+    to serves both.
+    """
+
+    several_classes = True
+
+    def of_counts(self, scores, known):
+        """See `BagLoss.of_counts`."""
+        s, columns = probabilities(scores), slice(None) if scores.ndim == 2 else 1
+        # eq: eq-losses-entropy
+        entropy = -np.sum(xlogy(s, s), axis=1, keepdims=True)
+        gradient = -xlogy(s, s) - s * entropy
+        return float(entropy.sum()), gradient[:, columns], np.zeros_like(scores)
+
+
+@dataclass(frozen=True)
+class ConsistencyTerm(BagLoss):
+    r"""The divergence of each prediction and that of its shifted copy, equation :eq:`eq-losses-consistency`.
+
+    :math:`\sum_i \mathrm{KL}(s_i \Vert \tilde s_i)`, the term that LLP-VAT (tsai2020) adds to the proportion loss. The
+    scores are those of all instances, and then those of their copies in the same order and bags.
+    """
+
+    def of_counts(self, scores, known):
+        """See `BagLoss.of_counts`."""
+        f = first_half(scores, known)[0]
+        moved = scores[len(f) :]
+        s, s_moved = expit(f), expit(moved)
+        # eq: eq-losses-consistency
+        value = np.sum(s * (f - moved) - np.logaddexp(0, f) + np.logaddexp(0, moved))
+        gradient = np.concatenate([s * (1 - s) * (f - moved), s_moved - s])
+        return float(value), gradient, curvature(expit(scores))
+
+
+@dataclass(frozen=True)
+class WithCopies(BagLoss):
+    """A loss of bags where shifted copies stand behind the instances: the copies do not count.
+
+    Parameters
+    ----------
+    loss : BagLoss
+    """
+
+    loss: BagLoss
+
+    def of_counts(self, scores, known):
+        """See `BagLoss.of_counts`."""
+        value, *each = self.loss.of_counts(*first_half(scores, known))
+        return value, *(np.concatenate([part, np.zeros_like(part)]) for part in each)
+
+    def with_prior(self, prior):
+        """See `BagLoss.with_prior`."""
+        return WithCopies(self.loss.with_prior(prior))
+
+
+def adversarial_shift(decision_function, X, radius=0.1, step=1e-4):
+    r"""The shift of each instance, of a given length, that changes its prediction most, by finite differences.
+
+    To second order the divergence of a prediction and that at a shift r is :math:`s (1 - s) (r^\top \nabla f)^2 / 2`:
+    the worst direction is that of the gradient of the log-odds, which differences of two scores per feature estimate.
+
+    Parameters
+    ----------
+    decision_function : callable
+        From instances to log-odds.
+    X : ndarray, shape (n_instances, n_features)
+    radius : float, default 0.1
+        Length of the shift, in the units of X.
+    step : float, default 1e-4
+        Of the differences. Trees are constant nearby: for them it must be as large as the radius.
+
+    Returns
+    -------
+    ndarray, shape (n_instances, n_features)
+        0 where the score does not change.
+    """
+    slopes = np.empty(X.shape)
+    for j, shift in enumerate(step * np.eye(X.shape[1])):
+        slopes[:, j] = decision_function(X + shift) - decision_function(X - shift)
+    lengths = np.linalg.norm(slopes, axis=1, keepdims=True)
+    return radius * np.divide(
+        slopes, lengths, out=np.zeros_like(slopes), where=lengths > 0
+    )

@@ -1,0 +1,250 @@
+"""Losses of single instances that the shares correct: EasyLLP, and the forward correction of LLPFC."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import expit, logit
+
+from ..base import probabilities
+from ._protocol import BagLoss, curvature
+
+#: A probability of the forward model counts as no less.
+TINY = 1e-12
+
+
+def easy_labels(known, prior):
+    r"""The label that stands for an unknown one: :math:`\tilde y_k = n_k (p_k - \pi) + \pi`, :eq:`eq-losses-easy`.
+
+    Its mean, given the true label of the instance, is that label if the labels of all instances are independent with
+    the class prior; it can be far outside of [0, 1].
+
+    Parameters
+    ----------
+    known : BagCounts
+    prior : ndarray, shape (n_classes,)
+
+    Returns
+    -------
+    ndarray, shape (n_bags, n_classes)
+        Rows sum to 1.
+    """
+    # eq: eq-losses-easy
+    return known.sizes[:, None] * (known.shares - prior) + prior
+
+
+def easy_label_variance(size, prior):
+    r"""Variance of the label of `easy_labels` around the true one: :math:`(n - 1) \pi (1 - \pi)`.
+
+    Equation :eq:`eq-losses-easy-variance`.
+
+    Parameters
+    ----------
+    size : int or ndarray
+        Of the bag.
+    prior : float
+
+    Returns
+    -------
+    float or ndarray
+    """
+    # eq: eq-losses-easy-variance
+    return (size - 1) * prior * (1 - prior)
+
+
+def easy_value_variance(scores, s, known):
+    r"""Variance of the value of `EasyLoss`, and of the logarithmic loss on true labels, at fixed scores.
+
+    Over independent labels with probabilities s, and a class prior that is known: equation
+    :eq:`eq-losses-easy-value`.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_instances,)
+        Log-odds of the model that is judged.
+    s : ndarray, shape (n_instances,)
+        Probabilities of the labels.
+    known : BagCounts
+        Its bags and sizes are used, not its counts.
+
+    Returns
+    -------
+    easy, labels : float
+    """
+    v = s * (1 - s)
+    # eq: eq-losses-easy-value
+    easy = np.sum(known.sums(scores) ** 2 * known.sums(v))
+    return float(easy), float(np.sum(scores**2 * v))
+
+
+@dataclass(frozen=True)
+class EasyLoss(BagLoss):
+    r"""The logarithmic loss of `easy_labels`: its mean is that of the true labels (busafekete2023).
+
+    Parameters
+    ----------
+    prior : ndarray, shape (n_classes,), optional
+        Shares of the classes in all bags; those of the bags that are given, if not given. A batch of some bags needs
+        it.
+
+    Notes
+    -----
+    Unbiased for random bags: labels must be independent with one class prior. The gradient is
+    :math:`s_i - \tilde y_i` and the curvature that of logistic regression; below the labels that are above 1 the value
+    has no bound.
+    """
+
+    prior: object = None
+    several_classes = True
+
+    def of_counts(self, scores, known):
+        """See `BagLoss.of_counts`."""
+        s, columns = probabilities(scores), slice(None) if scores.ndim == 2 else 1
+        labels = easy_labels(known, _prior(self, known))[known.bags]
+        if scores.ndim == 1:  # exact where a probability is rounded to 0
+            value = np.sum(np.logaddexp(0, scores) - labels[:, 1] * scores)
+        else:
+            top = scores.max(axis=1, keepdims=True)
+            total = np.log(np.exp(scores - top).sum(axis=1)) + top[:, 0]
+            value = np.sum(total - np.sum(labels * scores, axis=1))
+        return float(value), (s - labels)[:, columns], curvature(s[:, columns])
+
+    def with_prior(self, prior):
+        """See `BagLoss.with_prior`; a prior that was given stays."""
+        return self if self.prior is not None else replace(self, prior=prior)
+
+
+def _prior(loss, known):
+    """The class prior that a loss was told, or that of the bags."""
+    if loss.prior is not None:
+        return np.asarray(loss.prior, dtype=float)
+    return known.sizes @ known.shares / known.sizes.sum()
+
+
+def pair_bags(shares):
+    """Pair the bag of the largest share with that of the smallest, and so on inwards.
+
+    No other pairing has a larger sum of squared differences. Of an odd number, the bag in the middle is paired with
+    that of the largest share, which then is in two pairs.
+
+    Parameters
+    ----------
+    shares : ndarray, shape (n_bags,)
+
+    Returns
+    -------
+    ndarray of int, shape (n_pairs, 2)
+        The bag of the larger share first.
+    """
+    order = np.argsort(shares, kind="stable")
+    half = len(order) // 2
+    pairs = np.column_stack([order[::-1][:half], order[:half]])
+    if len(order) % 2 and half:
+        pairs = np.vstack([pairs, [order[-1], order[half]]])
+    return pairs
+
+
+def transition(shares, weights):
+    r"""Of two bags that are mixed, how often an instance of either class is from the first bag.
+
+    Equation :eq:`eq-losses-transition`.
+
+    Parameters
+    ----------
+    shares, weights : ndarray, shape (n_pairs, 2)
+        Shares of the positive class, and how many instances the bags stand for.
+
+    Returns
+    -------
+    negative, positive : ndarray, shape (n_pairs,)
+        :math:`\rho_0 = P(\text{first} \mid y = 0)` and :math:`\rho_1 = P(\text{first} \mid y = 1)`.
+    prior : ndarray, shape (n_pairs,)
+        Share of the positive class in the mixture.
+    """
+    parts = np.stack([weights * (1 - shares), weights * shares])
+    total = parts.sum(axis=2)
+    # eq: eq-losses-transition
+    first = np.divide(parts[..., 0], total, out=np.zeros_like(total), where=total > 0)
+    return *first, total[1] / weights.sum(axis=1)
+
+
+@dataclass(frozen=True)
+class ForwardLoss(BagLoss):
+    r"""Which of two bags is an instance from? The logarithmic loss of that question, equation :eq:`eq-losses-forward`.
+
+    The forward correction of label noise, for pairs of bags (zhang2022; scott2020 for the pairs): the bag is a noisy
+    label with known rates of error.
+
+    Parameters
+    ----------
+    prior : ndarray, shape (2,), optional
+        As of `EasyLoss`.
+
+    Notes
+    -----
+    Unbiased where bags differ in their shares of the classes alone: features and bags are independent given the label.
+    Two bags with the same share tell nothing. The expected curvature, :math:`P'^2 / P (1 - P)`, is at most that of
+    logistic regression, which is returned: trees that divide by the former take steps that the noise decides.
+    """
+
+    prior: object = None
+
+    def of_counts(self, scores, known):
+        """See `BagLoss.of_counts`."""
+        prior, shares = _prior(self, known)[1], known.shares[:, 1]
+        pairs = pair_bags(shares)
+        times = np.bincount(pairs.ravel(), minlength=len(shares))
+        weights = (known.sizes / np.maximum(times, 1))[pairs]
+        rates = transition(shares[pairs], weights)
+        value, gradient = 0.0, np.zeros_like(scores)
+        for place in (0, 1):  # each instance as one of the first bag, or of the second
+            for index in _one_of_each(pairs[:, place]):
+                pair = np.full(len(shares), -1)
+                pair[pairs[index, place]] = index
+                rows = np.flatnonzero(pair[known.bags] >= 0)
+                at, share = pair[known.bags[rows]], 1 / times[known.bags[rows]]
+                loss, slope = forward(
+                    scores[rows], *(r[at] for r in rates), prior, place == 0
+                )
+                value += share @ loss
+                gradient[rows] += share * slope
+        return float(value), gradient, curvature(expit(scores))
+
+    def with_prior(self, prior):
+        """See `EasyLoss.with_prior`."""
+        return self if self.prior is not None else replace(self, prior=prior)
+
+
+def _one_of_each(bags):
+    """Numbers of the pairs, in parts in which no bag occurs twice."""
+    first = np.unique(bags, return_index=True)[1]
+    rest = np.setdiff1d(np.arange(len(bags)), first)
+    return [first, rest] if len(rest) else [first]
+
+
+def forward(f, negative, positive, mixed, prior, is_first):
+    r"""The loss of each instance under the forward model, and its derivative.
+
+    Parameters
+    ----------
+    f : ndarray, shape (n,)
+        Log-odds under the class prior.
+    negative, positive, mixed : ndarray, shape (n,)
+        As of `transition`.
+    prior : float
+        Share of the positive class in all bags.
+    is_first : bool
+        Whether the instances are from the first bag of their pair.
+
+    Returns
+    -------
+    loss, gradient : ndarray, shape (n,)
+    """
+    low, high = TINY, 1 - TINY
+    shift = logit(np.clip(mixed, low, high)) - logit(np.clip(prior, low, high))
+    s = expit(f + shift)
+    # eq: eq-losses-forward
+    first = np.clip(negative + (positive - negative) * s, low, high)
+    slope = (positive - negative) * s * (1 - s)
+    chance = first if is_first else 1 - first
+    gradient = -slope / first if is_first else slope / (1 - first)
+    return -np.log(chance), gradient
