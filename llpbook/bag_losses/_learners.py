@@ -58,7 +58,7 @@ def loss_of(name, prior):
 def objective(w, X, known, loss, C):
     r"""Penalized loss of a linear model and its gradient, per instance.
 
-    :math:`\frac1n \bigl( \ell(Xw) + \frac{1}{2C} \lVert w \rVert^2 \bigr)`, equation :eq:`eq-losses-linear`.
+    :math:`\frac1n \bigl( \ell(Xw) + \frac{1}{2C} \lVert w \rVert^2 \bigr)`.
 
     Parameters
     ----------
@@ -76,7 +76,6 @@ def objective(w, X, known, loss, C):
     n, d = X.shape
     rows = w.reshape(-1, d)
     value, slope, _ = loss.of_counts(one_column(X @ rows.T), known)
-    # eq: eq-losses-linear
     gradient = (X.T @ slope).T.reshape(rows.shape) / n + rows / (C * n)
     return (value + w @ w / (2 * C)) / n, gradient.ravel()
 

@@ -55,8 +55,9 @@ def _refuse_values(scores, bags, shares):
     """The part of `read_scores` that looks at values."""
     if not np.isfinite(scores).all():
         raise ValueError("scores must be finite numbers, got NaN or infinity")
-    if not (shares.min() >= 0 and shares.max() <= 1):  # also NaN
-        wrong = shares[~((shares >= 0) & (shares <= 1))][0]
+    outside = ~((shares >= 0) & (shares <= 1))  # also NaN
+    if outside.any():
+        wrong = shares[outside][-1]  # of two classes, that which was given
         raise ValueError(f"proportions must be in [0, 1], got {wrong}")
     sums = shares.sum(axis=1)
     if np.abs(sums - 1).max() > 1e-6:

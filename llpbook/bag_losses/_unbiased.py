@@ -13,7 +13,7 @@ TINY = 1e-12
 
 
 def easy_labels(known, prior):
-    r"""The label that stands for an unknown one: :math:`\tilde y_k = n_k (p_k - \pi) + \pi`, :eq:`eq-losses-easy`.
+    r"""The label that stands for an unknown one: :math:`\tilde y_k = n_k (p_k - \eta) + \eta`, :eq:`eq-losses-easy`.
 
     Its mean, given the true label of the instance, is that label if the labels of all instances are independent with
     the class prior; it can be far outside of [0, 1].
@@ -33,7 +33,7 @@ def easy_labels(known, prior):
 
 
 def easy_label_variance(size, prior):
-    r"""Variance of the label of `easy_labels` around the true one: :math:`(n - 1) \pi (1 - \pi)`.
+    r"""Variance of the label of `easy_labels` around the true one: :math:`(n - 1) \eta (1 - \eta)`.
 
     Equation :eq:`eq-losses-easy-variance`.
 

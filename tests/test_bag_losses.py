@@ -1,0 +1,666 @@
+"""Losses of bags: values by definition and brute force, gradients by differences, what theory says; the learners."""
+
+import pickle
+from itertools import permutations, product
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from problems import gaussian_bags
+from scipy.optimize import approx_fprime, check_grad
+from scipy.special import expit, log_softmax, logit, softmax
+from scipy.stats import bernoulli, norm
+from scipy.stats import entropy as scipy_entropy
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from llpbook.bag_losses import (
+    LOSSES,
+    ROUNDING,
+    BagBatches,
+    BagBoosting,
+    BagLogistic,
+    BagLoss,
+    ConsistencyTerm,
+    CountLoss,
+    EasyLoss,
+    EntropyTerm,
+    ForwardLoss,
+    NormalLoss,
+    ProportionLoss,
+    WithCopies,
+    adversarial_shift,
+    count_tree,
+    easy_label_variance,
+    easy_labels,
+    easy_value_variance,
+    fft_count_posterior,
+    fft_posterior,
+    pair_bags,
+    pass_down,
+    read_scores,
+    transition,
+    two_parts,
+)
+from llpbook.base import BagCounts
+from llpbook.count_likelihood import (
+    SMALLEST_VARIANCE,
+    CountBoosting,
+    CountLogistic,
+    count_posterior,
+    exact_posterior,
+)
+from llpbook.datasets import load_bags
+from llpbook.proportions import label_proportions
+
+EACH = {
+    **LOSSES,
+    "fft": CountLoss(0, "fft"),
+    "saddlepoint": CountLoss(0),
+    "entropy": EntropyTerm(),
+    "sum": ProportionLoss() + 0.3 * EntropyTerm(),
+    "told the prior": EasyLoss(np.array([0.4, 0.6])) + ForwardLoss([0.4, 0.6]) * 2,
+}
+each = pytest.mark.parametrize("loss", EACH.values(), ids=EACH)
+SEVERAL = {k: v for k, v in EACH.items() if v.several_classes and k != "fft"}
+
+
+def small(seed=0, n=24, n_bags=5, n_classes=2):
+    """Scores, bags with and without a pure one, and their shares."""
+    rng = np.random.default_rng(seed)
+    bags = np.append(np.arange(n_bags), rng.integers(0, n_bags, n - n_bags))
+    y = rng.integers(0, n_classes, n)
+    y[bags == 1] = 1
+    shares = label_proportions(y, bags, classes=np.arange(n_classes))
+    f = 1.5 * rng.normal(size=n if n_classes == 2 else (n, n_classes))
+    return f, bags, shares[:, 1] if n_classes == 2 else shares
+
+
+# --- the protocol --------------------------------------------------------------------------------------------
+
+
+@each
+@pytest.mark.parametrize("seed", range(4))
+def test_the_gradient_is_the_derivative_of_the_value(loss, seed):
+    f, bags, p = small(seed)
+    gradient = loss(f, bags, p)[1]
+    numeric = approx_fprime(f, lambda z: loss(z, bags, p)[0], 1e-6)
+    np.testing.assert_allclose(gradient, numeric, atol=2e-5)
+
+
+@pytest.mark.parametrize("loss", SEVERAL.values(), ids=SEVERAL)
+def test_the_gradient_of_several_classes(loss):
+    if loss == EACH["told the prior"]:
+        pytest.skip("of two classes")
+    F, bags, P = small(3, n_classes=3)
+
+    def value(z):
+        return loss(z.reshape(F.shape), bags, P)[0]
+
+    def slope(z):
+        return loss(z.reshape(F.shape), bags, P)[1].ravel()
+
+    assert check_grad(value, slope, F.ravel(), epsilon=1e-6) < 1e-4
+    np.testing.assert_allclose(
+        slope(F.ravel()).reshape(F.shape).sum(axis=1), 0, atol=1e-9
+    )
+
+
+@each
+def test_a_loss_takes_a_batch_and_names_of_bags_in_any_order(loss):
+    f, bags, p = small(1)
+    if loss in (EACH["easy"], EACH["forward"]):
+        loss = loss.with_prior(np.array([0.5, 0.5]))
+    one = np.isin(bags, [3, 1])
+    value, gradient, hessian = loss(f[one], bags[one], p)
+    renamed = np.where(bags[one] == 3, 0, 1)
+    again = loss(f[one].tolist(), renamed.tolist(), p[[3, 1]].tolist())
+    np.testing.assert_allclose([value, *gradient], [again[0], *again[1]], atol=1e-9)
+    assert hessian.shape == gradient.shape == (one.sum(),)
+    assert np.isfinite(hessian).all() and hessian.min() >= 0
+
+
+@each
+def test_a_loss_does_not_depend_on_the_order_of_instances(loss):
+    f, bags, p = small(2)
+    order = np.random.default_rng(0).permutation(len(f))
+    one, two = loss(f, bags, p), loss(f[order], bags[order], p)
+    assert one[0] == pytest.approx(two[0])
+    np.testing.assert_allclose(one[1][order], two[1], atol=1e-9)
+
+
+@each
+def test_a_loss_is_finite_where_predictions_are_certain_and_wrong(loss):
+    f = np.array([800.0, -800, 750, -750, 0, 0])
+    value, gradient, hessian = loss(f, [0, 0, 1, 1, 2, 2], [0.0, 1.0, 0.5])
+    assert np.isfinite(value) and np.isfinite(gradient).all()
+    assert np.isfinite(hessian).all()
+
+
+def test_losses_are_added_weighed_compared_and_stored():
+    f, bags, p = small(4)
+    total = ProportionLoss() + 0.25 * EntropyTerm() + EasyLoss() * 2
+    parts = [loss(f, bags, p) for loss in (ProportionLoss(), EntropyTerm(), EasyLoss())]
+    for j in range(3):
+        expected = parts[0][j] + 0.25 * parts[1][j] + 2 * parts[2][j]
+        np.testing.assert_allclose(total(f, bags, p)[j], expected)
+    assert pickle.loads(pickle.dumps(total)) == total
+    assert ProportionLoss() == ProportionLoss() != ProportionLoss("squares")
+    assert not (ForwardLoss() + EntropyTerm()).several_classes
+
+
+def test_the_objective_has_the_signature_of_boosters():
+    f, bags, p = small(5)
+    objective = pickle.loads(pickle.dumps(CountLoss().objective(p)))
+    gradient, hessian = objective(bags.astype(np.float32), f.astype(np.float32))
+    np.testing.assert_allclose(gradient, CountLoss()(f, bags, p)[1], atol=1e-5)
+    assert hessian.shape == gradient.shape
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"scores": [0.0, np.nan]}, "scores must be finite"),
+        ({"scores": [0.0]}, "one entry per row of scores"),
+        ({"scores": np.zeros((2, 3))}, "one column per class of proportions, 2"),
+        ({"scores": np.zeros((2, 2))}, "loss of two classes"),
+        ({"proportions": [[0.2, 0.3, 0.5]] * 2}, "proportions has 3"),
+        ({"proportions": [0.5, 1.5]}, r"in \[0, 1\], got 1.5"),
+        ({"proportions": [0.5, np.nan]}, r"in \[0, 1\], got nan"),
+        ({"proportions": [[0.5, 0.4]] * 2}, "sum to 1, got 0.9"),
+        ({"bags": [0, 2]}, "0 to 1, got 2"),
+        ({"bags": [0, -1]}, "0 to 1, got -1"),
+        ({"bags": [0, 0.5]}, "integers, got 0.5"),
+        ({"scores": [], "bags": []}, "bags must not be empty"),
+    ],
+)
+def test_malformed_input_is_named(change, message):
+    given = {"scores": [0.0, 1.0], "bags": [0, 1], "proportions": [0.5, 0.5], **change}
+    with pytest.raises(ValueError, match=message):
+        NormalLoss()(**given)
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: ProportionLoss("kl"), "divergence must be"),
+        (lambda: CountLoss(large="exact"), "large must be"),
+        (
+            lambda: CountLoss(-1),
+            "exact_up_to must be a whole number, 0 or more, got -1",
+        ),
+        (lambda: BagBatches([]), "bags must be of one dimension and not empty"),
+        (
+            lambda: BagBatches([0], 0),
+            "bags_per_batch must be a whole number above 0, got 0",
+        ),
+    ],
+)
+def test_wrong_parameters_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+# --- limits --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["counts", "proportion", "easy", "fft", "saddlepoint"])
+def test_bags_of_one_are_logistic_regression(name):
+    rng = np.random.default_rng(0)
+    f, y = 2 * rng.normal(size=12), rng.integers(0, 2, 12)
+    value, gradient, hessian = EACH[name](f, np.arange(12), y.astype(float))
+    s = expit(f)
+    assert value == pytest.approx(-bernoulli.logpmf(y, s).sum())
+    np.testing.assert_allclose(gradient, s - y, atol=1e-9)
+    np.testing.assert_allclose(hessian, np.maximum(s * (1 - s), SMALLEST_VARIANCE))
+
+
+@pytest.mark.parametrize("name", ["counts", "proportion", "easy"])
+def test_bags_of_one_of_several_classes_are_softmax_regression(name):
+    rng = np.random.default_rng(1)
+    F, y = rng.normal(size=(10, 3)), rng.integers(0, 3, 10)
+    Y = np.eye(3)[y]
+    value, gradient, _ = EACH[name](F, np.arange(10), Y)
+    assert value == pytest.approx(-np.sum(Y * log_softmax(F, axis=1)))
+    np.testing.assert_allclose(gradient, softmax(F, axis=1) - Y, atol=1e-9)
+
+
+def test_forward_in_pure_bags_of_equal_sizes_is_balanced_logistic_regression():
+    rng = np.random.default_rng(2)
+    f, bags = rng.normal(size=20), np.repeat([0, 1], 10)
+    value, gradient, _ = ForwardLoss([0.8, 0.2])(f, bags, [0.0, 1.0])
+    shifted = f - logit(0.2)  # odds under classes of equal size
+    assert value == pytest.approx(-bernoulli.logpmf(bags, expit(shifted)).sum())
+    np.testing.assert_allclose(gradient, expit(shifted) - bags, atol=1e-9)
+
+
+# --- the proportion loss -------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-losses-proportion")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_proportion_loss_by_its_definition(n_classes):
+    f, bags, p = small(6, n_classes=n_classes)
+    s = softmax(f, axis=1) if f.ndim == 2 else np.column_stack([1 - expit(f), expit(f)])
+    P = p if p.ndim == 2 else np.column_stack([1 - p, p])
+    kl = squares = 0.0
+    for k in range(5):
+        mean, size = s[bags == k].mean(axis=0), np.sum(bags == k)
+        kl += size * scipy_entropy(P[k], mean)
+        squares += size * np.sum((P[k] - mean) ** 2)
+    assert ProportionLoss()(f, bags, p)[0] == pytest.approx(kl)
+    assert ProportionLoss("squares")(f, bags, p)[0] == pytest.approx(squares)
+
+
+@pytest.mark.equation("eq-losses-diagonal")
+@pytest.mark.parametrize(
+    "loss", [ProportionLoss(), ProportionLoss("squares"), CountLoss(100)]
+)
+def test_the_diagonal_is_the_second_derivative(loss):
+    f, bags, p = small(7)
+    found = loss.diagonal(f, read_scores(f, bags, p)[1])
+    e = 1e-5 * np.eye(len(f))
+    numeric = [
+        (loss(f + e[i], bags, p)[1][i] - loss(f - e[i], bags, p)[1][i]) / 2e-5
+        for i in range(len(f))
+    ]
+    np.testing.assert_allclose(found, numeric, atol=1e-6)
+
+
+def test_the_diagonal_has_no_sign_and_the_returned_curvature_has():
+    f, bags, p = np.array([2.0, 2.0, -2.0]), [0, 0, 0], [1 / 3]
+    known = read_scores(f, bags, p)[1]
+    for loss in (ProportionLoss(), ProportionLoss("squares"), CountLoss()):
+        assert loss.diagonal(f, known).min() < 0 < loss(f, bags, p)[2].min()
+
+
+@pytest.mark.parametrize("divergence", ["cross_entropy", "squares"])
+def test_equal_shares_make_the_constant_a_minimum_of_the_proportion_loss(divergence):
+    """The minimizer need not be the posterior: for equal shares 0 is reached by the share itself, whatever x is."""
+    bags, f = np.repeat(np.arange(6), 4), np.full(24, logit(0.25))
+    value, gradient, _ = ProportionLoss(divergence)(f, bags, np.full(6, 0.25))
+    assert value == pytest.approx(0, abs=1e-12)
+    np.testing.assert_allclose(gradient, 0, atol=1e-12)
+    truth = np.where(np.arange(24) % 4 == 0, 50.0, -50.0)  # labels, one in four
+    assert ProportionLoss(divergence)(truth, bags, np.full(6, 0.25))[0] < 1e-9
+
+
+# --- the count of a bag --------------------------------------------------------------------------------------
+
+
+def by_labelings(f, c):
+    """Log-likelihood of a count and posterior of each label, by a sum over all labelings."""
+    s, total, ones = expit(f), 0.0, np.zeros(len(f))
+    for labels in product([0, 1], repeat=len(f)):
+        if sum(labels) == c:
+            chance = np.prod(np.where(labels, s, 1 - s))
+            total += chance
+            ones += chance * np.array(labels)
+    return np.log(total), ones / total
+
+
+@pytest.mark.equation("eq-losses-tree", "eq-losses-down")
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 9])
+def test_the_tree_of_counts_against_all_labelings(size):
+    f = 2 * np.random.default_rng(size).normal(size=size)
+    levels = count_tree(expit(f))
+    for c in range(size + 1):
+        log_p, posterior = by_labelings(f, c)
+        weights = np.zeros(levels[-1].shape[1])
+        weights[c] = 1
+        assert np.log(levels[-1][0, c]) == pytest.approx(log_p)
+        np.testing.assert_allclose(pass_down(levels, weights)[:size], posterior)
+
+
+@pytest.mark.parametrize("size", [33, 64, 200, 700])
+def test_the_transform_is_the_recursion(size):
+    rng = np.random.default_rng(size)
+    bags, pi = (
+        np.repeat([0, 1], [size, size + 5]),
+        expit(2 * rng.normal(size=2 * size + 5)),
+    )
+    sizes = np.bincount(bags)
+    counts = np.round(np.bincount(bags, pi))
+    known = BagCounts(bags, sizes, counts, np.zeros(2))
+    exact = exact_posterior(pi, known, np.zeros(2))
+    for one, two in zip(exact, fft_posterior(pi, known), strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_exact_likelihoods_of_all_bags_agree(seed):
+    """Small, large and pure bags; the recursion for all is the oracle."""
+    rng = np.random.default_rng(seed)
+    bags = np.repeat(np.arange(5), [1, 7, 40, 90, 30])
+    y = rng.integers(0, 2, len(bags))
+    y[bags == 4] = 0
+    p = np.bincount(bags, y) / np.bincount(bags)
+    f = 3 * rng.normal(size=len(bags))
+    known = read_scores(f, bags, p)[1]
+    exact, found = count_posterior(f, known, 1000), fft_count_posterior(f, known)
+    for one, two in zip(exact, found, strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-9)
+
+
+def test_the_transform_refuses_counts_that_are_not_known():
+    with pytest.raises(ValueError, match="whole counts that are known, got"):
+        CountLoss(large="fft")([0.0, 1.0], [0, 0], [0.3])
+
+
+@pytest.mark.equation("eq-losses-normal")
+def test_the_normal_loss_is_a_normal_density():
+    f, bags, p = small(8)
+    s, expected = expit(f), 0.0
+    for k in range(5):
+        mine = s[bags == k]
+        variance = np.sum(mine * (1 - mine)) + ROUNDING
+        count = round(p[k] * len(mine))
+        expected -= norm.logpdf(count, mine.sum(), np.sqrt(variance))
+    constant = 5 * np.log(2 * np.pi) / 2
+    assert NormalLoss()(f, bags, p)[0] == pytest.approx(expected - constant)
+
+
+# --- unbiased losses -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-losses-easy", "eq-losses-easy-variance")
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_easy_labels_are_right_in_the_mean_and_vary_as_stated(size):
+    prior, bags = 0.3, np.zeros(size, int)
+    for truth in (0, 1):
+        first = second = 0.0
+        for others in product([0, 1], repeat=size - 1):
+            y = np.array([truth, *others])
+            chance = np.prod(np.where(y[1:], prior, 1 - prior))
+            known = read_scores(np.zeros(size), bags, [y.mean()])[1]
+            label = easy_labels(known, np.array([1 - prior, prior]))[0, 1]
+            first, second = first + chance * label, second + chance * label**2
+        assert first == pytest.approx(truth)
+        variance = easy_label_variance(size, prior)
+        assert second - first**2 == pytest.approx(variance, abs=1e-12)
+
+
+def test_the_easy_loss_is_unbiased_for_the_instance_loss_with_features():
+    """Over all features, two values each, and labels of a random bag of three; the posterior is not constant."""
+    posterior, f = np.array([0.2, 0.7]), np.array([-0.4, 1.3])  # of two equal values
+    prior, size, easy, true = posterior.mean(), 3, 0.0, 0.0
+    loss = EasyLoss(np.array([1 - prior, prior]))
+    for x in product([0, 1], repeat=size):
+        for y in product([0, 1], repeat=size):
+            at, labels = list(x), np.array(y)
+            chance = 0.5**size * np.prod(bernoulli.pmf(labels, posterior[at]))
+            easy += chance * loss(f[at], [0] * size, [labels.mean()])[0]
+            true -= chance * bernoulli.logpmf(labels, expit(f[at])).sum()
+    assert easy == pytest.approx(true)
+
+
+@pytest.mark.equation("eq-losses-easy-value")
+def test_the_variance_of_the_easy_value_by_all_labelings():
+    rng = np.random.default_rng(0)
+    f, s, bags = rng.normal(size=7), rng.random(7), np.repeat([0, 1], [4, 3])
+    prior, moments = np.array([0.6, 0.4]), np.zeros((2, 2))
+    for labels in product([0, 1], repeat=7):
+        chance = np.prod(np.where(labels, s, 1 - s))
+        shares = np.bincount(bags, labels) / [4, 3]
+        easy = EasyLoss(prior)(f, bags, shares)[0]
+        true = -bernoulli.logpmf(labels, expit(f)).sum()
+        moments += chance * np.array([[easy, true], [easy**2, true**2]])
+    known = read_scores(f, bags, [0.5, 0.5])[1]
+    np.testing.assert_allclose(
+        easy_value_variance(f, s, known), moments[1] - moments[0] ** 2
+    )
+
+
+@pytest.mark.parametrize("n_bags", [2, 4, 6, 8])
+def test_pairs_have_the_largest_squared_differences(n_bags):
+    shares = np.round(np.random.default_rng(n_bags).random(n_bags), 1)
+    found = np.sum(np.diff(shares[pair_bags(shares)], axis=1) ** 2)
+    best = max(
+        np.sum((shares[list(order[::2])] - shares[list(order[1::2])]) ** 2)
+        for order in permutations(range(n_bags))
+        if all(a < b for a, b in zip(order[::2], order[1::2], strict=True))
+    )
+    assert found == pytest.approx(best)
+
+
+@pytest.mark.parametrize("n_bags", [1, 3, 7])
+def test_no_bag_is_dropped_from_the_pairs_and_the_larger_share_is_first(n_bags):
+    shares = np.random.default_rng(n_bags).random(n_bags)
+    pairs = pair_bags(shares)
+    assert n_bags == 1 or {*pairs.ravel()} == {*range(n_bags)}
+    assert (np.diff(shares[pairs], axis=1) <= 0).all()
+    weight = np.bincount(pairs.ravel(), minlength=n_bags)
+    assert weight.sum() == (n_bags + n_bags % 2) * (n_bags > 1)
+
+
+@pytest.mark.equation("eq-losses-transition", "eq-losses-forward")
+def test_the_forward_loss_is_that_of_the_true_mixture_and_least_at_the_truth():
+    """Five values of x; bags that differ in their shares alone; expectations are sums."""
+    rng = np.random.default_rng(3)
+    positive, negative = rng.dirichlet(np.ones(5)), rng.dirichlet(np.ones(5))
+    shares, weights, prior = np.array([0.7, 0.2]), np.array([3.0, 5.0]), 0.35
+    f = np.log(positive / negative) + logit(prior)
+    inside = np.array([p * positive + (1 - p) * negative for p in shares])
+    first = weights[0] * inside[0] / (weights @ inside)
+    rho_0, rho_1, mixed = (v[0] for v in transition(shares[None], weights[None]))
+    s = expit(f + logit(mixed) - logit(prior))
+    np.testing.assert_allclose(rho_0 + (rho_1 - rho_0) * s, first)
+    sizes = np.array([300, 500])
+    bags = np.repeat([0, 1], sizes)
+    expected = np.zeros(5)
+    for k in range(2):
+        one = ForwardLoss([1 - prior, prior])(np.tile(f, 160), bags, shares)[1]
+        at = np.flatnonzero(bags == k)[:5]
+        expected[at % 5] += sizes[k] * inside[k][at % 5] * one[at]
+    np.testing.assert_allclose(expected, 0, atol=1e-12)
+
+
+def test_two_bags_with_one_share_tell_the_forward_loss_nothing():
+    f = np.random.default_rng(0).normal(size=8)
+    gradient = ForwardLoss()(f, np.repeat([0, 1], 4), [0.3, 0.3])[1]
+    np.testing.assert_allclose(gradient, 0, atol=1e-15)
+
+
+# --- terms ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-losses-entropy")
+def test_the_entropy_term_by_scipy():
+    f, bags, p = small(9)
+    s = expit(f)
+    expected = scipy_entropy([s, 1 - s]).sum()
+    assert EntropyTerm()(f, bags, p)[0] == pytest.approx(expected)
+
+
+@pytest.mark.equation("eq-losses-consistency")
+def test_the_consistency_term_is_a_divergence_and_its_gradient():
+    f, bags, p = small(10)
+    moved = f + np.random.default_rng(0).normal(size=len(f))
+    both, twice = np.append(f, moved), np.tile(bags, 2)
+    s, t = expit(f), expit(moved)
+    value, gradient, _ = ConsistencyTerm()(both, twice, p)
+    assert value == pytest.approx(scipy_entropy([s, 1 - s], [t, 1 - t]).sum())
+    numeric = approx_fprime(both, lambda z: ConsistencyTerm()(z, twice, p)[0], 1e-6)
+    np.testing.assert_allclose(gradient, numeric, atol=1e-5)
+    assert ConsistencyTerm()(np.append(f, f), twice, p)[0] == pytest.approx(0)
+
+
+@pytest.mark.parametrize("loss", [CountLoss(), NormalLoss(), EasyLoss()])
+def test_copies_do_not_count_in_a_loss_of_bags(loss):
+    f, bags, p = small(11)
+    both, twice = np.append(f, f + 1), np.tile(bags, 2)
+    value, gradient, hessian = WithCopies(loss)(both, twice, p)
+    alone = loss(f, bags, p)
+    assert value == pytest.approx(alone[0])
+    np.testing.assert_allclose(gradient, np.append(alone[1], 0 * f), atol=1e-12)
+    np.testing.assert_allclose(hessian[: len(f)], alone[2])
+    with pytest.raises(ValueError, match="then those of their copies"):
+        WithCopies(loss)(both[1:], twice[1:], p)
+
+
+def test_the_adversarial_shift_changes_predictions_most():
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(6, 3)), np.array([1.0, -2.0, 0.5])
+
+    def score(Z):
+        return np.sin(Z @ w) + Z[:, 0] ** 2
+
+    r = adversarial_shift(score, X, 1e-3)
+    np.testing.assert_allclose(np.linalg.norm(r, axis=1), 1e-3)
+    worst = np.abs(score(X + r) - score(X))
+    for _ in range(50):
+        other = rng.normal(size=X.shape)
+        other *= 1e-3 / np.linalg.norm(other, axis=1, keepdims=True)
+        assert (np.abs(score(X + other) - score(X)) < 1.01 * worst).all()
+    assert not adversarial_shift(lambda Z: np.zeros(len(Z)), X).any()
+
+
+# --- learners ------------------------------------------------------------------------------------------------
+
+
+def bags_of(n=600, size=10, seed=0, d=3):
+    return gaussian_bags(n, d, size, seed=seed)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_counts_is_count_logistic(kernel):
+    X, _, bags, P = bags_of(200)
+    one = BagLogistic("counts", C=0.5, kernel=kernel).fit(X, bags, P)
+    two = CountLogistic(C=0.5, kernel=kernel).fit(X, bags, P)
+    np.testing.assert_allclose(one.decision_function(X), two.decision_function(X))
+
+
+def test_counts_is_count_boosting():
+    X, _, bags, P = bags_of()
+    one, two = BagBoosting(max_iter=20), CountBoosting(max_iter=20)
+    scores = [m.fit(X, bags, P).decision_function(X) for m in (one, two)]
+    np.testing.assert_allclose(*scores, atol=1e-6)
+    assert one.n_iter_ == two.n_iter_ > 0
+
+
+@pytest.mark.parametrize("name", ["counts", "proportion", "easy"])
+def test_linear_learners_of_labels_are_logistic_regression(name):
+    X, y, _, _ = bags_of(200)
+    found = BagLogistic(name, C=0.1, tol=1e-8).fit(X, np.arange(200), y.astype(float))
+    Z = np.column_stack([X, np.ones(200)])
+    truth = LogisticRegression(C=0.1, fit_intercept=False, tol=1e-10).fit(Z, y)
+    weights = np.append(found.coef_, found.intercept_)
+    np.testing.assert_allclose(weights, truth.coef_[0], atol=1e-4)
+
+
+def test_the_easy_learner_against_cvxpy():
+    X, _, bags, P = bags_of(120, 6)
+    found = BagLogistic("easy", C=0.3, tol=1e-9).fit(X, bags, P)
+    Z, w = np.column_stack([X, np.ones(120)]), cp.Variable(4)
+    a, prior = P[bags, 1], P[:, 1].mean()
+    labels = 6 * (a - prior) + prior
+    loss = cp.sum(cp.logistic(Z @ w)) - labels @ (Z @ w)
+    cp.Problem(cp.Minimize(loss + cp.sum_squares(w) / 0.6)).solve(solver="CLARABEL")
+    np.testing.assert_allclose(
+        np.append(found.coef_, found.intercept_), w.value, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_linear_learners_end_where_the_gradient_is_zero(name):
+    X, y, bags, P = bags_of()
+    model = BagLogistic(name, C=0.1, tol=1e-7).fit(X, bags, P)
+    w = np.append(model.coef_, model.intercept_)
+    Z = np.column_stack([X, np.ones(len(X))])
+
+    def value(w):
+        return model.loss_(Z @ w, bags, P)[0] + w @ w / 0.2
+
+    assert model.gap_ < 1e-6 and model.score(X, y) > 0.85
+    steps = 1e-3 * np.random.default_rng(0).normal(size=(20, 4))
+    assert all(value(w + step) > value(w) for step in steps)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_every_loss_boosts_beyond_a_line(name):
+    """A ring: no line is right for more than the larger class."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 2))
+    y = (np.sum(X**2, axis=1) > 1.4).astype(int)
+    bags = np.argsort(np.argsort(y + rng.normal(size=6000))) // 10
+    P = label_proportions(y, bags)
+    model = BagBoosting(name, max_iter=40).fit(X[:], bags, P)
+    assert model.score(X, y) > 0.75 and model.n_iter_ > 5
+    history = model.validation_loss_
+    assert history[model.n_iter_] == history.min() < history[0]
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("learner", [BagLogistic, BagBoosting])
+def test_three_classes(learner, name):
+    data = load_bags("iris", bag_size=5, random_state=0)
+    own = {"max_iter": 10} if learner is BagBoosting else {}
+    model = learner(name, **own).fit(data.X, data.bags, data.proportions)
+    assert data.evaluate(model.predict(data.X)) > 0.6
+    assert (model.estimators_ is None) == LOSSES[name].several_classes
+    np.testing.assert_allclose(model.predict_proba(data.X).sum(axis=1), 1)
+
+
+def test_the_kind_of_fit_follows_the_loss_when_that_is_changed():
+    data = load_bags("iris", bag_size=5, random_state=0)
+    model = BagLogistic("normal").fit(data.X, data.bags, data.proportions)
+    assert len(model.estimators_) == 3
+    model.set_params(loss="counts").fit(data.X, data.bags, data.proportions)
+    assert model.estimators_ is None
+
+
+def test_a_loss_object_is_a_parameter():
+    X, y, bags, P = bags_of(200)
+    model = clone(BagLogistic(ProportionLoss() + 0.1 * EntropyTerm()))
+    assert model.fit(X, bags, P).score(X, y) > 0.85
+    entropy = [EntropyTerm()(m.fit(X, bags, P).decision_function(X), bags, P)[0]
+               for m in (model, BagLogistic("proportion"))]  # fmt: skip
+    assert entropy[0] < entropy[1]
+    with pytest.raises(ValueError, match="loss"):
+        BagLogistic("hinge").fit(X, bags, P)
+
+
+def test_a_loss_of_the_reader_serves_both_learners():
+    class SquaredCounts(BagLoss):
+        def of_counts(self, scores, known):
+            s = expit(scores)
+            miss = known.sums(s) - known.counts
+            slope = s * (1 - s) * miss[known.bags]
+            return miss @ miss / 2, slope, np.ones_like(s)
+
+    X, y, bags, P = bags_of()
+    model = BagBoosting(SquaredCounts(), learning_rate=0.3, max_iter=5)
+    assert model.fit(X, bags, P).score(X, y) > 0.85
+
+
+def test_steps_come_from_the_bags_seen_and_the_value_from_the_others():
+    f, bags, p = small(12)
+    known = read_scores(f, bags, p)[1]
+    out = np.array([False, True, False, True, False])
+    rows = ~out[bags]
+    step = two_parts(CountLoss(), known.part(~out), known.part(out), rows)
+    value, gradient, _ = step(f)
+    parts = [CountLoss()(f[r], bags[r], p) for r in (rows, ~rows)]
+    assert value == pytest.approx(parts[1][0] / np.sum(~rows))
+    np.testing.assert_allclose(gradient[rows], parts[0][1])
+    assert not gradient[~rows].any()
+
+
+# --- batches -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("per_batch", [1, 3, 100])
+def test_batches_hold_whole_bags_and_each_instance_once(per_batch):
+    bags = np.random.default_rng(0).integers(0, 7, 50) * 3
+    batches = BagBatches(bags, per_batch, random_state=1)
+    passes = [list(batches), list(batches)]
+    for found in passes:
+        assert len(found) == len(batches)
+        np.testing.assert_array_equal(np.sort(np.concatenate(found)), np.arange(50))
+        for rows in found:
+            assert set(bags[rows]).isdisjoint(bags[np.setdiff1d(np.arange(50), rows)])
+            assert len(set(bags[rows])) <= per_batch
+    if per_batch == 1:
+        assert [r.tolist() for r in passes[0]] != [r.tolist() for r in passes[1]]
+    again = [r.tolist() for r in BagBatches(bags, per_batch, random_state=1)]
+    assert again == [r.tolist() for r in passes[0]]
