@@ -360,7 +360,12 @@ def test_boosting_leaves_the_linear_limit():
     assert linear.score(X, y) < 0.66
     assert boosted.score(X, y) > 0.9
     history = boosted.validation_log_likelihood_
-    assert boosted.n_iter_ == history.argmax() == len(boosted.regressors_)
+    assert len(history) == 61 and boosted.regressors_ == []
+    assert boosted.n_iter_ == history.argmax() > 0
+    fewer = CountBoosting(max_iter=boosted.n_iter_).fit(X, bags, P)
+    np.testing.assert_array_equal(
+        fewer.decision_function(X), boosted.decision_function(X)
+    )
 
 
 def test_boosting_takes_any_regressor_and_several_classes():
@@ -373,7 +378,11 @@ def test_boosting_takes_any_regressor_and_several_classes():
     model.fit(X, bags, P)
     assert model.score(X, three) > linear.score(X, three) + 0.1
     assert len(model.regressors_[0]) == 3
+    assert len(model.regressors_) == model.n_iter_ and model.trees_ is None
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    trees = CountBoosting(max_iter=40).fit(X, bags, P)
+    assert trees.score(X, three) > linear.score(X, three) + 0.1
+    np.testing.assert_allclose(trees.predict_proba(X).sum(axis=1), 1)
 
 
 @pytest.mark.parametrize(
@@ -413,12 +422,26 @@ def test_boosting_is_judged_by_the_likelihood_of_the_bags_held_out(exact_up_to):
         assert found == pytest.approx(value, abs=1e-9)
 
 
-def test_leaves_of_the_default_tree_hold_a_fiftieth_of_the_instances():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(5000, 2))
-    tree = cl.default_tree(5000).fit(X, X[:, 0] ** 9)  # a few instances differ from all
-    _, leaves = np.unique(tree.predict(X), return_counts=True)
-    assert 2 < len(leaves) <= 15 and leaves.min() >= 100
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_step_of_trees_is_the_likelihood_its_gradient_and_the_newton_target(
+    n_classes,
+):
+    f, known = drawn(5, 12, n_classes=None if n_classes == 2 else n_classes)
+    none = np.zeros(12, dtype=bool)
+
+    def total(x):
+        return 12 * cl.newton_step(x.reshape(f.shape), known, none)[0]
+
+    value, gradient, hessian = cl.newton_step(f, known, none)
+    slope = approx_fprime(f.ravel(), total).reshape(f.shape)
+    np.testing.assert_allclose(gradient, slope, atol=1e-4)
+    log_likelihood, q, s = cl.posterior(f, known)
+    np.testing.assert_allclose(-gradient / hessian, cl.newton_target(q, s))
+    assert value == -log_likelihood.mean()
+    held_out = np.arange(12) % 5 == 1
+    value, *same = cl.newton_step(f, known, held_out)
+    assert value == -log_likelihood[held_out].mean()
+    np.testing.assert_array_equal(same, [gradient, hessian])
 
 
 def test_boosting_stops_by_the_bags_held_out():
@@ -454,6 +477,21 @@ def test_regressors_never_see_the_bags_held_out(monkeypatch):
     tree = DecisionTreeRegressor(max_depth=2)
     CountBoosting(tree, max_iter=3, validation_fraction=0.3).fit(X, bags, P)
     assert set(sizes) == {len(X) - held_out[bags].sum()} != {len(X)}
+
+
+def test_trees_learn_from_no_bag_held_out(monkeypatch):
+    X, _, bags, P = problem()
+    held_out = cl.held_out_bags(cl.bag_counts(bags, P), X, 0.3)
+    found = []
+
+    def spy(X, start, step, rows, *args, **options):
+        found.append(X[rows])
+        return cl.boost_trees(X, start, step, rows, *args, **options)
+
+    monkeypatch.setattr(_models, "boost_trees", spy)
+    CountBoosting(max_iter=3, validation_fraction=0.3).fit(X, bags, P)
+    learned = X[~held_out[bags]]
+    np.testing.assert_array_equal(np.sort(found[0], axis=0), np.sort(learned, axis=0))
 
 
 def test_held_out_bags_are_a_tenth_with_the_median_share():

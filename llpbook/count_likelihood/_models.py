@@ -404,7 +404,7 @@ class CountBoosting(LLPClassifier):
     """
 
     assumes = ("Y_B|X", "one P(y | x) holds in all bags")
-    cost = "boosted trees: half a minute for 100,000"
+    cost = "boosted trees: three seconds for 100,000"
     _log_odds, _scale = True, "penalty"  # of the linear start
     _parameter_constraints = {
         "estimator": [HasMethods(["fit", "predict"]), None],
