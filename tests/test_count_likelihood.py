@@ -1,5 +1,6 @@
 """The likelihood of counts against a sum over all labelings, its limits, and the learners that climb it."""
 
+import inspect
 from functools import partial
 from itertools import product
 
@@ -492,6 +493,22 @@ def test_trees_learn_from_no_bag_held_out(monkeypatch):
     CountBoosting(max_iter=3, validation_fraction=0.3).fit(X, bags, P)
     learned = X[~held_out[bags]]
     np.testing.assert_array_equal(np.sort(found[0], axis=0), np.sort(learned, axis=0))
+
+
+def test_the_learning_rate_multiplies_what_a_tree_adds():
+    X, _, bags, P = curved()
+
+    def added(**options):
+        none, one = (
+            CountBoosting(max_iter=k, **options).fit(X, bags, P) for k in (0, 1)
+        )
+        assert one.n_iter_ == 1
+        return one.decision_function(X) - none.decision_function(X)
+
+    np.testing.assert_allclose(added(), 5 * added(learning_rate=0.3), atol=1e-12)
+    defaults = inspect.signature(cl.boost_trees).parameters
+    for name in ("learning_rate", "max_iter"):
+        assert CountBoosting().get_params()[name] == defaults[name].default
 
 
 def test_held_out_bags_are_a_tenth_with_the_median_share():
