@@ -20,7 +20,7 @@ TINY = 1e-300
 class ProportionLoss(BagLoss):
     r"""The divergence of the share of a bag and its mean prediction, equation :eq:`eq-losses-proportion`.
 
-    The loss of deep learning from label proportions (ardehali2017), :math:`n_k D(p_k, \bar s_k)`.
+    The loss of deep learning from label proportions (ardehaly2017), :math:`n_k D(p_k, \bar s_k)`.
 
     Parameters
     ----------
