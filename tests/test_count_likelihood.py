@@ -437,12 +437,26 @@ def test_the_step_of_trees_is_the_likelihood_its_gradient_and_the_newton_target(
     slope = approx_fprime(f.ravel(), total).reshape(f.shape)
     np.testing.assert_allclose(gradient, slope, atol=1e-4)
     log_likelihood, q, s = cl.posterior(f, known)
-    np.testing.assert_allclose(-gradient / hessian, cl.newton_target(q, s))
+    share = 1 if n_classes == 2 else (n_classes - 1) / n_classes
+    np.testing.assert_allclose(-gradient / hessian, share * cl.newton_target(q, s))
     assert value == -log_likelihood.mean()
     held_out = np.arange(12) % 5 == 1
     value, *same = cl.newton_step(f, known, held_out)
     assert value == -log_likelihood[held_out].mean()
     np.testing.assert_array_equal(same, [gradient, hessian])
+
+
+@pytest.mark.parametrize("n_classes", [3, 5])
+def test_the_step_of_several_columns_is_newtons_where_classes_are_equally_probable(
+    n_classes,
+):
+    labels = np.arange(20) % n_classes
+    known = cl.bag_counts(np.arange(20), np.eye(n_classes)[labels])
+    equal, none = np.zeros((20, n_classes)), np.zeros(20, dtype=bool)
+    _, gradient, hessian = cl.newton_step(equal, known, none)
+    s = np.full(n_classes, 1 / n_classes)
+    newton = -gradient @ np.linalg.pinv(np.diag(s) - np.outer(s, s))
+    np.testing.assert_allclose(-gradient / hessian, newton, atol=1e-9)
 
 
 def test_boosting_stops_by_the_bags_held_out():

@@ -248,7 +248,9 @@ def newton_target(q, s):
 def newton_step(scores, known, held_out, exact_up_to=20):
     """What `boost_trees` asks at some scores: minus the likelihood of bags held out, gradient and Hessian.
 
-    The quotient of gradient and Hessian is minus the `newton_target`.
+    With one column of scores the quotient of gradient and Hessian is minus the `newton_target`. With K columns all
+    scores of an instance move at once. Their joint curvature, where all classes are equally probable, is K / (K - 1)
+    times that of one column alone, and the Hessian is multiplied by this number.
 
     Parameters
     ----------
@@ -266,6 +268,8 @@ def newton_step(scores, known, held_out, exact_up_to=20):
     log_likelihood, q, s = posterior(scores, known, exact_up_to)
     judged = held_out if held_out.any() else ~held_out
     hessian = np.maximum(s * (1 - s), SMALLEST_VARIANCE)
+    if s.ndim == 2:
+        hessian *= s.shape[1] / (s.shape[1] - 1)
     return -log_likelihood[judged].mean(), s - q, hessian
 
 
