@@ -402,7 +402,7 @@ def test_fitted_attributes_are_documented_and_there(cls):
 
 
 #: Iterations that end without a condition of optimality: a search, and rounds that bags held out end.
-NO_GAP = {"ClusterModelSelection", "CountBoosting"}
+NO_GAP = {"BagBoosting", "ClusterModelSelection", "CountBoosting"}
 
 
 @each

@@ -30,7 +30,7 @@ from ._learners import (
     two_parts,
 )
 from ._losses import ROUNDING, CountLoss, NormalLoss, ProportionLoss
-from ._protocol import BagLoss, SumOfLosses, curvature, first_half, read_scores
+from ._protocol import BagLoss, SumOfLosses, first_half, read_scores
 from ._terms import ConsistencyTerm, EntropyTerm, WithCopies, adversarial_shift
 from ._unbiased import (
     EasyLoss,
@@ -61,7 +61,6 @@ __all__ = [
     "WithCopies",
     "adversarial_shift",
     "count_tree",
-    "curvature",
     "easy_label_variance",
     "easy_labels",
     "easy_value_variance",

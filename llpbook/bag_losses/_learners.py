@@ -201,7 +201,7 @@ class BagBoosting(_ByLoss):
         Leaves of a tree.
     validation_fraction : float, default 0.1
         Share of the bags that are held out to say which round is the best; their labels stay unknown.
-    C : float, default 1.0
+    C : float, default 0.1
         Of the linear start, see `BagLogistic`.
     verbose : int, default 0
         1 prints a line a second while the rounds go on, 2 a line for each round.
@@ -262,7 +262,7 @@ class BagBoosting(_ByLoss):
 
     def __init__(
         self, loss="counts", learning_rate=1.5, max_iter=100, max_leaf_nodes=8,
-        validation_fraction=0.1, C=1.0, verbose=0,
+        validation_fraction=0.1, C=0.1, verbose=0,
     ):  # fmt: skip
         self.loss, self.learning_rate, self.max_iter = loss, learning_rate, max_iter
         self.max_leaf_nodes, self.validation_fraction = (

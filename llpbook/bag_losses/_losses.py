@@ -6,9 +6,9 @@ import numpy as np
 from scipy.special import expit, xlogy
 
 from ..base import probabilities
-from ..count_likelihood import posterior
+from ..count_likelihood import curvature, posterior
 from ._fft import fft_count_posterior
-from ._protocol import BagLoss, curvature
+from ._protocol import BagLoss
 
 #: Added to the variance of a normal count, that of rounding it to a whole number.
 ROUNDING = 1 / 12

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base import BagCounts
-from ..count_likelihood import SMALLEST_VARIANCE, bag_counts
+from ..count_likelihood import bag_counts
 
 
 def read_scores(scores, bags, proportions):
@@ -73,23 +73,6 @@ def _refuse_values(scores, bags, shares):
         raise ValueError(
             f"bags must be rows of proportions, 0 to {len(shares) - 1}, got {wrong}"
         )
-
-
-def curvature(s):
-    r"""What a learner divides the gradient by: :math:`\max(s (1 - s), .05)`, the curvature of logistic regression.
-
-    The second derivatives of most losses of bags have no sign of their own; this bound has, and serves all of them.
-
-    Parameters
-    ----------
-    s : ndarray
-        Probabilities.
-
-    Returns
-    -------
-    ndarray, of the shape of s
-    """
-    return np.maximum(s * (1 - s), SMALLEST_VARIANCE)
 
 
 class BagLoss(ABC):

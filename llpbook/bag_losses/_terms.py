@@ -6,7 +6,8 @@ import numpy as np
 from scipy.special import expit, xlogy
 
 from ..base import probabilities
-from ._protocol import BagLoss, curvature, first_half
+from ..count_likelihood import curvature
+from ._protocol import BagLoss, first_half
 
 
 @dataclass(frozen=True)

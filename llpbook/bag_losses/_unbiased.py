@@ -6,7 +6,8 @@ import numpy as np
 from scipy.special import expit, logit
 
 from ..base import probabilities
-from ._protocol import BagLoss, curvature
+from ..count_likelihood import curvature
+from ._protocol import BagLoss
 
 #: A probability of the forward model counts as no less.
 TINY = 1e-12
