@@ -15,6 +15,7 @@ busafekete2023 for the unbiased loss, scott2020 and zhang2022 for pairs of bags,
 """
 
 from ._fft import (
+    convolve_rows,
     count_tree,
     fft_count_posterior,
     fft_posterior,
@@ -29,10 +30,11 @@ from ._learners import (
     objective,
     two_parts,
 )
-from ._losses import ROUNDING, CountLoss, NormalLoss, ProportionLoss
+from ._losses import ROUNDING, SMALLEST_MEAN, CountLoss, NormalLoss, ProportionLoss
 from ._protocol import BagLoss, SumOfLosses, first_half, read_scores
 from ._terms import ConsistencyTerm, EntropyTerm, WithCopies, adversarial_shift
 from ._unbiased import (
+    SMALLEST_CHANCE,
     EasyLoss,
     ForwardLoss,
     easy_label_variance,
@@ -46,6 +48,8 @@ from ._unbiased import (
 __all__ = [
     "LOSSES",
     "ROUNDING",
+    "SMALLEST_CHANCE",
+    "SMALLEST_MEAN",
     "BagBatches",
     "BagBoosting",
     "BagLogistic",
@@ -60,6 +64,7 @@ __all__ = [
     "SumOfLosses",
     "WithCopies",
     "adversarial_shift",
+    "convolve_rows",
     "count_tree",
     "easy_label_variance",
     "easy_labels",

@@ -6,6 +6,9 @@ from scipy.special import entr, expit, log_expit
 
 from ..count_likelihood import exact_posterior, tilt
 
+#: Rows of so many columns are convolved directly, which is faster for them.
+SHORT = 32
+
 
 def count_tree(pi):
     r"""Distributions of the counts of ever larger parts of a bag, equation :eq:`eq-losses-tree`.
@@ -28,7 +31,7 @@ def count_tree(pi):
     while len(levels[-1]) > 1:
         left, right = levels[-1][::2], levels[-1][1::2]
         # eq: eq-losses-tree
-        levels.append(np.maximum(_convolve(left, right), 0))
+        levels.append(np.maximum(convolve_rows(left, right), 0))
     return levels
 
 
@@ -54,16 +57,25 @@ def pass_down(levels, weights):
         for side in (0, 1):
             other = level[1 - side :: 2, ::-1]
             # eq: eq-losses-down
-            both[side::2] = _convolve(told, other)[:, size : 2 * size + 1]
+            both[side::2] = convolve_rows(told, other)[:, size : 2 * size + 1]
         told = np.maximum(both, 0)
         told /= told.max(axis=1, keepdims=True)
     joint = told * levels[0]
     return joint[:, 1] / joint.sum(axis=1)
 
 
-def _convolve(one, two):
-    """The rows of two matrices convolved: directly where they are short, where that is faster and exact."""
-    if two.shape[1] > 32:
+def convolve_rows(one, two):
+    """The rows of two matrices convolved: by Fourier transform, or directly where the second has few columns.
+
+    Parameters
+    ----------
+    one, two : ndarray, shape (n_rows, n_one) and (n_rows, n_two)
+
+    Returns
+    -------
+    ndarray, shape (n_rows, n_one + n_two - 1)
+    """
+    if two.shape[1] > SHORT:
         return fftconvolve(one, two, axes=1)
     found = np.zeros((len(one), one.shape[1] + two.shape[1] - 1))
     for j, column in enumerate(two.T):

@@ -13,7 +13,7 @@ from ._protocol import BagLoss
 #: Added to the variance of a normal count, that of rounding it to a whole number.
 ROUNDING = 1 / 12
 #: A mean prediction counts as no less.
-TINY = 1e-300
+SMALLEST_MEAN = 1e-300
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class ProportionLoss(BagLoss):
     def of_counts(self, scores, known):
         """See `BagLoss.of_counts`."""
         s, p = probabilities(scores), known.shares
-        mean = np.maximum(known.sums(s) / known.sizes[:, None], TINY)
+        mean = np.maximum(known.sums(s) / known.sizes[:, None], SMALLEST_MEAN)
         # eq: eq-losses-proportion
         if self.divergence == "squares":
             divergence, slope = (mean - p) ** 2, 2 * (mean - p)

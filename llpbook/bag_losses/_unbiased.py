@@ -10,7 +10,7 @@ from ..count_likelihood import curvature
 from ._protocol import BagLoss
 
 #: A probability of the forward model counts as no less.
-TINY = 1e-12
+SMALLEST_CHANCE = 1e-12
 
 
 def easy_labels(known, prior):
@@ -240,7 +240,7 @@ def forward(f, negative, positive, mixed, prior, is_first):
     -------
     loss, gradient : ndarray, shape (n,)
     """
-    low, high = TINY, 1 - TINY
+    low, high = SMALLEST_CHANCE, 1 - SMALLEST_CHANCE
     shift = logit(np.clip(mixed, low, high)) - logit(np.clip(prior, low, high))
     s = expit(f + shift)
     # eq: eq-losses-forward
