@@ -41,6 +41,8 @@ from llpbook import (
     AlternatingMeanMap,
     AlterSVM,
     AOCKernelKMeans,
+    BagBoosting,
+    BagLogistic,
     BagMeanRegression,
     ClusterModelSelection,
     ConvSVM,
@@ -96,6 +98,14 @@ METHODS = {
     "EMLR": (EMLR(), {"C": [1e-3, 0.01, 0.1, 1.0]}),
     "CountLogistic": (CountLogistic(), {"C": [1e-3, 0.01, 0.1, 1.0, 10.0]}),
     "CountBoosting": (CountBoosting(max_iter=50), {"C": [0.01, 0.1, 1.0]}),
+    "BagLogistic": (
+        BagLogistic("proportion"),
+        {"C": [1e-3, 0.01, 0.1, 1.0, 10.0]},
+    ),
+    "BagBoosting": (
+        BagBoosting("proportion", max_iter=50),
+        {"C": [0.01, 0.1, 1.0]},
+    ),
     "KDEDifference": (KDEDifference(class_prior="match"), {}),
     "LSDD": (LSDD(class_prior="match"), {}),
     "DSDD": (DSDD(class_prior="match", n_folds=3), {}),
