@@ -172,7 +172,7 @@ def test_the_star_is_of_paired_differences(tmp_path):
     assert set(shown["warns"]) == {"0 of 3"}
 
 
-@pytest.mark.parametrize("method", ["majority", "ridge", "MeanMap"])
+@pytest.mark.parametrize("method", ["majority", "ridge", "MeanMap", "BagLogistic"])
 def test_stored_rows_reproduce(method):
     rows = load(STORED).set_index(["how", "method", "seed"])
     for how, seed in (("german by purpose", 0), ("adult by education", 2)):
@@ -209,7 +209,9 @@ ABOVE = {
     ("AlternatingMeanMap", "accuracy"): [OCCUPATION],
     ("EMLR", "soft"): [OCCUPATION, RANDOM],
     ("CountLogistic", "soft"): [OCCUPATION],
-    ("CountBoosting", "soft"): [OCCUPATION, EDUCATION],
+    ("CountBoosting", "soft"): [OCCUPATION, RANDOM],
+    ("BagLogistic", "soft"): [OCCUPATION],
+    ("BagBoosting", "soft"): [OCCUPATION, EDUCATION, RANDOM],
 }
 BELOW = {
     ("MeanMap", "accuracy"): [OCCUPATION, EDUCATION, LOANS, RANDOM],

@@ -29,6 +29,7 @@ def tables():
     # Here, so that reading results needs no method.
     from . import (
         alter_svm,
+        bag_losses,
         calibration,
         choice,
         cluster_times,
@@ -48,6 +49,6 @@ def tables():
     modules = (
         yu2013, duplessis2013, perezortiz2016, stolpe2011, diagnosis, model_selection,
         means, alter_svm, relaxation, cluster_times, count_likelihood,
-        counts_fair, choice, natural, calibration,
+        counts_fair, choice, natural, calibration, bag_losses,
     )  # fmt: skip
     return {table.name: table for module in modules for table in module.TABLES}

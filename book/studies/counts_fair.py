@@ -18,13 +18,10 @@ do.
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import minimize
-from scipy.special import expit, xlogy
 from sklearn.linear_model import LogisticRegression
 
-from llpbook import EMLR, BagMeanRegression, CountLogistic, MeanMap
-from llpbook.base import NotIdentifiableError, append_one
-from llpbook.count_likelihood import bag_counts, mean_map_start
+from llpbook import EMLR, BagLogistic, BagMeanRegression, CountLogistic, MeanMap
+from llpbook.base import NotIdentifiableError
 from llpbook.model_selection import FullBagKFold
 from llpbook.proportions import label_proportions
 
@@ -36,83 +33,6 @@ FOLDS = 3
 PENALTIES = [0.001, 0.01, 0.1, 1.0, 10.0, 100.0]
 #: The columns of accuracy, and what chose the penalty.
 CHOICES = {"by_shares": "shares", "by_unbiased": "unbiased", "untuned": "C = 1"}
-#: Added to the variance of a normal count, that of rounding.
-ROUNDING = 1 / 12
-
-
-def normal_counts(s, bags, counts):
-    """Minus the log-likelihood of normal counts, and its derivative by the log-odds.
-
-    Parameters
-    ----------
-    s : ndarray, shape (n_instances,)
-        Probabilities.
-    bags : ndarray of int, shape (n_instances,)
-    counts : ndarray, shape (n_bags,)
-
-    Returns
-    -------
-    float, ndarray of shape (n_instances,)
-    """
-    each = s * (1 - s)
-    variance = np.bincount(bags, each, len(counts)) + ROUNDING
-    miss = counts - np.bincount(bags, s, len(counts))
-    value = 0.5 * np.sum(np.log(variance) + miss**2 / variance)
-    by_mean = -miss / variance
-    by_variance = 0.5 * (1 - miss**2 / variance) / variance
-    return value, each * (by_mean[bags] + (1 - 2 * s) * by_variance[bags])
-
-
-def share_loss(s, bags, counts):
-    """Cross-entropy of share and mean probability, weighted by the sizes of the bags, and its derivative.
-
-    Parameters
-    ----------
-    s, bags, counts
-        As for `normal_counts`.
-
-    Returns
-    -------
-    float, ndarray of shape (n_instances,)
-    """
-    sizes = np.bincount(bags, minlength=len(counts))
-    mean = np.bincount(bags, s, len(counts)) / sizes
-    mean = np.clip(mean, 1e-12, 1 - 1e-12)
-    value = -np.sum(xlogy(counts, mean) + xlogy(sizes - counts, 1 - mean))
-    slope = ((1 - counts / sizes) / (1 - mean) - counts / sizes / mean)[bags]
-    return value, s * (1 - s) * slope
-
-
-class BagLoss:
-    """Logistic regression by a loss of whole bags, from MeanMap on.
-
-    Parameters
-    ----------
-    loss : callable
-        `normal_counts` or `share_loss`.
-    C : float
-        The penalty is the squared norm of the weights over 2 C.
-    """
-
-    def __init__(self, loss, C):
-        self.loss, self.C = loss, C
-
-    def fit(self, X, bags, shares):
-        """Fit to shares of the positive class, shape (n_bags, 2)."""
-        Z, known = append_one(X), bag_counts(bags, shares)
-
-        def objective(w):
-            value, slope = self.loss(expit(Z @ w), known.bags, known.counts)
-            return value + w @ w / (2 * self.C), Z.T @ slope + w / self.C
-
-        start = mean_map_start(Z, known, self.C)[0]
-        self.coef_ = minimize(objective, start, jac=True, method="L-BFGS-B").x
-        return self
-
-    def predict_proba(self, X):
-        """Probabilities of both classes, shape (n, 2)."""
-        s = expit(append_one(X) @ self.coef_)
-        return np.column_stack([1 - s, s])
 
 
 class Ridge(BagMeanRegression):
@@ -131,8 +51,8 @@ METHODS = {
     "EM, MeanMap": lambda C: EMLR(C, init="mean_map"),
     "soft EM": lambda C: EMLR(C, init="mean_map", soft=True, tol=1e-3, max_iter=100),
     "counts": lambda C: CountLogistic(C),
-    "normal counts": lambda C: BagLoss(normal_counts, C),
-    "shares": lambda C: BagLoss(share_loss, C),
+    "normal counts": lambda C: BagLogistic("normal", C),
+    "shares": lambda C: BagLogistic("proportion", C),
     "linear, labels": None,
 }
 

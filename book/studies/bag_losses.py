@@ -1,0 +1,424 @@
+"""The losses of bags compared: by a linear model and by boosted trees, with the true labels and the majority beside.
+
+A row is one draw, one learner and one method: a loss of `llpbook.bag_losses.LOSSES`, ``labels`` (logistic regression,
+or boosted trees with eight leaves, on the true labels of the instances in bags: the limit), or ``majority``. All
+results are of new instances: ``accuracy``, ``f1`` (of the positive class), ``auc``, ``log_loss`` (natural logarithm,
+probabilities cut at 1e-12), ``ece`` (`studies.count_likelihood.calibration_error`); ``cpu_seconds`` is the processor
+time of one fit, without the choice of its setting.
+
+``bag_losses``: untuned, all defaults (C = 1). Random bags of 50 or 500 of scikit-learn's `make_classification`, 20
+features, and 4,000 new instances; ``banana``: 3,000 points in random bags of 25, the other 2,300 new.
+
+``bag_losses_natural``: the draws of `studies.natural`. Its splits of parts of bags choose C: the setting whose mean
+probabilities are nearest to the shares, a criterion that is the loss of none. ``labels`` are tuned by the logarithmic
+loss of labels held out.
+
+``bag_losses_outside``: the bags of `studies.complexllp`, whose k-th split is seed k. The linear model chooses C of two
+by half of each bag, held out once, by the same criterion; trees are untuned, and so are those on labels. ``labels`` and
+``majority`` see no bags, so their rows stand for all sets (``any``). In sets of five bags the trees hold out none to
+choose the round; where they hold out one alone, the loss "forward" keeps its linear start.
+"""
+
+import time
+import warnings
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score, log_loss, roc_auc_score
+from sklearn.model_selection import GridSearchCV, ParameterGrid
+
+from llpbook import BagBoosting, BagLogistic, LLPGridSearchCV, MajorityClass
+from llpbook.bag_losses import LOSSES
+from llpbook.datasets import random_bags
+from llpbook.model_selection import SplitBagKFold, SplitBagShuffle, proportion_scorer
+from llpbook.proportions import label_proportions
+
+from . import complexllp, natural
+from .count_likelihood import calibration_error, table_of
+from .runner import Table, cells, load
+
+PROTOCOL = "bag-losses-1"
+N_NEW, N_FEATURES = 4000, 20
+BANANA, N_BANANA, BANANA_SIZE = "banana", 3000, 25
+# By name: instances in bags, and size of a bag.
+RANDOM = {
+    "1e4 in bags of 50": (10_000, 50),
+    "1e4 in bags of 500": (10_000, 500),
+    "1e5 in bags of 50": (100_000, 50),
+    "1e5 in bags of 500": (100_000, 500),
+}
+LEARNERS = {"linear": BagLogistic, "trees": BagBoosting}
+LIMITS = {
+    "linear": LogisticRegression(max_iter=1000),
+    "trees": HistGradientBoostingClassifier(max_leaf_nodes=8, early_stopping=False),
+}
+PENALTIES = {"C": [1e-3, 0.01, 0.1, 1.0, 10.0]}
+# What is chosen in a table, by learner and kind of method. C of trees is that of their linear start.
+GRIDS = {
+    "bag_losses_natural": {
+        ("linear", "loss"): PENALTIES,
+        ("linear", "labels"): PENALTIES,
+        ("trees", "loss"): {"C": [0.01, 0.1, 1.0], "max_iter": [50]},
+        ("trees", "labels"): {"max_iter": [10, 30, 100]},
+    },
+    "bag_losses_outside": {
+        ("linear", "loss"): {"C": [0.01, 1.0]},
+        ("linear", "labels"): {"C": [0.01, 1.0]},
+        ("trees", "loss"): {"C": [0.01], "max_iter": [50]},
+    },
+}
+ANY = "any"
+SMALLEST = 1e-12
+
+
+def make_problem(problem, seed):
+    """Instances in random bags, and new ones.
+
+    Parameters
+    ----------
+    problem : str
+        A key of ``RANDOM``, or "banana".
+    seed : int
+
+    Returns
+    -------
+    X, X_new : ndarray
+    y, y_new : ndarray of 0 and 1
+        Serve the proportions and the evaluation.
+    bags : ndarray of int
+    """
+    rng = np.random.RandomState((seed, 1))  # not the stream of make_classification
+    if problem == BANANA:
+        X, y = table_of(BANANA)
+        rows, n, size = rng.permutation(len(X)), N_BANANA, BANANA_SIZE
+        X, y = X[rows], y[rows]
+    else:
+        n, size = RANDOM[problem]
+        X, y = make_classification(n + N_NEW, n_features=N_FEATURES, random_state=seed)
+    return X[:n], X[n:], y[:n], y[n:], random_bags(n, size, random_state=rng)
+
+
+def build(learner, method):
+    """An estimator with its default settings.
+
+    Parameters
+    ----------
+    learner : {"linear", "trees", "none"}
+    method : str
+        A loss, "labels" or "majority".
+
+    Returns
+    -------
+    classifier
+    """
+    if method == "majority":
+        return MajorityClass()
+    if method == "labels":
+        return clone(LIMITS[learner])
+    return LEARNERS[learner](method)
+
+
+def choose(model, grid, X, given, cv):
+    """The best setting of a grid, on what is held out.
+
+    Parameters
+    ----------
+    model : classifier
+    grid : dict of list
+        A single setting is taken without a search.
+    X : ndarray, shape (n, n_features)
+    given : bags and shares, or (y,)
+        Of bags, the setting whose mean probabilities are nearest to the shares of the parts held out is chosen; of
+        labels, the one with the smallest logarithmic loss, three folds.
+    cv : splitter
+        Of bags into parts.
+
+    Returns
+    -------
+    dict
+    """
+    settings = list(ParameterGrid(grid))
+    if len(settings) == 1:
+        return settings[0]
+    if len(given) == 1:
+        search = GridSearchCV(model, grid, scoring="neg_log_loss", cv=3, refit=False)
+    else:
+        score = proportion_scorer(given[1], "weighted_mae")
+        search = LLPGridSearchCV(model, grid, scoring=score, cv=cv, refit=False)
+    found = search.set_params(error_score="raise").fit(X, *given).cv_results_
+    return found["params"][np.argmax(found["mean_test_score"])]
+
+
+def judge(model, X, y):
+    """All results of a fitted model on new instances.
+
+    Parameters
+    ----------
+    model : classifier
+    X : ndarray, shape (n, n_features)
+    y : ndarray of 0 and 1, shape (n,)
+
+    Returns
+    -------
+    dict of str to float
+    """
+    s = model.predict_proba(X)[:, 1]
+    cut, labels = np.clip(s, SMALLEST, 1 - SMALLEST), model.predict(X)
+    found = {
+        "accuracy": np.mean(labels == y),
+        "f1": f1_score(y, labels, zero_division=0.0),
+        "auc": roc_auc_score(y, s),
+        "log_loss": log_loss(y, cut, labels=[0, 1]),
+        "ece": calibration_error(s, y),
+    }
+    return {name: round(float(value), 6) for name, value in found.items()}
+
+
+def fit_and_judge(cell, parts, shares, grids=None, cv=None):
+    """One row.
+
+    Parameters
+    ----------
+    cell : dict
+        With ``learner`` and ``method``.
+    parts : X, X_new, y, y_new, bags
+    shares : ndarray, shape (n_bags, 2)
+    grids : dict, optional
+        By learner and kind of method, "loss" or "labels"; the default settings where there is no entry.
+    cv : splitter, optional
+        See `choose`.
+
+    Returns
+    -------
+    dict
+    """
+    X, X_new, y, y_new, bags = parts
+    learner, method = cell["learner"], cell["method"]
+    grid = (grids or {}).get((learner, "labels" if method == "labels" else "loss"), {})
+    given = (y,) if method == "labels" else (bags, shares)
+    with warnings.catch_warnings(action="ignore"):
+        model = build(learner, method)
+        setting = choose(model, grid, X, given, cv)
+        model.set_params(**setting)
+        start = time.process_time()
+        model.fit(X, *given)
+        spent = round(time.process_time() - start, 4)
+    chosen = " ".join(f"{key}={value}" for key, value in setting.items())
+    return {**judge(model, X_new, y_new), "cpu_seconds": spent, "chosen": chosen}
+
+
+def run(cell, seed):
+    """One row of the benchmark."""
+    parts = make_problem(cell["problem"], seed)
+    return fit_and_judge(
+        cell, parts, label_proportions(parts[2], parts[4], classes=[0, 1])
+    )
+
+
+def run_natural(cell, seed):
+    """One row of natural bags."""
+    parts = natural.make_problem(cell["how"], seed)
+    shares = label_proportions(parts[2], parts[4], classes=[0, 1])
+    cv = SplitBagKFold(natural.SPLITS, random_state=seed)
+    return fit_and_judge(cell, parts, shares, GRIDS["bag_losses_natural"], cv)
+
+
+def run_outside(cell, seed):
+    """One row of the bags of others."""
+    name = complexllp.names()[0] if cell["dataset"] == ANY else cell["dataset"]
+    *parts, shares = complexllp.split(name, seed)
+    cv = SplitBagShuffle(1, random_state=seed)
+    return fit_and_judge(cell, parts, shares, GRIDS["bag_losses_outside"], cv)
+
+
+def by_learner(key, values):
+    """The cells of a table in which all methods see the same bags."""
+    methods = [*LOSSES, "labels"]
+    return (
+        cells(**{key: values}, learner=["none"], method=["majority"])
+        + cells(**{key: values}, learner=["linear"], method=methods)
+        + cells(**{key: values}, learner=["trees"], method=methods)
+    )
+
+
+TABLES = [
+    Table(
+        "bag_losses",
+        PROTOCOL,
+        by_learner("problem", [*RANDOM, BANANA]),
+        run,
+        "losses of bags by a line and by trees, untuned, on large random bags",
+        value="auc",
+    ),
+    Table(
+        "bag_losses_natural",
+        PROTOCOL,
+        by_learner("how", list(natural.GROUPINGS)),
+        run_natural,
+        "losses of bags by a line and by trees, tuned without labels, on the bags of the study natural",
+        value="auc",
+    ),
+    Table(
+        "bag_losses_outside",
+        PROTOCOL,
+        by_learner("dataset", [ANY])[:1]
+        + cells(dataset=[ANY], learner=["linear", "trees"], method=["labels"])
+        + cells(
+            dataset=complexllp.names(),
+            learner=["linear", "trees"],
+            method=list(LOSSES),
+        ),
+        run_outside,
+        "losses of bags by a line and by trees on 26 sets of bags that others made and published results of",
+    ),
+]
+
+
+def paired(name, value="accuracy", results=None):
+    """One result of all methods on the same draws.
+
+    Parameters
+    ----------
+    name : str
+        Of a table of this module.
+    value : str, default "accuracy"
+        A column of results.
+    results : path, optional
+        Folder of the files; that of the studies if not given.
+
+    Returns
+    -------
+    DataFrame
+        A column per method. The index says problem, learner and draw. Of ``bag_losses_outside`` it says variant,
+        learner and set, and the values are means over the draws: draws of one set are splits of the same instances.
+        Only draws that all methods of a learner have run.
+    """
+    rows = load(name, results)
+    key = rows.columns[1]
+    losses = rows[rows["method"].isin(list(LOSSES))]
+    wide = losses.pivot(index=[key, "learner", "seed"], columns="method", values=value)
+    for method, by in (("labels", "learner"), ("majority", None)):
+        found = rows[rows["method"] == method]
+        keys = [None if (found[key] == ANY).all() else key, by, "seed"]
+        keys = [some for some in keys if some]
+        wide = wide.join(found.set_index(keys)[value].rename(method), on=keys)
+    wide = wide[[*LOSSES, "labels", "majority"]].dropna()
+    if key != "dataset":
+        return wide
+    wide = wide.groupby([key, "learner"]).mean().reset_index()
+    wide.insert(0, "variant", wide[key].map(complexllp.variant))
+    return wide.set_index(["variant", "learner", key])
+
+
+def _shown(found, value, sign):
+    """Means and standard errors of the columns by the first two levels of the index, accuracy in percent."""
+    scale, form = (100, ".1f") if value in ("accuracy", "f1") else (1, ".3f")
+    groups = (scale * found).groupby(level=[0, 1], sort=False)
+    mean, error = groups.mean(), groups.sem()
+    lead = "+" if sign else ""
+    return pd.DataFrame({
+        name: [
+            f"{m:{lead}{form}} ({e:{form}})"
+            for m, e in zip(mean[name], error[name], strict=True)
+        ]
+        for name in mean
+    }, index=mean.index)  # fmt: skip
+
+
+def chapter_table(name, value="accuracy", results=None):
+    """A table as the chapter prints it: the mean of each method and, in parentheses, its standard error.
+
+    Parameters
+    ----------
+    name, value, results
+        As for `paired`.
+
+    Returns
+    -------
+    DataFrame of str
+        A row per problem (or variant) and learner. Standard errors are over draws, of ``bag_losses_outside`` over
+        sets. Accuracy and f1 are in percent.
+    """
+    return _shown(paired(name, value, results), value, sign=False)
+
+
+def less(name, value="accuracy", other="counts", results=None):
+    """Differences of each method to another on the same draws, with standard errors, as `chapter_table`.
+
+    Parameters
+    ----------
+    name, value, results
+        As for `paired`.
+    other : str, default "counts"
+
+    Returns
+    -------
+    DataFrame of str
+    """
+    found = paired(name, value, results)
+    gains = found.drop(columns=other).sub(found[other], axis=0)
+    return _shown(gains, value, sign=True)
+
+
+def seconds(name, results=None):
+    """Processor seconds of one fit, mean over the draws.
+
+    Parameters
+    ----------
+    name, results
+        As for `paired`.
+
+    Returns
+    -------
+    DataFrame
+    """
+    found = paired(name, "cpu_seconds", results)
+    return found.groupby(level=[0, 1], sort=False).mean().round(2)
+
+
+def best_published(value="accuracy"):
+    """Published results of the best of eight methods on each set of `studies.complexllp`, mean by variant.
+
+    Each method has chosen its settings by one criterion without labels; the best of the eight is told by its
+    published mean on labeled instances, which no user could know.
+
+    Parameters
+    ----------
+    value : {"accuracy", "f1"}, default "accuracy"
+
+    Returns
+    -------
+    DataFrame
+        In percent: a row per variant, a column for each criterion, ``abs`` and ``hypergeo``.
+
+    Raises
+    ------
+    ValueError
+        If nothing is published of ``value``.
+    """
+    columns = {"accuracy": "acc_mean", "f1": "f1_mean"}
+    if value not in columns:
+        raise ValueError(f"value must be one of {[*columns]}, got {value!r}")
+    rows = complexllp.published().query("metric != 'oracle'")
+    best = rows.groupby(["dataset", "metric"])[columns[value]].max().unstack()
+    return (100 * best.groupby(complexllp.variant).mean()).round(1).rename_axis(None)
+
+
+def outside_table(value="accuracy", results=None):
+    """`chapter_table` of the bags of others, with what their authors published.
+
+    Parameters
+    ----------
+    value : {"accuracy", "f1"}, default "accuracy"
+    results : path, optional
+
+    Returns
+    -------
+    DataFrame
+    """
+    table = chapter_table("bag_losses_outside", value, results)
+    return table.join(best_published(value), on="variant")

@@ -1,0 +1,292 @@
+"""The study of the losses of bags: one protocol for all, no label where none belongs, tables by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+
+from llpbook import BagLogistic
+from llpbook.bag_losses import LOSSES
+from llpbook.base import LLPClassifier
+from llpbook.proportions import label_proportions
+from studies import bag_losses as study
+from studies import complexllp, load, natural, run_table
+
+BENCHMARK, NATURAL, OUTSIDE = study.TABLES
+METRICS = ["accuracy", "f1", "auc", "log_loss", "ece", "cpu_seconds", "chosen"]
+SMALL = complexllp.names()[7]
+
+
+@pytest.fixture
+def few_instances(monkeypatch):
+    """The bags of others with every twelfth instance."""
+    own = complexllp.split
+
+    def some(name, k):
+        X, X_new, y, y_new, bags, _ = own(name, k)
+        keep = slice(None, None, 12)
+        shares = label_proportions(y[keep], bags[keep], classes=[0, 1])
+        return X[keep], X_new[keep], y[keep], y_new[keep], bags[keep], shares
+
+    monkeypatch.setattr(complexllp, "split", some)
+
+
+# --- the protocol ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "problem", ["1e4 in bags of 50", "1e4 in bags of 500", "banana"]
+)
+def test_problems_are_of_random_bags_and_as_large_as_said(problem):
+    X, X_new, y, y_new, bags = study.make_problem(problem, 1)
+    n, size = study.RANDOM.get(problem, (3000, 25))
+    assert len(X) == len(y) == len(bags) == n
+    assert len(X_new) == len(y_new) == (2300 if problem == "banana" else 4000)
+    assert_array_equal(np.bincount(bags), size)
+    # Shares of random bags spread as those of independent labels, and the bags say nothing of the features.
+    shares, deviation = label_proportions(y, bags)[:, 1], (y.var() / size) ** 0.5
+    assert 0.6 < shares.std(ddof=1) / deviation < 1.4
+    means = np.array([X[bags == k].mean(axis=0) for k in range(bags.max() + 1)])
+    spread = means.std(axis=0, ddof=1) * size**0.5 / X.std(axis=0)
+    assert_allclose(spread.mean(), 1, atol=0.15)
+
+
+def test_draws_are_the_same_again_and_different_by_seed():
+    one, again, other = (study.make_problem("banana", seed) for seed in (3, 3, 4))
+    for a, b in zip(one, again, strict=True):
+        assert_array_equal(a, b)
+    assert (one[4] != other[4]).any() and (one[0] != other[0]).any()
+
+
+@pytest.mark.parametrize("table", study.TABLES, ids=lambda table: table.name)
+def test_each_learner_has_each_loss_and_its_limit(table):
+    key = next(iter(table.cells[0]))
+    for value in {cell[key] for cell in table.cells} - {study.ANY}:
+        own = [cell for cell in table.cells if cell[key] in (value, study.ANY)]
+        pairs = [(cell["learner"], cell["method"]) for cell in own]
+        wanted = [(a, b) for a in study.LEARNERS for b in (*LOSSES, "labels")]
+        assert sorted(pairs) == sorted([*wanted, ("none", "majority")])
+
+
+@pytest.mark.parametrize("learner", study.LEARNERS)
+@pytest.mark.parametrize("table", [NATURAL, OUTSIDE], ids=["natural", "outside"])
+def test_labels_reach_fit_and_choice_through_shares_alone(
+    table, learner, few_instances, monkeypatch
+):
+    seen, own = [], LLPClassifier.fit
+
+    def spy(self, X, bags, proportions, labels=None):
+        if type(self) is study.LEARNERS[learner]:
+            seen.append((self.get_params(), len(X), np.asarray(proportions), labels))
+        return own(self, X, bags, proportions, labels)
+
+    monkeypatch.setattr(LLPClassifier, "fit", spy)
+    key, value = ("how", "german by purpose")
+    if table is OUTSIDE:
+        key, value = "dataset", SMALL
+    cell = {key: value, "learner": learner, "method": "normal"}
+    row = table.run(cell, 0)
+    if table is OUTSIDE:
+        X, _, y, _, bags, _ = complexllp.split(SMALL, 0)
+    else:
+        X, _, y, _, bags = natural.make_problem(value, 0)
+    wanted = label_proportions(y, bags, classes=[0, 1])
+    tuned = [fit for fit in seen if fit[0]["loss"] == "normal"]
+    for _, _, shares, labels in tuned:
+        assert labels is None
+        assert_array_equal(shares, wanted)
+    grid = study.GRIDS[table.name][learner, "loss"]
+    folds = 1 if table is OUTSIDE else natural.SPLITS
+    tried = len(grid["C"])
+    assert len(tuned) == 1 + (folds * tried if tried > 1 else 0)
+    assert {fit[0]["C"] for fit in tuned} == set(grid["C"])
+    assert tuned[-1][1] == len(X) and all(fit[1] < len(X) for fit in tuned[:-1])
+    assert f"C={tuned[-1][0]['C']}" in row["chosen"] and list(row) == METRICS
+
+
+def test_the_choice_is_that_of_the_study_of_natural_bags():
+    X, _, y, _, bags = natural.make_problem("german by purpose", 2)
+    shares = label_proportions(y, bags, classes=[0, 1])
+    model, cv = BagLogistic("proportion"), natural.SplitBagKFold(3, random_state=2)
+    setting = study.choose(model, study.PENALTIES, X, (bags, shares), cv)
+    chosen, _ = natural.search(model, study.PENALTIES, X, bags, shares, 2)
+    assert setting == chosen[1][1]
+    assert study.choose(model, {"C": [7.0]}, None, None, None) == {"C": 7.0}
+    assert study.choose(model, {}, None, None, None) == {}
+
+
+def test_labels_are_the_limit_of_the_same_grid():
+    X, X_new, y, y_new, _ = natural.make_problem("german by purpose", 0)
+    cell = {"how": "german by purpose", "learner": "linear", "method": "labels"}
+    row = study.run_natural(cell, 0)
+    best = []
+    for C in study.PENALTIES["C"]:
+        model = LogisticRegression(C=C, max_iter=1000).fit(X, y)
+        s = model.predict_proba(X_new)
+        best.append((log_loss(y_new, s), np.mean(model.predict(X_new) == y_new)))
+    assert any(
+        np.allclose((row["log_loss"], row["accuracy"]), b, atol=1e-6) for b in best
+    )
+    assert row["log_loss"] < min(b[0] for b in best) + 0.02
+
+
+def test_the_judgement_by_hand():
+    class Fixed:
+        def predict_proba(self, X):
+            return np.column_stack([1 - X[:, 0], X[:, 0]])
+
+        def predict(self, X):
+            return (X[:, 0] > 0.5).astype(int)
+
+    s, y = np.array([0.9, 0.6, 0.35, 0.0]), np.array([1, 0, 1, 1])
+    found = study.judge(Fixed(), s[:, None], y)
+    assert found["accuracy"] == 0.25 and found["f1"] == pytest.approx(0.4)
+    assert found["auc"] == pytest.approx(1 / 3, abs=1e-6)
+    loss = -(np.log(0.9) + np.log(0.4) + np.log(0.35) + np.log(1e-12)) / 4
+    assert found["log_loss"] == pytest.approx(loss, abs=1e-6)
+    assert found["ece"] == pytest.approx((0.1 + 0.6 + 0.65 + 1) / 4, abs=1e-6)
+
+
+def test_rows_are_the_same_again():
+    for method in ("counts", "labels", "easy"):
+        cell = {"problem": "banana", "learner": "trees", "method": method}
+        one, two = study.run(cell, 0), study.run(cell, 0)
+        assert {**one, "cpu_seconds": 0} == {**two, "cpu_seconds": 0}
+
+
+# --- the bags of others ----------------------------------------------------------------------------------------------
+
+
+def test_the_sets_of_others_are_whole():
+    names = complexllp.names()
+    assert len(names) == 26 == len(set(names))
+    of = [complexllp.variant(name) for name in names]
+    assert {v: of.count(v) for v in of} == {
+        "hard": 8, "intermediate": 7, "naive": 4, "simple": 7
+    }  # fmt: skip
+    X, y, bags = complexllp.load_set(names[0])
+    assert X.shape == (48842, 179) and X.min() == 0 and X.max() == 1
+    assert y.mean() == pytest.approx(0.2393, abs=1e-4)
+    for name in names:
+        bags = complexllp.load_set(name)[2]
+        assert 5 <= len(np.unique(bags)) <= 30
+        # Of naive bags the shares are those of random ones: with thousands of instances, nearly all alike.
+        spread = label_proportions(y, bags)[:, 1].std()
+        assert (spread < 0.02) == (complexllp.variant(name) == "naive")
+
+
+def test_a_split_is_that_of_the_protocol():
+    X, X_new, y, y_new, bags, shares = complexllp.split(SMALL, 2)
+    assert len(X) == 36631 and len(X_new) == len(y_new) == 12211
+    assert X.min() == -1 and X.max() == 1
+    assert X_new.min() < -0.99  # scaled by the training part alone: can be beyond
+    assert_allclose(shares[:, 1], [y[bags == k].mean() for k in range(5)])
+    original, _, _ = complexllp.load_set(SMALL)
+    rows = np.random.RandomState(complexllp.SEEDS[2]).permutation(48842)
+    scale = np.ptp(original[rows[12211:]], axis=0)
+    low = original[rows[12211:]].min(axis=0)
+    wide = scale > 0
+    again = 2 * (original[rows[:12211]] - low)[:, wide] / scale[wide] - 1
+    assert_allclose(X_new[:, wide], again, atol=1e-6)
+    assert len(set(complexllp.SEEDS)) == 30
+
+
+def test_sets_and_splits_that_do_not_exist():
+    with pytest.raises(ValueError, match=r"name must be one of .*, got 'adult'"):
+        complexllp.load_set("adult")
+    for k in (-1, 30, 0.5):
+        with pytest.raises(ValueError, match="k must be one of 0 to 29, got"):
+            complexllp.split(SMALL, k)
+
+
+def test_the_best_published_method_by_hand():
+    rows, best = complexllp.published(), study.best_published("f1")
+    assert set(rows["dataset"]) == set(complexllp.names()) and len(rows) == 26 * 8 * 3
+    for metric in ("abs", "hypergeo"):
+        own = rows[(rows["metric"] == metric) & rows["dataset"].str.contains("naive")]
+        top = [part["f1_mean"].max() for _, part in own.groupby("dataset")]
+        assert best.loc["naive", metric] == round(100 * np.mean(top), 1)
+    with pytest.raises(ValueError, match=r"value must be one of .*, got 'auc'"):
+        study.best_published("auc")
+
+
+# --- the tables ------------------------------------------------------------------------------------------------------
+
+
+def fake(accuracy):
+    def run(cell, seed):
+        value = accuracy(cell, seed)
+        return {**dict.fromkeys(METRICS[:-1], value), "chosen": ""}
+
+    return run
+
+
+def test_means_differences_and_standard_errors_by_hand(tmp_path):
+    def accuracy(cell, seed):
+        gain = {"counts": 0.0, "easy": [-0.1, -0.2, -0.3][seed], "labels": 0.1}
+        return 0.6 + 0.1 * seed + gain.get(cell["method"], 0.05)
+
+    run_table(replace(BENCHMARK, run=fake(accuracy)), seeds=3, results=tmp_path)
+    table = study.chapter_table("bag_losses", results=tmp_path)
+    assert list(table.columns) == [*LOSSES, "labels", "majority"]
+    row = table.loc["banana", "trees"]
+    assert row["counts"] == "70.0 (5.8)" and row["labels"] == "80.0 (5.8)"
+    assert row["easy"] == "50.0 (0.0)" and row["majority"] == "75.0 (5.8)"
+    less = study.less("bag_losses", results=tmp_path).loc["banana", "linear"]
+    assert less["easy"] == "-20.0 (5.8)" and less["labels"] == "+10.0 (0.0)"
+    assert (
+        study.seconds("bag_losses", tmp_path).loc["banana", "linear"]["counts"] == 0.7
+    )
+    auc = study.chapter_table("bag_losses", "auc", tmp_path)
+    assert auc.loc["banana", "trees"]["counts"] == "0.700 (0.058)"
+
+
+def test_a_set_of_others_counts_once(tmp_path):
+    def accuracy(cell, seed):
+        hard = (
+            complexllp.names().index(cell["dataset"]) if cell["dataset"] != "any" else 3
+        )
+        return 0.5 + 0.01 * hard + 0.1 * seed
+
+    run_table(replace(OUTSIDE, run=fake(accuracy)), seeds=2, results=tmp_path)
+    found = study.paired("bag_losses_outside", results=tmp_path)
+    assert len(found) == 2 * 26
+    row = found.loc["hard", "linear", complexllp.names()[1]]
+    assert row["counts"] == pytest.approx(0.56)
+    assert row["labels"] == row["majority"] == pytest.approx(0.58)
+    table = study.outside_table(results=tmp_path)
+    error = 100 * np.std(0.01 * np.arange(8), ddof=1) / 8**0.5
+    assert (
+        table.loc["hard", "trees"]["easy"]
+        == f"{100 * (0.55 + 0.035):.1f} ({error:.1f})"
+    )
+    assert (
+        table.loc["hard", "trees"]["abs"] == study.best_published().loc["hard", "abs"]
+    )
+
+
+@pytest.mark.parametrize("table", study.TABLES, ids=lambda table: table.name)
+def test_stored_rows_are_in_range_and_beside_their_limits(table):
+    rows = load(table)
+    for column in ("accuracy", "f1", "auc", "ece"):
+        assert rows[column].between(0, 1).all()
+    constant = rows[rows["method"] == "majority"]
+    assert (constant["auc"] == 0.5).all()
+    found = study.paired(table.name)
+    assert len(found) and found.notna().all(axis=None)
+    means = found.groupby(level=[0, 1]).mean()
+    assert (means["labels"] > means[list(LOSSES)].max(axis=1)).all()
+
+
+@pytest.mark.parametrize("method", ["proportion", "forward"])
+def test_stored_rows_reproduce(method):
+    for table, value in ((BENCHMARK, "banana"), (NATURAL, "german by purpose")):
+        key = next(iter(table.cells[0]))
+        rows = load(table).set_index([key, "learner", "method", "seed"])
+        stored = rows.loc[value, "linear", method, 1]
+        again = table.run({key: value, "learner": "linear", "method": method}, 1)
+        for column in METRICS[:4]:
+            assert abs(again[column] - stored[column]) < 0.005, column
