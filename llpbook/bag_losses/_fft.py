@@ -11,7 +11,9 @@ SHORT = 32
 
 
 def count_tree(pi):
-    r"""Distributions of the counts of ever larger parts of a bag, equation :eq:`eq-losses-tree`.
+    r"""Distributions of the counts of ever larger parts of a bag.
+
+    Equation :eq:`eq-losses-tree`.
 
     Parameters
     ----------

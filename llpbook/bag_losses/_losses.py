@@ -18,9 +18,10 @@ SMALLEST_MEAN = 1e-300
 
 @dataclass(frozen=True)
 class ProportionLoss(BagLoss):
-    r"""The divergence of the share of a bag and its mean prediction, equation :eq:`eq-losses-proportion`.
+    r"""The divergence of the share of a bag and its mean prediction.
 
-    The loss of deep learning from label proportions (ardehaly2017), :math:`n_k D(p_k, \bar s_k)`.
+    :math:`n_k D(p_k, \bar s_k)`, equation :eq:`eq-losses-proportion`: the loss of networks that learn from label
+    proportions (ardehaly2017).
 
     Parameters
     ----------
@@ -133,10 +134,10 @@ class CountLoss(BagLoss):
 
 @dataclass(frozen=True)
 class NormalLoss(BagLoss):
-    r"""Minus the log-density of the count of each bag, taken as normal: equation :eq:`eq-losses-normal`.
+    r"""Minus the log-density of the count of each bag, taken as normal.
 
-    Mean :math:`\sum_i s_i` and variance :math:`\sum_i s_i (1 - s_i) + 1/12`, as independent labels have, plus that of
-    rounding. The constant :math:`\tfrac12 \log 2 \pi` per bag is left out.
+    Equation :eq:`eq-losses-normal`. Mean :math:`\sum_i s_i` and variance :math:`\sum_i s_i (1 - s_i) + 1/12`, as
+    independent labels have, plus that of rounding. The constant :math:`\tfrac12 \log 2 \pi` per bag is left out.
     """
 
     def of_counts(self, scores, known):

@@ -12,9 +12,10 @@ from ._protocol import BagLoss, first_half
 
 @dataclass(frozen=True)
 class EntropyTerm(BagLoss):
-    r"""The entropy of each prediction, equation :eq:`eq-losses-entropy`: small where predictions are sure.
+    r"""The entropy of each prediction, which is small where predictions are sure.
 
-    Added to a loss of bags it is soft self-training (grandvalet2004): the model learns from its own predictions.
+    Equation :eq:`eq-losses-entropy`. Added to a loss of bags it is soft self-training (grandvalet2004): the model
+    learns from its own predictions.
 
     Notes
     -----
@@ -35,10 +36,11 @@ class EntropyTerm(BagLoss):
 
 @dataclass(frozen=True)
 class ConsistencyTerm(BagLoss):
-    r"""The divergence of each prediction and that of its shifted copy, equation :eq:`eq-losses-consistency`.
+    r"""The divergence of each prediction and that of its shifted copy.
 
-    :math:`\sum_i \mathrm{KL}(s_i \Vert \tilde s_i)`, the term that LLP-VAT (tsai2020) adds to the proportion loss. The
-    scores are those of all instances, and then those of their copies in the same order and bags.
+    Equation :eq:`eq-losses-consistency`, :math:`\sum_i \mathrm{KL}(s_i \Vert \tilde s_i)`, is what LLP-VAT (tsai2020)
+    adds to the proportion loss. The scores are those of all instances, and then those of their copies in the same order
+    and bags.
     """
 
     def of_counts(self, scores, known):

@@ -14,10 +14,11 @@ SMALLEST_CHANCE = 1e-12
 
 
 def easy_labels(known, prior):
-    r"""The label that stands for an unknown one: :math:`\tilde y_k = n_k (p_k - \eta) + \eta`, :eq:`eq-losses-easy`.
+    r"""The label that stands for an unknown one.
 
-    Its mean, given the true label of the instance, is that label if the labels of all instances are independent with
-    the class prior; it can be far outside of [0, 1].
+    :math:`\tilde y_k = n_k (p_k - \eta) + \eta`, equation :eq:`eq-losses-easy`. Its mean, given the true label of the
+    instance, is that label if the labels of all instances are independent with the class prior; it can be far outside
+    of [0, 1].
 
     Parameters
     ----------
@@ -34,9 +35,9 @@ def easy_labels(known, prior):
 
 
 def easy_label_variance(size, prior):
-    r"""Variance of the label of `easy_labels` around the true one: :math:`(n - 1) \eta (1 - \eta)`.
+    r"""Variance of the label of `easy_labels` around the true one.
 
-    Equation :eq:`eq-losses-easy-variance`.
+    :math:`(n - 1) \eta (1 - \eta)`, equation :eq:`eq-losses-easy-variance`.
 
     Parameters
     ----------
@@ -170,10 +171,10 @@ def transition(shares, weights):
 
 @dataclass(frozen=True)
 class ForwardLoss(BagLoss):
-    r"""Which of two bags is an instance from? The logarithmic loss of that question, equation :eq:`eq-losses-forward`.
+    r"""The logarithmic loss of the question which of two bags an instance is from.
 
-    The forward correction of label noise, for pairs of bags (zhang2022; scott2020 for the pairs): the bag is a noisy
-    label with known rates of error.
+    Equation :eq:`eq-losses-forward`. The forward correction of label noise, for pairs of bags (zhang2022; scott2020
+    for the pairs): the bag is a noisy label with known rates of error.
 
     Parameters
     ----------
