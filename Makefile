@@ -77,7 +77,7 @@ WAS_SOON := DeprecationWarning PendingDeprecationWarning FutureWarning   # what 
 oldest:
 	$(PYTHON) -m venv $(OLD)
 	$(OLD)/bin/python -m pip install -q --disable-pip-version-check -e ".[test]" \
-	  $$(grep -oE '"[a-z-]+>=[0-9.]+"' pyproject.toml | tr -d '"' | sed 's/>=\(.*\)/==\1.*/')
+	  $$(grep -v '^learners' pyproject.toml | grep -oE '"[a-z-]+>=[0-9.]+"' | tr -d '"' | sed 's/>=\(.*\)/==\1.*/')
 	MPLBACKEND=agg $(OLD)/bin/python -m pytest -q -n 2 --dist loadscope $(WAS_SOON:%=-W default::%) tests
 
 # Every chapter where nothing is installed but what its own first cell installs.

@@ -146,6 +146,8 @@ def test_losses_are_added_weighed_compared_and_stored():
         np.testing.assert_allclose(total(f, bags, p)[j], expected)
     assert pickle.loads(pickle.dumps(total)) == total
     assert ProportionLoss() == ProportionLoss() != ProportionLoss("squares")
+    told = EasyLoss(np.array([0.4, 0.6]))
+    assert told == EasyLoss([0.4, 0.6]) != EasyLoss() and len({told, EasyLoss()}) == 2
     assert not (ForwardLoss() + EntropyTerm()).several_classes
 
 
@@ -185,6 +187,8 @@ def test_malformed_input_is_named(change, message):
     [
         (lambda: ProportionLoss("kl"), "divergence must be"),
         (lambda: CountLoss(large="exact"), "large must be"),
+        (lambda: EasyLoss([0.5, 0.6]), "prior must be shares of the classes"),
+        (lambda: ForwardLoss(0.5), "prior must be shares of the classes"),
         (
             lambda: CountLoss(-1),
             "exact_up_to must be a whole number, 0 or more, got -1",

@@ -34,11 +34,11 @@ def read(name):
 
 
 PYPROJECT = tomllib.loads(read("pyproject.toml"))
-EXTRAS = [  # a cluster is for those who have one: not in the lock
+EXTRAS = [  # a cluster, and learners of others, are for those who have them: not in the lock
     r
     for name, extra in PYPROJECT["project"]["optional-dependencies"].items()
     for r in extra
-    if name != "dask"
+    if name not in ("dask", "learners")
 ]
 REQUIREMENTS = [
     r

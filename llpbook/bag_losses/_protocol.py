@@ -176,7 +176,7 @@ class BagLoss(ABC):
     __rmul__ = __mul__
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Objective:
     """A loss and shares as a function of bags and scores; unlike a closure it can be stored with a model."""
 

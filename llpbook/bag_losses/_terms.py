@@ -40,7 +40,7 @@ class ConsistencyTerm(BagLoss):
 
     Equation :eq:`eq-losses-consistency`, :math:`\sum_i \mathrm{KL}(s_i \Vert \tilde s_i)`, is what LLP-VAT (tsai2020)
     adds to the proportion loss. The scores are those of all instances, and then those of their copies in the same order
-    and bags.
+    and bags. The gradient also moves the prediction at the instance; LLP-VAT holds that fixed.
     """
 
     def of_counts(self, scores, known):
@@ -89,7 +89,8 @@ def adversarial_shift(decision_function, X, radius=0.1, step=1e-4):
     radius : float, default 0.1
         Length of the shift, in the units of X.
     step : float, default 1e-4
-        Of the differences. Trees are constant nearby: for them it must be as large as the radius.
+        Of the differences. Trees are constant nearby: for them it must be as large as the radius. A network in single
+        precision needs about 0.01.
 
     Returns
     -------

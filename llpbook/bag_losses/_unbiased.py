@@ -84,7 +84,7 @@ class EasyLoss(BagLoss):
 
     Parameters
     ----------
-    prior : ndarray, shape (n_classes,), optional
+    prior : sequence of float, shape (n_classes,), optional
         Shares of the classes in all bags; those of the bags that are given, if not given. A batch of some bags needs
         it.
 
@@ -95,8 +95,11 @@ class EasyLoss(BagLoss):
     has no bound.
     """
 
-    prior: object = None
+    prior: tuple = None
     several_classes = True
+
+    def __post_init__(self):
+        _keep_tuple(self)
 
     def of_counts(self, scores, known):
         """See `BagLoss.of_counts`."""
@@ -113,6 +116,17 @@ class EasyLoss(BagLoss):
     def with_prior(self, prior):
         """See `BagLoss.with_prior`; a prior that was given stays."""
         return self if self.prior is not None else replace(self, prior=prior)
+
+
+def _keep_tuple(loss):
+    """The prior of a loss as a tuple, so that losses can be compared; ValueError for what is no distribution."""
+    if loss.prior is not None:
+        prior = np.asarray(loss.prior, dtype=float)
+        if prior.ndim != 1 or not (prior.min() >= 0 and abs(prior.sum() - 1) < 1e-6):
+            raise ValueError(
+                f"prior must be shares of the classes that sum to 1, got {loss.prior!r}"
+            )
+        object.__setattr__(loss, "prior", tuple(prior.tolist()))
 
 
 def _prior(loss, known):
@@ -178,7 +192,7 @@ class ForwardLoss(BagLoss):
 
     Parameters
     ----------
-    prior : ndarray, shape (2,), optional
+    prior : sequence of float, shape (2,), optional
         As of `EasyLoss`.
 
     Notes
@@ -188,7 +202,10 @@ class ForwardLoss(BagLoss):
     logistic regression, which is returned: trees that divide by the former take steps that the noise decides.
     """
 
-    prior: object = None
+    prior: tuple = None
+
+    def __post_init__(self):
+        _keep_tuple(self)
 
     def of_counts(self, scores, known):
         """See `BagLoss.of_counts`."""

@@ -1,0 +1,408 @@
+"""Losses of bags in learners of others: the code of the page `any_learner`, and what the learners make of a loss."""
+
+import contextlib
+import importlib.util
+import io
+import pickle
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit
+from sklearn.tree import DecisionTreeRegressor
+
+from llpbook.bag_losses import (
+    BagBatches,
+    ConsistencyTerm,
+    CountLoss,
+    EasyLoss,
+    ForwardLoss,
+    NormalLoss,
+    ProportionLoss,
+    WithCopies,
+)
+
+LIBRARIES = ("xgboost", "lightgbm", "torch")
+PAGE = Path(__file__).resolve().parents[1] / "book" / "any_learner.md"
+BLOCKS = re.findall(
+    r"```python\n(.*?)```\n\n(?:```text\n(.*?)```)?", PAGE.read_text("utf-8"), re.S
+)
+NUMBER = r"\d+\.\d+"
+LOSSES = [
+    CountLoss(),
+    NormalLoss(),
+    ProportionLoss(),
+    ProportionLoss("squares"),
+    EasyLoss(),
+    ForwardLoss(),
+]
+
+
+def needs(library):
+    """The mark of a test that needs one of the libraries."""
+    missing = importlib.util.find_spec(library) is None
+    return pytest.mark.skipif(missing, reason=f"{library} is not installed")
+
+
+def problem(n_bags=40, size=10, random_state=0):
+    """Labels that the first two of three features tell, with noise, in random bags."""
+    rng = np.random.default_rng(random_state)
+    X = rng.normal(size=(n_bags * size, 3))
+    y = (rng.random(len(X)) < expit(2 * X[:, 0] - X[:, 1])).astype(int)
+    bags = rng.permutation(np.repeat(np.arange(n_bags), size))
+    return X, y, bags, np.bincount(bags, y) / size
+
+
+# --- the page --------------------------------------------------------------------------------------------------
+
+
+def library_of(code):
+    """The library that a block of code imports, or None."""
+    imported = re.findall(r"^(?:from|import) (\w+)", code, re.M)
+    found = {*imported} & {*LIBRARIES}
+    assert len(found) < 2
+    return found.pop() if found else None
+
+
+def printed(code, namespace):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, str(PAGE), "exec"), namespace)
+    return out.getvalue()
+
+
+@pytest.fixture(scope="module")
+def start():
+    """Names after the blocks that need no library, and what these blocks print."""
+    namespace = {}
+    pairs = [(printed(c, namespace), o) for c, o in BLOCKS if library_of(c) is None]
+    return namespace, pairs
+
+
+def assert_prints(found, stated):
+    assert re.sub(NUMBER, "#", found) == re.sub(NUMBER, "#", stated)
+    numbers = [[float(x) for x in re.findall(NUMBER, t)] for t in (found, stated)]
+    assert_allclose(*numbers, atol=0.0201)
+
+
+def test_the_page_has_code_and_output_for_each_library():
+    assert {library_of(code) for code, _ in BLOCKS} == {None, *LIBRARIES}
+    assert all(re.search(NUMBER, output) for _, output in BLOCKS)
+
+
+def test_the_page_prints_what_it_says(start):
+    for found, stated in start[1]:
+        assert_prints(found, stated)
+
+
+@pytest.mark.parametrize(
+    "library", [pytest.param(x, marks=needs(x)) for x in LIBRARIES]
+)
+def test_the_page_prints_what_it_says_with(library, start):
+    namespace = dict(start[0])
+    for code, stated in BLOCKS:
+        if library_of(code) == library:
+            assert_prints(printed(code, namespace), stated)
+
+
+# --- the objective, without the libraries ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_an_objective_takes_bags_and_scores_and_gives_two_arrays(loss):
+    X, _, bags, p = problem()
+    value, *each = loss(X[:, 0], bags, p)
+    assert np.isfinite(value)
+    found = loss.objective(p)(bags, X[:, 0])
+    assert isinstance(found, tuple) and len(found) == 2
+    for part, same in zip(found, each, strict=True):
+        assert part.dtype == float and part.shape == (len(X),)
+        assert_array_equal(part, same)
+    assert (found[1] > 0).all()
+
+
+def test_bags_and_scores_in_single_precision_are_those_in_double():
+    X, _, bags, p = problem(n_bags=300, size=3)
+    objective = CountLoss().objective(p)
+    scores = X[:, 0].astype(np.float32)
+    single = objective(bags.astype(np.float32), scores)
+    for part, same in zip(single, objective(bags, scores.astype(float)), strict=True):
+        assert_array_equal(part, same)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_an_objective_can_be_stored(loss):
+    X, _, bags, p = problem()
+    loss = loss.with_prior([1 - p.mean(), p.mean()])
+    again = pickle.loads(pickle.dumps(loss.objective(p)))
+    for part, same in zip(
+        again(bags, X[:, 0]), loss.objective(p)(bags, X[:, 0]), strict=True
+    ):
+        assert_array_equal(part, same)
+
+
+def boost(objective, X, bags, n_rounds, learning_rate, **tree):
+    """What the libraries do: trees whose leaves take the step -G / H."""
+    scores = np.zeros(len(X))
+    for _ in range(n_rounds):
+        gradient, hessian = objective(bags.astype(np.float32), scores)
+        leaves = DecisionTreeRegressor(random_state=0, **tree)
+        leaves.fit(X, -gradient / hessian, sample_weight=hessian)
+        scores = scores + learning_rate * leaves.predict(X)
+    return scores
+
+
+def test_a_tree_of_single_instances_takes_the_newton_step_of_logistic_regression():
+    X, y, _, _ = problem()
+    scores = boost(CountLoss().objective(y), X, np.arange(len(y)), 1, 1.0)
+    assert_allclose(scores, (y - 0.5) / 0.25)
+
+
+def test_hand_made_boosting_learns_labels_from_shares():
+    X, y, bags, p = problem(n_bags=300)
+    loss = ProportionLoss()
+    scores = boost(loss.objective(p), X, bags, 40, 0.5, max_leaf_nodes=6)
+    before, after = (loss(f, bags, p)[0] for f in (np.zeros(len(X)), scores))
+    assert after < 0.5 * before
+    best = np.mean((2 * X[:, 0] > X[:, 1]) == y)  # of the true log-odds
+    assert np.mean((scores > 0) == y) > best - 0.08
+
+
+# --- XGBoost and LightGBM --------------------------------------------------------------------------------------
+
+
+def spied(loss, proportions):
+    """An objective, and the bags that it is called with; a function, as LightGBM copies other objects."""
+    objective, seen = loss.objective(proportions), []
+
+    def spy(bags, scores):
+        seen.append(np.array(bags))
+        return objective(bags, scores)
+
+    return spy, seen
+
+
+def assert_moderate(scores):
+    """The curvature of logistic regression is above the bound of ours."""
+    s = expit(scores)
+    assert (s * (1 - s)).min() > 0.05
+
+
+@needs("xgboost")
+def test_xgboost_in_bags_of_size_1_is_its_logistic_regression():
+    from xgboost import XGBClassifier, XGBRegressor
+
+    X, y, _, _ = problem()
+    options = {"n_estimators": 8, "max_depth": 3, "learning_rate": 0.2, "n_jobs": 1}
+    theirs = XGBClassifier(base_score=0.5, **options).fit(X, y)
+    objective = CountLoss().objective(y.astype(float))
+    ours = XGBRegressor(objective=objective, base_score=0, **options)
+    ours.fit(X, np.arange(len(y)))
+    margin = theirs.predict(X, output_margin=True)
+    assert_moderate(margin)
+    assert np.ptp(margin) > 2
+    assert_allclose(ours.predict(X), margin, atol=1e-4)
+
+
+@needs("lightgbm")
+def test_lightgbm_in_bags_of_size_1_is_its_logistic_regression():
+    from lightgbm import LGBMClassifier, LGBMRegressor
+
+    X, y, _, _ = problem()
+    options = {
+        "n_estimators": 8, "num_leaves": 6, "learning_rate": 0.2, "n_jobs": 1, "verbose": -1,
+    }  # fmt: skip
+    theirs = LGBMClassifier(boost_from_average=False, **options).fit(X, y)
+    objective = CountLoss().objective(y.astype(float))
+    ours = LGBMRegressor(objective=objective, **options).fit(X, np.arange(len(y)))
+    margin = theirs.predict(X, raw_score=True)
+    assert_moderate(margin)
+    assert np.ptp(margin) > 2
+    assert_allclose(ours.predict(X), margin, atol=1e-4)
+
+
+@needs("xgboost")
+def test_xgboost_subsamples_rows_of_a_tree_and_not_of_the_objective():
+    from xgboost import XGBRegressor
+
+    X, _, bags, p = problem()
+    spy, seen = spied(ProportionLoss(), p)
+    XGBRegressor(
+        objective=spy, base_score=0, n_estimators=3, subsample=0.5, n_jobs=1
+    ).fit(X, bags)
+    assert len(seen) == 3
+    for given in seen:
+        assert_array_equal(given, bags)
+
+
+@needs("lightgbm")
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        {"subsample": 0.5, "subsample_freq": 1},
+        {"data_sample_strategy": "goss", "learning_rate": 0.5},  # starts at round 2
+    ],
+)
+def test_lightgbm_subsamples_rows_of_a_tree_and_not_of_the_objective(sampling):
+    from lightgbm import LGBMRegressor
+
+    X, _, bags, p = problem()
+    spy, seen = spied(ProportionLoss(), p)
+    LGBMRegressor(objective=spy, n_estimators=4, n_jobs=1, verbose=-1, **sampling).fit(
+        X, bags
+    )
+    assert len(seen) == 4
+    for given in seen:
+        assert_array_equal(given, bags)
+
+
+@needs("xgboost")
+def test_xgboost_starts_where_base_score_says():
+    from xgboost import XGBRegressor
+
+    X, _, bags, p = problem()
+    seen = []
+
+    def objective(bags, scores):
+        seen.append(scores[0])
+        return ProportionLoss().objective(p)(bags, scores)
+
+    for start in ({}, {"base_score": 0}):
+        XGBRegressor(objective=objective, n_estimators=1, n_jobs=1, **start).fit(
+            X, bags
+        )
+    assert seen == [0.5, 0.0]
+
+
+@needs("xgboost")
+def test_xgboost_refuses_weights_of_instances():
+    from xgboost import XGBRegressor
+
+    X, _, bags, p = problem()
+    model = XGBRegressor(objective=ProportionLoss().objective(p), n_jobs=1)
+    with pytest.raises((TypeError, ValueError), match="sample_weight"):
+        model.fit(X, bags, sample_weight=np.ones(len(X)))
+
+
+@needs("lightgbm")
+def test_lightgbm_ignores_weights_of_instances():
+    from lightgbm import LGBMRegressor
+
+    X, _, bags, p = problem()
+    objective = ProportionLoss().objective(p)
+    weights = np.random.default_rng(0).uniform(1, 9, len(X))
+    fits = [
+        LGBMRegressor(objective=objective, n_estimators=5, n_jobs=1, verbose=-1)
+        .fit(X, bags, sample_weight=w)
+        .predict(X)
+        for w in (None, weights)
+    ]
+    assert_array_equal(*fits)
+
+
+@pytest.mark.parametrize(
+    "library, name",
+    [
+        pytest.param("xgboost", "XGBRegressor", marks=needs("xgboost")),
+        pytest.param("lightgbm", "LGBMRegressor", marks=needs("lightgbm")),
+    ],
+)
+def test_a_fitted_model_can_be_stored_with_its_objective(library, name):
+    X, _, bags, p = problem()
+    regressor = getattr(importlib.import_module(library), name)
+    model = regressor(
+        objective=ProportionLoss().objective(p), n_estimators=5, n_jobs=1
+    ).fit(X, bags)
+    again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(again.predict(X), model.predict(X))
+    assert_array_equal(again.fit(X, bags).predict(X), model.predict(X))
+
+
+# --- PyTorch ---------------------------------------------------------------------------------------------------
+
+
+def torch_loss(scores, bags, shares):
+    """The proportion loss, written for automatic differentiation: two classes, or a column of scores per class."""
+    import torch
+
+    if scores.ndim == 1:
+        scores = torch.stack([torch.zeros_like(scores), scores], dim=1)
+    s, value = torch.softmax(scores, dim=1), 0.0
+    for k in np.unique(bags):
+        p = torch.tensor(shares[k])
+        rows = torch.tensor(np.flatnonzero(bags == k))
+        mean = s[rows].mean(dim=0)
+        value = value + len(rows) * (torch.special.xlogy(p, p / mean)).sum()
+    return value
+
+
+def rows_of_shares(n_classes, random_state=0):
+    X, _, bags, p = problem(n_bags=12, random_state=random_state)
+    if n_classes == 2:
+        return X, bags, p, np.column_stack([1 - p, p])
+    rng = np.random.default_rng(random_state)
+    shares = rng.dirichlet(np.ones(n_classes), len(p))
+    return X, bags, shares, shares
+
+
+@needs("torch")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_backward_of_the_gradient_is_the_gradient_of_the_loss_in_torch(n_classes):
+    import torch
+
+    X, bags, proportions, shares = rows_of_shares(n_classes)
+    torch.manual_seed(0)
+    width = 1 if n_classes == 2 else n_classes
+    network = torch.nn.Sequential(
+        torch.nn.Linear(3, 5), torch.nn.Tanh(), torch.nn.Linear(5, width)
+    ).double()
+
+    def scores_of():
+        scores = network(torch.tensor(X))
+        return scores[:, 0] if n_classes == 2 else scores
+
+    scores = scores_of()
+    value, gradient, _ = ProportionLoss()(scores.detach(), bags, proportions)
+    scores.backward(torch.tensor(gradient))
+    ours = [w.grad.clone() for w in network.parameters()]
+    network.zero_grad()
+    theirs = torch_loss(scores_of(), bags, shares)
+    theirs.backward()
+    assert_allclose(value, theirs.item(), rtol=1e-10)
+    for one, weights in zip(ours, network.parameters(), strict=True):
+        assert_allclose(one, weights.grad, rtol=1e-8, atol=1e-10)
+
+
+@needs("torch")
+def test_the_gradient_of_consistency_is_that_of_torch():
+    import torch
+
+    X, bags, p, shares = rows_of_shares(2)
+    loss = WithCopies(ProportionLoss()) + 0.3 * ConsistencyTerm()
+    scores = torch.tensor(X[:, :2].T.ravel(), requires_grad=True)
+    value, gradient, _ = loss(scores.detach(), np.tile(bags, 2), p)
+    first, moved = scores.reshape(2, -1)
+    s = torch.sigmoid(first)
+    log = torch.nn.functional.logsigmoid
+    divergence = s * (log(first) - log(moved)) + (1 - s) * (log(-first) - log(-moved))
+    theirs = torch_loss(first, bags, shares) + 0.3 * divergence.sum()
+    theirs.backward()
+    assert_allclose(value, theirs.item(), rtol=1e-10)
+    assert_allclose(gradient, scores.grad, rtol=1e-8, atol=1e-10)
+
+
+@needs("torch")
+def test_a_data_loader_gives_each_bag_whole_and_once():
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    X, _, bags, _ = problem(n_bags=11)
+    data = TensorDataset(torch.tensor(X), torch.tensor(bags))
+    loader = DataLoader(data, batch_sampler=BagBatches(bags, 4, random_state=0))
+    batches = [numbers.numpy() for _, numbers in loader]
+    assert len(batches) == len(loader) == 3
+    for numbers in batches:
+        assert_array_equal(np.unique(numbers, return_counts=True)[1], 10)
+    assert_array_equal(np.sort(np.concatenate(batches)), np.sort(bags))
