@@ -6,7 +6,7 @@ results are of new instances: ``accuracy``, ``f1`` (of the positive class), ``au
 probabilities cut at 1e-12), ``ece`` (`studies.count_likelihood.calibration_error`); ``cpu_seconds`` is the processor
 time of one fit, without the choice of its setting.
 
-``bag_losses``: untuned, all defaults (C = 1). Random bags of 50 or 500 of scikit-learn's `make_classification`, 20
+``bag_losses``: untuned, all defaults. Random bags of 50 or 500 of scikit-learn's `make_classification`, 20
 features, and 4,000 new instances; ``banana``: 3,000 points in random bags of 25, the other 2,300 new.
 
 ``bag_losses_natural``: the draws of `studies.natural`. Its splits of parts of bags choose C: the setting whose mean
