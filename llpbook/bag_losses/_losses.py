@@ -55,7 +55,9 @@ class ProportionLoss(BagLoss):
         return value, gradient[:, columns], curvature(s[:, columns])
 
     def diagonal(self, scores, known):
-        """The second derivatives by each score, which can be negative; equation :eq:`eq-losses-diagonal`.
+        """The second derivatives by each score, which can be negative.
+
+        Equation :eq:`eq-losses-diagonal`.
 
         Parameters
         ----------
