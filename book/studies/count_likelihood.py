@@ -59,7 +59,7 @@ DATASETS = {
 
 
 def trees(n, rounds):
-    """Boosted trees as small as those of `CountBoosting`."""
+    """Boosted trees of at most fifteen leaves, each with at least n / 50 instances."""
     return HistGradientBoostingClassifier(
         max_iter=rounds,
         max_leaf_nodes=15,
