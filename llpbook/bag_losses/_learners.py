@@ -148,8 +148,8 @@ class BagLogistic(_ByLoss, KernelClassifier):
 
     assumes = (
         "Y_B|X",
-        "one P(y | x) holds in all bags, with log-odds linear in x; loss='easy' needs random bags, "
-        "loss='forward' bags that differ in their shares alone",
+        "one P(y | x) holds in all bags, with log-odds linear in x; loss='easy' needs "
+        "random bags, loss='forward' bags that differ in their shares alone",
     )
     cost = "some logistic regressions: half a second for 100,000"
     _log_odds = True
@@ -245,8 +245,8 @@ class BagBoosting(_ByLoss):
 
     assumes = (
         "Y_B|X",
-        "one P(y | x) holds in all bags; loss='easy' needs random bags, loss='forward' bags that differ in their "
-        "shares alone",
+        "one P(y | x) holds in all bags; loss='easy' needs random bags, loss='forward' "
+        "bags that differ in their shares alone",
     )
     cost = "boosted trees: five seconds for 100,000"
     _log_odds, _scale = True, "penalty"  # of the linear start

@@ -36,7 +36,8 @@ class ProportionLoss(BagLoss):
     def __post_init__(self):
         if self.divergence not in ("cross_entropy", "squares"):
             raise ValueError(
-                f"divergence must be 'cross_entropy' or 'squares', got {self.divergence!r}"
+                "divergence must be 'cross_entropy' or 'squares', got "
+                f"{self.divergence!r}"
             )
 
     def of_counts(self, scores, known):
