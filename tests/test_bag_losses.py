@@ -36,13 +36,14 @@ from llpbook.bag_losses import (
     easy_value_variance,
     fft_count_posterior,
     fft_posterior,
+    first_half,
     pair_bags,
     pass_down,
     read_scores,
     transition,
     two_parts,
 )
-from llpbook.base import BagCounts
+from llpbook.base import BagCounts, LLPWarning
 from llpbook.count_likelihood import (
     SMALLEST_VARIANCE,
     CountBoosting,
@@ -149,6 +150,8 @@ def test_losses_are_added_weighed_compared_and_stored():
     told = EasyLoss(np.array([0.4, 0.6]))
     assert told == EasyLoss([0.4, 0.6]) != EasyLoss() and len({told, EasyLoss()}) == 2
     assert not (ForwardLoss() + EntropyTerm()).several_classes
+    with pytest.raises(TypeError):
+        ProportionLoss() + 1
 
 
 def test_the_objective_has_the_signature_of_boosters():
@@ -172,6 +175,7 @@ def test_the_objective_has_the_signature_of_boosters():
         ({"proportions": [[0.5, 0.4]] * 2}, "sum to 1, got 0.9"),
         ({"bags": [0, 2]}, "0 to 1, got 2"),
         ({"bags": [0, -1]}, "0 to 1, got -1"),
+        ({"bags": ["a", "b"]}, "bags must be integers, the rows of proportions"),
         ({"bags": [0, 0.5]}, "integers, got 0.5"),
         ({"scores": [], "bags": []}, "bags must not be empty"),
     ],
@@ -194,10 +198,9 @@ def test_malformed_input_is_named(change, message):
             "exact_up_to must be a whole number, 0 or more, got -1",
         ),
         (lambda: BagBatches([]), "bags must be of one dimension and not empty"),
-        (
-            lambda: BagBatches([0], 0),
-            "bags_per_batch must be a whole number above 0, got 0",
-        ),
+        (lambda: BagBatches([0], 0), "bags_per_batch must be a whole number above 0"),
+        (lambda: BagBatches([0], "a"), "bags_per_batch must be a whole number above 0"),
+        (lambda: EasyLoss() * -1, "weighed by a positive number, got -1"),
     ],
 )
 def test_wrong_parameters_are_named(make, message):
@@ -362,6 +365,13 @@ def test_the_normal_loss_is_a_normal_density():
         expected -= norm.logpdf(count, mine.sum(), np.sqrt(variance))
     constant = 5 * np.log(2 * np.pi) / 2
     assert NormalLoss()(f, bags, p)[0] == pytest.approx(expected - constant)
+    known = read_scores(f, bags, p)[1]
+    vague = known._replace(errors=np.full(5, 2.0))
+    spread = [np.sqrt(np.sum(s[bags == k] * (1 - s[bags == k])) + ROUNDING + 2)
+              for k in range(5)]  # fmt: skip
+    means = np.bincount(bags, s)
+    told = -norm.logpdf(known.counts, means, spread).sum() - constant
+    assert NormalLoss().of_counts(f, vague)[0] == pytest.approx(told)
 
 
 # --- unbiased losses -----------------------------------------------------------------------------------------
@@ -465,6 +475,42 @@ def test_two_bags_with_one_share_tell_the_forward_loss_nothing():
     np.testing.assert_allclose(gradient, 0, atol=1e-15)
 
 
+def test_an_odd_number_of_pairs_by_its_definition():
+    """The bag of the largest share is in two pairs, and counts half in each; pairs and weights by hand."""
+    f = np.random.default_rng(5).normal(size=9)
+    bags, shares = np.repeat([0, 1, 2], [2, 3, 4]), np.array([0.5, 0.9, 0.1])
+    prior, found, expected = 0.4, ForwardLoss([0.6, 0.4])(f, bags, shares), 0.0
+    weight = {0: 2.0, 1: 1.5, 2: 4.0}
+    for one, two in ((1, 2), (1, 0)):
+        size = np.array([weight[one], weight[two]])
+        p = shares[[one, two]]
+        mixed = size @ p / size.sum()
+        ratio = np.exp(f) * (1 - prior) / prior  # p(x | 1) / p(x | 0)
+        density = p[:, None] * ratio + 1 - p[:, None]
+        first = size[0] * density[0] / (size @ density)
+        assert 0 < mixed < 1
+        expected -= 0.5 * np.log(first[bags == one]).sum()
+        expected -= np.log(1 - first[bags == two]).sum()
+    assert found[0] == pytest.approx(expected)
+
+
+def test_the_prior_is_that_of_instances_and_is_passed_on():
+    f, bags, p = small(13)
+    sizes = np.bincount(bags)
+    prior = np.array([1 - sizes @ p / sizes.sum(), sizes @ p / sizes.sum()])
+    for loss in (EasyLoss(), ForwardLoss()):
+        told = loss.with_prior(prior)
+        assert loss(f, bags, p)[0] == pytest.approx(told(f, bags, p)[0])
+        assert loss(f, bags, p)[0] != pytest.approx(
+            type(loss)([0.2, 0.8])(f, bags, p)[0]
+        )
+        assert told.with_prior([0.2, 0.8]) == told
+        assert (loss + EntropyTerm()).with_prior(prior).parts[0] == told
+        assert WithCopies(loss).with_prior(prior).loss == told
+        with pytest.raises(ValueError, match="one share per class, 3"):
+            told.with_prior([0.2, 0.3, 0.5])
+
+
 # --- terms ---------------------------------------------------------------------------------------------------
 
 
@@ -473,7 +519,8 @@ def test_the_entropy_term_by_scipy():
     f, bags, p = small(9)
     s = expit(f)
     expected = scipy_entropy([s, 1 - s]).sum()
-    assert EntropyTerm()(f, bags, p)[0] == pytest.approx(expected)
+    value, _, hessian = EntropyTerm()(f, bags, p)
+    assert value == pytest.approx(expected) and not hessian.any()
 
 
 @pytest.mark.equation("eq-losses-consistency")
@@ -500,6 +547,16 @@ def test_copies_do_not_count_in_a_loss_of_bags(loss):
     np.testing.assert_allclose(hessian[: len(f)], alone[2])
     with pytest.raises(ValueError, match="then those of their copies"):
         WithCopies(loss)(both[1:], twice[1:], p)
+
+
+def test_a_half_has_half_of_each_bag():
+    bags, counts = np.array([0, 0, 1]), np.array([1.0, 1.0])
+    known = BagCounts(bags, np.array([2, 1]), counts, np.array([0.5, 0.25]))
+    both = BagCounts(np.tile(bags, 2), 2 * known.sizes, 2 * counts, 4 * known.errors)
+    scores, half = first_half(np.arange(6.0), both)
+    np.testing.assert_array_equal(scores, [0, 1, 2])
+    for one, two in zip(half, known, strict=True):
+        np.testing.assert_allclose(one, two)
 
 
 def test_the_adversarial_shift_changes_predictions_most():
@@ -613,6 +670,43 @@ def test_the_kind_of_fit_follows_the_loss_when_that_is_changed():
     assert model.estimators_ is None
 
 
+@pytest.mark.parametrize("name", ["counts", "proportion", "easy"])
+def test_with_every_label_known_learning_is_supervised(name):
+    X, y, bags, P = bags_of(300)
+    found = BagLogistic(name, C=0.1, tol=1e-8).fit(X, bags, P, labels=y)
+    Z = np.column_stack([X, np.ones(300)])
+    truth = LogisticRegression(C=0.1, fit_intercept=False, tol=1e-10).fit(Z, y)
+    weights = np.append(found.coef_, found.intercept_)
+    np.testing.assert_allclose(weights, truth.coef_[0], atol=1e-4)
+
+
+def test_some_labels_help_and_are_no_pure_bag_of_many():
+    X, y, bags, P = bags_of(300)
+    labels = np.where(np.arange(300) % 3 == 0, y, -1)
+    some = BagLogistic("proportion", C=0.1, tol=1e-8).fit(X, bags, P, labels=labels)
+    known = labels >= 0
+    left = np.bincount(bags, y * ~known) / np.bincount(bags, ~known)
+    alone, shares = bags.copy(), np.append(left, y[known])
+    alone[known] = len(left) + np.arange(known.sum())
+    again = BagLogistic("proportion", C=0.1, tol=1e-8).fit(X, alone, shares)
+    np.testing.assert_allclose(some.coef_, again.coef_, atol=1e-5)
+
+
+def test_easy_labels_far_outside_are_warned_of():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], [1000, 1000])
+    X, bags = rng.normal(size=(2000, 2)) + y[:, None], np.repeat(np.arange(4), 500)
+    with pytest.warns(LLPWarning, match="a bag of 500 the label 250, not 0 or 1"):
+        BagLogistic("easy").fit(X, bags, [0.0, 0.0, 1.0, 1.0])
+
+
+@pytest.mark.parametrize("learner", [BagLogistic, BagBoosting])
+def test_the_learner_tells_the_loss_the_prior_of_all_bags(learner):
+    X, y, bags, P = bags_of()
+    model = learner("easy").fit(X, bags, P)
+    np.testing.assert_allclose(model.loss_.prior, [1 - y.mean(), y.mean()])
+
+
 def test_a_loss_object_is_a_parameter():
     X, y, bags, P = bags_of(200)
     model = clone(BagLogistic(ProportionLoss() + 0.1 * EntropyTerm()))
@@ -648,6 +742,9 @@ def test_steps_come_from_the_bags_seen_and_the_value_from_the_others():
     assert value == pytest.approx(parts[1][0] / np.sum(~rows))
     np.testing.assert_allclose(gradient[rows], parts[0][1])
     assert not gradient[~rows].any()
+    none = known.part(np.zeros(5, bool))
+    value = two_parts(CountLoss(), known, none, np.ones(len(f), bool))(f)[0]
+    assert value == pytest.approx(CountLoss()(f, bags, p)[0] / len(f))
 
 
 # --- batches -------------------------------------------------------------------------------------------------

@@ -92,6 +92,8 @@ def specials(monkeypatch):
     X, _, bags, P = problem()
     weak = LLPGridSearchCV(small("BagMeanRegression"), {}, cv=2)
     yield weak, np.random.default_rng(0).normal(size=X.shape), bags, P, None
+    large = np.random.default_rng(0).normal(size=(400, 2)), np.arange(400) // 100
+    yield small("BagLogistic", loss="easy"), *large, [0.0, 0.0, 1.0, 1.0], None
     monkeypatch.setattr("llpbook._hinge.MAX_ROUNDS", 1)
     yield small("InvCal"), X, bags, P, None
     monkeypatch.setattr(

@@ -26,9 +26,11 @@ from ._learners import (
     BagBatches,
     BagBoosting,
     BagLogistic,
+    known_alone,
     loss_of,
     objective,
     two_parts,
+    warn_of_easy,
 )
 from ._losses import ROUNDING, SMALLEST_MEAN, CountLoss, NormalLoss, ProportionLoss
 from ._protocol import BagLoss, SumOfLosses, first_half, read_scores
@@ -73,6 +75,7 @@ __all__ = [
     "fft_posterior",
     "first_half",
     "forward",
+    "known_alone",
     "loss_of",
     "objective",
     "pair_bags",
@@ -80,4 +83,5 @@ __all__ = [
     "read_scores",
     "transition",
     "two_parts",
+    "warn_of_easy",
 ]

@@ -1,5 +1,6 @@
 """Two learners of any loss of bags: a linear one, and boosted trees; and batches of whole bags for others."""
 
+from dataclasses import replace
 from numbers import Integral, Real
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..base import (
     Progress,
     StrOptions,
     canonical_order,
+    warn,
     warn_if_short,
 )
 from ..count_likelihood import (
@@ -25,7 +27,7 @@ from ..count_likelihood import (
 )
 from ._losses import CountLoss, NormalLoss, ProportionLoss
 from ._protocol import BagLoss
-from ._unbiased import EasyLoss, ForwardLoss
+from ._unbiased import EasyLoss, ForwardLoss, easy_labels
 
 #: The losses by the names that `BagLogistic` and `BagBoosting` know.
 LOSSES = {
@@ -36,6 +38,8 @@ LOSSES = {
     "easy": EasyLoss(),
     "forward": ForwardLoss(),
 }
+#: A label of `EasyLoss` of which a fit warns: bags of 500 and an even prior have a standard deviation of 11.
+FAR = 50.0
 #: Rounds that a fit usually takes, for the estimate of its time.
 USUAL = 100
 
@@ -80,12 +84,54 @@ def objective(w, X, known, loss, C):
     return (value + w @ w / (2 * C)) / n, gradient.ravel()
 
 
+def known_alone(data):
+    """Known labels as bags of one, for losses to which a bag of many known labels is not the same.
+
+    Parameters
+    ----------
+    data : BagData
+        With its known labels as one pure bag per class.
+
+    Returns
+    -------
+    BagData
+        With one pure bag per known label.
+    """
+    n_bags = len(data.proportions) - data.n_pure
+    rows = np.flatnonzero(data.bags >= n_bags)
+    shares = data.proportions[data.bags[rows]]
+    bags = data.bags.copy()
+    bags[rows] = n_bags + np.arange(len(rows))
+    shares = np.vstack([data.proportions[:n_bags], shares])
+    return replace(data, bags=bags, proportions=shares, n_pure=len(rows))
+
+
+def warn_of_easy(loss, known):
+    """Warn where the labels of an `EasyLoss` are far outside of [0, 1].
+
+    Parameters
+    ----------
+    loss : BagLoss
+    known : BagCounts
+    """
+    if isinstance(loss, EasyLoss):
+        labels = np.abs(easy_labels(known, np.array(loss.prior))).max(axis=1)
+        worst = labels.argmax()
+        if labels[worst] > FAR:
+            warn(
+                f"the loss 'easy' gives each instance of a bag of {known.sizes[worst]} the label {labels[worst]:.0f}, "
+                "not 0 or 1: its variance grows with the size of the bag; loss='proportion' has no such labels"
+            )
+
+
 class _ByLoss(LLPClassifier):
     """Several classes as the loss can: natively, or one against the rest."""
 
     def _fit_checked(self, data):
-        native = loss_of(self.loss, data.class_prior).several_classes
-        self._several_classes = "native" if native else "one-vs-rest"
+        loss = loss_of(self.loss, data.class_prior)
+        self._several_classes = "native" if loss.several_classes else "one-vs-rest"
+        data = known_alone(data)
+        warn_of_easy(loss, bag_counts(data.bags, data.proportions))
         super()._fit_checked(data)
 
 
@@ -131,8 +177,8 @@ class BagLogistic(_ByLoss, KernelClassifier):
     Notes
     -----
     The losses "normal" and "forward" know two classes; several are fitted one against the rest. "easy" is convex, the
-    others start from MeanMap's solution with the same penalty. In bags of size 1 all but "squares" and "forward" are
-    ridge-penalized logistic regression ("normal" up to the error of a normal density).
+    others are not; all start from MeanMap's solution with the same penalty. In bags of size 1 "counts", "proportion"
+    and "easy" are ridge-penalized logistic regression; known labels become such bags.
 
     Examples
     --------
@@ -345,7 +391,8 @@ class BagBatches:
             raise ValueError(
                 f"bags must be of one dimension and not empty, got shape {bags.shape}"
             )
-        if int(bags_per_batch) != bags_per_batch or bags_per_batch < 1:
+        whole = isinstance(bags_per_batch, Integral)
+        if not whole or bags_per_batch < 1:
             raise ValueError(
                 f"bags_per_batch must be a whole number above 0, got {bags_per_batch!r}"
             )

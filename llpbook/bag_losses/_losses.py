@@ -1,6 +1,7 @@
 """Losses that compare a bag with what is predicted for it: its mean prediction, or the likelihood of its count."""
 
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 from scipy.special import expit, xlogy
@@ -87,14 +88,15 @@ class CountLoss(BagLoss):
 
     Parameters
     ----------
-    exact_up_to : int, default 20
-        Bags of two classes with at most so many instances have their exact likelihood by the recursion.
+    exact_up_to : int, optional
+        Bags of two classes with at most so many instances have their exact likelihood by the recursion. Not given, it
+        is 20 with the saddlepoint, and with the transform 300, above which that is faster.
     large : {"saddlepoint", "fft"}, default "saddlepoint"
         What larger bags have: the saddlepoint approximation, or the exact likelihood by `fft_count_posterior`, for two
         classes and known counts.
     """
 
-    exact_up_to: int = 20
+    exact_up_to: int = None
     large: str = "saddlepoint"
     several_classes = True
 
@@ -103,7 +105,10 @@ class CountLoss(BagLoss):
             raise ValueError(
                 f"large must be 'saddlepoint' or 'fft', got {self.large!r}"
             )
-        if int(self.exact_up_to) != self.exact_up_to or self.exact_up_to < 0:
+        if self.exact_up_to is None:
+            usual = {"saddlepoint": 20, "fft": 300}[self.large]
+            object.__setattr__(self, "exact_up_to", usual)
+        if not (isinstance(self.exact_up_to, Integral) and self.exact_up_to >= 0):
             raise ValueError(
                 f"exact_up_to must be a whole number, 0 or more, got {self.exact_up_to!r}"
             )

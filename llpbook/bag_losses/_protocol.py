@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
@@ -35,6 +36,10 @@ def read_scores(scores, bags, proportions):
     shares = np.asarray(proportions, dtype=float)
     if shares.ndim == 1:
         shares = np.column_stack([1 - shares, shares])
+    if bags.dtype.kind not in "iufb":
+        raise ValueError(
+            f"bags must be integers, the rows of proportions, got {bags.ravel()[:1].tolist()}"
+        )
     if bags.shape != scores.shape[:1]:
         raise ValueError(
             f"bags must have one entry per row of scores: {bags.shape} and {scores.shape}"
@@ -78,10 +83,8 @@ def _refuse_values(scores, bags, shares):
 class BagLoss(ABC):
     r"""A loss that sees whole bags: ``loss(scores, bags, proportions)`` gives value, gradient and curvature.
 
-    A subclass defines ``of_counts(scores, known)``. The value is a sum over bags, in which each bag counts as many
-    times as it has instances: in bags of size 1 it is the logarithmic loss of single labels (`EntropyTerm` and
-    `ConsistencyTerm` are no losses of labels, and are added to one). Losses are added with ``+`` and weighed with
-    ``*``.
+    A subclass defines ``of_counts(scores, known)``. The value is a sum over bags or instances. Losses are added with
+    ``+`` and weighed with ``*``; `EntropyTerm` and `ConsistencyTerm` use no share, and are added to a loss that does.
 
     Attributes
     ----------
@@ -108,8 +111,8 @@ class BagLoss(ABC):
         value : float
         gradient : ndarray, of the shape of scores
         hessian : ndarray, of the shape of scores
-            Not negative: the diagonal of the second derivatives where that has a sign, else a bound on its size. It
-            is what a step is divided by, in trees or in a learner of somebody else.
+            Not negative: what a step is divided by, in trees or in a learner of somebody else. It stands for the
+            second derivatives, which have no sign of their own (see `llpbook.count_likelihood.curvature`).
 
         Raises
         ------
@@ -168,9 +171,15 @@ class BagLoss(ABC):
         return _Objective(self, proportions)
 
     def __add__(self, other):
+        if not isinstance(other, BagLoss):
+            return NotImplemented
         return SumOfLosses((self, other))
 
     def __mul__(self, factor):
+        if not isinstance(factor, Real):
+            return NotImplemented
+        if not 0 < factor < float("inf"):
+            raise ValueError(f"a loss is weighed by a positive number, got {factor!r}")
         return SumOfLosses((self,), (float(factor),))
 
     __rmul__ = __mul__

@@ -90,7 +90,7 @@ class EasyLoss(BagLoss):
 
     Notes
     -----
-    Unbiased for random bags: labels must be independent with one class prior. The gradient is
+    Unbiased for random bags and a known prior: labels must be independent with one class prior. The gradient is
     :math:`s_i - \tilde y_i` and the curvature that of logistic regression; below the labels that are above 1 the value
     has no bound.
     """
@@ -115,18 +115,30 @@ class EasyLoss(BagLoss):
 
     def with_prior(self, prior):
         """See `BagLoss.with_prior`; a prior that was given stays."""
-        return self if self.prior is not None else replace(self, prior=prior)
+        return _told(self, prior)
 
 
 def _keep_tuple(loss):
     """The prior of a loss as a tuple, so that losses can be compared; ValueError for what is no distribution."""
     if loss.prior is not None:
         prior = np.asarray(loss.prior, dtype=float)
-        if prior.ndim != 1 or not (prior.min() >= 0 and abs(prior.sum() - 1) < 1e-6):
+        valid = prior.ndim == 1 and prior.min() >= 0 and abs(prior.sum() - 1) < 1e-6
+        if not valid:
             raise ValueError(
                 f"prior must be shares of the classes that sum to 1, got {loss.prior!r}"
             )
         object.__setattr__(loss, "prior", tuple(prior.tolist()))
+
+
+def _told(loss, prior):
+    """The loss with this prior, or with its own if that is of as many classes."""
+    if loss.prior is None:
+        return replace(loss, prior=prior)
+    if len(loss.prior) != len(prior):
+        raise ValueError(
+            f"the prior of {loss!r} must have one share per class, {len(prior)}"
+        )
+    return loss
 
 
 def _prior(loss, known):
@@ -140,7 +152,7 @@ def pair_bags(shares):
     """Pair the bag of the largest share with that of the smallest, and so on inwards.
 
     No other pairing has a larger sum of squared differences. Of an odd number, the bag in the middle is paired with
-    that of the largest share, which then is in two pairs.
+    that of the largest share, which then is in two pairs, with half the weight in each.
 
     Parameters
     ----------
@@ -187,8 +199,8 @@ def transition(shares, weights):
 class ForwardLoss(BagLoss):
     r"""The logarithmic loss of the question which of two bags an instance is from.
 
-    Equation :eq:`eq-losses-forward`. The forward correction of label noise, for pairs of bags (zhang2022; scott2020
-    for the pairs): the bag is a noisy label with known rates of error.
+    Equation :eq:`eq-losses-forward`. The forward correction of label noise, for pairs of bags (zhang2022; scott2020 for
+    the pairs): the bag is a noisy label with known rates of error.
 
     Parameters
     ----------
@@ -197,9 +209,10 @@ class ForwardLoss(BagLoss):
 
     Notes
     -----
-    Unbiased where bags differ in their shares of the classes alone: features and bags are independent given the label.
-    Two bags with the same share tell nothing. The expected curvature, :math:`P'^2 / P (1 - P)`, is at most that of
-    logistic regression, which is returned: trees that divide by the former take steps that the noise decides.
+    Consistent where bags differ in their shares of the classes alone, features and bags being independent given the
+    label: the true log-odds have the smallest expected loss. Two bags with the same share tell nothing. The expected
+    curvature, :math:`P'^2 / P (1 - P)`, is at most that of logistic regression, which is returned: trees that divide by
+    the former take steps that the noise decides.
     """
 
     prior: tuple = None
@@ -230,7 +243,7 @@ class ForwardLoss(BagLoss):
 
     def with_prior(self, prior):
         """See `EasyLoss.with_prior`."""
-        return self if self.prior is not None else replace(self, prior=prior)
+        return _told(self, prior)
 
 
 def _one_of_each(bags):

@@ -248,7 +248,8 @@ def newton_target(q, s):
 def curvature(s):
     r"""What trees divide a gradient by: the curvature of logistic regression, :math:`\max(s (1 - s), .05)`.
 
-    The second derivatives of a loss of bags have no sign of their own; this bound has. The K scores of an instance all
+    The second derivatives of a loss of bags have no sign of their own, and can be larger; this stands for them. The K
+    scores of an instance all
     move at once: their joint curvature, where the classes are equally probable, is K / (K - 1) times that of one.
 
     Parameters
