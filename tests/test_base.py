@@ -1255,6 +1255,10 @@ BUILT_ON = {
         "mean_map",
     ): "starts at MeanMap, which is what it calibrates if nothing else is given",
     (
+        "bag_losses",
+        "count_likelihood",
+    ): "one of its losses, the start of all, and trees that bin once",
+    (
         "em",
         "count_likelihood",
     ): "soft labels are its posterior, and its start is one of EM's",

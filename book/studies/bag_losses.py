@@ -4,13 +4,13 @@ A row is one draw, one learner and one method: a loss of `llpbook.bag_losses.LOS
 or boosted trees with eight leaves, on the true labels of the instances in bags: the limit), or ``majority``. All
 results are of new instances: ``accuracy``, ``f1`` (of the positive class), ``auc``, ``log_loss`` (natural logarithm,
 probabilities cut at 1e-12), ``ece`` (`studies.count_likelihood.calibration_error`); ``cpu_seconds`` is the processor
-time of one fit, without the choice of its setting.
+time of one fit, without the choice of its setting. A fit that does not converge counts as it ends.
 
 ``bag_losses``: untuned, all defaults. Random bags of 50 or 500 of scikit-learn's `make_classification`, 20
 features, and 4,000 new instances; ``banana``: 3,000 points in random bags of 25, the other 2,300 new.
 
 ``bag_losses_natural``: the draws of `studies.natural`. Its splits of parts of bags choose C: the setting whose mean
-probabilities are nearest to the shares, a criterion that is the loss of none. ``labels`` are tuned by the logarithmic
+probabilities are nearest to the shares, a criterion that no loss minimizes. ``labels`` are tuned by the logarithmic
 loss of labels held out.
 
 ``bag_losses_outside``: the bags of `studies.complexllp`, whose k-th split is seed k. The linear model chooses C of two
