@@ -1,5 +1,7 @@
 """Average ranks of methods, and which of them differ."""
 
+import pandas as pd
+
 from ..comparison import check_ranks, critical_difference, indistinct_groups
 from ._style import DARK, GRAY, PALETTE, literal, pyplot
 
@@ -56,7 +58,8 @@ def plot_critical_difference(
     critical = critical_difference(
         len(ranks), n_sets, test.lower().replace("–", "-"), level
     )
-    if control is not None and control not in list(ranks.index):
+    known = pd.api.types.is_hashable(control) and control in ranks.index
+    if control is not None and not known:
         raise ValueError(f"control must be one of {list(ranks.index)}, got {control!r}")
     groups = indistinct_groups(ranks, critical) if control is None else []
     start = FIRST + BAR * len(groups)
