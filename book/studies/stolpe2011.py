@@ -366,7 +366,7 @@ def ranks(choice="best", methods=TABLE_2, results=None):
         index=["bag_size", "seed", "dataset"], columns="method", values=choice
     ).dropna()
     full = wide.groupby(["bag_size", "seed"]).transform("size") == len(DATASETS)
-    places = rank_methods(wide[full])
+    places = rank_methods(wide[full]) if full.any() else wide[full]
     mean = places.groupby(["bag_size", "seed"]).mean()
     return mean.stack().rename("rank").reset_index()
 
