@@ -226,6 +226,10 @@ def test_friedman_at_its_ends():
     assert found.chi2 == pytest.approx(10) and found.f == np.inf and found.f_pvalue == 0
     two = [[0.9, 0.8, 0.8], [0.7, 0.6, 0.6]]  # ties, and still the same order
     assert friedman(two).f == np.inf
+    nearly = np.ones((9, 3))  # eight sets on which all methods tie
+    nearly[0] = [1, 2, 3]
+    theirs = stats.friedmanchisquare(*nearly.T)
+    assert friedman(nearly).chi2 == pytest.approx(theirs.statistic)
     equal = friedman(np.ones((5, 3)))
     assert (equal.chi2, equal.f, equal.chi2_pvalue, equal.f_pvalue) == (0, 0, 1, 1)
 
