@@ -5,7 +5,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from llpbook import MeanMap, datasets, diagnose, model_selection, plotting
+from llpbook import (
+    MeanMap,
+    comparison,
+    datasets,
+    diagnose,
+    model_selection,
+    plotting,
+)
 from llpbook import proportions as shares
 from llpbook.diagnosis import two_bag_test
 from llpbook.variants import make_bags
@@ -16,6 +23,7 @@ X, P = rng.normal(size=(60, 2)) + Y[:, None], np.bincount(BAGS, Y) / 10
 TWO, SIZES = np.column_stack([1 - P, P]), np.full(6, 10)
 MODEL = MeanMap().fit(X, BAGS, P)
 RUNS = pd.DataFrame({"bag_size": [2, 4], "accuracy": [0.9, 0.8], "method": "M"})
+SCORES = np.array([[0.9, 0.8], [0.7, 0.6]])
 ODD = {
     "None": None,
     "nan": float("nan"),
@@ -158,6 +166,35 @@ CALLS = {
         {"table": RUNS, "paper": RUNS, "hue_order": ["M"], "references": {"a": 0.5}},
         "paper=None hue_order=None references=None",
     ),
+    "plot_critical_difference": (
+        plotting.plot_critical_difference,
+        {"ranks": [1.5, 1.5, 3], "n_sets": 9, "control": 2, "level": 0.05},
+        "n_sets=10^12 control=None control=0",
+    ),
+    "rank_methods": (
+        comparison.rank_methods, {"scores": SCORES, "larger_is_better": True}, ""
+    ),
+    "friedman": (comparison.friedman, {"scores": SCORES, "correct_ties": True}, ""),
+    "friedman_from_ranks": (
+        comparison.friedman_from_ranks, {"ranks": [1, 2, 3], "n_sets": 9},
+        "n_sets=10^12",
+    ),
+    "critical_difference": (
+        comparison.critical_difference,
+        {"n_methods": 4, "n_sets": 8, "test": "nemenyi", "level": 0.05},
+        "n_methods=10^12 n_sets=10^12",
+    ),
+    "indistinct_groups": (
+        comparison.indistinct_groups, {"ranks": [1, 2, 3], "critical": 1},
+        "critical=1.5 critical=10^12",
+    ),
+    "wilcoxon_test": (comparison.wilcoxon_test, {"first": P, "second": P}, ""),
+    "resampled_t_test": (
+        comparison.resampled_t_test,
+        {"first": P, "second": P, "test_train_ratio": 0.5},
+        "test_train_ratio=0 test_train_ratio=1.5 test_train_ratio=10^12",
+    ),
+    "effect_sizes": (comparison.effect_sizes, {"first": P, "second": P}, ""),
     "draw_dag": (plotting.draw_dag, {"dag": {("X", "Y")}}, "dag=[]"),
 }  # fmt: skip
 

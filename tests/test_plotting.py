@@ -4,7 +4,7 @@ import doctest
 import importlib
 import subprocess
 import sys
-from itertools import pairwise
+from itertools import combinations, pairwise, permutations
 from pathlib import Path
 
 import matplotlib
@@ -22,6 +22,7 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
 from llpbook import plotting, taxonomy
+from llpbook.comparison import critical_difference, indistinct_groups
 from llpbook.mean_map import MeanMap
 from llpbook.plotting import (
     MARKERS,
@@ -30,6 +31,7 @@ from llpbook.plotting import (
     draw_dags,
     ink,
     plot_bags,
+    plot_critical_difference,
     plot_learning_curve,
     plot_proportions,
     use_style,
@@ -559,6 +561,63 @@ def test_draw_dags_shows_all_of_them():
     assert drawn(draw_dag({("X", "Y")})) == {("X", "Y")}
 
 
+# --- plot_critical_difference --------------------------------------------------------
+RANKS = pd.Series({"A$": 1.4, "_B": 2.1, "C": 3.1, "D": 3.6, "E": 4.8})
+
+
+def lines(ax, gid):
+    return [line for line in ax.lines if (line.get_gid() or "").startswith(gid)]
+
+
+def test_bars_join_the_groups_of_nemenyi_and_names_show_ranks():
+    critical = critical_difference(5, 14, "nemenyi", 0.1)
+    (ax,) = plot_critical_difference(RANKS.sample(frac=1, random_state=0), 14).axes
+    groups = indistinct_groups(RANKS, critical)
+    bars = lines(ax, "group")
+    assert len(bars) == len(groups) > 1
+    for bar, group in zip(bars, groups, strict=True):
+        ends = RANKS[group].min(), RANKS[group].max()
+        np.testing.assert_allclose(sorted(bar.get_xdata()), ends, atol=0.03)
+    assert len({bar.get_ydata()[0] for bar in bars}) == len(bars)
+    assert not lines(ax, "band")
+    left, right = ax.get_xlim()
+    assert left > right and ticks(ax.xaxis) == ["1", "2", "3", "4", "5"]
+    assert ax.get_title(loc="left") == f"CD = {critical:.2f} (Nemenyi, level 0.1)"
+    shown = {t.get_text().strip() for t in ax.texts}
+    assert shown == {r"A\$  1.40", "_B  2.10", "3.10  C", "3.60  D", "4.80  E"}
+
+
+def test_markers_outside_the_band_of_the_control_are_filled():
+    (ax,) = plot_critical_difference(RANKS, 14, control="C", level=0.05).axes
+    critical = critical_difference(5, 14, level=0.05)
+    (band,) = lines(ax, "band")
+    np.testing.assert_allclose(band.get_xdata(), [3.1 - critical, 3.1 + critical])
+    assert not lines(ax, "group")
+    for name, rank in RANKS.items():
+        (marker,) = lines(ax, f"method {name}")
+        filled = marker.get_markerfacecolor() != "white"
+        assert filled == (abs(rank - 3.1) >= critical)
+        assert marker.get_xdata() == [rank]
+    assert [t.get_text() for t in ax.texts if t.get_weight() == "bold"] == ["3.10  C"]
+    assert "Bonferroni–Dunn, level 0.05" in ax.get_title(loc="left")
+
+
+def test_leaders_do_not_cross_and_names_do_not_overlap():
+    fig = plot_critical_difference(range(1, 10), 5)
+    fig.canvas.draw()
+    (ax,) = fig.axes
+    for one, other in permutations(lines(ax, "leader"), 2):
+        rank, _, edge = one.get_xdata()
+        crossed = min(rank, edge) < other.get_xdata()[0] < max(rank, edge)
+        assert not (crossed and other.get_ydata()[-1] >= one.get_ydata()[-1])
+    boxes = [t.get_window_extent() for t in ax.texts]
+    for one, other in combinations(boxes, 2):
+        assert not one.overlaps(other)
+    assert all(fig.bbox.x0 <= box.x0 and box.x1 <= fig.bbox.x1 for box in boxes)
+    given = plt.subplots()[1]
+    assert plot_critical_difference([1, 2], 8, ax=given) is given.figure
+
+
 # --- bad input -----------------------------------------------------------------------
 RUNS = pd.DataFrame({"method": ["A", "B"], "bag_size": [1, 2], "accuracy": [0.5, 0.6]})
 THREE = LogisticRegression().fit([[0, 0], [1, 1], [2, 2]], [0, 1, 2])
@@ -566,6 +625,7 @@ GOOD = {
     plot_bags: {"X": np.eye(4, 2), "bags": [0, 0, 1, 1], "proportions": [0.5, 0.5]},
     plot_proportions: {"proportions": [0.2, 0.4]},
     plot_learning_curve: {"table": RUNS},
+    plot_critical_difference: {"ranks": {"A": 1, "B": 2}, "n_sets": 8},
     ink: {"color": "#000000"},
 }
 
@@ -603,6 +663,10 @@ GOOD = {
         (plot_learning_curve, {"table": RUNS[:0]}, "with at least one row"),
         (plot_learning_curve, {"table": RUNS.replace(0.5, np.nan)}, "missing value in"),
         (plot_learning_curve, {"table": RUNS.replace(1, 0)}, "table must be positive"),
+        (plot_critical_difference, {"ranks": [1, 1]}, "ranks of 2 methods must sum"),
+        (plot_critical_difference, {"n_sets": 0}, "n_sets must be a whole number from"),
+        (plot_critical_difference, {"level": 2}, "level must be a number in"),
+        (plot_critical_difference, {"control": "C"}, "control must be one of"),
         (ink, {"contrast": 22}, r"contrast must be in \[1, 21\], got 22"),
         (draw_dag, {"dag": {("X", "Y"), ("Y", "X")}}, "cycle"),
         (draw_dags, {"name": "No DAG (1)"}, "name must be that of a variant with a"),
@@ -621,6 +685,7 @@ def test_only_use_style_changes_settings(toy, runs):
     plot_bags(*toy[:3])
     plot_proportions([0.2, 0.5, 0.4], 10, noise="hypergeometric")
     plot_learning_curve(runs)
+    plot_critical_difference({"A": 1, "B": 2}, 8)
     draw_dags("Simple")
     assert dict(matplotlib.rcParams) == before
     with plt.style.context("llpbook.llpbook"):
@@ -643,7 +708,8 @@ def test_matplotlib_is_imported_late_and_its_absence_explained():
 
 
 def test_examples_run():
-    for part in ("_bags", "_proportions", "_learning_curve", "_style"):
+    parts = "_bags _critical_difference _proportions _learning_curve _style"
+    for part in parts.split():
         module = importlib.import_module(f"{plotting.__name__}.{part}")
         found = doctest.testmod(module)
         assert found.failed == 0 and found.attempted > 0

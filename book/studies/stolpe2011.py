@@ -51,6 +51,7 @@ from llpbook.cluster_selection import (
     cluster_means,
     label_clusters,
 )
+from llpbook.comparison import rank_methods
 from llpbook.datasets import binary_labels, load, provenance, random_bags
 from llpbook.invcal import InvCal
 from llpbook.kernel_kmeans import AOCKernelKMeans
@@ -365,7 +366,7 @@ def ranks(choice="best", methods=TABLE_2, results=None):
         index=["bag_size", "seed", "dataset"], columns="method", values=choice
     ).dropna()
     full = wide.groupby(["bag_size", "seed"]).transform("size") == len(DATASETS)
-    places = wide[full].rank(axis=1, ascending=False)
+    places = rank_methods(wide[full]) if full.any() else wide[full]
     mean = places.groupby(["bag_size", "seed"]).mean()
     return mean.stack().rename("rank").reset_index()
 

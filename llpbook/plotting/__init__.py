@@ -2,8 +2,9 @@
 
 `plot_bags` draws what a learner from label proportions sees: instances colored by bag, and the proportions of the bags
 as bars. True labels enter only when ``y`` is given, and the figure then says so. `plot_proportions` shows the
-proportions of many bags against sampling noise, `plot_learning_curve` accuracy against bag size, `draw_dag` and
-`draw_dags` the graphs of `llpbook.taxonomy`.
+proportions of many bags against sampling noise, `plot_learning_curve` accuracy against bag size,
+`plot_critical_difference` average ranks of methods and which of them differ, `draw_dag` and `draw_dags` the graphs of
+`llpbook.taxonomy`.
 
 ``PALETTE`` holds eight colors of Okabe and Ito (2008), blue, vermillion, green, sky blue, purple, orange, black and
 yellow, the first of which differ most for color-blind readers; ``MARKERS`` one marker for each, so that no figure
@@ -12,6 +13,7 @@ matplotlib is imported only when a figure is drawn.
 """
 
 from ._bags import plot_bags
+from ._critical_difference import plot_critical_difference
 from ._dags import draw_dag, draw_dags
 from ._learning_curve import plot_learning_curve
 from ._proportions import plot_proportions
@@ -24,6 +26,7 @@ __all__ = [
     "draw_dags",
     "ink",
     "plot_bags",
+    "plot_critical_difference",
     "plot_learning_curve",
     "plot_proportions",
     "use_style",

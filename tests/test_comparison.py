@@ -1,0 +1,442 @@
+"""Statistics of comparisons: published examples recomputed, slow versions, and the level of each test."""
+
+import doctest
+from itertools import combinations, permutations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from llpbook import comparison
+from llpbook.comparison import (
+    average_ranks,
+    critical_difference,
+    effect_sizes,
+    friedman,
+    friedman_from_ranks,
+    indistinct_groups,
+    rank_methods,
+    resampled_t_test,
+    wilcoxon_test,
+)
+from studies import paper_table
+
+# Demšar (2006), Table 6: AUC of C4.5 and of C4.5 with tuned parameters. On voting both .975 are printed with the ranks
+# 2 and 3, so they differed before rounding: a fourth decimal restores that order.
+TUNED = ["C4.5", "C4.5+m", "C4.5+cf", "C4.5+m+cf"]
+AUC = pd.DataFrame(
+    {
+        "adult (sample)": [0.763, 0.768, 0.771, 0.798],
+        "breast cancer": [0.599, 0.591, 0.590, 0.569],
+        "breast cancer wisconsin": [0.954, 0.971, 0.968, 0.967],
+        "cmc": [0.628, 0.661, 0.654, 0.657],
+        "ionosphere": [0.882, 0.888, 0.886, 0.898],
+        "iris": [0.936, 0.931, 0.916, 0.931],
+        "liver disorders": [0.661, 0.668, 0.609, 0.685],
+        "lung cancer": [0.583, 0.583, 0.563, 0.625],
+        "lymphography": [0.775, 0.838, 0.866, 0.875],
+        "mushroom": [1.000, 1.000, 1.000, 1.000],
+        "primary tumor": [0.940, 0.962, 0.965, 0.962],
+        "rheum": [0.619, 0.666, 0.614, 0.669],
+        "voting": [0.972, 0.981, 0.9751, 0.975],
+        "wine": [0.957, 0.978, 0.946, 0.970],
+    },
+    index=TUNED,
+).T
+
+
+# --- Demšar's example ----------------------------------------------------------------
+def test_demsar_ranks_and_friedman():
+    ranks = average_ranks(AUC)
+    assert ranks.round(3).tolist() == [3.143, 2.000, 2.893, 1.964]
+    assert rank_methods(AUC).loc["iris"].tolist() == [1, 2.5, 4, 2.5]
+    found = friedman(AUC, correct_ties=False)
+    assert (round(found.chi2, 2), round(found.f, 2)) == (9.28, 3.69)
+    assert found.f_pvalue < 0.05 and round(stats.f.isf(0.05, 3, 39), 2) == 2.85
+    assert friedman_from_ranks(ranks, 14) == pytest.approx(found)
+    # from the printed ranks, to what three decimals allow
+    printed = friedman_from_ranks([3.143, 2.000, 2.893, 1.964], 14)
+    assert printed.chi2 == pytest.approx(found.chi2, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("test", "level", "printed"),
+    [
+        ("nemenyi", 0.05, "1.960 2.343 2.569 2.728 2.850 2.949 3.031 3.102 3.164"),
+        ("nemenyi", 0.10, "1.645 2.052 2.291 2.459 2.589 2.693 2.780 2.855 2.920"),
+        ("bonferroni-dunn", 0.05, "1.960 2.241 2.394 2.498 2.576 2.638 2.690 2.734 2.773"),
+        ("bonferroni-dunn", 0.10, "1.645 1.960 2.128 2.241 2.326 2.394 2.450 2.498 2.539"),
+    ],
+)  # fmt: skip
+def test_demsar_critical_values(test, level, printed):
+    # Table 5: q for 2 to 10 methods, with three decimals, some of them cut off instead of rounded. For nine methods
+    # and Bonferroni-Dunn at 5 % the paper prints 2.724; the quantile is 2.734.
+    for k, value in enumerate(printed.split(), start=2):
+        q = critical_difference(k, 1, test, level) / np.sqrt(k * (k + 1) / 6)
+        assert q == pytest.approx(float(value), abs=0.001)
+
+
+def test_demsar_verdicts():
+    ranks = average_ranks(AUC)
+    strict = critical_difference(4, 14, "nemenyi", level=0.05)
+    assert round(strict, 2) == 1.25  # no pair differs
+    assert indistinct_groups(ranks, strict) == [list(ranks.sort_values().index)]
+    assert round(critical_difference(4, 14, "nemenyi", level=0.1), 2) == 1.12
+    groups = indistinct_groups(ranks, critical_difference(4, 14, "nemenyi", 0.1))
+    assert groups == [["C4.5+m+cf", "C4.5+m", "C4.5+cf"], ["C4.5+cf", "C4.5"]]
+    dunn = critical_difference(4, 14, level=0.05)
+    assert int(100 * dunn) / 100 == 1.16  # as printed: cut off, not rounded
+    gain = ranks["C4.5"] - ranks
+    assert gain.index[gain >= dunn].tolist() == ["C4.5+m+cf"]
+
+
+def test_demsar_wilcoxon():
+    found = wilcoxon_test(AUC["C4.5+m"], AUC["C4.5"])
+    assert (found.positive, found.negative, found.n_pairs) == (93, 12, 14)
+    assert found.pvalue < 0.05
+    assert effect_sizes(AUC["C4.5+m"], AUC["C4.5"]).rank_biserial == (93 - 12) / 105
+
+
+# --- Table 2 of Stolpe and Morik (2011) ----------------------------------------------
+def table_2():
+    """Printed average ranks on eight data sets, by bag size."""
+    printed = paper_table("stolpe2011_table2").set_index(["bag_size", "method"])
+    wide = printed["average_rank"].unstack()
+    return {size: row.dropna() for size, row in wide.iterrows()}
+
+
+def test_the_critical_difference_of_stolpe2011_has_two_digits_exchanged():
+    assert round(critical_difference(3, 8), 2) == 0.98
+    assert round(critical_difference(4, 8), 3) == 1.374
+    root = np.sqrt(4 * 5 / (6 * 8))
+    assert round(critical_difference(4, 8) / root, 3) == 2.128
+    assert round(2.218 * root, 4) == 1.4317  # the printed value, with 2.218 for 2.128
+    # and no other test, level or number of sets gives it
+    for test, level in product(["nemenyi", "bonferroni-dunn"], [0.01, 0.05, 0.1]):
+        for k, n in product([3, 4, 5], range(6, 11)):
+            assert abs(critical_difference(k, n, test, level) - 1.4317) > 0.0005
+
+
+def test_the_verdicts_of_stolpe2011_hold_with_both_critical_differences():
+    printed = {4: {"MeanMap"}, 8: {"AOC-KK", "MeanMap"}, 32: {"MeanMap"}, 64: {"MeanMap"}, 128: {"InvCal"}}  # fmt: skip
+    for size, ranks in table_2().items():
+        behind = ranks - ranks["LLP"]
+        limit = critical_difference(len(ranks), 8)
+        for critical in (limit, 1.4317 if len(ranks) == 4 else 0.98):
+            assert set(behind.index[behind >= critical]) == printed.get(size, set())
+
+
+def test_a_misprinted_rank_of_stolpe2011_is_refused():
+    with pytest.raises(
+        ValueError, match=r"ranks of 4 methods must sum to 10, got 9\.9"
+    ):
+        friedman_from_ranks(table_2()[64], 8)
+
+
+def test_friedman_on_the_ranks_of_stolpe2011():
+    # The paper: "The test yielded significant differences for all group sizes." Its ranks say so at the level of 10 %
+    # for all sizes but 16.
+    ranks = table_2()
+    ranks[64]["InvCal"] = 2.375
+    level = {size: friedman_from_ranks(r, 8).f_pvalue for size, r in ranks.items()}
+    assert {size for size, p in level.items() if p >= 0.1} == {16}
+    assert max(p for size, p in level.items() if size != 16) < 0.06
+    found = friedman_from_ranks(ranks[16], 8)
+    assert (round(found.f, 2), round(found.f_pvalue, 3)) == (1.89, 0.162)
+    # a pair of methods that tie lowers the factor c by 6 / (N k (k^2 - 1))
+    corrected = found.chi2 / (1 - 6 * np.arange(17) / (8 * 4 * 15))
+    pvalue = stats.f.sf(7 * corrected / (24 - corrected), 3, 21)
+    assert np.argmax(pvalue < 0.1) == 13
+
+
+# --- slow versions -------------------------------------------------------------------
+def slow_ranks(row):
+    """One plus the number of better methods, plus half of the others that tie."""
+    return [
+        1 + sum(b > a for b in row) + sum(b == a for b in row) / 2 - 0.5 for a in row
+    ]
+
+
+def scores(seed=0, shape=(9, 5), values=6):
+    """Scores with many ties."""
+    return np.random.default_rng(seed).integers(0, values, shape) / 10
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_ranks_by_loops(seed):
+    table = scores(seed)
+    want = np.array([slow_ranks(row) for row in table])
+    np.testing.assert_array_equal(rank_methods(table), want)
+    np.testing.assert_array_equal(rank_methods(-table, larger_is_better=False), want)
+    np.testing.assert_allclose(average_ranks(table), want.mean(axis=0))
+    np.testing.assert_array_equal(rank_methods(table, False), 6 - want)
+
+
+def test_ranks_follow_order_only_and_scores_equal_up_to_rounding_tie():
+    table = scores(1, (6, 4), 40)
+    np.testing.assert_array_equal(rank_methods(table), rank_methods(np.exp(table)))
+    assert rank_methods([[0.1 + 0.2, 0.3, 0.2]]).to_numpy().tolist() == [[1.5, 1.5, 3]]
+    tiny = 1e-30 * table  # small units are no ties
+    np.testing.assert_array_equal(rank_methods(table), rank_methods(tiny))
+    assert rank_methods(np.zeros((2, 3))).to_numpy().tolist() == [[2.0] * 3] * 2
+
+
+def test_draws_of_one_set_are_averaged_before_they_are_ranked():
+    index = pd.MultiIndex.from_product([["b", "a"], [10, 50]], names=["set", "size"])
+    means = pd.DataFrame([[3, 1], [1, 2], [5, 6], [7, 0]], index, ["A", "B"]) / 10
+    draws = pd.concat([means + 0.3, means - 0.3, means])
+    pd.testing.assert_frame_equal(rank_methods(draws), rank_methods(means))
+    assert average_ranks(draws).to_dict() == {"A": 1.5, "B": 1.5}
+
+
+def test_friedman_by_its_definition():
+    table = scores(2, (7, 4), 100)  # no ties
+    ranks = np.array([slow_ranks(row) for row in table])
+    assert len(np.unique(ranks)) == 4
+    n, k = ranks.shape
+    mean = ranks.mean(axis=0)
+    chi2 = 12 * n / (k * (k + 1)) * (sum(mean**2) - k * (k + 1) ** 2 / 4)
+    f = (n - 1) * chi2 / (n * (k - 1) - chi2)
+    for found in (friedman(table), friedman(table, correct_ties=False)):
+        assert found.chi2 == pytest.approx(chi2) and found.f == pytest.approx(f)
+        assert found.chi2_pvalue == pytest.approx(stats.chi2.sf(chi2, 3))
+        assert found.f_pvalue == pytest.approx(stats.f.sf(f, 3, 18))
+        assert (found.n_methods, found.n_sets) == (4, 7)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_friedman_with_ties_is_that_of_scipy_and_an_analysis_of_variance(seed):
+    table = scores(seed)
+    found = friedman(table)
+    theirs = stats.friedmanchisquare(*table.T)
+    assert found.chi2 == pytest.approx(theirs.statistic)
+    assert found.chi2_pvalue == pytest.approx(theirs.pvalue)
+    ranks = rank_methods(table).to_numpy()
+    n, k = ranks.shape
+    between = n * np.sum((ranks.mean(axis=0) - ranks.mean()) ** 2)
+    rest = np.sum((ranks - ranks.mean()) ** 2) - between  # rows have the same mean
+    assert found.f == pytest.approx(between / (k - 1) / (rest / ((n - 1) * (k - 1))))
+    assert friedman(-table) == pytest.approx(found)
+    assert friedman(table, correct_ties=False).chi2 < found.chi2
+
+
+def test_friedman_at_its_ends():
+    found = friedman(np.tile([0.9, 0.8, 0.7], (5, 1)))
+    assert found.chi2 == pytest.approx(10) and found.f == np.inf and found.f_pvalue == 0
+    two = [[0.9, 0.8, 0.8], [0.7, 0.6, 0.6]]  # ties, and still the same order
+    assert friedman(two).f == np.inf
+    nearly = np.ones((9, 3))  # eight sets on which all methods tie
+    nearly[0] = [1, 2, 3]
+    theirs = stats.friedmanchisquare(*nearly.T)
+    assert friedman(nearly).chi2 == pytest.approx(theirs.statistic)
+    equal = friedman(np.ones((5, 3)))
+    assert (equal.chi2, equal.f, equal.chi2_pvalue, equal.f_pvalue) == (0, 0, 1, 1)
+
+
+def test_for_two_methods_both_critical_differences_are_that_of_the_sign_test():
+    for level in (0.01, 0.05, 0.1):
+        dunn = critical_difference(2, 30, level=level)
+        assert critical_difference(2, 30, "nemenyi", level) == pytest.approx(dunn)
+        # the rank difference of two methods is the mean of N signs, of variance 1 / N
+        assert dunn == pytest.approx(stats.norm.isf(level / 2) / np.sqrt(30))
+
+
+def test_critical_difference_grows_with_methods_and_falls_with_sets_and_level():
+    for test in ("nemenyi", "bonferroni-dunn"):
+        by_k = [critical_difference(k, 10, test) for k in range(2, 8)]
+        assert np.all(np.diff(by_k) > 0)
+        assert critical_difference(5, 40, test) == pytest.approx(by_k[3] / 2)
+        assert critical_difference(5, 10, test, 0.05) > by_k[3]
+    assert critical_difference(5, 10, "nemenyi") > by_k[3]  # more pairs to compare
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_indistinct_groups_are_the_largest_ones(seed):
+    rng = np.random.default_rng(seed)
+    ranks = average_ranks(rng.random((4, 6)))
+    critical = rng.uniform(0.3, 3)
+    close = [
+        set(group)
+        for size in range(2, 7)
+        for group in combinations(ranks.index, size)
+        if np.ptp(ranks[list(group)]) < critical
+    ]
+    largest = [g for g in close if not any(g < other for other in close)]
+    found = indistinct_groups(ranks, critical)
+    # methods of the same rank are all in one group
+    assert sorted(map(sorted, found)) == sorted(map(sorted, largest))
+    assert all(ranks[group].is_monotonic_increasing for group in found)
+
+
+def slow_wilcoxon(gaps):
+    """R+, R- and the exact two-sided p-value, by all signs of the differences; ties of a pair split their ranks."""
+    gaps = np.round(gaps, 9)
+    ranks = np.array([slow_ranks(-np.abs(gaps))]).ravel()
+
+    def positive(signs):
+        return sum(r * (s + 1) / 2 for r, s in zip(ranks, signs, strict=True))
+
+    seen = positive(np.sign(gaps))
+    flips = product(*([-1, 1] if g else [0] for g in gaps))
+    drawn = np.array([positive(signs) for signs in flips])
+    center = ranks.sum() / 2
+    pvalue = np.mean(np.abs(drawn - center) >= abs(seen - center) - 1e-9)
+    return seen, ranks.sum() - seen, pvalue
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_wilcoxon_by_all_signs(seed):
+    values = 6 if seed % 2 else 10**6  # with ties and zeros, and without
+    first, second = scores(seed, (2, 9), values)
+    found = wilcoxon_test(first, second)
+    positive, negative, pvalue = slow_wilcoxon(first - second)
+    assert (found.positive, found.negative) == (positive, negative)
+    assert found.pvalue == pytest.approx(pvalue)
+    swapped = wilcoxon_test(second, first)
+    assert swapped.positive == negative and swapped.pvalue == pytest.approx(pvalue)
+
+
+def test_wilcoxon_of_equal_scores_rejects_nothing():
+    found = wilcoxon_test([0.1 + 0.2, 0.5, 0.7], [0.3, 0.5, 0.7])
+    assert (found.positive, found.negative, found.pvalue) == (3, 3, 1)
+
+
+def test_resampled_t_without_shared_data_is_the_paired_t_test():
+    first, second = np.random.default_rng(0).random((2, 12))
+    found = resampled_t_test(first, second, 0)
+    theirs = stats.ttest_rel(first, second)
+    assert found.t == pytest.approx(theirs.statistic)
+    assert found.pvalue == pytest.approx(theirs.pvalue)
+    assert found.standard_error == pytest.approx(stats.sem(first - second))
+    wider = resampled_t_test(first, second, 1 / 3)
+    factor = np.sqrt((1 / 12 + 1 / 3) / (1 / 12))
+    assert wider.standard_error == pytest.approx(factor * found.standard_error)
+    assert wider.difference == found.difference and wider.pvalue > found.pvalue
+
+
+def test_resampled_t_where_draws_do_not_vary():
+    same = resampled_t_test([0.1 + 0.2, 0.5], [0.3, 0.5], 0.5)
+    assert (same.difference, same.t, same.pvalue) == (0, 0, 1)
+    shifted = resampled_t_test([0.7, 0.8, 0.9], [0.4, 0.5, 0.6], 0.5)
+    assert shifted.t == np.inf and shifted.pvalue == 0
+    assert resampled_t_test([0, 0], [1, 1], 0.5).t == -np.inf
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_effect_sizes_by_loops(seed):
+    first, second = scores(seed, (2, 8))
+    found = effect_sizes(first, second)
+    gap = first - second
+    wins = [(a > b) + (a == b) / 2 for a, b in zip(first, second, strict=True)]
+    assert found.probability == np.mean(wins)
+    assert found.difference == pytest.approx(gap.mean())
+    assert found.standard_error == pytest.approx(stats.sem(gap))
+    positive, negative, _ = slow_wilcoxon(gap)
+    assert found.rank_biserial == pytest.approx((positive - negative) / 36)
+    other = effect_sizes(second, first)
+    assert other.rank_biserial == pytest.approx(-found.rank_biserial)
+    assert other.probability == pytest.approx(1 - found.probability)
+    corrected = resampled_t_test(first, second, 0.25)
+    shared = effect_sizes(first, second, 0.25)
+    assert shared.standard_error == pytest.approx(corrected.standard_error)
+    assert effect_sizes([1, 2, 3], [0, 0, 0])[2:] == (1, 1)
+
+
+# --- levels --------------------------------------------------------------------------
+def assert_level(rejected, level, slack=0.0):
+    """The share of rejections is the level, up to three Monte Carlo standard errors and ``slack``."""
+    error = 3 * np.sqrt(level * (1 - level) / len(rejected))
+    assert np.mean(rejected) == pytest.approx(level, abs=error + slack)
+
+
+def test_friedman_beside_all_permutations():
+    # three methods on four sets: all 6^4 orders are equally probable under the null hypothesis
+    orders = list(permutations([1, 2, 3]))
+    found = [friedman(-np.array(rows)) for rows in product(orders[:1], *[orders] * 3)]
+    pvalue = np.array([f.f_pvalue for f in found])
+    chi2 = np.array([f.chi2 for f in found])
+    assert chi2.mean() == pytest.approx(2)  # k - 1, exactly
+    for level in (0.05, 0.1):
+        assert level < np.mean(pvalue <= level) < level + 0.03
+    six = np.isclose(chi2, 6)  # as the docstring says
+    assert round(np.mean(chi2 > 6 - 1e-9), 3) == 0.069
+    assert pvalue[six] == pytest.approx(0.016, abs=0.0005)
+
+
+def test_friedman_p_values_of_equal_methods_are_uniform():
+    rng = np.random.default_rng(0)
+    pvalue = [friedman(rng.random((25, 5))).f_pvalue for _ in range(600)]
+    for level in (0.05, 0.1, 0.5):
+        assert_level(np.array(pvalue) <= level, level)
+
+
+def test_critical_differences_hold_their_level():
+    # average ranks of six equal methods on 50 sets, in 20,000 draws
+    rng, k, n = np.random.default_rng(0), 6, 50
+    draws = [rng.permuted(np.tile(np.arange(1.0, k + 1), (20_000, 1)), axis=1) for _ in range(n)]  # fmt: skip
+    ranks = np.mean(draws, axis=0)
+    for level in (0.05, 0.1):
+        nemenyi = critical_difference(k, n, "nemenyi", level)
+        assert_level(np.ptp(ranks, axis=1) >= nemenyi, level, slack=0.1 * level)
+        dunn = critical_difference(k, n, level=level)
+        behind = np.abs(ranks[:, 1:] - ranks[:, :1])
+        # one comparison has the share of the level exactly; Bonferroni's bound for all is at most the level
+        assert_level(behind[:, 0] >= dunn, level / (k - 1), slack=0.1 * level / (k - 1))
+        assert 0.7 * level < np.mean(behind.max(axis=1) >= dunn) < level
+
+
+def test_resampled_t_is_exact_at_the_assumed_correlation_and_the_t_test_is_not():
+    # differences with the correlation n_test / (n_train + n_test): a part that all draws share, and one of their own
+    rng, ratio, n_draws = np.random.default_rng(0), 1 / 3, 10
+    shared = rng.normal(size=(2000, 1)) * np.sqrt(ratio / (1 + ratio))
+    own = rng.normal(size=(2000, n_draws)) * np.sqrt(1 / (1 + ratio))
+    zero = np.zeros(n_draws)
+    corrected = [resampled_t_test(d, zero, ratio).pvalue for d in shared + own]
+    assert stats.kstest(corrected, "uniform").pvalue > 0.01
+    usual = [resampled_t_test(d, zero, 0).pvalue for d in shared + own]
+    assert np.mean(np.array(usual) <= 0.05) > 0.25
+
+
+# --- bad input -----------------------------------------------------------------------
+TABLE, FIRST, SECOND = [[0.9, 0.8], [0.7, 0.6]], [0.9, 0.8], [0.7, 0.6]
+TWICE = pd.DataFrame(TABLE, columns=["A", "A"])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: rank_methods([0.9, 0.8]), r"scores must have a row .* shape \(2,\)"),
+        (lambda: rank_methods([[0.9], [0.8]]), r"at least two methods, .* \(2, 1\)"),
+        (lambda: rank_methods([["a", "b"]]), "scores must be numbers"),
+        (lambda: average_ranks([[1, 2], [np.nan, 3]]), "scores must be finite, got nan for the method 0 in row 1"),
+        (lambda: rank_methods(TWICE), "one column per method, got 'A' twice"),
+        (lambda: rank_methods(TABLE, 1), "larger_is_better must be True or False"),
+        (lambda: friedman(TABLE, "yes"), "correct_ties must be True or False"),
+        (lambda: friedman(TABLE[:1]), "at least two data sets, got 1"),
+        (lambda: friedman_from_ranks([1, 2], 1), "n_sets must be a whole number"),
+        (lambda: friedman_from_ranks([0.5, 2.5], 4), r"ranks must lie in \[1, 2\], got 0.5"),
+        (lambda: friedman_from_ranks([1, 1], 4), "must sum to 3, got 2"),
+        (lambda: friedman_from_ranks([[1, 2]], 4), r"ranks must be one .* \(1, 2\)"),
+        (lambda: friedman_from_ranks(pd.Series([1, 2], ["A", "A"]), 4), "'A' twice"),
+        (lambda: critical_difference(1, 8), "n_methods must be a whole number from 2"),
+        (lambda: critical_difference(4, 0), "n_sets must be a whole number from 1"),
+        (lambda: critical_difference(4, 8, "tukey"), "test must be 'bonferroni-dunn' or 'nemenyi', got 'tukey'"),
+        (lambda: critical_difference(4, 8, level=1), r"level must be a number in \(0, 1\), got 1"),
+        (lambda: indistinct_groups([1, 2], 0), "critical must be a number above 0, got 0"),
+        (lambda: wilcoxon_test(FIRST, [0.1]), r"second must hold at least two scores .* \(1,\)"),
+        (lambda: wilcoxon_test(FIRST, [1, 2, 3]), "second must have the length of first, 2, got 3"),
+        (lambda: wilcoxon_test([np.inf, 1], SECOND), "first must be finite, got inf"),
+        (lambda: wilcoxon_test(pd.Series(FIRST), pd.Series(SECOND, [1, 0])), "second.index differs"),
+        (lambda: resampled_t_test(FIRST, SECOND, -1), "test_train_ratio must be a number from 0, got -1"),
+        (lambda: effect_sizes(FIRST, SECOND, "a"), "test_train_ratio must be numbers"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_examples_run():
+    found = doctest.testmod(comparison)
+    assert found.failed == 0 and found.attempted > 0
