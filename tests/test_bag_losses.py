@@ -12,6 +12,7 @@ from scipy.special import expit, log_softmax, logit, softmax
 from scipy.stats import bernoulli, norm
 from scipy.stats import entropy as scipy_entropy
 from sklearn.base import clone
+from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
 from llpbook.bag_losses import (
@@ -31,12 +32,14 @@ from llpbook.bag_losses import (
     WithCopies,
     adversarial_shift,
     count_tree,
+    descend,
     easy_label_variance,
     easy_labels,
     easy_value_variance,
     fft_count_posterior,
     fft_posterior,
     first_half,
+    objective,
     pair_bags,
     pass_down,
     read_scores,
@@ -50,8 +53,9 @@ from llpbook.count_likelihood import (
     CountLogistic,
     count_posterior,
     exact_posterior,
+    mean_map_start,
 )
-from llpbook.datasets import load_bags
+from llpbook.datasets import load_bags, random_bags
 from llpbook.proportions import label_proportions
 
 EACH = {
@@ -635,6 +639,21 @@ def test_linear_learners_end_where_the_gradient_is_zero(name):
     assert model.gap_ < 1e-6 and model.score(X, y) > 0.85
     steps = 1e-3 * np.random.default_rng(0).normal(size=(20, 4))
     assert all(value(w + step) > value(w) for step in steps)
+
+
+def test_the_normal_loss_does_not_stop_where_mean_map_leaves_it():
+    """Twenty bags of 500: from MeanMap's weights alone it ends in a worse minimum than from the proportion loss."""
+    X, y = make_classification(14_000, n_features=20, random_state=6)
+    X, y = X[:10_000], y[:10_000]
+    bags = random_bags(10_000, 500, random_state=np.random.RandomState((6, 1)))
+    P, Z = label_proportions(y, bags), np.column_stack([X, np.ones(10_000)])
+    known = read_scores(np.zeros(10_000), bags, P)[1]
+    start = mean_map_start(Z, known, 1.0)
+    plain = descend(NormalLoss(), Z, known, start, 1.0, 1000, 1e-5)
+    model = BagLogistic("normal").fit(X, bags, P)
+    w = np.append(model.coef_, model.intercept_)
+    assert objective(w, Z, known, NormalLoss(), 1.0)[0] < plain.fun - 1e-4
+    assert (NormalLoss() + EntropyTerm()).before == (ProportionLoss(),)
 
 
 @pytest.mark.parametrize("name", LOSSES)

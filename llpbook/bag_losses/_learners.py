@@ -179,7 +179,8 @@ class BagLogistic(_ByLoss, KernelClassifier):
     Notes
     -----
     The losses "normal" and "forward" know two classes; several are fitted one against the rest. "easy" is convex, the
-    others are not; all start from MeanMap's solution with the same penalty. In bags of size 1 "counts", "proportion"
+    others are not; all start from MeanMap's solution with the same penalty, "normal" by way of the solution of
+    "proportion". In bags of size 1 "counts", "proportion"
     and "easy" are ridge-penalized logistic regression; known labels become such bags.
 
     Examples
@@ -220,15 +221,39 @@ class BagLogistic(_ByLoss, KernelClassifier):
     def _solve(self, data, Z):
         known = bag_counts(data.bags, data.proportions)
         self.loss_ = loss_of(self.loss, data.class_prior)
-        start = mean_map_start(Z, known, self.C)
-        limits = {"maxiter": self.max_iter, "maxfun": 2 * self.max_iter, "ftol": 0.0}
-        found = minimize(
-            objective, start.ravel(), (Z, known, self.loss_, self.C), "L-BFGS-B",
-            jac=True, options={"gtol": self.tol, **limits},
-        )  # fmt: skip
+        weights = mean_map_start(Z, known, self.C)
+        for loss in [*self.loss_.before, self.loss_]:
+            found = descend(loss, Z, known, weights, self.C, self.max_iter, self.tol)
+            weights = found.x.reshape(weights.shape)
         self.n_iter_, self.gap_ = int(found.nit), float(np.abs(found.jac).max())
         warn_if_short(self)
-        return found.x.reshape(start.shape)
+        return weights
+
+
+def descend(loss, X, known, start, C, max_iter, tol):
+    """A local minimum of `objective`, by L-BFGS.
+
+    Parameters
+    ----------
+    loss : BagLoss
+    X : ndarray or sparse array, shape (n_instances, n_columns)
+    known : BagCounts
+    start : ndarray, shape (1, n_columns) or (n_classes, n_columns)
+    C : float
+    max_iter : int
+    tol : float
+        Bound on the entries of the gradient per instance.
+
+    Returns
+    -------
+    OptimizeResult
+        With ``x``, ``nit`` and ``jac``.
+    """
+    limits = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 0.0, "gtol": tol}
+    args = (X, known, loss, C)
+    return minimize(
+        objective, start.ravel(), args, "L-BFGS-B", jac=True, options=limits
+    )
 
 
 class BagBoosting(_ByLoss):

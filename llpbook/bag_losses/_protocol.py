@@ -90,9 +90,11 @@ class BagLoss(ABC):
     ----------
     several_classes : bool
         Whether scores can have one column per class.
+    before : tuple of BagLoss
+        Losses that a linear learner minimizes first, for a better start.
     """
 
-    several_classes = False
+    several_classes, before = False, ()
 
     def __call__(self, scores, bags, proportions):
         """Value, gradient and curvature.
@@ -214,6 +216,11 @@ class SumOfLosses(BagLoss):
     def several_classes(self):
         """Whether all parts can have scores of several classes."""
         return all(part.several_classes for part in self.parts)
+
+    @property
+    def before(self):
+        """What any part minimizes first."""
+        return sum((part.before for part in self.parts), ())
 
     def of_counts(self, scores, known):
         """See `BagLoss.of_counts`."""
