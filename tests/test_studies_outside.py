@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from problems import thinned
 from sklearn.base import clone
 from sklearn.metrics import f1_score
 from sklearn.model_selection import ParameterGrid
@@ -16,7 +17,6 @@ from llpbook.model_selection import (
     count_log_likelihood,
     proportion_scorer,
 )
-from llpbook.proportions import label_proportions
 from studies import bag_losses, complexllp, load, run_table
 from studies import outside as study
 
@@ -28,15 +28,7 @@ RESULTS = [f"{value}_{how}" for value in ("accuracy", "f1") for how in study.CHO
 @pytest.fixture(autouse=True)
 def few_instances(monkeypatch):
     """The bags of others with every fortieth instance."""
-    own = complexllp.split
-
-    def some(name, k):
-        X, X_new, y, y_new, bags, _ = own(name, k)
-        keep = slice(None, None, 40)
-        shares = label_proportions(y[keep], bags[keep], classes=[0, 1])
-        return X[keep], X_new[keep], y[keep], y_new[keep], bags[keep], shares
-
-    monkeypatch.setattr(complexllp, "split", some)
+    monkeypatch.setattr(complexllp, "split", thinned(complexllp.split, 40))
 
 
 # --- the protocol ----------------------------------------------------------------------------------------------------
@@ -92,7 +84,7 @@ def test_each_criterion_chooses_its_best_setting():
 
 def test_a_method_without_probabilities_is_chosen_by_shares_of_its_labels():
     X, _, _, _, bags, shares = complexllp.split(SMALL, 0)
-    estimator, grid = study.build("InvCal", 0)
+    estimator, grid = study.build("ridge", 0)
     setting, score = study.choices(estimator, grid, X, bags, shares, 0)["shares"]
     splits = list(SplitBagKFold(2, random_state=0).split(X, None, bags))
     model = OutOfFold(clone(estimator).set_params(**setting), splits)
