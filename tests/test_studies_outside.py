@@ -22,7 +22,7 @@ from studies import outside as study
 
 (TABLE,) = study.TABLES
 SMALL = complexllp.names()[7]
-RESULTS = [f"{value}_{how}" for value in ("accuracy", "f1") for how in study.CHOICES]
+RESULTS = [f"{value}_{how}" for value in study.VALUES for how in study.CHOICES]
 
 
 @pytest.fixture(autouse=True)
@@ -211,7 +211,7 @@ def test_means_over_splits_then_over_sets(fake):
         own = [v for k, v in places.items() if complexllp.variant(k) == name]
         mean = wide.loc[("MeanMap", "untuned"), name]
         assert mean == pytest.approx(0.755 + np.mean(own))
-    assert wide.drop("MeanMap").isna().all(axis=None)
+    assert wide.drop("MeanMap", level=0).isna().all(axis=None)
 
 
 def test_the_table_holds_theirs_and_ours(fake):
@@ -223,8 +223,9 @@ def test_the_table_holds_theirs_and_ours(fake):
     assert (found.loc[("MeanMap", "likelihood")] == 77.5).all()
     assert (found.loc["majority"] == 75.5).all(axis=None)
     assert (found.loc["labels"] == 85.5).all(axis=None)
-    with pytest.raises(ValueError, match="value must be 'accuracy' or 'f1', got 'auc'"):
-        study.table("auc", folder)
+    for shown in (study.table, study.by_set):
+        with pytest.raises(ValueError, match=r"value must be one of .*, got 'auc'"):
+            shown("auc", folder)
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,7 @@ PROTOCOL = "outside-1"
 SPLITS = 10
 CRITERIA = {"shares": "pooled_weighted_mae", "likelihood": "pooled_log_likelihood"}
 CHOICES = (*CRITERIA, "untuned")
+VALUES = ["accuracy", "f1"]
 POINT = 0.01
 PENALTIES = [100.0, 1.0, 10.0, 1e3]
 TREES = {"C": [0.01, 0.1], "max_iter": [50, 10]}
@@ -236,8 +237,8 @@ def by_set(value="accuracy", results=None):
     ValueError
         As `load`, or if ``value`` is not a result.
     """
-    if value not in ("accuracy", "f1"):
-        raise ValueError(f"value must be 'accuracy' or 'f1', got {value!r}")
+    if value not in VALUES:
+        raise ValueError(f"value must be one of {VALUES}, got {value!r}")
     rows = load("outside", results)
     columns = {f"{value}_{how}": how for how in CHOICES}
     majority = rows[rows["method"] == "majority"].set_index("seed")
@@ -267,12 +268,10 @@ def by_variant(value="accuracy", results=None):
     found = by_set(value, results)
     groups = found.groupby(["method", "choice", "variant"])["ours"]
     sizes = pd.Series(map(complexllp.variant, complexllp.names())).value_counts()
-    complete = groups.mean()[
-        groups.size() == sizes.reindex(groups.size().index, level=2)
-    ]
+    wide = groups.mean().unstack().reindex(columns=sorted(sizes.index))
+    wide = wide.where(groups.size().unstack().eq(sizes))
     order = pd.MultiIndex.from_product([[*METHODS], CHOICES])
-    wide = complete.unstack().reindex(columns=sorted(sizes.index))
-    return wide.reindex(order.intersection(wide.index, sort=False))
+    return wide.reindex(order[order.isin(wide.index)])
 
 
 def table(value="accuracy", results=None):
