@@ -1,6 +1,6 @@
 """Every method that can take 36,631 instances in 179 features, on the 26 sets of bags of `studies.complexllp`.
 
-A row is one set, one method and one split: the k-th split is seed k. No label enters a choice. Each setting of a
+A row is one set, one method and one split: the k-th split is seed k (``--seeds 10`` runs ten). No label enters a choice. Each setting of a
 method's grid is fitted to one half of each bag and predicts the other half, and the other way round; then whole bags
 are scored by these predictions, by two criteria:
 
@@ -10,8 +10,8 @@ are scored by these predictions, by two criteria:
   default of `LLPGridSearchCV`; labels without probabilities err at one rate, the most likely one.
 
 ``accuracy_X`` and ``f1_X`` (of the positive class) are results on the 12,211 instances held out: of the setting that
-criterion X chooses, fitted to all bags, and, for ``untuned``, of the first setting of the grid, which was named before
-any result was known. Ties go to this setting. ``score_X`` is the criterion's value of its choice, larger is better.
+criterion X chooses, fitted to all bags, and, for ``untuned``, of the first setting of the grid, which was fixed before
+this table was run. Ties go to this setting. ``score_X`` is the criterion's value of its choice, larger is better.
 ``cpu_seconds`` is the processor time of one fit of the untuned setting; ``chosen_X`` are the chosen settings.
 
 ``labels`` is logistic regression on the true labels: the limit of the linear methods. Labels choose its setting, which
@@ -59,7 +59,6 @@ from .bag_losses import ANY, best_published, choose
 from .runner import Table, cells, load
 
 PROTOCOL = "outside-1"
-SPLITS = 10
 CRITERIA = {"shares": "pooled_weighted_mae", "likelihood": "pooled_log_likelihood"}
 CHOICES = (*CRITERIA, "untuned")
 VALUES = ["accuracy", "f1"]
