@@ -29,3 +29,15 @@ def overlapping_classes(seed=0, n=600, d=3, n_classes=2):
     scores = np.column_stack([k * X[:, 0] + k % 2 * X[:, 1] for k in range(n_classes)])
     y = (scores / n_classes + rng.gumbel(size=scores.shape)).argmax(axis=1)
     return X, y
+
+
+def thinned(split, step):
+    """A function like `studies.complexllp.split` that keeps every ``step``-th instance."""
+
+    def some(name, k):
+        X, X_new, y, y_new, bags, _ = split(name, k)
+        keep = slice(None, None, step)
+        shares = label_proportions(y[keep], bags[keep], classes=[0, 1])
+        return X[keep], X_new[keep], y[keep], y_new[keep], bags[keep], shares
+
+    return some

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from problems import thinned
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
@@ -23,15 +24,7 @@ SMALL = complexllp.names()[7]
 @pytest.fixture
 def few_instances(monkeypatch):
     """The bags of others with every twelfth instance."""
-    own = complexllp.split
-
-    def some(name, k):
-        X, X_new, y, y_new, bags, _ = own(name, k)
-        keep = slice(None, None, 12)
-        shares = label_proportions(y[keep], bags[keep], classes=[0, 1])
-        return X[keep], X_new[keep], y[keep], y_new[keep], bags[keep], shares
-
-    monkeypatch.setattr(complexllp, "split", some)
+    monkeypatch.setattr(complexllp, "split", thinned(complexllp.split, 12))
 
 
 # --- the protocol ----------------------------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ def tables():
         means,
         model_selection,
         natural,
+        outside,
         perezortiz2016,
         relaxation,
         stolpe2011,
@@ -49,6 +50,6 @@ def tables():
     modules = (
         yu2013, duplessis2013, perezortiz2016, stolpe2011, diagnosis, model_selection,
         means, alter_svm, relaxation, cluster_times, count_likelihood,
-        counts_fair, choice, natural, calibration, bag_losses,
+        counts_fair, choice, natural, calibration, bag_losses, outside,
     )  # fmt: skip
     return {table.name: table for module in modules for table in module.TABLES}

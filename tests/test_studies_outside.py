@@ -1,0 +1,263 @@
+"""The study of all methods on the bags of others: choices without labels, results and tables by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from problems import thinned
+from sklearn.base import clone
+from sklearn.metrics import f1_score
+from sklearn.model_selection import ParameterGrid
+
+from llpbook.base import LLPClassifier
+from llpbook.model_selection import (
+    OutOfFold,
+    SplitBagKFold,
+    count_log_likelihood,
+    proportion_scorer,
+)
+from studies import bag_losses, complexllp, load, run_table
+from studies import outside as study
+
+(TABLE,) = study.TABLES
+SMALL = complexllp.names()[7]
+NAIVE = next(name for name in complexllp.names() if "naive" in name)
+RESULTS = [f"{value}_{how}" for value in study.VALUES for how in study.CHOICES]
+
+
+@pytest.fixture(autouse=True)
+def few_instances(monkeypatch):
+    """The bags of others with every fortieth instance."""
+    monkeypatch.setattr(complexllp, "split", thinned(complexllp.split, 40))
+
+
+# --- the protocol ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["MeanMap", "InvCal", "CountLogistic"])
+def test_labels_reach_fit_and_choice_through_shares_alone(method, monkeypatch):
+    seen, own = [], LLPClassifier.fit
+    kind = type(study.METHODS[method][0])
+
+    def spy(self, X, bags, proportions, labels=None):
+        if type(self) is kind:
+            seen.append((self.get_params(), len(X), np.asarray(proportions), labels))
+        return own(self, X, bags, proportions, labels)
+
+    monkeypatch.setattr(LLPClassifier, "fit", spy)
+    row = study.run({"dataset": SMALL, "method": method}, 1)
+    X, *_, shares = complexllp.split(SMALL, 1)
+    for _, _, given, labels in seen:
+        assert labels is None
+        assert_array_equal(given, shares)
+    settings = list(ParameterGrid(study.METHODS[method][1]))
+    halves = [fit for fit in seen if fit[1] < len(X)]
+    assert len(halves) == 2 * len(settings)
+    assert all(abs(fit[1] - len(X) / 2) <= len(shares) for fit in halves)
+    # Then all bags: each chosen setting once, and the untuned one.
+    fits = [
+        study.as_words({key: fit[0][key] for key in settings[0]})
+        for fit in seen
+        if fit[1] == len(X)
+    ]
+    wanted = {row["chosen_shares"], row["chosen_likelihood"]}
+    assert sorted(fits) == sorted(wanted | {study.as_words(settings[0])})
+
+
+def test_each_criterion_chooses_its_best_setting():
+    X, _, _, _, bags, shares = complexllp.split(SMALL, 0)
+    estimator, grid = study.build("CountLogistic", 0)
+    found = study.choices(estimator, grid, X, bags, shares, 0)
+    splits = list(SplitBagKFold(2, random_state=0).split(X, None, bags))
+    scores = {name: [] for name in study.CRITERIA}
+    for setting in ParameterGrid(grid):
+        model = OutOfFold(clone(estimator).set_params(**setting), splits)
+        s = model.fit(X, bags, proportions=shares).predict_proba(X)
+        means = np.array([s[bags == k, 1].mean() for k in range(len(shares))])
+        error = np.abs(means - shares[:, 1]) @ np.bincount(bags) / len(bags)
+        scores["shares"].append(-error)
+        scores["likelihood"].append(count_log_likelihood(s, bags, shares))
+    for name, (setting, score) in found.items():
+        assert setting == ParameterGrid(grid)[int(np.argmax(scores[name]))]
+        assert score == pytest.approx(max(scores[name]), abs=1e-6)
+
+
+def test_a_method_without_probabilities_is_chosen_by_shares_of_its_labels():
+    X, _, _, _, bags, shares = complexllp.split(SMALL, 0)
+    estimator, grid = study.build("ridge", 0)
+    setting, score = study.choices(estimator, grid, X, bags, shares, 0)["shares"]
+    splits = list(SplitBagKFold(2, random_state=0).split(X, None, bags))
+    model = OutOfFold(clone(estimator).set_params(**setting), splits)
+    model.fit(X, bags, proportions=shares)
+    scorer = proportion_scorer(shares, "weighted_mae", soft=False)
+    assert score == pytest.approx(scorer(model, X, bags), abs=1e-6)
+
+
+def test_the_first_setting_is_untuned_and_the_state_is_the_seed():
+    for method, (_, grid) in {**study.METHODS, **study.LIMITS}.items():
+        estimator, same = study.build(method, 5)
+        assert same == grid and len(ParameterGrid(grid)) <= 5
+        first = {key: values[0] for key, values in grid.items()}
+        assert ParameterGrid(grid)[0] == first
+        assert estimator.get_params().get("random_state", 5) == 5
+        estimator.set_params(**first)
+
+
+class Constant:
+    """Predicts its parameter; counts its fits."""
+
+    fits = 0
+
+    def __init__(self, label=0):
+        self.label = label
+
+    def get_params(self, deep=True):
+        return {"label": self.label}
+
+    def set_params(self, label):
+        self.label = label
+        return self
+
+    def fit(self, X, bags, shares):
+        Constant.fits += 1
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.label)
+
+
+def test_the_judgement_by_hand():
+    Constant.fits, y = 0, np.array([1, 1, 1, 0])
+    settings = {"shares": {"label": 1}, "likelihood": {"label": 0}}
+    settings["untuned"] = {"label": 1}
+    X = np.zeros((4, 1))
+    found = study.fit_and_judge(Constant(), settings, X, (None, None), X, y)
+    assert Constant.fits == 2
+    for how, accuracy, f1 in (
+        ("shares", 0.75, 6 / 7),
+        ("likelihood", 0.25, 0),
+        ("untuned", 0.75, 6 / 7),
+    ):
+        assert found[f"accuracy_{how}"] == accuracy
+        assert found[f"f1_{how}"] == pytest.approx(f1)
+    assert found["cpu_seconds"] >= 0
+
+
+def test_limits_see_no_bags():
+    *_, y_new, _, _ = complexllp.split(SMALL, 2)
+    row = study.run({"dataset": study.ANY, "method": "majority"}, 2)
+    for how in study.CHOICES:
+        assert row[f"accuracy_{how}"] == pytest.approx(1 - y_new.mean(), abs=1e-6)
+        assert row[f"f1_{how}"] == 0
+    limit = study.run({"dataset": study.ANY, "method": "labels"}, 2)
+    assert list(limit) == list(row)
+    assert limit["accuracy_shares"] == limit["accuracy_likelihood"]
+    assert limit["accuracy_shares"] > row["accuracy_shares"]
+
+
+@pytest.mark.parametrize("method", ["ridge", "AlterSVM", "BagBoosting"])
+def test_rows_are_the_same_again(method):
+    cell = {"dataset": SMALL, "method": method}
+    one, two = study.run(cell, 0), study.run(cell, 0)
+    assert {**one, "cpu_seconds": 0} == {**two, "cpu_seconds": 0}
+    X_new, y_new = (complexllp.split(SMALL, 0)[i] for i in (1, 3))
+    X, *_, bags, shares = complexllp.split(SMALL, 0)
+    estimator, grid = study.build(method, 0)
+    model = estimator.set_params(**ParameterGrid(grid)[0]).fit(X, bags, shares)
+    labels = model.predict(X_new)
+    assert one["accuracy_untuned"] == pytest.approx(np.mean(labels == y_new), abs=1e-6)
+    f1 = f1_score(y_new, labels, zero_division=0.0)
+    assert one["f1_untuned"] == pytest.approx(f1, abs=1e-6)
+
+
+# --- the tables ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fake(tmp_path):
+    """A folder of rows: MeanMap is ``gain`` above the majority, by set and split; ridge has run on one set only."""
+
+    def make(gain, seeds=2):
+        def run(cell, seed):
+            own = 0.75 + 0.01 * seed
+            own += 0.1 * (cell["method"] == "labels")
+            if cell["dataset"] != study.ANY:
+                own += gain(cell["dataset"])
+            found = dict.fromkeys(RESULTS, own)
+            found |= {"cpu_seconds": 1.0, "score_shares": 0.0, "score_likelihood": 0.0}
+            return {**found, "chosen_shares": "", "chosen_likelihood": ""}
+
+        some = replace(TABLE, run=run)
+        for only in (
+            {"dataset": [study.ANY]},
+            {"method": ["MeanMap"]},
+            {"method": ["ridge"], "dataset": [SMALL]},
+        ):
+            run_table(some, seeds=seeds, only=only, results=tmp_path)
+        return tmp_path
+
+    return make
+
+
+def test_means_over_splits_then_over_sets(fake):
+    places = {name: 0.001 * i for i, name in enumerate(complexllp.names())}
+    folder = fake(places.get)
+    found = study.by_set(results=folder).set_index(["dataset", "method", "choice"])
+    one = found.loc[SMALL, "MeanMap", "shares"]
+    assert one["ours"] == pytest.approx(0.755 + 0.007) and one["n"] == 2
+    assert one["majority"] == pytest.approx(0.755)
+    wide = study.by_variant(results=folder)
+    for name in wide:
+        own = [v for k, v in places.items() if complexllp.variant(k) == name]
+        mean = wide.loc[("MeanMap", "untuned"), name]
+        assert mean == pytest.approx(0.755 + np.mean(own))
+    assert wide.drop("MeanMap", level=0).isna().all(axis=None)
+
+
+def test_the_table_holds_theirs_and_ours(fake):
+    folder = fake(lambda name: 0.02)
+    found = study.table("f1", folder)
+    theirs = bag_losses.best_published("f1")
+    for criterion in ("abs", "hypergeo"):
+        assert_array_equal(found.loc[("best of eight", criterion)], theirs[criterion])
+    assert (found.loc[("MeanMap", "likelihood")] == 77.5).all()
+    assert (found.loc["majority"] == 75.5).all(axis=None)
+    assert (found.loc["labels"] == 85.5).all(axis=None)
+    for shown in (study.table, study.by_set):
+        with pytest.raises(ValueError, match=r"value must be one of .*, got 'auc'"):
+            shown("auc", folder)
+
+
+@pytest.mark.parametrize(
+    ("where", "low", "high", "met"),
+    [
+        (SMALL, 0.2, 0.2, True),
+        (SMALL, -0.02, 0.2, False),
+        (NAIVE, -0.02, 0.2, False),
+        (SMALL, 0, 0, False),
+    ],
+)
+def test_the_aim_by_hand(fake, where, low, high, met):
+    folder = fake(lambda name: low if name == where else high, seeds=1)
+    found = study.aim(folder).loc["MeanMap"]
+    assert (found["met"] == met).all() and (found["sets"] == 26).all()
+    naive = where == NAIVE
+    assert np.allclose(found["worst"], 100 * (high if naive else low))
+    assert np.allclose(found["worst_naive"], 100 * (low if naive else high))
+    best = bag_losses.best_published().max(axis=1)
+    ours = study.by_variant(results=folder).loc[("MeanMap", "shares"), "hard"]
+    assert np.allclose(found["hard"], 100 * ours - best["hard"], atol=0.051)
+    ridge = study.aim(folder).loc["ridge"]
+    assert not ridge["met"].any() and (ridge["sets"] == 1).all()
+
+
+def test_stored_rows_are_in_range():
+    rows = load("outside")
+    assert rows[RESULTS].stack().between(0, 1).all()
+    for method, (_, grid) in study.METHODS.items():
+        known = {study.as_words(setting) for setting in ParameterGrid(grid)}
+        own = rows[rows["method"] == method]
+        for how in study.CRITERIA:
+            assert set(own[f"chosen_{how}"].fillna("")) <= known
+    assert (rows["score_shares"].dropna() <= 0).all()
