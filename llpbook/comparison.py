@@ -12,7 +12,7 @@ t test rejects too often. `effect_sizes` says how large a difference is.
 Two scores that differ only by rounding tie: a gap of less than ``TIE`` times the largest score counts as none.
 
 Sources: demsar2006 (Sections 3.1.3, 3.2.2 and 3.2.4); Nadeau and Bengio (2003), Inference for the Generalization
-Error, Machine Learning 52, 239–281; Kerby (2014), The Simple Difference Formula, Comprehensive Psychology 3.
+Error, Machine Learning 52, 239–281 (nadeau2003); Kerby (2014), The Simple Difference Formula, Comprehensive Psychology 3.
 """
 
 from itertools import pairwise
@@ -313,7 +313,8 @@ def friedman(scores, correct_ties=True):
     n_sets, k = ranks.shape
     if n_sets < 2:
         raise ValueError("scores must have at least two data sets, got 1")
-    tied = np.concatenate([np.unique(row, return_counts=True)[1] for row in ranks.to_numpy()])  # fmt: skip
+    tied = [np.unique(row, return_counts=True)[1] for row in ranks.to_numpy()]
+    tied = np.concatenate(tied)
     # eq: eq-comparison-ties
     factor = 1 - np.sum(tied**3 - tied) / (n_sets * k * (k**2 - 1))
     return friedman_from_ranks(ranks.mean(), n_sets, factor if correct_ties else 1)
@@ -544,7 +545,8 @@ def resampled_t_test(first, second, test_train_ratio):
     # eq: eq-comparison-resampled
     error = np.sqrt((1 / len(gap) + ratio) * gap.var(ddof=1))
     level = TIE * np.abs([first, second]).max()  # smaller ones are rounding
-    difference, error = (float(v) if abs(v) > level else 0.0 for v in (gap.mean(), error))  # fmt: skip
+    found = gap.mean(), error
+    difference, error = (float(v) if abs(v) > level else 0.0 for v in found)
     with np.errstate(divide="ignore"):
         t = float(np.divide(difference, error)) if difference else 0.0
     p = float(2 * stats.t.sf(abs(t), len(gap) - 1))
