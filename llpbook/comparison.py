@@ -11,8 +11,8 @@ t test rejects too often. `effect_sizes` says how large a difference is.
 
 Two scores that differ only by rounding tie: a gap of less than ``TIE`` times the largest score counts as none.
 
-Sources: demsar2006 (Sections 3.1.3, 3.2.2 and 3.2.4); Nadeau and Bengio (2003), Inference for the Generalization
-Error, Machine Learning 52, 239–281 (nadeau2003); Kerby (2014), The Simple Difference Formula, Comprehensive Psychology 3.
+Chapter: comparison. Sources: demsar2006 (Sections 3.1.3, 3.2.2 and 3.2.4); nadeau2003; Kerby (2014), The Simple
+Difference Formula, Comprehensive Psychology 3.
 """
 
 from itertools import pairwise

@@ -178,7 +178,7 @@ CALLS = {
     "friedman_from_ranks": (
         comparison.friedman_from_ranks,
         {"ranks": [1, 2, 3], "n_sets": 9, "tie_factor": 0.5},
-        "n_sets=10^12",
+        "n_sets=10^12 tie_factor=0",
     ),
     "critical_difference": (
         comparison.critical_difference,
