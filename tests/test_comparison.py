@@ -99,6 +99,21 @@ def test_demsar_wilcoxon():
     assert effect_sizes(AUC["C4.5+m"], AUC["C4.5"]).rank_biserial == (93 - 12) / 105
 
 
+def test_what_the_solutions_of_the_chapter_say():
+    for k, q, n in ((8, 2.450, 73), (20, 2.791, 546)):
+        assert critical_difference(k, n) <= 1 < critical_difference(k, n - 1)
+        root = np.sqrt(k * (k + 1) / 6)
+        assert critical_difference(k, 1) / root == pytest.approx(q, abs=0.001)
+    pvalue = [
+        friedman([[1, 0]] * w + [[0, 1]] * (20 - w)).chi2_pvalue for w in (14, 15)
+    ]
+    assert pvalue[1] < 0.05 < pvalue[0]
+    turned = [[4, 3, 2, 1], [4, 3, 2, 1], [1, 4, 3, 2]]  # A, B, C, D; C and D between
+    assert average_ranks([row[:2] for row in turned]).is_monotonic_increasing
+    ranks = average_ranks(turned)
+    assert (ranks[0], ranks[1]) == (2, pytest.approx(5 / 3))
+
+
 # --- Table 2 of Stolpe and Morik (2011) ----------------------------------------------
 def table_2():
     """Printed average ranks on eight data sets, by bag size."""
