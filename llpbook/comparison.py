@@ -11,8 +11,8 @@ t test rejects too often. `effect_sizes` says how large a difference is.
 
 Two scores that differ only by rounding tie: a gap of less than ``TIE`` times the largest score counts as none.
 
-Sources: demsar2006 (Sections 3.1.3, 3.2.2 and 3.2.4); Nadeau and Bengio (2003), Inference for the Generalization
-Error, Machine Learning 52, 239–281; Kerby (2014), The Simple Difference Formula, Comprehensive Psychology 3.
+Chapter: comparison. Sources: demsar2006 (Sections 3.1.3, 3.2.2 and 3.2.4); nadeau2003; Kerby (2014), The Simple
+Difference Formula, Comprehensive Psychology 3.
 """
 
 from itertools import pairwise
@@ -114,7 +114,7 @@ class EffectSizes(NamedTuple):
 
 
 # --- input ---------------------------------------------------------------------------
-def _score_table(scores):
+def score_table(scores):
     """Scores as a DataFrame of finite numbers, one row per data set: rows with the same index are averaged."""
     values = numbers("scores", scores)
     if values.ndim != 2 or values.shape[0] < 1 or values.shape[1] < 2:
@@ -162,7 +162,7 @@ def check_ranks(ranks):
     return pd.Series(checked, index=index, name="rank")
 
 
-def _pairs(first, second):
+def check_pairs(first, second):
     """Two columns of finite scores, of the same length and in the same order."""
     both = isinstance(first, pd.Series) and isinstance(second, pd.Series)
     if both and not first.index.equals(second.index):
@@ -185,11 +185,7 @@ def _pairs(first, second):
     return columns["first"], columns["second"]
 
 
-def _check_ratio(value):
-    return _check_number("test_train_ratio", value, "a number from 0", lambda v: v >= 0)
-
-
-def _check_number(name, value, rule, holds):
+def check_number(name, value, rule, holds):
     """A number for which the rule holds, as a float."""
     number = numbers(name, value)
     if number.ndim or not np.isfinite(number) or not holds(number):
@@ -197,7 +193,7 @@ def _check_number(name, value, rule, holds):
     return float(number)
 
 
-def _steps(values, scale):
+def tie_steps(values, scale):
     """The step of each value on the ladder of distinct values; values closer than TIE times ``scale`` share one."""
     order = np.argsort(values, kind="stable")
     steps = np.empty(len(values))
@@ -237,9 +233,10 @@ def rank_methods(scores, larger_is_better=True):
            [1. , 2. , 3. ]])
     """
     check_flag("larger_is_better", larger_is_better)
-    table = _score_table(scores)
+    table = score_table(scores)
     sign = -1 if larger_is_better else 1
-    ladders = [_steps(sign * row, np.abs(row).max()) for row in table.to_numpy()]
+    ladders = [tie_steps(sign * row, np.abs(row).max()) for row in table.to_numpy()]
+    # eq: eq-comparison-ranks
     ranks = stats.rankdata(ladders, axis=1)
     return pd.DataFrame(ranks, index=table.index, columns=table.columns)
 
@@ -316,13 +313,15 @@ def friedman(scores, correct_ties=True):
     n_sets, k = ranks.shape
     if n_sets < 2:
         raise ValueError("scores must have at least two data sets, got 1")
-    tied = np.concatenate([np.unique(row, return_counts=True)[1] for row in ranks.to_numpy()])  # fmt: skip
-    share = 1 - np.sum(tied**3 - tied) / (n_sets * k * (k**2 - 1))
-    return _friedman(ranks.mean().to_numpy(), n_sets, share if correct_ties else 1)
+    tied = [np.unique(row, return_counts=True)[1] for row in ranks.to_numpy()]
+    tied = np.concatenate(tied)
+    # eq: eq-comparison-ties
+    factor = 1 - np.sum(tied**3 - tied) / (n_sets * k * (k**2 - 1))
+    return friedman_from_ranks(ranks.mean(), n_sets, factor if correct_ties else 1)
 
 
-def friedman_from_ranks(ranks, n_sets):
-    """`friedman` from published average ranks, without the correction for ties.
+def friedman_from_ranks(ranks, n_sets, tie_factor=1):
+    """`friedman` from average ranks, such as published ones.
 
     Parameters
     ----------
@@ -330,6 +329,9 @@ def friedman_from_ranks(ranks, n_sets):
         Average ranks, rounded to two decimals or more.
     n_sets : int
         The number of data sets behind them, at least 2.
+    tie_factor : float
+        The factor c of `friedman`, in [0, 1]; 1 without ties, or where they are not known. 0 says that all methods tie
+        on all sets.
 
     Returns
     -------
@@ -339,7 +341,7 @@ def friedman_from_ranks(ranks, n_sets):
     ------
     ValueError
         If a rank is outside [1, n_methods], or the ranks do not sum to n_methods (n_methods + 1) / 2 up to rounding:
-        then at least one of them is misprinted.
+        then at least one of them is misprinted. Or if ``n_sets`` or ``tie_factor`` is outside its range.
 
     Examples
     --------
@@ -347,18 +349,17 @@ def friedman_from_ranks(ranks, n_sets):
     >>> round(friedman_from_ranks([1.375, 2.0, 2.625], n_sets=8).chi2, 2)
     6.25
     """
-    found = check_ranks(ranks).to_numpy()
-    return _friedman(found, check_whole("n_sets", n_sets, least=2), 1)
-
-
-def _friedman(ranks, n_sets, share):
-    """`FriedmanTest` from average ranks; ``share`` is c, 0 where all methods tie on all sets."""
-    k = len(ranks)
+    ranks = check_ranks(ranks).to_numpy()
+    n_sets, k = check_whole("n_sets", n_sets, least=2), len(ranks)
+    c = check_number(
+        "tie_factor", tie_factor, "a number in [0, 1]", lambda v: 0 <= v <= 1
+    )
     top = n_sets * (k - 1)
+    # eq: eq-comparison-friedman
     chi2 = 12 * n_sets / (k * (k + 1)) * np.sum((ranks - (k + 1) / 2) ** 2)
-    chi2 = min(chi2 / share, top) if share > TIE else 0.0
-    rest = top - chi2
-    f = (n_sets - 1) * chi2 / rest if rest > TIE * top else np.inf
+    chi2 = min(chi2 / c, top) if c > TIE else 0.0
+    # eq: eq-comparison-f
+    f = (n_sets - 1) * chi2 / (top - chi2) if top - chi2 > TIE * top else np.inf
     chi2_pvalue = stats.chi2.sf(chi2, k - 1)
     f_pvalue = stats.f.sf(f, k - 1, (k - 1) * (n_sets - 1))
     return FriedmanTest(
@@ -407,13 +408,14 @@ def critical_difference(n_methods, n_sets, test="bonferroni-dunn", level=0.1):
     """
     k = check_whole("n_methods", n_methods, least=2)
     n_sets = check_whole("n_sets", n_sets)
-    level = _check_number("level", level, "a number in (0, 1)", lambda v: 0 < v < 1)
+    level = check_number("level", level, "a number in (0, 1)", lambda v: 0 < v < 1)
     if not isinstance(test, str) or test not in ("bonferroni-dunn", "nemenyi"):
         raise ValueError(f"test must be 'bonferroni-dunn' or 'nemenyi', got {test!r}")
     if test == "nemenyi":
         q = stats.studentized_range.isf(level, k, np.inf) / np.sqrt(2)
     else:
         q = stats.norm.isf(level / (2 * (k - 1)))
+    # eq: eq-comparison-critical
     return float(q * np.sqrt(k * (k + 1) / (6 * n_sets)))
 
 
@@ -444,7 +446,7 @@ def indistinct_groups(ranks, critical):
     >>> indistinct_groups({"A": 1.2, "B": 2.1, "C": 2.7}, critical=1)
     [['A', 'B'], ['B', 'C']]
     """
-    critical = _check_number("critical", critical, "a number above 0", lambda v: v > 0)
+    critical = check_number("critical", critical, "a number above 0", lambda v: v > 0)
     ranks = check_ranks(ranks).sort_values(kind="stable")
     ends = np.searchsorted(ranks, ranks + critical)  # the first that is too far away
     starts = [0, *(b + 1 for b, (old, new) in enumerate(pairwise(ends)) if new > old)]
@@ -452,11 +454,11 @@ def indistinct_groups(ranks, critical):
 
 
 # --- two methods on the same data sets or draws --------------------------------------
-def _signed_ranks(first, second):
+def signed_ranks(first, second):
     """The signs of first - second, 0 for ties, and the ranks of the absolute differences."""
     gap = first - second
     scale = np.abs([first, second]).max()
-    steps = _steps(np.append(np.abs(gap), 0), scale)[:-1]
+    steps = tie_steps(np.append(np.abs(gap), 0), scale)[:-1]
     return np.sign(gap) * (steps > 0), stats.rankdata(steps)
 
 
@@ -490,19 +492,14 @@ def wilcoxon_test(first, second):
     >>> found.positive, found.negative, round(found.pvalue, 3)
     (10.0, 0.0, 0.125)
     """
-    signs, ranks = _signed_ranks(*_pairs(first, second))
+    signs, ranks = signed_ranks(*check_pairs(first, second))
     half = ranks[signs == 0].sum() / 2
+    # eq: eq-comparison-wilcoxon
     positive, negative = (float(ranks[signs == s].sum() + half) for s in (1, -1))
     if not signs.any():
         return WilcoxonTest(positive, negative, 1.0, len(signs))
     p = stats.wilcoxon(signs * ranks, zero_method="zsplit").pvalue
     return WilcoxonTest(positive, negative, float(p), len(signs))
-
-
-def _mean_and_error(gap, test_train_ratio):
-    """The mean of differences, and its standard error with the variance correction for shared training data."""
-    inflated = (1 / len(gap) + test_train_ratio) * gap.var(ddof=1)
-    return float(gap.mean()), float(np.sqrt(inflated))
 
 
 def resampled_t_test(first, second, test_train_ratio):
@@ -540,15 +537,20 @@ def resampled_t_test(first, second, test_train_ratio):
     >>> round(found.difference, 3), round(found.standard_error, 3), round(found.pvalue, 3)
     (0.1, 0.062, 0.207)
     """
-    ratio = _check_ratio(test_train_ratio)
-    first, second = _pairs(first, second)
-    difference, error = _mean_and_error(first - second, ratio)
+    ratio = check_number(
+        "test_train_ratio", test_train_ratio, "a number from 0", lambda v: v >= 0
+    )
+    first, second = check_pairs(first, second)
+    gap = first - second
+    # eq: eq-comparison-resampled
+    error = np.sqrt((1 / len(gap) + ratio) * gap.var(ddof=1))
     level = TIE * np.abs([first, second]).max()  # smaller ones are rounding
-    difference, error = (v if abs(v) > level else 0.0 for v in (difference, error))
+    found = gap.mean(), error
+    difference, error = (float(v) if abs(v) > level else 0.0 for v in found)
     with np.errstate(divide="ignore"):
         t = float(np.divide(difference, error)) if difference else 0.0
-    p = float(2 * stats.t.sf(abs(t), len(first) - 1))
-    return ResampledTTest(difference, error, t, p, len(first))
+    p = float(2 * stats.t.sf(abs(t), len(gap) - 1))
+    return ResampledTTest(difference, error, t, p, len(gap))
 
 
 def effect_sizes(first, second, test_train_ratio=0):
@@ -578,9 +580,9 @@ def effect_sizes(first, second, test_train_ratio=0):
     >>> round(found.difference, 3), round(found.rank_biserial, 3), found.probability
     (0.175, 0.7, 0.75)
     """
-    ratio = _check_ratio(test_train_ratio)
-    first, second = _pairs(first, second)
-    signs, ranks = _signed_ranks(first, second)
+    mean, error, *_ = resampled_t_test(first, second, test_train_ratio)
+    signs, ranks = signed_ranks(*check_pairs(first, second))
+    # eq: eq-comparison-effect
     rank_biserial = float(np.sum(signs * ranks) / ranks.sum())
     probability = float(np.mean((signs + 1) / 2))
-    return EffectSizes(*_mean_and_error(first - second, ratio), rank_biserial, probability)  # fmt: skip
+    return EffectSizes(mean, error, rank_biserial, probability)

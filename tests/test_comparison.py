@@ -60,6 +60,7 @@ def test_demsar_ranks_and_friedman():
     assert printed.chi2 == pytest.approx(found.chi2, abs=0.01)
 
 
+@pytest.mark.equation("eq-comparison-critical")
 @pytest.mark.parametrize(
     ("test", "level", "printed"),
     [
@@ -96,6 +97,21 @@ def test_demsar_wilcoxon():
     assert (found.positive, found.negative, found.n_pairs) == (93, 12, 14)
     assert found.pvalue < 0.05
     assert effect_sizes(AUC["C4.5+m"], AUC["C4.5"]).rank_biserial == (93 - 12) / 105
+
+
+def test_what_the_solutions_of_the_chapter_say():
+    for k, q, n in ((8, 2.450, 73), (20, 2.791, 546)):
+        assert critical_difference(k, n) <= 1 < critical_difference(k, n - 1)
+        root = np.sqrt(k * (k + 1) / 6)
+        assert critical_difference(k, 1) / root == pytest.approx(q, abs=0.001)
+    pvalue = [
+        friedman([[1, 0]] * w + [[0, 1]] * (20 - w)).chi2_pvalue for w in (14, 15)
+    ]
+    assert pvalue[1] < 0.05 < pvalue[0]
+    turned = [[4, 3, 2, 1], [4, 3, 2, 1], [1, 4, 3, 2]]  # A, B, C, D; C and D between
+    assert average_ranks([row[:2] for row in turned]).is_monotonic_increasing
+    ranks = average_ranks(turned)
+    assert (ranks[0], ranks[1]) == (2, pytest.approx(5 / 3))
 
 
 # --- Table 2 of Stolpe and Morik (2011) ----------------------------------------------
@@ -163,6 +179,7 @@ def scores(seed=0, shape=(9, 5), values=6):
     return np.random.default_rng(seed).integers(0, values, shape) / 10
 
 
+@pytest.mark.equation("eq-comparison-ranks")
 @pytest.mark.parametrize("seed", range(5))
 def test_ranks_by_loops(seed):
     table = scores(seed)
@@ -190,6 +207,7 @@ def test_draws_of_one_set_are_averaged_before_they_are_ranked():
     assert average_ranks(draws).to_dict() == {"A": 1.5, "B": 1.5}
 
 
+@pytest.mark.equation("eq-comparison-friedman", "eq-comparison-f")
 def test_friedman_by_its_definition():
     table = scores(2, (7, 4), 100)  # no ties
     ranks = np.array([slow_ranks(row) for row in table])
@@ -205,6 +223,7 @@ def test_friedman_by_its_definition():
         assert (found.n_methods, found.n_sets) == (4, 7)
 
 
+@pytest.mark.equation("eq-comparison-ties", "eq-comparison-f")
 @pytest.mark.parametrize("seed", range(5))
 def test_friedman_with_ties_is_that_of_scipy_and_an_analysis_of_variance(seed):
     table = scores(seed)
@@ -285,6 +304,7 @@ def slow_wilcoxon(gaps):
     return seen, ranks.sum() - seen, pvalue
 
 
+@pytest.mark.equation("eq-comparison-wilcoxon")
 @pytest.mark.parametrize("seed", range(6))
 def test_wilcoxon_by_all_signs(seed):
     values = 6 if seed % 2 else 10**6  # with ties and zeros, and without
@@ -323,6 +343,7 @@ def test_resampled_t_where_draws_do_not_vary():
     assert resampled_t_test([0, 0], [1, 1], 0.5).t == -np.inf
 
 
+@pytest.mark.equation("eq-comparison-effect")
 @pytest.mark.parametrize("seed", range(4))
 def test_effect_sizes_by_loops(seed):
     first, second = scores(seed, (2, 8))
@@ -371,6 +392,7 @@ def test_friedman_p_values_of_equal_methods_are_uniform():
         assert_level(np.array(pvalue) <= level, level)
 
 
+@pytest.mark.equation("eq-comparison-critical")
 def test_critical_differences_hold_their_level():
     # average ranks of six equal methods on 50 sets, in 20,000 draws
     rng, k, n = np.random.default_rng(0), 6, 50
@@ -386,6 +408,7 @@ def test_critical_differences_hold_their_level():
         assert 0.7 * level < np.mean(behind.max(axis=1) >= dunn) < level
 
 
+@pytest.mark.equation("eq-comparison-resampled")
 def test_resampled_t_is_exact_at_the_assumed_correlation_and_the_t_test_is_not():
     # differences with the correlation n_test / (n_train + n_test): a part that all draws share, and one of their own
     rng, ratio, n_draws = np.random.default_rng(0), 1 / 3, 10
@@ -415,6 +438,7 @@ TWICE = pd.DataFrame(TABLE, columns=["A", "A"])
         (lambda: friedman(TABLE, "yes"), "correct_ties must be True or False"),
         (lambda: friedman(TABLE[:1]), "at least two data sets, got 1"),
         (lambda: friedman_from_ranks([1, 2], 1), "n_sets must be a whole number"),
+        (lambda: friedman_from_ranks([1, 2], 4, 1.5), r"tie_factor must be a number in \[0, 1\], got 1.5"),
         (lambda: friedman_from_ranks([0.5, 2.5], 4), r"ranks must lie in \[1, 2\], got 0.5"),
         (lambda: friedman_from_ranks([1, 1], 4), "must sum to 3, got 2"),
         (lambda: friedman_from_ranks([[1, 2]], 4), r"ranks must be one .* \(1, 2\)"),

@@ -176,8 +176,9 @@ CALLS = {
     ),
     "friedman": (comparison.friedman, {"scores": SCORES, "correct_ties": True}, ""),
     "friedman_from_ranks": (
-        comparison.friedman_from_ranks, {"ranks": [1, 2, 3], "n_sets": 9},
-        "n_sets=10^12",
+        comparison.friedman_from_ranks,
+        {"ranks": [1, 2, 3], "n_sets": 9, "tie_factor": 0.5},
+        "n_sets=10^12 tie_factor=0",
     ),
     "critical_difference": (
         comparison.critical_difference,
