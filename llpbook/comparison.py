@@ -11,8 +11,8 @@ t test rejects too often. `effect_sizes` says how large a difference is.
 
 Two scores that differ only by rounding tie: a gap of less than ``TIE`` times the largest score counts as none.
 
-Chapter: comparison. Sources: demsar2006 (Sections 3.1.3, 3.2.2 and 3.2.4); nadeau2003; Kerby (2014), The Simple
-Difference Formula, Comprehensive Psychology 3.
+Chapter: ``book/comparison``. Sources: demsar2006 (Sections 3.1.3, 3.2.2 and 3.2.4); nadeau2003; Kerby (2014), The
+Simple Difference Formula, Comprehensive Psychology 3.
 """
 
 from itertools import pairwise
@@ -293,8 +293,8 @@ def friedman(scores, correct_ties=True):
     FriedmanTest
         ``chi2, chi2_pvalue, f, f_pvalue, n_methods, n_sets``. Demšar recommends ``f_pvalue``, because the chi-square
         test rejects too rarely. Both p-values are approximations: for three methods on four sets ``f_pvalue`` can be
-        0.016 where all permutations of the ranks give 0.069; with 25 sets its level is right. If all methods tie on all
-        sets, the statistics are 0.
+        0.016 where all permutations of the ranks give 0.069, and it is 0 where all sets agree; with 25 sets its level
+        is right. If all methods tie on all sets, the statistics are 0.
 
     Raises
     ------

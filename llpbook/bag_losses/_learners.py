@@ -5,7 +5,6 @@ from dataclasses import replace
 from numbers import Integral, Real
 
 import numpy as np
-from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -22,6 +21,7 @@ from ..base import (
 from ..count_likelihood import (
     bag_counts,
     boost_trees,
+    descend,
     held_out_bags,
     mean_map_start,
     one_column,
@@ -42,8 +42,6 @@ LOSSES = {
 }
 #: A label of `EasyLoss` of which a fit warns: bags of 500 and an even prior have a standard deviation of 11.
 FAR = 50.0
-#: Rounds that a fit usually takes, for the estimate of its time.
-USUAL = 100
 
 
 def loss_of(name, prior):
@@ -108,15 +106,16 @@ def known_alone(data):
     return replace(data, bags=bags, proportions=shares, n_pure=len(rows))
 
 
-def warn_of_easy(loss, known):
+def warn_of_easy(loss, data):
     """Warn where the labels of an `EasyLoss` are far outside of [0, 1].
 
     Parameters
     ----------
     loss : BagLoss
-    known : BagCounts
+    data : BagData
     """
     if isinstance(loss, EasyLoss):
+        known = bag_counts(data.bags, data.proportions)
         labels = np.abs(easy_labels(known, np.array(loss.prior))).max(axis=1)
         worst = labels.argmax()
         if labels[worst] > FAR:
@@ -126,18 +125,21 @@ def warn_of_easy(loss, known):
             )
 
 
-class _ByLoss(LLPClassifier):
-    """Several classes as the loss can: natively, or one against the rest."""
+class LossClassifier(LLPClassifier):
+    """Base of the learners by ``loss``: several classes as it can, natively or one against the rest.
+
+    Known labels are bags of one.
+    """
 
     def _fit_checked(self, data):
         loss = loss_of(self.loss, data.class_prior)
         self._several_classes = "native" if loss.several_classes else "one-vs-rest"
         data = known_alone(data)
-        warn_of_easy(loss, bag_counts(data.bags, data.proportions))
+        warn_of_easy(loss, data)
         super()._fit_checked(data)
 
 
-class BagLogistic(_ByLoss, KernelClassifier):
+class BagLogistic(LossClassifier, KernelClassifier):
     r"""A linear model of log-odds by any loss of bags, from MeanMap on.
 
     Parameters
@@ -180,8 +182,8 @@ class BagLogistic(_ByLoss, KernelClassifier):
     -----
     The losses "normal" and "forward" know two classes; several are fitted one against the rest. "easy" is convex, the
     others are not; all start from MeanMap's solution with the same penalty, "normal" by way of the solution of
-    "proportion". In bags of size 1 "counts", "proportion"
-    and "easy" are ridge-penalized logistic regression; known labels become such bags.
+    "proportion". In bags of size 1 "counts", "proportion" and "easy" are ridge-penalized logistic regression; known
+    labels become such bags.
 
     Examples
     --------
@@ -223,40 +225,14 @@ class BagLogistic(_ByLoss, KernelClassifier):
         self.loss_ = loss_of(self.loss, data.class_prior)
         weights = mean_map_start(Z, known, self.C)
         for loss in [*self.loss_.before, self.loss_]:
-            found = descend(loss, Z, known, weights, self.C, self.max_iter, self.tol)
-            weights = found.x.reshape(weights.shape)
-        self.n_iter_, self.gap_ = int(found.nit), float(np.abs(found.jac).max())
+            weights, self.n_iter_, self.gap_ = descend(
+                objective, weights, (Z, known, loss, self.C), self.max_iter, self.tol
+            )
         warn_if_short(self)
         return weights
 
 
-def descend(loss, X, known, start, C, max_iter, tol):
-    """A local minimum of `objective`, by L-BFGS.
-
-    Parameters
-    ----------
-    loss : BagLoss
-    X : ndarray or sparse array, shape (n_instances, n_columns)
-    known : BagCounts
-    start : ndarray, shape (1, n_columns) or (n_classes, n_columns)
-    C : float
-    max_iter : int
-    tol : float
-        Bound on the entries of the gradient per instance.
-
-    Returns
-    -------
-    OptimizeResult
-        With ``x``, ``nit`` and ``jac``.
-    """
-    limits = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 0.0, "gtol": tol}
-    args = (X, known, loss, C)
-    return minimize(
-        objective, start.ravel(), args, "L-BFGS-B", jac=True, options=limits
-    )
-
-
-class BagBoosting(_ByLoss):
+class BagBoosting(LossClassifier):
     r"""Boosted trees by any loss of bags.
 
     Starts from a linear model of the same loss; each round fits a tree to the Newton steps of the log-odds. All
@@ -354,7 +330,7 @@ class BagBoosting(_ByLoss):
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             # Trees go on from a start that stopped short, too.
             self.start_.fit(X[rows], parts[0].bags, parts[0].shares)
-        progress = Progress(self, self.max_iter, "round", usual=USUAL)
+        progress = Progress(self, self.max_iter, "round")
         self.trees_, self.validation_loss_ = boost_trees(
             X, self.start_.decision_function(X), two_parts(self.loss_, *parts, rows),
             rows, self.learning_rate, self.max_iter, self.max_leaf_nodes, progress.step,

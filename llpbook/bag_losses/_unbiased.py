@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import expit, logit, logsumexp
 
 from ..base import probabilities
 from ..count_likelihood import curvature
@@ -108,8 +108,7 @@ class EasyLoss(BagLoss):
         if scores.ndim == 1:  # exact where a probability is rounded to 0
             value = np.sum(np.logaddexp(0, scores) - labels[:, 1] * scores)
         else:
-            top = scores.max(axis=1, keepdims=True)
-            total = np.log(np.exp(scores - top).sum(axis=1)) + top[:, 0]
+            total = logsumexp(scores, axis=1)
             value = np.sum(total - np.sum(labels * scores, axis=1))
         return float(value), (s - labels)[:, columns], curvature(s[:, columns])
 

@@ -102,8 +102,30 @@ def maximize(X, known, start, C=1.0, exact_up_to=20, max_iter=1000, tol=1e-5):
     gap : float
         Largest entry of the gradient.
     """
+    return descend(objective, start, (X, known, C, exact_up_to), max_iter, tol)
+
+
+def descend(objective, start, args, max_iter, tol):
+    """Weights at a local minimum of an objective per instance, by L-BFGS.
+
+    Parameters
+    ----------
+    objective : callable
+        ``objective(w, *args)`` returns a value and its gradient.
+    start : ndarray, shape (1, n_columns) or (n_classes, n_columns)
+    args : tuple
+    max_iter : int
+    tol : float
+        Bound on the entries of the gradient.
+
+    Returns
+    -------
+    weights : ndarray, of the shape of start
+    n_iter : int
+    gap : float
+        Largest entry of the gradient.
+    """
     options = {"maxiter": max_iter, "gtol": tol, "ftol": 0.0, "maxfun": 2 * max_iter}
-    args = (X, known, C, exact_up_to)
     found = minimize(
         objective, start.ravel(), args, "L-BFGS-B", jac=True, options=options
     )
