@@ -373,7 +373,7 @@ def test_pools_of_unequal_size_weigh_in_the_naming():
 def test_two_blobs_exactly(n_neighbors):
     X, y = blobs(n=60)
     bags = np.where(np.random.default_rng(1).random(60) < 0.2 + 0.6 * y, 0, 1)
-    model = SMIC(n_neighbors)
+    model = SMIC(n_neighbors, random_state=0)
     assert_array_equal(model.fit(X, bags).predict(X), y)  # class 1 is more in bag 0
     assert_array_equal(model.fit(X, 1 - bags).predict(X), 1 - y)
     p = np.array([y[bags == b].mean() for b in (0, 1)])
