@@ -32,6 +32,7 @@ def tables():
         bag_losses,
         calibration,
         choice,
+        choosing,
         cluster_times,
         count_likelihood,
         counts_fair,
@@ -50,6 +51,6 @@ def tables():
     modules = (
         yu2013, duplessis2013, perezortiz2016, stolpe2011, diagnosis, model_selection,
         means, alter_svm, relaxation, cluster_times, count_likelihood,
-        counts_fair, choice, natural, calibration, bag_losses, outside,
+        counts_fair, choice, choosing, natural, calibration, bag_losses, outside,
     )  # fmt: skip
     return {table.name: table for module in modules for table in module.TABLES}

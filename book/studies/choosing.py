@@ -1,0 +1,302 @@
+"""Candidates for advice on many tasks, and what a user can see of each task before any label is known.
+
+A row is one task and one draw. Up to 1,000 instances (``large``: 10,000) are in bags and up to 2,000 are new; of small
+data sets half are new. Both are standardized by the instances in bags.
+
+The ``part`` of a task is *making* or *testing*; no data set is in both. Its bags (``how``) are natural, by a column
+that is taken out of the features, or made: *random* bags of one size, or *simple*, *intermediate* and *hard* bags of
+one size with shares uniform on 0.2 to 0.8 (times twice the prior of the rarer class; ten k-means clusters). The tasks
+``outside …`` are the sets of bags of `studies.complexllp`, with every eighth instance and the split of the draw.
+
+``accuracy X`` is the accuracy on the new instances of candidate X, each with one setting fixed for all tasks, fitted to
+all bags; ``log-odds`` is the mean of the log-odds of three of them. The signals see bags and shares only:
+
+- ``worth``: the labels that the bags are worth (`llpbook.proportions.identifiability`), the smallest over the classes;
+- ``agree X, Z``: the share of the instances in bags for which candidates X and Z predict the same label;
+- ``nats X``: the log-likelihood per bag of the counts of whole bags, from predictions out of three folds of parts of
+  bags; ``whole X``: out of folds of whole bags; both less those of the majority class;
+- ``sure``: the mean over the instances of the largest probability that the count likelihood predicts.
+"""
+
+import warnings
+from itertools import combinations
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from llpbook import (
+    EMLR,
+    AlterSVM,
+    BagLogistic,
+    BagMeanRegression,
+    ClusterModelSelection,
+    CountBoosting,
+    CountLogistic,
+    InvCal,
+    LaplacianMeanMap,
+    MajorityClass,
+    MeanMap,
+    WeightedLDA,
+)
+from llpbook.datasets import load_bags, random_bags
+from llpbook.model_selection import (
+    FullBagKFold,
+    OutOfFold,
+    SplitBagKFold,
+    proportion_scorer,
+)
+from llpbook.proportions import identifiability, label_proportions
+from llpbook.variants import make_bags
+
+from . import complexllp
+from .means import CENSUS
+from .runner import Table, cells
+
+PROTOCOL = "choosing-1"
+N_BAGGED, N_LARGE, N_NEW, FOLDS, THIN = 1000, 10_000, 2000, 3, 8
+MADE = ("simple", "intermediate", "hard")
+NATURAL = {
+    "making": {
+        "census-income-balanced": ("education", "major_industry", "marital_status"),
+        "default-credit-card": ("AGE", "EDUCATION"),
+        "german": ("purpose", "employment", "age"),
+        "mammographic": ("margin",),
+    },
+    "testing": {
+        "adult": ("occupation", "education", "native-country", "workclass", "age"),
+        "credit-a": ("A6",),
+        "breast-cancer": ("tumor-size",),
+    },
+}
+# By data set: kinds of bags and their sizes.
+BAGS = {
+    "making": {
+        "census-income-balanced": [("random", 10), ("random", 50), ("hard", 50)],
+        "default-credit-card": [(how, 50) for how in ("random", *MADE)],
+        "german": [("random", 10), ("random", 50), ("simple", 10)],
+        "banana": [(how, size) for how in ("random", *MADE) for size in (10, 50)],
+        "ionosphere": [("random", 10), ("simple", 10), ("hard", 10)],
+        "diabetes": [(how, 10) for how in ("random", *MADE)],
+        "satimage": [(how, 50) for how in ("random", *MADE)] + [("random", 10)],
+        "segment": [("random", 50), ("intermediate", 50)],
+        "dna": [("random", 10), ("simple", 50), ("hard", 50)],
+        "wine": [("random", 10), ("simple", 10)],
+        "housevotes": [("random", 10), ("intermediate", 10)],
+        "mammographic": [("random", 50), ("simple", 50), ("hard", 50)],
+        "default-credit-card, large": [("random", 50), ("hard", 500)],
+        "census-income-balanced, large": [("simple", 500), ("intermediate", 500)],
+    },
+    "testing": {
+        "adult": [(how, size) for how in ("random", *MADE) for size in (10, 50, 250)],
+        "heart": [(how, 10) for how in ("random", *MADE)],
+        "sonar": [("random", 10), ("simple", 10)],
+        "saheart": [(how, 10) for how in ("random", *MADE)],
+        "credit-a": [(how, 50) for how in ("random", *MADE)],
+        "dermatology": [("random", 10), ("hard", 10)],
+        "nursery": [(how, 50) for how in ("random", *MADE)],
+        "iris": [("random", 5), ("simple", 5)],
+        "adult, large": [("random", 50), ("hard", 500), ("intermediate", 500)],
+    },
+}
+CANDIDATES = {
+    "counts": CountLogistic(C=0.1),
+    "counts, C = 1": CountLogistic(C=1.0),
+    "counts, C = .01": CountLogistic(C=0.01),
+    "count trees": CountBoosting(),
+    "EM": EMLR(C=0.01),
+    "shares": BagLogistic("proportion", C=0.1),
+    "InvCal": InvCal(),
+    "ridge": BagMeanRegression(),
+    "MeanMap": MeanMap(),
+    "LaplacianMeanMap": LaplacianMeanMap(),
+    "WeightedLDA": WeightedLDA(),
+    "AlterSVM": AlterSVM(n_init=2, random_state=0),
+    "clusters": ClusterModelSelection(max_iter=2, psize=8, random_state=0),
+    "majority": MajorityClass(),
+}
+AVERAGED = ("counts", "EM", "count trees")
+COMPARED = ("counts", "counts, C = 1", "EM", "count trees", "InvCal", "MeanMap")
+SCORED = ("counts", "counts, C = 1", "count trees", "EM")
+
+
+def _all_tasks(part):
+    """The tasks of a part, by name: data set, kind of bags or column, size or None."""
+    found = {
+        f"{name} by {column}": (name, column, None)
+        for name, columns in NATURAL[part].items()
+        for column in columns
+    }
+    for name, kinds in BAGS[part].items():
+        for how, size in kinds:
+            found[f"{name}, {how}, {size}"] = name, how, size
+    if part == "testing":
+        found |= {f"outside {name}": (name, "outside", None) for name in OUTSIDE}
+    return found
+
+
+OUTSIDE = complexllp.names()
+TASKS = {part: _all_tasks(part) for part in ("making", "testing")}
+
+
+def bags_of(how, size, X, y, rng):
+    """Bags that are made: see the module.
+
+    Parameters
+    ----------
+    how : {"random", "simple", "intermediate", "hard"}
+    size : int
+    X : ndarray, shape (n, n_features)
+    y : ndarray, shape (n,)
+    rng : RandomState
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+    """
+    n_bags = len(X) // size
+    if how == "random":
+        return random_bags(y, size, rng)
+    sizes = np.diff(np.linspace(0, len(X), n_bags + 1).astype(int))
+    classes, counts = np.unique(y, return_counts=True)
+    if len(classes) == 2:
+        prior = 2 * min(counts) / len(y)
+        shares = rng.uniform(0.2, 0.8, n_bags) * prior
+        shares = 1 - shares if counts[1] > counts[0] else shares
+    else:
+        shares = rng.dirichlet(3 * counts / len(y), n_bags)
+    kinds = KMeans(10, n_init=1, random_state=rng).fit_predict(X)
+    options = {} if how == "simple" else {"clusters": kinds}
+    return make_bags(
+        X, y, how, sizes=sizes, proportions=shares, random_state=rng, **options
+    ).bags
+
+
+def make_problem(part, task, seed):
+    """Instances in bags and new ones.
+
+    Parameters
+    ----------
+    part : {"making", "testing"}
+    task : str
+        A key of ``TASKS[part]``.
+    seed : int
+
+    Returns
+    -------
+    X, X_new : ndarray
+    y, y_new : ndarray
+        Serve the shares and the evaluation.
+    bags : ndarray of int
+    """
+    name, how, size = TASKS[part][task]
+    if how == "outside":
+        X, X_new, y, y_new, bags, _ = complexllp.split(name, seed)
+        used = np.unique(bags[::THIN], return_inverse=True)[1]
+        return X[::THIN], X_new, y[::THIN], y_new, used
+    name, _, large = name.partition(", ")
+    few = name == "census-income-balanced" and size is None
+    data = load_bags(name, n_bags=1) if size else load_bags(name, by=how)
+    X = (data.X[list(CENSUS)] if few else data.X).to_numpy(dtype=float)
+    y = data.true_labels_for_evaluation()
+    rng, n = np.random.RandomState(seed), N_LARGE if large else N_BAGGED
+    n = min(n, len(X) // 2)
+    rows = rng.permutation(len(X))[: n + N_NEW]
+    scaler = StandardScaler().fit(X[rows[:n]])
+    Z, y = scaler.transform(X[rows]), y[rows]
+    old = data.bags[rows[:n]] if size is None else bags_of(how, size, Z[:n], y[:n], rng)
+    return Z[:n], Z[n:], y[:n], y[n:], np.unique(old, return_inverse=True)[1]
+
+
+def log_odds(model, X):
+    """Log-odds of each class, at most 20 in size."""
+    p = np.clip(model.predict_proba(X), 1e-9, 1)
+    return np.log(p / np.clip(1 - p, 1e-9, 1))
+
+
+def held_out_scores(X, bags, shares, seed):
+    """Log-likelihood per bag of the counts of whole bags, from predictions out of fold, less that of the majority.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, n_features)
+    bags : ndarray of int, shape (n,)
+    shares : ndarray, shape (n_bags, n_classes)
+    seed : int
+        Of the folds.
+
+    Returns
+    -------
+    dict of str to float
+        ``nats X`` and ``whole X`` for each X of ``SCORED``; nan for whole bags if there are fewer than three.
+    """
+    scorer, n_bags, found = proportion_scorer(shares, "log_likelihood"), len(shares), {}
+    for key, cv in (
+        ("nats", SplitBagKFold(FOLDS, random_state=seed)),
+        ("whole", FullBagKFold(FOLDS, shares, random_state=seed)),
+    ):
+        if key == "whole" and n_bags < FOLDS:
+            found |= {f"{key} {name}": np.nan for name in SCORED}
+            continue
+        splits = list(cv.split(X, groups=bags))
+        score = {}
+        for name in (*SCORED, "majority"):
+            model = OutOfFold(clone(CANDIDATES[name]), splits)
+            score[name] = scorer(model.fit(X, bags, proportions=shares), X, bags)
+        found |= {f"{key} {name}": score[name] - score["majority"] for name in SCORED}
+    return found
+
+
+def run(cell, seed):
+    """One row: a task and a draw."""
+    X, X_new, y, y_new, bags = make_problem(cell["part"], cell["task"], seed)
+    shares = label_proportions(y, bags, classes=np.unique(y))
+    named = dict(zip(range(shares.shape[1]), np.unique(y), strict=True))
+    codes = np.searchsorted(np.unique(y), y_new)
+    with warnings.catch_warnings(action="ignore"):
+        models = {
+            name: clone(model).fit(X, bags, shares)
+            for name, model in CANDIDATES.items()
+        }
+        row = held_out_scores(X, bags, shares, seed)
+        limit = LogisticRegression(C=0.1, max_iter=1000).fit(X, y)
+    seen = {name: models[name].predict(X) for name in COMPARED}
+    facts = identifiability(bags, shares)
+    odds = sum(log_odds(models[name], X_new) for name in AVERAGED)
+    row |= {
+        "n": len(X),
+        "d": X.shape[1],
+        "bags": len(shares),
+        "classes": len(named),
+        "worth": facts.worth_in_labels.min(),
+        "sure": models["counts"].predict_proba(X).max(axis=1).mean(),
+        **{
+            f"agree {a}, {b}": np.mean(seen[a] == seen[b])
+            for a, b in combinations(COMPARED, 2)
+        },
+        **{
+            f"accuracy {name}": np.mean(model.predict(X_new) == codes)
+            for name, model in models.items()
+        },
+        "accuracy log-odds": np.mean(odds.argmax(axis=1) == codes),
+        "accuracy labels": np.mean(limit.predict(X_new) == y_new),
+    }
+    return {key: round(float(value), 6) for key, value in row.items()}
+
+
+TABLES = [
+    Table(
+        "choosing",
+        PROTOCOL,
+        [
+            cell
+            for part, tasks in TASKS.items()
+            for cell in cells(part=[part], task=list(tasks))
+        ],
+        run,
+        "candidates for advice, and what a user sees of each task without labels",
+        value="accuracy counts",
+    )
+]
