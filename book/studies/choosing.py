@@ -23,6 +23,7 @@ import warnings
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
@@ -55,7 +56,7 @@ from llpbook.variants import make_bags
 
 from . import complexllp
 from .means import CENSUS
-from .runner import Table, cells
+from .runner import Table, cells, load
 
 PROTOCOL = "choosing-1"
 N_BAGGED, N_LARGE, N_NEW, FOLDS, THIN = 1000, 10_000, 2000, 3, 8
@@ -296,6 +297,153 @@ def run(cell, seed):
         "accuracy labels": np.mean(limit.predict(X_new) == y_new),
     }
     return {key: round(float(value), 6) for key, value in row.items()}
+
+
+def signal_table(results=None):
+    """The rows of the study with what the rules use.
+
+    Parameters
+    ----------
+    results : path, optional
+        Folder of the files; that of the studies if not given.
+
+    Returns
+    -------
+    DataFrame
+        The rows, and ``best``, the accuracy of the best candidate; ``line`` and ``trees``, the gains in nats of the
+        counts of all bags, ``gain`` the larger; ``agreement`` of the count likelihood and EM.
+    """
+    rows = load("choosing", results)
+    best = rows[[f"accuracy {name}" for name in CANDIDATES]].max(axis=1)
+    gains = {"line": "nats counts", "trees": "nats count trees"}
+    found = {key: rows["bags"] * rows[column] for key, column in gains.items()}
+    gain = np.fmax(found["line"], found["trees"])
+    agreement = rows["agree counts, EM"]
+    return rows.assign(best=best, **found, gain=gain, agreement=agreement)
+
+
+def likelier(row):
+    """The line or the trees of the count likelihood, whichever gains more."""
+    return "count trees" if row["trees"] > row["line"] else "counts"
+
+
+def verdict(row):
+    """Whether to fit: two methods must agree clearly more often than the largest class has members, or the bags be
+    worth as many labels as there are features."""
+    agree = row["agreement"] >= row["accuracy majority"] + MARGIN
+    if not agree and row["worth"] < row["d"]:
+        return "do not fit"
+    return "fit" if agree and row["gain"] >= ENOUGH else "weak"
+
+
+def advised(row):
+    """The candidate that the advice names."""
+    return "majority" if verdict(row) == "do not fit" else likelier(row)
+
+
+def three_lines(row):
+    """The rule that was tried first: majority, trees or line."""
+    if row["worth"] < row["d"] and row["agreement"] < 0.8:
+        return "majority"
+    return likelier(row)
+
+
+def most_likely(row):
+    """The best of four by the likelihood of held-out parts of bags."""
+    return max(SCORED, key=lambda name: row[f"nats {name}"])
+
+
+def most_likely_whole(row):
+    """The best of four by the likelihood of held-out whole bags."""
+    scores = {name: row[f"whole {name}"] for name in SCORED}
+    known = {name: score for name, score in scores.items() if not np.isnan(score)}
+    return max(known, key=known.get, default="counts")
+
+
+def by_worth(row):
+    """The count likelihood if the bags are worth as many labels as there are features, else the majority class."""
+    return "counts" if row["worth"] >= row["d"] else "majority"
+
+
+def by_gain(row):
+    """The likelier of line and trees if it gains anything, else the majority class."""
+    return likelier(row) if row["gain"] > 0 else "majority"
+
+
+def by_agreement(row):
+    """The likelier of line and trees if two methods agree, else the majority class."""
+    agree = row["agreement"] >= row["accuracy majority"] + MARGIN
+    return likelier(row) if agree else "majority"
+
+
+#: The thresholds of `verdict`.
+MARGIN, ENOUGH = 0.1, 10.0
+RULES = {
+    "advice": advised,
+    "three lines": three_lines,
+    "likelier of line and trees": likelier,
+    "best of four, parts": most_likely,
+    "best of four, whole bags": most_likely_whole,
+    "worth alone": by_worth,
+    "gain alone": by_gain,
+    "agreement alone": by_agreement,
+    "mean of log-odds": lambda row: "log-odds",
+    **{f"always {name}": lambda row, name=name: name for name in CANDIDATES},
+}
+
+
+def compare_rules(part, results=None):
+    """Points of accuracy that each rule loses against the best candidate of each task.
+
+    Parameters
+    ----------
+    part : {"making", "testing"}
+    results : path, optional
+        As for `signal_table`.
+
+    Returns
+    -------
+    DataFrame
+        A row per rule, in points: ``regret``, its mean over tasks, and ``error``, the standard error over tasks;
+        ``worst``; ``below``, the number of tasks on which the choice is more than a point below the majority class;
+        ``tasks``. Draws of a task are averaged first.
+    """
+    rows = signal_table(results).query("part == @part")
+    lost, over = {}, {}
+    for name, rule in RULES.items():
+        chosen = [row[f"accuracy {rule(row)}"] for _, row in rows.iterrows()]
+        lost[name] = 100 * (rows["best"] - chosen)
+        over[name] = 100 * (chosen - rows["accuracy majority"])
+    lost, over = (pd.DataFrame(v).groupby(rows["task"]).mean() for v in (lost, over))
+    table = {"regret": lost.mean(), "error": lost.sem(), "worst": lost.max()}
+    table |= {"below": (over < -1).sum(), "tasks": len(lost)}
+    return pd.DataFrame(table).sort_values("regret")
+
+
+def calibration(part, results=None):
+    """How often each verdict was right.
+
+    Parameters
+    ----------
+    part : {"making", "testing"}
+    results : path, optional
+        As for `signal_table`.
+
+    Returns
+    -------
+    DataFrame
+        A row per verdict: ``n`` rows; ``below`` and ``far_below``, on how many of them the likelier of line and trees
+        is less accurate than the majority class, by anything and by more than two points; ``gain``, its mean lead over
+        the majority class in points.
+    """
+    rows = signal_table(results).query("part == @part")
+    fit = np.array([row[f"accuracy {likelier(row)}"] for _, row in rows.iterrows()])
+    lead = 100 * (fit - rows["accuracy majority"])
+    said = rows.apply(verdict, axis=1)
+    groups = lead.groupby(said)
+    counts = {"n": groups.size(), "below": (lead < 0).groupby(said).sum()}
+    counts |= {"far_below": (lead < -2).groupby(said).sum(), "gain": groups.mean()}
+    return pd.DataFrame(counts).reindex(["fit", "weak", "do not fit"])
 
 
 TABLES = [

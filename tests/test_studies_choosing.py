@@ -1,0 +1,158 @@
+"""The study of advice: parts share no data, no label reaches a fit or a signal, rules and tables by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from llpbook import MajorityClass, MeanMap
+from llpbook.base import LLPClassifier
+from llpbook.proportions import label_proportions
+from studies import choosing as study
+from studies import load, run_table
+
+TASK = {"part": "testing", "task": "iris, simple, 5"}
+
+
+def data_sets(part):
+    names = {name.partition(", ")[0] for name, *_ in study.TASKS[part].values()}
+    return {"adult" if name.startswith("adult") else name for name in names}
+
+
+def test_making_and_testing_share_no_data_set():
+    making, testing = data_sets("making"), data_sets("testing")
+    assert not making & testing and len(making) >= 8 and len(testing) >= 8
+    assert "adult" in testing  # to which the bags of others belong
+    assert len(study.TASKS["making"]) >= 40 and len(study.OUTSIDE) == 26
+    kinds = {how for part in study.BAGS.values() for v in part.values() for how, _ in v}
+    assert kinds == {"random", *study.MADE}
+
+
+@pytest.mark.parametrize(
+    ("part", "task"),
+    [
+        ("making", "german by purpose"),
+        ("making", "diabetes, hard, 10"),
+        ("testing", "dermatology, hard, 10"),
+        ("testing", "sonar, random, 10"),
+    ],
+)
+def test_instances_are_in_bags_or_new_and_bags_have_the_size(part, task):
+    X, X_new, y, y_new, bags = study.make_problem(part, task, 1)
+    size = study.TASKS[part][task][2]
+    assert len(X) == len(y) == len(bags) and len(X_new) == len(y_new)
+    assert_allclose(X.mean(axis=0), 0, atol=1e-8)  # scaled by those in bags
+    sizes = np.bincount(bags)
+    assert (sizes > 0).all()
+    if size:
+        assert len(sizes) in (len(X) // size, -(-len(X) // size))
+        assert sizes.max() < 2 * size
+    again = study.make_problem(part, task, 1)
+    assert_array_equal(again[4], bags)
+
+
+def test_labels_reach_fits_and_signals_through_shares_alone(monkeypatch):
+    few = {"counts": MajorityClass(), "count trees": MajorityClass(), "EM": MeanMap()}
+    few |= {"counts, C = 1": MeanMap(), "InvCal": MeanMap(), "MeanMap": MeanMap()}
+    few |= {"majority": MajorityClass()}
+    monkeypatch.setattr(study, "CANDIDATES", few)
+    seen, fit = [], LLPClassifier.fit
+
+    def spy(self, X, bags, proportions, labels=None):
+        seen.append(labels)
+        return fit(self, X, bags, proportions, labels)
+
+    monkeypatch.setattr(LLPClassifier, "fit", spy)
+    row = study.run(TASK, 0)
+    X, _, y, y_new, bags = study.make_problem(**TASK, seed=0)
+    assert len(seen) > 7 and all(labels is None for labels in seen)
+    assert row["agree EM, InvCal"] == 1 and row["n"] == len(X)
+    shares = label_proportions(y, bags)
+    prior = np.argmax(np.bincount(bags) @ shares)
+    right = np.mean(y_new == np.unique(y)[prior])
+    assert row["accuracy majority"] == pytest.approx(right, abs=1e-6)
+    assert row["nats counts"] == 0  # the majority class against itself
+
+
+def test_a_candidate_that_refuses_the_bags_is_the_majority_class():
+    X, bags = np.random.default_rng(0).normal(size=(20, 2)), np.repeat([0, 1], 10)
+    found = study.fit_or_majority(MeanMap(), X, bags, [0.4, 0.4])
+    assert isinstance(found, MajorityClass)
+    found = study.fit_or_majority(MeanMap(), X, bags, [0.4, 0.6])
+    assert isinstance(found, MeanMap)
+
+
+ROW = {"line": 3.0, "trees": 20.0, "gain": 20.0, "agreement": 0.9, "worth": 5.0}
+ROW |= {"d": 10.0, "accuracy majority": 0.7}
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict", "named"),
+    [
+        ({}, "fit", "count trees"),
+        ({"trees": 2.0}, "fit", "counts"),
+        ({"gain": 9.0}, "weak", "count trees"),
+        ({"agreement": 0.79}, "do not fit", "majority"),
+        ({"agreement": 0.79, "worth": 10.0}, "weak", "count trees"),
+        ({"agreement": 0.79, "accuracy majority": 0.3}, "fit", "count trees"),
+        ({"trees": np.nan, "line": 20.0}, "fit", "counts"),
+    ],
+)
+def test_verdicts_by_hand(change, verdict, named):
+    row = {**ROW, **change}
+    assert study.verdict(row) == verdict and study.advised(row) == named
+
+
+def test_rules_by_hand():
+    row = {**ROW, "agreement": 0.79}
+    assert study.three_lines(row) == "majority" == study.by_worth(row)
+    assert study.three_lines({**row, "worth": 11}) == "count trees"
+    assert study.by_gain({**ROW, "gain": -1}) == "majority"
+    assert study.by_agreement(row) == "majority"
+    scores = {
+        f"{key} {name}": -1.0 for key in ("nats", "whole") for name in study.SCORED
+    }
+    assert study.most_likely({**scores, "nats EM": 0}) == "EM"
+    nothing = {key: np.nan for key in scores}
+    assert study.most_likely_whole(nothing) == "counts"
+    assert study.most_likely_whole({**nothing, "whole EM": -3}) == "EM"
+
+
+def test_tables_by_loops():
+    rows = study.signal_table()
+    rows = rows[rows["part"] == "testing"]
+    lost, over = {}, {}
+    for _, row in rows.iterrows():
+        name = study.advised(row)
+        best = max(row[f"accuracy {other}"] for other in study.CANDIDATES)
+        lost.setdefault(row["task"], []).append(best - row[f"accuracy {name}"])
+        gain = row[f"accuracy {name}"] - row["accuracy majority"]
+        over.setdefault(row["task"], []).append(gain)
+    means = 100 * np.array([np.mean(v) for v in lost.values()])
+    found = study.compare_rules("testing").loc["advice"]
+    assert_allclose(found["regret"], means.mean())
+    assert_allclose(found["error"], means.std(ddof=1) / len(means) ** 0.5)
+    assert found["below"] == sum(np.mean(v) < -0.01 for v in over.values())
+    table = study.calibration("testing")
+    assert table["n"].sum() == len(rows)
+    said = [study.verdict(row) for _, row in rows.iterrows()]
+    assert table.loc["weak", "n"] == said.count("weak")
+
+
+def test_rows_are_the_same_again(tmp_path, monkeypatch):
+    monkeypatch.setitem(study.CANDIDATES, "clusters", MajorityClass())
+    only = {"task": [TASK["task"]]}
+    run_table(study.TABLES[0], seeds=1, only=only, results=tmp_path)
+    new, old = load("choosing", tmp_path), load("choosing")
+    old = old.query("task == @TASK['task'] and seed == 0")
+    same = [c for c in new if c not in ("seconds", "accuracy clusters", "protocol")]
+    pd.testing.assert_frame_equal(
+        new[same], old[same].reset_index(drop=True), rtol=0, atol=0.05
+    )
+
+
+def test_stored_rows_are_in_range():
+    rows = load("choosing")
+    shares = rows[[c for c in rows if c.startswith(("accuracy", "agree"))]]
+    assert ((shares >= 0) & (shares <= 1)).all(axis=None)
+    assert (rows["worth"] >= 0).all() and (rows["bags"] >= 4).all()
