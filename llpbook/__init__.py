@@ -15,6 +15,7 @@ _HOMES = {
     "bag_losses": ["BagBoosting", "BagLogistic"],
     "baselines": ["BagMeanRegression", "MajorityClass"],
     "base": ["LLPWarning", "NotIdentifiableError"],
+    "choosing": ["recommend"],
     "comparison": ["average_ranks", "critical_difference", "friedman"],
     "conv_svm": ["ConvSVM"],
     "datasets": ["load", "load_bags", "make_dataset", "random_bags"],
