@@ -15,7 +15,6 @@ _HOMES = {
     "bag_losses": ["BagBoosting", "BagLogistic"],
     "baselines": ["BagMeanRegression", "MajorityClass"],
     "base": ["LLPWarning", "NotIdentifiableError"],
-    "choosing": ["recommend"],
     "comparison": ["average_ranks", "critical_difference", "friedman"],
     "conv_svm": ["ConvSVM"],
     "datasets": ["load", "load_bags", "make_dataset", "random_bags"],
@@ -40,6 +39,7 @@ _HOMES = {
         "SplitBagShuffle",
         "proportion_scorer",
     ],
+    "choosing": ["recommend"],
     "plotting": [
         "plot_bags",
         "plot_critical_difference",

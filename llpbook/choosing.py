@@ -53,15 +53,15 @@ NOT_SHOWN = (
     "shares of unseen bags that are predicted well prove nothing about instances where few bags differ by their "
     "features"
 )
-#: Folds of the gain, and the most instances that it is computed from.
-FOLDS, MOST = 3, 10_000
+#: Folds of the gain; instances that are enough to look at, and the least number of bags to look at.
+FOLDS, MOST, LEAST = 3, 10_000, 30
 #: Level of the tests on known labels; the number of labels to check where the verdict is "weak", and how many of them
 #: must be right.
 LEVEL, CHECKED = 0.05, 100
 NEEDED = 1 + int(binom.isf(LEVEL, CHECKED, 0.5))
 #: By verdict: tasks of the study on which it was given, and on how many of them the fit (for "do not fit": the fit that
 #: was not made) was less accurate than the majority class.
-RECORD = {"fit": (0, 0), "weak": (0, 0), "do not fit": (0, 0)}
+RECORD = {"fit": (46, 0), "weak": (49, 8), "do not fit": (28, 10)}
 
 
 class Signals(NamedTuple):
@@ -196,14 +196,16 @@ def choose_method(verdict, signals):
     return "trees" if signals.trees > signals.line else "line"
 
 
-def whole_bags(bags, most, rng):
-    """Rows of whole bags, drawn until there are ``most`` of them.
+def whole_bags(bags, most, least, rng):
+    """Rows of whole bags, drawn until there are enough.
 
     Parameters
     ----------
     bags : ndarray of int, shape (n_instances,)
     most : int
-        The last bag drawn may exceed it.
+        Instances that are enough; the last bag drawn may exceed them.
+    least : int
+        Bags that are drawn whatever their sizes, if there are so many.
     rng : RandomState
 
     Returns
@@ -213,8 +215,8 @@ def whole_bags(bags, most, rng):
     """
     order = rng.permutation(np.unique(bags))
     sizes = np.bincount(bags)[order]
-    drawn = order[: 1 + np.searchsorted(np.cumsum(sizes), most)]
-    return np.flatnonzero(np.isin(bags, drawn))
+    enough = 1 + int(np.searchsorted(np.cumsum(sizes), most))
+    return np.flatnonzero(np.isin(bags, order[: max(least, enough)]))
 
 
 def measure(X, bags, proportions, random_state=0, step=lambda: None):
@@ -228,7 +230,7 @@ def measure(X, bags, proportions, random_state=0, step=lambda: None):
         Without gaps.
     proportions : ndarray, shape (n_bags, n_classes)
     random_state : int, RandomState or None, default 0
-        Of the folds, and of the bags that are looked at where there are more than ``MOST`` instances.
+        Of the folds, and of the bags that are looked at (`whole_bags`).
     step : callable, optional
         Called after each of four fits.
 
@@ -239,7 +241,7 @@ def measure(X, bags, proportions, random_state=0, step=lambda: None):
     rng, n_bags = check_random_state(random_state), len(proportions)
     facts, sizes = identifiability(bags, proportions), np.bincount(bags)
     largest = class_prior(proportions, sizes).max()
-    rows = whole_bags(bags, MOST, rng)
+    rows = whole_bags(bags, MOST, LEAST, rng)
     drawn, codes = np.unique(bags[rows], return_inverse=True)
     part = X[rows], codes, proportions[drawn]
     splits = list(SplitBagKFold(FOLDS, random_state=rng).split(X[rows], groups=codes))
@@ -400,9 +402,9 @@ def recommend(X, bags, proportions, labels=None, random_state=0, verbose=0):
 
     Notes
     -----
-    Two fits and two times three fits to parts of the bags; of more than 10,000 instances only whole bags with that many
-    are looked at. Covered: two and more classes, two and more bags, sparse matrices (without trees). Not covered:
-    kernels, clusters, shares with errors, and instances that depend on one another.
+    Two fits and two times three fits to parts of the bags; of more than 10,000 instances only whole bags with about so
+    many are looked at, but at least 30 bags. Covered: two and more classes, two and more bags, sparse matrices (without
+    trees). Not covered: kernels, clusters, shares with errors, and instances that depend on one another.
     """
     baseline = MajorityClass().fit(X, bags, proportions, labels)  # checks the input
     data = read_bags(baseline._validate_predict(X), bags, proportions, labels, X)
@@ -436,34 +438,42 @@ class _Printing(NamedTuple):
 
 def _text(advice):
     """At most twelve lines."""
-    s, name = advice.signals, type(_last(advice.estimator)).__name__
-    heads = {
+    name = type(_last(advice.estimator)).__name__
+    yield {
         "fit": f"Fit {name}.",
         "weak": f"Weak: fit {name}, and check {CHECKED} labels before use.",
-        "do not fit": f"Do not fit: predict the largest class, {advice.majority!r}.",
-    }
-    yield heads[advice.verdict]
-    yield (
-        f"Seen: {s.n_instances} instances, {s.n_features} features, {s.n_bags} bags worth {s.worth:.0f} labels; "
-        f"{s.largest:.0%} in the largest of {s.n_classes} classes; two methods agree on {s.agreement:.0%}; held-out "
-        f"counts gain {s.line:.1f} nats (line), {s.trees:.1f} (trees)."
-    )
+        "do not fit": f"Do not fit: predict the largest class, {advice.majority}.",
+    }[advice.verdict]
+    yield from _seen(advice.signals)
     for ask, held in advice.reasons.itertuples(index=False):
-        yield f"  {'yes' if held else 'no ':<4} {' '.join(ask.split())}"
+        yield f"  {'yes' if held else 'no':<4} {' '.join(ask.split())}"
     if advice.labeled is not None:
         fit, majority = advice.labeled.loc["fit"], advice.labeled.loc["majority"]
         yield f"Known labels: the fit has {fit['right']} of {fit['of']} right, the largest class {majority['right']}."
     yield {
         "fit": "Parameters: LLPGridSearchCV with its default score; compare with MajorityClass().",
-        "weak": f"Check: label {CHECKED} instances that the fit does not give to {advice.majority!r}; use it if at "
+        "weak": f"Check: label {CHECKED} instances that the fit does not give to {advice.majority}; use it if at "
         f"least {NEEDED} are right.",
         "do not fit": "What would help: more bags, bags whose shares differ more, or some labels.",
     }[advice.verdict]
     tasks, below = RECORD[advice.verdict]
-    yield (
-        f"Record: given on {tasks} tasks of the study; on {below} of them the fit was worse than the largest class."
-    )
+    yield f"Record: given on {tasks} tasks of the study; on {below} of them the fit was worse than the largest class."
     yield f"Not shown: {NOT_SHOWN}."
+
+
+def _seen(s):
+    """The signals in words."""
+    yield (
+        f"Seen: {s.n_instances} instances, {s.n_features} features, {s.n_bags} bags worth {s.worth:.0f} labels; "
+        f"{s.largest:.0%} in the largest of {s.n_classes} classes."
+    )
+    if np.isnan(s.agreement):
+        yield "The shares cannot tell the classes apart, so nothing was fitted."
+    else:
+        trees = "" if np.isnan(s.trees) else f", {s.trees:.1f} with trees"
+        yield (
+            f"Two methods agree on {s.agreement:.0%}; held-out counts gain {s.line:.1f} nats with a line{trees}."
+        )
 
 
 def _last(estimator):

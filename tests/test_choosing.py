@@ -1,0 +1,302 @@
+"""Advice: signals by their definitions, the decision by hand, and what is done for odd bags."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_array_equal
+from scipy.stats import binom
+from sklearn.pipeline import Pipeline
+
+from llpbook import (
+    CountLogistic,
+    MajorityClass,
+    SplitBagKFold,
+    choosing,
+    label_proportions,
+    load_bags,
+    recommend,
+)
+from llpbook.base import LLPClassifier
+from llpbook.choosing import RULE, Question, Signals, decide
+from studies import choosing as study
+
+
+def line_problem(n=1200, n_bags=60, noise=0.5, seed=0, n_classes=2):
+    """Classes that lines tell apart, in bags whose shares differ: X, y, bags, shares."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n)
+    X = rng.normal(size=(n, 3)) * noise
+    X[np.arange(n), y % 3] += 1.5
+    tilt = rng.normal(size=(n_bags, n_classes))[:, y] + rng.gumbel(size=(n_bags, n))
+    bags = tilt.argmax(axis=0)
+    return X, y, bags, label_proportions(y, bags, n_bags)
+
+
+def noise_problem(n=600, n_bags=12, d=30, seed=0):
+    """Features that say nothing, three of four in class 0."""
+    rng = np.random.default_rng(seed)
+    y, bags = (rng.random(n) < 0.25).astype(int), rng.integers(0, n_bags, n)
+    return rng.normal(size=(n, d)), y, bags, label_proportions(y, bags)
+
+
+# --- signals ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-choosing-agreement")
+def test_agreement_bounds_the_error_of_the_worse_of_two():
+    rng = np.random.default_rng(0)
+    for k in (2, 3, 5):
+        y, first, second = rng.integers(0, k, (3, 400))
+        second = np.where(rng.random(400) < 0.7, first, second)
+        a = choosing.agreement(first, second)
+        assert a == sum(i == j for i, j in zip(first, second, strict=True)) / 400
+        errors = np.mean(first != y), np.mean(second != y)
+        assert max(errors) >= (1 - a) / 2 - 1e-12
+
+
+@pytest.mark.equation("eq-choosing-gain")
+def test_gain_by_the_binomial_distribution():
+    # Features that say which of two groups an instance is in: within a group all probabilities are equal.
+    rng = np.random.default_rng(1)
+    group = np.arange(400) % 2
+    bags = np.repeat(np.arange(20), 20)[np.argsort(group, kind="stable")]
+    group = np.sort(group)
+    y = (rng.random(400) < np.where(group == 1, 0.8, 0.2)).astype(int)
+    bags = np.where(group == 1, bags % 10, 10 + bags % 10)  # pure in their group
+    shares = label_proportions(y, bags)
+    splits = list(SplitBagKFold(2, random_state=0).split(group, groups=bags))
+    X = np.where(group == 1, 1.0, -1.0)[:, None]
+    found = choosing.held_out_gain(CountLogistic(C=1e4), X, bags, shares, splits)
+    sizes = np.bincount(bags)
+    counts, slow = np.round(sizes * shares[:, 1]), 0.0
+    p = np.empty(400)
+    prior = np.empty(400)
+    for train, test in splits:
+        model = CountLogistic(C=1e4).fit(X[train], bags[train], shares)
+        p[test] = model.predict_proba(X[test])[:, 1]
+        kept = np.bincount(bags[train], minlength=20)
+        prior[test] = kept @ shares[:, 1] / kept.sum()
+    for k in range(20):
+        for q, sign in ((p[bags == k], 1), (prior[bags == k], -1)):
+            law = np.ones(1)  # of the sum of independent coins
+            for v in q:
+                law = np.convolve(law, [1 - v, v])
+            slow += sign * np.log(law[int(counts[k])])
+    assert found == pytest.approx(slow, rel=1e-6)
+    assert found > 50
+
+
+def test_whole_bags_are_whole():
+    bags = np.random.default_rng(0).integers(0, 50, 1000)
+    rng = np.random.RandomState(0)
+    rows = choosing.whole_bags(bags, 200, 1, rng)
+    drawn = np.unique(bags[rows])
+    assert_array_equal(rows, np.flatnonzero(np.isin(bags, drawn)))
+    assert 200 <= len(rows) < 200 + np.bincount(bags).max()
+    assert len(np.unique(bags[choosing.whole_bags(bags, 1, 30, rng)])) == 30
+    assert len(choosing.whole_bags(bags, 10**6, 1, rng)) == 1000
+
+
+# --- the decision ----------------------------------------------------------------------------------------------------
+
+SEEN = Signals(1000, 10, 20, 2, 0.7, 5.0, 0.9, 3.0, 20.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict", "method"),
+    [
+        ({}, "fit", "trees"),
+        ({"trees": 2.0, "line": 10.0}, "fit", "line"),
+        ({"trees": 9.9}, "weak", "trees"),
+        ({"trees": np.nan, "line": 11.0}, "fit", "line"),
+        ({"agreement": 0.79}, "do not fit", "majority"),
+        ({"agreement": 0.79, "worth": 10.0}, "weak", "trees"),
+        ({"agreement": 0.79, "largest": 0.4}, "fit", "trees"),
+        (
+            {"agreement": np.nan, "line": np.nan, "trees": np.nan},
+            "do not fit",
+            "majority",
+        ),
+    ],
+)
+def test_decision_by_hand(change, verdict, method):
+    signals = SEEN._replace(**change)
+    found, path = decide(signals)
+    assert found == verdict and len(path) == 2
+    assert choosing.choose_method(found, signals) == method
+
+
+def test_the_rule_is_that_of_the_study():
+    rows = study.signal_table()
+    assert (choosing.MARGIN, choosing.ENOUGH) == (study.MARGIN, study.ENOUGH)
+    for _, row in rows.iterrows():
+        signals = Signals(
+            row["n"], row["d"], row["bags"], row["classes"], row["accuracy majority"],
+            row["worth"], row["agreement"], row["line"], row["trees"],
+        )  # fmt: skip
+        verdict, _ = decide(signals)
+        assert verdict == study.verdict(row)
+        named = {"line": "counts", "trees": "count trees", "majority": "majority"}
+        assert named[choosing.choose_method(verdict, signals)] == study.advised(row)
+
+
+def test_the_record_is_that_of_the_stored_rows():
+    tables = [study.calibration(part) for part in ("making", "testing")]
+    for verdict, (tasks, below) in choosing.RECORD.items():
+        assert tasks == sum(table.loc[verdict, "n"] for table in tables)
+        assert below == sum(table.loc[verdict, "below"] for table in tables)
+
+
+def test_each_verdict_is_a_leaf_of_the_rule():
+    def leaves(node):
+        if isinstance(node, Question):
+            return leaves(node.yes) | leaves(node.no)
+        return {node}
+
+    assert leaves(RULE) == {"fit", "weak", "do not fit"} == set(choosing.RECORD)
+
+
+# --- labels ----------------------------------------------------------------------------------------------------------
+
+
+def test_labels_needed_are_those_of_a_binomial_test():
+    tail = [binom.sf(k - 1, choosing.CHECKED, 0.5) for k in range(101)]
+    assert choosing.NEEDED == next(k for k, p in enumerate(tail) if p <= 0.05) == 59
+
+
+@pytest.mark.parametrize(
+    ("alone", "verdict"),
+    [((9, 2), "fit"), ((2, 9), "do not fit"), ((6, 4), "weak"), ((0, 0), "weak")],
+)
+def test_known_labels_overrule_where_they_are_enough(alone, verdict):
+    table = pd.DataFrame({"alone": alone}, index=["fit", "majority"])
+    assert choosing.judge("weak", table) == verdict
+
+
+def test_right_labels_are_counted_by_hand():
+    predicted, labels = np.array([0, 1, 1, 0, 2]), np.array([0, 1, 0, -1, 2])
+    found = choosing.count_right(predicted, labels, largest=0)
+    assert found.loc["fit"].tolist() == [3, 4, 2]
+    assert found.loc["majority"].tolist() == [2, 4, 1]
+
+
+def test_labels_judge_and_do_not_enter_the_fits(monkeypatch):
+    X, y, bags, P = line_problem(300, 15)
+    labels, seen, fit = np.where(np.arange(300) % 5 == 0, y, -1), [], LLPClassifier.fit
+
+    def spy(self, X, bags, proportions, labels=None):
+        seen.append((type(self).__name__, labels is not None))
+        return fit(self, X, bags, proportions, labels)
+
+    monkeypatch.setattr(LLPClassifier, "fit", spy)
+    advice = recommend(X, bags, P, labels)
+    assert {name for name, given in seen if given} == {"MajorityClass"}
+    assert advice.verdict == "fit" and advice.labeled.loc["fit", "of"] == 60
+    assert "Known labels: the fit has" in str(advice)
+
+
+# --- advice ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_can_be_learned_is_recommended_and_its_code_runs():
+    X, y, bags, P = line_problem()
+    advice = recommend(X, bags, P)
+    assert advice.verdict == "fit" and isinstance(advice.estimator, Pipeline)
+    names = {"X": X, "bags": bags, "proportions": P}
+    exec(advice.code, names)
+    assert np.mean(names["model"].predict(X) == y) > 0.85
+    assert type(names["model"][-1]) is type(advice.estimator[-1])
+    assert names["model"][-1].get_params() == advice.estimator[-1].get_params()
+    assert advice.alternatives["gain"].is_monotonic_decreasing
+
+
+def test_noise_is_never_to_be_used_unchecked():
+    for seed in range(5):
+        X, _, bags, P = noise_problem(seed=seed)
+        assert recommend(X, bags, P).verdict != "fit"
+
+
+def test_few_bags_and_many_features_are_not_to_be_fitted():
+    X, bags, P = load_bags("german", by="employment")
+    advice = recommend(X, bags, P)
+    assert advice.verdict == "do not fit" and advice.majority == "good"
+    assert isinstance(advice.estimator, MajorityClass)
+    names = {"X": X, "bags": bags, "proportions": P}
+    exec(advice.code, names)
+    assert (names["model"].predict(X) == "good").all()
+
+
+def test_equal_shares_are_not_to_be_fitted():
+    X, _, bags, P = noise_problem()
+    advice = recommend(X, bags, np.full(len(P), 0.25))
+    assert advice.verdict == "do not fit"
+    assert "cannot tell the classes apart" in str(advice)
+
+
+def test_frames_names_and_several_classes():
+    X, y, bags, _ = line_problem(900, 30, n_classes=3)
+    names = np.array([f"county {k}" for k in range(30)])
+    shares = pd.DataFrame(label_proportions(y, bags, 30), names, ["a", "b", "c"])
+    frame = pd.DataFrame(X, columns=["age", "wage", "size"])
+    advice = recommend(frame, names[bags], shares)
+    assert advice.verdict == "fit" and advice.signals.n_classes == 3
+    assert advice.majority in ("a", "b", "c")
+
+
+def test_sparse_matrices_have_no_trees():
+    X, _, bags, P = line_problem(400, 20)
+    advice = recommend(sp.csr_array(np.abs(X)), bags, P)
+    assert np.isnan(advice.signals.trees)
+    assert isinstance(advice.estimator[-1], CountLogistic)
+    advice.estimator.fit(sp.csr_array(X), bags, countlogistic__proportions=P)
+
+
+def test_it_is_the_same_again_and_however_bags_are_named():
+    X, _, bags, P = line_problem(400, 20)
+    first = recommend(X, bags, P)
+    again = recommend(X, bags, P)
+    assert first.signals == again.signals
+    gaps = recommend(X, 2 * bags, np.repeat(P, 2, axis=0))
+    assert gaps.signals.n_bags == 20
+    assert gaps.verdict == first.verdict
+
+
+@pytest.mark.parametrize("problem", [line_problem, noise_problem])
+def test_at_most_twelve_lines(problem):
+    X, _, bags, P = problem()
+    text = str(recommend(X, bags, P))
+    assert len(text.splitlines()) <= 12
+    assert max(map(len, text.splitlines())) <= choosing.WIDTH
+
+
+def test_bad_input_is_named():
+    X, _, bags, P = line_problem(100, 5)
+    with pytest.raises(ValueError, match="proportions"):
+        recommend(X, bags, P + 1)
+    with pytest.raises(ValueError, match="bags"):
+        recommend(X, bags[:-1], P)
+    with pytest.raises(ValueError, match="labels"):
+        recommend(X, bags, P, labels=np.full(100, 7))
+
+
+def test_progress_is_printed_when_asked_for(capsys):
+    X, _, bags, P = line_problem(300, 15)
+    recommend(X, bags, P, verbose=2)
+    assert capsys.readouterr().out.count("of at most 4 fits") == 4
+    recommend(X, bags, P)
+    assert not capsys.readouterr().out
+
+
+def test_the_picture_shows_each_question_and_the_way():
+    X, _, bags, P = line_problem(300, 15)
+    advice = recommend(X, bags, P)
+    texts = {t.get_text(): t.get_weight() for t in advice.plot().texts}
+    assert {RULE.ask, RULE.yes.ask, RULE.no.ask, "do not fit"} <= set(texts)
+    assert texts[RULE.ask] == "bold" and texts["do not fit"] == "normal"
+
+
+def test_methods_are_not_fitted_in_place():
+    X, _, bags, P = line_problem(300, 15)
+    recommend(X, bags, P)
+    assert not any(hasattr(m, "classes_") for m in choosing.METHODS.values())
