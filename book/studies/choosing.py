@@ -3,6 +3,9 @@
 A row is one task and one draw. Up to 1,000 instances (``large``: 10,000) are in bags and up to 2,000 are new; of small
 data sets half are new. Both are standardized by the instances in bags.
 
+``choosing_outside`` asks `llpbook.choosing.recommend` for advice on each whole set of `studies.complexllp`, and fits
+what it names: ``accuracy``; ``majority``; ``fit``, the accuracy of the likelier of line and trees whatever the verdict.
+
 The ``part`` of a task is *making* or *testing*; no data set is in both. Its bags (``how``) are natural, by a column
 that is taken out of the features, or made: *random* bags of one size, or *simple*, *intermediate* and *hard* bags of
 one size with shares uniform on 0.2 to 0.8 (times twice the prior of the rarer class; ten k-means clusters). The tasks
@@ -44,6 +47,7 @@ from llpbook import (
     NotIdentifiableError,
     WeightedLDA,
 )
+from llpbook.choosing import METHODS, choose_method, recommend
 from llpbook.datasets import load_bags, random_bags
 from llpbook.model_selection import (
     FullBagKFold,
@@ -299,6 +303,23 @@ def run(cell, seed):
     return {key: round(float(value), 6) for key, value in row.items()}
 
 
+def run_outside(cell, seed):
+    """One row: the advice on a set of bags of others, and how good it is on the instances held out."""
+    X, X_new, _, y_new, bags, shares = complexllp.split(cell["dataset"], seed)
+    with warnings.catch_warnings(action="ignore"):
+        advice = recommend(X, bags, shares[:, 1], random_state=seed)
+        method = METHODS[choose_method("fit", advice.signals)]
+        scaler = StandardScaler().fit(X)
+        fitted = clone(method).fit(scaler.transform(X), bags, shares[:, 1])
+    fit = np.mean(fitted.predict(scaler.transform(X_new)) == y_new)
+    majority = np.mean(y_new == advice.majority)
+    refused = advice.verdict == "do not fit"
+    values = {"accuracy": majority if refused else fit, "fit": fit}
+    values |= {"majority": majority, **advice.signals._asdict()}
+    found = {key: round(float(value), 6) for key, value in values.items()}
+    return {**found, "verdict": advice.verdict, "method": type(method).__name__}
+
+
 def signal_table(results=None):
     """The rows of the study with what the rules use.
 
@@ -458,5 +479,12 @@ TABLES = [
         run,
         "candidates for advice, and what a user sees of each task without labels",
         value="accuracy counts",
-    )
+    ),
+    Table(
+        "choosing_outside",
+        PROTOCOL,
+        cells(dataset=OUTSIDE),
+        run_outside,
+        "the advice on 26 sets of bags that others made, and the accuracy of what it names",
+    ),
 ]
