@@ -19,6 +19,7 @@ from llpbook import (
 )
 from llpbook.base import LLPClassifier
 from llpbook.choosing import RULE, Question, Signals, decide
+from llpbook.diagnosis import _report
 from studies import choosing as study
 
 
@@ -146,6 +147,16 @@ def test_the_record_is_that_of_the_stored_rows():
     for verdict, (tasks, below) in choosing.RECORD.items():
         assert tasks == sum(table.loc[verdict, "n"] for table in tables)
         assert below == sum(table.loc[verdict, "below"] for table in tables)
+
+
+def test_the_report_of_the_diagnosis_lists_methods_in_the_order_of_the_study():
+    tables = [study.compare_rules(part)["regret"] for part in ("making", "testing")]
+    names = {
+        type(model).__name__: sum(table[f"always {name}"] for table in tables)
+        for name, model in reversed(study.CANDIDATES.items())  # of one class, the first
+    }
+    del names["MajorityClass"]
+    assert sorted(names, key=names.get) == list(_report.ORDER)
 
 
 def test_each_verdict_is_a_leaf_of_the_rule():

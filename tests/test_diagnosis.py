@@ -1397,6 +1397,17 @@ def test_stored_rates_hold_the_level():
     assert (hard["reject X_B|Y"] > 0.8).all()
 
 
+@pytest.mark.parametrize("n_bags", [2, 6])
+def test_methods_for_two_bags_are_listed_for_two_bags(n_bags):
+    rng, bags = np.random.default_rng(0), np.repeat(np.arange(n_bags), 20)
+    shares = np.linspace(0.2, 0.8, n_bags)
+    text = str(diagnose(rng.normal(size=(len(bags), 2)), bags, shares))
+    listed = re.findall(r"^  (\w+): ", text, re.MULTILINE)
+    assert listed[0] == "CountBoosting" and len(set(listed)) == len(listed)
+    assert ({"DSDD", "LSDD", "SMIC", "KDEDifference"} <= set(listed)) == (n_bags == 2)
+    assert ("DSDD" in listed) == (n_bags == 2)
+
+
 def test_the_report_on_the_page_lists_the_methods_of_the_package():
     def methods(report):
         _, _, listed = report.partition("assumptions of the methods:")
