@@ -12,8 +12,9 @@ way round; then whole bags are scored by these predictions, by two criteria:
 ``accuracy_X`` and ``f1_X`` (of the positive class) are results on the 12,211 instances held out: of the setting that
 criterion X chooses, fitted to all bags, and, for ``untuned``, of the first setting of the grid. It was written down
 before this table was run, but for trees and counts after a first run of these methods on split 0
-(`studies.bag_losses`); it is not always the default of the package. Ties go to this setting. ``score_X`` is the criterion's value of its choice, larger is better.
-``cpu_seconds`` is the processor time of one fit of the untuned setting; ``chosen_X`` are the chosen settings.
+(`studies.bag_losses`); it is not always the default of the package. Ties go to this setting. ``score_X`` is the
+criterion's value of its choice, larger is better. ``cpu_seconds`` is the processor time of one fit of the untuned
+setting; ``chosen_X`` are the chosen settings.
 
 The methods for two bags choose their widths and penalties themselves, and take the class prior that the shares tell.
 ``labels`` is logistic regression on the true labels: the limit of the linear methods. Labels choose its setting, which
