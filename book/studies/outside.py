@@ -10,9 +10,11 @@ way round; then whole bags are scored by these predictions, by two criteria:
   default of `LLPGridSearchCV`; labels without probabilities err at one rate, the most likely one.
 
 ``accuracy_X`` and ``f1_X`` (of the positive class) are results on the 12,211 instances held out: of the setting that
-criterion X chooses, fitted to all bags, and, for ``untuned``, of the first setting of the grid, which was fixed before
-this table was run. Ties go to this setting. ``score_X`` is the criterion's value of its choice, larger is better.
-``cpu_seconds`` is the processor time of one fit of the untuned setting; ``chosen_X`` are the chosen settings.
+criterion X chooses, fitted to all bags, and, for ``untuned``, of the first setting of the grid. It was written down
+before this table was run, but for trees and counts after a first run of these methods on split 0
+(`studies.bag_losses`); it is not always the default of the package. Ties go to this setting. ``score_X`` is the
+criterion's value of its choice, larger is better. ``cpu_seconds`` is the processor time of one fit of the untuned
+setting; ``chosen_X`` are the chosen settings.
 
 The methods for two bags choose their widths and penalties themselves, and take the class prior that the shares tell.
 ``labels`` is logistic regression on the true labels: the limit of the linear methods. Labels choose its setting, which
@@ -63,7 +65,7 @@ PROTOCOL = "outside-1"
 CRITERIA = {"shares": "pooled_weighted_mae", "likelihood": "pooled_log_likelihood"}
 CHOICES = (*CRITERIA, "untuned")
 VALUES = ["accuracy", "f1"]
-POINT = 0.01
+POINT, BEST = 0.01, "best of eight"
 PENALTIES = [100.0, 1.0, 10.0, 1e3]
 TREES = {"C": [0.01, 0.1], "max_iter": [50, 10]}
 # By name: estimator and grid. The first setting is the untuned one. To add a method, add an entry.
@@ -292,7 +294,7 @@ def table(value="accuracy", results=None):
         of our methods and choices that has run on all sets of a variant, then ``majority`` and ``labels``.
     """
     theirs = best_published(value).T
-    theirs.index = pd.MultiIndex.from_product([["best of eight"], theirs.index])
+    theirs.index = pd.MultiIndex.from_product([[BEST], theirs.index])
     rows = load("outside", results)
     limits = rows[rows["dataset"] == ANY].groupby("method")[f"{value}_shares"].mean()
     beside = pd.DataFrame({name: 100 * limits for name in theirs.columns})
@@ -301,11 +303,20 @@ def table(value="accuracy", results=None):
     return pd.concat([theirs, ours, beside]).rename_axis(ours.index.names).round(1)
 
 
-def aim(results=None):
-    """Whether a label-free choice of ours reaches the aim of the study.
+def their_majority():
+    """The published accuracy of the majority class: that of the methods that call nobody positive.
 
-    The aim: a point more accuracy, in the mean over the sets of each variant but naive, than the best of the eight
-    published methods, and on no set more than a point less than the majority class.
+    Returns
+    -------
+    float
+        Mean over the published splits, which are not ours.
+    """
+    rows = complexllp.published()
+    return float(rows.loc[rows["f1_mean"] == 0, "acc_mean"].median())
+
+
+def over_majority(results=None):
+    """Accuracies less that of the majority class on the same splits, ours and the best published ones.
 
     Parameters
     ----------
@@ -315,19 +326,98 @@ def aim(results=None):
     Returns
     -------
     DataFrame
-        A row per method and choice, in percent: by variant but naive the gain over the best of the eight by the better
-        of its two criteria; ``worst``, the smallest gain over the majority of a set that is not naive, and
-        ``worst_naive``, of one that is; ``sets``, how many sets have been run; ``met``, whether the aim is.
+        A row per set, method and choice: ``variant``; ``over``, in points; ``n``, the number of splits. The method
+        "best of eight" is the best published one of a set when all chose by ``abs`` or ``hypergeo``, without labels,
+        or by ``oracle``, with labels; labels tell which one is the best.
     """
-    theirs = best_published().max(axis=1).drop("naive")
     found = by_set(results=results)
-    gains = (100 * by_variant(results=results))[theirs.index] - theirs
     found["over"] = 100 * (found["ours"] - found["majority"])
-    found["naive"] = found["variant"] == "naive"
-    keys = ["method", "choice"]
-    worst = found.groupby([*keys, "naive"])["over"].min().unstack()
-    worst = worst.rename(columns={False: "worst", True: "worst_naive"})
-    gains = gains.join(worst).join(found.groupby(keys).size().rename("sets"))
-    ahead = (gains[theirs.index] >= 100 * POINT).all(axis=1)
-    met = ahead & (gains[worst.columns] >= -100 * POINT).all(axis=1)
-    return gains.assign(met=met & (gains["sets"] == len(complexllp.names()))).round(1)
+    rows = complexllp.published().rename(columns={"metric": "choice"})
+    best = rows.groupby(["dataset", "choice"])["acc_mean"].max() - their_majority()
+    theirs = (100 * best).rename("over").reset_index()
+    theirs = theirs.assign(method=BEST, n=int(rows["n"].max()))
+    columns = ["dataset", "method", "choice", "over", "n"]
+    both = pd.concat([theirs[columns], found[columns]], ignore_index=True)
+    return both.assign(variant=both["dataset"].map(complexllp.variant))
+
+
+def leads(results=None):
+    """How far each of our methods is ahead of the best of eight, set by set.
+
+    Parameters
+    ----------
+    results : path, optional
+        As for `by_set`.
+
+    Returns
+    -------
+    DataFrame
+        The rows of `over_majority` that are ours, with ``best``, the better of the two label-free criteria of the best
+        of eight, and ``lead``, in points: each side over its own majority class.
+    """
+    found = over_majority(results)
+    theirs = found["method"] == BEST
+    best = found[theirs & (found["choice"] != "oracle")].groupby("dataset")["over"]
+    ours = found[~theirs].join(best.max().rename("best"), on="dataset")
+    return ours.assign(lead=ours["over"] - ours["best"])
+
+
+def worst_rows(results=None):
+    """The lowest accuracy over the majority class on any set and split, by method and choice, for two kinds of sets.
+
+    Parameters
+    ----------
+    results : path, optional
+        As for `by_set`.
+
+    Returns
+    -------
+    DataFrame
+        In points: the columns False, of sets that are not naive, and True, of naive ones.
+    """
+    rows = load("outside", results)
+    base = rows[rows["method"] == "majority"].set_index("seed")["accuracy_untuned"]
+    rows = rows[rows["dataset"] != ANY]
+    naive = rows["dataset"].map(complexllp.variant) == "naive"
+    worst = {}
+    for how in CHOICES:
+        over = 100 * (rows[f"accuracy_{how}"] - rows["seed"].map(base))
+        worst[how] = over.groupby([rows["method"], naive]).min().unstack()
+    return pd.concat(worst, names=["choice"]).swaplevel()
+
+
+def aim(results=None):
+    """Whether a label-free choice of ours reaches the aim of the study.
+
+    The aim: a point more accuracy, in the mean over the sets of each variant but naive, than the best of the eight
+    published methods by the better of its two label-free criteria; and on no set, in the mean over splits, more than a
+    point less than the majority class. Each side is taken over the majority class of its own splits.
+
+    Parameters
+    ----------
+    results : path, optional
+        As for `by_set`.
+
+    Returns
+    -------
+    DataFrame
+        A row per method and choice, in points: by variant but naive the gain over the best of eight; ``worst``, the
+        smallest lead over the majority class on a set that is not naive, and ``worst_naive``, on one that is, means
+        over splits; ``lowest`` and ``lowest_naive``, on any single split; ``sets``, how many sets have been run;
+        ``met``, whether the aim is.
+    """
+    found, keys = leads(results), ["method", "choice"]
+    sizes = found.groupby([*keys, "variant"])["over"].agg(["mean", "size"]).unstack()
+    theirs = over_majority(results).query("method == @BEST and choice != 'oracle'")
+    theirs = theirs.groupby(["choice", "variant"])["over"].mean().unstack().max()
+    gains = (sizes["mean"] - theirs).drop(columns="naive")
+    least = found.groupby([*keys, found["variant"] == "naive"])["over"].min().unstack()
+    names = {False: "worst", True: "worst_naive"}
+    lows = {False: "lowest", True: "lowest_naive"}
+    columns = [*gains.columns]
+    gains = gains.join(least.rename(columns=names))
+    gains = gains.join(worst_rows(results).rename(columns=lows))
+    gains["sets"] = sizes["size"].sum(axis=1).astype(int)
+    met = (gains[columns] >= 100 * POINT).all(axis=1)
+    met &= (gains[["worst", "worst_naive"]] >= -100 * POINT).all(axis=1)
+    return gains.assign(met=met & (gains["sets"] == len(complexllp.names())))
