@@ -1,16 +1,17 @@
 r"""Advice: which method to fit to given bags, or none, from what can be seen without labels.
 
-Two questions decide whether to fit.
+Two signals decide whether to fit.
 
-- *Do two methods that assume different things predict the same labels?* Their agreement is
+- *Agreement.* Two methods that assume different things should predict the same labels. Their agreement is
   :math:`a = \frac1n \#\{i : \hat y_i = \hat y'_i\}`. Of two methods that agree on a share :math:`a`, the worse one errs
   on at least :math:`(1 - a) / 2` of the instances, equation :eq:`eq-choosing-agreement`.
-- *Do the features predict the counts of the bags better than the class prior does?* Each instance gets a probability
-  from a fit to other folds of its bag. The gain is the log-likelihood of the counts of the whole bags under these
+- *Gain.* The features should predict the counts of the bags better than the class prior does. Each instance gets a
+  probability from a fit to other folds, and the gain is the log-likelihood of the counts of whole bags under these
   probabilities less that under the prior, :math:`G = \sum_k \log \frac{P(c_k \mid \hat p)}{P(c_k \mid \eta)}`, in nats,
-  equation :eq:`eq-choosing-gain`.
+  equation :eq:`eq-choosing-gain`. The folds are parts of all bags, and, for a second gain, whole bags.
 
-The gain also chooses between a line and trees. The thresholds come from the study ``choosing`` (`RECORD`).
+The gain also chooses between a line and trees. The thresholds and the record of the answers come from the study
+``choosing`` (`RECORD`).
 
 Chapter: ``book/choosing``. The rule is ours.
 """
@@ -33,7 +34,12 @@ from .base import NotIdentifiableError, Progress, read_bags
 from .baselines import MajorityClass
 from .count_likelihood import CountBoosting, CountLogistic
 from .em import EMLR
-from .model_selection import OutOfFold, SplitBagKFold, count_log_likelihood
+from .model_selection import (
+    FullBagKFold,
+    OutOfFold,
+    SplitBagKFold,
+    count_log_likelihood,
+)
 from .proportions import class_prior, identifiability
 
 #: By name: what may be recommended, and ``other``, a method that assumes something else, to compare with.
@@ -43,25 +49,27 @@ METHODS = {
     "other": EMLR(C=0.01),
     "majority": MajorityClass(),
 }
-#: The agreement must exceed the share of the largest class by so much.
-MARGIN = 0.1
+#: Two methods agree if they disagree on at most this share of as many instances as are outside of the largest class.
+SLACK = 0.6
 #: Gain in nats that a verdict "fit" asks for.
 ENOUGH = 10.0
 #: Columns of the printed advice.
 WIDTH = 160
 NOT_SHOWN = (
-    "shares of unseen bags that are predicted well prove nothing about instances where few bags differ by their "
-    "features"
+    "whether features that tell bags apart also tell the classes apart within a bag; bags that are predicted well "
+    "prove nothing of that"
 )
+PARAMETERS = (
+    "Parameters: LLPGridSearchCV with its default score; compare with MajorityClass()."
+)
+HELP = "What would help: more bags, bags whose shares differ more, or some labels."
 #: Folds of the gain; instances that are enough to look at, and the least number of bags to look at.
 FOLDS, MOST, LEAST = 3, 10_000, 30
-#: Level of the tests on known labels; the number of labels to check where the verdict is "weak", and how many of them
-#: must be right.
+#: Level of the tests on known labels, and the most labels to check where the verdict is "weak".
 LEVEL, CHECKED = 0.05, 100
-NEEDED = 1 + int(binom.isf(LEVEL, CHECKED, 0.5))
-#: By verdict: tasks of the study on which it was given, and on how many of them the fit (for "do not fit": the fit that
-#: was not made) was less accurate than the majority class.
-RECORD = {"fit": (46, 0), "weak": (49, 8), "do not fit": (28, 10)}
+#: By verdict: tasks of data sets that the rule was not made on, and on how many of them the fit (for "do not fit": the
+#: fit that was not made) was less accurate than the majority class.
+RECORD = {"fit": (18, 0), "weak": (31, 2), "do not fit": (21, 7)}
 
 
 class Signals(NamedTuple):
@@ -72,8 +80,10 @@ class Signals(NamedTuple):
     - ``worth``: how many labels the bags are worth (`llpbook.proportions.identifiability`), for the class for which
       they are worth least.
     - ``agreement``: of the line and of EM.
-    - ``line``, ``trees``: gain of the count likelihood with a line and with trees, in nats; NaN where trees cannot be
-      fitted, to a sparse matrix.
+    - ``other``: the share of the instances that the line gives to another class than the largest.
+    - ``line``, ``trees``: gain of the count likelihood with a line and with trees on held-out parts of bags, in nats,
+      for the bags that were looked at; NaN where trees cannot be fitted, to a sparse matrix.
+    - ``whole``: gain of the better of the two on held-out whole bags; NaN where these cannot be predicted.
     """
 
     n_instances: int
@@ -83,8 +93,10 @@ class Signals(NamedTuple):
     largest: float
     worth: float
     agreement: float
+    other: float
     line: float
     trees: float
+    whole: float
 
     @property
     def gain(self):
@@ -149,11 +161,11 @@ class Question(NamedTuple):
 
 #: The decision. `decide` follows it, `plot_decision` draws it.
 RULE = Question(
-    f"Do two methods agree on {MARGIN:.0%} more\nthan the share of the largest class?",
-    lambda s: s.agreement >= s.largest + MARGIN,
+    f"Do two methods disagree on at most {SLACK:.0%} as many\ninstances as are outside of the largest class?",
+    lambda s: 1 - s.agreement <= SLACK * (1 - s.largest),
     Question(
-        f"Do held-out counts gain\n{ENOUGH:g} nats or more?",
-        lambda s: s.gain >= ENOUGH,
+        f"Do held-out parts of bags gain {ENOUGH:g} nats or more,\nand held-out whole bags anything?",
+        lambda s: s.gain >= ENOUGH and s.whole > 0,
         "fit",
         "weak",
     ),
@@ -220,7 +232,7 @@ def whole_bags(bags, most, least, rng):
 
 
 def measure(X, bags, proportions, random_state=0, step=lambda: None):
-    """The signals of `decide`.
+    """The signals that need fits.
 
     Parameters
     ----------
@@ -232,40 +244,63 @@ def measure(X, bags, proportions, random_state=0, step=lambda: None):
     random_state : int, RandomState or None, default 0
         Of the folds, and of the bags that are looked at (`whole_bags`).
     step : callable, optional
-        Called after each of four fits.
+        Called after each of five steps.
 
     Returns
     -------
-    Signals
+    dict
+        ``agreement``, ``other``, ``line``, ``trees`` and ``whole`` of `Signals`.
     """
-    rng, n_bags = check_random_state(random_state), len(proportions)
-    facts, sizes = identifiability(bags, proportions), np.bincount(bags)
-    largest = class_prior(proportions, sizes).max()
+    rng = check_random_state(random_state)
     rows = whole_bags(bags, MOST, LEAST, rng)
     drawn, codes = np.unique(bags[rows], return_inverse=True)
     part = X[rows], codes, proportions[drawn]
-    splits = list(SplitBagKFold(FOLDS, random_state=rng).split(X[rows], groups=codes))
+    parts = list(SplitBagKFold(FOLDS, random_state=rng).split(X[rows], groups=codes))
     seen, gains = [], {"line": np.nan, "trees": np.nan}
     for name in ("line", "other"):
         seen.append(clone(METHODS[name]).fit(*part).predict(part[0]))
         step()
     for name in ("line",) if sp.issparse(X) else gains:
-        gain = held_out_gain(METHODS[name], *part, splits)
-        gains[name] = gain * n_bags / len(drawn)
+        gains[name] = held_out_gain(METHODS[name], *part, parts)
         step()
-    counts = *X.shape, n_bags, proportions.shape[1]
-    worth = float(facts.worth_in_labels.min())
-    return Signals(*counts, float(largest), worth, agreement(*seen), **gains)
+    better = METHODS["trees" if gains["trees"] > gains["line"] else "line"]
+    whole = whole_bag_gain(better, *part, rng)
+    step()
+    other = np.mean(seen[0] != class_prior(proportions, np.bincount(bags)).argmax())
+    return {"agreement": agreement(*seen), "other": other, **gains, "whole": whole}
+
+
+def whole_bag_gain(estimator, X, bags, proportions, random_state=None):
+    """`held_out_gain` for folds of whole bags; NaN where a fold cannot be fitted: one bag, or a class in none."""
+    n_folds = min(FOLDS, len(proportions))
+    if n_folds < 2:
+        return np.nan
+    splitter = FullBagKFold(n_folds, proportions, random_state=random_state)
+    try:
+        splits = list(splitter.split(X, groups=bags))
+        return held_out_gain(estimator, X, bags, proportions, splits)
+    except NotIdentifiableError:
+        return np.nan
 
 
 def look(X, bags, proportions, random_state, progress):
-    """`measure`, or signals that lead to "do not fit" where no method can tell the classes apart."""
+    """The `Signals`; those of `measure` are NaN where the bags that are looked at cannot tell the classes apart."""
+    facts, sizes = identifiability(bags, proportions), np.bincount(bags)
+    known = {
+        "n_instances": X.shape[0],
+        "n_features": X.shape[1],
+        "n_bags": len(proportions),
+        "n_classes": proportions.shape[1],
+        "largest": float(class_prior(proportions, sizes).max()),
+        "worth": float(facts.worth_in_labels.min()),
+    }
     try:
-        return measure(X, bags, proportions, random_state, progress.step)
+        return Signals(
+            **known, **measure(X, bags, proportions, random_state, progress.step)
+        )
     except NotIdentifiableError:
-        largest = class_prior(proportions, np.bincount(bags)).max()
-        counts = *X.shape, *proportions.shape
-        return Signals(*counts, float(largest), 0.0, np.nan, np.nan, np.nan)
+        names = ("agreement", "other", "line", "trees", "whole")
+        return Signals(**known, **dict.fromkeys(names, np.nan))
 
 
 def count_right(predicted, labels, largest):
@@ -308,13 +343,29 @@ def judge(verdict, labeled):
     str
     """
     ahead, behind = labeled["alone"]
-    if not ahead + behind:
+    if ahead + behind == 0:
         return verdict
     if binomtest(ahead, ahead + behind, alternative="greater").pvalue <= LEVEL:
         return "fit"
     if binomtest(behind, ahead + behind, alternative="greater").pvalue <= LEVEL:
         return "do not fit"
     return verdict
+
+
+def needed(checked):
+    """How many of the labels checked must be right, so that fewer than 5 % of bad fits pass.
+
+    Parameters
+    ----------
+    checked : int
+        Labels of instances that the fit gives to another class than the largest. If the fit is no better than the
+        largest class there, at most half of them are right, for two classes.
+
+    Returns
+    -------
+    int
+    """
+    return 1 + int(binom.isf(LEVEL, checked, 0.5))
 
 
 @dataclass(frozen=True)
@@ -385,8 +436,8 @@ def recommend(X, bags, proportions, labels=None, random_state=0, verbose=0):
     proportions : array-like, Series, dict or DataFrame
         See `llpbook.base.check_proportions`.
     labels : array-like, shape (n_instances,), optional
-        Known labels, -1 for unknown. They do not enter the fits: they judge them. The verdict is "fit" where the fit
-        predicts more of them than the majority class by two standard errors, and "do not fit" where it predicts fewer.
+        Known labels, -1 for unknown. They do not enter the fits: they judge them (`judge`), and overrule the signals
+        where they are enough.
     random_state : int, RandomState or None, default 0
     verbose : int, default 0
         1 prints the progress, at most a line a second.
@@ -411,12 +462,12 @@ def recommend(X, bags, proportions, labels=None, random_state=0, verbose=0):
     used, codes = np.unique(data.bags, return_inverse=True)
     scaler = MaxAbsScaler() if sp.issparse(data.X) else StandardScaler()
     Z, shares = scaler.fit_transform(data.X), data.proportions[used]
-    progress = Progress(_Printing(verbose), 4, "fit")
+    progress = Progress(_Printing(verbose), 5, "step")
     signals = look(Z, codes, shares, random_state, progress)
     (verdict, path), labeled = decide(signals), None
     largest = int(np.argmax(baseline.class_prior_))
-    if labels is not None and verdict != "do not fit":
-        fitted = clone(METHODS[choose_method(verdict, signals)]).fit(Z, codes, shares)
+    if labels is not None and not np.isnan(signals.agreement):
+        fitted = clone(METHODS[choose_method("fit", signals)]).fit(Z, codes, shares)
         labeled = count_right(fitted.predict(Z), data.labels, largest)
         verdict = judge(verdict, labeled)
     named = clone(METHODS[choose_method(verdict, signals)])
@@ -441,7 +492,7 @@ def _text(advice):
     name = type(_last(advice.estimator)).__name__
     yield {
         "fit": f"Fit {name}.",
-        "weak": f"Weak: fit {name}, and check {CHECKED} labels before use.",
+        "weak": f"Weak: fit {name}, and check some labels before use.",
         "do not fit": f"Do not fit: predict the largest class, {advice.majority}.",
     }[advice.verdict]
     yield from _seen(advice.signals)
@@ -449,16 +500,29 @@ def _text(advice):
         yield f"  {'yes' if held else 'no':<4} {' '.join(ask.split())}"
     if advice.labeled is not None:
         fit, majority = advice.labeled.loc["fit"], advice.labeled.loc["majority"]
-        yield f"Known labels: the fit has {fit['right']} of {fit['of']} right, the largest class {majority['right']}."
-    yield {
-        "fit": "Parameters: LLPGridSearchCV with its default score; compare with MajorityClass().",
-        "weak": f"Check: label {CHECKED} instances that the fit does not give to {advice.majority}; use it if at "
-        f"least {NEEDED} are right.",
-        "do not fit": "What would help: more bags, bags whose shares differ more, or some labels.",
-    }[advice.verdict]
+        yield (
+            f"Known labels: the fit has {fit['right']} of {fit['of']} right, the largest class {majority['right']}. "
+            "Where they are enough they overrule the answers above."
+        )
+    yield {"fit": PARAMETERS, "weak": _check(advice), "do not fit": HELP}[
+        advice.verdict
+    ]
     tasks, below = RECORD[advice.verdict]
-    yield f"Record: given on {tasks} tasks of the study; on {below} of them the fit was worse than the largest class."
+    yield (
+        f"Record: given on {tasks} tasks of data sets that the rule was not made on; on {below} of them the fit was "
+        "worse than the largest class."
+    )
     yield f"Not shown: {NOT_SHOWN}."
+
+
+def _check(advice):
+    """What to check where the verdict is "weak"."""
+    s = advice.signals
+    n = CHECKED if np.isnan(s.other) else min(CHECKED, round(s.other * s.n_instances))
+    enough = f"at least {needed(n)} are right" if n else "it gives any"
+    if s.n_classes > 2:
+        enough = f"clearly more of them are right than belong to {advice.majority}"
+    return f"Check: label {n} instances that the fit does not give to {advice.majority}; use it if {enough}."
 
 
 def _seen(s):
@@ -468,11 +532,12 @@ def _seen(s):
         f"{s.largest:.0%} in the largest of {s.n_classes} classes."
     )
     if np.isnan(s.agreement):
-        yield "The shares cannot tell the classes apart, so nothing was fitted."
+        yield "The bags that were looked at cannot tell the classes apart, so nothing was fitted."
     else:
         trees = "" if np.isnan(s.trees) else f", {s.trees:.1f} with trees"
         yield (
-            f"Two methods agree on {s.agreement:.0%}; held-out counts gain {s.line:.1f} nats with a line{trees}."
+            f"Two methods agree on {s.agreement:.0%}; held-out parts gain {s.line:.1f} nats with a line{trees}; "
+            f"held-out whole bags gain {s.whole:.1f}."
         )
 
 

@@ -101,7 +101,7 @@ def test_whole_bags_are_whole():
 
 # --- the decision ----------------------------------------------------------------------------------------------------
 
-SEEN = Signals(1000, 10, 20, 2, 0.7, 5.0, 0.9, 3.0, 20.0)
+SEEN = Signals(1000, 10, 20, 2, 0.7, 5.0, 0.9, 0.2, 3.0, 20.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -111,14 +111,14 @@ SEEN = Signals(1000, 10, 20, 2, 0.7, 5.0, 0.9, 3.0, 20.0)
         ({"trees": 2.0, "line": 10.0}, "fit", "line"),
         ({"trees": 9.9}, "weak", "trees"),
         ({"trees": np.nan, "line": 11.0}, "fit", "line"),
-        ({"agreement": 0.79}, "do not fit", "majority"),
-        ({"agreement": 0.79, "worth": 10.0}, "weak", "trees"),
-        ({"agreement": 0.79, "largest": 0.4}, "fit", "trees"),
-        (
-            {"agreement": np.nan, "line": np.nan, "trees": np.nan},
-            "do not fit",
-            "majority",
-        ),
+        ({"whole": 0.0}, "weak", "trees"),
+        ({"whole": np.nan}, "weak", "trees"),
+        ({"agreement": 0.81}, "do not fit", "majority"),
+        ({"agreement": 0.81, "worth": 10.0}, "weak", "trees"),
+        ({"agreement": 0.81, "largest": 0.4}, "fit", "trees"),
+        ({"largest": 0.95, "agreement": 0.98}, "fit", "trees"),
+        ({"largest": 0.95, "agreement": 0.96}, "do not fit", "majority"),
+        ({"agreement": np.nan, "line": np.nan}, "do not fit", "majority"),
     ],
 )
 def test_decision_by_hand(change, verdict, method):
@@ -130,11 +130,12 @@ def test_decision_by_hand(change, verdict, method):
 
 def test_the_rule_is_that_of_the_study():
     rows = study.signal_table()
-    assert (choosing.MARGIN, choosing.ENOUGH) == (study.MARGIN, study.ENOUGH)
+    assert (choosing.SLACK, choosing.ENOUGH) == (study.SLACK, study.ENOUGH)
     for _, row in rows.iterrows():
         signals = Signals(
-            row["n"], row["d"], row["bags"], row["classes"], row["accuracy majority"],
-            row["worth"], row["agreement"], row["line"], row["trees"],
+            row["n"], row["d"], row["bags"], row["classes"], row["largest"],
+            row["worth"], row["agreement"], np.nan, row["line"], row["trees"],
+            row["whole"],
         )  # fmt: skip
         verdict, _ = decide(signals)
         assert verdict == study.verdict(row)
@@ -143,10 +144,10 @@ def test_the_rule_is_that_of_the_study():
 
 
 def test_the_record_is_that_of_the_stored_rows():
-    tables = [study.calibration(part) for part in ("making", "testing")]
-    for verdict, (tasks, below) in choosing.RECORD.items():
-        assert tasks == sum(table.loc[verdict, "n"] for table in tables)
-        assert below == sum(table.loc[verdict, "below"] for table in tables)
+    table = study.calibration("testing")
+    assert table["n"].sum() == len(study.TASKS["testing"])  # one draw of each
+    for verdict, counts in choosing.RECORD.items():
+        assert tuple(table.loc[verdict, ["n", "below"]]) == counts
 
 
 def test_the_report_of_the_diagnosis_lists_methods_in_the_order_of_the_study():
@@ -172,8 +173,11 @@ def test_each_verdict_is_a_leaf_of_the_rule():
 
 
 def test_labels_needed_are_those_of_a_binomial_test():
-    tail = [binom.sf(k - 1, choosing.CHECKED, 0.5) for k in range(101)]
-    assert choosing.NEEDED == next(k for k, p in enumerate(tail) if p <= 0.05) == 59
+    for n in (0, 1, 5, 34, 100):
+        tail = [binom.sf(k - 1, n, 0.5) for k in range(n + 2)]
+        wanted = next(k for k, p in enumerate(tail) if p <= 0.05)
+        assert choosing.needed(n) == wanted
+    assert choosing.needed(choosing.CHECKED) == 59
 
 
 @pytest.mark.parametrize(
@@ -243,6 +247,62 @@ def test_equal_shares_are_not_to_be_fitted():
     advice = recommend(X, bags, np.full(len(P), 0.25))
     assert advice.verdict == "do not fit"
     assert "cannot tell the classes apart" in str(advice)
+    assert advice.signals.worth == pytest.approx(0, abs=1e-9)
+
+
+def test_a_class_that_the_bags_looked_at_lack_is_no_lack_of_worth(monkeypatch):
+    X, y, bags, _ = line_problem(600, 60, n_classes=3)
+    y[y == 2], bags = 1, bags.copy()
+    y[0], bags[0] = 2, 60  # one instance of the third class, a bag of its own
+    P = label_proportions(y, bags, 61)
+    monkeypatch.setattr(choosing, "MOST", 100)
+    monkeypatch.setattr(choosing, "LEAST", 1)
+    advice = recommend(X, bags, P, random_state=1)
+    assert np.isnan(advice.signals.agreement)
+    assert advice.signals.worth > 100 and advice.verdict == "weak"
+
+
+def test_bags_that_are_not_looked_at_do_not_move_the_others(monkeypatch):
+    X, y, bags, _ = line_problem(900, 30, n_classes=3)
+    monkeypatch.setattr(choosing, "MOST", 300)
+    monkeypatch.setattr(choosing, "LEAST", 5)
+    P = label_proportions(y, bags, 30)
+    found = choosing.measure(X, bags, P, random_state=0)
+    rng = np.random.RandomState(0)
+    rows = choosing.whole_bags(bags, 300, 5, rng)
+    drawn, codes = np.unique(bags[rows], return_inverse=True)
+    splits = list(SplitBagKFold(3, random_state=rng).split(X[rows], groups=codes))
+    slow = choosing.held_out_gain(
+        choosing.METHODS["line"], X[rows], codes, P[drawn], splits
+    )
+    assert found["line"] == slow and 5 <= len(drawn) < 20
+    whole = choosing.look(X, bags, P, 0, choosing.Progress(choosing._Printing(0), 5))
+    eta = label_proportions(y, np.zeros(900, int))[0]
+    assert whole.largest == pytest.approx(eta.max())
+    variances = [np.bincount(bags) @ (P[:, j] - eta[j]) ** 2 for j in range(3)]
+    assert whole.worth == pytest.approx(min(variances / (eta * (1 - eta))))
+
+
+def test_features_of_the_bag_alone_are_not_to_be_used_unchecked():
+    rng = np.random.default_rng(0)
+    bags = rng.integers(0, 15, 900)
+    X = rng.normal(size=(15, 4))[bags] + 0.5 * rng.normal(size=(900, 4))
+    y = (rng.random(900) < 0.35).astype(int)
+    assert recommend(X, bags, label_proportions(y, bags)).verdict != "fit"
+
+
+def test_labels_speak_also_where_the_signals_say_no():
+    X, bags, P = load_bags("german", by="employment")
+    data = load_bags("german", by="employment")
+    y = data.true_labels_for_evaluation().astype(object)
+    advice = recommend(X, bags, P, labels=y)
+    assert advice.labeled.loc["fit", "of"] == 1000
+
+
+def test_bags_of_one_are_labels():
+    X, y, *_ = line_problem(120, 2)
+    advice = recommend(X, np.arange(120), y.astype(float))
+    assert advice.verdict == "fit" and advice.signals.worth == pytest.approx(120)
 
 
 def test_frames_names_and_several_classes():
@@ -294,7 +354,7 @@ def test_bad_input_is_named():
 def test_progress_is_printed_when_asked_for(capsys):
     X, _, bags, P = line_problem(300, 15)
     recommend(X, bags, P, verbose=2)
-    assert capsys.readouterr().out.count("of at most 4 fits") == 4
+    assert capsys.readouterr().out.count("of at most 5 steps") == 5
     recommend(X, bags, P)
     assert not capsys.readouterr().out
 

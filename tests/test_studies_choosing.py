@@ -83,7 +83,7 @@ def test_a_candidate_that_refuses_the_bags_is_the_majority_class():
 
 
 ROW = {"line": 3.0, "trees": 20.0, "gain": 20.0, "agreement": 0.9, "worth": 5.0}
-ROW |= {"d": 10.0, "accuracy majority": 0.7}
+ROW |= {"d": 10.0, "largest": 0.7, "whole": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -92,9 +92,13 @@ ROW |= {"d": 10.0, "accuracy majority": 0.7}
         ({}, "fit", "count trees"),
         ({"trees": 2.0}, "fit", "counts"),
         ({"gain": 9.0}, "weak", "count trees"),
-        ({"agreement": 0.79}, "do not fit", "majority"),
-        ({"agreement": 0.79, "worth": 10.0}, "weak", "count trees"),
-        ({"agreement": 0.79, "accuracy majority": 0.3}, "fit", "count trees"),
+        ({"whole": 0.0}, "weak", "count trees"),
+        ({"whole": np.nan}, "weak", "count trees"),
+        ({"agreement": 0.81}, "do not fit", "majority"),
+        ({"agreement": 0.81, "worth": 10.0}, "weak", "count trees"),
+        ({"agreement": 0.81, "largest": 0.3}, "fit", "count trees"),
+        ({"largest": 0.95}, "do not fit", "majority"),
+        ({"largest": 0.95, "agreement": 0.98}, "fit", "count trees"),
         ({"trees": np.nan, "line": 20.0}, "fit", "counts"),
     ],
 )
@@ -104,7 +108,7 @@ def test_verdicts_by_hand(change, verdict, named):
 
 
 def test_rules_by_hand():
-    row = {**ROW, "agreement": 0.79}
+    row = {**ROW, "agreement": 0.75}
     assert study.three_lines(row) == "majority" == study.by_worth(row)
     assert study.three_lines({**row, "worth": 11}) == "count trees"
     assert study.by_gain({**ROW, "gain": -1}) == "majority"

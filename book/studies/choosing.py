@@ -19,7 +19,8 @@ three of them. The signals see bags and shares only:
 - ``agree X, Z``: the share of the instances in bags for which candidates X and Z predict the same label;
 - ``nats X``: the log-likelihood per bag of the counts of whole bags, from predictions out of three folds of parts of
   bags; ``whole X``: out of folds of whole bags; both less those of the majority class;
-- ``sure``: the mean over the instances of the largest probability that the count likelihood predicts.
+- ``largest``: the share of the largest class in the bags; ``sure``: the mean over the instances of the largest
+  probability that the count likelihood predicts.
 """
 
 import warnings
@@ -289,6 +290,7 @@ def run(cell, seed):
         "classes": len(named),
         "worth": facts.worth_in_labels.min(),
         "sure": models["counts"].predict_proba(X).max(axis=1).mean(),
+        "largest": np.unique(y, return_counts=True)[1].max() / len(y),
         **{
             f"agree {a}, {b}": np.mean(seen[a] == seen[b])
             for a, b in combinations(COMPARED, 2)
@@ -332,15 +334,19 @@ def signal_table(results=None):
     -------
     DataFrame
         The rows, and ``best``, the accuracy of the best candidate; ``line`` and ``trees``, the gains in nats of the
-        counts of all bags, ``gain`` the larger; ``agreement`` of the count likelihood and EM.
+        counts of all bags, ``gain`` the larger; ``whole``, the gain of the likelier of the two on held-out whole bags;
+        ``agreement`` of the count likelihood and EM.
     """
     rows = load("choosing", results)
     best = rows[[f"accuracy {name}" for name in CANDIDATES]].max(axis=1)
     gains = {"line": "nats counts", "trees": "nats count trees"}
     found = {key: rows["bags"] * rows[column] for key, column in gains.items()}
     gain = np.fmax(found["line"], found["trees"])
-    agreement = rows["agree counts, EM"]
-    return rows.assign(best=best, **found, gain=gain, agreement=agreement)
+    better = np.where(
+        found["trees"] > found["line"], rows["whole count trees"], rows["whole counts"]
+    )
+    agreement, whole = rows["agree counts, EM"], rows["bags"] * better
+    return rows.assign(best=best, **found, gain=gain, whole=whole, agreement=agreement)
 
 
 def likelier(row):
@@ -348,13 +354,16 @@ def likelier(row):
     return "count trees" if row["trees"] > row["line"] else "counts"
 
 
+def agrees(row):
+    """Whether two methods disagree on clearly fewer instances than are outside of the largest class."""
+    return 1 - row["agreement"] <= SLACK * (1 - row["largest"])
+
+
 def verdict(row):
-    """Whether to fit: two methods must agree clearly more often than the largest class has members, or the bags be
-    worth as many labels as there are features."""
-    agree = row["agreement"] >= row["accuracy majority"] + MARGIN
-    if not agree and row["worth"] < row["d"]:
-        return "do not fit"
-    return "fit" if agree and row["gain"] >= ENOUGH else "weak"
+    """Whether to fit: two methods must agree, or the bags be worth as many labels as there are features."""
+    if not agrees(row):
+        return "weak" if row["worth"] >= row["d"] else "do not fit"
+    return "fit" if row["gain"] >= ENOUGH and row["whole"] > 0 else "weak"
 
 
 def advised(row):
@@ -393,12 +402,11 @@ def by_gain(row):
 
 def by_agreement(row):
     """The likelier of line and trees if two methods agree, else the majority class."""
-    agree = row["agreement"] >= row["accuracy majority"] + MARGIN
-    return likelier(row) if agree else "majority"
+    return likelier(row) if agrees(row) else "majority"
 
 
 #: The thresholds of `verdict`.
-MARGIN, ENOUGH = 0.1, 10.0
+SLACK, ENOUGH = 0.6, 10.0
 RULES = {
     "advice": advised,
     "three lines": three_lines,
@@ -454,7 +462,7 @@ def calibration(part, results=None):
     -------
     DataFrame
         A row per verdict: ``n`` rows; ``below`` and ``far_below``, on how many of them the likelier of line and trees
-        is less accurate than the majority class, by anything and by more than two points; ``gain``, its mean lead over
+        is less accurate than the majority class, by anything and by more than two points; ``lead``, its mean lead over
         the majority class in points.
     """
     rows = signal_table(results).query("part == @part")
@@ -463,7 +471,7 @@ def calibration(part, results=None):
     said = rows.apply(verdict, axis=1)
     groups = lead.groupby(said)
     counts = {"n": groups.size(), "below": (lead < 0).groupby(said).sum()}
-    counts |= {"far_below": (lead < -2).groupby(said).sum(), "gain": groups.mean()}
+    counts |= {"far_below": (lead < -2).groupby(said).sum(), "lead": groups.mean()}
     return pd.DataFrame(counts).reindex(["fit", "weak", "do not fit"])
 
 

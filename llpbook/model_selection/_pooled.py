@@ -67,11 +67,13 @@ class OutOfFold(ClassifierMixin, BaseEstimator):
     @cached_property
     def models_(self):
         X, bags, given = self.given_
+        # Shares belong to bags; they are not cut, even if there are as many bags as instances.
+        shares = {k: v for k, v in given.items() if k.endswith("proportions")}
         return [
             clone(self.estimator).fit(
                 _safe_indexing(X, train),
                 bags[train],
-                **_check_method_params(X, given, train),
+                **{**_check_method_params(X, given, train), **shares},
             )
             for train, _ in self.splits
         ]
