@@ -11,8 +11,8 @@ all methods, kinds and sizes meet the same instances, so that differences are pa
 - ``natural``: by a column, which is taken out (``GROUPINGS``); ``bag_size`` is "natural", too.
 
 Sizes are 10, 50 and 250; where they do not divide the instances, some bags have more. Tasks with fewer than four bags
-are left out. ``any`` stands for all kinds and sizes: ``majority`` and the two limits, logistic regression and boosted trees on
-the true labels, see no bags. Natural bags have features of their own, and so limits of their own.
+are left out. ``any`` stands for all kinds and sizes: ``majority`` and the two limits, logistic regression and boosted
+trees on the true labels, see no bags. Natural bags have features of their own, and so limits of their own.
 
 All methods of the package, at most four settings each, fixed before the runs; the first one is ``untuned``. Two
 criteria, neither of which belongs to a method, choose without labels, as in `studies.outside`: ``shares`` and
@@ -32,7 +32,6 @@ import warnings
 from functools import lru_cache
 
 import numpy as np
-import pandas as pd
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -70,7 +69,6 @@ from llpbook.variants import make_bags
 
 from . import bag_losses, calibration, outside
 from .runner import Table, cells
-from .runner import load as load_rows
 
 PROTOCOL = "benchmark-1"
 N_BAGGED, N_NEW, LEAST_BAGS, N_CLUSTERS = 1000, 2000, 4, 10
@@ -133,8 +131,8 @@ METHODS = {
 }
 LIMITS = {
     "majority": (MajorityClass(), {}),
-    "linear, labels": (LogisticRegression(max_iter=1000), STRENGTHS),
-    "trees, labels": (
+    "labels (linear)": (LogisticRegression(max_iter=1000), STRENGTHS),
+    "labels (trees)": (
         HistGradientBoostingClassifier(early_stopping=False),
         {"learning_rate": [0.1, 0.03], "max_iter": [50, 100]},
     ),
@@ -298,7 +296,7 @@ def run(cell, seed):
     found = {f"{value}_{how}": np.nan for value in VALUES for how in CHOICES}
     found |= {"cpu_fit": np.nan, "cpu_search": np.nan, "n_bags": bags.max() + 1}
     failed = warned = ""
-    settings = dict.fromkeys(CHOICES, {})
+    settings = {how: {} for how in CHOICES}
     with warnings.catch_warnings(action="ignore"):
         try:
             start = time.process_time()
