@@ -74,7 +74,7 @@ PROTOCOL = "benchmark-1"
 N_BAGGED, N_NEW, LEAST_BAGS, N_CLUSTERS = 1000, 2000, 4, 10
 KINDS, SIZES = ("naive", "simple", "intermediate", "hard"), (10, 50, 250)
 ANY, NATURAL = "any", "natural"
-CHOICES, VALUES = outside.CHOICES, ("accuracy", "auc", "loss", "ece")
+CHOICES, VALUES = outside.CHOICES, ["accuracy", "auc", "loss", "ece"]
 SPREAD = 8  # of the shares: p (1 - p) / (SPREAD + 1) is their variance
 # By name: instances, classes. Of nursery the three large classes.
 DATASETS = {
