@@ -7,6 +7,10 @@
   const rows = [...body.rows];
   const names = heads.map((head) => head.textContent.trim());
   const text = (row, i) => row.cells[i].textContent.trim();
+  const compare = (a, b) => {
+    const numbers = a !== "" && b !== "" && !isNaN(a) && !isNaN(b);
+    return numbers ? a - b : a.localeCompare(b);
+  };
 
   // --- filters: a choice of the values of each of these columns ---
   const form = document.createElement("form");
@@ -18,9 +22,8 @@
     const select = document.createElement("select");
     select.name = name;
     select.add(new Option("all", ""));
-    for (const value of new Set(rows.map((row) => text(row, i)))) {
-      select.add(new Option(value, value));
-    }
+    const values = new Set(rows.map((row) => text(row, i)));
+    for (const value of [...values].sort(compare)) select.add(new Option(value, value));
     label.append(`${name} `, select);
     form.append(label);
     return { i, select };
@@ -44,10 +47,6 @@
   box.before(form);
 
   // --- order: a button in each header; empty cells stay last ---
-  const compare = (a, b) => {
-    const numbers = a !== "" && b !== "" && !isNaN(a) && !isNaN(b);
-    return numbers ? a - b : a.localeCompare(b);
-  };
   const sort = (i) => {
     const down = heads[i].getAttribute("aria-sort") === "descending";
     heads.forEach((head) => head.removeAttribute("aria-sort"));

@@ -20,7 +20,7 @@ TREES = ["CountBoosting", "BagBoosting"]
 #: Columns of the site's table: from what, title, unit, digits.
 SHOWN = (
     ("accuracy", "accuracy", 100, 1),
-    ("accuracy", "error", 100, 1),
+    ("error", "error", 100, 1),
     ("shares", "by shares", 100, 1),
     ("untuned", "untuned", 100, 1),
     ("over majority", "over majority", 100, 1),
@@ -244,23 +244,21 @@ def site_rows(folder=None):
     for choice in ("shares", "untuned"):
         found[choice] = results(choice, folder)["accuracy"]
     groups = found.groupby(keys)
-    means, table = groups.mean(numeric_only=True), groups.size().to_frame("draws")
-    table["bags"] = means["n_bags"].round().astype(int)
-    table["classes"] = [DATASETS[name][1] for name, *_ in means.index]
-    table["failed"], error = groups["failed"].sum(), groups["accuracy"].sem()
+    means = groups.mean(numeric_only=True).assign(error=groups["accuracy"].sem())
+    table = pd.DataFrame(index=means.index)
     for column, title, unit, digits in SHOWN:
-        values = error if title == "error" else means[column]
-        table[title] = (unit * values).round(digits) + 0.0  # no -0.0
-    table = table.reset_index()
-    order = {"dataset": [*DATASETS], "kind": [*KINDS, NATURAL]}
-    for key, names in order.items():
+        values = (unit * means[column]).round(digits) + 0.0  # no -0.0
+        table[title] = values.map(f"{{:.{digits}f}}".format).where(values.notna(), "")
+    table["classes"] = [DATASETS[name][1] for name, *_ in means.index]
+    table["bags"] = means["n_bags"].round().astype(int)
+    table["draws"], table["failed"] = groups.size(), groups["failed"].sum()
+    table = table.assign(best=-means["accuracy"]).reset_index()
+    for key, names in {"dataset": [*DATASETS], "kind": [*KINDS, NATURAL]}.items():
         table[key] = pd.Categorical(table[key], names)
     table["place"] = pd.to_numeric(table["bag_size"], errors="coerce")
-    by = ["dataset", "kind", "place", "accuracy"]
-    table = table.sort_values(by, ascending=[True] * 3 + [False], kind="stable")
-    table = table.drop(columns="place").astype(object)
+    table = table.sort_values(["dataset", "kind", "place", "best"], kind="stable")
     names = {"dataset": "data set", "bag_size": "size"}
-    return table.rename(columns=names).fillna("").reset_index(drop=True)
+    return table.drop(columns=["place", "best"]).rename(columns=names)
 
 
 def site_table(folder=None):
