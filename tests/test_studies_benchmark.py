@@ -338,6 +338,56 @@ def test_common_draws_and_ranks(rows):
     assert ranks["MeanMap"] == pytest.approx(2 - wins)
 
 
+def test_the_lead_of_a_method_by_hand(rows):
+    found = shown.results("shares", rows)
+    table = shown.ahead(found, "CountBoosting", ["MeanMap", "ridge"])
+    pair = 100 * shown.scores(found, ["CountBoosting", "MeanMap"])
+    gap = (pair["CountBoosting"] - pair["MeanMap"]).to_numpy()
+    one = table.loc["MeanMap"]
+    assert one["ahead"] == pytest.approx(gap.mean())
+    assert one["error"] == pytest.approx(gap.std(ddof=1) / np.sqrt(3))
+    assert (one["won"], one["sets"]) == ((gap > 0).sum(), 3)
+    signs = np.array([*product([-1, 1], repeat=3)])
+    ranks = np.argsort(np.argsort(abs(gap))) + 1
+    sums = abs(signs @ ranks)
+    assert one["p"] == pytest.approx(np.mean(sums >= abs(np.sign(gap) @ ranks)))
+    assert table.loc["ridge", "sets"] == 2
+
+
+def test_what_the_criteria_gain_by_hand(rows):
+    table = shown.what_chooses(rows)  # likelihood is 0.001 above, untuned 0.001 below
+    kept = table.drop("MeanMap")
+    assert set(table.index) == {
+        "MeanMap",
+        "ridge",
+        "CountLogistic",
+        "CountBoosting",
+        "all",
+    }
+    assert_allclose(kept.drop("all")["shares"], 0.1, atol=1e-9)
+    assert_allclose(kept.drop("all")["untuned"], -0.1, atol=1e-9)
+    assert_allclose(kept.drop("all")[["± shares", "± untuned"]], 0, atol=1e-9)
+    # Where MeanMap fails, both choices are those of the majority.
+    assert_allclose(table["shares"], -table["untuned"], atol=1e-9)
+
+
+def test_bags_of_three_sizes_by_hand(rows):
+    found = shown.results("shares", rows)
+    assert shown.by_bags(found).empty  # no made-up set has bags of 250
+    sizes = found["bag_size"].replace({"10": "250"})
+    large = found[found["bag_size"] == "10"].assign(bag_size=sizes)
+    both = pd.concat([found, large])
+    table = shown.by_bags(both, "majority")
+    assert set(table.index.get_level_values("bag_size")) == {"10", "50", "250"}
+    part = found[(found["dataset"] == "german") & (found["kind"] != "natural")]
+    part = part[part["method"] == "ridge"]
+    gain = 100 * (part["accuracy"] - part["majority"])
+    for size in ("10", "50"):
+        wanted = gain[part["bag_size"] == size].mean()
+        assert table.loc[(size, "ridge"), "mean"] == pytest.approx(wanted)
+    assert (table["n_sets"] == 1).all()  # sonar and wine have bags of 10 alone
+
+
 def test_a_method_is_dominated_on_every_kind_by_a_cheaper_one():
     lines = [
         ("heart", kind, "10", method, 0, accuracy, cost)

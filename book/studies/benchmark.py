@@ -121,8 +121,8 @@ METHODS = {
     "AlternatingMeanMap": (AlternatingMeanMap(), {"alpha": PENALTIES}),
     "AlterSVM": (AlterSVM(n_init=3), {"C": [0.1, 0.01, 1.0, 10.0]}),
     "ClusterModelSelection": (
-        ClusterModelSelection(max_iter=3, psize=10, labeler="greedy"),
-        {"n_clusters": [6, 3, 9, 12]},
+        ClusterModelSelection(max_iter=3, psize=10),
+        {"n_clusters": [6, 3, 4, 5]},
     ),
     "AOCKernelKMeans": (AOCKernelKMeans(), {"C_p": [1.0, 0.1, 10.0, 100.0]}),
     "DSDD": (DSDD(class_prior="match", n_folds=3), {}),

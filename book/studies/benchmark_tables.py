@@ -8,9 +8,9 @@ from html import escape
 
 import pandas as pd
 
-from llpbook.comparison import average_ranks
+from llpbook.comparison import average_ranks, wilcoxon_test
 
-from .benchmark import ANY, DATASETS, KINDS, LIMITS, METHODS, NATURAL, VALUES
+from .benchmark import ANY, DATASETS, KINDS, LIMITS, METHODS, NATURAL, SIZES, VALUES
 from .runner import load
 
 TASK = ["dataset", "kind", "bag_size"]
@@ -150,6 +150,80 @@ def scores(found, methods, value="accuracy"):
     """Means of some methods on common draws, a row per data set: what the tests of `llpbook.comparison` take."""
     tasks = common(found, methods).groupby([*TASK, "method"])[value].mean()
     return tasks.groupby(["dataset", "method"]).mean().unstack()[list(methods)]
+
+
+def ahead(found, first, rivals):
+    """How much more accurate one method is than others, and Wilcoxon's test over data sets.
+
+    Parameters
+    ----------
+    found : DataFrame
+        From `results`.
+    first : str
+    rivals : sequence of str
+
+    Returns
+    -------
+    DataFrame
+        By rival: ``ahead`` in percent and its ``error`` over the data sets that both have run; on how many of these
+        ``sets`` the first method has ``won``; ``p``, two-sided.
+    """
+    lines = {}
+    for rival in rivals:
+        pair = 100 * scores(found, [first, rival])
+        gap, test = pair[first] - pair[rival], wilcoxon_test(pair[first], pair[rival])
+        lines[rival] = gap.mean(), gap.sem(), (gap > 0).sum(), len(gap), test.pvalue
+    columns = ["ahead", "error", "won", "sets", "p"]
+    table = pd.DataFrame.from_dict(lines, orient="index", columns=columns)
+    return table.astype({"won": int, "sets": int})
+
+
+def what_chooses(folder=None):
+    """How much more accurate the choice by the likelihood is than that by the shares and the untuned setting.
+
+    Parameters
+    ----------
+    folder : path, optional
+        As for `results`.
+
+    Returns
+    -------
+    DataFrame
+        Percent, by method with a choice, and ``all`` of these methods: for ``shares`` and ``untuned`` the mean over
+        data sets and its error (``± shares``, ``± untuned``).
+    """
+    found, table = results("likelihood", folder), pd.DataFrame()
+    found = found[found["method"].map(lambda method: bool(METHODS[method][1]))]
+    for choice in ("shares", "untuned"):
+        other = results(choice, folder)["accuracy"]
+        more = found.assign(gain=100 * (found["accuracy"] - other))
+        part = over_sets(more)
+        part.loc["all"] = over_sets(more.assign(method="all")).loc["all"]
+        table[choice], table[f"± {choice}"] = part["mean"], part["error"]
+    return table
+
+
+def by_bags(found, beside="labels"):
+    """Gains by bag size, on the data sets that have bags of all three sizes; natural bags are left out.
+
+    Parameters
+    ----------
+    found : DataFrame
+        From `results`.
+    beside : str, default "labels"
+        As for `gains`.
+
+    Returns
+    -------
+    DataFrame
+        ``mean``, ``error`` and ``n_sets`` in percent, by ``bag_size`` and ``method``, for methods that have run on all
+        three sizes; the larger bags are the fewer ones.
+    """
+    rows = found[found["kind"] != NATURAL]
+    sizes = rows.groupby(["dataset", "method"])["bag_size"].transform("nunique")
+    rows = gains(rows[sizes == len(SIZES)], beside)
+    table = over_sets(rows.assign(gain=100 * rows["gain"]), by=["bag_size", "method"])
+    return table.loc[[str(size) for size in SIZES if str(size) in table.index]]
 
 
 def summary_table(choice="likelihood", folder=None):
