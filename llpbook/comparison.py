@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from .base import warn
 from .proportions import check_flag, check_whole, numbers
 
 __all__ = [
@@ -137,6 +138,16 @@ def score_table(scores):
         return table
     levels = list(range(table.index.nlevels))
     return table.groupby(level=levels, sort=False, dropna=False).mean()
+
+
+def warn_of_levels(index):
+    """An LLPWarning for an index of several levels: its rows are most often draws or settings of one data set."""
+    if index.nlevels > 1:
+        names = [name or level for level, name in enumerate(index.names)]
+        warn(
+            f"scores have a row for each of {len(index)} combinations of {names}, and the test takes each row for an "
+            "independent data set: average draws and settings first, as pivot_table with one index column does"
+        )
 
 
 def check_ranks(ranks):
@@ -301,6 +312,11 @@ def friedman(scores, correct_ties=True):
     ValueError
         As for `rank_methods`, or if there is only one set.
 
+    Warns
+    -----
+    LLPWarning
+        If the rows have an index of several levels, such as data set and draw: each is taken for a data set.
+
     Examples
     --------
     >>> from llpbook.comparison import friedman
@@ -310,6 +326,7 @@ def friedman(scores, correct_ties=True):
     """
     check_flag("correct_ties", correct_ties)
     ranks = rank_methods(scores)
+    warn_of_levels(ranks.index)
     n_sets, k = ranks.shape
     if n_sets < 2:
         raise ValueError("scores must have at least two data sets, got 1")

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from llpbook import comparison
+from llpbook import LLPWarning, comparison
 from llpbook.comparison import (
     average_ranks,
     critical_difference,
@@ -205,6 +205,14 @@ def test_draws_of_one_set_are_averaged_before_they_are_ranked():
     draws = pd.concat([means + 0.3, means - 0.3, means])
     pd.testing.assert_frame_equal(rank_methods(draws), rank_methods(means))
     assert average_ranks(draws).to_dict() == {"A": 1.5, "B": 1.5}
+
+
+def test_rows_of_several_levels_are_no_independent_sets():
+    index = pd.MultiIndex.from_product([range(6), range(2)], names=["set", None])
+    table = pd.DataFrame(scores(0, (12, 3), 100), index)
+    with pytest.warns(LLPWarning, match=r"12 combinations of \['set', 1\]"):
+        found = friedman(table)
+    assert found == friedman(table.to_numpy())
 
 
 @pytest.mark.equation("eq-comparison-friedman", "eq-comparison-f")

@@ -298,7 +298,7 @@ def table(value="accuracy", results=None):
     beside = pd.DataFrame({name: 100 * limits for name in theirs.columns})
     beside.index = pd.MultiIndex.from_product([beside.index, [""]])
     ours = 100 * by_variant(value, results).dropna(how="all")
-    return pd.concat([theirs, ours, beside]).round(1)
+    return pd.concat([theirs, ours, beside]).rename_axis(ours.index.names).round(1)
 
 
 def aim(results=None):
