@@ -452,3 +452,57 @@ def test_stored_rows_are_in_range():
         own = rows[rows["method"] == method]
         for how in outside.CRITERIA:
             assert set(own[f"chosen_{how}"]) <= known
+
+
+# --- the page --------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_says_what_the_rows_say():
+    """The numbers typed on the page, in percent; more draws may move them by less than the tolerance."""
+    found = shown.results()
+    classes = found["dataset"].map(lambda name: study.DATASETS[name][1])
+    enough = found[found["n_bags"] >= classes]
+    lead = shown.ahead(enough, "CountLogistic", ["ridge", "BagLogistic"])
+    assert lead["ahead"].tolist() == pytest.approx([4.1, 0.4], abs=1)
+    assert lead["error"].tolist() == pytest.approx([0.9, 0.6], abs=0.5)
+    assert lead.loc["ridge", "p"] < 0.007 < lead.loc["BagLogistic", "p"]
+    everywhere = shown.ahead(found, "CountLogistic", ["ridge"]).loc["ridge"]
+    assert abs(everywhere["ahead"] - 1.1) < 1 and everywhere["p"] > 0.007
+    rows = found.drop_duplicates(["dataset", "seed"]).groupby("dataset")
+    more = 100 * (rows["trees"].mean() - rows["linear"].mean())
+    assert more["banana"] == pytest.approx(44, abs=4)
+    assert more.drop("banana").mean() == pytest.approx(0.6, abs=0.7)
+    assert more.drop("banana").idxmax() == "nursery"
+    straight = enough[enough["dataset"] != "banana"]
+    gaps = -shown.by_bags(straight)["mean"].xs("CountLogistic", level="method")
+    wanted = pytest.approx([2.4, 4.8, 14.7], abs=3)
+    assert gaps[["10", "50", "250"]].tolist() == wanted
+    chosen = shown.what_chooses().loc["all"]
+    assert chosen["shares"] == pytest.approx(0.7, abs=0.5)
+    assert chosen["untuned"] == pytest.approx(1.0, abs=0.5)
+
+
+def test_what_refuses_bags_and_what_the_page_says_of_it():
+    found = shown.results()
+    classes = found["dataset"].map(lambda name: study.DATASETS[name][1])
+    refused = found[found["failed"]]
+    wanted = {"MeanMap", "LaplacianMeanMap", "CountLogistic", "BagLogistic"}
+    assert set(refused["method"]) >= wanted
+    assert (refused["n_bags"] < classes[refused.index]).all()
+    few = 100 * found[found["n_bags"] < classes].groupby("method")["accuracy"].mean()
+    assert few["WeightedLDA"] == pytest.approx(62, abs=4)
+    assert few["ridge"] == pytest.approx(52, abs=4)
+
+
+def test_natural_nursery_and_curved_classes():
+    found = shown.results()
+    nursery = found.query("dataset == 'nursery' and kind == 'natural'")
+    means = 100 * nursery.groupby("method")["accuracy"].mean()
+    names = ["CountLogistic", "MeanMap", "AlternatingMeanMap"]
+    assert means[names].tolist() == pytest.approx([37, 48, 59], abs=6)
+    banana = found.query("dataset == 'banana' and bag_size == '50'")
+    means = banana.groupby("method")["accuracy"].mean()
+    curved = ["LSDD", "KDEDifference", "DSDD", "BagBoosting", "CountBoosting"]
+    linear = ["ridge", "MeanMap", "CountLogistic", "BagLogistic", "EMLR", "InvCal"]
+    majority = banana["majority"].mean()
+    assert means[curved].min() > majority + 0.1 and means[linear].max() < majority
