@@ -463,23 +463,23 @@ def test_the_page_says_what_the_rows_say():
     classes = found["dataset"].map(lambda name: study.DATASETS[name][1])
     enough = found[found["n_bags"] >= classes]
     lead = shown.ahead(enough, "CountLogistic", ["ridge", "BagLogistic"])
-    assert lead["ahead"].tolist() == pytest.approx([4.1, 0.4], abs=1)
+    assert lead["ahead"].tolist() == pytest.approx([4.5, 0.5], abs=1)
     assert lead["error"].tolist() == pytest.approx([0.9, 0.6], abs=0.5)
     assert lead.loc["ridge", "p"] < 0.007 < lead.loc["BagLogistic", "p"]
     everywhere = shown.ahead(found, "CountLogistic", ["ridge"]).loc["ridge"]
-    assert abs(everywhere["ahead"] - 1.1) < 1 and everywhere["p"] > 0.007
+    assert abs(everywhere["ahead"] - 2.4) < 1 and everywhere["p"] > 0.007
     rows = found.drop_duplicates(["dataset", "seed"]).groupby("dataset")
     more = 100 * (rows["trees"].mean() - rows["linear"].mean())
-    assert more["banana"] == pytest.approx(44, abs=4)
+    assert more["banana"] == pytest.approx(39, abs=5)
     assert more.drop("banana").mean() == pytest.approx(0.6, abs=0.7)
     assert more.drop("banana").idxmax() == "nursery"
     straight = enough[enough["dataset"] != "banana"]
     gaps = -shown.by_bags(straight)["mean"].xs("CountLogistic", level="method")
-    wanted = pytest.approx([2.4, 4.8, 14.7], abs=3)
+    wanted = pytest.approx([3.1, 7.7, 16.7], abs=2)
     assert gaps[["10", "50", "250"]].tolist() == wanted
     chosen = shown.what_chooses().loc["all"]
-    assert chosen["shares"] == pytest.approx(0.7, abs=0.5)
-    assert chosen["untuned"] == pytest.approx(1.0, abs=0.5)
+    assert chosen["shares"] == pytest.approx(0.6, abs=0.4)
+    assert chosen["untuned"] == pytest.approx(0.9, abs=0.5)
 
 
 def test_what_refuses_bags_and_what_the_page_says_of_it():
@@ -494,12 +494,34 @@ def test_what_refuses_bags_and_what_the_page_says_of_it():
     assert few["ridge"] == pytest.approx(52, abs=4)
 
 
+def test_what_is_never_worth_its_time():
+    pairs = shown.dominated(shown.results()).sort_values("gain").groupby("method")
+    best = pairs.tail(1).set_index("method")
+    clear = best.index[best["gain"] > 2 * best["error"]]
+    assert set(clear) >= {"SMIC", "DSDD", "AlterSVM", "ConvSVM"}
+    assert "ClusterModelSelection" in clear and "WeightedLDA" not in clear
+    assert not {"ridge", "MeanMap", "CountLogistic", "BagLogistic"} & {*best.index}
+
+
+def test_how_much_of_the_way_to_the_labels():
+    found = shown.results()
+    rows = found.drop_duplicates(["dataset", "seed"]).groupby("dataset")
+    limits = rows[["majority", "linear", "trees"]].mean()
+    own = shown.scores(found, ["CountLogistic", "ridge"])["CountLogistic"]
+    top = limits[["linear", "trees"]].max(axis=1)
+    part = (own - limits["majority"]) / (top - limits["majority"])
+    assert (part > 0.5).sum() == 10
+    poor = ["german", "default-credit-card", "adult"]
+    assert part[poor].max() < 0.25
+    assert (top - limits["majority"])[poor].max() < 0.09
+
+
 def test_natural_nursery_and_curved_classes():
     found = shown.results()
     nursery = found.query("dataset == 'nursery' and kind == 'natural'")
     means = 100 * nursery.groupby("method")["accuracy"].mean()
-    names = ["CountLogistic", "MeanMap", "AlternatingMeanMap"]
-    assert means[names].tolist() == pytest.approx([37, 48, 59], abs=6)
+    assert means["CountLogistic"] == pytest.approx(39, abs=5) and means.max() < 60
+    assert 100 * nursery["linear"].mean() == pytest.approx(80, abs=2)
     banana = found.query("dataset == 'banana' and bag_size == '50'")
     means = banana.groupby("method")["accuracy"].mean()
     curved = ["LSDD", "KDEDifference", "DSDD", "BagBoosting", "CountBoosting"]
