@@ -261,3 +261,25 @@ def test_stored_rows_are_in_range():
         for how in study.CRITERIA:
             assert set(own[f"chosen_{how}"].fillna("")) <= known
     assert (rows["score_shares"].dropna() <= 0).all()
+
+
+def test_what_the_page_says():
+    found = study.by_set().query("choice == 'shares'")
+    best = complexllp.published().query("metric != 'oracle'")
+    best = best.groupby("dataset")["acc_mean"].max()
+    trees = found.query("method == 'CountBoosting'").set_index("dataset")
+    lead = (trees["ours"] - best).groupby(trees["variant"])
+    ahead = (lead.agg(lambda gap: (gap > 0).sum()), lead.size())
+    assert [(ahead[0][v], ahead[1][v]) for v in ("hard", "simple")] == [(8, 8), (7, 7)]
+    assert ahead[0]["intermediate"] == 4 and lead.max().max() > 0.055
+    gains = study.aim().loc["CountBoosting"]
+    assert gains.loc["shares", "met"] and not gains.loc["likelihood", "met"]
+    assert gains.loc["shares", ["hard", "intermediate", "simple"]].min() > 1
+    line = study.aim().loc[("CountLogistic", "shares")]
+    assert 1.5 < line["hard"] < 2.5 and 0.5 < line["simple"] < 1.5
+    assert line["intermediate"] < 1 and not line["met"]
+    naive = study.by_variant()["naive"]
+    assert naive["MeanMap", "shares"] < 0.70 and naive["LSDD", "shares"] < 0.6
+    f1 = study.table("f1")["intermediate"]
+    assert f1["best of eight", "abs"] > f1["CountBoosting", "shares"] + 10
+    assert f1["MeanMap", "shares"] > f1["CountBoosting", "shares"] + 10
