@@ -30,6 +30,7 @@ def tables():
     from . import (
         alter_svm,
         bag_losses,
+        benchmark,
         calibration,
         choice,
         cluster_times,
@@ -51,5 +52,6 @@ def tables():
         yu2013, duplessis2013, perezortiz2016, stolpe2011, diagnosis, model_selection,
         means, alter_svm, relaxation, cluster_times, count_likelihood,
         counts_fair, choice, natural, calibration, bag_losses, outside,
+        benchmark,
     )  # fmt: skip
     return {table.name: table for module in modules for table in module.TABLES}
