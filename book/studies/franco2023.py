@@ -64,7 +64,7 @@ from llpbook.variants import make_bags
 
 from ._agreement import paper_table
 from .complexllp import HELD_OUT, SEEDS
-from .runner import Table, cells
+from .runner import Table
 
 PROTOCOL = "franco2023-1"
 SIZE, MANY, DIRECTIONS = 3000, 100, 50

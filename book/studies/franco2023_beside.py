@@ -1,0 +1,297 @@
+"""The published results of franco2023 beside ours: the one rule, the paper's test, and its figures drawn from both.
+
+It reads stored rows and needs no data. The published table has 36 of the paper's 112 cases, so that a figure "from the
+published rows" is not the paper's figure, which counts all cases.
+"""
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from llpbook.comparison import effect_sizes, resampled_t_test, wilcoxon_test
+from llpbook.plotting import PALETTE
+
+from ._agreement import agreement, paper_table, resolution
+from .franco2023 import (
+    FULL_BAG,
+    HELD_OUT,
+    PUBLISHED,
+    SIZE,
+    STRATEGIES,
+    VARIANTS,
+    read_case,
+)
+from .runner import load
+
+KEYS = ["dataset", "method", "strategy"]
+SPLIT_BAG = STRATEGIES[1:]
+OUTCOMES = ("better", "worse", "open")
+SHORT = {
+    "split-bag-bootstrap": "bootstrap",
+    "split-bag-k-fold": "k-fold",
+    "split-bag-shuffle": "shuffle",
+    FULL_BAG: "full bag",
+}
+ORDERS = {
+    "variant": VARIANTS,
+    "method": tuple(PUBLISHED.values()),
+    "kind": ("tabular", "digits"),
+}
+COLORS = dict(zip(OUTCOMES, (PALETTE[0], PALETTE[1], "#BBBBBB"), strict=True))
+
+
+def _described(cells):
+    """Cells with the columns ``data``, ``variant`` and ``kind``."""
+    parts = cells["dataset"].map(read_case)
+    data = parts.str[0]
+    kind = np.where(data.str.startswith("mnist"), "digits", "tabular")
+    return cells.assign(data=data, variant=parts.str[1], kind=kind)
+
+
+def published():
+    """The published cells.
+
+    Returns
+    -------
+    DataFrame
+        ``dataset``, ``method``, ``strategy``, ``mean``, ``sd``, ``n``, and ``data``, ``variant`` and ``kind`` of the
+        case.
+    """
+    table = paper_table("franco2023_results")
+    names = {"model": "method", "split_method": "strategy", "std": "sd", "count": "n"}
+    table = table.rename(columns=names).drop(columns="n_splits")
+    return _described(table.assign(method=table["method"].map(PUBLISHED)))
+
+
+def ours(size=SIZE, results=None):
+    """Our cells, as `published`, of those methods and strategies that choose.
+
+    Parameters
+    ----------
+    size : int, default SIZE
+        Of the training part; 0 for the whole.
+    results : path, optional
+        Folder of the rows; that of the studies if not given.
+
+    Returns
+    -------
+    DataFrame
+    """
+    rows = load("franco2023", results)
+    rows = rows[(rows["size"] == size) & rows["strategy"].isin(STRATEGIES)]
+    found = rows.groupby(KEYS)["accuracy"]
+    cells = found.agg(mean="mean", sd="std", n="count").reset_index()
+    return _described(cells)
+
+
+def beside(size=SIZE, results=None):
+    """Our means beside the published ones, by the one rule (`studies.agreement`).
+
+    Parameters
+    ----------
+    size, results
+        As for `ours`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each published cell that has been run.
+    """
+    theirs = published().rename(columns={"mean": "paper", "sd": "paper_sd"})
+    own = ours(size, results)[[*KEYS, "mean", "sd", "n"]]
+    own = own.rename(columns={"mean": "ours", "n": "n_seeds"})
+    both = theirs.merge(own, on=KEYS)
+    resolves = resolution(published(), ["dataset", "method"], "mean")
+    parts = [agreement(part, n, resolves) for n, part in both.groupby("n")]
+    return pd.concat(parts).sort_index()
+
+
+def against_full_bag(cells, level=0.05):
+    """Each split-bag strategy less the full-bag strategy, by the paper's test: Welch's t test of two means.
+
+    Parameters
+    ----------
+    cells : DataFrame
+        Of `published` or `ours`.
+    level : float, default 0.05
+
+    Returns
+    -------
+    DataFrame
+        A row for each case, method and split-bag strategy: ``difference``, ``se``, ``pvalue`` and ``outcome``, which
+        is "better" or "worse" where the test rejects, else "open".
+    """
+    full = cells["strategy"] == FULL_BAG
+    keys, values = ["dataset", "method"], ["mean", "sd", "n"]
+    beside = cells[full][[*keys, *values]]
+    pairs = cells[~full].merge(beside, on=keys, suffixes=("", "_full"))
+    columns = ["mean", "sd", "n", "mean_full", "sd_full", "n_full"]
+    given = pairs[columns].to_numpy(dtype=float).T
+    with np.errstate(all="ignore"):
+        pvalue = stats.ttest_ind_from_stats(*given, equal_var=False).pvalue
+    difference = pairs["mean"] - pairs["mean_full"]
+    se = np.sqrt(
+        pairs["sd"] ** 2 / pairs["n"] + pairs["sd_full"] ** 2 / pairs["n_full"]
+    )
+    return pairs.assign(difference=difference, se=se, pvalue=pvalue).assign(
+        outcome=_outcomes(difference, pvalue, level)
+    )
+
+
+def _outcomes(difference, pvalue, level):
+    """In words; a test that cannot be made (NaN) rejects nothing."""
+    found = np.where(np.asarray(difference) > 0, *OUTCOMES[:2])
+    return np.where(np.asarray(pvalue) <= level, found, OUTCOMES[2])
+
+
+def paired_against_full_bag(size=SIZE, results=None, level=0.05):
+    """The same of our rows, execution by execution, by the corrected t test of `llpbook.comparison`.
+
+    All strategies have the same splits, which the paper's test does not use, and the splits share instances, which it
+    does not allow for.
+
+    Parameters
+    ----------
+    size, results
+        As for `ours`.
+    level : float, default 0.05
+
+    Returns
+    -------
+    DataFrame
+        As `against_full_bag`.
+    """
+    rows = load("franco2023", results)
+    rows = rows[(rows["size"] == size) & rows["strategy"].isin(STRATEGIES)]
+    found, ratio = [], HELD_OUT / (1 - HELD_OUT)
+    wide = rows.pivot(
+        index=["dataset", "method", "seed"], columns="strategy", values="accuracy"
+    )
+    for (dataset, method), part in wide.groupby(["dataset", "method"]):
+        for strategy in SPLIT_BAG:
+            pair = part[[strategy, FULL_BAG]].dropna()
+            if len(pair) > 1:
+                test = resampled_t_test(pair[strategy], pair[FULL_BAG], ratio)
+                found.append((dataset, method, strategy, *test))
+    names = [*KEYS, "difference", "se", "t", "pvalue", "n"]
+    table = pd.DataFrame(found, columns=names)
+    outcome = _outcomes(table["difference"], table["pvalue"], level)
+    return _described(table).assign(outcome=outcome)
+
+
+def fractions(pairs, by):
+    """How often a split-bag strategy is better, worse or not told apart.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        Of `against_full_bag`.
+    by : {"variant", "method", "kind"}
+        The paper's Figs. 2, 3 and 4.
+
+    Returns
+    -------
+    DataFrame
+        A row for each value of ``by`` and strategy, in the order of the figures: the shares of `OUTCOMES`, and ``n``.
+    """
+    counts = pairs.groupby([by, "strategy", "outcome"]).size().unstack(fill_value=0)
+    counts = counts.reindex(columns=list(OUTCOMES), fill_value=0)
+    order = pd.MultiIndex.from_product([ORDERS[by], SPLIT_BAG], names=[by, "strategy"])
+    counts = counts.reindex(order[order.isin(counts.index)])
+    n = counts.sum(axis=1)
+    return counts.div(n, axis=0).assign(n=n)
+
+
+def won(pairs):
+    """Of the pairs that the test tells apart, the share in which the split-bag strategy is better, and their number."""
+    told = pairs[pairs["outcome"] != "open"]
+    return (told["outcome"] == "better").mean(), len(told)
+
+
+def over_data(cells):
+    """Split-bag strategies against the full-bag one over data sets: Wilcoxon's test and effect sizes.
+
+    Parameters
+    ----------
+    cells : DataFrame
+        Of `published` or `ours`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each method and variant with at least six data sets: means over the three strategies, less the
+        full-bag strategy.
+    """
+    found = {}
+    for (method, variant), part in cells.groupby(["method", "variant"]):
+        wide = part.pivot(index="data", columns="strategy", values="mean").dropna()
+        if len(wide) < 6 or not set(STRATEGIES) <= set(wide):
+            continue
+        pair = wide[list(SPLIT_BAG)].mean(axis=1), wide[FULL_BAG]
+        sizes = effect_sizes(*pair)
+        p = wilcoxon_test(*pair).pvalue
+        found[method, variant] = [len(wide), *sizes[:3], p]
+    columns = ["sets", "difference", "se", "rank-biserial", "p"]
+    table = pd.DataFrame(found, index=columns).T.astype({"sets": int})
+    table.index.names = ["method", "variant"]
+    return table.sort_index(key=lambda v: v.map({**_places(VARIANTS)}).fillna(0))
+
+
+def _places(names):
+    return {name: place for place, name in enumerate(names)}
+
+
+def plot_fractions(left, right, by, axes):
+    """Figs. 2, 3 and 4: a bar for each strategy, in groups.
+
+    Parameters
+    ----------
+    left, right : DataFrame
+        Of `fractions`: the published rows and ours.
+    by : str
+        As for `fractions`.
+    axes : pair of matplotlib Axes
+    """
+    for ax, table, title in zip(axes, (left, right), TITLES, strict=True):
+        groups = table.index.get_level_values(by).to_numpy()
+        turns = np.append(0, groups[1:] != groups[:-1]).cumsum()
+        places = np.arange(len(table)) + 0.8 * turns
+        bottom = np.zeros(len(table))
+        for outcome in OUTCOMES:
+            height = table[outcome].to_numpy()
+            ax.bar(places, height, bottom=bottom, color=COLORS[outcome], label=outcome)
+            bottom += height
+        names = table.index.get_level_values("strategy").map(SHORT)
+        ax.set_xticks(places, names, rotation=90)
+        for group in dict.fromkeys(groups):
+            ax.text(
+                places[groups == group].mean(), 1.02, group, ha="center", fontsize=9
+            )
+        ax.set_title(title, pad=16)
+        ax.set(ylim=(0, 1))
+    axes[0].set_ylabel("share of experiments")
+
+
+TITLES = ("published rows", "ours")
+
+
+def plot_differences(left, right, axes, width=0.025):
+    """Fig. 6: differences in accuracy, split bag less full bag, of the pairs that the test tells apart.
+
+    Parameters
+    ----------
+    left, right : DataFrame
+        Of `against_full_bag`: the published rows and ours.
+    axes : pair of matplotlib Axes
+    width : float, default 0.025
+        Of a bar.
+    """
+    told = [p.loc[p["outcome"] != "open", "difference"] for p in (left, right)]
+    ends = np.concatenate([*told, [0.0]])
+    low, high = np.floor(ends.min() / width), np.ceil(ends.max() / width)
+    edges = width * np.arange(low, high + 1)
+    for ax, values, title in zip(axes, told, TITLES, strict=True):
+        for outcome, own in (("better", values > 0), ("worse", values < 0)):
+            ax.hist(values[own], edges, color=COLORS[outcome], label=outcome)
+        ax.set(title=f"{title}: {len(values)} pairs", xlabel="difference in accuracy")
+    axes[0].set_ylabel("pairs")
