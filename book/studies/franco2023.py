@@ -87,7 +87,7 @@ METHODS = {
         },
     ),
     "alter-SVM": (
-        AlterSVM(bag_weights=None, n_init=1),
+        AlterSVM(bag_weights="uniform", n_init=1),
         {"C": POWERS, "C_p": POWERS},
     ),
     "EM/LR settled": (EMLR(), {"C": POWERS}),
@@ -430,7 +430,7 @@ def predict_all(method, settings, X, bags, shares, X_new, seed):
     Returns
     -------
     ndarray, shape (n_settings, n_new)
-        0 and 1; NaN for a fit that fails.
+        0 and 1; NaN where the shares of the bags do not tell the classes apart.
     """
     if method == "LMM":
         scores = X_new @ lmm_weights(X, bags, shares, settings)
@@ -441,7 +441,7 @@ def predict_all(method, settings, X, bags, shares, X_new, seed):
     for row, setting in zip(labels, settings, strict=True):
         try:
             model = clone(estimator).set_params(**setting).fit(X, bags, shares)
-        except ValueError:
+        except NotIdentifiableError:
             continue
         row[:] = model.predict(X_new)
     return labels

@@ -37,6 +37,7 @@ ORDERS = {
     "method": tuple(PUBLISHED.values()),
     "kind": ("tabular", "digits"),
 }
+TITLES = ("published rows", "ours")
 COLORS = dict(zip(OUTCOMES, (PALETTE[0], PALETTE[1], "#BBBBBB"), strict=True))
 
 
@@ -234,11 +235,60 @@ def over_data(cells):
     columns = ["sets", "difference", "se", "rank-biserial", "p"]
     table = pd.DataFrame(found, index=columns).T.astype({"sets": int})
     table.index.names = ["method", "variant"]
-    return table.sort_index(key=lambda v: v.map({**_places(VARIANTS)}).fillna(0))
+    return table.reindex(VARIANTS, level="variant")
 
 
-def _places(names):
-    return {name: place for place, name in enumerate(names)}
+def lost(size=SIZE, results=None):
+    """Points of accuracy lost to the setting that held-out labels would choose.
+
+    Parameters
+    ----------
+    size, results
+        As for `ours`.
+
+    Returns
+    -------
+    DataFrame
+        In percent, a row for each method and variant: each strategy, a choice ``at random`` among the settings, and
+        ``se``, the largest standard error of the strategies over data sets.
+    """
+    rows = load("franco2023", results)
+    rows = _described(rows[rows["size"] == size])
+    keys = ["method", "variant", "data", "seed"]
+    best = rows[rows["strategy"] == "oracle"].set_index(keys)[["accuracy", "mean"]]
+    wide = rows[rows["strategy"].isin(STRATEGIES)].pivot(
+        index=keys, columns="strategy", values="accuracy"
+    )
+    wide = wide.join(best, how="inner").dropna()
+    wide["at random"] = wide["mean"]
+    gaps = 100 * wide[[*STRATEGIES, "at random"]].rsub(wide["accuracy"], axis=0)
+    by_data = gaps.groupby(["method", "variant", "data"]).mean()
+    groups = by_data.groupby(["method", "variant"])
+    error = groups[list(STRATEGIES)].sem().max(axis=1)
+    table = groups.mean().rename(columns=SHORT).assign(se=error)
+    return table.reindex(VARIANTS, level="variant")
+
+
+def same_choice(size=SIZE, results=None):
+    """Share of executions in which a split-bag strategy chooses the setting that the full-bag strategy chooses.
+
+    Parameters
+    ----------
+    size, results
+        As for `ours`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each method, a column for each strategy.
+    """
+    rows = load("franco2023", results)
+    rows = rows[(rows["size"] == size) & rows["strategy"].isin(STRATEGIES)]
+    index = ["method", "dataset", "seed"]
+    wide = rows.pivot(index=index, columns="strategy", values="chosen")
+    wide = wide.dropna(subset=[FULL_BAG])
+    same = wide[list(SPLIT_BAG)].eq(wide[FULL_BAG], axis=0).where(wide.notna())
+    return same.astype(float).groupby("method").mean().rename(columns=SHORT)
 
 
 def plot_fractions(left, right, by, axes):
@@ -270,9 +320,6 @@ def plot_fractions(left, right, by, axes):
         ax.set_title(title, pad=16)
         ax.set(ylim=(0, 1))
     axes[0].set_ylabel("share of experiments")
-
-
-TITLES = ("published rows", "ours")
 
 
 def plot_differences(left, right, axes, width=0.025):
