@@ -349,6 +349,23 @@ def test_over_data_averages_strategies_before_it_ranks():
     assert row["sets"] == len(gap) == 9
     assert_allclose(row["difference"], gap.mean())
     assert_allclose(row["p"], stats.wilcoxon(gap).pvalue)
+    cells = compare.published().query("method == 'LMM' and variant != 'naive'")
+    wide = cells.groupby(["data", "kind", "strategy"])["mean"].mean().unstack()
+    gap = wide[list(compare.SPLIT_BAG)].mean(axis=1) - wide[study.FULL_BAG]
+    row = compare.over_data(compare.published(), "kind").loc["LMM", "tabular"]
+    own = gap.xs("tabular", level="kind")
+    assert row["sets"] == len(own) == 3 and np.isnan(row["p"])
+    assert_allclose([row["difference"], row["se"]], [own.mean(), own.sem()])
+
+
+def test_strategies_against_the_bootstrap():
+    table = compare.against_bootstrap(compare.published())
+    cells = compare.published().query("method == 'EM/LR'")
+    wide = cells.groupby(["data", "strategy"])["mean"].mean().unstack()
+    gap = wide["split-bag-k-fold"] - wide["split-bag-bootstrap"]
+    row = table.loc["EM/LR", "k-fold"]
+    assert_allclose([row["difference"], row["se"]], [gap.mean(), gap.sem()])
+    assert "alter-SVM" not in table.index.get_level_values("method")
 
 
 def test_what_is_lost_and_whether_choices_are_the_same(tmp_path):
@@ -366,5 +383,10 @@ def test_what_is_lost_and_whether_choices_are_the_same(tmp_path):
     assert_allclose(
         row[["full bag", "k-fold", "shuffle", "at random"]], [20, 10, 5, 30]
     )
+    some = [c for c in TABLE.cells if c["dataset"] == SIMPLE]
+    run_table(replace(TABLE, cells=some, run=fake), seeds=1, results=tmp_path)
+    found = compare.levels(results=tmp_path).loc["simple"]
+    assert list(found.index)[:2] == ["majority", "ridge"]
+    assert_allclose(found, 85)
     same = compare.same_choice(results=tmp_path).loc["LMM"]
     assert dict(same) == {"bootstrap": 0, "k-fold": 0, "shuffle": 0.5}

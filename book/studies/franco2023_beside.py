@@ -37,6 +37,7 @@ ORDERS = {
     "method": tuple(PUBLISHED.values()),
     "kind": ("tabular", "digits"),
 }
+TESTED = ["sets", "difference", "se", "rank-biserial", "p"]
 TITLES = ("published rows", "ours")
 COLORS = dict(zip(OUTCOMES, (PALETTE[0], PALETTE[1], "#BBBBBB"), strict=True))
 
@@ -209,8 +210,44 @@ def won(pairs):
     return (told["outcome"] == "better").mean(), len(told)
 
 
-def over_data(cells):
-    """Split-bag strategies against the full-bag one over data sets: Wilcoxon's test and effect sizes.
+def over_data(cells, by="variant"):
+    """Split-bag strategies against the full-bag one over data sets: effect sizes and Wilcoxon's test.
+
+    Parameters
+    ----------
+    cells : DataFrame
+        Of `published` or `ours`.
+    by : {"variant", "kind"}, default "variant"
+        What to separate; "kind" averages over all variants but naive.
+
+    Returns
+    -------
+    DataFrame
+        A row for each method that has all strategies and each value of ``by``: means over the three strategies, less
+        the full-bag strategy, over ``sets`` data sets. ``p`` is NaN for fewer than six.
+    """
+    index = ["method", "kind", "variant", "data"]
+    wide = cells.pivot(index=index, columns="strategy", values="mean").dropna()
+    if by == "kind":
+        wide = wide.drop("naive", level="variant", errors="ignore")
+    wide = wide.groupby(["method", by, "data"]).mean()
+    rows = {}
+    for key, part in wide.groupby(["method", by]):
+        rows[key] = _tested(part[list(SPLIT_BAG)].mean(axis=1), part[FULL_BAG])
+    table = pd.DataFrame(rows, index=TESTED).T.astype({"sets": int})
+    table.index.names = ["method", by]
+    return table.reindex(ORDERS[by], level=by)
+
+
+def _tested(first, second):
+    """Number of sets, difference, standard error, rank-biserial correlation and Wilcoxon's p of two columns."""
+    few = len(first) < 6
+    p = np.nan if few else wilcoxon_test(first, second).pvalue
+    return [len(first), *effect_sizes(first, second)[:3], p]
+
+
+def against_bootstrap(cells):
+    """*k-fold* and *shuffle* less *bootstrap*, over data sets.
 
     Parameters
     ----------
@@ -220,22 +257,17 @@ def over_data(cells):
     Returns
     -------
     DataFrame
-        A row for each method and variant with at least six data sets: means over the three strategies, less the
-        full-bag strategy.
+        Columns as those of `over_data`, for each method that has all strategies; means over all variants.
     """
-    found = {}
-    for (method, variant), part in cells.groupby(["method", "variant"]):
-        wide = part.pivot(index="data", columns="strategy", values="mean").dropna()
-        if len(wide) < 6 or not set(STRATEGIES) <= set(wide):
-            continue
-        pair = wide[list(SPLIT_BAG)].mean(axis=1), wide[FULL_BAG]
-        sizes = effect_sizes(*pair)
-        p = wilcoxon_test(*pair).pvalue
-        found[method, variant] = [len(wide), *sizes[:3], p]
-    columns = ["sets", "difference", "se", "rank-biserial", "p"]
-    table = pd.DataFrame(found, index=columns).T.astype({"sets": int})
-    table.index.names = ["method", "variant"]
-    return table.reindex(VARIANTS, level="variant")
+    index, other = ["method", "data", "variant"], SPLIT_BAG[0]
+    wide = cells.pivot(index=index, columns="strategy", values="mean").dropna()
+    wide, rows = wide.groupby(["method", "data"]).mean(), {}
+    for method, part in wide.groupby("method"):
+        for strategy in SPLIT_BAG[1:]:
+            rows[method, SHORT[strategy]] = _tested(part[strategy], part[other])
+    table = pd.DataFrame(rows, index=TESTED).T.astype({"sets": int})
+    table.index.names = ["method", "strategy"]
+    return table
 
 
 def lost(size=SIZE, results=None):
@@ -267,6 +299,29 @@ def lost(size=SIZE, results=None):
     error = groups[list(STRATEGIES)].sem().max(axis=1)
     table = groups.mean().rename(columns=SHORT).assign(se=error)
     return table.reindex(VARIANTS, level="variant")
+
+
+def levels(size=SIZE, results=None):
+    """Mean accuracy over data sets, of methods tuned by split-bag-shuffle beside the limits.
+
+    Parameters
+    ----------
+    size, results
+        As for `ours`.
+
+    Returns
+    -------
+    DataFrame
+        In percent, a row for each variant.
+    """
+    rows = load("franco2023", results)
+    rows = rows[rows["strategy"].isin([SPLIT_BAG[-1], "none"])]
+    rows = _described(rows[(rows["size"] == size) & (rows["method"] != "alter-SVM")])
+    by_data = rows.groupby(["variant", "data", "method"])["accuracy"].mean()
+    table = 100 * by_data.groupby(["variant", "method"]).mean().unstack()
+    first, last = ["majority", "ridge"], ["labels"]
+    own = [name for name in table if name not in first + last]
+    return table[first + own + last].reindex(VARIANTS)
 
 
 def same_choice(size=SIZE, results=None):
