@@ -1,6 +1,7 @@
 """The experiment of franco2023: its protocol on made-up data, the paper's test and figures by hand."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -390,3 +391,51 @@ def test_what_is_lost_and_whether_choices_are_the_same(tmp_path):
     assert_allclose(found, 85)
     same = compare.same_choice(results=tmp_path).loc["LMM"]
     assert dict(same) == {"bootstrap": 0, "k-fold": 0, "shuffle": 0.5}
+
+
+# --- numbers in the ledger of claims and on the page --------------------------------------------------------------
+
+
+def points(row):
+    return f"{100 * row['difference']:+.1f} ± {100 * row['se']:.1f}".replace("-", "−")
+
+
+def share_won(pairs):
+    outcome = pairs["outcome"]
+    return f"{(outcome == 'better').sum()} of {(outcome != 'open').sum()}"
+
+
+def stated():
+    """What the ledger states, by place: of the published rows (p) and of ours (o)."""
+    found = {}
+    sources = {"p": compare.published(), "o": compare.ours()}
+    for source, cells in sources.items():
+        cells = cells[cells["method"].isin(PUBLISHED)]
+        pairs = compare.against_full_bag(cells)
+        told = pairs[pairs["outcome"] != "open"]
+        found[source, "won"] = share_won(pairs)
+        naive = pairs["variant"] == "naive"
+        open_ = (pairs[naive]["outcome"] != "open").sum()
+        found[source, "naive"] = f"{open_} of {naive.sum()}"
+        for by in ("variant", "kind"):
+            for key, row in compare.over_data(cells, by).iterrows():
+                found[source, *key] = points(row)
+        for key, row in compare.against_bootstrap(cells).iterrows():
+            found[source, *key] = points(row)
+        for method, part in pairs.groupby("method"):
+            found[source, method, "won"] = share_won(part)
+        for side, part in told.groupby("outcome"):
+            mean = 100 * part["difference"].mean()
+            found[source, side] = f"{mean:+.1f}".replace("-", "−")
+    paired = compare.paired_against_full_bag()
+    found["o", "paired"] = share_won(paired[paired["method"].isin(PUBLISHED)])
+    same = compare.same_choice()
+    for method in ("LMM", "EM/LR"):
+        found["o", method, "same"] = f"{same.loc[method].mean():.0%}".replace("%", " %")
+    return found
+
+
+def test_the_ledger_states_what_the_rows_say():
+    text = (Path(__file__).parents[1] / "book/claims.md").read_text()
+    missing = {key: v for key, v in stated().items() if v not in text}
+    assert not missing
