@@ -439,3 +439,42 @@ def test_the_ledger_states_what_the_rows_say():
     text = (Path(__file__).parents[1] / "book/claims.md").read_text()
     missing = {key: v for key, v in stated().items() if v not in text}
     assert not missing
+
+
+def test_the_page_states_what_the_published_rows_say():
+    theirs = compare.published()
+    pairs = compare.against_full_bag(theirs)
+    share, _ = compare.won(pairs)
+    assert (
+        round(100 * share) == 80
+    )  # "split bag is better in 80 % of the significant pairs"
+    told = pairs[pairs["outcome"] != "open"].set_index("outcome")
+    means = 100 * told.groupby("outcome")["difference"].mean()
+    assert_allclose(means[["better", "worse"]], [9.8, -3.2], atol=0.05)
+    middle = told[told["variant"] == "intermediate"]
+    assert (len(middle), (middle.index == "worse").sum()) == (31, 10)
+    em = pairs[pairs["method"] == "EM/LR"]
+    assert (
+        0.7 < (em["outcome"] == "open").mean() < 0.8
+    )  # "three pairs in four are gray"
+    gap = compare.resolution(theirs, ["dataset", "method"], "mean")
+    own = (theirs["sd"] / np.sqrt(theirs["n"])).median()
+    assert round(100 * gap, 1) == 0.2 and 1.9 < own / gap < 2.3
+    case = theirs[(theirs["method"] == "LMM") & theirs["dataset"].str.contains("0-1-s")]
+    row = case[case["strategy"] == study.FULL_BAG].iloc[0]
+    assert (round(row["mean"], 2), round(row["sd"], 2)) == (0.83, 0.14)
+    blue = compare.fractions(pairs, "kind")["better"].groupby("kind").mean()
+    assert 1.8 < blue["digits"] / blue["tabular"] < 2.8  # "about twice as much blue"
+
+
+def test_the_page_states_what_our_rows_say():
+    table = compare.beside()
+    gap = 100 * table["difference"].abs().groupby(table["method"]).median()
+    assert gap["EM/LR"] < 1.5 and 2.5 < gap["LMM"] < 3.6
+    verdicts = table["verdict"].value_counts(normalize=True)
+    assert verdicts["not distinguishable"] > 0.5 and verdicts["differs"] < 0.3
+    ours = compare.ours()
+    case = ours[ours["dataset"].str.contains("0-1-simple") & (ours["method"] == "LMM")]
+    means = case.set_index("strategy")["mean"]
+    assert means[study.FULL_BAG] < 0.5
+    assert_allclose(means.drop(study.FULL_BAG), 0.91, atol=0.01)
