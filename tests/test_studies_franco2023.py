@@ -39,7 +39,7 @@ def made_up(tmp_path_factory):
     held = {ADULT: (X[:, 0] * 2 + 9).astype(int).clip(4, 13) - 4}
     np.savez(folder / "franco2023/adult.npz", X=X.astype("f4"), y=y, **held)
     digit = rng.choice([2, 8, 5], 600, p=[0.5, 0.3, 0.2])
-    images = rng.randint(0, 60, (600, 11, 11)) + 8 * digit[:, None, None]
+    images = rng.randint(0, 60, (600, 11, 11)) + 2 * digit[:, None, None]
     parts = {"x_train": images[:400], "x_test": images[400:]}
     parts |= {"y_train": digit[:400], "y_test": digit[400:]}
     np.savez(folder / "mnist.npz", **parts)
@@ -196,6 +196,9 @@ def test_a_fit_that_fails_has_the_largest_error(monkeypatch):
     labels = study.predict_all("LMM", LMM_SETTINGS[:2], X, bags, flat, X, 0)
     assert np.isnan(labels).all()
     assert_array_equal(study.share_errors(labels, bags, flat), 1)
+    pure = np.tile([0.0, 1.0], (len(shares), 1))
+    labels = study.predict_all("ridge", [{"alpha": 1.0}], X, bags, pure, X, 0)
+    assert np.isnan(labels).all()
     both = np.vstack([labels[:1], np.ones((1, len(bags)))])
     gap = np.abs(1 - shares[:, 1]).mean()
     assert_allclose(study.share_errors(both, bags, shares), [1, gap])
@@ -240,6 +243,21 @@ def test_weights_are_those_of_the_estimator_where_there_is_a_penalty():
         given = X, fitted.mean_operator_, setting["alpha"]
         reached = binary_objective(w, *given)[0]
         assert reached <= binary_objective(fitted.coef_[0] / 2, *given)[0] + 1e-6
+
+
+def test_the_reversed_grid_has_the_same_settings_and_breaks_ties_the_other_way():
+    X, _, _, _, bags, shares = study.split(SIMPLE, 0, 0)
+    two = bags < 2  # of two bags all graphs give one operator
+    given = X[two], bags[two], shares
+    chosen = []
+    for method in ("LMM", "LMM reversed"):
+        settings = list(ParameterGrid(study.METHODS[method][1]))
+        assert sorted(map(str, settings)) == sorted(map(str, LMM_SETTINGS))
+        labels = study.predict_all(method, settings, *given, X, 0)
+        errors = study.share_errors(labels, bags, shares)
+        chosen.append((settings[errors.argmin()]["sigma"], errors.min()))
+    assert [sigma for sigma, _ in chosen] == [0.25, 1.0]
+    assert_allclose(*(error for _, error in chosen))
 
 
 def test_descent_never_rises_and_problems_do_not_meet():
