@@ -19,7 +19,7 @@ from llpbook.model_selection import proportion_scorer, select_setting
 from llpbook.proportions import label_proportions
 from studies import franco2023 as study
 from studies import franco2023_beside as compare
-from studies import paper_table, run_table
+from studies import load, paper_table, run_table
 from studies.complexllp import SEEDS
 
 (TABLE,) = study.TABLES
@@ -39,7 +39,7 @@ def made_up(tmp_path_factory):
     held = {ADULT: (X[:, 0] * 2 + 9).astype(int).clip(4, 13) - 4}
     np.savez(folder / "franco2023/adult.npz", X=X.astype("f4"), y=y, **held)
     digit = rng.choice([2, 8, 5], 600, p=[0.5, 0.3, 0.2])
-    images = rng.randint(0, 60, (600, 11, 11)) + 2 * digit[:, None, None]
+    images = rng.randint(0, 60, (600, 11, 11)) + digit[:, None, None] // 4
     parts = {"x_train": images[:400], "x_test": images[400:]}
     parts |= {"y_train": digit[:400], "y_test": digit[400:]}
     np.savez(folder / "mnist.npz", **parts)
@@ -447,6 +447,8 @@ def stated():
             found[source, side] = f"{mean:+.1f}".replace("-", "−")
     paired = compare.paired_against_full_bag()
     found["o", "paired"] = share_won(paired[paired["method"].isin(PUBLISHED)])
+    for key, row in compare.ties().drop("naive").iterrows():
+        found["o", "reversed", key] = f"{row['gain']:+.1f} ± {row['se']:.1f} ({key})"
     same = compare.same_choice()
     for method in ("LMM", "EM/LR"):
         found["o", method, "same"] = f"{same.loc[method].mean():.0%}".replace("%", " %")
@@ -496,3 +498,32 @@ def test_the_page_states_what_our_rows_say():
     means = case.set_index("strategy")["mean"]
     assert means[study.FULL_BAG] < 0.5
     assert_allclose(means.drop(study.FULL_BAG), 0.91, atol=0.01)
+
+
+def test_what_the_page_explains():
+    rows = load("franco2023").query("method == 'LMM' and size == 3000")
+    rows = rows[rows["dataset"].str.startswith("mnist") & rows["error"].notna()]
+    first = rows["chosen"].str.contains("sigma=0.25").groupby(rows["strategy"]).mean()
+    assert first[study.FULL_BAG] > 0.95 and first.drop(study.FULL_BAG).max() < 0.2
+    lost = compare.lost().round(1)
+    uneven = lost.loc["LMM"].drop("naive")
+    assert (uneven["full bag"] > uneven["at random"]).all()
+    assert lost.loc["LMM"][["bootstrap", "k-fold", "shuffle"]].to_numpy().max() <= 2
+    assert lost.loc["LMM", "at random"].between(2, 8).all()
+    em = lost.loc["EM/LR"]
+    assert (em["shuffle"] - em["at random"]).abs().max() <= 1
+    levels = compare.levels().drop("naive")
+    assert (levels["ridge"] > levels["LMM"] - 0.5).all()
+    assert (levels["EM/LR"] < levels["LMM"] - 1).all()
+    whole = compare.ours(size=0).merge(compare.published(), on=compare.KEYS)
+    gaps = 100 * (whole["mean_x"] - whole["mean_y"])
+    lmm = (whole["method"] == "LMM") & whole["dataset"].str.contains("simple")
+    assert gaps[lmm].abs().max() < 0.5
+    less = compare.ours().merge(whole[lmm], on=compare.KEYS)
+    assert_allclose(less["mean"] - less["mean_x"], -0.08, atol=0.01)
+    em = gaps[whole["method"] == "EM/LR"]
+    assert em.median() < -3 and em.min() > -5
+    ties = compare.ties().drop("naive")
+    assert (ties["shuffle"] - ties["full bag"]).between(11, 18).all()
+    assert (ties["shuffle"] - ties["reversed"]).between(0, 2).all()
+    assert (ties["gain"] > 8).all()

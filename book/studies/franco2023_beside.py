@@ -324,6 +324,35 @@ def levels(size=SIZE, results=None):
     return table[first + own + last].reindex(VARIANTS)
 
 
+def ties(results=None):
+    """LMM on digits: the full-bag strategy with the grid as it is and in reverse order, beside split-bag-shuffle.
+
+    Parameters
+    ----------
+    results : path, optional
+        As for `ours`.
+
+    Returns
+    -------
+    DataFrame
+        In percent, a row for each variant: ``full bag``, ``reversed`` and ``shuffle``, means over pairs of digits, and
+        ``gain`` and ``se`` of ``reversed`` less ``full bag``.
+    """
+    rows = load("franco2023", results)
+    rows = _described(rows[rows["method"].str.startswith("LMM")])
+    rows = rows[(rows["kind"] == "digits") & (rows["size"] == SIZE)]
+    by_data = rows.groupby(["variant", "data", "method", "strategy"])["accuracy"].mean()
+    wide = 100 * by_data.unstack(["method", "strategy"])
+    table = pd.DataFrame({
+        "full bag": wide["LMM", FULL_BAG],
+        "reversed": wide["LMM reversed", FULL_BAG],
+        "shuffle": wide["LMM", SPLIT_BAG[-1]],
+    })  # fmt: skip
+    table["gain"] = table["reversed"] - table["full bag"]
+    groups = table.dropna().groupby("variant")
+    return groups.mean().assign(se=groups["gain"].sem()).reindex(VARIANTS)
+
+
 def same_choice(size=SIZE, results=None):
     """Share of executions in which a split-bag strategy chooses the setting that the full-bag strategy chooses.
 
