@@ -38,6 +38,7 @@ def tables():
         counts_fair,
         diagnosis,
         duplessis2013,
+        franco2023,
         means,
         model_selection,
         natural,
@@ -52,6 +53,6 @@ def tables():
         yu2013, duplessis2013, perezortiz2016, stolpe2011, diagnosis, model_selection,
         means, alter_svm, relaxation, cluster_times, count_likelihood,
         counts_fair, choice, natural, calibration, bag_losses, outside,
-        benchmark,
+        benchmark, franco2023,
     )  # fmt: skip
     return {table.name: table for module in modules for table in module.TABLES}
