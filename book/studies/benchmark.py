@@ -15,7 +15,8 @@ are left out. ``any`` stands for all kinds and sizes: ``majority`` and the two l
 trees on the true labels, see no bags. Natural bags have features of their own, and so limits of their own.
 
 All methods of the package, at most four settings each, fixed before the runs; the first one is ``untuned``. Two
-criteria, neither of which belongs to a method, choose without labels, as in `studies.outside`: ``shares`` and
+criteria choose without labels, as in `studies.outside` (the likelihood is also the loss of the count methods):
+``shares`` and
 ``likelihood``, of whole bags predicted out of fold. Labels choose the settings of the limits. The methods for two bags
 take tasks with two classes, choose their widths and penalties themselves, and take the class prior from the shares.
 
