@@ -1,5 +1,6 @@
 """The runner (resumable, one row a cell and seed, no mixed protocols) and the protocol of yu2013 (no label leaks)."""
 
+import importlib.util
 import json
 import os
 import resource
@@ -32,7 +33,7 @@ from studies import (
     tables,
     yu2013,
 )
-from studies.__main__ import main, parse_only
+from studies.__main__ import cost, main, parse_only
 from studies.runner import RESULTS, DamagedTableError, Table, done, outcome, select
 
 CELLS = [{"dataset": d, "size": s} for d in ("a, b", "c") for s in (2, 4)]
@@ -122,6 +123,50 @@ def test_two_processes_give_the_same_rows(tmp_path):
         load("fake", tmp_path / name).drop(columns="seconds") for name in ("one", "two")
     )
     pd.testing.assert_frame_equal(one, two)
+
+
+@pytest.mark.dask
+@pytest.mark.skipif(
+    importlib.util.find_spec("dask") is None, reason="dask is not installed"
+)
+def test_a_dask_cluster_gives_the_same_rows(tmp_path, monkeypatch, capsys):
+    from dask.distributed import LocalCluster
+
+    monkeypatch.setattr("studies.__main__.tables", lambda: {"fake": table()})
+    argv = ["fake", "--seeds", "2", "--results"]
+    options = {"threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(n_workers=2, **options) as cluster:
+        spread = ["--scheduler", cluster.scheduler_address]
+        assert main([*argv, str(tmp_path / "two"), *spread]) == 0
+    assert "[8/8]" in capsys.readouterr().err  # progress is shown
+    assert main([*argv, str(tmp_path / "one")]) == 0
+    one, two = (
+        load("fake", tmp_path / name).drop(columns="seconds") for name in ("one", "two")
+    )
+    pd.testing.assert_frame_equal(one, two)
+
+
+def test_without_dask_a_scheduler_is_refused(monkeypatch, capsys, tmp_path):
+    monkeypatch.setitem(sys.modules, "dask.distributed", None)
+    monkeypatch.setattr("studies.__main__.tables", lambda: {"fake": table()})
+    with pytest.raises(SystemExit):
+        main(["fake", "--scheduler", "tcp://x:1", "--results", str(tmp_path)])
+    assert "llpbook[dask]" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_cost_of_a_seed_is_the_sum_over_cells_of_their_mean(tmp_path):
+    run_table(table(), seeds=2, only={"dataset": ["c"]}, results=tmp_path)
+    path = tmp_path / "fake.csv"
+    seconds = iter(["3600.0", "1800.0", "5400.0", "1800.0"])
+    lines = path.read_text().splitlines()
+    lines[1:] = [f"{line.rpartition(',')[0]},{next(seconds)}" for line in lines[1:]]
+    path.write_text("\n".join(lines) + "\n")
+    # sizes 2 and 4 of the first seed, then of the second
+    words = "1.8 CPU hours a seed for the 2 cells with rows"
+    assert cost(table(), tmp_path) == words
+    part = replace(table(), cells=CELLS[2:])
+    assert cost(part, tmp_path) == "1.8 CPU hours a seed"
 
 
 def test_another_protocol_is_refused_and_nothing_is_written(tmp_path):

@@ -30,6 +30,7 @@ def tables():
     from . import (
         alter_svm,
         bag_losses,
+        benchmark,
         calibration,
         choice,
         choosing,
@@ -38,6 +39,7 @@ def tables():
         counts_fair,
         diagnosis,
         duplessis2013,
+        franco2023,
         means,
         model_selection,
         natural,
@@ -52,5 +54,6 @@ def tables():
         yu2013, duplessis2013, perezortiz2016, stolpe2011, diagnosis, model_selection,
         means, alter_svm, relaxation, cluster_times, count_likelihood,
         counts_fair, choice, choosing, natural, calibration, bag_losses, outside,
+        benchmark, franco2023,
     )  # fmt: skip
     return {table.name: table for module in modules for table in module.TABLES}

@@ -1,13 +1,18 @@
 """Run a table: ``python -m studies TABLE [--seeds 5] [--jobs 2] [--only dataset=heart method=MeanMap]``.
 
 Where a table leaves parameters free, ``--set priors=0.3,0.7 sizes=60,40`` runs its cells with other values.
+``--scheduler ADDRESS`` spreads the rows over a Dask cluster instead of ``--jobs`` processes; its workers must be able
+to import ``llpbook`` and ``studies``. In Python, `run_table` inside ``joblib.parallel_config("dask")`` does the same.
 """
 
 import argparse
 import shlex
 import sys
+from contextlib import contextmanager
 
-from . import summary, tables
+import joblib
+
+from . import load, summary, tables
 from .runner import RESULTS, as_text, done, run_table, set_values
 
 
@@ -57,16 +62,42 @@ def read_arguments(argv):
     add("--only", **pairs, help="these cells only; VALUE may be v,w")
     add("--set", **pairs, help="other values of what the table leaves free")
     add("--list", action="store_true", help="list the tables, and the rows there are")
+    add("--scheduler", metavar="ADDRESS", help="compute on a Dask cluster")
     where = "folder of the results (default: book/studies/results)"
     add("--results", metavar="DIR", help=where)
     return parser, parser.parse_args(argv)
 
 
+@contextmanager
+def cluster(address):
+    """Spread what joblib runs over the Dask cluster at an address; without one, nothing changes."""
+    if address is None:
+        yield
+        return
+    try:
+        from dask.distributed import Client
+    except ImportError as error:
+        raise ValueError(
+            '--scheduler needs Dask: pip install "llpbook[dask]"'
+        ) from error
+    with Client(address), joblib.parallel_config("dask"):
+        yield
+
+
+def cost(table, results):
+    """How long a seed takes in one process, from the rows there are, in words."""
+    seconds = load(table, results).groupby([*table.cells[0]])["seconds"].mean()
+    known = len(seconds)
+    some = "" if known >= len(table.cells) else f" for the {known} cells with rows"
+    return f"{seconds.sum() / 3600:.2g} CPU hours a seed{some}"
+
+
 def list_tables(results):
-    """Print what can be run, and how many rows there are."""
+    """Print what can be run, how many rows there are, and what a seed costs."""
     for table in tables().values():
         try:
             state = f"{len(done(table, results))} rows"
+            state += f", {cost(table, results)}" if state != "0 rows" else ""
         except ValueError as error:
             state = f"not usable: {error}"
         n_cells = f"{len(table.cells)} cells a seed"
@@ -97,7 +128,8 @@ def main(argv=None):
     try:
         table = set_values(known[args.table], parse_set(args.set))
         run = args.seeds, args.jobs, parse_only(args.only), args.results, command
-        written = run_table(table, *run, report)
+        with cluster(args.scheduler):
+            written = run_table(table, *run, report)
         print(summary(table, table.value, args.results).round(4).to_string(index=False))
     except ValueError as error:
         parser.error(str(error))

@@ -1,0 +1,536 @@
+"""The experiment of franco2023: its protocol on made-up data, the paper's test and figures by hand."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid, ShuffleSplit
+
+from llpbook import LaplacianMeanMap
+from llpbook.base import LLPClassifier
+from llpbook.mean_map import binary_objective
+from llpbook.model_selection import proportion_scorer, select_setting
+from llpbook.proportions import label_proportions
+from studies import franco2023 as study
+from studies import franco2023_beside as compare
+from studies import load, paper_table, run_table
+from studies.complexllp import SEEDS
+
+(TABLE,) = study.TABLES
+ADULT = "adult-hard-10bags-cluster-kmeans-10"
+DIGITS = "mnist-digits-2-8-{}-3bags-cluster-{}"
+SIMPLE = DIGITS.format("simple", "None-None")
+PUBLISHED = list(study.PUBLISHED.values())
+
+
+@pytest.fixture(scope="module")
+def made_up(tmp_path_factory):
+    """A folder of small files in the place of the data."""
+    folder, rng = tmp_path_factory.mktemp("data"), np.random.RandomState(0)
+    (folder / "franco2023").mkdir()
+    y = rng.randint(0, 2, 900)
+    X = rng.normal(size=(900, 6)) + y[:, None]
+    held = {ADULT: (X[:, 0] * 2 + 9).astype(int).clip(4, 13) - 4}
+    np.savez(folder / "franco2023/adult.npz", X=X.astype("f4"), y=y, **held)
+    digit = rng.choice([2, 8, 5], 600, p=[0.5, 0.3, 0.2])
+    images = rng.randint(0, 60, (600, 11, 11)) + digit[:, None, None] // 4
+    parts = {"x_train": images[:400], "x_test": images[400:]}
+    parts |= {"y_train": digit[:400], "y_test": digit[400:]}
+    np.savez(folder / "mnist.npz", **parts)
+    return folder
+
+
+@pytest.fixture(autouse=True, scope="module")
+def in_its_place(made_up):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(study.FOLDER, str(made_up))
+        for cached in (study.load_data, study.load_bags):
+            cached.cache_clear()
+        yield
+    for cached in (study.load_data, study.load_bags):
+        cached.cache_clear()
+
+
+# --- the cases ---------------------------------------------------------------------------------------------------
+
+
+def test_the_cells_hold_every_published_row_and_the_grids_are_the_papers():
+    table = paper_table("franco2023_results")
+    assert len(table) == 306 and len(study.cases()) == 36
+    cells = {(c["dataset"], c["method"], c["strategy"]) for c in TABLE.cells}
+    for row in table.itertuples():
+        assert (row.dataset, study.PUBLISHED[row.model], row.split_method) in cells
+        assert row.n_splits == study.read_case(row.dataset)[2]
+    sizes = [len(ParameterGrid(study.METHODS[name][1])) for name in PUBLISHED]
+    assert sizes == [6, 36, 36] and len(SEEDS) == 30
+
+
+def test_a_name_says_its_case_and_another_name_is_refused():
+    assert study.read_case(ADULT) == ("adult", "hard", 10)
+    assert study.read_case(SIMPLE) == ("mnist-digits-2-8", "simple", 3)
+    with pytest.raises(ValueError, match=r"must be DATA-VARIANT.*got 'adult'"):
+        study.read_case("adult")
+
+
+def test_missing_data_are_named(made_up, monkeypatch):
+    monkeypatch.setenv(study.FOLDER, str(made_up / "elsewhere"))
+    with pytest.raises(FileNotFoundError, match=r"mnist\.npz.*LLPBOOK_LOCAL"):
+        study.local_file("mnist.npz")
+
+
+def test_digits_are_the_two_of_the_case_turned_without_a_shift(made_up):
+    X, y, clusters = study.load_data("mnist-digits-2-8", 3)
+    with np.load(made_up / "mnist.npz") as data:
+        digit = np.concatenate([data["y_train"], data["y_test"]])
+        pixels = np.concatenate([data["x_train"], data["x_test"]]).reshape(600, -1)
+    rows = np.isin(digit, [2, 8])
+    assert_array_equal(y, digit[rows] == 2)  # the more frequent one
+    assert X.shape == (rows.sum(), study.DIRECTIONS) and len(set(clusters)) == 3
+    kept = pixels[rows].astype(float)
+    low, high = kept.min(axis=0), kept.max(axis=0)
+    scaled = 2 * (kept - low) / (high - low) - 1
+    # As near as any fifty directions: lengths from the origin, not from the mean, are kept.
+    best = np.linalg.svd(scaled, compute_uv=False)[: study.DIRECTIONS]
+    assert_allclose((X.astype(float) ** 2).sum(), (best**2).sum(), rtol=5e-3)
+
+
+def test_our_bags_have_the_sizes_and_shares_of_the_clusters():
+    _, y, clusters = study.load_data("mnist-digits-2-8", 3)
+    sizes = np.bincount(clusters)
+    shares = np.bincount(clusters, y) / sizes
+    name = DIGITS.format("intermediate", "kmeans-3")
+    assert_array_equal(study.load_bags(name), clusters)
+    for variant, by in (
+        ("simple", "None-None"), ("hard", "kmeans-3"), ("naive", "None-None"),
+    ):  # fmt: skip
+        bags = study.load_bags(DIGITS.format(variant, by))
+        assert_array_equal(np.bincount(bags), sizes)
+        gaps = np.abs(np.bincount(bags, y) - sizes * shares)
+        assert (gaps <= 1.01).all() == (variant != "naive")
+
+
+def test_published_bags_are_read():
+    X, _, clusters = study.load_data("adult", 10)
+    assert clusters is None and np.abs(X).max() <= 1 + 1e-6
+    assert len(np.unique(study.load_bags(ADULT))) == 10
+
+
+# --- the protocol ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [0, 300])
+def test_a_split_has_the_papers_seed_and_exact_shares(size):
+    X, X_new, y, y_new, bags, shares = study.split(ADULT, 4, size)
+    (Z, labels, _), all_bags = study.load_data("adult", 10), study.load_bags(ADULT)
+    splits = ShuffleSplit(n_splits=1, test_size=0.25, random_state=SEEDS[4])
+    train, new = next(splits.split(Z))
+    assert_array_equal(X_new, Z[new])
+    assert_array_equal(y_new, labels[new])
+    assert len(X) == (size or len(train)) == len(y) == len(bags)
+    assert_allclose(shares, label_proportions(y, bags, classes=[0, 1]))
+    ahead = np.bincount(all_bags[train]) * len(X) / len(train)
+    assert np.abs(np.bincount(bags) - ahead).max() <= 1
+    rows = {row.tobytes() for row in Z[new].astype(float)}
+    assert not rows & {row.tobytes() for row in X}
+
+
+@pytest.mark.parametrize("strategy", study.STRATEGIES)
+def test_as_many_splits_as_bags(strategy):
+    X, *_, bags, shares = study.split(ADULT, 0, 300)
+    splits = list(study.splitter(strategy, 10, shares, 1).split(X, groups=bags))
+    assert len(splits) == 10
+    for train, test in splits:
+        common = set(bags[train]) & set(bags[test])
+        assert not common if strategy == study.FULL_BAG else len(common) >= 8
+        if strategy in ("split-bag-shuffle", "split-bag-bootstrap"):
+            assert abs(len(test) - 150) <= 1
+
+
+@pytest.mark.parametrize("strategy", study.STRATEGIES[::3])
+def test_fits_are_counted_and_labels_reach_them_through_shares_alone(
+    strategy, monkeypatch
+):
+    seen, own = [], LLPClassifier.fit
+
+    def spy(self, X, bags, proportions, labels=None):
+        seen.append((self.C, len(X), np.asarray(proportions), labels))
+        return own(self, X, bags, proportions, labels)
+
+    monkeypatch.setattr(LLPClassifier, "fit", spy)
+    cell = {"dataset": SIMPLE, "size": 0, "method": "EM/LR", "strategy": strategy}
+    row = study.run(cell, 2)
+    X, *_, shares = study.split(SIMPLE, 2, 0)
+    assert len(seen) == 3 * 6 + 1
+    assert [fit[0] for fit in seen[:-1]] == 3 * study.POWERS
+    assert row["chosen"] == f"C={seen[-1][0]:g}" and seen[-1][1] == len(X)
+    for _, n, given, labels in seen:
+        assert labels is None
+        assert n <= len(X)
+        assert_array_equal(given, shares)
+
+
+@pytest.mark.parametrize("strategy", study.STRATEGIES)
+def test_the_choice_is_that_of_algorithm_1_as_written(strategy):
+    X, _, _, _, bags, shares = study.split(ADULT, 0, 200)
+    cv = study.splitter(strategy, 10, shares, 5)
+    found = study.choose("ridge", X, bags, shares, cv, 5)
+    estimator, grid = study.METHODS["ridge"]
+    settings = list(ParameterGrid(grid))
+    scorer = proportion_scorer(shares, "mae", soft=False)
+    splits = list(study.splitter(strategy, 10, shares, 5).split(X, groups=bags))
+    data = X, bags, shares
+    best, errors = select_setting(estimator, settings, splits, data, scorer)
+    assert found[0] == best
+    assert_allclose(found[1], errors.mean(axis=1).min())
+
+
+def test_a_fit_that_fails_has_the_largest_error(monkeypatch):
+    X, _, _, _, bags, shares = study.split(ADULT, 0, 200)
+    flat = np.full_like(shares, 0.5)
+    labels = study.predict_all("LMM", LMM_SETTINGS[:2], X, bags, flat, X, 0)
+    assert np.isnan(labels).all()
+    assert_array_equal(study.share_errors(labels, bags, flat), 1)
+    pure = np.tile([0.0, 1.0], (len(shares), 1))
+    labels = study.predict_all("ridge", [{"alpha": 1.0}], X, bags, pure, X, 0)
+    assert np.isnan(labels).all()
+    both = np.vstack([labels[:1], np.ones((1, len(bags)))])
+    gap = np.abs(1 - shares[:, 1]).mean()
+    assert_allclose(study.share_errors(both, bags, shares), [1, gap])
+
+
+def test_rows_of_other_strategies_and_of_limits():
+    base = {"dataset": SIMPLE, "size": 0}
+    y_new = study.split(SIMPLE, 0, 0)[3]
+    row = study.run({**base, "method": "majority", "strategy": "none"}, 0)
+    assert row["accuracy"] == pytest.approx(max(y_new.mean(), 1 - y_new.mean()))
+    best = study.run({**base, "method": "ridge", "strategy": "oracle"}, 0)
+    for strategy in study.STRATEGIES:
+        chosen = study.run({**base, "method": "ridge", "strategy": strategy}, 0)
+        assert best["accuracy"] >= chosen["accuracy"] and 0 <= chosen["error"] <= 1
+    assert best["mean"] <= best["accuracy"] and np.isnan(best["error"])
+
+
+def test_rows_are_kept_and_resumed(tmp_path):
+    names = [c for c in TABLE.cells if c["dataset"] == SIMPLE]
+    small = [c for c in names if c["method"] in ("majority", "ridge")]
+    table = replace(TABLE, cells=small)
+    assert run_table(table, seeds=1, results=tmp_path) == 5
+    assert run_table(table, seeds=2, results=tmp_path) == 5
+    assert run_table(table, seeds=2, results=tmp_path) == 0
+
+
+# --- LMM as the R program has it ---------------------------------------------------------------------------------
+
+LMM_SETTINGS = list(ParameterGrid(study.METHODS["LMM"][1]))
+
+
+@pytest.mark.filterwarnings("ignore::llpbook.LLPWarning")
+def test_weights_are_those_of_the_estimator_where_there_is_a_penalty():
+    X, _, _, _, bags, shares = study.split(ADULT, 0, 300)
+    settings = [s for s in LMM_SETTINGS if s["alpha"] > 0]
+    weights = study.lmm_weights(X, bags, shares, settings)
+    options = {"bag_weights": "uniform", "operator_weights": "uniform"}
+    model = LaplacianMeanMap(**options, fit_intercept=False)
+    for w, setting in zip(weights.T, settings, strict=True):
+        fitted = clone(model).set_params(**setting).fit(X, bags, shares)
+        assert_allclose(w, fitted.coef_[0] / 2, atol=2e-3 * np.abs(w).max())
+        given = X, fitted.mean_operator_, setting["alpha"]
+        reached = binary_objective(w, *given)[0]
+        assert reached <= binary_objective(fitted.coef_[0] / 2, *given)[0] + 1e-6
+
+
+def test_the_reversed_grid_has_the_same_settings_and_breaks_ties_the_other_way():
+    X, _, _, _, bags, shares = study.split(SIMPLE, 0, 0)
+    two = bags < 2  # of two bags all graphs give one operator
+    given = X[two], bags[two], shares
+    chosen = []
+    for method in ("LMM", "LMM reversed"):
+        settings = list(ParameterGrid(study.METHODS[method][1]))
+        assert sorted(map(str, settings)) == sorted(map(str, LMM_SETTINGS))
+        labels = study.predict_all(method, settings, *given, X, 0)
+        errors = study.share_errors(labels, bags, shares)
+        chosen.append((settings[errors.argmin()]["sigma"], errors.min()))
+    assert [sigma for sigma, _ in chosen] == [0.25, 1.0]
+    assert_allclose(*(error for _, error in chosen))
+
+
+def test_descent_never_rises_and_problems_do_not_meet():
+    rng = np.random.RandomState(0)
+    X, mu, lam = rng.normal(size=(80, 5)), rng.normal(size=(5, 4)), [0.0, 1.0, 5.0, 0.1]
+    W = study.descend(X, mu, np.array(lam))
+    start = np.full(5, 1e-3)
+    for k in range(4):
+        alone = study.descend(X, mu[:, k : k + 1], np.array(lam[k : k + 1]))[:, 0]
+        given = X, mu[:, k][None, :], lam[k]
+        reached, gradient = binary_objective(alone, *given)
+        assert reached < binary_objective(start, *given)[0]
+        assert_allclose(binary_objective(W[:, k], *given)[0], reached, rtol=1e-3)
+        if lam[k] >= 1:
+            assert np.abs(gradient).max() < 1e-3
+
+
+# --- beside the published rows -----------------------------------------------------------------------------------
+
+
+def cells_of(draws):
+    """Cells as `compare.published` gives them, of draws by strategy; one case of each kind."""
+    rows = [
+        (name, "LMM", s, np.mean(v), np.std(v, ddof=1), len(v))
+        for name in (ADULT, SIMPLE)
+        for s, v in draws.items()
+    ]
+    frame = pd.DataFrame(rows, columns=[*compare.KEYS, "mean", "sd", "n"])
+    return compare._described(frame)
+
+
+DRAWS = {
+    study.FULL_BAG: [0.70, 0.72, 0.71],
+    "split-bag-bootstrap": [0.80, 0.82, 0.83],
+    "split-bag-k-fold": [0.50, 0.52, 0.51],
+    "split-bag-shuffle": [0.60, 0.90, 0.71],
+}
+
+
+def test_the_papers_test_is_welchs():
+    pairs = compare.against_full_bag(cells_of(DRAWS))
+    assert len(pairs) == 6
+    for row in pairs.itertuples():
+        two = DRAWS[row.strategy], DRAWS[study.FULL_BAG]
+        p = stats.ttest_ind(*two, equal_var=False).pvalue
+        assert_allclose(row.pvalue, p)
+        assert_allclose(row.difference, np.mean(two[0]) - np.mean(two[1]))
+    outcome = pairs.set_index("strategy")["outcome"]
+    assert set(outcome["split-bag-bootstrap"]) == {"better"}
+    assert set(outcome["split-bag-k-fold"]) == {"worse"}
+    assert set(outcome["split-bag-shuffle"]) == {"open"}
+    assert compare.won(pairs) == (0.5, 4)
+
+
+def test_fractions_and_their_bars():
+    pairs = compare.against_full_bag(cells_of(DRAWS))
+    for by, groups in (
+        ("variant", ["simple", "hard"]), ("method", ["LMM"]), ("kind", ["tabular", "digits"]),
+    ):  # fmt: skip
+        table = compare.fractions(pairs, by)
+        assert list(table.index.get_level_values(0).unique()) == groups
+        assert_allclose(table[list(compare.OUTCOMES)].sum(axis=1), 1)
+        fig, axes = plt.subplots(1, 2)
+        compare.plot_fractions(table, table, by, axes)
+        heights = [bar.get_height() for bar in axes[1].patches]
+        wanted = table[list(compare.OUTCOMES)].to_numpy().T.ravel()
+        assert_allclose(heights, wanted)
+        plt.close(fig)
+
+
+def test_differences_are_counted_once():
+    pairs = compare.against_full_bag(cells_of(DRAWS))
+    fig, axes = plt.subplots(1, 2)
+    compare.plot_differences(pairs, pairs, axes)
+    for ax in axes:
+        bars = [(bar.get_x(), bar.get_height()) for bar in ax.patches]
+        assert sum(h for x, h in bars if x >= 0) == 2
+        assert sum(h for _, h in bars) == 4
+    plt.close(fig)
+
+
+def test_ours_are_means_over_executions(tmp_path):
+    def fake(cell, seed):
+        value = 0.1 * seed + 0.01 * len(cell["strategy"])
+        return {"accuracy": value, "error": 0.1, "mean": 0.5, "chosen": "C=1"}
+
+    some = [c for c in TABLE.cells if c["dataset"] in (ADULT, SIMPLE)]
+    run_table(replace(TABLE, cells=some, run=fake), seeds=3, results=tmp_path)
+    cells = compare.ours(results=tmp_path)
+    assert set(cells["strategy"]) == set(study.STRATEGIES)
+    row = cells[cells["strategy"] == study.FULL_BAG].iloc[0]
+    assert_allclose(row["mean"], 0.1 + 0.01 * len(study.FULL_BAG))
+    assert_allclose(row["sd"], 0.1)
+    table = compare.beside(results=tmp_path)
+    theirs = compare.published()
+    assert len(table) == theirs["dataset"].isin([ADULT, SIMPLE]).sum()
+    assert_allclose(table["se"], 0.1 * np.sqrt(1 / 3 + 1 / table["n"]))
+    paired = compare.paired_against_full_bag(results=tmp_path)
+    assert set(paired["outcome"]) == {"worse"} and (paired["n"] == 3).all()
+
+
+def test_over_data_averages_strategies_before_it_ranks():
+    table = compare.over_data(compare.published())
+    cells = compare.published().query("method == 'LMM' and variant == 'hard'")
+    wide = cells.pivot(index="data", columns="strategy", values="mean")
+    gap = wide[list(compare.SPLIT_BAG)].mean(axis=1) - wide[study.FULL_BAG]
+    row = table.loc["LMM", "hard"]
+    assert row["sets"] == len(gap) == 9
+    assert_allclose(row["difference"], gap.mean())
+    assert_allclose(row["p"], stats.wilcoxon(gap).pvalue)
+    cells = compare.published().query("method == 'LMM' and variant != 'naive'")
+    wide = cells.groupby(["data", "kind", "strategy"])["mean"].mean().unstack()
+    gap = wide[list(compare.SPLIT_BAG)].mean(axis=1) - wide[study.FULL_BAG]
+    row = compare.over_data(compare.published(), "kind").loc["LMM", "tabular"]
+    own = gap.xs("tabular", level="kind")
+    assert row["sets"] == len(own) == 3 and np.isnan(row["p"])
+    assert_allclose([row["difference"], row["se"]], [own.mean(), own.sem()])
+
+
+def test_strategies_against_the_bootstrap():
+    table = compare.against_bootstrap(compare.published())
+    cells = compare.published().query("method == 'EM/LR'")
+    wide = cells.groupby(["data", "strategy"])["mean"].mean().unstack()
+    gap = wide["split-bag-k-fold"] - wide["split-bag-bootstrap"]
+    row = table.loc["EM/LR", "k-fold"]
+    assert_allclose([row["difference"], row["se"]], [gap.mean(), gap.sem()])
+    assert "alter-SVM" not in table.index.get_level_values("method")
+
+
+def test_what_is_lost_and_whether_choices_are_the_same(tmp_path):
+    reached = {"oracle": 0.9, study.FULL_BAG: 0.7, "split-bag-k-fold": 0.8}
+
+    def fake(cell, seed):
+        value = reached.get(cell["strategy"], 0.85)
+        same = cell["strategy"] == "split-bag-shuffle" and seed == 0
+        other = "C=1" if same or cell["strategy"] == study.FULL_BAG else "C=2"
+        return {"accuracy": value, "error": 0.1, "mean": 0.6, "chosen": other}
+
+    some = [c for c in TABLE.cells if c["dataset"] == SIMPLE and c["method"] == "LMM"]
+    run_table(replace(TABLE, cells=some, run=fake), seeds=2, results=tmp_path)
+    row = compare.lost(results=tmp_path).loc["LMM", "simple"]
+    assert_allclose(
+        row[["full bag", "k-fold", "shuffle", "at random"]], [20, 10, 5, 30]
+    )
+    some = [c for c in TABLE.cells if c["dataset"] == SIMPLE]
+    run_table(replace(TABLE, cells=some, run=fake), seeds=1, results=tmp_path)
+    found = compare.levels(results=tmp_path).loc["simple"]
+    assert list(found.index)[:2] == ["majority", "ridge"]
+    assert_allclose(found, 85)
+    same = compare.same_choice(results=tmp_path).loc["LMM"]
+    assert dict(same) == {"bootstrap": 0, "k-fold": 0, "shuffle": 0.5}
+
+
+# --- numbers in the ledger of claims and on the page --------------------------------------------------------------
+
+
+def points(row):
+    return f"{100 * row['difference']:+.1f} ± {100 * row['se']:.1f}".replace("-", "−")
+
+
+def share_won(pairs):
+    outcome = pairs["outcome"]
+    return f"{(outcome == 'better').sum()} of {(outcome != 'open').sum()}"
+
+
+def stated():
+    """What the ledger states, by place: of the published rows (p) and of ours (o)."""
+    found = {}
+    sources = {"p": compare.published(), "o": compare.ours()}
+    for source, cells in sources.items():
+        cells = cells[cells["method"].isin(PUBLISHED)]
+        pairs = compare.against_full_bag(cells)
+        told = pairs[pairs["outcome"] != "open"]
+        found[source, "won"] = share_won(pairs)
+        naive = pairs["variant"] == "naive"
+        open_ = (pairs[naive]["outcome"] != "open").sum()
+        found[source, "naive"] = f"{open_} of {naive.sum()}"
+        for by in ("variant", "kind"):
+            for key, row in compare.over_data(cells, by).iterrows():
+                found[source, *key] = points(row)
+        for key, row in compare.against_bootstrap(cells).iterrows():
+            found[source, *key] = points(row)
+        for method, part in pairs.groupby("method"):
+            found[source, method, "won"] = share_won(part)
+        for side, part in told.groupby("outcome"):
+            mean = 100 * part["difference"].mean()
+            found[source, side] = f"{mean:+.1f}".replace("-", "−")
+    return found | stated_of_ours()
+
+
+def stated_of_ours():
+    found, paired = {}, compare.paired_against_full_bag()
+    found["o", "paired"] = share_won(paired[paired["method"].isin(PUBLISHED)])
+    for key, row in compare.ties().drop("naive").iterrows():
+        found["o", "reversed", key] = f"{row['gain']:+.1f} ± {row['se']:.1f} ({key})"
+    same = compare.same_choice()
+    for method in ("LMM", "EM/LR"):
+        found["o", method, "same"] = f"{same.loc[method].mean():.0%}".replace("%", " %")
+    return found
+
+
+def test_the_ledger_states_what_the_rows_say():
+    text = (Path(__file__).parents[1] / "book/claims.md").read_text()
+    missing = {key: v for key, v in stated().items() if v not in text}
+    assert not missing
+
+
+def test_the_page_states_what_the_published_rows_say():
+    theirs = compare.published()
+    pairs = compare.against_full_bag(theirs)
+    share, _ = compare.won(pairs)
+    assert (
+        round(100 * share) == 80
+    )  # "split bag is better in 80 % of the significant pairs"
+    told = pairs[pairs["outcome"] != "open"].set_index("outcome")
+    means = 100 * told.groupby("outcome")["difference"].mean()
+    assert_allclose(means[["better", "worse"]], [9.8, -3.2], atol=0.05)
+    middle = told[told["variant"] == "intermediate"]
+    assert (len(middle), (middle.index == "worse").sum()) == (31, 10)
+    em = pairs[pairs["method"] == "EM/LR"]
+    assert (
+        0.7 < (em["outcome"] == "open").mean() < 0.8
+    )  # "three pairs in four are gray"
+    gap = compare.resolution(theirs, ["dataset", "method"], "mean")
+    own = (theirs["sd"] / np.sqrt(theirs["n"])).median()
+    assert round(100 * gap, 1) == 0.2 and 1.9 < own / gap < 2.3
+    case = theirs[(theirs["method"] == "LMM") & theirs["dataset"].str.contains("0-1-s")]
+    row = case[case["strategy"] == study.FULL_BAG].iloc[0]
+    assert (round(row["mean"], 2), round(row["sd"], 2)) == (0.83, 0.14)
+    blue = compare.fractions(pairs, "kind")["better"].groupby("kind").mean()
+    assert 1.8 < blue["digits"] / blue["tabular"] < 2.8  # "about twice as much blue"
+
+
+def test_the_page_states_what_our_rows_say():
+    table = compare.beside()
+    gap = 100 * table["difference"].abs().groupby(table["method"]).median()
+    assert gap["EM/LR"] < 1.5 and 2.5 < gap["LMM"] < 3.6
+    verdicts = table["verdict"].value_counts(normalize=True)
+    assert verdicts["not distinguishable"] > 0.5 and verdicts["differs"] < 0.3
+    ours = compare.ours()
+    case = ours[ours["dataset"].str.contains("0-1-simple") & (ours["method"] == "LMM")]
+    means = case.set_index("strategy")["mean"]
+    assert means[study.FULL_BAG] < 0.5
+    assert_allclose(means.drop(study.FULL_BAG), 0.91, atol=0.01)
+
+
+def test_what_the_page_explains():
+    rows = load("franco2023").query("method == 'LMM' and size == 3000")
+    rows = rows[rows["dataset"].str.startswith("mnist") & rows["error"].notna()]
+    first = rows["chosen"].str.contains("sigma=0.25").groupby(rows["strategy"]).mean()
+    assert first[study.FULL_BAG] > 0.95 and first.drop(study.FULL_BAG).max() < 0.2
+    lost = compare.lost().round(1)
+    uneven = lost.loc["LMM"].drop("naive")
+    assert (uneven["full bag"] > uneven["at random"]).all()
+    assert lost.loc["LMM"][["bootstrap", "k-fold", "shuffle"]].to_numpy().max() <= 2
+    assert lost.loc["LMM", "at random"].between(2, 8).all()
+    em = lost.loc["EM/LR"]
+    assert (em["shuffle"] - em["at random"]).abs().max() <= 1
+    levels = compare.levels().drop("naive")
+    assert (levels["ridge"] > levels["LMM"] - 0.5).all()
+    assert (levels["EM/LR"] < levels["LMM"] - 1).all()
+
+
+def test_what_the_page_explains_by_size_and_by_ties():
+    whole = compare.ours(size=0).merge(compare.published(), on=compare.KEYS)
+    gaps = 100 * (whole["mean_x"] - whole["mean_y"])
+    lmm = (whole["method"] == "LMM") & whole["dataset"].str.contains("simple")
+    assert gaps[lmm].abs().max() < 0.5
+    less = compare.ours().merge(whole[lmm], on=compare.KEYS)
+    assert_allclose(less["mean"] - less["mean_x"], -0.08, atol=0.01)
+    em = gaps[whole["method"] == "EM/LR"]
+    assert em.median() < -3 and em.min() > -5
+    ties = compare.ties().drop("naive")
+    assert (ties["shuffle"] - ties["full bag"]).between(11, 18).all()
+    assert (ties["shuffle"] - ties["reversed"]).between(0, 2).all()
+    assert (ties["gain"] > 8).all()
