@@ -471,23 +471,23 @@ def test_the_page_says_what_the_rows_say():
     rows = found.drop_duplicates(["dataset", "seed"]).groupby("dataset")
     more = 100 * (rows["trees"].mean() - rows["linear"].mean())
     assert more["banana"] == pytest.approx(39, abs=5)
-    assert more.drop("banana").mean() == pytest.approx(0.6, abs=0.7)
+    assert more.drop("banana").mean() == pytest.approx(0.4, abs=0.7)
     assert more.drop("banana").idxmax() == "nursery"
     straight = found[found["dataset"] != "banana"]
     gaps = -shown.by_bags(straight)["mean"].xs("CountLogistic", level="method")
-    wanted = pytest.approx([2.6, 7.1, 34.5], abs=2)
+    wanted = pytest.approx([2.4, 7.3, 34.7], abs=2)
     assert gaps[["10", "50", "250"]].tolist() == wanted
-    for some, wanted in ((classes == 2, 1.7), (classes > 2, 8.3)):
+    for some, wanted in ((classes == 2, 1.5), (classes > 2, 8.3)):
         part = shown.ahead(enough[some[enough.index]], "CountLogistic", ["ridge"])
         assert part.loc["ridge", "ahead"] == pytest.approx(wanted, abs=1)
     for choice in ("likelihood", "shares", "untuned"):
         rows = shown.results(choice)
         rows = rows[rows["n_bags"] >= classes]
-        part = shown.ahead(rows, "CountLogistic", ["ridge", "MeanMap"])
+        part = shown.ahead(rows, "CountLogistic", ["ridge", "MeanMap", "EMLR"])
         assert (part["p"] < 0.007).all()
     own = found[found["method"] == "CountLogistic"].groupby(shown.TASK)
     means = own[["accuracy", "majority"]].mean()
-    assert abs((means["accuracy"] < means["majority"]).sum() - 22) <= 4
+    assert abs((means["accuracy"] < means["majority"]).sum() - 23) <= 4
     chosen = shown.what_chooses().loc["all"]
     assert chosen["shares"] == pytest.approx(0.6, abs=0.4)
     assert chosen["untuned"] == pytest.approx(0.9, abs=0.5)
@@ -510,7 +510,7 @@ def test_what_is_never_worth_its_time():
     best = pairs.tail(1).set_index("method")
     clear = best.index[best["gain"] > 2 * best["error"]]
     assert set(clear) >= {"SMIC", "DSDD", "AlterSVM", "ConvSVM"}
-    assert "ClusterModelSelection" in clear and "WeightedLDA" not in clear
+    assert "WeightedLDA" not in clear
     assert not {"ridge", "MeanMap", "CountLogistic", "BagLogistic"} & {*best.index}
 
 
@@ -531,7 +531,7 @@ def test_natural_nursery_and_curved_classes():
     found = shown.results()
     nursery = found.query("dataset == 'nursery' and kind == 'natural'")
     means = 100 * nursery.groupby("method")["accuracy"].mean()
-    assert means["CountLogistic"] == pytest.approx(39, abs=5) and means.max() < 60
+    assert means["CountLogistic"] == pytest.approx(35, abs=5) and means.max() < 60
     assert 100 * nursery["linear"].mean() == pytest.approx(80, abs=2)
     banana = found.query("dataset == 'banana' and bag_size == '50'")
     means = banana.groupby("method")["accuracy"].mean()
