@@ -204,6 +204,24 @@ def test_a_fit_that_fails_has_the_largest_error(monkeypatch):
     assert_allclose(study.share_errors(both, bags, shares), [1, gap])
 
 
+def test_a_bag_alone_in_the_graph_has_an_answer_and_a_refusal_is_the_majority():
+    rng, bags = np.random.default_rng(0), np.repeat(np.arange(3), 40)
+    shares = np.array([[0.1, 0.9], [0.05, 0.95], [1.0, 0.0]])
+    y = rng.random(120) < shares[bags, 1]
+    X = rng.normal(size=(120, 2)) + np.array([[0, 0], [0, 9e3], [9e3, 0]])[bags]
+    far = [{"alpha": 1.0, "sigma": 0.25, "smoothness": 0.01}]
+    labels = study.predict_all("LMM", far, X, bags, shares, X, 0)
+    assert not np.isnan(labels).any() and np.mean(labels == y) > 0.5
+    refused = np.full((2, 120), np.nan)
+    assert (study.answered(refused, bags, shares) == 1).all()
+    assert_array_equal(study.answered(labels, bags, shares), labels)
+
+
+def test_no_stored_fit_is_worse_than_any_answer():
+    rows = load("franco2023")
+    assert rows["accuracy"].min() > 0.02  # a refusal that counts as wrong is 0
+
+
 def test_rows_of_other_strategies_and_of_limits():
     base = {"dataset": SIMPLE, "size": 0}
     y_new = study.split(SIMPLE, 0, 0)[3]
@@ -475,6 +493,8 @@ def test_the_page_states_what_the_published_rows_say():
     told = pairs[pairs["outcome"] != "open"].set_index("outcome")
     means = 100 * told.groupby("outcome")["difference"].mean()
     assert_allclose(means[["better", "worse"]], [9.8, -3.2], atol=0.05)
+    medians = 100 * told.groupby("outcome")["difference"].median()
+    assert_allclose(medians[["better", "worse"]], [4.8, -1.0], atol=0.1)
     middle = told[told["variant"] == "intermediate"]
     assert (len(middle), (middle.index == "worse").sum()) == (31, 10)
     em = pairs[pairs["method"] == "EM/LR"]
@@ -484,9 +504,6 @@ def test_the_page_states_what_the_published_rows_say():
     gap = compare.resolution(theirs, ["dataset", "method"], "mean")
     own = (theirs["sd"] / np.sqrt(theirs["n"])).median()
     assert round(100 * gap, 1) == 0.2 and 1.9 < own / gap < 2.3
-    case = theirs[(theirs["method"] == "LMM") & theirs["dataset"].str.contains("0-1-s")]
-    row = case[case["strategy"] == study.FULL_BAG].iloc[0]
-    assert (round(row["mean"], 2), round(row["sd"], 2)) == (0.83, 0.14)
     blue = compare.fractions(pairs, "kind")["better"].groupby("kind").mean()
     assert 1.8 < blue["digits"] / blue["tabular"] < 2.8  # "about twice as much blue"
 
@@ -500,8 +517,10 @@ def test_the_page_states_what_our_rows_say():
     ours = compare.ours()
     case = ours[ours["dataset"].str.contains("0-1-simple") & (ours["method"] == "LMM")]
     means = case.set_index("strategy")["mean"]
-    assert means[study.FULL_BAG] < 0.5
-    assert_allclose(means.drop(study.FULL_BAG), 0.91, atol=0.01)
+    assert_allclose(means[study.FULL_BAG], 0.87, atol=0.01)
+    assert_allclose(means.drop(study.FULL_BAG), 0.915, atol=0.01)
+    differs = (table["verdict"] == "differs").groupby(table["method"]).mean()
+    assert 0.33 < differs["LMM"] < 0.45
 
 
 def test_what_the_page_explains():
@@ -511,14 +530,13 @@ def test_what_the_page_explains():
     assert first[study.FULL_BAG] > 0.95 and first.drop(study.FULL_BAG).max() < 0.2
     lost = compare.lost().round(1)
     uneven = lost.loc["LMM"].drop("naive")
-    assert (uneven["full bag"] > uneven["at random"]).all()
+    assert (uneven["full bag"] >= uneven["at random"]).all()
     assert lost.loc["LMM"][["bootstrap", "k-fold", "shuffle"]].to_numpy().max() <= 2
     assert lost.loc["LMM", "at random"].between(2, 8).all()
     em = lost.loc["EM/LR"]
     assert (em["shuffle"] - em["at random"]).abs().max() <= 1
     levels = compare.levels().drop("naive")
-    assert (levels["ridge"] > levels["LMM"] - 0.5).all()
-    assert (levels["EM/LR"] < levels["LMM"] - 1).all()
+    assert ((levels["ridge"] - levels["LMM"]).abs() < 3).all()
 
 
 def test_what_the_page_explains_by_size_and_by_ties():
@@ -531,6 +549,6 @@ def test_what_the_page_explains_by_size_and_by_ties():
     em = gaps[whole["method"] == "EM/LR"]
     assert em.median() < -3 and em.min() > -5
     ties = compare.ties().drop("naive")
-    assert (ties["shuffle"] - ties["full bag"]).between(11, 18).all()
+    behind = (ties["shuffle"] - ties["full bag"]).round()
+    assert behind.to_dict() == {"simple": 3, "intermediate": 12, "hard": 14}
     assert (ties["shuffle"] - ties["reversed"]).between(0, 2).all()
-    assert (ties["gain"] > 8).all()
