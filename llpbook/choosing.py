@@ -266,7 +266,8 @@ def measure(X, bags, proportions, random_state=0, step=lambda: None):
     better = METHODS["trees" if gains["trees"] > gains["line"] else "line"]
     whole = whole_bag_gain(better, *part, rng)
     step()
-    other = np.mean(seen[0] != class_prior(proportions, np.bincount(bags)).argmax())
+    largest = class_prior(proportions, np.bincount(bags)).argmax()
+    other = float(np.mean(seen[0] != largest))
     return {"agreement": agreement(*seen), "other": other, **gains, "whole": whole}
 
 
