@@ -143,6 +143,28 @@ def test_tables_by_loops():
     assert table.loc["weak", "n"] == said.count("weak")
 
 
+def test_the_advice_on_bags_of_others_by_loops():
+    rows, table = load("choosing_outside"), study.outside_table()
+    assert len(rows) == 26 == table[["fit", "weak", "do not fit"]].to_numpy().sum()
+    for name, part in table.iterrows():
+        own = rows[rows["dataset"].str.contains(f"adult-{name}-")]
+        over = 100 * (own["accuracy"] - own["majority"])
+        assert part["advice"] == pytest.approx(over.mean())
+        assert part["lowest"] == pytest.approx(over.min())
+        for verdict in ("fit", "weak", "do not fit"):
+            assert part[verdict] == (own["verdict"] == verdict).sum()
+        refused = own["verdict"] == "do not fit"
+        assert (own["accuracy"] == own["majority"])[refused].all()
+        assert (own["accuracy"] == own["fit"])[~refused].all()
+    verdicts = table[["fit", "weak", "do not fit"]].to_dict("index")  # as the page says
+    assert verdicts["naive"] == {"fit": 0, "weak": 0, "do not fit": 4}
+    assert verdicts["intermediate"]["weak"] == 7 and table["lowest"].min() > -1
+    lead = table["advice"] - table["best"]
+    assert lead["hard"] > 2 and lead["simple"] > 1 and abs(lead["intermediate"]) < 1
+    fits = rows[rows["verdict"] == "fit"]
+    assert len(fits) == 12 and (fits["accuracy"] - fits["majority"]).min() > 0.05
+
+
 def test_rows_are_the_same_again(tmp_path, monkeypatch):
     monkeypatch.setitem(study.CANDIDATES, "clusters", MajorityClass())
     only = {"task": [TASK["task"]]}

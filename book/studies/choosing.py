@@ -59,7 +59,7 @@ from llpbook.model_selection import (
 from llpbook.proportions import identifiability, label_proportions
 from llpbook.variants import make_bags
 
-from . import complexllp
+from . import complexllp, outside
 from .means import CENSUS
 from .runner import Table, cells, load
 
@@ -473,6 +473,34 @@ def calibration(part, results=None):
     counts = {"n": groups.size(), "below": (lead < 0).groupby(said).sum()}
     counts |= {"far_below": (lead < -2).groupby(said).sum(), "lead": groups.mean()}
     return pd.DataFrame(counts).reindex(["fit", "weak", "do not fit"])
+
+
+def outside_table(results=None):
+    """The advice on the sets of bags of others, by variant.
+
+    Parameters
+    ----------
+    results : path, optional
+        As for `signal_table`.
+
+    Returns
+    -------
+    DataFrame
+        A row per variant: the numbers of sets with each verdict; in points of accuracy over the majority class,
+        ``best`` (the mean of the best of eight published methods on each set, told by labels), ``advice`` and
+        ``fitted`` (what is named, and what is fitted whatever the verdict); ``lowest``, of ``advice`` on a set.
+    """
+    rows = load("choosing_outside", results).groupby("dataset").first()
+    best = outside.leads().groupby("dataset")["best"].first()
+    variant = rows.index.map(complexllp.variant)
+    over = 100 * rows[["accuracy", "fit"]].sub(rows["majority"], axis=0)
+    groups = over.assign(best=best).groupby(variant)
+    means = groups[["best", "accuracy", "fit"]].mean()
+    verdicts = pd.crosstab(variant, rows["verdict"].to_numpy())
+    verdicts = verdicts.reindex(columns=["fit", "weak", "do not fit"], fill_value=0)
+    lowest = groups["accuracy"].min().rename("lowest")
+    means = means.rename(columns={"accuracy": "advice", "fit": "fitted"})
+    return verdicts.join(means).join(lowest).rename_axis("variant")
 
 
 TABLES = [
