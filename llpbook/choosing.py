@@ -202,7 +202,18 @@ def decide(signals, rule=RULE):
 
 
 def choose_method(verdict, signals):
-    """The key in ``METHODS`` of what is recommended: trees if they gain more than the line."""
+    """Line or trees, whichever gains more; the majority class where the verdict is "do not fit".
+
+    Parameters
+    ----------
+    verdict : str
+    signals : Signals
+
+    Returns
+    -------
+    str
+        A key of ``METHODS``.
+    """
     if verdict == "do not fit":
         return "majority"
     return "trees" if signals.trees > signals.line else "line"
@@ -272,7 +283,20 @@ def measure(X, bags, proportions, random_state=0, step=lambda: None):
 
 
 def whole_bag_gain(estimator, X, bags, proportions, random_state=None):
-    """`held_out_gain` for folds of whole bags; NaN where a fold cannot be fitted: one bag, or a class in none."""
+    """`held_out_gain` for folds of whole bags.
+
+    Parameters
+    ----------
+    estimator, X, bags, proportions
+        As for `held_out_gain`.
+    random_state : int, RandomState or None
+        Of the folds.
+
+    Returns
+    -------
+    float
+        In nats; NaN where a fold cannot be fitted: there is one bag, or a class is in no bag of the fold.
+    """
     n_folds = min(FOLDS, len(proportions))
     if n_folds < 2:
         return np.nan
@@ -285,7 +309,19 @@ def whole_bag_gain(estimator, X, bags, proportions, random_state=None):
 
 
 def look(X, bags, proportions, random_state, progress):
-    """The `Signals`; those of `measure` are NaN where the bags that are looked at cannot tell the classes apart."""
+    """All signals.
+
+    Parameters
+    ----------
+    X, bags, proportions, random_state
+        As for `measure`.
+    progress : Progress
+
+    Returns
+    -------
+    Signals
+        Those of `measure` are NaN where the bags that are looked at cannot tell the classes apart.
+    """
     facts, sizes = identifiability(bags, proportions), np.bincount(bags)
     known = {
         "n_instances": X.shape[0],
@@ -454,9 +490,10 @@ def recommend(X, bags, proportions, labels=None, random_state=0, verbose=0):
 
     Notes
     -----
-    Two fits and two times three fits to parts of the bags; of more than 10,000 instances only whole bags with about so
-    many are looked at, but at least 30 bags. Covered: two and more classes, two and more bags, sparse matrices (without
-    trees). Not covered: kernels, clusters, shares with errors, and instances that depend on one another.
+    Two fits and three times three fits, to parts of the bags and to whole bags; of more than 10,000 instances only
+    whole bags with about so many are looked at, but at least 30 bags. Covered: two and more classes, two and more bags,
+    sparse matrices (without trees). Not covered: kernels, clusters, shares with errors, and instances that depend on
+    one another.
     """
     baseline = MajorityClass().fit(X, bags, proportions, labels)  # checks the input
     data = read_bags(baseline._validate_predict(X), bags, proportions, labels, X)

@@ -24,6 +24,7 @@ three of them. The signals see bags and shares only:
 """
 
 import warnings
+from contextlib import suppress
 from itertools import combinations
 
 import numpy as np
@@ -48,14 +49,17 @@ from llpbook import (
     NotIdentifiableError,
     WeightedLDA,
 )
-from llpbook.choosing import METHODS, choose_method, recommend
-from llpbook.datasets import load_bags, random_bags
-from llpbook.model_selection import (
-    FullBagKFold,
-    OutOfFold,
-    SplitBagKFold,
-    proportion_scorer,
+from llpbook.choosing import (
+    ENOUGH,
+    FOLDS,
+    METHODS,
+    SLACK,
+    choose_method,
+    held_out_gain,
+    recommend,
 )
+from llpbook.datasets import load_bags, random_bags
+from llpbook.model_selection import FullBagKFold, SplitBagKFold
 from llpbook.proportions import identifiability, label_proportions
 from llpbook.variants import make_bags
 
@@ -64,7 +68,7 @@ from .means import CENSUS
 from .runner import Table, cells, load
 
 PROTOCOL = "choosing-1"
-N_BAGGED, N_LARGE, N_NEW, FOLDS, THIN = 1000, 10_000, 2000, 3, 8
+N_BAGGED, N_LARGE, N_NEW, THIN = 1000, 10_000, 2000, 8
 MADE = ("simple", "intermediate", "hard")
 NATURAL = {
     "making": {
@@ -240,22 +244,20 @@ def held_out_scores(X, bags, shares, seed):
         ``nats X`` and ``whole X`` for each X of ``SCORED``; nan where a fold cannot be fitted: fewer than three
         bags, or a class in no bag of it.
     """
-    scorer, n_bags, found = proportion_scorer(shares, "log_likelihood"), len(shares), {}
+    found = {}
     for key, cv in (
         ("nats", SplitBagKFold(FOLDS, random_state=seed)),
         ("whole", FullBagKFold(FOLDS, shares, random_state=seed)),
     ):
-        if key == "whole" and n_bags < FOLDS:
-            found |= {f"{key} {name}": np.nan for name in SCORED}
+        found |= {f"{key} {name}": np.nan for name in SCORED}
+        if key == "whole" and len(shares) < FOLDS:
             continue
-        splits, score = list(cv.split(X, groups=bags)), {}
-        for name in ("majority", *SCORED):
-            model = OutOfFold(clone(CANDIDATES[name]), splits)
-            try:
-                score[name] = scorer(model.fit(X, bags, proportions=shares), X, bags)
-            except NotIdentifiableError:  # a rare class is in no bag of a fold
-                score[name] = np.nan
-        found |= {f"{key} {name}": score[name] - score["majority"] for name in SCORED}
+        given = X, bags, shares, list(cv.split(X, groups=bags))
+        for name in SCORED:
+            # A rare class may be in no bag of a fold.
+            with suppress(NotIdentifiableError):
+                gain = held_out_gain(CANDIDATES[name], *given)
+                found[f"{key} {name}"] = gain / len(shares)
     return found
 
 
@@ -270,9 +272,9 @@ def fit_or_majority(model, X, bags, shares):
 def run(cell, seed):
     """One row: a task and a draw."""
     X, X_new, y, y_new, bags = make_problem(cell["part"], cell["task"], seed)
-    shares = label_proportions(y, bags, classes=np.unique(y))
-    named = dict(zip(range(shares.shape[1]), np.unique(y), strict=True))
-    codes = np.searchsorted(np.unique(y), y_new)
+    classes, counts = np.unique(y, return_counts=True)
+    shares = label_proportions(y, bags, classes=classes)
+    codes = np.searchsorted(classes, y_new)
     with warnings.catch_warnings(action="ignore"):
         models = {
             name: fit_or_majority(model, X, bags, shares)
@@ -287,10 +289,10 @@ def run(cell, seed):
         "n": len(X),
         "d": X.shape[1],
         "bags": len(shares),
-        "classes": len(named),
+        "classes": len(classes),
         "worth": facts.worth_in_labels.min(),
         "sure": models["counts"].predict_proba(X).max(axis=1).mean(),
-        "largest": np.unique(y, return_counts=True)[1].max() / len(y),
+        "largest": counts.max() / len(y),
         **{
             f"agree {a}, {b}": np.mean(seen[a] == seen[b])
             for a, b in combinations(COMPARED, 2)
@@ -405,8 +407,6 @@ def by_agreement(row):
     return likelier(row) if agrees(row) else "majority"
 
 
-#: The thresholds of `verdict`.
-SLACK, ENOUGH = 0.6, 10.0
 RULES = {
     "advice": advised,
     "three lines": three_lines,
