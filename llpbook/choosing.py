@@ -54,7 +54,7 @@ SLACK = 0.6
 #: Gain in nats that a verdict "fit" asks for.
 ENOUGH = 10.0
 #: Columns of the printed advice.
-WIDTH = 160
+WIDTH = 100
 NOT_SHOWN = (
     "whether features that tell bags apart also tell the classes apart within a bag; bags that are predicted well "
     "prove nothing of that"
@@ -545,11 +545,12 @@ def _text(advice):
     yield {"fit": PARAMETERS, "weak": _check(advice), "do not fit": HELP}[
         advice.verdict
     ]
-    tasks, below = RECORD[advice.verdict]
-    yield (
-        f"Record: given on {tasks} tasks of data sets that the rule was not made on; on {below} of them the fit was "
-        "worse than the largest class."
-    )
+    if advice.labeled is None:  # the record is that of the signals alone
+        tasks, below = RECORD[advice.verdict]
+        yield (
+            f"Record: given on {tasks} tasks of data sets that the rule was not made on; on {below} of them the fit "
+            "was worse than the largest class."
+        )
     yield f"Not shown: {NOT_SHOWN}."
 
 

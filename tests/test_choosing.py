@@ -209,6 +209,7 @@ def test_labels_judge_and_do_not_enter_the_fits(monkeypatch):
     assert {name for name, given in seen if given} == {"MajorityClass"}
     assert advice.verdict == "fit" and advice.labeled.loc["fit", "of"] == 60
     assert "Known labels: the fit has" in str(advice)
+    assert len(str(advice).splitlines()) <= 12 and "Record" not in str(advice)
 
 
 # --- advice ----------------------------------------------------------------------------------------------------------
