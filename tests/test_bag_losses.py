@@ -650,7 +650,7 @@ def test_the_normal_loss_does_not_stop_where_mean_map_leaves_it():
     known = read_scores(np.zeros(10_000), bags, P)[1]
     start = mean_map_start(Z, known, 1.0)
     plain = descend(objective, start, (Z, known, NormalLoss(), 1.0), 1000, 1e-5)[0][0]
-    model = BagLogistic("normal").fit(X, bags, P)
+    model = BagLogistic("normal", C=1.0).fit(X, bags, P)
     w = np.append(model.coef_, model.intercept_)
     by_way, alone = (objective(v, Z, known, NormalLoss(), 1.0)[0] for v in (w, plain))
     assert by_way < alone - 1e-4

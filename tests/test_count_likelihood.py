@@ -291,7 +291,7 @@ def test_bags_of_size_one_are_logistic_regression(C):
 def test_bags_of_size_one_are_multinomial_logistic_regression():
     X, y, *_ = problem(n_classes=3)
     supervised = LogisticRegression(fit_intercept=False, tol=1e-10).fit(X, y)
-    model = CountLogistic(fit_intercept=False, tol=1e-8)
+    model = CountLogistic(C=1.0, fit_intercept=False, tol=1e-8)
     model.fit(X, np.arange(len(X)), np.eye(3)[y])
     np.testing.assert_allclose(model.coef_, supervised.coef_, atol=1e-4)
 
@@ -400,7 +400,7 @@ def test_without_regressors_boosting_is_the_linear_fit_on_the_bags_not_held_out(
     rows = ~held_out[bags]
 
     def linear(**options):
-        model = CountLogistic(tol=1e-7, **options)
+        model = CountLogistic(**{"C": 1.0, "tol": 1e-7, **options})
         return model.fit(X[rows], bags[rows], P).decision_function(X)
 
     none = CountBoosting(max_iter=0, **{"C": 1.0, **options}).fit(X, bags, P)

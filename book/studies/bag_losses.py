@@ -52,6 +52,7 @@ RANDOM = {
     "1e5 in bags of 500": (100_000, 500),
 }
 LEARNERS = {"linear": BagLogistic, "trees": BagBoosting}
+PENALTY = {"linear": 1.0, "trees": 0.1}
 LIMITS = {
     "linear": LogisticRegression(max_iter=1000),
     "trees": HistGradientBoostingClassifier(max_leaf_nodes=8, early_stopping=False),
@@ -119,7 +120,7 @@ def build(learner, method):
         return MajorityClass()
     if method == "labels":
         return clone(LIMITS[learner])
-    return LEARNERS[learner](method)
+    return LEARNERS[learner](method, C=PENALTY[learner])
 
 
 def choose(model, grid, X, given, cv):

@@ -56,7 +56,7 @@ METHODS = {
         MeanMap(), PENALTIES, scoring="log_likelihood", cv=FullBagKFold(3)
     ),
     "EMLR": EMLR(),
-    "CountLogistic": CountLogistic(),
+    "CountLogistic": CountLogistic(C=1.0),
     "labels": LogisticRegression(max_iter=1000),
 }
 TWO = ["adult", "default-credit-card", "image"]

@@ -146,7 +146,7 @@ class BagLogistic(LossClassifier, KernelClassifier):
     ----------
     loss : {"counts", "normal", "proportion", "squares", "easy", "forward"} or BagLoss, default "counts"
         "counts" is `CountLogistic`.
-    C : float, default 1.0
+    C : float, default 0.1
         The penalty is :math:`\lVert w \rVert^2 / (2C)`.
     kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
     gamma : float or "scale", default "scale"
@@ -213,7 +213,7 @@ class BagLogistic(LossClassifier, KernelClassifier):
     }
 
     def __init__(
-        self, loss="counts", C=1.0, kernel="linear", gamma="scale", fit_intercept=True,
+        self, loss="counts", C=0.1, kernel="linear", gamma="scale", fit_intercept=True,
         max_iter=1000, tol=1e-5,
     ):  # fmt: skip
         self.loss, self.C = loss, C

@@ -137,7 +137,7 @@ class CountLogistic(KernelClassifier):
 
     Parameters
     ----------
-    C : float, default 1.0
+    C : float, default 0.1
         The penalty is :math:`\lVert w \rVert^2 / (2C)`, as in scikit-learn's ``LogisticRegression``.
     kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
     gamma : float or "scale", default "scale"
@@ -203,7 +203,7 @@ class CountLogistic(KernelClassifier):
     }
 
     def __init__(
-        self, C=1.0, kernel="linear", gamma="scale", fit_intercept=True,
+        self, C=0.1, kernel="linear", gamma="scale", fit_intercept=True,
         exact_up_to=20, proportion_errors=None, max_iter=1000, tol=1e-5,
     ):  # fmt: skip
         self.C, self.exact_up_to = C, exact_up_to
