@@ -67,9 +67,9 @@ HELP = "What would help: more bags, bags whose shares differ more, or some label
 FOLDS, MOST, LEAST = 3, 10_000, 30
 #: Level of the tests on known labels, and the most labels to check where the verdict is "weak".
 LEVEL, CHECKED = 0.05, 100
-#: By verdict: tasks of data sets that the rule was not made on, and on how many of them the fit (for "do not fit": the
-#: fit that was not made) was less accurate than the majority class.
-RECORD = {"fit": (18, 0), "weak": (31, 2), "do not fit": (21, 7)}
+#: By verdict: how often it was given in two draws of 70 tasks of data sets that the rule was not made on, and how often
+#: the fit (for "do not fit": the fit that was not made) was then less accurate than the majority class.
+RECORD = {"fit": (44, 0), "weak": (58, 7), "do not fit": (38, 10)}
 
 
 class Signals(NamedTuple):
@@ -546,10 +546,10 @@ def _text(advice):
         advice.verdict
     ]
     if advice.labeled is None:  # the record is that of the signals alone
-        tasks, below = RECORD[advice.verdict]
+        times, below = RECORD[advice.verdict]
         yield (
-            f"Record: given on {tasks} tasks of data sets that the rule was not made on; on {below} of them the fit "
-            "was worse than the largest class."
+            f"Record: given {times} times on tasks of data sets that the rule was not made on; the fit was then worse "
+            f"than the largest class {below} times."
         )
     yield f"Not shown: {NOT_SHOWN}."
 

@@ -145,7 +145,7 @@ def test_the_rule_is_that_of_the_study():
 
 def test_the_record_is_that_of_the_stored_rows():
     table = study.calibration("testing")
-    assert table["n"].sum() == len(study.TASKS["testing"])  # one draw of each
+    assert table["n"].sum() == 2 * len(study.TASKS["testing"])  # two draws of each
     for verdict, counts in choosing.RECORD.items():
         assert tuple(table.loc[verdict, ["n", "below"]]) == counts
 

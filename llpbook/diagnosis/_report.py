@@ -26,7 +26,7 @@ WIDTH = 100
 #: Methods with a fixed setting, by the points of accuracy that they lost on the tasks of the study ``choosing``.
 ORDER = (
     "CountBoosting", "CountLogistic", "BagLogistic", "EMLR", "InvCal",
-    "BagMeanRegression", "WeightedLDA", "ClusterModelSelection", "AlterSVM", "LaplacianMeanMap", "MeanMap",
+    "WeightedLDA", "BagMeanRegression", "AlterSVM", "ClusterModelSelection", "LaplacianMeanMap", "MeanMap",
 )  # fmt: skip
 
 
