@@ -1,14 +1,18 @@
 """Advice: signals by their definitions, the decision by hand, and what is done for odd bags."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 from scipy.stats import binom
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from llpbook import (
+    CountBoosting,
     CountLogistic,
     MajorityClass,
     SplitBagKFold,
@@ -17,7 +21,7 @@ from llpbook import (
     load_bags,
     recommend,
 )
-from llpbook.base import LLPClassifier
+from llpbook.base import LLPClassifier, LLPWarning
 from llpbook.choosing import RULE, Question, Signals, decide
 from llpbook.diagnosis import _report
 from studies import choosing as study
@@ -32,6 +36,15 @@ def line_problem(n=1200, n_bags=60, noise=0.5, seed=0, n_classes=2):
     tilt = rng.normal(size=(n_bags, n_classes))[:, y] + rng.gumbel(size=(n_bags, n))
     bags = tilt.argmax(axis=0)
     return X, y, bags, label_proportions(y, bags, n_bags)
+
+
+def ring_problem(n=2000, n_bags=40, seed=0):
+    """Classes that no line tells apart, in bags whose shares differ."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    y = (np.hypot(*X.T) > 1.1).astype(int)
+    bags = np.argsort(np.argsort(y + 0.7 * rng.normal(size=n))) // (n // n_bags)
+    return X, y, bags, label_proportions(y, bags)
 
 
 def noise_problem(n=600, n_bags=12, d=30, seed=0):
@@ -116,16 +129,26 @@ SEEN = Signals(1000, 10, 20, 2, 0.7, 5.0, 0.9, 0.2, 3.0, 20.0, 1.0)
         ({"agreement": 0.81}, "do not fit", "majority"),
         ({"agreement": 0.81, "worth": 10.0}, "weak", "trees"),
         ({"agreement": 0.81, "largest": 0.4}, "fit", "trees"),
-        ({"largest": 0.95, "agreement": 0.98}, "fit", "trees"),
+        ({"largest": 0.8, "agreement": 0.98}, "fit", "trees"),
+        ({"largest": 0.81, "agreement": 0.98}, "weak", "trees"),
         ({"largest": 0.95, "agreement": 0.96}, "do not fit", "majority"),
         ({"agreement": np.nan, "line": np.nan}, "do not fit", "majority"),
+        ({"other": np.nan, "agreement": np.nan}, "do not fit", "majority"),
     ],
 )
 def test_decision_by_hand(change, verdict, method):
     signals = SEEN._replace(**change)
     found, path = decide(signals)
-    assert found == verdict and len(path) == 2
+    assert found == verdict and len(path) == 3
     assert choosing.choose_method(found, signals) == method
+
+
+def test_a_fit_that_never_differs_from_the_largest_class_is_no_fit():
+    verdict, path = decide(SEEN._replace(other=0.0))
+    assert verdict == "do not fit" and len(path) == 1
+    X = np.ones((200, 2))
+    advice = recommend(X, np.repeat(np.arange(10), 20), np.linspace(0.1, 0.5, 10))
+    assert advice.verdict == "do not fit" and advice.signals.other == 0
 
 
 def test_the_rule_is_that_of_the_study():
@@ -147,7 +170,10 @@ def test_the_record_is_that_of_the_stored_rows():
     table = study.calibration("testing")
     assert table["n"].sum() == 2 * len(study.TASKS["testing"])  # two draws of each
     for verdict, counts in choosing.RECORD.items():
-        assert tuple(table.loc[verdict, ["n", "below"]]) == counts
+        assert tuple(table.loc[verdict, ["n", "most", "below"]]) == counts
+    rows = study.signal_table().query("part == 'testing'")
+    assert rows["largest"].max() <= choosing.COMMON
+    assert rows["bags"].min() == choosing.FEWEST
 
 
 def test_the_report_of_the_diagnosis_lists_methods_in_the_order_of_the_study():
@@ -182,7 +208,16 @@ def test_labels_needed_are_those_of_a_binomial_test():
 
 @pytest.mark.parametrize(
     ("alone", "verdict"),
-    [((9, 2), "fit"), ((2, 9), "do not fit"), ((6, 4), "weak"), ((0, 0), "weak")],
+    [
+        ((9, 2), "fit"),
+        ((2, 9), "do not fit"),
+        ((6, 4), "weak"),
+        ((0, 0), "weak"),
+        ((5, 0), "fit"),
+        ((4, 0), "weak"),
+        ((0, 5), "do not fit"),
+        ((0, 4), "weak"),
+    ],
 )
 def test_known_labels_overrule_where_they_are_enough(alone, verdict):
     table = pd.DataFrame({"alone": alone}, index=["fit", "majority"])
@@ -194,6 +229,44 @@ def test_right_labels_are_counted_by_hand():
     found = choosing.count_right(predicted, labels, largest=0)
     assert found.loc["fit"].tolist() == [3, 4, 2]
     assert found.loc["majority"].tolist() == [2, 4, 1]
+
+
+def test_labels_that_were_chosen_by_class_warn():
+    X, y, bags, P = line_problem(300, 15)
+    drawn = np.where(np.random.default_rng(0).random(300) < 0.3, y, -1)
+    with warnings.catch_warnings(action="error"):
+        recommend(X, bags, P, drawn)
+    with pytest.warns(LLPWarning, match="known labels are of class"):
+        recommend(X, bags, P, np.where(y == 1, 1, -1))
+
+
+def test_labels_judge_the_fit_that_is_named():
+    """A ring: trees are recommended, and a line would be right less often."""
+    X, y, bags, P = ring_problem()
+    labels = np.where(np.arange(len(y)) % 10 == 0, y, -1)
+    advice = recommend(X, bags, P, labels)
+    assert isinstance(advice.estimator[-1], CountBoosting)
+    fitted = advice.fit(X, bags, P)
+    known = labels >= 0
+    right = int(np.sum(fitted.predict(X[known]) == y[known]))
+    assert abs(advice.labeled.loc["fit", "right"] - right) <= 3
+    assert "They decide." in str(advice)
+
+
+def test_signals_of_trees_are_those_of_trees():
+    """`other` and the gain of whole bags belong to the likelier method, here by slow computation."""
+    X, _, bags, P = ring_problem()
+    found = choosing.measure(X, bags, P, random_state=0)
+    assert found["trees"] > found["line"] + 10
+    trees = clone(choosing.METHODS["trees"]).fit(X, bags, P)
+    assert found["other"] == np.mean(trees.predict(X) != P.mean(axis=0).argmax())
+    line = clone(choosing.METHODS["line"]).fit(X, bags, P)
+    assert found["other"] != np.mean(line.predict(X) != P.mean(axis=0).argmax())
+    rng = np.random.RandomState(0)
+    choosing.whole_bags(bags, choosing.MOST, choosing.LEAST, rng)
+    list(SplitBagKFold(3, random_state=rng).split(X, groups=bags))
+    whole = choosing.whole_bag_gain(choosing.METHODS["trees"], X, bags, P, rng)
+    assert found["whole"] == whole
 
 
 def test_labels_judge_and_do_not_enter_the_fits(monkeypatch):
@@ -256,8 +329,8 @@ def test_a_class_that_the_bags_looked_at_lack_is_no_lack_of_worth(monkeypatch):
     y[y == 2], bags = 1, bags.copy()
     y[0], bags[0] = 2, 60  # one instance of the third class, a bag of its own
     P = label_proportions(y, bags, 61)
-    monkeypatch.setattr(choosing, "MOST", 100)
-    monkeypatch.setattr(choosing, "LEAST", 1)
+    monkeypatch.setattr(choosing._signals, "MOST", 100)
+    monkeypatch.setattr(choosing._signals, "LEAST", 1)
     advice = recommend(X, bags, P, random_state=1)
     assert np.isnan(advice.signals.agreement)
     assert advice.signals.worth > 100 and advice.verdict == "weak"
@@ -265,8 +338,8 @@ def test_a_class_that_the_bags_looked_at_lack_is_no_lack_of_worth(monkeypatch):
 
 def test_bags_that_are_not_looked_at_do_not_move_the_others(monkeypatch):
     X, y, bags, _ = line_problem(900, 30, n_classes=3)
-    monkeypatch.setattr(choosing, "MOST", 300)
-    monkeypatch.setattr(choosing, "LEAST", 5)
+    monkeypatch.setattr(choosing._signals, "MOST", 300)
+    monkeypatch.setattr(choosing._signals, "LEAST", 5)
     P = label_proportions(y, bags, 30)
     found = choosing.measure(X, bags, P, random_state=0)
     rng = np.random.RandomState(0)
@@ -277,7 +350,7 @@ def test_bags_that_are_not_looked_at_do_not_move_the_others(monkeypatch):
         choosing.METHODS["line"], X[rows], codes, P[drawn], splits
     )
     assert found["line"] == slow and 5 <= len(drawn) < 20
-    whole = choosing.look(X, bags, P, 0, choosing.Progress(choosing._Printing(0), 5))
+    whole = choosing.look(X, bags, P, 0, choosing.Progress(choosing.Recommend(0), 5))
     eta = label_proportions(y, np.zeros(900, int))[0]
     assert whole.largest == pytest.approx(eta.max())
     variances = [np.bincount(bags) @ (P[:, j] - eta[j]) ** 2 for j in range(3)]
@@ -355,7 +428,7 @@ def test_bad_input_is_named():
 def test_progress_is_printed_when_asked_for(capsys):
     X, _, bags, P = line_problem(300, 15)
     recommend(X, bags, P, verbose=2)
-    assert capsys.readouterr().out.count("of at most 5 steps") == 5
+    assert capsys.readouterr().out.count("of at most 6 steps") >= 5
     recommend(X, bags, P)
     assert not capsys.readouterr().out
 
@@ -364,8 +437,9 @@ def test_the_picture_shows_each_question_and_the_way():
     X, _, bags, P = line_problem(300, 15)
     advice = recommend(X, bags, P)
     texts = {t.get_text(): t.get_weight() for t in advice.plot().texts}
-    assert {RULE.ask, RULE.yes.ask, RULE.no.ask, "do not fit"} <= set(texts)
-    assert texts[RULE.ask] == "bold" and texts["do not fit"] == "normal"
+    assert {RULE.ask, RULE.yes.ask, RULE.yes.no.ask, "do not fit"} <= set(texts)
+    assert texts[RULE.ask] == texts["fit"] == "bold"
+    assert texts[RULE.yes.no.ask] == texts["do not fit"] == "normal"
 
 
 def test_methods_are_not_fitted_in_place():

@@ -320,6 +320,7 @@ def run_outside(cell, seed):
     refused = advice.verdict == "do not fit"
     values = {"accuracy": majority if refused else fit, "fit": fit}
     values |= {"majority": majority, **advice.signals._asdict()}
+    del values["other"]  # of the fit that is stored as "fit"
     found = {key: round(float(value), 6) for key, value in values.items()}
     return {**found, "verdict": advice.verdict, "method": type(method).__name__}
 
@@ -449,30 +450,70 @@ def compare_rules(part, results=None):
     return pd.DataFrame(table).sort_values("regret")
 
 
-def calibration(part, results=None):
+def calibration(part, rule=verdict, draw=None, results=None):
     """How often each verdict was right.
 
     Parameters
     ----------
     part : {"making", "testing"}
+    rule : callable, default `verdict`
+        The verdict on a row of `signal_table`.
+    draw : int, optional
+        One draw only.
     results : path, optional
         As for `signal_table`.
 
     Returns
     -------
     DataFrame
-        A row per verdict: ``n`` rows; ``below`` and ``far_below``, on how many of them the likelier of line and trees
-        is less accurate than the majority class, by anything and by more than two points; ``lead``, its mean lead over
-        the majority class in points.
+        A row per verdict: ``n`` rows; ``most``, how many of them are of one data set, the most frequent; ``below`` and
+        ``far_below``, on how many of them the likelier of line and trees is less accurate than the majority class, by
+        anything and by more than two points; ``lead``, its mean lead over the majority class in points.
     """
     rows = signal_table(results).query("part == @part")
+    rows = rows if draw is None else rows[rows["seed"] == draw]
     fit = np.array([row[f"accuracy {likelier(row)}"] for _, row in rows.iterrows()])
     lead = 100 * (fit - rows["accuracy majority"])
-    said = rows.apply(verdict, axis=1)
-    groups = lead.groupby(said)
-    counts = {"n": groups.size(), "below": (lead < 0).groupby(said).sum()}
-    counts |= {"far_below": (lead < -2).groupby(said).sum(), "lead": groups.mean()}
-    return pd.DataFrame(counts).reindex(["fit", "weak", "do not fit"])
+    groups = lead.groupby(rows.apply(rule, axis=1))
+    sets = pd.Series(
+        [source(*key) for key in zip(rows["part"], rows["task"], strict=True)],
+        rows.index,
+    )
+    counts = {
+        "n": groups.size(),
+        "most": groups.agg(lambda v: sets[v.index].value_counts().iloc[0]),
+        "below": groups.agg(lambda v: (v < 0).sum()),
+        "far_below": groups.agg(lambda v: (v < -2).sum()),
+        "lead": groups.mean(),
+    }
+    order = [v for v in ("fit", "weak", "do not fit", "no fit") if v in counts["n"]]
+    return pd.DataFrame(counts).loc[order]
+
+
+def source(part, task):
+    """The data set that a task is made of."""
+    name = TASKS[part][task][0].partition(", ")[0]
+    return "adult" if name in OUTSIDE else name
+
+
+SINGLE = {
+    "agreement": agrees,
+    "gain": lambda row: row["gain"] >= ENOUGH and row["whole"] > 0,
+    "worth": lambda row: row["worth"] >= row["d"],
+}
+
+
+def calibrate_signals(part, results=None):
+    """`calibration` of the verdict "fit" that each signal alone would give, and of the three together."""
+    rules = {
+        name: lambda row, holds=holds: "fit" if holds(row) else "no fit"
+        for name, holds in SINGLE.items()
+    }
+    found = {
+        name: calibration(part, rule, None, results) for name, rule in rules.items()
+    }
+    found["advice"] = calibration(part, results=results)
+    return pd.DataFrame({name: table.loc["fit"] for name, table in found.items()}).T
 
 
 def outside_table(results=None):
