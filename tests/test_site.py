@@ -164,7 +164,9 @@ def test_contributing_gives_a_reason_for_every_dependency():
 
 def test_every_chapter_and_page_stands_once_in_the_toc():
     toc = yaml.safe_load(read("_toc.yml"))
-    files = [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
+    chapters = [chapter for part in toc["parts"] for chapter in part["chapters"]]
+    below = [page for chapter in chapters for page in chapter.get("sections", [])]
+    files = [entry["file"] for entry in [*chapters, *below] if "file" in entry]
     listed = sorted([toc["root"], *files])
     # A notebook is listed with its suffix: the Binder link follows it.
     paths = [*ROOT.glob("book/*.ipynb"), *ROOT.glob("book/*.md")]

@@ -659,6 +659,36 @@ def test_toc(tiny):
     expect(tiny, "toc", "_toc.yml: book/toy is neither a page nor, with .ipynb")
 
 
+def test_arc(tiny):
+    """A second chapter runs the estimator of the first: a loan only where it comes before, and only if undeclared."""
+    head = _book.read(tiny.twin).partition("# A toy")[0]
+    early = head + "# Early\n\n{}\n\n```{{code-cell}}\nToy()\n```\n"
+    tiny.edit(tiny.module, "class Toy(BaseClassifier)", "class Toy(LLPClassifier)")
+    toc = "root: book/{}.ipynb\nchapters:\n- file: book/{}.ipynb\n"
+    for said, order, wrong in (
+        ("", ("early", "toy"), True),
+        ("", ("toy", "early"), False),
+        ("**Borrowed:** [toy](toy.ipynb).", ("early", "toy"), False),
+        ("**Borrowed:** [other](other.ipynb).", ("early", "toy"), True),
+    ):
+        tiny.put("book/src/early.md", early.format(said))
+        tiny.put("_toc.yml", toc.format(*order))
+        tiny.sync()
+        found = tiny.check("arc")
+        assert found == wrong * [
+            "book/early.ipynb: runs Toy of the later chapter toy, and does not say so"
+        ]
+
+
+def test_ends(tiny):
+    assert tiny.check("ends") == []
+    tiny.edit(tiny.twin, "**Skip to**", "Go to")
+    tiny.sync()
+    assert tiny.check("ends") == [
+        "book/toy.ipynb: the last paragraph has no **Skip to**"
+    ]
+
+
 def test_shown(tiny):
     more = (
         "\n\ndef helper(x):\n    return x\n\n\nclass _Base(BaseClassifier):\n    pass\n"

@@ -214,6 +214,42 @@ def toc(book):
 
 
 @rule
+def arc(book):
+    """A chapter runs no estimator of a later chapter unless its paragraph "**Borrowed:**" links to that chapter."""
+    order = [Path(entry).stem for entry in book.toc]
+    estimator = re.compile(r"^class ([A-Z]\w*)\(.*Classifier\b.*\):", re.MULTILINE)
+    home = {
+        found: name
+        for name, files in book.rooms
+        for module in files
+        for found in estimator.findall(module.source)
+    }
+    for name, nb in book.notebooks.items():
+        cells = {
+            kind: [c.source for c in nb.cells if c.cell_type == kind]
+            for kind in ("code", "markdown")
+        }
+        said = re.findall(r"\*\*Borrowed:\*\*.*", "\n".join(cells["markdown"]))
+        used = {*re.findall(r"\b[A-Z]\w+", "\n".join(cells["code"]))} & {*home}
+        for found in sorted(used):
+            later = home[found] in order and order.index(home[found]) > order.index(
+                name
+            )
+            if later and f"]({home[found]}.ipynb" not in "\n".join(said):
+                yield f"book/{name}.ipynb: runs {found} of the later chapter {home[found]}, and does not say so"
+
+
+@rule
+def ends(book):
+    """A chapter's last lines say what comes next and where to skip to."""
+    for name, nb in book.notebooks.items():
+        texts = [c.source for c in nb.cells if c.cell_type == "markdown"]
+        for word in ("**Next:**", "**Skip to**"):
+            if texts and word not in texts[-1]:
+                yield f"book/{name}.ipynb: the last paragraph has no {word}"
+
+
+@rule
 def rooms(book):
     """A room with a chapter has a test file."""
     tests = {module.name for module in book.tests}

@@ -1,0 +1,103 @@
+"""The papers' tables beside ours: every cell has one verdict, and what is called explained follows the rule."""
+
+import pandas as pd
+import pytest
+
+from studies import paper_table, papers
+
+TOTALS = {
+    "stolpe2011": 27,
+    "duplessis2013": 120,
+    "yu2013": 168,
+    "perezortiz2016": 28 + 252 - 2 - 18,
+    "franco2023": 306,
+}
+
+
+@pytest.fixture(scope="module")
+def found():
+    return {paper: papers.cells(paper) for paper in papers.PAPERS}
+
+
+@pytest.mark.parametrize("paper", papers.PAPERS)
+def test_every_cell_stands_once_and_has_one_verdict(found, paper):
+    cells = found[paper]
+    assert len(cells) == TOTALS[paper]
+    assert not cells.duplicated(papers.KEYS).any()
+    assert cells["verdict"].isin(papers.VERDICTS).all()
+    differs = cells["verdict"] == "differs"
+    assert (cells.loc[~differs, "why"] == "").all()
+    assert cells.loc[differs, "why"].isin(["small", "explained", "open"]).all()
+    assert ((cells["reading"] != "") == (cells["why"] == "explained")).all()
+    assert (cells["difference"] - (cells["here"] - cells["paper"])).abs().max() < 1e-9
+
+
+def test_a_paper_that_is_not_there_is_refused():
+    with pytest.raises(ValueError, match="'yu2014' is none of: stolpe2011"):
+        papers.cells("yu2014")
+
+
+def test_a_small_difference_is_below_what_the_table_resolves(found):
+    cells = found["yu2013"]
+    gap = papers.resolution(
+        paper_table("yu2013_table2"), ["dataset", "bag_size"], "acc_mean"
+    )
+    size = cells["difference"].abs()
+    assert (size[cells["why"] == "small"] < gap).all()
+    assert (size[cells["why"].isin(["open", "explained"])] >= gap).all()
+
+
+def test_a_reading_counts_where_more_cells_agree_and_fewer_differ_on_as_many_draws():
+    table = papers.readings("duplessis2013").set_index(["method", "reading"])
+    for key, row in table.iterrows():
+        better = row["then agree"] > row["agree"]
+        better &= row["then differ"] < row["differ"]
+        assert row["counts"] == (better and row["draws"] >= 100), key
+    counted = table[table["counts"]]
+    assert set(counted.index.get_level_values("method")) == {"KM", "SC", "SMIC"}
+    assert not papers.readings("yu2013").set_index("reading")["counts"]["no intercept"]
+
+
+def test_an_explained_cell_agrees_under_the_best_reading_or_is_a_constant(found):
+    cells = found["duplessis2013"]
+    part = cells[(cells["method"] == "SC") & (cells["why"] == "explained")]
+    assert (part["reading"] == "unit range and 7 with itself").all() and len(part)
+    other = papers._duplessis("unit range and 7 with itself")[0].set_index(papers.KEYS)
+    assert (
+        other.loc[list(map(tuple, part[papers.KEYS].values)), "verdict"] == "agrees"
+    ).all()
+    cells = found["perezortiz2016"]
+    constant = cells["reading"] == "the print is a constant"
+    assert set(cells[constant]["dataset"]) == {"glass", "primary-tumor"}
+    assert set(cells[constant]["table"]) == {"II"}  # Table I is not constant
+
+
+def test_counts_and_overview_add_up(found):
+    table = papers.overview()
+    body, total = table.iloc[:-1], table.iloc[-1]
+    for column in table.columns.drop("draws"):
+        assert body[column].sum() == total[column]
+    assert total["cells"] == sum(TOTALS.values()) and total["printed"] == 901
+    assert (table[list(papers.VERDICTS)].sum(axis=1) == table["cells"]).all()
+    assert (table[["small", "explained", "open"]].sum(axis=1) == table["differs"]).all()
+    part = papers.counts(found["yu2013"], "method").loc["MeanMap"]
+    assert part["draws"] == "4-10" and part["cells"] == 42
+
+
+def test_a_grid_marks_what_differs_and_what_cannot_be_told():
+    cells = pd.DataFrame(
+        {
+            "dataset": ["a", "a", "b"],
+            "bag_size": [2, 4, 2],
+            "difference": [-0.04, 1.26, -3.0],
+            "verdict": ["agrees", "not distinguishable", "differs"],
+        }
+    )
+    grid = papers.grid(cells)
+    assert grid.loc["a"].tolist() == ["0.0 ", "+1.3?"] and grid.loc["b", 2] == "-3.0*"
+    assert grid.loc["b", 4] == ""
+
+
+def test_a_listing_has_a_line_per_cell(found):
+    text = papers.listing(found["stolpe2011"], 2).splitlines()
+    assert len(text) == 28 and "reading" not in text[0] and max(map(len, text)) <= 88
