@@ -3,8 +3,9 @@
     tools/slides.py [NAME ...]
 
 A deck ``book/slides/NAME.md`` is markdown: a line ``---`` begins a slide, what follows a line ``Notes:`` is for the
-speaker, ``![](fig-intro-heart)`` is the stored figure of that name of a chapter, and ``[words](mean_map.ipynb)`` or
-``[words](#thm-mean-map-stability)`` becomes a link to the site. A name that the book does not have is an error.
+speaker, ``![](fig-intro-heart)`` is the stored figure of that name of a chapter (``{height=500}`` behind it makes it
+larger), and ``[words](mean_map.ipynb)`` or ``[words](#thm-mean-map-stability)`` becomes a link to the site. A name that
+the book does not have is an error.
 
 ``_build/slides/NAME.ipynb`` is the deck as a notebook, each cell with the slide type that Jupyter knows, and
 ``_build/slides/NAME.html`` is what nbconvert makes of it: slides of reveal.js, which with MathJax lies beside them. So
@@ -25,7 +26,7 @@ from _book import ROOT, Book, BookError
 FOLDER = "book/slides"
 TEMPLATES = Path(__file__).parent / "slides_template"
 WIDTH, HEIGHT = "1180", "700"
-FIGURE = re.compile(r"^!\[\]\(([\w-]+)\)$", re.MULTILINE)
+FIGURE = re.compile(r"^!\[\]\(([\w-]+)\)(?:\{height=(\d+)\})?$", re.MULTILINE)
 LINK = re.compile(r"(\[[^]]*\])\((?:(\w+)\.(?:ipynb|md)|#([\w-]+))\)")
 LABEL = r"^(?:\({0}\)=|:label: {0}|\$\$ \({0}\)|\s+name: {0})$"
 
@@ -60,7 +61,9 @@ def follow(text, book, where):
             page = next((n for n, text in twins.items() if line.search(text)), None)
         if page not in book.notebooks and f"book/{page}.md" not in book.pages:
             raise BookError(f"{where}: the book has no {label or page}")
-        return f"{words}({site_address(book)}{page}.html{'#' * bool(label)}{label or ''})"
+        return (
+            f"{words}({site_address(book)}{page}.html{'#' * bool(label)}{label or ''})"
+        )
 
     return LINK.sub(address, text)
 
@@ -68,18 +71,21 @@ def follow(text, book, where):
 def slide_cells(text, pictures, where):
     """The cells of one slide: markdown, code cells that hold a figure as their output, and the speaker's notes."""
     shown, _, notes = text.partition("\nNotes:")
-    for i, part in enumerate(FIGURE.split(shown)):
-        if i % 2:
-            if part not in pictures:
-                raise BookError(f"{where}: no chapter has a stored figure {part}")
-            chapter, png, alt = pictures[part]
+    first, *rest = FIGURE.split(shown)
+    parts = [(None, None, first), *zip(rest[::3], rest[1::3], rest[2::3], strict=True)]
+    for name, height, words in parts:
+        if name is not None and name not in pictures:
+            raise BookError(f"{where}: no chapter has a stored figure {name}")
+        if name is not None:
+            chapter, png, alt = pictures[name]
+            said = {"alt": alt, **({"height": int(height)} if height else {})}
             image = nbformat.v4.new_output(
-                "display_data", {"image/png": png}, metadata={"image/png": {"alt": alt}}
+                "display_data", {"image/png": png}, metadata={"image/png": said}
             )
-            source = f"# {part} of book/{chapter}.ipynb"
+            source = f"# {name} of book/{chapter}.ipynb"
             yield nbformat.v4.new_code_cell(source, outputs=[image])
-        elif part.strip():
-            yield nbformat.v4.new_markdown_cell(part.strip())
+        if words.strip():
+            yield nbformat.v4.new_markdown_cell(words.strip())
     if notes.strip():
         cell = nbformat.v4.new_markdown_cell(notes.strip())
         cell.metadata["slideshow"] = {"slide_type": "notes"}
