@@ -66,9 +66,10 @@ lab-check: $(VENV)/.lab
 student: $(STAMP)
 	$(BIN)/python tools/student.py $(ARGS)
 
-# Slides of the syllabus of two weeks: _build/slides holds pages that open from a file. nbconvert comes with JupyterLab.
+# Slides of the syllabus of two weeks: _build/slides holds pages that open from a file. nbconvert comes
+# with JupyterLab. ARGS="--browser chromium" opens them and says which slide does not fit.
 slides: $(VENV)/.lab
-	$(BIN)/python tools/slides.py $(NAME)
+	$(BIN)/python tools/slides.py $(NAME) $(ARGS)
 
 # For machines without a network: all that `make setup lab` installs. Not `-e .`, of which pip would pack the folder.
 wheels:

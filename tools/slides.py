@@ -1,6 +1,6 @@
 """Make slides for a course from the decks in ``book/slides/`` and the pictures of the chapters.
 
-    tools/slides.py [NAME ...]
+    tools/slides.py [NAME ...] [--browser chromium]
 
 A deck ``book/slides/NAME.md`` is markdown: a line ``---`` begins a slide, what follows a line ``Notes:`` is for the
 speaker, ``![](fig-intro-heart)`` is the stored figure of that name of a chapter (``{height=500}`` behind it makes it
@@ -9,13 +9,16 @@ the book does not have is an error.
 
 ``_build/slides/NAME.ipynb`` is the deck as a notebook, each cell with the slide type that Jupyter knows, and
 ``_build/slides/NAME.html`` is what nbconvert makes of it: slides of reveal.js, which with MathJax lies beside them. So
-the folder asks no other host for anything, and opens from a file.
+the folder asks no other host for anything, and opens from a file. With ``--browser`` each deck is opened, and a slide
+that does not fit its page is an error.
 """
 
 import argparse
 import re
 import shutil
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import _book
@@ -26,9 +29,23 @@ from _book import ROOT, Book, BookError
 FOLDER = "book/slides"
 TEMPLATES = Path(__file__).parent / "slides_template"
 WIDTH, HEIGHT = "1180", "700"
+ROOM = 650  # of the height, above the arrows
 FIGURE = re.compile(r"^!\[\]\(([\w-]+)\)(?:\{height=(\d+)\})?$", re.MULTILINE)
 LINK = re.compile(r"(\[[^]]*\])\((?:(\w+)\.(?:ipynb|md)|#([\w-]+))\)")
 LABEL = r"^(?:\({0}\)=|:label: {0}|\$\$ \({0}\)|\s+name: {0})$"
+
+# Writes the lowest edge of each slide into the page.
+MEASURE = """<script>
+MathJax.startup.promise.then(() => setTimeout(() => {
+  const low = [...document.querySelectorAll(".slides > section")].map((section, i) => {
+    Reveal.slide(i);
+    const parts = [...section.querySelectorAll("h2, p, li, img, pre, table, blockquote")];
+    const edges = parts.filter((e) => !e.closest("aside")).map((e) => e.getBoundingClientRect().bottom);
+    return Math.round((Math.max(0, ...edges) - section.getBoundingClientRect().top) / Reveal.getScale());
+  });
+  document.body.setAttribute("data-low", low.join(" "));
+}, 500));
+</script>"""
 
 
 def figures(book):
@@ -136,30 +153,54 @@ def html(nb, name):
     return exporter.from_notebook_node(nb, {"metadata": {"name": name}})[0]
 
 
+def too_tall(browser, folder, name):
+    """``(slide, height)`` of the slides of a deck that do not fit, in a headless browser."""
+    with tempfile.TemporaryDirectory() as tmp:
+        page = folder / f"_{name}.html"
+        page.write_text(_book.read(folder / f"{name}.html") + MEASURE, "utf-8")
+        command = [browser, *check_site.FLAGS, check_site.NO_OTHER_HOST, "--dump-dom"]
+        command += ["--window-size=1300,800", "--virtual-time-budget=20000"]
+        command += [f"--user-data-dir={tmp}", page.resolve().as_uri()]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        page.unlink()
+    low = re.search(r'data-low="([\d ]+)"', run.stdout)
+    if not low:
+        raise BookError(f"{browser} does not open {name}.html: {run.stderr[-200:]}")
+    heights = map(int, low[1].split())
+    return [(n, height) for n, height in enumerate(heights, 1) if height > ROOM]
+
+
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--browser", help="open the decks, see whether slides fit")
     parser.add_argument("--root", type=Path, default=ROOT, help="the book's folder")
     args = parser.parse_args(argv)
     book = Book(args.root)
     folder = book.root / "_build/slides"
     decks = sorted(path.stem for path in (book.root / FOLDER).glob("*.md"))
+    wrong = []
+    for part in ("reveal", "mathjax"):
+        source = ROOT / "book/_static" / part
+        shutil.copytree(source, folder / part, dirs_exist_ok=True)
     try:
         for name in args.names or decks:
             nb = deck(book, name)
             _book.write(folder / f"{name}.ipynb", _book.dump_notebook(nb))
             _book.write(folder / f"{name}.html", html(nb, name))
             print(f"_build/slides/{name}.html", flush=True)
+            for n, height in (
+                too_tall(args.browser, folder, name) if args.browser else ()
+            ):
+                wrong.append(f"{name} slide {n}: {height} high, above {ROOM}")
     except BookError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    for part in ("reveal", "mathjax"):
-        source = ROOT / "book/_static" / part
-        shutil.copytree(source, folder / part, dirs_exist_ok=True)
-    asked = check_site.scan(folder)
-    for path, address in asked:
-        print(f"error: _build/slides/{path} asks for {address}", file=sys.stderr)
-    return int(bool(asked))
+    for path, address in check_site.scan(folder):
+        wrong.append(f"_build/slides/{path} asks for {address}")
+    for message in wrong:
+        print(f"error: {message}", file=sys.stderr)
+    return int(bool(wrong))
 
 
 if __name__ == "__main__":
