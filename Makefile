@@ -11,7 +11,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: setup book test unit notebooks portable properties wheels oldest lonely lab lab-check student check sync from-notebook run new pdf bench \
+.PHONY: setup book test unit notebooks portable properties wheels oldest lonely lab lab-check student slides check sync from-notebook run new pdf bench \
   reproduce lock dist serve clean distclean
 
 setup: $(STAMP)
@@ -65,6 +65,11 @@ lab-check: $(VENV)/.lab
 # For a course: _build/student holds the chapters without solutions, and the solutions beside them.
 student: $(STAMP)
 	$(BIN)/python tools/student.py $(ARGS)
+
+# Slides of the syllabus of two weeks: _build/slides holds pages that open from a file. nbconvert comes
+# with JupyterLab. ARGS="--browser chromium" opens them and says which slide does not fit.
+slides: $(VENV)/.lab
+	$(BIN)/python tools/slides.py $(NAME) $(ARGS)
 
 # For machines without a network: all that `make setup lab` installs. Not `-e .`, of which pip would pack the folder.
 wheels:

@@ -1,5 +1,6 @@
 """Every rule of the authoring tools can fail: tiny books, each with one thing wrong."""
 
+import itertools
 import os
 import re
 import shutil
@@ -16,12 +17,16 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import _book  # noqa: E402
 import check_book  # noqa: E402
+import check_site  # noqa: E402
 import course_map  # noqa: E402
 import execute  # noqa: E402
+import hours  # noqa: E402
 import lonely  # noqa: E402
 import new_room  # noqa: E402
 import student  # noqa: E402
 import sync_cells  # noqa: E402
+
+import slides  # noqa: E402
 
 SETTINGS = _book.read(ROOT / "pyproject.toml")
 PYPROJECT = re.search(r"\[tool\.jupytext\].*?(?=\n\[)", SETTINGS, re.DOTALL)[0]
@@ -1006,3 +1011,170 @@ def test_a_stub_without_a_check_is_an_error():
     text = EXERCISES.replace("def check", "def verify")
     with pytest.raises(_book.BookError, match="chapter: ex-twice: a stub needs"):
         student.without_solutions(text)
+
+
+# --- hours, slides -------------------------------------------------------------------------------------------
+
+SYLLABUS = """# Teaching
+
+<!-- hours -->
+<!-- /hours -->
+
+| Week | Chapters | Hours |
+| --- | --- | ---: |
+| 1 | {doc}`toy` | |
+| 2 | {doc}`toy` to "Concordance", [one](#ex-one), [two](#ex-two), [three](#ex-three) | |
+| 3 | the box of {doc}`toy` | 7 |
+| all | | |
+"""
+
+
+def test_words_are_those_that_a_reader_meets():
+    text = (
+        "## A *title*\n\n:::{dropdown} Proof\n:label: x\n\nLet $a + b$ be [two words](#eq-x),\n\n"
+        "$$\na = b + c .\n$$ (eq-x)\n\n| one | two |\n| --- | --- |\n| 3 | 4 |\n:::\n"
+    )
+    # A title, Proof, Let formula be two words, formula, one two 3 4
+    assert hours.count_words(text) == 13
+
+
+def test_hours_are_written_and_checked(tiny, capsys):
+    tiny.put("book/teaching.md", SYLLABUS)
+    assert tiny.sync("--check") == 1
+    assert "book/teaching.md is not what sync writes" in capsys.readouterr().err
+    assert tiny.sync() == 0 and tiny.sync("--check") == 0
+    page = _book.read(tiny.root / "book/teaching.md")
+    size = hours.measure(tiny.load())
+    assert f"| {size.equations} | {size.cells} | {size.exercises} |" in page
+    rows = [float(n) for n in re.findall(r"^\| [123] .* (\S+) \|$", page, re.MULTILINE)]
+    least = hours.measure(tiny.load(), "Concordance")
+    assert rows[0] == hours.hours(hours.minutes(size, min(hours.OWN, size.exercises)))
+    assert rows[1] == hours.hours(hours.minutes(least, 3)) >= 1
+    assert rows[2] < 1 and f"| all | | {sum(rows):g} |" in page
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("{doc}`toy` to", "{doc}`top` to", "no chapter top"),
+        ('"Concordance"', '"Nowhere"', "no section 'Nowhere'"),
+        ("<!-- /hours -->", "", "without <!-- /hours -->"),
+    ],
+)
+def test_a_syllabus_names_what_the_book_has(tiny, capsys, old, new, said):
+    tiny.put("book/teaching.md", SYLLABUS.replace(old, new))
+    assert hours.main(["--root", str(tiny.root)]) == 1
+    assert said in capsys.readouterr().err
+
+
+DOT = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAA"
+    "AABJRU5ErkJggg=="
+)
+DECK = """# A deck
+
+---
+
+## Second
+
+$$
+a < b
+$$
+
+![](fig-toy){height=200}
+
+[Toy](toy.ipynb), [an equation](#eq-double)
+
+Notes: only for the speaker
+"""
+
+
+@pytest.fixture
+def tiny_deck(tiny):
+    """The tiny book with a stored figure and a deck."""
+    figure = {"figure": {"name": "fig-toy"}, "image": {"alt": 'a "dot"'}}
+    output = nbformat.v4.new_output("display_data", {"image/png": DOT})
+    tiny.change(0, outputs=[output], metadata={"mystnb": figure})
+    tiny.put("book/slides/one.md", DECK)
+    tiny.put("_config.yml", "html:\n  baseurl: https://toy.example/\n")
+    return tiny
+
+
+def test_a_deck_is_a_notebook_with_slide_types(tiny_deck):
+    nb = slides.deck(_book.Book(tiny_deck.root), "one")
+    nbformat.validate(nb)
+    types = [c.metadata.get("slideshow", {}).get("slide_type") for c in nb.cells]
+    assert types == ["slide", "slide", None, None, "notes"]
+    assert nb.cells[2].outputs[0].data["image/png"] == DOT
+    address = "https://toy.example/book/toy.html"
+    assert f"[Toy]({address}), [an equation]({address}#eq-double)" in nb.cells[3].source
+    assert nb.metadata.title == "A deck"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("fig-toy", "fig-top", "slide 2: no chapter has a stored figure fig-top"),
+        ("#eq-double", "#eq-triple", "slide 2: the book has no eq-triple"),
+        ("toy.ipynb", "top.ipynb", "slide 2: the book has no top"),
+        ("# A deck", "", "slide 1: nothing to show"),
+    ],
+)
+def test_a_deck_names_what_the_book_has(tiny_deck, capsys, old, new, said):
+    tiny_deck.edit(tiny_deck.root / "book/slides/one.md", old, new)
+    assert slides.main(["--root", str(tiny_deck.root)]) == 1
+    assert said in capsys.readouterr().err
+    assert slides.main(["two", "--root", str(tiny_deck.root)]) == 1
+    assert "no deck book/slides/two.md" in capsys.readouterr().err
+
+
+def test_slides_ask_no_other_host(tiny_deck):
+    pytest.importorskip("nbconvert")
+    assert slides.main(["--root", str(tiny_deck.root)]) == 0
+    folder = tiny_deck.root / "_build/slides"
+    page = _book.read(folder / "one.html")
+    assert page.count("<section") == 4  # each slide is a column of one
+    assert f"base64,{DOT}" in page and "alt='a \"dot\"'" in page
+    assert '<aside class="notes">' in page and "$$\na &lt; b\n$$" in page
+    for name in re.findall(
+        r'<(?:script src|link rel="stylesheet" href)="([^"]+)"', page
+    ):
+        assert (folder / name).is_file(), name
+    assert not re.search(r"require\(|jquery|MathJax\.Hub|fig-toy of", page)
+    assert check_site.scan(folder) == []
+
+
+OPEN = {"## Such data come from"}  # an answer under another title
+
+
+def test_the_decks_find_their_figures_and_labels():
+    book = _book.Book()
+    decks = sorted(path.stem for path in (ROOT / slides.FOLDER).glob("*.md"))
+    assert decks == [f"session_{n}" for n in range(1, 5)]
+    for name in decks:
+        cells = slides.deck(book, name).cells
+        shown = [c.metadata.get("slideshow", {}).get("slide_type") for c in cells]
+        assert 15 <= shown.count("slide") <= 25
+        text = _book.read(ROOT / slides.FOLDER / f"{name}.md")
+        for one, two in itertools.pairwise(text.split("\n---\n")):
+            title = two.strip().split("\n")[0]
+            asked = "Question:" in one.partition("\nNotes:")[0]
+            assert asked <= title.startswith("## Answer") or title in OPEN, title
+
+
+# What a deck says was measured, and what a chapter prints.
+MEASURED = [
+    ("session_2", "mean_map", ["0.556", "0.715", "0.852", "0.738", "0.847", "5,983"]),
+    ("session_2", "mean_map", ["0.77", "0.83"]),
+    ("session_3", "taxonomy", ["0.79", "0.54", "0.56"]),
+]
+
+
+@pytest.mark.parametrize(("deck", "chapter", "numbers"), MEASURED)
+def test_numbers_of_the_slides_are_printed_by_the_chapters(deck, chapter, numbers):
+    said = _book.read(ROOT / slides.FOLDER / f"{deck}.md")
+    cells = _book.Book().notebooks[chapter].cells
+    outputs = [o for c in cells for o in c.get("outputs", [])]
+    printed = "".join(o.get("text", "") for o in outputs)
+    for number in numbers:
+        assert number in said and number.replace(",", "") in printed, number

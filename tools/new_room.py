@@ -13,6 +13,7 @@ from pathlib import Path
 import _book
 import course_map
 import execute
+import hours
 import sync_cells
 from _book import ROOT, BookError
 
@@ -54,8 +55,8 @@ def write_room(root, name):
         ("llpbook/__init__.py", '    "plotting": [', f'    "{name}": ["{cls}"],\n'),
         (
             "book/teaching.md",
-            "\n*Hours* is",
-            f"| {{doc}}`{name}` | {{doc}}`proportions` | what it needs | 3 |\n",
+            "\n*Mathematics* names",
+            f"| {{doc}}`{name}` | {{doc}}`proportions` | what it needs |\n",
         ),
     ):
         insert(root / path, before, line)
@@ -79,7 +80,7 @@ def main(argv=None):
         return 1
     picture = course_map.picture(_book.Book(args.root))
     _book.write(args.root / course_map.PICTURE, picture)
-    return 0
+    return hours.main(root)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ tagged ``llpbook`` is *managed*: it begins with a comment that names objects of 
 (``# llpbook.mean_map.MeanMap``; several with commas; a method as ``MeanMap.fit``), and their source is written below
 with each docstring cut to its summary. What stands in a chapter between the lines ``<!-- concordance -->`` and
 ``<!-- /concordance -->`` is written too: equation, function, test. So is ``book/concordance.md``, one such
-table a chapter.
+table a chapter. The hours in ``book/teaching.md`` are those of ``tools/hours.py``.
 
 A sync stores in the notebook's metadata what the text was. If the side that would lose was edited since, the chapter is
 left as it is and the command says how to decide. An edit of a managed cell is always lost, with a note.
@@ -27,6 +27,7 @@ from pathlib import Path
 
 import _book
 import data_page
+import hours
 from _book import ROOT, Book, BookError
 
 # --- managed cells -------------------------------------------------------------------------------------------
@@ -216,6 +217,9 @@ def main(argv=None):
     except (BookError, SyntaxError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    if not args.names:
+        check = ["--check"] if args.check else []
+        status |= hours.main([*check, "--root", str(args.root)])
     if args.root == ROOT and not args.names:
         status |= data_page.main(["--check"] if args.check else [])
     return status
