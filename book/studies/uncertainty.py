@@ -1,0 +1,258 @@
+"""How sure: coverage of intervals, accuracy without labels on twenty tasks, ecological inference, shares with noise.
+
+``uncertainty_coverage``: five standardized features with the slopes `SLOPES`, bags of one size. ``world`` says how the
+bags come about; the truth is what logistic regression finds on the labels of very many instances.
+
+- ``random``: one logistic model, bags at random. Both assumptions hold.
+- ``Y_B|X``: the features of a bag are shifted by its own normal vector (deviation 0.7), and the same logistic model
+  holds in all bags: Y and B are independent given X.
+- ``X_B|Y``: the share of a bag is uniform on [0.1, 0.9], and features are normal given the class: X and B are
+  independent given Y.
+- ``neither``: as ``Y_B|X``, but the log-odds of a bag have an offset of their own, half of its first shift plus normal
+  noise of deviation 0.5.
+
+A row is one draw. ``in_90`` and ``in_95`` are the shares of the five slopes that their intervals contain, ``plain_95``
+without the correction for the bag's own curvature and with normal quantiles, ``width`` the mean width of the intervals
+of 95 %. ``rate_90`` and ``rate_95`` say whether the interval of `group_rate` contains the true rate of the instances
+whose first feature is positive. ``said``, ``said_given`` and ``accuracy`` are the expected accuracy without and with
+the counts, and the true one.
+
+``uncertainty_bootstrap``: worlds as above, 100 bags of 5, 100 resamples, for `CountLogistic` and `MeanMap`. ``ratio``
+is the median, over slopes, of the deviation of the replicates over that of the estimates in all draws, which is known
+only afterwards: the column ``spread`` holds the median deviation of the replicates, ``error`` that of the estimate.
+
+``uncertainty_accuracy``: twenty tasks of `studies.choosing`, `CountLogistic(C=0.1)` behind a scaler. ``regressed`` is
+the accuracy that follows from a regression of the given shares on the predicted ones.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from llpbook import CountLogistic, MeanMap
+from llpbook.proportions import label_proportions
+from llpbook.uncertainty import (
+    accuracy_bounds,
+    bag_bootstrap,
+    bag_gradients,
+    bag_hessians,
+    coefficient_table,
+    expected_accuracy,
+    group_rate,
+    read_fit,
+)
+
+from . import choosing
+from .runner import Table, cells
+
+PROTOCOL = "uncertainty-1"
+SLOPES, OFFSET = np.array([1.0, -1.0, 0.5, 0.5, 0.0]), -0.5
+SHIFT, RESAMPLES = 0.7, 100
+WORLDS = ("random", "Y_B|X", "X_B|Y", "neither")
+
+
+def draw(world, n_bags, size, rng):
+    """Instances in bags.
+
+    Parameters
+    ----------
+    world : str
+        See the module.
+    n_bags, size : int
+    rng : Generator
+
+    Returns
+    -------
+    X : ndarray, shape (n_bags * size, 5)
+    y : ndarray of 0 and 1
+    bags : ndarray of int
+    """
+    bags = np.repeat(np.arange(n_bags), size)
+    X = rng.normal(size=(len(bags), len(SLOPES)))
+    if world == "X_B|Y":
+        y = (rng.random(len(bags)) < rng.uniform(0.1, 0.9, n_bags)[bags]).astype(int)
+        return X + np.outer(y - 0.5, SLOPES), y, bags
+    log_odds = np.full(n_bags, OFFSET)
+    if world != "random":
+        shift = SHIFT * rng.normal(size=(n_bags, len(SLOPES)))
+        X += shift[bags]
+        if world == "neither":
+            log_odds += 0.5 * shift[:, 0] + 0.5 * rng.normal(size=n_bags)
+    y = (rng.random(len(bags)) < expit(X @ SLOPES + log_odds[bags])).astype(int)
+    return X, y, bags
+
+
+@lru_cache
+def true_slopes(world):
+    """What logistic regression finds on the labels of many instances."""
+    if world != "neither":
+        return SLOPES
+    X, y, _ = draw(world, 200_000, 5, np.random.default_rng(123))
+    return LogisticRegression(C=1e6).fit(X, y).coef_[0]
+
+
+def plain_errors(model, X, bags, P):
+    """Standard errors without the correction: the sandwich of the gradients."""
+    fit, _ = read_fit(model, X, bags, P)
+    J = bag_hessians(fit).sum(axis=0) + np.eye(fit.weights.size) / fit.C
+    psi = np.linalg.solve(J, bag_gradients(fit).T)
+    return np.sqrt((psi**2).sum(axis=1))
+
+
+def run_coverage(cell, seed):
+    """One draw: see the module."""
+    world, L, size = cell["world"], cell["n_bags"], cell["bag_size"]
+    X, y, bags = draw(world, L, size, np.random.default_rng([seed, L, size]))
+    P = label_proportions(y, bags)
+    model = CountLogistic(C=cell["C"], tol=1e-6).fit(X, bags, P)
+    table, truth = coefficient_table(model, X, bags, P), true_slopes(world)
+    found, group = {}, X[:, 0] > 0
+    for level in (90, 95):
+        ends = table.interval(level / 100).to_numpy()[:5]
+        found[f"in_{level}"] = np.mean((ends[:, 0] < truth) & (truth < ends[:, 1]))
+    off = np.abs(model.coef_[0] - truth)
+    found["plain_95"] = np.mean(off < 1.96 * plain_errors(model, X, bags, P)[:5])
+    found["width"] = np.mean(ends[:, 1] - ends[:, 0])
+    found["off"] = np.mean(off)
+    for level in (90, 95):
+        rate = group_rate(model, X, bags, P, group, level=level / 100).iloc[0]
+        found[f"rate_{level}"] = float(rate["low"] <= y[group].mean() <= rate["high"])
+    found["rate_width"] = rate["high"] - rate["low"]
+    found["bounds_width"] = rate["most"] - rate["least"]
+    found["said"] = expected_accuracy(model, X)
+    found["said_given"] = expected_accuracy(model, X, bags, P)
+    found["accuracy"] = model.score(X, y)
+    return {key: round(float(value), 5) for key, value in found.items()}
+
+
+def slopes_of(model):
+    """The coefficients."""
+    return model.coef_[0]
+
+
+ESTIMATORS = {
+    "CountLogistic": CountLogistic(C=100.0),
+    "MeanMap": MeanMap(alpha=0.04),
+}
+
+
+def run_bootstrap(cell, seed):
+    """One draw: see the module."""
+    world = cell["world"]
+    X, y, bags = draw(world, 100, 5, np.random.default_rng([seed, 100, 5]))
+    P, truth = label_proportions(y, bags), true_slopes(world)
+    drawn = bag_bootstrap(
+        ESTIMATORS[cell["method"]], X, bags, P, slopes_of, RESAMPLES, random_state=seed
+    )
+    found = {}
+    for kind in ("percentile", "normal"):
+        for level in (90, 95):
+            ends = drawn.interval(level / 100, kind).to_numpy()
+            inside = (ends[:, 0] < truth) & (truth < ends[:, 1])
+            found[f"{kind}_{level}"] = np.mean(inside)
+        found[f"{kind}_width"] = np.mean(ends[:, 1] - ends[:, 0])
+    found["spread"] = np.median(drawn.errors)
+    found["error"] = np.median(np.abs(drawn.estimate - truth))
+    found["largest"] = np.abs(drawn.replicates).max()
+    return {key: round(float(value), 5) for key, value in found.items()}
+
+
+SKIPPED = ("large", "outside", ", 250", "iris", "dermatology", "nursery")
+#: Of `studies.choosing`: natural groupings, random bags and variants.
+TASKS = [
+    (part, task)
+    for part in ("making", "testing")
+    for task in choosing.TASKS[part]
+    if not any(word in task for word in SKIPPED)
+]
+
+
+def twenty():
+    """Every other few of the tasks of two classes, so that twenty are left, in the order of `studies.choosing`."""
+    return [TASKS[int(i)] for i in np.linspace(0, len(TASKS) - 1, 20)]
+
+
+def regressed_accuracy(predicted, given, sizes):
+    """Goodman's regression of given shares on predicted ones, read as an accuracy.
+
+    Parameters
+    ----------
+    predicted, given : ndarray, shape (n_bags,)
+        Shares of the positive class.
+    sizes : ndarray, shape (n_bags,)
+
+    Returns
+    -------
+    float
+        Not held within [0, 1].
+    """
+    design = np.column_stack([1 - predicted, predicted]) * np.sqrt(sizes)[:, None]
+    negative, positive = np.linalg.lstsq(design, given * np.sqrt(sizes), rcond=None)[0]
+    m = sizes @ predicted / sizes.sum()
+    return float(m * positive + (1 - m) * (1 - negative))
+
+
+def run_accuracy(cell, seed):
+    """One draw of a task: see the module."""
+    X, _, y, _, bags = choosing.make_problem(cell["part"], cell["task"], seed)
+    classes, counts = np.unique(y, return_counts=True)
+    P = label_proportions(y, bags, classes=classes)
+    model = CountLogistic(C=0.1).fit(X, bags, P)
+    codes = np.searchsorted(classes, y)
+    predicted, sizes = model.predict(X), np.bincount(bags)
+    low, high = accuracy_bounds(predicted, bags, P)
+    shares = np.bincount(bags, predicted == 1) / sizes
+    found = {
+        "n_bags": len(P),
+        "largest": counts.max() / len(y),
+        "accuracy": np.mean(predicted == codes),
+        "said": expected_accuracy(model, X),
+        "said_given": expected_accuracy(model, X, bags, P),
+        "low": low,
+        "high": high,
+        "regressed": regressed_accuracy(shares, P[:, 1], sizes),
+    }
+    return {key: round(float(value), 5) for key, value in found.items()}
+
+
+def coverage_cells():
+    """Worlds, sizes and penalties: `CountLogistic(C=100)` everywhere, C = 1 where bags are few."""
+    found = []
+    for L in (30, 100, 1000):
+        for size in (5, 50, 500)[: 2 if L == 1000 else 3]:
+            found.append(("random", L, size, 100.0))
+        found += [(world, L, 50, 100.0) for world in WORLDS[1:]]
+    found += [(w, L, 50, 1.0) for w in WORLDS[:2] for L in (30, 100)]
+    keys = "world", "n_bags", "bag_size", "C"
+    return [dict(zip(keys, values, strict=True)) for values in found]
+
+
+TABLES = [
+    Table(
+        "uncertainty_coverage",
+        PROTOCOL,
+        coverage_cells(),
+        run_coverage,
+        "coverage of intervals of slopes and of a group rate",
+        value="in_95",
+    ),
+    Table(
+        "uncertainty_bootstrap",
+        PROTOCOL,
+        cells(world=["random", "Y_B|X"], method=list(ESTIMATORS)),
+        run_bootstrap,
+        "coverage of whole bags drawn with replacement",
+        value="percentile_95",
+    ),
+    Table(
+        "uncertainty_accuracy",
+        PROTOCOL,
+        [{"part": part, "task": task} for part, task in twenty()],
+        run_accuracy,
+        "accuracy, and what is said of it without labels, on twenty tasks",
+    ),
+]
