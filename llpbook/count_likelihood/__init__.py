@@ -17,6 +17,7 @@ saddlepoint; the guard and counts with errors are ours.
 """
 
 from ._binary import (
+    EXACT_CELLS,
     LATTICE,
     bag_counts,
     bracket,
@@ -44,6 +45,7 @@ from ._models import (
     CountBoosting,
     CountLogistic,
     boost,
+    check_noise,
     curvature,
     descend,
     held_out_bags,
@@ -59,6 +61,7 @@ from ._models import (
 from ._several import class_posterior, saddlepoint_classes
 
 __all__ = [
+    "EXACT_CELLS",
     "LATTICE",
     "MOST_LEAVES",
     "SMALLEST_LEAF",
@@ -74,6 +77,7 @@ __all__ = [
     "bracket",
     "calibrate",
     "calibration_objective",
+    "check_noise",
     "class_posterior",
     "count_posterior",
     "count_weights",

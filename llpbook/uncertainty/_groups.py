@@ -174,9 +174,7 @@ def posterior_variances(scores, known, members, exact_up_to=20):
     return np.maximum(found, 0)
 
 
-def group_rate(
-    model, X, bags, proportions, group, labels=None, *, level=0.95
-):
+def group_rate(model, X, bags, proportions, group, labels=None, *, level=0.95):
     """Rates of classes in groups of the instances in bags, by a model and by the counts, with intervals.
 
     Parameters
@@ -198,7 +196,7 @@ def group_rate(
     -------
     DataFrame
         Columns ``rate``, ``error``, ``low``, ``high`` (the interval, cut at the bounds), ``least``, ``most`` (the bounds
-        of `group_rate_bounds`) and ``n``. A row per group: the rate of the second class; with more classes, a row per
+        of `group_rate_bounds`; 0 and 1 where shares have errors) and ``n``. A row per group: the rate of the second class; with more classes, a row per
         group and class.
 
     Raises
@@ -229,7 +227,9 @@ def group_rate(
     if found.shape[1] == 1:
         found, errors = np.hstack([1 - found, found]), np.hstack([errors, errors])
     half = student.isf((1 - level) / 2, len(psi) - psi.shape[1]) * errors
-    least, most = _bounds(members, data)
+    least, most = np.zeros_like(found), np.ones_like(found)
+    if not fit.known.errors.any():
+        least, most = _bounds(members, data)
     columns = {
         "rate": found,
         "error": errors,

@@ -67,10 +67,14 @@ class BagReport:
         ax.plot(out["expected"], out["z"], "s")
         for name, row in out.head(NAMED).iterrows():
             place = row["expected"], row["z"]
-            ax.annotate(literal(name), place, (5, 0), textcoords="offset points", va="center")
+            ax.annotate(
+                literal(name), place, (5, 0), textcoords="offset points", va="center"
+            )
         for end in (-self.limit, 0, self.limit):
             ax.axhline(end, color="gray", linewidth=0.8, linestyle=":" if end else "-")
-        ax.set(xlabel="expected share", ylabel="observed less expected,\nstandard errors")
+        ax.set(
+            xlabel="expected share", ylabel="observed less expected,\nstandard errors"
+        )
         return ax
 
 
@@ -115,7 +119,7 @@ def bag_report(model, X, bags, proportions, *, proportion_errors=None, level=0.0
         See `llpbook.base.check_proportions`.
     proportion_errors : array-like, Series or dict, optional
         Standard errors of the shares, or their covariance matrices, as of `CountLogistic`. A share rounded to a
-        percent has 0.003.
+        percent has 0.003. With them shares may lie outside of [0, 1].
     level : float, default 0.05
         The probability that any bag stands out from a model that fits.
 
@@ -129,7 +133,8 @@ def bag_report(model, X, bags, proportions, *, proportion_errors=None, level=0.0
         If the model has no probabilities, or the input is malformed.
     """
     check_level(level)
-    data = read_bags(np.empty((len(bags), 0)), bags, proportions, given=X)
+    noisy = proportion_errors is not None
+    data = read_bags(np.empty((len(bags), 0)), bags, proportions, None, X, noisy)
     P = class_probabilities(model, X, data)
     errors = None
     if proportion_errors is not None:
@@ -144,7 +149,9 @@ def bag_report(model, X, bags, proportions, *, proportion_errors=None, level=0.0
         index, n = names, data.bag_sizes[used]
     else:
         values = {c: part[used].ravel() for c, part in zip(columns, parts, strict=True)}
-        index = pd.MultiIndex.from_product([names, data.classes], names=["bag", "class"])
+        index = pd.MultiIndex.from_product(
+            [names, data.classes], names=["bag", "class"]
+        )
         n = np.repeat(data.bag_sizes[used], K)
     table = pd.DataFrame({"n": n, **values}, index)
     spread = float(np.median(np.abs(table["z"])) / MEDIAN)
@@ -186,7 +193,9 @@ def bag_influence(model, X, bags, proportions, labels=None, *, group=None):
     G, H = bag_gradients(fit), bag_hessians(fit)
     changes = -influences(G, H, J, left=1.0)
     keep = fit.used >= 0
-    names = np.arange(len(data.proportions)) if data.bag_labels is None else data.bag_labels
+    names = (
+        np.arange(len(data.proportions)) if data.bag_labels is None else data.bag_labels
+    )
     index = pd.Index(names[fit.used[keep]], name="bag", tupleize_cols=False)
     K = len(fit.weights)
     if group is None:
@@ -205,5 +214,7 @@ def bag_influence(model, X, bags, proportions, labels=None, *, group=None):
     P = softmax(scores, axis=1)
     moved = changes[keep].reshape(-1, K, Z.shape[1])
     by_score = np.einsum("bkd,nd->bnk", moved, Z)
-    found = np.mean(P * (by_score - np.sum(P * by_score, axis=2, keepdims=True)), axis=1)
+    found = np.mean(
+        P * (by_score - np.sum(P * by_score, axis=2, keepdims=True)), axis=1
+    )
     return pd.DataFrame(found, index, data.classes)

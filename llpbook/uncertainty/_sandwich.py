@@ -107,7 +107,10 @@ def steps_of(fit):
         step = np.zeros(fit.weights.size)
         step[j] = size
         step = step.reshape(fit.weights.shape)
-        yield [fit._replace(weights=fit.weights + sign * step) for sign in (1, -1)], size
+        yield (
+            [fit._replace(weights=fit.weights + sign * step) for sign in (1, -1)],
+            size,
+        )
 
 
 def bag_hessians(fit):
@@ -268,12 +271,13 @@ def read_fit(model, X, bags, proportions, labels=None):
     """
     before, last = split_model(model)
     Z = last._validate_predict(X if before is None else before.transform(X))
-    data = read_bags(Z, bags, proportions, labels, given=X)
+    noisy = last.proportion_noise is not None
+    data = read_bags(Z, bags, proportions, labels, given=X, noisy=noisy)
     if data.classes.tolist() != last.classes_.tolist():
         raise ValueError(
             f"proportions has the classes {data.classes.tolist()}, the model {last.classes_.tolist()}"
         )
-    pure = labels_to_pure_bags(data)
+    pure = labels_to_pure_bags(data, noisy)
     errors = last.proportion_errors
     covariances = None if errors is None else error_covariances(errors, pure)
     codes, shares, L = pure.bags, pure.proportions, len(data.proportions)
@@ -290,7 +294,7 @@ def read_fit(model, X, bags, proportions, labels=None):
     return Linear(
         weights if last.fit_intercept else last.coef_,
         append_one(Z) if last.fit_intercept else Z,
-        known,
+        known._replace(laplace=last.proportion_noise == "laplace"),
         last.C,
         last.exact_up_to,
         np.where(used < L, used, -1),
