@@ -23,6 +23,23 @@ only afterwards: the column ``spread`` holds the median deviation of the replica
 
 ``uncertainty_accuracy``: twenty tasks of `studies.choosing`, `CountLogistic(C=0.1)` behind a scaler. ``regressed`` is
 the accuracy that follows from a regression of the given shares on the predicted ones.
+
+``uncertainty_ecological``: sixty precincts of 200 people, of which a share is in a group, and two covariates of each
+person. The rate of the class in the group is to be told. ``world``:
+
+- ``constant``: the rates of the group and of the rest are those of all precincts;
+- ``covariates``: a covariate is larger in precincts with many of the group, and counts for the class;
+- ``context``: the precinct itself counts for the class, by its share of the group, whoever lives there.
+
+``Goodman`` is his regression, ``King`` the model of King (1997) as PyEI samples it ("king99", 2 chains of 500 draws
+after 500), ``counts: group`` and ``counts: all`` are `group_rate` with the group as the only feature, and with the
+covariates too. ``rate`` and ``low``, ``high`` are the estimate and its interval of 95 %, ``truth`` the rate among these
+people. King's rows need PyEI (``pip install pyei``).
+
+``uncertainty_noise``: adult, random bags; noise with the scale 1 / (epsilon n_k) is added to the share of each bag, so
+that the counts are epsilon-differentially private (one person changes a count by one). Accuracy on new instances of
+`CountLogistic(C=0.1)`: ``clipped`` takes shares clipped to [0, 1] for true, ``gaussian`` and ``laplace`` state the
+noise; ``labels`` have in addition 100 known labels.
 """
 
 from functools import lru_cache
@@ -30,8 +47,6 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from llpbook import CountLogistic, MeanMap
 from llpbook.proportions import label_proportions
@@ -43,6 +58,7 @@ from llpbook.uncertainty import (
     coefficient_table,
     expected_accuracy,
     group_rate,
+    group_rate_bounds,
     read_fit,
 )
 
@@ -219,6 +235,113 @@ def run_accuracy(cell, seed):
     return {key: round(float(value), 5) for key, value in found.items()}
 
 
+RIVALS = ["Goodman", "King", "counts: group", "counts: all"]
+
+
+def precincts(world, rng, n_bags=60, size=200):
+    """People in precincts: whether in the group, two covariates, the class, and the precinct."""
+    bags = np.repeat(np.arange(n_bags), size)
+    share = rng.uniform(0.1, 0.9, n_bags)
+    group = rng.random(len(bags)) < share[bags]
+    Z = rng.normal(size=(len(bags), 2))
+    log_odds = -0.5 + group
+    if world == "covariates":
+        Z[:, 0] += 2 * (share - 0.5)[bags]
+        log_odds = log_odds - 1.5 * Z[:, 0] + 0.5 * Z[:, 1]
+    if world == "context":
+        log_odds = log_odds - 2.5 * (share - 0.5)[bags]
+    y = (rng.random(len(bags)) < expit(log_odds)).astype(int)
+    return group, Z, y, bags
+
+
+def goodman(inside, given, sizes):
+    """Goodman's regression of the share of the class on the share of the group: rate and its standard error.
+
+    Parameters
+    ----------
+    inside, given : ndarray, shape (n_bags,)
+        Shares of the group and of the class.
+    sizes : ndarray, shape (n_bags,)
+
+    Returns
+    -------
+    rate, error : float
+        Of the group; the error is robust to unequal variances (HC2).
+    """
+    root = np.sqrt(sizes)
+    A = np.column_stack([inside, 1 - inside]) * root[:, None]
+    inverse = np.linalg.inv(A.T @ A)
+    rates = inverse @ A.T @ (given * root)
+    left = (given * root - A @ rates) / np.sqrt(1 - np.sum(A @ inverse * A, axis=1))
+    psi = (A * left[:, None]) @ inverse
+    return rates[0], np.sqrt(np.sum(psi[:, 0] ** 2))
+
+
+def king(inside, given, sizes, seed):
+    """King's model by PyEI: mean and the middle 95 % of the draws of the group's rate."""
+    from pyei.two_by_two import TwoByTwoEI
+
+    model = TwoByTwoEI("king99", lmbda=0.5)
+    model.fit(
+        inside, given, sizes, tune=500, draws=500, chains=2, cores=1,
+        random_seed=seed, progressbar=False,
+    )  # fmt: skip
+    drawn = np.asarray(model.sampled_voting_prefs[0])
+    return drawn.mean(), *np.quantile(drawn, [0.025, 0.975])
+
+
+def run_ecological(cell, seed):
+    """One draw and one method: see the module."""
+    world, method = cell["world"], cell["method"]
+    group, Z, y, bags = precincts(world, np.random.default_rng(seed))
+    P, sizes = label_proportions(y, bags), np.bincount(bags)
+    inside = np.bincount(bags, group) / sizes
+    if method == "Goodman":
+        rate, error = goodman(inside, P[:, 1], sizes)
+        low, high = rate - 2.0 * error, rate + 2.0 * error
+    elif method == "King":
+        rate, low, high = king(inside, P[:, 1], sizes, seed)
+    else:
+        X = np.column_stack([group, Z]) if method == "counts: all" else group[:, None]
+        model = CountLogistic(C=100.0, tol=1e-6).fit(X.astype(float), bags, P)
+        row = group_rate(model, X.astype(float), bags, P, group).iloc[0]
+        rate, low, high = row["rate"], row["low"], row["high"]
+    bounds = group_rate_bounds(group, bags, P).iloc[0]
+    found = {"rate": rate, "low": low, "high": high, "truth": y[group].mean()}
+    found |= {"least": bounds["low"], "most": bounds["high"]}
+    return {key: round(float(value), 5) for key, value in found.items()}
+
+
+def run_noise(cell, seed):
+    """One draw, one epsilon, one size: see the module."""
+    size, epsilon = cell["bag_size"], cell["epsilon"]
+    X, X_new, y, y_new, _ = choosing.make_problem("testing", "adult, random, 50", seed)
+    y, y_new = (np.unique(v, return_inverse=True)[1] for v in (y, y_new))
+    rng = np.random.default_rng(seed)
+    n = len(X) // size * size
+    X, y, bags = X[:n], y[:n], rng.permutation(n) // size
+    scale = 1 / (epsilon * size)
+    shares = label_proportions(y, bags)[:, 1]
+    noisy = shares + rng.laplace(scale=scale, size=len(shares))
+    errors = np.full(len(shares), np.sqrt(2) * scale)
+    known = np.where(rng.permutation(n) < 100, y, -1)
+    stated = {"proportion_errors": errors}
+    fits = {
+        "exact": ({}, shares, None),
+        "clipped": ({}, noisy.clip(0, 1), None),
+        "gaussian": ({**stated, "proportion_noise": "gaussian"}, noisy, None),
+        "laplace": ({**stated, "proportion_noise": "laplace"}, noisy, None),
+        "labels": ({**stated, "proportion_noise": "laplace"}, noisy, known),
+    }
+    found = {"majority": np.bincount(y_new).max() / len(y_new)}
+    for name, (options, given, labels) in fits.items():
+        model = CountLogistic(C=0.1, **options).fit(X, bags, given, labels)
+        found[name] = model.score(X_new, y_new)
+    alone = LogisticRegression(C=0.1, max_iter=1000).fit(X[known >= 0], y[known >= 0])
+    found["labels alone"] = alone.score(X_new, y_new)
+    return {key: round(float(value), 5) for key, value in found.items()}
+
+
 def coverage_cells():
     """Worlds, sizes and penalties: `CountLogistic(C=100)` everywhere, C = 1 where bags are few."""
     found = []
@@ -254,5 +377,21 @@ TABLES = [
         [{"part": part, "task": task} for part, task in twenty()],
         run_accuracy,
         "accuracy, and what is said of it without labels, on twenty tasks",
+    ),
+    Table(
+        "uncertainty_ecological",
+        PROTOCOL,
+        cells(world=["constant", "covariates", "context"], method=RIVALS),
+        run_ecological,
+        "the rate of a class in a group, beside ecological inference",
+        value="rate",
+    ),
+    Table(
+        "uncertainty_noise",
+        PROTOCOL,
+        cells(bag_size=[10, 50], epsilon=[0.03, 0.1, 0.3, 1.0, 3.0]),
+        run_noise,
+        "accuracy against the epsilon of shares with Laplace noise",
+        value="laplace",
     ),
 ]

@@ -238,7 +238,7 @@ def count_posterior(f, known, exact_up_to=20):
 
 
 def _exact_parts(small, known):
-    """Masks of the bags whose likelihood is exact; bags with Laplace errors by size, for the memory of `exact_posterior`."""
+    """Masks of the bags whose likelihood is exact; with Laplace errors bags of about one size, to save memory."""
     if not known.laplace:
         return [small] if small.any() else []
     order = np.argsort(known.sizes, kind="stable")

@@ -6,10 +6,10 @@ log-likelihood of the counts of bag :math:`k`, :math:`J` the observed Hessian an
 .. math:: \psi_k = \bigl( J - \tfrac12 J_k \bigr)^{-1} g_k, \qquad
           \mathrm{Cov}(\hat w) = \frac{L}{L - 1} \sum_k \psi_k \psi_k^\top .
 
-`coefficient_table` prints the coefficients of a `CountLogistic` with intervals; `bag_bootstrap` draws whole bags for any
-estimator; `group_rate` tells the rate of a class in a group, with the bounds of Duncan and Davis that need no
-assumption; `expected_accuracy` and `accuracy_bounds` say what can be said of accuracy without labels; `bag_report` names
-the bags that do not fit, and `bag_influence` what each bag does to the model.
+`coefficient_table` prints the coefficients of a `CountLogistic` with intervals; `bag_bootstrap` draws whole bags for
+any estimator; `group_rate` tells the rate of a class in a group, with the bounds of Duncan and Davis that need no
+assumption; `expected_accuracy` and `accuracy_bounds` say what can be said of accuracy without labels; `bag_report`
+names the bags that do not fit, and `bag_influence` what each bag does to the model.
 
 Chapter: ``book/uncertainty``. Sources: duncan1953 for the bounds, goodman1953 and king1997 for ecological inference;
 the sandwich for counts is ours.

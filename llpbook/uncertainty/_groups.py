@@ -146,8 +146,8 @@ def posterior_rates(scores, known, members, exact_up_to=20):
 def posterior_variances(scores, known, members, exact_up_to=20):
     r"""The variance of each rate, given the counts and the probabilities.
 
-    :math:`\frac{1}{n_G^2} \sum_{i, j \in G} \mathrm{Cov}(y_i, y_j \mid c)`, equation :eq:`eq-uncertainty-rate-variance`:
-    the derivative of the rate when the scores of the whole group rise together.
+    :math:`\frac{1}{n_G^2} \sum_{i, j \in G} \mathrm{Cov}(y_i, y_j \mid c)`, equation
+    :eq:`eq-uncertainty-rate-variance`: the derivative of the rate when the scores of the whole group rise together.
 
     Parameters
     ----------
@@ -195,9 +195,9 @@ def group_rate(model, X, bags, proportions, group, labels=None, *, level=0.95):
     Returns
     -------
     DataFrame
-        Columns ``rate``, ``error``, ``low``, ``high`` (the interval, cut at the bounds), ``least``, ``most`` (the bounds
-        of `group_rate_bounds`; 0 and 1 where shares have errors) and ``n``. A row per group: the rate of the second class; with more classes, a row per
-        group and class.
+        Columns ``rate``, ``error``, ``low``, ``high`` (the interval, cut at the bounds), ``least``, ``most`` (the
+        bounds of `group_rate_bounds`; 0 and 1 where shares have errors) and ``n``. A row per group: the rate of the
+        second class; with more classes, a row per group and class.
 
     Raises
     ------

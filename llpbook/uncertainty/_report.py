@@ -47,7 +47,7 @@ class BagReport:
         )
 
     def plot(self, ax=None):
-        """Observed less expected shares in standard errors, in the order of the expected shares; who stands out is named.
+        """Observed less expected shares, in standard errors, against the expected ones; who stands out is named.
 
         Parameters
         ----------
