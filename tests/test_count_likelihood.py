@@ -117,6 +117,22 @@ def test_shares_with_noise_against_the_sum_over_all_counts(laplace):
         np.testing.assert_allclose(posterior[bags == k], q / total, atol=1e-9)
 
 
+def test_laplace_noise_and_steep_scores_that_contradict_it():
+    # The tails of the noise are heavy: far counts must not outweigh near ones on the way.
+    f = 30 * np.random.default_rng(0).normal(size=50)
+    known = BagCounts(
+        np.zeros(50, int), np.array([50]), np.array([4.3]), np.array([0.02])
+    )
+    value, posterior = cl.count_posterior(f, known._replace(laplace=True))
+    chances = np.ones(1)  # of each count
+    for p in expit(f):
+        chances = np.convolve(chances, [1 - p, p])
+    weights = np.exp(-np.abs(np.arange(51) - 4.3) / 0.1)
+    assert value[0] == pytest.approx(np.log(chances @ weights), abs=1e-6)
+    expected = np.arange(51) @ (chances * weights) / (chances @ weights)
+    assert posterior.sum() == pytest.approx(expected, abs=1e-6)
+
+
 def test_laplace_bags_are_computed_in_parts(monkeypatch):
     f, known = drawn(30, 7, error=9.0)
     known = known._replace(laplace=True)

@@ -474,6 +474,30 @@ def test_tomography_by_hand():
     assert (table["rate"] <= table["high"] + 1e-6).all()
 
 
+def test_pictures():
+    X, _, bags, P = problem()
+    model = CountLogistic(C=10.0).fit(X, bags, P)
+    table = un.tomography(X[:, 0] > 0, bags, P, model, X)
+    ax = un.plot_tomography(table)
+    lines = [line.get_xydata() for line in ax.lines if len(line.get_xdata()) == 2]
+    both = table[(table["inside"] > 0) & (table["inside"] < 1)]
+    assert len(lines) == len(both) < len(table)
+    for line, (_, row) in zip(
+        lines, both.iterrows(), strict=True
+    ):  # both ends meet the share
+        met = row["inside"] * line[:, 0] + (1 - row["inside"]) * line[:, 1]
+        assert_allclose(met, row["share"], atol=1e-9)
+    shares = pd.Series(P[:, 1], index=[f"$ {k}" for k in range(60)])
+    shares.iloc[3] = 1 - shares.iloc[3].round() * 0.98
+    names = shares.index.to_numpy()[bags]
+    model = CountLogistic(C=10.0).fit(X, names, shares)
+    report = un.bag_report(model, X, names, shares)
+    ax = report.plot()
+    assert len(ax.texts) == report.table["stands_out"].sum()
+    assert sum(len(line.get_xdata()) for line in ax.lines[:2]) == 60
+    ax.figure.canvas.draw()  # a name with a dollar sign is no formula
+
+
 # --- accuracy ----------------------------------------------------------------------------------------------
 
 

@@ -382,7 +382,7 @@ TABLES = [
     Table(
         "uncertainty_bootstrap",
         PROTOCOL,
-        cells(world=["random", "Y_B|X"], method=list(ESTIMATORS)),
+        cells(world=["random"], method=list(ESTIMATORS)),
         run_bootstrap,
         "coverage of whole bags drawn with replacement",
         value="percentile_95",

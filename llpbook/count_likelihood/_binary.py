@@ -165,8 +165,7 @@ def count_weights(known, t, largest):
     hat = np.log(np.maximum(1 - np.abs(away), 1e-300)) - t * away
     bell = -0.5 * (away + tau * t) ** 2 / np.maximum(tau, 1e-300)
     if known.laplace:
-        scale = np.sqrt(np.maximum(tau, 1e-300) / 2)
-        bell = -np.abs(away) / scale - t * away - tau * t**2 / 2
+        bell = -np.abs(away) / np.sqrt(np.maximum(tau, 1e-300) / 2) - t * away
     log_w = np.where(certain, -np.inf, np.where(tau > 0, bell, hat))
     shift = log_w.max(axis=1)
     return np.exp(log_w - shift[:, None]), shift
@@ -222,7 +221,10 @@ def count_posterior(f, known, exact_up_to=20):
     posterior : ndarray, shape (n_instances,)
         Its difference to :math:`\sigma(f_i)` is the gradient of the sum of the log-likelihoods.
     """
-    t = tilt(f, known)
+    t, noisy = tilt(f, known), known.errors > 0
+    if known.laplace:  # beyond this its tails would weigh more than the count
+        most = np.sqrt(2 / np.where(noisy, known.errors, 1))
+        t = np.where(noisy, np.clip(t, -most, most), t)
     pi = expit(f + t[known.bags])
     log_p, posterior = saddlepoint_posterior(pi, known)
     small = (known.sizes <= exact_up_to) & np.isfinite(t)
@@ -232,7 +234,9 @@ def count_posterior(f, known, exact_up_to=20):
             pi[rows], known.part(part), t[part]
         )
     cross = pi * log_expit(f) + (1 - pi) * log_expit(-f)
-    misfit = known.errors * np.where(known.errors > 0, t, 0) ** 2 / 2
+    misfit = known.errors * np.where(noisy, t, 0) ** 2 / 2
+    if known.laplace:
+        misfit = np.where(noisy, t, 0) * (known.counts - known.sums(pi))
     # eq: eq-counts-tilted
     return log_p + known.sums(cross + entr(pi) + entr(1 - pi)) - misfit, posterior
 

@@ -292,3 +292,33 @@ def tomography(group, bags, proportions, model=None, X=None):
                 columns[name + end] = value / size
     index = data.bag_labels if data.bag_labels is not None else range(len(sizes))
     return pd.DataFrame(columns, index)[sizes > 0]
+
+
+def plot_tomography(table, ax=None):
+    """The line of each bag on which its two rates lie, and the rates that a model expects.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `tomography`; with a model's rates these are marked.
+    ax : matplotlib Axes, optional
+        A new figure if not given.
+
+    Returns
+    -------
+    matplotlib Axes
+        The rate in the group on the horizontal axis, that in the rest on the vertical one. A bag in which nobody is in
+        the group, or everybody, has no line.
+    """
+    from ..plotting._style import GRAY, pyplot
+
+    if ax is None:
+        _, ax = pyplot().subplots(figsize=(4.2, 4.0), layout="constrained")
+    both = table[(table["inside"] > 0) & (table["inside"] < 1)]
+    across, up = both[["low", "high"]].T, both[["rest_high", "rest_low"]].T
+    ax.plot(across.to_numpy(), up.to_numpy(), color=GRAY, linewidth=0.8)
+    if "rate" in both:
+        ax.plot(both["rate"], both["rest_rate"], "o", markersize=4)
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+    ax.set(xlabel="rate in the group", ylabel="rate in the rest")
+    return ax
