@@ -47,6 +47,7 @@ from contextlib import suppress
 from functools import lru_cache
 
 import numpy as np
+import pandas as pd
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
@@ -65,7 +66,7 @@ from llpbook.uncertainty import (
 )
 
 from . import choosing
-from .runner import Table, cells
+from .runner import Table, cells, load
 
 PROTOCOL = "uncertainty-1"
 SLOPES, OFFSET = np.array([1.0, -1.0, 0.5, 0.5, 0.0]), -0.5
@@ -411,3 +412,79 @@ TABLES = [
         value="laplace",
     ),
 ]
+
+
+def coverage_table(results=None):
+    """Per cell: how many of 100 intervals contain the truth, and the mean width of those of 95 %.
+
+    Parameters
+    ----------
+    results : path, optional
+        Folder of the rows.
+
+    Returns
+    -------
+    DataFrame
+        ``slopes_90``, ``slopes_95``, ``plain_95``, ``rate_90``, ``rate_95`` in percent, ``width``, ``draws``, and
+        ``refused``, the draws without a standard error.
+    """
+    frame = load("uncertainty_coverage", results)
+    groups = frame.groupby(["C", "world", "n_bags", "bag_size"], sort=False)
+    names = {"in_90": "slopes_90", "in_95": "slopes_95"}
+    shown = ["in_90", "in_95", "plain_95", "rate_90", "rate_95"]
+    table = 100 * groups[shown].mean().rename(columns=names)
+    table["width"] = groups["width"].mean()
+    table["draws"], table["refused"] = (
+        groups.size(),
+        groups.size() - groups["width"].count(),
+    )
+    order = {world: i for i, world in enumerate(WORLDS)}
+    return table.sort_index(key=lambda level: level.map(lambda v: order.get(v, v)))
+
+
+def bootstrap_table(results=None):
+    """Per method: how many of 100 intervals contain the truth, their width, and the largest coefficient of a draw."""
+    groups = load("uncertainty_bootstrap", results).groupby("method")
+    kinds = ["percentile_90", "percentile_95", "normal_90", "normal_95"]
+    table = 100 * groups[kinds].mean()
+    table["width"], table["largest"] = (
+        groups["normal_width"].median(),
+        groups["largest"].median(),
+    )
+    table["draws"] = groups.size()
+    return table
+
+
+def accuracy_table(results=None):
+    """Per task, means over draws: what is said of accuracy, and the truth."""
+    frame = load("uncertainty_accuracy", results)
+    columns = ["n_bags", "accuracy", "said", "said_given", "regressed", "low", "high"]
+    return frame.groupby("task", sort=False)[columns].mean()
+
+
+def accuracy_errors(results=None):
+    """Per way to say an accuracy, over tasks: mean and largest distance from the truth, and mean error."""
+    table = accuracy_table(results)
+    found = {}
+    for name in ("said", "said_given", "regressed"):
+        off = table[name] - table["accuracy"]
+        found[name] = {"distance": off.abs().mean(), "worst": off.abs().max()}
+        found[name]["error"] = off.mean()
+    return pd.DataFrame(found).T
+
+
+def ecological_table(results=None):
+    """Per world and method: mean rate and truth, width of the intervals, how many of 100 contain the truth, draws."""
+    frame = load("uncertainty_ecological", results)
+    frame["width"] = frame["high"] - frame["low"]
+    frame["inside"] = 100.0 * frame["truth"].between(frame["low"], frame["high"])
+    groups = frame.groupby(["world", "method"])
+    table = groups[["rate", "truth", "width", "inside"]].mean()
+    return table.assign(draws=groups.size())
+
+
+def noise_table(results=None):
+    """Per bag size and epsilon: mean accuracy on new instances of each way to fit."""
+    frame = load("uncertainty_noise", results)
+    columns = ["exact", "clipped", "gaussian", "laplace", "labels", "labels alone"]
+    return frame.groupby(["bag_size", "epsilon"])[[*columns, "majority"]].mean()
