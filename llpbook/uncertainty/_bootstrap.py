@@ -170,12 +170,21 @@ def bag_bootstrap(
     estimate, errors = _evaluate(estimator, X, data.bags, shares, statistic)
     rng = check_random_state(random_state)
     draws = (used[rng.randint(len(used), size=len(used))] for _ in range(n_resamples))
-    progress = Progress(SimpleNamespace(verbose=verbose), n_resamples, "draw")
-    progress.name = "bag_bootstrap"
     tasks = (
         delayed(_replicate)(estimator, X, data, shares, drawn, statistic)
         for drawn in draws
     )
+    fitted = _fit_draws(tasks, n_resamples, n_jobs, verbose)
+    values, own = zip(*fitted, strict=True)
+    own = None if errors is None else np.array(own)
+    failed = n_resamples - len(fitted)
+    return BagBootstrap(estimate, np.array(values), errors, own, failed)
+
+
+def _fit_draws(tasks, n_resamples, n_jobs, verbose):
+    """The draws that can be fitted; a warning tells of the others."""
+    progress = Progress(SimpleNamespace(verbose=verbose), n_resamples, "draw")
+    progress.name = "bag_bootstrap"
     found = []
     for one in Parallel(n_jobs=n_jobs, return_as="generator")(tasks):
         found.append(one)
@@ -183,18 +192,11 @@ def bag_bootstrap(
     fitted = [one for one in found if one is not None]
     if len(fitted) < 2:
         raise ValueError(
-            f"only {len(fitted)} of {n_resamples} draws of {len(used)} bags can be fitted: there are too few bags"
+            f"only {len(fitted)} of {n_resamples} draws can be fitted: there are too few bags"
         )
     if len(fitted) < n_resamples:
         warn(
             f"{n_resamples - len(fitted)} of {n_resamples} draws of bags cannot be fitted, because their shares do not "
             "differ; the others are used, so the intervals are too narrow"
         )
-    values, own = zip(*fitted, strict=True)
-    return BagBootstrap(
-        estimate,
-        np.array(values),
-        errors,
-        None if errors is None else np.array(own),
-        n_resamples - len(fitted),
-    )
+    return fitted

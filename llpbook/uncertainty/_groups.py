@@ -213,17 +213,7 @@ def group_rate(model, X, bags, proportions, group, labels=None, *, level=0.95):
     fit, data = read_fit(model, X, bags, proportions, labels)
     members, names = read_groups(group, len(data.bags), X)
     V, psi, _ = fit_covariance(fit)
-
-    def rates(changed):
-        scores = one_column(changed.Z @ changed.weights.T)
-        return posterior_rates(scores, changed.known, members, changed.exact_up_to)
-
-    slopes = [(rates(a) - rates(b)) / (2 * size) for (a, b), size in steps_of(fit)]
-    slopes, found = np.stack(slopes, axis=-1), rates(fit)
-    scores = one_column(fit.Z @ fit.weights.T)
-    of_labels = posterior_variances(scores, fit.known, members, fit.exact_up_to)
-    of_weights = np.einsum("gki,ij,gkj->gk", slopes, V, slopes)
-    errors = np.sqrt(of_labels + of_weights)
+    found, errors = _rates_and_errors(fit, members, V)
     if found.shape[1] == 1:
         found, errors = np.hstack([1 - found, found]), np.hstack([errors, errors])
     half = student.isf((1 - level) / 2, len(psi) - psi.shape[1]) * errors
@@ -240,6 +230,21 @@ def group_rate(model, X, bags, proportions, group, labels=None, *, level=0.95):
         "n": np.repeat(members.sum(axis=1)[:, None], found.shape[1], axis=1),
     }
     return _frame(columns, names, data.classes)
+
+
+def _rates_and_errors(fit, members, V):
+    """The rates, and their standard errors by the variances of the labels and of the weights."""
+
+    def rates(changed):
+        scores = one_column(changed.Z @ changed.weights.T)
+        return posterior_rates(scores, changed.known, members, changed.exact_up_to)
+
+    slopes = [(rates(a) - rates(b)) / (2 * size) for (a, b), size in steps_of(fit)]
+    slopes = np.stack(slopes, axis=-1)
+    scores = one_column(fit.Z @ fit.weights.T)
+    of_labels = posterior_variances(scores, fit.known, members, fit.exact_up_to)
+    of_weights = np.einsum("gki,ij,gkj->gk", slopes, V, slopes)
+    return rates(fit), np.sqrt(of_labels + of_weights)
 
 
 def tomography(group, bags, proportions, model=None, X=None):

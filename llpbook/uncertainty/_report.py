@@ -139,10 +139,26 @@ def bag_report(model, X, bags, proportions, *, proportion_errors=None, level=0.0
     errors = None
     if proportion_errors is not None:
         errors = error_covariances(proportion_errors, data)
+    table = _report_table(data, miss(P, data, errors))
+    spread = float(np.median(np.abs(table["z"])) / MEDIAN)
+    limit = max(spread, 1.0) * norm.isf(level / 2 / len(table))
+    table["stands_out"] = table["z"].abs() > limit
+    order = np.argsort(-table["z"].abs().to_numpy(), kind="stable")
+    return BagReport(table.iloc[order], spread, float(limit))
+
+
+def _bag_names(data, rows):
+    """The names of some rows of the proportions."""
+    names = (
+        np.arange(len(data.proportions)) if data.bag_labels is None else data.bag_labels
+    )
+    return pd.Index(names[rows], name="bag", tupleize_cols=False)
+
+
+def _report_table(data, missed):
+    """A row per bag, or per bag and class."""
     used, K = data.bag_sizes > 0, len(data.classes)
-    parts = [data.proportions, *miss(P, data, errors)]
-    names = np.arange(len(used)) if data.bag_labels is None else data.bag_labels
-    names = pd.Index(names[used], name="bag", tupleize_cols=False)
+    parts, names = [data.proportions, *missed], _bag_names(data, used)
     columns = ("observed", "expected", "error", "z")
     if K == 2:
         values = {c: part[used, 1] for c, part in zip(columns, parts, strict=True)}
@@ -153,12 +169,7 @@ def bag_report(model, X, bags, proportions, *, proportion_errors=None, level=0.0
             [names, data.classes], names=["bag", "class"]
         )
         n = np.repeat(data.bag_sizes[used], K)
-    table = pd.DataFrame({"n": n, **values}, index)
-    spread = float(np.median(np.abs(table["z"])) / MEDIAN)
-    limit = max(spread, 1.0) * norm.isf(level / 2 / len(table))
-    table["stands_out"] = table["z"].abs() > limit
-    order = np.argsort(-table["z"].abs().to_numpy(), kind="stable")
-    return BagReport(table.iloc[order], spread, float(limit))
+    return pd.DataFrame({"n": n, **values}, index)
 
 
 def bag_influence(model, X, bags, proportions, labels=None, *, group=None):
@@ -193,28 +204,25 @@ def bag_influence(model, X, bags, proportions, labels=None, *, group=None):
     G, H = bag_gradients(fit), bag_hessians(fit)
     changes = -influences(G, H, J, left=1.0)
     keep = fit.used >= 0
-    names = (
-        np.arange(len(data.proportions)) if data.bag_labels is None else data.bag_labels
-    )
-    index = pd.Index(names[fit.used[keep]], name="bag", tupleize_cols=False)
-    K = len(fit.weights)
-    if group is None:
-        before, last = split_model(model)
-        A, columns = in_units(before, last, X)
-        if K > 1:
-            A = np.kron(np.eye(K), A)
-            columns = [f"{c}: {name}" for c in data.classes for name in columns]
-        return pd.DataFrame(changes[keep] @ A.T, index, columns)
-    Z = fit.Z[np.flatnonzero(group)]
+    index, K = _bag_names(data, fit.used[keep]), len(fit.weights)
+    if group is not None:
+        moved = _moved_rates(fit, changes[keep], np.flatnonzero(group))
+        return pd.DataFrame(moved, index, data.classes[-moved.shape[1] :])
+    A, columns = in_units(*split_model(model), X)
+    if K > 1:
+        A = np.kron(np.eye(K), A)
+        columns = [f"{c}: {name}" for c in data.classes for name in columns]
+    return pd.DataFrame(changes[keep] @ A.T, index, columns)
+
+
+def _moved_rates(fit, changes, rows):
+    """The change of the mean probabilities of some instances: of two classes, of that of the second."""
+    Z, K = fit.Z[rows], len(fit.weights)
     scores = Z @ fit.weights.T
     if K == 1:
         s = expit(scores[:, 0])
-        slopes = (s * (1 - s)) @ Z / Z.shape[0]
-        return pd.DataFrame((changes[keep] @ slopes)[:, None], index, [data.classes[1]])
+        return (changes @ ((s * (1 - s)) @ Z / Z.shape[0]))[:, None]
     P = softmax(scores, axis=1)
-    moved = changes[keep].reshape(-1, K, Z.shape[1])
-    by_score = np.einsum("bkd,nd->bnk", moved, Z)
-    found = np.mean(
-        P * (by_score - np.sum(P * by_score, axis=2, keepdims=True)), axis=1
-    )
-    return pd.DataFrame(found, index, data.classes)
+    by_score = np.einsum("bkd,nd->bnk", changes.reshape(-1, K, Z.shape[1]), Z)
+    change = P * (by_score - np.sum(P * by_score, axis=2, keepdims=True))
+    return change.mean(axis=1)

@@ -277,7 +277,17 @@ def read_fit(model, X, bags, proportions, labels=None):
         raise ValueError(
             f"proportions has the classes {data.classes.tolist()}, the model {last.classes_.tolist()}"
         )
-    pure = labels_to_pure_bags(data, noisy)
+    known, used = _counts(data, last)
+    if last.fit_intercept:
+        weights, Z = np.column_stack([last.coef_, last.intercept_]), append_one(Z)
+    else:
+        weights = last.coef_
+    return Linear(weights, Z, known, last.C, last.exact_up_to, used), data
+
+
+def _counts(data, last):
+    """What is known of the labels, each known one as a bag of its own, and the rows that the bags are."""
+    pure = labels_to_pure_bags(data, last.proportion_noise is not None)
     errors = last.proportion_errors
     covariances = None if errors is None else error_covariances(errors, pure)
     codes, shares, L = pure.bags, pure.proportions, len(data.proportions)
@@ -290,12 +300,5 @@ def read_fit(model, X, bags, proportions, labels=None):
             covariances = covariances[np.minimum(np.arange(len(shares)), L)]
     known = bag_counts(codes, shares, covariances)
     used = np.unique(codes)
-    weights = np.column_stack([last.coef_, last.intercept_])
-    return Linear(
-        weights if last.fit_intercept else last.coef_,
-        append_one(Z) if last.fit_intercept else Z,
-        known._replace(laplace=last.proportion_noise == "laplace"),
-        last.C,
-        last.exact_up_to,
-        np.where(used < L, used, -1),
-    ), data
+    laplace = last.proportion_noise == "laplace"
+    return known._replace(laplace=laplace), np.where(used < L, used, -1)
