@@ -127,26 +127,26 @@ def test_bags_of_size_one_have_the_robust_errors_of_logistic_regression():
 
 
 def test_coverage_is_nominal_with_a_hundred_bags():
-    # 80 draws of three coefficients: the deviation of the mean is about .03.
+    # 50 draws of three coefficients: the deviation of the mean is about .03.
     inside = []
-    for seed in range(80):
-        X, _, bags, P = problem(100, 4, seed=seed)
+    for seed in range(50):
+        X, _, bags, P = problem(100, 3, seed=seed)
         model = CountLogistic(C=100.0).fit(X, bags, P)
         ends = un.coefficient_table(model, X, bags, P).interval(0.9)
         truth = np.append(SLOPES, -0.3)
         inside.append((ends["low"] < truth) & (truth < ends["high"]))
-    assert 0.83 < np.mean(inside) < 0.96
+    assert 0.81 < np.mean(inside) < 0.97
 
 
 def test_the_covariance_is_that_of_the_estimates():
     found, said = [], []
-    for seed in range(60):
-        X, _, bags, P = problem(60, 4, seed=seed)
+    for seed in range(40):
+        X, _, bags, P = problem(60, 3, seed=seed)
         model = CountLogistic(C=100.0).fit(X, bags, P)
         found.append(model.coef_[0])
         said.append(un.coefficient_table(model, X, bags, P).errors[:2])
     ratio = np.median(said, axis=0) / np.std(found, axis=0)
-    assert (ratio > 0.72).all() and (ratio < 1.35).all()
+    assert (ratio > 0.65).all() and (ratio < 1.45).all()
 
 
 def test_duplicated_instances_within_a_bag_and_order_do_not_matter():
@@ -424,8 +424,8 @@ def test_the_variance_of_a_large_bag_is_hypergeometric_for_equal_probabilities()
 
 def test_group_rates_cover_the_rates_of_these_people():
     inside = []
-    for seed in range(50):
-        X, y, bags, P = problem(60, 5, seed=seed)
+    for seed in range(30):
+        X, y, bags, P = problem(60, 4, seed=seed)
         model = CountLogistic(C=100.0).fit(X, bags, P)
         groups = np.where(X[:, 0] > 0, "high", "low")
         rows = un.group_rate(model, X, bags, P, groups, level=0.9)
@@ -615,7 +615,7 @@ def test_in_a_model_that_fits_few_bags_stand_out_and_where_none_fits_they_stand_
 
 
 def test_the_influence_is_that_of_leaving_a_bag_out():
-    X, _, bags, P = problem(40, 10, seed=1)
+    X, _, bags, P = problem(40, 6, seed=1)
     model = CountLogistic(C=10.0, tol=1e-8).fit(X, bags, P)
     found = un.bag_influence(model, X, bags, P)
     group = X[:, 0] > 0
@@ -652,21 +652,22 @@ def test_drawn_bags_are_whole_and_new():
 
 
 def test_the_bootstrap_has_the_standard_errors_of_the_sandwich():
-    X, _, bags, P = problem(150, 5, seed=2)
+    X, _, bags, P = problem(100, 3, seed=2)
     model = CountLogistic(C=10.0)
-    drawn = un.bag_bootstrap(model, X, bags, P, slopes, 50, random_state=0)
+    drawn = un.bag_bootstrap(model, X, bags, P, slopes, 40, random_state=0)
     table = un.coefficient_table(model.fit(X, bags, P), X, bags, P)
-    assert_allclose(drawn.errors, table.errors[:2], rtol=0.35)
-    assert drawn.replicates.shape == (50, 2) and drawn.failed == 0
-    again = un.bag_bootstrap(model, X, bags, P, slopes, 50, random_state=0)
+    assert_allclose(drawn.errors, table.errors[:2], rtol=0.4)
+    assert drawn.replicates.shape == (40, 2) and drawn.failed == 0
+    again = un.bag_bootstrap(model, X, bags, P, slopes, 40, random_state=0)
     assert_allclose(again.replicates, drawn.replicates)
-    middle = drawn.interval(0.5)
+    middle = drawn.interval(0.5, "percentile")
     assert (middle["low"] < drawn.estimate).all()
     assert (drawn.estimate < middle["high"]).all()
     assert_allclose(
-        drawn.interval(0.9).T, np.quantile(drawn.replicates, [0.05, 0.95], axis=0)
+        drawn.interval(0.9, "percentile").T,
+        np.quantile(drawn.replicates, [0.05, 0.95], axis=0),
     )
-    normal = drawn.interval(0.95, "normal")
+    normal = drawn.interval()
     assert_allclose(normal["high"] - drawn.estimate, 1.959964 * drawn.errors)
     with pytest.raises(ValueError, match="studentized' needs a statistic"):
         drawn.interval(kind="studentized")
@@ -675,7 +676,7 @@ def test_the_bootstrap_has_the_standard_errors_of_the_sandwich():
 
 
 def test_the_bootstrap_takes_pipelines_frames_names_and_pairs(capsys):
-    X, _, bags, P = problem(40, 6)
+    X, _, bags, P = problem(40, 3)
     frame = pd.DataFrame(X, columns=["a", "b"])
     shares = pd.Series(P[:, 1], index=[f"county {k}" for k in range(40)])
     pipe = make_pipeline(StandardScaler(), CountLogistic(C=1.0))

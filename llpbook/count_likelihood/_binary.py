@@ -228,7 +228,7 @@ def count_posterior(f, known, exact_up_to=20):
     pi = expit(f + t[known.bags])
     log_p, posterior = saddlepoint_posterior(pi, known)
     small = (known.sizes <= exact_up_to) & np.isfinite(t)
-    for part in _exact_parts(small, known):
+    for part in exact_parts(small, known):
         rows = part[known.bags]
         log_p[part], posterior[rows] = exact_posterior(
             pi[rows], known.part(part), t[part]
@@ -241,8 +241,20 @@ def count_posterior(f, known, exact_up_to=20):
     return log_p + known.sums(cross + entr(pi) + entr(1 - pi)) - misfit, posterior
 
 
-def _exact_parts(small, known):
-    """Masks of the bags whose likelihood is exact; with Laplace errors bags of about one size, to save memory."""
+def exact_parts(small, known):
+    """Masks of bags whose likelihood is computed exactly, together.
+
+    Parameters
+    ----------
+    small : ndarray of bool, shape (n_bags,)
+        Bags that are small enough.
+    known : BagCounts
+        With Laplace errors all bags with errors are among them, in parts of about one size, to save memory.
+
+    Returns
+    -------
+    list of ndarray of bool, shape (n_bags,)
+    """
     if not known.laplace:
         return [small] if small.any() else []
     order = np.argsort(known.sizes, kind="stable")

@@ -21,6 +21,7 @@ from ._accuracy import (
     class_probabilities,
     expected_accuracy,
     expected_labels,
+    require_probabilities,
 )
 from ._bootstrap import BagBootstrap, bag_bootstrap, draw_bags
 from ._groups import (
@@ -102,6 +103,7 @@ __all__ = [
     "posterior_variances",
     "read_fit",
     "read_groups",
+    "require_probabilities",
     "sandwich",
     "split_model",
     "steps_of",

@@ -10,6 +10,14 @@ from ..count_likelihood import bag_counts, posterior
 SMALLEST = 1e-12
 
 
+def require_probabilities(model):
+    """ValueError where a model predicts no probabilities."""
+    if not hasattr(model, "predict_proba"):
+        raise ValueError(
+            f"model must have predict_proba, which {type(model).__name__} has not: CountCalibration around it has"
+        )
+
+
 def class_probabilities(model, X, data):
     """Probabilities of the classes of ``data``, and a ValueError where a model has none or other classes.
 
@@ -25,10 +33,7 @@ def class_probabilities(model, X, data):
     ndarray, shape (n_instances, n_classes)
         None is below 1e-12.
     """
-    if not hasattr(model, "predict_proba"):
-        raise ValueError(
-            f"model must have predict_proba, which {type(model).__name__} has not: CountCalibration around it has"
-        )
+    require_probabilities(model)
     if list(model.classes_) != data.classes.tolist():
         raise ValueError(
             f"proportions has the classes {data.classes.tolist()}, the model {list(model.classes_)}"
@@ -90,10 +95,7 @@ def expected_accuracy(model, X, bags=None, proportions=None):
     if (bags is None) != (proportions is None):
         raise ValueError("give both bags and proportions, or neither, got one of them")
     if bags is None:
-        if not hasattr(model, "predict_proba"):
-            raise ValueError(
-                f"model must have predict_proba, which {type(model).__name__} has not: CountCalibration around it has"
-            )
+        require_probabilities(model)
         # eq: eq-uncertainty-expected
         return float(model.predict_proba(X).max(axis=1).mean())
     data = read_bags(np.empty((len(bags), 0)), bags, proportions, given=X)

@@ -15,7 +15,7 @@ from ..base import NotIdentifiableError, Progress, read_bags, warn
 from ..proportions import check_whole
 from ._table import check_level
 
-KINDS = ("percentile", "normal", "studentized")
+KINDS = ("normal", "percentile", "studentized")
 
 
 @dataclass(frozen=True)
@@ -45,15 +45,16 @@ class BagBootstrap:
         """Standard deviations of the replicates, shape (n_values,)."""
         return self.replicates.std(axis=0, ddof=1)
 
-    def interval(self, level=0.95, kind="percentile"):
+    def interval(self, level=0.95, kind="normal"):
         """Intervals of the values.
 
         Parameters
         ----------
         level : float, default 0.95
-        kind : {"percentile", "normal", "studentized"}, default "percentile"
-            Quantiles of the replicates; the estimate and their standard deviation; or quantiles of the errors of the
-            replicates, each in its own standard errors, where the statistic gives these.
+        kind : {"normal", "percentile", "studentized"}, default "normal"
+            The estimate and the standard deviation of the replicates, which covers better than quantiles of the
+            replicates (chapter ``book/uncertainty``); or quantiles of the errors of the replicates, each in its own
+            standard errors, where the statistic gives these.
 
         Returns
         -------

@@ -160,17 +160,14 @@ def posterior_variances(scores, known, members, exact_up_to=20):
     """
     columns = scores.reshape(len(scores), -1)
     found = np.empty((len(members), columns.shape[1]))
-    for g, member in enumerate(members):
-        for k in range(columns.shape[1]):
-            shift = np.zeros_like(columns)
-            shift[member, k] = STEP
-            ends = [
-                posterior_rates(one_column(columns + s), known, member[None], exact_up_to)
-                for s in (shift, -shift)
-            ]  # fmt: skip
-            # eq: eq-uncertainty-rate-variance
-            change = (ends[0] - ends[1])[0, k] / (2 * STEP)
-            found[g, k] = change / member.sum()
+    for g, k in np.ndindex(found.shape):
+        shift, ends = np.zeros_like(columns), []
+        shift[members[g], k] = STEP
+        for changed in (columns + shift, columns - shift):
+            given = one_column(changed), known, members[[g]], exact_up_to
+            ends.append(posterior_rates(*given)[0, k])
+        # eq: eq-uncertainty-rate-variance
+        found[g, k] = (ends[0] - ends[1]) / (2 * STEP) / members[g].sum()
     return np.maximum(found, 0)
 
 
