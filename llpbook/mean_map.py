@@ -35,7 +35,7 @@ from .proportions import averaging_matrix
 TOO_SURE, SHOWN = 3.0, 0.1
 #: Of the same: a model that states fewer wrong labels than the first number is refuted by counts that imply more than
 #: the second.
-NO_ERRORS, IMPLIED = 0.001, 0.1
+NO_ERRORS, IMPLIED = 0.0005, 0.1
 
 
 def class_means(bag_means, proportions, weights, covariances=None):
