@@ -34,8 +34,8 @@ from .proportions import averaging_matrix
 #: states by so many times, and by so much.
 TOO_SURE, SHOWN = 3.0, 0.1
 #: Of the same: a model that states fewer wrong labels than the first number is refuted by counts that imply more than
-#: the second.
-NO_ERRORS, IMPLIED = 0.0005, 0.1
+#: the second, of so many bags or more.
+NO_ERRORS, IMPLIED, ENOUGH_BAGS = 0.0005, 0.1, 30
 
 
 def class_means(bag_means, proportions, weights, covariances=None):
@@ -301,7 +301,7 @@ def warn_if_too_sure(estimator, scores, data):
     stated, shown, chance = shown_errors(scores, data.bags, data.proportions)
     refuted = shown > SHOWN + TOO_SURE * stated + chance
     counter = f"the shares show that at least {shown:.0%} are"
-    if stated < NO_ERRORS and not refuted:
+    if stated < NO_ERRORS and len(data.proportions) >= ENOUGH_BAGS and not refuted:
         implied = implied_errors(scores, data.bags, data.proportions)
         refuted = implied > IMPLIED
         counter = (

@@ -1,4 +1,4 @@
-"""The study of coverage: its worlds are what they say, its rivals by hand, its rows, and what the chapter says of them."""
+"""The study of coverage: its worlds are what they say, rivals by hand, its rows, and what the chapter says of them."""
 
 import numpy as np
 import pytest
