@@ -78,10 +78,10 @@ def test_precincts_and_noise_run():
 def test_what_the_chapter_says_of_coverage():
     cover = study.coverage_table().loc[100.0]
     assert (cover["draws"] >= 200).all() and cover["refused"].sum() <= 2
-    held = cover.drop("neither").query("n_bags >= 100")
+    held = cover.query("world != 'neither'").query("n_bags >= 100")
     assert held["slopes_90"].between(88, 93).all()
     assert held["slopes_95"].between(93, 97).all()
-    few = cover.drop("neither").query("n_bags == 30")
+    few = cover.query("world != 'neither'").query("n_bags == 30")
     assert (few["slopes_95"] > 91).all() and (few["rate_95"] > 81).all()
     assert (few["slopes_95"] - few["plain_95"] > 2.5).all()
     rates = cover.loc["neither"]["rate_95"]
