@@ -707,10 +707,11 @@ def test_the_bootstrap_takes_pipelines_frames_names_and_pairs(capsys):
 
 def test_draws_without_differences_are_counted_and_said():
     X, _, bags, P = problem(2, 20, seed=1)
-    with pytest.warns(LLPWarning, match="of 20 draws of bags cannot be fitted"):
+    with pytest.warns(LLPWarning, match="of 20 draws of bags cannot be fitted") as said:
         drawn = un.bag_bootstrap(
             CountLogistic(C=1.0), X, bags, P, slopes, 20, random_state=0
         )
+    assert said[0].filename == __file__
     assert 0 < drawn.failed < 20 and len(drawn.replicates) == 20 - drawn.failed
     with pytest.raises(ValueError, match="n_resamples must be"):
         un.bag_bootstrap(CountLogistic(C=1.0), X, bags, P, slopes, 1)
