@@ -48,6 +48,13 @@ _HOMES = {
     ],
     "proportions": ["identifiability", "label_proportions"],
     "smic": ["SMIC"],
+    "uncertainty": [
+        "bag_bootstrap",
+        "bag_report",
+        "coefficient_table",
+        "group_rate",
+        "group_rate_bounds",
+    ],
     "variants": ["make_bags"],
 }
 _HOME = {name: room for room, names in _HOMES.items() for name in names}

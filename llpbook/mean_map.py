@@ -28,10 +28,14 @@ from .base import (
     warn,
     warn_if_short,
 )
+from .proportions import averaging_matrix
 
 #: Of `warn_if_too_sure`: the share of wrong labels that is shown must exceed that which the model
 #: states by so many times, and by so much.
 TOO_SURE, SHOWN = 3.0, 0.1
+#: Of the same: a model that states fewer wrong labels than the first number is refuted by counts that imply more than
+#: the second, of so many bags or more.
+NO_ERRORS, IMPLIED, ENOUGH_BAGS = 0.0005, 0.1, 30
 
 
 def class_means(bag_means, proportions, weights, covariances=None):
@@ -262,6 +266,28 @@ def shown_errors(scores, bags, proportions):
     return float(1 - proba.max(axis=1).mean()), float(shown), float(chance)
 
 
+def implied_errors(scores, bags, proportions):
+    r"""The share of wrong labels that the counts imply, for a model that is sure of each label.
+
+    :math:`\frac1n \sum_k (c_k - \hat c_k)^2` with the expected counts :math:`\hat c_k`: of labels that are wrong
+    independently of one another the variance is about their number.
+
+    Parameters
+    ----------
+    scores, bags, proportions
+        As for `shown_errors`.
+
+    Returns
+    -------
+    float
+        Can exceed 1, where the bags miss in one direction.
+    """
+    proba = probabilities(scores[:, 0] if scores.shape[1] == 1 else scores)
+    sizes = np.bincount(bags, minlength=len(proportions))[:, None]
+    miss = sizes * (averaging_matrix(bags, len(proportions)) @ proba - proportions)
+    return float(np.sum(miss**2) / (2 * len(bags)))
+
+
 def warn_if_too_sure(estimator, scores, data):
     """Warn where probabilities near 0 and 1 contradict the shares: the class means cannot be right.
 
@@ -273,10 +299,18 @@ def warn_if_too_sure(estimator, scores, data):
     data : BagData
     """
     stated, shown, chance = shown_errors(scores, data.bags, data.proportions)
-    if shown > SHOWN + TOO_SURE * stated + chance:
+    refuted = shown > SHOWN + TOO_SURE * stated + chance
+    counter = f"the shares show that at least {shown:.0%} are"
+    if stated < NO_ERRORS and len(data.proportions) >= ENOUGH_BAGS and not refuted:
+        implied = implied_errors(scores, data.bags, data.proportions)
+        refuted = implied > IMPLIED
+        counter = (
+            f"the counts of the bags miss as if {min(implied, 0.5):.0%} or more were"
+        )
+    if refuted:
         warn(
             f"{type(estimator).__name__} is too sure: its probabilities say that {stated:.2%} of the predicted labels "
-            f"are wrong, but the shares show that at least {shown:.0%} are. The estimated class means do not fit the "
+            f"are wrong, but {counter}. The estimated class means do not fit the "
             "instances: class means differ between bags, or the shares differ too little. Look at diagnose, raise "
             "alpha, or take CountLogistic, which does not estimate class means"
         )

@@ -98,6 +98,103 @@ def test_small_bags_are_exact(scale, error):
             np.testing.assert_allclose(posterior[known.bags == k], q, atol=1e-7)
 
 
+@pytest.mark.parametrize("laplace", [True, False])
+def test_shares_with_noise_against_the_sum_over_all_counts(laplace):
+    # Counts may be outside of what is possible.
+    f, sizes = np.random.default_rng(0).normal(size=15), np.array([1, 3, 5, 6])
+    bags, c, tau = np.repeat(np.arange(4), sizes), [-0.7, 1.3, 6.2, 2.0], [0.5, 2, 1, 3]
+    known = BagCounts(bags, sizes, np.array(c), np.array(tau), laplace)
+    # With Laplace noise bags of any size are exact.
+    value, posterior = cl.count_posterior(f, known, 0 if laplace else 20)
+    for k in range(4):
+        total, q, s = 0.0, 0.0, expit(f[bags == k])
+        for y in map(np.array, product([0, 1], repeat=sizes[k])):
+            off = abs(y.sum() - c[k])
+            fits = -off / np.sqrt(tau[k] / 2) if laplace else -(off**2) / (2 * tau[k])
+            p = np.exp(fits) * np.prod(np.where(y, s, 1 - s))
+            total, q = total + p, q + p * y
+        assert value[k] == pytest.approx(np.log(total), abs=1e-7)
+        np.testing.assert_allclose(posterior[bags == k], q / total, atol=1e-9)
+
+
+def test_laplace_noise_and_steep_scores_that_contradict_it():
+    # The tails of the noise are heavy: far counts must not outweigh near ones on the way.
+    f = 30 * np.random.default_rng(0).normal(size=50)
+    known = BagCounts(
+        np.zeros(50, int), np.array([50]), np.array([4.3]), np.array([0.02])
+    )
+    value, posterior = cl.count_posterior(f, known._replace(laplace=True))
+    chances = np.ones(1)  # of each count
+    for p in expit(f):
+        chances = np.convolve(chances, [1 - p, p])
+    weights = np.exp(-np.abs(np.arange(51) - 4.3) / 0.1)
+    assert value[0] == pytest.approx(np.log(chances @ weights), abs=1e-6)
+    expected = np.arange(51) @ (chances * weights) / (chances @ weights)
+    assert posterior.sum() == pytest.approx(expected, abs=1e-6)
+
+
+def test_laplace_bags_are_computed_in_parts(monkeypatch):
+    f, known = drawn(30, 7, error=9.0)
+    known = known._replace(laplace=True)
+    whole = cl.count_posterior(f, known)
+    for cells in (1, 2500):  # a bag, or two, at a time
+        monkeypatch.setattr(cl._binary, "EXACT_CELLS", cells)
+        for one, other in zip(cl.count_posterior(f, known), whole, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-10)
+
+
+def test_stated_noise_undoes_what_noise_does():
+    rng, ratio = np.random.default_rng(0), []
+    for _ in range(10):
+        bags = np.repeat(np.arange(80), 20)
+        X = rng.normal(size=(1600, 1)) + 0.8 * rng.normal(size=(80, 1))[bags]
+        y = rng.random(1600) < expit(X[:, 0])
+        noisy = np.bincount(bags, y) / 20 + rng.laplace(scale=0.2, size=80)
+        errors = {"proportion_errors": np.full(80, 0.2 * np.sqrt(2))}
+        fits = [CountLogistic(C=10.0).fit(X, bags, noisy.clip(0, 1))]
+        for noise in ("gaussian", "laplace"):
+            model = CountLogistic(C=10.0, proportion_noise=noise, **errors)
+            fits.append(model.fit(X, bags, noisy))
+        ratio.append([model.coef_[0, 0] for model in fits])
+    clipped, *stated = np.mean(ratio, axis=0)
+    assert clipped < 0.75 and np.abs(np.array(stated) - 1).max() < 0.2
+
+
+def test_noise_and_known_labels():
+    X, y, bags, P = gaussian_bags(n=240, size=6, apart=0.5)
+    rng = np.random.default_rng(0)
+    noisy = P[:, 1] + rng.laplace(scale=0.5, size=40)  # most shares are impossible
+    assert noisy.min() < 0 and noisy.max() > 1
+    errors = np.full(40, 0.5 * np.sqrt(2))
+    options = {"C": 1.0, "proportion_errors": errors, "proportion_noise": "laplace"}
+    labels = np.where(rng.random(240) < 0.5, y, -1)
+    model = CountLogistic(**options).fit(X, bags, noisy, labels=labels)
+    alone = CountLogistic(**options).fit(X, bags, noisy)
+    assert model.score(X, y) > alone.score(X, y) + 0.02
+    # As a share of the unlabeled instances whose noise is that of all of them.
+    known = labels >= 0
+    left = np.maximum(np.bincount(bags[~known], minlength=40), 1)
+    counts = 6 * noisy - np.bincount(bags[known], y[known], 40)
+    codes = np.where(known, 40 + labels, bags)
+    shares = np.append(counts / left, [0.0, 1.0])
+    options["proportion_errors"] = np.append(errors * 6 / left, [0.0, 0.0])
+    by_hand = CountLogistic(**options).fit(X, codes, shares)
+    np.testing.assert_allclose(model.coef_, by_hand.coef_, atol=1e-3)
+
+
+def test_what_noise_needs():
+    X, _, bags, P = gaussian_bags(n_classes=3)
+    with pytest.raises(ValueError, match="'laplace' is for two classes"):
+        errors = np.tile(0.01 * (np.eye(3) - 1 / 3), (40, 1, 1))
+        model = CountLogistic(proportion_errors=errors, proportion_noise="laplace")
+        model.fit(X, bags, P)
+    X, _, bags, P = gaussian_bags()
+    with pytest.raises(ValueError, match="needs proportion_errors"):
+        CountLogistic(proportion_noise="gaussian").fit(X, bags, P)
+    with pytest.raises(ValueError, match="must lie in"):
+        CountLogistic(proportion_errors=np.full(40, 0.1)).fit(X, bags, P[:, 1] + 0.9)
+
+
 def test_bags_of_different_sizes_share_a_table():
     f, known = drawn(8, 6)
     keep = (np.arange(48) % 8 <= known.bags) | (np.arange(48) % 5 == 0)

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from llpbook import mean_map
 from llpbook.base import (
+    LLPWarning,
     NotIdentifiableError,
     kernel_features,
 )
@@ -521,6 +522,46 @@ def test_shown_errors_by_hand():
     np.testing.assert_allclose(
         mean_map.shown_errors(several, bags, P), (stated, shown, chance)
     )
+
+
+def test_implied_errors_by_hand():
+    # Counts of 1 and 1 where 2 and 2 are expected.
+    scores = np.log([1 / 9, 1 / 9, 9, 9, 1e9, 1e9])[:, None]
+    bags, P = np.array([0, 0, 0, 0, 1, 1]), np.array([[0.75, 0.25], [0.5, 0.5]])
+    assert mean_map.implied_errors(scores, bags, P) == pytest.approx(2 / 6)
+    several = np.hstack([0 * scores, scores])
+    assert mean_map.implied_errors(several, bags, P) == pytest.approx(2 / 6)
+
+
+def test_implied_errors_are_those_of_a_sure_model():
+    rng = np.random.default_rng(0)
+    bags, y = np.repeat(np.arange(400), 20), rng.integers(0, 2, 8000)
+    wrong = rng.random(8000) < 0.15
+    scores = 1e3 * (2.0 * np.where(wrong, 1 - y, y) - 1)[:, None]
+    P = label_proportions(y, bags)
+    assert mean_map.implied_errors(scores, bags, P) == pytest.approx(0.15, abs=0.03)
+
+
+@pytest.mark.parametrize("alpha", [0.04, 1.0])
+def test_extrapolated_class_means_warn_where_predicted_shares_fit(alpha):
+    # Features shift with the bag and one logistic model holds: weights in the thousands, and shares that are met well.
+    warned = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        bags = np.repeat(np.arange(60), 40)
+        X = rng.normal(size=(2400, 4)) + 0.7 * rng.normal(size=(60, 4))[bags]
+        y = rng.random(2400) < 1 / (1 + np.exp(-X @ [1.0, -1.0, 0.5, 0.0]))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", LLPWarning)
+            model = MeanMap(alpha=alpha).fit(X, bags, label_proportions(y, bags))
+        warned += any("counts of the bags miss as if" in str(w.message) for w in caught)
+        assert np.abs(model.coef_).max() > 1000
+        X[y] += 40  # now the classes can be told apart
+        P = label_proportions(y, bags)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            MeanMap(alpha=alpha).fit(X - X.mean(axis=0), bags, P)
+    assert warned >= 8
 
 
 @pytest.mark.parametrize("cls", [MeanMap, LaplacianMeanMap])

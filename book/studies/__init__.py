@@ -47,6 +47,7 @@ def tables():
         perezortiz2016,
         relaxation,
         stolpe2011,
+        uncertainty,
         yu2013,
     )
 
@@ -54,6 +55,6 @@ def tables():
         yu2013, duplessis2013, perezortiz2016, stolpe2011, diagnosis, model_selection,
         means, alter_svm, relaxation, cluster_times, count_likelihood,
         counts_fair, choice, choosing, natural, calibration, bag_losses, outside,
-        benchmark, franco2023,
+        benchmark, franco2023, uncertainty,
     )  # fmt: skip
     return {table.name: table for module in modules for table in module.TABLES}

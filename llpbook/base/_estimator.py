@@ -198,9 +198,10 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
                 "proportions is missing: pass fit(X, bags, proportions); a Pipeline takes STEP__proportions, "
                 f"such as make_pipeline(…, {type(self).__name__}()).fit(X, bags, {step}__proportions=proportions)"
             )
-        data = read_bags(
-            self._check_X(X, reset=True), bags, proportions, labels, given=X
-        )
+        own = self.get_params(deep=False)
+        noisy = own.get("proportion_noise") is not None
+        X_checked = self._check_X(X, reset=True)
+        data = read_bags(X_checked, bags, proportions, labels, X, noisy)
         if (data.class_prior > 0).sum() < 2:
             only = _show(data.classes[data.class_prior.argmax()])
             raise ValueError(
@@ -211,7 +212,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
                 f"proportions must be of two classes for {type(self).__name__}, got {data.classes.tolist()}"
             )
         self.classes_, self.bag_labels_ = data.classes, data.bag_labels
-        data, own = labels_to_pure_bags(data), self.get_params(deep=False)
+        data = labels_to_pure_bags(data, noisy)
         weights, errors = own.get("bag_weights"), own.get("proportion_errors")
         data = replace(
             data,

@@ -253,7 +253,7 @@ def _is_number(text):
 SLACK = 1e-6
 
 
-def check_proportions(proportions, empty_rows=False):
+def check_proportions(proportions, empty_rows=False, noisy=False):
     """Read label proportions in any of the accepted forms.
 
     Parameters
@@ -264,6 +264,8 @@ def check_proportions(proportions, empty_rows=False):
         A DataFrame is keyed by bag and its columns are the classes, in their order; of two, the second is the positive.
     empty_rows : bool, default False
         Whether a row may be NaN, as that of a bag without instances is.
+    noisy : bool, default False
+        Whether noise was added to the shares, so that they may lie outside of [0, 1].
 
     Returns
     -------
@@ -308,7 +310,8 @@ def check_proportions(proportions, empty_rows=False):
     if keys is not None and pd.isna(keys).any():
         raise ValueError("proportions has a missing value among the names of its bags")
     unknown = np.isnan(matrix.reshape(len(matrix), -1)).all(axis=1) & empty_rows
-    outside = ~((matrix >= -SLACK) & (matrix <= 1 + SLACK))
+    limit = np.inf if noisy else SLACK
+    outside = ~((matrix >= -limit) & (matrix <= 1 + limit))
     outside[unknown] = False
     if outside.any():
         where = tuple(int(i) for i in np.argwhere(outside)[0])
@@ -318,7 +321,7 @@ def check_proportions(proportions, empty_rows=False):
         raise ValueError(
             f"proportions must lie in [0, 1], got {matrix[where]} for bag {bag}{percent}"
         )
-    matrix = matrix.clip(0, 1)
+    matrix = matrix if noisy else matrix.clip(0, 1)
     if matrix.ndim == 1:
         matrix = np.column_stack([1 - matrix, matrix])
     elif matrix.shape[1] < 2:
@@ -552,7 +555,7 @@ def refuse_shares_of_instances(matrix, codes):
         )
 
 
-def read_bags(X, bags, proportions, labels=None, given=None):
+def read_bags(X, bags, proportions, labels=None, given=None, noisy=False):
     """What users hand in beside X, checked: the one place where bags, proportions and labels come together.
 
     Parameters
@@ -566,6 +569,8 @@ def read_bags(X, bags, proportions, labels=None, given=None):
         Known labels, -1 for unknown.
     given : object, optional
         X as the user gave it, whose index is compared with those of ``bags`` and ``labels``.
+    noisy : bool, default False
+        See `check_proportions`.
 
     Returns
     -------
@@ -577,7 +582,7 @@ def read_bags(X, bags, proportions, labels=None, given=None):
         If something is malformed, or a bag with instances has no proportions.
     """
     n = X.shape[0]
-    matrix, classes, keys = check_proportions(proportions, empty_rows=True)
+    matrix, classes, keys = check_proportions(proportions, True, noisy)
     codes = check_bags(bags, n, len(matrix), keys, given)
     if keys is None:
         refuse_shares_of_instances(matrix, codes)
@@ -644,7 +649,7 @@ def check_differences(data, estimator, part=False):
     )
 
 
-def labels_to_pure_bags(data):
+def labels_to_pure_bags(data, noisy=False):
     """Turn known labels into proportions: one pure bag a class, and each bag without its labeled instances.
 
     With every label known the bags are the classes: supervised learning. Where proportions and labels disagree by more
@@ -653,6 +658,8 @@ def labels_to_pure_bags(data):
     Parameters
     ----------
     data : BagData
+    noisy : bool, default False
+        Whether noise was added to the shares: then nothing is clipped.
 
     Returns
     -------
@@ -665,13 +672,13 @@ def labels_to_pure_bags(data):
     known = data.labels >= 0
     counts = crosstab(data.bags[known], data.labels[known], (L, K))
     left = data.bag_sizes[:, None] * data.proportions - counts
-    if left.min() < -1:
+    if left.min() < -1 and not noisy:
         bag = int(left.min(axis=1).argmin())
         name = bag if data.bag_labels is None else data.bag_labels[bag]
         warn(
             f"bag {_show(name)} has more labeled instances of a class than its proportions allow; its rest is clipped"
         )
-    left = np.maximum(left, 0)
+    left = left if noisy else np.maximum(left, 0)
     total = left.sum(axis=1, keepdims=True)
     rest = np.divide(left, total, out=data.proportions.copy(), where=total > 0)
     bags = np.where(known, L + data.labels, data.bags)

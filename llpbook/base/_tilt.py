@@ -23,12 +23,15 @@ class BagCounts(NamedTuple):
         Of the positive class, or of each of several.
     errors : ndarray, shape (n_bags,) or (n_bags, n_classes, n_classes)
         Variance of the error of each count, 0 where it is known; for several classes a covariance matrix.
+    laplace : bool
+        Whether the errors have a Laplace distribution, and not a normal one.
     """
 
     bags: np.ndarray
     sizes: np.ndarray
     counts: np.ndarray
     errors: np.ndarray
+    laplace: bool = False
 
     @property
     def shares(self):
@@ -58,7 +61,7 @@ class BagCounts(NamedTuple):
         """The bags chosen by a mask, renumbered."""
         number = np.cumsum(keep) - 1
         chosen = (v[keep] for v in (self.sizes, self.counts, self.errors))
-        return BagCounts(number[self.bags[keep[self.bags]]], *chosen)
+        return BagCounts(number[self.bags[keep[self.bags]]], *chosen, self.laplace)
 
 
 def tilt_classes(F, known, start=None):

@@ -17,11 +17,13 @@ saddlepoint; the guard and counts with errors are ours.
 """
 
 from ._binary import (
+    EXACT_CELLS,
     LATTICE,
     bag_counts,
     bracket,
     count_posterior,
     count_weights,
+    exact_parts,
     exact_posterior,
     saddlepoint_posterior,
     tilt,
@@ -44,6 +46,7 @@ from ._models import (
     CountBoosting,
     CountLogistic,
     boost,
+    check_noise,
     curvature,
     descend,
     held_out_bags,
@@ -59,6 +62,7 @@ from ._models import (
 from ._several import class_posterior, saddlepoint_classes
 
 __all__ = [
+    "EXACT_CELLS",
     "LATTICE",
     "MOST_LEAVES",
     "SMALLEST_LEAF",
@@ -74,11 +78,13 @@ __all__ = [
     "bracket",
     "calibrate",
     "calibration_objective",
+    "check_noise",
     "class_posterior",
     "count_posterior",
     "count_weights",
     "curvature",
     "descend",
+    "exact_parts",
     "exact_posterior",
     "fit_to_bags",
     "held_out_bags",

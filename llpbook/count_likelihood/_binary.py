@@ -7,6 +7,8 @@ from ..base import MISCOUNT, TILT_STEPS, BagCounts
 
 #: Added to a variance, it makes the saddlepoint's probability of a certain count 1.
 LATTICE = 1 / (2 * np.pi)
+#: Numbers of a part of bags with Laplace errors.
+EXACT_CELLS = 2**22
 
 
 def bag_counts(bags, proportions, covariances=None):
@@ -90,7 +92,7 @@ def bracket(f, known):
     top, bottom = np.full(len(n), -np.inf), np.full(len(n), np.inf)
     np.maximum.at(top, known.bags, f)
     np.minimum.at(bottom, known.bags, f)
-    goal, noisy = logit(c / n), np.maximum(tau, 1e-300)
+    goal, noisy = logit(np.clip(c / n, 0, 1)), np.maximum(tau, 1e-300)
     low = np.where(tau > 0, (c - n) / noisy, goal - top)
     high = np.where(tau > 0, c / noisy, goal - bottom)
     mean = np.clip(known.sums(expit(f)) / n, 1e-12, 1 - 1e-12)
@@ -162,6 +164,8 @@ def count_weights(known, t, largest):
     certain = (tau == 0) & (np.abs(away) >= 1)
     hat = np.log(np.maximum(1 - np.abs(away), 1e-300)) - t * away
     bell = -0.5 * (away + tau * t) ** 2 / np.maximum(tau, 1e-300)
+    if known.laplace:
+        bell = -np.abs(away) / np.sqrt(np.maximum(tau, 1e-300) / 2) - t * away
     log_w = np.where(certain, -np.inf, np.where(tau > 0, bell, hat))
     shift = log_w.max(axis=1)
     return np.exp(log_w - shift[:, None]), shift
@@ -209,7 +213,7 @@ def count_posterior(f, known, exact_up_to=20):
         Log-odds.
     known : BagCounts
     exact_up_to : int, default 20
-        Size of the largest bag whose likelihood is computed exactly.
+        Size of the largest bag whose likelihood is computed exactly; with Laplace errors all are.
 
     Returns
     -------
@@ -217,16 +221,51 @@ def count_posterior(f, known, exact_up_to=20):
     posterior : ndarray, shape (n_instances,)
         Its difference to :math:`\sigma(f_i)` is the gradient of the sum of the log-likelihoods.
     """
-    t = tilt(f, known)
+    t, noisy = tilt(f, known), known.errors > 0
+    if known.laplace:  # beyond this its tails would weigh more than the count
+        most = np.sqrt(2 / np.where(noisy, known.errors, 1))
+        t = np.where(noisy, np.clip(t, -most, most), t)
     pi = expit(f + t[known.bags])
     log_p, posterior = saddlepoint_posterior(pi, known)
     small = (known.sizes <= exact_up_to) & np.isfinite(t)
-    if small.any():
-        rows = small[known.bags]
-        log_p[small], posterior[rows] = exact_posterior(
-            pi[rows], known.part(small), t[small]
+    for part in exact_parts(small, known):
+        rows = part[known.bags]
+        log_p[part], posterior[rows] = exact_posterior(
+            pi[rows], known.part(part), t[part]
         )
     cross = pi * log_expit(f) + (1 - pi) * log_expit(-f)
-    misfit = known.errors * np.where(known.errors > 0, t, 0) ** 2 / 2
+    misfit = known.errors * np.where(noisy, t, 0) ** 2 / 2
+    if known.laplace:
+        misfit = np.where(noisy, t, 0) * (known.counts - known.sums(pi))
     # eq: eq-counts-tilted
     return log_p + known.sums(cross + entr(pi) + entr(1 - pi)) - misfit, posterior
+
+
+def exact_parts(small, known):
+    """Masks of bags whose likelihood is computed exactly, together.
+
+    Parameters
+    ----------
+    small : ndarray of bool, shape (n_bags,)
+        Bags that are small enough.
+    known : BagCounts
+        With Laplace errors all bags with errors are among them, in parts of about one size, to save memory.
+
+    Returns
+    -------
+    list of ndarray of bool, shape (n_bags,)
+    """
+    if not known.laplace:
+        return [small] if small.any() else []
+    order = np.argsort(known.sizes, kind="stable")
+    order = order[(small | (known.errors > 0))[order]]
+    cells, first, parts = (known.sizes[order] + 1.0) ** 2, 0, []
+    while first < len(order):
+        # A part of j bags takes j times the square of its largest.
+        taken = np.arange(1, len(order) - first + 1) * cells[first:]
+        last = first + max(1, int(np.searchsorted(taken, EXACT_CELLS)))
+        part = np.zeros(len(known.sizes), bool)
+        part[order[first:last]] = True
+        parts.append(part)
+        first = last
+    return parts

@@ -14,6 +14,7 @@ from ..base import (
     KernelClassifier,
     LLPClassifier,
     Progress,
+    StrOptions,
     append_one,
     canonical_order,
     warn_if_short,
@@ -149,6 +150,11 @@ class CountLogistic(KernelClassifier):
     proportion_errors : None or array-like, shape (n_bags,) or (n_bags, n_classes, n_classes), default None
         Where proportions are estimates, the standard error of each share of the positive class, as rows of
         ``proportions`` or a Series with their keys; for several classes the covariance matrix of each row.
+    proportion_noise : {None, "gaussian", "laplace"}, default None
+        The distribution of noise that was added to the shares on purpose, with the standard deviations
+        ``proportion_errors``; a Laplace scale b has the standard deviation :math:`\sqrt 2\, b`. Then shares may lie
+        outside of [0, 1], and must not be clipped. "laplace" is for two classes, exact, and costs :math:`O(n_k^2)` per
+        bag. None takes errors as normal, and shares in [0, 1].
     max_iter : int, default 1000
     tol : float, default 1e-5
         Largest entry of the gradient of the objective per instance at which to stop.
@@ -198,27 +204,60 @@ class CountLogistic(KernelClassifier):
         "C": [Interval(Real, 0, None, closed="neither")],
         "exact_up_to": [Interval(Integral, 0, None, closed="left")],
         "proportion_errors": ["array-like", None],
+        "proportion_noise": [StrOptions({"gaussian", "laplace"}), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
     }
 
     def __init__(
         self, C=0.1, kernel="linear", gamma="scale", fit_intercept=True,
-        exact_up_to=20, proportion_errors=None, max_iter=1000, tol=1e-5,
+        exact_up_to=20, proportion_errors=None, proportion_noise=None,
+        max_iter=1000, tol=1e-5,
     ):  # fmt: skip
         self.C, self.exact_up_to = C, exact_up_to
         self.proportion_errors = proportion_errors
+        self.proportion_noise = proportion_noise
         self.kernel, self.gamma, self.fit_intercept = kernel, gamma, fit_intercept
         self.max_iter, self.tol = max_iter, tol
 
     def _solve(self, data, Z):
         known = bag_counts(data.bags, data.proportions, data.covariances)
+        known = known._replace(laplace=check_noise(self, data))
         weights, self.n_iter_, self.gap_ = maximize(
             Z, known, mean_map_start(Z, known, self.C),
             self.C, self.exact_up_to, self.max_iter, self.tol,
         )  # fmt: skip
         warn_if_short(self)
         return weights
+
+
+def check_noise(estimator, data):
+    """Whether the noise of the shares is Laplace noise.
+
+    Parameters
+    ----------
+    estimator : CountLogistic
+    data : BagData
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    ValueError
+        If its size is not stated, or there are more than two classes for Laplace noise.
+    """
+    noise = estimator.proportion_noise
+    if noise is not None and data.covariances is None:
+        raise ValueError(
+            f"proportion_noise={noise!r} needs proportion_errors, the standard deviation of the noise of each share"
+        )
+    if noise == "laplace" and len(data.classes) > 2:
+        raise ValueError(
+            f"proportion_noise='laplace' is for two classes, got {data.classes.tolist()}; 'gaussian' takes more"
+        )
+    return noise == "laplace"
 
 
 def mean_map_start(Z, known, C):

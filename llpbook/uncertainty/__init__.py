@@ -1,0 +1,111 @@
+r"""How sure: standard errors, group rates, accuracy and misfit, without labels of instances.
+
+The bags are the units that were observed, so what varies is what a bag adds. With :math:`g_k` the gradient of the
+log-likelihood of the counts of bag :math:`k`, :math:`J` the observed Hessian and :math:`J_k` the part of the bag,
+
+.. math:: \psi_k = \bigl( J - \tfrac12 J_k \bigr)^{-1} g_k, \qquad
+          \mathrm{Cov}(\hat w) = \frac{L}{L - 1} \sum_k \psi_k \psi_k^\top .
+
+`coefficient_table` prints the coefficients of a `CountLogistic` with intervals; `bag_bootstrap` draws whole bags for
+any estimator; `group_rate` tells the rate of a class in a group, with the bounds of Duncan and Davis that need no
+assumption; `expected_accuracy` and `accuracy_bounds` say what can be said of accuracy without labels; `bag_report`
+names the bags that do not fit, and `bag_influence` what each bag does to the model.
+
+Chapter: ``book/uncertainty``. Sources: duncan1953 for the bounds, goodman1953 and king1997 for ecological inference;
+the sandwich for counts is ours.
+"""
+
+from ._accuracy import (
+    accuracy_bounds,
+    agreement_bounds,
+    class_probabilities,
+    expected_accuracy,
+    expected_labels,
+    require_probabilities,
+)
+from ._bootstrap import BagBootstrap, bag_bootstrap, draw_bags
+from ._groups import (
+    count_bounds,
+    group_rate,
+    group_rate_bounds,
+    in_bags,
+    plot_tomography,
+    posterior_rates,
+    posterior_variances,
+    read_groups,
+    tomography,
+)
+from ._report import BagReport, bag_influence, bag_report, miss
+from ._sandwich import (
+    AWAY,
+    STEP,
+    BagSums,
+    Linear,
+    bag_gradients,
+    bag_hessians,
+    bag_squares,
+    bag_sums,
+    influences,
+    read_fit,
+    sandwich,
+    split_model,
+    steps_of,
+)
+from ._table import (
+    CoefficientTable,
+    check_converged,
+    check_level,
+    check_maximum,
+    chunk_coefficient_table,
+    coefficient_table,
+    fit_covariance,
+    in_units,
+    make_table,
+)
+
+__all__ = [
+    "AWAY",
+    "STEP",
+    "BagBootstrap",
+    "BagReport",
+    "BagSums",
+    "CoefficientTable",
+    "Linear",
+    "accuracy_bounds",
+    "agreement_bounds",
+    "bag_bootstrap",
+    "bag_gradients",
+    "bag_hessians",
+    "bag_influence",
+    "bag_report",
+    "bag_squares",
+    "bag_sums",
+    "check_converged",
+    "check_level",
+    "check_maximum",
+    "chunk_coefficient_table",
+    "class_probabilities",
+    "coefficient_table",
+    "count_bounds",
+    "draw_bags",
+    "expected_accuracy",
+    "expected_labels",
+    "fit_covariance",
+    "group_rate",
+    "group_rate_bounds",
+    "in_bags",
+    "in_units",
+    "influences",
+    "make_table",
+    "miss",
+    "plot_tomography",
+    "posterior_rates",
+    "posterior_variances",
+    "read_fit",
+    "read_groups",
+    "require_probabilities",
+    "sandwich",
+    "split_model",
+    "steps_of",
+    "tomography",
+]

@@ -1,0 +1,158 @@
+"""Accuracy without labels: what the model expects of itself, and bounds that need no assumption."""
+
+import numpy as np
+from scipy.special import logit
+
+from ..base import crosstab, read_bags
+from ..count_likelihood import bag_counts, posterior
+
+#: A probability of a model counts as no less.
+SMALLEST = 1e-12
+
+
+def require_probabilities(model):
+    """ValueError where a model predicts no probabilities."""
+    if not hasattr(model, "predict_proba"):
+        raise ValueError(
+            f"model must have predict_proba, which {type(model).__name__} has not: CountCalibration around it has"
+        )
+
+
+def class_probabilities(model, X, data):
+    """Probabilities of the classes of ``data``, and a ValueError where a model has none or other classes.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        Fitted.
+    X : array-like, shape (n_instances, n_features)
+    data : BagData
+
+    Returns
+    -------
+    ndarray, shape (n_instances, n_classes)
+        None is below 1e-12.
+    """
+    require_probabilities(model)
+    if list(model.classes_) != data.classes.tolist():
+        raise ValueError(
+            f"proportions has the classes {data.classes.tolist()}, the model {list(model.classes_)}"
+        )
+    return np.clip(model.predict_proba(X), SMALLEST, 1 - SMALLEST)
+
+
+def expected_labels(model, X, data, exact_up_to=20):
+    """The posterior of each label, given the counts of the bags, from the probabilities of any model.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        With ``predict_proba``.
+    X : array-like, shape (n_instances, n_features)
+    data : BagData
+    exact_up_to : int, default 20
+        See `llpbook.count_likelihood.count_posterior`.
+
+    Returns
+    -------
+    ndarray, shape (n_instances, n_classes)
+    """
+    P = class_probabilities(model, X, data)
+    known = bag_counts(data.bags, data.proportions)
+    scores = logit(P[:, 1]) if P.shape[1] == 2 else np.log(P)
+    q = posterior(scores, known, exact_up_to)[1]
+    return np.column_stack([1 - q, q]) if q.ndim == 1 else q
+
+
+def expected_accuracy(model, X, bags=None, proportions=None):
+    r"""The share of right labels that a model expects of itself.
+
+    Without bags :math:`\frac1n \sum_i \max_y P(y \mid x_i)`, equation :eq:`eq-uncertainty-expected`. With bags the
+    probability of each predicted label given the counts stands in the place of the largest one.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        Fitted, with ``predict_proba``.
+    X : array-like, shape (n_instances, n_features)
+    bags : array-like, shape (n_instances,), optional
+    proportions : array-like, Series, dict or DataFrame, optional
+        See `llpbook.base.check_proportions`.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If the model has no probabilities, only one of ``bags`` and ``proportions`` is given, or one is malformed.
+
+    Notes
+    -----
+    Right where the probabilities are calibrated, which shares do not prove.
+    """
+    if (bags is None) != (proportions is None):
+        raise ValueError("give both bags and proportions, or neither, got one of them")
+    if bags is None:
+        require_probabilities(model)
+        # eq: eq-uncertainty-expected
+        return float(model.predict_proba(X).max(axis=1).mean())
+    data = read_bags(np.empty((len(bags), 0)), bags, proportions, given=X)
+    q = expected_labels(model, X, data)
+    predicted = class_probabilities(model, X, data).argmax(axis=1)
+    return float(q[np.arange(len(q)), predicted].mean())
+
+
+def agreement_bounds(predicted, counts):
+    r"""The least and the largest number of right labels in each bag.
+
+    :math:`\max_y \max(0, m_{ky} + c_{ky} - n_k)` and :math:`\sum_y \min(m_{ky}, c_{ky})`, equation
+    :eq:`eq-uncertainty-accuracy`.
+
+    Parameters
+    ----------
+    predicted, counts : ndarray, shape (n_bags, n_classes)
+        Predicted and true counts of the classes.
+
+    Returns
+    -------
+    low, high : ndarray, shape (n_bags,)
+    """
+    sizes = predicted.sum(axis=1)
+    # eq: eq-uncertainty-accuracy
+    low = np.maximum(0, (predicted + counts).max(axis=1) - sizes)
+    return low, np.minimum(predicted, counts).sum(axis=1)
+
+
+def accuracy_bounds(predicted, bags, proportions):
+    """Between which limits the accuracy of predicted labels must lie, whatever the true labels are.
+
+    Parameters
+    ----------
+    predicted : array-like, shape (n_instances,)
+        Labels, of any method.
+    bags : array-like, shape (n_instances,)
+    proportions : array-like, Series, dict or DataFrame
+        See `llpbook.base.check_proportions`.
+
+    Returns
+    -------
+    low, high : float
+        Sharp: some true labels with the given shares attain each.
+
+    Raises
+    ------
+    ValueError
+        If a label is none of the classes, or the input is malformed.
+    """
+    data = read_bags(
+        np.empty((len(bags), 0)), bags, proportions, labels=predicted, given=bags
+    )
+    if (data.labels < 0).any():
+        raise ValueError("predicted must hold a class for each instance, got -1")
+    shape = data.proportions.shape
+    counts = data.bag_sizes[:, None] * data.proportions
+    found = agreement_bounds(crosstab(data.bags, data.labels, shape), counts)
+    low, high = (float(end.sum() / len(data.bags)) for end in found)
+    return low, high

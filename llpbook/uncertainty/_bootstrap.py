@@ -1,0 +1,203 @@
+"""Intervals of any statistic of any estimator, by drawing whole bags with replacement."""
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing, check_random_state
+
+from ..base import NotIdentifiableError, Progress, read_bags, warn
+from ..proportions import check_whole
+from ._table import check_level
+
+KINDS = ("normal", "percentile", "studentized")
+
+
+@dataclass(frozen=True)
+class BagBootstrap:
+    """What `bag_bootstrap` returns.
+
+    Attributes
+    ----------
+    estimate : ndarray, shape (n_values,)
+        Of the fit to all bags.
+    replicates : ndarray, shape (n_fitted, n_values)
+        Of the fits to drawn bags.
+    estimate_errors, replicate_errors : ndarray or None, of the same shapes
+        Standard errors, where the statistic gives them.
+    failed : int
+        Draws that could not be fitted.
+    """
+
+    estimate: np.ndarray
+    replicates: np.ndarray
+    estimate_errors: np.ndarray | None = None
+    replicate_errors: np.ndarray | None = None
+    failed: int = 0
+
+    @property
+    def errors(self):
+        """Standard deviations of the replicates, shape (n_values,)."""
+        return self.replicates.std(axis=0, ddof=1)
+
+    def interval(self, level=0.95, kind="normal"):
+        """Intervals of the values.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+        kind : {"normal", "percentile", "studentized"}, default "normal"
+            The estimate and the standard deviation of the replicates, which covers better than quantiles of the
+            replicates (chapter ``book/uncertainty``); or quantiles of the errors of the replicates, each in its own
+            standard errors, where the statistic gives these.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``low`` and ``high``, a row per value.
+
+        Raises
+        ------
+        ValueError
+            For a level outside of (0, 1), another kind, or "studentized" without standard errors.
+        """
+        check_level(level)
+        if kind not in KINDS:
+            raise ValueError(f"kind must be one of {KINDS}, got {kind!r}")
+        tails = np.array([(1 - level) / 2, (1 + level) / 2])
+        if kind == "percentile":
+            low, high = np.quantile(self.replicates, tails, axis=0)
+        elif kind == "normal":
+            low, high = self.estimate + norm.ppf(tails)[:, None] * self.errors
+        elif self.replicate_errors is None:
+            raise ValueError(
+                "kind='studentized' needs a statistic that returns a pair: values and their standard errors"
+            )
+        else:
+            off = (self.replicates - self.estimate) / self.replicate_errors
+            high, low = self.estimate - self.estimate_errors * np.quantile(
+                off, tails, axis=0
+            )
+        return pd.DataFrame({"low": low, "high": high})
+
+
+def draw_bags(bags, n_bags, drawn):
+    """The rows of drawn bags, and bags numbered anew: one that is drawn twice is two bags.
+
+    Parameters
+    ----------
+    bags : ndarray of int, shape (n_instances,)
+    n_bags : int
+    drawn : ndarray of int, shape (n_drawn,)
+
+    Returns
+    -------
+    rows, codes : ndarray of int, shape (n_rows,)
+    """
+    order = np.argsort(bags, kind="stable")
+    sizes = np.bincount(bags, minlength=n_bags)
+    first = np.cumsum(sizes) - sizes
+    codes = np.repeat(np.arange(len(drawn)), sizes[drawn])
+    start = np.cumsum(sizes[drawn]) - sizes[drawn]
+    return order[first[drawn][codes] + np.arange(len(codes)) - start[codes]], codes
+
+
+def _evaluate(estimator, X, bags, proportions, statistic):
+    """Values of the statistic on a fit, and their standard errors or None."""
+    steps = isinstance(estimator, Pipeline)
+    key = f"{estimator.steps[-1][0]}__proportions" if steps else "proportions"
+    found = statistic(clone(estimator).fit(X, bags, **{key: proportions}))
+    pair = found if isinstance(found, tuple) else (found, None)
+    return [None if v is None else np.atleast_1d(np.asarray(v, float)) for v in pair]
+
+
+def _replicate(estimator, X, data, shares, drawn, statistic):
+    rows, codes = draw_bags(data.bags, len(shares), drawn)
+    given = shares.iloc[drawn].reset_index(drop=True)
+    try:
+        return _evaluate(estimator, _safe_indexing(X, rows), codes, given, statistic)
+    except NotIdentifiableError:  # counted, and said
+        return None
+
+
+def bag_bootstrap(
+    estimator, X, bags, proportions, statistic, n_resamples=200, *,
+    random_state=None, n_jobs=None, verbose=0,
+):  # fmt: skip
+    """How a statistic of a fit varies when whole bags are drawn with replacement.
+
+    Parameters
+    ----------
+    estimator : estimator or Pipeline
+        Cloned and fitted for each draw.
+    X : array-like, shape (n_instances, n_features)
+    bags : array-like, shape (n_instances,)
+    proportions : array-like, Series, dict or DataFrame
+        See `llpbook.base.check_proportions`.
+    statistic : callable
+        ``statistic(model)`` returns a number or a vector, or for studentized intervals a pair of these and their
+        standard errors. With ``n_jobs`` it must be picklable.
+    n_resamples : int, default 200
+    random_state : int, RandomState or None
+    n_jobs : int, optional
+        Processes, as in joblib.
+    verbose : int, default 0
+        1 prints the progress, at most a line a second.
+
+    Returns
+    -------
+    BagBootstrap
+
+    Raises
+    ------
+    ValueError
+        If ``n_resamples`` is below 2, no draw can be fitted, or the input is malformed.
+
+    Notes
+    -----
+    Measured (chapter ``book/uncertainty``): it covers for `CountLogistic`. For `MeanMap` it fails, because a draw whose
+    shares differ little has class means far outside of the data, and so weights without bound. Draws that cannot be
+    fitted at all are counted in ``failed``, and an `LLPWarning` says so.
+    """
+    check_whole("n_resamples", n_resamples, 2)
+    data = read_bags(np.empty((len(bags), 0)), bags, proportions, given=X)
+    used = np.flatnonzero(data.bag_sizes)
+    shares = pd.DataFrame(data.proportions, columns=data.classes)
+    estimate, errors = _evaluate(estimator, X, data.bags, shares, statistic)
+    rng = check_random_state(random_state)
+    draws = (used[rng.randint(len(used), size=len(used))] for _ in range(n_resamples))
+    tasks = (
+        delayed(_replicate)(estimator, X, data, shares, drawn, statistic)
+        for drawn in draws
+    )
+    fitted = _fit_draws(tasks, n_resamples, n_jobs, verbose)
+    values, own = zip(*fitted, strict=True)
+    own = None if errors is None else np.array(own)
+    failed = n_resamples - len(fitted)
+    return BagBootstrap(estimate, np.array(values), errors, own, failed)
+
+
+def _fit_draws(tasks, n_resamples, n_jobs, verbose):
+    """The draws that can be fitted; a warning tells of the others."""
+    progress = Progress(SimpleNamespace(verbose=verbose), n_resamples, "draw")
+    progress.name = "bag_bootstrap"
+    found = []
+    for one in Parallel(n_jobs=n_jobs, return_as="generator")(tasks):
+        found.append(one)
+        progress.step()
+    fitted = [one for one in found if one is not None]
+    if len(fitted) < 2:
+        raise ValueError(
+            f"only {len(fitted)} of {n_resamples} draws can be fitted: there are too few bags"
+        )
+    if len(fitted) < n_resamples:
+        warn(
+            f"{n_resamples - len(fitted)} of {n_resamples} draws of bags cannot be fitted, because their shares do not "
+            "differ; the others are used, so the intervals are too narrow"
+        )
+    return fitted

@@ -1,0 +1,326 @@
+"""Rates of classes in groups of instances: bounds that need no assumption, rates of a model, and pictures per bag."""
+
+import numpy as np
+import pandas as pd
+from scipy.stats import t as student
+
+from ..base import check_column, read_bags
+from ..count_likelihood import one_column, posterior
+from ._accuracy import expected_labels
+from ._sandwich import STEP, read_fit, steps_of
+from ._table import check_level, fit_covariance
+
+
+def read_groups(group, n_instances, given=None):
+    """Groups as numbers.
+
+    Parameters
+    ----------
+    group : array-like, shape (n_instances,)
+        A mask, of which only True is a group; or a name for each instance.
+    n_instances : int
+    given : object, optional
+        X as the user gave it, see `llpbook.base.check_column`.
+
+    Returns
+    -------
+    members : ndarray of bool, shape (n_groups, n_instances)
+    names : ndarray, shape (n_groups,)
+
+    Raises
+    ------
+    ValueError
+        If the length differs from the number of instances, a value is missing, or a mask is empty.
+    """
+    values = check_column("group", group, n_instances, given)
+    codes, names = pd.factorize(values, sort=True)
+    names = np.asarray(names)
+    if values.dtype == bool:
+        if not values.any():
+            raise ValueError("group must hold True for at least one instance")
+        return values[None], np.array([True])
+    return codes == np.arange(len(names))[:, None], names
+
+
+def in_bags(members, bags, n_bags):
+    """How many instances of each group are in each bag, shape (n_groups, n_bags)."""
+    return np.array([np.bincount(bags[m], minlength=n_bags) for m in members])
+
+
+def count_bounds(sizes, counts, inside):
+    r"""The least and the largest count of a class in a part of each bag.
+
+    :math:`\max(0, c_k - (n_k - n_{kG})) \le c_{kG} \le \min(n_{kG}, c_k)`, equation :eq:`eq-uncertainty-bounds`.
+
+    Parameters
+    ----------
+    sizes, counts : ndarray, shape (n_bags,)
+        Of the bags, and of the class in them.
+    inside : ndarray, shape (..., n_bags)
+        Instances of the part.
+
+    Returns
+    -------
+    low, high : ndarray, shape (..., n_bags)
+    """
+    # eq: eq-uncertainty-bounds
+    return np.maximum(0, counts - (sizes - inside)), np.minimum(inside, counts)
+
+
+def _frame(columns, names, classes):
+    """Arrays of shape (n_groups, n_classes) as columns; of two classes the second only."""
+    if len(classes) == 2:
+        index = pd.Index(names, name="group")
+        return pd.DataFrame({k: v[:, 1] for k, v in columns.items()}, index)
+    index = pd.MultiIndex.from_product([names, classes], names=["group", "class"])
+    return pd.DataFrame({k: v.ravel() for k, v in columns.items()}, index)
+
+
+def _bounds(members, data):
+    """Least and largest rates, of shape (n_groups, n_classes)."""
+    inside = in_bags(members, data.bags, len(data.bag_sizes))
+    ends = [[], []]
+    for share in data.proportions.T:
+        found = count_bounds(data.bag_sizes, data.bag_sizes * share, inside)
+        for end, value in zip(ends, found, strict=True):
+            end.append(value.sum(axis=1) / members.sum(axis=1))
+    return [np.column_stack(end) for end in ends]
+
+
+def group_rate_bounds(group, bags, proportions):
+    """Between which limits the rate of a class in a group must lie, whatever the labels are (Duncan and Davis 1953).
+
+    Parameters
+    ----------
+    group : array-like, shape (n_instances,)
+        A mask, of which True is the group; or a name for each instance, for a row per name.
+    bags : array-like, shape (n_instances,)
+    proportions : array-like, Series, dict or DataFrame
+        See `llpbook.base.check_proportions`.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``low``, ``high`` and ``n``, the instances in the group. A row per group: the rate of the second class;
+        with more classes, a row per group and class.
+
+    Raises
+    ------
+    ValueError
+        For malformed input.
+
+    Notes
+    -----
+    The limits of each single rate are sharp: some labels with the given shares attain them.
+    """
+    n = len(bags)
+    data = read_bags(np.empty((n, 0)), bags, proportions)
+    members, names = read_groups(group, n, bags)
+    low, high = _bounds(members, data)
+    n_in = np.repeat(members.sum(axis=1)[:, None], low.shape[1], axis=1)
+    return _frame({"low": low, "high": high, "n": n_in}, names, data.classes)
+
+
+def posterior_rates(scores, known, members, exact_up_to=20):
+    r"""The expected rate of each class in each group, given the counts of the bags.
+
+    :math:`\hat R_G = \frac{1}{n_G} \sum_{i \in G} q_i`, equation :eq:`eq-uncertainty-rate`.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_instances,) or (n_instances, n_classes)
+    known : BagCounts
+    members : ndarray of bool, shape (n_groups, n_instances)
+    exact_up_to : int, default 20
+
+    Returns
+    -------
+    ndarray, shape (n_groups, 1) or (n_groups, n_classes)
+        Of two classes, that of the second.
+    """
+    _, q, _ = posterior(scores, known, exact_up_to)
+    # eq: eq-uncertainty-rate
+    return members @ q.reshape(len(q), -1) / members.sum(axis=1, keepdims=True)
+
+
+def posterior_variances(scores, known, members, exact_up_to=20):
+    r"""The variance of each rate, given the counts and the probabilities.
+
+    :math:`\frac{1}{n_G^2} \sum_{i, j \in G} \mathrm{Cov}(y_i, y_j \mid c)`, equation
+    :eq:`eq-uncertainty-rate-variance`: the derivative of the rate when the scores of the whole group rise together.
+
+    Parameters
+    ----------
+    scores, known, members, exact_up_to
+        As for `posterior_rates`.
+
+    Returns
+    -------
+    ndarray, shape (n_groups, 1) or (n_groups, n_classes)
+    """
+    columns = scores.reshape(len(scores), -1)
+    found = np.empty((len(members), columns.shape[1]))
+    for g, k in np.ndindex(found.shape):
+        shift, ends = np.zeros_like(columns), []
+        shift[members[g], k] = STEP
+        for changed in (columns + shift, columns - shift):
+            given = one_column(changed), known, members[[g]], exact_up_to
+            ends.append(posterior_rates(*given)[0, k])
+        # eq: eq-uncertainty-rate-variance
+        found[g, k] = (ends[0] - ends[1]) / (2 * STEP) / members[g].sum()
+    return np.maximum(found, 0)
+
+
+def group_rate(model, X, bags, proportions, group, labels=None, *, level=0.95):
+    """Rates of classes in groups of the instances in bags, by a model and by the counts, with intervals.
+
+    Parameters
+    ----------
+    model : CountLogistic or Pipeline
+        Fitted to these bags. For other methods see `bag_bootstrap`.
+    X : array-like, shape (n_instances, n_features)
+    bags : array-like, shape (n_instances,)
+    proportions : array-like, Series, dict or DataFrame
+        See `llpbook.base.check_proportions`.
+    group : array-like, shape (n_instances,)
+        A mask, of which True is the group; or a name for each instance, for a row per name. It may depend on the
+        features of the model, and on nothing else that tells of the class.
+    labels : array-like, shape (n_instances,), optional
+        Those that the model was fitted with.
+    level : float, default 0.95
+
+    Returns
+    -------
+    DataFrame
+        Columns ``rate``, ``error``, ``low``, ``high`` (the interval, cut at the bounds), ``least``, ``most`` (the
+        bounds of `group_rate_bounds`; 0 and 1 where shares have errors) and ``n``. A row per group: the rate of the
+        second class; with more classes, a row per group and class.
+
+    Raises
+    ------
+    NotIdentifiableError, ValueError
+        As of `coefficient_table`.
+
+    Notes
+    -----
+    The rate is that of the instances in bags, not of a population from which they were drawn. Its variance is that of
+    the labels given their counts, plus that of the weights.
+    """
+    check_level(level)
+    fit, data = read_fit(model, X, bags, proportions, labels)
+    members, names = read_groups(group, len(data.bags), X)
+    V, psi, _ = fit_covariance(fit)
+    found, errors = _rates_and_errors(fit, members, V)
+    if found.shape[1] == 1:
+        found, errors = np.hstack([1 - found, found]), np.hstack([errors, errors])
+    half = student.isf((1 - level) / 2, len(psi) - psi.shape[1]) * errors
+    least, most = np.zeros_like(found), np.ones_like(found)
+    if not fit.known.errors.any():
+        least, most = _bounds(members, data)
+    columns = {
+        "rate": found,
+        "error": errors,
+        "low": np.clip(found - half, least, most),
+        "high": np.clip(found + half, least, most),
+        "least": least,
+        "most": most,
+        "n": np.repeat(members.sum(axis=1)[:, None], found.shape[1], axis=1),
+    }
+    return _frame(columns, names, data.classes)
+
+
+def _rates_and_errors(fit, members, V):
+    """The rates, and their standard errors by the variances of the labels and of the weights."""
+
+    def rates(changed):
+        scores = one_column(changed.Z @ changed.weights.T)
+        return posterior_rates(scores, changed.known, members, changed.exact_up_to)
+
+    slopes = [(rates(a) - rates(b)) / (2 * size) for (a, b), size in steps_of(fit)]
+    slopes = np.stack(slopes, axis=-1)
+    scores = one_column(fit.Z @ fit.weights.T)
+    of_labels = posterior_variances(scores, fit.known, members, fit.exact_up_to)
+    of_weights = np.einsum("gki,ij,gkj->gk", slopes, V, slopes)
+    return rates(fit), np.sqrt(of_labels + of_weights)
+
+
+def tomography(group, bags, proportions, model=None, X=None):
+    """Per bag, what the share says of the rate in a group and in the rest.
+
+    Parameters
+    ----------
+    group : array-like of bool, shape (n_instances,)
+    bags : array-like, shape (n_instances,)
+    proportions : array-like, Series, dict or DataFrame
+        Of two classes.
+    model : estimator or Pipeline, optional
+        With ``predict_proba``; then the expected rates given the counts are among the columns.
+    X : array-like, shape (n_instances, n_features), optional
+        Needed with a model.
+
+    Returns
+    -------
+    DataFrame
+        A row per bag with instances, keyed as ``proportions``: ``share`` (of the class), ``inside`` (share of the
+        group); ``low``, ``high`` (bounds of the rate in the group), ``rest_low``, ``rest_high`` (in the rest); with a
+        model ``rate`` and ``rest_rate``. NaN where there is nobody.
+
+    Raises
+    ------
+    ValueError
+        If the group is no mask, there are more than two classes, or the input is malformed.
+    """
+    n = len(bags)
+    data = read_bags(np.empty((n, 0)), bags, proportions)
+    members, names = read_groups(group, n, bags)
+    if len(names) != 1 or len(data.classes) != 2:
+        raise ValueError(
+            f"group must be a mask and proportions of two classes, got groups {names.tolist()} and classes "
+            f"{data.classes.tolist()}"
+        )
+    sizes, p = data.bag_sizes, data.proportions[:, 1]
+    inside = in_bags(members, data.bags, len(sizes))[0]
+    parts = {"": (inside, members[0]), "rest_": (sizes - inside, ~members[0])}
+    columns = {"share": p, "inside": inside / np.maximum(sizes, 1)}
+    labels = None
+    if model is not None:
+        labels = expected_labels(model, X, data)[:, 1]
+    for name, (size, member) in parts.items():
+        ends = count_bounds(sizes, sizes * p, size)
+        if labels is not None:
+            ends += (np.bincount(data.bags[member], labels[member], len(sizes)),)
+        with np.errstate(invalid="ignore"):  # nobody: NaN
+            for end, value in zip(("low", "high", "rate"), ends, strict=False):
+                columns[name + end] = value / size
+    index = data.bag_labels if data.bag_labels is not None else range(len(sizes))
+    return pd.DataFrame(columns, index)[sizes > 0]
+
+
+def plot_tomography(table, ax=None):
+    """The line of each bag on which its two rates lie, and the rates that a model expects.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `tomography`; with a model's rates these are marked.
+    ax : matplotlib Axes, optional
+        A new figure if not given.
+
+    Returns
+    -------
+    matplotlib Axes
+        The rate in the group on the horizontal axis, that in the rest on the vertical one. A bag in which nobody is in
+        the group, or everybody, has no line.
+    """
+    from ..plotting._style import GRAY, pyplot
+
+    if ax is None:
+        _, ax = pyplot().subplots(figsize=(4.2, 4.0), layout="constrained")
+    both = table[(table["inside"] > 0) & (table["inside"] < 1)]
+    across, up = both[["low", "high"]].T, both[["rest_high", "rest_low"]].T
+    ax.plot(across.to_numpy(), up.to_numpy(), color=GRAY, linewidth=0.8)
+    if "rate" in both:
+        ax.plot(both["rate"], both["rest_rate"], "o", markersize=4)
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+    ax.set(xlabel="rate in the group", ylabel="rate in the rest")
+    return ax

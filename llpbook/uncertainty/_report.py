@@ -1,0 +1,228 @@
+"""Bags that do not fit a model, and what each bag does to it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit, softmax
+from scipy.stats import norm
+
+from ..base import error_covariances, read_bags
+from ._accuracy import class_probabilities
+from ._sandwich import bag_gradients, bag_hessians, influences, read_fit, split_model
+from ._table import check_level, fit_covariance, in_units
+
+#: Deviations of a normal variable, in units of its median absolute one.
+MEDIAN = norm.isf(0.25)
+#: Bags that a plot names.
+NAMED = 12
+
+
+@dataclass(frozen=True)
+class BagReport:
+    """What `bag_report` returns; `print` it.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row per bag with instances, worst first; with more than two classes, per bag and class. Columns ``n``,
+        ``observed`` and ``expected`` (shares), ``error`` (the standard error of their difference), ``z``, and
+        ``stands_out``.
+    spread : float
+        How many standard errors the differences typically have, 1 for a model that fits. Bags stand out against this.
+    limit : float
+        The z beyond which a bag stands out.
+    """
+
+    table: pd.DataFrame
+    spread: float
+    limit: float
+
+    def __str__(self):
+        out = int(self.table["stands_out"].sum())
+        shown = self.table.head(max(5, min(out, NAMED))).round(3)
+        return (
+            f"{out} of {len(self.table)} stand out: |z| > {self.limit:.1f}; typical differences are "
+            f"{self.spread:.1f} standard errors.\n{shown.to_string()}"
+        )
+
+    def plot(self, ax=None):
+        """Observed less expected shares, in standard errors, against the expected ones; who stands out is named.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            A new figure if not given.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from ..plotting._style import literal, pyplot
+
+        if ax is None:
+            _, ax = pyplot().subplots(figsize=(6, 3.6), layout="constrained")
+        rest, out = (self.table[self.table["stands_out"] == s] for s in (False, True))
+        ax.plot(rest["expected"], rest["z"], "o", markersize=3)
+        ax.plot(out["expected"], out["z"], "s")
+        for name, row in out.head(NAMED).iterrows():
+            place = row["expected"], row["z"]
+            ax.annotate(
+                literal(name), place, (5, 0), textcoords="offset points", va="center"
+            )
+        for end in (-self.limit, 0, self.limit):
+            ax.axhline(end, color="gray", linewidth=0.8, linestyle=":" if end else "-")
+        ax.set(
+            xlabel="expected share", ylabel="observed less expected,\nstandard errors"
+        )
+        return ax
+
+
+def miss(P, data, covariances=None):
+    r"""Observed and expected shares of each bag, and the standard error of their difference.
+
+    :math:`z_k = (p_k - \bar s_k) / \mathrm{se}_k`,
+    :math:`\mathrm{se}_k^2 = \frac{1}{n_k^2} \sum_{i \in B_k} s_i (1 - s_i)`, equation :eq:`eq-uncertainty-z`.
+
+    Parameters
+    ----------
+    P : ndarray, shape (n_instances, n_classes)
+        Probabilities.
+    data : BagData
+    covariances : ndarray, shape (n_bags, n_classes, n_classes), optional
+        Of stated errors of the shares.
+
+    Returns
+    -------
+    expected, errors, z : ndarray, shape (n_bags, n_classes)
+    """
+    expected = data.bag_means(P)
+    variances = data.bag_means(P * (1 - P)) / np.maximum(data.bag_sizes, 1)[:, None]
+    if covariances is not None:
+        variances = variances + np.diagonal(covariances, 0, 1, 2)
+    errors = np.sqrt(variances)
+    # eq: eq-uncertainty-z
+    z = (data.proportions - expected) / np.maximum(errors, 1e-300)
+    return expected, errors, z
+
+
+def bag_report(model, X, bags, proportions, *, proportion_errors=None, level=0.05):
+    """The share of each bag against the share that a model expects, worst first.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        Fitted, with ``predict_proba``.
+    X : array-like, shape (n_instances, n_features)
+    bags : array-like, shape (n_instances,)
+    proportions : array-like, Series, dict or DataFrame
+        See `llpbook.base.check_proportions`.
+    proportion_errors : array-like, Series or dict, optional
+        Standard errors of the shares, or their covariance matrices, as of `CountLogistic`. A share rounded to a
+        percent has 0.003. With them shares may lie outside of [0, 1].
+    level : float, default 0.05
+        The probability that any bag stands out from a model that fits.
+
+    Returns
+    -------
+    BagReport
+
+    Raises
+    ------
+    ValueError
+        If the model has no probabilities, or the input is malformed.
+    """
+    check_level(level)
+    noisy = proportion_errors is not None
+    data = read_bags(np.empty((len(bags), 0)), bags, proportions, None, X, noisy)
+    P = class_probabilities(model, X, data)
+    errors = None
+    if proportion_errors is not None:
+        errors = error_covariances(proportion_errors, data)
+    table = _report_table(data, miss(P, data, errors))
+    spread = float(np.median(np.abs(table["z"])) / MEDIAN)
+    limit = max(spread, 1.0) * norm.isf(level / 2 / len(table))
+    table["stands_out"] = table["z"].abs() > limit
+    order = np.argsort(-table["z"].abs().to_numpy(), kind="stable")
+    return BagReport(table.iloc[order], spread, float(limit))
+
+
+def _bag_names(data, rows):
+    """The names of some rows of the proportions."""
+    names = (
+        np.arange(len(data.proportions)) if data.bag_labels is None else data.bag_labels
+    )
+    return pd.Index(names[rows], name="bag", tupleize_cols=False)
+
+
+def _report_table(data, missed):
+    """A row per bag, or per bag and class."""
+    used, K = data.bag_sizes > 0, len(data.classes)
+    parts, names = [data.proportions, *missed], _bag_names(data, used)
+    columns = ("observed", "expected", "error", "z")
+    if K == 2:
+        values = {c: part[used, 1] for c, part in zip(columns, parts, strict=True)}
+        index, n = names, data.bag_sizes[used]
+    else:
+        values = {c: part[used].ravel() for c, part in zip(columns, parts, strict=True)}
+        index = pd.MultiIndex.from_product(
+            [names, data.classes], names=["bag", "class"]
+        )
+        n = np.repeat(data.bag_sizes[used], K)
+    return pd.DataFrame({"n": n, **values}, index)
+
+
+def bag_influence(model, X, bags, proportions, labels=None, *, group=None):
+    """What leaving out a bag would change, for each bag, from one fit.
+
+    Parameters
+    ----------
+    model : CountLogistic or Pipeline
+        Fitted to these bags.
+    X : array-like, shape (n_instances, n_features)
+    bags : array-like, shape (n_instances,)
+    proportions : array-like, Series, dict or DataFrame
+        See `llpbook.base.check_proportions`.
+    labels : array-like, shape (n_instances,), optional
+        Those that the model was fitted with.
+    group : array-like of bool, shape (n_instances,), optional
+        The change of the mean predicted probabilities of these instances stands in the place of that of coefficients.
+
+    Returns
+    -------
+    DataFrame
+        A row per bag, keyed as ``proportions``; a column per coefficient, or with a group per class. One Newton step
+        without the bag, so an approximation.
+
+    Raises
+    ------
+    NotIdentifiableError, ValueError
+        As of `coefficient_table`.
+    """
+    fit, data = read_fit(model, X, bags, proportions, labels)
+    J = fit_covariance(fit)[2]
+    G, H = bag_gradients(fit), bag_hessians(fit)
+    changes = -influences(G, H, J, left=1.0)
+    keep = fit.used >= 0
+    index, K = _bag_names(data, fit.used[keep]), len(fit.weights)
+    if group is not None:
+        moved = _moved_rates(fit, changes[keep], np.flatnonzero(group))
+        return pd.DataFrame(moved, index, data.classes[-moved.shape[1] :])
+    A, columns = in_units(*split_model(model), X)
+    if K > 1:
+        A = np.kron(np.eye(K), A)
+        columns = [f"{c}: {name}" for c in data.classes for name in columns]
+    return pd.DataFrame(changes[keep] @ A.T, index, columns)
+
+
+def _moved_rates(fit, changes, rows):
+    """The change of the mean probabilities of some instances: of two classes, of that of the second."""
+    Z, K = fit.Z[rows], len(fit.weights)
+    scores = Z @ fit.weights.T
+    if K == 1:
+        s = expit(scores[:, 0])
+        return (changes @ ((s * (1 - s)) @ Z / Z.shape[0]))[:, None]
+    P = softmax(scores, axis=1)
+    by_score = np.einsum("bkd,nd->bnk", changes.reshape(-1, K, Z.shape[1]), Z)
+    change = P * (by_score - np.sum(P * by_score, axis=2, keepdims=True))
+    return change.mean(axis=1)

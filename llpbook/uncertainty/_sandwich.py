@@ -1,0 +1,304 @@
+"""Standard errors of a linear model of counts: the sandwich, bag by bag, in memory or from chunks of whole bags."""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.pipeline import Pipeline
+
+from ..base import (
+    append_one,
+    error_covariances,
+    labels_to_pure_bags,
+    read_bags,
+)
+from ..count_likelihood import CountLogistic, bag_counts, one_column, posterior
+
+#: Change of the log-odds, root mean square, by which gradients are differentiated.
+STEP = 1e-4
+#: A Newton step of so many standard errors says that a model is not at its maximum.
+AWAY = 0.5
+
+
+class Linear(NamedTuple):
+    """A fitted `CountLogistic` and whole bags, as the functions of this room need them.
+
+    Attributes
+    ----------
+    weights : ndarray, shape (1, n_columns) or (n_classes, n_columns)
+    Z : ndarray or sparse array, shape (n_instances, n_columns)
+        The features of the solver, with the 1 of an intercept.
+    known : BagCounts
+    C : float
+    exact_up_to : int
+    used : ndarray of int, shape (n_bags,)
+        Rows of the proportions that the bags of ``known`` are; -1 for an instance with a known label.
+    """
+
+    weights: np.ndarray
+    Z: object
+    known: object
+    C: float
+    exact_up_to: int
+    used: np.ndarray
+
+
+class BagSums(NamedTuple):
+    """What a chunk of whole bags adds to the sums over all bags.
+
+    Attributes
+    ----------
+    n_instances : int
+    used : ndarray of int, shape (n_bags,)
+    gradient : ndarray, shape (n_weights,)
+        Sum of the gradients of the bags.
+    hessian : ndarray, shape (n_weights, n_weights)
+        Sum of minus the second derivatives.
+    """
+
+    n_instances: int
+    used: np.ndarray
+    gradient: np.ndarray
+    hessian: np.ndarray
+
+
+def bag_gradients(fit):
+    r"""The gradient of the log-likelihood of each bag.
+
+    :math:`g_k = \sum_{i \in B_k} (q_i - \sigma(f_i))\, x_i`, equation :eq:`eq-uncertainty-gradient`.
+
+    Parameters
+    ----------
+    fit : Linear
+
+    Returns
+    -------
+    ndarray, shape (n_bags, n_weights)
+        The weights of one class after those of another.
+    """
+    scores = one_column(fit.Z @ fit.weights.T)
+    _, q, s = posterior(scores, fit.known, fit.exact_up_to)
+    rows, parts = np.arange(len(q)), []
+    for gap in (q - s).reshape(len(q), -1).T:
+        # eq: eq-uncertainty-gradient
+        sums = sp.csr_array((gap, (fit.known.bags, rows))) @ fit.Z
+        parts.append(sums if isinstance(sums, np.ndarray) else sums.toarray())
+    return np.hstack(parts)
+
+
+def steps_of(fit):
+    """Small changes of each weight, and what each changes by.
+
+    Parameters
+    ----------
+    fit : Linear
+
+    Yields
+    ------
+    ends : (Linear, Linear)
+        The model with a larger and with a smaller weight.
+    size : float
+        Half of the difference of the two.
+    """
+    power = fit.Z.power(2) if sp.issparse(fit.Z) else fit.Z**2
+    root = np.sqrt(np.asarray(power.mean(axis=0)).ravel())
+    for j in range(fit.weights.size):
+        size = STEP / (root[j % len(root)] or 1.0)
+        step = np.zeros(fit.weights.size)
+        step[j] = size
+        step = step.reshape(fit.weights.shape)
+        yield (
+            [fit._replace(weights=fit.weights + sign * step) for sign in (1, -1)],
+            size,
+        )
+
+
+def bag_hessians(fit):
+    r"""Minus the second derivatives of the log-likelihood of each bag, by differences of its gradient.
+
+    :math:`J_k = \sum_{i, j \in B_k} \bigl( \mathrm{Cov}(y_i, y_j) - \mathrm{Cov}(y_i, y_j \mid c_k) \bigr)
+    x_i x_j^\top`, equation :eq:`eq-uncertainty-hessian`.
+
+    Parameters
+    ----------
+    fit : Linear
+
+    Returns
+    -------
+    ndarray, shape (n_bags, n_weights, n_weights)
+        Costs 2 n_weights evaluations of the gradient.
+    """
+    columns = []
+    for (more, less), size in steps_of(fit):
+        # eq: eq-uncertainty-hessian
+        columns.append((bag_gradients(less) - bag_gradients(more)) / (2 * size))
+    J = np.stack(columns, axis=-1)
+    return (J + J.transpose(0, 2, 1)) / 2
+
+
+def influences(gradients, hessians, J, left=0.5):
+    r"""What each bag adds to the error of the weights.
+
+    :math:`\psi_k = \bigl( J - \tfrac12 J_k \bigr)^{-1} g_k`, equation :eq:`eq-uncertainty-influence`. Leaving out the
+    whole of :math:`J_k` gives minus the change of the weights when the bag is left out.
+
+    Parameters
+    ----------
+    gradients : ndarray, shape (n_bags, n_weights)
+    hessians : ndarray, shape (n_bags, n_weights, n_weights)
+    J : ndarray, shape (n_weights, n_weights)
+        Of all bags, with the penalty.
+    left : float, default 0.5
+        How much of the curvature of the bag itself is left out.
+
+    Returns
+    -------
+    ndarray, shape (n_bags, n_weights)
+    """
+    # eq: eq-uncertainty-influence
+    return np.linalg.solve(J - left * hessians, gradients[:, :, None])[:, :, 0]
+
+
+def sandwich(psi):
+    r"""The covariance matrix of the weights.
+
+    :math:`\frac{L}{L - 1} \sum_k \psi_k \psi_k^\top`, equation :eq:`eq-uncertainty-sandwich`.
+
+    Parameters
+    ----------
+    psi : ndarray, shape (n_bags, n_weights)
+
+    Returns
+    -------
+    ndarray, shape (n_weights, n_weights)
+    """
+    # eq: eq-uncertainty-sandwich
+    return len(psi) / (len(psi) - 1) * psi.T @ psi
+
+
+def bag_sums(fit):
+    """The first pass over a chunk of whole bags.
+
+    Parameters
+    ----------
+    fit : Linear
+
+    Returns
+    -------
+    BagSums
+    """
+    J = bag_hessians(fit).sum(axis=0)
+    return BagSums(len(fit.known.bags), fit.used, bag_gradients(fit).sum(axis=0), J)
+
+
+def bag_squares(fit, J):
+    r"""The second pass: :math:`\sum_k \psi_k \psi_k^\top` of a chunk.
+
+    Parameters
+    ----------
+    fit : Linear
+    J : ndarray, shape (n_weights, n_weights)
+        From the first pass, with the penalty.
+
+    Returns
+    -------
+    ndarray, shape (n_weights, n_weights)
+    """
+    psi = influences(bag_gradients(fit), bag_hessians(fit), J)
+    return psi.T @ psi
+
+
+def split_model(model):
+    """The steps before the last of a pipeline, and the last, which must be a linear `CountLogistic`.
+
+    Parameters
+    ----------
+    model : CountLogistic or Pipeline
+        Fitted.
+
+    Returns
+    -------
+    before : Pipeline or None
+    last : CountLogistic
+
+    Raises
+    ------
+    ValueError
+        If it is another estimator, has a kernel, or is not fitted.
+    """
+    steps = isinstance(model, Pipeline)
+    last = model[-1] if steps else model
+    if not isinstance(last, CountLogistic):
+        raise ValueError(
+            f"model must be a CountLogistic or a pipeline that ends in one, got {type(last).__name__}: for other "
+            "methods there is bag_bootstrap"
+        )
+    if last.kernel != "linear":
+        raise ValueError(
+            f"model must have kernel='linear', got {last.kernel!r}: the weights of a kernel have no standard errors"
+        )
+    if not hasattr(last, "coef_"):
+        raise ValueError("model is not fitted: call fit first")
+    return (model[:-1] if steps and len(model) > 1 else None), last
+
+
+def read_fit(model, X, bags, proportions, labels=None):
+    """A fitted model and its bags, checked.
+
+    Each instance with a known label is a bag of its own.
+
+    Parameters
+    ----------
+    model : CountLogistic or Pipeline
+        Fitted to these bags.
+    X : array-like, shape (n_instances, n_features)
+    bags : array-like, shape (n_instances,)
+    proportions : array-like, Series, dict or DataFrame
+        See `llpbook.base.check_proportions`.
+    labels : array-like, shape (n_instances,), optional
+        Known labels, -1 for unknown.
+
+    Returns
+    -------
+    fit : Linear
+    data : BagData
+        As given.
+
+    Raises
+    ------
+    ValueError
+        For malformed input, or if the classes are not those of the model.
+    """
+    before, last = split_model(model)
+    Z = last._validate_predict(X if before is None else before.transform(X))
+    noisy = last.proportion_noise is not None
+    data = read_bags(Z, bags, proportions, labels, given=X, noisy=noisy)
+    if data.classes.tolist() != last.classes_.tolist():
+        raise ValueError(
+            f"proportions has the classes {data.classes.tolist()}, the model {last.classes_.tolist()}"
+        )
+    known, used = _counts(data, last)
+    if last.fit_intercept:
+        weights, Z = np.column_stack([last.coef_, last.intercept_]), append_one(Z)
+    else:
+        weights = last.coef_
+    return Linear(weights, Z, known, last.C, last.exact_up_to, used), data
+
+
+def _counts(data, last):
+    """What is known of the labels, each known one as a bag of its own, and the rows that the bags are."""
+    pure = labels_to_pure_bags(data, last.proportion_noise is not None)
+    errors = last.proportion_errors
+    covariances = None if errors is None else error_covariances(errors, pure)
+    codes, shares, L = pure.bags, pure.proportions, len(data.proportions)
+    if pure.n_pure:
+        alone = np.flatnonzero(codes >= L)
+        shares = np.vstack([shares[:L], shares[codes[alone]]])
+        codes = codes.copy()
+        codes[alone] = L + np.arange(len(alone))
+        if covariances is not None:
+            covariances = covariances[np.minimum(np.arange(len(shares)), L)]
+    known = bag_counts(codes, shares, covariances)
+    used = np.unique(codes)
+    laplace = last.proportion_noise == "laplace"
+    return known._replace(laplace=laplace), np.where(used < L, used, -1)

@@ -1,0 +1,393 @@
+"""Coefficients with standard errors, intervals and tests, printed as people know them."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from scipy.stats import f as fisher
+from scipy.stats import t as student
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    RobustScaler,
+    StandardScaler,
+)
+
+from ..base import NotIdentifiableError, require_memory
+from ._sandwich import (
+    AWAY,
+    BagSums,
+    bag_gradients,
+    bag_hessians,
+    bag_squares,
+    bag_sums,
+    influences,
+    read_fit,
+    sandwich,
+    split_model,
+)
+
+SCALERS = (MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler)
+
+
+def check_level(level):
+    """ValueError unless a level lies between 0 and 1."""
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+
+
+@dataclass(frozen=True)
+class CoefficientTable:
+    """Coefficients of a `CountLogistic` with their sandwich covariance; `print` it.
+
+    Attributes
+    ----------
+    coefficients : Series
+        By name, in the units of the features that were given.
+    covariance_ : DataFrame
+        Of the coefficients.
+    df : int
+        Degrees of freedom of the t distribution: bags less coefficients.
+    n_instances, n_bags : int
+    C : float
+    level : float
+        Of the intervals that are printed.
+    """
+
+    coefficients: pd.Series
+    covariance_: pd.DataFrame
+    df: int
+    n_instances: int
+    n_bags: int
+    C: float
+    level: float = 0.95
+
+    @property
+    def errors(self):
+        """Standard errors, a Series."""
+        variances = np.diag(self.covariance_)
+        return pd.Series(np.sqrt(variances), self.coefficients.index)
+
+    def interval(self, level=None):
+        """Lower and upper ends of intervals, a DataFrame with the columns ``low`` and ``high``.
+
+        Parameters
+        ----------
+        level : float, optional
+            That of the table if not given.
+        """
+        level = self.level if level is None else level
+        check_level(level)
+        half = student.isf((1 - level) / 2, self.df) * self.errors
+        b = self.coefficients
+        return pd.DataFrame({"low": b - half, "high": b + half})
+
+    @property
+    def table(self):
+        """A row per coefficient: ``coef``, ``error``, ``t``, ``p_value``, ``low``, ``high``."""
+        t = self.coefficients / self.errors
+        values = {
+            "coef": self.coefficients,
+            "error": self.errors,
+            "t": t,
+            "p_value": 2 * student.sf(np.abs(t), self.df),
+        }
+        return pd.DataFrame(values).join(self.interval())
+
+    def test(self, names, value=0.0):
+        """Test that several coefficients have given values, by Wald's F.
+
+        Parameters
+        ----------
+        names : str or list of str
+        value : float or array-like, default 0.0
+
+        Returns
+        -------
+        statistic, p_value : float
+
+        Raises
+        ------
+        ValueError
+            For a name that is no coefficient.
+        """
+        names = [names] if isinstance(names, str) else list(names)
+        strange = [n for n in names if n not in self.coefficients.index]
+        if strange or not names:
+            raise ValueError(
+                f"names must be coefficients, of {self.coefficients.index.tolist()}, got {names!r}"
+            )
+        gap = self.coefficients[names] - value
+        V = self.covariance_.loc[names, names].to_numpy()
+        statistic = float(gap @ np.linalg.solve(V, gap)) / len(names)
+        return statistic, float(fisher.sf(statistic, len(names), self.df))
+
+    def __str__(self):
+        table, tail = self.table, (1 - self.level) / 2
+        table.columns = [
+            "coef", "std err", "t", "P>|t|", f"[{tail:.3g}", f"{1 - tail:.3g}]",
+        ]  # fmt: skip
+        body = table.to_string(float_format=lambda v: f"{v:.3f}").splitlines()
+        head = (
+            f"{self.n_instances} instances, {self.n_bags} bags, C={self.C:g}; "
+            f"sandwich over bags, t with {self.df} df"
+        )
+        line = "=" * max(map(len, [head, *body]))
+        thin = line.replace("=", "-")
+        return "\n".join([line, head, thin, body[0], thin, *body[1:], line])
+
+
+def in_units(before, last, X, names=None):
+    """The matrix that turns weights into coefficients of the features as given, and the names of these.
+
+    Parameters
+    ----------
+    before : Pipeline or None
+        Scalers are undone. Other steps are not: the coefficients are then those of what the steps return.
+    last : CountLogistic
+    X : array-like, shape (n_instances, n_features)
+    names : list of str, optional
+        Of the features.
+
+    Returns
+    -------
+    A : ndarray, shape (n_coefficients, n_columns)
+        For one class.
+    names : list of str
+    """
+    d, known = last.n_features_in_, getattr(last, "feature_names_in_", None)
+    A = np.eye(d + last.fit_intercept)
+    if before is not None:
+        if last.fit_intercept and all(isinstance(s, SCALERS) for _, s in before.steps):
+            probe = np.vstack([np.zeros(d), np.eye(d)])
+            if isinstance(X, pd.DataFrame):
+                probe = pd.DataFrame(probe, columns=X.columns)
+            T = np.asarray(before.transform(probe))
+            A[:d, :d], A[d, :d] = np.diag(np.diag(T[1:] - T[0])), T[0]
+            known = X.columns if isinstance(X, pd.DataFrame) else known
+        else:
+            known = before.get_feature_names_out()
+    if names is None:
+        names = [f"x{j}" for j in range(d)] if known is None else map(str, known)
+    names = [*names]
+    if len(names) != d:
+        raise ValueError(f"names must be one for each of {d} features, got {names!r}")
+    return A, names + ["intercept"] * last.fit_intercept
+
+
+def make_table(weights, V, A, names, last, n_instances, n_bags, level):
+    """A `CoefficientTable` from weights and their covariance, in the units of the features as given.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (1, n_columns) or (n_classes, n_columns)
+    V : ndarray, shape (n_weights, n_weights)
+    A, names
+        From `in_units`.
+    last : CountLogistic
+    n_instances, n_bags : int
+    level : float
+
+    Returns
+    -------
+    CoefficientTable
+    """
+    check_level(level)
+    if len(weights) > 1:
+        A = np.kron(np.eye(len(weights)), A)
+        names = [f"{c}: {name}" for c in last.classes_ for name in names]
+    return CoefficientTable(
+        pd.Series(A @ weights.ravel(), names),
+        pd.DataFrame(A @ V @ A.T, names, names),
+        n_bags - weights.size,
+        n_instances,
+        n_bags,
+        last.C,
+        level,
+    )
+
+
+def check_maximum(weights, sums, C):
+    """The observed Hessian with the penalty, if it can be inverted and there are bags enough.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (1, n_columns) or (n_classes, n_columns)
+    sums : BagSums
+    C : float
+
+    Returns
+    -------
+    ndarray, shape (n_weights, n_weights)
+
+    Raises
+    ------
+    NotIdentifiableError
+        If there are no more bags than weights, or the likelihood has no strict maximum here.
+    """
+    J = sums.hessian + np.eye(weights.size) / C
+    if len(sums.used) <= weights.size:
+        raise NotIdentifiableError(
+            f"{len(sums.used)} bags cannot give standard errors of {weights.size} coefficients: there must be more "
+            "bags than coefficients"
+        )
+    lowest = np.linalg.eigvalsh(J)[0]
+    if lowest <= 0:
+        raise NotIdentifiableError(
+            f"the penalized likelihood has no strict maximum at the model (smallest curvature {lowest:.3g}): a smaller "
+            "C gives it one"
+        )
+    return J
+
+
+def check_converged(weights, sums, J, V, C):
+    """ValueError where the model is not at the maximum of the likelihood of these bags."""
+    left = sums.gradient - weights.ravel() / C
+    moved = np.abs(np.linalg.solve(J, left)) / np.sqrt(np.diag(V))
+    if moved.max() > AWAY:
+        raise ValueError(
+            f"model is not at the maximum for these bags: a Newton step moves a coefficient by {moved.max():.2g} "
+            "standard errors. Pass the bags, proportions and labels that it was fitted to, or fit with a smaller tol"
+        )
+
+
+def fit_covariance(fit):
+    """The sandwich of a model and its bags, in memory.
+
+    Parameters
+    ----------
+    fit : Linear
+
+    Returns
+    -------
+    covariance : ndarray, shape (n_weights, n_weights)
+    psi : ndarray, shape (n_bags, n_weights)
+        From `influences`.
+    J : ndarray, shape (n_weights, n_weights)
+    """
+    require_memory(
+        f"the curvature of {len(fit.used)} bags",
+        32.0 * len(fit.used) * fit.weights.size**2,
+        "give the bags in chunks to chunk_coefficient_table",
+    )
+    G, H = bag_gradients(fit), bag_hessians(fit)
+    sums = BagSums(len(fit.known.bags), fit.used, G.sum(axis=0), H.sum(axis=0))
+    J = check_maximum(fit.weights, sums, fit.C)
+    psi = influences(G, H, J)
+    V = sandwich(psi)
+    check_converged(fit.weights, sums, J, V, fit.C)
+    return V, psi, J
+
+
+def coefficient_table(
+    model, X, bags, proportions, labels=None, *, names=None, level=0.95
+):
+    """Coefficients of a fitted `CountLogistic` with standard errors, tests and intervals.
+
+    Parameters
+    ----------
+    model : CountLogistic or Pipeline
+        Fitted. The scalers of a pipeline are undone, and count as known.
+    X : array-like, shape (n_instances, n_features)
+    bags : array-like, shape (n_instances,)
+    proportions : array-like, Series, dict or DataFrame
+        See `llpbook.base.check_proportions`.
+    labels : array-like, shape (n_instances,), optional
+        Those that the model was fitted with. Each labeled instance counts as a bag.
+    names : list of str, optional
+        Of the features.
+    level : float, default 0.95
+        Of the intervals.
+
+    Returns
+    -------
+    CoefficientTable
+
+    Raises
+    ------
+    NotIdentifiableError
+        If there are no more bags than coefficients, or the likelihood has no strict maximum at the model.
+    ValueError
+        If the model is no linear `CountLogistic`, is not at its maximum for these bags, or the input is malformed.
+
+    Notes
+    -----
+    Trust it where P(y | x) is the same in all bags; measured coverage is in chapter ``book/uncertainty``. Costs 4
+    gradients of the likelihood per coefficient; memory is n_bags times the square of the number of coefficients.
+    """
+    fit, _ = read_fit(model, X, bags, proportions, labels)
+    V = fit_covariance(fit)[0]
+    before, last = split_model(model)
+    A, names = in_units(before, last, X, names)
+    sizes = len(fit.known.bags), len(fit.used)
+    return make_table(fit.weights, V, A, names, last, *sizes, level)
+
+
+def _read_chunk(chunk, model, proportions, bags, features):
+    X = chunk.drop(columns=bags) if features is None else chunk[features]
+    return read_fit(model, X, chunk[bags], proportions)[0]
+
+
+def _first_pass(chunk, **how):
+    return bag_sums(_read_chunk(chunk, **how))
+
+
+def _second_pass(chunk, J, **how):
+    return bag_squares(_read_chunk(chunk, **how), J)
+
+
+def chunk_coefficient_table(
+    model, chunks, proportions, *, bags, features=None, map=map, level=0.95
+):
+    """`coefficient_table` of bags that do not fit into memory at once.
+
+    Parameters
+    ----------
+    model : CountLogistic or Pipeline
+        Fitted to all these bags.
+    chunks : iterable of DataFrame
+        Iterated twice; each bag is in one chunk.
+    proportions : array-like, Series, dict or DataFrame
+        Of all bags; see `llpbook.base.check_proportions`.
+    bags : hashable
+        The column of the bags.
+    features : list, optional
+        The columns of the features; all but ``bags`` if not given.
+    map : callable, default `map`
+        Applies a function to each chunk: the builtin, or that of a pool of processes.
+    level : float, default 0.95
+
+    Returns
+    -------
+    CoefficientTable
+
+    Raises
+    ------
+    NotIdentifiableError, ValueError
+        As of `coefficient_table`; also if a bag is in two chunks, or there is no chunk.
+    """
+    before, last = split_model(model)
+    how = {"model": model, "proportions": proportions, "bags": bags}
+    how["features"] = features
+    found = list(map(partial(_first_pass, **how), chunks))
+    if not found:
+        raise ValueError("chunks must hold at least one DataFrame, got none")
+    sizes, used, gradients, hessians = zip(*found, strict=True)
+    used = np.concatenate(used)
+    if len(np.unique(used)) < len(used):
+        raise ValueError(
+            "chunks must hold whole bags, but a bag is in two of them: sort the rows by bag, and cut between bags"
+        )
+    sums = BagSums(sum(sizes), used, sum(gradients), sum(hessians))
+    weights = last.coef_
+    if last.fit_intercept:
+        weights = np.column_stack([last.coef_, last.intercept_])
+    J, L = check_maximum(weights, sums, last.C), len(used)
+    squares = map(partial(_second_pass, J=J, **how), chunks)
+    V = L / (L - 1) * sum(squares)
+    check_converged(weights, sums, J, V, last.C)
+    first = next(iter(chunks))
+    X = first.drop(columns=bags) if features is None else first[features]
+    A, names = in_units(before, last, X)
+    return make_table(weights, V, A, names, last, sums.n_instances, L, level)

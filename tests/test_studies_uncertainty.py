@@ -1,0 +1,104 @@
+"""The study of coverage: its worlds are what they say, rivals by hand, its rows, and what the chapter says of them."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.linear_model import LogisticRegression
+
+from studies import load
+from studies import uncertainty as study
+
+
+@pytest.mark.parametrize("world", ["random", "Y_B|X", "X_B|Y"])
+def test_the_true_slopes_are_those_of_labels(world):
+    X, y, _ = study.draw(world, 20_000, 5, np.random.default_rng(1))
+    found = LogisticRegression(C=1e6).fit(X, y).coef_[0]
+    assert_allclose(found, study.true_slopes(world), atol=0.04)
+
+
+def test_bags_have_an_effect_of_their_own_where_they_should():
+    for world, least, most in (("Y_B|X", 0, 0.02), ("neither", 0.05, 1)):
+        X, y, bags = study.draw(world, 300, 200, np.random.default_rng(0))
+        model = LogisticRegression(C=1e6).fit(X, y)
+        s = model.predict_proba(X)[:, 1]
+        miss = np.bincount(bags, y - s) / np.sqrt(np.bincount(bags, s * (1 - s)))
+        # What the variance has beyond 1 is the variance of the bags' effects times that of the labels in a bag.
+        effect = (miss.var() - 1) / np.bincount(bags, s * (1 - s)).mean()
+        assert least <= max(effect, 0) <= most
+
+
+def test_goodmans_regression_by_hand():
+    inside = np.array([0.0, 0.5, 1.0])
+    rate, error = study.goodman(inside, np.array([0.2, 0.35, 0.5]), np.ones(3))
+    assert rate == pytest.approx(0.5) and error == pytest.approx(0)
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(200):
+        x, sizes = rng.uniform(size=40), np.full(40, 100)
+        p = 0.6 * x + 0.3 * (1 - x) + 0.1 * rng.normal(size=40)
+        found.append(study.goodman(x, p, sizes))
+    rates, errors = np.transpose(found)
+    assert rates.mean() == pytest.approx(0.6, abs=0.01)
+    assert errors.mean() == pytest.approx(rates.std(), rel=0.2)
+
+
+def test_accuracy_by_regression_is_fooled_by_bags_that_are_predicted_well():
+    # Within each bag the labels are drawn by lot; half of the predictions are right.
+    rng = np.random.default_rng(0)
+    share, bags = rng.uniform(size=200), np.repeat(np.arange(200), 50)
+    y, predicted = (rng.random((2, 10_000)) < share[bags]).astype(int)
+    shares = [np.bincount(bags, v) / 50 for v in (predicted, y)]
+    said = study.regressed_accuracy(*shares, np.full(200, 50))
+    assert said > 0.9 and np.mean(predicted == y) < 0.72
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        {"world": "random", "n_bags": 100, "bag_size": 5, "C": 100.0},
+        {"world": "X_B|Y", "n_bags": 30, "bag_size": 50, "C": 100.0},
+    ],
+)
+def test_stored_rows_are_what_the_code_makes(cell):
+    rows = load("uncertainty_coverage")
+    stored = rows[(rows[list(cell)] == cell).all(axis=1) & (rows["seed"] == 3)]
+    again = study.run_coverage(cell, 3)
+    assert len(stored) == 1
+    for name in ("width", "off", "rate_width", "said", "accuracy"):
+        assert again[name] == pytest.approx(stored[name].iloc[0], rel=0.02, abs=2e-3)
+
+
+def test_precincts_and_noise_run():
+    row = study.run_ecological({"world": "covariates", "method": "counts: all"}, 0)
+    assert row["least"] < row["low"] < row["truth"] < row["high"] < row["most"]
+    row = study.run_noise({"bag_size": 50, "epsilon": 3.0}, 0)
+    assert abs(row["laplace"] - row["exact"]) < 0.05
+
+
+def test_what_the_chapter_says_of_coverage():
+    cover = study.coverage_table().loc[100.0]
+    assert (cover["draws"] >= 200).all() and cover["refused"].sum() <= 2
+    held = cover.query("world != 'neither'").query("n_bags >= 100")
+    assert held["slopes_90"].between(88, 93).all()
+    assert held["slopes_95"].between(93, 97).all()
+    few = cover.query("world != 'neither'").query("n_bags == 30")
+    assert (few["slopes_95"] > 91).all() and (few["rate_95"] > 81).all()
+    assert (few["slopes_95"] - few["plain_95"] > 2.5).all()
+    rates = cover.loc["neither"]["rate_95"]
+    assert rates.is_monotonic_decreasing and rates.iloc[0] < 65 and rates.iloc[-1] < 5
+
+
+def test_what_the_chapter_says_of_rivals():
+    table = study.ecological_table()
+    assert (table.loc["constant", "inside"] >= 95).all()
+    assert (table.loc["context", "inside"] == 0).all()
+    inside = table.loc["covariates", "inside"]
+    assert inside["counts: all"] >= 90 and (inside.drop("counts: all") == 0).all()
+    rows = load("uncertainty_ecological")
+    assert rows["truth"].between(rows["least"], rows["most"]).all()
+    boots = study.bootstrap_table()
+    assert boots.loc["CountLogistic", "normal_95"] > 94
+    assert boots.loc["MeanMap", "width"] > 50 * boots.loc["CountLogistic", "width"]
+    rows = load("uncertainty_accuracy")
+    low, high = rows["low"] - 1e-4, rows["high"] + 1e-4
+    assert rows["accuracy"].between(low, high).all()

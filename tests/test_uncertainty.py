@@ -1,0 +1,717 @@
+"""Standard errors, group rates, bounds and reports, against enumeration, refits and simulated coverage."""
+
+import warnings
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from scipy.optimize import approx_fprime
+from scipy.special import expit, softmax
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
+
+from llpbook import CountLogistic, MeanMap, label_proportions
+from llpbook import uncertainty as un
+from llpbook.base import BagCounts, LLPWarning, NotIdentifiableError
+from llpbook.count_likelihood import posterior
+
+SLOPES = np.array([1.0, -0.5])
+
+
+def problem(n_bags=60, size=8, shift=0.7, seed=0, d=2, offset=-0.3):
+    """One logistic model in all bags, whose features are shifted."""
+    rng = np.random.default_rng(seed)
+    bags = np.repeat(np.arange(n_bags), size)
+    X = rng.normal(size=(len(bags), d)) + shift * rng.normal(size=(n_bags, d))[bags]
+    slopes = np.append(SLOPES, np.zeros(max(d - 2, 0)))[:d]
+    y = (rng.random(len(bags)) < expit(X @ slopes + offset)).astype(int)
+    return X, y, bags, label_proportions(y, bags, classes=[0, 1])
+
+
+def linear(X, bags, counts, weights, C=10.0, exact_up_to=20, errors=None):
+    sizes = np.bincount(bags)
+    errors = np.zeros(len(sizes)) if errors is None else errors
+    known = BagCounts(bags, sizes, np.asarray(counts, float), errors)
+    return un.Linear(weights, X, known, C, exact_up_to, np.arange(len(sizes)))
+
+
+def enumerated(f, count):
+    """All labelings of a bag with the count: their probabilities, and its total."""
+    labelings = [y for y in product((0, 1), repeat=len(f)) if sum(y) == count]
+    labelings = np.array(labelings, float)
+    p = np.prod(np.where(labelings > 0, expit(f), expit(-f)), axis=1)
+    return labelings, p / p.sum(), p.sum()
+
+
+# --- gradients, Hessians and the sandwich -------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-uncertainty-gradient", "eq-uncertainty-hessian")
+def test_gradients_and_hessians_by_enumeration():
+    rng = np.random.default_rng(0)
+    bags, counts = np.repeat([0, 1, 2], [4, 5, 3]), [1, 3, 0]
+    X, w = rng.normal(size=(12, 3)), rng.normal(size=(1, 3))
+    fit = linear(X, bags, counts, w)
+    G, H = un.bag_gradients(fit), un.bag_hessians(fit)
+    for k in range(3):
+        Z = X[bags == k]
+        f = Z @ w[0]
+        labelings, p, _ = enumerated(f, counts[k])
+        s, q = expit(f), p @ labelings
+        assert_allclose(G[k], (q - s) @ Z, atol=1e-9)
+        given = (labelings * p[:, None]).T @ labelings - np.outer(q, q)
+        by_hand = Z.T @ (np.diag(s * (1 - s)) - given) @ Z
+        assert_allclose(H[k], by_hand, atol=1e-6)
+
+
+@pytest.mark.parametrize("exact_up_to", [0, 20])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_hessians_are_derivatives_of_the_likelihood(n_classes, exact_up_to):
+    rng = np.random.default_rng(1)
+    bags, X = np.repeat(np.arange(4), 10), rng.normal(size=(40, 2))
+    w = rng.normal(size=(1 if n_classes == 2 else 3, 2))
+    y = rng.integers(0, n_classes, 40)
+    counts = 10 * label_proportions(y, bags, classes=range(n_classes))
+    counts = counts[:, 1] if n_classes == 2 else counts
+    errors = None if n_classes == 2 else np.zeros((4, 3, 3))
+    fit = linear(X, bags, counts, w, exact_up_to=exact_up_to, errors=errors)
+
+    def total(flat):
+        scores = X @ flat.reshape(w.shape).T
+        scores = scores[:, 0] if n_classes == 2 else scores
+        return posterior(scores, fit.known, exact_up_to)[0].sum()
+
+    numeric = approx_fprime(w.ravel(), total, 1e-6)
+    assert_allclose(un.bag_gradients(fit).sum(axis=0), numeric, atol=2e-4)
+    H = un.bag_hessians(fit)
+    assert_allclose(H, H.transpose(0, 2, 1))
+    step = 1e-3
+    for j in range(w.size):
+        e = np.zeros(w.size)
+        e[j] = step
+        ends = [
+            un.bag_gradients(fit._replace(weights=w + s * e.reshape(w.shape)))
+            for s in (1, -1)
+        ]
+        assert_allclose(H[:, j], (ends[1] - ends[0]) / (2 * step), atol=1e-3)
+
+
+@pytest.mark.equation("eq-uncertainty-influence", "eq-uncertainty-sandwich")
+def test_influences_and_sandwich_by_hand():
+    G = np.array([[1.0, 0.0], [-2.0, 1.0], [1.0, 1.0]])
+    H = np.array([np.eye(2), 2 * np.eye(2), np.zeros((2, 2))])
+    J = 4 * np.eye(2)
+    psi = un.influences(G, H, J)
+    assert_allclose(psi, G / np.array([3.5, 3.0, 4.0])[:, None])
+    assert_allclose(un.influences(G, H, J, left=1.0)[0], G[0] / 3)
+    assert_allclose(un.sandwich(psi), 1.5 * sum(np.outer(v, v) for v in psi))
+
+
+def test_bags_of_size_one_have_the_robust_errors_of_logistic_regression():
+    # For a single label minus the second derivative is s (1 - s) x x', and the correction is HC2's to first order.
+    X, y, _, _ = problem(400, 1, shift=0)
+    bags, C = np.arange(400), 1e4
+    model = CountLogistic(C=C, tol=1e-8).fit(X, bags, y.astype(float))
+    table = un.coefficient_table(model, X, bags, y.astype(float))
+    Z = np.column_stack([X, np.ones(400)])
+    s = expit(Z @ table.coefficients.to_numpy())
+    J = (Z * (s * (1 - s))[:, None]).T @ Z + np.eye(3) / C
+    g, h = (y - s)[:, None] * Z, np.sum(Z @ np.linalg.inv(J) * Z, axis=1) * s * (1 - s)
+    root = np.linalg.solve(J, (g / np.sqrt(1 - h)[:, None]).T).T
+    assert_allclose(table.covariance_, root.T @ root * 400 / 399, rtol=0.01)
+    sure = LogisticRegression(C=C, tol=1e-10).fit(X, y).coef_[0]
+    assert_allclose(table.coefficients[:2], sure, atol=1e-3)
+
+
+def test_coverage_is_nominal_with_a_hundred_bags():
+    # 50 draws of three coefficients: the deviation of the mean is about .03.
+    inside = []
+    for seed in range(50):
+        X, _, bags, P = problem(100, 3, seed=seed)
+        model = CountLogistic(C=100.0).fit(X, bags, P)
+        ends = un.coefficient_table(model, X, bags, P).interval(0.9)
+        truth = np.append(SLOPES, -0.3)
+        inside.append((ends["low"] < truth) & (truth < ends["high"]))
+    assert 0.81 < np.mean(inside) < 0.97
+
+
+def test_the_covariance_is_that_of_the_estimates():
+    found, said = [], []
+    for seed in range(40):
+        X, _, bags, P = problem(60, 3, seed=seed)
+        model = CountLogistic(C=100.0).fit(X, bags, P)
+        found.append(model.coef_[0])
+        said.append(un.coefficient_table(model, X, bags, P).errors[:2])
+    ratio = np.median(said, axis=0) / np.std(found, axis=0)
+    assert (ratio > 0.65).all() and (ratio < 1.45).all()
+
+
+def test_duplicated_instances_within_a_bag_and_order_do_not_matter():
+    X, _, bags, P = problem()
+    model = CountLogistic(C=10.0, tol=1e-7).fit(X, bags, P)
+    V = un.coefficient_table(model, X, bags, P).covariance_
+    order = np.random.default_rng(0).permutation(len(X))
+    swapped = un.coefficient_table(model, X[order], bags[order], P).covariance_
+    assert_allclose(swapped, V, rtol=1e-5)
+    named = pd.Series(P[:, 1], index=[f"county {k}" for k in range(len(P))])
+    names = named.index.to_numpy()[bags]
+    keyed = un.coefficient_table(model, X, names, named[::-1]).covariance_
+    assert_allclose(keyed, V, rtol=1e-5)
+
+
+@pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler()])
+def test_scalers_are_undone(scaler):
+    X, _, bags, P = problem()
+    X = pd.DataFrame({"income": 1e4 * X[:, 0] + 3e4, "age": X[:, 1]})
+    scaled = scaler.fit_transform(X)
+    pipe = make_pipeline(scaler, CountLogistic(C=1e4, tol=1e-8))
+    pipe.fit(X, bags, countlogistic__proportions=P)
+    table = un.coefficient_table(pipe, X, bags, P)
+    inner = un.coefficient_table(pipe[-1], scaled, bags, P)
+    assert table.coefficients.index.tolist() == ["income", "age", "intercept"]
+    width = X.std(ddof=0).to_numpy()
+    if isinstance(scaler, MinMaxScaler):
+        width = np.ptp(X.to_numpy(), axis=0)
+    assert_allclose(table.errors[:2], inner.errors[:2] / width)
+    log_odds = X.to_numpy() @ table.coefficients[:2] + table.coefficients["intercept"]
+    assert_allclose(log_odds, pipe.decision_function(X), atol=1e-9)
+    # The standard error of the log-odds does not depend on the units.
+    x, z = np.append(X.iloc[0], 1), np.append(scaled[0], 1)
+    assert_allclose(
+        x @ table.covariance_ @ x, z @ inner.covariance_.to_numpy() @ z, rtol=1e-6
+    )
+
+
+def test_other_steps_keep_their_own_names():
+    X, _, bags, P = problem()
+    pipe = make_pipeline(PolynomialFeatures(include_bias=False), CountLogistic(C=1.0))
+    pipe.fit(X, bags, countlogistic__proportions=P)
+    table = un.coefficient_table(pipe, X, bags, P)
+    assert table.coefficients.index.tolist()[-2:] == ["x1^2", "intercept"]
+    given = un.coefficient_table(pipe, X, bags, P, names=list("abcde"))
+    assert given.coefficients.index.tolist() == [*"abcde", "intercept"]
+
+
+def test_the_table_reads_as_people_know_it():
+    X, _, bags, P = problem()
+    model = CountLogistic(C=10.0).fit(X, bags, P)
+    table = un.coefficient_table(model, X, bags, P, names=["age", "income"])
+    text = str(table)
+    assert "std err" in text and "[0.025" in text and "60 bags" in text
+    assert "t with 57 df" in text and max(map(len, text.splitlines())) <= 88
+    rows = table.table
+    assert_allclose(rows["t"], rows["coef"] / rows["error"])
+    # One coefficient: F is the square of t.
+    F, p = table.test("age")
+    assert pytest.approx(rows.loc["age", "t"] ** 2) == F
+    assert p == pytest.approx(rows.loc["age", "p_value"])
+    assert table.test("age", rows.loc["age", "coef"])[0] == pytest.approx(0)
+    assert table.test(["age", "income"])[1] < 0.05
+    wide, narrow = table.interval(0.99), table.interval(0.5)
+    assert (wide["low"] < narrow["low"]).all()
+    with pytest.raises(ValueError, match="names must be coefficients"):
+        table.test("weight")
+    with pytest.raises(ValueError, match="level must lie between 0 and 1, got 95"):
+        table.interval(95)
+
+
+def test_known_labels_are_bags_of_their_own():
+    X, y, bags, P = problem()
+    labels = np.where(np.arange(len(y)) % 4 == 0, y, -1)
+    model = CountLogistic(C=100.0, tol=1e-7).fit(X, bags, P, labels=labels)
+    with_labels = un.coefficient_table(model, X, bags, P, labels)
+    assert with_labels.n_bags == 60 + (labels >= 0).sum()
+    # As a user would write it: the labeled instances in bags of one, the others in what is left.
+    known = labels >= 0
+    codes = np.where(known, 60 + np.arange(len(y)), bags)
+    codes = np.unique(codes, return_inverse=True)[1]
+    shares = label_proportions(y, codes, classes=[0, 1])
+    by_hand = un.coefficient_table(model, X, codes, shares)
+    assert_allclose(with_labels.covariance_, by_hand.covariance_, rtol=1e-5)
+    assert (
+        with_labels.errors["x0"]
+        < un.coefficient_table(
+            CountLogistic(C=100.0).fit(X, bags, P), X, bags, P
+        ).errors["x0"]
+    )
+
+
+def test_three_classes():
+    rng = np.random.default_rng(0)
+    bags = np.repeat(np.arange(60), 5)
+    X = rng.normal(size=(300, 2)) + rng.normal(size=(60, 2))[bags]
+    W = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
+    y = np.array([rng.choice(3, p=p) for p in softmax(X @ W.T, axis=1)])
+    P = label_proportions(y, bags, classes=[0, 1, 2])
+    P = pd.DataFrame(P, columns=["a", "b", "c"])
+    model = CountLogistic(C=100.0).fit(X, bags, P)
+    table = un.coefficient_table(model, X, bags, P)
+    truth = np.column_stack([W, np.zeros(3)]).ravel()
+    assert np.abs((table.coefficients - truth) / table.errors).max() < 4
+    assert table.coefficients.index[3] == "b: x0"
+    rates = un.group_rate(model, X, bags, P, X[:, 0] > 0)
+    real = np.bincount(y[X[:, 0] > 0], minlength=3) / (X[:, 0] > 0).sum()
+    assert_allclose(rates["rate"].sum(), 1)
+    assert (np.abs(rates["rate"] - real) < 3.5 * rates["error"]).all()
+    report = un.bag_report(model, X, bags, P)
+    assert len(report.table) == 180 and report.table.index.names == ["bag", "class"]
+    moved = un.bag_influence(model, X, bags, P, group=X[:, 0] > 0)
+    assert moved.columns.tolist() == ["a", "b", "c"]
+    assert_allclose(moved.sum(axis=1), 0, atol=1e-12)
+
+
+# --- chunks ------------------------------------------------------------------------------------------------
+
+
+class Chunks:
+    """Read anew each time; counts how often."""
+
+    def __init__(self, frame, cuts):
+        self.frame, self.cuts, self.read = frame, cuts, 0
+
+    def __iter__(self):
+        self.read += 1
+        yield from np.split(self.frame, self.cuts)
+
+
+def as_frame(X, bags):
+    return pd.DataFrame(X, columns=["a", "b"]).assign(bag=bags)
+
+
+def test_chunks_of_whole_bags_give_the_same_table():
+    X, _, bags, P = problem()
+    frame = as_frame(X, bags)
+    pipe = make_pipeline(StandardScaler(), CountLogistic(C=10.0))
+    pipe.fit(frame[["a", "b"]], bags, countlogistic__proportions=P)
+    whole = un.coefficient_table(pipe, frame[["a", "b"]], bags, P)
+    chunks = [frame[frame.bag < 11], frame[(frame.bag >= 11) & (frame.bag < 50)]]
+    chunks += [frame[frame.bag >= 50]]
+    parts = un.chunk_coefficient_table(pipe, chunks, P, bags="bag")
+    assert_allclose(parts.covariance_, whole.covariance_, rtol=1e-8)
+    assert_allclose(parts.coefficients, whole.coefficients)
+    assert (parts.n_bags, parts.n_instances) == (60, 480)
+    assert str(parts) == str(whole)
+    shuffled = [c.sample(frac=1, random_state=0)[["bag", "b", "a"]] for c in chunks]
+    again = un.chunk_coefficient_table(
+        pipe, shuffled[::-1], P, bags="bag", features=["a", "b"]
+    )
+    assert_allclose(again.covariance_, whole.covariance_, rtol=1e-5)
+
+
+def test_chunks_must_hold_whole_bags():
+    X, _, bags, P = problem()
+    frame = as_frame(X, bags)
+    model = CountLogistic(C=10.0).fit(frame[["a", "b"]], bags, P)
+    with pytest.raises(ValueError, match="a bag is in two of them"):
+        un.chunk_coefficient_table(
+            model, [frame.iloc[:100], frame.iloc[100:]], P, bags="bag"
+        )
+    with pytest.raises(ValueError, match="at least one DataFrame"):
+        un.chunk_coefficient_table(model, [], P, bags="bag")
+    with pytest.raises(ValueError, match="not at the maximum"):
+        un.chunk_coefficient_table(model, [frame], 1 - P, bags="bag")
+
+
+# --- what is refused ---------------------------------------------------------------------------------------
+
+
+def test_what_has_no_standard_errors_is_refused():
+    X, _, bags, P = problem()
+    model = CountLogistic(C=10.0).fit(X, bags, P)
+    with pytest.raises(ValueError, match="got MeanMap: for other methods"):
+        un.coefficient_table(MeanMap().fit(X, bags, P), X, bags, P)
+    with pytest.raises(ValueError, match="kernel='linear', got 'rbf'"):
+        un.coefficient_table(CountLogistic(kernel="rbf").fit(X, bags, P), X, bags, P)
+    with pytest.raises(ValueError, match="not fitted"):
+        un.coefficient_table(CountLogistic(), X, bags, P)
+    with pytest.raises(ValueError, match="not at the maximum for these bags"):
+        un.coefficient_table(model, X, bags, 1 - P)
+    with pytest.raises(ValueError, match="names must be one for each of 2 features"):
+        un.coefficient_table(model, X, bags, P, names=["a"])
+    with pytest.raises(ValueError, match="the classes"):
+        named = pd.DataFrame(P, columns=["no", "yes"])
+        un.coefficient_table(model, X, bags, named)
+    few = bags < 3
+    small = CountLogistic(C=10.0).fit(X[few], bags[few], P[:3])
+    with pytest.raises(NotIdentifiableError, match="3 bags cannot give"):
+        un.coefficient_table(small, X[few], bags[few], P[:3])
+
+
+def test_no_strict_maximum_is_refused():
+    sums = un.BagSums(10, np.arange(5), np.zeros(2), -np.eye(2))
+    with pytest.raises(NotIdentifiableError, match="no strict maximum"):
+        un.check_maximum(np.zeros((1, 2)), sums, C=10.0)
+    J = un.check_maximum(np.zeros((1, 2)), sums, C=0.5)
+    assert_allclose(J, np.eye(2))
+
+
+# --- groups ------------------------------------------------------------------------------------------------
+
+
+def labelings(bags, counts):
+    """All labels of all instances with the counts."""
+    parts = []
+    for k, c in enumerate(counts):
+        n = (bags == k).sum()
+        parts.append([y for y in product((0, 1), repeat=n) if sum(y) == c])
+    for chosen in product(*parts):
+        yield np.concatenate(chosen)
+
+
+@pytest.mark.equation("eq-uncertainty-bounds")
+def test_bounds_of_rates_by_all_labelings():
+    rng = np.random.default_rng(0)
+    bags, counts = np.repeat([0, 1, 2], [4, 3, 4]), [3, 1, 2]
+    for _ in range(10):
+        group = rng.random(11) < 0.5
+        group[0] = True
+        rates = [y[group].mean() for y in labelings(bags, counts)]
+        found = un.group_rate_bounds(group, bags, np.array(counts) / [4, 3, 4])
+        assert found.loc[True, "low"] == pytest.approx(min(rates))
+        assert found.loc[True, "high"] == pytest.approx(max(rates))
+        assert found.loc[True, "n"] == group.sum()
+
+
+def test_bounds_of_rates_for_several_classes_and_groups():
+    bags = np.repeat([0, 1], 4)
+    group = np.array(list("aabbabbb"))
+    P = pd.DataFrame({"x": [0.5, 0.25], "y": [0.25, 0.25], "z": [0.25, 0.5]})
+    found = un.group_rate_bounds(group, bags, P)
+    extremes = {}
+    for first in set(product("xyz", repeat=4)):
+        for second in set(product("xyz", repeat=4)):
+            y = np.array([*first, *second])
+            if [np.sum(y[:4] == c) for c in "xyz"] != [2, 1, 1]:
+                continue
+            if [np.sum(y[4:] == c) for c in "xyz"] != [1, 1, 2]:
+                continue
+            for g, c in product("ab", "xyz"):
+                extremes.setdefault((g, c), []).append(np.mean(y[group == g] == c))
+    for key, values in extremes.items():
+        assert_allclose(found.loc[key, ["low", "high"]], [min(values), max(values)])
+
+
+@pytest.mark.equation("eq-uncertainty-rate", "eq-uncertainty-rate-variance")
+def test_rates_and_their_variances_by_enumeration():
+    rng = np.random.default_rng(2)
+    bags, counts, f = np.repeat([0, 1], [5, 6]), [2, 4], rng.normal(size=11)
+    known = BagCounts(bags, np.array([5, 6]), np.array(counts), np.zeros(2))
+    members = rng.random((2, 11)) < 0.5
+    rates = un.posterior_rates(f, known, members)
+    variances = un.posterior_variances(f, known, members)
+    for g, member in enumerate(members):
+        mean = variance = 0.0
+        for k in (0, 1):
+            inside = member[bags == k]
+            ys, p, _ = enumerated(f[bags == k], counts[k])
+            sums = ys[:, inside].sum(axis=1)
+            mean, variance = mean + p @ sums, variance + p @ (sums - p @ sums) ** 2
+        assert rates[g, 0] == pytest.approx(mean / member.sum(), abs=1e-9)
+        assert variances[g, 0] == pytest.approx(variance / member.sum() ** 2, abs=1e-7)
+
+
+def test_the_variance_of_a_large_bag_is_hypergeometric_for_equal_probabilities():
+    n, c, inside = 200, 60, 80
+    known = BagCounts(np.zeros(n, int), np.array([n]), np.array([c]), np.zeros(1))
+    member = (np.arange(n) < inside)[None]
+    variance = un.posterior_variances(np.zeros(n), known, member)[0, 0] * inside**2
+    exact = inside * (c / n) * (1 - c / n) * (n - inside) / (n - 1)
+    assert variance == pytest.approx(exact, rel=2e-3)
+
+
+def test_group_rates_cover_the_rates_of_these_people():
+    inside = []
+    for seed in range(30):
+        X, y, bags, P = problem(60, 4, seed=seed)
+        model = CountLogistic(C=100.0).fit(X, bags, P)
+        groups = np.where(X[:, 0] > 0, "high", "low")
+        rows = un.group_rate(model, X, bags, P, groups, level=0.9)
+        truth = pd.Series(y).groupby(groups).mean()
+        inside.append((rows["low"] <= truth) & (truth <= rows["high"]))
+        assert (rows["least"] <= rows["low"]).all()
+        assert (rows["high"] <= rows["most"]).all()
+    assert 0.8 < np.mean(inside) < 0.98
+
+
+def test_all_people_have_the_rate_that_the_shares_say():
+    X, _, bags, P = problem()
+    model = CountLogistic(C=10.0).fit(X, bags, P)
+    row = un.group_rate(model, X, bags, P, np.ones(len(X), bool)).iloc[0]
+    assert row["rate"] == pytest.approx(P[:, 1].mean())
+    assert row["error"] < 1e-4 and row["least"] == pytest.approx(row["most"])
+
+
+def test_groups_that_are_none():
+    X, _, bags, P = problem()
+    with pytest.raises(ValueError, match="at least one instance"):
+        un.group_rate_bounds(np.zeros(len(X), bool), bags, P)
+    with pytest.raises(ValueError, match="group must have one entry"):
+        un.group_rate_bounds(np.ones(3, bool), bags, P)
+    with pytest.raises(ValueError, match="group must be a mask"):
+        un.tomography(np.where(X[:, 0] > 0, "a", "b"), bags, P)
+
+
+def test_tomography_by_hand():
+    bags = np.repeat([0, 1, 2], [4, 4, 2])
+    group = np.array([1, 1, 0, 0, 1, 1, 1, 1, 0, 0], bool)
+    table = un.tomography(group, bags, pd.Series([0.75, 0.5, 0.5], index=[0, 1, 2]))
+    assert_allclose(table.loc[0], [0.75, 0.5, 0.5, 1.0, 0.5, 1.0])
+    assert_allclose(table.loc[1, ["low", "high"]], [0.5, 0.5])
+    assert table.loc[1, ["rest_low", "rest_high"]].isna().all()
+    # On the line of the bag: share = inside * rate + rest.
+    X, _, bags, P = problem(seed=3)
+    model = CountLogistic(C=10.0).fit(X, bags, P)
+    table = un.tomography(X[:, 0] > 0, bags, P, model, X).dropna()
+    on_line = (
+        table["inside"] * table["rate"] + (1 - table["inside"]) * table["rest_rate"]
+    )
+    assert len(table) > 40
+    assert_allclose(on_line, table["share"], atol=1e-6)
+    assert (table["low"] <= table["rate"] + 1e-6).all()
+    assert (table["rate"] <= table["high"] + 1e-6).all()
+
+
+def test_pictures():
+    X, _, bags, P = problem()
+    model = CountLogistic(C=10.0).fit(X, bags, P)
+    table = un.tomography(X[:, 0] > 0, bags, P, model, X)
+    ax = un.plot_tomography(table)
+    lines = [line.get_xydata() for line in ax.lines if len(line.get_xdata()) == 2]
+    both = table[(table["inside"] > 0) & (table["inside"] < 1)]
+    assert len(lines) == len(both) < len(table)
+    for line, (_, row) in zip(
+        lines, both.iterrows(), strict=True
+    ):  # both ends meet the share
+        met = row["inside"] * line[:, 0] + (1 - row["inside"]) * line[:, 1]
+        assert_allclose(met, row["share"], atol=1e-9)
+    shares = pd.Series(P[:, 1], index=[f"$ {k}" for k in range(60)])
+    shares.iloc[3] = 1 - shares.iloc[3].round() * 0.98
+    names = shares.index.to_numpy()[bags]
+    model = CountLogistic(C=10.0).fit(X, names, shares)
+    report = un.bag_report(model, X, names, shares)
+    ax = report.plot()
+    assert len(ax.texts) == report.table["stands_out"].sum()
+    assert sum(len(line.get_xdata()) for line in ax.lines[:2]) == 60
+    ax.figure.canvas.draw()  # a name with a dollar sign is no formula
+
+
+# --- accuracy ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-uncertainty-accuracy")
+def test_accuracy_bounds_by_all_labelings():
+    rng = np.random.default_rng(1)
+    bags, counts = np.repeat([0, 1, 2], [4, 3, 4]), [3, 1, 2]
+    for _ in range(20):
+        predicted = rng.integers(0, 2, 11)
+        found = [np.mean(predicted == y) for y in labelings(bags, counts)]
+        bounds = un.accuracy_bounds(predicted, bags, np.array(counts) / [4, 3, 4])
+        assert_allclose(bounds, [min(found), max(found)])
+        m = np.bincount(bags, predicted)
+        c, n = np.array(counts), np.array([4, 3, 4])
+        by_formula = 1 - np.minimum(m + c, 2 * n - m - c).sum() / 11
+        assert bounds[0] == pytest.approx(by_formula)
+        assert bounds[1] == pytest.approx(1 - np.abs(m - c).sum() / 11)
+
+
+def test_accuracy_bounds_for_three_classes():
+    rng = np.random.default_rng(0)
+    bags, names = np.zeros(6, int), np.array(["a", "b", "c"])
+    for _ in range(15):
+        truth, predicted = names[rng.integers(0, 3, (2, 6))]
+        P = pd.DataFrame([[np.mean(truth == c) for c in names]], columns=names)
+        same = [
+            np.mean(predicted == y)
+            for y in map(np.array, product("abc", repeat=6))
+            if all(np.sum(y == c) == np.sum(truth == c) for c in names)
+        ]
+        assert_allclose(un.accuracy_bounds(predicted, bags, P), [min(same), max(same)])
+
+
+@pytest.mark.equation("eq-uncertainty-expected")
+def test_expected_accuracy_of_a_calibrated_model_is_the_accuracy():
+    X, y, bags, P = problem(400, 20, shift=0.0)
+    model = CountLogistic(C=100.0).fit(X, bags, P)
+    said = un.expected_accuracy(model, X)
+    assert said == pytest.approx(model.predict_proba(X).max(axis=1).mean())
+    assert said == pytest.approx(model.score(X, y), abs=0.03)
+    given = un.expected_accuracy(model, X, bags, P)
+    assert given == pytest.approx(model.score(X, y), abs=0.02)
+    pure = un.expected_accuracy(model, X, np.arange(len(y)), y.astype(float))
+    assert pure == pytest.approx(model.score(X, y))  # bags of one tell the labels
+
+
+def test_accuracy_arguments():
+    X, _, bags, P = problem()
+    model = CountLogistic(C=10.0).fit(X, bags, P)
+    with pytest.raises(ValueError, match="both bags and proportions"):
+        un.expected_accuracy(model, X, bags)
+    with pytest.raises(ValueError, match="must have predict_proba"):
+        un.expected_accuracy(PolynomialFeatures(), X)
+    with pytest.raises(ValueError, match="a class for each instance, got -1"):
+        un.accuracy_bounds(np.full(len(X), -1), bags, P)
+    with pytest.raises(ValueError, match="the classes"):
+        named = pd.DataFrame(P, columns=["no", "yes"])
+        un.expected_accuracy(model, X, bags, named)
+
+
+# --- bags that do not fit ----------------------------------------------------------------------------------
+
+
+@pytest.mark.equation("eq-uncertainty-z")
+def test_z_by_hand():
+    X, _, bags, P = problem()
+    model = CountLogistic(C=10.0).fit(X, bags, P)
+    report = un.bag_report(model, X, bags, P)
+    s = model.predict_proba(X)[:, 1]
+    for k in (0, 7, 59):
+        row, v = report.table.loc[k], s[bags == k]
+        error = np.sqrt(np.sum(v * (1 - v))) / 8
+        assert row["error"] == pytest.approx(error)
+        assert row["z"] == pytest.approx((P[k, 1] - v.mean()) / error)
+    assert report.table["z"].abs().is_monotonic_decreasing
+    noisy = un.bag_report(model, X, bags, P, proportion_errors=np.full(60, 0.1))
+    assert noisy.table.loc[0, "error"] == pytest.approx(
+        np.hypot(report.table.loc[0, "error"], 0.1)
+    )
+
+
+def test_a_share_typed_wrong_is_named():
+    found = []
+    for seed in range(6):
+        X, _, bags, P = problem(60, 100, seed=seed)
+        shares = pd.Series(P[:, 1], index=[f"county {k}" for k in range(60)])
+        wrong = shares.index[np.argmin(np.abs(shares - 0.3))]
+        shares[wrong] = 0.8
+        names = shares.index.to_numpy()[bags]
+        model = CountLogistic(C=10.0).fit(X, names, shares)
+        report = un.bag_report(model, X, names, shares)
+        found.append(
+            report.table.index[0] == wrong and report.table["stands_out"].iloc[0]
+        )
+        assert wrong in str(report)
+    assert all(found)
+
+
+def test_in_a_model_that_fits_few_bags_stand_out_and_where_none_fits_they_stand_out_less():
+    out = []
+    for seed in range(30):
+        X, _, bags, P = problem(40, 15, seed=seed)
+        model = CountLogistic(C=10.0).fit(X, bags, P)
+        out.append(un.bag_report(model, X, bags, P).table["stands_out"].any())
+    assert np.mean(out) < 0.2  # 5 % by the level
+    rng = np.random.default_rng(0)
+    X, y, bags, _ = problem(40, 200, shift=0.0)
+    y = (rng.random(len(y)) < rng.uniform(0.1, 0.9, 40)[bags]).astype(int)
+    P = label_proportions(y, bags)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LLPWarning)
+        report = un.bag_report(CountLogistic(C=10.0).fit(X, bags, P), X, bags, P)
+    assert report.spread > 3 and report.limit > 10
+    assert report.table["stands_out"].sum() <= 1
+
+
+def test_the_influence_is_that_of_leaving_a_bag_out():
+    X, _, bags, P = problem(40, 6, seed=1)
+    model = CountLogistic(C=10.0, tol=1e-8).fit(X, bags, P)
+    found = un.bag_influence(model, X, bags, P)
+    group = X[:, 0] > 0
+    rate = un.bag_influence(model, X, bags, P, group=group)[1]
+    real, real_rate = [], []
+    for k in range(40):
+        keep = bags != k
+        codes = np.unique(bags[keep], return_inverse=True)[1]
+        left = CountLogistic(C=10.0, tol=1e-8).fit(X[keep], codes, np.delete(P, k, 0))
+        real.append(
+            [*(left.coef_ - model.coef_)[0], (left.intercept_ - model.intercept_)[0]]
+        )
+        change = left.predict_proba(X[group]) - model.predict_proba(X[group])
+        real_rate.append(change[:, 1].mean())
+    assert_allclose(found, real, atol=0.1 * np.abs(real).max())
+    for j in range(3):
+        assert np.corrcoef(found.iloc[:, j], np.array(real)[:, j])[0, 1] > 0.99
+    assert np.corrcoef(rate, real_rate)[0, 1] > 0.99
+    assert_allclose(rate, real_rate, atol=0.15 * np.abs(real_rate).max())
+
+
+# --- bootstrap ---------------------------------------------------------------------------------------------
+
+
+def slopes(model):
+    return model.coef_[0]
+
+
+def test_drawn_bags_are_whole_and_new():
+    bags = np.array([2, 0, 1, 0, 2, 2])
+    rows, codes = un.draw_bags(bags, 3, np.array([2, 0, 2]))
+    assert rows.tolist() == [0, 4, 5, 1, 3, 0, 4, 5]
+    assert codes.tolist() == [0, 0, 0, 1, 1, 2, 2, 2]
+
+
+def test_the_bootstrap_has_the_standard_errors_of_the_sandwich():
+    X, _, bags, P = problem(100, 3, seed=2)
+    model = CountLogistic(C=10.0)
+    drawn = un.bag_bootstrap(model, X, bags, P, slopes, 40, random_state=0)
+    table = un.coefficient_table(model.fit(X, bags, P), X, bags, P)
+    assert_allclose(drawn.errors, table.errors[:2], rtol=0.4)
+    assert drawn.replicates.shape == (40, 2) and drawn.failed == 0
+    again = un.bag_bootstrap(model, X, bags, P, slopes, 40, random_state=0)
+    assert_allclose(again.replicates, drawn.replicates)
+    middle = drawn.interval(0.5, "percentile")
+    assert (middle["low"] < drawn.estimate).all()
+    assert (drawn.estimate < middle["high"]).all()
+    assert_allclose(
+        drawn.interval(0.9, "percentile").T,
+        np.quantile(drawn.replicates, [0.05, 0.95], axis=0),
+    )
+    normal = drawn.interval()
+    assert_allclose(normal["high"] - drawn.estimate, 1.959964 * drawn.errors)
+    with pytest.raises(ValueError, match="studentized' needs a statistic"):
+        drawn.interval(kind="studentized")
+    with pytest.raises(ValueError, match="kind must be one of"):
+        drawn.interval(kind="bca")
+
+
+def test_the_bootstrap_takes_pipelines_frames_names_and_pairs(capsys):
+    X, _, bags, P = problem(40, 3)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    shares = pd.Series(P[:, 1], index=[f"county {k}" for k in range(40)])
+    pipe = make_pipeline(StandardScaler(), CountLogistic(C=1.0))
+    names = shares.index.to_numpy()[bags]
+
+    def pair(model):
+        return model[-1].coef_[0], np.array([0.1, 0.2])
+
+    drawn = un.bag_bootstrap(
+        pipe, frame, names, shares, pair, 10, random_state=0, verbose=2
+    )
+    assert "bag_bootstrap: 10 of at most 10 draws" in capsys.readouterr().out
+    off = (drawn.replicates - drawn.estimate) / np.array([0.1, 0.2])
+    high, low = drawn.estimate - np.array([0.1, 0.2]) * np.quantile(
+        off, [0.05, 0.95], axis=0
+    )
+    assert_allclose(drawn.interval(0.9, "studentized").T, [low, high])
+    plain = un.bag_bootstrap(
+        pipe, X, bags, P, lambda m: m[-1].coef_[0, 0], 10, random_state=0
+    )
+    assert_allclose(plain.replicates[:, 0], drawn.replicates[:, 0], atol=1e-6)
+    both = un.bag_bootstrap(
+        CountLogistic(C=1.0), X, bags, P, slopes, 4, random_state=0, n_jobs=2
+    )
+    one = un.bag_bootstrap(CountLogistic(C=1.0), X, bags, P, slopes, 4, random_state=0)
+    assert_allclose(both.replicates, one.replicates)
+
+
+def test_draws_without_differences_are_counted_and_said():
+    X, _, bags, P = problem(2, 20, seed=1)
+    with pytest.warns(LLPWarning, match="of 20 draws of bags cannot be fitted") as said:
+        drawn = un.bag_bootstrap(
+            CountLogistic(C=1.0), X, bags, P, slopes, 20, random_state=0
+        )
+    assert said[0].filename == __file__
+    assert 0 < drawn.failed < 20 and len(drawn.replicates) == 20 - drawn.failed
+    with pytest.raises(ValueError, match="n_resamples must be"):
+        un.bag_bootstrap(CountLogistic(C=1.0), X, bags, P, slopes, 1)
