@@ -150,9 +150,12 @@ def binary_hessian(w, X, mu, lam):
     """
     n, d = X.shape
     curvature = 1 / np.cosh(np.clip(X @ w, -300, 300)) ** 2
-    gram = X.T @ (sp.diags_array(curvature) @ X)
+    if sp.issparse(X):
+        gram = (X.T @ (sp.diags_array(curvature) @ X)).toarray()
+    else:
+        gram = X.T @ (X * curvature[:, None])
     # eq: eq-mean-map-hessian
-    return (gram.toarray() if sp.issparse(gram) else gram) / n + lam / n * np.eye(d)
+    return gram / n + lam / n * np.eye(d)
 
 
 def softmax_objective(theta, X, mu, lam):
@@ -253,13 +256,50 @@ def shown_errors(scores, bags, proportions):
     chance : float
         ``shown`` for the true labels, if the instances of a bag were drawn with these shares.
     """
+    stated, found = predicted_counts(scores, bags, len(proportions))
+    return stated / len(bags), *counted_errors(found, proportions)
+
+
+def predicted_counts(scores, bags, n_bags):
+    """What `shown_errors` needs to know of the predictions: sums, so that those of parts of the data add up.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_instances, 1) or (n_instances, n_classes)
+    bags : ndarray of int, shape (n_instances,)
+    n_bags : int
+
+    Returns
+    -------
+    stated : float
+        Sum of the probabilities of the classes that are not predicted.
+    found : ndarray of int, shape (n_bags, n_classes)
+        Instances of each bag that are predicted to be of each class.
+    """
     proba = probabilities(scores[:, 0] if scores.shape[1] == 1 else scores)
-    found = crosstab(bags, proba.argmax(axis=1), proportions.shape)
-    n, sizes = len(bags), found.sum(axis=1, keepdims=True)
+    found = crosstab(bags, proba.argmax(axis=1), (n_bags, proba.shape[1]))
+    return float(len(bags) * (1 - proba.max(axis=1).mean())), found
+
+
+def counted_errors(found, proportions):
+    """The share of wrong labels that counts of predictions show, and the one that chance alone would show.
+
+    Parameters
+    ----------
+    found : ndarray of int, shape (n_bags, n_classes)
+        Of `predicted_counts`.
+    proportions : ndarray, shape (n_bags, n_classes)
+
+    Returns
+    -------
+    shown, chance : float
+        As of `shown_errors`.
+    """
+    n, sizes = found.sum(), found.sum(axis=1, keepdims=True)
     shown = np.abs(found - sizes * proportions).sum() / (2 * n)
     # The mean distance of a normal variable from its mean is 0.8 standard deviations.
     chance = 0.4 * np.sqrt(sizes * proportions * (1 - proportions)).sum() / n
-    return float(1 - proba.max(axis=1).mean()), float(shown), float(chance)
+    return float(shown), float(chance)
 
 
 def warn_if_too_sure(estimator, scores, data):
@@ -272,7 +312,11 @@ def warn_if_too_sure(estimator, scores, data):
         Of the training instances.
     data : BagData
     """
-    stated, shown, chance = shown_errors(scores, data.bags, data.proportions)
+    warn_of_errors(estimator, *shown_errors(scores, data.bags, data.proportions))
+
+
+def warn_of_errors(estimator, stated, shown, chance):
+    """`warn_if_too_sure` from the three numbers of `shown_errors`."""
     if shown > SHOWN + TOO_SURE * stated + chance:
         warn(
             f"{type(estimator).__name__} is too sure: its probabilities say that {stated:.2%} of the predicted labels "
