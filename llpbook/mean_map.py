@@ -149,13 +149,12 @@ def binary_hessian(w, X, mu, lam):
         :math:`\frac1n \sum_i \operatorname{sech}^2(\langle w, x_i \rangle)\, x_i x_i^\top + \frac{\lambda}{n} I`.
     """
     n, d = X.shape
-    curvature = 1 / np.cosh(np.clip(X @ w, -300, 300)) ** 2
-    if sp.issparse(X):
-        gram = (X.T @ (sp.diags_array(curvature) @ X)).toarray()
-    else:
-        gram = X.T @ (X * curvature[:, None])
+    root = 1 / np.cosh(np.clip(X @ w, -300, 300))
+    sparse = sp.issparse(X)
+    weighted = sp.diags_array(root) @ X if sparse else X * root[:, None]
+    gram = weighted.T @ weighted
     # eq: eq-mean-map-hessian
-    return gram / n + lam / n * np.eye(d)
+    return (gram.toarray() if sparse else gram) / n + lam / n * np.eye(d)
 
 
 def softmax_objective(theta, X, mu, lam):

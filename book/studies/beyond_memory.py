@@ -14,8 +14,8 @@ computes, the largest of several, in MB, with Python and its libraries; ``passes
   on the first chunk.
 - ``logistic on labels``: scikit-learn's ``LogisticRegression`` with all in memory, reading counted.
 
-``engine`` none is this process; ``processes`` are those of `concurrent.futures`; ``dask`` a local cluster. Every process
-computes with one thread. Needs pyarrow and psutil, and Linux; dask where it is asked for.
+``engine`` none is this process; ``processes`` are those of `concurrent.futures`; ``dask`` a local cluster. Every
+process computes with one thread. Needs pyarrow and psutil, and Linux; dask where it is asked for.
 """
 
 import atexit

@@ -57,7 +57,9 @@ def first_pass(engine, layout, kind, matrix, keys):
             raise ChunkError(f"{name}: {error}") from error
         if kind.whole_bags and (owner[codes] >= 0).any():
             twice = (owner[codes] >= 0).argmax()
-            refuse_scattered(labels[number][twice], owner[codes[twice]], number, layout)
+            refuse_scattered(
+                labels[number].tolist()[twice], owner[codes[twice]], number, layout
+            )
         owner[codes], rows[number] = number, codes
         sizes[codes] += bag_sizes
         total = here if total is None else merge(total, here)

@@ -30,7 +30,7 @@ def codes_of(frame, layout, labels):
     codes = pd.Index(labels, tupleize_cols=False).get_indexer(names)
     if (codes < 0).any():
         raise ValueError(
-            f"bag {names[codes < 0][0]!r} was not there in the first pass: chunks must not change"
+            f"bag {names[codes < 0].tolist()[0]!r} was not there in the first pass: chunks must not change"
         )
     return codes
 

@@ -9,7 +9,7 @@ from ..count_likelihood import posterior
 from ..mean_map import binary_hessian, binary_objective, class_means, softmax_objective
 
 #: Rows of a chunk that a sum over single rows looks at together, so that the work needs little memory.
-SLICE = 2**17
+SLICE = 2**14
 
 
 class Moments(NamedTuple):
@@ -49,9 +49,14 @@ def bag_sums(X, bags, n_bags):
     sums : ndarray, shape (n_bags, n_features)
         Of two chunks they add up, also for a bag with rows in both.
     """
-    # eq: eq-beyond-memory-sums
-    sums = [np.bincount(bags, column, n_bags) for column in X.T]
-    return np.bincount(bags, minlength=n_bags), np.column_stack(sums)
+    sizes = np.bincount(bags, minlength=n_bags)
+    starts = np.cumsum(sizes) - sizes
+    if sizes.all() and (bags[1:] >= bags[:-1]).all():  # bags side by side: much faster
+        sums = [np.add.reduceat(column, starts) for column in X.T]
+    else:
+        # eq: eq-beyond-memory-sums
+        sums = [np.bincount(bags, column, n_bags) for column in X.T]
+    return sizes, np.column_stack(sums)
 
 
 def moments(X, products=False):
