@@ -207,7 +207,9 @@ def measure(cell, paths, shares):
     if method != "read":
         new = draw(N_NEW, [99, 99])
         found["accuracy"] = model.score(new[FEATURES], new["y"])
-        found["passes"] = 1 + model[-1].n_iter_ * (method in ("MeanMap", "CountLogistic"))
+        found["passes"] = 1 + model[-1].n_iter_ * (
+            method in ("MeanMap", "CountLogistic")
+        )
     return {key: round(float(value), 4) for key, value in found.items()}
 
 
@@ -218,6 +220,73 @@ def run(cell, seed):
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, spawn) as executor:
         return executor.submit(measure, cell, paths, shares).result()
+
+
+# --- the case of the chapter: conversions that are reported in aggregate ------------------------------------------
+
+DEVICES, SITES = ["desktop", "phone", "tablet"], ["games", "news", "search", "shop"]
+IMPRESSION = ["device", "site", "hour", "visits", "position"]
+CAMPAIGNS, NOISE = 40, 4.0
+#: Log-odds of a conversion, by device and site, of the visits before, and of the place on the page.
+BASE, OF_DEVICE, OF_SITE = -3.6, [0.3, -0.5, 0.0], [-0.8, -0.3, 1.0, 0.6]
+OF_VISITS, OF_POSITION = 0.35, -0.15
+
+
+def impressions(day, n, seed=0):
+    """The log of a day: made-up impressions of forty campaigns.
+
+    Campaigns buy different devices and sites. Whether an impression leads to a conversion depends on the impression
+    alone.
+
+    Parameters
+    ----------
+    day, n, seed : int
+
+    Returns
+    -------
+    DataFrame
+        The columns `IMPRESSION`, "key" (day and campaign) and "converted", which no learner sees.
+    """
+    rng = np.random.default_rng([seed, day])
+    campaign = np.sort(rng.integers(0, CAMPAIGNS, n))
+    taste = np.random.default_rng(seed)
+    of_device = taste.dirichlet([2.0] * 3, CAMPAIGNS).cumsum(axis=1)[campaign]
+    of_site = taste.dirichlet([1.0] * 4, CAMPAIGNS).cumsum(axis=1)[campaign]
+    device = (rng.random((n, 1)) > of_device[:, :-1]).sum(axis=1)
+    site = (rng.random((n, 1)) > of_site[:, :-1]).sum(axis=1)
+    visits, position = rng.poisson(1.5, n), rng.integers(1, 7, n)
+    f = BASE + np.take(OF_DEVICE, device) + np.take(OF_SITE, site)
+    f += OF_VISITS * visits + OF_POSITION * position
+    columns = {
+        "device": np.take(DEVICES, device),
+        "site": np.take(SITES, site),
+        "hour": rng.integers(0, 24, n),
+        "visits": visits,
+        "position": position,
+        "key": 100 * day + campaign,
+        "converted": (rng.random(n) < expit(f)).astype(int),
+    }
+    return pd.DataFrame(columns)
+
+
+def report(log, rng):
+    """What an aggregation service tells of a day: counts by key, the conversions with Laplace noise.
+
+    Parameters
+    ----------
+    log : DataFrame
+        Of `impressions`.
+    rng : Generator
+
+    Returns
+    -------
+    DataFrame
+        Indexed by key: "impressions", and "conversions", which can be negative.
+    """
+    table = log.groupby("key")["converted"].agg(["size", "sum"])
+    table.columns = ["impressions", "conversions"]
+    noise = rng.laplace(scale=NOISE, size=len(table))
+    return table.assign(conversions=table["conversions"] + noise)
 
 
 ALONE = ["read", *METHODS, "SGD on labels"]

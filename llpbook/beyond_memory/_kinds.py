@@ -22,7 +22,7 @@ from ._sums import means_of_sums, within_of_sums
 
 #: Length of a Newton step, in standard errors, that ends a start on some chunks, and the most passes of MeanMap as a
 #: start, which is without an end where class means differ between bags.
-ROUGH, FEW = 0.1, 8
+ROUGH, FEW = 0.1, 4
 
 
 class OfBagMeans:

@@ -14,9 +14,9 @@ from ._sums import count_terms, newton_decrement, partition_terms
 
 #: Rows, and share of the rows, from which the passes over all chunks start: the solution on some chunks is near.
 START_ROWS, START_SHARE = 200_000, 0.05
-#: Newton steps, in standard errors: one that needs no look at the objective, and one after which MeanMap's Hessian
-#: stays as it is.
-SHORT, NEAR = 0.1, 0.01
+#: Newton steps, in standard errors: one that needs no look at the objective; one after which MeanMap's Hessian stays as
+#: it is; and how far the weights go before that of the counts is computed anew.
+SHORT, NEAR, FAR = 0.1, 0.01, 3.0
 
 
 def mean_map_chunk(frame, layout, w):
@@ -122,6 +122,7 @@ class Passes:
         two, and the update learns the factor.
         """
         counts, before, gap, step = terms.func is counts_terms, None, np.inf, 0.0
+        moved = 0.0
         curved = hessian is None
         for n_iter in range(1, (most or self.max_passes) + 1):
             value, gradient, fresh = terms(self, what, w, state, only, curved)
@@ -133,10 +134,10 @@ class Passes:
                 hessian = fresh
             elif before:
                 hessian = updated(hessian, step, gradient - before[2])
-            before, last = (w, value, gradient), gap
+            before = w, value, gradient
             step, gap = newton_decrement(gradient, hessian)
-            w = w + step
-            curved = gap > max(0.9 * last, 1) if counts else gap > NEAR
+            w, moved = w + step, gap + moved * (not curved)
+            curved = moved > FAR if counts else gap > NEAR
             if self.say:
                 self.say(f"{what} {n_iter}: a step of {gap:.2g} standard errors")
             if gap <= (tol or self.tol):
