@@ -38,7 +38,7 @@ from sklearn.preprocessing import StandardScaler
 from llpbook import CountLogistic, InvCal, MeanMap
 from llpbook.beyond_memory import fit_chunks
 
-from .runner import Table, cells
+from .runner import Table, cells, load
 
 PROTOCOL = "beyond_memory-1"
 N_FEATURES, BAG_SIZE, ROWS, N_NEW = 20, 50, 500_000, 50_000
@@ -207,8 +207,8 @@ def measure(cell, paths, shares):
     if method != "read":
         new = draw(N_NEW, [99, 99])
         found["accuracy"] = model.score(new[FEATURES], new["y"])
-        found["passes"] = 1 + model[-1].n_iter_ * (
-            method in ("MeanMap", "CountLogistic")
+        if method in ("MeanMap", "CountLogistic"):
+            found["passes"] += model[-1].n_iter_
         )
     return {key: round(float(value), 4) for key, value in found.items()}
 
@@ -287,6 +287,24 @@ def report(log, rng):
     table.columns = ["impressions", "conversions"]
     noise = rng.laplace(scale=NOISE, size=len(table))
     return table.assign(conversions=table["conversions"] + noise)
+
+
+def cost_table(results=None):
+    """The rows of the table `beyond_memory` that the chapter prints.
+
+    Returns
+    -------
+    DataFrame
+        One row per method, number of instances, engine and number of workers; ``reads`` is ``cpu`` in units of that of
+        one read.
+    """
+    rows = load("beyond_memory", results)
+    keys = ["method", "n", "engine", "workers"]
+    rows = rows.groupby(keys, sort=False)[["wall", "cpu", "memory", "passes"]].mean()
+    read = rows["cpu"].xs(("read", "none", 1), level=["method", "engine", "workers"])
+    rows.insert(2, "reads", rows["cpu"] / rows.index.get_level_values("n").map(read))
+    digits = {"wall": 1, "cpu": 1, "reads": 1, "memory": 0, "passes": 0}
+    return rows.round(digits).reset_index()
 
 
 ALONE = ["read", *METHODS, "SGD on labels"]

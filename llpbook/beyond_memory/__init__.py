@@ -16,6 +16,7 @@ Chapter: ``book/beyond_memory``. Sources: chan1983 for merging moments; louis198
 from ._chunks import ChunkError, EngineError, read_path, row_groups
 from ._fit import fit_chunks, sample_bags
 from ._sums import (
+    SLICE,
     Moments,
     bag_sums,
     class_sums,
@@ -31,6 +32,7 @@ from ._sums import (
 )
 
 __all__ = [
+    "SLICE",
     "ChunkError",
     "EngineError",
     "Moments",

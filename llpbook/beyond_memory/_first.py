@@ -42,6 +42,15 @@ def summarize(frame, layout, products):
     return labels, *bag_sums(X, codes, len(labels)), found
 
 
+def rows_of(labels, n_bags, keys, number, engine):
+    """The rows of the proportions that the bags of a chunk name."""
+    try:
+        return check_bags(labels, len(labels), n_bags, keys)
+    except ValueError as error:
+        name = name_of(number, engine.chunks[number])
+        raise ChunkError(f"{name}: {error}") from error
+
+
 def first_pass(engine, layout, kind, matrix, keys):
     """Read all chunks once."""
     sizes, owner = np.zeros(len(matrix), int), np.full(len(matrix), -1)
@@ -49,12 +58,8 @@ def first_pass(engine, layout, kind, matrix, keys):
     for number, found in engine.run("first pass", summarize, layout, (kind.products,)):
         if found is None:
             continue
-        name = name_of(number, engine.chunks[number])
         labels[number], bag_sizes, part, here = found
-        try:
-            codes = check_bags(labels[number], len(bag_sizes), len(matrix), keys)
-        except ValueError as error:
-            raise ChunkError(f"{name}: {error}") from error
+        codes = rows_of(labels[number], len(matrix), keys, number, engine)
         if kind.whole_bags and (owner[codes] >= 0).any():
             twice = (owner[codes] >= 0).argmax()
             refuse_scattered(

@@ -109,27 +109,29 @@ def fit_chunks(
     with told(model):
         model._validate_params()
         layout = with_columns(engine, Layout(bags, features, read, steps))
-        matrix, *names = check_proportions(proportions, empty_rows=True)
-        state = first_pass(engine, layout, kind, matrix, names[1])
-        given = (
-            pd.DataFrame([state.total.mean], columns=layout.features)
-            if not steps
-            else None
-        )
-        if scaler is not None:
-            layout = standardize(scaler, state, layout, given)
-        else:
-            warn_of_moments(model, state.total.mean, state.total.scale)
-        named = given is not None and estimator is model
-        model._check_X(given if named else [state.total.mean], reset=True)
+        matrix, classes, keys = check_proportions(proportions, empty_rows=True)
+        state = first_pass(engine, layout, kind, matrix, keys)
+        layout = told_of_columns(model, scaler, state, layout)
         rows = np.flatnonzero(state.sizes)
-        matrix = fill_empty_rows(matrix, rows, names[1])
-        data = BagData(None, rows, matrix, *names, sizes=state.sizes)
+        matrix = fill_empty_rows(matrix, rows, keys)
+        data = BagData(None, rows, matrix, classes, keys, sizes=state.sizes)
         data = model._accept(data)
         model.estimators_ = None
         say = partial(print, type(model).__name__, flush=True) if verbose else None
         kind.fit(model, data, state, Passes(engine, layout, tol, max_passes, say))
     return estimator
+
+
+def told_of_columns(model, scaler, state, layout):
+    """Set what scaler and model learn of the columns; the layout with the scaler."""
+    mean, named = [state.total.mean], not layout.steps
+    given = pd.DataFrame(mean, columns=layout.features) if named else None
+    if scaler is None:
+        warn_of_moments(model, state.total.mean, state.total.scale)
+    else:
+        layout = standardize(scaler, state, layout, given)
+    model._check_X(given if named and scaler is None else mean, reset=True)
+    return layout
 
 
 def parts(estimator):

@@ -17,7 +17,7 @@ from ..mean_map import (
     warn_of_errors,
 )
 from ._first import standardized
-from ._passes import counts_terms, mean_map_terms
+from ._passes import counts_terms, mean_map_terms, predictions, shortened
 from ._sums import means_of_sums, within_of_sums
 
 #: Length of a Newton step, in standard errors, that ends a start on some chunks, and the most passes of MeanMap as a
@@ -101,7 +101,7 @@ class OfMeanMap:
         model._store_linear(weights, model.n_features_in_)
         passes.warn_if_short(model)
         if data.covariances is None:
-            stated, found = passes.predictions(weights, state, data.proportions.shape)
+            stated, found = predictions(passes, weights, state, data.proportions.shape)
             warn_of_errors(
                 model, stated / state.total.n, *counted_errors(found, data.proportions)
             )
@@ -143,7 +143,7 @@ class OfCounts:
         zero = np.zeros(mu.shape)
         w, *_ = passes.newton("start", terms, zero, state, some, rough, most=FEW)
         terms = partial(counts_terms, data=data, model=model)
-        w = passes.shortened(terms, twice * w, state, some)
+        w = shortened(passes, terms, twice * w, state, some)
         if some is not None:
             w, _, _, H = passes.newton("start", terms, w, state, some, rough)
         found = passes.newton("pass over counts", terms, w, state, hessian=H)

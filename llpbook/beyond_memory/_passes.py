@@ -144,19 +144,6 @@ class Passes:
                 break
         return w, n_iter, gap, hessian
 
-    def shortened(self, terms, w, state, only):
-        """Weights halved until the objective falls no more.
-
-        Where class means differ between bags, MeanMap's weights can be so large that all labels are sure, and Newton's
-        steps from there lead anywhere.
-        """
-        value = terms(self, "start", w, state, only, False)[0]
-        while True:
-            half = terms(self, "start", w / 2, state, only, False)[0]
-            if not half < value:
-                return w
-            w, value = w / 2, half
-
     def warn_if_short(self, model):
         """Warn where the last step was not short."""
         if model.gap_ > self.tol:
@@ -166,18 +153,33 @@ class Passes:
                 ConvergenceWarning,
             )
 
-    def predictions(self, weights, state, shape):
-        """`predicted_counts` of all chunks."""
-        stated, found = 0.0, np.zeros(shape, int)
-        more = {number: (weights, labels) for number, labels in state.labels.items()}
-        run = self.engine.run(
-            "count of predictions", predictions_chunk, self.layout, more
-        )
-        for number, part in run:
-            if part is not None:
-                stated += part[0]
-                found[state.rows[number]] += part[1]
-        return stated, found
+
+def shortened(passes, terms, w, state, only):
+    """Weights halved until the objective falls no more.
+
+    Where class means differ between bags, MeanMap's weights can be so large that all labels are sure, and Newton's
+    steps from there lead anywhere.
+    """
+    value = terms(passes, "start", w, state, only, False)[0]
+    while True:
+        half = terms(passes, "start", w / 2, state, only, False)[0]
+        if not half < value:
+            return w
+        w, value = w / 2, half
+
+
+def predictions(passes, weights, state, shape):
+    """`predicted_counts` of all chunks."""
+    stated, found = 0.0, np.zeros(shape, int)
+    more = {number: (weights, labels) for number, labels in state.labels.items()}
+    run = passes.engine.run(
+        "count of predictions", predictions_chunk, passes.layout, more
+    )
+    for number, part in run:
+        if part is not None:
+            stated += part[0]
+            found[state.rows[number]] += part[1]
+    return stated, found
 
 
 def updated(hessian, step, change):

@@ -35,7 +35,9 @@ class Moments(NamedTuple):
 
 
 def bag_sums(X, bags, n_bags):
-    r"""Size and sum of each bag, equation :eq:`eq-beyond-memory-sums`.
+    r"""Size and sum of each bag.
+
+    Equation :eq:`eq-beyond-memory-sums`.
 
     Parameters
     ----------
@@ -81,10 +83,10 @@ def moments(X, products=False):
 
 
 def merge(first, second):
-    r"""The moments of two chunks together, equation :eq:`eq-beyond-memory-moments`.
+    r"""The moments of two chunks together.
 
-    No sum of raw squares is formed, whose difference to the square of the sum would lose the digits of a feature far
-    from 0.
+    Equation :eq:`eq-beyond-memory-moments`. No sum of raw squares is formed, whose difference to the square of the sum
+    would lose the digits of a feature far from 0.
 
     Parameters
     ----------
@@ -150,7 +152,9 @@ def means_of_sums(sums, shares, sizes):
 
 
 def within_of_sums(sums, mass, total):
-    r"""SWS's class means and covariance within classes, equation :eq:`eq-beyond-memory-within`.
+    r"""SWS's class means and covariance within classes.
+
+    Equation :eq:`eq-beyond-memory-within`.
 
     Parameters
     ----------
@@ -301,10 +305,10 @@ def count_hessian(q, s, X, known):
 
 
 def newton_decrement(gradient, hessian):
-    r"""The Newton step, and its length in standard errors: :math:`\sqrt{g^\top H^{-1} g}`.
+    r"""The Newton step, and its length in standard errors.
 
-    Equation :eq:`eq-beyond-memory-decrement`. An eigenvalue of H that is negative counts as its absolute value, so that
-    the step goes downhill, and one that is 0 as 1e-10 of the largest.
+    :math:`\sqrt{g^\top H^{-1} g}`, equation :eq:`eq-beyond-memory-decrement`. An eigenvalue of H that is
+    negative counts as its absolute value, so that the step goes downhill, and one that is 0 as 1e-10 of the largest.
 
     Parameters
     ----------
