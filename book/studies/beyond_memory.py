@@ -209,7 +209,6 @@ def measure(cell, paths, shares):
         found["accuracy"] = model.score(new[FEATURES], new["y"])
         if method in ("MeanMap", "CountLogistic"):
             found["passes"] += model[-1].n_iter_
-        )
     return {key: round(float(value), 4) for key, value in found.items()}
 
 
