@@ -2,12 +2,14 @@
 
 import itertools
 import os
+import re
 import signal
 import time
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.pool import ThreadPool
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -672,8 +674,50 @@ class Killing:
         return self.client.compute(tasks)
 
 
-def test_ray_and_spark_by_the_same_protocol():
-    """The code of the chapter, where the engines are installed."""
+PAGE = Path(__file__).resolve().parents[1] / "book" / "src" / "beyond_memory.md"
+BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.S | re.M)
+
+
+@pytest.mark.dask
+@pytest.mark.parametrize("library", ["dask", "ray", "pyspark", "xgboost"])
+def test_engines_as_on_the_page(library, tmp_path, capsys):
+    """The blocks of the chapter that need another library, as they stand there."""
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("dask.distributed")
+    pytest.importorskip(library)
+    first = {"dask": 0, "ray": 1, "pyspark": 2, "xgboost": 3}[library]
+    imports = [
+        re.findall(r"^(?:import|from) (\w+)", b, re.M) for b in BLOCKS if "shares" in b
+    ][1:]
+    assert library in imports[first]
+    frame, shares = problem(1000)
+    frame = frame.drop(columns="y")
+    for number, part in enumerate(cut(frame, 300, 600)):
+        part.to_parquet(tmp_path / f"part-{number}.parquet")
+    names = {"folder": tmp_path, "paths": sorted(tmp_path.iterdir()), "shares": shares}
+    names |= {"fit_chunks": fit_chunks, "CountLogistic": CountLogistic}
+    code = [b for b in BLOCKS if "shares" in b][1:][first]
+    exec(compile(code, str(PAGE), "exec"), names)
+    if library == "xgboost":
+        scores = names["trees"].predict(xgboost_matrix(frame), output_margin=True)
+        right = np.corrcoef(scores, frame["x0"])[0, 1]
+        assert np.isfinite(scores).all() and abs(right) > 0.1
+    else:
+        wanted = weights(from_chunks(CountLogistic(C=0.1), [frame], shares))
+        assert_allclose(weights(names["model"]), wanted, atol=1e-5)
+    for name in ("client", "cluster"):
+        if name in names:
+            names[name].close()
+    if library == "ray":
+        names["ray"].shutdown()
+    if library == "pyspark":
+        names["spark"].stop()
+
+
+def xgboost_matrix(frame):
+    import xgboost
+
+    return xgboost.DMatrix(frame[features(frame)])
 
 
 # --- what is said of bad chunks --------------------------------------------------------------------------------

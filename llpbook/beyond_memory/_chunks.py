@@ -73,7 +73,7 @@ def row_groups(path):
 
 def name_of(number, chunk):
     """How messages call a chunk: by its number, and by its path or key where it has one."""
-    known = getattr(chunk, "key", None)
+    known = None if isinstance(chunk, pd.DataFrame) else getattr(chunk, "key", None)
     if isinstance(chunk, str | Path):
         known = str(chunk)
     elif isinstance(chunk, partial):
