@@ -4,6 +4,7 @@ import itertools
 import os
 import re
 import signal
+import sys
 import time
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
@@ -680,11 +681,12 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.S | re
 
 @pytest.mark.dask
 @pytest.mark.parametrize("library", ["dask", "ray", "pyspark", "xgboost"])
-def test_engines_as_on_the_page(library, tmp_path, capsys):
+def test_engines_as_on_the_page(library, tmp_path, monkeypatch):
     """The blocks of the chapter that need another library, as they stand there."""
     pytest.importorskip("pyarrow")
     pytest.importorskip("dask.distributed")
     pytest.importorskip(library)
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     first = {"dask": 0, "ray": 1, "pyspark": 2, "xgboost": 3}[library]
     imports = [
         re.findall(r"^(?:import|from) (\w+)", b, re.M) for b in BLOCKS if "shares" in b
