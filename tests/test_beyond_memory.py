@@ -857,7 +857,6 @@ def test_what_does_not_reduce_is_refused_with_a_way_out(model, match):
         ({"max_passes": 0}, "max_passes must be a whole number"),
         ({"estimator": MeanMap(alpha=-1.0)}, "alpha"),
     ],
-    ids=str,
 )
 def test_arguments_are_checked(options, match):
     given = {"estimator": MeanMap(), "chunks": [FRAME], "features": features(FRAME)}
