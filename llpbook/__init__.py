@@ -39,6 +39,7 @@ _HOMES = {
         "SplitBagShuffle",
         "proportion_scorer",
     ],
+    "beyond_memory": ["fit_chunks", "sample_bags"],
     "choosing": ["recommend"],
     "plotting": [
         "plot_bags",

@@ -116,7 +116,23 @@ def whitening(X):
     scale = X.std(axis=0)
     scale[scale <= 1e-12 * np.abs(X).max(axis=0)] = np.inf
     Z = (X - X.mean(axis=0)) / scale
-    values, vectors = np.linalg.eigh(Z.T @ Z / len(Z))
+    return whitened(Z.T @ Z / len(Z), scale)
+
+
+def whitened(correlation, scale):
+    """`whitening` from the correlations of the features and their standard deviations.
+
+    Parameters
+    ----------
+    correlation : ndarray, shape (n_features, n_features)
+    scale : ndarray, shape (n_features,)
+        Infinite for a feature that does not vary.
+
+    Returns
+    -------
+    ndarray, shape (n_features, rank)
+    """
+    values, vectors = np.linalg.eigh(correlation)
     kept = values > 1e-9 * max(values[-1], 1e-9)
     return vectors[:, kept] / np.sqrt(values[kept]) / scale[:, None]
 
@@ -428,7 +444,8 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
         weights = self._refine(X, shares, basis, starts, counts)
         self.weights_ = np.empty_like(weights)
         self.weights_[order] = weights
-        self._store(X, weights, basis)
+        model = fit_gaussians(X, weights, basis, self.shrinkage)
+        self._store(model, within_covariance(X, weights, model.means))
 
     def _refine(self, X, weights, basis, starts, counts):
         self.gap_, tilt = 0.0 if self.scheme == "sws" else np.inf, None
@@ -455,10 +472,9 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
         coef, intercept = discriminants(model, self.logits)
         return log_softmax(X @ coef.T + intercept, axis=1)
 
-    def _store(self, X, weights, basis):
-        model = fit_gaussians(X, weights, basis, self.shrinkage)
+    def _store(self, model, covariance):
         self.means_, self.class_prior_ = model.means, model.prior
-        self.covariance_ = within_covariance(X, weights, model.means)
+        self.covariance_ = covariance
         coef, intercept = discriminants(model)
         if len(coef) == 2:
             coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]

@@ -284,7 +284,7 @@ class InvCal(KernelClassifier):
 
     def _solve_means(self, data, means):
         penalties = self.C_p * data.bag_weights
-        used, n = penalties > 0, len(data.bags)
+        used, n = penalties > 0, data.n_instances
         means, p, penalties = means[used], data.proportions[used, 1], penalties[used]
         t, eps = targets(p, n), tubes(p, n, self.epsilon, self.tube)
         low, high = (t - eps).max(), (t + eps).min()

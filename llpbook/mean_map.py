@@ -28,7 +28,6 @@ from .base import (
     warn,
     warn_if_short,
 )
-from .proportions import averaging_matrix
 
 #: Of `warn_if_too_sure`: the share of wrong labels that is shown must exceed that which the model
 #: states by so many times, and by so much.
@@ -153,10 +152,12 @@ def binary_hessian(w, X, mu, lam):
         :math:`\frac1n \sum_i \operatorname{sech}^2(\langle w, x_i \rangle)\, x_i x_i^\top + \frac{\lambda}{n} I`.
     """
     n, d = X.shape
-    curvature = 1 / np.cosh(np.clip(X @ w, -300, 300)) ** 2
-    gram = X.T @ (sp.diags_array(curvature) @ X)
+    root = 1 / np.cosh(np.clip(X @ w, -300, 300))
+    sparse = sp.issparse(X)
+    weighted = sp.diags_array(root) @ X if sparse else X * root[:, None]
+    gram = weighted.T @ weighted
     # eq: eq-mean-map-hessian
-    return (gram.toarray() if sp.issparse(gram) else gram) / n + lam / n * np.eye(d)
+    return (gram.toarray() if sparse else gram) / n + lam / n * np.eye(d)
 
 
 def softmax_objective(theta, X, mu, lam):
@@ -257,16 +258,56 @@ def shown_errors(scores, bags, proportions):
     chance : float
         ``shown`` for the true labels, if the instances of a bag were drawn with these shares.
     """
+    stated, found, _ = predicted_counts(scores, bags, len(proportions))
+    return stated / len(bags), *counted_errors(found, proportions)
+
+
+def predicted_counts(scores, bags, n_bags):
+    """What `shown_errors` needs to know of the predictions: sums, so that those of parts of the data add up.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_instances, 1) or (n_instances, n_classes)
+    bags : ndarray of int, shape (n_instances,)
+    n_bags : int
+
+    Returns
+    -------
+    stated : float
+        Sum of the probabilities of the classes that are not predicted.
+    found : ndarray of int, shape (n_bags, n_classes)
+        Instances of each bag that are predicted to be of each class.
+    expected : ndarray, shape (n_bags, n_classes)
+        Sums of the probabilities of each class in each bag.
+    """
     proba = probabilities(scores[:, 0] if scores.shape[1] == 1 else scores)
-    found = crosstab(bags, proba.argmax(axis=1), proportions.shape)
-    n, sizes = len(bags), found.sum(axis=1, keepdims=True)
+    found = crosstab(bags, proba.argmax(axis=1), (n_bags, proba.shape[1]))
+    expected = np.column_stack([np.bincount(bags, p, n_bags) for p in proba.T])
+    return float(len(bags) * (1 - proba.max(axis=1).mean())), found, expected
+
+
+def counted_errors(found, proportions):
+    """The share of wrong labels that counts of predictions show, and the one that chance alone would show.
+
+    Parameters
+    ----------
+    found : ndarray of int, shape (n_bags, n_classes)
+        Of `predicted_counts`.
+    proportions : ndarray, shape (n_bags, n_classes)
+
+    Returns
+    -------
+    shown, chance : float
+        As of `shown_errors`.
+    """
+    n, sizes = found.sum(), found.sum(axis=1, keepdims=True)
     shown = np.abs(found - sizes * proportions).sum() / (2 * n)
     # The mean distance of a normal variable from its mean is 0.8 standard deviations.
     chance = 0.4 * np.sqrt(sizes * proportions * (1 - proportions)).sum() / n
-    return float(1 - proba.max(axis=1).mean()), float(shown), float(chance)
+    return float(shown), float(chance)
 
 
-def implied_errors(scores, bags, proportions):
+def implied_errors(expected, proportions):
     r"""The share of wrong labels that the counts imply, for a model that is sure of each label.
 
     :math:`\frac1n \sum_k (c_k - \hat c_k)^2` with the expected counts :math:`\hat c_k`: of labels that are wrong
@@ -274,18 +315,17 @@ def implied_errors(scores, bags, proportions):
 
     Parameters
     ----------
-    scores, bags, proportions
-        As for `shown_errors`.
+    expected : ndarray, shape (n_bags, n_classes)
+        Of `predicted_counts`.
+    proportions : ndarray, shape (n_bags, n_classes)
 
     Returns
     -------
     float
         Can exceed 1, where the bags miss in one direction.
     """
-    proba = probabilities(scores[:, 0] if scores.shape[1] == 1 else scores)
-    sizes = np.bincount(bags, minlength=len(proportions))[:, None]
-    miss = sizes * (averaging_matrix(bags, len(proportions)) @ proba - proportions)
-    return float(np.sum(miss**2) / (2 * len(bags)))
+    sizes = expected.sum(axis=1, keepdims=True)
+    return float(np.sum((expected - sizes * proportions) ** 2) / (2 * sizes.sum()))
 
 
 def warn_if_too_sure(estimator, scores, data):
@@ -298,11 +338,18 @@ def warn_if_too_sure(estimator, scores, data):
         Of the training instances.
     data : BagData
     """
-    stated, shown, chance = shown_errors(scores, data.bags, data.proportions)
+    sums = predicted_counts(scores, data.bags, len(data.proportions))
+    warn_of_errors(estimator, *sums, data.proportions)
+
+
+def warn_of_errors(estimator, stated, found, expected, proportions):
+    """`warn_if_too_sure` from the sums of `predicted_counts`."""
+    stated = stated / found.sum()
+    shown, chance = counted_errors(found, proportions)
     refuted = shown > SHOWN + TOO_SURE * stated + chance
     counter = f"the shares show that at least {shown:.0%} are"
-    if stated < NO_ERRORS and len(data.proportions) >= ENOUGH_BAGS and not refuted:
-        implied = implied_errors(scores, data.bags, data.proportions)
+    if stated < NO_ERRORS and len(proportions) >= ENOUGH_BAGS and not refuted:
+        implied = implied_errors(expected, proportions)
         refuted = implied > IMPLIED
         counter = (
             f"the counts of the bags miss as if {min(implied, 0.5):.0%} or more were"

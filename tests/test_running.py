@@ -9,6 +9,7 @@ from inspect import signature
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from problems import quick
 from sklearn.model_selection import GridSearchCV
@@ -16,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import llpbook
-from llpbook import all_estimators
+from llpbook import all_estimators, fit_chunks
 from llpbook.base import LLPWarning, LongFitWarning, Progress, _running, require_memory
 from llpbook.model_selection import FullBagKFold, LLPGridSearchCV, proportion_scorer
 from llpbook.proportions import label_proportions
@@ -159,7 +160,14 @@ def test_every_warning_is_at_the_users_line_once_a_fit(monkeypatch):
             model.fit(X, bags, P, labels)  # by itself
         check(caught, places, "by itself")
         seen.update(places)
-    assert seen == places_in_source()
+    X, _, bags, P = problem()
+    chunk = pd.DataFrame(X).assign(bag=bags)
+    places.clear()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit_chunks(small("MeanMap"), [chunk], P, bags="bag", max_passes=1)  # of chunks
+    check(caught, places, "of chunks")
+    assert seen.union(places) == places_in_source()
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -31,6 +31,7 @@ def tables():
         alter_svm,
         bag_losses,
         benchmark,
+        beyond_memory,
         calibration,
         choice,
         choosing,
@@ -55,6 +56,6 @@ def tables():
         yu2013, duplessis2013, perezortiz2016, stolpe2011, diagnosis, model_selection,
         means, alter_svm, relaxation, cluster_times, count_likelihood,
         counts_fair, choice, choosing, natural, calibration, bag_losses, outside,
-        benchmark, franco2023, uncertainty,
+        benchmark, franco2023, uncertainty, beyond_memory,
     )  # fmt: skip
     return {table.name: table for module in modules for table in module.TABLES}

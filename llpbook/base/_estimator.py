@@ -1,6 +1,7 @@
 """The contract of an estimator, and scores that are linear in features or in those of a kernel."""
 
 from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Real
 
@@ -84,6 +85,23 @@ def probabilities(scores):
     return softmax(scores, axis=1)
 
 
+@contextmanager
+def told(estimator):
+    """A fit that warns once from each place, and whose errors name the pages to read.
+
+    Parameters
+    ----------
+    estimator : LLPClassifier
+    """
+    try:
+        with warn_once():
+            yield
+    except ValueError as error:
+        if not hasattr(error, "__notes__"):  # an inner fit has said so already
+            error.add_note(f"To read: {' and '.join(estimator._pages(error))}")
+        raise
+
+
 #: Where a room without a chapter of its name is told.
 CHAPTER = {"baselines": "intro.html#two-baselines"}
 
@@ -165,13 +183,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         ValueError
             If the input is malformed; the message names argument, value and rule, and a note the pages to read.
         """
-        try:
-            with warn_once():
-                self._fit_checked(self._validate_fit(X, bags, proportions, labels))
-        except ValueError as error:
-            if not hasattr(error, "__notes__"):  # an inner fit has said so already
-                error.add_note(f"To read: {' and '.join(self._pages(error))}")
-            raise
+        with told(self):
+            self._fit_checked(self._validate_fit(X, bags, proportions, labels))
         return self
 
     def _fit_checked(self, data):
@@ -198,10 +211,17 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
                 "proportions is missing: pass fit(X, bags, proportions); a Pipeline takes STEP__proportions, "
                 f"such as make_pipeline(…, {type(self).__name__}()).fit(X, bags, {step}__proportions=proportions)"
             )
-        own = self.get_params(deep=False)
-        noisy = own.get("proportion_noise") is not None
+        noisy = self.get_params(deep=False).get("proportion_noise") is not None
         X_checked = self._check_X(X, reset=True)
         data = read_bags(X_checked, bags, proportions, labels, X, noisy)
+        data = self._accept(data)
+        warn_of_scale(self, data.X)
+        return data
+
+    def _accept(self, data):
+        """Check what the shares say and set it; known labels become pure bags, hyper-parameters parts of the data."""
+        own = self.get_params(deep=False)
+        noisy = own.get("proportion_noise") is not None
         if (data.class_prior > 0).sum() < 2:
             only = _show(data.classes[data.class_prior.argmax()])
             raise ValueError(
@@ -220,7 +240,6 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
             covariances=None if errors is None else error_covariances(errors, data),
         )
         check_differences(data, self)
-        warn_of_scale(self, data.X)
         return data
 
     def _validate_predict(self, X):
@@ -590,12 +609,18 @@ def warn_of_scale(estimator, X):
     X : ndarray or sparse array, shape (n_instances, n_features)
         Of a sparse one nothing is said: columns of counts are rare by nature.
     """
+    if isinstance(X, np.ndarray):
+        warn_of_moments(estimator, X.mean(axis=0), X.std(axis=0))
+
+
+def warn_of_moments(estimator, means, stds):
+    """`warn_of_scale` from the means and standard deviations of the features, each of shape (n_features,)."""
     kernel, acts = getattr(estimator, "kernel", "linear"), estimator._scale
     if kernel != "linear":
         acts = None if kernel == "precomputed" or callable(kernel) else "distances"
-    if acts is None or not isinstance(X, np.ndarray):
+    if acts is None:
         return
-    means, stds = np.abs(X.mean(axis=0)), X.std(axis=0)
+    means = np.abs(means)
     varies = stds > 1e-10 * (means + stds)
     if not varies.any():
         return

@@ -68,6 +68,8 @@ class BagData:
         Checked by `check_bag_weights`, where the estimator has this parameter.
     covariances : ndarray, shape (n_bags, n_classes, n_classes), or None
         Of the error of each row of ``proportions``, by `error_covariances`; None where none is stated.
+    sizes : ndarray of int, shape (n_bags,), or None
+        Where X holds one row per bag, the mean of its instances: how many these are.
     """
 
     X: object
@@ -80,6 +82,7 @@ class BagData:
     before: object = None
     bag_weights: object = None
     covariances: object = None
+    sizes: object = None
 
     @property
     def used(self):
@@ -89,7 +92,14 @@ class BagData:
     @cached_property
     def bag_sizes(self):
         """Instances in each bag, shape (n_bags,)."""
+        if self.sizes is not None:
+            return self.sizes
         return np.bincount(self.bags, minlength=len(self.proportions))
+
+    @property
+    def n_instances(self):
+        """Instances of all bags."""
+        return int(self.bag_sizes.sum())
 
     @cached_property
     def S(self):
@@ -587,6 +597,30 @@ def read_bags(X, bags, proportions, labels=None, given=None, noisy=False):
     if keys is None:
         refuse_shares_of_instances(matrix, codes)
     columns = None if labels is None else check_labels(labels, classes, n, given)
+    matrix = fill_empty_rows(matrix, codes, keys)
+    return BagData(X, codes, matrix, classes, keys, columns)
+
+
+def fill_empty_rows(matrix, codes, keys):
+    """Proportions without NaN, which only the row of a bag without instances may hold.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (n_bags, n_classes)
+        Of `check_proportions`.
+    codes : ndarray of int
+        The rows of bags with instances, in any number and order.
+    keys : pandas.Index or None
+
+    Returns
+    -------
+    ndarray, shape (n_bags, n_classes)
+
+    Raises
+    ------
+    ValueError
+        If the row of a bag with instances is NaN.
+    """
     empty = np.isnan(matrix).any(axis=1)
     if empty[codes].any():
         bag = codes[empty[codes]][0]
@@ -594,8 +628,8 @@ def read_bags(X, bags, proportions, labels=None, given=None, noisy=False):
         raise ValueError(
             f"proportions must lie in [0, 1], got nan for bag {name}, which has instances"
         )
-    matrix[empty] = 1 / len(classes)  # of no influence: no instance is there
-    return BagData(X, codes, matrix, classes, keys, columns)
+    # Of no influence: no instance is there.
+    return np.where(empty[:, None], 1 / matrix.shape[1], matrix)
 
 
 #: Shares that differ by no more are equal: rounding.

@@ -1,0 +1,337 @@
+"""What a fit from chunks costs, beside what a user has: one read of the files, and learners that see labels.
+
+Data are made in chunks on disk: n instances of twenty normal features in single precision, labels by logistic
+regression, in random bags of fifty. So the assumptions of all methods hold. Files hold at most 500,000 rows each, 84
+bytes per row: 10^8 rows need 8.5 GB, in the folder ``LLPBOOK_CHUNKS`` or that of temporary files, and are deleted when
+the study ends.
+
+``wall`` and ``cpu`` are seconds of the fit, after the start of the workers; ``memory`` is the peak of the process that
+computes, the largest of several, in MB, with Python and its libraries; ``passes`` are those over all chunks. Methods:
+
+- ``read``: all columns of all files, once.
+- ``InvCal``, ``MeanMap``, ``CountLogistic`` (C = 0.1) by `fit_chunks` behind a StandardScaler.
+- ``SGD on labels``: one epoch of ``SGDClassifier.partial_fit`` on the true labels, averaged, the penalty tuned before
+  on the first chunk.
+- ``logistic on labels``: scikit-learn's ``LogisticRegression`` with all in memory, reading counted.
+
+``engine`` none is this process; ``processes`` are those of `concurrent.futures`; ``dask`` a local cluster. Every
+process computes with one thread. Needs pyarrow and psutil, and Linux; dask where it is asked for.
+"""
+
+import atexit
+import multiprocessing
+import os
+import shutil
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from llpbook import CountLogistic, InvCal, MeanMap
+from llpbook.beyond_memory import fit_chunks
+
+from .runner import Table, cells, load
+
+PROTOCOL = "beyond_memory-1"
+N_FEATURES, BAG_SIZE, ROWS, N_NEW = 20, 50, 500_000, 50_000
+FEATURES = [f"x{j}" for j in range(N_FEATURES)]
+METHODS = {
+    "InvCal": InvCal,
+    "MeanMap": MeanMap,
+    "CountLogistic": lambda: CountLogistic(C=0.1),
+}
+PENALTIES = [1e-7, 1e-6, 1e-5, 1e-4, 1e-3]
+
+
+def draw(n, seed):
+    """Instances in random bags of fifty.
+
+    Parameters
+    ----------
+    n : int
+        A multiple of 50.
+    seed : int or sequence of int
+
+    Returns
+    -------
+    DataFrame
+        Features, "bag" from 0, and "y".
+    """
+    rng = np.random.default_rng(seed)
+    bags = np.arange(n) // BAG_SIZE
+    X = rng.normal(size=(n, N_FEATURES))
+    slopes = np.linspace(-0.8, 0.8, N_FEATURES)
+    frame = pd.DataFrame(X.astype(np.float32), columns=FEATURES)
+    frame["bag"] = bags
+    frame["y"] = (rng.random(n) < expit(X @ slopes - 0.5)).astype(np.int8)
+    return frame
+
+
+_made = {}
+
+
+def files(n, seed):
+    """The chunks of a row on disk, made where they are not there, and the shares of all bags."""
+    if (n, seed) not in _made:
+        for paths, _ in _made.values():
+            shutil.rmtree(paths[0].parent)
+        _made.clear()
+        where = os.environ.get("LLPBOOK_CHUNKS")
+        folder = Path(tempfile.mkdtemp(prefix="llpbook-", dir=where))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        rows, paths, shares = min(ROWS, n // 10), [], []
+        for number in range(n // rows):
+            frame = draw(rows, [seed, number])
+            frame["bag"] += number * (rows // BAG_SIZE)
+            shares.append(frame.groupby("bag")["y"].mean().to_numpy())
+            paths.append(folder / f"part-{number:04}.parquet")
+            frame.to_parquet(paths[-1])
+        _made[n, seed] = paths, np.concatenate(shares)
+    return _made[n, seed]
+
+
+def read_all(paths):
+    """Read all columns of all files, once."""
+    return sum(len(pd.read_parquet(path)) for path in paths)
+
+
+def sgd_on_labels(paths):
+    """One epoch on true labels; what is tuned before is not counted."""
+    first = pd.read_parquet(paths[0])
+    scaler, half = StandardScaler().fit(first[FEATURES]), len(first) // 2
+    X = scaler.transform(first[FEATURES])
+    options = {"loss": "log_loss", "average": True, "random_state": 0}
+    tried = [SGDClassifier(alpha=a, **options) for a in PENALTIES]
+    right = [
+        m.partial_fit(X[:half], first["y"][:half], [0, 1]).score(
+            X[half:], first["y"][half:]
+        )
+        for m in tried
+    ]
+    model = SGDClassifier(alpha=PENALTIES[int(np.argmax(right))], **options)
+
+    def fit():
+        for path in paths:
+            frame = pd.read_parquet(path)
+            model.partial_fit(scaler.transform(frame[FEATURES]), frame["y"], [0, 1])
+        return make_pipeline(scaler, model)
+
+    return fit
+
+
+def logistic_on_labels(paths):
+    """All instances in memory."""
+    frame = pd.concat([pd.read_parquet(path) for path in paths])
+    y = frame.pop("y").to_numpy()
+    return make_pipeline(StandardScaler(), LogisticRegression()).fit(frame[FEATURES], y)
+
+
+def prepared(method, paths, shares, map):
+    """The function whose time is taken; it returns a fitted model, or a number."""
+    if method == "read":
+        return lambda: read_all(paths)
+    if method == "SGD on labels":
+        return sgd_on_labels(paths)
+    if method == "logistic on labels":
+        return lambda: logistic_on_labels(paths)
+    model = make_pipeline(StandardScaler(), METHODS[method]())
+    given = {"bags": "bag", "features": FEATURES, "map": map}
+    return lambda: fit_chunks(model, paths, shares, **given)
+
+
+def warmed(_):
+    """A task that makes a worker import what it needs."""
+    return os.getpid(), time.sleep(0.2)
+
+
+@contextmanager
+def engine(name, workers):
+    """The map of an engine, with its workers started."""
+    if name == "none":
+        yield map
+    elif name == "processes":
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(workers, context) as executor:
+            list(executor.map(warmed, range(4 * workers)))
+            yield executor.map
+    else:
+        from dask.distributed import Client, LocalCluster
+
+        options = {"threads_per_worker": 1, "dashboard_address": None}
+        with LocalCluster(workers, **options) as cluster, Client(cluster) as client:
+            client.gather(client.map(warmed, range(4 * workers), pure=False))
+            yield client.map
+
+
+def processor_time():
+    """Seconds of this process and its children."""
+    import psutil
+
+    this = psutil.Process()
+    family = [this, *this.children(recursive=True)]
+    return sum(sum(process.cpu_times()[:2]) for process in family)
+
+
+def peak(pid):
+    """The most memory that a process has had, in MB."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    [line] = [line for line in lines if line.startswith("VmHWM")]
+    return int(line.split()[1]) / 1024
+
+
+def measure(cell, paths, shares):
+    """One fit, in a process of its own."""
+    import psutil
+
+    method, workers = cell["method"], cell["workers"]
+    with engine(cell["engine"], workers) as map:
+        fit = prepared(method, paths, shares, map)
+        cpu, start = processor_time(), time.perf_counter()
+        model = fit()
+        wall, cpu = time.perf_counter() - start, processor_time() - cpu
+        family = (
+            psutil.Process().children(recursive=True)
+            if cell["engine"] != "none"
+            else []
+        )
+        memory = max(peak(p.pid) for p in family) if family else peak(os.getpid())
+    found = {"wall": wall, "cpu": cpu, "memory": memory, "passes": 1, "accuracy": 0.0}
+    if method != "read":
+        new = draw(N_NEW, [99, 99])
+        found["accuracy"] = model.score(new[FEATURES], new["y"])
+        if method in ("MeanMap", "CountLogistic"):
+            found["passes"] += model[-1].n_iter_
+    return {key: round(float(value), 4) for key, value in found.items()}
+
+
+def run(cell, seed):
+    """One row: a method on chunks of n instances."""
+    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    paths, shares = files(cell["n"], seed)
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn) as executor:
+        return executor.submit(measure, cell, paths, shares).result()
+
+
+# --- the case of the chapter: conversions that are reported in aggregate ------------------------------------------
+
+DEVICES, SITES = ["desktop", "phone", "tablet"], ["games", "news", "search", "shop"]
+IMPRESSION = ["device", "site", "hour", "visits", "position"]
+CAMPAIGNS, NOISE = 40, 4.0
+#: Log-odds of a conversion, by device and site, of the visits before, and of the place on the page.
+BASE, OF_DEVICE, OF_SITE = -3.6, [0.3, -0.5, 0.0], [-0.8, -0.3, 1.0, 0.6]
+OF_VISITS, OF_POSITION = 0.35, -0.15
+
+
+def impressions(day, n, seed=0):
+    """The log of a day: made-up impressions of forty campaigns.
+
+    Campaigns buy different devices and sites. Whether an impression leads to a conversion depends on the impression
+    alone.
+
+    Parameters
+    ----------
+    day, n, seed : int
+
+    Returns
+    -------
+    DataFrame
+        The columns `IMPRESSION`, "key" (day and campaign) and "converted", which no learner sees.
+    """
+    rng = np.random.default_rng([seed, day])
+    campaign = np.sort(rng.integers(0, CAMPAIGNS, n))
+    taste = np.random.default_rng(seed)
+    of_device = taste.dirichlet([2.0] * 3, CAMPAIGNS).cumsum(axis=1)[campaign]
+    of_site = taste.dirichlet([1.0] * 4, CAMPAIGNS).cumsum(axis=1)[campaign]
+    device = (rng.random((n, 1)) > of_device[:, :-1]).sum(axis=1)
+    site = (rng.random((n, 1)) > of_site[:, :-1]).sum(axis=1)
+    visits, position = rng.poisson(1.5, n), rng.integers(1, 7, n)
+    f = BASE + np.take(OF_DEVICE, device) + np.take(OF_SITE, site)
+    f += OF_VISITS * visits + OF_POSITION * position
+    columns = {
+        "device": np.take(DEVICES, device),
+        "site": np.take(SITES, site),
+        "hour": rng.integers(0, 24, n),
+        "visits": visits,
+        "position": position,
+        "key": 100 * day + campaign,
+        "converted": (rng.random(n) < expit(f)).astype(int),
+    }
+    return pd.DataFrame(columns)
+
+
+def report(log, rng):
+    """What an aggregation service tells of a day: counts by key, the conversions with Laplace noise.
+
+    Parameters
+    ----------
+    log : DataFrame
+        Of `impressions`.
+    rng : Generator
+
+    Returns
+    -------
+    DataFrame
+        Indexed by key: "impressions", and "conversions", which can be negative.
+    """
+    table = log.groupby("key")["converted"].agg(["size", "sum"])
+    table.columns = ["impressions", "conversions"]
+    noise = rng.laplace(scale=NOISE, size=len(table))
+    return table.assign(conversions=table["conversions"] + noise)
+
+
+def cost_table(results=None):
+    """The rows of the table `beyond_memory` that the chapter prints.
+
+    Returns
+    -------
+    DataFrame
+        One row per method, number of instances, engine and number of workers; ``reads`` is ``cpu`` in units of that of
+        one read.
+    """
+    rows = load("beyond_memory", results)
+    keys = ["method", "n", "engine", "workers"]
+    rows = rows.groupby(keys, sort=False)[["wall", "cpu", "memory", "passes"]].mean()
+    read = rows["cpu"].xs(("read", "none", 1), level=["method", "engine", "workers"])
+    rows.insert(2, "reads", rows["cpu"] / rows.index.get_level_values("n").map(read))
+    digits = {"wall": 1, "cpu": 1, "reads": 1, "memory": 0, "passes": 0}
+    return rows.round(digits).reset_index()
+
+
+ALONE = ["read", *METHODS, "SGD on labels"]
+TABLES = [
+    Table(
+        "beyond_memory",
+        PROTOCOL,
+        cells(
+            method=[*ALONE, "logistic on labels"],
+            n=[10**5, 10**6, 10**7],
+            engine=["none"],
+            workers=[1],
+        )
+        + cells(
+            method=list(METHODS),
+            n=[10**7],
+            engine=["processes", "dask"],
+            workers=[1, 2],
+        )
+        + cells(method=ALONE, n=[10**8], engine=["none"], workers=[1])
+        + cells(
+            method=["CountLogistic"],
+            n=[10**8],
+            engine=["processes", "dask"],
+            workers=[2],
+        ),
+        run,
+        "time and memory of fits from chunks of 10^5 to 10^8 rows, on one worker and two",
+        value="cpu",
+    )
+]

@@ -1,0 +1,124 @@
+"""The first pass: bags, their sizes and sums, and the moments of all instances."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from ..base import check_bags, check_features
+from ._chunks import ChunkError, name_of
+from ._sums import bag_sums, class_sums, merge, moments
+
+
+@dataclass
+class FirstPass:
+    """What the first pass over the chunks learns.
+
+    Attributes
+    ----------
+    total : Moments
+        Of all instances, in the columns after the steps.
+    sizes : ndarray of int, shape (n_bags,)
+    sums : ndarray, shape (n_bags, n_features) or (n_classes, n_features)
+        Of the instances of each bag, or of each class.
+    labels, rows : dict of int to ndarray
+        The names of the bags of each chunk, and their rows in the proportions.
+    """
+
+    total: object
+    sizes: np.ndarray
+    sums: np.ndarray
+    labels: dict
+    rows: dict
+
+
+def summarize(frame, layout, products):
+    """A chunk in the first pass: its bags, their sizes and sums, and its moments."""
+    codes, labels = pd.factorize(layout.bag_column(frame))
+    X = layout.matrix(frame)
+    found = moments(X, products)
+    if not np.isfinite(found.squares).all():
+        check_features(X if layout.steps else frame[layout.features])
+    return labels, *bag_sums(X, codes, len(labels)), found
+
+
+def rows_of(labels, n_bags, keys, number, engine):
+    """The rows of the proportions that the bags of a chunk name."""
+    try:
+        return check_bags(labels, len(labels), n_bags, keys)
+    except ValueError as error:
+        name = name_of(number, engine.chunks[number])
+        raise ChunkError(f"{name}: {error}") from error
+
+
+def first_pass(engine, layout, kind, matrix, keys):
+    """Read all chunks once."""
+    sizes, owner = np.zeros(len(matrix), int), np.full(len(matrix), -1)
+    total, sums, labels, rows = None, None, {}, {}
+    for number, found in engine.run("first pass", summarize, layout, (kind.products,)):
+        if found is None:
+            continue
+        labels[number], bag_sizes, part, here = found
+        codes = rows_of(labels[number], len(matrix), keys, number, engine)
+        if kind.whole_bags and (owner[codes] >= 0).any():
+            twice = (owner[codes] >= 0).argmax()
+            refuse_scattered(
+                labels[number].tolist()[twice], owner[codes[twice]], number, layout
+            )
+        owner[codes], rows[number] = number, codes
+        sizes[codes] += bag_sizes
+        total = here if total is None else merge(total, here)
+        by_class = kind.by_class(matrix)
+        if sums is None:
+            sums = np.zeros((matrix.shape[by_class], part.shape[1]))
+        if by_class:
+            sums += class_sums(part, matrix[codes])
+        else:
+            sums[codes] += part
+    if total is None:
+        raise ValueError("chunks hold no rows")
+    return FirstPass(total, sizes, sums, labels, rows)
+
+
+def refuse_scattered(bag, first, second, layout):
+    """A bag in two chunks, where the method needs it whole."""
+    raise ChunkError(
+        f"bag {bag!r} has instances in chunk {first} and in chunk {second}, but CountLogistic needs each bag whole in "
+        f"one chunk. Bring the bags together first: chunks = frame.shuffle(on={layout.bags!r}).persist() of a Dask "
+        f"DataFrame, or chunks = [part for _, part in frame.groupby(frame[{layout.bags!r}].map(hash) % n_chunks)] of "
+        "one in memory; MeanMap and InvCal take the chunks as they are"
+    )
+
+
+def standardize(scaler, state, layout, given):
+    """Fit a `StandardScaler` from the moments of all chunks; the layout that applies it."""
+    n, mean, var = state.total.n, state.total.mean, state.total.scale**2
+    eps = np.finfo(float).eps
+    constant = var <= n * eps * var + (n * mean * eps) ** 2  # as scikit-learn decides
+    # Two rows set what does not depend on the rows: names and numbers of features.
+    two = (
+        np.vstack([mean, mean + 1]) if given is None else pd.concat([given, given + 1])
+    )
+    scaler.fit(two)
+    scaler.n_samples_seen_ = n
+    if scaler.with_mean or scaler.with_std:
+        scaler.mean_ = mean
+    if scaler.with_std:
+        scaler.var_, scaler.scale_ = var, np.where(constant, 1.0, np.sqrt(var))
+    return replace(
+        layout,
+        center=mean if scaler.with_mean else None,
+        scale=scaler.scale_ if scaler.with_std else None,
+    )
+
+
+def standardized(state, layout, mass):
+    """The sums, and the moments with products, in the columns that the estimator sees."""
+    d = len(state.total.mean)
+    center = np.zeros(d) if layout.center is None else layout.center
+    scale = np.ones(d) if layout.scale is None else layout.scale
+    n, mean, squares = state.total
+    if squares.ndim == 2:
+        squares = squares / np.outer(scale, scale)
+    total = type(state.total)(n, (mean - center) / scale, squares)
+    return (state.sums - mass[:, None] * center) / scale, total

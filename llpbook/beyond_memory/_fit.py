@@ -1,0 +1,204 @@
+"""One function for all estimators whose fit reduces to sums over chunks."""
+
+from builtins import map as in_this_process
+from functools import partial
+from numbers import Real
+
+import numpy as np
+import pandas as pd
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_random_state
+from sklearn.utils._tags import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from ..base import (
+    BagData,
+    check_proportions,
+    fill_empty_rows,
+    told,
+    warn_of_moments,
+)
+from ..proportions import check_whole
+from ._chunks import Engine, Layout, with_columns
+from ._first import first_pass, standardize
+from ._kinds import kind_of
+from ._passes import Passes
+
+
+def fit_chunks(
+    estimator, chunks, proportions, *, bags, features=None, map=in_this_process,
+    read=None, tol=1e-3, max_passes=50, timeout=600.0, verbose=0,
+):  # fmt: skip
+    r"""Fit an estimator to data that is read in chunks, with the answer of the fit in memory.
+
+    Parameters
+    ----------
+    estimator : estimator or Pipeline
+        `MeanMap`, `CountLogistic`, `InvCal` and `BagMeanRegression` with a linear kernel, or `WeightedLDA` with the
+        scheme "sws". In a `Pipeline` the steps before it must be fitted already (such as a `ColumnTransformer`, fitted
+        to one chunk that holds all categories), but the last of them may be a `StandardScaler`, which the first pass
+        fits.
+    chunks : sequence, or Dask DataFrame
+        Each chunk is read several times. It is a path (.parquet, .feather, .csv), a DataFrame, a function without
+        arguments that returns one, a Dask ``delayed``, or whatever ``read`` understands. Chunks without rows are left
+        out.
+    proportions : array-like, Series, dict or DataFrame
+        See `llpbook.base.check_proportions`.
+    bags : hashable
+        The column of the chunks that names the bag of each instance.
+    features : list, optional
+        The columns of the instances; all others of the first chunk if not given.
+    map : callable, default the builtin ``map``
+        Applies a function to a list of tasks. It returns the results in order, or futures with ``result(timeout)``:
+        ``executor.map`` of `concurrent.futures`, ``client.map`` of a Dask client, or a function of your own.
+    read : callable, optional
+        From a chunk to a DataFrame, for chunks of another kind.
+    tol : float, default 1e-3
+        The passes end with the first Newton step that is shorter than so many standard errors of the weights.
+    max_passes : int, default 50
+        Over all chunks, for `MeanMap` and `CountLogistic`.
+    timeout : float or None, default 600.0
+        Seconds without any answer of an engine with futures, after which the fit ends with an error.
+    verbose : int, default 0
+        1 prints a line for each pass.
+
+    Returns
+    -------
+    estimator
+        The same, fitted, with the attributes of a fit in memory; `WeightedLDA` without ``weights_``. ``gap_`` of
+        `MeanMap` and `CountLogistic` is the length of the last step in standard errors, ``n_iter_`` the number of
+        passes over all chunks that it took.
+
+    Raises
+    ------
+    ValueError
+        If the estimator does not reduce to sums, or the input is malformed; `ChunkError` names the chunk that is
+        damaged, lacks a column, or changed during the fit, and for `CountLogistic` two chunks that share a bag.
+    NotIdentifiableError
+        As of the estimator.
+    EngineError
+        If a worker died, or gave no answer within ``timeout``.
+
+    Notes
+    -----
+    `InvCal`, `BagMeanRegression` and `WeightedLDA` take one pass; `MeanMap` one, about three Newton passes, and one
+    that counts its predictions; `CountLogistic` about seven. A worker needs the memory of one chunk in double
+    precision three times. The caller needs the sums of all bags, or for `WeightedLDA` and for `MeanMap` with
+    ``bag_weights="size"`` those of the classes and the size of each bag.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from llpbook import MeanMap
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 200)
+    >>> frame = pd.DataFrame({"x": rng.normal(size=200) + 3.0 * y, "bag": np.repeat(np.arange(40), 5)})
+    >>> chunks = [frame[:70], frame[70:]]
+    >>> model = fit_chunks(MeanMap(), chunks, np.bincount(frame.bag, y) / 5, bags="bag")
+    >>> float(model.score(frame[["x"]], y)) > 0.9
+    True
+    """
+    steps, scaler, model = parts(estimator)
+    kind = kind_of(model)
+    if not (isinstance(tol, Real) and tol > 0):
+        raise ValueError(f"tol must be above 0, got {tol!r}")
+    check_whole("max_passes", max_passes)
+    engine = Engine(chunks, map, timeout)
+    with told(model):
+        model._validate_params()
+        layout = with_columns(engine, Layout(bags, features, read, steps))
+        matrix, classes, keys = check_proportions(proportions, empty_rows=True)
+        state = first_pass(engine, layout, kind, matrix, keys)
+        layout = told_of_columns(model, scaler, state, layout)
+        rows = np.flatnonzero(state.sizes)
+        matrix = fill_empty_rows(matrix, rows, keys)
+        data = BagData(None, rows, matrix, classes, keys, sizes=state.sizes)
+        data = model._accept(data)
+        model.estimators_ = None
+        say = partial(print, type(model).__name__, flush=True) if verbose else None
+        kind.fit(model, data, state, Passes(engine, layout, tol, max_passes, say))
+    return estimator
+
+
+def told_of_columns(model, scaler, state, layout):
+    """Set what scaler and model learn of the columns; the layout with the scaler."""
+    mean, named = [state.total.mean], not layout.steps
+    given = pd.DataFrame(mean, columns=layout.features) if named else None
+    if scaler is None:
+        warn_of_moments(model, state.total.mean, state.total.scale)
+    else:
+        layout = standardize(scaler, state, layout, given)
+    model._check_X(given if named and scaler is None else mean, reset=True)
+    return layout
+
+
+def parts(estimator):
+    """The fitted steps of a pipeline, its scaler that is not fitted, and the classifier."""
+    if not isinstance(estimator, Pipeline):
+        return (), None, estimator
+    *before, (_, model) = estimator.steps
+    steps = [step for _, step in before if step not in (None, "passthrough")]
+    scaler = None
+    if (
+        steps
+        and isinstance(steps[-1], StandardScaler)
+        and not hasattr(steps[-1], "scale_")
+    ):
+        scaler = steps.pop()
+    for step in steps:
+        if get_tags(step).requires_fit:
+            try:
+                check_is_fitted(step)
+            except ValueError as error:
+                raise ValueError(
+                    f"{type(step).__name__} must be fitted before fit_chunks, which fits only a StandardScaler that "
+                    "stands last before the estimator: fit the step to one chunk, or to a sample of rows, first"
+                ) from error
+    return tuple(steps), scaler, model
+
+
+def chosen_rows(frame, layout, names):
+    """The rows of a chunk that lie in some bags."""
+    return frame.loc[
+        pd.Index(layout.bag_column(frame), tupleize_cols=False).isin(names)
+    ]
+
+
+def sample_bags(
+    chunks, proportions, n_bags, *, bags, features=None, map=in_this_process, read=None,
+    timeout=600.0, random_state=None,
+):  # fmt: skip
+    """All instances of some bags, drawn at random: for methods that need the instances together.
+
+    Parameters
+    ----------
+    chunks, proportions, bags, features, map, read, timeout
+        As for `fit_chunks`.
+    n_bags : int
+        Bags to draw.
+    random_state : int, RandomState or None, default None
+
+    Returns
+    -------
+    DataFrame
+        The features and the column of the bags. Methods take it as ``fit(frame[features], frame[bags], proportions)``,
+        where ``proportions`` are the same.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer bags; `ChunkError` and `EngineError` as of `fit_chunks`.
+    """
+    matrix, _, keys = check_proportions(proportions, empty_rows=True)
+    names = pd.RangeIndex(len(matrix)) if keys is None else keys
+    check_whole("n_bags", n_bags, most=len(names))
+    drawn = check_random_state(random_state).choice(len(names), n_bags, replace=False)
+    engine = Engine(chunks, map, timeout)
+    layout = with_columns(engine, Layout(bags, features, read))
+    run = engine.run("sample of bags", chosen_rows, layout, (names[np.sort(drawn)],))
+    found = [part for _, part in run if part is not None]
+    if not found:
+        raise ValueError("chunks hold no rows")
+    return pd.concat(found, ignore_index=True)[[*layout.features, bags]]
