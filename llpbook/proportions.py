@@ -74,8 +74,11 @@ def _check_rows(n_bags, n_instances):
         )
 
 
-def _check_codes(bags, n_bags=None, y=None):
-    """Bags, in the order of y, as a one-dimensional integer array in ``[0, n_bags)``, and ``n_bags``."""
+def _check_codes(bags, n_bags=None, y=None, there=False):
+    """Bags, in the order of y, as a one-dimensional integer array in ``[0, n_bags)``, and ``n_bags``.
+
+    ``there`` says that as many rows exist already, so that their number needs no check.
+    """
     refuse_mask("bags", bags)
     refuse_mask("y", y)
     indices = [v.index for v in (bags, y) if isinstance(v, pd.Series)]
@@ -97,7 +100,8 @@ def _check_codes(bags, n_bags=None, y=None):
         raise ValueError(
             f"bags holds {bags.max()}, but proportions has no such row (it has {n_bags})"
         )
-    _check_rows(n_bags, bags.size)
+    if not there:
+        _check_rows(n_bags, bags.size)
     return bags, n_bags
 
 

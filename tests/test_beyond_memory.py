@@ -879,6 +879,15 @@ def test_warnings_of_the_fit_in_memory_come_from_chunks_too():
         )
 
 
+def test_bags_may_be_many_more_than_a_chunk_has_rows():
+    rng, n = np.random.default_rng(0), 1_050_000
+    frame = pd.DataFrame({"x": rng.normal(size=n), "bag": np.arange(n)})
+    shares = (frame["x"] + rng.normal(size=n) > 0).to_numpy(float)
+    parts = [frame[:1000], frame[1000:]]
+    model = fit_chunks(WeightedLDA("sws"), parts, shares, bags="bag", features=["x"])
+    assert model.score(frame[["x"]][:1000], shares[:1000]) > 0.7
+
+
 # --- a sample of bags ------------------------------------------------------------------------------------------
 
 

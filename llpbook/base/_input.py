@@ -500,7 +500,7 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None, X=None):
                 f"bags holds {values.max()}, but proportions has no such row (it has {n_bags}, as many as X: if a tool "
                 "of scikit-learn cut both, give proportions keyed by bag)"
             )
-        return _check_codes(values, n_bags)[0].astype(np.intp)
+        return _check_codes(values, n_bags, there=True)[0].astype(np.intp)
     codes = bag_labels.get_indexer(pd.Index(values, tupleize_cols=False))
     if (codes < 0).any():
         raise ValueError(
