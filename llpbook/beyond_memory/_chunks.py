@@ -134,20 +134,8 @@ class Layout:
                 f"{name} must be a DataFrame, or read as one, got {type(frame).__name__}"
             )
         if len(frame):  # a part without rows may have no columns either
-            self._check_columns(frame, name, wanted or [self.bags])
+            check_columns(frame, name, wanted or [self.bags], self.model)
         return frame
-
-    def _check_columns(self, frame, name, wanted):
-        missing = [c for c in wanted if c not in frame.columns]
-        if missing:
-            raise ChunkError(
-                f"{name} has no column {missing[0]!r}; it has {frame.columns.tolist()}"
-            )
-        more = [c for c in frame.columns if self.model and c not in wanted]
-        if more:
-            raise ChunkError(
-                f"{name} has the column {more[0]!r}, which {self.model} has not; name the columns by features="
-            )
 
     def _load(self, chunk, wanted):
         if self.read is not None:
@@ -164,8 +152,8 @@ class Layout:
         for step in self.steps:
             given = step.transform(given)
         if self.steps and not isinstance(given, pd.DataFrame):
-            given = self.with_names(given)
-        columns = [given[c] for c in given]
+            given = with_names(given, self.steps)
+        columns = [given.iloc[:, j] for j in range(given.shape[1])]
         X = np.empty((len(frame), len(columns) + self.constant), order="F")
         for j, column in enumerate(columns):
             X[:, j] = numbers(column, given)
@@ -177,19 +165,34 @@ class Layout:
             X[:, -1] = 1
         return X
 
-    def with_names(self, values):
-        """A matrix that the steps return, as a DataFrame, with the names of its columns if the last step has them."""
-        values = values.toarray() if hasattr(values, "toarray") else values
-        try:
-            names = self.steps[-1].get_feature_names_out()
-            frame = pd.DataFrame(values, columns=names)
-        except (AttributeError, ValueError):
-            frame = pd.DataFrame(values)
-        return frame.infer_objects() if values.dtype == object else frame
-
     def bag_column(self, frame):
         """The names of the bags of the instances of a chunk, none missing."""
         return check_column(f"column {self.bags!r}", frame[self.bags], len(frame))
+
+
+def check_columns(frame, name, wanted, model):
+    """Refuse a chunk that lacks a column, or has more than the chunk that is the model for all."""
+    missing = [c for c in wanted if c not in frame.columns]
+    if missing:
+        raise ChunkError(
+            f"{name} has no column {missing[0]!r}; it has {frame.columns.tolist()}"
+        )
+    more = [c for c in frame.columns if model and c not in wanted]
+    if more:
+        raise ChunkError(
+            f"{name} has the column {more[0]!r}, which {model} has not; name the columns by features="
+        )
+
+
+def with_names(values, steps):
+    """A matrix that the steps return, as a DataFrame, with the names of its columns if the last step has them."""
+    values = values.toarray() if hasattr(values, "toarray") else np.asarray(values)
+    try:
+        names = steps[-1].get_feature_names_out()
+        frame = pd.DataFrame(values, columns=names)
+    except (AttributeError, TypeError, ValueError):
+        frame = pd.DataFrame(values)
+    return frame.infer_objects() if values.dtype == object else frame
 
 
 def numbers(column, frame):
@@ -217,6 +220,32 @@ def work(function, layout, task):
         raise ChunkError(f"{name}: {error}") from error
 
 
+def listed(chunks):
+    """Chunks as a list that can be read several times."""
+    if hasattr(chunks, "to_delayed"):
+        chunks = chunks.to_delayed()
+    if isinstance(chunks, str | Path) and Path(chunks).is_dir():
+        raise ValueError(
+            f'chunks is a folder; pass its files: sorted(Path({str(chunks)!r}).glob("*.parquet"))'
+        )
+    if isinstance(chunks, str | Path | pd.DataFrame):
+        chunks = [chunks]
+    if not hasattr(chunks, "__iter__"):
+        raise ValueError(
+            "chunks must be a list of paths, of DataFrames, or of functions that return a DataFrame, got "
+            f"{type(chunks).__name__}"
+        )
+    if iter(chunks) is chunks:
+        raise ValueError(
+            "chunks is an iterator, which can be read only once; a fit reads the chunks several times: pass a list "
+            "of paths, of DataFrames, or of functions that return a DataFrame"
+        )
+    chunks = list(chunks)
+    if not chunks:
+        raise ValueError("chunks is empty")
+    return chunks
+
+
 class Engine:
     """Passes over chunks by a ``map``.
 
@@ -232,27 +261,7 @@ class Engine:
     """
 
     def __init__(self, chunks, map, timeout=None):
-        if hasattr(chunks, "to_delayed"):
-            chunks = chunks.to_delayed()
-        if isinstance(chunks, str | Path) and Path(chunks).is_dir():
-            raise ValueError(
-                f'chunks is a folder; pass its files: sorted(Path({str(chunks)!r}).glob("*.parquet"))'
-            )
-        if isinstance(chunks, str | Path | pd.DataFrame):
-            chunks = [chunks]
-        if not hasattr(chunks, "__iter__"):
-            raise ValueError(
-                "chunks must be a list of paths, of DataFrames, or of functions that return a DataFrame, got "
-                f"{type(chunks).__name__}"
-            )
-        if iter(chunks) is chunks:
-            raise ValueError(
-                "chunks is an iterator, which can be read only once; a fit reads the chunks several times: pass a list "
-                "of paths, of DataFrames, or of functions that return a DataFrame"
-            )
-        self.chunks = list(chunks)
-        if not self.chunks:
-            raise ValueError("chunks is empty")
+        self.chunks = listed(chunks)
         owner = getattr(map, "__self__", None)
         if isinstance(owner, Pool):
             raise ValueError(

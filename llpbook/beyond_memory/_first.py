@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from ..base import check_bags, check_features
-from ._chunks import ChunkError, name_of
+from ._chunks import ChunkError, name_of, with_names
 from ._sums import bag_sums, class_sums, merge, moments
 
 
@@ -39,7 +39,9 @@ def summarize(frame, layout, products):
     X = layout.matrix(frame)
     found = moments(X, products)
     if not np.isfinite(found.squares).all():
-        check_features(layout.with_names(X) if layout.steps else frame[layout.features])
+        check_features(
+            with_names(X, layout.steps) if layout.steps else frame[layout.features]
+        )
     return labels, *bag_sums(X, codes, len(labels)), found
 
 
@@ -79,16 +81,16 @@ def first_pass(engine, layout, kind, matrix, keys):
             sums += class_sums(part, matrix[codes])
         else:
             sums[codes] += part
-    if total is None:
-        raise ValueError("chunks hold no rows")
-    if keys is None:
-        refuse_shares_of_rows(len(matrix), total.n, np.count_nonzero(sizes))
+    refuse_shares_of_rows(sizes, keys)
     return FirstPass(total, sizes, sums, labels, rows)
 
 
-def refuse_shares_of_rows(n_shares, n_rows, n_bags):
-    """Refuse one share per instance, as `llpbook.base.read_bags` does."""
-    if n_shares == n_rows and 2 * n_bags < n_rows:
+def refuse_shares_of_rows(sizes, keys):
+    """Refuse chunks without rows, and one share per instance, as `llpbook.base.read_bags` does."""
+    n_shares, n_rows, n_bags = len(sizes), sizes.sum(), np.count_nonzero(sizes)
+    if n_rows == 0:
+        raise ValueError("chunks hold no rows")
+    if keys is None and n_shares == n_rows and 2 * n_bags < n_rows:
         raise ValueError(
             f"proportions has {n_shares} entries, one per instance, for only {n_bags} bags: give one share per bag, "
             "such as pd.Series(shares).groupby(bags).mean()"
