@@ -38,11 +38,11 @@ from llpbook import (
     fit_chunks,
     sample_bags,
 )
-from llpbook.beyond_memory import ChunkError, EngineError
+from llpbook.beyond_memory import ChunkError, EngineError, _kinds
 from llpbook.beyond_memory import _passes as passes
 from llpbook.count_likelihood import bag_counts, objective, posterior
 from llpbook.discriminant import weighted_means, within_covariance
-from llpbook.mean_map import class_means
+from llpbook.mean_map import class_means, predicted_counts
 
 
 def problem(n=2000, d=3, size=10, K=2, seed=0, spread=0.3):
@@ -236,15 +236,17 @@ def test_hessian_of_bags_of_one_is_that_of_logistic_regression(K):
     assert_allclose(found, beyond_memory.label_information(s, X), atol=1e-8)
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.7])
 @pytest.mark.parametrize("size", [4, 40])
-def test_hessian_of_several_classes_is_that_of_two_where_there_are_two(size):
+def test_hessian_of_several_classes_is_that_of_two_where_there_are_two(size, noise):
     """Soft-max of scores (0, f): the lower right block."""
     frame, shares = problem(400, size=size)
     X, w = frame[features(frame)].to_numpy() - 5, np.array([0.3, -0.2, 0.1])
     known = bag_counts(frame["bag"].to_numpy(), shares)
     _, q, s = posterior(X @ w, known)
+    known = known._replace(errors=np.full(len(shares), noise))
     two = beyond_memory.count_hessian(q, s, X, known)
-    errors = np.zeros((len(shares), 2, 2))
+    errors = np.tile(noise * np.array([[1, -1], [-1, 1]]), (len(shares), 1, 1))
     counts = np.column_stack([known.sizes - known.counts, known.counts])
     several = known._replace(counts=counts, errors=errors)
     both = beyond_memory.count_hessian(np.c_[1 - q, q], np.c_[1 - s, s], X, several)
@@ -336,6 +338,49 @@ def test_the_start_on_some_chunks_leads_to_the_same_answer(model, monkeypatch):
     assert_allclose(weights(found), wanted, atol=1e-5)
 
 
+def test_the_start_of_counts_has_their_penalty(monkeypatch):
+    """For bags of one the start is the answer, if its penalty is that of the answer."""
+    starts = []
+
+    def spy(passes, terms, w, state, only):
+        starts.append(w)
+        return w
+
+    monkeypatch.setattr(_kinds, "shortened", spy)
+    monkeypatch.setattr(_kinds, "ROUGH", 1e-6)
+    monkeypatch.setattr(_kinds, "FEW", 50)
+    for K in (2, 3):
+        frame, shares = problem(500, size=1, K=K)
+        scaled = make_pipeline(StandardScaler(), CountLogistic(C=0.01))
+        model = from_chunks(scaled, cut(frame, 100), shares, tol=1e-6)
+        assert_allclose(starts.pop(), weights(model), atol=1e-5)
+
+
+def test_predictions_are_counted_by_bag_also_in_bags_that_span_chunks(monkeypatch):
+    frame, shares = problem(400)
+    mixed, found = frame.sample(frac=1, random_state=0), []
+    count = _kinds.predictions
+    monkeypatch.setattr(
+        _kinds, "predictions", lambda *a: found.append(count(*a)) or found[-1]
+    )
+    model = from_chunks(MeanMap(), cut(mixed, 90, 200), shares)
+    X = np.column_stack([frame[features(frame)], np.ones(400)])
+    wanted = predicted_counts(X @ weights(model).T, frame["bag"].to_numpy(), 40)
+    for part, whole in zip(found[0], wanted, strict=True):
+        assert_allclose(part, whole)
+
+
+def test_a_second_fit_has_its_own_scaler():
+    frame, shares = problem()
+    model = make_pipeline(StandardScaler(), InvCal())
+    from_chunks(model, cut(frame, 700), shares)
+    moved = frame.assign(x0=100 * frame["x0"] + 7)
+    from_chunks(model, cut(moved, 700), shares)
+    assert_allclose(model[0].mean_, moved[features(moved)].mean())
+    wanted = in_memory(make_pipeline(StandardScaler(), InvCal()), moved, shares)
+    assert_allclose(weights(model), weights(wanted), atol=1e-6)
+
+
 def test_single_precision_and_other_types_of_columns():
     frame, shares = problem()
     wanted = weights(
@@ -413,6 +458,24 @@ def test_constant_features_and_scalers_that_do_less():
         assert_allclose(weights(found), weights(wanted), atol=1e-8)
 
 
+def test_the_scaler_keeps_small_features():
+    frame, shares = problem()
+    frame["x3"] = 1e-9 * (frame["x0"] - frame["x0"].mean())
+    frame["x4"] = 1e8 / 3
+    model = make_pipeline(StandardScaler(), InvCal())
+    from_chunks(model, cut(frame, 500), shares)
+    wanted = StandardScaler().fit(frame[features(frame)])
+    assert_allclose(model[0].scale_, wanted.scale_, rtol=1e-6)
+
+
+def test_constant_features_of_discriminant_analysis():
+    frame, shares = problem()
+    frame["x3"] = 7.25
+    found = from_chunks(WeightedLDA("sws"), cut(frame, 500), shares)
+    wanted = in_memory(WeightedLDA("sws"), frame, shares)
+    assert_allclose(weights(found), weights(wanted), atol=1e-8)
+
+
 # --- chunks and engines ----------------------------------------------------------------------------------------
 
 
@@ -475,6 +538,48 @@ def test_verbose_tells_of_passes(capsys):
     assert "MeanMap Newton pass 1: a step of" in capsys.readouterr().out
 
 
+def test_a_line_with_too_many_fields_is_refused(tmp_path):
+    frame, shares = problem(400)
+    path, options = tmp_path / "a.csv", {"bags": "bag", "features": features(frame)}
+    lines = frame.to_csv(index=False).splitlines()
+    for places in ([1], [7], range(1, 401)):
+        longer = [line + ",5" * (i in places) for i, line in enumerate(lines)]
+        path.write_text("\n".join(longer))
+        with pytest.raises(
+            ChunkError, match=r"a\.csv.*(more fields|Expected 5 fields)"
+        ):
+            fit_chunks(MeanMap(), [path], shares, **options)
+
+
+def test_results_are_let_go_after_their_turn():
+    answers = []
+
+    def engine(function, tasks):
+        answers.append([Kept(function(task)) for task in tasks])
+        return answers.pop()
+
+    class Kept(Future):
+        alive = 0
+
+        def __init__(self, result):
+            super().__init__()
+            Kept.alive += 1
+            most.append(Kept.alive)
+            self.set_result(result)
+
+        def __del__(self):
+            Kept.alive -= 1
+
+        def result(self, timeout=None):
+            left.append(Kept.alive)
+            return super().result(timeout)
+
+    frame, shares = problem(400)
+    most, left = [], []
+    from_chunks(InvCal(), cut(frame, 100, 200, 300), shares, map=engine)
+    assert max(most) == 4 and left[-4:] == [4, 3, 2, 1]
+
+
 # --- faults ----------------------------------------------------------------------------------------------------
 
 
@@ -517,6 +622,29 @@ def test_a_timeout_of_the_reader_is_its_own():
         ChunkError, match="chunk 0 cannot be read: TimeoutError: a database"
     ):
         fit_chunks(MeanMap(), [0], [0.5], bags="bag", features=["x0"], read=slow)
+
+
+def test_a_timeout_raised_by_a_worker_is_passed_on():
+    def engine(function, tasks):
+        future = Future()
+        future.set_exception(TimeoutError("a database"))
+        return [future]
+
+    with pytest.raises(TimeoutError, match="a database"):
+        from_chunks(MeanMap(), [FRAME], SHARES, map=engine)
+
+
+def test_a_task_that_killed_workers_of_dask_is_said():
+    class KilledWorker(Exception):
+        pass
+
+    def engine(function, tasks):
+        future = Future()
+        future.set_exception(KilledWorker("work-1"))
+        return [future]
+
+    with pytest.raises(EngineError, match="a worker process died in the first pass"):
+        from_chunks(MeanMap(), [FRAME], SHARES, map=engine)
 
 
 def end_of_worker(chunk):
@@ -753,9 +881,14 @@ def test_what_is_wrong_with_a_chunk_is_said_with_its_name(tmp_path):
             second.iloc[row, second.columns.get_loc(name)] = value
         return [FRAME[:200], second]
 
-    said(r"chunk 1: bags has a missing value at position 3", spoiled(3, bag=None))
+    said(
+        r"chunk 1: column 'bag' has a missing value at position 3", spoiled(3, bag=None)
+    )
     said(r"chunk 1: bags holds 77, but proportions has no such row", spoiled(0, bag=77))
-    said(r"chunk 0: bags holds 0, which is not a key", [FRAME], KEYED)
+    said(r"bags are numbered from 0; if yours start", [FRAME.assign(bag=FRAME.bag + 1)])
+    said(
+        r"chunk 0: bags holds 0, which is not a key .*; give its share", [FRAME], KEYED
+    )
     said(
         r"chunk 1: X must be a matrix of finite numbers: column 'x1' holds text",
         spoiled(0, x1="a"),
@@ -801,8 +934,57 @@ def test_scattered_bags_are_refused_where_they_matter():
         r"bag 20 has instances in chunk 0 and in chunk 1, but CountLogistic needs .*shuffle\(on='bag'\)",
         cut(FRAME, 205), model=CountLogistic(C=0.1),
     )  # fmt: skip
+    said("number them across all chunks", cut(FRAME, 205), model=CountLogistic())
     mended = [part for _, part in FRAME.groupby(FRAME["bag"].map(hash) % 3)]
     assert from_chunks(CountLogistic(C=0.1), mended, SHARES).n_iter_ > 0
+
+
+def test_scattered_bags_of_files_are_mended_by_reading_all(tmp_path):
+    paths = [tmp_path / f"{i}.csv" for i in range(2)]
+    for path, part in zip(paths, cut(FRAME, 205), strict=True):
+        part.to_csv(path, index=False)
+    said(
+        r"dask\.dataframe\.read_parquet\(paths\)\.shuffle\(on='bag'\)", paths,
+        model=CountLogistic(), features=features(FRAME),
+    )  # fmt: skip
+
+
+def test_more_columns_than_the_first_chunk_are_refused():
+    first, second = (part.drop(columns="y") for part in cut(FRAME, 200))
+    more = second.assign(site_z=1.0)
+    for call in (
+        lambda chunks: fit_chunks(MeanMap(), chunks, SHARES, bags="bag"),
+        lambda chunks: sample_bags(chunks, SHARES, 40, bags="bag"),
+    ):
+        with pytest.raises(
+            ChunkError,
+            match="chunk 2 has the column 'site_z', which chunk 1 has not; name the",
+        ):
+            call([pd.DataFrame(), first, more])
+        assert call([pd.DataFrame(), first, second]) is not None
+    from_chunks(MeanMap(), [first, more], SHARES)
+
+
+def test_a_share_per_instance_is_refused():
+    shares = SHARES[FRAME["bag"]]
+    with pytest.raises(ValueError, match="400 entries") as caught:
+        from_chunks(MeanMap(), [FRAME], shares)
+    with pytest.raises(ValueError, match="400 entries") as wanted:
+        in_memory(MeanMap(), FRAME, shares)
+    assert str(caught.value) == str(wanted.value)
+
+
+def test_messages_behind_a_transformer_name_its_columns():
+    frame = FRAME.assign(xkind=np.where(FRAME["x0"] > 5, "a", "b"))
+    columns = make_column_transformer(
+        (OneHotEncoder(drop="first"), ["xkind"]), remainder="passthrough"
+    )
+    columns.fit(frame[features(frame)])
+    model = make_pipeline(columns, MeanMap())
+    broken = frame.assign(x1=np.where(frame.index == 3, np.nan, frame["x1"]))
+    said(r"column 'remainder__x1' holds missing", [broken], model=model)
+    text = frame.assign(x1="a")
+    said(r"column 'remainder__x1' holds text", [text], model=model)
 
 
 def test_chunks_that_change_are_noticed():
@@ -851,6 +1033,8 @@ def test_what_does_not_reduce_is_refused_with_a_way_out(model, match):
             "chunks is an iterator, which can be read only once",
         ),
         ({"chunks": []}, "chunks is empty"),
+        ({"chunks": lambda: iter([FRAME])}, "chunks must be a list .* got function"),
+        ({"chunks": Path(__file__).parent}, r"chunks is a folder; .*\.glob"),
         ({"features": ["x0", "bag"]}, "none of them that of the bags"),
         ({"features": ["x0", "x0"]}, "features must be different columns"),
         ({"tol": 0}, "tol must be above 0"),
@@ -902,3 +1086,13 @@ def test_a_sample_holds_whole_bags():
     assert model.classes_.tolist() == [0, 1]
     with pytest.raises(ValueError, match="n_bags must be a whole number from 1 to 40"):
         sample_bags([FRAME], SHARES, 41, bags="bag")
+
+
+def test_a_sample_is_complete_and_its_shares_known():
+    unknown = np.where(np.arange(40) < 35, np.nan, SHARES[:, 1])
+    found = sample_bags([FRAME], unknown, 5, bags="bag")
+    assert sorted(found["bag"].unique()) == [35, 36, 37, 38, 39]
+    named = FRAME.assign(bag="b" + FRAME["bag"].astype(str))
+    for frame, present in ((FRAME[:50], 5), (named, 0)):
+        with pytest.raises(ValueError, match=f"only {present} of the 40 bags"):
+            sample_bags([frame], SHARES, 40, bags="bag")

@@ -39,10 +39,18 @@ def read_path(path, columns=None):
     if ".feather" in endings:
         return pd.read_feather(path, columns=columns)
     if ".csv" in endings:
-        return pd.read_csv(path, usecols=columns)
+        return read_csv(path, columns)
     raise ValueError(
         "a path must end in .parquet, .feather or .csv (.csv.gz, …); pass read=, a function from a chunk to a DataFrame"
     )
+
+
+def read_csv(path, columns=None):
+    """A CSV file. With `usecols` pandas would not count the fields of a line, and values would move silently."""
+    frame = pd.read_csv(path)
+    if not isinstance(frame.index, pd.RangeIndex):
+        raise ValueError("its lines have more fields than its header has names")
+    return frame if columns is None else frame[columns]
 
 
 def read_row_group(path, group, columns=None):
@@ -99,6 +107,8 @@ class Layout:
         Subtracted, and divided by, after the steps.
     constant : bool
         Whether the constant 1 is the last column.
+    model : str or None
+        Name of the chunk whose columns are the features, while the other chunks must have no more columns.
     """
 
     bags: object
@@ -108,12 +118,13 @@ class Layout:
     center: object = None
     scale: object = None
     constant: bool = False
+    model: object = None
 
     def frame(self, chunk, name):
         """The DataFrame of a chunk, with the columns that are needed."""
         wanted = None if self.features is None else [*self.features, self.bags]
         try:
-            frame = self._load(chunk, wanted)
+            frame = self._load(chunk, None if self.model else wanted)
         except Exception as error:
             raise ChunkError(
                 f"{name} cannot be read: {type(error).__name__}: {error}"
@@ -122,11 +133,8 @@ class Layout:
             raise ChunkError(
                 f"{name} must be a DataFrame, or read as one, got {type(frame).__name__}"
             )
-        missing = [c for c in wanted or [self.bags] if c not in frame.columns]
-        if missing:
-            raise ChunkError(
-                f"{name} has no column {missing[0]!r}; it has {frame.columns.tolist()}"
-            )
+        if len(frame):  # a part without rows may have no columns either
+            check_columns(frame, name, wanted or [self.bags], self.model)
         return frame
 
     def _load(self, chunk, wanted):
@@ -143,14 +151,12 @@ class Layout:
         given = frame[self.features]
         for step in self.steps:
             given = step.transform(given)
-        if hasattr(given, "toarray"):
-            given = given.toarray()
-        columns = (
-            [given[c] for c in given] if isinstance(given, pd.DataFrame) else given.T
-        )
+        if self.steps and not isinstance(given, pd.DataFrame):
+            given = with_names(given, self.steps)
+        columns = [given.iloc[:, j] for j in range(given.shape[1])]
         X = np.empty((len(frame), len(columns) + self.constant), order="F")
         for j, column in enumerate(columns):
-            X[:, j] = numbers(column, frame, self.features)
+            X[:, j] = numbers(column, given)
             if self.center is not None:
                 X[:, j] -= self.center[j]
             if self.scale is not None:
@@ -161,18 +167,43 @@ class Layout:
 
     def bag_column(self, frame):
         """The names of the bags of the instances of a chunk, none missing."""
-        return check_column("bags", frame[self.bags], len(frame))
+        return check_column(f"column {self.bags!r}", frame[self.bags], len(frame))
 
 
-def numbers(column, frame, features):
-    """A column as an array of numbers; what is none is explained by its name."""
-    if isinstance(column, np.ndarray) or isinstance(column.dtype, np.dtype):
+def check_columns(frame, name, wanted, model):
+    """Refuse a chunk that lacks a column, or has more than the chunk that is the model for all."""
+    missing = [c for c in wanted if c not in frame.columns]
+    if missing:
+        raise ChunkError(
+            f"{name} has no column {missing[0]!r}; it has {frame.columns.tolist()}"
+        )
+    more = [c for c in frame.columns if model and c not in wanted]
+    if more:
+        raise ChunkError(
+            f"{name} has the column {more[0]!r}, which {model} has not; name the columns by features="
+        )
+
+
+def with_names(values, steps):
+    """A matrix that the steps return, as a DataFrame, with the names of its columns if the last step has them."""
+    values = values.toarray() if hasattr(values, "toarray") else np.asarray(values)
+    try:
+        names = steps[-1].get_feature_names_out()
+        frame = pd.DataFrame(values, columns=names)
+    except (AttributeError, TypeError, ValueError):
+        frame = pd.DataFrame(values)
+    return frame.infer_objects() if values.dtype == object else frame
+
+
+def numbers(column, frame):
+    """A column of a frame as an array of numbers, or the error that names each column without numbers."""
+    if isinstance(column.dtype, np.dtype):
         values = np.asarray(column)
         if values.dtype.kind in "fiub":
             return values
     elif pd.api.types.is_numeric_dtype(column):
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    check_features(frame[features])
+    check_features(frame)
     raise ValueError(f"X must be numbers, got dtype {column.dtype}")
 
 
@@ -189,6 +220,32 @@ def work(function, layout, task):
         raise ChunkError(f"{name}: {error}") from error
 
 
+def listed(chunks):
+    """Chunks as a list that can be read several times."""
+    if hasattr(chunks, "to_delayed"):
+        chunks = chunks.to_delayed()
+    if isinstance(chunks, str | Path) and Path(chunks).is_dir():
+        raise ValueError(
+            f'chunks is a folder; pass its files: sorted(Path({str(chunks)!r}).glob("*.parquet"))'
+        )
+    if isinstance(chunks, str | Path | pd.DataFrame):
+        chunks = [chunks]
+    if not hasattr(chunks, "__iter__"):
+        raise ValueError(
+            "chunks must be a list of paths, of DataFrames, or of functions that return a DataFrame, got "
+            f"{type(chunks).__name__}"
+        )
+    if iter(chunks) is chunks:
+        raise ValueError(
+            "chunks is an iterator, which can be read only once; a fit reads the chunks several times: pass a list "
+            "of paths, of DataFrames, or of functions that return a DataFrame"
+        )
+    chunks = list(chunks)
+    if not chunks:
+        raise ValueError("chunks is empty")
+    return chunks
+
+
 class Engine:
     """Passes over chunks by a ``map``.
 
@@ -199,23 +256,12 @@ class Engine:
         ``map(function, tasks)`` gives the results in the order of the tasks, or futures of them: objects with
         ``result(timeout)``.
     timeout : float or None
-        Seconds without any result after which a pass ends with `EngineError`; where ``map`` gives no futures, that is
-        up to the engine.
+        Seconds to wait for the next chunk in order, after which a pass ends with `EngineError`; where ``map`` gives no
+        futures, that is up to the engine.
     """
 
     def __init__(self, chunks, map, timeout=None):
-        if hasattr(chunks, "to_delayed"):
-            chunks = chunks.to_delayed()
-        if isinstance(chunks, str | Path | pd.DataFrame):
-            chunks = [chunks]
-        if iter(chunks) is chunks:
-            raise ValueError(
-                "chunks is an iterator, which can be read only once; a fit reads the chunks several times: pass a list "
-                "of paths, of DataFrames, or of functions that return a DataFrame"
-            )
-        self.chunks = list(chunks)
-        if not self.chunks:
-            raise ValueError("chunks is empty")
+        self.chunks = listed(chunks)
         owner = getattr(map, "__self__", None)
         if isinstance(owner, Pool):
             raise ValueError(
@@ -271,23 +317,30 @@ class Engine:
         answers = ()
         try:
             answers = self.submit(partial(work, function, layout), tasks)
-            for (number, chunk, _), answer in zip(tasks, answers, strict=True):
-                n, result = self._wait(answer, what, name_of(number, chunk))
-                if n != self.sizes.setdefault(number, n):
-                    raise ChunkError(
-                        f"{name_of(number, chunk)} had {self.sizes[number]} rows in the first pass and has {n} in the "
-                        f"{what}: chunks must not change during a fit"
-                    )
-                yield number, result
-        except BrokenExecutor as error:
+            answers = list(answers) if isinstance(answers, list) else answers
+            for task, answer in zip(tasks, in_turn(answers), strict=True):
+                yield task[0], self._checked(answer, what, *task[:2])
+        except Exception as error:
+            if not died(error):
+                raise
             raise EngineError(
                 f"a worker process died in the {what}: if it ran out of memory, make the chunks smaller; then fit "
-                "again with a new executor"
+                "again with a new executor or cluster"
             ) from error
         finally:  # after an error, or where the caller has seen enough
             for answer in answers if isinstance(answers, list) else ():
                 if hasattr(answer, "cancel"):
                     answer.cancel()
+
+    def _checked(self, answer, what, number, chunk):
+        name = name_of(number, chunk)
+        n, result = self._wait(answer, what, name)
+        if n != self.sizes.setdefault(number, n):
+            raise ChunkError(
+                f"{name} had {self.sizes[number]} rows in the first pass and has {n} in the {what}: chunks must not "
+                "change during a fit"
+            )
+        return result
 
     def _wait(self, answer, what, name):
         if not hasattr(answer, "result"):
@@ -301,6 +354,21 @@ class Engine:
                 f"the {what} got no answer for {name} within timeout={self.timeout:g} seconds: the worker may be gone "
                 "or busy; look at the engine, or raise timeout"
             ) from error
+
+
+def in_turn(answers):
+    """The answers of an engine in order; a list forgets each after its turn, so that their memory is free."""
+    if not isinstance(answers, list):
+        yield from answers
+        return
+    for place in range(len(answers)):
+        yield answers[place]
+        answers[place] = None
+
+
+def died(error):
+    """Whether an error says that a worker died: that of an executor, or of Dask after several deaths."""
+    return isinstance(error, BrokenExecutor) or type(error).__name__ == "KilledWorker"
 
 
 def thinned(engine, n_rows, least):
@@ -322,7 +390,8 @@ def with_columns(engine, layout):
                 "look at the columns", column_names, layout, only=[number]
             )
             if columns is not None:
-                return replace(layout, features=columns)
+                model = name_of(number, engine.chunks[number])
+                return replace(layout, features=columns, model=model)
         raise ValueError("chunks hold no rows")
     features = list(layout.features)
     if layout.bags in features or len(set(features)) < len(features):

@@ -1,12 +1,13 @@
 """The first pass: bags, their sizes and sums, and the moments of all instances."""
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ..base import check_bags, check_features
-from ._chunks import ChunkError, name_of
+from ._chunks import ChunkError, name_of, with_names
 from ._sums import bag_sums, class_sums, merge, moments
 
 
@@ -38,7 +39,9 @@ def summarize(frame, layout, products):
     X = layout.matrix(frame)
     found = moments(X, products)
     if not np.isfinite(found.squares).all():
-        check_features(X if layout.steps else frame[layout.features])
+        check_features(
+            with_names(X, layout.steps) if layout.steps else frame[layout.features]
+        )
     return labels, *bag_sums(X, codes, len(labels)), found
 
 
@@ -47,8 +50,12 @@ def rows_of(labels, n_bags, keys, number, engine):
     try:
         return check_bags(labels, len(labels), n_bags, keys)
     except ValueError as error:
-        name = name_of(number, engine.chunks[number])
-        raise ChunkError(f"{name}: {error}") from error
+        name, hint = name_of(number, engine.chunks[number]), ""
+        if keys is not None:
+            hint = "; give its share, or drop its rows"
+        elif "no such row" in str(error):
+            hint = "; bags are numbered from 0; if yours start at 1, key the proportions: pd.Series(shares, names)"
+        raise ChunkError(f"{name}: {error}{hint}") from error
 
 
 def first_pass(engine, layout, kind, matrix, keys):
@@ -62,9 +69,8 @@ def first_pass(engine, layout, kind, matrix, keys):
         codes = rows_of(labels[number], len(matrix), keys, number, engine)
         if kind.whole_bags and (owner[codes] >= 0).any():
             twice = (owner[codes] >= 0).argmax()
-            refuse_scattered(
-                labels[number].tolist()[twice], owner[codes[twice]], number, layout
-            )
+            places = owner[codes[twice]], number
+            refuse_scattered(labels[number].tolist()[twice], places, engine, layout)
         owner[codes], rows[number] = number, codes
         sizes[codes] += bag_sizes
         total = here if total is None else merge(total, here)
@@ -75,18 +81,34 @@ def first_pass(engine, layout, kind, matrix, keys):
             sums += class_sums(part, matrix[codes])
         else:
             sums[codes] += part
-    if total is None:
-        raise ValueError("chunks hold no rows")
+    refuse_shares_of_rows(sizes, keys)
     return FirstPass(total, sizes, sums, labels, rows)
 
 
-def refuse_scattered(bag, first, second, layout):
+def refuse_shares_of_rows(sizes, keys):
+    """Refuse chunks without rows, and one share per instance, as `llpbook.base.read_bags` does."""
+    n_shares, n_rows, n_bags = len(sizes), sizes.sum(), np.count_nonzero(sizes)
+    if n_rows == 0:
+        raise ValueError("chunks hold no rows")
+    if keys is None and n_shares == n_rows and 2 * n_bags < n_rows:
+        raise ValueError(
+            f"proportions has {n_shares} entries, one per instance, for only {n_bags} bags: give one share per bag, "
+            "such as pd.Series(shares).groupby(bags).mean()"
+        )
+
+
+def refuse_scattered(bag, places, engine, layout):
     """A bag in two chunks, where the method needs it whole."""
+    first, second = places
+    frame, source = "frame", "a Dask DataFrame"
+    if isinstance(engine.chunks[second], str | Path):
+        frame, source = "dask.dataframe.read_parquet(paths)", "Parquet files"
     raise ChunkError(
         f"bag {bag!r} has instances in chunk {first} and in chunk {second}, but CountLogistic needs each bag whole in "
-        f"one chunk. Bring the bags together first: chunks = frame.shuffle(on={layout.bags!r}).persist() of a Dask "
-        f"DataFrame, or chunks = [part for _, part in frame.groupby(frame[{layout.bags!r}].map(hash) % n_chunks)] of "
-        "one in memory; MeanMap and InvCal take the chunks as they are"
+        "one chunk. If these are two different bags, number them across all chunks. If not, bring the bags together "
+        f"first: chunks = {frame}.shuffle(on={layout.bags!r}).persist() of {source}, or chunks = [part for _, part in "
+        f"frame.groupby(frame[{layout.bags!r}].map(hash) % n_chunks)] of one DataFrame in memory; MeanMap and InvCal "
+        "take the chunks as they are"
     )
 
 

@@ -1,6 +1,7 @@
 """One function for all estimators whose fit reduces to sums over chunks."""
 
 from builtins import map as in_this_process
+from dataclasses import replace
 from functools import partial
 from numbers import Real
 
@@ -37,8 +38,8 @@ def fit_chunks(
     estimator : estimator or Pipeline
         `MeanMap`, `CountLogistic`, `InvCal` and `BagMeanRegression` with a linear kernel, or `WeightedLDA` with the
         scheme "sws". In a `Pipeline` the steps before it must be fitted already (such as a `ColumnTransformer`, fitted
-        to one chunk that holds all categories), but the last of them may be a `StandardScaler`, which the first pass
-        fits.
+        to one chunk that holds all categories), but the last of them may be a `StandardScaler`. The first pass fits
+        this scaler anew, also one that was fitted before.
     chunks : sequence, or Dask DataFrame
         Each chunk is read several times. It is a path (.parquet, .feather, .csv), a DataFrame, a function without
         arguments that returns one, a Dask ``delayed``, or whatever ``read`` understands. Chunks without rows are left
@@ -55,11 +56,14 @@ def fit_chunks(
     read : callable, optional
         From a chunk to a DataFrame, for chunks of another kind.
     tol : float, default 1e-3
-        The passes end with the first Newton step that is shorter than so many standard errors of the weights.
+        The passes end with the first Newton step whose length, the Newton decrement, is below ``tol``. For
+        `CountLogistic` the length is in standard errors of the weights. For `MeanMap` it is in the standard errors
+        that labels would give, which are smaller than its own, so the rule is stricter. ``tol`` and ``max_iter`` of
+        these two estimators are for the fit in memory and are ignored here.
     max_passes : int, default 50
-        Over all chunks, for `MeanMap` and `CountLogistic`.
+        The most Newton passes over all chunks, for `MeanMap` and `CountLogistic`.
     timeout : float or None, default 600.0
-        Seconds without any answer of an engine with futures, after which the fit ends with an error.
+        Seconds to wait for the next chunk in order, where ``map`` gives futures; then the fit ends with an error.
     verbose : int, default 0
         1 prints a line for each pass.
 
@@ -67,8 +71,8 @@ def fit_chunks(
     -------
     estimator
         The same, fitted, with the attributes of a fit in memory; `WeightedLDA` without ``weights_``. ``gap_`` of
-        `MeanMap` and `CountLogistic` is the length of the last step in standard errors, ``n_iter_`` the number of
-        passes over all chunks that it took.
+        `MeanMap` and `CountLogistic` is the length of the last step as in ``tol``. ``n_iter_`` is the number of Newton
+        passes over all chunks; the first pass, the passes of the start and the count of predictions are not in it.
 
     Raises
     ------
@@ -82,8 +86,10 @@ def fit_chunks(
 
     Notes
     -----
-    `InvCal`, `BagMeanRegression` and `WeightedLDA` take one pass; `MeanMap` one, about three Newton passes, and one
-    that counts its predictions; `CountLogistic` about seven. A worker needs the memory of one chunk in double
+    `InvCal`, `BagMeanRegression` and `WeightedLDA` take one pass. `MeanMap` takes the first pass, about three Newton
+    passes, and one that counts its predictions. `CountLogistic` takes the first pass, a start of up to four passes of
+    MeanMap and two or more passes that shorten its weights, and then about six Newton passes: with few chunks 15 to 21
+    in all. With many chunks the start reads only some of them. A worker needs the memory of one chunk in double
     precision three times. The caller needs the sums of all bags, or for `WeightedLDA` and for `MeanMap` with
     ``bag_weights="size"`` those of the classes and the size of each bag.
 
@@ -111,6 +117,7 @@ def fit_chunks(
         layout = with_columns(engine, Layout(bags, features, read, steps))
         matrix, classes, keys = check_proportions(proportions, empty_rows=True)
         state = first_pass(engine, layout, kind, matrix, keys)
+        layout = replace(layout, model=None)
         layout = told_of_columns(model, scaler, state, layout)
         rows = np.flatnonzero(state.sizes)
         matrix = fill_empty_rows(matrix, rows, keys)
@@ -135,17 +142,13 @@ def told_of_columns(model, scaler, state, layout):
 
 
 def parts(estimator):
-    """The fitted steps of a pipeline, its scaler that is not fitted, and the classifier."""
+    """The fitted steps of a pipeline, its scaler, which the first pass fits, and the classifier."""
     if not isinstance(estimator, Pipeline):
         return (), None, estimator
     *before, (_, model) = estimator.steps
     steps = [step for _, step in before if step not in (None, "passthrough")]
     scaler = None
-    if (
-        steps
-        and isinstance(steps[-1], StandardScaler)
-        and not hasattr(steps[-1], "scale_")
-    ):
+    if steps and isinstance(steps[-1], StandardScaler):
         scaler = steps.pop()
     for step in steps:
         if get_tags(step).requires_fit:
@@ -177,7 +180,7 @@ def sample_bags(
     chunks, proportions, bags, features, map, read, timeout
         As for `fit_chunks`.
     n_bags : int
-        Bags to draw.
+        Bags to draw, among those whose share is not NaN.
     random_state : int, RandomState or None, default None
 
     Returns
@@ -189,16 +192,26 @@ def sample_bags(
     Raises
     ------
     ValueError
-        If there are fewer bags; `ChunkError` and `EngineError` as of `fit_chunks`.
+        If there are fewer bags with a share, or a drawn bag has no instances; `ChunkError` and `EngineError`
+        as of `fit_chunks`.
     """
     matrix, _, keys = check_proportions(proportions, empty_rows=True)
     names = pd.RangeIndex(len(matrix)) if keys is None else keys
-    check_whole("n_bags", n_bags, most=len(names))
-    drawn = check_random_state(random_state).choice(len(names), n_bags, replace=False)
+    known = np.flatnonzero(np.isfinite(matrix).all(axis=1))
+    check_whole("n_bags", n_bags, most=len(known))
+    drawn = check_random_state(random_state).choice(known, n_bags, replace=False)
     engine = Engine(chunks, map, timeout)
     layout = with_columns(engine, Layout(bags, features, read))
     run = engine.run("sample of bags", chosen_rows, layout, (names[np.sort(drawn)],))
     found = [part for _, part in run if part is not None]
     if not found:
         raise ValueError("chunks hold no rows")
-    return pd.concat(found, ignore_index=True)[[*layout.features, bags]]
+    sample = pd.concat(found, ignore_index=True)[[*layout.features, bags]]
+    present = sample[bags].nunique()
+    if present < n_bags:
+        raise ValueError(
+            f"chunks hold instances of only {present} of the {n_bags} bags that were drawn from the {len(known)} bags "
+            f"of proportions; check that the column {bags!r} holds the same names as proportions, and give proportions "
+            "only for bags that have instances"
+        )
+    return sample

@@ -125,8 +125,9 @@ class OfCounts:
         refuse_kernel(model)
         if model.proportion_noise is not None:
             raise ValueError(
-                f"fit_chunks does not take proportion_noise={model.proportion_noise!r}; clip the shares to [0, 1], and "
-                "take proportion_errors alone or " + ways_out(model)
+                f"fit_chunks does not take proportion_noise={model.proportion_noise!r}; clip the shares to [0, 1] and "
+                "take proportion_errors alone, which biases shares near 0 and 1, or "
+                + ways_out(model)
             )
 
     def by_class(self, matrix):
