@@ -893,3 +893,14 @@ def test_rates_stay_within_their_bounds_in_large_bags():
     rows = un.group_rate(model, X, bags, P, np.round(X[:, 0]))
     assert (rows["least"] <= rows["rate"]).all()
     assert (rows["rate"] <= rows["most"]).all() and rows["rate"].between(0, 1).all()
+
+
+def test_labeled_instances_have_no_error_of_their_share():
+    X, y, bags, P = problem()
+    labels = np.where(np.arange(len(y)) % 8 == 0, y, -1)
+    model = CountLogistic(C=1.0, proportion_errors=np.full(60, 0.1))
+    model.fit(X, bags, P, labels=labels)
+    fit = un.read_fit(model, X, bags, P, labels)[0]
+    alone = fit.used < 0
+    assert alone.sum() == 60 and not fit.known.errors[alone].any()
+    assert_allclose(fit.known.errors[~alone], (8 * 0.1) ** 2)  # 8/7 wider, 7 people
