@@ -9,9 +9,19 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime
 from scipy.special import expit, softmax
+from scipy.stats import f as fisher
+from scipy.stats import norm
+from scipy.stats import t as student
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import (
+    MinMaxScaler,
+    PolynomialFeatures,
+    PowerTransformer,
+    RobustScaler,
+    StandardScaler,
+)
 
 from llpbook import CountLogistic, MeanMap, label_proportions
 from llpbook import uncertainty as un
@@ -715,3 +725,182 @@ def test_draws_without_differences_are_counted_and_said():
     assert 0 < drawn.failed < 20 and len(drawn.replicates) == 20 - drawn.failed
     with pytest.raises(ValueError, match="n_resamples must be"):
         un.bag_bootstrap(CountLogistic(C=1.0), X, bags, P, slopes, 1)
+
+
+# --- silent wrong answers of earlier versions --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (SimpleImputer(), StandardScaler()),
+        ("passthrough", StandardScaler()),
+        (MinMaxScaler(clip=True),),
+        (StandardScaler(with_mean=False), RobustScaler()),
+    ],
+)
+def test_known_steps_are_undone_and_log_odds_stay(steps):
+    X, _, bags, P = problem()
+    X = pd.DataFrame({"income": 1e4 * X[:, 0] + 3e4, "age": X[:, 1]})
+    pipe = make_pipeline(*steps, CountLogistic(C=10.0))
+    pipe.fit(X, bags, countlogistic__proportions=P)
+    b = un.coefficient_table(pipe, X, bags, P).coefficients
+    assert b.index.tolist() == ["income", "age", "intercept"]
+    by_table = X.to_numpy() @ b[:2] + b["intercept"]
+    assert_allclose(by_table, pipe.decision_function(X), atol=1e-9)
+
+
+def test_what_cannot_be_undone_is_not_named_as_the_feature():
+    X, _, bags, P = problem()
+    X = pd.DataFrame(X + 3, columns=["income", "age"])
+    pipe = make_pipeline(StandardScaler(), CountLogistic(C=1.0, fit_intercept=False))
+    pipe.fit(X, bags, countlogistic__proportions=P)
+    b = un.coefficient_table(pipe, X, bags, P).coefficients
+    assert b.index.tolist() == ["income (scaled)", "age (scaled)"]
+    assert_allclose(b, pipe[-1].coef_[0])
+    pipe = make_pipeline(PowerTransformer(), CountLogistic(C=1.0))
+    pipe.fit(X, bags, countlogistic__proportions=P)
+    names = un.coefficient_table(pipe, X, bags, P).coefficients.index
+    assert names[0] == "income (transformed)"
+
+
+def test_parameters_of_bags_follow_the_drawn_bags():
+    X, _, bags, P = problem(30, 4)
+    rng = np.random.default_rng(0)
+    shares = pd.Series(P[:, 1] + rng.laplace(size=30) / 4, range(30))
+    errors = pd.Series(np.linspace(0.1, 0.9, 30), shares.index)
+    model = CountLogistic(proportion_errors=errors[::-1], proportion_noise="laplace")
+    seen = []
+
+    def look(fitted):
+        seen.append(np.asarray(fitted[-1].proportion_errors))
+        return fitted[-1].coef_[0]
+
+    pipe = make_pipeline(StandardScaler(), model)
+    un.bag_bootstrap(pipe, X, bags, shares, look, 3, random_state=1)
+    assert_allclose(seen[0], errors)
+    rng = np.random.RandomState(1)
+    for own in seen[1:]:
+        assert_allclose(own, errors.to_numpy()[rng.randint(30, size=30)])
+
+
+def test_one_group_is_a_mask_of_the_right_length():
+    X, _, bags, P = problem()
+    model = CountLogistic(C=10.0).fit(X, bags, P)
+    with pytest.raises(ValueError, match="group must be a mask"):
+        un.bag_influence(model, X, bags, P, group=np.where(X[:, 0] > 0, "men", "women"))
+    with pytest.raises(ValueError, match="group must have one entry"):
+        un.bag_influence(model, X, bags, P, group=np.ones(3, bool))
+    with pytest.raises(ValueError, match="use group == 1"):
+        un.tomography((X[:, 0] > 0).astype(int), bags, P)
+
+
+def test_the_test_of_all_classes_counts_the_rank():
+    V = np.kron(np.eye(3) - 1 / 3, [[1.0]]) * np.outer([1, 1, 1], [1, 1, 1])
+    names = ["a: x", "b: x", "c: x"]
+    b = pd.Series([2.0, -1.0, -1.0], names)
+    table = un.CoefficientTable(b, pd.DataFrame(V, names, names), 50, 100, 53, 1.0)
+    F, p = table.test(names)
+    assert pytest.approx(6 / 2) == F  # pinv(V) is V: 4 + 1 + 1, of rank 2
+    assert p == pytest.approx(fisher.sf(3.0, 2, 50))
+
+
+def test_a_table_without_the_labels_of_the_fit_is_refused():
+    X, y, bags, P = problem()
+    labels = np.where(np.arange(len(y)) % 40 == 0, y, -1)
+    model = CountLogistic(C=1.0, tol=1e-7).fit(X, bags, P, labels=labels)
+    un.coefficient_table(model, X, bags, P, labels)
+    with pytest.raises(ValueError, match="gradient per instance"):
+        un.coefficient_table(model, X, bags, P)
+    changed = P.copy()
+    changed[3] = changed[3][::-1] if P[3, 0] != 0.5 else [0.25, 0.75]
+    with pytest.raises(ValueError, match="gradient per instance"):
+        un.coefficient_table(model, X, bags, changed, labels)
+
+
+def test_bounds_with_rounded_shares_contain_the_true_rates():
+    rng = np.random.default_rng(0)
+    bags = np.repeat(np.arange(20), 201)
+    y, group = rng.random((2, len(bags))) < 0.4
+    true = label_proportions(y, bags)[:, 1]
+    given = true.round(1)
+    with pytest.warns(LLPWarning, match="no whole counts"):
+        un.group_rate_bounds(group, bags, given)
+    exact = un.group_rate_bounds(group, bags, true).loc[True]
+    loose = un.group_rate_bounds(group, bags, given, rounding=0.05).loc[True]
+    assert loose["low"] <= exact["low"] and exact["high"] <= loose["high"]
+    guess = rng.integers(0, 2, len(bags))
+    ends = un.accuracy_bounds(guess, bags, true)
+    wide = un.accuracy_bounds(guess, bags, given, rounding=0.05)
+    assert wide[0] <= ends[0] and ends[1] <= wide[1]
+    lines = un.tomography(group, bags, given, rounding=0.05)
+    real = pd.Series(y[group]).groupby(bags[group]).mean()
+    assert ((lines["low"] <= real) & (real <= lines["high"])).all()
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_reports_take_the_noise_that_the_model_states(noise):
+    X, _, bags, P = problem()
+    errors = np.full(60, 0.3)
+    shares = P[:, 1] + 0.3 * np.random.default_rng(0).normal(size=60)
+    model = CountLogistic(C=1.0, proportion_errors=errors, proportion_noise=noise)
+    model.fit(X, bags, shares)
+    assert shares.min() < 0
+    report = un.bag_report(model, X, bags, shares)
+    assert (report.table["error"] > 0.3).all()
+    assert report.spread_limit == pytest.approx(1 + 2.3 / np.sqrt(60))
+    assert 0.5 < un.expected_accuracy(model, X, bags, shares) < 1
+    lines = un.tomography(X[:, 0] > 0, bags, shares, model, X).dropna()
+    assert (lines["low"] == 0).all() and (lines["high"] == 1).all()
+    fit = un.read_fit(model, X, bags, shares)[0]
+    assert fit.known.laplace == (noise == "laplace")
+    rows = un.group_rate(model, X, bags, shares, X[:, 0] > 0, level=0.9)
+    assert rows["least"].item() == 0 and rows["most"].item() == 1
+    # By enumeration of the first bag: the labelings weigh their probability and that of the noise of their count.
+    f = model.decision_function(X[bags == 0])
+    ys = np.array([*product((0, 1), repeat=8)], float)
+    off = ys.mean(axis=1) - shares[0]
+    log_p = ys @ f - off**2 / (2 * 0.09)
+    if noise == "laplace":
+        log_p = ys @ f - np.abs(off) * np.sqrt(2) / 0.3
+    q = softmax(log_p) @ ys
+    g = (q - expit(f)) @ np.column_stack([X[:8], np.ones(8)])
+    assert_allclose(un.bag_gradients(fit)[0], g, atol=0.02)
+
+
+def test_quantiles_and_limits_by_hand():
+    X, _, bags, P = problem()
+    model = CountLogistic(C=10.0).fit(X, bags, P)
+    ends = un.coefficient_table(model, X, bags, P)
+    half = ends.interval(0.9).diff(axis=1)["high"] / 2
+    assert_allclose(half / ends.errors, student.isf(0.05, 57))
+    groups = np.where(X[:, 0] > 0, "a", "b")
+    rows = un.group_rate(model, X, bags, P, groups, level=0.9)
+    quantile = (rows["high"] - rows["low"]) / (2 * rows["error"])
+    assert_allclose(quantile, student.isf(0.05, 60 - 3), rtol=1e-9)
+    report = un.bag_report(model, X, bags, P)
+    spread = max(1.0, report.spread)
+    assert report.limit == pytest.approx(spread * norm.isf(0.05 / 60 / 2))
+
+
+def test_rates_stay_within_their_bounds_in_large_bags():
+    rng = np.random.default_rng(0)
+    bags = np.repeat(np.arange(30), 60)
+    X = rng.normal(size=(1800, 1)) + 4 * rng.normal(size=(30, 1))[bags]
+    y = (rng.random(1800) < expit(3 * X[:, 0])).astype(int)
+    P = label_proportions(y, bags)
+    model = CountLogistic(C=100.0).fit(X, bags, P)
+    rows = un.group_rate(model, X, bags, P, np.round(X[:, 0]))
+    assert (rows["least"] <= rows["rate"]).all()
+    assert (rows["rate"] <= rows["most"]).all() and rows["rate"].between(0, 1).all()
+
+
+def test_labeled_instances_have_no_error_of_their_share():
+    X, y, bags, P = problem()
+    labels = np.where(np.arange(len(y)) % 8 == 0, y, -1)
+    model = CountLogistic(C=1.0, proportion_errors=np.full(60, 0.1))
+    model.fit(X, bags, P, labels=labels)
+    fit = un.read_fit(model, X, bags, P, labels)[0]
+    alone = fit.used < 0
+    assert alone.sum() == 60 and not fit.known.errors[alone].any()
+    assert_allclose(fit.known.errors[~alone], (8 * 0.1) ** 2)  # 8/7 wider, 7 people

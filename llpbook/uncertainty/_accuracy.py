@@ -1,9 +1,12 @@
 """Accuracy without labels: what the model expects of itself, and bounds that need no assumption."""
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.special import logit
+from sklearn.pipeline import Pipeline
 
-from ..base import crosstab, read_bags
+from ..base import crosstab, error_covariances, read_bags, warn
 from ..count_likelihood import bag_counts, posterior
 
 #: A probability of a model counts as no less.
@@ -16,6 +19,79 @@ def require_probabilities(model):
         raise ValueError(
             f"model must have predict_proba, which {type(model).__name__} has not: CountCalibration around it has"
         )
+
+
+def stated_noise(model):
+    """The errors of the shares that a model states, and their distribution.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        Of a pipeline the last step counts.
+
+    Returns
+    -------
+    errors : object or None
+        ``proportion_errors``.
+    noise : str or None
+        ``proportion_noise``.
+    """
+    last = model[-1] if isinstance(model, Pipeline) else model
+    errors = getattr(last, "proportion_errors", None)
+    return errors, getattr(last, "proportion_noise", None)
+
+
+def read_shares(model, X, bags, proportions, proportion_errors=None):
+    """Bags as `llpbook.base.read_bags`, with the errors of the shares that the model states.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline, or None
+    X : array-like, shape (n_instances, n_features), or None
+    bags : array-like, shape (n_instances,)
+    proportions : array-like, Series, dict or DataFrame
+        Outside of [0, 1] only where noise is stated.
+    proportion_errors : array-like, Series or dict, optional
+        Stands in the place of those of the model.
+
+    Returns
+    -------
+    BagData
+        With ``covariances``, None where no errors are stated.
+    """
+    errors, noise = stated_noise(model)
+    noisy = noise is not None or proportion_errors is not None
+    errors = errors if proportion_errors is None else proportion_errors
+    given = bags if X is None else X
+    data = read_bags(np.empty((len(bags), 0)), bags, proportions, None, given, noisy)
+    if errors is None:
+        return data
+    return replace(data, covariances=error_covariances(errors, data))
+
+
+def slack_of_counts(data, rounding=0.0):
+    """By how much the count of each bag may be wrong, and a warning where shares are rounded and nothing is stated.
+
+    Parameters
+    ----------
+    data : BagData
+    rounding : float, default 0.0
+        Half-width: a share rounded to a percent has 0.005.
+
+    Returns
+    -------
+    ndarray, shape (n_bags,)
+    """
+    if not 0 <= rounding < 1:
+        raise ValueError(f"rounding must lie in [0, 1), got {rounding!r}")
+    counts = data.bag_sizes[:, None] * data.proportions
+    off = np.abs(counts - np.round(counts)).max(axis=1) > 1e-6 * data.bag_sizes
+    if rounding == 0 and off.any():
+        warn(
+            f"the shares of {off.sum()} bags give no whole counts, so the bounds are not sure: state how far a share "
+            "may be from the true one, such as rounding=0.005 for shares in percent"
+        )
+    return data.bag_sizes * float(rounding)
 
 
 def class_probabilities(model, X, data):
@@ -50,6 +126,7 @@ def expected_labels(model, X, data, exact_up_to=20):
         With ``predict_proba``.
     X : array-like, shape (n_instances, n_features)
     data : BagData
+        Errors of the shares are its ``covariances``, of the distribution that the model states.
     exact_up_to : int, default 20
         See `llpbook.count_likelihood.count_posterior`.
 
@@ -58,9 +135,11 @@ def expected_labels(model, X, data, exact_up_to=20):
     ndarray, shape (n_instances, n_classes)
     """
     P = class_probabilities(model, X, data)
-    known = bag_counts(data.bags, data.proportions)
+    known = bag_counts(data.bags, data.proportions, data.covariances)
+    known = known._replace(laplace=stated_noise(model)[1] == "laplace")
     scores = logit(P[:, 1]) if P.shape[1] == 2 else np.log(P)
     q = posterior(scores, known, exact_up_to)[1]
+    q = np.clip(q, 0, 1) if q.ndim == 1 else q
     return np.column_stack([1 - q, q]) if q.ndim == 1 else q
 
 
@@ -90,7 +169,8 @@ def expected_accuracy(model, X, bags=None, proportions=None):
 
     Notes
     -----
-    Right where the probabilities are calibrated, which shares do not prove.
+    Right where the probabilities are calibrated, which shares do not prove. Errors of the shares are those that the
+    model states.
     """
     if (bags is None) != (proportions is None):
         raise ValueError("give both bags and proportions, or neither, got one of them")
@@ -98,13 +178,13 @@ def expected_accuracy(model, X, bags=None, proportions=None):
         require_probabilities(model)
         # eq: eq-uncertainty-expected
         return float(model.predict_proba(X).max(axis=1).mean())
-    data = read_bags(np.empty((len(bags), 0)), bags, proportions, given=X)
+    data = read_shares(model, X, bags, proportions)
     q = expected_labels(model, X, data)
     predicted = class_probabilities(model, X, data).argmax(axis=1)
     return float(q[np.arange(len(q)), predicted].mean())
 
 
-def agreement_bounds(predicted, counts):
+def agreement_bounds(predicted, counts, slack=0.0):
     r"""The least and the largest number of right labels in each bag.
 
     :math:`\max_y \max(0, m_{ky} + c_{ky} - n_k)` and :math:`\sum_y \min(m_{ky}, c_{ky})`, equation
@@ -114,6 +194,8 @@ def agreement_bounds(predicted, counts):
     ----------
     predicted, counts : ndarray, shape (n_bags, n_classes)
         Predicted and true counts of the classes.
+    slack : float or ndarray, shape (n_bags,), default 0.0
+        By how much each true count may be wrong.
 
     Returns
     -------
@@ -121,11 +203,12 @@ def agreement_bounds(predicted, counts):
     """
     sizes = predicted.sum(axis=1)
     # eq: eq-uncertainty-accuracy
-    low = np.maximum(0, (predicted + counts).max(axis=1) - sizes)
-    return low, np.minimum(predicted, counts).sum(axis=1)
+    low = np.maximum(0, (predicted + counts).max(axis=1) - slack - sizes)
+    more = counts + np.reshape(slack, (-1, 1))
+    return low, np.minimum(predicted, more).sum(axis=1)
 
 
-def accuracy_bounds(predicted, bags, proportions):
+def accuracy_bounds(predicted, bags, proportions, *, rounding=0.0):
     """Between which limits the accuracy of predicted labels must lie, whatever the true labels are.
 
     Parameters
@@ -135,11 +218,13 @@ def accuracy_bounds(predicted, bags, proportions):
     bags : array-like, shape (n_instances,)
     proportions : array-like, Series, dict or DataFrame
         See `llpbook.base.check_proportions`.
+    rounding : float, default 0.0
+        How far each share may be from the true one: 0.005 for shares in percent.
 
     Returns
     -------
     low, high : float
-        Sharp: some true labels with the given shares attain each.
+        Sharp for exact shares: some true labels with the given shares attain each.
 
     Raises
     ------
@@ -153,6 +238,7 @@ def accuracy_bounds(predicted, bags, proportions):
         raise ValueError("predicted must hold a class for each instance, got -1")
     shape = data.proportions.shape
     counts = data.bag_sizes[:, None] * data.proportions
-    found = agreement_bounds(crosstab(data.bags, data.labels, shape), counts)
+    slack = slack_of_counts(data, rounding)
+    found = agreement_bounds(crosstab(data.bags, data.labels, shape), counts, slack)
     low, high = (float(end.sum() / len(data.bags)) for end in found)
     return low, high

@@ -6,7 +6,7 @@ from scipy.stats import t as student
 
 from ..base import check_column, read_bags
 from ..count_likelihood import one_column, posterior
-from ._accuracy import expected_labels
+from ._accuracy import expected_labels, read_shares, slack_of_counts
 from ._sandwich import STEP, read_fit, steps_of
 from ._table import check_level, fit_covariance
 
@@ -40,6 +40,27 @@ def read_groups(group, n_instances, given=None):
             raise ValueError("group must hold True for at least one instance")
         return values[None], np.array([True])
     return codes == np.arange(len(names))[:, None], names
+
+
+def one_group(group, n_instances, given=None):
+    """The mask of one group, and a ValueError where there are more.
+
+    Parameters
+    ----------
+    group, n_instances, given
+        See `read_groups`.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_instances,)
+    """
+    members, names = read_groups(group, n_instances, given)
+    if len(names) == 1:
+        return members[0]
+    hint = ": use group == 1" if set(names.tolist()) == {0, 1} else ""
+    raise ValueError(
+        f"group must be a mask of True and False, got the groups {names.tolist()[:5]}{hint}"
+    )
 
 
 def in_bags(members, bags, n_bags):
@@ -76,18 +97,24 @@ def _frame(columns, names, classes):
     return pd.DataFrame({k: v.ravel() for k, v in columns.items()}, index)
 
 
-def _bounds(members, data):
+def loose_bounds(data, counts, inside, slack):
+    """`count_bounds` where each count may be wrong by ``slack``."""
+    low = count_bounds(data.bag_sizes, counts - slack, inside)[0]
+    return low, count_bounds(data.bag_sizes, counts + slack, inside)[1]
+
+
+def _bounds(members, data, rounding):
     """Least and largest rates, of shape (n_groups, n_classes)."""
     inside = in_bags(members, data.bags, len(data.bag_sizes))
-    ends = [[], []]
+    ends, slack = [[], []], slack_of_counts(data, rounding)
     for share in data.proportions.T:
-        found = count_bounds(data.bag_sizes, data.bag_sizes * share, inside)
+        found = loose_bounds(data, data.bag_sizes * share, inside, slack)
         for end, value in zip(ends, found, strict=True):
             end.append(value.sum(axis=1) / members.sum(axis=1))
     return [np.column_stack(end) for end in ends]
 
 
-def group_rate_bounds(group, bags, proportions):
+def group_rate_bounds(group, bags, proportions, *, rounding=0.0):
     """Between which limits the rate of a class in a group must lie, whatever the labels are (Duncan and Davis 1953).
 
     Parameters
@@ -97,6 +124,8 @@ def group_rate_bounds(group, bags, proportions):
     bags : array-like, shape (n_instances,)
     proportions : array-like, Series, dict or DataFrame
         See `llpbook.base.check_proportions`.
+    rounding : float, default 0.0
+        How far each share may be from the true one, for the bounds: 0.005 for shares in percent.
 
     Returns
     -------
@@ -111,12 +140,12 @@ def group_rate_bounds(group, bags, proportions):
 
     Notes
     -----
-    The limits of each single rate are sharp: some labels with the given shares attain them.
+    The limits of each single rate are sharp for exact shares: some labels with the given shares attain them.
     """
     n = len(bags)
     data = read_bags(np.empty((n, 0)), bags, proportions)
     members, names = read_groups(group, n, bags)
-    low, high = _bounds(members, data)
+    low, high = _bounds(members, data, rounding)
     n_in = np.repeat(members.sum(axis=1)[:, None], low.shape[1], axis=1)
     return _frame({"low": low, "high": high, "n": n_in}, names, data.classes)
 
@@ -138,7 +167,8 @@ def posterior_rates(scores, known, members, exact_up_to=20):
     ndarray, shape (n_groups, 1) or (n_groups, n_classes)
         Of two classes, that of the second.
     """
-    _, q, _ = posterior(scores, known, exact_up_to)
+    q = posterior(scores, known, exact_up_to)[1]
+    q = np.clip(q, 0, 1) if q.ndim == 1 else q
     # eq: eq-uncertainty-rate
     return members @ q.reshape(len(q), -1) / members.sum(axis=1, keepdims=True)
 
@@ -171,7 +201,9 @@ def posterior_variances(scores, known, members, exact_up_to=20):
     return np.maximum(found, 0)
 
 
-def group_rate(model, X, bags, proportions, group, labels=None, *, level=0.95):
+def group_rate(
+    model, X, bags, proportions, group, labels=None, *, level=0.95, rounding=0.0
+):
     """Rates of classes in groups of the instances in bags, by a model and by the counts, with intervals.
 
     Parameters
@@ -188,6 +220,8 @@ def group_rate(model, X, bags, proportions, group, labels=None, *, level=0.95):
     labels : array-like, shape (n_instances,), optional
         Those that the model was fitted with.
     level : float, default 0.95
+    rounding : float, default 0.0
+        How far each share may be from the true one, for the bounds: 0.005 for shares in percent.
 
     Returns
     -------
@@ -216,9 +250,9 @@ def group_rate(model, X, bags, proportions, group, labels=None, *, level=0.95):
     half = student.isf((1 - level) / 2, len(psi) - psi.shape[1]) * errors
     least, most = np.zeros_like(found), np.ones_like(found)
     if not fit.known.errors.any():
-        least, most = _bounds(members, data)
+        least, most = _bounds(members, data, rounding)
     columns = {
-        "rate": found,
+        "rate": np.clip(found, least, most),
         "error": errors,
         "low": np.clip(found - half, least, most),
         "high": np.clip(found + half, least, most),
@@ -244,7 +278,7 @@ def _rates_and_errors(fit, members, V):
     return rates(fit), np.sqrt(of_labels + of_weights)
 
 
-def tomography(group, bags, proportions, model=None, X=None):
+def tomography(group, bags, proportions, model=None, X=None, *, rounding=0.0):
     """Per bag, what the share says of the rate in a group and in the rest.
 
     Parameters
@@ -257,38 +291,39 @@ def tomography(group, bags, proportions, model=None, X=None):
         With ``predict_proba``; then the expected rates given the counts are among the columns.
     X : array-like, shape (n_instances, n_features), optional
         Needed with a model.
+    rounding : float, default 0.0
+        How far each share may be from the true one, for the bounds: 0.005 for shares in percent.
 
     Returns
     -------
     DataFrame
         A row per bag with instances, keyed as ``proportions``: ``share`` (of the class), ``inside`` (share of the
         group); ``low``, ``high`` (bounds of the rate in the group), ``rest_low``, ``rest_high`` (in the rest); with a
-        model ``rate`` and ``rest_rate``. NaN where there is nobody.
+        model ``rate`` and ``rest_rate``. NaN where there is nobody. Where the model states errors of the shares, the
+        bounds are 0 and 1.
 
     Raises
     ------
     ValueError
         If the group is no mask, there are more than two classes, or the input is malformed.
     """
-    n = len(bags)
-    data = read_bags(np.empty((n, 0)), bags, proportions)
-    members, names = read_groups(group, n, bags)
-    if len(names) != 1 or len(data.classes) != 2:
+    data = read_shares(model, X, bags, proportions)
+    group = one_group(group, len(bags), bags)
+    if len(data.classes) != 2:
         raise ValueError(
-            f"group must be a mask and proportions of two classes, got groups {names.tolist()} and classes "
-            f"{data.classes.tolist()}"
+            f"proportions must be of two classes, got {data.classes.tolist()}"
         )
+    labels = None if model is None else expected_labels(model, X, data)[:, 1]
     sizes, p = data.bag_sizes, data.proportions[:, 1]
-    inside = in_bags(members, data.bags, len(sizes))[0]
-    parts = {"": (inside, members[0]), "rest_": (sizes - inside, ~members[0])}
+    inside = in_bags(group[None], data.bags, len(sizes))[0]
     columns = {"share": p, "inside": inside / np.maximum(sizes, 1)}
-    labels = None
-    if model is not None:
-        labels = expected_labels(model, X, data)[:, 1]
-    for name, (size, member) in parts.items():
-        ends = count_bounds(sizes, sizes * p, size)
+    slack = sizes if data.covariances is not None else slack_of_counts(data, rounding)
+    for name, members in {"": group, "rest_": ~group}.items():
+        size = in_bags(members[None], data.bags, len(sizes))[0]
+        ends = loose_bounds(data, sizes * p, size, slack)
         if labels is not None:
-            ends += (np.bincount(data.bags[member], labels[member], len(sizes)),)
+            expected = np.bincount(data.bags[members], labels[members], len(sizes))
+            ends += (np.clip(expected, *ends),)
         with np.errstate(invalid="ignore"):  # nobody: NaN
             for end, value in zip(("low", "high", "rate"), ends, strict=False):
                 columns[name + end] = value / size

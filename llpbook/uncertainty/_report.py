@@ -7,10 +7,11 @@ import pandas as pd
 from scipy.special import expit, softmax
 from scipy.stats import norm
 
-from ..base import error_covariances, read_bags
-from ._accuracy import class_probabilities
+from ._accuracy import class_probabilities, read_shares
+from ._groups import one_group
 from ._sandwich import bag_gradients, bag_hessians, influences, read_fit, split_model
-from ._table import check_level, fit_covariance, in_units
+from ._table import check_level, fit_covariance
+from ._units import in_units
 
 #: Deviations of a normal variable, in units of its median absolute one.
 MEDIAN = norm.isf(0.25)
@@ -30,6 +31,8 @@ class BagReport:
         ``stands_out``.
     spread : float
         How many standard errors the differences typically have, 1 for a model that fits. Bags stand out against this.
+    spread_limit : float
+        Chance leaves the spread of a model that fits below this: 1 + 2.3 / sqrt(bags).
     limit : float
         The z beyond which a bag stands out.
     """
@@ -37,13 +40,14 @@ class BagReport:
     table: pd.DataFrame
     spread: float
     limit: float
+    spread_limit: float = np.inf
 
     def __str__(self):
         out = int(self.table["stands_out"].sum())
         shown = self.table.head(max(5, min(out, NAMED))).round(3)
         return (
             f"{out} of {len(self.table)} stand out: |z| > {self.limit:.1f}; typical differences are "
-            f"{self.spread:.1f} standard errors.\n{shown.to_string()}"
+            f"{self.spread:.2f} standard errors (by chance up to {self.spread_limit:.2f}).\n{shown.to_string()}"
         )
 
     def plot(self, ax=None):
@@ -119,7 +123,7 @@ def bag_report(model, X, bags, proportions, *, proportion_errors=None, level=0.0
         See `llpbook.base.check_proportions`.
     proportion_errors : array-like, Series or dict, optional
         Standard errors of the shares, or their covariance matrices, as of `CountLogistic`. A share rounded to a
-        percent has 0.003. With them shares may lie outside of [0, 1].
+        percent has 0.003. With them shares may lie outside of [0, 1]. Those of the model if not given.
     level : float, default 0.05
         The probability that any bag stands out from a model that fits.
 
@@ -133,18 +137,15 @@ def bag_report(model, X, bags, proportions, *, proportion_errors=None, level=0.0
         If the model has no probabilities, or the input is malformed.
     """
     check_level(level)
-    noisy = proportion_errors is not None
-    data = read_bags(np.empty((len(bags), 0)), bags, proportions, None, X, noisy)
+    data = read_shares(model, X, bags, proportions, proportion_errors)
     P = class_probabilities(model, X, data)
-    errors = None
-    if proportion_errors is not None:
-        errors = error_covariances(proportion_errors, data)
-    table = _report_table(data, miss(P, data, errors))
+    table = _report_table(data, miss(P, data, data.covariances))
     spread = float(np.median(np.abs(table["z"])) / MEDIAN)
     limit = max(spread, 1.0) * norm.isf(level / 2 / len(table))
     table["stands_out"] = table["z"].abs() > limit
     order = np.argsort(-table["z"].abs().to_numpy(), kind="stable")
-    return BagReport(table.iloc[order], spread, float(limit))
+    by_chance = 1 + 2.3 / np.sqrt((data.bag_sizes > 0).sum())
+    return BagReport(table.iloc[order], spread, float(limit), float(by_chance))
 
 
 def _bag_names(data, rows):
@@ -206,7 +207,8 @@ def bag_influence(model, X, bags, proportions, labels=None, *, group=None):
     keep = fit.used >= 0
     index, K = _bag_names(data, fit.used[keep]), len(fit.weights)
     if group is not None:
-        moved = _moved_rates(fit, changes[keep], np.flatnonzero(group))
+        rows = np.flatnonzero(one_group(group, len(data.bags), X))
+        moved = _moved_rates(fit, changes[keep], rows)
         return pd.DataFrame(moved, index, data.classes[-moved.shape[1] :])
     A, columns = in_units(*split_model(model), X)
     if K > 1:

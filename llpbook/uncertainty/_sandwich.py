@@ -33,6 +33,8 @@ class Linear(NamedTuple):
     exact_up_to : int
     used : ndarray of int, shape (n_bags,)
         Rows of the proportions that the bags of ``known`` are; -1 for an instance with a known label.
+    slack : float, default infinity
+        The largest entry of the gradient per instance that the fit can have left.
     """
 
     weights: np.ndarray
@@ -41,6 +43,7 @@ class Linear(NamedTuple):
     C: float
     exact_up_to: int
     used: np.ndarray
+    slack: float = np.inf
 
 
 class BagSums(NamedTuple):
@@ -282,7 +285,13 @@ def read_fit(model, X, bags, proportions, labels=None):
         weights, Z = np.column_stack([last.coef_, last.intercept_]), append_one(Z)
     else:
         weights = last.coef_
-    return Linear(weights, Z, known, last.C, last.exact_up_to, used), data
+    shape = last.C, last.exact_up_to, used, slack_of(last)
+    return Linear(weights, Z, known, *shape), data
+
+
+def slack_of(last):
+    """Ten times the largest entry of the gradient per instance that a `CountLogistic` stopped at, or was to stop at."""
+    return 10 * max(getattr(last, "gap_", 0.0), last.tol)
 
 
 def _counts(data, last):

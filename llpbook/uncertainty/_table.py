@@ -7,12 +7,6 @@ import numpy as np
 import pandas as pd
 from scipy.stats import f as fisher
 from scipy.stats import t as student
-from sklearn.preprocessing import (
-    MaxAbsScaler,
-    MinMaxScaler,
-    RobustScaler,
-    StandardScaler,
-)
 
 from ..base import NotIdentifiableError, require_memory
 from ._sandwich import (
@@ -25,10 +19,10 @@ from ._sandwich import (
     influences,
     read_fit,
     sandwich,
+    slack_of,
     split_model,
 )
-
-SCALERS = (MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler)
+from ._units import in_units
 
 
 def check_level(level):
@@ -98,6 +92,9 @@ class CoefficientTable:
     def test(self, names, value=0.0):
         """Test that several coefficients have given values, by Wald's F.
 
+        With several classes the coefficients of a feature sum to 0 (the penalty sets their level); each row compares a
+        class with the mean of the classes. Coefficients that follow from others do not count in the degrees of freedom.
+
         Parameters
         ----------
         names : str or list of str
@@ -118,17 +115,23 @@ class CoefficientTable:
             raise ValueError(
                 f"names must be coefficients, of {self.coefficients.index.tolist()}, got {names!r}"
             )
-        gap = self.coefficients[names] - value
-        V = self.covariance_.loc[names, names].to_numpy()
-        statistic = float(gap @ np.linalg.solve(V, gap)) / len(names)
-        return statistic, float(fisher.sf(statistic, len(names), self.df))
+        errors = self.errors[names].to_numpy()
+        gap = (self.coefficients[names] - value).to_numpy() / errors
+        R = self.covariance_.loc[names, names].to_numpy() / np.outer(errors, errors)
+        values, vectors = np.linalg.eigh(R)  # of correlations: free of units
+        kept = values > 1e-8 * values[-1]
+        parts = (vectors[:, kept].T @ gap) ** 2 / values[kept]
+        statistic = float(parts.mean())
+        return statistic, float(fisher.sf(statistic, len(parts), self.df))
 
     def __str__(self):
         table, tail = self.table, (1 - self.level) / 2
         table.columns = [
             "coef", "std err", "t", "P>|t|", f"[{tail:.3g}", f"{1 - tail:.3g}]",
         ]  # fmt: skip
-        body = table.to_string(float_format=lambda v: f"{v:.3f}").splitlines()
+        four = {c: "{:.4g}".format for c in table.columns if c not in ("t", "P>|t|")}
+        three = {c: "{:.3f}".format for c in ("t", "P>|t|")}
+        body = table.to_string(formatters={**four, **three}).splitlines()
         head = (
             f"{self.n_instances} instances, {self.n_bags} bags, C={self.C:g}; "
             f"sandwich over bags, t with {self.df} df"
@@ -136,44 +139,6 @@ class CoefficientTable:
         line = "=" * max(map(len, [head, *body]))
         thin = line.replace("=", "-")
         return "\n".join([line, head, thin, body[0], thin, *body[1:], line])
-
-
-def in_units(before, last, X, names=None):
-    """The matrix that turns weights into coefficients of the features as given, and the names of these.
-
-    Parameters
-    ----------
-    before : Pipeline or None
-        Scalers are undone. Other steps are not: the coefficients are then those of what the steps return.
-    last : CountLogistic
-    X : array-like, shape (n_instances, n_features)
-    names : list of str, optional
-        Of the features.
-
-    Returns
-    -------
-    A : ndarray, shape (n_coefficients, n_columns)
-        For one class.
-    names : list of str
-    """
-    d, known = last.n_features_in_, getattr(last, "feature_names_in_", None)
-    A = np.eye(d + last.fit_intercept)
-    if before is not None:
-        if last.fit_intercept and all(isinstance(s, SCALERS) for _, s in before.steps):
-            probe = np.vstack([np.zeros(d), np.eye(d)])
-            if isinstance(X, pd.DataFrame):
-                probe = pd.DataFrame(probe, columns=X.columns)
-            T = np.asarray(before.transform(probe))
-            A[:d, :d], A[d, :d] = np.diag(np.diag(T[1:] - T[0])), T[0]
-            known = X.columns if isinstance(X, pd.DataFrame) else known
-        else:
-            known = before.get_feature_names_out()
-    if names is None:
-        names = [f"x{j}" for j in range(d)] if known is None else map(str, known)
-    names = [*names]
-    if len(names) != d:
-        raise ValueError(f"names must be one for each of {d} features, got {names!r}")
-    return A, names + ["intercept"] * last.fit_intercept
 
 
 def make_table(weights, V, A, names, last, n_instances, n_bags, level):
@@ -241,9 +206,26 @@ def check_maximum(weights, sums, C):
     return J
 
 
-def check_converged(weights, sums, J, V, C):
-    """ValueError where the model is not at the maximum of the likelihood of these bags."""
+def check_converged(weights, sums, J, V, C, slack=np.inf):
+    """ValueError where the model is not at the maximum of the likelihood of these bags.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (1, n_columns) or (n_classes, n_columns)
+    sums : BagSums
+    J, V : ndarray, shape (n_weights, n_weights)
+        Curvature and covariance.
+    C : float
+    slack : float, optional
+        The largest entry of the gradient per instance that a fit to these bags can have left.
+    """
     left = sums.gradient - weights.ravel() / C
+    gap = np.abs(left).max() / sums.n_instances
+    if gap > slack:
+        raise ValueError(
+            f"model is not at the maximum for these bags: the gradient per instance is {gap:.2g}, the fit left at most "
+            f"{slack:.2g}. Pass the bags, proportions and labels that it was fitted to"
+        )
     moved = np.abs(np.linalg.solve(J, left)) / np.sqrt(np.diag(V))
     if moved.max() > AWAY:
         raise ValueError(
@@ -276,7 +258,7 @@ def fit_covariance(fit):
     J = check_maximum(fit.weights, sums, fit.C)
     psi = influences(G, H, J)
     V = sandwich(psi)
-    check_converged(fit.weights, sums, J, V, fit.C)
+    check_converged(fit.weights, sums, J, V, fit.C, fit.slack)
     return V, psi, J
 
 
@@ -288,7 +270,7 @@ def coefficient_table(
     Parameters
     ----------
     model : CountLogistic or Pipeline
-        Fitted. The scalers of a pipeline are undone, and count as known.
+        Fitted. The scalers of a pipeline are undone (see `in_units`), and count as known.
     X : array-like, shape (n_instances, n_features)
     bags : array-like, shape (n_instances,)
     proportions : array-like, Series, dict or DataFrame
@@ -313,7 +295,7 @@ def coefficient_table(
 
     Notes
     -----
-    Trust it where P(y | x) is the same in all bags; measured coverage is in chapter ``book/uncertainty``. Costs 4
+    Trust it where P(y | x) is the same in all bags; measured coverage is in chapter ``book/uncertainty``. Costs two
     gradients of the likelihood per coefficient; memory is n_bags times the square of the number of coefficients.
     """
     fit, _ = read_fit(model, X, bags, proportions, labels)
@@ -386,7 +368,7 @@ def chunk_coefficient_table(
     J, L = check_maximum(weights, sums, last.C), len(used)
     squares = map(partial(_second_pass, J=J, **how), chunks)
     V = L / (L - 1) * sum(squares)
-    check_converged(weights, sums, J, V, last.C)
+    check_converged(weights, sums, J, V, last.C, slack_of(last))
     first = next(iter(chunks))
     X = first.drop(columns=bags) if features is None else first[features]
     A, names = in_units(before, last, X)

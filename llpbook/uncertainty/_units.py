@@ -1,0 +1,116 @@
+"""Coefficients in the units of the features that were given, where the steps before the model allow it."""
+
+import numpy as np
+import pandas as pd
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    RobustScaler,
+    StandardScaler,
+)
+
+SCALERS = (MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler)
+
+
+def affine(step, d):
+    """Slope and offset by which a fitted step changes each of its columns.
+
+    Parameters
+    ----------
+    step : transformer, None or "passthrough"
+    d : int
+        Columns that go in.
+
+    Returns
+    -------
+    slope, offset : ndarray, shape (d,); or None
+        None where the step is not known to keep and scale each column. An imputer changes no value that is present.
+    """
+    slope, offset = np.ones(d), np.zeros(d)
+    if step is None or isinstance(step, str):
+        return slope, offset
+    if type(step) is SimpleImputer:
+        kept = not step.add_indicator and len(step.get_feature_names_out()) == d
+        return (slope, offset) if kept else None
+    if type(step) not in SCALERS:
+        return None
+    if type(step) is MinMaxScaler:
+        return step.scale_, step.min_
+    slope = slope / (1.0 if step.scale_ is None else step.scale_)
+    if type(step) is StandardScaler and step.with_mean:
+        offset = -step.mean_ * slope
+    if type(step) is RobustScaler and step.center_ is not None:
+        offset = -step.center_ * slope
+    return slope, offset
+
+
+def scaling(before, d):
+    """Slope and offset of all steps together, or None where one of them is not known to scale columns."""
+    slope, offset = np.ones(d), np.zeros(d)
+    for _, step in before.steps:
+        found = affine(step, d)
+        if found is None or len(found[0]) != d:
+            return None
+        slope, offset = found[0] * slope, found[0] * offset + found[1]
+    return slope, offset
+
+
+def given_names(before, X):
+    """The names of the features that go into the first step."""
+    if isinstance(X, pd.DataFrame):
+        return [str(name) for name in X.columns]
+    known = getattr(before, "feature_names_in_", None)
+    return [f"x{j}" for j in range(X.shape[1])] if known is None else [*map(str, known)]
+
+
+def returned_names(before, X, d):
+    """Names of the columns that the steps return; none is that of a feature in other units."""
+    try:
+        names = [str(name) for name in before.get_feature_names_out()]
+    except (AttributeError, ValueError):  # a step that names nothing
+        return [f"column {j} (transformed)" for j in range(d)]
+    scaled = any(type(step) in SCALERS for _, step in before.steps)
+    own = set(given_names(before, X))
+    return [f"{n} (transformed)" if scaled or n in own else n for n in names]
+
+
+def in_units(before, last, X, names=None):
+    """The matrix that turns weights into coefficients of the features as given, and the names of these.
+
+    Parameters
+    ----------
+    before : Pipeline or None
+        Scalers are undone where each step is a scaler of scikit-learn, a `SimpleImputer` that keeps the columns, or
+        "passthrough". Else the coefficients are those of the columns that the steps return, and the names say so; also
+        if the scalers shift the features and the model has no intercept.
+    last : CountLogistic
+    X : array-like, shape (n_instances, n_features)
+    names : list of str, optional
+        Of the features.
+
+    Returns
+    -------
+    A : ndarray, shape (n_coefficients, n_columns)
+        For one class.
+    names : list of str
+    """
+    d, known = last.n_features_in_, getattr(last, "feature_names_in_", None)
+    A, own = np.eye(d + last.fit_intercept), names
+    if before is not None:
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        found, known = scaling(before, d), given_names(before, X)
+        if found is None:
+            known = returned_names(before, X, d)
+        elif last.fit_intercept:
+            A[:d, :d], A[d, :d] = np.diag(found[0]), found[1]
+        elif not found[1].any():
+            A = np.diag(found[0])
+        else:
+            own = [f"{name} (scaled)" for name in (known if own is None else own)]
+    if own is None:
+        own = [f"x{j}" for j in range(d)] if known is None else map(str, known)
+    own = [*own]
+    if len(own) != d:
+        raise ValueError(f"names must be one for each of {d} features, got {names!r}")
+    return A, own + ["intercept"] * last.fit_intercept
