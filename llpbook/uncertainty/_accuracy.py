@@ -117,14 +117,14 @@ def class_probabilities(model, X, data):
     return np.clip(model.predict_proba(X), SMALLEST, 1 - SMALLEST)
 
 
-def expected_labels(model, X, data, exact_up_to=20):
+def expected_labels(P, model, data, exact_up_to=20):
     """The posterior of each label, given the counts of the bags, from the probabilities of any model.
 
     Parameters
     ----------
+    P : ndarray, shape (n_instances, n_classes)
+        From `class_probabilities`.
     model : estimator or Pipeline
-        With ``predict_proba``.
-    X : array-like, shape (n_instances, n_features)
     data : BagData
         Errors of the shares are its ``covariances``, of the distribution that the model states.
     exact_up_to : int, default 20
@@ -134,7 +134,6 @@ def expected_labels(model, X, data, exact_up_to=20):
     -------
     ndarray, shape (n_instances, n_classes)
     """
-    P = class_probabilities(model, X, data)
     known = bag_counts(data.bags, data.proportions, data.covariances)
     known = known._replace(laplace=stated_noise(model)[1] == "laplace")
     scores = logit(P[:, 1]) if P.shape[1] == 2 else np.log(P)
@@ -179,9 +178,9 @@ def expected_accuracy(model, X, bags=None, proportions=None):
         # eq: eq-uncertainty-expected
         return float(model.predict_proba(X).max(axis=1).mean())
     data = read_shares(model, X, bags, proportions)
-    q = expected_labels(model, X, data)
-    predicted = class_probabilities(model, X, data).argmax(axis=1)
-    return float(q[np.arange(len(q)), predicted].mean())
+    P = class_probabilities(model, X, data)
+    q = expected_labels(P, model, data)
+    return float(q[np.arange(len(q)), P.argmax(axis=1)].mean())
 
 
 def agreement_bounds(predicted, counts, slack=0.0):

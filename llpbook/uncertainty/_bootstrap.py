@@ -211,10 +211,10 @@ def bag_bootstrap(
         for drawn in draws
     )
     fitted = _fit_draws(tasks, n_resamples, n_jobs, verbose)
-    values, own = zip(*fitted, strict=True)
-    own = None if errors is None else np.array(own)
+    values, spreads = zip(*fitted, strict=True)
+    spreads = None if errors is None else np.array(spreads)
     failed = n_resamples - len(fitted)
-    return BagBootstrap(estimate, np.array(values), errors, own, failed)
+    return BagBootstrap(estimate, np.array(values), errors, spreads, failed)
 
 
 def _fit_draws(tasks, n_resamples, n_jobs, verbose):

@@ -6,7 +6,12 @@ from scipy.stats import t as student
 
 from ..base import check_column, read_bags
 from ..count_likelihood import one_column, posterior
-from ._accuracy import expected_labels, read_shares, slack_of_counts
+from ._accuracy import (
+    class_probabilities,
+    expected_labels,
+    read_shares,
+    slack_of_counts,
+)
 from ._sandwich import STEP, read_fit, steps_of
 from ._table import check_level, fit_covariance
 
@@ -313,7 +318,10 @@ def tomography(group, bags, proportions, model=None, X=None, *, rounding=0.0):
         raise ValueError(
             f"proportions must be of two classes, got {data.classes.tolist()}"
         )
-    labels = None if model is None else expected_labels(model, X, data)[:, 1]
+    labels = None
+    if model is not None:
+        P = class_probabilities(model, X, data)
+        labels = expected_labels(P, model, data)[:, 1]
     sizes, p = data.bag_sizes, data.proportions[:, 1]
     inside = in_bags(group[None], data.bags, len(sizes))[0]
     columns = {"share": p, "inside": inside / np.maximum(sizes, 1)}
