@@ -11,7 +11,7 @@ import _book
 from _book import ROOT, Book
 
 PICTURE = "book/_static/prerequisites.svg"
-WIDTH, HEIGHT, GAP_X, GAP_Y = 140, 44, 32, 14
+WIDTH, HEIGHT, GAP_X, GAP_Y = 140, 56, 32, 10
 STYLE = (
     "rect{fill:none;stroke:#777;stroke-width:1.5}path{fill:none;stroke:#777;stroke-width:1.5}"
     "text{font:14px sans-serif;text-anchor:middle;fill:#111}#head{fill:#777;stroke:none}"
@@ -41,7 +41,7 @@ def draw(wanted, titles):
             boxes.append(
                 f'<rect x="{left}" y="{up:g}" width="{WIDTH}" height="{HEIGHT}" rx="6"/>'
             )
-            lines = textwrap.wrap(titles[name], 18)
+            lines = textwrap.wrap(titles[name], 16)
             for n, line in enumerate(lines):
                 down = up + HEIGHT / 2 + 5 + 17 * (n - (len(lines) - 1) / 2)
                 text = f'<text x="{left + WIDTH / 2:g}" y="{down:g}">{line}</text>'
