@@ -37,14 +37,14 @@ RULE = Question(
         f"Do two methods disagree on at most {SLACK:.0%} as many\ninstances as are outside of the largest class?",
         lambda s: 1 - s.agreement <= SLACK * (1 - s.largest),
         Question(
-            f"Do held-out parts gain {ENOUGH:g} nats or more,\nheld-out whole bags anything,"
+            f"Do held-out parts gain\n{ENOUGH:g} nats or more,\nheld-out whole bags anything,"
             f"\nand has no class over {COMMON:.0%}?",
             lambda s: s.gain >= ENOUGH and s.whole > 0 and s.largest <= COMMON,
             "fit",
             "weak",
         ),
         Question(
-            "Are the bags worth at least as many\nlabels as there are features?",
+            "Are the bags worth\nat least as many labels\nas there are features?",
             lambda s: s.worth >= s.n_features,
             "weak",
             "do not fit",
