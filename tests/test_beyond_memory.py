@@ -221,7 +221,50 @@ def test_hessian_of_counts_is_near_and_above_that_of_all_labelings():
         rtol=1e-5,
     )
     ratio = np.linalg.eigvals(np.linalg.solve(found, exact)).real
-    assert ratio.min() > 0.4 and ratio.max() < 1.1
+    assert ratio.min() > 0.9 and ratio.max() < 1.1
+    # One feature per instance: the traces are those of the labels, and those of the labels given the count.
+    X = np.eye(5)
+    for count in range(6):
+        known = bag_counts(np.zeros(5, int), np.array([[1 - count / 5, count / 5]]))
+        w = np.array([2.0, 1.0, 0.0, -0.5, -3.0])
+        _, q, s = posterior(w, known)
+        found = beyond_memory.count_hessian(q, s, X, known)
+        exact = louis_by_enumeration(X, np.zeros(5), [count], w)
+        assert_allclose(np.trace(found), np.trace(exact), rtol=1e-9)
+        assert_allclose(found.sum(), np.sum(s * (1 - s)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("slope", [0.3, 1.0, 2.0])
+@pytest.mark.parametrize("size", [5, 20, 50])
+def test_hessian_of_counts_in_random_bags(size, slope, monkeypatch):
+    """The ranges that the chapter states, with the factor of the trace and without it."""
+    rng, n = np.random.default_rng(size), 20_000
+    X, bags = np.c_[rng.normal(size=(n, 5)), np.ones(n)], np.arange(n) // size
+    w = np.append(slope * rng.normal(size=5), -0.5)
+    p = np.bincount(bags, rng.random(n) < expit(X @ w)) / size
+    known = bag_counts(bags, np.column_stack([1 - p, p]))
+    slopes = partial(beyond_memory.count_terms, X=X, known=known, curved=False)
+    exact = differences(lambda v: slopes(v)[1].ravel(), w[None], h=1e-4)
+    _, q, s = posterior(X @ w, known)
+    found = beyond_memory.count_hessian(q, s, X, known)
+    ratio = np.linalg.eigvals(np.linalg.solve(found, exact)).real
+    assert ratio.min() > 0.845 and ratio.max() < 1.055
+    monkeypatch.setattr(beyond_memory._sums, "trace_factor", lambda a, b: a * 0 + 1)
+    short = beyond_memory.count_hessian(q, s, X, known)
+    ratio = np.linalg.eigvals(np.linalg.solve(short, exact)).real
+    assert 0.405 < ratio.min() < 0.55 and ratio.max() < 1.01
+
+
+def test_hessian_of_three_classes_has_the_trace_of_the_labels():
+    """One feature per instance: the label information less that of the labels given the counts."""
+    rng, X = np.random.default_rng(0), np.eye(6)
+    known = bag_counts(np.zeros(6, int), np.array([[1 / 6, 2 / 6, 3 / 6]]))
+    _, q, s = posterior(rng.normal(size=(6, 3)), known)
+    found = beyond_memory.count_hessian(q, s, X, known)
+    assert_allclose(np.trace(found), np.sum(s * (1 - s)) - np.sum(q * (1 - q)))
+    label = beyond_memory.label_information(s, X).reshape(3, 6, 3, 6)
+    rows = found.reshape(3, 6, 3, 6).sum(axis=(1, 3))
+    assert_allclose(rows, label.sum(axis=(1, 3)), atol=1e-9)
 
 
 @pytest.mark.parametrize("K", [2, 3])

@@ -19,6 +19,7 @@ from ._sums import (
     SLICE,
     Moments,
     bag_sums,
+    class_hessian,
     class_sums,
     count_hessian,
     count_terms,
@@ -28,6 +29,7 @@ from ._sums import (
     moments,
     newton_decrement,
     partition_terms,
+    trace_factor,
     within_of_sums,
 )
 
@@ -37,6 +39,7 @@ __all__ = [
     "EngineError",
     "Moments",
     "bag_sums",
+    "class_hessian",
     "class_sums",
     "count_hessian",
     "count_terms",
@@ -50,5 +53,6 @@ __all__ = [
     "read_path",
     "row_groups",
     "sample_bags",
+    "trace_factor",
     "within_of_sums",
 ]
