@@ -1043,11 +1043,55 @@ def test_chunks_that_change_are_noticed():
         [Chunk()],
         features=features(FRAME),
     )
-    renamed = iter([FRAME, *[FRAME.assign(bag=FRAME["bag"] + 40)] * 9])
+    named = FRAME.assign(bag="b" + FRAME["bag"].astype(str))
+    renamed = iter([named, *[named.assign(bag="a" + named["bag"])] * 9])
     said(
-        "bag 40 was not there in the first pass", [lambda: next(renamed)],
-        np.vstack([SHARES] * 2), CountLogistic(C=0.1), features=features(FRAME),
+        "bag 'ab0' was not there in the first pass", [lambda: next(renamed)],
+        KEYED, CountLogistic(C=0.1), features=features(FRAME),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["drawn", "edited", "bags", "text"])
+def test_other_values_in_a_later_pass_are_noticed(kind):
+    rng, first = np.random.default_rng(0), [FRAME]
+
+    def chunk():
+        if first:
+            return first.pop()
+        if kind == "drawn":
+            return FRAME.assign(x0=rng.normal(size=400))
+        if kind == "text":
+            return FRAME.assign(bag=FRAME["bag"].astype(str))
+        name, by = ("x1", 1e-6) if kind == "edited" else ("bag", 1)
+        return FRAME.assign(**{name: FRAME[name] + by * (FRAME.index == 7)})
+
+    options = {"features": features(FRAME), "map": map}
+    match = "chunk 1 holds other values in the Newton pass than in the first pass"
+    said(match, [FRAME[:0], chunk], **options)
+
+
+def test_other_rounding_and_another_order_are_no_change():
+    frame = FRAME.astype({"x0": "f4"}).assign(x1=1e8 + FRAME["x1"])
+    near = frame.assign(x1=frame["x1"] * (1 + 1e-16), x2=frame["x2"] * (1 + 1e-15))
+    turns = itertools.cycle([frame, near, frame.sample(frac=1, random_state=0)])
+    given = {"features": features(FRAME), "bags": "bag"}
+    model = make_pipeline(StandardScaler(), CountLogistic(C=0.1))
+    assert fit_chunks(model, [lambda: next(turns)], SHARES, **given)[-1].n_iter_ > 1
+
+
+def test_bag_numbers_that_start_again_are_warned_of():
+    parts = cut(FRAME, 100, 200, 300)
+    again = [part.assign(bag=part["bag"] - part["bag"].min()) for part in parts]
+    for model in (MeanMap(), InvCal()):
+        with pytest.warns(
+            LLPWarning,
+            match="start again in each chunk: proportions has 40 entries.*only 10 dif",
+        ):
+            from_chunks(model, again, SHARES)
+        # The same numbers with one share each: counties that span chunks.
+        from_chunks(model, again, SHARES[:10])
+        from_chunks(model, parts, SHARES)
+        from_chunks(model, [FRAME], SHARES)
 
 
 @pytest.mark.parametrize(
