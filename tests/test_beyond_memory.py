@@ -30,6 +30,7 @@ from llpbook import (
     CountBoosting,
     CountLogistic,
     InvCal,
+    LaplacianMeanMap,
     LLPWarning,
     MeanMap,
     NotIdentifiableError,
@@ -312,6 +313,8 @@ def test_decrement_is_the_step_in_standard_errors():
 ESTIMATORS = [
     (MeanMap(alpha=2.0), 1e-9),
     (MeanMap(bag_weights="uniform", fit_intercept=False), 1e-9),
+    (LaplacianMeanMap(alpha=2.0), 1e-7),
+    (LaplacianMeanMap(n_neighbors=5, bag_weights="uniform"), 1e-7),
     (InvCal(C_p=0.5), 1e-6),
     (BagMeanRegression(), 1e-9),
     (WeightedLDA("sws", shrinkage=0.1), 1e-9),
@@ -329,7 +332,7 @@ def test_same_answer_as_in_memory(model, tol, scaled, K):
     chunks = cut(frame, 300, 310, 1200)
     found = from_chunks(make(clone(model)), chunks, shares, tol=1e-6)
     # Of several classes the fit in memory ends at its tol.
-    several = isinstance(model, MeanMap) and K == 3
+    several = isinstance(model, MeanMap | LaplacianMeanMap) and K == 3
     assert_allclose(
         weights(found), weights(wanted), rtol=0, atol=1e-4 if several else tol
     )
@@ -361,7 +364,11 @@ def test_same_answer_at_a_hundred_thousand_with_the_default_tolerance(model, ato
     assert_allclose(weights(found), wanted, rtol=0, atol=atol)
 
 
-@pytest.mark.parametrize("model", [MeanMap(), InvCal(), WeightedLDA("sws")], ids=str)
+@pytest.mark.parametrize(
+    "model",
+    [MeanMap(), LaplacianMeanMap(tol=1e-9), InvCal(), WeightedLDA("sws")],
+    ids=str,
+)
 def test_bags_may_span_chunks_and_rows_come_in_any_order(model):
     frame, shares = problem()
     mixed = frame.sample(frac=1, random_state=0)
@@ -457,6 +464,30 @@ def test_errors_and_weights_of_bags_count_as_in_memory():
             found, wanted, atol=1e-4 if isinstance(model, CountLogistic) else 1e-8
         )
         assert model.bag_labels_ is not None
+
+
+def test_known_labels_are_pure_bags_of_the_callers_own():
+    """What the message for ``labels=`` says to do."""
+    frame, shares = problem()
+    chunks, known = cut(frame, 1000), frame.index % 40 < 3
+    y, known_of = frame["y"], frame["bag"][known]
+    size, labeled = frame["bag"].value_counts(sort=False), known_of.value_counts()
+    labeled, positives = labeled.reindex(size.index, fill_value=0), y[known]
+    positives = positives.groupby(known_of).sum().reindex(size.index, fill_value=0)
+    rest = (size * shares[:, 1] - positives) / (size - labeled)
+    for model in (MeanMap(), InvCal(), CountLogistic(C=0.1, tol=1e-8)):
+        whole = isinstance(model, CountLogistic)
+        own = 200 + y + 2 * (frame.index >= 1000) * whole
+        bags = frame["bag"].where(~known, own)
+        pure = [0, 1] * (1 + whole)
+        given = cut(frame.assign(bag=bags), 1000)
+        found = weights(from_chunks(model, given, np.append(rest, pure))).copy()
+        labels = np.where(known, y, -1)
+        X = frame[features(frame)]
+        wanted = weights(model.fit(X, frame["bag"], shares[:, 1], labels))
+        assert_allclose(found, wanted, rtol=0, atol=1e-4 if whole else 1e-7)
+    with pytest.raises(ValueError, match="takes no labels, but bags of known labels"):
+        from_chunks(MeanMap(), chunks, shares, labels="y")
 
 
 def test_bags_of_one_are_logistic_regression():
@@ -1103,6 +1134,10 @@ def test_bag_numbers_that_start_again_are_warned_of():
         ),
         (CountBoosting(), "CountBoosting does not reduce"),
         (MeanMap(kernel="rbf"), "kernel='rbf' compares all pairs of instances"),
+        (
+            LaplacianMeanMap(similarity="normalized_cut"),
+            "similarity='normalized_cut' compares all pairs of instances",
+        ),
         (WeightedLDA("wws"), "needs scheme='sws', got 'wws'"),
         (LogisticRegression(), "LogisticRegression does not reduce"),
     ],

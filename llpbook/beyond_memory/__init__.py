@@ -6,9 +6,9 @@ chunks, wherever these lie:
 .. math:: \sum_i h(x_i, b_i) = \sum_c \sum_{i \in \text{chunk } c} h(x_i, b_i) .
 
 Bag sums make InvCal and the regression on bag means, class sums and products make discriminant analysis, class sums and
-a few passes of Newton's method make MeanMap, and such passes over whole bags make CountLogistic. `fit_chunks` does all
-of these, on any engine that has a ``map``. What needs all pairs of instances, or a label for each, does not reduce to
-sums; `sample_bags` is the way out.
+a few passes of Newton's method make MeanMap (bag sums for Laplacian Mean Map), and such passes over whole bags make
+CountLogistic. `fit_chunks` does all of these, on any engine that has a ``map``. What needs all pairs of instances, or a
+label for each, does not reduce to sums; `sample_bags` is the way out.
 
 Chapter: ``book/beyond_memory``. Sources: chan1983 for merging moments; louis1982 for the Hessian of the counts.
 """

@@ -100,6 +100,11 @@ class Passes:
         least = max(START_ROWS, START_SHARE * state.total.n)
         return thinned(self.engine, state.total.n, least)
 
+    def two(self):
+        """Two chunks with rows, for what need not be exact."""
+        filled = [number for number, size in self.engine.sizes.items() if size]
+        return sorted({filled[0], filled[len(filled) // 2]})
+
     def total(self, what, function, more, only, curved=True):
         """Sums over chunks; of some chunks, times the share of the rows that they hold."""
         value, gradient, hessian = 0.0, 0.0, 0.0
