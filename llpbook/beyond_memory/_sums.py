@@ -271,7 +271,7 @@ def count_hessian(q, s, X, known):
     r"""The observed information of counts: that of labels, less what the labels still vary given the counts.
 
     Equation :eq:`eq-beyond-memory-louis`. Given the count, the covariance of the labels of a bag is taken as
-    :math:`\kappa (\operatorname{diag} v - v v^\top / V)` with :math:`v_i = q_i (1 - q_i)`: its rows sum to 0, as those
+    :math:`\zeta (\operatorname{diag} v - v v^\top / V)` with :math:`v_i = q_i (1 - q_i)`: its rows sum to 0, as those
     of a sum that is known do, and its trace is exact.
 
     Parameters
@@ -291,10 +291,10 @@ def count_hessian(q, s, X, known):
     v = q * (1 - q)
     r, V = known.sums(X * v[:, None]), known.sums(v) + known.errors
     V = np.where(V > 0, V, np.inf)
-    kappa = trace_factor(known.sums(v), known.sums(v * v) / V)
-    r *= np.sqrt(kappa / V)[:, None]
+    factor = trace_factor(known.sums(v), known.sums(v * v) / V)
+    r *= np.sqrt(factor / V)[:, None]
     # eq: eq-beyond-memory-louis
-    return X.T @ (X * (s * (1 - s) - kappa[known.bags] * v)[:, None]) + r.T @ r
+    return X.T @ (X * (s * (1 - s) - factor[known.bags] * v)[:, None]) + r.T @ r
 
 
 def class_hessian(q, s, X, known):
@@ -322,10 +322,12 @@ def class_hessian(q, s, X, known):
     R = R.reshape(L, K, K * d)
     V = np.linalg.pinv(known.covariances(q), rcond=1e-9, hermitian=True)
     trace = known.sums((q * (1 - q)).sum(axis=1))
-    kappa = trace_factor(trace, (V * squares).sum(axis=(1, 2)))
-    scaled = X * np.sqrt(kappa)[known.bags, None]
+    factor = trace_factor(trace, (V * squares).sum(axis=(1, 2)))
+    scaled = X * np.sqrt(factor)[known.bags, None]
     labels = label_information(s, X) - label_information(q, scaled)
-    return labels + np.tensordot(V @ R * kappa[:, None, None], R, axes=((0, 1), (0, 1)))
+    return labels + np.tensordot(
+        V @ R * factor[:, None, None], R, axes=((0, 1), (0, 1))
+    )
 
 
 def trace_factor(trace, lost):
