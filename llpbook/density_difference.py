@@ -6,8 +6,8 @@ Subtract: :math:`p - p' = (\theta - \theta')(p_+ - p_-)`. The Bayes rule for bal
 
 .. math:: y = \operatorname{sign} [p(x) - p'(x)] ,
 
-up to a swap of the classes, and the swap is known once the proportions are. This module holds what all methods for two
-bags share, and the plainest of them: estimate each density by kernels, then compare.
+up to a swap of the classes; the proportions tell which class is which. This module holds what all methods for two bags
+share, and the plainest of these methods: estimate each density by kernels, then compare.
 
 Chapter: ``book/density_difference``. Source: duplessis2013 (sections 2 and 4).
 """
@@ -76,7 +76,7 @@ def pool_bags(bags, proportions, bag_sizes):
         If no share exceeds the prior by more than 2e-6: all are equal.
     """
     prior = np.average(proportions, weights=bag_sizes)
-    # Shares and prior may be off by 1e-6 each: that must move no bag.
+    # A share and the prior may each be off by 1e-6: this must move no bag.
     above = (proportions > prior + 2e-6) & (bag_sizes > 0)
     if not above.any():
         raise NotIdentifiableError(
@@ -92,7 +92,7 @@ def pool_bags(bags, proportions, bag_sizes):
 
 
 def warn_of_pooling(estimator, data):
-    """Warn where bags of more than two different shares become two samples: what the shares say beyond that is lost.
+    """Warn if bags of more than two different shares become two samples, which uses the shares only in part.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def gaussian_basis(X, centers, sigma):
 
 
 def scores_in_one_unit(values, log_scales):
-    """What is to be made small, in units that may overflow, as scores that can be compared: the larger, the better.
+    """Criteria to minimize, whose units may overflow, as scores to compare: the larger, the better.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def scores_in_one_unit(values, log_scales):
     Returns
     -------
     ndarray, shape (m,)
-        Minus the criteria in the unit of the smallest of them, which so is finite.
+        Minus the criteria, in the unit of the smallest of them, so that the best score is finite.
     """
     with np.errstate(divide="ignore", over="ignore"):
         size = np.log(np.abs(values)) + log_scales
@@ -297,8 +297,8 @@ def lscv_width(X, sigma="cv", max_points=1000):
 def labeling_error_rate(labels, y):
     """Share of wrong labels, up to a swap of the classes.
 
-    Equation :eq:`eq-dd-ler`. The paper adds the shares of the two samples, a number between 0 and 2; one minus it makes
-    sense only for the share over all instances, which is taken here.
+    Equation :eq:`eq-dd-ler`. The paper adds the shares of the two samples, which gives a number between 0 and 2. One
+    minus the rate makes sense only for the share over all instances, so this share is used.
 
     Parameters
     ----------
@@ -474,7 +474,7 @@ def toy_problem(which, n=30, priors=(0.3, 0.7), random_state=None):
     Parameters
     ----------
     which : {1, 2}
-        1: one Gaussian a class; 2: two a class, placed so that the clusters of the data are not the classes.
+        1: one Gaussian per class; 2: two per class, placed so that the clusters of the data are not the classes.
     n : int or (int, int), default 30
         Sizes of the two samples.
     priors : (float, float), default (0.3, 0.7)
@@ -519,21 +519,21 @@ def toy_log_densities(which, X):
 class TwoBagClassifier(LLPClassifier, ABC):
     r"""Base of the methods for two bags.
 
-    Reads the input, makes two samples, hands them to the method. Without proportions there must be exactly two bags,
-    and the classes are 0 and 1: class 1 is where the first bag (the smaller name) is denser. That is the true labeling
+    Reads the input, makes two samples and passes them on. Without proportions there must be exactly two bags, and the
+    classes are 0 and 1: class 1 is where the first bag (the smaller name) is denser. That is the true labeling
     up to a swap. With proportions, of two bags or of many, the bags above the class prior are pooled into the first
-    sample and the others into the second (`pool_bags`), and class 1 is the positive class. Pooling loses what the
-    shares say beyond their side of the prior: where more than two different shares are pooled, an `LLPWarning` says so.
+    sample and the others into the second (`pool_bags`), and class 1 is the positive class. Pooling uses of
+    each share only its side of the prior: where more than two different shares are pooled, an `LLPWarning` says so.
 
-    All methods see distances only, which a large offset would ruin (a column of times in seconds): instances are
-    counted from the median of the training instances.
+    All methods use distances only, and a large offset (a column of times in seconds) would cost digits. So the median
+    of the training instances is subtracted.
 
     Attributes
     ----------
     classes_ : ndarray, shape (2,)
     origin_ : ndarray, shape (n_features,)
-        The median of the training instances, which is subtracted at fit and prediction: whatever a method stores of
-        them is less the origin.
+        The median of the training instances, which is subtracted at fit and prediction. The instances and centers that
+        a method stores are relative to this origin.
     pooled_proportions_ : (float, float) or None
         Share of the positive class in the two samples, where known.
 
@@ -601,7 +601,7 @@ class TwoBagClassifier(LLPClassifier, ABC):
         return self
 
     def _check_X(self, X, reset):
-        """Checked X, less the median: exact on a grid, the same for permuted instances, and blind to outliers."""
+        """Checked X minus its median, which is exact on a grid, the same in any order, and robust to outliers."""
         X = super()._check_X(X, reset)
         if reset:
             self.origin_ = np.median(X, axis=0)
@@ -617,7 +617,7 @@ class TwoBagClassifier(LLPClassifier, ABC):
         self._fit_samples(data.X, in_p, prior_weights(*shares, eta))
 
     def _fit_samples(self, X, in_p, weights):
-        """Hand the two samples over, each in canonical order."""
+        """Pass on the two samples, each in canonical order."""
         n, n_prime = int(in_p.sum()), int((~in_p).sum())
         if min(n, n_prime) < 2:
             raise ValueError(
@@ -657,7 +657,7 @@ def label_two_samples(estimator, X_p, X_q, proportions=None, larger=None):
     NotIdentifiableError
         If the proportions are equal.
     ValueError
-        If a sample is malformed, they differ in their features, or both proportions and ``larger`` are given.
+        If a sample is malformed, the samples differ in their features, or both proportions and ``larger`` are given.
 
     Examples
     --------
@@ -732,7 +732,7 @@ class KDEDifference(TwoBagClassifier):
     pooled_proportions_ : (float, float) or None
     sigmas_ : (float, float)
     samples_ : (ndarray, ndarray)
-        The two samples, less ``origin_``.
+        The two samples, relative to ``origin_``.
     cv_results_ : DataFrame
         Columns ``sample`` (0, 1), ``sigma``, ``score``; the larger, the better.
     log_odds_ : float

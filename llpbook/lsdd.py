@@ -9,17 +9,17 @@ penalty,
 
 **Units.** :math:`H = v\, G` with the volume :math:`v = (\pi \sigma^2)^{d/2}` and
 :math:`G_{\ell m} = \exp(-\lVert z_\ell - z_m \rVert^2 / 4 \sigma^2)`. In dimension 20 the volume runs over 26 orders of
-magnitude between two common widths, so that one :math:`\lambda` is no penalty for one width and all there is for the
+magnitude between two common widths, so that the same :math:`\lambda` is negligible for one width and dominates for the
 other. Here :math:`\lambda = v \mu` with :math:`\mu` (``alpha``) relative to the diagonal of :math:`H`: then
 :math:`\hat\theta = \vartheta / v` with :math:`\vartheta = (G + \mu I)^{-1} \hat h`. A positive factor does not change a
-sign, so :math:`\vartheta` is what is stored and used to classify. But :math:`v` depends on the width, so for the choice
-of a width it has to come back: the criterion on held-out data,
+sign, so :math:`\vartheta` is what is stored and used to classify. But :math:`v` depends on the width, so the choice
+of a width needs it: the criterion on held-out data,
 
 .. math:: \tfrac12 \hat\theta^\top H \hat\theta - \tilde h^\top \hat\theta
           = v^{-1} \bigl[ \tfrac12 \vartheta^\top G \vartheta - \tilde h^\top \vartheta \bigr],
 
 estimates :math:`\frac12 \int (g - f)^2 - \frac12 \int f^2`, and no width changes the second term. The bracket alone
-counts in another unit of volume for each width, and prefers wide bumps. (With :math:`X` in other units of length all
+has another unit for each width, and prefers wide bumps. (With :math:`X` in other units of length all
 criteria are multiplied by one number, so the choice is the same.)
 
 Chapter: ``book/lsdd``. Source: duplessis2013 (section 2.4 and appendix B).
@@ -163,7 +163,7 @@ def solve(G, h, lam):
 
 
 def criterion(G, h, theta):
-    r"""The squared error of the fit, but for a constant and the factor 1/v.
+    r"""The squared error of the fit, up to a constant and the factor 1/v.
 
     :math:`J(\vartheta) = \frac12 \vartheta^\top G \vartheta - h^\top \vartheta`, equation :eq:`eq-lsdd-criterion`.
 
@@ -206,7 +206,7 @@ def l2_distance(G, h, theta, log_v):
 
 
 def fold_differences(samples, centers, sigma, folds, weights=(1.0, 1.0)):
-    """`mean_difference` of each fold and of the data without it, from one sum a fold.
+    """`mean_difference` of each fold and of the data without it, from one sum per fold.
 
     Parameters
     ----------
@@ -254,9 +254,9 @@ def penalty_path(G, h, lams):
 
 
 def l2_criteria(G, theta, test):
-    r"""`criterion` on what each fold leaves out, its mean over the folds, for all penalties.
+    r"""Mean over the folds of `criterion` on the held-out fold, for all penalties.
 
-    Equation :eq:`eq-lsdd-cv`, but for the factor 1/v.
+    Equation :eq:`eq-lsdd-cv`, without the factor 1/v.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ def l2_criteria(G, theta, test):
 
 
 def sign_criteria(samples, centers, sigma, theta, folds, weights=(1.0, 1.0)):
-    r"""How well the signs separate what each fold leaves out, for all penalties.
+    r"""How well the signs separate the held-out instances of each fold, for all penalties.
 
     :math:`-\int [g > 0]\, (w\,p - w' p')`, estimated by shares of held-out instances (equation :eq:`eq-lsdd-cv-sign`):
     its minimum over all g is at the sign of the density difference, and it has no unit.
@@ -319,7 +319,7 @@ def model_values(X, centers, sigma, theta):
 def cross_validate(
     samples, centers, sigma, lams, folds, weights=(1.0, 1.0), criterion="l2"
 ):
-    """What cross-validation compares, for one width and all penalties.
+    """The values that cross-validation compares, for one width and all penalties.
 
     Parameters
     ----------
@@ -352,15 +352,15 @@ class LSDD(TwoBagClassifier):
     Parameters
     ----------
     sigma : float, "cv", "median", "public" or array-like, default "cv"
-        Width of the bumps: the best of `SIGMAS` times the median distance, that distance, the best of `PUBLIC_SIGMAS`
-        in the units of X, a number, or the best of your own.
+        Width of the bumps. "cv": the best of `SIGMAS` times the median distance; "median": this distance; "public": the
+        best of `PUBLIC_SIGMAS` in the units of X; or a number, or the best of several numbers.
     alpha : float, "cv", "public" or array-like, default "cv"
-        Penalty in units of the diagonal of :math:`H`, :math:`v = (\pi \sigma^2)^{d/2}`: the best of `LAMS`, a number or
-        the best of your own. "public": the best of `PUBLIC_LAMS` / v, but at least 1e-12; with ``sigma="public"`` this
-        is the grid of the public implementations.
+        Penalty in units of the diagonal of :math:`H`, :math:`v = (\pi \sigma^2)^{d/2}`: the best of `LAMS`, a number,
+        or the best of several. "public": the best of `PUBLIC_LAMS` / v, but at least 1e-12; with ``sigma="public"``
+        this is the grid of the public implementations.
     criterion : {"l2", "sign"}, default "l2"
         What cross-validation compares: the squared error of the estimated density difference (the paper), or how well
-        its sign separates held-out instances, which matters where a few dense places rule the squared error (many
+        its sign separates held-out instances, which matters where a few dense regions decide the squared error (many
         features, many more instances than centers).
     n_centers : int, default 300
         All instances are centers if there are no more.

@@ -1,7 +1,7 @@
 r"""SMIC: cluster by squared-loss mutual information, whose relaxed maximum is a pair of eigenvectors.
 
-Clustering is what can be done with two bags when their proportions are ignored: cut the union of the instances into
-clusters that tell as much as possible of the instance, in the squared-loss mutual information
+A clustering ignores the bags: cut the union of the instances into clusters that are as informative as possible about
+the instance, in the squared-loss mutual information
 
 .. math:: \mathrm{SMI} = \frac12 \sum_k \int r(x)\, r(k) \Bigl(\frac{r(x, k)}{r(x)\, r(k)} - 1\Bigr)^2 \mathrm{d}x ,
 
@@ -12,7 +12,7 @@ model :math:`r(k \mid x) = \sum_i \alpha_{k,i} K(x, x_i)` this is
 clusters have the largest SMI, estimated anew by least squares (LSMI).
 
 Chapter: ``book/smic``. Sources: sugiyama2011; suzuki2009 (LSMI); duplessis2013 (section 4.2: the competitor).
-What we chose where we could not establish the authors' choice is said at `assign_clusters`, `leading_eigenvectors`,
+Where we could not establish the authors' choice, ours is stated at `assign_clusters`, `leading_eigenvectors`,
 `local_scaling_kernel` and `lsmi`.
 """
 
@@ -202,7 +202,7 @@ def leading_eigenvectors(kernel, n_clusters):
 
 
 def cluster_scores(outputs, vectors):
-    r"""Cluster posteriors up to a factor an instance: negative outputs rounded to 0.
+    r"""Cluster posteriors up to one factor per instance: negative outputs are set to 0.
 
     :math:`\max(0, u_{k,i}) / \sum_j \max(0, u_{k,j})`, equation :eq:`eq-smic-assign`; the sum stands for the
     equal probabilities of the clusters.
@@ -212,7 +212,7 @@ def cluster_scores(outputs, vectors):
     outputs : ndarray, shape (m, n_clusters)
         Rows of the eigenvectors, or of their extension to other instances.
     vectors : ndarray, shape (n_instances, n_clusters)
-        The eigenvectors. What is below 1e-10 of their largest entry counts as 0.
+        The eigenvectors. Entries below 1e-10 of the largest count as 0.
 
     Returns
     -------
@@ -225,7 +225,7 @@ def cluster_scores(outputs, vectors):
 
 
 def assign_clusters(scores, X):
-    """Cluster of each instance; one that none claims joins its nearest.
+    """Cluster of each instance; an unclaimed one joins the nearest claimed one.
 
     Our choice for instances whose entry is positive in no eigenvector: those outside the connected parts of the graph
     on which the eigenvectors live, common where t is 1 or 2.
@@ -312,7 +312,7 @@ def extend(X_new, X, t, scales, values, vectors):
 
 
 def lsmi_sums(basis, member):
-    """What the moments of LSMI are made of, for one cluster: all of them sums, so that folds can be subtracted.
+    """The sums in the moments of LSMI, for one cluster: folds can be subtracted from sums.
 
     Parameters
     ----------
@@ -520,7 +520,7 @@ def select_neighbors(
         found[t] = smic_clusters(X, t, n_clusters, nearest)
         labels, value = found[t]["labels"], np.nan
         if len(neighbors) > 1:
-            # The same clusters, whatever their numbers, are judged once.
+            # Equal clusters, whatever their numbers, are judged once.
             key = pd.factorize(labels)[0].tobytes()
             if key not in values:
                 values[key] = lsmi(X, labels, random_state=seed)[0]
@@ -569,9 +569,9 @@ def cluster_labels(X, method, random_state=None, n_init=10, n_neighbors=7):
     random_state : int, RandomState or None
         Used on the canonically ordered instances.
     n_init : int, default 10
-        Of k-means, which spectral clustering ends with; a single one is random instances, as was usual once.
+        Of k-means, also as the last step of spectral clustering. A single start takes random instances as centers.
     n_neighbors : int, default 7
-        Of spectral clustering: other instances. The paper gives the 7 alone; 6 is 7 that count the instance itself, as
+        Of spectral clustering: other instances. The paper says 7; 6 is right if the 7 count the instance itself, as
         scikit-learn's own graph does.
 
     Returns
@@ -632,7 +632,7 @@ class SMIC(TwoBagClassifier):
     X_fit_, scales_, eigenvalues_, eigenvectors_ : ndarray
         What a prediction needs, instances in canonical order.
     cluster_scores_ : ndarray, shape (n_instances, 2)
-        Posteriors of the two clusters, up to a factor an instance.
+        Posteriors of the two clusters, up to one factor per instance.
     positive_ : int
         The cluster that is class 1.
 
@@ -660,7 +660,7 @@ class SMIC(TwoBagClassifier):
     (100,)
     """
 
-    # Clusters have no prior to correct for; the base class asks.
+    # The base class reads this; clusters have no prior to correct for.
     class_prior = "balanced"
     assumes = (None, "the classes are clusters of X, which the bags only name")
     cost = "a second for 80 instances; ten times as long as k-means"
@@ -708,7 +708,7 @@ class SMIC(TwoBagClassifier):
         return own.astype(int).tolist()
 
     def _scores(self, X):
-        """Score of the positive cluster less that of the other."""
+        """Score of the positive cluster minus the score of the other."""
         vectors = self.eigenvectors_
         outputs, nearest, equal = extend(
             X, self.X_fit_, self.n_neighbors_, self.scales_, self.eigenvalues_, vectors

@@ -48,6 +48,7 @@ def tables():
         perezortiz2016,
         relaxation,
         stolpe2011,
+        thread,
         uncertainty,
         yu2013,
     )
@@ -56,6 +57,6 @@ def tables():
         yu2013, duplessis2013, perezortiz2016, stolpe2011, diagnosis, model_selection,
         means, alter_svm, relaxation, cluster_times, count_likelihood,
         counts_fair, choice, choosing, natural, calibration, bag_losses, outside,
-        benchmark, franco2023, uncertainty, beyond_memory,
+        benchmark, franco2023, uncertainty, beyond_memory, thread,
     )  # fmt: skip
     return {table.name: table for module in modules for table in module.TABLES}

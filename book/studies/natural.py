@@ -225,15 +225,33 @@ def limit(estimator, grid, X, y, bags, shares, seed):
 
 def run(cell, seed):
     """One row: bags, a method and a seed."""
-    X, X_new, y, y_new, bags = make_problem(cell["how"], seed)
-    estimator, grid = METHODS[cell["method"]]
+    return judge(cell["method"], make_problem(cell["how"], seed), seed)
+
+
+def judge(method, problem, seed):
+    """Tune and fit a method on a problem, and score it.
+
+    Parameters
+    ----------
+    method : str
+        A key of ``METHODS``.
+    problem : tuple
+        As `make_problem` returns it.
+    seed : int
+
+    Returns
+    -------
+    dict
+        Columns of a row, see the module.
+    """
+    X, X_new, y, y_new, bags = problem
+    estimator, grid = METHODS[method]
     shares = label_proportions(y, bags, classes=[0, 1])
+    find = limit if method == "labels" else search
+    seen = (y, bags, shares) if method == "labels" else (bags, shares)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if cell["method"] == "labels":
-            chosen, warned = limit(estimator, grid, X, y, bags, shares, seed)
-        else:
-            chosen, warned = search(estimator, grid, X, bags, shares, seed)
+        chosen, warned = find(estimator, grid, X, *seen, seed)
         (hard, hard_setting, error), (soft, soft_setting, soft_error) = chosen
         found = {
             "accuracy": np.mean(hard.predict(X_new) == y_new),

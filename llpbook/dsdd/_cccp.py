@@ -44,7 +44,7 @@ def hinge(z, epsilon):
 
 
 def sign_gap(g_p, g_q, weights=(1.0, 1.0)):
-    r"""Mean of the clipped function over the second sample, less that over the first.
+    r"""Mean of the clipped function over the second sample, minus its mean over the first.
 
     :math:`w' \operatorname{mean}_j R(g'_j) - w \operatorname{mean}_i R(g_i)`, equation :eq:`eq-dsdd-empirical` (6). On
     instances that the function was not fitted to, minus this estimates a lower bound of the :math:`L_1` distance.
@@ -59,7 +59,7 @@ def sign_gap(g_p, g_q, weights=(1.0, 1.0)):
     Returns
     -------
     float
-        The smaller, the better the signs of g tell the samples apart.
+        The smaller, the better the signs of g separate the samples.
     """
     gap = weights[1] * clip(g_q).mean() - weights[0] * clip(g_p).mean()
     # eq: eq-dsdd-empirical
@@ -174,7 +174,7 @@ class Round(NamedTuple):
     gap : float
         How well the minimum was found; see `minimize_bound`.
     bound, objective : float
-        Both at alpha. The difference is what tightening gains.
+        Both at alpha. The difference is the gain of tightening.
     """
 
     alpha: np.ndarray
@@ -189,7 +189,7 @@ class Round(NamedTuple):
 def cccp(
     basis, lam, weights=(1.0, 1.0), init="hinge", warm=None, max_iter=100, tol=1e-9
 ):
-    r"""Tighten the bound and minimize it, in turn, until the bound is tight where it is least.
+    r"""Tighten the bound and minimize it, in turn, until the bound is tight at its minimum.
 
     The algorithm of section 3.2. The objective never rises, and since there are finitely many bits it stops.
 
@@ -199,8 +199,8 @@ def cccp(
         As for `objective`.
     init : {"hinge", "convex"}, default "hinge"
         Bits of the first bound: no instance given up, b = 0 and c = 1, which is the support vector machine of the first
-        sample against the second; or b = c = 0, the convex part alone (the paper), which pulls the function to -1 on
-        the second sample and nowhere up, and may stop there.
+        sample against the second; or b = c = 0, the convex part alone (the paper), which pulls the function down to -1
+        on the second sample and nowhere up; the procedure may stop there.
     warm : (ndarray, ndarray), optional
         alpha and nu of the first round of a problem nearby; the result does not depend on it.
     max_iter : int, default 100
@@ -221,7 +221,7 @@ def cccp(
         alpha, nu, gap = minimize_bound(b, c, *data, warm=warm, tol=tol)
         bound, now = upper_bound(alpha, b, c, *data), objective(alpha, *data)
         rounds.append(Round(alpha, b, c, nu, gap, bound, now))
-        if min(bound, before) - now <= tol:  # tight, or flipping bits of ties
+        if min(bound, before) - now <= tol:  # tight, or only ties flip bits
             break
         warm, before = (alpha, nu), now
         b, c = tighten_bound(alpha, basis)

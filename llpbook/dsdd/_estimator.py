@@ -155,7 +155,7 @@ class DSDD(TwoBagClassifier):
 
     Notes
     -----
-    A round costs :math:`O((n + n') m + s^2 m)` a Newton step, for s instances at a kink; there are some tens of steps.
+    A round costs :math:`O((n + n') m + s^2 m)` per Newton step, for s instances at a kink; it has some tens of steps.
     Tuning runs 20 pairs in five folds, on at most ``n_tuning`` instances of each sample; on 20,000 + 20,000 a tuned fit
     takes some ten seconds. A local minimum is found, not the global one.
 
@@ -213,7 +213,7 @@ class DSDD(TwoBagClassifier):
         self._judge()
 
     def _judge(self):
-        """The gap, and warnings where it is none of a local minimum."""
+        """The gap, and warnings where the last round is no local minimum."""
         self.gap_ = gap = self.history_[-1].gap
         if self.n_iter_ > self.max_iter > 0:
             before, last = (r.objective for r in self.history_[-2:])

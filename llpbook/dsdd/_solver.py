@@ -2,7 +2,7 @@
 
 import numpy as np
 
-#: How widely kinks are rounded at first, from a cold and a warm start; by what factor less in each step, down to what.
+#: Width of the smoothing of kinks from a cold and a warm start, the factor by which it shrinks per step, its minimum.
 COLD_WIDTH, WARM_WIDTH, SHRINK, LEAST_WIDTH = 1.0, 0.03, 5.0, 1e-6
 #: Proximal steps, and Newton steps in each, after which to give up.
 MAX_STEPS = 60
@@ -20,7 +20,7 @@ def newton_direction(gradient, Phi_free, stiffness, lam):
 
 
 def step_length(slope, descent):
-    """A step in [0, 1] where the increasing slope has nearly vanished, and what is left of it over ``descent``."""
+    """A step in [0, 1] where the increasing slope has nearly vanished, and the rest of it over ``descent``."""
     low, high, at_low, at_high = 0.0, 1.0, -descent, slope(1.0)
     step, now = high, at_high
     for k in range(40):
@@ -37,7 +37,7 @@ def step_length(slope, descent):
 
 
 def minimize_smoothed(alpha, nu, Phi, epsilon, cap, linear, lam, width, tol):
-    r"""The bound with each kink rounded about the multiplier that is known, by Newton's method.
+    r"""Minimum of the bound with its kinks smoothed around the current multipliers, by Newton's method.
 
     The hinge :math:`v \max(0, z)` becomes :math:`\max_{0 \le \nu \le v} \nu z - \frac{s}{2 v} (\nu - \nu^{old})^2`,
     where s is ``width``; its maximizer is :math:`\operatorname{clip}(\nu^{old} + \frac{v}{s} z, 0, v)`. This is the
@@ -74,7 +74,7 @@ def minimize_bound(b, c, basis, lam, weights=(1.0, 1.0), warm=None, tol=1e-9):
 
     Equation :eq:`eq-dsdd-inner` (9). Its dual is a box, :math:`\max_{0 \le \nu \le v} -\epsilon^\top \nu -
     \frac{1}{2 \lambda} \lVert u - \Phi^\top \nu \rVert^2`, with :math:`\alpha = (u - \Phi^\top \nu) / \lambda`. The
-    proximal point method on the dual: Newton's method with kinks ever less rounded.
+    proximal point method on the dual: Newton's method with less and less smoothing.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def minimize_bound(b, c, basis, lam, weights=(1.0, 1.0), warm=None, tol=1e-9):
     nu : ndarray, shape (n + n',)
         Multipliers of the constraints on the slack variables, the first sample before the second.
     gap : float
-        Duality gap reached: what alpha may be worse than the minimum, relative.
+        Duality gap reached, relative: alpha is at most so much above the minimum.
     """
     Phi, sizes = np.vstack(basis), [len(part) for part in basis]
     epsilon = np.repeat([1.0, -1.0], sizes)

@@ -1,0 +1,138 @@
+"""The thread of the book: the patients of heart in wards of eight, twenty fixed draws, and a table that grows.
+
+Draw ``seed``, 0 to 19, is ``load_bags("heart", bag_size=8, random_state=seed)``: 34 wards of 270 patients. The wards
+are in five parts. One part after the other is held out, so that each patient is *new* once; the other wards are given
+with their shares, and all patients are standardized by theirs. Methods, grids and the two criteria, to which no label
+of a patient belongs, are those of the study `natural`, and so are the columns of a row, means over the five parts:
+``in_bags`` is the accuracy on the patients of the given wards, ``accuracy`` that on new patients, both with the setting
+chosen by the shares of predicted labels; ``soft`` is the accuracy on new patients with the setting chosen by mean
+probabilities.
+
+All draws divide the same 270 patients: a standard error says what other wards would change, not what other patients
+would.
+"""
+
+import numpy as np
+import pandas as pd
+from sklearn.preprocessing import StandardScaler
+
+from llpbook.datasets import load_bags
+
+from .natural import METHODS, judge
+from .runner import Table, cells, load
+
+PROTOCOL = "thread-1"
+DRAWS, BAG_SIZE, PARTS = 20, 8, 5
+# In the order of the book: the chapters, and the methods that each adds to the table.
+CHAPTERS = {
+    "proportions": ["majority", "ridge"],
+    "mean_map": ["MeanMap"],
+    "laplacian_mean_map": ["LaplacianMeanMap", "AlternatingMeanMap"],
+    "discriminant": ["WeightedLDA"],
+    "invcal": ["InvCal"],
+    "alter_svm": ["AlterSVM"],
+    "conv_svm": ["ConvSVM"],
+    "cluster_selection": ["ClusterModelSelection"],
+    "kernel_kmeans": ["AOCKernelKMeans"],
+    "em": ["EMLR"],
+    "count_likelihood": ["CountLogistic", "CountBoosting"],
+    "bag_losses": ["BagLogistic", "BagBoosting"],
+    "density_difference": ["KDEDifference"],
+    "lsdd": ["LSDD"],
+    "dsdd": ["DSDD"],
+    "smic": ["SMIC"],
+}
+
+
+def make_problem(seed, part=0):
+    """One draw of wards, one part of them held out.
+
+    Parameters
+    ----------
+    seed : int
+    part : int
+
+    Returns
+    -------
+    tuple
+        As `natural.make_problem` returns it; the bags are the wards that are given.
+    """
+    data = load_bags("heart", bag_size=BAG_SIZE, random_state=seed)
+    y = (data.true_labels_for_evaluation() == data.classes[1]).astype(int)
+    wards = np.random.RandomState(seed).permutation(data.bags.max() + 1)
+    new = np.isin(data.bags, wards[part::PARTS])
+    Z = StandardScaler().fit(data.X[~new]).transform(data.X)
+    bags = np.unique(data.bags[~new], return_inverse=True)[1]
+    return Z[~new], Z[new], y[~new], y[new], bags
+
+
+def run(cell, seed):
+    """One row: a method and a seed."""
+    problems = [make_problem(seed, part) for part in range(PARTS)]
+    parts = [judge(cell["method"], problem, seed) for problem in problems]
+    sizes = [len(problem[1]) for problem in problems]
+    return {
+        key: round(float(np.average([some[key] for some in parts], weights=sizes)), 6)
+        for key in ("accuracy", "soft", "in_bags", "error", "soft_error", "warned")
+    }
+
+
+def table_so_far(chapter=None, results=None):
+    """The table of the thread as it stands at the end of a chapter.
+
+    Parameters
+    ----------
+    chapter : str, optional
+        A key of ``CHAPTERS``; the whole table if not given.
+    results : path, optional
+        Folder of the files; that of the studies if not given.
+
+    Returns
+    -------
+    DataFrame of str
+        One row per method of the chapters so far, in their order, and ``labels``, the limit. ``wards``, ``new``: mean
+        accuracy in percent on the patients of the given wards and on new ones, and its standard error over the draws.
+        ``over ridge``: points on new patients ahead of the ridge on bag means, paired, and the standard error.
+        ``soft``: on new patients, with the setting chosen by mean probabilities.
+
+    Raises
+    ------
+    ValueError
+        As `load`, or if the chapter is not in the table.
+    """
+    if chapter is not None and chapter not in CHAPTERS:
+        raise ValueError(f"chapter must be one of {list(CHAPTERS)}, got {chapter!r}")
+    order = list(CHAPTERS)
+    until = order[: order.index(chapter) + 1] if chapter else order
+    shown = [method for key in until for method in CHAPTERS[key]] + ["labels"]
+    rows = load("thread", results).query(f"seed < {DRAWS}")
+    rows = 100 * rows.pivot(index="seed", columns="method")[
+        ["in_bags", "accuracy", "soft"]
+    ].astype(float)
+    new = rows["accuracy"]
+    columns = {
+        "wards": rows["in_bags"],
+        "new": new,
+        "over ridge": new.sub(new["ridge"], axis=0),
+        "soft": rows["soft"],
+    }
+    table = {name: _with_error(values[shown]) for name, values in columns.items()}
+    return pd.DataFrame(table, index=shown)
+
+
+def _with_error(values):
+    """Means over the draws and their standard errors, as text, by method."""
+    return [
+        f"{m:.1f} ({e:.1f})" for m, e in zip(values.mean(), values.sem(), strict=True)
+    ]
+
+
+TABLES = [
+    Table(
+        "thread",
+        PROTOCOL,
+        cells(method=list(METHODS)),
+        run,
+        "all methods on heart in wards of eight: the table that grows from chapter to chapter",
+    )
+]
