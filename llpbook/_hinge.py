@@ -1,4 +1,4 @@
-r"""Hinges with a ridge penalty, minimized exactly; the support vector machines of all margin methods are such problems.
+r"""Hinges with a ridge penalty, minimized exactly: the support vector machines of all margin methods.
 
 .. math:: \min_{w, b} \tfrac12 \lVert w \rVert^2 + \sum_i c_i \max(0, e_i - a_i f_i), \qquad
           f_i = \langle w, x_i \rangle + b
@@ -8,7 +8,7 @@ with signs a, offsets e and costs c. Two loops, one inside the other, find the m
 *Rounds.* A hinge :math:`c \max(0, z)` is the maximum of :math:`\nu z` over multipliers :math:`0 \le \nu \le c`. If
 :math:`\frac{s}{2c} (\nu - \nu^{old})^2` is subtracted from :math:`\nu z`, its kink is rounded over the width s. The
 multipliers at the minimum of the rounded problem are the :math:`\nu^{old}` of the next round, whose width is smaller;
-those of the first round are c/2, which is Huber's hinge. This is the proximal point method on the dual problem: it
+in the first round they are c/2, which gives Huber's hinge. This is the proximal point method on the dual problem: it
 converges to the exact solution whatever the widths, and faster with small ones (rockafellar1976). Rounds stop when the
 gap between the primal and the dual objective is small, relative to the primal one.
 
@@ -31,20 +31,21 @@ from .base import warn
 #: Width of the first round, half the distance between the margins of a support vector machine; factor from one width
 #: to the next; least width, below which rounding decides on which side of its kink an instance lies.
 FIRST_WIDTH, SHRINK, LEAST_WIDTH = 1.0, 0.2, 1e-6
-#: Rounds, and how many are usual; Newton steps in a round and trials of a search for a zero, after which to give up.
+#: Largest and usual number of rounds; largest number of Newton steps in a round, and of trials in a search for a zero.
 MAX_ROUNDS, USUAL_ROUNDS, MAX_NEWTON, MAX_TRIALS = 60, 8, 50, 60
-#: Accuracy of a round, in units of that of the result: what a round misses adds to the gap.
+#: Accuracy of a round, in units of that of the result: the error of a round adds to the gap.
 INNER = 0.1
 #: The largest linear system that is factorized. Conjugate gradients solve larger ones, down to this share of the
 #: gradient or in so many steps: a Newton step need not be exact.
 LARGEST_SYSTEM, RESIDUAL, MAX_CG = 3000, 0.05, 200
-#: What a diagonal gains, in units of its rounding error: more than rounding takes away, so that the matrix of
-#: dependent features stays positive definite.
+#: Addition to a diagonal, in units of its rounding error. It is larger than the error, so the matrix of dependent
+#: features stays positive definite.
 ROUNDING = 500
 #: Derivatives by the intercept, in units of all costs: at which it is searched by itself, if no instance is in the
 #: band; at which that search ends; and at which a slope counts as 0.
 UNBALANCED, BALANCED, FLAT = 1e-6, 1e-9, 1e-12
-#: Slopes at the end of a step, in units of the first slope: at which it is shortened, and at which it is short enough.
+#: Slopes at the end of a step, in units of the first slope: above the first number the step is shortened, until the
+#: slope is below the second.
 TOO_LONG, SHORT_ENOUGH = 0.5, 0.1
 #: Instead of 0 in a denominator.
 TINY = 1e-300
@@ -61,7 +62,7 @@ def newton_direction(X, band, stiffness, gradient, pull, largest=LARGEST_SYSTEM)
     rows, total, mean = X[band], stiffness.sum(), np.zeros_like(gradient)
     m, d = rows.shape
     if m == 0:
-        return -gradient, 0.0  # the ridge alone bends; along the intercept all is flat
+        return -gradient, 0.0  # only the ridge has curvature, none along the intercept
     if pull is not None:
         mean = stiffness @ rows / total
         gradient = gradient - pull * mean
@@ -111,7 +112,7 @@ def scale_rows(A, factors):
 
 
 def against_rounding(A):
-    """What the diagonal of A gains so that centering leaves it positive definite."""
+    """Addition to the diagonal of A, so that it is positive definite after centering."""
     return ROUNDING * np.finfo(A.dtype).eps * A.diagonal()
 
 
@@ -193,7 +194,7 @@ class Rounded:
         return w, b, f, parts, rest
 
     def hinges(self, f):
-        """The sum of the hinges as they are."""
+        """The sum of the hinges, without rounding."""
         return self.scale * (self.c @ np.maximum(0, self.e - self.a * f))
 
     def multipliers(self, f):
@@ -209,7 +210,7 @@ class Rounded:
         return parts, gradient, pull, np.flatnonzero((parts > 0) & (parts < 1))
 
     def best_shift(self, f, pull, band, enough=1):
-        """The best change of the intercept alone, where hinges pull at it and the band is small; else 0."""
+        """The best change of the intercept alone, if the derivative along it is not 0 and the band is small; else 0."""
         total = self.c.sum()
         if len(band) >= enough or abs(pull or 0) <= UNBALANCED * self.scale * total:
             return 0.0
@@ -217,7 +218,7 @@ class Rounded:
         def slope(shift):
             return -(self.signed @ self.multipliers(f + shift))
 
-        near = best_intercepts(f, self.a, self.e, self.c)[0]  # for kinks as they are
+        near = best_intercepts(f, self.a, self.e, self.c)[0]  # without rounding
         low, high = near - self.width, near + self.width
         return zero_of_slope(slope, low, high, BALANCED * total)
 
@@ -251,7 +252,7 @@ def minimize_hinges(
         Signs, offsets and costs of the hinges.
     intercept : bool, default True
     warm : (ndarray, float, ndarray, float), optional
-        Weights, intercept and multipliers nearby, and the width to begin with.
+        Weights, intercept and multipliers near the solution, and the first width.
     tol : float, default 1e-9
         Largest gap between primal and dual objective, relative to the primal one.
     cost : str, default "C"
@@ -263,14 +264,14 @@ def minimize_hinges(
     -------
     w : ndarray, shape (d,)
     b : float
-        The middle, where several are as good.
+        The middle of the interval of optimal values.
     nu : ndarray, shape (n,)
         Multipliers, between 0 and c.
     n_iter : int
         Newton steps in all rounds; the evaluation that ends a round counts as one.
     gap : float
-        The relative gap between primal and dual objective that was reached; no more than ``tol``, or there is a
-        warning. The objective is above its minimum by at most this share of itself.
+        Gap between primal and dual objective at the end, relative to the primal one. If it is above ``tol``, the
+        function warns. The objective is above its minimum by at most this share of itself.
     """
     cold = np.zeros(X.shape[1]), 0.0, c / 2, FIRST_WIDTH
     (w, b, nu, width), n_iter = cold if warm is None else warm, 0

@@ -7,7 +7,7 @@ best, and search for the weights with the best fit:
           \lambda^* = \operatorname*{arg\,min}_\lambda \operatorname{Err}_\Pi ( \Gamma_{\lambda, \mathcal{C}^*} ), \quad
           \mathcal{C}^* = \operatorname*{arg\,max}_{\mathcal{C}} q_w(\mathcal{C}) .
 
-All that a labeling's error depends on is the table of how many instances of each bag lie in each cluster, so its cost
+The error of a labeling depends only on the table of how many instances of each bag lie in each cluster, so its cost
 does not grow with the number of instances.
 
 Chapter: ``book/cluster_selection``. Source: stolpe2011 (section 3), whose equation numbers are given below.
@@ -37,22 +37,22 @@ from .base import (
     require_memory,
 )
 
-#: The exhaustive labeler tries no more labelings than this.
+#: Most labelings that the exhaustive labeler tries.
 MOST_LABELINGS = 2_000_000
 #: Labelings whose errors are computed at once; errors closer than a tie are equal.
 BLOCK, TIE = 65_536, 1e-12
 #: Rounds of k-means: the paper's bound on time asks for a limit.
 KMEANS_ROUNDS = 20
-#: In the place of the distance to a class that no cluster has.
+#: Stands for the distance to a class that no cluster has.
 FAR = 1e12
-#: Results that are kept at once, in individuals of a generation.
+#: Results in memory at once, as a multiple of the population.
 KEPT = 4
 #: Parameters of scikit-learn by which a decision function has a column for each pair of classes.
 PAIRS = "decision_function_shape"
 
 
 class ErrorForms(NamedTuple):
-    """What the error of any labeling of some clusters depends on.
+    """The moments that determine the error of any labeling of some clusters.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ def error_forms(table, proportions, hits=None):
     ----------
     table : ndarray, shape (n_bags, k)
     proportions : ndarray, shape (n_bags, n_classes)
-        Rows of bags without instances have no say.
+        Rows of bags without instances are ignored.
     hits : ndarray, shape (k, n_classes), optional
 
     Returns
@@ -151,7 +151,7 @@ def label_exhaustively(forms, combine="weighted"):
     Returns
     -------
     labeling : ndarray of int, shape (k,)
-        Of equally good ones, the first.
+        The first of equally good ones.
     error : float
 
     Raises
@@ -209,7 +209,7 @@ def normalize(weights):
     Returns
     -------
     ndarray, shape (m, n_features)
-        A row that has no weight above 0 becomes 1.
+        A row without a weight above 0 becomes 1.
     """
     weights = np.clip(weights, 0, 1)
     top = weights.max(axis=1, keepdims=True)
@@ -252,7 +252,7 @@ def evolve(evaluate, d, rng, max_iter, psize, mutvar, crossprob, tournsize):
 
 
 def cross(W, crossprob, rng):
-    """Uniform crossover: some individuals take each weight from themselves or from another, by a coin.
+    """Uniform crossover: each weight of a child is drawn from one of two individuals.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ def cross(W, crossprob, rng):
 
 
 def tournament(errors, psize, tournsize, rng):
-    """Who stays: the best of each of psize random parts of the population.
+    """The survivors: the best of each of psize random parts of the population.
 
     Parameters
     ----------
@@ -302,7 +302,7 @@ def cluster(clusterer, X, weights):
     Returns
     -------
     ndarray of int, shape (n_instances,)
-        What the clusterer calls noise, -1, is a cluster.
+        Instances that the clusterer calls noise, -1, are one cluster.
     """
     found = clone(clusterer).fit_predict(X * np.sqrt(weights))
     return np.unique(found, return_inverse=True)[1].astype(np.int32)
@@ -330,17 +330,17 @@ class ClusterModelSelection(LLPClassifier):
     Parameters
     ----------
     n_clusters : int, default 6
-        Of k-means; with another clusterer it says.
+        Of k-means; any other clusterer determines its own number.
     clusterer : None or clusterer, default None
         With ``fit_predict``; None is k-means with one start and 20 rounds.
     labeler : {"exhaustive", "greedy"}, default "exhaustive"
     combine : {"weighted", "sum", "product"}, default "weighted"
-        The error: that of the bags alone, or with that of the class prior. The paper takes the product, which is 0 as
-        soon as one of them is. In the sum the prior outweighs the bags; on eight data sets it was right for six points
-        fewer than the weighted error, the product for ten points fewer.
+        The error: that of the bags alone, or combined with that of the class prior. The paper takes the product, which
+        is 0 as soon as one of the two is. In the sum the prior outweighs the bags. On the data sets of the chapter the
+        sum and the product are about ten points less accurate than the weighted error.
     estimator : None or classifier, default None
-        Trained on the labeled clusters, with ``predict_proba`` or ``decision_function``. None predicts the label of
-        the nearest mean, in weighted features.
+        Trained on the labeled clusters; needs ``predict_proba`` or ``decision_function``. None predicts the label of
+        the nearest cluster mean, in weighted features.
     max_iter : int, default 10
         Generations; 1 is a random search.
     psize : int, default 25
@@ -382,12 +382,12 @@ class ClusterModelSelection(LLPClassifier):
 
     Notes
     -----
-    Some 40 clusterings a generation; labelings cost nothing that grows with n but one count. Known labels enter the
-    error (equation 8 of the paper).
+    About 40 clusterings per generation. One count of the instances per clustering is all that labelings add to the cost
+    that grows with n. Known labels enter the error (equation 8 of the paper).
 
-    Swapping the classes swaps the predictions with the exhaustive labeler, unless two labelings fit equally well: the
-    first one is taken. With the greedy labeler the predictions can change much, because all clusters begin in the first
-    class. Repeating every instance changes no error of a labeling, only the random start of k-means.
+    If the two classes are swapped, the exhaustive labeler swaps the predictions, unless two labelings fit equally well:
+    then it takes the first. With the greedy labeler the predictions can change much, because all clusters begin in the
+    first class. Repeating each instance changes no error of a labeling, only the random start of k-means.
 
     Examples
     --------
@@ -518,7 +518,7 @@ def label_clusters(weights, X, bags, proportions, labels, clusterer, labeler, co
 
 
 def check_search(estimator, data):
-    """Before the search: refuse a classifier that no prediction could use, ask for memory.
+    """Before the search, refuse a classifier that cannot predict, and check the memory.
 
     Parameters
     ----------
@@ -528,7 +528,7 @@ def check_search(estimator, data):
     Raises
     ------
     ValueError
-        If ``estimator`` predicts no classes, or gives scores for pairs of classes; or the memory is not there.
+        If ``estimator`` predicts no classes, or gives scores for pairs of classes; or if the memory is too small.
     """
     model, n, n_bags = estimator.estimator, len(data.X), len(data.proportions)
     if model is not None and not is_classifier(model):

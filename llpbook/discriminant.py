@@ -1,4 +1,4 @@
-r"""Weighted discriminant analysis: every instance belongs to each class by a weight, and the weights keep the counts.
+r"""Weighted discriminant analysis: each instance has a weight in each class, and the weights keep the counts.
 
 Linear discriminant analysis needs class means, the covariance within classes, and the class prior. Let instance
 :math:`i` of bag :math:`k` count with weight :math:`w_{ij}` in class :math:`j`,
@@ -7,8 +7,8 @@ Linear discriminant analysis needs class means, the covariance within classes, a
           S_w = \frac1{\sum_{ij} w_{ij}} \sum_{ij} w_{ij} (x_i - m_j)(x_i - m_j)^\top, \qquad
           \sum_{i \in B_k} w_{ij} = n_k \pi_{kj} .
 
-SWS takes the share of the bag, :math:`w_{ij} = \pi_{kj}`; FWS refines it by distances to the class means, WWS by the
-probabilities of the classifier itself, both until the weights settle.
+SWS takes the share of the bag, :math:`w_{ij} = \pi_{kj}`. FWS refines the weights by distances to the class means, WWS
+by the probabilities of the classifier itself, both until the weights converge.
 
 Chapter: ``book/discriminant``. Source: perezortiz2016.
 """
@@ -31,7 +31,7 @@ from .base import (
     warn_if_short,
 )
 
-#: Least variance within classes, as a share of that of all instances.
+#: Least variance within classes, as a share of the variance of all instances.
 LEAST = 1e-6
 
 
@@ -68,7 +68,7 @@ def within_covariance(X, weights, means):
     X : ndarray, shape (n_instances, n_features)
     weights : ndarray, shape (n_instances, n_classes)
     means : ndarray, shape (n_classes, n_features)
-        Of `weighted_means`.
+        From `weighted_means`.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def within_covariance(X, weights, means):
 def between_covariance(means, mass):
     r"""Covariance of the class means.
 
-    Equation :eq:`eq-da-between`; the paper does not say.
+    Equation :eq:`eq-da-between`; the paper does not define it.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def between_covariance(means, mass):
 
 
 def whitening(X):
-    """Directions in which instances have covariance 1; none where they do not vary.
+    """Directions in which instances have covariance 1, without directions in which they do not vary.
 
     Parameters
     ----------
@@ -140,17 +140,17 @@ def whitened(correlation, scale):
 def inverse_root(S, basis, shrinkage=None):
     r"""A matrix R with :math:`R R^\top = S^{-1}`, also where S is nearly singular.
 
-    A direction in which classes do not scatter, but instances do, tells classes apart best of all. A pseudo-inverse
-    would throw it away; here its variance counts as 1e-6 of that of all instances.
+    A direction in which instances vary and no class varies separates the classes best. A pseudo-inverse would remove
+    it; here its variance is set to 1e-6 of that of all instances.
 
     Parameters
     ----------
     S : ndarray, shape (n_features, n_features)
         Covariance within classes.
     basis : ndarray, shape (n_features, rank)
-        Of `whitening`: directions in which no instance varies are left out.
+        From `whitening`: directions in which no instance varies are left out.
     shrinkage : float, optional
-        :math:`(1 - s) S + s \frac{\operatorname{tr} S}{d} I` in the place of S.
+        :math:`(1 - s) S + s \frac{\operatorname{tr} S}{d} I` replaces S.
 
     Returns
     -------
@@ -170,7 +170,7 @@ class Gaussians:
     ----------
     means : ndarray, shape (n_classes, n_features)
     root : ndarray, shape (n_features, rank)
-        Of `inverse_root`.
+        From `inverse_root`.
     prior : ndarray, shape (n_classes,)
     """
 
@@ -203,14 +203,14 @@ def discriminants(model, logits="posterior"):
 
     Equation :eq:`eq-da-scores`.
 
-    :math:`\delta_j(x) = x^\top S_w^{-1} m_j - \frac12 m_j^\top S_w^{-1} m_j + \log \eta_j`, from a common origin, the
+    :math:`\delta_j(x) = x^\top S_w^{-1} m_j - \frac12 m_j^\top S_w^{-1} m_j + \log \eta_j`, with the origin at the
     mean of all classes.
 
     Parameters
     ----------
     model : Gaussians
     logits : {"posterior", "linear"}
-        Without the terms that do not depend on x: "linear", eq. 7 of the paper to the letter.
+        "linear" leaves out the terms that do not depend on x: eq. 7 of the paper to the letter.
 
     Returns
     -------
@@ -230,11 +230,11 @@ def discriminants(model, logits="posterior"):
 
 
 def closeness(X, means):
-    r"""How near an instance is to each class mean.
+    r"""Closeness of each instance to each class mean.
 
     Equation :eq:`eq-da-closeness`; perezortiz2016, eq. 3.
 
-    :math:`1 - d(x_i, m_j) / \sum_z d(x_i, m_z)` with the Euclidean distance. They sum to K - 1.
+    :math:`1 - d(x_i, m_j) / \sum_z d(x_i, m_z)` with the Euclidean distance. The K values of an instance sum to K - 1.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ def closeness(X, means):
     Returns
     -------
     ndarray, shape (n_instances, n_classes)
-        All alike for an instance at distance 0 of all.
+        All the same for an instance at distance 0 from all means.
     """
     distances = np.column_stack([np.linalg.norm(X - m, axis=1) for m in means])
     total = distances.sum(axis=1, keepdims=True)
@@ -256,7 +256,7 @@ def closeness(X, means):
 
 
 def matched_weights(log_closeness, starts, counts):
-    r"""Weights in proportion to closeness that keep the counts of each bag.
+    r"""Weights proportional to closeness that keep the counts of each bag.
 
     Equation :eq:`eq-da-weights`.
 
@@ -265,7 +265,7 @@ def matched_weights(log_closeness, starts, counts):
     Parameters
     ----------
     log_closeness : ndarray, shape (n_instances, n_classes)
-        :math:`\log p^*`, whose common factor in a bag and class does not matter; instances of a bag side by side.
+        :math:`\log p^*`, up to a constant per bag and class; the instances of a bag are adjacent.
     starts : ndarray of int, shape (n_bags,)
         First instance of each bag.
     counts : ndarray, shape (n_bags, n_classes)
@@ -273,7 +273,7 @@ def matched_weights(log_closeness, starts, counts):
     Returns
     -------
     ndarray, shape (n_instances, n_classes)
-        Spread evenly over the bag where no instance is close to the class at all.
+        Spread evenly over a bag in which no instance is close to the class at all.
     """
     sizes = np.diff(np.append(starts, len(log_closeness)))
     top = np.maximum.reduceat(log_closeness, starts)
@@ -314,7 +314,7 @@ def balanced_weights(log_closeness, starts, counts, tilt=None):
 
 
 def projections(model):
-    r"""Directions in which class means differ most against the spread within classes.
+    r"""Directions in which class means vary most, compared with the instances within a class.
 
     Equation :eq:`eq-da-projection`.
 
@@ -327,7 +327,7 @@ def projections(model):
     Returns
     -------
     directions : ndarray, shape (n_features, n_components)
-        As many as have an eigenvalue above 0, at most one less than classes.
+        One per eigenvalue above 0, at most one less than classes.
     ratio : ndarray, shape (n_components,)
         Each eigenvalue's share of their sum.
     """
@@ -351,24 +351,24 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
     scheme : {"sws", "fws", "wws"}, default "wws"
         Weights: the shares of the bag; refined by distances to the class means; refined by the classifier itself.
     balance : bool, default False
-        Make the weights of each instance add up to 1 besides keeping the counts of each bag: ours, for "fws" and "wws".
+        Weights of each instance also add up to 1, beside the counts of each bag: ours, for "fws" and "wws".
     logits : {"posterior", "linear"}, default "posterior"
-        What WWS takes the soft-max of: the discriminant scores, or their part that is linear in x, from the mean of the
-        classes (eq. 7 to the letter). Prediction is by the discriminant scores in any case.
+        WWS takes the soft-max of the discriminant scores ("posterior"), or of their part that is linear in x, with the
+        origin at the mean of the classes ("linear", eq. 7 to the letter). Predictions use the discriminant scores.
     shrinkage : float in [0, 1], optional
-        Of the covariance within classes towards a multiple of the identity.
+        Shrinkage of the covariance within classes towards a multiple of the identity.
     max_iter : int, default 300
     tol : float, default 1e-5
-        Stop where the weights of an instance change by less, on average. The paper's rule, a total change below 1e-5,
+        Stop if the weights of an instance change by less, on average. The paper's rule, a total change below 1e-5,
         is ``tol=1e-5 / n``.
     verbose : int, default 0
-        1 prints progress, one line each second.
+        1 prints progress, one line per second.
 
     Attributes
     ----------
     classes_ : ndarray, shape (n_classes,)
     coef_ : ndarray, shape (1, n_features) or (n_classes, n_features)
-        Of the scores, log-odds of the positive class for two classes.
+        Weights of the scores, which are log-odds of the positive class for two classes.
     intercept_ : ndarray, shape (1,) or (n_classes,)
     means_ : ndarray, shape (n_classes, n_features)
     covariance_ : ndarray, shape (n_features, n_features)
@@ -376,8 +376,8 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
     weights_ : ndarray, shape (n_instances, n_classes)
     class_prior_ : ndarray, shape (n_classes,)
     scalings_ : ndarray, shape (n_features, n_components)
-        Directions of `transform`, at most one less than classes, in which classes have covariance 1; that with the
-        most spread of the class means first. The largest entry of each is positive.
+        Directions of `transform`, at most one less than classes, in which classes have covariance 1. First comes the
+        direction along which the class means vary most. The largest entry of each direction is positive.
     explained_variance_ratio_ : ndarray, shape (n_components,)
     n_iter_ : int
     gap_ : float
@@ -392,10 +392,10 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
 
     Notes
     -----
-    :math:`O(n d (d + K))` an iteration. With bags of size 1 every scheme is scikit-learn's
-    ``LinearDiscriminantAnalysis(solver="eigen")``. A class that is in no bag is never predicted. An `LLPWarning` says
-    so where the proportions cannot tell all classes apart, but some. Swapping two classes swaps the predictions; data
-    given twice change nothing.
+    :math:`O(n d (d + K))` per iteration. With bags of size 1 every scheme is scikit-learn's
+    ``LinearDiscriminantAnalysis(solver="eigen")``. A class that is in no bag is never predicted. An `LLPWarning` is
+    given if the proportions tell only some of the classes apart. Swapping two classes swaps the predictions; giving all
+    data twice changes nothing.
 
     Examples
     --------
@@ -487,7 +487,7 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def transform(self, X):
-        """Instances in the directions that tell the classes apart best, from the mean of the classes.
+        """Instances in the directions that separate the classes best, with the origin at the mean of the classes.
 
         Parameters
         ----------
@@ -502,7 +502,7 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
 
 
 def warn_of_rank(data):
-    """An LLPWarning where shares of several classes differ, but not enough to tell each class from the others."""
+    """Warn if the shares of several classes differ, but not enough to tell each class from the others."""
     shares = data.proportions[data.used]
     n_classes = int((shares.max(axis=0) > 0).sum())
     rank = np.linalg.matrix_rank(shares, rtol=1e-8)

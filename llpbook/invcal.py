@@ -1,7 +1,7 @@
 r"""InvCal: support vector regression of the log-odds of the shares on the bag means.
 
-A bag is read as one instance, its mean, whose probability of the positive class is the share of the bag. So the score
-of the mean must be the log-odds of the share, within a tube of half width :math:`\epsilon_k`:
+Each bag is represented by one instance, its mean, and the share of the bag is taken as the probability of the positive
+class there. So the score of the mean must be the log-odds of the share, up to a free error of :math:`\epsilon_k`:
 
 .. math:: \min_{w, b} \tfrac12 \lVert w \rVert^2 + C_p \sum_k
           \max\bigl(0, \lvert \langle w, \bar x_k \rangle + b - t_k \rvert - \epsilon_k\bigr),
@@ -40,9 +40,9 @@ def targets(shares, n_instances):
     Parameters
     ----------
     shares : ndarray, shape (n_bags,)
-        Of the positive class.
+        Share of the positive class in each bag.
     n_instances : int
-        All instances, n.
+        Number n of all instances.
 
     Returns
     -------
@@ -55,8 +55,8 @@ def targets(shares, n_instances):
 def tubes(shares, n_instances, epsilon, tube="constant"):
     r"""Half width of the tube of each bag.
 
-    The same for all; or, by "share", :math:`\epsilon_k = \epsilon / (p_k (1 - p_k))`, which allows an error of about
-    :math:`\epsilon` in the share itself, equation :eq:`eq-invcal-tube`.
+    "constant" gives each bag ``epsilon``; "share" gives :math:`\epsilon_k = \epsilon / (p_k (1 - p_k))`, which allows
+    an error of about :math:`\epsilon` in the share itself, equation :eq:`eq-invcal-tube`.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def objective(w, b, means, t, eps, penalties):
     b : float
     means : ndarray, shape (n_bags, n_features)
     t, eps, penalties : ndarray, shape (n_bags,)
-        Targets, half widths of the tubes, and what a unit outside the tube costs.
+        Targets, half widths of the tubes, and the cost of a unit outside the tube.
 
     Returns
     -------
@@ -104,15 +104,15 @@ def minimize(means, t, eps, penalties, intercept=True, tol=1e-9, progress=None):
 
     Equation :eq:`eq-invcal-hinges`.
 
-    :math:`\max(0, |r| - \epsilon) = \max(0, -r - \epsilon) + \max(0, r - \epsilon)`, so that the problem is a support
-    vector machine with two instances a bag.
+    :math:`\max(0, |r| - \epsilon) = \max(0, -r - \epsilon) + \max(0, r - \epsilon)`, so the problem is a support
+    vector machine with two instances per bag.
 
     Parameters
     ----------
     means, t, eps, penalties
         As for `objective`.
     intercept : bool, default True
-        Without it b is 0.
+        If false, b is 0.
     tol : float, default 1e-9
         Gap between primal and dual, relative to the minimum.
     progress : callable, optional
@@ -122,13 +122,13 @@ def minimize(means, t, eps, penalties, intercept=True, tol=1e-9, progress=None):
     -------
     w : ndarray, shape (n_features,)
     b : float
-        Where several are as good, the middle.
+        The middle of the interval of optimal values.
     dual : ndarray, shape (n_bags,)
-        The difference of the two multipliers of each bag, of which w is the sum: ``dual @ means``.
+        The difference of the two multipliers of each bag; w is ``dual @ means``.
     n_iter : int
         Newton steps.
     gap : float
-        Gap between primal and dual that was reached, relative.
+        Gap between primal and dual at the end, relative to the minimum.
     """
     signs = np.repeat([1.0, -1.0], len(t))
     # eq: eq-invcal-hinges
@@ -144,8 +144,8 @@ def minimize(means, t, eps, penalties, intercept=True, tol=1e-9, progress=None):
 def bag_kernel(X, averages, kernel, gamma, block=2000):
     r"""The kernel between bags: the mean of the kernel over all pairs of their instances.
 
-    :math:`S K S^\top`, equation :eq:`eq-invcal-kernel`, in blocks of rows: :math:`O(n^2)` kernel values, no more than
-    ``block`` times n at once.
+    :math:`S K S^\top`, equation :eq:`eq-invcal-kernel`, in blocks of rows: :math:`O(n^2)` kernel values, at most
+    ``block`` times n of them in memory.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def bag_kernel(X, averages, kernel, gamma, block=2000):
 
 
 def peak_memory(n, L, block=2000):
-    """Bytes of a fit with a kernel: of `bag_kernel`, or of a dozen matrices between L bags that follow it."""
+    """Bytes that a fit with a kernel needs: those of `bag_kernel`, or those of a dozen L x L matrices afterwards."""
     return 8.0 * max(n * (L + 2 * min(n, block)), 12 * L**2)
 
 
@@ -179,21 +179,22 @@ class InvCal(KernelClassifier):
     Parameters
     ----------
     C_p : float, default 1.0
-        What a unit outside the tube costs.
+        Cost of a unit outside the tube.
     epsilon : float, default 0.1
-        Half width of the tube. One that holds the targets of all bags gives a constant score, and a warning.
+        Half width of the tube. If one tube contains the targets of all bags, the score is constant, and the fit warns.
     tube : {"constant", "share"}, default "constant"
-        The paper's, or :math:`\epsilon / (p_k (1 - p_k))`, as in public code of the authors of yu2013.
+        "constant" is the tube of the paper, "share" has the half width :math:`\epsilon / (p_k (1 - p_k))`, as in public
+        code of the authors of yu2013.
     kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
-        Anything but "linear" costs :math:`n^2` values of the kernel.
+        A kernel other than "linear" costs :math:`n^2` of its values.
     gamma : float or "scale", default "scale"
         Kernel coefficient; "scale" is 1 / (n_features * X.var()).
     fit_intercept : bool, default True
-        Whether there is a b, which no penalty holds.
+        Whether the score has an offset b, which is not penalized.
     bag_weights : {"uniform", "size"} or array-like, shape (n_bags,), default "uniform"
-        Factors of ``C_p``: 1 (the paper), the sizes of bags, or your own, as rows of ``proportions``.
+        Factors of ``C_p``: 1 for each bag (the paper), the sizes of bags, or one number per row of ``proportions``.
     tol : float, default 1e-9
-        Gap between primal and dual objective, relative, at which to stop.
+        Stop at this gap between primal and dual objective, relative to the minimum.
     verbose : int, default 0
         Progress over rounds of the solver: 0 none, 1 a line per second, 2 a line per round.
 
@@ -201,16 +202,16 @@ class InvCal(KernelClassifier):
     ----------
     classes_ : ndarray, shape (n_classes,)
     coef_ : ndarray, shape (1, n_features) or (n_classes, n_features)
-        Not with a kernel.
+        Weights of the features; absent with a kernel.
     intercept_ : ndarray, shape (1,) or (n_classes,)
     dual_coef_ : ndarray, shape (n_instances, 1)
-        Weights of the training instances, with a kernel only.
+        Weights of the training instances; only with a kernel.
     objective_ : float
-        The minimum; with two classes, as are those that follow.
+        The minimum. This and the next two are attributes for two classes only.
     n_iter_ : int
         Newton steps.
     gap_ : float
-        Gap between primal and dual objective, relative, as ``tol``.
+        Gap between primal and dual objective at the end, on the scale of ``tol``.
     estimators_ : list of InvCal, or None
         One per class, for more than two.
 
@@ -223,11 +224,11 @@ class InvCal(KernelClassifier):
 
     Notes
     -----
-    Linear: :math:`O(n d)` for the bag means, then :math:`O(L d^2)` an iteration with L bags. Probabilities are
-    :math:`\sigma(f)`, calibrated for means of bags rather than for instances. With a kernel :math:`O(n^2)` time, then
-    :math:`O(L^3)` an iteration, and :math:`O(n L + L^2)` memory. If the two classes are swapped, so are predictions. If
-    every instance is given twice, nothing changes, except that shares of 0 and 1 are clipped nearer to 0 and 1, since
-    n is larger.
+    Linear: :math:`O(n d)` for the bag means, then :math:`O(L d^2)` per iteration with L bags. Probabilities are
+    :math:`\sigma(f)`, calibrated for means of bags, not for instances. With a kernel: :math:`O(n^2)` time, then
+    :math:`O(L^3)` per iteration, and :math:`O(n L + L^2)` memory. If the two classes are swapped, the predictions are
+    swapped. If every instance is given twice, only the clipping changes: shares of 0 and 1 are clipped nearer to 0 and
+    1, because n is larger.
 
     Examples
     --------
@@ -266,7 +267,7 @@ class InvCal(KernelClassifier):
     def _fit(self, data):
         if self.kernel == "linear":
             return super()._fit(data)
-        # Only means count, so a kernel between bags will do, and no matrix is n x n.
+        # The fit needs bag means only: a kernel between bags suffices, no n x n matrix.
         L, n = data.S.shape
         need = f"InvCal with a kernel on {n} instances in {L} bags"
         require_memory(need, peak_memory(n, L), WITHOUT_GRAM)
@@ -274,7 +275,7 @@ class InvCal(KernelClassifier):
         gram = bag_kernel(data.X, data.S, self.kernel, self.gamma_)
         means, to_dual = kernel_features(gram)
         refuse_indefinite(gram, means, self.kernel)
-        self._gram(data.X[:1])  # as of `KernelClassifier`
+        self._gram(data.X[:1])  # as in `KernelClassifier`
         weights = self._solve_means(data, means)
         self.dual_coef_ = data.S.T @ to_dual(weights[:, :-1].T)
         self.intercept_ = weights[:, -1]

@@ -1,15 +1,15 @@
-r"""Kernel k-means with one cluster a class, and the mismatch of proportions in its objective (AOC-KK).
+r"""Kernel k-means with one cluster per class, and the error of the proportions in its objective (AOC-KK).
 
 .. math:: \min_{Z} \sum_i \lVert \varphi(x_i) - m_{z_i} \rVert^2
           + \lambda\, v \sum_k n_k \lVert (S Z)_k - \pi_k \rVert^2 ,
 
 :math:`Z` the one-hot labels of the instances, :math:`m_j` the mean of class j in the space of the kernel, and :math:`v`
-the variance there, which makes :math:`\lambda` a number without a unit. In turns: means from labels, labels from
-distances to the means. The original solves a quadratic program in each turn, for labels relaxed to
-shares; with labels as they are each bag is solved exactly, by a sort.
+the variance there, which makes :math:`\lambda` a number without a unit. Two steps alternate: means from labels, and
+labels from distances to the means. The original solves a quadratic program in each iteration, for labels relaxed to
+shares; here one sort per bag finds the best labels.
 
 Chapter: ``book/kernel_kmeans``. Sources: chen2009, as stolpe2011 (sections 4.1 and 5) describes it; the scale of
-:math:`\lambda`, the weights of the bags and the starts are ours, because we know of no code of the authors.
+:math:`\lambda`, the weights of the bags and the starts are ours, because we know of no code by the authors.
 """
 
 from numbers import Integral, Real
@@ -37,9 +37,9 @@ from .base import (
     warn,
 )
 
-#: An objective lower by less than this share is not lower.
+#: Objectives whose relative difference is smaller are equal.
 TIE = 1e-9
-#: A variance below this share of the largest entry of the kernel is rounding.
+#: A variance below this share of the largest entry of the kernel is rounding error.
 ALIKE = 1e-13
 #: Peak memory of a fit in kernel matrices, where the matrix is computed and where it is given.
 GRAM_COPIES, GIVEN_COPIES = 1.1, 2.0
@@ -92,8 +92,8 @@ def label_bags(distances, bags, proportions, price):
 
     :math:`\min \sum_{i \in B_k} d_{i z_i} + \text{price} \cdot n_k \lVert (S Z)_k - \pi_k \rVert^2`, equation
     :eq:`eq-aoc-labels`. The r-th instance of class j in a bag adds :math:`\text{price}\, ((2r - 1) / n_k - 2 \pi_{kj})`
-    to the penalty. Two classes: instances become positive in the order of their gain while it exceeds that, one sort
-    for all bags; more: an assignment of instances to such seats.
+    to the penalty. With two classes instances become positive in the order of their gain, as long as it exceeds this
+    penalty: one sort for all bags. With more classes it is an assignment of instances to such seats.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def label_bags(distances, bags, proportions, price):
 
 
 def objective(gram, labels, bags, proportions, price):
-    """The objective of some labels, with the means that belong to them.
+    """The objective of some labels, with their own class means.
 
     Equation :eq:`eq-aoc-objective`.
 
@@ -148,7 +148,7 @@ def objective(gram, labels, bags, proportions, price):
 
 
 def descend(gram, labels, bags, proportions, price, max_iter=100, known=None):
-    """Alternate means and labels until the labels stay.
+    """Alternate means and labels until no label changes.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def descend(gram, labels, bags, proportions, price, max_iter=100, known=None):
     labels : ndarray of int, shape (n_instances,)
     n_iter : int
     gap : float
-        Share of the labels that the last iteration changed: 0 where they stay.
+        Share of the labels that the last iteration changed; 0 if the labels have converged.
     """
     K, barred = proportions.shape[1], 0.0
     if known is not None:
@@ -179,7 +179,7 @@ def descend(gram, labels, bags, proportions, price, max_iter=100, known=None):
 
 
 def random_labels(draws, bags, proportions):
-    """Random labels with the counts of the bags; a count that is not whole is rounded at random, right on average.
+    """Random labels with the counts of the bags; a count that is not whole is rounded at random, without bias.
 
     Parameters
     ----------
@@ -205,19 +205,19 @@ class AOCKernelKMeans(LLPClassifier):
     Parameters
     ----------
     C_p : float, default 1.0
-        Weight of the mismatch of proportions, in units of the variance in the space of the kernel. The larger the bags,
-        the larger it must be for the counts to be met.
+        Weight of the error of the proportions, in units of the variance in the space of the kernel. To meet the counts
+        of larger bags it must be larger.
     kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
     gamma : float or "scale", default "scale"
         Kernel coefficient; "scale" is 1 / (n_features * X.var()).
     n_init : int, default 10
-        Random labels with the right counts to start from; the lowest objective is kept.
+        Number of starts, random labels with the right counts; the lowest objective is kept.
     max_iter : int, default 100
     random_state : int, RandomState or None, default None
     n_jobs : int or None, default None
-        Starts that run at once; the answer does not depend on it.
+        Starts that run at once; the result does not depend on it.
     verbose : int, default 0
-        1 prints a line a second while the starts go on, 2 a line for each start.
+        1 prints at most one line per second, 2 one line per start.
 
     Attributes
     ----------
@@ -228,13 +228,13 @@ class AOCKernelKMeans(LLPClassifier):
     dual_coef_ : ndarray, shape (n_instances, n_classes)
         Weights of the training instances ``X_fit_`` in the means.
     n_iter_ : int
-        Of the start that is kept.
+        Iterations of the start that is kept.
     gap_ : float
         Share of the labels that the last iteration changed: 0 at a local minimum.
     norms_ : ndarray, shape (n_classes,)
         Squared norms of the means in the space of the kernel, infinite for a class without instances.
     X_fit_ : ndarray, shape (n_instances, n_features)
-        In an order that depends on the instances only.
+        The training instances, in an order that depends on the instances only.
     gamma_ : float
         The kernel coefficient that was used.
 
@@ -247,9 +247,9 @@ class AOCKernelKMeans(LLPClassifier):
 
     Notes
     -----
-    :math:`O(n^2)` memory, and time an iteration and start. Features count by their variance, so put a StandardScaler in
-    front. A class without instances is never predicted. With bags of size 1 and a large ``C_p`` this predicts the
-    nearest class mean.
+    :math:`O(n^2)` memory, and as much time per iteration and start. The scale of a feature is its weight, so put a
+    StandardScaler in front. A class without instances is never predicted. With bags of size 1 and a large ``C_p`` this
+    predicts the nearest class mean.
 
     Examples
     --------
@@ -319,7 +319,7 @@ class AOCKernelKMeans(LLPClassifier):
             yield random_labels(rng.uniform(size=(len(bags), P.shape[1])), bags, P)
 
     def _gram(self, X):
-        """Kernel of X and the training instances, about their mean, so that large offsets do not cancel."""
+        """Kernel of X and the training instances, centered, so that large offsets cause no cancellation."""
         if callable(self.kernel) or self.kernel == "precomputed":
             return gram_matrix(X, self.X_fit_, self.kernel, self.gamma_)
         center = self.X_fit_.mean(axis=0)
@@ -353,7 +353,7 @@ def check_size(estimator, X):
 
 
 def refuse_distances(gram, variance):
-    """Refuse a matrix that is no kernel, such as one of distances, or that tells no instance from another.
+    """Refuse a matrix that is no kernel, such as one of distances, or that puts all instances at one point.
 
     Parameters
     ----------
@@ -390,7 +390,7 @@ def warn_short(max_iter, gap, empty):
     gap : float
         As of `descend`.
     empty : list
-        Classes that bags have, and no label is.
+        Classes with a positive share in some bag, and without instances.
     """
     if gap > 0:
         warn(

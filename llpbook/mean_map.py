@@ -1,8 +1,8 @@
-r"""MeanMap: class means from bag means, then a classifier that needs nothing else of the labels.
+r"""MeanMap: class means from bag means, then a classifier that needs to know nothing else of the labels.
 
-If instances do not depend on the bag given the class, each bag mean is a mixture of the class means with the label
+If instances and bags are independent given the class, each bag mean is a mixture of the class means with the label
 proportions as weights, :math:`S X = \Pi M`. Solve for the class means :math:`M`, form the mean operator
-:math:`\hat\mu`, which is all that the likelihood of an exponential family knows of the labels, and minimize
+:math:`\hat\mu`, through which alone the likelihood of an exponential family depends on the labels, and minimize
 
 .. math:: \sum_i \log \sum_y \exp \langle \phi(x_i, y), \theta \rangle - n \langle \hat\mu, \theta \rangle
           + \tfrac{\lambda}{2} \lVert \theta \rVert^2 .
@@ -29,26 +29,26 @@ from .base import (
     warn_if_short,
 )
 
-#: Of `warn_if_too_sure`: the share of wrong labels that is shown must exceed that which the model
-#: states by so many times, and by so much.
+#: `warn_if_too_sure` warns if the share of wrong labels that the shares show exceeds `TOO_SURE` times the share that
+#: the model states, by at least `SHOWN`.
 TOO_SURE, SHOWN = 3.0, 0.1
-#: Of the same: a model that states fewer wrong labels than the first number is refuted by counts that imply more than
-#: the second, of so many bags or more.
+#: It also warns if a model states fewer wrong labels than `NO_ERRORS` and the counts of at least `ENOUGH_BAGS` bags
+#: imply more than `IMPLIED`.
 NO_ERRORS, IMPLIED, ENOUGH_BAGS = 0.0005, 0.1, 30
 
 
 def class_means(bag_means, proportions, weights, covariances=None):
     r"""Weighted least-squares solution of bag means = proportions times class means.
 
-    :math:`M = (\Pi^\top W \Pi)^{-1} \Pi^\top W S X`, equation :eq:`eq-mean-map-class-means`; where proportions carry
-    errors, least squares with errors in variables, equation :eq:`eq-mean-map-errors`.
+    :math:`M = (\Pi^\top W \Pi)^{-1} \Pi^\top W S X`, equation :eq:`eq-mean-map-class-means`. If the proportions have
+    errors: least squares with errors in variables, equation :eq:`eq-mean-map-errors`.
 
     Parameters
     ----------
     bag_means : ndarray, shape (n_bags, n_features)
     proportions : ndarray, shape (n_bags, n_classes)
     weights : ndarray, shape (n_bags,)
-        Weight of each bag, 0 for one to leave out.
+        Weight of each bag; 0 leaves a bag out.
     covariances : ndarray, shape (n_bags, n_classes, n_classes), optional
         Of the error of each row of ``proportions``; see `llpbook.base.error_covariances`.
 
@@ -59,7 +59,7 @@ def class_means(bag_means, proportions, weights, covariances=None):
     Raises
     ------
     NotIdentifiableError
-        If the weighted proportions have a rank below ``n_classes``, or differ by no more than their errors explain.
+        If the weighted proportions have a rank below ``n_classes``, or if their errors explain all their differences.
     """
     root = np.sqrt(weights / weights.max())[:, None]
     # eq: eq-mean-map-class-means
@@ -87,10 +87,10 @@ def class_means(bag_means, proportions, weights, covariances=None):
 
 
 def mean_operator(prior, means):
-    r"""The mean of the features of instance and label together.
+    r"""The mean of the joint features of instance and label.
 
     :math:`\hat\mu = \eta\, m_+ - (1 - \eta)\, m_-` for two classes (equation :eq:`eq-mean-map-operator`), one row
-    :math:`\eta_y m_y` a class for more (equation :eq:`eq-mean-map-operator-multi`).
+    :math:`\eta_y m_y` per class for more (equation :eq:`eq-mean-map-operator-multi`).
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def softmax_objective(theta, X, mu, lam):
     Parameters
     ----------
     theta : ndarray, shape (n_classes * n_features,)
-        One row of weights a class, flattened.
+        One row of weights per class, flattened.
     X : ndarray or sparse array, shape (n_instances, n_features)
     mu : ndarray, shape (n_classes, n_features)
     lam : float
@@ -193,8 +193,8 @@ def softmax_objective(theta, X, mu, lam):
 def minimize(X, mu, lam, max_iter=1000, tol=1e-6, init=None):
     r"""Weights that minimize the MeanMap objective.
 
-    Two classes and at most 500 features: Newton's method in a trust region, then one plain Newton step. Else L-BFGS,
-    for two classes from the solution in the first 300 features, which of a kernel are the ones that matter most.
+    Two classes and at most 500 features: Newton's method in a trust region, then one plain Newton step. Otherwise
+    L-BFGS; for two classes it starts at the solution in the first 300 features, the most important ones of a kernel.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ def minimize(X, mu, lam, max_iter=1000, tol=1e-6, init=None):
 
 
 def shown_errors(scores, bags, proportions):
-    """The share of wrong labels that a model states, that its shares show, and that chance alone would show.
+    """Three shares of wrong labels: stated by a model, shown by its counts, and shown by chance alone.
 
     Parameters
     ----------
@@ -254,16 +254,16 @@ def shown_errors(scores, bags, proportions):
     stated : float
         Mean probability of the classes that are not predicted.
     shown : float
-        In each bag at least as many labels are wrong as the predicted shares differ from the given ones.
+        In each bag at least so many labels are wrong as the predicted counts differ from the given ones.
     chance : float
-        ``shown`` for the true labels, if the instances of a bag were drawn with these shares.
+        ``shown`` for the true labels, if the instances of each bag were drawn with the given shares.
     """
     stated, found, _ = predicted_counts(scores, bags, len(proportions))
     return stated / len(bags), *counted_errors(found, proportions)
 
 
 def predicted_counts(scores, bags, n_bags):
-    """What `shown_errors` needs to know of the predictions: sums, so that those of parts of the data add up.
+    """Sums over the predictions that `shown_errors` needs; the sums over parts of the data add up.
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ def predicted_counts(scores, bags, n_bags):
 
 
 def counted_errors(found, proportions):
-    """The share of wrong labels that counts of predictions show, and the one that chance alone would show.
+    """The share of wrong labels that predicted counts show, and the share that chance alone would show.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ def counted_errors(found, proportions):
     Returns
     -------
     shown, chance : float
-        As of `shown_errors`.
+        As in `shown_errors`.
     """
     n, sizes = found.sum(), found.sum(axis=1, keepdims=True)
     shown = np.abs(found - sizes * proportions).sum() / (2 * n)
@@ -310,8 +310,8 @@ def counted_errors(found, proportions):
 def implied_errors(expected, proportions):
     r"""The share of wrong labels that the counts imply, for a model that is sure of each label.
 
-    :math:`\frac1n \sum_k (c_k - \hat c_k)^2` with the expected counts :math:`\hat c_k`: of labels that are wrong
-    independently of one another the variance is about their number.
+    :math:`\frac1n \sum_k (c_k - \hat c_k)^2` with the expected counts :math:`\hat c_k`: if labels are wrong
+    independently of one another, the variance of a count is about the number of wrong labels.
 
     Parameters
     ----------
@@ -322,14 +322,14 @@ def implied_errors(expected, proportions):
     Returns
     -------
     float
-        Can exceed 1, where the bags miss in one direction.
+        Can exceed 1 if the counts miss in one direction.
     """
     sizes = expected.sum(axis=1, keepdims=True)
     return float(np.sum((expected - sizes * proportions) ** 2) / (2 * sizes.sum()))
 
 
 def warn_if_too_sure(estimator, scores, data):
-    """Warn where probabilities near 0 and 1 contradict the shares: the class means cannot be right.
+    """Warn if probabilities near 0 and 1 contradict the shares: then the class means are wrong.
 
     Parameters
     ----------
@@ -369,22 +369,22 @@ class MeanMap(KernelClassifier):
     Parameters
     ----------
     alpha : float, default 1.0
-        Weight of the penalty :math:`\frac{\lambda}{2} \lVert \theta \rVert^2`; the sum over instances is not averaged.
+        Weight of the penalty :math:`\frac{\lambda}{2} \lVert \theta \rVert^2`, beside a sum over instances, not a mean.
     kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
-        Anything but "linear" costs :math:`O(n r^2)` time, r the numerical rank of the kernel matrix, and
+        All but "linear" cost :math:`O(n r^2)` time, with r the numerical rank of the kernel matrix, and
         :math:`O(n^2)` memory.
     gamma : float or "scale", default "scale"
         Kernel coefficient; "scale" is 1 / (n_features * X.var()).
     fit_intercept : bool, default True
         Add the feature 1; its weight is penalized like the others.
     bag_weights : {"size", "uniform"} or array-like, shape (n_bags,), default "size"
-        The matrix :math:`W` of the least squares: bag sizes, or 1 for each bag (the paper), or your own, as rows of
-        ``proportions``: small where a proportion is uncertain, 0 to leave a bag out.
+        The matrix :math:`W` of the least squares: bag sizes, 1 for each bag (the paper), or your own numbers, in the
+        order of the rows of ``proportions``: small for an uncertain proportion, 0 to leave a bag out.
     proportion_errors : None or array-like, shape (n_bags,) or (n_bags, n_classes, n_classes), default None
-        Where proportions are estimates, the standard error of each share of the positive class, as rows of
-        ``proportions``, or a Series or dict with their keys; for several classes the covariance matrix of each row.
-        Without it such errors pull the class means together. Not for shares of a larger group of which the bag is a
-        sample.
+        If proportions are estimates: the standard error of each share of the positive class, in the order of the rows
+        of ``proportions``, or a Series or dict with their keys; for several classes the covariance matrix of each row.
+        If they are not stated, errors pull the estimated class means together. Do not state errors of shares of a
+        larger group of which the bag is a sample.
     max_iter : int, default 1000
     tol : float, default 1e-6
         Largest entry of the gradient of the objective per instance at which to stop.
@@ -395,7 +395,7 @@ class MeanMap(KernelClassifier):
     coef_ : ndarray, shape (1, n_features) or (n_classes, n_features)
         Weights on the scale of log-odds, twice the :math:`w` of the paper for two classes. Not with a kernel.
     intercept_ : ndarray, shape (1,) or (n_classes,)
-        0 with a kernel, which has the constant feature inside.
+        0 with a kernel, which contains the constant feature.
     dual_coef_ : ndarray, shape (n_instances, 1) or (n_instances, n_classes)
         Weights of the training instances, with a kernel only.
     class_prior_ : ndarray, shape (n_classes,)
@@ -408,17 +408,17 @@ class MeanMap(KernelClassifier):
     Raises
     ------
     NotIdentifiableError
-        If all bags in use have the same proportions, fewer of them differ than there are classes, or they differ by no
-        more than ``proportion_errors`` explain.
+        If all bags in use have the same proportions, if these have a rank below the number of classes, or if
+        ``proportion_errors`` explain all their differences.
     ValueError
         For malformed input; see `llpbook.base`.
 
     Notes
     -----
-    Linear: :math:`O(n d^2)` an iteration for two classes, :math:`O(n d K)` for more. With bags of size 1 this is
+    Linear: :math:`O(n d^2)` per iteration for two classes, :math:`O(n d K)` for more. With bags of size 1 this is
     ridge-penalized logistic regression: scikit-learn's with ``C = 4 / alpha`` (two classes), ``C = 1 / alpha`` (more).
-    Swapping two classes swaps the predictions; data given twice act as half of ``alpha``. An `LLPWarning` says so where
-    probabilities near 0 and 1 contradict the shares of the bags.
+    Swapping two classes swaps the predictions; giving all data twice has the effect of half of ``alpha``. An
+    `LLPWarning` is given if probabilities near 0 and 1 contradict the shares of the bags.
 
     Examples
     --------

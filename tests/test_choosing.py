@@ -236,8 +236,43 @@ def test_labels_that_were_chosen_by_class_warn():
     drawn = np.where(np.random.default_rng(0).random(300) < 0.3, y, -1)
     with warnings.catch_warnings(action="error"):
         recommend(X, bags, P, drawn)
-    with pytest.warns(LLPWarning, match="known labels are of class"):
+    with pytest.warns(LLPWarning, match="163 of 163 known labels are of class 1 where"):
         recommend(X, bags, P, np.where(y == 1, 1, -1))
+
+
+def test_the_warning_of_chosen_labels_names_the_class_and_not_its_column():
+    X, y, bags, P = line_problem(300, 15)
+    named = pd.DataFrame(P, columns=["healthy", "ill"])
+    labels = np.array([-1, "ill"], dtype=object)[y]
+    with pytest.warns(LLPWarning, match="are of class 'ill' where the shares"):
+        recommend(X, bags, named, labels)
+    with pytest.warns(LLPWarning, match="are of class 9 where"):
+        choosing.warn_if_chosen(
+            np.zeros(30, int),
+            np.zeros(30, int),
+            np.array([[0.5, 0.5]]),
+            np.array([7, 9]),
+        )
+
+
+def test_input_is_checked_once(monkeypatch):
+    X, y, bags, P = line_problem(300, 15)
+    seen, check = [], MajorityClass._check_X
+    monkeypatch.setattr(
+        MajorityClass,
+        "_check_X",
+        lambda self, X, reset: seen.append(reset) or check(self, X, reset),
+    )
+    labels = np.where(np.arange(300) % 5 == 0, y, -1)
+    monkeypatch.setattr(choosing, "look", lambda *args: SEEN._replace(agreement=np.nan))
+    recommend(X, bags, P, labels)
+    assert seen == [True]
+
+
+def test_no_known_label_is_no_labels():
+    X, _, bags, P = line_problem(300, 15)
+    advice = recommend(X, bags, P, np.full(300, -1))
+    assert advice.labeled is None and str(advice) == str(recommend(X, bags, P))
 
 
 def test_labels_judge_the_fit_that_is_named():
@@ -274,12 +309,12 @@ def test_labels_judge_and_do_not_enter_the_fits(monkeypatch):
     labels, seen, fit = np.where(np.arange(300) % 5 == 0, y, -1), [], LLPClassifier.fit
 
     def spy(self, X, bags, proportions, labels=None):
-        seen.append((type(self).__name__, labels is not None))
+        seen.append(labels)
         return fit(self, X, bags, proportions, labels)
 
     monkeypatch.setattr(LLPClassifier, "fit", spy)
     advice = recommend(X, bags, P, labels)
-    assert {name for name, given in seen if given} == {"MajorityClass"}
+    assert seen and all(given is None for given in seen)
     assert advice.verdict == "fit" and advice.labeled.loc["fit", "of"] == 60
     assert "Known labels: the fit has" in str(advice)
     assert len(str(advice).splitlines()) <= 12 and "Record" not in str(advice)

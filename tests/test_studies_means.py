@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold, cross_val_score
@@ -11,7 +11,7 @@ from llpbook.datasets import random_bags
 from llpbook.discriminant import WeightedLDA
 from llpbook.proportions import label_proportions
 from llpbook.taxonomy import VARIANTS
-from studies import load, means, perezortiz2016, run_table
+from studies import benchmark, benchmark_tables, load, means, perezortiz2016, run_table
 from studies.__main__ import main
 
 # --- perezortiz2016 ----------------------------------------------------------------------------------------
@@ -179,3 +179,25 @@ def test_five_rounds_would_explain_nursery_and_no_other():
                 model.fit(X, bags, label_proportions(y, bags))
             early.append(model.score(X, y))
         assert found[dataset, "WWS-LDA", 10] > np.mean(early) + 0.05
+
+
+def test_the_boxes_quote_the_benchmark():
+    """Points ahead of the likelihood of the counts, and their errors, with at least as many bags as classes."""
+    found = benchmark_tables.results()
+    classes = found["dataset"].map(lambda name: benchmark.DATASETS[name][1])
+    gain = benchmark_tables.gains(found[found["n_bags"] >= classes], "CountLogistic")
+    ahead = 100 * benchmark_tables.over_sets(gain)[["mean", "error"]]
+    quoted = {
+        "MeanMap": (-6.0, 1.2),
+        "LaplacianMeanMap": (-5.9, 1.3),
+        "AlternatingMeanMap": (-3.9, 1.8),
+        "ridge": (-4.4, 1.1),
+        "WeightedLDA": (-1.5, 1.5),
+    }
+    for method, numbers in quoted.items():
+        assert_allclose(ahead.loc[method], numbers, atol=0.06, err_msg=method)
+    natural = gain[gain["kind"] == benchmark.NATURAL]
+    natural = 100 * benchmark_tables.over_sets(natural)[["mean", "error"]]
+    assert_allclose(natural.loc["WeightedLDA"], (-2.5, 1.2), atol=0.06)
+    error = benchmark_tables.over_sets(found.dropna(subset="ece"), "ece")["mean"]
+    assert abs(error["WeightedLDA"] - 0.2) < 0.01

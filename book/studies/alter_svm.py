@@ -114,6 +114,27 @@ def make_problem(seed):
     return X, y, bags, np.bincount(bags, y) / SIZE
 
 
+def wrong_sides(seed):
+    """Two bags with their means on the wrong sides (Fig. 1 of yu2013): the bag with more positives has the lower mean.
+
+    Parameters
+    ----------
+    seed : int
+
+    Returns
+    -------
+    X : ndarray, shape (100, 2)
+    y : ndarray of 0 and 1, shape (100,)
+        Serves the evaluation.
+    bags : ndarray of int, shape (100,)
+    shares : ndarray, shape (2,)
+    """
+    centers, counts = [[1, 0], [-4, 0], [4, 0], [-1, 0]], [30, 20, 20, 30]
+    noise = np.random.default_rng(seed).normal(0, 0.3, (100, 2))
+    X, y = np.repeat(centers, counts, axis=0) + noise, np.repeat([1, 0, 1, 0], counts)
+    return X, y, np.repeat([0, 1], 50), np.array([0.6, 0.4])
+
+
 def share_error(model, X, bags, shares):
     """Mean error of the shares that a model predicts."""
     found = np.bincount(bags, model.predict(X)) / np.bincount(bags)

@@ -1,12 +1,12 @@
-r"""alter-∝SVM: a support vector machine whose labels are unknown, and agree with the shares.
+r"""alter-∝SVM: a support vector machine with unknown labels that agree with the shares.
 
-Labels of the training instances are variables of the problem, beside the hyperplane:
+The labels of the training instances are variables of the problem, like the hyperplane:
 
 .. math:: \min_{y, w, b} \tfrac12 \lVert w \rVert^2 + C \sum_i \max\bigl(0, 1 - y_i (\langle w, x_i \rangle + b)\bigr)
           + \sum_k c_k \lvert \tilde p_k(y) - p_k \rvert, \qquad \tilde p_k(y) = \tfrac1{n_k} \sum_{i \in B_k} [y_i = 1]
 
-For known labels this is a support vector machine; for a known hyperplane each bag is solved exactly by a sort. The two
-steps alternate while C is raised from a small value, from several random starts; the lowest objective is kept.
+For known labels this is a support vector machine. For a known hyperplane, a sort gives the best labels of each bag. The
+two steps alternate while C is raised from a small value. There are several random starts; the lowest objective is kept.
 
 Chapter: ``book/alter_svm``. Source: yu2013 (sections 3, 4 and 6.2).
 """
@@ -64,30 +64,30 @@ class AlterSVM(KernelClassifier):
     Parameters
     ----------
     C : float, default 0.1
-        What a unit of the hinge of an instance costs.
+        Cost of a unit of the hinge of an instance.
     C_p : float, default 10.0
-        What an error of 1 in the share of a bag costs, times the weight of the bag.
+        Cost of an error of 1 in the share of a bag; it is multiplied by the weight of the bag.
     kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
-        Anything but "linear" costs :math:`O(n^2)` memory.
+        A kernel other than "linear" needs :math:`O(n^2)` memory.
     gamma : float or "scale", default "scale"
         Kernel coefficient; "scale" is 1 / (n_features * X.var()).
     fit_intercept : bool, default True
-        Whether there is a b, which no penalty holds.
+        Whether the score has an offset b, which is not penalized.
     bag_weights : {"size", "uniform"} or array-like, shape (n_bags,), default "size"
-        Factors of ``C_p``: sizes of bags, as in the authors' code and as their grids mean; 1, as the paper prints; or
-        your own, as rows of ``proportions``. A bag of weight 0 is a bag without labels.
+        Factors of ``C_p``: the sizes of bags, as in the authors' code; 1 for each bag, as the paper prints; or one
+        number per row of ``proportions``. With weight 0 the share of a bag is not used.
     bag_loss : {"absolute", "squared"}, default "absolute"
-        Of the error of a share.
+        Loss of the error of a share.
     annealing : {"fast", "paper", "none"}, default "fast"
         How ``C`` is raised: from `first_level` by factors of 3; as in the paper, from 1.5e-5 ``C`` by factors of 1.5;
         or not at all.
     init : "random" or estimator, default "random"
-        The first labels: random ones that agree with the shares; or those that agree with the scores or probabilities
-        of another estimator of label proportions, or of a `Pipeline` that ends in one. A clone of it is fitted to the
+        The first labels agree with the shares. They are random, or they follow the scores or probabilities of another
+        estimator of label proportions, or of a `Pipeline` that ends in one. A clone of the estimator is fitted to the
         same bags (section 7.2), and there is one start.
     n_init : int, default 10
     n_jobs : int, default None
-        Starts at once; see `joblib.Parallel`.
+        Number of starts that run at once; see `joblib.Parallel`.
     verbose : int, default 0
         Progress over starts: 0 none, 1 a line per second, 2 a line per start.
     random_state : int, RandomState or None, default None
@@ -96,21 +96,21 @@ class AlterSVM(KernelClassifier):
     ----------
     classes_ : ndarray, shape (n_classes,)
     coef_ : ndarray, shape (1, n_features) or (n_classes, n_features)
-        Not with a kernel.
+        Weights of the features; absent with a kernel.
     intercept_ : ndarray, shape (1,) or (n_classes,)
     dual_coef_ : ndarray, shape (n_instances, 1)
-        Weights of the training instances, with a kernel only.
+        Weights of the training instances; only with a kernel.
     labels_ : ndarray, shape (n_instances,)
-        The labels of the training instances at the minimum; with two classes, as are those that follow.
+        Labels of the training instances at the minimum. This and the next four are attributes for two classes only.
     objective_ : float
-        Its value there.
+        Objective at the minimum.
     starts_ : DataFrame
         ``objective`` and ``share_error`` of each start.
     n_iter_ : int
         Turns of the best start.
     gap_ : float
-        By what share of itself ``objective_`` can still fall while the labels stay, at most: 0 if the weights are those
-        of the support vector machine for ``labels_``. It says nothing of other labels, whose objective may be lower.
+        Upper bound of the relative fall of ``objective_`` that is possible with the same labels: 0 if the weights are
+        those of the support vector machine for ``labels_``. Other labels may have a lower objective.
     estimators_ : list of AlterSVM, or None
         One per class, for more than two.
 
@@ -121,14 +121,14 @@ class AlterSVM(KernelClassifier):
 
     Notes
     -----
-    A start costs some fifty turns of :math:`O(n d^2 + n \log n)`. Known labels are held fixed. The problem has many
-    local minima, and the lowest objective need not be the best labeling. With bags of size 1 and a large ``C_p`` this
-    is the support vector machine.
+    A start takes some fifty turns of :math:`O(n d^2 + n \log n)`. Known labels are held fixed. The problem has many
+    local minima, and the labeling with the lowest objective need not be the most accurate. With bags of size 1 and a
+    large ``C_p`` the fit is the support vector machine.
 
     The random starts are not mirrored if the two classes are swapped, so the fit may end in another local minimum: on
     random problems of 96 instances 1 % of predictions changed, 3 % with an rbf kernel. If every instance is given
     twice, each hinge counts twice and, with weights by size, so does each share: with ``C`` and ``C_p`` halved the
-    problem is the same, but its starts differ, and 1 % to 3 % of predictions changed.
+    problem is the same, but the starts differ, and 1 % to 3 % of predictions changed.
 
     Examples
     --------
@@ -205,7 +205,7 @@ class AlterSVM(KernelClassifier):
         return np.append(best.w, best.b)[None, :]
 
     def _first(self, data):
-        """Scores by which the first labels are dealt, or None."""
+        """Scores that give the first labels, or None."""
         if self.init == "random":
             return None
         model = clone(self.init)

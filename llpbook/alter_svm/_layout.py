@@ -1,4 +1,4 @@
-"""The bag step of all bags at once: instances are sorted so that bags of one size are the rows of a matrix."""
+"""The bag step of all bags at once: instances are sorted so that the bags of one size are the rows of a matrix."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ def rounded_hinge(z, width):
 
 @dataclass
 class Block:
-    """Bags of one size: where their instances stand, their shares, and `count_cost` by bag and rank."""
+    """Bags of one size: the rows of their instances, their shares, and `count_cost` by bag and rank."""
 
     rows: slice
     size: int
@@ -25,10 +25,10 @@ class Block:
 
 
 class Layout:
-    """Instances sorted by the size of their bag, then by bag, then as in a given order.
+    """Instances sorted by the size of their bag, then by bag, then in a given order.
 
-    Bags of one size stand in the order of their first instances, so that the names of bags do not matter. Of equal
-    scores in a bag those that stand first become positive.
+    Bags of one size are in the order of their first instances, so that the names of bags have no effect. Of equal
+    scores in a bag the first ones become positive.
     """
 
     def __init__(self, order, bags, shares, penalties, loss):
@@ -42,14 +42,14 @@ class Layout:
         self.blocks = [self.block(*pair) for pair in zip(found, rows, strict=True)]
 
     def block(self, size, rows):
-        """The block of all bags of a size, whose instances stand in ``rows``."""
+        """The block of all bags of one size, whose instances are in ``rows``."""
         own = self.bags[rows][::size]
         shares, penalties = self.shares[own, None], self.penalties[own, None]
         costs = count_cost(np.arange(size), size, shares, penalties, self.loss)
         return Block(rows, size, shares[:, 0], costs)
 
     def best_labels(self, f, C, width):
-        """Labels as of `bag_step`, but by the rounded hinge."""
+        """Labels as by `bag_step`, but with rounded hinges."""
 
         def count(block, ranked):
             falls = rounded_hinge(-ranked, width) - rounded_hinge(ranked, width)
@@ -58,7 +58,7 @@ class Layout:
         return self.largest(f, count)
 
     def first_labels(self, f):
-        """As many positives in each bag as its share says, rounded: those with the largest scores."""
+        """In each bag the largest scores are positive, as many as the rounded share says."""
 
         def count(block, _):
             shares = np.column_stack([1 - block.shares, block.shares])

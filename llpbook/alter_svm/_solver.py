@@ -1,21 +1,21 @@
 r"""How alter-∝SVM is minimized: from several starts, through levels of C, in turns of a Newton step and a sort.
 
-The problem has many local minima, and no method is sure to find the lowest one. Several starts are made, and the one
-with the lowest objective is kept (`minimize`). A start takes these steps:
+The problem has many local minima, and no known method is sure to find the lowest one. Of several starts the one with
+the lowest objective is kept (`minimize`). A start has these steps:
 
 1. *First labels.* In each bag as many positives as its share says, at random or by given scores.
-2. *Levels.* C rises from a small value to its own (`run_levels`). A level begins with the labels and weights at which
-   the level before has ended.
-3. *Turns* of a level (`Start.turn`). A Newton step changes the weights for the labels as they are; the kinks of the
-   hinges are rounded, so that they have second derivatives. Then each bag gets the best labels for the new scores, by a
-   sort. If the objective is higher than before, the step is shortened to where the objective is lowest along it, and
-   the labels are chosen again. So the objective does not rise from turn to turn, and a level ends when it falls by less
-   than a small share of itself (`Start.alternate`).
+2. *Levels.* C rises from a small value to its final one (`run_levels`). A level begins with the labels and weights at
+   which the previous level ended.
+3. *Turns* of a level (`Start.turn`). A Newton step changes the weights for the current labels; the kinks of the hinges
+   are rounded, so that they have second derivatives. Then each bag gets the best labels for the new scores, by a sort.
+   If the objective is higher than before, the step is shortened to the point where the objective is lowest along it,
+   and the labels are chosen again. So the objective does not rise from turn to turn. A level ends when the objective
+   falls by less than a small share of itself (`Start.alternate`).
 4. *Finish.* The last turns have a narrower rounding. Only the best start is finished exactly (`finish_exactly`): an
    exact support vector machine and the best labels in turn, until the objective falls no more.
 
-A turn costs :math:`O(n d^2 + n \log n)` time, or less where fewer instances than features stand at a kink. Some fifty
-turns a start are usual. Memory holds one copy of the features, and where they are many another one in single precision.
+A turn costs :math:`O(n d^2 + n \log n)` time, or less if fewer instances than features are at a kink. Some fifty turns
+per start are usual. Memory holds one copy of the features, and for many features another one in single precision.
 """
 
 import numpy as np
@@ -27,26 +27,26 @@ from .._hinge import TINY, Rounded, zero_of_slope
 from ._layout import Layout, rounded_hinge
 from ._steps import bag_step, first_level, levels, objective, svm_step
 
-#: Width over which kinks are rounded while C rises, and at the finish of a start, in units of a score. At wide kinks
-#: stand many instances, from which a Newton step sees far; narrow ones are nearer to the hinge.
+#: Width over which kinks are rounded while C rises, and at the finish of a start, in units of a score. A wide kink
+#: contains many instances, so a Newton step is long; a narrow kink is nearer to the hinge.
 WIDTH, FINISH_WIDTH = 0.5, 0.15
 #: The paper's first C, in units of the last, and its factor from one C to the next.
 PAPER_FIRST, PAPER_FACTOR = 1.5e-5, 1.5
 #: Relative fall of the objective in a turn at which a level ends, and at which the finish of a start ends.
 LEVEL_TOL, FINISH_TOL = 3e-4, 1e-4
-#: What these tolerances are multiplied with after a step that was shortened, as the objective falls less by it.
+#: Factor of these tolerances after a shortened step, which lowers the objective less.
 SHORT = 0.1
 #: Fewest turns of a level, since the first begins with the weights of another C; and most turns.
 MIN_TURNS, MAX_TURNS = 2, 100
 #: Most exact turns of the best start, relative fall of the objective at which they end, and relative gap to which
 #: their support vector machines are solved.
 MAX_EXACT, EXACT_TOL, EXACT_GAP = 5, 1e-5, 1e-6
-#: Above so many numbers turns read the features in single precision: the time of a turn is that of reading them.
+#: Above so many entries the turns use single precision: their time is bound by memory bandwidth.
 LIGHT = 5_000_000
 #: The largest linear system of a turn that is factorized; conjugate gradients solve larger ones approximately.
 LARGEST = 300
-#: With fewer instances than this at a kink a Newton step does not see how far to move the intercept, which is then
-#: searched by itself before.
+#: With fewer instances than this at a kink the curvature along the intercept is unreliable, so the intercept is
+#: searched by itself before the Newton step.
 LEAST_BAND = 5
 
 
@@ -71,7 +71,7 @@ class Start:
         return values
 
     def turn(self, C, width, last):
-        """A Newton step and the best labels; returns the rounded objective, and whether the step was a whole one."""
+        """A Newton step and the best labels; returns the rounded objective, and whether the whole step was taken."""
         problem = self.rounded_problem(C, width)
         step = self.newton_step(problem)
         slope = problem.slope_along(self.w, self.f, step)
@@ -83,12 +83,12 @@ class Start:
         return self.relabel(C, width), False
 
     def rounded_problem(self, C, width):
-        """The support vector machine for the labels as they are, with rounded kinks."""
+        """The support vector machine for the current labels, with rounded kinks."""
         ones = np.ones(len(self.y))
         return Rounded(self.light, self.y, 1.0, ones, C, self.intercept, width, 0.5)
 
     def newton_step(self, problem):
-        """A Newton step from here; where few instances are in the band, the intercept is moved before."""
+        """A Newton step; if few instances are in the band, the intercept is moved first."""
         _, gradient, pull, band = problem.derivatives(self.w, self.f)
         shift = problem.best_shift(self.f, pull, band, LEAST_BAND)
         if shift:
@@ -107,7 +107,7 @@ class Start:
         return self.rounded_objective(C, width)
 
     def rounded_objective(self, C, width):
-        """The objective with the rounded hinge in the place of the hinge."""
+        """The objective with rounded hinges."""
         hinges = rounded_hinge(self.y * self.f, width).sum()
         return C * hinges + objective(self.w, self.f, self.y, *self.problem(0.0))
 
@@ -117,13 +117,13 @@ class Start:
         return layout.bags, layout.shares, C, layout.penalties, layout.loss
 
     def exactly(self, w, b, C):
-        """Weights, intercept, and their scores, best labels and objective without rounding."""
+        """Weights and intercept, with their scores, best labels and exact objective."""
         f = self.X @ w + b
         y = bag_step(f, *self.problem(C))
         return w, b, f, y, float(objective(w, f, y, *self.problem(C)))
 
     def exact_svm(self, nu, C):
-        """The exact support vector machine for the labels as they are; ``nu`` are multipliers nearby."""
+        """The exact support vector machine for the current labels; ``nu`` are multipliers near the solution."""
         warm = self.w, self.b, nu, FINISH_WIDTH
         return svm_step(self.X, self.y, C, self.intercept, warm, EXACT_GAP)
 
@@ -159,14 +159,14 @@ def finish_exactly(start, C):
 
 
 def svm_gap(start, nu, C):
-    """By what share of itself the objective can still fall for the labels of a start, at most."""
+    """Upper bound of the relative fall of the objective that is possible with the labels of a start."""
     w, b, *_, gap = start.exact_svm(nu, C)
     best = objective(w, start.X @ w + b, start.y, *start.problem(C))
     return float(gap + (start.value - best) / max(start.value, TINY))
 
 
 def share_error(start):
-    """Mean error of the shares that signs of scores predict, each bag by its size."""
+    """Mean error of the shares of predicted labels, bags weighted by size."""
     bags, shares = start.layout.bags, start.layout.shares
     return np.abs(np.bincount(bags, (start.f > 0) - shares[bags])).sum() / len(bags)
 
@@ -188,8 +188,8 @@ def minimize(
 ):  # fmt: skip
     r"""The lowest of some local minima of `objective`, one for each start.
 
-    :math:`O(n d^2 + n \log n)` a turn, or less where fewer instances than features stand at a kink; some fifty turns a
-    start; no matrix is n x n.
+    :math:`O(n d^2 + n \log n)` per turn, or less if fewer instances than features are at a kink; some fifty turns per
+    start. No matrix is n x n.
 
     Parameters
     ----------
@@ -198,10 +198,10 @@ def minimize(
         As for `objective`.
     intercept : bool, default True
     annealing : {"fast", "paper", "none"}, default "fast"
-        As of `AlterSVM`.
+        As for `AlterSVM`.
     scores : ndarray, shape (n_instances,), optional
-        The first labels are those of the largest scores in each bag; one start. Else they are random, with as many
-        positives in each bag as its share says.
+        The largest scores in each bag are the first positives, and there is one start. Without scores the first labels
+        are random, with as many positives in each bag as its share says.
     n_init : int, default 10
     order : ndarray of int, shape (n_instances,), optional
         Random labels are drawn for instances in this order.

@@ -1,16 +1,16 @@
-"""The two steps of the alternation, what they minimize, and how C is raised."""
+"""The two steps, the objective that they minimize, and the levels of C."""
 
 import numpy as np
 
 from .._hinge import minimize_hinges
 from ..base import ranks
 
-#: By how much the scores of the first machine spread, in units of the margin.
+#: Spread of the scores at the first level, in units of the margin.
 FIRST_SPREAD = 0.5
 
 
 def share_loss(error, loss):
-    """How much an error of a share counts: its size, or its square."""
+    """Loss of an error of a share: its size, or its square."""
     return np.abs(error) if loss == "absolute" else error**2
 
 
@@ -27,10 +27,10 @@ def objective(w, f, y, bags, shares, C, penalties, loss="absolute"):
     y : ndarray of -1 and 1, shape (n_instances,)
     bags : ndarray of int, shape (n_instances,)
     shares : ndarray, shape (n_bags,)
-        Of the positive class.
+        Share of the positive class in each bag.
     C : float
     penalties : ndarray, shape (n_bags,)
-        :math:`c_k`. Infinite: that share is kept, and costs nothing.
+        :math:`c_k`. An infinite entry means that the share is kept, at no cost.
     loss : {"absolute", "squared"}, default "absolute"
 
     Returns
@@ -58,9 +58,9 @@ def svm_step(X, y, C, intercept=True, warm=None, tol=1e-9):
     C : float
     intercept : bool, default True
     warm : tuple, optional
-        Weights, intercept, multipliers nearby, and a width of rounding to begin with.
+        Weights, intercept and multipliers near the solution, and the first width of rounding.
     tol : float, default 1e-9
-        Gap between primal and dual, relative.
+        Stop at this gap between primal and dual objective, relative to the minimum.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def svm_step(X, y, C, intercept=True, warm=None, tol=1e-9):
     n_iter : int
         Newton steps.
     gap : float
-        Gap between primal and dual that was reached, relative.
+        Gap between primal and dual objective at the end, relative to the minimum.
     """
     ones = np.ones(len(y))
     # eq: eq-alter-svm-machine
@@ -79,7 +79,7 @@ def svm_step(X, y, C, intercept=True, warm=None, tol=1e-9):
 
 
 def flip_gain(f):
-    r"""By how much the hinge falls when a label turns from -1 to 1: increasing in the score.
+    r"""Fall of the hinge if a label turns from -1 to 1; it increases with the score.
 
     :math:`\delta_i = \max(0, 1 + f_i) - \max(0, 1 - f_i)`, equation :eq:`eq-alter-svm-gain`.
 
@@ -96,10 +96,10 @@ def flip_gain(f):
 
 
 def count_cost(r, size, share, penalty, loss="absolute"):
-    r"""What one more positive, after r, adds to the loss of the share of a bag.
+    r"""Cost of one more positive in a bag that has r positives.
 
-    :math:`\frac{c_k}{n_k} (|r + 1 - n_k p_k| - |r - n_k p_k|)`, or the same of squares, increasing in r:
-    equation :eq:`eq-alter-svm-count`.
+    :math:`\frac{c_k}{n_k} (|r + 1 - n_k p_k| - |r - n_k p_k|)`, or the same with squares; it does not
+    fall with r: equation :eq:`eq-alter-svm-count`.
 
     Parameters
     ----------
@@ -117,12 +117,12 @@ def count_cost(r, size, share, penalty, loss="absolute"):
 
 
 def bag_step(f, bags, shares, C, penalties, loss="absolute"):
-    r"""The best labels for scores that are known, exactly, in all bags.
+    r"""The best labels for known scores, exactly, in all bags.
 
     Equation :eq:`eq-alter-svm-bag-step`.
 
-    The r-th largest score of a bag becomes positive as long as its gain exceeds the cost of one more positive: gains
-    fall along the ranks and costs rise, so that no sum over ranks is needed. :math:`O(n \log n)`.
+    The r-th largest score of a bag becomes positive if its gain exceeds the cost of one more positive. Gains fall along
+    the ranks and costs do not fall, so no sum over ranks is needed. :math:`O(n \log n)`.
 
     Parameters
     ----------
@@ -140,10 +140,10 @@ def bag_step(f, bags, shares, C, penalties, loss="absolute"):
 
 
 def first_level(X, y):
-    r"""The C at which the first machine has scores of half a margin: before, its hinges all pull alike.
+    r"""The C at which the scores of the first level spread by half a margin.
 
-    There :math:`w = C \sum_j (y_j - \bar y) x_j`, and with that the scores spread by C times a number of the data:
-    equation :eq:`eq-alter-svm-first`.
+    At small C every instance is inside the margin, so :math:`w = C \sum_j (y_j - \bar y) x_j`, and the spread of the
+    scores is proportional to C, equation :eq:`eq-alter-svm-first`.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def first_level(X, y):
     Returns
     -------
     float
-        Infinite where instances are all alike.
+        Infinite if all instances are equal.
     """
     # eq: eq-alter-svm-first
     spread = (X @ ((y - y.mean()) @ X)).std()
@@ -168,7 +168,7 @@ def levels(C, first, factor=3.0):
     Parameters
     ----------
     C, first : float
-        The last; and the first, if it is below that.
+        The last value, and the first one, if it is below C.
     factor : float, default 3.0
 
     Returns

@@ -27,7 +27,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from ..base import Progress, read_bags
+from ..base import Progress, told
 from ..baselines import MajorityClass
 from ._decision import (
     CHECKED,
@@ -179,17 +179,19 @@ def recommend(X, bags, proportions, labels=None, random_state=0, verbose=0):
     two and more bags, sparse matrices (without trees). Not covered: kernels, clusters, shares with errors, and
     instances that depend on one another.
     """
-    baseline = MajorityClass().fit(X, bags, proportions, labels)  # checks the input
-    data = read_bags(baseline._validate_predict(X), bags, proportions, labels, X)
+    baseline = MajorityClass()
+    with told(baseline):
+        checked = baseline._validate_fit(X, bags, proportions, labels)
+    data = checked.before or checked
     used, codes = np.unique(data.bags, return_inverse=True)
     scaler = MaxAbsScaler() if sp.issparse(data.X) else StandardScaler()
     Z, shares = scaler.fit_transform(data.X), data.proportions[used]
     progress = Progress(Recommend(verbose), 6, "step")
     signals = look(Z, codes, shares, random_state, progress)
     (verdict, path), labeled = decide(signals), None
-    largest = int(np.argmax(baseline.class_prior_))
-    if labels is not None and not np.isnan(signals.agreement):
-        warn_if_chosen(data.labels, codes, shares)
+    largest = int(np.argmax(checked.class_prior))
+    if data.labels is not None and not np.isnan(signals.agreement):
+        warn_if_chosen(data.labels, codes, shares, data.classes)
         fitted = clone(METHODS[choose_method("fit", signals)]).fit(Z, codes, shares)
         labeled = count_right(fitted.predict(Z), data.labels, largest)
         verdict = judge(verdict, labeled)

@@ -37,14 +37,14 @@ RULE = Question(
         f"Do two methods disagree on at most {SLACK:.0%} as many\ninstances as are outside of the largest class?",
         lambda s: 1 - s.agreement <= SLACK * (1 - s.largest),
         Question(
-            f"Do held-out parts gain {ENOUGH:g} nats or more,\nheld-out whole bags anything,"
+            f"Do held-out parts gain\n{ENOUGH:g} nats or more,\nheld-out whole bags anything,"
             f"\nand has no class over {COMMON:.0%}?",
             lambda s: s.gain >= ENOUGH and s.whole > 0 and s.largest <= COMMON,
             "fit",
             "weak",
         ),
         Question(
-            "Are the bags worth at least as many\nlabels as there are features?",
+            "Are the bags worth\nat least as many labels\nas there are features?",
             lambda s: s.worth >= s.n_features,
             "weak",
             "do not fit",
@@ -144,7 +144,7 @@ def judge(verdict, labeled):
     return verdict
 
 
-def warn_if_chosen(labels, bags, shares):
+def warn_if_chosen(labels, bags, shares, classes):
     """Warn where known labels are no random sample: their classes contradict the shares of their bags.
 
     Parameters
@@ -153,6 +153,8 @@ def warn_if_chosen(labels, bags, shares):
         Columns of the classes; -1 for an unknown label.
     bags : ndarray of int, shape (n_instances,)
     shares : ndarray, shape (n_bags, n_classes)
+    classes : ndarray, shape (n_classes,)
+        The class labels, in the order of the columns.
 
     Warns
     -----
@@ -160,11 +162,14 @@ def warn_if_chosen(labels, bags, shares):
         If the count of a class has a probability below 0.001 in a random sample of these bags.
     """
     known = labels >= 0
-    for column, p in enumerate(shares[bags[known]].T):
+    both = len(classes) == 2  # the second class says what the first would say
+    for column in range(int(both), len(classes)):
+        p = shares[bags[known], column]
         count = int(np.sum(labels[known] == column))
         if known.any() and binomtest(count, len(p), p.mean()).pvalue < CHOSEN:
+            name = classes.tolist()[column]
             warn(
-                f"{count} of {len(p)} known labels are of class {column} where the shares of their bags say "
+                f"{count} of {len(p)} known labels are of class {name!r} where the shares of their bags say "
                 f"{p.sum():.0f}: if labels are known for a reason that depends on the class, they judge the fit wrongly"
             )
 

@@ -20,7 +20,7 @@ def plot_decision(path=(), ax=None):
     from ..plotting._style import pyplot
 
     if ax is None:
-        _, ax = pyplot().subplots(figsize=(9, 5.4), layout="constrained")
+        _, ax = pyplot().subplots(figsize=(6.4, 5.4), layout="constrained")
     _draw(ax, RULE, 0, 0, list(path), True)
     ax.set(xlim=(0, _leaves(RULE)), ylim=(-3.3, 0.4))
     ax.axis("off")

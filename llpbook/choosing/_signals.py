@@ -1,4 +1,4 @@
-"""What is seen of bags without labels."""
+"""Signals: what bags and shares show without labels."""
 
 from typing import NamedTuple
 
@@ -31,13 +31,13 @@ FOLDS, MOST, LEAST = 3, 10_000, 30
 
 
 class Signals(NamedTuple):
-    """What is seen of the bags without labels.
+    """What bags and shares show without labels.
 
     - ``n_instances``, ``n_features``, ``n_bags``, ``n_classes``: bags without instances are not counted.
     - ``largest``: the share of the largest class.
     - ``worth``: how many labels the bags are worth (`llpbook.proportions.identifiability`), for the class for which
       they are worth least.
-    - ``agreement``: of the line and of EM.
+    - ``agreement``: the share of instances to which the line and EM give the same label.
     - ``other``: the share of the instances that the likelier of line and trees gives to another class than the largest.
     - ``line``, ``trees``: gain of the count likelihood with a line and with trees on held-out parts of bags, in nats,
       for the bags that were looked at; NaN where trees cannot be fitted, to a sparse matrix.

@@ -1,13 +1,14 @@
-r"""conv-∝SVM: the labels relaxed to a mixture of labelings, a convex problem without starts.
+r"""conv-∝SVM: labels relaxed to a mixture of labelings, a convex problem that needs no starts.
 
-Over all labelings whose shares agree, :math:`\mathcal Y`, the dual of the support vector machine depends on
-:math:`y y^\top` only. Let that be any mixture :math:`M = \sum_t \mu_t y_t y_t^\top`, and the problem is convex:
+Let :math:`\mathcal Y` be the set of labelings that agree with the shares. The dual of the support vector machine
+depends on a labeling through :math:`y y^\top` only. If this matrix is replaced by any mixture
+:math:`M = \sum_t \mu_t y_t y_t^\top`, the problem is convex:
 
 .. math:: \min_{\mu \in \Delta} \max_{0 \le \alpha \le C} \sum_i \alpha_i - \tfrac12 \sum_t \mu_t
           \Bigl\lVert \sum_i \alpha_i y_{ti} x_i \Bigr\rVert^2 .
 
-Few labelings matter: they are added one by one, each of those with the longest weights for the current
-:math:`\alpha`. The leading eigenvector of M says what the labels are, if they are any.
+Few labelings have weight. They are added in rounds, those with the longest weights for the current :math:`\alpha`.
+The leading eigenvector of M gives the labels.
 
 Chapter: ``book/conv_svm``. Source: yu2013 (section 5); the method of cuts from li2009.
 """
@@ -59,7 +60,7 @@ __all__ = [
 
 
 def labeled_value(X, y, C):
-    r"""The minimum of the support vector machine for one labeling: never below the optimum of the relaxation.
+    r"""The minimum of the support vector machine for one labeling; the optimum of the relaxation is never above it.
 
     Equation :eq:`eq-conv-svm-labeled`.
 
@@ -85,21 +86,21 @@ class ConvSVM(KernelClassifier):
     Parameters
     ----------
     C : float, default 1.0
-        What a unit of the hinge of an instance costs.
+        Cost of a unit of the hinge of an instance.
     epsilon : float, default 0.0
-        By how much the share of a labeling may differ from that of a bag; where no count will do, the nearest are
-        allowed.
+        Allowed difference between the share of a labeling and the given share of a bag. If no count satisfies it, the
+        nearest counts are allowed.
     kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
     gamma : float or "scale", default "scale"
         Kernel coefficient; "scale" is 1 / (n_features * X.var()).
     fit_intercept : bool, default True
         Add the feature 1; its weight is penalized like the others.
     cuts : {"ascent", "paper"}, default "ascent"
-        How labelings are found: along single columns, as in the paper, and from there by ascent.
+        How labelings are found: along single columns, as in the paper; "ascent" continues from these.
     max_cuts : int, default 20
-        The most labelings; by ascent up to four are added in a round.
+        Largest number of labelings; with ascent up to four are added in a round.
     tol : float, default 1e-3
-        Relative fall of the relaxed value from one round of cuts to the next at which to stop.
+        Stop if the relaxed value falls by less than this, relative to itself, from one round of cuts to the next.
     verbose : int, default 0
         Progress over rounds of cuts: 0 none, 1 a line per second, 2 a line per round.
 
@@ -107,33 +108,34 @@ class ConvSVM(KernelClassifier):
     ----------
     classes_ : ndarray, shape (n_classes,)
     coef_ : ndarray, shape (1, n_features) or (n_classes, n_features)
-        Not with a kernel.
+        Weights of the features; absent with a kernel.
     intercept_ : ndarray, shape (1,) or (n_classes,)
-        0 with a kernel, which has the constant feature inside.
+        0 with a kernel, to which the constant feature is added.
     dual_coef_ : ndarray, shape (n_instances, 1)
-        Weights of the training instances, with a kernel only.
+        Weights of the training instances; only with a kernel.
     objective_curve_ : list of float
-        Of the relaxed problem, one for each round of cuts; with two classes, as are those that follow.
+        Value of the relaxed problem after each round of cuts. This and all that follow except ``estimators_`` are
+        attributes for two classes only.
     labeled_value_ : float
-        Of the support vector machine for the allowed labeling that agrees best with the scores.
+        Value of the support vector machine for the allowed labeling that agrees best with the scores.
     upper_bound_ : float
         The last of ``objective_curve_``: the relaxed value over the labelings found. The optimum of the relaxation over
-        all allowed labelings is not above it, but for a part in 10,000 (the tolerance of the solver), and can be far
-        below: the value falls until no labeling is missing.
+        all allowed labelings is not above it, up to one part in 10,000 (the tolerance of the solver). It can be far
+        below, because the value falls until no labeling is missing.
     lower_bound_ : float
-        Certified, see `certified_value`: the optimum of the relaxation, and so the value of every allowed labeling, is
-        not below it.
+        Certified bound, see `certified_value`: neither the optimum of the relaxation nor the value of any allowed
+        labeling is below it.
     relaxation_gap_ : float
-        1 less the ratio of ``upper_bound_`` to ``labeled_value_``: an estimate, too small where cuts are missing, and
-        sometimes negative. ``1 - lower_bound_ / labeled_value_`` is certified, and never too small.
+        ``1 - upper_bound_ / labeled_value_``: an estimate, which is too small if cuts are missing, and sometimes
+        negative. ``1 - lower_bound_ / labeled_value_`` is certified, and never too small.
     n_iter_ : int
         Rounds of cuts.
     n_cuts_ : int
         Labelings in use.
     gap_ : float
-        Relative fall of the relaxed value in the last round, as ``tol``; in the first round from ``C`` times the number
-        of instances, the value without any labeling. 0 if the search found no labeling that would lower the value;
-        above ``tol`` if ``max_cuts`` ended the fit.
+        Relative fall of the relaxed value in the last round, on the scale of ``tol``. The first round falls from ``C``
+        times the number of instances, the value without any labeling. 0 if the search found no labeling that
+        would lower the value; above ``tol`` if ``max_cuts`` ended the fit.
     estimators_ : list of ConvSVM, or None
         One per class, for more than two.
 
@@ -144,13 +146,13 @@ class ConvSVM(KernelClassifier):
 
     Notes
     -----
-    With d features and T labelings :math:`O(n d^2 T^2)` an iteration; with a kernel, or many features, :math:`O(n^3)`,
-    some ten iterations in each round of cuts. Linear, memory is :math:`O(d T (n + d T))`, or
-    :math:`O(n^2)` where 2 d T exceeds n, and :math:`O(d^2)`; ``fit`` refuses what the machine does not have. Known
-    labels are held fixed.
+    With d features and T labelings an iteration costs :math:`O(n d^2 T^2)`; with a kernel, or many features,
+    :math:`O(n^3)`. A round of cuts has some ten iterations. With the linear kernel, memory is
+    :math:`O(d T (n + d T))`, or :math:`O(n^2)` if 2 d T exceeds n, and :math:`O(d^2)`; ``fit`` refuses to start if
+    there is less. Known labels are held fixed.
 
-    If the two classes are swapped, predictions are swapped too. If every instance is given twice, each hinge counts
-    twice, so ``C`` must be halved for the same problem; a bag twice as large may also have counts nearer to its share,
+    If the two classes are swapped, the predictions are swapped. If every instance is given twice, each hinge counts
+    twice, so ``C`` must be halved for the same problem. A bag twice as large may also have counts nearer to its share,
     so with ``epsilon`` above 0 more labelings are allowed. Cuts are found by a search, so even with ``C`` halved and
     ``epsilon=0`` about 2 % of predictions changed on random problems of 96 instances.
 
@@ -216,7 +218,7 @@ class ConvSVM(KernelClassifier):
             found = np.bincount(data.bags, f > 0, minlength=len(sizes))
             return np.abs(found - sizes * shares).sum()
 
-        # The sign of an eigenvector is free: the bags choose it.
+        # The sign of an eigenvector is arbitrary: the bags choose it.
         w = w if error(Z @ w) <= error(-(Z @ w)) else -w
         y = best_labels(Z @ w, *rest)
         self.labeled_value_ = float(labeled_value(Z, y, self.C))

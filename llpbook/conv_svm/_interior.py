@@ -8,10 +8,10 @@ multipliers z and u of the bounds :math:`0 \le \alpha_i` and :math:`\alpha_i \le
           \sum_t \mu_t = 1, \quad \alpha_i z_i = 0, \quad (C - \alpha_i) u_i = 0, \quad \mu_t s_t = 0 .
 
 The method keeps the factors of the products positive, and the products near a common number that falls to 0. A step is
-that of Newton for these conditions, corrected for their second order as Mehrotra has it, and ends before the first
-bound. The problem is convex, so this path leads to a solution. At each point the value of :math:`\alpha` and the
-primal objective of :math:`\mu` bound the value of the solution from below and above; the steps end when the bounds are
-near each other, after some ten steps.
+a Newton step for these conditions with Mehrotra's second-order correction, and ends before the first bound. The problem
+is convex, so this path leads to a solution. At each point the value of :math:`\alpha` and the primal objective of
+:math:`\mu` bound the value of the solution from below and above; the steps end when the bounds are near each other,
+after some ten steps.
 
 A step solves a linear system with an unknown for each instance, whose matrix is the sum of :math:`\mu_t K \circ y_t
 y_t^\top` plus a diagonal. That costs :math:`O(n^3)` time and :math:`O(n^2)` memory. With d features and T labelings the
@@ -28,26 +28,26 @@ from sklearn.exceptions import ConvergenceWarning
 from .._hinge import TINY, as_array, scale_rows
 from ..base import warn
 
-#: Most steps, and the part of a step at which to give up, as rounding no longer lets the method move.
+#: Largest number of steps, and the length of a step at which the method stops because of rounding.
 MAX_STEPS, LEAST_STEP = 300, 1e-9
-#: Part of the way to the first bound that a step goes: a point on a bound could not leave it.
+#: Largest part of the way to the first bound that a step takes: a point on a bound could not leave it.
 TO_BOUNDARY = 0.99
-#: The least gap that a step aims at, in units of that at which the steps end: nearer to the bounds the linear systems
-#: lose their digits.
+#: Smallest gap that a step aims at, in units of the gap at which the steps end: nearer to the bounds the linear
+#: systems are ill conditioned.
 FLOOR = 0.1
-#: How far from its bounds a first alpha is, in units of its mean, and how far a first theta is above the quadratics, in
-#: units of the largest.
+#: Distance of the first alpha from its bounds, in units of its mean; distance of the first theta above the quadratics,
+#: in units of the largest one.
 INSIDE, AWAY = 0.3, 0.1
 #: Weight of all new labelings together at a warm start, and the least weight of any labeling there: a weight of 0
 #: could not grow.
 NEW_WEIGHT, LEAST_WEIGHT = 0.1, 1e-3
-#: What a diagonal gains, as a share of it, so that a factorization succeeds in spite of rounding.
+#: Share that is added to a diagonal, so that a factorization succeeds in spite of rounding.
 ROUNDING = 1e-13
 
 
 @dataclass
 class Relaxed:
-    """The data of a relaxed problem; with ``gram``, the inner products of rows of X, where that is less work."""
+    """The data of a relaxed problem; with ``gram``, the inner products of rows of X, if that is less work."""
 
     X: np.ndarray
     Y: np.ndarray
@@ -55,7 +55,7 @@ class Relaxed:
     gram: np.ndarray | None
 
     def gradients(self, alpha):
-        """Of the quadratics, a column for each labeling; half its inner product with alpha is the quadratic."""
+        """Gradients of the quadratics, one column per labeling; half its product with alpha is the quadratic."""
         signed = self.Y * alpha
         if self.gram is not None:
             return (self.Y * (signed @ self.gram)).T
@@ -102,7 +102,7 @@ class Point(NamedTuple):
     duals: np.ndarray
 
     def factors(self, C):
-        """The factors of the duals in the products; of a step, with C = 0, what it adds to them."""
+        """The factors of the duals in the products; for a step, with C = 0, the changes of these factors."""
         return np.concatenate([self.alpha, C - self.alpha, self.mu])
 
     def gap(self, C):
@@ -202,14 +202,14 @@ def first_point(problem, warm):
 
 
 def with_new(mu, n_new):
-    """Weights of labelings, and of new ones after them, all positive."""
+    """Weights of old labelings, followed by those of new ones, all positive."""
     new = np.full(n_new, NEW_WEIGHT / max(n_new, 1))
     mu = np.maximum(np.append((1 - NEW_WEIGHT) * mu, new), LEAST_WEIGHT)
     return mu / mu.sum()
 
 
 def follow(problem, point, tol):
-    """Steps from a point until the relative gap is small, or the steps are; returns the last point and its gap."""
+    """Steps from a point until the relative gap or the steps are small; returns the last point and its gap."""
     part = 1.0
     for _ in range(MAX_STEPS):
         newton = Newton(problem, point)
@@ -232,11 +232,11 @@ def solve_relaxed(X, Y, C, gram=None, warm=None, tol=1e-6):
     Y : ndarray of -1 and 1, shape (T, n)
     C : float
     gram : ndarray, shape (n, n), optional
-        Inner products of rows of X, where there are many columns.
+        Inner products of the rows of X, useful if there are many columns.
     warm : (ndarray, ndarray), optional
-        alpha, and the weights of the first labelings, where others are new.
+        alpha, and the weights of the first labelings; the other labelings are new.
     tol : float, default 1e-6
-        Gap between the value and the primal objective, relative.
+        Largest gap between the value and the primal objective, relative to the objective.
 
     Returns
     -------

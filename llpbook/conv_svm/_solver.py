@@ -1,8 +1,8 @@
 """The relaxed problem over all labelings that agree with the shares, by cutting planes.
 
-These labelings are too many to be written down, but few have weight in the mixture. So a round takes two steps
-(`minimize`): it solves the relaxed problem for the labelings at hand (`solve_relaxed`), then it searches labelings that
-are violated, whose quadratics at the new alpha are larger than those of all at hand, and adds them (`violated`).
+There are too many such labelings to list, but few have weight in the mixture. So a round has two steps (`minimize`).
+First it solves the relaxed problem for the labelings at hand (`solve_relaxed`). Then it searches for violated
+labelings, whose quadratics at the new alpha are larger than those of all labelings at hand, and adds them (`violated`).
 
 The value does not rise from round to round. If the search found a violated labeling whenever there is one, the value
 would end at that of all labelings. To find the most violated one is hard, so the search is a heuristic, and the value
@@ -19,15 +19,15 @@ from .._hinge import TINY, as_array
 from ._interior import solve_relaxed
 from ._steps import cut, main_columns, quadratics, relaxed_value
 
-#: Labelings that are added in a round, and from how many ascents each is the best; without ascent one is added, as in
-#: the paper.
+#: Labelings that are added in a round, and the number of ascents of which each is the best. Without ascent one
+#: labeling is added, as in the paper.
 AT_ONCE, TRIED = 4, 2
-#: Accuracy of the relaxed problem of a round, in units of the fall at which rounds end, and the least one, which
+#: Accuracy of the relaxed problem of a round, in units of the fall at which rounds end; and the finest accuracy that
 #: rounding allows.
 ACCURACY, LEAST_GAP = 0.2, 1e-7
-#: By what share of itself a quadratic must exceed all others for its labeling to be added: more than rounding does.
+#: A labeling is added if its quadratic exceeds all others by more than this share, which is above rounding errors.
 LONGER = 1e-6
-#: Up to so many instances the matrix of inner products is used in any case: it costs nothing and rounds less.
+#: Up to so many instances the matrix of inner products is always used: it is cheap and has smaller rounding errors.
 SMALL = 400
 
 
@@ -58,11 +58,11 @@ def peak_memory(n, d, T):
 def minimize(
     X, bags, fewest, most, C, ascent=True, max_cuts=20, tol=1e-3, progress=None
 ):
-    r"""The relaxed problem by cutting planes: solve for the labelings at hand, add some that are violated, repeat.
+    r"""The relaxed problem by cutting planes: solve for the labelings at hand, add violated ones, repeat.
 
-    With ascent up to four labelings are added in a round, from four groups of columns; without, one, as in the paper.
-    With T labelings at hand a round has some ten steps of :math:`O(n d^2 T^2)`, or of :math:`O(n^3)` where 2 d T
-    exceeds n, which takes an n x n matrix.
+    With ascent, up to four labelings are added in a round, from four groups of columns; without ascent one, as in the
+    paper. With T labelings at hand a round has some ten steps of :math:`O(n d^2 T^2)`, or of :math:`O(n^3)` if 2 d T
+    exceeds n, which needs an n x n matrix.
 
     Parameters
     ----------
@@ -73,9 +73,9 @@ def minimize(
     ascent : bool, default True
         See `cut`.
     max_cuts : int, default 20
-        The most labelings.
+        Largest number of labelings.
     tol : float, default 1e-3
-        Relative fall of the value in a round at which to stop.
+        Stop if the value falls by less than this share of itself in a round.
     progress : callable, optional
         Called with a text after each round.
 
@@ -86,10 +86,10 @@ def minimize(
     mu : ndarray, shape (n_labelings,)
         Weights of the labelings, which sum to 1.
     values : list of float
-        Of the relaxed problem, one for each round: they do not rise.
+        Value of the relaxed problem after each round; the values do not rise.
     gap : float
-        The relative fall of the value in the last round; in the first one from C n, the value without any labeling. 0
-        if no violated labeling is left.
+        Relative fall of the value in the last round; the first round falls from C n, the value without any labeling. 0
+        if no violated labeling was found.
     """
     with threadpool_limits(1):
         n, d = X.shape

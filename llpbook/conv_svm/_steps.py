@@ -1,4 +1,4 @@
-"""The set of labelings, the relaxed problem, its cuts, and the labels that come back."""
+"""The allowed labelings, the relaxed problem, its cuts, and the labels of a mixture."""
 
 import numpy as np
 from scipy.linalg import eigh
@@ -13,14 +13,14 @@ def allowed_counts(sizes, shares, epsilon):
 
     Equation :eq:`eq-conv-svm-counts`.
 
-    :math:`|r / n_k - p_k| \le \epsilon_k`; where no count does that, the nearest ones, both of them if two are as near.
-    This says which counts are allowed and rounds none: `llpbook.base.whole_counts` would choose one.
+    :math:`|r / n_k - p_k| \le \epsilon_k`. If no count satisfies this, the nearest count is allowed, or both if
+    two are equally near (`llpbook.base.whole_counts` would choose one).
 
     Parameters
     ----------
     sizes : ndarray of int, shape (n_bags,)
     shares : ndarray, shape (n_bags,)
-        Of the positive class.
+        Share of the positive class in each bag.
     epsilon : float or ndarray, shape (n_bags,)
 
     Returns
@@ -38,7 +38,7 @@ def allowed_counts(sizes, shares, epsilon):
 
 
 def best_labels(scores, bags, fewest, most):
-    r"""The labels in the set whose sum with scores is the largest.
+    r"""The allowed labels whose inner product with the scores is the largest.
 
     Equation :eq:`eq-conv-svm-bag-step`.
 
@@ -93,7 +93,7 @@ def relaxed_value(X, Y, alpha):
 
 
 def longest_columns(X, alpha, bags, fewest, most):
-    r"""How long the weights of a labeling can be along each column, whatever the other columns want.
+    r"""Largest length of the weights of any allowed labeling along each column separately.
 
     :math:`h_j = \max_{y \in \mathcal Y} \lvert \sum_i \alpha_i y_i x_{ij} \rvert`, one sort for each column and sign.
 
@@ -117,7 +117,7 @@ def longest_columns(X, alpha, bags, fewest, most):
 
 
 def certified_value(X, alpha, bags, fewest, most, C):
-    r"""A number that the optimum of the relaxed problem over all allowed labelings is never below.
+    r"""A lower bound of the optimum of the relaxed problem over all allowed labelings.
 
     :math:`\sum_i \alpha_i - \frac12 \sum_j h_j^2`, equation :eq:`eq-conv-svm-certified`, for the multiple of alpha
     within the bound C at which it is largest.
@@ -126,7 +126,7 @@ def certified_value(X, alpha, bags, fewest, most, C):
     ----------
     X : ndarray or sparse array, shape (n_instances, n_features)
     alpha : ndarray, shape (n_instances,)
-        From 0 to C; the nearer to the optimum, the larger the number.
+        From 0 to C. The nearer alpha is to the optimum, the larger is the bound.
     bags, fewest, most
         As for `best_labels`.
     C : float
@@ -146,13 +146,13 @@ def certified_value(X, alpha, bags, fewest, most, C):
 
 
 def main_columns(X, share=0.9, most=100):
-    """Columns with the same inner products of rows as X, nearly: leading ones of its singular value decomposition.
+    """The leading columns of a singular value decomposition of X; their rows have nearly the inner products of X.
 
     Parameters
     ----------
     X : ndarray or sparse array, shape (n_instances, n_features)
     share : float, default 0.9
-        Of the sum of squares, to be kept.
+        Share of the sum of squares that is kept.
     most : int, default 100
 
     Returns
@@ -172,8 +172,8 @@ def cut(X, columns, alpha, bags, fewest, most, ascent=True, n_tried=10):
 
     Equation :eq:`eq-conv-svm-cut`.
 
-    The paper's: the best labels for each column and sign. Then, from the best of them, ascent: the best labels for the
-    gradient of the length, again and again; it is convex, so that no step lowers it.
+    The cut of the paper takes the best labels for each column and sign. Ascent continues from the best of these: it
+    takes the best labels for the gradient of the length, repeatedly. The length is convex, so no step lowers it.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def cut(X, columns, alpha, bags, fewest, most, ascent=True, n_tried=10):
 
 
 def climb(X, alpha, y, bags, fewest, most):
-    """Ascent from one labeling until it stays."""
+    """Ascent from one labeling until the labels no longer change."""
     for _ in range(50):
         new = best_labels(alpha * (X @ ((alpha * y) @ X)), bags, fewest, most)
         if (new == y).all():
@@ -219,7 +219,7 @@ def leading_labels(Y, mu):
     Equation :eq:`eq-conv-svm-leading`.
 
     The leading eigenvector of :math:`M = \sum_t \mu_t y_t y_t^\top`, times the root of its eigenvalue; its sign is
-    free.
+    arbitrary.
 
     Parameters
     ----------

@@ -1,14 +1,14 @@
-r"""Laplacian and alternating Mean Map: class means of each bag, tied to those of similar bags; labels that fit them.
+r"""Laplacian and alternating Mean Map: class means per bag, tied to those of similar bags; labels that fit best.
 
-Where class means differ between bags, give each bag its own, :math:`m_{kj}`, and ask that similar bags have similar
-ones. With :math:`V_{kl}` the similarity of the means of two bags,
+If class means differ between bags, give each bag its own, :math:`m_{kj}`, and ask that similar bags have similar class
+means. With :math:`V_{kl}` the similarity of the means of two bags,
 
 .. math:: \min_{M} \sum_k D_k \bigl\lVert \bar x_k - \textstyle\sum_j \pi_{kj} m_{kj} \bigr\rVert^2
           + \tau \sum_j \Bigl( \tfrac12 \sum_{k, l} V_{kl} \lVert m_{kj} - m_{lj} \rVert^2
           + \varepsilon \sum_k \lVert m_{kj} \rVert^2 \Bigr) .
 
-Then the mean operator, and MeanMap's classifier. `AlternatingMeanMap` goes on: label the instances of each bag such
-that its counts are right and the loss is smallest (or largest), fit, and again.
+Then follow the mean operator and MeanMap's classifier. `AlternatingMeanMap` continues: it labels the instances of each
+bag so that the counts are right and the loss is smallest (or largest), fits these labels, and repeats.
 
 Chapter: ``book/laplacian_mean_map``. Sources: patrini2014; grid of franco2023.
 """

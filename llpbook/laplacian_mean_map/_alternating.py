@@ -1,4 +1,4 @@
-"""Alternating Mean Map: labels that fit the counts and the classifier, and the classifier that fits the labels."""
+"""Alternating Mean Map: labels that fit the counts and the classifier, then a classifier that fits the labels."""
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -16,15 +16,15 @@ from ..base import (
 from ..mean_map import binary_objective, class_means, mean_operator, minimize
 from ._laplacian import LaplacianMeanMap
 
-#: Newton steps at most in the fit of one round.
+#: Most Newton steps in the fit of one round.
 FIT_ITERATIONS = 1000
 
 
 def consistent_labels(scores, bags, counts):
-    r"""The labels, with the counts given, that fit scores best: in each bag the highest scores are positive.
+    r"""Of all labels with the given counts those that fit the scores best: in each bag the highest scores are positive.
 
     Equation :eq:`eq-lmm-labels`: they maximize :math:`\sum_i y_i f_i` over all labels with these counts. For the labels
-    that fit worst hand in ``-scores``.
+    that fit worst pass ``-scores``.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def consistent_labels(scores, bags, counts):
 
 
 def alternate(X, bags, counts, w, lam, max_iter=100, tol=1e-6, tell=None):
-    r"""Labels that fit best, then the classifier that fits these, until the labels repeat.
+    r"""The labels that fit best, then the classifier that fits these labels, until the labels repeat.
 
     Both steps lower :math:`J(w, y)` of equation :eq:`eq-lmm-alternate`, and there are finitely many labelings.
 
@@ -53,7 +53,7 @@ def alternate(X, bags, counts, w, lam, max_iter=100, tol=1e-6, tell=None):
     bags : ndarray of int, shape (n_instances,)
     counts : ndarray of int, shape (n_bags,)
     w : ndarray, shape (1, n_features)
-        Where to start.
+        Weights to start from.
     lam : float
     max_iter : int
         Rounds.
@@ -67,7 +67,7 @@ def alternate(X, bags, counts, w, lam, max_iter=100, tol=1e-6, tell=None):
     values : list of float
         The objective after each round.
     flips : float
-        0 where the labels repeat, else the share of labels that would have changed.
+        0 if the labels repeat, else the share of labels that would still change.
     gap : float
         Of the last fit, see `llpbook.mean_map.minimize`.
     """
@@ -89,10 +89,10 @@ def alternate(X, bags, counts, w, lam, max_iter=100, tol=1e-6, tell=None):
 
 
 def alternate_worst(X, bags, counts, w, lam, max_iter=100, tol=1e-6, tell=None):
-    r"""Labels that fit worst, then the classifier that fits these; of all rounds the classifier with the least loss.
+    r"""The labels that fit worst, then the classifier that fits these; the classifier of the round with the least loss.
 
-    Equation :eq:`eq-lmm-worst`. The rounds do not settle, they swing between two sides: they end where labels repeat,
-    or where six in a row have not been better.
+    Equation :eq:`eq-lmm-worst`. The rounds do not converge, they alternate between two sides. They end if labels
+    repeat, or if six rounds in a row bring no improvement.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def alternate_worst(X, bags, counts, w, lam, max_iter=100, tol=1e-6, tell=None):
     -------
     w : ndarray, shape (1, n_features)
     values : list of float
-        The loss of each round, of the classifier on the labels that it fits.
+        The loss of each round: of its classifier on the labels that this classifier fits.
     gap : float
         Of the fit that gave ``w``, see `llpbook.mean_map.minimize`.
     """
@@ -128,14 +128,14 @@ def alternate_worst(X, bags, counts, w, lam, max_iter=100, tol=1e-6, tell=None):
 class AlternatingMeanMap(KernelClassifier):
     r"""Alternating Mean Map (Patrini et al. 2014).
 
-    Several classes one against the rest.
+    Several classes are fitted one-vs-rest.
 
     Parameters
     ----------
     alpha : float, default 1.0
         Weight of the penalty of the classifier, as in `MeanMap`.
     mode : {"min", "max"}, default "min"
-        In each round, the labels with the smallest, or with the largest loss that the counts allow.
+        Each round takes the labels with the smallest, or with the largest, loss that the counts allow.
     init : {"laplacian", "mean_map", "random"}, default "laplacian"
         The classifier to start from: that of `LaplacianMeanMap`, of `MeanMap`, or a random direction.
     max_iter : int, default 100
@@ -146,7 +146,7 @@ class AlternatingMeanMap(KernelClassifier):
         Of the start.
     kernel, gamma, fit_intercept, tol : see `LaplacianMeanMap`
     verbose : int, default 0
-        1 prints progress, one line each second.
+        1 prints progress, one line per second.
 
     Attributes
     ----------
@@ -155,25 +155,25 @@ class AlternatingMeanMap(KernelClassifier):
     objective_curve_ : list of float
         The objective after each round.
     objective_ : float
-        The objective of the model: the last of ``objective_curve_``, with "max" the least.
+        The objective of the model: the last of ``objective_curve_``, or its least for "max".
     n_iter_ : int
         Rounds.
     gap_ : float
-        As for `MeanMap`, of the fit that gave the model; at least the share of the labels that would still change.
+        As for `MeanMap`, for the fit that gave the model; at least the share of the labels that would still change.
 
     Raises
     ------
     NotIdentifiableError
-        If the start cannot be had from the proportions; "random" always can.
+        If the proportions do not identify the start; "random" needs no proportions.
     ValueError
         For malformed input; see `llpbook.base`.
 
     Notes
     -----
     A round costs a sort of the scores and some Newton steps. Counts are :math:`n_k p_k`, rounded
-    (`llpbook.base.whole_counts`). Swapping the two classes swaps the predictions, but for ``init="random"``: the random
-    direction is the same, and the rounds may end in another local minimum. Instances given twice, in the same bags, act
-    as half of ``alpha``.
+    (`llpbook.base.whole_counts`). Swapping the two classes swaps the predictions, except for ``init="random"``: the
+    random direction stays the same, and the rounds may end in another local minimum. Giving all instances twice, in the
+    same bags, has the effect of half of ``alpha``.
 
     Examples
     --------

@@ -10,23 +10,23 @@ from sklearn.utils import gen_batches
 
 from ..base import require_memory, thin
 
-#: Instances, over all bags, between which `mean_distances` are measured; at least two for each bag.
+#: Instances over all bags between which `mean_distances` measures; at least two per bag.
 MEASURED = 10_000
-#: Peak memory of the normalized cut, in matrices of all pairs of bags.
+#: Peak memory of the normalized cut, counted in matrices of all pairs of bags.
 MATRICES = 6.2
 
 
 def gaussian_similarity(bag_means, sigma, n_neighbors=None):
     r"""Similarity of bags by the distance of their means.
 
-    :math:`e^{-\lVert \bar x_k - \bar x_l \rVert / \sigma}`, equation :eq:`eq-lmm-gaussian`; the distance not squared.
+    :math:`e^{-\lVert \bar x_k - \bar x_l \rVert / \sigma}`, equation :eq:`eq-lmm-gaussian`, with the plain distance.
 
     Parameters
     ----------
     bag_means : ndarray, shape (n_bags, n_features)
     sigma : float
     n_neighbors : int, optional
-        Of pairs that are not among so many nearest of either bag, the similarity is 0.
+        Two bags have the similarity 0 if neither is among so many nearest neighbors of the other.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def gaussian_similarity(bag_means, sigma, n_neighbors=None):
 
 
 class AllPairs:
-    """Gaussian similarities of all pairs of bags as a matrix that is computed where it is used, and never held.
+    """Gaussian similarities of all pairs of bags: a matrix that is computed block by block and never held.
 
     Parameters
     ----------
@@ -63,9 +63,9 @@ class AllPairs:
         Called after each block of ``BLOCK`` rows.
     """
 
-    #: Bags up to which `gaussian_similarity` holds all pairs: 200 MB.
+    #: Most bags for which `gaussian_similarity` holds all pairs: 200 MB.
     HELD = 5_000
-    #: Rows that are computed at once.
+    #: Rows computed at once.
     BLOCK = 64
 
     def __init__(self, bag_means, sigma):
@@ -73,7 +73,7 @@ class AllPairs:
         self.shape = len(bag_means), len(bag_means)
 
     def __getitem__(self, pairs):
-        """Of the pairs of `numpy.ix_`."""
+        """Similarities of the pairs of `numpy.ix_`."""
         rows, columns = pairs
         found = cdist(self.bag_means[rows[:, 0]], self.bag_means[columns[0]])
         found /= -self.sigma
@@ -97,7 +97,7 @@ class AllPairs:
         return self @ np.ones(self.shape[0])
 
     def sum(self, axis):
-        """Of each row, which is that of each column."""
+        """The sum of each row, which equals that of the same column."""
         return self._degree
 
 
@@ -114,8 +114,8 @@ def mean_distances(X, bags, n_bags):
     Returns
     -------
     ndarray, shape (n_bags, n_bags)
-        Of more than 10,000 instances, some of each bag are measured, the same ones for the same data. 0 on the diagonal
-        for a bag of one instance.
+        With more than 10,000 instances, only some of each bag are measured, the same ones for the same data. 0 on the
+        diagonal for a bag of one instance.
     """
     require_memory(
         f"similarity='normalized cut' of {n_bags} bags",
@@ -140,7 +140,7 @@ def _dense(rows):
 
 
 def normalized_cut_similarity(distances, bag_sizes):
-    r"""Similarity of bags by the distances of their instances, within a bag against between two.
+    r"""Similarity of bags from distances of instances: within a bag, compared with between two bags.
 
     With :math:`a_{kl} = \sum_{i \in B_k} \sum_{i' \in B_l} \lVert x_i - x_{i'} \rVert`, equation :eq:`eq-lmm-cut`,
     :math:`V_{kl} = \frac{a_{kk}}{a_{kk} + a_{kl}} + \frac{a_{ll}}{a_{ll} + a_{kl}}`.
@@ -148,7 +148,7 @@ def normalized_cut_similarity(distances, bag_sizes):
     Parameters
     ----------
     distances : ndarray, shape (n_bags, n_bags)
-        Of `mean_distances`.
+        From `mean_distances`.
     bag_sizes : ndarray, shape (n_bags,)
 
     Returns
@@ -167,7 +167,7 @@ def normalized_cut_similarity(distances, bag_sizes):
 
 
 def laplacian_times(similarity, means):
-    r"""The graph Laplacian times one row a bag.
+    r"""The graph Laplacian times one row per bag.
 
     :math:`L_a = \operatorname{diag}(V 1) - V`, equation :eq:`eq-lmm-graph`.
 
@@ -181,7 +181,7 @@ def laplacian_times(similarity, means):
     ndarray, shape of ``means``
     """
     rows = means.reshape(len(means), -1)
-    rows = rows - rows.mean(axis=0)  # changes nothing but the rounding
+    rows = rows - rows.mean(axis=0)  # changes the rounding only
     degree = similarity.sum(axis=1)
     # eq: eq-lmm-graph
     return (degree[:, None] * rows - similarity @ rows).reshape(means.shape)

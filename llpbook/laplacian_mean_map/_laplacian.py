@@ -1,4 +1,4 @@
-"""Class means of bags, the mean operator that they give, and the estimator."""
+"""Class means of bags, the mean operator computed from them, and the estimator."""
 
 from copy import copy
 from numbers import Integral, Real
@@ -71,7 +71,7 @@ def bag_class_means(
     Raises
     ------
     NotIdentifiableError
-        If bags that hang together by similarity have proportions that cannot tell their classes apart.
+        If the proportions of connected bags cannot tell their classes apart.
     """
     rhs = (weights[:, None] * proportions)[:, :, None] * bag_means[:, None]
     problem = proportions, weights, similarity, smoothness, epsilon
@@ -79,7 +79,7 @@ def bag_class_means(
 
 
 def operator_weights(proportions, bag_shares):
-    r"""What each class mean of each bag counts in the mean operator.
+    r"""Weight of each class mean of each bag in the mean operator.
 
     Equation :eq:`eq-lmm-operator`.
 
@@ -87,12 +87,12 @@ def operator_weights(proportions, bag_shares):
     ----------
     proportions : ndarray, shape (n_bags, n_classes)
     bag_shares : ndarray, shape (n_bags,)
-        Share of the instances, or whatever a bag is to count; they sum to 1.
+        Share of the instances, or another weight per bag; they sum to 1.
 
     Returns
     -------
     ndarray, shape (n_bags, n_classes, 1) or (n_bags, n_classes, n_classes)
-        Two classes: :math:`\mp \alpha_k \pi_{kj}`, one row of the operator. More: a row for each class.
+        Two classes: :math:`\mp \alpha_k \pi_{kj}`, one row of the operator. More classes: one row per class.
     """
     masses = bag_shares[:, None] * proportions
     if masses.shape[1] == 2:
@@ -104,7 +104,7 @@ def operator_of_bags(means, proportions, bag_shares):
     r"""Mean operator of class means of bags.
 
     Equation :eq:`eq-lmm-operator`: :math:`\sum_k \alpha_k (p_k m_k^+ - (1 - p_k) m_k^-)` for two classes, a row
-    :math:`\sum_k \alpha_k \pi_{kj} m_{kj}` a class for more.
+    :math:`\sum_k \alpha_k \pi_{kj} m_{kj}` per class for more.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def operator_of_bags(means, proportions, bag_shares):
 def operator_by_adjoint(
     bag_means, proportions, weights, bag_shares, similarity, smoothness, epsilon=0.0
 ):
-    r"""The same mean operator without the class means of the bags.
+    r"""The mean operator without the class means of the bags.
 
     Equation :eq:`eq-lmm-adjoint`.
 
@@ -157,19 +157,19 @@ class LaplacianMeanMap(KernelClassifier):
         Weight of the penalty of the classifier, as in `MeanMap`.
     smoothness : float, default 0.1
         Weight :math:`\tau` of the graph (:math:`\gamma` in the papers): the larger, the more alike the class means of
-        similar bags. It works through sums over bags: with all pairs, :math:`\tau L` is what matters.
+        similar bags. It multiplies a sum over pairs of bags, so :math:`\tau L` matters.
     sigma : float or "median", default "median"
         Width of the Gaussian similarity, in the units of the features; "median" is the median distance of bag means.
     similarity : {"gaussian", "normalized_cut"}, default "gaussian"
-        The second is that of ``NC`` in the paper.
+        The second is called ``NC`` in the paper.
     n_neighbors : int, optional
-        Keep the similarities of so many nearest bags only, with "gaussian".
+        Keep the similarities to so many nearest bags only; with "gaussian" only.
     epsilon : float, default 0.0
-        Pulls all class means to 0; above 0 the answer is always unique.
+        Pulls all class means to 0; above 0 the solution is always unique.
     bag_weights : {"size", "uniform"} or array-like, shape (n_bags,), default "size"
-        How much the mean of each bag is trusted, :math:`D` up to a factor: it is scaled to the mean 1.
+        Weights :math:`D` of the bag means, up to a factor: they are scaled to the mean 1.
     operator_weights : {"size", "uniform"}, default "size"
-        How much each bag counts in the mean operator: its instances (the paper), or all the same (public code).
+        Weight of each bag in the mean operator: its size (the paper), or the same for all bags (public code).
     kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
     gamma : float or "scale", default "scale"
         Kernel coefficient, not the :math:`\gamma` of the papers.
@@ -179,8 +179,8 @@ class LaplacianMeanMap(KernelClassifier):
     tol : float, default 1e-6
         As in `MeanMap`.
     verbose : int, default 0
-        1 prints progress, one line each second, where similarities of all pairs of bags are computed: more than 5,000
-        bags without ``n_neighbors``.
+        1 prints progress, one line per second, if more than 5,000 bags without ``n_neighbors`` make the similarities be
+        computed in blocks.
 
     Attributes
     ----------
@@ -191,7 +191,7 @@ class LaplacianMeanMap(KernelClassifier):
     dual_coef_ : ndarray, shape (n_instances, 1) or (n_instances, n_classes)
         With a kernel only.
     mean_operator_ : ndarray
-        In the features used by the solver (the constant 1 last, with an intercept).
+        As estimated, in the features used by the solver (the constant 1 last, with an intercept).
     n_iter_ : int
     gap_ : float
         As for `MeanMap`.
@@ -199,18 +199,18 @@ class LaplacianMeanMap(KernelClassifier):
     Raises
     ------
     NotIdentifiableError
-        If bags that hang together by similarity have proportions that cannot tell their classes apart.
+        If the proportions of connected bags cannot tell their classes apart.
     ValueError
         For malformed input; see `llpbook.base`.
 
     Notes
     -----
     :math:`O(L^2)` time for the graph and each of some ten iterations, then the classifier of `MeanMap`;
-    :math:`O(L^2)` memory up to 5,000 bags, which is 200 MB, and :math:`O(L)` for more, whose similarities are computed
-    anew in each iteration (20,000 bags: 20 s of CPU). With bags of size 1
-    this is ridge-penalized logistic regression, as long as ``bag_weights`` and ``operator_weights`` are the same and
-    ``epsilon`` is 0. Swapping two classes swaps the predictions; instances given twice, in the same bags, act as half
-    of ``alpha``. An `LLPWarning` says so where probabilities near 0 and 1 contradict the shares of the bags.
+    :math:`O(L^2)` memory up to 5,000 bags (200 MB), and :math:`O(L)` for more bags, whose similarities are computed
+    again in each iteration (20,000 bags: 20 s of CPU). With bags of size 1 this is ridge-penalized logistic regression
+    if ``bag_weights`` and ``operator_weights`` are the same and ``epsilon`` is 0. Swapping two classes swaps the
+    predictions; giving all instances twice, in the same bags, has the effect of half of ``alpha``. An `LLPWarning` is
+    given if probabilities near 0 and 1 contradict the shares of the bags.
 
     Examples
     --------
@@ -297,7 +297,7 @@ class LaplacianMeanMap(KernelClassifier):
         return operator_by_adjoint(means, *bags, shares, *graph)
 
     def path(self, X, bags, proportions, labels=None, *, alpha, smoothness, sigma):
-        """Fitted models for all combinations of a grid; they share graphs and operators, each starts at the last one.
+        """Fitted models for all combinations of a grid; they share graphs and operators, each starts at the one before.
 
         Parameters
         ----------
@@ -309,7 +309,7 @@ class LaplacianMeanMap(KernelClassifier):
         Yields
         ------
         LaplacianMeanMap
-            A fitted one for each combination; the last parameter varies slowest.
+            One fitted model per combination; the last parameter varies slowest.
         """
         if self.kernel != "linear":
             raise ValueError(f"kernel must be 'linear' for a path, got {self.kernel!r}")

@@ -1,4 +1,4 @@
-"""Conjugate gradients for the normal equations of class means of bags; the chapter tells how to check the solution."""
+"""Conjugate gradients for the normal equations of class means of bags; the chapter shows how to check the solution."""
 
 from functools import partial
 
@@ -11,21 +11,21 @@ from sklearn.utils import gen_batches
 from ..base import NotIdentifiableError, Progress, warn
 from ._graph import AllPairs, laplacian_times
 
-#: Links below this share of the degrees of their ends are lost in rounding: they join nothing.
+#: Links below this share of the degrees of their ends are lost in rounding and connect nothing.
 LINK = 1e-12
-#: Bags whose links are looked up at once.
+#: Bags whose links are computed at once.
 FRONT = 64
 #: Singular values of shares, relative to the largest, below which shares cannot tell classes apart.
 RANK = 1e-8
-#: Parts of the graph whose constants are deflated; of more parts, the constants of the whole graph.
+#: Most parts of the graph whose constants are deflated; with more parts, only the constants of the whole graph.
 MOST_PARTS = 100
 #: Singular values of the deflated problem, relative to the largest, that count as 0.
 COARSE = 1e-12
 #: Relative residual at which to stop, and above which to warn.
 TOLERANCE, LOOSE = 1e-11, 1e-6
-#: Rounds at most, and in a row without a residual below this share of the best one.
+#: Most rounds, and most rounds in a row without a residual below `BETTER` times the best one.
 MOST_ROUNDS, PATIENCE, BETTER = 10_000, 100, 0.9
-#: Passes over all pairs of bags that a solution usually takes, those before the first round included.
+#: Usual number of passes over all pairs of bags per solution, with those before the first round.
 USUAL_PASSES = 12
 
 
@@ -34,10 +34,10 @@ def solve_normal_equations(
 ):
     r"""Solve :math:`(P^\top D P + \tau \operatorname{Lap}) M = R` for the class means of the bags.
 
-    Preconditioned conjugate gradients, in coordinates of each bag of which the first is along its shares: there what
-    the data fix and what neighbors fix stand apart, so a :math:`\tau V` of 1e-18 is as good as one of 1. Vectors that
-    are constant over a part of the graph, the slow ones, are deflated. An iteration costs :math:`O(L^2 K m)`, or
-    :math:`O(L K m)` with neighbors only.
+    Preconditioned conjugate gradients. In each bag the coordinates are turned so that the first is along the shares:
+    the data determine this coordinate and the neighbors the others, so a :math:`\tau V` of 1e-18 works as well as one
+    of 1. Vectors that are constant over a part of the graph converge slowly, so they are deflated. An iteration
+    costs :math:`O(L^2 K m)`, or :math:`O(L K m)` with neighbors only.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def solve_normal_equations(
     Raises
     ------
     NotIdentifiableError
-        If bags that hang together by similarity have proportions that cannot tell their classes apart.
+        If the proportions of connected bags cannot tell their classes apart.
     """
     parts, length = np.zeros(len(rhs), int), np.linalg.norm(proportions, axis=1)
     if epsilon == 0:
@@ -85,7 +85,7 @@ def solve_normal_equations(
 
 
 def with_progress(similarity, estimator):
-    """The similarities; where they are `AllPairs`, their use in the solver shows the progress of the estimator."""
+    """The similarities; if they are `AllPairs`, their use in the solver reports the progress of the estimator."""
     if isinstance(similarity, AllPairs):
         blocks = -(-similarity.shape[0] // AllPairs.BLOCK)
         most, usual = MOST_ROUNDS * blocks, USUAL_PASSES * blocks
@@ -108,7 +108,7 @@ def _rotation(proportions):
 
 
 def connected_parts(similarity):
-    """The part of the graph that each bag belongs to, links that rounding would lose left out."""
+    """The part of the graph that each bag belongs to, without links that rounding would lose."""
     root = np.sqrt(similarity.sum(axis=1))
     if issparse(similarity):
         links = similarity.tocoo()
@@ -137,7 +137,7 @@ def _linked(similarity, root, front, left):
 
 
 def refuse_unanswerable(parts, proportions, weights):
-    """NotIdentifiableError where the shares of a part cannot tell its classes apart."""
+    """Raise NotIdentifiableError if the shares of a part cannot tell its classes apart."""
     for part in range(parts.max() + 1):
         inside = parts == part
         n_classes = int((proportions[inside].max(axis=0) > 0).sum())
@@ -164,7 +164,7 @@ def _constants(parts, n_classes):
 
 
 def _conjugate_gradients(apply, rhs, diagonal, slow):
-    """The best solution met and its relative residual; each column of the right side is a problem of its own."""
+    """The best solution found and its relative residual; each column of the right side is a problem of its own."""
     dot = partial(np.einsum, "kcm,kcm->m")
     scale = np.divide(1, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0)
     y, deflate = _deflation(apply, rhs, slow)

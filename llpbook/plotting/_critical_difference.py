@@ -65,7 +65,7 @@ def plot_critical_difference(
     start = FIRST + BAR * len(groups)
     depth = start + (len(ranks) + 1) // 2
     if ax is None:
-        size = figsize or (7, INCH * (depth + 2) + 0.4)
+        size = figsize or (6.4, INCH * (depth + 2) + 0.4)
         ax = plt.subplots(figsize=size, layout="constrained")[1]
     draw_axis(ax, len(ranks), depth)
     draw_groups(ax, ranks, groups)

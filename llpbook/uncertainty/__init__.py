@@ -1,6 +1,6 @@
 r"""How sure: standard errors, group rates, accuracy and misfit, without labels of instances.
 
-The bags are the units that were observed, so what varies is what a bag adds. With :math:`g_k` the gradient of the
+The bags are the units that were observed, so the variance is taken over bags. With :math:`g_k` the gradient of the
 log-likelihood of the counts of bag :math:`k`, :math:`J` the observed Hessian and :math:`J_k` the part of the bag,
 
 .. math:: \psi_k = \bigl( J - \tfrac12 J_k \bigr)^{-1} g_k, \qquad

@@ -170,7 +170,7 @@ def posterior_rates(scores, known, members, exact_up_to=20):
     Returns
     -------
     ndarray, shape (n_groups, 1) or (n_groups, n_classes)
-        Of two classes, that of the second.
+        With two classes, the rate of the second class.
     """
     q = posterior(scores, known, exact_up_to)[1]
     q = np.clip(q, 0, 1) if q.ndim == 1 else q
@@ -242,8 +242,8 @@ def group_rate(
 
     Notes
     -----
-    The rate is that of the instances in bags, not of a population from which they were drawn. Its variance is that of
-    the labels given their counts, plus that of the weights.
+    The rate describes the instances in the bags, not a population from which they were drawn. Its variance is the
+    variance of the labels given their counts, plus the variance due to the weights.
     """
     check_level(level)
     fit, data = read_fit(model, X, bags, proportions, labels)
@@ -352,8 +352,8 @@ def plot_tomography(table, ax=None):
     Returns
     -------
     matplotlib Axes
-        The rate in the group on the horizontal axis, that in the rest on the vertical one. A bag in which nobody is in
-        the group, or everybody, has no line.
+        The rate in the group on the horizontal axis, the rate in the rest on the vertical axis. A bag has no line if
+        none or all of its instances are in the group.
     """
     from ..plotting._style import GRAY, pyplot
 

@@ -185,9 +185,9 @@ def bag_influence(model, X, bags, proportions, labels=None, *, group=None):
     proportions : array-like, Series, dict or DataFrame
         See `llpbook.base.check_proportions`.
     labels : array-like, shape (n_instances,), optional
-        Those that the model was fitted with.
+        The known labels that the model was fitted with.
     group : array-like of bool, shape (n_instances,), optional
-        The change of the mean predicted probabilities of these instances stands in the place of that of coefficients.
+        If given, the changes are those of the mean predicted probabilities of these instances, not of coefficients.
 
     Returns
     -------
@@ -218,7 +218,7 @@ def bag_influence(model, X, bags, proportions, labels=None, *, group=None):
 
 
 def _moved_rates(fit, changes, rows):
-    """The change of the mean probabilities of some instances: of two classes, of that of the second."""
+    """The change of the mean probabilities of some instances; with two classes, of the second class."""
     Z, K = fit.Z[rows], len(fit.weights)
     scores = Z @ fit.weights.T
     if K == 1:

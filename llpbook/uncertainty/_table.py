@@ -69,7 +69,7 @@ class CoefficientTable:
         Parameters
         ----------
         level : float, optional
-            That of the table if not given.
+            The level of the table if not given.
         """
         level = self.level if level is None else level
         check_level(level)
@@ -337,7 +337,7 @@ def chunk_coefficient_table(
     features : list, optional
         The columns of the features; all but ``bags`` if not given.
     map : callable, default `map`
-        Applies a function to each chunk: the builtin, or that of a pool of processes.
+        Applies a function to each chunk: the builtin, or the method of a pool of processes.
     level : float, default 0.95
 
     Returns

@@ -65,7 +65,7 @@ def given_names(before, X):
 
 
 def returned_names(before, X, d):
-    """Names of the columns that the steps return; none is that of a feature in other units."""
+    """Names of the columns that the steps return; none is the name of a feature in other units."""
     try:
         names = [str(name) for name in before.get_feature_names_out()]
     except (AttributeError, ValueError):  # a step that names nothing
