@@ -30,6 +30,7 @@ from llpbook import (
     CountBoosting,
     CountLogistic,
     InvCal,
+    LaplacianMeanMap,
     LLPWarning,
     MeanMap,
     NotIdentifiableError,
@@ -221,7 +222,50 @@ def test_hessian_of_counts_is_near_and_above_that_of_all_labelings():
         rtol=1e-5,
     )
     ratio = np.linalg.eigvals(np.linalg.solve(found, exact)).real
-    assert ratio.min() > 0.4 and ratio.max() < 1.1
+    assert ratio.min() > 0.9 and ratio.max() < 1.1
+    # One feature per instance: the traces are those of the labels, and those of the labels given the count.
+    X = np.eye(5)
+    for count in range(6):
+        known = bag_counts(np.zeros(5, int), np.array([[1 - count / 5, count / 5]]))
+        w = np.array([2.0, 1.0, 0.0, -0.5, -3.0])
+        _, q, s = posterior(w, known)
+        found = beyond_memory.count_hessian(q, s, X, known)
+        exact = louis_by_enumeration(X, np.zeros(5), [count], w)
+        assert_allclose(np.trace(found), np.trace(exact), rtol=1e-9)
+        assert_allclose(found.sum(), np.sum(s * (1 - s)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("slope", [0.3, 1.0, 2.0])
+@pytest.mark.parametrize("size", [5, 20, 50])
+def test_hessian_of_counts_in_random_bags(size, slope, monkeypatch):
+    """The ranges that the chapter states, with the factor of the trace and without it."""
+    rng, n = np.random.default_rng(size), 20_000
+    X, bags = np.c_[rng.normal(size=(n, 5)), np.ones(n)], np.arange(n) // size
+    w = np.append(slope * rng.normal(size=5), -0.5)
+    p = np.bincount(bags, rng.random(n) < expit(X @ w)) / size
+    known = bag_counts(bags, np.column_stack([1 - p, p]))
+    slopes = partial(beyond_memory.count_terms, X=X, known=known, curved=False)
+    exact = differences(lambda v: slopes(v)[1].ravel(), w[None], h=1e-4)
+    _, q, s = posterior(X @ w, known)
+    found = beyond_memory.count_hessian(q, s, X, known)
+    ratio = np.linalg.eigvals(np.linalg.solve(found, exact)).real
+    assert ratio.min() > 0.845 and ratio.max() < 1.055
+    monkeypatch.setattr(beyond_memory._sums, "trace_factor", lambda a, b: a * 0 + 1)
+    short = beyond_memory.count_hessian(q, s, X, known)
+    ratio = np.linalg.eigvals(np.linalg.solve(short, exact)).real
+    assert 0.405 < ratio.min() < 0.55 and ratio.max() < 1.01
+
+
+def test_hessian_of_three_classes_has_the_trace_of_the_labels():
+    """One feature per instance: the label information less that of the labels given the counts."""
+    rng, X = np.random.default_rng(0), np.eye(6)
+    known = bag_counts(np.zeros(6, int), np.array([[1 / 6, 2 / 6, 3 / 6]]))
+    _, q, s = posterior(rng.normal(size=(6, 3)), known)
+    found = beyond_memory.count_hessian(q, s, X, known)
+    assert_allclose(np.trace(found), np.sum(s * (1 - s)) - np.sum(q * (1 - q)))
+    label = beyond_memory.label_information(s, X).reshape(3, 6, 3, 6)
+    rows = found.reshape(3, 6, 3, 6).sum(axis=(1, 3))
+    assert_allclose(rows, label.sum(axis=(1, 3)), atol=1e-9)
 
 
 @pytest.mark.parametrize("K", [2, 3])
@@ -269,6 +313,8 @@ def test_decrement_is_the_step_in_standard_errors():
 ESTIMATORS = [
     (MeanMap(alpha=2.0), 1e-9),
     (MeanMap(bag_weights="uniform", fit_intercept=False), 1e-9),
+    (LaplacianMeanMap(alpha=2.0), 1e-7),
+    (LaplacianMeanMap(n_neighbors=5, bag_weights="uniform"), 1e-7),
     (InvCal(C_p=0.5), 1e-6),
     (BagMeanRegression(), 1e-9),
     (WeightedLDA("sws", shrinkage=0.1), 1e-9),
@@ -286,7 +332,7 @@ def test_same_answer_as_in_memory(model, tol, scaled, K):
     chunks = cut(frame, 300, 310, 1200)
     found = from_chunks(make(clone(model)), chunks, shares, tol=1e-6)
     # Of several classes the fit in memory ends at its tol.
-    several = isinstance(model, MeanMap) and K == 3
+    several = isinstance(model, MeanMap | LaplacianMeanMap) and K == 3
     assert_allclose(
         weights(found), weights(wanted), rtol=0, atol=1e-4 if several else tol
     )
@@ -318,7 +364,11 @@ def test_same_answer_at_a_hundred_thousand_with_the_default_tolerance(model, ato
     assert_allclose(weights(found), wanted, rtol=0, atol=atol)
 
 
-@pytest.mark.parametrize("model", [MeanMap(), InvCal(), WeightedLDA("sws")], ids=str)
+@pytest.mark.parametrize(
+    "model",
+    [MeanMap(), LaplacianMeanMap(tol=1e-9), InvCal(), WeightedLDA("sws")],
+    ids=str,
+)
 def test_bags_may_span_chunks_and_rows_come_in_any_order(model):
     frame, shares = problem()
     mixed = frame.sample(frac=1, random_state=0)
@@ -414,6 +464,30 @@ def test_errors_and_weights_of_bags_count_as_in_memory():
             found, wanted, atol=1e-4 if isinstance(model, CountLogistic) else 1e-8
         )
         assert model.bag_labels_ is not None
+
+
+def test_known_labels_are_pure_bags_of_the_callers_own():
+    """What the message for ``labels=`` says to do."""
+    frame, shares = problem()
+    chunks, known = cut(frame, 1000), frame.index % 40 < 3
+    y, known_of = frame["y"], frame["bag"][known]
+    size, labeled = frame["bag"].value_counts(sort=False), known_of.value_counts()
+    labeled, positives = labeled.reindex(size.index, fill_value=0), y[known]
+    positives = positives.groupby(known_of).sum().reindex(size.index, fill_value=0)
+    rest = (size * shares[:, 1] - positives) / (size - labeled)
+    for model in (MeanMap(), InvCal(), CountLogistic(C=0.1, tol=1e-8)):
+        whole = isinstance(model, CountLogistic)
+        own = 200 + y + 2 * (frame.index >= 1000) * whole
+        bags = frame["bag"].where(~known, own)
+        pure = [0, 1] * (1 + whole)
+        given = cut(frame.assign(bag=bags), 1000)
+        found = weights(from_chunks(model, given, np.append(rest, pure))).copy()
+        labels = np.where(known, y, -1)
+        X = frame[features(frame)]
+        wanted = weights(model.fit(X, frame["bag"], shares[:, 1], labels))
+        assert_allclose(found, wanted, rtol=0, atol=1e-4 if whole else 1e-7)
+    with pytest.raises(ValueError, match="takes no labels, but bags of known labels"):
+        from_chunks(MeanMap(), chunks, shares, labels="y")
 
 
 def test_bags_of_one_are_logistic_regression():
@@ -1000,11 +1074,55 @@ def test_chunks_that_change_are_noticed():
         [Chunk()],
         features=features(FRAME),
     )
-    renamed = iter([FRAME, *[FRAME.assign(bag=FRAME["bag"] + 40)] * 9])
+    named = FRAME.assign(bag="b" + FRAME["bag"].astype(str))
+    renamed = iter([named, *[named.assign(bag="a" + named["bag"])] * 9])
     said(
-        "bag 40 was not there in the first pass", [lambda: next(renamed)],
-        np.vstack([SHARES] * 2), CountLogistic(C=0.1), features=features(FRAME),
+        "bag 'ab0' was not there in the first pass", [lambda: next(renamed)],
+        KEYED, CountLogistic(C=0.1), features=features(FRAME),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["drawn", "edited", "bags", "text"])
+def test_other_values_in_a_later_pass_are_noticed(kind):
+    rng, first = np.random.default_rng(0), [FRAME]
+
+    def chunk():
+        if first:
+            return first.pop()
+        if kind == "drawn":
+            return FRAME.assign(x0=rng.normal(size=400))
+        if kind == "text":
+            return FRAME.assign(bag=FRAME["bag"].astype(str))
+        name, by = ("x1", 1e-6) if kind == "edited" else ("bag", 1)
+        return FRAME.assign(**{name: FRAME[name] + by * (FRAME.index == 7)})
+
+    options = {"features": features(FRAME), "map": map}
+    match = "chunk 1 holds other values in the Newton pass than in the first pass"
+    said(match, [FRAME[:0], chunk], **options)
+
+
+def test_other_rounding_and_another_order_are_no_change():
+    frame = FRAME.astype({"x0": "f4"}).assign(x1=1e8 + FRAME["x1"])
+    near = frame.assign(x1=frame["x1"] * (1 + 1e-16), x2=frame["x2"] * (1 + 1e-15))
+    turns = itertools.cycle([frame, near, frame.sample(frac=1, random_state=0)])
+    given = {"features": features(FRAME), "bags": "bag"}
+    model = make_pipeline(StandardScaler(), CountLogistic(C=0.1))
+    assert fit_chunks(model, [lambda: next(turns)], SHARES, **given)[-1].n_iter_ > 1
+
+
+def test_bag_numbers_that_start_again_are_warned_of():
+    parts = cut(FRAME, 100, 200, 300)
+    again = [part.assign(bag=part["bag"] - part["bag"].min()) for part in parts]
+    for model in (MeanMap(), InvCal()):
+        with pytest.warns(
+            LLPWarning,
+            match="start again in each chunk: proportions has 40 entries.*only 10 dif",
+        ):
+            from_chunks(model, again, SHARES)
+        # The same numbers with one share each: counties that span chunks.
+        from_chunks(model, again, SHARES[:10])
+        from_chunks(model, parts, SHARES)
+        from_chunks(model, [FRAME], SHARES)
 
 
 @pytest.mark.parametrize(
@@ -1016,6 +1134,10 @@ def test_chunks_that_change_are_noticed():
         ),
         (CountBoosting(), "CountBoosting does not reduce"),
         (MeanMap(kernel="rbf"), "kernel='rbf' compares all pairs of instances"),
+        (
+            LaplacianMeanMap(similarity="normalized_cut"),
+            "similarity='normalized_cut' compares all pairs of instances",
+        ),
         (WeightedLDA("wws"), "needs scheme='sws', got 'wws'"),
         (LogisticRegression(), "LogisticRegression does not reduce"),
     ],

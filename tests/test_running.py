@@ -166,7 +166,8 @@ def test_every_warning_is_at_the_users_line_once_a_fit(monkeypatch):
     places.clear()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fit_chunks(small("MeanMap"), [chunk], P, bags="bag", max_passes=1)  # of chunks
+        twice = [chunk, chunk], np.concatenate([P, P])  # numbers that start again
+        fit_chunks(small("MeanMap"), *twice, bags="bag", max_passes=1)  # of chunks
     check(caught, places, "of chunks")
     seen.update(places)
     places.clear()

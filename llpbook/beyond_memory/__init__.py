@@ -6,9 +6,9 @@ chunks, wherever these lie:
 .. math:: \sum_i h(x_i, b_i) = \sum_c \sum_{i \in \text{chunk } c} h(x_i, b_i) .
 
 Bag sums make InvCal and the regression on bag means, class sums and products make discriminant analysis, class sums and
-a few passes of Newton's method make MeanMap, and such passes over whole bags make CountLogistic. `fit_chunks` does all
-of these, on any engine that has a ``map``. What needs all pairs of instances, or a label for each, does not reduce to
-sums; `sample_bags` is the way out.
+a few passes of Newton's method make MeanMap (bag sums for Laplacian Mean Map), and such passes over whole bags make
+CountLogistic. `fit_chunks` does all of these, on any engine that has a ``map``. What needs all pairs of instances, or a
+label for each, does not reduce to sums; `sample_bags` is the way out.
 
 Chapter: ``book/beyond_memory``. Sources: chan1983 for merging moments; louis1982 for the Hessian of the counts.
 """
@@ -19,6 +19,7 @@ from ._sums import (
     SLICE,
     Moments,
     bag_sums,
+    class_hessian,
     class_sums,
     count_hessian,
     count_terms,
@@ -28,6 +29,7 @@ from ._sums import (
     moments,
     newton_decrement,
     partition_terms,
+    trace_factor,
     within_of_sums,
 )
 
@@ -37,6 +39,7 @@ __all__ = [
     "EngineError",
     "Moments",
     "bag_sums",
+    "class_hessian",
     "class_sums",
     "count_hessian",
     "count_terms",
@@ -50,5 +53,6 @@ __all__ = [
     "read_path",
     "row_groups",
     "sample_bags",
+    "trace_factor",
     "within_of_sums",
 ]

@@ -11,6 +11,9 @@ import pandas as pd
 
 from ..base import check_column, check_features
 
+#: Relative difference of two sums that is rounding.
+SAME = 1e-12
+
 
 class ChunkError(ValueError):
     """A chunk cannot be read, or holds something else than the other chunks; the message names it."""
@@ -207,15 +210,48 @@ def numbers(column, frame):
     raise ValueError(f"X must be numbers, got dtype {column.dtype}")
 
 
+def checksums(frame, layout):
+    """For each column of numbers its sum, by which a later pass notices other rows, and a bound of what it sums.
+
+    A sum does not depend on the order of the rows, and its last digits depend on the processor.
+    """
+    found = []
+    for name in (layout.bags, *layout.features) if layout.features else ():
+        values = frame[name]
+        if isinstance(values.dtype, np.dtype) and values.dtype.kind in "fiub":
+            values = np.asarray(values)
+            values = values if values.dtype.kind == "f" else values.astype(float)
+            with np.errstate(all="ignore"):
+                bound = np.sqrt(len(values) * float(values @ values))
+                found.append((float(values.sum(dtype=float)), bound))
+    return np.array(found)
+
+
+def refuse_change(name, what, first, now):
+    """Refuse another number of rows, or `checksums` that differ by more than rounding, than in the first pass."""
+    said = f"had {first} rows in the first pass and has {now} in the {what}"
+    change = np.ndim(now) == 0 and now != first
+    if np.ndim(now) and now is not first:
+        said = f"holds other values in the {what} than in the first pass"
+        change = now.shape != first.shape or np.any(
+            np.abs(now[:, 0] - first[:, 0]) > SAME * first[:, 1]
+        )
+    if change:
+        raise ChunkError(
+            f"{name} {said}: chunks must not change during a fit, and a function that makes a chunk must make the "
+            "same one each time"
+        )
+
+
 def work(function, layout, task):
-    """One chunk of a pass, on a worker: number of rows, and what the function makes of them."""
+    """One chunk of a pass, on a worker: number of rows, checksums, and what the function makes of the chunk."""
     number, chunk, more = task
     name = name_of(number, chunk)
     frame = layout.frame(chunk, name)
     if not len(frame):  # a shuffle leaves such partitions
-        return 0, None
+        return 0, None, None
     try:
-        return len(frame), function(frame, layout, *more)
+        return len(frame), checksums(frame, layout), function(frame, layout, *more)
     except ValueError as error:
         raise ChunkError(f"{name}: {error}") from error
 
@@ -269,7 +305,7 @@ class Engine:
                 "concurrent.futures.ProcessPoolExecutor"
             )
         self.submit = self._submitter(map, owner)
-        self.timeout, self.sizes = timeout, {}
+        self.timeout, self.sizes, self.sums = timeout, {}, {}
 
     def _submitter(self, map, owner):
         if isinstance(owner, Executor):  # its map gives no futures, so no timeout
@@ -334,12 +370,10 @@ class Engine:
 
     def _checked(self, answer, what, number, chunk):
         name = name_of(number, chunk)
-        n, result = self._wait(answer, what, name)
-        if n != self.sizes.setdefault(number, n):
-            raise ChunkError(
-                f"{name} had {self.sizes[number]} rows in the first pass and has {n} in the {what}: chunks must not "
-                "change during a fit"
-            )
+        n, sums, result = self._wait(answer, what, name)
+        refuse_change(name, what, self.sizes.setdefault(number, n), n)
+        if sums is not None and len(sums):
+            refuse_change(name, what, self.sums.setdefault(number, sums), sums)
         return result
 
     def _wait(self, answer, what, name):

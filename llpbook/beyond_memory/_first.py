@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..base import check_bags, check_features
+from ..base import check_bags, check_features, warn
 from ._chunks import ChunkError, name_of, with_names
 from ._sums import bag_sums, class_sums, merge, moments
 
@@ -82,6 +82,7 @@ def first_pass(engine, layout, kind, matrix, keys):
         else:
             sums[codes] += part
     refuse_shares_of_rows(sizes, keys)
+    warn_of_restarts(rows, sizes, keys)
     return FirstPass(total, sizes, sums, labels, rows)
 
 
@@ -94,6 +95,23 @@ def refuse_shares_of_rows(sizes, keys):
         raise ValueError(
             f"proportions has {n_shares} entries, one per instance, for only {n_bags} bags: give one share per bag, "
             "such as pd.Series(shares).groupby(bags).mean()"
+        )
+
+
+def warn_of_restarts(rows, sizes, keys):
+    """Warn of bag numbers that start again in each chunk, where different bags would be merged.
+
+    Bags that truly span chunks, such as counties, have one share each. Here there is one share for each bag of each
+    chunk, so most shares have no bag.
+    """
+    of_chunks = sum(map(len, rows.values()))
+    restart = len({here.min() for here in rows.values()}) == 1
+    if keys is None and restart and len(rows) > 1 and len(sizes) == of_chunks:
+        warn(
+            f"bag numbers seem to start again in each chunk: proportions has {len(sizes)} entries, as many as the "
+            f"{len(rows)} chunks have bags together, but only {np.count_nonzero(sizes)} different numbers occur, and "
+            "bags of one number are merged. Number the bags across all chunks, or name them by file and number and "
+            "key proportions by these names"
         )
 
 

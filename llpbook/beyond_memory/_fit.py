@@ -29,17 +29,17 @@ from ._passes import Passes
 
 def fit_chunks(
     estimator, chunks, proportions, *, bags, features=None, map=in_this_process,
-    read=None, tol=1e-3, max_passes=50, timeout=600.0, verbose=0,
+    read=None, tol=1e-3, max_passes=50, timeout=600.0, verbose=0, labels=None,
 ):  # fmt: skip
     r"""Fit an estimator to data that is read in chunks, with the answer of the fit in memory.
 
     Parameters
     ----------
     estimator : estimator or Pipeline
-        `MeanMap`, `CountLogistic`, `InvCal` and `BagMeanRegression` with a linear kernel, or `WeightedLDA` with the
-        scheme "sws". In a `Pipeline` the steps before it must be fitted already (such as a `ColumnTransformer`, fitted
-        to one chunk that holds all categories), but the last of them may be a `StandardScaler`. The first pass fits
-        this scaler anew, also one that was fitted before.
+        `MeanMap`, `LaplacianMeanMap` with the Gaussian similarity, `CountLogistic`, `InvCal` and `BagMeanRegression`,
+        all with a linear kernel, or `WeightedLDA` with the scheme "sws". In a `Pipeline` the steps before it must be
+        fitted already (such as a `ColumnTransformer`, fitted to one chunk that holds all categories), but the last of
+        them may be a `StandardScaler`. The first pass fits this scaler anew, also one that was fitted before.
     chunks : sequence, or Dask DataFrame
         Each chunk is read several times. It is a path (.parquet, .feather, .csv), a DataFrame, a function without
         arguments that returns one, a Dask ``delayed``, or whatever ``read`` understands. Chunks without rows are left
@@ -57,22 +57,24 @@ def fit_chunks(
         From a chunk to a DataFrame, for chunks of another kind.
     tol : float, default 1e-3
         The passes end with the first Newton step whose length, the Newton decrement, is below ``tol``. For
-        `CountLogistic` the length is in standard errors of the weights. For `MeanMap` it is in the standard errors
-        that labels would give, which are smaller than its own, so the rule is stricter. ``tol`` and ``max_iter`` of
-        these two estimators are for the fit in memory and are ignored here.
+        `CountLogistic` the length is in standard errors of the weights. For `MeanMap` and `LaplacianMeanMap` it is in
+        the standard errors that labels would give, which are smaller than their own, so the rule is stricter. ``tol``
+        and ``max_iter`` of these three estimators are for the fit in memory and are ignored here.
     max_passes : int, default 50
-        The most Newton passes over all chunks, for `MeanMap` and `CountLogistic`.
+        The most Newton passes over all chunks.
     timeout : float or None, default 600.0
         Seconds to wait for the next chunk in order, where ``map`` gives futures; then the fit ends with an error.
     verbose : int, default 0
         1 prints a line for each pass.
+    labels : None
+        Known labels are given as bags: anything else ends in an error that says how.
 
     Returns
     -------
     estimator
         The same, fitted, with the attributes of a fit in memory; `WeightedLDA` without ``weights_``. ``gap_`` of
-        `MeanMap` and `CountLogistic` is the length of the last step as in ``tol``. ``n_iter_`` is the number of Newton
-        passes over all chunks; the first pass, the passes of the start and the count of predictions are not in it.
+        the three that take Newton passes is the length of the last step as in ``tol``. ``n_iter_`` is the number of
+        Newton passes over all chunks; the first pass, those of the start and the count of predictions are not in it.
 
     Raises
     ------
@@ -86,12 +88,12 @@ def fit_chunks(
 
     Notes
     -----
-    `InvCal`, `BagMeanRegression` and `WeightedLDA` take one pass. `MeanMap` takes the first pass, about three Newton
-    passes, and one that counts its predictions. `CountLogistic` takes the first pass, a start of up to four passes of
-    MeanMap and two or more passes that shorten its weights, and then about six Newton passes: with few chunks 15 to 21
-    in all. With many chunks the start reads only some of them. A worker needs the memory of one chunk in double
-    precision three times. The caller needs the sums of all bags, or for `WeightedLDA` and for `MeanMap` with
-    ``bag_weights="size"`` those of the classes and the size of each bag.
+    `InvCal`, `BagMeanRegression` and `WeightedLDA` take one pass. `MeanMap` and `LaplacianMeanMap` take the first pass,
+    about three Newton passes, and one that counts the predictions. `CountLogistic` takes the first pass, a start of up
+    to four passes of MeanMap, looks at two chunks to shorten its weights, and five Newton passes in random bags, 14 to
+    20 where MeanMap is a bad start. With many chunks the start reads only some of them. A worker needs the memory of
+    one chunk in double precision three times. The caller needs the sums of all bags, or for `WeightedLDA`,
+    `CountLogistic` and `MeanMap` with ``bag_weights="size"`` those of the classes and the size of each bag.
 
     Examples
     --------
@@ -108,9 +110,7 @@ def fit_chunks(
     """
     steps, scaler, model = parts(estimator)
     kind = kind_of(model)
-    if not (isinstance(tol, Real) and tol > 0):
-        raise ValueError(f"tol must be above 0, got {tol!r}")
-    check_whole("max_passes", max_passes)
+    check_options(tol, max_passes, labels)
     engine = Engine(chunks, map, timeout)
     with told(model):
         model._validate_params()
@@ -127,6 +127,19 @@ def fit_chunks(
         say = partial(print, type(model).__name__, flush=True) if verbose else None
         kind.fit(model, data, state, Passes(engine, layout, tol, max_passes, say))
     return estimator
+
+
+def check_options(tol, max_passes, labels):
+    """Refuse what `fit_chunks` cannot do."""
+    if labels is not None:
+        raise ValueError(
+            "fit_chunks takes no labels, but bags of known labels: write the labeled rows into bags of their own, one "
+            "per class (for CountLogistic one per class and chunk), with the shares 0 and 1; the bag that they leave "
+            "has the share (size * share - positives) / (size - labeled)"
+        )
+    if not (isinstance(tol, Real) and tol > 0):
+        raise ValueError(f"tol must be above 0, got {tol!r}")
+    check_whole("max_passes", max_passes)
 
 
 def told_of_columns(model, scaler, state, layout):

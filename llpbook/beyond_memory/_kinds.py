@@ -9,6 +9,7 @@ from ..baselines import BagMeanRegression
 from ..count_likelihood import CountLogistic
 from ..discriminant import Gaussians, WeightedLDA, inverse_root, warn_of_rank, whitened
 from ..invcal import InvCal
+from ..laplacian_mean_map import LaplacianMeanMap
 from ..mean_map import (
     MeanMap,
     class_means,
@@ -36,9 +37,16 @@ class OfBagMeans:
         return 0
 
     def fit(self, model, data, state, passes):
-        sums, _ = standardized(state, passes.layout, data.bag_sizes)
-        means = sums[data.bags] / data.bag_sizes[data.bags][:, None]
+        means = bag_means(data, state, passes.layout)[data.bags]
         model._fit_checked(replace(data, X=means))
+
+
+def bag_means(data, state, layout):
+    """The means of all bags, with the constant 1 where the layout has it; 0 for a bag without instances."""
+    sums, _ = standardized(state, layout, data.bag_sizes)
+    if layout.constant:
+        sums = np.column_stack([sums, data.bag_sizes])
+    return sums / np.maximum(data.bag_sizes, 1)[:, None]
 
 
 class OfDiscriminant:
@@ -85,8 +93,7 @@ class OfMeanMap:
 
     def fit(self, model, data, state, passes):
         passes = passes.with_constant(model.fit_intercept)
-        means = self.class_means(data, state, passes.layout)
-        mu = mean_operator(data.class_prior, means)
+        mu = self.operator(model, data, state, passes.layout)
         some, H, w = passes.some(state), None, np.zeros(mu.shape)
         terms = partial(mean_map_terms, mu=mu, lam=model.alpha)
         if some is not None:
@@ -95,7 +102,6 @@ class OfMeanMap:
         found = passes.newton("Newton pass", terms, w, state, hessian=H)
         w, model.n_iter_, model.gap_, _ = found
         weights = 2 * w if len(w) == 1 else w
-        model.class_prior_, model.class_means_ = data.class_prior, means
         model.mean_operator_ = mu
         model._store_linear(weights, model.n_features_in_)
         passes.warn_if_short(model)
@@ -103,17 +109,37 @@ class OfMeanMap:
             sums = predictions(passes, weights, state, data.proportions.shape)
             warn_of_errors(model, *sums, data.proportions)
 
+    def operator(self, model, data, state, layout):
+        means = self.class_means(data, state, layout)
+        model.class_prior_, model.class_means_ = data.class_prior, means
+        return mean_operator(data.class_prior, means)
+
     def class_means(self, data, state, layout):
-        sizes = data.bag_sizes
-        mass = sizes @ data.proportions if self.classes_do else sizes
+        if not self.classes_do:
+            given = data.proportions, data.bag_weights, data.covariances
+            return class_means(bag_means(data, state, layout), *given)
+        mass = data.bag_sizes @ data.proportions
         sums, _ = standardized(state, layout, mass)
         if layout.constant:
             sums = np.column_stack([sums, mass])
-        if self.classes_do:
-            return means_of_sums(sums, data.proportions, sizes)
-        bag_means = sums / np.maximum(sizes, 1)[:, None]
-        given = data.proportions, data.bag_weights, data.covariances
-        return class_means(bag_means, *given)
+        return means_of_sums(sums, data.proportions, data.bag_sizes)
+
+
+class OfLaplacian(OfMeanMap):
+    """LaplacianMeanMap: the mean operator from the bag means and their graph; then MeanMap's passes."""
+
+    def __init__(self, model):
+        refuse_kernel(model)
+        self.classes_do = False
+        if model.similarity != "gaussian":
+            raise ValueError(
+                f"similarity={model.similarity!r} compares all pairs of instances, which does not reduce to sums over "
+                "chunks: take similarity='gaussian'; or " + ways_out(model)
+            )
+
+    def operator(self, model, data, state, layout):
+        means = bag_means(data, state, layout)[data.bags]
+        return model._operator(data, *model._graph(replace(data, X=means), means))
 
 
 class OfCounts:
@@ -146,7 +172,7 @@ class OfCounts:
         zero = np.zeros(mu.shape)
         w, *_ = passes.newton("start", terms, zero, state, some, rough, most=FEW)
         terms = partial(counts_terms, data=data, model=model)
-        w = shortened(passes, terms, twice * w, state, some)
+        w = shortened(passes, terms, twice * w, state, some or passes.two())
         if some is not None:
             w, _, _, H = passes.newton("start", terms, w, state, some, rough)
         found = passes.newton("pass over counts", terms, w, state, hessian=H)
@@ -160,6 +186,7 @@ KINDS = {
     BagMeanRegression: OfBagMeans,
     WeightedLDA: OfDiscriminant,
     MeanMap: OfMeanMap,
+    LaplacianMeanMap: OfLaplacian,
     CountLogistic: OfCounts,
 }
 

@@ -16,7 +16,7 @@ from ._sums import count_terms, newton_decrement, partition_terms
 START_ROWS, START_SHARE = 200_000, 0.05
 #: Newton steps, in standard errors: one that needs no look at the objective; one after which MeanMap's Hessian stays as
 #: it is; and how far the weights go before that of the counts is computed anew.
-SHORT, NEAR, FAR = 0.1, 0.01, 3.0
+SHORT, NEAR, FAR = 0.1, 0.01, 1.0
 
 
 def mean_map_chunk(frame, layout, w):
@@ -100,6 +100,11 @@ class Passes:
         least = max(START_ROWS, START_SHARE * state.total.n)
         return thinned(self.engine, state.total.n, least)
 
+    def two(self):
+        """Two chunks with rows, for what need not be exact."""
+        filled = [number for number, size in self.engine.sizes.items() if size]
+        return sorted({filled[0], filled[len(filled) // 2]})
+
     def total(self, what, function, more, only, curved=True):
         """Sums over chunks; of some chunks, times the share of the rows that they hold."""
         value, gradient, hessian = 0.0, 0.0, 0.0
@@ -118,8 +123,8 @@ class Passes:
         """Newton steps until one is short; a step that is long and goes up is halved.
 
         Where the last Hessian will do, none is computed: it is updated by what the gradients tell of it (Broyden,
-        Fletcher, Goldfarb, Shanno). That of the counts costs as much as the rest and is too large (the true one was
-        0.25 to 0.66 times it in random bags), and the update learns the factor.
+        Fletcher, Goldfarb, Shanno). The Hessian of the counts costs as much as the rest and is an approximation, which
+        the update improves.
         """
         counts, before, gap, step = terms.func is counts_terms, None, np.inf, 0.0
         moved = 0.0

@@ -271,8 +271,8 @@ def count_hessian(q, s, X, known):
     r"""The observed information of counts: that of labels, less what the labels still vary given the counts.
 
     Equation :eq:`eq-beyond-memory-louis`. Given the count, the covariance of the labels of a bag is taken as
-    :math:`\operatorname{diag} v - v v^\top / V` with :math:`v_i = q_i (1 - q_i)`: its diagonal is exact, and its rows
-    sum to 0, as those of a sum that is known do.
+    :math:`\zeta (\operatorname{diag} v - v v^\top / V)` with :math:`v_i = q_i (1 - q_i)`: its rows sum to 0, as those
+    of a sum that is known do, and its trace is exact.
 
     Parameters
     ----------
@@ -286,22 +286,66 @@ def count_hessian(q, s, X, known):
     ndarray, shape (w.size, w.size)
         Near the maximum of the likelihood positive definite, not everywhere.
     """
-    if q.ndim == 1:
-        v = q * (1 - q)
-        r, V = known.sums(X * v[:, None]), known.sums(v) + known.errors
-        r = r / np.sqrt(np.where(V > 0, V, np.inf))[:, None]
-        # eq: eq-beyond-memory-louis
-        return X.T @ (X * (s * (1 - s) - v)[:, None]) + r.T @ r
-    labels = label_information(s, X) - label_information(q, X)
+    if q.ndim == 2:
+        return class_hessian(q, s, X, known)
+    v = q * (1 - q)
+    r, V = known.sums(X * v[:, None]), known.sums(v) + known.errors
+    V = np.where(V > 0, V, np.inf)
+    factor = trace_factor(known.sums(v), known.sums(v * v) / V)
+    r *= np.sqrt(factor / V)[:, None]
+    # eq: eq-beyond-memory-louis
+    return X.T @ (X * (s * (1 - s) - factor[known.bags] * v)[:, None]) + r.T @ r
+
+
+def class_hessian(q, s, X, known):
+    """`count_hessian` of several classes: the covariance of the labels of an instance stands in the place of its v.
+
+    Parameters
+    ----------
+    q, s : ndarray, shape (n_instances, n_classes)
+    X : ndarray, shape (n_instances, n_columns)
+    known : BagCounts
+
+    Returns
+    -------
+    ndarray, shape (n_classes * n_columns, n_classes * n_columns)
+    """
     L, (K, d) = len(known.sizes), (q.shape[1], X.shape[1])
-    R = np.empty((L, K, K, d))
+    R, squares = np.empty((L, K, K, d)), np.empty((L, K, K))
+    length = (q * q).sum(axis=1)
     for a in range(K):
         for b in range(K):
             v = q[:, a] * ((a == b) - q[:, b])
             R[:, a, b] = known.sums(X * v[:, None])
+            own = (a == b) - q[:, a] - q[:, b] + length
+            squares[:, a, b] = known.sums(q[:, a] * q[:, b] * own)
     R = R.reshape(L, K, K * d)
     V = np.linalg.pinv(known.covariances(q), rcond=1e-9, hermitian=True)
-    return labels + np.tensordot(V @ R, R, axes=((0, 1), (0, 1)))
+    trace = known.sums((q * (1 - q)).sum(axis=1))
+    factor = trace_factor(trace, (V * squares).sum(axis=(1, 2)))
+    scaled = X * np.sqrt(factor)[known.bags, None]
+    labels = label_information(s, X) - label_information(q, scaled)
+    return labels + np.tensordot(
+        V @ R * factor[:, None, None], R, axes=((0, 1), (0, 1))
+    )
+
+
+def trace_factor(trace, lost):
+    """What a covariance that lost a part of its trace is multiplied by to have it again.
+
+    Parameters
+    ----------
+    trace, lost : ndarray, shape (n_bags,)
+        The true trace, and what the approximation lacks of it.
+
+    Returns
+    -------
+    ndarray, shape (n_bags,)
+        1 where all is lost, as in a bag of one, and where nothing is, as in a pure bag.
+    """
+    left = trace - lost
+    some = (lost > 0) & (left > 1e-6 * trace)  # a saddlepoint's q may be below 0
+    return np.where(some, trace / np.where(some, left, 1), 1.0)
 
 
 def newton_decrement(gradient, hessian):
