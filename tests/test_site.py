@@ -375,12 +375,27 @@ def test_scan_reads_style_sheets_and_scripts(tmp_path):
 
 def test_scan_lets_links_and_own_files_be(tmp_path):
     (tmp_path / "page.html").write_text(
-        '<a href="https://example.org">x</a> <img src="x.png"> <img src="data:image/png;base64,AA=="> '
+        '<a href="https://example.org">x</a> <img src="x.png" alt="x"> <img src="data:image/png;base64,AA==" alt="x"> '
         '<link rel="canonical" href="https://example.org/page"> <link rel="stylesheet" href="../x.css">'
         '<svg xmlns="http://www.w3.org/2000/svg"></svg> <script>var u = "https://example.org"</script>'
     )
     assert check_site.scan(tmp_path) == []
     assert check_site.main([str(tmp_path)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("html", "said"),
+    [
+        ('<img src="x.svg">', "a picture without words"),
+        ('<p><img alt="a" src="_images/x.png" /></p>', "a picture that cannot scroll"),
+        ('<th class="head"><p></p></th>', "a column without a name"),
+        ('<p id="a"></p><p id="a"></p>', "2 parts named a"),
+    ],
+)
+def test_scan_finds_what_some_readers_cannot_use(tmp_path, html, said, capsys):
+    (tmp_path / "page.html").write_text(html)
+    assert check_site.main([str(tmp_path)]) == 1
+    assert capsys.readouterr().out == f"page.html: {said}\n"
 
 
 def test_check_refuses_an_empty_folder(tmp_path):

@@ -3,6 +3,9 @@
     python tools/check_site.py                          # scan the files of _build/html
     python tools/check_site.py --browser chromium       # and open every page, watching the network
 
+A page also must not have a picture without words, or one that cannot scroll on a narrow screen; a column of a table
+without a name; or two parts with one name.
+
 The scan reads what a browser would fetch by itself: ``src``, ``srcset``, style sheets, icons and preloads, ``@import``
 and ``url()``, and absolute addresses handed to the loading functions of scripts. Links to follow (``<a href>``)
 may lead anywhere. With a browser, each page is opened with every other host unreachable, and the run fails if the page
@@ -10,6 +13,7 @@ asks for another host or for a missing file, if formulas are not typeset, or if 
 """
 
 import argparse
+import collections
 import functools
 import html.parser
 import http.server
@@ -93,6 +97,22 @@ def scan(site: pathlib.Path) -> list[tuple[str, str]]:
         for path in sorted(site.rglob("*"))
         if path.suffix in readers
         for url in readers[path.suffix](path.read_text("utf-8", errors="replace"))
+    ]
+
+
+IMAGE = r"<img(?=[^>]*_images/)[^>]*>"
+UNFIT = {
+    "a picture without words": re.compile(r'<img(?![^>]* alt="[^"])[^>]*>'),
+    "a picture that cannot scroll": re.compile(rf'(?<!container">){IMAGE}'),
+    "a column without a name": re.compile(r"<th\b[^>]*>(?:\s|</?p>)*</th>"),
+}
+
+
+def unfit(text: str) -> list[str]:
+    """What a page has that some readers cannot use."""
+    ids = collections.Counter(re.findall(r'\sid="([^"]*)"', text))
+    return [what for what, pattern in UNFIT.items() if pattern.search(text)] + [
+        f"{n} parts named {name}" for name, n in ids.items() if n > 1
     ]
 
 
@@ -185,9 +205,16 @@ def main(argv=None) -> int:
     if not any(args.site.rglob("*.html")):
         parser.error(f"no page under {args.site}: run `make book` first")
     wrong = [f"{path}: refers to {url}" for path, url in scan(args.site)]
+    for path in sorted(args.site.rglob("*.html")):
+        page = path.relative_to(args.site).as_posix()
+        if not page.startswith("_static/"):
+            wrong += [f"{page}: {what}" for what in unfit(path.read_text("utf-8"))]
     if args.browser:
         wrong += check_in_browser(args.site, args.browser)
-    print("\n".join(wrong) or "the site asks no other host for anything")
+    print(
+        "\n".join(wrong)
+        or "the site asks no other host for anything, and all its parts have names"
+    )
     return int(bool(wrong))
 
 

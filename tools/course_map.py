@@ -11,9 +11,9 @@ import _book
 from _book import ROOT, Book
 
 PICTURE = "book/_static/prerequisites.svg"
-WIDTH, HEIGHT, GAP_X, GAP_Y = 140, 44, 32, 14
+WIDTH, HEIGHT, GAP_X, GAP_Y = 140, 56, 32, 10
 STYLE = (
-    "rect{fill:none;stroke:#777;stroke-width:1.5}path{fill:none;stroke:#777;stroke-width:1.5}"
+    "rect{fill:#fff;stroke:#777;stroke-width:1.5}path{fill:none;stroke:#777;stroke-width:1.5}"
     "text{font:14px sans-serif;text-anchor:middle;fill:#111}#head{fill:#777;stroke:none}"
     "svg{background:#fff}"
 )
@@ -32,7 +32,7 @@ def draw(wanted, titles):
         depth[name] = 1 + max((depth[other] for other in before), default=-1)
     columns = [[n for n in wanted if depth[n] == d] for d in sorted({*depth.values()})]
     tall = max(map(len, columns)) * (HEIGHT + GAP_Y)
-    place, boxes = {}, []
+    place, boxes, arrows = {}, [], []
     for x, column in enumerate(columns):
         top = (tall - len(column) * (HEIGHT + GAP_Y) + GAP_Y) / 2
         for y, name in enumerate(column):
@@ -41,7 +41,7 @@ def draw(wanted, titles):
             boxes.append(
                 f'<rect x="{left}" y="{up:g}" width="{WIDTH}" height="{HEIGHT}" rx="6"/>'
             )
-            lines = textwrap.wrap(titles[name], 18)
+            lines = textwrap.wrap(titles[name], 16)
             for n, line in enumerate(lines):
                 down = up + HEIGHT / 2 + 5 + 17 * (n - (len(lines) - 1) / 2)
                 text = f'<text x="{left + WIDTH / 2:g}" y="{down:g}">{line}</text>'
@@ -53,14 +53,14 @@ def draw(wanted, titles):
             curve = (
                 f"M{start},{y:g} C{half:g},{y:g} {half:g},{down:g} {end - 8},{down:g}"
             )
-            boxes.append(f'<path d="{curve}" marker-end="url(#arrow)"/>')
+            arrows.append(f'<path d="{curve}" marker-end="url(#arrow)"/>')
     wide = len(columns) * (WIDTH + GAP_X) - GAP_X + 8
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {tall}" width="{wide}" height="{tall}">'
         f"<style>{STYLE}</style>"
         '<defs><marker id="arrow" viewBox="0 0 8 8" refX="1" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         '<path id="head" d="M0,0 L8,4 L0,8 z"/></marker></defs>\n'
-        + "\n".join(boxes)
+        + "\n".join(arrows + boxes)  # an arrow passes behind the boxes on its way
         + "\n</svg>\n"
     )
 

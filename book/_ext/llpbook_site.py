@@ -120,7 +120,18 @@ def describe(app, page, template, context, doctree):
     context["metatags"] = "\n".join([context.get("metatags", ""), *lines, ""])
     # the words on a fold are its name
     body = context.get("body", "").replace(' aria-label="Toggle hidden content"', "")
+    body = PICTURE.sub(SCROLLING, UNFIT.sub("", body))
     context["body"] = PARAMETERS.sub(as_lines, body)
+
+
+# Names of parts that several parts of a page have; roles that ARIA has given up, or
+# that allow no such children.
+UNFIT = re.compile(r' id="[a-z]+-content"| role="doc-biblioentry"| role="list"')
+# On a narrow screen a picture scrolls, as a table does, before its words are too small.
+PICTURE = re.compile(r'<img alt="[^"]*" src="[./]*_images/[^"]*" />')
+SCROLLING = r'<span class="picture pst-scrollable-table-container">\g<0></span>'
+# The theme lets keys reach what scrolls, but looks only when a window changes.
+SEE_FOLDS = 'addEventListener("toggle", () => dispatchEvent(new Event("resize")), true)'
 
 
 # A signature on several lines: Sphinx writes a definition list that defines nothing.
@@ -185,5 +196,6 @@ def setup(app):
     app.connect("doctree-resolved", name_chapter)
     app.connect("doctree-resolved", link_names)
     app.connect("html-page-context", describe)
+    app.add_js_file(None, body=SEE_FOLDS)
     app.connect("build-finished", finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

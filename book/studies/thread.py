@@ -123,7 +123,7 @@ def table_so_far(chapter=None, results=None):
 def _with_error(values):
     """Means over the draws and their standard errors, as text, by method."""
     return [
-        f"{m:.1f} ({e:.1f})" for m, e in zip(values.mean(), values.sem(), strict=True)
+        f"{m:z.1f} ({e:.1f})" for m, e in zip(values.mean(), values.sem(), strict=True)
     ]
 
 

@@ -142,7 +142,8 @@ def refuse_unanswerable(parts, proportions, weights):
         inside = parts == part
         n_classes = int((proportions[inside].max(axis=0) > 0).sum())
         used = proportions[inside & (weights > 0)]
-        rank = np.linalg.matrix_rank(used, rtol=RANK) if len(used) else 0
+        least = RANK * np.linalg.norm(used, 2) if len(used) else 0
+        rank = np.linalg.matrix_rank(used, tol=least) if len(used) else 0
         if rank < n_classes:
             why = ": shares must differ between bags"
             if not inside.all():
