@@ -99,8 +99,8 @@ def refuse_shares_of_rows(sizes, keys):
         )
 
 
-#: Where bag numbers start again in each file: the largest number and the least number of bags in all chunks together, as
-#: shares of the entries of `proportions`.
+#: Where bag numbers start again in each file: the largest number, and the least number of bags in all chunks together,
+#: as shares of the entries of `proportions`.
 MOST, LEAST = 0.6, 0.75
 
 
