@@ -172,7 +172,7 @@ class DSDD(TwoBagClassifier):
     True
     """
 
-    cost = "a second for 80 instances, ten seconds for 40,000"
+    cost = "less than a second for 80 instances, ten seconds for 40,000"
     _parameter_constraints = {
         **TwoBagClassifier._parameter_constraints,
         "sigma": [StrOptions({"cv", "median"}), Real, "array-like"],
