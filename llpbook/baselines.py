@@ -92,6 +92,6 @@ class BagMeanRegression(LLPClassifier):
         self.coef_, self.intercept_ = ridge.coef_, ridge.intercept_
 
     def _scores(self, X):
-        """Predicted share of the positive class minus that of the negative, or of each class, one column a class."""
+        """Predicted share of the positive class minus that of the negative, or of each class, one column per class."""
         shares = X @ self.coef_.T + self.intercept_
         return shares[:, 1] - shares[:, 0] if len(self.classes_) == 2 else shares

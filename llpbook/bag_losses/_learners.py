@@ -297,7 +297,7 @@ class BagBoosting(LossClassifier):
         "one P(y | x) holds in all bags; loss='easy' needs random bags, loss='forward' "
         "bags that differ in their shares alone",
     )
-    cost = "boosted trees: three seconds for 100,000, two with proportions"
+    cost = "boosted trees: three seconds for 100,000, two with the proportion loss"
     _log_odds, _scale = True, "penalty"  # of the linear start
     _parameter_constraints = {
         "loss": [StrOptions({*LOSSES}), BagLoss],

@@ -217,7 +217,7 @@ def refuse_columns(proportions):
     if len(columns) == len(shares) == 1:
         raise ValueError(
             "proportions has one column; pass a vector for the share of the positive class, here "
-            f"proportions[{shares[0]}], or one column a class"
+            f"proportions[{shares[0]}], or one column per class"
         )
     if len(names) == 1 and len(shares) == len(columns) - 1 > 0:
         line = f"proportions.set_index({names[0]})" + f"[{shares[0]}]" * (
@@ -337,7 +337,7 @@ def check_proportions(proportions, empty_rows=False, noisy=False):
         matrix = np.column_stack([1 - matrix, matrix])
     elif matrix.shape[1] < 2:
         raise ValueError(
-            "proportions has one column; pass a vector for the share of the positive class, or one column a class"
+            "proportions has one column; pass a vector for the share of the positive class, or one column per class"
         )
     off = np.flatnonzero(np.abs(matrix.sum(axis=1) - 1) > SLACK)
     if off.size:

@@ -258,7 +258,7 @@ class EMLR(LLPClassifier):
         held-out bags.
     estimator : None or classifier, default None
         In the place of logistic regression, cloned once and fitted in each iteration; it must have ``predict_proba`` or
-        ``decision_function`` (a column a class), and for ``soft=True`` take ``sample_weight``.
+        ``decision_function`` (a column per class), and for ``soft=True`` take ``sample_weight``.
     init : {"majority", "proportions", "random", "mean_map"}, default "majority"
         First labels: the largest class of the bag; random ones with the right counts; random ones; those with the right
         counts that MeanMap finds likeliest.
