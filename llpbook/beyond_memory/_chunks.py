@@ -249,20 +249,18 @@ def as_numbers(column):
     """A column as an array of real numbers, NaN where one is missing; None if the column holds something else."""
     if isinstance(column.dtype, np.dtype):
         return np.asarray(column) if column.dtype.kind in "fiub" else None
-    if pd.api.types.is_numeric_dtype(column):
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    return None
+    numeric = pd.api.types.is_numeric_dtype(column)
+    return column.to_numpy(np.float64, na_value=np.nan) if numeric else None
 
 
 def refuse_change(name, what, first, now):
     """Refuse another number of rows, or `checksums` that differ by more than rounding, than in the first pass."""
     (n_first, first), (n_now, now) = first, now
+    if n_now == n_first and (now is first or same_sums(first, now)):
+        return
+    said = f"holds other values in the {what} than in the first pass"
     if n_now != n_first:
         said = f"had {n_first} rows in the first pass and has {n_now} in the {what}"
-    elif now is first or same_sums(first, now):
-        return
-    else:
-        said = f"holds other values in the {what} than in the first pass"
     raise ChunkError(
         f"{name} {said}: chunks must not change during a fit, and a function that makes a chunk must make the same one "
         "each time"
@@ -286,10 +284,9 @@ def work(function, layout, task):
     try:
         sums = checksums(frame, layout) if layout.features else None
         return (len(frame), sums), function(frame, layout, *more)
-    except ValueError as error:
-        raise ChunkError(f"{name}: {error}") from error
     except Exception as error:
-        raise ChunkError(f"{name}: {type(error).__name__}: {error}") from error
+        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+        raise ChunkError(f"{name}: {kind}{error}") from error
 
 
 def listed(chunks):

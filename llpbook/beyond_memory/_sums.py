@@ -271,13 +271,13 @@ def count_hessian(q, s, X, known):
     r"""The observed information of counts: that of labels, less what the labels still vary given the counts.
 
     Equation :eq:`eq-beyond-memory-louis`. Given the count, the covariance of the labels of a bag is taken as
-    :math:`\zeta (\operatorname{diag} v - v v^\top / V)` with :math:`v_i = q_i (1 - q_i)`: its rows sum to 0, as those
-    of a sum that is known do, and its trace is exact.
+    :math:`\zeta (\operatorname{diag} v - v v^\top / (V + \tau^2))` with :math:`v_i = q_i (1 - q_i)` and the standard
+    error :math:`\tau` of the count. Its trace is exact. Where the count is exact, its rows sum to 0, as they must.
 
     Parameters
     ----------
     q, s : ndarray, shape (n_instances,) or (n_instances, n_classes)
-        Probabilities of the labels given the counts, and before.
+        Probabilities of the labels given the counts, and without the counts.
     X : ndarray, shape (n_instances, n_columns)
     known : BagCounts
 
