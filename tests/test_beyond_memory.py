@@ -6,6 +6,7 @@ import re
 import signal
 import sys
 import time
+import warnings
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -17,12 +18,12 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from llpbook import (
     EMLR,
@@ -895,10 +896,10 @@ def test_engines_as_on_the_page(library, tmp_path, monkeypatch):
     ][1:]
     assert library in imports[first]
     frame, shares = problem(1000)
-    frame = frame.drop(columns="y")
+    frame = frame.drop(columns="y").rename(columns={"bag": "key"})
     for number, part in enumerate(cut(frame, 300, 600)):
         part.to_parquet(tmp_path / f"part-{number}.parquet")
-    names = {"folder": tmp_path, "paths": sorted(tmp_path.iterdir()), "shares": shares}
+    names = {"parquet": tmp_path, "paths": sorted(tmp_path.iterdir()), "shares": shares}
     names |= {"fit_chunks": fit_chunks, "CountLogistic": CountLogistic}
     code = [b for b in BLOCKS if "shares" in b][1:][first]
     exec(compile(code, str(PAGE), "exec"), names)
@@ -907,7 +908,8 @@ def test_engines_as_on_the_page(library, tmp_path, monkeypatch):
         right = np.corrcoef(scores, frame["x0"])[0, 1]
         assert np.isfinite(scores).all() and abs(right) > 0.1
     else:
-        wanted = weights(from_chunks(CountLogistic(C=0.1), [frame], shares))
+        model = CountLogistic(C=0.1)
+        wanted = weights(from_chunks(model, [frame], shares, bags="key"))
         assert_allclose(weights(names["model"]), wanted, atol=1e-5)
     for name in ("client", "cluster"):
         if name in names:
@@ -1075,30 +1077,114 @@ def test_chunks_that_change_are_noticed():
         features=features(FRAME),
     )
     named = FRAME.assign(bag="b" + FRAME["bag"].astype(str))
-    renamed = iter([named, *[named.assign(bag="a" + named["bag"])] * 9])
-    said(
-        "bag 'ab0' was not there in the first pass", [lambda: next(renamed)],
-        KEYED, CountLogistic(C=0.1), features=features(FRAME),
-    )  # fmt: skip
+    unknown = []
+    for n_same in range(1, 8):
+        turns = [named] * n_same + [named.assign(bag="a" + named["bag"])] * 9
+        with pytest.raises(ChunkError, match="first pass: chunks must not") as caught:
+            from_chunks(
+                CountLogistic(C=0.1), [partial(next, iter(turns))], KEYED,
+                features=features(FRAME),
+            )  # fmt: skip
+        unknown += ["bag 'ab0' was not there" in str(caught.value)]
+    assert any(unknown)
 
 
-@pytest.mark.parametrize("kind", ["drawn", "edited", "bags", "text"])
+CHANGES = {
+    "drawn": lambda f: f.assign(x0=np.random.default_rng(0).normal(size=400)),
+    "edited": lambda f: f.assign(x1=f["x1"] + 1e-6 * (f.index == 7)),
+    "permuted": lambda f: f.assign(x1=f["x1"].to_numpy()[::-1]),
+    "permuted in a bag": lambda f: f.assign(x1=f["x1"].iloc[[1, 0, *range(2, 400)]].to_numpy()),
+    "bags": lambda f: f.assign(bag=f["bag"] + (f.index == 7)),
+    "bags permuted": lambda f: f.assign(bag=f["bag"].to_numpy()[::-1]),
+    "text": lambda f: f.assign(bag=f["bag"].astype(str)),
+    "missing": lambda f: f.assign(x2=f["x2"].where(f.index != 7)),
+}  # fmt: skip
+
+
+def changed_later(frame, change):
+    """A chunk that another pass than the first finds changed."""
+    first = [frame]
+    return lambda: first.pop() if first else change(frame)
+
+
+@pytest.mark.parametrize("kind", CHANGES)
 def test_other_values_in_a_later_pass_are_noticed(kind):
-    rng, first = np.random.default_rng(0), [FRAME]
-
-    def chunk():
-        if first:
-            return first.pop()
-        if kind == "drawn":
-            return FRAME.assign(x0=rng.normal(size=400))
-        if kind == "text":
-            return FRAME.assign(bag=FRAME["bag"].astype(str))
-        name, by = ("x1", 1e-6) if kind == "edited" else ("bag", 1)
-        return FRAME.assign(**{name: FRAME[name] + by * (FRAME.index == 7)})
-
     options = {"features": features(FRAME), "map": map}
     match = "chunk 1 holds other values in the Newton pass than in the first pass"
-    said(match, [FRAME[:0], chunk], **options)
+    chunks = [FRAME[:0], changed_later(FRAME, CHANGES[kind])]
+    said(match, chunks, **options)
+
+
+class Plain(TransformerMixin, BaseEstimator):
+    """A step that makes numbers of columns of each type."""
+
+    def fit(self, X):
+        self.fitted_ = True
+        return self
+
+    def transform(self, X):
+        days = (X["xdate"] - pd.Timestamp("2020-01-01")).dt.days / 1e3
+        found = X[["x0", "x1"]].fillna(5.0).assign(xdate=days)
+        found["xkind"] = (X["xkind"] == "a").astype(float)
+        return found.assign(x2=X["x2"] / 1e25).astype(float)
+
+
+def of_each_type():
+    """A missing value, a nullable type, a large single precision, a category and a date."""
+    many = FRAME.assign(
+        x0=FRAME["x0"].where(FRAME.index % 50 > 0), x1=FRAME["x1"].astype("Float64")
+    )
+    many["x2"] = (1e25 * FRAME["x2"]).astype("float32")
+    many["xkind"] = pd.Categorical(np.where(FRAME["x0"] > 5, "a", "b"))
+    return many.assign(xdate=pd.date_range("2020-01-01", periods=400))
+
+
+@pytest.mark.parametrize("name", ["x0", "x1", "x2", "xkind", "xdate"])
+def test_other_values_in_columns_of_each_type_are_noticed(name):
+    many = of_each_type()
+    model = make_pipeline(Plain().fit(many), StandardScaler(), CountLogistic(C=0.1))
+    turns = itertools.cycle([many, many.sample(frac=1, random_state=0)])
+    options = {"bags": "bag", "features": features(many)}
+    fit_chunks(model, [lambda: next(turns)], SHARES, **options)
+    back = changed_later(many, lambda f: f.assign(**{name: f[name].to_numpy()[::-1]}))
+    with pytest.raises(ChunkError, match="chunk 0 holds other values in the"):
+        fit_chunks(model, [back], SHARES, **options)
+
+
+def test_a_failed_fit_leaves_the_one_before():
+    model = make_pipeline(StandardScaler(), MeanMap())
+    from_chunks(model, [FRAME], SHARES)
+    before = dict(vars(model[0])), dict(vars(model[1]))
+    moved = FRAME.assign(x0=100 * FRAME["x0"] + 500)
+    chunk = changed_later(moved, lambda f: f.assign(x0=0.0))
+    said("holds other values", [chunk], model=model, features=features(FRAME))
+    assert (vars(model[0]), vars(model[1])) == before
+
+
+def test_each_error_of_a_worker_names_the_chunk():
+    step = FunctionTransformer(lambda X: X.assign(x0=abs(X["x0"])))
+    broken = FRAME[200:].assign(x0="text")
+    model = make_pipeline(step, MeanMap())
+    said("chunk 1: TypeError: bad operand", [FRAME[:200], broken], model=model)
+    twice = FRAME.drop(columns="y").set_axis(["x0", "x0", "x2", "bag"], axis=1)
+    for names in (None, ["x0", "x2"]):
+        said("chunk 0 has two columns with the name 'x0'", [twice], features=names)
+    infinite = FRAME.assign(x1=FRAME["x1"].where(FRAME.index != 3, np.inf))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        said("chunk 0: X must be a matrix of finite numbers", [infinite])
+
+
+def test_noisy_shares_are_refused_with_a_way_out():
+    for shares in (1.3 * SHARES[:, 1] - 0.15, 4 * SHARES[:, 1] - 1.2):
+        said(r"in \[0, 1\], .*clip noisy shares", [FRAME], shares, error=ValueError)
+        with pytest.raises(ValueError, match=r"clip noisy shares.*proportion_errors"):
+            sample_bags([FRAME], shares, 5, bags="bag")
+    for times in (10, 100, 1000):
+        said(
+            "divide percent by 100, and counts by the sizes", [FRAME],
+            times * SHARES[:, 1], error=ValueError,
+        )  # fmt: skip
 
 
 def test_other_rounding_and_another_order_are_no_change():
@@ -1113,16 +1199,33 @@ def test_other_rounding_and_another_order_are_no_change():
 def test_bag_numbers_that_start_again_are_warned_of():
     parts = cut(FRAME, 100, 200, 300)
     again = [part.assign(bag=part["bag"] - part["bag"].min()) for part in parts]
-    for model in (MeanMap(), InvCal()):
+    numbered = pd.DataFrame(SHARES)  # as of pd.concat(…, ignore_index=True)
+    groups = [half for part in again for half in cut(part, 55)]
+    lost = [again[0][again[0]["bag"] != 7], *again[1:]]
+    ragged = [again[0], again[1][:80], *again[2:]], np.delete(SHARES, [18, 19], axis=0)
+    warned = [(again, SHARES), (again, numbered), (groups, SHARES), (lost, SHARES)]
+    warned += [ragged, (again[:2], SHARES[:20])]
+    for model, (chunks, shares) in itertools.product((MeanMap(), InvCal()), warned):
         with pytest.warns(
             LLPWarning,
-            match="start again in each chunk: proportions has 40 entries.*only 10 dif",
+            match=rf"start again in each chunk: proportions has {len(shares)} entries, but only 10 dif",
         ):
-            from_chunks(model, again, SHARES)
-        # The same numbers with one share each: counties that span chunks.
-        from_chunks(model, again, SHARES[:10])
-        from_chunks(model, parts, SHARES)
-        from_chunks(model, [FRAME], SHARES)
+            from_chunks(model, chunks, shares)
+
+
+def test_bags_that_span_chunks_are_not_warned_of():
+    """Counties, with one share each, also if the chunks hold only a half of them."""
+    parts, mixed = cut(FRAME, 105, 200, 305), FRAME.sample(frac=1, random_state=0)
+    more = np.vstack([SHARES, SHARES])
+    for model in (MeanMap(), InvCal()):
+        for chunks, shares in (
+            (cut(mixed, 100, 200, 300), SHARES),
+            (parts, SHARES),
+            (parts, more),
+            ([FRAME], more),
+            (cut(mixed, 150), pd.DataFrame(SHARES)),
+        ):
+            from_chunks(model, chunks, shares)
 
 
 @pytest.mark.parametrize(

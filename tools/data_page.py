@@ -64,7 +64,7 @@ def papers_tables(catalog):
 
 
 def sources_list(catalog):
-    """What every set is, its citation, origin, licence and notes."""
+    """What every set is, its citation, origin, license and notes."""
     for name, text in catalog["licences"].items():
         yield f"*{name}* is {text}.\n"
     for name, e in sorted(catalog["sets"].items()):
@@ -75,7 +75,7 @@ def sources_list(catalog):
         origin = e["source"] if "file" not in e else f"{e['source']}; copy: {e['copy']}"
         title = e["title"] if e["title"].endswith("?") else f"{e['title']}."
         yield f"- **{name}**. {title} *Cite:* {e['citation']}."
-        yield f"  *From:* {origin}. *Licence:* {e['licence']}.{' *Note:*' if notes else ''}{notes}"
+        yield f"  *From:* {origin}. *License:* {e['licence']}.{' *Note:*' if notes else ''}{notes}"
 
 
 BLOCKS = {"sets": sets_table, "local": local_table}

@@ -6,7 +6,8 @@ bytes per row: 10^8 rows need 8.5 GB, in the folder ``LLPBOOK_CHUNKS`` or that o
 the study ends.
 
 ``wall`` and ``cpu`` are seconds of the fit, after the start of the workers; ``memory`` is the peak of the process that
-computes, the largest of several, in MB, with Python and its libraries; ``passes`` are those over all chunks. Methods:
+computes, the largest of several, in MB, with Python and its libraries; ``passes`` are the Newton passes and one more.
+Methods:
 
 - ``read``: all columns of all files, once.
 - ``InvCal``, ``MeanMap``, ``CountLogistic`` (C = 0.1) by `fit_chunks` behind a StandardScaler.
@@ -37,8 +38,8 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from llpbook import CountLogistic, InvCal, MeanMap
-from llpbook.beyond_memory import fit_chunks
+from llpbook import CountLogistic, FullBagKFold, InvCal, LLPGridSearchCV, MeanMap
+from llpbook.beyond_memory import fit_chunks, sample_bags
 
 from .runner import Table, cells, load
 
@@ -337,24 +338,52 @@ def case_files(n, noise, seed):
     return _case[n, noise, seed]
 
 
-def case_model(method, paths, errors):
+def case_model(paths, estimator):
     """The pipeline of the chapter; the categories are those of the first file."""
     one = pd.read_parquet(paths[0])[IMPRESSION]
     codes = OneHotEncoder(drop="first"), ["device", "site"]
     columns = make_column_transformer(codes, remainder="passthrough").fit(one)
-    model = InvCal()
-    if method == "CountLogistic":
-        model = CountLogistic(C=1.0, proportion_errors=errors)
-    return make_pipeline(columns, StandardScaler(), model)
+    return make_pipeline(columns, StandardScaler(), estimator)
 
 
-def measure_case(cell, paths, reports):
-    """One fit, in a process of its own, and the errors of its rates over the impressions of the first file."""
+#: What held-out shares choose from, and the most bags of the sample that they are of.
+C_P, SAMPLE = [1e-4, 1e-3, 1e-2, 1e-1, 1.0], 1000
+
+
+def chosen_penalty(paths, shares):
+    """C_p of InvCal by held-out shares of a sample of bags, for as many times more bags as there are."""
+    n_bags = min(SAMPLE, len(shares))
+    options = {"bags": "key", "features": IMPRESSION, "random_state": 0}
+    sample = sample_bags(paths, shares, n_bags, **options)
+    grid, cv = {"invcal__C_p": C_P}, FullBagKFold(5)
+    search = LLPGridSearchCV(case_model(paths, InvCal()), grid, scoring="mse", cv=cv)
+    search.fit(sample[IMPRESSION], sample["key"], shares[sample["key"].unique()])
+    return search.best_params_["invcal__C_p"] * n_bags / len(shares)
+
+
+def case_fit(cell, seed, paths, reports):
+    """The fitted pipeline of a row."""
     shares = (reports["conversions"] / reports["impressions"]).clip(0, 1)
-    errors = np.sqrt(2) * cell["noise"] / reports["impressions"]
-    model = case_model(cell["method"], paths, errors if cell["noise"] else None)
+    method, given = cell["method"], {"bags": "key", "features": IMPRESSION}
+    if method == "labels":
+        days = range(cell["n"] // ROWS_OF_DAY)
+        log = pd.concat([impressions(day, ROWS_OF_DAY, seed) for day in days])
+        model = case_model(paths, LogisticRegression(C=1.0))
+        return model.fit(log[IMPRESSION], log["converted"])
+    estimator = InvCal()
+    if method == "InvCal tuned":
+        estimator = InvCal(C_p=chosen_penalty(paths, shares))
+    if method == "CountLogistic":
+        errors = np.sqrt(2) * cell["noise"] / reports["impressions"]
+        errors = errors if cell["noise"] else None
+        estimator = CountLogistic(C=1.0, proportion_errors=errors)
+    return fit_chunks(case_model(paths, estimator), paths, shares, **given)
+
+
+def measure_case(cell, seed, paths, reports):
+    """One fit, in a process of its own, and the errors of its rates over the impressions of the first file."""
     cpu = processor_time()
-    model = fit_chunks(model, paths, shares, bags="key", features=IMPRESSION)
+    model = case_fit(cell, seed, paths, reports)
     cpu = processor_time() - cpu
     found = {"cpu": cpu, "memory": peak(os.getpid()), "passes": 1}
     if cell["method"] == "CountLogistic":
@@ -370,7 +399,7 @@ def measure_case(cell, paths, reports):
 
 def run_case(cell, seed):
     """One row: the case of the chapter on n impressions."""
-    return alone(measure_case, cell, *case_files(cell["n"], cell["noise"], seed))
+    return alone(measure_case, cell, seed, *case_files(cell["n"], cell["noise"], seed))
 
 
 def cost_table(results=None):
@@ -379,32 +408,37 @@ def cost_table(results=None):
     Returns
     -------
     DataFrame
-        One row per method, number of instances, engine and number of workers; ``reads`` is ``cpu`` in units of that of
-        one read, and ``wall`` is missing where it exceeds ``cpu`` by a quarter: the fit waited for other work.
+        One row per method, number of instances, engine and number of workers, without the engines with one worker;
+        ``reads`` is ``cpu`` in units of that of one read, ``newton`` the number of Newton passes, and ``wall`` is
+        missing where it exceeds ``cpu`` by a quarter: the fit waited for other work.
     """
     rows = load("beyond_memory", results)
     keys = ["method", "n", "engine", "workers"]
+    rows = rows[(rows["engine"] == "none") | (rows["workers"] > 1)]
     rows = rows.groupby(keys, sort=False)[["wall", "cpu", "memory", "passes"]].mean()
     read = rows["cpu"].xs(("read", "none", 1), level=["method", "engine", "workers"])
     rows["wall"] = rows["wall"].where(rows["wall"] < 1.25 * rows["cpu"])
     rows.insert(2, "reads", rows["cpu"] / rows.index.get_level_values("n").map(read))
-    digits = {"wall": 1, "cpu": 1, "reads": 1, "memory": 0, "passes": 0}
+    rows["newton"] = rows.pop("passes") - 1
+    digits = {"wall": 1, "cpu": 1, "reads": 1, "memory": 0, "newton": 0}
     return rows.round(digits).reset_index()
 
 
 def case_table(results=None):
-    """The rows of the table `beyond_memory_case` that the chapter prints: means over the seeds, and their number.
+    """The rows of the table `beyond_memory_case` that the chapter prints: means over the draws, and their number.
 
     Returns
     -------
     DataFrame
-        One row per method, number of impressions and scale of the noise.
+        One row per method, number of impressions and scale of the noise; ``se`` is the standard error of
+        ``mean_error``.
     """
     rows = load("beyond_memory_case", results)
     groups = rows.groupby(["method", "n", "noise"])
-    table = groups[["mean_error", "largest", "cpu", "memory"]].mean()
-    table.insert(0, "seeds", groups.size())
-    digits = {"mean_error": 4, "largest": 4, "cpu": 1, "memory": 0}
+    table = groups[["mean_error", "largest", "cpu"]].mean()
+    table.insert(0, "draws", groups.size())
+    table.insert(2, "se", groups["mean_error"].sem())
+    digits = {"mean_error": 4, "se": 4, "largest": 4, "cpu": 1}
     return table.round(digits).reset_index()
 
 
@@ -440,10 +474,11 @@ TABLES = [
         "beyond_memory_case",
         "beyond_memory_case-1",
         cells(
-            method=["InvCal", "CountLogistic"],
+            method=["InvCal", "InvCal tuned", "CountLogistic"],
             n=[10**5, 10**6, 10**7],
             noise=[0.0, NOISE],
-        ),
+        )
+        + cells(method=["labels"], n=[10**5, 10**6], noise=[0.0]),
         run_case,
         "conversions in reports: errors of the rates of segments, of 10^5 to 10^7 impressions, with noise and without",
         value="mean_error",

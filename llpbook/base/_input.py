@@ -326,10 +326,11 @@ def check_proportions(proportions, empty_rows=False, noisy=False):
     if outside.any():
         where = tuple(int(i) for i in np.argwhere(outside)[0])
         bag = _show(where[0] if keys is None else keys[where[0]])
-        most = np.nanmax(matrix, initial=0)
-        percent = "; divide percent by 100" * bool(2 <= most <= 100)
+        least, most = np.nanmin(matrix, initial=0), np.nanmax(matrix, initial=0)
+        percent = bool(least >= -SLACK and 2 <= most < np.inf)
+        hint = "; divide percent by 100, and counts by the sizes of the bags" * percent
         raise ValueError(
-            f"proportions must lie in [0, 1], got {matrix[where]} for bag {bag}{percent}"
+            f"proportions must lie in [0, 1], got {matrix[where]} for bag {bag}{hint}"
         )
     matrix = matrix if noisy else matrix.clip(0, 1)
     if matrix.ndim == 1:

@@ -137,7 +137,7 @@ class Layout:
                 f"{name} must be a DataFrame, or read as one, got {type(frame).__name__}"
             )
         if len(frame):  # a part without rows may have no columns either
-            check_columns(frame, name, wanted or [self.bags], self.model)
+            check_columns(frame, name, wanted or [self.bags], self)
         return frame
 
     def _load(self, chunk, wanted):
@@ -173,17 +173,21 @@ class Layout:
         return check_column(f"column {self.bags!r}", frame[self.bags], len(frame))
 
 
-def check_columns(frame, name, wanted, model):
-    """Refuse a chunk that lacks a column, or has more than the chunk that is the model for all."""
+def check_columns(frame, name, wanted, layout):
+    """Refuse a chunk that lacks a column, has one twice, or has more than the chunk that is the model for all."""
     missing = [c for c in wanted if c not in frame.columns]
     if missing:
         raise ChunkError(
             f"{name} has no column {missing[0]!r}; it has {frame.columns.tolist()}"
         )
-    more = [c for c in frame.columns if model and c not in wanted]
+    twice = frame.columns[frame.columns.duplicated()]
+    twice = [c for c in twice if layout.features is None or c in wanted]
+    if twice:
+        raise ChunkError(f"{name} has two columns with the name {twice[0]!r}")
+    more = [c for c in frame.columns if layout.model and c not in wanted]
     if more:
         raise ChunkError(
-            f"{name} has the column {more[0]!r}, which {model} has not; name the columns by features="
+            f"{name} has the column {more[0]!r}, which {layout.model} has not; name the columns by features="
         )
 
 
@@ -200,60 +204,92 @@ def with_names(values, steps):
 
 def numbers(column, frame):
     """A column of a frame as an array of numbers, or the error that names each column without numbers."""
-    if isinstance(column.dtype, np.dtype):
-        values = np.asarray(column)
-        if values.dtype.kind in "fiub":
-            return values
-    elif pd.api.types.is_numeric_dtype(column):
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    check_features(frame)
-    raise ValueError(f"X must be numbers, got dtype {column.dtype}")
+    values = as_numbers(column)
+    if values is None:
+        check_features(frame)
+        raise ValueError(f"X must be numbers, got dtype {column.dtype}")
+    return values
 
 
 def checksums(frame, layout):
-    """For each column of numbers its sum, by which a later pass notices other rows, and a bound of what it sums.
+    """Sums by which a later pass notices other rows; they do not depend on the order of the rows.
 
-    A sum does not depend on the order of the rows, and its last digits depend on the processor.
+    Returns
+    -------
+    number : int
+        Of the bags, and of the columns that hold no numbers, exactly: the sum of a hash of each row.
+    sums : ndarray
+        Of each column of numbers, whose last digits may differ between processors: its products with a number in
+        [0, 1] that is made from the hash of the row, and with the column of numbers before it.
+    bounds : ndarray
+        Of what is summed.
     """
-    found = []
-    for name in (layout.bags, *layout.features) if layout.features else ():
-        values = frame[name]
-        if isinstance(values.dtype, np.dtype) and values.dtype.kind in "fiub":
-            values = np.asarray(values)
-            values = values if values.dtype.kind == "f" else values.astype(float)
-            with np.errstate(all="ignore"):
-                bound = np.sqrt(len(values) * float(values @ values))
-                found.append((float(values.sum(dtype=float)), bound))
-    return np.array(found)
+    columns = [as_numbers(frame[name]) for name in layout.features]
+    exact = [f for f, c in zip(layout.features, columns, strict=True) if c is None]
+    key = pd.util.hash_pandas_object(frame[[layout.bags, *exact]], index=False)
+    key = key.to_numpy()
+    before = weight = key / 2.0**64
+    sums, bounds, length = [], [], np.sqrt(len(key))
+    for column in (c for c in columns if c is not None):
+        values = column.astype(np.float64, copy=False)
+        weighted = weight @ values
+        if not np.isfinite(weighted):
+            known = np.isfinite(values)
+            values = np.where(known, values, 0)
+            sums, bounds = [*sums, weight @ known], [*bounds, len(values)]
+            weighted = weight @ values
+        size = np.sqrt(values @ values)
+        sums += [weighted, before @ values]
+        bounds += [np.sqrt(len(key)) * size, length * size]
+        before, length = values, size
+    return int(key.sum()), np.array(sums), np.array(bounds)
+
+
+def as_numbers(column):
+    """A column as an array of real numbers, NaN where one is missing; None if the column holds something else."""
+    if isinstance(column.dtype, np.dtype):
+        return np.asarray(column) if column.dtype.kind in "fiub" else None
+    if pd.api.types.is_numeric_dtype(column):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return None
 
 
 def refuse_change(name, what, first, now):
     """Refuse another number of rows, or `checksums` that differ by more than rounding, than in the first pass."""
-    said = f"had {first} rows in the first pass and has {now} in the {what}"
-    change = np.ndim(now) == 0 and now != first
-    if np.ndim(now) and now is not first:
+    (n_first, first), (n_now, now) = first, now
+    if n_now != n_first:
+        said = f"had {n_first} rows in the first pass and has {n_now} in the {what}"
+    elif now is first or same_sums(first, now):
+        return
+    else:
         said = f"holds other values in the {what} than in the first pass"
-        change = now.shape != first.shape or np.any(
-            np.abs(now[:, 0] - first[:, 0]) > SAME * first[:, 1]
-        )
-    if change:
-        raise ChunkError(
-            f"{name} {said}: chunks must not change during a fit, and a function that makes a chunk must make the "
-            "same one each time"
-        )
+    raise ChunkError(
+        f"{name} {said}: chunks must not change during a fit, and a function that makes a chunk must make the same one "
+        "each time"
+    )
+
+
+def same_sums(first, now):
+    """Whether two `checksums` differ by rounding at most."""
+    if now[0] != first[0] or now[1].shape != first[1].shape:
+        return False
+    return not np.any(np.abs(now[1] - first[1]) > SAME * first[2])
 
 
 def work(function, layout, task):
-    """One chunk of a pass, on a worker: number of rows, checksums, and what the function makes of the chunk."""
+    """One chunk of a pass, on a worker: its number of rows with its checksums, and what the function makes of it."""
     number, chunk, more = task
     name = name_of(number, chunk)
     frame = layout.frame(chunk, name)
     if not len(frame):  # a shuffle leaves such partitions
-        return 0, None, None
+        return (0, None), None
     try:
-        return len(frame), checksums(frame, layout), function(frame, layout, *more)
+        sums = checksums(frame, layout) if layout.features else None
+        return (len(frame), sums), function(frame, layout, *more)
     except ValueError as error:
         raise ChunkError(f"{name}: {error}") from error
+    except Exception as error:
+        raise ChunkError(f"{name}: {type(error).__name__}: {error}") from error
 
 
 def listed(chunks):
@@ -305,7 +341,7 @@ class Engine:
                 "concurrent.futures.ProcessPoolExecutor"
             )
         self.submit = self._submitter(map, owner)
-        self.timeout, self.sizes, self.sums = timeout, {}, {}
+        self.timeout, self.seen = timeout, {}
 
     def _submitter(self, map, owner):
         if isinstance(owner, Executor):  # its map gives no futures, so no timeout
@@ -370,11 +406,15 @@ class Engine:
 
     def _checked(self, answer, what, number, chunk):
         name = name_of(number, chunk)
-        n, sums, result = self._wait(answer, what, name)
-        refuse_change(name, what, self.sizes.setdefault(number, n), n)
-        if sums is not None and len(sums):
-            refuse_change(name, what, self.sums.setdefault(number, sums), sums)
+        seen, result = self._wait(answer, what, name)
+        if seen[0] == 0 or seen[1] is not None:  # all but the look at the columns
+            refuse_change(name, what, self.seen.setdefault(number, seen), seen)
         return result
+
+    @property
+    def sizes(self):
+        """The number of rows of each chunk."""
+        return {number: n for number, (n, _) in self.seen.items()}
 
     def _wait(self, answer, what, name):
         if not hasattr(answer, "result"):

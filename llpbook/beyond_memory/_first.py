@@ -37,7 +37,8 @@ def summarize(frame, layout, products):
     """A chunk in the first pass: its bags, their sizes and sums, and its moments."""
     codes, labels = pd.factorize(layout.bag_column(frame))
     X = layout.matrix(frame)
-    found = moments(X, products)
+    with np.errstate(all="ignore"):
+        found = moments(X, products)
     if not np.isfinite(found.squares).all():
         check_features(
             with_names(X, layout.steps) if layout.steps else frame[layout.features]
@@ -98,20 +99,26 @@ def refuse_shares_of_rows(sizes, keys):
         )
 
 
-def warn_of_restarts(rows, sizes, keys):
-    """Warn of bag numbers that start again in each chunk, where different bags would be merged.
+#: Where bag numbers start again in each file: the largest number, and the least number of bags in all chunks together,
+#: as shares of the entries of `proportions`.
+MOST, LEAST = 0.6, 0.75
 
-    Bags that truly span chunks, such as counties, have one share each. Here there is one share for each bag of each
-    chunk, so most shares have no bag.
+
+def warn_of_restarts(rows, sizes, keys):
+    """Warn of bag numbers that start again in each chunk, or in each file, where different bags would be merged.
+
+    Bags that truly span chunks, such as counties, have one share each. Where numbers start again there is one share for
+    each bag of each file, and the shares at the end have no bag.
     """
-    of_chunks = sum(map(len, rows.values()))
-    restart = len({here.min() for here in rows.values()}) == 1
-    if keys is None and restart and len(rows) > 1 and len(sizes) == of_chunks:
+    n_shares, of_chunks = len(sizes), sum(map(len, rows.values()))
+    numbered = keys is None or keys.equals(pd.RangeIndex(n_shares))
+    end, found = np.flatnonzero(sizes).max() + 1, np.count_nonzero(sizes)
+    recur = of_chunks > found and of_chunks >= LEAST * n_shares
+    if numbered and recur and end <= MOST * n_shares:
         warn(
-            f"bag numbers seem to start again in each chunk: proportions has {len(sizes)} entries, as many as the "
-            f"{len(rows)} chunks have bags together, but only {np.count_nonzero(sizes)} different numbers occur, and "
-            "bags of one number are merged. Number the bags across all chunks, or name them by file and number and "
-            "key proportions by these names"
+            f"bag numbers seem to start again in each chunk: proportions has {n_shares} entries, but only {found} "
+            "different numbers occur, several of them in more than one chunk, and bags of one number are merged. "
+            "Number the bags across all files, or name them by file and number and key proportions by these names"
         )
 
 

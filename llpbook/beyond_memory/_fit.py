@@ -1,6 +1,7 @@
 """One function for all estimators whose fit reduces to sums over chunks."""
 
 from builtins import map as in_this_process
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from numbers import Real
@@ -86,11 +87,13 @@ def fit_chunks(
     EngineError
         If a worker died, or gave no answer within ``timeout``.
 
+    After an error the estimator is as it was before the call.
+
     Notes
     -----
     `InvCal`, `BagMeanRegression` and `WeightedLDA` take one pass. `MeanMap` and `LaplacianMeanMap` take the first pass,
     about three Newton passes, and one that counts the predictions. `CountLogistic` takes the first pass, a start of up
-    to four passes of MeanMap, looks at two chunks to shorten its weights, and five Newton passes in random bags, 14 to
+    to four passes of MeanMap, looks at two chunks to shorten its weights, and five Newton passes in random bags, 13 to
     20 where MeanMap is a bad start. With many chunks the start reads only some of them. A worker needs the memory of
     one chunk in double precision three times. The caller needs the sums of all bags, or for `WeightedLDA`,
     `CountLogistic` and `MeanMap` with ``bag_weights="size"`` those of the classes and the size of each bag.
@@ -112,10 +115,10 @@ def fit_chunks(
     kind = kind_of(model)
     check_options(tol, max_passes, labels)
     engine = Engine(chunks, map, timeout)
-    with told(model):
+    with told(model), unchanged_by_errors(model, scaler):
         model._validate_params()
         layout = with_columns(engine, Layout(bags, features, read, steps))
-        matrix, classes, keys = check_proportions(proportions, empty_rows=True)
+        matrix, classes, keys = read_shares(proportions)
         state = first_pass(engine, layout, kind, matrix, keys)
         layout = replace(layout, model=None)
         layout = told_of_columns(model, scaler, state, layout)
@@ -127,6 +130,33 @@ def fit_chunks(
         say = partial(print, type(model).__name__, flush=True) if verbose else None
         kind.fit(model, data, state, Passes(engine, layout, tol, max_passes, say))
     return estimator
+
+
+@contextmanager
+def unchanged_by_errors(*fitted):
+    """After an error the estimators have the attributes of the fit before, so that they still belong together."""
+    before = [(part, dict(vars(part))) for part in fitted if part is not None]
+    try:
+        yield
+    except BaseException:
+        for part, attributes in before:
+            vars(part).clear()
+            vars(part).update(attributes)
+        raise
+
+
+def read_shares(proportions):
+    """`check_proportions`, with the way out for shares outside of [0, 1]."""
+    try:
+        return check_proportions(proportions, empty_rows=True)
+    except ValueError as error:
+        said = str(error)
+        noisy = "must lie in [0, 1]" in said and "got nan" not in said
+        if not noisy or "percent" in said:
+            raise
+        raise ValueError(
+            f"{said}; clip noisy shares, shares.clip(0, 1), and state their standard errors by proportion_errors"
+        ) from error
 
 
 def check_options(tol, max_passes, labels):
@@ -208,7 +238,7 @@ def sample_bags(
         If there are fewer bags with a share, or a drawn bag has no instances; `ChunkError` and `EngineError`
         as of `fit_chunks`.
     """
-    matrix, _, keys = check_proportions(proportions, empty_rows=True)
+    matrix, _, keys = read_shares(proportions)
     names = pd.RangeIndex(len(matrix)) if keys is None else keys
     known = np.flatnonzero(np.isfinite(matrix).all(axis=1))
     check_whole("n_bags", n_bags, most=len(known))
