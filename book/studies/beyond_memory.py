@@ -81,15 +81,21 @@ def draw(n, seed):
 _made = {}
 
 
+def new_folder(made):
+    """An empty folder for files; those that were made before are deleted, because all together fill a disk."""
+    for paths, _ in made.values():
+        shutil.rmtree(paths[0].parent)
+    made.clear()
+    where = os.environ.get("LLPBOOK_CHUNKS")
+    folder = Path(tempfile.mkdtemp(prefix="llpbook-", dir=where))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 def files(n, seed):
     """The chunks of a row on disk, made where they are not there, and the shares of all bags."""
     if (n, seed) not in _made:
-        for paths, _ in _made.values():
-            shutil.rmtree(paths[0].parent)
-        _made.clear()
-        where = os.environ.get("LLPBOOK_CHUNKS")
-        folder = Path(tempfile.mkdtemp(prefix="llpbook-", dir=where))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        folder = new_folder(_made)
         rows, paths, shares = min(ROWS, n // 10), [], []
         for number in range(n // rows):
             frame = draw(rows, [seed, number])
@@ -321,12 +327,7 @@ _case = {}
 def case_files(n, noise, seed):
     """The log in Parquet files of fifty days, made where they are not there, and the reports."""
     if (n, noise, seed) not in _case:
-        for paths, _ in _case.values():
-            shutil.rmtree(paths[0].parent)
-        _case.clear()
-        where = os.environ.get("LLPBOOK_CHUNKS")
-        folder = Path(tempfile.mkdtemp(prefix="llpbook-", dir=where))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        folder = new_folder(_case)
         rng, paths, reports = np.random.default_rng([seed, 1]), [], []
         for first in range(0, n // ROWS_OF_DAY, DAYS_IN_FILE):
             days = range(first, min(first + DAYS_IN_FILE, n // ROWS_OF_DAY))

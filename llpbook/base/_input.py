@@ -263,7 +263,7 @@ def _is_number(text):
 SLACK = 1e-6
 
 
-def check_proportions(proportions, empty_rows=False, noisy=False):
+def check_proportions(proportions, empty_rows=False, noisy=False, remedy=""):
     """Read label proportions in any of the accepted forms.
 
     Parameters
@@ -276,6 +276,8 @@ def check_proportions(proportions, empty_rows=False, noisy=False):
         Whether a row may be NaN, as that of a bag without instances is.
     noisy : bool, default False
         Whether noise was added to the shares, so that they may lie outside of [0, 1].
+    remedy : str, default ""
+        What the message for a share outside of [0, 1] says, unless the shares look like percent or counts.
 
     Returns
     -------
@@ -328,7 +330,9 @@ def check_proportions(proportions, empty_rows=False, noisy=False):
         bag = _show(where[0] if keys is None else keys[where[0]])
         least, most = np.nanmin(matrix, initial=0), np.nanmax(matrix, initial=0)
         percent = bool(least >= -SLACK and 2 <= most < np.inf)
-        hint = "; divide percent by 100, and counts by the sizes of the bags" * percent
+        hint = "" if np.isnan(matrix[where]) else remedy
+        if percent:
+            hint = "; divide percent by 100, and counts by the sizes of the bags"
         raise ValueError(
             f"proportions must lie in [0, 1], got {matrix[where]} for bag {bag}{hint}"
         )

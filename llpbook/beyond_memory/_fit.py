@@ -147,16 +147,8 @@ def unchanged_by_errors(*fitted):
 
 def read_shares(proportions):
     """`check_proportions`, with the way out for shares outside of [0, 1]."""
-    try:
-        return check_proportions(proportions, empty_rows=True)
-    except ValueError as error:
-        said = str(error)
-        noisy = "must lie in [0, 1]" in said and "got nan" not in said
-        if not noisy or "percent" in said:
-            raise
-        raise ValueError(
-            f"{said}; clip noisy shares, shares.clip(0, 1), and state their standard errors by proportion_errors"
-        ) from error
+    remedy = "; clip noisy shares, shares.clip(0, 1), and state their standard errors by proportion_errors"
+    return check_proportions(proportions, empty_rows=True, remedy=remedy)
 
 
 def check_options(tol, max_passes, labels):
