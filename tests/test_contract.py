@@ -5,6 +5,7 @@ import inspect
 import pickle
 import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import llpbook
 from llpbook import all_estimators
 from llpbook.base import LLPClassifier, LLPWarning, NotIdentifiableError
 from llpbook.model_selection import proportion_scorer
@@ -674,3 +676,23 @@ def test_sparse_works_or_is_refused(cls):
     else:
         with pytest.raises(ValueError, match="X is not valid"):
             make(cls).fit(sp.csr_array(X), bags, P)
+
+
+# --- the surface --------------------------------------------------------------------------------------------
+
+PACKAGE = Path(llpbook.__file__).parent
+
+
+def test_private_names_of_scikit_learn_are_imported_in_one_file():
+    users = set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.level == 0:
+                full = [f"{node.module}.{name.name}" for name in node.names]
+            elif isinstance(node, ast.Import):
+                full = [name.name for name in node.names]
+            else:
+                continue
+            if any(re.match(r"sklearn\b.*\._", name) for name in full):
+                users.add(path.relative_to(PACKAGE).as_posix())
+    assert users == {"base/_sklearn.py"}

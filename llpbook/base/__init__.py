@@ -6,9 +6,7 @@ its own or those of a kernel, derives from `KernelClassifier` and adds the lengt
 once; inner functions trust it.
 """
 
-# Private in scikit-learn: one place to change.
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-
+from .._typing import ArrayLike, Matrix, NDArray, Proportions, RandomState
 from ._counts import (
     crosstab,
     label_by_counts,
@@ -69,6 +67,7 @@ from ._running import (
     warn,
     warn_once,
 )
+from ._sklearn import HasMethods, Interval, StrOptions
 from ._tilt import MISCOUNT, TILT_STEPS, BagCounts, tilt_classes, tilt_step
 from ._tuning import (
     candidates,

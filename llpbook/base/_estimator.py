@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 from sklearn.utils import gen_batches
-from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -41,6 +40,7 @@ from ._kernels import (
     refuse_indefinite,
 )
 from ._running import require_memory, warn, warn_once
+from ._sklearn import Interval, InvalidParameterError, StrOptions
 
 
 def warn_if_short(

@@ -8,7 +8,6 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 from sklearn.utils import check_array
-from sklearn.utils._param_validation import StrOptions
 
 from ..proportions import (
     _check_codes,
@@ -19,6 +18,7 @@ from ..proportions import (
 )
 from ._counts import crosstab
 from ._running import warn
+from ._sklearn import StrOptions
 
 
 class NotIdentifiableError(ValueError):

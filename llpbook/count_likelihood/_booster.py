@@ -3,14 +3,9 @@
 from numbers import Integral
 
 import numpy as np
-
-# Private in scikit-learn, as are ``_encode_y``, ``_predictors``, ``_raw_predict`` and ``_loss`` below: one place to
-# change, and tests/test_booster.py says when.
-from sklearn._loss.link import IdentityLink
-from sklearn._loss.loss import BaseLoss
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from ..base import Interval
+from ..base._sklearn import BaseLoss, IdentityLink, Interval
 
 #: Fewest instances in a leaf.
 SMALLEST_LEAF = 20

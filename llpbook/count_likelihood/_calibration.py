@@ -9,7 +9,6 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 from sklearn.base import clone
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import has_fit_parameter
 
 from ..base import (
@@ -21,6 +20,7 @@ from ..base import (
     canonical_order,
     warn,
 )
+from ..base._sklearn import safe_split
 from ..mean_map import MeanMap
 from ._binary import bag_counts
 from ._models import posterior
@@ -235,7 +235,7 @@ def fit_to_bags(estimator, X, data, rows):
         codes = data.labels[rows]
         labels = np.where(codes < 0, -1, data.classes.astype(object)[codes])
         given[f"{prefix}labels"] = labels
-    part = _safe_split(model, X, None, rows, rows)[0]
+    part = safe_split(model, X, None, rows, rows)[0]
     return model.fit(part, table.index[data.bags[rows]], **given)
 
 
@@ -275,7 +275,7 @@ def held_out_scores(model, X, data, folds, tell=lambda: None):
             raise NotIdentifiableError(
                 f"the estimator cannot learn without fold {fold} of the bags, of {folds.max() + 1}: {error}"
             ) from error
-        scores = scores_of(part, _safe_split(part, X, None, rows, rest)[0])
+        scores = scores_of(part, safe_split(part, X, None, rows, rest)[0])
         held_out[folds == fold] = scores[folds == fold] * (width / spread(scores)[1])
         tell()
     return held_out

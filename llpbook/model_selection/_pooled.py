@@ -4,9 +4,9 @@ from functools import cached_property
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_method_params
+
+from ..base._sklearn import check_method_params, safe_indexing
 
 #: In front of the name of a score: whole bags are scored, once, by predictions that are all held out.
 POOLED = "pooled_"
@@ -71,9 +71,9 @@ class OutOfFold(ClassifierMixin, BaseEstimator):
         shares = {k: v for k, v in given.items() if k.endswith("proportions")}
         return [
             clone(self.estimator).fit(
-                _safe_indexing(X, train),
+                safe_indexing(X, train),
                 bags[train],
-                **{**_check_method_params(X, given, train), **shares},
+                **{**check_method_params(X, given, train), **shares},
             )
             for train, _ in self.splits
         ]
@@ -93,7 +93,7 @@ class OutOfFold(ClassifierMixin, BaseEstimator):
 
     def _each(self, method, X):
         parts = [
-            getattr(model, method)(_safe_indexing(X, test))
+            getattr(model, method)(safe_indexing(X, test))
             for model, (_, test) in zip(self.models_, self.splits, strict=True)
         ]
         rows = np.concatenate([test for _, test in self.splits])

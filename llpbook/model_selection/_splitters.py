@@ -6,16 +6,16 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _num_samples
 
 from ..base import check_bags, check_column, check_proportions
+from ..base._sklearn import num_samples
 from ..proportions import check_flag, check_whole
 
 
 def count_rows(X):
     """The number of instances of X, or a ValueError."""
     try:
-        return _num_samples(X)
+        return num_samples(X)
     except TypeError as error:
         raise ValueError(f"X must have one row per instance: {error}") from error
 

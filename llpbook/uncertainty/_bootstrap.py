@@ -9,9 +9,10 @@ from joblib import Parallel, delayed
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import check_random_state
 
 from ..base import NotIdentifiableError, Progress, keyed_rows, read_bags, warn
+from ..base._sklearn import safe_indexing
 from ..proportions import check_whole
 from ._table import check_level
 
@@ -148,7 +149,7 @@ def _replicate(estimator, X, data, shares, drawn, statistic, own):
     rows, codes = draw_bags(data.bags, len(shares), drawn)
     given = shares.iloc[drawn].reset_index(drop=True)
     try:
-        return _evaluate(estimator, _safe_indexing(X, rows), codes, given, statistic)
+        return _evaluate(estimator, safe_indexing(X, rows), codes, given, statistic)
     except NotIdentifiableError:  # counted, and said
         return None
 

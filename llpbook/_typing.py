@@ -1,0 +1,21 @@
+"""Types for hints: what a user hands in, under one name each.
+
+The package imports them from here, a chapter whose managed cells show hints from ``llpbook.base``.
+"""
+
+from collections.abc import Hashable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["ArrayLike", "Matrix", "NDArray", "Proportions", "RandomState"]
+
+#: Features: an array or what becomes one, a data frame, or a sparse matrix or array.
+Matrix: TypeAlias = ArrayLike | pd.DataFrame | sp.sparray | sp.spmatrix
+#: Label proportions by row number, or by key of the bag.
+Proportions: TypeAlias = ArrayLike | pd.Series | pd.DataFrame | Mapping[Hashable, Any]
+#: A seed, or a generator that goes on from call to call.
+RandomState: TypeAlias = int | np.random.RandomState | None
