@@ -66,8 +66,8 @@ def newton_direction(X, band, stiffness, gradient, pull, largest=LARGEST_SYSTEM)
     if pull is not None:
         mean = stiffness @ rows / total
         gradient = gradient - pull * mean
-    solve = solve_in_band if m < d else solve_in_features
-    solve = solve if min(m, d) <= largest else solve_by_products
+    exact = solve_in_band if m < d else solve_in_features
+    solve = exact if min(m, d) <= largest else solve_by_products
     step = solve(rows, stiffness, mean, gradient)
     return step, 0.0 if pull is None else -(mean @ step) - pull / total
 
@@ -75,9 +75,9 @@ def newton_direction(X, band, stiffness, gradient, pull, largest=LARGEST_SYSTEM)
 def solve_in_band(rows, stiffness, mean, gradient):
     """The step by a system with an unknown for each instance of the band (Woodbury)."""
     products, shift = as_array(rows @ rows.T), rows @ mean
-    ridge = 1 / stiffness + against_rounding(products)
-    products = products - shift[:, None] - shift + mean @ mean
-    beta = solve_definite(products, ridge, rows @ gradient - mean @ gradient)
+    centered = products - shift[:, None] - shift + mean @ mean
+    right = rows @ gradient - mean @ gradient
+    beta = solve_definite(centered, products, 1 / stiffness, right)
     return beta @ rows - beta.sum() * mean - gradient
 
 
@@ -85,9 +85,8 @@ def solve_in_features(rows, stiffness, mean, gradient):
     """The step by a system with an unknown for each feature."""
     half = scale_rows(rows, np.sqrt(stiffness))
     hessian = as_array(half.T @ half)
-    ridge = 1 + against_rounding(hessian)
-    hessian = hessian - stiffness.sum() * np.outer(mean, mean)
-    return solve_definite(hessian, ridge, -gradient)
+    centered = hessian - stiffness.sum() * np.outer(mean, mean)
+    return solve_definite(centered, hessian, 1, -gradient)
 
 
 def solve_by_products(rows, stiffness, mean, gradient):
@@ -111,14 +110,10 @@ def scale_rows(A, factors):
     return sp.diags_array(factors) @ A if sp.issparse(A) else factors[:, None] * A
 
 
-def against_rounding(A):
-    """Addition to the diagonal of A, so that it is positive definite after centering."""
-    return ROUNDING * np.finfo(A.dtype).eps * A.diagonal()
-
-
-def solve_definite(A, ridge, right):
-    """Solve with A, which is overwritten, plus a diagonal."""
-    A[np.diag_indices_from(A)] += ridge
+def solve_definite(A, before, ridge, right):
+    """Solve with A, which is overwritten, plus a diagonal that exceeds the rounding error of A ``before`` centering."""
+    rounding = ROUNDING * np.finfo(A.dtype).eps * before.diagonal()
+    A[np.diag_indices_from(A)] += ridge + rounding
     return cho_solve(cho_factor(A, check_finite=False), right)
 
 
@@ -150,8 +145,7 @@ def best_intercepts(f, a, e, c):
     """
     bends = a * e - f
     order = np.argsort(bends, kind="stable")
-    slope = np.cumsum(c[order]) - c[a > 0].sum()
-    flat = FLAT * c.sum()
+    slope, flat = np.cumsum(c[order]) - c[a > 0].sum(), FLAT * c.sum()
     first = min(np.searchsorted(slope, -flat), len(f) - 1)
     last = min(first + (abs(slope[first]) <= flat), len(f) - 1)
     return bends[order[first]], bends[order[last]]
@@ -160,13 +154,12 @@ def best_intercepts(f, a, e, c):
 class Rounded:
     """The problem with its kinks rounded over a width about old multipliers.
 
-    Its costs are ``scale`` times c, and its multipliers, the old ones too, are parts of the costs, from 0 to 1.
+    All multipliers are parts of the costs c, from 0 to 1.
     """
 
-    def __init__(self, X, a, e, c, scale, intercept, width, old):
-        self.X, self.a, self.e, self.c, self.scale = X, a, e, c, scale
-        self.intercept, self.width, self.old = intercept, width, old
-        self.signed, self.n_steps = c * a, 0
+    def __init__(self, X, a, e, c, intercept, width, old):
+        self.X, self.a, self.e, self.c, self.intercept = X, a, e, c, intercept
+        self.width, self.old, self.signed, self.n_steps = width, old, c * a, 0
 
     def minimize(self, w, b, tol):
         """Newton's method; returns w, b, scores, multipliers and the rest.
@@ -195,7 +188,7 @@ class Rounded:
 
     def hinges(self, f):
         """The sum of the hinges, without rounding."""
-        return self.scale * (self.c @ np.maximum(0, self.e - self.a * f))
+        return self.c @ np.maximum(0, self.e - self.a * f)
 
     def multipliers(self, f):
         """The multipliers at scores f, which are minus the slopes of the rounded hinges."""
@@ -204,7 +197,7 @@ class Rounded:
     def derivatives(self, w, f):
         """The multipliers, the gradient by w, the derivative by b or None without an intercept, and the band."""
         parts = self.multipliers(f)
-        signed = (self.scale * parts * self.signed).astype(self.X.dtype, copy=False)
+        signed = (parts * self.signed).astype(self.X.dtype, copy=False)
         gradient = w.astype(self.X.dtype, copy=False) - signed @ self.X
         pull = -float(signed.sum()) if self.intercept else None
         return parts, gradient, pull, np.flatnonzero((parts > 0) & (parts < 1))
@@ -212,19 +205,19 @@ class Rounded:
     def best_shift(self, f, pull, band, enough=1):
         """The best change of the intercept alone, if the derivative along it is not 0 and the band is small; else 0."""
         total = self.c.sum()
-        if len(band) >= enough or abs(pull or 0) <= UNBALANCED * self.scale * total:
+        if len(band) >= enough or abs(pull or 0) <= UNBALANCED * total:
             return 0.0
 
         def slope(shift):
             return -(self.signed @ self.multipliers(f + shift))
 
         near = best_intercepts(f, self.a, self.e, self.c)[0]  # without rounding
-        low, high = near - self.width, near + self.width
-        return zero_of_slope(slope, low, high, BALANCED * total)
+        ends = near - self.width, near + self.width
+        return zero_of_slope(slope, *ends, tol=BALANCED * total)
 
     def newton_step(self, gradient, pull, band, largest=LARGEST_SYSTEM):
         """The step of w, the step of b, and what both add to the scores."""
-        stiffness = (self.scale * self.c[band] / self.width).astype(gradient.dtype)
+        stiffness = (self.c[band] / self.width).astype(gradient.dtype)
         d, d_b = newton_direction(self.X, band, stiffness, gradient, pull, largest)
         return d, d_b, self.X @ d + d_b
 
@@ -235,13 +228,13 @@ class Rounded:
 
         def slope(part):
             pulls = self.multipliers(f + part * along) * self.signed
-            return flat + part * bend - self.scale * (pulls @ along)
+            return flat + part * bend - pulls @ along
 
         return slope
 
 
 def minimize_hinges(
-    X, a, e, c, intercept=True, warm=None, tol=1e-9, cost="C", progress=None
+    X, a, e, c, *, intercept=True, warm=None, tol=1e-9, cost="C", progress=None
 ):
     r"""The exact minimum, by rounds of ever smaller width.
 
@@ -276,7 +269,7 @@ def minimize_hinges(
     cold = np.zeros(X.shape[1]), 0.0, c / 2, FIRST_WIDTH
     (w, b, nu, width), n_iter = cold if warm is None else warm, 0
     for _ in range(MAX_ROUNDS):
-        problem = Rounded(X, a, e, c, 1.0, intercept, width, nu / c)
+        problem = Rounded(X, a, e, c, intercept, width, nu / c)
         w, b, f, parts, gap = problem.minimize(w, b, INNER * tol)
         n_iter += problem.n_steps
         if gap > INNER * tol and width < FIRST_WIDTH:  # too far for so narrow a kink

@@ -13,7 +13,6 @@ does not grow with the number of instances.
 Chapter: ``book/cluster_selection``. Source: stolpe2011 (section 3), whose equation numbers are given below.
 """
 
-from itertools import islice, product
 from numbers import Integral, Real
 from typing import NamedTuple
 
@@ -36,6 +35,8 @@ from .base import (
     crosstab,
     require_memory,
 )
+
+__all__ = ["ClusterModelSelection"]
 
 #: Most labelings that the exhaustive labeler tries.
 MOST_LABELINGS = 2_000_000
@@ -79,7 +80,7 @@ class ErrorForms(NamedTuple):
     hits: np.ndarray | None
 
 
-def error_forms(table, proportions, hits=None):
+def error_forms(table, proportions, *, hits=None):
     """The moments from which `labeling_errors` computes.
 
     Parameters
@@ -103,7 +104,7 @@ def error_forms(table, proportions, hits=None):
     )  # fmt: skip
 
 
-def labeling_errors(labelings, forms, combine="weighted"):
+def labeling_errors(labelings, forms, *, combine="weighted"):
     r"""The error of labelings of the clusters.
 
     Equations :eq:`eq-clusters-weight` (the paper's 6), :eq:`eq-clusters-prior` (7) and :eq:`eq-clusters-combined`: the
@@ -127,10 +128,9 @@ def labeling_errors(labelings, forms, combine="weighted"):
     misfit = forms.c - 2 * np.einsum("mkj,kj->mj", Z, forms.B) + square
     # eq: eq-clusters-weight
     weight = np.maximum(misfit, 0) @ forms.prior / (forms.n_bags * K)
+    found = np.einsum("mkj,k->mj", Z, forms.shares)
     # eq: eq-clusters-prior
-    prior = np.mean(
-        (forms.prior - np.einsum("mkj,k->mj", Z, forms.shares)) ** 2, axis=1
-    )
+    prior = np.mean((forms.prior - found) ** 2, axis=1)
     factors = [weight] if combine == "weighted" else [weight, prior]
     if forms.hits is not None:
         factors.append(1 - np.einsum("mkj,kj->m", Z, forms.hits))
@@ -140,7 +140,7 @@ def labeling_errors(labelings, forms, combine="weighted"):
     return np.sum(factors, axis=0)
 
 
-def label_exhaustively(forms, combine="weighted"):
+def label_exhaustively(forms, *, combine="weighted"):
     """The best of all labelings.
 
     Parameters
@@ -162,20 +162,20 @@ def label_exhaustively(forms, combine="weighted"):
     k, K = forms.B.shape
     if K**k > MOST_LABELINGS:
         raise ValueError(
-            f"labeler='exhaustive' would try {K}**{k} labelings; take labeler='greedy', "
-            "or fewer clusters"
+            f"labeler='exhaustive' would try {K}**{k} labelings; take labeler='greedy', or fewer clusters"
         )
-    best, lowest, every = None, np.inf, product(range(K), repeat=k)
-    for _ in range(0, K**k, BLOCK):
-        block = np.array(list(islice(every, BLOCK)))
-        errors = labeling_errors(block, forms, combine)
+    best, lowest = None, np.inf
+    for start in range(0, K**k, BLOCK):
+        numbers = np.arange(start, min(start + BLOCK, K**k))
+        block = np.column_stack(np.unravel_index(numbers, k * (K,)))
+        errors = labeling_errors(block, forms, combine=combine)
         if errors.min() < lowest - TIE:
             first = np.argmax(errors <= errors.min() + TIE)
             best, lowest = block[first], float(errors[first])
     return best, lowest
 
 
-def label_greedily(forms, combine="weighted"):
+def label_greedily(forms, *, combine="weighted"):
     """Algorithm 2: all clusters get the first class, then each in turn the one that is best given the others.
 
     Parameters
@@ -193,10 +193,10 @@ def label_greedily(forms, combine="weighted"):
     for i in range(k):
         tries = np.tile(labeling, (K, 1))
         tries[:, i] = np.arange(K)
-        errors = labeling_errors(tries, forms, combine)
+        errors = labeling_errors(tries, forms, combine=combine)
         # eq: eq-clusters-greedy
         labeling[i] = np.argmax(errors <= errors.min() + TIE)
-    return labeling, float(labeling_errors(labeling[None], forms, combine)[0])
+    return labeling, float(errors[labeling[i]])
 
 
 def normalize(weights):
@@ -216,7 +216,10 @@ def normalize(weights):
     return np.divide(weights, top, out=np.ones_like(weights), where=top > 0)
 
 
-def evolve(evaluate, d, rng, max_iter, psize, mutvar, crossprob, tournsize):
+def evolve(
+    evaluate, d, rng, *, max_iter, population_size, mutation_variance,
+    crossover_probability, tournament_size,
+):  # fmt: skip
     """Algorithm 1: the evolution strategy over weights of features.
 
     Parameters
@@ -225,7 +228,7 @@ def evolve(evaluate, d, rng, max_iter, psize, mutvar, crossprob, tournsize):
         From weights, shape (m, d), to a list of m results, whose first entries are errors.
     d : int
     rng : RandomState
-    max_iter, psize, mutvar, crossprob, tournsize
+    max_iter, population_size, mutation_variance, crossover_probability, tournament_size
         See `ClusterModelSelection`.
 
     Returns
@@ -235,59 +238,64 @@ def evolve(evaluate, d, rng, max_iter, psize, mutvar, crossprob, tournsize):
     history : ndarray, shape (max_iter,)
         The lowest error up to each generation.
     """
-    W = normalize(rng.uniform(size=(psize, d)))
-    found = [(*result, w) for result, w in zip(evaluate(W), W, strict=True)]
+
+    def scored(W):
+        return [(*result, w) for result, w in zip(evaluate(W), W, strict=True)]
+
+    found = scored(normalize(rng.uniform(size=(population_size, d))))
     best = min(found, key=lambda r: r[0])
     history = [best[0]]
     for _ in range(max_iter - 1):
-        mutants = normalize(W + np.sqrt(mutvar) * rng.normal(size=W.shape))
-        new = np.vstack([mutants, cross(np.vstack([W, mutants]), crossprob, rng)])
-        found += [(*result, w) for result, w in zip(evaluate(new), new, strict=True)]
-        best = min([best, *found[psize:]], key=lambda r: r[0])
+        W = np.array([r[-1] for r in found])
+        mutants = normalize(W + np.sqrt(mutation_variance) * rng.normal(size=W.shape))
+        children = cross(np.vstack([W, mutants]), crossover_probability, rng)
+        found += scored(np.vstack([mutants, children]))
+        best = min([best, *found], key=lambda r: r[0])
         history.append(best[0])
         errors = np.array([r[0] for r in found])
-        found = [found[i] for i in tournament(errors, psize, tournsize, rng)]
-        W = np.array([r[-1] for r in found])
+        kept = tournament(errors, population_size, tournament_size, rng)
+        found = [found[i] for i in kept]
     return best, np.array(history)
 
 
-def cross(W, crossprob, rng):
+def cross(W, probability, rng):
     """Uniform crossover: each weight of a child is drawn from one of two individuals.
 
     Parameters
     ----------
     W : ndarray, shape (m, d)
-    crossprob : float
+    probability : float
+        Of an individual to have a child.
     rng : RandomState
 
     Returns
     -------
     ndarray, shape (n_children, d)
     """
-    parents = np.flatnonzero(rng.uniform(size=len(W)) < crossprob)
+    parents = np.flatnonzero(rng.uniform(size=len(W)) < probability)
     others = W[rng.randint(len(W), size=len(parents))]
     coin = rng.uniform(size=others.shape) < 0.5
     return normalize(np.where(coin, W[parents], others))
 
 
-def tournament(errors, psize, tournsize, rng):
-    """The survivors: the best of each of psize random parts of the population.
+def tournament(errors, n_survivors, share, rng):
+    """The survivors: the best of each of some random parts of the population.
 
     Parameters
     ----------
     errors : ndarray, shape (m,)
-    psize : int
-    tournsize : float
-        Share of the population that meets in a tournament.
+    n_survivors : int
+    share : float
+        Of the population that meets in a tournament.
     rng : RandomState
 
     Returns
     -------
-    ndarray of int, shape (psize,)
+    ndarray of int, shape (n_survivors,)
     """
-    size = max(1, round(tournsize * len(errors)))
-    drawn = rng.randint(len(errors), size=(psize, size))
-    return drawn[np.arange(psize), errors[drawn].argmin(axis=1)]
+    size = max(1, round(share * len(errors)))
+    drawn = rng.randint(len(errors), size=(n_survivors, size))
+    return drawn[np.arange(n_survivors), errors[drawn].argmin(axis=1)]
 
 
 def cluster(clusterer, X, weights):
@@ -343,12 +351,12 @@ class ClusterModelSelection(LLPClassifier):
         the nearest cluster mean, in weighted features.
     max_iter : int, default 10
         Generations; 1 is a random search.
-    psize : int, default 25
+    population_size : int, default 25
         Individuals in a generation.
-    mutvar : float, default 1.0
+    mutation_variance : float, default 1.0
         Variance of a mutation.
-    crossprob : float, default 0.3
-    tournsize : float, default 0.25
+    crossover_probability : float, default 0.3
+    tournament_size : float, default 0.25
         Share of the population in a tournament.
     n_jobs : int or None, default None
         Processes that evaluate individuals.
@@ -416,25 +424,27 @@ class ClusterModelSelection(LLPClassifier):
             None,
         ],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "psize": [Interval(Integral, 1, None, closed="left")],
-        "mutvar": [Interval(Real, 0, None, closed="left")],
-        "crossprob": [Interval(Real, 0, 1, closed="both")],
-        "tournsize": [Interval(Real, 0, 1, closed="right")],
+        "population_size": [Interval(Integral, 1, None, closed="left")],
+        "mutation_variance": [Interval(Real, 0, None, closed="left")],
+        "crossover_probability": [Interval(Real, 0, 1, closed="both")],
+        "tournament_size": [Interval(Real, 0, 1, closed="right")],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
 
     def __init__(
-        self, n_clusters=6, clusterer=None, labeler="exhaustive", combine="weighted",
-        estimator=None, max_iter=10, psize=25, mutvar=1.0, crossprob=0.3,
-        tournsize=0.25, n_jobs=None, verbose=0, random_state=None,
+        self, n_clusters=6, *, clusterer=None, labeler="exhaustive", combine="weighted",
+        estimator=None, max_iter=10, population_size=25, mutation_variance=1.0,
+        crossover_probability=0.3, tournament_size=0.25, n_jobs=None, verbose=0,
+        random_state=None,
     ):  # fmt: skip
         self.n_clusters, self.clusterer, self.labeler = n_clusters, clusterer, labeler
         self.combine, self.estimator, self.max_iter = combine, estimator, max_iter
-        self.psize, self.mutvar, self.crossprob = psize, mutvar, crossprob
-        self.tournsize, self.n_jobs, self.verbose = tournsize, n_jobs, verbose
-        self.random_state = random_state
+        self.population_size, self.tournament_size = population_size, tournament_size
+        self.mutation_variance = mutation_variance
+        self.crossover_probability = crossover_probability
+        self.n_jobs, self.verbose, self.random_state = n_jobs, verbose, random_state
 
     def _fit(self, data):
         data = data.before or data  # known labels enter the error
@@ -452,17 +462,17 @@ class ClusterModelSelection(LLPClassifier):
             progress.step(f"error {min(result[0] for result in found):.3g}")
             return found
 
+        names = "population_size", "mutation_variance", "crossover_probability"
+        names = "max_iter", "tournament_size", *names
+        search = {name: getattr(self, name) for name in names}
+        best, self.history_ = evolve(evaluate, X.shape[1], rng, **search)
+        self.objective_, clusters, labeling, w = best
         self.n_iter_ = self.max_iter
-        (self.objective_, clusters, labeling, w), self.history_ = evolve(
-            evaluate, X.shape[1], rng, self.max_iter, self.psize,
-            self.mutvar, self.crossprob, self.tournsize,
-        )  # fmt: skip
         self.feature_weights_, self.labeling_ = w, labeling
         self.cluster_means_, self.estimator_ = cluster_means(X, clusters), None
         self.cluster_labels_, y = data.classes[labeling], labeling[clusters]
         if self.estimator is not None:
-            several = (y != y[0]).any()
-            base = self.estimator if several else DummyClassifier()
+            base = self.estimator if np.ptp(y) > 0 else DummyClassifier()
             self.estimator_ = clone(base).fit(X, y)
 
     def _clusterer(self, n, rng):
@@ -504,15 +514,13 @@ def label_clusters(weights, X, bags, proportions, labels, clusterer, labeler, co
     labeling : ndarray of int, shape (k,)
     """
     clusters = cluster(clusterer, X, weights)
-    k, hits = clusters.max() + 1, None
-    if labels is not None and (labels >= 0).any():
-        known = labels >= 0
-        K = proportions.shape[1]
+    (L, K), k, hits = proportions.shape, clusters.max() + 1, None
+    known = np.zeros(len(X), bool) if labels is None else labels >= 0
+    if known.any():
         hits = crosstab(clusters[known], labels[known], (k, K)) / known.sum()
-    table = crosstab(bags, clusters, (len(proportions), k))
-    forms = error_forms(table, proportions, hits)
+    forms = error_forms(crosstab(bags, clusters, (L, k)), proportions, hits=hits)
     label = label_exhaustively if labeler == "exhaustive" else label_greedily
-    labeling, error = label(forms, combine)
+    labeling, error = label(forms, combine=combine)
     # Errors that differ by rounding are equal, whatever the order of the sums.
     return TIE * round(error / TIE), clusters, labeling
 
@@ -538,14 +546,13 @@ def check_search(estimator, data):
         params = model.get_params().items()
         if any(name.endswith(PAIRS) and value == "ovo" for name, value in params):
             raise ValueError(
-                "estimator must give one score for each class, not for each pair: "
-                f"set {PAIRS}='ovr' in {model!r}"
+                f"estimator must give one score for each class, not for each pair: set {PAIRS}='ovr' in {model!r}"
             )
-    k, psize = min(estimator.n_clusters, n), estimator.psize
-    k = k if estimator.clusterer is None else 2
-    each = 4.0 * n + 24.0 * data.X.shape[1] + 16.0 * estimator.tournsize * psize
+    k = min(estimator.n_clusters, n) if estimator.clusterer is None else 2
+    size = estimator.population_size
+    each = 4.0 * n + 24.0 * data.X.shape[1] + 16.0 * estimator.tournament_size * size
     require_memory(
-        f"{type(estimator).__name__} with {k} clusters and psize={psize}",
-        8.0 * k * (2 * k + 3 * n_bags) + KEPT * psize * each,
-        "take smaller n_clusters, psize or tournsize",
+        f"{type(estimator).__name__} with {k} clusters and population_size={size}",
+        8.0 * k * (2 * k + 3 * n_bags) + KEPT * size * each,
+        "take smaller n_clusters, population_size or tournament_size",
     )

@@ -31,6 +31,8 @@ from .base import (
     warn,
 )
 
+__all__ = ["InvCal"]
+
 
 def targets(shares, n_instances):
     r"""The log-odds that the mean of each bag should have.
@@ -52,10 +54,10 @@ def targets(shares, n_instances):
     return logit(np.clip(shares, 1 / n_instances, 1 - 1 / n_instances))
 
 
-def tubes(shares, n_instances, epsilon, tube="constant"):
+def tubes(shares, n_instances, epsilon, *, epsilon_unit="log_odds"):
     r"""Half width of the tube of each bag.
 
-    "constant" gives each bag ``epsilon``; "share" gives :math:`\epsilon_k = \epsilon / (p_k (1 - p_k))`, which allows
+    "log_odds" gives each bag ``epsilon``; "share" gives :math:`\epsilon_k = \epsilon / (p_k (1 - p_k))`, which allows
     an error of about :math:`\epsilon` in the share itself, equation :eq:`eq-invcal-tube`.
 
     Parameters
@@ -64,13 +66,13 @@ def tubes(shares, n_instances, epsilon, tube="constant"):
     n_instances : int
         As for `targets`.
     epsilon : float
-    tube : {"constant", "share"}, default "constant"
+    epsilon_unit : {"log_odds", "share"}, default "log_odds"
 
     Returns
     -------
     ndarray, shape (n_bags,)
     """
-    if tube == "constant":
+    if epsilon_unit == "log_odds":
         return np.full(len(shares), epsilon)
     p = np.clip(shares, 1 / n_instances, 1 - 1 / n_instances)
     # eq: eq-invcal-tube
@@ -99,7 +101,7 @@ def objective(w, b, means, t, eps, penalties):
     return w @ w / 2 + penalties @ outside
 
 
-def minimize(means, t, eps, penalties, intercept=True, tol=1e-9, progress=None):
+def minimize(means, t, eps, penalties, *, intercept=True, tol=1e-9, progress=None):
     r"""The minimum of `objective`: each side of a tube is a hinge.
 
     Equation :eq:`eq-invcal-hinges`.
@@ -135,13 +137,14 @@ def minimize(means, t, eps, penalties, intercept=True, tol=1e-9, progress=None):
     offsets = np.concatenate([t - eps, -t - eps])
     # An offset of the features moves b alone; without it no digits are lost.
     center = means.mean(axis=0) * intercept
-    twice = np.vstack([means - center] * 2)
-    hinges = twice, signs, offsets, np.tile(penalties, 2), intercept
-    w, b, nu, *rest = minimize_hinges(*hinges, None, tol, "C_p", progress)
+    hinges = np.vstack([means - center] * 2), signs, offsets, np.tile(penalties, 2)
+    w, b, nu, *rest = minimize_hinges(
+        *hinges, intercept=intercept, tol=tol, cost="C_p", progress=progress
+    )
     return w, b - center @ w, nu[: len(t)] - nu[len(t) :], *rest
 
 
-def bag_kernel(X, averages, kernel, gamma, block=2000):
+def bag_kernel(X, averages, kernel, gamma, *, block=2000):
     r"""The kernel between bags: the mean of the kernel over all pairs of their instances.
 
     :math:`S K S^\top`, equation :eq:`eq-invcal-kernel`, in blocks of rows: :math:`O(n^2)` kernel values, at most
@@ -168,7 +171,7 @@ def bag_kernel(X, averages, kernel, gamma, block=2000):
     return averages @ half
 
 
-def peak_memory(n, L, block=2000):
+def peak_memory(n, L, *, block=2000):
     """Bytes that a fit with a kernel needs: those of `bag_kernel`, or those of a dozen L x L matrices afterwards."""
     return 8.0 * max(n * (L + 2 * min(n, block)), 12 * L**2)
 
@@ -182,9 +185,10 @@ class InvCal(KernelClassifier):
         Cost of a unit outside the tube.
     epsilon : float, default 0.1
         Half width of the tube. If one tube contains the targets of all bags, the score is constant, and the fit warns.
-    tube : {"constant", "share"}, default "constant"
-        "constant" is the tube of the paper, "share" has the half width :math:`\epsilon / (p_k (1 - p_k))`, as in public
-        code of the authors of yu2013.
+    epsilon_unit : {"log_odds", "share"}, default "log_odds"
+        What ``epsilon`` is an error of: the log-odds of a share, as in the paper, so that all tubes have one width; or
+        the share itself, with the half width :math:`\epsilon / (p_k (1 - p_k))`, as in public code of the authors of
+        yu2013.
     kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
         A kernel other than "linear" costs :math:`n^2` of its values.
     gamma : float or "scale", default "scale"
@@ -250,17 +254,17 @@ class InvCal(KernelClassifier):
         **KernelClassifier._parameter_constraints,
         "C_p": [Interval(Real, 0, None, closed="neither")],
         "epsilon": [Interval(Real, 0, None, closed="left")],
-        "tube": [StrOptions({"constant", "share"})],
+        "epsilon_unit": [StrOptions({"log_odds", "share"})],
         "bag_weights": BAG_WEIGHTS,
         "tol": [Interval(Real, 0, None, closed="neither")],
         "verbose": ["verbose"],
     }
 
     def __init__(
-        self, C_p=1.0, epsilon=0.1, tube="constant", kernel="linear", gamma="scale",
-        fit_intercept=True, bag_weights="uniform", tol=1e-9, verbose=0,
+        self, C_p=1.0, epsilon=0.1, *, epsilon_unit="log_odds", kernel="linear",
+        gamma="scale", fit_intercept=True, bag_weights="uniform", tol=1e-9, verbose=0,
     ):  # fmt: skip
-        self.C_p, self.epsilon, self.tube = C_p, epsilon, tube
+        self.C_p, self.epsilon, self.epsilon_unit = C_p, epsilon, epsilon_unit
         self.kernel, self.gamma, self.fit_intercept = kernel, gamma, fit_intercept
         self.bag_weights, self.tol, self.verbose = bag_weights, tol, verbose
 
@@ -287,14 +291,15 @@ class InvCal(KernelClassifier):
         penalties = self.C_p * data.bag_weights
         used, n = penalties > 0, data.n_instances
         means, p, penalties = means[used], data.proportions[used, 1], penalties[used]
-        t, eps = targets(p, n), tubes(p, n, self.epsilon, self.tube)
+        eps = tubes(p, n, self.epsilon, epsilon_unit=self.epsilon_unit)
+        t = targets(p, n)
         low, high = (t - eps).max(), (t + eps).min()
         constant = low <= high if self.fit_intercept else low <= 0 <= high
         if constant and np.ptp(t) > 0:
             message = "every target is inside one tube, so that the score is a constant"
             warn(f"{message}; lower epsilon")
-        progress = Progress(self, MAX_ROUNDS, "round", USUAL_ROUNDS)
-        rest = self.fit_intercept, self.tol, progress.step
-        w, b, _, self.n_iter_, self.gap_ = minimize(means, t, eps, penalties, *rest)
+        progress = Progress(self, MAX_ROUNDS, "round", USUAL_ROUNDS).step
+        how = {"intercept": self.fit_intercept, "tol": self.tol, "progress": progress}
+        w, b, _, self.n_iter_, self.gap_ = minimize(means, t, eps, penalties, **how)
         self.objective_ = float(objective(w, b, means, t, eps, penalties))
         return np.append(w, b)[None, :]

@@ -37,6 +37,8 @@ from .base import (
     warn,
 )
 
+__all__ = ["AOCKernelKMeans"]
+
 #: Objectives whose relative difference is smaller are equal.
 TIE = 1e-9
 #: A variance below this share of the largest entry of the kernel is rounding error.
@@ -147,7 +149,7 @@ def objective(gram, labels, bags, proportions, price):
     return float(spread + price * misfit.sum())
 
 
-def descend(gram, labels, bags, proportions, price, max_iter=100, known=None):
+def descend(gram, labels, bags, proportions, price, *, max_iter=100, known=None):
     """Alternate means and labels until no label changes.
 
     Parameters
@@ -278,7 +280,7 @@ class AOCKernelKMeans(LLPClassifier):
     }
 
     def __init__(
-        self, C_p=1.0, kernel="linear", gamma="scale", n_init=10, max_iter=100,
+        self, C_p=1.0, *, kernel="linear", gamma="scale", n_init=10, max_iter=100,
         random_state=None, n_jobs=None, verbose=0,
     ):  # fmt: skip
         self.C_p, self.kernel, self.gamma = C_p, kernel, gamma
@@ -292,14 +294,14 @@ class AOCKernelKMeans(LLPClassifier):
         X, bags, P = data.X[order], data.bags[order], data.proportions
         known = None if data.labels is None else data.labels[order]
         self.X_fit_, self.gamma_ = X, kernel_coefficient(self.gamma, X)
-        check_size(self, X)
+        check_size(len(X), GIVEN_COPIES if given else GRAM_COPIES)
         gram = self._gram(X)
-        variance = kernel_variance(gram)
-        refuse_distances(gram, variance)
-        given, rest = (bags, P, self.C_p * variance), (self.max_iter, known)
+        variance = checked_variance(gram)
         progress, self.objective_ = Progress(self, self.n_init, "start"), np.inf
+        given = bags, P, self.C_p * variance
+        how = {"max_iter": self.max_iter, "known": known}
         starts = self._starts(bags, P)
-        tasks = (delayed(descend)(gram, y, *given, *rest) for y in starts)
+        tasks = (delayed(descend)(gram, y, *given, **how) for y in starts)
         pool = Parallel(self.n_jobs, prefer="threads", return_as="generator")
         for found in pool(tasks):  # threads share the kernel matrix
             value = objective(gram, found[0], *given)
@@ -336,30 +338,22 @@ class AOCKernelKMeans(LLPClassifier):
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
 
-def check_size(estimator, X):
-    """Refuse a kernel matrix that does not fit into memory.
-
-    Parameters
-    ----------
-    estimator : AOCKernelKMeans
-    X : ndarray, shape (n_instances, n_features)
-    """
-    given = estimator.kernel == "precomputed"
-    require_memory(
-        f"AOCKernelKMeans on {len(X)} instances",
-        8.0 * (GIVEN_COPIES if given else GRAM_COPIES) * len(X) ** 2,
-        "fit to fewer instances; predict takes any number",
-    )
+def check_size(n, copies):
+    """Refuse a fit of n instances if so many copies of the kernel matrix do not fit into memory."""
+    advice = "fit to fewer instances; predict takes any number"
+    require_memory(f"AOCKernelKMeans on {n} instances", 8.0 * copies * n**2, advice)
 
 
-def refuse_distances(gram, variance):
-    """Refuse a matrix that is no kernel, such as one of distances, or that puts all instances at one point.
+def checked_variance(gram):
+    """`kernel_variance`; refuses a matrix that is no kernel, or that puts all instances at one point.
 
     Parameters
     ----------
     gram : ndarray, shape (n_instances, n_instances)
-    variance : float
-        As of `kernel_variance`.
+
+    Returns
+    -------
+    float
 
     Raises
     ------
@@ -368,7 +362,7 @@ def refuse_distances(gram, variance):
     ValueError
         If it is negative.
     """
-    largest = max(gram.max(), -gram.min())
+    largest, variance = max(gram.max(), -gram.min()), kernel_variance(gram)
     if variance < -TIE * largest:
         raise ValueError(
             f"X or kernel gives a matrix with the variance {variance:.3g} in the space of the kernel, which must not "
@@ -379,6 +373,7 @@ def refuse_distances(gram, variance):
             f"X and kernel put all instances at one point: their variance in the space of the kernel is {variance:.3g} "
             "up to rounding, and clusters need distances; scale the features, or choose another gamma"
         )
+    return variance
 
 
 def warn_short(max_iter, gap, empty):

@@ -9,7 +9,7 @@ def quick(cls, **params):
     """An instance with a fixed seed, few starts and a search of one generation, where the estimator has these."""
     own = cls().get_params()
     params |= {"random_state": 0, "n_init": 2}
-    params |= {"max_iter": 1} if "psize" in own else {}
+    params |= {"max_iter": 1} if "population_size" in own else {}
     return cls(**{name: value for name, value in params.items() if name in own})
 
 

@@ -412,7 +412,7 @@ NO_GAP = {"BagBoosting", "ClusterModelSelection", "CountBoosting"}
 def test_an_iterative_fit_says_how_far_it_is_from_its_end(cls):
     X, _, bags, P = gaussian_bags(n=200, d=6, size=8, seed=1, apart=0.5)
     model = make(cls)
-    limit = {"max_iter", "max_cuts"} & set(model.get_params())
+    limit = {"max_iter", "max_cutting_planes"} & set(model.get_params())
     if limit and cls.__name__ not in NO_GAP:
         model.set_params(**dict.fromkeys(limit, 1000))
     model.fit(X, bags, P)

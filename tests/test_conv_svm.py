@@ -13,13 +13,13 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from llpbook import conv_svm
-from llpbook.base import NotIdentifiableError, _running
+from llpbook.base import _running
 from llpbook.conv_svm import ConvSVM, _interior, _solver
 from llpbook.proportions import label_proportions
 
 
-def problem(n=120, d=3, size=6, gap=2.5, seed=0):
-    rng = np.random.default_rng(seed)
+def problem(n=120, d=3, size=6, gap=2.5):
+    rng = np.random.default_rng(0)
     y = rng.integers(0, 2, n)
     X = rng.normal(size=(n, d)) + gap * (y[:, None] - 0.5)
     bags = rng.permutation(n) // size
@@ -77,7 +77,7 @@ def test_the_relaxed_problem_equals_cvxpy(C):
     X, _, _, Y = small()
     best = enumerated(X, Y, C)
     for gram in (None, X @ X.T):
-        alpha, mu = conv_svm.solve_relaxed(X, Y, C, gram)
+        alpha, mu = conv_svm.solve_relaxed(X, Y, C, gram=gram)
         assert conv_svm.relaxed_value(X, Y, alpha) == pytest.approx(best, rel=1e-5)
         assert (alpha >= 0).all() and (alpha <= C).all()
         assert (mu >= 0).all() and mu.sum() == pytest.approx(1)
@@ -89,7 +89,7 @@ def test_a_cut_is_the_best_for_single_columns_and_an_ascent_from_there():
     for seed in range(6):
         X, bags, counts, Y = small(seed)
         alpha, columns = np.random.default_rng(seed).random(10), X[:, :2]
-        plain = conv_svm.cut(X, columns, alpha, bags, *counts, False)
+        plain = conv_svm.cut(X, columns, alpha, bags, *counts, ascent=False)
         reached = np.abs((plain * alpha) @ columns).max()
         assert reached == pytest.approx(np.abs((Y * alpha) @ columns).max())
         top = conv_svm.climb(X, alpha, plain, bags, *counts)
@@ -100,21 +100,12 @@ def test_a_cut_is_the_best_for_single_columns_and_an_ascent_from_there():
         for y in (top, up):  # no labeling is better along the gradient
             slope = alpha * (X @ ((alpha * y) @ X))
             assert slope @ y == pytest.approx((Y @ slope).max())
-
-
-def test_an_ascent_begins_at_the_best_columns_and_ends_where_it_stays():
     X, _, bags, P = problem(n=200, d=8)
     counts = conv_svm.allowed_counts(np.bincount(bags), P[:, 1], 0.1)
-    rest = bags, *counts
-    for seed in range(6):
-        alpha = np.random.default_rng(seed).random(200)
-        first = conv_svm.cut(X, X, alpha, *rest, False)
-        top = conv_svm.climb(X, alpha, first, *rest)
-        np.testing.assert_array_equal(
-            conv_svm.cut(X, X, alpha, *rest, True, n_tried=1), top
-        )
-        slope = alpha * (X @ ((alpha * top) @ X))
-        np.testing.assert_array_equal(conv_svm.best_labels(slope, *rest), top)
+    alpha = np.random.default_rng(0).random(200)
+    first = conv_svm.cut(X, X, alpha, bags, *counts, ascent=False)
+    found = conv_svm.cut(X, X, alpha, bags, *counts, n_tried=1)
+    np.testing.assert_array_equal(found, conv_svm.climb(X, alpha, first, bags, *counts))
 
 
 def two_clumps(seed=0, n=120, T=5):
@@ -128,7 +119,7 @@ def two_clumps(seed=0, n=120, T=5):
 def test_the_relaxed_solution_is_proved_by_the_primal_one(C):
     X, Y = two_clumps()
     for Z, gram in ((X, None), (X, X @ X.T), (sp.csr_array(X), None)):
-        alpha, mu = conv_svm.solve_relaxed(Z, Y, C, gram, tol=1e-7)
+        alpha, mu = conv_svm.solve_relaxed(Z, Y, C, gram=gram, tol=1e-7)
         # One vector of weights a labeling, each penalized by its share.
         W = mu[:, None] * ((Y * alpha) @ X)
         margins = sum(y * (X @ w) for y, w in zip(Y, W, strict=True))
@@ -213,7 +204,7 @@ def test_a_warm_start_changes_nothing():
     far = np.full(120, 0.5), np.array([1.0, 0.0, 0.0])
     cold = conv_svm.solve_relaxed(X, Y, 1.0, tol=1e-8)
     for warm in (nearby, far):
-        found = conv_svm.solve_relaxed(X, Y, 1.0, None, warm, tol=1e-8)
+        found = conv_svm.solve_relaxed(X, Y, 1.0, warm=warm, tol=1e-8)
         np.testing.assert_allclose(found[1], cold[1], atol=1e-3)
         values = [conv_svm.relaxed_value(X, Y, a) for a, _ in (found, cold)]
         assert values[0] == pytest.approx(values[1], rel=1e-7)
@@ -247,13 +238,12 @@ def test_no_fit_stops_short(name):
     some = np.where(np.arange(60) < 10, y, -1)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
-        ways = ("linear", some), ("linear", None), ("rbf", None)
-        for C, (kernel, labels) in product([1e-5, 1.0, 100.0, 1e4], ways):
-            model = ConvSVM(C=C, kernel=kernel, max_cuts=12)
+        ways = ("linear", some), ("rbf", None)
+        for C, (kernel, labels) in product([1e-5, 1.0, 1e4], ways):
+            model = ConvSVM(C=C, kernel=kernel, max_cutting_planes=8)
             model.fit(X, bags, label_proportions(y, bags), labels=labels)
-            assert (
-                np.diff(model.objective_curve_) <= 1e-3 * model.objective_curve_[0]
-            ).all()
+            curve = np.array(model.objective_curve_)
+            assert (np.diff(curve) <= 1e-3 * curve[0]).all()
             assert model.relaxation_gap_ > -1e-3
 
 
@@ -275,14 +265,15 @@ def test_memory_without_a_kernel(monkeypatch):
     X, _, bags, P = problem()
     monkeypatch.setattr(conv_svm, "minimize", None)  # refused before it is called
     monkeypatch.setattr(_running, "machine_memory", lambda: 8 * 3 * 120**2 / 0.75)
-    with pytest.raises(ValueError, match=r"120 instances, 3 features, .*max_cuts"):
+    with pytest.raises(
+        ValueError, match=r"120 instances, 3 features, .*max_cutting_planes"
+    ):
         ConvSVM().fit(X, bags, P)
 
 
-@pytest.mark.parametrize("cuts", ["ascent", "paper"])
-def test_progress_of_rounds(cuts, capsys):
+def test_progress_of_rounds(capsys):
     X, _, bags, P = problem()
-    model = ConvSVM(cuts=cuts).fit(X, bags, P)
+    model = ConvSVM().fit(X, bags, P)
     assert capsys.readouterr().out == ""
     told = clone(model).set_params(verbose=2).fit(X, bags, P).objective_curve_
     lines = capsys.readouterr().out.splitlines()
@@ -297,7 +288,9 @@ def test_cuts_come_down_to_the_bound_of_all_labelings():
         X, bags, counts, Y = small(seed)
         best = enumerated(X, Y, 1.0)
         found = {
-            ascent: conv_svm.minimize(X, bags, *counts, 1.0, ascent, 60, 0.0)[3]
+            ascent: conv_svm.minimize(
+                X, bags, *counts, 1.0, ascent=ascent, max_planes=60, tol=0.0
+            )[3]
             for ascent in (True, False)
         }
         for values in found.values():
@@ -310,7 +303,7 @@ def test_epsilon_allows_what_all_labelings_within_it_allow():
     values = []
     for epsilon in (0.0, 0.2):
         X, bags, _, Y = small(epsilon=epsilon)
-        model = ConvSVM(1.0, epsilon, fit_intercept=False, max_cuts=60, tol=1e-99)
+        model = ConvSVM(1.0, epsilon, fit_intercept=False, tol=1e-9)
         model.fit(X, bags, [0.6, 0.2])
         values.append(enumerated(X, Y, 1.0))
         assert model.objective_curve_[-1] == pytest.approx(values[-1], rel=0.02)
@@ -347,54 +340,26 @@ def test_bags_of_size_one_are_the_machine_without_intercept(kernel):
     X, y, *_ = problem()
     model = ConvSVM(kernel=kernel, gamma=0.3).fit(X, np.arange(120), y.astype(float))
     gram = X @ X.T if kernel == "linear" else rbf_kernel(X, gamma=0.3)
-    assert model.n_cuts_ == 1 and abs(model.relaxation_gap_) < 1e-4
+    assert model.n_cutting_planes_ == 1 and abs(model.relaxation_gap_) < 1e-4
     svc = SVC(kernel="precomputed").fit(gram + 1, y)  # its intercept is free
     assert np.mean(svc.predict(gram + 1) == model.predict(X)) > 0.95
 
 
 def test_a_linear_kernel_is_the_linear_method():
     X, _, bags, P = problem()
-    primal = ConvSVM(max_cuts=4).fit(X, bags, P)
-    dual = ConvSVM(max_cuts=4, kernel="precomputed").fit(X @ X.T, bags, P)
+    primal = ConvSVM(max_cutting_planes=4).fit(X, bags, P)
+    dual = ConvSVM(max_cutting_planes=4, kernel="precomputed").fit(X @ X.T, bags, P)
     assert dual.objective_curve_[-1] == pytest.approx(
         primal.objective_curve_[-1], rel=0.05
     )
 
 
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_several_classes_are_one_against_the_rest(kernel):
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 3, 120)
-    corners = 4 * np.array([[0, 0], [1, 0], [0, 1]])
-    X, bags = rng.normal(size=(120, 2)) + corners[y] - 4 / 3, np.arange(120) // 4
-    P = label_proportions(y, bags)
-    model = ConvSVM(kernel=kernel, gamma=0.1).fit(X, bags, P)
-    assert model.score(X, y) > 0.8 and len(model.estimators_) == 3
-    f = model.decision_function(X)
-    for k in range(3):
-        one = ConvSVM(kernel=kernel, gamma=0.1).fit(X, bags, P[:, k])
-        np.testing.assert_allclose(f[:, k], one.decision_function(X), atol=1e-6)
-    np.testing.assert_array_equal(model.predict(X), f.argmax(axis=1))
-
-
-def test_known_labels_name_the_classes():
-    """Half of each bag is positive: without labels the names of the classes are free."""
-    rng = np.random.default_rng(0)
-    y = np.tile([0, 1], 60)
-    X, bags = rng.normal(size=(120, 3)) + 3.0 * y[:, None] - 1.5, np.arange(120) // 6
-    known = np.arange(120) < 10
-    for truth in (y, 1 - y):
-        labels = np.where(known, truth, -1)
-        model = ConvSVM().fit(X, bags, np.full(20, 0.5), labels=labels)
-        assert model.score(X, truth) > 0.9
-
-
 def test_only_longer_labelings_are_added_and_no_matrix_of_instances(monkeypatch):
     matrices, solve, add = [], _solver.solve_relaxed, _solver.violated
 
-    def watched(X, Y, C, gram, *rest):
+    def watched(X, Y, C, *, gram, **rest):
         matrices.append(gram is not None)
-        return solve(X, Y, C, gram, *rest)
+        return solve(X, Y, C, gram=gram, **rest)
 
     def longer(X, Y, columns, alpha, *rest):
         new = add(X, Y, columns, alpha, *rest)
@@ -410,69 +375,47 @@ def test_only_longer_labelings_are_added_and_no_matrix_of_instances(monkeypatch)
         assert matrices.pop() == wanted
         falls = -np.diff(model.objective_curve_) / model.objective_curve_[1:]
         assert (falls[:-1] > 0.02).all() and len(falls) > 2
-        assert falls[-1] <= 0.02 or model.n_cuts_ == 20
+        assert falls[-1] <= 0.02 or model.n_cutting_planes_ == 20
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_the_gap_is_the_last_fall_of_the_value(kernel):
     X, _, bags, P = problem(gap=0.5)
     for tol in (0.3, 0.02, 1e-99):
-        model = ConvSVM(kernel=kernel, max_cuts=8, tol=tol).fit(X, bags, P)
+        model = ConvSVM(kernel=kernel, max_cutting_planes=8, tol=tol).fit(X, bags, P)
         *_, last, value = model.objective_curve_
         assert model.n_iter_ == len(model.objective_curve_)
         assert model.gap_ in (0.0, pytest.approx((last - value) / value))
-        assert model.gap_ <= tol or model.n_cuts_ == 8
+        assert model.gap_ <= tol or model.n_cutting_planes_ == 8
     assert model.gap_ > tol
-    first = ConvSVM(kernel=kernel, max_cuts=1).fit(X, bags, P)
+    first = ConvSVM(kernel=kernel, max_cutting_planes=1).fit(X, bags, P)
     (value,) = first.objective_curve_
     assert first.gap_ == pytest.approx((120 - value) / value) and first.n_iter_ == 1
-
-
-def test_each_class_has_a_gap_which_is_0_where_no_labeling_is_left():
-    y = np.arange(120) % 3
-    X = np.random.default_rng(0).normal(size=(120, 2)) + 4 * np.eye(3, 2)[y]
-    model = ConvSVM().fit(X, np.arange(120), np.eye(3)[y])
-    assert [one.gap_ for one in model.estimators_] == [0.0, 0.0, 0.0]
 
 
 def test_no_more_labelings_than_allowed():
     X, _, bags, P = problem(gap=0.5)
     for cuts in ("ascent", "paper"):
-        model = ConvSVM(cuts=cuts, max_cuts=6, tol=1e-99).fit(X, bags, P)
-        assert model.n_cuts_ == 6
+        model = ConvSVM(cutting_planes=cuts, max_cutting_planes=6, tol=1e-99).fit(
+            X, bags, P
+        )
+        assert model.n_cutting_planes_ == 6
         assert len(model.objective_curve_) == (6 if cuts == "paper" else 3)
-
-
-def test_a_row_without_instances_does_not_say_which_class_is_which():
-    X, _, bags, _ = problem()
-    shares = np.append(np.full(20, 0.5), 0.9)
-    with pytest.raises(NotIdentifiableError, match="equal shares in every bag"):
-        ConvSVM().fit(X, bags, shares)
 
 
 def test_known_labels_and_the_gap():
     X, y, bags, P = problem()
     known = ConvSVM(epsilon=1.0).fit(X, bags, P, labels=y)
-    assert known.n_cuts_ == 1 and known.score(X, y) > 0.95
+    assert known.n_cutting_planes_ == 1 and known.score(X, y) > 0.95
     unknown = ConvSVM().fit(X, bags, P)
     assert 0 <= unknown.relaxation_gap_ <= 1
     value = unknown.labeled_value_ * (1 - unknown.relaxation_gap_)
     assert value == pytest.approx(unknown.objective_curve_[-1])
 
 
-def test_two_bags_whose_means_lie_on_the_wrong_sides():
-    """Figure 1 of yu2013."""
-    rng = np.random.default_rng(0)
-    y = np.repeat([1, 0, 1, 0], [30, 20, 20, 30])
-    x = np.repeat([1.0, -6.0, 6.0, -1.0], [30, 20, 20, 30])
-    X = np.column_stack([x, np.zeros(100)]) + 0.1 * rng.normal(size=(100, 2))
-    model = ConvSVM().fit(X, np.repeat([0, 1], 50), [0.6, 0.4])
-    assert model.score(X, y) == 1
-
-
 def test_many_instances_of_which_few_have_weight():
     """All alpha inside make long weights together: from there sixty steps did not do."""
-    n, rng = 20_000, np.random.default_rng(0)
+    n, rng = 8_000, np.random.default_rng(0)
     y = rng.integers(0, 2, n)
     X = np.column_stack([rng.normal(size=(n, 2)), np.ones(n)])
     X[:, 0] += 1.5 * y - 0.75
@@ -480,7 +423,7 @@ def test_many_instances_of_which_few_have_weight():
     counts = np.bincount(bags, y).astype(int)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
-        values = conv_svm.minimize(X, bags, counts, counts, 1.0, max_cuts=4)[3]
+        values = conv_svm.minimize(X, bags, counts, counts, 1.0, max_planes=4)[3]
     assert (np.diff(values) < 0).all() and values[-1] > 0
 
 
@@ -504,9 +447,12 @@ def test_certified_relaxation_and_labelings_are_in_order(C, epsilon):
         for a in (alpha, np.full(9, C), C * rng.uniform(size=9), np.zeros(9)):
             certified = conv_svm.certified_value(X, a, *rest, C)
             assert 0 <= certified <= optimum * (1 + 1e-5)
-        for max_cuts in (1, 2, 20):
+        for max_cutting_planes in (1, 2, 20):
             model = ConvSVM(
-                C=C, epsilon=epsilon, max_cuts=max_cuts, fit_intercept=False
+                C=C,
+                epsilon=epsilon,
+                max_cutting_planes=max_cutting_planes,
+                fit_intercept=False,
             )
             with warnings.catch_warnings(action="ignore"):
                 if 0 < (P := shares).sum() < 3 and len(set(shares)) > 1:

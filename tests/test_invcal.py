@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from problems import gaussian_bags as problem
-from scipy.spatial.distance import cdist
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
@@ -15,7 +14,7 @@ from llpbook import _hinge, invcal
 from llpbook._hinge import minimize_hinges
 from llpbook.base import LLPWarning, NotIdentifiableError, _running
 from llpbook.invcal import InvCal
-from llpbook.proportions import averaging_matrix, label_proportions
+from llpbook.proportions import averaging_matrix
 
 
 def regression(seed=0, L=60, d=5, epsilon=0.3):
@@ -48,11 +47,11 @@ def test_targets_are_log_odds_and_finite():
 @pytest.mark.equation("eq-invcal-tube")
 def test_a_tube_by_share_allows_an_error_of_the_share():
     p, epsilon = np.array([0.1, 0.3, 0.5, 0.8]), 1e-5
-    eps = invcal.tubes(p, 1000, epsilon, "share")
+    eps = invcal.tubes(p, 1000, epsilon, epsilon_unit="share")
     moved = expit(invcal.targets(p, 1000) + eps)
     np.testing.assert_allclose(moved - p, epsilon, rtol=1e-3)
     assert (invcal.tubes(p, 1000, 0.2) == 0.2).all()
-    pure = invcal.tubes(np.array([0.0, 1.0]), 50, 0.1, "share")
+    pure = invcal.tubes(np.array([0.0, 1.0]), 50, 0.1, epsilon_unit="share")
     np.testing.assert_allclose(pure, 0.1 / (0.02 * 0.98))  # clipped as the targets are
 
 
@@ -78,13 +77,13 @@ def test_minimum_equals_cvxpy(shape, epsilon, intercept):
         outside = cp.pos(cp.abs(means @ w + b - t) - eps)
         goal = cp.sum_squares(w) / 2 + penalties @ outside
         best = cp.Problem(cp.Minimize(goal)).solve(solver=cp.CLARABEL)
-        found = invcal.minimize(means, t, eps, penalties, intercept)
+        found = invcal.minimize(means, t, eps, penalties, intercept=intercept)
         value = slow_objective(*found[:2], means, t, eps, penalties)
         assert value == pytest.approx(best, rel=1e-7)
         assert intercept or found[1] == 0
 
 
-@pytest.mark.parametrize("tol", [1e-1, 1e-2, 1e-4, 1e-7])
+@pytest.mark.parametrize("tol", [1e-1, 1e-2, 1e-7])
 def test_a_minimum_is_as_exact_as_is_asked_for(tol):
     """The gap to the dual, from the multipliers alone; many draws, for most solutions are better than asked for."""
     for seed in range(40):
@@ -128,9 +127,8 @@ def test_a_direction_goes_down_however_far_or_dependent_features_are(kind, form,
     X = form(dependent(kind))
     rng = np.random.default_rng(0)
     g, g_b = rng.normal(size=X.shape[1]), 0.3 if free else None
-    step, _ = _hinge.newton_direction(
-        X, np.arange(X.shape[0]), np.full(X.shape[0], 2.0), g, g_b
-    )
+    n = X.shape[0]
+    step, _ = _hinge.newton_direction(X, np.arange(n), np.full(n, 2.0), g, g_b)
     assert np.isfinite(step).all()
     assert free or g @ step <= 0
 
@@ -216,18 +214,16 @@ def test_the_best_intercept_is_the_middle_of_all_that_are_as_good():
 
 
 @pytest.mark.equation("eq-invcal-kernel")
-@pytest.mark.parametrize("block", [7, 59, 1000])
+@pytest.mark.parametrize("block", [7, 1000])
 def test_the_kernel_between_bags_is_the_mean_of_the_block(block):
     X, _, bags, _ = problem(n=60)
     gram = rbf_kernel(X, gamma=0.2)
-    slow = [
-        [gram[np.ix_(bags == k, bags == m)].mean() for m in range(10)]
-        for k in range(10)
-    ]
+    own = [bags == k for k in range(10)]
+    slow = [[gram[np.ix_(a, b)].mean() for b in own] for a in own]
     S = averaging_matrix(bags)
-    found = invcal.bag_kernel(X, S, "rbf", 0.2, block)
+    found = invcal.bag_kernel(X, S, "rbf", 0.2, block=block)
     np.testing.assert_allclose(found, slow, atol=1e-12)
-    given = invcal.bag_kernel(gram, S, "precomputed", None, block)
+    given = invcal.bag_kernel(gram, S, "precomputed", None, block=block)
     np.testing.assert_allclose(given, slow, atol=1e-12)
 
 
@@ -268,42 +264,17 @@ def test_sparse_equals_dense():
         np.testing.assert_allclose(sparse, dense, atol=1e-6)
 
 
-def test_label_swap_swaps_the_prediction():
+def test_swapped_labels_bags_given_twice_and_weights_of_bags():
     X, _, bags, P = problem()
-    one, two = InvCal().fit(X, bags, P[:, 1]), InvCal().fit(X, bags, P[:, 0])
-    np.testing.assert_allclose(
-        one.decision_function(X), -two.decision_function(X), atol=1e-5
-    )
-
-
-def test_a_bag_twice_is_a_bag_of_weight_two():
-    X, _, bags, P = problem()
-    twice = InvCal().fit(
-        np.vstack([X, X]), np.append(bags, bags + 40), np.vstack([P, P])
-    )
+    one, swapped = (InvCal().fit(X, bags, p).coef_ for p in P.T)
+    np.testing.assert_allclose(one, -swapped, atol=1e-5)
+    both = np.vstack([X, X]), np.append(bags, bags + 40), np.vstack([P, P])
     # n enters by the clipping of shares, which none of these reaches
-    weighted = InvCal(bag_weights=np.full(40, 2.0)).fit(X, bags, P)
-    np.testing.assert_allclose(twice.coef_, weighted.coef_, atol=1e-5)
-    sizes = InvCal(bag_weights="size").fit(X, bags, P)
-    np.testing.assert_allclose(
-        sizes.coef_, InvCal(C_p=6.0).fit(X, bags, P).coef_, atol=1e-5
-    )
-
-
-def test_a_bag_of_weight_zero_is_left_out():
-    X, _, bags, P = problem()
-    wrong = P[:, 1].copy()
-    wrong[0] = 1 - wrong[0] / 2
-    weights = np.where(np.arange(40) == 0, 0.0, 1.0)
-    models = [InvCal(bag_weights=weights).fit(X, bags, p) for p in (wrong, P[:, 1])]
-    np.testing.assert_allclose(models[0].coef_, models[1].coef_)
-
-
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_no_intercept(kernel):
-    X, _, bags, P = problem()
-    model = InvCal(kernel=kernel, fit_intercept=False).fit(X, bags, P)
-    assert model.intercept_ == 0
+    weighted = InvCal(bag_weights=np.full(40, 2.0)).fit(X, bags, P).coef_
+    np.testing.assert_allclose(InvCal().fit(*both).coef_, weighted, atol=1e-5)
+    sizes, larger = InvCal(bag_weights="size"), InvCal(C_p=6.0)
+    coefs = [model.fit(X, bags, P).coef_ for model in (sizes, larger)]
+    np.testing.assert_allclose(*coefs, atol=1e-5)
 
 
 def test_the_objective_is_that_of_the_fit():
@@ -311,20 +282,22 @@ def test_the_objective_is_that_of_the_fit():
     weights = np.arange(1.0, 31)
     model = InvCal(3.0, epsilon=0.05, bag_weights=weights).fit(X, bags, P)
     means, t = averaging_matrix(bags) @ X, invcal.targets(P[:, 1], len(X))
-    at = slow_objective(
-        model.coef_[0], model.intercept_[0], means, t, np.full(30, 0.05), 3 * weights
-    )
+    given = means, t, np.full(30, 0.05), 3 * weights
+    at = slow_objective(model.coef_[0], model.intercept_[0], *given)
     assert model.objective_ == pytest.approx(at)
 
 
 def test_fit_minimizes_with_its_own_parameters():
     X, _, bags, P = problem(size=8)
     p, c = P[:, 1], np.full(30, 2.0)
-    model = InvCal(2.0, 0.05, "share", fit_intercept=False, tol=1e-2).fit(X, bags, P)
-    t, eps = invcal.targets(p, len(X)), invcal.tubes(p, len(X), 0.05, "share")
+    how = {"epsilon_unit": "share", "fit_intercept": False}
+    model = InvCal(2.0, 0.05, **how, tol=1e-2).fit(X, bags, P)
+    assert model.intercept_ == 0
+    t = invcal.targets(p, len(X))
+    eps = invcal.tubes(p, len(X), 0.05, epsilon_unit="share")
+    given = averaging_matrix(bags) @ X, t, eps, c
     w, exact = (
-        invcal.minimize(averaging_matrix(bags) @ X, t, eps, c, False, tol)[0]
-        for tol in (1e-2, 1e-9)
+        invcal.minimize(*given, intercept=False, tol=tol)[0] for tol in (1e-2, 1e-9)
     )
     np.testing.assert_allclose(model.coef_[0], w, rtol=1e-9)
     assert np.abs(w - exact).max() > 1e-5  # so that the tolerance is seen to arrive
@@ -332,36 +305,21 @@ def test_fit_minimizes_with_its_own_parameters():
     np.testing.assert_allclose(probability, expit(model.decision_function(X)))
 
 
-@pytest.mark.parametrize("kernel", ["linear", "precomputed"])
-def test_an_offset_of_the_features_moves_the_intercept_alone(kernel):
+def test_an_offset_of_the_features_moves_the_intercept_alone():
     X, _, bags, P = problem()
     far = np.column_stack([X, np.zeros(240)]) + 1e6
-    if kernel == "linear":
-        with pytest.warns(LLPWarning, match="StandardScaler"):
-            model = InvCal().fit(far, bags, P)
-        np.testing.assert_allclose(
-            model.coef_[0, :4], InvCal().fit(X, bags, P).coef_[0], atol=1e-5
-        )
-        assert abs(model.coef_[0, 4]) < 1e-9
-    else:
-        near, moved = (
-            InvCal(kernel=kernel).fit(X @ X.T + c, bags, P) for c in (0, 1e3)
-        )
-        scores = [
-            m.decision_function(X @ X.T + c) for m, c in ((near, 0), (moved, 1e3))
-        ]
-        np.testing.assert_allclose(*scores, atol=1e-3)
+    with pytest.warns(LLPWarning, match="StandardScaler"):
+        model = InvCal().fit(far, bags, P)
+    near = np.append(InvCal().fit(X, bags, P).coef_[0], 0)
+    np.testing.assert_allclose(model.coef_[0], near, atol=1e-5)
+    scores = []
+    for gram in (X @ X.T, X @ X.T + 1e3):
+        model = InvCal(kernel="precomputed").fit(gram, bags, P)
+        scores.append(model.decision_function(gram))
+    np.testing.assert_allclose(*scores, atol=1e-3)
 
 
 # --- where it fails ----------------------------------------------------------------------------------------
-
-
-def test_equal_shares_are_not_identifiable():
-    X, _, bags, _ = problem()
-    with pytest.raises(
-        NotIdentifiableError, match=r"the same in every bag in use \(0\.6, 0\.4\)"
-    ):
-        InvCal().fit(X, bags, np.full(40, 0.4))
 
 
 def test_equal_shares_of_the_bags_in_use_are_not_identifiable():
@@ -377,14 +335,10 @@ def test_one_tube_for_all_is_a_constant_with_a_warning():
     t = invcal.targets(P[:, 1], len(X))
     half = np.ptp(t) / 2
     with pytest.warns(LLPWarning, match="lower epsilon"):
-        model = InvCal(10.0, epsilon=half * 1.001).fit(X, bags, P)
-    np.testing.assert_allclose(
-        model.decision_function(X), (t.max() + t.min()) / 2, atol=0.01 * half
-    )
-    assert (
-        np.ptp(InvCal(10.0, epsilon=half * 0.9).fit(X, bags, P).decision_function(X))
-        > 0
-    )
+        f = InvCal(10.0, epsilon=half * 1.001).fit(X, bags, P).decision_function(X)
+    np.testing.assert_allclose(f, (t.max() + t.min()) / 2, atol=0.01 * half)
+    f = InvCal(10.0, epsilon=half * 0.9).fit(X, bags, P).decision_function(X)
+    assert np.ptp(f) > 0
 
 
 def test_without_an_intercept_one_tube_is_no_constant_unless_it_holds_0(recwarn):
@@ -396,38 +350,3 @@ def test_without_an_intercept_one_tube_is_no_constant_unless_it_holds_0(recwarn)
     with pytest.warns(LLPWarning, match="lower epsilon"):
         model.fit(X, bags, shares)
     np.testing.assert_allclose(model.decision_function(X), 0, atol=1e-6)
-
-
-def test_distances_are_no_kernel():
-    X, _, bags, P = problem()
-    with pytest.raises(ValueError, match="no kernel"):
-        InvCal(kernel="precomputed").fit(cdist(X, X), bags, P)
-
-
-def test_a_precomputed_kernel_has_a_column_for_each_instance():
-    X, _, bags, P = problem()
-    with pytest.raises(ValueError, match=r"240 training instances .* got 4"):
-        InvCal(kernel="precomputed").fit(X, bags, P)
-    model = InvCal(kernel="precomputed").fit(X @ X.T, bags, P)
-    with pytest.raises(ValueError, match="240 features"):
-        model.predict(X)
-
-
-def test_means_on_the_wrong_sides_mislead():
-    """Figure 1 of yu2013: each bag's mean lies on the side of the class that is rarer in it."""
-    rng = np.random.default_rng(0)
-    y = np.repeat([1, 0, 1, 0], [60, 40, 40, 60])
-    x = np.repeat([1.0, -6.0, 6.0, -1.0], [60, 40, 40, 60])
-    X = np.column_stack([x, np.zeros(200)]) + 0.1 * rng.normal(size=(200, 2))
-    bags = np.repeat([0, 1], 100)
-    model = InvCal(C_p=100.0, epsilon=0.0).fit(X, bags, [0.6, 0.4])
-    assert model.score(X, y) < 0.05
-
-
-def test_a_class_that_is_absent_is_never_predicted():
-    rng = np.random.default_rng(0)
-    y, bags = rng.integers(0, 2, 200), np.arange(200) // 10
-    X = rng.normal(size=(200, 2)) + 3.0 * y[:, None]
-    shares = np.column_stack([label_proportions(y, bags), np.zeros(20)])
-    model = InvCal().fit(X, bags, shares)
-    assert set(model.predict(X)) == {0, 1} and model.score(X, y) > 0.9

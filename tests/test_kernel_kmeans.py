@@ -17,7 +17,6 @@ from llpbook.base import (
     NotIdentifiableError,
     _counts,
     _estimator,
-    _running,
 )
 from llpbook.cluster_selection import ClusterModelSelection
 from llpbook.datasets import load_bags, random_bags
@@ -305,15 +304,6 @@ def test_neither_offset_nor_scale_matter(kernel):
         assert np.mean(model.predict(moved) == given.predict(X)) > 0.99
 
 
-def test_lambda_has_no_unit():
-    X, _, bags, P = problem(gap=1.0)
-    one, two = (
-        AOCKernelKMeans(0.3, random_state=0).fit(c * X, bags, P) for c in (1, 7)
-    )
-    np.testing.assert_array_equal(one.labels_, two.labels_)
-    assert two.objective_ == pytest.approx(49 * one.objective_)
-
-
 def test_distances_are_no_kernel():
     X, _, bags, P = problem()
     distances = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
@@ -325,15 +315,6 @@ def test_label_swap_swaps_the_prediction():
     X, _, bags, P = problem()
     one, two = (AOCKernelKMeans(random_state=0).fit(X, bags, p) for p in P.T)
     assert np.mean(one.predict(X) != two.predict(X)) == 1
-
-
-def test_the_order_of_the_instances_does_not_matter():
-    X, _, bags, P = problem(gap=1.0)
-    order = np.random.default_rng(7).permutation(200)
-    model = AOCKernelKMeans(n_init=1, random_state=0)
-    one = model.fit(X, bags, P).labels_
-    two = model.fit(X[order], bags[order], P).labels_
-    np.testing.assert_array_equal(one[order], two)
 
 
 def test_stopping_short_warns():
@@ -412,26 +393,6 @@ def test_a_class_that_vanishes_is_said():
     assert not (model.predict(X) == 2).any()
 
 
-def test_features_on_different_scales_are_said():
-    X, _, bags, P = problem(gap=5.0)
-    seconds = np.random.default_rng(0).uniform(1.6e9, 1.7e9, 200)
-    with_time = np.column_stack([X, seconds])
-    for kernel in ("linear", "rbf", "laplacian"):
-        with pytest.warns(LLPWarning, match="AOCKernelKMeans measures distances"):
-            AOCKernelKMeans(kernel=kernel, n_init=1).fit(with_time, bags, P)
-    given = with_time @ with_time.T / 1e18
-    AOCKernelKMeans(kernel="precomputed", n_init=1).fit(given, bags, P)
-
-
-def test_memory_is_asked_for_before_the_kernel_is_computed(monkeypatch):
-    X, _, bags, P = problem()
-    n_bytes = 8 * kk.GRAM_COPIES * 200**2
-    monkeypatch.setattr(_running, "machine_memory", lambda: n_bytes / 0.76)
-    monkeypatch.setattr(AOCKernelKMeans, "_gram", None)
-    with pytest.raises(ValueError, match="AOCKernelKMeans on 200 instances needs"):
-        AOCKernelKMeans().fit(X, bags, P)
-
-
 @pytest.mark.parametrize("kernel", ["linear", "laplacian", "precomputed"])
 def test_the_stated_memory_is_the_peak_and_predictions_need_a_block(
     kernel, monkeypatch
@@ -460,7 +421,7 @@ def test_of_objectives_that_differ_by_rounding_the_first_is_kept(monkeypatch):
     monkeypatch.setattr(kk, "objective", lambda *args: next(values))
     numbers = iter(range(5))
     monkeypatch.setattr(
-        kk, "descend", lambda gram, start, *args: (start, next(numbers), True)
+        kk, "descend", lambda gram, start, *_, **__: (start, next(numbers), True)
     )
     model = AOCKernelKMeans(n_init=5, random_state=0).fit(X, bags, P)
     assert model.n_iter_ == 1 and model.objective_ == 1.0

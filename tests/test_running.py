@@ -47,7 +47,7 @@ def scale(name):
 def stop(name):
     """The shortest search, to a tolerance that it cannot meet."""
     X, _, bags, P = problem(3 if "TwoBag" not in str(ESTIMATORS[name].__mro__) else 2)
-    limits = ("max_iter", "max_cuts")
+    limits = ("max_iter", "max_cutting_planes")
     return (
         small(name, tol=1e-14, **dict.fromkeys(limits, 1)),
         X, bags, P, None,

@@ -122,13 +122,13 @@ METHODS = {
     "AlternatingMeanMap": (AlternatingMeanMap(), {"alpha": PENALTIES}),
     "AlterSVM": (AlterSVM(n_init=3), {"C": [0.1, 0.01, 1.0, 10.0]}),
     "ClusterModelSelection": (
-        ClusterModelSelection(max_iter=3, psize=10),
+        ClusterModelSelection(max_iter=3, population_size=10),
         {"n_clusters": [6, 3, 4, 5]},
     ),
     "AOCKernelKMeans": (AOCKernelKMeans(), {"C_p": [1.0, 0.1, 10.0, 100.0]}),
     "DSDD": (DSDD(class_prior="match", n_folds=3), {}),
     "SMIC": (SMIC(), {}),
-    "ConvSVM": (ConvSVM(max_cuts=10), {"C": [0.1, 0.01, 1.0, 10.0]}),
+    "ConvSVM": (ConvSVM(max_cutting_planes=10), {"C": [0.1, 0.01, 1.0, 10.0]}),
 }
 LIMITS = {
     "majority": (MajorityClass(), {}),

@@ -125,7 +125,7 @@ CANDIDATES = {
     "LaplacianMeanMap": LaplacianMeanMap(),
     "WeightedLDA": WeightedLDA(),
     "AlterSVM": AlterSVM(n_init=2, random_state=0),
-    "clusters": ClusterModelSelection(max_iter=2, psize=8, random_state=0),
+    "clusters": ClusterModelSelection(max_iter=2, population_size=8, random_state=0),
     "majority": MajorityClass(),
 }
 AVERAGED = ("counts", "EM", "count trees")

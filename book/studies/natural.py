@@ -89,9 +89,9 @@ METHODS = {
     ),
     "InvCal": (InvCal(), {"C_p": [0.01, 0.1, 1.0, 10.0, 100.0]}),
     "AlterSVM": (AlterSVM(n_init=3), {"C": [0.01, 0.1, 1.0]}),
-    "ConvSVM": (ConvSVM(max_cuts=10), {"C": [0.01, 0.1, 1.0]}),
+    "ConvSVM": (ConvSVM(max_cutting_planes=10), {"C": [0.01, 0.1, 1.0]}),
     "ClusterModelSelection": (
-        ClusterModelSelection(max_iter=3, psize=10),
+        ClusterModelSelection(max_iter=3, population_size=10),
         {"n_clusters": [3, 6, 9]},
     ),
     "AOCKernelKMeans": (AOCKernelKMeans(), {"C_p": [0.1, 1.0, 10.0, 100.0]}),

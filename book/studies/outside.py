@@ -22,7 +22,8 @@ stands in the columns of both criteria. ``labels`` and ``majority`` see no bags,
 (``any``).
 
 All methods of the package are here but these, of which no fit to the first set ended within 75 seconds: `ConvSVM`
-(linear, ten cuts), `AOCKernelKMeans` (three starts; its kernel matrix is quadratic in the instances) and `SMIC`.
+(linear, ten cutting planes), `AOCKernelKMeans` (three starts; its kernel matrix is quadratic in the instances) and
+`SMIC`.
 """
 
 import time
@@ -82,7 +83,7 @@ METHODS = {
     "BagBoosting": (BagBoosting("proportion"), TREES),
     "AlterSVM": (AlterSVM(n_init=3), {"C": [0.01, 1e-3, 0.1]}),
     "ClusterModelSelection": (
-        ClusterModelSelection(max_iter=3, psize=10),
+        ClusterModelSelection(max_iter=3, population_size=10),
         {"n_clusters": [6, 3, 9]},
     ),
     "KDEDifference": (KDEDifference(class_prior="match"), {}),

@@ -67,7 +67,7 @@ def run(cell, seed):
     same = {"kernel": kernel, "C": C}
     model = ConvSVM(**same).fit(*given)
     others = {
-        "first": ConvSVM(**same, max_cuts=1),
+        "first": ConvSVM(**same, max_cutting_planes=1),
         "alter": AlterSVM(**same, random_state=seed),
         "started": AlterSVM(**same, init=ConvSVM(**same)),
         "mean_map": MeanMap(kernel=kernel),
@@ -84,7 +84,7 @@ def run(cell, seed):
         "lower": round(model.lower_bound_, 4),
         "labeled": round(model.labeled_value_, 4),
         "truth": round(value_of_truth(X, y, kernel, C), 4),
-        "cuts": model.n_cuts_,
+        "cuts": model.n_cutting_planes_,
     }
 
 

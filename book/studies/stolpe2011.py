@@ -115,11 +115,15 @@ class LabeledKMeans(ClusterModelSelection):
         self.cluster_means_ = cluster_means(X, clusters)
 
 
-def strategies(combine, max_iter=2, psize=10):
+def strategies(combine, max_iter=2, population_size=10):
     """LLP with each number of clusters and labeler, by name."""
     return {
         f"{k} {labeler}": ClusterModelSelection(
-            k, labeler=labeler, combine=combine, max_iter=max_iter, psize=psize
+            k,
+            labeler=labeler,
+            combine=combine,
+            max_iter=max_iter,
+            population_size=population_size,
         )
         for k in CLUSTERS
         for labeler in ("exhaustive", "greedy")

@@ -15,7 +15,7 @@ What the paper leaves open, and what is done here:
   code of the authors a fifth fold is empty there, which comes to the same.
 - The bag-level error weighs bags by size, as that code does. Ties go to the first value of the grid.
 - alter-∝SVM is tuned with three starts and fitted with ten, where the paper has ten in both; conv-∝SVM is tuned with
-  three cuts and fitted with twenty. Both save most of the time.
+  three cutting planes and fitted with twenty. Both save most of the time.
 - Training bags whose proportions are all equal cannot be fitted by every method. Where a fit ends in
   `NotIdentifiableError`, in tuning or after it, the majority class of the training bags answers instead; ``n_failed``
   counts the folds (of five) whose final model did. No fold is left out.
@@ -98,9 +98,9 @@ METHODS = {
         last={"n_init": 10},
     ),
     "ConvSVM": Method(
-        ConvSVM(max_cuts=3),
+        ConvSVM(max_cutting_planes=3),
         {"C": [0.1, 1.0, 10.0], "epsilon": [0.0, 0.01, 0.1]},
-        last={"max_cuts": 20},
+        last={"max_cutting_planes": 20},
     ),
     "MajorityClass": Method(MajorityClass()),
     "BagMeanRegression": Method(

@@ -31,7 +31,6 @@ from ..base import (
 )
 from ._solver import minimize
 from ._steps import (
-    FIRST_SPREAD,
     bag_step,
     count_cost,
     first_level,
@@ -42,20 +41,7 @@ from ._steps import (
     svm_step,
 )
 
-__all__ = [
-    "FIRST_SPREAD",
-    "AlterSVM",
-    "bag_step",
-    "count_cost",
-    "first_level",
-    "flip_gain",
-    "levels",
-    "minimize",
-    "minimize_hinges",
-    "objective",
-    "share_loss",
-    "svm_step",
-]
+__all__ = ["AlterSVM"]
 
 
 class AlterSVM(KernelClassifier):
@@ -167,7 +153,7 @@ class AlterSVM(KernelClassifier):
     }
 
     def __init__(
-        self, C=0.1, C_p=10.0, kernel="linear", gamma="scale", fit_intercept=True,
+        self, C=0.1, C_p=10.0, *, kernel="linear", gamma="scale", fit_intercept=True,
         bag_weights="size", bag_loss="absolute", annealing="fast", init="random",
         n_init=10, n_jobs=None, verbose=0, random_state=None,
     ):  # fmt: skip
@@ -178,14 +164,13 @@ class AlterSVM(KernelClassifier):
         self.random_state = random_state
 
     def _fit(self, data):
-        if self.init != "random":
-            last = self.init[-1] if isinstance(self.init, Pipeline) else self.init
-            learns = "proportions" in signature(last.fit).parameters
-            if not learns or isinstance(last, type):
-                raise ValueError(
-                    "init must be 'random', an estimator that is fitted with "
-                    f"proportions, or a Pipeline that ends in one, got {self.init!r}"
-                )
+        last = self.init[-1] if isinstance(self.init, Pipeline) else self.init
+        learns = last == "random" or "proportions" in signature(last.fit).parameters
+        if not learns or isinstance(last, type):
+            raise ValueError(
+                "init must be 'random', an estimator that is fitted with "
+                f"proportions, or a Pipeline that ends in one, got {self.init!r}"
+            )
         super()._fit(data)
 
     def _solve(self, data, Z):
@@ -194,9 +179,10 @@ class AlterSVM(KernelClassifier):
         scores = self._first(data)
         progress = Progress(self, self.n_init if scores is None else 1, "start")
         best, starts = minimize(
-            Z, data.bags, data.proportions[:, 1], self.C, penalties, self.bag_loss,
-            self.fit_intercept, self.annealing, scores, self.n_init,
-            row_order(data.X), self.random_state, self.n_jobs, progress.step,
+            Z, data.bags, data.proportions[:, 1], self.C, penalties, loss=self.bag_loss,
+            intercept=self.fit_intercept, annealing=self.annealing, scores=scores,
+            n_init=self.n_init, order=row_order(data.X), seed=self.random_state,
+            n_jobs=self.n_jobs, progress=progress.step,
         )  # fmt: skip
         self.labels_ = np.empty(len(data.bags), self.classes_.dtype)
         self.labels_[best.layout.order] = self.classes_[(best.y > 0).astype(int)]

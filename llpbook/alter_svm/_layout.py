@@ -1,7 +1,5 @@
 """The bag step of all bags at once: instances are sorted so that the bags of one size are the rows of a matrix."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ..base import whole_counts
@@ -14,21 +12,12 @@ def rounded_hinge(z, width):
     return slope * (1 - z) + width / 2 * slope * (1 - slope)
 
 
-@dataclass
-class Block:
-    """Bags of one size: the rows of their instances, their shares, and `count_cost` by bag and rank."""
-
-    rows: slice
-    size: int
-    shares: np.ndarray
-    costs: np.ndarray
-
-
 class Layout:
     """Instances sorted by the size of their bag, then by bag, then in a given order.
 
-    Bags of one size are in the order of their first instances, so that the names of bags have no effect. Of equal
-    scores in a bag the first ones become positive.
+    Bags of one size are in the order of their first instances, so that the names of bags have no effect. They are a
+    block: the slice of their instances, their shares, and `count_cost` by bag and rank. Of equal scores in a bag the
+    first ones become positive.
     """
 
     def __init__(self, order, bags, shares, penalties, loss):
@@ -36,43 +25,40 @@ class Layout:
         _, first, which = np.unique(own, return_index=True, return_inverse=True)
         self.order = order[np.lexsort((first[which], sizes[own]))]
         self.bags, self.shares = bags[self.order], shares
-        self.penalties, self.loss = penalties, loss
+        self.penalties, self.loss, self.blocks = penalties, loss, []
         found, first = np.unique(sizes[self.bags], return_index=True)
-        rows = map(slice, first, [*first[1:], len(bags)])
-        self.blocks = [self.block(*pair) for pair in zip(found, rows, strict=True)]
-
-    def block(self, size, rows):
-        """The block of all bags of one size, whose instances are in ``rows``."""
-        own = self.bags[rows][::size]
-        shares, penalties = self.shares[own, None], self.penalties[own, None]
-        costs = count_cost(np.arange(size), size, shares, penalties, self.loss)
-        return Block(rows, size, shares[:, 0], costs)
+        for size, *ends in zip(found, first, [*first[1:], len(bags)], strict=True):
+            rows = slice(*ends)
+            own = self.bags[rows][::size]
+            given = size, shares[own, None], penalties[own, None]
+            costs = count_cost(np.arange(size), *given, loss=loss)
+            self.blocks.append((rows, shares[own], costs))
 
     def best_labels(self, f, C, width):
         """Labels as by `bag_step`, but with rounded hinges."""
 
-        def count(block, ranked):
+        def count(ranked, _, costs):
             falls = rounded_hinge(-ranked, width) - rounded_hinge(ranked, width)
-            return (block.costs < C * falls).sum(axis=1)
+            return (costs < C * falls).sum(axis=1)
 
         return self.largest(f, count)
 
     def first_labels(self, f):
         """In each bag the largest scores are positive, as many as the rounded share says."""
 
-        def count(block, _):
-            shares = np.column_stack([1 - block.shares, block.shares])
-            return whole_counts(shares, block.size)[:, 1]
+        def count(ranked, shares, _):
+            both = np.column_stack([1 - shares, shares])
+            return whole_counts(both, ranked.shape[1])[:, 1]
 
         return self.largest(f, count)
 
     def largest(self, f, count):
-        """+1 for the largest scores of each bag, as many as ``count`` says by block and ranked scores; else -1."""
+        """+1 for the largest scores of each bag, as many as ``count`` says by ranked scores and block; else -1."""
         y = np.empty(len(f))
-        for block in self.blocks:
-            scores = f[block.rows].reshape(-1, block.size)
+        for rows, shares, costs in self.blocks:
+            scores = f[rows].reshape(costs.shape)
             ranked = np.sort(scores, axis=1)[:, ::-1]
-            y[block.rows] = top(scores, ranked, count(block, ranked)).ravel()
+            y[rows] = top(scores, ranked, count(ranked, shares, costs)).ravel()
         return y
 
 

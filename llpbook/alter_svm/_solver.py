@@ -75,17 +75,16 @@ class Start:
         problem = self.rounded_problem(C, width)
         step = self.newton_step(problem)
         slope = problem.slope_along(self.w, self.f, step)
-        self.move(step, 1.0)
-        value = self.relabel(C, width)
+        value = self.move(step, 1.0, C, width)
         if value <= last:
             return value, True
-        self.move(step, zero_of_slope(slope, 0.0, 1.0) - 1)
-        return self.relabel(C, width), False
+        back = zero_of_slope(slope, 0.0, 1.0) - 1
+        return self.move(step, back, C, width), False
 
     def rounded_problem(self, C, width):
         """The support vector machine for the current labels, with rounded kinks."""
         ones = np.ones(len(self.y))
-        return Rounded(self.light, self.y, 1.0, ones, C, self.intercept, width, 0.5)
+        return Rounded(self.light, self.y, ones, C * ones, self.intercept, width, 0.5)
 
     def newton_step(self, problem):
         """A Newton step; if few instances are in the band, the intercept is moved first."""
@@ -96,48 +95,45 @@ class Start:
             _, gradient, pull, band = problem.derivatives(self.w, self.f)
         return problem.newton_step(gradient, pull, band, LARGEST)
 
-    def move(self, step, part):
-        """Take a part of a step."""
+    def move(self, step, part, C, width):
+        """Take a part of a step, and the best labels there; returns the rounded objective."""
         pairs = zip((self.w, self.b, self.f), step, strict=True)
         self.w, self.b, self.f = (old + part * d for old, d in pairs)
-
-    def relabel(self, C, width):
-        """Take the best labels; returns the rounded objective."""
         self.y = self.layout.best_labels(self.f, C, width)
         return self.rounded_objective(C, width)
 
     def rounded_objective(self, C, width):
         """The objective with rounded hinges."""
         hinges = rounded_hinge(self.y * self.f, width).sum()
-        return C * hinges + objective(self.w, self.f, self.y, *self.problem(0.0))
+        return C * hinges + self.objective(self.w, self.f, self.y, 0.0)
 
-    def problem(self, C):
-        """The arguments that `objective` and `bag_step` share."""
-        layout = self.layout
-        return layout.bags, layout.shares, C, layout.penalties, layout.loss
+    def objective(self, w, f, y, C):
+        """The objective with exact hinges."""
+        at = self.layout
+        rest = at.bags, at.shares, C, at.penalties
+        return float(objective(w, f, y, *rest, loss=at.loss))
 
     def exactly(self, w, b, C):
         """Weights and intercept, with their scores, best labels and exact objective."""
-        f = self.X @ w + b
-        y = bag_step(f, *self.problem(C))
-        return w, b, f, y, float(objective(w, f, y, *self.problem(C)))
+        f, at = self.X @ w + b, self.layout
+        y = bag_step(f, at.bags, at.shares, C, at.penalties, loss=at.loss)
+        return w, b, f, y, self.objective(w, f, y, C)
 
     def exact_svm(self, nu, C):
         """The exact support vector machine for the current labels; ``nu`` are multipliers near the solution."""
         warm = self.w, self.b, nu, FINISH_WIDTH
-        return svm_step(self.X, self.y, C, self.intercept, warm, EXACT_GAP)
-
-
-def levels_of(start, annealing, C):
-    """The values of C through which a start goes."""
-    if annealing == "fast":
-        return levels(C, first_level(start.X, start.y))
-    return levels(C, PAPER_FIRST * C, PAPER_FACTOR) if annealing == "paper" else [C]
+        given = self.X, self.y, C
+        return svm_step(*given, intercept=self.intercept, warm=warm, tol=EXACT_GAP)
 
 
 def run_levels(start, annealing, C):
     """All levels, then the finish; returns the start."""
-    for level in levels_of(start, annealing, C):
+    values = [C]
+    if annealing == "fast":
+        values = levels(C, first_level(start.X, start.y))
+    elif annealing == "paper":
+        values = levels(C, PAPER_FIRST * C, factor=PAPER_FACTOR)
+    for level in values:
         start.alternate(level, WIDTH, LEVEL_TOL)
     start.alternate(C, FINISH_WIDTH, FINISH_TOL)
     _, _, start.f, start.y, start.value = start.exactly(start.w, start.b, C)
@@ -145,7 +141,10 @@ def run_levels(start, annealing, C):
 
 
 def finish_exactly(start, C):
-    """Exact support vector machine and best labels in turn, until the objective falls no more; then the gap."""
+    """Exact support vector machine and best labels in turn, until the objective falls no more; then the gap.
+
+    The gap is an upper bound of the relative fall of the objective that is possible with the same labels.
+    """
     nu = C * start.rounded_problem(C, FINISH_WIDTH).multipliers(start.f)
     for _ in range(MAX_EXACT):
         w, b, nu, *_ = start.exact_svm(nu, C)
@@ -155,14 +154,9 @@ def finish_exactly(start, C):
             start.w, start.b, start.f, start.y, start.value = found
         if fall <= EXACT_TOL * found[-1]:
             break
-    start.gap = svm_gap(start, nu, C)
-
-
-def svm_gap(start, nu, C):
-    """Upper bound of the relative fall of the objective that is possible with the labels of a start."""
     w, b, *_, gap = start.exact_svm(nu, C)
-    best = objective(w, start.X @ w + b, start.y, *start.problem(C))
-    return float(gap + (start.value - best) / max(start.value, TINY))
+    best = start.objective(w, start.X @ w + b, start.y, C)
+    start.gap = float(gap + (start.value - best) / max(start.value, TINY))
 
 
 def share_error(start):
@@ -171,20 +165,9 @@ def share_error(start):
     return np.abs(np.bincount(bags, (start.f > 0) - shares[bags])).sum() / len(bags)
 
 
-def keep_lowest(starts, progress):
-    """The start with the lowest objective; and the objective and the error of the shares of each."""
-    best, found = None, []
-    for start in starts:
-        found.append((start.value, share_error(start)))
-        best = start if best is None or start.value < best.value else best
-        if progress:
-            progress(f"lowest objective {best.value:.6g}")
-    return best, found
-
-
 def minimize(
-    X, bags, shares, C, penalties, loss="absolute", intercept=True, annealing="fast", scores=None,
-    n_init=10, order=None, seed=0, n_jobs=None, progress=None,
+    X, bags, shares, C, penalties, *, loss="absolute", intercept=True, annealing="fast",
+    scores=None, n_init=10, order=None, seed=0, n_jobs=None, progress=None,
 ):  # fmt: skip
     r"""The lowest of some local minima of `objective`, one for each start.
 
@@ -234,9 +217,14 @@ def minimize(
         y = layout.first_labels(scores)
         return run_levels(Start(Z, light, layout, y, intercept), annealing, C)
 
+    best, found = None, []
     with threadpool_limits(1):
         pool = Parallel(n_jobs, prefer="threads", return_as="generator")
-        best, found = keep_lowest(pool(delayed(run)(f) for f in first), progress)
+        for start in pool(delayed(run)(f) for f in first):
+            found.append((start.value, share_error(start)))
+            best = start if best is None or start.value < best.value else best
+            if progress:
+                progress(f"lowest objective {best.value:.6g}")
         finish_exactly(best, C)
     best.b -= center @ best.w
     return best, found

@@ -5,16 +5,13 @@ import numpy as np
 from .._hinge import minimize_hinges
 from ..base import ranks
 
-#: Spread of the scores at the first level, in units of the margin.
-FIRST_SPREAD = 0.5
-
 
 def share_loss(error, loss):
     """Loss of an error of a share: its size, or its square."""
     return np.abs(error) if loss == "absolute" else error**2
 
 
-def objective(w, f, y, bags, shares, C, penalties, loss="absolute"):
+def objective(w, f, y, bags, shares, C, penalties, *, loss="absolute"):
     r"""What alter-∝SVM minimizes over labels and hyperplane.
 
     Equation :eq:`eq-alter-svm-objective`.
@@ -46,7 +43,7 @@ def objective(w, f, y, bags, shares, C, penalties, loss="absolute"):
     return w @ w / 2 + C * hinges.sum() + penalties[soft] @ errors
 
 
-def svm_step(X, y, C, intercept=True, warm=None, tol=1e-9):
+def svm_step(X, y, C, *, intercept=True, warm=None, tol=1e-9):
     r"""The support vector machine for labels that are known.
 
     Equation :eq:`eq-alter-svm-machine`.
@@ -74,8 +71,9 @@ def svm_step(X, y, C, intercept=True, warm=None, tol=1e-9):
         Gap between primal and dual objective at the end, relative to the minimum.
     """
     ones = np.ones(len(y))
+    given = X, y, ones, C * ones
     # eq: eq-alter-svm-machine
-    return minimize_hinges(X, y, ones, C * ones, intercept, warm, tol)
+    return minimize_hinges(*given, intercept=intercept, warm=warm, tol=tol)
 
 
 def flip_gain(f):
@@ -95,7 +93,7 @@ def flip_gain(f):
     return np.maximum(0, 1 + f) - np.maximum(0, 1 - f)
 
 
-def count_cost(r, size, share, penalty, loss="absolute"):
+def count_cost(r, size, share, penalty, *, loss="absolute"):
     r"""Cost of one more positive in a bag that has r positives.
 
     :math:`\frac{c_k}{n_k} (|r + 1 - n_k p_k| - |r - n_k p_k|)`, or the same with squares; it does not
@@ -116,7 +114,7 @@ def count_cost(r, size, share, penalty, loss="absolute"):
     return penalty * (share_loss(after, loss) - share_loss(before, loss))
 
 
-def bag_step(f, bags, shares, C, penalties, loss="absolute"):
+def bag_step(f, bags, shares, C, penalties, *, loss="absolute"):
     r"""The best labels for known scores, exactly, in all bags.
 
     Equation :eq:`eq-alter-svm-bag-step`.
@@ -134,7 +132,8 @@ def bag_step(f, bags, shares, C, penalties, loss="absolute"):
     ndarray of -1 and 1, shape (n_instances,)
     """
     size = np.bincount(bags, minlength=len(shares))[bags]
-    cost = count_cost(ranks(f, bags), size, shares[bags], penalties[bags], loss)
+    given = ranks(f, bags), size, shares[bags], penalties[bags]
+    cost = count_cost(*given, loss=loss)
     # eq: eq-alter-svm-bag-step
     return np.where(C * flip_gain(f) > cost, 1.0, -1.0)
 
@@ -157,10 +156,10 @@ def first_level(X, y):
     """
     # eq: eq-alter-svm-first
     spread = (X @ ((y - y.mean()) @ X)).std()
-    return FIRST_SPREAD / spread if spread > 0 else np.inf
+    return 0.5 / spread if spread > 0 else np.inf
 
 
-def levels(C, first, factor=3.0):
+def levels(C, first, *, factor=3.0):
     r"""The values of C from the first to the last.
 
     Equation :eq:`eq-alter-svm-levels`.

@@ -10,7 +10,7 @@ depends on a labeling through :math:`y y^\top` only. If this matrix is replaced 
 Few labelings have weight. They are added in rounds, those with the longest weights for the current :math:`\alpha`.
 The leading eigenvector of M gives the labels.
 
-Chapter: ``book/conv_svm``. Source: yu2013 (section 5); the method of cuts from li2009.
+Chapter: ``book/conv_svm``. Source: yu2013 (section 5); the cutting planes from li2009.
 """
 
 from numbers import Integral, Real
@@ -18,13 +18,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from .._hinge import minimize_hinges
-from ..base import (
-    Interval,
-    KernelClassifier,
-    Progress,
-    StrOptions,
-    require_memory,
-)
+from ..base import Interval, KernelClassifier, Progress, StrOptions, require_memory
 from ._solver import minimize, peak_memory, solve_relaxed
 from ._steps import (
     allowed_counts,
@@ -39,24 +33,7 @@ from ._steps import (
     relaxed_value,
 )
 
-__all__ = [
-    "ConvSVM",
-    "allowed_counts",
-    "best_labels",
-    "certified_value",
-    "climb",
-    "cut",
-    "labeled_value",
-    "leading_labels",
-    "longest_columns",
-    "main_columns",
-    "minimize",
-    "minimize_hinges",
-    "peak_memory",
-    "quadratics",
-    "relaxed_value",
-    "solve_relaxed",
-]
+__all__ = ["ConvSVM"]
 
 
 def labeled_value(X, y, C):
@@ -95,14 +72,14 @@ class ConvSVM(KernelClassifier):
         Kernel coefficient; "scale" is 1 / (n_features * X.var()).
     fit_intercept : bool, default True
         Add the feature 1; its weight is penalized like the others.
-    cuts : {"ascent", "paper"}, default "ascent"
-        How labelings are found: along single columns, as in the paper; "ascent" continues from these.
-    max_cuts : int, default 20
+    cutting_planes : {"ascent", "paper"}, default "ascent"
+        How violated labelings are found: along single columns, as in the paper; "ascent" continues from these.
+    max_cutting_planes : int, default 20
         Largest number of labelings; with ascent up to four are added in a round.
     tol : float, default 1e-3
-        Stop if the relaxed value falls by less than this, relative to itself, from one round of cuts to the next.
+        Stop if the relaxed value falls by less than this, relative to itself, from one round to the next.
     verbose : int, default 0
-        Progress over rounds of cuts: 0 none, 1 a line per second, 2 a line per round.
+        Progress over rounds: 0 none, 1 a line per second, 2 a line per round.
 
     Attributes
     ----------
@@ -114,7 +91,7 @@ class ConvSVM(KernelClassifier):
     dual_coef_ : ndarray, shape (n_instances, 1)
         Weights of the training instances; only with a kernel.
     objective_curve_ : list of float
-        Value of the relaxed problem after each round of cuts. This and all that follow except ``estimators_`` are
+        Value of the relaxed problem after each round. This and all that follow except ``estimators_`` are
         attributes for two classes only.
     labeled_value_ : float
         Value of the support vector machine for the allowed labeling that agrees best with the scores.
@@ -126,16 +103,16 @@ class ConvSVM(KernelClassifier):
         Certified bound, see `certified_value`: neither the optimum of the relaxation nor the value of any allowed
         labeling is below it.
     relaxation_gap_ : float
-        ``1 - upper_bound_ / labeled_value_``: an estimate, which is too small if cuts are missing, and sometimes
+        ``1 - upper_bound_ / labeled_value_``: an estimate, too small if cutting planes are missing, and sometimes
         negative. ``1 - lower_bound_ / labeled_value_`` is certified, and never too small.
     n_iter_ : int
-        Rounds of cuts.
-    n_cuts_ : int
+        Rounds, each of which solves the relaxed problem and adds cutting planes.
+    n_cutting_planes_ : int
         Labelings in use.
     gap_ : float
         Relative fall of the relaxed value in the last round, on the scale of ``tol``. The first round falls from ``C``
         times the number of instances, the value without any labeling. 0 if the search found no labeling that
-        would lower the value; above ``tol`` if ``max_cuts`` ended the fit.
+        would lower the value; above ``tol`` if ``max_cutting_planes`` ended the fit.
     estimators_ : list of ConvSVM, or None
         One per class, for more than two.
 
@@ -147,14 +124,14 @@ class ConvSVM(KernelClassifier):
     Notes
     -----
     With d features and T labelings an iteration costs :math:`O(n d^2 T^2)`; with a kernel, or many features,
-    :math:`O(n^3)`. A round of cuts has some ten iterations. With the linear kernel, memory is
+    :math:`O(n^3)`. A round has some ten iterations. With the linear kernel, memory is
     :math:`O(d T (n + d T))`, or :math:`O(n^2)` if 2 d T exceeds n, and :math:`O(d^2)`; ``fit`` refuses to start if
     there is less. Known labels are held fixed.
 
     If the two classes are swapped, the predictions are swapped. If every instance is given twice, each hinge counts
     twice, so ``C`` must be halved for the same problem. A bag twice as large may also have counts nearer to its share,
-    so with ``epsilon`` above 0 more labelings are allowed. Cuts are found by a search, so even with ``C`` halved and
-    ``epsilon=0`` about 2 % of predictions changed on random problems of 96 instances.
+    so with ``epsilon`` above 0 more labelings are allowed. The labelings are found by a search, so even with ``C``
+    halved and ``epsilon=0`` about 2 % of predictions changed on random problems of 96 instances.
 
     Examples
     --------
@@ -176,41 +153,42 @@ class ConvSVM(KernelClassifier):
         **KernelClassifier._parameter_constraints,
         "C": [Interval(Real, 0, None, closed="neither")],
         "epsilon": [Interval(Real, 0, 1, closed="both")],
-        "cuts": [StrOptions({"ascent", "paper"})],
-        "max_cuts": [Interval(Integral, 1, None, closed="left")],
+        "cutting_planes": [StrOptions({"ascent", "paper"})],
+        "max_cutting_planes": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "verbose": ["verbose"],
     }
     _gram_copies = 6.0
 
     def __init__(
-        self, C=1.0, epsilon=0.0, kernel="linear", gamma="scale", fit_intercept=True,
-        cuts="ascent", max_cuts=20, tol=1e-3, verbose=0,
+        self, C=1.0, epsilon=0.0, *, kernel="linear", gamma="scale", fit_intercept=True,
+        cutting_planes="ascent", max_cutting_planes=20, tol=1e-3, verbose=0,
     ):  # fmt: skip
         self.C, self.epsilon, self.kernel, self.gamma = C, epsilon, kernel, gamma
-        self.fit_intercept, self.cuts = fit_intercept, cuts
-        self.max_cuts, self.tol, self.verbose = max_cuts, tol, verbose
+        self.fit_intercept, self.cutting_planes = fit_intercept, cutting_planes
+        self.max_cutting_planes, self.tol = max_cutting_planes, tol
+        self.verbose = verbose
 
     def _fit(self, data):
-        n, d = data.X.shape
+        (n, d), most = data.X.shape, self.max_cutting_planes
         if self.kernel == "linear":  # with a kernel the base class asks
             require_memory(
-                f"ConvSVM on {n} instances, {d} features, {self.max_cuts} labelings",
-                peak_memory(n, d + self.fit_intercept, self.max_cuts),
-                "lower max_cuts, or take fewer instances or features",
+                f"ConvSVM on {n} instances, {d} features, {most} labelings",
+                peak_memory(n, d + self.fit_intercept, most),
+                "lower max_cutting_planes, or take fewer instances or features",
             )
         super()._fit(data)
 
     def _solve(self, data, Z):
-        usual = self.max_cuts // 2 + 1 if self.cuts == "ascent" else None
-        progress = Progress(self, self.max_cuts, "round", usual)
+        most, ascent = self.max_cutting_planes, self.cutting_planes == "ascent"
+        progress = Progress(self, most, "round", most // 2 + 1 if ascent else None)
         sizes, shares = data.bag_sizes, data.proportions[:, 1]
         known = np.arange(len(sizes)) >= len(sizes) - data.n_pure
         epsilon = np.where(known, 0, self.epsilon)
         rest = data.bags, *allowed_counts(sizes, shares, epsilon)
         alpha, Y, mu, self.objective_curve_, self.gap_ = minimize(
-            Z, *rest, self.C, self.cuts == "ascent", self.max_cuts, self.tol,
-            progress.step,
+            Z, *rest, self.C, ascent=ascent, max_planes=most, tol=self.tol,
+            progress=progress.step,
         )  # fmt: skip
         w = (alpha * leading_labels(Y, mu)) @ Z
 
@@ -225,5 +203,5 @@ class ConvSVM(KernelClassifier):
         self.upper_bound_ = self.objective_curve_[-1]
         self.lower_bound_ = certified_value(Z, alpha, *rest, self.C)
         self.relaxation_gap_ = 1 - self.upper_bound_ / self.labeled_value_
-        self.n_iter_, self.n_cuts_ = len(self.objective_curve_), len(Y)
+        self.n_iter_, self.n_cutting_planes_ = len(self.objective_curve_), len(Y)
         return w[None, :]

@@ -145,8 +145,8 @@ class Newton:
 
         A first step, to that gap, tells how far the gap can fall, and which terms of second order are left.
         """
-        self.factorize()
         point, C, n_products = self.point, self.problem.C, len(self.point.duals)
+        self.factorize()
         first = self.step(least / n_products)
         part = min(1.0, point.reach(first, C))
         fall = (point.moved(first, part).gap(C) / point.gap(C)) ** 3
@@ -188,7 +188,10 @@ def first_point(problem, warm):
         mu = np.full(T, 1 / T)
         alpha = problem.hessian_solver(mu, np.full(n, 1 / problem.C))(np.ones(n))
     else:
-        alpha, mu = warm[0], with_new(warm[1], T - len(warm[1]))
+        alpha, old = warm  # followed by the weights of new labelings, all positive
+        new = np.full(T - len(old), NEW_WEIGHT / max(T - len(old), 1))
+        mu = np.maximum(np.append((1 - NEW_WEIGHT) * old, new), LEAST_WEIGHT)
+        mu /= mu.sum()
     margin = INSIDE * min(np.abs(alpha).mean(), problem.C)
     alpha = np.clip(alpha, margin, problem.C - margin)
     slopes = problem.gradients(alpha)
@@ -199,13 +202,6 @@ def first_point(problem, warm):
     lower = np.maximum(0, -gain) + product / alpha
     upper = np.maximum(0, gain) + product / (problem.C - alpha)
     return Point(alpha, mu, theta, np.concatenate([lower, upper, theta - quadratics]))
-
-
-def with_new(mu, n_new):
-    """Weights of old labelings, followed by those of new ones, all positive."""
-    new = np.full(n_new, NEW_WEIGHT / max(n_new, 1))
-    mu = np.maximum(np.append((1 - NEW_WEIGHT) * mu, new), LEAST_WEIGHT)
-    return mu / mu.sum()
 
 
 def follow(problem, point, tol):
@@ -223,7 +219,7 @@ def follow(problem, point, tol):
     return point, gap
 
 
-def solve_relaxed(X, Y, C, gram=None, warm=None, tol=1e-6):
+def solve_relaxed(X, Y, C, *, gram=None, warm=None, tol=1e-6):
     """The alpha that maximizes `relaxed_value` over [0, C], and the weights of the labelings.
 
     Parameters
@@ -248,9 +244,9 @@ def solve_relaxed(X, Y, C, gram=None, warm=None, tol=1e-6):
     if gap > tol and warm is not None:
         point, gap = follow(problem, first_point(problem, None), tol)
     if gap > tol:
+        message = f"a relative accuracy of {gap:.1e} only, not of {tol:.1e}; scale the features, lower C or raise tol"
         warn(
-            f"the relaxed problem of conv-∝SVM is solved to a relative accuracy of {gap:.1e} only, not of {tol:.1e}; "
-            "scale the features, lower C or raise tol",
+            f"the relaxed problem of conv-∝SVM is solved to {message}",
             ConvergenceWarning,
         )
     return point.alpha, point.mu / point.mu.sum()

@@ -33,15 +33,13 @@ SMALL = 400
 
 def violated(X, Y, columns, alpha, bags, fewest, most, ascent):
     """Labelings with larger quadratics than those at hand, the largest first: the best cut of each group of columns."""
-    groups, tried = (AT_ONCE, TRIED) if ascent else (1, 0)
-    parts = [columns[:, k::groups] for k in range(min(groups, columns.shape[1]))]
-    rest = bags, fewest, most, ascent, tried
-    new = [cut(X, part, alpha, *rest) for part in parts]
-    new = np.unique(new, axis=0)
-    q = quadratics(X, new, alpha)
-    new = new[np.argsort(-q, kind="stable")]
-    longest = quadratics(X, Y, alpha).max()
-    return new[: (q > (1 + LONGER) * longest).sum()]
+    groups = min(AT_ONCE if ascent else 1, columns.shape[1])
+    given, how = (alpha, bags, fewest, most), {"ascent": ascent, "n_tried": TRIED}
+    found = [cut(X, columns[:, k::groups], *given, **how) for k in range(groups)]
+    new = np.unique(found, axis=0)
+    q, longest = quadratics(X, new, alpha), quadratics(X, Y, alpha).max()
+    order = np.argsort(-q, kind="stable")
+    return new[order[: (q > (1 + LONGER) * longest).sum()]]
 
 
 def by_gram(n, d, T):
@@ -56,7 +54,7 @@ def peak_memory(n, d, T):
 
 
 def minimize(
-    X, bags, fewest, most, C, ascent=True, max_cuts=20, tol=1e-3, progress=None
+    X, bags, fewest, most, C, *, ascent=True, max_planes=20, tol=1e-3, progress=None
 ):
     r"""The relaxed problem by cutting planes: solve for the labelings at hand, add violated ones, repeat.
 
@@ -72,7 +70,7 @@ def minimize(
     C : float
     ascent : bool, default True
         See `cut`.
-    max_cuts : int, default 20
+    max_planes : int, default 20
         Largest number of labelings.
     tol : float, default 1e-3
         Stop if the value falls by less than this share of itself in a round.
@@ -93,23 +91,24 @@ def minimize(
     """
     with threadpool_limits(1):
         n, d = X.shape
-        columns, rest = main_columns(X), (bags, fewest, most, ascent)
-        Y = cut(X, columns, np.full(n, 1 / n), *rest)[None, :]
+        columns, rest = main_columns(X), (bags, fewest, most)
+        Y = cut(X, columns, np.full(n, 1 / n), *rest, ascent=ascent)[None, :]
         accuracy = max(ACCURACY * tol, LEAST_GAP)
         gram, warm, values = None, None, [C * n]
         while True:
             if gram is None and by_gram(n, d, len(Y)):
                 gram = as_array(X @ X.T)
-            alpha, mu = warm = solve_relaxed(X, Y, C, gram, warm, accuracy)
+            warm = solve_relaxed(X, Y, C, gram=gram, warm=warm, tol=accuracy)
+            alpha, mu = warm
             values.append(float(relaxed_value(X, Y, alpha)))
             if progress:
                 progress(f"relaxed value {values[-1]:.6g}")
             gap = max(values[-2] - values[-1], 0) / max(values[-1], TINY)
             if len(values) > 2 and gap <= tol:
                 break
-            new = violated(X, Y, columns, alpha, *rest)
+            new = violated(X, Y, columns, alpha, *rest, ascent)
             gap *= len(new) > 0
-            if len(new) == 0 or len(Y) == max_cuts:
+            if len(new) == 0 or len(Y) == max_planes:
                 break
-            Y = np.vstack([Y, new[: max_cuts - len(Y)]])
+            Y = np.vstack([Y, new[: max_planes - len(Y)]])
     return alpha, Y, mu, values[1:], gap

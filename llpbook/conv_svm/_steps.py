@@ -110,8 +110,7 @@ def longest_columns(X, alpha, bags, fewest, most):
     """
     X, lengths = X.tocsc() if issparse(X) else X, np.empty(X.shape[1])
     for j in range(X.shape[1]):
-        column = X[:, [j]].toarray() if issparse(X) else X[:, [j]]
-        s = alpha * column[:, 0]
+        s = alpha * as_array(X[:, [j]])[:, 0]
         lengths[j] = max(best_labels(f, bags, fewest, most) @ f for f in (s, -s))
     return lengths
 
@@ -145,7 +144,7 @@ def certified_value(X, alpha, bags, fewest, most, C):
     return float(t * total - t**2 * squares / 2)
 
 
-def main_columns(X, share=0.9, most=100):
+def main_columns(X, *, share=0.9, most=100):
     """The leading columns of a singular value decomposition of X; their rows have nearly the inner products of X.
 
     Parameters
@@ -167,7 +166,7 @@ def main_columns(X, share=0.9, most=100):
     return X @ vectors[:, :kept]
 
 
-def cut(X, columns, alpha, bags, fewest, most, ascent=True, n_tried=10):
+def cut(X, columns, alpha, bags, fewest, most, *, ascent=True, n_tried=10):
     r"""A labeling whose weights are long.
 
     Equation :eq:`eq-conv-svm-cut`.
@@ -196,11 +195,9 @@ def cut(X, columns, alpha, bags, fewest, most, ascent=True, n_tried=10):
     reached = np.einsum("ti,ti->t", tried, np.array(scores))
     if not ascent:
         return tried[reached.argmax()]
-    best = [
-        climb(X, alpha, tried[t], bags, fewest, most)
-        for t in np.argsort(-reached)[:n_tried]
-    ]
-    return best[int(quadratics(X, np.array(best), alpha).argmax())]
+    first, rest = tried[np.argsort(-reached)[:n_tried]], (bags, fewest, most)
+    best = np.array([climb(X, alpha, y, *rest) for y in first])
+    return best[quadratics(X, best, alpha).argmax()]
 
 
 def climb(X, alpha, y, bags, fewest, most):
