@@ -19,8 +19,10 @@ from numbers import Integral, Real
 import numpy as np
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import gen_batches
 
 from .base import (
+    ArrayLike,
     BagCounts,
     Interval,
     LLPClassifier,
@@ -31,8 +33,12 @@ from .base import (
     warn_if_short,
 )
 
+__all__ = ["WeightedLDA"]
+
 #: Least variance within classes, as a share of the variance of all instances.
 LEAST = 1e-6
+#: Entries of a block of X that stays in the processor's cache while it is used twice.
+CACHED = 2**15
 
 
 def weighted_means(X, weights):
@@ -74,11 +80,14 @@ def within_covariance(X, weights, means):
     -------
     ndarray, shape (n_features, n_features)
     """
-    center = means.mean(axis=0)
-    Z, M, mass = X - center, means - center, weights.sum(axis=0)
-    moments = Z.T @ (Z * (weights @ np.ones((len(mass), 1))))
+    center, mass, each = means.mean(axis=0), weights.sum(axis=0), weights.sum(axis=1)
+    M = means - center
+    moments = -(M * mass[:, None]).T @ M
+    for rows in gen_batches(len(X), max(1, CACHED // X.shape[1])):
+        Z = X[rows] - center
+        moments += (Z.T * each[rows]) @ Z
     # eq: eq-da-within
-    return (moments - (M * mass[:, None]).T @ M) / mass.sum()
+    return moments / mass.sum()
 
 
 def between_covariance(means, mass):
@@ -137,7 +146,7 @@ def whitened(correlation, scale):
     return vectors[:, kept] / np.sqrt(values[kept]) / scale[:, None]
 
 
-def inverse_root(S, basis, shrinkage=None):
+def inverse_root(S, basis, *, shrinkage=None):
     r"""A matrix R with :math:`R R^\top = S^{-1}`, also where S is nearly singular.
 
     A direction in which instances vary and no class varies separates the classes best. A pseudo-inverse would remove
@@ -179,7 +188,7 @@ class Gaussians:
     prior: np.ndarray
 
 
-def fit_gaussians(X, weights, basis, shrinkage=None):
+def fit_gaussians(X, weights, basis, *, shrinkage=None):
     """Linear discriminant analysis of weighted instances.
 
     Parameters
@@ -194,11 +203,12 @@ def fit_gaussians(X, weights, basis, shrinkage=None):
     Gaussians
     """
     means = weighted_means(X, weights)
-    root = inverse_root(within_covariance(X, weights, means), basis, shrinkage)
+    within = within_covariance(X, weights, means)
+    root = inverse_root(within, basis, shrinkage=shrinkage)
     return Gaussians(means, root, weights.sum(axis=0) / weights.sum())
 
 
-def discriminants(model, logits="posterior"):
+def discriminants(model, *, logits="posterior"):
     r"""Weights and intercepts of the discriminant scores.
 
     Equation :eq:`eq-da-scores`.
@@ -281,12 +291,17 @@ def matched_weights(log_closeness, starts, counts):
     if nowhere.any():
         log_closeness = np.where(np.repeat(nowhere, sizes, 0), 0.0, log_closeness)
         top = np.where(nowhere, 0.0, top)
-    near = np.exp(log_closeness - np.repeat(top, sizes, axis=0))
+    near = np.exp(log_closeness - spread(top, sizes))
     # eq: eq-da-weights
-    return near * np.repeat(counts / np.add.reduceat(near, starts), sizes, axis=0)
+    return near * spread(counts / np.add.reduceat(near, starts), sizes)
 
 
-def balanced_weights(log_closeness, starts, counts, tilt=None):
+def spread(rows, sizes):
+    """The row of its bag for each instance, stored column by column: the sums over classes are fast then."""
+    return np.repeat(rows.T, sizes, axis=1).T
+
+
+def balanced_weights(log_closeness, starts, counts, *, tilt=None):
     r"""Weights that keep the counts of each bag, and add up to 1 over the classes of each instance.
 
     :math:`w_{ij} = b_{kj} \, p^*_{ij} / \sum_z b_{kz} \, p^*_{iz}`, equation :eq:`eq-da-balanced`, with the one
@@ -423,8 +438,9 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
     }
 
     def __init__(
-        self, scheme="wws", balance=False, logits="posterior", shrinkage=None,
-        max_iter=300, tol=1e-5, verbose=0,
+        self, scheme: str = "wws", balance: bool = False, *,
+        logits: str = "posterior", shrinkage: float | None = None,
+        max_iter: int = 300, tol: float = 1e-5, verbose: int = 0,
     ):  # fmt: skip
         self.scheme, self.balance, self.logits = scheme, balance, logits
         self.shrinkage, self.max_iter, self.tol = shrinkage, max_iter, tol
@@ -444,7 +460,7 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
         weights = self._refine(X, shares, basis, starts, counts)
         self.weights_ = np.empty_like(weights)
         self.weights_[order] = weights
-        model = fit_gaussians(X, weights, basis, self.shrinkage)
+        model = fit_gaussians(X, weights, basis, shrinkage=self.shrinkage)
         self._store(model, within_covariance(X, weights, model.means))
 
     def _refine(self, X, weights, basis, starts, counts):
@@ -454,7 +470,7 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
             near = self._log_closeness(X, weights, basis)
             before = weights
             if self.balance:
-                weights, tilt = balanced_weights(near, starts, counts, tilt)
+                weights, tilt = balanced_weights(near, starts, counts, tilt=tilt)
             else:
                 weights = matched_weights(near, starts, counts)
             self.gap_ = float(np.abs(weights - before).sum() / len(X))
@@ -468,9 +484,9 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
         if self.scheme == "fws":
             near = closeness(X, weighted_means(X, weights))
             return np.log(np.maximum(near, 1e-300))
-        model = fit_gaussians(X, weights, basis, self.shrinkage)
-        coef, intercept = discriminants(model, self.logits)
-        return log_softmax(X @ coef.T + intercept, axis=1)
+        model = fit_gaussians(X, weights, basis, shrinkage=self.shrinkage)
+        coef, intercept = discriminants(model, logits=self.logits)
+        return log_softmax(np.asfortranarray(X @ coef.T) + intercept, axis=1)
 
     def _store(self, model, covariance):
         self.means_, self.class_prior_ = model.means, model.prior
@@ -486,7 +502,7 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
         scores = X @ self.coef_.T + self.intercept_
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Instances in the directions that separate the classes best, with the origin at the mean of the classes.
 
         Parameters

@@ -1164,9 +1164,9 @@ def test_half_an_instance_is_of_the_first_class_whoever_rounds(monkeypatch):
     model = EMLR(init="proportions", random_state=0).fit(X, bags, shares)
     assert np.bincount(bags, model.labels_).tolist() == [*positives, 4]
 
-    def watched(scores, bags, counts):
+    def watched(scores, bags, counts, **options):
         seen.append(counts.tolist())
-        return consistent_labels(scores, bags, counts)
+        return consistent_labels(scores, bags, counts, **options)
 
     monkeypatch.setattr(_alternating, "consistent_labels", watched)
     AlternatingMeanMap(init="mean_map").fit(X, bags, shares)

@@ -11,7 +11,6 @@ from problems import gaussian_bags
 from scipy.linalg import eigh
 from scipy.special import log_softmax
 from sklearn.base import clone
-from sklearn.datasets import load_iris, load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -19,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from llpbook import discriminant as da
-from llpbook.base import LLPWarning, NotIdentifiableError
+from llpbook.base import LLPWarning
 from llpbook.datasets import random_bags
 from llpbook.discriminant import WeightedLDA
 from llpbook.mean_map import class_means
@@ -89,7 +88,7 @@ def test_scores_are_those_of_normal_distributions():
     coef, intercept = da.discriminants(model)
     found = log_softmax(X @ coef.T + intercept, axis=1)
     np.testing.assert_allclose(found, log_softmax(slow, axis=1), atol=1e-10)
-    coef, intercept = da.discriminants(model, "linear")
+    coef, intercept = da.discriminants(model, logits="linear")
     center = model.prior @ model.means
     slow = (X - center) @ S @ (model.means - center).T
     np.testing.assert_allclose(X @ coef.T + intercept, slow, atol=1e-10)
@@ -160,7 +159,7 @@ def test_steep_closeness_is_balanced_too():
     found, tilt = da.balanced_weights(near, np.arange(0, 240, 6), counts)
     sums = np.add.reduceat(found, np.arange(0, 240, 6))
     np.testing.assert_allclose(sums, counts, atol=1e-6)
-    far = da.balanced_weights(near[::-1], np.arange(0, 240, 6), counts, tilt)[0]
+    far = da.balanced_weights(near[::-1], np.arange(0, 240, 6), counts, tilt=tilt)[0]
     sums = np.add.reduceat(far, np.arange(0, 240, 6))
     np.testing.assert_allclose(sums, counts, atol=1e-6)
 
@@ -169,7 +168,7 @@ def test_balancing_goes_on_where_it_stood():
     starts, counts = np.arange(0, 240, 6), 6 * problem()[3]
     near = np.random.default_rng(5).normal(size=(240, 3))
     cold, tilt = da.balanced_weights(near, starts, counts)
-    warm, again = da.balanced_weights(near, starts, counts, tilt)
+    warm, again = da.balanced_weights(near, starts, counts, tilt=tilt)
     np.testing.assert_array_equal(again, tilt)
     np.testing.assert_allclose(warm, cold, atol=1e-9)
 
@@ -217,39 +216,27 @@ def test_sws_means_are_class_means_mixed_once_more():
     np.testing.assert_allclose(model.means_, C @ unmixed, atol=1e-10)
 
 
-def slow_refinement(X, bags, P, scheme, n_rounds, shrinkage=0.0):
+def slow_refinement(X, bags, P, scheme, n_rounds, shrinkage):
     """The pseudocode of figures 3 and 4, one instance at a time."""
     n, K = len(X), P.shape[1]
     w = P[bags]
     for _ in range(n_rounds):
-        m = np.array([w[:, j] @ X / w[:, j].sum() for j in range(K)])
-        S = (
-            sum(
-                w[i, j] * np.outer(X[i] - m[j], X[i] - m[j])
-                for i in range(n)
-                for j in range(K)
-            )
-            / w.sum()
-        )
+        m, eta = (w.T @ X) / w.sum(axis=0)[:, None], w.sum(axis=0) / w.sum()
+        S = np.zeros((4, 4))
+        for i, j in product(range(n), range(K)):
+            S += w[i, j] * np.outer(X[i] - m[j], X[i] - m[j]) / w.sum()
         S = (1 - shrinkage) * S + shrinkage * np.diag(S).mean() * np.eye(len(S))
-        eta = w.sum(axis=0) / w.sum()
         p = np.empty((n, K))
-        for i in range(n):
+        for i, x in enumerate(X):
             if scheme == "fws":
-                d = np.linalg.norm(X[i] - m, axis=1)
+                d = np.linalg.norm(x - m, axis=1)
                 p[i] = 1 - d / d.sum()
             elif scheme == "linear":
-                g = np.exp((m - eta @ m) @ np.linalg.solve(S, X[i] - eta @ m))
-                p[i] = g / g.sum()
+                p[i] = np.exp((m - eta @ m) @ np.linalg.solve(S, x - eta @ m))
             else:
-                g = np.array(
-                    [
-                        eta[j]
-                        * np.exp(-0.5 * (X[i] - m[j]) @ np.linalg.solve(S, X[i] - m[j]))
-                        for j in range(K)
-                    ]
-                )
-                p[i] = g / g.sum()
+                mahalanobis = [(x - c) @ np.linalg.solve(S, x - c) for c in m]
+                p[i] = eta * np.exp(-0.5 * np.array(mahalanobis))
+            p[i] /= p[i].sum() if scheme != "fws" else 1
         new = np.empty_like(w)
         for i, j in product(range(n), range(K)):
             k = bags[i]
@@ -258,32 +245,21 @@ def slow_refinement(X, bags, P, scheme, n_rounds, shrinkage=0.0):
     return w
 
 
-@pytest.mark.parametrize("scheme", ["fws", "wws"])
-def test_refinement_equals_the_pseudocode(scheme):
-    X, _, bags, P = problem(n=60, size=7)
-    for n_rounds in (1, 3):
-        model = WeightedLDA(scheme=scheme, max_iter=n_rounds, tol=1e-99)
-        with pytest.warns(ConvergenceWarning, match=f"after {n_rounds} iterations"):
-            model.fit(X, bags, P)
-        np.testing.assert_allclose(
-            model.weights_, slow_refinement(X, bags, P, scheme, n_rounds), atol=1e-8
-        )
-
-
 @pytest.mark.filterwarnings("ignore:WeightedLDA stopped")
-def test_rounds_shrink_the_covariance_too():
+@pytest.mark.parametrize(
+    "slow, options",
+    [
+        ("fws", {"scheme": "fws"}),
+        ("wws", {}),
+        ("wws", {"shrinkage": 0.4}),
+        ("linear", {"logits": "linear"}),
+    ],
+)
+def test_refinement_equals_the_pseudocode(slow, options):
     X, _, bags, P = problem(n=60, size=7)
-    model = WeightedLDA(shrinkage=0.4, max_iter=2, tol=1e-99).fit(X, bags, P)
-    slow = slow_refinement(X, bags, P, "wws", 2, shrinkage=0.4)
-    np.testing.assert_allclose(model.weights_, slow, atol=1e-8)
-
-
-@pytest.mark.filterwarnings("ignore:WeightedLDA stopped")
-def test_rounds_with_the_linear_part_of_the_scores():
-    X, _, bags, P = problem(n=60, size=7)
-    model = WeightedLDA(logits="linear", max_iter=2, tol=1e-99).fit(X, bags, P)
-    slow = slow_refinement(X, bags, P, "linear", 2)
-    np.testing.assert_allclose(model.weights_, slow, atol=1e-8)
+    expected = slow_refinement(X, bags, P, slow, 3, options.get("shrinkage", 0.0))
+    model = WeightedLDA(**options, max_iter=3, tol=1e-99).fit(X, bags, P)
+    np.testing.assert_allclose(model.weights_, expected, atol=1e-8)
 
 
 @pytest.mark.filterwarnings("ignore:WeightedLDA stopped")
@@ -349,37 +325,13 @@ def kinds(seed, n=1000):
 
 
 def test_wws_drifts_away_from_the_truth_where_clusters_are_not_classes():
-    for seed in range(4):
-        X, y, kind = kinds(seed)
-        bags = random_bags(y, 10, random_state=seed)
-        P = label_proportions(y, bags)
-        found = WeightedLDA("wws", max_iter=1000).fit(X, bags, P).predict(X)
-        balanced = WeightedLDA("wws", balance=True).fit(X, bags, P)
-        assert np.mean(found == kind) > 0.95 and np.mean(found == y) < 0.75
-        assert balanced.score(X, y) > 0.77
-
-
-def test_the_truth_is_no_fixed_point_of_wws():
     X, y, kind = kinds(0)
-    starts, w = np.arange(0, 1000, 10), np.eye(2)[y]
-    counts, basis = np.add.reduceat(w, starts), da.whitening(X)
-    for _ in range(100):
-        coef, intercept = da.discriminants(da.fit_gaussians(X, w, basis))
-        scores = X @ coef.T + intercept
-        w = da.matched_weights(log_softmax(scores, axis=1), starts, counts)
-    found = scores.argmax(axis=1)
-    assert np.mean(found == kind) > 0.95 > 0.75 > np.mean(found == y)
-
-
-@pytest.mark.parametrize("load", [load_wine, load_iris])
-def test_wws_where_clusters_are_classes(load):
-    X, y = load(return_X_y=True)
-    found = {"sws": [], "wws": []}
-    for seed, scheme in product(range(5), found):
-        bags = random_bags(y, 10, random_state=seed)
-        P = label_proportions(y, bags)
-        found[scheme].append(WeightedLDA(scheme).fit(X, bags, P).score(X, y))
-    assert np.mean(found["wws"]) > 0.96 and np.mean(found["sws"]) < 0.8
+    bags = random_bags(y, 10, random_state=0)
+    P = label_proportions(y, bags)
+    found = WeightedLDA("wws", max_iter=1000).fit(X, bags, P).predict(X)
+    balanced = WeightedLDA("wws", balance=True).fit(X, bags, P)
+    assert np.mean(found == kind) > 0.95 and np.mean(found == y) < 0.75
+    assert balanced.score(X, y) > 0.77
 
 
 # --- limits and symmetries ---------------------------------------------------------------------------------
@@ -447,16 +399,6 @@ def test_progress(capsys):
     assert capsys.readouterr().out == "" and plain.n_iter_ == 3
 
 
-@schemes
-def test_duplicating_every_bag_changes_nothing(options):
-    X, _, bags, P = problem()
-    one = WeightedLDA(**options).fit(X, bags, P)
-    two = WeightedLDA(**options).fit(
-        np.vstack([X, X]), np.append(bags, bags + len(P)), np.vstack([P, P])
-    )
-    np.testing.assert_allclose(one.coef_, two.coef_, atol=1e-8)
-
-
 def test_transform_in_a_pipeline():
     X, y, bags, P = problem()
     chain = make_pipeline(StandardScaler(), WeightedLDA())
@@ -469,19 +411,6 @@ def test_transform_in_a_pipeline():
 
 
 # --- degenerate data ---------------------------------------------------------------------------------------
-
-
-@schemes
-def test_equal_shares_and_a_single_bag(options):
-    X, _, bags, P = problem()
-    with pytest.raises(NotIdentifiableError, match="the same in every bag"):
-        WeightedLDA(**options).fit(X, bags, np.tile([0.2, 0.3, 0.5], (len(P), 1)))
-    with pytest.raises(NotIdentifiableError, match="the same in every bag"):
-        WeightedLDA(**options).fit(X, np.zeros(240, dtype=int), [[0.2, 0.3, 0.5]])
-    with pytest.raises(NotIdentifiableError, match="the same in every bag"):
-        WeightedLDA(**options).fit(  # the bags that differ have no instances
-            X, np.zeros(240, dtype=int), [[0.2, 0.3, 0.5], [1, 0, 0], [0, 1, 0]]
-        )
 
 
 @schemes
@@ -569,18 +498,6 @@ def test_more_features_than_instances(options):
         )
         assert np.isfinite(model.decision_function(wide)).all()
     assert model.score(wide, y) > 0.35
-
-
-@schemes
-def test_a_rare_class(options):
-    rng = np.random.default_rng(8)
-    y = (rng.random(1000) < 0.05).astype(int)
-    X = rng.normal(size=(1000, 3)) + 4.0 * y[:, None]
-    bags = random_bags(y, 5, random_state=0)
-    model = WeightedLDA(**options, max_iter=3000).fit(
-        X, bags, label_proportions(y, bags)
-    )
-    assert model.score(X, y) > 0.9
 
 
 @schemes

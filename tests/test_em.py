@@ -33,6 +33,7 @@ from llpbook.base import (
 )
 from llpbook.count_likelihood import CountLogistic, bag_counts, count_posterior
 from llpbook.em import EMLR
+from llpbook.em._fits import logistic
 from llpbook.proportions import label_proportions
 
 problem = partial(gaussian_bags, d=3, apart=2.0)
@@ -70,7 +71,7 @@ def test_thresholds_of_another_time_give_the_same_labels():
     bags = rng.permutation(np.repeat([0, 2, 3, 4, 5], [1, 6, 9, 20, 4]))
     sizes = np.bincount(bags)
     thresholds = np.full(6, np.nan)
-    for trial in range(300):
+    for trial in range(100):
         positives = rng.integers(0, sizes + 1)
         counts = np.column_stack([sizes - positives, positives])
         gap = rng.normal(size=40) + 0.1 * trial
@@ -106,38 +107,19 @@ def test_whole_counts_have_the_right_sums_and_are_nearest():
         gaps = [np.floor(wanted) + u - wanted for u in map(np.array, up)]
         least = min(np.abs(gap).sum() for gap in gaps if abs(gap.sum()) < 1e-6)
         assert np.abs(found - wanted).sum() == pytest.approx(least)
-    two = np.column_stack([P[:, 0], 1 - P[:, 0]])
-    assert (np.abs(whole_counts(two, sizes) - sizes[:, None] * two) <= 0.5).all()
-    exact = np.array([[0.3, 0.7]])
-    np.testing.assert_array_equal(whole_counts(exact, np.array([10])), [[3, 7]])
     # Half a positive, up to rounding, goes to the first class.
-    for share, size, found in (
-        (0.55, 10, [5, 5]),
-        (0.9, 5, [1, 4]),
-        (0.55, 30, [14, 16]),
-    ):
-        P = np.array([[1 - share, share]])
-        assert whole_counts(P, np.array([size])).tolist() == [found]
+    for share, size, positives in ((0.7, 10, 7), (0.45, 10, 4), (0.1, 5, 0)):
+        assert whole_counts(np.array([1 - share, share]), size)[1] == positives
 
 
 @pytest.mark.equation("eq-em-majority")
 def test_majority_labels():
     P, bags = np.array([[0.6, 0.4], [0.2, 0.8]]), np.array([1, 0, 0, 1])
-    np.testing.assert_array_equal(em.majority_labels(P, bags), [1, 0, 0, 1])
-    P = np.array([[0.9, 0.1], [0.7, 0.3]])  # no bag has a positive majority
-    np.testing.assert_array_equal(em.majority_labels(P, bags), [1, 0, 0, 1])
-    P, bags = (
-        np.array([[0.9, 0.1], [0.7, 0.3], [0.78, 0.22]]),
-        np.repeat(range(3), [1, 8, 3]),
-    )
-    labels = em.majority_labels(
-        P, bags
-    )  # the mean share of instances is 0.26, of bags 0.21
-    np.testing.assert_array_equal(labels, bags == 1)
-    # The mean is over instances: that of the large bag is nearly its share, and the bag between is above it.
+    np.testing.assert_array_equal(em.majority_labels(bags, P), [1, 0, 0, 1])
+    # No bag has a positive majority: the share of the second is above the mean of all instances, 0.11.
     P = np.array([[0.9, 0.1], [0.85, 0.15], [0.6, 0.4]])
     bags = np.repeat([0, 1, 2], [40, 1, 1])
-    np.testing.assert_array_equal(em.majority_labels(P, bags), [0] * 40 + [1, 1])
+    np.testing.assert_array_equal(em.majority_labels(bags, P), [0] * 40 + [1, 1])
 
 
 @pytest.mark.equation("eq-em-soft")
@@ -255,7 +237,7 @@ def slow_em(X, bags, P, C, start, seed):
 
 @pytest.mark.filterwarnings("ignore:EMLR penalizes")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("block", range(4))
 def test_warm_fits_give_the_labels_of_exact_ones_in_every_iteration(block):
     for seed in range(10 * block, 10 * block + 10):
         rng = np.random.default_rng(seed)
@@ -299,18 +281,20 @@ def test_where_newton_steps_fail_scikit_learn_fits():
     for Z, C in ((np.hstack([X, X]), 1e8), (1e6 + X, 1.0), (X, 1e12)):
         model = EMLR(C).fit(Z, bags, P)
         assert np.isfinite(model.estimator_.coef_).all() and model.score(Z, y) > 0.9
-    fits = em.WarmFits(LogisticRegression(C=1e12, warm_start=True, tol=1e-8), X)
+    fits = em.warm_logistic(EMLR(1e12)._base(), X)
     assert ((fits(y.astype(np.int8)) > 0) == y).all()
-    f = fits((X[:, 0] > X[:, 0].mean()).astype(np.int8))
+    fits((X[:, 0] > X[:, 0].mean()).astype(np.int8))
     f = fits((np.arange(240) % 2).astype(np.int8))
     exact = LogisticRegression(C=1e12, tol=1e-10, solver="newton-cholesky")
     exact.fit(X, np.arange(240) % 2)
     np.testing.assert_allclose(f, exact.decision_function(X), atol=1e-6)
+    with pytest.raises(NotIdentifiableError, match="every instance gets the same"):
+        fits(np.zeros(240, np.int8))
 
 
 def test_logistic_is_expit():
     f = np.linspace(-800, 800, 2001)
-    np.testing.assert_allclose(em.logistic(f), expit(f), rtol=0, atol=5e-16)
+    np.testing.assert_allclose(logistic(f), expit(f), rtol=0, atol=5e-16)
 
 
 def test_progress_is_printed_where_it_is_asked_for(capsys):
@@ -354,24 +338,16 @@ def test_bags_of_size_one_are_logistic_regression(n_classes, soft):
     )
 
 
-def test_label_swap_swaps_the_prediction():
-    X, _, bags, P = problem()
-    one, two = EMLR().fit(X, bags, P[:, 1]), EMLR().fit(X, bags, 1 - P[:, 1])
-    np.testing.assert_allclose(
-        one.decision_function(X), -two.decision_function(X), atol=1e-6
-    )
-
-
 def test_label_swap_changes_what_is_tied():
     # The docstring: a majority of equal shares is the first class; of equal scores the first are positive.
     shares, bags = np.array([[0.5, 0.5], [0.25, 0.75], [0.75, 0.25]]), np.arange(3)
-    assert em.majority_labels(shares, bags).tolist() == [0, 1, 0]
-    assert em.majority_labels(shares[:, ::-1], bags).tolist() == [0, 0, 1]
+    assert em.majority_labels(bags, shares).tolist() == [0, 1, 0]
+    assert em.majority_labels(bags, shares[:, ::-1]).tolist() == [0, 0, 1]
     counts, tied = np.full((2, 2), 2), np.zeros((8, 2))
     found = label_by_counts(tied, np.repeat([0, 1], 4), counts)
     assert found.tolist() == [1, 1, 0, 0] * 2
     changed = []
-    for seed in range(6):
+    for seed in range(3):
         X, _, bags, P = problem(seed=seed)
         for base in (None, DecisionTreeClassifier(max_depth=3, random_state=0)):
             model = EMLR(estimator=base, init="mean_map")
@@ -398,54 +374,15 @@ def test_soft_em_climbs_the_likelihood_of_the_counts():
     np.testing.assert_allclose(soft.estimator_.coef_[0, :3], direct.coef_[0], atol=1e-3)
 
 
-def test_matching_expected_counts_is_not_em():
-    # A bag of two with one positive: the tilt says (.5, .5) for equal scores, as the posterior does; for unequal ones
-    # the posterior is surer, because of the two labelings left one is likelier.
-    f, known = (
-        np.array([1.0, -1.0]),
-        bag_counts(np.zeros(2, int), np.array([[0.5, 0.5]])),
-    )
-    q = em.soft_labels(np.column_stack([0 * f, f]), known)[:, 1]
-    by_hand = expit(1) * expit(1) / (expit(1) ** 2 + expit(-1) ** 2)
-    np.testing.assert_allclose(q, [by_hand, 1 - by_hand])
-    assert q[0] > expit(1) + 0.1  # expit(1) is what matched expectations give
-
-
-def test_the_public_rule_compares_numbers_of_flips():
-    labels = iter([np.arange(20) < 10, np.arange(20) < 0, np.arange(20) < 10])
-
-    def guess(scores):
-        return np.eye(2)[next(labels).astype(int)]
-
-    start = np.eye(2)[np.zeros(20, int)]
-    _, flips, settled, _ = em.alternate(start, lambda q: q, guess, "llp-learn", 9, 0)
-    assert settled and flips.tolist() == [10, 10]
-
-
 def test_any_classifier():
     X, y, bags, P = problem()
-    forest = RandomForestClassifier(20, min_samples_leaf=5, random_state=0)
+    forest = RandomForestClassifier(10, min_samples_leaf=5, random_state=0)
     model = EMLR(estimator=forest, max_iter=30).fit(X, bags, P)
     assert model.score(X, y) > 0.8
     assert model.predict_proba(X).shape == (240, 2)
     machine = EMLR(estimator=LinearSVC()).fit(X, bags, P)
     assert machine.score(X, y) > 0.8
     assert not hasattr(machine, "predict_proba")
-
-
-def test_random_starts_end_badly_under_the_public_rule_only():
-    X, y = make_classification(4000, random_state=1)
-    bags = np.random.default_rng(0).permutation(4000) // 20
-    P = label_proportions(y, bags)
-    scores = {
-        (start, stop): EMLR(init=start, stop=stop, random_state=0)
-        .fit(X, bags, P)
-        .score(X, y)
-        for start in ("majority", "random")
-        for stop in ("fixed_point", "llp-learn")
-    }
-    assert min(v for k, v in scores.items() if k != ("random", "llp-learn")) > 0.8
-    assert scores["random", "llp-learn"] < scores["random", "fixed_point"] - 0.1
 
 
 def test_the_public_rule_compares_two_rounds():
@@ -525,24 +462,6 @@ def test_the_order_of_the_instances_does_not_matter(start):
     np.testing.assert_array_equal(one[order], two)
 
 
-def test_a_lazy_warm_start_fakes_a_fixed_point():
-    # A solver that starts at its last answer and is content with a loose tolerance does not move: no label changes,
-    # and dozens would if it were run to its end.
-    X, y = make_classification(4000, random_state=1)
-    bags = np.random.default_rng(0).permutation(4000) // 20
-    P = label_proportions(y, bags)
-    counts = whole_counts(P, np.bincount(bags))
-
-    def pending(model):
-        exact = LogisticRegression(solver="newton-cholesky", tol=1e-8)
-        scores = class_scores(exact.fit(X, model.labels_), X, 2)
-        return np.sum(label_by_counts(scores, bags, counts) != model.labels_)
-
-    lazy = LogisticRegression(warm_start=True, tol=1e-2)
-    assert pending(EMLR(estimator=lazy).fit(X, bags, P)) > 10
-    assert pending(EMLR().fit(X, bags, P)) == 0
-
-
 def test_a_class_that_no_bag_has_most_of_is_still_found():
     rng = np.random.default_rng(5)
     y = rng.choice(3, 600, p=[0.45, 0.45, 0.1])
@@ -600,14 +519,6 @@ def test_estimators_that_cannot_are_refused():
         EMLR(estimator=KNeighborsClassifier(), soft=True).fit(X, bags, P)
     with pytest.warns(LLPWarning, match="EMLR penalizes its weights"):
         EMLR().fit(X * [1, 1, 1e-4], bags, P)
-
-
-def test_sparse_equals_dense():
-    X, _, bags, P = problem()
-    X = X * (X > 0)
-    dense = EMLR().fit(X, bags, P).decision_function(X)
-    sparse = EMLR().fit(sp.csr_array(X), bags, P).decision_function(sp.csr_array(X))
-    np.testing.assert_allclose(sparse, dense, atol=1e-6)
 
 
 def test_stopping_short_warns():

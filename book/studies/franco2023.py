@@ -407,7 +407,7 @@ def lmm_weights(X, bags, shares, settings):
             mu = operator_by_adjoint(*given, *graph)[0]
         except NotIdentifiableError:  # far apart: the graph leaves some bag alone
             alike = np.ptp(shares[used, 1]) < EQUAL
-            mu = operator_by_adjoint(*given, *graph, EPSILON)[0]
+            mu = operator_by_adjoint(*given, *graph, epsilon=EPSILON)[0]
             mu = np.full(X.shape[1], np.nan) if alike else mu
         operators[width, tau] = mu
     mu = np.array([operators[s["sigma"], s["smoothness"]] for s in settings])

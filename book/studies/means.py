@@ -86,7 +86,7 @@ class UnmixedLDA(ClassifierMixin, BaseEstimator):
         prior = sizes @ P / sizes.sum()
         means = class_means(S @ X, P, sizes)
         within = np.cov(X.T, bias=True) - between_covariance(means, prior)
-        root = inverse_root(within, whitening(X), self.shrinkage)
+        root = inverse_root(within, whitening(X), shrinkage=self.shrinkage)
         self.coef_, self.intercept_ = discriminants(Gaussians(means, root, prior))
         self.classes_ = np.arange(len(prior))
         return self

@@ -73,7 +73,7 @@ class OfDiscriminant:
         scale = total.scale
         scale[scale <= 1e-12 * (np.abs(total.mean) + scale)] = np.inf
         basis = whitened(total.squares / total.n / np.outer(scale, scale), scale)
-        root = inverse_root(within, basis, model.shrinkage)
+        root = inverse_root(within, basis, shrinkage=model.shrinkage)
         model._store(Gaussians(means, root, mass / mass.sum()), within)
         model.n_iter_, model.gap_ = 0, 0.0
 

@@ -14,7 +14,7 @@ Chapter: ``book/em``. Source: comarela2018; franco2023 (section 6), which calls 
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import check_random_state
@@ -25,6 +25,7 @@ from ..base import (
     Interval,
     LLPClassifier,
     Progress,
+    RandomState,
     StrOptions,
     append_one,
     class_scores,
@@ -40,25 +41,9 @@ from ..count_likelihood import (
     count_posterior,
     mean_map_start,
 )
-from ._fits import WarmFits, fit_to_labels, logistic, refuse_one_label
+from ._fits import WarmFits, fit_to_labels, warm_logistic
 
-__all__ = [
-    "EMLR",
-    "FEW_FLIPS",
-    "USUAL",
-    "WarmFits",
-    "alternate",
-    "alternate_warm",
-    "fit_to_labels",
-    "label_by_thresholds",
-    "likeliest",
-    "logistic",
-    "majority_labels",
-    "refuse_one_label",
-    "soft_labels",
-    "start_labels",
-    "warn_unsettled",
-]
+__all__ = ["EMLR"]
 
 #: The public implementation stops when the number of labels that change differs by less than this share of n.
 FEW_FLIPS = 0.05
@@ -66,7 +51,7 @@ FEW_FLIPS = 0.05
 USUAL = 50
 
 
-def majority_labels(proportions, bags):
+def majority_labels(bags, proportions):
     r"""Each instance gets the largest class of its bag.
 
     Equation :eq:`eq-em-majority`. Where one class is the largest of every bag, it gets the class whose share is
@@ -74,8 +59,8 @@ def majority_labels(proportions, bags):
 
     Parameters
     ----------
-    proportions : ndarray, shape (n_bags, n_classes)
     bags : ndarray of int, shape (n_instances,)
+    proportions : ndarray, shape (n_bags, n_classes)
 
     Returns
     -------
@@ -167,7 +152,7 @@ def start_labels(init, X, known, counts, rng):
     """
     bags, K = known.bags, counts.shape[1]
     if init == "majority":
-        return majority_labels(known.shares, bags)
+        return majority_labels(bags, known.shares)
     if init == "random":
         return rng.randint(K, size=len(bags))
     if init == "proportions":
@@ -183,7 +168,7 @@ def likeliest(q):
     return q if q.ndim == 1 else q.argmax(axis=1)
 
 
-def alternate(q, fit, guess, stop, max_iter, tol, tell=None):
+def alternate(q, fit, guess, stop, max_iter, tol, *, tell=None):
     """Fit to labels, guess them anew, until they stay.
 
     Parameters
@@ -227,7 +212,7 @@ def alternate(q, fit, guess, stop, max_iter, tol, tell=None):
     return q, np.array(flips), settled, gap
 
 
-def alternate_warm(q, warm, fit, guess, stop, max_iter, tol, tell=None):
+def alternate_warm(q, warm, fit, guess, stop, max_iter, tol, *, tell=None):
     """`alternate` with fits that are fast, and then, from the labels of the last, with those that they stand for.
 
     Parameters
@@ -242,7 +227,7 @@ def alternate_warm(q, warm, fit, guess, stop, max_iter, tol, tell=None):
     q, flips, settled, gap
         As those of `alternate`.
     """
-    q, flips, *_ = alternate(q, warm, guess, stop, max_iter, tol, tell)
+    q, flips, *_ = alternate(q, warm, guess, stop, max_iter, tol, tell=tell)
     rest = max_iter + 1 - len(flips)  # the last labels are fitted once more
     q, last, settled, gap = alternate(q, fit, guess, stop, rest, tol)
     return q, np.append(flips[:-1], last), settled, gap
@@ -345,8 +330,10 @@ class EMLR(LLPClassifier):
     }
 
     def __init__(
-        self, C=1.0, estimator=None, init="majority", soft=False,
-        stop="fixed_point", max_iter=500, tol=1e-4, random_state=None, verbose=0,
+        self, C: float = 1.0, estimator: ClassifierMixin | None = None, *,
+        init: str = "majority", soft: bool = False, stop: str = "fixed_point",
+        max_iter: int = 500, tol: float = 1e-4, random_state: RandomState = None,
+        verbose: int = 0,
     ):  # fmt: skip
         self.C, self.estimator, self.init, self.soft = C, estimator, init, soft
         self.stop, self.max_iter, self.tol = stop, max_iter, tol
@@ -367,19 +354,22 @@ class EMLR(LLPClassifier):
             C=self.C, solver="newton-cholesky", tol=1e-8, warm_start=True
         )
 
-    def _refuse(self, data, known):
+    def _fit(self, data):
         if self.soft and not has_fit_parameter(self._base(), "sample_weight"):
             raise ValueError("soft=True needs an estimator that takes sample_weight")
-
-    def _fit(self, data):
         order = row_order(data.X)
-        X, K = data.X[order], len(data.classes)
-        known = bag_counts(data.bags[order], data.proportions)
-        self._refuse(data, known)
+        X, known = data.X[order], bag_counts(data.bags[order], data.proportions)
         counts = whole_counts(known.shares, known.sizes)
-        thresholds = np.full(len(counts), np.nan)
         rng = check_random_state(self.random_state)
         y = start_labels(self.init, X, known, counts, rng)
+        labels, self.flips_, settled, self.gap_ = self._rounds(X, known, counts, y)
+        self.n_iter_ = len(self.flips_)
+        self.labels_ = data.classes[likeliest(labels)[np.argsort(order)]]
+        if not settled:
+            warn_unsettled(self)
+
+    def _rounds(self, X, known, counts, y):
+        K, thresholds = counts.shape[1], np.full(len(counts), np.nan)
         self.estimator_ = clone(self._base())
 
         def fit(q):
@@ -391,40 +381,23 @@ class EMLR(LLPClassifier):
                 return soft_labels(scores, known)
             return label_by_thresholds(scores, known.bags, counts, thresholds)
 
+        rule = fit, guess, self.stop, self.max_iter, self.tol
         tell = Progress(self, self.max_iter, "iteration", usual=USUAL).step
-        rule = fit, guess, self.stop, self.max_iter, self.tol, tell
-        if self._can_be_warm(K):
-            warm = WarmFits(self.estimator_, X)
-            q, self.flips_, *end = alternate_warm(y.astype(np.int8), warm, *rule)
-        else:
-            y = np.eye(K)[y] if self.soft else y
-            q, self.flips_, *end = alternate(y, *rule)
-        self._keep(data.classes[likeliest(q)[np.argsort(order)]], *end)
-
-    def _can_be_warm(self, K):
-        """Whether this is logistic regression of two hard labels, to a fixed point."""
         hard = K == 2 and not self.soft and self.stop == "fixed_point"
-        return hard and self.estimator is None
-
-    def _keep(self, labels, settled, gap):
-        self.labels_, self.n_iter_, self.gap_ = labels, len(self.flips_), gap
-        if not settled:
-            warn_unsettled(self.n_iter_, self.flips_[-1])
+        if hard and self.estimator is None:
+            warm = warm_logistic(self.estimator_, X)
+            return alternate_warm(y.astype(np.int8), warm, *rule, tell=tell)
+        return alternate(np.eye(K)[y] if self.soft else y, *rule, tell=tell)
 
     def _scores(self, X):
         scores = class_scores(self.estimator_, X, len(self.classes_))
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
 
-def warn_unsettled(n_iter, flips):
-    """Warn that labels would still change.
-
-    Parameters
-    ----------
-    n_iter, flips : int
-    """
+def warn_unsettled(model):
+    """Warn that labels would still change."""
     warn(
-        f"EMLR stopped after {n_iter} iterations, and {flips} labels would change; "
-        "raise max_iter, or take an estimator that is not random",
+        f"EMLR stopped after {model.n_iter_} iterations, and {model.flips_[-1]} labels would change; raise max_iter, "
+        "or take an estimator that is not random",
         ConvergenceWarning,
     )

@@ -1,42 +1,26 @@
 """A classifier fitted to guessed labels, its scores, and logistic regression fitted again and again, each time warm."""
 
+from collections import deque
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
 
-from ..base import NotIdentifiableError
+from ..base import NotIdentifiableError, append_one
 
 #: Largest entry of the gradient at which `WarmFits` stops: two digits below the tolerance of the last fits.
 WARM_TOL = 1e-10
 #: A matrix of Newton's method is kept while a step leaves less than the first share of the gradient; above the second,
-#: scikit-learn's solver takes over.
-KEEP, FAIL = 0.5, 0.9
+#: another solver takes over, unless the gradient is below `NEAR`, where rounding decides.
+KEEP, FAIL, NEAR = 0.2, 0.9, 1e-8
+#: Steps that correct the matrix.
+STEPS = 12
 #: Entries of a block of X that stays in the processor's cache while it is used twice.
 CACHED = 2**17
-#: The diagonal of a Newton matrix is larger by this share, that of the intercept by `TINY`, so that it has a factor
-#: where features are collinear or all instances are far from the boundary.
+#: The diagonal of a Newton matrix is larger by this share, and that of a weight without penalty is at least `TINY`, so
+#: that it has a factor where features are collinear or all instances are far from the boundary.
 REGULAR, TINY = 1e-10, 1e-6
-
-
-def refuse_one_label(y):
-    """Refuse labels that are all equal.
-
-    Parameters
-    ----------
-    y : ndarray of int, shape (n_instances,)
-
-    Raises
-    ------
-    NotIdentifiableError
-        If there is one class only.
-    """
-    if (y == y[0]).all():
-        raise NotIdentifiableError(
-            "every instance gets the same label, from which nothing can be learned: one "
-            "class is the largest of every bag alike (init='proportions' draws labels "
-            "instead), or the counts of the other round to 0 in every bag"
-        )
 
 
 def fit_to_labels(estimator, X, q):
@@ -69,79 +53,143 @@ def fit_to_labels(estimator, X, q):
     return estimator.fit(X[rows], y, sample_weight=q[rows, y])
 
 
-class WarmFits:
-    """Logistic regression of two classes, fitted again and again to labels of which few change.
+def refuse_one_label(y):
+    """NotIdentifiableError if all labels are equal."""
+    if (y == y[0]).all():
+        raise NotIdentifiableError(
+            "every instance gets the same label, from which nothing can be learned: one "
+            "class is the largest of every bag alike (init='proportions' draws labels "
+            "instead), or the counts of the other round to 0 in every bag"
+        )
 
-    Newton's method from the last fit, whose matrix is kept while its steps are good; its factor costs
-    :math:`O(n d^2 + d^3)`, a step :math:`O(n d)`. Where a step with a new matrix is bad, scikit-learn's solver, which
-    searches along the step, does the fit.
+
+class WarmFits:
+    r"""Penalized logistic regression of two classes, fitted again and again to labels of which few change.
+
+    It minimizes :math:`\frac1n \sum_i \log(1 + e^{\langle w, x_i \rangle}) - \langle t, w \rangle
+    + \frac1{2n} \sum_j \lambda_j w_j^2` from the last solution. The labels enter by :math:`t = X^\top y / n` only, so
+    second derivatives that were computed for other labels still hold: BFGS steps correct the last Newton matrix, which
+    is computed anew where a step is bad. A matrix costs :math:`O(n d^2 + d^3)`, a step :math:`O(n d)`.
 
     Parameters
     ----------
-    model : LogisticRegression
-        With ``warm_start=True``; its coefficients are those of the last fit.
     X : ndarray or sparse array, shape (n_instances, n_features)
+    penalty : ndarray, shape (n_features,)
+        The :math:`\lambda_j`.
+    tol : float
+        Stop if no entry of the gradient is larger.
+
+    Attributes
+    ----------
+    w : ndarray, shape (n_features,)
+    f : ndarray, shape (n_instances,)
+        Log-odds.
+    gap : float
+        Largest entry of the gradient.
     """
 
-    def __init__(self, model, X):
-        self.model, self.X, self.w = model, X, np.zeros(X.shape[1] + 1)
-        self.y = self.factor = None
+    def __init__(self, X, penalty, *, tol=WARM_TOL):
+        self.X, self.penalty, self.tol = X, penalty, tol
+        self.factor, self.steps = None, deque(maxlen=STEPS)
+        self.w = np.zeros(X.shape[1])
+        self.f, self.g = self._at(self.w)
 
-    def __call__(self, y):
-        """Log-odds of the fit to labels 0 and 1.
+    def __call__(self, target, fallback):
+        """Log-odds of the next fit.
 
         Parameters
         ----------
-        y : ndarray of int8, shape (n_instances,)
+        target : ndarray, shape (n_features,)
+            The vector t.
+        fallback : callable
+            From weights to those of the minimum: a solver that does not fail where Newton steps are too long.
 
         Returns
         -------
         ndarray, shape (n_instances,)
         """
-        f, g = self._move_to(y)
         new = False  # whether the matrix is that of these weights
-        while (size := np.abs(g).max()) > WARM_TOL:
+        while (size := np.abs(self.g - target).max()) > self.tol:
             if self.factor is None:
-                self.factor, new = newton_factor(f, self.X, self.model.C), True
-            w = self.w - cho_solve(self.factor, g)
-            f_w, g_w = gradient(w, self.X, y, self.model.C)
-            left = np.abs(g_w).max() / size
+                self.factor, new = newton_factor(self.f, self.X, self.penalty), True
+                self.steps.clear()
+            step = self._direction(target - self.g)
+            f, g = self._at(self.w + step)
+            left = np.abs(g - target).max() / size
             if new and not left < FAIL:
-                if size > self.model.tol:
-                    f, g = self._start_anew()
+                if size > NEAR:
+                    self.w, self.factor = fallback(self.w), None
+                    self.f, self.g = self._at(self.w)
                 break  # else these weights are as good as rounding allows
             if left < 1:
-                self.w, f, g = w, f_w, g_w
+                change = g - self.g
+                if (curve := change @ step) > 0:
+                    self.steps.append((step, change, curve))
+                self.w, self.f, self.g = self.w + step, f, g
             if not left < KEEP:
                 self.factor = None
             new = False
-        self.f, self.g = f, g
-        self._hand_over()
+        self.gap = float(np.abs(self.g - target).max())
+        return self.f
+
+    def _at(self, w):
+        """Log-odds, and the gradient where t is 0."""
+        f, g = np.empty(self.X.shape[0]), self.penalty * w
+        for rows, part in blocks(self.X):
+            f[rows] = part @ w
+            g += part.T @ logistic(f[rows])
+        return f, g / len(f)
+
+    def _direction(self, q):
+        """The factor's step for a gradient -q, corrected by what the last steps did to the gradient (BFGS)."""
+        along = []
+        for step, change, curve in reversed(self.steps):
+            along.append(step @ q / curve)
+            q = q - along[-1] * change
+        q = cho_solve(self.factor, q)
+        for (step, change, curve), a in zip(self.steps, reversed(along), strict=True):
+            q = q + (a - change @ q / curve) * step
+        return q
+
+
+def warm_logistic(model, X):
+    """scikit-learn's logistic regression of two classes by `WarmFits`, fitted again and again.
+
+    Parameters
+    ----------
+    model : LogisticRegression
+        With ``warm_start=True``; its coefficients become those of the last fit. It does the fits in which Newton steps
+        fail.
+    X : ndarray or sparse array, shape (n_instances, n_features)
+
+    Returns
+    -------
+    callable
+        From labels, an ndarray of int8 of shape (n_instances,), to log-odds.
+    """
+    Z, (n, d) = append_one(X), X.shape
+    fits = WarmFits(Z, np.append(np.full(d, 1 / model.C), 0.0))
+    last, target = np.zeros(n, np.int8), np.zeros(d + 1)
+
+    def put(w):
+        model.classes_ = np.array([0, 1])
+        model.coef_, model.intercept_ = w[None, :-1].copy(), w[-1:].copy()
+
+    def fit(y):
+        def by_scikit_learn(w):
+            put(w)
+            model.fit(X, y.astype(int))
+            return np.append(model.coef_[0], model.intercept_)
+
+        refuse_one_label(y)
+        rows = np.flatnonzero(y != last)
+        target[:] += Z[rows].T @ (y[rows] - last[rows]) / n
+        last[:] = y
+        f = fits(target, by_scikit_learn)
+        put(fits.w)
         return f
 
-    def _move_to(self, y):
-        """Log-odds and gradient at the last weights for new labels, of which most are the last ones."""
-        last, self.y = self.y, y
-        if last is None:
-            refuse_one_label(y)
-            return gradient(self.w, self.X, y, self.model.C)
-        rows = np.flatnonzero(y != last)
-        change = (last[rows] - y[rows]) / len(y)
-        return self.f, self.g + np.append(self.X[rows].T @ change, change.sum())
-
-    def _start_anew(self):
-        """scikit-learn's fit."""
-        self._hand_over()
-        self.model.fit(self.X, self.y.astype(int))
-        self.w = np.append(self.model.coef_[0], self.model.intercept_)
-        self.factor = None
-        return gradient(self.w, self.X, self.y, self.model.C)
-
-    def _hand_over(self):
-        """To the model, for its next fit."""
-        self.model.classes_ = np.array([0, 1])
-        self.model.coef_ = self.w[None, :-1].copy()
-        self.model.intercept_ = self.w[-1:].copy()
+    return fit
 
 
 def blocks(X):
@@ -153,31 +201,16 @@ def blocks(X):
         yield rows, X[rows] if dense else X
 
 
-def gradient(w, X, y, C):
-    """Log-odds, and the gradient of the mean loss plus penalty; the last weight is the intercept."""
-    f, g = np.empty(len(y)), np.append(w[:-1] / C, 0.0)
-    for rows, part in blocks(X):
-        f[rows] = part @ w[:-1] + w[-1]
-        residual = logistic(f[rows]) - y[rows]
-        g[:-1] += part.T @ residual
-        g[-1] += residual.sum()
-    return f, g / len(y)
-
-
-def newton_factor(f, X, C):
+def newton_factor(f, X, penalty):
     """Cholesky factor of the second derivatives at log-odds f."""
-    d = X.shape[1]
-    H = np.diag(np.append(np.full(d, 1 / C), TINY))
+    H = np.diag(np.where(penalty > 0, penalty, TINY))
     for rows, part in blocks(X):
         s = logistic(f[rows])
         v = s * (1 - s)
         if sp.issparse(X):
-            H[:d, :d] += (part.T @ sp.diags_array(v) @ part).toarray()
+            H += (part.T @ sp.diags_array(v) @ part).toarray()
         else:
-            H[:d, :d] += (part.T * v) @ part
-        H[d, :d] += part.T @ v
-        H[d, d] += v.sum()
-    H[:d, d] = H[d, :d]
+            H += (part.T * v) @ part
     H[np.diag_indices_from(H)] *= 1 + REGULAR
     return cho_factor(H / len(f))
 

@@ -14,8 +14,8 @@ Chapter: ``book/laplacian_mean_map``. Sources: patrini2014; grid of franco2023.
 """
 
 from ._alternating import (
-    FIT_ITERATIONS,
     AlternatingMeanMap,
+    WarmMeanMap,
     alternate,
     alternate_worst,
     consistent_labels,
@@ -30,6 +30,7 @@ from ._graph import (
 from ._laplacian import (
     LaplacianMeanMap,
     bag_class_means,
+    fit_path,
     normal_equations,
     operator_by_adjoint,
     operator_of_bags,
@@ -37,23 +38,4 @@ from ._laplacian import (
 )
 from ._solver import solve_normal_equations, with_progress
 
-__all__ = [
-    "FIT_ITERATIONS",
-    "AllPairs",
-    "AlternatingMeanMap",
-    "LaplacianMeanMap",
-    "alternate",
-    "alternate_worst",
-    "bag_class_means",
-    "consistent_labels",
-    "gaussian_similarity",
-    "laplacian_times",
-    "mean_distances",
-    "normal_equations",
-    "normalized_cut_similarity",
-    "operator_by_adjoint",
-    "operator_of_bags",
-    "operator_weights",
-    "solve_normal_equations",
-    "with_progress",
-]
+__all__ = ["AlternatingMeanMap", "LaplacianMeanMap"]

@@ -1,26 +1,87 @@
 """Alternating Mean Map: labels that fit the counts and the classifier, then a classifier that fits the labels."""
 
+from collections.abc import Callable
+
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from ..base import (
+    ArrayLike,
     KernelClassifier,
     Progress,
+    RandomState,
     StrOptions,
-    ranks,
     warn,
     warn_if_short,
     whole_counts,
 )
-from ..mean_map import binary_objective, class_means, mean_operator, minimize
+from ..em import WarmFits, label_by_thresholds
+from ..mean_map import class_means, mean_operator, minimize
 from ._laplacian import LaplacianMeanMap
 
-#: Most Newton steps in the fit of one round.
-FIT_ITERATIONS = 1000
+#: Most features of a fit by Newton's method, and most steps of another one.
+NEWTON, FIT_ITERATIONS = 500, 1000
+#: A fit by Newton's method is exact to this share of ``tol``: then the labels of a round are those of exact fits.
+EXACT = 1e-4
 
 
-def consistent_labels(scores, bags, counts):
+class WarmMeanMap:
+    """MeanMap's classifier of two classes for one mean operator after the other, each fit from the last one.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array, shape (n_instances, n_features)
+        Of more than `NEWTON` features, `llpbook.mean_map.minimize` does each fit.
+    lam : float
+    tol : float
+        Of `minimize`.
+    """
+
+    def __init__(self, X, lam, tol):
+        self.X, self.lam, self.tol, (self.n, d) = X, lam, tol, X.shape
+        self.mean, self.w = X.T @ np.ones(self.n) / self.n, None
+        # In log-odds, 2 <w, x>, a quarter of the penalty.
+        penalty = np.full(d, lam / 4)
+        self.fits = WarmFits(X, penalty, tol=EXACT * tol) if d <= NEWTON else None
+
+    def __call__(self, mu):
+        """The next fit.
+
+        Parameters
+        ----------
+        mu : ndarray, shape (1, n_features)
+
+        Returns
+        -------
+        w : ndarray, shape (1, n_features)
+        f : ndarray, shape (n_instances,)
+            Log-odds.
+        value : float
+            Of `llpbook.mean_map.binary_objective`.
+        gap : float
+            Of `llpbook.mean_map.minimize`.
+        """
+
+        def slower(w):
+            found = minimize(self.X, mu, self.lam, FIT_ITERATIONS, self.tol, init=w)
+            self.w, _, self.gap = found
+            return 2 * self.w[0]
+
+        if self.fits is None:
+            f = self.X @ slower(self.w)
+        else:
+            target = (self.mean + mu[0]) / 2
+            f = self.fits(target, lambda w: slower(w[None] / 2))
+            self.w = self.fits.w[None] / 2
+            self.gap = 2 * self.fits.gap / max(1.0, float(np.linalg.norm(mu)))
+        size, w = np.abs(f), self.w[0]
+        log_partition = size.mean() / 2 + np.log1p(np.exp(-size)).mean()
+        value = log_partition - mu[0] @ w + self.lam / (2 * self.n) * w @ w
+        return self.w, f, float(value), self.gap
+
+
+def consistent_labels(scores, bags, counts, *, thresholds=None):
     r"""Of all labels with the given counts those that fit the scores best: in each bag the highest scores are positive.
 
     Equation :eq:`eq-lmm-labels`: they maximize :math:`\sum_i y_i f_i` over all labels with these counts. For the labels
@@ -32,17 +93,22 @@ def consistent_labels(scores, bags, counts):
     bags : ndarray of int, shape (n_instances,)
     counts : ndarray of int, shape (n_bags,)
         Positives of each bag.
+    thresholds : ndarray, shape (n_bags,), optional
+        Of the last call, see `llpbook.em.label_by_thresholds`.
 
     Returns
     -------
     ndarray, shape (n_instances,)
         1.0 and -1.0. :math:`O(n \log n)`.
     """
+    if thresholds is None:
+        thresholds = np.full(len(counts), np.nan)
+    both = np.column_stack([counts, counts])  # of negatives, none is read
     # eq: eq-lmm-labels
-    return np.where(ranks(scores, bags) < counts[bags], 1.0, -1.0)
+    return 2.0 * label_by_thresholds(scores, bags, both, thresholds) - 1
 
 
-def alternate(X, bags, counts, w, lam, max_iter=100, tol=1e-6, tell=None):
+def alternate(X, bags, counts, w, fit, *, max_iter=100, tell=None):
     r"""The labels that fit best, then the classifier that fits these labels, until the labels repeat.
 
     Both steps lower :math:`J(w, y)` of equation :eq:`eq-lmm-alternate`, and there are finitely many labelings.
@@ -54,10 +120,10 @@ def alternate(X, bags, counts, w, lam, max_iter=100, tol=1e-6, tell=None):
     counts : ndarray of int, shape (n_bags,)
     w : ndarray, shape (1, n_features)
         Weights to start from.
-    lam : float
+    fit : callable
+        A `WarmMeanMap` of X.
     max_iter : int
         Rounds.
-    tol : float
     tell : callable, optional
         Called after each round.
 
@@ -69,26 +135,26 @@ def alternate(X, bags, counts, w, lam, max_iter=100, tol=1e-6, tell=None):
     flips : float
         0 if the labels repeat, else the share of labels that would still change.
     gap : float
-        Of the last fit, see `llpbook.mean_map.minimize`.
+        Of the last fit.
     """
-    values, labels, gap = [], np.zeros(len(bags)), 0.0
+    values, labels, gap, f = [], np.zeros(len(bags)), 0.0, X @ w[0]
+    thresholds = np.full(len(counts), np.nan)
     for _ in range(max_iter):
         # eq: eq-lmm-alternate
-        new = consistent_labels(X @ w[0], bags, counts)
+        new = consistent_labels(f, bags, counts, thresholds=thresholds)
         flips, labels = np.mean(new != labels), new
         if flips == 0:
             break
-        mu = (X.T @ labels / len(labels))[None, :]
-        w, _, gap = minimize(X, mu, lam, FIT_ITERATIONS, tol, init=w)
-        values.append(float(binary_objective(w[0], X, mu, lam)[0]))
+        w, f, value, gap = fit((X.T @ labels / len(labels))[None, :])
+        values.append(value)
         if tell is not None:
             tell(f"{flips:.2%} of the labels changed")
     else:
-        flips = np.mean(consistent_labels(X @ w[0], bags, counts) != labels)
+        flips = np.mean(consistent_labels(f, bags, counts) != labels)
     return w, values, float(flips), gap
 
 
-def alternate_worst(X, bags, counts, w, lam, max_iter=100, tol=1e-6, tell=None):
+def alternate_worst(X, bags, counts, w, fit, *, max_iter=100, tell=None):
     r"""The labels that fit worst, then the classifier that fits these; the classifier of the round with the least loss.
 
     Equation :eq:`eq-lmm-worst`. The rounds do not converge, they alternate between two sides. They end if labels
@@ -96,7 +162,7 @@ def alternate_worst(X, bags, counts, w, lam, max_iter=100, tol=1e-6, tell=None):
 
     Parameters
     ----------
-    X, bags, counts, w, lam, max_iter, tol, tell
+    X, bags, counts, w, fit, max_iter, tell
         As for `alternate`.
 
     Returns
@@ -105,18 +171,16 @@ def alternate_worst(X, bags, counts, w, lam, max_iter=100, tol=1e-6, tell=None):
     values : list of float
         The loss of each round: of its classifier on the labels that this classifier fits.
     gap : float
-        Of the fit that gave ``w``, see `llpbook.mean_map.minimize`.
+        Of the fit that gave ``w``.
     """
-    values, best, since, seen = [], (w, 0.0), 0, set()
+    values, best, since, seen, f = [], (w, 0.0), 0, set(), X @ w[0]
     for _ in range(max_iter):
         # eq: eq-lmm-worst
-        labels = consistent_labels(-(X @ w[0]), bags, counts)
+        labels = consistent_labels(-f, bags, counts)
         if labels.tobytes() in seen or since > 5:
             break
         seen.add(labels.tobytes())
-        mu = (X.T @ labels / len(labels))[None, :]
-        w, _, gap = minimize(X, mu, lam, FIT_ITERATIONS, tol, init=w)
-        value = float(binary_objective(w[0], X, mu, lam)[0])
+        w, f, value, gap = fit((X.T @ labels / len(labels))[None, :])
         better = not values or value < min(values) * (1 - 1e-9)
         best, since = ((w, gap), 0) if better else (best, since + 1)
         values.append(value)
@@ -200,36 +264,38 @@ class AlternatingMeanMap(KernelClassifier):
     }
 
     def __init__(
-        self, alpha=1.0, mode="min", init="laplacian", max_iter=100, random_state=None,
-        smoothness=0.1, sigma="median", similarity="gaussian", n_neighbors=None,
-        epsilon=0.0, bag_weights="size", operator_weights="size", kernel="linear",
-        gamma="scale", fit_intercept=True, tol=1e-6, verbose=0,
+        self, alpha: float = 1.0, mode: str = "min", *, init: str = "laplacian",
+        max_iter: int = 100, random_state: RandomState = None,
+        smoothness: float = 0.1, sigma: float | str = "median",
+        similarity: str = "gaussian", n_neighbors: int | None = None,
+        epsilon: float = 0.0, bag_weights: str | ArrayLike = "size",
+        operator_weights: str = "size", kernel: str | Callable = "linear",
+        gamma: float | str = "scale", fit_intercept: bool = True, tol: float = 1e-6,
+        verbose: int = 0,
     ):  # fmt: skip
         self.alpha, self.mode, self.init, self.max_iter = alpha, mode, init, max_iter
         self.random_state, self.smoothness, self.sigma = random_state, smoothness, sigma
         self.similarity, self.n_neighbors = similarity, n_neighbors
         self.epsilon, self.bag_weights = epsilon, bag_weights
         self.operator_weights, self.kernel, self.gamma = operator_weights, kernel, gamma
-        self.fit_intercept, self.tol = fit_intercept, tol
-        self.verbose = verbose
+        self.fit_intercept, self.tol, self.verbose = fit_intercept, tol, verbose
 
     @property
     def _equal_shares(self):
-        answers = self.init == "random" or (
-            self.init == "laplacian" and self.epsilon > 0
-        )
-        return "warned" if answers else "refused"
+        pulled = self.init == "laplacian" and self.epsilon > 0
+        return "warned" if pulled or self.init == "random" else "refused"
 
     def _solve(self, data, Z):
         counts = whole_counts(data.proportions, data.bag_sizes)[:, 1]
-        given = Z, data.bags, counts, self._start(data, Z), self.alpha
+        fit = WarmMeanMap(Z, self.alpha, self.tol)
+        given = Z, data.bags, counts, self._start(data, Z, fit), fit
         progress = Progress(self, self.max_iter, "round", usual=30)
-        limits = self.max_iter, self.tol, progress.step
+        limits = {"max_iter": self.max_iter, "tell": progress.step}
         if self.mode == "max":
-            w, values, self.gap_ = alternate_worst(*given, *limits)
+            w, values, self.gap_ = alternate_worst(*given, **limits)
             self.objective_, flips = min(values), 0.0
         else:
-            w, values, flips, gap = alternate(*given, *limits)
+            w, values, flips, gap = alternate(*given, **limits)
             self.objective_, self.gap_ = values[-1], max(flips, gap)
             if flips:
                 warn(
@@ -242,7 +308,7 @@ class AlternatingMeanMap(KernelClassifier):
             warn_if_short(self)
         return 2 * w  # log-odds are 2 <w, x>
 
-    def _start(self, data, Z):
+    def _start(self, data, Z, fit):
         if self.init == "random":
             rng = check_random_state(self.random_state)
             w = rng.normal(size=(1, Z.shape[1]))
@@ -256,4 +322,4 @@ class AlternatingMeanMap(KernelClassifier):
             bags = data.proportions, data.bag_weights
             means = class_means(data.bag_means(Z), *bags)
             mu = mean_operator(data.class_prior, means)
-        return minimize(Z, mu, self.alpha, FIT_ITERATIONS, self.tol)[0]
+        return fit(mu)[0]

@@ -16,7 +16,7 @@ MEASURED = 10_000
 MATRICES = 6.2
 
 
-def gaussian_similarity(bag_means, sigma, n_neighbors=None):
+def gaussian_similarity(bag_means, sigma, *, n_neighbors=None):
     r"""Similarity of bags by the distance of their means.
 
     :math:`e^{-\lVert \bar x_k - \bar x_l \rVert / \sigma}`, equation :eq:`eq-lmm-gaussian`, with the plain distance.

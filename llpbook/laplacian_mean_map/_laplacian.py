@@ -1,5 +1,6 @@
 """Class means of bags, the mean operator computed from them, and the estimator."""
 
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from numbers import Integral, Real
 
@@ -8,8 +9,11 @@ from sklearn.base import clone
 
 from ..base import (
     BAG_WEIGHTS,
+    ArrayLike,
     Interval,
     KernelClassifier,
+    Matrix,
+    Proportions,
     StrOptions,
     median_distance,
     warn_if_short,
@@ -25,7 +29,9 @@ from ._graph import (
 from ._solver import solve_normal_equations, with_progress
 
 
-def normal_equations(means, proportions, weights, similarity, smoothness, epsilon=0.0):
+def normal_equations(
+    means, proportions, weights, similarity, smoothness, *, epsilon=0.0
+):
     r"""Left side of the normal equations of the class means of bags.
 
     Equation :eq:`eq-lmm-normal`.
@@ -52,7 +58,7 @@ def normal_equations(means, proportions, weights, similarity, smoothness, epsilo
 
 
 def bag_class_means(
-    bag_means, proportions, weights, similarity, smoothness, epsilon=0.0
+    bag_means, proportions, weights, similarity, smoothness, *, epsilon=0.0
 ):
     r"""Class means of each bag, by conjugate gradients.
 
@@ -121,8 +127,9 @@ def operator_of_bags(means, proportions, bag_shares):
 
 
 def operator_by_adjoint(
-    bag_means, proportions, weights, bag_shares, similarity, smoothness, epsilon=0.0
-):
+    bag_means, proportions, weights, bag_shares, similarity, smoothness, *,
+    epsilon=0.0,
+):  # fmt: skip
     r"""The mean operator without the class means of the bags.
 
     Equation :eq:`eq-lmm-adjoint`.
@@ -244,10 +251,13 @@ class LaplacianMeanMap(KernelClassifier):
     }
 
     def __init__(
-        self, alpha=1.0, smoothness=0.1, sigma="median", similarity="gaussian",
-        n_neighbors=None, epsilon=0.0, bag_weights="size", operator_weights="size",
-        kernel="linear", gamma="scale", fit_intercept=True, max_iter=1000, tol=1e-6,
-        verbose=0,
+        self, alpha: float = 1.0, smoothness: float = 0.1, *,
+        sigma: float | str = "median", similarity: str = "gaussian",
+        n_neighbors: int | None = None, epsilon: float = 0.0,
+        bag_weights: str | ArrayLike = "size", operator_weights: str = "size",
+        kernel: str | Callable = "linear", gamma: float | str = "scale",
+        fit_intercept: bool = True, max_iter: int = 1000, tol: float = 1e-6,
+        verbose: int = 0,
     ):  # fmt: skip
         self.alpha, self.smoothness, self.sigma = alpha, smoothness, sigma
         self.similarity, self.n_neighbors = similarity, n_neighbors
@@ -278,7 +288,7 @@ class LaplacianMeanMap(KernelClassifier):
         means, sizes = data.bag_means(Z)[used], data.bag_sizes[used]
         if self.similarity == "gaussian":
             sigma = median_distance(means) if self.sigma == "median" else self.sigma
-            similarity = gaussian_similarity(means, sigma, self.n_neighbors)
+            similarity = gaussian_similarity(means, sigma, n_neighbors=self.n_neighbors)
             return means, with_progress(similarity, self)
         if self.n_neighbors is not None:
             raise ValueError("n_neighbors must be None unless similarity='gaussian'")
@@ -287,16 +297,19 @@ class LaplacianMeanMap(KernelClassifier):
         return means, normalized_cut_similarity(distances, sizes)
 
     def _operator(self, data, means, similarity):
-        used, counts = data.bag_sizes > 0, data.bag_sizes
-        if self.operator_weights == "uniform":
-            counts = np.minimum(counts, 1)
+        used = data.bag_sizes > 0
+        counts = data.bag_sizes if self.operator_weights == "size" else used
         weights = data.bag_weights[used]
         bags = data.proportions[used], weights / weights.mean()
         shares = counts[used] / counts.sum()
-        graph = similarity, self.smoothness, self.epsilon
-        return operator_by_adjoint(means, *bags, shares, *graph)
+        graph = similarity, self.smoothness
+        return operator_by_adjoint(means, *bags, shares, *graph, epsilon=self.epsilon)
 
-    def path(self, X, bags, proportions, labels=None, *, alpha, smoothness, sigma):
+    def path(
+        self, X: Matrix, bags: ArrayLike, proportions: Proportions,
+        labels: ArrayLike | None = None, *, alpha: Iterable[float],
+        smoothness: Iterable[float], sigma: Iterable[float | str],
+    ) -> Iterator["LaplacianMeanMap"]:  # fmt: skip
         """Fitted models for all combinations of a grid; they share graphs and operators, each starts at the one before.
 
         Parameters
@@ -306,27 +319,32 @@ class LaplacianMeanMap(KernelClassifier):
         alpha, smoothness, sigma : list
             Values of the parameters.
 
-        Yields
-        ------
-        LaplacianMeanMap
+        Returns
+        -------
+        iterator of LaplacianMeanMap
             One fitted model per combination; the last parameter varies slowest.
         """
         if self.kernel != "linear":
             raise ValueError(f"kernel must be 'linear' for a path, got {self.kernel!r}")
-        given, model = (X, bags, proportions, labels), clone(self)
+        model = clone(self)
         with warn_once():
-            data = model._validate_fit(*given)
-            Z, d = model._linear_features(data.X), data.X.shape[1]
-        model.estimators_, weights = None, None
-        for width in sigma:
-            model.set_params(sigma=width)._validate_params()
-            graph = model._graph(data, Z)
-            for tau in smoothness:
-                model.set_params(smoothness=tau)._validate_params()
-                mu = model._operator(data, *graph)
-                for penalty in alpha:
-                    model.set_params(alpha=penalty)._validate_params()
-                    one = copy(model)
-                    weights = one._classifier(data, Z, mu, weights)
-                    one._store_linear(weights, d)
-                    yield one
+            data = model._validate_fit(X, bags, proportions, labels)
+        model.estimators_ = None
+        return fit_path(model, data, alpha, smoothness, sigma)
+
+
+def fit_path(model, data, alpha, smoothness, sigma):
+    """`LaplacianMeanMap.path` of checked data."""
+    Z, weights = model._linear_features(data.X), None
+    for width in sigma:
+        model.set_params(sigma=width)._validate_params()
+        graph = model._graph(data, Z)
+        for tau in smoothness:
+            model.set_params(smoothness=tau)._validate_params()
+            mu = model._operator(data, *graph)
+            for penalty in alpha:
+                model.set_params(alpha=penalty)._validate_params()
+                one = copy(model)
+                weights = one._classifier(data, Z, mu, weights)
+                one._store_linear(weights, data.X.shape[1])
+                yield one

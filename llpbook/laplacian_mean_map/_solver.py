@@ -29,9 +29,7 @@ MOST_ROUNDS, PATIENCE, BETTER = 10_000, 100, 0.9
 USUAL_PASSES = 12
 
 
-def solve_normal_equations(
-    rhs, proportions, weights, similarity, smoothness, epsilon=0.0
-):
+def solve_normal_equations(rhs, proportions, weights, similarity, smoothness, epsilon):
     r"""Solve :math:`(P^\top D P + \tau \operatorname{Lap}) M = R` for the class means of the bags.
 
     Preconditioned conjugate gradients. In each bag the coordinates are turned so that the first is along the shares:
