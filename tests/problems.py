@@ -1,6 +1,19 @@
-"""Bags that several test files draw."""
+"""Problems for all tests; nearly every builder returns X, y, bags and shares of shape (n_bags, n_classes).
+
+| Builder | What it draws |
+| --- | --- |
+| `gaussian_bags` | K Gaussian classes in random bags: shares are nearly equal |
+| `uneven_bags` | K Gaussian classes in bags whose shares differ: most methods beat chance easily |
+| `natural_bags` | one logistic model in all bags (label ⊥ bag given X), features shifted by bag |
+| `overlapping_classes` | X and y only, for the variants of the taxonomy |
+| `two_bags` | eight numbers in two bags, to be computed by hand |
+| `named` | the same bags under names, and their shares as a frame in another order |
+| `quick` | an estimator with a fixed seed that fits fast |
+| `thinned` | every k-th instance of a study's split |
+"""
 
 import numpy as np
+import pandas as pd
 
 from llpbook.proportions import label_proportions
 
@@ -20,6 +33,44 @@ def gaussian_bags(n=240, d=4, size=6, n_classes=2, seed=0, apart=1.5):
     X = rng.normal(size=(n, d)) + apart * rng.normal(size=(n_classes, d))[y]
     bags = rng.permutation(n) // size
     return X, y, bags, label_proportions(y, bags, classes=range(n_classes))
+
+
+def uneven_bags(n=240, d=3, size=12, n_classes=2, seed=0, apart=1.5):
+    """Class k has the mean (apart k, …, apart k); bags are cut from an order by noisy label, so their shares differ."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n)
+    X = rng.normal(size=(n, d)) + apart * y[:, None]
+    bags = np.argsort(np.argsort(y + rng.normal(size=n))) // size
+    return X, y, bags, label_proportions(y, bags, classes=range(n_classes))
+
+
+def natural_bags(n_bags=60, size=8, d=2, n_classes=2, seed=0, shift=0.7, slopes=None):
+    """One logistic model in all bags; features are shifted by bag, which ``shift=0`` turns off.
+
+    ``slopes`` has the shape (d,) for two classes and (d, n_classes) for several; without them they are drawn.
+    """
+    rng = np.random.default_rng(seed)
+    bags = np.repeat(np.arange(n_bags), size)
+    X = rng.normal(size=(len(bags), d)) + shift * rng.normal(size=(n_bags, d))[bags]
+    scores = X @ (rng.normal(size=(d, n_classes)) if slopes is None else slopes)
+    if scores.ndim == 1:
+        scores = np.column_stack([np.zeros(len(X)), scores])
+    y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+    return X, y, bags, label_proportions(y, bags, classes=range(n_classes))
+
+
+def two_bags():
+    """Four instances in each bag, of which one and three are positive; the classes are -1 and 1 on average."""
+    X = np.array([-1.5, -1.0, -0.5, 1.0, -1.0, 0.5, 1.0, 1.5])[:, None]
+    bags, y = np.repeat([0, 1], 4), np.array([0, 0, 0, 1, 0, 1, 1, 1])
+    return X, y, bags, np.array([[0.75, 0.25], [0.25, 0.75]])
+
+
+def named(bags, P, classes=None, seed=0):
+    """Names of the bags, one per instance, and a frame of the shares whose rows are in another order."""
+    order = np.random.default_rng(seed).permutation(len(P))
+    names = np.array([f"county {k}" for k in order])
+    return names[bags], pd.DataFrame(P, names, classes).sort_index()
 
 
 def overlapping_classes(seed=0, n=600, d=3, n_classes=2):
