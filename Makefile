@@ -93,7 +93,7 @@ lonely: $(STAMP)
 # All of it, also after a failure.
 check: $(STAMP)
 	@failed=; \
-	for command in "ruff check -q ." "ruff format -q --check ." "python tools/sync_cells.py --check" "python tools/check_book.py"; do \
+	for command in "ruff check -q ." "ruff format -q --check ." "mypy" "python tools/sync_cells.py --check" "python tools/check_book.py"; do \
 	  echo "$(BIN)/$$command"; \
 	  $(BIN)/$$command || failed="$$failed\n  $(BIN)/$$command"; \
 	done; \

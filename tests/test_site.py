@@ -1,5 +1,6 @@
 """The site's configuration, the documents of the repository, and the check that the site asks no other host."""
 
+import importlib
 import json
 import re
 import sys
@@ -207,10 +208,24 @@ def test_api_has_a_page_for_every_public_module():
         module = "studies" if name == "studies" else module  # beside the package
         assert text.startswith(f"# `{module}`\n")
         assert f"automodule:: {module}\n" in text
+        assert (f"chapter-functions:: {module}\n" in text) == (name != "studies")
     assert pages == modules | {"studies"}
     page = read("book/api.md")
     table = page.split(".. autosummary::")[1].split("```")[0]
     assert set(re.findall(r"^ {3}(\w+)$", table, re.M)) == modules
+
+
+def test_links_lead_to_names_that_the_page_of_a_room_documents(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book/_ext")
+    from chapter_functions import unfrozen
+
+    pages = [*(ROOT / "book/src").glob("*.md"), *(ROOT / "book").glob("*.md")]
+    text = "".join(page.read_text() for page in pages)
+    for room, name in set(re.findall(r"\(#(llpbook\.\w+)\.(\w+)[\w.]*\)", text)):
+        module = importlib.import_module(room)
+        own = [n for n, v in vars(module).items() if n[0] != "_" and v.__doc__]
+        frozen = getattr(module, "__all__", own)
+        assert name in {*frozen, *unfrozen(room)}, f"{room}.{name} has no documentation"
 
 
 def test_bibliography():

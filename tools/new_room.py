@@ -60,7 +60,10 @@ def write_room(root, name):
         ),
     ):
         insert(root / path, before, line)
-    page = f"# `llpbook.{name}`\n\n```{{eval-rst}}\n.. automodule:: llpbook.{name}\n   :members:\n```\n"
+    page = (
+        f"# `llpbook.{name}`\n\n```{{eval-rst}}\n.. automodule:: llpbook.{name}\n   :members:\n\n"
+        f".. chapter-functions:: llpbook.{name}\n```\n"
+    )
     _book.write(root / f"book/api/{name}.md", page)
 
 

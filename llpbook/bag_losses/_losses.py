@@ -96,7 +96,7 @@ class CountLoss(BagLoss):
         classes and known counts.
     """
 
-    exact_up_to: int = None
+    exact_up_to: int | None = None
     large: str = "saddlepoint"
     several_classes = True
 

@@ -94,7 +94,8 @@ class BagLoss(ABC):
         Losses that a linear learner minimizes first, for a better start.
     """
 
-    several_classes, before = False, ()
+    several_classes = False
+    before: tuple = ()
 
     def __call__(self, scores, bags, proportions):
         """Value, gradient and curvature.
@@ -210,7 +211,7 @@ class SumOfLosses(BagLoss):
     """
 
     parts: tuple
-    factors: tuple = None
+    factors: tuple | None = None
 
     @property
     def several_classes(self):

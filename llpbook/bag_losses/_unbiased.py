@@ -95,7 +95,7 @@ class EasyLoss(BagLoss):
     has no bound.
     """
 
-    prior: tuple = None
+    prior: tuple | None = None
     several_classes = True
 
     def __post_init__(self):
@@ -214,7 +214,7 @@ class ForwardLoss(BagLoss):
     the former take steps that the noise decides.
     """
 
-    prior: tuple = None
+    prior: tuple | None = None
 
     def __post_init__(self):
         _keep_tuple(self)

@@ -133,8 +133,10 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         What a fit costs, in words.
     """
 
-    assumes = cost = None
-    _accept_sparse = False
+    assumes: tuple[str | None, str] | None = None
+    cost: str | None = None
+    _parameter_constraints: dict
+    _accept_sparse: bool | str = False
     #: Several classes: as the method can, "one-vs-rest", or "refused".
     _several_classes = "native"
     #: Whether scores are log-odds, and so give probabilities.
@@ -143,7 +145,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
     #: `check_differences`.
     _equal_shares, _names_classes_by_shares = "refused", False
     #: What acts on the scale of the features, beside a kernel: "penalty", "distances" or None.
-    _scale = None
+    _scale: str | None = None
     # scikit-learn's names for where the "?" of the HTML display leads to: the chapter.
     _doc_link_module = "llpbook"
     _doc_link_template = "{page}"

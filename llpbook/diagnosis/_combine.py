@@ -21,7 +21,7 @@ class TestResult(NamedTuple):
     by_column: np.ndarray | None = None
     note: str = ""
 
-    __test__ = False  # not for pytest to collect
+    __test__ = False  # type: ignore[misc]  # not for pytest to collect
 
 
 def check_level(alpha):

@@ -350,5 +350,5 @@ class LLPRandomizedSearchCV(BagSearch, RandomizedSearchCV):
 
 
 # Where the "?" of scikit-learn's HTML display leads to: the chapter, which shows the class without these two lines.
-BagSearch._doc_link_module = "llpbook"
-BagSearch._doc_link_template = page("model_selection")
+BagSearch._doc_link_module = "llpbook"  # type: ignore[attr-defined]
+BagSearch._doc_link_template = page("model_selection")  # type: ignore[attr-defined]
