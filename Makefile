@@ -11,7 +11,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: setup book test unit notebooks portable properties wheels oldest lonely lab lab-check student slides check sync from-notebook run new pdf bench \
+.PHONY: setup book test every unit notebooks portable properties wheels oldest lonely lab lab-check student slides check sync from-notebook run new pdf bench \
   reproduce lock dist serve clean distclean
 
 setup: $(STAMP)
@@ -30,10 +30,12 @@ book: $(STAMP)
 	$(BIN)/python tools/check_site.py
 	@echo "the book is in _build/html/index.html"
 
-test: unit notebooks
-unit: $(STAMP)
-	MPLBACKEND=agg $(BIN)/python -m pytest -q -n 2 --dist loadscope tests
-NBVAL := -m pytest -q -n 2 --dist loadscope --nbval --nbval-current-env --nbval-cell-timeout 300 --nbval-sanitize-with tests/nbval_sanitize.cfg
+# `unit` is the contributor's loop, under three minutes on two cores; `test` adds what is marked slow, and the chapters.
+PYTEST := -m pytest -q -n 2 --dist loadscope
+test: every notebooks
+every unit: $(STAMP)
+	MPLBACKEND=agg $(BIN)/python $(PYTEST) $(if $(filter unit,$@),-m "not slow") tests
+NBVAL := $(PYTEST) --nbval --nbval-current-env --nbval-cell-timeout 300 --nbval-sanitize-with tests/nbval_sanitize.cfg
 notebooks: $(STAMP)
 	$(BIN)/python $(NBVAL) $(NB)
 

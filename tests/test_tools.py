@@ -829,12 +829,12 @@ def test_execute_twice_gives_the_same_bytes(run, capsys, monkeypatch):
 SOON = "import warnings; warnings.warn('ends', {}, stacklevel={})"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "said"),
     [
         ("raise KeyError('lost')", "KeyError"),
         ("__import__('time').sleep(9)", "timed out"),
-        (SOON.format("FutureWarning", 1), "FutureWarning"),
         (SOON.format("DeprecationWarning", 2), "DeprecationWarning"),
     ],
 )
@@ -850,6 +850,7 @@ def test_execute_stops_at_an_error(run, capsys, code, said):
     assert run.files() == before
 
 
+@pytest.mark.slow
 def test_nbval_takes_what_ends_for_an_error(tmp_path):
     code = SOON.format("DeprecationWarning", 2)
     cell = nbformat.v4.new_code_cell(code, execution_count=1)
@@ -869,6 +870,7 @@ def test_nbval_takes_what_ends_for_an_error(tmp_path):
 # --- a new room, notebooks for students -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_new_room_passes_all_checks(tmp_path, monkeypatch):
     for part in ("book", "llpbook", "tests"):
         ignored = shutil.ignore_patterns("__pycache__", "_static", "results")

@@ -7,6 +7,8 @@ of its method for which it was run, in all tables of the paper, more must agree 
 is *open*. Where several readings of a method qualify, the one under which most cells agree counts, and no other.
 """
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 
@@ -38,6 +40,7 @@ def _stolpe():
     return found, {"2": _resolves("stolpe2011_table2", ["bag_size"], "average_rank")}
 
 
+@cache  # many draws, and each setting is asked for twice
 def _duplessis(setting=None):
     parts, sizes = [], {}
     for priors, name in duplessis2013.PAPER_TABLES.items():

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
@@ -134,6 +135,7 @@ def _line(values):
     return buffer.getvalue()
 
 
+@cache  # the parameters of many rows are few words
 def _number(text):
     """A number as `as_text` writes it; other text as it is."""
     for kind in (int, float):
@@ -147,6 +149,10 @@ def _number(text):
 def _parse(line):
     """The values of a line; none if `_line` would not have written them so, to the letter."""
     try:
+        if (
+            line and b'"' not in line and b"\r" not in line
+        ):  # nearly all, and ten times as fast
+            return line.decode().split(",")
         row = next(csv.reader([line.decode()]), [])
     except (UnicodeDecodeError, csv.Error):
         return []
