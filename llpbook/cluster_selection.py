@@ -24,6 +24,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_random_state
 
+from ._typing import RandomState
 from .base import (
     HasMethods,
     Interval,
@@ -434,10 +435,12 @@ class ClusterModelSelection(LLPClassifier):
     }
 
     def __init__(
-        self, n_clusters=6, *, clusterer=None, labeler="exhaustive", combine="weighted",
-        estimator=None, max_iter=10, population_size=25, mutation_variance=1.0,
-        crossover_probability=0.3, tournament_size=0.25, n_jobs=None, verbose=0,
-        random_state=None,
+        self, n_clusters: int = 6, *, clusterer: object = None,
+        labeler: str = "exhaustive", combine: str = "weighted",
+        estimator: object = None, max_iter: int = 10, population_size: int = 25,
+        mutation_variance: float = 1.0, crossover_probability: float = 0.3,
+        tournament_size: float = 0.25, n_jobs: int | None = None, verbose: int = 0,
+        random_state: RandomState = None,
     ):  # fmt: skip
         self.n_clusters, self.clusterer, self.labeler = n_clusters, clusterer, labeler
         self.combine, self.estimator, self.max_iter = combine, estimator, max_iter

@@ -10,12 +10,14 @@ class there. So the score of the mean must be the log-odds of the share, up to a
 Chapter: ``book/invcal``. Sources: rueping2010; grid and protocol of yu2013 (sections 3.3 and 6.2).
 """
 
+from collections.abc import Callable
 from numbers import Real
 
 import numpy as np
 from scipy.special import logit
 
 from ._hinge import MAX_ROUNDS, USUAL_ROUNDS, minimize_hinges
+from ._typing import ArrayLike
 from .base import (
     BAG_WEIGHTS,
     WITHOUT_GRAM,
@@ -261,8 +263,10 @@ class InvCal(KernelClassifier):
     }
 
     def __init__(
-        self, C_p=1.0, epsilon=0.1, *, epsilon_unit="log_odds", kernel="linear",
-        gamma="scale", fit_intercept=True, bag_weights="uniform", tol=1e-9, verbose=0,
+        self, C_p: float = 1.0, epsilon: float = 0.1, *, epsilon_unit: str = "log_odds",
+        kernel: str | Callable = "linear", gamma: float | str = "scale",
+        fit_intercept: bool = True, bag_weights: str | ArrayLike = "uniform",
+        tol: float = 1e-9, verbose: int = 0,
     ):  # fmt: skip
         self.C_p, self.epsilon, self.epsilon_unit = C_p, epsilon, epsilon_unit
         self.kernel, self.gamma, self.fit_intercept = kernel, gamma, fit_intercept

@@ -12,6 +12,7 @@ Chapter: ``book/kernel_kmeans``. Sources: chen2009, as stolpe2011 (sections 4.1 
 :math:`\lambda`, the weights of the bags and the starts are ours, because we know of no code by the authors.
 """
 
+from collections.abc import Callable
 from numbers import Integral, Real
 
 import numpy as np
@@ -19,6 +20,7 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from ._typing import RandomState
 from .base import (
     Interval,
     LLPClassifier,
@@ -280,8 +282,9 @@ class AOCKernelKMeans(LLPClassifier):
     }
 
     def __init__(
-        self, C_p=1.0, *, kernel="linear", gamma="scale", n_init=10, max_iter=100,
-        random_state=None, n_jobs=None, verbose=0,
+        self, C_p: float = 1.0, *, kernel: str | Callable = "linear",
+        gamma: float | str = "scale", n_init: int = 10, max_iter: int = 100,
+        random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0,
     ):  # fmt: skip
         self.C_p, self.kernel, self.gamma = C_p, kernel, gamma
         self.n_init, self.max_iter = n_init, max_iter

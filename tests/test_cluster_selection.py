@@ -274,19 +274,6 @@ def test_separated_blobs_are_solved_exactly(n_classes):
     np.testing.assert_array_equal(model.cluster_labels_, model.predict(means))
 
 
-def test_greedy_swaps_two_clusters_of_equal_size():
-    # The first cluster chooses between "all negative" and being the positive one, which at least meets the prior.
-    clusters, bags = np.tile([0, 1], 20), np.repeat([0, 1], 20)
-    clusters[:20] = np.repeat([0, 1], [12, 8])
-    clusters[20:] = np.repeat([0, 1], [8, 12])
-    forms = forms_of(clusters, bags, np.array([[0.6, 0.4], [0.4, 0.6]]))
-    assert cs.label_exhaustively(forms)[0].tolist() == [0, 1]
-    assert cs.label_greedily(forms)[0].tolist() == [1, 0]
-    greedy = quick(2, labeler="greedy")
-    X, y, bags, P = blobs(noise=0)
-    assert greedy.fit(X, bags, P).score(X, y) in (0, 1)
-
-
 def test_noise_is_weighed_down():
     X, y, bags, P = blobs()
     X[:, 2:] *= 3
@@ -296,20 +283,6 @@ def test_noise_is_weighed_down():
     even = cs.label_clusters(np.ones(5), X, bags, P, None, kmeans, "exhaustive", "sum")
     assert model.objective_ < even[0] / 2
     assert model.feature_weights_[2:].max() < model.feature_weights_[:2].max()
-
-
-def test_the_product_is_content_with_one_factor():
-    # Both labelings of two equal clusters meet the prior exactly: the product cannot tell them apart, the sum can.
-    clusters, bags = np.tile([0, 1], 20), np.repeat([0, 1], 20)
-    clusters[bags == 1] = np.repeat([0, 1], [16, 4])
-    clusters[bags == 0] = np.repeat([0, 1], [4, 16])
-    P = np.array([[0.8, 0.2], [0.2, 0.8]])
-    both, forms = np.array([[0, 1], [1, 0]]), forms_of(clusters, bags, P)
-    np.testing.assert_allclose(
-        cs.labeling_errors(both, forms, combine="product"), 0, atol=1e-9
-    )
-    errors = cs.labeling_errors(both, forms)
-    assert errors[1] < 1e-12 and errors[0] > 0.05
 
 
 def test_other_clusterers_and_a_classifier():
@@ -384,20 +357,3 @@ def test_numbers_that_a_caller_types_take_no_memory_by_their_value(monkeypatch):
         ValueError, match="with 40 clusters and population_size=2 needs about"
     ):
         greedy.fit(X, bags, P)
-
-
-def test_what_the_notes_say_of_swapped_classes_and_repeated_instances():
-    clusters, bags, P, _ = clustered()
-    one, swapped = forms_of(clusters, bags, P), forms_of(clusters, bags, P[:, ::-1])
-    labeling, error = cs.label_exhaustively(one)
-    other, same = cs.label_exhaustively(swapped)
-    np.testing.assert_array_equal(other, 1 - labeling)
-    assert same == pytest.approx(error)
-    twice = forms_of(np.tile(clusters, 2), np.tile(bags, 2), P)
-    every = np.array(list(product(range(2), repeat=4)))
-    np.testing.assert_allclose(
-        cs.labeling_errors(every, twice), cs.labeling_errors(every, one), atol=1e-12
-    )
-    # Of two equal clusters the first visited is named; swapping the shares renames neither.
-    forms = [cs.error_forms(np.array([[5, 5]]), np.array([p])) for p in [[0.5, 0.5]]]
-    assert cs.label_greedily(forms[0])[0].tolist() == [1, 0]

@@ -3,23 +3,18 @@
 import tracemalloc
 from itertools import product
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import NearestCentroid
-from sklearn.preprocessing import StandardScaler
 
 from llpbook import kernel_kmeans as kk
 from llpbook.base import (
     LLPWarning,
     NotIdentifiableError,
-    _counts,
     _estimator,
 )
-from llpbook.cluster_selection import ClusterModelSelection
-from llpbook.datasets import load_bags, random_bags
 from llpbook.kernel_kmeans import AOCKernelKMeans
 from llpbook.proportions import averaging_matrix, label_proportions
 
@@ -74,10 +69,10 @@ def penalized(distances, labels, bags, P, price):
 
 @pytest.mark.equation("eq-aoc-labels")
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("price", [0.0, 0.1, 1.0, 10.0])
+@pytest.mark.parametrize("price", [0.0, 1.0, 10.0])
 def test_labels_are_the_best_of_all(n_classes, price):
     rng = np.random.default_rng(0)
-    for _ in range(5):
+    for _ in range(3):
         bags = rng.permutation([0] * 6 + [2] * 3 + [3])
         P = rng.dirichlet(np.ones(n_classes), 4)
         distances = rng.normal(size=(10, n_classes))
@@ -88,45 +83,6 @@ def test_labels_are_the_best_of_all(n_classes, price):
             values = [penalized(distances[rows], y, one, P[[k]], price) for y in every]
             found = penalized(distances[rows], labels[rows], one, P[[k]], price)
             assert found == pytest.approx(min(values))
-
-
-@pytest.mark.parametrize("n_classes", [3, 5])
-def test_a_large_bag_is_labeled_as_well_as_a_small_one(n_classes, monkeypatch):
-    rng = np.random.default_rng(3)
-    for trial in range(24):
-        bags, P = np.zeros(30, int), rng.dirichlet(np.ones(n_classes), 1)
-        distances = rng.normal(size=(30, n_classes))
-        if trial % 3 == 0:
-            distances = np.round(distances)  # ties
-        distances[:6, 1:] = np.inf  # known labels
-        if trial % 2:
-            distances[:, -1] = np.inf  # an empty class
-        values, price = [], (0.0, 0.3, 3.0, 30.0)[trial % 4]
-        for limit in (1000, 0):
-            monkeypatch.setattr(_counts, "MANY_SEATS", limit)
-            labels = kk.label_bags(distances, bags, P, price)
-            near = np.where(np.isinf(distances), 1e6, distances)
-            values.append(penalized(near, labels, bags, P, price))
-        assert values[1] == pytest.approx(values[0])
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("price", [0.1, 1.0])
-def test_the_relaxation_is_a_bound_and_rounds_to_no_better(n_classes, price):
-    # What the original solves: the quadratic program over the simplex.
-    rng = np.random.default_rng(1)
-    bags, P = rng.permutation(30) // 10, rng.dirichlet(np.ones(n_classes), 3)
-    distances = rng.normal(size=(30, n_classes))
-    Z = cp.Variable((30, n_classes), nonneg=True)
-    gap = averaging_matrix(bags).toarray() @ Z - P
-    goal = cp.sum(cp.multiply(distances, Z)) + 10 * price * cp.sum_squares(gap)
-    bound = cp.Problem(cp.Minimize(goal), [cp.sum(Z, axis=1) == 1]).solve(cp.CLARABEL)
-    ours = kk.label_bags(distances, bags, P, price)
-    value = penalized(distances, ours, bags, P, price)
-    assert bound - 1e-6 <= value
-    rounded = Z.value.argmax(axis=1)
-    assert value <= penalized(distances, rounded, bags, P, price) + 1e-6
-    assert value - bound < 0.5 * price * n_classes
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -207,18 +163,6 @@ def test_the_kernel_has_the_coefficient_given(gamma):
     model = AOCKernelKMeans(kernel="rbf", gamma=gamma).fit(X, bags, P, labels=y)
     spread = kk.objective(rbf_kernel(X, gamma=gamma), y, bags, P, 0.0)
     assert model.objective_ == pytest.approx(spread)
-
-
-def test_without_a_penalty_the_clusters_have_no_names():
-    # k-means alone: over seeds, as often one way round as the other.
-    X, y, bags, P = problem(gap=8.0)
-    scores = [
-        AOCKernelKMeans(C_p=0.0, n_init=1, random_state=s).fit(X, bags, P).score(X, y)
-        for s in range(6)
-    ]
-    assert all(min(s, 1 - s) < 0.05 for s in scores)
-    named = AOCKernelKMeans(C_p=1.0, n_init=1, random_state=0).fit(X, bags, P)
-    assert named.score(X, y) > 0.95
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -311,49 +255,10 @@ def test_distances_are_no_kernel():
         AOCKernelKMeans(kernel="precomputed").fit(distances, bags, P)
 
 
-def test_label_swap_swaps_the_prediction():
-    X, _, bags, P = problem()
-    one, two = (AOCKernelKMeans(random_state=0).fit(X, bags, p) for p in P.T)
-    assert np.mean(one.predict(X) != two.predict(X)) == 1
-
-
 def test_stopping_short_warns():
     X, _, bags, P = problem(gap=1.0)
     with pytest.warns(ConvergenceWarning, match="stopped after 1 iterations"):
         AOCKernelKMeans(max_iter=1, random_state=0).fit(X, bags, P)
-
-
-def test_wrong_names_can_have_the_lower_objective():
-    # The chapter: in wards of 32 with a radial kernel more starts do not help.
-    heart = load_bags("heart", bag_size=32, random_state=0)
-    X = StandardScaler().fit_transform(heart.X)
-    ill = (heart.true_labels_for_evaluation() == "present").astype(int)
-    gram, swapped = rbf_kernel(X, gamma=1 / 13), 0
-    for seed in range(20):
-        bags = random_bags(ill, 32, random_state=seed)
-        P = label_proportions(ill, bags)
-        model = AOCKernelKMeans(kernel="rbf", random_state=seed).fit(X, bags, P)
-        if model.score(X, ill) < 0.5:
-            swapped += 1
-            given = bags, P, kk.kernel_variance(gram)
-            near_truth = kk.descend(gram, ill, *given)[0]
-            assert np.mean(near_truth == ill) > 0.7
-            assert model.objective_ < kk.objective(gram, near_truth, *given)
-    assert 1 <= swapped <= 10
-
-
-def test_weights_of_features_can_take_a_machine_away():
-    # The chapter's machines: cluster model selection finds the classes that this method cannot.
-    for seed in range(2):
-        rng = np.random.default_rng(seed)
-        y, shift = rng.integers(0, 2, (2, 400))
-        X = rng.normal(size=(400, 6)) + np.outer(y, [4, 0, 0, 0, 0, 0])
-        X = StandardScaler().fit_transform(X + np.outer(shift, [0, 0, 6, 6, 6, 6]))
-        bags = rng.permutation(400) // 10
-        given = X, bags, label_proportions(y, bags)
-        search = ClusterModelSelection(2, max_iter=5, random_state=seed)
-        assert search.fit(*given).score(X, y) > 0.9
-        assert AOCKernelKMeans(random_state=seed).fit(*given).score(X, y) < 0.6
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "laplacian", "callable"])
@@ -427,19 +332,14 @@ def test_of_objectives_that_differ_by_rounding_the_first_is_kept(monkeypatch):
     assert model.n_iter_ == 1 and model.objective_ == 1.0
 
 
-def test_progress_is_printed_where_it_is_asked_for(capsys):
-    X, _, bags, P = problem()
-    AOCKernelKMeans(n_init=3, random_state=0, verbose=2).fit(X, bags, P)
+def test_starts_at_once_give_the_same_labels_and_say_how_far_they_are(capsys):
+    X, _, bags, P = problem(gap=0.8)
+    model = AOCKernelKMeans(n_init=3, random_state=0)
+    one, value = model.fit(X, bags, P).labels_, model.objective_
+    assert capsys.readouterr().out == ""
+    np.testing.assert_array_equal(
+        model.set_params(n_jobs=2, verbose=2).fit(X, bags, P).labels_, one
+    )
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3 and "3 of at most 3 starts" in lines[-1]
-    assert "lowest objective" in lines[-1]
-
-
-def test_starts_at_once_give_the_same_labels():
-    X, _, bags, P = problem(gap=0.8)
-    one, two = (
-        AOCKernelKMeans(n_init=6, random_state=0, n_jobs=n).fit(X, bags, P)
-        for n in (None, 2)
-    )
-    np.testing.assert_array_equal(one.labels_, two.labels_)
-    assert one.objective_ == two.objective_ and one.n_iter_ == two.n_iter_
+    assert lines[-1].endswith(f"lowest objective {value:.6g}")

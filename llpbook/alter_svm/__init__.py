@@ -11,6 +11,7 @@ two steps alternate while C is raised from a small value. There are several rand
 Chapter: ``book/alter_svm``. Source: yu2013 (sections 3, 4 and 6.2).
 """
 
+from collections.abc import Callable
 from inspect import signature
 from numbers import Integral, Real
 
@@ -20,6 +21,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from .._hinge import minimize_hinges
+from .._typing import ArrayLike, RandomState
 from ..base import (
     BAG_WEIGHTS,
     HasMethods,
@@ -153,9 +155,11 @@ class AlterSVM(KernelClassifier):
     }
 
     def __init__(
-        self, C=0.1, C_p=10.0, *, kernel="linear", gamma="scale", fit_intercept=True,
-        bag_weights="size", bag_loss="absolute", annealing="fast", init="random",
-        n_init=10, n_jobs=None, verbose=0, random_state=None,
+        self, C: float = 0.1, C_p: float = 10.0, *, kernel: str | Callable = "linear",
+        gamma: float | str = "scale", fit_intercept: bool = True,
+        bag_weights: str | ArrayLike = "size", bag_loss: str = "absolute",
+        annealing: str = "fast", init: object = "random", n_init: int = 10,
+        n_jobs: int | None = None, verbose: int = 0, random_state: RandomState = None,
     ):  # fmt: skip
         self.C, self.C_p, self.kernel, self.gamma = C, C_p, kernel, gamma
         self.fit_intercept, self.bag_weights = fit_intercept, bag_weights

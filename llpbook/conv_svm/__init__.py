@@ -13,6 +13,7 @@ The leading eigenvector of M gives the labels.
 Chapter: ``book/conv_svm``. Source: yu2013 (section 5); the cutting planes from li2009.
 """
 
+from collections.abc import Callable
 from numbers import Integral, Real
 
 import numpy as np
@@ -161,8 +162,10 @@ class ConvSVM(KernelClassifier):
     _gram_copies = 6.0
 
     def __init__(
-        self, C=1.0, epsilon=0.0, *, kernel="linear", gamma="scale", fit_intercept=True,
-        cutting_planes="ascent", max_cutting_planes=20, tol=1e-3, verbose=0,
+        self, C: float = 1.0, epsilon: float = 0.0, *,
+        kernel: str | Callable = "linear", gamma: float | str = "scale",
+        fit_intercept: bool = True, cutting_planes: str = "ascent",
+        max_cutting_planes: int = 20, tol: float = 1e-3, verbose: int = 0,
     ):  # fmt: skip
         self.C, self.epsilon, self.kernel, self.gamma = C, epsilon, kernel, gamma
         self.fit_intercept, self.cutting_planes = fit_intercept, cutting_planes
