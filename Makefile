@@ -11,7 +11,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: setup book test every unit notebooks portable properties wheels oldest lonely lab lab-check student slides check sync from-notebook run new pdf bench \
+.PHONY: setup book test every unit notebooks portable properties wheels oldest soon lonely lab lab-check student slides check sync from-notebook run new pdf bench \
   reproduce lock dist serve clean distclean
 
 setup: $(STAMP)
@@ -87,6 +87,14 @@ oldest:
 	  $$(grep -v '^learners' pyproject.toml | grep -oE '"[a-z-]+>=[0-9.]+"' | tr -d '"' | sed 's/>=\(.*\)/==\1.*/')
 	MPLBACKEND=agg $(OLD)/bin/python -m pytest -q -n 2 --dist loadscope $(WAS_SOON:%=-W default::%) tests
 
+# The unit tests at the pre-releases of what the package stands on, in an environment of their own.
+SOON := .venv-soon
+soon:
+	$(PYTHON) -m venv $(SOON)
+	$(SOON)/bin/python -m pip install -q --disable-pip-version-check -e ".[test]"
+	$(SOON)/bin/python -m pip install -q --disable-pip-version-check --upgrade --pre numpy scipy scikit-learn pandas
+	MPLBACKEND=agg $(SOON)/bin/python -m pytest -q -n 2 --dist loadscope tests
+
 # Every chapter where nothing is installed but what its own first cell installs.
 lonely: $(STAMP)
 	$(BIN)/python tools/lonely.py $(CH)
@@ -146,4 +154,4 @@ serve: book
 clean:
 	rm -rf _build .pytest_cache .ruff_cache
 distclean: clean
-	rm -rf $(VENV) $(OLD) *.egg-info
+	rm -rf $(VENV) $(OLD) $(SOON) *.egg-info
