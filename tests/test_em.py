@@ -262,9 +262,21 @@ def test_warm_fits_give_the_labels_of_exact_ones_in_every_iteration(block):
             np.testing.assert_array_equal(sparse.labels_, slow)
 
 
-def test_warm_fits_are_rarely_left_to_scikit_learn(monkeypatch):
-    X, y = make_classification(4000, random_state=1)
-    bags = np.random.default_rng(0).permutation(4000) // 20
+def test_warm_fits_are_exact_and_take_few_steps():
+    X, y = make_classification(1000, random_state=1)
+    exact = LogisticRegression(C=0.5, fit_intercept=False, tol=1e-10, max_iter=1000)
+    fits, rng = em.WarmFits(X, np.full(20, 2.0)), np.random.default_rng(0)
+    for _ in range(20):
+        y[rng.permutation(1000)[:2]] ^= 1
+        f = exact.fit(X, y).decision_function(X)
+        np.testing.assert_allclose(fits(X.T @ y / 1000, None), f, atol=1e-6)
+    step, change, _ = fits.steps[-1]  # the secant equation
+    np.testing.assert_allclose(fits._direction(change), step, rtol=1e-9)
+
+
+def test_em_rarely_needs_a_fit_of_scikit_learn(monkeypatch):
+    X, y = make_classification(2000, random_state=1)
+    bags = np.random.default_rng(0).permutation(2000) // 20
     calls, fit = [], LogisticRegression.fit
     monkeypatch.setattr(
         LogisticRegression, "fit", lambda *args: calls.append(1) or fit(*args)
