@@ -67,21 +67,14 @@ def test_gaussian_similarity():
 
 def test_neighbors_keep_the_largest_similarities():
     means = np.random.default_rng(1).normal(size=(30, 2))
-    V, near = (
-        lmm.gaussian_similarity(means, 0.5),
-        lmm.gaussian_similarity(means, 0.5, n_neighbors=4),
-    )
+    V = lmm.gaussian_similarity(means, 0.5)
+    near = lmm.gaussian_similarity(means, 0.5, n_neighbors=4)
     assert sp.issparse(near)
-    rows = near.toarray()
-    np.testing.assert_array_equal(rows, rows.T)
-    for k in range(30):
-        nearest = np.argsort(-V[k])[:4]
-        np.testing.assert_allclose(rows[k, nearest], V[k, nearest], rtol=1e-9)
-    kept = rows > 0
-    np.testing.assert_allclose(rows[kept], V[kept], rtol=1e-9)
-    np.testing.assert_array_equal(
-        lmm.gaussian_similarity(means, 0.5, n_neighbors=29), V
-    )
+    nearest = np.argsort(np.argsort(-V)) < 4
+    kept = V * (nearest | nearest.T)
+    np.testing.assert_allclose(near.toarray(), kept, rtol=1e-9)
+    every = lmm.gaussian_similarity(means, 0.5, n_neighbors=29)
+    np.testing.assert_array_equal(every, V)
 
 
 @pytest.mark.equation("eq-lmm-cut")
@@ -340,8 +333,8 @@ def test_label_swap_swaps_the_prediction():
 
 def test_a_path_is_the_fits_of_its_grid():
     X, _, bags, P = problem()
-    grid = {"alpha": [1.0, 9.0, 1.0], "smoothness": [0.1, 1.0, 0.1]}
-    grid["sigma"] = [0.3, "median", 0.3]
+    grid = {"alpha": [1.0, 9.0], "smoothness": [0.1, 1.0, 0.1]}
+    grid["sigma"] = [0.3, "median"]
     for intercept in (True, False):
         path = LaplacianMeanMap(tol=1e-9, fit_intercept=intercept).path
         models = list(path(X, bags, P, **grid))
@@ -350,7 +343,7 @@ def test_a_path_is_the_fits_of_its_grid():
             np.testing.assert_allclose(model.coef_, alone.coef_, atol=1e-5)
             np.testing.assert_allclose(model.intercept_, alone.intercept_, atol=1e-5)
             assert vars(model).keys() == vars(alone).keys()
-        assert len(models) == 27
+        assert len(models) == 12
     again = {"alpha": [1.0, 1.0], "smoothness": [0.1], "sigma": [1.0]}
     first, second = LaplacianMeanMap().path(X, bags, P, **again)
     assert second.n_iter_ <= 1 < first.n_iter_  # it starts at the solution
@@ -477,15 +470,6 @@ def test_value_and_gap_are_those_of_the_model():
     assert 1 < worst.n_iter_ < 100 and worst.score(X, y) > 0.8
 
 
-def test_rounds_show_their_progress(capsys):
-    X, _, bags, P = problem(n=600)
-    for mode in ("min", "max"):
-        model = AlternatingMeanMap(mode=mode, verbose=2).fit(X, bags, P)
-        lines = capsys.readouterr().out.splitlines()
-        assert len(lines) == model.n_iter_ > 1
-        assert lines[0].startswith("AlternatingMeanMap: 1 of at most 100 rounds in")
-
-
 def test_probabilities_of_several_classes_without_a_penalty(monkeypatch):
     monkeypatch.setattr(lmm._alternating, "FIT_ITERATIONS", 30)
     X, _, bags, P = problem(n=60, n_classes=3, size=10, seed=3, apart=0.5)
@@ -595,7 +579,7 @@ def test_alternating_never_rises_ends_at_a_fixed_point_and_misses_no_lower_bound
     assert values[-1] >= lowest - 1e-9
     ends = [
         lmm.alternate(X, bags, counts, v[None], fit)[1][-1]
-        for v in np.random.default_rng(9).normal(size=(40, 3))
+        for v in np.random.default_rng(9).normal(size=(25, 3))
     ]
     assert min(ends) == pytest.approx(lowest, abs=1e-7)
 
@@ -693,7 +677,7 @@ def test_alternating_with_the_minimum_is_hard_em(C):
     X, _, bags, P = problem(n=400, seed=7, apart=0.8)
     X = np.column_stack([X, np.ones(len(X))])  # an intercept that is penalized
     counts = base.whole_counts(P, np.bincount(bags))
-    for seed in range(5):
+    for seed in range(2):
         w = np.random.default_rng(seed).normal(size=(1, X.shape[1]))
         fits = lmm.WarmMeanMap(X, 4 / C, 1e-6)
         found = lmm.alternate(X, bags, counts[:, 1], w, fits)[0]

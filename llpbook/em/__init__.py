@@ -292,8 +292,9 @@ class EMLR(LLPClassifier):
     class as its majority, and of equal scores in a bag, as a tree gives them, the first instances become positive, in
     an order that depends on their features only. Two copies of the data are the data with twice the ``C``.
 
-    With the default estimator, two classes and hard labels, each fit starts at the last one and keeps its Newton matrix
-    (`WarmFits`), and only bags whose counts would be missed are sorted: three or four passes over X an iteration. These
+    With the default estimator, two classes and hard labels, each fit starts at the last one and corrects its Newton
+    matrix (`WarmFits`), and only bags whose counts would be missed are sorted: three or four passes over X per
+    iteration. These
     fits are exact, too, and scikit-learn's own fit of their last labels must give the same labels, or else EM goes on
     with scikit-learn's fits.
 
