@@ -362,6 +362,22 @@ def test_the_gap_is_the_last_fall_of_the_value(kernel):
     assert first.gap_ == pytest.approx((120 - value) / value) and first.n_iter_ == 1
 
 
+def test_each_class_has_a_gap_which_is_0_where_no_labeling_is_left():
+    y = np.arange(120) % 3
+    X = np.random.default_rng(0).normal(size=(120, 2)) + 4 * np.eye(3, 2)[y]
+    model = ConvSVM().fit(X, np.arange(120), np.eye(3)[y])
+    assert [one.gap_ for one in model.estimators_] == [0.0, 0.0, 0.0]
+
+
+def test_the_main_columns_hold_their_share_and_no_more():
+    X = np.random.default_rng(0).normal(size=(50, 6)) * np.arange(1, 7)
+    squares = np.linalg.svd(X, compute_uv=False) ** 2
+    kept = (np.cumsum(squares) < 0.9 * squares.sum()).sum() + 1
+    for Z in (X, sp.csr_array(X)):
+        found = np.sum(conv_svm.main_columns(Z) ** 2, axis=0)
+        np.testing.assert_allclose(found, squares[:kept])
+
+
 def test_no_more_labelings_than_allowed():
     X, _, bags, P = problem(gap=0.5)
     for cuts in ("ascent", "paper"):
