@@ -34,6 +34,7 @@ class MajorityClass(LLPClassifier):
     cost = "none"
     _equal_shares = "ignored"
     _accept_sparse = "csr"
+    _uses_frequencies = True
     _parameter_constraints = {}
 
     def _fit(self, data):
@@ -77,6 +78,7 @@ class BagMeanRegression(LLPClassifier):
     cost = "a ridge regression on the means of the bags"
     _equal_shares, _scale = "warned", "penalty"
     _accept_sparse = "csr"
+    _uses_frequencies = True
     _parameter_constraints = {
         "alpha": [Interval(Real, 0, None, closed="left")],
         "bag_weights": BAG_WEIGHTS,

@@ -29,7 +29,6 @@ from .base import (
     HasMethods,
     Interval,
     LLPClassifier,
-    Progress,
     StrOptions,
     canonical_order,
     class_scores,
@@ -457,7 +456,7 @@ class ClusterModelSelection(LLPClassifier):
         labels = None if data.labels is None else data.labels[order]
         given = X, data.bags[order], data.proportions, labels
         options = self._clusterer(len(X), rng), self.labeler, self.combine
-        progress = Progress(self, self.max_iter, "generation")
+        progress = self._progress(self.max_iter, "generation")
 
         def evaluate(W):
             tasks = (delayed(label_clusters)(w, *given, *options) for w in W)

@@ -26,7 +26,6 @@ from .base import (
     BagCounts,
     Interval,
     LLPClassifier,
-    Progress,
     StrOptions,
     tilt_classes,
     warn,
@@ -465,7 +464,7 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
 
     def _refine(self, X, weights, basis, starts, counts):
         self.gap_, tilt = 0.0 if self.scheme == "sws" else np.inf, None
-        self.n_iter_, progress = 0, Progress(self, self.max_iter, "iteration")
+        self.n_iter_, progress = 0, self._progress(self.max_iter, "iteration")
         while self.gap_ > self.tol and self.n_iter_ < self.max_iter:
             near = self._log_closeness(X, weights, basis)
             before = weights

@@ -23,7 +23,6 @@ from .base import (
     WITHOUT_GRAM,
     Interval,
     KernelClassifier,
-    Progress,
     StrOptions,
     gram_matrix,
     kernel_coefficient,
@@ -251,7 +250,7 @@ class InvCal(KernelClassifier):
     assumes = (None, "the mean of a bag scores the log-odds of its share")
     cost = "a support vector regression on the means of the bags"
     _several_classes = "one-vs-rest"
-    _log_odds = _free_intercept = True
+    _log_odds = _free_intercept = _uses_frequencies = True
     _parameter_constraints = {
         **KernelClassifier._parameter_constraints,
         "C_p": [Interval(Real, 0, None, closed="neither")],
@@ -302,7 +301,7 @@ class InvCal(KernelClassifier):
         if constant and np.ptp(t) > 0:
             message = "every target is inside one tube, so that the score is a constant"
             warn(f"{message}; lower epsilon")
-        progress = Progress(self, MAX_ROUNDS, "round", USUAL_ROUNDS).step
+        progress = self._progress(MAX_ROUNDS, "round", USUAL_ROUNDS).step
         how = {"intercept": self.fit_intercept, "tol": self.tol, "progress": progress}
         w, b, _, self.n_iter_, self.gap_ = minimize(means, t, eps, penalties, **how)
         self.objective_ = float(objective(w, b, means, t, eps, penalties))

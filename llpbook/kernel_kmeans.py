@@ -25,7 +25,6 @@ from .base import (
     Interval,
     LLPClassifier,
     NotIdentifiableError,
-    Progress,
     StrOptions,
     crosstab,
     gram_matrix,
@@ -300,7 +299,7 @@ class AOCKernelKMeans(LLPClassifier):
         check_size(len(X), GIVEN_COPIES if given else GRAM_COPIES)
         gram = self._gram(X)
         variance = checked_variance(gram)
-        progress, self.objective_ = Progress(self, self.n_init, "start"), np.inf
+        progress, self.objective_ = self._progress(self.n_init, "start"), np.inf
         given = bags, P, self.C_p * variance
         how = {"max_iter": self.max_iter, "known": known}
         starts = self._starts(bags, P)

@@ -33,7 +33,6 @@ from sklearn.utils import check_random_state, gen_batches
 
 from .base import (
     Interval,
-    Progress,
     StrOptions,
     candidates,
     choose_centers,
@@ -461,7 +460,7 @@ class LSDD(TwoBagClassifier):
         scores = np.full(len(rows), np.nan)
         if len(rows) > 1:
             data, values = (folds, weights, self.criterion), []
-            progress = Progress(self, len(grid), "width")
+            progress = self._progress(len(grid), "width")
             for pair in grid:
                 values.append(cross_validate(samples, self.centers_, *pair, *data))
                 progress.step()

@@ -10,21 +10,27 @@ proportions as weights, :math:`S X = \Pi M`. Solve for the class means :math:`M`
 Chapter: ``book/mean_map``. Sources: quadrianto2009; grid and protocol of yu2013 (section 6.2).
 """
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
-from scipy.optimize import minimize as scipy_minimize
 from scipy.special import logsumexp, softmax
 
 from .base import (
     BAG_WEIGHTS,
+    BagCounts,
+    BagLoss,
     Interval,
     KernelClassifier,
+    LinearObjective,
     NotIdentifiableError,
-    crosstab,
+    label_factors,
+    one_column,
     probabilities,
+    require_rank,
+    softplus,
     warn,
     warn_if_short,
 )
@@ -61,17 +67,10 @@ def class_means(bag_means, proportions, weights, covariances=None):
     NotIdentifiableError
         If the weighted proportions have a rank below ``n_classes``, or if their errors explain all their differences.
     """
+    require_rank(proportions, weights)
     root = np.sqrt(weights / weights.max())[:, None]
     # eq: eq-mean-map-class-means
-    means, _, rank, _ = np.linalg.lstsq(
-        root * proportions, root * bag_means, rcond=1e-8
-    )
-    if rank < proportions.shape[1]:
-        raise NotIdentifiableError(
-            f"proportions has rank {rank} over the bags in use, which cannot tell "
-            f"{proportions.shape[1]} class means apart: shares must differ between "
-            "bags, and every class must occur"
-        )
+    means = np.linalg.lstsq(root * proportions, root * bag_means, rcond=1e-8)[0]
     if covariances is None:
         return means
     moment = (root * proportions).T @ (root * proportions)
@@ -190,11 +189,30 @@ def softmax_objective(theta, X, mu, lam):
     return value, gradient.ravel()
 
 
-def minimize(X, mu, lam, max_iter=1000, tol=1e-6, init=None):
-    r"""Weights that minimize the MeanMap objective.
+@dataclass(frozen=True)
+class LogPartition(BagLoss):
+    r"""The part of MeanMap's objective that depends on single instances: :math:`\log \sum_y e^{f_y}`.
 
-    Two classes and at most 500 features: Newton's method in a trust region, then one plain Newton step. Otherwise
-    L-BFGS; for two classes it starts at the solution in the first 300 features, the most important ones of a kernel.
+    By the log-odds of two classes, which are :math:`f = 2 \langle w, x \rangle`: :math:`\log (2 \cosh \tfrac f2)`.
+    """
+
+    several_classes = True
+
+    def of_counts(self, scores, known):
+        """See `llpbook.base.BagLoss`; no count is looked at."""
+        s = probabilities(scores)
+        if scores.ndim == 1:
+            value, gradient = softplus(scores) - scores / 2, s[:, 1] - 0.5
+            return known.total(value), gradient, s[:, 0] * s[:, 1]
+        return known.total(logsumexp(scores, axis=1)), s, s * (1 - s)
+
+    def factors(self, scores, known, state=None):
+        """See `llpbook.base.BagLoss.factors`."""
+        return label_factors(scores)
+
+
+def minimize(X, mu, lam, *, max_iter=1000, tol=1e-6, init=None, frequencies=None):
+    r"""Weights that minimize the MeanMap objective, by Newton's method, or L-BFGS where there are many weights.
 
     Parameters
     ----------
@@ -206,6 +224,8 @@ def minimize(X, mu, lam, max_iter=1000, tol=1e-6, init=None):
         Bound on the entries of the gradient at the solution, relative to the norm of ``mu`` where this exceeds 1.
     init : ndarray, shape of ``mu``, optional
         Weights to start from; 0 if not given.
+    frequencies : ndarray of int, shape (n_instances,), optional
+        How many equal instances each row stands for.
 
     Returns
     -------
@@ -215,28 +235,15 @@ def minimize(X, mu, lam, max_iter=1000, tol=1e-6, init=None):
     gap : float
         Largest entry of the gradient, on the scale of ``tol``.
     """
-    scale, given = max(1.0, float(np.linalg.norm(mu))), init is not None
-    start = init.ravel() if given else np.zeros(mu.size)
-    options = {"maxiter": max_iter, "gtol": tol * scale}
-    objective = binary_objective if len(mu) == 1 else softmax_objective
-    if len(mu) == 1 and mu.size <= 500:
-        method, hessian = "trust-exact", binary_hessian
-        options["initial_trust_radius"] = 10.0
-    else:
-        method, hessian = "L-BFGS-B", None
-        options |= {"ftol": 0.0, "maxcor": 20, "maxfun": 2 * max_iter}
-        if len(mu) == 1 and not given:
-            start[:300] = minimize(X[:, :300], mu[:, :300], lam)[0][0]
-    args = (X, mu, lam)
-    found = scipy_minimize(
-        objective, start, args, method, jac=True, hess=hessian, options=options
-    )
-    if hessian is not None and found.success:
-        # Near the minimum the full Newton step is safe, and squares the error; without a
-        # penalty, features that depend on one another leave a singular Hessian.
-        found.x = found.x - np.linalg.lstsq(found.hess, found.jac, rcond=1e-12)[0]
-    gap = np.abs(objective(found.x, *args)[1]).max() / scale
-    return found.x.reshape(mu.shape), int(found.nit), float(gap)
+    rows = X.shape[0]
+    n = rows if frequencies is None else int(frequencies.sum())
+    one = BagCounts(np.zeros(rows, int), np.array([n]), None, None, False, frequencies)
+    scale, factor = max(1.0, float(np.linalg.norm(mu))), 2.0 if len(mu) == 1 else 1.0
+    start = np.zeros(mu.shape) if init is None else factor * init
+    penalty = np.full(X.shape[1], lam / factor**2)
+    objective = LinearObjective(LogPartition(), X, one, penalty, n / factor * mu)
+    found = objective.solve(start, max_iter, tol * scale / factor)
+    return found.w / factor, found.n_iter, factor * found.gap / scale
 
 
 def shown_errors(scores, bags, proportions):
@@ -262,7 +269,7 @@ def shown_errors(scores, bags, proportions):
     return stated / len(bags), *counted_errors(found, proportions)
 
 
-def predicted_counts(scores, bags, n_bags):
+def predicted_counts(scores, bags, n_bags, frequencies=None):
     """Sums over the predictions that `shown_errors` needs; the sums over parts of the data add up.
 
     Parameters
@@ -270,6 +277,8 @@ def predicted_counts(scores, bags, n_bags):
     scores : ndarray, shape (n_instances, 1) or (n_instances, n_classes)
     bags : ndarray of int, shape (n_instances,)
     n_bags : int
+    frequencies : ndarray of int, shape (n_instances,), optional
+        How many equal instances each row stands for.
 
     Returns
     -------
@@ -280,10 +289,15 @@ def predicted_counts(scores, bags, n_bags):
     expected : ndarray, shape (n_bags, n_classes)
         Sums of the probabilities of each class in each bag.
     """
-    proba = probabilities(scores[:, 0] if scores.shape[1] == 1 else scores)
-    found = crosstab(bags, proba.argmax(axis=1), (n_bags, proba.shape[1]))
-    expected = np.column_stack([np.bincount(bags, p, n_bags) for p in proba.T])
-    return float(len(bags) * (1 - proba.max(axis=1).mean())), found, expected
+    proba = probabilities(one_column(scores))
+    K, times = (
+        proba.shape[1],
+        np.ones(len(bags)) if frequencies is None else frequencies,
+    )
+    cells = bags * K + proba.argmax(axis=1)
+    found = np.bincount(cells, times, n_bags * K).astype(int).reshape(n_bags, K)
+    expected = np.column_stack([np.bincount(bags, times * p, n_bags) for p in proba.T])
+    return float(np.sum(times * (1 - proba.max(axis=1)))), found, expected
 
 
 def counted_errors(found, proportions):
@@ -338,7 +352,8 @@ def warn_if_too_sure(estimator, scores, data):
         Of the training instances.
     data : BagData
     """
-    sums = predicted_counts(scores, data.bags, len(data.proportions))
+    shape = data.bags, len(data.proportions), data.frequencies
+    sums = predicted_counts(scores, *shape)
     warn_of_errors(estimator, *sums, data.proportions)
 
 
@@ -434,7 +449,7 @@ class MeanMap(KernelClassifier):
 
     assumes = ("X_B|Y", "class means are the same in all bags")
     cost = "a logistic regression that sees all labels"
-    _log_odds = True
+    _log_odds = _uses_frequencies = True
     _gram_copies = 3.4
     _parameter_constraints = {
         **KernelClassifier._parameter_constraints,
@@ -446,7 +461,7 @@ class MeanMap(KernelClassifier):
     }
 
     def __init__(
-        self, alpha=1.0, kernel="linear", gamma="scale", fit_intercept=True,
+        self, alpha=1.0, *, kernel="linear", gamma="scale", fit_intercept=True,
         bag_weights="size", proportion_errors=None, max_iter=1000, tol=1e-6,
     ):  # fmt: skip
         self.alpha, self.proportion_errors = alpha, proportion_errors
@@ -457,8 +472,10 @@ class MeanMap(KernelClassifier):
         bags = data.proportions, data.bag_weights, data.covariances
         means = class_means(data.bag_means(Z), *bags)
         mu = mean_operator(data.class_prior, means)
-        limits = self.max_iter, self.tol
-        theta, self.n_iter_, self.gap_ = minimize(Z, mu, self.alpha, *limits)
+        theta, self.n_iter_, self.gap_ = minimize(
+            Z, mu, self.alpha, max_iter=self.max_iter, tol=self.tol,
+            frequencies=data.frequencies,
+        )  # fmt: skip
         self.class_prior_, self.class_means_ = data.class_prior, means
         self.mean_operator_ = mu
         warn_if_short(self)

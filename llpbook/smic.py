@@ -30,7 +30,6 @@ from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 from sklearn.utils import check_random_state
 
 from .base import (
-    Progress,
     StrOptions,
     candidates,
     canonical_order,
@@ -680,7 +679,7 @@ class SMIC(TwoBagClassifier):
         order = canonical_order(X)
         X, in_p = X[order], order < len(samples[0])
         neighbors = self._neighbors(len(X))
-        progress = Progress(self, len(neighbors), "candidate")
+        progress = self._progress(len(neighbors), "candidate")
         t, found, self.cv_results_ = select_neighbors(
             X, neighbors, random_state=self.random_state, step=progress.step
         )

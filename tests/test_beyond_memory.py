@@ -8,6 +8,7 @@ import sys
 import time
 import warnings
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.pool import ThreadPool
@@ -40,9 +41,10 @@ from llpbook import (
     fit_chunks,
     sample_bags,
 )
+from llpbook.base import LinearObjective, bag_counts
 from llpbook.beyond_memory import ChunkError, EngineError, _kinds
 from llpbook.beyond_memory import _passes as passes
-from llpbook.count_likelihood import bag_counts, objective, posterior
+from llpbook.count_likelihood import CountLoss, posterior
 from llpbook.discriminant import weighted_means, within_covariance
 from llpbook.mean_map import class_means, predicted_counts
 
@@ -186,9 +188,9 @@ def test_count_terms_are_those_of_the_objective():
     X, bags = frame[features(frame)].to_numpy() - 5, frame["bag"].to_numpy()
     known, w = bag_counts(bags, shares), np.array([[0.3, -0.2, 0.1]])
     value, gradient, _ = beyond_memory.count_terms(w, X, known)
-    wanted = objective(w[0], X, known, np.inf)
-    assert_allclose(value, len(X) * wanted[0])
-    assert_allclose(gradient[0], len(X) * wanted[1])
+    wanted = LinearObjective(CountLoss(), X, known).at(w)
+    assert_allclose(value, wanted.value)
+    assert_allclose(gradient, wanted.gradient)
 
 
 def louis_by_enumeration(X, bags, counts, w):
@@ -219,7 +221,9 @@ def test_hessian_of_counts_is_near_and_above_that_of_all_labelings():
     exact = louis_by_enumeration(X, bags, counts, w)
     assert_allclose(
         exact,
-        differences(lambda v: 40 * objective(v, X, known, np.inf)[1], w),
+        differences(
+            lambda v: LinearObjective(CountLoss(), X, known).at(v[None]).gradient[0], w
+        ),
         rtol=1e-5,
     )
     ratio = np.linalg.eigvals(np.linalg.solve(found, exact)).real
@@ -289,11 +293,11 @@ def test_hessian_of_several_classes_is_that_of_two_where_there_are_two(size, noi
     X, w = frame[features(frame)].to_numpy() - 5, np.array([0.3, -0.2, 0.1])
     known = bag_counts(frame["bag"].to_numpy(), shares)
     _, q, s = posterior(X @ w, known)
-    known = known._replace(errors=np.full(len(shares), noise))
+    known = replace(known, errors=np.full(len(shares), noise))
     two = beyond_memory.count_hessian(q, s, X, known)
     errors = np.tile(noise * np.array([[1, -1], [-1, 1]]), (len(shares), 1, 1))
     counts = np.column_stack([known.sizes - known.counts, known.counts])
-    several = known._replace(counts=counts, errors=errors)
+    several = replace(known, counts=counts, errors=errors)
     both = beyond_memory.count_hessian(np.c_[1 - q, q], np.c_[1 - s, s], X, several)
     assert_allclose(both[3:, 3:], two, rtol=1e-7)
 

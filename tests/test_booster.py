@@ -3,9 +3,7 @@
 import inspect
 import pickle
 import pydoc
-import re
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,12 +13,12 @@ from sklearn.ensemble import (
     HistGradientBoostingRegressor,
 )
 
-import llpbook
-from llpbook.count_likelihood import boost_trees, tree_scores
+from llpbook.base import boost_trees, tree_scores
+from llpbook.base._booster import PATIENCE
 
 ROUNDS = 12
-#: The one file that uses private attributes of scikit-learn's boosting.
-PRIVATE = "llpbook/count_likelihood/_booster.py"
+#: The one file that uses private names of scikit-learn's boosting.
+PRIVATE = "llpbook/base/_booster.py"
 
 
 def curved(n=1500, d=3, n_classes=2, seed=0):
@@ -74,7 +72,9 @@ def test_bags_of_one_are_the_classifier_of_scikit_learn(learning_rate, leaves):
     X, y = curved()
     start = np.full(len(y), logit(y.mean()))
     step = Watched(partial(logistic, y=y))
-    boost_trees(X, start, step, everywhere(X), learning_rate, ROUNDS, leaves)
+    boost_trees(
+        X, start, step, everywhere(X), learning_rate, ROUNDS, max_leaf_nodes=leaves
+    )
     theirs = HistGradientBoostingClassifier(**options(X, learning_rate, leaves))
     staged = theirs.fit(X, y).staged_decision_function(X)
     for ours, scores in zip(step.seen[1:], staged, strict=True):
@@ -188,6 +188,14 @@ def test_trees_end_at_the_first_best_round():
     assert (step.seen[3] != step.seen[2]).any()
 
 
+def test_trees_end_when_rounds_no_longer_help():
+    X, y = curved()
+    told = [3, 2, 1, *[2] * 90]
+    step = Watched(lambda f: (told[len(step.seen) - 1], *logistic(f, y)[1:]))
+    trees, history = boost_trees(X, X[:, 0] - 0.5, step, everywhere(X), 0.5)
+    assert len(history) == 3 + PATIENCE and len(trees._predictors) == 2
+
+
 @pytest.mark.parametrize("max_iter", [1, 7])
 def test_the_last_round_is_judged_too(max_iter):
     X, y = curved()
@@ -274,7 +282,8 @@ def test_trees_are_pickled_without_the_data():
     "name",
     ["_loss.loss.BaseLoss.gradient_hessian", "_loss.loss.BaseLoss.fit_intercept_only",
      "_loss.link.IdentityLink", "ensemble.HistGradientBoostingRegressor._encode_y",
-     "ensemble.HistGradientBoostingRegressor._raw_predict"],
+     "ensemble.HistGradientBoostingRegressor._raw_predict",
+     "ensemble.HistGradientBoostingRegressor._should_stop"],
 )  # fmt: skip
 def test_private_names_of_scikit_learn_are_still_there(name):
     try:
@@ -288,16 +297,9 @@ def test_private_names_of_scikit_learn_are_still_there(name):
         assert given <= set(inspect.signature(found).parameters), f"mend {PRIVATE}"
 
 
-def test_a_fit_has_the_private_attributes_and_one_file_uses_them():
+def test_a_fit_has_the_private_attributes():
     X, y = curved(300)
     fitted = HistGradientBoostingRegressor(max_iter=2).fit(X, y)
     for name in ("_predictors", "_loss"):
         assert hasattr(fitted, name), f"no {name} any more: mend {PRIVATE}"
     assert len(fitted._predictors) == 2
-    root = Path(llpbook.__file__).parents[1]
-    users = [
-        path.relative_to(root).as_posix()
-        for path in root.glob("llpbook/**/*.py")
-        if re.search(r"_predictors|_raw_predict", path.read_text())
-    ]
-    assert users == [PRIVATE]

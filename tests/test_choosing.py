@@ -385,7 +385,7 @@ def test_bags_that_are_not_looked_at_do_not_move_the_others(monkeypatch):
         choosing.METHODS["line"], X[rows], codes, P[drawn], splits
     )
     assert found["line"] == slow and 5 <= len(drawn) < 20
-    whole = choosing.look(X, bags, P, 0, choosing.Progress(choosing.Recommend(0), 5))
+    whole = choosing.look(X, bags, P, 0, choosing.Progress("recommend", 0, 5))
     eta = label_proportions(y, np.zeros(900, int))[0]
     assert whole.largest == pytest.approx(eta.max())
     variances = [np.bincount(bags) @ (P[:, j] - eta[j]) ** 2 for j in range(3)]

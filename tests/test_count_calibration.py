@@ -1,5 +1,6 @@
 """Calibration by the counts of held-out bags: its limits, brute force, what it recovers, and what users hand it."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from llpbook import count_likelihood as cl
 from llpbook.alter_svm import AlterSVM
-from llpbook.base import LLPWarning, NotIdentifiableError, read_bags
+from llpbook.base import LLPWarning, NotIdentifiableError, bag_counts, read_bags
 from llpbook.baselines import BagMeanRegression, MajorityClass
 from llpbook.count_likelihood import CountCalibration, CountLogistic, calibrate
 from llpbook.count_likelihood import calibration_objective as objective
@@ -38,7 +39,7 @@ def drawn(size, n_bags, slope=1.0, offset=0.0, n_classes=2, seed=0):
     y = (F + rng.gumbel(size=F.shape)).argmax(axis=1)
     bags = rng.permutation(n) // size
     P = label_proportions(y, bags, classes=range(n_classes))
-    return scores, y, cl.bag_counts(bags, P)
+    return scores, y, bag_counts(bags, P)
 
 
 def slow_objective(w, scores, known, lapse, C):
@@ -175,7 +176,7 @@ def test_one_score_far_away_and_wrong_changes_little():
 
 def test_scores_that_are_never_wrong_do_not_give_certainty():
     scores, *_ = drawn(1, 60)
-    known = cl.bag_counts(np.arange(60), np.eye(2)[(scores > 0).astype(int)])
+    known = bag_counts(np.arange(60), np.eye(2)[(scores > 0).astype(int)])
     slope, offset = calibrate(scores, known, lapse=0.0)
     assert 5 < slope < 100
     assert np.isfinite(offset).all()
@@ -195,10 +196,10 @@ def test_scores_that_rise_against_the_counts_have_slope_0():
 def test_rounded_counts_and_counts_with_errors_are_taken_as_such():
     scores, _, known = drawn(400, 30, 2.0)
     rounded = np.round(known.shares, 2)
-    said = cl.bag_counts(known.bags, rounded)
+    said = bag_counts(known.bags, rounded)
     slope, _ = calibrate(scores, known)
     assert calibrate(scores, said)[0] == pytest.approx(slope, rel=0.2)
-    vague = known._replace(errors=np.full(30, 1e8))
+    vague = replace(known, errors=np.full(30, 1e8))
     assert calibrate(scores, vague)[0] < 0.1 * slope
 
 
@@ -230,7 +231,7 @@ def test_held_out_scores_are_of_fits_that_have_not_seen_the_bag():
         np.testing.assert_allclose(
             model.held_out_scores_[folds == k], scores[folds == k]
         )
-    slope, offset = calibrate(model.held_out_scores_, cl.bag_counts(bags, P))
+    slope, offset = calibrate(model.held_out_scores_, bag_counts(bags, P))
     assert (slope, offset) == (model.slope_, model.offset_)
     scores = ridge.fit(X, bags, P).decision_function(X)
     p = 0.99 * expit(slope * scores + offset) + 0.01 * P[bags, 1].mean()
@@ -265,7 +266,7 @@ def test_known_labels_reach_the_fits_and_the_likelihood_but_not_of_the_fold():
     ratio = model.held_out_scores_[~rest] / part.decision_function(X[~rest])
     np.testing.assert_allclose(ratio, ratio[0])
     every = CountCalibration(BagMeanRegression(), lapse=0).fit(X, bags, P, labels=y)
-    single = cl.bag_counts(np.arange(200), np.eye(2)[y])
+    single = bag_counts(np.arange(200), np.eye(2)[y])
     slope, _ = calibrate(every.held_out_scores_, single, lapse=0)
     assert every.slope_ == pytest.approx(slope, rel=1e-4)
 

@@ -279,7 +279,7 @@ class Telling:
 def test_progress_is_told_once_a_second_and_on_request_only(monkeypatch, capsys):
     clock = iter([0.0, 0.5, 1.0, 1.5, 2.5, 2.6])
     monkeypatch.setattr(_running.time, "perf_counter", lambda: next(clock))
-    progress = Progress(Telling(), 50, "round", usual=10)
+    progress = Progress("Telling", 1, 50, unit="round", usual=10)
     for k in range(5):
         progress.step(f"step {k}")
     lines = capsys.readouterr().out.splitlines()
@@ -295,7 +295,7 @@ def test_a_long_fit_says_so_unasked(monkeypatch, capsys):
         monkeypatch.setattr(
             _running.time, "perf_counter", lambda clock=clock: next(clock)
         )
-        progress = Progress(Silent(), 61)
+        progress = Progress("Silent", 0, 61)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for _ in range(7):

@@ -353,8 +353,8 @@ def test_what_has_no_standard_errors_is_refused():
 def test_no_strict_maximum_is_refused():
     sums = un.BagSums(10, np.arange(5), np.zeros(2), -np.eye(2))
     with pytest.raises(NotIdentifiableError, match="no strict maximum"):
-        un.check_maximum(np.zeros((1, 2)), sums, C=10.0)
-    J = un.check_maximum(np.zeros((1, 2)), sums, C=0.5)
+        un.check_maximum(np.zeros((1, 2)), sums, np.eye(2) / 10)
+    J = un.check_maximum(np.zeros((1, 2)), sums, 2 * np.eye(2))
     assert_allclose(J, np.eye(2))
 
 

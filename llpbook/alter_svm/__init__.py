@@ -27,7 +27,6 @@ from ..base import (
     HasMethods,
     Interval,
     KernelClassifier,
-    Progress,
     StrOptions,
     row_order,
 )
@@ -181,7 +180,7 @@ class AlterSVM(KernelClassifier):
         penalties = self.C_p * data.bag_weights
         penalties[len(penalties) - data.n_pure :] = np.inf  # bags of known labels
         scores = self._first(data)
-        progress = Progress(self, self.n_init if scores is None else 1, "start")
+        progress = self._progress(self.n_init if scores is None else 1, "start")
         best, starts = minimize(
             Z, data.bags, data.proportions[:, 1], self.C, penalties, loss=self.bag_loss,
             intercept=self.fit_intercept, annealing=self.annealing, scores=scores,

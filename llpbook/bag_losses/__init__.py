@@ -14,6 +14,7 @@ Chapter: ``book/bag_losses``. Sources: ardehaly2017 and tsai2020 for the proport
 busafekete2023 for the unbiased loss, scott2020 and zhang2022 for pairs of bags, tarlow2012 for the tree of counts.
 """
 
+from ..base import SMALLEST_MEAN, BagLoss, ProportionLoss, SumOfLosses
 from ._fft import (
     convolve_rows,
     count_tree,
@@ -26,16 +27,18 @@ from ._learners import (
     BagBatches,
     BagBoosting,
     BagLogistic,
-    LossClassifier,
-    known_alone,
+    LossByName,
     loss_of,
-    objective,
-    two_parts,
     warn_of_easy,
 )
-from ._losses import ROUNDING, SMALLEST_MEAN, CountLoss, NormalLoss, ProportionLoss
-from ._protocol import BagLoss, SumOfLosses, first_half, read_scores
-from ._terms import ConsistencyTerm, EntropyTerm, WithCopies, adversarial_shift
+from ._losses import ROUNDING, ExactCountLoss, NormalLoss
+from ._terms import (
+    ConsistencyTerm,
+    EntropyTerm,
+    WithCopies,
+    adversarial_shift,
+    first_half,
+)
 from ._unbiased import (
     SMALLEST_CHANCE,
     EasyLoss,
@@ -49,41 +52,16 @@ from ._unbiased import (
 )
 
 __all__ = [
-    "LOSSES",
-    "ROUNDING",
-    "SMALLEST_CHANCE",
-    "SMALLEST_MEAN",
     "BagBatches",
     "BagBoosting",
     "BagLogistic",
-    "BagLoss",
     "ConsistencyTerm",
-    "CountLoss",
     "EasyLoss",
     "EntropyTerm",
+    "ExactCountLoss",
     "ForwardLoss",
-    "LossClassifier",
     "NormalLoss",
     "ProportionLoss",
-    "SumOfLosses",
     "WithCopies",
     "adversarial_shift",
-    "convolve_rows",
-    "count_tree",
-    "easy_label_variance",
-    "easy_labels",
-    "easy_value_variance",
-    "fft_count_posterior",
-    "fft_posterior",
-    "first_half",
-    "forward",
-    "known_alone",
-    "loss_of",
-    "objective",
-    "pair_bags",
-    "pass_down",
-    "read_scores",
-    "transition",
-    "two_parts",
-    "warn_of_easy",
 ]

@@ -136,8 +136,8 @@ def fft_count_posterior(f, known, exact_up_to=20):
     vague = (known.counts != np.round(known.counts)) | (known.errors > 0)
     if vague.any():
         raise ValueError(
-            f"large='fft' needs whole counts that are known, got a count of {known.counts[vague][0]:.6g}; "
-            "large='saddlepoint' takes others"
+            f"ExactCountLoss needs whole counts that are known, got a count of {known.counts[vague][0]:.6g}; "
+            "CountLoss takes others"
         )
     t = tilt(f, known)
     pi = expit(f + t[known.bags])

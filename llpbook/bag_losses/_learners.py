@@ -1,34 +1,22 @@
-"""Two learners of any loss of bags: a linear one, and boosted trees; and batches of whole bags for others."""
+"""Two learners of any loss of bags, a linear one and boosting; and batches of whole bags for others."""
 
-import warnings
-from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Integral
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from ..base import (
-    Interval,
-    KernelClassifier,
-    LLPClassifier,
-    Progress,
+    BagLoss,
+    BoostedBagModel,
+    LinearBagModel,
+    ProportionLoss,
     StrOptions,
-    canonical_order,
-    warn,
-    warn_if_short,
-)
-from ..count_likelihood import (
     bag_counts,
-    boost_trees,
-    descend,
-    held_out_bags,
-    mean_map_start,
-    one_column,
-    tree_scores,
+    check_column,
+    warn,
 )
-from ._losses import CountLoss, NormalLoss, ProportionLoss
-from ._protocol import BagLoss
+from ..count_likelihood import CountLoss
+from ._losses import NormalLoss
 from ._unbiased import EasyLoss, ForwardLoss, easy_labels
 
 #: The losses by the names that `BagLogistic` and `BagBoosting` know.
@@ -59,53 +47,6 @@ def loss_of(name, prior):
     return (LOSSES[name] if isinstance(name, str) else name).with_prior(prior)
 
 
-def objective(w, X, known, loss, C):
-    r"""Penalized loss of a linear model and its gradient, per instance.
-
-    :math:`\frac1n \bigl( \ell(Xw) + \frac{1}{2C} \lVert w \rVert^2 \bigr)`.
-
-    Parameters
-    ----------
-    w : ndarray, shape (n_columns,) or (n_classes * n_columns,)
-    X : ndarray or sparse array, shape (n_instances, n_columns)
-    known : BagCounts
-    loss : BagLoss
-    C : float
-
-    Returns
-    -------
-    value : float
-    gradient : ndarray, of the shape of w
-    """
-    n, d = X.shape
-    rows = w.reshape(-1, d)
-    value, slope, _ = loss.of_counts(one_column(X @ rows.T), known)
-    gradient = (X.T @ slope).T.reshape(rows.shape) / n + rows / (C * n)
-    return (value + w @ w / (2 * C)) / n, gradient.ravel()
-
-
-def known_alone(data):
-    """Known labels as bags of one, for losses to which a bag of many known labels is not the same.
-
-    Parameters
-    ----------
-    data : BagData
-        With its known labels as one pure bag per class.
-
-    Returns
-    -------
-    BagData
-        With one pure bag per known label.
-    """
-    n_bags = len(data.proportions) - data.n_pure
-    rows = np.flatnonzero(data.bags >= n_bags)
-    shares = data.proportions[data.bags[rows]]
-    bags = data.bags.copy()
-    bags[rows] = n_bags + np.arange(len(rows))
-    shares = np.vstack([data.proportions[:n_bags], shares])
-    return replace(data, bags=bags, proportions=shares, n_pure=len(rows))
-
-
 def warn_of_easy(loss, data):
     """Warn where the labels of an `EasyLoss` are far outside of [0, 1].
 
@@ -115,7 +56,7 @@ def warn_of_easy(loss, data):
     data : BagData
     """
     if isinstance(loss, EasyLoss):
-        known = bag_counts(data.bags, data.proportions)
+        known = bag_counts(data.bags, data.proportions, None, data.frequencies)
         labels = np.abs(easy_labels(known, np.array(loss.prior))).max(axis=1)
         worst = labels.argmax()
         if labels[worst] > FAR:
@@ -125,22 +66,19 @@ def warn_of_easy(loss, data):
             )
 
 
-class LossClassifier(LLPClassifier):
-    """Base of the learners by ``loss``: several classes as it can, natively or one against the rest.
+class LossByName:
+    """The loss of a learner by its parameter ``loss``."""
 
-    Known labels are bags of one.
-    """
+    def _bag_loss(self, prior):
+        return loss_of(self.loss, prior)
 
-    def _fit_checked(self, data):
-        loss = loss_of(self.loss, data.class_prior)
-        self._several_classes = "native" if loss.several_classes else "one-vs-rest"
-        data = known_alone(data)
-        warn_of_easy(loss, data)
-        super()._fit_checked(data)
+    def _counts(self, data):
+        warn_of_easy(self.loss_, data)
+        return super()._counts(data)
 
 
-class BagLogistic(LossClassifier, KernelClassifier):
-    r"""A linear model of log-odds by any loss of bags, from MeanMap on.
+class BagLogistic(LossByName, LinearBagModel):
+    r"""A linear model of log-odds by any loss of bags.
 
     Parameters
     ----------
@@ -152,7 +90,12 @@ class BagLogistic(LossClassifier, KernelClassifier):
     gamma : float or "scale", default "scale"
         Kernel coefficient; "scale" is 1 / (n_features * X.var()).
     fit_intercept : bool, default True
-        Add the feature 1; its weight is penalized like the others.
+    penalize_intercept : bool, default False
+        False leaves the intercept free; True adds the feature 1, whose weight is penalized like the others.
+    proportion_errors : None or array-like, default None
+        See `CountLogistic`; for losses that can use them, "counts" and "normal".
+    proportion_noise : {None, "gaussian", "laplace"}, default None
+        See `CountLogistic`.
     max_iter : int, default 1000
     tol : float, default 1e-5
         Largest entry of the gradient of the objective per instance at which to stop.
@@ -167,6 +110,8 @@ class BagLogistic(LossClassifier, KernelClassifier):
     intercept_ : ndarray, shape (1,) or (n_classes,)
     dual_coef_ : ndarray, shape (n_instances, 1) or (n_instances, n_classes)
         With a kernel only.
+    objective_ : float
+        The penalized loss at the solution.
     n_iter_ : int
     gap_ : float
         Largest entry of the gradient of the objective per instance: 0 at a local minimum.
@@ -181,9 +126,10 @@ class BagLogistic(LossClassifier, KernelClassifier):
     Notes
     -----
     The losses "normal" and "forward" know two classes; several are fitted one against the rest. "easy" is convex, the
-    others are not; all start from MeanMap's solution with the same penalty, "normal" by way of the solution of
-    "proportion". In bags of size 1 "counts", "proportion" and "easy" are ridge-penalized logistic regression; known
-    labels become such bags.
+    others are not: Fisher scoring starts at slopes of 0, for "normal" from the solution of "proportion"; where there
+    are fewer bags than weights it starts a second time, from the solution of "proportion", and the lower minimum is
+    kept. In bags
+    of size 1 "counts", "proportion" and "easy" are ridge-penalized logistic regression; known labels become such bags.
 
     Examples
     --------
@@ -202,56 +148,49 @@ class BagLogistic(LossClassifier, KernelClassifier):
         "one P(y | x) holds in all bags, with log-odds linear in x; loss='easy' needs "
         "random bags, loss='forward' bags that differ in their shares alone",
     )
-    cost = "some logistic regressions: half a second for 100,000"
-    _log_odds = True
+    cost = "a few logistic regressions: a fifth of a second for 100,000"
     _parameter_constraints = {
-        **KernelClassifier._parameter_constraints,
+        **LinearBagModel._parameter_constraints,
         "loss": [StrOptions({*LOSSES}), BagLoss],
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
     }
 
     def __init__(
-        self, loss="counts", C=0.1, kernel="linear", gamma="scale", fit_intercept=True,
-        max_iter=1000, tol=1e-5,
+        self, loss="counts", C=0.1, *, kernel="linear", gamma="scale",
+        fit_intercept=True, penalize_intercept=False, proportion_errors=None,
+        proportion_noise=None, max_iter=1000, tol=1e-5,
     ):  # fmt: skip
-        self.loss, self.C = loss, C
-        self.kernel, self.gamma, self.fit_intercept = kernel, gamma, fit_intercept
+        self.loss, self.C, self.kernel, self.gamma = loss, C, kernel, gamma
+        self.fit_intercept, self.penalize_intercept = fit_intercept, penalize_intercept
+        self.proportion_errors = proportion_errors
+        self.proportion_noise = proportion_noise
         self.max_iter, self.tol = max_iter, tol
 
-    def _solve(self, data, Z):
-        known = bag_counts(data.bags, data.proportions)
-        self.loss_ = loss_of(self.loss, data.class_prior)
-        weights = mean_map_start(Z, known, self.C)
-        for loss in [*self.loss_.before, self.loss_]:
-            weights, self.n_iter_, self.gap_ = descend(
-                objective, weights, (Z, known, loss, self.C), self.max_iter, self.tol
-            )
-        warn_if_short(self)
-        return weights
 
+class BagBoosting(LossByName, BoostedBagModel):
+    r"""Boosting by any loss of bags.
 
-class BagBoosting(LossClassifier):
-    r"""Boosted trees by any loss of bags.
-
-    Starts from a linear model of the same loss; each round fits a tree to the Newton steps of the log-odds. All
-    rounds are fitted at once, and those up to the best on bags held out are kept.
+    Starts from a linear model of the same loss. Each round fits trees, or a regressor of your own, to the Newton steps
+    of the log-odds. The rounds end when the loss of bags that were held out has not fallen for 15 rounds, and those up
+    to the best are kept.
 
     Parameters
     ----------
     loss : {"counts", "normal", "proportion", "squares", "easy", "forward"} or BagLoss, default "counts"
         "counts" is `CountBoosting`.
+    estimator : None or regressor, default None
+        None is a tree on histograms. A regressor is cloned and fitted once a round and class.
     learning_rate : float, default 1.5
         Share of each step that is added to the log-odds.
     max_iter : int, default 100
-        Rounds.
+        Most rounds.
     max_leaf_nodes : int, default 8
         Leaves of a tree.
     validation_fraction : float, default 0.1
         Share of the bags that are held out to say which round is the best; their labels stay unknown.
     C : float, default 0.1
         Of the linear start, see `BagLogistic`.
+    proportion_errors : None or array-like, default None
+        See `CountLogistic`; for losses that can use them, "counts" and "normal".
     verbose : int, default 0
         1 prints a line a second while the rounds go on, 2 a line for each round.
 
@@ -259,14 +198,16 @@ class BagBoosting(LossClassifier):
     ----------
     classes_ : ndarray, shape (n_classes,)
     loss_ : BagLoss
-    start_ : BagLogistic
-        The linear start.
+    start_coef_ : ndarray, shape (1, n_features + 1) or (n_classes, n_features + 1)
+        The linear start, its intercept last.
     trees_ : object
-        The trees of the rounds that are kept, see `llpbook.count_likelihood.boost_trees`.
+        The trees up to the best round. None with a regressor.
+    regressors_ : list of list of estimator
+        The regressors up to the best round. Empty without a regressor.
     n_iter_ : int
         Rounds that are kept.
-    validation_loss_ : ndarray, shape (max_iter + 1,)
-        The loss of the bags held out per instance, before the first round and after each.
+    validation_loss_ : ndarray
+        The mean loss of the bags held out, before the first round and after each.
 
     Raises
     ------
@@ -297,74 +238,22 @@ class BagBoosting(LossClassifier):
         "one P(y | x) holds in all bags; loss='easy' needs random bags, loss='forward' "
         "bags that differ in their shares alone",
     )
-    cost = "boosted trees: three seconds for 100,000, two with the proportion loss"
-    _log_odds, _scale = True, "penalty"  # of the linear start
+    cost = "boosted trees: a second or two for 100,000"
     _parameter_constraints = {
+        **BoostedBagModel._parameter_constraints,
         "loss": [StrOptions({*LOSSES}), BagLoss],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left")],
-        "validation_fraction": [Interval(Real, 0, 0.5, closed="right")],
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "verbose": ["verbose"],
     }
 
     def __init__(
-        self, loss="counts", learning_rate=1.5, max_iter=100, max_leaf_nodes=8,
-        validation_fraction=0.1, C=0.1, verbose=0,
+        self, loss="counts", estimator=None, *, learning_rate=1.5, max_iter=100,
+        max_leaf_nodes=8, validation_fraction=0.1, C=0.1, proportion_errors=None,
+        verbose=0,
     ):  # fmt: skip
-        self.loss, self.learning_rate, self.max_iter = loss, learning_rate, max_iter
-        self.max_leaf_nodes, self.validation_fraction = (
-            max_leaf_nodes,
-            validation_fraction,
-        )
-        self.C, self.verbose = C, verbose
-
-    def _fit(self, data):
-        order = canonical_order(np.hstack([data.X, data.proportions[data.bags]]))
-        X, known = data.X[order], bag_counts(data.bags[order], data.proportions)
-        held_out = held_out_bags(known, X, self.validation_fraction)
-        rows, self.loss_ = ~held_out[known.bags], loss_of(self.loss, data.class_prior)
-        self.start_ = BagLogistic(self.loss_, self.C)
-        parts = known.part(~held_out), known.part(held_out)
-        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-            # Trees go on from a start that stopped short, too.
-            self.start_.fit(X[rows], parts[0].bags, parts[0].shares)
-        progress = Progress(self, self.max_iter, "round")
-        self.trees_, self.validation_loss_ = boost_trees(
-            X, self.start_.decision_function(X), two_parts(self.loss_, *parts, rows),
-            rows, self.learning_rate, self.max_iter, self.max_leaf_nodes, progress.step,
-        )  # fmt: skip
-        self.n_iter_ = int(np.argmin(self.validation_loss_))
-
-    def _scores(self, X):
-        return self.start_.decision_function(X) + tree_scores(self.trees_, X)
-
-
-def two_parts(loss, seen, held_out, rows):
-    """A loss of scores for `llpbook.count_likelihood.boost_trees`: steps of the bags seen, the value of the others.
-
-    Parameters
-    ----------
-    loss : BagLoss
-    seen, held_out : BagCounts
-    rows : ndarray of bool, shape (n_instances,)
-        The instances of the bags seen.
-
-    Returns
-    -------
-    callable
-    """
-
-    def step(scores):
-        gradient, hessian = np.zeros_like(scores), np.zeros_like(scores)
-        value, gradient[rows], hessian[rows] = loss.of_counts(scores[rows], seen)
-        if rows.all():
-            return value / len(rows), gradient, hessian
-        value = loss.of_counts(scores[~rows], held_out)[0]
-        return value / np.sum(~rows), gradient, hessian
-
-    return step
+        self.loss, self.estimator = loss, estimator
+        self.learning_rate, self.max_iter = learning_rate, max_iter
+        self.max_leaf_nodes, self.C = max_leaf_nodes, C
+        self.validation_fraction = validation_fraction
+        self.proportion_errors, self.verbose = proportion_errors, verbose
 
 
 class BagBatches:
@@ -375,7 +264,7 @@ class BagBatches:
 
     Parameters
     ----------
-    bags : array-like of int, shape (n_instances,)
+    bags : array-like, shape (n_instances,)
     bags_per_batch : int, default 8
     random_state : int, RandomState instance or None, default None
 
@@ -390,12 +279,13 @@ class BagBatches:
     [[0, 1, 2, 3]]
     """
 
-    def __init__(self, bags, bags_per_batch=8, random_state=None):
+    def __init__(self, bags, bags_per_batch=8, *, random_state=None):
         bags = np.asarray(bags)
         if bags.ndim != 1 or len(bags) == 0:
             raise ValueError(
                 f"bags must be of one dimension and not empty, got shape {bags.shape}"
             )
+        check_column("bags", bags, len(bags))
         whole = isinstance(bags_per_batch, Integral)
         if not whole or bags_per_batch < 1:
             raise ValueError(

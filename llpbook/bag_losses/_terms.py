@@ -5,9 +5,31 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, xlogy
 
-from ..base import probabilities
-from ..count_likelihood import curvature
-from ._protocol import BagLoss, first_half
+from ..base import BagCounts, BagLoss, curvature, probabilities
+
+
+def first_half(scores, known):
+    """Of scores with copies behind them, those before, and their bags.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (2 * n_instances,)
+    known : BagCounts
+        Of instances and copies, each copy in the bag of its instance.
+
+    Returns
+    -------
+    ndarray, shape (n_instances,)
+    BagCounts
+    """
+    n = len(scores) // 2
+    halves = known.bags[:n], known.bags[n:]
+    if len(scores) % 2 or (halves[0] != halves[1]).any():
+        raise ValueError(
+            "scores must be those of all instances and then those of their copies, in the same bags and order"
+        )
+    half = known.sizes // 2, known.counts / 2, known.errors / 4
+    return scores[:n], BagCounts(halves[0], *half)
 
 
 @dataclass(frozen=True)
@@ -31,7 +53,7 @@ class EntropyTerm(BagLoss):
         # eq: eq-losses-entropy
         entropy = -np.sum(xlogy(s, s), axis=1, keepdims=True)
         gradient = -xlogy(s, s) - s * entropy
-        return float(entropy.sum()), gradient[:, columns], np.zeros_like(scores)
+        return known.total(entropy[:, 0]), gradient[:, columns], np.zeros_like(scores)
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit, logit, logsumexp
 
-from ..base import probabilities
-from ..count_likelihood import curvature
-from ._protocol import BagLoss
+from ..base import BagLoss, curvature, label_factors, probabilities
 
 #: A probability of the forward model counts as no less.
 SMALLEST_CHANCE = 1e-12
@@ -106,11 +104,15 @@ class EasyLoss(BagLoss):
         s, columns = probabilities(scores), slice(None) if scores.ndim == 2 else 1
         labels = easy_labels(known, _prior(self, known))[known.bags]
         if scores.ndim == 1:  # exact where a probability is rounded to 0
-            value = np.sum(np.logaddexp(0, scores) - labels[:, 1] * scores)
+            value = known.total(np.logaddexp(0, scores) - labels[:, 1] * scores)
         else:
             total = logsumexp(scores, axis=1)
-            value = np.sum(total - np.sum(labels * scores, axis=1))
-        return float(value), (s - labels)[:, columns], curvature(s[:, columns])
+            value = known.total(total - np.sum(labels * scores, axis=1))
+        return value, (s - labels)[:, columns], curvature(s[:, columns])
+
+    def factors(self, scores, known, state=None):
+        """See `BagLoss.factors`: those of logistic regression."""
+        return label_factors(scores)
 
     def with_prior(self, prior):
         """See `BagLoss.with_prior`; a prior that was given stays."""
@@ -221,24 +223,34 @@ class ForwardLoss(BagLoss):
 
     def of_counts(self, scores, known):
         """See `BagLoss.of_counts`."""
+        value, gradient = 0.0, np.zeros_like(scores)
+        for rows, share, (loss, slope, _) in self._places(scores, known):
+            value += share @ known.of_rows(loss, rows)
+            gradient[rows] += share * slope
+        return float(value), gradient, curvature(expit(scores))
+
+    def factors(self, scores, known, state=None):
+        """See `BagLoss.factors`."""
+        information = np.zeros_like(scores)
+        for rows, share, (_, _, expected) in self._places(scores, known):
+            information[rows] += share * expected
+        return [np.sqrt(information)]
+
+    def _places(self, scores, known):
+        """Instances as those of the first bag of a pair, or of the second: rows, their weight, and `forward`."""
         prior, shares = _prior(self, known)[1], known.shares[:, 1]
         pairs = pair_bags(shares)
         times = np.bincount(pairs.ravel(), minlength=len(shares))
         weights = (known.sizes / np.maximum(times, 1))[pairs]
         rates = transition(shares[pairs], weights)
-        value, gradient = 0.0, np.zeros_like(scores)
-        for place in (0, 1):  # each instance as one of the first bag, or of the second
+        for place in (0, 1):
             for index in _one_of_each(pairs[:, place]):
                 pair = np.full(len(shares), -1)
                 pair[pairs[index, place]] = index
                 rows = np.flatnonzero(pair[known.bags] >= 0)
                 at, share = pair[known.bags[rows]], 1 / times[known.bags[rows]]
-                loss, slope = forward(
-                    scores[rows], *(r[at] for r in rates), prior, place == 0
-                )
-                value += share @ loss
-                gradient[rows] += share * slope
-        return float(value), gradient, curvature(expit(scores))
+                given = *(r[at] for r in rates), prior, place == 0
+                yield rows, share, forward(scores[rows], *given)
 
     def with_prior(self, prior):
         """See `EasyLoss.with_prior`."""
@@ -253,7 +265,7 @@ def _one_of_each(bags):
 
 
 def forward(f, negative, positive, mixed, prior, is_first):
-    r"""The loss of each instance under the forward model, and its derivative.
+    r"""The loss of each instance under the forward model, its derivative, and the expected second derivative.
 
     Parameters
     ----------
@@ -268,7 +280,7 @@ def forward(f, negative, positive, mixed, prior, is_first):
 
     Returns
     -------
-    loss, gradient : ndarray, shape (n,)
+    loss, gradient, information : ndarray, shape (n,)
     """
     low, high = SMALLEST_CHANCE, 1 - SMALLEST_CHANCE
     shift = logit(np.clip(mixed, low, high)) - logit(np.clip(prior, low, high))
@@ -278,4 +290,4 @@ def forward(f, negative, positive, mixed, prior, is_first):
     slope = (positive - negative) * s * (1 - s)
     chance = first if is_first else 1 - first
     gradient = -slope / first if is_first else slope / (1 - first)
-    return -np.log(chance), gradient
+    return -np.log(chance), gradient, slope**2 / (first * (1 - first))

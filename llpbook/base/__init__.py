@@ -7,6 +7,17 @@ once; inner functions trust it.
 """
 
 from .._typing import ArrayLike, Matrix, NDArray, Proportions, RandomState
+from ._bag_counts import BagCounts, bag_counts, labels_alone
+from ._bag_learners import (
+    BagLossClassifier,
+    BoostedBagModel,
+    LinearBagModel,
+    check_noise,
+    held_out_bags,
+    held_out_step,
+)
+from ._bag_loss import BagLoss, SumOfLosses, curvature, read_scores
+from ._booster import boost, boost_trees, newton_target, tree_scores
 from ._counts import (
     crosstab,
     label_by_counts,
@@ -49,8 +60,12 @@ from ._input import (
     keyed_rows,
     label_codes,
     labels_to_pure_bags,
+    merge_rows,
     page,
     read_bags,
+    read_task,
+    require_rank,
+    single_rows,
 )
 from ._kernels import (
     gram_matrix,
@@ -58,6 +73,18 @@ from ._kernels import (
     kernel_features,
     refuse_indefinite,
 )
+from ._objective import (
+    LinearObjective,
+    Point,
+    Solution,
+    descend,
+    fisher_scoring,
+    label_factors,
+    one_column,
+    softplus,
+    weighted_gram,
+)
+from ._proportion_loss import SMALLEST_MEAN, ProportionLoss
 from ._running import (
     LLPWarning,
     LongFitWarning,
@@ -67,8 +94,8 @@ from ._running import (
     warn,
     warn_once,
 )
-from ._sklearn import HasMethods, Interval, StrOptions
-from ._tilt import MISCOUNT, TILT_STEPS, BagCounts, tilt_classes, tilt_step
+from ._sklearn import HasMethods, Interval, StrOptions, safe_split
+from ._tilt import MISCOUNT, TILT_STEPS, tilt_classes, tilt_step
 from ._tuning import (
     candidates,
     canonical_order,
@@ -81,70 +108,12 @@ from ._tuning import (
 )
 
 __all__ = [
-    "BAG_WEIGHTS",
-    "MISCOUNT",
-    "TILT_STEPS",
-    "WITHOUT_GRAM",
-    "BagCounts",
-    "BagData",
-    "HasMethods",
-    "Interval",
+    "BagLoss",
     "KernelClassifier",
     "LLPClassifier",
     "LLPWarning",
+    "LinearBagModel",
     "LongFitWarning",
     "NotIdentifiableError",
-    "Progress",
-    "StrOptions",
-    "append_one",
-    "bag_shares",
-    "candidates",
-    "canonical_order",
-    "check_bag_weights",
-    "check_bags",
-    "check_column",
-    "check_differences",
-    "check_features",
-    "check_labels",
-    "check_positional",
-    "check_proportions",
-    "choose_centers",
-    "class_scores",
-    "crosstab",
-    "error_covariances",
-    "fill_empty_rows",
-    "fold_numbers",
-    "gram_matrix",
-    "in_blocks",
-    "kernel_coefficient",
-    "kernel_features",
-    "keyed_rows",
-    "label_by_counts",
-    "label_by_seats",
-    "label_codes",
-    "labels_to_pure_bags",
-    "machine_memory",
-    "median_distance",
-    "page",
-    "predict_proportions",
-    "probabilities",
-    "ranks",
-    "read_bags",
-    "refuse_indefinite",
-    "require_memory",
-    "require_probabilities",
-    "row_order",
-    "take_seats",
-    "thin",
-    "tilt_classes",
-    "tilt_step",
-    "told",
-    "transport",
-    "tune",
-    "warn",
-    "warn_if_short",
-    "warn_of_moments",
-    "warn_of_scale",
-    "warn_once",
-    "whole_counts",
+    "SumOfLosses",
 ]

@@ -28,10 +28,12 @@ from ._input import (
     error_covariances,
     explain,
     labels_to_pure_bags,
+    merge_rows,
     page,
     read_bags,
     refuse_huge,
     refuse_unusable,
+    single_rows,
 )
 from ._kernels import (
     gram_matrix,
@@ -39,7 +41,7 @@ from ._kernels import (
     kernel_features,
     refuse_indefinite,
 )
-from ._running import require_memory, warn, warn_once
+from ._running import Progress, require_memory, warn, warn_once
 from ._sklearn import Interval, InvalidParameterError, StrOptions
 
 
@@ -141,6 +143,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
     _several_classes = "native"
     #: Whether scores are log-odds, and so give probabilities.
     _log_odds = False
+    #: Whether ``_fit`` looks at ``data.frequencies``, so that one row can stand for many equal instances.
+    _uses_frequencies = False
     #: What the same shares in every bag do, and whether two classes with equal shares could be swapped: see
     #: `check_differences`.
     _equal_shares, _names_classes_by_shares = "refused", False
@@ -161,7 +165,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         room = type(self).__module__.split(".")[1]
         return {"page": page(CHAPTER.get(room, room))}
 
-    def fit(self, X, bags, proportions=None, labels=None):
+    def fit(self, X, bags, proportions=None, labels=None, *, counts=None):
         """Learn from bags and their label proportions.
 
         Parameters
@@ -174,6 +178,10 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
             Required; see `llpbook.base.check_proportions`. A `Pipeline` takes it as ``STEP__proportions``.
         labels : array-like, shape (n_instances,), optional
             Known labels, -1 for unknown.
+        counts : array-like of int, shape (n_instances,), optional
+            How many equal instances each row of X stands for, as in a table of cells; one if not given. These are
+            frequencies, not weights of a survey. Attributes that are one per instance are then one per row, or one per
+            instance for a method that cannot use frequencies.
 
         Returns
         -------
@@ -183,11 +191,31 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         Raises
         ------
         ValueError
-            If the input is malformed; the message names argument, value and rule, and a note the pages to read.
+            If the input is malformed; the message names argument, value and rule, and a note the pages to read. The
+            estimator is then as it was before.
         """
-        with told(self):
-            self._fit_checked(self._validate_fit(X, bags, proportions, labels))
+        before = self.__dict__.copy()
+        try:
+            with told(self):
+                data = self._validate_fit(X, bags, proportions, labels, counts)
+                self._fit_checked(self._in_cells(data))
+        except BaseException:  # an interrupted fit, too, must not leave half a model
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
         return self
+
+    def _in_cells(self, data):
+        """Equal rows of a bag as one row with a frequency where the method can use it, else each row by itself."""
+        if not self._uses_frequencies:
+            return single_rows(data)
+        linear = getattr(self, "kernel", "linear") == "linear"
+        return merge_rows(data) if linear else data
+
+    def _progress(self, steps, unit="step", usual=None):
+        """`Progress` under the name of this estimator."""
+        name = type(self).__name__
+        return Progress(name, self.verbose, steps, unit=unit, usual=usual)
 
     def _fit_checked(self, data):
         """`_fit`; several classes one against the rest, where the method knows two only."""
@@ -204,7 +232,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _fit(self, data):
         """Learn from `BagData`."""
 
-    def _validate_fit(self, X, bags, proportions, labels=None):
+    def _validate_fit(self, X, bags, proportions, labels=None, counts=None):
         """Check hyper-parameters and input; set what the input says; return `BagData`, known labels as pure bags."""
         self._validate_params()
         if proportions is None:
@@ -215,9 +243,9 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
             )
         noisy = self.get_params(deep=False).get("proportion_noise") is not None
         X_checked = self._check_X(X, reset=True)
-        data = read_bags(X_checked, bags, proportions, labels, X, noisy)
+        data = read_bags(X_checked, bags, proportions, labels, X, noisy, counts=counts)
         data = self._accept(data)
-        warn_of_scale(self, data.X)
+        warn_of_scale(self, data.X, data.frequencies)
         return data
 
     def _accept(self, data):
@@ -600,7 +628,7 @@ SCALES = {"penalty": 1000, "distances": 30}
 OFFSETS, TINY = 30, 1e-3
 
 
-def warn_of_scale(estimator, X):
+def warn_of_scale(estimator, X, frequencies=None):
     """Warn where a penalty or a distance acts on features of very different scale, far from 0, or tiny.
 
     Parameters
@@ -610,9 +638,13 @@ def warn_of_scale(estimator, X):
         known.
     X : ndarray or sparse array, shape (n_instances, n_features)
         Of a sparse one nothing is said: columns of counts are rare by nature.
+    frequencies : ndarray, shape (n_instances,), optional
+        Of the rows.
     """
     if isinstance(X, np.ndarray):
-        warn_of_moments(estimator, X.mean(axis=0), X.std(axis=0))
+        means = np.average(X, axis=0, weights=frequencies)
+        squares = np.average((X - means) ** 2, axis=0, weights=frequencies)
+        warn_of_moments(estimator, means, np.sqrt(squares))
 
 
 def warn_of_moments(estimator, means, stds):

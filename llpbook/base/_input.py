@@ -17,7 +17,7 @@ from ..proportions import (
     refuse_mask,
 )
 from ._counts import crosstab
-from ._running import warn
+from ._running import require_memory, warn
 from ._sklearn import StrOptions
 
 
@@ -70,6 +70,9 @@ class BagData:
         Of the error of each row of ``proportions``, by `error_covariances`; None where none is stated.
     sizes : ndarray of int, shape (n_bags,), or None
         Where X holds one row per bag, the mean of its instances: how many these are.
+    frequencies : ndarray of int, shape (n_rows,), or None
+        How many equal instances each row of X stands for, at least 1; None for one. With frequencies, what is said
+        above to be of n_instances is one per row.
     """
 
     X: object
@@ -83,6 +86,7 @@ class BagData:
     bag_weights: object = None
     covariances: object = None
     sizes: object = None
+    frequencies: object = None
 
     @property
     def used(self):
@@ -94,6 +98,8 @@ class BagData:
         """Instances in each bag, shape (n_bags,)."""
         if self.sizes is not None:
             return self.sizes
+        if self.frequencies is not None:
+            return sums_of_counts(self.bags, self.frequencies, len(self.proportions))
         return np.bincount(self.bags, minlength=len(self.proportions))
 
     @property
@@ -104,7 +110,10 @@ class BagData:
     @cached_property
     def S(self):
         """The averaging matrix, sparse, shape (n_bags, n_instances)."""
-        return averaging_matrix(self.bags, len(self.proportions))
+        S = averaging_matrix(self.bags, len(self.proportions))
+        if self.frequencies is not None:
+            S.data = (self.frequencies / self.bag_sizes[self.bags])[S.indices]
+        return S
 
     def bag_means(self, features):
         """Means of the rows of ``features``, dense or sparse, over each bag, shape (n_bags, n_features)."""
@@ -129,6 +138,71 @@ class BagData:
     def class_prior(self):
         """Share of each class over all instances, shape (n_classes,)."""
         return class_prior(self.proportions, self.bag_sizes)
+
+
+def sums_of_counts(bags, counts, n_bags):
+    """Sums of whole numbers over each bag, exactly."""
+    return np.bincount(bags, counts, n_bags).round().astype(np.int64)
+
+
+#: Fewest rows among which equal ones are looked for, most columns, and the rows that are looked at to see whether it
+#: pays: not where some column has as many values as half of these.
+FEW_ROWS, MANY_COLUMNS, PROBE = 1000, 1000, 400
+
+
+def merge_rows(data):
+    """Equal rows of a bag as one row with a frequency, where that halves the rows.
+
+    Parameters
+    ----------
+    data : BagData
+
+    Returns
+    -------
+    BagData
+        The same object where it does not pay.
+    """
+    X, n = data.X, data.X.shape[0]
+    if n < FEW_ROWS or not isinstance(X, np.ndarray) or X.shape[1] > MANY_COLUMNS:
+        return data
+    probe = X[:: max(1, n // PROBE)]
+    if any(len(np.unique(column)) > len(probe) // 2 for column in probe.T):
+        return data
+    keys, direction = np.zeros(n), np.random.RandomState(0).normal(size=X.shape[1])
+    for column, factor in zip(X.T, direction, strict=True):  # equal rows: equal keys
+        keys += factor * column
+    order = np.lexsort((keys, data.bags))
+    key, bags = keys[order], data.bags[order]
+    other = (key[1:] != key[:-1]) | (bags[1:] != bags[:-1])
+    first = np.flatnonzero(np.append(True, other))
+    if len(first) > n // 2:
+        return data
+    rows = X[order]
+    cell = np.repeat(first, np.diff(np.append(first, n)))
+    if (rows != rows[cell]).any():  # two rows with one key: next to impossible
+        return data
+    given = np.ones(n, int) if data.frequencies is None else data.frequencies[order]
+    frequencies = np.add.reduceat(given, first)
+    return replace(data, X=rows[first], bags=bags[first], frequencies=frequencies)
+
+
+def single_rows(data):
+    """Each row as often as its frequency says, for a method that cannot use frequencies."""
+    if data.frequencies is None:
+        return data
+    cells = float(data.frequencies.sum()) * data.X.shape[1]
+    require_memory("an X with one row per instance", 8 * cells, "fit a sample")
+    rows = np.repeat(np.arange(data.X.shape[0]), data.frequencies)
+    before = data.before and single_rows(data.before)
+    labels = None if data.labels is None else data.labels[rows]
+    return replace(
+        data,
+        X=data.X[rows],
+        bags=data.bags[rows],
+        frequencies=None,
+        labels=labels,
+        before=before,
+    )
 
 
 #: What a hyper-parameter ``bag_weights`` may be, see `check_bag_weights`.
@@ -418,11 +492,11 @@ def refuse_huge(X):
         )
 
 
-def check_features(X, name="X"):
+def check_features(X, name="X", *, accept_sparse=False):
     """X as a matrix of finite numbers, or a ValueError that says what is wrong."""
     try:
         refuse_unusable(X, name)
-        X = check_array(X, dtype=np.float64)
+        X = check_array(X, dtype=np.float64, accept_sparse=accept_sparse)
         refuse_huge(X)
         return X
     except (TypeError, ValueError) as error:
@@ -570,7 +644,57 @@ def refuse_shares_of_instances(matrix, codes):
         )
 
 
-def read_bags(X, bags, proportions, labels=None, given=None, noisy=False):
+def read_counts(counts, n_rows, given=None):
+    """Frequencies of rows: whole numbers, 0 or more, and not all 0.
+
+    Raises
+    ------
+    ValueError
+    """
+    values = check_column("counts", counts, n_rows, given)
+    try:
+        numbers = values.astype(float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"counts must be whole numbers: {error}") from error
+    wrong = ~((numbers >= 0) & (numbers == np.round(numbers)) & (numbers < 2**53))
+    if wrong.any():
+        raise ValueError(
+            f"counts must be whole numbers, 0 or more: how many equal instances a row stands for, got "
+            f"{_show(values[wrong][0])}. Weights of a survey are no frequencies; see {page('your_data')}"
+        )
+    if not numbers.any():
+        raise ValueError("counts are all 0: no row stands for an instance")
+    return numbers.astype(np.int64)
+
+
+def read_task(X, bags, proportions, labels=None, *, counts=None, name="X"):
+    """What `LLPClassifier.fit` takes, checked, for a function that is no estimator.
+
+    Parameters
+    ----------
+    X : array-like, sparse or dense, shape (n_instances, n_features)
+    bags, proportions, labels, counts
+        As for `LLPClassifier.fit`.
+    name : str, default "X"
+        Of the argument, for messages.
+
+    Returns
+    -------
+    BagData
+        Known labels as given, in ``labels``.
+
+    Raises
+    ------
+    ValueError
+        If something is malformed.
+    """
+    checked = check_features(X, name, accept_sparse="csr")
+    return read_bags(checked, bags, proportions, labels, X, counts=counts)
+
+
+def read_bags(
+    X, bags, proportions, labels=None, given=None, noisy=False, *, counts=None
+):
     """What users hand in beside X, checked: the one place where bags, proportions and labels come together.
 
     Parameters
@@ -586,6 +710,8 @@ def read_bags(X, bags, proportions, labels=None, given=None, noisy=False):
         X as the user gave it, whose index is compared with those of ``bags`` and ``labels``.
     noisy : bool, default False
         See `check_proportions`.
+    counts : array-like of int, shape (n_instances,), optional
+        Frequencies of the rows of X. Rows that stand for no instance are left out.
 
     Returns
     -------
@@ -602,8 +728,14 @@ def read_bags(X, bags, proportions, labels=None, given=None, noisy=False):
     if keys is None:
         refuse_shares_of_instances(matrix, codes)
     columns = None if labels is None else check_labels(labels, classes, n, given)
+    frequencies = None
+    if counts is not None:
+        frequencies = read_counts(counts, n, given)
+        there = frequencies > 0
+        X, codes, frequencies = X[there], codes[there], frequencies[there]
+        columns = None if columns is None else columns[there]
     matrix = fill_empty_rows(matrix, codes, keys)
-    return BagData(X, codes, matrix, classes, keys, columns)
+    return BagData(X, codes, matrix, classes, keys, columns, frequencies=frequencies)
 
 
 def fill_empty_rows(matrix, codes, keys):
@@ -635,6 +767,30 @@ def fill_empty_rows(matrix, codes, keys):
         )
     # Of no influence: no instance is there.
     return np.where(empty[:, None], 1 / matrix.shape[1], matrix)
+
+
+def require_rank(proportions, weights):
+    """Refuse proportions that cannot tell the classes apart.
+
+    Parameters
+    ----------
+    proportions : ndarray, shape (n_bags, n_classes)
+    weights : ndarray, shape (n_bags,)
+
+    Raises
+    ------
+    NotIdentifiableError
+        If the weighted proportions have a rank below ``n_classes``.
+    """
+    root = np.sqrt(weights / weights.max())[:, None]
+    R = np.linalg.qr(root * proportions, mode="r")
+    rank = int(np.linalg.matrix_rank(R, rtol=1e-8))
+    if rank < proportions.shape[1]:
+        raise NotIdentifiableError(
+            f"proportions has rank {rank} over the bags in use, which cannot tell "
+            f"{proportions.shape[1]} class means apart: shares must differ between "
+            "bags, and every class must occur"
+        )
 
 
 #: Shares that differ by no more are equal: rounding.
@@ -709,7 +865,10 @@ def labels_to_pure_bags(data, noisy=False):
         return data if data.labels is None else replace(data, labels=None)
     L, K = data.proportions.shape
     known = data.labels >= 0
-    counts = crosstab(data.bags[known], data.labels[known], (L, K))
+    rows = np.flatnonzero(known)
+    if data.frequencies is not None:
+        rows = np.repeat(rows, data.frequencies[rows])
+    counts = crosstab(data.bags[rows], data.labels[rows], (L, K))
     left = data.bag_sizes[:, None] * data.proportions - counts
     if left.min() < -1 and not noisy:
         bag = int(left.min(axis=1).argmin())

@@ -155,8 +155,10 @@ class Progress:
 
     Parameters
     ----------
-    estimator : estimator
-        Its ``verbose`` says how much is printed: 0 nothing, 1 a line a second, 2 a line for each step.
+    name : str
+        Of what is running.
+    verbose : int
+        How much is printed: 0 nothing, 1 a line a second, 2 a line for each step.
     steps : int
         The most steps that there will be.
     unit : str, default "step"
@@ -165,8 +167,8 @@ class Progress:
         How many steps are usual, where this is far below ``steps``; the estimate is made for as many.
     """
 
-    def __init__(self, estimator, steps, unit="step", usual=None):
-        self.name, self.verbose = type(estimator).__name__, estimator.verbose
+    def __init__(self, name, verbose, steps, *, unit="step", usual=None):
+        self.name, self.verbose = name, verbose
         self.steps, self.unit, self.usual = steps, unit, min(usual or steps, steps)
         self.told, self.marks = None, [time.perf_counter()]
 

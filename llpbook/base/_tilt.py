@@ -1,67 +1,12 @@
-"""What is known of the counts of bags, and the tilt of class probabilities with which they are expected."""
-
-from typing import NamedTuple
+"""The tilt of class probabilities with which counts of several classes are expected."""
 
 import numpy as np
 
 #: Newton steps of a tilt, and the miscount, as a share of the bag, that ends them.
-TILT_STEPS, MISCOUNT = 100, 1e-9
+TILT_STEPS, MISCOUNT = 100, 1e-12
 #: Halvings of a Newton step of `tilt_classes`, its largest entry (where all labels of a bag are sure, the matrix of
 #: the step is near 0), and the range of scores that it can start from 0.
 HALVINGS, LONGEST, STEEP = 40, 5.0, 20.0
-
-
-class BagCounts(NamedTuple):
-    """What is known of the labels.
-
-    Attributes
-    ----------
-    bags : ndarray of int, shape (n_instances,)
-        In ``[0, n_bags)``; each bag has instances.
-    sizes : ndarray of int, shape (n_bags,)
-    counts : ndarray, shape (n_bags,) or (n_bags, n_classes)
-        Of the positive class, or of each of several.
-    errors : ndarray, shape (n_bags,) or (n_bags, n_classes, n_classes)
-        Variance of the error of each count, 0 where it is known; for several classes a covariance matrix.
-    laplace : bool
-        Whether the errors have a Laplace distribution, and not a normal one.
-    """
-
-    bags: np.ndarray
-    sizes: np.ndarray
-    counts: np.ndarray
-    errors: np.ndarray
-    laplace: bool = False
-
-    @property
-    def shares(self):
-        """Of each class, shape (n_bags, n_classes)."""
-        if self.counts.ndim == 1:
-            return (
-                np.column_stack([self.sizes - self.counts, self.counts])
-                / self.sizes[:, None]
-            )
-        return self.counts / self.sizes[:, None]
-
-    def sums(self, values):
-        """Sum over each bag, shape (n_bags,) or (n_bags, n_columns)."""
-        if values.ndim == 2:
-            return np.column_stack([self.sums(column) for column in values.T])
-        return np.bincount(self.bags, values, len(self.sizes))
-
-    def covariances(self, pi):
-        """Of the counts of several classes with their errors, for class probabilities pi: (n_bags, K, K)."""
-        H = np.array(self.errors, dtype=float)
-        for j in range(pi.shape[1]):
-            H[:, j] -= self.sums(pi * pi[:, [j]])
-            H[:, j, j] += self.sums(pi[:, j])
-        return H
-
-    def part(self, keep):
-        """The bags chosen by a mask, renumbered."""
-        number = np.cumsum(keep) - 1
-        chosen = (v[keep] for v in (self.sizes, self.counts, self.errors))
-        return BagCounts(number[self.bags[keep[self.bags]]], *chosen, self.laplace)
 
 
 def tilt_classes(F, known, start=None):
@@ -125,7 +70,7 @@ def _newton(F, T, known, absent):
     value, pi = _dual(F, T, known)
     for _ in range(TILT_STEPS):
         gap = known.sums(pi) + _pull(known, T) - known.counts
-        if np.all(np.abs(gap) <= MISCOUNT * known.sizes[:, None]):
+        if np.all(np.abs(gap) <= 1e3 * MISCOUNT * known.sizes[:, None]):
             return T, True
         step = -tilt_step(known.covariances(pi), absent, gap)
         step *= LONGEST / np.abs(step).max(axis=1, keepdims=True, initial=LONGEST)

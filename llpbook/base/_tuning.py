@@ -22,6 +22,30 @@ def canonical_order(X):
     return np.lexsort(X.T[::-1])
 
 
+def feature_free_order(shares, sizes, means):
+    """An order of bags that does not depend on the order of the bags, of the features or of the classes.
+
+    By the share of the rarest class, then of the next; ties by the length of the bag mean, then by the size. What is
+    still tied, or where two classes are equally rare, is ordered as given.
+
+    Parameters
+    ----------
+    shares : ndarray, shape (n_bags, n_classes)
+    sizes : ndarray of int, shape (n_bags,)
+    means : ndarray, shape (n_bags, n_features)
+
+    Returns
+    -------
+    ndarray of int, shape (n_bags,)
+    """
+    rarest = np.argsort(np.round(sizes @ shares / sizes.sum(), 12), kind="stable")
+    lengths = np.linalg.norm(means, axis=1)
+    lengths = np.round(lengths / max(lengths.max(), 1e-300), 10)
+    order = canonical_order(np.column_stack([sizes, means]))
+    keys = np.column_stack([np.round(shares[:, rarest], 10), lengths])[order]
+    return order[canonical_order(keys)]
+
+
 def row_order(X):
     """An order of rows that is the same however X is permuted, faster than `canonical_order` and for sparse X too.
 

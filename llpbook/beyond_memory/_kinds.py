@@ -178,6 +178,7 @@ class OfCounts:
         found = passes.newton("pass over counts", terms, w, state, hessian=H)
         w, model.n_iter_, model.gap_, _ = found
         model._store_linear(w, model.n_features_in_)
+        model.loss_ = model._bag_loss(data.class_prior)
         passes.warn_if_short(model)
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
-from ..base import warn
-from ..count_likelihood import bag_counts
+from ..base import bag_counts, warn
 from ..mean_map import predicted_counts
 from ._chunks import Engine, Layout, thinned
 from ._sums import count_terms, newton_decrement, partition_terms
@@ -63,8 +62,11 @@ def counts_terms(passes, what, w, state, only, curved, data, model):
         about = state.labels[number], data.proportions[rows], errors
         more[number] = (w, *about, model.exact_up_to, curved)
     value, gradient, hessian = passes.total(what, counts_chunk, more, only, curved)
-    value, gradient = value + np.sum(w * w) / (2 * model.C), gradient + w / model.C
-    return value, gradient, hessian + np.eye(w.size) / model.C if curved else None
+    penalty = np.full(w.shape, 1 / model.C)
+    if model.fit_intercept and not model.penalize_intercept:
+        penalty[:, -1] = 0
+    value, gradient = value + np.sum(penalty * w * w) / 2, gradient + penalty * w
+    return value, gradient, hessian + np.diag(penalty.ravel()) if curved else None
 
 
 @dataclass

@@ -186,7 +186,7 @@ def recommend(X, bags, proportions, labels=None, random_state=0, verbose=0):
     used, codes = np.unique(data.bags, return_inverse=True)
     scaler = MaxAbsScaler() if sp.issparse(data.X) else StandardScaler()
     Z, shares = scaler.fit_transform(data.X), data.proportions[used]
-    progress = Progress(Recommend(verbose), 6, "step")
+    progress = Progress("recommend", verbose, 6)
     signals = look(Z, codes, shares, random_state, progress)
     (verdict, path), labeled = decide(signals), None
     largest = int(np.argmax(checked.class_prior))

@@ -19,7 +19,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from .._hinge import minimize_hinges
-from ..base import Interval, KernelClassifier, Progress, StrOptions, require_memory
+from ..base import Interval, KernelClassifier, StrOptions, require_memory
 from ._solver import minimize, peak_memory, solve_relaxed
 from ._steps import (
     allowed_counts,
@@ -184,7 +184,7 @@ class ConvSVM(KernelClassifier):
 
     def _solve(self, data, Z):
         most, ascent = self.max_cutting_planes, self.cutting_planes == "ascent"
-        progress = Progress(self, most, "round", most // 2 + 1 if ascent else None)
+        progress = self._progress(most, "round", most // 2 + 1 if ascent else None)
         sizes, shares = data.bag_sizes, data.proportions[:, 1]
         known = np.arange(len(sizes)) >= len(sizes) - data.n_pure
         epsilon = np.where(known, 0, self.epsilon)

@@ -9,26 +9,25 @@ is a sum of independent coin flips, whose distribution is Poisson-binomial, and 
 Tilt the log-odds of a bag by one number until the expected count is the observed one: that part is exact and easy.
 What is left, the probability of a count at its own mean, is a sum over labelings for small bags (forward and backward
 over the instances, :math:`O(n_k^2)`) and a saddlepoint approximation for large ones (:math:`O(n_k)`). The gradient is
-the posterior probability of each label given the count, minus the prior one: a linear model climbs it by L-BFGS, any
-regressor by boosting.
+the posterior probability of each label given the count, minus the prior one: a linear model climbs it by Fisher
+scoring, any regressor by boosting.
 
 Chapter: ``book/count_likelihood``. Sources: kuck2005, sun2017, shukla2023 for learning from counts; daniels1954 for the
 saddlepoint; the guard and counts with errors are ours.
 """
 
 from ._binary import (
-    EXACT_CELLS,
     LATTICE,
-    bag_counts,
     bracket,
+    count_factors,
     count_posterior,
     count_weights,
+    exact_of_rows,
     exact_parts,
     exact_posterior,
     saddlepoint_posterior,
     tilt,
 )
-from ._booster import MOST_LEAVES, SMALLEST_LEAF, boost_trees, tree_scores
 from ._calibration import (
     CountCalibration,
     bag_folds,
@@ -40,68 +39,8 @@ from ._calibration import (
     scores_of,
     spread,
 )
-from ._models import (
-    SMALLEST_VARIANCE,
-    USUAL,
-    CountBoosting,
-    CountLogistic,
-    boost,
-    check_noise,
-    curvature,
-    descend,
-    held_out_bags,
-    maximize,
-    mean_map_start,
-    newton_step,
-    newton_target,
-    objective,
-    one_column,
-    posterior,
-    predict_round,
-)
-from ._several import class_posterior, saddlepoint_classes
+from ._loss import CountLoss, posterior
+from ._models import CountBoosting, CountLogistic, mean_map_start
+from ._several import class_factors, class_posterior, saddlepoint_classes
 
-__all__ = [
-    "EXACT_CELLS",
-    "LATTICE",
-    "MOST_LEAVES",
-    "SMALLEST_LEAF",
-    "SMALLEST_VARIANCE",
-    "USUAL",
-    "CountBoosting",
-    "CountCalibration",
-    "CountLogistic",
-    "bag_counts",
-    "bag_folds",
-    "boost",
-    "boost_trees",
-    "bracket",
-    "calibrate",
-    "calibration_objective",
-    "check_noise",
-    "class_posterior",
-    "count_posterior",
-    "count_weights",
-    "curvature",
-    "descend",
-    "exact_parts",
-    "exact_posterior",
-    "fit_to_bags",
-    "held_out_bags",
-    "held_out_scores",
-    "lapsed",
-    "maximize",
-    "mean_map_start",
-    "newton_step",
-    "newton_target",
-    "objective",
-    "one_column",
-    "posterior",
-    "predict_round",
-    "saddlepoint_classes",
-    "saddlepoint_posterior",
-    "scores_of",
-    "spread",
-    "tilt",
-    "tree_scores",
-]
+__all__ = ["CountBoosting", "CountCalibration", "CountLogistic", "CountLoss"]

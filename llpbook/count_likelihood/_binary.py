@@ -1,9 +1,11 @@
 """The likelihood of the counts of two classes, and the posterior of each label."""
 
-import numpy as np
-from scipy.special import entr, expit, log_expit, logit
+from dataclasses import replace
 
-from ..base import MISCOUNT, TILT_STEPS, BagCounts
+import numpy as np
+from scipy.special import expit, logit
+
+from ..base import MISCOUNT, TILT_STEPS, softplus
 
 #: Added to a variance, it makes the saddlepoint's probability of a certain count 1.
 LATTICE = 1 / (2 * np.pi)
@@ -11,38 +13,7 @@ LATTICE = 1 / (2 * np.pi)
 EXACT_CELLS = 2**22
 
 
-def bag_counts(bags, proportions, covariances=None):
-    r"""Counts from shares: :math:`c_k = n_k p_k`.
-
-    Parameters
-    ----------
-    bags : ndarray of int, shape (n_instances,)
-    proportions : ndarray, shape (n_bags, n_classes)
-    covariances : ndarray, shape (n_bags, n_classes, n_classes), optional
-        Of the errors of the shares; see `llpbook.base.error_covariances`.
-
-    Returns
-    -------
-    BagCounts
-        Of the bags with instances. Counts that are whole up to rounding are made whole. Others are taken as they are:
-        a count of 0.3 is 1 with probability 0.3, else 0.
-    """
-    occurs = np.bincount(bags, minlength=len(proportions))
-    used = np.flatnonzero(occurs)
-    codes, sizes = (np.cumsum(occurs > 0) - 1)[bags], occurs[used]
-    counts = sizes[:, None] * proportions[used]
-    whole = np.abs(counts - np.round(counts)) < 1e-6 * sizes[:, None]
-    counts = np.where(whole, np.round(counts), counts)
-    n_classes = counts.shape[1]
-    errors = np.zeros((len(used), n_classes, n_classes))
-    if covariances is not None:
-        errors = sizes[:, None, None] ** 2 * covariances[used]
-    if n_classes == 2:
-        counts, errors = counts[:, 1], errors[:, 1, 1]
-    return BagCounts(codes, sizes, counts, errors)
-
-
-def tilt(f, known):
+def tilt(f, known, start=None):
     r"""The number to add to the log-odds of a bag so that the expected count is the observed one.
 
     :math:`\sum_{i \in B_k} \sigma(f_i + t_k) + \tau_k^2 t_k = c_k`, equation :eq:`eq-counts-tilt`, with
@@ -53,6 +24,8 @@ def tilt(f, known):
     f : ndarray, shape (n_instances,)
         Log-odds.
     known : BagCounts
+    start : ndarray, shape (n_bags,), optional
+        The tilt for other log-odds that were nearly these.
 
     Returns
     -------
@@ -61,6 +34,8 @@ def tilt(f, known):
     """
     n, c, tau = known.sizes, known.counts, known.errors
     t, low, high = bracket(f, known)
+    if start is not None:
+        t = np.clip(start, low, high)
     for _ in range(TILT_STEPS):
         pi = expit(f + t[known.bags])
         # eq: eq-counts-tilt
@@ -89,9 +64,7 @@ def bracket(f, known):
     t, low, high : ndarray, shape (n_bags,)
     """
     n, c, tau = known.sizes, known.counts, known.errors
-    top, bottom = np.full(len(n), -np.inf), np.full(len(n), np.inf)
-    np.maximum.at(top, known.bags, f)
-    np.minimum.at(bottom, known.bags, f)
+    bottom, top = known.bounds(f)
     goal, noisy = logit(np.clip(c / n, 0, 1)), np.maximum(tau, 1e-300)
     low = np.where(tau > 0, (c - n) / noisy, goal - top)
     high = np.where(tau > 0, c / noisy, goal - bottom)
@@ -201,11 +174,12 @@ def saddlepoint_posterior(pi, known):
     return log_p, pi - 0.5 * v / (LATTICE + V)[known.bags] * skew
 
 
-def count_posterior(f, known, exact_up_to=20):
+def count_posterior(f, known, exact_up_to=20, *, t=None):
     r"""Log-likelihood of the count of each bag, and the posterior of each label, given the count.
 
-    The tilt changes the log-likelihood by :math:`-\sum_i \mathrm{KL}(\pi_i \Vert s_i)`, equation
-    :eq:`eq-counts-tilted`; what remains is computed by `exact_posterior` or `saddlepoint_posterior`.
+    The tilt changes the log-likelihood by :math:`-\sum_i \mathrm{KL}(\pi_i \Vert s_i) = \sum_i \log (1 - s_i) -
+    \log (1 - \pi_i) - t_k c_k`, equation :eq:`eq-counts-tilted`; what remains is computed by `exact_posterior` or
+    `saddlepoint_posterior`.
 
     Parameters
     ----------
@@ -214,6 +188,8 @@ def count_posterior(f, known, exact_up_to=20):
     known : BagCounts
     exact_up_to : int, default 20
         Size of the largest bag whose likelihood is computed exactly; with Laplace errors all are.
+    t : ndarray, shape (n_bags,), optional
+        The `tilt`, where it is known.
 
     Returns
     -------
@@ -221,7 +197,7 @@ def count_posterior(f, known, exact_up_to=20):
     posterior : ndarray, shape (n_instances,)
         Its difference to :math:`\sigma(f_i)` is the gradient of the sum of the log-likelihoods.
     """
-    t, noisy = tilt(f, known), known.errors > 0
+    t, noisy = tilt(f, known) if t is None else t, known.errors > 0
     if known.laplace:  # beyond this its tails would weigh more than the count
         most = np.sqrt(2 / np.where(noisy, known.errors, 1))
         t = np.where(noisy, np.clip(t, -most, most), t)
@@ -230,15 +206,52 @@ def count_posterior(f, known, exact_up_to=20):
     small = (known.sizes <= exact_up_to) & np.isfinite(t)
     for part in exact_parts(small, known):
         rows = part[known.bags]
-        log_p[part], posterior[rows] = exact_posterior(
+        log_p[part], posterior[rows] = exact_of_rows(
             pi[rows], known.part(part), t[part]
         )
-    cross = pi * log_expit(f) + (1 - pi) * log_expit(-f)
-    misfit = known.errors * np.where(noisy, t, 0) ** 2 / 2
-    if known.laplace:
-        misfit = np.where(noisy, t, 0) * (known.counts - known.sums(pi))
+    pure, gaussian = np.isinf(t), noisy & (not known.laplace)
+    t = np.where(pure, 0, t)
+    moved = np.where(pure[known.bags], pi * f, softplus(f + t[known.bags]))
+    misfit = t * known.counts - np.where(gaussian, known.errors * t**2 / 2, 0)
     # eq: eq-counts-tilted
-    return log_p + known.sums(cross + entr(pi) + entr(1 - pi)) - misfit, posterior
+    return log_p + known.sums(moved - softplus(f)) - misfit, posterior
+
+
+def exact_of_rows(pi, known, t):
+    """`exact_posterior` of rows that may stand for several instances each."""
+    if known.frequencies is None:
+        return exact_posterior(pi, known, t)
+    times = np.repeat(np.arange(len(pi)), known.frequencies)
+    single = replace(known, bags=known.bags[times], frequencies=None)
+    log_p, found = exact_posterior(pi[times], single, t)
+    first = np.cumsum(known.frequencies) - known.frequencies
+    return log_p, found[first]
+
+
+def count_factors(f, known):
+    r"""Square roots of the information of a count.
+
+    Of the bags' counts the weights have the information :math:`\sum_k V_k \bar x_k \bar x_k^\top + r_k r_k^\top /
+    2 V_k^2` up to :math:`O(1 / V_k)`, equation :eq:`eq-counts-information`.
+
+    Parameters
+    ----------
+    f : ndarray, shape (n_instances,)
+        Log-odds.
+    known : BagCounts
+
+    Returns
+    -------
+    list of two ndarray, shape (n_instances,)
+        The sums :math:`\sum_{i \in B_k} a_i x_i` are :math:`\sqrt{V_k}\, \bar x_k` and
+        :math:`r_k / \sqrt2 V_k`.
+    """
+    s = expit(f)
+    v = s * (1 - s)
+    V = np.maximum(known.sums(v) + known.errors, 1e-12)
+    skew = (1 - 2 * s) - (known.sums(v * (1 - 2 * s)) / V)[known.bags]
+    # eq: eq-counts-information
+    return [v / np.sqrt(V)[known.bags], v * skew / (np.sqrt(2) * V)[known.bags]]
 
 
 def exact_parts(small, known):

@@ -16,14 +16,13 @@ from ..base import (
     Interval,
     LLPClassifier,
     NotIdentifiableError,
-    Progress,
+    bag_counts,
     canonical_order,
+    safe_split,
     warn,
 )
-from ..base._sklearn import safe_split
 from ..mean_map import MeanMap
-from ._binary import bag_counts
-from ._models import posterior
+from ._loss import posterior
 
 #: Slopes per `spread` of the scores at which the search starts: the likelihood can have several maxima.
 STARTS = (0.5, 2.0, 8.0)
@@ -367,7 +366,7 @@ class CountCalibration(LLPClassifier):
     }
 
     def __init__(
-        self, estimator=None, n_folds=10, lapse=0.01, exact_up_to=20,
+        self, estimator=None, n_folds=10, *, lapse=0.01, exact_up_to=20,
         proportion_errors=None, verbose=0,
     ):  # fmt: skip
         self.estimator, self.n_folds, self.lapse = estimator, n_folds, lapse
@@ -400,7 +399,7 @@ class CountCalibration(LLPClassifier):
         given = data.before or data  # the bags with their known labels
         X, folds = self._named(data.X), bag_folds(given, self.n_folds)
         known = bag_counts(data.bags, data.proportions, data.covariances)
-        tell = Progress(self, folds.max() + 2, "fit").step
+        tell = self._progress(folds.max() + 2, "fit").step
         self.class_prior_ = data.class_prior
         self.estimator_ = fit_to_bags(self._base(), X, given, np.arange(len(folds)))
         tell()

@@ -37,7 +37,7 @@ def saddlepoint_classes(pi, known):
     return log_p, pi - 0.5 * (direct - through_tilt)
 
 
-def class_posterior(F, known):
+def class_posterior(F, known, *, T=None):
     r"""Log-likelihood of the counts of each bag, and the posterior of each label, for several classes.
 
     Parameters
@@ -45,6 +45,8 @@ def class_posterior(F, known):
     F : ndarray, shape (n_instances, n_classes)
         Scores, whose soft-max are the probabilities.
     known : BagCounts
+    T : ndarray, shape (n_bags, n_classes), optional
+        The tilt, where it is known.
 
     Returns
     -------
@@ -52,7 +54,7 @@ def class_posterior(F, known):
     posterior : ndarray, shape (n_instances, n_classes)
         Its difference to the probabilities is the gradient of the sum of the log-likelihoods.
     """
-    T = tilt_classes(F, known)
+    T = tilt_classes(F, known) if T is None else T
     pi = softmax(F + T[known.bags], axis=1)
     log_p, posterior = saddlepoint_classes(pi, known)
     divergence = xlogy(pi, pi).sum(axis=1) - (pi * log_softmax(F, axis=1)).sum(axis=1)
@@ -64,3 +66,31 @@ def class_posterior(F, known):
 def _times_covariance(pi, vectors):
     """The covariance matrix of each label times a vector."""
     return pi * (vectors - np.sum(pi * vectors, axis=1, keepdims=True))
+
+
+def class_factors(F, known):
+    r"""`count_factors` of several classes, to first order: the part of the labels that is linear in the counts.
+
+    With :math:`C_i` the covariance matrix of the label of an instance and :math:`V_k` that of the counts, the
+    information is :math:`\sum_k R_k^\top V_k^+ R_k`, :math:`R_k = \sum_{i \in B_k} C_i \otimes x_i^\top`.
+
+    Parameters
+    ----------
+    F : ndarray, shape (n_instances, n_classes)
+        Scores.
+    known : BagCounts
+
+    Returns
+    -------
+    list of ndarray, shape (n_instances, n_classes)
+        One per class.
+    """
+    s = softmax(F, axis=1)
+    values, vectors = np.linalg.eigh(known.covariances(s))
+    large = values > 1e-9 * np.maximum(values[:, -1:], 1e-300)
+    root = np.where(large, values, np.inf) ** -0.5
+    factors = []
+    for m in range(F.shape[1]):
+        w = (root[:, [m]] * vectors[:, :, m])[known.bags]
+        factors.append(s * (w - np.sum(w * s, axis=1, keepdims=True)))
+    return factors

@@ -8,7 +8,6 @@ from sklearn.utils import check_random_state
 
 from ..base import (
     Interval,
-    Progress,
     StrOptions,
     candidates,
     choose_centers,
@@ -237,7 +236,7 @@ class DSDD(TwoBagClassifier):
         n_folds = min(self.n_folds, *map(len, parts))
         folds = [fold_numbers(len(part), n_folds, seed) for part in parts]
         sigmas = candidates("sigma", self.sigma, SIGMAS, unit)
-        progress = Progress(self, len(sigmas) * n_folds, "fold")
+        progress = self._progress(len(sigmas) * n_folds, "fold")
         for sigma in sigmas:
             basis = [gaussian_basis(part, self.centers_, sigma) for part in parts]
             lams = candidates("alpha", self.alpha, LAMS, penalty_unit(basis))

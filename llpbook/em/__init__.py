@@ -24,10 +24,10 @@ from ..base import (
     HasMethods,
     Interval,
     LLPClassifier,
-    Progress,
     RandomState,
     StrOptions,
     append_one,
+    bag_counts,
     class_scores,
     label_by_counts,
     ranks,
@@ -36,7 +36,6 @@ from ..base import (
     whole_counts,
 )
 from ..count_likelihood import (
-    bag_counts,
     class_posterior,
     count_posterior,
     mean_map_start,
@@ -383,7 +382,7 @@ class EMLR(LLPClassifier):
             return label_by_thresholds(scores, known.bags, counts, thresholds)
 
         rule = fit, guess, self.stop, self.max_iter, self.tol
-        tell = Progress(self, self.max_iter, "iteration", usual=USUAL).step
+        tell = self._progress(self.max_iter, "iteration", usual=USUAL).step
         hard = K == 2 and not self.soft and self.stop == "fixed_point"
         if hard and self.estimator is None:
             warm = warm_logistic(self.estimator_, X)

@@ -9,7 +9,6 @@ from sklearn.utils import check_random_state
 from ..base import (
     ArrayLike,
     KernelClassifier,
-    Progress,
     RandomState,
     StrOptions,
     warn,
@@ -64,7 +63,9 @@ class WarmMeanMap:
         """
 
         def slower(w):
-            found = minimize(self.X, mu, self.lam, FIT_ITERATIONS, self.tol, init=w)
+            found = minimize(
+                self.X, mu, self.lam, max_iter=FIT_ITERATIONS, tol=self.tol, init=w
+            )
             self.w, _, self.gap = found
             return 2 * self.w[0]
 
@@ -289,7 +290,7 @@ class AlternatingMeanMap(KernelClassifier):
         counts = whole_counts(data.proportions, data.bag_sizes)[:, 1]
         fit = WarmMeanMap(Z, self.alpha, self.tol)
         given = Z, data.bags, counts, self._start(data, Z, fit), fit
-        progress = Progress(self, self.max_iter, "round", usual=30)
+        progress = self._progress(self.max_iter, "round", usual=30)
         limits = {"max_iter": self.max_iter, "tell": progress.step}
         if self.mode == "max":
             w, values, self.gap_ = alternate_worst(*given, **limits)

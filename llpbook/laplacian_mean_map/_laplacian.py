@@ -271,13 +271,13 @@ class LaplacianMeanMap(KernelClassifier):
         return "warned" if self.epsilon > 0 else "refused"
 
     def _solve(self, data, Z):
-        mu = self._operator(data, *self._graph(data, Z))
-        return self._classifier(data, Z, mu)
+        return self._classifier(data, Z, self._operator(data, *self._graph(data, Z)))
 
     def _classifier(self, data, Z, mu, init=None):
         unit = 2 if len(mu) == 1 else 1  # log-odds are 2 <w, x>
-        limits = self.max_iter, self.tol, None if init is None else init / unit
-        theta, self.n_iter_, self.gap_ = minimize(Z, mu, self.alpha, *limits)
+        start = None if init is None else init / unit
+        options = {"max_iter": self.max_iter, "tol": self.tol, "init": start}
+        theta, self.n_iter_, self.gap_ = minimize(Z, mu, self.alpha, **options)
         self.mean_operator_, weights = mu, unit * theta
         warn_if_short(self)
         warn_if_too_sure(self, Z @ weights.T, data)

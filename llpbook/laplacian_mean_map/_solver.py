@@ -8,7 +8,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import gen_batches
 
-from ..base import NotIdentifiableError, Progress, warn
+from ..base import NotIdentifiableError, warn
 from ._graph import AllPairs, laplacian_times
 
 #: Links below this share of the degrees of their ends are lost in rounding and connect nothing.
@@ -87,7 +87,7 @@ def with_progress(similarity, estimator):
     if isinstance(similarity, AllPairs):
         blocks = -(-similarity.shape[0] // AllPairs.BLOCK)
         most, usual = MOST_ROUNDS * blocks, USUAL_PASSES * blocks
-        progress = Progress(estimator, most, "block", usual)
+        progress = estimator._progress(most, "block", usual)
         similarity.tell = progress.step
     return similarity
 

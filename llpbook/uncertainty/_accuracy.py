@@ -6,8 +6,8 @@ import numpy as np
 from scipy.special import logit
 from sklearn.pipeline import Pipeline
 
-from ..base import crosstab, error_covariances, read_bags, warn
-from ..count_likelihood import bag_counts, posterior
+from ..base import bag_counts, crosstab, error_covariances, read_bags, warn
+from ..count_likelihood import posterior
 
 #: A probability of a model counts as no less.
 SMALLEST = 1e-12
@@ -135,7 +135,7 @@ def expected_labels(P, model, data, exact_up_to=20):
     ndarray, shape (n_instances, n_classes)
     """
     known = bag_counts(data.bags, data.proportions, data.covariances)
-    known = known._replace(laplace=stated_noise(model)[1] == "laplace")
+    known = replace(known, laplace=stated_noise(model)[1] == "laplace")
     scores = logit(P[:, 1]) if P.shape[1] == 2 else np.log(P)
     q = posterior(scores, known, exact_up_to)[1]
     q = np.clip(q, 0, 1) if q.ndim == 1 else q

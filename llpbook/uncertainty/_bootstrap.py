@@ -1,7 +1,6 @@
 """Intervals of any statistic of any estimator, by drawing whole bags with replacement."""
 
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -220,7 +219,7 @@ def bag_bootstrap(
 
 def _fit_draws(tasks, n_resamples, n_jobs, verbose):
     """The draws that can be fitted; a warning tells of the others."""
-    progress = Progress(SimpleNamespace(verbose=verbose), n_resamples, "draw")
+    progress = Progress("bag_bootstrap", verbose, n_resamples, unit="draw")
     progress.name = "bag_bootstrap"
     found = []
     for one in Parallel(n_jobs=n_jobs, return_as="generator")(tasks):

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
-from ..base import check_column, read_bags
-from ..count_likelihood import one_column, posterior
+from ..base import check_column, one_column, read_bags
+from ..count_likelihood import posterior
 from ._accuracy import (
     class_probabilities,
     expected_labels,

@@ -1,5 +1,6 @@
 """Standard errors of a linear model of counts: the sandwich, bag by bag, in memory or from chunks of whole bags."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -7,12 +8,15 @@ import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
 from ..base import (
+    LinearBagModel,
     append_one,
+    bag_counts,
     error_covariances,
     labels_to_pure_bags,
+    one_column,
     read_bags,
 )
-from ..count_likelihood import CountLogistic, bag_counts, one_column, posterior
+from ..count_likelihood import CountLoss, posterior
 
 #: Change of the log-odds, root mean square, by which gradients are differentiated.
 STEP = 1e-4
@@ -29,7 +33,8 @@ class Linear(NamedTuple):
     Z : ndarray or sparse array, shape (n_instances, n_columns)
         The features of the solver, with the 1 of an intercept.
     known : BagCounts
-    C : float
+    penalty : ndarray, shape (n_weights, n_weights)
+        Second derivatives of the penalty.
     exact_up_to : int
     used : ndarray of int, shape (n_bags,)
         Rows of the proportions that the bags of ``known`` are; -1 for an instance with a known label.
@@ -40,7 +45,7 @@ class Linear(NamedTuple):
     weights: np.ndarray
     Z: object
     known: object
-    C: float
+    penalty: np.ndarray
     exact_up_to: int
     used: np.ndarray
     slack: float = np.inf
@@ -231,7 +236,7 @@ def split_model(model):
     """
     steps = isinstance(model, Pipeline)
     last = model[-1] if steps else model
-    if not isinstance(last, CountLogistic):
+    if not isinstance(last, LinearBagModel):
         raise ValueError(
             f"model must be a CountLogistic or a pipeline that ends in one, got {type(last).__name__}: for other "
             "methods there is bag_bootstrap"
@@ -242,6 +247,11 @@ def split_model(model):
         )
     if not hasattr(last, "coef_"):
         raise ValueError("model is not fitted: call fit first")
+    if not isinstance(last.loss_, CountLoss):
+        raise ValueError(
+            f"model must maximize the likelihood of the counts, got the loss {last.loss_!r}: for other losses there is "
+            "bag_bootstrap"
+        )
     return (model[:-1] if steps and len(model) > 1 else None), last
 
 
@@ -285,8 +295,24 @@ def read_fit(model, X, bags, proportions, labels=None):
         weights, Z = np.column_stack([last.coef_, last.intercept_]), append_one(Z)
     else:
         weights = last.coef_
-    shape = last.C, last.exact_up_to, used, slack_of(last)
+    shape = penalty_of(last, weights), last.loss_.exact_up_to, used, slack_of(last)
     return Linear(weights, Z, known, *shape), data
+
+
+def penalty_of(last, weights):
+    """Second derivatives of the penalty of a linear model, shape (n_weights, n_weights).
+
+    The free intercepts of several classes have no level: it is held, so that the curvature is positive.
+    """
+    penalty = np.full(weights.shape, 1 / last.C)
+    free = last.fit_intercept and not last.penalize_intercept
+    if free:
+        penalty[:, -1] = 0
+    matrix = np.diag(penalty.ravel())
+    if free and len(weights) > 1:
+        level = (penalty.ravel() == 0) / np.sqrt(len(weights))
+        matrix += np.outer(level, level) / last.C
+    return matrix
 
 
 def slack_of(last):
@@ -310,4 +336,4 @@ def _counts(data, last):
     known = bag_counts(codes, shares, covariances)
     used = np.unique(codes)
     laplace = last.proportion_noise == "laplace"
-    return known._replace(laplace=laplace), np.where(used < L, used, -1)
+    return replace(known, laplace=laplace), np.where(used < L, used, -1)

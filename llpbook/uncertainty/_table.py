@@ -17,6 +17,7 @@ from ._sandwich import (
     bag_squares,
     bag_sums,
     influences,
+    penalty_of,
     read_fit,
     sandwich,
     slack_of,
@@ -173,14 +174,14 @@ def make_table(weights, V, A, names, last, n_instances, n_bags, level):
     )
 
 
-def check_maximum(weights, sums, C):
+def check_maximum(weights, sums, penalty):
     """The observed Hessian with the penalty, if it can be inverted and there are bags enough.
 
     Parameters
     ----------
     weights : ndarray, shape (1, n_columns) or (n_classes, n_columns)
     sums : BagSums
-    C : float
+    penalty : ndarray, shape (n_weights, n_weights)
 
     Returns
     -------
@@ -191,7 +192,7 @@ def check_maximum(weights, sums, C):
     NotIdentifiableError
         If there are no more bags than weights, or the likelihood has no strict maximum here.
     """
-    J = sums.hessian + np.eye(weights.size) / C
+    J = sums.hessian + penalty
     if len(sums.used) <= weights.size:
         raise NotIdentifiableError(
             f"{len(sums.used)} bags cannot give standard errors of {weights.size} coefficients: there must be more "
@@ -206,7 +207,7 @@ def check_maximum(weights, sums, C):
     return J
 
 
-def check_converged(weights, sums, J, V, C, slack=np.inf):
+def check_converged(weights, sums, J, V, penalty, slack=np.inf):
     """ValueError where the model is not at the maximum of the likelihood of these bags.
 
     Parameters
@@ -215,11 +216,11 @@ def check_converged(weights, sums, J, V, C, slack=np.inf):
     sums : BagSums
     J, V : ndarray, shape (n_weights, n_weights)
         Curvature and covariance.
-    C : float
+    penalty : ndarray, shape (n_weights, n_weights)
     slack : float, optional
         The largest entry of the gradient per instance that a fit to these bags can have left.
     """
-    left = sums.gradient - weights.ravel() / C
+    left = sums.gradient - penalty @ weights.ravel()
     gap = np.abs(left).max() / sums.n_instances
     if gap > slack:
         raise ValueError(
@@ -255,10 +256,10 @@ def fit_covariance(fit):
     )
     G, H = bag_gradients(fit), bag_hessians(fit)
     sums = BagSums(len(fit.known.bags), fit.used, G.sum(axis=0), H.sum(axis=0))
-    J = check_maximum(fit.weights, sums, fit.C)
+    J = check_maximum(fit.weights, sums, fit.penalty)
     psi = influences(G, H, J)
     V = sandwich(psi)
-    check_converged(fit.weights, sums, J, V, fit.C, fit.slack)
+    check_converged(fit.weights, sums, J, V, fit.penalty, fit.slack)
     return V, psi, J
 
 
@@ -365,10 +366,11 @@ def chunk_coefficient_table(
     weights = last.coef_
     if last.fit_intercept:
         weights = np.column_stack([last.coef_, last.intercept_])
-    J, L = check_maximum(weights, sums, last.C), len(used)
+    penalty = penalty_of(last, weights)
+    J, L = check_maximum(weights, sums, penalty), len(used)
     squares = map(partial(_second_pass, J=J, **how), chunks)
     V = L / (L - 1) * sum(squares)
-    check_converged(weights, sums, J, V, last.C, slack_of(last))
+    check_converged(weights, sums, J, V, penalty, slack_of(last))
     first = next(iter(chunks))
     X = first.drop(columns=bags) if features is None else first[features]
     A, names = in_units(before, last, X)

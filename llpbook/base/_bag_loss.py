@@ -6,8 +6,31 @@ from numbers import Real
 
 import numpy as np
 
-from ..base import BagCounts
-from ..count_likelihood import bag_counts
+from ._bag_counts import bag_counts
+from ._input import check_bags, check_proportions, fill_empty_rows
+
+#: A variance of a label counts as no less where something is divided by it.
+SMALLEST_VARIANCE = 0.05
+
+
+def curvature(s):
+    r"""What trees divide a gradient by: the curvature of logistic regression, :math:`\max(s (1 - s), .05)`.
+
+    The second derivatives of a loss of bags have no sign of their own, and can be larger; this stands for them. The K
+    scores of an instance all move at once: their joint curvature, where the classes are equally probable, is
+    K / (K - 1) times that of one.
+
+    Parameters
+    ----------
+    s : ndarray, shape (n_instances,) or (n_instances, n_classes)
+        Probabilities.
+
+    Returns
+    -------
+    ndarray, of the shape of s
+    """
+    joint = s.shape[1] / (s.shape[1] - 1) if s.ndim == 2 else 1.0
+    return joint * np.maximum(s * (1 - s), SMALLEST_VARIANCE)
 
 
 def read_scores(scores, bags, proportions):
@@ -16,9 +39,10 @@ def read_scores(scores, bags, proportions):
     Parameters
     ----------
     scores : array-like, shape (n_instances,) or (n_instances, n_classes)
-    bags : array-like of int, shape (n_instances,)
-        Rows of ``proportions``; a bag without instances is left out, as in a batch of some bags.
-    proportions : array-like, shape (n_bags,) or (n_bags, n_classes)
+    bags : array-like, shape (n_instances,)
+        Rows or keys of ``proportions``; a bag without instances is left out, as in a batch of some bags.
+    proportions : array-like, Series, dict or DataFrame
+        See `check_proportions`.
 
     Returns
     -------
@@ -29,22 +53,19 @@ def read_scores(scores, bags, proportions):
     Raises
     ------
     ValueError
-        For scores that are not finite, a bag that is no row of ``proportions``, shares that are outside [0, 1] or do
-        not sum to 1, or lengths and numbers of classes that differ.
+        For scores that are not finite, malformed bags or proportions, or lengths and numbers of classes that differ.
     """
-    scores, bags = np.asarray(scores, dtype=float), np.asarray(bags)
-    shares = np.asarray(proportions, dtype=float)
-    if shares.ndim == 1:
-        shares = np.column_stack([1 - shares, shares])
-    if bags.dtype.kind not in "iufb":
+    try:
+        scores = np.asarray(scores, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"scores must be real numbers: {error}") from error
+    shares, _, keys = check_proportions(proportions, empty_rows=True)
+    if scores.ndim not in (1, 2) or len(scores) == 0:
         raise ValueError(
-            f"bags must be integers, the rows of proportions, got {bags.ravel()[:1].tolist()}"
+            f"scores must have one row per instance and not be empty, got shape {scores.shape}"
         )
-    if bags.shape != scores.shape[:1]:
-        raise ValueError(
-            f"bags must have one entry per row of scores: {bags.shape} and {scores.shape}"
-        )
-    if scores.ndim > 2 or (scores.ndim == 2 and scores.shape[1] != shares.shape[1]):
+    codes = check_bags(bags, len(scores), len(shares), keys)
+    if scores.ndim == 2 and scores.shape[1] != shares.shape[1]:
         raise ValueError(
             f"scores must have one column per class of proportions, {shares.shape[1]}, got shape {scores.shape}"
         )
@@ -52,32 +73,9 @@ def read_scores(scores, bags, proportions):
         raise ValueError(
             f"scores of one column are of two classes; proportions has {shares.shape[1]}"
         )
-    _refuse_values(scores, bags, shares)
-    return scores, bag_counts(bags.astype(int), shares)
-
-
-def _refuse_values(scores, bags, shares):
-    """The part of `read_scores` that looks at values."""
     if not np.isfinite(scores).all():
         raise ValueError("scores must be finite numbers, got NaN or infinity")
-    outside = ~((shares >= 0) & (shares <= 1))  # also NaN
-    if outside.any():
-        wrong = shares[outside][-1]  # of two classes, that which was given
-        raise ValueError(f"proportions must be in [0, 1], got {wrong}")
-    sums = shares.sum(axis=1)
-    if np.abs(sums - 1).max() > 1e-6:
-        wrong = sums[np.abs(sums - 1).argmax()]
-        raise ValueError(f"rows of proportions must sum to 1, got {wrong}")
-    if len(bags) == 0:
-        raise ValueError("bags must not be empty")
-    if (bags != bags.astype(int)).any():
-        wrong = bags[bags != bags.astype(int)][0]
-        raise ValueError(f"bags must be integers, got {wrong}")
-    if bags.min() < 0 or bags.max() >= len(shares):
-        wrong = bags.min() if bags.min() < 0 else bags.max()
-        raise ValueError(
-            f"bags must be rows of proportions, 0 to {len(shares) - 1}, got {wrong}"
-        )
+    return scores, bag_counts(codes, fill_empty_rows(shares, codes, keys))
 
 
 class BagLoss(ABC):
@@ -92,9 +90,13 @@ class BagLoss(ABC):
         Whether scores can have one column per class.
     before : tuple of BagLoss
         Losses that a linear learner minimizes first, for a better start.
+    takes_errors : bool
+        Whether it uses stated errors of the counts.
+    by_bag : bool
+        Whether its `factors` are summed over each bag, and not taken of single instances.
     """
 
-    several_classes = False
+    several_classes = takes_errors = by_bag = False
     before: tuple = ()
 
     def __call__(self, scores, bags, proportions):
@@ -144,6 +146,52 @@ class BagLoss(ABC):
         value, gradient, hessian
             As of a call.
         """
+
+    def evaluate(self, scores, known, state=None):
+        """What a solver needs, which asks at scores that change little.
+
+        Parameters
+        ----------
+        scores, known
+            As for `of_counts`.
+        state : object, optional
+            What this method returned last.
+
+        Returns
+        -------
+        value, gradient
+            As of a call.
+        state : object
+            What a loss wants to know at the next scores, and in `factors` at these.
+        """
+        return self.of_counts(scores, known)
+
+    def factors(self, scores, known, state=None):
+        r"""Square roots of the expected curvature, for Newton steps of a linear model.
+
+        Parameters
+        ----------
+        scores, known
+            As for `of_counts`.
+        state : object, optional
+            Of `evaluate` at these scores.
+
+        Returns
+        -------
+        list of ndarray, each of the shape of scores
+            Numbers :math:`a_{mi}`. The curvature by weights is the sum over m of
+            :math:`\sum_k u_k u_k^\top` with :math:`u_k = \sum_{i \in B_k} a_{mi} x_i` if ``by_bag``, else of
+            :math:`\sum_i a_{mi}^2 x_i x_i^\top`. If not defined by the loss: of its positive curvature.
+        """
+        hessian = self.of_counts(scores, known)[2] if state is None else state
+        root = np.sqrt(hessian)
+        if root.ndim == 1:
+            return [root]
+        return [root * unit for unit in np.eye(root.shape[1])]
+
+    def n_factors(self, n_rows):
+        """How many `factors` there are for so many rows of weights."""
+        return n_rows
 
     def with_prior(self, prior):
         """This loss, told the shares of the classes in all bags; most losses do not need them.
@@ -206,12 +254,12 @@ class SumOfLosses(BagLoss):
     Parameters
     ----------
     parts : tuple of BagLoss
-    factors : tuple of float, optional
+    weights : tuple of float, optional
         All 1 if not given.
     """
 
     parts: tuple
-    factors: tuple | None = None
+    weights: tuple | None = None
 
     @property
     def several_classes(self):
@@ -225,38 +273,14 @@ class SumOfLosses(BagLoss):
 
     def of_counts(self, scores, known):
         """See `BagLoss.of_counts`."""
-        factors = self.factors or (1.0,) * len(self.parts)
+        weights = self.weights or (1.0,) * len(self.parts)
         found = [part.of_counts(scores, known) for part in self.parts]
         return tuple(
-            sum(a * part[j] for a, part in zip(factors, found, strict=True))
+            sum(a * part[j] for a, part in zip(weights, found, strict=True))
             for j in range(3)
         )
 
     def with_prior(self, prior):
         """See `BagLoss.with_prior`."""
         parts = tuple(part.with_prior(prior) for part in self.parts)
-        return SumOfLosses(parts, self.factors)
-
-
-def first_half(scores, known):
-    """Of scores with copies behind them, those before, and their bags.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (2 * n_instances,)
-    known : BagCounts
-        Of instances and copies, each copy in the bag of its instance.
-
-    Returns
-    -------
-    ndarray, shape (n_instances,)
-    BagCounts
-    """
-    n = len(scores) // 2
-    halves = known.bags[:n], known.bags[n:]
-    if len(scores) % 2 or (halves[0] != halves[1]).any():
-        raise ValueError(
-            "scores must be those of all instances and then those of their copies, in the same bags and order"
-        )
-    half = known.sizes // 2, known.counts / 2, known.errors / 4
-    return scores[:n], BagCounts(halves[0], *half)
+        return SumOfLosses(parts, self.weights)

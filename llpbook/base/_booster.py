@@ -1,16 +1,79 @@
-"""Boosted trees for a loss of whole bags, by scikit-learn's gradient boosting on histograms."""
+"""Boosting by a loss of whole bags: scikit-learn's trees on histograms, or any regressor."""
 
 from numbers import Integral
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from ..base._sklearn import BaseLoss, IdentityLink, Interval
+from ._objective import one_column
+
+# ``_encode_y``, ``_should_stop``, ``_predictors``, ``_raw_predict`` and ``_loss`` below are private, too:
+# tests/test_booster.py says when they change.
+from ._sklearn import BaseLoss, IdentityLink, Interval
 
 #: Fewest instances in a leaf.
 SMALLEST_LEAF = 20
 #: A leaf has at least the share of the instances that so many leaves would have.
 MOST_LEAVES = 50
+#: Rounds without progress on the bags held out, after which boosting ends.
+PATIENCE = 15
+
+
+def stalled(history):
+    """Whether the last rounds have not lowered the value: the first entry is that before any round."""
+    return len(history) - 1 - int(np.argmin(history)) >= PATIENCE
+
+
+def newton_target(gradient, hessian):
+    """What a regressor fits in a round: a Newton step of the log-odds.
+
+    Equation :eq:`eq-counts-newton`.
+
+    Parameters
+    ----------
+    gradient, hessian : ndarray
+
+    Returns
+    -------
+    ndarray, of their shape
+    """
+    # eq: eq-counts-newton
+    return -gradient / hessian
+
+
+def boost(X, scores, step, rows, learning_rate, max_iter, estimator, *, after_round):
+    """Add regressors to scores until the bags held out gain no more.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_instances, n_features)
+    scores : ndarray, shape (n_instances,) or (n_instances, n_columns)
+        The start.
+    step, rows, learning_rate, max_iter, after_round
+        As for `boost_trees`.
+    estimator : regressor
+        Cloned and fitted to the Newton target of each column, once a round.
+
+    Returns
+    -------
+    rounds : list of list of estimator
+        The regressors up to the best round.
+    history : ndarray, shape (n_rounds + 1,)
+    """
+    rounds, history = [], []
+    while True:
+        value, gradient, hessian = step(scores)
+        history.append(value)
+        if len(rounds) == max_iter or stalled(history):
+            return rounds[: int(np.argmin(history))], np.array(history)
+        target = newton_target(gradient[rows], hessian[rows])
+        columns = target.reshape(len(target), -1).T
+        fitted = [clone(estimator).fit(X[rows], column) for column in columns]
+        added = np.column_stack([part.predict(X) for part in fitted])
+        scores = scores + learning_rate * one_column(added)
+        rounds.append(fitted)
+        after_round()
 
 
 class _BagLoss(BaseLoss):
@@ -22,35 +85,38 @@ class _BagLoss(BaseLoss):
         self.is_multiclass = start.ndim == 2
         self.start, self.step, self.rows = start, step, rows
         self.after_round, self.history = after_round, []
-        self.added = np.zeros_like(start)
+        self.derivatives = self.measure(np.zeros_like(start))
 
     def fit_intercept_only(self, y_true, sample_weight=None):
         return np.zeros(self.n_classes or 1)
 
-    def measure(self):
+    def measure(self, added):
         """Gradient and Hessian at the scores reached; their value goes to the history."""
-        scores = self.start + self.added.reshape(self.start.shape)
-        value, gradient, hessian = self.step(scores)
-        if self.history and self.after_round is not None:
-            self.after_round()
+        scores = self.start + added.reshape(self.start.shape)
+        value, *derivatives = self.step(scores)
         self.history.append(value)
-        return gradient, hessian
+        return derivatives
+
+    def __call__(self, y_true, raw_prediction, sample_weight=None, n_threads=1):
+        # scikit-learn asks before the first round, and after each: see `_Trees`.
+        if raw_prediction.any():
+            self.derivatives = self.measure(raw_prediction)
+            self.after_round()
+        return self.history[-1]
 
     def gradient_hessian(
         self, y_true, raw_prediction, sample_weight=None,
         gradient_out=None, hessian_out=None, n_threads=1,
     ):  # fmt: skip
-        # scikit-learn adds each tree in place, so this array holds the last one, too.
-        self.added = raw_prediction
         outputs = (gradient_out, hessian_out)
-        for out, column in zip(outputs, self.measure(), strict=True):
+        for out, column in zip(outputs, self.derivatives, strict=True):
             out[:] = 0
             out[self.rows] = column[self.rows]
         return outputs
 
 
 class _Trees(HistGradientBoostingRegressor):
-    """A regressor with as many columns of scores as its loss, and perhaps without a tree."""
+    """A regressor with as many columns of scores as its loss, that asks the loss when to stop."""
 
     _parameter_constraints = {
         **HistGradientBoostingRegressor._parameter_constraints,
@@ -63,10 +129,13 @@ class _Trees(HistGradientBoostingRegressor):
         self.as_vector_ = self.loss.n_classes is None
         return y
 
+    def _should_stop(self, scores):
+        return stalled(self._loss.history)
+
 
 def boost_trees(
-    X, start, step, rows, learning_rate=1.5, max_iter=100, max_leaf_nodes=8,
-    after_round=None,
+    X, start, step, rows, learning_rate=1.5, max_iter=100, *, max_leaf_nodes=8,
+    after_round=lambda: None,
 ):  # fmt: skip
     r"""Fit trees to a loss of whole bags: Newton steps on histograms of the features, which are binned once.
 
@@ -84,7 +153,7 @@ def boost_trees(
     learning_rate : float, default 1.5
         Share of each Newton step that is taken.
     max_iter : int, default 100
-        Rounds; a round fits one tree to each column of scores. All rounds are run.
+        Most rounds; a round fits one tree to each column of scores. They end when 15 rounds have not lowered the value.
     max_leaf_nodes : int, default 8
         Most leaves of a tree. Each leaf has at least 20 instances and at least a fiftieth of all.
     after_round : callable, optional
@@ -94,7 +163,7 @@ def boost_trees(
     -------
     trees : object
         Up to the best round, for `tree_scores`.
-    history : ndarray, shape (max_iter + 1,)
+    history : ndarray, shape (n_rounds + 1,)
         The value before the first round and after each. The best round is its first minimum.
 
     Notes
@@ -105,10 +174,10 @@ def boost_trees(
     loss = _BagLoss(np.asarray(start, dtype=float), step, rows, after_round)
     trees = _Trees(
         loss=loss, learning_rate=learning_rate, max_iter=max_iter,
-        max_leaf_nodes=max_leaf_nodes, early_stopping=False, random_state=0,
+        max_leaf_nodes=max_leaf_nodes, early_stopping=True, scoring="loss",
+        validation_fraction=None, random_state=0,
         min_samples_leaf=max(SMALLEST_LEAF, len(X) // MOST_LEAVES),
     ).fit(X, np.zeros(len(X)))  # fmt: skip
-    loss.measure()
     del trees._predictors[int(np.argmin(loss.history)) :]
     # The loss holds the data, and its step need not be one that can be pickled.
     trees.loss = trees._loss = None

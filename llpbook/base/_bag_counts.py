@@ -1,0 +1,180 @@
+"""What is known of the labels of bags: how many instances of each are of a class."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+
+
+@dataclass(frozen=True, eq=False)
+class BagCounts:
+    """What is known of the labels.
+
+    Attributes
+    ----------
+    bags : ndarray of int, shape (n_rows,)
+        In ``[0, n_bags)``; each bag has instances.
+    sizes : ndarray of int, shape (n_bags,)
+        Instances of each bag.
+    counts : ndarray, shape (n_bags,) or (n_bags, n_classes)
+        Of the positive class, or of each of several.
+    errors : ndarray, shape (n_bags,) or (n_bags, n_classes, n_classes)
+        Variance of the error of each count, 0 where it is known; for several classes a covariance matrix.
+    laplace : bool
+        Whether the errors have a Laplace distribution, and not a normal one.
+    frequencies : ndarray of int, shape (n_rows,), or None
+        How many equal instances a row stands for; None for one.
+    """
+
+    bags: np.ndarray
+    sizes: np.ndarray
+    counts: np.ndarray
+    errors: np.ndarray
+    laplace: bool = False
+    frequencies: np.ndarray | None = None
+
+    @property
+    def shares(self):
+        """Of each class, shape (n_bags, n_classes)."""
+        if self.counts.ndim == 1:
+            return (
+                np.column_stack([self.sizes - self.counts, self.counts])
+                / self.sizes[:, None]
+            )
+        return self.counts / self.sizes[:, None]
+
+    @cached_property
+    def matrix(self):
+        """The sparse matrix whose product with values of rows is their sum over each bag, shape (n_bags, n_rows)."""
+        rows, L = np.arange(len(self.bags)), len(self.sizes)
+        values = np.ones(len(rows))
+        if self.frequencies is not None:
+            values = self.frequencies.astype(float)
+        if (self.bags[1:] >= self.bags[:-1]).all():
+            ends = np.cumsum(np.bincount(self.bags, minlength=L))
+            return sp.csr_array(
+                (values, rows, np.append(0, ends)), shape=(L, len(rows))
+            )
+        return sp.csr_array((values, (self.bags, rows)), shape=(L, len(rows)))
+
+    def sums(self, values):
+        """Sum over the instances of each bag, shape (n_bags,) or (n_bags, n_columns)."""
+        return self.matrix @ values
+
+    def total(self, values):
+        """Sum over all instances."""
+        return float(
+            np.sum(values) if self.frequencies is None else values @ self.frequencies
+        )
+
+    def of_rows(self, values, rows=slice(None)):
+        """Values of single instances as those of some rows: multiplied by the frequencies."""
+        if self.frequencies is None:
+            return values
+        times = self.frequencies[rows]
+        return values * (times if values.ndim == 1 else times[:, None])
+
+    def weighted_sums(self, weights, Z):
+        r"""The sums :math:`\sum_{i \in B_k} a_i x_i` over each bag, shape (n_bags, n_columns), dense.
+
+        Parameters
+        ----------
+        weights : ndarray, shape (n_rows,)
+        Z : ndarray or sparse array, shape (n_rows, n_columns)
+        """
+        S = self.matrix
+        data = S.data * weights[S.indices]
+        sums = sp.csr_array((data, S.indices, S.indptr), shape=S.shape) @ Z
+        return sums if isinstance(sums, np.ndarray) else sums.toarray()
+
+    def bounds(self, values):
+        """The smallest and the largest value of each bag."""
+        S = self.matrix
+        ordered = values[S.indices]
+        first = S.indptr[:-1]
+        return np.minimum.reduceat(ordered, first), np.maximum.reduceat(ordered, first)
+
+    def covariances(self, pi):
+        """Of the counts of several classes with their errors, for class probabilities pi: (n_bags, K, K)."""
+        H = np.array(self.errors, dtype=float)
+        for j in range(pi.shape[1]):
+            H[:, j] -= self.sums(pi * pi[:, [j]])
+            H[:, j, j] += self.sums(pi[:, j])
+        return H
+
+    def reordered(self, order):
+        """The same with the rows in another order."""
+        kept = None if self.frequencies is None else self.frequencies[order]
+        return replace(self, bags=self.bags[order], frequencies=kept)
+
+    def part(self, keep):
+        """The bags chosen by a mask, renumbered."""
+        number, rows = np.cumsum(keep) - 1, keep[self.bags]
+        chosen = (v[keep] for v in (self.sizes, self.counts, self.errors))
+        kept = None if self.frequencies is None else self.frequencies[rows]
+        return BagCounts(number[self.bags[rows]], *chosen, self.laplace, kept)
+
+
+def bag_counts(bags, proportions, covariances=None, frequencies=None):
+    r"""Counts from shares: :math:`c_k = n_k p_k`.
+
+    Parameters
+    ----------
+    bags : ndarray of int, shape (n_rows,)
+    proportions : ndarray, shape (n_bags, n_classes)
+    covariances : ndarray, shape (n_bags, n_classes, n_classes), optional
+        Of the errors of the shares; see `llpbook.base.error_covariances`.
+    frequencies : ndarray of int, shape (n_rows,), optional
+        How many equal instances each row stands for.
+
+    Returns
+    -------
+    BagCounts
+        Of the bags with instances. Counts that are whole up to rounding are made whole. Others are taken as they are:
+        a count of 0.3 is 1 with probability 0.3, else 0.
+    """
+    occurs = np.bincount(bags, minlength=len(proportions))
+    sizes = occurs
+    if frequencies is not None:
+        sizes = np.bincount(bags, frequencies, len(proportions)).astype(int)
+    used = np.flatnonzero(occurs)
+    codes, sizes = (np.cumsum(occurs > 0) - 1)[bags], sizes[used]
+    counts = sizes[:, None] * proportions[used]
+    whole = np.abs(counts - np.round(counts)) < 1e-6 * sizes[:, None]
+    counts = np.where(whole, np.round(counts), counts)
+    n_classes = counts.shape[1]
+    errors = np.zeros((len(used), n_classes, n_classes))
+    if covariances is not None:
+        errors = sizes[:, None, None] ** 2 * covariances[used]
+    if n_classes == 2:
+        counts, errors = counts[:, 1], errors[:, 1, 1]
+    return BagCounts(codes, sizes, counts, errors, frequencies=frequencies)
+
+
+def labels_alone(data):
+    """Each known label as a bag of one, where `labels_to_pure_bags` made one bag per class.
+
+    Parameters
+    ----------
+    data : BagData
+        With its known labels as one pure bag per class.
+
+    Returns
+    -------
+    BagData
+        With one pure bag per row with a known label.
+    """
+    if not data.n_pure:
+        return data
+    n_bags = len(data.proportions) - data.n_pure
+    rows = np.flatnonzero(data.bags >= n_bags)
+    bags, codes = data.bags.copy(), data.bags[rows]
+    bags[rows] = n_bags + np.arange(len(rows))
+    shares = np.vstack([data.proportions[:n_bags], data.proportions[codes]])
+    covariances = data.covariances
+    if covariances is not None:
+        covariances = np.concatenate([covariances[:n_bags], covariances[codes]])
+    return replace(
+        data, bags=bags, proportions=shares, n_pure=len(rows), covariances=covariances
+    )

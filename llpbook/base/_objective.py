@@ -1,0 +1,359 @@
+r"""Linear models of log-odds by any loss of bags: one objective, and one solver that knows no loss.
+
+.. math:: F(w) = \ell(Zw) - \langle a, w \rangle + \tfrac12 \sum_j \lambda_j w_j^2
+
+A loss gives the value, the gradient and square roots of its expected curvature by scores; `LinearObjective` turns
+these into those by weights; `fisher_scoring` asks for nothing else, be it of data in memory or of sums over chunks.
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import minimize
+from scipy.special import expit, softmax
+
+#: Most weights, and most rows of a factor, for which a linear system is solved.
+MOST_WEIGHTS, MOST_ROWS = 1500, 4000
+#: Halvings of a step, and the share of the promised fall of the objective that a step must bring.
+HALVINGS, ARMIJO = 60, 1e-4
+#: A step is short if it promises to lower the objective by less: a twentieth of a standard error squared.
+SETTLED = 1e-5
+#: Steps of scoring after which L-BFGS takes over for a while: where scoring is fast, it takes about five.
+PATIENCE = 15
+#: What is added to a curvature, as a share of its largest: a direction without any has no gradient either.
+RIDGE = 1e-10
+
+
+def one_column(scores):
+    """A matrix of one column as a vector, others as they are.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_instances, n_columns)
+
+    Returns
+    -------
+    ndarray, shape (n_instances,) or (n_instances, n_columns)
+    """
+    return scores[:, 0] if scores.shape[1] == 1 else scores
+
+
+def softplus(x):
+    """The function log(1 + exp(x)), without overflow."""
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def label_factors(scores):
+    r"""Square roots of the curvature of logistic regression, as `BagLoss.factors` by single instances.
+
+    :math:`\operatorname{diag} s - s s^\top = \sum_m s_m (e_m - s)(e_m - s)^\top` for several classes.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_instances,) or (n_instances, n_classes)
+
+    Returns
+    -------
+    list of ndarray, each of the shape of scores
+    """
+    if scores.ndim == 1:
+        s = expit(scores)
+        return [np.sqrt(s * (1 - s))]
+    s = softmax(scores, axis=1)
+    eye = np.eye(s.shape[1])
+    return [np.sqrt(q)[:, None] * (e - s) for q, e in zip(s.T, eye, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """An objective at some weights.
+
+    Attributes
+    ----------
+    w : ndarray, shape (n_rows, n_columns)
+        One row for two classes, or one row per class.
+    value : float
+    gradient : ndarray, of the shape of w
+    information : ndarray, shape (w.size, w.size), or callable that returns it
+        Expected second derivatives of the loss, without the penalty.
+    roots : callable, or None
+        Returns a matrix of few rows, shape (n, w.size), whose product with itself is the information.
+    penalty : ndarray, shape (w.size,)
+    """
+
+    w: np.ndarray
+    value: float
+    gradient: np.ndarray
+    information: object
+    penalty: np.ndarray
+    roots: object = field(default=None)
+
+    @property
+    def is_finite(self):
+        """Whether value and gradient are numbers."""
+        return bool(np.isfinite(self.value) and np.isfinite(self.gradient).all())
+
+    def step(self):
+        """The Newton step by the information, of the shape of w."""
+        g, penalty = self.gradient.ravel(), self.penalty
+        if self.roots is not None:
+            F = self.roots()
+            # Where nothing is penalized, next to nothing: the inverse must exist.
+            D = np.maximum(penalty, 1e-7 * penalty.max(initial=1e-12))
+            inner = np.eye(len(F)) + (F / D) @ F.T
+            u = g / D
+            step = u - (F.T @ cho_solve(cho_factor(inner), F @ u)) / D
+        else:
+            H = self.information() if callable(self.information) else self.information
+            H = H + np.diag(penalty)
+            H[np.diag_indices_from(H)] += RIDGE * max(H.diagonal().max(), 1e-300)
+            step = cho_solve(cho_factor(H), g)
+        return -step.reshape(self.w.shape)
+
+
+class LinearObjective:
+    """The penalized loss of bags of a linear model.
+
+    Parameters
+    ----------
+    loss : BagLoss
+    Z : ndarray or sparse array, shape (n_rows, n_columns)
+        Features; a constant column is the intercept.
+    known : BagCounts
+    penalty : float or ndarray, shape (n_columns,), default 0.0
+        Weight of half of the square of each weight: ``1 / C``, and 0 for a free intercept.
+    linear : ndarray, shape (1, n_columns) or (n_classes, n_columns), optional
+        What is subtracted, times the weights.
+
+    Notes
+    -----
+    The rows are kept in the order of their bags, which makes sums over bags some times as fast.
+    """
+
+    def __init__(self, loss, Z, known, penalty=0.0, linear=None):
+        if (known.bags[1:] < known.bags[:-1]).any():
+            order = np.argsort(known.bags, kind="stable")
+            Z, known = Z[order], known.reordered(order)
+        self.loss, self.Z, self.known = loss, Z, known
+        self.penalty, self.linear = np.broadcast_to(penalty, Z.shape[1]), linear
+        self.n, self._state = int(known.sizes.sum()), None
+
+    def at(self, w):
+        """The `Point` of some weights.
+
+        Parameters
+        ----------
+        w : ndarray, shape (1, n_columns) or (n_classes, n_columns)
+
+        Returns
+        -------
+        Point
+        """
+        scores = one_column(self.Z @ w.T)
+        value, slope, self._state = self.loss.evaluate(scores, self.known, self._state)
+        # eq: eq-counts-objective
+        value += 0.5 * float(np.sum(self.penalty * w * w))
+        gradient = (self.Z.T @ self.known.of_rows(slope)).T.reshape(w.shape)
+        gradient = gradient + self.penalty * w
+        if self.linear is not None:
+            value, gradient = value - np.sum(self.linear * w), gradient - self.linear
+        return self._point(w, scores, float(value), gradient, self._state)
+
+    def _point(self, w, scores, value, gradient, state):
+        """A point whose curvature is computed when a step is asked for, as few rows where these are fewer."""
+        rows = self.loss.n_factors(len(w)) * len(self.known.sizes)
+        few = self.loss.by_bag and (rows < w.size or w.size > MOST_WEIGHTS)
+        return Point(
+            w, value, gradient, partial(self.information, scores, state),
+            np.tile(self.penalty, len(w)),
+            partial(self.roots, scores, state) if few else None,
+        )  # fmt: skip
+
+    def bag_gradients(self, w):
+        """The gradient of the loss of each bag, without the penalty.
+
+        Parameters
+        ----------
+        w : ndarray, shape (1, n_columns) or (n_classes, n_columns)
+
+        Returns
+        -------
+        ndarray, shape (n_bags, w.size)
+            The weights of one class after those of another.
+        """
+        slope = self.loss.evaluate(one_column(self.Z @ w.T), self.known)[1]
+        columns = slope.reshape(len(slope), -1).T
+        return np.hstack([self.known.weighted_sums(c, self.Z) for c in columns])
+
+    def roots(self, scores, state=None):
+        r"""Square roots of the information: :math:`\sum_{i \in B_k} a_{mi} \otimes x_i` for each factor and bag.
+
+        Parameters
+        ----------
+        scores : ndarray, shape (n_rows,) or (n_rows, n_classes)
+        state : object, optional
+            What the loss computed at these scores.
+
+        Returns
+        -------
+        ndarray, shape (n_factors * n_bags, n_weights)
+        """
+        factors = self.loss.factors(scores, self.known, state)
+        sums = self.known.weighted_sums
+        return np.vstack(
+            [
+                np.hstack([sums(c, self.Z) for c in a.reshape(len(a), -1).T])
+                for a in factors
+            ]
+        )
+
+    def information(self, scores, state=None):
+        """Expected second derivatives of the loss, shape (n_weights, n_weights); parameters as of `roots`."""
+        if self.loss.by_bag:
+            F = self.roots(scores, state)
+            return F.T @ F
+        factors = [
+            a.reshape(len(a), -1) for a in self.loss.factors(scores, self.known, state)
+        ]
+        K = factors[0].shape[1]
+        blocks = [[None] * K for _ in range(K)]
+        for a in range(K):
+            for b in range(a, K):
+                weights = self.known.of_rows(sum(f[:, a] * f[:, b] for f in factors))
+                blocks[a][b] = weighted_gram(self.Z, weights)
+                blocks[b][a] = blocks[a][b].T
+        return np.block(blocks)
+
+    def solve(self, start, max_iter=1000, tol=1e-5):
+        """Weights at a local minimum; see `fisher_scoring`.
+
+        By L-BFGS where the curvature would be too large a matrix, or where scoring is slow, because the observed
+        curvature is far from the expected one.
+
+        Parameters
+        ----------
+        start : ndarray, shape (1, n_columns) or (n_classes, n_columns)
+        max_iter : int
+        tol : float
+
+        Returns
+        -------
+        Solution
+        """
+        rows = self.loss.n_factors(len(start)) * len(self.known.sizes)
+        given = self.n, max_iter, tol
+        if start.size > MOST_WEIGHTS and not (self.loss.by_bag and rows <= MOST_ROWS):
+            return descend(self.at, start, *given)
+        found = fisher_scoring(self.at, start, self.n, min(max_iter, PATIENCE), tol)
+        if found.settled or max_iter <= PATIENCE:
+            return found
+        slow = descend(self.at, found.w, *given)
+        last = fisher_scoring(self.at, slow.w, self.n, PATIENCE, tol)
+        return replace(last, n_iter=found.n_iter + slow.n_iter + last.n_iter)
+
+
+def weighted_gram(Z, weights):
+    r""":math:`\sum_i a_i x_i x_i^\top`, shape (n_columns, n_columns)."""
+    if sp.issparse(Z):
+        return (Z.T @ sp.diags_array(weights) @ Z).toarray()
+    return Z.T @ (Z * weights[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Where a solver ended.
+
+    Attributes
+    ----------
+    w : ndarray, shape (1, n_columns) or (n_classes, n_columns)
+    value : float
+        Of the objective.
+    n_iter : int
+    gap : float
+        Largest entry of the gradient per instance.
+    settled : bool
+        Whether the last step was short, too.
+    """
+
+    w: np.ndarray
+    value: float
+    n_iter: int
+    gap: float
+    settled: bool = True
+
+
+def fisher_scoring(at, start, n, max_iter=1000, tol=1e-5, after_step=None):
+    """A local minimum by Newton steps with the expected curvature, halved until the objective falls.
+
+    Parameters
+    ----------
+    at : callable
+        From weights to a `Point`.
+    start : ndarray, shape (1, n_columns) or (n_classes, n_columns)
+    n : int
+        Instances.
+    max_iter : int
+    tol : float
+        Bound on the entries of the gradient per instance. The last step must be short, too.
+    after_step : callable, optional
+        ``after_step(n_iter, point, decrement)`` is called before each step.
+
+    Returns
+    -------
+    Solution
+    """
+    point, n_iter = at(start), 0
+    if not point.is_finite:
+        raise ValueError(
+            f"a loss must give finite numbers, got the value {point.value}"
+        )
+    while True:
+        step = point.step()
+        slope = float(np.sum(point.gradient * step))
+        gap = float(np.abs(point.gradient).max() / n)
+        if after_step is not None:
+            after_step(n_iter, point, -slope)
+        if gap <= tol and -slope <= SETTLED:
+            # This last step is short: it is taken without a look.
+            return Solution(point.w + step, point.value + slope / 2, n_iter, gap)
+        if n_iter == max_iter:
+            break
+        found = _shorter(at, point, step, slope)
+        if found is None:
+            break
+        point, n_iter = found, n_iter + 1
+    return Solution(point.w, point.value, n_iter, gap, False)
+
+
+def _shorter(at, point, step, slope):
+    """The point after the step, halved until the objective falls; None if it does not."""
+    rounding = 1e-12 * abs(point.value)
+    if -slope <= rounding:  # too short for the objective to tell: the gradient does
+        new = at(point.w + step)
+        smaller = np.abs(new.gradient).max() < np.abs(point.gradient).max()
+        return new if smaller else None
+    rate = 1.0
+    for _ in range(HALVINGS):
+        new = at(point.w + rate * step)
+        if new.value <= point.value + ARMIJO * rate * slope and new.is_finite:
+            return new
+        rate /= 2
+    return None
+
+
+def descend(at, start, n, max_iter=1000, tol=1e-5):
+    """As `fisher_scoring`, by L-BFGS: the curvature is not asked for."""
+
+    def objective(flat):
+        point = at(flat.reshape(start.shape))
+        return point.value / n, point.gradient.ravel() / n
+
+    options = {"maxiter": max_iter, "gtol": tol, "ftol": 0.0, "maxfun": 2 * max_iter}
+    found = minimize(
+        objective, start.ravel(), method="L-BFGS-B", jac=True, options=options
+    )
+    gap = float(np.abs(found.jac).max())
+    return Solution(found.x.reshape(start.shape), n * found.fun, int(found.nit), gap)
