@@ -266,6 +266,10 @@ def test_swapped_labels_bags_given_twice_and_weights_of_bags():
     # n enters by the clipping of shares, which none of these reaches
     weighted = InvCal(bag_weights=np.full(40, 2.0)).fit(X, bags, P).coef_
     np.testing.assert_allclose(InvCal().fit(*both).coef_, weighted, atol=1e-5)
+    without, wrong = InvCal(bag_weights=np.arange(40.0)), P.copy()
+    wrong[0] = 0.3, 0.7
+    coefs = [without.fit(X, bags, p).coef_ for p in (P, wrong)]
+    np.testing.assert_allclose(*coefs)  # the first bag has the weight 0
     sizes, larger = InvCal(bag_weights="size"), InvCal(C_p=6.0)
     coefs = [model.fit(X, bags, P).coef_ for model in (sizes, larger)]
     np.testing.assert_allclose(*coefs, atol=1e-5)
