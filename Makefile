@@ -11,10 +11,13 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: setup book test every unit notebooks portable properties wheels oldest soon lonely lab lab-check student slides check sync from-notebook run new pdf bench \
+.PHONY: help setup book test every unit notebooks portable properties wheels oldest soon lonely lab lab-check student slides check sync from-notebook run new pdf bench \
   reproduce lock dist serve clean distclean
 
-setup: $(STAMP)
+help:
+	@awk -F ':.*## ' '/^[a-z-]+( every)?:.*## / { sub(" every", "", $$1); printf "make %-14s %s\n", $$1, $$2 }' Makefile
+
+setup: $(STAMP)  ## makes .venv
 # What failed half-way is made again: without its python the environment counts as missing. Nothing else is removed.
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "need Python 3.11, 3.12 or 3.13: make PYTHON=/path/to/python"; exit 1; }
@@ -24,7 +27,7 @@ $(STAMP): requirements.txt pyproject.toml | $(BIN)/python
 	@touch $@
 
 # --- readers -----------------------------------------------------------------------------------------------
-book: $(STAMP)
+book: $(STAMP)  ## builds the site
 	rm -rf _build/html _build/.doctrees   # a warm build hides the warnings of unchanged pages from -W
 	$(BIN)/jupyter-book build -q -n -W --keep-going .
 	$(BIN)/python tools/check_site.py
@@ -32,56 +35,56 @@ book: $(STAMP)
 
 # `unit` is the contributor's loop, under three minutes on two cores; `test` adds what is marked slow, and the chapters.
 PYTEST := -m pytest -q -n 2 --dist loadscope
-test: every notebooks
-every unit: $(STAMP)
+test: every notebooks  ## all tests, and the chapters as they are stored
+unit every: $(STAMP)  ## unit tests but for the slow ones
 	MPLBACKEND=agg $(BIN)/python $(PYTEST) $(if $(filter unit,$@),-m "not slow") tests
 NBVAL := $(PYTEST) --nbval --nbval-current-env --nbval-cell-timeout 300 --nbval-sanitize-with tests/nbval_sanitize.cfg
-notebooks: $(STAMP)
+notebooks: $(STAMP)  ## the chapters: outputs as stored
 	$(BIN)/python $(NBVAL) $(NB)
 
 # The chapters under a second arithmetic: kernels that every x86-64 processor has and that OpenBLAS does not choose by
 # itself on any of today. On other processors OpenBLAS ignores the name, and this repeats `notebooks`.
 CORETYPE ?= Nehalem
-portable: $(STAMP)
+portable: $(STAMP)  ## the chapters under a second arithmetic
 	OPENBLAS_CORETYPE=$(CORETYPE) $(BIN)/python $(NBVAL) $(NB)
 
 # Thousands of examples of every form of input, by hand; `make test` runs a seeded slice.
 EXAMPLES ?= 350
-properties: $(STAMP)
+properties: $(STAMP)  ## thousands of forms of input (EXAMPLES=350)
 	LLPBOOK_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -q -n 2 tests/test_properties.py
 
 # JupyterLab with the book's kernel and MyST; what Binder installs too.
 $(VENV)/.lab: binder/requirements.txt | $(STAMP)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -r binder/requirements.txt
 	@touch $@
-lab: $(VENV)/.lab
+lab: $(VENV)/.lab  ## JupyterLab with the book
 	$(BIN)/jupyter lab book/intro.ipynb
 
 # Every chapter in a real JupyterLab, with MyST and without, by hand or by night.
 CHROMIUM ?= chromium
-lab-check: $(VENV)/.lab
+lab-check: $(VENV)/.lab  ## chapters in a real JupyterLab (CHROMIUM=chromium)
 	$(BIN)/python -m pip install -q --disable-pip-version-check playwright
 	$(BIN)/python tools/check_jupyter.py --browser $(CHROMIUM)
 	$(BIN)/python tools/check_jupyter.py --browser $(CHROMIUM) --plain
 
 # For a course: _build/student holds the chapters without solutions, and the solutions beside them.
-student: $(STAMP)
+student: $(STAMP)  ## chapters without solutions (ARGS=--run runs them)
 	$(BIN)/python tools/student.py $(ARGS)
 
 # Slides of the syllabus of two weeks: _build/slides holds pages that open from a file. nbconvert comes
 # with JupyterLab. ARGS="--browser chromium" opens them and says which slide does not fit.
-slides: $(VENV)/.lab
+slides: $(VENV)/.lab  ## slides of a course (NAME=session_1)
 	$(BIN)/python tools/slides.py $(NAME) $(ARGS)
 
 # For machines without a network: all that `make setup lab` installs. Not `-e .`, of which pip would pack the folder.
-wheels:
+wheels:  ## packages for a machine without network
 	mkdir -p wheels && grep -hEv '^(-|#)' requirements.txt binder/requirements.txt > wheels/list.txt
 	$(PYTHON) -m pip download -q --disable-pip-version-check -d wheels -r wheels/list.txt "setuptools>=77"
 
 # The unit tests at the oldest versions that pyproject.toml allows, in an environment of their own.
 OLD := .venv-oldest
 WAS_SOON := DeprecationWarning PendingDeprecationWarning FutureWarning   # what old versions announced has happened since
-oldest:
+oldest:  ## unit tests at the oldest versions
 	$(PYTHON) -m venv $(OLD)
 	$(OLD)/bin/python -m pip install -q --disable-pip-version-check -e ".[test]" \
 	  $$(grep -v '^learners' pyproject.toml | grep -oE '"[a-z-]+>=[0-9.]+"' | tr -d '"' | sed 's/>=\(.*\)/==\1.*/')
@@ -89,19 +92,19 @@ oldest:
 
 # The unit tests at the pre-releases of what the package stands on, in an environment of their own.
 SOON := .venv-soon
-soon:
+soon:  ## unit tests at pre-releases
 	$(PYTHON) -m venv $(SOON)
 	$(SOON)/bin/python -m pip install -q --disable-pip-version-check -e ".[test]"
 	$(SOON)/bin/python -m pip install -q --disable-pip-version-check --upgrade --pre numpy scipy scikit-learn pandas
 	MPLBACKEND=agg $(SOON)/bin/python -m pytest -q -n 2 --dist loadscope tests
 
 # Every chapter where nothing is installed but what its own first cell installs.
-lonely: $(STAMP)
+lonely: $(STAMP)  ## chapters with what their first cell installs (CH=NAME)
 	$(BIN)/python tools/lonely.py $(CH)
 
 # --- authors -----------------------------------------------------------------------------------------------
 # All of it, also after a failure.
-check: $(STAMP)
+check: $(STAMP)  ## style, types, derived files, rules
 	@failed=; \
 	for command in "ruff check -q ." "ruff format -q --check ." "mypy" "python tools/sync_cells.py --check" "python tools/check_book.py"; do \
 	  echo "$(BIN)/$$command"; \
@@ -109,47 +112,47 @@ check: $(STAMP)
 	done; \
 	test -z "$$failed" || { printf "failed:$$failed\n"; exit 1; }
 
-sync: $(STAMP)
+sync: $(STAMP)  ## derived files
 	$(BIN)/python tools/sync_cells.py
 
-from-notebook: $(STAMP)
+from-notebook: $(STAMP)  ## text from an edited notebook (CH=NAME)
 	@test -n "$(CH)" || { echo "which chapter? make from-notebook CH=mean_map"; exit 1; }
 	$(BIN)/python tools/sync_cells.py --from-notebook $(CH)
 
-run: $(STAMP)
+run: $(STAMP)  ## runs a chapter, stores its outputs (CH=NAME)
 	@test -n "$(CH)" || { echo "which chapter? make run CH=mean_map"; exit 1; }
 	$(BIN)/python tools/sync_cells.py $(CH)
 	$(BIN)/python tools/execute.py $(CH)
 
-new: $(STAMP)
+new: $(STAMP)  ## writes a room for a method (CH=my_method)
 	@test -n "$(CH)" || { echo "which room? make new CH=my_method"; exit 1; }
 	$(BIN)/python tools/new_room.py $(CH)
 
-bench: $(STAMP)
+bench: $(STAMP)  ## times beside supervised learning
 	$(BIN)/python -m pytest -q tests/benchmarks --benchmark-columns=median,min,rounds
 
-reproduce: $(STAMP)
+reproduce: $(STAMP)  ## rows of a study (TABLE=NAME ARGS=...); without TABLE lists them
 	@test -n "$(TABLE)" || { PYTHONPATH=book $(BIN)/python -m studies --list; exit 1; }
 	PYTHONPATH=book $(BIN)/python -m studies $(TABLE) $(ARGS)
 
 # `uv` writes the lock; it is a tool of the author's, not of the book.
-lock:
+lock:  ## requirements.txt, by uv
 	uv pip compile pyproject.toml --extra plot --extra book --extra test --universal --python-version 3.11 --upgrade \
 	  --no-annotate --no-header --no-emit-index-url -o requirements.txt -q
 	echo "-e ." >> requirements.txt
 
-pdf: $(STAMP)
+pdf: $(STAMP)  ## the book as PDF
 	rm -rf _build/singlehtml
 	$(BIN)/jupyter-book build -q . --builder singlehtml
 	$(BIN)/python tools/print_pdf.py --chromium $(CHROMIUM)
 
 # What a release publishes. `build` is a tool of the author's, not of the book.
-dist:
+dist:  ## what a release publishes
 	$(PYTHON) -m venv _build/dist-env
 	_build/dist-env/bin/python -m pip install -q --disable-pip-version-check build
 	_build/dist-env/bin/python -m build
 
-serve: book
+serve: book  ## the built site at port 8000
 	$(BIN)/python -m http.server -d _build/html --bind 127.0.0.1 8000
 clean:
 	rm -rf _build .pytest_cache .ruff_cache

@@ -1281,4 +1281,5 @@ def test_methods_import_only_the_methods_that_they_build_on():
                     f"{source}.{alias.name}.".split(".")[1] for alias in node.names
                 ]
                 found |= {(room, name) for name in names if name in methods}
-    assert {pair for pair in found if pair[0] != pair[1]} == set(BUILT_ON)
+    found = {pair for pair in found if pair[0] != pair[1]}
+    assert found == set(BUILT_ON), "BUILT_ON above says why a method imports another"

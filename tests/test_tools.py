@@ -780,7 +780,7 @@ def test_mark_outside_of_a_test(tiny):
 @pytest.mark.parametrize("failing", ["ruff", "python", None])
 def test_check_runs_everything_and_fails_at_the_end(tmp_path, failing):
     (tmp_path / "bin").mkdir()
-    for name in ("ruff", "python"):
+    for name in ("ruff", "mypy", "python"):
         program = tmp_path / "bin" / name
         program.write_text(f"#!/bin/sh\necho ran {name}\nexit {int(name == failing)}\n")
         program.chmod(0o755)
@@ -788,7 +788,7 @@ def test_check_runs_everything_and_fails_at_the_end(tmp_path, failing):
     command = ["make", f"VENV={tmp_path}", "check"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     ran = [line for line in done.stdout.splitlines() if line.startswith("ran")]
-    assert ran == ["ran ruff"] * 2 + ["ran python"] * 2
+    assert ran == ["ran ruff"] * 2 + ["ran mypy"] + ["ran python"] * 2
     assert (done.returncode != 0) == (failing is not None)
 
 

@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import re
+import secrets
 import shutil
 import socket
 import subprocess
@@ -62,7 +63,7 @@ LOOK = r"""() => [...document.querySelectorAll(".jp-Notebook .jp-Cell")].flatMap
 
 
 def serve(folder, plain):
-    """JupyterLab on a folder that holds ``book/``, for this machine only and without password; process and address."""
+    """JupyterLab on a folder that holds ``book/``, for this machine and a random token; process, address, token."""
     for name, values in SETTINGS.items():
         path = folder / f"settings/@jupyterlab/{name}.jupyterlab-settings"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -74,15 +75,13 @@ def serve(folder, plain):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"]
-    command += [
-        "--expose-app-in-browser",
-        f"--port={port}",
-        "--IdentityProvider.token=",
-    ]
+    command += ["--expose-app-in-browser", f"--port={port}"]
     command += [f"--LabApp.user_settings_dir={folder / 'settings'}"]
     command += [f"--LabApp.workspaces_dir={folder / 'workspaces'}"]
+    token = secrets.token_hex(16)
     env = {
         **os.environ,
+        "JUPYTER_TOKEN": token,  # not an argument, which every user of the machine may read
         "JUPYTER_CONFIG_DIR": str(folder / "config"),
         "JUPYTER_PREFER_ENV_PATH": "1",
     }
@@ -94,7 +93,7 @@ def serve(folder, plain):
     for _ in range(600):
         try:
             urllib.request.urlopen(f"{home}/api").close()
-            return lab, home
+            return lab, home, token
         except urllib.error.URLError:
             time.sleep(0.1)
     lab.terminate()
@@ -138,7 +137,7 @@ def main(argv=None):
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         folder = Path(folder)
         shutil.copytree(ROOT / "book", folder / "book")
-        lab, home = serve(folder, args.plain)
+        lab, home, token = serve(folder, args.plain)
         browser = playwright.chromium.launch(
             executable_path=args.browser and shutil.which(args.browser),
             args=["--no-sandbox"],
@@ -148,9 +147,8 @@ def main(argv=None):
                 page = browser.new_page(viewport={"width": 1300, "height": 1000})
                 page.set_default_timeout(MINUTES * 60_000)
                 picture = args.pictures and args.pictures / f"{name}.png"
-                found = look(
-                    page, f"{home}/lab/tree/{name}.ipynb?reset", args.plain, picture
-                )
+                address = f"{home}/lab/tree/{name}.ipynb?reset&token={token}"
+                found = look(page, address, args.plain, picture)
                 page.close()
                 print(f"{name}: {len(found)} findings", *found, sep="\n  ", flush=True)
                 status |= bool(found)

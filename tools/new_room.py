@@ -17,6 +17,14 @@ import hours
 import sync_cells
 from _book import ROOT, BookError
 
+NEXT = """{0} runs and passes `make check`. Now replace what the templates hold, and
+- move its line in _toc.yml to its part; say in its row of book/teaching.md which chapters it needs;
+- METHODS in book/studies/benchmark.py and in book/studies/natural.py: the estimator and a grid of settings
+  (of 4 in the benchmark, of 5 at most in natural; empty if there is nothing to choose), or their tests fail;
+- a method that imports another method: BUILT_ON in tests/test_base.py says why;
+- a warning of its own: a case in tests/test_running.py provokes it;
+- names that managed cells use are imported in the chapter's first cell (ruff finds those that are not).
+Then: make sync, make run CH={0}, make check test portable book. CONTRIBUTING.md has the rest."""
 TEMPLATES = Path(__file__).parent / "room"
 FILES = {
     "module.py": "llpbook/{}.py",
@@ -83,7 +91,9 @@ def main(argv=None):
         return 1
     picture = course_map.picture(_book.Book(args.root))
     _book.write(args.root / course_map.PICTURE, picture)
-    return hours.main(root)
+    status = hours.main(root)
+    print(NEXT.format(args.name))
+    return status
 
 
 if __name__ == "__main__":

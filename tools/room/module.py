@@ -5,10 +5,14 @@ r"""MyRoom: in one sentence, what is minimized or computed, and from what.
 Chapter ``book/my_room``. Source: the paper and its equations.
 """
 
-from .base import LLPClassifier
+from __future__ import annotations
+
+from .base import BAG_WEIGHTS, ArrayLike, LLPClassifier, NDArray
+
+__all__ = ["MyRoom"]  # what users import; `direction` is a step of the derivation
 
 
-def direction(bag_means, shares, sizes):
+def direction(bag_means: NDArray, shares: NDArray, sizes: NDArray) -> NDArray:
     """The covariance of bag means and shares over the bags, weighted by size.
 
     Parameters
@@ -30,6 +34,11 @@ def direction(bag_means, shares, sizes):
 class MyRoom(LLPClassifier):
     """Score an instance along the direction in which bag means follow the shares.
 
+    Parameters
+    ----------
+    bag_weights : {"size", "uniform"} or array-like, shape (n_bags,), default "size"
+        Weights of the bags in the covariance.
+
     Attributes
     ----------
     coef_ : ndarray, shape (n_features,)
@@ -48,13 +57,17 @@ class MyRoom(LLPClassifier):
     assumes = (None, "what must hold of the bags, in words")
     cost = "what a fit costs, in words"
     _several_classes, _scale = "one-vs-rest", "distances"
-    _parameter_constraints = {}
+    _parameter_constraints = {"bag_weights": BAG_WEIGHTS}
+
+    # At most two parameters by position; all others after the star.
+    def __init__(self, *, bag_weights: str | ArrayLike = "size"):
+        self.bag_weights = bag_weights
 
     def _fit(self, data):
-        used = data.bag_sizes > 0
-        means, sizes = data.bag_means(data.X)[used], data.bag_sizes[used]
+        used = data.used
+        means, weights = data.bag_means(data.X)[used], data.bag_weights[used]
         self.center_ = data.X.mean(axis=0)
-        self.coef_ = direction(means, data.proportions[used, 1], sizes)
+        self.coef_ = direction(means, data.proportions[used, 1], weights)
 
     def _scores(self, X):
         return (X - self.center_) @ self.coef_
