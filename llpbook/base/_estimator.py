@@ -319,10 +319,11 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Class probabilities, shape (n_instances, n_classes); one-vs-rest: normalized."""
         if hasattr(self, "_probabilities"):
             return self._probabilities(self._validate_predict(X))
+        scores = self.decision_function(X)
         if self.estimators_ is None:
-            return probabilities(self.decision_function(X))
+            return probabilities(scores)
         # In logarithms: where each class is all but impossible, no share is 0 / 0.
-        return softmax(log_expit(self.decision_function(X)), axis=1)
+        return softmax(log_expit(scores), axis=1)
 
     def predict(self, X):
         """The class of each instance.
