@@ -36,8 +36,11 @@ book: $(STAMP)  ## builds the site
 # `unit` is the contributor's loop, under three minutes on two cores; `test` adds what is marked slow, and the chapters.
 PYTEST := -m pytest -q -n 2 --dist loadscope
 test: every notebooks  ## all tests, and the chapters as they are stored
-unit every: $(STAMP)  ## unit tests but for the slow ones
-	MPLBACKEND=agg $(BIN)/python $(PYTEST) $(if $(filter unit,$@),-m "not slow") tests
+unit: SOME := -m "not slow"
+unit: $(STAMP)  ## unit tests but for the slow ones
+every: $(STAMP)
+unit every:
+	MPLBACKEND=agg $(BIN)/python $(PYTEST) $(SOME) tests
 NBVAL := $(PYTEST) --nbval --nbval-current-env --nbval-cell-timeout 300 --nbval-sanitize-with tests/nbval_sanitize.cfg
 notebooks: $(STAMP)  ## the chapters: outputs as stored
 	$(BIN)/python $(NBVAL) $(NB)
