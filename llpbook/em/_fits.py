@@ -14,8 +14,8 @@ WARM_TOL = 1e-10
 #: A matrix of Newton's method is kept while a step leaves less than the first share of the gradient; above the second,
 #: another solver takes over, unless the gradient is below `NEAR`, where rounding decides.
 KEEP, FAIL, NEAR = 0.2, 0.9, 1e-8
-#: Steps that correct the matrix.
-STEPS = 12
+#: Shares of a Newton step that are tried, and steps that correct the matrix.
+RATES, STEPS = (1.0, 0.5, 0.25, 0.125), 12
 #: Entries of a block of X that stays in the processor's cache while it is used twice.
 CACHED = 2**17
 #: The diagonal of a Newton matrix is larger by this share, and that of a weight without penalty is at least `TINY`, so
@@ -67,9 +67,10 @@ class WarmFits:
     r"""Penalized logistic regression of two classes, fitted again and again to labels of which few change.
 
     It minimizes :math:`\frac1n \sum_i \log(1 + e^{\langle w, x_i \rangle}) - \langle t, w \rangle
-    + \frac1{2n} \sum_j \lambda_j w_j^2` from the last solution. The labels enter by :math:`t = X^\top y / n` only, so
-    second derivatives that were computed for other labels still hold: BFGS steps correct the last Newton matrix, which
-    is computed anew where a step is bad. A matrix costs :math:`O(n d^2 + d^3)`, a step :math:`O(n d)`.
+    + \frac1{2n} \sum_j \lambda_j w_j^2` from the nearer of the last two solutions. The labels enter by
+    :math:`t = X^\top y / n` only, so second derivatives that were computed for other labels still hold: BFGS steps
+    correct the last Newton matrix, which is computed anew where a step is bad; a bad step of a new matrix is shortened.
+    A matrix costs :math:`O(n d^2 + d^3)`, a step :math:`O(n d)`.
 
     Parameters
     ----------
@@ -93,6 +94,7 @@ class WarmFits:
         self.factor, self.steps = None, deque(maxlen=STEPS)
         self.w = np.zeros(X.shape[1])
         self.f, self.g = self._at(self.w)
+        self.before = self.w, self.f, self.g
 
     def __call__(self, target, fallback):
         """Log-odds of the next fit.
@@ -108,29 +110,43 @@ class WarmFits:
         -------
         ndarray, shape (n_instances,)
         """
+        self._start(target)
         new = False  # whether the matrix is that of these weights
-        while (size := np.abs(self.g - target).max()) > self.tol:
+        while (largest := np.abs(self.g - target).max()) > self.tol:
             if self.factor is None:
                 self.factor, new = newton_factor(self.f, self.X, self.penalty), True
                 self.steps.clear()
-            step = self._direction(target - self.g)
-            f, g = self._at(self.w + step)
-            left = np.abs(g - target).max() / size
-            if new and not left < FAIL:
-                if size > NEAR:
-                    self.w, self.factor = fallback(self.w), None
-                    self.f, self.g = self._at(self.w)
-                break  # else these weights are as good as rounding allows
-            if left < 1:
-                change = g - self.g
-                if (curve := change @ step) > 0:
-                    self.steps.append((step, change, curve))
-                self.w, self.f, self.g = self.w + step, f, g
+            step, left = self._direction(target - self.g), np.inf
+            for rate in RATES if new else RATES[:1]:
+                f, g = self._at(self.w + rate * step)
+                left = np.linalg.norm(g - target) / np.linalg.norm(self.g - target)
+                if left < FAIL:
+                    self._move(rate * step, f, g)
+                    break
+            else:
+                if new:
+                    if largest > NEAR:
+                        self.w, self.factor = fallback(self.w), None
+                        self.f, self.g = self._at(self.w)
+                    break  # else these weights are as good as rounding allows
             if not left < KEEP:
                 self.factor = None
             new = False
         self.gap = float(np.abs(self.g - target).max())
         return self.f
+
+    def _start(self, target):
+        """At the last solution or at the one before: labels may swing between two sides."""
+        last = self.w, self.f, self.g
+        if np.linalg.norm(self.before[2] - target) < np.linalg.norm(self.g - target):
+            (self.w, self.f, self.g), self.factor = self.before, None
+        self.before = last
+
+    def _move(self, step, f, g):
+        change = g - self.g
+        if (curve := change @ step) > 0:
+            self.steps.append((step, change, curve))
+        self.w, self.f, self.g = self.w + step, f, g
 
     def _at(self, w):
         """Log-odds, and the gradient where t is 0."""
