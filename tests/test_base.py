@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from problems import named, uneven_bags
 from scipy.stats import binom
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -56,27 +57,6 @@ def test_all_forms_of_proportions_mean_the_same(proportions):
     np.testing.assert_array_equal(classes, [0, 1])
 
 
-def test_keys_are_matched_by_name_and_not_by_order():
-    shares = pd.Series({"b": 0.1, "a": 0.9, "unused": 0.5})
-    matrix, _, keys = base.check_proportions(shares)
-    codes = base.check_bags(["a", "b", "a"], 3, len(matrix), keys)
-    np.testing.assert_allclose(matrix[codes, 1], [0.9, 0.1, 0.9])
-
-
-@pytest.mark.parametrize(
-    "bags",
-    [
-        [3, 1001],
-        [3.0, 1001.0],
-        pd.Series([3, 1001], dtype="Int64"),
-        pd.array([3, 1001]),
-    ],
-)
-def test_integer_keys_need_not_be_contiguous(bags):
-    _, _, keys = base.check_proportions(pd.Series([0.2, 0.4], index=[1001, 3]))
-    np.testing.assert_array_equal(base.check_bags(bags, 2, 2, keys), [1, 0])
-
-
 def test_nullable_and_float_codes_are_read_as_integers():
     for bags in (
         pd.Series([0, 1], dtype="Int64"),
@@ -100,8 +80,11 @@ def test_labels_are_columns_and_minus_one():
     ):
         with pytest.raises(ValueError, match=message):
             base.check_labels(labels, classes, 2)
-    with pytest.raises(ValueError, match="-1 is one of the classes"):
-        base.check_labels([1, -1], np.array([-1, 1]), 2)
+    for two in (np.array([-1, 1]), np.array(["-1", "1"], dtype=object)):
+        with pytest.raises(ValueError, match="-1 is one of the classes"):
+            base.check_labels(np.array(two.tolist()), two, 2)
+    some = np.array(["-1", -1, "1"], dtype=object)
+    np.testing.assert_array_equal(base.check_labels(some, two, 3), [0, -1, 1])
 
 
 def test_absorbed_labels_keep_the_counts_of_every_class():
@@ -123,24 +106,6 @@ def test_absorbed_labels_keep_the_counts_of_every_class():
             np.bincount(y[rest], minlength=3) / max(rest.sum(), 1),
             atol=1e-12,
         )
-
-
-def test_no_known_label_changes_nothing():
-    data = base.BagData(
-        np.zeros((2, 1)),
-        np.array([0, 1]),
-        np.eye(2),
-        np.arange(2),
-        labels=np.array([-1, -1]),
-    )
-    assert base.labels_to_pure_bags(data).n_pure == 0
-    X, bags, p = (
-        np.random.default_rng(1).normal(size=(20, 2)),
-        np.arange(20) // 5,
-        [0.2, 0.8, 0.4, 0.6],
-    )
-    with_none = MeanMap().fit(X, bags, p, labels=np.full(20, -1))
-    np.testing.assert_array_equal(with_none.coef_, MeanMap().fit(X, bags, p).coef_)
 
 
 def test_all_labels_known_is_supervised_learning():
@@ -586,24 +551,10 @@ def test_accuracy_with_weights():
 # --- nothing silently wrong --------------------------------------------------------------------------------
 
 
-def keyed_problem(n_bags=20, size=6, seed=0):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, 2, n_bags * size)
-    X = rng.normal(size=(len(y), 3)) + 2.5 * y[:, None]
-    order = np.argsort(y + rng.normal(size=len(y)))
-    names = np.array([f"county {k}" for k in rng.permutation(n_bags)])
-    bags = names[np.arange(len(y)) // size]
-    X, y = X[order], y[order]
-    p = pd.Series(y, bags).groupby(level=0).mean()
-    return X, y, bags, p.sample(frac=1, random_state=1)
-
-
-def test_a_class_named_minus_one_is_known():
-    classes = np.array(["-1", "1"], dtype=object)
-    labels = np.array(["-1", -1, "1"], dtype=object)
-    np.testing.assert_array_equal(base.check_labels(labels, classes, 3), [0, -1, 1])
-    with pytest.raises(ValueError, match="-1 is one of the classes"):
-        base.check_labels(np.array(["-1", "1"]), classes, 2)
+def keyed_problem():
+    X, y, bags, P = uneven_bags(n=120, size=6, apart=2.5)
+    names, frame = named(bags, P)
+    return X, y, names, frame[1].sample(frac=1, random_state=1)
 
 
 def test_predicted_proportions_come_in_the_order_of_the_fit():
@@ -1012,14 +963,6 @@ def test_the_rest_of_a_bag_is_what_its_labels_leave():
         base.labels_to_pure_bags(more)
 
 
-def test_an_empty_bag_has_shares_and_a_bag_without_shares_a_name():
-    keyed = pd.Series([0.5, np.nan, 0.2], list("abc"))
-    data = base.read_bags(np.zeros((3, 1)), list("aac"), keyed)
-    np.testing.assert_allclose(data.proportions.sum(axis=1), 1)
-    with pytest.raises(ValueError, match="got nan for bag 'b', which has"):
-        base.read_bags(np.zeros((3, 1)), list("aab"), keyed)
-
-
 class TwoClassesOnly(MeanMap):
     _several_classes = "refused"
 
@@ -1246,10 +1189,8 @@ def test_functions_of_blocks_are_those_of_the_whole(block, sizes, monkeypatch):
 
 #: Which method may import which, and why: it stands on the idea of the other. A helper belongs into base.
 BUILT_ON = {
-    (
-        "laplacian_mean_map",
-        "mean_map",
-    ): "class means of each bag, then MeanMap's classifier",
+    ("laplacian_mean_map", "mean_map"): "class means of each bag, then its classifier",
+    ("laplacian_mean_map", "em"): "rounds of labels by thresholds and fits, as in EM",
     (
         "count_likelihood",
         "mean_map",
