@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from problems import quick
+from problems import quick, uneven_bags
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -20,19 +20,13 @@ import llpbook
 from llpbook import all_estimators, fit_chunks, recommend
 from llpbook.base import LLPWarning, LongFitWarning, Progress, _running, require_memory
 from llpbook.model_selection import FullBagKFold, LLPGridSearchCV, proportion_scorer
-from llpbook.proportions import label_proportions
 
 ROOT = Path(llpbook.__file__).parent
 ESTIMATORS = dict(all_estimators())
 
 
-def problem(n_classes=2, n=96, d=3):
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, n_classes, n)
-    X = rng.normal(size=(n, d)) + y[:, None]
-    bags = np.argsort(np.argsort(y + rng.normal(size=n))) // 8
-    P = label_proportions(y, bags, classes=range(n_classes))
-    return X, y, bags, P
+def problem(n_classes=2):
+    return uneven_bags(96, size=8, n_classes=n_classes, apart=1)
 
 
 def small(name, **params):
@@ -151,6 +145,7 @@ def places_in_source():
     return {place for place in found if place[0] not in no_fits}
 
 
+@pytest.mark.slow
 def test_every_warning_is_at_the_users_line_once_a_fit(monkeypatch):
     places, seen = spy_on(monkeypatch), set()
     cases = [provoke(name) for name in ESTIMATORS for provoke in PROVOCATIONS]

@@ -47,13 +47,6 @@ def test_problems_are_of_random_bags_and_as_large_as_said(problem):
     assert_allclose(spread.mean(), 1, atol=0.15)
 
 
-def test_draws_are_the_same_again_and_different_by_seed():
-    one, again, other = (study.make_problem("banana", seed) for seed in (3, 3, 4))
-    for a, b in zip(one, again, strict=True):
-        assert_array_equal(a, b)
-    assert (one[4] != other[4]).any() and (one[0] != other[0]).any()
-
-
 @pytest.mark.parametrize("table", study.TABLES, ids=lambda table: table.name)
 def test_each_learner_has_each_loss_and_its_limit(table):
     key = next(iter(table.cells[0]))
@@ -141,13 +134,6 @@ def test_the_judgement_by_hand():
     loss = -(np.log(0.9) + np.log(0.4) + np.log(0.35) + np.log(1e-12)) / 4
     assert found["log_loss"] == pytest.approx(loss, abs=1e-6)
     assert found["ece"] == pytest.approx((0.1 + 0.6 + 0.65 + 1) / 4, abs=1e-6)
-
-
-def test_rows_are_the_same_again():
-    for method in ("counts", "labels", "easy"):
-        cell = {"problem": "banana", "learner": "trees", "method": method}
-        one, two = study.run(cell, 0), study.run(cell, 0)
-        assert {**one, "cpu_seconds": 0} == {**two, "cpu_seconds": 0}
 
 
 # --- the bags of others ----------------------------------------------------------------------------------------------

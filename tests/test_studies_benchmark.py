@@ -328,17 +328,6 @@ def test_a_failure_is_scored_as_the_majority_in_every_value(rows):
         shown.results("best", rows)
 
 
-def test_common_draws_and_ranks(rows):
-    found = shown.results("shares", rows)
-    both = shown.common(found, ["ridge", "MeanMap"])
-    assert set(both["dataset"]) == {"german", "sonar"} and set(both["seed"]) == {0}
-    table = shown.scores(found, ["MeanMap", "CountBoosting"])
-    assert list(table.index) == ["german", "sonar", "wine"]
-    wins = (table["MeanMap"] > table["CountBoosting"]).mean()
-    ranks = shown.ranks(found, ["MeanMap", "CountBoosting"])
-    assert ranks["MeanMap"] == pytest.approx(2 - wins)
-
-
 def test_the_lead_of_a_method_by_hand(rows):
     found = shown.results("shares", rows)
     table = shown.ahead(found, "CountBoosting", ["MeanMap", "ridge"])
@@ -353,40 +342,6 @@ def test_the_lead_of_a_method_by_hand(rows):
     sums = abs(signs @ ranks)
     assert one["p"] == pytest.approx(np.mean(sums >= abs(np.sign(gap) @ ranks)))
     assert table.loc["ridge", "sets"] == 2
-
-
-def test_what_the_criteria_gain_by_hand(rows):
-    table = shown.what_chooses(rows)  # likelihood is 0.001 above, untuned 0.001 below
-    kept = table.drop("MeanMap")
-    assert set(table.index) == {
-        "MeanMap",
-        "ridge",
-        "CountLogistic",
-        "CountBoosting",
-        "all",
-    }
-    assert_allclose(kept.drop("all")["shares"], 0.1, atol=1e-9)
-    assert_allclose(kept.drop("all")["untuned"], -0.1, atol=1e-9)
-    assert_allclose(kept.drop("all")[["± shares", "± untuned"]], 0, atol=1e-9)
-    # Where MeanMap fails, both choices are those of the majority.
-    assert_allclose(table["shares"], -table["untuned"], atol=1e-9)
-
-
-def test_bags_of_three_sizes_by_hand(rows):
-    found = shown.results("shares", rows)
-    assert shown.by_bags(found).empty  # no made-up set has bags of 250
-    sizes = found["bag_size"].replace({"10": "250"})
-    large = found[found["bag_size"] == "10"].assign(bag_size=sizes)
-    both = pd.concat([found, large])
-    table = shown.by_bags(both, "majority")
-    assert set(table.index.get_level_values("bag_size")) == {"10", "50", "250"}
-    part = found[(found["dataset"] == "german") & (found["kind"] != "natural")]
-    part = part[part["method"] == "ridge"]
-    gain = 100 * (part["accuracy"] - part["majority"])
-    for size in ("10", "50"):
-        wanted = gain[part["bag_size"] == size].mean()
-        assert table.loc[(size, "ridge"), "mean"] == pytest.approx(wanted)
-    assert (table["n_sets"] == 1).all()  # sonar and wine have bags of 10 alone
 
 
 def test_a_method_is_dominated_on_every_kind_by_a_cheaper_one():

@@ -165,6 +165,7 @@ def test_the_advice_on_bags_of_others_by_loops():
     assert len(fits) == 12 and (fits["accuracy"] - fits["majority"]).min() > 0.05
 
 
+@pytest.mark.slow
 def test_rows_are_the_same_again(tmp_path, monkeypatch):
     monkeypatch.setitem(study.CANDIDATES, "clusters", MajorityClass())
     only = {"task": [TASK["task"]]}

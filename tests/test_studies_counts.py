@@ -1,17 +1,13 @@
 """The study of learners from counts: bags as promised, no label where none belongs, rows as the chapter reads them."""
 
-from itertools import combinations, product
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import expit, logit
-from scipy.stats import norm
+from numpy.testing import assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
-from llpbook.bag_losses import LOSSES
-from llpbook.base import append_one
 from llpbook.count_likelihood import CountLogistic
 from llpbook.em import EMLR
 from llpbook.invcal import InvCal
@@ -140,10 +136,6 @@ def fair_rows(*left_out):
     return rows[~rows["dataset"].isin(left_out)]
 
 
-def test_at_least_eight_draws_of_the_fair_study():
-    assert load(fair.TABLES[0])["seed"].nunique() >= 8
-
-
 @pytest.mark.parametrize("how", fair.CHOICES)
 def test_what_the_chapters_say_of_lines_tuned_fairly(how):
     rows = fair_rows("banana")
@@ -267,52 +259,6 @@ def test_what_the_chapter_says_of_twenty_bags():
     trees = rows.query("method == 'counts, trees' and problem == 'gap'")
     by_choice = trees.groupby("choice")["accuracy"].mean()
     assert by_choice["default"] > by_choice["tuned"] + 0.03
-
-
-def three_bags(seed):
-    """Log-odds, bags of two, three and four, and counts."""
-    f = np.random.default_rng(seed).normal(size=9)
-    return f, np.repeat([0, 1, 2], [2, 3, 4]), np.array([1, 0, 3])
-
-
-def value_of(rival, f, bags, counts):
-    """The loss that a rival of the counts minimizes."""
-    return LOSSES[fair.METHODS[rival](1.0).loss](f, bags, counts / np.bincount(bags))[0]
-
-
-def test_a_normal_count_has_mean_and_variance_of_independent_labels():
-    f, bags, counts = three_bags(1)
-    s, slow = expit(f), 0.0
-    for k, count in enumerate(counts):
-        p = s[bags == k]
-        labelings = np.array(list(product([0, 1], repeat=len(p))))
-        chance = np.prod(np.where(labelings == 1, p, 1 - p), axis=1)
-        total = labelings.sum(axis=1)
-        mean = chance @ total
-        variance = chance @ (total - mean) ** 2 + 1 / 12
-        slow -= norm.logpdf(count, mean, variance**0.5)
-    value = value_of("normal counts", f, bags, counts)
-    assert value + 1.5 * np.log(2 * np.pi) == pytest.approx(slow)
-
-
-def test_the_loss_of_shares_by_hand():
-    # A bag of two with one positive, mean probability 0.3; a pure one, 0.8.
-    s, bags = np.array([0.2, 0.4, 0.8, 0.8]), np.array([0, 0, 1, 1])
-    value = value_of("shares", logit(s), bags, np.array([1, 2]))
-    mixed = 2 * (0.5 * np.log(0.5 / 0.3) + 0.5 * np.log(0.5 / 0.7))
-    assert value == pytest.approx(mixed - 2 * np.log(0.8))
-
-
-def test_the_loss_of_shares_of_single_instances_is_logistic_regression():
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(60, 3))
-    y = (X[:, 0] + rng.normal(size=60) > 0).astype(int)
-    model = fair.METHODS["shares"](0.5)
-    model.fit(X, np.arange(60), np.column_stack([1 - y, y]))
-    limit = LogisticRegression(C=0.5, fit_intercept=False, tol=1e-8)
-    limit.fit(append_one(X), y)
-    found = np.append(model.coef_[0], model.intercept_)
-    assert_allclose(found, limit.coef_[0], atol=1e-3)
 
 
 @pytest.mark.parametrize("rival", ["normal counts", "shares"])

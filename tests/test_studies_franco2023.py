@@ -3,7 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -78,12 +77,6 @@ def test_a_name_says_its_case_and_another_name_is_refused():
         study.read_case("adult")
 
 
-def test_missing_data_are_named(made_up, monkeypatch):
-    monkeypatch.setenv(study.FOLDER, str(made_up / "elsewhere"))
-    with pytest.raises(FileNotFoundError, match=r"mnist\.npz.*LLPBOOK_LOCAL"):
-        study.local_file("mnist.npz")
-
-
 def test_digits_are_the_two_of_the_case_turned_without_a_shift(made_up):
     X, y, clusters = study.load_data("mnist-digits-2-8", 3)
     with np.load(made_up / "mnist.npz") as data:
@@ -113,12 +106,6 @@ def test_our_bags_have_the_sizes_and_shares_of_the_clusters():
         assert_array_equal(np.bincount(bags), sizes)
         gaps = np.abs(np.bincount(bags, y) - sizes * shares)
         assert (gaps <= 1.01).all() == (variant != "naive")
-
-
-def test_published_bags_are_read():
-    X, _, clusters = study.load_data("adult", 10)
-    assert clusters is None and np.abs(X).max() <= 1 + 1e-6
-    assert len(np.unique(study.load_bags(ADULT))) == 10
 
 
 # --- the protocol ------------------------------------------------------------------------------------------------
@@ -217,11 +204,6 @@ def test_a_bag_alone_in_the_graph_has_an_answer_and_a_refusal_is_the_majority():
     assert_array_equal(study.answered(labels, bags, shares), labels)
 
 
-def test_no_stored_fit_is_worse_than_any_answer():
-    rows = load("franco2023")
-    assert rows["accuracy"].min() > 0.02  # a refusal that counts as wrong is 0
-
-
 def test_rows_of_other_strategies_and_of_limits():
     base = {"dataset": SIMPLE, "size": 0}
     y_new = study.split(SIMPLE, 0, 0)[3]
@@ -232,15 +214,6 @@ def test_rows_of_other_strategies_and_of_limits():
         chosen = study.run({**base, "method": "ridge", "strategy": strategy}, 0)
         assert best["accuracy"] >= chosen["accuracy"] and 0 <= chosen["error"] <= 1
     assert best["mean"] <= best["accuracy"] and np.isnan(best["error"])
-
-
-def test_rows_are_kept_and_resumed(tmp_path):
-    names = [c for c in TABLE.cells if c["dataset"] == SIMPLE]
-    small = [c for c in names if c["method"] in ("majority", "ridge")]
-    table = replace(TABLE, cells=small)
-    assert run_table(table, seeds=1, results=tmp_path) == 5
-    assert run_table(table, seeds=2, results=tmp_path) == 5
-    assert run_table(table, seeds=2, results=tmp_path) == 0
 
 
 # --- LMM as the R program has it ---------------------------------------------------------------------------------
@@ -330,33 +303,6 @@ def test_the_papers_test_is_welchs():
     assert compare.won(pairs) == (0.5, 4)
 
 
-def test_fractions_and_their_bars():
-    pairs = compare.against_full_bag(cells_of(DRAWS))
-    for by, groups in (
-        ("variant", ["simple", "hard"]), ("method", ["LMM"]), ("kind", ["tabular", "digits"]),
-    ):  # fmt: skip
-        table = compare.fractions(pairs, by)
-        assert list(table.index.get_level_values(0).unique()) == groups
-        assert_allclose(table[list(compare.OUTCOMES)].sum(axis=1), 1)
-        fig, axes = plt.subplots(1, 2)
-        compare.plot_fractions(table, table, by, axes)
-        heights = [bar.get_height() for bar in axes[1].patches]
-        wanted = table[list(compare.OUTCOMES)].to_numpy().T.ravel()
-        assert_allclose(heights, wanted)
-        plt.close(fig)
-
-
-def test_differences_are_counted_once():
-    pairs = compare.against_full_bag(cells_of(DRAWS))
-    fig, axes = plt.subplots(1, 2)
-    compare.plot_differences(pairs, pairs, axes)
-    for ax in axes:
-        bars = [(bar.get_x(), bar.get_height()) for bar in ax.patches]
-        assert sum(h for x, h in bars if x >= 0) == 2
-        assert sum(h for _, h in bars) == 4
-    plt.close(fig)
-
-
 def test_ours_are_means_over_executions(tmp_path):
     def fake(cell, seed):
         value = 0.1 * seed + 0.01 * len(cell["strategy"])
@@ -375,34 +321,6 @@ def test_ours_are_means_over_executions(tmp_path):
     assert_allclose(table["se"], 0.1 * np.sqrt(1 / 3 + 1 / table["n"]))
     paired = compare.paired_against_full_bag(results=tmp_path)
     assert set(paired["outcome"]) == {"worse"} and (paired["n"] == 3).all()
-
-
-def test_over_data_averages_strategies_before_it_ranks():
-    table = compare.over_data(compare.published())
-    cells = compare.published().query("method == 'LMM' and variant == 'hard'")
-    wide = cells.pivot(index="data", columns="strategy", values="mean")
-    gap = wide[list(compare.SPLIT_BAG)].mean(axis=1) - wide[study.FULL_BAG]
-    row = table.loc["LMM", "hard"]
-    assert row["sets"] == len(gap) == 9
-    assert_allclose(row["difference"], gap.mean())
-    assert_allclose(row["p"], stats.wilcoxon(gap).pvalue)
-    cells = compare.published().query("method == 'LMM' and variant != 'naive'")
-    wide = cells.groupby(["data", "kind", "strategy"])["mean"].mean().unstack()
-    gap = wide[list(compare.SPLIT_BAG)].mean(axis=1) - wide[study.FULL_BAG]
-    row = compare.over_data(compare.published(), "kind").loc["LMM", "tabular"]
-    own = gap.xs("tabular", level="kind")
-    assert row["sets"] == len(own) == 3 and np.isnan(row["p"])
-    assert_allclose([row["difference"], row["se"]], [own.mean(), own.sem()])
-
-
-def test_strategies_against_the_bootstrap():
-    table = compare.against_bootstrap(compare.published())
-    cells = compare.published().query("method == 'EM/LR'")
-    wide = cells.groupby(["data", "strategy"])["mean"].mean().unstack()
-    gap = wide["split-bag-k-fold"] - wide["split-bag-bootstrap"]
-    row = table.loc["EM/LR", "k-fold"]
-    assert_allclose([row["difference"], row["se"]], [gap.mean(), gap.sem()])
-    assert "alter-SVM" not in table.index.get_level_values("method")
 
 
 def test_what_is_lost_and_whether_choices_are_the_same(tmp_path):

@@ -156,6 +156,7 @@ def test_limits_see_no_bags():
     assert limit["accuracy_shares"] > row["accuracy_shares"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["ridge", "AlterSVM", "BagBoosting"])
 def test_rows_are_the_same_again(method):
     cell = {"dataset": SMALL, "method": method}
