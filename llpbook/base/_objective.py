@@ -21,8 +21,9 @@ MOST_WEIGHTS, MOST_ROWS = 1500, 4000
 HALVINGS, ARMIJO = 60, 1e-4
 #: A step is short if it promises to lower the objective by less: a twentieth of a standard error squared.
 SETTLED = 1e-5
-#: Steps of scoring after which L-BFGS takes over for a while: where scoring is fast, it takes about five.
-PATIENCE = 15
+#: Steps of scoring after which L-BFGS takes over for a while, and how often the two take turns: scoring usually takes
+#: about five steps, but on saddles of the likelihood neither is fast.
+PATIENCE, TURNS = 15, 4
 #: What is added to a curvature, as a share of its largest: a direction without any has no gradient either.
 RIDGE = 1e-10
 
@@ -101,15 +102,15 @@ class Point:
         g, penalty = self.gradient.ravel(), self.penalty
         if self.roots is not None:
             F = self.roots()
-            # Where nothing is penalized, next to nothing: the inverse must exist.
-            D = np.maximum(penalty, 1e-7 * penalty.max(initial=1e-12))
+            # Where nothing is penalized, a little: the inverse must exist, and the roots outweigh it.
+            D = np.maximum(penalty, 0.01 * penalty.max(initial=1e-6))
             inner = np.eye(len(F)) + (F / D) @ F.T
             u = g / D
             step = u - (F.T @ cho_solve(cho_factor(inner), F @ u)) / D
         else:
             H = self.information() if callable(self.information) else self.information
             H = H + np.diag(penalty)
-            H[np.diag_indices_from(H)] += RIDGE * max(H.diagonal().max(), 1e-300)
+            H[np.diag_indices_from(H)] += RIDGE * max(H.diagonal().max(), 1e-6)
             step = cho_solve(cho_factor(H), g)
         return -step.reshape(self.w.shape)
 
@@ -247,12 +248,16 @@ class LinearObjective:
         given = self.n, max_iter, tol
         if start.size > MOST_WEIGHTS and not (self.loss.by_bag and rows <= MOST_ROWS):
             return descend(self.at, start, *given)
-        found = fisher_scoring(self.at, start, self.n, min(max_iter, PATIENCE), tol)
-        if found.settled or max_iter <= PATIENCE:
-            return found
-        slow = descend(self.at, found.w, *given)
-        last = fisher_scoring(self.at, slow.w, self.n, PATIENCE, tol)
-        return replace(last, n_iter=found.n_iter + slow.n_iter + last.n_iter)
+        done = 0
+        for _ in range(TURNS):
+            few = min(PATIENCE, max_iter - done)
+            found = fisher_scoring(self.at, start, self.n, few, tol)
+            done += found.n_iter
+            if found.settled or done >= max_iter:
+                break
+            found = descend(self.at, found.w, self.n, max_iter - done, tol)
+            start, done = found.w, done + found.n_iter
+        return replace(found, n_iter=done)
 
 
 def weighted_gram(Z, weights):
