@@ -454,125 +454,54 @@ BAD = {
     "proportions too short": ({"p": [0.5] * 3}, "bags holds"),
     "proportions of one bag only": ({"p": [0.5]}, "bags holds"),
     "proportions empty": ({"p": []}, "proportions must have shape"),
-    "proportions negative": (
-        {"p": [-0.1, 0.5, 0.5, 0.5]},
-        r"proportions must lie in \[0, 1\], got -0.1 for bag 0",
-    ),
-    "proportions above one": (
-        {"p": [0.5, 1.2, 0.5, 0.5]},
-        r"proportions must lie in \[0, 1\], got 1.2 for bag 1",
-    ),
-    "proportions in percent": (
-        {"p": [20, 50, 50, 50]},
-        r"proportions must lie in \[0, 1\]",
-    ),
+    "proportions negative": ({"p": [-0.1, 0.5, 0.5, 0.5]}, r"proportions must lie in \[0, 1\], got -0.1 for bag 0"),
+    "proportions above one": ({"p": [0.5, 1.2, 0.5, 0.5]}, r"proportions must lie in \[0, 1\], got 1.2 for bag 1"),
+    "proportions in percent": ({"p": [20, 50, 50, 50]}, r"proportions must lie in \[0, 1\]"),
     "proportions NaN": ({"p": [0.5, NAN, 0.5, 0.5]}, "proportions.*nan for bag 1"),
-    "proportions infinite": (
-        {"p": [0.5, np.inf, 0.5, 0.5]},
-        "proportions.*inf for bag 1",
-    ),
+    "proportions infinite": ({"p": [0.5, np.inf, 0.5, 0.5]}, "proportions.*inf for bag 1"),
     "proportions None": ({"p": None}, "proportions"),
     "proportions a scalar": ({"p": 0.5}, "proportions must have shape"),
     "proportions text": ({"p": ["a", "b", "c", "d"]}, "proportions must be numbers"),
-    "proportions ragged": (
-        {"p": [[0.5, 0.5], [1.0], [0.5, 0.5], [0.5, 0.5]]},
-        "proportions must be numbers",
-    ),
-    "proportions rows not one": (
-        {"p": [[0.5, 0.4], [0.5, 0.5], [1, 0], [0, 1]]},
-        "proportions of bag 0 sum to 0.9",
-    ),
-    "proportions counts": (
-        {"p": [[2, 1], [1, 2], [3, 0], [0, 3]]},
-        r"proportions must lie in \[0, 1\]",
-    ),
-    "proportions one column": (
-        {"p": [[0.5], [0.5], [0.5], [0.5]]},
-        "proportions has one column",
-    ),
-    "proportions one column frame": (
-        {"p": pd.DataFrame({"yes": [0.2, 0.5, 0.5, 0.8]})},
-        "proportions has one column",
-    ),
+    "proportions ragged": ({"p": [[0.5, 0.5], [1.0], [0.5, 0.5], [0.5, 0.5]]}, "proportions must be numbers"),
+    "proportions rows not one": ({"p": [[0.5, 0.4], [0.5, 0.5], [1, 0], [0, 1]]}, "proportions of bag 0 sum to 0.9"),
+    "proportions counts": ({"p": [[2, 1], [1, 2], [3, 0], [0, 3]]}, r"proportions must lie in \[0, 1\]"),
+    "proportions one column": ({"p": [[0.5], [0.5], [0.5], [0.5]]}, "proportions has one column"),
+    "proportions one column frame": ({"p": pd.DataFrame({"yes": [0.2, 0.5, 0.5, 0.8]})},
+        "proportions has one column"),
     "proportions 3-D": ({"p": np.full((4, 2, 1), 0.5)}, "proportions must have shape"),
-    "proportions duplicate key": (
-        {"p": pd.Series([0.2, 0.5, 0.5, 0.8], [0, 1, 1, 3])},
-        "proportions.*more than one",
-    ),
-    "proportions duplicate class": (
-        {"p": pd.DataFrame([[0.2, 0.8]] * 4, columns=["a", "a"])},
-        "proportions has two columns",
-    ),
-    "proportions all zero": (
-        {"p": [0.0] * 4},
-        "proportions says that every instance is of class",
-    ),
-    "proportions all one": (
-        {"p": [1.0] * 4},
-        "proportions says that every instance is of class",
-    ),
-    "proportions missing key": (
-        {"p": {0: 0.2, 1: 0.5, 2: 0.8}},
-        "bags holds .*3.* not a key of proportions",
-    ),
+    "proportions duplicate key": ({"p": pd.Series([0.2, 0.5, 0.5, 0.8], [0, 1, 1, 3])}, "proportions.*more than one"),
+    "proportions duplicate class": ({"p": pd.DataFrame([[0.2, 0.8]] * 4, columns=["a", "a"])},
+        "proportions has two columns"),
+    "proportions all zero": ({"p": [0.0] * 4}, "proportions says that every instance is of class"),
+    "proportions all one": ({"p": [1.0] * 4}, "proportions says that every instance is of class"),
+    "proportions missing key": ({"p": {0: 0.2, 1: 0.5, 2: 0.8}}, "bags holds .*3.* not a key of proportions"),
     "proportions dict empty": ({"p": {}}, "proportions must have shape"),
-    "proportions dict mixed": (
-        {"p": {0: 0.2, 1: [0.5, 0.5], 2: 0.5, 3: 0.5}},
-        "proportions must be numbers",
-    ),
+    "proportions dict mixed": ({"p": {0: 0.2, 1: [0.5, 0.5], 2: 0.5, 3: 0.5}}, "proportions must be numbers"),
     "proportions complex": ({"p": np.array([0.5j, 0.5, 0.5, 0.5])}, "proportions"),
     # bags
-    "bags too short": (
-        {"bags": [0, 1, 2]},
-        "bags must have one entry for each of the 12",
-    ),
-    "bags too long": (
-        {"bags": [0] * 13},
-        "bags must have one entry for each of the 12",
-    ),
+    "bags too short": ({"bags": [0, 1, 2]}, "bags must have one entry for each of the 12"),
+    "bags too long": ({"bags": [0] * 13}, "bags must have one entry for each of the 12"),
     "bags empty": ({"bags": []}, "bags must have one entry"),
     "bags 2-D": ({"bags": np.zeros((12, 1), dtype=int)}, "bags must have one entry"),
     "bags None": ({"bags": None}, "bags"),
-    "bags negative": (
-        {"bags": [-1] + [0, 1, 2] * 3 + [3, 3]},
-        "bags must not be negative, got -1",
-    ),
+    "bags negative": ({"bags": [-1] + [0, 1, 2] * 3 + [3, 3]}, "bags must not be negative, got -1"),
     "bags beyond the rows": ({"bags": [0, 1, 2, 3, 4] * 2 + [0, 1]}, "bags holds 4"),
     "bags not contiguous": ({"bags": [10, 20, 30, 40] * 3}, "bags holds 40"),
     "bags fractional": ({"bags": [0.5, 1, 2, 3] * 3}, "bags must be integers"),
-    "bags NaN": (
-        {"bags": [NAN, 1, 2, 3] * 3},
-        "bags has a missing value at position 0",
-    ),
-    "bags names without keys": (
-        {"bags": ["a", "b", "c", "d"] * 3},
-        "bags holds 'a'.*keyed",
-    ),
-    "bags a name that is no key": (
-        {"bags": ["a", "b", "c", "e"] * 3, "p": dict(a=0.1, b=0.2, c=0.3, d=0.4)},
-        "bags holds .*e.* not a key",
-    ),
-    "bags missing name": (
-        {"bags": ["a", "b", "c", None] * 3, "p": dict(a=0.1, b=0.2, c=0.3, d=0.4)},
-        "bags has a missing value at position 3",
-    ),
-    "bags as words for numbers": (
-        {"bags": ["0", "1", "2", "3"] * 3, "p": pd.Series([0.1, 0.2, 0.3, 0.4])},
-        "bags holds '0'",
-    ),
+    "bags NaN": ({"bags": [NAN, 1, 2, 3] * 3}, "bags has a missing value at position 0"),
+    "bags names without keys": ({"bags": ["a", "b", "c", "d"] * 3}, "bags holds 'a'.*keyed"),
+    "bags a name that is no key": ({"bags": ["a", "b", "c", "e"] * 3, "p": dict(a=0.1, b=0.2, c=0.3, d=0.4)},
+        "bags holds .*e.* not a key"),
+    "bags missing name": ({"bags": ["a", "b", "c", None] * 3, "p": dict(a=0.1, b=0.2, c=0.3, d=0.4)},
+        "bags has a missing value at position 3"),
+    "bags as words for numbers": ({"bags": ["0", "1", "2", "3"] * 3, "p": pd.Series([0.1, 0.2, 0.3, 0.4])},
+        "bags holds '0'"),
     "bags with another index than X": (
-        {
-            "X": pd.DataFrame(np.eye(12)),
-            "bags": pd.Series([0, 1, 2, 3] * 3, np.arange(12)[::-1]),
-        },
-        "bags.index differs from X.index",
-    ),
+        {"X": pd.DataFrame(np.eye(12)), "bags": pd.Series([0, 1, 2, 3] * 3, np.arange(12)[::-1])},
+        "bags.index differs from X.index"),
     # X
     "X NaN": ({"X": np.where(np.eye(12), NAN, 0.0)}, "X is not valid.*NaN"),
-    "X infinite": (
-        {"X": np.where(np.eye(12), np.inf, 0.0)},
-        "X is not valid.*infinity",
-    ),
+    "X infinite": ({"X": np.where(np.eye(12), np.inf, 0.0)}, "X is not valid.*infinity"),
     "X 1-D": ({"X": np.arange(12.0)}, "X is not valid.*2D"),
     "X 3-D": ({"X": np.zeros((12, 2, 2))}, "X is not valid.*dim 3"),
     "X empty": ({"X": np.zeros((0, 3)), "bags": []}, "X is not valid.*0 sample"),
@@ -582,29 +511,14 @@ BAD = {
     "X None": ({"X": None}, "X is not valid"),
     "X ragged": ({"X": [[1.0, 2.0]] * 11 + [[1.0]]}, "X is not valid"),
     # labels
-    "labels too short": (
-        {"labels": [0, 1]},
-        "labels must have one entry for each of the 12",
-    ),
+    "labels too short": ({"labels": [0, 1]}, "labels must have one entry for each of the 12"),
     "labels unknown class": ({"labels": [7] + [-1] * 11}, "labels holds 7"),
-    "labels NaN": (
-        {"labels": [NAN] + [-1] * 11},
-        "labels has a missing value at position 0",
-    ),
-    "labels 2-D": (
-        {"labels": np.zeros((12, 1), dtype=int)},
-        "labels must have one entry",
-    ),
+    "labels NaN": ({"labels": [NAN] + [-1] * 11}, "labels has a missing value at position 0"),
+    "labels 2-D": ({"labels": np.zeros((12, 1), dtype=int)}, "labels must have one entry"),
     "labels with a class -1": (
-        {
-            "labels": [-1] * 12,
-            "p": pd.DataFrame(
-                [[0.2, 0.8], [0.5, 0.5], [0.7, 0.3], [1, 0]], columns=[-1, 1]
-            ),
-        },
-        "labels marks unknown instances by -1",
-    ),
-}
+        {"labels": [-1] * 12, "p": pd.DataFrame([[0.2, 0.8], [0.5, 0.5], [0.7, 0.3], [1, 0]], columns=[-1, 1])},
+        "labels marks unknown instances by -1"),
+}  # fmt: skip
 
 
 @kinds

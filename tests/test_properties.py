@@ -252,31 +252,6 @@ def spoil(rng):
     }
 
 
-@kinds
-@examples
-@given(data=st.data(), problem=problems, seed=st.integers(0, 10**6))
-def test_every_spoiled_argument_is_named(cls, data, problem, seed):
-    ways = spoil(np.random.default_rng(seed))
-    way = data.draw(st.sampled_from(sorted(ways)))
-    names, change = ways[way]
-    given_ = {
-        "X": problem.X,
-        "bags": problem.bags,
-        "proportions": problem.p,
-        "labels": np.append(problem.labels[:-1], -1),
-    }
-    if way == "X shorter":
-        given_["X"] = problem.X[:-1]
-    else:
-        given_[names.split("|")[0] if way != "proportions short" else "proportions"] = (
-            change(given_)
-        )
-    if way == "bags index":
-        given_["X"] = pd.DataFrame(problem.X)
-    with pytest.raises((ValueError, TypeError), match=names):
-        make(cls).fit(**given_)
-
-
 # --- functions ---------------------------------------------------------------------------------------------
 
 
