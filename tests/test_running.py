@@ -168,7 +168,7 @@ def test_every_warning_is_at_the_users_line_once_a_fit(monkeypatch):
     places.clear()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        recommend(X, bags, P, np.where(np.arange(96) < 40, 1, -1))  # of labels
+        recommend(X, bags, P, labels=np.where(np.arange(96) < 40, 1, -1))  # of labels
     seen.update(place for place in places if "choosing" in place[0])
     assert seen == places_in_source()
 

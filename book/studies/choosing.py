@@ -1,5 +1,7 @@
 """Candidates for advice on many tasks, and what a user can see of each task before any label is known.
 
+``python -m studies.choosing`` writes what the package says of the rows to ``llpbook/choosing/study.json``.
+
 A row is one task and one draw. Up to 1,000 instances (``large``: 10,000) are in bags and up to 2,000 are new; of small
 data sets half are new. Both are standardized by the instances in bags.
 
@@ -23,9 +25,11 @@ three of them. The signals see bags and shares only:
   probability that the count likelihood predicts.
 """
 
+import json
 import warnings
 from contextlib import suppress
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -48,16 +52,11 @@ from llpbook import (
     MeanMap,
     NotIdentifiableError,
     WeightedLDA,
+    choosing,
 )
-from llpbook.choosing import (
-    ENOUGH,
-    FOLDS,
-    METHODS,
-    SLACK,
-    choose_method,
-    held_out_gain,
-    recommend,
-)
+from llpbook.choosing import held_out_gain, recommend
+from llpbook.choosing._decision import ENOUGH, SLACK
+from llpbook.choosing._signals import FOLDS, METHODS
 from llpbook.datasets import load_bags, random_bags
 from llpbook.model_selection import FullBagKFold, SplitBagKFold
 from llpbook.proportions import identifiability, label_proportions
@@ -311,8 +310,9 @@ def run_outside(cell, seed):
     """One row: the advice on a set of bags of others, and how good it is on the instances held out."""
     X, X_new, _, y_new, bags, shares = complexllp.split(cell["dataset"], seed)
     with warnings.catch_warnings(action="ignore"):
-        advice = recommend(X, bags, shares[:, 1], random_state=seed)
-        method = METHODS[choose_method("fit", advice.signals)]
+        # Rows do not depend on the speed of the machine.
+        advice = recommend(X, bags, shares[:, 1], max_seconds=np.inf, random_state=seed)
+        method = METHODS[advice.signals.likelier]
         scaler = StandardScaler().fit(X)
         fitted = clone(method).fit(scaler.transform(X), bags, shares[:, 1])
     fit = np.mean(fitted.predict(scaler.transform(X_new)) == y_new)
@@ -544,6 +544,37 @@ def outside_table(results=None):
     return verdicts.join(means).join(lowest).rename_axis("variant")
 
 
+def findings(results=None):
+    """What the package says of the study, in ``llpbook/choosing/study.json``.
+
+    Parameters
+    ----------
+    results : path, optional
+        As for `signal_table`.
+
+    Returns
+    -------
+    dict
+        ``record``: for each verdict on the test tasks how often it was given, how often of these to one data set, and
+        how often the fit was less accurate than the majority class. ``fewest``: bags of a test task. ``order``: the
+        methods, the one with the least regret over both parts first; of several settings of a method, the first.
+    """
+    table = calibration("testing", results=results)
+    rows = signal_table(results).query("part == 'testing'")
+    regrets = [compare_rules(part, results)["regret"] for part in ("making", "testing")]
+    lost = {
+        type(model).__name__: sum(float(regret[f"always {name}"]) for regret in regrets)
+        for name, model in reversed(CANDIDATES.items())
+        if name != "majority"
+    }
+    counts = table[["n", "most", "below"]].astype(int)
+    return {
+        "record": {verdict: row.tolist() for verdict, row in counts.iterrows()},
+        "fewest": int(rows["bags"].min()),
+        "order": sorted(lost, key=lost.get),
+    }
+
+
 TABLES = [
     Table(
         "choosing",
@@ -565,3 +596,9 @@ TABLES = [
         "the advice on 26 sets of bags that others made, and the accuracy of what it names",
     ),
 ]
+
+
+if __name__ == "__main__":
+    path = Path(choosing.__file__).with_name("study.json")
+    path.write_text(json.dumps(findings(), indent=1) + "\n")
+    print(path)

@@ -89,8 +89,11 @@ from ._running import (
     LLPWarning,
     LongFitWarning,
     Progress,
+    TimeIsUp,
+    check_time,
     machine_memory,
     require_memory,
+    time_limit,
     warn,
     warn_once,
 )

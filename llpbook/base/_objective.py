@@ -15,6 +15,8 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
+from ._running import check_time
+
 #: Most weights, and most rows of a factor, for which a linear system is solved.
 MOST_WEIGHTS, MOST_ROWS = 1500, 4000
 #: Halvings of a step, and the share of the promised fall of the objective that a step must bring.
@@ -165,6 +167,7 @@ class LinearObjective:
 
     def _point(self, w, scores, value, gradient, state):
         """A point whose curvature is computed when a step is asked for, as few rows where these are fewer."""
+        check_time()
         rows = self.loss.n_factors(len(w)) * len(self.known.sizes)
         few = self.loss.by_bag and (rows < w.size or w.size > MOST_WEIGHTS)
         return Point(

@@ -31,6 +31,7 @@ _STANDARD = f"{sysconfig.get_path('stdlib')}{os.sep}"
 _INSTALLED = f"{sysconfig.get_path('purelib')}{os.sep}"
 
 _said = ContextVar("said", default=None)
+_deadline = ContextVar("deadline", default=float("inf"))
 
 
 class LLPWarning(UserWarning):
@@ -39,6 +40,32 @@ class LLPWarning(UserWarning):
 
 class LongFitWarning(UserWarning):
     """A fit will take long; the message says how long, and ``verbose=1`` shows its progress."""
+
+
+class TimeIsUp(Exception):
+    """A fit within `time_limit` would have taken longer."""
+
+
+@contextmanager
+def time_limit(seconds):
+    """Within this context fits end with `TimeIsUp` at their first step after so many seconds.
+
+    Parameters
+    ----------
+    seconds : float
+        A limit inside another one cannot be later than that.
+    """
+    token = _deadline.set(min(_deadline.get(), time.perf_counter() + seconds))
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+def check_time(now=None):
+    """Raise `TimeIsUp` after the end of a `time_limit`; iterative fits ask at each step, and give the time if known."""
+    if (now or time.perf_counter()) > _deadline.get():
+        raise TimeIsUp
 
 
 @contextmanager
@@ -179,8 +206,14 @@ class Progress:
         ----------
         news : str, optional
             What a line of progress tells beside the time.
+
+        Raises
+        ------
+        TimeIsUp
+            After the end of a `time_limit`.
         """
         now, done = time.perf_counter(), len(self.marks)
+        check_time(now)
         self.marks.append(now)
         spent, first = now - self.marks[0], self.told is None
         if spent < 1 and self.verbose < 2:

@@ -1,4 +1,4 @@
-"""From signals and known labels to a verdict."""
+"""From signals and known labels to a verdict; the decision as a picture."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -8,7 +8,6 @@ import pandas as pd
 from scipy.stats import binom, binomtest
 
 from ..base import warn
-from ._signals import likelier
 
 #: Two methods agree if they disagree on at most this share of as many instances as are outside of the largest class.
 SLACK = 0.6
@@ -16,8 +15,8 @@ SLACK = 0.6
 ENOUGH, COMMON = 10.0, 0.8
 #: Level of the tests on known labels, and the most labels to check where the verdict is "weak".
 LEVEL, CHECKED = 0.05, 100
-#: Labels of which so improbable a number are of one class were not drawn at random; fewer than so many check nothing.
-CHOSEN, TOO_FEW = 0.001, 5
+#: Labels of which so improbable a number are of one class were not drawn at random.
+CHOSEN = 0.001
 
 
 class Question(NamedTuple):
@@ -32,7 +31,7 @@ class Question(NamedTuple):
 #: The decision. `decide` follows it, `plot_decision` draws it.
 RULE = Question(
     "Does the fit give any instance\nto another class than the largest?",
-    lambda s: s.other != 0,
+    lambda s: s.other > 0,
     Question(
         f"Do two methods disagree on at most {SLACK:.0%} as many\ninstances as are outside of the largest class?",
         lambda s: 1 - s.agreement <= SLACK * (1 - s.largest),
@@ -77,31 +76,13 @@ def decide(signals, rule=RULE):
     return rule, path
 
 
-def choose_method(verdict, signals):
-    """Line or trees, whichever gains more; the majority class where the verdict is "do not fit".
-
-    Parameters
-    ----------
-    verdict : str
-    signals : Signals
-
-    Returns
-    -------
-    str
-        A key of ``METHODS``.
-    """
-    if verdict == "do not fit":
-        return "majority"
-    return likelier(signals.line, signals.trees)
-
-
 def count_right(predicted, labels, largest):
     """How many known labels a fit and the majority class predict.
 
     Parameters
     ----------
-    predicted, labels : ndarray of int, shape (n_instances,)
-        Columns of the classes; -1 for an unknown label.
+    predicted, labels : ndarray of int, shape (n_known,)
+        Columns of the classes.
     largest : int
         The column of the majority class.
 
@@ -111,11 +92,10 @@ def count_right(predicted, labels, largest):
         Rows ``fit`` and ``majority``; columns ``right``, ``of`` (the number of known labels) and ``alone`` (right where
         the other is wrong).
     """
-    known = labels >= 0
-    fit, majority = predicted[known] == labels[known], labels[known] == largest
+    fit, majority = predicted == labels, labels == largest
     counts = {
-        "fit": [fit.sum(), known.sum(), (fit & ~majority).sum()],
-        "majority": [majority.sum(), known.sum(), (majority & ~fit).sum()],
+        "fit": [fit.sum(), len(labels), (fit & ~majority).sum()],
+        "majority": [majority.sum(), len(labels), (majority & ~fit).sum()],
     }
     return pd.DataFrame(counts, index=["right", "of", "alone"]).T
 
@@ -135,24 +115,21 @@ def judge(verdict, labeled):
     str
     """
     ahead, behind = labeled["alone"]
-    if ahead + behind == 0:
-        return verdict
-    if binomtest(ahead, ahead + behind, alternative="greater").pvalue <= LEVEL:
-        return "fit"
-    if binomtest(behind, ahead + behind, alternative="greater").pvalue <= LEVEL:
-        return "do not fit"
+    for one, found in ((ahead, "fit"), (behind, "do not fit")):
+        if binom.sf(one - 1, ahead + behind, 0.5) <= LEVEL:
+            return found
     return verdict
 
 
-def warn_if_chosen(labels, bags, shares, classes):
+def warn_if_chosen(labels, shares, classes):
     """Warn where known labels are no random sample: their classes contradict the shares of their bags.
 
     Parameters
     ----------
-    labels : ndarray of int, shape (n_instances,)
-        Columns of the classes; -1 for an unknown label.
-    bags : ndarray of int, shape (n_instances,)
-    shares : ndarray, shape (n_bags, n_classes)
+    labels : ndarray of int, shape (n_known,)
+        Columns of the classes.
+    shares : ndarray, shape (n_known, n_classes)
+        Of the bags of these instances.
     classes : ndarray, shape (n_classes,)
         The class labels, in the order of the columns.
 
@@ -161,12 +138,10 @@ def warn_if_chosen(labels, bags, shares, classes):
     LLPWarning
         If the count of a class has a probability below 0.001 in a random sample of these bags.
     """
-    known = labels >= 0
     both = len(classes) == 2  # the second class says what the first would say
     for column in range(int(both), len(classes)):
-        p = shares[bags[known], column]
-        count = int(np.sum(labels[known] == column))
-        if known.any() and binomtest(count, len(p), p.mean()).pvalue < CHOSEN:
+        p, count = shares[:, column], int(np.sum(labels == column))
+        if binomtest(count, len(p), p.mean()).pvalue < CHOSEN:
             name = classes.tolist()[column]
             warn(
                 f"{count} of {len(p)} known labels are of class {name!r} where the shares of their bags say "
@@ -174,7 +149,7 @@ def warn_if_chosen(labels, bags, shares, classes):
             )
 
 
-def needed(checked):
+def needed(checked: int) -> int:
     """How many of the labels checked must be right, so that fewer than 5 % of bad fits pass.
 
     Parameters
@@ -187,5 +162,60 @@ def needed(checked):
     Returns
     -------
     int
+
+    Examples
+    --------
+    >>> needed(100)
+    59
     """
     return 1 + int(binom.isf(LEVEL, checked, 0.5))
+
+
+def plot_decision(path=(), ax=None):
+    """Draw the questions of `RULE` and the answers to them.
+
+    Parameters
+    ----------
+    path : sequence of bool, optional
+        Answers to the questions that were asked, to be drawn bold.
+    ax : matplotlib Axes, optional
+        A new figure if not given.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    from ..plotting._style import pyplot
+
+    if ax is None:
+        _, ax = pyplot().subplots(figsize=(6.4, 5.4), layout="constrained")
+    _draw(ax, RULE, 0, 0, list(path), True)
+    ax.set(xlim=(0, _leaves(RULE)), ylim=(-3.3, 0.4))
+    ax.axis("off")
+    return ax
+
+
+def _leaves(node):
+    """The number of verdicts below a node."""
+    return _leaves(node.yes) + _leaves(node.no) if isinstance(node, Question) else 1
+
+
+def _draw(ax, node, left, depth, path, taken):
+    """A node in the middle of its verdicts, and what follows it; what is on the path is bold."""
+    weight, color = ("bold", "black") if taken else ("normal", "gray")
+    box = {"boxstyle": "round,pad=0.4", "facecolor": "white", "edgecolor": color}
+    style = {"ha": "center", "va": "center", "fontsize": 9}
+    text = node.ask if isinstance(node, Question) else node
+    x = left + _leaves(node) / 2
+    ax.text(x, -depth, text, weight=weight, bbox=box, **style)
+    if not isinstance(node, Question):
+        return
+    for child, answer in ((node.yes, True), (node.no, False)):
+        on_path = taken and (not path or path[0] == answer)
+        line = {"color": color, "linewidth": 2.0 if on_path and path else 0.8}
+        below = left + _leaves(child) / 2
+        ax.plot([x, below], [-depth, -depth - 1], zorder=0, **line)
+        word, middle = "yes" if answer else "no", (x + below) / 2
+        ax.text(middle, -depth - 0.5, word, backgroundcolor="w", **style)
+        _draw(ax, child, left, depth + 1, path[1:], on_path)
+        left += _leaves(child)

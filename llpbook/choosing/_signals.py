@@ -1,13 +1,15 @@
-"""Signals: what bags and shares show without labels."""
+"""Signals: what bags and shares show without labels, within a limit of time."""
 
+import time
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils import check_random_state
 
-from ..base import NotIdentifiableError
+from ..base import NotIdentifiableError, TimeIsUp, time_limit
 from ..baselines import MajorityClass
 from ..count_likelihood import CountBoosting, CountLogistic
 from ..em import EMLR
@@ -15,6 +17,7 @@ from ..model_selection import (
     FullBagKFold,
     OutOfFold,
     SplitBagKFold,
+    bag_part,
     count_log_likelihood,
 )
 from ..proportions import class_prior, identifiability
@@ -28,10 +31,14 @@ METHODS = {
 }
 #: Folds of the gain; instances that are enough to look at, and the least number of bags to look at.
 FOLDS, MOST, LEAST = 3, 10_000, 30
+#: Numbers other than 0 in the rows that a fit sees; of more, a part of each bag is fitted to.
+MOST_NUMBERS = 7_000_000
+#: Weights above which a Newton matrix of logistic regression, in EM, is too large.
+MANY_WEIGHTS = 1000
 
 
 class Signals(NamedTuple):
-    """What bags and shares show without labels.
+    """What bags and shares show without labels; NaN for what could not be computed, or not in time.
 
     - ``n_instances``, ``n_features``, ``n_bags``, ``n_classes``: bags without instances are not counted.
     - ``largest``: the share of the largest class.
@@ -40,8 +47,8 @@ class Signals(NamedTuple):
     - ``agreement``: the share of instances to which the line and EM give the same label.
     - ``other``: the share of the instances that the likelier of line and trees gives to another class than the largest.
     - ``line``, ``trees``: gain of the count likelihood with a line and with trees on held-out parts of bags, in nats,
-      for the bags that were looked at; NaN where trees cannot be fitted, to a sparse matrix.
-    - ``whole``: gain of the better of the two on held-out whole bags; NaN where these cannot be predicted.
+      for the bags that were looked at. Trees are not fitted to a sparse matrix.
+    - ``whole``: gain of the better of the two on held-out whole bags.
     """
 
     n_instances: int
@@ -50,16 +57,67 @@ class Signals(NamedTuple):
     n_classes: int
     largest: float
     worth: float
-    agreement: float
-    other: float
-    line: float
-    trees: float
-    whole: float
+    agreement: float = np.nan
+    other: float = np.nan
+    line: float = np.nan
+    trees: float = np.nan
+    whole: float = np.nan
 
     @property
     def gain(self):
         """The larger of the two gains."""
         return float(np.fmax(self.line, self.trees))
+
+    @property
+    def likelier(self):
+        """The name of the method with the larger gain."""
+        return "trees" if self.trees > self.line else "line"
+
+
+class Clock:
+    """What is left of a limit of time, and what was not tried because of it.
+
+    Parameters
+    ----------
+    seconds : float
+    progress : Progress
+    """
+
+    def __init__(self, seconds, progress):
+        self.end, self.progress = time.perf_counter() + seconds, progress
+        self.first, self.not_tried = 0.0, []
+
+    def attempt(self, what, compute, cost=1, otherwise=np.nan, share=1):
+        """The result of a computation, if it takes no more than a share of the time that is left.
+
+        Parameters
+        ----------
+        what : str
+            Its name in ``not_tried``.
+        compute : callable
+        cost : float, default 1
+            In units of what the first attempt took; where less time is left, there is no attempt.
+        otherwise : object, default NaN
+            The result where the time is too short.
+        share : float, default 1
+
+        Returns
+        -------
+        object
+        """
+        began = time.perf_counter()
+        left = share * (self.end - began)
+        try:
+            if cost * self.first < left:
+                with time_limit(left):
+                    return compute()
+        except TimeIsUp:
+            pass
+        finally:
+            self.first = self.first or time.perf_counter() - began
+            self.progress.step(what)
+        self.not_tried.append(what)
+        return otherwise
 
 
 def agreement(first, second):
@@ -108,131 +166,159 @@ def held_out_gain(estimator, X, bags, proportions, splits):
     return len(proportions) * (scores[0] - scores[1])
 
 
-def likelier(line, trees):
-    """The name of the larger gain; trees that cannot be fitted gain NaN."""
-    return "trees" if trees > line else "line"
+def whole_bags(bags, proportions, rng):
+    """Whole bags, drawn until they hold `MOST` instances, but at least `LEAST` of them.
 
-
-def whole_bags(bags, most, least, rng):
-    """Rows of whole bags, drawn until there are enough.
+    For a class whose share is the same in all of these, the bag that differs most in it is added.
 
     Parameters
     ----------
     bags : ndarray of int, shape (n_instances,)
-    most : int
-        Instances that are enough; the last bag drawn may exceed them.
-    least : int
-        Bags that are drawn whatever their sizes, if there are so many.
+        Without gaps.
+    proportions : ndarray, shape (n_bags, n_classes)
     rng : RandomState
 
     Returns
     -------
     ndarray of int
-        Ascending.
+        Rows of their instances, ascending.
     """
-    order = rng.permutation(np.unique(bags))
-    sizes = np.bincount(bags)[order]
-    enough = 1 + int(np.searchsorted(np.cumsum(sizes), most))
-    return np.flatnonzero(np.isin(bags, order[: max(least, enough)]))
+    sizes, order = np.bincount(bags), rng.permutation(len(proportions))
+    enough = 1 + int(np.searchsorted(np.cumsum(sizes[order]), MOST))
+    drawn = order[: max(LEAST, enough)]
+    gaps = np.abs(proportions - proportions[drawn[0]])
+    alike = gaps[drawn].max(axis=0) < 1e-9
+    drawn = np.append(drawn, gaps.argmax(axis=0)[alike])
+    return np.flatnonzero(np.isin(bags, drawn))
 
 
-def measure(X, bags, proportions, random_state=0, step=lambda: None):
-    """The signals that need fits.
+class Sample(NamedTuple):
+    """What is looked at: scaled features, bags without gaps, their shares, and which rows are fitted to."""
+
+    X: object
+    bags: np.ndarray
+    proportions: np.ndarray
+    part: np.ndarray
+
+    def fit(self, method):
+        """A method, fitted to the sample."""
+        rows = slice(None) if self.part.all() else self.part
+        return clone(method).fit(self.X[rows], self.bags[rows], self.proportions)
+
+    def gain(self, method, splits):
+        """`held_out_gain`; NaN where a class is in no bag of a fold."""
+        splits = [(train[self.part[train]], test) for train, test in splits]
+        try:
+            return held_out_gain(method, *self[:3], splits)
+        except NotIdentifiableError:
+            return np.nan
+
+    def whole_bag_gain(self, method, rng):
+        """`gain` for folds of whole bags; NaN for one bag."""
+        n_folds = min(FOLDS, len(self.proportions))
+        if n_folds < 2:
+            return np.nan
+        folds = FullBagKFold(n_folds, proportions=self.proportions, random_state=rng)
+        return self.gain(method, list(folds.split(self.X, groups=self.bags)))
+
+    def agreement(self, model):
+        """`agreement` of a fitted model with the other method; NaN where that one refuses the bags."""
+        other, weights = METHODS["other"], self.X.shape[1] * model.classes_[1:].size
+        if weights > MANY_WEIGHTS:
+            inside = LogisticRegression(C=other.C, max_iter=1000)
+            other = clone(other).set_params(estimator=inside)
+        try:
+            return agreement(model.predict(self.X), self.fit(other).predict(self.X))
+        except NotIdentifiableError:
+            return np.nan
+
+
+def draw_sample(X, bags, proportions, scaler, rng):
+    """The bags that are looked at, scaled."""
+    rows = whole_bags(bags, proportions, rng)
+    used, codes = np.unique(bags[rows], return_inverse=True)
+    Z, part = scaler.fit_transform(X[rows]), np.ones(len(rows), dtype=bool)
+    numbers = Z.nnz if sp.issparse(Z) else Z.size
+    if numbers > MOST_NUMBERS:
+        part = bag_part(codes, MOST_NUMBERS / numbers, rng)
+    return Sample(Z, codes, proportions[used], part)
+
+
+def measure(sample, rng, clock):
+    """The signals that need fits, in the order of what they cost.
 
     Parameters
     ----------
-    X : ndarray or sparse array, shape (n_instances, n_features)
-        Scaled.
-    bags : ndarray of int, shape (n_instances,)
-        Without gaps.
-    proportions : ndarray, shape (n_bags, n_classes)
-    random_state : int, RandomState or None, default 0
-        Of the folds, and of the bags that are looked at (`whole_bags`).
-    step : callable, optional
-        Called after each of at most six steps.
-
-    Returns
-    -------
-    dict
-        ``agreement``, ``other``, ``line``, ``trees`` and ``whole`` of `Signals`.
-    """
-    rng = check_random_state(random_state)
-    rows = whole_bags(bags, MOST, LEAST, rng)
-    drawn, codes = np.unique(bags[rows], return_inverse=True)
-    part = X[rows], codes, proportions[drawn]
-    parts = list(SplitBagKFold(FOLDS, random_state=rng).split(X[rows], groups=codes))
-    gains = {"line": np.nan, "trees": np.nan}
-    for name in ("line",) if sp.issparse(X) else gains:
-        gains[name] = held_out_gain(METHODS[name], *part, parts)
-        step()
-    better, seen = likelier(**gains), {}
-    for name in {"line": 0, "other": 0, better: 0}:
-        seen[name] = clone(METHODS[name]).fit(*part).predict(part[0])
-        step()
-    whole = whole_bag_gain(METHODS[better], *part, rng)
-    step()
-    largest = class_prior(proportions, np.bincount(bags)).argmax()
-    return {
-        "agreement": agreement(seen["line"], seen["other"]),
-        "other": float(np.mean(seen[better] != largest)),
-        **gains,
-        "whole": whole,
-    }
-
-
-def whole_bag_gain(estimator, X, bags, proportions, random_state=None):
-    """`held_out_gain` for folds of whole bags.
-
-    Parameters
-    ----------
-    estimator, X, bags, proportions
-        As for `held_out_gain`.
-    random_state : int, RandomState or None
+    sample : Sample
+    rng : RandomState
         Of the folds.
+    clock : Clock
 
     Returns
     -------
-    float
-        In nats; NaN where a fold cannot be fitted: there is one bag, or a class is in no bag of the fold.
+    found : dict
+        ``agreement``, ``line``, ``trees`` and ``whole`` of `Signals`.
+    model : LLPClassifier or None
+        The likelier of line and trees; its classes are the columns of the proportions. None if the time is up.
+
+    Raises
+    ------
+    NotIdentifiableError
+        If the bags cannot be fitted.
     """
-    n_folds = min(FOLDS, len(proportions))
-    if n_folds < 2:
-        return np.nan
-    splitter = FullBagKFold(n_folds, proportions, random_state=random_state)
-    try:
-        splits = list(splitter.split(X, groups=bags))
-        return held_out_gain(estimator, X, bags, proportions, splits)
-    except NotIdentifiableError:
-        return np.nan
+    folds, found = SplitBagKFold(FOLDS, random_state=rng), {"trees": np.nan}
+    parts = list(folds.split(sample.bags, groups=sample.bags))
+    best, trees = METHODS["line"], METHODS["trees"]
+
+    def attempt(key, what, compute, *given, cost=FOLDS - 1, share=1):
+        found[key] = clock.attempt(what, lambda: compute(*given), cost, share=share)
+
+    model = clock.attempt("CountLogistic", lambda: sample.fit(best), 1, None)
+    if model is None:
+        return found, None
+    attempt("line", "gain of CountLogistic", sample.gain, best, parts)
+    attempt("agreement", "EMLR", sample.agreement, model, cost=1, share=0.5)
+    if not sp.issparse(sample.X):
+        attempt("trees", "gain of CountBoosting", sample.gain, trees, parts, share=0.5)
+    if found["trees"] > found["line"]:
+        best = trees
+        model = clock.attempt("CountBoosting", lambda: sample.fit(trees), 1, model)
+    attempt("whole", "gain on whole bags", sample.whole_bag_gain, best, rng)
+    return found, model
 
 
-def look(X, bags, proportions, random_state, progress):
+def look(X, bags, proportions, scaler, random_state, clock):
     """All signals.
 
     Parameters
     ----------
-    X, bags, proportions, random_state
-        As for `measure`.
-    progress : Progress
+    X : ndarray or sparse array, shape (n_instances, n_features)
+    bags : ndarray of int, shape (n_instances,)
+        Without gaps.
+    proportions : ndarray, shape (n_bags, n_classes)
+    scaler : transformer
+        Fitted here.
+    random_state : int, RandomState or None
+        Of the bags that are looked at, and of the folds.
+    clock : Clock
 
     Returns
     -------
-    Signals
-        Those of `measure` are NaN where the bags that are looked at cannot tell the classes apart.
+    signals : Signals
+    model : LLPClassifier or None
+        See `measure`.
+    refusal : str or None
+        Why the bags that are looked at cannot be fitted.
     """
-    facts, sizes = identifiability(bags, proportions), np.bincount(bags)
-    known = {
-        "n_instances": X.shape[0],
-        "n_features": X.shape[1],
-        "n_bags": len(proportions),
-        "n_classes": proportions.shape[1],
-        "largest": float(class_prior(proportions, sizes).max()),
-        "worth": float(facts.worth_in_labels.min()),
-    }
+    prior = class_prior(proportions, np.bincount(bags))
+    worth = identifiability(bags, proportions).worth_in_labels.min()
+    rng = check_random_state(random_state)
+    known = *X.shape, *proportions.shape, float(prior.max()), float(worth)
     try:
-        return Signals(
-            **known, **measure(X, bags, proportions, random_state, progress.step)
-        )
-    except NotIdentifiableError:
-        names = ("agreement", "other", "line", "trees", "whole")
-        return Signals(**known, **dict.fromkeys(names, np.nan))
+        sample = draw_sample(X, bags, proportions, scaler, rng)
+        found, model = measure(sample, rng, clock)
+    except NotIdentifiableError as error:
+        return Signals(*known), None, str(error)
+    if model is not None:
+        found["other"] = float(np.mean(model.predict(sample.X) != prior.argmax()))
+    return Signals(*known, **found), model, None

@@ -1,0 +1,339 @@
+"""The advice: what is asked, what is returned, and what it says in words and as code to paste."""
+
+import json
+import textwrap
+from dataclasses import dataclass
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+from .._typing import ArrayLike, Matrix, Proportions, RandomState
+from ..base import Progress, read_task
+from ._decision import (
+    CHECKED,
+    count_right,
+    decide,
+    judge,
+    needed,
+    plot_decision,
+    warn_if_chosen,
+)
+from ._signals import METHODS, Clock, Signals, look
+
+#: Columns of the printed advice.
+WIDTH = 100
+#: Fewer labels than so many check nothing.
+TOO_FEW = 5
+#: What the study found, as ``python -m studies.choosing`` writes it. ``record``, by verdict, on draws of tasks of data
+#: sets that the rule was not made on: how often it was given, how often of these to bags of the same data set, and how
+#: often the fit (for "do not fit": the fit that was not made) was less accurate than the majority class. ``fewest``:
+#: none of these tasks has fewer bags.
+STUDY = json.loads((Path(__file__).parent / "study.json").read_text())
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What `recommend` returns; `print` it.
+
+    Attributes
+    ----------
+    verdict : {"fit", "weak", "do not fit"}
+    estimator : Pipeline or MajorityClass
+        Not fitted: a scaler and the method.
+    signals : Signals
+        What was seen.
+    reasons : DataFrame
+        A row per question that was asked: ``ask``, ``answer`` (bool). None was asked where nothing could be fitted.
+    labeled : DataFrame or None
+        Where labels are known: how many of them the fit and the majority class predict, in the columns ``right``,
+        ``of`` and ``alone`` (right where the other is wrong).
+    majority : object
+        The majority class.
+    refusal : str or None
+        Why no method can be fitted to these bags, where none can.
+    not_tried : list of str
+        What was left out because of ``max_seconds``.
+    max_seconds : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbook import recommend
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 600)
+    >>> X = rng.normal(size=(600, 2)) + 2.0 * y[:, None]
+    >>> bags = np.argsort(np.argsort(y + rng.normal(size=600))) // 20
+    >>> shares = np.bincount(bags, y) / 20
+    >>> advice = recommend(X, bags, shares)
+    >>> advice.verdict, advice.not_tried
+    ('fit', [])
+    >>> model = advice.fit(X, bags, shares)
+    >>> bool(np.mean(model.predict(X) == y) > 0.8)
+    True
+    """
+
+    verdict: str
+    estimator: Any
+    signals: Signals
+    reasons: pd.DataFrame
+    labeled: pd.DataFrame | None
+    majority: object
+    refusal: str | None
+    not_tried: list
+    max_seconds: float
+
+    @property
+    def method(self):
+        """The last step of the estimator."""
+        return getattr(self.estimator, "steps", [(None, self.estimator)])[-1][1]
+
+    def fit(self, X: Matrix, bags: ArrayLike, proportions: Proportions):
+        """Fit the recommended estimator.
+
+        Parameters
+        ----------
+        X, bags, proportions
+            As for `recommend`, of these bags or of more of their kind.
+
+        Returns
+        -------
+        Pipeline or MajorityClass
+            Fitted; `estimator` stays as it is.
+        """
+        step = f"{type(self.method).__name__.lower()}__" * self._is_scaled
+        return clone(self.estimator).fit(X, bags, **{f"{step}proportions": proportions})
+
+    @property
+    def _is_scaled(self):
+        return self.method is not self.estimator
+
+    @property
+    def code(self) -> str:
+        """Lines to paste: they fit the recommended estimator to ``X``, ``bags`` and ``proportions``."""
+        name = type(self.method).__name__
+        if not self._is_scaled:
+            return f"from llpbook import {name}\n\nmodel = {name}().fit(X, bags, proportions)"
+        scaler = type(self.estimator[0]).__name__
+        return "\n".join([
+            f"from llpbook import {name}",
+            "from sklearn.pipeline import make_pipeline",
+            f"from sklearn.preprocessing import {scaler}",
+            "",
+            f"model = make_pipeline({scaler}(), {self.method!r})",
+            f"model.fit(X, bags, {name.lower()}__proportions=proportions)",
+        ])  # fmt: skip
+
+    @property
+    def alternatives(self) -> pd.DataFrame:
+        """What could be recommended, a DataFrame: ``estimator``, ``gain`` in nats; the largest gain first."""
+        rows = {n: (METHODS[n], getattr(self.signals, n)) for n in ("line", "trees")}
+        table = pd.DataFrame(rows, index=["estimator", "gain"]).T
+        return table.sort_values("gain", ascending=False)
+
+    def __str__(self):
+        wrap = textwrap.TextWrapper(WIDTH, subsequent_indent="    ")
+        return "\n".join(line for part in _report(self) for line in wrap.wrap(part))
+
+    def plot(self, *, ax=None):
+        """The decision, with the way that was taken.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            A new figure if not given.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        return plot_decision(self.reasons["answer"].tolist(), ax)
+
+
+def recommend(
+    X: Matrix,
+    bags: ArrayLike,
+    proportions: Proportions,
+    *,
+    labels: ArrayLike | None = None,
+    max_seconds: float = 60.0,
+    random_state: RandomState = 0,
+    verbose: int = 0,
+) -> Advice:
+    """Which method to fit to these bags, or none.
+
+    Parameters
+    ----------
+    X : array-like or sparse array, shape (n_instances, n_features)
+        Numbers; scaled or not.
+    bags : array-like, shape (n_instances,)
+    proportions : array-like, Series, dict or DataFrame
+        See `llpbook.base.check_proportions`.
+    labels : array-like, shape (n_instances,), optional
+        Known labels, -1 for unknown, of instances that were drawn at random. They do not enter the fits: they judge
+        them, and overrule the signals where they are enough.
+    max_seconds : float, default 60.0
+        Fits end after so many seconds, within one iteration. The cheapest come first; ``not_tried`` and a line of the
+        printed advice say which are missing, and what is missing never makes the verdict better.
+    random_state : int, RandomState or None, default 0
+    verbose : int, default 0
+        1 prints the progress, at most a line a second.
+
+    Returns
+    -------
+    Advice
+
+    Raises
+    ------
+    ValueError
+        For malformed input; see `llpbook.base`.
+
+    Warns
+    -----
+    LLPWarning
+        If known labels are no random sample: the counts of their classes contradict the shares of their bags.
+
+    Notes
+    -----
+    Two or three fits and three times three fits, to parts of the bags and to whole bags; of more than 10,000
+    instances only whole bags with about so many are looked at, but at least 30 bags, and of more than seven million
+    numbers a part of each bag is fitted to. Covered: two and more classes, two and more bags, sparse matrices (without
+    trees). Not covered: kernels, clusters, shares with errors, and instances that depend on one another.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbook import recommend
+    >>> X, bags = np.random.default_rng(0).normal(size=(200, 2)), np.repeat(np.arange(20), 10)
+    >>> print(recommend(X, bags, np.full(20, 0.3)))  # doctest: +ELLIPSIS
+    Do not fit: predict the largest class, 0.
+    Seen: 200 instances, 2 features, 20 bags worth 0 labels; 70% in the largest of 2 classes.
+    No method can be fitted to these bags: proportions are the same in every bag...
+    """
+    if not isinstance(max_seconds, Real) or not max_seconds > 0:
+        raise ValueError(f"max_seconds must be a number above 0, got {max_seconds!r}")
+    clock = Clock(max_seconds, Progress("recommend", verbose, 6))
+    data = read_task(X, bags, proportions, labels)
+    largest = int(np.argmax(data.class_prior))
+    used, codes = np.unique(data.bags, return_inverse=True)
+    scaler = MaxAbsScaler() if sp.issparse(data.X) else StandardScaler()
+    given = data.X, codes, data.proportions[used], scaler
+    signals, model, refusal = look(*given, random_state, clock)
+    verdict, path = ("do not fit", []) if model is None else decide(signals)
+    labeled = None
+    if labels is not None and model is not None and (data.labels >= 0).any():
+        labeled = _count_right(model, scaler, data, largest)
+        verdict = judge(verdict, labeled)
+    named = METHODS["majority" if verdict == "do not fit" else signals.likelier]
+    model = named if verdict == "do not fit" else make_pipeline(scaler, named)
+    path, majority = (
+        pd.DataFrame(path, columns=["ask", "answer"]),
+        data.classes[largest],
+    )
+    found = verdict, clone(model), signals, path, labeled, majority
+    return Advice(*found, refusal, clock.not_tried, max_seconds)
+
+
+def _count_right(model, scaler, data, largest):
+    """`count_right` of the model's predictions for the instances with a known label."""
+    rows = np.flatnonzero(data.labels >= 0)
+    truth = data.labels[rows]
+    warn_if_chosen(truth, data.proportions[data.bags[rows]], data.classes)
+    predicted = model.predict(scaler.transform(data.X[rows]))
+    return count_right(predicted, truth, largest)
+
+
+def _report(advice):
+    """The advice, a line each, before they are wrapped."""
+    name, s = type(advice.method).__name__, advice.signals
+    yield {
+        "fit": f"Fit {name}.",
+        "weak": f"Weak: fit {name}, and check some labels before use.",
+        "do not fit": f"Do not fit: predict the largest class, {advice.majority}.",
+    }[advice.verdict]
+    yield (
+        f"Seen: {s.n_instances} instances, {s.n_features} features, {s.n_bags} bags worth {s.worth:.0f} labels; "
+        f"{s.largest:.0%} in the largest of {s.n_classes} classes."
+    )
+    yield _measured(advice)
+    for ask, held in advice.reasons.itertuples(index=False):
+        yield f"  {'yes' if held else 'no':<4} {' '.join(ask.split())}"
+    yield _of_labels(advice)
+    yield {
+        "fit": "Parameters: LLPGridSearchCV with its default score; compare with MajorityClass().",
+        "do not fit": "What would help: more bags, bags whose shares differ more, or some labels.",
+    }.get(advice.verdict) or _check(advice)
+    yield _missing(advice) if advice.not_tried else _record(advice)
+    yield "Not shown: whether features that tell the bags apart also tell the classes apart within a bag."
+
+
+def _measured(advice):
+    """What the fits to these bags say."""
+    s = advice.signals
+    if advice.refusal is not None:
+        return f"No method can be fitted to these bags: {advice.refusal}"
+    if np.isnan(s.other):
+        return "Nothing was fitted: the time was too short."
+    agree = "" if np.isnan(s.agreement) else f"Two methods agree on {s.agreement:.0%}. "
+    trees = "" if np.isnan(s.trees) else f", {s.trees:.1f} with trees"
+    line, whole = (
+        "not known" if np.isnan(v) else f"{v:.1f}" for v in (s.line, s.whole)
+    )
+    return f"{agree}Gain in nats: held-out parts {line} with a line{trees}; whole bags {whole}."
+
+
+def _of_labels(advice):
+    """What known labels say."""
+    if advice.labeled is None:
+        return ""
+    fit, majority = advice.labeled.loc["fit"], advice.labeled.loc["majority"]
+    decided = judge(None, advice.labeled) is not None
+    return (
+        f"Known labels: the fit has {fit['right']} of {fit['of']} right, the largest class {majority['right']}. "
+        + ("They decide." if decided else "They are too few to decide.")
+    )
+
+
+def _missing(advice):
+    """What the limit of time left out."""
+    return (
+        f"Not tried within max_seconds={advice.max_seconds:g}: {', '.join(advice.not_tried)}. What is missing counts "
+        "against a fit."
+    )
+
+
+def _check(advice):
+    """What to check where the verdict is "weak"."""
+    s = advice.signals
+    n = min(CHECKED, round(s.other * s.n_instances))
+    if n < TOO_FEW:
+        return f"Check: the fit gives only {n} instances to another class than {advice.majority}, too few to check."
+    enough = f"at least {needed(n)} are right"
+    if s.n_classes > 2:
+        more = 2 * needed(n) - n
+        enough = (
+            f"those that are right exceed those of class {advice.majority} by {more}"
+        )
+    return (
+        f"Check: label {n} instances that the fit gives to another class than {advice.majority}, new ones if you will "
+        f"predict new ones; use it if {enough}."
+    )
+
+
+def _record(advice):
+    """How often such advice was right, where it is that of the signals alone."""
+    if advice.labeled is not None:
+        return ""
+    if advice.signals.n_bags < STUDY["fewest"]:
+        return f"Record: none, since no task of the study has fewer than {STUDY['fewest']} bags."
+    times, one, below = STUDY["record"][advice.verdict]
+    return (
+        f"Record: given {times} times to tasks that the rule was not made on, {one} times to bags of one data set; the "
+        f"fit was then worse than the largest class {below} times."
+    )
