@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import thinned
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
 
 from llpbook import BagLogistic
 from llpbook.bag_losses import LOSSES
@@ -104,21 +102,6 @@ def test_the_choice_is_that_of_the_study_of_natural_bags():
     assert study.choose(model, {}, None, None, None) == {}
 
 
-def test_labels_are_the_limit_of_the_same_grid():
-    X, X_new, y, y_new, _ = natural.make_problem("german by purpose", 0)
-    cell = {"how": "german by purpose", "learner": "linear", "method": "labels"}
-    row = study.run_natural(cell, 0)
-    best = []
-    for C in study.PENALTIES["C"]:
-        model = LogisticRegression(C=C, max_iter=1000).fit(X, y)
-        s = model.predict_proba(X_new)
-        best.append((log_loss(y_new, s), np.mean(model.predict(X_new) == y_new)))
-    assert any(
-        np.allclose((row["log_loss"], row["accuracy"]), b, atol=1e-6) for b in best
-    )
-    assert row["log_loss"] < min(b[0] for b in best) + 0.02
-
-
 def test_the_judgement_by_hand():
     class Fixed:
         def predict_proba(self, X):
@@ -171,14 +154,6 @@ def test_a_split_is_that_of_the_protocol():
     again = 2 * (original[rows[:12211]] - low)[:, wide] / scale[wide] - 1
     assert_allclose(X_new[:, wide], again, atol=1e-6)
     assert len(set(complexllp.SEEDS)) == 30
-
-
-def test_sets_and_splits_that_do_not_exist():
-    with pytest.raises(ValueError, match=r"name must be one of .*, got 'adult'"):
-        complexllp.load_set("adult")
-    for k in (-1, 30, 0.5):
-        with pytest.raises(ValueError, match="k must be one of 0 to 29, got"):
-            complexllp.split(SMALL, k)
 
 
 def test_the_best_published_method_by_hand():

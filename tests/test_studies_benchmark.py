@@ -328,22 +328,6 @@ def test_a_failure_is_scored_as_the_majority_in_every_value(rows):
         shown.results("best", rows)
 
 
-def test_the_lead_of_a_method_by_hand(rows):
-    found = shown.results("shares", rows)
-    table = shown.ahead(found, "CountBoosting", ["MeanMap", "ridge"])
-    pair = 100 * shown.scores(found, ["CountBoosting", "MeanMap"])
-    gap = (pair["CountBoosting"] - pair["MeanMap"]).to_numpy()
-    one = table.loc["MeanMap"]
-    assert one["ahead"] == pytest.approx(gap.mean())
-    assert one["error"] == pytest.approx(gap.std(ddof=1) / np.sqrt(3))
-    assert (one["won"], one["sets"]) == ((gap > 0).sum(), 3)
-    signs = np.array([*product([-1, 1], repeat=3)])
-    ranks = np.argsort(np.argsort(abs(gap))) + 1
-    sums = abs(signs @ ranks)
-    assert one["p"] == pytest.approx(np.mean(sums >= abs(np.sign(gap) @ ranks)))
-    assert table.loc["ridge", "sets"] == 2
-
-
 def test_a_method_is_dominated_on_every_kind_by_a_cheaper_one():
     lines = [
         ("heart", kind, "10", method, 0, accuracy, cost)

@@ -11,8 +11,7 @@ from llpbook.datasets import random_bags
 from llpbook.discriminant import WeightedLDA
 from llpbook.proportions import label_proportions
 from llpbook.taxonomy import VARIANTS
-from studies import benchmark, benchmark_tables, load, means, perezortiz2016, run_table
-from studies.__main__ import main
+from studies import benchmark, benchmark_tables, load, means, perezortiz2016
 
 # --- perezortiz2016 ----------------------------------------------------------------------------------------
 
@@ -76,29 +75,6 @@ def test_settings_change_what_they_say(setting):
     assert (changed > 0) == (setting != "default")
 
 
-def test_any_shipped_data_set_by_name(tmp_path, capsys):
-    arguments = ["perezortiz2016", "--seeds", "1", "--results", str(tmp_path)]
-    only = ["--only", "method=SWS-LDA", "bag_size=10"]
-    assert main([*arguments, "--set", "dataset=zoo", *only]) == 0
-    assert main([*arguments, "--set", "dataset=ionosphere", *only]) == 0
-    capsys.readouterr()
-    assert set(load("perezortiz2016", tmp_path)["dataset"]) == {"zoo", "ionosphere"}
-    with pytest.raises(SystemExit):
-        main([*arguments, "--set", "dataset=zo"])
-    assert "dataset must be one of" in capsys.readouterr().err
-
-
-def test_the_paper_is_compared_by_the_one_rule(tmp_path):
-    table = next(t for t in perezortiz2016.TABLES if t.name == "perezortiz2016")
-    only = {"dataset": ["iris"], "method": ["LDA", "SWS-LDA"]}
-    run_table(table, seeds=2, only=only, results=tmp_path)
-    found = perezortiz2016.compare(results=tmp_path)
-    assert sorted(found["bag_size"]) == [1, 3, 5, 10]
-    lda = found.set_index("bag_size").loc[1]
-    assert lda["paper"] == 98.0 and lda["ours"] > 96 and lda["n_seeds"] == 2
-    assert set(found["verdict"]) <= {"agrees", "differs", "not distinguishable"}
-
-
 def test_singular_covariance_on_nursery():
     """The sentence "worth 35 points of supervised accuracy": a pseudo-inverse instead of the least variance."""
     from llpbook import discriminant
@@ -139,16 +115,6 @@ def test_every_method_runs_and_is_tuned_without_labels():
         row = means.run({"how": "Simple", "method": method}, 0)
         assert set(row) == {"accuracy", "in_bags", "chosen"}
         assert 0.4 < row["accuracy"] < 0.9
-
-
-def test_unmixed_means_have_the_direction_of_sws():
-    X, _, y, _, bags = means.make_problem("Simple", 0)
-    shares = means.label_proportions(y, bags, classes=[0, 1])
-    unmixed = means.UnmixedLDA().fit(X, bags, shares)
-    sws = WeightedLDA("sws").fit(X, bags, shares)
-    one, two = unmixed.coef_[1] - unmixed.coef_[0], sws.coef_[0]
-    cosine = one @ two / np.linalg.norm(one) / np.linalg.norm(two)
-    assert cosine > 1 - 1e-9
 
 
 # --- numbers in the prose of the chapters ------------------------------------------------------------------

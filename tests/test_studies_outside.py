@@ -15,7 +15,6 @@ from llpbook.model_selection import (
     OutOfFold,
     SplitBagKFold,
     count_log_likelihood,
-    proportion_scorer,
 )
 from studies import bag_losses, complexllp, load, run_table
 from studies import outside as study
@@ -81,17 +80,6 @@ def test_each_criterion_chooses_its_best_setting():
     for name, (setting, score) in found.items():
         assert setting == ParameterGrid(grid)[int(np.argmax(scores[name]))]
         assert score == pytest.approx(max(scores[name]), abs=1e-6)
-
-
-def test_a_method_without_probabilities_is_chosen_by_shares_of_its_labels():
-    X, _, _, _, bags, shares = complexllp.split(SMALL, 0)
-    estimator, grid = study.build("ridge", 0)
-    setting, score = study.choices(estimator, grid, X, bags, shares, 0)["shares"]
-    splits = list(SplitBagKFold(2, random_state=0).split(X, None, bags))
-    model = OutOfFold(clone(estimator).set_params(**setting), splits)
-    model.fit(X, bags, proportions=shares)
-    scorer = proportion_scorer(shares, "weighted_mae", soft=False)
-    assert score == pytest.approx(scorer(model, X, bags), abs=1e-6)
 
 
 def test_the_first_setting_is_untuned_and_the_state_is_the_seed():
@@ -271,14 +259,6 @@ def test_each_side_is_taken_over_its_own_majority(fake):
     lead = study.leads(folder).query("method == 'MeanMap' and dataset == @SMALL")
     free = rows.query("metric != 'oracle' and dataset == @SMALL")["acc_mean"].max()
     assert np.allclose(lead["lead"], 2 - 100 * (free - nobody.median()))
-
-
-def test_the_lowest_split_is_found(fake):
-    def gain(name):
-        return 0.1 if name != NAIVE else -0.03
-
-    worst = study.worst_rows(fake(gain)).loc[("MeanMap", "shares")]
-    assert worst[False] == pytest.approx(10) and worst[True] == pytest.approx(-3)
 
 
 def test_stored_rows_are_in_range():

@@ -5,17 +5,8 @@ import pandas as pd
 import pytest
 
 from llpbook.cluster_selection import ClusterModelSelection
-from studies import cluster_times, load, paper_table, run_table, stolpe2011
+from studies import cluster_times, load, paper_table, stolpe2011
 from studies.stolpe2011 import METHODS
-
-
-def test_candidates_have_names_in_the_order_of_their_predictions():
-    X, _, bags, P = small()
-    for method in ("k-means", "ridge"):
-        found = stolpe2011.predictions(method, X, bags, P, [X], 0)
-        assert len(found) == len(stolpe2011.candidates(method))
-    assert stolpe2011.candidates("k-means")[1] == "2, naive Bayes"
-    assert stolpe2011.candidates("ridge")[0] == "0.01"
 
 
 def small(n=80):
@@ -62,20 +53,6 @@ def test_labels_reach_a_fit_through_shares_alone(monkeypatch):
     errors = stolpe2011.fold("k-means", X, bags, P, X, 1 - y, 0)
     for one, two in zip(swapped[1:], errors[1:], strict=True):
         np.testing.assert_array_equal(one, two)  # what chooses has not seen y_new
-
-
-def test_separated_classes_have_no_gap():
-    X, y, bags, P = small()
-    accuracy, held, own = stolpe2011.fold("k-means", X, bags, P, X, y, 0)
-    assert accuracy[held.argmin()] == accuracy[own.argmin()] == accuracy.max() == 1
-
-
-def test_a_row_can_be_made_anew(tmp_path):
-    table = stolpe2011.TABLES[0]
-    only = {"bag_size": [128], "dataset": ["sonar"], "method": ["ridge"]}
-    assert run_table(table, 1, only=only, results=tmp_path) == 1
-    row = load(table, tmp_path).iloc[0]
-    assert row["n_candidates"] == 5 and row["mean"] <= row["best"]
 
 
 def rows(values):
