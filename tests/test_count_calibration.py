@@ -148,6 +148,7 @@ def test_the_unit_and_the_zero_of_scores_do_not_matter(n_classes):
         np.testing.assert_allclose(again, first, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_slope_and_the_offset_of_the_labels_are_found_as_bags_grow_in_number():
     errors = {}
     for n_bags in (20, 80, 320):

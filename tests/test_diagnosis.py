@@ -1091,6 +1091,7 @@ def made_up(detectable=0.05, correction="holm", **pvalues):
 
 
 @pytest.mark.parametrize("correction", ["holm", None])
+@pytest.mark.slow
 def test_rejections_are_read_by_the_taxonomy(correction):
     table = taxonomy.table().set_index("name")
     for p in product((0.001, 0.02, 0.5), repeat=6):
