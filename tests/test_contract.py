@@ -589,7 +589,7 @@ def test_private_names_of_scikit_learn_are_imported_in_one_file():
 
 #: Rooms that keep the rules of the surface.
 FROZEN = [
-    "alter_svm", "base", "cluster_selection", "conv_svm", "discriminant", "em", "invcal",
+    "alter_svm", "base", "choosing", "cluster_selection", "conv_svm", "discriminant", "em", "invcal",
     "kernel_kmeans", "laplacian_mean_map",
 ]  # fmt: skip
 frozen_rooms = pytest.mark.parametrize("room", FROZEN)
