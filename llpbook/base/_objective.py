@@ -23,9 +23,8 @@ MOST_WEIGHTS, MOST_ROWS = 1500, 4000
 HALVINGS, ARMIJO = 60, 1e-4
 #: A step is short if it promises to lower the objective by less: a twentieth of a standard error squared.
 SETTLED = 1e-5
-#: Steps of scoring after which L-BFGS takes over for a while, and how often the two take turns: scoring usually takes
-#: about five steps, but on saddles of the likelihood neither is fast.
-PATIENCE, TURNS = 15, 4
+#: Steps of scoring after which L-BFGS goes on: scoring usually takes about five, but on saddles it is slow.
+PATIENCE = 15
 #: What is added to a curvature, as a share of its largest: a direction without any has no gradient either.
 RIDGE = 1e-10
 
@@ -251,16 +250,11 @@ class LinearObjective:
         given = self.n, max_iter, tol
         if start.size > MOST_WEIGHTS and not (self.loss.by_bag and rows <= MOST_ROWS):
             return descend(self.at, start, *given)
-        done = 0
-        for _ in range(TURNS):
-            few = min(PATIENCE, max_iter - done)
-            found = fisher_scoring(self.at, start, self.n, few, tol)
-            done += found.n_iter
-            if found.settled or done >= max_iter:
-                break
-            found = descend(self.at, found.w, self.n, max_iter - done, tol)
-            start, done = found.w, done + found.n_iter
-        return replace(found, n_iter=done)
+        found = fisher_scoring(self.at, start, self.n, min(max_iter, PATIENCE), tol)
+        if found.settled or max_iter <= PATIENCE:
+            return found
+        slow = descend(self.at, found.w, self.n, max_iter - found.n_iter, tol)
+        return replace(slow, n_iter=found.n_iter + slow.n_iter)
 
 
 def weighted_gram(Z, weights):
