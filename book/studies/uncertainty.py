@@ -117,7 +117,7 @@ def true_slopes(world):
 def plain_errors(model, X, bags, P):
     """Standard errors without the correction: the sandwich of the gradients."""
     fit, _ = read_fit(model, X, bags, P)
-    J = bag_hessians(fit).sum(axis=0) + np.eye(fit.weights.size) / fit.C
+    J = bag_hessians(fit).sum(axis=0) + fit.penalty
     psi = np.linalg.solve(J, bag_gradients(fit).T)
     return np.sqrt((psi**2).sum(axis=1))
 
