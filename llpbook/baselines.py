@@ -87,6 +87,9 @@ class BagMeanRegression(LLPClassifier):
     def __init__(self, alpha=1.0, bag_weights="size"):
         self.alpha, self.bag_weights = alpha, bag_weights
 
+    def _sums_needed(self):
+        return "bag means"
+
     def _fit(self, data):
         means, used = data.bag_means(data.X), data.used
         given = means[used], data.proportions[used], data.bag_weights[used]

@@ -24,6 +24,7 @@ from sklearn.utils import gen_batches
 from .base import (
     ArrayLike,
     BagCounts,
+    InChunks,
     Interval,
     LLPClassifier,
     StrOptions,
@@ -449,8 +450,23 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
     def _scale(self):
         return "distances" if self.scheme == "fws" else None
 
+    def _sums_needed(self):
+        return "class moments" if self.scheme == "sws" else None
+
+    def _fit_chunks(self, data):
+        means, within, total = data.X.class_moments(data.proportions)
+        scale = np.sqrt(np.diag(total))
+        size = np.abs(means).max(axis=0) + scale
+        scale = np.where(scale > 1e-12 * size, scale, np.inf)
+        basis = whitened(total / np.outer(scale, scale), scale)
+        root = inverse_root(within, basis, self.shrinkage)
+        self._store(Gaussians(means, root, data.class_prior), within)
+        self.n_iter_, self.gap_ = 0, 0.0
+
     def _fit(self, data):
         warn_of_rank(data)
+        if isinstance(data.X, InChunks):
+            return self._fit_chunks(data)
         order = np.argsort(data.bags, kind="stable")
         X, shares = data.X[order], data.proportions[data.bags[order]]
         basis, sizes = whitening(X), data.bag_sizes[data.bag_sizes > 0]

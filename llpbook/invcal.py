@@ -271,6 +271,9 @@ class InvCal(KernelClassifier):
         self.kernel, self.gamma, self.fit_intercept = kernel, gamma, fit_intercept
         self.bag_weights, self.tol, self.verbose = bag_weights, tol, verbose
 
+    def _sums_needed(self):
+        return "bag means"
+
     def _fit(self, data):
         if self.kernel == "linear":
             return super()._fit(data)

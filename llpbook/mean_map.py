@@ -22,11 +22,12 @@ from .base import (
     BAG_WEIGHTS,
     BagCounts,
     BagLoss,
+    InChunks,
     Interval,
     KernelClassifier,
-    LinearObjective,
     NotIdentifiableError,
     label_factors,
+    linear_objective,
     one_column,
     probabilities,
     require_rank,
@@ -241,7 +242,7 @@ def minimize(X, mu, lam, *, max_iter=1000, tol=1e-6, init=None, frequencies=None
     scale, factor = max(1.0, float(np.linalg.norm(mu))), 2.0 if len(mu) == 1 else 1.0
     start = np.zeros(mu.shape) if init is None else factor * init
     penalty = np.full(X.shape[1], lam / factor**2)
-    objective = LinearObjective(LogPartition(), X, one, penalty, n / factor * mu)
+    objective = linear_objective(LogPartition(), X, one, penalty, n / factor * mu)
     found = objective.solve(start, max_iter, tol * scale / factor)
     return found.w / factor, found.n_iter, factor * found.gap / scale
 
@@ -342,18 +343,28 @@ def implied_errors(expected, proportions):
     return float(np.sum((expected - sizes * proportions) ** 2) / (2 * sizes.sum()))
 
 
-def warn_if_too_sure(estimator, scores, data):
+def chunk_predictions(X, weights, bags, n_bags):
+    """`predicted_counts` of a chunk."""
+    return predicted_counts(X @ weights.T, bags, n_bags)
+
+
+def warn_if_too_sure(estimator, Z, weights, data):
     """Warn if probabilities near 0 and 1 contradict the shares: then the class means are wrong.
 
     Parameters
     ----------
     estimator : LLPClassifier
-    scores : ndarray, shape (n_instances, 1) or (n_instances, n_classes)
-        Of the training instances.
+    Z : ndarray, sparse array or InChunks, shape (n_instances, n_columns)
+        The training instances.
+    weights : ndarray, shape (1, n_columns) or (n_classes, n_columns)
+        Of log-odds.
     data : BagData
     """
-    shape = data.bags, len(data.proportions), data.frequencies
-    sums = predicted_counts(scores, *shape)
+    if isinstance(Z, InChunks):
+        sums = Z.sums_by_bag(chunk_predictions, weights)
+    else:
+        shape = data.bags, len(data.proportions), data.frequencies
+        sums = predicted_counts(Z @ weights.T, *shape)
     warn_of_errors(estimator, *sums, data.proportions)
 
 
@@ -468,6 +479,9 @@ class MeanMap(KernelClassifier):
         self.kernel, self.gamma, self.fit_intercept = kernel, gamma, fit_intercept
         self.bag_weights, self.max_iter, self.tol = bag_weights, max_iter, tol
 
+    def _sums_needed(self):
+        return "instances"
+
     def _solve(self, data, Z):
         bags = data.proportions, data.bag_weights, data.covariances
         means = class_means(data.bag_means(Z), *bags)
@@ -481,5 +495,5 @@ class MeanMap(KernelClassifier):
         warn_if_short(self)
         coef = 2 * theta if len(theta) == 1 else theta  # log-odds are 2 <w, x>
         if data.covariances is None:  # else the shares are known to be wrong
-            warn_if_too_sure(self, Z @ coef.T, data)
+            warn_if_too_sure(self, Z, coef, data)
         return coef

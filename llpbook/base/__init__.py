@@ -17,6 +17,7 @@ from ._bag_learners import (
     held_out_step,
 )
 from ._bag_loss import BagLoss, SumOfLosses, curvature, read_scores
+from ._chunked import InChunks
 from ._booster import boost, boost_trees, newton_target, tree_scores
 from ._counts import (
     crosstab,
@@ -80,6 +81,7 @@ from ._objective import (
     descend,
     fisher_scoring,
     label_factors,
+    linear_objective,
     one_column,
     softplus,
     weighted_gram,

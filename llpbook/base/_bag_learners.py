@@ -12,7 +12,7 @@ from ._bag_counts import bag_counts, labels_alone
 from ._booster import boost, boost_trees, tree_scores
 from ._estimator import KernelClassifier, LLPClassifier, append_one, warn_if_short
 from ._input import require_rank
-from ._objective import LinearObjective, one_column
+from ._objective import LinearObjective, linear_objective, one_column
 from ._proportion_loss import ProportionLoss
 from ._sklearn import HasMethods, Interval, StrOptions
 from ._tuning import feature_free_order
@@ -73,9 +73,8 @@ class BagLossClassifier(LLPClassifier):
     def _by_way_of(self, losses, objective, w, max_iter, tol):
         """The solution from a start, by way of those of other losses."""
         for loss in losses:
-            first = LinearObjective(
-                loss, objective.Z, objective.known, objective.penalty
-            )
+            parts = objective.Z, objective.known, objective.penalty
+            first = linear_objective(loss, *parts)
             w = first.solve(w, max_iter, tol).w
         return objective.solve(w, max_iter, tol)
 
@@ -133,7 +132,10 @@ class LinearBagModel(BagLossClassifier, KernelClassifier):
         penalty = np.full(Z.shape[1] + self._free_intercept, 1 / self.C)
         if self._free_intercept:
             Z, penalty[-1] = append_one(Z), 0.0
-        return LinearObjective(self.loss_, Z, known, penalty)
+        return linear_objective(self.loss_, Z, known, penalty)
+
+    def _sums_needed(self):
+        return "whole bags"
 
     def _solve(self, data, Z):
         objective = self._objective(data, Z)

@@ -18,6 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..proportions import averaging_matrix, check_flag, label_proportions
+from ._chunked import InChunks
 from ._input import (
     NotIdentifiableError,
     _show,
@@ -231,6 +232,18 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
     @abstractmethod
     def _fit(self, data):
         """Learn from `BagData`."""
+
+    def _sums_needed(self):
+        """What a fit to X in chunks, see `InChunks`, needs of them.
+
+        Returns
+        -------
+        str or None
+            "bag means" or "class moments", which one pass over the chunks gives; "instances", if a pass per step of a
+            solver sums over single instances, or "whole bags", if it sums over bags, each of which lies in one chunk;
+            None where the fit does not reduce to sums. A kernel never does.
+        """
+        return None
 
     def _validate_fit(self, X, bags, proportions, labels=None, counts=None):
         """Check hyper-parameters and input; set what the input says; return `BagData`, known labels as pure bags."""
@@ -676,7 +689,9 @@ def warn_of_moments(estimator, means, stds):
 
 
 def append_one(X):
-    """X with the constant feature 1 as its last column, dense or sparse as X is."""
+    """X with the constant feature 1 as its last column, dense, sparse or in chunks as X is."""
+    if isinstance(X, InChunks):
+        return X.with_constant()
     ones = np.ones((X.shape[0], 1))
     if isinstance(X, np.ndarray):
         return np.hstack([X, ones])

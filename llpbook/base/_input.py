@@ -17,6 +17,7 @@ from ..proportions import (
     refuse_mask,
 )
 from ._counts import crosstab
+from ._chunked import InChunks
 from ._running import require_memory, warn
 from ._sklearn import StrOptions
 
@@ -116,7 +117,9 @@ class BagData:
         return S
 
     def bag_means(self, features):
-        """Means of the rows of ``features``, dense or sparse, over each bag, shape (n_bags, n_features)."""
+        """Means of the rows of ``features``, dense, sparse or in chunks, over each bag, shape (n_bags, n_features)."""
+        if isinstance(features, InChunks):
+            features = features.bag_means()
         means = self.S @ features
         return means if isinstance(means, np.ndarray) else means.toarray()
 

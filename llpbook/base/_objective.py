@@ -15,6 +15,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
+from ._chunked import InChunks
 from ._running import check_time
 
 #: Most weights, and most rows of a factor, for which a linear system is solved.
@@ -255,6 +256,13 @@ class LinearObjective:
             return found
         slow = descend(self.at, found.w, self.n, max_iter - found.n_iter, tol)
         return replace(slow, n_iter=found.n_iter + slow.n_iter)
+
+
+def linear_objective(loss, Z, known, penalty=0.0, linear=None):
+    """The `LinearObjective` of features in memory or in chunks; parameters as there."""
+    if isinstance(Z, InChunks):
+        return Z.objective(loss, known, penalty, linear)
+    return LinearObjective(loss, Z, known, penalty, linear)
 
 
 def weighted_gram(Z, weights):

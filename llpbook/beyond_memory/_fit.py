@@ -1,101 +1,90 @@
 """One function for all estimators whose fit reduces to sums over chunks."""
 
-from builtins import map as in_this_process
+from __future__ import annotations
+
+from collections.abc import Hashable
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
-from numbers import Real
 
 import numpy as np
 import pandas as pd
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from .._typing import Proportions, RandomState
 from ..base import (
     BagData,
+    InChunks,
     check_proportions,
     fill_empty_rows,
     told,
     warn_of_moments,
 )
-from ..proportions import check_whole
+from ..proportions import check_flag, check_whole
 from ._chunks import Engine, Layout, with_columns
-from ._first import first_pass, standardize
-from ._kinds import kind_of
-from ._passes import Passes
+from ._instances import first_pass
 
 
 def fit_chunks(
-    estimator, chunks, proportions, *, bags, features=None, map=in_this_process,
-    read=None, tol=1e-3, max_passes=50, timeout=600.0, verbose=0, labels=None,
-):  # fmt: skip
+    estimator: BaseEstimator, chunks, proportions: Proportions, *, bags: Hashable,
+    features: list | None = None, n_jobs: int | None = None, check_chunks: bool = True,
+    verbose: int = 0,
+) -> BaseEstimator:  # fmt: skip
     r"""Fit an estimator to data that is read in chunks, with the answer of the fit in memory.
 
     Parameters
     ----------
     estimator : estimator or Pipeline
-        `MeanMap`, `LaplacianMeanMap` with the Gaussian similarity, `CountLogistic`, `InvCal` and `BagMeanRegression`,
-        all with a linear kernel, or `WeightedLDA` with the scheme "sws". In a `Pipeline` the steps before it must be
-        fitted already (such as a `ColumnTransformer`, fitted to one chunk that holds all categories), but the last of
-        them may be a `StandardScaler`. The first pass fits this scaler anew, also one that was fitted before.
-    chunks : sequence, or Dask DataFrame
-        Each chunk is read several times. It is a path (.parquet, .feather, .csv), a DataFrame, a function without
-        arguments that returns one, a Dask ``delayed``, or whatever ``read`` understands. Chunks without rows are left
-        out.
+        `CountLogistic` and `BagLogistic`, `MeanMap`, `LaplacianMeanMap` with the Gaussian similarity, `InvCal` and
+        `BagMeanRegression`, all with a linear kernel, `WeightedLDA` with the scheme "sws", and their subclasses. In a
+        `Pipeline` the steps before it must be fitted already (such as a `ColumnTransformer`, fitted to one chunk that
+        holds all categories), but the last of them may be a `StandardScaler`. The first pass fits this scaler anew,
+        also one that was fitted before.
+    chunks : list, path, DataFrame or Dask DataFrame
+        Each chunk is read several times. It is a path of this machine (.parquet, .feather, .csv), a DataFrame, a
+        function without arguments that returns one, a Dask ``delayed``, or a fragment of a ``pyarrow.dataset``. A
+        folder stands for its files of Parquet. Chunks without rows are left out.
     proportions : array-like, Series, dict or DataFrame
         See `llpbook.base.check_proportions`.
     bags : hashable
         The column of the chunks that names the bag of each instance.
     features : list, optional
         The columns of the instances; all others of the first chunk if not given.
-    map : callable, default the builtin ``map``
-        Applies a function to a list of tasks. It returns the results in order, or futures with ``result(timeout)``:
-        ``executor.map`` of `concurrent.futures`, ``client.map`` of a Dask client, or a function of your own.
-    read : callable, optional
-        From a chunk to a DataFrame, for chunks of another kind.
-    tol : float, default 1e-3
-        The passes end with the first Newton step whose length, the Newton decrement, is below ``tol``. For
-        `CountLogistic` the length is in standard errors of the weights. For `MeanMap` and `LaplacianMeanMap` it is in
-        the standard errors that labels would give, which are smaller than their own, so the rule is stricter. ``tol``
-        and ``max_iter`` of these three estimators are for the fit in memory and are ignored here.
-    max_passes : int, default 50
-        The most Newton passes over all chunks.
-    timeout : float or None, default 600.0
-        Seconds to wait for the next chunk in order, where ``map`` gives futures; then the fit ends with an error.
+    n_jobs : int, optional
+        Workers, as in scikit-learn: None is this process, -1 all processors. ``joblib.parallel_config`` chooses what
+        they are: processes, Dask, Ray or Spark.
+    check_chunks : bool, default True
+        Whether sums over all features are compared with those of the first pass, so that chunks that change are
+        noticed. The number of rows and the names of the bags are always compared.
     verbose : int, default 0
-        1 prints a line for each pass.
-    labels : None
-        Known labels are given as bags: anything else ends in an error that says how.
+        Progress over the chunks of a pass: 0 none, 1 a line per second, 2 a line per chunk.
 
     Returns
     -------
     estimator
-        The same, fitted, with the attributes of a fit in memory; `WeightedLDA` without ``weights_``. ``gap_`` of
-        the three that take Newton passes is the length of the last step as in ``tol``. ``n_iter_`` is the number of
-        Newton passes over all chunks; the first pass, those of the start and the count of predictions are not in it.
+        The same, fitted, with the attributes of a fit in memory; `WeightedLDA` without ``weights_``.
 
     Raises
     ------
     ValueError
         If the estimator does not reduce to sums, or the input is malformed; `ChunkError` names the chunk that is
-        damaged, lacks a column, or changed during the fit, and for `CountLogistic` two chunks that share a bag.
+        damaged, lacks a column, or changed during the fit, and the two chunks that share a bag that must be whole.
     NotIdentifiableError
         As of the estimator.
     EngineError
-        If a worker died, or gave no answer within ``timeout``.
+        If a worker died.
 
     After an error the estimator is as it was before the call.
 
     Notes
     -----
-    `InvCal`, `BagMeanRegression` and `WeightedLDA` take one pass. `MeanMap` and `LaplacianMeanMap` take the first pass,
-    about three Newton passes, and one that counts the predictions. `CountLogistic` takes the first pass, a start of up
-    to four passes of MeanMap, looks at two chunks to shorten its weights, and five Newton passes in random bags, 13 to
-    20 where MeanMap is a bad start. With many chunks the start reads only some of them. A worker needs the memory of
-    one chunk in double precision three times. The caller needs the sums of all bags, or for `WeightedLDA`,
-    `CountLogistic` and `MeanMap` with ``bag_weights="size"`` those of the classes and the size of each bag.
+    `InvCal`, `BagMeanRegression` and `WeightedLDA` take one pass. `MeanMap` and `LaplacianMeanMap` take a pass per
+    Newton step and one that counts the predictions, `CountLogistic` and `BagLogistic` a pass per step of Fisher
+    scoring, all after a first pass. Known labels are given as bags: one bag for each class (and chunk, where bags must
+    be whole) with the shares 0 and 1.
 
     Examples
     --------
@@ -110,24 +99,26 @@ def fit_chunks(
     >>> float(model.score(frame[["x"]], y)) > 0.9
     True
     """
+    check_flag("check_chunks", check_chunks)
     steps, scaler, model = parts(estimator)
-    kind = kind_of(model)
-    check_options(tol, max_passes, labels)
-    engine = Engine(chunks, map, timeout)
+    needed = sums_needed(model)
+    engine = Engine(type(model).__name__, chunks, n_jobs, verbose)
     with told(model), unchanged_by_errors(model, scaler):
         model._validate_params()
-        layout = with_columns(engine, Layout(bags, features, read, steps))
-        matrix, classes, keys = read_shares(proportions)
-        state = first_pass(engine, layout, kind, matrix, keys)
-        layout = replace(layout, model=None)
-        layout = told_of_columns(model, scaler, state, layout)
-        rows = np.flatnonzero(state.sizes)
-        matrix = fill_empty_rows(matrix, rows, keys)
-        data = BagData(None, rows, matrix, classes, keys, sizes=state.sizes)
-        data = model._accept(data)
-        model.estimators_ = None
-        say = partial(print, type(model).__name__, flush=True) if verbose else None
-        kind.fit(model, data, state, Passes(engine, layout, tol, max_passes, say))
+        noisy = model.get_params(deep=False).get("proportion_noise") is not None
+        matrix, classes, keys = read_shares(proportions, noisy)
+        layout = with_columns(engine, Layout(bags, features, steps))
+        again = needed in ("instances", "whole bags")
+        merged = model._uses_frequencies if again else None
+        shape = needed, len(matrix), keys
+        X = first_pass(engine, layout, *shape, check=check_chunks, merged=merged)
+        X = told_of_columns(model, scaler, X)
+        rows = np.flatnonzero(X.sizes)
+        matrix, times = fill_empty_rows(matrix, rows, keys), X.sizes[rows]
+        if X.kept is not None:
+            X, rows, times = X.in_memory()
+        data = model._accept(BagData(X, rows, matrix, classes, keys, frequencies=times))
+        model._fit_checked(data if isinstance(X, InChunks) else model._in_cells(data))
     return estimator
 
 
@@ -144,35 +135,54 @@ def unchanged_by_errors(*fitted):
         raise
 
 
-def read_shares(proportions):
+def sums_needed(model):
+    """What a model needs of its chunks, or a ValueError that says what to do instead."""
+    kernel = getattr(model, "kernel", "linear")
+    needed = getattr(model, "_sums_needed", lambda: None)()
+    if needed is not None and kernel == "linear":
+        return needed
+    way = "fit it to a sample of whole bags, sample_bags(chunks, proportions, n_bags, bags=…)"
+    if needed is not None:
+        way = f"take kernel='linear' behind a fitted Nystroem in a pipeline, or {way}"
+    raise ValueError(f"{model!r} does not reduce to sums over chunks: {way}")
+
+
+def read_shares(proportions, noisy=False):
     """`check_proportions`, with the way out for shares outside of [0, 1]."""
-    remedy = "; clip noisy shares, shares.clip(0, 1), and state their standard errors by proportion_errors"
-    return check_proportions(proportions, empty_rows=True, remedy=remedy)
+    remedy = "; for noisy shares state the noise: CountLogistic(proportion_noise=…, proportion_errors=…)"
+    return check_proportions(proportions, empty_rows=True, noisy=noisy, remedy=remedy)
 
 
-def check_options(tol, max_passes, labels):
-    """Refuse what `fit_chunks` cannot do."""
-    if labels is not None:
-        raise ValueError(
-            "fit_chunks takes no labels, but bags of known labels: write the labeled rows into bags of their own, one "
-            "per class (for CountLogistic one per class and chunk), with the shares 0 and 1; the bag that they leave "
-            "has the share (size * share - positives) / (size - labeled)"
-        )
-    if not (isinstance(tol, Real) and tol > 0):
-        raise ValueError(f"tol must be above 0, got {tol!r}")
-    check_whole("max_passes", max_passes)
-
-
-def told_of_columns(model, scaler, state, layout):
-    """Set what scaler and model learn of the columns; the layout with the scaler."""
-    mean, named = [state.total.mean], not layout.steps
-    given = pd.DataFrame(mean, columns=layout.features) if named else None
+def told_of_columns(model, scaler, X):
+    """Set what scaler and model learn of the columns; the instances with the scaler."""
+    mean, scale, layout = X.total.mean, X.total.scale, X.layout
+    named = not layout.steps
+    given = pd.DataFrame(mean[None], columns=layout.features) if named else mean[None]
     if scaler is None:
-        warn_of_moments(model, state.total.mean, state.total.scale)
-    else:
-        layout = standardize(scaler, state, layout, given)
-    model._check_X(given if named and scaler is None else mean, reset=True)
-    return layout
+        warn_of_moments(model, mean, scale)
+        model._check_X(given, reset=True)
+        return X
+    model._check_X(mean[None], reset=True)
+    return standardized(scaler, X, layout.features if named else None)
+
+
+def standardized(scaler, X, names):
+    """Fit a `StandardScaler` from the moments of all chunks; the instances that it returns."""
+    n, mean, var = X.total.n, X.total.mean, X.total.scale**2
+    eps = np.finfo(float).eps
+    constant = var <= n * eps * var + (n * mean * eps) ** 2  # as scikit-learn decides
+    scaler.n_features_in_, scaler.n_samples_seen_ = len(mean), n
+    vars(scaler).pop("feature_names_in_", None)
+    if names is not None and all(isinstance(name, str) for name in names):
+        scaler.feature_names_in_ = np.asarray(names, dtype=object)
+    some = scaler.with_mean or scaler.with_std
+    scaler.mean_, scaler.var_, scaler.scale_ = mean if some else None, None, None
+    if scaler.with_std:
+        scaler.var_, scaler.scale_ = var, np.where(constant, 1.0, np.sqrt(var))
+    center = mean if scaler.with_mean else 0.0
+    return replace(
+        X, center=center, scale=scaler.scale_ if scaler.with_std else 1.0
+    )
 
 
 def parts(estimator):
@@ -198,20 +208,23 @@ def parts(estimator):
 
 def chosen_rows(frame, layout, names):
     """The rows of a chunk that lie in some bags."""
+    if not len(frame):
+        return None
     return frame.loc[
         pd.Index(layout.bag_column(frame), tupleize_cols=False).isin(names)
     ]
 
 
 def sample_bags(
-    chunks, proportions, n_bags, *, bags, features=None, map=in_this_process, read=None,
-    timeout=600.0, random_state=None,
-):  # fmt: skip
+    chunks, proportions: Proportions, n_bags: int, *, bags: Hashable,
+    features: list | None = None, n_jobs: int | None = None, verbose: int = 0,
+    random_state: RandomState = None,
+) -> pd.DataFrame:  # fmt: skip
     """All instances of some bags, drawn at random: for methods that need the instances together.
 
     Parameters
     ----------
-    chunks, proportions, bags, features, map, read, timeout
+    chunks, proportions, bags, features, n_jobs, verbose
         As for `fit_chunks`.
     n_bags : int
         Bags to draw, among those whose share is not NaN.
@@ -229,15 +242,15 @@ def sample_bags(
         If there are fewer bags with a share, or a drawn bag has no instances; `ChunkError` and `EngineError`
         as of `fit_chunks`.
     """
-    matrix, _, keys = read_shares(proportions)
+    matrix, _, keys = read_shares(proportions, noisy=True)
     names = pd.RangeIndex(len(matrix)) if keys is None else keys
     known = np.flatnonzero(np.isfinite(matrix).all(axis=1))
     check_whole("n_bags", n_bags, most=len(known))
     drawn = check_random_state(random_state).choice(known, n_bags, replace=False)
-    engine = Engine(chunks, map, timeout)
-    layout = with_columns(engine, Layout(bags, features, read))
+    engine = Engine("sample_bags", chunks, n_jobs, verbose)
+    layout = with_columns(engine, Layout(bags, features))
     run = engine.run("sample of bags", chosen_rows, layout, (names[np.sort(drawn)],))
-    found = [part for _, part in run if part is not None]
+    found = [part for part in run if part is not None]
     if not found:
         raise ValueError("chunks hold no rows")
     sample = pd.concat(found, ignore_index=True)[[*layout.features, bags]]

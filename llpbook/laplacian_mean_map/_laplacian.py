@@ -270,6 +270,9 @@ class LaplacianMeanMap(KernelClassifier):
     def _equal_shares(self):
         return "warned" if self.epsilon > 0 else "refused"
 
+    def _sums_needed(self):
+        return "instances" if self.similarity == "gaussian" else None
+
     def _solve(self, data, Z):
         return self._classifier(data, Z, self._operator(data, *self._graph(data, Z)))
 
@@ -277,10 +280,11 @@ class LaplacianMeanMap(KernelClassifier):
         unit = 2 if len(mu) == 1 else 1  # log-odds are 2 <w, x>
         start = None if init is None else init / unit
         options = {"max_iter": self.max_iter, "tol": self.tol, "init": start}
+        options["frequencies"] = data.frequencies
         theta, self.n_iter_, self.gap_ = minimize(Z, mu, self.alpha, **options)
         self.mean_operator_, weights = mu, unit * theta
         warn_if_short(self)
-        warn_if_too_sure(self, Z @ weights.T, data)
+        warn_if_too_sure(self, Z, weights, data)
         return weights
 
     def _graph(self, data, Z):

@@ -1,0 +1,61 @@
+"""Instances that are read in chunks: what a fit may ask of them, in the place of a matrix of features."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+
+class InChunks(ABC):
+    """The place of X in a fit from chunks, which `llpbook.beyond_memory.fit_chunks` fills.
+
+    It stands for one row per bag, the mean of the bag, with the size of the bag as its frequency. An estimator that asks
+    for ``data.bag_means(X)`` only, or minimizes a `linear_objective`, works as it is; it says so in
+    ``LLPClassifier._sums_needed``.
+
+    Attributes
+    ----------
+    shape : (int, int)
+        Bags with instances, and columns.
+    """
+
+    @abstractmethod
+    def bag_means(self):
+        """The means of the bags with instances, an ndarray of this shape."""
+
+    @abstractmethod
+    def with_constant(self):
+        """The same with the feature 1 as the last column."""
+
+    @abstractmethod
+    def objective(self, loss, known, penalty=0.0, linear=None):
+        """The `LinearObjective` of all chunks; parameters as there."""
+
+    @abstractmethod
+    def sums_by_bag(self, function, *args):
+        """Sums over chunks, and what is one row per bag in the rows of the proportions.
+
+        Parameters
+        ----------
+        function : callable
+            ``function(X, *args, bags, n_bags)``, defined in a module, returns a tuple of numbers and of arrays of
+            shape (n_bags, n_columns), for the instances of a chunk and their bags.
+
+        Returns
+        -------
+        list
+        """
+
+    @abstractmethod
+    def class_moments(self, shares):
+        """What discriminant analysis needs, with the shares of each bag as the weights of its instances.
+
+        Parameters
+        ----------
+        shares : ndarray, shape (n_bags, n_classes)
+
+        Returns
+        -------
+        means : ndarray, shape (n_classes, n_features)
+        within, total : ndarray, shape (n_features, n_features)
+            Covariances within classes, and of all instances.
+        """
