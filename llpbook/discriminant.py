@@ -459,7 +459,7 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
         size = np.abs(means).max(axis=0) + scale
         scale = np.where(scale > 1e-12 * size, scale, np.inf)
         basis = whitened(total / np.outer(scale, scale), scale)
-        root = inverse_root(within, basis, self.shrinkage)
+        root = inverse_root(within, basis, shrinkage=self.shrinkage)
         self._store(Gaussians(means, root, data.class_prior), within)
         self.n_iter_, self.gap_ = 0, 0.0
 

@@ -17,8 +17,8 @@ from ._bag_learners import (
     held_out_step,
 )
 from ._bag_loss import BagLoss, SumOfLosses, curvature, read_scores
-from ._chunked import InChunks
 from ._booster import boost, boost_trees, newton_target, tree_scores
+from ._chunked import InChunks
 from ._counts import (
     crosstab,
     label_by_counts,

@@ -6,8 +6,6 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from ._chunked import InChunks
-
 
 @dataclass(frozen=True, eq=False)
 class BagCounts:
@@ -62,8 +60,6 @@ class BagCounts:
 
     def sums(self, values):
         """Sum over the instances of each bag, shape (n_bags,) or (n_bags, n_columns)."""
-        if isinstance(values, InChunks):
-            values = values.bag_means()
         return self.matrix @ values
 
     def total(self, values):

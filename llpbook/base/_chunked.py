@@ -8,8 +8,8 @@ from abc import ABC, abstractmethod
 class InChunks(ABC):
     """The place of X in a fit from chunks, which `llpbook.beyond_memory.fit_chunks` fills.
 
-    It stands for one row per bag, the mean of the bag, with the size of the bag as its frequency. An estimator that asks
-    for ``data.bag_means(X)`` only, or minimizes a `linear_objective`, works as it is; it says so in
+    It stands for one row per bag, the mean of the bag, with the size of the bag as its frequency. An estimator that
+    asks for ``data.bag_means(X)`` only, or minimizes a `linear_objective`, works as it is; it says so in
     ``LLPClassifier._sums_needed``.
 
     Attributes

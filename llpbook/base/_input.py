@@ -16,8 +16,8 @@ from ..proportions import (
     keyed_rows,
     refuse_mask,
 )
-from ._counts import crosstab
 from ._chunked import InChunks
+from ._counts import crosstab
 from ._running import require_memory, warn
 from ._sklearn import StrOptions
 
@@ -69,8 +69,6 @@ class BagData:
         Checked by `check_bag_weights`, where the estimator has this parameter.
     covariances : ndarray, shape (n_bags, n_classes, n_classes), or None
         Of the error of each row of ``proportions``, by `error_covariances`; None where none is stated.
-    sizes : ndarray of int, shape (n_bags,), or None
-        Where X holds one row per bag, the mean of its instances: how many these are.
     frequencies : ndarray of int, shape (n_rows,), or None
         How many equal instances each row of X stands for, at least 1; None for one. With frequencies, what is said
         above to be of n_instances is one per row.
@@ -86,7 +84,6 @@ class BagData:
     before: object = None
     bag_weights: object = None
     covariances: object = None
-    sizes: object = None
     frequencies: object = None
 
     @property
@@ -97,8 +94,6 @@ class BagData:
     @cached_property
     def bag_sizes(self):
         """Instances in each bag, shape (n_bags,)."""
-        if self.sizes is not None:
-            return self.sizes
         if self.frequencies is not None:
             return sums_of_counts(self.bags, self.frequencies, len(self.proportions))
         return np.bincount(self.bags, minlength=len(self.proportions))

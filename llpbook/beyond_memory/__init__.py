@@ -13,9 +13,9 @@ instances, or a label for each, does not reduce to sums; `sample_bags` is the wa
 Chapter: ``book/beyond_memory``. Source: chan1983 for merging moments.
 """
 
-from ._chunks import ChunkError, EngineError, row_groups
-from ._fit import fit_chunks, sample_bags
-from ._instances import ChunkObjective, terms
+from ._chunks import ChunkError, Engine, EngineError, Layout, row_groups
+from ._fit import fit_chunks, noise_of, read_chunks, sample_bags
+from ._instances import ChunkObjective, part_counts, terms
 from ._sums import (
     Moments,
     bag_sums,

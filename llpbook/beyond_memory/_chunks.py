@@ -53,9 +53,7 @@ def data_set(path, kind="parquet"):
     try:
         from pyarrow.dataset import dataset
     except ImportError as error:
-        raise ImportError(
-            "it needs pyarrow: pip install 'llpbook[parquet]'"
-        ) from error
+        raise ImportError("it needs pyarrow: pip install 'llpbook[parquet]'") from error
     return dataset(path, format=kind)
 
 

@@ -105,19 +105,18 @@ def fit_chunks(
     engine = Engine(type(model).__name__, chunks, n_jobs, verbose)
     with told(model), unchanged_by_errors(model, scaler):
         model._validate_params()
-        noisy = model.get_params(deep=False).get("proportion_noise") is not None
-        matrix, classes, keys = read_shares(proportions, noisy)
-        layout = with_columns(engine, Layout(bags, features, steps))
         again = needed in ("instances", "whole bags")
         merged = model._uses_frequencies if again else None
-        shape = needed, len(matrix), keys
-        X = first_pass(engine, layout, *shape, check=check_chunks, merged=merged)
-        X = told_of_columns(model, scaler, X)
-        rows = np.flatnonzero(X.sizes)
-        matrix, times = fill_empty_rows(matrix, rows, keys), X.sizes[rows]
+        data = read_chunks(
+            engine, proportions, Layout(bags, features, steps), needed,
+            noisy=noise_of(model), check=check_chunks, merged=merged,
+        )  # fmt: skip
+        X = told_of_columns(model, scaler, data.X)
+        data = replace(data, X=X)
         if X.kept is not None:
             X, rows, times = X.in_memory()
-        data = model._accept(BagData(X, rows, matrix, classes, keys, frequencies=times))
+            data = replace(data, X=X, bags=rows, frequencies=times)
+        data = model._accept(data)
         model._fit_checked(data if isinstance(X, InChunks) else model._in_cells(data))
     return estimator
 
@@ -145,6 +144,40 @@ def sums_needed(model):
     if needed is not None:
         way = f"take kernel='linear' behind a fitted Nystroem in a pipeline, or {way}"
     raise ValueError(f"{model!r} does not reduce to sums over chunks: {way}")
+
+
+def read_chunks(
+    engine, proportions, layout, needed, *, noisy=False, check=True, merged=None
+):
+    """Chunks and proportions after the first pass.
+
+    Parameters
+    ----------
+    engine : Engine
+    proportions : array-like, Series, dict or DataFrame
+    layout : Layout
+    needed, check, merged
+        See `first_pass`.
+    noisy : bool, default False
+        See `llpbook.base.check_proportions`.
+
+    Returns
+    -------
+    BagData
+        Its X are `Instances`, one row per bag.
+    """
+    matrix, classes, keys = read_shares(proportions, noisy)
+    layout = with_columns(engine, layout)
+    shape = needed, len(matrix), keys
+    X = first_pass(engine, layout, *shape, check=check, merged=merged)
+    rows = np.flatnonzero(X.sizes)
+    matrix = fill_empty_rows(matrix, rows, keys)
+    return BagData(X, rows, matrix, classes, keys, frequencies=X.sizes[rows])
+
+
+def noise_of(model):
+    """Whether noise was added to the shares on purpose, so that they may lie outside of [0, 1]."""
+    return model.get_params(deep=False).get("proportion_noise") is not None
 
 
 def read_shares(proportions, noisy=False):
@@ -180,9 +213,7 @@ def standardized(scaler, X, names):
     if scaler.with_std:
         scaler.var_, scaler.scale_ = var, np.where(constant, 1.0, np.sqrt(var))
     center = mean if scaler.with_mean else 0.0
-    return replace(
-        X, center=center, scale=scaler.scale_ if scaler.with_std else 1.0
-    )
+    return replace(X, center=center, scale=scaler.scale_ if scaler.with_std else 1.0)
 
 
 def parts(estimator):

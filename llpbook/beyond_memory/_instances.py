@@ -217,7 +217,9 @@ class Instances(InChunks):
         place = np.cumsum(self.sizes > 0) - 1
         of_bags = known.sizes, known.counts, known.errors
         rows = [part and place[part.rows] for part in self.parts]
-        return [r is not None and (*(v[r] for v in of_bags), known.laplace) for r in rows]
+        return [
+            r is not None and (*(v[r] for v in of_bags), known.laplace) for r in rows
+        ]
 
     def objective(self, loss, known, penalty=0.0, linear=None):
         """See `InChunks`."""

@@ -27,6 +27,7 @@ from ._accuracy import (
     stated_noise,
 )
 from ._bootstrap import BagBootstrap, bag_bootstrap, draw_bags, parameters_of_bags
+from ._chunks import chunk_coefficient_table, chunk_group_rate
 from ._groups import (
     count_bounds,
     group_rate,
@@ -62,7 +63,6 @@ from ._table import (
     check_converged,
     check_level,
     check_maximum,
-    chunk_coefficient_table,
     coefficient_table,
     fit_covariance,
     make_table,
@@ -91,6 +91,7 @@ __all__ = [
     "check_level",
     "check_maximum",
     "chunk_coefficient_table",
+    "chunk_group_rate",
     "class_probabilities",
     "coefficient_table",
     "count_bounds",

@@ -252,10 +252,31 @@ def group_rate(
     found, errors = _rates_and_errors(fit, members, V)
     if found.shape[1] == 1:
         found, errors = np.hstack([1 - found, found]), np.hstack([errors, errors])
-    half = student.isf((1 - level) / 2, len(psi) - psi.shape[1]) * errors
-    least, most = np.zeros_like(found), np.ones_like(found)
+    bounds = np.zeros_like(found), np.ones_like(found)
     if not fit.known.errors.any():
-        least, most = _bounds(members, data, rounding)
+        bounds = _bounds(members, data, rounding)
+    half = student.isf((1 - level) / 2, len(psi) - psi.shape[1]) * errors
+    counts = members.sum(axis=1)
+    return rate_table(found, errors, half, bounds, counts, names, data.classes)
+
+
+def rate_table(found, errors, half, bounds, counts, names, classes):
+    """The DataFrame that `group_rate` returns.
+
+    Parameters
+    ----------
+    found, errors, half : ndarray, shape (n_groups, n_classes)
+        Rates, standard errors, and half widths of intervals.
+    bounds : (ndarray, ndarray)
+    counts : ndarray of int, shape (n_groups,)
+    names : ndarray, shape (n_groups,)
+    classes : ndarray, shape (n_classes,)
+
+    Returns
+    -------
+    DataFrame
+    """
+    least, most = bounds
     columns = {
         "rate": np.clip(found, least, most),
         "error": errors,
@@ -263,13 +284,20 @@ def group_rate(
         "high": np.clip(found + half, least, most),
         "least": least,
         "most": most,
-        "n": np.repeat(members.sum(axis=1)[:, None], found.shape[1], axis=1),
+        "n": np.repeat(counts[:, None], found.shape[1], axis=1),
     }
-    return _frame(columns, names, data.classes)
+    return _frame(columns, names, classes)
 
 
 def _rates_and_errors(fit, members, V):
     """The rates, and their standard errors by the variances of the labels and of the weights."""
+    found, slopes, of_labels = rates_and_slopes(fit, members)
+    of_weights = np.einsum("gki,ij,gkj->gk", slopes, V, slopes)
+    return found, np.sqrt(of_labels + of_weights)
+
+
+def rates_and_slopes(fit, members):
+    """The rates, their derivatives by the weights, and their variances given the weights."""
 
     def rates(changed):
         scores = one_column(changed.Z @ changed.weights.T)
@@ -279,8 +307,7 @@ def _rates_and_errors(fit, members, V):
     slopes = np.stack(slopes, axis=-1)
     scores = one_column(fit.Z @ fit.weights.T)
     of_labels = posterior_variances(scores, fit.known, members, fit.exact_up_to)
-    of_weights = np.einsum("gki,ij,gkj->gk", slopes, V, slopes)
-    return rates(fit), np.sqrt(of_labels + of_weights)
+    return rates(fit), slopes, of_labels
 
 
 def tomography(group, bags, proportions, model=None, X=None, *, rounding=0.0):

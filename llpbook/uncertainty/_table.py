@@ -1,7 +1,6 @@
 """Coefficients with standard errors, intervals and tests, printed as people know them."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -14,13 +13,9 @@ from ._sandwich import (
     BagSums,
     bag_gradients,
     bag_hessians,
-    bag_squares,
-    bag_sums,
     influences,
-    penalty_of,
     read_fit,
     sandwich,
-    slack_of,
     split_model,
 )
 from ._units import in_units
@@ -305,73 +300,3 @@ def coefficient_table(
     A, names = in_units(before, last, X, names)
     sizes = len(fit.known.bags), len(fit.used)
     return make_table(fit.weights, V, A, names, last, *sizes, level)
-
-
-def _read_chunk(chunk, model, proportions, bags, features):
-    X = chunk.drop(columns=bags) if features is None else chunk[features]
-    return read_fit(model, X, chunk[bags], proportions)[0]
-
-
-def _first_pass(chunk, **how):
-    return bag_sums(_read_chunk(chunk, **how))
-
-
-def _second_pass(chunk, J, **how):
-    return bag_squares(_read_chunk(chunk, **how), J)
-
-
-def chunk_coefficient_table(
-    model, chunks, proportions, *, bags, features=None, map=map, level=0.95
-):
-    """`coefficient_table` of bags that do not fit into memory at once.
-
-    Parameters
-    ----------
-    model : CountLogistic or Pipeline
-        Fitted to all these bags.
-    chunks : iterable of DataFrame
-        Iterated twice; each bag is in one chunk.
-    proportions : array-like, Series, dict or DataFrame
-        Of all bags; see `llpbook.base.check_proportions`.
-    bags : hashable
-        The column of the bags.
-    features : list, optional
-        The columns of the features; all but ``bags`` if not given.
-    map : callable, default `map`
-        Applies a function to each chunk: the builtin, or the method of a pool of processes.
-    level : float, default 0.95
-
-    Returns
-    -------
-    CoefficientTable
-
-    Raises
-    ------
-    NotIdentifiableError, ValueError
-        As of `coefficient_table`; also if a bag is in two chunks, or there is no chunk.
-    """
-    before, last = split_model(model)
-    how = {"model": model, "proportions": proportions, "bags": bags}
-    how["features"] = features
-    found = list(map(partial(_first_pass, **how), chunks))
-    if not found:
-        raise ValueError("chunks must hold at least one DataFrame, got none")
-    sizes, used, gradients, hessians = zip(*found, strict=True)
-    used = np.concatenate(used)
-    if len(np.unique(used)) < len(used):
-        raise ValueError(
-            "chunks must hold whole bags, but a bag is in two of them: sort the rows by bag, and cut between bags"
-        )
-    sums = BagSums(sum(sizes), used, sum(gradients), sum(hessians))
-    weights = last.coef_
-    if last.fit_intercept:
-        weights = np.column_stack([last.coef_, last.intercept_])
-    penalty = penalty_of(last, weights)
-    J, L = check_maximum(weights, sums, penalty), len(used)
-    squares = map(partial(_second_pass, J=J, **how), chunks)
-    V = L / (L - 1) * sum(squares)
-    check_converged(weights, sums, J, V, penalty, slack_of(last))
-    first = next(iter(chunks))
-    X = first.drop(columns=bags) if features is None else first[features]
-    A, names = in_units(before, last, X)
-    return make_table(weights, V, A, names, last, sums.n_instances, L, level)

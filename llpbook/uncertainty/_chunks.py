@@ -1,0 +1,223 @@
+"""Standard errors and rates of groups from chunks of whole bags that do not fit into memory at once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from scipy.stats import t as student
+
+from .._typing import Proportions
+from ..base import BagData, bag_counts, error_covariances
+from ..beyond_memory import Engine, Layout, noise_of, part_counts, read_chunks
+from ._groups import _bounds, rate_table, rates_and_slopes, read_groups
+from ._sandwich import (
+    BagSums,
+    Linear,
+    bag_squares,
+    bag_sums,
+    penalty_of,
+    slack_of,
+    split_model,
+)
+from ._table import (
+    CoefficientTable,
+    check_converged,
+    check_level,
+    check_maximum,
+    make_table,
+)
+from ._units import in_units
+
+
+class Fit:
+    """A fitted model and its chunks after the first pass.
+
+    Parameters
+    ----------
+    model, chunks, proportions, bags, features, n_jobs, check_chunks, verbose
+        As for `chunk_coefficient_table`.
+    group : hashable, optional
+        A column that is read, too.
+    """
+
+    def __init__(
+        self, model, chunks, proportions, bags, features, n_jobs, check_chunks, verbose,
+        group=None,
+    ):  # fmt: skip
+        self.before, last = split_model(model)
+        if features is None:
+            features = getattr(model, "feature_names_in_", None)
+        steps = () if self.before is None else tuple(s for _, s in self.before.steps)
+        steps = tuple(s for s in steps if s not in (None, "passthrough"))
+        engine = Engine("chunks", chunks, n_jobs, verbose)
+        layout = Layout(bags, features, steps, group)
+        check = {"noisy": noise_of(last), "check": check_chunks}
+        data = read_chunks(engine, proportions, layout, "whole bags", **check)
+        if data.classes.tolist() != last.classes_.tolist():
+            raise ValueError(
+                f"proportions has the classes {data.classes.tolist()}, the model {last.classes_.tolist()}"
+            )
+        errors = last.proportion_errors
+        covariances = None if errors is None else error_covariances(errors, data)
+        shape = data.bags, data.proportions, covariances, data.frequencies
+        laplace = last.proportion_noise == "laplace"
+        self.known = replace(bag_counts(*shape), laplace=laplace)
+        self.last, self.data, self.X = last, data, data.X
+        self.weights = last.coef_
+        if last.fit_intercept:
+            self.weights = np.column_stack([last.coef_, last.intercept_])
+            self.X = self.X.with_constant()
+        self.penalty = penalty_of(last, self.weights)
+
+    def sums(self, what, function, *args, group=None):
+        """A pass: what ``function(Linear, *args)`` makes of each chunk."""
+        X = replace(self.X, layout=replace(self.X.layout, group=group))
+        of_model = self.weights, self.penalty, self.last.loss_.exact_up_to
+        counts = self.X.counts(self.known)
+        shares = [part and self.data.proportions[part.rows] for part in X.parts]
+        if group is not None:
+            counts = zip(counts, shares, strict=True)
+        more = [(function, given, of_model, args) for given in counts]
+        return X.run(what, _linear if group is None else _grouped, more)
+
+    def covariance(self):
+        """That of the weights, shape (n_weights, n_weights), in two passes."""
+        found = [one for _, one in self.sums("pass over gradients", bag_sums)]
+        gradient, hessian = (sum(one[j] for one in found) for j in (2, 3))
+        sums = BagSums(self.data.n_instances, self.data.bags, gradient, hessian)
+        J, L = check_maximum(self.weights, sums, self.penalty), len(sums.used)
+        squares = self.sums("pass over squares", bag_squares, J)
+        V = L / (L - 1) * sum(one for _, one in squares)
+        check_converged(self.weights, sums, J, V, self.penalty, slack_of(self.last))
+        return V
+
+
+def _linear(X, codes, function, given, of_model, args):
+    weights, penalty, exact_up_to = of_model
+    known = part_counts(codes, given)
+    return function(Linear(weights, X, known, penalty, exact_up_to, codes), *args)
+
+
+def _grouped(X, codes, groups, function, given, of_model, args):
+    return _linear(X, codes, function, given[0], of_model, (groups, given[1], *args))
+
+
+def chunk_coefficient_table(
+    model, chunks, proportions: Proportions, *, bags: Hashable,
+    features: list | None = None, n_jobs: int | None = None, check_chunks: bool = True,
+    verbose: int = 0, level: float = 0.95,
+) -> CoefficientTable:  # fmt: skip
+    """`coefficient_table` of bags that do not fit into memory at once.
+
+    Parameters
+    ----------
+    model : CountLogistic or Pipeline
+        Fitted to all these bags, in memory or by `llpbook.beyond_memory.fit_chunks`.
+    chunks, proportions, bags, n_jobs, check_chunks, verbose
+        As for `llpbook.beyond_memory.fit_chunks`; each bag is in one chunk. There are three passes.
+    features : list, optional
+        The columns of the features; those that the model was fitted to if not given, or all but ``bags``.
+    level : float, default 0.95
+
+    Returns
+    -------
+    CoefficientTable
+
+    Raises
+    ------
+    NotIdentifiableError, ValueError, EngineError
+        As of `coefficient_table` and of `llpbook.beyond_memory.fit_chunks`.
+    """
+    check_level(level)
+    of_chunks = bags, features, n_jobs, check_chunks, verbose
+    fit = Fit(model, chunks, proportions, *of_chunks)
+    V = fit.covariance()
+    columns = pd.DataFrame(columns=fit.X.layout.features)
+    A, names = in_units(fit.before, fit.last, columns)
+    sizes = fit.data.n_instances, len(fit.data.bags)
+    return make_table(fit.weights, V, A, names, fit.last, *sizes, level)
+
+
+def group_sums(fit, groups, shares, exact, rounding):
+    """Sums of a chunk over each of its groups: number, expected count, its slopes, its variance, bounds.
+
+    Parameters
+    ----------
+    fit : Linear
+    groups : Series, shape (n_instances,)
+    shares : ndarray, shape (n_bags, n_classes)
+    exact : bool
+        Whether the shares bound the rates.
+    rounding : float
+
+    Returns
+    -------
+    dict of tuple
+        By name of the group.
+    """
+    if groups.dtype == bool and not groups.any():
+        return {}
+    members, names = read_groups(groups, len(groups))
+    n = members.sum(axis=1)[:, None]
+    rates, slopes, variances = rates_and_slopes(fit, members)
+    found = [n[:, 0], n * rates, n[:, :, None] * slopes, n**2 * variances]
+    if exact:
+        data = BagData(fit.Z, fit.known.bags, shares, None)
+        found += [n * end for end in _bounds(members, data, rounding)]
+    return dict(zip(names.tolist(), zip(*found, strict=True), strict=True))
+
+
+def chunk_group_rate(
+    model, chunks, proportions: Proportions, group: Hashable, *, bags: Hashable,
+    features: list | None = None, n_jobs: int | None = None, check_chunks: bool = True,
+    verbose: int = 0, level: float = 0.95, rounding: float = 0.0,
+) -> pd.DataFrame:  # fmt: skip
+    """`group_rate` of bags that do not fit into memory at once.
+
+    Parameters
+    ----------
+    model, chunks, proportions, bags, features, n_jobs, check_chunks, verbose, level
+        As for `chunk_coefficient_table`. There are four passes.
+    group : hashable
+        The column of the chunks that says the group of each instance: True and False, of which True is the group, or
+        names. It may be one of the features.
+    rounding : float, default 0.0
+        See `group_rate`.
+
+    Returns
+    -------
+    DataFrame
+        As of `group_rate`.
+
+    Raises
+    ------
+    NotIdentifiableError, ValueError, EngineError
+        As of `chunk_coefficient_table`.
+    """
+    check_level(level)
+    of_chunks = bags, features, n_jobs, check_chunks, verbose
+    fit = Fit(model, chunks, proportions, *of_chunks, group)
+    V, exact = fit.covariance(), not fit.known.errors.any()
+    run = fit.sums("pass over groups", group_sums, exact, rounding, group=group)
+    totals = {}
+    for _, found in run:
+        for name, sums in found.items():
+            before = totals.get(name, [0.0] * len(sums))
+            totals[name] = [a + b for a, b in zip(before, sums, strict=True)]
+    names = pd.Index(list(totals)).sort_values()
+    sums = [np.array(column) for column in zip(*map(totals.get, names), strict=True)]
+    n = sums[0][:, None]
+    rates, slopes, variances = sums[1] / n, sums[2] / n[:, :, None], sums[3] / n**2
+    of_weights = np.einsum("gki,ij,gkj->gk", slopes, V, slopes)
+    errors = np.sqrt(variances + of_weights)
+    if rates.shape[1] == 1:
+        rates, errors = np.hstack([1 - rates, rates]), np.hstack([errors, errors])
+    ends = [end / n for end in sums[4:]]
+    bounds = ends or (np.zeros_like(rates), np.ones_like(rates))
+    df = len(fit.data.bags) - fit.weights.size
+    half = student.isf((1 - level) / 2, df) * errors
+    shape = sums[0].astype(int), names.to_numpy(), fit.data.classes
+    return rate_table(rates, errors, half, bounds, *shape)
