@@ -28,6 +28,7 @@ from .base import (
     Interval,
     LLPClassifier,
     StrOptions,
+    one_column,
     tilt_classes,
     warn,
     warn_if_short,
@@ -206,6 +207,30 @@ def fit_gaussians(X, weights, basis, *, shrinkage=None):
     within = within_covariance(X, weights, means)
     root = inverse_root(within, basis, shrinkage=shrinkage)
     return Gaussians(means, root, weights.sum(axis=0) / weights.sum())
+
+
+def gaussians_of_chunks(data, shrinkage=None):
+    """`fit_gaussians` with the shares of the bags as weights, and the covariance, from chunks.
+
+    Parameters
+    ----------
+    data : BagData
+        Its X are `InChunks`.
+    shrinkage
+        As for `inverse_root`.
+
+    Returns
+    -------
+    Gaussians
+    covariance : ndarray, shape (n_features, n_features)
+    """
+    means, within, total = data.X.class_moments(data.proportions)
+    scale = np.sqrt(np.diag(total))
+    size = np.abs(means).max(axis=0) + scale
+    scale = np.where(scale > 1e-12 * size, scale, np.inf)
+    basis = whitened(total / np.outer(scale, scale), scale)
+    root = inverse_root(within, basis, shrinkage=shrinkage)
+    return Gaussians(means, root, data.class_prior), within
 
 
 def discriminants(model, *, logits="posterior"):
@@ -442,9 +467,8 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
         logits: str = "posterior", shrinkage: float | None = None,
         max_iter: int = 300, tol: float = 1e-5, verbose: int = 0,
     ):  # fmt: skip
-        self.scheme, self.balance, self.logits = scheme, balance, logits
-        self.shrinkage, self.max_iter, self.tol = shrinkage, max_iter, tol
-        self.verbose = verbose
+        self.scheme, self.balance, self.logits, self.tol = scheme, balance, logits, tol
+        self.shrinkage, self.max_iter, self.verbose = shrinkage, max_iter, verbose
 
     @property
     def _scale(self):
@@ -453,28 +477,18 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
     def _sums_needed(self):
         return "class moments" if self.scheme == "sws" else None
 
-    def _fit_chunks(self, data):
-        means, within, total = data.X.class_moments(data.proportions)
-        scale = np.sqrt(np.diag(total))
-        size = np.abs(means).max(axis=0) + scale
-        scale = np.where(scale > 1e-12 * size, scale, np.inf)
-        basis = whitened(total / np.outer(scale, scale), scale)
-        root = inverse_root(within, basis, shrinkage=self.shrinkage)
-        self._store(Gaussians(means, root, data.class_prior), within)
-        self.n_iter_, self.gap_ = 0, 0.0
-
     def _fit(self, data):
         warn_of_rank(data)
         if isinstance(data.X, InChunks):
-            return self._fit_chunks(data)
+            self.n_iter_, self.gap_ = 0, 0.0
+            return self._store(*gaussians_of_chunks(data, self.shrinkage))
         order = np.argsort(data.bags, kind="stable")
         X, shares = data.X[order], data.proportions[data.bags[order]]
         basis, sizes = whitening(X), data.bag_sizes[data.bag_sizes > 0]
         starts = np.cumsum(sizes) - sizes
         counts = shares[starts] * sizes[:, None]
         weights = self._refine(X, shares, basis, starts, counts)
-        self.weights_ = np.empty_like(weights)
-        self.weights_[order] = weights
+        self.weights_ = weights[np.argsort(order)]
         model = fit_gaussians(X, weights, basis, shrinkage=self.shrinkage)
         self._store(model, within_covariance(X, weights, model.means))
 
@@ -514,8 +528,7 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
         self._n_features_out = self.scalings_.shape[1]
 
     def _scores(self, X):
-        scores = X @ self.coef_.T + self.intercept_
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        return one_column(X @ self.coef_.T + self.intercept_)
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Instances in the directions that separate the classes best, with the origin at the mean of the classes.

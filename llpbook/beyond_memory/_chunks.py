@@ -109,13 +109,18 @@ def listed(chunks):
     chunks = list(chunks)
     if not chunks:
         raise ValueError("chunks is empty")
+    refuse_addresses(chunks)
+    return chunks
+
+
+def refuse_addresses(chunks):
+    """Nothing is fetched behind the user's back, as pandas would."""
     for chunk in chunks:
         if isinstance(chunk, str) and "://" in chunk:
             raise ValueError(
                 f"chunks holds the address {chunk!r}, and nothing is fetched: download the file, or pass a function "
                 f"that reads it, functools.partial(pandas.read_parquet, {chunk!r})"
             )
-    return chunks
 
 
 def name_of(number, chunk):
@@ -125,8 +130,10 @@ def name_of(number, chunk):
         known = str(chunk)
     elif isinstance(chunk, partial):
         known = ", ".join(map(str, chunk.args))
+    elif hasattr(chunk, "__dask_graph__"):
+        known = getattr(chunk, "key", None)
     elif not isinstance(chunk, pd.DataFrame):
-        known = getattr(chunk, "path", getattr(chunk, "key", None))
+        known = getattr(chunk, "path", None)
     return f"chunk {number}" + f" ({known})" * (known is not None)
 
 
@@ -198,10 +205,10 @@ class Layout:
 def _load(chunk, wanted):
     if isinstance(chunk, str | Path):
         return read_path(chunk, wanted)
+    if hasattr(chunk, "__dask_graph__"):  # which has every attribute
+        return chunk.compute()
     if hasattr(chunk, "to_table"):
         return read_table(chunk, wanted)
-    if hasattr(chunk, "__dask_graph__"):
-        return chunk.compute()
     return chunk() if callable(chunk) else chunk
 
 
@@ -319,7 +326,8 @@ class Engine:
 
 def died(error):
     """Whether an error says that a worker died: that of a pool, or of Dask after several deaths."""
-    return isinstance(error, BrokenExecutor) or type(error).__name__ == "KilledWorker"
+    of_dask = "KilledWorker", "FutureCancelledError"
+    return isinstance(error, BrokenExecutor) or type(error).__name__ in of_dask
 
 
 def with_columns(engine, layout):

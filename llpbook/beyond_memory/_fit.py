@@ -25,7 +25,7 @@ from ..base import (
 )
 from ..proportions import check_flag, check_whole
 from ._chunks import Engine, Layout, with_columns
-from ._instances import first_pass
+from ._instances import first_pass, in_memory
 
 
 def fit_chunks(
@@ -114,7 +114,7 @@ def fit_chunks(
         X = told_of_columns(model, scaler, data.X)
         data = replace(data, X=X)
         if X.kept is not None:
-            X, rows, times = X.in_memory()
+            X, rows, times = in_memory(X)
             data = replace(data, X=X, bags=rows, frequencies=times)
         data = model._accept(data)
         model._fit_checked(data if isinstance(X, InChunks) else model._in_cells(data))

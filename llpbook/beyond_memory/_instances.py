@@ -9,6 +9,7 @@ import pandas as pd
 from joblib import effective_n_jobs
 
 from ..base import (
+    MOST_WEIGHTS,
     BagCounts,
     BagData,
     InChunks,
@@ -21,7 +22,6 @@ from ..base import (
     merge_rows,
     warn,
 )
-from ..base._objective import MOST_WEIGHTS
 from ._chunks import ChunkError, Engine, Layout, name_of, with_names
 from ._sums import Moments, bag_sums, class_sums, merge, moments, within_of_sums
 
@@ -177,16 +177,6 @@ class Instances(InChunks):
         """See `InChunks`."""
         return np.count_nonzero(self.sizes), len(self.total.mean) + self.constant
 
-    def in_memory(self):
-        """All features, the rows of the proportions that are their bags, and frequencies, as arrays."""
-        X, bags, times = zip(*self.kept, strict=True)
-        if any(t is not None for t in times):
-            ones = [np.ones(len(b), int) for b in bags]
-            times = [o if t is None else t for t, o in zip(times, ones, strict=True)]
-        X = (np.concatenate(X) - self.center) / self.scale
-        frequencies = None if times[0] is None else np.concatenate(times)
-        return X, np.concatenate(bags), frequencies
-
     def with_constant(self):
         """See `InChunks`."""
         return replace(self, constant=True)
@@ -230,31 +220,43 @@ class Instances(InChunks):
         totals = None
         for part, found in self.run("pass over bags", _by_bag, (function, args)):
             if totals is None:
-                shape = len(self.sizes)
-                totals = [
-                    np.zeros((shape, *np.shape(one)[1:]), one.dtype)
-                    if np.ndim(one)
-                    else 0.0
-                    for one in found
-                ]
-            for j, one in enumerate(found):
-                if np.ndim(one):
-                    totals[j][part.rows] += one
-                else:
-                    totals[j] += one
-        return totals
+                totals = [_nothing(one, len(self.sizes)) for one in found]
+            for total, one in zip(totals, found, strict=True):
+                total[part.rows if np.ndim(one) else ...] += one
+        return [total if total.ndim else total.item() for total in totals]
 
     def class_moments(self, shares):
         """See `InChunks`."""
-        n, mean, squares = self.total
-        scale = np.broadcast_to(self.scale, mean.shape)
-        total = Moments(
-            n, (mean - self.center) / scale, squares / np.outer(scale, scale)
-        )
-        mass = self.sizes @ shares
-        sums = class_sums(self.sums, shares) - mass[:, None] * self.center
-        means, within = within_of_sums(sums / scale, mass, total)
-        return means, within, total.squares / n
+        return class_moments(self, shares)
+
+
+def in_memory(X):
+    """All features, the rows of the proportions that are their bags, and frequencies, of `Instances` that are kept."""
+    features, bags, times = zip(*X.kept, strict=True)
+    frequencies = None
+    if any(t is not None for t in times):
+        ones = [np.ones(len(b), int) for b in bags]
+        times = [o if t is None else t for t, o in zip(times, ones, strict=True)]
+        frequencies = np.concatenate(times)
+    features = (np.concatenate(features) - X.center) / X.scale
+    return features, np.concatenate(bags), frequencies
+
+
+def class_moments(X, shares):
+    """`InChunks.class_moments` of `Instances`."""
+    n, mean, squares = X.total
+    scale = np.broadcast_to(X.scale, mean.shape)
+    total = Moments(n, (mean - X.center) / scale, squares / np.outer(scale, scale))
+    mass = X.sizes @ shares
+    sums = class_sums(X.sums, shares) - mass[:, None] * X.center
+    means, within = within_of_sums(sums / scale, mass, total)
+    return means, within, total.squares / n
+
+
+def _nothing(one, n_bags):
+    """Zeros to which a number, or rows of single bags, are added."""
+    shape = (n_bags, *one.shape[1:]) if np.ndim(one) else ()
+    return np.zeros(shape, getattr(one, "dtype", float))
 
 
 def _by_bag(X, codes, function, args):
@@ -280,7 +282,9 @@ def terms(X, codes, given, loss, w, curved):
 
 
 class ChunkObjective(LinearObjective):
-    r"""The sum of the objectives of chunks; equation :eq:`eq-beyond-memory-terms`.
+    """The objective of a linear model of bags that lie in chunks: each evaluation is a pass.
+
+    Equation :eq:`eq-beyond-memory-terms`.
 
     Parameters
     ----------
@@ -351,36 +355,55 @@ def first_pass(engine, layout, needed, n_bags, keys, *, check=True, merged=None)
     -------
     Instances
     """
-    sizes, owner = np.zeros(n_bags, int), np.full(n_bags, -1)
-    whole, total, sums, parts = needed == "whole bags", None, None, []
-    kept, room = None if merged is None else [], KEPT
-    here = kept is not None and effective_n_jobs(engine.n_jobs) == 1
-    args = needed == "class moments", not whole, check, here, bool(merged)
-    for number, found in enumerate(engine.run("first pass", summarize, layout, args)):
-        if found is None:
-            parts.append(None)
-            continue
-        names, counts, of_bags, here, checks, kept_rows = found
-        rows = rows_of(names, n_bags, keys, number, engine)
-        if whole and (owner[rows] >= 0).any():
-            twice = (owner[rows] >= 0).argmax()
-            refuse_scattered(names.tolist()[twice], owner[rows[twice]], number, engine, layout)  # fmt: skip
-        owner[rows] = number
-        parts.append(Part(names, counts, rows, checks))
-        sizes[rows] += counts
-        if kept is not None:
-            room -= np.inf if kept_rows is None else kept_rows[0].nbytes
-            kept = None if room < 0 else kept
-        if kept is not None:
-            kept.append((kept_rows[0], rows[kept_rows[1]], kept_rows[2]))
-        total = here if total is None else merge(total, here)
-        if not whole:
-            sums = np.zeros((n_bags, of_bags.shape[1])) if sums is None else sums
-            sums[rows] += of_bags
-    refuse_shares_of_rows(sizes, keys)
-    warn_of_restarts(parts, sizes, keys)
+    found = FirstPass(n_bags, needed == "whole bags", None if merged is None else [])
+    here = merged is not None and effective_n_jobs(engine.n_jobs) == 1
+    args = needed == "class moments", not found.whole, check, here, bool(merged)
+    for number, one in enumerate(engine.run("first pass", summarize, layout, args)):
+        rows = None if one is None else rows_of(one[0], n_bags, keys, number, engine)
+        if found.whole and one is not None:
+            refuse_scattered(found.owner[rows], one[0], number, engine, layout)
+        found.add(number, rows, one)
+    refuse_shares_of_rows(found.sizes, keys)
+    warn_of_restarts(found.parts, found.sizes, keys)
     layout = replace(layout, model=None)
-    return Instances(engine, layout, parts, sizes, total, sums, kept)
+    return Instances(engine, layout, found.parts, found.sizes, found.total, found.sums, found.kept)  # fmt: skip
+
+
+class FirstPass:
+    """What the first pass has added up so far; attributes as of `Instances`.
+
+    Parameters
+    ----------
+    n_bags : int
+    whole : bool
+        Whether each bag lies in one chunk, so that no sums are needed.
+    kept : list or None
+    """
+
+    def __init__(self, n_bags, whole, kept):
+        self.sizes, self.owner = np.zeros(n_bags, int), np.full(n_bags, -1)
+        self.whole, self.kept, self.room = whole, kept, KEPT
+        self.total, self.sums, self.parts = None, None, []
+
+    def add(self, number, rows, found):
+        """One more chunk, of `summarize`, with the rows of the proportions that are its bags."""
+        if found is None:
+            self.parts.append(None)
+            return
+        names, counts, of_bags, here, checks, kept = found
+        self.owner[rows] = number
+        self.parts.append(Part(names, counts, rows, checks))
+        self.sizes[rows] += counts
+        self.total = here if self.total is None else merge(self.total, here)
+        if not self.whole:
+            if self.sums is None:
+                self.sums = np.zeros((len(self.sizes), of_bags.shape[1]))
+            self.sums[rows] += of_bags
+        self.room -= np.inf if kept is None else kept[0].nbytes
+        if self.room < 0 or self.kept is None:
+            self.kept = None
+        else:
+            self.kept.append((kept[0], rows[kept[1]], kept[2]))
 
 
 def refuse_shares_of_rows(sizes, keys):
@@ -418,10 +441,14 @@ def warn_of_restarts(parts, sizes, keys):
         )
 
 
-def refuse_scattered(bag, first, second, engine, layout):
+def refuse_scattered(owners, names, number, engine, layout):
     """A bag in two chunks, where the method needs it whole."""
+    if (owners < 0).all():
+        return
+    twice = (owners >= 0).argmax()
+    bag, first = names.tolist()[twice], owners[twice]
     raise ChunkError(
-        f"bag {bag!r} has instances in chunk {first} and in chunk {second}, but {engine.name} needs each bag whole in "
+        f"bag {bag!r} has instances in chunk {first} and in chunk {number}, but {engine.name} needs each bag whole in "
         "one chunk. If these are two different bags, number them across all chunks. If not, bring the bags together "
         f"first: chunks = frame.shuffle(on={layout.bags!r}).persist() of a Dask DataFrame, such as "
         "dask.dataframe.read_parquet(paths), or chunks = [part for _, part in "
