@@ -162,7 +162,7 @@ def test_every_warning_is_at_the_users_line_once_a_fit(monkeypatch):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         twice = [chunk, chunk], np.concatenate([P, P])  # numbers that start again
-        fit_chunks(small("MeanMap"), *twice, bags="bag", max_passes=1)  # of chunks
+        fit_chunks(small("MeanMap"), *twice, bags="bag")  # of chunks
     check(caught, places, "of chunks")
     seen.update(places)
     places.clear()

@@ -276,53 +276,62 @@ def test_three_classes():
 # --- chunks ------------------------------------------------------------------------------------------------
 
 
-class Chunks:
-    """Read anew each time; counts how often."""
-
-    def __init__(self, frame, cuts):
-        self.frame, self.cuts, self.read = frame, cuts, 0
-
-    def __iter__(self):
-        self.read += 1
-        yield from np.split(self.frame, self.cuts)
-
-
 def as_frame(X, bags):
     return pd.DataFrame(X, columns=["a", "b"]).assign(bag=bags)
 
 
-def test_chunks_of_whole_bags_give_the_same_table():
+@pytest.mark.parametrize("noise", [None, "laplace"])
+def test_chunks_of_whole_bags_give_the_same_table_and_rates(noise, capsys):
     X, _, bags, P = problem()
-    frame = as_frame(X, bags)
-    pipe = make_pipeline(StandardScaler(), CountLogistic(C=10.0))
+    frame, given = as_frame(X, bags), {}
+    if noise is not None:
+        P = P[:, 1] + np.random.default_rng(0).laplace(scale=0.02, size=60)
+        errors = np.full(60, 0.02 * np.sqrt(2))
+        given = {"proportion_noise": noise, "proportion_errors": errors}
+    pipe = make_pipeline(StandardScaler(), CountLogistic(C=10.0, **given))
     pipe.fit(frame[["a", "b"]], bags, countlogistic__proportions=P)
     whole = un.coefficient_table(pipe, frame[["a", "b"]], bags, P)
+    frame["high"], frame["part"] = frame["a"] > 1, np.where(frame["b"] > 0, "u", "d")
     chunks = [frame[frame.bag < 11], frame[(frame.bag >= 11) & (frame.bag < 50)]]
-    chunks += [frame[frame.bag >= 50]]
-    parts = un.chunk_coefficient_table(pipe, chunks, P, bags="bag")
-    assert_allclose(parts.covariance_, whole.covariance_, rtol=1e-8)
+    chunks += [frame[:0], frame[frame.bag >= 50]]
+    chunks[0] = lambda part=chunks[0]: part
+    parts = un.chunk_coefficient_table(pipe, chunks, P, bags="bag", verbose=2)
+    assert_allclose(parts.covariance_, whole.covariance_, rtol=1e-6)
     assert_allclose(parts.coefficients, whole.coefficients)
     assert (parts.n_bags, parts.n_instances) == (60, 480)
     assert str(parts) == str(whole)
-    shuffled = [c.sample(frac=1, random_state=0)[["bag", "b", "a"]] for c in chunks]
-    again = un.chunk_coefficient_table(
-        pipe, shuffled[::-1], P, bags="bag", features=["a", "b"]
-    )
-    assert_allclose(again.covariance_, whole.covariance_, rtol=1e-5)
+    assert "pass over squares: 4 of at most 4 chunks" in capsys.readouterr().out
+    for group in ("high", "part"):
+        options = {"rounding": 0.01, "level": 0.9}
+        found = un.chunk_group_rate(
+            pipe, chunks, P, group, bags="bag", n_jobs=2, **options
+        )
+        wanted = un.group_rate(
+            pipe, frame[["a", "b"]], bags, P, frame[group], **options
+        )
+        pd.testing.assert_frame_equal(found, wanted, check_index_type=False, rtol=1e-6)
 
 
-def test_chunks_must_hold_whole_bags():
+def test_chunks_of_tables_are_checked_as_those_of_fits():
     X, _, bags, P = problem()
     frame = as_frame(X, bags)
     model = CountLogistic(C=10.0).fit(frame[["a", "b"]], bags, P)
-    with pytest.raises(ValueError, match="a bag is in two of them"):
-        un.chunk_coefficient_table(
-            model, [frame.iloc[:100], frame.iloc[100:]], P, bags="bag"
-        )
-    with pytest.raises(ValueError, match="at least one DataFrame"):
-        un.chunk_coefficient_table(model, [], P, bags="bag")
-    with pytest.raises(ValueError, match="not at the maximum"):
-        un.chunk_coefficient_table(model, [frame], 1 - P, bags="bag")
+    left = [frame]
+    changing = lambda: left.pop() if left else frame.assign(a=frame["a"] + 1)  # noqa: E731
+    for match, chunks, shares in (
+        ("bag 12 has instances in chunk 0 and in chunk 1", [frame.iloc[:100], frame.iloc[100:]], P),
+        ("chunks is empty", [], P),
+        ("chunks is an iterator, which can be read only once", iter([frame]), P),
+        ("chunk 0 .* cannot be read: FileNotFoundError", ["none.csv"], P),
+        ("chunks hold no rows", [frame[:0]], P),
+        ("chunk 0: it holds other values in the pass over gradients", [changing], P),
+        ("not at the maximum", [frame], 1 - P),
+        ("the classes", [frame], pd.DataFrame(P, columns=["no", "yes"])),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=match):
+            un.chunk_coefficient_table(model, chunks, shares, bags="bag")
+    with pytest.raises(ValueError, match="has no column 'county'"):
+        un.chunk_group_rate(model, [frame], P, "county", bags="bag")
 
 
 # --- what is refused ---------------------------------------------------------------------------------------

@@ -15,8 +15,9 @@ Methods:
   on the first chunk.
 - ``logistic on labels``: scikit-learn's ``LogisticRegression`` with all in memory, reading counted.
 
-``engine`` none is this process; ``processes`` are those of `concurrent.futures`; ``dask`` a local cluster. Every
-process computes with one thread. Needs pyarrow and psutil, and Linux; dask where it is asked for.
+``engine`` none is this process; ``processes`` are those of joblib; ``dask`` a local cluster. The stored rows are of an
+earlier version, whose CountLogistic started from MeanMap and then took five passes. Every process computes with one
+thread. Needs pyarrow and psutil, and Linux; dask where it is asked for.
 """
 
 import atexit
@@ -26,9 +27,10 @@ import shutil
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pandas as pd
 from scipy.special import expit
@@ -143,7 +145,7 @@ def logistic_on_labels(paths):
     return make_pipeline(StandardScaler(), LogisticRegression()).fit(frame[FEATURES], y)
 
 
-def prepared(method, paths, shares, map):
+def prepared(method, paths, shares, n_jobs):
     """The function whose time is taken; it returns a fitted model, or a number."""
     if method == "read":
         return lambda: read_all(paths)
@@ -152,7 +154,7 @@ def prepared(method, paths, shares, map):
     if method == "logistic on labels":
         return lambda: logistic_on_labels(paths)
     model = make_pipeline(StandardScaler(), METHODS[method]())
-    given = {"bags": "bag", "features": FEATURES, "map": map}
+    given = {"bags": "bag", "features": FEATURES, "n_jobs": n_jobs}
     return lambda: fit_chunks(model, paths, shares, **given)
 
 
@@ -163,21 +165,18 @@ def warmed(_):
 
 @contextmanager
 def engine(name, workers):
-    """The map of an engine, with its workers started."""
-    if name == "none":
-        yield map
-    elif name == "processes":
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(workers, context) as executor:
-            list(executor.map(warmed, range(4 * workers)))
-            yield executor.map
-    else:
-        from dask.distributed import Client, LocalCluster
+    """The ``n_jobs`` of an engine, with its workers started."""
+    with ExitStack() as stack:
+        if name == "dask":
+            from dask.distributed import Client, LocalCluster
 
-        options = {"threads_per_worker": 1, "dashboard_address": None}
-        with LocalCluster(workers, **options) as cluster, Client(cluster) as client:
-            client.gather(client.map(warmed, range(4 * workers), pure=False))
-            yield client.map
+            options = {"threads_per_worker": 1, "dashboard_address": None}
+            cluster = stack.enter_context(LocalCluster(workers, **options))
+            stack.enter_context(Client(cluster))
+            stack.enter_context(joblib.parallel_config(backend="dask"))
+        n_jobs = None if name == "none" else workers
+        joblib.Parallel(n_jobs)(joblib.delayed(warmed)(k) for k in range(4 * workers))
+        yield n_jobs
 
 
 def processor_time():
@@ -201,8 +200,8 @@ def measure(cell, paths, shares):
     import psutil
 
     method, workers = cell["method"], cell["workers"]
-    with engine(cell["engine"], workers) as map:
-        fit = prepared(method, paths, shares, map)
+    with engine(cell["engine"], workers) as n_jobs:
+        fit = prepared(method, paths, shares, n_jobs)
         cpu, start = processor_time(), time.perf_counter()
         model = fit()
         wall, cpu = time.perf_counter() - start, processor_time() - cpu

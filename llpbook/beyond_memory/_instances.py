@@ -18,7 +18,6 @@ from ..base import (
     check_bags,
     check_features,
     descend,
-    fisher_scoring,
     merge_rows,
     warn,
 )
@@ -317,8 +316,9 @@ class ChunkObjective(LinearObjective):
 
     def solve(self, start, max_iter=1000, tol=1e-5):
         """See `LinearObjective.solve`."""
-        solver = fisher_scoring if start.size <= MOST_WEIGHTS else descend
-        return solver(self.at, start, self.n, max_iter, tol)
+        if start.size > MOST_WEIGHTS:
+            return descend(self.at, start, self.n, max_iter, tol)
+        return super().solve(start, max_iter, tol)
 
 
 def rows_of(names, n_bags, keys, number, engine):
