@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 from joblib import effective_n_jobs
 
 from ..base import (
+    MOST_ROWS,
     MOST_WEIGHTS,
     BagCounts,
     BagData,
@@ -17,7 +19,6 @@ from ..base import (
     Point,
     check_bags,
     check_features,
-    descend,
     merge_rows,
     warn,
 )
@@ -274,9 +275,12 @@ def part_counts(codes, given):
     return BagCounts(codes, *given)
 
 
-def terms(X, codes, given, loss, w, curved):
-    """Value, gradient and information of a chunk."""
+def terms(X, codes, given, loss, w, few):
+    """Value, gradient and information of a chunk, or the square roots of the information where these are few."""
     point = LinearObjective(loss, X, part_counts(codes, given)).at(w)
+    if few:
+        return point.value, point.gradient, [point.roots()]
+    curved = w.size <= MOST_WEIGHTS
     return point.value, point.gradient, point.information() if curved else 0.0
 
 
@@ -302,23 +306,20 @@ class ChunkObjective(LinearObjective):
 
     def at(self, w):
         """See `LinearObjective.at`: one pass."""
-        self.n_passes += 1
-        more = self.loss, w, w.size <= MOST_WEIGHTS
-        args = [(given, *more) for given in self.Z.counts(self.known)]
+        rows = self.loss.n_factors(len(w)) * len(self.known.sizes)
+        few = rows < w.size if w.size <= MOST_WEIGHTS else rows <= MOST_ROWS
+        few, self.n_passes = few and self.loss.by_bag, self.n_passes + 1
+        args = [(given, self.loss, w, few) for given in self.Z.counts(self.known)]
         linear = np.zeros(w.shape) if self.linear is None else self.linear
         value = float(np.sum((0.5 * self.penalty * w - linear) * w))
-        gradient, information = self.penalty * w - linear, 0.0
+        gradient, curvature = self.penalty * w - linear, [] if few else 0.0
         for _, found in self.Z.run(f"pass {self.n_passes}", terms, args):
             # eq: eq-beyond-memory-terms
             value, gradient = value + found[0], gradient + found[1]
-            information = information + found[2]
-        return Point(w, value, gradient, information, np.tile(self.penalty, len(w)))
-
-    def solve(self, start, max_iter=1000, tol=1e-5):
-        """See `LinearObjective.solve`."""
-        if start.size > MOST_WEIGHTS:
-            return descend(self.at, start, self.n, max_iter, tol)
-        return super().solve(start, max_iter, tol)
+            curvature = curvature + found[2]
+        roots = partial(np.vstack, curvature) if few else None
+        penalty = np.tile(self.penalty, len(w))
+        return Point(w, value, gradient, curvature, penalty, roots)
 
 
 def rows_of(names, n_bags, keys, number, engine):

@@ -202,7 +202,7 @@ def chunk_group_rate(
     fit = Fit(model, chunks, proportions, *of_chunks, group)
     V, exact = fit.covariance(), not fit.known.errors.any()
     run = fit.sums("pass over groups", group_sums, exact, rounding, group=group)
-    totals = {}
+    totals: dict = {}
     for _, found in run:
         for name, sums in found.items():
             before = totals.get(name, [0.0] * len(sums))
