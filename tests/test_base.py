@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 import llpbook
 from llpbook import base, diagnosis
 from llpbook.alter_svm import _layout
-from llpbook.base import _counts, _estimator
+from llpbook.base import _counts, _predictions
 from llpbook.baselines import BagMeanRegression, MajorityClass
 from llpbook.density_difference import class_counts
 from llpbook.em import EMLR
@@ -1174,7 +1174,7 @@ def test_transport_gains_most_and_leaves_barred_entries_empty():
 
 @pytest.mark.parametrize(("block", "sizes"), [(2**20, [10]), (9, [3, 3, 3, 1])])
 def test_functions_of_blocks_are_those_of_the_whole(block, sizes, monkeypatch):
-    monkeypatch.setattr(_estimator, "BLOCK", block)
+    monkeypatch.setattr(_predictions, "BLOCK", block)
     X, seen = np.arange(20.0).reshape(10, 2), []
 
     def first(part):

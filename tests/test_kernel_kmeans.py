@@ -13,7 +13,6 @@ from llpbook import kernel_kmeans as kk
 from llpbook.base import (
     LLPWarning,
     NotIdentifiableError,
-    _estimator,
 )
 from llpbook.kernel_kmeans import AOCKernelKMeans
 from llpbook.proportions import averaging_matrix, label_proportions
@@ -311,7 +310,7 @@ def test_the_stated_memory_is_the_peak_and_predictions_need_a_block(
     said = kk.GIVEN_COPIES if kernel == "precomputed" else kk.GRAM_COPIES
     assert 0.85 * said < peak < 1.05 * said
     whole = model.decision_function(X)
-    monkeypatch.setattr(_estimator, "BLOCK", 7 * 1000)
+    monkeypatch.setattr(_predictions, "BLOCK", 7 * 1000)
     tracemalloc.reset_peak()
     before = tracemalloc.get_traced_memory()[0]
     np.testing.assert_allclose(model.decision_function(X), whole)

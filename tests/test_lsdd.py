@@ -7,7 +7,7 @@ from scipy.integrate import dblquad, quad, trapezoid
 from scipy.stats import multivariate_normal, norm
 
 from llpbook import lsdd
-from llpbook.base import _estimator, canonical_order, fold_numbers, median_distance
+from llpbook.base import _predictions, canonical_order, fold_numbers, median_distance
 from llpbook.density_difference import (
     gaussian_basis,
     labeling_error_rate,
@@ -76,7 +76,7 @@ def test_mean_difference_one_instance_at_a_time():
 
 @pytest.mark.parametrize("batch_size", [4, 1000])
 def test_sums_and_values_in_batches(batch_size, monkeypatch):
-    monkeypatch.setattr(_estimator, "BLOCK", 9 * batch_size)
+    monkeypatch.setattr(_predictions, "BLOCK", 9 * batch_size)
     X, C = two_samples(60, 9, d=3)
     Phi = gaussian_basis(X, C, 0.7)
     theta = np.random.default_rng(0).normal(size=(9, 2))

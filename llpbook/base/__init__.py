@@ -7,7 +7,20 @@ once; inner functions trust it.
 """
 
 from .._typing import ArrayLike, Matrix, NDArray, Proportions, RandomState
+from ..proportions import keyed_rows
 from ._bag_counts import BagCounts, bag_counts, labels_alone
+from ._bag_data import (
+    BAG_WEIGHTS,
+    BagData,
+    check_bag_weights,
+    check_differences,
+    error_covariances,
+    labels_to_pure_bags,
+    merge_rows,
+    read_bags,
+    read_task,
+    single_rows,
+)
 from ._bag_learners import (
     BagLossClassifier,
     BoostedBagModel,
@@ -19,6 +32,14 @@ from ._bag_learners import (
 from ._bag_loss import BagLoss, SumOfLosses, curvature, read_scores
 from ._booster import boost, boost_trees, newton_target, tree_scores
 from ._chunked import InChunks
+from ._columns import (
+    check_bags,
+    check_column,
+    check_features,
+    check_labels,
+    check_positional,
+    label_codes,
+)
 from ._counts import (
     crosstab,
     label_by_counts,
@@ -28,46 +49,9 @@ from ._counts import (
     transport,
     whole_counts,
 )
-from ._estimator import (
-    WITHOUT_GRAM,
-    KernelClassifier,
-    LLPClassifier,
-    append_one,
-    bag_shares,
-    class_scores,
-    in_blocks,
-    predict_proportions,
-    probabilities,
-    require_probabilities,
-    told,
-    warn_if_short,
-    warn_of_moments,
-    warn_of_scale,
-)
-from ._input import (
-    BAG_WEIGHTS,
-    BagData,
-    NotIdentifiableError,
-    check_bag_weights,
-    check_bags,
-    check_column,
-    check_differences,
-    check_features,
-    check_labels,
-    check_positional,
-    check_proportions,
-    error_covariances,
-    fill_empty_rows,
-    keyed_rows,
-    label_codes,
-    labels_to_pure_bags,
-    merge_rows,
-    page,
-    read_bags,
-    read_task,
-    require_rank,
-    single_rows,
-)
+from ._errors import NotIdentifiableError, page
+from ._estimator import LLPClassifier, told
+from ._kernel_classifier import WITHOUT_GRAM, KernelClassifier, append_one
 from ._kernels import (
     gram_matrix,
     kernel_coefficient,
@@ -88,6 +72,14 @@ from ._objective import (
     softplus,
     weighted_gram,
 )
+from ._predictions import (
+    bag_shares,
+    class_scores,
+    in_blocks,
+    predict_proportions,
+    probabilities,
+    require_probabilities,
+)
 from ._proportion_loss import SMALLEST_MEAN, ProportionLoss
 from ._running import (
     LLPWarning,
@@ -101,6 +93,8 @@ from ._running import (
     warn,
     warn_once,
 )
+from ._scale import warn_if_short, warn_of_moments, warn_of_scale
+from ._shares import check_proportions, fill_empty_rows, require_rank
 from ._sklearn import HasMethods, Interval, StrOptions, safe_split
 from ._tilt import MISCOUNT, TILT_STEPS, tilt_classes, tilt_step
 from ._tuning import (

@@ -10,10 +10,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ._bag_counts import bag_counts, labels_alone
 from ._booster import boost, boost_trees, tree_scores
-from ._estimator import KernelClassifier, LLPClassifier, append_one, warn_if_short
-from ._input import require_rank
+from ._estimator import LLPClassifier
+from ._kernel_classifier import KernelClassifier, append_one
 from ._objective import LinearObjective, linear_objective, one_column
 from ._proportion_loss import ProportionLoss
+from ._scale import warn_if_short
+from ._shares import require_rank
 from ._sklearn import HasMethods, Interval, StrOptions
 from ._tuning import feature_free_order
 

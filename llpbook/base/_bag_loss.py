@@ -7,7 +7,8 @@ from numbers import Real
 import numpy as np
 
 from ._bag_counts import bag_counts
-from ._input import check_bags, check_proportions, fill_empty_rows
+from ._columns import check_bags
+from ._shares import check_proportions, fill_empty_rows
 
 #: A variance of a label counts as no less where something is divided by it.
 SMALLEST_VARIANCE = 0.05

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import expit, xlogy
 
 from ._bag_loss import BagLoss, curvature
-from ._estimator import probabilities
+from ._predictions import probabilities
 
 #: A mean prediction counts as no less.
 SMALLEST_MEAN = 1e-300

@@ -1,0 +1,441 @@
+"""Checked bags, and what is made of them: known labels as pure bags, equal rows with frequencies."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from ..proportions import (
+    averaging_matrix,
+    class_prior,
+    keyed_rows,
+)
+from ._chunked import InChunks
+from ._columns import _show, check_bags, check_features, check_labels, read_counts
+from ._counts import crosstab
+from ._errors import NotIdentifiableError
+from ._running import require_memory, warn
+from ._shares import check_proportions, fill_empty_rows, refuse_shares_of_instances
+from ._sklearn import StrOptions
+
+
+@dataclass(frozen=True)
+class BagData:
+    """Checked training input: what every method of the package computes with.
+
+    Attributes
+    ----------
+    X : ndarray or sparse array, shape (n_instances, n_features)
+    bags : ndarray of int, shape (n_instances,)
+        Rows of ``proportions``.
+    proportions : ndarray, shape (n_bags, n_classes)
+        Rows without instances are allowed.
+    classes : ndarray, shape (n_classes,)
+    bag_labels : pandas.Index or None
+        The user's names of the bags where ``proportions`` was keyed by them.
+    labels : ndarray of int, shape (n_instances,), or None
+        Column of ``classes`` for an instance with a known label, else -1.
+    n_pure : int
+        Pure bags, last in ``proportions``, that `labels_to_pure_bags` made from known labels.
+    before : BagData or None
+        The bags with the labels, from which `labels_to_pure_bags` made these.
+    bag_weights : ndarray, shape (n_bags,), or None
+        Checked by `check_bag_weights`, where the estimator has this parameter.
+    covariances : ndarray, shape (n_bags, n_classes, n_classes), or None
+        Of the error of each row of ``proportions``, by `error_covariances`; None where none is stated.
+    frequencies : ndarray of int, shape (n_rows,), or None
+        How many equal instances each row of X stands for, at least 1; None for one. With frequencies, what is said
+        above to be of n_instances is one per row.
+    """
+
+    X: object
+    bags: np.ndarray
+    proportions: np.ndarray
+    classes: np.ndarray
+    bag_labels: object = None
+    labels: object = None
+    n_pure: int = 0
+    before: object = None
+    bag_weights: object = None
+    covariances: object = None
+    frequencies: object = None
+
+    @property
+    def used(self):
+        """Which bags the method looks at: those with instances and a weight, shape (n_bags,)."""
+        return (self.bag_sizes if self.bag_weights is None else self.bag_weights) > 0
+
+    @cached_property
+    def bag_sizes(self):
+        """Instances in each bag, shape (n_bags,)."""
+        if self.frequencies is not None:
+            return sums_of_counts(self.bags, self.frequencies, len(self.proportions))
+        return np.bincount(self.bags, minlength=len(self.proportions))
+
+    @property
+    def n_instances(self):
+        """Instances of all bags."""
+        return int(self.bag_sizes.sum())
+
+    @cached_property
+    def S(self):
+        """The averaging matrix, sparse, shape (n_bags, n_instances)."""
+        S = averaging_matrix(self.bags, len(self.proportions))
+        if self.frequencies is not None:
+            S.data = (self.frequencies / self.bag_sizes[self.bags])[S.indices]
+        return S
+
+    def bag_means(self, features):
+        """Means of the rows of ``features``, dense, sparse or in chunks, over each bag, shape (n_bags, n_features)."""
+        if isinstance(features, InChunks):
+            features = features.bag_means()
+        means = self.S @ features
+        return means if isinstance(means, np.ndarray) else means.toarray()
+
+    def one_vs_rest(self, k):
+        """The same bags with two classes: the k-th, as the positive one, against the others."""
+        positive = self.proportions[:, k]
+        labels = self.labels
+        if labels is not None:
+            labels = np.where(labels < 0, -1, labels == k)
+        return replace(
+            self,
+            proportions=np.column_stack([1 - positive, positive]),
+            classes=np.array([0, 1]),
+            labels=labels,
+            before=self.before and self.before.one_vs_rest(k),
+        )
+
+    @cached_property
+    def class_prior(self):
+        """Share of each class over all instances, shape (n_classes,)."""
+        return class_prior(self.proportions, self.bag_sizes)
+
+
+def sums_of_counts(bags, counts, n_bags):
+    """Sums of whole numbers over each bag, exactly."""
+    return np.bincount(bags, counts, n_bags).round().astype(np.int64)
+
+
+#: Fewest rows among which equal ones are looked for, most columns, and the rows that are looked at to see whether it
+#: pays: not where some column has as many values as half of these.
+FEW_ROWS, MANY_COLUMNS, PROBE = 1000, 1000, 400
+
+
+def merge_rows(data):
+    """Equal rows of a bag as one row with a frequency, where that halves the rows.
+
+    Parameters
+    ----------
+    data : BagData
+
+    Returns
+    -------
+    BagData
+        The same object where it does not pay.
+    """
+    X, n = data.X, data.X.shape[0]
+    if n < FEW_ROWS or not isinstance(X, np.ndarray) or X.shape[1] > MANY_COLUMNS:
+        return data
+    probe = X[:: max(1, n // PROBE)]
+    if any(len(np.unique(column)) > len(probe) // 2 for column in probe.T):
+        return data
+    keys, direction = np.zeros(n), np.random.RandomState(0).normal(size=X.shape[1])
+    for column, factor in zip(X.T, direction, strict=True):  # equal rows: equal keys
+        keys += factor * column
+    order = np.lexsort((keys, data.bags))
+    key, bags = keys[order], data.bags[order]
+    other = (key[1:] != key[:-1]) | (bags[1:] != bags[:-1])
+    first = np.flatnonzero(np.append(True, other))
+    if len(first) > n // 2:
+        return data
+    rows = X[order]
+    cell = np.repeat(first, np.diff(np.append(first, n)))
+    if (rows != rows[cell]).any():  # two rows with one key: next to impossible
+        return data
+    given = np.ones(n, int) if data.frequencies is None else data.frequencies[order]
+    frequencies = np.add.reduceat(given, first)
+    return replace(data, X=rows[first], bags=bags[first], frequencies=frequencies)
+
+
+def single_rows(data):
+    """Each row as often as its frequency says, for a method that cannot use frequencies."""
+    if data.frequencies is None:
+        return data
+    cells = float(data.frequencies.sum()) * data.X.shape[1]
+    require_memory("an X with one row per instance", 8 * cells, "fit a sample")
+    rows = np.repeat(np.arange(data.X.shape[0]), data.frequencies)
+    before = data.before and single_rows(data.before)
+    labels = None if data.labels is None else data.labels[rows]
+    return replace(
+        data,
+        X=data.X[rows],
+        bags=data.bags[rows],
+        frequencies=None,
+        labels=labels,
+        before=before,
+    )
+
+
+#: What a hyper-parameter ``bag_weights`` may be, see `check_bag_weights`.
+BAG_WEIGHTS = [StrOptions({"size", "uniform"}), "array-like"]
+
+
+def read_task(X, bags, proportions, labels=None, *, counts=None, name="X"):
+    """What `LLPClassifier.fit` takes, checked, for a function that is no estimator.
+
+    Parameters
+    ----------
+    X : array-like, sparse or dense, shape (n_instances, n_features)
+    bags, proportions, labels, counts
+        As for `LLPClassifier.fit`.
+    name : str, default "X"
+        Of the argument, for messages.
+
+    Returns
+    -------
+    BagData
+        Known labels as given, in ``labels``.
+
+    Raises
+    ------
+    ValueError
+        If something is malformed.
+    """
+    checked = check_features(X, name, accept_sparse="csr")
+    return read_bags(checked, bags, proportions, labels, X, counts=counts)
+
+
+def read_bags(
+    X, bags, proportions, labels=None, given=None, noisy=False, *, counts=None
+):
+    """What users hand in beside X, checked: the one place where bags, proportions and labels come together.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array, shape (n_instances, n_features)
+        Checked.
+    bags : array-like, shape (n_instances,)
+    proportions : array-like, Series, dict or DataFrame
+        See `check_proportions`. The row of a bag without instances may be NaN.
+    labels : array-like, shape (n_instances,), optional
+        Known labels, -1 for unknown.
+    given : object, optional
+        X as the user gave it, whose index is compared with those of ``bags`` and ``labels``.
+    noisy : bool, default False
+        See `check_proportions`.
+    counts : array-like of int, shape (n_instances,), optional
+        Frequencies of the rows of X. Rows that stand for no instance are left out.
+
+    Returns
+    -------
+    BagData
+
+    Raises
+    ------
+    ValueError
+        If something is malformed, or a bag with instances has no proportions.
+    """
+    n = X.shape[0]
+    matrix, classes, keys = check_proportions(proportions, True, noisy)
+    codes = check_bags(bags, n, len(matrix), keys, given)
+    if keys is None:
+        refuse_shares_of_instances(matrix, codes)
+    columns = None if labels is None else check_labels(labels, classes, n, given)
+    frequencies = None
+    if counts is not None:
+        frequencies = read_counts(counts, n, given)
+        there = frequencies > 0
+        X, codes, frequencies = X[there], codes[there], frequencies[there]
+        columns = None if columns is None else columns[there]
+    matrix = fill_empty_rows(matrix, codes, keys)
+    return BagData(X, codes, matrix, classes, keys, columns, frequencies=frequencies)
+
+
+#: Shares that differ by no more are equal: rounding.
+EQUAL = 1e-8
+
+
+def check_differences(data, estimator, part=False):
+    """One refusal and one warning, for all estimators, where the shares of the bags do not differ.
+
+    Parameters
+    ----------
+    data : BagData
+        After `labels_to_pure_bags`.
+    estimator : LLPClassifier
+        Its ``_equal_shares`` says what the same shares in every bag do to the method: "refused" where it learns from
+        their differences, "warned" where it can go on without differences, "ignored" where it
+        never looks. Its ``_names_classes_by_shares`` says that it only asks labels to agree with shares, so that two
+        classes with equal shares could be swapped.
+    part : bool, default False
+        Whether this is one class against the rest: such parts refuse and do not warn.
+
+    Raises
+    ------
+    NotIdentifiableError
+    """
+    rule, shares = estimator._equal_shares, data.proportions[data.used]
+    if rule == "ignored":
+        return
+    name = type(estimator).__name__
+    if estimator._names_classes_by_shares:
+        for j, k in combinations(np.flatnonzero(shares.max(axis=0) > 0), 2):
+            if (np.abs(shares[:, j] - shares[:, k]) <= EQUAL).all():
+                raise NotIdentifiableError(
+                    f"proportions give classes {_show(data.classes[j])} and {_show(data.classes[k])} equal shares in "
+                    f"every bag: {name} could swap the two and agree as well. A share must differ; or give some labels="
+                )
+    # One class against the rest may be absent.
+    if (np.ptp(shares, axis=0) > EQUAL).any() or shares[0].max() == 1:
+        return
+    same = ", ".join(f"{share:.6g}" for share in shares[0])
+    if rule == "refused":
+        raise NotIdentifiableError(
+            f"proportions are the same in every bag in use ({same}): {name} learns from their differences. Shares "
+            "must differ between bags; or give some labels="
+        )
+    if part:
+        return
+    warn(
+        f"proportions are the same in every bag in use ({same}): no difference between bags tells the classes apart, "
+        f"and {name} rests on its assumption, {estimator.assumes[1]!r}"
+    )
+
+
+def labels_to_pure_bags(data, noisy=False):
+    """Turn known labels into proportions: one pure bag a class, and each bag without its labeled instances.
+
+    With every label known the bags are the classes: supervised learning. Where proportions and labels disagree by more
+    than rounding, what is left of a bag is clipped to possible shares, and an `LLPWarning` says so.
+
+    Parameters
+    ----------
+    data : BagData
+    noisy : bool, default False
+        Whether noise was added to the shares: then nothing is clipped.
+
+    Returns
+    -------
+    BagData
+        With ``n_classes`` more bags (rows) and ``labels`` None; the same object where no label is known.
+    """
+    if data.labels is None or (data.labels < 0).all():
+        return data if data.labels is None else replace(data, labels=None)
+    L, K = data.proportions.shape
+    known = data.labels >= 0
+    rows = np.flatnonzero(known)
+    if data.frequencies is not None:
+        rows = np.repeat(rows, data.frequencies[rows])
+    counts = crosstab(data.bags[rows], data.labels[rows], (L, K))
+    left = data.bag_sizes[:, None] * data.proportions - counts
+    if left.min() < -1 and not noisy:
+        bag = int(left.min(axis=1).argmin())
+        name = bag if data.bag_labels is None else data.bag_labels[bag]
+        warn(
+            f"bag {_show(name)} has more labeled instances of a class than its proportions allow; its rest is clipped"
+        )
+    left = left if noisy else np.maximum(left, 0)
+    total = left.sum(axis=1, keepdims=True)
+    rest = np.divide(left, total, out=data.proportions.copy(), where=total > 0)
+    bags = np.where(known, L + data.labels, data.bags)
+    return replace(
+        data,
+        bags=bags,
+        proportions=np.vstack([rest, np.eye(K)]),
+        labels=None,
+        n_pure=K,
+        before=data,
+    )
+
+
+def check_bag_weights(bag_weights, data):
+    """One weight a bag: bag sizes, 1 for each bag, or the user's own.
+
+    Parameters
+    ----------
+    bag_weights : {"size", "uniform"} or array-like, shape (n_bags,)
+        An array is in the order of the rows of ``proportions``; a Series or dict is keyed as these are.
+    data : BagData
+        After `labels_to_pure_bags`, where labels are known; the pure bags that it appends weigh their size, with
+        "uniform" 1.
+
+    Returns
+    -------
+    ndarray, shape (n_bags,)
+        0 for a bag without instances.
+
+    Raises
+    ------
+    ValueError
+        If an array has another length, a negative or non-finite entry, or is 0 on all bags with instances.
+    """
+    sizes = data.bag_sizes.astype(float)
+    if isinstance(bag_weights, str) and bag_weights == "size":
+        return sizes
+    weights = np.minimum(sizes, 1)
+    if not isinstance(bag_weights, str):
+        n_rows = len(sizes) - data.n_pure
+        own = keyed_rows("bag_weights", bag_weights, n_rows, data.bag_labels)
+        if own.shape != (n_rows,) or not (np.isfinite(own) & (own >= 0)).all():
+            raise ValueError(
+                f"bag_weights must be one finite, non-negative number for each of the {n_rows} rows of proportions, "
+                f"got {bag_weights!r}"
+            )
+        weights[:n_rows] *= own
+        weights[n_rows:] = sizes[n_rows:]
+    if not weights.any():
+        raise ValueError(
+            f"bag_weights must not be 0 for every bag with instances, got {bag_weights!r}"
+        )
+    return weights
+
+
+def error_covariances(proportion_errors, data):
+    r"""The covariance matrix of the error of each row of the proportions.
+
+    For two classes :math:`\mathrm{se}_k^2 \left(\begin{smallmatrix} 1 & -1 \\ -1 & 1 \end{smallmatrix}\right)`. Known
+    labels carry no error: where :math:`l` of the :math:`n_k` instances of a bag are known, the error of the share of
+    the others is :math:`n_k / (n_k - l)` times as large.
+
+    Parameters
+    ----------
+    proportion_errors : Series, dict or array-like, shape (n_bags,) or (n_bags, n_classes, n_classes)
+        The standard error of the share of the positive class in each bag, for two classes; or the covariance matrix of
+        the shares of each bag. An array is in the order of the rows of ``proportions``; what has keys is matched by
+        them, see `llpbook.base.keyed_rows`.
+    data : BagData
+        After `labels_to_pure_bags`.
+
+    Returns
+    -------
+    ndarray, shape (n_bags, n_classes, n_classes)
+        0 for the pure bags.
+
+    Raises
+    ------
+    ValueError
+        If keys are not those of the proportions, an error is missing, negative or not finite, the shape is another, or
+        a matrix is no covariance of shares that sum to 1.
+    """
+    n_bags, n_classes = len(data.proportions) - data.n_pure, len(data.classes)
+    errors = keyed_rows("proportion_errors", proportion_errors, n_bags, data.bag_labels)
+    if errors.shape == (n_bags,) and n_classes == 2 and (errors >= 0).all():
+        errors = errors[:, None, None] ** 2 * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    if (
+        errors.shape != (n_bags, n_classes, n_classes)
+        or not np.isfinite(errors).all()
+        or not np.allclose(errors.sum(axis=1), 0)
+        or not np.allclose(errors, errors.transpose(0, 2, 1))
+        or np.linalg.eigvalsh(errors).min() < -1e-10
+    ):
+        raise ValueError(
+            "proportion_errors must be one finite standard error, not negative, for each of the "
+            f"{n_bags} rows of proportions (two classes), or one covariance matrix of the "
+            f"{n_classes} shares each, whose rows sum to 0, got {proportion_errors!r}"
+        )
+    left, all_sizes = data.bag_sizes[:n_bags], (data.before or data).bag_sizes
+    wider = np.divide(all_sizes[:n_bags], left, out=np.zeros(n_bags), where=left > 0)
+    errors = errors * wider[:, None, None] ** 2
+    return np.append(errors, np.zeros((data.n_pure, n_classes, n_classes)), axis=0)

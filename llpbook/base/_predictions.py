@@ -1,0 +1,173 @@
+"""Probabilities from scores, and shares of bags from predictions."""
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit, softmax
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import gen_batches
+
+from ..proportions import (
+    averaging_matrix,
+    check_flag,
+    label_proportions,
+)
+from ._columns import check_bags, check_column
+
+
+def probabilities(scores):
+    """Class probabilities from log-odds of the positive class, or from the scores of several classes.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_instances,) or (n_instances, n_classes)
+
+    Returns
+    -------
+    ndarray, shape (n_instances, n_classes)
+    """
+    if scores.ndim == 1:
+        return np.column_stack([expit(-scores), expit(scores)])
+    return softmax(scores, axis=1)
+
+
+def in_order(names):
+    """Names of bags sorted; those that cannot be compared, by type and text."""
+    try:
+        return names.sort_values()
+    except TypeError:
+        return names[np.argsort([f"{type(n).__name__} {n}" for n in names])]
+
+
+def bag_shares(predicted, bags, n_bags=None, classes=None):
+    """The share of each class in each bag, of predicted labels or of predicted probabilities.
+
+    Parameters
+    ----------
+    predicted : ndarray, shape (n_instances,) or (n_instances, n_classes)
+        A label for each instance; or a matrix of probabilities, whose means are taken.
+    bags : ndarray of int, shape (n_instances,)
+    n_bags : int, optional
+        ``max(bags) + 1`` if not given.
+    classes : ndarray, shape (n_classes,)
+        For labels only.
+
+    Returns
+    -------
+    ndarray, shape (n_bags, n_classes)
+        The row of a bag without instances is NaN.
+    """
+    if predicted.ndim == 1:
+        return label_proportions(predicted, bags, n_bags, classes)
+    means = averaging_matrix(bags, n_bags) @ predicted
+    means[np.bincount(bags, minlength=len(means)) == 0] = np.nan
+    return means
+
+
+def require_probabilities(estimator):
+    """ValueError where an estimator predicts no probabilities."""
+    if not hasattr(estimator, "predict_proba"):
+        raise ValueError(
+            f"soft=True takes the means of probabilities, and {type(estimator).__name__} has no predict_proba; "
+            "soft=False counts its labels, and CountCalibration around it has probabilities"
+        )
+
+
+def predict_proportions(estimator, X, bags, n_bags=None, soft=False):
+    """The share of each class among an estimator's predictions for each bag; a `Pipeline` is an estimator too.
+
+    Parameters
+    ----------
+    estimator : estimator or Pipeline
+        Fitted.
+    X : array-like, shape (n_instances, n_features)
+    bags : array-like, shape (n_instances,)
+        The bags of these instances; they need not be those of the fit.
+    n_bags : int, optional
+        Number of rows where bags are integers; ``max(bags) + 1`` if not given.
+    soft : bool, default False
+        False: the share of the instances whose predicted label is the class. True: the mean of the predicted
+        probabilities, which estimates the share of a bag better: labels leave out a class that is likely nowhere, such
+        as a rare one.
+
+    Returns
+    -------
+    ndarray or DataFrame, shape (n_bags, n_classes)
+        Row ``k`` is bag ``k``, NaN for a bag without instances. Where the fit had proportions keyed by bag, or bags
+        are not integers: a DataFrame with one row for each bag that occurs, in the order of the fit, then the others
+        sorted, and the classes as columns.
+
+    Raises
+    ------
+    ValueError
+        If ``bags`` has another length than ``X`` or a missing value, or with ``soft=True`` the estimator has no
+        probabilities.
+    """
+    check_flag("soft", soft)
+    if soft:
+        require_probabilities(estimator)
+    predicted = estimator.predict_proba(X) if soft else estimator.predict(X)
+    classes = estimator.classes_
+    values = check_column("bags", bags, len(predicted), X)
+    last = estimator[-1] if hasattr(estimator, "steps") else estimator
+    keys = getattr(last, "bag_labels_", None)
+    if keys is None and pd.api.types.infer_dtype(values) in ("integer", "floating"):
+        codes = check_bags(values, len(predicted), n_bags)
+        return bag_shares(predicted, codes, n_bags, classes)
+    found = pd.Index(pd.unique(values), tupleize_cols=False)
+    known = pd.Index([]) if keys is None else keys[keys.isin(found)]
+    names = known.append(in_order(found[~found.isin(known)]))
+    codes = names.get_indexer(pd.Index(values, tupleize_cols=False))
+    shares = bag_shares(predicted, codes, len(names), classes)
+    return pd.DataFrame(shares, names, classes)
+
+
+#: A probability of an estimator counts as no less.
+SMALLEST = 1e-12
+
+
+def class_scores(model, X, n_classes):
+    """Logarithms of probabilities, up to a constant an instance, or what the classifier has in their place.
+
+    Parameters
+    ----------
+    model : classifier
+        Fitted to labels 0, 1, …, of which some may not have occurred.
+    X : ndarray or sparse array, shape (n_instances, n_features)
+    n_classes : int
+
+    Returns
+    -------
+    ndarray, shape (n_instances, n_classes)
+    """
+    if hasattr(model, "predict_proba") and not isinstance(model, LogisticRegression):
+        found = np.log(np.maximum(model.predict_proba(X), SMALLEST))
+    else:
+        found = model.decision_function(X)
+        found = found if found.ndim == 2 else np.column_stack([0 * found, found])
+    scores = np.full((X.shape[0], n_classes), found.min() + np.log(SMALLEST))
+    scores[:, model.classes_] = found
+    return scores
+
+
+#: Distances, or values of a kernel, between new and training instances that are held at once: they stay near the cache.
+BLOCK = 2**20
+
+
+def in_blocks(X, n_columns, function):
+    """A function of instances, taken of some rows at a time, so that no matrix on the way to it is large.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array, shape (n_instances, n_features)
+    n_columns : int
+        Of the largest matrix that ``function`` makes.
+    function : callable
+        From rows of X to an array with as many rows.
+
+    Returns
+    -------
+    ndarray
+        With ``n_instances`` rows.
+    """
+    parts = gen_batches(X.shape[0], max(1, BLOCK // n_columns))
+    return np.concatenate([function(X[part]) for part in parts])

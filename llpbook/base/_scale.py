@@ -1,0 +1,85 @@
+"""What a fit says of the scale of its features, and of a search that stopped short."""
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ._running import warn
+
+
+def warn_if_short(
+    estimator,
+    left="a gradient of {:.1e}",
+    advice="scale the features, penalize more, or raise max_iter",
+    slack=2,
+):
+    """Warn that an iterative fit stopped short, if it did.
+
+    Parameters
+    ----------
+    estimator : LLPClassifier
+        With ``n_iter_``, ``gap_`` (what is left of the optimality condition) and ``tol``, on the scale of the gap.
+    left : str
+        What the gap is, with a place for the number.
+    advice : str
+    slack : float, default 2
+        A gap of so many tolerances is short.
+    """
+    if estimator.gap_ > slack * estimator.tol:
+        warn(
+            f"{type(estimator).__name__} stopped after {estimator.n_iter_} iterations with "
+            f"{left.format(estimator.gap_)}, above tol={estimator.tol}; {advice}",
+            ConvergenceWarning,
+        )
+
+
+#: Ratio of the largest to the smallest standard deviation of the features above which `warn_of_scale` speaks: of a
+#: penalty, and of distances, which a single wide feature takes over.
+SCALES = {"penalty": 1000, "distances": 30}
+#: Standard deviations between a mean and 0, and the largest standard deviation, which a penalty makes wrong.
+OFFSETS, TINY = 30, 1e-3
+
+
+def warn_of_scale(estimator, X, frequencies=None):
+    """Warn where a penalty or a distance acts on features of very different scale, far from 0, or tiny.
+
+    Parameters
+    ----------
+    estimator : LLPClassifier
+        Its ``_scale`` says what acts; with a kernel it is distances, and of one that is computed by the user nothing is
+        known.
+    X : ndarray or sparse array, shape (n_instances, n_features)
+        Of a sparse one nothing is said: columns of counts are rare by nature.
+    frequencies : ndarray, shape (n_instances,), optional
+        Of the rows.
+    """
+    if isinstance(X, np.ndarray):
+        means = np.average(X, axis=0, weights=frequencies)
+        squares = np.average((X - means) ** 2, axis=0, weights=frequencies)
+        warn_of_moments(estimator, means, np.sqrt(squares))
+
+
+def warn_of_moments(estimator, means, stds):
+    """`warn_of_scale` from the means and standard deviations of the features, each of shape (n_features,)."""
+    kernel, acts = getattr(estimator, "kernel", "linear"), estimator._scale
+    if kernel != "linear":
+        acts = None if kernel == "precomputed" or callable(kernel) else "distances"
+    if acts is None:
+        return
+    means = np.abs(means)
+    varies = stds > 1e-10 * (means + stds)
+    if not varies.any():
+        return
+    means, stds, found = means[varies], stds[varies], []
+    ratio, offset = stds.max() / stds.min(), (means / stds).max()
+    if ratio > SCALES[acts]:
+        found.append(f"their standard deviations differ by a factor of {ratio:.0f}")
+    if acts == "penalty" and offset > OFFSETS:
+        found.append(f"a mean is {offset:.0f} standard deviations from 0")
+    if acts == "penalty" and stds.max() < TINY:
+        found.append(f"no standard deviation is above {stds.max():.1g}")
+    if found:
+        what = {"penalty": "penalizes its weights", "distances": "measures distances"}
+        warn(
+            f"{type(estimator).__name__} {what[acts]}, but the features are not on one scale: {', and '.join(found)}; "
+            "put a StandardScaler in front"
+        )

@@ -1,0 +1,223 @@
+"""Label proportions in every accepted form, checked once."""
+
+import numpy as np
+import pandas as pd
+
+from ..proportions import (
+    refuse_mask,
+)
+from ._columns import _holds_text, _show
+from ._errors import NotIdentifiableError
+
+
+def refuse_columns(proportions):
+    """Answer a DataFrame of names and shares, or of shares only, with the line that reads it.
+
+    Neither is guessed: a share's column may be named after its class, or after nothing.
+    """
+    if not isinstance(proportions, pd.DataFrame):
+        return
+    columns = [proportions.iloc[:, i] for i in range(proportions.shape[1])]
+    names = [_show(c.name) for c in columns if _holds_names(c)]
+    shares = [_show(c.name) for c in columns if _holds_shares(c)]
+    if len(columns) == len(shares) == 1:
+        raise ValueError(
+            "proportions has one column; pass a vector for the share of the positive class, here "
+            f"proportions[{shares[0]}], or one column per class"
+        )
+    if len(names) == 1 and len(shares) == len(columns) - 1 > 0:
+        line = f"proportions.set_index({names[0]})" + f"[{shares[0]}]" * (
+            len(shares) == 1
+        )
+        raise ValueError(
+            f"proportions must have the names of its bags in the index: if column {names[0]} holds them, pass {line}"
+        )
+
+
+def _holds_names(column):
+    """Whether a column holds text, or whole numbers that differ: names of bags."""
+    if not pd.api.types.is_numeric_dtype(column):
+        return _holds_text(column)
+    whole = column.notna().all() and (column == column.round()).all()
+    return whole and column.is_unique and not _holds_shares(column)
+
+
+def _holds_shares(column):
+    """Whether a column holds numbers in [0, 1], or none."""
+    return (
+        pd.api.types.is_numeric_dtype(column)
+        and not (column * (1 - column) < -SLACK).any()
+    )
+
+
+#: How far a share may be outside of [0, 1], and a row's sum from 1: rounding, in single precision too.
+SLACK = 1e-6
+
+
+def check_proportions(proportions, empty_rows=False, noisy=False, remedy=""):
+    """Read label proportions in any of the accepted forms.
+
+    Parameters
+    ----------
+    proportions : array-like, Series, dict or DataFrame
+        ``(n_bags,)``: the share of the positive class, classes 0 and 1. ``(n_bags, n_classes)``: a row of shares a bag,
+        classes 0, 1, …. A Series or dict is keyed by bag; its values are shares of the positive class, or (dict) rows.
+        A DataFrame is keyed by bag and its columns are the classes, in their order; of two, the second is the positive.
+    empty_rows : bool, default False
+        Whether a row may be NaN, as that of a bag without instances is.
+    noisy : bool, default False
+        Whether noise was added to the shares, so that they may lie outside of [0, 1].
+    remedy : str, default ""
+        What the message for a share outside of [0, 1] says, unless the shares look like percent or counts.
+
+    Returns
+    -------
+    matrix : ndarray, shape (n_bags, n_classes)
+    classes : ndarray, shape (n_classes,)
+    bag_labels : pandas.Index or None
+        The keys; None for an array, whose rows are the bags 0, 1, ….
+
+    Raises
+    ------
+    ValueError
+        If a share is not a number in [0, 1], a row does not sum to 1 (up to 1e-6), a key or class occurs twice, there
+        are fewer than two classes, or there is no bag.
+    """
+    keys = classes = None
+    refuse_mask("proportions", proportions)
+    refuse_columns(proportions)
+    if isinstance(proportions, dict):
+        keys = pd.Index(list(proportions), tupleize_cols=False)
+        proportions = list(proportions.values())
+    elif isinstance(proportions, pd.Series | pd.DataFrame):
+        keys = proportions.index
+        keys = keys.to_flat_index() if isinstance(keys, pd.MultiIndex) else keys
+        if isinstance(proportions, pd.DataFrame):
+            classes = proportions.columns.to_numpy()
+    if keys is not None and not keys.is_unique:
+        raise ValueError(
+            f"proportions has more than one entry for bag {_show(keys[keys.duplicated()][0])}"
+        )
+    try:
+        if np.iscomplexobj(proportions):
+            raise TypeError("they are complex")
+        matrix = np.asarray(proportions, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"proportions must be numbers, one a bag or one row of equal length a bag: {error}"
+        ) from error
+    if matrix.ndim not in (1, 2) or matrix.shape[0] == 0:
+        raise ValueError(
+            f"proportions must have shape (n_bags,) or (n_bags, n_classes), got {matrix.shape}"
+        )
+    if keys is not None and pd.isna(keys).any():
+        raise ValueError("proportions has a missing value among the names of its bags")
+    unknown = np.isnan(matrix.reshape(len(matrix), -1)).all(axis=1) & empty_rows
+    limit = np.inf if noisy else SLACK
+    outside = ~((matrix >= -limit) & (matrix <= 1 + limit))
+    outside[unknown] = False
+    if outside.any():
+        where = tuple(int(i) for i in np.argwhere(outside)[0])
+        bag = _show(where[0] if keys is None else keys[where[0]])
+        least, most = np.nanmin(matrix, initial=0), np.nanmax(matrix, initial=0)
+        percent = bool(least >= -SLACK and 2 <= most < np.inf)
+        hint = "" if np.isnan(matrix[where]) else remedy
+        if percent:
+            hint = "; divide percent by 100, and counts by the sizes of the bags"
+        raise ValueError(
+            f"proportions must lie in [0, 1], got {matrix[where]} for bag {bag}{hint}"
+        )
+    matrix = matrix if noisy else matrix.clip(0, 1)
+    if matrix.ndim == 1:
+        matrix = np.column_stack([1 - matrix, matrix])
+    elif matrix.shape[1] < 2:
+        raise ValueError(
+            "proportions has one column; pass a vector for the share of the positive class, or one column per class"
+        )
+    off = np.flatnonzero(np.abs(matrix.sum(axis=1) - 1) > SLACK)
+    if off.size:
+        bag = _show(off[0] if keys is None else keys[off[0]])
+        raise ValueError(
+            f"proportions of bag {bag} sum to {matrix[off[0]].sum():.6g}, not 1; "
+            "if that is rounding, divide each row by its sum, with a DataFrame P: P.div(P.sum(axis=1), axis=0)"
+        )
+    classes = np.arange(matrix.shape[1]) if classes is None else classes
+    if pd.isna(classes).any():
+        raise ValueError(
+            f"proportions has a column without a class: {classes.tolist()}"
+        )
+    if len(set(classes)) < len(classes):
+        raise ValueError(
+            f"proportions has two columns for one class: {classes.tolist()}"
+        )
+    return matrix, classes, keys
+
+
+def refuse_shares_of_instances(matrix, codes):
+    """Refuse proportions, or labels, with an entry per instance: read as one per bag, they would mean nothing."""
+    if len(matrix) != len(codes):
+        return
+    used, first, place = np.unique(codes, return_index=True, return_inverse=True)
+    if 2 * len(used) >= len(codes):
+        return
+    same_in_bag = np.array_equal(matrix, matrix[first[place]], equal_nan=True)
+    if same_in_bag or np.isin(matrix, (0, 1)).all():
+        raise ValueError(
+            f"proportions has {len(matrix)} entries, one per instance, for only {len(used)} bags: give one share per "
+            "bag, such as pd.Series(shares).groupby(bags).mean()"
+        )
+
+
+def fill_empty_rows(matrix, codes, keys):
+    """Proportions without NaN, which only the row of a bag without instances may hold.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (n_bags, n_classes)
+        Of `check_proportions`.
+    codes : ndarray of int
+        The rows of bags with instances, in any number and order.
+    keys : pandas.Index or None
+
+    Returns
+    -------
+    ndarray, shape (n_bags, n_classes)
+
+    Raises
+    ------
+    ValueError
+        If the row of a bag with instances is NaN.
+    """
+    empty = np.isnan(matrix).any(axis=1)
+    if empty[codes].any():
+        bag = codes[empty[codes]][0]
+        name = _show(bag if keys is None else keys[bag])
+        raise ValueError(
+            f"proportions must lie in [0, 1], got nan for bag {name}, which has instances"
+        )
+    # Of no influence: no instance is there.
+    return np.where(empty[:, None], 1 / matrix.shape[1], matrix)
+
+
+def require_rank(proportions, weights):
+    """Refuse proportions that cannot tell the classes apart.
+
+    Parameters
+    ----------
+    proportions : ndarray, shape (n_bags, n_classes)
+    weights : ndarray, shape (n_bags,)
+
+    Raises
+    ------
+    NotIdentifiableError
+        If the weighted proportions have a rank below ``n_classes``.
+    """
+    root = np.sqrt(weights / weights.max())[:, None]
+    R = np.linalg.qr(root * proportions, mode="r")
+    rank = int(np.linalg.matrix_rank(R, rtol=1e-8))
+    if rank < proportions.shape[1]:
+        raise NotIdentifiableError(
+            f"proportions has rank {rank} over the bags in use, which cannot tell "
+            f"{proportions.shape[1]} class means apart: shares must differ between "
+            "bags, and every class must occur"
+        )
