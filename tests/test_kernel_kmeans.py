@@ -13,6 +13,7 @@ from llpbook import kernel_kmeans as kk
 from llpbook.base import (
     LLPWarning,
     NotIdentifiableError,
+    _predictions,
 )
 from llpbook.kernel_kmeans import AOCKernelKMeans
 from llpbook.proportions import averaging_matrix, label_proportions
