@@ -212,7 +212,10 @@ def numbers(name, values):
     """Values of the argument of this name as an array of floats, or a ValueError; none may be masked."""
     refuse_mask(name, values)
     try:
-        return np.asarray(values, dtype=float)
+        given = np.asarray(values)
+        if given.dtype.kind in "cmM":
+            raise TypeError(f"real ones, got {given.dtype}")
+        return given.astype(float)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers: {error}") from error
 

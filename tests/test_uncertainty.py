@@ -913,3 +913,76 @@ def test_labeled_instances_have_no_error_of_their_share():
     alone = fit.used < 0
     assert alone.sum() == 60 and not fit.known.errors[alone].any()
     assert_allclose(fit.known.errors[~alone], (8 * 0.1) ** 2)  # 8/7 wider, 7 people
+
+
+def test_a_column_of_zeros_hides_nothing():
+    """It has the coefficient 0 and no error; a model of other bags is found out beside it, too."""
+    X, bags, P = linear_bags()
+    Z = np.column_stack([X, np.zeros(len(X))])
+    model = CountLogistic(tol=1e-6).fit(Z, bags, P)
+    table = un.coefficient_table(model, Z, bags, P)
+    without = un.coefficient_table(CountLogistic(tol=1e-6).fit(X, bags, P), X, bags, P)
+    assert table.errors.iloc[2] == 0
+    assert_allclose(
+        table.test(["x0", "x1", "x2"]), without.test(["x0", "x1"]), rtol=1e-4
+    )
+    with pytest.raises(ValueError, match="'x2', whose column is 0 everywhere"):
+        table.test("x2")
+    moved = np.roll(P, 7)
+    with pytest.raises(ValueError, match="model is not at the maximum"):
+        un.coefficient_table(model, Z, bags, moved)
+
+
+def linear_bags():
+    """Sixty bags of ten with a linear model of two features."""
+    rng = np.random.default_rng(0)
+    X, bags = rng.normal(size=(600, 2)), np.repeat(np.arange(60), 10)
+    y = rng.random(600) < expit(X @ [1.5, -1.0])
+    return X, bags, np.bincount(bags, y) / 10
+
+
+def test_accuracy_bounds_take_the_classes_minus_one_and_one():
+    bags, predicted = np.array([0, 0, 1, 1]), np.array([-1, 1, 1, 1])
+    P = pd.DataFrame([[0.5, 0.5], [0.0, 1.0]], columns=[-1, 1])
+    assert un.accuracy_bounds(predicted, bags, P) == (0.5, 1.0)
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: un.accuracy_bounds([0, 1], None, [0.5]), "bags must hold one bag"),
+        (lambda: un.accuracy_bounds([0, 1], [0, 0], [0.5], rounding=None), "rounding"),
+        (
+            lambda: un.group_rate_bounds([True, False], None, [0.5]),
+            "bags must hold one bag",
+        ),
+    ],
+)
+def test_arguments_of_other_kinds_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_levels_and_statistics_of_other_kinds_are_named():
+    X, bags, P = linear_bags()
+    model = CountLogistic(tol=1e-6).fit(X, bags, P)
+    for level in ("0.1", None):
+        with pytest.raises(ValueError, match="level must lie between 0 and 1"):
+            un.coefficient_table(model, X, bags, P, level=level)
+    with pytest.raises(ValueError, match="statistic must return"):
+        un.bag_bootstrap(model, X, bags, P, lambda m: None, 2)
+
+
+def test_twins_and_subclasses_have_tables():
+    class Mine(CountLogistic):
+        """A name of somebody else."""
+
+    X, bags, P = linear_bags()
+    tables = [
+        un.coefficient_table(model.fit(X, bags, P), X, bags, P).table
+        for model in (CountLogistic(tol=1e-6), BagLogistic(tol=1e-6), Mine(tol=1e-6))
+    ]
+    for table in tables[1:]:
+        assert_allclose(table, tables[0])
+    with pytest.raises(ValueError, match="must maximize the likelihood of the counts"):
+        un.coefficient_table(BagLogistic("proportion").fit(X, bags, P), X, bags, P)

@@ -1,12 +1,21 @@
 """Accuracy without labels: what the model expects of itself, and bounds that need no assumption."""
 
 from dataclasses import replace
+from numbers import Real
 
 import numpy as np
+import pandas as pd
 from scipy.special import logit
 from sklearn.pipeline import Pipeline
 
-from ..base import bag_counts, crosstab, error_covariances, read_bags, warn
+from ..base import (
+    bag_counts,
+    check_column,
+    crosstab,
+    error_covariances,
+    read_bags,
+    warn,
+)
 from ..count_likelihood import posterior
 
 #: A probability of a model counts as no less.
@@ -63,10 +72,17 @@ def read_shares(model, X, bags, proportions, proportion_errors=None):
     noisy = noise is not None or proportion_errors is not None
     errors = errors if proportion_errors is None else proportion_errors
     given = bags if X is None else X
-    data = read_bags(np.empty((len(bags), 0)), bags, proportions, None, given, noisy)
+    data = read_bags(no_features(bags), bags, proportions, None, given, noisy)
     if errors is None:
         return data
     return replace(data, covariances=error_covariances(errors, data))
+
+
+def no_features(bags):
+    """An X without columns and with a row per entry of ``bags``; ValueError where these have no length."""
+    if not hasattr(bags, "__len__"):
+        raise ValueError(f"bags must hold one bag per instance, got {bags!r}")
+    return np.empty((len(bags), 0))
 
 
 def slack_of_counts(data, rounding=0.0):
@@ -82,7 +98,7 @@ def slack_of_counts(data, rounding=0.0):
     -------
     ndarray, shape (n_bags,)
     """
-    if not 0 <= rounding < 1:
+    if not (isinstance(rounding, Real) and 0 <= rounding < 1):
         raise ValueError(f"rounding must lie in [0, 1), got {rounding!r}")
     counts = data.bag_sizes[:, None] * data.proportions
     off = np.abs(counts - np.round(counts)).max(axis=1) > 1e-6 * data.bag_sizes
@@ -230,14 +246,16 @@ def accuracy_bounds(predicted, bags, proportions, *, rounding=0.0):
     ValueError
         If a label is none of the classes, or the input is malformed.
     """
-    data = read_bags(
-        np.empty((len(bags), 0)), bags, proportions, labels=predicted, given=bags
-    )
-    if (data.labels < 0).any():
-        raise ValueError("predicted must hold a class for each instance, got -1")
+    data = read_bags(no_features(bags), bags, proportions, given=bags)
+    predicted = check_column("predicted", predicted, len(data.bags), bags)
+    codes = pd.Index(data.classes).get_indexer(pd.Index(predicted))
+    if (codes < 0).any():
+        raise ValueError(
+            f"predicted holds {predicted[codes < 0].tolist()[0]!r}, which is none of the classes {data.classes.tolist()}"
+        )
     shape = data.proportions.shape
     counts = data.bag_sizes[:, None] * data.proportions
     slack = slack_of_counts(data, rounding)
-    found = agreement_bounds(crosstab(data.bags, data.labels, shape), counts, slack)
+    found = agreement_bounds(crosstab(data.bags, codes, shape), counts, slack)
     low, high = (float(end.sum() / len(data.bags)) for end in found)
     return low, high

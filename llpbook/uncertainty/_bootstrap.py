@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from ..base import NotIdentifiableError, Progress, keyed_rows, read_bags, warn
 from ..base._sklearn import safe_indexing
 from ..proportions import check_whole
+from ._accuracy import no_features
 from ._table import check_level
 
 #: Parameters of estimators with an entry per row of the proportions.
@@ -140,6 +141,8 @@ def _evaluate(estimator, X, bags, proportions, statistic):
     key = f"{estimator.steps[-1][0]}__proportions" if steps else "proportions"
     found = statistic(clone(estimator).fit(X, bags, **{key: proportions}))
     pair = found if isinstance(found, tuple) else (found, None)
+    if pair[0] is None:
+        raise ValueError("statistic must return a number or numbers, got None")
     return [None if v is None else np.atleast_1d(np.asarray(v, float)) for v in pair]
 
 
@@ -198,7 +201,7 @@ def bag_bootstrap(
         key.endswith("proportion_noise") and value is not None
         for key, value in estimator.get_params().items()
     )
-    data = read_bags(np.empty((len(bags), 0)), bags, proportions, None, X, noisy)
+    data = read_bags(no_features(bags), bags, proportions, None, X, noisy)
     own = parameters_of_bags(estimator, data)
     estimator = clone(estimator).set_params(**own)
     used = np.flatnonzero(data.bag_sizes)

@@ -9,6 +9,7 @@ from ..count_likelihood import posterior
 from ._accuracy import (
     class_probabilities,
     expected_labels,
+    no_features,
     read_shares,
     slack_of_counts,
 )
@@ -147,8 +148,8 @@ def group_rate_bounds(group, bags, proportions, *, rounding=0.0):
     -----
     The limits of each single rate are sharp for exact shares: some labels with the given shares attain them.
     """
-    n = len(bags)
-    data = read_bags(np.empty((n, 0)), bags, proportions)
+    data = read_bags(no_features(bags), bags, proportions)
+    n = len(data.bags)
     members, names = read_groups(group, n, bags)
     low, high = _bounds(members, data, rounding)
     n_in = np.repeat(members.sum(axis=1)[:, None], low.shape[1], axis=1)

@@ -1,6 +1,7 @@
 """Coefficients with standard errors, intervals and tests, printed as people know them."""
 
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,7 @@ from ._units import in_units
 
 def check_level(level):
     """ValueError unless a level lies between 0 and 1."""
-    if not 0 < level < 1:
+    if not (isinstance(level, Real) and 0 < level < 1):
         raise ValueError(f"level must lie between 0 and 1, got {level!r}")
 
 
@@ -111,8 +112,15 @@ class CoefficientTable:
             raise ValueError(
                 f"names must be coefficients, of {self.coefficients.index.tolist()}, got {names!r}"
             )
+        gap = self.coefficients[names] - value
+        exact = [n for n in names if self.errors[n] == 0]
+        if any(gap[n] != 0 for n in exact) or len(exact) == len(names):
+            raise ValueError(
+                f"names holds {exact[0]!r}, whose column is 0 everywhere: it has no error, and nothing is tested"
+            )
+        names = [n for n in names if n not in exact]
         errors = self.errors[names].to_numpy()
-        gap = (self.coefficients[names] - value).to_numpy() / errors
+        gap = gap[names].to_numpy() / errors
         R = self.covariance_.loc[names, names].to_numpy() / np.outer(errors, errors)
         values, vectors = np.linalg.eigh(R)  # of correlations: free of units
         kept = values > 1e-8 * values[-1]
@@ -222,8 +230,11 @@ def check_converged(weights, sums, J, V, penalty, slack=np.inf):
             f"model is not at the maximum for these bags: the gradient per instance is {gap:.2g}, the fit left at most "
             f"{slack:.2g}. Pass the bags, proportions and labels that it was fitted to"
         )
-    moved = np.abs(np.linalg.solve(J, left)) / np.sqrt(np.diag(V))
-    if moved.max() > AWAY:
+    errors = np.sqrt(
+        np.diag(V)
+    )  # 0 for a column that is 0 everywhere, which no step moves
+    moved = np.abs(np.linalg.solve(J, left)) / np.where(errors > 0, errors, np.inf)
+    if not moved.max() <= AWAY:
         raise ValueError(
             f"model is not at the maximum for these bags: a Newton step moves a coefficient by {moved.max():.2g} "
             "standard errors. Pass the bags, proportions and labels that it was fitted to, or fit with a smaller tol"
