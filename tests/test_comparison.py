@@ -475,7 +475,7 @@ def test_examples_run():
 
 
 def test_friedman_of_published_ranks_by_hand():
-    """Three methods in one order on five sets: chi2 is 10 without ties; the factor of ties divides it, up to its top."""
+    """Three methods in one order on five sets: chi2 is 10 without ties; the factor of ties divides it."""
     assert friedman_from_ranks([1, 2, 3], 5).chi2 == pytest.approx(10)
     assert friedman_from_ranks([1, 2, 3], 5, tie_factor=0.5).chi2 == pytest.approx(10)
     found = friedman_from_ranks([1.8, 2.0, 2.2], 5, tie_factor=0.5)
@@ -486,5 +486,5 @@ def test_friedman_of_published_ranks_by_hand():
     "scores", [np.ones((3, 2)) * 1j, np.ones((3, 2), dtype="datetime64[D]")]
 )
 def test_scores_that_are_no_real_numbers_are_refused(scores):
-    with pytest.raises(ValueError, match="scores must be real numbers"):
+    with pytest.raises(ValueError, match="scores must be numbers: real ones"):
         rank_methods(scores)

@@ -250,8 +250,9 @@ def accuracy_bounds(predicted, bags, proportions, *, rounding=0.0):
     predicted = check_column("predicted", predicted, len(data.bags), bags)
     codes = pd.Index(data.classes).get_indexer(pd.Index(predicted))
     if (codes < 0).any():
+        strange = predicted[codes < 0].tolist()[0]
         raise ValueError(
-            f"predicted holds {predicted[codes < 0].tolist()[0]!r}, which is none of the classes {data.classes.tolist()}"
+            f"predicted holds {strange!r}, which is none of the classes {data.classes.tolist()}"
         )
     shape = data.proportions.shape
     counts = data.bag_sizes[:, None] * data.proportions
