@@ -789,3 +789,19 @@ def test_many_columns_and_few_bags_do_not_end_in_a_bad_maximum():
     other = LinearObjective(CountLoss(), ones, known, penalty).solve(start)
     assert model.objective_ < other.value + 1e-6
     assert model.score(Z[1000:], y[1000:]) > 0.7
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_shares_with_noise_and_fewer_bags_than_columns(n_classes):
+    """The second start is a fit to shares, which noise can put outside of [0, 1]."""
+    X, _, bags, P = problem(n=80, d=12, size=20, n_classes=n_classes)
+    noise = np.zeros(P.shape)
+    noise[:, 0], noise[:, 1] = 0.6, -0.6
+    noise[::2] *= -1
+    covariance = np.full((n_classes, n_classes), 0.0)
+    covariance[:2, :2] = [[0.4, -0.4], [-0.4, 0.4]]
+    model = CountLogistic(
+        proportion_errors=np.tile(covariance, (len(P), 1, 1)),
+        proportion_noise="gaussian",
+    )
+    assert model.fit(X, bags, P + noise).gap_ < 1e-5

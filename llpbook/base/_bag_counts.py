@@ -103,6 +103,14 @@ class BagCounts:
             H[:, j, j] += self.sums(pi[:, j])
         return H
 
+    def possible(self):
+        """The same with counts that bags can have, where noise was added to them."""
+        if self.counts.ndim == 1:
+            return replace(self, counts=np.clip(self.counts, 0, self.sizes))
+        counts = np.maximum(self.counts, 0)
+        total = counts.sum(axis=1, keepdims=True)
+        return replace(self, counts=counts * self.sizes[:, None] / total)
+
     def reordered(self, order):
         """The same with the rows in another order."""
         kept = None if self.frequencies is None else self.frequencies[order]

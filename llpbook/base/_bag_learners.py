@@ -75,7 +75,7 @@ class BagLossClassifier(LLPClassifier):
     def _by_way_of(self, losses, objective, w, max_iter, tol):
         """The solution from a start, by way of those of other losses."""
         for loss in losses:
-            parts = objective.Z, objective.known, objective.penalty
+            parts = objective.Z, objective.known.possible(), objective.penalty
             first = linear_objective(loss, *parts)
             w = first.solve(w, max_iter, tol).w
         return objective.solve(w, max_iter, tol)
