@@ -113,12 +113,7 @@ class CoefficientTable:
                 f"names must be coefficients, of {self.coefficients.index.tolist()}, got {names!r}"
             )
         gap = self.coefficients[names] - value
-        exact = [n for n in names if self.errors[n] == 0]
-        if any(gap[n] != 0 for n in exact) or len(exact) == len(names):
-            raise ValueError(
-                f"names holds {exact[0]!r}, whose column is 0 everywhere: it has no error, and nothing is tested"
-            )
-        names = [n for n in names if n not in exact]
+        names = uncertain(names, gap, self.errors)
         errors = self.errors[names].to_numpy()
         gap = gap[names].to_numpy() / errors
         R = self.covariance_.loc[names, names].to_numpy() / np.outer(errors, errors)
@@ -143,6 +138,33 @@ class CoefficientTable:
         line = "=" * max(map(len, [head, *body]))
         thin = line.replace("=", "-")
         return "\n".join([line, head, thin, body[0], thin, *body[1:], line])
+
+
+def uncertain(names, gap, errors):
+    """The coefficients that have an error: of a column that is 0 everywhere the coefficient is 0 for sure.
+
+    Parameters
+    ----------
+    names : list of str
+    gap : Series
+        Of the coefficients and what is tested of them.
+    errors : Series
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    ValueError
+        If none has an error, or one without is tested against another value.
+    """
+    exact = [n for n in names if errors[n] == 0]
+    if any(gap[n] != 0 for n in exact) or len(exact) == len(names):
+        raise ValueError(
+            f"names holds {exact[0]!r}, whose column is 0 everywhere: it has no error, and nothing is tested"
+        )
+    return [n for n in names if n not in exact]
 
 
 def make_table(weights, V, A, names, last, n_instances, n_bags, level):
