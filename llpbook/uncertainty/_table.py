@@ -115,13 +115,12 @@ class CoefficientTable:
         gap = self.coefficients[names] - value
         names = uncertain(names, gap, self.errors)
         errors = self.errors[names].to_numpy()
-        gap = gap[names].to_numpy() / errors
         R = self.covariance_.loc[names, names].to_numpy() / np.outer(errors, errors)
         values, vectors = np.linalg.eigh(R)  # of correlations: free of units
         kept = values > 1e-8 * values[-1]
-        parts = (vectors[:, kept].T @ gap) ** 2 / values[kept]
-        statistic = float(parts.mean())
-        return statistic, float(fisher.sf(statistic, len(parts), self.df))
+        parts = (vectors[:, kept].T @ (gap[names] / errors)) ** 2 / values[kept]
+        F = float(parts.mean())
+        return F, float(fisher.sf(F, len(parts), self.df))
 
     def __str__(self):
         table, tail = self.table, (1 - self.level) / 2
