@@ -17,13 +17,13 @@ from llpbook.bag_losses import (
     BagBatches,
     BagBoosting,
     ConsistencyTerm,
-    CountLoss,
     EasyLoss,
     ForwardLoss,
     NormalLoss,
     ProportionLoss,
     WithCopies,
 )
+from llpbook.count_likelihood import CountLoss
 from llpbook.datasets import random_bags
 
 LIBRARIES = ("xgboost", "lightgbm", "torch")

@@ -196,7 +196,7 @@ def test_same_answer_as_in_memory(model, scaled, K):
     make = partial(make_pipeline, StandardScaler()) if scaled else lambda m: m
     wanted = in_memory(make(clone(model)), frame, shares)
     found = from_chunks(make(clone(model)), cut(frame, 100, 110, 400), shares)
-    assert_allclose(weights(found), weights(wanted), rtol=0, atol=1e-5)
+    assert_allclose(weights(found), weights(wanted), rtol=0, atol=1e-4)
     X = frame[features(frame)]
     assert np.mean(found.predict(X) == wanted.predict(X)) > 0.99
     last, whole = (found[-1], wanted[-1]) if scaled else (found, wanted)

@@ -39,7 +39,7 @@ EXTRAS = [  # a cluster, and learners of others, are for those who have them: no
     r
     for name, extra in PYPROJECT["project"]["optional-dependencies"].items()
     for r in extra
-    if name not in ("dask", "cluster", "learners")
+    if name not in ("dask", "cluster", "learners", "parquet")
 ]
 REQUIREMENTS = [
     r

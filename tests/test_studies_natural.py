@@ -210,10 +210,10 @@ ABOVE = {
     ("ConvSVM", "accuracy"): [OCCUPATION],
     ("AlternatingMeanMap", "accuracy"): [OCCUPATION],
     ("EMLR", "soft"): [OCCUPATION, RANDOM],
-    ("CountLogistic", "soft"): [OCCUPATION],
-    ("CountBoosting", "soft"): [OCCUPATION, RANDOM],
+    ("CountLogistic", "soft"): [OCCUPATION, RANDOM],
+    ("CountBoosting", "soft"): [OCCUPATION, EDUCATION],
     ("BagLogistic", "soft"): [OCCUPATION],
-    ("BagBoosting", "soft"): [OCCUPATION, EDUCATION, RANDOM],
+    ("BagBoosting", "soft"): [OCCUPATION, RANDOM],
 }
 BELOW = {
     ("MeanMap", "accuracy"): [OCCUPATION, EDUCATION, LOANS, RANDOM],
