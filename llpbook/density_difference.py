@@ -41,6 +41,7 @@ from .base import (
     warn_of_scale,
     warn_once,
     whole_counts,
+    whole_or_nothing,
 )
 
 #: Widths that `lscv_width` tries, in units of the median distance.
@@ -552,7 +553,7 @@ class TwoBagClassifier(LLPClassifier, ABC):
         ],
     }
 
-    def fit(self, X, bags, proportions=None, labels=None):
+    def fit(self, X, bags, proportions=None, labels=None, *, counts=None):
         """Learn from two bags, or from two pools of bags.
 
         Parameters
@@ -563,6 +564,8 @@ class TwoBagClassifier(LLPClassifier, ABC):
             Two classes. Not given: two bags, labels up to a swap.
         labels : array-like, shape (n_instances,), optional
             Known labels, -1 for unknown; with proportions only.
+        counts : array-like of int, shape (n_instances,), optional
+            How many equal instances each row stands for; with proportions only.
 
         Returns
         -------
@@ -577,13 +580,19 @@ class TwoBagClassifier(LLPClassifier, ABC):
             If there are not two bags (without proportions) or not two classes, or a sample has fewer than 2 instances.
         """
         if proportions is not None:
-            return super().fit(X, bags, proportions, labels)
-        self._validate_params()
-        if labels is not None or self.class_prior != "balanced":
+            return super().fit(X, bags, proportions, labels, counts=counts)
+        if labels is not None or counts is not None or self.class_prior != "balanced":
             raise ValueError(
-                f"labels and class_prior={self.class_prior!r} have a meaning with "
+                f"labels, counts and class_prior={self.class_prior!r} have a meaning with "
                 "proportions only; give these too"
             )
+        with whole_or_nothing(self):
+            self._fit_two_bags(X, bags)
+        return self
+
+    def _fit_two_bags(self, X, bags):
+        """Learn from two bags whose shares are not known."""
+        self._validate_params()
         check_positional("bags", bags, X)
         X = self._check_X(X, reset=True)
         names = pd.Index(pd.unique(np.asarray(bags).ravel())).sort_values()
@@ -598,7 +607,6 @@ class TwoBagClassifier(LLPClassifier, ABC):
         with warn_once():
             warn_of_scale(self, X)
             self._fit_samples(X, codes == 0, (1.0, 1.0))
-        return self
 
     def _check_X(self, X, reset):
         """Checked X minus its median, which is exact on a grid, the same in any order, and robust to outliers."""

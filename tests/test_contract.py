@@ -777,3 +777,59 @@ def test_scikit_learn_takes_them_for_classifiers(cls):
     failed = {x["check_name"]: x["exception"] for x in found if x["status"] == "failed"}
     assert not failed
     assert len(found) > 40
+
+
+# --- a fit that fails, and rows that stand for many ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", ["MeanMap", "EMLR", "InvCal", "CountLogistic"])
+def test_a_refused_or_interrupted_fit_leaves_the_estimator_as_it_was(cls, monkeypatch):
+    cls = getattr(llpbook, cls)
+    X, _, bags, P = gaussian_bags()
+    good = pd.DataFrame(P, columns=["no", "yes"])
+    bad = pd.DataFrame(0 * P + [0.0, 1.0], columns=["yes", "no"])
+    first = cls()
+    with pytest.raises(ValueError):
+        first.fit(X, bags, bad)
+    with pytest.raises(NotFittedError):
+        first.predict(X)
+    model = cls().fit(X, bags, good)
+    before = model.predict(X)
+    with pytest.raises(ValueError):
+        model.fit(X, bags, bad)
+    np.testing.assert_array_equal(model.predict(X), before)
+
+    def stop(self, data):
+        self.classes_ = None
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cls, "_fit", stop)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :2], bags, good)
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+@each
+def test_frequencies_are_equal_rows(cls):
+    X, _, bags, P = problem()
+    times = np.random.default_rng(0).integers(0, 4, len(X))
+    rows = np.repeat(np.arange(len(X)), times)
+    one = make(cls).fit(X, bags, P, counts=times)
+    two = make(cls).fit(X[rows], bags[rows], P)
+    assert np.mean(one.predict(X) == two.predict(X)) > 0.99
+
+
+@pytest.mark.parametrize(
+    "counts, message",
+    [
+        ([1.5] * 240, "whole numbers, 0 or more"),
+        ([-1] * 240, "whole numbers, 0 or more"),
+        ([0] * 240, "counts are all 0"),
+        ([1, 2], "one entry for each of the 240 instances"),
+        (["a"] * 240, "counts must be whole numbers"),
+    ],
+)
+def test_malformed_frequencies_are_named(counts, message):
+    X, _, bags, P = gaussian_bags()
+    with pytest.raises(ValueError, match=message):
+        llpbook.MeanMap().fit(X, bags, P, counts=counts)

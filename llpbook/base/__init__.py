@@ -50,7 +50,7 @@ from ._counts import (
     whole_counts,
 )
 from ._errors import NotIdentifiableError, page
-from ._estimator import LLPClassifier, told
+from ._estimator import LLPClassifier, told, whole_or_nothing
 from ._kernel_classifier import WITHOUT_GRAM, KernelClassifier, append_one
 from ._kernels import (
     gram_matrix,

@@ -46,6 +46,23 @@ def told(estimator):
         raise
 
 
+@contextmanager
+def whole_or_nothing(estimator):
+    """A fit that leaves the estimator as it was if it is refused or interrupted: no half of a model.
+
+    Parameters
+    ----------
+    estimator : LLPClassifier
+    """
+    before = estimator.__dict__.copy()
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
+
+
 #: Where a room without a chapter of its name is told.
 CHAPTER = {"baselines": "intro.html#two-baselines"}
 
@@ -136,15 +153,9 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
             If the input is malformed; the message names argument, value and rule, and a note the pages to read. The
             estimator is then as it was before.
         """
-        before = self.__dict__.copy()
-        try:
-            with told(self):
-                data = self._validate_fit(X, bags, proportions, labels, counts)
-                self._fit_checked(self._in_cells(data))
-        except BaseException:  # an interrupted fit, too, must not leave half a model
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+        with whole_or_nothing(self), told(self):
+            data = self._validate_fit(X, bags, proportions, labels, counts)
+            self._fit_checked(self._in_cells(data))
         return self
 
     def _in_cells(self, data):
