@@ -583,8 +583,8 @@ class TwoBagClassifier(LLPClassifier, ABC):
             return super().fit(X, bags, proportions, labels, counts=counts)
         if labels is not None or counts is not None or self.class_prior != "balanced":
             raise ValueError(
-                f"labels, counts and class_prior={self.class_prior!r} have a meaning with "
-                "proportions only; give these too"
+                f"labels, counts and class_prior={self.class_prior!r} have a meaning "
+                "with proportions only; give these too"
             )
         with whole_or_nothing(self):
             self._fit_two_bags(X, bags)

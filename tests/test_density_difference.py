@@ -424,7 +424,9 @@ def test_malformed_input():
         fit(X=X, bags=np.array([[0, 1]]))
     with pytest.raises(ValueError, match=r"bags.index differs"):
         fit(X=pd.DataFrame(X), bags=pd.Series(y, np.arange(400)[::-1]))
-    with pytest.raises(ValueError, match=r"labels, counts and class_prior.*proportions"):
+    with pytest.raises(
+        ValueError, match=r"labels, counts and class_prior.*proportions"
+    ):
         fit(X=X, bags=y, labels=y)
     for prior in ("match", 0.3):
         with pytest.raises(ValueError, match=f"class_prior='?{prior}"):
