@@ -61,7 +61,6 @@ __all__ = [
     "ExactCountLoss",
     "ForwardLoss",
     "NormalLoss",
-    "ProportionLoss",
     "WithCopies",
     "adversarial_shift",
 ]

@@ -116,5 +116,6 @@ __all__ = [
     "LinearBagModel",
     "LongFitWarning",
     "NotIdentifiableError",
+    "ProportionLoss",
     "SumOfLosses",
 ]
