@@ -127,10 +127,10 @@ def test_labels_reach_fit_and_choice_through_shares_alone(method, monkeypatch):
     seen, own = [], LLPClassifier.fit
     kind = type(study.METHODS[method][0])
 
-    def spy(self, X, bags, proportions, labels=None):
+    def spy(self, X, bags, proportions, labels=None, **counts):
         if type(self) is kind:
             seen.append((len(X), np.asarray(proportions), labels))
-        return own(self, X, bags, proportions, labels)
+        return own(self, X, bags, proportions, labels, **counts)
 
     monkeypatch.setattr(LLPClassifier, "fit", spy)
     study.run({**HEART, "method": method}, 1)

@@ -874,7 +874,7 @@ def test_a_new_room_passes_all_checks(tmp_path, monkeypatch):
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
-    assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 60
+    assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 20
     # it is listed wherever rooms are; the table of the introduction is run anew
     assert names[:2] == ["share_direction", "intro"]
     code = "import llpbook; llpbook.ShareDirection().assumes"

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from .base import BAG_WEIGHTS, ArrayLike, LLPClassifier, NDArray
 
-__all__ = ["MyRoom"]  # what users import; `direction` is a step of the derivation
+# What users import; `direction` is a step of the derivation.
+__all__ = ["MyRoom"]
 
 
 def direction(bag_means: NDArray, shares: NDArray, sizes: NDArray) -> NDArray:
