@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import pickle
+import pkgutil
 import re
 import warnings
 from functools import cache, partial
@@ -587,11 +588,29 @@ def test_private_names_of_scikit_learn_are_imported_in_one_file():
     assert users == {"base/_sklearn.py"}
 
 
-#: Rooms that keep the rules of the surface.
-FROZEN = [
-    "alter_svm", "base", "choosing", "cluster_selection", "conv_svm", "discriminant", "em", "invcal",
-    "kernel_kmeans", "laplacian_mean_map",
-]  # fmt: skip
+#: Rooms that do not yet keep the rules of the surface.
+OPEN = {
+    "bag_losses",
+    "baselines",
+    "beyond_memory",
+    "comparison",
+    "count_likelihood",
+    "datasets",
+    "density_difference",
+    "diagnosis",
+    "dsdd",
+    "lsdd",
+    "mean_map",
+    "model_selection",
+    "plotting",
+    "proportions",
+    "smic",
+    "taxonomy",
+    "uncertainty",
+    "variants",
+}
+ROOMS = {info.name for info in pkgutil.iter_modules(llpbook.__path__)}
+FROZEN = sorted(room for room in ROOMS - OPEN if not room.startswith("_"))
 frozen_rooms = pytest.mark.parametrize("room", FROZEN)
 #: The order of what several functions take.
 ORDER = ["model", "estimator", "X", "bags", "proportions", "labels"]
