@@ -9,6 +9,9 @@ their average ranks are at least a `critical_difference` apart, and `indistinct_
 them over draws from one data set: such draws share training instances, so their scores are correlated, and the usual
 t test rejects too often. `effect_sizes` says how large a difference is.
 
+*Tables.* `paired_differences` makes a table of differences from scores of data sets, tasks and draws, with the standard
+error over what is independent, which it names.
+
 Two scores that differ only by rounding tie: a gap of less than ``TIE`` times the largest score counts as none.
 
 Chapter: ``book/comparison``. Sources: demsar2006 (Sections 3.1.3, 3.2.2 and 3.2.4); nadeau2003; Kerby (2014), The
@@ -36,6 +39,7 @@ __all__ = [
     "friedman",
     "friedman_from_ranks",
     "indistinct_groups",
+    "paired_differences",
     "rank_methods",
     "resampled_t_test",
     "wilcoxon_test",
@@ -603,3 +607,91 @@ def effect_sizes(first, second, test_train_ratio=0):
     rank_biserial = float(np.sum(signs * ranks) / ranks.sum())
     probability = float(np.mean((signs + 1) / 2))
     return EffectSizes(mean, error, rank_biserial, probability)
+
+
+# --- tables of differences -----------------------------------------------------------
+def paired_differences(scores, reference=None, *, unit, by=(), test_train_ratio=0):
+    """Mean differences to one method, each with its standard error over independent units.
+
+    The difference is taken in each row and averaged over the rows of a unit, one level of the index after the other,
+    the last level first: each task of a data set counts alike, however many draws it has. The standard error is that
+    of the mean over the units. If the units are draws of one data set that share training instances, give
+    ``test_train_ratio`` (see `resampled_t_test`).
+
+    Parameters
+    ----------
+    scores : DataFrame of shape (n_rows, n_methods) or Series
+        One column per method; the levels of the index have names, such as "dataset", "task", "seed", from the outer
+        to the inner one. A missing score (NaN) leaves its row out of the pairs of its method.
+    reference : label of a column, optional
+        The method that is subtracted from each other one. If None, ``scores`` holds differences already.
+    unit : str
+        The level of the index whose values are independent: data sets where data sets are compared, else draws.
+    by : sequence of str
+        Levels that are kept apart: one row of the table for each of their values.
+    test_train_ratio : float
+        Instances tested on per instance trained on, if the units share training instances; 0 if they are independent.
+
+    Returns
+    -------
+    DataFrame
+        One row per method and value of ``by``: ``difference`` in the unit of the scores, ``error`` (NaN for one unit),
+        and the number of units, in a column that says what they are, such as ``n_dataset``.
+
+    Raises
+    ------
+    ValueError
+        If a level has no name, ``unit`` or ``by`` names none or the same, ``reference`` is not a column, a row of the
+        index comes twice, or a score is not a number.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from llpbook.comparison import paired_differences
+    >>> rows = pd.MultiIndex.from_product([["a", "b"], [0, 1]], names=["dataset", "seed"])
+    >>> scores = pd.DataFrame({"new": [0.9, 0.7, 0.6, 0.6], "old": [0.7, 0.7, 0.6, 0.4]}, rows)
+    >>> found = paired_differences(scores, "old", unit="dataset")
+    >>> list(found), found.round(3).loc["new"].tolist()
+    (['difference', 'error', 'n_dataset'], [0.1, 0.0, 2.0])
+    """
+    ratio = check_number(
+        "test_train_ratio", test_train_ratio, "a number from 0", lambda v: v >= 0
+    )
+    gap = _gaps(scores, reference)
+    by, levels = list(by), list(gap.index.names)
+    for name in [unit, *by]:
+        if name not in levels:
+            raise ValueError(
+                f"unit and by must be levels of the index of scores, {levels}, got {name!r}"
+            )
+    if unit in by:
+        raise ValueError(f"unit must be averaged over, got {unit!r} in by too")
+    kept = [*by, "method", unit]
+    inner = [name for name in levels if name not in kept]
+    for last in range(len(inner), -1, -1):
+        gap = gap.groupby([*kept, *inner[:last]], sort=False).mean()
+    groups = gap.groupby([*by, "method"], sort=False)
+    table = groups.mean().to_frame("difference")
+    table["error"] = np.sqrt((1 / groups.size() + ratio) * groups.var(ddof=1))
+    return table.assign(**{f"n_{unit}": groups.size()})
+
+
+def _gaps(scores, reference):
+    """The differences as a Series; the last level of its index is the method."""
+    table = scores.to_frame(scores.name or "difference") if scores.ndim == 1 else scores
+    if None in table.index.names:
+        raise ValueError(
+            f"the levels of the index of scores must have names, got {list(table.index.names)}"
+        )
+    if not table.index.is_unique:
+        twice = table.index[table.index.duplicated()][0]
+        raise ValueError(f"scores must have one row per case, got {twice!r} twice")
+    values = pd.DataFrame(numbers("scores", table), table.index, table.columns)
+    if reference is not None:
+        if reference not in table:
+            raise ValueError(
+                f"reference must be a column of scores, {list(table)}, got {reference!r}"
+            )
+        values = values.drop(columns=reference).sub(values[reference], axis=0)
+    long = values.rename_axis(columns="method").stack().dropna()
+    return long

@@ -16,6 +16,7 @@ from llpbook.comparison import (
     friedman,
     friedman_from_ranks,
     indistinct_groups,
+    paired_differences,
     rank_methods,
     resampled_t_test,
     wilcoxon_test,
@@ -488,3 +489,77 @@ def test_friedman_of_published_ranks_by_hand():
 def test_scores_that_are_no_real_numbers_are_refused(scores):
     with pytest.raises(ValueError, match="scores must be numbers: real ones"):
         rank_methods(scores)
+
+
+# --- tables of differences -----------------------------------------------------------
+def rows_of_studies(seed=0):
+    """Scores of two methods on five data sets with one to three tasks, of two to four draws."""
+    rng, rows = np.random.default_rng(seed), []
+    for dataset in "abcde":
+        for task in range(rng.integers(1, 4)):
+            for draw in range(rng.integers(2, 5)):
+                rows.append((dataset, task, draw, *rng.normal(size=3)))
+    columns = ["dataset", "task", "draw", "one", "two", "old"]
+    return pd.DataFrame(rows, columns=columns).set_index(columns[:3])
+
+
+def test_a_difference_is_averaged_over_draws_then_tasks_then_sets():
+    scores = rows_of_studies()
+    found = paired_differences(scores, "old", unit="dataset")
+    for method in ("one", "two"):
+        sets = []
+        for name in "abcde":
+            part = scores.loc[name]
+            tasks = part.index.get_level_values("task").unique()
+            gaps = [(part.loc[t, method] - part.loc[t, "old"]).mean() for t in tasks]
+            sets.append(np.mean(gaps))
+        row = found.loc[method]
+        np.testing.assert_allclose(row["difference"], np.mean(sets))
+        np.testing.assert_allclose(row["error"], np.std(sets, ddof=1) / 5**0.5)
+        assert row["n_dataset"] == 5
+
+
+def test_draws_of_one_set_have_the_corrected_error():
+    part = rows_of_studies().loc["a"].droplevel("task")
+    part.index = pd.RangeIndex(len(part), name="draw")
+    found = paired_differences(part, "old", unit="draw", test_train_ratio=0.5)
+    for method in ("one", "two"):
+        known = resampled_t_test(part[method], part["old"], 0.5)
+        assert found.loc[method].tolist() == pytest.approx(
+            [known.difference, known.standard_error, known.n_draws]
+        )
+
+
+def test_levels_kept_apart_and_rows_in_any_order():
+    scores = rows_of_studies()
+    kept = paired_differences(scores, "old", unit="draw", by=["dataset", "task"])
+    alone = paired_differences(scores.loc["c", 0], "old", unit="draw")
+    pd.testing.assert_frame_equal(kept.loc["c", 0], alone)
+    mixed = paired_differences(scores.sample(frac=1, random_state=0), "old", unit="dataset")  # fmt: skip
+    pd.testing.assert_frame_equal(mixed.sort_index(), paired_differences(scores, "old", unit="dataset"))  # fmt: skip
+
+
+def test_missing_scores_leave_the_pairs_of_their_method():
+    scores = rows_of_studies()
+    scores.loc["a", "one"] = np.nan
+    found = paired_differences(scores, "old", unit="dataset")
+    assert found["n_dataset"].to_dict() == {"one": 4, "two": 5}
+    gap = (scores["one"] - scores["old"]).rename("one")
+    pd.testing.assert_frame_equal(paired_differences(gap, unit="dataset"), found.loc[["one"]])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        (lambda s: s, {"unit": "set"}, "must be levels of the index of scores, .* got 'set'"),
+        (lambda s: s, {"unit": "task", "by": ["task"]}, "got 'task' in by too"),
+        (lambda s: s, {"unit": "task", "reference": "new"}, "reference must be a column .* got 'new'"),
+        (lambda s: s.reset_index(drop=True), {"unit": "task"}, "must have names"),
+        (lambda s: pd.concat([s, s]), {"unit": "task"}, "one row per case, got .* twice"),
+        (lambda s: s.astype(str) + "x", {"unit": "task"}, "scores must be numbers"),
+        (lambda s: s, {"unit": "task", "test_train_ratio": -1}, "test_train_ratio must be a number from 0"),
+    ],
+)  # fmt: skip
+def test_tables_of_differences_refuse_bad_input(change, options, message):
+    with pytest.raises(ValueError, match=message):
+        paired_differences(change(rows_of_studies()), **options)
