@@ -1,0 +1,92 @@
+"""One method's line of the common tables: natural bags, the wards of heart, the benchmark.
+
+Each entry is a paired difference of accuracies on new instances with its standard error over what is independent: over
+data sets in the benchmark, over draws elsewhere. Draws of one data set share training instances, so their errors are
+the corrected ones of `llpbook.comparison.paired_differences`, which are up to six times as large as the usual ones.
+"""
+
+import pandas as pd
+
+from llpbook.comparison import paired_differences
+
+from .benchmark import DATASETS
+from .benchmark_tables import results
+from .natural import GROUPINGS
+from .runner import load
+
+RIVALS = {"majority": "majority", "ridge": "ridge", "CountLogistic": "counts", "labels": "labels"}  # fmt: skip
+#: Instances tested on per instance trained on. A draw of `adult` tests on 1,000 of 48,842 rows, one of `german` on
+#: half of them. A draw of the wards is a whole threefold cross-validation: the mean over k folds has k/(k-1).
+RATIOS = {how: 1.0 if how.startswith("german") else 1000 / 47842 for how in GROUPINGS}
+WARDS, WARDS_RATIO = "heart, wards of 8", 1.5
+
+
+def own_line(method, folder=None):
+    """What a method gains over others, on the tables that all methods share.
+
+    Parameters
+    ----------
+    method : str
+        A key of ``METHODS`` of the studies.
+    folder : path, optional
+        Of the results; that of the studies if not given.
+
+    Returns
+    -------
+    DataFrame of str
+        One row per grouping, for the wards, and for the benchmark with two and with several classes. ``accuracy`` in
+        percent; then the accuracy less that of the majority class, of the ridge on bag means, of the likelihood of the
+        counts and of the same learner with labels, in points, with the standard error; ``over``: of what the error is.
+
+    Raises
+    ------
+    ValueError
+        As `load`, or if the method is not in the tables.
+    """
+    natural, wards = load("natural", folder), load("thread", folder)
+    if method not in set(natural["method"]):
+        raise ValueError(f"method must be one of the studies' methods, got {method!r}")
+    lines = {}
+    for how, ratio in RATIOS.items():
+        scores = natural[natural["how"] == how].pivot(
+            index="seed", columns="method", values="accuracy"
+        )
+        lines[how] = _line(scores, method, "seed", "draws", ratio)
+    scores = wards.pivot(index="seed", columns="method", values="accuracy")
+    lines[WARDS] = _line(scores, method, "seed", "draws", WARDS_RATIO)
+    scores = _benchmark(method, folder)
+    several = scores.index.get_level_values("dataset").map(lambda n: DATASETS[n][1] > 2)
+    for name, some in (("two classes", ~several), ("several classes", several)):
+        if scores[some][method].notna().any():
+            lines[f"benchmark, {name}"] = _line(scores[some], method, "dataset", "sets")
+    return pd.DataFrame(lines).T.fillna("")
+
+
+def _benchmark(method, folder):
+    """Accuracies of the benchmark: a row per draw, a column per method; the limits are beside the method."""
+    index = ["dataset", "task", "seed"]
+    found = results(folder=folder)
+    found["task"] = found["kind"] + found["bag_size"]
+    limits = found[found["method"] == method].set_index(index)
+    scores = found.pivot(index=index, columns="method", values="accuracy")
+    trees = method in ("CountBoosting", "BagBoosting")
+    labels = limits["trees" if trees else "linear"]
+    return scores.assign(majority=limits["majority"], labels=labels)
+
+
+def _line(scores, method, unit, units, ratio=0):
+    """One row of the table, as text."""
+    scores = 100 * scores[scores[method].notna()]
+    level = scores[[method]].assign(nothing=0.0)
+    level = paired_differences(level, "nothing", unit=unit, test_train_ratio=ratio)
+    line = {"accuracy": f"{level['difference'].iloc[0]:.1f}"}
+    for rival, name in RIVALS.items():
+        if rival == method:
+            continue
+        found = paired_differences(
+            scores[[method, rival]], rival, unit=unit, test_train_ratio=ratio
+        )
+        if len(found):
+            difference, error = found.iloc[0, :2]
+            line[f"less {name}"] = f"{difference:+.1f} ± {error:.1f}"
+    return {**line, "over": f"{int(level.iloc[0, 2])} {units}"}

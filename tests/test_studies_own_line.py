@@ -1,0 +1,49 @@
+"""A method's line of the common tables, recomputed from the rows."""
+
+import numpy as np
+import pytest
+
+from studies.benchmark import DATASETS
+from studies.own_line import RATIOS, WARDS, own_line
+from studies.runner import load
+
+
+def paired(rows, method, rival, ratio):
+    """Points and corrected error of a difference over draws, as text."""
+    table = rows.pivot(index="seed", columns="method", values="accuracy")
+    gap = 100 * (table[method] - table[rival]).dropna()
+    error = np.sqrt((1 / len(gap) + ratio) * np.var(gap, ddof=1))
+    return f"{gap.mean():+.1f} ± {error:.1f}"
+
+
+@pytest.mark.parametrize("method", ["InvCal", "BagBoosting"])
+def test_draws_have_corrected_errors(method):
+    table, natural = own_line(method), load("natural")
+    for how, ratio in RATIOS.items():
+        rows = natural[natural["how"] == how]
+        for rival in ("majority", "ridge", "labels"):
+            known = paired(rows, method, rival, ratio)
+            assert table.loc[how, f"less {rival}"] == known
+    known = paired(load("thread"), method, "CountLogistic", 1.5)
+    assert table.loc[WARDS, "less counts"] == known
+
+
+def test_the_benchmark_has_errors_over_data_sets():
+    rows = load("benchmark")
+    keys = ["dataset", "kind", "bag_size", "seed"]
+    rows = rows[rows["method"].isin(["InvCal", "ridge"])].set_index(keys)
+    assert (rows["failed"] == "").all()  # else a refusal is the majority class
+    score = rows.pivot(columns="method", values="accuracy_likelihood")
+    gap = 100 * (score["InvCal"] - score["ridge"]).dropna()
+    sets = gap.groupby(level=keys[:3]).mean().groupby(level="dataset").mean()
+    for name, several in (("two", False), ("several", True)):
+        some = sets[[(DATASETS[key][1] > 2) == several for key in sets.index]]
+        error = some.std(ddof=1) / len(some) ** 0.5
+        line = own_line("InvCal").loc[f"benchmark, {name} classes"]
+        assert line["less ridge"] == f"{some.mean():+.1f} ± {error:.1f}"
+        assert line["over"] == f"{len(some)} sets"
+
+
+def test_another_method_is_refused():
+    with pytest.raises(ValueError, match="got 'SVC'"):
+        own_line("SVC")
