@@ -805,3 +805,16 @@ def test_shares_with_noise_and_fewer_bags_than_columns(n_classes):
         proportion_noise="gaussian",
     )
     assert model.fit(X, bags, P + noise).gap_ < 1e-5
+
+
+def test_the_covariance_of_counts_is_one_where_labels_are_sure():
+    """No negative eigenvalue by rounding, on which a Newton step of the tilt would stop as singular."""
+    rng = np.random.default_rng(0)
+    y, bags = rng.integers(0, 3, 60), np.repeat(np.arange(6), 10)
+    known = bag_counts(bags, label_proportions(y, bags))
+    for scale in (1, 20, 60):
+        pi = softmax(scale * np.eye(3)[y] + rng.normal(size=(60, 3)), axis=1)
+        H = known.covariances(pi)
+        assert (H.trace(axis1=1, axis2=2) > 0).all()
+        smallest = np.linalg.eigvalsh(H)[:, 0]
+        assert (smallest >= -1e-12 * H.trace(axis1=1, axis2=2)).all()

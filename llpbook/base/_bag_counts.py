@@ -97,11 +97,15 @@ class BagCounts:
 
     def covariances(self, pi):
         """Of the counts of several classes with their errors, for class probabilities pi: (n_bags, K, K)."""
-        H = np.array(self.errors, dtype=float)
-        for j in range(pi.shape[1]):
-            H[:, j] -= self.sums(pi * pi[:, [j]])
-            H[:, j, j] += self.sums(pi[:, j])
-        return H
+        K = pi.shape[1]
+        H = np.zeros((len(self.sizes), K, K))
+        for j in range(K):
+            H[:, j] = -self.sums(pi * pi[:, [j]])
+        every = np.arange(K)
+        H[:, every, every] = 0
+        # Not p - p^2, which is nothing but rounding where labels are sure.
+        H[:, every, every] = -H.sum(axis=2)
+        return H + self.errors
 
     def possible(self):
         """The same with counts that bags can have, where noise was added to them."""
