@@ -3,7 +3,8 @@
 The package imports them from here, a chapter whose managed cells show hints from ``llpbook.base``.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["ArrayLike", "Matrix", "NDArray", "Proportions", "RandomState"]
+__all__ = ["ArrayLike", "Chunks", "Matrix", "NDArray", "Proportions", "RandomState"]
 
 #: Features: an array or what becomes one, a data frame, or a sparse matrix or array.
 Matrix: TypeAlias = ArrayLike | pd.DataFrame | sp.sparray | sp.spmatrix
@@ -19,3 +20,10 @@ Matrix: TypeAlias = ArrayLike | pd.DataFrame | sp.sparray | sp.spmatrix
 Proportions: TypeAlias = ArrayLike | pd.Series | pd.DataFrame | Mapping[Hashable, Any]
 #: A seed, or a generator that goes on from call to call.
 RandomState: TypeAlias = int | np.random.RandomState | None
+#: Data in parts: files, data frames, functions that return one, or objects of Dask and pyarrow.
+Chunks: TypeAlias = (
+    Sequence[str | Path | pd.DataFrame | Callable[[], pd.DataFrame] | Any]
+    | str
+    | Path
+    | pd.DataFrame
+)

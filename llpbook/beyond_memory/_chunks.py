@@ -23,29 +23,24 @@ class EngineError(RuntimeError):
     """A worker died; the message says in which pass."""
 
 
-def read_path(path, columns=None):
-    """A file of Parquet, Feather or CSV as a DataFrame, by its ending.
-
-    Parameters
-    ----------
-    path : str or Path
-    columns : list of str, optional
-        Only these are read.
-
-    Returns
-    -------
-    DataFrame
-    """
-    endings = Path(path).suffixes
-    for kind in ("parquet", "feather"):
-        if f".{kind}" in endings:
-            return read_table(data_set(path, kind), columns)
-    if ".csv" in endings:
-        return read_csv(path, columns)
-    raise ValueError(
-        "a path must end in .parquet, .feather or .csv (.csv.gz, …); pass functions that read your files: "
-        "[functools.partial(read, path) for path in paths]"
-    )
+def read(chunk, columns=None):
+    """What a chunk holds, which must be a DataFrame; of a file only these columns are read."""
+    if isinstance(chunk, str | Path):
+        endings = Path(chunk).suffixes
+        if ".csv" in endings:
+            return read_csv(chunk, columns)
+        kinds = [kind for kind in ("parquet", "feather") if f".{kind}" in endings]
+        if not kinds:
+            raise ValueError(
+                "a path must end in .parquet, .feather or .csv (.csv.gz, …); pass functions that read your files: "
+                "[functools.partial(read, path) for path in paths]"
+            )
+        chunk = data_set(chunk, kinds[0])
+    if hasattr(chunk, "__dask_graph__"):  # which has every attribute
+        return chunk.compute()
+    if hasattr(chunk, "to_table"):
+        return chunk.to_table(columns=columns).to_pandas()
+    return chunk() if callable(chunk) else chunk
 
 
 def data_set(path, kind="parquet"):
@@ -57,11 +52,6 @@ def data_set(path, kind="parquet"):
     return dataset(path, format=kind)
 
 
-def read_table(table, columns=None):
-    """A data set of pyarrow, or a part of one, as a DataFrame."""
-    return table.to_table(columns=columns).to_pandas()
-
-
 def read_csv(path, columns=None):
     """A CSV file. With `usecols` pandas would not count the fields of a line, and values would move silently."""
     frame = pd.read_csv(path)
@@ -70,7 +60,7 @@ def read_csv(path, columns=None):
     return frame if columns is None else frame[columns]
 
 
-def row_groups(path):
+def row_groups(path: str | Path) -> list:
     """The row groups of a Parquet file as chunks, for a file that is too large for one worker.
 
     Parameters
@@ -86,6 +76,10 @@ def row_groups(path):
     return [group for file in files for group in file.split_by_row_group()]
 
 
+#: The forms of chunks.
+FORMS = "a list of paths, of DataFrames, or of functions that return a DataFrame"
+
+
 def listed(chunks):
     """Chunks as a list that can be read several times."""
     if hasattr(chunks, "to_delayed"):
@@ -97,43 +91,34 @@ def listed(chunks):
     if isinstance(chunks, str | Path | pd.DataFrame):
         chunks = [chunks]
     if not hasattr(chunks, "__iter__"):
-        raise ValueError(
-            "chunks must be a list of paths, of DataFrames, or of functions that return a DataFrame, got "
-            f"{type(chunks).__name__}"
-        )
+        raise ValueError(f"chunks must be {FORMS}, got {type(chunks).__name__}")
     if iter(chunks) is chunks:
         raise ValueError(
-            "chunks is an iterator, which can be read only once; chunks are read several times: pass a list of paths, "
-            "of DataFrames, or of functions that return a DataFrame"
+            f"chunks is an iterator, which can be read only once; chunks are read several times: pass {FORMS}"
         )
     chunks = list(chunks)
     if not chunks:
         raise ValueError("chunks is empty")
-    refuse_addresses(chunks)
-    return chunks
-
-
-def refuse_addresses(chunks):
-    """Nothing is fetched behind the user's back, as pandas would."""
-    for chunk in chunks:
+    for chunk in chunks:  # nothing is fetched behind the user's back, as pandas would
         if isinstance(chunk, str) and "://" in chunk:
             raise ValueError(
                 f"chunks holds the address {chunk!r}, and nothing is fetched: download the file, or pass a function "
                 f"that reads it, functools.partial(pandas.read_parquet, {chunk!r})"
             )
+    return chunks
 
 
 def name_of(number, chunk):
     """How messages call a chunk: by its number, and by its path or key where it has one."""
     known = None
     if isinstance(chunk, str | Path):
-        known = str(chunk)
+        known = chunk
     elif isinstance(chunk, partial):
         known = ", ".join(map(str, chunk.args))
-    elif hasattr(chunk, "__dask_graph__"):
-        known = getattr(chunk, "key", None)
     elif not isinstance(chunk, pd.DataFrame):
-        known = getattr(chunk, "path", None)
+        known = getattr(
+            chunk, "key" if hasattr(chunk, "__dask_graph__") else "path", None
+        )
     return f"chunk {number}" + f" ({known})" * (known is not None)
 
 
@@ -172,11 +157,10 @@ class Layout:
         if self.features is not None:
             wanted = list(dict.fromkeys([*self.features, *self.others]))
         try:
-            frame = _load(chunk, None if self.model else wanted)
+            frame = read(chunk, None if self.model else wanted)
         except Exception as error:
-            raise ChunkError(
-                f"{name} cannot be read: {type(error).__name__}: {error}"
-            ) from error
+            kind = type(error).__name__
+            raise ChunkError(f"{name} cannot be read: {kind}: {error}") from error
         if not isinstance(frame, pd.DataFrame):
             raise ChunkError(
                 f"{name} must be a DataFrame, or read as one, got {type(frame).__name__}"
@@ -185,16 +169,29 @@ class Layout:
             check_columns(frame, name, wanted or self.others, self)
         return frame
 
+    def given(self, frame):
+        """The features of a chunk behind the steps, as a DataFrame."""
+        found = frame[self.features]
+        for step in self.steps:
+            found = step.transform(found)
+        if isinstance(found, pd.DataFrame):
+            return found
+        found = found.toarray() if hasattr(found, "toarray") else np.asarray(found)
+        try:
+            frame = pd.DataFrame(found, columns=self.steps[-1].get_feature_names_out())
+        except (AttributeError, TypeError, ValueError):
+            frame = pd.DataFrame(found)
+        return frame.infer_objects()
+
     def matrix(self, frame):
         """The instances of a chunk in double precision, shape (n_instances, n_features), by column in memory."""
-        given = frame[self.features]
-        for step in self.steps:
-            given = step.transform(given)
-        if self.steps and not isinstance(given, pd.DataFrame):
-            given = with_names(given, self.steps)
+        given = self.given(frame)
         X = np.empty(given.shape, order="F")
-        for j in range(given.shape[1]):
-            X[:, j] = numbers(given.iloc[:, j], given)
+        for j, dtype in enumerate(given.dtypes):
+            if dtype.kind not in "fiub":
+                check_features(given)  # its message names each column without numbers
+                raise ValueError(f"X must be numbers, got dtype {dtype}")
+            X[:, j] = given.iloc[:, j].to_numpy(np.float64, na_value=np.nan)
         return X
 
     def bag_column(self, frame):
@@ -202,53 +199,20 @@ class Layout:
         return check_column(f"column {self.bags!r}", frame[self.bags], len(frame))
 
 
-def _load(chunk, wanted):
-    if isinstance(chunk, str | Path):
-        return read_path(chunk, wanted)
-    if hasattr(chunk, "__dask_graph__"):  # which has every attribute
-        return chunk.compute()
-    if hasattr(chunk, "to_table"):
-        return read_table(chunk, wanted)
-    return chunk() if callable(chunk) else chunk
-
-
 def check_columns(frame, name, wanted, layout):
     """Refuse a chunk that lacks a column, has one twice, or has more than the chunk that is the model for all."""
-    missing = [c for c in wanted if c not in frame.columns]
+    has, model = frame.columns, layout.model
+    missing = [c for c in wanted if c not in has]
+    twice = [c for c in has[has.duplicated()] if layout.features is None or c in wanted]
+    more = [c for c in has if model and c not in wanted]
     if missing:
-        raise ChunkError(
-            f"{name} has no column {missing[0]!r}; it has {frame.columns.tolist()}"
-        )
-    twice = frame.columns[frame.columns.duplicated()]
-    twice = [c for c in twice if layout.features is None or c in wanted]
+        raise ChunkError(f"{name} has no column {missing[0]!r}; it has {has.tolist()}")
     if twice:
         raise ChunkError(f"{name} has two columns with the name {twice[0]!r}")
-    more = [c for c in frame.columns if layout.model and c not in wanted]
     if more:
         raise ChunkError(
-            f"{name} has the column {more[0]!r}, which {layout.model} has not; name the columns by features="
+            f"{name} has the column {more[0]!r}, which {model} has not; name the columns by features="
         )
-
-
-def with_names(values, steps):
-    """A matrix that the steps return, as a DataFrame, with the names of its columns if the last step has them."""
-    values = values.toarray() if hasattr(values, "toarray") else np.asarray(values)
-    try:
-        frame = pd.DataFrame(values, columns=steps[-1].get_feature_names_out())
-    except (AttributeError, TypeError, ValueError):
-        frame = pd.DataFrame(values)
-    return frame.infer_objects() if values.dtype == object else frame
-
-
-def numbers(column, frame):
-    """A column of a frame as an array of numbers, or the error that names each column without numbers."""
-    if isinstance(column.dtype, np.dtype):
-        if column.dtype.kind in "fiub":
-            return column.to_numpy()
-    elif pd.api.types.is_numeric_dtype(column):
-        return column.to_numpy(np.float64, na_value=np.nan)
-    check_features(frame)
-    raise ValueError(f"X must be numbers, got dtype {column.dtype}")
 
 
 def work(function, layout, number, chunk, args):

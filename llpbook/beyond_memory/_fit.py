@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._typing import Proportions, RandomState
+from .._typing import Chunks, Proportions, RandomState
 from ..base import (
     BagData,
     InChunks,
@@ -22,6 +21,7 @@ from ..base import (
     fill_empty_rows,
     told,
     warn_of_moments,
+    whole_or_nothing,
 )
 from ..proportions import check_flag, check_whole
 from ._chunks import Engine, Layout, with_columns
@@ -29,7 +29,7 @@ from ._instances import first_pass, in_memory
 
 
 def fit_chunks(
-    estimator: BaseEstimator, chunks, proportions: Proportions, *, bags: Hashable,
+    estimator: BaseEstimator, chunks: Chunks, proportions: Proportions, *, bags: Hashable,
     features: list | None = None, n_jobs: int | None = None, check_chunks: bool = True,
     verbose: int = 0,
 ) -> BaseEstimator:  # fmt: skip
@@ -103,7 +103,7 @@ def fit_chunks(
     steps, scaler, model = parts(estimator)
     needed = sums_needed(model)
     engine = Engine(type(model).__name__, chunks, n_jobs, verbose)
-    with told(model), unchanged_by_errors(model, scaler):
+    with told(model), whole_or_nothing(model), whole_or_nothing(scaler or model):
         model._validate_params()
         again = needed in ("instances", "whole bags")
         merged = model._uses_frequencies if again else None
@@ -119,19 +119,6 @@ def fit_chunks(
         data = model._accept(data)
         model._fit_checked(data if isinstance(X, InChunks) else model._in_cells(data))
     return estimator
-
-
-@contextmanager
-def unchanged_by_errors(*fitted):
-    """After an error the estimators have the attributes of the fit before, so that they still belong together."""
-    before = [(part, dict(vars(part))) for part in fitted if part is not None]
-    try:
-        yield
-    except BaseException:
-        for part, attributes in before:
-            vars(part).clear()
-            vars(part).update(attributes)
-        raise
 
 
 def sums_needed(model):
@@ -241,13 +228,12 @@ def chosen_rows(frame, layout, names):
     """The rows of a chunk that lie in some bags."""
     if not len(frame):
         return None
-    return frame.loc[
-        pd.Index(layout.bag_column(frame), tupleize_cols=False).isin(names)
-    ]
+    bags = pd.Index(layout.bag_column(frame), tupleize_cols=False)
+    return frame.loc[bags.isin(names)]
 
 
 def sample_bags(
-    chunks, proportions: Proportions, n_bags: int, *, bags: Hashable,
+    chunks: Chunks, proportions: Proportions, n_bags: int, *, bags: Hashable,
     features: list | None = None, n_jobs: int | None = None, verbose: int = 0,
     random_state: RandomState = None,
 ) -> pd.DataFrame:  # fmt: skip

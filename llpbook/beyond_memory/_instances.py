@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -22,7 +22,7 @@ from ..base import (
     merge_rows,
     warn,
 )
-from ._chunks import ChunkError, Engine, Layout, name_of, with_names
+from ._chunks import ChunkError, Engine, Layout, name_of
 from ._sums import Moments, bag_sums, class_sums, merge, moments, within_of_sums
 
 #: Relative difference of two sums that is rounding.
@@ -67,22 +67,18 @@ def summarize(frame, layout, products, wanted, check, keep, merged):
     with np.errstate(all="ignore"):
         found = moments(X, products)
     if not np.isfinite(found.squares).all():
-        check_features(
-            with_names(X, layout.steps) if layout.steps else frame[layout.features]
-        )
-    sizes, sums, rows = np.bincount(codes), None, None
-    if wanted:
-        sums = bag_sums(X, codes, len(names))[1]
-    checks = checksums(X, codes) if check else None
-    data = BagData(X, codes, None, None)
+        check_features(layout.given(frame))
+    sums = bag_sums(X, codes, len(names))[1] if wanted else None
+    part = Part(names, np.bincount(codes), checksums(X, codes) if check else None)
+    data, rows = BagData(X, codes, None, None), None
     if merged:
         data = merge_rows(data)
     if keep or data.frequencies is not None:
         rows = data.X, data.bags, data.frequencies
-    return names, sizes, sums, found, checks, rows
+    return part, found, sums, rows
 
 
-def again(frame, layout, what, part, function, args):
+def again(frame, layout, what, part, view, function, args):
     """A chunk in a later pass: what a function makes of its features and bags, if it is what it was."""
     now, first = len(frame), 0 if part is None else part.sizes.sum()
     if now != first:
@@ -92,14 +88,15 @@ def again(frame, layout, what, part, function, args):
     names = pd.Index(layout.bag_column(frame), tupleize_cols=False)
     codes = pd.Index(part.names, tupleize_cols=False).get_indexer(names)
     X, changed = layout.matrix(frame), (codes < 0).any()
-    if part.sums is not None and not changed:
-        (was, bounds), (found, _) = part.sums, checksums(X, codes)
+    if part.checks is not None and not changed:
+        (was, bounds), (found, _) = part.checks, checksums(X, codes)
         changed = not np.all(np.abs(found - was) <= SAME * bounds)  # NaN: changed
     if changed:
         refuse_change(f"holds other values in the {what} than in the first pass")
-    X -= part.center
-    X /= part.scale
-    if part.constant:
+    center, scale, constant = view
+    X -= center
+    X /= scale
+    if constant:
         X = np.asfortranarray(np.column_stack([X, np.ones(len(X))]))
     groups = () if layout.group is None else (frame[layout.group],)
     return function(X, codes, *groups, *args)
@@ -115,59 +112,58 @@ def refuse_change(said):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What is known of a chunk after the first pass, and what is done to its features.
+    """What is known of a chunk after the first pass.
 
     Attributes
     ----------
     names, sizes : ndarray, shape (n_bags,)
         Its bags, and the instances of each.
+    checks : tuple or None
+        Of `checksums`.
     rows : ndarray of int, shape (n_bags,)
         Of the proportions.
-    sums : tuple or None
-        Of `checksums`.
-    center, scale : ndarray, shape (n_features,), or float
-    constant : bool
-        Whether the feature 1 is added.
     """
 
     names: np.ndarray
     sizes: np.ndarray
-    rows: np.ndarray
-    sums: object = None
-    center: object = 0.0
-    scale: object = 1.0
-    constant: bool = False
+    checks: tuple | None
+    rows: np.ndarray | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Instances(InChunks):
-    """The features of all chunks after the first pass.
+    """The features of all chunks; the first pass adds one chunk after the other.
 
     Attributes
     ----------
     engine : Engine
     layout : Layout
-    parts : list of Part or None
-        For each chunk; None for a chunk without rows.
     sizes : ndarray of int, shape (n_bags,)
         Of all bags.
-    total : Moments
-        Of the features before they are centered and scaled.
-    sums : ndarray, shape (n_bags, n_features), or None
-        Likewise; None where each bag is whole, until they are asked for.
     kept : list of tuple, or None
-        Likewise, all rows, where these are few: their features, rows of the proportions, and frequencies.
+        All rows, where these are few: their features before they are centered and scaled, rows of the proportions,
+        and frequencies.
+    room : float
+        Bytes of features that may still be kept.
+    sums : ndarray, shape (n_bags, n_features), or None
+        Before the features are centered and scaled; None where each bag is whole.
+    total : Moments
+        Likewise, of the features.
+    parts : list of Part or None
+        For each chunk; None for a chunk without rows.
     center, scale : ndarray, shape (n_features,), or float
     constant : bool
+        Whether the feature 1 is added.
     """
 
     engine: Engine
     layout: Layout
-    parts: list
     sizes: np.ndarray
-    total: Moments
-    sums: np.ndarray | None
     kept: list | None = None
+    room: float = 0.0
+    sums: np.ndarray | None = None
+    total: Moments | None = None
+    parts: list = field(default_factory=list)
     center: object = 0.0
     scale: object = 1.0
     constant: bool = False
@@ -183,20 +179,16 @@ class Instances(InChunks):
 
     def bag_means(self):
         """See `InChunks`."""
-        sums, used = self.sums, self.sizes > 0
-        if sums is None:
-            plain = replace(self, center=0.0, scale=1.0, constant=False)
-            [sums] = plain.sums_by_bag(_only_sums)
-        means = sums[used] / self.sizes[used, None]
+        used = self.sizes > 0
+        means = self.sums[used] / self.sizes[used, None]
         means = (means - self.center) / self.scale
         return np.column_stack([means, *[np.ones(len(means))] * self.constant])
 
     def run(self, what, function, args=()):
         """A pass: pairs of a `Part` and what ``function(X, codes, *args)`` returned, of chunks with rows."""
         more = args if isinstance(args, list) else [args] * len(self.parts)
-        change = {"center": self.center, "scale": self.scale, "constant": self.constant}
-        parts = [part and replace(part, **change) for part in self.parts]
-        tasks = [(what, p, function, m) for p, m in zip(parts, more, strict=True)]
+        view, parts = (self.center, self.scale, self.constant), self.parts
+        tasks = [(what, p, view, function, m) for p, m in zip(parts, more, strict=True)]
         found = self.engine.run(what, again, self.layout, tasks)
         return ((p, one) for p, one in zip(parts, found, strict=True) if p)
 
@@ -230,27 +222,44 @@ class Instances(InChunks):
         return class_moments(self, shares)
 
 
-def in_memory(X):
-    """All features, the rows of the proportions that are their bags, and frequencies, of `Instances` that are kept."""
-    features, bags, times = zip(*X.kept, strict=True)
-    frequencies = None
-    if any(t is not None for t in times):
-        ones = [np.ones(len(b), int) for b in bags]
-        times = [o if t is None else t for t, o in zip(times, ones, strict=True)]
-        frequencies = np.concatenate(times)
-    features = (np.concatenate(features) - X.center) / X.scale
-    return features, np.concatenate(bags), frequencies
-
-
 def class_moments(X, shares):
     """`InChunks.class_moments` of `Instances`."""
     n, mean, squares = X.total
     scale = np.broadcast_to(X.scale, mean.shape)
-    total = Moments(n, (mean - X.center) / scale, squares / np.outer(scale, scale))
+    squares = squares / np.outer(scale, scale)
+    total = Moments(n, (mean - X.center) / scale, squares)
     mass = X.sizes @ shares
     sums = class_sums(X.sums, shares) - mass[:, None] * X.center
-    means, within = within_of_sums(sums / scale, mass, total)
-    return means, within, total.squares / n
+    return *within_of_sums(sums / scale, mass, total), squares / n
+
+
+def add_chunk(X, rows, part, moments, sums, kept):
+    """One more chunk, of `summarize`, with the rows of the proportions that are its bags."""
+    X.parts.append(replace(part, rows=rows))
+    X.sizes[rows] += part.sizes
+    X.total = moments if X.total is None else merge(X.total, moments)
+    if sums is not None:
+        if X.sums is None:
+            X.sums = np.zeros((len(X.sizes), sums.shape[1]))
+        X.sums[rows] += sums
+    if X.kept is not None:
+        X.room -= np.inf if kept is None else kept[0].nbytes
+        if X.room < 0:
+            X.kept = None
+        else:
+            X.kept.append((kept[0], rows[kept[1]], kept[2]))
+
+
+def in_memory(X):
+    """All features, the rows of the proportions that are their bags, and frequencies, of `Instances` that are kept."""
+    features, bags, times = zip(*X.kept, strict=True)
+    times = [
+        np.ones(len(b), int) if t is None else t
+        for b, t in zip(bags, times, strict=True)
+    ]
+    times = np.concatenate(times)
+    features = (np.concatenate(features) - X.center) / X.scale
+    return features, np.concatenate(bags), times if (times > 1).any() else None
 
 
 def _nothing(one, n_bags):
@@ -261,10 +270,6 @@ def _nothing(one, n_bags):
 
 def _by_bag(X, codes, function, args):
     return function(X, *args, codes, int(codes.max()) + 1)
-
-
-def _only_sums(X, codes, n_bags):
-    return (bag_sums(X, codes, n_bags)[1],)
 
 
 def part_counts(codes, given):
@@ -356,55 +361,22 @@ def first_pass(engine, layout, needed, n_bags, keys, *, check=True, merged=None)
     -------
     Instances
     """
-    found = FirstPass(n_bags, needed == "whole bags", None if merged is None else [])
-    here = merged is not None and effective_n_jobs(engine.n_jobs) == 1
-    args = needed == "class moments", not found.whole, check, here, bool(merged)
+    whole, here = needed == "whole bags", effective_n_jobs(engine.n_jobs) == 1
+    plain, kept = replace(layout, model=None), None if merged is None else []
+    X = Instances(engine, plain, np.zeros(n_bags, int), kept, KEPT)
+    keep = merged is not None and here
+    args = needed == "class moments", not whole, check, keep, bool(merged)
     for number, one in enumerate(engine.run("first pass", summarize, layout, args)):
-        rows = None if one is None else rows_of(one[0], n_bags, keys, number, engine)
-        if found.whole and one is not None:
-            refuse_scattered(found.owner[rows], one[0], number, engine, layout)
-        found.add(number, rows, one)
-    refuse_shares_of_rows(found.sizes, keys)
-    warn_of_restarts(found.parts, found.sizes, keys)
-    layout = replace(layout, model=None)
-    return Instances(engine, layout, found.parts, found.sizes, found.total, found.sums, found.kept)  # fmt: skip
-
-
-class FirstPass:
-    """What the first pass has added up so far; attributes as of `Instances`.
-
-    Parameters
-    ----------
-    n_bags : int
-    whole : bool
-        Whether each bag lies in one chunk, so that no sums are needed.
-    kept : list or None
-    """
-
-    def __init__(self, n_bags, whole, kept):
-        self.sizes, self.owner = np.zeros(n_bags, int), np.full(n_bags, -1)
-        self.whole, self.kept, self.room = whole, kept, KEPT
-        self.total, self.sums, self.parts = None, None, []
-
-    def add(self, number, rows, found):
-        """One more chunk, of `summarize`, with the rows of the proportions that are its bags."""
-        if found is None:
-            self.parts.append(None)
-            return
-        names, counts, of_bags, here, checks, kept = found
-        self.owner[rows] = number
-        self.parts.append(Part(names, counts, rows, checks))
-        self.sizes[rows] += counts
-        self.total = here if self.total is None else merge(self.total, here)
-        if not self.whole:
-            if self.sums is None:
-                self.sums = np.zeros((len(self.sizes), of_bags.shape[1]))
-            self.sums[rows] += of_bags
-        self.room -= np.inf if kept is None else kept[0].nbytes
-        if self.room < 0 or self.kept is None:
-            self.kept = None
-        else:
-            self.kept.append((kept[0], rows[kept[1]], kept[2]))
+        if one is None:
+            X.parts.append(None)
+            continue
+        rows = rows_of(one[0].names, n_bags, keys, number, engine)
+        if whole:
+            refuse_scattered(X, rows, number)
+        add_chunk(X, rows, *one)
+    refuse_shares_of_rows(X.sizes, keys)
+    warn_of_restarts(X.parts, X.sizes, keys)
+    return X
 
 
 def refuse_shares_of_rows(sizes, keys):
@@ -442,17 +414,18 @@ def warn_of_restarts(parts, sizes, keys):
         )
 
 
-def refuse_scattered(owners, names, number, engine, layout):
+def refuse_scattered(X, rows, number):
     """A bag in two chunks, where the method needs it whole."""
-    if (owners < 0).all():
+    twice = rows[X.sizes[rows] > 0]
+    if not len(twice):
         return
-    twice = (owners >= 0).argmax()
-    bag, first = names.tolist()[twice], owners[twice]
+    before = enumerate(X.parts)
+    first, part = next((k, p) for k, p in before if p and twice[0] in p.rows)
+    [bag] = part.names[part.rows == twice[0]].tolist()
     raise ChunkError(
-        f"bag {bag!r} has instances in chunk {first} and in chunk {number}, but {engine.name} needs each bag whole in "
-        "one chunk. If these are two different bags, number them across all chunks. If not, bring the bags together "
-        f"first: chunks = frame.shuffle(on={layout.bags!r}).persist() of a Dask DataFrame, such as "
-        "dask.dataframe.read_parquet(paths), or chunks = [part for _, part in "
-        f"frame.groupby(frame[{layout.bags!r}].map(hash) % n_chunks)] of one DataFrame in memory; MeanMap and InvCal "
-        "take the chunks as they are"
+        f"bag {bag!r} has instances in chunk {first} and in chunk {number}, but {X.engine.name} needs each bag whole "
+        "in one chunk. If these are two different bags, number them across all chunks. If not, bring the bags together "
+        f"first: chunks = frame.shuffle(on={X.layout.bags!r}).persist() of a Dask DataFrame, or chunks = "
+        f"[part for _, part in frame.groupby(frame[{X.layout.bags!r}].map(hash) % n_chunks)] of one DataFrame; "
+        "MeanMap and InvCal take the chunks as they are"
     )
