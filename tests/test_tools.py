@@ -635,25 +635,27 @@ def test_toc(tiny):
     expect(tiny, "toc", "_toc.yml: book/toy is neither a page nor, with .ipynb")
 
 
-def test_arc(tiny):
-    """A second chapter runs the estimator of the first: a loan only where it comes before, and only if undeclared."""
+def test_road(tiny):
+    """A page of the road may lead to a page of the methods, and uses nothing of it."""
     head = _book.read(tiny.twin).partition("# A toy")[0]
-    early = head + "# Early\n\n{}\n\n```{{code-cell}}\nToy()\n```\n"
+    early = head + "# Early\n\n{}\n\n```{{code-cell}}\n{}\n```\n"
     tiny.edit(tiny.module, "class Toy(BaseClassifier)", "class Toy(LLPClassifier)")
-    toc = "root: book/{}.ipynb\nchapters:\n- file: book/{}.ipynb\n"
-    for said, order, wrong in (
-        ("", ("early", "toy"), True),
-        ("", ("toy", "early"), False),
-        ("**Borrowed:** [toy](toy.ipynb).", ("early", "toy"), False),
-        ("**Borrowed:** [other](other.ipynb).", ("early", "toy"), True),
+    toc = (
+        "root: book/run.ipynb\nparts:\n- caption: {}\n  chapters:\n  - file: book/early.ipynb\n"
+        "- caption: The methods, one by one\n  chapters:\n  - file: book/toy.ipynb\n"
+    )
+    for part, text, code, wrong in (
+        ("The road", "More in [toy](toy.ipynb).", "1", []),
+        ("The road", "", "Toy()", ["Toy"]),
+        ("The road", "", "import llpbook.toy", ["llpbook.toy"]),
+        ("The road", "By [(mean)](#eq-mean).", "1", ["#eq-mean"]),
+        ("The record", "By [(mean)](#eq-mean).", "Toy()", []),
     ):
-        tiny.put("book/src/early.md", early.format(said))
-        tiny.put("_toc.yml", toc.format(*order))
+        tiny.put("book/src/early.md", early.format(text, code))
+        tiny.put("_toc.yml", toc.format(part))
         tiny.sync()
-        found = tiny.check("arc")
-        assert found == wrong * [
-            "book/early.ipynb: runs Toy of the later chapter toy, and does not say so"
-        ]
+        end = "is of toy, and the road needs no page of the methods"
+        assert tiny.check("road") == [f"book/early.ipynb: {x} {end}" for x in wrong]
 
 
 def test_ends(tiny):

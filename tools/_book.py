@@ -334,6 +334,18 @@ class Book:
         return re.findall(entry, read(self.root / "_toc.yml"), re.MULTILINE)
 
     @functools.cached_property
+    def parts(self):
+        """``{caption: names}`` of the parts of the table of contents."""
+        entry = r"^[-\s]*(caption|file):\s*[\"']?([^\n\"']+)"
+        found, names = {}, []
+        for kind, value in re.findall(entry, read(self.root / "_toc.yml"), re.M):
+            if kind == "caption":
+                names = found[value.strip()] = []
+            else:
+                names.append(Path(value.strip()).stem)
+        return found
+
+    @functools.cached_property
     def chapters(self):
         """The names of the chapters: in the order of the table of contents, then those not in it."""
         files = [*self.folder.glob("*.ipynb"), *self.folder.glob("src/*.md")]
