@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -265,16 +265,6 @@ def test_more_weights_than_a_matrix_is_made_of(monkeypatch):
     assert_allclose(weights(found), wanted, atol=1e-5)
 
 
-def test_a_second_fit_has_its_own_scaler():
-    frame, shares = problem(600)
-    model = make_pipeline(StandardScaler(), InvCal())
-    from_chunks(model, cut(frame, 200), shares)
-    moved = frame.assign(x0=100 * frame["x0"] + 7)
-    from_chunks(model, cut(moved, 200), shares)
-    wanted = in_memory(make_pipeline(StandardScaler(), InvCal()), moved, shares)
-    assert_allclose(weights(model), weights(wanted), atol=1e-6)
-
-
 @pytest.mark.parametrize("given", [{}, {"with_mean": False}, {"with_std": False}])
 def test_scalers_that_do_less_and_features_that_hardly_vary(given):
     frame, shares = problem(600)
@@ -312,38 +302,6 @@ def test_errors_weights_and_noise_of_bags_count_as_in_memory():
         found = weights(from_chunks(model, cut(frame, 300), given))
         assert_allclose(found, wanted, atol=1e-7)
         assert model.bag_labels_ is not None
-
-
-def test_known_labels_are_pure_bags_of_the_callers_own():
-    """What the docstring says to do."""
-    frame, shares = problem(600)
-    known = frame.index % 40 < 3
-    y, known_of = frame["y"], frame["bag"][known]
-    size, labeled = frame["bag"].value_counts(sort=False), known_of.value_counts()
-    labeled, positives = labeled.reindex(size.index, fill_value=0), y[known]
-    positives = positives.groupby(known_of).sum().reindex(size.index, fill_value=0)
-    rest = (size * shares[:, 1] - positives) / (size - labeled)
-    for model in (MeanMap(), CountLogistic(C=0.1, tol=1e-7)):
-        whole = isinstance(model, CountLogistic)
-        own = 60 + y + 2 * (frame.index >= 300) * whole
-        given = cut(frame.assign(bag=frame["bag"].where(~known, own)), 300)
-        found = weights(
-            from_chunks(model, given, np.append(rest, [0, 1] * (1 + whole)))
-        )
-        found, labels = found.copy(), np.where(known, y, -1)
-        X = frame[features(frame)]
-        wanted = weights(model.fit(X, frame["bag"], shares[:, 1], labels))
-        assert_allclose(found, wanted, rtol=0, atol=1e-6)
-
-
-def test_bags_of_one_are_logistic_regression():
-    frame, shares = problem(500, size=1)
-    model = CountLogistic(C=0.5, tol=1e-8, penalize_intercept=True)
-    found = weights(from_chunks(model, cut(frame, 100), shares))
-    X = np.c_[frame[features(frame)], np.ones(500)]
-    options = {"C": 0.5, "fit_intercept": False, "tol": 1e-10, "max_iter": 10_000}
-    supervised = LogisticRegression(**options).fit(X, frame["y"])
-    assert_allclose(found, supervised.coef_, atol=1e-5)
 
 
 def test_a_fitted_transformer_and_columns_of_each_type():
@@ -670,37 +628,6 @@ def test_other_values_in_a_later_pass_are_noticed(kind, model):
     unchecked = changed_later(FRAME, CHANGES["edited"])
     given = {"features": features(FRAME), "check_chunks": False}
     assert from_chunks(model, [unchecked], SHARES, **given).n_iter_ > 1
-
-
-class Plain(TransformerMixin, BaseEstimator):
-    """A step that makes numbers of columns of each type."""
-
-    def fit(self, X):
-        self.fitted_ = True
-        return self
-
-    def transform(self, X):
-        days = (X["xdate"] - pd.Timestamp("2020-01-01")).dt.days / 1e3
-        found = X[["x0", "x1"]].fillna(5.0).assign(xdate=days)
-        found["xkind"] = (X["xkind"] == "a").astype(float)
-        return found.assign(x2=X["x2"] / 1e25).astype(float)
-
-
-def test_other_values_in_columns_of_each_type_are_noticed_and_another_order_is_not():
-    many = FRAME.assign(
-        x0=FRAME["x0"].where(FRAME.index % 50 > 0), x1=FRAME["x1"].astype("Float64")
-    )
-    many["x2"] = (1e25 * FRAME["x2"]).astype("float32")
-    many["xkind"] = pd.Categorical(np.where(FRAME["x0"] > 5, "a", "b"))
-    many["xdate"] = pd.date_range("2020-01-01", periods=400)
-    model = make_pipeline(Plain().fit(many), StandardScaler(), CountLogistic(C=0.1))
-    turns = itertools.cycle([many, many.sample(frac=1, random_state=0)])
-    options = {"bags": "bag", "features": features(many)}
-    fit_chunks(model, [lambda: next(turns)], SHARES, **options)
-    for name in features(many):
-        back = partial(lambda f, c: f.assign(**{c: f[c].to_numpy()[::-1]}), c=name)
-        with pytest.raises(ChunkError, match="chunk 0: it holds other values in the"):
-            fit_chunks(model, [changed_later(many, back)], SHARES, **options)
 
 
 def test_other_rounding_is_no_change():

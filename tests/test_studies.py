@@ -1,12 +1,8 @@
 """The runner (resumable, one row a cell and seed, no mixed protocols) and the protocol of yu2013 (no label leaks)."""
 
-import importlib.util
 import json
 import os
-import resource
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from dataclasses import replace
@@ -16,7 +12,6 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
@@ -24,16 +19,9 @@ from llpbook.base import LLPClassifier
 from llpbook.baselines import MajorityClass
 from llpbook.mean_map import MeanMap, class_means
 from llpbook.proportions import averaging_matrix, label_proportions, proportion_mae
-from studies import (
-    load,
-    paper_table,
-    run_table,
-    summary,
-    tables,
-    yu2013,
-)
+from studies import load, paper_table, run_table, summary, tables, yu2013
 from studies.__main__ import cost, main, parse_only
-from studies.runner import RESULTS, DamagedTableError, Table, done, outcome, select
+from studies.runner import DamagedTableError, Table, done, outcome, select
 
 CELLS = [{"dataset": d, "size": s} for d in ("a, b", "c") for s in (2, 4)]
 
@@ -97,36 +85,6 @@ def test_two_processes_give_the_same_rows(tmp_path):
         load("fake", tmp_path / name).drop(columns="seconds") for name in ("one", "two")
     )
     pd.testing.assert_frame_equal(one, two)
-
-
-@pytest.mark.dask
-@pytest.mark.skipif(
-    importlib.util.find_spec("dask") is None, reason="dask is not installed"
-)
-def test_a_dask_cluster_gives_the_same_rows(tmp_path, monkeypatch, capsys):
-    from dask.distributed import LocalCluster
-
-    monkeypatch.setattr("studies.__main__.tables", lambda: {"fake": table()})
-    argv = ["fake", "--seeds", "2", "--results"]
-    options = {"threads_per_worker": 1, "dashboard_address": None}
-    with LocalCluster(n_workers=2, **options) as cluster:
-        spread = ["--scheduler", cluster.scheduler_address]
-        assert main([*argv, str(tmp_path / "two"), *spread]) == 0
-    assert "[8/8]" in capsys.readouterr().err  # progress is shown
-    assert main([*argv, str(tmp_path / "one")]) == 0
-    one, two = (
-        load("fake", tmp_path / name).drop(columns="seconds") for name in ("one", "two")
-    )
-    pd.testing.assert_frame_equal(one, two)
-
-
-def test_without_dask_a_scheduler_is_refused(monkeypatch, capsys, tmp_path):
-    monkeypatch.setitem(sys.modules, "dask.distributed", None)
-    monkeypatch.setattr("studies.__main__.tables", lambda: {"fake": table()})
-    with pytest.raises(SystemExit):
-        main(["fake", "--scheduler", "tcp://x:1", "--results", str(tmp_path)])
-    assert "llpbook[dask]" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
 
 
 def test_the_cost_of_a_seed_is_the_sum_over_cells_of_their_mean(tmp_path):
@@ -240,20 +198,6 @@ def test_a_damaged_meta_file_is_named(tmp_path, text):
     assert run_table(table(), seeds=2, results=tmp_path) == 4
 
 
-def test_the_meta_file_of_an_older_protocol_is_kept(tmp_path):
-    run_table(table(), seeds=1, results=tmp_path)
-    (tmp_path / "fake.csv").unlink()
-    path = tmp_path / "fake.meta.json"
-    before = path.read_bytes()
-    with pytest.raises(
-        ValueError, match=r"fake\.meta\.json is of protocol '1', the code"
-    ):
-        run_table(table(protocol="2"), seeds=1, results=tmp_path)
-    assert path.read_bytes() == before and not (tmp_path / "fake.csv").exists()
-    path.unlink()
-    assert run_table(table(protocol="2"), seeds=1, results=tmp_path) == 4
-
-
 def in_child(work):
     """Run in a process of its own, which stops where the work does; its number."""
     child = os.fork()
@@ -301,36 +245,6 @@ def test_a_file_cut_at_any_byte_is_filled_again(tmp_path):
         path.write_bytes(whole[:length])
         run_table(table(), seeds=1, results=tmp_path)
         check_whole(tmp_path, 1)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_full_disk_leaves_whole_rows(tmp_path):
-    def on_a_small_disk():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (700, 700))
-        with pytest.raises(OSError, match="too large"):
-            run_table(table(), seeds=20, results=tmp_path)
-        (tmp_path / "seen").touch()
-
-    os.waitpid(in_child(on_a_small_disk), 0)
-    assert (tmp_path / "seen").exists()
-    text = (tmp_path / "fake.csv").read_text()
-    assert 400 < len(text) <= 700 and text.endswith("\n")
-    run_table(table(), seeds=20, results=tmp_path)
-    check_whole(tmp_path, 20)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_two_processes_do_not_fill_one_table(tmp_path):
-    child = in_child(lambda: run_table(table(slowly), 100, results=tmp_path))
-    while not (tmp_path / "fake.csv").exists():
-        time.sleep(0.001)
-    with pytest.raises(DamagedTableError, match="another process"):
-        run_table(table(), seeds=100, results=tmp_path)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    run_table(table(), seeds=100, results=tmp_path)
-    check_whole(tmp_path, 100)
 
 
 def test_summary_by_hand(tmp_path):
@@ -438,18 +352,6 @@ def test_command_line_says_what_is_wrong(argv, message, capsys, tmp_path):
     assert stop.value.code == 2 and message in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_it_runs_as_a_module():
-    answer = subprocess.run(
-        [sys.executable, "-m", "studies", "--list"],
-        cwd=RESULTS.parents[1],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "yu2013_meanmap" in answer.stdout
-
-
 # --- yu2013 ----------------------------------------------------------------------------------------------------------
 
 
@@ -550,23 +452,6 @@ def test_folds_of_instances_give_each_training_part_its_own_proportions():
     assert split == 5 * (5 + 1)
 
 
-def test_the_supervised_limit_sees_only_labels_of_the_training_part():
-    seen = []
-
-    class Recorder(LogisticRegression):
-        def fit(self, X, y):
-            seen.append((X[:, 0].astype(int), y))
-            return super().fit(X, y)
-
-    X, y, bags = labeled_bags()
-    yu2013.cross_validate(
-        yu2013.Method(Recorder(), {"C": [1.0]}, supervised=True), X, y, bags
-    )
-    for rows, labels in seen:
-        assert_array_equal(labels, y[rows])
-    assert max(len(rows) for rows, _ in seen) == 48
-
-
 def test_a_fold_that_cannot_be_fitted_is_answered_by_the_majority_and_counted():
     X, y, bags = labeled_bags(n=60, bag_size=3)
     bags[np.argsort(y, kind="stable")] = np.concatenate(
@@ -575,34 +460,6 @@ def test_a_fold_that_cannot_be_fitted_is_answered_by_the_majority_and_counted():
     found = yu2013.cross_validate(yu2013.METHODS["MeanMap"], X, y, bags)
     assert found["n_failed"] == 5
     assert found["accuracy"] == pytest.approx(2 / 3, abs=1e-6)
-
-
-@pytest.mark.parametrize("method", ["MeanMap", "SupervisedLimit"])
-def test_a_row_is_determined_by_cell_and_seed(method):
-    cell = {"dataset": "heart", "method": method, "bag_size": 32}
-    first, again = (yu2013.run(cell, 3) for _ in range(2))
-    assert {**first, "fit_seconds": 0} == {**again, "fit_seconds": 0}
-    other = yu2013.run(cell, 4)
-    assert any(first[key] != other[key] for key in ("accuracy", "chosen"))
-
-
-def test_every_method_sees_the_same_problem():
-    for first, again in zip(
-        yu2013.make_problem("vote", 8, 1),
-        yu2013.make_problem("vote", 8, 1),
-        strict=True,
-    ):
-        assert_array_equal(first, again)
-    X, y, bags = yu2013.make_problem("vote", 8, 1)
-    assert X.shape == (435, 16) and X.min() == -1 and X.max() == 1 and y.sum() == 168
-    assert Counter(np.bincount(bags)) == {8: 54, 3: 1}
-
-
-def test_one_against_the_rest_is_balanced_and_drawn_anew():
-    X, y, _ = yu2013.make_problem("satimage-2", 16, 0)
-    assert X.shape == (2 * 479, 36) and y.sum() == 479
-    other = yu2013.make_problem("satimage-2", 16, 1)[0]
-    assert not np.array_equal(X, other)
 
 
 def test_scaling():
@@ -646,33 +503,7 @@ def test_counts_alone_keeps_the_classifiers_whose_counts_fit_best():
     assert np.mean(vote.predict(X) == y) > np.mean(every.predict(X) == y)
 
 
-def test_settings_are_read_by_name():
-    cell = {"dataset": "heart", "setting": "default", "bag_size": 16}
-    plain = yu2013.run({"dataset": "heart", "method": "MeanMap", "bag_size": 16}, 1)
-    assert yu2013.run_setting(cell, 1)["accuracy"] == plain["accuracy"]
-    split = yu2013.run_setting({**cell, "setting": "folds split bags"}, 1)
-    assert split["accuracy"] != plain["accuracy"]
-    both = yu2013.compare("yu2013_meanmap_settings")
-    assert {"setting", "paper", "ours", "difference", "se", "verdict"} <= set(both)
-
-
 # --- the results that are shipped ------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_shipped_results_are_of_this_protocol():
-    for table_ in tables().values():
-        assert len(load(table_)) == len(done(table_))
-
-
-def test_a_shipped_row_can_be_made_again():
-    frame = load("yu2013_meanmap")
-    for method in ("MeanMap", "BagMeanRegression"):
-        cell = {"dataset": "heart", "method": method, "bag_size": 64}
-        row = frame[
-            (frame[list(cell)] == pd.Series(cell)).all(axis=1) & (frame["seed"] == 0)
-        ].iloc[0]
-        assert_allclose(yu2013.run(cell, 0)["accuracy"], row["accuracy"], atol=0.02)
 
 
 def test_majority_fallback_is_the_majority():

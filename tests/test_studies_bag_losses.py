@@ -4,45 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
-from problems import thinned
+from numpy.testing import assert_allclose
 
-from llpbook import BagLogistic
 from llpbook.bag_losses import LOSSES
-from llpbook.base import LLPClassifier
 from llpbook.proportions import label_proportions
 from studies import bag_losses as study
-from studies import complexllp, load, natural, run_table
+from studies import complexllp, load, run_table
 
 BENCHMARK, NATURAL, OUTSIDE = study.TABLES
 METRICS = ["accuracy", "f1", "auc", "log_loss", "ece", "cpu_seconds", "chosen"]
 SMALL = complexllp.names()[7]
 
 
-@pytest.fixture
-def few_instances(monkeypatch):
-    """The bags of others with every twelfth instance."""
-    monkeypatch.setattr(complexllp, "split", thinned(complexllp.split, 12))
-
-
 # --- the protocol ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "problem", ["1e4 in bags of 50", "1e4 in bags of 500", "banana"]
-)
-def test_problems_are_of_random_bags_and_as_large_as_said(problem):
-    X, X_new, y, y_new, bags = study.make_problem(problem, 1)
-    n, size = study.RANDOM.get(problem, (3000, 25))
-    assert len(X) == len(y) == len(bags) == n
-    assert len(X_new) == len(y_new) == (2300 if problem == "banana" else 4000)
-    assert_array_equal(np.bincount(bags), size)
-    # Shares of random bags spread as those of independent labels, and the bags say nothing of the features.
-    shares, deviation = label_proportions(y, bags)[:, 1], (y.var() / size) ** 0.5
-    assert 0.6 < shares.std(ddof=1) / deviation < 1.4
-    means = np.array([X[bags == k].mean(axis=0) for k in range(bags.max() + 1)])
-    spread = means.std(axis=0, ddof=1) * size**0.5 / X.std(axis=0)
-    assert_allclose(spread.mean(), 1, atol=0.15)
 
 
 @pytest.mark.parametrize("table", study.TABLES, ids=lambda table: table.name)
@@ -53,53 +27,6 @@ def test_each_learner_has_each_loss_and_its_limit(table):
         pairs = [(cell["learner"], cell["method"]) for cell in own]
         wanted = [(a, b) for a in study.LEARNERS for b in (*LOSSES, "labels")]
         assert sorted(pairs) == sorted([*wanted, ("none", "majority")])
-
-
-@pytest.mark.parametrize("learner", study.LEARNERS)
-@pytest.mark.parametrize("table", [NATURAL, OUTSIDE], ids=["natural", "outside"])
-def test_labels_reach_fit_and_choice_through_shares_alone(
-    table, learner, few_instances, monkeypatch
-):
-    seen, own = [], LLPClassifier.fit
-
-    def spy(self, X, bags, proportions, labels=None):
-        if type(self) is study.LEARNERS[learner]:
-            seen.append((self.get_params(), len(X), np.asarray(proportions), labels))
-        return own(self, X, bags, proportions, labels)
-
-    monkeypatch.setattr(LLPClassifier, "fit", spy)
-    key, value = ("how", "german by purpose")
-    if table is OUTSIDE:
-        key, value = "dataset", SMALL
-    cell = {key: value, "learner": learner, "method": "normal"}
-    row = table.run(cell, 0)
-    if table is OUTSIDE:
-        X, _, y, _, bags, _ = complexllp.split(SMALL, 0)
-    else:
-        X, _, y, _, bags = natural.make_problem(value, 0)
-    wanted = label_proportions(y, bags, classes=[0, 1])
-    tuned = [fit for fit in seen if fit[0]["loss"] == "normal"]
-    for _, _, shares, labels in tuned:
-        assert labels is None
-        assert_array_equal(shares, wanted)
-    grid = study.GRIDS[table.name][learner, "loss"]
-    folds = 1 if table is OUTSIDE else natural.SPLITS
-    tried = len(grid["C"])
-    assert len(tuned) == 1 + (folds * tried if tried > 1 else 0)
-    assert {fit[0]["C"] for fit in tuned} == set(grid["C"])
-    assert tuned[-1][1] == len(X) and all(fit[1] < len(X) for fit in tuned[:-1])
-    assert f"C={tuned[-1][0]['C']}" in row["chosen"] and list(row) == METRICS
-
-
-def test_the_choice_is_that_of_the_study_of_natural_bags():
-    X, _, y, _, bags = natural.make_problem("german by purpose", 2)
-    shares = label_proportions(y, bags, classes=[0, 1])
-    model, cv = BagLogistic("proportion"), natural.SplitBagKFold(3, random_state=2)
-    setting = study.choose(model, study.PENALTIES, X, (bags, shares), cv)
-    chosen, _ = natural.search(model, study.PENALTIES, X, bags, shares, 2)
-    assert setting == chosen[1][1]
-    assert study.choose(model, {"C": [7.0]}, None, None, None) == {"C": 7.0}
-    assert study.choose(model, {}, None, None, None) == {}
 
 
 def test_the_judgement_by_hand():

@@ -13,7 +13,6 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import ParameterGrid
 
 from llpbook import MajorityClass, all_estimators
-from llpbook.base import LLPClassifier
 from llpbook.datasets import load as load_data
 from llpbook.proportions import label_proportions
 from studies import benchmark as study
@@ -62,18 +61,6 @@ def test_all_kinds_and_sizes_meet_the_same_two_halves(numbered, name):
     assert not np.array_equal(first[0][:, -1], other[0][:, -1])
 
 
-@pytest.mark.parametrize(("kind", "size"), [*product(study.KINDS, [10, 50])])
-def test_bags_have_their_size_and_kinds_their_spread(kind, size):
-    *_, y, _, bags = study.make_problem("diabetes", kind, size, 0)
-    sizes = np.bincount(bags)
-    assert len(sizes) == len(y) // size
-    assert abs(sizes - len(y) / len(sizes)).max() < (3 if kind == "intermediate" else 1)
-    if size == 50:
-        share = label_proportions(y, bags)[:, 1]
-        chance = np.sqrt(y.mean() * (1 - y.mean()) / size)
-        assert (share.std() > 1.5 * chance) == (kind != "naive")
-
-
 def test_every_task_has_four_bags_and_the_sizes_that_the_study_states():
     for name, (n, k) in study.DATASETS.items():
         X, y = load_data(name, classes=study.PARTS.get(name))
@@ -90,15 +77,6 @@ def test_every_task_has_four_bags_and_the_sizes_that_the_study_states():
                 assert bags.max() + 1 >= study.LEAST_BAGS
     assert len(study.DATASETS) >= 10
     assert sum(k > 2 for _, k in study.DATASETS.values()) >= 3
-
-
-def test_the_column_of_natural_bags_is_taken_out():
-    X, _, groups = study.table_of("adult", True)
-    X_all, *_ = study.table_of("adult", False)
-    assert X.shape[1] < X_all.shape[1] and groups.max() == 14
-    names = load_data("adult")[0].columns
-    gone = [name for name in names if name.startswith("occupation=")]
-    assert X_all.shape[1] - X.shape[1] == len(gone)
 
 
 def test_every_estimator_has_a_grid_of_the_same_size():
@@ -120,54 +98,6 @@ def test_methods_for_two_classes_have_no_task_with_more():
     assert two == {"KDEDifference", "LSDD", "DSDD", "SMIC"}
     for cell in TABLE.cells:
         assert cell["method"] not in two or study.DATASETS[cell["dataset"]][1] == 2
-
-
-@pytest.mark.parametrize("method", ["ridge", "InvCal", "CountLogistic", "LSDD"])
-def test_labels_reach_fit_and_choice_through_shares_alone(method, monkeypatch):
-    seen, own = [], LLPClassifier.fit
-    kind = type(study.METHODS[method][0])
-
-    def spy(self, X, bags, proportions, labels=None, **counts):
-        if type(self) is kind:
-            seen.append((len(X), np.asarray(proportions), labels))
-        return own(self, X, bags, proportions, labels, **counts)
-
-    monkeypatch.setattr(LLPClassifier, "fit", spy)
-    study.run({**HEART, "method": method}, 1)
-    X, _, y, _, bags = study.make_problem("heart", "simple", 10, 1)
-    shares = label_proportions(y, bags)
-    for n, given, labels in seen:
-        assert labels is None and n <= len(X)
-        assert_array_equal(given, shares)
-    halves = sum(n < len(X) for n, *_ in seen)
-    assert halves == 2 * len(ParameterGrid(study.METHODS[method][1])) * (
-        method != "LSDD"
-    )
-
-
-@pytest.mark.parametrize("method", ["ridge", "CountLogistic", *study.LIMITS])
-def test_labels_dealt_anew_within_bags_change_the_limits_alone(method, monkeypatch):
-    own = study.make_problem
-    kind = "any" if method in study.LIMITS else "simple"
-    cell = {"dataset": "heart", "kind": kind, "bag_size": 10, "method": method}
-
-    def dealt(*task):
-        X, X_new, y, y_new, bags = own(*task)
-        order = np.random.default_rng(0).permutation(len(y))
-        changed = np.empty_like(y)
-        changed[np.argsort(bags, kind="stable")] = y[order][
-            np.argsort(bags[order], kind="stable")
-        ]
-        assert (changed != y).mean() > 0.2
-        return X, X_new, changed, y_new, bags
-
-    before = study.run(cell, 0)
-    monkeypatch.setattr(study, "make_problem", dealt)
-    after = study.run(cell, 0)
-    free = {"cpu_fit": 0, "cpu_search": 0}
-    assert (str({**before, **free}) == str({**after, **free})) == (
-        method not in ("labels (linear)", "labels (trees)")
-    )
 
 
 def test_a_row_by_hand():

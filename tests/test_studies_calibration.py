@@ -2,47 +2,11 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
 
-from llpbook.baselines import BagMeanRegression
-from llpbook.proportions import label_proportions
 from studies import calibration as study
 from studies import load
 
 TABLE = study.TABLES[0]
-
-
-@pytest.mark.parametrize("problem", [*study.TWO, "digits"])
-@pytest.mark.parametrize("size", [8, 25])
-def test_bags_are_random_and_as_large_as_said(problem, size):
-    X, X_new, y, y_new, bags = study.make_problem(problem, size, 1)
-    assert_array_equal(np.bincount(bags), size)
-    assert len(X) == len(y) == len(bags) and len(X_new) == len(y_new) > 230
-    np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-9)
-    K = y.max() + 1
-    assert (problem == "digits") == (K == 3)
-    shares = label_proportions(y, bags, classes=range(K))
-    expected = np.sqrt(np.prod([y.mean(), 1 - y.mean()]) / size) if K == 2 else 0.17
-    assert shares[:, 1].std() < 1.25 * expected
-
-
-def test_no_label_reaches_a_fit(monkeypatch):
-    seen, own = [], BagMeanRegression.fit
-
-    def spy(self, X, bags, proportions=None, labels=None):
-        seen.append((len(np.unique(bags)), np.asarray(proportions), labels))
-        return own(self, X, bags, proportions)
-
-    monkeypatch.setattr(BagMeanRegression, "fit", spy)
-    cell = {"problem": "digits", "size": 8, "method": "ridge"}
-    first = study.run(cell, 0)
-    _, _, y, _, bags = study.make_problem("digits", 8, 0)
-    assert next(used for used, *_ in seen) == 38 and len(seen) == 11
-    assert sum(38 - used for used, *_ in seen) == 38  # each bag is held out once
-    for _, shares, labels in seen:
-        assert labels is None
-        assert_array_equal(shares, label_proportions(y, bags, classes=range(3)))
-    assert list(first) == list(study.run({**cell, "method": "labels"}, 0))
 
 
 def test_judgement_by_hand():

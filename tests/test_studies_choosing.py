@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from llpbook import MajorityClass, MeanMap
 from llpbook.base import LLPClassifier
@@ -26,29 +26,6 @@ def test_making_and_testing_share_no_data_set():
     assert len(study.TASKS["making"]) >= 40 and len(study.OUTSIDE) == 26
     kinds = {how for part in study.BAGS.values() for v in part.values() for how, _ in v}
     assert kinds == {"random", *study.MADE}
-
-
-@pytest.mark.parametrize(
-    ("part", "task"),
-    [
-        ("making", "german by purpose"),
-        ("making", "diabetes, hard, 10"),
-        ("testing", "dermatology, hard, 10"),
-        ("testing", "sonar, random, 10"),
-    ],
-)
-def test_instances_are_in_bags_or_new_and_bags_have_the_size(part, task):
-    X, X_new, y, y_new, bags = study.make_problem(part, task, 1)
-    size = study.TASKS[part][task][2]
-    assert len(X) == len(y) == len(bags) and len(X_new) == len(y_new)
-    assert_allclose(X.mean(axis=0), 0, atol=1e-8)  # scaled by those in bags
-    sizes = np.bincount(bags)
-    assert (sizes > 0).all()
-    if size:
-        assert len(sizes) in (len(X) // size, -(-len(X) // size))
-        assert sizes.max() < 2 * size
-    again = study.make_problem(part, task, 1)
-    assert_array_equal(again[4], bags)
 
 
 def test_labels_reach_fits_and_signals_through_shares_alone(monkeypatch):
@@ -176,10 +153,3 @@ def test_rows_are_the_same_again(tmp_path, monkeypatch):
     pd.testing.assert_frame_equal(
         new[same], old[same].reset_index(drop=True), rtol=0, atol=0.05
     )
-
-
-def test_stored_rows_are_in_range():
-    rows = load("choosing")
-    shares = rows[[c for c in rows if c.startswith(("accuracy", "agree"))]]
-    assert ((shares >= 0) & (shares <= 1)).all(axis=None)
-    assert (rows["worth"] >= 0).all() and (rows["bags"] >= 4).all()

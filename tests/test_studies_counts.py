@@ -6,79 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
-from sklearn.linear_model import LogisticRegression
 
 from llpbook.count_likelihood import CountLogistic
 from llpbook.em import EMLR
-from llpbook.invcal import InvCal
 from llpbook.proportions import label_proportions
 from studies import count_likelihood as study
 from studies import counts_fair as fair
 from studies import load
-
-
-@pytest.mark.parametrize("variant", study.VARIANTS)
-def test_problems_are_balanced_and_their_bags_as_large_as_said(variant):
-    X, X_new, y, y_new, bags = study.make_problem("banana", variant, 1)
-    assert len(X) == study.N_BAGGED and len(X_new) == len(y_new) > 1900
-    assert abs(np.append(y, y_new).mean() - 0.5) < 1e-9
-    assert_array_equal(np.bincount(bags), study.BAG_SIZE)
-    np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-9)
-    spread = label_proportions(y, bags)[:, 1].std()
-    assert (spread < 0.13) == (variant == "Naive")
-
-
-def test_labels_reach_the_fit_and_the_choice_through_counts_alone(monkeypatch):
-    seen, own = [], CountLogistic.fit
-
-    def spy(self, X, bags, proportions, labels=None):
-        seen.append((bags, np.asarray(proportions), labels))
-        return own(self, X, bags, proportions)
-
-    monkeypatch.setattr(CountLogistic, "fit", spy)
-    cell = {"dataset": "banana", "variant": "Simple", "method": "counts"}
-    first = study.run(cell, 0)
-    _, _, y, _, bags = study.make_problem("banana", "Simple", 0)
-    wanted = label_proportions(y, bags, classes=[0, 1])
-    assert len(seen) == study.FOLDS * len(study.PENALTIES) + 1
-    for _, shares, labels in seen:
-        assert labels is None
-        assert_array_equal(shares, wanted)
-    # Whole bags are held out.
-    assert len(np.unique(seen[0][0])) < len(wanted)
-    assert first == study.run(cell, 0)
-
-
-def test_twenty_bags_of_fifty():
-    for problem in ("gap", "slope"):
-        X, X_new, y, y_new, bags = study.few_bags(problem, 1)
-        assert_array_equal(np.bincount(bags), [50] * 20)
-        assert X.shape == (1000, 20) and len(X_new) == len(y_new) == 4000
-        # Of two classes and features that tell them apart; bags say nothing of either.
-        assert 0.4 < np.append(y, y_new).mean() < 0.6
-        assert LogisticRegression().fit(X, y).score(X_new, y_new) > 0.75
-        assert label_proportions(y, bags)[:, 1].std() < 0.12
-
-
-@pytest.mark.parametrize("choice", ["default", "tuned"])
-def test_margin_methods_are_chosen_by_the_shares_of_held_out_bags(monkeypatch, choice):
-    seen, own = [], InvCal.fit
-
-    def spy(self, X, bags, proportions, labels=None):
-        seen.append((self.C_p, np.unique(bags), np.asarray(proportions), labels))
-        return own(self, X, bags, proportions)
-
-    monkeypatch.setattr(InvCal, "fit", spy)
-    row = study.run_few({"problem": "gap", "method": "InvCal", "choice": choice}, 0)
-    tried = {C_p for C_p, *_ in seen}
-    assert tried == ({1.0} if choice == "default" else set(study.PENALTIES))
-    _, _, y, _, bags = study.few_bags("gap", 0)
-    for *_, shares, labels in seen:
-        assert labels is None
-        assert_array_equal(shares, label_proportions(y, bags))
-    assert {len(used) for _, used, *_ in seen} == {16, 20}  # four bags held out
-    assert (row["chosen"] == "") == (choice == "default")
-    assert list(row) == ["accuracy", "in_bags", "chosen"]
 
 
 def test_calibration_error_by_hand():
@@ -304,12 +238,6 @@ def test_the_unbiased_error_over_all_cuts_into_bags(size):
     guess, lean = s > 0.5, (size - 1) / (len(y) - 1)
     wrong, chance = np.mean(guess != y), np.where(guess, 1 - y.mean(), y.mean()).mean()
     assert np.mean(estimates) == pytest.approx((1 - lean) * wrong + lean * chance)
-
-
-def test_the_error_of_shares_counts_instances():
-    s, bags = np.array([0.1, 0.5, 0.9]), np.array([0, 1, 1])
-    error = fair.share_error(s, bags, np.array([0.0, 0.5]))
-    assert error == pytest.approx((0.1 + 2 * 0.2) / 3)
 
 
 def test_both_criteria_see_whole_bags_held_out_and_no_label(monkeypatch):

@@ -70,13 +70,6 @@ def test_the_cells_hold_every_published_row_and_the_grids_are_the_papers():
     assert sizes == [6, 36, 36] and len(SEEDS) == 30
 
 
-def test_a_name_says_its_case_and_another_name_is_refused():
-    assert study.read_case(ADULT) == ("adult", "hard", 10)
-    assert study.read_case(SIMPLE) == ("mnist-digits-2-8", "simple", 3)
-    with pytest.raises(ValueError, match=r"must be DATA-VARIANT.*got 'adult'"):
-        study.read_case("adult")
-
-
 def test_digits_are_the_two_of_the_case_turned_without_a_shift(made_up):
     X, y, clusters = study.load_data("mnist-digits-2-8", 3)
     with np.load(made_up / "mnist.npz") as data:
@@ -125,18 +118,6 @@ def test_a_split_has_the_papers_seed_and_exact_shares(size):
     assert np.abs(np.bincount(bags) - ahead).max() <= 1
     rows = {row.tobytes() for row in Z[new].astype(float)}
     assert not rows & {row.tobytes() for row in X}
-
-
-@pytest.mark.parametrize("strategy", study.STRATEGIES)
-def test_as_many_splits_as_bags(strategy):
-    X, *_, bags, shares = study.split(ADULT, 0, 300)
-    splits = list(study.splitter(strategy, 10, shares, 1).split(X, groups=bags))
-    assert len(splits) == 10
-    for train, test in splits:
-        common = set(bags[train]) & set(bags[test])
-        assert not common if strategy == study.FULL_BAG else len(common) >= 8
-        if strategy in ("split-bag-shuffle", "split-bag-bootstrap"):
-            assert abs(len(test) - 150) <= 1
 
 
 @pytest.mark.parametrize("strategy", study.STRATEGIES[::3])
@@ -202,18 +183,6 @@ def test_a_bag_alone_in_the_graph_has_an_answer_and_a_refusal_is_the_majority():
     refused = np.full((2, 120), np.nan)
     assert (study.answered(refused, bags, shares) == 1).all()
     assert_array_equal(study.answered(labels, bags, shares), labels)
-
-
-def test_rows_of_other_strategies_and_of_limits():
-    base = {"dataset": SIMPLE, "size": 0}
-    y_new = study.split(SIMPLE, 0, 0)[3]
-    row = study.run({**base, "method": "majority", "strategy": "none"}, 0)
-    assert row["accuracy"] == pytest.approx(max(y_new.mean(), 1 - y_new.mean()))
-    best = study.run({**base, "method": "ridge", "strategy": "oracle"}, 0)
-    for strategy in study.STRATEGIES:
-        chosen = study.run({**base, "method": "ridge", "strategy": strategy}, 0)
-        assert best["accuracy"] >= chosen["accuracy"] and 0 <= chosen["error"] <= 1
-    assert best["mean"] <= best["accuracy"] and np.isnan(best["error"])
 
 
 # --- LMM as the R program has it ---------------------------------------------------------------------------------

@@ -10,8 +10,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from llpbook.datasets import random_bags
 from llpbook.discriminant import WeightedLDA
 from llpbook.proportions import label_proportions
-from llpbook.taxonomy import VARIANTS
-from studies import benchmark, benchmark_tables, load, means, perezortiz2016
+from studies import benchmark, benchmark_tables, load, perezortiz2016
 
 # --- perezortiz2016 ----------------------------------------------------------------------------------------
 
@@ -94,27 +93,6 @@ def test_singular_covariance_on_nursery():
 
 
 # --- the comparison ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("how", [*VARIANTS, *means.NATURAL])
-def test_problems_are_made_without_overlap(how):
-    X, X_new, y, y_new, bags = means.make_problem(how, 0)
-    again = means.make_problem(how, 0)
-    assert_array_equal(again[0], X)
-    assert len(X) == len(y) == len(bags) and len(X_new) == len(y_new)
-    np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-9)
-    assert_array_equal(np.unique(bags), np.arange(bags.max() + 1))
-    if how in VARIANTS:
-        assert bags.max() + 1 <= means.N_BAGS and abs(y.mean() - 0.5) < 0.06
-
-
-def test_every_method_runs_and_is_tuned_without_labels():
-    for method in means.METHODS:
-        if method in ("LMM", "AMM min", "AMM max", "balanced"):
-            continue  # minutes; their searches are the same
-        row = means.run({"how": "Simple", "method": method}, 0)
-        assert set(row) == {"accuracy", "in_bags", "chosen"}
-        assert 0.4 < row["accuracy"] < 0.9
 
 
 # --- numbers in the prose of the chapters ------------------------------------------------------------------

@@ -7,16 +7,10 @@ import pytest
 from numpy.testing import assert_array_equal
 from problems import thinned
 from sklearn.base import clone
-from sklearn.metrics import f1_score
 from sklearn.model_selection import ParameterGrid
 
-from llpbook.base import LLPClassifier
-from llpbook.model_selection import (
-    OutOfFold,
-    SplitBagKFold,
-    count_log_likelihood,
-)
-from studies import bag_losses, complexllp, load, run_table
+from llpbook.model_selection import OutOfFold, SplitBagKFold, count_log_likelihood
+from studies import bag_losses, complexllp, run_table
 from studies import outside as study
 
 (TABLE,) = study.TABLES
@@ -32,36 +26,6 @@ def few_instances(monkeypatch):
 
 
 # --- the protocol ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("method", ["MeanMap", "InvCal", "CountLogistic"])
-def test_labels_reach_fit_and_choice_through_shares_alone(method, monkeypatch):
-    seen, own = [], LLPClassifier.fit
-    kind = type(study.METHODS[method][0])
-
-    def spy(self, X, bags, proportions, labels=None):
-        if type(self) is kind:
-            seen.append((self.get_params(), len(X), np.asarray(proportions), labels))
-        return own(self, X, bags, proportions, labels)
-
-    monkeypatch.setattr(LLPClassifier, "fit", spy)
-    row = study.run({"dataset": SMALL, "method": method}, 1)
-    X, *_, shares = complexllp.split(SMALL, 1)
-    for _, _, given, labels in seen:
-        assert labels is None
-        assert_array_equal(given, shares)
-    settings = list(ParameterGrid(study.METHODS[method][1]))
-    halves = [fit for fit in seen if fit[1] < len(X)]
-    assert len(halves) == 2 * len(settings)
-    assert all(abs(fit[1] - len(X) / 2) <= len(shares) for fit in halves)
-    # Then all bags: each chosen setting once, and the untuned one.
-    fits = [
-        study.as_words({key: fit[0][key] for key in settings[0]})
-        for fit in seen
-        if fit[1] == len(X)
-    ]
-    wanted = {row["chosen_shares"], row["chosen_likelihood"]}
-    assert sorted(fits) == sorted(wanted | {study.as_words(settings[0])})
 
 
 def test_each_criterion_chooses_its_best_setting():
@@ -80,16 +44,6 @@ def test_each_criterion_chooses_its_best_setting():
     for name, (setting, score) in found.items():
         assert setting == ParameterGrid(grid)[int(np.argmax(scores[name]))]
         assert score == pytest.approx(max(scores[name]), abs=1e-6)
-
-
-def test_the_first_setting_is_untuned_and_the_state_is_the_seed():
-    for method, (_, grid) in {**study.METHODS, **study.LIMITS}.items():
-        estimator, same = study.build(method, 5)
-        assert same == grid and len(ParameterGrid(grid)) <= 5
-        first = {key: values[0] for key, values in grid.items()}
-        assert ParameterGrid(grid)[0] == first
-        assert estimator.get_params().get("random_state", 5) == 5
-        estimator.set_params(**first)
 
 
 class Constant:
@@ -142,22 +96,6 @@ def test_limits_see_no_bags():
     assert list(limit) == list(row)
     assert limit["accuracy_shares"] == limit["accuracy_likelihood"]
     assert limit["accuracy_shares"] > row["accuracy_shares"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["ridge", "AlterSVM", "BagBoosting"])
-def test_rows_are_the_same_again(method):
-    cell = {"dataset": SMALL, "method": method}
-    one, two = study.run(cell, 0), study.run(cell, 0)
-    assert {**one, "cpu_seconds": 0} == {**two, "cpu_seconds": 0}
-    X_new, y_new = (complexllp.split(SMALL, 0)[i] for i in (1, 3))
-    X, *_, bags, shares = complexllp.split(SMALL, 0)
-    estimator, grid = study.build(method, 0)
-    model = estimator.set_params(**ParameterGrid(grid)[0]).fit(X, bags, shares)
-    labels = model.predict(X_new)
-    assert one["accuracy_untuned"] == pytest.approx(np.mean(labels == y_new), abs=1e-6)
-    f1 = f1_score(y_new, labels, zero_division=0.0)
-    assert one["f1_untuned"] == pytest.approx(f1, abs=1e-6)
 
 
 # --- the tables ------------------------------------------------------------------------------------------------------
@@ -259,17 +197,6 @@ def test_each_side_is_taken_over_its_own_majority(fake):
     lead = study.leads(folder).query("method == 'MeanMap' and dataset == @SMALL")
     free = rows.query("metric != 'oracle' and dataset == @SMALL")["acc_mean"].max()
     assert np.allclose(lead["lead"], 2 - 100 * (free - nobody.median()))
-
-
-def test_stored_rows_are_in_range():
-    rows = load("outside")
-    assert rows[RESULTS].stack().between(0, 1).all()
-    for method, (_, grid) in study.METHODS.items():
-        known = {study.as_words(setting) for setting in ParameterGrid(grid)}
-        own = rows[rows["method"] == method]
-        for how in study.CRITERIA:
-            assert set(own[f"chosen_{how}"].fillna("")) <= known
-    assert (rows["score_shares"].dropna() <= 0).all()
 
 
 def test_what_the_page_says():

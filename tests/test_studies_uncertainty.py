@@ -52,22 +52,6 @@ def test_accuracy_by_regression_is_fooled_by_bags_that_are_predicted_well():
     assert said > 0.9 and np.mean(predicted == y) < 0.72
 
 
-@pytest.mark.parametrize(
-    "cell",
-    [
-        {"world": "random", "n_bags": 100, "bag_size": 5, "C": 100.0},
-        {"world": "X_B|Y", "n_bags": 30, "bag_size": 50, "C": 100.0},
-    ],
-)
-def test_stored_rows_are_what_the_code_makes(cell):
-    rows = load("uncertainty_coverage")
-    stored = rows[(rows[list(cell)] == cell).all(axis=1) & (rows["seed"] == 3)]
-    again = study.run_coverage(cell, 3)
-    assert len(stored) == 1
-    for name in ("width", "off", "rate_width", "said", "accuracy"):
-        assert again[name] == pytest.approx(stored[name].iloc[0], rel=0.02, abs=2e-3)
-
-
 def test_precincts_and_noise_run():
     row = study.run_ecological({"world": "covariates", "method": "counts: all"}, 0)
     assert row["least"] < row["low"] < row["truth"] < row["high"] < row["most"]

@@ -148,13 +148,6 @@ def test_managed_cells_hold_the_source(tiny):
     assert names["Toy"]().fit([1, 2]).mean_ == 3
 
 
-def test_several_names_methods_and_constants(tiny):
-    cell = "```{code-cell} ipython3\n:tags: [llpbook]\n\n# llpbook.toy.SCALE%s\n```"
-    tiny.add(cell % ", llpbook.toy.Toy.two")
-    code = "SCALE = 2\n\n\n@property\ndef two(self):\n    return 2"
-    assert tiny.code()[4].source.split("\n", 1)[1] == code
-
-
 def test_what_is_too_wide_for_a_page_is_wrapped(tiny):
     tiny.edit(tiny.module, "Twice the input.", "Twice the input, " + "and more " * 20)
     names = ", ".join(["llpbook.toy.double"] * 6)
@@ -319,15 +312,6 @@ def test_both_sides_edited(tiny, capsys):
     assert "Two times" in _book.read(tiny.twin)
 
 
-def test_edit_of_the_twin(tiny, capsys):
-    tiny.edit(tiny.twin, "Twice $x$", "Two times $x$")
-    assert tiny.sync("--check") == 1
-    assert tiny.sync("--from-notebook") == 1
-    assert "last sync: book/src/toy.md. See" in capsys.readouterr().err
-    assert tiny.sync("toy") == 0
-    assert "Two times $x$" in _book.read(tiny.notebook)
-
-
 def test_what_sync_writes_is_no_edit(tiny):
     tiny.edit(tiny.module, "return SCALE *", "return 3 *")
     tiny.edit(tiny.tests, "def test_double", "def test_twice")
@@ -336,32 +320,6 @@ def test_what_sync_writes_is_no_edit(tiny):
     tiny.edit_notebook("test_twice", "test_other")  # of the concordance
     assert tiny.sync() == 0
     assert "test_other" not in _book.read(tiny.notebook)
-
-
-def test_notebook_without_a_stamp_is_taken_as_it_is(tiny):
-    nb = tiny.load()
-    del nb.metadata[_book.SYNCED]
-    nb.metadata["language_info"]["version"] = "3.13"  # what Jupyter adds
-    nb.cells[0].metadata["editable"] = True
-    tiny.save(nb)
-    tiny.edit_notebook("Twice", "Two times")
-    assert tiny.sync() == 0  # nothing tells that the notebook was edited
-    text = _book.read(tiny.notebook)
-    assert not any(word in text for word in ("Two times", '"3.13"', "editable"))
-
-
-def test_twin_saved_while_sync_reads(tiny, capsys, monkeypatch):
-    dump = _book.dump_notebook
-
-    def slow(nb):
-        tiny.edit(tiny.twin, "Twice $x$", "Two times $x$")
-        return dump(nb)
-
-    tiny.edit(tiny.module, "return SCALE *", "return 3 *")
-    monkeypatch.setattr(_book, "dump_notebook", slow)
-    assert tiny.sync() == 1
-    assert "toy.md changed while it was read" in capsys.readouterr().err
-    assert "Two times" in _book.read(tiny.twin)
 
 
 @pytest.mark.parametrize("side", ["twin", "notebook"])
@@ -396,14 +354,6 @@ def test_concordance(tiny):
     assert page.endswith(
         "\n".join(["## [A toy for Bayes](toy.ipynb)\n", head, *ROWS]) + "\n"
     )
-
-
-def test_private_function_is_not_linked(tiny):
-    tiny.edit(
-        tiny.module, "        return 0\n", "        # eq: eq-mean\n        return 0\n"
-    )
-    assert tiny.sync() == 0
-    assert ", `llpbook.toy.Toy._hidden` |" in _book.read(tiny.twin)
 
 
 @pytest.mark.parametrize(
@@ -480,18 +430,6 @@ def stream(name, text):
 def test_unexecuted_cell(tiny, count):
     tiny.change(2, execution_count=count)
     expect(tiny, "executed", r"^book/toy.ipynb: .* \(make run CH=toy\)$")
-
-
-def test_findings_give_the_line_of_the_twin(tiny):
-    tiny.change(2, outputs=[PNG])
-    found = [
-        text for _, text in check_book.findings(_book.Book(tiny.root), ["alt_text"])
-    ]
-    line = _book.read(tiny.twin).split("\n").index("double(x).sum()")
-    place = f"book/toy.ipynb cell 4 (src/toy.md line {line + 1})"
-    assert found == [f"{place}: a figure without alt text (mystnb: image: alt)"]
-    tiny.change(2, metadata={"mystnb": {"image": {"alt": "A line."}}})
-    assert tiny.check("alt_text") == []
 
 
 def test_stderr_and_errors(tiny):
@@ -583,13 +521,6 @@ def test_what_a_notebook_shows_as_code(tiny, text, finding):
     found = tiny.check("plain_notebook")
     assert len(found) == (finding is not None)
     assert not finding or finding in found[0]
-
-
-def test_role_in_a_docstring_that_is_shown(tiny):
-    tiny.change(0, source='def f():\n    """Twice, :eq:`eq-double`."""')
-    expect(tiny, "plain_notebook", ":eq:`eq-double` is shown as it is")
-    tiny.change(0, source='def f():\n    """Twice."""')
-    assert tiny.check("plain_notebook") == []
 
 
 def test_line_on_installing(tiny):
@@ -700,11 +631,6 @@ def test_module_size(tiny):
         assert [text.split(": ")[1] for text in tiny.check("module_size")] == found
 
 
-def test_label_of_an_equation(tiny):
-    tiny.add("$$ a $$ (mean)")
-    expect(tiny, "equation_labels", "cell 6: the label mean starts with neither")
-
-
 def test_equation_without_code_or_test(tiny):
     tiny.add("$$ a $$ (eq-lost)\n\n$$ b $$ (step-fine)")
     code, test = tiny.check("equations_kept")
@@ -739,11 +665,6 @@ def test_place_of_a_mark(tiny, old, new, finding):
     tiny.edit(tiny.module, old, new)
     found = tiny.check("marks_known")
     assert found == [] if finding is None else finding in found[0]
-
-
-def test_mark_outside_of_a_test(tiny):
-    tiny.edit(tiny.tests, "def test_double", "def helper")
-    expect(tiny, "marks_known", "test_toy.py line 5: eq-double is named outside")
 
 
 # --- make ----------------------------------------------------------------------------------------------------
@@ -964,15 +885,6 @@ def test_a_notebook_for_students_runs_and_its_stub_fails(tiny):
     # and it passes once the right lines are filled in
     nb.cells[-2].source = nb.cells[-2].source.replace("return x", "return factor * x")
     assert list(student.run(nb, tiny.root)) == ["twice: True"]
-
-
-def test_code_of_a_solution_is_folded_in_jupyter(tiny):
-    tiny.put("book/src/exercises.md", EXERCISES)
-    tiny.sync("exercises")
-    cells = nbformat.read(tiny.root / "book/exercises.ipynb", 4).cells
-    code = [cell for cell in cells if cell.cell_type == "code"]
-    assert [bool(cell.metadata.get("jupyter")) for cell in code] == [False, True, True]
-    assert "hidden" not in _book.read(tiny.root / "book/src/exercises.md")
 
 
 def test_every_exercise_with_a_stub_can_be_handed_out():

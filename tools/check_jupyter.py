@@ -1,6 +1,6 @@
 """Open chapters in a real JupyterLab, run all their cells, and look for what a reader should not see.
 
-    .venv/bin/python tools/check_jupyter.py [NAME ...] [--plain] [--browser PROGRAM] [--pictures FOLDER]
+    .venv/bin/python tools/check_jupyter.py [NAME ...] [--plain] [--browser PROGRAM]
 
 By hand or by night: it takes minutes. It needs `make lab` and, in the same environment, playwright. A finding is an
 error, a cell that did not run, a role or directive shown as code, or a formula that is not typeset. With `--plain`
@@ -100,7 +100,7 @@ def serve(folder, plain):
     raise SystemExit(f"JupyterLab did not start:\n{(folder / 'log').read_text()}")
 
 
-def look(page, address, plain, picture):
+def look(page, address, plain):
     """Run all cells of the notebook at an address; what is wrong with what it shows."""
     page.goto(address)
     page.wait_for_selector(".jp-Notebook .jp-CodeCell")
@@ -108,17 +108,6 @@ def look(page, address, plain, picture):
     page.evaluate(RUN)
     page.wait_for_function(DONE)
     page.wait_for_timeout(3000)  # for the typesetting
-    if picture:
-        height = page.evaluate(
-            "document.querySelector('.jp-WindowedPanel-outer').scrollHeight"
-        )
-        page.set_viewport_size({"width": 1300, "height": min(height + 200, 16000)})
-        page.evaluate(
-            "document.querySelector('.jp-WindowedPanel-outer').scrollTo(0, 0)"
-        )
-        page.wait_for_timeout(2000)
-        page.screenshot(path=picture)
-        page.set_viewport_size({"width": 1300, "height": 1000})
     names = {"MYST": "false" if plain else "true", "CELLS": CELLS, "FAILED": FAILED}
     script = re.sub(r"\b(MYST|CELLS|FAILED)\b", lambda name: names[name[0]], LOOK)
     return page.evaluate(script)
@@ -129,7 +118,6 @@ def main(argv=None):
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--plain", action="store_true", help="without jupyterlab-myst")
     parser.add_argument("--browser", help="program; default: playwright's own")
-    parser.add_argument("--pictures", type=Path, help="folder for screenshots")
     args = parser.parse_args(argv)
     from playwright.sync_api import sync_playwright
 
@@ -146,9 +134,8 @@ def main(argv=None):
             for name in names:
                 page = browser.new_page(viewport={"width": 1300, "height": 1000})
                 page.set_default_timeout(MINUTES * 60_000)
-                picture = args.pictures and args.pictures / f"{name}.png"
                 address = f"{home}/lab/tree/{name}.ipynb?reset&token={token}"
-                found = look(page, address, args.plain, picture)
+                found = look(page, address, args.plain)
                 page.close()
                 print(f"{name}: {len(found)} findings", *found, sep="\n  ", flush=True)
                 status |= bool(found)

@@ -16,13 +16,6 @@ Chapter: ``book/beyond_memory``. Source: chan1983 for merging moments.
 from ._chunks import ChunkError, Engine, EngineError, Layout, row_groups
 from ._fit import fit_chunks, noise_of, read_chunks, sample_bags
 from ._instances import ChunkObjective, part_counts, terms
-from ._sums import (
-    Moments,
-    bag_sums,
-    class_sums,
-    merge,
-    moments,
-    within_of_sums,
-)
+from ._sums import Moments, bag_sums, class_sums, merge, moments, within_of_sums
 
 __all__ = ["ChunkError", "EngineError", "fit_chunks", "row_groups", "sample_bags"]
