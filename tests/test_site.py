@@ -93,18 +93,6 @@ def test_every_file_names_the_same_version():
     assert citation["authors"] == PYPROJECT["project"]["authors"]
 
 
-def test_licences():
-    assert (
-        PYPROJECT["project"]["license"]
-        == yaml.safe_load(read("CITATION.cff"))["license"]
-        == "BSD-3-Clause"
-    )
-    assert PYPROJECT["project"]["license-files"] == ["LICENSE"]
-    assert read("LICENSE").startswith("BSD 3-Clause License")
-    assert "CC BY 4.0" in read("LICENSE-text")
-    assert "Apache License" in read("book/_static/mathjax/LICENSE")
-
-
 def _pins():
     lines = [
         line.split(";")[0].strip() for line in read("requirements.txt").splitlines()

@@ -25,16 +25,6 @@ def test_clusters_are_named_by_the_shares(positive):
     assert room.NamedClusters().fit(X, bags, shares).score(X, y) == 1
 
 
-def test_share_error_is_the_mean_over_bags():
-    class Fixed:
-        def predict(self, X):
-            return X[:, 0].astype(int)
-
-    X, bags = np.array([[1], [1], [0], [0]]), np.array([0, 0, 1, 1])
-    found = room.share_error(Fixed(), X, bags, np.array([0.5, 0.0]))
-    assert found == pytest.approx(0.25)
-
-
 def test_the_best_start_is_no_worse_than_the_chosen_ones():
     rows = load(tables()["alter_svm_starts"])
     assert (rows["best"] >= rows[["accuracy", "by_shares", "mean"]].max(axis=1)).all()

@@ -125,6 +125,7 @@ def test_means_differences_and_standard_errors_by_hand(tmp_path):
     assert auc.loc["banana", "trees"]["counts"] == "0.700 (0.058)"
 
 
+@pytest.mark.slow
 def test_a_set_of_others_counts_once(tmp_path):
     def accuracy(cell, seed):
         hard = (

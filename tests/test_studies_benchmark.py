@@ -93,13 +93,6 @@ def test_every_estimator_has_a_grid_of_the_same_size():
         estimator.set_params(**ParameterGrid(grid)[0])
 
 
-def test_methods_for_two_classes_have_no_task_with_more():
-    two = {m for m in study.METHODS if not study.takes(m, "wine")}
-    assert two == {"KDEDifference", "LSDD", "DSDD", "SMIC"}
-    for cell in TABLE.cells:
-        assert cell["method"] not in two or study.DATASETS[cell["dataset"]][1] == 2
-
-
 def test_a_row_by_hand():
     row = study.run({**HEART, "method": "CountLogistic"}, 2)
     X, X_new, y, y_new, bags = study.make_problem("heart", "simple", 10, 2)
@@ -309,21 +302,6 @@ def test_the_script_knows_the_columns_and_asks_no_host():
     assert not re.search(r"fetch|import|http|XMLHttp", script)
 
 
-def test_stored_rows_are_in_range():
-    rows = load("benchmark")
-    for how in study.CHOICES:
-        part = rows[rows["failed"] == ""]
-        assert part[f"accuracy_{how}"].between(0, 1).all()
-        assert part[f"auc_{how}"].between(0, 1).all()
-        assert part[f"loss_{how}"].dropna().ge(0).all()
-    assert set(rows["failed"]) <= {"", "NotIdentifiableError"}
-    for method, (_, grid) in study.METHODS.items():
-        known = {outside.as_words(setting) for setting in ParameterGrid(grid)} | {""}
-        own = rows[rows["method"] == method]
-        for how in outside.CRITERIA:
-            assert set(own[f"chosen_{how}"]) <= known
-
-
 # --- the page --------------------------------------------------------------------------------------------------------
 
 
@@ -375,6 +353,7 @@ def test_what_refuses_bags_and_what_the_page_says_of_it():
     assert few["ridge"] == pytest.approx(52, abs=4)
 
 
+@pytest.mark.slow
 def test_what_is_never_worth_its_time():
     pairs = shown.dominated(shown.results()).sort_values("gain").groupby("method")
     best = pairs.tail(1).set_index("method")

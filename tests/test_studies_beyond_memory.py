@@ -56,14 +56,6 @@ def test_two_processes_are_as_fast_as_the_text_says():
     assert rows["InvCal", "processes", 1] < rows["InvCal", "processes", 2]
 
 
-def test_true_rates_are_those_of_the_logs():
-    log = pd.concat([study.impressions(day, 20_000) for day in range(10)])
-    rates = log.groupby(["device", "site"])["converted"].agg(["mean", "size"])
-    truth = study.true_rates()
-    error = np.sqrt(truth * (1 - truth) / rates["size"])
-    assert ((rates["mean"] - truth).abs() < 4 * error).all() and len(truth) == 12
-
-
 def test_a_row_of_the_case(tmp_path, monkeypatch):
     pytest.importorskip("pyarrow")
     pytest.importorskip("psutil")

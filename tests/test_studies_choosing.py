@@ -1,7 +1,6 @@
 """The study of advice: parts share no data, no label reaches a fit or a signal, rules and tables by hand."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
@@ -9,7 +8,7 @@ from llpbook import MajorityClass, MeanMap
 from llpbook.base import LLPClassifier
 from llpbook.proportions import label_proportions
 from studies import choosing as study
-from studies import load, run_table
+from studies import load
 
 TASK = {"part": "testing", "task": "iris, simple, 5"}
 
@@ -140,16 +139,3 @@ def test_the_advice_on_bags_of_others_by_loops():
     assert lead["hard"] > 2 and lead["simple"] > 1 and abs(lead["intermediate"]) < 1
     fits = rows[rows["verdict"] == "fit"]
     assert len(fits) == 12 and (fits["accuracy"] - fits["majority"]).min() > 0.05
-
-
-@pytest.mark.slow
-def test_rows_are_the_same_again(tmp_path, monkeypatch):
-    monkeypatch.setitem(study.CANDIDATES, "clusters", MajorityClass())
-    only = {"task": [TASK["task"]]}
-    run_table(study.TABLES[0], seeds=1, only=only, results=tmp_path)
-    new, old = load("choosing", tmp_path), load("choosing")
-    old = old.query("task == @TASK['task'] and seed == 0")
-    same = [c for c in new if c not in ("seconds", "accuracy clusters", "protocol")]
-    pd.testing.assert_frame_equal(
-        new[same], old[same].reset_index(drop=True), rtol=0, atol=0.05
-    )

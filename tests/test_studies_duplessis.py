@@ -20,8 +20,8 @@ from studies import (
     run_table,
     tables,
 )
-from studies.__main__ import main, parse_set
-from studies.runner import done, set_values
+from studies.__main__ import main
+from studies.runner import done
 
 TABLE = next(t for t in duplessis2013.TABLES if t.name == "duplessis2013_table1")
 
@@ -114,24 +114,6 @@ def test_pairs_are_read_in_both_forms_and_bad_ones_refused():
     for bad in ("40", "40,1", "40.5,40", ""):
         with pytest.raises(ValueError, match="sizes must be two whole numbers from 2"):
             duplessis2013.read_sizes(bad)
-
-
-def test_set_values_changes_what_is_free_only():
-    table = set_values(TABLE, {"priors": "0.3,0.7"})
-    assert len(table.cells) == 80
-    assert {cell["priors"] for cell in table.cells} == {"0.3-0.7"}
-    assert {cell["priors"] for cell in TABLE.cells} == {"0.2-0.8"}
-    with pytest.raises(
-        ValueError, match=r"'dataset' is fixed .* free are: priors, sizes"
-    ):
-        set_values(TABLE, {"dataset": "heart"})
-    assert parse_set(["priors=0.3,0.7", "sizes=60-40"]) == {
-        "priors": "0.3,0.7",
-        "sizes": "60-40",
-    }
-    for bad in (["priors"], ["priors="], ["sizes=1,2", "sizes=3,4"]):
-        with pytest.raises(ValueError, match="--set reads key=value"):
-            parse_set(bad)
 
 
 def test_the_command_takes_any_priors_and_sizes(tmp_path, capsys):

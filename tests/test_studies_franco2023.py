@@ -172,19 +172,6 @@ def test_a_fit_that_fails_has_the_largest_error(monkeypatch):
     assert_allclose(study.share_errors(both, bags, shares), [1, gap])
 
 
-def test_a_bag_alone_in_the_graph_has_an_answer_and_a_refusal_is_the_majority():
-    rng, bags = np.random.default_rng(0), np.repeat(np.arange(3), 40)
-    shares = np.array([[0.1, 0.9], [0.05, 0.95], [1.0, 0.0]])
-    y = rng.random(120) < shares[bags, 1]
-    X = rng.normal(size=(120, 2)) + np.array([[0, 0], [0, 9e3], [9e3, 0]])[bags]
-    far = [{"alpha": 1.0, "sigma": 0.25, "smoothness": 0.01}]
-    labels = study.predict_all("LMM", far, X, bags, shares, X, 0)
-    assert not np.isnan(labels).any() and np.mean(labels == y) > 0.5
-    refused = np.full((2, 120), np.nan)
-    assert (study.answered(refused, bags, shares) == 1).all()
-    assert_array_equal(study.answered(labels, bags, shares), labels)
-
-
 # --- LMM as the R program has it ---------------------------------------------------------------------------------
 
 LMM_SETTINGS = list(ParameterGrid(study.METHODS["LMM"][1]))
@@ -203,36 +190,6 @@ def test_weights_are_those_of_the_estimator_where_there_is_a_penalty():
         given = X, fitted.mean_operator_, setting["alpha"]
         reached = binary_objective(w, *given)[0]
         assert reached <= binary_objective(fitted.coef_[0] / 2, *given)[0] + 1e-6
-
-
-def test_the_reversed_grid_has_the_same_settings_and_breaks_ties_the_other_way():
-    X, _, _, _, bags, shares = study.split(SIMPLE, 0, 0)
-    two = bags < 2  # of two bags all graphs give one operator
-    given = X[two], bags[two], shares
-    chosen = []
-    for method in ("LMM", "LMM reversed"):
-        settings = list(ParameterGrid(study.METHODS[method][1]))
-        assert sorted(map(str, settings)) == sorted(map(str, LMM_SETTINGS))
-        labels = study.predict_all(method, settings, *given, X, 0)
-        errors = study.share_errors(labels, bags, shares)
-        chosen.append((settings[errors.argmin()]["sigma"], errors.min()))
-    assert [sigma for sigma, _ in chosen] == [0.25, 1.0]
-    assert_allclose(*(error for _, error in chosen))
-
-
-def test_descent_never_rises_and_problems_do_not_meet():
-    rng = np.random.RandomState(0)
-    X, mu, lam = rng.normal(size=(80, 5)), rng.normal(size=(5, 4)), [0.0, 1.0, 5.0, 0.1]
-    W = study.descend(X, mu, np.array(lam))
-    start = np.full(5, 1e-3)
-    for k in range(4):
-        alone = study.descend(X, mu[:, k : k + 1], np.array(lam[k : k + 1]))[:, 0]
-        given = X, mu[:, k][None, :], lam[k]
-        reached, gradient = binary_objective(alone, *given)
-        assert reached < binary_objective(start, *given)[0]
-        assert_allclose(binary_objective(W[:, k], *given)[0], reached, rtol=1e-3)
-        if lam[k] >= 1:
-            assert np.abs(gradient).max() < 1e-3
 
 
 # --- beside the published rows -----------------------------------------------------------------------------------

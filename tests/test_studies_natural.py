@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
 
-from llpbook import LLPGridSearchCV, MeanMap, all_estimators, diagnose
+from llpbook import all_estimators, diagnose
 from llpbook.datasets import load_bags
 from llpbook.proportions import label_proportions
 from studies import load, natural, run_table
@@ -56,25 +55,6 @@ def test_the_column_of_the_bags_is_taken_out():
     assert not [name for name in names if name.startswith("occupation")]
 
 
-@pytest.mark.filterwarnings(
-    "ignore::llpbook.LLPWarning"
-)  # MeanMap is below the majority
-def test_each_criterion_chooses_its_best_setting():
-    X, _, y, _, bags = natural.make_problem("german by purpose", 0)
-    shares = label_proportions(y, bags, classes=[0, 1])
-    grid = {"alpha": [1.0, 1e4]}
-    chosen, _ = natural.search(MeanMap(), grid, X, bags, shares, 0)
-    cv = natural.SplitBagKFold(3, random_state=0)
-    for (model, setting, error), score in zip(
-        chosen, natural.scorers(shares).values(), strict=True
-    ):
-        alone = LLPGridSearchCV(MeanMap(), grid, scoring=score, cv=cv)
-        alone.fit(X, bags, shares)
-        assert setting == alone.best_params_
-        assert_allclose(error, -alone.best_score_)
-        assert_allclose(model.coef_, alone.best_estimator_.coef_)
-
-
 def test_standard_errors_and_stars_by_hand(tmp_path):
     accuracies = {
         "majority": [0.7, 0.7, 0.7],
@@ -94,22 +74,6 @@ def test_standard_errors_and_stars_by_hand(tmp_path):
     }
     with pytest.raises(ValueError, match="method must be one of"):
         natural.chapter_table("mean_map", tmp_path)
-
-
-def test_the_star_is_of_paired_differences(tmp_path):
-    drift = np.array([0.5, 0.6, 0.7])  # the draws differ, the gain does not
-    accuracies = {
-        "majority": [*drift],
-        "ridge": [*drift],
-        "MeanMap": [*(drift + 0.01)],
-        "labels": [*drift],
-    }
-    small_table(tmp_path, accuracies, [[0.2] * 3, [0.1] * 3])
-    shown = natural.chapter_table("MeanMap", tmp_path)
-    assert list(shown.index) == list(natural.GROUPINGS)
-    assert set(shown["ridge"]) == {"60.0 (5.8)*"}
-    assert set(shown["MeanMap"]) == {"61.0 (5.8)"}
-    assert set(shown["warns"]) == {"0 of 3"}
 
 
 # --- what the chapters say ---------------------------------------------------------------------------------

@@ -52,13 +52,6 @@ def test_accuracy_by_regression_is_fooled_by_bags_that_are_predicted_well():
     assert said > 0.9 and np.mean(predicted == y) < 0.72
 
 
-def test_precincts_and_noise_run():
-    row = study.run_ecological({"world": "covariates", "method": "counts: all"}, 0)
-    assert row["least"] < row["low"] < row["truth"] < row["high"] < row["most"]
-    row = study.run_noise({"bag_size": 50, "epsilon": 3.0}, 0)
-    assert abs(row["laplace"] - row["exact"]) < 0.05
-
-
 def test_what_the_chapter_says_of_coverage():
     cover = study.coverage_table().loc[100.0]
     assert (cover["draws"] >= 200).all() and cover["refused"].sum() <= 2

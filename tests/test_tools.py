@@ -17,7 +17,6 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import _book  # noqa: E402
 import check_book  # noqa: E402
-import check_site  # noqa: E402
 import course_map  # noqa: E402
 import execute  # noqa: E402
 import hours  # noqa: E402
@@ -310,16 +309,6 @@ def test_both_sides_edited(tiny, capsys):
     assert tiny.files() == before
     assert tiny.sync("--from-notebook", "--force", "toy") == 0
     assert "Two times" in _book.read(tiny.twin)
-
-
-def test_what_sync_writes_is_no_edit(tiny):
-    tiny.edit(tiny.module, "return SCALE *", "return 3 *")
-    tiny.edit(tiny.tests, "def test_double", "def test_twice")
-    tiny.change(2, execution_count=9)
-    assert tiny.sync() == 0
-    tiny.edit_notebook("test_twice", "test_other")  # of the concordance
-    assert tiny.sync() == 0
-    assert "test_other" not in _book.read(tiny.notebook)
 
 
 @pytest.mark.parametrize("side", ["twin", "notebook"])
@@ -701,6 +690,7 @@ def run(tmp_path):
     return book
 
 
+@pytest.mark.slow
 def test_execute_twice_gives_the_same_bytes(run, capsys, monkeypatch):
     # as `make` sets it: the figure must be stored all the same
     monkeypatch.setenv("MPLBACKEND", "agg")
@@ -736,7 +726,7 @@ def test_execute_stops_at_an_error(run, capsys, code, said):
     run.edit(run.twin, "plt.plot([0, 1])", code)
     run.sync()
     before = run.files()
-    args = ["run", "nothing", "--timeout", "3", "--root", str(run.root)]
+    args = ["run", "nothing", "--timeout", "1", "--root", str(run.root)]
     assert execute.main(args) == 1
     err = capsys.readouterr().err
     assert said in err
@@ -777,7 +767,6 @@ def test_a_new_room_passes_all_checks(tmp_path, monkeypatch):
         execute, "main", lambda argv: names.extend(argv) or run([argv[0], *root])
     )
     assert new_room.main(["share_direction", *root]) == 0
-    assert sync_cells.main(["--check", *root]) == 0
     assert check_book.main(root) == 0
     new = ["llpbook/share_direction.py", "tests/test_share_direction.py"]
     for command in (
@@ -925,20 +914,6 @@ def test_hours_are_written_and_checked(tiny, capsys):
     assert rows[2] < 1 and f"| all | | {sum(rows):g} |" in page
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("{doc}`toy` to", "{doc}`top` to", "no chapter top"),
-        ('"Concordance"', '"Nowhere"', "no section 'Nowhere'"),
-        ("<!-- /hours -->", "", "without <!-- /hours -->"),
-    ],
-)
-def test_a_syllabus_names_what_the_book_has(tiny, capsys, old, new, said):
-    tiny.put("book/teaching.md", SYLLABUS.replace(old, new))
-    assert hours.main(["--root", str(tiny.root)]) == 1
-    assert said in capsys.readouterr().err
-
-
 DOT = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAA"
     "AABJRU5ErkJggg=="
@@ -998,22 +973,6 @@ def test_a_deck_names_what_the_book_has(tiny_deck, capsys, old, new, said):
     assert said in capsys.readouterr().err
     assert slides.main(["two", "--root", str(tiny_deck.root)]) == 1
     assert "no deck book/slides/two.md" in capsys.readouterr().err
-
-
-def test_slides_ask_no_other_host(tiny_deck):
-    pytest.importorskip("nbconvert")
-    assert slides.main(["--root", str(tiny_deck.root)]) == 0
-    folder = tiny_deck.root / "_build/slides"
-    page = _book.read(folder / "one.html")
-    assert page.count("<section") == 4  # each slide is a column of one
-    assert f"base64,{DOT}" in page and "alt='a \"dot\"'" in page
-    assert '<aside class="notes">' in page and "$$\na &lt; b\n$$" in page
-    for name in re.findall(
-        r'<(?:script src|link rel="stylesheet" href)="([^"]+)"', page
-    ):
-        assert (folder / name).is_file(), name
-    assert not re.search(r"require\(|jquery|MathJax\.Hub|fig-toy of", page)
-    assert check_site.scan(folder) == []
 
 
 OPEN = {"## Such data come from"}  # an answer under another title
