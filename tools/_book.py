@@ -114,6 +114,7 @@ def twin_read(text, path):
     return normalize(jupytext.reads(text, fmt="md:myst", config=config))
 
 
+@functools.cache
 def code_key(source):
     """What a code cell does: its syntax without comments, layout and docstrings; its text where it does not parse."""
     try:
@@ -193,11 +194,16 @@ _MYST.use(dollarmath_plugin, allow_labels=True, double_inline=True)
 _LITERAL = {"code", "code-block", "code-cell", "eval-rst", "math", "mermaid", "raw"}
 
 
+@functools.cache
 def tokens(text):
-    """Yield the tokens of a markdown text, also those inside directives.
+    """The tokens of a markdown text, also those inside directives.
 
     A directive is a token of type ``directive``: its name is the ``tag``, its options are the ``meta``.
     """
+    return tuple(_tokens(text))
+
+
+def _tokens(text):
     for token in _MYST.parse(text):
         name = re.match(r"\s*\{([\w:+.-]+)\}", token.info)
         if not name or token.type not in ("fence", "colon_fence"):
@@ -477,7 +483,7 @@ class Book:
     def test_marks(self):
         """The ``pytest.mark.equation("label", ...)`` of the tests."""
         found = []
-        for module in self.tests:
+        for module in (m for m in self.tests if "mark.equation" in m.source):
             calls = (n for n in ast.walk(module.tree) if isinstance(n, ast.Call))
             for call in calls:
                 if ast.unparse(call.func).endswith("mark.equation"):

@@ -164,7 +164,9 @@ class Chapter:
                 cell.source = _book.CONCORDANCE.sub(filled, cell.source)
         new = _book.twin_text(nb, path)
         # the round trip fixes blank lines at the ends of cells
-        nb = _book.keep_outputs(_book.stamp(_book.twin_read(new, path)), stored)
+        same = nb is twin and new == text
+        nb = _book.normalize(nb) if same else _book.twin_read(new, path)
+        nb = _book.keep_outputs(_book.stamp(nb), stored)
         self.files = {twin_path: (text, new), path: (content, _book.dump_notebook(nb))}
 
 
