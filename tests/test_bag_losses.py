@@ -578,7 +578,7 @@ def test_the_adversarial_shift_changes_predictions_most():
     def score(Z):
         return np.sin(Z @ w) + Z[:, 0] ** 2
 
-    r = adversarial_shift(score, X, 1e-3)
+    r = adversarial_shift(score, X, radius=1e-3)
     np.testing.assert_allclose(np.linalg.norm(r, axis=1), 1e-3)
     worst = np.abs(score(X + r) - score(X))
     for _ in range(50):

@@ -232,7 +232,7 @@ def test_known_labels_are_bags_of_their_own():
     X, y, bags, P = problem()
     labels = np.where(np.arange(len(y)) % 4 == 0, y, -1)
     model = CountLogistic(C=100.0, tol=1e-7).fit(X, bags, P, labels=labels)
-    with_labels = un.coefficient_table(model, X, bags, P, labels)
+    with_labels = un.coefficient_table(model, X, bags, P, labels=labels)
     assert with_labels.n_bags == 60 + (labels >= 0).sum()
     # As a user would write it: the labeled instances in bags of one, the others in what is left.
     known = labels >= 0
@@ -388,7 +388,7 @@ def test_bounds_of_rates_by_all_labelings():
         group = rng.random(11) < 0.5
         group[0] = True
         rates = [y[group].mean() for y in labelings(bags, counts)]
-        found = un.group_rate_bounds(group, bags, np.array(counts) / [4, 3, 4])
+        found = un.group_rate_bounds(bags, np.array(counts) / [4, 3, 4], group)
         assert found.loc[True, "low"] == pytest.approx(min(rates))
         assert found.loc[True, "high"] == pytest.approx(max(rates))
         assert found.loc[True, "n"] == group.sum()
@@ -398,7 +398,7 @@ def test_bounds_of_rates_for_several_classes_and_groups():
     bags = np.repeat([0, 1], 4)
     group = np.array(list("aabbabbb"))
     P = pd.DataFrame({"x": [0.5, 0.25], "y": [0.25, 0.25], "z": [0.25, 0.5]})
-    found = un.group_rate_bounds(group, bags, P)
+    found = un.group_rate_bounds(bags, P, group)
     extremes = {}
     for first in set(product("xyz", repeat=4)):
         for second in set(product("xyz", repeat=4)):
@@ -466,24 +466,24 @@ def test_all_people_have_the_rate_that_the_shares_say():
 def test_groups_that_are_none():
     X, _, bags, P = problem()
     with pytest.raises(ValueError, match="at least one instance"):
-        un.group_rate_bounds(np.zeros(len(X), bool), bags, P)
+        un.group_rate_bounds(bags, P, np.zeros(len(X), bool))
     with pytest.raises(ValueError, match="group must have one entry"):
-        un.group_rate_bounds(np.ones(3, bool), bags, P)
+        un.group_rate_bounds(bags, P, np.ones(3, bool))
     with pytest.raises(ValueError, match="group must be a mask"):
-        un.tomography(np.where(X[:, 0] > 0, "a", "b"), bags, P)
+        un.tomography(bags, P, np.where(X[:, 0] > 0, "a", "b"))
 
 
 def test_tomography_by_hand():
     bags = np.repeat([0, 1, 2], [4, 4, 2])
     group = np.array([1, 1, 0, 0, 1, 1, 1, 1, 0, 0], bool)
-    table = un.tomography(group, bags, pd.Series([0.75, 0.5, 0.5], index=[0, 1, 2]))
+    table = un.tomography(bags, pd.Series([0.75, 0.5, 0.5]), group)
     assert_allclose(table.loc[0], [0.75, 0.5, 0.5, 1.0, 0.5, 1.0])
     assert_allclose(table.loc[1, ["low", "high"]], [0.5, 0.5])
     assert table.loc[1, ["rest_low", "rest_high"]].isna().all()
     # On the line of the bag: share = inside * rate + rest.
     X, _, bags, P = problem(seed=3)
     model = CountLogistic(C=10.0).fit(X, bags, P)
-    table = un.tomography(X[:, 0] > 0, bags, P, model, X).dropna()
+    table = un.tomography(bags, P, X[:, 0] > 0, model=model, X=X).dropna()
     on_line = (
         table["inside"] * table["rate"] + (1 - table["inside"]) * table["rest_rate"]
     )
@@ -496,7 +496,7 @@ def test_tomography_by_hand():
 def test_pictures():
     X, _, bags, P = problem()
     model = CountLogistic(C=10.0).fit(X, bags, P)
-    table = un.tomography(X[:, 0] > 0, bags, P, model, X)
+    table = un.tomography(bags, P, X[:, 0] > 0, model=model, X=X)
     ax = un.plot_tomography(table)
     lines = [line.get_xydata() for line in ax.lines if len(line.get_xdata()) == 2]
     both = table[(table["inside"] > 0) & (table["inside"] < 1)]
@@ -557,9 +557,11 @@ def test_expected_accuracy_of_a_calibrated_model_is_the_accuracy():
     said = un.expected_accuracy(model, X)
     assert said == pytest.approx(model.predict_proba(X).max(axis=1).mean())
     assert said == pytest.approx(model.score(X, y), abs=0.03)
-    given = un.expected_accuracy(model, X, bags, P)
+    given = un.expected_accuracy(model, X, bags=bags, proportions=P)
     assert given == pytest.approx(model.score(X, y), abs=0.02)
-    pure = un.expected_accuracy(model, X, np.arange(len(y)), y.astype(float))
+    pure = un.expected_accuracy(
+        model, X, bags=np.arange(len(y)), proportions=y.astype(float)
+    )
     assert pure == pytest.approx(model.score(X, y))  # bags of one tell the labels
 
 
@@ -567,7 +569,7 @@ def test_accuracy_arguments():
     X, _, bags, P = problem()
     model = CountLogistic(C=10.0).fit(X, bags, P)
     with pytest.raises(ValueError, match="both bags and proportions"):
-        un.expected_accuracy(model, X, bags)
+        un.expected_accuracy(model, X, bags=bags)
     with pytest.raises(ValueError, match="must have predict_proba"):
         un.expected_accuracy(PolynomialFeatures(), X)
     with pytest.raises(
@@ -576,7 +578,7 @@ def test_accuracy_arguments():
         un.accuracy_bounds(np.full(len(X), -1), bags, P)
     with pytest.raises(ValueError, match="the classes"):
         named = pd.DataFrame(P, columns=["no", "yes"])
-        un.expected_accuracy(model, X, bags, named)
+        un.expected_accuracy(model, X, bags=bags, proportions=named)
 
 
 # --- bags that do not fit ----------------------------------------------------------------------------------
@@ -675,11 +677,11 @@ def test_drawn_bags_are_whole_and_new():
 def test_the_bootstrap_has_the_standard_errors_of_the_sandwich():
     X, _, bags, P = problem(100, 3, seed=2)
     model = CountLogistic(C=10.0)
-    drawn = un.bag_bootstrap(model, X, bags, P, slopes, 40, random_state=0)
+    drawn = un.bag_bootstrap(model, X, bags, P, slopes, n_resamples=40, random_state=0)
     table = un.coefficient_table(model.fit(X, bags, P), X, bags, P)
     assert_allclose(drawn.errors, table.errors[:2], rtol=0.4)
     assert drawn.replicates.shape == (40, 2) and drawn.failed == 0
-    again = un.bag_bootstrap(model, X, bags, P, slopes, 40, random_state=0)
+    again = un.bag_bootstrap(model, X, bags, P, slopes, n_resamples=40, random_state=0)
     assert_allclose(again.replicates, drawn.replicates)
     middle = drawn.interval(0.5, "percentile")
     assert (middle["low"] < drawn.estimate).all()
@@ -707,7 +709,7 @@ def test_the_bootstrap_takes_pipelines_frames_names_and_pairs(capsys):
         return model[-1].coef_[0], np.array([0.1, 0.2])
 
     drawn = un.bag_bootstrap(
-        pipe, frame, names, shares, pair, 10, random_state=0, verbose=2
+        pipe, frame, names, shares, pair, n_resamples=10, random_state=0, verbose=2
     )
     assert "bag_bootstrap: 10 of at most 10 draws" in capsys.readouterr().out
     off = (drawn.replicates - drawn.estimate) / np.array([0.1, 0.2])
@@ -716,13 +718,22 @@ def test_the_bootstrap_takes_pipelines_frames_names_and_pairs(capsys):
     )
     assert_allclose(drawn.interval(0.9, "studentized").T, [low, high])
     plain = un.bag_bootstrap(
-        pipe, X, bags, P, lambda m: m[-1].coef_[0, 0], 10, random_state=0
+        pipe, X, bags, P, lambda m: m[-1].coef_[0, 0], n_resamples=10, random_state=0
     )
     assert_allclose(plain.replicates[:, 0], drawn.replicates[:, 0], atol=1e-6)
     both = un.bag_bootstrap(
-        CountLogistic(C=1.0), X, bags, P, slopes, 4, random_state=0, n_jobs=2
+        CountLogistic(C=1.0),
+        X,
+        bags,
+        P,
+        slopes,
+        n_resamples=4,
+        random_state=0,
+        n_jobs=2,
     )
-    one = un.bag_bootstrap(CountLogistic(C=1.0), X, bags, P, slopes, 4, random_state=0)
+    one = un.bag_bootstrap(
+        CountLogistic(C=1.0), X, bags, P, slopes, n_resamples=4, random_state=0
+    )
     assert_allclose(both.replicates, one.replicates)
 
 
@@ -730,12 +741,12 @@ def test_draws_without_differences_are_counted_and_said():
     X, _, bags, P = problem(2, 20, seed=1)
     with pytest.warns(LLPWarning, match="of 20 draws of bags cannot be fitted") as said:
         drawn = un.bag_bootstrap(
-            CountLogistic(C=1.0), X, bags, P, slopes, 20, random_state=0
+            CountLogistic(C=1.0), X, bags, P, slopes, n_resamples=20, random_state=0
         )
     assert said[0].filename == __file__
     assert 0 < drawn.failed < 20 and len(drawn.replicates) == 20 - drawn.failed
     with pytest.raises(ValueError, match="n_resamples must be"):
-        un.bag_bootstrap(CountLogistic(C=1.0), X, bags, P, slopes, 1)
+        un.bag_bootstrap(CountLogistic(C=1.0), X, bags, P, slopes, n_resamples=1)
 
 
 # --- silent wrong answers of earlier versions --------------------------------------------------------------
@@ -748,6 +759,7 @@ def test_draws_without_differences_are_counted_and_said():
         ("passthrough", StandardScaler()),
         (MinMaxScaler(clip=True),),
         (StandardScaler(with_mean=False), RobustScaler()),
+        (StandardScaler(), RobustScaler()),
     ],
 )
 def test_known_steps_are_undone_and_log_odds_stay(steps):
@@ -788,7 +800,7 @@ def test_parameters_of_bags_follow_the_drawn_bags():
         return fitted[-1].coef_[0]
 
     pipe = make_pipeline(StandardScaler(), model)
-    un.bag_bootstrap(pipe, X, bags, shares, look, 3, random_state=1)
+    un.bag_bootstrap(pipe, X, bags, shares, look, n_resamples=3, random_state=1)
     assert_allclose(seen[0], errors)
     rng = np.random.RandomState(1)
     for own in seen[1:]:
@@ -803,7 +815,7 @@ def test_one_group_is_a_mask_of_the_right_length():
     with pytest.raises(ValueError, match="group must have one entry"):
         un.bag_influence(model, X, bags, P, group=np.ones(3, bool))
     with pytest.raises(ValueError, match="use group == 1"):
-        un.tomography((X[:, 0] > 0).astype(int), bags, P)
+        un.tomography(bags, P, (X[:, 0] > 0).astype(int))
 
 
 def test_the_test_of_all_classes_counts_the_rank():
@@ -820,13 +832,13 @@ def test_a_table_without_the_labels_of_the_fit_is_refused():
     X, y, bags, P = problem()
     labels = np.where(np.arange(len(y)) % 40 == 0, y, -1)
     model = CountLogistic(C=1.0, tol=1e-7).fit(X, bags, P, labels=labels)
-    un.coefficient_table(model, X, bags, P, labels)
+    un.coefficient_table(model, X, bags, P, labels=labels)
     with pytest.raises(ValueError, match="gradient per instance"):
         un.coefficient_table(model, X, bags, P)
     changed = P.copy()
     changed[3] = changed[3][::-1] if P[3, 0] != 0.5 else [0.25, 0.75]
     with pytest.raises(ValueError, match="gradient per instance"):
-        un.coefficient_table(model, X, bags, changed, labels)
+        un.coefficient_table(model, X, bags, changed, labels=labels)
 
 
 def test_bounds_with_rounded_shares_contain_the_true_rates():
@@ -836,15 +848,15 @@ def test_bounds_with_rounded_shares_contain_the_true_rates():
     true = label_proportions(y, bags)[:, 1]
     given = true.round(1)
     with pytest.warns(LLPWarning, match="no whole counts"):
-        un.group_rate_bounds(group, bags, given)
-    exact = un.group_rate_bounds(group, bags, true).loc[True]
-    loose = un.group_rate_bounds(group, bags, given, rounding=0.05).loc[True]
+        un.group_rate_bounds(bags, given, group)
+    exact = un.group_rate_bounds(bags, true, group).loc[True]
+    loose = un.group_rate_bounds(bags, given, group, rounding=0.05).loc[True]
     assert loose["low"] <= exact["low"] and exact["high"] <= loose["high"]
     guess = rng.integers(0, 2, len(bags))
     ends = un.accuracy_bounds(guess, bags, true)
     wide = un.accuracy_bounds(guess, bags, given, rounding=0.05)
     assert wide[0] <= ends[0] and ends[1] <= wide[1]
-    lines = un.tomography(group, bags, given, rounding=0.05)
+    lines = un.tomography(bags, given, group, rounding=0.05)
     real = pd.Series(y[group]).groupby(bags[group]).mean()
     assert ((lines["low"] <= real) & (real <= lines["high"])).all()
 
@@ -860,8 +872,8 @@ def test_reports_take_the_noise_that_the_model_states(noise):
     report = un.bag_report(model, X, bags, shares)
     assert (report.table["error"] > 0.3).all()
     assert report.spread_limit == pytest.approx(1 + 2.3 / np.sqrt(60))
-    assert 0.5 < un.expected_accuracy(model, X, bags, shares) < 1
-    lines = un.tomography(X[:, 0] > 0, bags, shares, model, X).dropna()
+    assert 0.5 < un.expected_accuracy(model, X, bags=bags, proportions=shares) < 1
+    lines = un.tomography(bags, shares, X[:, 0] > 0, model=model, X=X).dropna()
     assert (lines["low"] == 0).all() and (lines["high"] == 1).all()
     fit = un.read_fit(model, X, bags, shares)[0]
     assert fit.known.laplace == (noise == "laplace")
@@ -954,7 +966,7 @@ def test_accuracy_bounds_take_the_classes_minus_one_and_one():
         (lambda: un.accuracy_bounds([0, 1], None, [0.5]), "bags must hold one bag"),
         (lambda: un.accuracy_bounds([0, 1], [0, 0], [0.5], rounding=None), "rounding"),
         (
-            lambda: un.group_rate_bounds([True, False], None, [0.5]),
+            lambda: un.group_rate_bounds(None, [0.5], [True, False]),
             "bags must hold one bag",
         ),
     ],
@@ -971,7 +983,7 @@ def test_levels_and_statistics_of_other_kinds_are_named():
         with pytest.raises(ValueError, match="level must lie between 0 and 1"):
             un.coefficient_table(model, X, bags, P, level=level)
     with pytest.raises(ValueError, match="statistic must return"):
-        un.bag_bootstrap(model, X, bags, P, lambda m: None, 2)
+        un.bag_bootstrap(model, X, bags, P, lambda m: None, n_resamples=2)
 
 
 def test_twins_and_subclasses_have_tables():

@@ -156,7 +156,7 @@ def run_coverage(cell, seed):
     with suppress(NotIdentifiableError):
         found = intervals(*given)
     found["said"] = expected_accuracy(model, X)
-    found["said_given"] = expected_accuracy(model, X, bags, P)
+    found["said_given"] = expected_accuracy(model, X, bags=bags, proportions=P)
     found["accuracy"] = model.score(X, y)
     return {key: round(float(value), 5) for key, value in found.items()}
 
@@ -178,7 +178,13 @@ def run_bootstrap(cell, seed):
     X, y, bags = draw(world, 100, 5, np.random.default_rng([seed, 100, 5]))
     P, truth = label_proportions(y, bags), true_slopes(world)
     drawn = bag_bootstrap(
-        ESTIMATORS[cell["method"]], X, bags, P, slopes_of, RESAMPLES, random_state=seed
+        ESTIMATORS[cell["method"]],
+        X,
+        bags,
+        P,
+        slopes_of,
+        n_resamples=RESAMPLES,
+        random_state=seed,
     )
     found = {}
     for kind in ("percentile", "normal"):
@@ -244,7 +250,7 @@ def run_accuracy(cell, seed):
         "largest": counts.max() / len(y),
         "accuracy": np.mean(predicted == codes),
         "said": expected_accuracy(model, X),
-        "said_given": expected_accuracy(model, X, bags, P),
+        "said_given": expected_accuracy(model, X, bags=bags, proportions=P),
         "low": low,
         "high": high,
         "regressed": regressed_accuracy(shares, P[:, 1], sizes),
@@ -323,7 +329,7 @@ def run_ecological(cell, seed):
         model = CountLogistic(C=100.0, tol=1e-6).fit(X.astype(float), bags, P)
         row = group_rate(model, X.astype(float), bags, P, group).iloc[0]
         rate, low, high = row["rate"], row["low"], row["high"]
-    bounds = group_rate_bounds(group, bags, P).iloc[0]
+    bounds = group_rate_bounds(bags, P, group).iloc[0]
     found = {"rate": rate, "low": low, "high": high, "truth": y[group].mean()}
     found |= {"least": bounds["low"], "most": bounds["high"]}
     return {key: round(float(value), 5) for key, value in found.items()}

@@ -1,10 +1,12 @@
 """Two learners of any loss of bags, a linear one and boosting; and batches of whole bags for others."""
 
+from collections.abc import Callable, Iterator
 from numbers import Integral
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._typing import ArrayLike, RandomState
 from ..base import (
     BagLoss,
     BoostedBagModel,
@@ -155,9 +157,11 @@ class BagLogistic(LossByName, LinearBagModel):
     }
 
     def __init__(
-        self, loss="counts", C=0.1, *, kernel="linear", gamma="scale",
-        fit_intercept=True, penalize_intercept=False, proportion_errors=None,
-        proportion_noise=None, max_iter=1000, tol=1e-5,
+        self, loss: str | BagLoss = "counts", C: float = 0.1, *,
+        kernel: str | Callable = "linear", gamma: float | str = "scale",
+        fit_intercept: bool = True, penalize_intercept: bool = False,
+        proportion_errors: ArrayLike | None = None,
+        proportion_noise: str | None = None, max_iter: int = 1000, tol: float = 1e-5,
     ):  # fmt: skip
         self.loss, self.C, self.kernel, self.gamma = loss, C, kernel, gamma
         self.fit_intercept, self.penalize_intercept = fit_intercept, penalize_intercept
@@ -245,9 +249,10 @@ class BagBoosting(LossByName, BoostedBagModel):
     }
 
     def __init__(
-        self, loss="counts", estimator=None, *, learning_rate=1.5, max_iter=100,
-        max_leaf_nodes=8, validation_fraction=0.1, C=0.1, proportion_errors=None,
-        verbose=0,
+        self, loss: str | BagLoss = "counts", estimator: object = None, *,
+        learning_rate: float = 1.5, max_iter: int = 100, max_leaf_nodes: int = 8,
+        validation_fraction: float = 0.1, C: float = 0.1,
+        proportion_errors: ArrayLike | None = None, verbose: int = 0,
     ):  # fmt: skip
         self.loss, self.estimator = loss, estimator
         self.learning_rate, self.max_iter = learning_rate, max_iter
@@ -279,7 +284,10 @@ class BagBatches:
     [[0, 1, 2, 3]]
     """
 
-    def __init__(self, bags, bags_per_batch=8, *, random_state=None):
+    def __init__(
+        self, bags: ArrayLike, bags_per_batch: int = 8, *,
+        random_state: RandomState = None,
+    ):  # fmt: skip
         bags = np.asarray(bags)
         if bags.ndim != 1 or len(bags) == 0:
             raise ValueError(
@@ -297,10 +305,10 @@ class BagBatches:
         self.bags_per_batch = int(bags_per_batch)
         self.random = check_random_state(random_state)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return -(-len(self.rows) // self.bags_per_batch)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[np.ndarray]:
         order = self.random.permutation(len(self.rows))
         for first in range(0, len(order), self.bags_per_batch):
             chosen = order[first : first + self.bags_per_batch]

@@ -1,5 +1,6 @@
 """Terms that need no share, and are added to a loss: sure predictions, and predictions that do not change nearby."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,7 +98,10 @@ class WithCopies(BagLoss):
         return WithCopies(self.loss.with_prior(prior))
 
 
-def adversarial_shift(decision_function, X, radius=0.1, step=1e-4):
+def adversarial_shift(
+    decision_function: Callable, X: np.ndarray, *, radius: float = 0.1,
+    step: float = 1e-4,
+) -> np.ndarray:  # fmt: skip
     r"""The shift of each instance, of a given length, that changes its prediction most, by finite differences.
 
     To second order the divergence of a prediction and that at a shift r is :math:`s (1 - s) (r^\top \nabla f)^2 / 2`:

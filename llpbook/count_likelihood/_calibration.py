@@ -2,6 +2,7 @@
 
 import warnings
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
+from .._typing import ArrayLike
 from ..base import (
     HasMethods,
     Interval,
@@ -366,8 +368,9 @@ class CountCalibration(LLPClassifier):
     }
 
     def __init__(
-        self, estimator=None, n_folds=10, *, lapse=0.01, exact_up_to=20,
-        proportion_errors=None, verbose=0,
+        self, estimator: Any = None, n_folds: int = 10, *, lapse: float = 0.01,
+        exact_up_to: int = 20, proportion_errors: ArrayLike | None = None,
+        verbose: int = 0,
     ):  # fmt: skip
         self.estimator, self.n_folds, self.lapse = estimator, n_folds, lapse
         self.exact_up_to, self.proportion_errors = exact_up_to, proportion_errors

@@ -1,9 +1,11 @@
 """Two learners of the likelihood of the counts: a linear one, and boosting."""
 
+from collections.abc import Callable
 from numbers import Integral
 
 import numpy as np
 
+from .._typing import ArrayLike
 from ..base import BoostedBagModel, Interval, LinearBagModel
 from ..mean_map import class_means, mean_operator
 from ..mean_map import minimize as mean_map
@@ -87,16 +89,14 @@ class CountLogistic(LinearBagModel):
     }
 
     def __init__(
-        self, C=0.1, *, kernel="linear", gamma="scale", fit_intercept=True,
-        penalize_intercept=False, exact_up_to=20, proportion_errors=None,
-        proportion_noise=None, max_iter=1000, tol=1e-5,
+        self, C: float = 0.1, *, kernel: str | Callable = "linear",
+        gamma: float | str = "scale", fit_intercept: bool = True,
+        penalize_intercept: bool = False, exact_up_to: int = 20,
+        proportion_errors: ArrayLike | None = None,
+        proportion_noise: str | None = None, max_iter: int = 1000, tol: float = 1e-5,
     ):  # fmt: skip
-        self.C, self.exact_up_to, self.kernel, self.gamma = (
-            C,
-            exact_up_to,
-            kernel,
-            gamma,
-        )
+        self.C, self.exact_up_to = C, exact_up_to
+        self.kernel, self.gamma = kernel, gamma
         self.fit_intercept, self.penalize_intercept = fit_intercept, penalize_intercept
         self.proportion_errors = proportion_errors
         self.proportion_noise = proportion_noise
@@ -215,9 +215,10 @@ class CountBoosting(BoostedBagModel):
     }
 
     def __init__(
-        self, estimator=None, *, learning_rate=1.5, max_iter=100, max_leaf_nodes=8,
-        validation_fraction=0.1, C=0.1, exact_up_to=20, proportion_errors=None,
-        verbose=0,
+        self, estimator: object = None, *, learning_rate: float = 1.5,
+        max_iter: int = 100, max_leaf_nodes: int = 8, validation_fraction: float = 0.1,
+        C: float = 0.1, exact_up_to: int = 20,
+        proportion_errors: ArrayLike | None = None, verbose: int = 0,
     ):  # fmt: skip
         self.estimator, self.learning_rate = estimator, learning_rate
         self.max_iter, self.max_leaf_nodes = max_iter, max_leaf_nodes

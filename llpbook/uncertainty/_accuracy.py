@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 from numbers import Real
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import logit
 from sklearn.pipeline import Pipeline
 
+from .._typing import ArrayLike, Matrix, Proportions
 from ..base import (
     bag_counts,
     check_column,
@@ -158,7 +160,10 @@ def expected_labels(P, model, data, exact_up_to=20):
     return np.column_stack([1 - q, q]) if q.ndim == 1 else q
 
 
-def expected_accuracy(model, X, bags=None, proportions=None):
+def expected_accuracy(
+    model: Any, X: Matrix, *, bags: ArrayLike | None = None,
+    proportions: Proportions | None = None,
+) -> float:  # fmt: skip
     r"""The share of right labels that a model expects of itself.
 
     Without bags :math:`\frac1n \sum_i \max_y P(y \mid x_i)`, equation :eq:`eq-uncertainty-expected`. With bags the
@@ -223,7 +228,10 @@ def agreement_bounds(predicted, counts, slack=0.0):
     return low, np.minimum(predicted, more).sum(axis=1)
 
 
-def accuracy_bounds(predicted, bags, proportions, *, rounding=0.0):
+def accuracy_bounds(
+    predicted: ArrayLike, bags: ArrayLike, proportions: Proportions, *,
+    rounding: float = 0.0,
+) -> tuple[float, float]:  # fmt: skip
     """Between which limits the accuracy of predicted labels must lie, whatever the true labels are.
 
     Parameters
@@ -247,10 +255,10 @@ def accuracy_bounds(predicted, bags, proportions, *, rounding=0.0):
         If a label is none of the classes, or the input is malformed.
     """
     data = read_bags(no_features(bags), bags, proportions, given=bags)
-    predicted = check_column("predicted", predicted, len(data.bags), bags)
-    codes = pd.Index(data.classes).get_indexer(pd.Index(predicted))
+    labels = check_column("predicted", predicted, len(data.bags), bags)
+    codes = pd.Index(data.classes).get_indexer(pd.Index(labels))
     if (codes < 0).any():
-        strange = predicted[codes < 0].tolist()[0]
+        strange = labels[codes < 0].tolist()[0]
         raise ValueError(
             f"predicted holds {strange!r}, which is none of the classes {data.classes.tolist()}"
         )

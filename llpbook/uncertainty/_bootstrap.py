@@ -1,6 +1,8 @@
 """Intervals of any statistic of any estimator, by drawing whole bags with replacement."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,6 +12,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
+from .._typing import ArrayLike, Matrix, Proportions, RandomState
 from ..base import NotIdentifiableError, Progress, keyed_rows, read_bags, warn
 from ..base._sklearn import safe_indexing
 from ..proportions import check_whole
@@ -157,9 +160,10 @@ def _replicate(estimator, X, data, shares, drawn, statistic, own):
 
 
 def bag_bootstrap(
-    estimator, X, bags, proportions, statistic, n_resamples=200, *,
-    random_state=None, n_jobs=None, verbose=0,
-):  # fmt: skip
+    estimator: Any, X: Matrix, bags: ArrayLike, proportions: Proportions,
+    statistic: Callable, *, n_resamples: int = 200, random_state: RandomState = None,
+    n_jobs: int | None = None, verbose: int = 0,
+) -> BagBootstrap:  # fmt: skip
     """How a statistic of a fit varies when whole bags are drawn with replacement.
 
     Parameters
@@ -215,9 +219,9 @@ def bag_bootstrap(
     )
     fitted = _fit_draws(tasks, n_resamples, n_jobs, verbose)
     values, spreads = zip(*fitted, strict=True)
-    spreads = None if errors is None else np.array(spreads)
+    each = None if errors is None else np.array(spreads)
     failed = n_resamples - len(fitted)
-    return BagBootstrap(estimate, np.array(values), errors, spreads, failed)
+    return BagBootstrap(estimate, np.array(values), errors, each, failed)
 
 
 def _fit_draws(tasks, n_resamples, n_jobs, verbose):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
-from .._typing import Proportions
+from .._typing import Chunks, Proportions
 from ..base import BagData, bag_counts, error_covariances
 from ..beyond_memory import Engine, Layout, noise_of, part_counts, read_chunks
 from ._groups import _bounds, rate_table, rates_and_slopes, read_groups
@@ -106,7 +107,7 @@ def _grouped(X, codes, groups, function, given, of_model, args):
 
 
 def chunk_coefficient_table(
-    model, chunks, proportions: Proportions, *, bags: Hashable,
+    model: Any, chunks: Chunks, proportions: Proportions, *, bags: Hashable,
     features: list | None = None, n_jobs: int | None = None, check_chunks: bool = True,
     verbose: int = 0, level: float = 0.95,
 ) -> CoefficientTable:  # fmt: skip
@@ -171,8 +172,8 @@ def group_sums(fit, groups, shares, exact, rounding):
 
 
 def chunk_group_rate(
-    model, chunks, proportions: Proportions, group: Hashable, *, bags: Hashable,
-    features: list | None = None, n_jobs: int | None = None, check_chunks: bool = True,
+    model: Any, chunks: Chunks, proportions: Proportions, group: Hashable, *,
+    bags: Hashable, features: list | None = None, n_jobs: int | None = None, check_chunks: bool = True,
     verbose: int = 0, level: float = 0.95, rounding: float = 0.0,
 ) -> pd.DataFrame:  # fmt: skip
     """`group_rate` of bags that do not fit into memory at once.

@@ -1,9 +1,12 @@
 """Rates of classes in groups of instances: bounds that need no assumption, rates of a model, and pictures per bag."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
+from .._typing import ArrayLike, Matrix, Proportions
 from ..base import check_column, one_column, read_bags
 from ..count_likelihood import posterior
 from ._accuracy import (
@@ -120,16 +123,19 @@ def _bounds(members, data, rounding):
     return [np.column_stack(end) for end in ends]
 
 
-def group_rate_bounds(group, bags, proportions, *, rounding=0.0):
+def group_rate_bounds(
+    bags: ArrayLike, proportions: Proportions, group: ArrayLike, *,
+    rounding: float = 0.0,
+) -> pd.DataFrame:  # fmt: skip
     """Between which limits the rate of a class in a group must lie, whatever the labels are (Duncan and Davis 1953).
 
     Parameters
     ----------
-    group : array-like, shape (n_instances,)
-        A mask, of which True is the group; or a name for each instance, for a row per name.
     bags : array-like, shape (n_instances,)
     proportions : array-like, Series, dict or DataFrame
         See `llpbook.base.check_proportions`.
+    group : array-like, shape (n_instances,)
+        A mask, of which True is the group; or a name for each instance, for a row per name.
     rounding : float, default 0.0
         How far each share may be from the true one, for the bounds: 0.005 for shares in percent.
 
@@ -208,8 +214,9 @@ def posterior_variances(scores, known, members, exact_up_to=20):
 
 
 def group_rate(
-    model, X, bags, proportions, group, labels=None, *, level=0.95, rounding=0.0
-):
+    model: Any, X: Matrix, bags: ArrayLike, proportions: Proportions, group: ArrayLike, *,
+    labels: ArrayLike | None = None, level: float = 0.95, rounding: float = 0.0,
+) -> pd.DataFrame:  # fmt: skip
     """Rates of classes in groups of the instances in bags, by a model and by the counts, with intervals.
 
     Parameters
@@ -311,15 +318,18 @@ def rates_and_slopes(fit, members):
     return rates(fit), slopes, of_labels
 
 
-def tomography(group, bags, proportions, model=None, X=None, *, rounding=0.0):
+def tomography(
+    bags: ArrayLike, proportions: Proportions, group: ArrayLike, *, model: Any = None,
+    X: Matrix | None = None, rounding: float = 0.0,
+) -> pd.DataFrame:  # fmt: skip
     """Per bag, what the share says of the rate in a group and in the rest.
 
     Parameters
     ----------
-    group : array-like of bool, shape (n_instances,)
     bags : array-like, shape (n_instances,)
     proportions : array-like, Series, dict or DataFrame
         Of two classes.
+    group : array-like of bool, shape (n_instances,)
     model : estimator or Pipeline, optional
         With ``predict_proba``; then the expected rates given the counts are among the columns.
     X : array-like, shape (n_instances, n_features), optional
@@ -341,7 +351,7 @@ def tomography(group, bags, proportions, model=None, X=None, *, rounding=0.0):
         If the group is no mask, there are more than two classes, or the input is malformed.
     """
     data = read_shares(model, X, bags, proportions)
-    group = one_group(group, len(bags), bags)
+    inside_group = one_group(group, len(data.bags), bags)
     if len(data.classes) != 2:
         raise ValueError(
             f"proportions must be of two classes, got {data.classes.tolist()}"
@@ -351,10 +361,10 @@ def tomography(group, bags, proportions, model=None, X=None, *, rounding=0.0):
         P = class_probabilities(model, X, data)
         labels = expected_labels(P, model, data)[:, 1]
     sizes, p = data.bag_sizes, data.proportions[:, 1]
-    inside = in_bags(group[None], data.bags, len(sizes))[0]
+    inside = in_bags(inside_group[None], data.bags, len(sizes))[0]
     columns = {"share": p, "inside": inside / np.maximum(sizes, 1)}
     slack = sizes if data.covariances is not None else slack_of_counts(data, rounding)
-    for name, members in {"": group, "rest_": ~group}.items():
+    for name, members in {"": inside_group, "rest_": ~inside_group}.items():
         size = in_bags(members[None], data.bags, len(sizes))[0]
         ends = loose_bounds(data, sizes * p, size, slack)
         if labels is not None:
@@ -367,7 +377,7 @@ def tomography(group, bags, proportions, model=None, X=None, *, rounding=0.0):
     return pd.DataFrame(columns, index)[sizes > 0]
 
 
-def plot_tomography(table, ax=None):
+def plot_tomography(table: pd.DataFrame, *, ax: Any = None) -> Any:
     """The line of each bag on which its two rates lie, and the rates that a model expects.
 
     Parameters

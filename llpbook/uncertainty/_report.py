@@ -1,12 +1,14 @@
 """Bags that do not fit a model, and what each bag does to it."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit, softmax
 from scipy.stats import norm
 
+from .._typing import ArrayLike, Matrix, Proportions
 from ._accuracy import class_probabilities, read_shares
 from ._groups import one_group
 from ._sandwich import bag_gradients, bag_hessians, influences, read_fit, split_model
@@ -110,7 +112,10 @@ def miss(P, data, covariances=None):
     return expected, errors, z
 
 
-def bag_report(model, X, bags, proportions, *, proportion_errors=None, level=0.05):
+def bag_report(
+    model: Any, X: Matrix, bags: ArrayLike, proportions: Proportions, *,
+    proportion_errors: ArrayLike | None = None, level: float = 0.05,
+) -> BagReport:  # fmt: skip
     """The share of each bag against the share that a model expects, worst first.
 
     Parameters
@@ -173,7 +178,10 @@ def _report_table(data, missed):
     return pd.DataFrame({"n": n, **values}, index)
 
 
-def bag_influence(model, X, bags, proportions, labels=None, *, group=None):
+def bag_influence(
+    model: Any, X: Matrix, bags: ArrayLike, proportions: Proportions, *,
+    labels: ArrayLike | None = None, group: ArrayLike | None = None,
+) -> pd.DataFrame:  # fmt: skip
     """What leaving out a bag would change, for each bag, from one fit.
 
     Parameters
@@ -210,7 +218,8 @@ def bag_influence(model, X, bags, proportions, labels=None, *, group=None):
         rows = np.flatnonzero(one_group(group, len(data.bags), X))
         moved = _moved_rates(fit, changes[keep], rows)
         return pd.DataFrame(moved, index, data.classes[-moved.shape[1] :])
-    A, columns = in_units(*split_model(model), X)
+    before, last = split_model(model)
+    A, columns = in_units(before, last, X)
     if K > 1:
         A = np.kron(np.eye(K), A)
         columns = [f"{c}: {name}" for c in data.classes for name in columns]

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from numbers import Real
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import f as fisher
 from scipy.stats import t as student
 
+from .._typing import ArrayLike, Matrix, Proportions
 from ..base import NotIdentifiableError, require_memory
 from ._sandwich import (
     AWAY,
@@ -291,8 +293,10 @@ def fit_covariance(fit):
 
 
 def coefficient_table(
-    model, X, bags, proportions, labels=None, *, names=None, level=0.95
-):
+    model: Any, X: Matrix, bags: ArrayLike, proportions: Proportions, *,
+    labels: ArrayLike | None = None, names: list[str] | None = None,
+    level: float = 0.95,
+) -> CoefficientTable:  # fmt: skip
     """Coefficients of a fitted `CountLogistic` with standard errors, tests and intervals.
 
     Parameters
