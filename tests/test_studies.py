@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
@@ -425,6 +426,23 @@ def test_folds_of_instances_give_each_training_part_its_own_proportions():
         for code in np.unique(codes):
             assert_allclose(shares[code, 1], y[seen[codes == code]].mean())
     assert split == 5 * (5 + 1)
+
+
+def test_the_supervised_limit_sees_only_labels_of_the_training_part():
+    seen = []
+
+    class Recorder(LogisticRegression):
+        def fit(self, X, y):
+            seen.append((X[:, 0].astype(int), y))
+            return super().fit(X, y)
+
+    X, y, bags = labeled_bags()
+    yu2013.cross_validate(
+        yu2013.Method(Recorder(), {"C": [1.0]}, supervised=True), X, y, bags
+    )
+    for rows, labels in seen:
+        assert_array_equal(labels, y[rows])
+    assert max(len(rows) for rows, _ in seen) == 48
 
 
 def test_a_fold_that_cannot_be_fitted_is_answered_by_the_majority_and_counted():
