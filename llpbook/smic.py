@@ -277,7 +277,7 @@ def smic_clusters(X, t, n_clusters=2, nearest=None):
 def extend(X_new, X, t, scales, values, vectors):
     r"""The eigenvectors at new instances.
 
-    :math:`u_k(x) = \frac{1}{\nu_k} \sum_i K(x, x_i)\, u_{k,i}`, equation :eq:`eq-smic-extension`, with
+    :math:`u_k(x) = \frac{1}{\nu_k} \sum_i K(x, x_i)\, u_{k,i}`, with
     :math:`\nu_k` the eigenvalue and the training instances as the neighbors of a new one.
 
     Parameters
@@ -302,7 +302,6 @@ def extend(X_new, X, t, scales, values, vectors):
         scale = np.partition(D, t - 1, axis=1)[:, t - 1 : t]
         near = np.maximum(scale, scales) >= D
         K = np.where(near, affinity(D, scale * scales), 0.0)
-        # eq: eq-smic-extension
         return np.column_stack([K @ vectors / values, D.argmin(axis=1)])
 
     found = in_blocks(X_new, len(X), extended)
@@ -333,7 +332,7 @@ def lsmi_moments(gram, total, n_members, n):
     r"""The quadratic and the linear term of LSMI, for one cluster.
 
     :math:`H_k = \frac{N_k}{N^2} \sum_i \varphi(x_i) \varphi(x_i)^\top`,
-    :math:`h_k = \frac1N \sum_{i: k_i = k} \varphi(x_i)`, equation :eq:`eq-smic-lsmi-moments`.
+    :math:`h_k = \frac1N \sum_{i: k_i = k} \varphi(x_i)`.
 
     Parameters
     ----------
@@ -350,7 +349,6 @@ def lsmi_moments(gram, total, n_members, n):
     h : ndarray, shape (..., n_basis)
     """
     n = np.asarray(n, dtype=float)
-    # eq: eq-smic-lsmi-moments
     H = (n_members / n**2)[..., None, None] * gram
     return H, total / n[..., None]
 
@@ -358,7 +356,7 @@ def lsmi_moments(gram, total, n_members, n):
 def lsmi_weights(H, h, lam):
     r"""Weights of the density ratio.
 
-    :math:`(H + \lambda I)^{-1} h`, equation :eq:`eq-smic-lsmi-weights`.
+    :math:`(H + \lambda I)^{-1} h`.
 
     Parameters
     ----------
@@ -372,7 +370,6 @@ def lsmi_weights(H, h, lam):
     """
     ridge = H + np.asarray(lam)[..., None, None] * np.eye(H.shape[-1])
     h = np.broadcast_to(h, ridge.shape[:-1])
-    # eq: eq-smic-lsmi-weights
     return np.linalg.solve(ridge, h[..., None])[..., 0]
 
 
@@ -534,7 +531,7 @@ def name_clusters(in_second, in_p, targets, weights):
     r"""Name the positive one of two clusters, by the proportions.
 
     The naming with the smaller proportion error :math:`n \lvert a - \theta \rvert + n' \lvert a' - \theta' \rvert`,
-    :math:`a` and :math:`a'` the shares of the cluster in the two samples, equation :eq:`eq-smic-naming`.
+    :math:`a` and :math:`a'` the shares of the cluster in the two samples.
 
     Parameters
     ----------
@@ -551,7 +548,6 @@ def name_clusters(in_second, in_p, targets, weights):
     """
     share = np.array([in_second[in_p].mean(), in_second[~in_p].mean()])
     errors = [np.abs(a - np.array(targets)) @ weights for a in (1 - share, share)]
-    # eq: eq-smic-naming
     return int(errors[1] <= errors[0] + 1e-5 * np.sum(weights))
 
 

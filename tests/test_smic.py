@@ -167,7 +167,6 @@ def test_unclaimed_join_the_nearest_claimed_wherever_they_stand():
     assert_allclose(filled[[0, 2]], scores[[3, 4]])
 
 
-@pytest.mark.equation("eq-smic-extension")
 def test_extension_is_the_sum_over_neighbors():
     X, _ = blobs(gap=2.0)
     new = blobs(n=15, gap=2.0, seed=5)[0]
@@ -239,7 +238,6 @@ def test_lsmi_without_penalty_is_the_other_estimate():
     assert_allclose(value, half - 0.5, atol=1e-6)
 
 
-@pytest.mark.equation("eq-smic-lsmi-moments")
 def test_moments_are_means_over_pairs_and_over_members():
     # H is the mean of psi psi^T over p(x) p(y), h that of psi over p(x, y), for the basis psi(x) [y = k].
     X, y = gaussians(30, 1.0, share=0.3)
@@ -254,7 +252,6 @@ def test_moments_are_means_over_pairs_and_over_members():
     assert_allclose(h, slow_h)
 
 
-@pytest.mark.equation("eq-smic-lsmi-weights")
 def test_weights_solve_the_normal_equations_and_minimize_the_loss():
     rng = np.random.default_rng(0)
     A, h, lam = rng.normal(size=(5, 8)), rng.normal(size=5), 0.3
@@ -337,7 +334,6 @@ def test_selection_takes_the_largest_lsmi():
 # --- the estimator -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.equation("eq-smic-naming")
 def test_naming_takes_the_smaller_proportion_error():
     rng = np.random.default_rng(0)
     for _ in range(50):
