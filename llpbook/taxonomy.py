@@ -10,7 +10,7 @@ Of the 64 patterns of answers, two rules of inference leave 18, and 10 of these 
 Seven of the ten are what some directed acyclic graph (DAG) on X, Y and B implies by d-separation; these are the named
 variants.
 
-A *pattern* is the frozenset of the statements that hold, written as in :data:`STATEMENTS` (``"X_Y|B"``: X and Y are
+A *pattern* is the frozenset of the statements that hold, written as in ``STATEMENTS`` (``"X_Y|B"``: X and Y are
 independent given B). A *DAG* is a frozenset of edges ``(parent, child)``. A *joint* is an array of probabilities with
 the axes X, Y, B; entries may be ``fractions.Fraction``, then every test is exact.
 
@@ -18,6 +18,7 @@ Chapter: ``book/taxonomy``. Source: franco2023 (section 2, Table 1, A.1).
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from fractions import Fraction
 from itertools import combinations, count, permutations, product
 from typing import NamedTuple
@@ -26,37 +27,14 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_random_state
 
+from ._typing import ArrayLike
+
 __all__ = [
-    "NODES",
-    "STATEMENTS",
-    "VARIANTS",
-    "Rule",
-    "all_dags",
-    "as_dag",
-    "as_joint",
-    "bayes_errors",
-    "blocked",
-    "broken_rules",
-    "consistent",
-    "d_separated",
     "dags_of",
-    "dependence",
-    "descendants",
     "independences",
-    "interesting",
     "name_of",
-    "paths",
     "pattern_of_dag",
-    "patterns",
-    "posterior",
-    "random_joint",
-    "rule_binary",
-    "rule_one",
-    "rule_two",
-    "shifted_posterior",
-    "statement",
     "table",
-    "unfaithful_examples",
     "varies_between_bags",
 ]
 
@@ -64,7 +42,7 @@ NODES = ("X", "Y", "B")
 """Features, label, bag: the order of the axes of a joint."""
 
 STATEMENTS = ("X_Y", "X_B", "Y_B", "X_Y|B", "X_B|Y", "Y_B|X")
-"""The six statements of independence, the columns of :func:`table`."""
+"""The six statements of independence, the columns of `table`."""
 
 VARIANTS = {
     "Naive": frozenset({"X_B", "Y_B", "X_B|Y", "Y_B|X"}),
@@ -89,6 +67,12 @@ class Rule(NamedTuple):
         either = (" and ".join(sorted(c)) for c in self.conclusions)
         return f"{left} => {' or '.join(either)}"
 
+    def breaks(self, pattern):
+        """Whether a pattern has all premises and no conclusion."""
+        return self.premises <= pattern and not any(
+            c <= pattern for c in self.conclusions
+        )
+
 
 # --- patterns ------------------------------------------------------------------------------------------------
 
@@ -104,7 +88,7 @@ def statement(a, b, given=None):
     Returns
     -------
     str
-        One of :data:`STATEMENTS`.
+        One of ``STATEMENTS``.
 
     Raises
     ------
@@ -274,12 +258,7 @@ def broken_rules(pattern, positive=True, binary=()):
     """
     pattern = _check_pattern(pattern)
     rules = rule_two() + rule_binary(binary) + (rule_one() if positive else [])
-    return [
-        rule
-        for rule in rules
-        if rule.premises <= pattern
-        and not any(conclusion <= pattern for conclusion in rule.conclusions)
-    ]
+    return [rule for rule in rules if rule.breaks(pattern)]
 
 
 def consistent(pattern, positive=True, binary=()):
@@ -464,7 +443,7 @@ def d_separated(dag, a, b, given=()):
     return all(blocked(dag, path, given) for path in paths(dag, a, b))
 
 
-def pattern_of_dag(dag):
+def pattern_of_dag(dag: Iterable[tuple[str, str]]) -> frozenset:
     """The statements that a DAG implies.
 
     Parameters
@@ -500,7 +479,7 @@ def _names():
     return {p: known.get(p) or f"No DAG ({next(number)})" for p in interesting()}
 
 
-def name_of(pattern):
+def name_of(pattern: Iterable[str]) -> str:
     """The name of a pattern.
 
     Parameters
@@ -530,7 +509,7 @@ def name_of(pattern):
     return "Uninteresting" if "X_Y" in pattern else _names()[pattern]
 
 
-def dags_of(name):
+def dags_of(name: str) -> list[frozenset]:
     """The DAGs that imply the pattern of a name.
 
     Parameters
@@ -558,25 +537,20 @@ def dags_of(name):
     return [dag for dag in all_dags() if pattern_of_dag(dag) == named[key]]
 
 
-def table():
+def table() -> pd.DataFrame:
     """The taxonomy: the ten patterns, their names and how many DAGs imply them.
 
     Returns
     -------
     DataFrame
-        Ten rows in the order of the paper's Table 1; columns ``name``, the six :data:`STATEMENTS` (True for
+        Ten rows in the order of the paper's Table 1; columns ``name``, the six ``STATEMENTS`` (True for
         independent) and ``n_dags``.
     """
     implied = Counter(pattern_of_dag(dag) for dag in all_dags())
-    rows = [
-        {
-            "name": name,
-            **{s: s in pattern for s in STATEMENTS},
-            "n_dags": implied[pattern],
-        }
-        for pattern, name in _names().items()
-    ]
-    return pd.DataFrame(rows)
+    names = _names()
+    found = pd.DataFrame({s: [s in pattern for pattern in names] for s in STATEMENTS})
+    found.insert(0, "name", [*names.values()])
+    return found.assign(n_dags=[implied[pattern] for pattern in names])
 
 
 # --- joint distributions -------------------------------------------------------------------------------------
@@ -677,7 +651,7 @@ def dependence(joint, a, b, given=None):
     return np.abs(joint * rest - p_a * p_b).max()
 
 
-def independences(joint, tol=1e-9):
+def independences(joint: ArrayLike, *, tol: float = 1e-9) -> frozenset:
     """The pattern of a joint distribution.
 
     Parameters
@@ -801,7 +775,7 @@ def bayes_errors(joint):
     return 1 - p.sum(2).max(1).sum(), 1 - p.max(1).sum()
 
 
-def varies_between_bags():
+def varies_between_bags() -> pd.DataFrame:
     """What may differ between bags, by variant.
 
     Returns

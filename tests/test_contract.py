@@ -594,7 +594,6 @@ OPEN = {
     "comparison",
     "datasets",
     "density_difference",
-    "diagnosis",
     "dsdd",
     "lsdd",
     "mean_map",
@@ -602,7 +601,6 @@ OPEN = {
     "plotting",
     "proportions",
     "smic",
-    "taxonomy",
     "variants",
 }
 ROOMS = {info.name for info in pkgutil.iter_modules(llpbook.__path__)}

@@ -329,8 +329,10 @@ def test_a_diagnosis_reads_every_form(data, problem, form, known):
     """The order of keyed bags changes the permutations drawn, so the p-values agree up to their own error."""
     bags, p = read_by_fit(data, problem)
     X, labels = X_FORMS[form](problem.X), problem.labels if known else None
-    found = diagnose(X, bags, p, labels, n_permutations=99)
-    plain = diagnose(problem.X, problem.bags, problem.p, labels, n_permutations=99)
+    found = diagnose(X, bags, p, labels=labels, n_permutations=99)
+    plain = diagnose(
+        problem.X, problem.bags, problem.p, labels=labels, n_permutations=99
+    )
     assert found.pvalues.index.equals(plain.pvalues.index)
     both = pd.concat([found.pvalues, plain.pvalues], axis=1).astype(float)
     assert (both.isna().sum(axis=1) != 1).all()
@@ -551,8 +553,8 @@ def test_the_two_bag_test_knows_no_units(pair, seed):
         return
     rng = np.random.default_rng(seed)
     unit, offset = 2.0 ** rng.integers(-5, 5), rng.integers(-99, 99)
-    plain = two_bag_test(P, Q, 19)
-    other = two_bag_test(P * unit + offset, Q * unit + offset, 19)
+    plain = two_bag_test(P, Q, n_permutations=19)
+    other = two_bag_test(P * unit + offset, Q * unit + offset, n_permutations=19)
     assert other.statistic == pytest.approx(plain.statistic, rel=1e-6)
     assert 1 / 20 <= plain.pvalue <= 1 and other.pvalue == plain.pvalue
 

@@ -223,12 +223,12 @@ def test_without_positivity_four_more_patterns_exist():
     assert all("X_Y" not in p for p in more)
     coin = np.zeros((2, 2, 2), object)
     coin[0, 0, 0] = coin[1, 1, 1] = Fraction(1, 2)  # X = Y = B
-    found = {tax.independences(coin, 0)}
+    found = {tax.independences(coin, tol=0)}
     for axes in [(0, 1, 2), (1, 0, 2), (2, 1, 0)]:
         pure = np.zeros((2, 2, 2), object)  # pure bags: Y = B, and a noisy X
         for x, y in np.ndindex(2, 2):
             pure[x, y, y] = Fraction(1 + 2 * (x == y), 8)
-        found.add(tax.independences(np.transpose(pure, axes), 0))
+        found.add(tax.independences(np.transpose(pure, axes), tol=0))
     assert found == more
     assert (
         frozenset({"X_Y|B", "X_B|Y"}) in more

@@ -209,7 +209,7 @@ def run(cell, seed):
         rng = np.random.RandomState(seed * N_DRAWS + draw)
         X, bags, shares, y = draw_problem(cell, rng)
         d = diagnose(
-            X, bags, shares, y if cell["labels"] else None, n_permutations=79 if cell["labels"] else 59,
+            X, bags, shares, labels=y if cell["labels"] else None, n_permutations=79 if cell["labels"] else 59,
             exact={"judged": None, "counts": True, "estimates": False}[cell["shares"]],
             random_state=rng,
         )  # fmt: skip

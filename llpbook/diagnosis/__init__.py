@@ -21,17 +21,21 @@ X, imhof1961 for the approximation of a quadratic form by three moments.
 from ._combine import (
     TestResult,
     cauchy_combination,
-    check_level,
     combine_views,
     pearson_tail,
     smallest_shift,
-    twice_the_smaller,
 )
-from ._diagnose import Problem, check_levels, diagnose, read_problem
+from ._diagnose import (
+    check_levels,
+    diagnose,
+    join_tests,
+    read_problem,
+    tests_with_labels,
+    tests_without_labels,
+)
 from ._features import Views, embed, normal_scores, unit_total, views, waves, whiten
 from ._label_given_features import (
     LEAST_LEFT,
-    add_trees,
     class_probabilities,
     conditional_mean,
     effect_basis,
@@ -53,7 +57,6 @@ from ._lack_of_fit import (
 )
 from ._noise import (
     NO_DIRECTION,
-    BagMoments,
     Design,
     Shape,
     affine_design,
@@ -79,18 +82,10 @@ from ._permutations import (
     permutation_test,
     permuted_energies,
     smallest_table_shift,
-    spread,
     table_test,
     three_moments,
     two_bag_test,
 )
-from ._report import SMALL_SHIFT, Diagnosis, as_symbols, read_results
-from ._statements import (
-    join_tests,
-    over_columns,
-    tests_of_labeled,
-    tests_with_labels,
-    tests_without_labels,
-)
+from ._report import Diagnosis, as_symbols
 
 __all__ = ["Diagnosis", "TestResult", "diagnose", "two_bag_test"]

@@ -125,9 +125,3 @@ def smallest_shift(relative_sd, n_cells, n_instances, alpha, power=0.8, n_views=
     reach = norm.isf(alpha / n_views) + norm.ppf(power)
     # eq: eq-diag-shift
     return float(np.sqrt(reach * relative_sd * n_cells / n_instances))
-
-
-def twice_the_smaller(pvalues):
-    """One p-value from two tests of one statement: twice the smaller, at most 1; the one there is, if one is NaN."""
-    known = [p for p in pvalues if np.isfinite(p)]
-    return min(1.0, len(known) * min(known)) if known else np.nan

@@ -1,15 +1,20 @@
-"""The way of a diagnosis: input, checked; the tests; one result a statement; the report."""
+"""A diagnosis: input, checked; the tests that each statement of independence gets; one result per statement."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..base import check_features, read_bags, whole_counts
+from .._typing import ArrayLike, Matrix, Proportions, RandomState
+from ..base import check_features, crosstab, read_bags, whole_counts
 from ..proportions import check_whole
-from ._combine import check_level
-from ._report import read_results
-from ._statements import join_tests, tests_with_labels, tests_without_labels
+from ..taxonomy import STATEMENTS
+from ._combine import TestResult, check_level
+from ._features import views
+from ._label_given_features import label_test
+from ._lack_of_fit import affine_tests
+from ._permutations import cell_codes, permutation_test, table_test
+from ._report import Diagnosis
 
 
 class Problem(NamedTuple):
@@ -64,7 +69,7 @@ def read_problem(X, bags, proportions, labels=None, exact=None):
 
 
 def check_levels(alpha, correction, n_permutations, n_together):
-    """Whether permutations can reject at all at this level.
+    """Refuse levels at which permutations cannot reject.
 
     Parameters
     ----------
@@ -93,10 +98,128 @@ def check_levels(alpha, correction, n_permutations, n_together):
         )
 
 
+def tests_without_labels(problem, alpha, n_permutations, rng):
+    """The three tests of bags and proportions, on all instances.
+
+    Parameters
+    ----------
+    problem : Problem
+    alpha : float
+    n_permutations : int
+    rng : RandomState
+
+    Returns
+    -------
+    list of (str, str, TestResult)
+        Statement, name of the test, result.
+    """
+    X, bags, matrix, exact = problem.X, problem.bags, problem.proportions, problem.exact
+    seen, cells = views(X, random_state=rng), cell_codes(bags)
+    counts = whole_counts(matrix, np.bincount(bags, minlength=len(matrix)))
+    table = TestResult(np.nan, np.nan, note="the shares may carry error of any size")
+    if exact:
+        table = table_test(counts, max(1999, n_permutations), alpha, rng)
+    moving = permutation_test(seen, cells, None, n_permutations, alpha, rng, "one bag")
+    return [
+        ("X_B", "permutation of bags", moving),
+        ("Y_B", "Pearson's X² of the counts", table),
+        ("X_B|Y", "affine bag means", affine_tests(seen, bags, matrix, exact, alpha)),
+    ]
+
+
+def tests_with_labels(problem, alpha, n_permutations, rng):
+    """What labels add: tests of four statements, and of Y ⊥ B where the proportions do not tell it.
+
+    Parameters
+    ----------
+    problem : Problem
+        The instances with a known label are used.
+    alpha : float
+    n_permutations : int
+    rng : RandomState
+
+    Returns
+    -------
+    list of (str, str, TestResult)
+        Statement, name of the test, result.
+    """
+    known = problem.labels >= 0
+    X, b, y = (v[known] for v in (problem.X, problem.bags, problem.labels))
+    b, y = cell_codes(b), cell_codes(y)
+    if np.ptp(X, axis=0).any():
+        found = _tests_of_labeled(X, y, b, alpha, n_permutations, rng)
+    else:
+        note = "the labeled instances have equal features"
+        nothing = "labeled instances", TestResult(np.nan, np.nan, note=note)
+        found = [(s, *nothing) for s in ("X_Y", "X_Y|B", "X_B|Y", "Y_B|X")]
+    if not problem.exact:
+        table = table_test(crosstab(b, y), max(1999, n_permutations), alpha, rng)
+        found.append(("Y_B", "Pearson's X² of the labels", table))
+    return found
+
+
+def _tests_of_labeled(X, y, b, alpha, n_permutations, rng):
+    """Tests of the four statements about features, not all of them equal, where all labels are known."""
+    seen, both, options = views(X, random_state=rng), cell_codes(b, y), (alpha, rng)
+    single = {
+        "X_Y": ("labels", y, None, "all labels are of one class"),
+        "X_Y|B": ("labels within bags", both, b, "no bag has labels of two classes"),
+        "X_B|Y": ("bags within classes", both, y, "no class has labels in two bags"),
+    }
+    found = []
+    for statement, (what, cells, groups, note) in single.items():
+        test = permutation_test(seen, cells, groups, n_permutations, *options, note)
+        found.append((statement, f"permutation of {what}", test))
+    Z = seen.features[:, -seen.varied.sum() :]
+    found.append(("Y_B|X", "held-out gain by the bag", label_test(Z, y, b, *options)))
+    return found
+
+
+def join_tests(tests):
+    """One result per statement: where two tests are of one statement, twice the smaller p-value.
+
+    Parameters
+    ----------
+    tests : dict of str to TestResult
+        By name; one or two.
+
+    Returns
+    -------
+    name : str
+    TestResult
+    """
+    able = {n: r for n, r in tests.items() if np.isfinite(r.pvalue)}
+    if not able and len(tests) > 1:
+        note = "; ".join(f"{r.note} ({n})" for n, r in tests.items())
+        return " + ".join(tests), TestResult(np.nan, np.nan, note=note)
+    if len(able) < 2:
+        return next(iter((able or tests).items()))
+    first, second = sorted(able.values(), key=lambda r: r.pvalue)
+    note = "twice the smaller of " + ", ".join(
+        f"{r.pvalue:.2g} ({n})" for n, r in able.items()
+    )
+    columns = [r.by_column for r in (first, second) if r.by_column is not None]
+    return " + ".join(able), TestResult(
+        first.statistic,
+        min(1.0, 2 * first.pvalue),
+        np.fmin(first.detectable, second.detectable),
+        np.minimum(1, len(columns) * np.fmin.reduce(columns)),
+        note,
+    )
+
+
 def diagnose(
-    X, bags, proportions, labels=None, alpha=0.05, exact=None, correction="holm",
-    n_permutations=199, random_state=0,
-):  # fmt: skip
+    X: Matrix,
+    bags: ArrayLike,
+    proportions: Proportions,
+    *,
+    labels: ArrayLike | None = None,
+    alpha: float = 0.05,
+    exact: bool | None = None,
+    correction: Literal["holm"] | None = "holm",
+    n_permutations: int = 199,
+    random_state: RandomState = 0,
+) -> Diagnosis:
     r"""Which variants of the taxonomy do these bags leave possible?
 
     From bags and proportions three statements can be tested, on all instances: Y ⊥ B from the counts, X ⊥ B from the
@@ -127,7 +250,7 @@ def diagnose(
     Returns
     -------
     Diagnosis
-        ``.variants``, ``.pvalues``, ``.tests``, ``.by_column``, ``.to_frame()``, ``.plot()``; `print` it.
+        ``.variants``, ``.pvalues``, ``.tests``, ``.by_column``, ``.to_frame()``; `print` it.
 
     Raises
     ------
@@ -139,15 +262,27 @@ def diagnose(
     The affine test needs more bags than there are classes. A shift of the features that goes with the proportions, for
     all classes alike, looks to it like other class means; it shows only where it is so large that the bags vary less
     inside than classes so far apart would have them vary. Cost: :math:`O(R n D)` for :math:`R` permutations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbook import diagnose
+    >>> rng = np.random.default_rng(0)
+    >>> bags = np.repeat(np.arange(6), 50)
+    >>> X = rng.normal(size=(300, 2)) + rng.normal(size=(6, 2))[bags]
+    >>> found = diagnose(X, bags, np.arange(2, 8) / 10)
+    >>> found.verdict("X_B|Y"), "simple" in found.variants
+    ('rejected', False)
     """
     check_levels(alpha, correction, n_permutations, 3 if labels is None else 4)
-    problem, rng = (
-        read_problem(X, bags, proportions, labels, exact),
-        check_random_state(random_state),
-    )
+    problem = read_problem(X, bags, proportions, labels, exact)
+    rng = check_random_state(random_state)
     found = tests_without_labels(problem, alpha, n_permutations, rng)
     if labels is not None:
-        more = tests_with_labels(problem, alpha, n_permutations, rng)
-        found = {s: found.get(s, {}) | more.get(s, {}) for s in [*found, *more]}
-    joined = {statement: join_tests(tests) for statement, tests in found.items()}
-    return read_results(problem, joined, alpha, correction, exact is None)
+        found += tests_with_labels(problem, alpha, n_permutations, rng)
+    by_statement = {
+        s: {name: result for about, name, result in found if about == s}
+        for s in STATEMENTS
+    }
+    joined = {s: join_tests(tests) for s, tests in by_statement.items() if tests}
+    return Diagnosis.of(problem, joined, alpha, correction, exact is None)

@@ -114,12 +114,18 @@ class Views(NamedTuple):
 
     features (n_instances, n_embedded) holds the whitened components, Fourier features, and the normal scores of the
     columns; weights (2 + n_columns, n_embedded) says what each view is made of: the whitened components, the Fourier
-    features, each column alone. columns (n_columns,) says which columns of X these are: those not constant.
+    features, each column alone. varied (n_features,) says which columns of X these are: those not constant.
     """
 
     features: np.ndarray
     weights: np.ndarray
-    columns: np.ndarray
+    varied: np.ndarray
+
+    def spread(self, values):
+        """A value for each column that varies, among NaN for the others, shape (n_features,)."""
+        found = np.full(len(self.varied), np.nan)
+        found[self.varied] = values
+        return found
 
 
 def views(X, n_frequencies=30, random_state=None):
@@ -143,13 +149,13 @@ def views(X, n_frequencies=30, random_state=None):
     ValueError
         If every column of X is constant.
     """
-    rng, columns = check_random_state(random_state), np.flatnonzero(np.ptp(X, axis=0))
-    if not len(columns):
+    rng, varied = check_random_state(random_state), np.ptp(X, axis=0) > 0
+    if not varied.any():
         raise ValueError("X has no column with two values: nothing can depend on it")
-    Z = normal_scores(X[:, columns])
+    Z = normal_scores(X[:, varied])
     blocks = [whiten(Z), unit_total(waves(Z, n_frequencies, rng)), Z]
     a, b, c = (block.shape[1] for block in blocks)
     first = np.repeat([1 / a, 0.0, 0.0], [a, b, c])
     second = np.repeat([0.0, 1.0, 0.0], [a, b, c])
     weights = np.vstack([first, second, np.eye(c, a + b + c, a + b)])
-    return Views(np.hstack(blocks), weights, columns)
+    return Views(np.hstack(blocks), weights, varied)

@@ -229,7 +229,7 @@ def affine_tests(seen, bags, proportions, exact=True, alpha=0.05):
             return TestResult(np.nan, np.nan, note=found.note)
         pvalues[i], first = found.pvalue, first or found
     shift = smallest_shift(first.relative_sd, n_bags, n_instances, alpha)
-    columns = pvalues[2:] if exact else None
+    columns = seen.spread(pvalues[2:]) if exact else None
     return TestResult(first.statistic, combine_views(pvalues), shift, columns)
 
 

@@ -7,6 +7,7 @@ from scipy.optimize import brentq
 from scipy.stats import chi2, ncx2, random_table
 from sklearn.utils import check_random_state
 
+from .._typing import Matrix, RandomState
 from ..base import check_features
 from ..proportions import check_whole
 from ._combine import (
@@ -165,8 +166,9 @@ def permutation_test(
     Returns
     -------
     TestResult
-        statistic is the energy of the whitened components over its mean under permutations, 1 on average. NaN, with a
-        note, where each group has only one cell, or no permutation changes the energy.
+        statistic is the energy of the whitened components over its mean under permutations, 1 on average; by_column
+        has NaN for a constant column. NaN, with a note, where each group has only one cell, or no permutation changes
+        the energy.
     """
     rng = check_random_state(random_state)
     groups = np.zeros_like(cells) if groups is None else groups
@@ -183,7 +185,8 @@ def permutation_test(
     # eq: eq-diag-permutation
     pvalue = np.mean(together <= together[0] * (1 + 1e-6))
     shift = smallest_shift(sd[0] / mean[0], n_cells, len(cells), alpha)
-    return TestResult(parts[0, 0] / mean[0], float(pvalue), shift, tails[0, 2:])
+    columns = seen.spread(tails[0, 2:])
+    return TestResult(parts[0, 0] / mean[0], float(pvalue), shift, columns)
 
 
 def table_test(counts, n_draws=1999, alpha=0.05, random_state=None):
@@ -222,14 +225,10 @@ def table_test(counts, n_draws=1999, alpha=0.05, random_state=None):
         return TestResult(statistic, float(chi2.sf(statistic, dof)), shift)
     draws = random_table(*margins, seed=rng)
     block = max(1, 10**6 // counts.size)  # tables at a time, to bound the memory
-    exceeding = sum(
-        int(
-            (
-                squares(draws.rvs(min(block, n_draws - at))) >= statistic * (1 - 1e-9)
-            ).sum()
-        )
-        for at in range(0, n_draws, block)
-    )
+    exceeding = 0
+    for at in range(0, n_draws, block):
+        drawn = squares(draws.rvs(min(block, n_draws - at)))
+        exceeding += int((drawn >= statistic * (1 - 1e-9)).sum())
     return TestResult(statistic, (1 + exceeding) / (1 + n_draws), shift)
 
 
@@ -247,7 +246,14 @@ def smallest_table_shift(shape, n_instances, alpha, power=0.8):
     return float(np.sqrt(found / n_instances * shape[0] / (shape[0] - 1)))
 
 
-def two_bag_test(X_p, X_q, n_permutations=999, alpha=0.05, random_state=0):
+def two_bag_test(
+    X_p: Matrix,
+    X_q: Matrix,
+    *,
+    n_permutations: int = 999,
+    alpha: float = 0.05,
+    random_state: RandomState = 0,
+) -> TestResult:
     """Do these two bags differ?
 
     A permutation test of equal distributions, by whitened components, Fourier features and each column: whatever
@@ -292,12 +298,4 @@ def two_bag_test(X_p, X_q, n_permutations=999, alpha=0.05, random_state=0):
     check_level(alpha)
     rng, X = check_random_state(random_state), np.vstack([X_p, X_q])
     seen, cells = views(X, random_state=rng), np.repeat([0, 1], [len(X_p), len(X_q)])
-    found = permutation_test(seen, cells, None, n_permutations, alpha, rng)
-    return found._replace(by_column=spread(found.by_column, seen.columns, X.shape[1]))
-
-
-def spread(values, columns, n_features):
-    """Values of some columns among NaN for the others, shape (n_features,)."""
-    found = np.full(n_features, np.nan)
-    found[columns] = values
-    return found
+    return permutation_test(seen, cells, None, n_permutations, alpha, rng)

@@ -1,7 +1,9 @@
 """What `llpbook.diagnosis.diagnose` returns: p-values, the variants that they leave, and what follows from these."""
 
+import json
 import textwrap
 from dataclasses import dataclass
+from importlib.resources import files
 
 import numpy as np
 import pandas as pd
@@ -24,10 +26,7 @@ SMALL_SHIFT = 0.1
 WIDTH = 100
 
 #: Methods with a fixed setting, by the points of accuracy that they lost on the tasks of the study ``choosing``.
-ORDER = (
-    "CountBoosting", "CountLogistic", "BagLogistic", "EMLR", "InvCal",
-    "WeightedLDA", "BagMeanRegression", "AlterSVM", "ClusterModelSelection", "LaplacianMeanMap", "MeanMap",
-)  # fmt: skip
+ORDER = json.loads((files("llpbook.choosing") / "study.json").read_text())["order"]
 
 
 def as_symbols(statement):
@@ -99,17 +98,21 @@ class Diagnosis:
         """The p-value of each named variant, a Series; 1 where none of its independences was tested.
 
         The smallest p-value of its independences, by Holm's correction times the number of those tested."""
-        return pd.Series({name.lower(): _variant(self, name) for name in VARIANTS})
+        found = {}
+        for name, held in VARIANTS.items():
+            p = self.pvalues[self.pvalues.index.isin(held)].dropna()
+            times = len(p) if self.correction else 1
+            found[name.lower()] = min(1.0, times * p.min()) if len(p) else 1.0
+        return pd.Series(found)
 
     @property
     def variants(self):
         """The named variants that are not rejected, a list.
 
         In lower case, those that claim the most independences first; no order of likelihood."""
-        kept = self.variant_pvalues
-        kept = kept.index[~at_most(kept, self.alpha)]
-        claims = {name.lower(): len(held) for name, held in VARIANTS.items()}
-        return sorted(kept, key=lambda name: -claims[name])
+        p = self.variant_pvalues
+        kept = [n for n in VARIANTS if not at_most(p[n.lower()], self.alpha)]
+        return [n.lower() for n in sorted(kept, key=lambda n: -len(VARIANTS[n]))]
 
     @property
     def whole_bags(self):
@@ -145,75 +148,39 @@ class Diagnosis:
     def __str__(self):
         return _text(self)
 
-    def plot(self, ax=None):
-        """The p-values on a logarithmic scale, with the level.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            A new figure if not given.
-
-        Returns
-        -------
-        matplotlib Axes
-        """
-        return _plot(self, ax)
+    @classmethod
+    def of(cls, problem, joined, alpha, correction, judged):
+        """A diagnosis from the results of the tests: for each statement the name of its test, and the result."""
+        tables = _tables(joined, problem.names)
+        n_labeled, size = int((problem.labels >= 0).sum()), len(problem.X)
+        given = len(np.unique(problem.bags)), size, n_labeled, problem.exact, judged
+        return cls(*tables, alpha, correction, *given)
 
 
-def read_results(problem, joined, alpha, correction, judged):
-    """A `Diagnosis` from the results of the tests.
-
-    Parameters
-    ----------
-    problem : Problem
-    joined : dict of str to (str, TestResult)
-        For each statement the name of its test, and the result.
-    alpha : float
-    correction : {"holm", None}
-    judged : bool
-
-    Returns
-    -------
-    Diagnosis
-    """
-    order = [s for s in STATEMENTS if s in joined]
-    rows = {s: [joined[s][0], *joined[s][1][:3], joined[s][1].note] for s in order}
+def _tables(joined, names):
+    """What `Diagnosis` holds as ``tests`` and ``by_column``."""
+    rows = {s: [name, *r[:3], r.note] for s, (name, r) in joined.items()}
     columns = ["test", "statistic", "pvalue", "detectable", "note"]
     tests = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
-    by_column = {s: joined[s][1].by_column for s in order}
+    by_column = {s: r.by_column for s, (_, r) in joined.items()}
     known = {s: p for s, p in by_column.items() if p is not None}
-    frame = pd.DataFrame(known, index=problem.names)
-    return Diagnosis(
-        tests, frame, alpha, correction, len(np.unique(problem.bags)), len(problem.X),
-        int((problem.labels >= 0).sum()), problem.exact, judged,
-    )  # fmt: skip
-
-
-def _variant(d, name):
-    """The p-value of a variant."""
-    p = d.pvalues.reindex([s for s in STATEMENTS if s in VARIANTS[name]]).dropna()
-    times = len(p) if d.correction else 1
-    return min(1.0, times * p.min()) if len(p) else 1.0
+    return tests, pd.DataFrame(known, index=names)
 
 
 def _frame(d):
     """One row for each of the six statements."""
-    rows = []
-    for s in STATEMENTS:
-        row = d.tests.loc[s] if s in d.tests.index else pd.Series(dtype=float)
-        rows.append(
-            {
-                "statement": as_symbols(s),
-                "meaning": MEANING[s],
-                "p": row.get("pvalue", np.nan),
-                "verdict": d.verdict(s),
-                "would find": row.get("detectable", np.nan),
-                "moving": ", ".join(d.moving(s).index),
-                "test": row.get("test", "needs labels"),
-                "note": row.get("note", ""),
-            }
-        )
-    return pd.DataFrame(rows).set_index("statement")
+    tests = d.tests.reindex([*STATEMENTS])
+    found = {
+        "statement": [as_symbols(s) for s in STATEMENTS],
+        "meaning": [MEANING[s] for s in STATEMENTS],
+        "p": tests["pvalue"].to_numpy(),
+        "verdict": [d.verdict(s) for s in STATEMENTS],
+        "would find": tests["detectable"].to_numpy(),
+        "moving": [", ".join(d.moving(s).index) for s in STATEMENTS],
+        "test": tests["test"].fillna("needs labels").to_numpy(),
+        "note": tests["note"].fillna("").to_numpy(),
+    }
+    return pd.DataFrame(found).set_index("statement")
 
 
 def _text(d):
@@ -296,44 +263,10 @@ def _assumptions(d):
     from ..density_difference import TwoBagClassifier
 
     known = dict(all_estimators())
-    rest = [
-        name
-        for name, cls in known.items()
-        if name not in ORDER
-        and (d.n_bags == 2 or not issubclass(cls, TwoBagClassifier))
-    ]
-    for name in (*ORDER, *rest):
+    fits = {n for n, cls in known.items() if not issubclass(cls, TwoBagClassifier)}
+    rest = known if d.n_bags == 2 else [name for name in known if name in fits]
+    for name in dict.fromkeys([*ORDER, *rest]):
         statement, words = known[name].assumes
         state = "none of the six" if statement is None else as_symbols(statement)
         state += f" {d.verdict(statement)}" if statement else ""
         yield f"  {name}: {words} ({state})"
-
-
-def _plot(d, ax):
-    """Dots for the p-values; statements not tested are named, in gray."""
-    from ..plotting import PALETTE
-    from ..plotting._style import pyplot
-
-    if ax is None:
-        _, ax = pyplot().subplots(figsize=(6.4, 2.8), layout="constrained")
-    rows = {name: len(STATEMENTS) - i for i, name in enumerate(STATEMENTS)}
-    for name, at in rows.items():
-        state = d.verdict(name)
-        if state == "not tested":
-            words = "no test" if name in d.tests.index else "needs labels"
-            ax.text(1.3e-4, at, words, va="center", color="#666666", fontsize=9)
-            continue
-        color, marker = (PALETTE[1], "X") if state == "rejected" else (PALETTE[0], "o")
-        p = max(d.pvalues[name], 1e-4)
-        ax.plot(p, at, marker, color=color, ms=8, clip_on=False)
-    ax.axvline(d.alpha, color="#666666", linewidth=1)
-    ax.text(
-        d.alpha, len(rows) + 0.6, f" level {d.alpha:g}", color="#666666", fontsize=9
-    )
-    ax.set(
-        xscale="log", xlim=(1e-4, 1), ylim=(0.4, len(rows) + 0.6),
-        xlabel="p-value (those below 0.0001 on the left edge)",
-        yticks=list(rows.values()),
-        yticklabels=[f"{as_symbols(s)}" for s in rows],
-    )  # fmt: skip
-    return ax
