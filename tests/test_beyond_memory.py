@@ -277,6 +277,9 @@ def test_scalers_that_do_less_and_features_that_hardly_vary(given):
     if given != {"with_std": False}:
         assert_allclose(found[0].scale_, wanted[0].scale_, rtol=1e-6)
     assert_allclose(weights(found)[:, :3], weights(wanted)[:, :3], atol=1e-6)
+    plain = [make_pipeline(StandardScaler(**given), InvCal()) for _ in range(2)]
+    found = weights(from_chunks(plain[0], cut(FRAME, 300), SHARES))
+    assert_allclose(found, weights(in_memory(plain[1], FRAME, SHARES)), atol=1e-6)
     lda = from_chunks(WeightedLDA("sws"), cut(frame[["x0", "x3", "bag"]], 500), shares)
     wanted = in_memory(WeightedLDA("sws"), frame[["x0", "x3", "bag"]], shares)
     assert_allclose(weights(lda), weights(wanted), atol=1e-8)
