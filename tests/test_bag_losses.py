@@ -4,7 +4,6 @@ import pickle
 from dataclasses import replace
 from itertools import permutations, product
 
-import cvxpy as cp
 import numpy as np
 import pandas as pd
 import pytest
@@ -47,7 +46,6 @@ from llpbook.base import (
     BagLoss,
     LinearObjective,
     LLPWarning,
-    held_out_step,
     read_scores,
 )
 from llpbook.base._bag_loss import SMALLEST_VARIANCE
@@ -129,15 +127,6 @@ def test_a_loss_takes_a_batch_and_names_of_bags_in_any_order(loss):
 
 
 @each
-def test_a_loss_does_not_depend_on_the_order_of_instances(loss):
-    f, bags, p = small(2)
-    order = np.random.default_rng(0).permutation(len(f))
-    one, two = loss(f, bags, p), loss(f[order], bags[order], p)
-    assert one[0] == pytest.approx(two[0])
-    np.testing.assert_allclose(one[1][order], two[1], atol=1e-9)
-
-
-@each
 def test_a_loss_is_finite_where_predictions_are_certain_and_wrong(loss):
     f = np.array([800.0, -800, 750, -750, 0, 0])
     value, gradient, hessian = loss(f, [0, 0, 1, 1, 2, 2], [0.0, 1.0, 0.5])
@@ -159,14 +148,6 @@ def test_losses_are_added_weighed_compared_and_stored():
     assert not (ForwardLoss() + EntropyTerm()).several_classes
     with pytest.raises(TypeError):
         ProportionLoss() + 1
-
-
-def test_the_objective_has_the_signature_of_boosters():
-    f, bags, p = small(5)
-    objective = pickle.loads(pickle.dumps(CountLoss().objective(p)))
-    gradient, hessian = objective(bags.astype(np.float32), f.astype(np.float32))
-    np.testing.assert_allclose(gradient, CountLoss()(f, bags, p)[1], atol=1e-5)
-    assert hessian.shape == gradient.shape
 
 
 @pytest.mark.parametrize(
@@ -449,16 +430,6 @@ def test_pairs_have_the_largest_squared_differences(n_bags):
     assert found == pytest.approx(best)
 
 
-@pytest.mark.parametrize("n_bags", [1, 3, 7])
-def test_no_bag_is_dropped_from_the_pairs_and_the_larger_share_is_first(n_bags):
-    shares = np.random.default_rng(n_bags).random(n_bags)
-    pairs = pair_bags(shares)
-    assert n_bags == 1 or {*pairs.ravel()} == {*range(n_bags)}
-    assert (np.diff(shares[pairs], axis=1) <= 0).all()
-    weight = np.bincount(pairs.ravel(), minlength=n_bags)
-    assert weight.sum() == (n_bags + n_bags % 2) * (n_bags > 1)
-
-
 @pytest.mark.equation("eq-losses-transition", "eq-losses-forward")
 def test_the_forward_loss_is_that_of_the_true_mixture_and_least_at_the_truth():
     """Five values of x; bags that differ in their shares alone; expectations are sums."""
@@ -479,12 +450,6 @@ def test_the_forward_loss_is_that_of_the_true_mixture_and_least_at_the_truth():
         at = np.flatnonzero(bags == k)[:5]
         expected[at % 5] += sizes[k] * inside[k][at % 5] * one[at]
     np.testing.assert_allclose(expected, 0, atol=1e-12)
-
-
-def test_two_bags_with_one_share_tell_the_forward_loss_nothing():
-    f = np.random.default_rng(0).normal(size=8)
-    gradient = ForwardLoss()(f, np.repeat([0, 1], 4), [0.3, 0.3])[1]
-    np.testing.assert_allclose(gradient, 0, atol=1e-15)
 
 
 def test_an_odd_number_of_pairs_by_its_definition():
@@ -626,19 +591,6 @@ def test_linear_learners_of_labels_are_logistic_regression(name):
     np.testing.assert_allclose(weights, truth.coef_[0], atol=1e-5)
 
 
-def test_the_easy_learner_against_cvxpy():
-    X, _, bags, P = bags_of(120, 6)
-    found = BagLogistic("easy", C=0.3, tol=1e-9).fit(X, bags, P)
-    Z, w = np.column_stack([X, np.ones(120)]), cp.Variable(4)
-    a, prior = P[bags, 1], P[:, 1].mean()
-    labels = 6 * (a - prior) + prior
-    loss = cp.sum(cp.logistic(Z @ w)) - labels @ (Z @ w)
-    cp.Problem(cp.Minimize(loss + cp.sum_squares(w[:3]) / 0.6)).solve(solver="CLARABEL")
-    np.testing.assert_allclose(
-        np.append(found.coef_, found.intercept_), w.value, atol=1e-5
-    )
-
-
 @pytest.mark.parametrize("name", LOSSES)
 def test_linear_learners_end_where_the_gradient_is_zero(name):
     X, y, bags, P = bags_of()
@@ -680,22 +632,6 @@ def test_three_classes(learner, name):
     np.testing.assert_allclose(model.predict_proba(data.X).sum(axis=1), 1)
 
 
-def test_the_kind_of_fit_follows_the_loss_when_that_is_changed():
-    data = load_bags("iris", bag_size=5, random_state=0)
-    model = BagLogistic("normal").fit(data.X, data.bags, data.proportions)
-    assert len(model.estimators_) == 3
-    model.set_params(loss="counts").fit(data.X, data.bags, data.proportions)
-    assert model.estimators_ is None
-
-
-@pytest.mark.parametrize("name", ["counts", "proportion", "easy"])
-def test_with_every_label_known_learning_is_supervised(name):
-    X, y, bags, P = bags_of(300)
-    found = BagLogistic(name, C=0.1, tol=1e-8).fit(X, bags, P, labels=y)
-    truth = LogisticRegression(C=0.1, tol=1e-10).fit(X, y)
-    np.testing.assert_allclose(found.coef_, truth.coef_, atol=1e-4)
-
-
 def test_some_labels_help_and_are_no_pure_bag_of_many():
     X, y, bags, P = bags_of(300)
     labels = np.where(np.arange(300) % 3 == 0, y, -1)
@@ -732,35 +668,6 @@ def test_a_loss_object_is_a_parameter():
     assert entropy[0] < entropy[1]
     with pytest.raises(ValueError, match="loss"):
         BagLogistic("hinge").fit(X, bags, P)
-
-
-def test_a_loss_of_the_reader_serves_both_learners():
-    class SquaredCounts(BagLoss):
-        def of_counts(self, scores, known):
-            s = expit(scores)
-            miss = known.sums(s) - known.counts
-            slope = s * (1 - s) * miss[known.bags]
-            return miss @ miss / 2, slope, np.ones_like(s)
-
-    X, y, bags, P = bags_of()
-    model = BagBoosting(SquaredCounts(), learning_rate=0.3, max_iter=5)
-    assert model.fit(X, bags, P).score(X, y) > 0.85
-
-
-def test_steps_come_from_the_bags_seen_and_the_value_from_the_others():
-    f, bags, p = small(12)
-    known = read_scores(f, bags, p)[1]
-    out = np.array([False, True, False, True, False])
-    rows = ~out[bags]
-    step = held_out_step(CountLoss(), known.part(~out), known.part(out), rows)
-    value, gradient, _ = step(f)
-    parts = [CountLoss()(f[r], bags[r], p) for r in (rows, ~rows)]
-    assert value == pytest.approx(parts[1][0] / 2)
-    np.testing.assert_allclose(gradient[rows], parts[0][1])
-    assert not gradient[~rows].any()
-    none = known.part(np.zeros(5, bool))
-    value = held_out_step(CountLoss(), known, none, np.ones(len(f), bool))(f)[0]
-    assert value == pytest.approx(CountLoss()(f, bags, p)[0] / 5)
 
 
 @pytest.mark.parametrize("name", LOSSES)

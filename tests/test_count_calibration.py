@@ -6,7 +6,6 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from problems import gaussian_bags
 from scipy.optimize import approx_fprime
 from scipy.special import expit, log_softmax, softmax
@@ -20,7 +19,7 @@ from llpbook import count_likelihood as cl
 from llpbook.alter_svm import AlterSVM
 from llpbook.base import LLPWarning, NotIdentifiableError, bag_counts, read_bags
 from llpbook.baselines import BagMeanRegression, MajorityClass
-from llpbook.count_likelihood import CountCalibration, CountLogistic, calibrate
+from llpbook.count_likelihood import CountCalibration, calibrate
 from llpbook.count_likelihood import calibration_objective as objective
 from llpbook.density_difference import KDEDifference
 from llpbook.invcal import InvCal
@@ -93,15 +92,6 @@ def test_the_gradient_is_zero_at_the_answer(size, n_classes):
         assert abs(offset.sum()) < 1e-9
 
 
-def test_nothing_on_a_grid_is_better():
-    for seed in range(5):
-        scores, _, known = drawn(10, 30, seed=seed)
-        slope, offset = calibrate(scores, known, C=np.inf)
-        best = objective(np.append(slope, offset), scores, known, 0.01)[0]
-        for w in product([0, 0.1, 0.3, 0.6, 1, 2, 4, 9], np.linspace(-2, 2, 9)):
-            assert objective(np.array(w), scores, known, 0.01)[0] > best - 1e-9
-
-
 def test_of_two_maxima_the_higher_is_kept(monkeypatch):
     scores, _, known = drawn(12, 8, 0.3, seed=13)
     best, _ = calibrate(scores, known)
@@ -146,23 +136,6 @@ def test_the_unit_and_the_zero_of_scores_do_not_matter(n_classes):
         if n_classes == 3:
             again, first = log_softmax(again, axis=1), log_softmax(first, axis=1)
         np.testing.assert_allclose(again, first, atol=1e-3)
-
-
-@pytest.mark.slow
-def test_the_slope_and_the_offset_of_the_labels_are_found_as_bags_grow_in_number():
-    errors = {}
-    for n_bags in (20, 80, 320):
-        found = [
-            calibrate(*drawn(20, n_bags, 2.0, -0.5, seed=seed)[::2], lapse=0.0)
-            for seed in range(20)
-        ]
-        errors[n_bags] = np.array([[a - 2, b[0] + 0.5] for a, b in found])
-    spread = pd.DataFrame({k: np.sqrt((e**2).mean(axis=0)) for k, e in errors.items()})
-    assert (spread[320] < 0.65 * spread[80]).all()
-    assert (spread[80] < 0.8 * spread[20]).all()
-    assert (np.abs(errors[320].mean(axis=0)) < 4 * spread[320] / 20**0.5).all()
-    # Twenty bags say little of the slope, and much of the offset.
-    assert spread[20][0] > 0.4 > 0.2 > spread[20][1]
 
 
 def test_one_score_far_away_and_wrong_changes_little():
@@ -304,34 +277,6 @@ def test_the_ridge_gets_probabilities_that_are_nearly_right():
     assert np.sum(np.array(held) < naive) >= 9 and np.mean(losses) > 0.02
 
 
-def test_the_slope_says_that_mean_map_is_certain_where_it_is_wrong():
-    gains = []
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
-        y = rng.integers(0, 3, 2400)
-        X = rng.normal(size=(2400, 20)) + 1.5 * np.eye(20)[y]
-        X, X_new, y_new = X[:1200], X[1200:], y[1200:]
-        bags = rng.permutation(1200) // 12
-        P = label_proportions(y[:1200], bags, classes=range(3))
-        plain = MeanMap(alpha=0.1).fit(X, bags, P)
-        model = CountCalibration(MeanMap(alpha=0.1)).fit(X, bags, P)
-        sure, right = plain.predict_proba(X_new).max(axis=1), plain.score(X_new, y_new)
-        assert sure.mean() > right + 0.2 and model.slope_ < 0.3
-        sure = model.predict_proba(X_new).max(axis=1)
-        assert abs(sure.mean() - model.score(X_new, y_new)) < 0.1
-        losses = [log_loss(y_new, m.predict_proba(X_new)) for m in (plain, model)]
-        gains.append(losses[0] - losses[1])
-    assert min(gains) > 0
-
-
-def test_what_is_calibrated_stays_nearly_as_it_is():
-    slopes = []
-    for seed in range(10):
-        X, bags, P, *_ = logistic(seed, 2000)
-        slopes.append(CountCalibration(CountLogistic(C=1.0)).fit(X, bags, P).slope_)
-    assert abs(np.mean(slopes) - 1) < 0.06
-
-
 # --- what users hand it -------------------------------------------------------------------------------------
 
 
@@ -412,28 +357,6 @@ def test_a_precomputed_kernel_is_cut_in_rows_and_columns():
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-3)
 
 
-def test_sparse_features_are_taken_where_the_estimator_takes_them():
-    X, bags, P, _ = named()
-    X = X.where(X > 0, 0).to_numpy()
-    dense = CountCalibration(InvCal()).fit(X, bags, P).predict_proba(X)
-    rare = sp.csr_array(X)
-    sparse = CountCalibration(InvCal()).fit(rare, bags, P).predict_proba(rare)
-    np.testing.assert_allclose(sparse, dense, atol=1e-3)
-
-
-def test_one_huge_bag_and_many_tiny_ones():
-    X, y, _, _ = gaussian_bags(n=2000, d=3)
-    bags = np.where(np.arange(2000) < 1500, 0, np.arange(2000) // 5)
-    bags = np.unique(bags, return_inverse=True)[1]
-    P = label_proportions(y, bags)
-    model = CountCalibration(BagMeanRegression()).fit(X, bags, P.round(2))
-    assert model.slope_ > 0 and model.score(X, y) > 0.75
-    vague = np.where(np.bincount(bags) > 5, 0.01 / 12**0.5, 0)
-    told = CountCalibration(BagMeanRegression(), proportion_errors=vague)
-    told.fit(X, bags, P.round(2))
-    assert told.slope_ != model.slope_ and told.slope_ > 0
-
-
 def test_what_cannot_be_calibrated_is_refused():
     X, bags, P, _ = named()
     one, two = np.zeros(240, dtype=int), np.arange(240) // 120
@@ -470,16 +393,16 @@ def test_a_slope_of_0_warns_and_gives_all_the_same():
     assert not model.predict(X).any()
 
 
-def test_equal_shares_have_no_slope():
-    X, bags, P, _ = named()
-    with pytest.warns(LLPWarning) as heard:
-        model = CountCalibration(BagMeanRegression()).fit(X, bags, 0 * P + [0.6, 0.4])
-    assert model.slope_ == 0
-    assert any("slope_ is 0" in str(w.message) for w in heard)
-
-
-def test_progress_is_told(capsys):
-    X, bags, P, _ = named()
-    CountCalibration(BagMeanRegression(), n_folds=3, verbose=2).fit(X, bags, P)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 4 and "CountCalibration: 4 of at most 4 fits" in lines[-1]
+def test_the_order_of_columns_and_of_classes_changes_folds_and_little_else():
+    """Means break ties of equal shares, the first column first: the docstring says by how much that matters."""
+    moved = []
+    for seed in range(6):
+        X, _, bags, P = gaussian_bags(n=200, seed=seed)
+        p, turned, swapped = (
+            CountCalibration(BagMeanRegression()).fit(Z, bags, Q).predict_proba(Z)
+            for Z, Q in ((X, P), (X[:, ::-1], P), (X, P[:, ::-1]))
+        )
+        moved += [np.abs(p - turned).max(), np.abs(p - swapped[:, ::-1]).max()]
+        assert np.mean((p > 0.5) != (turned > 0.5)) <= 0.01
+        assert np.mean((p > 0.5) != (swapped[:, ::-1] > 0.5)) <= 0.01
+    assert 0 < np.median(moved) < 0.05 and max(moved) < 0.1

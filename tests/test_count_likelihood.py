@@ -11,7 +11,6 @@ from problems import gaussian_bags
 from scipy.optimize import approx_fprime
 from scipy.special import expit, logit, softmax
 from scipy.stats import binom
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
@@ -20,8 +19,6 @@ from llpbook import count_likelihood as cl
 from llpbook.base import (
     BagCounts,
     LinearObjective,
-    LLPWarning,
-    NotIdentifiableError,
     ProportionLoss,
     append_one,
     bag_counts,
@@ -209,19 +206,6 @@ def test_what_noise_needs():
         CountLogistic(proportion_noise="gaussian").fit(X, bags, P)
     with pytest.raises(ValueError, match="must lie in"):
         CountLogistic(proportion_errors=np.full(40, 0.1)).fit(X, bags, P[:, 1] + 0.9)
-
-
-def test_bags_of_different_sizes_share_a_table():
-    f, known = drawn(8, 6)
-    keep = (np.arange(48) % 8 <= known.bags) | (np.arange(48) % 5 == 0)
-    f, bags = f[keep], known.bags[keep]
-    counts = np.bincount(bags, f > 0, 6)
-    known = BagCounts(bags, np.bincount(bags), counts, np.zeros(6))
-    value, posterior = cl.count_posterior(f, known)
-    for k in range(6):
-        slow, q = slow_posterior(f[bags == k], counts[k])
-        assert value[k] == pytest.approx(slow, abs=1e-6)
-        np.testing.assert_allclose(posterior[bags == k], q, atol=1e-7)
 
 
 @pytest.mark.equation("eq-counts-saddlepoint", "eq-counts-saddle-posterior")
@@ -432,15 +416,6 @@ def test_counts_from_shares():
 
 
 # --- the learners ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
-def test_bags_of_size_one_are_logistic_regression(C):
-    X, y, *_ = problem()
-    supervised = LogisticRegression(C=C, fit_intercept=False, tol=1e-10).fit(X, y)
-    model = CountLogistic(C, fit_intercept=False, tol=1e-8)
-    model.fit(X, np.arange(len(X)), y.astype(float))
-    np.testing.assert_allclose(model.coef_, supervised.coef_, atol=1e-5)
 
 
 def test_bags_of_size_one_are_multinomial_logistic_regression():
@@ -713,20 +688,6 @@ def test_held_out_bags_are_a_tenth_with_the_median_share():
     assert held_out_bags(more, X[:320], 0.1).sum() == 1
 
 
-def test_the_log_odds_are_those_that_the_labels_were_drawn_from():
-    rng = np.random.default_rng(0)
-    X, w = rng.normal(size=(20_000, 3)), np.array([1.5, -1.0, 0.0])
-    y = (rng.random(20_000) < expit(X @ w + 0.5)).astype(int)
-    bags = rng.permutation(20_000) // 40
-    P = label_proportions(y, bags)
-    model, mean_map = CountLogistic(C=100).fit(X, bags, P), MeanMap().fit(X, bags, P)
-    np.testing.assert_allclose(model.coef_[0], w, atol=0.25)
-    assert abs(model.intercept_[0] - 0.5) < 0.1
-    p, q = model.predict_proba(X)[:, 1], mean_map.predict_proba(X)[:, 1]
-    truth = expit(X @ w + 0.5)
-    assert np.mean((p - truth) ** 2) < np.mean((q - truth) ** 2)
-
-
 def test_errors_of_shares_weaken_what_they_say():
     X, _, bags, P = problem()
     plain = CountLogistic(tol=1e-7).fit(X, bags, P)
@@ -743,33 +704,6 @@ def test_errors_of_shares_weaken_what_they_say():
     )
     array = CountLogistic(proportion_errors=se.to_numpy()).fit(X, bags, P)
     np.testing.assert_allclose(keyed.coef_, array.coef_, atol=1e-4)
-
-
-@pytest.mark.parametrize("cls", [CountLogistic, CountBoosting])
-def test_equal_shares_are_not_identifiable(cls):
-    X, _, bags, P = problem()
-    with pytest.raises(NotIdentifiableError, match="the same in every bag"):
-        cls().fit(X, bags, np.full(len(P), 0.4))
-
-
-def test_stopping_short_warns():
-    X, _, bags, P = problem()
-    with pytest.warns(ConvergenceWarning, match="CountLogistic stopped after 1 iter"):
-        CountLogistic(max_iter=1).fit(X, bags, P)
-
-
-@pytest.mark.parametrize("cls", [CountLogistic, CountBoosting])
-def test_features_of_different_scale_warn(cls):
-    X, _, bags, P = problem()
-    with pytest.warns(LLPWarning, match=f"{cls.__name__} penalizes its weights"):
-        cls().fit(X * [1, 1e3, 1e-3], bags, P)
-
-
-def test_boosting_prints_its_progress_where_it_is_asked_for(capsys):
-    X, _, bags, P = problem()
-    CountBoosting(max_iter=3, verbose=2).fit(X, bags, P)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 3 and "CountBoosting: 3 of at most 3 rounds" in lines[-1]
 
 
 def test_many_columns_and_few_bags_do_not_end_in_a_bad_maximum():

@@ -330,6 +330,10 @@ class CountCalibration(LLPClassifier):
     -----
     Costs ``n_folds + 1`` fits, and some hundred passes over the scores.
 
+    Bags are dealt into folds in the order of their shares, and bags of equal shares in that of their means, the first
+    column first. So another order of the columns or of the classes gives other folds. In 24 random problems of 33 and
+    66 bags the largest change of a probability was .02 on average and .08 at most, and at most 1 % of labels changed.
+
     ``predict`` is the class with the largest calibrated probability, so that labels and probabilities agree; the
     estimator's own labels are those of ``estimator_``. The offset can change labels, the slope cannot.
 

@@ -23,51 +23,36 @@ from ._accuracy import (
     expected_labels,
     read_shares,
     require_probabilities,
-    slack_of_counts,
-    stated_noise,
 )
-from ._bootstrap import BagBootstrap, bag_bootstrap, draw_bags, parameters_of_bags
+from ._bootstrap import BagBootstrap, bag_bootstrap, draw_bags
 from ._chunks import chunk_coefficient_table, chunk_group_rate
 from ._groups import (
     count_bounds,
     group_rate,
     group_rate_bounds,
-    in_bags,
-    loose_bounds,
-    one_group,
     plot_tomography,
     posterior_rates,
     posterior_variances,
-    read_groups,
     tomography,
 )
 from ._report import BagReport, bag_influence, bag_report, miss
 from ._sandwich import (
-    AWAY,
     STEP,
     BagSums,
     Linear,
     bag_gradients,
     bag_hessians,
-    bag_squares,
-    bag_sums,
     influences,
     read_fit,
     sandwich,
-    slack_of,
-    split_model,
     steps_of,
 )
 from ._table import (
     CoefficientTable,
-    check_converged,
-    check_level,
     check_maximum,
     coefficient_table,
-    fit_covariance,
-    make_table,
 )
-from ._units import affine, given_names, in_units, returned_names, scaling
+from ._units import in_units
 
 __all__ = [
     "BagBootstrap",

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
 
 from .._typing import Chunks, Proportions
 from ..base import BagData, bag_counts, error_covariances
 from ..beyond_memory import Engine, Layout, noise_of, part_counts, read_chunks
-from ._groups import _bounds, rate_table, rates_and_slopes, read_groups
+from ._groups import group_sums, rate_table, read_groups
 from ._sandwich import (
     BagSums,
     Linear,
@@ -142,33 +141,14 @@ def chunk_coefficient_table(
     return make_table(fit.weights, V, A, names, fit.last, *sizes, level)
 
 
-def group_sums(fit, groups, shares, exact, rounding):
-    """Sums of a chunk over each of its groups: number, expected count, its slopes, its variance, bounds.
-
-    Parameters
-    ----------
-    fit : Linear
-    groups : Series, shape (n_instances,)
-    shares : ndarray, shape (n_bags, n_classes)
-    exact : bool
-        Whether the shares bound the rates.
-    rounding : float
-
-    Returns
-    -------
-    dict of tuple
-        By name of the group.
-    """
+def sums_of_chunk(fit, groups, shares, exact, rounding):
+    """`group_sums` of the groups of a chunk, by name."""
     if groups.dtype == bool and not groups.any():
         return {}
     members, names = read_groups(groups, len(groups))
-    n = members.sum(axis=1)[:, None]
-    rates, slopes, variances = rates_and_slopes(fit, members)
-    found = [n[:, 0], n * rates, n[:, :, None] * slopes, n**2 * variances]
-    if exact:
-        data = BagData(fit.Z, fit.known.bags, shares, None)
-        found += [n * end for end in _bounds(members, data, rounding)]
-    return dict(zip(names.tolist(), zip(*found, strict=True), strict=True))
+    data = BagData(fit.Z, fit.known.bags, shares, None) if exact else None
+    sums = group_sums(fit, members, data, rounding)
+    return dict(zip(names.tolist(), zip(*sums, strict=True), strict=True))
 
 
 def chunk_group_rate(
@@ -202,7 +182,7 @@ def chunk_group_rate(
     of_chunks = bags, features, n_jobs, check_chunks, verbose
     fit = Fit(model, chunks, proportions, *of_chunks, group)
     V, exact = fit.covariance(), not fit.known.errors.any()
-    run = fit.sums("pass over groups", group_sums, exact, rounding, group=group)
+    run = fit.sums("pass over groups", sums_of_chunk, exact, rounding, group=group)
     totals: dict = {}
     for _, found in run:
         for name, sums in found.items():
@@ -210,15 +190,5 @@ def chunk_group_rate(
             totals[name] = [a + b for a, b in zip(before, sums, strict=True)]
     names = pd.Index(list(totals)).sort_values()
     sums = [np.array(column) for column in zip(*map(totals.get, names), strict=True)]
-    n = sums[0][:, None]
-    rates, slopes, variances = sums[1] / n, sums[2] / n[:, :, None], sums[3] / n**2
-    of_weights = np.einsum("gki,ij,gkj->gk", slopes, V, slopes)
-    errors = np.sqrt(variances + of_weights)
-    if rates.shape[1] == 1:
-        rates, errors = np.hstack([1 - rates, rates]), np.hstack([errors, errors])
-    ends = [end / n for end in sums[4:]]
-    bounds = ends or (np.zeros_like(rates), np.ones_like(rates))
-    df = len(fit.data.bags) - fit.weights.size
-    half = student.isf((1 - level) / 2, df) * errors
-    shape = sums[0].astype(int), names.to_numpy(), fit.data.classes
-    return rate_table(rates, errors, half, bounds, *shape)
+    of_fit = fit.data.classes, len(fit.data.bags), level
+    return rate_table(sums, V, names.to_numpy(), *of_fit)

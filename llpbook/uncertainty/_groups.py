@@ -158,7 +158,7 @@ def group_rate_bounds(
     n = len(data.bags)
     members, names = read_groups(group, n, bags)
     low, high = _bounds(members, data, rounding)
-    n_in = np.repeat(members.sum(axis=1)[:, None], low.shape[1], axis=1)
+    n_in = np.broadcast_to(members.sum(axis=1)[:, None], low.shape)
     return _frame({"low": low, "high": high, "n": n_in}, names, data.classes)
 
 
@@ -257,51 +257,67 @@ def group_rate(
     fit, data = read_fit(model, X, bags, proportions, labels)
     members, names = read_groups(group, len(data.bags), X)
     V, psi, _ = fit_covariance(fit)
-    found, errors = _rates_and_errors(fit, members, V)
-    if found.shape[1] == 1:
-        found, errors = np.hstack([1 - found, found]), np.hstack([errors, errors])
-    bounds = np.zeros_like(found), np.ones_like(found)
-    if not fit.known.errors.any():
-        bounds = _bounds(members, data, rounding)
-    half = student.isf((1 - level) / 2, len(psi) - psi.shape[1]) * errors
-    counts = members.sum(axis=1)
-    return rate_table(found, errors, half, bounds, counts, names, data.classes)
+    sums = group_sums(fit, members, None if fit.known.errors.any() else data, rounding)
+    return rate_table(sums, V, names, data.classes, len(psi), level)
 
 
-def rate_table(found, errors, half, bounds, counts, names, classes):
+def group_sums(fit, members, data, rounding):
+    """Sums over each group: number, expected count, its slopes, its variance, and bounds where ``data`` gives them.
+
+    Parameters
+    ----------
+    fit : Linear
+    members : ndarray of bool, shape (n_groups, n_instances)
+    data : BagData or None
+        None where the shares do not bound the rates.
+    rounding : float
+
+    Returns
+    -------
+    list of ndarray
+        The first axis of each is that of the groups.
+    """
+    n = members.sum(axis=1)[:, None]
+    rates, slopes, variances = rates_and_slopes(fit, members)
+    found = [n[:, 0], n * rates, n[:, :, None] * slopes, n**2 * variances]
+    bounds = [] if data is None else _bounds(members, data, rounding)
+    return found + [n * end for end in bounds]
+
+
+def rate_table(sums, V, names, classes, n_bags, level):
     """The DataFrame that `group_rate` returns.
 
     Parameters
     ----------
-    found, errors, half : ndarray, shape (n_groups, n_classes)
-        Rates, standard errors, and half widths of intervals.
-    bounds : (ndarray, ndarray)
-    counts : ndarray of int, shape (n_groups,)
+    sums : list of ndarray
+        From `group_sums`.
+    V : ndarray, shape (n_weights, n_weights)
+        Covariance of the weights.
     names : ndarray, shape (n_groups,)
     classes : ndarray, shape (n_classes,)
+    n_bags : int
+    level : float
 
     Returns
     -------
     DataFrame
     """
-    least, most = bounds
-    columns = {
-        "rate": np.clip(found, least, most),
-        "error": errors,
-        "low": np.clip(found - half, least, most),
-        "high": np.clip(found + half, least, most),
-        "least": least,
-        "most": most,
-        "n": np.repeat(counts[:, None], found.shape[1], axis=1),
-    }
-    return _frame(columns, names, classes)
-
-
-def _rates_and_errors(fit, members, V):
-    """The rates, and their standard errors by the variances of the labels and of the weights."""
-    found, slopes, of_labels = rates_and_slopes(fit, members)
+    n = sums[0][:, None]
+    rates, slopes = sums[1] / n, sums[2] / n[:, :, None]
+    # The variance of the labels given the weights, and that due to the weights.
     of_weights = np.einsum("gki,ij,gkj->gk", slopes, V, slopes)
-    return found, np.sqrt(of_labels + of_weights)
+    errors = np.sqrt(sums[3] / n**2 + of_weights)
+    if rates.shape[1] == 1:
+        rates, errors = np.hstack([1 - rates, rates]), np.hstack([errors, errors])
+    ends = [end / n for end in sums[4:]]
+    least, most = ends or (np.zeros_like(rates), np.ones_like(rates))
+    half = student.isf((1 - level) / 2, n_bags - len(V)) * errors
+    inside = {"rate": rates, "low": rates - half, "high": rates + half}
+    columns = {name: np.clip(value, least, most) for name, value in inside.items()}
+    n_in = np.broadcast_to(n.astype(int), rates.shape)
+    columns |= {"error": errors, "least": least, "most": most, "n": n_in}
+    order = ["rate", "error", "low", "high", "least", "most", "n"]
+    return _frame(columns, names, classes)[order]
 
 
 def rates_and_slopes(fit, members):

@@ -38,11 +38,9 @@ def affine(step, d):
     if type(step) is MinMaxScaler:
         return step.scale_, step.min_
     slope = slope / (1.0 if step.scale_ is None else step.scale_)
-    if type(step) is StandardScaler and step.with_mean:
-        offset = -step.mean_ * slope
-    if type(step) is RobustScaler and step.center_ is not None:
-        offset = -step.center_ * slope
-    return slope, offset
+    center = step.mean_ if getattr(step, "with_mean", False) else None
+    center = getattr(step, "center_", center)
+    return slope, offset if center is None else -center * slope
 
 
 def scaling(before, d):
