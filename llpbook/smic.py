@@ -29,6 +29,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 from sklearn.utils import check_random_state
 
+from ._typing import ArrayLike, RandomState
 from .base import (
     StrOptions,
     candidates,
@@ -38,7 +39,9 @@ from .base import (
     require_memory,
     tune,
 )
-from .density_difference import TwoBagClassifier, gaussian_basis, label_two_samples
+from .density_difference import TwoBagClassifier, gaussian_basis
+
+__all__ = ["SMIC"]
 
 NEIGHBORS = tuple(range(1, 11))  # the grid of the paper
 SIGMAS = (0.15, 0.25, 0.5, 0.75, 1.0, 1.5)  # widths for LSMI, in median distances
@@ -666,7 +669,10 @@ class SMIC(TwoBagClassifier):
         "verbose": ["verbose"],
     }
 
-    def __init__(self, n_neighbors="cv", random_state=None, verbose=0):
+    def __init__(
+        self, n_neighbors: str | ArrayLike = "cv", *,
+        random_state: RandomState = None, verbose: int = 0,
+    ):  # fmt: skip
         self.n_neighbors, self.random_state = n_neighbors, random_state
         self.verbose = verbose
 
@@ -712,20 +718,3 @@ class SMIC(TwoBagClassifier):
         settled = equal | (scores.max(axis=1) == 0)
         scores[settled] = self.cluster_scores_[nearest[settled]]
         return scores[:, self.positive_] - scores[:, 1 - self.positive_]
-
-
-def smic(X_p, X_q, proportions=None, larger=None, **params):
-    """Label two unlabeled samples by the clusters of their union.
-
-    Parameters
-    ----------
-    X_p, X_q, proportions, larger
-        See `llpbook.density_difference.label_two_samples`.
-    **params
-        Of `SMIC`.
-
-    Returns
-    -------
-    labels_p, labels_q : ndarray of int, shape (n,) and (n',)
-    """
-    return label_two_samples(SMIC(**params), X_p, X_q, proportions, larger)

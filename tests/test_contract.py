@@ -600,7 +600,6 @@ OPEN = {
     "model_selection",
     "plotting",
     "proportions",
-    "smic",
     "variants",
 }
 ROOMS = {info.name for info in pkgutil.iter_modules(llpbook.__path__)}
