@@ -1098,7 +1098,7 @@ def test_half_an_instance_is_of_the_first_class_whoever_rounds(monkeypatch):
         for n in sizes
     ]
     np.testing.assert_allclose(found, binom.logpmf(positives, sizes, 0.3))
-    layout = _layout.Layout(np.arange(24), bags, halves[:, 1], np.ones(4), "absolute")
+    layout = _layout.Layout(np.arange(24), bags, halves[:, 1], np.ones(4))
     y = layout.first_labels(X[layout.order, 0])
     assert np.bincount(layout.bags, y > 0).tolist() == positives
     # Methods refuse equal shares alone: one more bag is all of one class.

@@ -665,8 +665,8 @@ def test_a_public_name_is_in_one_room():
 ERRORS = np.full(10, 0.1)
 #: Another value than the default; (name of estimator, parameter) goes before the parameter's own.
 OTHER = {
-    "C": 1e-3, "C_p": 0.01, "alpha": 100.0, "bag_loss": "squared",
-    "bag_weights": "uniform", "balance": True, "class_prior": "match",
+    "C": 1e-3, "C_p": 0.01, "alpha": 100.0, "bag_weights": "uniform",
+    "balance": True, "class_prior": "match",
     "clusterer": KMeans(3, random_state=0), "crossover_probability": 0.9,
     "epsilon": 0.5, "estimator": LogisticRegression(C=1e-3), "exact_up_to": 2,
     "fit_intercept": False, "gamma": 5.0, "init": llpbook.MeanMap(), "kernel": "rbf",
@@ -689,7 +689,7 @@ WHERE = {
     ("AOCKernelKMeans", "n_init"): {"kernel": "rbf", "n_init": 1},
     ("AOCKernelKMeans", "random_state"): {"kernel": "rbf", "n_init": 1},
     **{("AlterSVM", name): {"C_p": 0.1, "n_init": 1} for name in (
-        "annealing", "bag_loss", "bag_weights", "init", "n_init", "random_state")},
+        "annealing", "bag_weights", "init", "n_init", "random_state")},
     ("AlternatingMeanMap", "max_iter"): {"init": "random"},
     ("LaplacianMeanMap", "tol"): {"alpha": 0.001},
     ("AlternatingMeanMap", "random_state"): {"init": "random"},

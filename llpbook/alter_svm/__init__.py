@@ -20,7 +20,6 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from .._hinge import minimize_hinges
 from .._typing import ArrayLike, RandomState
 from ..base import (
     BAG_WEIGHTS,
@@ -38,7 +37,6 @@ from ._steps import (
     flip_gain,
     levels,
     objective,
-    share_loss,
     svm_step,
 )
 
@@ -63,8 +61,6 @@ class AlterSVM(KernelClassifier):
     bag_weights : {"size", "uniform"} or array-like, shape (n_bags,), default "size"
         Factors of ``C_p``: the sizes of bags, as in the authors' code; 1 for each bag, as the paper prints; or one
         number per row of ``proportions``. With weight 0 the share of a bag is not used.
-    bag_loss : {"absolute", "squared"}, default "absolute"
-        Loss of the error of a share.
     annealing : {"fast", "paper", "none"}, default "fast"
         How ``C`` is raised: from `first_level` by factors of 3; as in the paper, from 1.5e-5 ``C`` by factors of 1.5;
         or not at all.
@@ -140,7 +136,6 @@ class AlterSVM(KernelClassifier):
         "C": [Interval(Real, 0, None, closed="neither")],
         "C_p": [Interval(Real, 0, None, closed="neither")],
         "bag_weights": BAG_WEIGHTS,
-        "bag_loss": [StrOptions({"absolute", "squared"})],
         "annealing": [StrOptions({"fast", "paper", "none"})],
         "init": [
             StrOptions({"random"}),
@@ -156,15 +151,14 @@ class AlterSVM(KernelClassifier):
     def __init__(
         self, C: float = 0.1, C_p: float = 10.0, *, kernel: str | Callable = "linear",
         gamma: float | str = "scale", fit_intercept: bool = True,
-        bag_weights: str | ArrayLike = "size", bag_loss: str = "absolute",
-        annealing: str = "fast", init: object = "random", n_init: int = 10,
-        n_jobs: int | None = None, verbose: int = 0, random_state: RandomState = None,
+        bag_weights: str | ArrayLike = "size", annealing: str = "fast",
+        init: object = "random", n_init: int = 10, n_jobs: int | None = None,
+        verbose: int = 0, random_state: RandomState = None,
     ):  # fmt: skip
         self.C, self.C_p, self.kernel, self.gamma = C, C_p, kernel, gamma
         self.fit_intercept, self.bag_weights = fit_intercept, bag_weights
-        self.bag_loss, self.annealing, self.init = bag_loss, annealing, init
-        self.n_init, self.n_jobs, self.verbose = n_init, n_jobs, verbose
-        self.random_state = random_state
+        self.annealing, self.init, self.n_init = annealing, init, n_init
+        self.n_jobs, self.verbose, self.random_state = n_jobs, verbose, random_state
 
     def _fit(self, data):
         last = self.init[-1] if isinstance(self.init, Pipeline) else self.init
@@ -182,7 +176,7 @@ class AlterSVM(KernelClassifier):
         scores = self._first(data)
         progress = self._progress(self.n_init if scores is None else 1, "start")
         best, starts = minimize(
-            Z, data.bags, data.proportions[:, 1], self.C, penalties, loss=self.bag_loss,
+            Z, data.bags, data.proportions[:, 1], self.C, penalties,
             intercept=self.fit_intercept, annealing=self.annealing, scores=scores,
             n_init=self.n_init, order=row_order(data.X), seed=self.random_state,
             n_jobs=self.n_jobs, progress=progress.step,

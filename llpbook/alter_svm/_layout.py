@@ -20,18 +20,18 @@ class Layout:
     first ones become positive.
     """
 
-    def __init__(self, order, bags, shares, penalties, loss):
+    def __init__(self, order, bags, shares, penalties):
         own, sizes = bags[order], np.bincount(bags, minlength=len(shares))
         _, first, which = np.unique(own, return_index=True, return_inverse=True)
         self.order = order[np.lexsort((first[which], sizes[own]))]
         self.bags, self.shares = bags[self.order], shares
-        self.penalties, self.loss, self.blocks = penalties, loss, []
+        self.penalties, self.blocks = penalties, []
         found, first = np.unique(sizes[self.bags], return_index=True)
         for size, *ends in zip(found, first, [*first[1:], len(bags)], strict=True):
             rows = slice(*ends)
             own = self.bags[rows][::size]
             given = size, shares[own, None], penalties[own, None]
-            costs = count_cost(np.arange(size), *given, loss=loss)
+            costs = count_cost(np.arange(size), *given)
             self.blocks.append((rows, shares[own], costs))
 
     def best_labels(self, f, C, width):

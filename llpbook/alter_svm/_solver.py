@@ -110,13 +110,12 @@ class Start:
     def objective(self, w, f, y, C):
         """The objective with exact hinges."""
         at = self.layout
-        rest = at.bags, at.shares, C, at.penalties
-        return float(objective(w, f, y, *rest, loss=at.loss))
+        return float(objective(w, f, y, at.bags, at.shares, C, at.penalties))
 
     def exactly(self, w, b, C):
         """Weights and intercept, with their scores, best labels and exact objective."""
         f, at = self.X @ w + b, self.layout
-        y = bag_step(f, at.bags, at.shares, C, at.penalties, loss=at.loss)
+        y = bag_step(f, at.bags, at.shares, C, at.penalties)
         return w, b, f, y, self.objective(w, f, y, C)
 
     def exact_svm(self, nu, C):
@@ -166,8 +165,8 @@ def share_error(start):
 
 
 def minimize(
-    X, bags, shares, C, penalties, *, loss="absolute", intercept=True, annealing="fast",
-    scores=None, n_init=10, order=None, seed=0, n_jobs=None, progress=None,
+    X, bags, shares, C, penalties, *, intercept=True, annealing="fast", scores=None,
+    n_init=10, order=None, seed=0, n_jobs=None, progress=None,
 ):  # fmt: skip
     r"""The lowest of some local minima of `objective`, one for each start.
 
@@ -177,7 +176,7 @@ def minimize(
     Parameters
     ----------
     X : ndarray or sparse array, shape (n_instances, n_features)
-    bags, shares, C, penalties, loss
+    bags, shares, C, penalties
         As for `objective`.
     intercept : bool, default True
     annealing : {"fast", "paper", "none"}, default "fast"
@@ -202,7 +201,7 @@ def minimize(
         Objective and mean error of the shares for each start, before the best one is finished exactly.
     """
     order = np.arange(len(bags)) if order is None else order
-    layout = Layout(order, bags, shares, penalties, loss)
+    layout = Layout(order, bags, shares, penalties)
     Z, dense = X[layout.order], isinstance(X, np.ndarray)
     # An offset of the features moves b alone; without it no digits are lost.
     center = Z.mean(axis=0) if dense and intercept else np.zeros(X.shape[1])

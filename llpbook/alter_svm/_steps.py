@@ -6,12 +6,7 @@ from .._hinge import minimize_hinges
 from ..base import ranks
 
 
-def share_loss(error, loss):
-    """Loss of an error of a share: its size, or its square."""
-    return np.abs(error) if loss == "absolute" else error**2
-
-
-def objective(w, f, y, bags, shares, C, penalties, *, loss="absolute"):
+def objective(w, f, y, bags, shares, C, penalties):
     r"""What alter-∝SVM minimizes over labels and hyperplane.
 
     Equation :eq:`eq-alter-svm-objective`.
@@ -28,7 +23,6 @@ def objective(w, f, y, bags, shares, C, penalties, *, loss="absolute"):
     C : float
     penalties : ndarray, shape (n_bags,)
         :math:`c_k`. An infinite entry means that the share is kept, at no cost.
-    loss : {"absolute", "squared"}, default "absolute"
 
     Returns
     -------
@@ -38,15 +32,13 @@ def objective(w, f, y, bags, shares, C, penalties, *, loss="absolute"):
     found = np.bincount(bags, y > 0, minlength=len(shares)) / sizes
     hinges = np.maximum(0, 1 - y * f)
     soft = np.isfinite(penalties)
-    errors = share_loss(found - shares, loss)[soft]
+    errors = np.abs(found - shares)[soft]
     # eq: eq-alter-svm-objective
     return w @ w / 2 + C * hinges.sum() + penalties[soft] @ errors
 
 
 def svm_step(X, y, C, *, intercept=True, warm=None, tol=1e-9):
-    r"""The support vector machine for labels that are known.
-
-    Equation :eq:`eq-alter-svm-machine`.
+    """The support vector machine for labels that are known.
 
     Parameters
     ----------
@@ -72,7 +64,6 @@ def svm_step(X, y, C, *, intercept=True, warm=None, tol=1e-9):
     """
     ones = np.ones(len(y))
     given = X, y, ones, C * ones
-    # eq: eq-alter-svm-machine
     return minimize_hinges(*given, intercept=intercept, warm=warm, tol=tol)
 
 
@@ -93,17 +84,16 @@ def flip_gain(f):
     return np.maximum(0, 1 + f) - np.maximum(0, 1 - f)
 
 
-def count_cost(r, size, share, penalty, *, loss="absolute"):
+def count_cost(r, size, share, penalty):
     r"""Cost of one more positive in a bag that has r positives.
 
-    :math:`\frac{c_k}{n_k} (|r + 1 - n_k p_k| - |r - n_k p_k|)`, or the same with squares; it does not
-    fall with r: equation :eq:`eq-alter-svm-count`.
+    :math:`\frac{c_k}{n_k} (|r + 1 - n_k p_k| - |r - n_k p_k|)`; it does not fall with r: equation
+    :eq:`eq-alter-svm-count`.
 
     Parameters
     ----------
     r, size, share, penalty : ndarray or float
         Arrays that can be broadcast together.
-    loss : {"absolute", "squared"}, default "absolute"
 
     Returns
     -------
@@ -111,10 +101,10 @@ def count_cost(r, size, share, penalty, *, loss="absolute"):
     """
     before, after = r / size - share, (r + 1) / size - share
     # eq: eq-alter-svm-count
-    return penalty * (share_loss(after, loss) - share_loss(before, loss))
+    return penalty * (np.abs(after) - np.abs(before))
 
 
-def bag_step(f, bags, shares, C, penalties, *, loss="absolute"):
+def bag_step(f, bags, shares, C, penalties):
     r"""The best labels for known scores, exactly, in all bags.
 
     Equation :eq:`eq-alter-svm-bag-step`.
@@ -124,7 +114,7 @@ def bag_step(f, bags, shares, C, penalties, *, loss="absolute"):
 
     Parameters
     ----------
-    f, bags, shares, C, penalties, loss
+    f, bags, shares, C, penalties
         As for `objective`.
 
     Returns
@@ -132,8 +122,7 @@ def bag_step(f, bags, shares, C, penalties, *, loss="absolute"):
     ndarray of -1 and 1, shape (n_instances,)
     """
     size = np.bincount(bags, minlength=len(shares))[bags]
-    given = ranks(f, bags), size, shares[bags], penalties[bags]
-    cost = count_cost(*given, loss=loss)
+    cost = count_cost(ranks(f, bags), size, shares[bags], penalties[bags])
     # eq: eq-alter-svm-bag-step
     return np.where(C * flip_gain(f) > cost, 1.0, -1.0)
 
@@ -160,9 +149,7 @@ def first_level(X, y):
 
 
 def levels(C, first, *, factor=3.0):
-    r"""The values of C from the first to the last.
-
-    Equation :eq:`eq-alter-svm-levels`.
+    """The values of C from the first to the last, each ``factor`` times the one before.
 
     Parameters
     ----------
@@ -176,6 +163,5 @@ def levels(C, first, *, factor=3.0):
     """
     found = [min(first, C)]
     while found[-1] < C:
-        # eq: eq-alter-svm-levels
         found.append(min(factor * found[-1], C))
     return found
