@@ -23,9 +23,7 @@ from llpbook.base import (
     append_one,
     bag_counts,
     boost,
-    curvature,
     held_out_bags,
-    newton_target,
     tilt_classes,
 )
 from llpbook.base._booster import PATIENCE
@@ -393,13 +391,6 @@ def test_objective_and_its_gradient(n_classes):
     assert at(w).value == pytest.approx(slow)
     numeric = approx_fprime(w.ravel(), lambda v: at(v.reshape(w.shape)).value, 1e-6)
     np.testing.assert_allclose(at(w).gradient.ravel(), numeric, atol=1e-4)
-
-
-@pytest.mark.equation("eq-counts-newton")
-def test_the_newton_target_of_single_instances_is_that_of_logistic_boosting():
-    s, y = np.array([0.1, 0.5, 0.999]), np.array([0, 1, 1])
-    found = newton_target(s - y, curvature(s))
-    np.testing.assert_allclose(found, [-1 / 0.9, 2, 0.001 / 0.05])
 
 
 def test_counts_from_shares():

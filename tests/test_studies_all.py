@@ -13,7 +13,6 @@ from studies import (
     calibration,
     choosing,
     complexllp,
-    count_likelihood,
     counts_fair,
     load,
     means,
@@ -47,8 +46,6 @@ CELLS = [
     ("outside", (SMALL, "InvCal"), complexllp, "split", (SMALL,)),
     ("bag_losses_natural", (*GERMAN, "linear", "normal"), natural, "make_problem", GERMAN),
     ("bag_losses_outside", (SMALL, "trees", "normal"), complexllp, "split", (SMALL,)),
-    ("count_likelihood", ("banana", "Simple", "counts"), count_likelihood, "make_problem", ("banana", "Simple")),
-    ("count_likelihood_few", ("gap", "InvCal", "tuned"), count_likelihood, "few_bags", ("gap",)),
     ("counts_fair", ("image", "Naive", "MeanMap"), counts_fair, "make_problem", ("image", "Naive")),
     ("calibration", ("digits", 8, "ridge"), calibration, "make_problem", ("digits", 8)),
     ("means", ("Simple", "MeanMap"), means, "make_problem", ("Simple",)),
@@ -96,7 +93,7 @@ def test_labels_reach_fit_and_choice_through_shares_alone(
 PROBLEMS = [
     *[(benchmark.make_problem, ("german", kind, 50)) for kind in benchmark.KINDS],
     *[(natural.make_problem, (how,)) for how in natural.GROUPINGS],
-    *[(count_likelihood.make_problem, ("image", v)) for v in count_likelihood.VARIANTS],
+    *[(counts_fair.make_problem, ("image", v)) for v in counts_fair.VARIANTS],
     *[(calibration.make_problem, ("digits", size)) for size in (8, 25)],
     *[(means.make_problem, (how,)) for how in ("Naive", "Hard", *means.NATURAL)],
     *[(choosing.make_problem, ("making", how)) for how in ("diabetes, hard, 10", "german by purpose")],
@@ -125,9 +122,8 @@ def test_problems_are_paired_scaled_and_drawn_by_the_seed(draw, args):
 SPREAD = [
     (benchmark.make_problem, ("german", "naive", 50), 50, False),
     (benchmark.make_problem, ("german", "hard", 50), 50, True),
-    (count_likelihood.make_problem, ("banana", "Naive"), 25, False),
-    (count_likelihood.make_problem, ("banana", "Hard"), 25, True),
-    (count_likelihood.few_bags, ("gap",), 50, False),
+    (counts_fair.make_problem, ("banana", "Naive"), 25, False),
+    (counts_fair.make_problem, ("banana", "Hard"), 25, True),
     (calibration.make_problem, ("adult", 8), 8, False),
     (bag_losses.make_problem, ("1e4 in bags of 500",), 500, False),
 ]

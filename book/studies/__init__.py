@@ -36,7 +36,6 @@ def tables():
         choice,
         choosing,
         cluster_times,
-        count_likelihood,
         counts_fair,
         diagnosis,
         duplessis2013,
@@ -55,7 +54,7 @@ def tables():
 
     modules = (
         yu2013, duplessis2013, perezortiz2016, stolpe2011, diagnosis, model_selection,
-        means, alter_svm, relaxation, cluster_times, count_likelihood,
+        means, alter_svm, relaxation, cluster_times,
         counts_fair, choice, choosing, natural, calibration, bag_losses, outside,
         benchmark, franco2023, uncertainty, beyond_memory, thread,
     )  # fmt: skip

@@ -3,7 +3,7 @@
 A row is one draw, one learner and one method: a loss of `llpbook.bag_losses.LOSSES`, ``labels`` (logistic regression,
 or boosted trees with eight leaves, on the true labels of the instances in bags: the limit), or ``majority``. All
 results are of new instances: ``accuracy``, ``f1`` (of the positive class), ``auc``, ``log_loss`` (natural logarithm,
-probabilities cut at 1e-12), ``ece`` (`studies.count_likelihood.calibration_error`); ``cpu_seconds`` is the processor
+probabilities cut at 1e-12), ``ece`` (`studies.counts_fair.calibration_error`); ``cpu_seconds`` is the processor
 time of one fit, without the choice of its setting. A fit that does not converge counts as it ends.
 
 ``bag_losses``: untuned, all defaults. Random bags of 50 or 500 of scikit-learn's `make_classification`, 20
@@ -38,7 +38,7 @@ from llpbook.model_selection import SplitBagKFold, SplitBagShuffle, proportion_s
 from llpbook.proportions import label_proportions
 
 from . import complexllp, natural
-from .count_likelihood import calibration_error, table_of
+from .counts_fair import calibration_error, table_of
 from .runner import Table, cells, load
 
 PROTOCOL = "bag-losses-1"

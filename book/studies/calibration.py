@@ -9,7 +9,7 @@ labels, ``confidence`` the mean of the largest probability; ``slope_held`` and `
 
 ``problem``:
 
-- adult (seven columns), default-credit-card, image: as many instances of either class as `studies.count_likelihood`
+- adult (seven columns), default-credit-card, image: as many instances of either class as `studies.counts_fair`
   draws, in random bags of ``size``;
 - digits: scikit-learn's images of 3, 5 and 8, 304 in random bags and the rest new;
 - adult by occupation: as `studies.natural` draws it, all columns and natural bags (``size`` 0).
@@ -41,7 +41,7 @@ from llpbook.base import bag_counts
 from llpbook.count_likelihood import calibrate, lapsed, scores_of
 from llpbook.proportions import label_proportions
 
-from . import count_likelihood, natural
+from . import counts_fair, natural
 from .runner import Table, cells
 
 PROTOCOL = "calibration-1"
@@ -86,7 +86,7 @@ def make_problem(problem, size, seed):
         return natural.make_problem(problem, seed)
     rng = np.random.RandomState(seed)
     if problem in TWO:
-        X, y = count_likelihood.table_of(problem)
+        X, y = counts_fair.table_of(problem)
         half = min(np.bincount(y).min(), (N_BAGGED + N_NEW) // 2)
         rows = [rng.permutation(np.flatnonzero(y == k))[:half] for k in (0, 1)]
         rows = rng.permutation(np.concatenate(rows))
@@ -118,7 +118,7 @@ def judge(P, y, end=""):
     """
     top, right = P.max(axis=1), P.argmax(axis=1) == y
     two = P.shape[1] == 2
-    ece = count_likelihood.calibration_error(
+    ece = counts_fair.calibration_error(
         *((P[:, 1], y) if two else (top, right.astype(int)))
     )
     found = {

@@ -30,7 +30,7 @@ from ._bag_learners import (
     held_out_step,
 )
 from ._bag_loss import BagLoss, SumOfLosses, curvature, read_scores
-from ._booster import boost, boost_trees, newton_target, tree_scores
+from ._booster import boost, boost_trees, tree_scores
 from ._chunked import InChunks
 from ._columns import (
     check_bags,

@@ -25,23 +25,6 @@ def stalled(history):
     return len(history) - 1 - int(np.argmin(history)) >= PATIENCE
 
 
-def newton_target(gradient, hessian):
-    """What a regressor fits in a round: a Newton step of the log-odds.
-
-    Equation :eq:`eq-counts-newton`.
-
-    Parameters
-    ----------
-    gradient, hessian : ndarray
-
-    Returns
-    -------
-    ndarray, of their shape
-    """
-    # eq: eq-counts-newton
-    return -gradient / hessian
-
-
 def boost(X, scores, step, rows, learning_rate, max_iter, estimator, *, after_round):
     """Add regressors to scores until the bags held out gain no more.
 
@@ -67,7 +50,7 @@ def boost(X, scores, step, rows, learning_rate, max_iter, estimator, *, after_ro
         history.append(value)
         if len(rounds) == max_iter or stalled(history):
             return rounds[: int(np.argmin(history))], np.array(history)
-        target = newton_target(gradient[rows], hessian[rows])
+        target = -gradient[rows] / hessian[rows]
         columns = target.reshape(len(target), -1).T
         fitted = [clone(estimator).fit(X[rows], column) for column in columns]
         added = np.column_stack([part.predict(X) for part in fitted])
