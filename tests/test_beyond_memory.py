@@ -667,7 +667,6 @@ def test_warnings_of_the_fit_in_memory_come_from_chunks_too():
         (EMLR(), r"EMLR\(\) does not reduce to sums .*: fit it to a sample of whole"),
         (CountBoosting(), r"CountBoosting\(\) does not reduce"),
         (MeanMap(kernel="rbf"), "kernel='rbf'.* does not reduce .* fitted Nystroem"),
-        (LaplacianMeanMap(similarity="normalized_cut"), "similarity='normalized_cut'"),
         (WeightedLDA("wws"), r"WeightedLDA\(\) does not reduce"),
         (LogisticRegression(), "LogisticRegression.* does not reduce"),
     ],

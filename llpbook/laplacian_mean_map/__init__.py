@@ -8,29 +8,16 @@ means. With :math:`V_{kl}` the similarity of the means of two bags,
           + \varepsilon \sum_k \lVert m_{kj} \rVert^2 \Bigr) .
 
 Then follow the mean operator and MeanMap's classifier. `AlternatingMeanMap` continues: it labels the instances of each
-bag so that the counts are right and the loss is smallest (or largest), fits these labels, and repeats.
+bag so that the counts are right and the loss is smallest, fits these labels, and repeats.
 
 Chapter: ``book/laplacian_mean_map``. Sources: patrini2014; grid of franco2023.
 """
 
-from ._alternating import (
-    AlternatingMeanMap,
-    WarmMeanMap,
-    alternate,
-    alternate_worst,
-    consistent_labels,
-)
-from ._graph import (
-    AllPairs,
-    gaussian_similarity,
-    laplacian_times,
-    mean_distances,
-    normalized_cut_similarity,
-)
+from ._alternating import AlternatingMeanMap, WarmMeanMap, alternate
+from ._graph import AllPairs, gaussian_similarity, laplacian_times
 from ._laplacian import (
     LaplacianMeanMap,
     bag_class_means,
-    fit_path,
     normal_equations,
     operator_by_adjoint,
     operator_of_bags,

@@ -82,43 +82,16 @@ class WarmMeanMap:
         return self.w, f, float(value), self.gap
 
 
-def consistent_labels(scores, bags, counts, *, thresholds=None):
-    r"""Of all labels with the given counts those that fit the scores best: in each bag the highest scores are positive.
-
-    Equation :eq:`eq-lmm-labels`: they maximize :math:`\sum_i y_i f_i` over all labels with these counts. For the labels
-    that fit worst pass ``-scores``.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (n_instances,)
-    bags : ndarray of int, shape (n_instances,)
-    counts : ndarray of int, shape (n_bags,)
-        Positives of each bag.
-    thresholds : ndarray, shape (n_bags,), optional
-        Of the last call, see `llpbook.em.label_by_thresholds`.
-
-    Returns
-    -------
-    ndarray, shape (n_instances,)
-        1.0 and -1.0. :math:`O(n \log n)`.
-    """
-    if thresholds is None:
-        thresholds = np.full(len(counts), np.nan)
-    both = np.column_stack([counts, counts])  # of negatives, none is read
-    # eq: eq-lmm-labels
-    return 2.0 * label_by_thresholds(scores, bags, both, thresholds) - 1
-
-
 def alternate(X, bags, counts, w, fit, *, max_iter=100, tell=None):
     r"""The labels that fit best, then the classifier that fits these labels, until the labels repeat.
 
-    Both steps lower :math:`J(w, y)` of equation :eq:`eq-lmm-alternate`, and there are finitely many labelings.
+    Both steps of equation :eq:`eq-lmm-alternate` lower :math:`J(w, y)`, and there are finitely many labelings.
 
     Parameters
     ----------
     X : ndarray or sparse array, shape (n_instances, n_features)
     bags : ndarray of int, shape (n_instances,)
-    counts : ndarray of int, shape (n_bags,)
+    counts : ndarray of int, shape (n_bags, 2)
     w : ndarray, shape (1, n_features)
         Weights to start from.
     fit : callable
@@ -140,54 +113,16 @@ def alternate(X, bags, counts, w, fit, *, max_iter=100, tell=None):
     """
     values, labels, gap, f = [], np.zeros(len(bags)), 0.0, X @ w[0]
     thresholds = np.full(len(counts), np.nan)
-    for _ in range(max_iter):
+    while True:
         # eq: eq-lmm-alternate
-        new = consistent_labels(f, bags, counts, thresholds=thresholds)
-        flips, labels = np.mean(new != labels), new
-        if flips == 0:
-            break
+        new = 2.0 * label_by_thresholds(f, bags, counts, thresholds) - 1
+        flips, labels = float(np.mean(new != labels)), new
+        if flips == 0 or len(values) == max_iter:
+            return w, values, flips, gap
         w, f, value, gap = fit((X.T @ labels / len(labels))[None, :])
         values.append(value)
         if tell is not None:
             tell(f"{flips:.2%} of the labels changed")
-    else:
-        flips = np.mean(consistent_labels(f, bags, counts) != labels)
-    return w, values, float(flips), gap
-
-
-def alternate_worst(X, bags, counts, w, fit, *, max_iter=100, tell=None):
-    r"""The labels that fit worst, then the classifier that fits these; the classifier of the round with the least loss.
-
-    Equation :eq:`eq-lmm-worst`. The rounds do not converge, they alternate between two sides. They end if labels
-    repeat, or if six rounds in a row bring no improvement.
-
-    Parameters
-    ----------
-    X, bags, counts, w, fit, max_iter, tell
-        As for `alternate`.
-
-    Returns
-    -------
-    w : ndarray, shape (1, n_features)
-    values : list of float
-        The loss of each round: of its classifier on the labels that this classifier fits.
-    gap : float
-        Of the fit that gave ``w``.
-    """
-    values, best, since, seen, f = [], (w, 0.0), 0, set(), X @ w[0]
-    for _ in range(max_iter):
-        # eq: eq-lmm-worst
-        labels = consistent_labels(-f, bags, counts)
-        if labels.tobytes() in seen or since > 5:
-            break
-        seen.add(labels.tobytes())
-        w, f, value, gap = fit((X.T @ labels / len(labels))[None, :])
-        better = not values or value < min(values) * (1 - 1e-9)
-        best, since = ((w, gap), 0) if better else (best, since + 1)
-        values.append(value)
-        if tell is not None:
-            tell()
-    return best[0], values, best[1]
 
 
 class AlternatingMeanMap(KernelClassifier):
@@ -199,15 +134,13 @@ class AlternatingMeanMap(KernelClassifier):
     ----------
     alpha : float, default 1.0
         Weight of the penalty of the classifier, as in `MeanMap`.
-    mode : {"min", "max"}, default "min"
-        Each round takes the labels with the smallest, or with the largest, loss that the counts allow.
     init : {"laplacian", "mean_map", "random"}, default "laplacian"
         The classifier to start from: that of `LaplacianMeanMap`, of `MeanMap`, or a random direction.
     max_iter : int, default 100
         Rounds; each fits a classifier with at most `FIT_ITERATIONS` Newton steps.
     random_state : int, RandomState or None, default None
         For ``init="random"``.
-    smoothness, sigma, similarity, n_neighbors, epsilon, bag_weights, operator_weights : see `LaplacianMeanMap`
+    smoothness, sigma, n_neighbors, epsilon, bag_weights, operator_weights : see `LaplacianMeanMap`
         Of the start.
     kernel, gamma, fit_intercept, tol : see `LaplacianMeanMap`
     verbose : int, default 0
@@ -220,7 +153,7 @@ class AlternatingMeanMap(KernelClassifier):
     objective_curve_ : list of float
         The objective after each round.
     objective_ : float
-        The objective of the model: the last of ``objective_curve_``, or its least for "max".
+        The last of ``objective_curve_``.
     n_iter_ : int
         Rounds.
     gap_ : float
@@ -259,27 +192,25 @@ class AlternatingMeanMap(KernelClassifier):
     _gram_copies = 3.4
     _parameter_constraints = {
         **LaplacianMeanMap._parameter_constraints,
-        "mode": [StrOptions({"min", "max"})],
         "init": [StrOptions({"laplacian", "mean_map", "random"})],
         "random_state": ["random_state"],
     }
 
     def __init__(
-        self, alpha: float = 1.0, mode: str = "min", *, init: str = "laplacian",
-        max_iter: int = 100, random_state: RandomState = None,
-        smoothness: float = 0.1, sigma: float | str = "median",
-        similarity: str = "gaussian", n_neighbors: int | None = None,
+        self, alpha: float = 1.0, *, init: str = "laplacian", max_iter: int = 100,
+        random_state: RandomState = None, smoothness: float = 0.1,
+        sigma: float | str = "median", n_neighbors: int | None = None,
         epsilon: float = 0.0, bag_weights: str | ArrayLike = "size",
         operator_weights: str = "size", kernel: str | Callable = "linear",
         gamma: float | str = "scale", fit_intercept: bool = True, tol: float = 1e-6,
         verbose: int = 0,
     ):  # fmt: skip
-        self.alpha, self.mode, self.init, self.max_iter = alpha, mode, init, max_iter
+        self.alpha, self.init, self.max_iter = alpha, init, max_iter
         self.random_state, self.smoothness, self.sigma = random_state, smoothness, sigma
-        self.similarity, self.n_neighbors = similarity, n_neighbors
-        self.epsilon, self.bag_weights = epsilon, bag_weights
-        self.operator_weights, self.kernel, self.gamma = operator_weights, kernel, gamma
-        self.fit_intercept, self.tol, self.verbose = fit_intercept, tol, verbose
+        self.n_neighbors, self.epsilon = n_neighbors, epsilon
+        self.bag_weights, self.operator_weights = bag_weights, operator_weights
+        self.kernel, self.gamma, self.fit_intercept = kernel, gamma, fit_intercept
+        self.tol, self.verbose = tol, verbose
 
     @property
     def _equal_shares(self):
@@ -287,24 +218,20 @@ class AlternatingMeanMap(KernelClassifier):
         return "warned" if pulled or self.init == "random" else "refused"
 
     def _solve(self, data, Z):
-        counts = whole_counts(data.proportions, data.bag_sizes)[:, 1]
+        counts = whole_counts(data.proportions, data.bag_sizes)
         fit = WarmMeanMap(Z, self.alpha, self.tol)
         given = Z, data.bags, counts, self._start(data, Z, fit), fit
-        progress = self._progress(self.max_iter, "round", usual=30)
-        limits = {"max_iter": self.max_iter, "tell": progress.step}
-        if self.mode == "max":
-            w, values, self.gap_ = alternate_worst(*given, **limits)
-            self.objective_, flips = min(values), 0.0
-        else:
-            w, values, flips, gap = alternate(*given, **limits)
-            self.objective_, self.gap_ = values[-1], max(flips, gap)
-            if flips:
-                warn(
-                    f"AlternatingMeanMap stopped after {self.max_iter} rounds with "
-                    f"{flips:.2%} of the labels still changing; raise max_iter",
-                    ConvergenceWarning,
-                )
-        self.objective_curve_, self.n_iter_ = values, len(values)
+        limits = {"max_iter": self.max_iter}
+        limits["tell"] = self._progress(self.max_iter, "round", usual=30).step
+        w, values, flips, gap = alternate(*given, **limits)
+        self.objective_curve_, self.objective_ = values, values[-1]
+        self.n_iter_, self.gap_ = len(values), max(flips, gap)
+        if flips:
+            warn(
+                f"AlternatingMeanMap stopped after {self.max_iter} rounds with "
+                f"{flips:.2%} of the labels still changing; raise max_iter",
+                ConvergenceWarning,
+            )
         if self.gap_ != flips:
             warn_if_short(self)
         return 2 * w  # log-odds are 2 <w, x>
@@ -317,8 +244,7 @@ class AlternatingMeanMap(KernelClassifier):
         if self.init == "laplacian":
             own = LaplacianMeanMap().get_params()
             own = {name: getattr(self, name) for name in own if name != "max_iter"}
-            start = LaplacianMeanMap(**own)
-            mu = start._operator(data, *start._graph(data, Z))
+            mu = LaplacianMeanMap(**own)._operator(data, Z)
         else:
             bags = data.proportions, data.bag_weights
             means = class_means(data.bag_means(Z), *bags)

@@ -8,13 +8,6 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import kneighbors_graph
 from sklearn.utils import gen_batches
 
-from ..base import require_memory, thin
-
-#: Instances over all bags between which `mean_distances` measures; at least two per bag.
-MEASURED = 10_000
-#: Peak memory of the normalized cut, counted in matrices of all pairs of bags.
-MATRICES = 6.2
-
 
 def gaussian_similarity(bag_means, sigma, *, n_neighbors=None):
     r"""Similarity of bags by the distance of their means.
@@ -101,75 +94,10 @@ class AllPairs:
         return self._degree
 
 
-def mean_distances(X, bags, n_bags):
-    """Mean distance between an instance of one bag and one of another, or of two of the same bag.
-
-    Parameters
-    ----------
-    X : ndarray or sparse array, shape (n_instances, n_features)
-    bags : ndarray of int, shape (n_instances,)
-        Every bag has instances.
-    n_bags : int
-
-    Returns
-    -------
-    ndarray, shape (n_bags, n_bags)
-        With more than 10,000 instances, only some of each bag are measured, the same ones for the same data. 0 on the
-        diagonal for a bag of one instance.
-    """
-    require_memory(
-        f"similarity='normalized cut' of {n_bags} bags",
-        8.0 * MATRICES * n_bags**2,
-        "take similarity='gaussian', or fewer bags",
-    )
-    limit = max(2, MEASURED // n_bags)
-    order = np.argsort(bags, kind="stable")
-    parts = np.split(order, np.cumsum(np.bincount(bags, minlength=n_bags))[:-1])
-    rows = [thin(_dense(X[part]), limit) for part in parts]
-    sizes = np.array([len(part) for part in rows])
-    points, starts = np.vstack(rows), np.cumsum(sizes) - sizes
-    sums = np.empty((n_bags, n_bags))
-    for k, part in enumerate(rows):
-        sums[k] = np.add.reduceat(cdist(part, points).sum(axis=0), starts)
-    pairs = np.outer(sizes, sizes) - np.diag(sizes)
-    return np.divide(sums, pairs, out=np.zeros_like(sums), where=pairs > 0)
-
-
-def _dense(rows):
-    return rows if isinstance(rows, np.ndarray) else rows.toarray()
-
-
-def normalized_cut_similarity(distances, bag_sizes):
-    r"""Similarity of bags from distances of instances: within a bag, compared with between two bags.
-
-    With :math:`a_{kl} = \sum_{i \in B_k} \sum_{i' \in B_l} \lVert x_i - x_{i'} \rVert`, equation :eq:`eq-lmm-cut`,
-    :math:`V_{kl} = \frac{a_{kk}}{a_{kk} + a_{kl}} + \frac{a_{ll}}{a_{ll} + a_{kl}}`.
-
-    Parameters
-    ----------
-    distances : ndarray, shape (n_bags, n_bags)
-        From `mean_distances`.
-    bag_sizes : ndarray, shape (n_bags,)
-
-    Returns
-    -------
-    ndarray, shape (n_bags, n_bags)
-        Symmetric, 0 on the diagonal. A bag of one instance has no distances within; 1 for two bags that coincide.
-    """
-    pairs = np.outer(bag_sizes, bag_sizes) - np.diag(bag_sizes)
-    a = distances * pairs
-    within, total = np.diag(a)[:, None], np.diag(a)[:, None] + a
-    share = np.divide(within, total, out=np.full_like(a, 0.5), where=total > 0)
-    # eq: eq-lmm-cut
-    similarity = share + share.T
-    np.fill_diagonal(similarity, 0.0)
-    return similarity
-
-
 def laplacian_times(similarity, means):
     r"""The graph Laplacian times one row per bag.
 
-    :math:`L_a = \operatorname{diag}(V 1) - V`, equation :eq:`eq-lmm-graph`.
+    :math:`L_a = \operatorname{diag}(V 1) - V`; the energy of the differences is :math:`\operatorname{tr} M^\top L_a M`.
 
     Parameters
     ----------
@@ -183,5 +111,4 @@ def laplacian_times(similarity, means):
     rows = means.reshape(len(means), -1)
     rows = rows - rows.mean(axis=0)  # changes the rounding only
     degree = similarity.sum(axis=1)
-    # eq: eq-lmm-graph
     return (degree[:, None] * rows - similarity @ rows).reshape(means.shape)

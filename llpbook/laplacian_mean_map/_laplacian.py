@@ -1,31 +1,21 @@
 """Class means of bags, the mean operator computed from them, and the estimator."""
 
-from collections.abc import Callable, Iterable, Iterator
-from copy import copy
+from collections.abc import Callable
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.base import clone
 
 from ..base import (
     BAG_WEIGHTS,
     ArrayLike,
     Interval,
     KernelClassifier,
-    Matrix,
-    Proportions,
     StrOptions,
     median_distance,
     warn_if_short,
-    warn_once,
 )
 from ..mean_map import minimize, warn_if_too_sure
-from ._graph import (
-    gaussian_similarity,
-    laplacian_times,
-    mean_distances,
-    normalized_cut_similarity,
-)
+from ._graph import gaussian_similarity, laplacian_times
 from ._solver import solve_normal_equations, with_progress
 
 
@@ -87,8 +77,6 @@ def bag_class_means(
 def operator_weights(proportions, bag_shares):
     r"""Weight of each class mean of each bag in the mean operator.
 
-    Equation :eq:`eq-lmm-operator`.
-
     Parameters
     ----------
     proportions : ndarray, shape (n_bags, n_classes)
@@ -109,7 +97,7 @@ def operator_weights(proportions, bag_shares):
 def operator_of_bags(means, proportions, bag_shares):
     r"""Mean operator of class means of bags.
 
-    Equation :eq:`eq-lmm-operator`: :math:`\sum_k \alpha_k (p_k m_k^+ - (1 - p_k) m_k^-)` for two classes, a row
+    :math:`\sum_k \alpha_k (p_k m_k^+ - (1 - p_k) m_k^-)` for two classes, a row
     :math:`\sum_k \alpha_k \pi_{kj} m_{kj}` per class for more.
 
     Parameters
@@ -122,7 +110,6 @@ def operator_of_bags(means, proportions, bag_shares):
     -------
     ndarray, shape (1, n_features) or (n_classes, n_features)
     """
-    # eq: eq-lmm-operator
     return np.einsum("kjr,kjm->rm", operator_weights(proportions, bag_shares), means)
 
 
@@ -167,10 +154,8 @@ class LaplacianMeanMap(KernelClassifier):
         similar bags. It multiplies a sum over pairs of bags, so :math:`\tau L` matters.
     sigma : float or "median", default "median"
         Width of the Gaussian similarity, in the units of the features; "median" is the median distance of bag means.
-    similarity : {"gaussian", "normalized_cut"}, default "gaussian"
-        The second is called ``NC`` in the paper.
     n_neighbors : int, optional
-        Keep the similarities to so many nearest bags only; with "gaussian" only.
+        Keep the similarities to so many nearest bags only.
     epsilon : float, default 0.0
         Pulls all class means to 0; above 0 the solution is always unique.
     bag_weights : {"size", "uniform"} or array-like, shape (n_bags,), default "size"
@@ -240,7 +225,6 @@ class LaplacianMeanMap(KernelClassifier):
         "alpha": [Interval(Real, 0, None, closed="left")],
         "smoothness": [Interval(Real, 0, None, closed="neither")],
         "sigma": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
-        "similarity": [StrOptions({"gaussian", "normalized_cut"})],
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
         "epsilon": [Interval(Real, 0, None, closed="left")],
         "bag_weights": BAG_WEIGHTS,
@@ -252,103 +236,44 @@ class LaplacianMeanMap(KernelClassifier):
 
     def __init__(
         self, alpha: float = 1.0, smoothness: float = 0.1, *,
-        sigma: float | str = "median", similarity: str = "gaussian",
-        n_neighbors: int | None = None, epsilon: float = 0.0,
+        sigma: float | str = "median", n_neighbors: int | None = None,
+        epsilon: float = 0.0,
         bag_weights: str | ArrayLike = "size", operator_weights: str = "size",
         kernel: str | Callable = "linear", gamma: float | str = "scale",
         fit_intercept: bool = True, max_iter: int = 1000, tol: float = 1e-6,
         verbose: int = 0,
     ):  # fmt: skip
         self.alpha, self.smoothness, self.sigma = alpha, smoothness, sigma
-        self.similarity, self.n_neighbors = similarity, n_neighbors
-        self.epsilon, self.bag_weights = epsilon, bag_weights
-        self.operator_weights, self.kernel, self.gamma = operator_weights, kernel, gamma
-        self.fit_intercept, self.max_iter, self.tol = fit_intercept, max_iter, tol
-        self.verbose = verbose
+        self.n_neighbors, self.epsilon = n_neighbors, epsilon
+        self.bag_weights, self.operator_weights = bag_weights, operator_weights
+        self.kernel, self.gamma, self.fit_intercept = kernel, gamma, fit_intercept
+        self.max_iter, self.tol, self.verbose = max_iter, tol, verbose
 
     @property
     def _equal_shares(self):
         return "warned" if self.epsilon > 0 else "refused"
 
     def _sums_needed(self):
-        return "instances" if self.similarity == "gaussian" else None
+        return "instances"
 
     def _solve(self, data, Z):
-        return self._classifier(data, Z, self._operator(data, *self._graph(data, Z)))
-
-    def _classifier(self, data, Z, mu, init=None):
-        unit = 2 if len(mu) == 1 else 1  # log-odds are 2 <w, x>
-        start = None if init is None else init / unit
-        options = {"max_iter": self.max_iter, "tol": self.tol, "init": start}
+        self.mean_operator_ = mu = self._operator(data, Z)
+        options = {"max_iter": self.max_iter, "tol": self.tol}
         options["frequencies"] = data.frequencies
         theta, self.n_iter_, self.gap_ = minimize(Z, mu, self.alpha, **options)
-        self.mean_operator_, weights = mu, unit * theta
+        weights = theta * (2 if len(mu) == 1 else 1)  # log-odds are 2 <w, x>
         warn_if_short(self)
         warn_if_too_sure(self, Z, weights, data)
         return weights
 
-    def _graph(self, data, Z):
+    def _operator(self, data, Z):
         used = data.bag_sizes > 0
-        means, sizes = data.bag_means(Z)[used], data.bag_sizes[used]
-        if self.similarity == "gaussian":
-            sigma = median_distance(means) if self.sigma == "median" else self.sigma
-            similarity = gaussian_similarity(means, sigma, n_neighbors=self.n_neighbors)
-            return means, with_progress(similarity, self)
-        if self.n_neighbors is not None:
-            raise ValueError("n_neighbors must be None unless similarity='gaussian'")
-        bags = np.cumsum(used)[data.bags] - 1
-        distances = mean_distances(Z, bags, len(sizes))
-        return means, normalized_cut_similarity(distances, sizes)
-
-    def _operator(self, data, means, similarity):
-        used = data.bag_sizes > 0
+        means = data.bag_means(Z)[used]
+        sigma = median_distance(means) if self.sigma == "median" else self.sigma
+        similarity = gaussian_similarity(means, sigma, n_neighbors=self.n_neighbors)
+        graph = with_progress(similarity, self), self.smoothness
         counts = data.bag_sizes if self.operator_weights == "size" else used
         weights = data.bag_weights[used]
         bags = data.proportions[used], weights / weights.mean()
         shares = counts[used] / counts.sum()
-        graph = similarity, self.smoothness
         return operator_by_adjoint(means, *bags, shares, *graph, epsilon=self.epsilon)
-
-    def path(
-        self, X: Matrix, bags: ArrayLike, proportions: Proportions,
-        labels: ArrayLike | None = None, *, alpha: Iterable[float],
-        smoothness: Iterable[float], sigma: Iterable[float | str],
-    ) -> Iterator["LaplacianMeanMap"]:  # fmt: skip
-        """Fitted models for all combinations of a grid; they share graphs and operators, each starts at the one before.
-
-        Parameters
-        ----------
-        X, bags, proportions, labels
-            As for `fit`; with ``kernel="linear"``.
-        alpha, smoothness, sigma : list
-            Values of the parameters.
-
-        Returns
-        -------
-        iterator of LaplacianMeanMap
-            One fitted model per combination; the last parameter varies slowest.
-        """
-        if self.kernel != "linear":
-            raise ValueError(f"kernel must be 'linear' for a path, got {self.kernel!r}")
-        model = clone(self)
-        with warn_once():
-            data = model._validate_fit(X, bags, proportions, labels)
-        model.estimators_ = None
-        return fit_path(model, data, alpha, smoothness, sigma)
-
-
-def fit_path(model, data, alpha, smoothness, sigma):
-    """`LaplacianMeanMap.path` of checked data."""
-    Z, weights = model._linear_features(data.X), None
-    for width in sigma:
-        model.set_params(sigma=width)._validate_params()
-        graph = model._graph(data, Z)
-        for tau in smoothness:
-            model.set_params(smoothness=tau)._validate_params()
-            mu = model._operator(data, *graph)
-            for penalty in alpha:
-                model.set_params(alpha=penalty)._validate_params()
-                one = copy(model)
-                weights = one._classifier(data, Z, mu, weights)
-                one._store_linear(weights, data.X.shape[1])
-                yield one
