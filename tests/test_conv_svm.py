@@ -45,7 +45,6 @@ def enumerated(X, Y, C):
     return cp.Problem(goal, [alpha <= C, *lengths]).solve(solver=cp.CLARABEL)
 
 
-@pytest.mark.equation("eq-conv-svm-counts")
 def test_allowed_counts():
     sizes = np.array([5, 5, 4, 3, 0, 5, 5])
     shares = np.array([0.6, 0.5, 0.5, 1 / 3, 0.5, 0.54, 0.46])
@@ -291,7 +290,6 @@ def test_leading_labels_are_the_leading_eigenvector():
     np.testing.assert_allclose(np.abs(one), 1)
 
 
-@pytest.mark.equation("eq-conv-svm-labeled")
 def test_the_relaxed_value_bounds_every_labeling():
     X, _, _, Y = small()
     relaxed = enumerated(X, Y, 1.0)

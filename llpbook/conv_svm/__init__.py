@@ -38,9 +38,7 @@ __all__ = ["ConvSVM"]
 
 
 def labeled_value(X, y, C):
-    r"""The minimum of the support vector machine for one labeling; the optimum of the relaxation is never above it.
-
-    Equation :eq:`eq-conv-svm-labeled`.
+    """The minimum of the support vector machine for one labeling; the optimum of the relaxation is never above it.
 
     Parameters
     ----------
@@ -54,7 +52,6 @@ def labeled_value(X, y, C):
     """
     ones = np.ones(len(y))
     w = minimize_hinges(X, y, ones, C * ones, intercept=False, tol=1e-6)[0]
-    # eq: eq-conv-svm-labeled
     return w @ w / 2 + C * np.maximum(0, 1 - y * (X @ w)).sum()
 
 

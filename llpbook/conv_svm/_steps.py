@@ -11,8 +11,6 @@ from ..base import ranks
 def allowed_counts(sizes, shares, epsilon):
     r"""The fewest and the most positives that a bag may have.
 
-    Equation :eq:`eq-conv-svm-counts`.
-
     :math:`|r / n_k - p_k| \le \epsilon_k`. If no count satisfies this, the nearest count is allowed, or both if
     two are equally near (`llpbook.base.whole_counts` would choose one).
 
@@ -28,7 +26,6 @@ def allowed_counts(sizes, shares, epsilon):
     fewest, most : ndarray of int, shape (n_bags,)
     """
     target, slack = sizes * shares, 1e-9
-    # eq: eq-conv-svm-counts
     fewest = np.ceil(target - sizes * epsilon - slack)
     most = np.floor(target + sizes * epsilon + slack)
     none = fewest > most
