@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
-from sklearn.tree import DecisionTreeRegressor
 
 from llpbook.bag_losses import (
     BagBatches,
@@ -125,19 +124,6 @@ def test_the_page_prints_what_it_says_with(library, start):
 # --- the objective, without the libraries ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
-def test_an_objective_takes_bags_and_scores_and_gives_two_arrays(loss):
-    X, _, bags, p = problem()
-    value, *each = loss(X[:, 0], bags, p)
-    assert np.isfinite(value)
-    found = loss.objective(p)(bags, X[:, 0])
-    assert isinstance(found, tuple) and len(found) == 2
-    for part, same in zip(found, each, strict=True):
-        assert part.dtype == float and part.shape == (len(X),)
-        assert_array_equal(part, same)
-    assert (found[1] > 0).all()
-
-
 def test_bags_and_scores_in_single_precision_are_those_in_double():
     X, _, bags, p = problem(n_bags=300, size=3)
     objective = CountLoss().objective(p)
@@ -158,45 +144,7 @@ def test_an_objective_can_be_stored(loss):
         assert_array_equal(part, same)
 
 
-def boost(objective, X, bags, n_rounds, learning_rate, **tree):
-    """What the libraries do: trees whose leaves take the step -G / H."""
-    scores = np.zeros(len(X))
-    for _ in range(n_rounds):
-        gradient, hessian = objective(bags.astype(np.float32), scores)
-        leaves = DecisionTreeRegressor(random_state=0, **tree)
-        leaves.fit(X, -gradient / hessian, sample_weight=hessian)
-        scores = scores + learning_rate * leaves.predict(X)
-    return scores
-
-
-def test_a_tree_of_single_instances_takes_the_newton_step_of_logistic_regression():
-    X, y, _, _ = problem()
-    scores = boost(CountLoss().objective(y), X, np.arange(len(y)), 1, 1.0)
-    assert_allclose(scores, (y - 0.5) / 0.25)
-
-
-def test_hand_made_boosting_learns_labels_from_shares():
-    X, y, bags, p = problem(n_bags=300)
-    loss = ProportionLoss()
-    scores = boost(loss.objective(p), X, bags, 40, 0.5, max_leaf_nodes=6)
-    before, after = (loss(f, bags, p)[0] for f in (np.zeros(len(X)), scores))
-    assert after < 0.5 * before
-    best = np.mean((2 * X[:, 0] > X[:, 1]) == y)  # of the true log-odds
-    assert np.mean((scores > 0) == y) > best - 0.08
-
-
 # --- XGBoost and LightGBM --------------------------------------------------------------------------------------
-
-
-def spied(loss, proportions):
-    """An objective, and the bags that it is called with; a function, as LightGBM copies other objects."""
-    objective, seen = loss.objective(proportions), []
-
-    def spy(bags, scores):
-        seen.append(np.array(bags))
-        return objective(bags, scores)
-
-    return spy, seen
 
 
 def assert_moderate(scores):
@@ -236,85 +184,6 @@ def test_lightgbm_in_bags_of_size_1_is_its_logistic_regression():
     assert_moderate(margin)
     assert np.ptp(margin) > 2
     assert_allclose(ours.predict(X), margin, atol=1e-4)
-
-
-@needs("xgboost")
-def test_xgboost_subsamples_rows_of_a_tree_and_not_of_the_objective():
-    from xgboost import XGBRegressor
-
-    X, _, bags, p = problem()
-    spy, seen = spied(ProportionLoss(), p)
-    XGBRegressor(
-        objective=spy, base_score=0, n_estimators=3, subsample=0.5, n_jobs=1
-    ).fit(X, bags)
-    assert len(seen) == 3
-    for given in seen:
-        assert_array_equal(given, bags)
-
-
-@needs("lightgbm")
-@pytest.mark.parametrize(
-    "sampling",
-    [
-        {"subsample": 0.5, "subsample_freq": 1},
-        {"data_sample_strategy": "goss", "learning_rate": 0.5},  # starts at round 2
-    ],
-)
-def test_lightgbm_subsamples_rows_of_a_tree_and_not_of_the_objective(sampling):
-    from lightgbm import LGBMRegressor
-
-    X, _, bags, p = problem()
-    spy, seen = spied(ProportionLoss(), p)
-    LGBMRegressor(objective=spy, n_estimators=4, n_jobs=1, verbose=-1, **sampling).fit(
-        X, bags
-    )
-    assert len(seen) == 4
-    for given in seen:
-        assert_array_equal(given, bags)
-
-
-@needs("xgboost")
-def test_xgboost_starts_where_base_score_says():
-    from xgboost import XGBRegressor
-
-    X, _, bags, p = problem()
-    seen = []
-
-    def objective(bags, scores):
-        seen.append(scores[0])
-        return ProportionLoss().objective(p)(bags, scores)
-
-    for start in ({}, {"base_score": 0}):
-        XGBRegressor(objective=objective, n_estimators=1, n_jobs=1, **start).fit(
-            X, bags
-        )
-    assert seen == [0.5, 0.0]
-
-
-@needs("xgboost")
-def test_xgboost_refuses_weights_of_instances():
-    from xgboost import XGBRegressor
-
-    X, _, bags, p = problem()
-    model = XGBRegressor(objective=ProportionLoss().objective(p), n_jobs=1)
-    with pytest.raises((TypeError, ValueError), match="sample_weight"):
-        model.fit(X, bags, sample_weight=np.ones(len(X)))
-
-
-@needs("lightgbm")
-def test_lightgbm_ignores_weights_of_instances():
-    from lightgbm import LGBMRegressor
-
-    X, _, bags, p = problem()
-    objective = ProportionLoss().objective(p)
-    weights = np.random.default_rng(0).uniform(1, 9, len(X))
-    fits = [
-        LGBMRegressor(objective=objective, n_estimators=5, n_jobs=1, verbose=-1)
-        .fit(X, bags, sample_weight=w)
-        .predict(X)
-        for w in (None, weights)
-    ]
-    assert_array_equal(*fits)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from problems import named, uneven_bags
-from scipy.stats import binom
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
@@ -24,18 +23,10 @@ from sklearn.preprocessing import StandardScaler
 
 import llpbook
 from llpbook import base, diagnosis
-from llpbook.alter_svm import _layout
 from llpbook.base import _counts, _predictions
 from llpbook.baselines import BagMeanRegression, MajorityClass
 from llpbook.density_difference import class_counts
-from llpbook.em import EMLR
-from llpbook.laplacian_mean_map import (
-    AlternatingMeanMap,
-    _alternating,
-    consistent_labels,
-)
 from llpbook.mean_map import MeanMap
-from llpbook.model_selection import count_log_likelihood
 from llpbook.proportions import label_proportions
 from llpbook.taxonomy import STATEMENTS
 
@@ -55,15 +46,6 @@ def test_all_forms_of_proportions_mean_the_same(proportions):
     matrix, classes, _ = base.check_proportions(proportions)
     np.testing.assert_allclose(matrix, [[0.75, 0.25], [0, 1]])
     np.testing.assert_array_equal(classes, [0, 1])
-
-
-def test_nullable_and_float_codes_are_read_as_integers():
-    for bags in (
-        pd.Series([0, 1], dtype="Int64"),
-        [0.0, 1.0],
-        np.array([0, 1], dtype=np.uint8),
-    ):
-        np.testing.assert_array_equal(base.check_bags(bags, 2, 2), [0, 1])
 
 
 def test_labels_are_columns_and_minus_one():
@@ -87,27 +69,6 @@ def test_labels_are_columns_and_minus_one():
     np.testing.assert_array_equal(base.check_labels(some, two, 3), [0, -1, 1])
 
 
-def test_absorbed_labels_keep_the_counts_of_every_class():
-    rng = np.random.default_rng(0)
-    y, bags = rng.integers(0, 3, 60), np.arange(60) // 6
-    P = label_proportions(y, bags)
-    known = np.where(rng.random(60) < 0.4, y, -1)
-    data = base.labels_to_pure_bags(
-        base.BagData(np.zeros((60, 1)), bags, P, np.arange(3), labels=known)
-    )
-    assert data.n_pure == 3 and data.labels is None
-    np.testing.assert_allclose(data.class_prior, np.bincount(y) / 60)
-    for k in range(
-        10
-    ):  # what is left of a bag is the proportion of its unlabeled instances
-        rest = (bags == k) & (known < 0)
-        np.testing.assert_allclose(
-            data.proportions[k],
-            np.bincount(y[rest], minlength=3) / max(rest.sum(), 1),
-            atol=1e-12,
-        )
-
-
 def test_all_labels_known_is_supervised_learning():
     rng = np.random.default_rng(2)
     y = rng.integers(0, 2, 200)
@@ -119,26 +80,6 @@ def test_all_labels_known_is_supervised_learning():
     np.testing.assert_allclose(
         np.append(model.coef_, model.intercept_), supervised.coef_[0], atol=1e-4
     )
-
-
-def test_some_labels_help():
-    scores = {0.0: [], 0.3: []}
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        y = rng.integers(0, 2, 400)
-        X, bags = rng.normal(size=(400, 10)) + 0.5 * y[:, None], np.arange(400) // 50
-        p = np.bincount(bags, y) / 50
-        for share, found in scores.items():
-            labels = np.where(rng.random(400) < share, y, -1)
-            found.append(MeanMap().fit(X, bags, p, labels=labels).score(X, y))
-    assert np.mean(scores[0.3]) > np.mean(scores[0.0]) + 0.1
-
-
-def test_contradicting_labels_warn():
-    with pytest.warns(base.LLPWarning, match="bag 1 has more labeled instances"):
-        MeanMap().fit(
-            np.eye(6), [0, 0, 0, 1, 1, 1], [1.0, 0.0], labels=[-1, -1, -1, 1, 1, -1]
-        )
 
 
 def test_predicted_proportions_of_new_bags():
@@ -191,15 +132,6 @@ def test_one_vs_rest_is_one_binary_fit_a_class(kernel):
     )
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
     assert model.score(X, frame.columns.to_numpy()[y]) > 0.85
-
-
-def test_one_vs_rest_with_known_labels_and_refit():
-    X, y, bags, P = three_classes()
-    labels = np.where(np.arange(len(y)) % 2, y, -1)
-    model = OneAgainstTheRest().fit(X, bags, P, labels=labels)
-    assert model.score(X, y) > OneAgainstTheRest().fit(X, bags, P).score(X, y) - 0.02
-    two = model.fit(X, bags, P[:, 1])
-    assert two.estimators_ is None and two.decision_function(X).ndim == 1
 
 
 def test_tuning_takes_the_first_of_ties_up_to_rounding():
@@ -300,15 +232,6 @@ def test_a_grid_is_in_units_and_the_users_numbers_are_not():
     for bad in (0, -1.0, np.inf, [], [[1.0]], [1.0, np.nan], [1.0, 0.0]):
         with pytest.raises(ValueError, match="s must be finite numbers above 0"):
             base.candidates("s", bad, grid)
-
-
-def test_tuning_is_in_the_unit_of_the_scores():
-    for unit in (1.0, 1e-12, 1e12):
-        rows = [(1, 0.5 * unit), (2, 0.7 * unit), (3, 0.6 * unit)]
-        best, table = base.tune(rows, t=int)
-        assert best == {"t": 2} and table["t"].dtype == int
-    assert base.tune([(1.0, -1.0), (2.0, 0.0)], sigma=float)[0] == {"sigma": 2.0}
-    assert base.tune([(1, 0.0)], t=float)[1]["t"].dtype == float
 
 
 def test_probabilities_of_two_and_of_several_classes():
@@ -566,16 +489,6 @@ def test_predicted_proportions_come_in_the_order_of_the_fit():
     assert more.index.tolist() == [*p.index.drop(p.index[3]), "another"]
 
 
-def test_proportions_of_a_pipeline():
-    X, _, bags, p = keyed_problem()
-    pipe = make_pipeline(StandardScaler(), MeanMap())
-    pipe.fit(X, bags, meanmap__proportions=p)
-    pd.testing.assert_frame_equal(
-        base.predict_proportions(pipe, X, bags),
-        pipe[-1].predict_proportions(pipe[0].transform(X), bags),
-    )
-
-
 def test_predicted_proportions_of_any_classifier_and_any_names():
     X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([0, 0, 1, 1])
     for model in (
@@ -663,6 +576,7 @@ def test_index_of_bags_is_compared_wherever_both_have_one():
     model = MeanMap().fit(frame, pd.Series(bags), p)
     for call in (
         lambda: MeanMap().fit(frame, shuffled, p),
+        lambda: MeanMap().fit(frame, bags, p, pd.Series(y, shuffled.index)),
         lambda: model.predict_proportions(frame, shuffled),
         lambda: llpbook.proportion_scorer(p)(model, frame, shuffled),
         lambda: model.score(frame, pd.Series(y).sample(frac=1, random_state=0)),
@@ -705,16 +619,6 @@ def test_a_row_of_an_empty_bag_may_be_missing():
         MeanMap().fit(X, bags, more)
 
 
-def test_shares_in_single_precision_are_shares():
-    X, _, bags, p = keyed_problem()
-    exact = MeanMap().fit(X, bags, p)
-    single = p.astype(np.float32)
-    single[single == 1] = np.float32(1.0000001)
-    np.testing.assert_allclose(
-        MeanMap().fit(X, bags, single).coef_, exact.coef_, rtol=1e-4
-    )
-
-
 def test_tuples_name_bags():
     X, _, bags, p = keyed_problem()
     pairs = [("state", bag) for bag in bags]
@@ -725,47 +629,6 @@ def test_tuples_name_bags():
         model = MeanMap().fit(X, pairs, form)
         np.testing.assert_allclose(model.coef_, reference.coef_)
         assert model.predict_proportions(X, pairs).shape == (20, 2)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"labels": [pd.NA] + [-1] * 119}, "labels has a missing value at position 0"),
-        ({"bags": [np.inf] + [0] * 119}, "bags must be integers.*inf"),
-        ({"X": np.full((120, 2), 1e300)}, "X is not valid.*1e.300.*too large"),
-        (
-            {"X": pd.DataFrame({"t": pd.date_range("2020", periods=120)})},
-            "X is not valid.*times",
-        ),
-        (
-            {"proportions": pd.DataFrame([[0.2, 0.8]] * 20, columns=["a", np.nan])},
-            "proportions has a column without a class",
-        ),
-        (
-            {"bags": np.arange(1, 121), "proportions": [0.2, 0.8] * 60},
-            "as many as X.*keyed by bag",
-        ),
-    ],
-)
-def test_malformed_input_is_named(change, message):
-    X, _, bags, p = keyed_problem()
-    codes = p.index.get_indexer(bags)
-    given = {"X": X, "bags": codes, "proportions": p.to_numpy(), **change}
-    with pytest.raises(ValueError, match=message):
-        MeanMap().fit(**given)
-
-
-def test_known_labels_are_words_or_minus_one():
-    classes = np.array(["-1", "1"], dtype=object)
-    np.testing.assert_array_equal(
-        base.check_labels(np.array(["1", "1"]), classes, 2), [1, 1]
-    )
-    with pytest.raises(ValueError, match="labels holds 'maybe'"):
-        base.check_labels(["no", "yes", "maybe"], np.array(["no", "yes"]), 3)
-    X, y, bags, p = keyed_problem()
-    shuffled = pd.Series(y).sample(frac=1, random_state=0)
-    with pytest.raises(ValueError, match=r"labels\.index differs from X\.index"):
-        MeanMap().fit(pd.DataFrame(X), bags, p, labels=shuffled)
 
 
 def test_bag_weights_that_are_no_numbers_are_named():
@@ -973,8 +836,10 @@ def test_several_classes_are_native_one_vs_rest_or_refused():
     scores = native.decision_function(X)
     assert native.estimators_ is None and scores.shape == (300, 3)
     np.testing.assert_array_equal(native.predict(X), scores.argmax(axis=1))
-    for part in OneAgainstTheRest().fit(X, bags, P).estimators_:
+    several = OneAgainstTheRest().fit(X, bags, P)
+    for part in several.estimators_:
         assert part.classes_.tolist() == [0, 1]
+    assert several.fit(X, bags, P[:, 1]).estimators_ is None
     with pytest.raises(ValueError, match="must be of two classes for TwoClassesOnly"):
         TwoClassesOnly().fit(X, bags, P)
     for cls in (MeanMap, OneAgainstTheRest, TwoClassesOnly):
@@ -1083,37 +948,15 @@ def test_error_covariances_of_partly_known_bags():
 # --- counts ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_half_an_instance_is_of_the_first_class_whoever_rounds(monkeypatch):
+def test_half_an_instance_is_of_the_first_class_whoever_rounds():
     sizes, positives = np.array([5, 7, 3, 9]), [2, 3, 1, 4]
     halves, bags = np.full((4, 2), 0.5), np.repeat(np.arange(4), sizes)
-    X, seen = np.random.default_rng(0).normal(size=(24, 2)), []
     assert base.whole_counts(halves, sizes)[:, 1].tolist() == positives
     assert [base.whole_counts(np.ones(2), n)[1] for n in sizes] == positives
     assert [class_counts(n, 0.5)[1] for n in sizes] == positives
+    X = np.random.default_rng(0).normal(size=(24, 2))
     exact = diagnosis.read_problem(X, bags, halves, exact=True).proportions
     np.testing.assert_allclose(sizes * exact[:, 1], positives)
-    found = [
-        count_log_likelihood(np.full((n, 2), [0.7, 0.3]), np.zeros(n, int), halves)
-        for n in sizes
-    ]
-    np.testing.assert_allclose(found, binom.logpmf(positives, sizes, 0.3))
-    layout = _layout.Layout(np.arange(24), bags, halves[:, 1], np.ones(4))
-    y = layout.first_labels(X[layout.order, 0])
-    assert np.bincount(layout.bags, y > 0).tolist() == positives
-    # Methods refuse equal shares alone: one more bag is all of one class.
-    shares, bags, X = np.append(0.5 + 0 * sizes, 1), np.append(bags, [4] * 4), X[:, 0]
-    X = np.append(X, 2 + np.arange(4))[:, None]
-    model = EMLR(init="proportions", random_state=0).fit(X, bags, shares)
-    assert np.bincount(bags, model.labels_).tolist() == [*positives, 4]
-
-    def watched(scores, bags, counts, **options):
-        seen.append(counts.tolist())
-        return consistent_labels(scores, bags, counts, **options)
-
-    monkeypatch.setattr(_alternating, "consistent_labels", watched)
-    AlternatingMeanMap(init="mean_map").fit(X, bags, shares)
-    assert seen[0] == [*positives, 4]
 
 
 def test_equal_remainders_up_to_rounding_go_to_the_first_class():

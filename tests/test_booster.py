@@ -1,8 +1,6 @@
 """Boosted trees for losses of bags against scikit-learn's own on single labels, and against a slow loop."""
 
-import inspect
 import pickle
-import pydoc
 from functools import partial
 
 import numpy as np
@@ -17,8 +15,6 @@ from llpbook.base import boost_trees, tree_scores
 from llpbook.base._booster import PATIENCE
 
 ROUNDS = 12
-#: The one file that uses private names of scikit-learn's boosting.
-PRIVATE = "llpbook/base/_booster.py"
 
 
 def curved(n=1500, d=3, n_classes=2, seed=0):
@@ -196,18 +192,6 @@ def test_trees_end_when_rounds_no_longer_help():
     assert len(history) == 3 + PATIENCE and len(trees._predictors) == 2
 
 
-@pytest.mark.parametrize("max_iter", [1, 7])
-def test_the_last_round_is_judged_too(max_iter):
-    X, y = curved()
-    step = Watched(partial(logistic, y=y))
-    start = np.zeros(len(y))
-    trees, history = boost_trees(X, start, step, everywhere(X), 0.3, max_iter)
-    assert history.argmin() == max_iter == len(step.seen) - 1
-    scores = tree_scores(trees, X)
-    np.testing.assert_allclose(scores, step.seen[-1], atol=1e-12)
-    assert history[-1] == pytest.approx(logistic(scores, y)[0], abs=1e-12)
-
-
 @pytest.mark.parametrize("n_columns", [None, 1, 3])
 def test_without_a_round_there_is_no_tree(n_columns):
     X, _ = curved(200)
@@ -217,19 +201,6 @@ def test_without_a_round_there_is_no_tree(n_columns):
     )
     assert history.tolist() == [7.0]
     np.testing.assert_array_equal(tree_scores(trees, X[:50]), np.zeros_like(start[:50]))
-
-
-def test_columns_of_a_loss_that_is_a_sum_are_separate_fits():
-    X, _ = curved()
-    Y = np.column_stack([curved(n_classes=k)[1] == 1 for k in (2, 3, 5)]).astype(float)
-    start = np.log(Y.mean(axis=0)) + 0 * Y
-    rows = np.arange(len(X)) % 4 > 0
-    together = Watched(partial(logistic, y=Y))
-    boost_trees(X, start, together, rows, max_iter=ROUNDS)
-    for k, y in enumerate(Y.T):
-        alone = Watched(partial(logistic, y=y))
-        boost_trees(X, start[:, k], alone, rows, max_iter=ROUNDS)
-        np.testing.assert_array_equal(np.array(together.seen)[:, :, k], alone.seen)
 
 
 def test_a_leaf_holds_a_fiftieth_of_the_instances_and_a_tree_eight_leaves():
@@ -244,18 +215,6 @@ def test_a_leaf_holds_a_fiftieth_of_the_instances_and_a_tree_eight_leaves():
                            everywhere(X[:45]), max_iter=1)  # fmt: skip
     _, leaves = np.unique(tree_scores(trees, X[:45]), return_counts=True)
     assert len(leaves) == 2 and leaves.min() >= 20
-
-
-def test_a_fit_is_the_same_each_time_where_the_bins_are_drawn():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200_500, 1))
-    step = partial(logistic, y=X[:, 0] > 0.3)
-    one, two = (
-        boost_trees(X, np.zeros(len(X)), step, everywhere(X), max_iter=2)
-        for _ in range(2)
-    )
-    np.testing.assert_array_equal(one[1], two[1])
-    np.testing.assert_array_equal(tree_scores(one[0], X), tree_scores(two[0], X))
 
 
 def test_each_round_is_reported_once():
@@ -276,30 +235,3 @@ def test_trees_are_pickled_without_the_data():
     assert len(stored) < X.nbytes / 2
     again = tree_scores(pickle.loads(stored), X)
     np.testing.assert_array_equal(again, tree_scores(trees, X))
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["_loss.loss.BaseLoss.gradient_hessian", "_loss.loss.BaseLoss.fit_intercept_only",
-     "_loss.link.IdentityLink", "ensemble.HistGradientBoostingRegressor._encode_y",
-     "ensemble.HistGradientBoostingRegressor._raw_predict",
-     "ensemble.HistGradientBoostingRegressor._should_stop"],
-)  # fmt: skip
-def test_private_names_of_scikit_learn_are_still_there(name):
-    try:
-        found = pydoc.locate(f"sklearn.{name}")
-    except pydoc.ErrorDuringImport:
-        found = None
-    assert found is not None, f"no sklearn.{name} any more: mend {PRIVATE}"
-    if name.endswith("gradient_hessian"):
-        given = {"y_true", "raw_prediction", "sample_weight", "gradient_out"}
-        given |= {"hessian_out", "n_threads"}
-        assert given <= set(inspect.signature(found).parameters), f"mend {PRIVATE}"
-
-
-def test_a_fit_has_the_private_attributes():
-    X, y = curved(300)
-    fitted = HistGradientBoostingRegressor(max_iter=2).fit(X, y)
-    for name in ("_predictors", "_loss"):
-        assert hasattr(fitted, name), f"no {name} any more: mend {PRIVATE}"
-    assert len(fitted._predictors) == 2

@@ -153,16 +153,6 @@ def test_the_gap_is_within_the_tolerance_and_bounds_what_is_left(kernel, n_class
         assert best.objective_ >= one.objective_ * (1 - one.gap_) - 1e-12
 
 
-def test_progress_of_rounds(capsys):
-    X, _, bags, P = problem()
-    InvCal().fit(X, bags, P)
-    assert capsys.readouterr().out == ""
-    model = InvCal(verbose=2).fit(X, bags, P)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("InvCal: 1 of at most 60 rounds")
-    assert lines[-1].endswith(f"relative gap {model.gap_:.1e}")
-
-
 def test_a_kernel_asks_for_memory_before_it_is_made(monkeypatch):
     X, _, bags, P = problem()
     needs = invcal.peak_memory(240, 40)
@@ -337,14 +327,3 @@ def test_one_tube_for_all_is_a_constant_with_a_warning():
     np.testing.assert_allclose(f, (t.max() + t.min()) / 2, atol=0.01 * half)
     f = InvCal(10.0, epsilon=half * 0.9).fit(X, bags, P).decision_function(X)
     assert np.ptp(f) > 0
-
-
-def test_without_an_intercept_one_tube_is_no_constant_unless_it_holds_0(recwarn):
-    X, _, bags, P = problem()
-    shares = 0.8 + 0.1 * P[:, 1]  # log-odds from 1.4 to 2.2
-    model = InvCal(10.0, epsilon=1.0, fit_intercept=False).fit(X, bags, shares)
-    assert not recwarn.list and np.ptp(model.decision_function(X)) > 0.1
-    model.set_params(epsilon=2.3)
-    with pytest.warns(LLPWarning, match="lower epsilon"):
-        model.fit(X, bags, shares)
-    np.testing.assert_allclose(model.decision_function(X), 0, atol=1e-6)

@@ -4,8 +4,6 @@ import importlib
 import re
 import sys
 import tomllib
-import urllib.error
-import urllib.request
 from collections import Counter
 from math import comb, exp, sqrt
 from pathlib import Path
@@ -13,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from packaging.requirements import Requirement
 
 import llpbook
 from llpbook import base
@@ -34,17 +31,6 @@ def read(name):
 
 
 PYPROJECT = tomllib.loads(read("pyproject.toml"))
-EXTRAS = [  # a cluster, and learners of others, are for those who have them: not in the lock
-    r
-    for name, extra in PYPROJECT["project"]["optional-dependencies"].items()
-    for r in extra
-    if name not in ("dask", "cluster", "learners", "parquet")
-]
-REQUIREMENTS = [
-    r
-    for r in PYPROJECT["project"]["dependencies"] + EXTRAS
-    if not r.startswith("llpbook")
-]
 CONFIG = yaml.safe_load(read("_config.yml"))
 HOME = PYPROJECT["project"]["urls"]["Homepage"]
 SITE = PYPROJECT["project"]["urls"]["Documentation"]
@@ -93,73 +79,7 @@ def test_every_file_names_the_same_version():
     assert citation["authors"] == PYPROJECT["project"]["authors"]
 
 
-def _pins():
-    lines = [
-        line.split(";")[0].strip() for line in read("requirements.txt").splitlines()
-    ]
-    return {
-        name: version
-        for name, _, version in (line.partition("==") for line in lines)
-        if version
-    }
-
-
-def test_lock_keeps_the_pins_and_installs_the_package_last():
-    locked = _pins()
-    for requirement in REQUIREMENTS:
-        name, _, version = requirement.partition("==")
-        name = re.split(r"[<>=\[]", name)[0]
-        assert name in locked, (
-            f"{name} is in pyproject.toml but not in the lock: make lock"
-        )
-        assert not version or locked[name] == version
-    assert locked["jupyter-book"].startswith("1."), (
-        "version 2 reads other files than _config.yml and _toc.yml"
-    )
-    assert read("requirements.txt").splitlines()[-1] == "-e ."
-
-
-def test_lock_is_the_same_for_every_python():
-    pythons = re.findall(r"3\.\d+", re.search(r"for v in (.*?);", read("Makefile"))[1])
-    lines = [Requirement(x) for x in read("requirements.txt").splitlines()[:-1]]
-    for line in [line for line in lines if "python" in str(line.marker)]:
-        holds = {
-            line.marker.evaluate({"python_full_version": f"{v}.0"}) for v in pythons
-        }
-        assert len(holds) == 1, f"{line}: not for all of {pythons} ([tool.uv])"
-
-
-def test_binder_gets_the_oldest_python_and_the_checkout():
-    oldest = PYPROJECT["project"]["requires-python"].removeprefix(">=")
-    assert read("binder/runtime.txt").strip() == f"python-{oldest}"
-    lines = [x for x in read("binder/requirements.txt").splitlines() if x[0] != "#"]
-    assert lines[0] == "-r ../requirements.txt"
-    for requirement in lines[1:]:  # as every other dependency
-        assert re.split("[<=]", requirement)[0] in read("CONTRIBUTING.md")
-
-
-def test_contributing_gives_a_reason_for_every_dependency():
-    text = read("CONTRIBUTING.md").lower()
-    for requirement in REQUIREMENTS:
-        name = re.split(r"[<>=\[]", requirement)[0].lower()
-        assert name in text or name.replace("-", " ") in text, (
-            f"CONTRIBUTING.md does not say why {name} is needed"
-        )
-
-
 # --- the site's configuration --------------------------------------------------------------------------------
-
-
-def test_every_chapter_and_page_stands_once_in_the_toc():
-    toc = yaml.safe_load(read("_toc.yml"))
-    chapters = [chapter for part in toc["parts"] for chapter in part["chapters"]]
-    below = [page for chapter in chapters for page in chapter.get("sections", [])]
-    files = [entry["file"] for entry in [*chapters, *below] if "file" in entry]
-    listed = sorted([toc["root"], *files])
-    # A notebook is listed with its suffix: the Binder link follows it.
-    paths = [*ROOT.glob("book/*.ipynb"), *ROOT.glob("book/*.md")]
-    names = [str(path.relative_to(ROOT)).removesuffix(".md") for path in paths]
-    assert listed == sorted(names) and toc["root"] == "book/intro.ipynb"
 
 
 def test_site_shows_stored_outputs_and_keeps_to_itself():
@@ -174,14 +94,6 @@ def test_site_shows_stored_outputs_and_keeps_to_itself():
         )
     for style in sphinx["html_css_files"]:
         assert (ROOT / "book/_static" / style).is_file()
-
-
-def test_mathjax_is_whole():
-    folder = ROOT / "book/_static/mathjax"
-    script = (folder / "tex-mml-chtml.js").read_text(encoding="utf-8")
-    assert '"3.2.2"' in script and "mathjax@3.2.2" in read("CONTRIBUTING.md")
-    fonts = set(re.findall(r"MathJax_[A-Za-z0-9]+(?:-[A-Za-z]+)?\.woff", script))
-    assert len(fonts) > 10 and fonts <= {path.name for path in folder.rglob("*.woff")}
 
 
 def test_api_has_a_page_for_every_public_module():
@@ -278,12 +190,6 @@ def test_picture_of_prerequisites_is_that_of_the_table():
     assert {*wanted, "intro"} == {*book.notebooks}
 
 
-def test_ci_runs_what_contributing_says():
-    for name in (".ci/run", "CONTRIBUTING.md"):
-        assert "make check test portable book" in read(name)
-    assert (ROOT / ".ci/run").stat().st_mode & 0o111
-
-
 PRIVATE = re.compile(
     "|".join(
         [
@@ -362,19 +268,6 @@ def test_scan_finds_what_some_readers_cannot_use(tmp_path, html, said, capsys):
     (tmp_path / "page.html").write_text(html)
     assert check_site.main([str(tmp_path)]) == 1
     assert capsys.readouterr().out == f"page.html: {said}\n"
-
-
-def test_server_reports_missing_files(tmp_path):
-    (tmp_path / "page.html").write_text("x")
-    server, home, missing = check_site.serve(tmp_path)
-    try:
-        assert urllib.request.urlopen(f"{home}/page.html").read() == b"x"
-        with pytest.raises(urllib.error.HTTPError):
-            urllib.request.urlopen(f"{home}/gone.png")
-    finally:
-        server.shutdown()
-        server.server_close()
-    assert missing == ["404 /gone.png"]
 
 
 # --- book/_ext/llpbook_site.py --------------------------------------------------------------------------------

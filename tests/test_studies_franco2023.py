@@ -249,30 +249,6 @@ def test_ours_are_means_over_executions(tmp_path):
     assert set(paired["outcome"]) == {"worse"} and (paired["n"] == 3).all()
 
 
-def test_what_is_lost_and_whether_choices_are_the_same(tmp_path):
-    reached = {"oracle": 0.9, study.FULL_BAG: 0.7, "split-bag-k-fold": 0.8}
-
-    def fake(cell, seed):
-        value = reached.get(cell["strategy"], 0.85)
-        same = cell["strategy"] == "split-bag-shuffle" and seed == 0
-        other = "C=1" if same or cell["strategy"] == study.FULL_BAG else "C=2"
-        return {"accuracy": value, "error": 0.1, "mean": 0.6, "chosen": other}
-
-    some = [c for c in TABLE.cells if c["dataset"] == SIMPLE and c["method"] == "LMM"]
-    run_table(replace(TABLE, cells=some, run=fake), seeds=2, results=tmp_path)
-    row = compare.lost(results=tmp_path).loc["LMM", "simple"]
-    assert_allclose(
-        row[["full bag", "k-fold", "shuffle", "at random"]], [20, 10, 5, 30]
-    )
-    some = [c for c in TABLE.cells if c["dataset"] == SIMPLE]
-    run_table(replace(TABLE, cells=some, run=fake), seeds=1, results=tmp_path)
-    found = compare.levels(results=tmp_path).loc["simple"]
-    assert list(found.index)[:2] == ["majority", "ridge"]
-    assert_allclose(found, 85)
-    same = compare.same_choice(results=tmp_path).loc["LMM"]
-    assert dict(same) == {"bootstrap": 0, "k-fold": 0, "shuffle": 0.5}
-
-
 # --- numbers in the ledger of claims and on the page --------------------------------------------------------------
 
 

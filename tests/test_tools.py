@@ -19,7 +19,6 @@ import _book  # noqa: E402
 import check_book  # noqa: E402
 import course_map  # noqa: E402
 import execute  # noqa: E402
-import hours  # noqa: E402
 import lonely  # noqa: E402
 import new_room  # noqa: E402
 import student  # noqa: E402
@@ -147,18 +146,6 @@ def test_managed_cells_hold_the_source(tiny):
     assert names["Toy"]().fit([1, 2]).mean_ == 3
 
 
-def test_what_is_too_wide_for_a_page_is_wrapped(tiny):
-    tiny.edit(tiny.module, "Twice the input.", "Twice the input, " + "and more " * 20)
-    names = ", ".join(["llpbook.toy.double"] * 6)
-    tiny.edit(tiny.twin, "# llpbook.toy.double", f"# {names}")
-    assert tiny.sync() == 0
-    source = tiny.code()[1].source
-    assert max(map(len, source.splitlines())) <= 88
-    assert _book.header(source) == f"# {names}" and source.count("def double") == 6
-    before = tiny.files()
-    assert tiny.sync() == 0 and tiny.files() == before
-
-
 def test_round_trip_changes_no_byte(tiny):
     before = tiny.files()
     assert tiny.sync() == 0 and tiny.files() == before
@@ -199,23 +186,6 @@ def test_unknown_object_names_cell_and_object(tiny, capsys, name):
         error = "cell 3 (src/toy.md line 38): the package has no object llpbook." + name
         assert error in capsys.readouterr().err
     assert tiny.files() == before
-
-
-def test_errors_of_the_author_are_named(tiny, capsys):
-    tiny.edit(tiny.twin, "# llpbook.toy.double", "# the double")
-    tiny.put("book/src/good.md", "# Good\n")
-    assert tiny.sync() == 1  # and the other chapter is written
-    assert "a managed cell begins with" in capsys.readouterr().err
-    assert (tiny.root / "book/good.ipynb").exists() and tiny.sync("good") == 0
-    tiny.edit(tiny.twin, "# the double", "# llpbook.toy.double")
-    tiny.edit(tiny.module, "return SCALE", "return return")
-    assert tiny.sync() == 1
-    assert "invalid syntax (toy.py, line 19)" in capsys.readouterr().err
-    tiny.notebook.write_text("<<<<<<< HEAD", encoding="utf-8")
-    assert tiny.sync() == 1
-    assert "book/toy.ipynb: not a notebook" in capsys.readouterr().err
-    assert tiny.sync("nothing") == 1
-    assert "no chapter nothing" in capsys.readouterr().err
 
 
 # --- outputs -------------------------------------------------------------------------------------------------
@@ -278,15 +248,6 @@ def test_edit_in_jupyter_is_not_lost(tiny, capsys):
     assert tiny.sync("--check") == 0
 
 
-def test_edit_in_jupyter_can_be_discarded(tiny):
-    tiny.edit_notebook("Twice", "Two times")
-    assert tiny.sync("--force", "toy") == 0
-    assert "Two times" not in _book.read(tiny.notebook)
-    assert tiny.sync("--check") == 0
-    with pytest.raises(SystemExit):
-        tiny.sync("--force")  # of which chapters?
-
-
 def test_new_alt_text_or_cell_is_an_edit(tiny):
     tiny.change(2, metadata={"mystnb": {"image": {"alt": "A line."}}})
     assert tiny.sync() == 1
@@ -296,19 +257,6 @@ def test_new_alt_text_or_cell_is_an_edit(tiny):
         nb.cells.append(nbformat.v4.new_code_cell(source))
         tiny.save(nb)
         assert tiny.sync() == status
-
-
-def test_both_sides_edited(tiny, capsys):
-    tiny.edit_notebook("Twice", "Two times")
-    tiny.edit(tiny.twin, "Twice $x$", "Doubly $x$")
-    before = tiny.files()
-    for args in ([], ["--check"], ["--from-notebook"]):
-        assert tiny.sync(*args) == 1
-        files = "book/toy.ipynb and book/src/toy.md"
-        assert f"edited after the last sync: {files}. See" in capsys.readouterr().err
-    assert tiny.files() == before
-    assert tiny.sync("--from-notebook", "--force", "toy") == 0
-    assert "Two times" in _book.read(tiny.twin)
 
 
 @pytest.mark.parametrize("side", ["twin", "notebook"])
@@ -396,19 +344,7 @@ def test_what_a_package_does_not_import_is_private(package, capsys):
     assert names == {"llpbook.toy.Toy.fit", "llpbook.toy._part.double"}
 
 
-def test_rules_see_the_parts_of_a_package(package):
-    package.put("llpbook/toy/_long.py", "x = 1\n" * 301)
-    found = package.check("module_size")
-    assert found == ["llpbook/toy/_long.py: 301 lines, above 300"]
-    package.put("llpbook/toy/_more.py", "class More(LLPClassifier):\n    pass\n")
-    expect(package, "shown", r"no managed cell shows llpbook.toy.More$")
-    package.tests.unlink()
-    expect(package, "rooms", r"llpbook/toy/__init__.py: has a chapter but no tests/")
-
-
 # --- the rules -----------------------------------------------------------------------------------------------
-
-PNG = {"output_type": "display_data", "data": {"image/png": "iVBOR="}, "metadata": {}}
 
 
 def stream(name, text):
@@ -463,27 +399,6 @@ def test_image_needs_alt_text(tiny, markdown, good):
     tiny.add(markdown)
     found = tiny.check("alt_text")
     assert not found if good else "cell 6: an image without alt text" in found[0]
-
-
-def test_output_size(tiny):
-    for size, n in ((199_000, 0), (201_000, 1)):
-        tiny.change(2, outputs=[{**PNG, "data": {"image/png": "A" * size}}])
-        assert len(tiny.check("output_size")) == n
-
-
-def test_cell_length(tiny):
-    tiny.change(0, source="x = 1\n" * 30 + "\n# why\n" * 9)
-    tiny.change(1, source="# llpbook.toy.double\n" + "x = 1\n" * 90)  # as its module
-    assert not any("above" in text for text in tiny.check("cell_length"))
-    tiny.change(0, source="x = 1\n" * 31)
-    expect(tiny, "cell_length", "cell 2: 31 lines")
-    tiny.change(2, source="x = 1\n" * 6)
-    expect(tiny, "cell_length", "book/toy.ipynb: median cell of 18.5 lines")
-
-
-def test_forgotten_tag(tiny):
-    tiny.change(1, metadata={})
-    expect(tiny, "untagged", r"cell 3: begins as a managed cell")
 
 
 def test_proof_that_would_stop_all_folding(tiny):
@@ -547,14 +462,6 @@ def test_private_module(tiny, code):
     expect(tiny, "private_modules", "book/page.md: llpbook._kernels is a private")
 
 
-def test_toc(tiny):
-    tiny.put("book/loose.md", "# Loose\n")
-    tiny.put("_toc.yml", "root: book/toy\nchapters:\n- file: book/gone\n")
-    expect(tiny, "toc", "^book/loose: not in _toc.yml")
-    expect(tiny, "toc", "_toc.yml: book/gone is neither a page nor")
-    expect(tiny, "toc", "_toc.yml: book/toy is neither a page nor, with .ipynb")
-
-
 def test_road(tiny):
     """A page of the road may lead to a page of the methods, and uses nothing of it."""
     head = _book.read(tiny.twin).partition("# A toy")[0]
@@ -578,15 +485,6 @@ def test_road(tiny):
         assert tiny.check("road") == [f"book/early.ipynb: {x} {end}" for x in wrong]
 
 
-def test_ends(tiny):
-    assert tiny.check("ends") == []
-    tiny.edit(tiny.twin, "**Skip to**", "Go to")
-    tiny.sync()
-    assert tiny.check("ends") == [
-        "book/toy.ipynb: the last paragraph has no **Skip to**"
-    ]
-
-
 def test_shown(tiny):
     more = (
         "\n\ndef helper(x):\n    return x\n\n\nclass _Base(BaseClassifier):\n    pass\n"
@@ -600,24 +498,6 @@ def test_shown(tiny):
     tiny.put("llpbook/toy.py", MODULE)
     tiny.change(3, source="# llpbook.toy.Toy.fit")  # a method does not show its class
     assert tiny.check("shown") == [name + "Toy"]
-
-
-def test_module_size(tiny):
-    body = "    x = x + 1\n"
-    doc = '    """Sum.\n\n' + "    more\n" * 40 + '    """\n    # why\n\n'
-    for n, found in ((25, []), (26, ["long has 26 lines, above 25"])):
-        tiny.put("llpbook/toy.py", f"{MODULE}\n\ndef long(x):\n{doc}{body * n}")
-        assert [text.split(": ")[1] for text in tiny.check("module_size")] == found
-    boilerplate = (
-        "    _parameter_constraints: ClassVar[dict] = {\n"
-        + "        'a': 1,\n" * 9
-        + "    }\n    _parameter_constraints = {\n    }\n"
-        + "    def __init__(\n        self,\n    ):\n        self.x = 1\n"
-    )
-    for n, found in ((59, []), (60, ["Wide has 61 lines, above 60"])):
-        wide = f"\n\nclass Wide:\n{boilerplate}" + "    x = 1\n" * n
-        tiny.put("llpbook/toy.py", MODULE + wide)
-        assert [text.split(": ")[1] for text in tiny.check("module_size")] == found
 
 
 def test_equation_without_code_or_test(tiny):
@@ -638,41 +518,6 @@ def test_marks_that_name_no_equation(tiny):
         "llpbook/toy.py line 36: no chapter has an equation eq-meen",
         "tests/test_toy.py line 5: no chapter has an equation eq-dubble",
     ]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "finding"),
-    [
-        ("SCALE = 2\n", "# eq: eq-double\nSCALE = 2\n", "outside of a function"),
-        ("# the factor is that of the text", "# eq: step-two", "step-two is a step"),
-        ("asarray(x)\n", "asarray(x)  # eq: eq-mean\n", "# eq: eq-mean stands at the end"),
-        ("    # eq: eq-double\n", "  # eq: eq-double\n", "eq-double is not indented as"),
-        ("    # eq: eq-double\n", "    # eq: eq-double\n    # eq: eq-mean\n", None),
-    ],
-)  # fmt: skip
-def test_place_of_a_mark(tiny, old, new, finding):
-    tiny.edit(tiny.module, old, new)
-    found = tiny.check("marks_known")
-    assert found == [] if finding is None else finding in found[0]
-
-
-# --- make ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
-@pytest.mark.parametrize("failing", ["ruff", "python", None])
-def test_check_runs_everything_and_fails_at_the_end(tmp_path, failing):
-    (tmp_path / "bin").mkdir()
-    for name in ("ruff", "mypy", "python"):
-        program = tmp_path / "bin" / name
-        program.write_text(f"#!/bin/sh\necho ran {name}\nexit {int(name == failing)}\n")
-        program.chmod(0o755)
-    (tmp_path / ".stamp").touch()
-    command = ["make", f"VENV={tmp_path}", "check"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    ran = [line for line in done.stdout.splitlines() if line.startswith("ran")]
-    assert ran == ["ran ruff"] * 2 + ["ran mypy"] + ["ran python"] * 2
-    assert (done.returncode != 0) == (failing is not None)
 
 
 # --- execute -------------------------------------------------------------------------------------------------
@@ -732,23 +577,6 @@ def test_execute_stops_at_an_error(run, capsys, code, said):
     assert said in err
     assert "book/nothing.ipynb: not a notebook" in err
     assert run.files() == before
-
-
-@pytest.mark.slow
-def test_nbval_takes_what_ends_for_an_error(tmp_path):
-    code = SOON.format("DeprecationWarning", 2)
-    cell = nbformat.v4.new_code_cell(code, execution_count=1)
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "soon.ipynb")
-    nbval = ["-p", "conftest", "--nbval", "--nbval-current-env", "soon.ipynb"]
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "book")}
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *nbval],
-        cwd=tmp_path,
-        env=env,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 1 and "DeprecationWarning" in done.stdout
 
 
 # --- a new room, notebooks for students -----------------------------------------------------------------------
@@ -883,35 +711,7 @@ def test_every_exercise_with_a_stub_can_be_handed_out():
         assert "{solution" not in text and "def stub(" not in text
 
 
-# --- hours, slides -------------------------------------------------------------------------------------------
-
-SYLLABUS = """# Teaching
-
-<!-- hours -->
-<!-- /hours -->
-
-| Week | Chapters | Hours |
-| --- | --- | ---: |
-| 1 | {doc}`toy` | |
-| 2 | {doc}`toy` to "Concordance", [one](#ex-one), [two](#ex-two), [three](#ex-three) | |
-| 3 | the box of {doc}`toy` | 7 |
-| all | | |
-"""
-
-
-def test_hours_are_written_and_checked(tiny, capsys):
-    tiny.put("book/teaching.md", SYLLABUS)
-    assert tiny.sync("--check") == 1
-    assert "book/teaching.md is not what sync writes" in capsys.readouterr().err
-    assert tiny.sync() == 0 and tiny.sync("--check") == 0
-    page = _book.read(tiny.root / "book/teaching.md")
-    size = hours.measure(tiny.load())
-    assert f"| {size.equations} | {size.cells} | {size.exercises} |" in page
-    rows = [float(n) for n in re.findall(r"^\| [123] .* (\S+) \|$", page, re.MULTILINE)]
-    least = hours.measure(tiny.load(), "Concordance")
-    assert rows[0] == hours.hours(hours.minutes(size, min(hours.OWN, size.exercises)))
-    assert rows[1] == hours.hours(hours.minutes(least, 3)) >= 1
-    assert rows[2] < 1 and f"| all | | {sum(rows):g} |" in page
+# --- slides --------------------------------------------------------------------------------------------------
 
 
 DOT = (
@@ -956,23 +756,6 @@ def test_a_deck_is_a_notebook_with_slide_types(tiny_deck):
     address = "https://toy.example/book/toy.html"
     assert f"[Toy]({address}), [an equation]({address}#eq-double)" in nb.cells[3].source
     assert nb.metadata.title == "A deck"
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("fig-toy", "fig-top", "slide 2: no chapter has a stored figure fig-top"),
-        ("#eq-double", "#eq-triple", "slide 2: the book has no eq-triple"),
-        ("toy.ipynb", "top.ipynb", "slide 2: the book has no top"),
-        ("# A deck", "", "slide 1: nothing to show"),
-    ],
-)
-def test_a_deck_names_what_the_book_has(tiny_deck, capsys, old, new, said):
-    tiny_deck.edit(tiny_deck.root / "book/slides/one.md", old, new)
-    assert slides.main(["--root", str(tiny_deck.root)]) == 1
-    assert said in capsys.readouterr().err
-    assert slides.main(["two", "--root", str(tiny_deck.root)]) == 1
-    assert "no deck book/slides/two.md" in capsys.readouterr().err
 
 
 OPEN = {"## Such data come from"}  # an answer under another title
