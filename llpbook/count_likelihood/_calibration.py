@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import minimize
 from scipy.special import log_softmax
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
@@ -237,7 +238,8 @@ def fit_to_bags(estimator, X, data, rows):
         labels = np.where(codes < 0, -1, data.classes.astype(object)[codes])
         given[f"{prefix}labels"] = labels
     part = safe_split(model, X, None, rows, rows)[0]
-    return model.fit(part, table.index[data.bags[rows]], **given)
+    with config_context(enable_metadata_routing=False):  # as in `bag_bootstrap`
+        return model.fit(part, table.index[data.bags[rows]], **given)
 
 
 def held_out_scores(model, X, data, folds, tell=lambda: None):

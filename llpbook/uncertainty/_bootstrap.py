@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from scipy.stats import norm
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
@@ -142,7 +143,10 @@ def _evaluate(estimator, X, bags, proportions, statistic):
     """Values of the statistic on a fit, and their standard errors or None."""
     steps = isinstance(estimator, Pipeline)
     key = f"{estimator.steps[-1][0]}__proportions" if steps else "proportions"
-    found = statistic(clone(estimator).fit(X, bags, **{key: proportions}))
+    # With routing a Pipeline would ask its steps for requests that name what every estimator here takes.
+    with config_context(enable_metadata_routing=False):
+        model = clone(estimator).fit(X, bags, **{key: proportions})
+    found = statistic(model)
     pair = found if isinstance(found, tuple) else (found, None)
     if pair[0] is None:
         raise ValueError("statistic must return a number or numbers, got None")
