@@ -576,7 +576,6 @@ OPEN = {
     "dsdd",
     "lsdd",
     "mean_map",
-    "model_selection",
     "plotting",
     "proportions",
     "variants",
@@ -598,6 +597,8 @@ def signatures(room):
     """The functions of a room and the constructors of its estimators."""
     for name, value in frozen(room).items():
         estimator = inspect.isclass(value) and hasattr(value, "get_params")
+        if (getattr(value.__init__, "__module__", None) or "").startswith("sklearn."):
+            continue  # a search, whose parameters are scikit-learn's
         if inspect.isfunction(value) or estimator:
             yield name, inspect.signature(value).parameters.values(), estimator
 

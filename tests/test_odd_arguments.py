@@ -46,7 +46,9 @@ def search(X, bags, proportions, scoring, cv):
 
 
 def scored(X, bags, proportions, error, bag_sizes):
-    scorer = model_selection.proportion_scorer(proportions, error, bag_sizes)
+    scorer = model_selection.proportion_scorer(
+        proportions, error=error, bag_sizes=bag_sizes
+    )
     return scorer(MODEL, X, bags)
 
 

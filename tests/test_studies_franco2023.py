@@ -150,7 +150,7 @@ def test_the_choice_is_that_of_algorithm_1_as_written(strategy):
     found = study.choose("ridge", X, bags, shares, cv, 5)
     estimator, grid = study.METHODS["ridge"]
     settings = list(ParameterGrid(grid))
-    scorer = proportion_scorer(shares, "mae", soft=False)
+    scorer = proportion_scorer(shares, soft=False)
     splits = list(study.splitter(strategy, 10, shares, 5).split(X, groups=bags))
     data = X, bags, shares
     best, errors = select_setting(estimator, settings, splits, data, scorer)

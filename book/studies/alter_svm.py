@@ -55,7 +55,7 @@ class NamedClusters(ClassifierMixin, BaseEstimator):
 
 def tuned(estimator, **grid):
     """A choice by the shares of held-out bags."""
-    of_labels = proportion_scorer(None, "weighted_mae", soft=False)
+    of_labels = proportion_scorer(None, error="weighted_mae", soft=False)
     return LLPGridSearchCV(
         estimator, grid, scoring=of_labels, cv=FullBagKFold(5), error_score="raise"
     )

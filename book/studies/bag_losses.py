@@ -148,7 +148,7 @@ def choose(model, grid, X, given, cv):
     if len(given) == 1:
         search = GridSearchCV(model, grid, scoring="neg_log_loss", cv=3, refit=False)
     else:
-        score = proportion_scorer(given[1], "weighted_mae")
+        score = proportion_scorer(given[1], error="weighted_mae")
         search = LLPGridSearchCV(model, grid, scoring=score, cv=cv, refit=False)
     found = search.set_params(error_score="raise").fit(X, *given).cv_results_
     return found["params"][np.argmax(found["mean_test_score"])]

@@ -138,7 +138,7 @@ def score_all(model, X, bags, shares, splits):
     fitted = OutOfFold(model, splits).fit(X, bags, proportions=shares)
     for name, (error, soft) in SCORES.items():
         given = sizes if error in ("log_likelihood", "unbiased") else None
-        scorer = proportion_scorer(shares, error, given, soft)
+        scorer = proportion_scorer(shares, error=error, bag_sizes=given, soft=soft)
         if name.startswith("pooled"):
             found[name] = [scorer(fitted, X, bags)]
         else:
@@ -200,7 +200,7 @@ TUNED = {
     "counts": (CountLogistic(), PENALTIES),
 }
 BY = {
-    "mae labels": proportion_scorer(None, "mae", soft=False),
+    "mae labels": proportion_scorer(None, soft=False),
     **{
         name: name.replace(" ", "_")
         for name in (

@@ -189,7 +189,7 @@ def run(cell, seed):
         model = LLPGridSearchCV(
             estimator,
             grid,
-            scoring=proportion_scorer(None, "weighted_mae", soft=False),
+            scoring=proportion_scorer(None, error="weighted_mae", soft=False),
             cv=SplitBagKFold(SPLITS, random_state=seed),
             error_score="raise",
         )

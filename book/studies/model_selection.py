@@ -143,7 +143,7 @@ def run(cell, seed):
     search = LLPGridSearchCV(
         estimator,
         {name: PENALTIES},
-        scoring={e: proportion_scorer(None, e, soft=False) for e in ERRORS},
+        scoring={e: proportion_scorer(None, error=e, soft=False) for e in ERRORS},
         refit=False,
         cv=splitter(cell["strategy"], made.proportions),
         error_score="raise",

@@ -166,8 +166,8 @@ def scorers(shares):
         ``scorer(estimator, X, bags)``.
     """
     return {
-        "labels": proportion_scorer(shares, "weighted_mae", soft=False),
-        "probabilities": proportion_scorer(shares, "weighted_mae"),
+        "labels": proportion_scorer(shares, error="weighted_mae", soft=False),
+        "probabilities": proportion_scorer(shares, error="weighted_mae"),
     }
 
 

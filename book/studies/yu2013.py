@@ -326,7 +326,7 @@ def fit_bags(method, X, bags, proportions):
     search = LLPGridSearchCV(
         MajorityFallback(method.estimator),
         {f"estimator__{name}": values for name, values in method.grid.items()},
-        scoring=proportion_scorer(None, "weighted_mae", soft=False),
+        scoring=proportion_scorer(None, error="weighted_mae", soft=False),
         cv=FullBagKFold(min(N_FOLDS, len(proportions))),
         error_score="raise",
     )

@@ -13,15 +13,7 @@ searches are scikit-learn's. No instance label is seen.
 Chapter: ``book/model_selection``. Sources: franco2023 (section 5), hernandez2019 (the folds of whole bags).
 """
 
-from ._pooled import (
-    DEFAULT,
-    POOLED,
-    OutOfFold,
-    are_pooled,
-    check_partition,
-    default_score,
-    times_held_out,
-)
+from ._pooled import OutOfFold, are_pooled, check_partition, default_score
 from ._scorers import (
     ERRORS,
     SCORES,
@@ -30,7 +22,6 @@ from ._scorers import (
     count_log_likelihood,
     exact_score,
     expected_squared_error,
-    label_log_likelihood,
     normal_score,
     proportion_scorer,
     regression_error,
@@ -59,15 +50,9 @@ from ._splitters import (
     draw_from_bags,
     next_bag_chances,
     split_bag_folds,
-    whole_bag_folds,
 )
 
 __all__ = [
-    "DEFAULT",
-    "ERRORS",
-    "POOLED",
-    "SCORES",
-    "BagSearch",
     "BagSplitter",
     "FullBagKFold",
     "LLPGridSearchCV",
@@ -77,30 +62,6 @@ __all__ = [
     "SplitBagBootstrap",
     "SplitBagKFold",
     "SplitBagShuffle",
-    "are_pooled",
-    "bag_order",
-    "bag_part",
-    "check_partition",
-    "compare_with_majority",
-    "count_distribution",
     "count_log_likelihood",
-    "count_rows",
-    "default_score",
-    "draw_from_bags",
-    "exact_score",
-    "expected_squared_error",
-    "label_log_likelihood",
-    "next_bag_chances",
-    "normal_score",
-    "of_labels",
     "proportion_scorer",
-    "read_scoring",
-    "regression_error",
-    "score_majority",
-    "select_setting",
-    "split_bag_folds",
-    "times_held_out",
-    "unbiased_error",
-    "unbiased_weights",
-    "whole_bag_folds",
 ]

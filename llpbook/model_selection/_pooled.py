@@ -1,17 +1,20 @@
 """Scores of whole bags by predictions out of fold."""
 
+from collections.abc import Sequence
 from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
 
+from .._typing import NDArray
 from ..base._sklearn import check_method_params, safe_indexing
 
 #: In front of the name of a score: whole bags are scored, once, by predictions that are all held out.
 POOLED = "pooled_"
-#: The score of a search that names none, where the splits allow it.
-DEFAULT = "pooled_log_likelihood"
+#: Rows of the training and of the validation part, for each split.
+Splits: TypeAlias = Sequence[tuple[NDArray, NDArray]]
 
 
 class OutOfFold(ClassifierMixin, BaseEstimator):
@@ -33,7 +36,7 @@ class OutOfFold(ClassifierMixin, BaseEstimator):
     classes_ : ndarray, shape (n_classes,)
     """
 
-    def __init__(self, estimator, splits):
+    def __init__(self, estimator: Any, splits: Splits):
         self.estimator, self.splits = estimator, splits
 
     def set_params(self, **params):
@@ -69,14 +72,12 @@ class OutOfFold(ClassifierMixin, BaseEstimator):
         X, bags, given = self.given_
         # Shares belong to bags; they are not cut, even if there are as many bags as instances.
         shares = {k: v for k, v in given.items() if k.endswith("proportions")}
-        return [
-            clone(self.estimator).fit(
-                safe_indexing(X, train),
-                bags[train],
-                **{**check_method_params(X, given, train), **shares},
-            )
-            for train, _ in self.splits
-        ]
+        models = []
+        for train, _ in self.splits:
+            cut = {**check_method_params(X, given, train), **shares}
+            model = clone(self.estimator)
+            models.append(model.fit(safe_indexing(X, train), bags[train], **cut))
+        return models
 
     @property
     def classes_(self):
@@ -101,21 +102,7 @@ class OutOfFold(ClassifierMixin, BaseEstimator):
 
 
 def are_pooled(scoring):
-    """Whether whole bags are scored once, by predictions that are all held out.
-
-    Parameters
-    ----------
-    scoring : ProportionScorer or dict
-
-    Returns
-    -------
-    bool
-
-    Raises
-    ------
-    ValueError
-        If some of the scores are pooled and others are not.
-    """
+    """Whether whole bags are scored once, by predictions that are all held out."""
     scorers = scoring.values() if isinstance(scoring, dict) else [scoring]
     found = {scorer.pooled for scorer in scorers}
     if len(found) > 1:
@@ -133,7 +120,7 @@ def times_held_out(splits, n):
 def default_score(splits, n):
     """The score of a search that names none: pooled where each of ``n`` instances is held out once."""
     once = (times_held_out(splits, n) == 1).all()
-    return DEFAULT if once else DEFAULT.removeprefix(POOLED)
+    return (POOLED if once else "") + "log_likelihood"
 
 
 def check_partition(splits, n):

@@ -1,11 +1,14 @@
 """Scores of a model on bags whose shares are known, and what they can be expected to see."""
 
+from collections.abc import Callable, Hashable, Mapping
 from inspect import Parameter, signature
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import hypergeom
 
+from .._typing import ArrayLike, NDArray, Proportions
 from ..base import (
     bag_shares,
     check_bags,
@@ -90,7 +93,7 @@ GRAIN = 2.0**-40
 
 
 def expected_squared_error(p, false_negative, false_positive, part, size):
-    r"""Mean squared error of the predicted share of a random part of a bag.
+    r"""Expected squared error of the predicted share of a random part of a bag.
 
     Equation :eq:`eq-ms-expected`.
 
@@ -111,16 +114,15 @@ def expected_squared_error(p, false_negative, false_positive, part, size):
     chance = p * false_negative * (1 - false_negative)
     chance = chance + (1 - p) * false_positive * (1 - false_positive)
     missing = p * (1 - p) * (size - part) / np.maximum(size - 1, 1)
+    seen = (1 - false_negative - false_positive) ** 2
     # eq: eq-ms-expected
-    return (
-        bias**2 + (chance + (1 - false_negative - false_positive) ** 2 * missing) / part
-    )
+    return bias**2 + (chance + seen * missing) / part
 
 
 def count_distribution(probabilities, bags, n_bags):
     r"""The distribution of the number of positives in each bag, of independent labels.
 
-    Poisson-binomial, one instance at a time: equation :eq:`eq-ms-counts`.
+    Poisson-binomial, one instance at a time.
 
     Parameters
     ----------
@@ -141,7 +143,6 @@ def count_distribution(probabilities, bags, n_bags):
     found = np.zeros((n_bags, len(padded) + 1))
     found[:, 0] = 1.0
     for s in padded[:, :, None]:
-        # eq: eq-ms-counts
         found[:, 1:] = (1 - s) * found[:, 1:] + s * found[:, :-1]
         found[:, :1] *= 1 - s
     return found
@@ -177,26 +178,22 @@ def exact_score(s, bags, parts, sizes, positives):
 def normal_score(s, bags, parts, sizes, positives):
     r"""The same by a normal distribution of the predicted count, for large bags.
 
-    Equation :eq:`eq-ms-normal`.
-
-    Parameters
-    ----------
-    s, bags, parts, sizes, positives
-        As for `exact_score`.
-
-    Returns
-    -------
-    ndarray, shape (n_bags,)
+    Parameters and result are those of `exact_score`.
     """
     p, mean = positives / sizes, np.bincount(bags, s, len(parts))
     missing = parts * p * (1 - p) * (sizes - parts) / np.maximum(sizes - 1, 1)
     variance = np.bincount(bags, s * (1 - s), len(parts)) + missing + 1 / 12
-    # eq: eq-ms-normal
     misfit = (parts * p - mean) ** 2 / variance
     return -0.5 * (np.log(2 * np.pi * variance) + misfit)
 
 
-def count_log_likelihood(probabilities, bags, proportions, bag_sizes=None):
+def count_log_likelihood(
+    probabilities: NDArray,
+    bags: NDArray,
+    proportions: NDArray,
+    *,
+    bag_sizes: NDArray | None = None,
+) -> float:
     """Mean over bags of the log-likelihood of their counts under predicted probabilities.
 
     See `exact_score`, which serves bags of up to 500 instances here, and `normal_score` for larger ones. Of whole bags
@@ -224,10 +221,8 @@ def count_log_likelihood(probabilities, bags, proportions, bag_sizes=None):
     counts = whole_counts(proportions[used], sizes)
     for j in columns if proportions.shape[1] == 2 else range(proportions.shape[1]):
         s = np.clip(probabilities[:, j], SURE, 1 - SURE)
-        for chosen, score in (
-            (parts <= EXACT_UP_TO, exact_score),
-            (parts > EXACT_UP_TO, normal_score),
-        ):
+        large = parts > EXACT_UP_TO
+        for chosen, score in ((~large, exact_score), (large, normal_score)):
             if chosen.any():
                 rows, renamed = chosen[codes], np.cumsum(chosen) - 1
                 about = (part[chosen] for part in (parts, sizes, counts[:, j]))
@@ -238,33 +233,17 @@ def count_log_likelihood(probabilities, bags, proportions, bag_sizes=None):
 def label_log_likelihood(labels, classes, bags, proportions, bag_sizes=None):
     """`count_log_likelihood` of predicted labels that err independently, all at the same rate.
 
-    Parameters
-    ----------
-    labels : ndarray, shape (n_instances,)
-    classes : ndarray, shape (n_classes,)
-        In the order of the columns of ``proportions``.
-    bags, proportions, bag_sizes
-        As for `count_log_likelihood`.
-
-    Returns
-    -------
-    float
-        Of the rate between 0.01 and 0.5 that is most likely: the labels alone do not say how sure they are.
+    The rate between 0.01 and 0.5 that is most likely is taken: the labels alone do not say how sure they are.
     """
     hits = labels[:, None] == classes[None, :]
     others = len(classes) - 1
-    return max(
-        count_log_likelihood(
-            np.where(hits, 1 - rate, rate / others), bags, proportions, bag_sizes
-        )
-        for rate in ERROR_RATES
-    )
+    guesses = (np.where(hits, 1 - rate, rate / others) for rate in ERROR_RATES)
+    about = bags, proportions
+    return max(count_log_likelihood(q, *about, bag_sizes=bag_sizes) for q in guesses)
 
 
 def unbiased_weights(proportions, bag_sizes):
     r"""An unbiased estimate of the class probabilities of any instance of a bag, from the share of the bag.
-
-    Equation :eq:`eq-ms-unbiased`.
 
     Parameters
     ----------
@@ -287,7 +266,6 @@ def unbiased_weights(proportions, bag_sizes):
     counts, others = sizes * shares, bag_sizes.sum() - sizes
     rest = (counts.sum(axis=0) - counts) / np.maximum(others, 1)
     prior = np.where(others > 0, rest, shares)
-    # eq: eq-ms-unbiased
     return sizes * (shares - prior) + prior
 
 
@@ -309,9 +287,8 @@ def unbiased_error(proportions, predicted, parts, bag_sizes):
     -------
     float
     """
-    hits = (unbiased_weights(proportions, bag_sizes) * np.nan_to_num(predicted)).sum(
-        axis=1
-    )
+    weights = unbiased_weights(proportions, bag_sizes)
+    hits = (weights * np.nan_to_num(predicted)).sum(axis=1)
     return float(1 - parts @ hits / parts.sum())
 
 
@@ -348,7 +325,7 @@ class ProportionScorer:
             shares = bag_shares(predicted, codes, len(matrix), classes)
             score = -self._error(matrix, shares, parts, sizes)
         elif predicted.ndim == 2:
-            score = count_log_likelihood(predicted, codes, matrix, sizes)
+            score = count_log_likelihood(predicted, codes, matrix, bag_sizes=sizes)
         else:
             score = label_log_likelihood(predicted, classes, codes, matrix, sizes)
         return float(np.round(score / GRAIN) * GRAIN)
@@ -398,19 +375,24 @@ def _in_order_of(wanted, matrix, classes):
         raise ValueError(
             f"proportions has the classes {list(classes)}, the estimator {list(wanted)}"
         )
-    if set(classes) == set(wanted):
-        return matrix[:, pd.Index(classes).get_indexer(wanted)]
-    return matrix
+    named = set(classes) == set(wanted)
+    return matrix[:, pd.Index(classes).get_indexer(wanted)] if named else matrix
 
 
-def proportion_scorer(proportions=None, error="mae", bag_sizes=None, soft=None):
+def proportion_scorer(
+    proportions: Proportions | None,
+    *,
+    error: str | Callable = "mae",
+    bag_sizes: ArrayLike | Mapping[Hashable, Any] | None = None,
+    soft: bool | None = None,
+) -> ProportionScorer:
     r"""A scorer that compares predicted with given proportions: no instance label is needed.
 
     Call it as ``scorer(estimator, X, bags)``; larger is better. Errors count negative, so that 0 is best.
 
     Parameters
     ----------
-    proportions : None, array-like, Series, dict or DataFrame, default None
+    proportions : None, array-like, Series, dict or DataFrame
         As for ``fit``; all bags, whole. None: those that `LLPGridSearchCV` is fitted to, with the sizes of their bags.
     error : str or callable, default "mae"
         - "mae": the mean over bags of `llpbook.proportions.proportion_mae` (franco2023, eq. 1); "weighted_mae": bags
@@ -445,8 +427,8 @@ def proportion_scorer(proportions=None, error="mae", bag_sizes=None, soft=None):
     -----
     Shares of labels prefer bad models where a class is rare. The most accurate labels leave out a class that is likely
     nowhere, so that their shares are wrong; a model that labels worse, but in the right numbers, has better shares. For
-    people of `adult` in bags by native country the classifier of the true labels has no better shares of labels than a
-    ridge regression that is less accurate by 18 points, and far better mean probabilities (chapter, "Which score?").
+    people of `adult` in bags by native country the likelihood of the counts has worse shares of labels than a ridge
+    regression that is less accurate, and far better mean probabilities (chapter, "Which score?").
 
     Examples
     --------

@@ -165,16 +165,7 @@ class BagSearch:
 
 
 def of_labels(scoring):
-    """The same scorers, but of labels where they are free to choose between labels and probabilities.
-
-    Parameters
-    ----------
-    scoring : ProportionScorer or dict
-
-    Returns
-    -------
-    ProportionScorer or dict
-    """
+    """The same scorers, but of labels where they are free to choose between labels and probabilities."""
     if isinstance(scoring, dict):
         return {name: of_labels(scorer) for name, scorer in scoring.items()}
     scorer = copy.copy(scoring)
@@ -183,22 +174,7 @@ def of_labels(scoring):
 
 
 def score_majority(majority, scoring, splits, bags, given):
-    """The scores of the majority class under the splits and scorers of a search.
-
-    Parameters
-    ----------
-    majority : MajorityClass or OutOfFold
-    scoring : ProportionScorer or dict
-    splits : list of (train, test)
-    bags : ndarray, shape (n_instances,)
-    given : dict
-        ``proportions`` and, where there are any, ``labels``.
-
-    Returns
-    -------
-    dict of str to float
-        By the name of the scorer; of a single one "score".
-    """
+    """The scores of the majority class under the splits of a search, by the name of the scorer; of one, "score"."""
     blank = np.zeros((len(bags), 1))
     with warnings.catch_warnings(action="ignore"):  # the fits of the search have spoken
         found = cross_validate(
@@ -210,12 +186,8 @@ def score_majority(majority, scoring, splits, bags, given):
 def compare_with_majority(search, bags):
     """Warn where the setting that was chosen scores no higher than the majority class, and print both scores.
 
-    Parameters
-    ----------
-    search : BagSearch
-        Fitted. Of several scores the one that ``refit`` names counts.
-    bags : ndarray, shape (n_instances,)
-        Where parts of bags were scored, which favors probabilities that are all alike, the warning says so.
+    Of several scores the one that ``refit`` names counts. Where parts of bags were scored, which favors probabilities
+    that are all alike, the warning says so.
     """
     own, majority = getattr(search, "best_score_", None), search.majority_score_
     if isinstance(majority, dict):
@@ -270,7 +242,7 @@ def read_scoring(scoring, proportions, sizes):
             f"scoring must compare proportions: one of {known}, with or without {POOLED!r} in front, or "
             f"proportion_scorer(proportions, error), got {scoring!r}, which would compare predictions with bags"
         )
-    scorer = proportion_scorer(None, scoring.removeprefix(POOLED))
+    scorer = proportion_scorer(None, error=scoring.removeprefix(POOLED))
     scorer = scorer.with_proportions(proportions, sizes)
     scorer.pooled = scoring.startswith(POOLED)
     return scorer

@@ -7,6 +7,7 @@ import pandas as pd
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 
+from .._typing import Proportions, RandomState
 from ..base import check_bags, check_column, check_proportions
 from ..base._sklearn import num_samples
 from ..proportions import check_flag, check_whole
@@ -41,7 +42,7 @@ def bag_order(codes, rng=None):
 
 
 def split_bag_folds(codes, n_folds, rng=None):
-    r"""The fold of each instance, dealt like cards, bag after bag.
+    r"""The fold of each instance: numbered in turn, bag after bag.
 
     Equation :eq:`eq-ms-folds`.
 
@@ -110,9 +111,7 @@ def draw_from_bags(codes, counts, rng):
 
 
 def next_bag_chances(counts, held, prior):
-    r"""How likely each bag is to be the next one of a fold.
-
-    Equation :eq:`eq-ms-full`.
+    """How likely each bag is to be the next one of a fold.
 
     Parameters
     ----------
@@ -137,7 +136,6 @@ def next_bag_chances(counts, held, prior):
         mixed = counts + held
         gaps = mixed / mixed.sum(axis=1, keepdims=True) - prior
         weights = np.exp(-np.linalg.norm(gaps, axis=1))
-    # eq: eq-ms-full
     return weights / weights.sum()
 
 
@@ -261,7 +259,13 @@ class FullBagKFold(BagSplitter):
     [0, 1, 2, 3]
     """
 
-    def __init__(self, n_splits=5, proportions=None, random_state=None):
+    def __init__(
+        self,
+        n_splits: int = 5,
+        *,
+        proportions: Proportions | None = None,
+        random_state: RandomState = None,
+    ):
         self.n_splits, self.proportions = n_splits, proportions
         self.random_state = random_state
         self._check(least=2)
@@ -298,7 +302,13 @@ class SplitBagKFold(BagSplitter):
     Source: franco2023, section 5.1, which asks for bags at least as large as the number of folds.
     """
 
-    def __init__(self, n_splits=5, shuffle=True, random_state=None):
+    def __init__(
+        self,
+        n_splits: int = 5,
+        *,
+        shuffle: bool = True,
+        random_state: RandomState = None,
+    ):
         self.n_splits, self.shuffle = n_splits, shuffle
         self.random_state = random_state
         self._check(least=2)
@@ -323,7 +333,13 @@ class SplitBagShuffle(BagSplitter):
     Source: franco2023, Algorithm 2.
     """
 
-    def __init__(self, n_splits=5, test_size=0.5, random_state=None):
+    def __init__(
+        self,
+        n_splits: int = 5,
+        *,
+        test_size: float = 0.5,
+        random_state: RandomState = None,
+    ):
         self.n_splits, self.test_size = n_splits, test_size
         self.random_state = random_state
         self._check()
@@ -356,7 +372,14 @@ class SplitBagBootstrap(BagSplitter):
     Source: franco2023, section 5.3; the out-of-bag form is ours. Rows of a part may occur several times.
     """
 
-    def __init__(self, n_splits=5, test_size=0.5, out_of_bag=False, random_state=None):
+    def __init__(
+        self,
+        n_splits: int = 5,
+        *,
+        test_size: float = 0.5,
+        out_of_bag: bool = False,
+        random_state: RandomState = None,
+    ):
         self.n_splits, self.test_size = n_splits, test_size
         self.out_of_bag, self.random_state = out_of_bag, random_state
         self._check()
