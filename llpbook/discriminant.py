@@ -17,19 +17,17 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import gen_batches
 
 from .base import (
     ArrayLike,
-    BagCounts,
     InChunks,
     Interval,
     LLPClassifier,
     StrOptions,
     one_column,
-    tilt_classes,
     warn,
     warn_if_short,
 )
@@ -94,7 +92,7 @@ def within_covariance(X, weights, means):
 def between_covariance(means, mass):
     r"""Covariance of the class means.
 
-    Equation :eq:`eq-da-between`; the paper does not define it.
+    The paper does not define it.
 
     Parameters
     ----------
@@ -108,7 +106,6 @@ def between_covariance(means, mass):
     """
     share = mass / mass.sum()
     M = means - share @ means
-    # eq: eq-da-between
     return (M * share[:, None]).T @ M
 
 
@@ -326,37 +323,8 @@ def spread(rows, sizes):
     return np.repeat(rows.T, sizes, axis=1).T
 
 
-def balanced_weights(log_closeness, starts, counts, *, tilt=None):
-    r"""Weights that keep the counts of each bag, and add up to 1 over the classes of each instance.
-
-    :math:`w_{ij} = b_{kj} \, p^*_{ij} / \sum_z b_{kz} \, p^*_{iz}`, equation :eq:`eq-da-balanced`, with the one
-    :math:`b_k` of each bag that meets its counts. Ours, not the paper's.
-
-    Parameters
-    ----------
-    log_closeness, starts, counts
-        As for `matched_weights`.
-    tilt : ndarray, shape (n_bags, n_classes), optional
-        :math:`\log b` to start from.
-
-    Returns
-    -------
-    weights : ndarray, shape (n_instances, n_classes)
-    tilt : ndarray, shape (n_bags, n_classes)
-    """
-    sizes = np.diff(np.append(starts, len(log_closeness)))
-    bags = np.repeat(np.arange(len(sizes)), sizes)
-    no_errors = np.zeros((*counts.shape, counts.shape[1]))
-    known = BagCounts(bags, sizes, counts, no_errors)
-    tilt = tilt_classes(log_closeness, known, tilt)
-    # eq: eq-da-balanced
-    return softmax(log_closeness + tilt[bags], axis=1), tilt
-
-
 def projections(model):
     r"""Directions in which class means vary most, compared with the instances within a class.
-
-    Equation :eq:`eq-da-projection`.
 
     :math:`S_b v = \nu S_w v` with :math:`v^\top S_w v = 1`: eigenvectors of :math:`R^\top S_b R`, times :math:`R`.
 
@@ -372,7 +340,6 @@ def projections(model):
         Each eigenvalue's share of their sum.
     """
     spread = model.root.T @ between_covariance(model.means, model.prior) @ model.root
-    # eq: eq-da-projection
     values, vectors = np.linalg.eigh(spread)
     values, vectors = values[::-1], vectors[:, ::-1]
     kept = values[: len(model.means) - 1] > 1e-10 * values[:1].clip(1e-100)
@@ -390,8 +357,6 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
     ----------
     scheme : {"sws", "fws", "wws"}, default "wws"
         Weights: the shares of the bag; refined by distances to the class means; refined by the classifier itself.
-    balance : bool, default False
-        Weights of each instance also add up to 1, beside the counts of each bag: ours, for "fws" and "wws".
     logits : {"posterior", "linear"}, default "posterior"
         WWS takes the soft-max of the discriminant scores ("posterior"), or of their part that is linear in x, with the
         origin at the mean of the classes ("linear", eq. 7 to the letter). Predictions use the discriminant scores.
@@ -454,7 +419,6 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
     _log_odds = True
     _parameter_constraints = {
         "scheme": [StrOptions({"sws", "fws", "wws"})],
-        "balance": ["boolean"],
         "logits": [StrOptions({"posterior", "linear"})],
         "shrinkage": [Interval(Real, 0, 1, closed="both"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -463,12 +427,12 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
     }
 
     def __init__(
-        self, scheme: str = "wws", balance: bool = False, *,
-        logits: str = "posterior", shrinkage: float | None = None,
-        max_iter: int = 300, tol: float = 1e-5, verbose: int = 0,
+        self, scheme: str = "wws", *, logits: str = "posterior",
+        shrinkage: float | None = None, max_iter: int = 300, tol: float = 1e-5,
+        verbose: int = 0,
     ):  # fmt: skip
-        self.scheme, self.balance, self.logits, self.tol = scheme, balance, logits, tol
-        self.shrinkage, self.max_iter, self.verbose = shrinkage, max_iter, verbose
+        self.scheme, self.logits, self.shrinkage = scheme, logits, shrinkage
+        self.max_iter, self.tol, self.verbose = max_iter, tol, verbose
 
     @property
     def _scale(self):
@@ -493,15 +457,11 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
         self._store(model, within_covariance(X, weights, model.means))
 
     def _refine(self, X, weights, basis, starts, counts):
-        self.gap_, tilt = 0.0 if self.scheme == "sws" else np.inf, None
+        self.gap_ = 0.0 if self.scheme == "sws" else np.inf
         self.n_iter_, progress = 0, self._progress(self.max_iter, "iteration")
         while self.gap_ > self.tol and self.n_iter_ < self.max_iter:
             near = self._log_closeness(X, weights, basis)
-            before = weights
-            if self.balance:
-                weights, tilt = balanced_weights(near, starts, counts, tilt=tilt)
-            else:
-                weights = matched_weights(near, starts, counts)
+            before, weights = weights, matched_weights(near, starts, counts)
             self.gap_ = float(np.abs(weights - before).sum() / len(X))
             self.n_iter_ += 1
             progress.step(f"weights change by {self.gap_:.1e} per instance")

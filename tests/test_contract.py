@@ -646,7 +646,7 @@ ERRORS = np.full(10, 0.1)
 #: Another value than the default; (name of estimator, parameter) goes before the parameter's own.
 OTHER = {
     "C": 1e-3, "C_p": 0.01, "alpha": 100.0, "bag_weights": "uniform",
-    "balance": True, "class_prior": "match",
+    "class_prior": "match",
     "clusterer": KMeans(3, random_state=0), "crossover_probability": 0.9,
     "epsilon": 0.5, "estimator": LogisticRegression(C=1e-3), "exact_up_to": 2,
     "fit_intercept": False, "gamma": 5.0, "init": llpbook.MeanMap(), "kernel": "rbf",

@@ -4,7 +4,6 @@ import warnings
 from functools import partial
 from itertools import product
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from problems import gaussian_bags
@@ -30,8 +29,6 @@ SCHEMES = [
     {"scheme": "fws"},
     {"scheme": "wws"},
     {"scheme": "wws", "logits": "linear"},
-    {"scheme": "fws", "balance": True},
-    {"scheme": "wws", "balance": True},
 ]
 schemes = pytest.mark.parametrize(
     "options", SCHEMES, ids=lambda o: "-".join(map(str, o.values()))
@@ -49,7 +46,7 @@ def instance_weights(seed=0, n=40, n_classes=3):
 # --- the equations -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.equation("eq-da-means", "eq-da-within", "eq-da-between")
+@pytest.mark.equation("eq-da-means", "eq-da-within")
 def test_moments_of_weighted_instances():
     X, w = instance_weights()
     mass, rows = w.sum(axis=0), w.sum(axis=1)
@@ -128,33 +125,6 @@ def test_matched_weights_equal_the_formula_and_keep_counts():
     np.testing.assert_allclose(np.add.reduceat(spread, starts), counts)
 
 
-@pytest.mark.equation("eq-da-balanced")
-def test_balanced_weights_are_the_nearest_to_closeness_of_all_that_add_up():
-    rng = np.random.default_rng(4)
-    near, counts = rng.normal(size=(6, 3)), np.array([[2.5, 2.0, 1.5]])
-    found, _ = da.balanced_weights(near, np.array([0]), counts)
-    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-10)
-    np.testing.assert_allclose(found.sum(axis=0), counts[0])
-    w = cp.Variable((6, 3))
-    value = cp.sum(cp.entr(w)) + cp.sum(cp.multiply(w, near))
-    rules = [cp.sum(w, axis=1) == 1, cp.sum(w, axis=0) == counts[0]]
-    cp.Problem(cp.Maximize(value), rules).solve(solver=cp.CLARABEL)
-    np.testing.assert_allclose(found, w.value, atol=1e-4)
-
-
-def test_steep_closeness_is_balanced_too():
-    rng = np.random.default_rng(0)
-    near = 1000 * rng.normal(size=(240, 3))
-    counts = np.array([rng.multinomial(6, p) for p in problem()[3]]).astype(float)
-    found, tilt = da.balanced_weights(near, np.arange(0, 240, 6), counts)
-    sums = np.add.reduceat(found, np.arange(0, 240, 6))
-    np.testing.assert_allclose(sums, counts, atol=1e-6)
-    far = da.balanced_weights(near[::-1], np.arange(0, 240, 6), counts, tilt=tilt)[0]
-    sums = np.add.reduceat(far, np.arange(0, 240, 6))
-    np.testing.assert_allclose(sums, counts, atol=1e-6)
-
-
-@pytest.mark.equation("eq-da-projection")
 def test_projections_solve_the_generalized_eigenproblem():
     X, w = instance_weights(6)
     model = da.fit_gaussians(X, w, da.whitening(X))
@@ -182,8 +152,6 @@ def test_weights_keep_the_counts_of_every_bag(options):
             model.fit(X, bags, P)
         found = np.array([model.weights_[bags == k].sum(axis=0) for k in range(len(P))])
         np.testing.assert_allclose(found, 6 * P, atol=1e-10)
-    if options.get("balance"):
-        np.testing.assert_allclose(model.weights_.sum(axis=1), 1, atol=1e-5)
 
 
 def test_sws_means_are_class_means_mixed_once_more():
@@ -265,35 +233,8 @@ def test_the_end_is_a_fixed_point(options):
         np.testing.assert_array_equal(w, P[bags[order]])
         return
     near = model._log_closeness(X[order], w, da.whitening(X))
-    match = da.balanced_weights if options.get("balance") else da.matched_weights
-    found = match(near, np.arange(0, 240, 6), 6 * P)
-    found = found[0] if options.get("balance") else found
+    found = da.matched_weights(near, np.arange(0, 240, 6), 6 * P)
     np.testing.assert_allclose(found, w, atol=1e-5)
-
-
-def free_energy(X, w, model):
-    """Expected log-likelihood and entropy of the weights: what both steps of the balanced scheme raise."""
-    S = da.within_covariance(X, w, model.means)
-    S_inv, logdet = np.linalg.inv(S), np.linalg.slogdet(S)[1]
-    value = 0.0
-    for j, m in enumerate(model.means):
-        quadratic = np.einsum("id,de,ie->i", X - m, S_inv, X - m)
-        value += w[:, j] @ (-0.5 * quadratic - 0.5 * logdet)
-    return value - np.sum(w[w > 0] * np.log(w[w > 0]))
-
-
-def test_balanced_rounds_never_lower_likelihood_and_entropy():
-    X, _, bags, P = problem(apart=1.0, seed=3)
-    order = np.argsort(bags, kind="stable")
-    Z, starts, w = X[order], np.arange(0, 240, 6), P[bags[order]]
-    values = []
-    for _ in range(30):
-        model = da.fit_gaussians(Z, w, da.whitening(Z))
-        values.append(free_energy(Z, w, model))
-        coef, intercept = da.discriminants(model)
-        near = log_softmax(Z @ coef.T + intercept, axis=1)
-        w, _ = da.balanced_weights(near, starts, 6 * P)
-    assert (np.diff(values) > -1e-6).all() and values[-1] > values[0] + 1
 
 
 def kinds(seed, n=1000):
@@ -310,9 +251,7 @@ def test_wws_drifts_away_from_the_truth_where_clusters_are_not_classes():
     bags = random_bags(y, 10, random_state=0)
     P = label_proportions(y, bags)
     found = WeightedLDA("wws", max_iter=1000).fit(X, bags, P).predict(X)
-    balanced = WeightedLDA("wws", balance=True).fit(X, bags, P)
     assert np.mean(found == kind) > 0.95 and np.mean(found == y) < 0.75
-    assert balanced.score(X, y) > 0.77
 
 
 # --- limits and symmetries ---------------------------------------------------------------------------------
@@ -469,16 +408,6 @@ def test_single_instances_with_mixed_shares_and_empty_bags(options):
     np.testing.assert_allclose(
         model.weights_[:20], np.tile([0.2, 0.3, 0.5], (20, 1)), atol=1e-9
     )
-
-
-def test_known_labels_weigh_as_they_are_when_balanced():
-    X, y, bags, P = problem(apart=0.8)
-    labels = np.where(np.arange(240) % 2 == 0, y, -1)
-    model = WeightedLDA(balance=True).fit(X, bags, P, labels=labels)
-    np.testing.assert_allclose(model.weights_[::2], np.eye(3)[y[::2]], atol=1e-5)
-    limit = WeightedLDA(balance=True).fit(X, bags, P, labels=y)
-    expected = LinearDiscriminantAnalysis().fit(X, y).predict(X)
-    np.testing.assert_array_equal(limit.predict(X), expected)
 
 
 def test_stopping_short_warns():
