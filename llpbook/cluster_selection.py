@@ -200,17 +200,7 @@ def label_greedily(forms, *, combine="weighted"):
 
 
 def normalize(weights):
-    """Weights in [0, 1], the largest 1.
-
-    Parameters
-    ----------
-    weights : ndarray, shape (m, n_features)
-
-    Returns
-    -------
-    ndarray, shape (m, n_features)
-        A row without a weight above 0 becomes 1.
-    """
+    """Weights in [0, 1], shape (m, n_features), the largest of each row 1; a row without a weight above 0 becomes 1."""
     weights = np.clip(weights, 0, 1)
     top = weights.max(axis=1, keepdims=True)
     return np.divide(weights, top, out=np.ones_like(weights), where=top > 0)
@@ -259,19 +249,7 @@ def evolve(
 
 
 def cross(W, probability, rng):
-    """Uniform crossover: each weight of a child is drawn from one of two individuals.
-
-    Parameters
-    ----------
-    W : ndarray, shape (m, d)
-    probability : float
-        Of an individual to have a child.
-    rng : RandomState
-
-    Returns
-    -------
-    ndarray, shape (n_children, d)
-    """
+    """Uniform crossover: with this probability an individual has a child, with weights of its own or of another one."""
     parents = np.flatnonzero(rng.uniform(size=len(W)) < probability)
     others = W[rng.randint(len(W), size=len(parents))]
     coin = rng.uniform(size=others.shape) < 0.5
@@ -279,55 +257,20 @@ def cross(W, probability, rng):
 
 
 def tournament(errors, n_survivors, share, rng):
-    """The survivors: the best of each of some random parts of the population.
-
-    Parameters
-    ----------
-    errors : ndarray, shape (m,)
-    n_survivors : int
-    share : float
-        Of the population that meets in a tournament.
-    rng : RandomState
-
-    Returns
-    -------
-    ndarray of int, shape (n_survivors,)
-    """
+    """Which survive: the best of each of ``n_survivors`` random parts, of this ``share`` of the population."""
     size = max(1, round(share * len(errors)))
     drawn = rng.randint(len(errors), size=(n_survivors, size))
     return drawn[np.arange(n_survivors), errors[drawn].argmin(axis=1)]
 
 
 def cluster(clusterer, X, weights):
-    """Clusters of the weighted instances, numbered from 0.
-
-    Parameters
-    ----------
-    clusterer : clusterer
-    X : ndarray, shape (n_instances, n_features)
-    weights : ndarray, shape (n_features,)
-
-    Returns
-    -------
-    ndarray of int, shape (n_instances,)
-        Instances that the clusterer calls noise, -1, are one cluster.
-    """
+    """Clusters of the weighted instances, from 0; those that the clusterer calls noise, -1, are one cluster."""
     found = clone(clusterer).fit_predict(X * np.sqrt(weights))
     return np.unique(found, return_inverse=True)[1].astype(np.int32)
 
 
 def cluster_means(X, clusters):
-    """The mean of each cluster, shape (k, n_features).
-
-    Parameters
-    ----------
-    X : ndarray, shape (n_instances, n_features)
-    clusters : ndarray of int, shape (n_instances,)
-
-    Returns
-    -------
-    ndarray, shape (k, n_features)
-    """
+    """The mean of each cluster, shape (k, n_features)."""
     sums = np.column_stack([np.bincount(clusters, column) for column in X.T])
     return sums / np.bincount(clusters)[:, None]
 
@@ -497,24 +440,7 @@ class ClusterModelSelection(LLPClassifier):
 
 
 def label_clusters(weights, X, bags, proportions, labels, clusterer, labeler, combine):
-    """Cluster with some weights of the features, and label the clusters.
-
-    Parameters
-    ----------
-    weights : ndarray, shape (n_features,)
-    X, bags, proportions : ndarray
-    labels : ndarray of int, shape (n_instances,), or None
-        -1 for unknown.
-    clusterer : clusterer
-    labeler, combine : str
-        See `ClusterModelSelection`.
-
-    Returns
-    -------
-    error : float
-    clusters : ndarray of int, shape (n_instances,)
-    labeling : ndarray of int, shape (k,)
-    """
+    """Cluster with some weights of the features, and label the clusters: error, clusters, labeling."""
     clusters = cluster(clusterer, X, weights)
     (L, K), k, hits = proportions.shape, clusters.max() + 1, None
     known = np.zeros(len(X), bool) if labels is None else labels >= 0
@@ -528,18 +454,7 @@ def label_clusters(weights, X, bags, proportions, labels, clusterer, labeler, co
 
 
 def check_search(estimator, data):
-    """Before the search, refuse a classifier that cannot predict, and check the memory.
-
-    Parameters
-    ----------
-    estimator : ClusterModelSelection
-    data : BagData
-
-    Raises
-    ------
-    ValueError
-        If ``estimator`` predicts no classes, or gives scores for pairs of classes; or if the memory is too small.
-    """
+    """Before the search, refuse a classifier without a score per class, and what memory cannot hold."""
     model, n, n_bags = estimator.estimator, len(data.X), len(data.proportions)
     if model is not None and not is_classifier(model):
         raise ValueError(f"estimator must predict classes, got {model!r}")
