@@ -16,6 +16,8 @@ Bags have one size. Naive ones are dealt at random; the others have shares unifo
 intermediate and hard ones follow ten k-means clusters.
 """
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
@@ -24,6 +26,7 @@ from sklearn.cluster import KMeans
 from sklearn.preprocessing import StandardScaler
 
 from llpbook.baselines import BagMeanRegression
+from llpbook.datasets import binary_labels, load
 from llpbook.mean_map import MeanMap
 from llpbook.model_selection import (
     FullBagKFold,
@@ -35,7 +38,6 @@ from llpbook.model_selection import (
 )
 from llpbook.variants import make_bags
 
-from .diagnosis import draw_instances
 from .runner import Table, cells
 
 PROTOCOL = "model_selection-1"
@@ -83,6 +85,13 @@ def draw_tilted(n, rng):
     return (Z * scale) @ rotation, y
 
 
+@cache
+def adult():
+    """Features and labels of the data set, read once a process."""
+    X, y = load("adult")
+    return X.to_numpy(), binary_labels(y, ">50K")
+
+
 def draw_problem(cell, seed):
     """Instances with labels, and bags of the first 500 of them.
 
@@ -101,8 +110,9 @@ def draw_problem(cell, seed):
     if cell["data"] == "tilted":
         X, y = draw_tilted(n, rng)
     else:
-        X, y = draw_instances(cell["data"], n, rng)
-        X = StandardScaler().fit_transform(X)
+        X, y = adult()
+        rows = rng.choice(len(X), n, replace=False)
+        X, y = StandardScaler().fit_transform(X[rows]), y[rows]
     n_bags = N_BAGGED // cell["bag_size"]
     options = {"sizes": [cell["bag_size"]] * n_bags, "random_state": rng}
     if cell["variant"] != "naive":

@@ -5,25 +5,31 @@ what can be learned depends on which of them holds. `diagnose` tests the stateme
 proportions alone, all six with labels, which add tests and replace none. A variant is rejected if one of its
 independences is; nothing is ever confirmed, and every test that found nothing says what it would have found.
 
-Features are compared in three views (`views`): whitened components, Fourier features, and each column alone. X against
-B and Y: permutations of bags within groups. Y against B: a table of counts. X ⊥ B | Y without labels: the lack of fit
-of bag means that should be affine in the proportions,
+X ⊥ B | Y without labels: the lack of fit of bag means that should be affine in the proportions,
 
-.. math:: Q = \min_{\mu} \sum_k n_k \Big\lVert m_k - \sum_c \pi_{kc}\, \mu_c \Big\rVert^2 .
+.. math:: Q = \min_{\mu} \sum_b n_b \Big\lVert m_b - \sum_y \pi_{by}\, \mu_y \Big\rVert^2 .
 
-Y ⊥ B | X: a classifier that may see the bag.
+X against B and Y: permutations of bags within groups (anderson2001). Y against B: a table of counts. Y ⊥ B | X: a
+classifier that may see the bag (lundborg2024). Features are compared in three views: whitened components, Fourier
+features (rahimi2007), and each column alone.
 
-Chapter: ``book/diagnosis``. Sources: franco2023 (section 4.5, which leaves the tests open); rahimi2007 for the
-Fourier features, anderson2001 for the permutations, liu2020 for the combination of p-values, lundborg2024 for Y ⊥ B |
-X, imhof1961 for the approximation of a quadratic form by three moments.
+Chapter: ``book/diagnosis``. Source: franco2023 (section 4.5, which leaves the tests open).
 """
 
-from ._combine import (
-    TestResult,
-    cauchy_combination,
-    combine_views,
-    pearson_tail,
-    smallest_shift,
+from ._affine import (
+    ERRORS_LEFT,
+    NO_DIRECTION,
+    NO_LACK,
+    NO_VARIANCE,
+    AffineResult,
+    affine_test,
+    affine_tests,
+    bag_moments,
+    difference_variance,
+    expected_lack,
+    lack_of_fit,
+    no_test,
+    without_class_differences,
 )
 from ._diagnose import (
     check_levels,
@@ -33,59 +39,8 @@ from ._diagnose import (
     tests_with_labels,
     tests_without_labels,
 )
-from ._features import Views, embed, normal_scores, unit_total, views, waves, whiten
-from ._label_given_features import (
-    LEAST_LEFT,
-    class_probabilities,
-    conditional_mean,
-    effect_basis,
-    label_shifts,
-    label_test,
-    out_of_fold,
-)
-from ._lack_of_fit import (
-    NO_LACK,
-    NO_VARIANCE,
-    AffineResult,
-    affine_pvalue,
-    affine_test,
-    affine_tests,
-    lack_of_fit,
-    no_test,
-    ratio_tail,
-    without_class_differences,
-)
-from ._noise import (
-    NO_DIRECTION,
-    Design,
-    Shape,
-    affine_design,
-    bag_moments,
-    class_means_are_known,
-    cumulants,
-    expected_lack,
-    fit_cumulants,
-    gram_cumulants,
-    label_covariance,
-    noise_cumulants,
-    noise_shape,
-    smooth_noise,
-    taken_variance,
-    third_moment_cumulant,
-    within_class_noise,
-)
-from ._permutations import (
-    between_energy,
-    cell_codes,
-    cell_sums,
-    group_means,
-    permutation_test,
-    permuted_energies,
-    smallest_table_shift,
-    table_test,
-    three_moments,
-    two_bag_test,
-)
+from ._permutations import permutation_test, table_test, two_bag_test
 from ._report import Diagnosis, as_symbols
+from ._views import TestResult, Views, combine_views, smallest_shift, views
 
 __all__ = ["Diagnosis", "TestResult", "diagnose", "two_bag_test"]

@@ -9,12 +9,11 @@ from .._typing import ArrayLike, Matrix, Proportions, RandomState
 from ..base import check_features, crosstab, read_bags, whole_counts
 from ..proportions import check_whole
 from ..taxonomy import STATEMENTS
-from ._combine import TestResult, check_level
-from ._features import views
+from ._affine import affine_tests
 from ._label_given_features import label_test
-from ._lack_of_fit import affine_tests
 from ._permutations import cell_codes, permutation_test, table_test
 from ._report import Diagnosis
+from ._views import TestResult, check_level, views
 
 
 class Problem(NamedTuple):
@@ -34,22 +33,7 @@ class Problem(NamedTuple):
 
 
 def read_problem(X, bags, proportions, labels=None, exact=None):
-    """Read the input of `diagnose`, and judge whether the proportions are counts of these instances.
-
-    Parameters
-    ----------
-    X, bags, proportions, labels, exact
-        See `diagnose`.
-
-    Returns
-    -------
-    Problem
-
-    Raises
-    ------
-    ValueError
-        For malformed input; see `llpbook.base`.
-    """
+    """The input of `diagnose`, checked, and whether the proportions are counts of these instances."""
     if np.ndim(exact) or exact not in (None, True, False):
         raise ValueError(f"exact must be None, True or False, got {exact!r}")
     given, X = X, check_features(X)
@@ -69,21 +53,7 @@ def read_problem(X, bags, proportions, labels=None, exact=None):
 
 
 def check_levels(alpha, correction, n_permutations, n_together):
-    """Refuse levels at which permutations cannot reject.
-
-    Parameters
-    ----------
-    alpha : float
-    correction : {"holm", None}
-    n_permutations : int
-    n_together : int
-        Statements tested together, at most, in a variant.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range, or the least p-value of a permutation test is above the level.
-    """
+    """Refuse levels at which the permutation tests of ``n_together`` statements cannot reject."""
     check_level(alpha)
     if not isinstance(correction, str | None) or correction not in ("holm", None):
         raise ValueError(f"correction must be 'holm' or None, got {correction!r}")
@@ -99,20 +69,7 @@ def check_levels(alpha, correction, n_permutations, n_together):
 
 
 def tests_without_labels(problem, alpha, n_permutations, rng):
-    """The three tests of bags and proportions, on all instances.
-
-    Parameters
-    ----------
-    problem : Problem
-    alpha : float
-    n_permutations : int
-    rng : RandomState
-
-    Returns
-    -------
-    list of (str, str, TestResult)
-        Statement, name of the test, result.
-    """
+    """The three tests of bags and proportions, on all instances: statement, name of the test, result."""
     X, bags, matrix, exact = problem.X, problem.bags, problem.proportions, problem.exact
     seen, cells = views(X, random_state=rng), cell_codes(bags)
     counts = whole_counts(matrix, np.bincount(bags, minlength=len(matrix)))
@@ -128,21 +85,7 @@ def tests_without_labels(problem, alpha, n_permutations, rng):
 
 
 def tests_with_labels(problem, alpha, n_permutations, rng):
-    """What labels add: tests of four statements, and of Y ⊥ B where the proportions do not tell it.
-
-    Parameters
-    ----------
-    problem : Problem
-        The instances with a known label are used.
-    alpha : float
-    n_permutations : int
-    rng : RandomState
-
-    Returns
-    -------
-    list of (str, str, TestResult)
-        Statement, name of the test, result.
-    """
+    """What labels add: tests of four statements, and of Y ⊥ B where the proportions do not tell it."""
     known = problem.labels >= 0
     X, b, y = (v[known] for v in (problem.X, problem.bags, problem.labels))
     b, y = cell_codes(b), cell_codes(y)
@@ -176,18 +119,7 @@ def _tests_of_labeled(X, y, b, alpha, n_permutations, rng):
 
 
 def join_tests(tests):
-    """One result per statement: where two tests are of one statement, twice the smaller p-value.
-
-    Parameters
-    ----------
-    tests : dict of str to TestResult
-        By name; one or two.
-
-    Returns
-    -------
-    name : str
-    TestResult
-    """
+    """Name and result of one or two tests of a statement: of two, twice the smaller p-value."""
     able = {n: r for n, r in tests.items() if np.isfinite(r.pvalue)}
     if not able and len(tests) > 1:
         note = "; ".join(f"{r.note} ({n})" for n, r in tests.items())
@@ -260,8 +192,7 @@ def diagnose(
     Notes
     -----
     The affine test needs more bags than there are classes. A shift of the features that goes with the proportions, for
-    all classes alike, looks to it like other class means; it shows only where it is so large that the bags vary less
-    inside than classes so far apart would have them vary. Cost: :math:`O(R n D)` for :math:`R` permutations.
+    all classes alike, looks to it like other class means. Cost: :math:`O(R n D)` for :math:`R` permutations.
 
     Examples
     --------

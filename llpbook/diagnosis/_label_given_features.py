@@ -7,30 +7,23 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.utils import check_random_state
 
-from ._combine import TestResult, smallest_shift
-from ._features import embed
 from ._permutations import cell_sums
+from ._views import FREQUENCIES, TestResult, smallest_shift, unit_total, waves
 
 LEAST_LEFT = 0.6
 """The least share of what bags seem to add that features must leave unexplained, for the test of Y ⊥ B | X."""
 
 
+def embed(X, rng, n_components=30):
+    """Standardized columns, or their first principal components, and Fourier features of them; the variance is 1."""
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    if Z.shape[1] > n_components:
+        Z = Z @ eigh(Z.T @ Z)[1][:, -n_components:]
+    return np.hstack([unit_total(Z), unit_total(waves(Z, FREQUENCIES, rng))])
+
+
 def out_of_fold(fit, target, n_folds, rng):
-    """Predictions for each instance by a model that has not seen it.
-
-    Parameters
-    ----------
-    fit : callable
-        ``fit(train, test)`` with indices; returns predictions for ``test``.
-    target : ndarray, shape (n_instances, n_columns)
-        Only its shape is used.
-    n_folds : int
-    rng : RandomState
-
-    Returns
-    -------
-    ndarray, shape of ``target``
-    """
+    """Predictions for each instance, shape of ``target``, by ``fit(train, test)``, which has not seen it."""
     folds, predicted = rng.permutation(len(target)) % n_folds, np.empty(target.shape)
     for fold in range(n_folds):
         test = folds == fold
@@ -39,19 +32,7 @@ def out_of_fold(fit, target, n_folds, rng):
 
 
 def add_trees(X, target, base, train, test):
-    """Boosted trees on what a smooth model leaves of each column.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n_instances, n_features)
-    target, base : ndarray, shape (n_instances, n_columns)
-        What to predict, and what the smooth model predicts.
-    train, test : ndarray of int
-
-    Returns
-    -------
-    ndarray, shape (n_test, n_columns)
-    """
+    """Predictions of the columns of ``target`` by ``base`` and boosted trees on what it leaves."""
     predicted = base[test].copy()
     for column in range(target.shape[1]):
         trees = HistGradientBoostingRegressor(
@@ -64,23 +45,7 @@ def add_trees(X, target, base, train, test):
 
 
 def class_probabilities(X, features, onehot, rng, n_folds=5):
-    r"""Probabilities of the classes given the features, out of fold.
-
-    Logistic regression, then boosted trees on what it leaves.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n_instances, n_features)
-    features : ndarray, shape (n_instances, n_embedded)
-        See `embed`; the smooth part of the model is linear in them.
-    onehot : ndarray, shape (n_instances, n_classes)
-    rng : RandomState
-    n_folds : int, default 5
-
-    Returns
-    -------
-    ndarray, shape (n_instances, n_classes)
-    """
+    """Probabilities of the classes out of fold: logistic regression, then boosted trees on what it leaves."""
     smooth = features * np.sqrt(features.shape[1] / 2)  # features of variance 1
 
     def fit(train, test):
@@ -100,22 +65,7 @@ def class_probabilities(X, features, onehot, rng, n_folds=5):
 
 
 def conditional_mean(X, features, target, rng, n_folds=3):
-    """Mean of the columns given the features, out of fold.
-
-    Ridge regression, then boosted trees on what it leaves.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n_instances, n_features)
-    features : ndarray, shape (n_instances, n_embedded)
-    target : ndarray, shape (n_instances, n_columns)
-    rng : RandomState
-    n_folds : int, default 3
-
-    Returns
-    -------
-    ndarray, shape of ``target``
-    """
+    """Mean of the columns given the features out of fold: ridge, then boosted trees on what it leaves."""
     smooth = features * np.sqrt(features.shape[1] / 2)
 
     def fit(train, test):
@@ -126,25 +76,9 @@ def conditional_mean(X, features, target, rng, n_folds=3):
 
 
 def label_shifts(residuals, basis, bags, n_bags, ridge=10.0):
-    r"""How each bag shifts the labels.
+    r"""How each bag shifts the labels: :math:`\beta_b = (S_b^\top S_b + \kappa I)^{-1} S_b^\top e_b`, less their mean.
 
-    Ridge regression of the residuals of its instances on a few features.
-
-    :math:`\beta_b = (S_b^\top S_b + \kappa I)^{-1} S_b^\top e_b`, less their mean over instances.
-
-    Parameters
-    ----------
-    residuals : ndarray, shape (n_instances, n_columns)
-    basis : ndarray, shape (n_instances, n_basis)
-    bags : ndarray of int, shape (n_instances,)
-    n_bags : int
-    ridge : float, default 10.0
-        In instances, where the basis has unit variance.
-
-    Returns
-    -------
-    ndarray, shape (n_bags, n_basis, n_columns)
-        0 for a bag without instances, before centering.
+    Ridge regression of the residuals of its instances on a few features; shape (n_bags, n_basis, n_columns).
     """
     J, size = basis.shape[1], np.bincount(bags, minlength=n_bags)
     outer = (basis[:, :, None] * basis[:, None, :]).reshape(len(basis), -1)
@@ -156,20 +90,7 @@ def label_shifts(residuals, basis, bags, n_bags, ridge=10.0):
 
 
 def effect_basis(features, scores):
-    """Features along which bags may differ.
-
-    The constant, the predicted probabilities and five leading features.
-
-    Parameters
-    ----------
-    features : ndarray, shape (n_instances, n_embedded)
-    scores : ndarray, shape (n_instances, n_scores)
-
-    Returns
-    -------
-    ndarray, shape (n_instances, 1 + n_scores + 5)
-        Columns of mean 0 and variance 1, after the first, which is 1.
-    """
+    """Features along which bags may differ: 1, the predicted probabilities and five leading features."""
     leading = features @ eigh(features.T @ features)[1][:, -5:]
     basis = np.hstack([scores, leading])
     basis = (basis - basis.mean(axis=0)) / np.maximum(basis.std(axis=0), 1e-12)
@@ -182,7 +103,7 @@ def label_test(X, labels, bags, alpha=0.05, random_state=None):
     With residuals :math:`e = y - \hat P(y \mid x)` out of fold, learn on one half of the instances what the bag adds,
     :math:`f(x, b)` (`label_shifts`), and on the other half correlate the residuals with :math:`f` less its mean given
     the features, :math:`z = e\,(f - \hat{\mathbb E}[f \mid x])`: under Y ⊥ B | X its mean is 0, and
-    :math:`\sqrt n\, \bar z / \operatorname{sd}(z)` is standard normal (:eq:`eq-diag-label`), up to the product of the
+    :math:`\sqrt n\, \bar z / \operatorname{sd}(z)` is standard normal (lundborg2024), up to the product of the
     errors of the two models. The halves then change roles, and the mean of the two statistics, whose variance is at
     most 1, is compared with the normal distribution, one-sided.
 
@@ -193,7 +114,7 @@ def label_test(X, labels, bags, alpha=0.05, random_state=None):
     Parameters
     ----------
     X : ndarray, shape (n_instances, n_features)
-        Normal scores, say; see `llpbook.diagnosis.normal_scores`.
+        Normal scores, say; no column is constant.
     labels : ndarray of int, shape (n_instances,)
         Codes of the classes.
     bags : ndarray of int, shape (n_instances,)
@@ -211,7 +132,7 @@ def label_test(X, labels, bags, alpha=0.05, random_state=None):
         return TestResult(
             np.nan, np.nan, note="fewer than 50 labels, 2 classes, 2 bags"
         )
-    features = embed(X, random_state=rng)
+    features = embed(X, rng)
     probabilities = class_probabilities(X, features, onehot, rng)
     # For two classes the second column says it all.
     keep = slice(1, None) if onehot.shape[1] == 2 else slice(None)
@@ -233,5 +154,4 @@ def label_test(X, labels, bags, alpha=0.05, random_state=None):
     # Of half the instances; degrees of freedom: bags times columns of the basis.
     dof = (bags.max() + 1) * basis.shape[1]
     shift = smallest_shift(dof**-0.5, 2 * dof, len(X), alpha, n_views=1)
-    # eq: eq-diag-label
     return TestResult(statistic, float(norm.sf(statistic)), shift)

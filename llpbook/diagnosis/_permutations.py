@@ -4,50 +4,25 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from scipy.optimize import brentq
-from scipy.stats import chi2, ncx2, random_table
+from scipy.stats import chi2, ncx2, pearson3, random_table
 from sklearn.utils import check_random_state
 
 from .._typing import Matrix, RandomState
 from ..base import check_features
 from ..proportions import check_whole
-from ._combine import (
-    TestResult,
-    check_level,
-    combine_views,
-    pearson_tail,
-    smallest_shift,
-)
-from ._features import views
+from ._views import TestResult, check_level, combine_views, smallest_shift, views
+
+#: Permutations whose sums are taken in one pass over the rows.
+BATCH = 10
 
 
 def cell_codes(*keys):
-    """Number the combinations of keys that occur.
-
-    Parameters
-    ----------
-    *keys : array-like, shape (n_instances,)
-
-    Returns
-    -------
-    ndarray of int, shape (n_instances,)
-        0, 1, …, sorted by the first key, then the second, ….
-    """
+    """Number the combinations of keys that occur 0, 1, …, sorted by the first key, then the second, …."""
     return pd.MultiIndex.from_arrays(keys).factorize(sort=True)[0]
 
 
 def cell_sums(rows, cells, n_cells):
-    """Sum the rows of each cell.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (n_instances, n_columns)
-    cells : ndarray of int, shape (n_instances,)
-    n_cells : int
-
-    Returns
-    -------
-    ndarray, shape (n_cells, n_columns)
-    """
+    """Sum the rows of each cell, shape (n_cells, n_columns)."""
     at = (cells, np.arange(len(cells)))
     return sp.csr_array((np.ones(len(cells)), at), shape=(n_cells, len(cells))) @ rows
 
@@ -58,40 +33,10 @@ def group_means(rows, groups):
     return (cell_sums(rows, groups, len(sizes)) / sizes[:, None])[groups]
 
 
-def between_energy(features, cells, groups):
-    r"""Energy of the means between the cells of a group, summed over groups, for each feature.
-
-    :math:`Q_j = \sum_g \sum_{k \in g} n_k (m_{kj} - m_{gj})^2`, :eq:`eq-diag-energy`.
-
-    Parameters
-    ----------
-    features : ndarray, shape (n_instances, n_embedded)
-    cells, groups : ndarray of int, shape (n_instances,)
-        Codes 0, 1, …, each of which occurs; all instances of a cell are in one group.
-
-    Returns
-    -------
-    ndarray, shape (n_embedded,)
-    """
-    sizes = np.bincount(cells)
-    gaps = cell_sums(features - group_means(features, groups), cells, len(sizes))
-    # eq: eq-diag-energy
-    return (1 / sizes) @ np.square(gaps)
-
-
 def permuted_energies(features, cells, groups, n_permutations, rng):
-    """`between_energy` of the instances as they are, then of permutations within groups.
+    r"""Energy of the means between the cells of a group, summed over groups; then that of permutations in groups.
 
-    Parameters
-    ----------
-    features : ndarray, shape (n_instances, n_embedded)
-    cells, groups : ndarray of int, shape (n_instances,)
-    n_permutations : int
-    rng : RandomState
-
-    Returns
-    -------
-    ndarray, shape (1 + n_permutations, n_embedded)
+    :math:`Q_j = \sum_g \sum_{k \in g} n_k (m_{kj} - m_{gj})^2` by feature, shape (1 + n_permutations, n_embedded).
     """
     order = np.lexsort((cells, groups))
     # Centered in groups, so that only the sums over cells change; single precision halves the time.
@@ -104,10 +49,6 @@ def permuted_energies(features, cells, groups, n_permutations, rng):
             many[:, j] = cells[shuffled(blocks, rng)] if at + j else cells
         found.append(cell_energies(rows, many, sizes))
     return np.vstack(found)
-
-
-BATCH = 10
-"""Permutations whose sums are taken in one pass over the rows."""
 
 
 def shuffled(blocks, rng):
@@ -127,14 +68,18 @@ def cell_energies(rows, cells, sizes):
     return np.einsum("mkj,mkj,k->mj", sums, sums, 1.0 / sizes)
 
 
-def three_moments(parts):
-    """Mean, standard deviation and skewness of each column; 0 the latter two, where it is constant up to rounding."""
+def permutation_tails(parts):
+    """P-values of energies by the tail of Pearson's type III distribution, whose moments are those of their columns.
+
+    1 in a column that is constant up to rounding.
+    """
     mean = parts.mean(axis=0)
     gaps = parts - mean
     sd = np.sqrt(np.square(gaps).mean(axis=0))
     varied = sd > 1e-5 * np.abs(mean)  # single precision
     skewness = (gaps**3).mean(axis=0) / np.where(varied, sd, 1) ** 3
-    return mean, np.where(varied, sd, 0), np.where(varied, skewness, 0)
+    tails = pearson3.sf(gaps / np.where(varied, sd, 1), np.where(varied, skewness, 0))
+    return np.where(varied, tails, 1.0)
 
 
 def permutation_test(
@@ -143,15 +88,14 @@ def permutation_test(
 ):  # fmt: skip
     r"""Do features differ between the cells of a group?
 
-    Each view of the features has its energy, each energy a p-value from the moments of its permutations (the tail of
-    Pearson's type III distribution), and the Cauchy combination of these is the statistic whose rank among its own
-    permutations is the p-value: :eq:`eq-diag-permutation`. Exact: under independence given the group, every permutation
-    of instances within groups is as likely. Cost :math:`O(n_{\text{permutations}}\, n D)`.
+    Each view of the features has its energy, each energy a p-value from the moments of its permutations, and the
+    combination of these is the statistic whose rank among its own permutations is the p-value,
+    :math:`p = (1 + \#\{r : C_r \le C\}) / (1 + R)`. Exact: under independence given the group, every permutation of
+    instances within groups is as likely (anderson2001).
 
     Parameters
     ----------
     seen : Views
-        See `llpbook.diagnosis.views`.
     cells : ndarray of int, shape (n_instances,)
         Codes 0, 1, ….
     groups : ndarray of int, shape (n_instances,), optional
@@ -177,16 +121,15 @@ def permutation_test(
         return TestResult(np.nan, np.nan, note=single)
     energies = permuted_energies(seen.features, cells, groups, n_permutations, rng)
     parts = energies @ seen.weights.T
-    mean, sd, skewness = three_moments(parts)
-    if sd[0] <= 1e-10 * len(cells):  # of a total energy of len(cells): rounding
+    mean, sd = parts[:, 0].mean(), parts[:, 0].std()
+    if sd <= 1e-10 * len(cells):  # of a total energy of len(cells): rounding
         return TestResult(np.nan, np.nan, note="no permutation changes the features")
-    tails = pearson_tail(parts, mean, sd, skewness)
+    tails = permutation_tails(parts)
     together = combine_views(tails)
-    # eq: eq-diag-permutation
     pvalue = np.mean(together <= together[0] * (1 + 1e-6))
-    shift = smallest_shift(sd[0] / mean[0], n_cells, len(cells), alpha)
+    shift = smallest_shift(sd / mean, n_cells, len(cells), alpha)
     columns = seen.spread(tails[0, 2:])
-    return TestResult(parts[0, 0] / mean[0], float(pvalue), shift, columns)
+    return TestResult(parts[0, 0] / mean, float(pvalue), shift, columns)
 
 
 def table_test(counts, n_draws=1999, alpha=0.05, random_state=None):

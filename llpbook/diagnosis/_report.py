@@ -1,9 +1,7 @@
 """What `llpbook.diagnosis.diagnose` returns: p-values, the variants that they leave, and what follows from these."""
 
-import json
 import textwrap
 from dataclasses import dataclass
-from importlib.resources import files
 
 import numpy as np
 import pandas as pd
@@ -24,9 +22,6 @@ SMALL_SHIFT = 0.1
 """Standard deviations: whole bags may be held out only where shifts of this size would have been found."""
 
 WIDTH = 100
-
-#: Methods with a fixed setting, by the points of accuracy that they lost on the tasks of the study ``choosing``.
-ORDER = json.loads((files("llpbook.choosing") / "study.json").read_text())["order"]
 
 
 def as_symbols(statement):
@@ -187,10 +182,6 @@ def _text(d):
     """The report, wrapped."""
     lines = [*_head(d), *_statements(d), *_conclusions(d), _selection(d)]
     lines += ["assumptions of the methods:", *_assumptions(d)]
-    lines.append(
-        "listed by their accuracy over many tasks, down to MeanMap, then those that were not compared; "
-        "llpbook.recommend says whether to fit at all"
-    )
     wrap, wrapped = textwrap.TextWrapper(WIDTH), []
     for line in lines:
         wrap.subsequent_indent = " " * (len(line) - len(line.lstrip()) + 4)
@@ -259,14 +250,14 @@ def _selection(d):
 
 
 def _assumptions(d):
-    """For each method that takes so many bags as they are: its assumption, and what became of it."""
+    """The methods that take so many bags as they are, by the statement that they assume, and what became of it."""
     from ..density_difference import TwoBagClassifier
 
-    known = dict(all_estimators())
-    fits = {n for n, cls in known.items() if not issubclass(cls, TwoBagClassifier)}
-    rest = known if d.n_bags == 2 else [name for name in known if name in fits]
-    for name in dict.fromkeys([*ORDER, *rest]):
-        statement, words = known[name].assumes
-        state = "none of the six" if statement is None else as_symbols(statement)
-        state += f" {d.verdict(statement)}" if statement else ""
-        yield f"  {name}: {words} ({state})"
+    by_statement: dict = {}
+    for name, cls in all_estimators():
+        if d.n_bags == 2 or not issubclass(cls, TwoBagClassifier):
+            by_statement.setdefault(cls.assumes[0], []).append(name)
+    for s in STATEMENTS:
+        if s in by_statement:
+            yield f"  {as_symbols(s)} ({d.verdict(s)}): {', '.join(by_statement[s])}"
+    yield f"  none of the six: {', '.join(by_statement[None])}"
