@@ -458,7 +458,6 @@ def test_accuracy_bounds_for_three_classes():
         assert_allclose(un.accuracy_bounds(predicted, bags, P), [min(same), max(same)])
 
 
-@pytest.mark.equation("eq-uncertainty-expected")
 def test_expected_accuracy_of_a_calibrated_model_is_the_accuracy():
     X, y, bags, P = problem(400, 20, shift=0.0)
     model = CountLogistic(C=100.0).fit(X, bags, P)

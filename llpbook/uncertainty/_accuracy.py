@@ -166,7 +166,7 @@ def expected_accuracy(
 ) -> float:  # fmt: skip
     r"""The share of right labels that a model expects of itself.
 
-    Without bags :math:`\frac1n \sum_i \max_y P(y \mid x_i)`, equation :eq:`eq-uncertainty-expected`. With bags the
+    Without bags :math:`\frac1n \sum_i \max_y P(y \mid x_i)`. With bags the
     probability of each predicted label given the counts stands in the place of the largest one.
 
     Parameters
@@ -196,7 +196,6 @@ def expected_accuracy(
         raise ValueError("give both bags and proportions, or neither, got one of them")
     if bags is None:
         require_probabilities(model)
-        # eq: eq-uncertainty-expected
         return float(model.predict_proba(X).max(axis=1).mean())
     data = read_shares(model, X, bags, proportions)
     P = class_probabilities(model, X, data)
