@@ -8,11 +8,9 @@ from numbers import Real
 import numpy as np
 from sklearn.linear_model import Ridge
 
-from .base import (
-    BAG_WEIGHTS,
-    Interval,
-    LLPClassifier,
-)
+from .base import BAG_WEIGHTS, ArrayLike, Interval, LLPClassifier
+
+__all__ = ["BagMeanRegression", "MajorityClass"]
 
 
 class MajorityClass(LLPClassifier):
@@ -84,7 +82,7 @@ class BagMeanRegression(LLPClassifier):
         "bag_weights": BAG_WEIGHTS,
     }
 
-    def __init__(self, alpha=1.0, bag_weights="size"):
+    def __init__(self, alpha: float = 1.0, *, bag_weights: str | ArrayLike = "size"):
         self.alpha, self.bag_weights = alpha, bag_weights
 
     def _sums_needed(self):

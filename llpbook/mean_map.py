@@ -10,38 +10,32 @@ proportions as weights, :math:`S X = \Pi M`. Solve for the class means :math:`M`
 Chapter: ``book/mean_map``. Sources: quadrianto2009; grid and protocol of yu2013 (section 6.2).
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg import eigh
-from scipy.special import logsumexp, softmax
+from scipy.special import logsumexp
 
 from .base import (
     BAG_WEIGHTS,
+    ArrayLike,
     BagCounts,
     BagLoss,
-    InChunks,
     Interval,
     KernelClassifier,
     NotIdentifiableError,
     label_factors,
     linear_objective,
-    one_column,
     probabilities,
     require_rank,
     softplus,
-    warn,
     warn_if_short,
+    warn_if_too_sure,
 )
 
-#: `warn_if_too_sure` warns if the share of wrong labels that the shares show exceeds `TOO_SURE` times the share that
-#: the model states, by at least `SHOWN`.
-TOO_SURE, SHOWN = 3.0, 0.1
-#: It also warns if a model states fewer wrong labels than `NO_ERRORS` and the counts of at least `ENOUGH_BAGS` bags
-#: imply more than `IMPLIED`.
-NO_ERRORS, IMPLIED, ENOUGH_BAGS = 0.0005, 0.1, 30
+__all__ = ["MeanMap"]
 
 
 def class_means(bag_means, proportions, weights, covariances=None):
@@ -108,93 +102,14 @@ def mean_operator(prior, means):
     return prior[:, None] * means
 
 
-def binary_objective(w, X, mu, lam):
-    r"""Objective of two classes and its gradient, per instance.
-
-    :math:`\frac1n \sum_i \log(2 \cosh \langle w, x_i \rangle) - \langle \hat\mu, w \rangle
-    + \frac{\lambda}{2n} \lVert w \rVert^2`, equations :eq:`eq-mean-map-binary` and :eq:`eq-mean-map-gradient`.
-
-    Parameters
-    ----------
-    w : ndarray, shape (n_features,)
-    X : ndarray or sparse array, shape (n_instances, n_features)
-    mu : ndarray, shape (1, n_features)
-    lam : float
-
-    Returns
-    -------
-    value : float
-    gradient : ndarray, shape (n_features,)
-    """
-    n, f = X.shape[0], X @ w
-    size = np.abs(f)
-    # log(2 cosh f), without overflow
-    log_partition = size + np.log1p(np.exp(-2 * size))
-    # eq: eq-mean-map-binary
-    value = log_partition.mean() - mu[0] @ w + lam / (2 * n) * w @ w
-    # eq: eq-mean-map-gradient
-    return value, X.T @ np.tanh(f) / n - mu[0] + lam / n * w
-
-
-def binary_hessian(w, X, mu, lam):
-    r"""Hessian of `binary_objective`.
-
-    Equation :eq:`eq-mean-map-hessian`.
-
-    Parameters
-    ----------
-    w, X, mu, lam
-        As for `binary_objective`.
-
-    Returns
-    -------
-    ndarray, shape (n_features, n_features)
-        :math:`\frac1n \sum_i \operatorname{sech}^2(\langle w, x_i \rangle)\, x_i x_i^\top + \frac{\lambda}{n} I`.
-    """
-    n, d = X.shape
-    root = 1 / np.cosh(np.clip(X @ w, -300, 300))
-    sparse = sp.issparse(X)
-    weighted = sp.diags_array(root) @ X if sparse else X * root[:, None]
-    gram = weighted.T @ weighted
-    # eq: eq-mean-map-hessian
-    return (gram.toarray() if sparse else gram) / n + lam / n * np.eye(d)
-
-
-def softmax_objective(theta, X, mu, lam):
-    r"""Objective of several classes and its gradient, per instance.
-
-    Equation :eq:`eq-mean-map-softmax`.
-
-    Parameters
-    ----------
-    theta : ndarray, shape (n_classes * n_features,)
-        One row of weights per class, flattened.
-    X : ndarray or sparse array, shape (n_instances, n_features)
-    mu : ndarray, shape (n_classes, n_features)
-    lam : float
-
-    Returns
-    -------
-    value : float
-    gradient : ndarray, shape (n_classes * n_features,)
-    """
-    n, rows = X.shape[0], theta.reshape(mu.shape)
-    scores = X @ rows.T
-    value = (
-        logsumexp(scores, axis=1).sum() / n
-        - np.sum(mu * rows)
-        + lam / (2 * n) * theta @ theta
-    )
-    # eq: eq-mean-map-softmax
-    gradient = (X.T @ softmax(scores, axis=1)).T / n - mu + lam / n * rows
-    return value, gradient.ravel()
-
-
 @dataclass(frozen=True)
 class LogPartition(BagLoss):
     r"""The part of MeanMap's objective that depends on single instances: :math:`\log \sum_y e^{f_y}`.
 
-    By the log-odds of two classes, which are :math:`f = 2 \langle w, x \rangle`: :math:`\log (2 \cosh \tfrac f2)`.
+    By the log-odds of two classes, which are :math:`f = 2 \langle w, x \rangle`: :math:`\log (2 \cosh \tfrac f2)`, with
+    the derivatives :math:`\tfrac12 \tanh \tfrac f2` and :math:`\tfrac14 \operatorname{sech}^2 \tfrac f2`, equations
+    :eq:`eq-mean-map-binary`, :eq:`eq-mean-map-gradient`, :eq:`eq-mean-map-hessian`. Several classes: equation
+    :eq:`eq-mean-map-softmax`.
     """
 
     several_classes = True
@@ -203,8 +118,10 @@ class LogPartition(BagLoss):
         """See `llpbook.base.BagLoss`; no count is looked at."""
         s = probabilities(scores)
         if scores.ndim == 1:
+            # eq: eq-mean-map-binary, eq-mean-map-gradient, eq-mean-map-hessian
             value, gradient = softplus(scores) - scores / 2, s[:, 1] - 0.5
             return known.total(value), gradient, s[:, 0] * s[:, 1]
+        # eq: eq-mean-map-softmax
         return known.total(logsumexp(scores, axis=1)), s, s * (1 - s)
 
     def factors(self, scores, known, state=None):
@@ -212,21 +129,42 @@ class LogPartition(BagLoss):
         return label_factors(scores)
 
 
-def minimize(X, mu, lam, *, max_iter=1000, tol=1e-6, init=None, frequencies=None):
-    r"""Weights that minimize the MeanMap objective, by Newton's method, or L-BFGS where there are many weights.
+def mean_map_objective(X, mu, lam, frequencies=None):
+    r"""MeanMap's objective, summed over the instances, by the weights of the log-odds.
+
+    These are 2 w for two classes.
 
     Parameters
     ----------
-    X : ndarray or sparse array, shape (n_instances, n_features)
+    X : ndarray, sparse array or InChunks, shape (n_instances, n_features)
     mu : ndarray, shape (1, n_features) or (n_classes, n_features)
     lam : float
-    max_iter : int
-    tol : float
-        Bound on the entries of the gradient at the solution, relative to the norm of ``mu`` where this exceeds 1.
-    init : ndarray, shape of ``mu``, optional
-        Weights to start from; 0 if not given.
     frequencies : ndarray of int, shape (n_instances,), optional
         How many equal instances each row stands for.
+
+    Returns
+    -------
+    LinearObjective
+    """
+    rows, factor = X.shape[0], 2.0 if len(mu) == 1 else 1.0
+    n = rows if frequencies is None else int(frequencies.sum())
+    one = BagCounts(np.zeros(rows, int), np.array([n]), None, None, False, frequencies)
+    return linear_objective(LogPartition(), X, one, lam / factor**2, n / factor * mu)
+
+
+def minimize(X, mu, lam, *, max_iter=1000, tol=1e-6, init=None, frequencies=None):
+    r"""Weights that minimize `mean_map_objective`, by Newton's method, or L-BFGS where there are many weights.
+
+    Parameters
+    ----------
+    X, mu, lam, frequencies
+        As for `mean_map_objective`.
+    max_iter : int
+    tol : float
+        Bound on the entries of the gradient per instance at the solution, relative to the norm of ``mu`` where this
+        exceeds 1.
+    init : ndarray, shape of ``mu``, optional
+        Weights to start from; 0 if not given.
 
     Returns
     -------
@@ -236,157 +174,11 @@ def minimize(X, mu, lam, *, max_iter=1000, tol=1e-6, init=None, frequencies=None
     gap : float
         Largest entry of the gradient, on the scale of ``tol``.
     """
-    rows = X.shape[0]
-    n = rows if frequencies is None else int(frequencies.sum())
-    one = BagCounts(np.zeros(rows, int), np.array([n]), None, None, False, frequencies)
     scale, factor = max(1.0, float(np.linalg.norm(mu))), 2.0 if len(mu) == 1 else 1.0
     start = np.zeros(mu.shape) if init is None else factor * init
-    penalty = np.full(X.shape[1], lam / factor**2)
-    objective = linear_objective(LogPartition(), X, one, penalty, n / factor * mu)
+    objective = mean_map_objective(X, mu, lam, frequencies)
     found = objective.solve(start, max_iter, tol * scale / factor)
     return found.w / factor, found.n_iter, factor * found.gap / scale
-
-
-def shown_errors(scores, bags, proportions):
-    """Three shares of wrong labels: stated by a model, shown by its counts, and shown by chance alone.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (n_instances, 1) or (n_instances, n_classes)
-        Log-odds of the positive class, or scores of several classes.
-    bags : ndarray of int, shape (n_instances,)
-    proportions : ndarray, shape (n_bags, n_classes)
-
-    Returns
-    -------
-    stated : float
-        Mean probability of the classes that are not predicted.
-    shown : float
-        In each bag at least so many labels are wrong as the predicted counts differ from the given ones.
-    chance : float
-        ``shown`` for the true labels, if the instances of each bag were drawn with the given shares.
-    """
-    stated, found, _ = predicted_counts(scores, bags, len(proportions))
-    return stated / len(bags), *counted_errors(found, proportions)
-
-
-def predicted_counts(scores, bags, n_bags, frequencies=None):
-    """Sums over the predictions that `shown_errors` needs; the sums over parts of the data add up.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (n_instances, 1) or (n_instances, n_classes)
-    bags : ndarray of int, shape (n_instances,)
-    n_bags : int
-    frequencies : ndarray of int, shape (n_instances,), optional
-        How many equal instances each row stands for.
-
-    Returns
-    -------
-    stated : float
-        Sum of the probabilities of the classes that are not predicted.
-    found : ndarray of int, shape (n_bags, n_classes)
-        Instances of each bag that are predicted to be of each class.
-    expected : ndarray, shape (n_bags, n_classes)
-        Sums of the probabilities of each class in each bag.
-    """
-    proba = probabilities(one_column(scores))
-    K, times = (
-        proba.shape[1],
-        np.ones(len(bags)) if frequencies is None else frequencies,
-    )
-    cells = bags * K + proba.argmax(axis=1)
-    found = np.bincount(cells, times, n_bags * K).astype(int).reshape(n_bags, K)
-    expected = np.column_stack([np.bincount(bags, times * p, n_bags) for p in proba.T])
-    return float(np.sum(times * (1 - proba.max(axis=1)))), found, expected
-
-
-def counted_errors(found, proportions):
-    """The share of wrong labels that predicted counts show, and the share that chance alone would show.
-
-    Parameters
-    ----------
-    found : ndarray of int, shape (n_bags, n_classes)
-        Of `predicted_counts`.
-    proportions : ndarray, shape (n_bags, n_classes)
-
-    Returns
-    -------
-    shown, chance : float
-        As in `shown_errors`.
-    """
-    n, sizes = found.sum(), found.sum(axis=1, keepdims=True)
-    shown = np.abs(found - sizes * proportions).sum() / (2 * n)
-    # The mean distance of a normal variable from its mean is 0.8 standard deviations.
-    chance = 0.4 * np.sqrt(sizes * proportions * (1 - proportions)).sum() / n
-    return float(shown), float(chance)
-
-
-def implied_errors(expected, proportions):
-    r"""The share of wrong labels that the counts imply, for a model that is sure of each label.
-
-    :math:`\frac1n \sum_k (c_k - \hat c_k)^2` with the expected counts :math:`\hat c_k`: if labels are wrong
-    independently of one another, the variance of a count is about the number of wrong labels.
-
-    Parameters
-    ----------
-    expected : ndarray, shape (n_bags, n_classes)
-        Of `predicted_counts`.
-    proportions : ndarray, shape (n_bags, n_classes)
-
-    Returns
-    -------
-    float
-        Can exceed 1 if the counts miss in one direction.
-    """
-    sizes = expected.sum(axis=1, keepdims=True)
-    return float(np.sum((expected - sizes * proportions) ** 2) / (2 * sizes.sum()))
-
-
-def chunk_predictions(X, weights, bags, n_bags):
-    """`predicted_counts` of a chunk."""
-    return predicted_counts(X @ weights.T, bags, n_bags)
-
-
-def warn_if_too_sure(estimator, Z, weights, data):
-    """Warn if probabilities near 0 and 1 contradict the shares: then the class means are wrong.
-
-    Parameters
-    ----------
-    estimator : LLPClassifier
-    Z : ndarray, sparse array or InChunks, shape (n_instances, n_columns)
-        The training instances.
-    weights : ndarray, shape (1, n_columns) or (n_classes, n_columns)
-        Of log-odds.
-    data : BagData
-    """
-    if isinstance(Z, InChunks):
-        sums = Z.sums_by_bag(chunk_predictions, weights)
-    else:
-        shape = data.bags, len(data.proportions), data.frequencies
-        sums = predicted_counts(Z @ weights.T, *shape)
-    warn_of_errors(estimator, *sums, data.proportions)
-
-
-def warn_of_errors(estimator, stated, found, expected, proportions):
-    """`warn_if_too_sure` from the sums of `predicted_counts`."""
-    stated = stated / found.sum()
-    shown, chance = counted_errors(found, proportions)
-    refuted = shown > SHOWN + TOO_SURE * stated + chance
-    counter = f"the shares show that at least {shown:.0%} are"
-    if stated < NO_ERRORS and len(proportions) >= ENOUGH_BAGS and not refuted:
-        implied = implied_errors(expected, proportions)
-        refuted = implied > IMPLIED
-        counter = (
-            f"the counts of the bags miss as if {min(implied, 0.5):.0%} or more were"
-        )
-    if refuted:
-        warn(
-            f"{type(estimator).__name__} is too sure: its probabilities say that {stated:.2%} of the predicted labels "
-            f"are wrong, but {counter}. The estimated class means do not fit the "
-            "instances: class means differ between bags, or the shares differ too little. Look at diagnose, raise "
-            "alpha, or take CountLogistic, which does not estimate class means"
-        )
 
 
 class MeanMap(KernelClassifier):
@@ -472,8 +264,11 @@ class MeanMap(KernelClassifier):
     }
 
     def __init__(
-        self, alpha=1.0, *, kernel="linear", gamma="scale", fit_intercept=True,
-        bag_weights="size", proportion_errors=None, max_iter=1000, tol=1e-6,
+        self, alpha: float = 1.0, *, kernel: str | Callable = "linear",
+        gamma: float | str = "scale", fit_intercept: bool = True,
+        bag_weights: str | ArrayLike = "size",
+        proportion_errors: ArrayLike | Mapping | None = None,
+        max_iter: int = 1000, tol: float = 1e-6,
     ):  # fmt: skip
         self.alpha, self.proportion_errors = alpha, proportion_errors
         self.kernel, self.gamma, self.fit_intercept = kernel, gamma, fit_intercept

@@ -10,6 +10,7 @@
 | `named` | the same bags under names, and their shares as a frame in another order |
 | `quick` | an estimator with a fixed seed that fits fast |
 | `thinned` | every k-th instance of a study's split |
+| `binary_objective` | no problem, but MeanMap's objective of two classes and its gradient, as printed |
 """
 
 import numpy as np
@@ -92,3 +93,10 @@ def thinned(split, step):
         return X[keep], X_new[keep], y[keep], y_new[keep], bags[keep], shares
 
     return some
+
+
+def binary_objective(w, X, mu, lam):
+    """MeanMap's objective of two classes and its gradient, per instance, as printed."""
+    n, f = len(X), X @ w
+    value = np.logaddexp(f, -f).mean() - mu[0] @ w + lam / (2 * n) * w @ w
+    return value, X.T @ np.tanh(f) / n - mu[0] + lam / n * w

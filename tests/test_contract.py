@@ -569,13 +569,11 @@ def test_private_names_of_scikit_learn_are_imported_in_one_file():
 
 #: Rooms that do not yet keep the rules of the surface.
 OPEN = {
-    "baselines",
     "comparison",
     "datasets",
     "density_difference",
     "dsdd",
     "lsdd",
-    "mean_map",
     "plotting",
     "proportions",
     "variants",

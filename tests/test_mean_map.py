@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from problems import binary_objective
 from problems import gaussian_bags as problem
 from scipy.optimize import approx_fprime
 from sklearn.exceptions import ConvergenceWarning
@@ -16,11 +17,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
 
 from llpbook import mean_map
-from llpbook.base import (
-    LLPWarning,
-    NotIdentifiableError,
-    kernel_features,
-)
+from llpbook.base import LLPWarning, NotIdentifiableError, kernel_features
+from llpbook.base._too_sure import implied_errors, predicted_counts, shown_errors
 from llpbook.datasets import load_bags
 from llpbook.laplacian_mean_map import LaplacianMeanMap
 from llpbook.mean_map import MeanMap
@@ -76,43 +74,41 @@ def slow_objective(theta, X, mu, lam):
 
 
 @pytest.mark.equation(
-    "eq-mean-map-binary", "eq-mean-map-gradient", "eq-mean-map-softmax"
+    "eq-mean-map-binary",
+    "eq-mean-map-gradient",
+    "eq-mean-map-hessian",
+    "eq-mean-map-softmax",
 )
+@pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_objective_and_gradient(n_classes):
-    X = problem(n=30)[0]
-    rng = np.random.default_rng(3)
+def test_objective_gradient_and_hessian(n_classes, sparse):
+    X, rng = problem(n=30)[0], np.random.default_rng(3)
     mu = rng.normal(size=(1 if n_classes == 2 else n_classes, 4))
     theta = rng.normal(size=mu.size)
-    objective = (
-        mean_map.binary_objective if n_classes == 2 else mean_map.softmax_objective
-    )
-    value, gradient = objective(theta, X, mu, 0.7)
-    assert value == pytest.approx(slow_objective(theta, X, mu, 0.7))
+    to = 2.0 if n_classes == 2 else 1.0  # log-odds are 2 <w, x>
+    given = sp.csr_array(X) if sparse else X
+    objective = mean_map.mean_map_objective(given, mu, 0.7)
+
+    def gradient(t):
+        return to * objective.at(to * t.reshape(mu.shape)).gradient.ravel() / 30
+
+    point = objective.at(to * theta.reshape(mu.shape))
+    assert point.value / 30 == pytest.approx(slow_objective(theta, X, mu, 0.7))
     numeric = approx_fprime(theta, lambda t: slow_objective(t, X, mu, 0.7), 1e-6)
-    np.testing.assert_allclose(gradient, numeric, atol=1e-5)
-
-
-@pytest.mark.equation("eq-mean-map-hessian")
-def test_hessian_is_the_derivative_of_the_gradient():
-    X, rng = problem(n=40)[0], np.random.default_rng(4)
-    w, mu = rng.normal(size=4), rng.normal(size=(1, 4))
-    numeric = approx_fprime(
-        w, lambda v: mean_map.binary_objective(v, X, mu, 0.3)[1], 1e-7
-    )
-    np.testing.assert_allclose(
-        mean_map.binary_hessian(w, X, mu, 0.3), numeric, atol=1e-5
-    )
+    np.testing.assert_allclose(gradient(theta), numeric, atol=1e-5)
+    hessian = to**2 / 30 * (point.information() + np.diag(point.penalty))
+    numeric = approx_fprime(theta, gradient, 1e-7)
+    np.testing.assert_allclose(hessian, numeric, atol=1e-5)
 
 
 def test_objective_does_not_overflow():
-    X = np.array([[1e5], [-1e5]])
+    objective = mean_map.mean_map_objective(
+        np.array([[1e5], [-1e5]]), np.zeros((1, 1)), 0
+    )
     for w in (-1e3, 1e3):
-        value, gradient = mean_map.binary_objective(
-            np.array([w]), X, np.zeros((1, 1)), 0.0
-        )
-        assert value == pytest.approx(1e8) and np.isfinite(gradient).all()
-        assert np.isfinite(mean_map.binary_hessian(np.array([w]), X, None, 1.0)).all()
+        point = objective.at(np.array([[2 * w]]))
+        assert point.value / 2 == pytest.approx(1e8) and point.is_finite
+        assert np.isfinite(point.information()).all()
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -174,25 +170,12 @@ def test_shares_that_differ_by_rounding_are_not_identifiable():
         MeanMap().fit(X, bags, p)
 
 
-def test_hessian_of_sparse_features_and_of_large_scores():
-    X, rng = problem(n=40)[0], np.random.default_rng(4)
-    w, mu = rng.normal(size=4), np.zeros((1, 4))
-    dense = mean_map.binary_hessian(w, X, mu, 0.3)
-    for form in (sp.csr_array(X), sp.csr_matrix(X)):
-        found = mean_map.binary_hessian(w, form, mu, 0.3)
-        assert type(found) is np.ndarray
-        np.testing.assert_allclose(found, dense)
-    with np.errstate(over="raise"):
-        far = mean_map.binary_hessian(1e8 * w, X, mu, 0.3)
-    np.testing.assert_allclose(far, 0.3 / 40 * np.eye(4), atol=1e-100)
-
-
 def test_the_gap_is_relative_to_a_large_mean_operator():
     X = problem(n=30)[0]
     for norm in (0.5, 1.5, 4.0):
         mu = np.full((1, 4), norm / 2)
         w, _, gap = mean_map.minimize(X, mu, 1.0, max_iter=1)
-        gradient = mean_map.binary_objective(w[0], X, mu, 1.0)[1]
+        gradient = binary_objective(w[0], X, mu, 1.0)[1]
         assert gap == pytest.approx(np.abs(gradient).max() / max(1, norm))
 
 
@@ -510,23 +493,25 @@ def test_standard_errors_do_not_do_for_three_classes():
 # --- probabilities that the shares contradict ---------------------------------------------------------------
 
 
+def counts_of(scores, bags, P):
+    """Predicted counts of a model whose scores, one column or several, are the features."""
+    return predicted_counts(scores, np.eye(scores.shape[1]), bags, len(P))
+
+
 def test_shown_errors_by_hand():
     # Predicted: 2 of 4 and 2 of 2 are positive; the shares say 1 of 4 and 1 of 2.
     scores = np.log([1 / 9, 1 / 9, 9, 9, 9, 9])[:, None]
     bags, P = np.array([0, 0, 0, 0, 1, 1]), np.array([[0.75, 0.25], [0.5, 0.5]])
-    stated, shown, chance = mean_map.shown_errors(scores, bags, P)
-    assert stated == pytest.approx(0.1) and shown == pytest.approx(2 / 6)
-    by_hand = 0.8 * (4 * np.sqrt(0.25 * 0.75 / 4) + 2 * np.sqrt(0.25 / 2)) / 6
-    assert chance == pytest.approx(by_hand)
-    several = np.hstack([0 * scores, scores])  # the same in two columns
-    np.testing.assert_allclose(
-        mean_map.shown_errors(several, bags, P), (stated, shown, chance)
-    )
+    for same in (scores, np.hstack([0 * scores, scores])):
+        stated, found, _ = counts_of(same, bags, P)
+        shown, chance = shown_errors(found, P)
+        assert stated / 6 == pytest.approx(0.1) and shown == pytest.approx(2 / 6)
+        by_hand = 0.8 * (4 * np.sqrt(0.25 * 0.75 / 4) + 2 * np.sqrt(0.25 / 2)) / 6
+        assert chance == pytest.approx(by_hand)
 
 
 def implied(scores, bags, P):
-    expected = mean_map.predicted_counts(scores, bags, len(P))[2]
-    return mean_map.implied_errors(expected, P)
+    return implied_errors(counts_of(scores, bags, P)[2], P)
 
 
 def test_implied_errors_by_hand():
@@ -573,7 +558,7 @@ def test_extrapolated_class_means_warn_where_predicted_shares_fit(alpha):
 def test_never_more_errors_are_shown_than_made(cls):
     X, y, bags, P = problem(n=600, n_classes=3, apart=0.5, seed=4)
     model = cls().fit(X, bags, P)
-    shown = mean_map.shown_errors(model.decision_function(X), bags, P)[1]
+    shown = shown_errors(counts_of(model.decision_function(X), bags, P)[1], P)[0]
     assert 0 < shown <= 1 - model.score(X, y) + 1e-12
 
 

@@ -13,7 +13,6 @@ from sklearn.model_selection import ParameterGrid, ShuffleSplit
 
 from llpbook import LaplacianMeanMap
 from llpbook.base import LLPClassifier
-from llpbook.mean_map import binary_objective
 from llpbook.model_selection import proportion_scorer, select_setting
 from llpbook.proportions import label_proportions
 from studies import franco2023 as study

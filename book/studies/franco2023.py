@@ -353,7 +353,7 @@ def descend(X, operators, penalties):
 
 
 def mean_map_objectives(weights, X, operators, penalties):
-    """Objectives and gradients of `llpbook.mean_map.binary_objective`, a column for each problem."""
+    """MeanMap's objectives and gradients, a column for each problem."""
     n, f = len(X), X @ weights
     size = np.abs(f)
     value = (size + np.log1p(np.exp(-2 * size))).mean(axis=0)

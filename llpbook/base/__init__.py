@@ -97,6 +97,7 @@ from ._scale import warn_if_short, warn_of_moments, warn_of_scale
 from ._shares import check_proportions, fill_empty_rows, require_rank
 from ._sklearn import HasMethods, Interval, StrOptions, safe_split
 from ._tilt import MISCOUNT, TILT_STEPS, tilt_classes, tilt_step
+from ._too_sure import warn_if_too_sure
 from ._tuning import (
     candidates,
     canonical_order,
