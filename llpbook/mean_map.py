@@ -104,12 +104,12 @@ def mean_operator(prior, means):
 
 @dataclass(frozen=True)
 class LogPartition(BagLoss):
-    r"""The part of MeanMap's objective that depends on single instances: :math:`\log \sum_y e^{f_y}`.
+    r"""The part of MeanMap's objective that depends on single instances, by their scores.
 
-    By the log-odds of two classes, which are :math:`f = 2 \langle w, x \rangle`: :math:`\log (2 \cosh \tfrac f2)`, with
-    the derivatives :math:`\tfrac12 \tanh \tfrac f2` and :math:`\tfrac14 \operatorname{sech}^2 \tfrac f2`, equations
-    :eq:`eq-mean-map-binary`, :eq:`eq-mean-map-gradient`, :eq:`eq-mean-map-hessian`. Several classes: equation
-    :eq:`eq-mean-map-softmax`.
+    :math:`\log \sum_y e^{f_y}`; by the log-odds :math:`f = 2 \langle w, x \rangle` of two classes
+    :math:`\log (2 \cosh \tfrac f2)`, with the derivatives :math:`\tfrac12 \tanh \tfrac f2` and
+    :math:`\tfrac14 \operatorname{sech}^2 \tfrac f2`. Equations :eq:`eq-mean-map-binary`, :eq:`eq-mean-map-gradient`,
+    :eq:`eq-mean-map-hessian`, and :eq:`eq-mean-map-softmax` for several classes.
     """
 
     several_classes = True

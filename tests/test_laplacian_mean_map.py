@@ -8,6 +8,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from problems import binary_objective
 from problems import gaussian_bags as problem
 from scipy.spatial.distance import cdist, pdist
 from sklearn.exceptions import ConvergenceWarning
@@ -18,11 +19,7 @@ from llpbook import laplacian_mean_map as lmm
 from llpbook.base import NotIdentifiableError
 from llpbook.laplacian_mean_map import AlternatingMeanMap, LaplacianMeanMap
 from llpbook.laplacian_mean_map._solver import connected_parts
-from llpbook.mean_map import (
-    MeanMap,
-    binary_objective,
-    minimize,
-)
+from llpbook.mean_map import MeanMap, minimize
 from llpbook.proportions import averaging_matrix
 
 both = pytest.mark.parametrize("cls", [LaplacianMeanMap, AlternatingMeanMap])

@@ -111,6 +111,29 @@ def test_objective_does_not_overflow():
         assert np.isfinite(point.information()).all()
 
 
+@pytest.mark.parametrize("eta", [0.5, 0.2])
+def test_a_small_penalty_enlarges_errors_of_the_class_means(eta):
+    # the theorem "A small penalty enlarges errors", with many instances for infinitely many
+    rng, n, size = np.random.default_rng(0), 200_000, 0.02
+    spread = np.linalg.cholesky(np.array([[1.0, 0.5], [0.5, 2.0]]))
+    within = spread @ spread.T
+    g = np.array([2.0, 1.0])
+    delta = within @ np.array([1.0, -2.0])  # orthogonal to g by the inverse of within
+    z = rng.normal(size=(n, 2)) @ spread.T
+    y = np.arange(n) < eta * n
+    X = np.column_stack([z + np.where(y, 1 - eta, -eta)[:, None] * g, np.ones(n)])
+    f = X[:, :2] @ np.linalg.solve(within, g)
+    f += np.log(eta / (1 - eta)) - (1 - 2 * eta) / 2 * g @ np.linalg.solve(within, g)
+    c = 4 * eta * (1 - eta) / np.mean(np.cosh(f / 2) ** -2)
+    mu = (np.where(y, 1, -1) @ X / n)[None]
+    error = np.append(2 * eta * (1 - eta) * size * delta, 0)[None]
+    w = [mean_map.minimize(X, mu + s * error, 0.0, tol=1e-10)[0][0] for s in (-1, 1)]
+    moved = (w[1] - w[0])[:2] / (2 * size)
+    wanted = c / 2 * np.linalg.solve(within, delta)
+    assert np.linalg.norm(moved - wanted) < 0.03 * np.linalg.norm(wanted)
+    assert c > 1.3
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_minimum_equals_cvxpy(n_classes):
     X, _, bags, P = problem(n=60, n_classes=n_classes)
@@ -141,7 +164,6 @@ def test_newton_and_lbfgs_agree(lam):
     np.testing.assert_allclose(newton[0], (both[1] - both[0]) / 2, atol=1e-6)
 
 
-@pytest.mark.equation("eq-mean-map-kernel")
 def test_kernel_features_reproduce_the_kernel():
     K = rbf_kernel(problem(n=50)[0], gamma=0.3)
     Z, to_dual = kernel_features(K)

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from problems import binary_objective
 from scipy import stats
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, ShuffleSplit

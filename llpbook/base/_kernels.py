@@ -109,8 +109,8 @@ def kernel_features(gram, tol=1e-12):
     r"""Features with the kernel as inner products, and the way back to instances.
 
     The pivoted Cholesky factor :math:`K = Z Z^\top` of rank r; weights :math:`w` of its columns are
-    :math:`\alpha = L^{-\top} w` on the r pivots, with :math:`L` their rows of :math:`Z`, a triangle, and 0 elsewhere:
-    equation :eq:`eq-mean-map-kernel`. :math:`O(n r^2)`.
+    :math:`\alpha = L^{-\top} w` on the r pivots, with :math:`L` their rows of :math:`Z`, a triangle, and 0 elsewhere.
+    :math:`O(n r^2)`.
 
     Parameters
     ----------
@@ -125,7 +125,6 @@ def kernel_features(gram, tol=1e-12):
     to_dual : callable
         From weights, shape (rank, m), to those of instances, shape (n_instances, m).
     """
-    # eq: eq-mean-map-kernel
     factor, order, rank, _ = dpstrf(gram, tol=tol * gram.diagonal().max(), lower=1)
     factor, order = np.tril(factor)[:, :rank], order - 1
     features = np.empty_like(factor)

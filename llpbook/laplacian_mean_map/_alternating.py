@@ -57,7 +57,7 @@ class WarmMeanMap:
         f : ndarray, shape (n_instances,)
             Log-odds.
         value : float
-            Of `llpbook.mean_map.binary_objective`.
+            Of `llpbook.mean_map.mean_map_objective`.
         gap : float
             Of `llpbook.mean_map.minimize`.
         """
