@@ -13,17 +13,16 @@ Chapter: ``book/density_difference``. Source: duplessis2013 (sections 2 and 4).
 """
 
 from abc import ABC, abstractmethod
-from itertools import product
 from numbers import Real
 
 import numpy as np
 import pandas as pd
 from scipy.spatial.distance import pdist
-from scipy.special import gammaln
-from sklearn.base import clone
+from scipy.special import logsumexp
 from sklearn.metrics import euclidean_distances
-from sklearn.utils import check_array, check_random_state, gen_batches
+from sklearn.utils import check_random_state
 
+from ._typing import ArrayLike, Matrix, Proportions, RandomState
 from .base import (
     Interval,
     LLPClassifier,
@@ -33,6 +32,7 @@ from .base import (
     canonical_order,
     check_bags,
     check_positional,
+    in_blocks,
     median_distance,
     require_memory,
     thin,
@@ -43,6 +43,8 @@ from .base import (
     whole_counts,
     whole_or_nothing,
 )
+
+__all__ = ["KDEDifference", "TwoBagClassifier", "labeling_error_rate", "toy_problem"]
 
 #: Widths that `lscv_width` tries, in units of the median distance.
 KDE_WIDTHS = np.geomspace(0.02, 2.0, 41)
@@ -90,24 +92,6 @@ def pool_bags(bags, proportions, bag_sizes):
         for side in (above, ~above)
     )
     return above[bags], theta, theta_prime
-
-
-def warn_of_pooling(estimator, data):
-    """Warn if bags of more than two different shares become two samples, which uses the shares only in part.
-
-    Parameters
-    ----------
-    estimator : TwoBagClassifier
-    data : BagData
-    """
-    own = np.unique(data.bags)
-    own = own[own < len(data.proportions) - data.n_pure]  # not those of known labels
-    if len(np.unique(data.proportions[own, 1].round(6))) > 2:
-        warn(
-            f"{type(estimator).__name__} pooled {len(own)} bags into two samples, those above the overall share of the "
-            "positive class and the others, and uses nothing else of their shares; a method for many bags, such as "
-            "MeanMap or CountLogistic, uses the share of each"
-        )
 
 
 def prior_weights(theta, theta_prime, eta=0.5):
@@ -177,34 +161,11 @@ def scores_in_one_unit(values, log_scales):
         return -np.sign(values) * np.exp(size - log_scales[best])
 
 
-def log_bump_sum(X, points, sigma):
-    r"""Logarithm of a sum of Gaussian bumps.
-
-    :math:`\log \sum_i \exp(-\lVert x - x_i \rVert^2 / 2 \sigma^2)`.
-
-    Parameters
-    ----------
-    X : ndarray, shape (m, n_features)
-    points : ndarray, shape (n, n_features)
-    sigma : float
-
-    Returns
-    -------
-    ndarray, shape (m,)
-        Finite, however far a row is from the points.
-    """
-    exponent = euclidean_distances(X, points, squared=True)
-    exponent *= -1 / (2 * sigma**2)
-    largest = exponent.max(axis=1)
-    exponent -= largest[:, None]
-    return largest + np.log(np.exp(exponent, out=exponent).sum(axis=1))
-
-
-def kde_log_density(X, points, sigma, batch_size=1024):
+def kde_log_density(X, points, sigma):
     r"""Logarithm of a Gaussian kernel density estimate.
 
     :math:`\hat p(x) = \frac1n (2 \pi \sigma^2)^{-d/2} \sum_i \exp(-\lVert x - x_i \rVert^2 / 2 \sigma^2)`, equation
-    :eq:`eq-dd-kde`, duplessis2013 section 2.3. :math:`O(m n d)` time; memory of one batch squared.
+    :eq:`eq-dd-kde`, duplessis2013 section 2.3. :math:`O(m n d)` time, some rows of X at a time.
 
     Parameters
     ----------
@@ -213,8 +174,6 @@ def kde_log_density(X, points, sigma, batch_size=1024):
     points : ndarray, shape (n, n_features)
         The sample.
     sigma : float
-    batch_size : int, default 1024
-        Rows of X, and of the sample, that are taken at a time.
 
     Returns
     -------
@@ -222,22 +181,21 @@ def kde_log_density(X, points, sigma, batch_size=1024):
         Finite, however far a row is from the sample.
     """
     n, d = points.shape
-    log_sum = np.full(len(X), -np.inf)
-    for rows, part in product(
-        gen_batches(len(X), batch_size), gen_batches(n, batch_size)
-    ):
-        more = log_bump_sum(X[rows], points[part], sigma)
-        log_sum[rows] = np.logaddexp(log_sum[rows], more)
+
+    def log_sum(part):
+        squared = euclidean_distances(part, points, squared=True)
+        return logsumexp(squared / (-2 * sigma**2), axis=1)
+
     scale = np.log(n) + d / 2 * np.log(2 * np.pi * sigma**2)
     # eq: eq-dd-kde
-    return log_sum - scale
+    return in_blocks(X, n, log_sum) - scale
 
 
 def lscv_criterion(squared_distances, n, d, sigma):
     r"""Least-squares cross-validation of a kernel density, in closed form.
 
     :math:`\int \hat p^2 - \frac2n \sum_i \hat p_{-i}(x_i)`, which estimates :math:`\int (\hat p - p)^2 - \int p^2`. All
-    integrals are Gaussian: equation :eq:`eq-dd-lscv`.
+    integrals are Gaussian.
 
     Parameters
     ----------
@@ -255,7 +213,6 @@ def lscv_criterion(squared_distances, n, d, sigma):
     """
     wide = np.exp(squared_distances / (-4 * sigma**2))
     square = (1 / n + 2 / n**2 * wide.sum()) * 2.0 ** (-d / 2)
-    # eq: eq-dd-lscv
     return square - 4 / (n * (n - 1)) * (wide @ wide)
 
 
@@ -295,11 +252,11 @@ def lscv_width(X, sigma="cv", max_points=1000):
     return best["sigma"], table
 
 
-def labeling_error_rate(labels, y):
+def labeling_error_rate(labels: ArrayLike, y: ArrayLike) -> float:
     """Share of wrong labels, up to a swap of the classes.
 
-    Equation :eq:`eq-dd-ler`. The paper adds the shares of the two samples, which gives a number between 0 and 2. One
-    minus the rate makes sense only for the share over all instances, so this share is used.
+    The smaller of e and 1 - e, e the share of wrong labels among all instances. (The paper adds the shares of the two
+    samples, a number between 0 and 2, of which 1 less it is no rate.)
 
     Parameters
     ----------
@@ -309,7 +266,7 @@ def labeling_error_rate(labels, y):
     Returns
     -------
     float
-        At most 0.5; by chance `chance_labeling_error_rate`.
+        At most 0.5; labels by the toss of a coin have about 0.5 - (2 pi n)^(-1/2) on average.
 
     Raises
     ------
@@ -328,30 +285,7 @@ def labeling_error_rate(labels, y):
             f"labels and y must share two values, got {values.tolist()[:5]}"
         )
     error = np.mean(labels != y)
-    # eq: eq-dd-ler
     return float(min(error, 1 - error))
-
-
-def chance_labeling_error_rate(n):
-    r"""Expected labeling error rate of labels by the toss of a coin.
-
-    :math:`\frac{1}{2^n n} \sum_i \min(i, n - i) \binom{n}{i}`, equation :eq:`eq-dd-chance`; 0.437, 0.449, 0.456 for
-    n = 40, 60, 80 (duplessis2013, section 4.2).
-
-    Parameters
-    ----------
-    n : int
-        Instances in both samples together, at least 1.
-
-    Returns
-    -------
-    float
-        About :math:`\frac12 - 1 / \sqrt{2 \pi n}`.
-    """
-    i = np.arange(n + 1)
-    log_share = gammaln(n + 1) - gammaln(i + 1) - gammaln(n - i + 1) - n * np.log(2)
-    # eq: eq-dd-chance
-    return float(np.minimum(i, n - i) @ np.exp(log_share) / n)
 
 
 def class_counts(size, prior):
@@ -444,8 +378,7 @@ def _pair(sizes):
 def toy_means(which):
     """Centers of the unit Gaussians in the two classes of a toy problem.
 
-    Those of one class are mixed with equal weights: equation
-    :eq:`step-dd-toys`, duplessis2013 section 4.1.
+    Those of one class are mixed with equal weights (duplessis2013, section 4.1).
 
     Parameters
     ----------
@@ -469,7 +402,10 @@ def toy_means(which):
     return tuple(np.array(m, dtype=float) for m in means[which])
 
 
-def toy_problem(which, n=30, priors=(0.3, 0.7), random_state=None):
+def toy_problem(
+    which: int, *, n: int | tuple[int, int] = 30,
+    priors: tuple[float, float] = (0.3, 0.7), random_state: RandomState = None,
+):  # fmt: skip
     """Two bags drawn from a toy problem of the paper.
 
     Parameters
@@ -553,7 +489,10 @@ class TwoBagClassifier(LLPClassifier, ABC):
         ],
     }
 
-    def fit(self, X, bags, proportions=None, labels=None, *, counts=None):
+    def fit(
+        self, X: Matrix, bags: ArrayLike, proportions: Proportions | None = None,
+        labels: ArrayLike | None = None, *, counts: ArrayLike | None = None,
+    ):  # fmt: skip
         """Learn from two bags, or from two pools of bags.
 
         Parameters
@@ -640,83 +579,16 @@ class TwoBagClassifier(LLPClassifier, ABC):
         """Learn the sign of w p - w' p' from samples of p and p' and the weights w and w'."""
 
 
-def label_two_samples(estimator, X_p, X_q, proportions=None, larger=None):
-    """Label two unlabeled samples, as the paper states the task.
-
-    Parameters
-    ----------
-    estimator : TwoBagClassifier
-        It is not changed; its ``random_state`` of None counts as 0, so that the same call gives the same labels.
-    X_p, X_q : array-like, shape (n, n_features) and (n', n_features)
-        Samples of the same two classes, mixed in different shares.
-    proportions : (float, float), optional
-        Share of the positive class in each of the two.
-    larger : {"p", "q"}, optional
-        Where the proportions are not known: which sample has the larger share of the positive class.
-
-    Returns
-    -------
-    labels_p, labels_q : ndarray of int, shape (n,) and (n',)
-        1 for the positive class, else 0. With neither proportions nor ``larger`` they are true up to a swap: 1 where
-        the first sample is denser.
-
-    Raises
-    ------
-    NotIdentifiableError
-        If the proportions are equal.
-    ValueError
-        If a sample is malformed, the samples differ in their features, or both proportions and ``larger`` are given.
-
-    Examples
-    --------
-    >>> X, y, bags = toy_problem(1, n=200, random_state=0)
-    >>> labels = label_two_samples(KDEDifference(), X[bags == 0], X[bags == 1], larger="q")
-    >>> bool(np.mean(np.concatenate(labels) == y) > 0.8)
-    True
-    """
-    samples = [_check_sample(*pair) for pair in (("X_p", X_p), ("X_q", X_q))]
-    n, n_prime = map(len, samples)
-    if samples[0].shape[1] != samples[1].shape[1]:
-        raise ValueError(
-            f"X_p and X_q must have the same features, got {samples[0].shape[1]} and {samples[1].shape[1]}"
+def warn_of_pooling(estimator, data):
+    """Warn if bags of more than two different shares become two samples, which uses the shares only in part."""
+    own = np.unique(data.bags)
+    own = own[own < len(data.proportions) - data.n_pure]  # not those of known labels
+    if len(np.unique(data.proportions[own, 1].round(6))) > 2:
+        warn(
+            f"{type(estimator).__name__} pooled {len(own)} bags into two samples, those above the overall share of the "
+            "positive class and the others, and uses nothing else of their shares; a method for many bags, such as "
+            "MeanMap or CountLogistic, uses the share of each"
         )
-    if larger not in (None, "p", "q") or None not in (larger, proportions):
-        raise ValueError(
-            f"larger must be 'p' or 'q', and not given with proportions, got {larger!r}"
-        )
-    model = clone(estimator)
-    if model.get_params().get("random_state", 0) is None:
-        model.set_params(random_state=0)
-    # Without proportions class 1 is where the smaller number of a bag is denser.
-    numbers = [1, 0] if larger == "q" else [0, 1]
-    X, bags = np.vstack(samples), np.repeat(numbers, [n, n_prime])
-    labels = model.fit(X, bags, proportions).predict(X)
-    return labels[:n], labels[n:]
-
-
-def _check_sample(name, X):
-    """A sample as an array, in messages that name it."""
-    try:
-        return check_array(X, dtype=np.float64, ensure_min_samples=2)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} is not a valid sample: {error}") from error
-
-
-def kde(X_p, X_q, proportions=None, larger=None, **params):
-    """Label two unlabeled samples by two kernel density estimates.
-
-    Parameters
-    ----------
-    X_p, X_q, proportions, larger
-        See `label_two_samples`.
-    **params
-        Of `KDEDifference`.
-
-    Returns
-    -------
-    labels_p, labels_q : ndarray of int, shape (n,) and (n',)
-    """
-    return label_two_samples(KDEDifference(**params), X_p, X_q, proportions, larger)
 
 
 class KDEDifference(TwoBagClassifier):
@@ -774,7 +646,10 @@ class KDEDifference(TwoBagClassifier):
         "sigma": [StrOptions({"cv"}), Real, "array-like"],
     }
 
-    def __init__(self, sigma="cv", class_prior="balanced"):
+    def __init__(
+        self, sigma: float | str | ArrayLike = "cv", *,
+        class_prior: float | str = "balanced",
+    ):  # fmt: skip
         self.sigma, self.class_prior = sigma, class_prior
 
     def _fit_two(self, samples, weights):

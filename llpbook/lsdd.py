@@ -45,7 +45,6 @@ from .base import (
 from .density_difference import (
     TwoBagClassifier,
     gaussian_basis,
-    label_two_samples,
     scores_in_one_unit,
 )
 
@@ -496,20 +495,3 @@ class LSDD(TwoBagClassifier):
             May overflow in high dimension.
         """
         return self.decision_function(X) * np.exp(-self.log_volume_)
-
-
-def lsdd(X_p, X_q, proportions=None, larger=None, **params):
-    """Label two unlabeled samples by the least-squares density difference.
-
-    Parameters
-    ----------
-    X_p, X_q, proportions, larger
-        See `llpbook.density_difference.label_two_samples`.
-    **params
-        Of `LSDD`.
-
-    Returns
-    -------
-    labels_p, labels_q : ndarray of int, shape (n,) and (n',)
-    """
-    return label_two_samples(LSDD(**params), X_p, X_q, proportions, larger)

@@ -84,18 +84,17 @@ def duplessis():
     first = load("duplessis2013_table1").pivot_table(
         "ler", ["dataset", "seed"], "method"
     )
-    found["clip"] = draws(first["DSDD"] - first["first round"])
+    found["clip"] = by_set(first["DSDD"] - first["first round"])
     new = load("duplessis2013_new").query("priors == '0.2-0.8'")
     new = new.pivot_table("error", ["dataset", "seed"], "method")
-    found["new"] = draws(new["DSDD"] - new["SVC"])
-    found["new clip"] = draws(new["DSDD"] - new["first round"])
+    found["new"] = by_set(new["DSDD"] - new["SVC"])
+    found["new clip"] = by_set(new["DSDD"] - new["first round"])
     return found
 
 
-def draws(gap):
-    """The mean over data sets of paired differences, with the standard error over draws."""
-    sets = gap.dropna().groupby("dataset")
-    return signed(sets.mean().mean(), np.sqrt((sets.sem() ** 2).sum()) / len(sets), 3)
+def by_set(gap):
+    """The mean of paired differences over data sets, each the mean of its draws, with its standard error."""
+    return over(gap.dropna().groupby("dataset").mean(), 3)
 
 
 # --- Yu et al. (2013) ------------------------------------------------------------------------------------------

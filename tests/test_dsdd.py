@@ -671,20 +671,6 @@ def test_discrete_features_with_many_ties():
     assert labeling_error_rate(model.predict(X), y) < 0.25
 
 
-def test_function_of_two_samples():
-    X, y, bags = toy_problem(1, n=(30, 50), random_state=4)
-    P, Q = X[bags == 0], X[bags == 1]
-    labels_p, labels_q = dsdd.dsdd(P, Q)
-    assert labels_p.shape == (30,) and labels_q.shape == (50,)
-    model = DSDD(random_state=0).fit(X, bags)
-    np.testing.assert_array_equal(labels_p, model.predict(P))
-    np.testing.assert_array_equal(labels_q, model.predict(Q))
-    named = np.concatenate(dsdd.dsdd(P, Q, (0.3, 0.7), sigma=1.0, alpha=0.1))
-    larger = np.concatenate(dsdd.dsdd(P, Q, larger="q", sigma=1.0, alpha=0.1))
-    np.testing.assert_array_equal(named, larger)
-    assert np.mean(named == np.append(y[bags == 0], y[bags == 1])) > 0.75
-
-
 def test_large_samples_are_tuned_on_a_part():
     X, y, bags = toy_problem(2, n=(150, 60), random_state=0)
     model = DSDD(n_tuning=50, random_state=0).fit(X, bags)

@@ -436,16 +436,3 @@ def test_tiny_samples():
     np.testing.assert_array_equal(model.predict(X), [1, 1, 0, 0])
     same = LSDD(random_state=0).fit(np.ones((6, 2)), [0, 0, 0, 1, 1, 1])
     np.testing.assert_allclose(same.decision_function(np.ones((2, 2))), 0)
-
-
-def test_function_of_two_samples():
-    X, y, bags = toy_problem(1, n=(60, 80), random_state=4)
-    P, Q = X[bags == 0], X[bags == 1]
-    model = LSDD(random_state=0).fit(X, bags, [0.3, 0.7])
-    labels = np.concatenate(lsdd.lsdd(P, Q, (0.3, 0.7)))
-    np.testing.assert_array_equal(labels, model.predict(np.vstack([P, Q])))
-    again = np.concatenate(lsdd.lsdd(P, Q, larger="q"))
-    np.testing.assert_array_equal(labels, again)
-    assert np.mean(labels == np.append(y[bags == 0], y[bags == 1])) > 0.75
-    other = np.concatenate(lsdd.lsdd(P, Q, larger="q", sigma="public", alpha="public"))
-    assert np.mean(labels == other) > 0.75

@@ -406,7 +406,7 @@ def test_training_instances_keep_their_cluster_and_others_do_not_matter():
 
 
 def test_a_later_batch_is_predicted_like_a_first():
-    X, _, bags = toy_problem(1, 20, random_state=0)
+    X, _, bags = toy_problem(1, n=20, random_state=0)
     model = SMIC(4).fit(X, bags)
     new = np.random.default_rng(0).normal(size=(1500, 2)) * 2
     late = np.vstack([new, X, [[100.0, 100.0]]])  # also training rows, and a far one
@@ -480,7 +480,7 @@ def test_spectral_clustering_sees_the_nearest_others(monkeypatch, n_neighbors):
 
 
 def test_six_others_are_the_seven_of_scikit_learn():
-    X, _, _ = toy_problem(1, 30, random_state=1)
+    X, _, _ = toy_problem(1, n=30, random_state=1)
     own = SpectralClustering(
         2, affinity="nearest_neighbors", n_neighbors=7, random_state=0,
         eigen_solver="arpack",

@@ -30,7 +30,6 @@ from ._estimator import (
     LAMS,
     SIGMAS,
     cv_gaps,
-    dsdd,
     penalty_unit,
 )
 from ._solver import minimize_bound
@@ -45,7 +44,6 @@ __all__ = [
     "clip",
     "convex_part",
     "cv_gaps",
-    "dsdd",
     "hinge",
     "minimize_bound",
     "objective",

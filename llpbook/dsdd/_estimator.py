@@ -19,7 +19,7 @@ from ..base import (
     tune,
     warn,
 )
-from ..density_difference import TwoBagClassifier, gaussian_basis, label_two_samples
+from ..density_difference import TwoBagClassifier, gaussian_basis
 from ._cccp import cccp, sign_gap
 
 #: Widths that ``sigma="cv"`` tries, in units of the median distance between instances.
@@ -256,29 +256,3 @@ class DSDD(TwoBagClassifier):
         return in_blocks(
             X, len(centers), lambda part: gaussian_basis(part, centers, sigma) @ coef
         )
-
-
-def dsdd(X_p, X_q, proportions=None, larger=None, **params):
-    """Label two unlabeled samples by the sign of the density difference.
-
-    Parameters
-    ----------
-    X_p, X_q, proportions, larger
-        See `llpbook.density_difference.label_two_samples`.
-    **params
-        Of `DSDD`.
-
-    Returns
-    -------
-    labels_p, labels_q : ndarray of int, shape (n,) and (n',)
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> X_p = np.vstack([rng.normal(2, 1, (32, 2)), rng.normal(-2, 1, (8, 2))])
-    >>> X_q = np.vstack([rng.normal(2, 1, (8, 2)), rng.normal(-2, 1, (32, 2))])
-    >>> labels_p, labels_q = dsdd(X_p, X_q)
-    >>> int(labels_p.sum()), int(labels_q.sum())
-    (32, 8)
-    """
-    return label_two_samples(DSDD(**params), X_p, X_q, proportions, larger)
