@@ -19,7 +19,6 @@ from scipy.special import logit
 from ._hinge import MAX_ROUNDS, USUAL_ROUNDS, minimize_hinges
 from ._typing import ArrayLike
 from .base import (
-    BAG_WEIGHTS,
     WITHOUT_GRAM,
     Interval,
     KernelClassifier,
@@ -252,13 +251,8 @@ class InvCal(KernelClassifier):
     _several_classes = "one-vs-rest"
     _log_odds = _free_intercept = _uses_frequencies = True
     _parameter_constraints = {
-        **KernelClassifier._parameter_constraints,
-        "C_p": [Interval(Real, 0, None, closed="neither")],
         "epsilon": [Interval(Real, 0, None, closed="left")],
         "epsilon_unit": [StrOptions({"log_odds", "share"})],
-        "bag_weights": BAG_WEIGHTS,
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "verbose": ["verbose"],
     }
 
     def __init__(

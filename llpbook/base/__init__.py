@@ -8,26 +8,21 @@ once; inner functions trust it.
 
 from .._typing import ArrayLike, Matrix, NDArray, Proportions, RandomState
 from ..proportions import keyed_rows
-from ._bag_counts import BagCounts, bag_counts, labels_alone
+from ._bag_counts import BagCounts, bag_counts
 from ._bag_data import (
     BAG_WEIGHTS,
     BagData,
     check_bag_weights,
-    check_differences,
     error_covariances,
     labels_to_pure_bags,
     merge_rows,
     read_bags,
-    read_task,
-    single_rows,
 )
 from ._bag_learners import (
     BagLossClassifier,
     BoostedBagModel,
     LinearBagModel,
-    check_noise,
     held_out_bags,
-    held_out_step,
 )
 from ._bag_loss import BagLoss, SumOfLosses, curvature, read_scores
 from ._booster import boost, boost_trees, tree_scores
@@ -64,13 +59,11 @@ from ._objective import (
     LinearObjective,
     Point,
     Solution,
-    descend,
     fisher_scoring,
     label_factors,
     linear_objective,
     one_column,
     softplus,
-    weighted_gram,
 )
 from ._predictions import (
     bag_shares,
@@ -86,7 +79,6 @@ from ._running import (
     LongFitWarning,
     Progress,
     TimeIsUp,
-    check_time,
     machine_memory,
     require_memory,
     time_limit,

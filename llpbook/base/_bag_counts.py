@@ -51,11 +51,6 @@ class BagCounts:
         values = np.ones(len(rows))
         if self.frequencies is not None:
             values = self.frequencies.astype(float)
-        if (self.bags[1:] >= self.bags[:-1]).all():
-            ends = np.cumsum(np.bincount(self.bags, minlength=L))
-            return sp.csr_array(
-                (values, rows, np.append(0, ends)), shape=(L, len(rows))
-            )
         return sp.csr_array((values, (self.bags, rows)), shape=(L, len(rows)))
 
     def sums(self, values):
@@ -147,11 +142,9 @@ def bag_counts(bags, proportions, covariances=None, frequencies=None):
         a count of 0.3 is 1 with probability 0.3, else 0.
     """
     occurs = np.bincount(bags, minlength=len(proportions))
-    sizes = occurs
-    if frequencies is not None:
-        sizes = np.bincount(bags, frequencies, len(proportions)).astype(int)
     used = np.flatnonzero(occurs)
-    codes, sizes = (np.cumsum(occurs > 0) - 1)[bags], sizes[used]
+    codes = (np.cumsum(occurs > 0) - 1)[bags]
+    sizes = np.bincount(codes, frequencies).astype(int)
     counts = sizes[:, None] * proportions[used]
     whole = np.abs(counts - np.round(counts)) < 1e-6 * sizes[:, None]
     counts = np.where(whole, np.round(counts), counts)

@@ -12,12 +12,13 @@ from ..proportions import (
     keyed_rows,
 )
 from ._chunked import InChunks
-from ._columns import _show, check_bags, check_features, check_labels, read_counts
+from ._columns import _show, check_bags, check_labels, read_counts
 from ._counts import crosstab
 from ._errors import NotIdentifiableError
 from ._running import require_memory, warn
 from ._shares import check_proportions, fill_empty_rows, refuse_shares_of_instances
 from ._sklearn import StrOptions
+from ._tuning import row_keys
 
 
 @dataclass(frozen=True)
@@ -69,9 +70,8 @@ class BagData:
     @cached_property
     def bag_sizes(self):
         """Instances in each bag, shape (n_bags,)."""
-        if self.frequencies is not None:
-            return sums_of_counts(self.bags, self.frequencies, len(self.proportions))
-        return np.bincount(self.bags, minlength=len(self.proportions))
+        sizes = np.bincount(self.bags, self.frequencies, len(self.proportions))
+        return sizes.round().astype(np.int64)
 
     @property
     def n_instances(self):
@@ -113,11 +113,6 @@ class BagData:
         return class_prior(self.proportions, self.bag_sizes)
 
 
-def sums_of_counts(bags, counts, n_bags):
-    """Sums of whole numbers over each bag, exactly."""
-    return np.bincount(bags, counts, n_bags).round().astype(np.int64)
-
-
 #: Fewest rows among which equal ones are looked for, most columns, and the rows that are looked at to see whether it
 #: pays: not where some column has as many values as half of these.
 FEW_ROWS, MANY_COLUMNS, PROBE = 1000, 1000, 400
@@ -141,9 +136,7 @@ def merge_rows(data):
     probe = X[:: max(1, n // PROBE)]
     if any(len(np.unique(column)) > len(probe) // 2 for column in probe.T):
         return data
-    keys, direction = np.zeros(n), np.random.RandomState(0).normal(size=X.shape[1])
-    for column, factor in zip(X.T, direction, strict=True):  # equal rows: equal keys
-        keys += factor * column
+    keys = row_keys(X)
     order = np.lexsort((keys, data.bags))
     key, bags = keys[order], data.bags[order]
     other = (key[1:] != key[:-1]) | (bags[1:] != bags[:-1])
@@ -180,31 +173,6 @@ def single_rows(data):
 
 #: What a hyper-parameter ``bag_weights`` may be, see `check_bag_weights`.
 BAG_WEIGHTS = [StrOptions({"size", "uniform"}), "array-like"]
-
-
-def read_task(X, bags, proportions, labels=None, *, counts=None, name="X"):
-    """What `LLPClassifier.fit` takes, checked, for a function that is no estimator.
-
-    Parameters
-    ----------
-    X : array-like, sparse or dense, shape (n_instances, n_features)
-    bags, proportions, labels, counts
-        As for `LLPClassifier.fit`.
-    name : str, default "X"
-        Of the argument, for messages.
-
-    Returns
-    -------
-    BagData
-        Known labels as given, in ``labels``.
-
-    Raises
-    ------
-    ValueError
-        If something is malformed.
-    """
-    checked = check_features(X, name, accept_sparse="csr")
-    return read_bags(checked, bags, proportions, labels, X, counts=counts)
 
 
 def read_bags(

@@ -3,7 +3,7 @@
 import warnings
 from abc import abstractmethod
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Integral
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -16,7 +16,7 @@ from ._objective import LinearObjective, linear_objective, one_column
 from ._proportion_loss import ProportionLoss
 from ._scale import warn_if_short
 from ._shares import require_rank
-from ._sklearn import HasMethods, Interval, StrOptions
+from ._sklearn import HasMethods, Interval
 from ._tuning import feature_free_order
 
 
@@ -109,16 +109,6 @@ class LinearBagModel(BagLossClassifier, KernelClassifier):
     n_iter_ : int
     gap_ : float
     """
-
-    _parameter_constraints = {
-        **KernelClassifier._parameter_constraints,
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "penalize_intercept": ["boolean"],
-        "proportion_errors": ["array-like", None],
-        "proportion_noise": [StrOptions({"gaussian", "laplace"}), None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-    }
 
     @property
     def _free_intercept(self):
@@ -213,13 +203,7 @@ class BoostedBagModel(BagLossClassifier):
     _has_intercept = True
     _parameter_constraints = {
         "estimator": [HasMethods(["fit", "predict"]), None],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left")],
-        "validation_fraction": [Interval(Real, 0, 0.5, closed="right")],
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "proportion_errors": ["array-like", None],
-        "verbose": ["verbose"],
     }
 
     def _fit(self, data):

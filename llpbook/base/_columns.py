@@ -35,7 +35,7 @@ def check_positional(name, values, X):
         )
 
 
-def check_column(name, values, n_instances, X=None, missing=False):
+def check_column(name, values, n_instances, X=None):
     """One value an instance, as an array: of the right length, in the order of X, none masked, none missing.
 
     Parameters
@@ -47,8 +47,6 @@ def check_column(name, values, n_instances, X=None, missing=False):
     n_instances : int
     X : object, optional
         Where it is a DataFrame and ``values`` a Series, their indices must agree.
-    missing : bool, default False
-        Whether missing values pass.
 
     Returns
     -------
@@ -74,7 +72,7 @@ def check_column(name, values, n_instances, X=None, missing=False):
             f"{name} must have one entry for each of the {n_instances} instances in X, got shape {column.shape}"
         )
     lost = pd.isna(column)
-    if lost.any() and not missing:
+    if lost.any():
         raise ValueError(
             f"{name} has a missing value at position {int(np.argmax(lost))}"
             + "; mark unknown labels by -1: labels.fillna(-1)" * (name == "labels")
@@ -84,17 +82,10 @@ def check_column(name, values, n_instances, X=None, missing=False):
 
 def _holds_text(column):
     """Whether a column holds a text that is no number."""
-    return not pd.api.types.is_numeric_dtype(column) and any(
-        isinstance(value, str) and not _is_number(value) for value in column
+    texts = [value for value in column if isinstance(value, str)]
+    return bool(
+        pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").isna().any()
     )
-
-
-def _is_number(text):
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 TIMES = "times; subtract a date and divide by a unit to make them numbers"

@@ -23,6 +23,7 @@ from ._bag_data import (
 )
 from ._columns import _show, check_column, explain, refuse_huge, refuse_unusable
 from ._errors import NotIdentifiableError, page
+from ._parameters import constraints
 from ._predictions import predict_proportions, probabilities
 from ._running import Progress, warn_once
 from ._scale import warn_of_scale
@@ -96,7 +97,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     assumes: tuple[str | None, str] | None = None
     cost: str | None = None
-    _parameter_constraints: dict
+    #: Where a parameter is not what its name means everywhere, see `llpbook.base.constraints`.
+    _parameter_constraints: dict = {}
     _accept_sparse: bool | str = False
     #: Several classes: as the method can, "one-vs-rest", or "refused".
     _several_classes = "native"
@@ -112,6 +114,10 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
     # scikit-learn's names for where the "?" of the HTML display leads to: the chapter.
     _doc_link_module = "llpbook"
     _doc_link_template = "{page}"
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        cls._parameter_constraints = constraints(cls)
 
     def _pages(self, error):
         """What to read after an error: how to hand in data, or what shares can tell; and the method."""

@@ -1,7 +1,6 @@
 """Scores that are linear in the features, or in those of a kernel."""
 
 from abc import abstractmethod
-from numbers import Real
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +15,6 @@ from ._kernels import (
 )
 from ._predictions import in_blocks
 from ._running import require_memory
-from ._sklearn import Interval, StrOptions
 
 #: The way out of a matrix that is too large.
 WITHOUT_GRAM = (
@@ -61,11 +59,6 @@ class KernelClassifier(LLPClassifier):
     _free_intercept = False
     #: Peak memory of a fit with a kernel, in kernel matrices.
     _gram_copies = 5.0
-    _parameter_constraints = {
-        "kernel": [StrOptions({"linear", "rbf", "laplacian", "precomputed"}), callable],
-        "gamma": [StrOptions({"scale"}), Interval(Real, 0, None, closed="neither")],
-        "fit_intercept": ["boolean"],
-    }
 
     @abstractmethod
     def _solve(self, data, features):

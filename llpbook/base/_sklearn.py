@@ -15,16 +15,3 @@ from sklearn.utils._param_validation import (
 from sklearn.utils.metaestimators import _safe_split as safe_split
 from sklearn.utils.validation import _check_method_params as check_method_params
 from sklearn.utils.validation import _num_samples as num_samples
-
-__all__ = [
-    "BaseLoss",
-    "HasMethods",
-    "IdentityLink",
-    "Interval",
-    "InvalidParameterError",
-    "StrOptions",
-    "check_method_params",
-    "num_samples",
-    "safe_indexing",
-    "safe_split",
-]

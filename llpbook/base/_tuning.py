@@ -60,13 +60,18 @@ def row_order(X):
     -------
     ndarray of int, shape (n,)
     """
+    return np.argsort(row_keys(X), kind="stable")
+
+
+def row_keys(X):
+    """The inner product of each row with a fixed random vector, summed in the order of the features."""
     direction = np.random.RandomState(0).normal(size=X.shape[1])
     if not isinstance(X, np.ndarray):
-        return np.argsort(X.tocsr().sorted_indices() @ direction, kind="stable")
+        return X.tocsr().sorted_indices() @ direction
     keys = np.zeros(len(X))
     for column, factor in zip(X.T, direction, strict=True):
         keys += factor * column
-    return np.argsort(keys, kind="stable")
+    return keys
 
 
 def thin(X, max_points):
@@ -88,21 +93,20 @@ def thin(X, max_points):
     return X[canonical_order(X)[keep]]
 
 
-def median_distance(X, max_points=500):
+def median_distance(X):
     """Median of the distances between different rows, the unit of all widths.
 
     Parameters
     ----------
     X : ndarray, shape (n, n_features)
-    max_points : int, default 500
-        Of more rows, as many are taken by `thin`.
+        Of more than 500 rows, as many are taken by `thin`.
 
     Returns
     -------
     float
         Over pairs of unequal rows where most pairs are equal; 1 where all are.
     """
-    distances = pdist(thin(X, max_points))
+    distances = pdist(thin(X, 500))
     if len(distances) and np.median(distances) > 0:
         return float(np.median(distances))
     apart = distances[distances > 0]

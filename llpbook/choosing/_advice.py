@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from .._typing import ArrayLike, Matrix, Proportions, RandomState
-from ..base import Progress, read_task
+from ..base import Progress, check_features, read_bags
 from ._decision import (
     CHECKED,
     count_right,
@@ -219,7 +219,8 @@ def recommend(
     if not isinstance(max_seconds, Real) or not max_seconds > 0:
         raise ValueError(f"max_seconds must be a number above 0, got {max_seconds!r}")
     clock = Clock(max_seconds, Progress("recommend", verbose, 6))
-    data = read_task(X, bags, proportions, labels)
+    features = check_features(X, accept_sparse="csr")
+    data = read_bags(features, bags, proportions, labels, X)
     largest = int(np.argmax(data.class_prior))
     used, codes = np.unique(data.bags, return_inverse=True)
     scaler = MaxAbsScaler() if sp.issparse(data.X) else StandardScaler()

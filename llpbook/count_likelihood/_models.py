@@ -1,12 +1,11 @@
 """Two learners of the likelihood of the counts: a linear one, and boosting."""
 
 from collections.abc import Callable
-from numbers import Integral
 
 import numpy as np
 
 from .._typing import ArrayLike
-from ..base import BoostedBagModel, Interval, LinearBagModel
+from ..base import BoostedBagModel, LinearBagModel
 from ..mean_map import class_means, mean_operator
 from ..mean_map import minimize as mean_map
 from ._loss import CountLoss
@@ -83,10 +82,6 @@ class CountLogistic(LinearBagModel):
 
     assumes = ("Y_B|X", "one P(y | x) holds in all bags, with log-odds linear in x")
     cost = "a few logistic regressions: a fifth of a second for 100,000"
-    _parameter_constraints = {
-        **LinearBagModel._parameter_constraints,
-        "exact_up_to": [Interval(Integral, 0, None, closed="left")],
-    }
 
     def __init__(
         self, C: float = 0.1, *, kernel: str | Callable = "linear",
@@ -209,10 +204,6 @@ class CountBoosting(BoostedBagModel):
 
     assumes = ("Y_B|X", "one P(y | x) holds in all bags")
     cost = "boosted trees: a second or two for 100,000"
-    _parameter_constraints = {
-        **BoostedBagModel._parameter_constraints,
-        "exact_up_to": [Interval(Integral, 0, None, closed="left")],
-    }
 
     def __init__(
         self, estimator: object = None, *, learning_rate: float = 1.5,

@@ -7,7 +7,7 @@ Chapter ``book/my_room``. Source: the paper and its equations.
 
 from __future__ import annotations
 
-from .base import BAG_WEIGHTS, ArrayLike, LLPClassifier, NDArray
+from .base import ArrayLike, LLPClassifier, NDArray
 
 # What users import; `direction` is a step of the derivation.
 __all__ = ["MyRoom"]
@@ -58,7 +58,6 @@ class MyRoom(LLPClassifier):
     assumes = (None, "what must hold of the bags, in words")
     cost = "what a fit costs, in words"
     _several_classes, _scale = "one-vs-rest", "distances"
-    _parameter_constraints = {"bag_weights": BAG_WEIGHTS}
 
     # At most two parameters by position; all others after the star.
     def __init__(self, *, bag_weights: str | ArrayLike = "size"):
