@@ -18,6 +18,7 @@ Chapter: ``book/comparison``. Sources: demsar2006 (Sections 3.1.3, 3.2.2 and 3.2
 Simple Difference Formula, Comprehensive Psychology 3.
 """
 
+from collections.abc import Hashable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ._typing import ArrayLike
 from .base import warn
 from .proportions import check_flag, check_whole, numbers
 
@@ -217,7 +219,7 @@ def tie_steps(values, scale):
 
 
 # --- several methods on several data sets --------------------------------------------
-def rank_methods(scores, larger_is_better=True):
+def rank_methods(scores: ArrayLike, *, larger_is_better: bool = True) -> pd.DataFrame:
     """The rank of each method on each data set.
 
     Parameters
@@ -256,7 +258,7 @@ def rank_methods(scores, larger_is_better=True):
     return pd.DataFrame(ranks, index=table.index, columns=table.columns)
 
 
-def average_ranks(scores, larger_is_better=True):
+def average_ranks(scores: ArrayLike, *, larger_is_better: bool = True) -> pd.Series:
     """The average rank of each method over data sets.
 
     Parameters
@@ -282,10 +284,10 @@ def average_ranks(scores, larger_is_better=True):
     >>> average_ranks([[0.9, 0.8, 0.8], [0.7, 0.6, 0.5]]).tolist()
     [1.0, 2.25, 2.75]
     """
-    return rank_methods(scores, larger_is_better).mean().rename("rank")
+    return rank_methods(scores, larger_is_better=larger_is_better).mean().rename("rank")
 
 
-def friedman(scores, correct_ties=True):
+def friedman(scores: ArrayLike, *, correct_ties: bool = True) -> FriedmanTest:
     r"""Friedman's test that all methods are equally good, with the F correction of Iman and Davenport.
 
     With the average ranks :math:`R_j` of k methods on N sets (demsar2006, Section 3.2.2),
@@ -334,14 +336,18 @@ def friedman(scores, correct_ties=True):
     n_sets, k = ranks.shape
     if n_sets < 2:
         raise ValueError("scores must have at least two data sets, got 1")
-    tied = [np.unique(row, return_counts=True)[1] for row in ranks.to_numpy()]
-    tied = np.concatenate(tied)
+    rows = [np.unique(row, return_counts=True)[1] for row in ranks.to_numpy()]
+    tied = np.concatenate(rows)
     # eq: eq-comparison-ties
     factor = 1 - np.sum(tied**3 - tied) / (n_sets * k * (k**2 - 1))
-    return friedman_from_ranks(ranks.mean(), n_sets, factor if correct_ties else 1)
+    return friedman_from_ranks(
+        ranks.mean(), n_sets, tie_factor=factor if correct_ties else 1
+    )
 
 
-def friedman_from_ranks(ranks, n_sets, tie_factor=1):
+def friedman_from_ranks(
+    ranks: ArrayLike | dict, n_sets: int, *, tie_factor: float = 1
+) -> FriedmanTest:
     """`friedman` from average ranks, such as published ones.
 
     Parameters
@@ -370,14 +376,14 @@ def friedman_from_ranks(ranks, n_sets, tie_factor=1):
     >>> round(friedman_from_ranks([1.375, 2.0, 2.625], n_sets=8).chi2, 2)
     6.25
     """
-    ranks = check_ranks(ranks).to_numpy()
-    n_sets, k = check_whole("n_sets", n_sets, least=2), len(ranks)
+    average = check_ranks(ranks).to_numpy()
+    n_sets, k = check_whole("n_sets", n_sets, least=2), len(average)
     c = check_number(
         "tie_factor", tie_factor, "a number in [0, 1]", lambda v: 0 <= v <= 1
     )
     top = n_sets * (k - 1)
     # eq: eq-comparison-friedman
-    chi2 = 12 * n_sets / (k * (k + 1)) * np.sum((ranks - (k + 1) / 2) ** 2)
+    chi2 = 12 * n_sets / (k * (k + 1)) * np.sum((average - (k + 1) / 2) ** 2)
     chi2 = min(chi2 / c, top) if c > TIE else 0.0
     # eq: eq-comparison-f
     f = (n_sets - 1) * chi2 / (top - chi2) if top - chi2 > TIE * top else np.inf
@@ -388,7 +394,10 @@ def friedman_from_ranks(ranks, n_sets, tie_factor=1):
     )
 
 
-def critical_difference(n_methods, n_sets, test="bonferroni-dunn", level=0.1):
+def critical_difference(
+    n_methods: int, n_sets: int, *,
+    test: str = "bonferroni-dunn", level: float = 0.1,
+) -> float:  # fmt: skip
     r"""How far apart two average ranks must be for a significant difference.
 
     .. math:: \mathrm{CD} = q \sqrt{\frac{k (k + 1)}{6 N}}
@@ -422,7 +431,7 @@ def critical_difference(n_methods, n_sets, test="bonferroni-dunn", level=0.1):
     Examples
     --------
     >>> from llpbook.comparison import critical_difference
-    >>> round(critical_difference(4, 14, "nemenyi", level=0.05), 2)
+    >>> round(critical_difference(4, 14, test="nemenyi", level=0.05), 2)
     1.25
     >>> round(critical_difference(4, 8), 3)
     1.374
@@ -440,7 +449,7 @@ def critical_difference(n_methods, n_sets, test="bonferroni-dunn", level=0.1):
     return float(q * np.sqrt(k * (k + 1) / (6 * n_sets)))
 
 
-def indistinct_groups(ranks, critical):
+def indistinct_groups(ranks: ArrayLike | dict, critical: float) -> list[list]:
     """The largest groups of methods whose average ranks are all less than a critical difference apart.
 
     Parameters
@@ -468,10 +477,12 @@ def indistinct_groups(ranks, critical):
     [['A', 'B'], ['B', 'C']]
     """
     critical = check_number("critical", critical, "a number above 0", lambda v: v > 0)
-    ranks = check_ranks(ranks).sort_values(kind="stable")
-    ends = np.searchsorted(ranks, ranks + critical)  # the first that is too far away
+    sorted_ranks = check_ranks(ranks).sort_values(kind="stable")
+    # the first that is too far away
+    ends = np.searchsorted(sorted_ranks, sorted_ranks + critical)
     starts = [0, *(b + 1 for b, (old, new) in enumerate(pairwise(ends)) if new > old)]
-    return [list(ranks.index[s : ends[s]]) for s in starts if ends[s] > s + 1]
+    names = sorted_ranks.index
+    return [list(names[s : ends[s]]) for s in starts if ends[s] > s + 1]
 
 
 # --- two methods on the same data sets or draws --------------------------------------
@@ -483,7 +494,7 @@ def signed_ranks(first, second):
     return np.sign(gap) * (steps > 0), stats.rankdata(steps)
 
 
-def wilcoxon_test(first, second):
+def wilcoxon_test(first: ArrayLike, second: ArrayLike) -> WilcoxonTest:
     """Wilcoxon's signed-rank test that two methods are equally good, over independent data sets.
 
     Pairs that tie keep their ranks, and each sum gets half of them (demsar2006, Section 3.1.3). The p-value is that of
@@ -523,7 +534,9 @@ def wilcoxon_test(first, second):
     return WilcoxonTest(positive, negative, float(p), len(signs))
 
 
-def resampled_t_test(first, second, test_train_ratio):
+def resampled_t_test(
+    first: ArrayLike, second: ArrayLike, *, test_train_ratio: float
+) -> ResampledTTest:
     r"""The corrected t test that two methods are equally good, over draws that share training instances.
 
     Over J draws, with the differences :math:`d_j` and their sample variance :math:`S_d^2`,
@@ -561,20 +574,22 @@ def resampled_t_test(first, second, test_train_ratio):
     ratio = check_number(
         "test_train_ratio", test_train_ratio, "a number from 0", lambda v: v >= 0
     )
-    first, second = check_pairs(first, second)
-    gap = first - second
+    one, other = check_pairs(first, second)
+    gap = one - other
     # eq: eq-comparison-resampled
     error = np.sqrt((1 / len(gap) + ratio) * gap.var(ddof=1))
-    level = TIE * np.abs([first, second]).max()  # smaller ones are rounding
+    least = TIE * np.abs([one, other]).max()  # smaller ones are rounding
     found = gap.mean(), error
-    difference, error = (float(v) if abs(v) > level else 0.0 for v in found)
+    difference, error = (float(v) if abs(v) > least else 0.0 for v in found)
     with np.errstate(divide="ignore"):
         t = float(np.divide(difference, error)) if difference else 0.0
     p = float(2 * stats.t.sf(abs(t), len(gap) - 1))
     return ResampledTTest(difference, error, t, p, len(gap))
 
 
-def effect_sizes(first, second, test_train_ratio=0):
+def effect_sizes(
+    first: ArrayLike, second: ArrayLike, *, test_train_ratio: float = 0
+) -> EffectSizes:
     """How much the scores of one method exceed those of another, on the same data sets or draws.
 
     Parameters
@@ -601,7 +616,7 @@ def effect_sizes(first, second, test_train_ratio=0):
     >>> round(found.difference, 3), round(found.rank_biserial, 3), found.probability
     (0.175, 0.7, 0.75)
     """
-    mean, error, *_ = resampled_t_test(first, second, test_train_ratio)
+    mean, error, *_ = resampled_t_test(first, second, test_train_ratio=test_train_ratio)
     signs, ranks = signed_ranks(*check_pairs(first, second))
     # eq: eq-comparison-effect
     rank_biserial = float(np.sum(signs * ranks) / ranks.sum())
@@ -610,7 +625,10 @@ def effect_sizes(first, second, test_train_ratio=0):
 
 
 # --- tables of differences -----------------------------------------------------------
-def paired_differences(scores, reference=None, *, unit, by=(), test_train_ratio=0):
+def paired_differences(
+    scores: pd.DataFrame | pd.Series, reference: Hashable | None, *, unit: str,
+    by: Sequence[str] = (), test_train_ratio: float = 0,
+) -> pd.DataFrame:  # fmt: skip
     """Mean differences to one method, each with its standard error over independent units.
 
     The difference is taken in each row and averaged over the rows of a unit, one level of the index after the other,
@@ -623,7 +641,7 @@ def paired_differences(scores, reference=None, *, unit, by=(), test_train_ratio=
     scores : DataFrame of shape (n_rows, n_methods) or Series
         One column per method; the levels of the index have names, such as "dataset", "task", "seed", from the outer
         to the inner one. A missing score (NaN) leaves its row out of the pairs of its method.
-    reference : label of a column, optional
+    reference : label of a column or None
         The method that is subtracted from each other one. If None, ``scores`` holds differences already.
     unit : str
         The level of the index whose values are independent: data sets where data sets are compared, else draws.

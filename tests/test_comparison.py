@@ -75,17 +75,19 @@ def test_demsar_critical_values(test, level, printed):
     # Table 5: q for 2 to 10 methods, with three decimals, some of them cut off instead of rounded. For nine methods
     # and Bonferroni-Dunn at 5 % the paper prints 2.724; the quantile is 2.734.
     for k, value in enumerate(printed.split(), start=2):
-        q = critical_difference(k, 1, test, level) / np.sqrt(k * (k + 1) / 6)
+        q = critical_difference(k, 1, test=test, level=level) / np.sqrt(k * (k + 1) / 6)
         assert q == pytest.approx(float(value), abs=0.001)
 
 
 def test_demsar_verdicts():
     ranks = average_ranks(AUC)
-    strict = critical_difference(4, 14, "nemenyi", level=0.05)
+    strict = critical_difference(4, 14, test="nemenyi", level=0.05)
     assert round(strict, 2) == 1.25  # no pair differs
     assert indistinct_groups(ranks, strict) == [list(ranks.sort_values().index)]
-    assert round(critical_difference(4, 14, "nemenyi", level=0.1), 2) == 1.12
-    groups = indistinct_groups(ranks, critical_difference(4, 14, "nemenyi", 0.1))
+    assert round(critical_difference(4, 14, test="nemenyi", level=0.1), 2) == 1.12
+    groups = indistinct_groups(
+        ranks, critical_difference(4, 14, test="nemenyi", level=0.1)
+    )
     assert groups == [["C4.5+m+cf", "C4.5+m", "C4.5+cf"], ["C4.5+cf", "C4.5"]]
     dunn = critical_difference(4, 14, level=0.05)
     assert int(100 * dunn) / 100 == 1.16  # as printed: cut off, not rounded
@@ -132,7 +134,9 @@ def test_the_critical_difference_of_stolpe2011_has_two_digits_exchanged():
     # and no other test, level or number of sets gives it
     for test, level in product(["nemenyi", "bonferroni-dunn"], [0.01, 0.05, 0.1]):
         for k, n in product([3, 4, 5], range(6, 11)):
-            assert abs(critical_difference(k, n, test, level) - 1.4317) > 0.0005
+            assert (
+                abs(critical_difference(k, n, test=test, level=level) - 1.4317) > 0.0005
+            )
 
 
 def test_the_verdicts_of_stolpe2011_hold_with_both_critical_differences():
@@ -188,7 +192,7 @@ def test_ranks_by_loops(seed):
     np.testing.assert_array_equal(rank_methods(table), want)
     np.testing.assert_array_equal(rank_methods(-table, larger_is_better=False), want)
     np.testing.assert_allclose(average_ranks(table), want.mean(axis=0))
-    np.testing.assert_array_equal(rank_methods(table, False), 6 - want)
+    np.testing.assert_array_equal(rank_methods(table, larger_is_better=False), 6 - want)
 
 
 def test_ranks_follow_order_only_and_scores_equal_up_to_rounding_tie():
@@ -265,18 +269,20 @@ def test_friedman_at_its_ends():
 def test_for_two_methods_both_critical_differences_are_that_of_the_sign_test():
     for level in (0.01, 0.05, 0.1):
         dunn = critical_difference(2, 30, level=level)
-        assert critical_difference(2, 30, "nemenyi", level) == pytest.approx(dunn)
+        assert critical_difference(2, 30, test="nemenyi", level=level) == pytest.approx(
+            dunn
+        )
         # the rank difference of two methods is the mean of N signs, of variance 1 / N
         assert dunn == pytest.approx(stats.norm.isf(level / 2) / np.sqrt(30))
 
 
 def test_critical_difference_grows_with_methods_and_falls_with_sets_and_level():
     for test in ("nemenyi", "bonferroni-dunn"):
-        by_k = [critical_difference(k, 10, test) for k in range(2, 8)]
+        by_k = [critical_difference(k, 10, test=test) for k in range(2, 8)]
         assert np.all(np.diff(by_k) > 0)
-        assert critical_difference(5, 40, test) == pytest.approx(by_k[3] / 2)
-        assert critical_difference(5, 10, test, 0.05) > by_k[3]
-    assert critical_difference(5, 10, "nemenyi") > by_k[3]  # more pairs to compare
+        assert critical_difference(5, 40, test=test) == pytest.approx(by_k[3] / 2)
+        assert critical_difference(5, 10, test=test, level=0.05) > by_k[3]
+    assert critical_difference(5, 10, test="nemenyi") > by_k[3]  # more pairs to compare
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -333,23 +339,23 @@ def test_wilcoxon_of_equal_scores_rejects_nothing():
 
 def test_resampled_t_without_shared_data_is_the_paired_t_test():
     first, second = np.random.default_rng(0).random((2, 12))
-    found = resampled_t_test(first, second, 0)
+    found = resampled_t_test(first, second, test_train_ratio=0)
     theirs = stats.ttest_rel(first, second)
     assert found.t == pytest.approx(theirs.statistic)
     assert found.pvalue == pytest.approx(theirs.pvalue)
     assert found.standard_error == pytest.approx(stats.sem(first - second))
-    wider = resampled_t_test(first, second, 1 / 3)
+    wider = resampled_t_test(first, second, test_train_ratio=1 / 3)
     factor = np.sqrt((1 / 12 + 1 / 3) / (1 / 12))
     assert wider.standard_error == pytest.approx(factor * found.standard_error)
     assert wider.difference == found.difference and wider.pvalue > found.pvalue
 
 
 def test_resampled_t_where_draws_do_not_vary():
-    same = resampled_t_test([0.1 + 0.2, 0.5], [0.3, 0.5], 0.5)
+    same = resampled_t_test([0.1 + 0.2, 0.5], [0.3, 0.5], test_train_ratio=0.5)
     assert (same.difference, same.t, same.pvalue) == (0, 0, 1)
-    shifted = resampled_t_test([0.7, 0.8, 0.9], [0.4, 0.5, 0.6], 0.5)
+    shifted = resampled_t_test([0.7, 0.8, 0.9], [0.4, 0.5, 0.6], test_train_ratio=0.5)
     assert shifted.t == np.inf and shifted.pvalue == 0
-    assert resampled_t_test([0, 0], [1, 1], 0.5).t == -np.inf
+    assert resampled_t_test([0, 0], [1, 1], test_train_ratio=0.5).t == -np.inf
 
 
 @pytest.mark.equation("eq-comparison-effect")
@@ -367,8 +373,8 @@ def test_effect_sizes_by_loops(seed):
     other = effect_sizes(second, first)
     assert other.rank_biserial == pytest.approx(-found.rank_biserial)
     assert other.probability == pytest.approx(1 - found.probability)
-    corrected = resampled_t_test(first, second, 0.25)
-    shared = effect_sizes(first, second, 0.25)
+    corrected = resampled_t_test(first, second, test_train_ratio=0.25)
+    shared = effect_sizes(first, second, test_train_ratio=0.25)
     assert shared.standard_error == pytest.approx(corrected.standard_error)
     assert effect_sizes([1, 2, 3], [0, 0, 0])[2:] == (1, 1)
 
@@ -408,7 +414,7 @@ def test_critical_differences_hold_their_level():
     draws = [rng.permuted(np.tile(np.arange(1.0, k + 1), (20_000, 1)), axis=1) for _ in range(n)]  # fmt: skip
     ranks = np.mean(draws, axis=0)
     for level in (0.05, 0.1):
-        nemenyi = critical_difference(k, n, "nemenyi", level)
+        nemenyi = critical_difference(k, n, test="nemenyi", level=level)
         assert_level(np.ptp(ranks, axis=1) >= nemenyi, level, slack=0.1 * level)
         dunn = critical_difference(k, n, level=level)
         behind = np.abs(ranks[:, 1:] - ranks[:, :1])
@@ -424,9 +430,11 @@ def test_resampled_t_is_exact_at_the_assumed_correlation_and_the_t_test_is_not()
     shared = rng.normal(size=(2000, 1)) * np.sqrt(ratio / (1 + ratio))
     own = rng.normal(size=(2000, n_draws)) * np.sqrt(1 / (1 + ratio))
     zero = np.zeros(n_draws)
-    corrected = [resampled_t_test(d, zero, ratio).pvalue for d in shared + own]
+    corrected = [
+        resampled_t_test(d, zero, test_train_ratio=ratio).pvalue for d in shared + own
+    ]
     assert stats.kstest(corrected, "uniform").pvalue > 0.01
-    usual = [resampled_t_test(d, zero, 0).pvalue for d in shared + own]
+    usual = [resampled_t_test(d, zero, test_train_ratio=0).pvalue for d in shared + own]
     assert np.mean(np.array(usual) <= 0.05) > 0.25
 
 
@@ -443,26 +451,26 @@ TWICE = pd.DataFrame(TABLE, columns=["A", "A"])
         (lambda: rank_methods([["a", "b"]]), "scores must be numbers"),
         (lambda: average_ranks([[1, 2], [np.nan, 3]]), "scores must be finite, got nan for the method 0 in row 1"),
         (lambda: rank_methods(TWICE), "one column per method, got 'A' twice"),
-        (lambda: rank_methods(TABLE, 1), "larger_is_better must be True or False"),
-        (lambda: friedman(TABLE, "yes"), "correct_ties must be True or False"),
+        (lambda: rank_methods(TABLE, larger_is_better=1), "larger_is_better must be True or False"),
+        (lambda: friedman(TABLE, correct_ties="yes"), "correct_ties must be True or False"),
         (lambda: friedman(TABLE[:1]), "at least two data sets, got 1"),
         (lambda: friedman_from_ranks([1, 2], 1), "n_sets must be a whole number"),
-        (lambda: friedman_from_ranks([1, 2], 4, 1.5), r"tie_factor must be a number in \[0, 1\], got 1.5"),
+        (lambda: friedman_from_ranks([1, 2], 4, tie_factor=1.5), r"tie_factor must be a number in \[0, 1\], got 1.5"),
         (lambda: friedman_from_ranks([0.5, 2.5], 4), r"ranks must lie in \[1, 2\], got 0.5"),
         (lambda: friedman_from_ranks([1, 1], 4), "must sum to 3, got 2"),
         (lambda: friedman_from_ranks([[1, 2]], 4), r"ranks must be one .* \(1, 2\)"),
         (lambda: friedman_from_ranks(pd.Series([1, 2], ["A", "A"]), 4), "'A' twice"),
         (lambda: critical_difference(1, 8), "n_methods must be a whole number from 2"),
         (lambda: critical_difference(4, 0), "n_sets must be a whole number from 1"),
-        (lambda: critical_difference(4, 8, "tukey"), "test must be 'bonferroni-dunn' or 'nemenyi', got 'tukey'"),
+        (lambda: critical_difference(4, 8, test="tukey"), "test must be 'bonferroni-dunn' or 'nemenyi', got 'tukey'"),
         (lambda: critical_difference(4, 8, level=1), r"level must be a number in \(0, 1\), got 1"),
         (lambda: indistinct_groups([1, 2], 0), "critical must be a number above 0, got 0"),
         (lambda: wilcoxon_test(FIRST, [0.1]), r"second must hold at least two scores .* \(1,\)"),
         (lambda: wilcoxon_test(FIRST, [1, 2, 3]), "second must have the length of first, 2, got 3"),
         (lambda: wilcoxon_test([np.inf, 1], SECOND), "first must be finite, got inf"),
         (lambda: wilcoxon_test(pd.Series(FIRST), pd.Series(SECOND, [1, 0])), "second.index differs"),
-        (lambda: resampled_t_test(FIRST, SECOND, -1), "test_train_ratio must be a number from 0, got -1"),
-        (lambda: effect_sizes(FIRST, SECOND, "a"), "test_train_ratio must be numbers"),
+        (lambda: resampled_t_test(FIRST, SECOND, test_train_ratio=-1), "test_train_ratio must be a number from 0"),
+        (lambda: effect_sizes(FIRST, SECOND, test_train_ratio="a"), "test_train_ratio must be numbers"),
     ],
 )  # fmt: skip
 def test_bad_input_is_named(call, message):
@@ -524,7 +532,7 @@ def test_draws_of_one_set_have_the_corrected_error():
     part.index = pd.RangeIndex(len(part), name="draw")
     found = paired_differences(part, "old", unit="draw", test_train_ratio=0.5)
     for method in ("one", "two"):
-        known = resampled_t_test(part[method], part["old"], 0.5)
+        known = resampled_t_test(part[method], part["old"], test_train_ratio=0.5)
         assert found.loc[method].tolist() == pytest.approx(
             [known.difference, known.standard_error, known.n_draws]
         )
@@ -545,7 +553,7 @@ def test_missing_scores_leave_the_pairs_of_their_method():
     found = paired_differences(scores, "old", unit="dataset")
     assert found["n_dataset"].to_dict() == {"one": 4, "two": 5}
     gap = (scores["one"] - scores["old"]).rename("one")
-    pd.testing.assert_frame_equal(paired_differences(gap, unit="dataset"), found.loc[["one"]])  # fmt: skip
+    pd.testing.assert_frame_equal(paired_differences(gap, None, unit="dataset"), found.loc[["one"]])  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -562,4 +570,4 @@ def test_missing_scores_leave_the_pairs_of_their_method():
 )  # fmt: skip
 def test_tables_of_differences_refuse_bad_input(change, options, message):
     with pytest.raises(ValueError, match=message):
-        paired_differences(change(rows_of_studies()), **options)
+        paired_differences(change(rows_of_studies()), **{"reference": None, **options})

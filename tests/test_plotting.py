@@ -570,7 +570,7 @@ def lines(ax, gid):
 
 
 def test_bars_join_the_groups_of_nemenyi_and_names_show_ranks():
-    critical = critical_difference(5, 14, "nemenyi", 0.1)
+    critical = critical_difference(5, 14, test="nemenyi", level=0.1)
     (ax,) = plot_critical_difference(RANKS.sample(frac=1, random_state=0), 14).axes
     groups = indistinct_groups(RANKS, critical)
     bars = lines(ax, "group")

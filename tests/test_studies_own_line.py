@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from studies.benchmark import DATASETS
-from studies.own_line import RATIOS, WARDS, own_line
+from studies.own_line import RATIOS, WARDS, every_line, own_line
 from studies.runner import load
 
 
@@ -24,7 +24,13 @@ def test_draws_have_corrected_errors(method):
         for rival in ("majority", "ridge", "labels"):
             known = paired(rows, method, rival, ratio)
             assert table.loc[how, f"less {rival}"] == known
-    known = paired(load("thread"), method, "CountLogistic", 1.5)
+        line = every_line()[how].loc[method]
+        assert f"{line['less ridge']:+.1f} ± {line['±']:.1f}" == paired(
+            rows, method, "ridge", ratio
+        )
+        mean = rows.loc[rows["method"] == method, "accuracy"].mean()
+        assert line["accuracy"] == pytest.approx(100 * mean)
+    known = paired(load("thread"), method, "CountLogistic", 5 / 4)  # five parts
     assert table.loc[WARDS, "less counts"] == known
 
 

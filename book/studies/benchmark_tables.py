@@ -8,7 +8,7 @@ from html import escape
 
 import pandas as pd
 
-from llpbook.comparison import average_ranks, wilcoxon_test
+from llpbook.comparison import average_ranks, paired_differences, wilcoxon_test
 
 from .benchmark import ANY, DATASETS, KINDS, LIMITS, METHODS, NATURAL, SIZES, VALUES
 from .runner import load
@@ -115,11 +115,13 @@ def over_sets(found, value="gain", by=("method",)):
     DataFrame
         ``mean``, ``error`` (nan for one set) and ``n_sets``, by ``by``.
     """
-    by = list(by)
-    keys = list(dict.fromkeys([*by, *TASK]))
-    tasks = found.groupby(keys)[value].mean()
-    sets = tasks.groupby(list(dict.fromkeys([*by, "dataset"]))).mean()
-    return sets.groupby(by).agg(mean="mean", error="sem", n_sets="count")
+    kept = [f"by {name}" for name in by]  # "method" is a level of the result
+    rows = found.assign(task=found["kind"] + found["bag_size"])
+    rows[kept] = rows[list(by)]
+    cases = rows.groupby([*kept, "dataset", "task", "seed"])[value].mean()
+    table = paired_differences(cases, None, unit="dataset", by=kept).droplevel("method")
+    table.index.names = list(by)
+    return table.set_axis(["mean", "error", "n_sets"], axis=1).sort_index()
 
 
 def common(found, methods):
@@ -172,7 +174,8 @@ def ahead(found, first, rivals):
     for rival in rivals:
         pair = 100 * scores(found, [first, rival])
         gap, test = pair[first] - pair[rival], wilcoxon_test(pair[first], pair[rival])
-        lines[rival] = gap.mean(), gap.sem(), (gap > 0).sum(), len(gap), test.pvalue
+        mean, error, n_sets = paired_differences(gap, None, unit="dataset").iloc[0]
+        lines[rival] = mean, error, (gap > 0).sum(), n_sets, test.pvalue
     columns = ["ahead", "error", "won", "sets", "p"]
     table = pd.DataFrame.from_dict(lines, orient="index", columns=columns)
     return table.astype({"won": int, "sets": int})

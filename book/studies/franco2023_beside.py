@@ -173,7 +173,9 @@ def paired_against_full_bag(size=SIZE, results=None, level=0.05):
         for strategy in SPLIT_BAG:
             pair = part[[strategy, FULL_BAG]].dropna()
             if len(pair) > 1:
-                test = resampled_t_test(pair[strategy], pair[FULL_BAG], ratio)
+                test = resampled_t_test(
+                    pair[strategy], pair[FULL_BAG], test_train_ratio=ratio
+                )
                 found.append((dataset, method, strategy, *test))
     names = [*KEYS, "difference", "se", "t", "pvalue", "n"]
     table = pd.DataFrame(found, columns=names)

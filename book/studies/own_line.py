@@ -13,12 +13,13 @@ from .benchmark import DATASETS
 from .benchmark_tables import results
 from .natural import GROUPINGS
 from .runner import load
+from .thread import PARTS
 
 RIVALS = {"majority": "majority", "ridge": "ridge", "CountLogistic": "counts", "labels": "labels"}  # fmt: skip
 #: Instances tested on per instance trained on. A draw of `adult` tests on 1,000 of 48,842 rows, one of `german` on
-#: half of them. A draw of the wards is a whole threefold cross-validation: the mean over k folds has k/(k-1).
+#: half of them. A draw of the wards is a whole cross-validation: the mean over k folds has k / (k - 1).
 RATIOS = {how: 1.0 if how.startswith("german") else 1000 / 47842 for how in GROUPINGS}
-WARDS, WARDS_RATIO = "heart, wards of 8", 1.5
+WARDS, WARDS_RATIO = "heart, wards of 8", PARTS / (PARTS - 1)
 
 
 def own_line(method, folder=None):
@@ -60,6 +61,30 @@ def own_line(method, folder=None):
         if scores[some][method].notna().any():
             lines[f"benchmark, {name}"] = _line(scores[some], method, "dataset", "sets")
     return pd.DataFrame(lines).T.fillna("")
+
+
+def every_line(folder=None):
+    """All methods beside the ridge on bag means, on natural bags and on the wards.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Of the results; that of the studies if not given.
+
+    Returns
+    -------
+    DataFrame
+        One row per method. For each grouping and the wards ``accuracy`` in percent, the difference to the ridge in
+        points (``less ridge``) and its corrected standard error over the draws (``±``).
+    """
+    natural, wards, parts = load("natural", folder), load("thread", folder), {}
+    for how, ratio in {**RATIOS, WARDS: WARDS_RATIO}.items():
+        rows = wards if how == WARDS else natural[natural["how"] == how]
+        scores = 100 * rows.pivot(index="seed", columns="method", values="accuracy")
+        found = paired_differences(scores, "ridge", unit="seed", test_train_ratio=ratio)
+        found = found[["difference", "error"]].set_axis(["less ridge", "±"], axis=1)
+        parts[how] = scores.mean().to_frame("accuracy").join(found)
+    return pd.concat(parts, axis=1).rename_axis(None)
 
 
 def _benchmark(method, folder):

@@ -1,9 +1,18 @@
 """Average ranks of methods, and which of them differ."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import pandas as pd
 
+from .._typing import ArrayLike
 from ..comparison import check_ranks, critical_difference, indistinct_groups
 from ._style import DARK, GRAY, PALETTE, literal, pyplot
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FIRST = 0.9  # rows between the axis and the first name, without bars
 BAR = 0.45  # rows from the bar of a group to the next
@@ -11,8 +20,9 @@ INCH = 0.26  # height of a row, which holds a name
 
 
 def plot_critical_difference(
-    ranks, n_sets, control=None, *, level=0.1, ax=None, figsize=None
-):
+    ranks: ArrayLike | Mapping[str, float], n_sets: int, *, control: str | None = None,
+    level: float = 0.1, ax: Any = None, figsize: tuple[float, float] | None = None,
+) -> Figure:  # fmt: skip
     """The critical-difference diagram: average ranks on a line, the best on the right.
 
     Without a control, a bar joins each group of methods that do not differ by Nemenyi's test. With a control, a band
@@ -53,27 +63,26 @@ def plot_critical_difference(
     'CD = 0.92 (Nemenyi, level 0.1)'
     """
     plt = pyplot()
-    ranks = check_ranks(ranks).sort_values(kind="stable")
+    order = check_ranks(ranks).sort_values(kind="stable")
     test = "Nemenyi" if control is None else "Bonferroni–Dunn"
-    critical = critical_difference(
-        len(ranks), n_sets, test.lower().replace("–", "-"), level
-    )
-    known = pd.api.types.is_hashable(control) and control in ranks.index
+    name = test.lower().replace("–", "-")
+    critical = critical_difference(len(order), n_sets, test=name, level=level)
+    known = pd.api.types.is_hashable(control) and control in order.index
     if control is not None and not known:
-        raise ValueError(f"control must be one of {list(ranks.index)}, got {control!r}")
-    groups = indistinct_groups(ranks, critical) if control is None else []
+        raise ValueError(f"control must be one of {list(order.index)}, got {control!r}")
+    groups = indistinct_groups(order, critical) if control is None else []
     start = FIRST + BAR * len(groups)
-    depth = start + (len(ranks) + 1) // 2
+    depth = start + (len(order) + 1) // 2
     if ax is None:
         size = figsize or (6.4, INCH * (depth + 2) + 0.4)
         ax = plt.subplots(figsize=size, layout="constrained")[1]
-    draw_axis(ax, len(ranks), depth)
-    draw_groups(ax, ranks, groups)
-    filled = set(ranks.index)
+    draw_axis(ax, len(order), depth)
+    draw_groups(ax, order, groups)
+    filled = set(order.index)
     if control is not None:
-        draw_band(ax, ranks[control], critical, len(ranks))
-        filled = set(ranks.index[(ranks - ranks[control]).abs() >= critical])
-    draw_names(ax, ranks, start, filled, control)
+        draw_band(ax, order[control], critical, len(order))
+        filled = set(order.index[(order - order[control]).abs() >= critical])
+    draw_names(ax, order, start, filled, control)
     title = f"CD = {critical:.2f} ({test}, level {level:g})"
     ax.set_title(title, loc="left", fontsize="small")
     return ax.figure
