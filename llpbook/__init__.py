@@ -49,6 +49,7 @@ _HOMES = {
     ],
     "proportions": ["identifiability", "label_proportions"],
     "smic": ["SMIC"],
+    "theory": ["label_worth"],
     "uncertainty": [
         "bag_bootstrap",
         "bag_report",

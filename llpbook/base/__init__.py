@@ -64,6 +64,7 @@ from ._objective import (
     linear_objective,
     one_column,
     softplus,
+    weighted_gram,
 )
 from ._predictions import (
     bag_shares,

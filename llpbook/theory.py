@@ -1,0 +1,371 @@
+r"""What bags can tell: the information in a count, and how many labels the bags are worth in each direction.
+
+Labels are independent given the features, with log-odds :math:`f = \langle w, x \rangle`. Known labels have the
+information :math:`H = \sum_i v_i x_i x_i^\top`, :math:`v_i = s_i (1 - s_i)`. The count of a bag has the part of it that
+lies between bags,
+
+.. math:: J = \sum_k V_k \bar x_k \bar x_k^\top + \frac{r_k r_k^\top}{2 V_k^2}, \qquad
+          V_k = \sum_{i \in B_k} v_i, \quad \bar x_k = \frac1{V_k} \sum_{i \in B_k} v_i x_i,
+
+with :math:`r_k = \sum_i v_i (1 - 2 s_i)(x_i - \bar x_k)`. The eigenvalues of :math:`n H^{-1} J` are the effective
+numbers of labels, one per direction of w: with that many labels per direction the error would be the same.
+
+Chapter: ``book/theory``. Sources: the chapter names them for each theorem; the eigenvalues are ours.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.special import expit
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from .base import (
+    ArrayLike,
+    LinearObjective,
+    Matrix,
+    Proportions,
+    append_one,
+    bag_counts,
+    label_factors,
+    one_column,
+    read_bags,
+    weighted_gram,
+)
+from .count_likelihood import CountLoss, exact_posterior
+
+__all__ = ["LabelWorth", "label_worth"]
+
+#: Bags per weight below which the prediction of the losses was too low in the simulations of the chapter.
+BAGS_PER_WEIGHT = 10
+#: Directions with less of the largest information of labels have none: the common shift of all classes.
+FLAT = 1e-9
+
+
+def label_information(Z, scores, frequencies=None):
+    r"""The information of known labels.
+
+    :math:`H = \sum_i v_i x_i x_i^\top`, equation :eq:`eq-theory-labels`.
+
+    Parameters
+    ----------
+    Z : ndarray or sparse array, shape (n_rows, n_columns)
+    scores : ndarray, shape (n_rows,) or (n_rows, n_classes)
+    frequencies : ndarray, shape (n_rows,), optional
+        How many instances each row stands for.
+
+    Returns
+    -------
+    ndarray, shape (n_weights, n_weights)
+        Of several classes the weights of one class after those of another.
+    """
+    roots = [a.reshape(len(a), -1) for a in label_factors(scores)]
+    often = 1.0 if frequencies is None else frequencies
+    K = roots[0].shape[1]
+    # eq: eq-theory-labels
+    blocks = [
+        [
+            weighted_gram(Z, often * sum(a[:, j] * a[:, k] for a in roots))
+            for k in range(K)
+        ]
+        for j in range(K)
+    ]
+    return np.block(blocks)
+
+
+def exact_information(Z, f, known):
+    r"""The information of the counts by a sum over all counts of each bag: for two classes and small bags.
+
+    :math:`J = \sum_k \operatorname{Var} \mathrm{E}(U_k \mid c_k)`, equation :eq:`eq-theory-exact`.
+
+    Parameters
+    ----------
+    Z : ndarray or sparse array, shape (n_instances, n_columns)
+    f : ndarray, shape (n_instances,)
+    known : BagCounts
+
+    Returns
+    -------
+    ndarray, shape (n_columns, n_columns)
+    """
+    s, J = expit(f), np.zeros((Z.shape[1], Z.shape[1]))
+    zeros = np.zeros(len(known.sizes))
+    for c in range(known.sizes.max() + 1):
+        given = replace(known, counts=np.minimum(c, known.sizes), errors=zeros)
+        log_p, q = exact_posterior(s, given, zeros)
+        P = np.where(known.sizes >= c, np.exp(log_p), 0)
+        # eq: eq-theory-exact
+        told = known.weighted_sums(np.nan_to_num(q - s), Z)
+        J += (P[:, None] * told).T @ told
+    return J
+
+
+def count_information(Z, scores, known, exact_up_to=20):
+    r"""The information of the counts of bags: exact for small bags of two classes, else by a formula.
+
+    :math:`J = \sum_k V_k \bar x_k \bar x_k^\top + r_k r_k^\top / 2 V_k^2`, equation :eq:`eq-theory-counts`; of several
+    classes its first term only, a lower bound.
+
+    Parameters
+    ----------
+    Z : ndarray or sparse array, shape (n_rows, n_columns)
+    scores : ndarray, shape (n_rows,) or (n_rows, n_classes)
+    known : BagCounts
+    exact_up_to : int, default 20
+        Largest bag, of two classes, for which :eq:`eq-theory-exact` is summed instead.
+
+    Returns
+    -------
+    ndarray, shape (n_weights, n_weights)
+    """
+    small = (known.sizes <= exact_up_to) & (scores.ndim == 1)
+    J = np.zeros((scores[:1].size * Z.shape[1],) * 2)
+    if small.any():
+        rows = np.flatnonzero(small[known.bags])
+        if known.frequencies is not None:
+            rows = np.repeat(rows, known.frequencies[rows])
+        part = known.part(small)
+        alone = replace(
+            part, bags=(np.cumsum(small) - 1)[known.bags[rows]], frequencies=None
+        )
+        J += exact_information(Z[rows], scores[rows], alone)
+    if not small.all():
+        rows = np.flatnonzero(~small[known.bags])
+        rows = rows[np.argsort(known.bags[rows], kind="stable")]
+        part = known.reordered(np.argsort(known.bags, kind="stable")).part(~small)
+        # eq: eq-theory-counts
+        J += LinearObjective(CountLoss(), Z[rows], part).information(scores[rows])
+    return J
+
+
+def worth_spectrum(J, H, n):
+    """Effective numbers of labels, one per direction, largest first: the eigenvalues of ``n J`` relative to ``H``.
+
+    Equation :eq:`eq-theory-spectrum`.
+
+    Parameters
+    ----------
+    J, H : ndarray, shape (n_weights, n_weights)
+        Information of the counts and of n labels.
+    n : int
+
+    Returns
+    -------
+    spectrum : ndarray, shape (n_directions,)
+    directions : ndarray, shape (n_weights, n_directions)
+        Of the weights; ``directions.T @ H @ directions`` is n times the identity matrix.
+    """
+    values, vectors = np.linalg.eigh(H)
+    kept = values > FLAT * values[-1]
+    root = vectors[:, kept] * np.sqrt(n / values[kept])
+    # eq: eq-theory-spectrum
+    found, turned = eigh(root.T @ J @ root)
+    return np.maximum(found[::-1], 0), root @ turned[:, ::-1]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelWorth:
+    """What `label_worth` returns.
+
+    Attributes
+    ----------
+    spectrum : ndarray, shape (n_directions,)
+        Effective numbers of labels per direction of the weights, largest first; the first is that of the offset.
+    directions : ndarray, shape (n_weights, n_directions)
+        The directions, in the order of the spectrum: weights of the features, then that of the intercept.
+    harmonic_mean : float
+        One number for all directions, which rules the log loss. 0 if some direction has no information.
+    excess_log_loss : float
+        How much larger the mean log loss of the fit without a penalty is than that of the true probabilities; inf
+        where a direction has no information.
+    excess_error : float
+        The same for the share of wrong labels; NaN for several classes.
+    reasons : tuple of str
+        Why the predicted losses are not valid; empty if nothing speaks against them.
+    """
+
+    spectrum: np.ndarray
+    directions: np.ndarray
+    harmonic_mean: float
+    excess_log_loss: float
+    excess_error: float
+    reasons: tuple
+
+    @property
+    def valid(self) -> bool:
+        """Whether nothing speaks against the predicted losses."""
+        return not self.reasons
+
+    def __str__(self):
+        some = ", ".join(f"{v:.3g}" for v in self.spectrum[:4])
+        more = ", …" if len(self.spectrum) > 4 else ""
+        lines = [
+            f"effective labels per direction: {some}{more}; harmonic mean {self.harmonic_mean:.3g}",
+            f"predicted excess: log loss {self.excess_log_loss:.3g}, error {self.excess_error:.3g}",
+        ]
+        return "\n".join([*lines, *(f"not valid: {r}" for r in self.reasons)])
+
+
+def label_worth(
+    X: Matrix, bags: ArrayLike, proportions: Proportions, model: Any, *,
+    counts: ArrayLike | None = None,
+) -> LabelWorth:  # fmt: skip
+    r"""How many labels the counts of the bags are worth, direction by direction, and what a fit to them would lose.
+
+    Parameters
+    ----------
+    X : array-like or sparse array, shape (n_instances, n_features)
+    bags : array-like, shape (n_instances,)
+    proportions : array-like, Series, dict or DataFrame
+        See `llpbook.base.check_proportions`. Only the classes matter: the information is an expectation.
+    model : fitted estimator or Pipeline
+        Linear in the log-odds, with ``coef_`` and ``intercept_``, such as `CountLogistic`. Its probabilities are taken
+        as the true ones: a fit to labels, or to other bags, serves to plan.
+    counts : array-like of int, shape (n_instances,), optional
+        How many instances each row stands for.
+
+    Returns
+    -------
+    LabelWorth
+
+    Raises
+    ------
+    ValueError
+        For malformed input, if the model is not linear in the log-odds, or if its classes are not those of the
+        proportions.
+
+    Notes
+    -----
+    :math:`\operatorname{tr}(\bar H J^{-1}) / 2` is the excess of the log loss, :math:`\bar H` the information of one
+    label (:eq:`eq-theory-excess`), and :math:`\frac14 \operatorname{tr}(K J^{-1})` that of the error, where
+    :math:`K = \mathrm{E}[\delta(f) x x^\top]` is estimated by a kernel. Both leave out the bias of a penalty, and
+    are limits for many bags. The cost is :math:`O(n d + L d^2 + d^3)`, d the number of weights.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from llpbook import CountLogistic, label_worth, load_bags
+    >>> X, bags, proportions = load_bags("heart", bag_size=4, random_state=0)
+    >>> X = StandardScaler().fit_transform(X)
+    >>> model = CountLogistic().fit(X, bags, proportions)
+    >>> worth = label_worth(X, bags, proportions, model)
+    >>> len(worth.spectrum), round(worth.spectrum[0])
+    (14, 270)
+    """
+    Z, W, classes = _linear(model, X)
+    data = read_bags(Z, bags, proportions, given=X, counts=counts)
+    if data.classes.tolist() != classes:
+        raise ValueError(
+            f"proportions has the classes {data.classes.tolist()}, the model {classes}"
+        )
+    Z, n = append_one(data.X), data.n_instances
+    known = bag_counts(data.bags, data.proportions, None, data.frequencies)
+    scores = one_column(np.asarray(Z @ W.T))
+    J = count_information(Z, scores, known)
+    H = label_information(Z, scores, data.frequencies)
+    spectrum, directions = worth_spectrum(J, H, n)
+    reasons = _doubts(spectrum, len(known.sizes))
+    with np.errstate(divide="ignore"):
+        costs = 1 / spectrum
+    K = _boundary(Z, scores, data.frequencies)
+    return LabelWorth(
+        spectrum, directions, float(len(spectrum) / costs.sum()), excess_log_loss(spectrum),
+        excess_error(spectrum, directions, K), reasons,
+    )  # fmt: skip
+
+
+def excess_log_loss(spectrum):
+    r"""By how much the mean log loss of a fit to the counts exceeds that of the true probabilities.
+
+    :math:`\frac12 \sum_j 1 / w_j`, equation :eq:`eq-theory-excess`.
+
+    Parameters
+    ----------
+    spectrum : ndarray, shape (n_directions,)
+
+    Returns
+    -------
+    float
+    """
+    with np.errstate(divide="ignore"):
+        # eq: eq-theory-excess
+        return float(np.sum(1 / spectrum) / 2)
+
+
+def excess_error(spectrum, directions, K):
+    r"""By how much the share of wrong labels exceeds that of the true probabilities.
+
+    :math:`\frac14 \operatorname{tr}(K J^{-1})`.
+
+    Parameters
+    ----------
+    spectrum, directions
+        From `worth_spectrum`.
+    K : ndarray, shape (n_weights, n_weights), or None
+        The second moment of the instances at the boundary times their density there.
+
+    Returns
+    -------
+    float
+        NaN without K.
+    """
+    if K is None:
+        return float("nan")
+    at = np.einsum("ij,ik,kj->j", directions, K, directions)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.nansum(np.where(at > 0, at / spectrum, 0)) / 4)
+
+
+def _boundary(Z, scores, frequencies):
+    """The mean of x xᵀ at log-odds of 0 times their density there, by a Gaussian kernel; None for several classes."""
+    if scores.ndim > 1:
+        return None
+    often = np.ones(len(scores)) if frequencies is None else frequencies
+    mean = np.average(scores, weights=often)
+    sd = np.sqrt(np.average((scores - mean) ** 2, weights=often))
+    width = 1.06 * max(sd, 1e-12) * often.sum() ** -0.2
+    density = np.exp(-0.5 * (scores / width) ** 2) / (np.sqrt(2 * np.pi) * width)
+    return weighted_gram(Z, often * density / often.sum())
+
+
+def _doubts(spectrum, n_bags):
+    """Why the predicted losses should not be believed."""
+    found = []
+    if spectrum[-1] <= FLAT * spectrum[0]:
+        none = int(np.sum(spectrum <= FLAT * spectrum[0]))
+        found.append(
+            f"the counts say nothing about {none} of {len(spectrum)} directions"
+        )
+    if n_bags < BAGS_PER_WEIGHT * len(spectrum):
+        found.append(
+            f"{n_bags} bags for {len(spectrum)} weights: with fewer than {BAGS_PER_WEIGHT} bags per weight "
+            "the losses are larger than predicted"
+        )
+    return tuple(found)
+
+
+def _linear(model, X):
+    """Features as the last step sees them, its weights with the intercept last, and its classes."""
+    before = None
+    if isinstance(model, Pipeline):
+        before, model = model[:-1], model[-1]
+    check_is_fitted(model)
+    linear = all(
+        hasattr(model, name) for name in ("coef_", "intercept_", "predict_proba")
+    )
+    if not linear:
+        raise ValueError(
+            "model must be linear in the log-odds, with coef_, intercept_ and predict_proba, such as CountLogistic; "
+            f"got {type(model).__name__}"
+        )
+    Z = X if before is None or not before.steps else before.transform(X)
+    Z = (
+        model._validate_predict(Z)
+        if hasattr(model, "_validate_predict")
+        else np.asarray(Z, float)
+    )
+    weights = np.atleast_2d(model.coef_)
+    offset = np.broadcast_to(np.atleast_1d(model.intercept_), len(weights))
+    return Z, np.column_stack([weights, offset]), model.classes_.tolist()

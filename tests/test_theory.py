@@ -1,0 +1,261 @@
+"""What bags can tell: information by enumeration, its limits, and what fits to counts lose."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from problems import gaussian_bags
+from scipy.optimize import approx_fprime
+from scipy.special import expit, log_softmax
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from llpbook import theory
+from llpbook.base import append_one, bag_counts
+from llpbook.baselines import BagMeanRegression
+from llpbook.count_likelihood import CountLogistic
+from llpbook.proportions import label_proportions
+from llpbook.theory import label_worth
+from studies import consistency
+
+
+def bags(sizes, d=2, seed=0):
+    """Features with a constant, weights, log-odds and what is known of the bags."""
+    of = np.repeat(np.arange(len(sizes)), sizes)
+    rng = np.random.default_rng(seed)
+    Z, w = append_one(rng.normal(size=(len(of), d))), rng.normal(size=d + 1)
+    return Z, w, Z @ w, bag_counts(of, np.full((len(sizes), 2), 0.5))
+
+
+def slow_information(Z, f, known):
+    """The variance of the mean of the score given the count, over all labelings of each bag."""
+    J = 0
+    for k, size in enumerate(known.sizes):
+        X, s = Z[known.bags == k], expit(f[known.bags == k])
+        Y = np.array(list(product([0, 1], repeat=size)))
+        P, U, c = np.prod(np.where(Y, s, 1 - s), axis=1), (Y - s) @ X, Y.sum(axis=1)
+        for j in range(size + 1):
+            told = P[c == j] @ U[c == j] / P[c == j].sum()
+            J = J + P[c == j].sum() * np.outer(told, told)
+    return J
+
+
+@pytest.mark.equation("eq-theory-exact")
+def test_the_exact_information_is_that_over_all_labelings():
+    Z, _, f, known = bags([1, 2, 3, 7])
+    found = theory.count_information(Z, f, known)
+    assert_allclose(found, slow_information(Z, f, known), atol=1e-12)
+
+
+@pytest.mark.equation("eq-theory-counts")
+def test_the_formula_is_near_for_large_bags_and_the_parts_add_up():
+    Z, _, f, known = bags([20, 20])
+    exact, near = (theory.count_information(Z, f, known, upto) for upto in (20, 0))
+    assert_allclose(near, exact, atol=0.03 * np.abs(exact).max())
+    assert np.abs(near - exact).max() > 0
+    Z, _, f, known = bags([3, 25, 2, 30])
+    order = np.random.default_rng(1).permutation(len(f))
+    mixed = theory.count_information(Z[order], f[order], known.reordered(order))
+    small = np.array([True, False, True, False])
+    parts = [
+        theory.count_information(Z[rows], f[rows], known.part(keep), upto)
+        for keep, upto in ((small, 20), (~small, 0))
+        for rows in [keep[known.bags]]
+    ]
+    assert_allclose(mixed, sum(parts))
+
+
+@pytest.mark.equation("eq-theory-labels")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_information_of_labels_is_the_curvature_of_the_log_loss(n_classes):
+    rng = np.random.default_rng(0)
+    Z = append_one(rng.normal(size=(20, 2)))
+    W = rng.normal(size=(1 if n_classes == 2 else n_classes, 3))
+
+    def expected_loss(V):
+        logs = log_softmax(with_zero(Z @ V.T), axis=1)
+        return -np.sum(np.exp(log_softmax(with_zero(Z @ W.T), axis=1)) * logs)
+
+    def with_zero(F):
+        return np.column_stack([0 * F, F]) if F.shape[1] == 1 else F
+
+    def slope(v):
+        return approx_fprime(v, lambda u: expected_loss(u.reshape(W.shape)), 1e-5)
+
+    numeric = np.array(
+        [
+            approx_fprime(W.ravel(), lambda v, j=j: slope(v)[j], 1e-4)
+            for j in range(W.size)
+        ]
+    )
+    scores = (Z @ W.T)[:, 0] if n_classes == 2 else Z @ W.T
+    found = theory.label_information(Z, scores)
+    assert_allclose(found, numeric, atol=0.02)
+
+
+@pytest.mark.parametrize("upto", [20, 0])
+def test_nothing_of_the_offset_is_lost_and_nothing_is_gained(upto):
+    Z, _, f, known = bags([1, 4, 15, 60])
+    J = theory.count_information(Z, f, known, upto)
+    H = theory.label_information(Z, f)
+    assert_allclose(J[-1], H[-1], rtol=1e-9)
+    if upto:
+        assert np.linalg.eigvalsh(H - J).min() > -1e-9
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_bags_of_one_are_worth_their_labels(n_classes):
+    X, y, _, _ = gaussian_bags(60, n_classes=n_classes)
+    model = LogisticRegression(C=0.1).fit(X, y)
+    worth = label_worth(X, np.arange(60), np.eye(n_classes)[y], model)
+    assert_allclose(worth.spectrum, 60)
+    assert worth.harmonic_mean == pytest.approx(60)
+
+
+@pytest.mark.equation("eq-theory-spectrum")
+def test_the_spectrum_knows_no_units_and_its_directions_solve_the_problem():
+    Z, _, f, known = bags([8] * 30, d=3)
+    J, H = theory.count_information(Z, f, known), theory.label_information(Z, f)
+    spectrum, U = theory.worth_spectrum(J, H, 240)
+    assert_allclose(J @ U, H @ U * spectrum / 240, atol=1e-9)
+    assert (np.diff(spectrum) <= 0).all()
+    A = np.random.default_rng(0).normal(size=(4, 4))
+    turned, _ = theory.worth_spectrum(A.T @ J @ A, A.T @ H @ A, 240)
+    assert_allclose(turned, spectrum)
+
+
+@pytest.mark.equation("eq-theory-excess")
+def test_predicted_losses_are_those_of_estimates_with_this_covariance():
+    """Weights drawn with the covariance J⁻¹, evaluated on the instances themselves."""
+    rng = np.random.default_rng(0)
+    X, of = rng.normal(size=(4000, 2)), np.arange(4000) // 10
+    model = LogisticRegression().fit(X, np.arange(4000) % 2)
+    model.coef_, model.intercept_ = np.array([[2.0, 0.0]]), np.array([0.5])
+    worth = label_worth(X, of, np.full(400, 0.5), model)
+    assert worth.valid and worth.excess_log_loss == pytest.approx(
+        1.5 / worth.harmonic_mean
+    )
+    Z, f = append_one(X), model.decision_function(X)
+    J = theory.count_information(Z, f, bag_counts(of, np.full((400, 2), 0.5)))
+    s, root = expit(f), np.linalg.cholesky(np.linalg.inv(J))
+    G = f[:, None] + Z @ root @ rng.normal(size=(3, 1500))
+    log_loss = np.mean(np.logaddexp(0, G) - s[:, None] * G) - np.mean(
+        np.logaddexp(0, f) - s * f
+    )
+    wrong = np.mean(np.abs(2 * s - 1)[:, None] * ((G > 0) != (f > 0)[:, None]))
+    assert worth.excess_log_loss == pytest.approx(log_loss, rel=0.06)
+    assert worth.excess_error == pytest.approx(wrong, rel=0.1)
+
+
+def test_fits_to_counts_lose_what_is_predicted():
+    found = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, of = rng.normal(size=(1200, 2)), np.arange(1200) // 6
+        y = (rng.random(1200) < expit(2 * X[:, 0])).astype(int)
+        shares = label_proportions(y, of, classes=[0, 1])
+        model = CountLogistic(C=1000.0).fit(X, of, shares)
+        f, g = 2 * X[:, 0], model.decision_function(X)
+        truth = np.mean(np.logaddexp(0, f) - expit(f) * f)
+        found.append(
+            (
+                label_worth(X, of, shares, model).excess_log_loss,
+                np.mean(np.logaddexp(0, g) - expit(f) * g) - truth,
+            )
+        )
+    told, measured = np.mean(found, axis=0)
+    assert 0.6 < measured / told < 1.7
+
+
+def test_rows_with_frequencies_are_expanded_rows():
+    rng = np.random.default_rng(0)
+    X, of = (
+        rng.integers(0, 2, size=(200, 2)).astype(float),
+        np.repeat([0, 1, 2], [6, 14, 180]),
+    )
+    y = rng.integers(0, 2, 200)
+    model, P = LogisticRegression().fit(X, y), label_proportions(y, of)
+    cells = pd.DataFrame(np.column_stack([X, of])).value_counts().reset_index()
+    rows, bag, times = (
+        cells[[0, 1]].to_numpy(),
+        cells[2].astype(int),
+        cells["count"].to_numpy(),
+    )
+    one, other = (
+        label_worth(X, of, P, model),
+        label_worth(rows, bag, P, model, counts=times),
+    )
+    assert_allclose(other.spectrum, one.spectrum)
+    assert other.excess_error == pytest.approx(one.excess_error)
+
+
+def test_a_pipeline_counts_for_the_features_that_its_model_sees():
+    X, _, of, P = gaussian_bags(120)
+    pipe = make_pipeline(StandardScaler(), CountLogistic()).fit(
+        X, of, countlogistic__proportions=P
+    )
+    Z = pipe[0].transform(X)
+    assert_allclose(
+        label_worth(X, of, P, pipe).spectrum, label_worth(Z, of, P, pipe[1]).spectrum
+    )
+
+
+def test_it_says_when_its_predictions_are_not_valid():
+    X, y, of, P = gaussian_bags(240, d=6, size=80)
+    worth = label_worth(X, of, P, LogisticRegression().fit(X, y))
+    assert not worth.valid and "3 bags for 7 weights" in str(worth)
+    assert "nothing about 1 of 7 directions" in str(worth)
+    assert worth.harmonic_mean == pytest.approx(0, abs=1e-3)
+
+
+def test_malformed_input_is_refused():
+    X, y, of, P = gaussian_bags(60)
+    with pytest.raises(ValueError, match="linear in the log-odds"):
+        label_worth(X, of, P, BagMeanRegression().fit(X, of, P))
+    with pytest.raises(
+        ValueError, match=r"the classes \[0, 1\], the model \[0, 1, 2\]"
+    ):
+        label_worth(X, of, P, LogisticRegression().fit(X, np.arange(60) % 3))
+    with pytest.raises(ValueError, match="bags"):
+        label_worth(X, of[:5], P, LogisticRegression().fit(X, y))
+
+
+# --- consistency, by enumeration ------------------------------------------------------------------------------
+
+
+def test_worlds_have_the_dependence_that_their_names_say():
+    for name, kinds in consistency.WORLDS.items():
+        joints = np.array([joint for _, joint in kinds])
+        by_label = joints / joints.sum(axis=1, keepdims=True)
+        by_value = joints / joints.sum(axis=2, keepdims=True)
+        assert joints.sum(axis=(1, 2)) == pytest.approx(1)
+        same = [np.ptp(p, axis=0).max() < 1e-12 for p in (by_label, by_value)]
+        wanted = {
+            "X ⊥ B | Y": [True, False],
+            "Y ⊥ B | X": [False, True],
+            "neither": [False, False],
+        }
+        assert same == wanted.get(name, [True, True])
+
+
+def test_bags_are_enumerated_with_their_probabilities():
+    H, c, P = consistency.bags_of("X ⊥ B | Y", 3)
+    assert P.sum() == pytest.approx(1) and (H.sum(axis=1) == 3).all()
+    star, px = consistency.truth("X ⊥ B | Y")
+    assert P @ c / 3 == pytest.approx(px @ star)
+    assert_allclose(P @ H / 3, px)
+
+
+def test_the_counts_are_right_under_either_assumption_and_no_other_method_is():
+    table = consistency.table(2)
+    right = table < 1e-4
+    assert right.loc["counts"].tolist() == [True, True, True, False]
+    others = right.drop("counts")
+    assert not others[["X ⊥ B | Y", "Y ⊥ B | X"]].all(axis=1).any()
+    assert not right["neither"].any() and not right.loc["hard EM"].any()
+    assert (
+        right.loc["EasyLLP, n/w", "X ⊥ B | Y"] and not right.loc["EasyLLP", "X ⊥ B | Y"]
+    )
