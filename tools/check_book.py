@@ -217,7 +217,7 @@ def toc(book):
 ROAD, METHODS = "The road", "The methods, one by one"
 LABEL = re.compile(r"^\(([\w-]+)\)=|^:label: (\S+)|\$\$ \(([\w-]+)\)", re.MULTILINE)
 # Pages that are still to be recut.
-OPEN = {"beyond_memory", "bag_losses", "choosing", "your_data"}
+OPEN = {"bag_losses"}
 
 
 @rule

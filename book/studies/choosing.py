@@ -422,6 +422,31 @@ RULES = {
 }
 
 
+def regrets(part, results=None):
+    """Points of accuracy that each rule loses against the best candidate: a row per task and draw, by data set.
+
+    Parameters
+    ----------
+    part, results
+        As for `compare_rules`.
+
+    Returns
+    -------
+    DataFrame
+        A column per rule; the levels of the index are "dataset", "task" and "draw".
+    """
+    rows = signal_table(results).query("part == @part")
+    lost = {}
+    for name, rule in RULES.items():
+        chosen = [row[f"accuracy {rule(row)}"] for _, row in rows.iterrows()]
+        lost[name] = (100 * (rows["best"] - chosen)).to_numpy()
+    sets = [source(part, task) for task in rows["task"]]
+    index = pd.MultiIndex.from_arrays(
+        [sets, rows["task"], rows["seed"]], names=["dataset", "task", "draw"]
+    )
+    return pd.DataFrame(lost, index)
+
+
 def compare_rules(part, results=None):
     """Points of accuracy that each rule loses against the best candidate of each task.
 
@@ -434,20 +459,15 @@ def compare_rules(part, results=None):
     Returns
     -------
     DataFrame
-        A row per rule, in points: ``regret``, its mean over tasks, and ``error``, the standard error over tasks;
-        ``worst``; ``below``, the number of tasks on which the choice is more than a point below the majority class;
+        A row per rule, in points: ``regret``, its mean over tasks; ``worst``; ``below``, the number of tasks on which the choice is more than a point below the majority class;
         ``tasks``. Draws of a task are averaged first.
     """
-    rows = signal_table(results).query("part == @part")
-    lost, over = {}, {}
-    for name, rule in RULES.items():
-        chosen = [row[f"accuracy {rule(row)}"] for _, row in rows.iterrows()]
-        lost[name] = 100 * (rows["best"] - chosen)
-        over[name] = 100 * (chosen - rows["accuracy majority"])
-    lost, over = (pd.DataFrame(v).groupby(rows["task"]).mean() for v in (lost, over))
-    table = {"regret": lost.mean(), "error": lost.sem(), "worst": lost.max()}
-    table |= {"below": (over < -1).sum(), "tasks": len(lost)}
-    return pd.DataFrame(table).sort_values("regret")
+    rows, lost = signal_table(results).query("part == @part"), regrets(part, results)
+    majority = 100 * (rows["best"] - rows["accuracy majority"]).to_numpy()
+    over = (-lost).add(majority, axis=0).groupby("task").mean()
+    lost = lost.groupby("task").mean()
+    table = {"regret": lost.mean(), "worst": lost.max(), "below": (over < -1).sum()}
+    return pd.DataFrame(table).sort_values("regret").assign(tasks=len(lost))
 
 
 def calibration(part, rule=verdict, draw=None, results=None):
