@@ -153,7 +153,7 @@ def run(cell, seed):
     shares, n_splits = label_proportions(y, bags), min(SPLITS, bags.max() + 1)
     cv = SplitBagKFold(n_splits, random_state=seed)
     if cell["held out"] == "whole bags":
-        cv = FullBagKFold(n_splits, shares, random_state=seed)
+        cv = FullBagKFold(n_splits, proportions=shares, random_state=seed)
     splits = list(cv.split(X, groups=bags))
     with warnings.catch_warnings(action="ignore"):
         models = [clone(m).fit(X, bags, shares) for _, m in CANDIDATES]

@@ -246,7 +246,7 @@ def held_out_scores(X, bags, shares, seed):
     found = {}
     for key, cv in (
         ("nats", SplitBagKFold(FOLDS, random_state=seed)),
-        ("whole", FullBagKFold(FOLDS, shares, random_state=seed)),
+        ("whole", FullBagKFold(FOLDS, proportions=shares, random_state=seed)),
     ):
         found |= {f"{key} {name}": np.nan for name in SCORED}
         if key == "whole" and len(shares) < FOLDS:

@@ -304,7 +304,7 @@ def splitter(strategy, n_splits, shares, seed):
     BagSplitter
     """
     if strategy == FULL_BAG:
-        return FullBagKFold(n_splits, shares, random_state=seed)
+        return FullBagKFold(n_splits, proportions=shares, random_state=seed)
     kind = {
         "split-bag-k-fold": SplitBagKFold,
         "split-bag-shuffle": SplitBagShuffle,

@@ -54,7 +54,7 @@ METHODS = {
 def splitter(name, proportions):
     """The splitter of a cell: five splits, drawn with a fixed seed."""
     return {
-        "whole bags": FullBagKFold(5, proportions, random_state=0),
+        "whole bags": FullBagKFold(5, proportions=proportions, random_state=0),
         "k-fold": SplitBagKFold(5, random_state=0),
         "shuffle": SplitBagShuffle(5, random_state=0),
         "bootstrap": SplitBagBootstrap(5, random_state=0),
