@@ -459,8 +459,8 @@ def compare_rules(part, results=None):
     Returns
     -------
     DataFrame
-        A row per rule, in points: ``regret``, its mean over tasks; ``worst``; ``below``, the number of tasks on which the choice is more than a point below the majority class;
-        ``tasks``. Draws of a task are averaged first.
+        A row per rule, in points: ``regret``, its mean over tasks; ``worst``; ``below``, the number of tasks on which
+        the choice is more than a point below the majority class; ``tasks``. Draws of a task are averaged first.
     """
     rows, lost = signal_table(results).query("part == @part"), regrets(part, results)
     majority = 100 * (rows["best"] - rows["accuracy majority"]).to_numpy()
