@@ -3,12 +3,10 @@
 Source: the margins of every comparison; chapter ``book/intro``.
 """
 
-from numbers import Real
-
 import numpy as np
 from sklearn.linear_model import Ridge
 
-from .base import BAG_WEIGHTS, ArrayLike, Interval, LLPClassifier
+from .base import ArrayLike, LLPClassifier
 
 __all__ = ["BagMeanRegression", "MajorityClass"]
 
@@ -33,7 +31,6 @@ class MajorityClass(LLPClassifier):
     _equal_shares = "ignored"
     _accept_sparse = "csr"
     _uses_frequencies = True
-    _parameter_constraints = {}
 
     def _fit(self, data):
         self.class_prior_ = data.class_prior
@@ -77,10 +74,6 @@ class BagMeanRegression(LLPClassifier):
     _equal_shares, _scale = "warned", "penalty"
     _accept_sparse = "csr"
     _uses_frequencies = True
-    _parameter_constraints = {
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "bag_weights": BAG_WEIGHTS,
-    }
 
     def __init__(self, alpha: float = 1.0, *, bag_weights: str | ArrayLike = "size"):
         self.alpha, self.bag_weights = alpha, bag_weights

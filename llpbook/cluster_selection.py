@@ -361,19 +361,10 @@ class ClusterModelSelection(LLPClassifier):
         "clusterer": [HasMethods(["fit_predict"]), None],
         "labeler": [StrOptions({"exhaustive", "greedy"})],
         "combine": [StrOptions({"weighted", "sum", "product"})],
-        "estimator": [
-            HasMethods(["fit", "predict_proba"]),
-            HasMethods(["fit", "decision_function"]),
-            None,
-        ],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "population_size": [Interval(Integral, 1, None, closed="left")],
         "mutation_variance": [Interval(Real, 0, None, closed="left")],
         "crossover_probability": [Interval(Real, 0, 1, closed="both")],
         "tournament_size": [Interval(Real, 0, 1, closed="right")],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
     }
 
     def __init__(

@@ -14,7 +14,7 @@ Chapter: ``book/discriminant``. Source: perezortiz2016.
 """
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from scipy.special import log_softmax
@@ -421,9 +421,6 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
         "scheme": [StrOptions({"sws", "fws", "wws"})],
         "logits": [StrOptions({"posterior", "linear"})],
         "shrinkage": [Interval(Real, 0, 1, closed="both"), None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "verbose": ["verbose"],
     }
 
     def __init__(

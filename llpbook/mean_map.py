@@ -12,18 +12,15 @@ Chapter: ``book/mean_map``. Sources: quadrianto2009; grid and protocol of yu2013
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from numbers import Integral, Real
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.special import logsumexp
 
 from .base import (
-    BAG_WEIGHTS,
     ArrayLike,
     BagCounts,
     BagLoss,
-    Interval,
     KernelClassifier,
     NotIdentifiableError,
     label_factors,
@@ -254,14 +251,6 @@ class MeanMap(KernelClassifier):
     cost = "a logistic regression that sees all labels"
     _log_odds = _uses_frequencies = True
     _gram_copies = 3.4
-    _parameter_constraints = {
-        **KernelClassifier._parameter_constraints,
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "bag_weights": BAG_WEIGHTS,
-        "proportion_errors": ["array-like", None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-    }
 
     def __init__(
         self, alpha: float = 1.0, *, kernel: str | Callable = "linear",

@@ -152,7 +152,6 @@ class BagLogistic(LossByName, LinearBagModel):
     )
     cost = "a few logistic regressions: a fifth of a second for 100,000"
     _parameter_constraints = {
-        **LinearBagModel._parameter_constraints,
         "loss": [StrOptions({*LOSSES}), BagLoss],
     }
 
@@ -244,7 +243,6 @@ class BagBoosting(LossByName, BoostedBagModel):
     )
     cost = "boosted trees: a second or two for 100,000"
     _parameter_constraints = {
-        **BoostedBagModel._parameter_constraints,
         "loss": [StrOptions({*LOSSES}), BagLoss],
     }
 

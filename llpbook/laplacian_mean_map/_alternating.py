@@ -193,7 +193,6 @@ class AlternatingMeanMap(KernelClassifier):
     _parameter_constraints = {
         **LaplacianMeanMap._parameter_constraints,
         "init": [StrOptions({"laplacian", "mean_map", "random"})],
-        "random_state": ["random_state"],
     }
 
     def __init__(

@@ -6,7 +6,6 @@ from numbers import Integral, Real
 import numpy as np
 
 from ..base import (
-    BAG_WEIGHTS,
     ArrayLike,
     Interval,
     KernelClassifier,
@@ -221,17 +220,11 @@ class LaplacianMeanMap(KernelClassifier):
     _log_odds = True
     _gram_copies = 3.4
     _parameter_constraints = {
-        **KernelClassifier._parameter_constraints,
-        "alpha": [Interval(Real, 0, None, closed="left")],
         "smoothness": [Interval(Real, 0, None, closed="neither")],
         "sigma": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
         "epsilon": [Interval(Real, 0, None, closed="left")],
-        "bag_weights": BAG_WEIGHTS,
         "operator_weights": [StrOptions({"size", "uniform"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "verbose": ["verbose"],
     }
 
     def __init__(
