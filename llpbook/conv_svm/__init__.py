@@ -18,7 +18,6 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from .._hinge import minimize_hinges
 from ..base import Interval, KernelClassifier, StrOptions, require_memory
 from ._solver import minimize, peak_memory, solve_relaxed
 from ._steps import (
@@ -27,6 +26,7 @@ from ._steps import (
     certified_value,
     climb,
     cut,
+    labeled_value,
     leading_labels,
     longest_columns,
     main_columns,
@@ -35,24 +35,6 @@ from ._steps import (
 )
 
 __all__ = ["ConvSVM"]
-
-
-def labeled_value(X, y, C):
-    """The minimum of the support vector machine for one labeling; the optimum of the relaxation is never above it.
-
-    Parameters
-    ----------
-    X : ndarray or sparse array, shape (n_instances, n_features)
-    y : ndarray of -1 and 1, shape (n_instances,)
-    C : float
-
-    Returns
-    -------
-    float
-    """
-    ones = np.ones(len(y))
-    w = minimize_hinges(X, y, ones, C * ones, intercept=False, tol=1e-6)[0]
-    return w @ w / 2 + C * np.maximum(0, 1 - y * (X @ w)).sum()
 
 
 class ConvSVM(KernelClassifier):

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse import issparse
 
-from .._hinge import as_array
+from .._hinge import as_array, minimize_hinges
 from ..base import ranks
 
 
@@ -87,6 +87,24 @@ def relaxed_value(X, Y, alpha):
     """
     # eq: eq-conv-svm-relaxed
     return alpha.sum() - quadratics(X, Y, alpha).max()
+
+
+def labeled_value(X, y, C):
+    """The minimum of the support vector machine for one labeling; the optimum of the relaxation is never above it.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array, shape (n_instances, n_features)
+    y : ndarray of -1 and 1, shape (n_instances,)
+    C : float
+
+    Returns
+    -------
+    float
+    """
+    ones = np.ones(len(y))
+    w = minimize_hinges(X, y, ones, C * ones, intercept=False, tol=1e-6)[0]
+    return w @ w / 2 + C * np.maximum(0, 1 - y * (X @ w)).sum()
 
 
 def longest_columns(X, alpha, bags, fewest, most):
