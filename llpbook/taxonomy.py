@@ -136,16 +136,8 @@ def rule_one():
 
     Notes
     -----
-    Proof. Where :math:`p(v, w) > 0` the premises say :math:`p(u \mid w) = p(u \mid v, w) = p(u \mid v)`. If all
-    :math:`p(v, w) > 0`, the left side does not depend on :math:`v` and the right side does not depend on :math:`w`, so
-    both are constant, and equal to their mean :math:`p(u)`.
-
-    Less is enough: draw an edge between :math:`v` and :math:`w` where :math:`p(v, w) > 0`; if this graph is connected,
-    the same steps along its paths give the same constant. If it is not, the rule can fail: let U be the part of the
-    graph that (V, W) falls in. For V = Y, W = B and two classes the parts come apart only if all bags are pure; for
-    V = X, W = B they do if the bag is a function of the features, as when clusters serve as bags.
-
-    Source: franco2023, A.1, rule (1).
+    Source: franco2023, A.1, rule (1). Less than positivity is enough: draw an edge between :math:`v` and :math:`w`
+    where :math:`p(v, w) > 0`; the rule holds if this graph is connected.
     """
     # eq: eq-tax-rule-one
     return [
@@ -171,10 +163,6 @@ def rule_two():
 
     Notes
     -----
-    Proof. :math:`p(u, v, w) = p(u \mid w)\, p(v, w)` by the first premise, :math:`= p(u)\, p(v, w)` by the second. Sum
-    over :math:`w`: :math:`p(u, v) = p(u)\, p(v)`. And :math:`p(u, v, w)\, p(v) = p(u)\, p(v)\, p(v, w)
-    = p(u, v)\, p(v, w)`.
-
     Source: franco2023, A.1, rule (2), which is the second conclusion alone, turned around: :math:`U \perp V \mid W` and
     :math:`U \not\perp W \mid V` imply :math:`U \not\perp W`. Next to rule one both forms leave the same patterns;
     where rule one does not hold, only this one is complete.
@@ -192,8 +180,7 @@ def rule_two():
 def rule_binary(binary):
     r"""What holds in addition if a variable has two values.
 
-    If V has two values, :math:`U \perp W` and :math:`U \perp W \mid V` imply :math:`U \perp V` or :math:`W \perp V`,
-    equation :eq:`eq-tax-rule-binary`.
+    If V has two values, :math:`U \perp W` and :math:`U \perp W \mid V` imply :math:`U \perp V` or :math:`W \perp V`.
 
     Parameters
     ----------
@@ -212,10 +199,6 @@ def rule_binary(binary):
 
     Notes
     -----
-    Proof. With :math:`\pi = p(v = 1)`, the premises give :math:`0 = p(u, w) - p(u)\, p(w) = \pi (1 - \pi)
-    [p(u \mid 1) - p(u \mid 0)] [p(w \mid 1) - p(w \mid 0)]` for all u and w. If some :math:`p(u \mid 1) \neq p(u \mid
-    0)`, the last factor is 0 for every w.
-
     Known as weak transitivity. Not in franco2023, which says that its taxonomy does not depend on the number of
     classes: with two, one of the ten patterns (the fourth row of its Table 1) cannot be; with a feature of two values,
     another (the sixth).
@@ -227,7 +210,6 @@ def rule_binary(binary):
         u, w = (other for other in NODES if other != v)
         premises = frozenset({statement(u, w), statement(u, w, v)})
         either = (frozenset({statement(u, v)}), frozenset({statement(w, v)}))
-        # eq: eq-tax-rule-binary
         rules.append(Rule(premises, either))
     return rules
 
@@ -307,29 +289,11 @@ def _has_cycle(edges):
     return False
 
 
-def as_dag(dag, nodes=None):
-    """The graph as a frozenset of edges.
-
-    Parameters
-    ----------
-    dag : iterable of (node, node)
-        Edges (parent, child).
-    nodes : tuple of str, optional
-        The nodes that it may have; any if None.
-
-    Returns
-    -------
-    frozenset of (node, node)
-
-    Raises
-    ------
-    ValueError
-        If there is a directed cycle, or a node that is not in ``nodes``.
-    """
+def as_dag(dag):
+    """The graph as a frozenset of edges, or a ValueError if it has a directed cycle or another node than X, Y and B."""
     dag = frozenset(dag)
-    other = {v for edge in dag for v in edge} - set(nodes or ())
-    if nodes is not None and other:
-        raise ValueError(f"dag must have no node but {nodes}, got {sorted(other)}")
+    if other := {v for edge in dag for v in edge} - set(NODES):
+        raise ValueError(f"dag must have no node but {NODES}, got {sorted(other)}")
     if _has_cycle(dag):
         raise ValueError(f"dag must have no directed cycle, got {sorted(dag)}")
     return dag
@@ -348,82 +312,18 @@ def all_dags():
     return sorted((dag for dag in graphs if not _has_cycle(dag)), key=len)
 
 
-def descendants(dag, node):
-    """The node and all that directed paths from it reach.
-
-    Parameters
-    ----------
-    dag : set of (node, node)
-    node : str
-
-    Returns
-    -------
-    set
-    """
-    children = {child for parent, child in dag if parent == node}
-    return {node}.union(*(descendants(dag, child) for child in children))
-
-
-def paths(dag, a, b):
-    """All paths from a to b, along arrows in either direction.
-
-    Parameters
-    ----------
-    dag : set of (node, node)
-    a, b : str
-
-    Yields
-    ------
-    tuple of str
-        The nodes of a path; none comes twice.
-    """
-    if a == b:
-        yield (b,)
-        return
-    rest = {edge for edge in dag if a not in edge}
-    for edge in sorted(dag - rest):
-        step = edge[1] if edge[0] == a else edge[0]
-        for path in paths(rest, step, b):
-            yield (a, *path)
-
-
-def blocked(dag, path, given):
-    r"""Whether what is given closes a path at one of its inner nodes.
-
-    A collider (:math:`\rightarrow v \leftarrow`) closes the path unless it or a descendant is given; any other inner
-    node closes it if given: equation :eq:`eq-tax-blocked`.
-
-    Parameters
-    ----------
-    dag : set of (node, node)
-    path : sequence of str
-    given : set of str
-
-    Returns
-    -------
-    bool
-    """
-    for left, v, right in zip(path, path[1:], path[2:], strict=False):
-        collider = {(left, v), (right, v)} <= dag
-        closed = not descendants(dag, v) & given if collider else v in given
-        # eq: eq-tax-blocked
-        if closed:
-            return True
-    return False
-
-
-def d_separated(dag, a, b, given=()):
-    r"""Whether a and b are d-separated by what is given: every path is blocked.
+def d_separated(dag, a, b, given=None):
+    r"""Whether the third node or nothing d-separates two nodes of a DAG on X, Y and B.
 
     Equation :eq:`eq-tax-d-separation`: then, and only then, does every joint distribution that factors along the DAG
-    have a and b independent given the rest.
+    have a and b independent given the third node, or without a condition.
 
     Parameters
     ----------
-    dag : set of (node, node)
-        Edges (parent, child); any acyclic graph, not only on X, Y and B.
-    a, b : str
-    given : iterable of str, default ()
+    dag : set of (str, str)
+        Edges (parent, child).
+    a, b : {"X", "Y", "B"}
+    given : {"X", "Y", "B"}, optional
 
     Returns
     -------
@@ -432,15 +332,17 @@ def d_separated(dag, a, b, given=()):
     Raises
     ------
     ValueError
-        If ``a`` and ``b`` are the same or among ``given``, or the graph has a cycle.
+        If a node is unknown or named twice, or the graph has a cycle.
     """
-    dag, given = as_dag(dag), frozenset(given)
-    if a == b or {a, b} & given:
-        raise ValueError(
-            f"a, b and given must be different nodes, got {a}, {b} and {sorted(given)}"
-        )
+    dag = as_dag(dag)
+    statement(a, b, given)  # raises if these are not different nodes
+    joined = [{*edge} for edge in dag]
+    (w,) = {*NODES} - {a, b}
+    if {a, b} in joined:
+        return False
+    collider = {(a, w), (b, w)} <= dag
     # eq: eq-tax-d-separation
-    return all(blocked(dag, path, given) for path in paths(dag, a, b))
+    return not ({a, w} in joined and {b, w} in joined) or collider == (given is None)
 
 
 def pattern_of_dag(dag: Iterable[tuple[str, str]]) -> frozenset:
@@ -460,11 +362,11 @@ def pattern_of_dag(dag: Iterable[tuple[str, str]]) -> frozenset:
     ValueError
         If ``dag`` has a cycle or other nodes.
     """
-    dag = as_dag(dag, NODES)
+    dag = as_dag(dag)
     return frozenset(
-        statement(a, b, *given)
+        statement(a, b, given)
         for a, b in combinations(NODES, 2)
-        for given in ((), tuple(set(NODES) - {a, b}))
+        for given in (None, *(set(NODES) - {a, b}))
         if d_separated(dag, a, b, given)
     )
 
@@ -607,7 +509,7 @@ def random_joint(dag, sizes=3, random_state=None):
     ValueError
         If ``dag`` has a cycle or other nodes, or ``sizes`` are not whole numbers of at least 2.
     """
-    dag = as_dag(dag, NODES)
+    dag = as_dag(dag)
     sizes = np.broadcast_to(sizes, 3)
     if not (sizes >= 2).all() or (sizes % 1).any():
         raise ValueError(f"sizes must be whole numbers of at least 2, got {sizes}")

@@ -167,7 +167,6 @@ def test_patterns_of_distributions_are_consistent():
 # --- where the rules end -------------------------------------------------------------------------------------
 
 
-@pytest.mark.equation("eq-tax-rule-binary")
 def test_two_classes_forbid_the_fourth_row():
     fourth = frozenset({"X_B", "X_B|Y"})
     assert tax.name_of(fourth) == "No DAG (2)"
@@ -175,7 +174,6 @@ def test_two_classes_forbid_the_fourth_row():
     assert sum(tax.consistent(p, binary="Y") for p in tax.interesting()) == 9
 
 
-@pytest.mark.equation("eq-tax-rule-binary")
 def test_two_values_of_a_feature_forbid_the_sixth_row():
     sixth = frozenset({"Y_B", "Y_B|X"})
     assert tax.name_of(sixth) == "No DAG (3)"
@@ -258,67 +256,19 @@ def test_rule_one_needs_a_connected_support_only():
 # --- graphs --------------------------------------------------------------------------------------------------
 
 
-def moral_separated(dag, a, b, given):
-    """d-separation the other way: in the moral graph of the ancestors, a and b fall apart without what is given."""
-    ancestral = {a, b, *given}
-    while more := {p for p, c in dag if c in ancestral} - ancestral:
-        ancestral |= more
-    kept = [(p, c) for p, c in dag if c in ancestral]
-    links = {frozenset(e) for e in kept}
-    links |= {frozenset((p, q)) for p, c in kept for q, d in kept if c == d and p != q}
-    reached, frontier = {a}, [a]
-    while frontier:
-        v = frontier.pop()
-        for link in links:
-            if v in link:
-                (other,) = link - {v}
-                if other not in reached and other not in given:
-                    reached.add(other)
-                    frontier.append(other)
-    return b not in reached
-
-
-@pytest.mark.equation("eq-tax-d-separation", "eq-tax-blocked")
-def test_d_separation_equals_the_moral_graph():
-    rng = np.random.default_rng(0)
-    for _ in range(150):
-        nodes = "abcde"[: rng.integers(2, 6)]
-        order = rng.permutation(list(nodes))
-        dag = {e for e in combinations(map(str, order), 2) if rng.random() < 0.5}
-        for a, b in combinations(nodes, 2):
-            rest = [v for v in nodes if v not in (a, b)]
-            for size in range(len(rest) + 1):
-                for given in combinations(rest, size):
-                    expected = moral_separated(dag, a, b, given)
-                    assert tax.d_separated(dag, a, b, given) == expected, (
-                        dag,
-                        a,
-                        b,
-                        given,
-                    )
-
-
-@pytest.mark.equation("eq-tax-blocked")
-def test_chain_fork_collider_and_its_descendant():
-    chain, fork = {("a", "b"), ("b", "c")}, {("b", "a"), ("b", "c")}
-    collider = {("a", "b"), ("c", "b"), ("b", "d")}
-    for dag in (chain, fork):
-        assert not tax.blocked(dag, "abc", set()) and tax.blocked(dag, "abc", {"b"})
-    assert tax.blocked(collider, "abc", set())
-    assert not tax.blocked(collider, "abc", {"b"})
-    assert not tax.blocked(collider, "abc", {"d"})
-
-
-def test_a_descendant_of_a_descendant_opens_a_collider():
-    dag = {("a", "b"), ("c", "b"), ("b", "d"), ("d", "e")}
-    assert tax.descendants(dag, "b") == {"b", "d", "e"}
-    assert tax.d_separated(dag, "a", "c") and not tax.d_separated(dag, "a", "c", {"e"})
-
-
-def test_paths_are_all_the_simple_ones():
-    square = {("a", "b"), ("b", "c"), ("a", "d"), ("d", "c"), ("b", "d")}
-    found = {"".join(path) for path in tax.paths(square, "a", "c")}
-    assert found == {"abc", "abdc", "adc", "adbc"}
+@pytest.mark.equation("eq-tax-d-separation")
+def test_chain_fork_and_collider():
+    for dag in ({("X", "Y"), ("Y", "B")}, {("Y", "X"), ("Y", "B")}):
+        assert not tax.d_separated(dag, "X", "B") and tax.d_separated(
+            dag, "B", "X", "Y"
+        )
+    collider = {("X", "Y"), ("B", "Y")}
+    assert tax.d_separated(collider, "X", "B")
+    assert not tax.d_separated(collider, "B", "X", "Y")
+    assert tax.d_separated({("X", "Y")}, "X", "B") and tax.d_separated(
+        set(), "X", "B", "Y"
+    )
+    assert not tax.d_separated({("X", "Y")}, "X", "Y", "B")
 
 
 @pytest.mark.equation("eq-tax-factor", "eq-tax-d-separation", "eq-tax-independence")
@@ -540,7 +490,7 @@ def test_pure_bags_have_no_error_and_an_unseen_value_has_no_posterior():
         (lambda: tax.rule_binary("Z"), "binary must be some of"),
         (lambda: tax.name_of({"X_Y|B", "X_B|Y"}), "inconsistent"),
         (lambda: tax.dags_of("easy"), "name must be one of"),
-        (lambda: tax.d_separated({("X", "Y")}, "X", "Y", {"X"}), "different nodes"),
+        (lambda: tax.d_separated({("X", "Y")}, "X", "Y", "X"), "different variables"),
         (lambda: tax.d_separated({("X", "Y"), ("Y", "X")}, "X", "Y"), "directed cycle"),
         (lambda: tax.pattern_of_dag({("X", "Z")}), "no node but"),
         (lambda: tax.random_joint({("X", "Y"), ("Y", "B"), ("B", "X")}), "cycle"),

@@ -253,7 +253,7 @@ def _assumptions(d):
     """The methods that take so many bags as they are, by the statement that they assume, and what became of it."""
     from ..density_difference import TwoBagClassifier
 
-    by_statement: dict = {}
+    by_statement = {}
     for name, cls in all_estimators():
         if d.n_bags == 2 or not issubclass(cls, TwoBagClassifier):
             by_statement.setdefault(cls.assumes[0], []).append(name)
