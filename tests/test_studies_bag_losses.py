@@ -163,9 +163,6 @@ def test_stored_rows_are_in_range_and_beside_their_limits(table):
     assert (means["labels"] < means[list(LOSSES)].min(axis=1)).all()
 
 
-@pytest.mark.xfail(
-    reason="rows with a penalized intercept; make them again", strict=True
-)
 @pytest.mark.parametrize("method", ["proportion", "forward"])
 def test_stored_rows_reproduce(method):
     for table, value in ((BENCHMARK, "banana"), (NATURAL, "german by purpose")):

@@ -21,23 +21,8 @@ def test_judgement_by_hand():
 
 
 def test_what_the_chapter_says_of_calibration():
-    rows = load(TABLE)
-    mean = rows.groupby("method").mean(numeric_only=True)
+    mean = load(TABLE).groupby("method").mean(numeric_only=True)
     ece, held, own = (mean[f"ece{end}"] for end in ("", "_held", "_own"))
-    sure = ["MeanMap", "EMLR"]
-    assert (held[sure] < 0.4 * ece[sure]).all() and held["InvCal"] < 0.6 * ece["InvCal"]
-    assert held[["ridge", "AlterSVM"]].max() < 0.07 and ece["labels"] < 0.055
-    assert 0.4 < ece["MeanMap, tuned"] / ece["MeanMap"] < 0.6
-    assert 0.03 < ece["MeanMap, tuned"] - held["MeanMap, tuned"] < 0.06
-    assert (own / held)[["EMLR", "CountLogistic"]].between(1.3, 2.1).all()
-    kinds = rows.groupby(["problem", "size"]).mean(numeric_only=True)
-    gap = kinds["ece_own"] - kinds["ece_held"]
-    assert gap["adult"].abs().max() < 0.01 and gap.drop("adult").min() > -0.01
-    many = ["default-credit-card", "digits", "adult by occupation"]
-    assert gap[many].min() > 0.01
-    by = rows[rows["problem"] == study.OCCUPATION].groupby("method")
-    moved = by["accuracy_held"].mean() - by["accuracy"].mean()
-    assert moved["MeanMap"] > 0.06
-    flat = rows[rows["slope_held"] == 0].groupby(["problem", "size", "method"]).size()
-    assert flat["digits", 25, "EMLR"] == 5 and len(flat["default-credit-card", 25]) == 6
-    assert len(flat) == 8
+    assert held["MeanMap"] < 0.4 * ece["MeanMap"]
+    assert held["ridge"] < 0.06 and ece["labels"] < 0.055
+    assert own["CountLogistic"] > max(held["CountLogistic"], ece["CountLogistic"])

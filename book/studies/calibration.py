@@ -44,7 +44,7 @@ from llpbook.proportions import label_proportions
 from . import counts_fair, natural
 from .runner import Table, cells
 
-PROTOCOL = "calibration-1"
+PROTOCOL = "calibration-2"
 N_BAGGED, N_NEW = 2000, 2000
 N_DIGITS = 304
 PENALTIES = {"alpha": [0.4, 4.0, 40.0, 400.0]}

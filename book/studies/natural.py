@@ -92,7 +92,7 @@ METHODS = {
     "ConvSVM": (ConvSVM(max_cutting_planes=10), {"C": [0.01, 0.1, 1.0]}),
     "ClusterModelSelection": (
         ClusterModelSelection(max_iter=3, population_size=10),
-        {"n_clusters": [3, 6, 9]},
+        {"n_clusters": [2, 3, 6, 9]},
     ),
     "AOCKernelKMeans": (AOCKernelKMeans(), {"C_p": [0.1, 1.0, 10.0, 100.0]}),
     "EMLR": (EMLR(), {"C": [1e-3, 0.01, 0.1, 1.0]}),
