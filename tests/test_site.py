@@ -167,22 +167,6 @@ def test_readme_names_things_that_exist():
         assert files and all((ROOT / name).is_file() for name in files)
 
 
-def test_workflows_name_targets_and_versions_that_exist():
-    makefile, commands = read("Makefile"), []
-    for path in sorted((ROOT / ".github/workflows").glob("*.yml")):
-        jobs = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].values()
-        commands += [s["run"] for job in jobs for s in job["steps"] if "run" in s]
-        assert all("timeout-minutes" in job for job in jobs), path.name
-    targets = [m for run in commands for m in re.findall(r"^make ([\w-]+)", run)]
-    assert {"book", "unit", "oldest", "soon", "dist"} <= set(targets)
-    for target in targets:
-        assert re.search(rf"^{target}:", makefile, re.M), target
-    assert any(command.startswith("make check unit") for command in commands)
-    matrix = yaml.safe_load(read(".github/workflows/ci.yml"))["jobs"]["all"]["strategy"]
-    versions = re.findall(r"3\.\d+", re.search(r"for v in (.*?);", makefile)[1])
-    assert [row["python"] for row in matrix["matrix"]["include"]] == versions
-
-
 def test_picture_of_prerequisites_is_that_of_the_table():
     book = _book.Book(ROOT)
     assert read(course_map.PICTURE) == course_map.picture(book)

@@ -8,7 +8,7 @@ import pytest
 from llpbook import all_estimators, diagnose
 from llpbook.datasets import load_bags
 from llpbook.proportions import label_proportions
-from studies import load, natural, run_table
+from studies import natural, run_table
 
 STORED = natural.TABLES[0]
 
@@ -76,9 +76,6 @@ def test_standard_errors_and_stars_by_hand(tmp_path):
         natural.chapter_table("mean_map", tmp_path)
 
 
-# --- what the chapters say ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("how", natural.GROUPINGS)
 def test_diagnose_rejects_equal_classes_on_natural_bags_only(how):
     pvalues = []
@@ -91,82 +88,3 @@ def test_diagnose_rejects_equal_classes_on_natural_bags_only(how):
         assert np.mean(np.array(pvalues) < 0.05) < 0.5
     else:
         assert max(pvalues) < 1e-3
-
-
-OCCUPATION, EDUCATION, LOANS, RANDOM = natural.GROUPINGS
-# Method and column; the bags on which its mean is above, and below, the majority class by two standard errors.
-ABOVE = {
-    ("ridge", "accuracy"): [OCCUPATION, EDUCATION],
-    ("WeightedLDA", "soft"): [OCCUPATION],
-    ("InvCal", "soft"): [OCCUPATION, EDUCATION],
-    ("ConvSVM", "accuracy"): [OCCUPATION],
-    ("AlternatingMeanMap", "accuracy"): [OCCUPATION],
-    ("EMLR", "soft"): [OCCUPATION, RANDOM],
-    ("CountLogistic", "soft"): [OCCUPATION, RANDOM],
-    ("CountBoosting", "soft"): [OCCUPATION, EDUCATION],
-    ("BagLogistic", "soft"): [OCCUPATION],
-    ("BagBoosting", "soft"): [OCCUPATION, RANDOM],
-}
-BELOW = {
-    ("MeanMap", "accuracy"): [OCCUPATION, EDUCATION, LOANS, RANDOM],
-    ("LaplacianMeanMap", "accuracy"): [OCCUPATION, EDUCATION, LOANS, RANDOM],
-    ("AlternatingMeanMap", "accuracy"): [EDUCATION, LOANS, RANDOM],
-    ("WeightedLDA", "accuracy"): [EDUCATION, LOANS],
-    ("ClusterModelSelection", "accuracy"): [EDUCATION],
-    ("AOCKernelKMeans", "accuracy"): [EDUCATION, LOANS],
-    ("EMLR", "accuracy"): [RANDOM],
-    ("KDEDifference", "accuracy"): [OCCUPATION, EDUCATION, RANDOM],
-    ("LSDD", "accuracy"): [OCCUPATION, EDUCATION],
-    ("SMIC", "accuracy"): [OCCUPATION, EDUCATION, LOANS, RANDOM],
-}
-# Above the majority class nowhere.
-NOWHERE = [
-    "MeanMap", "LaplacianMeanMap", "AlterSVM", "ClusterModelSelection",
-    "AOCKernelKMeans", "KDEDifference", "LSDD", "DSDD", "SMIC",
-]  # fmt: skip
-
-
-def gain(column="accuracy", over="majority"):
-    """Mean gain over another method, and its standard error, by method and bags."""
-    wide = load(STORED).pivot(index=["how", "seed"], columns="method").dropna()
-    gains = wide[column].sub(wide["accuracy", over], axis=0).groupby("how")
-    return gains.mean(), gains.sem()
-
-
-def test_where_methods_are_above_and_below_the_majority():
-    for sign, places in ((1, ABOVE), (-1, BELOW)):
-        for (method, column), hows in places.items():
-            mean, error = gain(column)
-            for how in hows:
-                sure = sign * mean[method][how] > 2 * error[method][how]
-                assert sure, (method, column, how)
-    mean, error = gain()
-    for method in NOWHERE:
-        assert (mean[method] <= 2 * error[method]).all(), method
-
-
-@pytest.mark.parametrize("column", ["accuracy", "soft"])
-def test_no_method_is_above_the_majority_on_the_loans(column):
-    mean, error = (part.loc[LOANS].drop("labels") for part in gain(column))
-    assert (mean <= 2 * error).all()
-    worth = load(STORED).groupby("how")["worth"].mean()
-    assert worth[LOANS] < 25 and 30 < worth[RANDOM] < 50
-
-
-def test_what_the_search_does_not_warn_of():
-    """The majority class is seldom as good on held-out shares where labels with the right shares are wrong."""
-    error = load(STORED).pivot(
-        index=["how", "seed"], columns="method", values="soft_error"
-    )
-    error = error.dropna()
-    warned = error.ge(error["majority"], axis=0).groupby("how").mean()
-    for method in ("AlternatingMeanMap", "AlterSVM", "ClusterModelSelection", "EMLR"):
-        assert warned[method][EDUCATION] < 0.2
-        assert gain()[0][method][EDUCATION] < 0
-    for method in ("MeanMap", "LaplacianMeanMap", "SMIC", "AOCKernelKMeans"):
-        assert warned[method].min() > 0.5, method
-    for method in ("AlterSVM", "ConvSVM", "ClusterModelSelection", "labels"):
-        assert warned[method][RANDOM] > 0.8
-    pooled = load(STORED).groupby("method")["warned"].min()
-    for method in ("KDEDifference", "LSDD", "DSDD", "SMIC"):
-        assert pooled[method] == 1

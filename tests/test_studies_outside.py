@@ -197,23 +197,3 @@ def test_each_side_is_taken_over_its_own_majority(fake):
     lead = study.leads(folder).query("method == 'MeanMap' and dataset == @SMALL")
     free = rows.query("metric != 'oracle' and dataset == @SMALL")["acc_mean"].max()
     assert np.allclose(lead["lead"], 2 - 100 * (free - nobody.median()))
-
-
-def test_what_the_page_says():
-    found = study.leads().query("choice == 'shares'")
-    trees = found[found["method"] == "CountBoosting"].groupby("variant")["lead"]
-    ahead = trees.agg(lambda lead: (lead > 0).sum())
-    assert ahead[["hard", "intermediate", "simple"]].tolist() == [8, 4, 7]
-    means = trees.mean()
-    assert 2.7 < means["hard"] < 3.3 and 1.6 < means["simple"] < 2.2
-    assert 0.8 < means["intermediate"] < 1.5 and abs(means["naive"]) < 0.5
-    line = found[found["method"] == "CountLogistic"].groupby("variant")["lead"].mean()
-    assert 1.2 < line["hard"] < 1.8 and 0.4 < line["simple"] < 0.9
-    assert 0 < line["intermediate"] < 0.5
-    ridge = found[found["method"] == "ridge"].query("variant == 'intermediate'")
-    assert (ridge["lead"] > 0).sum() == 6
-    gains = study.aim().loc["CountBoosting"]
-    assert gains.loc["shares", ["hard", "intermediate", "simple"]].min() > 1
-    assert gains.loc["shares", "lowest_naive"] < -1 < gains.loc["shares", "lowest"]
-    f1 = study.table("f1")
-    assert (f1.loc[("CountBoosting", "shares")] < 38.6)[["intermediate", "naive"]].all()

@@ -1,11 +1,10 @@
-"""The study of coverage: its worlds are what they say, rivals by hand, its rows, and what the chapter says of them."""
+"""The study of coverage: its worlds are what they say, and rivals by hand."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 
-from studies import load
 from studies import uncertainty as study
 
 
@@ -50,32 +49,3 @@ def test_accuracy_by_regression_is_fooled_by_bags_that_are_predicted_well():
     shares = [np.bincount(bags, v) / 50 for v in (predicted, y)]
     said = study.regressed_accuracy(*shares, np.full(200, 50))
     assert said > 0.9 and np.mean(predicted == y) < 0.72
-
-
-def test_what_the_chapter_says_of_coverage():
-    cover = study.coverage_table().loc[100.0]
-    assert (cover["draws"] >= 200).all() and cover["refused"].sum() <= 2
-    held = cover.query("world != 'neither'").query("n_bags >= 100")
-    assert held["slopes_90"].between(88, 93).all()
-    assert held["slopes_95"].between(93, 97).all()
-    few = cover.query("world != 'neither'").query("n_bags == 30")
-    assert (few["slopes_95"] > 91).all() and (few["rate_95"] > 81).all()
-    assert (few["slopes_95"] - few["plain_95"] > 2.5).all()
-    rates = cover.loc["neither"]["rate_95"]
-    assert rates.is_monotonic_decreasing and rates.iloc[0] < 65 and rates.iloc[-1] < 5
-
-
-def test_what_the_chapter_says_of_rivals():
-    table = study.ecological_table()
-    assert (table.loc["constant", "inside"] >= 95).all()
-    assert (table.loc["context", "inside"] == 0).all()
-    inside = table.loc["covariates", "inside"]
-    assert inside["counts: all"] >= 90 and (inside.drop("counts: all") == 0).all()
-    rows = load("uncertainty_ecological")
-    assert rows["truth"].between(rows["least"], rows["most"]).all()
-    boots = study.bootstrap_table()
-    assert boots.loc["CountLogistic", "normal_95"] > 94
-    assert boots.loc["MeanMap", "width"] > 50 * boots.loc["CountLogistic", "width"]
-    rows = load("uncertainty_accuracy")
-    low, high = rows["low"] - 1e-4, rows["high"] + 1e-4
-    assert rows["accuracy"].between(low, high).all()

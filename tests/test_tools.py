@@ -28,7 +28,6 @@ import slides  # noqa: E402
 
 SETTINGS = _book.read(ROOT / "pyproject.toml")
 PYPROJECT = re.search(r"\[tool\.jupytext\].*?(?=\n\[)", SETTINGS, re.DOTALL)[0]
-MODULE = _book.read(TINY / "llpbook/toy.py")
 
 
 class Tiny:
@@ -248,30 +247,6 @@ def test_edit_in_jupyter_is_not_lost(tiny, capsys):
     assert tiny.sync("--check") == 0
 
 
-def test_new_alt_text_or_cell_is_an_edit(tiny):
-    tiny.change(2, metadata={"mystnb": {"image": {"alt": "A line."}}})
-    assert tiny.sync() == 1
-    assert tiny.sync("--force", "toy") == 0
-    for source, status in (("", 0), ("x + 1", 1)):  # Jupyter adds empty cells
-        nb = tiny.load()
-        nb.cells.append(nbformat.v4.new_code_cell(source))
-        tiny.save(nb)
-        assert tiny.sync() == status
-
-
-@pytest.mark.parametrize("side", ["twin", "notebook"])
-def test_edit_of_a_managed_cell_is_told(tiny, capsys, side):
-    if side == "twin":
-        tiny.edit(tiny.twin, "return SCALE *", "return 4 *")
-    else:
-        tiny.edit_notebook("return SCALE *", "return 4 *")
-    assert tiny.sync() == 0
-    note = "llpbook.toy.double: twin and notebook differ here; the package wins"
-    assert note in capsys.readouterr().err
-    tiny.edit(tiny.module, "return SCALE *", "return 3 *")
-    assert tiny.sync() == 0 and capsys.readouterr().err == ""
-
-
 # --- equations and the concordance -----------------------------------------------------------------------------
 
 ROWS = [
@@ -310,38 +285,6 @@ def test_concordance(tiny):
 )  # fmt: skip
 def test_equation_labels_are_found(text, labels):
     assert _book.equation_labels(text) == labels
-
-
-# --- a room that is a package ----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def package(tiny):
-    """The same room as a package with a private part."""
-    part = MODULE.replace("from .base", "from ..base")
-    tiny.put("llpbook/toy/_part.py", part)
-    init = '"""A toy."""\n\nfrom ._part import SCALE, Toy, double\n'
-    tiny.put("llpbook/toy/__init__.py", init)
-    tiny.module.unlink()
-    tiny.module = tiny.root / "llpbook/toy/_part.py"
-    return tiny
-
-
-def test_package_is_named_as_it_is_imported(package, capsys):
-    assert package.sync("--check") == 0  # cells, concordance, links
-    assert check_book.main(["--root", str(package.root)]) == 0
-    assert capsys.readouterr().out == ""
-    package.edit(package.module, "return SCALE *", "return 3 *")
-    assert package.sync() == 0 and "return 3 *" in package.code()[1].source
-
-
-def test_what_a_package_does_not_import_is_private(package, capsys):
-    init = package.root / "llpbook/toy/__init__.py"
-    package.edit(init, ", double", "")
-    assert package.sync() == 1
-    assert "has no object llpbook.toy.double" in capsys.readouterr().err
-    names = {mark.name for mark in _book.Book(package.root).code_marks}
-    assert names == {"llpbook.toy.Toy.fit", "llpbook.toy._part.double"}
 
 
 # --- the rules -----------------------------------------------------------------------------------------------
@@ -401,13 +344,6 @@ def test_image_needs_alt_text(tiny, markdown, good):
     assert not found if good else "cell 6: an image without alt text" in found[0]
 
 
-def test_proof_that_would_stop_all_folding(tiny):
-    tiny.add(":::{dropdown} Proof\nClear.\n:::\n\n:::{prf:proof}\nClear.\n:::")
-    assert tiny.check("folding_proofs") == []
-    tiny.add(":::{prf:proof}\n:class: dropdown\n\nClear.\n:::")
-    assert len(tiny.check("folding_proofs")) == 1
-
-
 @pytest.mark.parametrize(
     ("text", "finding"),
     [
@@ -448,56 +384,6 @@ def test_what_a_chapter_imports_is_installed_by_its_first_cell(tiny):
     tiny.change(0, source=line)
     assert tiny.check("installed") == []
     assert lonely.requirements(tiny.load())[1:] == ("cvxpy",)
-
-
-@pytest.mark.parametrize("code", ["import llpbook.{}", "from llpbook import x, {}"])
-def test_private_module(tiny, code):
-    tiny.put("llpbook/_kernels.py", "x = 1\n")
-    tiny.change(0, source=code.format("toy"))
-    tiny.put("book/page.md", "# Page\n\n`llpbook.toy.Toy._hidden`, a method\n")
-    assert tiny.check("private_modules") == []
-    tiny.change(0, source=code.format("_kernels"))
-    expect(tiny, "private_modules", "cell 2: llpbook._kernels is a private module")
-    tiny.put("book/page.md", "# Page\n\n`llpbook._kernels.x`\n")
-    expect(tiny, "private_modules", "book/page.md: llpbook._kernels is a private")
-
-
-def test_road(tiny):
-    """A page of the road may lead to a page of the methods, and uses nothing of it."""
-    head = _book.read(tiny.twin).partition("# A toy")[0]
-    early = head + "# Early\n\n{}\n\n```{{code-cell}}\n{}\n```\n"
-    tiny.edit(tiny.module, "class Toy(BaseClassifier)", "class Toy(LLPClassifier)")
-    toc = (
-        "root: book/run.ipynb\nparts:\n- caption: {}\n  chapters:\n  - file: book/early.ipynb\n"
-        "- caption: The methods, one by one\n  chapters:\n  - file: book/toy.ipynb\n"
-    )
-    for part, text, code, wrong in (
-        ("The road", "More in [toy](toy.ipynb).", "1", []),
-        ("The road", "", "Toy()", ["Toy"]),
-        ("The road", "", "import llpbook.toy", ["llpbook.toy"]),
-        ("The road", "By [(mean)](#eq-mean).", "1", ["#eq-mean"]),
-        ("The record", "By [(mean)](#eq-mean).", "Toy()", []),
-    ):
-        tiny.put("book/src/early.md", early.format(text, code))
-        tiny.put("_toc.yml", toc.format(part))
-        tiny.sync()
-        end = "is of toy, and the road needs no page of the methods"
-        assert tiny.check("road") == [f"book/early.ipynb: {x} {end}" for x in wrong]
-
-
-def test_shown(tiny):
-    more = (
-        "\n\ndef helper(x):\n    return x\n\n\nclass _Base(BaseClassifier):\n    pass\n"
-    )
-    tiny.put("llpbook/toy.py", MODULE + more)
-    assert tiny.check("shown") == []
-    marked = more.replace("    return", "    # eq: eq-mean\n    return")
-    tiny.put("llpbook/toy.py", MODULE + marked.replace("_Base", "Model"))
-    name = "book/toy.ipynb: no managed cell shows llpbook.toy."
-    assert tiny.check("shown") == [name + "helper", name + "Model"]
-    tiny.put("llpbook/toy.py", MODULE)
-    tiny.change(3, source="# llpbook.toy.Toy.fit")  # a method does not show its class
-    assert tiny.check("shown") == [name + "Toy"]
 
 
 def test_equation_without_code_or_test(tiny):
@@ -553,30 +439,6 @@ def test_execute_twice_gives_the_same_bytes(run, capsys, monkeypatch):
     assert execute.main(["run", "--root", str(run.root)]) == 0
     assert run.sync() == 0
     assert run.files() == first
-
-
-SOON = "import warnings; warnings.warn('ends', {}, stacklevel={})"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [
-        ("raise KeyError('lost')", "KeyError"),
-        ("__import__('time').sleep(9)", "timed out"),
-        (SOON.format("DeprecationWarning", 2), "DeprecationWarning"),
-    ],
-)
-def test_execute_stops_at_an_error(run, capsys, code, said):
-    run.edit(run.twin, "plt.plot([0, 1])", code)
-    run.sync()
-    before = run.files()
-    args = ["run", "nothing", "--timeout", "1", "--root", str(run.root)]
-    assert execute.main(args) == 1
-    err = capsys.readouterr().err
-    assert said in err
-    assert "book/nothing.ipynb: not a notebook" in err
-    assert run.files() == before
 
 
 # --- a new room, notebooks for students -----------------------------------------------------------------------
