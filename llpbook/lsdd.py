@@ -31,6 +31,7 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.utils import check_random_state, gen_batches
 
+from ._typing import ArrayLike, Matrix, NDArray, RandomState
 from .base import (
     Interval,
     StrOptions,
@@ -47,6 +48,8 @@ from .density_difference import (
     gaussian_basis,
     scores_in_one_unit,
 )
+
+__all__ = ["LSDD"]
 
 #: Widths of ``sigma="cv"``, in units of the median distance.
 SIGMAS = 2.0 ** np.arange(1, -3.5, -0.5)
@@ -82,7 +85,7 @@ def basis_integrals(centers, sigma):
 def log_volume(sigma, n_features):
     r"""Logarithm of the integral of one squared bump.
 
-    :math:`\log v = \frac d2 \log(\pi \sigma^2)`, equation :eq:`eq-lsdd-volume`.
+    :math:`\log v = \frac d2 \log(\pi \sigma^2)`.
 
     Parameters
     ----------
@@ -93,7 +96,6 @@ def log_volume(sigma, n_features):
     -------
     float or ndarray
     """
-    # eq: eq-lsdd-volume
     return n_features / 2 * np.log(np.pi * sigma**2)
 
 
@@ -160,26 +162,6 @@ def solve(G, h, lam):
     return np.linalg.solve(G + lam * np.eye(len(G)), h)
 
 
-def criterion(G, h, theta):
-    r"""The squared error of the fit, up to a constant and the factor 1/v.
-
-    :math:`J(\vartheta) = \frac12 \vartheta^\top G \vartheta - h^\top \vartheta`, equation :eq:`eq-lsdd-criterion`.
-
-    Parameters
-    ----------
-    G : ndarray, shape (b, b)
-    h : ndarray, shape (b,)
-        Of the data on which to judge.
-    theta : ndarray, shape (b,)
-
-    Returns
-    -------
-    float
-    """
-    # eq: eq-lsdd-criterion
-    return 0.5 * theta @ G @ theta - h @ theta
-
-
 def l2_distance(G, h, theta, log_v):
     r"""Estimate of the squared L2 distance of the two densities.
 
@@ -231,7 +213,7 @@ def fold_differences(samples, centers, sigma, folds, weights=(1.0, 1.0)):
 def penalty_path(G, h, lams):
     r"""Solutions for all penalties and several right-hand sides from one decomposition.
 
-    :math:`G = U S U^\top`, :math:`\vartheta = U (S + \mu I)^{-1} U^\top h`, equation :eq:`eq-lsdd-path`.
+    :math:`G = U S U^\top`, :math:`\vartheta = U (S + \mu I)^{-1} U^\top h`.
     :math:`O(b^3 + b^2 K n_\mu)`.
 
     Parameters
@@ -247,14 +229,13 @@ def penalty_path(G, h, lams):
     values, vectors = eigh(G)
     values = np.maximum(values, 0)  # below 0 by rounding only
     shrunk = (vectors.T @ h) / (values[:, None] + lams[:, None, None])
-    # eq: eq-lsdd-path
     return vectors @ shrunk
 
 
 def l2_criteria(G, theta, test):
-    r"""Mean over the folds of `criterion` on the held-out fold, for all penalties.
+    r"""Mean over the folds of the criterion on the held-out fold, for all penalties.
 
-    Equation :eq:`eq-lsdd-cv`, without the factor 1/v.
+    :math:`\frac12 \vartheta^\top G \vartheta - \tilde h^\top \vartheta`, equation :eq:`eq-lsdd-cv` without its 1/v.
 
     Parameters
     ----------
@@ -273,7 +254,7 @@ def l2_criteria(G, theta, test):
 def sign_criteria(samples, centers, sigma, theta, folds, weights=(1.0, 1.0)):
     r"""How well the signs separate the held-out instances of each fold, for all penalties.
 
-    :math:`-\int [g > 0]\, (w\,p - w' p')`, estimated by shares of held-out instances (equation :eq:`eq-lsdd-cv-sign`):
+    :math:`-\int [g > 0]\, (w\,p - w' p')`, estimated by shares of held-out instances:
     its minimum over all g is at the sign of the density difference, and it has no unit.
 
     Parameters
@@ -290,7 +271,6 @@ def sign_criteria(samples, centers, sigma, theta, folds, weights=(1.0, 1.0)):
     for X, fold, weight in zip(samples, folds, (-weights[0], weights[1]), strict=True):
         for k in range(n_folds):
             g = model_values(X[fold == k], centers, sigma, theta[:, :, k].T)
-            # eq: eq-lsdd-cv-sign
             total = total + weight * np.mean(g > 0, axis=0) / n_folds
     return total
 
@@ -425,8 +405,10 @@ class LSDD(TwoBagClassifier):
     }
 
     def __init__(
-        self, sigma="cv", alpha="cv", criterion="l2", n_centers=300, n_folds=5,
-        class_prior="balanced", random_state=None, verbose=0,
+        self, sigma: float | str | ArrayLike = "cv",
+        alpha: float | str | ArrayLike = "cv", *, criterion: str = "l2",
+        n_centers: int = 300, n_folds: int = 5, class_prior: float | str = "balanced",
+        random_state: RandomState = None, verbose: int = 0,
     ):  # fmt: skip
         self.sigma, self.alpha, self.criterion = sigma, alpha, criterion
         self.n_centers, self.n_folds = n_centers, n_folds
@@ -482,7 +464,7 @@ class LSDD(TwoBagClassifier):
         r"""The estimated density difference times v, which does not change its sign."""
         return model_values(X, self.centers_, self.sigma_, self.coef_)
 
-    def density_difference(self, X):
+    def density_difference(self, X: Matrix) -> NDArray:
         r"""The estimate of the weighted density difference itself.
 
         Parameters

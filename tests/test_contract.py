@@ -571,7 +571,6 @@ def test_private_names_of_scikit_learn_are_imported_in_one_file():
 OPEN = {
     "datasets",
     "dsdd",
-    "lsdd",
     "plotting",
     "proportions",
     "variants",
