@@ -22,25 +22,19 @@ from llpbook.bag_losses import (
     ConsistencyTerm,
     EasyLoss,
     EntropyTerm,
-    ExactCountLoss,
     ForwardLoss,
     NormalLoss,
     ProportionLoss,
     WithCopies,
     adversarial_shift,
-    count_tree,
     easy_label_variance,
     easy_labels,
-    easy_value_variance,
-    fft_count_posterior,
-    fft_posterior,
     first_half,
     pair_bags,
-    pass_down,
     transition,
 )
 from llpbook.bag_losses._learners import LOSSES
-from llpbook.bag_losses._losses import ROUNDING
+from llpbook.bag_losses._normal import ROUNDING
 from llpbook.base import (
     BagCounts,
     BagLoss,
@@ -53,22 +47,19 @@ from llpbook.count_likelihood import (
     CountBoosting,
     CountLogistic,
     CountLoss,
-    count_posterior,
-    exact_posterior,
 )
 from llpbook.datasets import load_bags
 from llpbook.proportions import label_proportions
 
 EACH = {
     **LOSSES,
-    "fft": ExactCountLoss(0),
     "saddlepoint": CountLoss(0),
     "entropy": EntropyTerm(),
     "sum": ProportionLoss() + 0.3 * EntropyTerm(),
     "told the prior": EasyLoss(np.array([0.4, 0.6])) + ForwardLoss([0.4, 0.6]) * 2,
 }
 each = pytest.mark.parametrize("loss", EACH.values(), ids=EACH)
-SEVERAL = {k: v for k, v in EACH.items() if v.several_classes and k != "fft"}
+SEVERAL = {k: v for k, v in EACH.items() if v.several_classes}
 
 
 def small(seed=0, n=24, n_bags=5, n_classes=2):
@@ -204,7 +195,7 @@ def test_wrong_parameters_are_named(make, message):
 # --- limits --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["counts", "proportion", "easy", "fft", "saddlepoint"])
+@pytest.mark.parametrize("name", ["counts", "proportion", "easy", "saddlepoint"])
 def test_bags_of_one_are_logistic_regression(name):
     rng = np.random.default_rng(0)
     f, y = 2 * rng.normal(size=12), rng.integers(0, 2, 12)
@@ -252,26 +243,30 @@ def test_the_proportion_loss_by_its_definition(n_classes):
     assert ProportionLoss("squares")(f, bags, p)[0] == pytest.approx(squares)
 
 
-@pytest.mark.equation("eq-losses-diagonal")
-@pytest.mark.parametrize(
-    "loss", [ProportionLoss(), ProportionLoss("squares"), CountLoss(100)]
-)
-def test_the_diagonal_is_the_second_derivative(loss):
-    f, bags, p = small(7)
-    found = loss.diagonal(f, read_scores(f, bags, p)[1])
-    e = 1e-5 * np.eye(len(f))
-    numeric = [
-        (loss(f + e[i], bags, p)[1][i] - loss(f - e[i], bags, p)[1][i]) / 2e-5
-        for i in range(len(f))
-    ]
-    np.testing.assert_allclose(found, numeric, atol=1e-6)
+def test_in_random_bags_the_posterior_is_least_and_its_advantage_is_exact():
+    """Theorem 1 (b), by all features and counts of bags of three: instances of three kinds with posteriors `truth`."""
+    chances, truth = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.4, 0.9])
+    prior, m, divergence = chances @ truth, 3, ProportionLoss()
 
+    def risk(s):
+        total = 0.0
+        for kinds in product(range(3), repeat=m):
+            f, kinds = logit(s[list(kinds)]), list(kinds)
+            for labels in product([0, 1], repeat=m):
+                p = np.prod(np.where(labels, truth[kinds], 1 - truth[kinds]))
+                p *= np.prod(chances[kinds])
+                total += p * divergence(f, np.zeros(m, int), [np.mean(labels)])[0]
+        return total
 
-def test_the_diagonal_has_no_sign_and_the_returned_curvature_has():
-    f, bags, p = np.array([2.0, 2.0, -2.0]), [0, 0, 0], [1 / 3]
-    known = read_scores(f, bags, p)[1]
-    for loss in (ProportionLoss(), ProportionLoss("squares"), CountLoss()):
-        assert loss.diagonal(f, known).min() < 0 < loss(f, bags, p)[2].min()
+    gain = sum(
+        m * np.prod(chances[list(k)]) * scipy_entropy([q, 1 - q], [prior, 1 - prior])
+        for k in product(range(3), repeat=m)
+        for q in [truth[list(k)].mean()]
+    )
+    best = risk(truth)
+    assert risk(np.full(3, prior)) - best == pytest.approx(gain)
+    for move in np.vstack([np.eye(3), -np.eye(3)]):
+        assert risk(expit(logit(truth) + 0.1 * move)) > best + 1e-6
 
 
 @pytest.mark.parametrize("divergence", ["cross_entropy", "squares"])
@@ -286,65 +281,6 @@ def test_equal_shares_make_the_constant_a_minimum_of_the_proportion_loss(diverge
 
 
 # --- the count of a bag --------------------------------------------------------------------------------------
-
-
-def by_labelings(f, c):
-    """Log-likelihood of a count and posterior of each label, by a sum over all labelings."""
-    s, total, ones = expit(f), 0.0, np.zeros(len(f))
-    for labels in product([0, 1], repeat=len(f)):
-        if sum(labels) == c:
-            chance = np.prod(np.where(labels, s, 1 - s))
-            total += chance
-            ones += chance * np.array(labels)
-    return np.log(total), ones / total
-
-
-@pytest.mark.equation("eq-losses-tree", "eq-losses-down")
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 9])
-def test_the_tree_of_counts_against_all_labelings(size):
-    f = 2 * np.random.default_rng(size).normal(size=size)
-    levels = count_tree(expit(f))
-    for c in range(size + 1):
-        log_p, posterior = by_labelings(f, c)
-        weights = np.zeros(levels[-1].shape[1])
-        weights[c] = 1
-        assert np.log(levels[-1][0, c]) == pytest.approx(log_p)
-        np.testing.assert_allclose(pass_down(levels, weights)[:size], posterior)
-
-
-@pytest.mark.parametrize("size", [33, 64, 200, 700])
-def test_the_transform_is_the_recursion(size):
-    rng = np.random.default_rng(size)
-    bags, pi = (
-        np.repeat([0, 1], [size, size + 5]),
-        expit(2 * rng.normal(size=2 * size + 5)),
-    )
-    sizes = np.bincount(bags)
-    counts = np.round(np.bincount(bags, pi))
-    known = BagCounts(bags, sizes, counts, np.zeros(2))
-    exact = exact_posterior(pi, known, np.zeros(2))
-    for one, two in zip(exact, fft_posterior(pi, known), strict=True):
-        np.testing.assert_allclose(one, two, atol=1e-10)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_exact_likelihoods_of_all_bags_agree(seed):
-    """Small, large and pure bags; the recursion for all is the oracle."""
-    rng = np.random.default_rng(seed)
-    bags = np.repeat(np.arange(5), [1, 7, 40, 90, 30])
-    y = rng.integers(0, 2, len(bags))
-    y[bags == 4] = 0
-    p = np.bincount(bags, y) / np.bincount(bags)
-    f = 3 * rng.normal(size=len(bags))
-    known = read_scores(f, bags, p)[1]
-    exact, found = count_posterior(f, known, 1000), fft_count_posterior(f, known)
-    for one, two in zip(exact, found, strict=True):
-        np.testing.assert_allclose(one, two, atol=1e-9)
-
-
-def test_the_transform_refuses_counts_that_are_not_known():
-    with pytest.raises(ValueError, match="whole counts that are known, got"):
-        ExactCountLoss()([0.0, 1.0], [0, 0], [0.3])
 
 
 @pytest.mark.equation("eq-losses-normal")
@@ -399,23 +335,6 @@ def test_the_easy_loss_is_unbiased_for_the_instance_loss_with_features():
             easy += chance * loss(f[at], [0] * size, [labels.mean()])[0]
             true -= chance * bernoulli.logpmf(labels, expit(f[at])).sum()
     assert easy == pytest.approx(true)
-
-
-@pytest.mark.equation("eq-losses-easy-value")
-def test_the_variance_of_the_easy_value_by_all_labelings():
-    rng = np.random.default_rng(0)
-    f, s, bags = rng.normal(size=7), rng.random(7), np.repeat([0, 1], [4, 3])
-    prior, moments = np.array([0.6, 0.4]), np.zeros((2, 2))
-    for labels in product([0, 1], repeat=7):
-        chance = np.prod(np.where(labels, s, 1 - s))
-        shares = np.bincount(bags, labels) / [4, 3]
-        easy = EasyLoss(prior)(f, bags, shares)[0]
-        true = -bernoulli.logpmf(labels, expit(f)).sum()
-        moments += chance * np.array([[easy, true], [easy**2, true**2]])
-    known = read_scores(f, bags, [0.5, 0.5])[1]
-    np.testing.assert_allclose(
-        easy_value_variance(f, s, known), moments[1] - moments[0] ** 2
-    )
 
 
 @pytest.mark.parametrize("n_bags", [2, 4, 6, 8])

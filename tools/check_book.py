@@ -217,7 +217,7 @@ def toc(book):
 ROAD, METHODS = "The road", "The methods, one by one"
 LABEL = re.compile(r"^\(([\w-]+)\)=|^:label: (\S+)|\$\$ \(([\w-]+)\)", re.MULTILINE)
 # Pages that are still to be recut.
-OPEN = {"bag_losses", "beyond_memory"}
+OPEN = {"beyond_memory"}
 
 
 @rule

@@ -6,22 +6,15 @@ gradient by :math:`f` and a positive curvature,
 .. math:: \min_f \; \sum_k \ell_k \bigl( f_i, i \in B_k; \, p_k \bigr) + \text{penalty} .
 
 The proportion loss compares the share and the mean prediction of a bag; `EasyLoss` gives every instance a label that
-is right in the mean; `ForwardLoss` asks which of two bags an instance is from; `CountLoss` is the likelihood of chapter
-`count_likelihood`, for large bags exact by a fast Fourier transform; `EntropyTerm` and `ConsistencyTerm` learn from the
-model's own predictions. A linear model, boosted trees, XGBoost, LightGBM and networks minimize any of them.
+is right in the mean; `ForwardLoss` asks which of two bags an instance is from; `NormalLoss` takes the count as normal;
+`EntropyTerm` and `ConsistencyTerm` learn from the model's own predictions. A linear model, boosted trees, XGBoost,
+LightGBM and networks minimize any of them.
 
 Chapter: ``book/bag_losses``. Sources: ardehaly2017 and tsai2020 for the proportion loss and its consistency term,
-busafekete2023 for the unbiased loss, scott2020 and zhang2022 for pairs of bags, tarlow2012 for the tree of counts.
+busafekete2023 for the unbiased loss, scott2020 and zhang2022 for pairs of bags.
 """
 
 from ..base import SMALLEST_MEAN, BagLoss, ProportionLoss, SumOfLosses
-from ._fft import (
-    convolve_rows,
-    count_tree,
-    fft_count_posterior,
-    fft_posterior,
-    pass_down,
-)
 from ._learners import (
     LOSSES,
     BagBatches,
@@ -31,7 +24,7 @@ from ._learners import (
     loss_of,
     warn_of_easy,
 )
-from ._losses import ROUNDING, ExactCountLoss, NormalLoss
+from ._normal import ROUNDING, NormalLoss
 from ._terms import (
     ConsistencyTerm,
     EntropyTerm,
@@ -45,7 +38,6 @@ from ._unbiased import (
     ForwardLoss,
     easy_label_variance,
     easy_labels,
-    easy_value_variance,
     forward,
     pair_bags,
     transition,
@@ -58,7 +50,6 @@ __all__ = [
     "ConsistencyTerm",
     "EasyLoss",
     "EntropyTerm",
-    "ExactCountLoss",
     "ForwardLoss",
     "NormalLoss",
     "WithCopies",

@@ -18,7 +18,7 @@ from ..base import (
     warn,
 )
 from ..count_likelihood import CountLoss
-from ._losses import NormalLoss
+from ._normal import NormalLoss
 from ._unbiased import EasyLoss, ForwardLoss, easy_labels
 
 #: The losses by the names that `BagLogistic` and `BagBoosting` know.

@@ -51,31 +51,6 @@ def easy_label_variance(size, prior):
     return (size - 1) * prior * (1 - prior)
 
 
-def easy_value_variance(scores, s, known):
-    r"""Variance of the value of `EasyLoss`, and of the logarithmic loss on true labels, at fixed scores.
-
-    Over independent labels with probabilities s, and a class prior that is known: equation
-    :eq:`eq-losses-easy-value`.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (n_instances,)
-        Log-odds of the model that is judged.
-    s : ndarray, shape (n_instances,)
-        Probabilities of the labels.
-    known : BagCounts
-        Its bags and sizes are used, not its counts.
-
-    Returns
-    -------
-    easy, labels : float
-    """
-    v = s * (1 - s)
-    # eq: eq-losses-easy-value
-    easy = np.sum(known.sums(scores) ** 2 * known.sums(v))
-    return float(easy), float(np.sum(scores**2 * v))
-
-
 @dataclass(frozen=True)
 class EasyLoss(BagLoss):
     r"""The logarithmic loss of `easy_labels`: its mean is that of the true labels (busafekete2023).

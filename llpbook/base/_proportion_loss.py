@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, xlogy
+from scipy.special import xlogy
 
 from ._bag_loss import BagLoss, curvature
 from ._predictions import probabilities
@@ -67,28 +67,3 @@ class ProportionLoss(BagLoss):
             (w * q)[:, None] * (e - s)
             for w, q, e in zip(weights.T, s.T, eye, strict=True)
         ]
-
-    def diagonal(self, scores, known):
-        """The second derivatives by each score, which can be negative.
-
-        Equation :eq:`eq-losses-diagonal`.
-
-        Parameters
-        ----------
-        scores : ndarray, shape (n_instances,)
-            Log-odds.
-        known : BagCounts
-            Of two classes.
-
-        Returns
-        -------
-        ndarray, shape (n_instances,)
-        """
-        s, p = expit(scores), known.counts / known.sizes
-        mean = known.sums(s) / known.sizes
-        second = p / mean**2 + (1 - p) / (1 - mean) ** 2
-        if self.divergence == "squares":
-            second = 4.0 * np.ones_like(mean)
-        gradient, v = self.of_counts(scores, known)[1], s * (1 - s)
-        # eq: eq-losses-diagonal
-        return (1 - 2 * s) * gradient + v**2 * (second / known.sizes)[known.bags]

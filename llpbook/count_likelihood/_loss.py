@@ -72,21 +72,5 @@ class CountLoss(BagLoss):
         """See `BagLoss.n_factors`."""
         return max(2, n_rows)
 
-    def diagonal(self, scores, known):
-        """The second derivatives by each score: the variance of a label before its count less that after it.
-
-        Parameters
-        ----------
-        scores : ndarray, shape (n_instances,)
-        known : BagCounts
-
-        Returns
-        -------
-        ndarray, shape (n_instances,)
-            As exact as the posterior.
-        """
-        _, q, s = self._posterior(scores, known)
-        return s * (1 - s) - q * (1 - q)
-
     def _posterior(self, scores, known):
         return posterior(scores, known, self.exact_up_to)

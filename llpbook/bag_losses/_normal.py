@@ -1,4 +1,4 @@
-"""Losses that compare a bag with what is predicted for it: its mean prediction, or the likelihood of its count."""
+"""The likelihood of the count of each bag, taken as normal."""
 
 from dataclasses import dataclass
 
@@ -6,37 +6,9 @@ import numpy as np
 from scipy.special import expit
 
 from ..base import BagLoss, ProportionLoss, curvature
-from ..count_likelihood import CountLoss
-from ._fft import fft_count_posterior
 
 #: Added to the variance of a normal count, that of rounding it to a whole number.
 ROUNDING = 1 / 12
-
-
-@dataclass(frozen=True)
-class ExactCountLoss(CountLoss):
-    """`llpbook.count_likelihood.CountLoss`, exact for bags of every size, by `fft_count_posterior`.
-
-    Parameters
-    ----------
-    exact_up_to : int, default 300
-        Bags with at most so many instances take the recursion, larger ones the transform, which is faster for them.
-
-    Notes
-    -----
-    For two classes and whole counts without errors.
-    """
-
-    exact_up_to: int = 300
-    several_classes = takes_errors = False
-
-    def evaluate(self, scores, known, state=None):
-        """See `BagLoss.evaluate`."""
-        log_likelihood, q, s = self._posterior(scores, known)
-        return -float(log_likelihood.sum()), s - q, None
-
-    def _posterior(self, scores, known):
-        return *fft_count_posterior(scores, known, self.exact_up_to), expit(scores)
 
 
 @dataclass(frozen=True)
