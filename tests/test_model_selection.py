@@ -13,6 +13,7 @@ import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from problems import uneven_bags
 from scipy.stats import hypergeom, norm
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -28,6 +29,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 from llpbook import base, model_selection
 from llpbook.baselines import BagMeanRegression, MajorityClass
+from llpbook.count_likelihood import CountLogistic
 from llpbook.mean_map import MeanMap
 from llpbook.model_selection import (
     ERRORS,
@@ -1234,3 +1236,27 @@ def test_malformed_input_of_a_search_is_named():
         search.fit(X, bags[:-1], p)
     with pytest.raises(ValueError, match="no such row"):
         search.fit(X, bags, p[:-1])
+
+
+def test_a_search_of_rows_with_frequencies_is_that_of_expanded_rows():
+    X, y, bags, p = uneven_bags(120, size=10)
+    counts = np.random.default_rng(0).integers(0, 4, len(X))
+    rows = np.repeat(np.arange(len(X)), counts)
+    p = label_proportions(y[rows], bags[rows])
+    few = np.where(np.arange(len(X)) == rows[0], y, -1)
+    frame = pd.DataFrame(X, columns=list("abc"))
+    one, other = (
+        LLPGridSearchCV(CountLogistic(), {"C": [0.1, 10.0]}, cv=3).fit(*given, **more)
+        for given, more in (
+            ((frame, bags, p), {"counts": counts, "labels": few}),
+            ((frame.iloc[rows], bags[rows], p), {"labels": few[rows]}),
+        )
+    )
+    np.testing.assert_array_equal(
+        one.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"]
+    )
+    np.testing.assert_array_equal(
+        one.best_estimator_.coef_, other.best_estimator_.coef_
+    )
+    with pytest.raises(ValueError, match="counts must be whole numbers"):
+        one.fit(frame, bags, p, counts=counts + 0.5)

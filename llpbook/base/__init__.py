@@ -34,6 +34,7 @@ from ._columns import (
     check_labels,
     check_positional,
     label_codes,
+    read_counts,
 )
 from ._counts import (
     crosstab,

@@ -33,6 +33,7 @@ from ._search import (
     LLPGridSearchCV,
     LLPRandomizedSearchCV,
     compare_with_majority,
+    expand_rows,
     of_labels,
     read_scoring,
     score_majority,

@@ -22,8 +22,10 @@ from ..base import (
     check_proportions,
     page,
     predict_proportions,
+    read_counts,
     warn,
 )
+from ..base._sklearn import safe_indexing
 from ..baselines import MajorityClass
 from ._pooled import POOLED, OutOfFold, are_pooled, check_partition, default_score
 from ._scorers import SCORES, ProportionScorer, proportion_scorer
@@ -64,10 +66,19 @@ def select_setting(estimator, settings, splits, data, scorer):
     return settings[errors.mean(axis=1).argmin()], errors
 
 
+def expand_rows(X, bags, labels, counts):
+    """As many rows as instances: features, bags, and labels where there are some."""
+    n = len(bags)
+    rows = np.repeat(np.arange(n), read_counts(counts, n, X))
+    if labels is not None:
+        labels = check_column("labels", labels, n, X)[rows]
+    return safe_indexing(X, rows), bags[rows], labels
+
+
 class BagSearch:
     """What the searches add to scikit-learn's: bags and proportions, a splitter and a scorer for them."""
 
-    def fit(self, X, bags, proportions=None, labels=None):
+    def fit(self, X, bags, proportions=None, labels=None, *, counts=None):
         """Choose by cross-validation over bags, then fit the best setting to all of them.
 
         Parameters
@@ -78,6 +89,8 @@ class BagSearch:
             Required; see `llpbook.base.check_proportions`.
         labels : array-like, shape (n_instances,), optional
             Known labels, -1 for unknown: they reach the fits, not the scores.
+        counts : array-like of int, shape (n_instances,), optional
+            How many equal instances each row stands for. The rows are expanded, since folds cut between instances.
 
         Returns
         -------
@@ -94,6 +107,8 @@ class BagSearch:
             raise ValueError("proportions is missing: pass fit(X, bags, proportions)")
         matrix, classes, keys = check_proportions(proportions, empty_rows=True)
         bags = check_column("bags", bags, count_rows(X), X)
+        if counts is not None:
+            X, bags, labels = expand_rows(X, bags, labels, counts)
         codes = check_bags(bags, len(bags), len(matrix), keys)
         sizes = np.bincount(codes, minlength=len(matrix))
         run = copy.copy(self)  # hyper-parameters stay as the user gave them
