@@ -582,7 +582,7 @@ def test_index_of_bags_is_compared_wherever_both_have_one():
         lambda: model.score(frame, pd.Series(y).sample(frac=1, random_state=0)),
         lambda: llpbook.plot_bags(frame, shuffled, p),
         lambda: llpbook.diagnose(frame, shuffled, p),
-        lambda: llpbook.make_bags(frame, pd.Series(y, shuffled.index)),
+        lambda: llpbook.make_bags(frame, pd.Series(y, shuffled.index), "simple"),
     ):
         with pytest.raises(ValueError, match=r"index differs from X\.index"):
             call()

@@ -573,7 +573,6 @@ OPEN = {
     "dsdd",
     "plotting",
     "proportions",
-    "variants",
 }
 ROOMS = {info.name for info in pkgutil.iter_modules(llpbook.__path__)}
 FROZEN = sorted(room for room in ROOMS - OPEN if not room.startswith("_"))

@@ -600,7 +600,7 @@ def test_no_direction_is_free_of_error_in_one_column():
 
 def test_whether_shares_are_counts_is_judged_told_and_said():
     X, y = problem()
-    bags, P = make_bags(X, y, n_bags=6, random_state=0)
+    bags, P = make_bags(X, y, "simple", n_bags=6, random_state=0)
     judged, told = diagnose(X, bags, P), diagnose(X, bags, P, exact=True)
     assert judged.exact and "if they are estimates, say exact=False" in str(judged)
     assert told.exact and "estimates" not in str(told)
@@ -609,7 +609,7 @@ def test_whether_shares_are_counts_is_judged_told_and_said():
     assert rounded.verdict("Y_B") == "not tested"
     assert diagnose(X, bags, P.round(2), labels=y).verdict("Y_B") != "not tested"
     # Bags of 100 at most: two decimals tell the counts.
-    small = make_bags(X, y, n_bags=6, sizes=[100] * 6, random_state=0)
+    small = make_bags(X, y, "simple", n_bags=6, sizes=[100] * 6, random_state=0)
     restored = diagnose(
         X,
         small.bags,
@@ -759,7 +759,7 @@ def test_the_column_that_moves_is_named():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(1000, 20)), rng.integers(0, 2, 1000)
     X[:, 0] += y
-    bags, P = make_bags(X, y, n_bags=10, random_state=0)
+    bags, P = make_bags(X, y, "simple", n_bags=10, random_state=0)
     X[:, 7] += rng.normal(size=10)[bags]
     found = diagnose(X, bags, P)
     assert found.moving("X_B|Y").index.tolist() == ["7"]
@@ -782,7 +782,7 @@ def test_the_strongest_contradiction_is_not_called_untested():
 
 def test_bags_may_be_named_and_classes_more_than_two():
     X, y = problem(n=900, n_classes=3)
-    made = make_bags(X, y, n_bags=6, random_state=0)
+    made = make_bags(X, y, "simple", n_bags=6, random_state=0)
     names = np.array(list("abcdef"))
     named = made.proportions.set_index(names)
     plain_, by_name = diagnose(X, *made), diagnose(X, names[made.bags], named)
@@ -879,7 +879,7 @@ def test_why_there_is_no_test_is_said_of_both():
 )  # fmt: skip
 def test_malformed_input_of_the_diagnosis(change, message):
     X, y = problem()
-    bags, P = make_bags(X, y, n_bags=6, random_state=0)
+    bags, P = make_bags(X, y, "simple", n_bags=6, random_state=0)
     with pytest.raises(ValueError, match=message):
         diagnose(**{"X": X, "bags": bags, "proportions": P, **change})
 

@@ -11,9 +11,9 @@ MANY_SEATS = 1000
 def whole_counts(shares, totals):
     r"""Whole numbers with given sums, each less than one away from its share: the one rounding of this package.
 
-    :math:`\lfloor s_j \rfloor`, plus 1 for the :math:`n - \sum_j \lfloor s_j \rfloor` largest fractional parts
-    (:eq:`eq-var-remainder`), where :math:`s` are the shares scaled to sum to the total :math:`n`. Of equal parts, the
-    first is rounded up: half an instance goes to the first class.
+    :math:`\lfloor s_j \rfloor`, plus 1 for the :math:`n - \sum_j \lfloor s_j \rfloor` largest fractional parts, where
+    :math:`s` are the shares scaled to sum to the total :math:`n`. Of equal parts, the first is rounded up: half an
+    instance goes to the first class.
 
     Parameters
     ----------
@@ -31,7 +31,6 @@ def whole_counts(shares, totals):
     counts = np.floor(wanted).astype(int)
     missing = totals - counts.sum(axis=-1, keepdims=True)
     order = np.argsort(np.round(counts - wanted, 9), axis=-1, kind="stable")
-    # eq: eq-var-remainder
     return counts + (np.argsort(order, axis=-1) < missing)
 
 

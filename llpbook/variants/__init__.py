@@ -20,6 +20,7 @@ the fitting; cox1987 for the rounding.
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._typing import ArrayLike, Matrix, Proportions, RandomState
 from ..base import crosstab
 from ._count_tables import bag_counts, deal, fill_table, fit_margins, round_table
 from ._generated_bags import GeneratedBags, describe
@@ -27,45 +28,28 @@ from ._task import read_task
 from ._variant_tables import (
     chance_bags,
     cluster_to_bag,
-    collider_counts,
-    cross_bag_counts,
     cross_bag_table,
     hard_table,
     intermediate_table,
     label_collider_table,
     project_rows,
-    rounded_counts,
     variant_table,
 )
 
-__all__ = [
-    "GeneratedBags",
-    "bag_counts",
-    "chance_bags",
-    "cluster_to_bag",
-    "collider_counts",
-    "cross_bag_counts",
-    "cross_bag_table",
-    "deal",
-    "describe",
-    "fill_table",
-    "fit_margins",
-    "hard_table",
-    "intermediate_table",
-    "label_collider_table",
-    "make_bags",
-    "project_rows",
-    "read_task",
-    "round_table",
-    "rounded_counts",
-    "variant_table",
-]
+__all__ = ["GeneratedBags", "make_bags"]
 
 
 def make_bags(
-    X, y, variant="simple", n_bags=None, sizes=None, proportions=None, clusters=None,
-    random_state=None,
-):  # fmt: skip
+    X: Matrix,
+    y: ArrayLike,
+    variant: str,
+    *,
+    n_bags: int | None = None,
+    sizes: ArrayLike | None = None,
+    proportions: Proportions | None = None,
+    clusters: ArrayLike | None = None,
+    random_state: RandomState = None,
+) -> GeneratedBags:
     r"""Assign labeled instances to bags that make a variant of the problem.
 
     Counts are exact, not draws: sizes and proportions are met to one instance where they can be, and ``report`` says by
@@ -85,7 +69,7 @@ def make_bags(
     ----------
     X : array-like, shape (n_instances, n_features)
     y : array-like, shape (n_instances,)
-    variant : str, default "simple"
+    variant : str
         A name of `llpbook.taxonomy.VARIANTS`, in any case, with spaces, hyphens or underscores.
     n_bags : int, optional
         As many as ``sizes``, ``proportions`` or ``clusters`` have; else 10.

@@ -9,8 +9,7 @@ def fit_margins(table, margins, tol=1e-9, max_iter=2000):
     r"""Iterative proportional fitting: scale a table until its margins are met.
 
     In turn for each margin, :math:`t \leftarrow t \cdot m_{\text{wanted}} / m(t)` (:eq:`eq-var-ipf`). The fixed point
-    is the table with these margins that is nearest to the start in Kullback-Leibler divergence: its odds ratios of the
-    highest order are those of the start.
+    is the table with these margins that is nearest to the start in Kullback-Leibler divergence.
 
     Parameters
     ----------
@@ -25,7 +24,6 @@ def fit_margins(table, margins, tol=1e-9, max_iter=2000):
     Returns
     -------
     table : ndarray
-        The last margin is met exactly where the start is positive.
     gap : float
         Largest error of a margin, as a share of the total.
     """
@@ -43,73 +41,31 @@ def fit_margins(table, margins, tol=1e-9, max_iter=2000):
 
 
 def round_table(table):
-    r"""Controlled rounding: whole numbers with the same row and column sums.
-
-    Each is less than one away from its entry. Which entries to round up is a problem for `llpbook.base.transport`
-    (:eq:`eq-var-rounding`): :math:`\max \sum_{by} r_{by} u_{by}` for the fractional parts :math:`r`, :math:`0 \le u
-    \le [r > 0]` and the row and column sums of :math:`u` equal to those of :math:`r`.
-
-    Parameters
-    ----------
-    table : ndarray, shape (n_rows, n_columns)
-        Row and column sums are whole numbers.
-
-    Returns
-    -------
-    ndarray of int, shape (n_rows, n_columns)
-    """
+    """Controlled rounding (cox1987): whole numbers with the same row and column sums, each less than one away."""
     counts = np.floor(table + 1e-7).astype(int)
     part = np.maximum(table - counts, 0)
     gains = np.where(part > 1e-7, part, -np.inf)
     sums = [np.round((table - counts).sum(axis=axis)) for axis in (1, 0)]
-    # eq: eq-var-rounding
     return counts + transport(gains, *sums)
 
 
 def bag_counts(wanted, sizes, class_counts):
-    r"""How many instances of each class each bag gets.
+    """How many instances of each class each bag gets, with the row sums ``sizes`` and the column sums ``class_counts``.
 
-    The table with the bag sizes as row sums and the class totals of the data as column sums that is nearest to
-    :math:`n_b \pi_{by}` (`fit_margins`), in whole numbers (`round_table`): :eq:`eq-var-bag-counts`. If the wanted
-    proportions do not add up to the class totals, all bags' odds shift by one factor a class.
-
-    Parameters
-    ----------
-    wanted : ndarray, shape (n_bags, n_classes)
-        Wanted counts, not whole.
-    sizes : ndarray of int, shape (n_bags,)
-    class_counts : ndarray of int, shape (n_classes,)
-
-    Returns
-    -------
-    ndarray of int, shape (n_bags, n_classes)
-        Rows sum to ``sizes``, columns to ``class_counts``.
+    The nearest table to ``wanted``, shape (n_bags, n_classes), in whole numbers. If the wanted proportions do not add
+    up to the class totals, the odds of all bags shift by one factor per class.
     """
     start = wanted + 1e-6 * wanted.sum() / wanted.size  # so that all totals can be met
     fitted, _ = fit_margins(start, [class_counts[None], sizes[:, None]], 1e-12, 20_000)
-    # eq: eq-var-bag-counts
     return round_table(fitted)
 
 
 def fill_table(table, rows, columns, rng, exact=True):
-    """Whole numbers with given row and column sums, near to a table.
+    """Whole numbers with the sums ``rows`` and ``columns``, near to a table whose sums are at most one away.
 
     Whole parts first. Of the rest, entries get one more in an order in which the next is chosen with a probability
-    proportional to its fractional part, as long as row and column have room.
-
-    Parameters
-    ----------
-    table : ndarray, shape (n_rows, n_columns)
-        Its sums are at most one away from ``rows`` and ``columns``.
-    rows, columns : ndarray of int
-        Of equal sum.
-    rng : RandomState
-    exact : bool, default True
-        If not, all is left to the draws, in tenths of the entries: numbers that vary as those of random bags do.
-
-    Returns
-    -------
-    ndarray of int, shape (n_rows, n_columns)
+    proportional to its fractional part, as long as row and column have room. If not ``exact``, all is left to the
+    draws, in tenths of the entries: numbers that vary as those of random bags do.
     """
     counts = np.floor(table + 1e-9).astype(int) if exact else np.zeros(table.shape, int)
     part = np.maximum(table - counts, 0)
@@ -146,21 +102,7 @@ def _cut(counts, rows, columns):
 
 
 def deal(cells, counts, rng):
-    """Deal the instances of each cell to the bags at random, in the numbers given.
-
-    Parameters
-    ----------
-    cells : ndarray of int, shape (n_instances,)
-        Codes 0, 1, … of cluster and class.
-    counts : ndarray of int, shape (n_cells, n_bags)
-        Row sums are the sizes of the cells.
-    rng : RandomState
-
-    Returns
-    -------
-    ndarray of int, shape (n_instances,)
-        The bag of each instance.
-    """
+    """Bags of the instances of ``cells``, dealt at random in the numbers ``counts``, shape (n_cells, n_bags)."""
     bags = np.empty(len(cells), dtype=np.intp)
     turns = np.tile(np.arange(counts.shape[1]), len(counts))
     order = np.lexsort((rng.random_sample(len(cells)), cells))

@@ -62,23 +62,7 @@ class GeneratedBags:
 
 
 def describe(bags, task, wanted=None):
-    """The bags made, with what was met of sizes and proportions.
-
-    Parameters
-    ----------
-    bags : ndarray of int, shape (n_instances,)
-    task : Task
-    wanted : ndarray, shape (n_bags, n_classes), or None
-
-    Returns
-    -------
-    GeneratedBags
-
-    Raises
-    ------
-    ValueError
-        If a bag holds no instance.
-    """
+    """The bags made, with what was met of sizes and proportions; a ValueError if a bag holds no instance."""
     sizes = np.bincount(bags, minlength=len(task.sizes))
     if (sizes == 0).any():
         raise ValueError(

@@ -105,20 +105,10 @@ def kmeans_clusters(X, n_clusters, rng):
 
 
 def score_strata(X, codes, rng):
-    """Strata of instances whose label is predicted with about the same probability.
+    """Codes of strata of instances whose label is predicted with about the same probability.
 
     Quantiles of P(y = 1 | x), estimated out of fold by boosted trees; of more than two classes, k-means clusters of the
     probabilities. Within a stratum of the true probabilities, label and features are independent.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n_instances, n_features)
-    codes : ndarray of int, shape (n_instances,)
-    rng : RandomState
-
-    Returns
-    -------
-    ndarray of int, shape (n_instances,)
     """
     model = HistGradientBoostingClassifier(
         max_iter=40, max_leaf_nodes=8, l2_regularization=5.0, early_stopping=False
@@ -137,21 +127,10 @@ def score_strata(X, codes, rng):
 
 
 def tilt_sizes(sizes, proportions, prior):
-    r"""Sizes, near to given ones, with which proportions add up to the prior.
+    r"""Shares of the instances, near to those of given sizes, with which proportions add up to the prior.
 
     :math:`n_b \propto s_b \exp(\sum_y \lambda_y \pi_{by})`, with :math:`\lambda` such that
-    :math:`\sum_b n_b \pi_{by} = n \eta_y`.
-
-    Parameters
-    ----------
-    sizes : ndarray, shape (n_bags,)
-    proportions : ndarray, shape (n_bags, n_classes)
-    prior : ndarray, shape (n_classes,)
-
-    Returns
-    -------
-    ndarray, shape (n_bags,)
-        Shares of the instances; those of ``sizes`` if the prior is no mean of the proportions.
+    :math:`\sum_b n_b \pi_{by} = n \eta_y`; those of ``sizes`` if the prior is no mean of the proportions.
     """
 
     # Not `llpbook.base.tilt_classes`: bags are tilted, not the classes of instances, and by one number a class for all.

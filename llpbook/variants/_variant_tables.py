@@ -7,18 +7,7 @@ from ._count_tables import bag_counts, fit_margins
 
 
 def project_rows(matrix):
-    r"""Each row to the nearest point of the probability simplex.
-
-    :math:`\max(a - \theta, 0)` with the :math:`\theta` that makes it sum to 1.
-
-    Parameters
-    ----------
-    matrix : ndarray, shape (n_rows, n_columns)
-
-    Returns
-    -------
-    ndarray, shape (n_rows, n_columns)
-    """
+    """Each row to the nearest point of the simplex: max(a - θ, 0) with the θ that makes it sum to 1."""
     falling = -np.sort(-matrix, axis=1)
     excess = np.cumsum(falling, axis=1) - 1
     last = (falling * np.arange(1, matrix.shape[1] + 1) > excess).sum(axis=1) - 1
@@ -27,25 +16,12 @@ def project_rows(matrix):
 
 
 def cluster_to_bag(cells, wanted, rng, tol=1e-7, max_iter=5000):
-    r"""The share of each cluster that goes to each bag, whatever the label.
+    r"""The share of each cluster that goes to each bag, whatever the label, shape (n_clusters, n_bags).
 
     :math:`\min_A \lVert N^\top A - T^\top \rVert_F^2` over matrices with rows on the simplex, :math:`N` the counts of
     the clusters by class, :math:`T` the wanted counts of the bags: :eq:`eq-var-least-squares`. Projected gradient with
     step :math:`1 / \lVert N \rVert_2^2` and momentum, from random rows: many :math:`A` fit as well, and equal rows
-    would be random bags.
-
-    Parameters
-    ----------
-    cells : ndarray, shape (n_clusters, n_classes)
-    wanted : ndarray, shape (n_bags, n_classes)
-    rng : RandomState
-    tol : float, default 1e-7
-        Largest change of an entry at which to stop; another reason to is that all counts are met to 0.01.
-    max_iter : int, default 5000
-
-    Returns
-    -------
-    ndarray, shape (n_clusters, n_bags)
+    would be random bags. Stops where no entry changes by ``tol``, or all counts are met to 0.01.
     """
     A = before = rng.dirichlet(np.ones(len(wanted)), len(cells))
     step = 1 / np.linalg.norm(cells, 2) ** 2
@@ -60,40 +36,15 @@ def cluster_to_bag(cells, wanted, rng, tol=1e-7, max_iter=5000):
 
 
 def intermediate_table(cells, wanted, rng):
-    r"""Bags that depend on the cluster alone.
-
-    :math:`t_{bcy} = n_{cy} A_{cb}`, :eq:`eq-var-intermediate`.
-
-    Parameters
-    ----------
-    cells : ndarray, shape (n_clusters, n_classes)
-    wanted : ndarray, shape (n_bags, n_classes)
-    rng : RandomState
-
-    Returns
-    -------
-    ndarray, shape (n_bags, n_clusters, n_classes)
-    """
+    """Bags that depend on the cluster alone, shape (n_bags, n_clusters, n_classes)."""
     A = cluster_to_bag(cells, wanted, rng)
-    # eq: eq-var-intermediate
     return A.T[:, :, None] * cells
 
 
 def hard_table(cells, counts, rng):
-    r"""Bags that depend on the cluster and on the label, with the margins wanted.
+    """Bags that depend on the cluster and on the label, with the margins wanted.
 
-    `fit_margins` from :math:`n_{cy} e_{bcy}` with exponential draws :math:`e`, which is no product, to the counts of
-    clusters by class and of bags by class: :eq:`eq-var-hard`.
-
-    Parameters
-    ----------
-    cells : ndarray, shape (n_clusters, n_classes)
-    counts : ndarray, shape (n_bags, n_classes)
-    rng : RandomState
-
-    Returns
-    -------
-    ndarray, shape (n_bags, n_clusters, n_classes)
+    `fit_margins` from the cells times exponential draws, which is no product: :eq:`eq-var-hard`.
     """
     start = cells * rng.exponential(size=(len(counts), *cells.shape))
     # eq: eq-var-hard
@@ -104,18 +55,7 @@ def label_collider_table(cells, counts):
     r"""Bags that depend on the label within a stratum, and not on the stratum.
 
     `fit_margins` from ones, with the margin of bags by stratum a product: :math:`\sum_y t_{bcy} = n_b n_c / n`,
-    :eq:`eq-var-label-collider`.
-
-    Parameters
-    ----------
-    cells : ndarray, shape (n_strata, n_classes)
-    counts : ndarray, shape (n_bags, n_classes)
-
-    Returns
-    -------
-    table : ndarray, shape (n_bags, n_strata, n_classes)
-    gap : float
-        Largest error of a margin, as a share of all instances: not small if the counts are out of reach.
+    :eq:`eq-var-label-collider`. Its gap is not small if ``counts``, shape (n_bags, n_classes), are out of reach.
     """
     product = np.outer(counts.sum(axis=1), cells.sum(axis=1)) / cells.sum()
     start = np.ones((len(counts), *cells.shape))
@@ -130,15 +70,7 @@ def cross_bag_table(cells, sizes, proportions, max_iter=3000):
 
     Stratum :math:`c` is spread over the bags by weights :math:`v_{cb}` such that
     :math:`n_{cy} = n_c \sum_b v_{cb} \pi_{by}`; then :math:`t_{bcy} = n_c v_{cb} \pi_{by}`. The weights are those of a
-    mixture of known components, found by EM: :eq:`eq-var-cross-bag`.
-
-    Parameters
-    ----------
-    cells : ndarray, shape (n_strata, n_classes)
-    sizes : ndarray, shape (n_bags,)
-        Where EM starts.
-    proportions : ndarray, shape (n_bags, n_classes)
-    max_iter : int, default 3000
+    mixture of known components, found by EM from the sizes: :eq:`eq-var-cross-bag`.
 
     Returns
     -------
@@ -161,26 +93,7 @@ def cross_bag_table(cells, sizes, proportions, max_iter=3000):
 
 
 def collider_counts(cells, sizes, wanted):
-    """The table of a label collider, with proportions pulled towards the prior as far as X ⊥ B asks for.
-
-    Parameters
-    ----------
-    cells : ndarray, shape (n_strata, n_classes)
-    sizes : ndarray of int, shape (n_bags,)
-    wanted : ndarray, shape (n_bags, n_classes)
-        Proportions.
-
-    Returns
-    -------
-    table : ndarray, shape (n_bags, n_strata, n_classes)
-    counts : ndarray of int, shape (n_bags, n_classes)
-
-    Raises
-    ------
-    ValueError
-        If less than 2 % of the way from the prior is left: X tells the label, so bags independent of X are independent
-        of the label.
-    """
+    """The table of a label collider, with proportions pulled towards the prior as far as X ⊥ B asks for."""
     totals = cells.sum(axis=0)
     prior = totals / totals.sum()
     for share in 0.8 ** np.arange(18):
@@ -197,27 +110,7 @@ def collider_counts(cells, sizes, wanted):
 
 
 def cross_bag_counts(cells, sizes, wanted):
-    """The table of cross-bag bags, with sizes as they come out.
-
-    Parameters
-    ----------
-    cells : ndarray, shape (n_strata, n_classes)
-    sizes : ndarray, shape (n_bags,)
-    wanted : ndarray, shape (n_bags, n_classes), or None
-        Proportions; None for the quantiles of the class shares of the strata (two classes).
-
-    Returns
-    -------
-    table : ndarray, shape (n_bags, n_strata, n_classes)
-    counts : ndarray of int, shape (n_bags, n_classes)
-    wanted : ndarray, shape (n_bags, n_classes)
-
-    Raises
-    ------
-    ValueError
-        If the class shares of a stratum are no mean of the proportions, or there are more than two classes and no
-        proportions.
-    """
+    """The table of cross-bag bags, with sizes as they come out, and proportions by strata if none are wanted."""
     in_stratum = cells.sum(axis=1)
     shares = cells / in_stratum[:, None]
     if wanted is None and shares.shape[1] > 2:
@@ -248,21 +141,7 @@ def rounded_counts(table, cells):
 
 
 def variant_table(task, rng):
-    """The table of a variant, and how many instances of each class each bag gets.
-
-    Parameters
-    ----------
-    task : Task
-    rng : RandomState
-
-    Returns
-    -------
-    table : ndarray, shape (n_bags, n_clusters, n_classes)
-        Wanted counts, not whole.
-    counts : ndarray of int, shape (n_bags, n_classes)
-    wanted : ndarray, shape (n_bags, n_classes), or None
-        The proportions aimed at.
-    """
+    """The table of a variant, how many instances of each class each bag gets, and the proportions aimed at."""
     sizes, wanted = task.sizes, task.wanted
     cells = crosstab(task.clusters, task.codes)
     if task.variant == "cross-bag":
