@@ -216,8 +216,6 @@ def toc(book):
 
 ROAD, METHODS = "The road", "The methods, one by one"
 LABEL = re.compile(r"^\(([\w-]+)\)=|^:label: (\S+)|\$\$ \(([\w-]+)\)", re.MULTILINE)
-# Pages that are still to be recut.
-OPEN = {"beyond_memory"}
 
 
 @rule
@@ -237,8 +235,6 @@ def road(book):
         found = LABEL.findall(texts["markdown"][name])
         labels |= dict.fromkeys(map("".join, found), name)
     for name in book.parts.get(ROAD, []):
-        if name in OPEN:
-            continue
         code, text = texts["code"][name], texts["markdown"][name]
         used = {w for w in words if re.search(rf"\b{re.escape(w)}\b", code)}
         used |= {"#" + x for x in re.findall(r"#([\w-]+)\)", text) if x in labels}
