@@ -15,7 +15,6 @@ from studies import (
     complexllp,
     counts_fair,
     load,
-    means,
     natural,
     tables,
 )
@@ -48,7 +47,6 @@ CELLS = [
     ("bag_losses_outside", (SMALL, "trees", "normal"), complexllp, "split", (SMALL,)),
     ("counts_fair", ("image", "Naive", "MeanMap"), counts_fair, "make_problem", ("image", "Naive")),
     ("calibration", ("digits", 8, "ridge"), calibration, "make_problem", ("digits", 8)),
-    ("means", ("Simple", "MeanMap"), means, "make_problem", ("Simple",)),
 ]  # fmt: skip
 #: What tells of labels in the bags, or of time.
 FREE = {"in_bags", "cpu_fit", "cpu_search", "cpu_seconds"}
@@ -95,7 +93,6 @@ PROBLEMS = [
     *[(natural.make_problem, (how,)) for how in natural.GROUPINGS],
     *[(counts_fair.make_problem, ("image", v)) for v in counts_fair.VARIANTS],
     *[(calibration.make_problem, ("digits", size)) for size in (8, 25)],
-    *[(means.make_problem, (how,)) for how in ("Naive", "Hard", *means.NATURAL)],
     *[(choosing.make_problem, ("making", how)) for how in ("diabetes, hard, 10", "german by purpose")],
     (choosing.make_problem, ("testing", "sonar, random, 10")),
 ]  # fmt: skip
@@ -150,7 +147,6 @@ STORED = [
     ("calibration", ("digits", 25, "ridge"), 0, ["accuracy", "ece_held"], 0.01),
     ("perezortiz2016", ("iris", "SWS-LDA", 10), 0, ["accuracy"], 0.02),
     ("duplessis2013_table1", ("heart", "LSDD", "0.2-0.8", "40-40"), 0, ["ler"], 0.02),
-    ("means", ("Simple", "ridge"), 0, ["accuracy"], 0.01),
     ("outside", (SMALL, "ridge"), 0, ["accuracy_untuned"], 0.1),
 ]  # fmt: skip
 

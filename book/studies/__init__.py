@@ -39,7 +39,6 @@ def tables():
         counts_fair,
         duplessis2013,
         franco2023,
-        means,
         model_selection,
         natural,
         outside,
@@ -53,7 +52,7 @@ def tables():
 
     modules = (
         yu2013, duplessis2013, perezortiz2016, stolpe2011, model_selection,
-        means, alter_svm, relaxation, cluster_times,
+        alter_svm, relaxation, cluster_times,
         counts_fair, choice, choosing, natural, calibration, bag_losses, outside,
         benchmark, franco2023, uncertainty, beyond_memory, thread,
     )  # fmt: skip

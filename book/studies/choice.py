@@ -48,7 +48,7 @@ from llpbook.model_selection import (
 )
 from llpbook.proportions import label_proportions
 
-from .means import CENSUS, table_of
+from .people import CENSUS, table_of
 from .runner import Table, cells
 
 PROTOCOL = "choice-2"

@@ -63,7 +63,7 @@ from llpbook.proportions import identifiability, label_proportions
 from llpbook.variants import make_bags
 
 from . import complexllp, outside
-from .means import CENSUS
+from .people import CENSUS
 from .runner import Table, cells, load
 
 PROTOCOL = "choosing-1"

@@ -34,7 +34,7 @@ from llpbook.model_selection import FullBagKFold
 from llpbook.proportions import label_proportions
 from llpbook.variants import make_bags
 
-from .means import ADULT, CENSUS
+from .people import ADULT, CENSUS
 from .runner import Table, cells, load
 
 PROTOCOL = "counts-fair-2"

@@ -1,4 +1,4 @@
-"""The protocols of perezortiz2016 and of the comparison of means: folds, bags, no label where none belongs."""
+"""The protocol of perezortiz2016: folds, bags, no label where none belongs."""
 
 import numpy as np
 import pytest
@@ -90,9 +90,6 @@ def test_singular_covariance_on_nursery():
     coef, intercept = discriminant.discriminants(gaussians)
     dropped = np.mean((X @ coef.T + intercept).argmax(axis=1) == y)
     assert 0.25 < model.score(X, y) - dropped < 0.45
-
-
-# --- the comparison ----------------------------------------------------------------------------------------
 
 
 # --- numbers in the prose of the chapters ------------------------------------------------------------------
