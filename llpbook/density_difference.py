@@ -642,7 +642,6 @@ class KDEDifference(TwoBagClassifier):
 
     cost = "less than a second for hundreds, quadratic beyond"
     _parameter_constraints = {
-        **TwoBagClassifier._parameter_constraints,
         "sigma": [StrOptions({"cv"}), Real, "array-like"],
     }
 

@@ -25,7 +25,7 @@ criteria are multiplied by one number, so the choice is the same.)
 Chapter: ``book/lsdd``. Source: duplessis2013 (section 2.4 and appendix B).
 """
 
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from scipy.linalg import eigh
@@ -33,7 +33,6 @@ from sklearn.utils import check_random_state, gen_batches
 
 from ._typing import ArrayLike, Matrix, NDArray, RandomState
 from .base import (
-    Interval,
     StrOptions,
     candidates,
     choose_centers,
@@ -394,14 +393,9 @@ class LSDD(TwoBagClassifier):
 
     cost = "seconds for 100,000 instances"
     _parameter_constraints = {
-        **TwoBagClassifier._parameter_constraints,
         "sigma": [StrOptions({"median", "cv", "public"}), Real, "array-like"],
         "alpha": [StrOptions({"cv", "public"}), Real, "array-like"],
         "criterion": [StrOptions({"l2", "sign"})],
-        "n_centers": [Interval(Integral, 1, None, closed="left")],
-        "n_folds": [Interval(Integral, 2, None, closed="left")],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
 
     def __init__(

@@ -665,8 +665,6 @@ class SMIC(TwoBagClassifier):
 
     _parameter_constraints = {
         "n_neighbors": [StrOptions({"cv"}), Integral, "array-like"],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
 
     def __init__(

@@ -13,7 +13,6 @@ Chapter: ``book/alter_svm``. Source: yu2013 (sections 3, 4 and 6.2).
 
 from collections.abc import Callable
 from inspect import signature
-from numbers import Integral, Real
 
 import numpy as np
 import pandas as pd
@@ -22,9 +21,7 @@ from sklearn.pipeline import Pipeline
 
 from .._typing import ArrayLike, RandomState
 from ..base import (
-    BAG_WEIGHTS,
     HasMethods,
-    Interval,
     KernelClassifier,
     StrOptions,
     row_order,
@@ -132,20 +129,12 @@ class AlterSVM(KernelClassifier):
     _free_intercept = True
     _gram_copies = 5.5
     _parameter_constraints = {
-        **KernelClassifier._parameter_constraints,
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "C_p": [Interval(Real, 0, None, closed="neither")],
-        "bag_weights": BAG_WEIGHTS,
         "annealing": [StrOptions({"fast", "paper", "none"})],
         "init": [
             StrOptions({"random"}),
             HasMethods(["fit", "decision_function"]),
             HasMethods(["fit", "predict_proba"]),
         ],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
     }
 
     def __init__(

@@ -10,7 +10,6 @@ from .._typing import ArrayLike, Matrix, NDArray, Proportions, RandomState
 from ..proportions import keyed_rows
 from ._bag_counts import BagCounts, bag_counts
 from ._bag_data import (
-    BAG_WEIGHTS,
     BagData,
     check_bag_weights,
     error_covariances,

@@ -17,7 +17,6 @@ from ._counts import crosstab
 from ._errors import NotIdentifiableError
 from ._running import require_memory, warn
 from ._shares import check_proportions, fill_empty_rows, refuse_shares_of_instances
-from ._sklearn import StrOptions
 from ._tuning import row_keys
 
 
@@ -169,10 +168,6 @@ def single_rows(data):
         labels=labels,
         before=before,
     )
-
-
-#: What a hyper-parameter ``bag_weights`` may be, see `check_bag_weights`.
-BAG_WEIGHTS = [StrOptions({"size", "uniform"}), "array-like"]
 
 
 def read_bags(

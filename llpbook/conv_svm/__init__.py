@@ -130,13 +130,9 @@ class ConvSVM(KernelClassifier):
     _several_classes = "one-vs-rest"
     _equal_shares, _names_classes_by_shares = "warned", True
     _parameter_constraints = {
-        **KernelClassifier._parameter_constraints,
-        "C": [Interval(Real, 0, None, closed="neither")],
         "epsilon": [Interval(Real, 0, 1, closed="both")],
         "cutting_planes": [StrOptions({"ascent", "paper"})],
         "max_cutting_planes": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "verbose": ["verbose"],
     }
     _gram_copies = 6.0
 

@@ -173,17 +173,11 @@ class DSDD(TwoBagClassifier):
 
     cost = "less than a second for 80 instances, ten seconds for 40,000"
     _parameter_constraints = {
-        **TwoBagClassifier._parameter_constraints,
         "sigma": [StrOptions({"cv", "median"}), Real, "array-like"],
         "alpha": [StrOptions({"cv"}), Real, "array-like"],
-        "n_centers": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions({"hinge", "convex"})],
-        "n_folds": [Interval(Integral, 2, None, closed="left")],
         "n_tuning": [Interval(Integral, 2, None, closed="left")],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
 
     def __init__(

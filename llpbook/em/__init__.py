@@ -11,8 +11,6 @@ labels by the posterior probability of each label given the count, which is that
 Chapter: ``book/em``. Source: comarela2018; franco2023 (section 6), which calls it EM/LR.
 """
 
-from numbers import Integral, Real
-
 import numpy as np
 from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
@@ -21,8 +19,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
 from ..base import (
-    HasMethods,
-    Interval,
     LLPClassifier,
     RandomState,
     StrOptions,
@@ -314,19 +310,9 @@ class EMLR(LLPClassifier):
     _equal_shares, _names_classes_by_shares = "warned", True
     _accept_sparse = "csr"
     _parameter_constraints = {
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "estimator": [
-            HasMethods(["fit", "predict_proba"]),
-            HasMethods(["fit", "decision_function"]),
-            None,
-        ],
         "init": [StrOptions({"majority", "proportions", "random", "mean_map"})],
         "soft": ["boolean"],
         "stop": [StrOptions({"fixed_point", "llp-learn"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
 
     def __init__(
