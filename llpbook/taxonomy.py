@@ -110,13 +110,7 @@ def statement(a, b, given=None):
 
 
 def patterns():
-    """All sets of statements, in the order of a truth table.
-
-    Returns
-    -------
-    list of frozenset
-        64 patterns; "independent" comes before "dependent", the first statement varies slowest.
-    """
+    """All 64 sets of statements, in the order of a truth table: the first statement varies slowest."""
     truth = product((True, False), repeat=len(STATEMENTS))
     return [
         frozenset(s for s, t in zip(STATEMENTS, row, strict=True) if t) for row in truth
@@ -266,13 +260,7 @@ def consistent(pattern, positive=True, binary=()):
 
 
 def interesting():
-    """The consistent patterns in which features and label depend.
-
-    Returns
-    -------
-    list of frozenset
-        Ten, in the order of the paper's Table 1, where they are the rows 2 to 11.
-    """
+    """The ten consistent patterns in which features and label depend, rows 2 to 11 of the paper's Table 1."""
     return [p for p in patterns() if consistent(p) and "X_Y" not in p]
 
 
@@ -280,13 +268,9 @@ def interesting():
 
 
 def _has_cycle(edges):
-    """Whether arrows lead in a circle: taking away sources, one meets none."""
-    while edges:
-        sources = {parent for parent, _ in edges} - {child for _, child in edges}
-        if not sources:
-            return True
-        edges = {edge for edge in edges if edge[0] not in sources}
-    return False
+    """Whether no order of the nodes has all parents before their children."""
+    orders = [{v: k for k, v in enumerate(order)} for order in permutations(NODES)]
+    return not any(all(at[p] < at[c] for p, c in edges) for at in orders)
 
 
 def as_dag(dag):
@@ -300,13 +284,7 @@ def as_dag(dag):
 
 
 def all_dags():
-    """Every directed acyclic graph on X, Y and B.
-
-    Returns
-    -------
-    list of frozenset of (str, str)
-        25 sets of edges ``(parent, child)``, fewest edges first.
-    """
+    """The 25 directed acyclic graphs on X, Y and B, as sets of edges (parent, child), fewest edges first."""
     choices = [((), ((a, b),), ((b, a),)) for a, b in combinations(NODES, 2)]
     graphs = [frozenset(sum(edges, ())) for edges in product(*choices)]
     return sorted((dag for dag in graphs if not _has_cycle(dag)), key=len)
@@ -459,22 +437,7 @@ def table() -> pd.DataFrame:
 
 
 def as_joint(joint):
-    """The joint distribution as an array.
-
-    Parameters
-    ----------
-    joint : array-like, shape (n_x, n_y, n_b)
-
-    Returns
-    -------
-    ndarray, shape (n_x, n_y, n_b)
-        Of floats, or of fractions if it has them.
-
-    Raises
-    ------
-    ValueError
-        If it has not three axes, or an entry is negative or no number, or the sum is not 1.
-    """
+    """The joint distribution as an array of floats or fractions with the axes X, Y, B, or a ValueError."""
     joint = np.asarray(joint)
     joint = joint if joint.dtype == object else joint.astype(float)
     if joint.ndim != 3:
@@ -616,19 +579,7 @@ def unfaithful_examples():
 
 
 def posterior(joint):
-    r"""The label given features and bag.
-
-    :math:`p(y \mid x, b) = p(x, y, b) / \sum_{y'} p(x, y', b)`.
-
-    Parameters
-    ----------
-    joint : array-like, shape (n_x, n_y, n_b)
-
-    Returns
-    -------
-    ndarray of float, shape (n_x, n_y, n_b)
-        NaN where features and bag never come together.
-    """
+    r"""The label given features and bag, :math:`p(y \mid x, b)`; NaN where these never come together."""
     joint = as_joint(joint).astype(float)
     with np.errstate(invalid="ignore"):
         return joint / joint.sum(1, keepdims=True)

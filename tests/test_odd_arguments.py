@@ -80,7 +80,8 @@ CALLS = {
     ),
     "make_bags by size": (
         make_bags,
-        {"X": X, "y": Y, "sizes": SIZES, "proportions": P, "clusters": BAGS},
+        {"X": X, "y": Y, "variant": "simple", "sizes": SIZES, "proportions": P,
+         "clusters": BAGS},
         "sizes=None proportions=None clusters=None",
     ),
     "label_proportions": (
