@@ -187,6 +187,20 @@ def test_unknown_object_names_cell_and_object(tiny, capsys, name):
     assert tiny.files() == before
 
 
+def test_a_chapter_and_the_book_are_as_long_as_they_may(tiny, monkeypatch):
+    monkeypatch.setattr(check_book, "LONG", set())
+    assert tiny.check("length") == []
+    parts = (
+        "parts:\n  - caption: The road\n    chapters:\n      - file: book/toy.ipynb\n"
+    )
+    toc = "format: jb-book\nroot: book/concordance\n" + parts
+    (tiny.root / "_toc.yml").write_text(toc, encoding="utf-8")
+    monkeypatch.setattr(check_book, "WORDS", {"The road": 10})
+    expect(tiny, "length", r"book/toy.ipynb: \d+ words, above 10")
+    monkeypatch.setattr(check_book, "ALL_WORDS", 10)
+    expect(tiny, "length", r"words in all notebooks, above 10")
+
+
 # --- outputs -------------------------------------------------------------------------------------------------
 
 

@@ -243,6 +243,27 @@ def road(book):
             yield f"book/{name}.ipynb: {found} is of {home}, and the road needs no page of the methods"
 
 
+# Most words of a chapter of each part and of all notebooks together: exercises and folds count, the concordance not.
+WORDS, ALL_WORDS = {ROAD: 3400, METHODS: 2400}, 85_000
+LONG = {"beyond_memory", "dsdd", "proportions", "variants"}  # still to be recut
+CONCORDANCE = re.compile(r"<!-- concordance -->.*?<!-- /concordance -->", re.DOTALL)
+
+
+@rule
+def length(book):
+    """A chapter has at most as many words as its form allows, and the book as many as one can read."""
+    words = {name: 0 for name in book.notebooks}
+    for name, _, cell in book.cells:
+        if cell.cell_type == "markdown":
+            words[name] += len(CONCORDANCE.sub("", cell.source).split())
+    for part, most in WORDS.items():
+        for name in book.parts.get(part, []):
+            if words.get(name, 0) > most and name not in LONG:
+                yield f"book/{name}.ipynb: {words[name]} words, above {most}"
+    if sum(words.values()) > ALL_WORDS and not LONG:
+        yield f"book/: {sum(words.values())} words in all notebooks, above {ALL_WORDS}"
+
+
 @rule
 def ends(book):
     """A chapter's last lines say what comes next and where to skip to."""
