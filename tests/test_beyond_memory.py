@@ -572,7 +572,6 @@ CHANGES = {
     "drawn": lambda f: f.assign(x0=np.random.default_rng(0).normal(size=400)),
     "edited": lambda f: f.assign(x1=f["x1"] + 1e-6 * (f.index == 7)),
     "permuted": lambda f: f.assign(x1=f["x1"].to_numpy()[::-1]),
-    "permuted in a bag": lambda f: f.assign(x1=f["x1"].iloc[[1, 0, *range(2, 400)]].to_numpy()),
     "bags": lambda f: f.assign(bag=f["bag"] + (f.index == 7)),
     "bags permuted": lambda f: f.assign(bag=f["bag"].to_numpy()[::-1]),
     "text": lambda f: f.assign(bag=f["bag"].astype(str)),
@@ -619,20 +618,6 @@ def test_a_failed_fit_leaves_the_one_before():
     chunk = changed_later(moved, lambda f: f.assign(x0=0.0))
     said("holds other values", [chunk], model=model, features=features(FRAME))
     assert (vars(model[0]), vars(model[1])) == before
-
-
-def test_bag_numbers_that_start_again_are_warned_of():
-    parts = cut(FRAME, 100, 200, 300)
-    again = [part.assign(bag=part["bag"] - part["bag"].min()) for part in parts]
-    numbered = pd.DataFrame(SHARES)  # as of pd.concat(…, ignore_index=True)
-    lost = [again[0][again[0]["bag"] != 7], *again[1:]]
-    for chunks, shares in ((again, SHARES), (again, numbered), (lost, SHARES)):
-        with pytest.warns(LLPWarning, match="proportions has 40 entries, but only 10"):
-            from_chunks(BagMeanRegression(), chunks, shares)
-    mixed, more = FRAME.sample(frac=1, random_state=0), np.vstack([SHARES, SHARES])
-    # Bags that span chunks, such as counties, and shares of bags that are not there.
-    for chunks, shares in ((cut(mixed, 100, 200), numbered), ([FRAME], more)):
-        from_chunks(BagMeanRegression(), chunks, shares)
 
 
 def test_warnings_of_the_fit_in_memory_come_from_chunks_too():

@@ -245,21 +245,6 @@ def test_shares_of_whole_bags_are_those_of_their_rows():
         assert_array_equal(test, expected)
 
 
-def test_stratified_folds_of_three_classes():
-    rng = np.random.RandomState(1)
-    P = pd.DataFrame(
-        rng.dirichlet([0.3] * 3, 12), [f"b{k}" for k in range(12)], list("abc")
-    )
-    bags = P.index.to_numpy()[np.repeat(np.arange(12), 5)]
-    tests = [
-        t
-        for _, t in FullBagKFold(3, proportions=P, random_state=0).split(
-            bags, groups=bags
-        )
-    ]
-    assert [len(t) for t in tests] == [20, 20, 20]
-
-
 @pytest.mark.parametrize(
     "splitter",
     [
@@ -1120,17 +1105,6 @@ def test_a_method_without_probabilities_is_pooled_by_its_labels():
         z[test] = BagMeanRegression().fit(X[train], bags[train], p).predict(X[test])
     expected = np.mean(np.abs(label_proportions(z, bags)[:, 1] - p))
     assert -search.fit(X, bags, p).best_score_ == pytest.approx(expected)
-
-
-def test_of_whole_folds_of_equal_size_pooling_changes_nothing():
-    X, _, bags, p = problem()
-    scores = [
-        LLPGridSearchCV(MeanMap(), GRID, scoring=name, cv=FullBagKFold(4))
-        .fit(X, bags, p)
-        .cv_results_["mean_test_score"]
-        for name in ("log_likelihood", "pooled_log_likelihood")
-    ]
-    assert_allclose(*scores)
 
 
 def test_what_cannot_be_pooled_is_refused():

@@ -374,29 +374,6 @@ def test_rates_and_their_variances_by_enumeration():
         assert variances[g, 0] == pytest.approx(variance / member.sum() ** 2, abs=1e-7)
 
 
-def test_the_variance_of_a_large_bag_is_hypergeometric_for_equal_probabilities():
-    n, c, inside = 200, 60, 80
-    known = BagCounts(np.zeros(n, int), np.array([n]), np.array([c]), np.zeros(1))
-    member = (np.arange(n) < inside)[None]
-    variance = un.posterior_variances(np.zeros(n), known, member)[0, 0] * inside**2
-    exact = inside * (c / n) * (1 - c / n) * (n - inside) / (n - 1)
-    assert variance == pytest.approx(exact, rel=2e-3)
-
-
-def test_group_rates_cover_the_rates_of_these_people():
-    inside = []
-    for seed in range(30):
-        X, y, bags, P = problem(60, 4, seed=seed)
-        model = CountLogistic(C=100.0).fit(X, bags, P)
-        groups = np.where(X[:, 0] > 0, "high", "low")
-        rows = un.group_rate(model, X, bags, P, groups, level=0.9)
-        truth = pd.Series(y).groupby(groups).mean()
-        inside.append((rows["low"] <= truth) & (truth <= rows["high"]))
-        assert (rows["least"] <= rows["low"]).all()
-        assert (rows["high"] <= rows["most"]).all()
-    assert 0.8 < np.mean(inside) < 0.98
-
-
 def test_all_people_have_the_rate_that_the_shares_say():
     X, _, bags, P = problem()
     model = CountLogistic(C=10.0).fit(X, bags, P)

@@ -20,7 +20,6 @@ from ..base import (
     check_bags,
     check_features,
     merge_rows,
-    warn,
 )
 from ._chunks import ChunkError, Engine, Layout, name_of
 from ._sums import Moments, bag_sums, class_sums, merge, moments, within_of_sums
@@ -34,28 +33,13 @@ GOLDEN = 0.6180339887498949
 
 
 def checksums(X, codes):
-    """Sums by which a later pass notices other rows; they do not depend on the order of the rows.
+    """Sums of the columns, weighted by bag, by which a later pass notices other rows, and their bounds.
 
-    Parameters
-    ----------
-    X : ndarray, shape (n_instances, n_features)
-    codes : ndarray of int, shape (n_instances,)
-
-    Returns
-    -------
-    sums : ndarray, shape (2, n_features)
-        Of each column, with a weight of the bag, and with the column before it.
-    bounds : ndarray, shape (2, n_features)
-        Of what is summed.
+    They do not depend on the order of the rows.
     """
-    before = weight = (GOLDEN * (codes + 1)) % 1
-    length, sums, bounds = np.sqrt(len(X)), [], []
-    for x in X.T:
-        size = np.sqrt(x @ x)
-        sums.append((weight @ x, before @ x))
-        bounds.append((np.sqrt(len(X)) * size, length * size))
-        before, length = x, size
-    return np.array(sums).T, np.array(bounds).T
+    weight = (GOLDEN * (codes + 1)) % 1
+    bounds = [np.sqrt(len(X) * (x @ x)) for x in X.T]
+    return np.array([weight @ x for x in X.T]), np.array(bounds)
 
 
 def summarize(frame, layout, products, wanted, check, keep, merged):
@@ -375,7 +359,6 @@ def first_pass(engine, layout, needed, n_bags, keys, *, check=True, merged=None)
             refuse_scattered(X, rows, number)
         add_chunk(X, rows, *one)
     refuse_shares_of_rows(X.sizes, keys)
-    warn_of_restarts(X.parts, X.sizes, keys)
     return X
 
 
@@ -388,29 +371,6 @@ def refuse_shares_of_rows(sizes, keys):
         raise ValueError(
             f"proportions has {n_shares} entries, one per instance, for only {n_bags} bags: give one share per bag, "
             "such as pd.Series(shares).groupby(bags).mean()"
-        )
-
-
-#: Where bag numbers start again in each file: the largest number, and the least number of bags in all chunks together,
-#: as shares of the entries of `proportions`.
-MOST, LEAST = 0.6, 0.75
-
-
-def warn_of_restarts(parts, sizes, keys):
-    """Warn of bag numbers that start again in each chunk, or in each file, where different bags would be merged.
-
-    Bags that truly span chunks, such as counties, have one share each. Where numbers start again there is one share for
-    each bag of each file, and the shares at the end have no bag.
-    """
-    n_shares, of_chunks = len(sizes), sum(len(part.rows) for part in parts if part)
-    numbered = keys is None or keys.equals(pd.RangeIndex(n_shares))
-    end, found = np.flatnonzero(sizes).max() + 1, np.count_nonzero(sizes)
-    recur = of_chunks > found and of_chunks >= LEAST * n_shares
-    if numbered and recur and end <= MOST * n_shares:
-        warn(
-            f"bag numbers seem to start again in each chunk: proportions has {n_shares} entries, but only {found} "
-            "different numbers occur, several of them in more than one chunk, and bags of one number are merged. "
-            "Number the bags across all files, or name them by file and number and key proportions by these names"
         )
 
 

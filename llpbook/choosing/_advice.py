@@ -1,4 +1,4 @@
-"""The advice: what is asked, what is returned, and what it says in words and as code to paste."""
+"""The advice: what is asked, what is returned, and what it says in words."""
 
 import json
 import textwrap
@@ -107,28 +107,9 @@ class Advice:
         Pipeline or MajorityClass
             Fitted; `estimator` stays as it is.
         """
-        step = f"{type(self.method).__name__.lower()}__" * self._is_scaled
+        step = f"{type(self.method).__name__.lower()}__"
+        step *= self.method is not self.estimator
         return clone(self.estimator).fit(X, bags, **{f"{step}proportions": proportions})
-
-    @property
-    def _is_scaled(self):
-        return self.method is not self.estimator
-
-    @property
-    def code(self) -> str:
-        """Lines to paste: they fit the recommended estimator to ``X``, ``bags`` and ``proportions``."""
-        name = type(self.method).__name__
-        if not self._is_scaled:
-            return f"from llpbook import {name}\n\nmodel = {name}().fit(X, bags, proportions)"
-        scaler = type(self.estimator[0]).__name__
-        return "\n".join([
-            f"from llpbook import {name}",
-            "from sklearn.pipeline import make_pipeline",
-            f"from sklearn.preprocessing import {scaler}",
-            "",
-            f"model = make_pipeline({scaler}(), {self.method!r})",
-            f"model.fit(X, bags, {name.lower()}__proportions=proportions)",
-        ])  # fmt: skip
 
     @property
     def alternatives(self) -> pd.DataFrame:
@@ -233,11 +214,8 @@ def recommend(
         verdict = judge(verdict, labeled)
     named = METHODS["majority" if verdict == "do not fit" else signals.likelier]
     model = named if verdict == "do not fit" else make_pipeline(scaler, named)
-    path, majority = (
-        pd.DataFrame(path, columns=["ask", "answer"]),
-        data.classes[largest],
-    )
-    found = verdict, clone(model), signals, path, labeled, majority
+    reasons = pd.DataFrame(path, columns=["ask", "answer"])
+    found = verdict, clone(model), signals, reasons, labeled, data.classes[largest]
     return Advice(*found, refusal, clock.not_tried, max_seconds)
 
 
@@ -315,9 +293,8 @@ def _check(advice):
     n = min(CHECKED, round(s.other * s.n_instances))
     if n < TOO_FEW:
         return f"Check: the fit gives only {n} instances to another class than {advice.majority}, too few to check."
-    enough = f"at least {needed(n)} are right"
+    enough, more = f"at least {needed(n)} are right", 2 * needed(n) - n
     if s.n_classes > 2:
-        more = 2 * needed(n) - n
         enough = (
             f"those that are right exceed those of class {advice.majority} by {more}"
         )
