@@ -82,25 +82,6 @@ def test_all_labels_known_is_supervised_learning():
     )
 
 
-def test_predicted_proportions_of_new_bags():
-    X, bags, p = np.array([[-1.0], [1.0], [-1.0], [-2.0]]), [0, 0, 1, 1], [0.5, 0.0]
-    model = MeanMap().fit(X, bags, p)
-    new = model.predict_proportions(X, [2, 2, 0, 0])
-    np.testing.assert_allclose(new[[0, 2]], [[1, 0], [0.5, 0.5]])
-    assert np.isnan(new[1]).all() and new.shape == (3, 2)
-    assert model.predict_proportions(X, bags, n_bags=5).shape == (5, 2)
-    with pytest.raises(ValueError, match="bags"):
-        model.predict_proportions(X, [0, 0, 1])
-    frame = MeanMap().fit(
-        X,
-        ["u", "u", "v", "v"],
-        pd.DataFrame({"no": [0.5, 1], "yes": [0.5, 0]}, ["u", "v"]),
-    )
-    table = frame.predict_proportions(X, ["z", "z", "v", "v"])
-    assert list(table.index) == ["v", "z"] and list(table.columns) == ["no", "yes"]
-    assert table.loc["z", "yes"] == 0.5
-
-
 # --- what several estimators share -------------------------------------------------------------------------
 
 
@@ -599,26 +580,6 @@ def test_score_refuses_what_is_no_class():
         model.score(X, bags)
 
 
-def test_a_penalty_on_features_of_different_scale_is_told():
-    X, _, bags, p = keyed_problem()
-    for column in (1e4 * X[:, 0], X[:, 0] + 100):
-        unscaled = np.column_stack([column, X[:, 1:]])
-        with pytest.warns(base.LLPWarning, match="not on one scale"):
-            MeanMap().fit(unscaled, bags, p)
-    MeanMap().fit(np.column_stack([X, np.full(len(X), 5.0)]), bags, p)  # constant
-
-
-def test_a_row_of_an_empty_bag_may_be_missing():
-    X, _, bags, p = keyed_problem()
-    more = pd.concat([p, pd.Series({"nobody lives there": np.nan})])
-    np.testing.assert_allclose(
-        MeanMap().fit(X, bags, more).coef_, MeanMap().fit(X, bags, p).coef_
-    )
-    more.iloc[0] = np.nan
-    with pytest.raises(ValueError, match=r"nan for bag .*has instances"):
-        MeanMap().fit(X, bags, more)
-
-
 def test_tuples_name_bags():
     X, _, bags, p = keyed_problem()
     pairs = [("state", bag) for bag in bags]
@@ -847,13 +808,6 @@ def test_several_classes_are_native_one_vs_rest_or_refused():
         assert tags.classifier_tags.multi_class == (cls is not TwoClassesOnly)
         assert not tags.input_tags.pairwise
     assert MeanMap(kernel="precomputed").__sklearn_tags__().input_tags.pairwise
-
-
-def test_known_labels_are_pure_bags_to_a_method_that_does_not_use_them():
-    X, y, bags, p = keyed_problem()
-    known = BagMeanRegression().fit(X, bags, p, labels=y)
-    pure = BagMeanRegression().fit(X, y, [0.0, 1.0])
-    np.testing.assert_allclose(known.decision_function(X), pure.decision_function(X))
 
 
 def test_a_method_may_have_probabilities_only_and_one_class_is_too_few():

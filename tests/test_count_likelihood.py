@@ -655,13 +655,6 @@ def test_errors_of_shares_weaken_what_they_say():
     assert np.linalg.norm(wide.coef_) < np.linalg.norm(plain.coef_)
     with pytest.raises(ValueError, match="proportion_errors must be"):
         CountLogistic(proportion_errors=[0.1]).fit(X, bags, P)
-    names = np.array([f"b{k}" for k in range(40)])
-    se = pd.Series(np.linspace(0, 0.3, 40), names)
-    keyed = CountLogistic(proportion_errors=se[::-1]).fit(
-        X, names[bags], pd.Series(P[:, 1], names)
-    )
-    array = CountLogistic(proportion_errors=se.to_numpy()).fit(X, bags, P)
-    np.testing.assert_allclose(keyed.coef_, array.coef_, atol=1e-4)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
