@@ -15,7 +15,6 @@ from studies import outside as study
 
 (TABLE,) = study.TABLES
 SMALL = complexllp.names()[7]
-NAIVE = next(name for name in complexllp.names() if "naive" in name)
 RESULTS = [f"{value}_{how}" for value in study.VALUES for how in study.CHOICES]
 
 
@@ -154,32 +153,6 @@ def test_the_table_holds_theirs_and_ours(fake):
     for shown in (study.table, study.by_set):
         with pytest.raises(ValueError, match=r"value must be one of .*, got 'auc'"):
             shown("auc", folder)
-
-
-@pytest.mark.parametrize(
-    ("where", "low", "high", "met"),
-    [
-        (SMALL, 0.2, 0.2, True),
-        (SMALL, -0.02, 0.2, False),
-        (NAIVE, -0.02, 0.2, False),
-        (SMALL, 0, 0, False),
-    ],
-)
-def test_the_aim_by_hand(fake, where, low, high, met):
-    folder = fake(lambda name: low if name == where else high, seeds=1)
-    found = study.aim(folder).loc["MeanMap"]
-    assert (found["met"] == met).all() and (found["sets"] == 26).all()
-    naive = where == NAIVE
-    assert np.allclose(found["worst"], 100 * (high if naive else low))
-    assert np.allclose(found["worst_naive"], 100 * (low if naive else high))
-    rows = complexllp.published().query("metric != 'oracle'")
-    best = rows.groupby(["metric", "dataset"])["acc_mean"].max().unstack("metric")
-    best = best.groupby(complexllp.variant).mean().max(axis=1)
-    own = [low if k == where else high for k in complexllp.names() if "-hard-" in k]
-    lead = 100 * (np.mean(own) - best["hard"] + 0.76116)
-    assert np.allclose(found["hard"], lead, atol=1e-3)
-    ridge = study.aim(folder).loc["ridge"]
-    assert not ridge["met"].any() and (ridge["sets"] == 1).all()
 
 
 def test_each_side_is_taken_over_its_own_majority(fake):

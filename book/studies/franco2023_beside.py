@@ -303,29 +303,6 @@ def lost(size=SIZE, results=None):
     return table.reindex(VARIANTS, level="variant")
 
 
-def levels(size=SIZE, results=None):
-    """Mean accuracy over data sets, of methods tuned by split-bag-shuffle beside the limits.
-
-    Parameters
-    ----------
-    size, results
-        As for `ours`.
-
-    Returns
-    -------
-    DataFrame
-        In percent, a row for each variant.
-    """
-    rows = load("franco2023", results)
-    rows = rows[rows["strategy"].isin([SPLIT_BAG[-1], "none"])]
-    rows = _described(rows[(rows["size"] == size) & (rows["method"] != "alter-SVM")])
-    by_data = rows.groupby(["variant", "data", "method"])["accuracy"].mean()
-    table = 100 * by_data.groupby(["variant", "method"]).mean().unstack()
-    first, last = ["majority", "ridge"], ["labels"]
-    own = [name for name in table if name not in first + last]
-    return table[first + own + last].reindex(VARIANTS)
-
-
 def ties(results=None):
     """LMM on digits: the full-bag strategy with the grid as it is and in reverse order, beside split-bag-shuffle.
 
@@ -406,25 +383,3 @@ def plot_fractions(left, right, by, axes):
         ax.set_title(title, pad=16)
         ax.set(ylim=(0, 1))
     axes[0].set_ylabel("share of experiments")
-
-
-def plot_differences(left, right, axes, width=0.025):
-    """Fig. 6: differences in accuracy, split bag less full bag, of the pairs that the test tells apart.
-
-    Parameters
-    ----------
-    left, right : DataFrame
-        Of `against_full_bag`: the published rows and ours.
-    axes : pair of matplotlib Axes
-    width : float, default 0.025
-        Of a bar.
-    """
-    told = [p.loc[p["outcome"] != "open", "difference"] for p in (left, right)]
-    ends = np.concatenate([*told, [0.0]])
-    low, high = np.floor(ends.min() / width), np.ceil(ends.max() / width)
-    edges = width * np.arange(low, high + 1)
-    for ax, values, title in zip(axes, told, TITLES, strict=True):
-        for outcome, own in (("better", values > 0), ("worse", values < 0)):
-            ax.hist(values[own], edges, color=COLORS[outcome], label=outcome)
-        ax.set(title=f"{title}: {len(values)} pairs", xlabel="difference in accuracy")
-    axes[0].set_ylabel("pairs")
