@@ -47,14 +47,12 @@ def random_bits(basis, seed=0, real=False):
 # --- from the distance to the objective --------------------------------------------------------------------
 
 
-@pytest.mark.equation("eq-dsdd-clip")
 def test_clip_is_the_ramp_of_the_paper():
     z = np.linspace(-3, 3, 601)
     ramp = [1 if v > 1 else -1 if v < -1 else v for v in z]
     np.testing.assert_array_equal(dsdd.clip(z), ramp)
 
 
-@pytest.mark.equation("eq-dsdd-split")
 def test_ramp_is_a_difference_of_hinges():
     z = np.linspace(-3, 3, 601)
     assert [dsdd.hinge(v, 0.5) for v in (-1, 0.5, 2)] == [0, 0, 1.5]
@@ -62,7 +60,6 @@ def test_ramp_is_a_difference_of_hinges():
     np.testing.assert_allclose(split, dsdd.clip(z), atol=1e-15)
 
 
-@pytest.mark.equation("eq-dsdd-empirical")
 def test_best_function_is_the_sign_and_its_value_the_distance():
     x = np.linspace(-8, 9, 4001)
     p = 0.8 * norm.pdf(x, -1) + 0.2 * norm.pdf(x, 1.5)
@@ -107,7 +104,6 @@ def test_objective_by_loops(weights):
 # --- the bound ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.equation("eq-dsdd-convex")
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_objective_is_convex_plus_concave(weights):
     basis, _ = make_basis()
@@ -491,7 +487,6 @@ def test_held_out_values_of_a_sample_with_more_folds():
     assert found[0] == pytest.approx(dsdd.sign_gap(*g), abs=1e-5)
 
 
-@pytest.mark.equation("eq-dsdd-unit")
 def test_unit_of_the_penalty():
     basis, unit = make_basis()
     assert unit == pytest.approx(np.mean([row @ row for row in np.vstack(basis)]))

@@ -34,21 +34,4 @@ from ._estimator import (
 )
 from ._solver import minimize_bound
 
-__all__ = [
-    "COPIES",
-    "DSDD",
-    "LAMS",
-    "SIGMAS",
-    "Round",
-    "cccp",
-    "clip",
-    "convex_part",
-    "cv_gaps",
-    "hinge",
-    "minimize_bound",
-    "objective",
-    "penalty_unit",
-    "sign_gap",
-    "tighten_bound",
-    "upper_bound",
-]
+__all__ = ["DSDD"]

@@ -10,7 +10,7 @@ from ._solver import minimize_bound
 def clip(z):
     r"""The ramp: z cut to the interval from -1 to 1.
 
-    :math:`R(z) = \max(-1, \min(1, z))`, equation :eq:`eq-dsdd-clip` (section 3.2).
+    :math:`R(z) = \max(-1, \min(1, z))` (section 3.2).
 
     Parameters
     ----------
@@ -20,15 +20,13 @@ def clip(z):
     -------
     float or ndarray
     """
-    # eq: eq-dsdd-clip
     return np.clip(z, -1.0, 1.0)
 
 
 def hinge(z, epsilon):
     r"""The convex piece of the ramp: 0 up to a kink, then slope 1.
 
-    :math:`C_\epsilon(z) = \max(0, z - \epsilon)`, so that :math:`R = C_{-1} - C_1 - 1`, equation :eq:`eq-dsdd-split`
-    (appendix A).
+    :math:`C_\epsilon(z) = \max(0, z - \epsilon)`, so that :math:`R = C_{-1} - C_1 - 1` (appendix A).
 
     Parameters
     ----------
@@ -39,14 +37,13 @@ def hinge(z, epsilon):
     -------
     float or ndarray
     """
-    # eq: eq-dsdd-split
     return np.maximum(0.0, z - epsilon)
 
 
 def sign_gap(g_p, g_q, weights=(1.0, 1.0)):
     r"""Mean of the clipped function over the second sample, minus its mean over the first.
 
-    :math:`w' \operatorname{mean}_j R(g'_j) - w \operatorname{mean}_i R(g_i)`, equation :eq:`eq-dsdd-empirical` (6). On
+    :math:`w' \operatorname{mean}_j R(g'_j) - w \operatorname{mean}_i R(g_i)` (equation 6). On
     instances that the function was not fitted to, minus this estimates a lower bound of the :math:`L_1` distance.
 
     Parameters
@@ -61,9 +58,7 @@ def sign_gap(g_p, g_q, weights=(1.0, 1.0)):
     float
         The smaller, the better the signs of g separate the samples.
     """
-    gap = weights[1] * clip(g_q).mean() - weights[0] * clip(g_p).mean()
-    # eq: eq-dsdd-empirical
-    return float(gap)
+    return float(weights[1] * clip(g_q).mean() - weights[0] * clip(g_p).mean())
 
 
 def objective(alpha, basis, lam, weights=(1.0, 1.0)):
@@ -93,7 +88,7 @@ def convex_part(alpha, basis, lam, weights=(1.0, 1.0)):
     r"""The convex part of the objective.
 
     :math:`w' \operatorname{mean}_j C_{-1}(g'_j) + w \operatorname{mean}_i C_1(g_i)
-    + \frac{\lambda}{2} \lVert \alpha \rVert^2`, equation :eq:`eq-dsdd-convex` (appendix A).
+    + \frac{\lambda}{2} \lVert \alpha \rVert^2` (appendix A).
 
     Parameters
     ----------
@@ -106,7 +101,6 @@ def convex_part(alpha, basis, lam, weights=(1.0, 1.0)):
     """
     on_p = weights[0] * hinge(basis[0] @ alpha, 1).mean()
     on_q = weights[1] * hinge(basis[1] @ alpha, -1).mean()
-    # eq: eq-dsdd-convex
     return on_p + on_q + lam / 2 * alpha @ alpha
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from .._typing import ArrayLike, RandomState
 from ..base import (
     Interval,
     StrOptions,
@@ -73,7 +74,7 @@ def cv_gaps(basis, lams, folds, weights=(1.0, 1.0), step=lambda: None, **options
 def penalty_unit(basis):
     r"""The scale of the penalty: the mean of the squared norm of the basis functions.
 
-    :math:`\operatorname{mean} \lVert \varphi(x) \rVert^2`, equation :eq:`eq-dsdd-unit`. In this unit the effect of a
+    :math:`\operatorname{mean} \lVert \varphi(x) \rVert^2`. In this unit the effect of a
     penalty on g depends neither on the number of basis functions nor much on their width.
 
     Parameters
@@ -85,7 +86,6 @@ def penalty_unit(basis):
     -------
     float
     """
-    # eq: eq-dsdd-unit
     return float(np.mean(np.sum(np.vstack(basis) ** 2, axis=1)))
 
 
@@ -181,9 +181,11 @@ class DSDD(TwoBagClassifier):
     }
 
     def __init__(
-        self, sigma="cv", alpha="cv", n_centers=300, init="hinge", n_folds=5,
-        n_tuning=1000, class_prior="balanced", max_iter=100, tol=1e-9,
-        random_state=None, verbose=0,
+        self, sigma: float | str | ArrayLike = "cv",
+        alpha: float | str | ArrayLike = "cv", *, n_centers: int = 300,
+        init: str = "hinge", n_folds: int = 5, n_tuning: int = 1000,
+        class_prior: float | str = "balanced", max_iter: int = 100, tol: float = 1e-9,
+        random_state: RandomState = None, verbose: int = 0,
     ):  # fmt: skip
         self.sigma, self.alpha, self.init = sigma, alpha, init
         self.n_centers, self.n_folds, self.n_tuning = n_centers, n_folds, n_tuning
