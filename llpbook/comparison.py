@@ -26,9 +26,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ._checks import check_flag, check_whole, numbers
 from ._typing import ArrayLike
 from .base import warn
-from .proportions import check_flag, check_whole, numbers
 
 __all__ = [
     "EffectSizes",

@@ -11,57 +11,31 @@ Bags are integers here: ``bags[i]`` is the row of :math:`\Pi` that holds instanc
 
 from dataclasses import dataclass
 from math import comb, prod
-from numbers import Integral
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from ._checks import check_whole, keyed_rows, numbers, refuse_mask
+from ._typing import ArrayLike, NDArray, Proportions
 
-def refuse_mask(name, values):
-    """A mask would be lost without a word."""
-    if np.ma.is_masked(values):
-        raise ValueError(
-            f"{name} is a masked array with masked entries; drop these instances, or fill them"
-        )
+__all__ = [
+    "Identifiability",
+    "averaging_matrix",
+    "class_prior",
+    "combined_error",
+    "count_labelings",
+    "identifiability",
+    "label_proportions",
+    "prior_mse",
+    "proportion_mae",
+    "proportion_mse",
+    "proportion_weighted_mse",
+]
 
 
 #: The most rows of proportions that numbers of bags may ask for, and the most for each instance, if that is more.
 MOST_ROWS, ROWS_PER_INSTANCE = 10**6, 100
-
-
-def check_whole(name, value, least=1, most=None):
-    """A number that counts something, as an int.
-
-    Parameters
-    ----------
-    name : str
-        Of the argument, for the message.
-    value : int
-    least : int, default 1
-    most : int, optional
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    ValueError
-        If it is no whole number, or out of range.
-    """
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or value < least or (most is not None and value > most):
-        limit = f"from {least}" if most is None else f"from {least} to {most}"
-        raise ValueError(f"{name} must be a whole number {limit}, got {value!r}")
-    return int(value)
-
-
-def check_flag(name, value, also=()):
-    """ValueError where an argument is neither True nor False, nor one of ``also``."""
-    if not isinstance(value, bool | np.bool_) and not any(value is v for v in also):
-        known = ", ".join([*map(str, also), "True or False"])
-        raise ValueError(f"{name} must be {known}, got {value!r}")
 
 
 def _check_rows(n_bags, n_instances):
@@ -126,7 +100,23 @@ def _read_keyed(bags, proportions):
     return bags, shares
 
 
-def averaging_matrix(bags, n_bags=None):
+def _read_shares(bags, proportions):
+    """The checked shares of all classes in the bags that hold instances, and the sizes of these."""
+    bags, shares = _read_keyed(bags, proportions)
+    shares = np.column_stack([1 - shares, shares]) if shares.ndim == 1 else shares
+    bags, n_bags = _check_codes(bags, len(shares))
+    sizes = np.bincount(bags, minlength=n_bags)
+    off = np.abs(shares.sum(axis=1) - 1) > 1e-6
+    off |= (sizes > 0) & np.isnan(shares).any(axis=1)
+    if off.any() or (np.abs(shares - 0.5) > 0.5 + 1e-6).any():
+        raise ValueError(
+            "proportions must lie in [0, 1], each row sum to 1, and be NaN only for "
+            f"bags without instances, got {proportions!r}"
+        )
+    return shares[sizes > 0], sizes[sizes > 0]
+
+
+def averaging_matrix(bags: ArrayLike, *, n_bags: int | None = None) -> sp.csr_array:
     r"""The sparse matrix S whose product with instances gives bag means.
 
     :math:`S_{ki} = 1/n_k` if instance :math:`i` lies in bag :math:`k`, else 0, so that :math:`S X` holds the bag means
@@ -149,16 +139,17 @@ def averaging_matrix(bags, n_bags=None):
     ValueError
         If ``bags`` is empty, not integer, negative, or at least ``n_bags``, or ``n_bags`` is too large.
     """
-    bags, n_bags = _check_codes(bags, n_bags)
-    sizes = np.bincount(bags, minlength=n_bags)
+    codes, n_rows = _check_codes(bags, n_bags)
     # eq: eq-prop-averaging
-    values = 1.0 / sizes[bags]
-    return sp.csr_array(
-        (values, (bags, np.arange(bags.size))), shape=(n_bags, bags.size)
-    )
+    values = 1.0 / np.bincount(codes)[codes]
+    places = codes, np.arange(codes.size)
+    return sp.csr_array((values, places), shape=(n_rows, codes.size))
 
 
-def label_proportions(y, bags, n_bags=None, classes=None):
+def label_proportions(
+    y: ArrayLike, bags: ArrayLike, *, n_bags: int | None = None,
+    classes: ArrayLike | None = None,
+) -> NDArray:  # fmt: skip
     r"""The share of each class in each bag, from labels or from predictions.
 
     From true labels this is :math:`\Pi`, from a model's predictions it is :math:`\Gamma_g`
@@ -186,84 +177,29 @@ def label_proportions(y, bags, n_bags=None, classes=None):
         If the lengths differ, the indices of two pandas objects differ, ``bags`` is malformed, or ``y`` holds a value
         that is not in ``classes``.
     """
-    y, (bags, n_bags) = np.asarray(y), _check_codes(bags, n_bags, y)
-    if y.shape != bags.shape:
+    labels, (codes, n_rows) = np.asarray(y), _check_codes(bags, n_bags, y)
+    if labels.shape != codes.shape:
         raise ValueError(
-            f"y must have one label for each of the {bags.size} instances in bags, "
-            f"got shape {y.shape}"
+            f"y must have one label for each of the {codes.size} instances in bags, "
+            f"got shape {labels.shape}"
         )
-    classes = np.unique(y) if classes is None else np.asarray(classes)
-    if classes.ndim != 1:
+    known = np.unique(labels) if classes is None else np.asarray(classes)
+    if known.ndim != 1:
         raise ValueError(f"classes must be a list of class labels, got {classes!r}")
-    hits = y[:, None] == classes[None, :]
+    hits = labels[:, None] == known[None, :]
     if not hits.any(axis=1).all():
-        bad = y[~hits.any(axis=1)][0]
+        bad = labels[~hits.any(axis=1)][0]
         raise ValueError(
-            f"y holds {bad!r}, which is not one of classes {classes.tolist()}"
+            f"y holds {bad!r}, which is not one of classes {known.tolist()}"
         )
-    counts = np.column_stack([np.bincount(bags, hit, n_bags) for hit in hits.T])
-    sizes = np.bincount(bags, minlength=n_bags)[:, None]
+    counts = np.column_stack([np.bincount(codes, hit, n_rows) for hit in hits.T])
+    sizes = np.bincount(codes, minlength=n_rows)[:, None]
     with np.errstate(invalid="ignore"):  # a bag without instances: 0 / 0 is NaN
         # eq: eq-prop-gamma
         return counts / sizes
 
 
-def numbers(name, values):
-    """Values of the argument of this name as an array of floats, or a ValueError; none may be masked."""
-    refuse_mask(name, values)
-    try:
-        given = np.asarray(values)
-        if given.dtype.kind in "cmM":
-            raise TypeError(f"real ones, got {given.dtype}")
-        return given.astype(float)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numbers: {error}") from error
-
-
-def keyed_rows(name, values, n_bags, bag_labels=None):
-    """What a user gives for each bag beside the proportions, in the order of the rows of these.
-
-    Parameters
-    ----------
-    name : str
-        Of the argument, for messages.
-    values : array-like, Series, DataFrame or dict
-        An array is read by position. What has keys is matched by them: by the names of the bags where ``proportions``
-        has names, else by the numbers of its rows.
-    n_bags : int
-        Rows of ``proportions``.
-    bag_labels : pandas.Index, optional
-        Their keys, where they have names.
-
-    Returns
-    -------
-    ndarray of float
-        Its first axis is that of the rows of ``proportions``.
-
-    Raises
-    ------
-    ValueError
-        If the keys are not those of ``proportions``, or an entry is masked or no number.
-    """
-    refuse_mask(name, values)
-    if isinstance(values, dict):
-        values = pd.Series(values, dtype=object)
-    if isinstance(values, pd.Series | pd.DataFrame):
-        keys = pd.RangeIndex(n_bags) if bag_labels is None else bag_labels
-        if not values.index.is_unique or set(values.index) != set(keys):
-            rows = "bags" if bag_labels is not None else "row numbers"
-            raise ValueError(
-                f"{name} is matched by its keys, which must be the {rows} of proportions, "
-                f"such as {keys.tolist()[:3]}, got {values.index.tolist()[:3]}; "
-                f"to match by position, pass {name} as an array"
-            )
-        values = values.reindex(keys)
-        if isinstance(values, pd.Series):
-            values = values.tolist()
-    return numbers(name, values)
-
-
-def align_tables(proportions, predicted=..., bag_sizes=...):
+def _align_tables(proportions, predicted=..., bag_sizes=...):
     """Those given, as arrays with one row per bag: keyed ones by `keyed_rows`, columns in the order of the first."""
     named = {"proportions": proportions, "predicted": predicted, "bag_sizes": bag_sizes}
     tables = {name: table for name, table in named.items() if table is not ...}
@@ -287,7 +223,7 @@ def align_tables(proportions, predicted=..., bag_sizes=...):
     return arrays
 
 
-def class_prior(proportions, bag_sizes):
+def class_prior(proportions: ArrayLike, bag_sizes: ArrayLike) -> NDArray:
     r"""The class prior: proportions averaged with the bag sizes as weights.
 
     Written :math:`\eta`, equation :eq:`eq-prop-prior`.
@@ -303,12 +239,12 @@ def class_prior(proportions, bag_sizes):
     ndarray, shape (n_classes,)
         Source: stolpe2011, eq. 2.
     """
-    proportions, sizes = align_tables(proportions, bag_sizes=bag_sizes)
+    P, sizes = _align_tables(proportions, bag_sizes=bag_sizes)
     # eq: eq-prop-prior
-    return sizes @ np.where(sizes[:, None] > 0, proportions, 0.0) / sizes.sum()
+    return sizes @ np.where(sizes[:, None] > 0, P, 0.0) / sizes.sum()
 
 
-def proportion_mse(proportions, predicted):
+def proportion_mse(proportions: ArrayLike, predicted: ArrayLike) -> float:
     r"""Mean squared error over all entries of two proportion matrices.
 
     Equation :eq:`eq-prop-mse`, stolpe2011 eq. 4.
@@ -322,12 +258,14 @@ def proportion_mse(proportions, predicted):
     float
         NaN if a bag without instances has NaN for its shares.
     """
-    proportions, predicted = align_tables(proportions, predicted)
+    P, G = _align_tables(proportions, predicted)
     # eq: eq-prop-mse
-    return float(np.mean((proportions - predicted) ** 2))
+    return float(np.mean((P - G) ** 2))
 
 
-def proportion_mae(proportions, predicted, bag_sizes=None):
+def proportion_mae(
+    proportions: ArrayLike, predicted: ArrayLike, *, bag_sizes: ArrayLike | None = None
+) -> float:
     r"""Mean over bags of the share of instances that would have to change class.
 
     Equation :eq:`eq-prop-mae`.
@@ -346,18 +284,20 @@ def proportion_mae(proportions, predicted, bag_sizes=None):
     float
         Between 0 and 1. A bag of size 0 has no say; without ``bag_sizes`` its NaN makes the mean NaN.
     """
-    weights = np.ones(np.shape(predicted)[:1]) if bag_sizes is None else bag_sizes
-    proportions, predicted, weights = align_tables(proportions, predicted, weights)
-    distance = 0.5 * np.abs(proportions - predicted).sum(axis=1)
+    sizes = np.ones(np.shape(predicted)[:1]) if bag_sizes is None else bag_sizes
+    P, G, weights = _align_tables(proportions, predicted, sizes)
+    distance = 0.5 * np.abs(P - G).sum(axis=1)
     distance = np.where(weights > 0, distance, 0.0)
     # eq: eq-prop-mae
     return float(np.average(distance, weights=weights))
 
 
-def proportion_weighted_mse(proportions, predicted, bag_sizes):
+def proportion_weighted_mse(
+    proportions: ArrayLike, predicted: ArrayLike, bag_sizes: ArrayLike
+) -> float:
     r"""Squared error weighted by the sizes of bags and classes.
 
-    Equation :eq:`eq-prop-weight`, stolpe2011 eq. 6.
+    :math:`\frac{1}{L K} \sum_{k, j} \eta_j \frac{n_k}{n} (\pi_{kj} - \gamma_{kj})^2`, stolpe2011 eq. 6.
 
     Parameters
     ----------
@@ -368,17 +308,18 @@ def proportion_weighted_mse(proportions, predicted, bag_sizes):
     -------
     float
     """
-    proportions, predicted, sizes = align_tables(proportions, predicted, bag_sizes)
-    weights = np.outer(sizes / sizes.sum(), class_prior(proportions, sizes))
-    gap = np.where(sizes[:, None] > 0, proportions - predicted, 0.0)
-    # eq: eq-prop-weight
+    P, G, sizes = _align_tables(proportions, predicted, bag_sizes)
+    weights = np.outer(sizes / sizes.sum(), class_prior(P, sizes))
+    gap = np.where(sizes[:, None] > 0, P - G, 0.0)
     return float(np.mean(weights * gap**2))
 
 
-def prior_mse(proportions, predicted, bag_sizes):
+def prior_mse(
+    proportions: ArrayLike, predicted: ArrayLike, bag_sizes: ArrayLike
+) -> float:
     r"""Squared error between the class priors of two proportion matrices.
 
-    Equation :eq:`eq-prop-err-prior`, stolpe2011 eq. 7.
+    :math:`\frac1K \sum_j (\eta_j(\Pi) - \eta_j(\Gamma))^2`, stolpe2011 eq. 7.
 
     Parameters
     ----------
@@ -389,16 +330,18 @@ def prior_mse(proportions, predicted, bag_sizes):
     -------
     float
     """
-    proportions, predicted, sizes = align_tables(proportions, predicted, bag_sizes)
-    gap = class_prior(proportions, sizes) - class_prior(predicted, sizes)
-    # eq: eq-prop-err-prior
+    P, G, sizes = _align_tables(proportions, predicted, bag_sizes)
+    gap = class_prior(P, sizes) - class_prior(G, sizes)
     return float(np.mean(gap**2))
 
 
-def combined_error(proportions, predicted, bag_sizes, labeled_error=None):
+def combined_error(
+    proportions: ArrayLike, predicted: ArrayLike, bag_sizes: ArrayLike, *,
+    labeled_error: float | None = None,
+) -> float:  # fmt: skip
     r"""The root of the product of weighted and prior error.
 
-    Equation :eq:`eq-prop-combined`, stolpe2011 eqs. 5 and 8.
+    stolpe2011, eqs. 5 and 8.
 
     Parameters
     ----------
@@ -410,7 +353,7 @@ def combined_error(proportions, predicted, bag_sizes, labeled_error=None):
     Returns
     -------
     float
-        0 as soon as one factor is 0, whatever the others are: see the chapter for what that does to selection.
+        0 as soon as one factor is 0, whatever the others are.
     """
     factors = [
         proportion_weighted_mse(proportions, predicted, bag_sizes),
@@ -420,12 +363,11 @@ def combined_error(proportions, predicted, bag_sizes, labeled_error=None):
         loss = numbers("labeled_error", labeled_error)
         if loss.ndim or not 0 <= loss < np.inf:
             raise ValueError(f"labeled_error must be a number from 0, got {loss}")
-        factors.append(loss)
-    # eq: eq-prop-combined
+        factors.append(float(loss))
     return float(np.sqrt(np.prod(factors)))
 
 
-def count_labelings(counts):
+def count_labelings(counts: ArrayLike) -> int:
     r"""How many labelings of the instances have exactly these class counts in each bag.
 
     Equation :eq:`eq-prop-count`.
@@ -445,18 +387,18 @@ def count_labelings(counts):
     ValueError
         If a count is negative or not a whole number.
     """
-    counts = np.asarray(counts)
-    whole = counts.ndim == 2 and counts.dtype.kind in "iuf"
+    table = np.asarray(counts)
+    whole = table.ndim == 2 and table.dtype.kind in "iuf"
     if (
         not whole
-        or not (np.isfinite(counts) & (counts >= 0)).all()
-        or not np.allclose(counts, np.round(counts), atol=1e-6)
+        or not (np.isfinite(table) & (table >= 0)).all()
+        or not np.allclose(table, np.round(table), atol=1e-6)
     ):
         raise ValueError(
             "counts must be whole numbers, none negative, one row per bag, "
-            f"got {counts.tolist()}"
+            f"got {table.tolist()}"
         )
-    rows = [[round(c) for c in row] for row in counts.tolist()]
+    rows = [[round(c) for c in row] for row in table.tolist()]
     # eq: eq-prop-count
     return prod(
         comb(sum(row[: j + 1]), row[j]) for row in rows for j in range(len(row))
@@ -510,7 +452,7 @@ class Identifiability:
         )
 
 
-def identifiability(bags, proportions):
+def identifiability(bags: ArrayLike, proportions: Proportions) -> Identifiability:
     r"""Rank, conditioning, spread, and worth in labels of a set of proportions: look before you fit.
 
     Parameters
@@ -531,27 +473,15 @@ def identifiability(bags, proportions):
     ValueError
         If a share is outside of [0, 1], a row does not sum to 1, a bag has no row, or one that holds instances has NaN.
     """
-    bags, shares = _read_keyed(bags, proportions)
-    shares = np.column_stack([1 - shares, shares]) if shares.ndim == 1 else shares
-    bags, n_bags = _check_codes(bags, len(shares))
-    sizes = np.bincount(bags, minlength=n_bags)
-    off = np.abs(shares.sum(axis=1) - 1) > 1e-6
-    off |= (sizes > 0) & np.isnan(shares).any(axis=1)
-    if off.any() or (np.abs(shares - 0.5) > 0.5 + 1e-6).any():
-        raise ValueError(
-            "proportions must lie in [0, 1], each row sum to 1, and be NaN only for "
-            f"bags without instances, got {proportions!r}"
-        )
-    shares, sizes = shares[sizes > 0], sizes[sizes > 0]
-    eta = class_prior(shares, sizes)
-    variance = sizes @ (shares - eta) ** 2 / sizes.sum()
+    shares, sizes = _read_shares(bags, proportions)
+    eta, total = class_prior(shares, sizes), sizes.sum()
+    variance = sizes @ (shares - eta) ** 2 / total
     pure = eta * (1 - eta)
-    total = sizes.sum()
     # eq: eq-prop-worth
     worth = total * np.divide(variance, pure, out=np.zeros_like(eta), where=pure > 0)
     values = np.linalg.svd(shares, compute_uv=False)
     rank = int((values > 1e-8 * values[0]).sum())
     condition = values[0] / values[-1] if rank == len(eta) else np.inf
     noise = np.sqrt(pure * (len(sizes) - 1) / max(total - 1, 1))
-    counts = len(sizes), int(total), len(eta), rank
-    return Identifiability(*counts, float(condition), variance**0.5, noise, worth)
+    found = len(sizes), int(total), len(eta), rank
+    return Identifiability(*found, float(condition), variance**0.5, noise, worth)

@@ -46,7 +46,7 @@ def line_problem(n=300, n_bags=15, seed=0, n_classes=2):
     X[np.arange(n), y % 3] += 1.5
     tilt = rng.normal(size=(n_bags, n_classes))[:, y] + rng.gumbel(size=(n_bags, n))
     bags = tilt.argmax(axis=0)
-    return X, y, bags, label_proportions(y, bags, n_bags)
+    return X, y, bags, label_proportions(y, bags, n_bags=n_bags)
 
 
 def noise_problem(seed=0, n=300, n_bags=12, d=30):
@@ -360,7 +360,7 @@ def test_a_rare_class_is_looked_at(monkeypatch):
     y[0], bags[0] = 2, 60  # one instance of the third class, a bag of its own
     monkeypatch.setattr(_signals, "MOST", 100)
     monkeypatch.setattr(_signals, "LEAST", 1)
-    P = label_proportions(y, bags, 61)
+    P = label_proportions(y, bags, n_bags=61)
     for seed in (0, 1):
         advice = recommend(X, bags, P, random_state=seed)
         assert advice.refusal is None and advice.signals.other > 0

@@ -43,13 +43,15 @@ def clustered(n=60, k=4, n_classes=2, seed=0):
 def slow_error(labeling, clusters, bags, P, labels=None, combine="weighted"):
     """The definition, by predictions of instances."""
     y, used = labeling[clusters], np.unique(bags)
-    shares = label_proportions(y, bags, len(P), np.arange(P.shape[1]))[used]
+    shares = label_proportions(y, bags, n_bags=len(P), classes=np.arange(P.shape[1]))[
+        used
+    ]
     sizes = np.bincount(bags)[used]
     wrong = None
     if labels is not None:
         wrong = np.mean(y[labels >= 0] != labels[labels >= 0])
     if combine == "product":
-        return combined_error(P[used], shares, sizes, wrong)
+        return combined_error(P[used], shares, sizes, labeled_error=wrong)
     prior = prior_mse(P[used], shares, sizes) if combine == "sum" else 0.0
     return proportion_weighted_mse(P[used], shares, sizes) + prior + (wrong or 0.0)
 

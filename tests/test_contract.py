@@ -571,7 +571,6 @@ def test_private_names_of_scikit_learn_are_imported_in_one_file():
 OPEN = {
     "datasets",
     "plotting",
-    "proportions",
 }
 ROOMS = {info.name for info in pkgutil.iter_modules(llpbook.__path__)}
 FROZEN = sorted(room for room in ROOMS - OPEN if not room.startswith("_"))

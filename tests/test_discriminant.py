@@ -368,7 +368,7 @@ def test_a_feature_that_is_constant_within_classes_decides(options):
     y = rng.integers(0, 3, 600)
     X = np.column_stack([rng.normal(size=(600, 3)), y == 2])
     bags = np.where(y == 2, 300, rng.permutation(600) // 4)  # the others in bags
-    P = label_proportions(y, bags, 301, classes=range(3))
+    P = label_proportions(y, bags, n_bags=301, classes=range(3))
     P[np.bincount(bags, minlength=301) == 0] = 1 / 3
     model = WeightedLDA(**options).fit(X, bags, P)
     np.testing.assert_array_equal(model.predict(X) == 2, y == 2)

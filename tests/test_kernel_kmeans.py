@@ -32,7 +32,7 @@ def slow_objective(X, labels, bags, P, price):
     value = 0.0
     for j in np.unique(labels):
         value += ((X[labels == j] - X[labels == j].mean(axis=0)) ** 2).sum()
-    shares = label_proportions(labels, bags, len(P), range(P.shape[1]))
+    shares = label_proportions(labels, bags, n_bags=len(P), classes=range(P.shape[1]))
     for k in np.unique(bags):
         value += price * np.sum(bags == k) * np.sum((shares[k] - P[k]) ** 2)
     return value
@@ -63,7 +63,7 @@ def test_the_kernel_form_is_the_definition(n_classes):
 def penalized(distances, labels, bags, P, price):
     Z = np.eye(P.shape[1])[labels]
     sizes = np.bincount(bags, minlength=len(P))
-    gap = averaging_matrix(bags, len(P)) @ Z - P
+    gap = averaging_matrix(bags, n_bags=len(P)) @ Z - P
     return (Z * distances).sum() + price * sizes @ (gap**2).sum(axis=1)
 
 

@@ -316,18 +316,18 @@ def test_the_weighted_bag_error_is_never_above_the_error_rate(seed, n_classes):
     bags = rng.randint(0, 5, 40)
     y, z = rng.randint(0, n_classes, (2, 40))
     given_, predicted = (
-        label_proportions(v, bags, 5, range(n_classes)) for v in (y, z)
+        label_proportions(v, bags, n_bags=5, classes=range(n_classes)) for v in (y, z)
     )
     sizes = np.bincount(bags, minlength=5)
     used = sizes > 0
-    error = proportion_mae(given_[used], predicted[used], sizes[used])
+    error = proportion_mae(given_[used], predicted[used], bag_sizes=sizes[used])
     assert error <= np.mean(y != z) + 1e-12
     wrong_way = z != y  # errors of one kind only: equal
     one_kind = np.where(wrong_way & (y == 0), z, y)
-    shares = label_proportions(one_kind, bags, 5, range(n_classes))
-    assert proportion_mae(given_[used], shares[used], sizes[used]) == pytest.approx(
-        np.mean(one_kind != y)
-    )
+    shares = label_proportions(one_kind, bags, n_bags=5, classes=range(n_classes))
+    assert proportion_mae(
+        given_[used], shares[used], bag_sizes=sizes[used]
+    ) == pytest.approx(np.mean(one_kind != y))
 
 
 @pytest.mark.equation("eq-ms-expected")
@@ -570,7 +570,9 @@ def test_the_unbiased_error_is_unbiased_over_all_bags_of_a_population(
         # score at most so many instances of each bag: the first ones
         rank = np.array([np.sum(bags[:i] == bags[i]) for i in range(n)])
         seen = rank < part
-        shares = label_proportions(z[seen], bags[seen], len(P), range(n_classes))
+        shares = label_proportions(
+            z[seen], bags[seen], n_bags=len(P), classes=range(n_classes)
+        )
         counts = np.bincount(bags[seen], minlength=len(P))
         errors.append(
             model_selection.unbiased_error(P, shares, counts, np.array(sizes))

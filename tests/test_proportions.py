@@ -24,7 +24,7 @@ def test_averaging_matrix_gives_bag_means():
 
 
 def test_averaging_matrix_keeps_a_row_for_an_empty_bag():
-    S = pr.averaging_matrix([0, 2], 4)
+    S = pr.averaging_matrix([0, 2], n_bags=4)
     np.testing.assert_array_equal(S.toarray(), [[1, 0], [0, 0], [0, 1], [0, 0]])
 
 
@@ -50,20 +50,14 @@ def test_class_prior_is_the_share_of_labels():
     rng = np.random.default_rng(1)
     y, bags = rng.integers(0, 3, 200), rng.integers(0, 17, 200)
     shares = pr.label_proportions(
-        y, bags, 20
+        y, bags, n_bags=20
     )  # three bags without instances: NaN rows that must not matter
     prior = pr.class_prior(shares, np.bincount(bags, minlength=20))
     np.testing.assert_allclose(prior, np.bincount(y) / 200)
     assert np.isnan(shares[17:]).all()
 
 
-@pytest.mark.equation(
-    "eq-prop-mse",
-    "eq-prop-weight",
-    "eq-prop-err-prior",
-    "eq-prop-combined",
-    "eq-prop-mae",
-)
+@pytest.mark.equation("eq-prop-mse", "eq-prop-mae")
 def test_errors_against_loops():
     rng = np.random.default_rng(2)
     h, classes = 6, 3
@@ -89,7 +83,7 @@ def test_errors_against_loops():
     assert pr.proportion_weighted_mse(P, G, sizes) == pytest.approx(weight)
     assert pr.prior_mse(P, G, sizes) == pytest.approx(prior)
     assert pr.combined_error(P, G, sizes) == pytest.approx((weight * prior) ** 0.5)
-    assert pr.combined_error(P, G, sizes, 0.25) == pytest.approx(
+    assert pr.combined_error(P, G, sizes, labeled_error=0.25) == pytest.approx(
         (weight * prior * 0.25) ** 0.5
     )
     mae = np.mean(
@@ -102,13 +96,13 @@ def test_mae_of_two_classes_is_the_gap_of_the_positive_share():
     p, q = np.array([0.2, 0.9, 0.5]), np.array([0.1, 0.4, 0.5])
     matrices = [np.column_stack([1 - v, v]) for v in (p, q)]
     assert pr.proportion_mae(*matrices) == pytest.approx(np.mean(np.abs(p - q)))
-    assert pr.proportion_mae(*matrices, [1, 0, 0]) == pytest.approx(0.1)
+    assert pr.proportion_mae(*matrices, bag_sizes=[1, 0, 0]) == pytest.approx(0.1)
 
 
 def test_a_bag_without_instances_has_no_say_in_the_weighted_errors():
     P = np.array([[0.5, 0.5], [0.2, 0.8], [np.nan, np.nan]])
     G = np.array([[0.4, 0.6], [0.2, 0.8], [np.nan, np.nan]])
-    assert pr.proportion_mae(P, G, [10, 10, 0]) == pytest.approx(0.05)
+    assert pr.proportion_mae(P, G, bag_sizes=[10, 10, 0]) == pytest.approx(0.05)
     weighted, combined = 0.01 * (0.35 + 0.65) / 12, (0.01 / 12 * 0.0025) ** 0.5
     assert pr.proportion_weighted_mse(P, G, [10, 10, 0]) == pytest.approx(weighted)
     assert pr.combined_error(P, G, [10, 10, 0]) == pytest.approx(combined)
@@ -163,6 +157,34 @@ def test_worth_of_random_bags_is_about_their_number():
     report = pr.identifiability(bags, pr.label_proportions(y, bags))
     assert report.worth_in_labels[1] == pytest.approx(1000, rel=0.1)
     np.testing.assert_allclose(report.spread, report.noise, rtol=0.1)
+
+
+def information(slope, m, n_bags=4000):
+    """Of the counts of random bags on level and slope, per bag in labels: E[U | c] by a recursion over instances."""
+    x = np.random.default_rng(0).normal(size=(n_bags, m))
+    s = 1 / (1 + np.exp(-slope * x))
+    law, sums = np.zeros((2, n_bags, m + 1))  # of the count; of x in the positives, too
+    law[:, 0] = 1
+    for a, b in zip(s.T[:, :, None], x.T[:, :, None], strict=True):
+        with_it = a * np.roll(law, 1, axis=1)
+        sums = (1 - a) * sums + a * np.roll(sums, 1, axis=1) + b * with_it
+        law = (1 - a) * law + with_it
+    slope_score = sums / law - (s * x).sum(axis=1, keepdims=True)
+    level_score = np.arange(m + 1) - s.sum(axis=1, keepdims=True)
+    U = np.stack([level_score, slope_score])
+    J = np.einsum("akc,bkc,kc->ab", U, U, law) / n_bags
+    Z = np.stack([np.ones_like(x), x])
+    H = np.einsum("aki,bki,ki->ab", Z, Z, s * (1 - s)) / x.size
+    return np.sort(np.linalg.eigvals(np.linalg.solve(H, J)).real)
+
+
+@pytest.mark.parametrize("m", [10, 50])
+def test_random_bags_are_worth_their_level_and_about_a_slope(m):
+    # the sentences after Theorem 2: the offset is worth all instances, a weak slope one label, one of 4 about 2.5
+    for slope, worth in ((0.25, 1.0), (1.0, 1.12), (4.0, 2.6)):
+        found = information(slope, m)
+        assert found[1] == pytest.approx(m, rel=1e-6)
+        assert found[0] == pytest.approx(worth, rel=0.08)
 
 
 def test_noise_is_the_spread_of_random_bags():
@@ -265,7 +287,7 @@ def test_shares_in_single_precision_are_computed_with_in_double():
 )
 def test_malformed_bags(bags, message):
     with pytest.raises(ValueError, match=message):
-        pr.averaging_matrix(bags, 2)
+        pr.averaging_matrix(bags, n_bags=2)
 
 
 def test_malformed_labels():
@@ -289,7 +311,7 @@ def test_errors_match_bags_and_classes_by_name():
         pr.class_prior(given, sizes), pr.class_prior(given.to_numpy(), [2, 6, 4])
     )
     off = found.add([0.1, -0.1])
-    assert pr.proportion_mae(given, off, sizes) == pytest.approx(0.1)
+    assert pr.proportion_mae(given, off, bag_sizes=sizes) == pytest.approx(0.1)
     with pytest.raises(ValueError, match="predicted is matched by its keys"):
         pr.proportion_mae(given, found.rename({"a": "x"}))
     # Beside an array the keys are its row numbers: names are not read by position.
@@ -328,7 +350,7 @@ def test_tables_of_another_length_are_refused():
         lambda: pr.class_prior(P, [1]),
         lambda: pr.proportion_mse(P, P[:1]),
         lambda: pr.proportion_mae(P, P[:, :1]),
-        lambda: pr.proportion_mae(P, P, [1, 2]),
+        lambda: pr.proportion_mae(P, P, bag_sizes=[1, 2]),
         lambda: pr.prior_mse(P, [0.5, 0.5], [1, 1, 1]),
         lambda: pr.proportion_mse(P[:2], [0.5, 0.5]),
         lambda: pr.proportion_mse(P[:, 1], P[:, 1]),

@@ -452,7 +452,7 @@ def test_counts_alone_keeps_the_classifiers_whose_counts_fit_best():
         called = (X - X.mean(axis=0)) @ model.coef_ > model.cuts_
         assert_allclose(called.mean(axis=0), y.mean(), atol=2 / len(X))
         counts = [label_proportions(z, bags, classes=[0, 1]) for z in called.T]
-        return np.array([proportion_mae(shares, c, sizes) for c in counts])
+        return np.array([proportion_mae(shares, c, bag_sizes=sizes) for c in counts])
 
     assert_allclose(errors(vote), np.sort(errors(every))[:10])
     assert np.mean(vote.predict(X) == y) > np.mean(every.predict(X) == y)

@@ -398,7 +398,7 @@ def lmm_weights(X, bags, shares, settings):
     """
     sizes = np.bincount(bags, minlength=len(shares))
     used = sizes > 0
-    means = averaging_matrix(bags, len(shares))[used] @ X
+    means = averaging_matrix(bags, n_bags=len(shares))[used] @ X
     ones, operators = np.ones(used.sum()), {}
     for width, tau in {(s["sigma"], s["smoothness"]) for s in settings}:
         given = means, shares[used], ones, ones / ones.sum()
@@ -465,7 +465,7 @@ def share_errors(labels, bags, shares):
     """Mean absolute error of the shares of each row of labels, over the bags that are there; NaN counts as 1."""
     sizes = np.bincount(bags, minlength=len(shares))
     used = sizes > 0
-    found = labels @ averaging_matrix(bags, len(shares))[used].T
+    found = labels @ averaging_matrix(bags, n_bags=len(shares))[used].T
     return np.nan_to_num(np.abs(found - shares[used, 1]).mean(axis=1), nan=1.0)
 
 

@@ -277,7 +277,7 @@ def fold(method, X, bags, P, X_new, y_new, seed):
         proportion_mae(
             P[outside],
             label_proportions(z, rest, classes=[0, 1]),
-            np.bincount(rest),
+            bag_sizes=np.bincount(rest),
         )
         for (z,) in predictions(method, X[fit], part, P[inside], [X[held]], seed)
     ]

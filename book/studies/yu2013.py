@@ -237,7 +237,7 @@ class CountsAlone(ClassifierMixin, BaseEstimator):
         W = rng.normal(size=(X.shape[1], self.n_drawn))
         scores, share = (X - self.center_) @ W, proportions[:, 1]
         cuts = np.quantile(scores, 1 - sizes @ share / len(X), axis=0)
-        counts = averaging_matrix(bags, n_bags) @ (scores > cuts).astype(float)
+        counts = averaging_matrix(bags, n_bags=n_bags) @ (scores > cuts).astype(float)
         errors = sizes @ np.abs(counts - share[:, None])
         best = np.argsort(errors, kind="stable")[: self.n_voting]
         self.coef_, self.cuts_ = W[:, best], cuts[best]

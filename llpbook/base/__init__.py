@@ -6,8 +6,8 @@ its own or those of a kernel, derives from `KernelClassifier` and adds the lengt
 once; inner functions trust it.
 """
 
+from .._checks import check_flag, check_whole, keyed_rows
 from .._typing import ArrayLike, Matrix, NDArray, Proportions, RandomState
-from ..proportions import keyed_rows
 from ._bag_counts import BagCounts, bag_counts
 from ._bag_data import (
     BagData,

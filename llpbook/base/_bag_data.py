@@ -6,11 +6,8 @@ from itertools import combinations
 
 import numpy as np
 
-from ..proportions import (
-    averaging_matrix,
-    class_prior,
-    keyed_rows,
-)
+from .._checks import keyed_rows
+from ..proportions import averaging_matrix, class_prior
 from ._chunked import InChunks
 from ._columns import _show, check_bags, check_labels, read_counts
 from ._counts import crosstab
@@ -80,7 +77,7 @@ class BagData:
     @cached_property
     def S(self):
         """The averaging matrix, sparse, shape (n_bags, n_instances)."""
-        S = averaging_matrix(self.bags, len(self.proportions))
+        S = averaging_matrix(self.bags, n_bags=len(self.proportions))
         if self.frequencies is not None:
             S.data = (self.frequencies / self.bag_sizes[self.bags])[S.indices]
         return S

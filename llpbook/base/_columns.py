@@ -6,10 +6,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_array
 
-from ..proportions import (
-    _check_codes,
-    refuse_mask,
-)
+from .._checks import refuse_mask
+from ..proportions import _check_codes
 from ._errors import page
 
 

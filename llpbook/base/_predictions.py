@@ -6,11 +6,8 @@ from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import gen_batches
 
-from ..proportions import (
-    averaging_matrix,
-    check_flag,
-    label_proportions,
-)
+from .._checks import check_flag
+from ..proportions import averaging_matrix, label_proportions
 from ._columns import check_bags, check_column
 
 
@@ -57,8 +54,8 @@ def bag_shares(predicted, bags, n_bags=None, classes=None):
         The row of a bag without instances is NaN.
     """
     if predicted.ndim == 1:
-        return label_proportions(predicted, bags, n_bags, classes)
-    means = averaging_matrix(bags, n_bags) @ predicted
+        return label_proportions(predicted, bags, n_bags=n_bags, classes=classes)
+    means = averaging_matrix(bags, n_bags=n_bags) @ predicted
     means[np.bincount(bags, minlength=len(means)) == 0] = np.nan
     return means
 

@@ -3,9 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from ..proportions import (
-    refuse_mask,
-)
+from .._checks import refuse_mask
 from ._columns import _holds_text, _show
 from ._errors import NotIdentifiableError
 

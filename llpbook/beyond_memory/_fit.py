@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from .._checks import check_flag, check_whole
 from .._typing import Chunks, Proportions, RandomState
 from ..base import (
     BagData,
@@ -23,7 +24,6 @@ from ..base import (
     warn_of_moments,
     whole_or_nothing,
 )
-from ..proportions import check_flag, check_whole
 from ._chunks import Engine, Layout, with_columns
 from ._instances import first_pass, in_memory
 

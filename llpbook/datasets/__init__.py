@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_random_state
 
+from .._checks import check_whole, refuse_mask
 from ..base import check_column
-from ..proportions import check_whole, label_proportions, refuse_mask
+from ..proportions import label_proportions
 from . import _encodings as enc
 from ._bag_dataset import BagDataset
 
@@ -307,7 +308,7 @@ def _build(X, y, codes, names, positive, name):
             [*classes[classes != positive], positive], dtype=classes.dtype
         )
     shares = pd.DataFrame(
-        label_proportions(y, codes, len(names), classes), columns=classes
+        label_proportions(y, codes, n_bags=len(names), classes=classes), columns=classes
     )
     return BagDataset(X, np.asarray(codes, dtype=np.intp), shares, y, names, name)
 

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 
-from ..proportions import refuse_mask
+from .._checks import refuse_mask
 
 
 class BagDataset:

@@ -59,7 +59,7 @@ def bag_moments(features, bags, proportions):
     kept = sizes > 1
     codes = (np.cumsum(kept) - 1)[bags[kept[bags]]]
     rows, sizes = features[kept[bags]], sizes[kept].astype(float)
-    means = averaging_matrix(codes, len(sizes)) @ rows
+    means = averaging_matrix(codes, n_bags=len(sizes)) @ rows
     centered = rows - means[codes]
     squares = np.bincount(codes, np.square(centered).sum(axis=1), len(sizes))
     shape = centered.T @ centered / max(squares.sum(), np.finfo(float).tiny)

@@ -5,9 +5,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._checks import check_whole
 from .._typing import ArrayLike, Matrix, Proportions, RandomState
 from ..base import check_features, crosstab, read_bags, whole_counts
-from ..proportions import check_whole
 from ..taxonomy import STATEMENTS
 from ._affine import affine_tests
 from ._label_given_features import label_test

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import hypergeom
 
+from .._checks import check_flag
 from .._typing import ArrayLike, NDArray, Proportions
 from ..base import (
     bag_shares,
@@ -18,7 +19,6 @@ from ..base import (
     whole_counts,
 )
 from ..proportions import (
-    check_flag,
     combined_error,
     prior_mse,
     proportion_mae,
@@ -70,7 +70,9 @@ DIGITS, NO_SLOPE = 9, 1e-9
 #: Errors of predicted shares by name: ``error(proportions, predicted, bag_sizes)``.
 ERRORS = {
     "mae": lambda given, predicted, sizes: proportion_mae(given, predicted),
-    "weighted_mae": proportion_mae,
+    "weighted_mae": lambda given, predicted, sizes: proportion_mae(
+        given, predicted, bag_sizes=sizes
+    ),
     "mse": lambda given, predicted, sizes: proportion_mse(given, predicted),
     "weighted_mse": proportion_weighted_mse,
     "prior_mse": prior_mse,

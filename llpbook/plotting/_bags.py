@@ -8,8 +8,9 @@ import scipy.sparse as sp
 from sklearn.decomposition import PCA
 from sklearn.utils import check_array
 
+from .._checks import check_whole
 from ..base import check_column, read_bags
-from ..proportions import check_whole, class_prior, label_proportions
+from ..proportions import class_prior, label_proportions
 from ._style import (
     DARK,
     GRAY,

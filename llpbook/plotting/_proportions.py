@@ -3,8 +3,9 @@
 import numpy as np
 from scipy.stats import binom, hypergeom
 
+from .._checks import check_whole, numbers
 from ..base import check_proportions, keyed_rows
-from ..proportions import check_whole, class_prior, numbers
+from ..proportions import class_prior
 from ._style import (
     DARK,
     PALETTE,

@@ -13,10 +13,10 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
+from .._checks import check_whole
 from .._typing import ArrayLike, Matrix, Proportions, RandomState
 from ..base import NotIdentifiableError, Progress, keyed_rows, read_bags, warn
 from ..base._sklearn import safe_indexing
-from ..proportions import check_whole
 from ._accuracy import no_features
 from ._table import check_level
 

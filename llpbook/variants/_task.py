@@ -10,6 +10,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from .. import taxonomy
+from .._checks import check_whole
 from ..base import (
     check_features,
     check_positional,
@@ -19,7 +20,6 @@ from ..base import (
     label_codes,
     whole_counts,
 )
-from ..proportions import check_whole
 
 BY_CHANCE = ("naive", "feature collider")  # proportions are those of chance
 BY_STRATA = ("label collider", "cross-bag")
