@@ -23,18 +23,18 @@ def sets_table(catalog):
     """Sizes and classes of every set, and who used it."""
     sets, papers = catalog["sets"], catalog["papers"]
     yield f"{len(sets)} names; the package ships {sum('file' in e for e in sets.values())} files.\n"
-    yield "| set | instances | raw | one-hot | classes | missing | used by |"
-    yield "| --- | ---: | ---: | ---: | --- | ---: | --- |"
+    yield "| set | instances | columns | classes | used by |"
+    yield "| --- | ---: | ---: | --- | --- |"
     for name, e in sorted(sets.items()):
-        users = [
+        users = "".join(
             key[0].upper()
             for key, paper in papers.items()
             if any(entry["set"] == name for entry in paper["sets"].values())
-        ]
+        )
         mark = "°" if "local" in e else ""
-        missing = f"{e['missing_rows']:,}" if e["missing_rows"] else ""
-        sizes = f"{e['n']:,} | {e['raw']} | {e['onehot']} | {classes(e)} | {missing}"
-        yield f"| {name}{mark} | {sizes} | {' '.join(users)} |"
+        gaps = f" ({e['missing_rows']:,})" if e["missing_rows"] else ""
+        sizes = f"{e['n']:,}{gaps} | {e['raw']}/{e['onehot']} | {classes(e)}"
+        yield f"| {name}{mark} | {sizes} | {users} |"
 
 
 def local_table(catalog):
@@ -47,35 +47,48 @@ def local_table(catalog):
 
 
 def papers_tables(catalog):
-    """One section a paper: its sets, their sizes and rules."""
+    """One section a paper: its rules, its sets with their sizes, and the rule of each set that has one."""
     for key, paper in catalog["papers"].items():
         rule = f"{paper['rule'][0].upper()}{paper['rule'][1:]}"
         yield f"### {paper['paper']}: `{key}`\n"
         scaling = f"Scaling in the paper: {paper['scaling']}."
         yield f"{rule} {scaling} {paper.get('absent', '')}".rstrip() + "\n"
-        yield "| in the paper | our set | instances | columns | classes | rule |"
-        yield "| --- | --- | ---: | ---: | ---: | --- |"
-        for name, e in paper["sets"].items():
-            width = (
-                f"{e['m']} (paper: {e['printed_m']})" if "printed_m" in e else e["m"]
-            )
-            yield f"| {name} | {e['set']} | {e['n']:,} | {width} | {e['n_classes']} | {e.get('note', '')} |"
+        sets = paper["sets"].items()
+        yield ", ".join(f"{name} ({e['n']:,}×{e['m']})" for name, e in sets) + ".\n"
+        for name, e in sets:
+            own = f"our {e['set']}" if e["set"] != name else ""
+            width = f"{e['printed_m']} columns printed" if "printed_m" in e else ""
+            said = "; ".join(filter(None, [own, width, e.get("note")]))
+            if said:
+                yield f"- *{name}*: {said}"
         yield ""
+
+
+#: What nearly every entry says, once above the list and short in it.
+USUAL = "CC BY 4.0 (UCI)"
+SHORT = {"UCI Machine Learning Repository": "UCI", "Python package": "PyPI"}
 
 
 def sources_list(catalog):
     """What every set is, its citation, origin, license and notes."""
+    legend = ", ".join(f"*{short}* is “{long}”" for long, short in SHORT.items())
+    yield f"{legend}. Where no license is given, it is {USUAL}.\n"
     for name, text in catalog["licences"].items():
         yield f"*{name}* is {text}.\n"
     for name, e in sorted(catalog["sets"].items()):
-        notes = "".join(f" {note}" for note in e["notes"])
-        if "of" in e:
-            yield f"- **{name}**. {e['title']}. Made from {e['of']}, see there.{notes}"
-            continue
-        origin = e["source"] if "file" not in e else f"{e['source']}; copy: {e['copy']}"
-        title = e["title"] if e["title"].endswith("?") else f"{e['title']}."
-        yield f"- **{name}**. {title} *Cite:* {e['citation']}."
-        yield f"  *From:* {origin}. *License:* {e['licence']}.{' *Note:*' if notes else ''}{notes}"
+        text = f"- **{name}**. {_source(e)}{''.join(f' {n}' for n in e['notes'])}"
+        for long, short in SHORT.items():
+            text = text.replace(long, short)
+        yield text
+
+
+def _source(e):
+    if "of" in e:
+        return f"{e['title']}. From {e['of']}."
+    title = e["title"] if e["title"].endswith("?") else f"{e['title']}."
+    copied = f"; copy: {e['copy']}" if "file" in e else ""
+    license = "" if e["licence"] == USUAL else f" *License:* {e['licence']}."
+    return f"{title} *Cite:* {e['citation']}. *From:* {e['source']}{copied}.{license}"
 
 
 BLOCKS = {"sets": sets_table, "local": local_table}
