@@ -17,7 +17,7 @@ class ProportionLoss(BagLoss):
     r"""The divergence of the share of a bag and its mean prediction.
 
     :math:`n_k D(p_k, \bar s_k)`, equation :eq:`eq-losses-proportion`: the loss of networks that learn from label
-    proportions (ardehaly2017).
+    proportions (mann2007, as expectation regularization; ardehaly2017 for networks).
 
     Parameters
     ----------
