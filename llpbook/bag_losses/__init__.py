@@ -10,8 +10,8 @@ is right in the mean; `ForwardLoss` asks which of two bags an instance is from; 
 `EntropyTerm` and `ConsistencyTerm` learn from the model's own predictions. A linear model, boosted trees, XGBoost,
 LightGBM and networks minimize any of them.
 
-Chapter: ``book/bag_losses``. Sources: mann2007, ardehaly2017 and tsai2020 for the proportion loss and its consistency term,
-busafekete2023 for the unbiased loss, scott2020 and zhang2022 for pairs of bags.
+Chapter: ``book/bag_losses``. Sources: mann2007 and ardehaly2017 for the proportion loss, tsai2020 for its
+consistency term, busafekete2023 for the unbiased loss, scott2020 and zhang2022 for pairs of bags.
 """
 
 from ..base import SMALLEST_MEAN, BagLoss, ProportionLoss, SumOfLosses
