@@ -474,6 +474,50 @@ def test_the_expected_lack_of_fit_is_that_of_simulations(gap):
     assert 0.8 < 1 / np.mean(dofs, axis=0)[1] / variance < (1.6 if gap < 2 else 3)
 
 
+@pytest.mark.equation("eq-diag-noise")
+def test_the_expected_lack_of_fit_and_its_variance_are_their_definitions():
+    X, _, bags, P = uneven(n_bags=30)
+    moments = diagnosis.bag_moments(X, bags, P)
+    n, traces = moments.sizes, moments.traces
+    _, free = diagnosis.lack_of_fit(moments.means, n, P)
+    H = np.linalg.pinv(np.sqrt(n)[:, None] * P) * np.sqrt(n)
+    M, noise = H @ moments.means, free @ traces / free.sum()
+    gram = M @ M.T - H @ np.diag(traces / n) @ H.T
+    mixing = np.array(
+        [k / (k - 1) * (np.diag(p) - np.outer(p, p)) for k, p in zip(n, P, strict=True)]
+    )
+    slow = sum(
+        f_ * (t - np.sum(C * gram))
+        for f_, t, C in zip(free, traces, mixing, strict=True)
+    )
+    found, fit_dof, noise_dof = diagnosis.expected_lack(moments, free)
+    assert found == pytest.approx(slow) and fit_dof == pytest.approx(
+        27 * moments.dimension
+    )
+    # The class means are Gaussian with this covariance; the quadratic form of A is taken out.
+    V, A = (
+        np.kron(H @ np.diag(noise / n) @ H.T, moments.shape),
+        np.tensordot(free, mixing, 1),
+    )
+    m, form = M.ravel(), A @ (H @ np.diag(noise / n) @ H.T)
+    A = np.kron(A, np.eye(3))
+    variance = 2 / moments.dimension * np.trace(form @ form) + 4 * m @ A @ V @ A @ m
+    for k, f_, C in zip(n, free, mixing, strict=True):  # the difference within bags
+        variance += 4 * f_**2 * noise / (k - 1) * m @ np.kron(C, moments.shape) @ m
+        variance += 2 / moments.dimension * (f_ * found / free.sum()) ** 2 / (k - 1)
+    assert noise_dof == pytest.approx(2 * found**2 / variance)
+
+
+def test_where_the_shares_do_not_tell_the_classes_nothing_is_taken_out():
+    X, y, bags, _ = uneven(n_bags=30)
+    p = averaging_matrix(bags) @ (y == 0)
+    P = np.column_stack([p, (1 - p) / 3, 2 * (1 - p) / 3])  # three classes, rank two
+    moments = diagnosis.bag_moments(X, bags, P)
+    free = diagnosis.lack_of_fit(moments.means, moments.sizes, P)[1]
+    expected, *_ = diagnosis.expected_lack(moments, free)
+    assert expected == pytest.approx(free @ moments.traces)
+
+
 def test_where_the_classes_are_uncertain_their_difference_stays_in_the_noise():
     X, _, bags, P = bags_with_counts(n_bags=12, spread=0.0)  # equal shares
     moments = diagnosis.bag_moments(X, bags, P)
