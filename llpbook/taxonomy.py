@@ -186,11 +186,6 @@ def rule_binary(binary):
     list of Rule
         One for each binary variable, with two conclusions of which one must hold.
 
-    Raises
-    ------
-    ValueError
-        If ``binary`` has another name.
-
     Notes
     -----
     Known as weak transitivity. Not in franco2023, which says that its taxonomy does not depend on the number of
@@ -198,8 +193,6 @@ def rule_binary(binary):
     another (the sixth).
     """
     rules = []
-    if not set(binary) <= set(NODES):
-        raise ValueError(f"binary must be some of {NODES}, got {binary}")
     for v in binary:
         u, w = (other for other in NODES if other != v)
         premises = frozenset({statement(u, w), statement(u, w, v)})
@@ -460,7 +453,7 @@ def random_joint(dag, sizes=3, random_state=None):
     dag : set of (str, str)
         Edges (parent, child) between X, Y and B.
     sizes : int or (int, int, int), default 3
-        Number of values of X, Y and B, at least 2.
+        Number of values of X, Y and B.
     random_state : int, RandomState or None
 
     Returns
@@ -470,12 +463,10 @@ def random_joint(dag, sizes=3, random_state=None):
     Raises
     ------
     ValueError
-        If ``dag`` has a cycle or other nodes, or ``sizes`` are not whole numbers of at least 2.
+        If ``dag`` has a cycle or other nodes.
     """
     dag = as_dag(dag)
     sizes = np.broadcast_to(sizes, 3)
-    if not (sizes >= 2).all() or (sizes % 1).any():
-        raise ValueError(f"sizes must be whole numbers of at least 2, got {sizes}")
     rng, joint = check_random_state(random_state), np.ones((1, 1, 1))
     for axis, v in enumerate(NODES):
         shape = [n if (u, v) in dag else 1 for u, n in zip(NODES, sizes, strict=True)]

@@ -40,7 +40,7 @@ from ._diagnose import (
     tests_without_labels,
 )
 from ._permutations import permutation_test, table_test, two_bag_test
-from ._report import Diagnosis, as_symbols
+from ._report import Diagnosis
 from ._views import TestResult, Views, combine_views, smallest_shift, views
 
 __all__ = ["Diagnosis", "TestResult", "diagnose", "two_bag_test"]
