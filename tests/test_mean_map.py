@@ -154,7 +154,7 @@ def test_minimum_equals_cvxpy(n_classes):
 
 
 @pytest.mark.parametrize("lam", [0.1, 1, 10])
-def test_newton_and_lbfgs_agree(lam):
+def test_two_classes_are_soft_max_of_two(lam):
     X, rng = problem()[0], np.random.default_rng(5)
     mu = rng.normal(size=(1, 4)) / 4
     newton = mean_map.minimize(X, mu, lam, tol=1e-10)[0]
@@ -261,19 +261,6 @@ def test_rbf_kernel_separates_what_no_line_can():
         radial = MeanMap(kernel="rbf", gamma=gamma, alpha=0.1).fit(X, bags, P)
         assert radial.score(X, y) > 0.85
     assert MeanMap().fit(X, bags, P).score(X, y) < 0.65
-
-
-def test_sparse_equals_dense():
-    X, _, bags, P = problem()
-    X = X * (X > 0)
-    for n_classes, shares in ((2, P), (3, problem(n_classes=3)[3])):
-        dense = MeanMap().fit(X, bags, shares).decision_function(X)
-        sparse = (
-            MeanMap()
-            .fit(sp.csr_array(X), bags, shares)
-            .decision_function(sp.csr_array(X))
-        )
-        np.testing.assert_allclose(sparse, dense, atol=1e-6, err_msg=str(n_classes))
 
 
 def test_label_swap_swaps_the_prediction():
@@ -424,8 +411,8 @@ def test_errors_that_explain_everything_are_not_identifiable():
     X, _, bags, P = problem()
     sizes, p = np.bincount(bags), P[:, 1]
     spread = np.sqrt(np.average((p - sizes @ p / sizes.sum()) ** 2, weights=sizes))
-    for share in (1.0001, 2.0):
-        with pytest.raises(NotIdentifiableError, match="reliability is"):
+    for share, said in ((1.0001, "-0.0002,"), (2.0, "-3,")):  # 1 - share ** 2
+        with pytest.raises(NotIdentifiableError, match=f"reliability is {said}"):
             MeanMap(proportion_errors=np.full(len(p), share * spread)).fit(X, bags, p)
     enough = np.full(len(p), 0.9999 * spread)
     MeanMap(alpha=1e6, proportion_errors=enough).fit(X, bags, p)
@@ -477,14 +464,6 @@ def test_known_labels_carry_no_error():
     everything = MeanMap(proportion_errors=se).fit(X, bags, P, y)
     supervised = MeanMap().fit(X, np.arange(len(y)), y.astype(float))
     np.testing.assert_allclose(everything.coef_, supervised.coef_, atol=1e-6)
-
-
-def test_what_errors_leave_is_the_reliability():
-    X, _, bags, P = problem()
-    sizes, p = np.bincount(bags), P[:, 1]
-    spread = np.sqrt(np.average((p - sizes @ p / sizes.sum()) ** 2, weights=sizes))
-    with pytest.raises(NotIdentifiableError, match=r"reliability is -3,"):  # 1 - 2 ** 2
-        MeanMap(proportion_errors=np.full(len(p), 2 * spread)).fit(X, bags, p)
 
 
 @pytest.mark.parametrize(
