@@ -569,7 +569,6 @@ def test_private_names_of_scikit_learn_are_imported_in_one_file():
 
 #: Rooms that do not yet keep the rules of the surface.
 OPEN = {
-    "datasets",
     "plotting",
 }
 ROOMS = {info.name for info in pkgutil.iter_modules(llpbook.__path__)}

@@ -207,7 +207,7 @@ def check_counts(y, expected):
 def test_file_has_the_published_size_and_classes(name):
     n, onehot, full, counts = FILES[name]
     for encoding, width in (("onehot", onehot), ("full", full)):
-        X, y = load(name, encoding)
+        X, y = load(name, encoding=encoding)
         assert X.shape == (n, width) and len(y) == n
         assert (
             X.columns.is_unique
@@ -218,7 +218,7 @@ def test_file_has_the_published_size_and_classes(name):
     check_counts(y, counts)
     known = provenance(name)
     assert (known["n"], known["onehot"], known["full"]) == (n, onehot, full)
-    assert known["raw"] == load(name, "raw")[0].shape[1]
+    assert known["raw"] == load(name, encoding="raw")[0].shape[1]
     assert {str(k): v for k, v in y.value_counts().items()} == known["classes"]
     assert known["licence"] and known["citation"] and known["source"]
     assert "positive" not in known or known["positive"] in y.unique()
@@ -241,13 +241,13 @@ def test_paper_encoding_has_the_printed_size(paper, name):
     assert np.isfinite(X.to_numpy()).all()
     if counts is not None:
         check_counts(y, FILES[counts][3] if isinstance(counts, str) else counts)
-    printed = provenance(name, paper)
+    printed = provenance(name, encoding=paper)
     assert (printed["n"], printed["m"], printed["n_classes"]) == (n, m, y.nunique())
 
 
 def test_every_row_of_a_paper_is_tested():
     for paper, rows in PAPERS.items():
-        untested = set(dataset_names(paper)) - set(rows)
+        untested = set(dataset_names(encoding=paper)) - set(rows)
         assert untested <= LOCAL | {"adult", "census-kdd"}
 
 
@@ -259,10 +259,10 @@ def test_a_width_that_is_not_established_is_said_to_be_so(name, width, printed):
         LLPWarning,
         match=f"franco2023 prints {printed} columns for '{name}', these are {width}",
     ):
-        X, _ = load(name, "franco2023")
+        X, _ = load(name, encoding="franco2023")
     assert X.shape == (FILES.get(name, FILES["census-income-balanced"])[0], width)
     assert any(column.endswith("=?") for column in X)
-    assert provenance(name, "franco2023")["m"] == width
+    assert provenance(name, encoding="franco2023")["m"] == width
 
 
 def test_views():
@@ -273,15 +273,15 @@ def test_views():
     assert "Id" not in load("breast-w")[0]
     check_counts(load("thyroid")[1], {"normal": 150, "diseased": 65})
     # Our name of a set works in a paper's encoding where one set of the paper is made from it.
-    assert load("diabetes", "perezortiz2016")[0].shape == (768, 8)
-    assert load("breast-cancer", "perezortiz2016")[0].shape == (286, 15)
+    assert load("diabetes", encoding="perezortiz2016")[0].shape == (768, 8)
+    assert load("breast-cancer", encoding="perezortiz2016")[0].shape == (286, 15)
 
 
 def test_repaired_decimal_points():
     for column in ("A2", "A3", "A7"):
         mine, other = (
-            load("australian", "raw")[0][column],
-            load("credit-a", "raw")[0][{"A7": "A8"}.get(column, column)],
+            load("australian", encoding="raw")[0][column],
+            load("credit-a", encoding="raw")[0][{"A7": "A8"}.get(column, column)],
         )
         assert mine.max() == other.max() and mine.max() < 100
     assert (
@@ -392,13 +392,13 @@ def test_declared_values_and_numbers(toy):
 
 
 def test_missing_in_credit_a_and_colic():
-    kept, y = load("credit-a", "raw", missing="keep")
+    kept, y = load("credit-a", encoding="raw", missing="keep")
     assert kept.isna().to_numpy().sum() == 67 and kept.isna().any(axis=1).sum() == 37
-    filled, _ = load("credit-a", "raw")
+    filled, _ = load("credit-a", encoding="raw")
     assert filled.notna().to_numpy().all() and filled[kept.notna()].equals(kept)
     assert (filled["A2"][kept["A2"].isna()] == kept["A2"].median()).all()
     assert (filled["A4"][kept["A4"].isna()] == kept["A4"].mode()[0]).all()
-    dropped, labels = load("credit-a", "raw", missing="drop")
+    dropped, labels = load("credit-a", encoding="raw", missing="drop")
     complete = kept.notna().all(axis=1)
     assert len(dropped) == 690 - 37 and np.array_equal(dropped, kept[complete])
     assert np.array_equal(labels, y[complete])
@@ -410,7 +410,7 @@ def test_missing_in_credit_a_and_colic():
 
 
 def test_perezortiz_breast_has_numbers_for_ordinals():
-    X, _ = load("breast", "perezortiz2016")
+    X, _ = load("breast", encoding="perezortiz2016")
     assert sorted(X["age"].unique()) == [20, 30, 40, 50, 60, 70]
     assert sorted(X["inv-nodes"].unique()) == [0, 3, 6, 9, 12, 15, 24]
     assert X["deg-malig"].between(1, 3).all()
@@ -418,7 +418,7 @@ def test_perezortiz_breast_has_numbers_for_ordinals():
 
 
 def test_german_is_coded_by_the_number_in_the_name():
-    X, _ = load("german", "duplessis2013")
+    X, _ = load("german", encoding="duplessis2013")
     assert sorted(X["purpose"].unique()) == [40, 41, 42, 43, 44, 45, 46, 48, 49, 410]
 
 
@@ -452,9 +452,12 @@ def test_classes_keeps_some():
 )
 def test_unknown_names(arguments, message):
     with pytest.raises(ValueError, match=message):
-        load(*arguments)
+        load(
+            arguments[0],
+            **dict(zip(("encoding", "missing"), arguments[1:], strict=False)),
+        )
     with pytest.raises(ValueError, match=r"encoding='x' is not known"):
-        dataset_names("x")
+        dataset_names(encoding="x")
 
 
 def test_provenance_is_a_copy():
@@ -517,7 +520,7 @@ def test_local_csv(tmp_path, monkeypatch, any_size):
         tmp_path / "covtype12.csv.gz", index=False
     )
     assert load("covtype")[1].tolist() == [1, 2]
-    assert load("covertype", "franco2023")[0].dtypes.tolist() == [float]
+    assert load("covertype", encoding="franco2023")[0].dtypes.tolist() == [float]
 
 
 def test_local_npz_and_libsvm(tmp_path, monkeypatch, any_size):
@@ -627,11 +630,13 @@ def test_openml_frame_becomes_the_same_table(monkeypatch):
 
 
 def test_random_bags():
-    bags = random_bags(np.zeros(23), 5, random_state=0)
+    bags = random_bags(np.zeros(23), bag_size=5, random_state=0)
     assert np.bincount(bags).tolist() == [5, 5, 5, 5, 3]
-    assert np.array_equal(bags, random_bags(23, 5, random_state=0))
-    assert not np.array_equal(bags, random_bags(23, 5, random_state=1))
-    assert np.array_equal(random_bags(23, 5, np.random.RandomState(0)), bags)
+    assert np.array_equal(bags, random_bags(23, bag_size=5, random_state=0))
+    assert not np.array_equal(bags, random_bags(23, bag_size=5, random_state=1))
+    assert np.array_equal(
+        random_bags(23, bag_size=5, random_state=np.random.RandomState(0)), bags
+    )
     assert sorted(np.bincount(random_bags(23, n_bags=5, random_state=0))) == [
         4,
         4,
@@ -639,8 +644,8 @@ def test_random_bags():
         5,
         5,
     ]
-    assert np.bincount(random_bags(4, 4)).tolist() == [4] and np.bincount(
-        random_bags(3, 1)
+    assert np.bincount(random_bags(4, bag_size=4)).tolist() == [4] and np.bincount(
+        random_bags(3, bag_size=1)
     ).tolist() == [1, 1, 1]
 
 
@@ -689,7 +694,7 @@ def test_dataset_fits_and_evaluates_out_of_the_box(name, arguments, floor):
         > floor
     )
     assert ds.evaluate(clf.predict(ds.X)) == accuracy
-    assert ds.evaluate(clf, balanced_accuracy_score) == pytest.approx(
+    assert ds.evaluate(clf, metric=balanced_accuracy_score) == pytest.approx(
         balanced_accuracy_score(ds.true_labels_for_evaluation(), clf.predict(ds.X))
     )
 
@@ -884,12 +889,12 @@ def test_train_test_splits_whole_bags():
     assert np.array_equal(
         test.proportions, ds.proportions.iloc[[2, 14]]
     ) and test.proportions.index.tolist() == [0, 1]
-    train, test = ds.train_test(0.2, random_state=0)
+    train, test = ds.train_test(test_bags=0.2, random_state=0)
     assert (train.n_bags, test.n_bags) == (12, 3)
     assert set(train.bag_names) | set(test.bag_names) == set(ds.bag_names)
     arrays = make_dataset(
         np.arange(6.0)[:, None], [0, 1, 0, 1, 0, 1], [0, 0, 1, 1, 2, 2]
-    ).train_test([1])
+    ).train_test(test_bags=[1])
     assert arrays[1].X.tolist() == [[2.0], [3.0]]
 
 
@@ -897,7 +902,7 @@ def test_train_test_splits_whole_bags():
 def test_train_test_refuses(test_bags):
     ds = make_dataset(np.ones((6, 1)), [0, 1] * 3, [0, 0, 1, 1, 2, 2])
     with pytest.raises(ValueError, match="test_bags must be"):
-        ds.train_test(test_bags)
+        ds.train_test(test_bags=test_bags)
 
 
 # --- the page ----------------------------------------------------------------------------------------------------

@@ -248,7 +248,7 @@ def kinds(seed, n=1000):
 
 def test_wws_drifts_away_from_the_truth_where_clusters_are_not_classes():
     X, y, kind = kinds(0)
-    bags = random_bags(y, 10, random_state=0)
+    bags = random_bags(y, bag_size=10, random_state=0)
     P = label_proportions(y, bags)
     found = WeightedLDA("wws", max_iter=1000).fit(X, bags, P).predict(X)
     assert np.mean(found == kind) > 0.95 and np.mean(found == y) < 0.75

@@ -105,7 +105,7 @@ CALLS = {
     ),
     "count_labelings": (shares.count_labelings, {"counts": [[3, 2], [1, 4]]}, ""),
     "random_bags": (
-        lambda y, bag_size: datasets.random_bags(y, bag_size, 0),
+        lambda y, bag_size: datasets.random_bags(y, bag_size=bag_size, random_state=0),
         {"y": 60, "bag_size": 5},
         "y=10^12 y=masked",  # as many as asked for; an array's values are not read
     ),

@@ -114,7 +114,7 @@ def test_five_rounds_would_explain_nursery_and_no_other():
         X = (X - X.mean(axis=0)) / X.std(axis=0)
         early = []
         for seed in range(3):
-            bags = random_bags(y, 10, random_state=seed)
+            bags = random_bags(y, bag_size=10, random_state=seed)
             model = WeightedLDA("wws", max_iter=5)
             with pytest.warns(ConvergenceWarning):
                 model.fit(X, bags, label_proportions(y, bags))

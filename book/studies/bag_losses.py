@@ -101,7 +101,7 @@ def make_problem(problem, seed):
     else:
         n, size = RANDOM[problem]
         X, y = make_classification(n + N_NEW, n_features=N_FEATURES, random_state=seed)
-    return X[:n], X[n:], y[:n], y[n:], random_bags(n, size, random_state=rng)
+    return X[:n], X[n:], y[:n], y[n:], random_bags(n, bag_size=size, random_state=rng)
 
 
 def build(learner, method):

@@ -128,7 +128,11 @@ def make_problem(task, seed):
     rows = rng.permutation(len(X))[: n + N_NEW]
     scaler = StandardScaler().fit(X[rows[:n]])
     Z, y = scaler.transform(X[rows]), y[rows]
-    bags = groups[rows[:n]] if natural else random_bags(y[:n], by, rng)
+    bags = (
+        groups[rows[:n]]
+        if natural
+        else random_bags(y[:n], bag_size=by, random_state=rng)
+    )
     return Z[:n], Z[n:], y[:n], y[n:], np.unique(bags, return_inverse=True)[1]
 
 
@@ -216,7 +220,9 @@ def tune_one(cell, seed):
     X, y, _ = table_of(cell["dataset"], None, None)
     rows, n = np.random.RandomState(seed).permutation(len(X)), 2 * len(X) // 3
     X, y = StandardScaler().fit(X[rows[:n]]).transform(X[rows]), y[rows]
-    bags = random_bags(y[:n], cell["bag_size"], np.random.RandomState(seed))
+    bags = random_bags(
+        y[:n], bag_size=cell["bag_size"], random_state=np.random.RandomState(seed)
+    )
     shares, row = label_proportions(y[:n], bags), {}
     estimator, grid = TUNED[cell["method"]]
     with warnings.catch_warnings(action="ignore"):

@@ -168,7 +168,7 @@ def bags_of(how, size, X, y, rng):
     """
     n_bags = len(X) // size
     if how == "random":
-        return random_bags(y, size, rng)
+        return random_bags(y, bag_size=size, random_state=rng)
     sizes = np.diff(np.linspace(0, len(X), n_bags + 1).astype(int))
     classes, counts = np.unique(y, return_counts=True)
     if len(classes) == 2:

@@ -148,7 +148,7 @@ def make_problem(how, seed):
     Z = StandardScaler().fit(X[rows[:n]]).transform(X[rows])
     bags = groups[rows[:n]]
     if how == "adult, random":
-        bags = random_bags(n, BAG_SIZE, random_state=rng)
+        bags = random_bags(n, bag_size=BAG_SIZE, random_state=rng)
     y, bags = y[rows], np.unique(bags, return_inverse=True)[1]
     return Z[:n], Z[n:], y[:n], y[n:], bags
 

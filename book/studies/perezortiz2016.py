@@ -67,14 +67,14 @@ def problem(dataset):
     X : ndarray, shape (n_instances, n_features)
     y : ndarray of int, shape (n_instances,)
     """
-    own = dataset in dataset_names("perezortiz2016")
+    own = dataset in dataset_names(encoding="perezortiz2016")
     X, labels = load(dataset, encoding="perezortiz2016" if own else "onehot")
     return X.to_numpy(), np.unique(labels, return_inverse=True)[1]
 
 
 def read_dataset(text):
     """The name of a data set, or a ValueError that lists them."""
-    known = dict.fromkeys([*dataset_names("perezortiz2016"), *dataset_names()])
+    known = dict.fromkeys([*dataset_names(encoding="perezortiz2016"), *dataset_names()])
     if text not in known:
         raise ValueError(f"dataset must be one of {', '.join(known)}, got {text!r}")
     return text
@@ -106,7 +106,7 @@ def fit_and_predict(cell, X, y, X_new, seed):
         X, X_new = scaler.transform(X), scaler.transform(X_new)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        bags = random_bags(len(y), cell["bag_size"], random_state=seed)
+        bags = random_bags(len(y), bag_size=cell["bag_size"], random_state=seed)
         shares = label_proportions(y, bags, classes=range(y.max() + 1))
         own = {**METHODS[cell["method"]], "logits": options.get("logits", "posterior")}
         model = WeightedLDA(**own, max_iter=1000, tol=1e-5 / len(y))
@@ -182,7 +182,7 @@ SETTING_METHODS = {
     "no prior": ["SWS-LDA", "FWS-LDA", "WWS-LDA"],
     "linear logits": ["WWS-LDA"],
 }
-SHIPPED = [n for n in dataset_names("perezortiz2016") if n not in NOT_SHIPPED]
+SHIPPED = [n for n in dataset_names(encoding="perezortiz2016") if n not in NOT_SHIPPED]
 
 TABLES = [
     Table(

@@ -45,7 +45,7 @@ def make_problem(dataset, bag_size, seed):
         rows = rng.permutation(len(data.bags))[:N_INSTANCES]
         y = (data.true_labels_for_evaluation()[rows] == data.classes[1]).astype(int)
         X = np.asarray(data.X, dtype=float)[rows]
-    bags = random_bags(len(y), bag_size, random_state=seed)
+    bags = random_bags(len(y), bag_size=bag_size, random_state=seed)
     return StandardScaler().fit_transform(X), y, bags
 
 

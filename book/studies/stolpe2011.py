@@ -181,7 +181,7 @@ def problem(dataset):
     y : ndarray of int, shape (n_instances,)
     """
     table, labels = load(dataset, encoding="stolpe2011")
-    positive = provenance(dataset, "stolpe2011")["positive"]
+    positive = provenance(dataset, encoding="stolpe2011")["positive"]
     return minmax_scale(table.to_numpy()), binary_labels(labels, positive)
 
 
@@ -319,7 +319,7 @@ def run(cell, seed):
         for category in (ConvergenceWarning, LLPWarning):
             warnings.simplefilter("ignore", category)
         for train, test in folds.split(X, y):
-            bags = random_bags(y[train], cell["bag_size"], random_state=seed)
+            bags = random_bags(y[train], bag_size=cell["bag_size"], random_state=seed)
             P = label_proportions(y[train], bags, classes=[0, 1])
             found.append(
                 fold(cell["method"], X[train], bags, P, X[test], y[test], seed)

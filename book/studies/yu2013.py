@@ -264,9 +264,9 @@ def find_dataset(dataset):
     """Name, encoding and positive class; that of the paper, where it has the set."""
     name, _, positive = dataset.partition(":")
     name, positive = DATASETS.get(name, (name, positive or None))
-    encoding = "yu2013" if name in dataset_names("yu2013") else "onehot"
+    encoding = "yu2013" if name in dataset_names(encoding="yu2013") else "onehot"
     if positive is None:
-        positive = provenance(name, encoding).get("positive")
+        positive = provenance(name, encoding=encoding).get("positive")
     if positive is None:
         raise ValueError(
             f"{dataset!r} has no positive class: write {name}:CLASS, where CLASS is one of its classes"
@@ -303,7 +303,7 @@ def make_problem(dataset, bag_size, seed, scaling="[-1, 1]", missing="impute"):
         negatives = rng.choice(np.flatnonzero(y == 0), size=y.sum(), replace=False)
         chosen = np.sort(np.concatenate([np.flatnonzero(y), negatives]))
         X, y = X[chosen], y[chosen]
-    return scale(X, scaling), y, random_bags(y, bag_size, rng)
+    return scale(X, scaling), y, random_bags(y, bag_size=bag_size, random_state=rng)
 
 
 def fit_bags(method, X, bags, proportions):

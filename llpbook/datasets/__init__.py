@@ -5,19 +5,35 @@ go to evaluation only. Sources, licences and citations: `provenance` and ``book/
 """
 
 import copy
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.utils import check_random_state
 
 from .._checks import check_whole, refuse_mask
+from .._typing import ArrayLike, Matrix, RandomState
 from ..base import check_column
 from ..proportions import label_proportions
 from . import _encodings as enc
 from ._bag_dataset import BagDataset
 
+__all__ = [
+    "BagDataset",
+    "binary_labels",
+    "dataset_names",
+    "load",
+    "load_bags",
+    "load_table",
+    "make_dataset",
+    "make_twonorm",
+    "provenance",
+    "random_bags",
+]
 
-def dataset_names(encoding=None):
+
+def dataset_names(*, encoding: str | None = None) -> list[str]:
     """Names that `load` knows.
 
     Parameters
@@ -37,7 +53,7 @@ def dataset_names(encoding=None):
     )
 
 
-def provenance(name, encoding="onehot"):
+def provenance(name: str, *, encoding: str = "onehot") -> dict[str, Any]:
     """Where a data set comes from: source, licence, citation, sizes, class counts, notes, positive class.
 
     Parameters
@@ -53,7 +69,10 @@ def provenance(name, encoding="onehot"):
     return copy.deepcopy(enc.recipe(name, encoding))
 
 
-def load(name, encoding="onehot", missing=None, classes=None):
+def load(
+    name: str, *, encoding: str = "onehot", missing: str | None = None,
+    classes: Sequence | None = None,
+) -> tuple[pd.DataFrame, pd.Series]:  # fmt: skip
     """A data set as numbers.
 
     Nothing is scaled: put scikit-learn's ``MinMaxScaler`` or ``StandardScaler`` in front of the estimator.
@@ -112,7 +131,7 @@ def load(name, encoding="onehot", missing=None, classes=None):
     return X, y
 
 
-def load_table(name):
+def load_table(name: str) -> pd.DataFrame:
     """A data set as a user has it: text, numbers and missing values, nothing encoded.
 
     Parameters
@@ -172,7 +191,9 @@ def _prepare(name, encoding, missing=None, classes=None, by=None):
     return X, y, groups
 
 
-def make_twonorm(n=7400, d=20, random_state=None):
+def make_twonorm(
+    *, n: int = 7400, d: int = 20, random_state: RandomState = None
+) -> tuple[pd.DataFrame, pd.Series]:
     """Two normal classes in ``d`` dimensions that differ in the sign of their mean.
 
     Class 1 has mean ``(a, …, a)``, class 0 mean ``(-a, …, -a)``, ``a = 2 / sqrt(d)``; both have unit covariance and
@@ -198,7 +219,7 @@ def make_twonorm(n=7400, d=20, random_state=None):
     return table, y
 
 
-def binary_labels(y, positive):
+def binary_labels(y: ArrayLike, positive: Any) -> np.ndarray:
     """1 for the positive class, 0 for every other.
 
     Parameters
@@ -212,15 +233,18 @@ def binary_labels(y, positive):
     ndarray of int, shape (n_instances,)
     """
     refuse_mask("y", y)
-    y = np.asarray(y)
-    if y.ndim != 1 or not y.size:
+    labels = np.asarray(y)
+    if labels.ndim != 1 or not labels.size:
         raise ValueError(f"y must have one label per instance, got {y!r}")
-    if positive not in y.tolist():
-        raise enc.unknown("positive", positive, np.unique(y))
-    return (y == positive).astype(int)
+    if positive not in labels.tolist():
+        raise enc.unknown("positive", positive, np.unique(labels))
+    return (labels == positive).astype(int)
 
 
-def random_bags(y, bag_size=None, random_state=None, n_bags=None):
+def random_bags(
+    y: Matrix | int, *, bag_size: int | None = None, n_bags: int | None = None,
+    random_state: RandomState = None,
+) -> np.ndarray:  # fmt: skip
     """Random bags: shuffle the instances, cut them into consecutive chunks.
 
     Parameters
@@ -229,9 +253,9 @@ def random_bags(y, bag_size=None, random_state=None, n_bags=None):
         Anything with one entry an instance, or the number of instances. Its values are not looked at.
     bag_size : int, optional
         Instances in a bag; what remains makes a last, smaller bag.
-    random_state : int, RandomState or None
     n_bags : int, optional
         Instead of ``bag_size``: that many bags, whose sizes differ by at most 1.
+    random_state : int, RandomState or None
 
     Returns
     -------
@@ -243,7 +267,7 @@ def random_bags(y, bag_size=None, random_state=None, n_bags=None):
     ValueError
         If not exactly one of ``bag_size`` and ``n_bags`` is given, or it is not a whole number from 1 to n_instances.
     """
-    n = check_whole("y", y) if np.ndim(y) == 0 else len(y)
+    n = check_whole("y", y) if np.ndim(y) == 0 else len(y)  # type: ignore[arg-type]
     if n == 0:
         raise ValueError("y must have one entry or more, got none")
     if (bag_size is None) == (n_bags is None):
@@ -259,7 +283,14 @@ def random_bags(y, bag_size=None, random_state=None, n_bags=None):
     return bags
 
 
-def make_dataset(X, y, bags, positive=None, name="data"):
+def make_dataset(
+    X: Matrix,
+    y: ArrayLike,
+    bags: ArrayLike,
+    *,
+    positive: Any = None,
+    name: str = "data",
+) -> BagDataset:
     """A `BagDataset` from labeled instances and their bags.
 
     Parameters
@@ -283,15 +314,12 @@ def make_dataset(X, y, bags, positive=None, name="data"):
     ValueError
         If lengths differ, ``y`` or ``bags`` has a missing value, or ``y`` has fewer than two classes.
     """
-    X = X if hasattr(X, "shape") else np.asarray(X)
-    if len(X.shape) != 2:
-        raise ValueError(f"X must have shape (n_instances, n_features), got {X.shape}")
-    y, bags = (
-        check_column(argument, values, X.shape[0], X)
-        for argument, values in (("y", y), ("bags", bags))
-    )
-    codes, names = pd.factorize(bags, sort=True)
-    return _build(X, y, codes, np.asarray(names), positive, name)
+    A: Any = X if hasattr(X, "shape") else np.asarray(X)
+    if len(A.shape) != 2:
+        raise ValueError(f"X must have shape (n_instances, n_features), got {A.shape}")
+    labels = check_column("y", y, A.shape[0], A)
+    codes, names = pd.factorize(check_column("bags", bags, A.shape[0], A), sort=True)
+    return _build(A, labels, codes, np.asarray(names), positive, name)
 
 
 def _build(X, y, codes, names, positive, name):
@@ -314,16 +342,10 @@ def _build(X, y, codes, names, positive, name):
 
 
 def load_bags(
-    name,
-    bag_size=None,
-    n_bags=None,
-    by=None,
-    encoding="onehot",
-    missing=None,
-    classes=None,
-    random_state=None,
-    positive=None,
-):
+    name: str, *, bag_size: int | None = None, n_bags: int | None = None, by: str | None = None,
+    encoding: str = "onehot", missing: str | None = None, classes: Sequence | None = None,
+    random_state: RandomState = None, positive: Any = None,
+) -> BagDataset:  # fmt: skip
     """A data set in bags.
 
     Parameters
@@ -355,33 +377,30 @@ def load_bags(
     >>> load_bags("heart", bag_size=16, random_state=0)
     BagDataset('heart': 270 instances, 13 features, 17 bags, 2 classes)
     """
-    given = [
-        name_
-        for name_, value in (("bag_size", bag_size), ("n_bags", n_bags), ("by", by))
-        if value is not None
-    ]
+    ways = {"bag_size": bag_size, "n_bags": n_bags, "by": by}
+    given = [way for way, value in ways.items() if value is not None]
     if len(given) != 1:
         raise ValueError(
             f"give exactly one of bag_size, n_bags and by, got {' and '.join(given) or 'none'}"
         )
     X, y, groups = _prepare(name, encoding, missing, classes, by)
     if by is None:
-        codes = random_bags(y, bag_size, random_state, n_bags)
+        codes = random_bags(y, bag_size=bag_size, n_bags=n_bags, random_state=random_state)  # fmt: skip
         names = np.arange(codes.max() + 1)
     else:
-        levels = (
-            enc.levels_of(groups)
-            if groups.dtype.kind not in "fiu"
-            else sorted(groups.dropna().unique())
-        )
-        codes = pd.Categorical(groups.astype(object), categories=levels).codes.astype(
-            np.intp
-        )
-        names = np.array(
-            [*levels, *["(missing)"] * bool((codes < 0).any())], dtype=object
-        )
-        codes[codes < 0] = len(levels)
+        codes, names = _natural(groups)
     usual = enc.recipe(name, encoding).get("positive")
     if positive is None and y.nunique() == 2 and usual in y.unique():
         positive = usual
     return _build(X, y.to_numpy(), codes, names, positive, name)
+
+
+def _natural(groups):
+    """Bag numbers and names from a column; where it is missing, the last bag."""
+    text = groups.dtype.kind not in "fiu"
+    levels = enc.levels_of(groups) if text else sorted(groups.dropna().unique())
+    found = pd.Categorical(groups.astype(object), categories=levels).codes
+    codes = found.astype(np.intp)
+    names = [*levels, *["(missing)"] * bool((codes < 0).any())]
+    codes[codes < 0] = len(levels)
+    return codes, np.array(names, dtype=object)

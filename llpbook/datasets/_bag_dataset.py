@@ -73,7 +73,7 @@ class BagDataset:
         """A copy of the instance labels, shape (n_instances,): for plots and results, never for fit or tuning."""
         return self._y.copy()
 
-    def evaluate(self, estimator, metric=accuracy_score):
+    def evaluate(self, estimator, *, metric=accuracy_score):
         """Compare predictions with the true labels.
 
         Parameters
@@ -108,7 +108,7 @@ class BagDataset:
             )
         return float(metric(self._y, predicted))
 
-    def train_test(self, test_bags=0.25, random_state=None):
+    def train_test(self, *, test_bags=0.25, random_state=None):
         """Two data sets of whole bags.
 
         Parameters
