@@ -30,9 +30,15 @@ from ._groups import (
     count_bounds,
     group_rate,
     group_rate_bounds,
+    group_sums,
+    group_table,
+    in_bags,
+    loose_bounds,
+    members_of,
     plot_tomography,
     posterior_rates,
     posterior_variances,
+    rate_table,
     tomography,
 )
 from ._report import BagReport, bag_influence, bag_report, miss
@@ -51,6 +57,7 @@ from ._table import (
     CoefficientTable,
     check_maximum,
     coefficient_table,
+    fit_covariance,
 )
 from ._units import in_units
 

@@ -51,6 +51,31 @@ def read_groups(group, n_instances, given=None):
     return codes == np.arange(len(names))[:, None], names
 
 
+def members_of(group, X, counts, n_rows):
+    """`read_groups` for the rows that stand for an instance.
+
+    Parameters
+    ----------
+    group : array-like, shape (n_instances,)
+    X : array-like, shape (n_instances, n_features)
+        As given.
+    counts : array-like of int, shape (n_instances,), or None
+    n_rows : int
+        Rows that are left.
+
+    Returns
+    -------
+    members : ndarray of bool, shape (n_groups, n_rows)
+    names : ndarray, shape (n_groups,)
+    """
+    if counts is None:
+        return read_groups(group, n_rows, X)
+    there = np.asarray(counts) > 0
+    members, names = read_groups(group, len(there), X)
+    found = members[:, there].any(axis=1)
+    return members[found][:, there], names[found]
+
+
 def one_group(group, n_instances, given=None):
     """The mask of one group, and a ValueError where there are more.
 
@@ -72,9 +97,12 @@ def one_group(group, n_instances, given=None):
     )
 
 
-def in_bags(members, bags, n_bags):
+def in_bags(members, bags, n_bags, frequencies=None):
     """How many instances of each group are in each bag, shape (n_groups, n_bags)."""
-    return np.array([np.bincount(bags[m], minlength=n_bags) for m in members])
+    if frequencies is None:
+        return np.array([np.bincount(bags[m], minlength=n_bags) for m in members])
+    found = [np.bincount(bags[m], frequencies[m], n_bags) for m in members]
+    return np.array(found).astype(int)
 
 
 def count_bounds(sizes, counts, inside):
@@ -97,7 +125,7 @@ def count_bounds(sizes, counts, inside):
     return np.maximum(0, counts - (sizes - inside)), np.minimum(inside, counts)
 
 
-def _frame(columns, names, classes):
+def group_table(columns, names, classes):
     """Arrays of shape (n_groups, n_classes) as columns; of two classes the second only."""
     if len(classes) == 2:
         index = pd.Index(names, name="group")
@@ -106,20 +134,20 @@ def _frame(columns, names, classes):
     return pd.DataFrame({k: v.ravel() for k, v in columns.items()}, index)
 
 
-def loose_bounds(data, counts, inside, slack):
+def loose_bounds(sizes, counts, inside, slack):
     """`count_bounds` where each count may be wrong by ``slack``."""
-    low = count_bounds(data.bag_sizes, counts - slack, inside)[0]
-    return low, count_bounds(data.bag_sizes, counts + slack, inside)[1]
+    low = count_bounds(sizes, counts - slack, inside)[0]
+    return low, count_bounds(sizes, counts + slack, inside)[1]
 
 
 def _bounds(members, data, rounding):
     """Least and largest rates, of shape (n_groups, n_classes)."""
-    inside = in_bags(members, data.bags, len(data.bag_sizes))
+    inside = in_bags(members, data.bags, len(data.bag_sizes), data.frequencies)
     ends, slack = [[], []], slack_of_counts(data, rounding)
     for share in data.proportions.T:
-        found = loose_bounds(data, data.bag_sizes * share, inside, slack)
+        found = loose_bounds(data.bag_sizes, data.bag_sizes * share, inside, slack)
         for end, value in zip(ends, found, strict=True):
-            end.append(value.sum(axis=1) / members.sum(axis=1))
+            end.append(value.sum(axis=1) / inside.sum(axis=1))
     return [np.column_stack(end) for end in ends]
 
 
@@ -159,7 +187,7 @@ def group_rate_bounds(
     members, names = read_groups(group, n, bags)
     low, high = _bounds(members, data, rounding)
     n_in = np.broadcast_to(members.sum(axis=1)[:, None], low.shape)
-    return _frame({"low": low, "high": high, "n": n_in}, names, data.classes)
+    return group_table({"low": low, "high": high, "n": n_in}, names, data.classes)
 
 
 def posterior_rates(scores, known, members, exact_up_to=20):
@@ -181,6 +209,7 @@ def posterior_rates(scores, known, members, exact_up_to=20):
     """
     q = posterior(scores, known, exact_up_to)[1]
     q = np.clip(q, 0, 1) if q.ndim == 1 else q
+    members = known.of_rows(members.T).T
     # eq: eq-uncertainty-rate
     return members @ q.reshape(len(q), -1) / members.sum(axis=1, keepdims=True)
 
@@ -209,13 +238,14 @@ def posterior_variances(scores, known, members, exact_up_to=20):
             given = one_column(changed), known, members[[g]], exact_up_to
             ends.append(posterior_rates(*given)[0, k])
         # eq: eq-uncertainty-rate-variance
-        found[g, k] = (ends[0] - ends[1]) / (2 * STEP) / members[g].sum()
+        found[g, k] = (ends[0] - ends[1]) / (2 * STEP) / known.total(members[g])
     return np.maximum(found, 0)
 
 
 def group_rate(
     model: Any, X: Matrix, bags: ArrayLike, proportions: Proportions, group: ArrayLike, *,
-    labels: ArrayLike | None = None, level: float = 0.95, rounding: float = 0.0,
+    labels: ArrayLike | None = None, counts: ArrayLike | None = None,
+    level: float = 0.95, rounding: float = 0.0,
 ) -> pd.DataFrame:  # fmt: skip
     """Rates of classes in groups of the instances in bags, by a model and by the counts, with intervals.
 
@@ -232,6 +262,8 @@ def group_rate(
         features of the model, and on nothing else that tells of the class.
     labels : array-like, shape (n_instances,), optional
         Those that the model was fitted with.
+    counts : array-like of int, shape (n_instances,), optional
+        How many equal instances each row stands for, as in a table of cells; one if not given.
     level : float, default 0.95
     rounding : float, default 0.0
         How far each share may be from the true one, for the bounds: 0.005 for shares in percent.
@@ -254,8 +286,8 @@ def group_rate(
     variance of the labels given their counts, plus the variance due to the weights.
     """
     check_level(level)
-    fit, data = read_fit(model, X, bags, proportions, labels)
-    members, names = read_groups(group, len(data.bags), X)
+    fit, data = read_fit(model, X, bags, proportions, labels, counts)
+    members, names = members_of(group, X, counts, len(data.bags))
     V, psi, _ = fit_covariance(fit)
     sums = group_sums(fit, members, None if fit.known.errors.any() else data, rounding)
     return rate_table(sums, V, names, data.classes, len(psi), level)
@@ -277,7 +309,7 @@ def group_sums(fit, members, data, rounding):
     list of ndarray
         The first axis of each is that of the groups.
     """
-    n = members.sum(axis=1)[:, None]
+    n = fit.known.of_rows(members.T).sum(axis=0)[:, None]
     rates, slopes, variances = rates_and_slopes(fit, members)
     found = [n[:, 0], n * rates, n[:, :, None] * slopes, n**2 * variances]
     bounds = [] if data is None else _bounds(members, data, rounding)
@@ -317,7 +349,7 @@ def rate_table(sums, V, names, classes, n_bags, level):
     n_in = np.broadcast_to(n.astype(int), rates.shape)
     columns |= {"error": errors, "least": least, "most": most, "n": n_in}
     order = ["rate", "error", "low", "high", "least", "most", "n"]
-    return _frame(columns, names, classes)[order]
+    return group_table(columns, names, classes)[order]
 
 
 def rates_and_slopes(fit, members):
@@ -382,7 +414,7 @@ def tomography(
     slack = sizes if data.covariances is not None else slack_of_counts(data, rounding)
     for name, members in {"": inside_group, "rest_": ~inside_group}.items():
         size = in_bags(members[None], data.bags, len(sizes))[0]
-        ends = loose_bounds(data, sizes * p, size, slack)
+        ends = loose_bounds(sizes, sizes * p, size, slack)
         if labels is not None:
             expected = np.bincount(data.bags[members], labels[members], len(sizes))
             ends += (np.clip(expected, *ends),)

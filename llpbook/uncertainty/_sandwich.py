@@ -86,12 +86,9 @@ def bag_gradients(fit):
     """
     scores = one_column(fit.Z @ fit.weights.T)
     _, q, s = posterior(scores, fit.known, fit.exact_up_to)
-    rows, parts = np.arange(len(q)), []
-    for gap in (q - s).reshape(len(q), -1).T:
-        # eq: eq-uncertainty-gradient
-        sums = sp.csr_array((gap, (fit.known.bags, rows))) @ fit.Z
-        parts.append(sums if isinstance(sums, np.ndarray) else sums.toarray())
-    return np.hstack(parts)
+    gaps = (q - s).reshape(len(q), -1).T
+    # eq: eq-uncertainty-gradient
+    return np.hstack([fit.known.weighted_sums(gap, fit.Z) for gap in gaps])
 
 
 def steps_of(fit):
@@ -196,7 +193,7 @@ def bag_sums(fit):
     BagSums
     """
     J = bag_hessians(fit).sum(axis=0)
-    return BagSums(len(fit.known.bags), fit.used, bag_gradients(fit).sum(axis=0), J)
+    return BagSums(fit.known.sizes.sum(), fit.used, bag_gradients(fit).sum(axis=0), J)
 
 
 def bag_squares(fit, J):
@@ -255,7 +252,7 @@ def split_model(model):
     return (model[:-1] if steps and len(model) > 1 else None), last
 
 
-def read_fit(model, X, bags, proportions, labels=None):
+def read_fit(model, X, bags, proportions, labels=None, counts=None):
     """A fitted model and its bags, checked.
 
     Each instance with a known label is a bag of its own.
@@ -270,6 +267,8 @@ def read_fit(model, X, bags, proportions, labels=None):
         See `llpbook.base.check_proportions`.
     labels : array-like, shape (n_instances,), optional
         Known labels, -1 for unknown.
+    counts : array-like of int, shape (n_instances,), optional
+        How many equal instances each row stands for; rows that stand for none are left out.
 
     Returns
     -------
@@ -285,7 +284,8 @@ def read_fit(model, X, bags, proportions, labels=None):
     before, last = split_model(model)
     Z = last._validate_predict(X if before is None else before.transform(X))
     noisy = last.proportion_noise is not None
-    data = read_bags(Z, bags, proportions, labels, given=X, noisy=noisy)
+    data = read_bags(Z, bags, proportions, labels, X, noisy, counts=counts)
+    Z = data.X
     if data.classes.tolist() != last.classes_.tolist():
         raise ValueError(
             f"proportions has the classes {data.classes.tolist()}, the model {last.classes_.tolist()}"
@@ -333,7 +333,7 @@ def _counts(data, last):
         codes[alone] = L + np.arange(len(alone))
         if covariances is not None:
             covariances = covariances[np.minimum(np.arange(len(shares)), L)]
-    known = bag_counts(codes, shares, covariances)
+    known = bag_counts(codes, shares, covariances, pure.frequencies)
     used = np.unique(codes)
     laplace = last.proportion_noise == "laplace"
     return replace(known, laplace=laplace), np.where(used < L, used, -1)

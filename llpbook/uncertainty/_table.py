@@ -284,7 +284,7 @@ def fit_covariance(fit):
         "give the bags in chunks to chunk_coefficient_table",
     )
     G, H = bag_gradients(fit), bag_hessians(fit)
-    sums = BagSums(len(fit.known.bags), fit.used, G.sum(axis=0), H.sum(axis=0))
+    sums = BagSums(fit.known.sizes.sum(), fit.used, G.sum(axis=0), H.sum(axis=0))
     J = check_maximum(fit.weights, sums, fit.penalty)
     psi = influences(G, H, J)
     V = sandwich(psi)
@@ -334,5 +334,5 @@ def coefficient_table(
     V = fit_covariance(fit)[0]
     before, last = split_model(model)
     A, names = in_units(before, last, X, names)
-    sizes = len(fit.known.bags), len(fit.used)
+    sizes = int(fit.known.sizes.sum()), len(fit.used)
     return make_table(fit.weights, V, A, names, last, *sizes, level)
