@@ -287,7 +287,8 @@ def test_the_table_of_the_site_holds_all_rows(rows):
     assert float(one["accuracy"]) == pytest.approx(
         100 * np.mean(values) + 0.1, abs=0.051
     )
-    assert float(one["error"]) == pytest.approx(abs(np.diff(values)[0]) * 50, abs=0.051)
+    variance = 1e4 * np.var(values, ddof=1)  # both draws test on 104 of 208
+    assert float(one["error"]) == pytest.approx((1.5 * variance) ** 0.5, abs=0.051)
     assert float(one["untuned"]) == pytest.approx(
         100 * np.mean(values) + 0.2, abs=0.051
     )

@@ -55,27 +55,6 @@ def test_the_column_of_the_bags_is_taken_out():
     assert not [name for name in names if name.startswith("occupation")]
 
 
-def test_standard_errors_and_stars_by_hand(tmp_path):
-    accuracies = {
-        "majority": [0.7, 0.7, 0.7],
-        "ridge": [0.7, 0.8, 0.9],  # gains 0, 10, 20: 10 with se 5.77
-        "MeanMap": [0.78, 0.80, 0.82],  # gains 10 with se 1.15
-        "labels": [0.9, 0.9, 0.9],
-    }
-    small_table(tmp_path, accuracies, [[0.1, 0.2, 0.3], [0.1, 0.1, 0.4]])
-    row = natural.chapter_table("MeanMap", tmp_path).loc["adult by education"]
-    assert row.to_dict() == {
-        "majority": "70.0 (0.0)",
-        "ridge": "80.0 (5.8)*",  # sqrt(((-10)² + 0 + 10²) / 2 / 3) = 5.77
-        "MeanMap": "80.0 (1.2)",  # sqrt((2² + 0 + 2²) / 2 / 3) = 1.15
-        "labels": "90.0 (0.0)",
-        "worth": 12,
-        "warns": "2 of 3",  # a tie counts
-    }
-    with pytest.raises(ValueError, match="method must be one of"):
-        natural.chapter_table("mean_map", tmp_path)
-
-
 @pytest.mark.parametrize("how", natural.GROUPINGS)
 def test_diagnose_rejects_equal_classes_on_natural_bags_only(how):
     pvalues = []

@@ -2,17 +2,10 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from llpbook.datasets import load_bags
 from llpbook.proportions import label_proportions
-from studies import load, thread
-from studies.natural import METHODS
-
-
-def test_every_method_has_one_chapter():
-    named = [method for some in thread.CHAPTERS.values() for method in some]
-    assert sorted([*named, "labels"]) == sorted(METHODS)
+from studies import thread
 
 
 def test_a_draw_holds_out_whole_wards_of_the_books_draw():
@@ -27,18 +20,3 @@ def test_a_draw_holds_out_whole_wards_of_the_books_draw():
     assert y.sum() + y_new.sum() == 120
     news = [len(thread.make_problem(3, part)[1]) for part in range(thread.PARTS)]
     assert sum(news) == 270
-
-
-def test_the_table_grows():
-    rows = load("thread")
-    sizes = [len(thread.table_so_far(chapter)) for chapter in thread.CHAPTERS]
-    assert sizes == sorted(sizes) and sizes[-1] == len(METHODS)
-    whole = thread.table_so_far()
-    assert whole.equals(thread.table_so_far("smic"))
-    new = rows.query("method == 'MeanMap'")["accuracy"]
-    assert (
-        whole.loc["MeanMap", "new"] == f"{100 * new.mean():.1f} ({100 * new.sem():.1f})"
-    )
-    assert whole.loc["ridge", "over ridge"] == "0.0 (0.0)"
-    with pytest.raises(ValueError, match="chapter must be one of"):
-        thread.table_so_far("nowhere")

@@ -322,6 +322,29 @@ def test_stderr_and_errors(tiny):
     expect(tiny, "clean_outputs", "cell 4: ended with KeyError: no")
 
 
+@pytest.mark.parametrize(
+    ("code", "right"),
+    [
+        ("gap.sem()", False),
+        ("gap.agg(['mean', 'sem'])", False),
+        ("gap.std(ddof=1) / 40**0.5", False),
+        ("np.std(gap, ddof=1) / np.sqrt(len(gap))", False),
+        ("np.sqrt((1 / n + ratio) * np.var(gap, ddof=1))", False),
+        ("paired_differences(rows, 'ridge', unit='dataset')", True),
+        ("x.std() / x.mean() - np.sqrt(2)", True),
+    ],
+)
+def test_an_error_of_its_own(tiny, code, right):
+    tiny.add(f"+++\n\n```{{code-cell}} ipython3\n{code}\n```")
+    tiny.put("book/studies/toys.py", f"{code}\n")
+    found = tiny.check("own_errors")
+    assert [text.partition(":")[0] for text in found] == (
+        [] if right else ["book/toy.ipynb cell 6", "book/studies/toys.py"]
+    ), found
+    tiny.put("book/studies/toys.py", "x = 1\n")
+    assert len(tiny.check("own_errors")) == (not right)
+
+
 def test_uncompared_cell_needs_an_assertion(tiny):
     tiny.edit(
         tiny.twin,

@@ -21,7 +21,7 @@ NEXT = """{0} runs and passes `make check`. Now replace what the templates hold,
 - move its line in _toc.yml to its part; say in its row of book/teaching.md which chapters it needs;
 - METHODS in book/studies/benchmark.py and in book/studies/natural.py: the estimator and a grid of settings
   (of 4 in the benchmark, of 5 at most in natural; empty if there is nothing to choose), or their tests fail;
-  CHAPTERS in book/studies/thread.py: the chapter of each method of natural, then make reproduce TABLE=thread;
+  then make reproduce TABLE=thread;
 - a method that imports another method: BUILT_ON in tests/test_base.py says why;
 - a warning of its own: a case in tests/test_running.py provokes it;
 - names that managed cells use are imported in the chapter's first cell (ruff finds those that are not).

@@ -33,6 +33,7 @@ from sklearn.model_selection import GridSearchCV, ParameterGrid
 
 from llpbook import BagBoosting, BagLogistic, LLPGridSearchCV, MajorityClass
 from llpbook.bag_losses import LOSSES
+from llpbook.comparison import paired_differences
 from llpbook.datasets import random_bags
 from llpbook.model_selection import SplitBagKFold, SplitBagShuffle, proportion_scorer
 from llpbook.proportions import label_proportions
@@ -45,6 +46,8 @@ from .runner import Table, cells, load
 PROTOCOL, OUTSIDE_PROTOCOL = "bag-losses-2", "bag-losses-1"
 N_NEW, N_FEATURES = 4000, 20
 BANANA, N_BANANA, BANANA_SIZE = "banana", 3000, 25
+#: Instances tested on per instance trained on, where draws share instances; the other problems are drawn anew.
+RATIOS = {BANANA: 2300 / N_BANANA, **natural.RATIOS}
 # By name: instances in bags, and size of a bag.
 RANDOM = {
     "1e4 in bags of 50": (10_000, 50),
@@ -316,40 +319,8 @@ def paired(name, value="accuracy", results=None):
     return wide.set_index(["variant", "learner", key])
 
 
-def _shown(found, value, sign):
-    """Means and standard errors of the columns by the first two levels of the index, accuracy in percent."""
-    scale, form = (100, ".1f") if value in ("accuracy", "f1") else (1, ".3f")
-    groups = (scale * found).groupby(level=[0, 1], sort=False)
-    mean, error = groups.mean(), groups.sem()
-    lead = "+" if sign else ""
-    return pd.DataFrame({
-        name: [
-            f"{m:{lead}{form}} ({e:{form}})"
-            for m, e in zip(mean[name], error[name], strict=True)
-        ]
-        for name in mean
-    }, index=mean.index)  # fmt: skip
-
-
-def chapter_table(name, value="accuracy", results=None):
-    """A table as the chapter prints it: the mean of each method and, in parentheses, its standard error.
-
-    Parameters
-    ----------
-    name, value, results
-        As for `paired`.
-
-    Returns
-    -------
-    DataFrame of str
-        A row per problem (or variant) and learner. Standard errors are over draws, of ``bag_losses_outside`` over
-        sets. Accuracy and f1 are in percent.
-    """
-    return _shown(paired(name, value, results), value, sign=False)
-
-
 def less(name, value="accuracy", other="counts", results=None):
-    """Differences of each method to another on the same draws, with standard errors, as `chapter_table`.
+    """Differences of each method to another on the same draws, with standard errors.
 
     Parameters
     ----------
@@ -360,10 +331,21 @@ def less(name, value="accuracy", other="counts", results=None):
     Returns
     -------
     DataFrame of str
+        A row per problem (or variant) and learner: the mean difference and, in parentheses, its standard error over
+        draws, corrected where draws share training instances; of ``bag_losses_outside`` over sets. Accuracy and f1 are
+        in percent.
     """
-    found = paired(name, value, results)
-    gains = found.drop(columns=other).sub(found[other], axis=0)
-    return _shown(gains, value, sign=True)
+    scale, form = (100, ".1f") if value in ("accuracy", "f1") else (1, ".3f")
+    found, shown = scale * paired(name, value, results), {}
+    *kept, unit = found.index.names
+    for key, part in found.groupby(level=kept, sort=False):
+        ratio = RATIOS.get(key[0], 0) if unit == "seed" else 0
+        gaps = paired_differences(part, other, unit=unit, test_train_ratio=ratio)
+        shown[key] = {
+            method: f"{gap:+{form}} ({error:{form}})"
+            for method, gap, error in gaps[["difference", "error"]].itertuples()
+        }
+    return pd.DataFrame.from_dict(shown, orient="index").rename_axis(kept)
 
 
 def seconds(name, results=None):
@@ -408,19 +390,3 @@ def best_published(value="accuracy"):
     rows = complexllp.published().query("metric != 'oracle'")
     best = rows.groupby(["dataset", "metric"])[columns[value]].max().unstack()
     return (100 * best.groupby(complexllp.variant).mean()).round(1).rename_axis(None)
-
-
-def outside_table(value="accuracy", results=None):
-    """`chapter_table` of the bags of others, with what their authors published.
-
-    Parameters
-    ----------
-    value : {"accuracy", "f1"}, default "accuracy"
-    results : path, optional
-
-    Returns
-    -------
-    DataFrame
-    """
-    table = chapter_table("bag_losses_outside", value, results)
-    return table.join(best_published(value), on="variant")

@@ -10,7 +10,18 @@ import pandas as pd
 
 from llpbook.comparison import average_ranks, paired_differences, wilcoxon_test
 
-from .benchmark import ANY, DATASETS, KINDS, LIMITS, METHODS, NATURAL, SIZES, VALUES
+from .benchmark import (
+    ANY,
+    DATASETS,
+    KINDS,
+    LIMITS,
+    METHODS,
+    N_BAGGED,
+    N_NEW,
+    NATURAL,
+    SIZES,
+    VALUES,
+)  # fmt: skip
 from .runner import load
 
 TASK = ["dataset", "kind", "bag_size"]
@@ -312,7 +323,8 @@ def site_rows(folder=None):
     Returns
     -------
     DataFrame
-        Accuracies in percent: of the choice by the likelihood, with its standard error over the draws, by the shares
+        Accuracies in percent: of the choice by the likelihood, with its standard error over the draws
+        (corrected: they share training instances), by the shares
         and untuned; the gain over the majority and the gap to the same learner with labels. Then of the choice by
         likelihood. Empty where there is nothing.
     """
@@ -322,7 +334,7 @@ def site_rows(folder=None):
     for choice in ("shares", "untuned"):
         found[choice] = results(choice, folder)["accuracy"]
     groups = found.groupby(keys)
-    means = groups.mean(numeric_only=True).assign(error=groups["accuracy"].sem())
+    means = groups.mean(numeric_only=True).assign(error=_over_draws(found))
     table = pd.DataFrame(index=means.index)
     for column, title, unit, digits in SHOWN:
         values = (unit * means[column]).round(digits) + 0.0  # no -0.0
@@ -337,6 +349,19 @@ def site_rows(folder=None):
     table = table.sort_values(["dataset", "kind", "place", "best"], kind="stable")
     names = {"dataset": "data set", "bag_size": "size"}
     return table.drop(columns=["place", "best"]).rename(columns=names)
+
+
+def _over_draws(found):
+    """Errors of accuracies over the draws of a task, which share the instances of its data set."""
+    parts = []
+    for name, part in found.set_index([*DRAW, "method"]).groupby(level="dataset"):
+        n = DATASETS[name][0]
+        trained = min(n // 2, N_BAGGED)
+        ratio = min(n - trained, N_NEW) / trained
+        wide = part["accuracy"].unstack()
+        options = {"unit": "seed", "by": TASK, "test_train_ratio": ratio}
+        parts.append(paired_differences(wide, None, **options)["error"])
+    return pd.concat(parts)
 
 
 def site_table(folder=None):

@@ -42,6 +42,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from llpbook import CountLogistic, FullBagKFold, InvCal, LLPGridSearchCV, MeanMap
 from llpbook.beyond_memory import fit_chunks, sample_bags
+from llpbook.comparison import paired_differences
 
 from .runner import Table, cells, load
 
@@ -437,7 +438,10 @@ def case_table(results=None):
     groups = rows.groupby(["method", "n", "noise"])
     table = groups[["mean_error", "largest", "cpu"]].mean()
     table.insert(0, "draws", groups.size())
-    table.insert(2, "se", groups["mean_error"].sem())
+    cases = rows.set_index(["n", "noise", "seed", "method"])["mean_error"].unstack()
+    errors = paired_differences(cases, None, unit="seed", by=["n", "noise"])["error"]
+    errors = errors.reorder_levels(["method", "n", "noise"])
+    table.insert(2, "se", errors)
     digits = {"mean_error": 4, "se": 4, "largest": 4, "cpu": 1}
     return table.round(digits).reset_index()
 

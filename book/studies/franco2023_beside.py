@@ -8,7 +8,12 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from llpbook.comparison import effect_sizes, resampled_t_test, wilcoxon_test
+from llpbook.comparison import (
+    effect_sizes,
+    paired_differences,
+    resampled_t_test,
+    wilcoxon_test,
+)  # fmt: skip
 from llpbook.plotting import PALETTE
 
 from ._agreement import agreement, paper_table, resolution
@@ -297,9 +302,11 @@ def lost(size=SIZE, results=None):
     wide["at random"] = wide["mean"]
     gaps = 100 * wide[[*STRATEGIES, "at random"]].rsub(wide["accuracy"], axis=0)
     by_data = gaps.groupby(["method", "variant", "data"]).mean()
-    groups = by_data.groupby(["method", "variant"])
-    error = groups[list(STRATEGIES)].sem().max(axis=1)
-    table = groups.mean().rename(columns=SHORT).assign(se=error)
+    by_data.index.names = by = ["model", "variant", "data"]
+    found = paired_differences(by_data, None, unit="data", by=by[:2])
+    table = found["difference"].unstack()[list(gaps)].rename(columns=SHORT)
+    table["se"] = found["error"].unstack()[list(STRATEGIES)].max(axis=1)
+    table.index.names = ["method", "variant"]
     return table.reindex(VARIANTS, level="variant")
 
 
@@ -327,9 +334,13 @@ def ties(results=None):
         "reversed": wide["LMM reversed", FULL_BAG],
         "shuffle": wide["LMM", SPLIT_BAG[-1]],
     })  # fmt: skip
-    table["gain"] = table["reversed"] - table["full bag"]
-    groups = table.dropna().groupby("variant")
-    return groups.mean().assign(se=groups["gain"].sem()).reindex(VARIANTS)
+    table = table.dropna()
+    gain = paired_differences(
+        table[["reversed", "full bag"]], "full bag", unit="data", by=["variant"]
+    ).xs("reversed", level="method")
+    means = table.groupby("variant").mean()
+    means["gain"], means["se"] = gain["difference"], gain["error"]
+    return means.reindex(VARIANTS)
 
 
 def same_choice(size=SIZE, results=None):

@@ -11,14 +11,12 @@ from llpbook.comparison import paired_differences
 
 from .benchmark import DATASETS
 from .benchmark_tables import results
-from .natural import GROUPINGS
+from .natural import RATIOS
 from .runner import load
 from .thread import PARTS
 
 RIVALS = {"majority": "majority", "ridge": "ridge", "CountLogistic": "counts", "labels": "labels"}  # fmt: skip
-#: Instances tested on per instance trained on. A draw of `adult` tests on 1,000 of 48,842 rows, one of `german` on
-#: half of them. A draw of the wards is a whole cross-validation: the mean over k folds has k / (k - 1).
-RATIOS = {how: 1.0 if how.startswith("german") else 1000 / 47842 for how in GROUPINGS}
+#: A draw of the wards is a whole cross-validation: the mean over k folds has k / (k - 1).
 WARDS, WARDS_RATIO = "heart, wards of 8", PARTS / (PARTS - 1)
 
 

@@ -13,35 +13,15 @@ would.
 """
 
 import numpy as np
-import pandas as pd
 from sklearn.preprocessing import StandardScaler
 
 from llpbook.datasets import load_bags
 
 from .natural import METHODS, judge
-from .runner import Table, cells, load
+from .runner import Table, cells
 
 PROTOCOL = "thread-1"
-DRAWS, BAG_SIZE, PARTS = 20, 8, 5
-# In the order of the book: the chapters, and the methods that each adds to the table.
-CHAPTERS = {
-    "proportions": ["majority", "ridge"],
-    "mean_map": ["MeanMap"],
-    "laplacian_mean_map": ["LaplacianMeanMap", "AlternatingMeanMap"],
-    "discriminant": ["WeightedLDA"],
-    "invcal": ["InvCal"],
-    "alter_svm": ["AlterSVM"],
-    "conv_svm": ["ConvSVM"],
-    "cluster_selection": ["ClusterModelSelection"],
-    "kernel_kmeans": ["AOCKernelKMeans"],
-    "em": ["EMLR"],
-    "count_likelihood": ["CountLogistic", "CountBoosting"],
-    "bag_losses": ["BagLogistic", "BagBoosting"],
-    "density_difference": ["KDEDifference"],
-    "lsdd": ["LSDD"],
-    "dsdd": ["DSDD"],
-    "smic": ["SMIC"],
-}
+BAG_SIZE, PARTS = 8, 5
 
 
 def make_problem(seed, part=0):
@@ -75,56 +55,6 @@ def run(cell, seed):
         key: round(float(np.average([some[key] for some in parts], weights=sizes)), 6)
         for key in ("accuracy", "soft", "in_bags", "error", "soft_error", "warned")
     }
-
-
-def table_so_far(chapter=None, results=None):
-    """The table of the thread as it stands at the end of a chapter.
-
-    Parameters
-    ----------
-    chapter : str, optional
-        A key of ``CHAPTERS``; the whole table if not given.
-    results : path, optional
-        Folder of the files; that of the studies if not given.
-
-    Returns
-    -------
-    DataFrame of str
-        One row per method of the chapters so far, in their order, and ``labels``, the limit. ``wards``, ``new``: mean
-        accuracy in percent on the patients of the given wards and on new ones, and its standard error over the draws.
-        ``over ridge``: points on new patients ahead of the ridge on bag means, paired, and the standard error.
-        ``soft``: on new patients, with the setting chosen by mean probabilities.
-
-    Raises
-    ------
-    ValueError
-        As `load`, or if the chapter is not in the table.
-    """
-    if chapter is not None and chapter not in CHAPTERS:
-        raise ValueError(f"chapter must be one of {list(CHAPTERS)}, got {chapter!r}")
-    order = list(CHAPTERS)
-    until = order[: order.index(chapter) + 1] if chapter else order
-    shown = [method for key in until for method in CHAPTERS[key]] + ["labels"]
-    rows = load("thread", results).query(f"seed < {DRAWS}")
-    rows = 100 * rows.pivot(index="seed", columns="method")[
-        ["in_bags", "accuracy", "soft"]
-    ].astype(float)
-    new = rows["accuracy"]
-    columns = {
-        "wards": rows["in_bags"],
-        "new": new,
-        "over ridge": new.sub(new["ridge"], axis=0),
-        "soft": rows["soft"],
-    }
-    table = {name: _with_error(values[shown]) for name, values in columns.items()}
-    return pd.DataFrame(table, index=shown)
-
-
-def _with_error(values):
-    """Means over the draws and their standard errors, as text, by method."""
-    return [
-        f"{m:z.1f} ({e:.1f})" for m, e in zip(values.mean(), values.sem(), strict=True)
-    ]
 
 
 TABLES = [
