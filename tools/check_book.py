@@ -134,9 +134,9 @@ def untagged(book):
 OWN_ERROR = re.compile(
     r"""\.sem\b|["']sem["']|\b(?:std|var)\(.*\) */ *(?:[\w.]*sqrt|[\w.()]+ *\*\* *0?\.5)|sqrt\(.*\bvar\("""
 )
-# Chapters: the one that derives the errors, error bars of instances, and one whose test is the paper's.
+# Chapters: the one that derives the errors, and one with error bars of the instances of a bag.
 # choice: its rows hold the spread over splits of each choice.
-ERRORS_SHOWN = {"comparison", "diagnosis", "reproduction_yu", "studies/choice.py"}
+ERRORS_SHOWN = {"comparison", "diagnosis", "studies/choice.py"}
 
 
 @rule
