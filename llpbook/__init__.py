@@ -46,7 +46,6 @@ _HOMES = {
         "plot_bags",
         "plot_critical_difference",
         "plot_learning_curve",
-        "plot_proportions",
     ],
     "proportions": ["identifiability", "label_proportions"],
     "smic": ["SMIC"],

@@ -153,21 +153,13 @@ CALLS = {
         plotting.plot_bags,
         {"X": X, "bags": BAGS, "proportions": P, "estimator": MODEL, "y": Y,
          "class_names": ["a", "b"], "bag_names": [*"abcdef"],
-         "feature_names": ["a", "b"],
-         "max_bags": 3, "max_instances": 9},
-        "estimator=None y=None class_names=None bag_names=None feature_names=None "
-        "max_bags=10^12 max_instances=10^12",
-    ),
-    "plot_proportions": (
-        plotting.plot_proportions,
-        {"proportions": P, "bag_sizes": SIZES, "noise": "binomial",
-         "class_names": ["a", "b"], "bins": 5},
-        "noise=None class_names=None bins=None",
+         "max_bags": 3},
+        "estimator=None y=None class_names=None bag_names=None max_bags=10^12",
     ),
     "plot_learning_curve": (
         plotting.plot_learning_curve,
-        {"table": RUNS, "paper": RUNS, "hue_order": ["M"], "references": {"a": 0.5}},
-        "paper=None hue_order=None references=None",
+        {"table": RUNS, "references": {"a": 0.5}},
+        "references=None",
     ),
     "plot_critical_difference": (
         plotting.plot_critical_difference,

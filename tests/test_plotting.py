@@ -33,7 +33,6 @@ from llpbook.plotting import (
     plot_bags,
     plot_critical_difference,
     plot_learning_curve,
-    plot_proportions,
     use_style,
 )
 from llpbook.plotting._bags import margins, spread
@@ -140,12 +139,12 @@ def test_stacks_sum_to_one(iris):
 def test_predicted_proportions_are_those_of_the_estimator(toy, iris):
     X, bags, p, _ = toy
     clf = MeanMap().fit(X, bags, p)
-    marks = only(plot_bags(X, bags, p, clf).axes[1], "predicted")
+    marks = only(plot_bags(X, bags, p, estimator=clf).axes[1], "predicted")
     shares = clf.predict_proportions(X, bags)
     np.testing.assert_allclose(marks.get_xdata(), shares[:, 1])
     X, bags, P, y = iris
     clf = LogisticRegression(max_iter=1000).fit(X, y)
-    marks = only(plot_bags(X, bags, P, clf).axes[1], "predicted")
+    marks = only(plot_bags(X, bags, P, estimator=clf).axes[1], "predicted")
     ends = np.cumsum(label_proportions(clf.predict(X), bags), axis=1)[:, :2]
     np.testing.assert_allclose(marks.get_xdata().reshape(5, 2), ends)
 
@@ -155,7 +154,7 @@ def test_many_bags_are_spread_over_the_proportions():
     bags, p = np.repeat(np.arange(101), 3), rng.permutation(101) / 100
     X, y = rng.normal(size=(303, 3)), rng.permutation(303) % 2
     clf = LogisticRegression().fit(X, y)
-    left, right = plot_bags(X, bags, p, clf, y, max_bags=5).axes
+    left, right = plot_bags(X, bags, p, estimator=clf, y=y, max_bags=5).axes
     np.testing.assert_allclose(widths(right), [0, 0.25, 0.5, 0.75, 1])
     assert right.get_title(loc="right") == "label proportions, 5 of 101 bags"
     assert legend(left)[-1] == "other bags"
@@ -171,19 +170,6 @@ def test_many_bags_are_spread_over_the_proportions():
     P = np.array([[0.4, 0.6, 0], [0.4, 0, 0.6], [0.4, 0.3, 0.3], [1, 0, 0]])
     assert spread(P, np.array([1, 1, 1, 0]), 2).tolist() == [1, 0]
     assert spread(P, np.array([1, 1, 1, 0]), 8).tolist() == [0, 1, 2]
-
-
-def test_keyed_sizes_are_aligned_with_keyed_proportions():
-    p, sizes = pd.Series([0.1, 0.9], ["a", "b"]), pd.Series([30, 10], ["a", "b"])
-    titles = [
-        plot_proportions(p, bag_sizes=given).axes[0].get_legend_handles_labels()[1]
-        for given in (sizes, sizes[::-1], sizes.to_numpy())
-    ]
-    assert titles[0] == titles[1] == titles[2]
-    with pytest.raises(ValueError, match="bag_sizes is matched by its keys"):
-        plot_proportions(p, bag_sizes=pd.Series([30, 10], ["a", "c"]))
-    turned = plot_proportions(dict(p), bag_sizes=sizes[::-1]).axes[0]
-    assert turned.get_legend_handles_labels()[1] == titles[0]
 
 
 DOLLARS = ("under $10 a day", r"$\frac$", r"\$5 and $6", "$a$", "_hidden")
@@ -211,17 +197,10 @@ def test_a_dollar_in_a_name_is_a_dollar(name):
     three = np.array([[0.2, 0.3, 0.5], [0.5, 0.3, 0.2]])
     shown = texts_of(plot_bags(X, bags, three, class_names=["a", name, "c"]))
     assert name in [text.strip() for text in shown]
-    shown = texts_of(plot_proportions([0.2, 0.6], class_names=["a", name]))
-    assert f"proportion of {name}" in shown
     runs = pd.DataFrame({"size": [2, 4], name: [0.9, 0.8], "method": name})
-    for direct in (True, False):
-        figure = plot_learning_curve(
-            runs, "size", name, references={f"{name}!": 0.5}, direct_labels=direct
-        )
-        shown = [text.strip() for text in texts_of(figure)]
-        assert {name, f"{name}!"} <= {*shown} and name.replace(
-            "_", " "
-        ).strip() in shown
+    figure = plot_learning_curve(runs, x="size", y=name, references={f"{name}!": 0.5})
+    shown = [text.strip() for text in texts_of(figure)]
+    assert {name, f"{name}!", name.replace("_", " ").strip()} <= {*shown}
     plt.close("all")
 
 
@@ -259,7 +238,7 @@ def test_color_and_marker_by_bag(toy):
 def test_boundary_is_where_the_decision_function_is_zero(toy):
     X, bags, p, _ = toy
     clf = MeanMap().fit(X, bags, p)
-    left = plot_bags(X, bags, p, clf).axes[0]
+    left = plot_bags(X, bags, p, estimator=clf).axes[0]
     border = only(left, "decision boundary")
     assert len(vertices(border)) > 50
     np.testing.assert_allclose(clf.decision_function(vertices(border)), 0, atol=1e-9)
@@ -272,7 +251,7 @@ def test_boundary_is_where_the_decision_function_is_zero(toy):
 def test_borders_of_three_classes_are_where_the_best_two_are_level(iris):
     X, bags, P, y = iris
     clf = LogisticRegression(max_iter=1000).fit(X[:, 2:], y)
-    left = plot_bags(X[:, 2:], bags, P, clf).axes[0]
+    left = plot_bags(X[:, 2:], bags, P, estimator=clf).axes[0]
     borders = by_gid(left, "decision boundary")
     assert len(borders) == 3
     scale = np.ptp(clf.decision_function(X[:, 2:]))
@@ -305,7 +284,7 @@ def test_scores_count_only_where_they_agree_with_predict(toy, scores):
 def test_one_feature_is_a_strip_a_bag(toy):
     X, bags, p, _ = toy
     clf = MeanMap().fit(X[:, :1], bags, p)
-    left, right = plot_bags(X[:, :1], bags, p, clf).axes
+    left, right = plot_bags(X[:, :1], bags, p, estimator=clf).axes
     for k in range(2):
         x, row = points(left, k)[0].T
         assert np.abs(row - k).max() < 0.3
@@ -319,7 +298,7 @@ def test_one_feature_is_a_strip_a_bag(toy):
 def test_more_features_are_principal_components_without_a_boundary(iris):
     X, bags, P, y = iris
     clf = LogisticRegression(max_iter=1000).fit(X, y)
-    left = plot_bags(X, bags, P, clf).axes[0]
+    left = plot_bags(X, bags, P, estimator=clf).axes[0]
     assert left.get_xlabel() == "PC 1 (92 % of variance)"
     assert not by_gid(left, "decision boundary")
     assert left.get_title(loc="left") == "instances by bag and prediction"
@@ -338,7 +317,10 @@ def test_fill_is_the_prediction_then_the_label(toy):
     X = np.column_stack([X, np.random.default_rng(1).normal(size=80)])
     clf = MeanMap().fit(X, bags, p)
     y_hat = clf.predict(X)
-    plain, judged = plot_bags(X, bags, p, clf), plot_bags(X, bags, p, clf, y)
+    plain, judged = (
+        plot_bags(X, bags, p, estimator=clf),
+        plot_bags(X, bags, p, estimator=clf, y=y),
+    )
     for fig, labels in ((plain, y_hat), (judged, y)):
         for k in range(2):
             filled = 40 - points(fig.axes[0], k)[1].count("#FFFFFF")
@@ -375,24 +357,23 @@ def test_input_forms_give_the_same_picture(toy):
     for given in (X, pd.DataFrame(X, columns=list("abcd")), sp.csr_array(X)):
         model = LogisticRegression().fit(given, y)
         before = given.copy()
-        drawn, _ = points(plot_bags(given, bags, p, model).axes[0], 0)
+        drawn, _ = points(plot_bags(given, bags, p, estimator=model).axes[0], 0)
         pictures.append(np.sort(np.abs(drawn), axis=0))
         assert abs(before - given).max().max() == 0
     np.testing.assert_allclose(pictures[1], pictures[0])
     np.testing.assert_allclose(pictures[2], pictures[0], atol=1e-8)
     frame = pd.DataFrame(X[:, :2], columns=["age", "dose"])
-    left = plot_bags(frame, bags, p, MeanMap().fit(frame, bags, p)).axes[0]
+    left = plot_bags(frame, bags, p, estimator=MeanMap().fit(frame, bags, p)).axes[0]
     assert (left.get_xlabel(), left.get_ylabel()) == ("age", "dose")
 
 
 def test_too_many_instances_are_thinned_and_said_so():
     rng = np.random.default_rng(0)
     X, bags = rng.normal(size=(2000, 2)), np.repeat(np.arange(20), 100)
-    few = {"max_bags": 2, "max_instances": 250}
-    left = plot_bags(X, bags, rng.uniform(size=20), **few).axes[0]
-    assert left.get_title(loc="left").endswith(", 250 of 2000")
+    left = plot_bags(X, bags, rng.uniform(size=20), max_bags=2).axes[0]
+    assert left.get_title(loc="left").endswith(", 1500 of 2000")
     sizes = [len(c.get_offsets()) for c in left.collections]
-    assert sizes == [50, 100, 100]  # shown bags whole
+    assert sizes == [1300, 100, 100]  # shown bags whole
 
 
 def test_axes_are_used(toy):
@@ -412,16 +393,16 @@ def test_nothing_is_cut_off_and_no_names_overlap(toy, iris):
     long = [f"{name} but not quite as long as {k}" for k, name in enumerate("abcde")]
     many = np.arange(150) // 4
     for fig in (
-        plot_bags(*toy[:3], MeanMap().fit(*toy[:3]), toy[3]),
-        plot_bags(X, bags, P, clf, y, bag_names=long),
-        plot_bags(X[:, 2:], bags, P, plane, class_names=load_iris().target_names),
+        plot_bags(*toy[:3], estimator=MeanMap().fit(*toy[:3]), y=toy[3]),
+        plot_bags(X, bags, P, estimator=clf, y=y, bag_names=long),
+        plot_bags(
+            X[:, 2:], bags, P, estimator=plane, class_names=load_iris().target_names
+        ),
         plot_bags(X, many, np.linspace(0, 1, 38)),
         plot_bags(X, many, np.linspace(0, 1, 38), max_bags=40),
         plot_bags(
             X, many, np.ones(38), bag_names=long * 7 + long[:3], figsize=(7, 2.5)
         ),
-        plot_proportions(np.linspace(0, 1, 30), 20, noise="binomial"),
-        plot_proportions(P, 30, noise="hypergeometric"),
     ):
         fig.canvas.draw()
         width, height = fig.canvas.get_width_height()
@@ -436,44 +417,6 @@ def test_nothing_is_cut_off_and_no_names_overlap(toy, iris):
                 assert box.y0 >= 0 and box.y1 <= height, text.get_text()
             boxes = [name.get_window_extent() for name in names]  # from the top
             assert all(low.y1 <= high.y0 for high, low in pairwise(boxes))
-
-
-# --- plot_proportions ----------------------------------------------------------------
-def test_histogram_counts_every_bag_once():
-    p = np.random.default_rng(0).binomial(30, 0.4, size=200) / 30
-    (ax,) = plot_proportions(p, 30).axes
-    assert sum(patch.get_height() for patch in ax.patches) == 200
-    np.testing.assert_array_equal(only(ax, "rug").get_xdata(), p)
-    assert only(ax, "class prior").get_xdata()[0] == pytest.approx(p.mean())
-    left = np.array([patch.get_x() for patch in ax.patches]) * 30
-    np.testing.assert_allclose(left % 1, 0.5)  # edges lie between possible proportions
-
-
-@pytest.mark.parametrize("noise", ["binomial", "hypergeometric"])
-def test_sampling_noise_has_its_textbook_spread(noise):
-    p = np.random.default_rng(0).binomial(25, 0.4, size=80) / 25
-    (ax,) = plot_proportions(p, 25, noise=noise).axes
-    finite = (2000 - 25) / (2000 - 1) if noise == "hypergeometric" else 1
-    sd = np.sqrt(p.mean() * (1 - p.mean()) / 25 * finite)
-    assert f"noise alone, sd {sd:.3f}" in legend(ax)
-    curve = only(ax, "noise").get_data()
-    middle = (curve.edges[1:] + curve.edges[:-1]) / 2
-    assert curve.values.sum() == pytest.approx(80)
-    assert curve.values @ middle / 80 == pytest.approx(p.mean(), abs=0.02)
-
-
-def test_each_bag_counts_with_its_own_size():
-    sizes = np.array([10, 40, 40, 0])
-    (ax,) = plot_proportions([0.5, 0.5, 0.5, 0.9], sizes, noise="binomial").axes
-    sd = np.sqrt(np.mean(0.25 / sizes[:3]))
-    assert legend(ax)[:2] == ["3 bags, sd 0.000", f"noise alone, sd {sd:.3f}"]
-
-
-def test_a_panel_for_each_of_many_classes():
-    P = np.random.default_rng(0).dirichlet([3, 2, 1, 1], size=40)
-    axes = plot_proportions(P, class_names=list("abcd"), bins=10).axes
-    assert [ax.get_xlabel() for ax in axes] == [f"proportion of {c}" for c in "abcd"]
-    assert all(len(ax.patches) == 10 for ax in axes)
 
 
 # --- plot_learning_curve -------------------------------------------------------------
@@ -502,18 +445,6 @@ def test_lines_are_means_and_bands_standard_deviations(runs):
     assert ax.get_xscale() == "log" and ax.xaxis.get_transform().base == 2
     assert {t.get_text() for t in ax.texts} == {*methods, "majority class"}
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("bag size", "accuracy")
-
-
-def test_paper_is_hollow_and_dashed_in_the_same_color(runs):
-    values = {"bag_size": [2, 8, 32], "accuracy": [0.8, 0.7, 0.6]}
-    paper = pd.DataFrame({"method": "InvCal"} | values)
-    (ax,) = plot_learning_curve(runs, paper=paper).axes
-    (line,) = (line for line in ax.lines if line.get_label() == "InvCal (paper)")
-    np.testing.assert_array_equal(line.get_ydata(), values["accuracy"])
-    assert line.get_markerfacecolor() == "white" and line.is_dashed()
-    assert line.get_color() == ink(PALETTE[1])
-    assert ticks(ax.xaxis) == ["2", "8", "32", "64"]
-    assert legend(ax) == ["mean ± standard deviation", "paper"]
 
 
 def test_names_do_not_overlap_nor_cover_the_data(runs):
@@ -554,10 +485,10 @@ def test_draw_dags_shows_all_of_them():
     shown = [drawn(ax) for ax in axes.ravel() if ax.patches]
     assert axes.shape == (8, 6) and len(shown) == 25
     assert set(shown) == set(taxonomy.all_dags())
-    row = draw_dags("simple")
+    row = draw_dags(name="simple")
     assert [drawn(ax) for ax in row[0]] == taxonomy.dags_of("Simple")
     assert row[0, 0].texts[-1].get_text() == "Simple"
-    assert draw_dags("Simple", axes=row) is row
+    assert draw_dags(name="Simple", axes=row) is row
     assert drawn(draw_dag({("X", "Y")})) == {("X", "Y")}
 
 
@@ -623,7 +554,6 @@ RUNS = pd.DataFrame({"method": ["A", "B"], "bag_size": [1, 2], "accuracy": [0.5,
 THREE = LogisticRegression().fit([[0, 0], [1, 1], [2, 2]], [0, 1, 2])
 GOOD = {
     plot_bags: {"X": np.eye(4, 2), "bags": [0, 0, 1, 1], "proportions": [0.5, 0.5]},
-    plot_proportions: {"proportions": [0.2, 0.4]},
     plot_learning_curve: {"table": RUNS},
     plot_critical_difference: {"ranks": {"A": 1, "B": 2}, "n_sets": 8},
     ink: {"color": "#000000"},
@@ -641,25 +571,11 @@ GOOD = {
         (plot_bags, {"y": np.arange(4)}, r"y has the classes \[0, 1, 2, 3\]"),
         (plot_bags, {"estimator": THREE}, r"estimator has the classes \[0, 1, 2\]"),
         (plot_bags, {"max_bags": 0}, "max_bags must be a whole number from 1, got"),
-        (plot_bags, {"max_instances": 1.5}, "max_instances must be a whole number"),
         (plot_bags, {"class_names": ["a"]}, "class_names must have 2 entries, got 1"),
         (plot_bags, {"bag_names": ["a"]}, "bag_names must have 2 entries, got 1"),
-        (plot_bags, {"feature_names": ["a"]}, "feature_names must have 2 entries"),
         (plot_bags, {"axes": [None]}, "axes must be a pair"),
         (plot_bags, {"axes": (None, None)}, "a pair of Axes, at most one None"),
-        (plot_proportions, {"noise": "poisson"}, "noise must be None"),
-        (plot_proportions, {"noise": "binomial"}, "needs bag_sizes"),
-        (plot_proportions, {"bag_sizes": [1, 2, 3]}, "one number or one for each of"),
-        (
-            plot_proportions,
-            {"bag_sizes": [1, -2]},
-            r"at least 0, not all 0, got \[1, -2\]",
-        ),
-        (plot_proportions, {"bag_sizes": 0}, "not all 0, got 0"),
-        (plot_proportions, {"axes": [None, None]}, "axes must hold 1 Axes"),
         (plot_learning_curve, {"x": "size"}, "table has no column 'size'"),
-        (plot_learning_curve, {"hue_order": ["C"]}, "hue_order holds 'C'"),
-        (plot_learning_curve, {"paper": {"A": 1}}, "paper must be a DataFrame"),
         (plot_learning_curve, {"table": RUNS[:0]}, "with at least one row"),
         (plot_learning_curve, {"table": RUNS.replace(0.5, np.nan)}, "missing value in"),
         (plot_learning_curve, {"table": RUNS.replace(1, 0)}, "table must be positive"),
@@ -683,10 +599,9 @@ def test_bad_input_is_named_and_leaves_no_figure(plot, change, message):
 def test_only_use_style_changes_settings(toy, runs):
     before = dict(matplotlib.rcParams)
     plot_bags(*toy[:3])
-    plot_proportions([0.2, 0.5, 0.4], 10, noise="hypergeometric")
     plot_learning_curve(runs)
     plot_critical_difference({"A": 1, "B": 2}, 8)
-    draw_dags("Simple")
+    draw_dags(name="Simple")
     assert dict(matplotlib.rcParams) == before
     with plt.style.context("llpbook.llpbook"):
         by_name = dict(matplotlib.rcParams)
@@ -699,7 +614,7 @@ def test_matplotlib_is_imported_late_and_its_absence_explained():
     code = (
         "import sys; import llpbook.plotting as p; assert 'matplotlib' not in sys.modules\n"
         "sys.modules['matplotlib'] = None\n"
-        "for call in (p.use_style, lambda: p.plot_proportions([0.5]), p.draw_dags):\n"
+        "for call in (p.use_style, p.draw_dags):\n"
         "    try: call()\n"
         "    except ImportError as err: assert 'pip install matplotlib' in str(err), err\n"
         "    else: raise SystemExit('no error')\n"
@@ -708,7 +623,7 @@ def test_matplotlib_is_imported_late_and_its_absence_explained():
 
 
 def test_examples_run():
-    parts = "_bags _critical_difference _proportions _learning_curve _style"
+    parts = "_bags _critical_difference _learning_curve _style"
     for part in parts.split():
         module = importlib.import_module(f"{plotting.__name__}.{part}")
         found = doctest.testmod(module)

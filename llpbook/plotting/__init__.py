@@ -1,9 +1,9 @@
 """Pictures of bags: the one standard figure of the book, and those that go with it.
 
 `plot_bags` draws what a learner from label proportions sees: instances colored by bag, and the proportions of the bags
-as bars. True labels enter only when ``y`` is given, and the figure then says so. `plot_proportions` shows the
-proportions of many bags against sampling noise, `plot_learning_curve` accuracy against bag size,
-`plot_critical_difference` average ranks of methods and which of them differ, `draw_dag` and `draw_dags` the graphs of
+as bars. True labels enter only when ``y`` is given, and the figure then says so. `plot_learning_curve` shows
+accuracy against bag size, `plot_critical_difference` average ranks of methods and which of them differ,
+`draw_dag` and `draw_dags` the graphs of
 `llpbook.taxonomy`.
 
 ``PALETTE`` holds eight colors of Okabe and Ito (2008), blue, vermillion, green, sky blue, purple, orange, black and
@@ -16,18 +16,16 @@ from ._bags import plot_bags
 from ._critical_difference import plot_critical_difference
 from ._dags import draw_dag, draw_dags
 from ._learning_curve import plot_learning_curve
-from ._proportions import plot_proportions
-from ._style import MARKERS, PALETTE, ink, use_style
+from ._style import MARKERS as MARKERS
+from ._style import PALETTE as PALETTE
+from ._style import ink, use_style
 
 __all__ = [
-    "MARKERS",
-    "PALETTE",
     "draw_dag",
     "draw_dags",
     "ink",
     "plot_bags",
     "plot_critical_difference",
     "plot_learning_curve",
-    "plot_proportions",
     "use_style",
 ]

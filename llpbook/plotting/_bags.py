@@ -1,6 +1,11 @@
 """The standard figure of the book: bags of instances, and their label proportions."""
 
+from __future__ import annotations
+
 import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -8,9 +13,9 @@ import scipy.sparse as sp
 from sklearn.decomposition import PCA
 from sklearn.utils import check_array
 
-from .._checks import check_whole
+from .._typing import ArrayLike, Matrix, Proportions
 from ..base import check_column, read_bags
-from ..proportions import class_prior, label_proportions
+from ..proportions import check_whole, class_prior, label_proportions
 from ._style import (
     DARK,
     GRAY,
@@ -28,28 +33,23 @@ from ._style import (
     sample,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 GRID = 200  # points a side on which a decision region is evaluated
+DRAWN = 1500  # instances
 
 
 def plot_bags(
-    X,
-    bags,
-    proportions,
-    estimator=None,
-    y=None,
-    *,
-    class_names=None,
-    bag_names=None,
-    max_bags=8,
-    max_instances=1500,
-    feature_names=None,
-    axes=None,
-    figsize=None,
-    random_state=0,
-):
+    X: Matrix, bags: ArrayLike, proportions: Proportions, *, estimator: Any = None,
+    y: ArrayLike | None = None, class_names: Sequence[str] | None = None,
+    bag_names: Sequence[str] | None = None, max_bags: int = 8,
+    axes: Sequence[Any] | None = None, figsize: tuple[float, float] | None = None,
+) -> Figure:  # fmt: skip
     """The standard figure of the book: instances colored by bag, and the proportions of the bags as bars.
 
-    Left, the instances, with color and marker by bag. One feature: a jittered strip a bag, in the order of the bars.
+    Left, the instances, with color and marker by bag. At most 1,500 are drawn, at
+    random, and the title says so. One feature: a jittered strip a bag, in the order of the bars.
     Two: as they are. More: in their first two principal components (of ``X`` as given, centered, not scaled). Right,
     one bar per bag, as long as its share of the positive class; with three classes or more, a stack of all shares.
 
@@ -85,16 +85,10 @@ def plot_bags(
         class (with three classes or more, of the class whose proportion varies most), from the smallest to the
         largest, and in this order. The others are gray, or left out with one feature. The title of the right panel
         says how many are shown of how many. Bags without instances are not counted.
-    max_instances : int
-        With more instances than this, a random choice is drawn (those of shown bags first), and the title says so.
-    feature_names : sequence of str, shape (n_features,), optional
-        Labels of the axes if ``n_features`` is 1 or 2; the columns of a DataFrame if not given.
     axes : pair of matplotlib Axes, optional
         Where to draw; None in place of one of them leaves this panel out.
     figsize : pair of float, optional
         Inches; ``(7, 3)`` or a little more if many bags are shown. Not used with ``axes``.
-    random_state : int
-        Seed of the jitter and of the choice of instances.
 
     Returns
     -------
@@ -121,112 +115,154 @@ def plot_bags(
     """
     plt = pyplot()
     # Everything that can fail comes before the first figure is made.
-    try:
-        A = check_array(X, accept_sparse="csr", dtype=float, input_name="X")
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"X must be a matrix of finite numbers: {error}") from error
-    n, d = A.shape
-    columns = X.columns if isinstance(X, pd.DataFrame) else None
-    X = A if columns is None else X
-    for name, value in (("max_bags", max_bags), ("max_instances", max_instances)):
-        check_whole(name, value)
-    data = read_bags(A, bags, proportions, given=X)
-    P, codes, classes, keys = data.proportions, data.bags, data.classes, data.bag_labels
-    y = None if y is None else check_column("y", y, n, X)
-    named = isinstance(proportions, pd.DataFrame)
-    if estimator is not None and not hasattr(estimator, "classes_"):
-        raise ValueError(f"estimator must be a fitted classifier, got {estimator!r}")
-    classes = find_classes(classes, named, estimator, y)
-    names = check_names(class_names, [f"class {c}" for c in classes], "class_names")
-    names = [literal(name) for name in names]
-    default = [f"bag {k}" for k in range(len(P))] if keys is None else keys
-    bag_names = check_names(bag_names, default, "bag_names")
-    feature_names = columns if feature_names is None else feature_names
-    if feature_names is None:
-        feature_names = [rf"$x_{j + 1}$" for j in range(d)]
-    else:
-        given = check_names(feature_names, range(d), "feature_names")
-        feature_names = [literal(name) for name in given]
+    facts = read(X, bags, proportions, estimator, y, max_bags)
+    facts.name(class_names, bag_names)
     pair = axes is None or (np.iterable(axes) and len(axes) == 2)
     if not pair or (axes is not None and all(ax is None for ax in axes)):
         raise ValueError(f"axes must be a pair of Axes, at most one None, got {axes}")
-    y_hat = predicted = None
-    if estimator is not None:
-        y_hat = np.asarray(estimator.predict(X))
-        predicted = label_proportions(y_hat, codes, n_bags=len(P), classes=classes)
-
-    sizes = np.bincount(codes, minlength=len(P))
-    rows, n_bags = spread(P, sizes, max_bags), np.count_nonzero(sizes)
-    some = f", {len(rows)} of {n_bags} bags" if len(rows) < n_bags else ""
     if axes is None:
-        long = max(len(bag_names[r]) for r in rows) > 20 and len(rows) <= 8
+        rows = facts.rows
+        long = max(len(facts.bag_names[r]) for r in rows) > 20 and len(rows) <= 8
         height = max(3, 1 + 0.36 * len(rows) * long, 1.2 + 0.22 * len(rows))
         size = {"figsize": figsize or (7, height), "width_ratios": [1.25, 1]}
         axes = plt.subplots(1, 2, layout="constrained", **size)[1]
     left, right = axes
-    # Labels shown on the left, if any. Color means the bag, or one of several classes.
-    labels = y if y is not None else (y_hat if d > 2 else None)
-    by_class = labels is not None and len(classes) > 2
-
     if left is not None:
-        rng = np.random.default_rng(random_state)
-        Z, xy_labels = in_the_plane(A, feature_names)
-        row_of = np.full(len(P), -1)
-        row_of[rows] = np.arange(len(rows))
-        row = row_of[codes]  # -1 in bags that are not shown
-        order = rng.permutation(n)
-        drawn = order[np.argsort(row[order] < 0, kind="stable")][:max_instances]
-        if d == 1:  # a strip for each bag that is shown
-            Z = np.column_stack([Z, row + rng.uniform(-0.27, 0.27, n)])
-            drawn = drawn[row[drawn] >= 0]
-        title = "instances, colored by bag"
-        if labels is not None:
-            title = "instances by bag and prediction"
-        if y is not None:
-            title = "true labels (evaluation only)"
-        if len(drawn) < n and d > 1:
-            title += f", {len(drawn)} of {n}"
-        left.set_title(title, loc="left")
-        frame(left, Z, xy_labels, len(rows))
-        if estimator is not None and d <= 2:
-            draw_regions(left, estimator, columns, classes, names, d, by_class)
-        which = None
-        if labels is not None:
-            which = (labels[drawn, None] == classes).argmax(axis=1)
-        draw_instances(left, Z[drawn], row[drawn], rows, which, by_class)
-        legend_title = None
-        if by_class:
-            legend_title = "predicted class" if y is None else "true class"
-            legend_title += "; area: predicted" * (estimator is not None and d <= 2)
-            for c, name in enumerate(names):
-                sample(left, name, color=look(c)[0])
-        elif labels is not None:
-            verb = "predicted " if y is None else ""
-            sample(left, verb + names[1])
-            sample(left, verb + names[0], **HOLLOW)
-        if y is not None and estimator is not None and d > 2:
-            wrong = drawn[(y != y_hat)[drawn] & (row[drawn] >= 0)]
-            cross = {"marker": "x", "color": DARK, "linewidths": 0.9, "gid": "wrong"}
-            left.scatter(*Z[wrong].T, s=22, zorder=4, **cross)
-            sample(left, "wrong prediction", marker="x")
-        if (row[drawn] < 0).any():
-            sample(left, "other bags", color=LIGHT, markersize=4)
-        legend_below(left, title=legend_title, title_fontsize="small")
-
+        draw_left(left, facts)
     if right is not None:
-        eta, binary = class_prior(P, sizes), len(classes) == 2
-        guess = None if predicted is None else predicted[rows]
-        keyed = None if by_class and left is not None else names
-        draw_bars(right, P[rows], eta, guess, by_class, keyed)
-        inches = right.figure.get_figheight() * right.get_position().height
-        roomy = 72 * inches / len(rows) > 25  # points, for two lines of text
-        ticks = [bag_label(bag_names[r], sizes[r], roomy) for r in rows]
-        right.set_yticks(range(len(rows)), ticks)
-        what = names[1] if binary else "each class"
-        right.set(ylim=(len(rows) - 0.5, -0.5), xlabel=f"proportion of {what}")
-        right.set_title(f"label proportions{some}", loc="right" if some else "left")
-        legend_below(right, at=1)  # there is room under the names of the bags
+        draw_right(right, facts, keyed=left is None or not facts.by_class)
     return (right if left is None else left).figure
+
+
+@dataclass
+class Facts:
+    """What both panels show; ``row`` is -1 for instances of bags that are not shown."""
+
+    A: Any
+    columns: Any
+    estimator: Any
+    P: np.ndarray
+    codes: np.ndarray
+    classes: np.ndarray
+    keys: Any
+    y: Any
+    y_hat: Any
+    predicted: Any
+    rows: np.ndarray
+    names: Any = None
+    bag_names: Any = None
+
+    def __post_init__(self):
+        self.sizes = np.bincount(self.codes, minlength=len(self.P))
+        row_of = np.full(len(self.P), -1)
+        row_of[self.rows] = np.arange(len(self.rows))
+        self.row, (self.n, self.d) = row_of[self.codes], self.A.shape
+        self.regions = self.estimator is not None and self.d <= 2
+        # Labels shown on the left, if any. Color means the bag, or one of several classes.
+        self.labels = self.y if self.y is not None else (None if self.d <= 2 else self.y_hat)  # fmt: skip
+        self.by_class = self.labels is not None and len(self.classes) > 2
+
+    def name(self, class_names, bag_names):
+        """The names of classes and bags, as they are drawn."""
+        plain = [f"class {c}" for c in self.classes]
+        names = check_names(class_names, plain, "class_names")
+        self.names = [literal(name) for name in names]
+        plain = [f"bag {k}" for k in range(len(self.P))]
+        default = plain if self.keys is None else self.keys
+        self.bag_names = check_names(bag_names, default, "bag_names")
+
+
+def read(X, bags, proportions, estimator, y, max_bags):
+    """Check the arguments of `plot_bags`, and predict."""
+    try:
+        A = check_array(X, accept_sparse="csr", dtype=float, input_name="X")
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"X must be a matrix of finite numbers: {error}") from error
+    columns = X.columns if isinstance(X, pd.DataFrame) else None
+    X = A if columns is None else X
+    check_whole("max_bags", max_bags)
+    data = read_bags(A, bags, proportions, given=X)
+    y = None if y is None else check_column("y", y, A.shape[0], X)
+    if estimator is not None and not hasattr(estimator, "classes_"):
+        raise ValueError(f"estimator must be a fitted classifier, got {estimator!r}")
+    named = isinstance(proportions, pd.DataFrame)
+    classes = find_classes(data.classes, named, estimator, y)
+    P, codes, y_hat, predicted = data.proportions, data.bags, None, None
+    if estimator is not None:
+        y_hat = np.asarray(estimator.predict(X))
+        predicted = label_proportions(y_hat, codes, n_bags=len(P), classes=classes)
+    rows = spread(P, np.bincount(codes, minlength=len(P)), max_bags)
+    return Facts(A, columns, estimator, P, codes, classes, data.bag_labels, y, y_hat, predicted, rows)  # fmt: skip
+
+
+def draw_left(ax, facts):
+    """The instances, with decision regions, labels and wrong predictions where they are known."""
+    rng, row, d = np.random.default_rng(0), facts.row, facts.d
+    Z, xy_labels = in_the_plane(facts)
+    order = rng.permutation(facts.n)
+    drawn = order[np.argsort(row[order] < 0, kind="stable")][:DRAWN]
+    if d == 1:  # a strip for each bag that is shown
+        Z = np.column_stack([Z, row + rng.uniform(-0.27, 0.27, facts.n)])
+        drawn = drawn[row[drawn] >= 0]
+    some = f", {len(drawn)} of {facts.n}" if len(drawn) < facts.n and d > 1 else ""
+    ax.set_title(left_title(facts) + some, loc="left")
+    frame(ax, Z, xy_labels, len(facts.rows))
+    if facts.regions:
+        draw_regions(ax, facts)
+    which = None
+    if facts.labels is not None:
+        which = (facts.labels[drawn, None] == facts.classes).argmax(axis=1)
+    draw_instances(ax, Z[drawn], row[drawn], facts.rows, which, facts.by_class)
+    title = key_of_labels(ax, facts)
+    if facts.y is not None and facts.estimator is not None and d > 2:
+        wrong = drawn[(facts.y != facts.y_hat)[drawn] & (row[drawn] >= 0)]
+        cross = {"marker": "x", "color": DARK, "linewidths": 0.9, "gid": "wrong"}
+        ax.scatter(*Z[wrong].T, s=22, zorder=4, **cross)
+        sample(ax, "wrong prediction", marker="x")
+    if (row[drawn] < 0).any():
+        sample(ax, "other bags", color=LIGHT, markersize=4)
+    legend_below(ax, title=title, title_fontsize="small")
+
+
+def left_title(facts):
+    """What the instances show."""
+    if facts.y is not None:
+        return "true labels (evaluation only)"
+    if facts.labels is not None:
+        return "instances by bag and prediction"
+    return "instances, colored by bag"
+
+
+def key_of_labels(ax, facts):
+    """The entries of the legend for the labels that are shown; the title of the legend."""
+    if facts.by_class:
+        for c, name in enumerate(facts.names):
+            sample(ax, name, color=look(c)[0])
+        title = "predicted class" if facts.y is None else "true class"
+        return title + "; area: predicted" * facts.regions
+    if facts.labels is not None:
+        verb = "predicted " if facts.y is None else ""
+        sample(ax, verb + facts.names[1])
+        sample(ax, verb + facts.names[0], **HOLLOW)
+    return None
+
+
+def draw_right(ax, facts, keyed):
+    """The bars of the proportions, with the names of the bags; of several classes the key, if it is not on the left."""
+    rows, sizes = facts.rows, facts.sizes
+    guess = None if facts.predicted is None else facts.predicted[rows]
+    prior = class_prior(facts.P, sizes)
+    draw_bars(ax, facts.P[rows], prior, guess, facts.by_class, facts.names if keyed else None)  # fmt: skip
+    inches = ax.figure.get_figheight() * ax.get_position().height
+    roomy = 72 * inches / len(rows) > 25  # points, for two lines of text
+    ticks = [bag_label(facts.bag_names[r], sizes[r], roomy) for r in rows]
+    ax.set_yticks(range(len(rows)), ticks)
+    what = facts.names[1] if len(facts.classes) == 2 else "each class"
+    ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel=f"proportion of {what}")
+    n_bags = np.count_nonzero(sizes)
+    some = f", {len(rows)} of {n_bags} bags" if len(rows) < n_bags else ""
+    ax.set_title(f"label proportions{some}", loc="right" if some else "left")
+    legend_below(ax, at=1)  # there is room under the names of the bags
 
 
 def find_classes(classes, named, estimator, y):
@@ -260,10 +296,14 @@ def spread(P, sizes, max_bags):
     return ranked[np.round(np.linspace(0, len(ranked) - 1, max_bags)).astype(int)]
 
 
-def in_the_plane(A, feature_names):
+def in_the_plane(facts):
     """Instances in at most two coordinates, with the labels of the axes."""
-    if A.shape[1] <= 2:
-        return A.toarray() if sp.issparse(A) else A, feature_names
+    A = facts.A
+    if facts.d <= 2 and facts.columns is not None:
+        return A, [literal(name) for name in facts.columns]
+    if facts.d <= 2:
+        names = [rf"$x_{j + 1}$" for j in range(facts.d)]
+        return A.toarray() if sp.issparse(A) else A, names
     pca = PCA(2, random_state=0).fit(A)
     shares = enumerate(pca.explained_variance_ratio_, start=1)
     return pca.transform(A), [
@@ -314,13 +354,15 @@ def margins(estimator, X, classes):
     return np.where(hard, 1.0, -1.0)
 
 
-def draw_regions(ax, estimator, columns, classes, names, d, by_class):
+def draw_regions(ax, facts):
     """Decision regions of an estimator on one or two features, in grays or in light colors of the classes."""
     xs, ys = (np.linspace(*sorted(lim), GRID) for lim in (ax.get_xlim(), ax.get_ylim()))
-    ys = ys[[0, -1]] if d == 1 else ys
-    mesh = np.stack(np.meshgrid(xs, ys), axis=-1).reshape(-1, 2)[:, :d]
-    mesh = mesh if columns is None else pd.DataFrame(mesh, columns=columns)
-    ahead = margins(estimator, mesh, classes).reshape(len(ys), GRID, -1)
+    classes, by_class = facts.classes, facts.by_class
+    ys = ys[[0, -1]] if facts.d == 1 else ys
+    mesh = np.stack(np.meshgrid(xs, ys), axis=-1).reshape(-1, 2)[:, : facts.d]
+    if facts.columns is not None:
+        mesh = pd.DataFrame(mesh, columns=facts.columns)
+    ahead = margins(facts.estimator, mesh, classes).reshape(len(ys), GRID, -1)
     for c in range(len(classes) == 2, len(classes)):  # of two classes, the second
         share, m = 0.09 + 0.05 * (len(classes) - 2), ahead[:, :, c]
         gray = mix("#000000", 1 - share * c / (len(classes) - 1))
@@ -331,9 +373,8 @@ def draw_regions(ax, estimator, columns, classes, names, d, by_class):
             border = ax.contour(xs, ys, m, [0], colors=DARK, linewidths=1.4, zorder=3)
             border.set_gid("decision boundary")
         if not by_class:
-            ax.fill(
-                [], [], facecolor=fill, edgecolor=DARK, label=f"predicts {names[c]}"
-            )
+            key = {"edgecolor": DARK, "label": f"predicts {facts.names[c]}"}
+            ax.fill([], [], facecolor=fill, **key)
 
 
 def draw_instances(ax, Z, row, rows, which, by_class):
@@ -356,39 +397,22 @@ def draw_instances(ax, Z, row, rows, which, by_class):
 
 
 def draw_bars(ax, P, prior, predicted, by_class, names):
-    """One horizontal bar a bag, the share of the positive class, or a stack of all classes (named, if not None)."""
-    from matplotlib.transforms import offset_copy
-
+    """One horizontal bar per bag, the share of the positive class, or a stack of all classes (named, if not None)."""
     n, K = P.shape
     at, height = np.arange(n), min(0.62, 0.17 * n)
     colors = [look(k)[0] for k in range(n)]
-    sides = ax.get_yaxis_transform()  # x in the width of the panel, y in bags
     if K == 2:
         ax.barh(at, P[:, 1], height, color=colors, zorder=2)
-        beside = {"transform": offset_copy(sides, ax.figure, x=5, units="points")}
         for i, p in enumerate(P[:, 1]):
-            ax.text(1, i, f"{p:.2f}", va="center", fontsize="small", **beside)
-    for c in range(K if K > 2 else 0):
-        share = 0.8 * c / (K - 1)
-        tints, key = [mix(color, share) for color in colors], mix("#444444", share)
-        if by_class:
-            tints = key = look(c)[0]
-        left = P[:, :c].sum(axis=1)
-        white = {"edgecolor": "white", "linewidth": 0.8, "zorder": 2}
-        ax.barh(at, P[:, c], height, left, color=tints, **white)
-        if names is not None:
-            sample(ax, names[c], marker="s", color=key, markersize=7)
-    before = {"transform": offset_copy(sides, ax.figure, x=-8, units="points")}
+            ax.text(1, i, f"{p:.2f}", va="center", fontsize="small", **beside(ax, 5))
+    else:
+        draw_stacks(ax, P, height, colors, by_class, names)
     for i in at:  # the key of the bags
         color, marker, factor = look(i)
         color = GRAY if by_class else color
         edge = {"markeredgecolor": ink(color), "markeredgewidth": 0.6, "clip_on": False}
-        before |= {"color": color, "markersize": 6.5 * factor**0.5}
-        ax.plot(0, i, marker, **before, **edge)
-
-    def ends(Q):
-        return Q[:, 1:] if K == 2 else Q.cumsum(axis=1)[:, :-1]
-
+        key = {"color": color, "markersize": 6.5 * factor**0.5} | beside(ax, -8)
+        ax.plot(0, i, marker, **key, **edge)
     for value in ends(prior[None])[0]:
         ax.axvline(value, gid="class prior", **PRIOR)
     number = f" {prior[1]:.2f}" if K == 2 else ""
@@ -403,3 +427,31 @@ def draw_bars(ax, P, prior, predicted, by_class, names):
     ax.grid(axis="x", color="#DDDDDD", linewidth=0.7)
     ax.set_axisbelow(True)
     ax.spines[["left", "top", "right"]].set_visible(False)
+
+
+def draw_stacks(ax, P, height, colors, by_class, names):
+    """A stack of the shares of all classes per bag, in tints of the bag's color or in the colors of the classes."""
+    n, K = P.shape
+    for c in range(K):
+        share = 0.8 * c / (K - 1)
+        tints, key = [mix(color, share) for color in colors], mix("#444444", share)
+        if by_class:
+            tints = key = look(c)[0]
+        left = P[:, :c].sum(axis=1)
+        white = {"edgecolor": "white", "linewidth": 0.8, "zorder": 2}
+        ax.barh(np.arange(n), P[:, c], height, left, color=tints, **white)
+        if names is not None:
+            sample(ax, names[c], marker="s", color=key, markersize=7)
+
+
+def beside(ax, points):
+    """A transform: x in the width of the panel, shifted by some points, y in bags."""
+    from matplotlib.transforms import offset_copy
+
+    sides = ax.get_yaxis_transform()
+    return {"transform": offset_copy(sides, ax.figure, x=points, units="points")}
+
+
+def ends(Q):
+    """Where the shares of all classes but the last end in a stack; of two classes, the share of the second."""
+    return Q[:, 1:] if Q.shape[1] == 2 else Q.cumsum(axis=1)[:, :-1]

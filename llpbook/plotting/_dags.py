@@ -6,6 +6,9 @@ it is the vertex that supervised learning does not have. matplotlib is imported 
 Chapter: ``book/taxonomy``. Source: franco2023 (Table 1).
 """
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 
 from ..taxonomy import dags_of, pattern_of_dag, table
@@ -18,7 +21,7 @@ _CELL = (1.0, 0.85)  # inches a graph
 _LABEL = 1.3  # inches for the names on the left
 
 
-def draw_dag(dag, ax=None):
+def draw_dag(dag: Iterable[tuple[str, str]], *, ax: Any = None) -> Any:
     """Draw a graph: three circles and its arrows.
 
     Parameters
@@ -45,18 +48,23 @@ def draw_dag(dag, ax=None):
     )
     if not pairs:
         raise ValueError(f"dag must be a set of edges (parent, child), got {dag!r}")
-    dag = frozenset(dag)
-    pattern_of_dag(dag)  # raises if this is no DAG on X, Y and B
+    edges = frozenset(dag)
+    pattern_of_dag(edges)  # raises if this is no DAG on X, Y and B
     ax = plt.subplots(figsize=_CELL)[1] if ax is None else ax
-    line = ink(PALETTE[0], 7)
+    line = ink(PALETTE[0], contrast=7)
     for node, place in _PLACES.items():
         fill = _SHADE if node == "B" else "white"
         ax.add_patch(Circle(place, _RADIUS, facecolor=fill, edgecolor=line, lw=1.1))
         ax.text(*place, node, ha="center", va="center_baseline", fontsize=9)
-    for parent, child in sorted(dag):
+    for parent, child in sorted(edges):
         start, end = np.array(_PLACES[parent]), np.array(_PLACES[child])
         step = (end - start) / np.linalg.norm(end - start) * (_RADIUS + 0.03)
-        style = {"arrowstyle": "-|>", "mutation_scale": 9, "lw": 1.2, "color": line}
+        style: dict[str, Any] = {
+            "arrowstyle": "-|>",
+            "mutation_scale": 9,
+            "lw": 1.2,
+            "color": line,
+        }
         ax.add_patch(
             FancyArrowPatch(start + step, end - step, shrinkA=0, shrinkB=0, **style)
         )
@@ -65,7 +73,7 @@ def draw_dag(dag, ax=None):
     return ax
 
 
-def draw_dags(name=None, axes=None):
+def draw_dags(*, name: str | None = None, axes: Any = None) -> np.ndarray:
     """Draw all graphs of a variant in a row, or one row for each variant.
 
     Parameters
@@ -104,7 +112,7 @@ def draw_dags(name=None, axes=None):
         ax.axis("off")
     for row, (label, dags) in zip(axes, rows.items(), strict=False):
         for ax, dag in zip(row, dags, strict=False):
-            draw_dag(dag, ax)
+            draw_dag(dag, ax=ax)
         text = label if label != "Uninteresting" else "X and Y\nindependent"
         row[0].text(-0.6, 0.5, text, ha="right", va="center", fontsize=9.5)
     return axes

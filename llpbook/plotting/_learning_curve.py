@@ -1,52 +1,36 @@
 """Accuracy against bag size."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import pandas as pd
 from sklearn.isotonic import isotonic_regression
 
-from ._style import HOLLOW, ink, legend_below, literal, look, pyplot, sample
+from ._style import ink, literal, look, pyplot
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 DULL = "#666666"
-PAPER = HOLLOW | {"linestyle": (0, (4, 2)), "linewidth": 1.1}
 
 
 def plot_learning_curve(
-    table,
-    x="bag_size",
-    y="accuracy",
-    hue="method",
-    paper=None,
-    *,
-    hue_order=None,
-    references=None,
-    xlabel=None,
-    ylabel=None,
-    log2=True,
-    direct_labels=True,
-    ax=None,
-    figsize=None,
-):
-    """Accuracy against bag size, a line a method: mean over repetitions, with a band of one standard deviation.
+    table: pd.DataFrame, *, x: str = "bag_size", y: str = "accuracy", hue: str = "method",
+    references: dict[str, float] | None = None, ax: Any = None,
+    figsize: tuple[float, float] | None = None,
+) -> Figure:  # fmt: skip
+    """Accuracy against bag size, a line per method: mean over repetitions, with a band of one standard deviation.
 
     Parameters
     ----------
     table : DataFrame
-        One row a run, with the columns ``x``, ``y`` and ``hue``; rows that agree in ``x`` and ``hue`` are repetitions.
+        One row per run, with the columns ``x``, ``y`` and ``hue``; rows alike in ``x`` and ``hue`` are repetitions.
     x, y, hue : str
-        Columns: where on the axis (bag size), what is measured (accuracy), which line (method).
-    paper : DataFrame, optional
-        Published values in the same three columns: hollow markers and dashed lines in the color of their method.
-    hue_order : sequence, optional
-        The methods to draw, in the order of the colors; by default all, as they come in ``table``, then in ``paper``.
+        Columns: where on the axis (bag size, on a logarithmic scale), what is measured (accuracy), which line (method).
     references : dict of str to float, optional
         Horizontal lines with their names, as ``{"majority class": 0.56}``.
-    xlabel, ylabel : str, optional
-        Labels of the axes, which may hold formulas between ``$``; the columns' names, with spaces for underscores, if
-        not given. All other texts are drawn as they are.
-    log2 : bool
-        A logarithmic axis of base 2, with a tick at each value of ``x``.
-    direct_labels : bool
-        Names at the ends of the lines, if there is room for all; else a legend beside the data.
     ax : matplotlib Axes, optional
     figsize : pair of float, optional
         Inches, ``(7, 3)``. Not used with ``ax``.
@@ -58,8 +42,7 @@ def plot_learning_curve(
     Raises
     ------
     ValueError
-        If a table is empty, lacks a column or holds a missing value in one, ``x`` is not positive on a logarithmic
-        axis, or ``hue_order`` names a method that no table has.
+        If ``table`` is empty, lacks a column or holds a missing value in one, or ``x`` is not positive.
     ImportError
         If matplotlib is not installed.
 
@@ -74,69 +57,20 @@ def plot_learning_curve(
     ['2', '4', '8']
     """
     plt = pyplot()
-    tables = {"table": table} if paper is None else {"table": table, "paper": paper}
-    for name, frame in tables.items():
-        if not isinstance(frame, pd.DataFrame) or len(frame) == 0:
-            raise ValueError(
-                f"{name} must be a DataFrame with at least one row, got {type(frame).__name__}"
-            )
-        for column in (x, y, hue):
-            if not isinstance(column, str) or column not in frame.columns:
-                raise ValueError(
-                    f"{name} has no column {column!r}; it has {list(frame.columns)}"
-                )
-            if frame[column].isna().any():
-                raise ValueError(
-                    f"{name} has a missing value in column {column!r}, row {frame[column].isna().argmax()}"
-                )
-        if log2 and not (frame[x] > 0).all():
-            raise ValueError(
-                f"column {x!r} of {name} must be positive on a logarithmic axis, got {frame[x].min()}"
-            )
-    known = list(dict.fromkeys(v for frame in tables.values() for v in frame[hue]))
-    if hue_order is not None and (
-        isinstance(hue_order, str) or not np.iterable(hue_order)
-    ):
-        raise ValueError(f"hue_order must be a list of methods, got {hue_order!r}")
-    methods = known if hue_order is None else list(hue_order)
-    if not methods:
-        raise ValueError("hue_order must name a method, got none")
+    _check(table, x, y, hue)
     if references is not None and not isinstance(references, dict):
         raise ValueError(f"references must be a dict of heights, got {references!r}")
-    for method in methods:
-        if method not in known:
-            raise ValueError(
-                f"hue_order holds {method!r}, but column {hue!r} has {known}"
-            )
-
     if ax is None:
         ax = plt.subplots(figsize=figsize or (7, 3), layout="constrained")[1]
-    ends, ticks = {}, set()  # name: (x, y, color) of the end of its line
-    for k, method in enumerate(methods):
-        color, marker, _ = look(k)
-        dark = ink(color)
-        mine = table[table[hue] == method]
-        if len(mine):
-            runs = mine.groupby(x)[y]
-            mean, sd = runs.mean(), runs.std().fillna(0)  # one run has no spread
-            band = {"color": color, "alpha": 0.16, "linewidth": 0}
-            ax.fill_between(mean.index, mean - sd, mean + sd, zorder=1, **band)
-            edge = {"markeredgecolor": dark, "markeredgewidth": 0.6, "zorder": 3}
-            ax.plot(mean, color=color, marker=marker, label=literal(method), **edge)
-            ends[str(method)] = (mean.index[-1], mean.iloc[-1], dark)
-            ticks |= set(mean.index)
-        if paper is not None and (paper[hue] == method).any():
-            theirs = paper[paper[hue] == method].groupby(x)[y].mean()
-            dashed = PAPER | {"color": dark, "marker": marker, "zorder": 2}
-            ax.plot(theirs, label=literal(f"{method} (paper)"), **dashed)
-            ends.setdefault(str(method), (theirs.index[-1], theirs.iloc[-1], dark))
-            ticks |= set(theirs.index)
-    if log2:
-        ax.set_xscale("log", base=2)
-    ax.set_xticks(sorted(ticks), [f"{t:g}" for t in sorted(ticks)])
+    ends = {}  # name: (x, y, color) of the end of its line
+    for k, (method, rows) in enumerate(table.groupby(hue, sort=False)):
+        ends[str(method)] = _draw_line(ax, rows.groupby(x)[y], k, method)
+    ax.set_xscale("log", base=2)
+    ticks = sorted(table[x].unique())
+    ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
     ax.minorticks_off()
-    ax.set_xlabel(xlabel or literal(x.replace("_", " ")))
-    ax.set_ylabel(ylabel or literal(y.replace("_", " ")))
+    ax.set_xlabel(literal(x.replace("_", " ")))
+    ax.set_ylabel(literal(y.replace("_", " ")))
     ax.grid(axis="y", color="#DDDDDD", linewidth=0.7)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
@@ -144,16 +78,42 @@ def plot_learning_curve(
         dots = {"color": DULL, "linestyle": ":", "linewidth": 1.2, "zorder": 1}
         ax.axhline(value, label=literal(name), gid="reference", **dots)
         ends[name] = (ax.get_xlim()[1], value, DULL)
-    if not (direct_labels and label_ends(ax, ends)):
+    if not label_ends(ax, ends):
         beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}
         ax.legend(borderaxespad=0, frameon=False, **beside)
-    elif paper is not None:
-        repeated = table.groupby([hue, x]).size().max() > 1
-        ours = "mean ± standard deviation" if repeated else "here"
-        for label, style in {ours: {"linestyle": "-"}, "paper": PAPER}.items():
-            sample(ax, label, **style | {"color": DULL})
-        legend_below(ax, last=2)
     return ax.figure
+
+
+def _check(table, x, y, hue):
+    """Refuse a table without rows or columns, with missing values, or without a logarithm."""
+    if not isinstance(table, pd.DataFrame) or len(table) == 0:
+        raise ValueError(
+            f"table must be a DataFrame with at least one row, got {type(table).__name__}"
+        )
+    for column in (x, y, hue):
+        if not isinstance(column, str) or column not in table.columns:
+            raise ValueError(
+                f"table has no column {column!r}; it has {list(table.columns)}"
+            )
+        if table[column].isna().any():
+            raise ValueError(
+                f"table has a missing value in column {column!r}, row {table[column].isna().argmax()}"
+            )
+    if not (table[x] > 0).all():
+        raise ValueError(
+            f"column {x!r} of table must be positive on a logarithmic axis, got {table[x].min()}"
+        )
+
+
+def _draw_line(ax, runs, k, method):
+    """Line and band of the ``k``-th method; the end of the line, and its color."""
+    color, marker, _ = look(k)
+    dark, mean, sd = ink(color), runs.mean(), runs.std().fillna(0)
+    band = {"color": color, "alpha": 0.16, "linewidth": 0}
+    ax.fill_between(mean.index, mean - sd, mean + sd, zorder=1, **band)
+    edge = {"markeredgecolor": dark, "markeredgewidth": 0.6, "zorder": 3}
+    ax.plot(mean, color=color, marker=marker, label=literal(method), **edge)
+    return mean.index[-1], mean.iloc[-1], dark
 
 
 def label_ends(ax, ends):

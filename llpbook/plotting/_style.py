@@ -23,7 +23,7 @@ def pyplot():
     return plt
 
 
-def use_style():
+def use_style() -> None:
     """Apply the style of the book to every figure from here on; the same as ``plt.style.use("llpbook.llpbook")``.
 
     Raises
@@ -39,7 +39,7 @@ def use_style():
     pyplot().style.use("llpbook.llpbook")
 
 
-def ink(color, contrast=4.5):
+def ink(color: str, *, contrast: float = 4.5) -> str:
     """A color darkened until it reads on white: for text and for the outlines of markers.
 
     Parameters
@@ -121,12 +121,12 @@ def sample(ax, label, **style):
     ax.plot([], [], **{"linestyle": "none", "marker": "o", "color": DARK, "label": label} | style)  # fmt: skip
 
 
-def legend_below(ax, drop=0, last=0, at=0.5, **options):
-    """The legend of what has a label (or of the ``last`` things), under the x axis, in as many columns as fit."""
+def legend_below(ax, at=0.5, **options):
+    """The legend of what has a label, under the x axis, in as many columns as fit."""
     from matplotlib.transforms import offset_copy
 
-    handles, labels = (found[-last:] for found in ax.get_legend_handles_labels())
-    down = -2.7 * ax.xaxis.label.get_size() - 9 - drop  # points, below ticks and label
+    handles, labels = ax.get_legend_handles_labels()
+    down = -2.7 * ax.xaxis.label.get_size() - 9  # points, below ticks and label
     options |= {"loc": "upper right" if at == 1 else "upper center", "frameon": False}
     options |= {"borderaxespad": 0, "columnspacing": 1.2, "handletextpad": 0.5}
     where = offset_copy(ax.transAxes, ax.figure, y=down, units="points")
