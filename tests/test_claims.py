@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from llpbook.comparison import paired_differences
 from studies import duplessis2013, load, paper_table, papers, stolpe2011
 
 LEDGER = (Path(__file__).parents[1] / "book/claims.md").read_text(encoding="utf-8")
@@ -133,9 +134,12 @@ def yu():
     wide = rows.pivot_table("accuracy", ["dataset", "bag_size", "seed"], "method")
     told = 0
     for ours, other in PAIRS:
-        sets = (wide[ours] - wide[other]).dropna().groupby(["dataset", "bag_size"])
-        mean, sem, n = sets.mean(), sets.sem(), sets.size()
-        told += ((mean > stats.t.ppf(0.975, n - 1) * sem) & (mean > 1e-9)).sum()
+        gap = paired_differences(
+            (wide[ours] - wide[other]).dropna(),
+            None, unit="seed", by=["dataset", "bag_size"], test_train_ratio=5 / 4,
+        )  # fmt: skip
+        mean, error, n = gap["difference"], gap["error"], gap["n_seed"]
+        told += ((mean > stats.t.ppf(0.975, n - 1) * error) & (mean > 1e-9)).sum()
     found["here", "told"] = f"{told} of 168"
     study = load("relaxation")
     gap = 100 * (study["started"] - study["alter"])
