@@ -19,7 +19,7 @@ from studies import benchmark as study
 from studies import benchmark_tables as shown
 from studies import load, outside, run_table
 
-(TABLE,) = study.TABLES
+TABLE = study.TABLES[0]
 ROOT = Path(__file__).parents[1]
 HEART = {"dataset": "heart", "kind": "simple", "bag_size": 10}
 
@@ -301,3 +301,11 @@ def test_the_script_knows_the_columns_and_asks_no_host():
     assert wanted <= set(re.findall('"(.*?)"', named)) <= set(shown.site_rows())
     assert len(script.splitlines()) <= 80
     assert not re.search(r"fetch|import|http|XMLHttp", script)
+
+
+def test_the_first_of_the_wide_settings_is_the_default():
+    for method, grid in study.WIDE.items():
+        own = study.build(method, 0)[0].get_params()
+        assert {name: values[0] for name, values in grid.items()} == {
+            name: own[name] for name in grid
+        }, method
