@@ -188,7 +188,6 @@ def test_unknown_object_names_cell_and_object(tiny, capsys, name):
 
 
 def test_a_chapter_and_the_book_are_as_long_as_they_may(tiny, monkeypatch):
-    monkeypatch.setattr(check_book, "LONG", set())
     assert tiny.check("length") == []
     parts = (
         "parts:\n  - caption: The road\n    chapters:\n      - file: book/toy.ipynb\n"

@@ -275,7 +275,6 @@ def road(book):
 
 # Most words of a chapter of each part and of all notebooks together: exercises and folds count, the concordance not.
 WORDS, ALL_WORDS = {ROAD: 3400, METHODS: 2400}, 85_000
-LONG = {"beyond_memory", "dsdd", "proportions", "variants"}  # still to be recut
 CONCORDANCE = re.compile(r"<!-- concordance -->.*?<!-- /concordance -->", re.DOTALL)
 
 
@@ -288,9 +287,9 @@ def length(book):
             words[name] += len(CONCORDANCE.sub("", cell.source).split())
     for part, most in WORDS.items():
         for name in book.parts.get(part, []):
-            if words.get(name, 0) > most and name not in LONG:
+            if words.get(name, 0) > most:
                 yield f"book/{name}.ipynb: {words[name]} words, above {most}"
-    if sum(words.values()) > ALL_WORDS and not LONG:
+    if sum(words.values()) > ALL_WORDS:
         yield f"book/: {sum(words.values())} words in all notebooks, above {ALL_WORDS}"
 
 
