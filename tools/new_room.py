@@ -64,7 +64,7 @@ def write_room(root, name):
         ("llpbook/__init__.py", '    "plotting": [', f'    "{name}": ["{cls}"],\n'),
         (
             "book/teaching.md",
-            "\n*Mathematics* names",
+            "\n## How long it takes",
             f"| {{doc}}`{name}` | {{doc}}`proportions` | what it needs |\n",
         ),
     ):
