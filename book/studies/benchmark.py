@@ -273,8 +273,9 @@ def build(method, seed, wide=False):
     """An estimator, its random state the seed where it has one, and its grid."""
     estimator, grid = {**METHODS, **LIMITS}[method]
     grid = WIDE.get(method, grid) if wide else grid
+    estimator = clone(estimator)  # the choice sets parameters
     if "random_state" in estimator.get_params():
-        estimator = clone(estimator).set_params(random_state=seed)
+        estimator.set_params(random_state=seed)
     return estimator, grid
 
 
