@@ -21,8 +21,10 @@ STYLE = (
 
 def needs(page):
     """``{chapter: chapters that it needs}``, as the table says."""
-    rows = re.findall(r"^\| \{doc\}`(\w+)` \| ([^|]*)\|", page, re.MULTILINE)
-    return {name: re.findall(r"`(\w+)`", cell) for name, cell in dict(rows).items()}
+    link = r"\[[^]]*\]\((\w+)\.ipynb\)"
+    table = page.partition("## How long it takes")[0]
+    rows = re.findall(rf"^\| {link} \| ([^|]*)\|", table, re.MULTILINE)
+    return {name: re.findall(link, cell) for name, cell in rows}
 
 
 def draw(wanted, titles):

@@ -4,8 +4,9 @@
 
 Between the lines ``<!-- hours -->`` and ``<!-- /hours -->`` stands one row per chapter: words, labeled equations, code
 cells, exercises, and the hours that follow from ``MINUTES``. A table whose last column is *Hours* is a syllabus; the
-last cell of a row holds the hours of the chapters that the row names, whole (``{doc}`em```), up to a section
-(``{doc}`em` to "Notation"``) or to the first section (``the box of {doc}`em```), and of the exercises that it links to.
+last cell of a row holds the hours of the chapters that the row links to, whole (``[EM](em.ipynb)``), up to a section
+(``[EM](em.ipynb) to "Notation"``) or to the first section (``the box of [EM](em.ipynb)``), and of the exercises that it
+links to. A chapter after *or*, in parentheses, takes the place of one that counts already.
 """
 
 import argparse
@@ -21,7 +22,9 @@ PAGE = "book/teaching.md"
 # For each: a hundred words, a labeled equation with a pencil, a code cell, an exercise.
 MINUTES = {"words": 1.5, "equations": 4, "cells": 1, "exercises": 20}
 OWN = 2  # exercises that a reader does in a chapter where a syllabus names none
-NAMED = re.compile(r'(the box of )?\{doc\}`(\w+)`(?: to "([^"]+)")?')
+LINK = r"\[[^]]*\]\((\w+)\.ipynb\)"
+NAMED = re.compile(rf'(the box of )?{LINK}(?: to "([^"]+)")?')
+OTHERS = re.compile(rf"\(or {LINK}(?: or {LINK})*\)")
 
 Size = namedtuple("Size", "words equations cells exercises")
 
@@ -89,7 +92,7 @@ def row_hours(book, row):
     """The hours of the chapters and the exercises that a row of a syllabus names."""
     linked = len(re.findall(r"\(#ex-", row))
     taken = linked * MINUTES["exercises"]
-    for box, name, section in NAMED.findall(row):
+    for box, name, section in NAMED.findall(OTHERS.sub("", row)):
         if name not in book.notebooks:
             raise BookError(f"{PAGE}: no chapter {name}")
         size = measure(book.notebooks[name], "" if box else section or None)

@@ -65,7 +65,7 @@ def write_room(root, name):
         (
             "book/teaching.md",
             "\n## How long it takes",
-            f"| {{doc}}`{name}` | {{doc}}`proportions` | what it needs |\n",
+            f"| [{cls}]({name}.ipynb) | [Label proportions](proportions.ipynb) | what it needs |\n",
         ),
     ):
         insert(root / path, before, line)
