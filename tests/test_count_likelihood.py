@@ -454,6 +454,7 @@ def test_the_same_cells_with_frequencies_are_the_same_fit():
         np.testing.assert_allclose(model.coef_, whole.coef_, atol=0.01)
         same = CountLogistic().fit(X, bags, P)
         np.testing.assert_allclose(model.coef_, same.coef_, atol=1e-8)
+        np.testing.assert_allclose(model.intercept_, same.intercept_, atol=1e-8)
 
 
 def test_exact_likelihoods_of_cells_are_those_of_their_instances():

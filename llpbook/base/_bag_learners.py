@@ -134,6 +134,8 @@ class LinearBagModel(BagLossClassifier, KernelClassifier):
         found = self._linear_fit(objective, self.max_iter, self.tol)
         self.n_iter_, self.gap_, self.objective_ = found.n_iter, found.gap, found.value
         warn_if_short(self)
+        if self._free_intercept and len(found.w) > 1:
+            found.w[:, -1] -= found.w[:, -1].mean()  # no objective tells their mean
         return found.w
 
 

@@ -72,12 +72,17 @@ def ranks(f, bags):
     sizes, order = np.bincount(bags), np.argsort(-f)
     if (f[order[1:]] == f[order[:-1]]).any():  # a stable sort takes longer
         order = np.argsort(-f, kind="stable")
-    if len(sizes) <= 2**16:  # integers this short are sorted in linear time
-        bags = bags.astype(np.uint16)
-    order = order[np.argsort(bags[order], kind="stable")]
+    order = order[by_bag(bags[order], len(sizes))]
     rank = np.empty(len(f), int)
     rank[order] = np.arange(len(f)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     return rank
+
+
+def by_bag(bags, n_bags):
+    """The instances in the order of their bags."""
+    if n_bags <= 2**16:  # integers this short are sorted in linear time
+        bags = bags.astype(np.uint16)
+    return np.argsort(bags, kind="stable")
 
 
 def label_by_counts(scores, bags, counts):

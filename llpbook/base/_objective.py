@@ -16,6 +16,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
 from ._chunked import InChunks
+from ._counts import by_bag
 from ._running import check_time
 
 #: Most weights, and most rows of a factor, for which a linear system is solved.
@@ -138,7 +139,7 @@ class LinearObjective:
 
     def __init__(self, loss, Z, known, penalty=0.0, linear=None):
         if (known.bags[1:] < known.bags[:-1]).any():
-            order = np.argsort(known.bags, kind="stable")
+            order = by_bag(known.bags, len(known.sizes))
             Z, known = Z[order], known.reordered(order)
         self.loss, self.Z, self.known = loss, Z, known
         self.penalty, self.linear = np.broadcast_to(penalty, Z.shape[1]), linear

@@ -33,31 +33,31 @@ def tilt(f, known, start=None):
         Infinite for a bag that is known to be pure.
     """
     n, c, tau = known.sizes, known.counts, known.errors
-    t, low, high = bracket(f, known)
-    if start is not None:
-        t = np.clip(start, low, high)
+    t, low, high = bracket(f, known, start)
     for _ in range(TILT_STEPS):
         pi = expit(f + t[known.bags])
         # eq: eq-counts-tilt
         gap = known.sums(pi) + tau * np.where(tau > 0, t, 0) - c
-        if np.all(np.abs(gap) <= MISCOUNT * n):
-            break
+        gap[np.abs(gap) <= MISCOUNT * n] = 0
         low, high = np.where(gap < 0, t, low), np.where(gap > 0, t, high)
         slope = known.sums(pi * (1 - pi)) + tau
         with np.errstate(over="ignore"):  # then the bracket is halved
             new = t - np.divide(gap, slope, out=np.zeros_like(gap), where=slope > 0)
         wrong = (gap != 0) & ~((new > low) & (new < high))
         t = np.where(wrong, low / 2 + high / 2, new)
+        # A Newton step leaves at most gap²/2 slope of a small gap.
+        if not wrong.any() and np.all(gap**2 <= MISCOUNT * n * slope):
+            break
     return t
 
 
-def bracket(f, known):
+def bracket(f, known, start=None):
     """A first guess of the tilt, and numbers on both sides of it.
 
     Parameters
     ----------
-    f : ndarray, shape (n_instances,)
-    known : BagCounts
+    f, known, start
+        As of `tilt`. Without a start the guess is the tilt of a bag whose instances are alike.
 
     Returns
     -------
@@ -68,8 +68,10 @@ def bracket(f, known):
     goal, noisy = logit(np.clip(c / n, 0, 1)), np.maximum(tau, 1e-300)
     low = np.where(tau > 0, (c - n) / noisy, goal - top)
     high = np.where(tau > 0, c / noisy, goal - bottom)
-    mean = np.clip(known.sums(expit(f)) / n, 1e-12, 1 - 1e-12)
-    return np.clip(np.where(tau > 0, 0.0, goal - logit(mean)), low, high), low, high
+    if start is None:
+        mean = np.clip(known.sums(expit(f)) / n, 1e-12, 1 - 1e-12)
+        start = np.where(tau > 0, 0.0, goal - logit(mean))
+    return np.clip(start, low, high), low, high
 
 
 def exact_posterior(pi, known, t):
