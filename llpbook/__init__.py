@@ -52,6 +52,7 @@ _HOMES = {
     "theory": ["label_worth"],
     "uncertainty": [
         "bag_bootstrap",
+        "bag_deviation",
         "bag_report",
         "coefficient_table",
         "group_rate",

@@ -83,7 +83,8 @@ def test_the_same_code_checks_the_input_of_all():
         cls.__name__ for cls in ESTIMATORS
     }
     for method in ("fit", "predict", "predict_proportions", "score"):
-        tried = {getattr(cls, method) for cls in KINDS}
+        # With the bags of instances CountLogistic adds to what all do, see tests/test_count_likelihood.py.
+        tried = {getattr(cls, method) for cls in [*KINDS, llpbook.CountLogistic]}
         assert {getattr(cls, method) for cls in ESTIMATORS} <= tried
 
 
@@ -634,7 +635,7 @@ def test_a_public_name_is_in_one_room():
 ERRORS = np.full(10, 0.1)
 #: Another value than the default; (name of estimator, parameter) goes before the parameter's own.
 OTHER = {
-    "C": 1e-3, "C_p": 0.01, "alpha": 100.0, "bag_weights": "uniform",
+    "C": 1e-3, "C_p": 0.01, "alpha": 100.0, "bag_deviation": 1.0, "bag_weights": "uniform",
     "class_prior": "match",
     "clusterer": KMeans(3, random_state=0), "crossover_probability": 0.9,
     "epsilon": 0.5, "estimator": LogisticRegression(C=1e-3), "exact_up_to": 2,

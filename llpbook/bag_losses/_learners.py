@@ -98,6 +98,8 @@ class BagLogistic(LossByName, LinearBagModel):
         See `CountLogistic`; for losses that can use them, "counts" and "normal".
     proportion_noise : {None, "gaussian", "laplace"}, default None
         See `CountLogistic`.
+    bag_deviation : None, float or "estimate", default None
+        See `CountLogistic`; for the loss "counts".
     max_iter : int, default 1000
     tol : float, default 1e-5
         Largest entry of the gradient of the objective per instance at which to stop.
@@ -107,6 +109,11 @@ class BagLogistic(LossByName, LinearBagModel):
     classes_ : ndarray, shape (n_classes,)
     loss_ : BagLoss
         The loss that was minimized, with the class prior where it needs that.
+    bag_deviation_ : float
+        The deviation of the intercepts of bags that was used; 0 for none.
+    bag_effects_, bag_effect_errors_ : ndarray, shape (n_bags,)
+        The intercept of each row of the proportions given its count, and its standard deviation. ``predict(X, bags)``
+        and ``predict_proba(X, bags)`` use them for instances of these bags.
     coef_ : ndarray, shape (1, n_features) or (n_classes, n_features)
         Log-odds. Not with a kernel.
     intercept_ : ndarray, shape (1,) or (n_classes,)
@@ -160,12 +167,13 @@ class BagLogistic(LossByName, LinearBagModel):
         kernel: str | Callable = "linear", gamma: float | str = "scale",
         fit_intercept: bool = True, penalize_intercept: bool = False,
         proportion_errors: ArrayLike | None = None,
-        proportion_noise: str | None = None, max_iter: int = 1000, tol: float = 1e-5,
+        proportion_noise: str | None = None,
+        bag_deviation: float | str | None = None, max_iter: int = 1000, tol: float = 1e-5,
     ):  # fmt: skip
         self.loss, self.C, self.kernel, self.gamma = loss, C, kernel, gamma
         self.fit_intercept, self.penalize_intercept = fit_intercept, penalize_intercept
         self.proportion_errors = proportion_errors
-        self.proportion_noise = proportion_noise
+        self.proportion_noise, self.bag_deviation = proportion_noise, bag_deviation
         self.max_iter, self.tol = max_iter, tol
 
 

@@ -17,6 +17,16 @@ from ._bag_data import (
     merge_rows,
     read_bags,
 )
+from ._bag_effects import (
+    NODES,
+    WEIGHTS,
+    BagEffects,
+    averaged_probabilities,
+    estimate_deviation,
+    prior_precision,
+    restricted,
+    with_deviation,
+)
 from ._bag_learners import (
     BagLossClassifier,
     BoostedBagModel,

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ._bag_counts import bag_counts, labels_alone
+from ._bag_effects import BagEffects
 from ._booster import boost, boost_trees, tree_scores
 from ._estimator import LLPClassifier
 from ._kernel_classifier import KernelClassifier, append_one
@@ -81,7 +82,7 @@ class BagLossClassifier(LLPClassifier):
         return objective.solve(w, max_iter, tol)
 
 
-class LinearBagModel(BagLossClassifier, KernelClassifier):
+class LinearBagModel(BagEffects, BagLossClassifier, KernelClassifier):
     r"""Base of linear models of log-odds by a loss of bags.
 
     .. math:: \min_w \; \ell(Zw) + \tfrac{1}{2C} \lVert w \rVert^2
@@ -98,12 +99,18 @@ class LinearBagModel(BagLossClassifier, KernelClassifier):
         Whether the intercept is penalized like a weight, or free.
     proportion_errors, proportion_noise
         See `llpbook.count_likelihood.CountLogistic`.
+    bag_deviation : None, float or "estimate"
+        See `llpbook.count_likelihood.CountLogistic`.
     max_iter : int
     tol : float
 
     Attributes
     ----------
     loss_ : BagLoss
+    bag_deviation_ : float
+        The deviation of the intercepts of bags that was used; 0 for none.
+    bag_effects_, bag_effect_errors_ : ndarray, shape (n_bags,)
+        The intercept of each row of the proportions given its count, and its standard deviation.
     objective_ : float
         The penalized loss at the solution.
     n_iter_ : int
@@ -124,14 +131,14 @@ class LinearBagModel(BagLossClassifier, KernelClassifier):
         penalty = np.full(Z.shape[1] + self._free_intercept, 1 / self.C)
         if self._free_intercept:
             Z, penalty[-1] = append_one(Z), 0.0
-        return linear_objective(self.loss_, Z, known, penalty)
+        return linear_objective(self._require_deviation(data), Z, known, penalty)
 
     def _sums_needed(self):
-        return "whole bags"
+        return "whole bags" if self.bag_deviation is None else None
 
     def _solve(self, data, Z):
         objective = self._objective(data, Z)
-        found = self._linear_fit(objective, self.max_iter, self.tol)
+        found = self._solve_with_effects(objective, data)
         self.n_iter_, self.gap_, self.objective_ = found.n_iter, found.gap, found.value
         warn_if_short(self)
         if self._free_intercept and len(found.w) > 1:

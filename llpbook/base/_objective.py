@@ -145,6 +145,24 @@ class LinearObjective:
         self.penalty, self.linear = np.broadcast_to(penalty, Z.shape[1]), linear
         self.n, self._state = int(known.sizes.sum()), None
 
+    def changed(self, *, loss=None, penalty=None, counts=None):
+        """The same objective with another loss or penalty, or other counts.
+
+        Parameters
+        ----------
+        loss : BagLoss, optional
+        penalty : ndarray, shape (n_columns,), optional
+        counts : ndarray, shape (n_bags,), optional
+
+        Returns
+        -------
+        LinearObjective
+        """
+        loss = self.loss if loss is None else loss
+        penalty = self.penalty if penalty is None else penalty
+        known = self.known if counts is None else replace(self.known, counts=counts)
+        return LinearObjective(loss, self.Z, known, penalty, self.linear)
+
     def at(self, w):
         """The `Point` of some weights.
 

@@ -12,6 +12,11 @@ CONSTRAINTS = {
     "C": _POSITIVE,
     "C_p": _POSITIVE,
     "alpha": [Interval(Real, 0, None, closed="left")],
+    "bag_deviation": [
+        StrOptions({"estimate"}),
+        Interval(Real, 0, None, closed="left"),
+        None,
+    ],
     "bag_weights": [StrOptions({"size", "uniform"}), "array-like"],
     "estimator": [
         HasMethods(["fit", "predict_proba"]),

@@ -39,6 +39,7 @@ from ._calibration import (
     scores_of,
     spread,
 )
+from ._intercepts import Intercepts, bag_intercepts, expected_probabilities
 from ._loss import CountLoss, posterior
 from ._models import CountBoosting, CountLogistic, mean_map_start
 from ._several import class_factors, class_posterior, saddlepoint_classes

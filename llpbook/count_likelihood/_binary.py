@@ -230,17 +230,20 @@ def exact_of_rows(pi, known, t):
     return log_p, found[first]
 
 
-def count_factors(f, known):
+def count_factors(f, known, deviation=0.0):
     r"""Square roots of the information of a count.
 
     Of the bags' counts the weights have the information :math:`\sum_k V_k \bar x_k \bar x_k^\top + r_k r_k^\top /
-    2 V_k^2` up to :math:`O(1 / V_k)`, equation :eq:`eq-counts-information`.
+    2 V_k^2` up to :math:`O(1 / V_k)`, equation :eq:`eq-counts-information`. Where each bag has an intercept of the
+    deviation :math:`\tau`, the variance of a count is :math:`V_k + \tau^2 V_k^2`.
 
     Parameters
     ----------
     f : ndarray, shape (n_instances,)
         Log-odds.
     known : BagCounts
+    deviation : float, default 0.0
+        Of the intercepts.
 
     Returns
     -------
@@ -252,8 +255,13 @@ def count_factors(f, known):
     v = s * (1 - s)
     V = np.maximum(known.sums(v) + known.errors, 1e-12)
     skew = (1 - 2 * s) - (known.sums(v * (1 - 2 * s)) / V)[known.bags]
+    wider = 1 + deviation**2 * V
+    more = (1 + 2 * deviation**2 * V) / wider
     # eq: eq-counts-information
-    return [v / np.sqrt(V)[known.bags], v * skew / (np.sqrt(2) * V)[known.bags]]
+    return [
+        v / np.sqrt(V * wider)[known.bags],
+        v * skew * (more / (np.sqrt(2) * V))[known.bags],
+    ]
 
 
 def exact_parts(small, known):

@@ -34,6 +34,9 @@ class CountLogistic(LinearBagModel):
         ``proportion_errors``; a Laplace scale b has the standard deviation :math:`\sqrt 2\, b`. Then shares may lie
         outside of [0, 1], and must not be clipped. "laplace" is for two classes, exact, and costs :math:`O(n_k^2)` per
         bag. None takes errors as normal, and shares in [0, 1].
+    bag_deviation : None, float or "estimate", default None
+        The standard deviation of an intercept of each bag, in log-odds, where bags differ beyond their features; for
+        two classes. "estimate" finds the one that makes the counts likeliest. None is no intercept.
     max_iter : int, default 1000
     tol : float, default 1e-5
         Largest entry of the gradient of the objective per instance at which to stop.
@@ -48,6 +51,11 @@ class CountLogistic(LinearBagModel):
     dual_coef_ : ndarray, shape (n_instances, 1) or (n_instances, n_classes)
         Weights of the training instances, with a kernel only.
     loss_ : CountLoss
+    bag_deviation_ : float
+        The deviation of the intercepts of bags that was used; 0 for none.
+    bag_effects_, bag_effect_errors_ : ndarray, shape (n_bags,)
+        The intercept of each row of the proportions given its count, and its standard deviation. ``predict(X, bags)``
+        and ``predict_proba(X, bags)`` use them for instances of these bags.
     objective_ : float
         Minus the penalized log-likelihood at the solution.
     n_iter_ : int
@@ -88,13 +96,14 @@ class CountLogistic(LinearBagModel):
         gamma: float | str = "scale", fit_intercept: bool = True,
         penalize_intercept: bool = False, exact_up_to: int = 20,
         proportion_errors: ArrayLike | None = None,
-        proportion_noise: str | None = None, max_iter: int = 1000, tol: float = 1e-5,
+        proportion_noise: str | None = None,
+        bag_deviation: float | str | None = None, max_iter: int = 1000, tol: float = 1e-5,
     ):  # fmt: skip
         self.C, self.exact_up_to = C, exact_up_to
         self.kernel, self.gamma = kernel, gamma
         self.fit_intercept, self.penalize_intercept = fit_intercept, penalize_intercept
         self.proportion_errors = proportion_errors
-        self.proportion_noise = proportion_noise
+        self.proportion_noise, self.bag_deviation = proportion_noise, bag_deviation
         self.max_iter, self.tol = max_iter, tol
 
     def _bag_loss(self, prior):

@@ -26,6 +26,7 @@ from ._accuracy import (
 )
 from ._bootstrap import BagBootstrap, bag_bootstrap, draw_bags
 from ._chunks import chunk_coefficient_table, chunk_group_rate
+from ._deviation import BagDeviation, NormalCounts, bag_deviation, judged
 from ._groups import (
     count_bounds,
     group_rate,
@@ -63,10 +64,12 @@ from ._units import in_units
 
 __all__ = [
     "BagBootstrap",
+    "BagDeviation",
     "BagReport",
     "CoefficientTable",
     "accuracy_bounds",
     "bag_bootstrap",
+    "bag_deviation",
     "bag_influence",
     "bag_report",
     "chunk_coefficient_table",

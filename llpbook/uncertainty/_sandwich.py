@@ -33,22 +33,25 @@ class Linear(NamedTuple):
     Z : ndarray or sparse array, shape (n_instances, n_columns)
         The features of the solver, with the 1 of an intercept.
     known : BagCounts
-    penalty : ndarray, shape (n_weights, n_weights)
+    penalty : sparse array, shape (n_weights, n_weights)
         Second derivatives of the penalty.
     exact_up_to : int
     used : ndarray of int, shape (n_bags,)
         Rows of the proportions that the bags of ``known`` are; -1 for an instance with a known label.
     slack : float, default infinity
         The largest entry of the gradient per instance that the fit can have left.
+    deviation : float, default 0.0
+        Of an intercept of each bag.
     """
 
     weights: np.ndarray
     Z: object
     known: object
-    penalty: np.ndarray
+    penalty: object
     exact_up_to: int
     used: np.ndarray
     slack: float = np.inf
+    deviation: float = 0.0
 
 
 class BagSums(NamedTuple):
@@ -85,7 +88,7 @@ def bag_gradients(fit):
         The weights of one class after those of another.
     """
     scores = one_column(fit.Z @ fit.weights.T)
-    _, q, s = posterior(scores, fit.known, fit.exact_up_to)
+    _, q, s = posterior(scores, fit.known, fit.exact_up_to, fit.deviation)
     gaps = (q - s).reshape(len(q), -1).T
     # eq: eq-uncertainty-gradient
     return np.hstack([fit.known.weighted_sums(gap, fit.Z) for gap in gaps])
@@ -296,11 +299,11 @@ def read_fit(model, X, bags, proportions, labels=None, counts=None):
     else:
         weights = last.coef_
     shape = penalty_of(last, weights), last.loss_.exact_up_to, used, slack_of(last)
-    return Linear(weights, Z, known, *shape), data
+    return Linear(weights, Z, known, *shape, last.loss_.bag_deviation), data
 
 
 def penalty_of(last, weights):
-    """Second derivatives of the penalty of a linear model, shape (n_weights, n_weights).
+    """Second derivatives of the penalty of a linear model, a sparse array of shape (n_weights, n_weights).
 
     The free intercepts of several classes have no level: it is held, so that the curvature is positive.
     """
@@ -308,10 +311,10 @@ def penalty_of(last, weights):
     free = last.fit_intercept and not last.penalize_intercept
     if free:
         penalty[:, -1] = 0
-    matrix = np.diag(penalty.ravel())
+    matrix = sp.diags_array(penalty.ravel(), format="csr")
     if free and len(weights) > 1:
-        level = (penalty.ravel() == 0) / np.sqrt(len(weights))
-        matrix += np.outer(level, level) / last.C
+        level = sp.csr_array([(penalty.ravel() == 0) / np.sqrt(len(weights))])
+        matrix = matrix + level.T @ level / last.C
     return matrix
 
 
