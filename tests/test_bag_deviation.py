@@ -184,9 +184,9 @@ def test_what_cannot_have_intercepts_is_refused():
     X, y, bags, P, _ = bags_that_differ(20, 10)
     some = CountLogistic(bag_deviation=0.5)
     three = np.column_stack([P[:, 0], P[:, 1] ** 2, P[:, 1] - P[:, 1] ** 2])
-    with pytest.raises(ValueError, match="bag_deviation=0.5 needs the likelihood"):
+    with pytest.raises(ValueError, match="needs the likelihood of the counts"):
         BagLogistic("proportion", bag_deviation=0.5).fit(X, bags, P)
-    refused = "bag_deviation=0.5 is for two classes"
+    refused = "is for two classes, without labels="
     with pytest.raises(ValueError, match=refused):
         some.fit(X, bags, P, labels=np.where(np.arange(200) < 9, y, -1))
     with pytest.raises(ValueError, match=refused):
@@ -296,7 +296,7 @@ def test_the_sandwich_of_intercepts_is_that_of_their_likelihood():
 
 
 def test_a_laplace_or_several_classes_has_no_test():
-    X, y, bags, P, _ = bags_that_differ(20, 10)
+    X, _, bags, P, _ = bags_that_differ(20, 10)
     three = np.column_stack([P[:, 0], P[:, 1] ** 2, P[:, 1] - P[:, 1] ** 2])
     with pytest.raises(ValueError, match="two classes"):
         bag_deviation(CountLogistic().fit(X, bags, three), X, bags, three)

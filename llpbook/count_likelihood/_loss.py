@@ -12,7 +12,7 @@ from ._several import class_factors, class_posterior
 
 
 def posterior(scores, known, exact_up_to=20, deviation=0.0):
-    """`count_posterior` of one column of scores, `class_posterior` of several, and the probabilities without its labels.
+    """`count_posterior` of one column of scores, `class_posterior` of several, and the probabilities before it.
 
     Parameters
     ----------
