@@ -168,7 +168,8 @@ class BagLogistic(LossByName, LinearBagModel):
         fit_intercept: bool = True, penalize_intercept: bool = False,
         proportion_errors: ArrayLike | None = None,
         proportion_noise: str | None = None,
-        bag_deviation: float | str | None = None, max_iter: int = 1000, tol: float = 1e-5,
+        bag_deviation: float | str | None = None, max_iter: int = 1000,
+        tol: float = 1e-5,
     ):  # fmt: skip
         self.loss, self.C, self.kernel, self.gamma = loss, C, kernel, gamma
         self.fit_intercept, self.penalize_intercept = fit_intercept, penalize_intercept

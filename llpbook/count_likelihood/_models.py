@@ -97,7 +97,8 @@ class CountLogistic(LinearBagModel):
         penalize_intercept: bool = False, exact_up_to: int = 20,
         proportion_errors: ArrayLike | None = None,
         proportion_noise: str | None = None,
-        bag_deviation: float | str | None = None, max_iter: int = 1000, tol: float = 1e-5,
+        bag_deviation: float | str | None = None, max_iter: int = 1000,
+        tol: float = 1e-5,
     ):  # fmt: skip
         self.C, self.exact_up_to = C, exact_up_to
         self.kernel, self.gamma = kernel, gamma
