@@ -1,5 +1,5 @@
 # One command each, from a fresh clone: `make book`, `make test`.
-PYTHON ?= $(firstword $(shell for v in 3.11 3.12 3.13; do command -v python$$v; done))
+PYTHON ?= $(firstword $(shell for v in 3.11 3.12 3.13 3.14; do command -v python$$v; done))
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.stamp
@@ -11,7 +11,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help setup book test every unit notebooks portable properties wheels oldest soon lonely lab lab-check student slides check sync from-notebook run new pdf bench \
+.PHONY: help setup book test every unit notebooks portable properties wheels oldest soon lonely install-check site lab lab-check student slides check sync from-notebook run new pdf bench \
   reproduce lock dist serve clean distclean
 
 help:
@@ -20,7 +20,7 @@ help:
 setup: $(STAMP)  ## makes .venv
 # What failed half-way is made again: without its python the environment counts as missing. Nothing else is removed.
 $(BIN)/python:
-	@test -n "$(PYTHON)" || { echo "need Python 3.11, 3.12 or 3.13: make PYTHON=/path/to/python"; exit 1; }
+	@test -n "$(PYTHON)" || { echo "need Python 3.11, 3.12, 3.13 or 3.14: make PYTHON=/path/to/python"; exit 1; }
 	$(PYTHON) -m venv $(VENV) || { echo "cannot create $(VENV)"; echo "on Debian: apt-get install python3-venv"; rm -f $@; exit 1; }
 $(STAMP): requirements.txt pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.txt
@@ -93,6 +93,10 @@ oldest:  ## unit tests at the oldest versions
 	  $$(grep -v '^learners' pyproject.toml | grep -oE '"[a-z-]+>=[0-9.]+"' | tr -d '"' | sed 's/>=\(.*\)/==\1.*/')
 	MPLBACKEND=agg $(OLD)/bin/python -m pytest -q -n 2 --dist loadscope $(WAS_SOON:%=-W default::%) tests
 
+# In empty environments: what a release publishes, with README's examples, on every Python that is here.
+install-check:  ## wheel and sdist, installed and tried
+	$(PYTHON) tools/install_check.py
+
 # The unit tests at the pre-releases of what the package stands on, in an environment of their own.
 SOON := .venv-soon
 soon:  ## unit tests at pre-releases
@@ -152,8 +156,11 @@ pdf: $(STAMP)  ## the book as PDF
 # What a release publishes. `build` is a tool of the author's, not of the book.
 dist:  ## what a release publishes
 	$(PYTHON) -m venv _build/dist-env
-	_build/dist-env/bin/python -m pip install -q --disable-pip-version-check build
+	_build/dist-env/bin/python -m pip install -q --disable-pip-version-check build==1.6.1
 	_build/dist-env/bin/python -m build
+
+site: book  ## the released and the coming version, as published
+	$(BIN)/python tools/versions.py
 
 serve: book  ## the built site at port 8000
 	$(BIN)/python -m http.server -d _build/html --bind 127.0.0.1 8000

@@ -22,6 +22,9 @@ sys.path.insert(0, str(ROOT / "tools"))
 import _book  # noqa: E402
 import check_site  # noqa: E402
 import course_map  # noqa: E402
+import install_check  # noqa: E402
+import release  # noqa: E402
+import versions  # noqa: E402
 
 PAPERS = {"stolpe2011", "duplessis2013", "perezortiz2016", "yu2013", "franco2023"}
 
@@ -77,6 +80,54 @@ def test_every_file_names_the_same_version():
     citation = yaml.safe_load(read("CITATION.cff"))
     assert citation["version"] == PYPROJECT["project"]["version"] == llpbook.__version__
     assert citation["authors"] == PYPROJECT["project"]["authors"]
+
+
+def test_pythons_are_the_same_everywhere():
+    """Classifiers, README, the Makefile, and the jobs that test what a release publishes."""
+    pythons = install_check.PYTHONS
+    assert f"Python {pythons[0]} to {pythons[-1]}," in read("README.md")
+    assert f"in {' '.join(pythons)}; do" in read("Makefile")
+    jobs = yaml.safe_load(read(".github/workflows/release.yml"))["jobs"]
+    assert jobs["install"]["strategy"]["matrix"]["python"] == pythons
+    tested = set(re.findall(r'python: "(3\.\d+)"', read(".github/workflows/ci.yml")))
+    assert tested == {*pythons}
+
+
+def test_workflows_run_pinned_actions_with_least_rights():
+    for path in (ROOT / ".github/workflows").glob("*.yml"):
+        text = path.read_text(encoding="utf-8")
+        for action in re.findall(r"uses: (.*)", text):
+            pinned = (
+                r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+|\./\.github/workflows/\w+\.yml"
+            )
+            assert re.fullmatch(pinned, action), action
+        workflow = yaml.safe_load(text)
+        assert workflow["permissions"] == {"contents": "read"}
+        checkouts = text.count("actions/checkout@")
+        assert text.count("persist-credentials: false") == checkouts
+    jobs = yaml.safe_load(read(".github/workflows/release.yml"))["jobs"]
+    assert jobs["publish"]["needs"] == ["test", "install"]
+    assert jobs["site"]["needs"] == "publish" and jobs["install"]["needs"] == "build"
+    rights = {name: job.get("permissions") for name, job in jobs.items()}
+    assert rights["publish"] == {"id-token": "write"}
+    assert not any(rights[name] for name in ("test", "build", "install"))
+
+
+def test_a_release_names_its_version_and_date():
+    assert "the tag is v9.9.9" in next(release.faults("v9.9.9", read))
+    version = PYPROJECT["project"]["version"]
+    is_dated = "\ndate-released: " in read("CITATION.cff")
+    assert is_dated == (f"\n## {version} (" in read("CHANGELOG.md"))
+    dated = {
+        "CHANGELOG.md": f"## {version} (2030-01-02)\n",
+        "CITATION.cff": f"x\nversion: {version}\ndate-released: 2030-01-02\n",
+    }
+    assert not list(release.faults(f"v{version}", lambda n: dated.get(n) or read(n)))
+    dated["CITATION.cff"] = f"x\nversion: {version}\ndate-released: 2030-01-03\n"
+    said = list(release.faults(f"v{version}", lambda n: dated.get(n) or read(n)))
+    assert said == ["CITATION.cff: no date-released 2030-01-02"]
+    assert versions.newest(["v0.9.0", "v0.10.0", "v1.0.0rc1", "x"]) == "v0.10.0"
+    assert versions.newest([]) is None
 
 
 # --- the site's configuration --------------------------------------------------------------------------------
@@ -321,6 +372,9 @@ def test_a_new_chapter_moves_no_number(tmp_path, monkeypatch):
     assert ">(2) in A toy for Bayes</a>" in pages["ape"]
     assert pages["ape"].count("https://sklearn.example/") == 1  # the first SVC only
     assert 'property="og:title" content="An ape: another chapter"' in pages["ape"]
+    address = "https://book.example/ape.html"
+    assert f"version {llpbook.__version__}. {address}</p>" in pages["ape"]
+    assert f"url       = {{{address}}}" in pages["ape"]
 
 
 # --- the arithmetic of the errata ----------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import re
 import sys
 from pathlib import Path
 
+import llpbook
 from docutils import nodes
 from sphinx.addnodes import start_of_file
 
@@ -118,10 +119,43 @@ def describe(app, page, template, context, doctree):
     }
     lines = [f'<meta {key} content="{html.escape(x)}" />' for key, x in tags.items()]
     context["metatags"] = "\n".join([context.get("metatags", ""), *lines, ""])
+    context["sites"] = home.removesuffix("stable/")
     # the words on a fold are its name
     body = context.get("body", "").replace(' aria-label="Toggle hidden content"', "")
     body = PICTURE.sub(SCROLLING, UNFIT.sub("", body))
-    context["body"] = PARAMETERS.sub(as_lines, body)
+    body = PARAMETERS.sub(as_lines, body)
+    if doctree is not None:
+        app.env.summaries[page] = title, text
+        body += how_to_cite(app, page, title)
+    context["body"] = body
+
+
+CITE = """
+<details class="cite"><summary>Cite this page</summary>
+<p>{authors}: {title}. In: <em>{site}</em>, version {release}. {address}</p>
+<pre>@incollection{{llpbook-{key},
+  author    = {{{{{authors}}}}},
+  title     = {{{title}}},
+  booktitle = {{{site}}},
+  note      = {{version {release}}},
+  url       = {{{address}}}
+}}</pre>
+<p>Cite the paper of a method as well: each chapter names it under <em>Sources</em>.</p>
+</details>
+"""
+
+
+def how_to_cite(app, page, title):
+    """A fold that says how to cite a page of this version."""
+    words = {
+        "authors": app.config.author,
+        "title": title,
+        "site": app.config.html_title or app.config.project,
+        "release": llpbook.__version__,
+        "address": f"{app.config.html_baseurl}{page}.html",
+        "key": page.rpartition("/")[2].replace("_", "-"),
+    }
+    return CITE.format(**{key: html.escape(word) for key, word in words.items()})
 
 
 # Names of parts that several parts of a page have; roles that ARIA has given up, or
@@ -169,6 +203,17 @@ def finish(app, error):
     first = pages[app.outdir / home]
     door = first.replace("<head>", f'<head>\n    <base href="{home}" />', 1)
     (app.outdir / "index.html").write_text(door, "utf-8")
+    (app.outdir / "llms.txt").write_text(pages_in_words(app), "utf-8")
+
+
+def pages_in_words(app):
+    """The file `llms.txt`: each page's title, address and first sentence."""
+    pages, site = app.env.summaries, app.config.html_baseurl
+    about = pages[app.config.root_doc][1]
+    text = f"# {app.config.html_title}\n\n> {about}\n\n## Pages\n\n"
+    for page, (title, says) in sorted(pages.items()):
+        text += f"- [{title}]({site}{page}.html): {says}\n"
+    return text
 
 
 # --- other extensions -----------------------------------------------------------------
@@ -188,9 +233,16 @@ def mend_extensions(app):
         listeners[:] = [x for x in listeners if x.handler.__module__ != "sphinx_thebe"]
 
 
+def start(app):
+    """Name the version in titles, and collect what `llms.txt` says."""
+    app.env.summaries = {}
+    app.config.release = app.config.version = llpbook.__version__
+
+
 def setup(app):
     sys.path.insert(0, str(Path(__file__).parents[1]))  # studies, for autodoc
     app.connect("builder-inited", mend_extensions)
+    app.connect("builder-inited", start)
     app.connect("env-get-updated", number_by_chapter, priority=900)  # after Sphinx's
     app.connect("env-get-updated", collect_names)
     app.connect("doctree-resolved", name_chapter)

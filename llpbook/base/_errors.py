@@ -6,7 +6,7 @@ class NotIdentifiableError(ValueError):
 
 
 #: The documentation, which `project.urls` of pyproject.toml names too.
-SITE = "https://llpbook.github.io/llpbook/"
+SITE = "https://llpbook.github.io/llpbook/stable/"
 
 
 def page(name):

@@ -1,0 +1,60 @@
+"""Put the site of the newest release and that of this checkout side by side in ``_build/site``.
+
+    tools/versions.py     # after `make book`
+
+``/dev/`` is this checkout. ``/stable/`` is built from the newest tag such as v0.1.0, by its own Makefile; before there
+is one, it is this checkout, too. The root leads to ``/stable/``.
+"""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD = ROOT / "_build"
+DOOR = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>Learning from Label Proportions</title>
+<meta http-equiv="refresh" content="0; url=stable/"></head>
+<body><a href="stable/">Learning from Label Proportions</a></body></html>
+"""
+
+
+def newest(tags):
+    """The newest release among tags, or None: of v0.9.0, v0.10.0 and v1.0.0rc1 it is v0.10.0."""
+    numbers = {}
+    for tag in tags:
+        if re.fullmatch(r"v\d+\.\d+\.\d+", tag):
+            numbers[tuple(map(int, tag[1:].split(".")))] = tag
+    return numbers[max(numbers)] if numbers else None
+
+
+def git(*words):
+    command = ["git", *words]
+    return subprocess.run(command, cwd=ROOT, check=True, text=True, capture_output=True)
+
+
+def build(tag):
+    """The site of a tag, built in a checkout of its own."""
+    tree = BUILD / "released"
+    if tree.exists():
+        git("worktree", "remove", "--force", str(tree))
+    git("worktree", "add", "--detach", str(tree), tag)
+    subprocess.run(["make", "-C", str(tree), "book"], check=True)
+    return tree / "_build/html"
+
+
+def main():
+    site, dev = BUILD / "site", BUILD / "html"
+    shutil.rmtree(site, ignore_errors=True)
+    tag = newest(git("tag").stdout.split())
+    for name, source in {"dev": dev, "stable": build(tag) if tag else dev}.items():
+        shutil.copytree(source, site / name)
+    (site / "index.html").write_text(DOOR, "utf-8")
+    for name in ("404.html", "llms.txt"):
+        shutil.copyfile(site / "stable" / name, site / name)
+    print(f"{site}: /dev/ is this checkout, /stable/ {tag or 'too'}")
+
+
+if __name__ == "__main__":
+    main()
