@@ -42,11 +42,7 @@ _HOMES = {
     ],
     "beyond_memory": ["fit_chunks", "sample_bags"],
     "choosing": ["recommend"],
-    "plotting": [
-        "plot_bags",
-        "plot_critical_difference",
-        "plot_learning_curve",
-    ],
+    "plotting": ["plot_bags", "plot_critical_difference"],
     "proportions": ["identifiability", "label_proportions"],
     "smic": ["SMIC"],
     "theory": ["label_worth"],

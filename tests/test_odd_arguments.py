@@ -2,7 +2,6 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import pytest
 
 from llpbook import (
@@ -22,7 +21,6 @@ BAGS, Y = np.repeat(np.arange(6), 10), rng.integers(0, 2, 60)
 X, P = rng.normal(size=(60, 2)) + Y[:, None], np.bincount(BAGS, Y) / 10
 TWO, SIZES = np.column_stack([1 - P, P]), np.full(6, 10)
 MODEL = MeanMap().fit(X, BAGS, P)
-RUNS = pd.DataFrame({"bag_size": [2, 4], "accuracy": [0.9, 0.8], "method": "M"})
 SCORES = np.array([[0.9, 0.8], [0.7, 0.6]])
 ODD = {
     "None": None,
@@ -151,15 +149,8 @@ CALLS = {
     ),
     "plot_bags": (
         plotting.plot_bags,
-        {"X": X, "bags": BAGS, "proportions": P, "estimator": MODEL, "y": Y,
-         "class_names": ["a", "b"], "bag_names": [*"abcdef"],
-         "max_bags": 3},
-        "estimator=None y=None class_names=None bag_names=None max_bags=10^12",
-    ),
-    "plot_learning_curve": (
-        plotting.plot_learning_curve,
-        {"table": RUNS, "references": {"a": 0.5}},
-        "references=None",
+        {"X": X, "bags": BAGS, "proportions": P, "class_names": ["a", "b"], "max_bags": 3},
+        "class_names=None max_bags=10^12",
     ),
     "plot_critical_difference": (
         plotting.plot_critical_difference,

@@ -1,10 +1,8 @@
 """Pictures of bags: the one standard figure of the book, and those that go with it.
 
 `plot_bags` draws what a learner from label proportions sees: instances colored by bag, and the proportions of the bags
-as bars. True labels enter only when ``y`` is given, and the figure then says so. `plot_learning_curve` shows
-accuracy against bag size, `plot_critical_difference` average ranks of methods and which of them differ,
-`draw_dag` and `draw_dags` the graphs of
-`llpbook.taxonomy`.
+as bars. `plot_critical_difference` shows average ranks of methods and which of them differ, `draw_dag` and `draw_dags`
+the graphs of `llpbook.taxonomy`.
 
 ``PALETTE`` holds eight colors of Okabe and Ito (2008), blue, vermillion, green, sky blue, purple, orange, black and
 yellow, the first of which differ most for color-blind readers; ``MARKERS`` one marker for each, so that no figure
@@ -15,7 +13,6 @@ matplotlib is imported only when a figure is drawn.
 from ._bags import plot_bags
 from ._critical_difference import plot_critical_difference
 from ._dags import draw_dag, draw_dags
-from ._learning_curve import plot_learning_curve
 from ._style import MARKERS as MARKERS
 from ._style import PALETTE as PALETTE
 from ._style import ink, use_style
@@ -26,6 +23,5 @@ __all__ = [
     "ink",
     "plot_bags",
     "plot_critical_difference",
-    "plot_learning_curve",
     "use_style",
 ]

@@ -1,6 +1,6 @@
 """Drawings of the directed acyclic graphs on features X, label Y and bag B.
 
-:func:`draw_dag` draws one graph, :func:`draw_dags` those of a variant in a row, or of all variants. The bag is shaded:
+:func:`draw_dag` draws one graph, :func:`draw_dags` those of all variants. The bag is shaded:
 it is the vertex that supervised learning does not have. matplotlib is imported only when a figure is drawn.
 
 Chapter: ``book/taxonomy``. Source: franco2023 (Table 1).
@@ -59,58 +59,29 @@ def draw_dag(dag: Iterable[tuple[str, str]], *, ax: Any = None) -> Any:
     for parent, child in sorted(edges):
         start, end = np.array(_PLACES[parent]), np.array(_PLACES[child])
         step = (end - start) / np.linalg.norm(end - start) * (_RADIUS + 0.03)
-        style: dict[str, Any] = {
-            "arrowstyle": "-|>",
-            "mutation_scale": 9,
-            "lw": 1.2,
-            "color": line,
-        }
-        ax.add_patch(
-            FancyArrowPatch(start + step, end - step, shrinkA=0, shrinkB=0, **style)
-        )
+        style: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 9, "lw": 1.2}
+        style |= {"color": line, "shrinkA": 0, "shrinkB": 0}
+        ax.add_patch(FancyArrowPatch(start + step, end - step, **style))
     ax.set(xlim=(-0.35, 1.55), ylim=(-0.35, 1.35), aspect="equal")
     ax.axis("off")
     return ax
 
 
-def draw_dags(*, name: str | None = None, axes: Any = None) -> np.ndarray:
-    """Draw all graphs of a variant in a row, or one row for each variant.
-
-    Parameters
-    ----------
-    name : str, optional
-        As for `llpbook.taxonomy.dags_of`. If None, all 25 graphs, those with features and label independent last.
-    axes : array of matplotlib.axes.Axes, optional
-        As many rows as variants, as many columns as graphs of the largest; axes left over are blanked. A new figure if
-        None.
+def draw_dags() -> np.ndarray:
+    """Draw all 25 graphs, a row for each variant, those with features and label independent last.
 
     Returns
     -------
-    ndarray of matplotlib.axes.Axes, shape (n_names, n_columns)
-
-    Raises
-    ------
-    ValueError
-        If no variant has the name, no graph has its pattern, or there are too few axes.
+    ndarray of matplotlib.axes.Axes, shape (n_variants, n_columns)
     """
-    plt = pyplot()
-
     labels = [*table()["name"], "Uninteresting"]
-    if name is not None:
-        labels = [label for label in labels if label.lower() == str(name).lower()]
     rows = {label: dags for label in labels if (dags := dags_of(label))}
-    if not rows:
-        raise ValueError(f"name must be that of a variant with a DAG, got {name!r}")
     shape = len(rows), max(map(len, rows.values()))
-    if axes is None:
-        size = (_LABEL + _CELL[0] * shape[1], _CELL[1] * shape[0])
-        axes = plt.subplots(*shape, figsize=size, squeeze=False)[1]
-    axes = np.atleast_2d(axes)
-    if axes.shape[0] < shape[0] or axes.shape[1] < shape[1]:
-        raise ValueError(f"axes must have the shape {shape}, got {axes.shape}")
+    size = (_LABEL + _CELL[0] * shape[1], _CELL[1] * shape[0])
+    axes = pyplot().subplots(*shape, figsize=size, squeeze=False)[1]
     for ax in axes.ravel():
         ax.axis("off")
-    for row, (label, dags) in zip(axes, rows.items(), strict=False):
+    for row, (label, dags) in zip(axes, rows.items(), strict=True):
         for ax, dag in zip(row, dags, strict=False):
             draw_dag(dag, ax=ax)
         text = label if label != "Uninteresting" else "X and Y\nindependent"

@@ -7,7 +7,6 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 AREAS = (1, 1, 1.2, 0.75, 1.2, 1.25, 1.25, 1.8)  # so that all look equally large
 
 DARK, GRAY, LIGHT = "#222222", "#777777", "#C4C4C4"
-HOLLOW = {"color": DARK, "markerfacecolor": "white", "markeredgewidth": 1.2}
 PRIOR = {"color": DARK, "linestyle": (0, (4, 2.5)), "linewidth": 1.2, "zorder": 3}
 SHARES = [0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"]  # ticks, labels
 
