@@ -200,6 +200,36 @@ def test_a_chapter_and_the_book_are_as_long_as_they_may(tiny, monkeypatch):
     expect(tiny, "length", r"words in all notebooks, above 10")
 
 
+@pytest.mark.parametrize(
+    ("planted", "named"),
+    [
+        ("```{code-cell} ipython3\nfrom llpbook import np, double\n```", "double"),
+        ("```{code-cell} ipython3\nfrom llpbook import (\n    toy,\n)\n```", "toy"),
+        ("```{code-cell} ipython3\nimport llpbook.toy as t\n```", "llpbook.toy"),
+        ("```python\nmodel = Toy()\n```", "Toy"),
+        ("By [(double)](#eq-double) it is 2.", "#eq-double"),
+        ("See [its page](toy.ipynb), which doubles by `Toy`.", None),
+    ],
+)
+def test_the_road_needs_no_page_of_the_methods(tiny, planted, named):
+    parts = "".join(
+        f"  - caption: {caption}\n    chapters:\n      - file: book/{page}\n"
+        for caption, page in (
+            ("The road", "way.ipynb"),
+            ("The methods, one by one", "toy.ipynb"),
+        )
+    )
+    toc = "format: jb-book\nroot: book/concordance\nparts:\n" + parts
+    (tiny.root / "_toc.yml").write_text(toc, encoding="utf-8")
+    tiny.edit(tiny.module, "class Toy(BaseClassifier)", "class Toy(SomeClassifier)")
+    head = _book.read(tiny.twin).split("# ", 1)[0]
+    tiny.put("book/src/way.md", f"{head}# The way\n\n{planted}\n")
+    tiny.sync()
+    told = "is of a page of the methods; the road needs none"
+    wanted = [f"book/way.ipynb: {named} {told}"] if named else []
+    assert tiny.check("road") == wanted
+
+
 # --- outputs -------------------------------------------------------------------------------------------------
 
 

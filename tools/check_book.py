@@ -248,29 +248,46 @@ ROAD, METHODS = "The road", "The methods, one by one"
 LABEL = re.compile(r"^\(([\w-]+)\)=|^:label: (\S+)|\$\$ \(([\w-]+)\)", re.MULTILINE)
 
 
+FENCE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+IMPORTED = re.compile(r"^from llpbook import \(?([\w ,\n]+)", re.MULTILINE)
+
+
 @rule
 def road(book):
     """A page of the road imports, runs and cites nothing of a page of the methods; a link to the page is allowed."""
-    texts = {kind: defaultdict(str) for kind in ("code", "markdown")}
+    code, text = defaultdict(str), defaultdict(str)
     for name, _, cell in book.cells:
-        texts[cell.cell_type][name] += f"\n{cell.source}"
+        if cell.cell_type == "code":
+            code[name] += f"{cell.source}\n"
+    for name, _, source in book.markdown:
+        text[name] += f"\n{source}"
+        code[name] += "\n".join(FENCE.findall(source))
     own = [name for name in book.parts.get(METHODS, []) if name in book.notebooks]
-    estimator = re.compile(r"^class ([A-Z]\w*)\(.*Classifier\b.*\):", re.MULTILINE)
-    words, labels = {}, {}
+    labels = {"".join(x): name for name in own for x in LABEL.findall(text[name])}
+    words, public = {}, set(own)
     for name, files in book.rooms:
         if name in own:
-            found = [x for module in files for x in estimator.findall(module.source)]
-            words |= dict.fromkeys([*found, f"llpbook.{name}"], name)
-    for name in own:
-        found = LABEL.findall(texts["markdown"][name])
-        labels |= dict.fromkeys(map("".join, found), name)
+            words |= dict.fromkeys([*_estimators(files), f"llpbook.{name}"], name)
+            public |= {x.name for x in _functions(files)}
     for name in book.parts.get(ROAD, []):
-        code, text = texts["code"][name], texts["markdown"][name]
-        used = {w for w in words if re.search(rf"\b{re.escape(w)}\b", code)}
-        used |= {"#" + x for x in re.findall(r"#([\w-]+)\)", text) if x in labels}
+        used = {w for w in words if re.search(rf"\b{re.escape(w)}\b", code[name])}
+        for names in IMPORTED.findall(code[name]):
+            used |= {x for x in re.findall(r"\w+", names) if x in public}
+        used |= {f"#{x}" for x in re.findall(r"#([\w-]+)\)", text[name]) if x in labels}
         for found in sorted(used):
-            home = words.get(found) or labels[found[1:]]
-            yield f"book/{name}.ipynb: {found} is of {home}, and the road needs no page of the methods"
+            page = f"{name}.ipynb" if name in book.notebooks else f"{name}.md"
+            yield f"book/{page}: {found} is of a page of the methods; the road needs none"
+
+
+def _estimators(files):
+    """The names of the estimators of a room."""
+    is_one = re.compile(r"^class ([A-Z]\w*)\(.*Classifier\b.*\):", re.MULTILINE)
+    return [name for module in files for name in is_one.findall(module.source)]
+
+
+def _functions(files):
+    """The functions of a room."""
+    return [x for m in files for x in m.tree.body if isinstance(x, ast.FunctionDef)]
 
 
 # Most words of a chapter of each part and of all notebooks together: exercises and folds count, the concordance not.
@@ -315,11 +332,10 @@ def rooms(book):
 @rule
 def shown(book):
     """A chapter shows, whole, in managed cells what implements an equation (# eq:) and the estimators of its room."""
-    estimator = re.compile(r"^class ([A-Z]\w*)\(.*Classifier\b.*\):", re.MULTILINE)
     for name, files in book.rooms:
         room = f"llpbook.{name}."
         wanted = [m.name for m in book.code_marks if m.name.startswith(room)]
-        wanted += [room + found for m in files for found in estimator.findall(m.source)]
+        wanted += [room + found for found in _estimators(files)]
         cells = _book.managed(book.notebooks[name]).values()
         seen = {found for source in cells for found in _book.managed_names(source)}
         for want in dict.fromkeys(wanted):
