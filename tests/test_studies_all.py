@@ -44,7 +44,6 @@ CELLS = [
     ("natural", (*GERMAN, "labels"), natural, "make_problem", GERMAN),
     ("outside", (SMALL, "InvCal"), complexllp, "split", (SMALL,)),
     ("bag_losses_natural", (*GERMAN, "linear", "normal"), natural, "make_problem", GERMAN),
-    ("bag_losses_outside", (SMALL, "trees", "normal"), complexllp, "split", (SMALL,)),
     ("counts_fair", ("image", "Naive", "MeanMap"), counts_fair, "make_problem", ("image", "Naive")),
     ("calibration", ("digits", 8, "ridge"), calibration, "make_problem", ("digits", 8)),
 ]  # fmt: skip

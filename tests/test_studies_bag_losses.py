@@ -11,7 +11,7 @@ from llpbook.proportions import label_proportions
 from studies import bag_losses as study
 from studies import complexllp, load, run_table
 
-BENCHMARK, NATURAL, OUTSIDE = study.TABLES
+BENCHMARK, NATURAL = study.TABLES
 METRICS = ["accuracy", "f1", "auc", "log_loss", "ece", "cpu_seconds", "chosen"]
 SMALL = complexllp.names()[7]
 
@@ -22,8 +22,8 @@ SMALL = complexllp.names()[7]
 @pytest.mark.parametrize("table", study.TABLES, ids=lambda table: table.name)
 def test_each_learner_has_each_loss_and_its_limit(table):
     key = next(iter(table.cells[0]))
-    for value in {cell[key] for cell in table.cells} - {study.ANY}:
-        own = [cell for cell in table.cells if cell[key] in (value, study.ANY)]
+    for value in {cell[key] for cell in table.cells}:
+        own = [cell for cell in table.cells if cell[key] == value]
         pairs = [(cell["learner"], cell["method"]) for cell in own]
         wanted = [(a, b) for a in study.LEARNERS for b in (*LOSSES, "labels")]
         assert sorted(pairs) == sorted([*wanted, ("none", "majority")])
@@ -124,26 +124,6 @@ def test_means_differences_and_standard_errors_by_hand(tmp_path):
     )
     auc = study.less("bag_losses", "auc", results=tmp_path)
     assert auc.loc["banana", "trees"]["easy"] == "-0.200 (0.105)"
-
-
-@pytest.mark.slow
-def test_a_set_of_others_counts_once(tmp_path):
-    def accuracy(cell, seed):
-        hard = (
-            complexllp.names().index(cell["dataset"]) if cell["dataset"] != "any" else 3
-        )
-        gain = 0.01 * hard * (cell["method"] == "easy")
-        return 0.5 + 0.01 * hard + 0.1 * seed + gain
-
-    run_table(replace(OUTSIDE, run=fake(accuracy)), seeds=2, results=tmp_path)
-    found = study.paired("bag_losses_outside", results=tmp_path)
-    assert len(found) == 2 * 26
-    row = found.loc["hard", "linear", complexllp.names()[1]]
-    assert row["counts"] == pytest.approx(0.56)
-    assert row["labels"] == row["majority"] == pytest.approx(0.58)
-    table = study.less("bag_losses_outside", results=tmp_path)
-    error = 100 * np.std(0.01 * np.arange(8), ddof=1) / 8**0.5
-    assert table.loc["hard", "trees"]["easy"] == f"+3.5 ({error:.1f})"
 
 
 @pytest.mark.parametrize("table", study.TABLES, ids=lambda table: table.name)

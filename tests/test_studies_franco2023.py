@@ -14,7 +14,7 @@ from sklearn.model_selection import ParameterGrid, ShuffleSplit
 
 from llpbook import LaplacianMeanMap
 from llpbook.base import LLPClassifier
-from llpbook.model_selection import proportion_scorer, select_setting
+from llpbook.model_selection import _splitters, proportion_scorer, select_setting
 from llpbook.proportions import label_proportions
 from studies import franco2023 as study
 from studies import franco2023_beside as compare
@@ -68,6 +68,41 @@ def test_the_cells_hold_every_published_row_and_the_grids_are_the_papers():
         assert row.n_splits == study.read_case(row.dataset)[2]
     sizes = [len(ParameterGrid(study.METHODS[name][1])) for name in PUBLISHED]
     assert sizes == [6, 36, 36] and len(SEEDS) == 30
+
+
+def test_the_reversed_rule_of_the_public_code_leaves_one_bag_per_fold_as_it_is(
+    monkeypatch,
+):
+    """Which changes nothing where folds are as many as bags; with fewer folds their shares are less alike."""
+    chances = _splitters.next_bag_chances
+    counts = np.array([[30, 70], [70, 30], [45, 55], [20, 80], [85, 15], [60, 40]])
+
+    def reversed_chances(left, held, prior):
+        lacking = int(held[1] >= prior[1] * held.sum() - 1e-9 and held.sum() > 0)
+        weights = left[:, lacking] ** 2.0
+        return weights / weights.sum()
+
+    gaps = {}
+    for name, rule in (("mended", chances), ("reversed", reversed_chances)):
+        monkeypatch.setattr(_splitters, "next_bag_chances", rule)
+        for seed in range(20):
+            each = _splitters.whole_bag_folds(counts, 6, np.random.RandomState(seed))
+            assert sorted(each) == [*range(6)]
+        for seed in range(200):
+            two = _splitters.whole_bag_folds(counts, 2, np.random.RandomState(seed))
+            parts = [counts[two == k].sum(axis=0) for k in (0, 1)]
+            share = [part[1] / part.sum() for part in parts]
+            gaps.setdefault(name, []).append(abs(share[0] - share[1]))
+    assert np.mean(gaps["reversed"]) > 1.5 * np.mean(gaps["mended"])
+
+
+def test_one_penalty_is_the_grid_that_the_public_code_fits():
+    grids = [study.METHODS[name][1] for name in ("LMM", "LMM one penalty")]
+    assert grids[1] == {**grids[0], "alpha": [1.0]}
+    cells = {(c["dataset"], c["strategy"]) for c in TABLE.cells if c["method"] == "LMM"}
+    one = [c for c in TABLE.cells if c["method"] == "LMM one penalty"]
+    cells = {key for key in cells if key[1] != "oracle"}
+    assert {(c["dataset"], c["strategy"]) for c in one} == cells
 
 
 def test_digits_are_the_two_of_the_case_turned_without_a_shift(made_up):
@@ -301,6 +336,19 @@ def test_the_ledger_states_what_the_rows_say():
     text = (Path(__file__).parents[1] / "book/claims.md").read_text()
     missing = {key: v for key, v in stated().items() if v not in text}
     assert not missing
+
+
+def test_the_page_states_which_cells_differ():
+    """ "57 are of LMM, and 14 of the full-bag strategy", and that one penalty is further from the print."""
+    table = compare.beside()
+    off = table[table["verdict"] == "differs"]
+    assert len(off) == 74 and (off["method"] == "LMM").sum() == 57
+    assert (off["strategy"] == study.FULL_BAG).sum() == 14
+    grid, one = (
+        t[t["method"] == "LMM"]["difference"].abs().mean()
+        for t in (table, compare.beside(lmm="LMM one penalty"))
+    )
+    assert one > grid + 0.005
 
 
 def test_the_page_states_what_the_published_rows_say():

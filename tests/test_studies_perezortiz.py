@@ -61,8 +61,15 @@ def test_labels_reach_the_fit_through_counts_alone(monkeypatch):
 @pytest.mark.parametrize("setting", perezortiz2016.SETTINGS)
 def test_settings_change_what_they_say(setting):
     X, y = perezortiz2016.problem("wine")
-    methods = perezortiz2016.SETTING_METHODS.get(setting, ["SWS-LDA"])
+    methods = perezortiz2016.SETTING_METHODS.get(setting, ["SWS-LDA", "WWS-LDA"])
     changed = 0
+    if setting == "folds not stratified":
+        cell = {"dataset": "wine", "method": "SWS-LDA", "bag_size": 10}
+        plain, other = (
+            perezortiz2016.run(c, 0) for c in (cell, {**cell, "setting": setting})
+        )
+        assert plain["fold_sd"] != other["fold_sd"]
+        return
     for method in methods:
         cell = {"method": method, "bag_size": 10}
         train = np.arange(178) % 3 > 0

@@ -41,6 +41,7 @@ def tables():
         franco2023,
         model_selection,
         natural,
+        open_cells,
         outside,
         perezortiz2016,
         relaxation,
@@ -54,6 +55,7 @@ def tables():
         yu2013, duplessis2013, perezortiz2016, stolpe2011, model_selection,
         alter_svm, relaxation, cluster_times,
         counts_fair, choice, choosing, natural, calibration, bag_losses, outside,
+        open_cells,
         benchmark, franco2023, uncertainty, beyond_memory, thread,
     )  # fmt: skip
     return {table.name: table for module in modules for table in module.TABLES}

@@ -12,11 +12,6 @@ features, and 4,000 new instances; ``banana``: 3,000 points in random bags of 25
 ``bag_losses_natural``: the draws of `studies.natural`. Its splits of parts of bags choose C: the setting whose mean
 probabilities are nearest to the shares, a criterion that no loss minimizes. ``labels`` are tuned by the logarithmic
 loss of labels held out.
-
-``bag_losses_outside``: the bags of `studies.complexllp`, whose k-th split is seed k. The linear model chooses C of two
-by half of each bag, held out once, by the same criterion; trees are untuned, and so are those on labels. ``labels`` and
-``majority`` see no bags, so their rows stand for all sets (``any``). In sets of five bags the trees hold out none to
-choose the round; where they hold out one alone, the loss "forward" keeps its linear start.
 """
 
 import time
@@ -35,15 +30,14 @@ from llpbook import BagBoosting, BagLogistic, LLPGridSearchCV, MajorityClass
 from llpbook.bag_losses import LOSSES
 from llpbook.comparison import paired_differences
 from llpbook.datasets import random_bags
-from llpbook.model_selection import SplitBagKFold, SplitBagShuffle, proportion_scorer
+from llpbook.model_selection import SplitBagKFold, proportion_scorer
 from llpbook.proportions import label_proportions
 
 from . import complexllp, natural
 from .counts_fair import calibration_error, table_of
 from .runner import Table, cells, load
 
-#: The rows on the bags of `studies.complexllp` are older: their intercept is penalized.
-PROTOCOL, OUTSIDE_PROTOCOL = "bag-losses-2", "bag-losses-1"
+PROTOCOL = "bag-losses-2"
 N_NEW, N_FEATURES = 4000, 20
 BANANA, N_BANANA, BANANA_SIZE = "banana", 3000, 25
 #: Instances tested on per instance trained on, where draws share instances; the other problems are drawn anew.
@@ -70,13 +64,7 @@ GRIDS = {
         ("trees", "loss"): {"C": [0.01, 0.1, 1.0], "max_iter": [50]},
         ("trees", "labels"): {"max_iter": [10, 30, 100]},
     },
-    "bag_losses_outside": {
-        ("linear", "loss"): {"C": [0.01, 1.0]},
-        ("linear", "labels"): {"C": [0.01, 1.0]},
-        ("trees", "loss"): {"C": [0.01], "max_iter": [50]},
-    },
 }
-ANY = "any"
 SMALLEST = 1e-12
 
 
@@ -232,14 +220,6 @@ def run_natural(cell, seed):
     return fit_and_judge(cell, parts, shares, GRIDS["bag_losses_natural"], cv)
 
 
-def run_outside(cell, seed):
-    """One row of the bags of others."""
-    name = complexllp.names()[0] if cell["dataset"] == ANY else cell["dataset"]
-    *parts, shares = complexllp.split(name, seed)
-    cv = SplitBagShuffle(1, random_state=seed)
-    return fit_and_judge(cell, parts, shares, GRIDS["bag_losses_outside"], cv)
-
-
 def by_learner(key, values):
     """The cells of a table in which all methods see the same bags."""
     methods = [*LOSSES, "labels"]
@@ -267,19 +247,6 @@ TABLES = [
         "losses of bags by a line and by trees, tuned without labels, on the bags of the study natural",
         value="auc",
     ),
-    Table(
-        "bag_losses_outside",
-        OUTSIDE_PROTOCOL,
-        by_learner("dataset", [ANY])[:1]
-        + cells(dataset=[ANY], learner=["linear", "trees"], method=["labels"])
-        + cells(
-            dataset=complexllp.names(),
-            learner=["linear", "trees"],
-            method=list(LOSSES),
-        ),
-        run_outside,
-        "losses of bags by a line and by trees on 26 sets of bags that others made and published results of",
-    ),
 ]
 
 
@@ -298,25 +265,16 @@ def paired(name, value="accuracy", results=None):
     Returns
     -------
     DataFrame
-        A column per method. The index says problem, learner and draw. Of ``bag_losses_outside`` it says variant,
-        learner and set, and the values are means over the draws: draws of one set are splits of the same instances.
-        Only draws that all methods of a learner have run.
+        A column per method, a row per problem, learner and draw that all methods of the learner have run.
     """
     rows = load(name, results)
     key = rows.columns[1]
     losses = rows[rows["method"].isin(list(LOSSES))]
     wide = losses.pivot(index=[key, "learner", "seed"], columns="method", values=value)
-    for method, by in (("labels", "learner"), ("majority", None)):
-        found = rows[rows["method"] == method]
-        keys = [None if (found[key] == ANY).all() else key, by, "seed"]
-        keys = [some for some in keys if some]
-        wide = wide.join(found.set_index(keys)[value].rename(method), on=keys)
-    wide = wide[[*LOSSES, "labels", "majority"]].dropna()
-    if key != "dataset":
-        return wide
-    wide = wide.groupby([key, "learner"]).mean().reset_index()
-    wide.insert(0, "variant", wide[key].map(complexllp.variant))
-    return wide.set_index(["variant", "learner", key])
+    for method, by in (("labels", ["learner"]), ("majority", [])):
+        found = rows[rows["method"] == method].set_index([key, *by, "seed"])[value]
+        wide = wide.join(found.rename(method), on=[key, *by, "seed"])
+    return wide[[*LOSSES, "labels", "majority"]].dropna()
 
 
 def less(name, value="accuracy", other="counts", results=None):
@@ -331,15 +289,14 @@ def less(name, value="accuracy", other="counts", results=None):
     Returns
     -------
     DataFrame of str
-        A row per problem (or variant) and learner: the mean difference and, in parentheses, its standard error over
-        draws, corrected where draws share training instances; of ``bag_losses_outside`` over sets. Accuracy and f1 are
-        in percent.
+        A row per problem and learner: the mean difference and, in parentheses, its standard error over draws, corrected
+        where draws share training instances. Accuracy and f1 are in percent.
     """
     scale, form = (100, ".1f") if value in ("accuracy", "f1") else (1, ".3f")
     found, shown = scale * paired(name, value, results), {}
     *kept, unit = found.index.names
     for key, part in found.groupby(level=kept, sort=False):
-        ratio = RATIOS.get(key[0], 0) if unit == "seed" else 0
+        ratio = RATIOS.get(key[0], 0)
         gaps = paired_differences(part, other, unit=unit, test_train_ratio=ratio)
         shown[key] = {
             method: f"{gap:+{form}} ({error:{form}})"

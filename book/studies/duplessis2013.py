@@ -84,7 +84,7 @@ def read_sizes(text):
 FREE = {"priors": read_priors, "sizes": read_sizes}  # what ``--set`` may change
 
 
-def _density(estimator, report):
+def two_bags(estimator, report):
     """A method that is an estimator fitted to the two bags: (X, bags, seed) -> (labels, what it chose)."""
 
     def label(X, bags, seed):
@@ -121,16 +121,16 @@ def _widths(model):
 
 # By the names in the paper, and SVC. To add a method, add an entry.
 METHODS = {
-    "DSDD": _density(DSDD, _tuned),
-    "LSDD": _density(LSDD, _tuned),
-    "KDE": _density(KDEDifference, _widths),
+    "DSDD": two_bags(DSDD, _tuned),
+    "LSDD": two_bags(LSDD, _tuned),
+    "KDE": two_bags(KDEDifference, _widths),
     "KM": _clustering("k-means"),
     "SC": _clustering("spectral"),
-    "SMIC": _density(SMIC, lambda model: f"t={model.n_neighbors_}"),
+    "SMIC": two_bags(SMIC, lambda model: f"t={model.n_neighbors_}"),
     "SVC": _by_bag_numbers,
 }
 # DSDD without its clip; beside METHODS in Table 1 only.
-FIRST_ROUND = {"first round": _density(partial(DSDD, max_iter=0), _tuned)}
+FIRST_ROUND = {"first round": two_bags(partial(DSDD, max_iter=0), _tuned)}
 
 
 @lru_cache
@@ -363,18 +363,18 @@ SETTINGS = {
     "unit range and one start": (_unit, tuple(METHODS), BOTH),
     "unit range and 7 with itself": (_with_itself, ("SC",), BOTH),
     "DSDD from the convex part": (
-        lambda cell: (_density(partial(DSDD, init="convex"), _tuned), {}),
+        lambda cell: (two_bags(partial(DSDD, init="convex"), _tuned), {}),
         ("DSDD",),
         BOTH[:1],
     ),
     "LSDD by the sign": (
-        lambda cell: (_density(partial(LSDD, criterion="sign"), _tuned), {}),
+        lambda cell: (two_bags(partial(LSDD, criterion="sign"), _tuned), {}),
         ("LSDD",),
         BOTH[:1],
     ),
     "LSDD with the public grid": (
         lambda cell: (
-            _density(partial(LSDD, sigma="public", alpha="public"), _tuned),
+            two_bags(partial(LSDD, sigma="public", alpha="public"), _tuned),
             {},
         ),
         ("LSDD",),

@@ -91,13 +91,15 @@ def ours(size=SIZE, results=None):
     return _described(cells)
 
 
-def beside(size=SIZE, results=None):
+def beside(size=SIZE, results=None, lmm="LMM"):
     """Our means beside the published ones, by the one rule (`studies.agreement`).
 
     Parameters
     ----------
     size, results
         As for `ours`.
+    lmm : str, default "LMM"
+        Whose rows stand for LMM; "LMM one penalty" has the penalty 1 only.
 
     Returns
     -------
@@ -106,6 +108,8 @@ def beside(size=SIZE, results=None):
     """
     theirs = published().rename(columns={"mean": "paper", "sd": "paper_sd"})
     own = ours(size, results)[[*KEYS, "mean", "sd", "n"]]
+    own = own[own["method"].isin([lmm, *PUBLISHED.values()])]
+    own = own[(own["method"] == lmm) | (own["method"] != "LMM")].replace(lmm, "LMM")
     own = own.rename(columns={"mean": "ours", "n": "n_seeds"})
     both = theirs.merge(own, on=KEYS)
     resolves = resolution(published(), ["dataset", "method"], "mean")

@@ -27,7 +27,7 @@ from functools import lru_cache
 import numpy as np
 import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from llpbook.base import LLPWarning
@@ -109,21 +109,35 @@ def fit_and_predict(cell, X, y, X_new, seed):
         bags = random_bags(len(y), bag_size=cell["bag_size"], random_state=seed)
         shares = label_proportions(y, bags, classes=range(y.max() + 1))
         own = {**METHODS[cell["method"]], "logits": options.get("logits", "posterior")}
-        model = WeightedLDA(**own, max_iter=1000, tol=1e-5 / len(y))
+        rounds = options.get("rounds", 1000)
+        model = WeightedLDA(**own, max_iter=rounds, tol=1e-5 / len(y))
         scores = model.fit(X, bags, shares).predict_proba(X_new)
+    caught = [
+        w for w in caught if "will take about" not in str(w.message)
+    ]  # a slow fit
     unknown = [w for w in caught if w.category not in (LLPWarning, ConvergenceWarning)]
     assert not unknown, unknown[0].message
     if options.get("no prior"):
         prior = model.class_prior_
         scores = np.divide(scores, prior, out=np.zeros_like(scores), where=prior > 0)
+    if "directions" in options:
+        scores = -_distances(model, X_new, options["directions"])
     short = any(w.category is ConvergenceWarning for w in caught)
     return scores.argmax(axis=1), model.n_iter_, short
+
+
+def _distances(model, X, k):
+    """Squared distances to the class means in the first k directions; infinite for a class without instances."""
+    basis = model.scalings_[:, :k]
+    gaps = (X @ basis)[:, None] - model.means_ @ basis
+    return np.where(model.class_prior_ > 0, (gaps**2).sum(axis=2), np.inf)
 
 
 def run(cell, seed):
     """One row: a data set, a method, a bag size, and a seed for folds and bags."""
     X, y = problem(cell["dataset"])
-    folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=seed)
+    kind = SETTINGS[cell.get("setting", "default")].get("folds", StratifiedKFold)
+    folds = kind(N_FOLDS, shuffle=True, random_state=seed)
     found, rounds, short = [], [], 0
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class")
@@ -176,6 +190,10 @@ SETTINGS = {
     "features as they are": {"scale": False},
     "no prior": {"no prior": True},
     "linear logits": {"logits": "linear"},
+    "one round": {"rounds": 1},
+    "five rounds": {"rounds": 5},
+    "nearest mean in two directions": {"directions": 2},
+    "folds not stratified": {"folds": KFold},
 }
 SETTING_METHODS = {
     "features as they are": ["FWS-LDA"],
