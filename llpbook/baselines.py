@@ -24,6 +24,14 @@ class MajorityClass(LLPClassifier):
     ------
     ValueError
         For malformed input; see `llpbook.base`.
+
+    Examples
+    --------
+    >>> from llpbook import MajorityClass, load_bags
+    >>> data = load_bags("heart", bag_size=8, random_state=0)
+    >>> model = MajorityClass().fit(*data)
+    >>> model.class_prior_.round(2).tolist(), round(data.evaluate(model), 2)
+    ([0.56, 0.44], 0.56)
     """
 
     assumes = (None, "nothing of the features: what any method has to beat")
@@ -67,6 +75,14 @@ class BagMeanRegression(LLPClassifier):
     -----
     :math:`O(n d + L d^2)`. With bags of size 1 this is ridge regression on 0/1 labels. Data given twice act as half of
     ``alpha``. Scores are no probabilities; `llpbook.count_likelihood.CountCalibration` learns these from counts.
+
+    Examples
+    --------
+    >>> from llpbook import BagMeanRegression, load_bags
+    >>> data = load_bags("heart", bag_size=8, random_state=0)
+    >>> model = BagMeanRegression().fit(*data)
+    >>> data.evaluate(model) > 0.7
+    True
     """
 
     assumes = ("Y_B|X", "one P(y | x), linear in x, holds in all bags")

@@ -62,6 +62,13 @@ class FriedmanTest(NamedTuple):
     - ``f``: the correction of Iman and Davenport; infinite if all data sets rank the methods alike.
     - ``f_pvalue``: its p-value, from the F distribution with k - 1 and (k - 1)(N - 1) degrees of freedom.
     - ``n_methods``, ``n_sets``: k and N.
+
+    Examples
+    --------
+    >>> from llpbook import friedman
+    >>> found = friedman([[0.9, 0.8, 0.7], [0.8, 0.7, 0.6], [0.9, 0.7, 0.8]])
+    >>> found.n_sets, found.n_methods, round(found.chi2, 2)
+    (3, 3, 4.67)
     """
 
     chi2: float
@@ -79,6 +86,13 @@ class WilcoxonTest(NamedTuple):
       larger. Pairs that tie give half of their ranks to each sum, so together the two are n (n + 1) / 2.
     - ``pvalue``: two-sided p-value.
     - ``n_pairs``: n.
+
+    Examples
+    --------
+    >>> from llpbook.comparison import wilcoxon_test
+    >>> found = wilcoxon_test([0.9, 0.8, 0.7, 0.9], [0.8, 0.7, 0.5, 0.6])
+    >>> found.positive, found.negative, found.n_pairs
+    (10.0, 0.0, 4)
     """
 
     positive: float
@@ -95,6 +109,13 @@ class ResampledTTest(NamedTuple):
     - ``t``: their ratio; 0 if both are 0, infinite if only the standard error is.
     - ``pvalue``: two-sided p-value, from Student's distribution with n_draws - 1 degrees of freedom.
     - ``n_draws``: the number of draws.
+
+    Examples
+    --------
+    >>> from llpbook.comparison import resampled_t_test
+    >>> found = resampled_t_test([0.9, 0.8, 0.7, 0.9], [0.8, 0.8, 0.5, 0.8], test_train_ratio=0.25)
+    >>> found.n_draws, round(found.difference, 3)
+    (4, 0.1)
     """
 
     difference: float
@@ -112,6 +133,13 @@ class EffectSizes(NamedTuple):
     - ``rank_biserial``: matched-pairs rank-biserial correlation, in [-1, 1]: the difference of the two sums of
       signed ranks, divided by their total. It is 1 if the first score is larger in every pair.
     - ``probability``: the share of pairs in which the first score is larger; a pair that ties counts half.
+
+    Examples
+    --------
+    >>> from llpbook.comparison import effect_sizes
+    >>> found = effect_sizes([0.9, 0.8, 0.7], [0.8, 0.8, 0.5])
+    >>> round(found.difference, 2), round(found.probability, 2)
+    (0.1, 0.83)
     """
 
     difference: float

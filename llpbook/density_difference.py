@@ -272,6 +272,12 @@ def labeling_error_rate(labels: ArrayLike, y: ArrayLike) -> float:
     ------
     ValueError
         If the lengths differ, or there are more than two values.
+
+    Examples
+    --------
+    >>> from llpbook.density_difference import labeling_error_rate
+    >>> labeling_error_rate([0, 0, 1, 1], [1, 1, 0, 1])
+    0.25
     """
     labels, y = np.asarray(labels), np.asarray(y)
     if labels.shape != y.shape or labels.ndim != 1 or len(y) == 0:
@@ -424,6 +430,14 @@ def toy_problem(
     y : ndarray of int, shape (n + n',)
     bags : ndarray of int, shape (n + n',)
         0 for the first sample, 1 for the second.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbook.density_difference import toy_problem
+    >>> X, y, bags = toy_problem(1, n=20, random_state=0)
+    >>> X.shape, np.bincount(bags, y).tolist()
+    ((40, 2), [6.0, 14.0])
     """
     rng, means, X, y = check_random_state(random_state), toy_means(which), [], []
     counts = [class_counts(*c) for c in zip(_pair(n), priors, strict=True)]
@@ -478,6 +492,16 @@ class TwoBagClassifier(LLPClassifier, ABC):
     -----
     Swapping the classes swaps the predictions, unless a bag is at the class prior: it is in the second sample before
     and after the swap, because it has to be in one of the two.
+
+    Examples
+    --------
+    >>> from llpbook import KDEDifference, LSDD
+    >>> from llpbook.density_difference import TwoBagClassifier
+    >>> issubclass(LSDD, TwoBagClassifier)
+    True
+    >>> model = KDEDifference().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])  # no share is needed
+    >>> model.predict([[0.5], [2.5]]).tolist()  # class 1 is where the first bag is denser
+    [1, 0]
     """
 
     assumes = ("X_B|Y", "the two samples differ in the class prior alone")

@@ -138,6 +138,13 @@ def averaging_matrix(bags: ArrayLike, *, n_bags: int | None = None) -> sp.csr_ar
     ------
     ValueError
         If ``bags`` is empty, not integer, negative, or at least ``n_bags``, or ``n_bags`` is too large.
+
+    Examples
+    --------
+    >>> from llpbook.proportions import averaging_matrix
+    >>> S = averaging_matrix([0, 0, 1])
+    >>> (S @ [1.0, 3.0, 5.0]).tolist()
+    [2.0, 5.0]
     """
     codes, n_rows = _check_codes(bags, n_bags)
     # eq: eq-prop-averaging
@@ -176,6 +183,12 @@ def label_proportions(
     ValueError
         If the lengths differ, the indices of two pandas objects differ, ``bags`` is malformed, or ``y`` holds a value
         that is not in ``classes``.
+
+    Examples
+    --------
+    >>> from llpbook import label_proportions
+    >>> label_proportions(["no", "yes", "yes", "yes"], [0, 0, 1, 1]).tolist()
+    [[0.5, 0.5], [0.0, 1.0]]
     """
     labels, (codes, n_rows) = np.asarray(y), _check_codes(bags, n_bags, y)
     if labels.shape != codes.shape:
@@ -238,6 +251,12 @@ def class_prior(proportions: ArrayLike, bag_sizes: ArrayLike) -> NDArray:
     -------
     ndarray, shape (n_classes,)
         Source: stolpe2011, eq. 2.
+
+    Examples
+    --------
+    >>> from llpbook.proportions import class_prior
+    >>> class_prior([[0.5, 0.5], [0.0, 1.0]], [20, 10]).round(2).tolist()
+    [0.33, 0.67]
     """
     P, sizes = _align_tables(proportions, bag_sizes=bag_sizes)
     # eq: eq-prop-prior
@@ -257,6 +276,12 @@ def proportion_mse(proportions: ArrayLike, predicted: ArrayLike) -> float:
     -------
     float
         NaN if a bag without instances has NaN for its shares.
+
+    Examples
+    --------
+    >>> from llpbook.proportions import proportion_mse
+    >>> round(proportion_mse([[0.5, 0.5], [0.0, 1.0]], [[0.5, 0.5], [0.2, 0.8]]), 3)
+    0.02
     """
     P, G = _align_tables(proportions, predicted)
     # eq: eq-prop-mse
@@ -283,6 +308,12 @@ def proportion_mae(
     -------
     float
         Between 0 and 1. A bag of size 0 has no say; without ``bag_sizes`` its NaN makes the mean NaN.
+
+    Examples
+    --------
+    >>> from llpbook.proportions import proportion_mae
+    >>> round(proportion_mae([[0.5, 0.5], [0.0, 1.0]], [[0.5, 0.5], [0.2, 0.8]]), 3)
+    0.1
     """
     sizes = np.ones(np.shape(predicted)[:1]) if bag_sizes is None else bag_sizes
     P, G, weights = _align_tables(proportions, predicted, sizes)
@@ -307,6 +338,12 @@ def proportion_weighted_mse(
     Returns
     -------
     float
+
+    Examples
+    --------
+    >>> from llpbook.proportions import proportion_weighted_mse
+    >>> round(proportion_weighted_mse([[0.5, 0.5], [0.0, 1.0]], [[0.5, 0.5], [0.2, 0.8]], [10, 10]), 4)
+    0.005
     """
     P, G, sizes = _align_tables(proportions, predicted, bag_sizes)
     weights = np.outer(sizes / sizes.sum(), class_prior(P, sizes))
@@ -329,6 +366,12 @@ def prior_mse(
     Returns
     -------
     float
+
+    Examples
+    --------
+    >>> from llpbook.proportions import prior_mse
+    >>> round(prior_mse([[0.5, 0.5], [0.0, 1.0]], [[0.5, 0.5], [0.2, 0.8]], [10, 10]), 3)
+    0.01
     """
     P, G, sizes = _align_tables(proportions, predicted, bag_sizes)
     gap = class_prior(P, sizes) - class_prior(G, sizes)
@@ -354,6 +397,13 @@ def combined_error(
     -------
     float
         0 as soon as one factor is 0, whatever the others are.
+
+    Examples
+    --------
+    >>> from llpbook.proportions import combined_error
+    >>> true, predicted = [[0.5, 0.5], [0.0, 1.0]], [[0.5, 0.5], [0.2, 0.8]]
+    >>> round(combined_error(true, predicted, [10, 10]), 3)
+    0.007
     """
     factors = [
         proportion_weighted_mse(proportions, predicted, bag_sizes),
@@ -386,6 +436,12 @@ def count_labelings(counts: ArrayLike) -> int:
     ------
     ValueError
         If a count is negative or not a whole number.
+
+    Examples
+    --------
+    >>> from llpbook.proportions import count_labelings
+    >>> count_labelings([[3, 1], [2, 2]])  # 4 for the first bag, 6 for the second
+    24
     """
     table = np.asarray(counts)
     whole = table.ndim == 2 and table.dtype.kind in "iuf"
@@ -423,6 +479,13 @@ class Identifiability:
     worth_in_labels : ndarray, shape (n_classes,)
         For each class against the rest, the number of labeled instances that pin down the difference of the two class
         means as well as these bags do.
+
+    Examples
+    --------
+    >>> from llpbook import identifiability
+    >>> found = identifiability([0, 0, 0, 0, 1, 1, 1, 1], [0.25, 0.75])
+    >>> found.rank, found.worth_in_labels.round(1).tolist()
+    (2, [2.0, 2.0])
     """
 
     n_bags: int
@@ -472,6 +535,16 @@ def identifiability(bags: ArrayLike, proportions: Proportions) -> Identifiabilit
     ------
     ValueError
         If a share is outside of [0, 1], a row does not sum to 1, a bag has no row, or one that holds instances has NaN.
+
+    Examples
+    --------
+    >>> from llpbook import identifiability, load_bags
+    >>> data = load_bags("heart", bag_size=8, random_state=0)
+    >>> print(identifiability(data.bags, data.proportions))
+    270 instances in 34 bags, 2 classes
+    rank of the proportions: 2 (full rank), condition number 2.9
+    spread of the shares: 0.178 (random bags of these sizes: 0.174)
+    worth, to tell class means apart: 35 labeled instances
     """
     shares, sizes = _read_shares(bags, proportions)
     eta, total = class_prior(shares, sizes), sizes.sum()

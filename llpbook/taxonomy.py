@@ -332,6 +332,12 @@ def pattern_of_dag(dag: Iterable[tuple[str, str]]) -> frozenset:
     ------
     ValueError
         If ``dag`` has a cycle or other nodes.
+
+    Examples
+    --------
+    >>> from llpbook.taxonomy import pattern_of_dag
+    >>> sorted(pattern_of_dag([("Y", "X"), ("Y", "B")]))
+    ['X_B|Y']
     """
     dag = as_dag(dag)
     return frozenset(
@@ -398,6 +404,12 @@ def dags_of(name: str) -> list[frozenset]:
     ------
     ValueError
         If no pattern has this name.
+
+    Examples
+    --------
+    >>> from llpbook.taxonomy import dags_of
+    >>> sorted(map(sorted, dags_of("simple")))
+    [[('B', 'Y'), ('Y', 'X')], [('X', 'Y'), ('Y', 'B')], [('Y', 'B'), ('Y', 'X')]]
     """
     named = {n.lower(): p for p, n in _names().items()}
     key = str(name).lower()
@@ -418,6 +430,15 @@ def table() -> pd.DataFrame:
     DataFrame
         Ten rows in the order of the paper's Table 1; columns ``name``, the six ``STATEMENTS`` (True for
         independent) and ``n_dags``.
+
+    Examples
+    --------
+    >>> from llpbook.taxonomy import table
+    >>> table()[["name", "n_dags"]].head(3)
+             name  n_dags
+    0       Naive       2
+    1  No DAG (1)       0
+    2  No DAG (2)       0
     """
     implied = Counter(pattern_of_dag(dag) for dag in all_dags())
     names = _names()
@@ -519,6 +540,13 @@ def independences(joint: ArrayLike, *, tol: float = 1e-9) -> frozenset:
     Returns
     -------
     frozenset of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbook.taxonomy import independences
+    >>> sorted(independences(np.full((2, 2, 2), 1 / 8)))  # all independent
+    ['X_B', 'X_B|Y', 'X_Y', 'X_Y|B', 'Y_B', 'Y_B|X']
     """
     return frozenset(
         statement(a, b, given)
@@ -628,6 +656,12 @@ def varies_between_bags() -> pd.DataFrame:
         One row a name of `table`, True where it depends on the bag: the proportions P(Y|B), the features P(X|B), the
         posterior P(Y|X,B) and the class-conditional features P(X|Y,B). The last column is True where features and label
         depend within a bag.
+
+    Examples
+    --------
+    >>> from llpbook.taxonomy import varies_between_bags
+    >>> varies_between_bags().loc["Simple"].tolist()
+    [True, True, True, False, True]
     """
     rows = table().set_index("name")
     independent = {

@@ -184,6 +184,16 @@ class LabelWorth:
         The same for the share of wrong labels; NaN for several classes.
     reasons : tuple of str
         Why the predicted losses are not valid; empty if nothing speaks against them.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from llpbook import CountLogistic, label_worth, load_bags
+    >>> X, bags, proportions = load_bags("heart", bag_size=4, random_state=0)
+    >>> model = CountLogistic().fit(StandardScaler().fit_transform(X), bags, proportions)
+    >>> worth = label_worth(StandardScaler().fit_transform(X), bags, proportions, model)
+    >>> worth.directions.shape, worth.valid
+    ((14, 14), False)
     """
 
     spectrum: np.ndarray

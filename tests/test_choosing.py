@@ -1,6 +1,5 @@
 """Advice: signals by their definitions, the decision by hand, a limit of time, and what is done for odd bags."""
 
-import doctest
 import json
 import time
 import warnings
@@ -521,8 +520,3 @@ def test_the_picture_shows_each_question_and_the_way(line):
     assert {RULE.ask, RULE.yes.ask, RULE.yes.no.ask, "do not fit"} <= set(texts)
     assert texts[RULE.ask] == texts["fit"] == "bold"
     assert texts[RULE.yes.no.ask] == texts["do not fit"] == "normal"
-
-
-@pytest.mark.parametrize("module", [_advice, _decision])
-def test_examples(module):
-    assert doctest.testmod(module).failed == 0

@@ -1,6 +1,5 @@
 """Statistics of comparisons: published examples recomputed, slow versions, and the level of each test."""
 
-import doctest
 from itertools import combinations, permutations, product
 
 import numpy as np
@@ -8,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from llpbook import LLPWarning, comparison
+from llpbook import LLPWarning
 from llpbook.comparison import (
     average_ranks,
     critical_difference,
@@ -476,11 +475,6 @@ TWICE = pd.DataFrame(TABLE, columns=["A", "A"])
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def test_examples_run():
-    found = doctest.testmod(comparison)
-    assert found.failed == 0 and found.attempted > 0
 
 
 def test_friedman_of_published_ranks_by_hand():

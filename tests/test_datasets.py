@@ -1,6 +1,5 @@
 """Data sets: sizes and class counts as published, rules for missing values, bags, and labels that stay private."""
 
-import doctest
 import importlib.util
 import pickle
 from pathlib import Path
@@ -13,7 +12,6 @@ import pandas as pd
 import pytest
 from sklearn.metrics import balanced_accuracy_score
 
-from llpbook import datasets
 from llpbook.base import LLPClassifier, LLPWarning
 from llpbook.datasets import (
     _encodings,
@@ -933,11 +931,6 @@ def test_data_page_is_up_to_date(data_page, tmp_path, monkeypatch, capsys):
     data_page.PAGE.write_text("nothing", encoding="utf-8")
     with pytest.raises(ValueError, match="generated: sets"):
         data_page.main([])
-
-
-def test_examples_in_docstrings():
-    result = doctest.testmod(datasets)
-    assert result.attempted and not result.failed
 
 
 def test_a_table_is_what_load_encodes():

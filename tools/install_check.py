@@ -96,8 +96,10 @@ def check(python, file, pins=()):
         folder = Path(name)
         inside = environment(folder / "env", python)
         install(inside, file, *pins)
-        smoke = run(inside, "-I", "-c", SMOKE, PROJECT["version"], cwd=folder)
-        run(inside, "-I", "-c", examples(), cwd=folder)
+        (folder / "smoke.py").write_text(SMOKE, "utf-8")
+        (folder / "readme.py").write_text(examples(), "utf-8")
+        smoke = run(inside, "-I", "smoke.py", PROJECT["version"], cwd=folder)
+        run(inside, "-I", "readme.py", cwd=folder)
         return smoke.strip()
 
 

@@ -20,6 +20,13 @@ class NormalLoss(BagLoss):
 
     Predictions that are sure and wrong leave little variance and cost very much: from a poor start the descent ends in
     a poor minimum, so linear learners go by way of the proportion loss.
+
+    Examples
+    --------
+    >>> from llpbook.bag_losses import NormalLoss
+    >>> value, gradient, hessian = NormalLoss()([0.0, 0.0, 0.0, 0.0], [0, 0, 0, 0], [0.75])
+    >>> round(value, 3), gradient.round(2).tolist()  # all scores should rise
+    (0.502, [-0.23, -0.23, -0.23, -0.23])
     """
 
     before, takes_errors, by_bag = (ProportionLoss(),), True, True

@@ -44,6 +44,14 @@ class EntropyTerm(BagLoss):
     -----
     The entropy is concave near the even prediction, so the curvature returned is 0: that of the loss that it is added
     to serves both.
+
+    Examples
+    --------
+    >>> from llpbook.bag_losses import EntropyTerm
+    >>> unsure, _, _ = EntropyTerm()([0.0, 0.0], [0, 0], [0.5])
+    >>> sure, _, _ = EntropyTerm()([5.0, -5.0], [0, 0], [0.5])
+    >>> unsure > sure
+    True
     """
 
     several_classes = True
@@ -64,6 +72,15 @@ class ConsistencyTerm(BagLoss):
     Equation :eq:`eq-losses-consistency`, :math:`\sum_i \mathrm{KL}(s_i \Vert \tilde s_i)`, is what LLP-VAT (tsai2020)
     adds to the proportion loss. The scores are those of all instances, and then those of their copies in the same order
     and bags. The gradient also moves the prediction at the instance; LLP-VAT holds that fixed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbook.bag_losses import ConsistencyTerm
+    >>> scores = np.array([1.0, -1.0, 1.0, 2.0])  # two instances, then their shifted copies
+    >>> value, gradient, hessian = ConsistencyTerm()(scores, [0, 0, 0, 0], [0.5])
+    >>> value > 0, gradient.shape
+    (True, (4,))
     """
 
     def of_counts(self, scores, known):
@@ -84,6 +101,16 @@ class WithCopies(BagLoss):
     Parameters
     ----------
     loss : BagLoss
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbook.bag_losses import ConsistencyTerm, NormalLoss, WithCopies
+    >>> loss = WithCopies(NormalLoss()) + 0.5 * ConsistencyTerm()
+    >>> scores = np.array([1.0, -1.0, 1.0, 2.0])  # two instances, then their shifted copies
+    >>> value, gradient, hessian = loss(scores, [0, 0, 0, 0], [0.5])
+    >>> gradient.shape
+    (4,)
     """
 
     loss: BagLoss
@@ -122,6 +149,14 @@ def adversarial_shift(
     -------
     ndarray, shape (n_instances, n_features)
         0 where the score does not change.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbook.bag_losses import adversarial_shift
+    >>> shift = adversarial_shift(lambda X: X @ np.array([3.0, 4.0]), np.zeros((1, 2)), radius=0.1)
+    >>> np.abs(shift).round(2).tolist()  # along (3, 4), of length 0.1
+    [[0.06, 0.08]]
     """
     slopes = np.empty(X.shape)
     for j, shift in enumerate(step * np.eye(X.shape[1])):

@@ -66,6 +66,13 @@ class EasyLoss(BagLoss):
     Unbiased for random bags and a known prior: labels must be independent with one class prior. The gradient is
     :math:`s_i - \tilde y_i` and the curvature that of logistic regression; below the labels that are above 1 the value
     has no bound.
+
+    Examples
+    --------
+    >>> from llpbook.bag_losses import EasyLoss
+    >>> value, gradient, hessian = EasyLoss(prior=(0.5, 0.5))([0.0, 0.0], [0, 0], [1.0])
+    >>> gradient.tolist()  # both scores should rise
+    [-1.0, -1.0]
     """
 
     prior: tuple | None = None
@@ -189,6 +196,15 @@ class ForwardLoss(BagLoss):
     label: the true log-odds have the smallest expected loss. Two bags with the same share tell nothing. The expected
     curvature, :math:`P'^2 / P (1 - P)`, is at most that of logistic regression, which is returned: trees that divide by
     the former take steps that the noise decides.
+
+    Examples
+    --------
+    >>> from llpbook import BagLogistic, load_bags
+    >>> from llpbook.bag_losses import ForwardLoss
+    >>> data = load_bags("heart", bag_size=8, random_state=0)
+    >>> model = BagLogistic(loss=ForwardLoss()).fit(*data)
+    >>> data.evaluate(model) > 0.6
+    True
     """
 
     prior: tuple | None = None

@@ -115,6 +115,16 @@ class LinearBagModel(BagEffects, BagLossClassifier, KernelClassifier):
         The penalized loss at the solution.
     n_iter_ : int
     gap_ : float
+
+    Examples
+    --------
+    >>> from llpbook import CountLogistic
+    >>> from llpbook.base import LinearBagModel
+    >>> issubclass(CountLogistic, LinearBagModel)
+    True
+    >>> model = CountLogistic().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], [0.0, 1.0])
+    >>> model.predict([[0.5], [2.5]]).tolist()
+    [0, 1]
     """
 
     @property

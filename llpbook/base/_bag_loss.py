@@ -95,6 +95,17 @@ class BagLoss(ABC):
         Whether it uses stated errors of the counts.
     by_bag : bool
         Whether its `factors` are summed over each bag, and not taken of single instances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbook.base import BagLoss, ProportionLoss
+    >>> loss = ProportionLoss() + 0.1 * ProportionLoss("squares")
+    >>> isinstance(loss, BagLoss)
+    True
+    >>> value, gradient, hessian = loss([0.0, 0.0, 1.0], [0, 0, 1], [0.5, 1.0])
+    >>> gradient.round(2).tolist()  # the first bag fits, the score of the second is too low
+    [0.0, 0.0, -0.29]
     """
 
     several_classes = takes_errors = by_bag = False
@@ -257,6 +268,15 @@ class SumOfLosses(BagLoss):
     parts : tuple of BagLoss
     weights : tuple of float, optional
         All 1 if not given.
+
+    Examples
+    --------
+    >>> from llpbook.base import ProportionLoss, SumOfLosses
+    >>> shares, squares = ProportionLoss(), ProportionLoss("squares")
+    >>> both = SumOfLosses((shares, squares), (1.0, 0.1))
+    >>> scores, bags, known = [0.0, 1.0], [0, 0], [0.75]
+    >>> both(scores, bags, known)[0] == (shares + 0.1 * squares)(scores, bags, known)[0]
+    True
     """
 
     parts: tuple

@@ -93,6 +93,20 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         it is none of these; and the assumption in words.
     cost : str
         What a fit costs, in words.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbook.base import LLPClassifier
+    >>> class LargestMean(LLPClassifier):
+    ...     cost = "a mean"
+    ...     def _fit(self, data):
+    ...         self.mean_ = data.X[:, 0].mean()
+    ...     def _scores(self, X):
+    ...         return X[:, 0] - self.mean_
+    >>> model = LargestMean().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], [0.0, 1.0])
+    >>> model.predict([[0.5], [2.5]]).tolist()
+    [0, 1]
     """
 
     assumes: tuple[str | None, str] | None = None

@@ -51,6 +51,22 @@ class KernelClassifier(LLPClassifier):
         The training instances, with a kernel only.
     gamma_ : float
         The kernel coefficient that was used, with a kernel only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbook.base import KernelClassifier
+    >>> class MeanShare(KernelClassifier):
+    ...     cost = "one linear system"
+    ...     def __init__(self, kernel="linear", gamma="scale", fit_intercept=True):
+    ...         self.kernel, self.gamma, self.fit_intercept = kernel, gamma, fit_intercept
+    ...     def _solve(self, data, features):
+    ...         Z, shares = features, data.proportions[data.bags, 1]
+    ...         gram = Z.T @ Z + np.eye(Z.shape[1])
+    ...         return np.linalg.solve(gram, Z.T @ (2 * shares - 1))[None]
+    >>> model = MeanShare().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], [0.0, 1.0])
+    >>> model.coef_.shape, bool(model.coef_[0, 0] > 0)
+    ((1, 1), True)
     """
 
     _accept_sparse = "csr"

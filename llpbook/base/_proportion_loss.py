@@ -24,6 +24,13 @@ class ProportionLoss(BagLoss):
     divergence : {"cross_entropy", "squares"}, default "cross_entropy"
         :math:`\sum_j p_j \log (p_j / \bar s_j)`, the cross-entropy less its smallest value; or
         :math:`\sum_j (\bar s_j - p_j)^2`, which has the same curvature at :math:`p = \bar s = 1/2`.
+
+    Examples
+    --------
+    >>> from llpbook.base import ProportionLoss
+    >>> value, gradient, hessian = ProportionLoss()([0.0, 0.0], [0, 0], [0.75])
+    >>> round(value, 3), gradient.tolist()  # both scores should rise
+    (0.262, [-0.25, -0.25])
     """
 
     divergence: str = "cross_entropy"

@@ -35,11 +35,35 @@ _deadline = ContextVar("deadline", default=float("inf"))
 
 
 class LLPWarning(UserWarning):
-    """The fit went on with a fallback; the message says which."""
+    """The fit went on with a fallback; the message says which.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from llpbook import KDEDifference, load_bags
+    >>> data = load_bags("heart", bag_size=8, random_state=0)
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always")
+    ...     model = KDEDifference().fit(*data)
+    >>> [str(w.message)[:32] for w in said]
+    ['KDEDifference measures distances', 'KDEDifference pooled 34 bags int']
+    """
 
 
 class LongFitWarning(UserWarning):
-    """A fit will take long; the message says how long, and ``verbose=1`` shows its progress."""
+    """A fit will take long; the message says how long, and ``verbose=1`` shows its progress.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from llpbook.base import LongFitWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", LongFitWarning)  # stop before a long fit
+    ...     warnings.warn("2 hours", LongFitWarning)
+    Traceback (most recent call last):
+        ...
+    llpbook.base._running.LongFitWarning: 2 hours
+    """
 
 
 class TimeIsUp(Exception):

@@ -212,7 +212,8 @@ def require_rank(proportions, weights):
     """
     root = np.sqrt(weights / weights.max())[:, None]
     R = np.linalg.qr(root * proportions, mode="r")
-    rank = int(np.linalg.matrix_rank(R, rtol=1e-8))
+    values = np.linalg.svd(R, compute_uv=False)
+    rank = int((values > 1e-8 * values[0]).sum())
     if rank < proportions.shape[1]:
         raise NotIdentifiableError(
             f"proportions has rank {rank} over the bags in use, which cannot tell "

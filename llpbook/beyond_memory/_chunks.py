@@ -16,11 +16,32 @@ from ..base import Progress, check_column, check_features
 
 
 class ChunkError(ValueError):
-    """A chunk cannot be read, or holds something else than the other chunks; the message names it."""
+    """A chunk cannot be read, or holds something else than the other chunks; the message names it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from llpbook import CountLogistic, fit_chunks
+    >>> from llpbook.beyond_memory import ChunkError
+    >>> one = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "bag": [0, 0, 1, 1]})
+    >>> other = one.drop(columns="x")
+    >>> try:
+    ...     fit_chunks(CountLogistic(), [one, other], [0.2, 0.8], bags="bag")
+    ... except ChunkError as error:
+    ...     print("refused")
+    refused
+    """
 
 
 class EngineError(RuntimeError):
-    """A worker died; the message says in which pass."""
+    """A worker died; the message says in which pass.
+
+    Examples
+    --------
+    >>> from llpbook.beyond_memory import EngineError
+    >>> issubclass(EngineError, RuntimeError)
+    True
+    """
 
 
 def read(chunk, columns=None):
@@ -71,6 +92,22 @@ def row_groups(path: str | Path) -> list:
     -------
     list of pyarrow.dataset.Fragment
         Chunks for `fit_chunks`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pandas as pd
+    >>> from llpbook import BagMeanRegression, fit_chunks
+    >>> from llpbook.beyond_memory import row_groups
+    >>> table = pd.DataFrame({"x": range(8), "bag": [0, 0, 0, 0, 1, 1, 1, 1]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "people.parquet"
+    ...     table.to_parquet(path, row_group_size=4)
+    ...     chunks = row_groups(path)
+    ...     model = fit_chunks(BagMeanRegression(), chunks, {0: 0.2, 1: 0.8}, bags="bag")
+    >>> len(chunks), model.predict([[0.0], [7.0]]).tolist()
+    (2, [0, 1])
     """
     files = data_set(path).get_fragments()
     return [group for file in files for group in file.split_by_row_group()]

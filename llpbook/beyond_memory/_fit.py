@@ -258,6 +258,17 @@ def sample_bags(
     ValueError
         If there are fewer bags with a share, or a drawn bag has no instances; `ChunkError` and `EngineError`
         as of `fit_chunks`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from llpbook import sample_bags
+    >>> chunks = [pd.DataFrame({"x": np.arange(4.0), "bag": [k, k, k + 1, k + 1]}) for k in (0, 2, 4)]
+    >>> shares = {bag: 0.5 for bag in range(6)}
+    >>> some = sample_bags(chunks, shares, 2, bags="bag", random_state=0)
+    >>> some.shape, some["bag"].nunique()
+    ((4, 2), 2)
     """
     matrix, _, keys = read_shares(proportions, noisy=True)
     names = pd.RangeIndex(len(matrix)) if keys is None else keys

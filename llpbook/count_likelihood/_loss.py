@@ -67,6 +67,13 @@ class CountLoss(BagLoss):
         the saddlepoint's.
     bag_deviation : float, default 0.0
         The standard deviation of an intercept of each bag, in log-odds; for two classes.
+
+    Examples
+    --------
+    >>> from llpbook.count_likelihood import CountLoss
+    >>> value, gradient, hessian = CountLoss()([0.0, 0.0], [0, 0], [0.5])
+    >>> round(value, 3)  # one of two by fair coins has probability 1/2: -log(1/2)
+    0.693
     """
 
     exact_up_to: int = 20

@@ -44,6 +44,12 @@ def dataset_names(*, encoding: str | None = None) -> list[str]:
     Returns
     -------
     list of str
+
+    Examples
+    --------
+    >>> from llpbook.datasets import dataset_names
+    >>> "heart" in dataset_names(), len(dataset_names(encoding="yu2013"))
+    (True, 12)
     """
     papers = enc.catalog()["papers"]
     if encoding is not None and encoding not in (*enc.PLAIN, *papers):
@@ -65,6 +71,13 @@ def provenance(name: str, *, encoding: str = "onehot") -> dict[str, Any]:
     -------
     dict
         For a paper's encoding also what the paper prints: ``n``, ``m``, ``n_classes``.
+
+    Examples
+    --------
+    >>> from llpbook.datasets import provenance
+    >>> facts = provenance("heart")
+    >>> facts["n"], facts["positive"]
+    (270, 'present')
     """
     return copy.deepcopy(enc.recipe(name, encoding))
 
@@ -126,6 +139,13 @@ def load(
     ``cod-rna.t.csv.gz`` (header, missing values empty, last column ``class``), ``cod-rna.t`` (LIBSVM format) or
     ``mnist.npz`` (``x_train, y_train, x_test, y_test``); else scikit-learn's ``fetch_openml`` is asked, which keeps a
     cache. cod-rna.t is not on OpenML by itself.
+
+    Examples
+    --------
+    >>> from llpbook import load
+    >>> X, y = load("heart")
+    >>> X.shape, y.value_counts().to_dict()
+    ((270, 13), {'absent': 150, 'present': 120})
     """
     X, y, _ = _prepare(name, encoding, missing, classes)
     return X, y
@@ -148,6 +168,14 @@ def load_table(name: str) -> pd.DataFrame:
     ------
     ValueError, FileNotFoundError
         See `load`.
+
+    Examples
+    --------
+    >>> from llpbook.datasets import load_table
+    >>> load_table("hepatitis").iloc[:2, [0, 1, -1]]
+        age  sex class
+    0  30.0  2.0  live
+    1  50.0  1.0  live
     """
     spec = enc.recipe(name, "onehot")
     table, y = enc.choose_rows(enc.read_table(spec), spec)
@@ -213,6 +241,13 @@ def make_twonorm(
     Notes
     -----
     ``load("twonorm")`` is ``make_twonorm(random_state=0)``. Source: Breiman (1996).
+
+    Examples
+    --------
+    >>> from llpbook.datasets import make_twonorm
+    >>> X, y = make_twonorm(n=1000, d=2, random_state=0)
+    >>> X[y == 1].mean().round(1).tolist()  # 2 / sqrt(2) but for chance
+    [1.4, 1.4]
     """
     table = enc.twonorm(check_whole("n", n), check_whole("d", d), random_state)
     y = table.pop("class")
@@ -231,6 +266,12 @@ def binary_labels(y: ArrayLike, positive: Any) -> np.ndarray:
     Returns
     -------
     ndarray of int, shape (n_instances,)
+
+    Examples
+    --------
+    >>> from llpbook.datasets import binary_labels
+    >>> binary_labels(["cat", "dog", "cat"], "cat").tolist()
+    [1, 0, 1]
     """
     refuse_mask("y", y)
     labels = np.asarray(y)
@@ -266,6 +307,13 @@ def random_bags(
     ------
     ValueError
         If not exactly one of ``bag_size`` and ``n_bags`` is given, or it is not a whole number from 1 to n_instances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbook import random_bags
+    >>> np.bincount(random_bags(10, bag_size=4, random_state=0)).tolist()
+    [4, 4, 2]
     """
     n = check_whole("y", y) if np.ndim(y) == 0 else len(y)  # type: ignore[arg-type]
     if n == 0:
@@ -313,6 +361,13 @@ def make_dataset(
     ------
     ValueError
         If lengths differ, ``y`` or ``bags`` has a missing value, or ``y`` has fewer than two classes.
+
+    Examples
+    --------
+    >>> from llpbook import make_dataset
+    >>> data = make_dataset([[1.0], [2.0], [3.0], [4.0]], ["no", "no", "no", "yes"], ["A", "A", "B", "B"])
+    >>> data.proportions["yes"].tolist()
+    [0.0, 0.5]
     """
     A: Any = X if hasattr(X, "shape") else np.asarray(X)
     if len(A.shape) != 2:

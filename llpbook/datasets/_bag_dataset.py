@@ -26,6 +26,16 @@ class BagDataset:
     bag_names : ndarray, shape (n_bags,)
         What the bags are called, for instance the occupations.
     name : str
+
+    Examples
+    --------
+    >>> from llpbook import BagMeanRegression, load_bags
+    >>> data = load_bags("heart", bag_size=8, random_state=0)
+    >>> data
+    BagDataset('heart': 270 instances, 13 features, 34 bags, 2 classes)
+    >>> model = BagMeanRegression().fit(*data)  # X, bags, proportions
+    >>> data.evaluate(model) > 0.7
+    True
     """
 
     def __init__(self, X, bags, proportions, y, bag_names, name):

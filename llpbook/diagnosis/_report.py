@@ -66,6 +66,14 @@ class Diagnosis:
         Whether the proportions are taken as counts of these instances.
     judged : bool
         Whether that was judged by their being whole counts, rather than told.
+
+    Examples
+    --------
+    >>> from llpbook import diagnose, load_bags
+    >>> data = load_bags("heart", bag_size=8, random_state=0)
+    >>> found = diagnose(*data, n_permutations=99, random_state=0)
+    >>> found.n_bags, found.exact
+    (34, True)
     """
 
     tests: pd.DataFrame

@@ -21,6 +21,13 @@ class TestResult(NamedTuple):
     statistic; pvalue (NaN where the data cannot say anything, and ``note`` says why); detectable, the smallest shift
     that would have been found four times in five, in standard deviations; by_column, the p-values of the single
     columns of X (NaN for a column that was not tested), or None; note.
+
+    Examples
+    --------
+    >>> from llpbook.diagnosis import TestResult
+    >>> found = TestResult(statistic=3.0, pvalue=0.02)
+    >>> found.pvalue < 0.05
+    True
     """
 
     statistic: float

@@ -34,6 +34,17 @@ class OutOfFold(ClassifierMixin, BaseEstimator):
     models_ : list
         One fit per split, made when they are asked for first: a search's last fit, which predicts nothing, costs none.
     classes_ : ndarray, shape (n_classes,)
+
+    Examples
+    --------
+    >>> from llpbook import BagMeanRegression, FullBagKFold, load_bags
+    >>> from llpbook.model_selection import OutOfFold
+    >>> data = load_bags("heart", bag_size=8, random_state=0)
+    >>> splits = list(FullBagKFold(3, random_state=0).split(data.X, groups=data.bags))
+    >>> held_out = OutOfFold(BagMeanRegression(), splits)
+    >>> held_out = held_out.fit(data.X, data.bags, proportions=data.proportions)
+    >>> len(held_out.models_), held_out.predict(data.X).shape
+    (3, (270,))
     """
 
     def __init__(self, estimator: Any, splits: Splits):

@@ -216,6 +216,16 @@ def count_log_likelihood(
     -------
     float
         Of more than two classes, the sum over the classes, each against the rest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbook.model_selection import count_log_likelihood
+    >>> bags, shares = np.array([0, 0, 1, 1]), np.array([[0.5, 0.5], [0.0, 1.0]])
+    >>> for s in (np.array([0.5, 0.5, 0.9, 0.9]), np.array([0.5, 0.5, 0.5, 0.5])):
+    ...     print(f"{count_log_likelihood(np.column_stack([1 - s, s]), bags, shares):.3f}")
+    -0.452
+    -1.040
     """
     used, codes, parts = np.unique(bags, return_inverse=True, return_counts=True)
     sizes = parts if bag_sizes is None else bag_sizes[used]
@@ -295,7 +305,19 @@ def unbiased_error(proportions, predicted, parts, bag_sizes):
 
 
 class ProportionScorer:
-    """A scorer for scikit-learn's model selection that sees bags and proportions only; see `proportion_scorer`."""
+    """A scorer for scikit-learn's model selection that sees bags and proportions only; see `proportion_scorer`.
+
+    Examples
+    --------
+    >>> from llpbook import BagMeanRegression, load_bags, proportion_scorer
+    >>> data = load_bags("heart", bag_size=8, random_state=0)
+    >>> scorer = proportion_scorer(data.proportions, error="mae")
+    >>> type(scorer).__name__
+    'ProportionScorer'
+    >>> model = BagMeanRegression().fit(*data)
+    >>> -0.3 < scorer(model, data.X, data.bags) < 0  # minus the error: larger is better
+    True
+    """
 
     #: Whether a search hands it predictions out of fold.
     pooled = False

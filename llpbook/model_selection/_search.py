@@ -333,6 +333,15 @@ class LLPRandomizedSearchCV(BagSearch, RandomizedSearchCV):
         As scikit-learn's.
     majority_score_ : float, or dict of str to float
         See `LLPGridSearchCV`.
+
+    Examples
+    --------
+    >>> from llpbook import BagMeanRegression, LLPRandomizedSearchCV, load_bags
+    >>> from scipy.stats import loguniform
+    >>> data = load_bags("heart", bag_size=8, random_state=0)
+    >>> search = LLPRandomizedSearchCV(BagMeanRegression(), {"alpha": loguniform(0.1, 10)}, n_iter=3, random_state=0)
+    >>> bool(0.1 <= search.fit(*data).best_params_["alpha"] <= 10)
+    True
     """
 
 

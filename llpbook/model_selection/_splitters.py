@@ -174,6 +174,16 @@ class BagSplitter(BaseCrossValidator):
     """Base of the splitters: scikit-learn's protocol with the bags as ``groups``.
 
     Bags may be numbers or names. Renaming the bags changes no split; the order of the instances does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbook.model_selection import BagSplitter, SplitBagKFold
+    >>> issubclass(SplitBagKFold, BagSplitter)
+    True
+    >>> bags = np.repeat([0, 1], 4)
+    >>> [len(test) for train, test in SplitBagKFold(4).split(bags, groups=bags)]
+    [2, 2, 2, 2]
     """
 
     # scikit-learn's metadata routing hands ``groups`` on without being asked.
@@ -300,6 +310,15 @@ class SplitBagKFold(BagSplitter):
     Notes
     -----
     Source: franco2023, section 5.1, which asks for bags at least as large as the number of folds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbook import SplitBagKFold
+    >>> bags = np.repeat([0, 1], 4)
+    >>> splits = SplitBagKFold(2, random_state=0).split(bags, groups=bags)
+    >>> [np.bincount(bags[test]).tolist() for train, test in splits]
+    [[2, 2], [2, 2]]
     """
 
     def __init__(
@@ -331,6 +350,15 @@ class SplitBagShuffle(BagSplitter):
     Notes
     -----
     Source: franco2023, Algorithm 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbook import SplitBagShuffle
+    >>> bags = np.repeat([0, 1], 4)
+    >>> splits = SplitBagShuffle(2, test_size=0.25, random_state=0).split(bags, groups=bags)
+    >>> [np.bincount(bags[test]).tolist() for train, test in splits]
+    [[1, 1], [1, 1]]
     """
 
     def __init__(
@@ -370,6 +398,15 @@ class SplitBagBootstrap(BagSplitter):
     Notes
     -----
     Source: franco2023, section 5.3; the out-of-bag form is ours. Rows of a part may occur several times.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbook import SplitBagBootstrap
+    >>> bags = np.repeat([0, 1], 4)
+    >>> splits = SplitBagBootstrap(2, random_state=0).split(bags, groups=bags)
+    >>> [np.bincount(bags[train]).tolist() for train, test in splits]
+    [[2, 2], [2, 2]]
     """
 
     def __init__(

@@ -39,6 +39,13 @@ def draw_dag(dag: Iterable[tuple[str, str]], *, ax: Any = None) -> Any:
     ------
     ValueError
         If ``dag`` has a cycle or other nodes.
+
+    Examples
+    --------
+    >>> from llpbook.plotting import draw_dag
+    >>> ax = draw_dag([("Y", "X"), ("Y", "B")])
+    >>> sorted(text.get_text() for text in ax.texts if text.get_text())
+    ['B', 'X', 'Y']
     """
     plt = pyplot()
     from matplotlib.patches import Circle, FancyArrowPatch
@@ -73,6 +80,14 @@ def draw_dags() -> np.ndarray:
     Returns
     -------
     ndarray of matplotlib.axes.Axes, shape (n_variants, n_columns)
+
+    Examples
+    --------
+    >>> from llpbook.plotting import draw_dags
+    >>> draw_dags(name="simple").shape
+    Traceback (most recent call last):
+        ...
+    TypeError: draw_dags() got an unexpected keyword argument 'name'
     """
     labels = [*table()["name"], "Uninteresting"]
     rows = {label: dags for label in labels if (dags := dags_of(label))}

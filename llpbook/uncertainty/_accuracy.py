@@ -191,6 +191,15 @@ def expected_accuracy(
     -----
     Right where the probabilities are calibrated, which shares do not prove. Errors of the shares are those that the
     model states.
+
+    Examples
+    --------
+    >>> from llpbook import CountLogistic
+    >>> from llpbook.uncertainty import expected_accuracy
+    >>> X, bags, shares = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], [0.0, 1.0]
+    >>> model = CountLogistic().fit(X, bags, shares)
+    >>> 0.5 <= expected_accuracy(model, X) <= 1
+    True
     """
     if (bags is None) != (proportions is None):
         raise ValueError("give both bags and proportions, or neither, got one of them")
@@ -252,6 +261,12 @@ def accuracy_bounds(
     ------
     ValueError
         If a label is none of the classes, or the input is malformed.
+
+    Examples
+    --------
+    >>> from llpbook.uncertainty import accuracy_bounds
+    >>> accuracy_bounds([1, 1, 0, 0], [0, 0, 0, 0], [0.75])
+    (0.25, 0.75)
     """
     data = read_bags(no_features(bags), bags, proportions, given=bags)
     labels = check_column("predicted", predicted, len(data.bags), bags)

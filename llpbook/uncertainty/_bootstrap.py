@@ -39,6 +39,17 @@ class BagBootstrap:
         Standard errors, where the statistic gives them.
     failed : int
         Draws that could not be fitted.
+
+    Examples
+    --------
+    >>> from llpbook import BagMeanRegression, bag_bootstrap, load_bags
+    >>> X, bags, proportions = load_bags("heart", bag_size=8, random_state=0)
+    >>> def share_ill(model):
+    ...     return (model.predict(X) == "present").mean()
+    >>> given = BagMeanRegression(), X, bags, proportions
+    >>> found = bag_bootstrap(*given, share_ill, n_resamples=20, random_state=0)
+    >>> found.interval().columns.tolist()
+    ['low', 'high']
     """
 
     estimate: np.ndarray
@@ -203,6 +214,18 @@ def bag_bootstrap(
     `MeanMap` with a weak penalty it fails, because a draw whose shares differ little has class means far outside of the
     data, and so weights without bound. Draws that cannot be fitted at all are counted in ``failed``, and an
     `LLPWarning` says so.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbook import BagMeanRegression, bag_bootstrap, load_bags
+    >>> X, bags, proportions = load_bags("heart", bag_size=8, random_state=0)
+    >>> def share_ill(model):
+    ...     return np.mean(model.predict(X) == "present")
+    >>> given = BagMeanRegression(), X, bags, proportions
+    >>> found = bag_bootstrap(*given, share_ill, n_resamples=20, random_state=0)
+    >>> found.replicates.shape, bool(0.3 < found.estimate < 0.6)
+    ((20, 1), True)
     """
     check_whole("n_resamples", n_resamples, 2)
     noisy = any(

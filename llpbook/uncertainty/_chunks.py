@@ -130,6 +130,22 @@ def chunk_coefficient_table(
     ------
     NotIdentifiableError, ValueError, EngineError
         As of `coefficient_table` and of `llpbook.beyond_memory.fit_chunks`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from llpbook import CountLogistic, fit_chunks
+    >>> from llpbook.uncertainty import chunk_coefficient_table
+    >>> rng = np.random.default_rng(0)
+    >>> table = pd.DataFrame({"dose": rng.normal(size=1000), "bag": np.arange(1000) // 10})
+    >>> ill = rng.random(1000) < 1 / (1 + np.exp(-2 * table["dose"]))
+    >>> shares, chunks = ill.groupby(table["bag"]).mean(), [table[:500], table[500:]]
+    >>> model = fit_chunks(CountLogistic(C=1000), chunks, shares, bags="bag")
+    >>> found = chunk_coefficient_table(model, chunks, shares, bags="bag")
+    >>> low, high = found.interval().loc["dose"]
+    >>> bool(low < 2 < high)
+    True
     """
     check_level(level)
     of_chunks = bags, features, n_jobs, check_chunks, verbose
@@ -177,6 +193,22 @@ def chunk_group_rate(
     ------
     NotIdentifiableError, ValueError, EngineError
         As of `chunk_coefficient_table`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from llpbook import CountLogistic, fit_chunks
+    >>> from llpbook.uncertainty import chunk_group_rate
+    >>> rng = np.random.default_rng(0)
+    >>> table = pd.DataFrame({"old": rng.random(2000) < 0.5, "bag": np.arange(2000) // 20})
+    >>> table["old"] = table["old"].astype(float)
+    >>> ill = rng.random(2000) < 0.2 + 0.4 * table["old"]
+    >>> shares, chunks = ill.groupby(table["bag"]).mean(), [table[:1000], table[1000:]]
+    >>> model = fit_chunks(CountLogistic(C=1000), chunks, shares, bags="bag")
+    >>> rates = chunk_group_rate(model, chunks, shares, "old", bags="bag")
+    >>> rates["rate"].round(1).tolist()
+    [0.2, 0.6]
     """
     check_level(level)
     of_chunks = bags, features, n_jobs, check_chunks, verbose

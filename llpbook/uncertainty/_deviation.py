@@ -39,6 +39,13 @@ class BagDeviation:
     reason : str
         Why the bags cannot tell; empty otherwise.
     n_bags, n_coefficients : int
+
+    Examples
+    --------
+    >>> from llpbook.uncertainty import BagDeviation
+    >>> by_penalty = {0.1: 0.4}, {0.1: 0.01}
+    >>> print(BagDeviation(0.4, 0.01, "differ", *by_penalty, "", 60, 3))  # doctest: +ELLIPSIS
+    60 bags differ beyond their features: an intercept per bag has the standard deviation 0.40 in log-odds...
     """
 
     estimate: float

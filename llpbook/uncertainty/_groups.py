@@ -181,6 +181,12 @@ def group_rate_bounds(
     Notes
     -----
     The limits of each single rate are sharp for exact shares: some labels with the given shares attain them.
+
+    Examples
+    --------
+    >>> from llpbook import group_rate_bounds
+    >>> group_rate_bounds([0, 0, 0, 0], [0.75], ["old", "old", "old", "young"])["low"].round(2).to_dict()
+    {'old': 0.67, 'young': 0.0}
     """
     data = read_bags(no_features(bags), bags, proportions)
     n = len(data.bags)
@@ -284,6 +290,18 @@ def group_rate(
     -----
     The rate describes the instances in the bags, not a population from which they were drawn. Its variance is the
     variance of the labels given their counts, plus the variance due to the weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbook import CountLogistic, group_rate
+    >>> rng = np.random.default_rng(0)
+    >>> old, bags = (rng.random(2000) < 0.5).astype(int), np.arange(2000) // 20
+    >>> ill = rng.random(2000) < 0.2 + 0.4 * old  # 20 % of the young, 60 % of the old
+    >>> shares = np.bincount(bags, ill) / 20
+    >>> model = CountLogistic(C=1000).fit(old[:, None], bags, shares)
+    >>> group_rate(model, old[:, None], bags, shares, old)["rate"].round(1).tolist()
+    [0.2, 0.6]
     """
     check_level(level)
     fit, data = read_fit(model, X, bags, proportions, labels, counts)
@@ -397,6 +415,13 @@ def tomography(
     ------
     ValueError
         If the group is no mask, there are more than two classes, or the input is malformed.
+
+    Examples
+    --------
+    >>> from llpbook.uncertainty import tomography
+    >>> tomography([0, 0, 0, 0], [0.75], [True, True, True, False])[["low", "high", "rest_low"]].round(2)
+        low  high  rest_low
+    0  0.67   1.0       0.0
     """
     data = read_shares(model, X, bags, proportions)
     inside_group = one_group(group, len(data.bags), bags)
@@ -440,6 +465,13 @@ def plot_tomography(table: pd.DataFrame, *, ax: Any = None) -> Any:
     matplotlib Axes
         The rate in the group on the horizontal axis, the rate in the rest on the vertical axis. A bag has no line if
         none or all of its instances are in the group.
+
+    Examples
+    --------
+    >>> from llpbook.uncertainty import plot_tomography, tomography
+    >>> ax = plot_tomography(tomography([0, 0, 0, 0], [0.75], [True, True, True, False]))
+    >>> ax.get_xlim() == ax.get_ylim()
+    True
     """
     from ..plotting._style import GRAY, pyplot
 

@@ -37,6 +37,15 @@ class BagReport:
         Chance leaves the spread of a model that fits below this: 1 + 2.3 / sqrt(bags).
     limit : float
         The z beyond which a bag stands out.
+
+    Examples
+    --------
+    >>> from llpbook import CountLogistic, bag_report, load_bags
+    >>> X, bags, proportions = load_bags("heart", bag_size=8, random_state=0)
+    >>> model = CountLogistic().fit(X, bags, proportions)
+    >>> report = bag_report(model, X, bags, proportions)
+    >>> report.table.shape, bool(report.spread < report.spread_limit)
+    ((34, 6), True)
     """
 
     table: pd.DataFrame
@@ -140,6 +149,17 @@ def bag_report(
     ------
     ValueError
         If the model has no probabilities, or the input is malformed.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from llpbook import CountLogistic, bag_report
+    >>> X = pd.DataFrame({"old": [0, 1, 0, 1, 0, 1, 0, 1] * 25})
+    >>> bags = X.index // 20
+    >>> shares = pd.Series([0.5, 0.45, 0.5, 0.55, 0.5, 0.5, 0.45, 0.5, 0.55, 0.95])
+    >>> report = bag_report(CountLogistic().fit(X, bags, shares), X, bags, shares)
+    >>> int(report.table.index[0])  # the bag that fits worst
+    9
     """
     check_level(level)
     data = read_shares(model, X, bags, proportions, proportion_errors)
@@ -207,6 +227,16 @@ def bag_influence(
     ------
     NotIdentifiableError, ValueError
         As of `coefficient_table`.
+
+    Examples
+    --------
+    >>> from llpbook import CountLogistic, load_bags
+    >>> from llpbook.uncertainty import bag_influence
+    >>> X, bags, proportions = load_bags("heart", bag_size=8, random_state=0)
+    >>> X = (X - X.mean()) / X.std()
+    >>> model = CountLogistic().fit(X, bags, proportions)
+    >>> bag_influence(model, X, bags, proportions).shape  # bags, coefficients
+    (34, 14)
     """
     fit, data = read_fit(model, X, bags, proportions, labels)
     J = fit_covariance(fit)[2]

@@ -46,6 +46,16 @@ class CoefficientTable:
     C : float
     level : float
         Of the intervals that are printed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbook import CountLogistic, coefficient_table, load_bags
+    >>> X, bags, proportions = load_bags("heart", bag_size=8, random_state=0)
+    >>> X = (X - X.mean()) / X.std()
+    >>> found = coefficient_table(CountLogistic().fit(X, bags, proportions), X, bags, proportions)
+    >>> found.table.shape[0], found.n_bags
+    (14, 34)
     """
 
     coefficients: pd.Series
@@ -329,6 +339,21 @@ def coefficient_table(
     -----
     Trust it where P(y | x) is the same in all bags; measured coverage is in chapter ``book/uncertainty``. Costs two
     gradients of the likelihood per coefficient; memory is n_bags times the square of the number of coefficients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from llpbook import CountLogistic, coefficient_table
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame({"dose": rng.normal(size=1000)})
+    >>> bags = np.arange(1000) // 10
+    >>> y = rng.random(1000) < 1 / (1 + np.exp(-2 * X["dose"]))
+    >>> shares = y.groupby(bags).mean()
+    >>> found = coefficient_table(CountLogistic(C=1000).fit(X, bags, shares), X, bags, shares)
+    >>> low, high = found.interval().loc["dose"]
+    >>> bool(low < 2 < high)
+    True
     """
     fit, _ = read_fit(model, X, bags, proportions, labels)
     V = fit_covariance(fit)[0]

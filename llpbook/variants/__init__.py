@@ -100,6 +100,14 @@ def make_bags(
     Notes
     -----
     Source: franco2023, A.4; the algorithms are ours.
+
+    Examples
+    --------
+    >>> from llpbook import load, make_bags
+    >>> X, y = load("heart")
+    >>> made = make_bags(X, y, "simple", n_bags=5, random_state=0)
+    >>> made.sizes.tolist(), made.proportions.shape
+    ([37, 84, 37, 64, 48], (5, 2))
     """
     rng = check_random_state(random_state)
     task = read_task(X, y, variant, n_bags, sizes, proportions, clusters, rng)

@@ -31,6 +31,15 @@ class GeneratedBags:
     variant : str
     report : list of str
         What was met, and what was missed by how much.
+
+    Examples
+    --------
+    >>> from llpbook import load, make_bags
+    >>> X, y = load("heart")
+    >>> made = make_bags(X, y, "simple", n_bags=10, random_state=0)
+    >>> bags, proportions = made
+    >>> made.to_dataset(X, y).n_bags
+    10
     """
 
     bags: np.ndarray

@@ -1,0 +1,43 @@
+"""Every public name has an example in its docstring, and the examples do what they say."""
+
+import doctest
+import importlib
+import pkgutil
+from inspect import isclass, isfunction
+
+import matplotlib.pyplot as plt
+import pytest
+
+import llpbook
+
+plt.switch_backend("agg")
+MODULES = [llpbook.__name__] + [
+    module.name for module in pkgutil.walk_packages(llpbook.__path__, "llpbook.")
+]
+EXAMPLES = [
+    example
+    for name in MODULES
+    for example in doctest.DocTestFinder().find(importlib.import_module(name))
+    if example.examples
+]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+@pytest.mark.filterwarnings("default::llpbook.base.LLPWarning")
+def test_example(example):
+    if "parquet" in example.docstring:
+        pytest.importorskip("pyarrow")
+    said = []
+    runner = doctest.DocTestRunner(optionflags=doctest.REPORT_ONLY_FIRST_FAILURE)
+    runner.run(example, out=said.append)
+    plt.close("all")
+    assert not runner.failures, "".join(said)
+
+
+@pytest.mark.parametrize("room", llpbook._ROOMS)
+def test_every_public_name_has_an_example(room):
+    module = getattr(llpbook, room)
+    names = [
+        n for n in module.__all__ if isclass(o := getattr(module, n)) or isfunction(o)
+    ]
+    assert not [n for n in names if ">>>" not in (getattr(module, n).__doc__ or "")]
