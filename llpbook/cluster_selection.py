@@ -26,7 +26,6 @@ from sklearn.utils import check_random_state
 
 from ._typing import RandomState
 from .base import (
-    HasMethods,
     Interval,
     LLPClassifier,
     StrOptions,
@@ -264,7 +263,7 @@ def tournament(errors, n_survivors, share, rng):
 
 
 def cluster(clusterer, X, weights):
-    """Clusters of the weighted instances, from 0; those that the clusterer calls noise, -1, are one cluster."""
+    """Clusters of the weighted instances, from 0; there may be fewer than asked for."""
     found = clone(clusterer).fit_predict(X * np.sqrt(weights))
     return np.unique(found, return_inverse=True)[1].astype(np.int32)
 
@@ -281,9 +280,7 @@ class ClusterModelSelection(LLPClassifier):
     Parameters
     ----------
     n_clusters : int, default 6
-        Of k-means; any other clusterer determines its own number.
-    clusterer : None or clusterer, default None
-        With ``fit_predict``; None is k-means with one start and 20 rounds.
+        Of k-means with one start and 20 rounds.
     labeler : {"exhaustive", "greedy"}, default "exhaustive"
     combine : {"weighted", "sum", "product"}, default "weighted"
         The error: that of the bags alone, or combined with that of the class prior. The paper takes the product, which
@@ -358,7 +355,6 @@ class ClusterModelSelection(LLPClassifier):
     _equal_shares, _names_classes_by_shares, _scale = "warned", True, "distances"
     _parameter_constraints = {
         "n_clusters": [Interval(Integral, 2, None, closed="left")],
-        "clusterer": [HasMethods(["fit_predict"]), None],
         "labeler": [StrOptions({"exhaustive", "greedy"})],
         "combine": [StrOptions({"weighted", "sum", "product"})],
         "population_size": [Interval(Integral, 1, None, closed="left")],
@@ -368,14 +364,14 @@ class ClusterModelSelection(LLPClassifier):
     }
 
     def __init__(
-        self, n_clusters: int = 6, *, clusterer: object = None,
+        self, n_clusters: int = 6, *,
         labeler: str = "exhaustive", combine: str = "weighted",
         estimator: object = None, max_iter: int = 10, population_size: int = 25,
         mutation_variance: float = 1.0, crossover_probability: float = 0.3,
         tournament_size: float = 0.25, n_jobs: int | None = None, verbose: int = 0,
         random_state: RandomState = None,
     ):  # fmt: skip
-        self.n_clusters, self.clusterer, self.labeler = n_clusters, clusterer, labeler
+        self.n_clusters, self.labeler = n_clusters, labeler
         self.combine, self.estimator, self.max_iter = combine, estimator, max_iter
         self.population_size, self.tournament_size = population_size, tournament_size
         self.mutation_variance = mutation_variance
@@ -389,7 +385,9 @@ class ClusterModelSelection(LLPClassifier):
         X, rng = data.X[order], check_random_state(self.random_state)
         labels = None if data.labels is None else data.labels[order]
         given = X, data.bags[order], data.proportions, labels
-        options = self._clusterer(len(X), rng), self.labeler, self.combine
+        k, seed = min(self.n_clusters, len(X)), rng.randint(2**31 - 1)
+        kmeans = KMeans(k, n_init=1, max_iter=KMEANS_ROUNDS, random_state=seed)
+        options = kmeans, self.labeler, self.combine
         progress = self._progress(self.max_iter, "generation")
 
         def evaluate(W):
@@ -410,12 +408,6 @@ class ClusterModelSelection(LLPClassifier):
         if self.estimator is not None:
             base = self.estimator if np.ptp(y) > 0 else DummyClassifier()
             self.estimator_ = clone(base).fit(X, y)
-
-    def _clusterer(self, n, rng):
-        if self.clusterer is not None:
-            return self.clusterer
-        seed, k = rng.randint(2**31 - 1), min(self.n_clusters, n)
-        return KMeans(k, n_init=1, max_iter=KMEANS_ROUNDS, random_state=seed)
 
     def _scores(self, X):
         K = len(self.classes_)
@@ -456,7 +448,7 @@ def check_search(estimator, data):
             raise ValueError(
                 f"estimator must give one score for each class, not for each pair: set {PAIRS}='ovr' in {model!r}"
             )
-    k = min(estimator.n_clusters, n) if estimator.clusterer is None else 2
+    k = min(estimator.n_clusters, n)
     size = estimator.population_size
     each = 4.0 * n + 24.0 * data.X.shape[1] + 16.0 * estimator.tournament_size * size
     require_memory(

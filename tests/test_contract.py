@@ -17,7 +17,6 @@ import pytest
 import scipy.sparse as sp
 from problems import gaussian_bags, quick, uneven_bags
 from sklearn.base import clone
-from sklearn.cluster import KMeans
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -637,7 +636,7 @@ ERRORS = np.full(10, 0.1)
 OTHER = {
     "C": 1e-3, "C_p": 0.01, "alpha": 100.0, "bag_deviation": 1.0, "bag_weights": "uniform",
     "class_prior": "match",
-    "clusterer": KMeans(3, random_state=0), "crossover_probability": 0.9,
+    "crossover_probability": 0.9,
     "epsilon": 0.5, "estimator": LogisticRegression(C=1e-3), "exact_up_to": 2,
     "fit_intercept": False, "gamma": 5.0, "init": llpbook.MeanMap(), "kernel": "rbf",
     "lapse": 0.2, "learning_rate": 0.1, "max_cutting_planes": 1, "max_iter": 1,

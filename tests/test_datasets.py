@@ -21,10 +21,10 @@ from llpbook.datasets import (
     load_bags,
     load_table,
     make_dataset,
-    make_twonorm,
     provenance,
     random_bags,
 )
+from llpbook.datasets._encodings import twonorm
 
 # Instances, columns one-hot (two values: one column), columns full one-hot, class counts; not read from the package.
 FILES = {
@@ -464,9 +464,9 @@ def test_provenance_is_a_copy():
 
 
 def test_twonorm():
-    X, y = make_twonorm(n=20000, d=5, random_state=1)
-    assert X.shape == (20000, 5) and set(y) == {0, 1}
-    a = 2 / np.sqrt(5)
+    table = twonorm(20000, 5)
+    y = table.pop("class")
+    X, a = table, 2 / np.sqrt(5)
     # Five standard errors of a mean of some 10,000 values.
     assert np.allclose(X[y == 1].mean(), a, atol=0.05) and np.allclose(
         X[y == 0].mean(), -a, atol=0.05
@@ -474,9 +474,7 @@ def test_twonorm():
     assert np.allclose(np.cov(X[y == 1].T), np.eye(5), atol=0.08)
     # The sign of the sum is the Bayes rule; its error is Phi(-2) = 0.02275.
     assert np.mean((X.sum(axis=1) > 0) != (y == 1)) == pytest.approx(0.02275, abs=0.005)
-    assert load("twonorm")[0].equals(make_twonorm(random_state=0)[0])
-    with pytest.raises(ValueError, match="n must be a whole number from 1, got 0"):
-        make_twonorm(n=0)
+    assert load("twonorm")[0].shape == (7400, 20)
 
 
 # --- sets that are not shipped -----------------------------------------------------------------------------------
@@ -701,7 +699,7 @@ def test_dataset_holds_what_it_says():
     ds = load_bags("credit-a", bag_size=100, random_state=3)
     X, y = load("credit-a")
     got, bags, proportions = ds
-    assert got.equals(X) and ds.feature_names == list(X)
+    assert got.equals(X)
     assert ds.n_bags == 7 and ds.bag_sizes.tolist() == [100] * 6 + [90]
     assert list(proportions.columns) == ["-", "+"] and ds.classes.tolist() == ["-", "+"]
     for bag in range(7):
@@ -742,8 +740,7 @@ def test_dataset_pickles():
 def test_natural_bags_of_adult():
     ds = load_bags("adult", by="occupation")
     X, y = load("adult")
-    assert not [c for c in ds.feature_names if c.startswith("occupation")]
-    assert ds.feature_names == [c for c in X if not c.startswith("occupation")]
+    assert list(ds.X) == [c for c in X if not c.startswith("occupation")]
     assert (
         ds.n_bags == 15 and ds.bag_names[-1] == "(missing)" and ds.bag_sizes[-1] == 2809
     )
@@ -819,9 +816,7 @@ def test_make_dataset_from_arrays():
         "v",
         "w",
     ]
-    assert ds.proportions.to_numpy().tolist() == [
-        [0.5, 0.5]
-    ] * 3 and ds.feature_names == ["x1", "x2"]
+    assert ds.proportions.to_numpy().tolist() == [[0.5, 0.5]] * 3
     assert ds.X is X
     swapped = make_dataset(X, [0, 1, 1, 0, 1, 0], [2, 2, 2, 9, 9, 9], positive=0)
     assert swapped.classes.tolist() == [1, 0] and swapped.bag_names.tolist() == [2, 9]
@@ -867,40 +862,6 @@ def test_evaluate_refuses_other_labels():
         ValueError, match=r"one for each instance, \(270,\), got \(3,\)"
     ):
         ds.evaluate(["absent"] * 3)
-
-
-def test_train_test_splits_whole_bags():
-    ds = load_bags("adult", by="occupation")
-    train, test = ds.train_test(test_bags=[14, 2])
-    assert (
-        test.bag_names.tolist() == ["Craft-repair", "(missing)"]
-        and test.n_bags == 2
-        and train.n_bags == 13
-    )
-    assert test.bag_sizes.tolist() == ds.bag_sizes[[2, 14]].tolist()
-    assert train.bag_sizes.tolist() == np.delete(ds.bag_sizes, [2, 14]).tolist()
-    inside = np.isin(ds.bags, [2, 14])
-    assert np.array_equal(test.X, ds.X[inside])
-    assert np.array_equal(
-        test.true_labels_for_evaluation(), ds.true_labels_for_evaluation()[inside]
-    )
-    assert np.array_equal(
-        test.proportions, ds.proportions.iloc[[2, 14]]
-    ) and test.proportions.index.tolist() == [0, 1]
-    train, test = ds.train_test(test_bags=0.2, random_state=0)
-    assert (train.n_bags, test.n_bags) == (12, 3)
-    assert set(train.bag_names) | set(test.bag_names) == set(ds.bag_names)
-    arrays = make_dataset(
-        np.arange(6.0)[:, None], [0, 1, 0, 1, 0, 1], [0, 0, 1, 1, 2, 2]
-    ).train_test(test_bags=[1])
-    assert arrays[1].X.tolist() == [[2.0], [3.0]]
-
-
-@pytest.mark.parametrize("test_bags", [0, 1.0, -0.5, [], [0, 1, 2], [5], [1, 1]])
-def test_train_test_refuses(test_bags):
-    ds = make_dataset(np.ones((6, 1)), [0, 1] * 3, [0, 0, 1, 1, 2, 2])
-    with pytest.raises(ValueError, match="test_bags must be"):
-        ds.train_test(test_bags=test_bags)
 
 
 # --- the page ----------------------------------------------------------------------------------------------------

@@ -114,9 +114,7 @@ CALLS = {
          "classes": ["Iris-setosa"]},
         "missing=None classes=None",
     ),
-    "make_twonorm": (datasets.make_twonorm, {"n": 9, "d": 2}, "n=10^12 d=10^12"),
     "binary_labels": (lambda y: datasets.binary_labels(y, 1), {"y": Y}, ""),
-    "train_test": (D.train_test, {"test_bags": 0.25}, ""),
     "predict_proportions": (
         MODEL.predict_proportions, {"X": X, "bags": BAGS, "soft": True}, ""
     ),

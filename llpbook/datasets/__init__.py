@@ -27,7 +27,6 @@ __all__ = [
     "load_bags",
     "load_table",
     "make_dataset",
-    "make_twonorm",
     "provenance",
     "random_bags",
 ]
@@ -217,41 +216,6 @@ def _prepare(name, encoding, missing=None, classes=None, by=None):
         groups = None if groups is None else groups[kept].reset_index(drop=True)
     enc.warn_of_width(name, spec, encoding, X.shape[1])
     return X, y, groups
-
-
-def make_twonorm(
-    *, n: int = 7400, d: int = 20, random_state: RandomState = None
-) -> tuple[pd.DataFrame, pd.Series]:
-    """Two normal classes in ``d`` dimensions that differ in the sign of their mean.
-
-    Class 1 has mean ``(a, …, a)``, class 0 mean ``(-a, …, -a)``, ``a = 2 / sqrt(d)``; both have unit covariance and
-    probability 1/2, so the Bayes error is 2.3 % for every ``d``.
-
-    Parameters
-    ----------
-    n, d : int
-        Instances and dimensions.
-    random_state : int, RandomState or None
-
-    Returns
-    -------
-    X : DataFrame, shape (n, d)
-    y : Series of 0 and 1, shape (n,)
-
-    Notes
-    -----
-    ``load("twonorm")`` is ``make_twonorm(random_state=0)``. Source: Breiman (1996).
-
-    Examples
-    --------
-    >>> from llpbook.datasets import make_twonorm
-    >>> X, y = make_twonorm(n=1000, d=2, random_state=0)
-    >>> X[y == 1].mean().round(1).tolist()  # 2 / sqrt(2) but for chance
-    [1.4, 1.4]
-    """
-    table = enc.twonorm(check_whole("n", n), check_whole("d", d), random_state)
-    y = table.pop("class")
-    return table, y
 
 
 def binary_labels(y: ArrayLike, positive: Any) -> np.ndarray:

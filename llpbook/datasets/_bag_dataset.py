@@ -1,12 +1,7 @@
 """The data set of bags that `llpbook.datasets` hands out."""
 
-from numbers import Real
-
 import numpy as np
 from sklearn.metrics import accuracy_score
-from sklearn.utils import check_random_state
-
-from .._checks import refuse_mask
 
 
 class BagDataset:
@@ -39,14 +34,8 @@ class BagDataset:
     """
 
     def __init__(self, X, bags, proportions, y, bag_names, name):
-        self.X, self.bags, self.proportions, self.bag_names, self.name = (
-            X,
-            bags,
-            proportions,
-            bag_names,
-            name,
-        )
-        self._y = y
+        self.X, self.bags, self.proportions = X, bags, proportions
+        self.bag_names, self.name, self._y = bag_names, name, y
 
     def __iter__(self):
         return iter((self.X, self.bags, self.proportions))
@@ -69,15 +58,6 @@ class BagDataset:
     def bag_sizes(self):
         """Instances in each bag, shape (n_bags,)."""
         return np.bincount(self.bags, minlength=self.n_bags)
-
-    @property
-    def feature_names(self):
-        """Names of the columns of X; x1, x2, … where X is an array."""
-        return (
-            list(self.X.columns)
-            if hasattr(self.X, "columns")
-            else [f"x{j + 1}" for j in range(self.X.shape[1])]
-        )
 
     def true_labels_for_evaluation(self):
         """A copy of the instance labels, shape (n_instances,): for plots and results, never for fit or tuning."""
@@ -117,46 +97,3 @@ class BagDataset:
                 f"predictions hold {strange[0]!r}, which is none of the classes {self.classes.tolist()}"
             )
         return float(metric(self._y, predicted))
-
-    def train_test(self, *, test_bags=0.25, random_state=None):
-        """Two data sets of whole bags.
-
-        Parameters
-        ----------
-        test_bags : float or sequence of int, default 0.25
-            The share of bags for the test, drawn at random (at least one bag on either side), or the bags themselves.
-        random_state : int, RandomState or None
-
-        Returns
-        -------
-        train, test : BagDataset
-            Bags are numbered anew from 0; ``bag_names`` are kept.
-        """
-        refuse_mask("test_bags", test_bags)
-        if np.ndim(test_bags) == 0:
-            share = isinstance(test_bags, Real) and 0 < test_bags < 1
-            if self.n_bags < 2 or not share:
-                raise ValueError(
-                    f"test_bags must be a share in (0, 1) of at least two bags, got {test_bags!r} of {self.n_bags}"
-                )
-            size = min(max(round(test_bags * self.n_bags), 1), self.n_bags - 1)
-            test_bags = check_random_state(random_state).permutation(self.n_bags)[:size]
-        test = np.isin(np.arange(self.n_bags), test_bags)
-        if len(test_bags) != test.sum() or test.all() or not test.any():
-            raise ValueError(
-                f"test_bags must be some, not all, of the bags 0 to {self.n_bags - 1}, each once, got {list(test_bags)}"
-            )
-        return self._part(~test), self._part(test)
-
-    def _part(self, chosen):
-        inside = chosen[self.bags]
-        X = (
-            self.X[inside]
-            if not hasattr(self.X, "iloc")
-            else self.X[inside].reset_index(drop=True)
-        )
-        proportions = self.proportions[chosen].reset_index(drop=True)
-        bags = (np.cumsum(chosen) - 1)[self.bags[inside]]
-        return BagDataset(
-            X, bags, proportions, self._y[inside], self.bag_names[chosen], self.name
-        )

@@ -12,7 +12,6 @@ from urllib.error import URLError
 import numpy as np
 import pandas as pd
 from sklearn.datasets import fetch_openml, load_svmlight_file
-from sklearn.utils import check_random_state
 
 from ..base import warn
 
@@ -85,7 +84,7 @@ def as_labels(values):
 def read_table(spec):
     """The raw table: numeric columns as floats, nominal ones as strings, ``class`` last."""
     if spec["file_of"] == "twonorm":
-        return twonorm(spec["n"], 20, 0)
+        return twonorm(spec["n"])
     if "file" in spec:
         return read_csv(DATA / spec["file"], spec)
     folder = os.environ.get("LLPBOOK_DATA")
@@ -197,14 +196,13 @@ def whole(table, spec, source):
     return table
 
 
-def twonorm(n, d, random_state):
-    """Breiman's two normal classes as a table; the arguments are trusted."""
-    rng = check_random_state(random_state)
+def twonorm(n, d=20):
+    """Breiman's two normal classes, whose means are 4 apart, as a table."""
+    rng = np.random.RandomState(0)
     y = rng.randint(0, 2, size=n)
     X = rng.standard_normal((n, d)) + (2 * y[:, None] - 1) * 2 / np.sqrt(d)
-    return pd.DataFrame(X, columns=[f"x{i}" for i in range(1, d + 1)]).assign(
-        **{"class": y}
-    )
+    table = pd.DataFrame(X, columns=[f"x{i}" for i in range(1, d + 1)])
+    return table.assign(**{"class": y})
 
 
 def choose_rows(table, spec):
