@@ -385,9 +385,7 @@ class ClusterModelSelection(LLPClassifier):
         X, rng = data.X[order], check_random_state(self.random_state)
         labels = None if data.labels is None else data.labels[order]
         given = X, data.bags[order], data.proportions, labels
-        k, seed = min(self.n_clusters, len(X)), rng.randint(2**31 - 1)
-        kmeans = KMeans(k, n_init=1, max_iter=KMEANS_ROUNDS, random_state=seed)
-        options = kmeans, self.labeler, self.combine
+        options = self._kmeans(len(X), rng), self.labeler, self.combine
         progress = self._progress(self.max_iter, "generation")
 
         def evaluate(W):
@@ -408,6 +406,10 @@ class ClusterModelSelection(LLPClassifier):
         if self.estimator is not None:
             base = self.estimator if np.ptp(y) > 0 else DummyClassifier()
             self.estimator_ = clone(base).fit(X, y)
+
+    def _kmeans(self, n, rng):
+        seed, k = rng.randint(2**31 - 1), min(self.n_clusters, n)
+        return KMeans(k, n_init=1, max_iter=KMEANS_ROUNDS, random_state=seed)
 
     def _scores(self, X):
         K = len(self.classes_)
