@@ -230,6 +230,17 @@ def test_the_road_needs_no_page_of_the_methods(tiny, planted, named):
     assert tiny.check("road") == wanted
 
 
+def test_the_last_lines_lead_to_the_next_page(tiny):
+    assert tiny.check("ends") == []
+    tiny.edit(tiny.twin, "**Next:** nothing.", "**Next:** [here](toy.ipynb).")
+    tiny.sync()
+    expect(tiny, "ends", "book/toy.ipynb: the next page is concordance, not toy")
+    tiny.edit(tiny.twin, "**Next:** [here](toy.ipynb). **Skip to** the end.", "End.")
+    tiny.sync()
+    for word in ("Next", "Skip to"):
+        expect(tiny, "ends", rf"the last paragraph has no \*\*{word}")
+
+
 # --- outputs -------------------------------------------------------------------------------------------------
 
 

@@ -312,12 +312,21 @@ def length(book):
 
 @rule
 def ends(book):
-    """A chapter's last lines say what comes next and where to skip to."""
-    for name, nb in book.notebooks.items():
-        texts = [c.source for c in nb.cells if c.cell_type == "markdown"]
+    """A chapter's last lines lead to the next page of the table of contents, and say where to skip to."""
+    order = [Path(entry).stem for entry in book.toc]
+    for name, following in itertools.pairwise(order):
+        if name not in book.notebooks:
+            continue
+        texts = [
+            c.source for c in book.notebooks[name].cells if c.cell_type == "markdown"
+        ]
+        last = texts[-1] if texts else "**Next:** **Skip to**"
         for word in ("**Next:**", "**Skip to**"):
-            if texts and word not in texts[-1]:
+            if word not in last:
                 yield f"book/{name}.ipynb: the last paragraph has no {word}"
+        leads = re.search(r"\*\*Next:\*\*.*?\]\(([\w-]+)\.(?:ipynb|md)\)", last)
+        if leads and leads[1] != following:
+            yield f"book/{name}.ipynb: the next page is {following}, not {leads[1]}"
 
 
 @rule
