@@ -24,7 +24,7 @@ from ._typing import ArrayLike, Matrix, Proportions
 from .base import BagLoss, LinearObjective, merge_rows, one_column, warn
 from .count_likelihood import CountLoss
 from .uncertainty import (
-    fit_covariance,
+    covariance_of,
     group_sums,
     group_table,
     in_bags,
@@ -307,14 +307,14 @@ def group_rate_band(
 def interval(cells, names, classes):
     """Both ends of the 95 % intervals of `group_rate`, shape (2, n_groups, n_columns); none where it has none."""
     try:
-        V, psi, _ = fit_covariance(cells.fit)
+        V = covariance_of(cells.fit)
     except ValueError as error:
         warn(
             f"the band leaves out the chance of the bags, for want of an interval: {error}"
         )
         return np.empty((0, *cells.members.shape))
     sums = group_sums(cells.fit, cells.members, None, 0.0)
-    table = rate_table(sums, V, names, classes, len(psi), 0.95)
+    table = rate_table(sums, V, names, classes, 0.95)
     shape = len(names), len(cells.start)
     return np.array([table[end].to_numpy().reshape(shape) for end in ("low", "high")])
 

@@ -213,14 +213,15 @@ def test_the_normal_counts_are_the_marginal_likelihood():
     """Against the covariance matrix of the counts, written out."""
     X, _, bags, P, _ = bags_that_differ(12, 9, 0.5)
     fit, _ = un.read_fit(CountLogistic().fit(X, bags, P), X, bags, P)
-    P0 = np.array([2.0, 2.0, 1e-3])
-    normal = un.NormalCounts(fit.Z, fit.weights, fit.known, P0)
-    s = expit(fit.Z @ fit.weights[0])
+    P0, noise = np.array([2.0, 2.0, 1e-3]), np.linspace(0, 3, 12)
+    s, w = expit(fit.Z @ fit.weights[0]), fit.weights[0]
+    normal = un.NormalCounts.of(s, fit.known.counts, noise, fit.Z, fit.known)
+    normal = normal.with_prior(w, P0)
     found = []
     for tau in (0.0, 0.7):
         A = np.array([(s * (1 - s) * (bags == k)) @ fit.Z for k in range(12)])
         V = np.bincount(bags, s * (1 - s))
-        cov = A @ np.diag(1 / P0) @ A.T + np.diag(V + tau**2 * V**2)
+        cov = A @ np.diag(1 / P0) @ A.T + np.diag(V + noise + tau**2 * V**2)
         y = fit.known.counts - np.bincount(bags, s) + A @ fit.weights[0]
         by_hand = -0.5 * (np.linalg.slogdet(cov)[1] + y @ np.linalg.solve(cov, y))
         found.append(by_hand - normal.log_likelihood(tau))

@@ -25,10 +25,13 @@ from ._accuracy import (
     require_probabilities,
 )
 from ._bootstrap import BagBootstrap, bag_bootstrap, draw_bags
+from ._cautions import caution, deviations
 from ._chunks import chunk_coefficient_table, chunk_group_rate
+from ._covariance import LaplaceCovariance, Sandwich, laplace_covariance
 from ._deviation import BagDeviation, NormalCounts, bag_deviation, judged
 from ._groups import (
     count_bounds,
+    group_covariances,
     group_rate,
     group_rate_bounds,
     group_sums,
@@ -38,8 +41,8 @@ from ._groups import (
     members_of,
     plot_tomography,
     posterior_rates,
-    posterior_variances,
     rate_table,
+    rates_and_slopes,
     tomography,
 )
 from ._report import BagReport, bag_influence, bag_report, miss
@@ -58,6 +61,7 @@ from ._table import (
     CoefficientTable,
     check_maximum,
     coefficient_table,
+    covariance_of,
     fit_covariance,
 )
 from ._units import in_units

@@ -10,8 +10,11 @@ import numpy as np
 import pandas as pd
 
 from .._typing import Chunks, Proportions
-from ..base import BagData, bag_counts, error_covariances
+from ..base import BagData, bag_counts, error_covariances, one_column
 from ..beyond_memory import Engine, Layout, noise_of, part_counts, read_chunks
+from ._cautions import caution, caution_of_ends, deviations
+from ._covariance import Sandwich
+from ._deviation import joined
 from ._groups import group_sums, rate_table, read_groups
 from ._sandwich import (
     BagSums,
@@ -84,15 +87,28 @@ class Fit:
         return X.run(what, _linear if group is None else _grouped, more)
 
     def covariance(self):
-        """That of the weights, shape (n_weights, n_weights), in two passes."""
-        found = [one for _, one in self.sums("pass over gradients", bag_sums)]
+        """The `Sandwich` of the weights, in two passes; with the warnings of `coefficient_table`."""
+        found = [
+            one for _, one in self.sums("pass over gradients", sums_and_deviations)
+        ]
+        found, parts = zip(*found, strict=True)
+        caution(
+            len(self.data.bags), self.weights.size,
+            [joined(one) for one in zip(*parts, strict=True)],
+        )  # fmt: skip
         gradient, hessian = (sum(one[j] for one in found) for j in (2, 3))
         sums = BagSums(self.data.n_instances, self.data.bags, gradient, hessian)
         J, L = check_maximum(self.weights, sums, self.penalty), len(sums.used)
         squares = self.sums("pass over squares", bag_squares, J)
         V = L / (L - 1) * sum(one for _, one in squares)
         check_converged(self.weights, sums, J, V, self.penalty, slack_of(self.last))
-        return V
+        return Sandwich(V, L - len(V))
+
+
+def sums_and_deviations(fit):
+    """What the first pass makes of a chunk: `bag_sums`, and `deviations`."""
+    scores = one_column(fit.Z @ fit.weights.T)
+    return bag_sums(fit), deviations(scores, fit.Z, fit.known)
 
 
 def _linear(X, codes, function, given, of_model, args):
@@ -222,5 +238,6 @@ def chunk_group_rate(
             totals[name] = [a + b for a, b in zip(before, sums, strict=True)]
     names = pd.Index(list(totals)).sort_values()
     sums = [np.array(column) for column in zip(*map(totals.get, names), strict=True)]
-    of_fit = fit.data.classes, len(fit.data.bags), level
-    return rate_table(sums, V, names.to_numpy(), *of_fit)
+    table = rate_table(sums, V, names.to_numpy(), fit.data.classes, level)
+    caution_of_ends(table)
+    return table

@@ -1,6 +1,6 @@
 """Do bags differ beyond their features? The standard deviation of an intercept per bag, without labels."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,7 @@ class BagDeviation:
         )
 
 
+@dataclass(frozen=True, eq=False)
 class NormalCounts:
     r"""Counts near a fit, as a linear model with normal errors: :math:`c_k - m_k \approx a_k^\top \delta + e_k`.
 
@@ -77,27 +78,46 @@ class NormalCounts:
     that of an intercept. The deviation :math:`\tau` is one of log-odds, so it does not depend on how many instances
     the bags have.
 
-    Parameters
+    Attributes
     ----------
-    Z : ndarray or sparse array, shape (n_rows, n_columns)
-    w : ndarray, shape (1, n_columns)
-    known : BagCounts
-    precision : float or ndarray, shape (n_columns,)
-        Of the prior of the weights.
+    V, noise, y : ndarray, shape (n_bags,)
+        Variances of the counts, those of stated errors of the counts, and differences.
+    A : ndarray, shape (n_bags, n_columns)
+    precision : ndarray, shape (n_columns,)
+        Of the prior of the change of the weights.
+    slope : float
+        How much a share changes with the log-odds.
     """
 
-    def __init__(self, Z, w, known, precision):
-        s = expit(np.asarray(Z @ w[0]))
+    V: np.ndarray
+    noise: np.ndarray
+    y: np.ndarray
+    A: np.ndarray
+    precision: np.ndarray
+    slope: float = 0.25
+
+    @classmethod
+    def of(cls, s, counts, errors, Z, known):
+        """Of the probabilities s of the rows and the counts of one class with their errors, without a prior."""
         v = s * (1 - s)
-        self.V = np.maximum(known.sums(v), 1e-9)
-        self.A = known.weighted_sums(v, Z)
-        self.y = known.counts - known.sums(s) + self.A @ w[0]
-        self.P = np.diag(np.broadcast_to(precision, self.A.shape[1]))
+        V, A = known.sums(v), known.weighted_sums(v, Z)
+        slope = float(V.sum() / known.sizes.sum())
+        V = np.maximum(V, 1e-9)
+        return cls(V, errors, counts - known.sums(s), A, np.zeros(A.shape[1]), slope)
+
+    def with_prior(self, w, precision):
+        """With a prior of the weights w that the counts were fitted with."""
+        return replace(self, y=self.y + self.A @ w, precision=precision)
+
+    def flat(self):
+        """With a prior so wide that the weights are free, where columns are not 0."""
+        size = ((self.A**2) / self.V[:, None]).sum(axis=0)
+        return replace(self, precision=np.where(size > 0, 1e-8 * size, 1.0))
 
     def log_likelihood(self, deviation):
         """Of the counts, with the weights integrated out."""
-        D = self.V + deviation**2 * self.V**2
-        H = self.P + self.A.T @ (self.A / D[:, None])
+        D = self.V + self.noise + deviation**2 * self.V**2
+        H = np.diag(self.precision) + self.A.T @ (self.A / D[:, None])
         b = self.A.T @ (self.y / D)
         fit = self.y @ (self.y / D) - b @ np.linalg.solve(H, b)
         return -0.5 * (np.log(D).sum() + np.linalg.slogdet(H)[1] + fit)
@@ -107,6 +127,17 @@ class NormalCounts:
         values = [self.log_likelihood(tau) for tau in TRIED]
         best = int(np.argmax(values))
         return 2 * (values[best] - values[0]), float(TRIED[best])
+
+
+def joined(parts):
+    """The `NormalCounts` of several chunks as one."""
+    columns = [
+        np.concatenate([getattr(p, name) for p in parts])
+        for name in ("V", "noise", "y", "A")
+    ]
+    n = sum(p.V.sum() / max(p.slope, 1e-12) for p in parts)
+    slope = columns[0].sum() / n
+    return NormalCounts(*columns, parts[0].precision, slope)
 
 
 def drawn_counts(s, known, rng):
@@ -136,7 +167,10 @@ def p_value_of_none(objective, n_resamples, rng):
 
     def statistic(trial, start):
         w = trial.solve(start).w
-        return NormalCounts(Z, w, trial.known, precision).ratio()[0], w
+        s, known = expit(np.asarray(Z @ w[0])), trial.known
+        near = NormalCounts.of(s, known.counts, known.errors, Z, known)
+        near = near.with_prior(w[0], precision)
+        return near.ratio()[0], w
 
     own, null = statistic(objective, np.zeros((1, Z.shape[1])))
     s, known = expit(np.asarray(Z @ null[0])), objective.known

@@ -16,8 +16,9 @@ from ._accuracy import (
     read_shares,
     slack_of_counts,
 )
-from ._sandwich import STEP, read_fit, steps_of
-from ._table import check_level, fit_covariance
+from ._cautions import caution_of_ends
+from ._sandwich import STEP, read_fit
+from ._table import caution_of, check_level, covariance_of
 
 
 def read_groups(group, n_instances, given=None):
@@ -220,32 +221,59 @@ def posterior_rates(scores, known, members, exact_up_to=20):
     return members @ q.reshape(len(q), -1) / members.sum(axis=1, keepdims=True)
 
 
-def posterior_variances(scores, known, members, exact_up_to=20):
-    r"""The variance of each rate, given the counts and the probabilities.
+def apart(members, known):
+    """Groups by parts in which no two are in one bag.
 
-    :math:`\frac{1}{n_G^2} \sum_{i, j \in G} \mathrm{Cov}(y_i, y_j \mid c)`, equation
-    :eq:`eq-uncertainty-rate-variance`: the derivative of the rate when the scores of the whole group rise together.
+    Parameters
+    ----------
+    members : ndarray of bool, shape (n_groups, n_rows)
+    known : BagCounts
+
+    Returns
+    -------
+    list of list of int
+    """
+    parts: list = []
+    for g, held in enumerate(in_bags(members, known.bags, len(known.sizes)) > 0):
+        part = next((p for p in parts if not (p[0] & held).any()), None)
+        if part is None:
+            parts.append([held, [g]])
+        else:
+            part[0] |= held
+            part[1].append(g)
+    return [groups for _, groups in parts]
+
+
+def group_covariances(scores, known, members, exact_up_to=20):
+    r"""The covariance of each label with the count of a class in a group, given the counts of the bags.
+
+    :math:`\sum_{j \in G} \mathrm{Cov}(y_i, y_j \mid c)`, equation :eq:`eq-uncertainty-rate-variance`: the derivative of
+    :math:`q_i` when the scores of the whole group rise together. Groups that share no bag rise at once.
 
     Parameters
     ----------
     scores, known, members, exact_up_to
         As for `posterior_rates`.
 
-    Returns
-    -------
-    ndarray, shape (n_groups, 1) or (n_groups, n_classes)
+    Yields
+    ------
+    groups : list of int
+    k : int
+        The class, 0 for the second of two.
+    covariances : ndarray, shape (n_rows, n_columns)
+        Each bag has at most one of the groups.
     """
     columns = scores.reshape(len(scores), -1)
-    found = np.empty((len(members), columns.shape[1]))
-    for g, k in np.ndindex(found.shape):
-        shift, ends = np.zeros_like(columns), []
-        shift[members[g], k] = STEP
-        for changed in (columns + shift, columns - shift):
-            given = one_column(changed), known, members[[g]], exact_up_to
-            ends.append(posterior_rates(*given)[0, k])
-        # eq: eq-uncertainty-rate-variance
-        found[g, k] = (ends[0] - ends[1]) / (2 * STEP) / known.total(members[g])
-    return np.maximum(found, 0)
+    for groups in apart(members, known):
+        rows = members[groups].any(axis=0)
+        for k in range(columns.shape[1]):
+            shift, ends = np.zeros_like(columns), []
+            shift[rows, k] = STEP
+            for changed in (columns + shift, columns - shift):
+                given = one_column(changed), known, exact_up_to
+                ends.append(posterior(*given)[1].reshape(columns.shape))
+            # eq: eq-uncertainty-rate-variance
+            yield groups, k, (ends[0] - ends[1]) / (2 * STEP)
 
 
 def group_rate(
@@ -289,7 +317,9 @@ def group_rate(
     Notes
     -----
     The rate describes the instances in the bags, not a population from which they were drawn. Its variance is the
-    variance of the labels given their counts, plus the variance due to the weights.
+    variance of the labels given their counts, plus the variance due to the weights. An `LLPWarning` says where the
+    bags deviate from the model, where they are few (see `coefficient_table`), and where an interval ends at 0 or 1.
+    What needs no assumption stands beside the rate: ``least`` and ``most``.
 
     Examples
     --------
@@ -306,9 +336,12 @@ def group_rate(
     check_level(level)
     fit, data = read_fit(model, X, bags, proportions, labels, counts)
     members, names = members_of(group, X, counts, len(data.bags))
-    V, psi, _ = fit_covariance(fit)
+    V = covariance_of(fit)
+    caution_of(fit)
     sums = group_sums(fit, members, None if fit.known.errors.any() else data, rounding)
-    return rate_table(sums, V, names, data.classes, len(psi), level)
+    table = rate_table(sums, V, names, data.classes, level)
+    caution_of_ends(table)
+    return table
 
 
 def group_sums(fit, members, data, rounding):
@@ -334,18 +367,17 @@ def group_sums(fit, members, data, rounding):
     return found + [n * end for end in bounds]
 
 
-def rate_table(sums, V, names, classes, n_bags, level):
+def rate_table(sums, V, names, classes, level):
     """The DataFrame that `group_rate` returns.
 
     Parameters
     ----------
     sums : list of ndarray
         From `group_sums`.
-    V : ndarray, shape (n_weights, n_weights)
-        Covariance of the weights.
+    V : Sandwich or LaplaceCovariance
+        Of the weights.
     names : ndarray, shape (n_groups,)
     classes : ndarray, shape (n_classes,)
-    n_bags : int
     level : float
 
     Returns
@@ -355,13 +387,14 @@ def rate_table(sums, V, names, classes, n_bags, level):
     n = sums[0][:, None]
     rates, slopes = sums[1] / n, sums[2] / n[:, :, None]
     # The variance of the labels given the weights, and that due to the weights.
-    of_weights = np.einsum("gki,ij,gkj->gk", slopes, V, slopes)
+    flat = slopes.reshape(-1, slopes.shape[2])
+    of_weights = V.quadratic(flat).reshape(rates.shape)
     errors = np.sqrt(sums[3] / n**2 + of_weights)
     if rates.shape[1] == 1:
         rates, errors = np.hstack([1 - rates, rates]), np.hstack([errors, errors])
     ends = [end / n for end in sums[4:]]
     least, most = ends or (np.zeros_like(rates), np.ones_like(rates))
-    half = student.isf((1 - level) / 2, n_bags - len(V)) * errors
+    half = student.isf((1 - level) / 2, V.df) * errors
     inside = {"rate": rates, "low": rates - half, "high": rates + half}
     columns = {name: np.clip(value, least, most) for name, value in inside.items()}
     n_in = np.broadcast_to(n.astype(int), rates.shape)
@@ -371,17 +404,23 @@ def rate_table(sums, V, names, classes, n_bags, level):
 
 
 def rates_and_slopes(fit, members):
-    """The rates, their derivatives by the weights, and their variances given the weights."""
+    r"""The rates, their derivatives by the weights, and their variances given the weights.
 
-    def rates(changed):
-        scores = one_column(changed.Z @ changed.weights.T)
-        return posterior_rates(scores, changed.known, members, changed.exact_up_to)
-
-    slopes = [(rates(a) - rates(b)) / (2 * size) for (a, b), size in steps_of(fit)]
-    slopes = np.stack(slopes, axis=-1)
-    scores = one_column(fit.Z @ fit.weights.T)
-    of_labels = posterior_variances(scores, fit.known, members, fit.exact_up_to)
-    return rates(fit), slopes, of_labels
+    The derivative of :math:`n_G \hat R_G` by the weights is :math:`\sum_i x_i \sum_{j \in G} \mathrm{Cov}(y_i, y_j \mid
+    c)`: one shift of the group gives the slopes and the variance.
+    """
+    known, Z, K = fit.known, fit.Z, len(fit.weights)
+    scores = one_column(Z @ fit.weights.T)
+    held = in_bags(members, known.bags, len(known.sizes)) > 0
+    n = known.of_rows(members.T).sum(axis=0)
+    slopes, variances = np.zeros((len(n), K, fit.weights.size)), np.zeros((len(n), K))
+    for groups, k, moved in group_covariances(scores, known, members, fit.exact_up_to):
+        of_bags = np.hstack([known.weighted_sums(v, Z) for v in moved.T])
+        own = known.of_rows(moved[:, k])
+        for g in groups:
+            slopes[g, k] = of_bags[held[g]].sum(axis=0) / n[g]
+            variances[g, k] = max(own[members[g]].sum(), 0) / n[g] ** 2
+    return posterior_rates(scores, known, members, fit.exact_up_to), slopes, variances
 
 
 def tomography(

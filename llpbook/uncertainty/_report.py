@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from scipy.special import expit, softmax
 from scipy.stats import norm
 
@@ -251,7 +252,7 @@ def bag_influence(
     before, last = split_model(model)
     A, columns = in_units(before, last, X)
     if K > 1:
-        A = np.kron(np.eye(K), A)
+        A = sp.kron(sp.eye_array(K), A, format="csr")
         columns = [f"{c}: {name}" for c in data.classes for name in columns]
     return pd.DataFrame(changes[keep] @ A.T, index, columns)
 

@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from scipy.stats import f as fisher
 from scipy.stats import t as student
 
 from .._typing import ArrayLike, Matrix, Proportions
-from ..base import NotIdentifiableError, require_memory
+from ..base import NotIdentifiableError, one_column, require_memory
+from ._cautions import caution, deviations
+from ._covariance import Sandwich, laplace_covariance
 from ._sandwich import (
     AWAY,
     BagSums,
@@ -38,10 +41,8 @@ class CoefficientTable:
     ----------
     coefficients : Series
         By name, in the units of the features that were given.
-    covariance_ : DataFrame
-        Of the coefficients.
-    df : int
-        Degrees of freedom of the t distribution: bags less coefficients.
+    covariance : Sandwich or LaplaceCovariance
+        Of the coefficients; ``covariance_`` is its DataFrame.
     n_instances, n_bags : int
     C : float
     level : float
@@ -59,17 +60,27 @@ class CoefficientTable:
     """
 
     coefficients: pd.Series
-    covariance_: pd.DataFrame
-    df: int
+    covariance: Any
     n_instances: int
     n_bags: int
     C: float
     level: float = 0.95
 
     @property
+    def df(self):
+        """Degrees of freedom of the t distribution: bags less coefficients; infinite for a penalized answer."""
+        return self.covariance.df
+
+    @property
+    def covariance_(self):
+        """The covariance matrix of the coefficients, a DataFrame."""
+        names = self.coefficients.index
+        return pd.DataFrame(self.covariance.block(), names, names)
+
+    @property
     def errors(self):
         """Standard errors, a Series."""
-        variances = np.diag(self.covariance_)
+        variances = self.covariance.variances()
         return pd.Series(np.sqrt(variances), self.coefficients.index)
 
     def interval(self, level=None):
@@ -127,12 +138,13 @@ class CoefficientTable:
         gap = self.coefficients[names] - value
         names = uncertain(names, gap, self.errors)
         errors = self.errors[names].to_numpy()
-        R = self.covariance_.loc[names, names].to_numpy() / np.outer(errors, errors)
+        rows = self.coefficients.index.get_indexer(names)
+        R = self.covariance.block(rows) / np.outer(errors, errors)
         values, vectors = np.linalg.eigh(R)  # of correlations: free of units
         kept = values > 1e-8 * values[-1]
         parts = (vectors[:, kept].T @ (gap[names] / errors)) ** 2 / values[kept]
         F = float(parts.mean())
-        return F, float(fisher.sf(F, len(parts), self.df))
+        return F, float(fisher.sf(F, len(parts), min(self.df, 1e9)))
 
     def __str__(self):
         table, tail = self.table, (1 - self.level) / 2
@@ -142,10 +154,10 @@ class CoefficientTable:
         four = {c: "{:.4g}".format for c in table.columns if c not in ("t", "P>|t|")}
         three = {c: "{:.3f}".format for c in ("t", "P>|t|")}
         body = table.to_string(formatters={**four, **three}).splitlines()
-        head = (
-            f"{self.n_instances} instances, {self.n_bags} bags, C={self.C:g}; "
-            f"sandwich over bags, t with {self.df} df"
-        )
+        how = f"sandwich over bags, t with {self.df} df"
+        if np.isinf(self.df):
+            how = "Laplace's approximation, the penalty as prior"
+        head = f"{self.n_instances} instances, {self.n_bags} bags, C={self.C:g}; {how}"
         line = "=" * max(map(len, [head, *body]))
         thin = line.replace("=", "-")
         return "\n".join([line, head, thin, body[0], thin, *body[1:], line])
@@ -184,7 +196,7 @@ def make_table(weights, V, A, names, last, n_instances, n_bags, level):
     Parameters
     ----------
     weights : ndarray, shape (1, n_columns) or (n_classes, n_columns)
-    V : ndarray, shape (n_weights, n_weights)
+    V : Sandwich or LaplaceCovariance
     A, names
         From `in_units`.
     last : CountLogistic
@@ -197,12 +209,11 @@ def make_table(weights, V, A, names, last, n_instances, n_bags, level):
     """
     check_level(level)
     if len(weights) > 1:
-        A = np.kron(np.eye(len(weights)), A)
+        A = sp.kron(sp.eye_array(len(weights)), A, format="csr")
         names = [f"{c}: {name}" for c in last.classes_ for name in names]
     return CoefficientTable(
         pd.Series(A @ weights.ravel(), names),
-        pd.DataFrame(A @ V @ A.T, names, names),
-        n_bags - weights.size,
+        V.in_units(A),
         n_instances,
         n_bags,
         last.C,
@@ -252,17 +263,11 @@ def check_converged(weights, sums, J, V, penalty, slack=np.inf):
     sums : BagSums
     J, V : ndarray, shape (n_weights, n_weights)
         Curvature and covariance.
-    penalty : ndarray, shape (n_weights, n_weights)
+    penalty : sparse array, shape (n_weights, n_weights)
     slack : float, optional
         The largest entry of the gradient per instance that a fit to these bags can have left.
     """
-    left = sums.gradient - penalty @ weights.ravel()
-    gap = np.abs(left).max() / sums.n_instances
-    if gap > slack:
-        raise ValueError(
-            f"model is not at the maximum for these bags: the gradient per instance is {gap:.2g}, the fit left at most "
-            f"{slack:.2g}. Pass the bags, proportions and labels that it was fitted to"
-        )
+    left = check_gradient(weights, sums.gradient, sums.n_instances, penalty, slack)
     errors = np.sqrt(
         np.diag(V)
     )  # 0 for a column that is 0 everywhere, which no step moves
@@ -272,6 +277,18 @@ def check_converged(weights, sums, J, V, penalty, slack=np.inf):
             f"model is not at the maximum for these bags: a Newton step moves a coefficient by {moved.max():.2g} "
             "standard errors. Pass the bags, proportions and labels that it was fitted to, or fit with a smaller tol"
         )
+
+
+def check_gradient(weights, gradient, n_instances, penalty, slack):
+    """The gradient with the penalty, shape (n_weights,), and a ValueError where it is no rest of a fit."""
+    left = gradient - penalty @ weights.ravel()
+    gap = np.abs(left).max() / n_instances
+    if gap > slack:
+        raise ValueError(
+            f"model is not at the maximum for these bags: the gradient per instance is {gap:.2g}, the fit left at most "
+            f"{slack:.2g}. Pass the bags, proportions and labels that it was fitted to"
+        )
+    return left
 
 
 def fit_covariance(fit):
@@ -302,10 +319,38 @@ def fit_covariance(fit):
     return V, psi, J
 
 
+def covariance_of(fit):
+    """The covariance of the weights: the sandwich, or Laplace's approximation with no more bags than weights.
+
+    Parameters
+    ----------
+    fit : Linear
+
+    Returns
+    -------
+    Sandwich or LaplaceCovariance
+    """
+    left = len(fit.used) - fit.weights.size
+    if left > 0:
+        return Sandwich(fit_covariance(fit)[0], left)
+    gradient = bag_gradients(fit).sum(axis=0)
+    n = fit.known.sizes.sum()
+    check_gradient(fit.weights, gradient, n, fit.penalty, fit.slack)
+    return laplace_covariance(fit)
+
+
+def caution_of(fit, deviation=0.0):
+    """`caution` of a `Linear`, whose intercepts of bags explain a deviation or do not."""
+    scores = one_column(fit.Z @ fit.weights.T)
+    shape = len(fit.used), fit.weights.size
+    parts = deviations(scores, fit.Z, fit.known) if shape[0] > shape[1] else []
+    caution(*shape, parts, deviation)
+
+
 def coefficient_table(
     model: Any, X: Matrix, bags: ArrayLike, proportions: Proportions, *,
-    labels: ArrayLike | None = None, names: list[str] | None = None,
-    level: float = 0.95,
+    labels: ArrayLike | None = None, counts: ArrayLike | None = None,
+    names: list[str] | None = None, level: float = 0.95,
 ) -> CoefficientTable:  # fmt: skip
     """Coefficients of a fitted `CountLogistic` with standard errors, tests and intervals.
 
@@ -319,6 +364,8 @@ def coefficient_table(
         See `llpbook.base.check_proportions`.
     labels : array-like, shape (n_instances,), optional
         Those that the model was fitted with. Each labeled instance counts as a bag.
+    counts : array-like of int, shape (n_instances,), optional
+        How many equal instances each row stands for; one if not given.
     names : list of str, optional
         Of the features.
     level : float, default 0.95
@@ -331,14 +378,19 @@ def coefficient_table(
     Raises
     ------
     NotIdentifiableError
-        If there are no more bags than coefficients, or the likelihood has no strict maximum at the model.
+        If the likelihood has no strict maximum at the model.
     ValueError
         If the model is no linear `CountLogistic`, is not at its maximum for these bags, or the input is malformed.
 
     Notes
     -----
-    Trust it where P(y | x) is the same in all bags; measured coverage is in chapter ``book/uncertainty``. Costs two
-    gradients of the likelihood per coefficient; memory is n_bags times the square of the number of coefficients.
+    Trust it where P(y | x) is the same in all bags, or differs by the intercepts of a model with ``bag_deviation``;
+    measured coverage is in chapter ``book/uncertainty``. An `LLPWarning` says where the bags deviate from the model
+    beyond their counts, and where they are fewer than 30 or leave fewer than 20 degrees of freedom. With no more bags
+    than coefficients the penalty stands as a prior (Laplace's approximation), and an `LLPWarning` says so.
+
+    Costs two gradients of the likelihood per coefficient; memory is n_bags times the square of the number of
+    coefficients. Laplace's approximation costs no more than a step of the fit.
 
     Examples
     --------
@@ -355,8 +407,9 @@ def coefficient_table(
     >>> bool(low < 2 < high)
     True
     """
-    fit, _ = read_fit(model, X, bags, proportions, labels)
-    V = fit_covariance(fit)[0]
+    fit, _ = read_fit(model, X, bags, proportions, labels, counts)
+    V = covariance_of(fit)
+    caution_of(fit, fit.deviation)
     before, last = split_model(model)
     A, names = in_units(before, last, X, names)
     sizes = int(fit.known.sizes.sum()), len(fit.used)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import (
     MaxAbsScaler,
@@ -73,6 +74,11 @@ def returned_names(before, X, d):
     return [f"{n} (transformed)" if scaled or n in own else n for n in names]
 
 
+def scales(slope, more):
+    """The slopes on the diagonal, with so many columns of zeros after them."""
+    return sp.diags_array(slope, shape=(len(slope), len(slope) + more), format="csr")
+
+
 def in_units(before, last, X, names=None):
     """The matrix that turns weights into coefficients of the features as given, and the names of these.
 
@@ -89,21 +95,22 @@ def in_units(before, last, X, names=None):
 
     Returns
     -------
-    A : ndarray, shape (n_coefficients, n_columns)
+    A : sparse array, shape (n_coefficients, n_columns)
         For one class.
     names : list of str
     """
     d, known = last.n_features_in_, getattr(last, "feature_names_in_", None)
-    A, own = np.eye(d + last.fit_intercept), names
+    A, own = sp.eye_array(d + last.fit_intercept, format="csr"), names
     if before is not None:
         X = X if hasattr(X, "shape") else np.asarray(X)
         found, known = scaling(before, d), given_names(before, X)
         if found is None:
             known = returned_names(before, X, d)
         elif last.fit_intercept:
-            A[:d, :d], A[d, :d] = np.diag(found[0]), found[1]
+            row = sp.csr_array([np.append(found[1], 1.0)])
+            A = sp.vstack([scales(found[0], 1), row], format="csr")
         elif not found[1].any():
-            A = np.diag(found[0])
+            A = scales(found[0], 0)
         else:
             own = [f"{name} (scaled)" for name in (known if own is None else own)]
     if own is None:

@@ -1,0 +1,98 @@
+"""What an interval takes for granted, and a warning where the bags contradict it."""
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from ..base import warn
+from ._deviation import NormalCounts
+
+#: Below so many bags or degrees of freedom intervals are too short.
+FEW_BAGS, FEW_DEGREES = 30, 20
+#: Bags deviate from a model if the deviation is above the first number, in log-odds, and twice the logarithm of the
+#: likelihood ratio above the second, which chance exceeds in one of 200 fits.
+NOTABLE, SURE_RATIO = 0.1, 6.6
+
+
+def deviations(scores, Z, known):
+    """The deviation of the bags from a fit, per class, beyond the chance of the counts.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_rows,) or (n_rows, n_classes)
+    Z : ndarray or sparse array, shape (n_rows, n_columns)
+    known : BagCounts
+
+    Returns
+    -------
+    list of NormalCounts
+        One per column of scores: sums over bags, so those of chunks can be joined.
+    """
+    S = expit(scores)[:, None] if scores.ndim == 1 else softmax(scores, axis=1)
+    L, errors = len(known.sizes), known.errors
+    counts = known.counts.reshape(L, -1)
+    errors = errors[:, None] if errors.ndim == 1 else np.diagonal(errors, 0, 1, 2)
+    of_classes = zip(S.T, counts.T, errors.T, strict=True)
+    return [NormalCounts.of(s, c, e, Z, known) for s, c, e in of_classes]
+
+
+def caution(n_bags, n_weights, parts, deviation=0.0):
+    """Warn where bags are few, and where they deviate from the model beyond the chance of their counts.
+
+    Parameters
+    ----------
+    n_bags, n_weights : int
+    parts : list of NormalCounts
+        From `deviations`.
+    deviation : float, default 0.0
+        Of the intercepts of bags, if the model has them: then it explains such bags.
+    """
+    few = caution_of_few(n_bags, n_weights)
+    if few or deviation:
+        return
+    ratio, most = max(part.flat().ratio() for part in parts)
+    if ratio > SURE_RATIO and most > NOTABLE:
+        points = 100 * most * max(part.slope for part in parts)
+        warn(
+            f"the shares of {n_bags} bags deviate from the model by {most:.2g} in log-odds (about {points:.0f} points) "
+            "beyond the chance of their counts: something about the bags is not in the features. Intervals "
+            "hold only if it is unrelated to them. Report group_rate_bounds, and group_rate_band for a stated limit; "
+            "bag_report names the bags, and bag_deviation='estimate' widens intervals of slopes"
+        )
+
+
+def caution_of_few(n_bags, n_weights):
+    """Warn where there are too few bags for an interval; whether there are no more of them than weights."""
+    left = n_bags - n_weights
+    if left <= 0:
+        warn(
+            f"{n_bags} bags for {n_weights} coefficients: the penalty stands as a prior (Laplace's approximation), and "
+            "an interval says what C allows rather than what the bags show. Report group_rate_bounds beside it, state "
+            "C, or take fewer features"
+        )
+    elif n_bags < FEW_BAGS or left < FEW_DEGREES:
+        warn(
+            f"{n_bags} bags and {left} degrees of freedom are few: with under {FEW_BAGS} bags or {FEW_DEGREES} degrees "
+            "an interval of 95 % holds less often than it says (82 to 88 times in 100 with 30 random bags). Report "
+            "group_rate_bounds beside it, or take fewer features"
+        )
+    return left <= 0
+
+
+def caution_of_ends(table):
+    """Warn of intervals of rates that end at 0 or 1 though the bounds do not.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As `group_rate` returns it.
+    """
+    low, high = (table[c].to_numpy() for c in ("low", "high"))
+    open_ends = table["least"].to_numpy() < table["most"].to_numpy()
+    pinned = np.flatnonzero(open_ends & ((low <= 0) | (high >= 1)))
+    if len(pinned):
+        first = ", ".join(str(name) for name in table.index[pinned[:3]])
+        more = ", …" if len(pinned) > 3 else ""
+        warn(
+            f"{len(pinned)} of {len(table)} intervals end at 0 or 1 ({first}{more}): a rate so near to the end has no "
+            "symmetric interval, and the model may be too sure. Report the bounds, least and most"
+        )

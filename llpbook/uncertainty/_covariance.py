@@ -1,0 +1,115 @@
+"""Covariance matrices of weights: the sandwich, and Laplace's approximation where bags are no more than weights."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..base import LinearObjective, one_column, prior_precision, require_memory
+from ..count_likelihood import CountLoss
+
+
+@dataclass(frozen=True, eq=False)
+class Sandwich:
+    """A covariance matrix in full.
+
+    Attributes
+    ----------
+    matrix : ndarray, shape (n_weights, n_weights)
+    df : float
+        Degrees of freedom of the t distribution.
+    """
+
+    matrix: np.ndarray
+    df: float
+
+    def quadratic(self, slopes):
+        """Variances of linear functions of the weights, for their slopes, shape (n_functions, n_weights)."""
+        return np.sum((slopes @ self.matrix) * slopes, axis=1)
+
+    def in_units(self, A):
+        """Of coefficients, where A turns weights into them."""
+        return replace(self, matrix=A @ (A @ self.matrix).T)
+
+    def block(self, rows=slice(None)):
+        """The covariance matrix of some coefficients."""
+        return self.matrix[rows][:, rows]
+
+    def variances(self):
+        """Of all coefficients."""
+        return self.matrix.diagonal()
+
+
+@dataclass(frozen=True, eq=False)
+class LaplaceCovariance:
+    r"""The inverse of :math:`P + F^\top F`, never as a matrix: with a prior of precision P, and few roots F.
+
+    :math:`P^{-1} - R^\top R`, where :math:`R^\top R` is what the counts take away from the prior.
+
+    Attributes
+    ----------
+    units : sparse array, shape (n_coefficients, n_weights)
+    variance : ndarray, shape (n_weights,)
+        Of the prior.
+    taken : ndarray, shape (n_roots, n_weights)
+        R.
+    df : float
+        Infinite: normal quantiles.
+    """
+
+    units: object
+    variance: np.ndarray
+    taken: np.ndarray
+    df: float = np.inf
+
+    def quadratic(self, slopes):
+        """See `Sandwich`."""
+        left = (slopes @ self.taken.T) ** 2
+        return np.maximum(slopes**2 @ self.variance - left.sum(axis=1), 0)
+
+    def in_units(self, A):
+        """See `Sandwich`."""
+        return replace(self, units=sp.csr_array(A @ self.units))
+
+    def block(self, rows=slice(None)):
+        """See `Sandwich`."""
+        A = self.units[rows]
+        require_memory(
+            f"the covariance of {A.shape[0]} coefficients",
+            16.0 * A.shape[0] ** 2,
+            "read errors and intervals, which need no matrix",
+        )
+        left = A @ self.taken.T
+        return (A @ sp.diags_array(self.variance) @ A.T).toarray() - left @ left.T
+
+    def variances(self):
+        """See `Sandwich`."""
+        left = np.sum((self.units @ self.taken.T) ** 2, axis=1)
+        return np.maximum((self.units**2) @ self.variance - left, 0)
+
+
+def laplace_covariance(fit):
+    r"""Laplace's approximation, with the penalty as the prior: what the weights may be, given these counts.
+
+    Parameters
+    ----------
+    fit : Linear
+
+    Returns
+    -------
+    LaplaceCovariance
+        With the expected information of the counts. A free intercept has next to no prior.
+    """
+    F = information_roots(fit)
+    variance = 1 / prior_precision(fit.penalty.diagonal())
+    scaled = F * variance
+    inner = np.linalg.cholesky(np.eye(len(F)) + scaled @ F.T)
+    eye = sp.eye_array(len(variance), format="csr")
+    return LaplaceCovariance(eye, variance, np.linalg.solve(inner, scaled))
+
+
+def information_roots(fit):
+    """A matrix of few rows, whose product with itself is the expected information of the counts of a `Linear`."""
+    loss = CountLoss(fit.exact_up_to, fit.deviation)
+    objective = LinearObjective(loss, fit.Z, fit.known)
+    return objective.roots(one_column(objective.Z @ fit.weights.T))
