@@ -30,6 +30,7 @@ from ._chunks import chunk_coefficient_table, chunk_group_rate
 from ._covariance import LaplaceCovariance, Sandwich, laplace_covariance
 from ._deviation import BagDeviation, NormalCounts, bag_deviation, judged
 from ._groups import (
+    apart,
     count_bounds,
     group_covariances,
     group_rate,
