@@ -147,20 +147,25 @@ class CoefficientTable:
         return F, float(fisher.sf(F, len(parts), min(self.df, 1e9)))
 
     def __str__(self):
-        table, tail = self.table, (1 - self.level) / 2
-        table.columns = [
-            "coef", "std err", "t", "P>|t|", f"[{tail:.3g}", f"{1 - tail:.3g}]",
-        ]  # fmt: skip
-        four = {c: "{:.4g}".format for c in table.columns if c not in ("t", "P>|t|")}
-        three = {c: "{:.3f}".format for c in ("t", "P>|t|")}
-        body = table.to_string(formatters={**four, **three}).splitlines()
-        how = f"sandwich over bags, t with {self.df} df"
-        if np.isinf(self.df):
-            how = "Laplace's approximation, the penalty as prior"
-        head = f"{self.n_instances} instances, {self.n_bags} bags, C={self.C:g}; {how}"
-        line = "=" * max(map(len, [head, *body]))
-        thin = line.replace("=", "-")
-        return "\n".join([line, head, thin, body[0], thin, *body[1:], line])
+        return as_text(self)
+
+
+def as_text(given):
+    """A `CoefficientTable` as statisticians print it."""
+    table, tail = given.table, (1 - given.level) / 2
+    table.columns = [
+        "coef", "std err", "t", "P>|t|", f"[{tail:.3g}", f"{1 - tail:.3g}]",
+    ]  # fmt: skip
+    four = {c: "{:.4g}".format for c in table.columns if c not in ("t", "P>|t|")}
+    three = {c: "{:.3f}".format for c in ("t", "P>|t|")}
+    body = table.to_string(formatters={**four, **three}).splitlines()
+    how = f"sandwich over bags, t with {given.df} df"
+    if np.isinf(given.df):
+        how = "Laplace's approximation, the penalty as prior"
+    head = f"{given.n_instances} instances, {given.n_bags} bags, C={given.C:g}; {how}"
+    line = "=" * max(map(len, [head, *body]))
+    thin = line.replace("=", "-")
+    return "\n".join([line, head, thin, body[0], thin, *body[1:], line])
 
 
 def uncertain(names, gap, errors):
