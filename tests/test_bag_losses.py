@@ -32,6 +32,7 @@ from llpbook.bag_losses import (
     first_half,
     pair_bags,
     transition,
+    unmixed_labels,
 )
 from llpbook.bag_losses._learners import LOSSES
 from llpbook.bag_losses._normal import ROUNDING
@@ -56,6 +57,7 @@ EACH = {
     "saddlepoint": CountLoss(0),
     "entropy": EntropyTerm(),
     "sum": ProportionLoss() + 0.3 * EntropyTerm(),
+    "unmixed": EasyLoss(factor="worth"),
     "told the prior": EasyLoss(np.array([0.4, 0.6])) + ForwardLoss([0.4, 0.6]) * 2,
 }
 each = pytest.mark.parametrize("loss", EACH.values(), ids=EACH)
@@ -335,6 +337,41 @@ def test_the_easy_loss_is_unbiased_for_the_instance_loss_with_features():
             easy += chance * loss(f[at], [0] * size, [labels.mean()])[0]
             true -= chance * bernoulli.logpmf(labels, expit(f[at])).sum()
     assert easy == pytest.approx(true)
+
+
+@pytest.mark.equation("eq-losses-unmixed")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_unmixed_labels_are_right_in_the_mean_of_each_class(n_classes):
+    rng = np.random.default_rng(0)
+    sizes, P = rng.integers(1, 9, 12), rng.dirichlet(np.ones(n_classes), 12)
+    bags = np.repeat(np.arange(12), sizes)
+    known = read_scores(np.zeros((len(bags), n_classes)), bags, P)[1]
+    prior = sizes @ P / len(bags)
+    of_class = sizes[:, None] * P / (len(bags) * prior)  # P(bag | class)
+    labels = unmixed_labels(known, prior)
+    np.testing.assert_allclose(of_class.T @ labels, np.eye(n_classes), atol=1e-12)
+    np.testing.assert_allclose(labels.sum(axis=1), 1)
+
+
+def test_unmixed_labels_are_easy_labels_where_shares_vary_as_in_random_bags():
+    bags, P = np.repeat(np.arange(4), 2), [0.0, 0.5, 0.5, 1.0]
+    f = np.random.default_rng(0).normal(size=8)
+    easy, other = EasyLoss()(f, bags, P), EasyLoss(factor="worth")(f, bags, P)
+    assert other[0] == pytest.approx(easy[0])
+    np.testing.assert_allclose(other[1], easy[1])
+    with pytest.raises(ValueError, match="'size' or 'worth', got 'n'"):
+        EasyLoss(factor="n")
+
+
+def test_bags_that_differ_in_their_shares_alone_need_the_factor_of_their_worth():
+    rng, of = np.random.default_rng(0), np.repeat(np.arange(2000), 10)
+    y = (rng.random(20_000) < rng.beta(2, 2, 2000)[of]).astype(int)
+    X, P = rng.normal(size=(20_000, 1)) + 1.6 * y[:, None], label_proportions(y, of)
+    slopes = [
+        BagLogistic(EasyLoss(factor=name), C=100.0).fit(X, of, P).coef_[0, 0]
+        for name in ("worth", "size")
+    ]
+    assert abs(slopes[0] - 1.6) < 0.15 and slopes[1] > 2.5
 
 
 @pytest.mark.parametrize("n_bags", [2, 4, 6, 8])

@@ -945,6 +945,8 @@ def test_methods_are_listed_by_what_they_assume(n_bags):
     text = " ".join(str(found).split())
     verdict = found.verdict("X_B|Y")
     assert f"X ⊥ B | Y ({verdict}): " in text and "Y ⊥ B | X (not tested): " in text
+    either = f"Y ⊥ B | X (not tested) or X ⊥ B | Y ({verdict}): BagBoosting, "
+    assert either in text
     assert (verdict == "not tested") == (n_bags == 2)
     for name in ("DSDD", "LSDD", "SMIC", "KDEDifference"):
         assert (f" {name}" in text) == (n_bags == 2)

@@ -26,6 +26,7 @@ def test_each_learner_has_each_loss_and_its_limit(table):
         own = [cell for cell in table.cells if cell[key] == value]
         pairs = [(cell["learner"], cell["method"]) for cell in own]
         wanted = [(a, b) for a in study.LEARNERS for b in (*LOSSES, "labels")]
+        wanted += [("linear", b) for b in study.UNMIXED if table is NATURAL]
         assert sorted(pairs) == sorted([*wanted, ("none", "majority")])
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from problems import gaussian_bags
-from scipy.optimize import approx_fprime
+from scipy.optimize import approx_fprime, minimize
 from scipy.special import expit, log_softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -259,3 +259,60 @@ def test_the_counts_are_right_under_either_assumption_and_no_other_method_is():
     assert (
         right.loc["EasyLLP, n/w", "X ⊥ B | Y"] and not right.loc["EasyLLP", "X ⊥ B | Y"]
     )
+
+
+def count_objective(kinds, size):
+    """Minus the expected log-likelihood of the counts of any number of classes, over all bags of a size."""
+    values, K = kinds[0][1].shape
+    rows, found = list(product(range(values), repeat=size)), []
+    labelings = list(product(range(K), repeat=size))
+    for x in rows:
+        for c in {tuple(sorted(y)) for y in labelings}:
+            ways = [y for y in labelings if tuple(sorted(y)) == c]
+            chance = sum(
+                w * np.prod(J[list(x), list(y)]) for w, J in kinds for y in ways
+            )
+            found.append((x, ways, chance))
+
+    def objective(flat):
+        s = np.exp(log_softmax(flat.reshape(values, K), axis=1))
+        return -sum(
+            chance * np.log(sum(np.prod(s[list(x), list(y)]) for y in ways))
+            for x, ways, chance in found
+        )
+
+    return objective
+
+
+@pytest.mark.parametrize("given", ["label", "features", "neither"])
+def test_the_counts_of_several_classes_are_right_under_either_assumption(given):
+    rng = np.random.default_rng(3)
+    if given == "label":  # one P(x | y), shares that differ
+        of_class = rng.dirichlet(np.ones(3), 3).T
+        joints = [of_class * share for share in rng.dirichlet(np.ones(3), 3)]
+    elif given == "features":
+        of_value = rng.dirichlet(np.ones(3), 3)
+        joints = [of_value * x[:, None] for x in rng.dirichlet(np.ones(3), 3)]
+    else:
+        joints = [rng.dirichlet(np.ones(9)).reshape(3, 3) for _ in range(3)]
+    kinds = list(zip([0.3, 0.3, 0.4], joints, strict=True))
+    pooled = sum(w * J for w, J in kinds)
+    truth = pooled / pooled.sum(axis=1, keepdims=True)
+    objective = count_objective(kinds, 2)
+    slope = approx_fprime(np.log(truth).ravel(), objective, 1e-7)
+    assert (np.abs(slope).max() < 1e-6) == (given != "neither")
+    start = np.log(truth).ravel() + 0.5 * rng.normal(size=9)
+    found = minimize(objective, start, tol=1e-9).x.reshape(3, 3)
+    error = np.abs(np.exp(log_softmax(found, axis=1)) - truth).max()
+    assert error < 1e-3 if given != "neither" else error > 5e-3
+
+
+def test_the_counts_are_right_where_sizes_and_shares_go_together():
+    """Bags of two with few positives, bags of four with many; one P(x | y)."""
+    kinds = {2: (0.7, consistency.by_label(0.1)), 4: (0.3, consistency.by_label(0.7))}
+    parts = [(w, count_objective([(1.0, J)], m)) for m, (w, J) in kinds.items()]
+    pooled = sum(w * m * J for m, (w, J) in kinds.items())
+    truth = pooled / pooled.sum(axis=1, keepdims=True)
+    found = minimize(lambda f: sum(w * part(f) for w, part in parts), np.zeros(6)).x
+    s = np.exp(log_softmax(found.reshape(3, 2), axis=1))
+    assert_allclose(s, truth, atol=1e-3)

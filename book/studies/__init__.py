@@ -39,10 +39,12 @@ def tables():
         counts_fair,
         duplessis2013,
         franco2023,
+        label_worth,
         model_selection,
         natural,
         open_cells,
         outside,
+        penalty,
         perezortiz2016,
         relaxation,
         stolpe2011,
@@ -56,6 +58,7 @@ def tables():
         alter_svm, relaxation, cluster_times,
         counts_fair, choice, choosing, natural, calibration, bag_losses, outside,
         open_cells,
-        benchmark, franco2023, uncertainty, beyond_memory, thread,
+        benchmark, franco2023, uncertainty, beyond_memory, thread, penalty,
+        label_worth,
     )  # fmt: skip
     return {table.name: table for module in modules for table in module.TABLES}

@@ -1,7 +1,8 @@
 """The losses of bags compared: by a linear model and by boosted trees, with the true labels and the majority beside.
 
 A row is one draw, one learner and one method: a loss of `llpbook.bag_losses.LOSSES`, ``labels`` (logistic regression,
-or boosted trees with eight leaves, on the true labels of the instances in bags: the limit), or ``majority``. All
+or boosted trees with eight leaves, on the true labels of the instances in bags: the limit), ``majority``, or, of a line
+on natural bags, ``easy n/w``: EasyLLP with the factor of the worth of the shares. All
 results are of new instances: ``accuracy``, ``f1`` (of the positive class), ``auc``, ``log_loss`` (natural logarithm,
 probabilities cut at 1e-12), ``ece`` (`studies.counts_fair.calibration_error`); ``cpu_seconds`` is the processor
 time of one fit, without the choice of its setting. A fit that does not converge counts as it ends.
@@ -27,7 +28,7 @@ from sklearn.metrics import f1_score, log_loss, roc_auc_score
 from sklearn.model_selection import GridSearchCV, ParameterGrid
 
 from llpbook import BagBoosting, BagLogistic, LLPGridSearchCV, MajorityClass
-from llpbook.bag_losses import LOSSES
+from llpbook.bag_losses import LOSSES, EasyLoss
 from llpbook.comparison import paired_differences
 from llpbook.datasets import random_bags
 from llpbook.model_selection import SplitBagKFold, proportion_scorer
@@ -65,6 +66,8 @@ GRIDS = {
         ("trees", "labels"): {"max_iter": [10, 30, 100]},
     },
 }
+#: A loss without a name in the package.
+UNMIXED = {"easy n/w": EasyLoss(factor="worth")}
 SMALLEST = 1e-12
 
 
@@ -112,7 +115,7 @@ def build(learner, method):
         return MajorityClass()
     if method == "labels":
         return clone(LIMITS[learner])
-    return LEARNERS[learner](method, C=PENALTY[learner])
+    return LEARNERS[learner](UNMIXED.get(method, method), C=PENALTY[learner])
 
 
 def choose(model, grid, X, given, cv):
@@ -242,7 +245,8 @@ TABLES = [
     Table(
         "bag_losses_natural",
         PROTOCOL,
-        by_learner("how", list(natural.GROUPINGS)),
+        by_learner("how", list(natural.GROUPINGS))
+        + cells(how=list(natural.GROUPINGS), learner=["linear"], method=[*UNMIXED]),
         run_natural,
         "losses of bags by a line and by trees, tuned without labels, on the bags of the study natural",
         value="auc",
@@ -265,16 +269,18 @@ def paired(name, value="accuracy", results=None):
     Returns
     -------
     DataFrame
-        A column per method, a row per problem, learner and draw that all methods of the learner have run.
+        A column per method, a row per problem, learner and draw that all losses with a name have been run on.
     """
     rows = load(name, results)
     key = rows.columns[1]
-    losses = rows[rows["method"].isin(list(LOSSES))]
+    losses = rows[rows["method"].isin([*LOSSES, *UNMIXED])]
     wide = losses.pivot(index=[key, "learner", "seed"], columns="method", values=value)
     for method, by in (("labels", ["learner"]), ("majority", [])):
         found = rows[rows["method"] == method].set_index([key, *by, "seed"])[value]
         wide = wide.join(found.rename(method), on=[key, *by, "seed"])
-    return wide[[*LOSSES, "labels", "majority"]].dropna()
+    wide = wide.dropna(subset=[*LOSSES, "labels", "majority"])
+    more = [name for name in UNMIXED if name in wide]
+    return wide[[*LOSSES, *more, "labels", "majority"]]
 
 
 def less(name, value="accuracy", other="counts", results=None):
@@ -299,7 +305,7 @@ def less(name, value="accuracy", other="counts", results=None):
         ratio = RATIOS.get(key[0], 0)
         gaps = paired_differences(part, other, unit=unit, test_train_ratio=ratio)
         shown[key] = {
-            method: f"{gap:+{form}} ({error:{form}})"
+            method: "" if np.isnan(gap) else f"{gap:+{form}} ({error:{form}})"
             for method, gap, error in gaps[["difference", "error"]].itertuples()
         }
     return pd.DataFrame.from_dict(shown, orient="index").rename_axis(kept)

@@ -41,6 +41,7 @@ from ._unbiased import (
     forward,
     pair_bags,
     transition,
+    unmixed_labels,
 )
 
 __all__ = [

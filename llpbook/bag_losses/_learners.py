@@ -19,7 +19,7 @@ from ..base import (
 )
 from ..count_likelihood import CountLoss
 from ._normal import NormalLoss
-from ._unbiased import EasyLoss, ForwardLoss, easy_labels
+from ._unbiased import EasyLoss, ForwardLoss
 
 #: The losses by the names that `BagLogistic` and `BagBoosting` know.
 LOSSES = {
@@ -59,12 +59,12 @@ def warn_of_easy(loss, data):
     """
     if isinstance(loss, EasyLoss):
         known = bag_counts(data.bags, data.proportions, None, data.frequencies)
-        labels = np.abs(easy_labels(known, np.array(loss.prior))).max(axis=1)
+        labels = np.abs(loss.labels(known)).max(axis=1)
         worst = labels.argmax()
         if labels[worst] > FAR:
             warn(
                 f"the loss 'easy' gives each instance of a bag of {known.sizes[worst]} the label {labels[worst]:.0f}, "
-                "not 0 or 1: its variance grows with the size of the bag; loss='proportion' has no such labels"
+                "not 0 or 1, and its variance is large; loss='proportion' has no such labels"
             )
 
 
@@ -153,9 +153,10 @@ class BagLogistic(LossByName, LinearBagModel):
     """
 
     assumes = (
-        "Y_B|X",
-        "one P(y | x) holds in all bags, with log-odds linear in x; loss='easy' needs "
-        "random bags, loss='forward' bags that differ in their shares alone",
+        ("Y_B|X", "X_B|Y"),
+        "one P(y | x), or one P(x | y), holds in all bags; log-odds linear in x; "
+        "loss='proportion' and 'squares' need the first, 'forward' the second, 'easy' "
+        "random bags",
     )
     cost = "a few logistic regressions: a fifth of a second for 100,000"
     _parameter_constraints = {
@@ -246,9 +247,9 @@ class BagBoosting(LossByName, BoostedBagModel):
     """
 
     assumes = (
-        "Y_B|X",
-        "one P(y | x) holds in all bags; loss='easy' needs random bags, loss='forward' "
-        "bags that differ in their shares alone",
+        ("Y_B|X", "X_B|Y"),
+        "one P(y | x), or one P(x | y), holds in all bags; loss='proportion' and "
+        "'squares' need the first, 'forward' the second, 'easy' random bags",
     )
     cost = "boosted trees: a second or two for 100,000"
     _parameter_constraints = {

@@ -9,6 +9,8 @@ from ..base import BagLoss, curvature, label_factors, probabilities
 
 #: A probability of the forward model counts as no less.
 SMALLEST_CHANCE = 1e-12
+#: Directions in which shares vary by less of their largest variance do not vary.
+FLAT = 1e-9
 
 
 def easy_labels(known, prior):
@@ -51,21 +53,49 @@ def easy_label_variance(size, prior):
     return (size - 1) * prior * (1 - prior)
 
 
+def unmixed_labels(known, prior):
+    r"""As `easy_labels`, with the factor that the shares of all bags have, in the place of the size of each bag.
+
+    :math:`\tilde y_k = \eta + (\operatorname{diag} \eta - \eta \eta^\top) S^{-1} (p_k - \eta)`, S the covariance matrix
+    of the shares of an instance's bag, equation :eq:`eq-losses-unmixed`. Its mean, given the true label of the
+    instance, is that label if features and bags are independent given the label.
+
+    Parameters
+    ----------
+    known : BagCounts
+    prior : ndarray, shape (n_classes,)
+
+    Returns
+    -------
+    ndarray, shape (n_bags, n_classes)
+        Rows sum to 1.
+    """
+    apart = known.shares - prior
+    spread = (apart * known.sizes[:, None]).T @ apart / known.sizes.sum()
+    within = np.diag(prior) - np.outer(prior, prior)
+    # eq: eq-losses-unmixed
+    return prior + apart @ np.linalg.pinv(spread, rcond=FLAT, hermitian=True) @ within
+
+
 @dataclass(frozen=True)
 class EasyLoss(BagLoss):
     r"""The logarithmic loss of `easy_labels`: its mean is that of the true labels (busafekete2023).
 
     Parameters
     ----------
+    factor : {"size", "worth"}, default "size"
+        What stands before :math:`p_k - \eta` in the label: the size of the bag, which is right in random bags; or
+        n / w of all bags, w their worth in labels, see `unmixed_labels`, which is right wherever features and bags are
+        independent given the label.
     prior : sequence of float, shape (n_classes,), optional
         Shares of the classes in all bags; those of the bags that are given, if not given. A batch of some bags needs
         it.
 
     Notes
     -----
-    Unbiased for random bags and a known prior: labels must be independent with one class prior. The gradient is
-    :math:`s_i - \tilde y_i` and the curvature that of logistic regression; below the labels that are above 1 the value
-    has no bound.
+    Unbiased for random bags and a known prior: labels must be independent with one class prior. With the factor
+    "worth" all bags must be given at once. The gradient is :math:`s_i - \tilde y_i` and the curvature that of logistic
+    regression; below the labels that are above 1 the value has no bound.
 
     Examples
     --------
@@ -76,15 +106,23 @@ class EasyLoss(BagLoss):
     """
 
     prior: tuple | None = None
+    factor: str = "size"
     several_classes = True
 
     def __post_init__(self):
+        if self.factor not in ("size", "worth"):
+            raise ValueError(f"factor must be 'size' or 'worth', got {self.factor!r}")
         _keep_tuple(self)
+
+    def labels(self, known):
+        """The labels of the bags, shape (n_bags, n_classes)."""
+        make = easy_labels if self.factor == "size" else unmixed_labels
+        return make(known, _prior(self, known))
 
     def of_counts(self, scores, known):
         """See `BagLoss.of_counts`."""
         s, columns = probabilities(scores), slice(None) if scores.ndim == 2 else 1
-        labels = easy_labels(known, _prior(self, known))[known.bags]
+        labels = self.labels(known)[known.bags]
         if scores.ndim == 1:  # exact where a probability is rounded to 0
             value = known.total(np.logaddexp(0, scores) - labels[:, 1] * scores)
         else:

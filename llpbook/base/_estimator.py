@@ -88,9 +88,9 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         The names of the bags, where ``proportions`` was keyed by them.
     estimators_ : list of LLPClassifier, or None
         One per class, where several classes are fitted one against the rest.
-    assumes : (str or None, str)
-        The statement of independence that the method needs, a key such as "X_B|Y" of `llpbook.taxonomy`, or None where
-        it is none of these; and the assumption in words.
+    assumes : (str, tuple of str, or None; str)
+        The statement of independence that the method needs, a key such as "X_B|Y" of `llpbook.taxonomy`; several of
+        which one is enough; or None where it is none of these. And the assumption in words.
     cost : str
         What a fit costs, in words.
 
@@ -109,7 +109,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
     [0, 1]
     """
 
-    assumes: tuple[str | None, str] | None = None
+    assumes: tuple[str | tuple[str, ...] | None, str] | None = None
     cost: str | None = None
     #: Where a parameter is not what its name means everywhere, see `llpbook.base.constraints`.
     _parameter_constraints: dict = {}

@@ -356,7 +356,10 @@ class CountCalibration(LLPClassifier):
     (200, 2)
     """
 
-    assumes = ("Y_B|X", "one P(y | score) holds in all bags, a logistic curve")
+    assumes = (
+        ("Y_B|X", "X_B|Y"),
+        "one P(y | score), or one P(score | y), holds in all bags; a logistic curve",
+    )
     cost = "eleven fits of the estimator"
     _log_odds = True
     _parameter_constraints = {"lapse": [Interval(Real, 0, 0.5, closed="left")]}

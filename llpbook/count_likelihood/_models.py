@@ -88,7 +88,10 @@ class CountLogistic(LinearBagModel):
     True
     """
 
-    assumes = ("Y_B|X", "one P(y | x) holds in all bags, with log-odds linear in x")
+    assumes = (
+        ("Y_B|X", "X_B|Y"),
+        "one P(y | x), or one P(x | y), holds in all bags; log-odds linear in x",
+    )
     cost = "a few logistic regressions: a fifth of a second for 100,000"
 
     def __init__(
@@ -212,7 +215,10 @@ class CountBoosting(BoostedBagModel):
     True
     """
 
-    assumes = ("Y_B|X", "one P(y | x) holds in all bags")
+    assumes = (
+        ("Y_B|X", "X_B|Y"),
+        "one P(y | x), or one P(x | y), holds in all bags",
+    )
     cost = "boosted trees: a second or two for 100,000"
 
     def __init__(

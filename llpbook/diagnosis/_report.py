@@ -265,7 +265,9 @@ def _assumptions(d):
     for name, cls in all_estimators():
         if d.n_bags == 2 or not issubclass(cls, TwoBagClassifier):
             by_statement.setdefault(cls.assumes[0], []).append(name)
-    for s in STATEMENTS:
-        if s in by_statement:
-            yield f"  {as_symbols(s)} ({d.verdict(s)}): {', '.join(by_statement[s])}"
-    yield f"  none of the six: {', '.join(by_statement[None])}"
+    rest = by_statement.pop(None)
+    for needed, names in sorted(by_statement.items(), key=lambda each: str(each[0])):
+        either = (needed,) if isinstance(needed, str) else needed
+        told = " or ".join(f"{as_symbols(s)} ({d.verdict(s)})" for s in either)
+        yield f"  {told}: {', '.join(names)}"
+    yield f"  none of the six: {', '.join(rest)}"
