@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.linalg import eigh
 from scipy.special import expit
 from sklearn.pipeline import Pipeline
@@ -219,7 +220,7 @@ class LabelWorth:
 
 
 def label_worth(
-    X: Matrix, bags: ArrayLike, proportions: Proportions, model: Any, *,
+    X: Matrix, bags: ArrayLike, proportions: Proportions | None, model: Any, *,
     counts: ArrayLike | None = None,
 ) -> LabelWorth:  # fmt: skip
     r"""How many labels the counts of the bags are worth, direction by direction, and what a fit to them would lose.
@@ -228,8 +229,9 @@ def label_worth(
     ----------
     X : array-like or sparse array, shape (n_instances, n_features)
     bags : array-like, shape (n_instances,)
-    proportions : array-like, Series, dict or DataFrame
-        See `llpbook.base.check_proportions`. Only the classes matter: the information is an expectation.
+    proportions : array-like, Series, dict or DataFrame, or None
+        See `llpbook.base.check_proportions`. Only the classes matter: the information is an expectation. None plans
+        bags whose shares are not known yet.
     model : fitted estimator or Pipeline
         Linear in the log-odds, with ``coef_`` and ``intercept_``, such as `CountLogistic`. Its probabilities are taken
         as the true ones: a fit to labels, or to other bags, serves to plan.
@@ -263,8 +265,16 @@ def label_worth(
     >>> worth = label_worth(X, bags, proportions, model)
     >>> len(worth.spectrum), round(worth.spectrum[0])
     (14, 270)
+    >>> from sklearn.cluster import KMeans
+    >>> other = KMeans(68, n_init=1, random_state=0).fit_predict(X)
+    >>> bool(label_worth(X, other, None, model).harmonic_mean > 2 * worth.harmonic_mean)
+    True
     """
     Z, W, classes = _linear(model, X)
+    if proportions is None:
+        names, bags = np.unique(bags, return_inverse=True)
+        shares = np.full((len(names), len(classes)), 1 / len(classes))
+        proportions = pd.DataFrame(shares, columns=classes)
     data = read_bags(Z, bags, proportions, given=X, counts=counts)
     if data.classes.tolist() != classes:
         raise ValueError(

@@ -211,6 +211,35 @@ def test_it_says_when_its_predictions_are_not_valid():
     assert worth.harmonic_mean == pytest.approx(0, abs=1e-3)
 
 
+def test_bags_without_shares_can_be_planned():
+    X, _, of, P = gaussian_bags(120)
+    model = CountLogistic().fit(X, of, P)
+    names = np.array([f"ward {k}" for k in of])
+    planned, known = label_worth(X, names, None, model), label_worth(X, of, P, model)
+    assert_allclose(planned.spectrum, known.spectrum)
+    with pytest.raises(ValueError, match="bags"):
+        label_worth(X, of[:5], None, model)
+
+
+@pytest.mark.parametrize("cut", ["random", "features", "scores"])
+def test_a_count_loses_at_most_the_scatter_within_bags(cut):
+    """Theorem “Bags of your own”: H − J is at most the scatter within bags, and equal to it where scores are."""
+    Z, _, f, known = bags([12] * 5)
+    if cut != "random":
+        key = Z[:, 0] if cut == "features" else f
+        order = np.argsort(key)
+        Z, f = Z[order], f[order]
+    if cut == "scores":
+        f = np.repeat(f[::12], 12)
+    J, H = theory.count_information(Z, f, known), theory.label_information(Z, f)
+    v = expit(f) * expit(-f)
+    means = known.weighted_sums(v, Z) / known.sums(v)[:, None]
+    apart = Z - means[known.bags]
+    within = (apart * v[:, None]).T @ apart
+    assert np.linalg.eigvalsh(J - (H - within)).min() > -1e-9
+    assert np.allclose(J, H - within) == (cut == "scores")
+
+
 def test_malformed_input_is_refused():
     X, y, of, P = gaussian_bags(60)
     with pytest.raises(ValueError, match="linear in the log-odds"):

@@ -9,8 +9,6 @@ from ..base import BagLoss, curvature, label_factors, probabilities
 
 #: A probability of the forward model counts as no less.
 SMALLEST_CHANCE = 1e-12
-#: Directions in which shares vary by less of their largest variance do not vary.
-FLAT = 1e-9
 
 
 def easy_labels(known, prior):
@@ -74,7 +72,7 @@ def unmixed_labels(known, prior):
     spread = (apart * known.sizes[:, None]).T @ apart / known.sizes.sum()
     within = np.diag(prior) - np.outer(prior, prior)
     # eq: eq-losses-unmixed
-    return prior + apart @ np.linalg.pinv(spread, rcond=FLAT, hermitian=True) @ within
+    return prior + apart @ np.linalg.pinv(spread, rcond=1e-9, hermitian=True) @ within
 
 
 @dataclass(frozen=True)
