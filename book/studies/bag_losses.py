@@ -305,10 +305,11 @@ def less(name, value="accuracy", other="counts", results=None):
         ratio = RATIOS.get(key[0], 0)
         gaps = paired_differences(part, other, unit=unit, test_train_ratio=ratio)
         shown[key] = {
-            method: "" if np.isnan(gap) else f"{gap:+{form}} ({error:{form}})"
+            method: f"{gap:+{form}} ({error:{form}})"
             for method, gap, error in gaps[["difference", "error"]].itertuples()
         }
-    return pd.DataFrame.from_dict(shown, orient="index").rename_axis(kept)
+    table = pd.DataFrame.from_dict(shown, orient="index").rename_axis(kept)
+    return table.fillna("")  # a loss that has not been run with every learner
 
 
 def seconds(name, results=None):
