@@ -520,3 +520,20 @@ def test_the_picture_shows_each_question_and_the_way(line):
     assert {RULE.ask, RULE.yes.ask, RULE.yes.no.ask, "do not fit"} <= set(texts)
     assert texts[RULE.ask] == texts["fit"] == "bold"
     assert texts[RULE.yes.no.ask] == texts["do not fit"] == "normal"
+
+
+def test_cells_are_the_rows_that_they_stand_for():
+    rng = np.random.default_rng(0)
+    bags = np.repeat(np.arange(20), 20)
+    X = np.column_stack([rng.integers(0, 2, 400), rng.integers(0, 3, 400)]).astype(
+        float
+    )
+    p = np.bincount(bags, rng.random(400) < 0.3 + 0.4 * X[:, 0]) / 20
+    order = np.lexsort((X[:, 1], X[:, 0], bags))
+    table = np.column_stack([X, bags])[order]
+    cells = np.unique(table, axis=0)
+    whole = recommend(table[:, :2], table[:, 2].astype(int), p)
+    cells = cells[np.lexsort((cells[:, 1], cells[:, 0], cells[:, 2]))]
+    counts = [np.sum((table == cell).all(axis=1)) for cell in cells]
+    found = recommend(cells[:, :2], cells[:, 2].astype(int), p, counts=counts)
+    assert found.verdict == whole.verdict and str(found) == str(whole)

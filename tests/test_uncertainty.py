@@ -934,3 +934,139 @@ def test_bounds_with_rounding_by_all_labelings_of_all_counts(fitted):
     row = un.group_rate(model, X, bags, P, X[:, 0] > 0, rounding=0.1)
     bounds = un.group_rate_bounds(bags, P, X[:, 0] > 0, rounding=0.1)
     assert_allclose(row[["least", "most"]], bounds[["low", "high"]])
+
+
+# --- what an interval takes for granted ---------------------------------------------------------------------
+
+
+def shares_with_effects(n_bags, size, tau, seed=0, d=2):
+    rng = np.random.default_rng(seed)
+    X, _, bags, _ = problem(n_bags, size, d=d, seed=seed)
+    f = X @ np.append(SLOPES, np.zeros(d - 2)) + tau * rng.normal(size=n_bags)[bags]
+    return X, bags, label_proportions((rng.random(len(f)) < expit(f)).astype(int), bags)
+
+
+def said(function, *given, **options):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", LLPWarning)
+        found = function(*given, **options)
+    return found, [str(w.message) for w in caught]
+
+
+@pytest.mark.parametrize("size", [20, 200])
+def test_bags_that_deviate_are_said_whatever_their_size(size):
+    X, bags, P = shares_with_effects(80, size, 0.7)
+    model = CountLogistic(100.0, tol=1e-6).fit(X, bags, P)
+    for ask in (un.coefficient_table, un.group_rate):
+        given = (X[:, 0] > 0,) if ask is un.group_rate else ()
+        text = said(ask, model, X, bags, P, *given)[1]
+        assert len(text) == 1 and text[0].startswith("the shares of 80 bags deviate")
+        assert "by 0.5 in" in text[0] or "by 0.75 in" in text[0]
+    # A model with intercepts has them in its errors of slopes; a rate still takes one P(y | x) for granted.
+    mixed = CountLogistic(100.0, bag_deviation="estimate", tol=1e-6).fit(X, bags, P)
+    assert not said(un.coefficient_table, mixed, X, bags, P)[1]
+    assert said(un.group_rate, mixed, X, bags, P, X[:, 0] > 0)[1]
+
+
+def test_bags_of_one_model_are_not_said_to_deviate():
+    heard = 0
+    for seed in range(40):
+        X, bags, P = shares_with_effects(50, 20, 0.0, seed)
+        model = CountLogistic(100.0, tol=1e-6).fit(X, bags, P)
+        heard += len(said(un.coefficient_table, model, X, bags, P)[1])
+    assert heard <= 2
+
+
+def test_the_deviation_of_chunks_is_that_of_all():
+    X, bags, P = shares_with_effects(80, 20, 0.7)
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(bag=bags)
+    model = CountLogistic(100.0, tol=1e-6).fit(frame[["a", "b"]], bags, P)
+    whole = said(un.coefficient_table, model, frame[["a", "b"]], bags, P)[1]
+    chunks = [frame[bags < 30], frame[bags >= 30]]
+    parts = said(un.chunk_coefficient_table, model, chunks, P, bags="bag")[1]
+    assert whole == parts
+
+
+def test_few_bags_and_few_degrees_of_freedom_are_said():
+    X, bags, P = shares_with_effects(29, 20, 0.0)
+    text = said(un.coefficient_table, CountLogistic().fit(X, bags, P), X, bags, P)[1]
+    assert "29 bags and 26 degrees of freedom are few" in text[0]
+    X, bags, P = shares_with_effects(40, 20, 0.0, d=20)
+    text = said(un.coefficient_table, CountLogistic().fit(X, bags, P), X, bags, P)[1]
+    assert "40 bags and 19 degrees of freedom" in text[0]
+    X, bags, P = shares_with_effects(41, 20, 0.0, d=20)
+    assert not said(un.coefficient_table, CountLogistic().fit(X, bags, P), X, bags, P)[
+        1
+    ]
+
+
+def test_more_coefficients_than_bags_have_the_errors_of_laplace():
+    """The inverse of penalty and information, as matrices; bags of one: the curvature of logistic regression."""
+    X, y, _, _ = problem(30, 1, d=40)
+    bags, C = np.arange(30), 0.5
+    model = CountLogistic(C, tol=1e-9).fit(X, bags, y.astype(float))
+    table, text = said(un.coefficient_table, model, X, bags, y.astype(float))
+    assert "30 bags for 41 coefficients" in text[0] and "Laplace's" in str(table)
+    Z = np.column_stack([X, np.ones(30)])
+    s = model.predict_proba(X)[:, 1]
+    prior = np.append(np.full(40, 1 / C), 1e-4 / C)
+    inverse = np.linalg.inv(np.diag(prior) + (Z.T * (s * (1 - s))) @ Z)
+    assert_allclose(table.covariance_, inverse, rtol=1e-6, atol=1e-9)
+    assert_allclose(table.errors, np.sqrt(np.diag(inverse)), rtol=1e-8)
+    ends = table.interval(0.9)
+    assert_allclose(ends["high"] - ends["low"], 2 * norm.isf(0.05) * table.errors)
+    gap = table.coefficients.iloc[:2]
+    F = gap @ np.linalg.solve(inverse[:2, :2], gap) / 2
+    assert table.test(["x0", "x1"])[0] == pytest.approx(F, rel=1e-6)
+    rates, _ = said(un.group_rate, model, X, bags, y.astype(float), X[:, 0] > 0)
+    assert rates["error"].item() == pytest.approx(0, abs=1e-6)  # the labels are known
+
+
+def test_several_classes_and_units_have_the_errors_of_laplace():
+    rng = np.random.default_rng(0)
+    X, bags = rng.normal(size=(80, 9)) * 3, np.repeat(np.arange(20), 4)
+    P = label_proportions(rng.integers(0, 3, 80), bags, classes=range(3))
+    pipe = make_pipeline(StandardScaler(), CountLogistic(0.5, tol=1e-9))
+    pipe.fit(X, bags, countlogistic__proportions=P)
+    table, _ = said(un.coefficient_table, pipe, X, bags, P)
+    fit, _ = un.read_fit(pipe, X, bags, P)
+    F = un.information_roots(fit)
+    A = np.diag(np.append(1 / pipe[0].scale_, 1.0))
+    A[-1, :-1] = -pipe[0].mean_ / pipe[0].scale_
+    A = np.kron(np.eye(3), A)
+    by_hand = A @ np.linalg.inv(np.diag(fit.penalty.diagonal()) + F.T @ F) @ A.T
+    assert_allclose(table.covariance_, by_hand, rtol=1e-6, atol=1e-9)
+    moved = CountLogistic(0.5).fit(X, bags, P[::-1])
+    with pytest.raises(ValueError, match="not at the maximum"):
+        un.coefficient_table(moved, X, bags, P)
+
+
+def test_groups_that_share_no_bag_rise_at_once():
+    X, _, bags, P = problem(20, 8)
+    model = CountLogistic().fit(X, bags, P)
+    fit, _ = un.read_fit(model, X, bags, P)
+    halves = (X[:, 0] > 0).astype(int)
+    members = np.array([(bags == k) & (halves == h) for k in range(20) for h in (0, 1)])
+    members = members[members.any(axis=1)]
+    assert len(un.apart(members, fit.known)) == 2
+    together = un.rates_and_slopes(fit, members)
+    for g, mine in enumerate(members):
+        alone = un.rates_and_slopes(fit, mine[None])
+        for one, other in zip(together, alone, strict=True):
+            assert_allclose(one[g], other[0], atol=1e-12)
+
+
+def test_tables_and_reports_of_cells_are_those_of_rows():
+    X, _, bags, P = problem()
+    X = np.round(X)
+    cells = pd.DataFrame(X).assign(bag=bags).value_counts(sort=False)
+    rows = np.vstack([cells.index.to_frame().to_numpy(float), [[9.0, 9.0, 0.0]]])
+    counts = np.append(cells.to_numpy(), 0)
+    given = rows[:, :2], rows[:, 2].astype(int), P
+    model = CountLogistic(tol=1e-9).fit(X, bags, P)
+    whole = un.coefficient_table(model, X, bags, P)
+    found = un.coefficient_table(model, *given, counts=counts)
+    assert_allclose(found.table, whole.table, rtol=1e-6, atol=1e-9)
+    assert found.n_instances == len(X)
+    report = un.bag_report(model, *given, counts=counts)
+    pd.testing.assert_frame_equal(report.table, un.bag_report(model, X, bags, P).table)

@@ -29,6 +29,7 @@ def tables():
     # Here, so that reading results needs no method.
     from . import (
         alter_svm,
+        bag_deviation,
         bag_losses,
         benchmark,
         beyond_memory,
@@ -58,7 +59,7 @@ def tables():
         alter_svm, relaxation, cluster_times,
         counts_fair, choice, choosing, natural, calibration, bag_losses, outside,
         open_cells,
-        benchmark, franco2023, uncertainty, beyond_memory, thread, penalty,
-        label_worth,
+        benchmark, franco2023, uncertainty, bag_deviation, beyond_memory, thread,
+        penalty, label_worth,
     )  # fmt: skip
     return {table.name: table for module in modules for table in module.TABLES}

@@ -16,6 +16,7 @@ from ._bag_data import (
     labels_to_pure_bags,
     merge_rows,
     read_bags,
+    single_rows,
 )
 from ._bag_effects import (
     NODES,

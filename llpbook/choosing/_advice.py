@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from .._typing import ArrayLike, Matrix, Proportions, RandomState
-from ..base import Progress, check_features, read_bags
+from ..base import Progress, check_features, read_bags, single_rows
 from ._decision import (
     CHECKED,
     count_right,
@@ -162,6 +162,7 @@ def recommend(
     proportions: Proportions,
     *,
     labels: ArrayLike | None = None,
+    counts: ArrayLike | None = None,
     max_seconds: float = 60.0,
     random_state: RandomState = 0,
     verbose: int = 0,
@@ -178,6 +179,8 @@ def recommend(
     labels : array-like, shape (n_instances,), optional
         Known labels, -1 for unknown, of instances that were drawn at random. They do not enter the fits: they judge
         them, and overrule the signals where they are enough.
+    counts : array-like of int, shape (n_instances,), optional
+        How many equal instances each row stands for; one if not given. Each is then a row of its own.
     max_seconds : float, default 60.0
         Fits end after so many seconds, within one iteration. The cheapest come first; ``not_tried`` and a line of the
         printed advice say which are missing, and what is missing never makes the verdict better.
@@ -220,7 +223,8 @@ def recommend(
         raise ValueError(f"max_seconds must be a number above 0, got {max_seconds!r}")
     clock = Clock(max_seconds, Progress("recommend", verbose, 6))
     features = check_features(X, accept_sparse="csr")
-    data = read_bags(features, bags, proportions, labels, X)
+    data = read_bags(features, bags, proportions, labels, X, counts=counts)
+    data = single_rows(data)
     largest = int(np.argmax(data.class_prior))
     used, codes = np.unique(data.bags, return_inverse=True)
     scaler = MaxAbsScaler() if sp.issparse(data.X) else StandardScaler()

@@ -27,7 +27,12 @@ from ._accuracy import (
 from ._bootstrap import BagBootstrap, bag_bootstrap, draw_bags
 from ._cautions import caution, deviations
 from ._chunks import chunk_coefficient_table, chunk_group_rate
-from ._covariance import LaplaceCovariance, Sandwich, laplace_covariance
+from ._covariance import (
+    LaplaceCovariance,
+    Sandwich,
+    information_roots,
+    laplace_covariance,
+)
 from ._deviation import BagDeviation, NormalCounts, bag_deviation, judged
 from ._groups import (
     apart,

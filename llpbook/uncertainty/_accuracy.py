@@ -52,7 +52,7 @@ def stated_noise(model):
     return errors, getattr(last, "proportion_noise", None)
 
 
-def read_shares(model, X, bags, proportions, proportion_errors=None):
+def read_shares(model, X, bags, proportions, proportion_errors=None, counts=None):
     """Bags as `llpbook.base.read_bags`, with the errors of the shares that the model states.
 
     Parameters
@@ -64,6 +64,8 @@ def read_shares(model, X, bags, proportions, proportion_errors=None):
         Outside of [0, 1] only where noise is stated.
     proportion_errors : array-like, Series or dict, optional
         Stands in the place of those of the model.
+    counts : array-like of int, shape (n_instances,), optional
+        How many equal instances each row stands for.
 
     Returns
     -------
@@ -74,7 +76,8 @@ def read_shares(model, X, bags, proportions, proportion_errors=None):
     noisy = noise is not None or proportion_errors is not None
     errors = errors if proportion_errors is None else proportion_errors
     given = bags if X is None else X
-    data = read_bags(no_features(bags), bags, proportions, None, given, noisy)
+    shape = no_features(bags), bags, proportions, None, given, noisy
+    data = read_bags(*shape, counts=counts)
     if errors is None:
         return data
     return replace(data, covariances=error_covariances(errors, data))

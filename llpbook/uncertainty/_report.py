@@ -124,7 +124,8 @@ def miss(P, data, covariances=None):
 
 def bag_report(
     model: Any, X: Matrix, bags: ArrayLike, proportions: Proportions, *,
-    proportion_errors: ArrayLike | None = None, level: float = 0.05,
+    counts: ArrayLike | None = None, proportion_errors: ArrayLike | None = None,
+    level: float = 0.05,
 ) -> BagReport:  # fmt: skip
     """The share of each bag against the share that a model expects, worst first.
 
@@ -136,6 +137,8 @@ def bag_report(
     bags : array-like, shape (n_instances,)
     proportions : array-like, Series, dict or DataFrame
         See `llpbook.base.check_proportions`.
+    counts : array-like of int, shape (n_instances,), optional
+        How many equal instances each row stands for; one if not given.
     proportion_errors : array-like, Series or dict, optional
         Standard errors of the shares, or their covariance matrices, as of `CountLogistic`. A share rounded to a
         percent has 0.003. With them shares may lie outside of [0, 1]. Those of the model if not given.
@@ -163,8 +166,10 @@ def bag_report(
     9
     """
     check_level(level)
-    data = read_shares(model, X, bags, proportions, proportion_errors)
+    data = read_shares(model, X, bags, proportions, proportion_errors, counts)
     P = class_probabilities(model, X, data)
+    if counts is not None:
+        P = P[np.asarray(counts) > 0]
     table = _report_table(data, miss(P, data, data.covariances))
     spread = float(np.median(np.abs(table["z"])) / MEDIAN)
     limit = max(spread, 1.0) * norm.isf(level / 2 / len(table))
