@@ -35,6 +35,7 @@ from llpbook import (
     coefficient_table,
     group_rate,
 )
+from llpbook.comparison import paired_differences
 from llpbook.datasets import load_bags
 from llpbook.proportions import label_proportions
 
@@ -101,6 +102,8 @@ GROUPINGS = {
     "german by employment": ("german", "employment", []),
     "credit by age": ("default-credit-card", "AGE", []),
     "mammographic by margin": ("mammographic", "margin", []),
+    "credit-a by A6": ("credit-a", "A6", []),
+    "breast-cancer by size": ("breast-cancer", "tumor-size", []),
 }
 
 
@@ -240,13 +243,12 @@ test_cells.__test__ = test_table.__test__ = False  # tables of tests, not tests
 
 
 def natural_table(results=None):
-    """Points of accuracy ahead of the counts alone, mean over tasks and its standard error; tasks and draws."""
+    """Points of accuracy ahead of the counts alone, mean over data sets and its standard error."""
     frame = load("deviation_natural", results)
     ways = ["fixed", "estimate", "known", "known_estimate"]
-    ahead = 100 * frame[ways].sub(frame["counts"], axis=0)
-    by_task = ahead.groupby(frame["task"]).mean()
-    table = by_task.agg(["mean", "sem"]).T
-    return table.assign(tasks=len(by_task), draws=len(frame) // len(by_task))
+    frame["dataset"] = frame["task"].map(lambda task: GROUPINGS[task][0])
+    scores = 100 * frame.set_index(["dataset", "task", "seed"])[["counts", *ways]]
+    return paired_differences(scores, "counts", unit="dataset")
 
 
 def penalized_table(results=None):
