@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
 from problems import gaussian_bags as problem
 from sklearn.base import clone
 from sklearn.cluster import KMeans
@@ -113,21 +114,21 @@ def test_the_machine_equals_cvxpy(C, intercept):
         v, b, nu, *_ = alter_svm.svm_step(Z, signs, C, intercept=intercept)
         found = v @ v / 2 + C * np.maximum(0, 1 - signs * (rows @ v + b)).sum()
         assert found == pytest.approx(best, rel=1e-6)
-        np.testing.assert_allclose((nu * signs) @ rows, v, atol=1e-4)
+        assert_allclose((nu * signs) @ rows, v, atol=1e-4)
         far = np.full_like(v, 3.0), float(intercept), nu[::-1].copy(), 0.01
         again = alter_svm.svm_step(Z, signs, C, intercept=intercept, warm=far)
-        np.testing.assert_allclose(again[0], v, atol=1e-3 * np.abs(v).max())
+        assert_allclose(again[0], v, atol=1e-3 * np.abs(v).max())
 
 
 @pytest.mark.equation("eq-alter-svm-gain", "eq-alter-svm-count")
 def test_gains_fall_along_the_ranks_and_costs_rise():
     f = np.sort(3 * np.random.default_rng(0).normal(size=50))
     gain = alter_svm.flip_gain(f)
-    np.testing.assert_allclose(gain, [max(0, 1 + a) - max(0, 1 - a) for a in f])
+    assert_allclose(gain, [max(0, 1 + a) - max(0, 1 - a) for a in f])
     assert (np.diff(gain) >= 0).all()
     cost = alter_svm.count_cost(np.arange(7), 7, 0.3, 2.0)
     sums = [2.0 * abs(r / 7 - 0.3) for r in range(8)]
-    np.testing.assert_allclose(cost, np.diff(sums))
+    assert_allclose(cost, np.diff(sums))
     assert (np.diff(cost) >= -1e-12).all()
 
 
@@ -158,14 +159,14 @@ def test_at_the_first_level_the_scores_of_the_first_machine_spread_by_half_a_mar
     X, y = X[:100] - X[:100].mean(axis=0), np.tile([-1.0, 1.0], 50)
     tiny = 1e-6 * alter_svm.first_level(X, y)  # no intercept: it is the machine
     exact = alter_svm.svm_step(X, y, tiny, tol=1e-12)[0]
-    np.testing.assert_allclose(exact, tiny * y @ X, atol=1e-6 * np.abs(exact).max())
+    assert_allclose(exact, tiny * y @ X, atol=1e-6 * np.abs(exact).max())
 
 
 def test_levels_rise_by_a_factor_and_end_at_C():
     for C, first, factor in ((0.3, 0.001, 3.0), (1.0, 1.5e-5, 1.5)):
         found = np.array(alter_svm.levels(C, first, factor=factor))
         assert found[0] == first and found[-1] == C
-        np.testing.assert_allclose(found[1:-1] / found[:-2], factor)
+        assert_allclose(found[1:-1] / found[:-2], factor)
         assert found[-1] / found[-2] <= factor
     assert len(found) == 29 and alter_svm.levels(0.3, 7.0) == [0.3]
 
@@ -183,7 +184,7 @@ def test_the_sort_in_place_is_the_bag_step():
     bags = rng.permutation(np.repeat(np.arange(40), rng.integers(1, 9, 40)))
     shares, penalties = rng.random(40), 10.0 ** rng.uniform(-2, 2, 40)
     place = layout(bags, shares, penalties)
-    np.testing.assert_array_equal(place.bags, bags[place.order])
+    assert_array_equal(place.bags, bags[place.order])
     for decimals in (8, 0):
         f = np.round(2 * rng.normal(size=len(bags)), decimals)
         y, rest = place.best_labels(f, 0.5, 1e-9), (place.bags, shares, 0.5, penalties)
@@ -226,7 +227,7 @@ def test_scores_deal_the_first_labels(turns):
     alter_svm.minimize(X, bags, P[:, 1], 1.0, np.ones(10), scores=f)
     y[turns[0][1]] = turns[0][2]
     wanted = np.where(ranks(f, bags) < 6 * P[bags, 1] - 0.5, 1, -1)
-    np.testing.assert_array_equal(y, wanted)
+    assert_array_equal(y, wanted)
 
 
 def test_the_objective_never_rises_inside_a_level():
@@ -304,7 +305,7 @@ def test_single_precision_for_large_arrays_changes_little(monkeypatch):
     assert single.light.dtype == np.float32 and single.X.dtype == float
     assert single.value == pytest.approx(double.value, rel=1e-3)
     middle = np.median(found, axis=0), np.median(also, axis=0)
-    np.testing.assert_allclose(*middle, rtol=0.02, atol=0.02)
+    assert_allclose(*middle, rtol=0.02, atol=0.02)
     order, w, b = single.layout.order, single.w, single.b
     slow = slow_objective(w, X[order] @ w + b, single.y, bags[order], *rest[2:])
     assert single.value == pytest.approx(slow, rel=1e-12)
@@ -357,7 +358,7 @@ def test_starts_differ_and_depend_neither_on_the_order_of_instances_nor_on_threa
     one = clone(model).fit(X, bags, P)
     two = model.set_params(n_jobs=2).fit(X[turned], bags[turned], P)
     assert one.starts_["objective"].nunique() > 2
-    np.testing.assert_allclose(two.starts_, one.starts_, rtol=1e-9)
+    assert_allclose(two.starts_, one.starts_, rtol=1e-9)
 
 
 @pytest.mark.parametrize(("kernel", "C"), [("linear", 10.0), ("rbf", 0.1)])
@@ -388,7 +389,7 @@ def test_known_labels_are_kept():
     wrong = np.where(np.arange(240) < 12, 1 - y, -1)
     model = AlterSVM(C=10.0, C_p=1e-3, random_state=0, n_init=2)
     model.fit(X, bags, P, labels=wrong)
-    np.testing.assert_array_equal(model.labels_[:12], 1 - y[:12])
+    assert_array_equal(model.labels_[:12], 1 - y[:12])
     words = pd.DataFrame(P, columns=["no", "yes"])
     model.set_params(C_p=10.0)
     assert set(model.fit(X, bags, words).labels_) == {"no", "yes"}
@@ -413,7 +414,7 @@ def test_a_bag_of_weight_zero_has_no_say():
     )
     for model in (own, uniform):
         coef = model.fit(X, bags, P).coef_
-        np.testing.assert_array_equal(sizes.fit(X, bags, P).coef_, coef)
+        assert_array_equal(sizes.fit(X, bags, P).coef_, coef)
 
 
 @pytest.mark.filterwarnings("ignore:the setting that LLPGridSearchCV chose")
@@ -435,7 +436,7 @@ def test_starting_from_scores_probabilities_a_pipeline_or_a_search(init):
     first = clone(init).fit(X, bags, **{name: P})
     scores = getattr(first, "decision_function", None)
     f = scores(X) if scores else first.predict_proba(X)[:, 1]
-    np.testing.assert_allclose(model._first(read_bags(X, bags, P)), f)
+    assert_allclose(model._first(read_bags(X, bags, P)), f)
 
 
 @pytest.mark.parametrize(

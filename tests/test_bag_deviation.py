@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import quad
 from scipy.optimize import approx_fprime
 from scipy.special import expit
@@ -99,9 +99,9 @@ def test_without_deviation_it_is_todays_fit():
     X, _, bags, P, _ = bags_that_differ(20, 10)
     today = CountLogistic().fit(X, bags, P)
     none = CountLogistic(bag_deviation=0).fit(X, bags, P)
-    np.testing.assert_array_equal(none.coef_, today.coef_)
+    assert_array_equal(none.coef_, today.coef_)
     proba = today.predict_proba(X)
-    np.testing.assert_array_equal(none.predict_proba(X), proba)
+    assert_array_equal(none.predict_proba(X), proba)
     assert_allclose(none.predict_proba(X, bags), proba, atol=1e-12)
     assert today.bag_deviation_ == 0 and not today.bag_effects_.any()
     nearly = CountLogistic(bag_deviation=1e-4, tol=1e-9).fit(X, bags, P)
@@ -124,9 +124,7 @@ def test_learners_keep_the_contract(form):
     same = BagLogistic(bag_deviation=tau).fit(X, bags, P)
     assert_allclose(same.coef_, model.coef_)
     again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(
-        again.predict_proba(X, bags), model.predict_proba(X, bags)
-    )
+    assert_array_equal(again.predict_proba(X, bags), model.predict_proba(X, bags))
     order, names = (
         np.random.default_rng(1).permutation(len(X)),
         np.array([f"b{k:02}" for k in range(82)]),
@@ -167,7 +165,7 @@ def test_predictions_in_bags_and_pipelines():
     pipe = make_pipeline(StandardScaler(), CountLogistic(bag_deviation="estimate"))
     pipe.fit(X, bags, countlogistic__proportions=P)
     model, Z = pipe[-1], pipe[0].transform(X)
-    np.testing.assert_array_equal(pipe.predict(X, bags=bags), model.predict(Z, bags))
+    assert_array_equal(pipe.predict(X, bags=bags), model.predict(Z, bags))
     scores = model.decision_function(Z)
     assert_allclose(model.decision_function(Z, bags), scores + model.bag_effects_[bags])
     # A new bag: the mean over its intercept, nearer to a half than the middle bag.

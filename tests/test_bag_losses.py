@@ -7,6 +7,7 @@ from itertools import permutations, product
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from problems import gaussian_bags
 from scipy.optimize import approx_fprime, check_grad
 from scipy.special import expit, log_softmax, logit, softmax
@@ -84,7 +85,7 @@ def test_the_gradient_is_the_derivative_of_the_value(loss, seed):
     f, bags, p = small(seed)
     gradient = loss(f, bags, p)[1]
     numeric = approx_fprime(f, lambda z: loss(z, bags, p)[0], 1e-6)
-    np.testing.assert_allclose(gradient, numeric, atol=2e-5)
+    assert_allclose(gradient, numeric, atol=2e-5)
 
 
 @pytest.mark.parametrize("loss", SEVERAL.values(), ids=SEVERAL)
@@ -100,9 +101,7 @@ def test_the_gradient_of_several_classes(loss):
         return loss(z.reshape(F.shape), bags, P)[1].ravel()
 
     assert check_grad(value, slope, F.ravel(), epsilon=1e-6) < 1e-4
-    np.testing.assert_allclose(
-        slope(F.ravel()).reshape(F.shape).sum(axis=1), 0, atol=1e-9
-    )
+    assert_allclose(slope(F.ravel()).reshape(F.shape).sum(axis=1), 0, atol=1e-9)
 
 
 @each
@@ -114,7 +113,7 @@ def test_a_loss_takes_a_batch_and_names_of_bags_in_any_order(loss):
     value, gradient, hessian = loss(f[one], bags[one], p)
     renamed = np.where(bags[one] == 3, 0, 1)
     again = loss(f[one].tolist(), renamed.tolist(), p[[3, 1]].tolist())
-    np.testing.assert_allclose([value, *gradient], [again[0], *again[1]], atol=1e-9)
+    assert_allclose([value, *gradient], [again[0], *again[1]], atol=1e-9)
     assert hessian.shape == gradient.shape == (one.sum(),)
     assert np.isfinite(hessian).all() and hessian.min() >= 0
 
@@ -133,7 +132,7 @@ def test_losses_are_added_weighed_compared_and_stored():
     parts = [loss(f, bags, p) for loss in (ProportionLoss(), EntropyTerm(), EasyLoss())]
     for j in range(3):
         expected = parts[0][j] + 0.25 * parts[1][j] + 2 * parts[2][j]
-        np.testing.assert_allclose(total(f, bags, p)[j], expected)
+        assert_allclose(total(f, bags, p)[j], expected)
     assert pickle.loads(pickle.dumps(total)) == total
     assert ProportionLoss() == ProportionLoss() != ProportionLoss("squares")
     told = EasyLoss(np.array([0.4, 0.6]))
@@ -204,8 +203,8 @@ def test_bags_of_one_are_logistic_regression(name):
     value, gradient, hessian = EACH[name](f, np.arange(12), y.astype(float))
     s = expit(f)
     assert value == pytest.approx(-bernoulli.logpmf(y, s).sum())
-    np.testing.assert_allclose(gradient, s - y, atol=1e-9)
-    np.testing.assert_allclose(hessian, np.maximum(s * (1 - s), SMALLEST_VARIANCE))
+    assert_allclose(gradient, s - y, atol=1e-9)
+    assert_allclose(hessian, np.maximum(s * (1 - s), SMALLEST_VARIANCE))
 
 
 @pytest.mark.parametrize("name", ["counts", "proportion", "easy"])
@@ -215,7 +214,7 @@ def test_bags_of_one_of_several_classes_are_softmax_regression(name):
     Y = np.eye(3)[y]
     value, gradient, _ = EACH[name](F, np.arange(10), Y)
     assert value == pytest.approx(-np.sum(Y * log_softmax(F, axis=1)))
-    np.testing.assert_allclose(gradient, softmax(F, axis=1) - Y, atol=1e-9)
+    assert_allclose(gradient, softmax(F, axis=1) - Y, atol=1e-9)
 
 
 def test_forward_in_pure_bags_of_equal_sizes_is_balanced_logistic_regression():
@@ -224,7 +223,7 @@ def test_forward_in_pure_bags_of_equal_sizes_is_balanced_logistic_regression():
     value, gradient, _ = ForwardLoss([0.8, 0.2])(f, bags, [0.0, 1.0])
     shifted = f - logit(0.2)  # odds under classes of equal size
     assert value == pytest.approx(-bernoulli.logpmf(bags, expit(shifted)).sum())
-    np.testing.assert_allclose(gradient, expit(shifted) - bags, atol=1e-9)
+    assert_allclose(gradient, expit(shifted) - bags, atol=1e-9)
 
 
 # --- the proportion loss -------------------------------------------------------------------------------------
@@ -277,7 +276,7 @@ def test_equal_shares_make_the_constant_a_minimum_of_the_proportion_loss(diverge
     bags, f = np.repeat(np.arange(6), 4), np.full(24, logit(0.25))
     value, gradient, _ = ProportionLoss(divergence)(f, bags, np.full(6, 0.25))
     assert value == pytest.approx(0, abs=1e-12)
-    np.testing.assert_allclose(gradient, 0, atol=1e-12)
+    assert_allclose(gradient, 0, atol=1e-12)
     truth = np.where(np.arange(24) % 4 == 0, 50.0, -50.0)  # labels, one in four
     assert ProportionLoss(divergence)(truth, bags, np.full(6, 0.25))[0] < 1e-9
 
@@ -397,7 +396,7 @@ def test_the_forward_loss_is_that_of_the_true_mixture_and_least_at_the_truth():
     first = weights[0] * inside[0] / (weights @ inside)
     rho_0, rho_1, mixed = (v[0] for v in transition(shares[None], weights[None]))
     s = expit(f + logit(mixed) - logit(prior))
-    np.testing.assert_allclose(rho_0 + (rho_1 - rho_0) * s, first)
+    assert_allclose(rho_0 + (rho_1 - rho_0) * s, first)
     sizes = np.array([300, 500])
     bags = np.repeat([0, 1], sizes)
     expected = np.zeros(5)
@@ -405,7 +404,7 @@ def test_the_forward_loss_is_that_of_the_true_mixture_and_least_at_the_truth():
         one = ForwardLoss([1 - prior, prior])(np.tile(f, 160), bags, shares)[1]
         at = np.flatnonzero(bags == k)[:5]
         expected[at % 5] += sizes[k] * inside[k][at % 5] * one[at]
-    np.testing.assert_allclose(expected, 0, atol=1e-12)
+    assert_allclose(expected, 0, atol=1e-12)
 
 
 def test_an_odd_number_of_pairs_by_its_definition():
@@ -465,7 +464,7 @@ def test_the_consistency_term_is_a_divergence_and_its_gradient():
     value, gradient, _ = ConsistencyTerm()(both, twice, p)
     assert value == pytest.approx(scipy_entropy([s, 1 - s], [t, 1 - t]).sum())
     numeric = approx_fprime(both, lambda z: ConsistencyTerm()(z, twice, p)[0], 1e-6)
-    np.testing.assert_allclose(gradient, numeric, atol=1e-5)
+    assert_allclose(gradient, numeric, atol=1e-5)
     assert ConsistencyTerm()(np.append(f, f), twice, p)[0] == pytest.approx(0)
 
 
@@ -476,8 +475,8 @@ def test_copies_do_not_count_in_a_loss_of_bags(loss):
     value, gradient, hessian = WithCopies(loss)(both, twice, p)
     alone = loss(f, bags, p)
     assert value == pytest.approx(alone[0])
-    np.testing.assert_allclose(gradient, np.append(alone[1], 0 * f), atol=1e-12)
-    np.testing.assert_allclose(hessian[: len(f)], alone[2])
+    assert_allclose(gradient, np.append(alone[1], 0 * f), atol=1e-12)
+    assert_allclose(hessian[: len(f)], alone[2])
     with pytest.raises(ValueError, match="then those of their copies"):
         WithCopies(loss)(both[1:], twice[1:], p)
 
@@ -487,9 +486,9 @@ def test_a_half_has_half_of_each_bag():
     known = BagCounts(bags, np.array([2, 1]), counts, np.array([0.5, 0.25]))
     both = BagCounts(np.tile(bags, 2), 2 * known.sizes, 2 * counts, 4 * known.errors)
     scores, half = first_half(np.arange(6.0), both)
-    np.testing.assert_array_equal(scores, [0, 1, 2])
+    assert_array_equal(scores, [0, 1, 2])
     for name in ("bags", "sizes", "counts", "errors"):
-        np.testing.assert_allclose(getattr(half, name), getattr(known, name))
+        assert_allclose(getattr(half, name), getattr(known, name))
 
 
 def test_the_adversarial_shift_changes_predictions_most():
@@ -500,7 +499,7 @@ def test_the_adversarial_shift_changes_predictions_most():
         return np.sin(Z @ w) + Z[:, 0] ** 2
 
     r = adversarial_shift(score, X, radius=1e-3)
-    np.testing.assert_allclose(np.linalg.norm(r, axis=1), 1e-3)
+    assert_allclose(np.linalg.norm(r, axis=1), 1e-3)
     worst = np.abs(score(X + r) - score(X))
     for _ in range(50):
         other = rng.normal(size=X.shape)
@@ -521,14 +520,14 @@ def test_counts_is_count_logistic(kernel):
     X, _, bags, P = bags_of(200)
     one = BagLogistic("counts", C=0.5, kernel=kernel).fit(X, bags, P)
     two = CountLogistic(C=0.5, kernel=kernel).fit(X, bags, P)
-    np.testing.assert_allclose(one.decision_function(X), two.decision_function(X))
+    assert_allclose(one.decision_function(X), two.decision_function(X))
 
 
 def test_counts_is_count_boosting():
     X, _, bags, P = bags_of()
     one, two = BagBoosting(max_iter=20), CountBoosting(max_iter=20)
     scores = [m.fit(X, bags, P).decision_function(X) for m in (one, two)]
-    np.testing.assert_allclose(*scores, atol=1e-6)
+    assert_allclose(*scores, atol=1e-6)
     assert one.n_iter_ == two.n_iter_ > 0
 
 
@@ -538,13 +537,13 @@ def test_linear_learners_of_labels_are_logistic_regression(name):
     alone = np.arange(200), y.astype(float)
     found = BagLogistic(name, C=0.1, tol=1e-9).fit(X, *alone)
     truth = LogisticRegression(C=0.1, tol=1e-10).fit(X, y)  # its intercept is free
-    np.testing.assert_allclose(found.coef_, truth.coef_, atol=1e-5)
-    np.testing.assert_allclose(found.intercept_, truth.intercept_, atol=1e-5)
+    assert_allclose(found.coef_, truth.coef_, atol=1e-5)
+    assert_allclose(found.intercept_, truth.intercept_, atol=1e-5)
     found = BagLogistic(name, C=0.1, penalize_intercept=True, tol=1e-9).fit(X, *alone)
     Z = np.column_stack([X, np.ones(200)])
     truth = LogisticRegression(C=0.1, fit_intercept=False, tol=1e-10).fit(Z, y)
     weights = np.append(found.coef_, found.intercept_)
-    np.testing.assert_allclose(weights, truth.coef_[0], atol=1e-5)
+    assert_allclose(weights, truth.coef_[0], atol=1e-5)
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -585,7 +584,7 @@ def test_three_classes(learner, name):
     model = learner(name, **own).fit(data.X, data.bags, data.proportions)
     assert data.evaluate(model.predict(data.X)) > 0.6
     assert (model.estimators_ is None) == LOSSES[name].several_classes
-    np.testing.assert_allclose(model.predict_proba(data.X).sum(axis=1), 1)
+    assert_allclose(model.predict_proba(data.X).sum(axis=1), 1)
 
 
 def test_some_labels_help_and_are_no_pure_bag_of_many():
@@ -597,7 +596,7 @@ def test_some_labels_help_and_are_no_pure_bag_of_many():
     alone, shares = bags.copy(), np.append(left, y[known])
     alone[known] = len(left) + np.arange(known.sum())
     again = BagLogistic("proportion", C=0.1, tol=1e-8).fit(X, alone, shares)
-    np.testing.assert_allclose(some.coef_, again.coef_, atol=1e-5)
+    assert_allclose(some.coef_, again.coef_, atol=1e-5)
 
 
 def test_easy_labels_far_outside_are_warned_of():
@@ -612,7 +611,7 @@ def test_easy_labels_far_outside_are_warned_of():
 def test_the_learner_tells_the_loss_the_prior_of_all_bags(learner):
     X, y, bags, P = bags_of()
     model = learner("easy").fit(X, bags, P)
-    np.testing.assert_allclose(model.loss_.prior, [1 - y.mean(), y.mean()])
+    assert_allclose(model.loss_.prior, [1 - y.mean(), y.mean()])
 
 
 def test_a_loss_object_is_a_parameter():
@@ -641,7 +640,7 @@ def test_factors_are_roots_of_the_expected_curvature(name):
         slope = [LinearObjective(loss, Z, known).at(w + s * d).gradient[0]
                  for d in e for s in (1, -1)]  # fmt: skip
         hessian = (np.array(slope[::2]) - slope[1::2]) / 2e-4
-        np.testing.assert_allclose(found, hessian, rtol=1e-4, atol=1e-4)
+        assert_allclose(found, hessian, rtol=1e-4, atol=1e-4)
     assert np.linalg.eigvalsh(found)[0] > 0
 
 
@@ -662,9 +661,9 @@ def test_keys_of_proportions_are_followed():
     given = pd.Series(p, names)[::-1]
     for loss in (CountLoss(), ForwardLoss()):
         found = loss(f, names[bags], given)[1]
-        np.testing.assert_allclose(found, loss(f, bags, p)[1])
+        assert_allclose(found, loss(f, bags, p)[1])
         gradient = loss.objective(given)(names[bags], f)[0]
-        np.testing.assert_allclose(gradient, found)
+        assert_allclose(gradient, found)
 
 
 def test_errors_of_shares_are_for_losses_that_use_them():
@@ -672,7 +671,7 @@ def test_errors_of_shares_are_for_losses_that_use_them():
     errors = np.full(len(P), 0.1)
     one = BagLogistic(proportion_errors=errors).fit(X, bags, P)
     two = CountLogistic(proportion_errors=errors).fit(X, bags, P)
-    np.testing.assert_array_equal(one.coef_, two.coef_)
+    assert_array_equal(one.coef_, two.coef_)
     assert (one.coef_ != BagLogistic().fit(X, bags, P).coef_).any()
     with pytest.raises(ValueError, match="proportion_errors are of no use"):
         BagLogistic("proportion", proportion_errors=errors).fit(X, bags, P)
@@ -688,7 +687,7 @@ def test_batches_hold_whole_bags_and_each_instance_once(per_batch):
     passes = [list(batches), list(batches)]
     for found in passes:
         assert len(found) == len(batches)
-        np.testing.assert_array_equal(np.sort(np.concatenate(found)), np.arange(50))
+        assert_array_equal(np.sort(np.concatenate(found)), np.arange(50))
         for rows in found:
             assert set(bags[rows]).isdisjoint(bags[np.setdiff1d(np.arange(50), rows)])
             assert len(set(bags[rows])) <= per_batch

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
 from problems import named, uneven_bags
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -44,16 +45,14 @@ from llpbook.taxonomy import STATEMENTS
 )
 def test_all_forms_of_proportions_mean_the_same(proportions):
     matrix, classes, _ = base.check_proportions(proportions)
-    np.testing.assert_allclose(matrix, [[0.75, 0.25], [0, 1]])
-    np.testing.assert_array_equal(classes, [0, 1])
+    assert_allclose(matrix, [[0.75, 0.25], [0, 1]])
+    assert_array_equal(classes, [0, 1])
 
 
 def test_labels_are_columns_and_minus_one():
     classes = np.array(["no", "yes"], dtype=object)
-    np.testing.assert_array_equal(
-        base.check_labels(["yes", -1, "no"], classes, 3), [1, -1, 0]
-    )
-    np.testing.assert_array_equal(
+    assert_array_equal(base.check_labels(["yes", -1, "no"], classes, 3), [1, -1, 0])
+    assert_array_equal(
         base.check_labels(np.array(["yes", -1]), classes, 2), [1, -1]
     )  # now "-1", a string
     for labels, message in (
@@ -66,7 +65,7 @@ def test_labels_are_columns_and_minus_one():
         with pytest.raises(ValueError, match="-1 is one of the classes"):
             base.check_labels(np.array(two.tolist()), two, 2)
     some = np.array(["-1", -1, "1"], dtype=object)
-    np.testing.assert_array_equal(base.check_labels(some, two, 3), [0, -1, 1])
+    assert_array_equal(base.check_labels(some, two, 3), [0, -1, 1])
 
 
 def test_all_labels_known_is_supervised_learning():
@@ -77,7 +76,7 @@ def test_all_labels_known_is_supervised_learning():
     ones = np.column_stack([X, np.ones(200)])
     supervised = LogisticRegression(C=4, fit_intercept=False, tol=1e-10).fit(ones, y)
     model = MeanMap(alpha=1.0).fit(X, bags, p, labels=y)
-    np.testing.assert_allclose(
+    assert_allclose(
         np.append(model.coef_, model.intercept_), supervised.coef_[0], atol=1e-4
     )
 
@@ -105,13 +104,11 @@ def test_one_vs_rest_is_one_binary_fit_a_class(kernel):
     model = OneAgainstTheRest(kernel=kernel).fit(X, bags, frame)
     for k in range(3):
         alone = MeanMap(kernel=kernel).fit(X, bags, P[:, k])
-        np.testing.assert_array_equal(
-            model.decision_function(X)[:, k], alone.decision_function(X)
-        )
-    np.testing.assert_array_equal(
+        assert_array_equal(model.decision_function(X)[:, k], alone.decision_function(X))
+    assert_array_equal(
         model.predict(X), model.classes_[model.decision_function(X).argmax(axis=1)]
     )
-    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    assert_allclose(model.predict_proba(X).sum(axis=1), 1)
     assert model.score(X, frame.columns.to_numpy()[y]) > 0.85
 
 
@@ -129,9 +126,9 @@ def test_pivoted_cholesky_of_a_singular_kernel():
     A = rng.normal(size=(60, 5))
     features, to_dual = base.kernel_features(A @ A.T)
     assert features.shape == (60, 5)
-    np.testing.assert_allclose(features @ features.T, A @ A.T, atol=1e-10)
+    assert_allclose(features @ features.T, A @ A.T, atol=1e-10)
     w = rng.normal(size=(5, 2))
-    np.testing.assert_allclose(A @ A.T @ to_dual(w), features @ w, atol=1e-10)
+    assert_allclose(A @ A.T @ to_dual(w), features @ w, atol=1e-10)
 
 
 def test_bag_weights_of_pure_bags_are_their_sizes():
@@ -141,13 +138,13 @@ def test_bag_weights_of_pure_bags_are_their_sizes():
         base.BagData(X, bags, P, np.arange(3), labels=labels)
     )
     known = np.bincount(y[:40], minlength=3)
-    np.testing.assert_array_equal(base.check_bag_weights("size", data)[-3:], known)
+    assert_array_equal(base.check_bag_weights("size", data)[-3:], known)
     own = base.check_bag_weights(np.full(30, 2.0), data)
-    np.testing.assert_array_equal(own[-3:], known)
-    np.testing.assert_array_equal(own[4:30], 2)
-    np.testing.assert_array_equal(own[:4], 0)  # all of these instances are labeled
+    assert_array_equal(own[-3:], known)
+    assert_array_equal(own[4:30], 2)
+    assert_array_equal(own[:4], 0)  # all of these instances are labeled
     uniform = base.check_bag_weights("uniform", data)
-    np.testing.assert_array_equal(uniform[-3:], known > 0)
+    assert_array_equal(uniform[-3:], known > 0)
 
 
 def test_canonical_order_is_that_of_tuples():
@@ -164,14 +161,14 @@ def test_choices_among_rows_do_not_depend_on_their_order():
     ):
         chosen = choose(X)
         assert len({*map(tuple, chosen)}) == 12 < len({*map(tuple, [*chosen, *X])})
-        np.testing.assert_array_equal(chosen, choose(X[rng.permutation(30)]))
+        assert_array_equal(chosen, choose(X[rng.permutation(30)]))
     assert base.thin(X, 30) is X and len(base.thin(X, 29)) == 29
     drawn = base.choose_centers(X, 12, np.random.RandomState(1))
     assert not np.array_equal(
         drawn, base.choose_centers(X, 12, np.random.RandomState(0))
     )
     centers = base.choose_centers(X, 40, np.random.RandomState(0))
-    np.testing.assert_array_equal(centers, X[base.canonical_order(X)])
+    assert_array_equal(centers, X[base.canonical_order(X)])
 
 
 def test_the_unit_of_distance_is_the_median_over_unequal_pairs():
@@ -194,7 +191,7 @@ def test_the_unit_of_distance_is_the_median_over_unequal_pairs():
 def test_folds_differ_by_one_and_depend_on_the_seed_alone():
     folds = base.fold_numbers(23, 5, 0)
     assert sorted(np.bincount(folds)) == [4, 4, 5, 5, 5]
-    np.testing.assert_array_equal(folds, base.fold_numbers(23, 5, 0))
+    assert_array_equal(folds, base.fold_numbers(23, 5, 0))
     assert not np.array_equal(folds, base.fold_numbers(23, 5, 1))
     assert not np.array_equal(folds, np.arange(23) % 5)
 
@@ -207,8 +204,8 @@ def test_a_grid_is_in_units_and_the_users_numbers_are_not():
         (0.2, [0.2]),
         ([0.2, 7], [0.2, 7]),
     ):
-        np.testing.assert_allclose(base.candidates("s", value, grid, 3.0), expected)
-    np.testing.assert_array_equal(base.candidates("s", "cv", grid), grid)
+        assert_allclose(base.candidates("s", value, grid, 3.0), expected)
+    assert_array_equal(base.candidates("s", "cv", grid), grid)
     assert base.candidates("s", [1, 2], grid).dtype == float
     for bad in (0, -1.0, np.inf, [], [[1.0]], [1.0, np.nan], [1.0, 0.0]):
         with pytest.raises(ValueError, match="s must be finite numbers above 0"):
@@ -218,14 +215,10 @@ def test_a_grid_is_in_units_and_the_users_numbers_are_not():
 def test_probabilities_of_two_and_of_several_classes():
     scores = np.random.default_rng(3).normal(size=(5, 3))
     P = base.probabilities(scores)
-    np.testing.assert_allclose(P.sum(axis=1), 1)
-    np.testing.assert_allclose(
-        np.log(P[:, 1] / P[:, 0]), scores[:, 1] - scores[:, 0], atol=1e-12
-    )
+    assert_allclose(P.sum(axis=1), 1)
+    assert_allclose(np.log(P[:, 1] / P[:, 0]), scores[:, 1] - scores[:, 0], atol=1e-12)
     two = np.column_stack([np.zeros(5), scores[:, 0]])
-    np.testing.assert_allclose(
-        base.probabilities(scores[:, 0]), base.probabilities(two)
-    )
+    assert_allclose(base.probabilities(scores[:, 0]), base.probabilities(two))
 
 
 def test_kernels_are_what_their_names_say():
@@ -237,7 +230,7 @@ def test_kernels_are_what_their_names_say():
         ("laplacian", np.exp(-0.7 * np.abs(gaps).sum(axis=2))),
         (lambda A, B: A @ B.T, X @ Z.T),
     ):
-        np.testing.assert_allclose(base.gram_matrix(X, Z, kernel, 0.7), expected)
+        assert_allclose(base.gram_matrix(X, Z, kernel, 0.7), expected)
     assert base.gram_matrix(X, X[:3], "precomputed", 0.7) is X
 
 
@@ -250,17 +243,17 @@ def test_an_rbf_kernel_depends_on_differences_alone():
             base.gram_matrix(A + c, A + c if A is B else B + c, "rbf", 0.7)
             for c in (0, far)
         )
-        np.testing.assert_allclose(away, near, atol=1e-6)
+        assert_allclose(away, near, atol=1e-6)
     C = X + far
     assert (base.gram_matrix(C, C, "rbf", 0.7).diagonal() == 1).all()
     mixed = base.gram_matrix(X, sp.csr_array(Z), "rbf", 0.7)
-    np.testing.assert_allclose(mixed, base.gram_matrix(X, Z, "rbf", 0.7))
+    assert_allclose(mixed, base.gram_matrix(X, Z, "rbf", 0.7))
 
 
 def test_a_sparse_precomputed_kernel_is_a_kernel():
     K = np.diag([1.0, 2.0, 3.0])
     found = base.gram_matrix(sp.csr_array(K), sp.csr_array(K), "precomputed", 1.0)
-    np.testing.assert_array_equal(found, K)
+    assert_array_equal(found, K)
 
 
 KERNELS = [cls for _, cls in llpbook.all_estimators() if "kernel" in cls().get_params()]
@@ -370,7 +363,7 @@ def test_a_named_kernel_is_its_matrix():
         np.exp(-2 * D[:40, :40]), bags[:40], P[:4]
     )
     assert named.gamma_ == 2
-    np.testing.assert_allclose(
+    assert_allclose(
         named.decision_function(X), given.decision_function(np.exp(-2 * D[:, :40]))
     )
 
@@ -381,11 +374,11 @@ def test_one_against_the_rest_keeps_bags_and_known_labels():
     data = base.BagData(X, bags, P, np.array(["a", "b", "c"]), labels=labels)
     for k in range(3):
         part = data.one_vs_rest(k)
-        np.testing.assert_allclose(part.proportions[:, 1], P[:, k])
-        np.testing.assert_allclose(part.proportions.sum(axis=1), 1)
-        np.testing.assert_array_equal(part.classes, [0, 1])
-        np.testing.assert_array_equal(part.labels == -1, labels == -1)
-        np.testing.assert_array_equal(part.labels == 1, labels == k)
+        assert_allclose(part.proportions[:, 1], P[:, k])
+        assert_allclose(part.proportions.sum(axis=1), 1)
+        assert_array_equal(part.classes, [0, 1])
+        assert_array_equal(part.labels == -1, labels == -1)
+        assert_array_equal(part.labels == 1, labels == k)
         assert set(part.labels) == {-1, 0, 1}
     assert base.BagData(X, bags, P, np.arange(3)).one_vs_rest(0).labels is None
 
@@ -428,9 +421,9 @@ def test_scales_differ_and_means_are_far_in_any_unit(unit):
 def test_the_constant_feature_is_last_and_the_form_stays():
     X = np.eye(3)[:, :2]
     ones = [[1, 0, 1], [0, 1, 1], [0, 0, 1]]
-    np.testing.assert_array_equal(base.append_one(X), ones)
+    assert_array_equal(base.append_one(X), ones)
     sparse = base.append_one(sp.csr_array(X))
-    np.testing.assert_array_equal(sparse.toarray(), ones)
+    assert_array_equal(sparse.toarray(), ones)
     assert sparse.format == "csr"
 
 
@@ -481,11 +474,9 @@ def test_predicted_proportions_of_any_classifier_and_any_names():
         MeanMap().fit(X, y, [0.0, 1.0]),
     ):
         codes = base.predict_proportions(model, X, [0.0, 1.0, 1.0, 1.0], 3)
-        np.testing.assert_allclose(codes, [[1, 0], [1 / 3, 2 / 3], [np.nan] * 2])
+        assert_allclose(codes, [[1, 0], [1 / 3, 2 / 3], [np.nan] * 2])
         # one class is predicted, both are shown
-        np.testing.assert_array_equal(
-            base.predict_proportions(model, X[:2], [0, 0]), [[1, 0]]
-        )
+        assert_array_equal(base.predict_proportions(model, X[:2], [0, 0]), [[1, 0]])
         for names, order in (
             (["v", "u", "u", "u"], ["u", "v"]),
             (np.array(["0", 5, 5, 5], dtype=object), [5, "0"]),
@@ -493,7 +484,7 @@ def test_predicted_proportions_of_any_classifier_and_any_names():
         ):
             table = base.predict_proportions(model, X, names)
             assert table.index.tolist() == order
-            np.testing.assert_allclose(table, [[1 / 3, 2 / 3], [1, 0]])
+            assert_allclose(table, [[1 / 3, 2 / 3], [1, 0]])
         one = base.predict_proportions(model, X[:2], ["u", "u"])
         assert one.to_numpy().tolist() == [[1, 0]] and list(one) == [0, 1]
 
@@ -503,7 +494,7 @@ def test_predicted_proportions_of_integer_names():
     model = MeanMap().fit(X, 10 + y, {11: 1.0, 10: 0.0})
     table = model.predict_proportions(X, [10, 11, 11, 7])
     assert table.index.tolist() == [11, 10, 7]
-    np.testing.assert_allclose(table, [[0.5, 0.5], [1, 0], [0, 1]])
+    assert_allclose(table, [[0.5, 0.5], [1, 0], [0, 1]])
 
 
 def test_soft_proportions_are_mean_probabilities():
@@ -512,13 +503,13 @@ def test_soft_proportions_are_mean_probabilities():
     table = model.predict_proportions(X, bags, soft=True)
     chances = pd.DataFrame(model.predict_proba(X), columns=model.classes_)
     expected = chances.groupby(bags).mean().loc[p.index]
-    np.testing.assert_allclose(table, expected)
+    assert_allclose(table, expected)
     assert table.index.tolist() == p.index.tolist()
     codes = pd.factorize(bags)[0]
     rows = MeanMap().fit(X, codes, p[pd.unique(bags)].to_numpy())
     found = rows.predict_proportions(X[codes != 1], codes[codes != 1], 20, soft=True)
     assert np.isnan(found[1]).all() and np.isnan(found[len(p) :]).all()
-    np.testing.assert_allclose(found[0], rows.predict_proba(X[codes == 0]).mean(axis=0))
+    assert_allclose(found[0], rows.predict_proba(X[codes == 0]).mean(axis=0))
     with pytest.raises(ValueError, match="BagMeanRegression has no predict_proba"):
         BagMeanRegression().fit(X, bags, p).predict_proportions(X, bags, soft=True)
 
@@ -529,7 +520,7 @@ def test_keyed_bag_weights_are_matched_by_name():
     plain = MeanMap(bag_weights=weights.to_numpy()).fit(X, bags, p)
     for form in (weights.sample(frac=1, random_state=2), weights.to_dict()):
         model = MeanMap(bag_weights=form).fit(X, bags, p)
-        np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-9)
+        assert_allclose(model.coef_, plain.coef_, rtol=1e-9)
     for wrong in (weights.rename({p.index[0]: "x"}), weights.iloc[:-1]):
         with pytest.raises(ValueError, match="bag_weights is matched by its keys"):
             MeanMap(bag_weights=wrong).fit(X, bags, p)
@@ -588,7 +579,7 @@ def test_tuples_name_bags():
     reference = MeanMap().fit(X, bags, p)
     for form in (keyed, {("state", k): v for k, v in p.items()}):
         model = MeanMap().fit(X, pairs, form)
-        np.testing.assert_allclose(model.coef_, reference.coef_)
+        assert_allclose(model.coef_, reference.coef_)
         assert model.predict_proportions(X, pairs).shape == (20, 2)
 
 
@@ -693,7 +684,7 @@ def test_a_frame_of_names_and_shares_is_answered_with_the_line_that_reads_it(fra
         base.check_proportions(proportions)
     line = re.search(r"proportions[.[]\S*[])]", str(caught.value))[0]
     matrix, _, keys = base.check_proportions(eval(line))
-    np.testing.assert_allclose(matrix[:, 1], [0.2, 0.8])
+    assert_allclose(matrix[:, 1], [0.2, 0.8])
     assert keys.tolist() in ([0, 1], ["p", "q"], [1001, 1003])
     assert len(frame) == 1 or keys.tolist() != [0, 1]
 
@@ -736,7 +727,7 @@ def test_missing_proportions_are_asked_for_in_the_words_of_a_pipeline():
 
 def test_shares_out_of_range_by_rounding_are_cut_and_others_named():
     matrix, _, _ = base.check_proportions([-1e-6, 1 + 1e-6, 0.5])
-    np.testing.assert_array_equal(matrix, [[1, 0], [0, 1], [0.5, 0.5]])
+    assert_array_equal(matrix, [[1, 0], [0, 1], [0.5, 0.5]])
     for rows, message in (
         ([[0.5, 0.5], [0.5, 0.5], [1.2, -0.2]], "got 1.2 for bag 'c'"),
         ([[0.5, 0.5], [0.5, 0.4], [0.5, 0.5]], "of bag 'b' sum to 0.9"),
@@ -766,12 +757,12 @@ def test_labels_of_one_class_are_labels_and_none_are_none():
     assert base.labels_to_pure_bags(unknown).labels is None
     one = base.labels_to_pure_bags(replace(data, labels=np.array([0, -1, -1, -1])))
     assert one.bags.tolist() == [2, 0, 1, 1]
-    np.testing.assert_array_equal(one.proportions, [[0, 1], [0.5, 0.5], [1, 0], [0, 1]])
+    assert_array_equal(one.proportions, [[0, 1], [0.5, 0.5], [1, 0], [0, 1]])
 
 
 def test_a_sparse_matrix_may_hold_nothing():
     model = MeanMap().fit(sp.csr_array((4, 2)), [0, 0, 1, 1], [0.5, 1.0])
-    np.testing.assert_array_equal(model.coef_, 0)
+    assert_array_equal(model.coef_, 0)
 
 
 def test_the_rest_of_a_bag_is_what_its_labels_leave():
@@ -780,7 +771,7 @@ def test_the_rest_of_a_bag_is_what_its_labels_leave():
     P = np.array([[0.5, 0.5], [2 / 3, 1 / 3], [0.0, 1.0]])
     data = base.read_bags(np.zeros((7, 1)), bags, P, y)
     rest = base.labels_to_pure_bags(data).proportions
-    np.testing.assert_allclose(rest, [P[0], [0, 1], [0, 1], [1, 0], [0, 1]], atol=1e-12)
+    assert_allclose(rest, [P[0], [0, 1], [0, 1], [1, 0], [0, 1]], atol=1e-12)
     keyed = pd.Series([0.5, 1.0], list("ab"))
     more = base.read_bags(np.zeros((4, 1)), list("aabb"), keyed, [-1, -1, 0, 0])
     with pytest.warns(base.LLPWarning, match="bag 'b' has more labeled"):
@@ -796,7 +787,7 @@ def test_several_classes_are_native_one_vs_rest_or_refused():
     native = MeanMap().fit(X, bags, P)
     scores = native.decision_function(X)
     assert native.estimators_ is None and scores.shape == (300, 3)
-    np.testing.assert_array_equal(native.predict(X), scores.argmax(axis=1))
+    assert_array_equal(native.predict(X), scores.argmax(axis=1))
     several = OneAgainstTheRest().fit(X, bags, P)
     for part in several.estimators_:
         assert part.classes_.tolist() == [0, 1]
@@ -893,9 +884,9 @@ def test_error_covariances_of_partly_known_bags():
     found = base.error_covariances(se, base.labels_to_pure_bags(data))
     wider = np.array([0, 4 * 0.02, 2 * 0.03, 0.04, 0, 0])
     sign = np.array([[1, -1], [-1, 1]])
-    np.testing.assert_allclose(found, wider[:, None, None] ** 2 * sign, atol=1e-15)
+    assert_allclose(found, wider[:, None, None] ** 2 * sign, atol=1e-15)
     in_order = base.error_covariances(se.to_numpy(), data)
-    np.testing.assert_allclose(in_order[:, 0, 0], se.to_numpy() ** 2)
+    assert_allclose(in_order[:, 0, 0], se.to_numpy() ** 2)
     with pytest.raises(ValueError, match="proportion_errors is matched by its keys"):
         base.error_covariances(se, replace(data, bag_labels=None))
 
@@ -911,7 +902,7 @@ def test_half_an_instance_is_of_the_first_class_whoever_rounds():
     assert [class_counts(n, 0.5)[1] for n in sizes] == positives
     X = np.random.default_rng(0).normal(size=(24, 2))
     exact = diagnosis.read_problem(X, bags, halves, exact=True).proportions
-    np.testing.assert_allclose(sizes * exact[:, 1], positives)
+    assert_allclose(sizes * exact[:, 1], positives)
 
 
 def test_equal_remainders_up_to_rounding_go_to_the_first_class():
@@ -948,7 +939,7 @@ def test_a_large_bag_is_labeled_as_well_as_by_assignment(n_classes, monkeypatch)
         monkeypatch.setattr(_counts, "MANY_SEATS", limit)
         labels = base.label_by_counts(scores, bags, counts)
         table = base.crosstab(bags, labels, (3, n_classes))
-        np.testing.assert_array_equal(table[[0, 2]], counts[[0, 2]])
+        assert_array_equal(table[[0, 2]], counts[[0, 2]])
         gained.append(scores[rows, labels].sum())
     assert gained[0] == pytest.approx(gained[1])
 
@@ -979,7 +970,7 @@ def test_functions_of_blocks_are_those_of_the_whole(block, sizes, monkeypatch):
         seen.append(len(part))
         return part[:, 0]
 
-    np.testing.assert_array_equal(base.in_blocks(X, 3, first), X[:, 0])
+    assert_array_equal(base.in_blocks(X, 3, first), X[:, 0])
     assert seen == sizes
 
 

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logit, softmax, xlogy
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
@@ -74,7 +75,7 @@ def test_bags_of_one_are_the_classifier_of_scikit_learn(learning_rate, leaves):
     theirs = HistGradientBoostingClassifier(**options(X, learning_rate, leaves))
     staged = theirs.fit(X, y).staged_decision_function(X)
     for ours, scores in zip(step.seen[1:], staged, strict=True):
-        np.testing.assert_allclose(ours, scores, atol=1e-6)
+        assert_allclose(ours, scores, atol=1e-6)
     assert np.ptp(ours) > 0.5
 
 
@@ -88,7 +89,7 @@ def test_bags_of_one_of_several_classes_are_the_classifier_of_scikit_learn():
     for ours, scores in zip(
         step.seen[1:], theirs.staged_decision_function(X), strict=True
     ):
-        np.testing.assert_allclose(ours, scores, atol=1e-6)
+        assert_allclose(ours, scores, atol=1e-6)
 
 
 def test_squares_are_the_regressor_of_scikit_learn():
@@ -98,12 +99,12 @@ def test_squares_are_the_regressor_of_scikit_learn():
     trees, history = boost_trees(X, start, step, everywhere(X), 0.3, ROUNDS)
     theirs = HistGradientBoostingRegressor(**options(X, 0.3)).fit(X, y)
     staged = list(theirs.staged_predict(X))
-    np.testing.assert_allclose(step.seen[1:], staged, atol=1e-6)
+    assert_allclose(step.seen[1:], staged, atol=1e-6)
     errors = [np.mean((y - scores) ** 2) for scores in (start, *staged)]
-    np.testing.assert_allclose(history, errors, rtol=1e-6)
+    assert_allclose(history, errors, rtol=1e-6)
     new = np.random.default_rng(1).uniform(size=(200, 3))
     predicted = start[0] + tree_scores(trees, new)
-    np.testing.assert_allclose(predicted, theirs.predict(new), atol=1e-6)
+    assert_allclose(predicted, theirs.predict(new), atol=1e-6)
 
 
 def share_step(scores, bags, shares, held_out, smallest=0.05):
@@ -152,8 +153,8 @@ def test_boosting_is_a_loop_of_weighted_newton_regressions(learning_rate):
     ours = Watched(step)
     _, history = boost_trees(X, start, ours, rows, learning_rate, ROUNDS)
     scores, slow = slowly(X, start, step, rows, learning_rate, ROUNDS)
-    np.testing.assert_allclose(ours.seen[-1], scores, atol=1e-6)
-    np.testing.assert_allclose(history, slow, atol=1e-6)
+    assert_allclose(ours.seen[-1], scores, atol=1e-6)
+    assert_allclose(history, slow, atol=1e-6)
     assert history.min() < history[0] - 0.001
 
 
@@ -167,8 +168,8 @@ def test_what_the_loss_says_of_rows_held_out_changes_no_tree():
     (one, first), (two, second) = (
         boost_trees(X, start, say, rows, max_iter=ROUNDS) for say in (step, garbage)
     )
-    np.testing.assert_array_equal(first, second)
-    np.testing.assert_array_equal(tree_scores(one, X), tree_scores(two, X))
+    assert_array_equal(first, second)
+    assert_array_equal(tree_scores(one, X), tree_scores(two, X))
     all_rows, _ = boost_trees(X, start, step, everywhere(X), max_iter=ROUNDS)
     assert np.abs(tree_scores(all_rows, X) - tree_scores(one, X)).max() > 0.01
 
@@ -179,8 +180,8 @@ def test_trees_end_at_the_first_best_round():
     step = Watched(lambda f: (told[len(step.seen) - 1], *logistic(f, y)[1:]))
     start = X[:, 0] - 0.5
     trees, history = boost_trees(X, start, step, everywhere(X), 0.5, len(told) - 1)
-    np.testing.assert_array_equal(history, told)
-    np.testing.assert_array_equal(start + tree_scores(trees, X), step.seen[2])
+    assert_array_equal(history, told)
+    assert_array_equal(start + tree_scores(trees, X), step.seen[2])
     assert (step.seen[3] != step.seen[2]).any()
 
 
@@ -200,7 +201,7 @@ def test_without_a_round_there_is_no_tree(n_columns):
         X, start, lambda f: (7.0, f, np.ones_like(f)), everywhere(X), max_iter=0
     )
     assert history.tolist() == [7.0]
-    np.testing.assert_array_equal(tree_scores(trees, X[:50]), np.zeros_like(start[:50]))
+    assert_array_equal(tree_scores(trees, X[:50]), np.zeros_like(start[:50]))
 
 
 def test_a_leaf_holds_a_fiftieth_of_the_instances_and_a_tree_eight_leaves():
@@ -234,4 +235,4 @@ def test_trees_are_pickled_without_the_data():
     stored = pickle.dumps(trees)
     assert len(stored) < X.nbytes / 2
     again = tree_scores(pickle.loads(stored), X)
-    np.testing.assert_array_equal(again, tree_scores(trees, X))
+    assert_array_equal(again, tree_scores(trees, X))

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from joblib import parallel_config
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.datasets import make_blobs
 from sklearn.ensemble import VotingClassifier
@@ -85,7 +86,7 @@ def test_errors_from_the_table_are_errors_of_predictions(n_classes, known, combi
         every, forms_of(clusters, bags, P, labels), combine=combine
     )
     slow = [slow_error(row, clusters, bags, P, labels, combine) for row in every]
-    np.testing.assert_allclose(found, slow, atol=1e-12)
+    assert_allclose(found, slow, atol=1e-12)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -97,7 +98,7 @@ def test_exhaustive_is_the_best_of_all_and_no_worse_than_greedy(n_classes, monke
         labeling, error = cs.label_exhaustively(forms)
         every = map(np.array, product(range(n_classes), repeat=4))
         slow = min(every, key=lambda row: slow_error(row, clusters, bags, P))
-        np.testing.assert_array_equal(labeling, slow)
+        assert_array_equal(labeling, slow)
         assert error == pytest.approx(slow_error(slow, clusters, bags, P))
         assert error <= cs.label_greedily(forms)[1] + 1e-12
 
@@ -125,7 +126,7 @@ def test_greedy_goes_through_the_clusters_once(seed, combine):
                 best, label = error, j
         labeling[i] = label
     found, error = cs.label_greedily(forms_of(clusters, bags, P), combine=combine)
-    np.testing.assert_array_equal(found, labeling)
+    assert_array_equal(found, labeling)
     assert error == pytest.approx(best)
 
 
@@ -158,7 +159,7 @@ def test_the_strategy_keeps_the_best_and_stays_in_the_box():
     assert every.min() >= 0 and (every.max(axis=1) == 1).all()
     errors = np.sum((every - [1, 0.5, 0]) ** 2, axis=1)
     assert best[0] == history[-1] == errors.min()
-    np.testing.assert_array_equal(best[-1], every[errors.argmin()])
+    assert_array_equal(best[-1], every[errors.argmin()])
     assert (np.diff(history) <= 0).all() and len(history) == 30
     assert best[1] == "kept" and best[0] < 0.01
     assert len(seen[0]) == 25 and 25 < np.mean([len(W) for W in seen[1:]]) < 55
@@ -193,7 +194,7 @@ def test_the_nearest_mean_is_in_weighted_squares():
     model.feature_weights_ = np.array([1, 0.05])
     Z = rng.normal(size=(200, 2))
     squares = (Z[:, None] - model.cluster_means_) ** 2 @ model.feature_weights_
-    np.testing.assert_array_equal(model.predict(Z), squares.argmin(axis=1) % 2)
+    assert_array_equal(model.predict(Z), squares.argmin(axis=1) % 2)
 
 
 def test_known_labels_add_the_share_that_is_wrong():
@@ -265,7 +266,7 @@ def test_separated_blobs_are_solved_exactly(n_classes):
     model.fit(X, bags, pd.DataFrame(P, columns=names))
     assert model.score(X, names[y]) == 1 and model.objective_ < 1e-12
     means = model.cluster_means_
-    np.testing.assert_array_equal(model.cluster_labels_, model.predict(means))
+    assert_array_equal(model.cluster_labels_, model.predict(means))
 
 
 def test_noise_is_weighed_down():
@@ -303,7 +304,7 @@ def test_workers_change_nothing():
     )
     with parallel_config("threading"):
         two.fit(X, bags, P)
-    np.testing.assert_array_equal(one.feature_weights_, two.feature_weights_)
+    assert_array_equal(one.feature_weights_, two.feature_weights_)
 
 
 # --- what a user is told -------------------------------------------------------------------------------------

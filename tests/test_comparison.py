@@ -5,6 +5,7 @@ from itertools import combinations, permutations, product
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from llpbook import LLPWarning
@@ -188,18 +189,18 @@ def scores(seed=0, shape=(9, 5), values=6):
 def test_ranks_by_loops(seed):
     table = scores(seed)
     want = np.array([slow_ranks(row) for row in table])
-    np.testing.assert_array_equal(rank_methods(table), want)
-    np.testing.assert_array_equal(rank_methods(-table, larger_is_better=False), want)
-    np.testing.assert_allclose(average_ranks(table), want.mean(axis=0))
-    np.testing.assert_array_equal(rank_methods(table, larger_is_better=False), 6 - want)
+    assert_array_equal(rank_methods(table), want)
+    assert_array_equal(rank_methods(-table, larger_is_better=False), want)
+    assert_allclose(average_ranks(table), want.mean(axis=0))
+    assert_array_equal(rank_methods(table, larger_is_better=False), 6 - want)
 
 
 def test_ranks_follow_order_only_and_scores_equal_up_to_rounding_tie():
     table = scores(1, (6, 4), 40)
-    np.testing.assert_array_equal(rank_methods(table), rank_methods(np.exp(table)))
+    assert_array_equal(rank_methods(table), rank_methods(np.exp(table)))
     assert rank_methods([[0.1 + 0.2, 0.3, 0.2]]).to_numpy().tolist() == [[1.5, 1.5, 3]]
     tiny = 1e-30 * table  # small units are no ties
-    np.testing.assert_array_equal(rank_methods(table), rank_methods(tiny))
+    assert_array_equal(rank_methods(table), rank_methods(tiny))
     assert rank_methods(np.zeros((2, 3))).to_numpy().tolist() == [[2.0] * 3] * 2
 
 
@@ -516,8 +517,8 @@ def test_a_difference_is_averaged_over_draws_then_tasks_then_sets():
             gaps = [(part.loc[t, method] - part.loc[t, "old"]).mean() for t in tasks]
             sets.append(np.mean(gaps))
         row = found.loc[method]
-        np.testing.assert_allclose(row["difference"], np.mean(sets))
-        np.testing.assert_allclose(row["error"], np.std(sets, ddof=1) / 5**0.5)
+        assert_allclose(row["difference"], np.mean(sets))
+        assert_allclose(row["error"], np.std(sets, ddof=1) / 5**0.5)
         assert row["n_dataset"] == 5
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
 from problems import gaussian_bags, quick, uneven_bags
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -94,13 +95,13 @@ def test_fit_returns_the_estimator_and_sets_attributes(cls):
     model = make(cls)
     assert model.fit(X, bags, P) is model
     assert model.n_features_in_ == 3
-    np.testing.assert_array_equal(model.classes_, [0, 1])
+    assert_array_equal(model.classes_, [0, 1])
     model.predict_proportions(X, bags)
     for now, then in zip((X, bags, P), before, strict=True):  # input is left alone
-        np.testing.assert_array_equal(now, then)
-    np.testing.assert_array_equal(scores(model, X), plain_scores(cls))
+        assert_array_equal(now, then)
+    assert_array_equal(scores(model, X), plain_scores(cls))
     again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(scores(again, X), plain_scores(cls))
+    assert_array_equal(scores(again, X), plain_scores(cls))
 
 
 @each
@@ -148,14 +149,14 @@ def test_predictions_have_the_documented_shapes(cls):
     model = fitted(cls)
     assert set(model.predict(X)) <= {0, 1}
     assert model.predict_proportions(X, bags).shape == (20, 2)
-    np.testing.assert_allclose(model.predict_proportions(X, bags).sum(axis=1), 1)
+    assert_allclose(model.predict_proportions(X, bags).sum(axis=1), 1)
     assert model.score(X, y) == np.mean(model.predict(X) == y)
     if hasattr(model, "predict_proba"):
         assert model.predict_proba(X).shape == (120, 2)
-        np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+        assert_allclose(model.predict_proba(X).sum(axis=1), 1)
     if hasattr(model, "decision_function"):
         assert model.decision_function(X).shape == (120,)
-        np.testing.assert_array_equal(
+        assert_array_equal(
             model.predict(X), (model.decision_function(X) > 0).astype(int)
         )
 
@@ -177,7 +178,7 @@ def test_dataframe_in(cls):
     series, shares = pd.Series(bags, shuffled.index), pd.Series(P[:, 1])
     model = make(cls).fit(shuffled, series, shares.sample(frac=1, random_state=0))
     assert list(model.feature_names_in_) == ["age", "bmi", "dose"]
-    np.testing.assert_allclose(scores(model, frame), plain_scores(cls))
+    assert_allclose(scores(model, frame), plain_scores(cls))
 
 
 @each
@@ -187,8 +188,8 @@ def test_a_refit_forgets(cls):
     model = make(cls).fit(
         other[0], other[2], pd.DataFrame(other[3], columns=["a", "b"])
     )
-    np.testing.assert_array_equal(scores(model.fit(X, bags, P), X), plain_scores(cls))
-    np.testing.assert_array_equal(model.classes_, [0, 1])
+    assert_array_equal(scores(model.fit(X, bags, P), X), plain_scores(cls))
+    assert_array_equal(model.classes_, [0, 1])
 
 
 @each
@@ -198,7 +199,7 @@ def test_order_and_rows_without_instances_change_nothing(cls):
     rename = np.random.default_rng(2).permutation(20)
     more = np.vstack([P[np.argsort(rename)], [[0.9, 0.1], [0.1, 0.9]]])
     turned = make(cls).fit(X[order], rename[bags][order], more)
-    np.testing.assert_allclose(scores(turned, X), plain_scores(cls), atol=1e-6)
+    assert_allclose(scores(turned, X), plain_scores(cls), atol=1e-6)
 
 
 @each
@@ -207,9 +208,7 @@ def test_pipeline(cls):
     pipe = make_pipeline(StandardScaler(), make(cls))
     pipe.fit(X, bags, **{f"{cls.__name__.lower()}__proportions": P})
     by_hand = make(cls).fit(StandardScaler().fit_transform(X), bags, P)
-    np.testing.assert_allclose(
-        pipe.predict(X), by_hand.predict(StandardScaler().fit_transform(X))
-    )
+    assert_allclose(pipe.predict(X), by_hand.predict(StandardScaler().fit_transform(X)))
     assert 0 <= pipe.score(X, y) <= 1
     assert proportion_scorer(P)(pipe, X, bags) <= 0
 
@@ -233,7 +232,7 @@ def test_grid_search_needs_no_label(cls, keyed):
         search.fit(X, bags, groups=bags if cv != 3 else None, proportions=P)
         assert -1 <= search.best_score_ <= 0
         found = scores(search.best_estimator_, X)
-        np.testing.assert_allclose(found, plain_scores(cls), atol=1e-9)
+        assert_allclose(found, plain_scores(cls), atol=1e-9)
 
 
 @kinds
@@ -266,7 +265,7 @@ def test_bags_of_size_one_are_learned(cls):
 def test_known_labels(cls):
     X, y, bags, P = problem()
     unknown = make(cls).fit(X, bags, P, labels=np.full(120, -1))
-    np.testing.assert_allclose(scores(unknown, X), plain_scores(cls), atol=1e-9)
+    assert_allclose(scores(unknown, X), plain_scores(cls), atol=1e-9)
     words = np.array(["no", "yes"], dtype=object)[y]
     some = np.where(np.arange(120) % 3 == 0, words, -1)
     keyed = make(cls).fit(X, bags, pd.DataFrame(P, columns=["no", "yes"]), labels=some)
@@ -541,7 +540,7 @@ def test_sparse_works_or_is_refused(cls):
         dense, sparse = (
             scores(make(cls).fit(data, bags, P), data) for data in (X, sp.csr_array(X))
         )
-        np.testing.assert_allclose(sparse, dense, atol=1e-4)
+        assert_allclose(sparse, dense, atol=1e-4)
     else:
         with pytest.raises(ValueError, match="X is not valid"):
             make(cls).fit(sp.csr_array(X), bags, P)
@@ -779,7 +778,7 @@ def test_a_refused_or_interrupted_fit_leaves_the_estimator_as_it_was(cls, monkey
     before = model.predict(X)
     with pytest.raises(ValueError):
         model.fit(X, bags, bad)
-    np.testing.assert_array_equal(model.predict(X), before)
+    assert_array_equal(model.predict(X), before)
 
     def stop(self, data):
         self.classes_ = None
@@ -788,7 +787,7 @@ def test_a_refused_or_interrupted_fit_leaves_the_estimator_as_it_was(cls, monkey
     monkeypatch.setattr(cls, "_fit", stop)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:, :2], bags, good)
-    np.testing.assert_array_equal(model.predict(X), before)
+    assert_array_equal(model.predict(X), before)
 
 
 @each

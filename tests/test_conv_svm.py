@@ -7,6 +7,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
@@ -56,7 +57,7 @@ def test_allowed_counts():
         for found, bound in zip(
             conv_svm.allowed_counts(sizes, shares, epsilon), wanted, strict=True
         ):
-            np.testing.assert_array_equal(found, bound)
+            assert_array_equal(found, bound)
 
 
 @pytest.mark.equation("eq-conv-svm-bag-step")
@@ -104,7 +105,7 @@ def test_a_cut_is_the_best_for_single_columns_and_an_ascent_from_there():
     alpha = np.random.default_rng(0).random(200)
     first = conv_svm.cut(X, X, alpha, bags, *counts, ascent=False)
     found = conv_svm.cut(X, X, alpha, bags, *counts, n_tried=1)
-    np.testing.assert_array_equal(found, conv_svm.climb(X, alpha, first, bags, *counts))
+    assert_array_equal(found, conv_svm.climb(X, alpha, first, bags, *counts))
 
 
 def two_clumps(seed=0, n=120, T=5):
@@ -181,7 +182,7 @@ def test_the_sign_of_an_eigenvector_is_chosen_by_the_bags(monkeypatch):
     usual = ConvSVM().fit(X, bags, P)
     turned = conv_svm.leading_labels
     monkeypatch.setattr(conv_svm, "leading_labels", lambda Y, mu: -turned(Y, mu))
-    np.testing.assert_array_equal(ConvSVM().fit(X, bags, P).coef_, usual.coef_)
+    assert_array_equal(ConvSVM().fit(X, bags, P).coef_, usual.coef_)
     assert usual.score(X, y) > 0.9
 
 
@@ -192,7 +193,7 @@ def test_a_warm_start_changes_nothing():
     cold = conv_svm.solve_relaxed(X, Y, 1.0, tol=1e-8)
     for warm in (nearby, far):
         found = conv_svm.solve_relaxed(X, Y, 1.0, warm=warm, tol=1e-8)
-        np.testing.assert_allclose(found[1], cold[1], atol=1e-3)
+        assert_allclose(found[1], cold[1], atol=1e-3)
         values = [conv_svm.relaxed_value(X, Y, a) for a, _ in (found, cold)]
         assert values[0] == pytest.approx(values[1], rel=1e-7)
 
@@ -285,9 +286,9 @@ def test_leading_labels_are_the_leading_eigenvector():
     values, vectors = np.linalg.eigh((Y.T * mu) @ Y)
     found = conv_svm.leading_labels(Y, mu)
     slow = np.sqrt(values[-1]) * vectors[:, -1]
-    np.testing.assert_allclose(np.outer(found, found), np.outer(slow, slow), atol=1e-9)
+    assert_allclose(np.outer(found, found), np.outer(slow, slow), atol=1e-9)
     one = conv_svm.leading_labels(Y[:1], np.ones(1))
-    np.testing.assert_allclose(np.abs(one), 1)
+    assert_allclose(np.abs(one), 1)
 
 
 def test_the_relaxed_value_bounds_every_labeling():
@@ -373,7 +374,7 @@ def test_the_main_columns_hold_their_share_and_no_more():
     kept = (np.cumsum(squares) < 0.9 * squares.sum()).sum() + 1
     for Z in (X, sp.csr_array(X)):
         found = np.sum(conv_svm.main_columns(Z) ** 2, axis=0)
-        np.testing.assert_allclose(found, squares[:kept])
+        assert_allclose(found, squares[:kept])
 
 
 def test_no_more_labelings_than_allowed():
@@ -454,4 +455,4 @@ def test_lengths_along_columns_by_brute_force():
     slow = np.abs(Y @ (alpha[:, None] * X)).max(axis=0)
     for form in (X, sp.csr_array(X)):
         found = conv_svm.longest_columns(form, alpha, bags, fewest, most)
-        np.testing.assert_allclose(found, slow)
+        assert_allclose(found, slow)

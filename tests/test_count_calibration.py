@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from problems import gaussian_bags
 from scipy.optimize import approx_fprime
 from scipy.special import expit, log_softmax, softmax
@@ -77,7 +78,7 @@ def test_the_gradient_is_that_of_the_objective(n_classes, lapse):
     w = np.array([1.3, 0.4, 0.1, -0.3][: 2 if n_classes == 2 else 4])
     numeric = approx_fprime(w, lambda w: objective(w, scores, known, lapse, 5.0)[0])
     gradient = objective(w, scores, known, lapse, 5.0)[1]
-    np.testing.assert_allclose(gradient, numeric, atol=1e-6)
+    assert_allclose(gradient, numeric, atol=1e-6)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -87,7 +88,7 @@ def test_the_gradient_is_zero_at_the_answer(size, n_classes):
     slope, offset = calibrate(scores, known, C=np.inf)
     assert slope > 0.3 and len(offset) == (1 if n_classes == 2 else 3)
     gradient = objective(np.append(slope, offset), scores, known, 0.01)[1]
-    np.testing.assert_allclose(gradient, 0, atol=1e-5)
+    assert_allclose(gradient, 0, atol=1e-5)
     if n_classes == 3:
         assert abs(offset.sum()) < 1e-9
 
@@ -121,7 +122,7 @@ def test_bags_of_one_are_platts_scaling(n_classes):
         assert np.abs(approx_fprime(w, loss)).max() < 0.01
         return
     found = expit(slope * scores + offset)
-    np.testing.assert_allclose(found, truth[:, 1], atol=1e-5)
+    assert_allclose(found, truth[:, 1], atol=1e-5)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -135,7 +136,7 @@ def test_the_unit_and_the_zero_of_scores_do_not_matter(n_classes):
         first = slope * scores + offset
         if n_classes == 3:
             again, first = log_softmax(again, axis=1), log_softmax(first, axis=1)
-        np.testing.assert_allclose(again, first, atol=1e-3)
+        assert_allclose(again, first, atol=1e-3)
 
 
 def test_one_score_far_away_and_wrong_changes_little():
@@ -167,12 +168,12 @@ def test_folds_are_whole_bags_with_like_shares_whatever_the_order():
     folds = cl.bag_folds(read_bags(X, bags, P, None), 5)
     assert all(len(set(folds[bags == k])) == 1 for k in range(50))
     of = np.array([folds[bags == k][0] for k in range(50)])
-    np.testing.assert_array_equal(np.bincount(of), 10)
+    assert_array_equal(np.bincount(of), 10)
     means = [P[of == k, 1].mean() for k in range(5)]
     assert np.ptp(means) < 0.03
     order, rename = (np.random.default_rng(s).permutation(n) for s, n in ((1, 300), (2, 50)))  # fmt: skip
     moved = read_bags(X[order], rename[bags[order]], P[np.argsort(rename)], None)
-    np.testing.assert_array_equal(cl.bag_folds(moved, 5), folds[order])
+    assert_array_equal(cl.bag_folds(moved, 5), folds[order])
 
 
 def test_held_out_scores_are_of_fits_that_have_not_seen_the_bag():
@@ -184,14 +185,12 @@ def test_held_out_scores_are_of_fits_that_have_not_seen_the_bag():
         part = BagMeanRegression(0.1).fit(X[folds != k], bags[folds != k], P)
         scores = part.decision_function(X)
         scores *= cl.spread(model.estimator_.decision_function(X))[1] / cl.spread(scores)[1]  # fmt: skip
-        np.testing.assert_allclose(
-            model.held_out_scores_[folds == k], scores[folds == k]
-        )
+        assert_allclose(model.held_out_scores_[folds == k], scores[folds == k])
     slope, offset = calibrate(model.held_out_scores_, bag_counts(bags, P))
     assert (slope, offset) == (model.slope_, model.offset_)
     scores = ridge.fit(X, bags, P).decision_function(X)
     p = 0.99 * expit(slope * scores + offset) + 0.01 * P[bags, 1].mean()
-    np.testing.assert_allclose(model.predict_proba(X)[:, 1], p)
+    assert_allclose(model.predict_proba(X)[:, 1], p)
     few = CountCalibration(ridge, n_folds=1000).fit(X, bags, P)
     assert len(np.unique(few.held_out_scores_.round(9))) > 150
 
@@ -209,7 +208,7 @@ def test_the_unit_of_each_fit_does_not_matter():
         CountCalibration(cls()).fit(X, bags, P).predict_proba(X)
         for cls in (BagMeanRegression, OwnUnit)
     )
-    np.testing.assert_allclose(one, two, atol=1e-5)
+    assert_allclose(one, two, atol=1e-5)
 
 
 def test_known_labels_reach_the_fits_and_the_likelihood_but_not_of_the_fold():
@@ -220,7 +219,7 @@ def test_known_labels_reach_the_fits_and_the_likelihood_but_not_of_the_fold():
     rest = folds != 3
     part = BagMeanRegression().fit(X[rest], bags[rest], P, labels=labels[rest])
     ratio = model.held_out_scores_[~rest] / part.decision_function(X[~rest])
-    np.testing.assert_allclose(ratio, ratio[0])
+    assert_allclose(ratio, ratio[0])
     every = CountCalibration(BagMeanRegression(), lapse=0).fit(X, bags, P, labels=y)
     single = bag_counts(np.arange(200), np.eye(2)[y])
     slope, _ = calibrate(every.held_out_scores_, single, lapse=0)
@@ -269,7 +268,7 @@ def test_all_kinds_of_estimators_get_probabilities(inner):
     p = model.predict_proba(X)
     assert ((p > 0.0) & (p < 1)).all()
     if isinstance(inner, MajorityClass):
-        np.testing.assert_allclose(p - model.class_prior_, 0, atol=1e-3)
+        assert_allclose(p - model.class_prior_, 0, atol=1e-3)
     else:
         assert log_loss(y, p) < 0.6 < log_loss(y, np.full((240, 2), 0.5))
 
@@ -283,7 +282,7 @@ def test_a_precomputed_kernel_is_cut_in_rows_and_columns():
     rest = folds != 0
     part = MeanMap(fit_intercept=False).fit(X[rest], bags[rest], P)
     ratio = model.held_out_scores_[~rest] / part.decision_function(X[~rest])
-    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-3)
+    assert_allclose(ratio, ratio[0], rtol=1e-3)
 
 
 def test_what_cannot_be_calibrated_is_refused():
@@ -318,7 +317,7 @@ def test_a_slope_of_0_warns_and_gives_all_the_same():
         model = CountCalibration(BagMeanRegression(), n_folds=200)
         model.fit(np.ones((200, 2)) * X[:1], np.arange(200), y.astype(float))
     p = model.predict_proba(X)[:, 1]
-    np.testing.assert_allclose(p, y.mean(), atol=1e-3)
+    assert_allclose(p, y.mean(), atol=1e-3)
     assert not model.predict(X).any()
 
 
@@ -346,7 +345,7 @@ def test_a_pipeline_is_fitted_alike_with_metadata_routing():
         routed = CountCalibration(pipe, 2).fit(X, bags, P)
         again = bag_bootstrap(pipe, X, bags, P, offset, n_resamples=4, random_state=0)
     assert routed.slope_ == plain.slope_
-    np.testing.assert_array_equal(again.replicates, drawn.replicates)
+    assert_array_equal(again.replicates, drawn.replicates)
 
 
 def offset(model):

@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from problems import gaussian_bags
 from scipy.optimize import approx_fprime
 from scipy.special import expit, logit, softmax
@@ -87,7 +88,7 @@ def test_the_tilt_makes_the_expected_count_the_observed_one(scale, error):
     assert (np.isinf(t) == pure).all()
     found = known.sums(expit(f + t[known.bags]))
     finite = np.where(np.isfinite(t), t, 0)
-    np.testing.assert_allclose(found + error * finite, known.counts, atol=1e-7)
+    assert_allclose(found + error * finite, known.counts, atol=1e-7)
 
 
 @pytest.mark.equation("eq-counts-tilted", "eq-counts-forward", "eq-counts-posterior")
@@ -103,7 +104,7 @@ def test_small_bags_are_exact(scale, error):
         for k in range(12):
             slow, q = slow_posterior(f[known.bags == k], said[k], error)
             assert value[k] == pytest.approx(slow, abs=1e-6)
-            np.testing.assert_allclose(posterior[known.bags == k], q, atol=1e-7)
+            assert_allclose(posterior[known.bags == k], q, atol=1e-7)
 
 
 @pytest.mark.parametrize("laplace", [True, False])
@@ -122,7 +123,7 @@ def test_shares_with_noise_against_the_sum_over_all_counts(laplace):
             p = np.exp(fits) * np.prod(np.where(y, s, 1 - s))
             total, q = total + p, q + p * y
         assert value[k] == pytest.approx(np.log(total), abs=1e-7)
-        np.testing.assert_allclose(posterior[bags == k], q / total, atol=1e-9)
+        assert_allclose(posterior[bags == k], q / total, atol=1e-9)
 
 
 def test_laplace_noise_and_steep_scores_that_contradict_it():
@@ -148,7 +149,7 @@ def test_laplace_bags_are_computed_in_parts(monkeypatch):
     for cells in (1, 2500):  # a bag, or two, at a time
         monkeypatch.setattr(cl._binary, "EXACT_CELLS", cells)
         for one, other in zip(cl.count_posterior(f, known), whole, strict=True):
-            np.testing.assert_allclose(one, other, atol=1e-10)
+            assert_allclose(one, other, atol=1e-10)
 
 
 def test_noise_and_known_labels():
@@ -170,7 +171,7 @@ def test_noise_and_known_labels():
     shares = np.append(counts / left, [0.0, 1.0])
     options["proportion_errors"] = np.append(errors * 6 / left, [0.0, 0.0])
     by_hand = CountLogistic(**options).fit(X, codes, shares)
-    np.testing.assert_allclose(model.coef_, by_hand.coef_, atol=1e-3)
+    assert_allclose(model.coef_, by_hand.coef_, atol=1e-3)
 
 
 def test_what_noise_needs():
@@ -192,8 +193,8 @@ def test_the_saddlepoint_is_near_for_bags_of_fifty(scale, off):
     f, known = drawn(50, 60, scale)
     exact, q = cl.count_posterior(f, known, exact_up_to=50)
     value, near = cl.count_posterior(f, known, exact_up_to=0)
-    np.testing.assert_allclose(value, exact, atol=0.03)
-    np.testing.assert_allclose(near, q, atol=off)
+    assert_allclose(value, exact, atol=0.03)
+    assert_allclose(near, q, atol=off)
     tilted = expit(f + cl.tilt(f, known)[known.bags])
     assert np.abs(near - q).max() < np.abs(tilted - q).max() / 8
 
@@ -225,7 +226,7 @@ def test_the_posterior_minus_the_prior_is_the_gradient(exact_up_to, error):
 
     numeric = approx_fprime(f, total, 1e-5)
     q = cl.count_posterior(f, known, exact_up_to)[1]
-    np.testing.assert_allclose(q - expit(f), numeric, atol=2e-4)
+    assert_allclose(q - expit(f), numeric, atol=2e-4)
 
 
 def test_an_error_of_the_counts_is_a_wider_count():
@@ -233,11 +234,11 @@ def test_an_error_of_the_counts_is_a_wider_count():
     f, known = drawn(50, 20, error=4.0)
     exact, q = cl.count_posterior(f, known, exact_up_to=50)
     value, near = cl.count_posterior(f, known, exact_up_to=0)
-    np.testing.assert_allclose(value, exact, atol=0.02)
-    np.testing.assert_allclose(near, q, atol=1e-3)
+    assert_allclose(value, exact, atol=0.02)
+    assert_allclose(near, q, atol=1e-3)
     certain = cl.count_posterior(f, replace(known, errors=np.zeros(20)))[1]
     useless = cl.count_posterior(f, replace(known, errors=np.full(20, 1e9)))[1]
-    np.testing.assert_allclose(useless, expit(f), atol=1e-5)
+    assert_allclose(useless, expit(f), atol=1e-5)
     assert np.abs(certain - expit(f)).max() > np.abs(q - expit(f)).max() > 1e-3
 
 
@@ -251,7 +252,7 @@ def test_the_tilt_of_several_classes(scale, error):
     found = np.column_stack([known.sums(column) for column in pi.T])
     finite = np.where(np.isfinite(T), T, 0)
     found += np.einsum("kij,kj->ki", known.errors, finite)
-    np.testing.assert_allclose(found, known.counts, atol=1e-6)
+    assert_allclose(found, known.counts, atol=1e-6)
 
 
 def test_steep_scores_that_contradict_the_counts_are_tilted_too():
@@ -260,7 +261,7 @@ def test_steep_scores_that_contradict_the_counts_are_tilted_too():
     F = 300 * rng.normal(size=(1200, 3)) @ rng.normal(size=(3, 6))
     pi = softmax(F + tilt_classes(F, known)[known.bags], axis=1)
     found = np.column_stack([known.sums(column) for column in pi.T])
-    np.testing.assert_allclose(found, known.counts, atol=1e-6)
+    assert_allclose(found, known.counts, atol=1e-6)
 
 
 @pytest.mark.parametrize("weights", [(0, -1.5, 1.5), (0, -3, 3), (-2, 1, 1)])
@@ -273,7 +274,7 @@ def test_bags_whose_labels_are_all_sure_and_wrong_are_tilted_in_few_steps(weight
     F = np.outer(x, weights)
     pi = softmax(F + tilt_classes(F, known)[bags], axis=1)
     found = np.column_stack([known.sums(column) for column in pi.T])
-    np.testing.assert_allclose(found, known.counts, atol=1e-6)
+    assert_allclose(found, known.counts, atol=1e-6)
 
 
 def test_several_classes_against_all_labelings():
@@ -282,8 +283,8 @@ def test_several_classes_against_all_labelings():
     for k in range(12):
         slow, posterior = slow_classes(F[known.bags == k], known.counts[k])
         assert value[k] == pytest.approx(slow, abs=0.12)
-        np.testing.assert_allclose(q[known.bags == k], posterior, atol=0.06)
-    np.testing.assert_allclose(q.sum(axis=1), 1)
+        assert_allclose(q[known.bags == k], posterior, atol=0.06)
+    assert_allclose(q.sum(axis=1), 1)
 
 
 @pytest.mark.parametrize("error", [0.0, 2.0])
@@ -294,16 +295,14 @@ def test_two_of_several_classes_are_two_classes(error):
     two = replace(known, counts=counts, errors=errors)
     value, q = cl.class_posterior(np.column_stack([-f / 2, f / 2]), two)
     expected, posterior = cl.count_posterior(f, known, exact_up_to=0)
-    np.testing.assert_allclose(value, expected, atol=1e-9)
-    np.testing.assert_allclose(q[:, 1], posterior, atol=1e-9)
+    assert_allclose(value, expected, atol=1e-9)
+    assert_allclose(q[:, 1], posterior, atol=1e-9)
     absent = np.column_stack([counts, np.zeros(10)])  # a third class that is nowhere
     wide = np.zeros((10, 3, 3))
     wide[:, :2, :2] = errors
     F = np.column_stack([-f / 2, f / 2, np.full(300, 3.0)])
     q = cl.class_posterior(F, replace(two, counts=absent, errors=wide))[1]
-    np.testing.assert_allclose(
-        q, np.column_stack([1 - posterior, posterior, 0 * f]), atol=1e-9
-    )
+    assert_allclose(q, np.column_stack([1 - posterior, posterior, 0 * f]), atol=1e-9)
 
 
 @pytest.mark.parametrize("error", [0.0, 2.0])
@@ -315,7 +314,7 @@ def test_the_gradient_for_several_classes(error):
 
     numeric = approx_fprime(F.ravel(), total, 1e-5).reshape(F.shape)
     q = cl.class_posterior(F, known)[1]
-    np.testing.assert_allclose(q - softmax(F, axis=1), numeric, atol=2e-4)
+    assert_allclose(q - softmax(F, axis=1), numeric, atol=2e-4)
 
 
 def brute_information(f, Z, size):
@@ -336,11 +335,11 @@ def test_the_information_of_a_count_is_the_variance_of_its_score():
     known = BagCounts(np.zeros(12, int), *np.array([[12], [5], [0]]))
     found = LinearObjective(CountLoss(), Z, known).at(np.array(w)).information()
     exact = brute_information(f, Z, 12)
-    np.testing.assert_allclose(found, exact, atol=0.03 * exact.max())
+    assert_allclose(found, exact, atol=0.03 * exact.max())
     # Nothing about the offset is lost; the first root alone is a lower bound.
     labels = Z.T @ (Z * (expit(f) * expit(-f))[:, None])
-    np.testing.assert_allclose(found[2], labels[2])
-    np.testing.assert_allclose(exact[2], labels[2])
+    assert_allclose(found[2], labels[2])
+    assert_allclose(exact[2], labels[2])
     first = known.weighted_sums(cl.count_factors(f, known)[0], Z)
     assert np.linalg.eigvalsh(exact - first.T @ first).min() > -1e-12
     assert np.linalg.eigvalsh(labels - exact).min() > -1e-12
@@ -355,7 +354,7 @@ def test_two_columns_have_the_information_of_one_to_first_order():
     one = roots[0].T @ roots[0]
     factors = cl.class_factors(np.column_stack([0 * f, f]), two)
     blocks = [known.weighted_sums(a[:, 1], Z) for a in factors]
-    np.testing.assert_allclose(sum(b.T @ b for b in blocks), one, atol=1e-9)
+    assert_allclose(sum(b.T @ b for b in blocks), one, atol=1e-9)
 
 
 @pytest.mark.equation("eq-counts-objective")
@@ -370,20 +369,20 @@ def test_objective_and_its_gradient(n_classes):
     slow = -posterior(scores, known)[0].sum() + np.sum(w**2) / 1.4
     assert at(w).value == pytest.approx(slow)
     numeric = approx_fprime(w.ravel(), lambda v: at(v.reshape(w.shape)).value, 1e-6)
-    np.testing.assert_allclose(at(w).gradient.ravel(), numeric, atol=1e-4)
+    assert_allclose(at(w).gradient.ravel(), numeric, atol=1e-4)
 
 
 def test_counts_from_shares():
     known = bag_counts(
         np.array([3, 3, 3, 1]), np.array([[0, 1], [0.3, 0.7], [0, 1], [2 / 3, 1 / 3]])
     )
-    np.testing.assert_array_equal(known.bags, [1, 1, 1, 0])
-    np.testing.assert_array_equal(known.sizes, [1, 3])
-    np.testing.assert_allclose(known.counts, [0.7, 1])
+    assert_array_equal(known.bags, [1, 1, 1, 0])
+    assert_array_equal(known.sizes, [1, 3])
+    assert_allclose(known.counts, [0.7, 1])
     assert known.counts[1] == 1  # to the last bit
-    np.testing.assert_allclose(known.shares, [[0.3, 0.7], [2 / 3, 1 / 3]])
+    assert_allclose(known.shares, [[0.3, 0.7], [2 / 3, 1 / 3]])
     part = known.part(np.array([False, True]))
-    np.testing.assert_array_equal(part.bags, [0, 0, 0])
+    assert_array_equal(part.bags, [0, 0, 0])
 
 
 # --- the learners ------------------------------------------------------------------------------------------
@@ -394,14 +393,14 @@ def test_bags_of_size_one_are_multinomial_logistic_regression():
     supervised = LogisticRegression(fit_intercept=False, tol=1e-10).fit(X, y)
     model = CountLogistic(C=1.0, fit_intercept=False, tol=1e-8)
     model.fit(X, np.arange(len(X)), np.eye(3)[y])
-    np.testing.assert_allclose(model.coef_, supervised.coef_, atol=1e-4)
+    assert_allclose(model.coef_, supervised.coef_, atol=1e-4)
 
 
 def test_known_labels_are_likelihood_of_their_own():
     X, y, bags, P = problem()
     everything = CountLogistic(tol=1e-8).fit(X, bags, P, labels=y)
     supervised = CountLogistic(tol=1e-8).fit(X, np.arange(len(y)), y.astype(float))
-    np.testing.assert_allclose(everything.coef_, supervised.coef_, atol=1e-5)
+    assert_allclose(everything.coef_, supervised.coef_, atol=1e-5)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -414,7 +413,7 @@ def test_the_fit_is_a_stationary_point_below_mean_map(n_classes):
     start = cl.mean_map_start(X, bag_counts(bags, P), 0.5)
     lam = 4 / 0.5 if n_classes == 2 else 1 / 0.5
     same = MeanMap(lam, fit_intercept=False).fit(X, bags, P)
-    np.testing.assert_allclose(start, same.coef_, atol=1e-5)
+    assert_allclose(start, same.coef_, atol=1e-5)
     assert model.objective_ < at(start).value
 
 
@@ -451,10 +450,10 @@ def test_the_same_cells_with_frequencies_are_the_same_fit():
         given = cells[["a", "b"]].to_numpy(), cells["bag"], P
         model = CountLogistic().fit(*given, counts=cells["count"])
         whole = CountLogistic(exact_up_to=10_000).fit(X, bags, P)
-        np.testing.assert_allclose(model.coef_, whole.coef_, atol=0.01)
+        assert_allclose(model.coef_, whole.coef_, atol=0.01)
         same = CountLogistic().fit(X, bags, P)
-        np.testing.assert_allclose(model.coef_, same.coef_, atol=1e-8)
-        np.testing.assert_allclose(model.intercept_, same.intercept_, atol=1e-8)
+        assert_allclose(model.coef_, same.coef_, atol=1e-8)
+        assert_allclose(model.intercept_, same.intercept_, atol=1e-8)
 
 
 def test_exact_likelihoods_of_cells_are_those_of_their_instances():
@@ -474,8 +473,8 @@ def test_exact_likelihoods_of_cells_are_those_of_their_instances():
             cl.count_posterior(*g, exact_up_to)
             for g in ((f, cells), (f[times], single))
         )
-        np.testing.assert_allclose(one[0], two[0])
-        np.testing.assert_allclose(one[1][times], two[1])
+        assert_allclose(one[0], two[0])
+        assert_allclose(one[1][times], two[1])
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -483,7 +482,7 @@ def test_linear_kernel_form_equals_the_primal(n_classes):
     X, _, bags, P = problem(n_classes=n_classes)
     primal = CountLogistic(tol=1e-7).fit(X, bags, P).decision_function(X)
     dual = CountLogistic(kernel="precomputed", tol=1e-7).fit(X @ X.T, bags, P)
-    np.testing.assert_allclose(dual.decision_function(X @ X.T), primal, atol=1e-3)
+    assert_allclose(dual.decision_function(X @ X.T), primal, atol=1e-3)
 
 
 @pytest.mark.parametrize("learner", [CountLogistic(), CountBoosting(max_iter=9)])
@@ -491,12 +490,12 @@ def test_the_numbers_of_classes_bags_and_columns_change_nothing(learner):
     X, _, bags, P = problem(size=12)
     f = learner.fit(X, bags, P[:, 1]).decision_function(X)
     swapped = learner.fit(X, bags, P[:, 0]).decision_function(X)
-    np.testing.assert_allclose(-swapped, f, atol=1e-3)
+    assert_allclose(-swapped, f, atol=1e-3)
     names = np.random.default_rng(0).permutation(len(P))
     renamed = learner.fit(X, names[bags], P[np.argsort(names), 1]).decision_function(X)
-    np.testing.assert_allclose(renamed, f, atol=1e-3)
+    assert_allclose(renamed, f, atol=1e-3)
     turned = learner.fit(X[:, ::-1], bags, P[:, 1]).decision_function(X[:, ::-1])
-    np.testing.assert_allclose(turned, f, atol=1e-3)
+    assert_allclose(turned, f, atol=1e-3)
 
 
 def curved(n=3000, size=10, seed=0):
@@ -519,9 +518,7 @@ def test_boosting_leaves_the_linear_limit():
     assert len(history) == min(61, boosted.n_iter_ + PATIENCE + 1)
     assert boosted.regressors_ == [] and boosted.n_iter_ == history.argmin() > 0
     fewer = CountBoosting(max_iter=boosted.n_iter_).fit(X, bags, P)
-    np.testing.assert_array_equal(
-        fewer.decision_function(X), boosted.decision_function(X)
-    )
+    assert_array_equal(fewer.decision_function(X), boosted.decision_function(X))
 
 
 def test_boosting_takes_any_regressor_and_several_classes():
@@ -535,10 +532,10 @@ def test_boosting_takes_any_regressor_and_several_classes():
     assert model.score(X, three) > linear.score(X, three) + 0.1
     assert len(model.regressors_[0]) == 3
     assert len(model.regressors_) == model.n_iter_ and model.trees_ is None
-    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    assert_allclose(model.predict_proba(X).sum(axis=1), 1)
     trees = CountBoosting(max_iter=40).fit(X, bags, P)
     assert trees.score(X, three) > linear.score(X, three) + 0.1
-    np.testing.assert_allclose(trees.predict_proba(X).sum(axis=1), 1)
+    assert_allclose(trees.predict_proba(X).sum(axis=1), 1)
 
 
 @pytest.mark.parametrize(
@@ -559,7 +556,7 @@ def test_without_regressors_boosting_is_the_linear_fit_on_the_bags_not_held_out(
         return model.fit(X[rows], bags[rows], P).decision_function(X)
 
     none = CountBoosting(max_iter=0, **{"C": 1.0, **options}).fit(X, bags, P)
-    np.testing.assert_allclose(none.decision_function(X), linear(**options), atol=4e-3)
+    assert_allclose(none.decision_function(X), linear(**options), atol=4e-3)
     gap = np.abs(linear(**options) - linear()).max()
     assert gap > 0.04 if options else gap == 0  # each option says something
 
@@ -587,7 +584,7 @@ def test_the_step_of_several_columns_is_newtons_where_classes_are_equally_probab
     _, gradient, hessian = CountLoss().of_counts(np.zeros((20, n_classes)), known)
     s = np.full(n_classes, 1 / n_classes)
     newton = -gradient @ np.linalg.pinv(np.diag(s) - np.outer(s, s))
-    np.testing.assert_allclose(-gradient / hessian, newton, atol=1e-9)
+    assert_allclose(-gradient / hessian, newton, atol=1e-9)
 
 
 def test_boosting_ends_when_rounds_no_longer_help():
@@ -640,7 +637,7 @@ def test_held_out_bags_are_a_tenth_with_the_median_share():
     bags, X = np.repeat(np.arange(40), 40), np.zeros((1600, 1))
     known = bag_counts(bags, np.column_stack([1 - shares, shares]))
     held_out = held_out_bags(known, X, 0.1)
-    np.testing.assert_allclose(np.sort(shares[held_out]) * 40, [5, 15, 25, 35])
+    assert_allclose(np.sort(shares[held_out]) * 40, [5, 15, 25, 35])
     few = known.part(np.arange(40) < 6)
     assert not held_out_bags(few, X[:240], 0.1).any()
     more = known.part(np.arange(40) < 8)
@@ -651,7 +648,7 @@ def test_errors_of_shares_weaken_what_they_say():
     X, _, bags, P = problem()
     plain = CountLogistic(tol=1e-7).fit(X, bags, P)
     none = CountLogistic(proportion_errors=np.zeros(40), tol=1e-7).fit(X, bags, P)
-    np.testing.assert_allclose(none.coef_, plain.coef_, atol=1e-4)
+    assert_allclose(none.coef_, plain.coef_, atol=1e-4)
     wide = CountLogistic(proportion_errors=np.full(40, 0.3)).fit(X, bags, P)
     assert np.linalg.norm(wide.coef_) < np.linalg.norm(plain.coef_)
     with pytest.raises(ValueError, match="proportion_errors must be"):

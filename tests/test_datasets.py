@@ -10,6 +10,7 @@ from urllib.error import URLError
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.metrics import balanced_accuracy_score
 
 from llpbook.base import LLPClassifier, LLPWarning
@@ -900,4 +901,4 @@ def test_a_table_is_what_load_encodes():
     assert table.columns[-1] == "class" and (table["class"] == y).all()
     assert table["workclass"].isna().sum() == 2799
     assert set(table["sex"]) == {"Male", "Female"}
-    np.testing.assert_array_equal(table["age"], X["age"])
+    assert_array_equal(table["age"], X["age"])

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import quad
 from scipy.spatial.distance import pdist
 from scipy.special import logsumexp
@@ -62,7 +63,7 @@ def test_pooled_shares_are_those_of_the_instances():
 def test_pooling_ignores_bags_without_instances():
     bags, sizes = np.array([0, 0, 2, 2]), np.array([2, 0, 2])
     in_p, *shares = dd.pool_bags(bags, np.array([0.5, 1.0, 0.0]), sizes)
-    np.testing.assert_array_equal(in_p, [True, True, False, False])
+    assert_array_equal(in_p, [True, True, False, False])
     assert shares == [0.5, 0.0]
     with pytest.raises(NotIdentifiableError, match=r"proportions .*0.5"):
         dd.pool_bags(bags, np.array([0.5, 1.0, 0.5]), sizes)
@@ -72,7 +73,7 @@ def test_bag_at_the_prior_is_in_the_second_sample():
     in_p, *shares = dd.pool_bags(
         np.arange(3), np.array([0.1, 0.3, 0.2]), np.array([5, 5, 5])
     )
-    np.testing.assert_array_equal(in_p, [False, True, False])
+    assert_array_equal(in_p, [False, True, False])
     assert shares == pytest.approx([0.3, 0.15])
 
 
@@ -87,10 +88,8 @@ def test_weighted_difference_has_the_sign_of_the_bayes_rule(theta, theta_prime, 
     c, c_prime = dd.prior_weights(theta, theta_prime, eta)
     bayes = eta * plus - (1 - eta) * minus
     clear = np.abs(bayes) > 1e-12
-    np.testing.assert_array_equal(
-        np.sign(c * p - c_prime * q)[clear], np.sign(bayes)[clear]
-    )
-    np.testing.assert_allclose(  # proportional, not only of the same sign
+    assert_array_equal(np.sign(c * p - c_prime * q)[clear], np.sign(bayes)[clear])
+    assert_allclose(  # proportional, not only of the same sign
         (c * p - c_prime * q) * bayes[500], bayes * (c * p - c_prime * q)[500], 1e-9
     )
     assert c + c_prime == pytest.approx(2)
@@ -106,7 +105,7 @@ def test_gaussian_basis():
     rng = np.random.default_rng(0)
     X, C = rng.normal(size=(7, 3)), rng.normal(size=(4, 3))
     slow = [[np.exp(-np.sum((x - c) ** 2) / (2 * 0.7**2)) for c in C] for x in X]
-    np.testing.assert_allclose(dd.gaussian_basis(X, C, 0.7), slow, rtol=1e-10)
+    assert_allclose(dd.gaussian_basis(X, C, 0.7), slow, rtol=1e-10)
 
 
 def test_canonical_order_sorts_rows():
@@ -117,7 +116,7 @@ def test_canonical_order_sorts_rows():
 def test_thin_and_median_distance_do_not_depend_on_the_order():
     X = np.random.default_rng(0).normal(size=(700, 3))
     shuffled = np.random.default_rng(1).permutation(X)
-    np.testing.assert_array_equal(thin(X, 40), thin(shuffled, 40))
+    assert_array_equal(thin(X, 40), thin(shuffled, 40))
     assert len(np.unique(thin(X, 40), axis=0)) == 40
     assert thin(X, 700) is X
     assert median_distance(X) == median_distance(shuffled)
@@ -137,9 +136,9 @@ def test_scores_in_one_unit_rank_like_the_products_and_do_not_overflow():
         values, scales = rng.normal(size=6) + rng.choice([-3, 0, 3]), rng.normal(size=6)
         criteria = values * np.exp(scales)
         scores = dd.scores_in_one_unit(values, scales)
-        np.testing.assert_array_equal(np.argsort(-scores), np.argsort(criteria))
+        assert_array_equal(np.argsort(-scores), np.argsort(criteria))
         # One unit for all: ratios are those of the criteria.
-        np.testing.assert_allclose(scores / scores[0], criteria / criteria[0])
+        assert_allclose(scores / scores[0], criteria / criteria[0])
     best = lambda *pair: np.argmax(dd.scores_in_one_unit(*map(np.array, pair)))  # noqa: E731
     assert best([-1.0, -1e-3], [0.0, 2000.0]) == 1
     assert best([1.0, 2.0], [900.0, -900.0]) == 1
@@ -156,7 +155,7 @@ def test_kde_equals_scikit_learn(d):
     X, Z = rng.normal(size=(30, d)), rng.normal(size=(11, d))
     reference = KernelDensity(bandwidth=0.4).fit(X).score_samples(Z)
     found = dd.kde_log_density(Z, X, 0.4)
-    np.testing.assert_allclose(found, reference, rtol=1e-10)
+    assert_allclose(found, reference, rtol=1e-10)
     assert np.isfinite(dd.kde_log_density(Z + 1e4, X, 0.4)).all()
 
 
@@ -255,14 +254,14 @@ def test_draw_two_bags_has_the_counts_and_no_instance_twice():
     y = np.where(np.arange(200) % 3 == 0, "sick", "healthy")
     drawn, labels, bags = dd.draw_two_bags(X, y, (30, 40), (0.2, 0.8), random_state=0)
     assert len(np.unique(drawn)) == 70
-    np.testing.assert_array_equal(y[drawn[:, 0].astype(int)] == "sick", labels == 1)
+    assert_array_equal(y[drawn[:, 0].astype(int)] == "sick", labels == 1)
     assert np.bincount(bags).tolist() == [30, 40]
     assert labels[bags == 0].mean() == 0.2 and labels[bags == 1].mean() == 0.8
     again = dd.draw_two_bags(X, y, (30, 40), (0.2, 0.8), random_state=0)
-    np.testing.assert_array_equal(drawn, again[0])
+    assert_array_equal(drawn, again[0])
     *again, rows = dd.draw_two_bags(X, y, (30, 40), random_state=0, return_index=True)
-    np.testing.assert_array_equal(X[rows], drawn)
-    np.testing.assert_array_equal(again[0], drawn)
+    assert_array_equal(X[rows], drawn)
+    assert_array_equal(again[0], drawn)
     other = dd.draw_two_bags(X, y, (30, 40), (0.2, 0.8), random_state=1)
     assert (drawn != other[0]).any()
 
@@ -280,7 +279,7 @@ def test_every_instance_is_drawn_equally_often():
         X, _, bags = dd.draw_two_bags(np.arange(20)[:, None], y, 5, (0.2, 0.8), seed)
         np.add.at(seen, (bags, X[:, 0]), 1)
     expected = np.vstack([np.where(y, 1 / 8, 4 / 12), np.where(y, 4 / 8, 1 / 12)])
-    np.testing.assert_allclose(seen / 600, expected, atol=0.08)
+    assert_allclose(seen / 600, expected, atol=0.08)
 
 
 def test_malformed_draws():
@@ -307,7 +306,7 @@ def test_toy_problems_have_the_papers_densities(which):
         2: (at([0, 3], [0, -3]), at([3, 0], [-3, 0])),
     }[which]
     Z = np.random.default_rng(0).normal(size=(20, 2)) * 2
-    np.testing.assert_allclose(
+    assert_allclose(
         np.exp(dd.toy_log_densities(which, Z)),
         np.column_stack([negative(Z), positive(Z)]),
     )
@@ -317,9 +316,9 @@ def test_toy_problems_have_the_papers_densities(which):
     assert shares == pytest.approx([0.3, 0.7])
     for label in (0, 1):
         drawn, means = X[y == label], dd.toy_means(which)[label]
-        np.testing.assert_allclose(drawn.mean(0), means.mean(0), atol=0.15)
+        assert_allclose(drawn.mean(0), means.mean(0), atol=0.15)
         covariance = eye + np.cov(means.T, bias=True) * (len(means) > 1)
-        np.testing.assert_allclose(np.cov(drawn.T), covariance, atol=0.25)
+        assert_allclose(np.cov(drawn.T), covariance, atol=0.25)
 
 
 # --- reading the input ---------------------------------------------------------------------------------------
@@ -332,19 +331,15 @@ def test_without_proportions_class_one_is_where_the_first_bag_is_denser():
     assert np.mean(free.predict(X) != y) > 0.7  # swapped
     known = KDEDifference().fit(X, bags, [0.3, 0.7])
     assert known.score(X, y) > 0.7
-    np.testing.assert_array_equal(
-        known.decision_function(X), -free.decision_function(X)
-    )
+    assert_array_equal(known.decision_function(X), -free.decision_function(X))
     assert known.pooled_proportions_ == pytest.approx((0.7, 0.3))
     for names in ("ab", "ba"):  # the order of the names decides, not of appearance
         named = KDEDifference().fit(X, np.array(list(names))[bags])
         sign = 1 if names == "ab" else -1
-        np.testing.assert_array_equal(
-            named.decision_function(X), sign * free.decision_function(X)
-        )
+        assert_array_equal(named.decision_function(X), sign * free.decision_function(X))
     for other in (bags + 7, pd.Series(bags), bags.astype(float)):
         found = KDEDifference().fit(X, other).decision_function(X)
-        np.testing.assert_array_equal(np.abs(found), np.abs(free.decision_function(X)))
+        assert_array_equal(np.abs(found), np.abs(free.decision_function(X)))
 
 
 def test_known_proportions_swap_with_the_classes():
@@ -352,7 +347,7 @@ def test_known_proportions_swap_with_the_classes():
     one = KDEDifference().fit(X, bags, P[:, 1]).decision_function(X)
     two = KDEDifference().fit(X, bags, P[:, 0]).decision_function(X)
     assert not np.isclose(P[:, 1], P[:, 1].mean()).any()  # no bag at the prior
-    np.testing.assert_allclose(one, -two)
+    assert_allclose(one, -two)
 
 
 def test_rounding_of_shares_moves_no_bag_to_the_other_side():
@@ -361,7 +356,7 @@ def test_rounding_of_shares_moves_no_bag_to_the_other_side():
     assert np.average(p, weights=sizes) == 0.5
     for off in (0, 5e-7, -5e-7, 1e-6 * np.array([-1, 1, 1, 0])):
         in_p = dd.pool_bags(bags, p * (1 + off), sizes)[0]
-        np.testing.assert_array_equal(np.unique(bags[in_p]), [3])
+        assert_array_equal(np.unique(bags[in_p]), [3])
 
 
 def test_many_bags_are_two_pools():
@@ -369,7 +364,7 @@ def test_many_bags_are_two_pools():
     above = (P[:, 1] > y.mean())[bags]
     many = KDEDifference().fit(X, bags, P)
     two = KDEDifference().fit(X, above.astype(int), label_proportions(y, above * 1))
-    np.testing.assert_array_equal(many.decision_function(X), two.decision_function(X))
+    assert_array_equal(many.decision_function(X), two.decision_function(X))
     assert many.pooled_proportions_ == pytest.approx(
         (y[above].mean(), y[~above].mean())
     )
@@ -381,7 +376,7 @@ def test_permuting_instances_changes_nothing_at_all():
     order = np.random.default_rng(1).permutation(len(X))
     one = KDEDifference().fit(X, bags, P)
     two = KDEDifference().fit(X[order], bags[order], P)
-    np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
+    assert_array_equal(one.decision_function(X), two.decision_function(X))
 
 
 def test_all_labels_known():
@@ -439,8 +434,8 @@ def test_decision_is_the_log_ratio_of_the_weighted_densities():
         )
         for part in (X[in_p], X[~in_p])
     )
-    np.testing.assert_array_equal(model.decision_function(X) > 0, c * p > c_prime * q)
-    np.testing.assert_allclose(
+    assert_array_equal(model.decision_function(X) > 0, c * p > c_prime * q)
+    assert_allclose(
         model.decision_function(X), np.log(c * p / (c_prime * q)), atol=1e-8
     )
 
@@ -485,7 +480,7 @@ def test_far_away_and_equal_instances_have_finite_scores():
     model = KDEDifference().fit(X, bags, P)
     assert np.isfinite(model.decision_function(X + 1e5)).all()
     constant = KDEDifference().fit(np.ones((400, 2)), bags, P)
-    np.testing.assert_array_equal(constant.decision_function(np.ones((3, 2))), 0)
+    assert_array_equal(constant.decision_function(np.ones((3, 2))), 0)
 
 
 def test_memory_of_a_prediction_is_bounded_and_chunks_do_not_matter():
@@ -498,7 +493,7 @@ def test_memory_of_a_prediction_is_bounded_and_chunks_do_not_matter():
     slow = [
         logsumexp(-((X - z) ** 2).sum(axis=1) / (2 * 0.3**2)) for z in Z[:20]
     ] - np.log(30_000 * 2 * np.pi * 0.3**2)
-    np.testing.assert_allclose(found[:20], slow, rtol=1e-10)
+    assert_allclose(found[:20], slow, rtol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -513,7 +508,7 @@ def test_a_large_offset_changes_nothing(model):
     times = np.array([2.0**31, 0.0])
     near = model.fit(X, bags, [0.1, 0.9]).predict(np.vstack([X, new]))
     far = model.fit(X + times, bags, [0.1, 0.9]).predict(np.vstack([X, new]) + times)
-    np.testing.assert_array_equal(far, near)
+    assert_array_equal(far, near)
     if not isinstance(model, SMIC):
         assert np.mean(near[:120] == y) > 0.85
 
@@ -565,17 +560,17 @@ def test_what_the_notes_say_of_repeated_instances():
     X, _, bags, P = many_bags(n=80)
     fixed = KDEDifference(0.8).fit(X, bags, P).decision_function(X)
     again = KDEDifference(0.8).fit(*double(X, bags), P).decision_function(X)
-    np.testing.assert_allclose(again, fixed)
+    assert_allclose(again, fixed)
     pairs = np.vstack([X, X])
     assert dd.lscv_width(pairs)[0] == dd.KDE_WIDTHS[0] * median_distance(pairs)
     one = LSDD(1.0, 0.1).fit(X, bags, P).decision_function(X)
     two = LSDD(1.0, 0.2).fit(*double(X, bags), P).decision_function(X)
-    np.testing.assert_allclose(two, one, rtol=1e-6)
+    assert_allclose(two, one, rtol=1e-6)
     widths = [LSDD(random_state=0).fit(*d, P) for d in ((X, bags), double(X, bags))]
     assert widths[1].sigma_ < widths[0].sigma_
     one = DSDD(1.0, 0.5).fit(X, bags, P)
     two = DSDD(1.0, 1.0).fit(*double(X, bags), P)
-    np.testing.assert_allclose(
+    assert_allclose(
         one.decision_function(X), two.decision_function(X), rtol=1e-3, atol=1e-5
     )
     distances, nearest = smic.nearest_neighbors(pairs, 1)
@@ -586,11 +581,11 @@ def test_what_the_notes_say_of_repeated_instances():
 def test_swapped_classes_swap_the_predictions_but_for_a_bag_at_the_prior(model):
     X, _, bags, P = many_bags(n=80)
     found, swapped = (model.fit(X, bags, p).predict(X) for p in (P, P[:, ::-1]))
-    np.testing.assert_array_equal(found, 1 - swapped)
+    assert_array_equal(found, 1 - swapped)
     at_prior = np.array([0.1, 0.9, 0.5, 0.5])
     sizes = np.bincount(bags)
     sides = [dd.pool_bags(bags, p, sizes)[0] for p in (at_prior, 1 - at_prior)]
-    np.testing.assert_array_equal(sides[0] == sides[1], bags >= 2)
+    assert_array_equal(sides[0] == sides[1], bags >= 2)
 
 
 def test_memory_is_asked_for_before_a_fit(monkeypatch):
@@ -631,4 +626,4 @@ def test_progress_is_printed_where_it_is_asked_for(model, steps, capsys):
     told = clone(model).set_params(random_state=0, verbose=2).fit(X, bags)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == steps and f": {steps} of at most {steps} " in lines[-1]
-    np.testing.assert_array_equal(told.predict(X), quiet.predict(X))
+    assert_array_equal(told.predict(X), quiet.predict(X))

@@ -6,6 +6,7 @@ from math import comb
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from problems import overlapping_classes as problem
 from scipy.spatial.distance import pdist
 from scipy.stats import chi2_contingency, f, f_oneway, norm
@@ -42,14 +43,14 @@ def test_normal_scores_are_those_of_ranks():
     rng = np.random.default_rng(0)
     X = rng.standard_t(1, size=(200, 3))
     Z = _views.normal_scores(X)
-    np.testing.assert_array_equal(np.argsort(Z, axis=0), np.argsort(X, axis=0))
-    np.testing.assert_allclose(Z, _views.normal_scores(np.arcsinh(X)), atol=1e-12)
-    np.testing.assert_allclose(Z.std(axis=0), 1)
+    assert_array_equal(np.argsort(Z, axis=0), np.argsort(X, axis=0))
+    assert_allclose(Z, _views.normal_scores(np.arcsinh(X)), atol=1e-12)
+    assert_allclose(Z.std(axis=0), 1)
     assert np.abs(Z).max() < 3.1  # no tail is heavy
     two = np.column_stack([rng.random(200) < 0.1, np.ones(200)]).astype(float)
     found = _views.normal_scores(two)
     standard = (two[:, 0] - two[:, 0].mean()) / two[:, 0].std()
-    np.testing.assert_allclose(found, np.column_stack([standard, 0 * standard]))
+    assert_allclose(found, np.column_stack([standard, 0 * standard]))
 
 
 def test_views_are_whitened_components_a_kernel_and_columns(monkeypatch):
@@ -57,18 +58,18 @@ def test_views_are_whitened_components_a_kernel_and_columns(monkeypatch):
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=(60, 2)), np.ones(60)])
     seen = diagnosis.views(X, random_state=0)
-    np.testing.assert_array_equal(seen.varied, [True, True, False])
+    assert_array_equal(seen.varied, [True, True, False])
     Z = _views.normal_scores(X)[:, :2]
     white = seen.features[:, seen.weights[0] > 0]
-    np.testing.assert_allclose(white.T @ white / 60, np.eye(2), atol=1e-9)
-    np.testing.assert_allclose(white @ white.T, Z @ np.linalg.inv(Z.T @ Z / 60) @ Z.T)
+    assert_allclose(white.T @ white / 60, np.eye(2), atol=1e-9)
+    assert_allclose(white @ white.T, Z @ np.linalg.inv(Z.T @ Z / 60) @ Z.T)
     gram = (seen.features * seen.weights[1]) @ seen.features.T
     K = rbf_kernel(Z, gamma=1 / (2 * np.median(pdist(Z)) ** 2))
     H = np.eye(60) - 1 / 60
     kernel = H @ K @ H
-    np.testing.assert_allclose(gram, kernel * 60 / np.trace(kernel), atol=0.06)
+    assert_allclose(gram, kernel * 60 / np.trace(kernel), atol=0.06)
     for j in (0, 1):
-        np.testing.assert_array_equal(seen.features @ seen.weights[2 + j], Z[:, j])
+        assert_array_equal(seen.features @ seen.weights[2 + j], Z[:, j])
     assert _views.whiten(rng.normal(size=(100, 40))).shape[1] == 10
     with pytest.raises(ValueError, match="X has no column"):
         diagnosis.views(np.ones((5, 2)))
@@ -90,15 +91,15 @@ def test_permuted_energies_are_of_permutations_within_groups():
     cells = _permutations.cell_codes(groups, y)
     draw = np.random.RandomState(0)
     found = _permutations.permuted_energies(X, cells, groups, 400, draw)
-    np.testing.assert_allclose(found[0], slow_energy(X, cells, groups), rtol=1e-4)
+    assert_allclose(found[0], slow_energy(X, cells, groups), rtol=1e-4)
     slow = []
     for _ in range(400):
         order = np.arange(40)
         for g in (0, 1):
             order[groups == g] = rng.permutation(order[groups == g])
         slow.append(slow_energy(X[order], cells, groups))
-    np.testing.assert_allclose(found[1:].mean(axis=0), np.mean(slow, axis=0), rtol=0.2)
-    np.testing.assert_allclose(found[1:].std(axis=0), np.std(slow, axis=0), rtol=0.25)
+    assert_allclose(found[1:].mean(axis=0), np.mean(slow, axis=0), rtol=0.2)
+    assert_allclose(found[1:].std(axis=0), np.std(slow, axis=0), rtol=0.25)
 
 
 def test_pvalue_is_the_share_of_all_splits():
@@ -156,7 +157,7 @@ def test_a_single_column_a_thin_direction_and_heavy_tails_are_found():
 
 def test_views_are_combined_by_bonferroni():
     p = np.array([[0.3, 0.2, 0.04, 0.5], [0.3, 0.01, np.nan, 0.5], [0.9] * 4])
-    np.testing.assert_allclose(diagnosis.combine_views(p), [0.24, 0.03, 1])
+    assert_allclose(diagnosis.combine_views(p), [0.24, 0.03, 1])
     assert diagnosis.combine_views(np.array([0.2, 0.1, np.nan])) == pytest.approx(0.2)
 
 
@@ -213,10 +214,10 @@ def test_two_tests_of_a_statement_double_the_pvalues_of_their_columns():
     other = diagnosis.TestResult(2.0, 0.1, 0.3, np.array([0.03, 0.7, np.nan]))
     name, found = diagnosis.join_tests({"a": one, "b": other})
     assert name == "a + b" and found.pvalue == 0.2 and found.detectable == 0.3
-    np.testing.assert_allclose(found.by_column, [0.06, 0.04, np.nan])
+    assert_allclose(found.by_column, [0.06, 0.04, np.nan])
     single = diagnosis.TestResult(2.0, 0.1, 0.3)
     alone = diagnosis.join_tests({"a": one, "b": single})[1].by_column
-    np.testing.assert_allclose(alone, one.by_column)
+    assert_allclose(alone, one.by_column)
 
 
 def test_a_column_of_one_value_but_for_a_few_is_not_tested_alone():
@@ -237,7 +238,7 @@ def test_two_bags():
     moved = diagnosis.two_bag_test(X, Y + np.array([0, 1, 0]))
     assert moved.pvalue == 0.001 and moved.by_column.argmin() == 1
     again = diagnosis.two_bag_test(X, Y + np.array([0, 1, 0]))
-    np.testing.assert_array_equal(moved.by_column, again.by_column)
+    assert_array_equal(moved.by_column, again.by_column)
     wide = diagnosis.two_bag_test(X, 2.5 * Y)  # the means agree
     assert wide.pvalue < 0.01
     padded = diagnosis.two_bag_test(np.c_[X, np.ones(80)], np.c_[Y, np.ones(60)])
@@ -319,7 +320,7 @@ def test_label_shifts_are_ridge_regressions():
         model = Ridge(alpha=2.0, fit_intercept=False)
         slow[b] = model.fit(S[bags == b], e[bags == b]).coef_.T
     slow -= np.tensordot(np.bincount(bags, minlength=5) / 90, slow, 1)
-    np.testing.assert_allclose(found, slow, atol=1e-10)
+    assert_allclose(found, slow, atol=1e-10)
 
 
 def test_label_given_features_and_bag():
@@ -411,7 +412,7 @@ def test_lack_of_fit_is_that_of_weighted_least_squares():
     found, free = diagnosis.lack_of_fit(means, n, P)
     assert found == pytest.approx(slow)
     hat = root * P @ np.linalg.pinv(root * P)
-    np.testing.assert_allclose(free, 1 - np.diag(hat), atol=1e-10)
+    assert_allclose(free, 1 - np.diag(hat), atol=1e-10)
     # Directions in which shares differ by rounding are left out.
     p, tiny = np.linspace(0.1, 0.8, 8), 1e-9 * (-1.0) ** np.arange(8)
     P = np.column_stack([1 - p, p / 2 + tiny, p / 2 - tiny])
@@ -424,12 +425,12 @@ def test_bag_moments_leave_out_bags_of_one_instance():
     X, bags = rng.normal(size=(9, 2)), np.array([0, 0, 0, 1, 3, 3, 3, 3, 2])
     P = np.column_stack([np.linspace(0, 1, 5), np.linspace(1, 0, 5)])  # bag 4 is empty
     moments = diagnosis.bag_moments(X, bags, P)
-    np.testing.assert_array_equal(moments.sizes, [3, 4])
-    np.testing.assert_array_equal(moments.proportions, P[[0, 3]])
+    assert_array_equal(moments.sizes, [3, 4])
+    assert_array_equal(moments.proportions, P[[0, 3]])
     for k, bag in enumerate([0, 3]):
-        np.testing.assert_allclose(moments.means[k], X[bags == bag].mean(axis=0))
+        assert_allclose(moments.means[k], X[bags == bag].mean(axis=0))
         trace = np.trace(np.cov(X[bags == bag].T))
-        np.testing.assert_allclose(moments.traces[k], trace)
+        assert_allclose(moments.traces[k], trace)
 
 
 def test_dimension_of_round_and_flat_clouds():
@@ -597,7 +598,7 @@ def test_a_shift_along_the_shares_changes_only_the_classes():
         lacks.append(diagnosis.lack_of_fit(moments.means, moments.sizes, P)[0])
         gaps.append(np.diff(np.linalg.lstsq(P, moments.means)[0], axis=0)[0])
     assert lacks[0] == pytest.approx(lacks[1])
-    np.testing.assert_allclose(gaps[1] - gaps[0], np.arange(4), atol=1e-9)
+    assert_allclose(gaps[1] - gaps[0], np.arange(4), atol=1e-9)
 
 
 def test_errors_of_shares_move_means_only_along_the_class_differences():
@@ -660,7 +661,7 @@ def test_whether_shares_are_counts_is_judged_told_and_said():
         small.proportions.round(2) + np.array([0.001, -0.001]),
         exact=True,
     )
-    np.testing.assert_allclose(restored.pvalues, diagnose(X, *small).pvalues)
+    assert_allclose(restored.pvalues, diagnose(X, *small).pvalues)
 
 
 # --- the diagnosis ---------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from problems import gaussian_bags
 from scipy.linalg import eigh
 from scipy.special import log_softmax
@@ -51,17 +52,15 @@ def test_moments_of_weighted_instances():
     X, w = instance_weights()
     mass, rows = w.sum(axis=0), w.sum(axis=1)
     means = np.array([np.average(X, axis=0, weights=v) for v in w.T])
-    np.testing.assert_allclose(da.weighted_means(X, w), means)
+    assert_allclose(da.weighted_means(X, w), means)
     covariances = [np.cov(X.T, aweights=v, bias=True) for v in w.T]
     within = da.within_covariance(X, w, means)
-    np.testing.assert_allclose(
-        within, np.average(covariances, axis=0, weights=mass), atol=1e-12
-    )
+    assert_allclose(within, np.average(covariances, axis=0, weights=mass), atol=1e-12)
     total = np.cov(X.T, aweights=rows, bias=True)
     between = da.between_covariance(means, mass)
-    np.testing.assert_allclose(within + between, total, atol=1e-12)
+    assert_allclose(within + between, total, atol=1e-12)
     far = da.within_covariance(X + 1e6, w, means + 1e6)  # no cancellation
-    np.testing.assert_allclose(far, within, atol=1e-6)
+    assert_allclose(far, within, atol=1e-6)
 
 
 @pytest.mark.equation("eq-da-scores")
@@ -74,11 +73,11 @@ def test_scores_are_those_of_normal_distributions():
     ]
     coef, intercept = da.discriminants(model)
     found = log_softmax(X @ coef.T + intercept, axis=1)
-    np.testing.assert_allclose(found, log_softmax(slow.T, axis=1), atol=1e-10)
+    assert_allclose(found, log_softmax(slow.T, axis=1), atol=1e-10)
     coef, intercept = da.discriminants(model, logits="linear")
     center = model.prior @ model.means
     slow = (X - center) @ np.linalg.inv(within) @ (model.means - center).T
-    np.testing.assert_allclose(X @ coef.T + intercept, slow, atol=1e-10)
+    assert_allclose(X @ coef.T + intercept, slow, atol=1e-10)
 
 
 @pytest.mark.equation("eq-da-closeness")
@@ -89,8 +88,8 @@ def test_closeness():
     for i, j in product(range(40), range(3)):
         distances = [np.sqrt(np.sum((X[i] - m) ** 2)) for m in means]
         assert found[i, j] == pytest.approx(1 - distances[j] / sum(distances))
-    np.testing.assert_allclose(found.sum(axis=1), 3 - 1)
-    np.testing.assert_array_equal(da.closeness(X[:1], np.tile(X[0], (2, 1))), 0.5)
+    assert_allclose(found.sum(axis=1), 3 - 1)
+    assert_array_equal(da.closeness(X[:1], np.tile(X[0], (2, 1))), 0.5)
 
 
 @pytest.mark.equation("eq-da-weights")
@@ -98,7 +97,7 @@ def test_the_example_of_the_paper():
     p = np.array([[0.750, 0.250], [0.516, 0.484], [0.302, 0.698]])
     found = da.matched_weights(np.log(p), np.array([0]), np.array([[2.0, 1.0]]))
     expected = [[0.957, 0.175], [0.658, 0.338], [0.385, 0.487]]
-    np.testing.assert_allclose(found, expected, atol=5e-4)
+    assert_allclose(found, expected, atol=5e-4)
 
 
 @pytest.mark.equation("eq-da-weights")
@@ -118,11 +117,11 @@ def test_matched_weights_equal_the_formula_and_keep_counts():
             p[i, j] / p[bags == k, j].sum() * counts[k, j]
         )
     far = near - 1e5 * np.array([1.0, 0, 2.0])  # exp underflows
-    np.testing.assert_allclose(da.matched_weights(far, starts, counts), found)
+    assert_allclose(da.matched_weights(far, starts, counts), found)
     far[:3, 1] = -np.inf
     spread = da.matched_weights(far, starts, counts)
-    np.testing.assert_allclose(spread[:3, 1], counts[0, 1] / 3)
-    np.testing.assert_allclose(np.add.reduceat(spread, starts), counts)
+    assert_allclose(spread[:3, 1], counts[0, 1] / 3)
+    assert_allclose(np.add.reduceat(spread, starts), counts)
 
 
 def test_projections_solve_the_generalized_eigenproblem():
@@ -133,9 +132,9 @@ def test_projections_solve_the_generalized_eigenproblem():
     values, vectors = eigh(between, within)
     V, ratio = da.projections(model)
     assert V.shape == (4, 2)
-    np.testing.assert_allclose(ratio, values[:-3:-1] / values[-2:].sum())
-    np.testing.assert_allclose(np.abs(V), np.abs(vectors[:, :-3:-1]), atol=1e-9)
-    np.testing.assert_allclose(V.T @ within @ V, np.eye(2), atol=1e-9)
+    assert_allclose(ratio, values[:-3:-1] / values[-2:].sum())
+    assert_allclose(np.abs(V), np.abs(vectors[:, :-3:-1]), atol=1e-9)
+    assert_allclose(V.T @ within @ V, np.eye(2), atol=1e-9)
     assert (V[np.abs(V).argmax(axis=0), [0, 1]] > 0).all()
 
 
@@ -151,7 +150,7 @@ def test_weights_keep_the_counts_of_every_bag(options):
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(X, bags, P)
         found = np.array([model.weights_[bags == k].sum(axis=0) for k in range(len(P))])
-        np.testing.assert_allclose(found, 6 * P, atol=1e-10)
+        assert_allclose(found, 6 * P, atol=1e-10)
 
 
 def test_sws_means_are_class_means_mixed_once_more():
@@ -159,10 +158,10 @@ def test_sws_means_are_class_means_mixed_once_more():
     X, _, bags, P = problem(size=7)
     sizes = np.bincount(bags).astype(float)
     C = (P.T * sizes) @ P / (P.T @ sizes)[:, None]
-    np.testing.assert_allclose(C.sum(axis=1), 1)
+    assert_allclose(C.sum(axis=1), 1)
     unmixed = class_means(averaging_matrix(bags) @ X, P, sizes)
     model = WeightedLDA(scheme="sws").fit(X, bags, P)
-    np.testing.assert_allclose(model.means_, C @ unmixed, atol=1e-10)
+    assert_allclose(model.means_, C @ unmixed, atol=1e-10)
 
 
 def slow_refinement(X, bags, P, scheme, n_rounds, shrinkage):
@@ -208,7 +207,7 @@ def test_refinement_equals_the_pseudocode(slow, options):
     X, _, bags, P = problem(n=60, size=7)
     expected = slow_refinement(X, bags, P, slow, 3, options.get("shrinkage", 0.0))
     model = WeightedLDA(**options, max_iter=3, tol=1e-99).fit(X, bags, P)
-    np.testing.assert_allclose(model.weights_, expected, atol=1e-8)
+    assert_allclose(model.weights_, expected, atol=1e-8)
 
 
 @pytest.mark.filterwarnings("ignore:WeightedLDA stopped")
@@ -230,11 +229,11 @@ def test_the_end_is_a_fixed_point(options):
     order = np.argsort(bags, kind="stable")
     w = model.weights_[order]
     if options["scheme"] == "sws":
-        np.testing.assert_array_equal(w, P[bags[order]])
+        assert_array_equal(w, P[bags[order]])
         return
     near = model._log_closeness(X[order], w, da.whitening(X))
     found = da.matched_weights(near, np.arange(0, 240, 6), 6 * P)
-    np.testing.assert_allclose(found, w, atol=1e-5)
+    assert_allclose(found, w, atol=1e-5)
 
 
 def kinds(seed, n=1000):
@@ -265,18 +264,14 @@ def test_bags_of_size_one_are_discriminant_analysis(options, shrinkage):
     model = WeightedLDA(**options, shrinkage=shrinkage).fit(
         X, np.arange(240), np.eye(3)[y]
     )
-    np.testing.assert_allclose(
-        model.predict_proba(X), limit.predict_proba(X), atol=1e-9
-    )
-    np.testing.assert_array_equal(model.predict(X), limit.predict(X))
+    assert_allclose(model.predict_proba(X), limit.predict_proba(X), atol=1e-9)
+    assert_array_equal(model.predict(X), limit.predict(X))
     raw = LinearDiscriminantAnalysis(solver="eigen").fit(X, y)  # before shrinkage
-    np.testing.assert_allclose(model.covariance_, raw.covariance_, atol=1e-10)
+    assert_allclose(model.covariance_, raw.covariance_, atol=1e-10)
     if shrinkage is None:
         theirs = limit.transform(X) - limit.transform(X.mean(axis=0, keepdims=True))
-        np.testing.assert_allclose(
-            np.abs(model.transform(X)), np.abs(theirs), atol=1e-9
-        )
-        np.testing.assert_allclose(
+        assert_allclose(np.abs(model.transform(X)), np.abs(theirs), atol=1e-9)
+        assert_allclose(
             model.explained_variance_ratio_, limit.explained_variance_ratio_
         )
 
@@ -285,10 +280,10 @@ def test_two_classes_are_log_odds():
     X, y, bags, P = problem(n_classes=2)
     model = WeightedLDA().fit(X, bags, P)
     odds = np.log(model.predict_proba(X)[:, 1] / model.predict_proba(X)[:, 0])
-    np.testing.assert_allclose(model.decision_function(X), odds, atol=1e-9)
+    assert_allclose(model.decision_function(X), odds, atol=1e-9)
     assert model.coef_.shape == (1, 4) and model.transform(X).shape == (240, 1)
     swapped = WeightedLDA().fit(X, bags, 1 - P[:, 1])
-    np.testing.assert_allclose(swapped.decision_function(X), -odds, atol=1e-6)
+    assert_allclose(swapped.decision_function(X), -odds, atol=1e-6)
     assert model.score(X, y) > 0.9
 
 
@@ -304,7 +299,7 @@ def test_units_do_not_matter_but_to_distances(options):
     if options["scheme"] == "fws":
         assert np.abs(one - two).max() > 0.01
     else:
-        np.testing.assert_allclose(two, one, atol=1e-5)
+        assert_allclose(two, one, atol=1e-5)
 
 
 def test_transform_in_a_pipeline():
@@ -312,7 +307,7 @@ def test_transform_in_a_pipeline():
     chain = make_pipeline(StandardScaler(), WeightedLDA())
     found = chain.fit_transform(X, bags, weightedlda__proportions=P)
     assert found.shape == (240, 2)
-    np.testing.assert_allclose(chain.transform(X), found)
+    assert_allclose(chain.transform(X), found)
     assert list(chain.get_feature_names_out()) == ["weightedlda0", "weightedlda1"]
     assert LogisticRegression().fit(found, y).score(found, y) > 0.9
     assert not hasattr(clone(chain[-1]), "scalings_")
@@ -329,9 +324,9 @@ def test_classes_that_always_come_together(options):
     with pytest.warns(LLPWarning, match="rank 2 over the bags, which cannot tell 3"):
         model = WeightedLDA(**options).fit(X, bags, tied)
     two = WeightedLDA(**options).fit(X, bags, P)
-    np.testing.assert_allclose(model.means_[1], model.means_[2])
+    assert_allclose(model.means_[1], model.means_[2])
     if options["scheme"] != "fws":
-        np.testing.assert_allclose(model.means_[0], two.means_[0], atol=0.2)
+        assert_allclose(model.means_[0], two.means_[0], atol=0.2)
 
 
 @schemes
@@ -340,12 +335,10 @@ def test_a_class_in_no_bag_is_never_predicted(options):
     model = WeightedLDA(**options).fit(X, bags, np.column_stack([P, np.zeros(len(P))]))
     two = WeightedLDA(**options).fit(X, bags, P)
     moved = clone(model).fit(X + 50, bags, np.column_stack([P, np.zeros(len(P))]))
-    np.testing.assert_allclose(moved.weights_, model.weights_, atol=1e-5)
+    assert_allclose(moved.weights_, model.weights_, atol=1e-5)
     assert (model.predict_proba(X)[:, 2] == 0).all()
     if options["scheme"] != "fws":  # whose distances to the empty class count
-        np.testing.assert_allclose(
-            model.predict_proba(X)[:, :2], two.predict_proba(X), atol=1e-9
-        )
+        assert_allclose(model.predict_proba(X)[:, :2], two.predict_proba(X), atol=1e-9)
 
 
 @schemes
@@ -356,7 +349,7 @@ def test_singular_covariance(options):
     for column in (constant, copied)[: 1 + (options["scheme"] != "fws")]:
         wide = np.hstack([X, column])
         found = WeightedLDA(**options).fit(wide, bags, P).predict_proba(wide)
-        np.testing.assert_allclose(found, plain, atol=1e-6)
+        assert_allclose(found, plain, atol=1e-6)
     wide = np.hstack([X, copied, constant])
     assert WeightedLDA(**options, shrinkage=0.1).fit(wide, bags, P).score(wide, y) > 0.6
 
@@ -371,9 +364,9 @@ def test_a_feature_that_is_constant_within_classes_decides(options):
     P = label_proportions(y, bags, n_bags=301, classes=range(3))
     P[np.bincount(bags, minlength=301) == 0] = 1 / 3
     model = WeightedLDA(**options).fit(X, bags, P)
-    np.testing.assert_array_equal(model.predict(X) == 2, y == 2)
+    assert_array_equal(model.predict(X) == 2, y == 2)
     limit = WeightedLDA("sws").fit(X, np.arange(600), np.eye(3)[y])
-    np.testing.assert_array_equal(limit.predict(X) == 2, y == 2)
+    assert_array_equal(limit.predict(X) == 2, y == 2)
 
 
 @schemes
@@ -381,9 +374,7 @@ def test_features_that_say_nothing_give_the_largest_class(options):
     _, y, bags, P = problem()
     model = WeightedLDA(**options).fit(np.ones((240, 2)), bags, P)
     assert (model.predict(np.ones((240, 2))) == np.bincount(y).argmax()).all()
-    np.testing.assert_allclose(
-        model.predict_proba(np.ones((1, 2)))[0], np.bincount(y) / 240
-    )
+    assert_allclose(model.predict_proba(np.ones((1, 2)))[0], np.bincount(y) / 240)
     assert model.transform(np.ones((240, 2))).shape == (240, 0)
 
 
@@ -405,9 +396,7 @@ def test_single_instances_with_mixed_shares_and_empty_bags(options):
     bags = np.where(np.arange(240) < 20, 40 + np.arange(240), bags)
     shares = np.vstack([P, np.tile([0.2, 0.3, 0.5], (30, 1))])
     model = WeightedLDA(**options).fit(X, bags, shares)
-    np.testing.assert_allclose(
-        model.weights_[:20], np.tile([0.2, 0.3, 0.5], (20, 1)), atol=1e-9
-    )
+    assert_allclose(model.weights_[:20], np.tile([0.2, 0.3, 0.5], (20, 1)), atol=1e-9)
 
 
 def test_stopping_short_warns():

@@ -5,6 +5,7 @@ import itertools
 import cvxpy as cp
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linprog
 from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
@@ -50,14 +51,14 @@ def random_bits(basis, seed=0, real=False):
 def test_clip_is_the_ramp_of_the_paper():
     z = np.linspace(-3, 3, 601)
     ramp = [1 if v > 1 else -1 if v < -1 else v for v in z]
-    np.testing.assert_array_equal(dsdd.clip(z), ramp)
+    assert_array_equal(dsdd.clip(z), ramp)
 
 
 def test_ramp_is_a_difference_of_hinges():
     z = np.linspace(-3, 3, 601)
     assert [dsdd.hinge(v, 0.5) for v in (-1, 0.5, 2)] == [0, 0, 1.5]
     split = dsdd.hinge(z, -1) - dsdd.hinge(z, 1) - 1
-    np.testing.assert_allclose(split, dsdd.clip(z), atol=1e-15)
+    assert_allclose(split, dsdd.clip(z), atol=1e-15)
 
 
 def test_best_function_is_the_sign_and_its_value_the_distance():
@@ -69,7 +70,7 @@ def test_best_function_is_the_sign_and_its_value_the_distance():
     distance = np.abs(weight).sum()
     assert weight @ best.x == pytest.approx(distance, rel=1e-9)
     apart = np.abs(p - q) > 1e-9
-    np.testing.assert_allclose(best.x[apart], np.sign(p - q)[apart], atol=1e-6)
+    assert_allclose(best.x[apart], np.sign(p - q)[apart], atol=1e-6)
 
     def quantiles(density):  # an evenly spread "sample"
         cdf = np.cumsum(density) / density.sum()
@@ -182,9 +183,9 @@ def test_tightening_equals_brute_force_and_a_linear_program():
 def test_tightening_at_the_kinks():
     Phi = np.eye(3)
     b, c = dsdd.tighten_bound(np.array([1.0, 0.999, 5.0]), (Phi, Phi))
-    np.testing.assert_array_equal([b, c], [[1, 0, 1], [1, 1, 1]])
+    assert_array_equal([b, c], [[1, 0, 1], [1, 1, 1]])
     b, c = dsdd.tighten_bound(np.array([-1.0, -1.001, -5.0]), (Phi, Phi))
-    np.testing.assert_array_equal([b, c], [[0, 0, 0], [1, 0, 0]])
+    assert_array_equal([b, c], [[0, 0, 0], [1, 0, 0]])
 
 
 # --- the inner problem -------------------------------------------------------------------------------------
@@ -249,7 +250,7 @@ def test_minimum_of_the_bound_on_more_instances_than_bases(rel, n_centers):
     assert gap <= 1e-9
     found = dsdd.upper_bound(alpha, b, c, *data)
     assert found == pytest.approx(best, rel=1e-6, abs=1e-9)
-    np.testing.assert_allclose(Phi @ alpha, Phi @ where, atol=1e-3)
+    assert_allclose(Phi @ alpha, Phi @ where, atol=1e-3)
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
@@ -265,10 +266,10 @@ def test_optimality_conditions_of_the_inner_problem(rel, weights):
         alpha, nu, _ = dsdd.minimize_bound(b, c, *data, tol=1e-12)
         assert (nu >= 0).all() and (nu <= cap).all()
         rest = (cap * np.append(c, b)) @ Phi - nu @ Phi
-        np.testing.assert_allclose(lam * alpha, rest, atol=1e-6)  # stationary
+        assert_allclose(lam * alpha, rest, atol=1e-6)  # stationary
         g = Phi @ alpha
-        np.testing.assert_array_equal(nu[g < kink - 1e-4], 0)  # complementary slackness
-        np.testing.assert_array_equal(nu[g > kink + 1e-4], cap[g > kink + 1e-4])
+        assert_array_equal(nu[g < kink - 1e-4], 0)  # complementary slackness
+        assert_array_equal(nu[g > kink + 1e-4], cap[g > kink + 1e-4])
         constant = weights[0] * (1 - c.mean()) - weights[1] * (1 - b.mean())
         dual = constant - kink @ nu - rest @ rest / (2 * lam)
         primal = dsdd.upper_bound(alpha, b, c, *data)
@@ -288,7 +289,7 @@ def test_newton_direction_solves_the_system(n_free):
     )
     hessian = 0.3 * np.eye(24) + Phi.T @ np.diag(stiffness) @ Phi
     found = _solver.newton_direction(gradient, Phi, stiffness, 0.3)
-    np.testing.assert_allclose(hessian @ found, -gradient, atol=1e-9)
+    assert_allclose(hessian @ found, -gradient, atol=1e-9)
 
 
 @pytest.mark.parametrize("width", [1.0, 0.1, 1e-3])
@@ -311,12 +312,12 @@ def test_smoothed_bound_is_minimized(width):
     least = smoothed(alpha)
     for scale in (1e-2, 1e-1, 1):
         assert smoothed(alpha + scale * rng.normal(size=24)) > least
-    np.testing.assert_allclose(lam * alpha, linear - nu @ Phi, atol=1e-8)
+    assert_allclose(lam * alpha, linear - nu @ Phi, atol=1e-8)
     u = Phi @ alpha - kink
     tries = np.linspace(0, cap, 40_001)
     value = tries * u - width / (2 * cap) * (tries - nu_old) ** 2
     best = np.take_along_axis(tries, value.argmax(axis=0)[None], axis=0)[0]
-    np.testing.assert_allclose(nu, best, atol=2e-5 * cap.max())
+    assert_allclose(nu, best, atol=2e-5 * cap.max())
     primal = lam / 2 * alpha @ alpha - linear @ alpha + cap @ np.maximum(u, 0)
     dual = -kink @ nu - np.sum((linear - nu @ Phi) ** 2) / (2 * lam)
     size = lam / 2 * alpha @ alpha + nu.sum()
@@ -442,11 +443,9 @@ def test_cccp_of_the_robust_support_vector_machine_gives_the_same_function(rel):
         cp.Problem(cp.Minimize(loss + lam / 2 * cp.sum_squares(svm))).solve(
             solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12
         )
-        np.testing.assert_allclose(Phi @ svm.value, Phi @ step.alpha, atol=1e-3)
+        assert_allclose(Phi @ svm.value, Phi @ step.alpha, atol=1e-3)
         beta = (y * (Phi @ svm.value) < -1) * 1.0  # given up
-        np.testing.assert_array_equal(
-            beta[20:], dsdd.tighten_bound(step.alpha, basis)[0]
-        )
+        assert_array_equal(beta[20:], dsdd.tighten_bound(step.alpha, basis)[0])
 
 
 # --- cross-validation --------------------------------------------------------------------------------------
@@ -468,7 +467,7 @@ def test_cv_gaps_by_loops():
             total -= 0.8 / 20 * dsdd.clip(test[0] @ alpha).sum()
         assert value == pytest.approx(total, abs=1e-5)
     backwards = dsdd.cv_gaps(basis, lams[::-1], folds, weights)
-    np.testing.assert_allclose(backwards[::-1], found, atol=1e-5)
+    assert_allclose(backwards[::-1], found, atol=1e-5)
 
 
 def test_held_out_values_of_a_sample_with_more_folds():
@@ -494,7 +493,7 @@ def test_unit_of_the_penalty():
     one = dsdd.cccp(basis, 0.01 * unit)[-1].alpha
     twice = [np.hstack([part, part]) for part in basis]
     two = dsdd.cccp(twice, 0.01 * dsdd.penalty_unit(twice))[-1].alpha
-    np.testing.assert_allclose(twice[0] @ two, basis[0] @ one, atol=1e-4)
+    assert_allclose(twice[0] @ two, basis[0] @ one, atol=1e-4)
 
 
 def test_cv_picks_the_best_of_its_table():
@@ -505,13 +504,13 @@ def test_cv_picks_the_best_of_its_table():
     best = table.loc[table["score"].idxmax()]
     assert (model.sigma_, model.alpha_) == (best["sigma"], best["alpha"])
     unit = median_distance(X)
-    np.testing.assert_allclose(table["sigma"].unique(), unit * np.array(dsdd.SIGMAS))
+    assert_allclose(table["sigma"].unique(), unit * np.array(dsdd.SIGMAS))
     widest = table[table["sigma"] == table["sigma"].max()]
     Phi = gaussian_basis(X, X, widest["sigma"].iloc[0])
     size = np.mean(np.sum(Phi**2, axis=1))
-    np.testing.assert_allclose(widest["alpha"], size * np.array(dsdd.LAMS))
+    assert_allclose(widest["alpha"], size * np.array(dsdd.LAMS))
     fixed = DSDD(sigma=model.sigma_, alpha=model.alpha_, random_state=0).fit(X, bags)
-    np.testing.assert_allclose(fixed.decision_function(X), model.decision_function(X))
+    assert_allclose(fixed.decision_function(X), model.decision_function(X))
     assert fixed.cv_results_["score"].isna().all()
 
 
@@ -530,7 +529,7 @@ def test_tuning_weighs_the_samples():
     model.fit(X, bags, [0.3, 0.7])
     data = in_fit(model, X, bags, 5, first=1)
     found = dsdd.cv_gaps(data[0], [1.0, 0.1], data[1], prior_weights(0.7, 0.3, 0.2))
-    np.testing.assert_allclose(model.cv_results_["score"], -found, atol=1e-6)
+    assert_allclose(model.cv_results_["score"], -found, atol=1e-6)
 
 
 def test_no_more_folds_than_the_smaller_sample_has_instances():
@@ -538,7 +537,7 @@ def test_no_more_folds_than_the_smaller_sample_has_instances():
     model = DSDD(0.9, [1.0, 0.1], random_state=0).fit(X, bags)
     basis, folds = in_fit(model, X, bags, 3, first=0)
     found = dsdd.cv_gaps(basis, [1.0, 0.1], folds)
-    np.testing.assert_allclose(model.cv_results_["score"], -found, atol=1e-6)
+    assert_allclose(model.cv_results_["score"], -found, atol=1e-6)
 
 
 def test_tuning_takes_the_start():
@@ -596,7 +595,7 @@ def test_swapping_the_bags_swaps_the_labels(sizes):
     X, _, bags = toy_problem(1, n=sizes, random_state=1)
     one = DSDD(random_state=0).fit(X, bags).decision_function(X)
     two = DSDD(random_state=0).fit(X, 1 - bags).decision_function(X)
-    np.testing.assert_allclose(one, -two, atol=1e-5)
+    assert_allclose(one, -two, atol=1e-5)
 
 
 def test_permuting_the_instances_changes_nothing():
@@ -605,16 +604,14 @@ def test_permuting_the_instances_changes_nothing():
     for params in ({}, {"n_centers": 15, "sigma": "median"}):
         one = DSDD(random_state=0, **params).fit(X, bags)
         two = DSDD(random_state=0, **params).fit(X[order], bags[order])
-        np.testing.assert_array_equal(
-            one.decision_function(X), two.decision_function(X)
-        )
+        assert_array_equal(one.decision_function(X), two.decision_function(X))
 
 
 def test_scaling_the_features_changes_nothing():
     X, _, bags = toy_problem(1, n=40, random_state=3)
     one = DSDD(random_state=0).fit(X, bags).decision_function(X)
     two = DSDD(random_state=0).fit(1000 * X, bags).decision_function(1000 * X)
-    np.testing.assert_allclose(one, two, atol=1e-5)
+    assert_allclose(one, two, atol=1e-5)
 
 
 def test_proportions_resolve_the_swap():
@@ -625,9 +622,7 @@ def test_proportions_resolve_the_swap():
     flipped = DSDD(random_state=0).fit(X, bags, 1 - shares)
     assert flipped.score(X, 1 - y) == model.score(X, y)
     without = DSDD(random_state=0).fit(X, bags).predict(X)
-    np.testing.assert_array_equal(
-        without, 1 - model.predict(X)
-    )  # bag 0 has fewer positives
+    assert_array_equal(without, 1 - model.predict(X))  # bag 0 has fewer positives
 
 
 def test_class_prior_moves_the_boundary():
@@ -675,7 +670,7 @@ def test_large_samples_are_tuned_on_a_part():
     table = model.cv_results_[model.cv_results_["sigma"] == model.sigma_]
     folds = [fold_numbers(50, 5, seed_of_folds(0, 210))] * 2
     found = dsdd.cv_gaps(basis, table["alpha"].to_numpy(), folds)
-    np.testing.assert_allclose(table["score"], -found, atol=1e-6)
+    assert_allclose(table["score"], -found, atol=1e-6)
     last = [gaussian_basis(part, model.centers_, model.sigma_) for part in samples]
     assert model.history_[-1].objective == pytest.approx(
         dsdd.cccp(last, model.alpha_)[-1].objective, abs=1e-8
@@ -683,7 +678,7 @@ def test_large_samples_are_tuned_on_a_part():
     assert labeling_error_rate(model.predict(X), y) < 0.2
     every = DSDD(n_tuning=150, random_state=0).fit(X, bags)
     default = DSDD(random_state=0).fit(X, bags)
-    np.testing.assert_array_equal(every.coef_, default.coef_)
+    assert_array_equal(every.coef_, default.coef_)
 
 
 def seed_of_folds(random_state, n):
@@ -704,7 +699,7 @@ def test_the_first_round_alone_is_asked_for_and_warns_of_nothing(recwarn):
     assert model.n_iter_ == 1 and not recwarn.list
     basis, _ = in_fit(model, X, bags, 5, first=0)
     first = dsdd.cccp(basis, 0.05)[0]
-    np.testing.assert_allclose(model.coef_, first.alpha)
+    assert_allclose(model.coef_, first.alpha)
     assert first.b.sum() == 0 and first.c.all()  # nobody is given up
 
 

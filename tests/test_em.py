@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
 from problems import gaussian_bags
 from scipy.special import expit, softmax
 from sklearn.datasets import make_classification
@@ -60,7 +61,7 @@ def test_labels_are_the_best_of_all_with_these_counts(n_classes):
         found = label_by_counts(scores, bags, counts)
         for k in (0, 2, 3):
             slow = slow_labels(scores[bags == k], counts[k])
-            np.testing.assert_array_equal(found[bags == k], slow)
+            assert_array_equal(found[bags == k], slow)
 
 
 def test_thresholds_of_another_time_give_the_same_labels():
@@ -76,7 +77,7 @@ def test_thresholds_of_another_time_give_the_same_labels():
         slow = label_by_counts(np.column_stack([0 * gap, gap]), bags, counts)
         for _ in range(2):  # the second time with thresholds that hold
             found = em.label_by_thresholds(gap, bags, counts, thresholds)
-            np.testing.assert_array_equal(found, slow)
+            assert_array_equal(found, slow)
 
 
 def test_bags_whose_thresholds_hold_are_not_sorted(monkeypatch):
@@ -97,7 +98,7 @@ def test_whole_counts_have_the_right_sums_and_are_nearest():
     rng = np.random.default_rng(2)
     sizes, P = rng.integers(0, 9, 50), rng.dirichlet(np.ones(3), 50)
     counts = whole_counts(P, sizes)
-    np.testing.assert_array_equal(counts.sum(axis=1), sizes)
+    assert_array_equal(counts.sum(axis=1), sizes)
     assert (np.abs(counts - sizes[:, None] * P) < 1).all()
     for found, wanted in zip(counts, sizes[:, None] * P, strict=True):
         up = product([0, 1], repeat=3)  # which classes are rounded up
@@ -112,11 +113,11 @@ def test_whole_counts_have_the_right_sums_and_are_nearest():
 @pytest.mark.equation("eq-em-majority")
 def test_majority_labels():
     P, bags = np.array([[0.6, 0.4], [0.2, 0.8]]), np.array([1, 0, 0, 1])
-    np.testing.assert_array_equal(em.majority_labels(bags, P), [1, 0, 0, 1])
+    assert_array_equal(em.majority_labels(bags, P), [1, 0, 0, 1])
     # No bag has a positive majority: the share of the second is above the mean of all instances, 0.11.
     P = np.array([[0.9, 0.1], [0.85, 0.15], [0.6, 0.4]])
     bags = np.repeat([0, 1, 2], [40, 1, 1])
-    np.testing.assert_array_equal(em.majority_labels(bags, P), [0] * 40 + [1, 1])
+    assert_array_equal(em.majority_labels(bags, P), [0] * 40 + [1, 1])
 
 
 @pytest.mark.equation("eq-em-soft")
@@ -125,15 +126,15 @@ def test_soft_labels_are_posteriors_that_keep_the_counts():
     known = bag_counts(bags, P)
     f = np.random.default_rng(3).normal(size=240)
     q = em.soft_labels(np.column_stack([f - f, f]), known)
-    np.testing.assert_allclose(known.sums(q[:, 1]), known.counts, atol=1e-7)
-    np.testing.assert_allclose(q[:, 1], count_posterior(f, known)[1], atol=1e-12)
+    assert_allclose(known.sums(q[:, 1]), known.counts, atol=1e-7)
+    assert_allclose(q[:, 1], count_posterior(f, known)[1], atol=1e-12)
 
 
 def test_soft_labels_of_a_count_between_two_whole_ones():
     known, s = bag_counts(np.zeros(2, int), np.array([[0.75, 0.25]])), 0.3
     q = em.soft_labels(np.log([[1 - s, s], [1 - s, s]]), known)[:, 1]
     # None or one of the two, as likely: s (1 - s) against (1 - s)^2 + 2 s (1 - s).
-    np.testing.assert_allclose(q, s / (1 + s))
+    assert_allclose(q, s / (1 + s))
 
 
 def test_soft_labels_of_several_classes_are_near_the_posterior():
@@ -169,7 +170,7 @@ def test_starts_with_counts_have_them(start, n_classes):
     known = bag_counts(bags, P)
     counts, rng = whole_counts(P, known.sizes), np.random.RandomState(0)
     y = em.start_labels(start, X, known, counts, rng)
-    np.testing.assert_allclose(label_proportions(y, bags, classes=range(n_classes)), P)
+    assert_allclose(label_proportions(y, bags, classes=range(n_classes)), P)
 
 
 # --- the whole ---------------------------------------------------------------------------------------------
@@ -212,7 +213,7 @@ def test_the_end_is_a_fixed_point(n_classes):
     again.fit(X, model.labels_)
     scores = class_scores(again, X, n_classes)
     counts = whole_counts(P, np.bincount(bags))
-    np.testing.assert_array_equal(label_by_counts(scores, bags, counts), model.labels_)
+    assert_array_equal(label_by_counts(scores, bags, counts), model.labels_)
     assert model.score(X, y) > 0.8
 
 
@@ -249,14 +250,14 @@ def test_warm_fits_give_the_labels_of_exact_ones_in_every_iteration(block):
         start = ["majority", "proportions", "random", "mean_map"][seed % 4]
         slow, flips, exact = slow_em(X, bags, P, C, start, seed)
         model = EMLR(C, init=start, random_state=seed).fit(X, bags, P)
-        np.testing.assert_array_equal(model.labels_, slow)
+        assert_array_equal(model.labels_, slow)
         assert model.flips_.tolist() == flips
         probabilities = [m.predict_proba(X) for m in (model.estimator_, exact)]
-        np.testing.assert_allclose(*probabilities, atol=1e-4)
+        assert_allclose(*probabilities, atol=1e-4)
         if K == 2:
             sparse = EMLR(C, init=start, random_state=seed)
             sparse.fit(sp.csr_array(X), bags, P)
-            np.testing.assert_array_equal(sparse.labels_, slow)
+            assert_array_equal(sparse.labels_, slow)
 
 
 def test_warm_fits_are_exact_and_take_few_steps():
@@ -266,9 +267,9 @@ def test_warm_fits_are_exact_and_take_few_steps():
     for _ in range(20):
         y[rng.permutation(1000)[:2]] ^= 1
         f = exact.fit(X, y).decision_function(X)
-        np.testing.assert_allclose(fits(X.T @ y / 1000, None), f, atol=1e-6)
+        assert_allclose(fits(X.T @ y / 1000, None), f, atol=1e-6)
     step, change, _ = fits.steps[-1]  # the secant equation
-    np.testing.assert_allclose(fits._direction(change), step, rtol=1e-9)
+    assert_allclose(fits._direction(change), step, rtol=1e-9)
 
 
 def test_em_rarely_needs_a_fit_of_scikit_learn(monkeypatch):
@@ -296,14 +297,14 @@ def test_where_newton_steps_fail_scikit_learn_fits():
     f = fits((np.arange(240) % 2).astype(np.int8))
     exact = LogisticRegression(C=1e12, tol=1e-10, solver="newton-cholesky")
     exact.fit(X, np.arange(240) % 2)
-    np.testing.assert_allclose(f, exact.decision_function(X), atol=1e-6)
+    assert_allclose(f, exact.decision_function(X), atol=1e-6)
     with pytest.raises(NotIdentifiableError, match="every instance gets the same"):
         fits(np.zeros(240, np.int8))
 
 
 def test_logistic_is_expit():
     f = np.linspace(-800, 800, 2001)
-    np.testing.assert_allclose(logistic(f), expit(f), rtol=0, atol=5e-16)
+    assert_allclose(logistic(f), expit(f), rtol=0, atol=5e-16)
 
 
 def test_progress_is_printed_where_it_is_asked_for(capsys):
@@ -325,9 +326,7 @@ def test_bags_of_size_one_are_logistic_regression(n_classes, soft):
     X, y, *_ = problem(n_classes=n_classes)
     supervised = LogisticRegression(C=2.0, tol=1e-10, max_iter=1000).fit(X, y)
     model = EMLR(C=2.0, soft=soft).fit(X, np.arange(len(X)), np.eye(n_classes)[y])
-    np.testing.assert_allclose(
-        model.predict_proba(X), supervised.predict_proba(X), atol=1e-4
-    )
+    assert_allclose(model.predict_proba(X), supervised.predict_proba(X), atol=1e-4)
 
 
 def test_label_swap_changes_what_is_tied():
@@ -349,7 +348,7 @@ def test_twice_the_data_are_twice_the_weight():
     one = EMLR(C=1.0).fit(X, bags, P).decision_function(X)
     twice = np.vstack([X, X]), np.append(bags, bags + 40), np.vstack([P, P])
     two = EMLR(C=0.5).fit(*twice).decision_function(X)
-    np.testing.assert_allclose(one, two, atol=1e-6)
+    assert_allclose(one, two, atol=1e-6)
 
 
 def test_soft_em_climbs_the_likelihood_of_the_counts():
@@ -359,7 +358,7 @@ def test_soft_em_climbs_the_likelihood_of_the_counts():
     base = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-10, max_iter=1000)
     soft = EMLR(estimator=base, soft=True, init="mean_map", tol=1e-7).fit(ones, bags, P)
     direct = CountLogistic(C=1.0, penalize_intercept=True, tol=1e-8).fit(X, bags, P)
-    np.testing.assert_allclose(soft.estimator_.coef_[0, :3], direct.coef_[0], atol=1e-3)
+    assert_allclose(soft.estimator_.coef_[0, :3], direct.coef_[0], atol=1e-3)
 
 
 def test_any_classifier():
@@ -413,7 +412,7 @@ def test_random_labels_are_of_all_classes_alike():
     X, _, bags, P = problem(n=3000, n_classes=3)
     known, rng = bag_counts(bags, P), np.random.RandomState(0)
     y = em.start_labels("random", X, known, whole_counts(P, known.sizes), rng)
-    np.testing.assert_allclose(np.bincount(y) / 3000, np.ones(3) / 3, atol=0.03)
+    assert_allclose(np.bincount(y) / 3000, np.ones(3) / 3, atol=0.03)
 
 
 def test_a_circle_is_noticed():
@@ -430,7 +429,7 @@ def test_stopped_short_the_classifier_is_that_of_the_labels():
     model = EMLR(init="random", random_state=0, max_iter=2).fit(X, bags, P)
     assert model.flips_[-1] > 0
     again = LogisticRegression(tol=1e-8, max_iter=1000).fit(X, model.labels_)
-    np.testing.assert_allclose(model.estimator_.coef_, again.coef_, atol=1e-4)
+    assert_allclose(model.estimator_.coef_, again.coef_, atol=1e-4)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -441,7 +440,7 @@ def test_the_order_of_the_instances_does_not_matter(start):
     first = EMLR(init=start, random_state=0, max_iter=1)
     one = first.fit(X, bags, P).labels_
     two = first.fit(X[order], bags[order], P).labels_
-    np.testing.assert_array_equal(one[order], two)
+    assert_array_equal(one[order], two)
 
 
 def test_a_class_that_no_bag_has_most_of_is_still_found():
@@ -489,7 +488,7 @@ def test_the_scores_of_a_class_without_labels_are_the_least(model):
     X, y, *_ = problem()
     model = model.fit(X, 2 * y)
     scores = class_scores(model, X, 4)
-    np.testing.assert_array_equal(scores.argmax(axis=1), model.predict(X))
+    assert_array_equal(scores.argmax(axis=1), model.predict(X))
     assert (scores[:, [1, 3]].max(axis=1) < scores[:, [0, 2]].min(axis=1)).all()
 
 

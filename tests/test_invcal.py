@@ -4,6 +4,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_allclose
 from problems import gaussian_bags as problem
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
@@ -39,9 +40,9 @@ def slow_objective(w, b, means, t, eps, penalties):
 def test_targets_are_log_odds_and_finite():
     p = np.array([0.0, 0.25, 0.5, 0.9, 1.0])
     t = invcal.targets(p, 100)
-    np.testing.assert_allclose(expit(t), [0.01, 0.25, 0.5, 0.9, 0.99])
-    np.testing.assert_allclose(t[1:4], [-np.log(1 / q - 1) for q in p[1:4]])
-    np.testing.assert_allclose(invcal.targets(1 - p, 100), -t, atol=1e-12)
+    assert_allclose(expit(t), [0.01, 0.25, 0.5, 0.9, 0.99])
+    assert_allclose(t[1:4], [-np.log(1 / q - 1) for q in p[1:4]])
+    assert_allclose(invcal.targets(1 - p, 100), -t, atol=1e-12)
 
 
 @pytest.mark.equation("eq-invcal-tube")
@@ -49,10 +50,10 @@ def test_a_tube_by_share_allows_an_error_of_the_share():
     p, epsilon = np.array([0.1, 0.3, 0.5, 0.8]), 1e-5
     eps = invcal.tubes(p, 1000, epsilon, epsilon_unit="share")
     moved = expit(invcal.targets(p, 1000) + eps)
-    np.testing.assert_allclose(moved - p, epsilon, rtol=1e-3)
+    assert_allclose(moved - p, epsilon, rtol=1e-3)
     assert (invcal.tubes(p, 1000, 0.2) == 0.2).all()
     pure = invcal.tubes(np.array([0.0, 1.0]), 50, 0.1, epsilon_unit="share")
-    np.testing.assert_allclose(pure, 0.1 / (0.02 * 0.98))  # clipped as the targets are
+    assert_allclose(pure, 0.1 / (0.02 * 0.98))  # clipped as the targets are
 
 
 @pytest.mark.equation("eq-invcal-objective")
@@ -107,7 +108,7 @@ def test_conjugate_gradients_find_the_newton_direction(shape, monkeypatch):
     monkeypatch.setattr(_hinge, "RESIDUAL", 1e-9)
     monkeypatch.setattr(_hinge, "MAX_CG", 2 * min(shape))
     found = _hinge.newton_direction(X, slice(None), stiffness, g, 0.3, largest=0)
-    np.testing.assert_allclose(found[0], exact, atol=1e-6 * np.abs(exact).max())
+    assert_allclose(found[0], exact, atol=1e-6 * np.abs(exact).max())
     assert found[1] == pytest.approx(b, abs=1e-6)
 
 
@@ -169,22 +170,22 @@ def test_a_kernel_asks_for_memory_before_it_is_made(monkeypatch):
 def test_multipliers_satisfy_the_optimality_conditions():
     means, t, eps, penalties = regression()
     w, b, dual, *_ = invcal.minimize(means, t, eps, penalties, tol=1e-12)
-    np.testing.assert_allclose(dual @ means, w, atol=1e-6)
+    assert_allclose(dual @ means, w, atol=1e-6)
     assert abs(dual.sum()) < 1e-6 and (np.abs(dual) <= penalties + 1e-9).all()
     error = t - means @ w - b
     inside, outside = np.abs(error) < eps - 1e-5, np.abs(error) > eps + 1e-5
     assert inside.any() and outside.any()
-    np.testing.assert_allclose(dual[inside], 0, atol=1e-8)
+    assert_allclose(dual[inside], 0, atol=1e-8)
     bound = (penalties * np.sign(error))[outside]
-    np.testing.assert_allclose(dual[outside], bound, atol=1e-8)
+    assert_allclose(dual[outside], bound, atol=1e-8)
 
 
 def test_an_intercept_that_is_not_unique_is_the_middle():
     # No multiplier is free: a penalty so small that both bags stay outside of their tubes.
     means, t = np.array([[-1.0], [1.0]]), np.array([-2.0, 5.0])
     w, b, dual, *_ = invcal.minimize(means, t, np.zeros(2), np.full(2, 0.1))
-    np.testing.assert_allclose(w, 0.2, atol=1e-9)
-    np.testing.assert_allclose(dual, [-0.1, 0.1], atol=1e-9)
+    assert_allclose(w, 0.2, atol=1e-9)
+    assert_allclose(dual, [-0.1, 0.1], atol=1e-9)
     assert b == pytest.approx(((-2 + 0.2) + (5 - 0.2)) / 2)
 
 
@@ -212,9 +213,9 @@ def test_the_kernel_between_bags_is_the_mean_of_the_block(block):
     slow = [[gram[np.ix_(a, b)].mean() for b in own] for a in own]
     S = averaging_matrix(bags)
     found = invcal.bag_kernel(X, S, "rbf", 0.2, block=block)
-    np.testing.assert_allclose(found, slow, atol=1e-12)
+    assert_allclose(found, slow, atol=1e-12)
     given = invcal.bag_kernel(gram, S, "precomputed", None, block=block)
-    np.testing.assert_allclose(given, slow, atol=1e-12)
+    assert_allclose(given, slow, atol=1e-12)
 
 
 # --- limits and symmetries ---------------------------------------------------------------------------------
@@ -229,7 +230,7 @@ def test_equals_support_vector_regression_on_the_bag_means(kernel):
     svr.fit(S @ (S @ inner).T, t)
     model = InvCal(C_p=2.0, kernel=kernel, gamma=0.3).fit(X, bags, P)
     scores = svr.predict((S @ inner).T)
-    np.testing.assert_allclose(model.decision_function(X), scores, atol=1e-4)
+    assert_allclose(model.decision_function(X), scores, atol=1e-4)
 
 
 @pytest.mark.parametrize("size", [1, 6])
@@ -245,24 +246,24 @@ def test_a_linear_kernel_is_the_linear_method(size, n_classes):
     for kernel, Z in given:
         dual = InvCal(kernel=kernel, tol=1e-12).fit(Z, bags, P)
         found = dual.decision_function(Z)
-        np.testing.assert_allclose(found, primal.decision_function(X), atol=1e-5)
+        assert_allclose(found, primal.decision_function(X), atol=1e-5)
 
 
 def test_swapped_labels_bags_given_twice_and_weights_of_bags():
     X, _, bags, P = problem()
     one, swapped = (InvCal().fit(X, bags, p).coef_ for p in P.T)
-    np.testing.assert_allclose(one, -swapped, atol=1e-5)
+    assert_allclose(one, -swapped, atol=1e-5)
     both = np.vstack([X, X]), np.append(bags, bags + 40), np.vstack([P, P])
     # n enters by the clipping of shares, which none of these reaches
     weighted = InvCal(bag_weights=np.full(40, 2.0)).fit(X, bags, P).coef_
-    np.testing.assert_allclose(InvCal().fit(*both).coef_, weighted, atol=1e-5)
+    assert_allclose(InvCal().fit(*both).coef_, weighted, atol=1e-5)
     without, wrong = InvCal(bag_weights=np.arange(40.0)), P.copy()
     wrong[0] = 0.3, 0.7
     coefs = [without.fit(X, bags, p).coef_ for p in (P, wrong)]
-    np.testing.assert_allclose(*coefs)  # the first bag has the weight 0
+    assert_allclose(*coefs)  # the first bag has the weight 0
     sizes, larger = InvCal(bag_weights="size"), InvCal(C_p=6.0)
     coefs = [model.fit(X, bags, P).coef_ for model in (sizes, larger)]
-    np.testing.assert_allclose(*coefs, atol=1e-5)
+    assert_allclose(*coefs, atol=1e-5)
 
 
 def test_the_objective_is_that_of_the_fit():
@@ -287,10 +288,10 @@ def test_fit_minimizes_with_its_own_parameters():
     w, exact = (
         invcal.minimize(*given, intercept=False, tol=tol)[0] for tol in (1e-2, 1e-9)
     )
-    np.testing.assert_allclose(model.coef_[0], w, rtol=1e-9)
+    assert_allclose(model.coef_[0], w, rtol=1e-9)
     assert np.abs(w - exact).max() > 1e-5  # so that the tolerance is seen to arrive
     probability = model.predict_proba(X)[:, 1]
-    np.testing.assert_allclose(probability, expit(model.decision_function(X)))
+    assert_allclose(probability, expit(model.decision_function(X)))
 
 
 def test_an_offset_of_the_features_moves_the_intercept_alone():
@@ -299,12 +300,12 @@ def test_an_offset_of_the_features_moves_the_intercept_alone():
     with pytest.warns(LLPWarning, match="StandardScaler"):
         model = InvCal().fit(far, bags, P)
     near = np.append(InvCal().fit(X, bags, P).coef_[0], 0)
-    np.testing.assert_allclose(model.coef_[0], near, atol=1e-5)
+    assert_allclose(model.coef_[0], near, atol=1e-5)
     scores = []
     for gram in (X @ X.T, X @ X.T + 1e3):
         model = InvCal(kernel="precomputed").fit(gram, bags, P)
         scores.append(model.decision_function(gram))
-    np.testing.assert_allclose(*scores, atol=1e-3)
+    assert_allclose(*scores, atol=1e-3)
 
 
 # --- where it fails ----------------------------------------------------------------------------------------
@@ -324,6 +325,6 @@ def test_one_tube_for_all_is_a_constant_with_a_warning():
     half = np.ptp(t) / 2
     with pytest.warns(LLPWarning, match="lower epsilon"):
         f = InvCal(10.0, epsilon=half * 1.001).fit(X, bags, P).decision_function(X)
-    np.testing.assert_allclose(f, (t.max() + t.min()) / 2, atol=0.01 * half)
+    assert_allclose(f, (t.max() + t.min()) / 2, atol=0.01 * half)
     f = InvCal(10.0, epsilon=half * 0.9).fit(X, bags, P).decision_function(X)
     assert np.ptp(f) > 0

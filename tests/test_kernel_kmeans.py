@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import NearestCentroid
@@ -54,9 +55,9 @@ def test_the_kernel_form_is_the_definition(n_classes):
     distances, weights, norms = kk.class_distances(gram, y, n_classes)
     means = np.array([X[y == j].mean(axis=0) for j in range(n_classes)])
     slow = ((X[:, None] - means) ** 2).sum(axis=2) - (X**2).sum(axis=1)[:, None]
-    np.testing.assert_allclose(distances, slow, atol=1e-9)
-    np.testing.assert_allclose(weights.T @ X, means)
-    np.testing.assert_allclose(norms, (means**2).sum(axis=1))
+    assert_allclose(distances, slow, atol=1e-9)
+    assert_allclose(weights.T @ X, means)
+    assert_allclose(norms, (means**2).sum(axis=1))
     assert kk.kernel_variance(gram) == pytest.approx(X.var(axis=0).sum())
 
 
@@ -102,7 +103,7 @@ def test_separated_classes_are_found(n_classes):
     X, y, bags, P = problem(n_classes=n_classes, gap=8.0)
     model = AOCKernelKMeans(random_state=0).fit(X, bags, P)
     assert model.score(X, y) > 0.99
-    np.testing.assert_array_equal(model.labels_, y)
+    assert_array_equal(model.labels_, y)
     assert model.objective_ == pytest.approx(
         slow_objective(X, y, bags, P, X.var(axis=0).sum())
     )
@@ -113,7 +114,7 @@ def test_bags_of_size_one_are_the_nearest_class_mean():
     model = AOCKernelKMeans(C_p=100, random_state=0)
     model.fit(X, np.arange(200), y.astype(float))
     supervised = NearestCentroid().fit(X, y)
-    np.testing.assert_array_equal(model.predict(X), supervised.predict(X))
+    assert_array_equal(model.predict(X), supervised.predict(X))
 
 
 @pytest.mark.parametrize("gamma", [0.03, 0.6])
@@ -132,7 +133,7 @@ def test_known_labels_are_held(n_classes):
     known[:2] = (y[:2] + 1) % n_classes
     held = known >= 0
     model = AOCKernelKMeans(random_state=0).fit(X, bags, P, labels=known)
-    np.testing.assert_array_equal(model.labels_[held], known[held])
+    assert_array_equal(model.labels_[held], known[held])
     assert np.mean(model.labels_[~held] == y[~held]) > 0.9
     gram = X @ X.T
     distances, *_ = kk.class_distances(gram, model.labels_, n_classes)
@@ -153,7 +154,7 @@ def test_known_labels_are_held(n_classes):
     assert model.labels_[3] == n_classes
     all_known = AOCKernelKMeans(C_p=0.0, random_state=0).fit(X, bags, P, labels=y)
     supervised = NearestCentroid().fit(X, y)
-    np.testing.assert_array_equal(all_known.predict(X), supervised.predict(X))
+    assert_array_equal(all_known.predict(X), supervised.predict(X))
 
 
 def test_a_few_labels_name_classes_whose_shares_are_equal():
@@ -180,9 +181,9 @@ def test_counts_that_are_not_whole_are_rounded_at_random():
         labels = kk.random_labels(rng.uniform(size=(200, 3)), bags, P)
         counts = np.bincount(bags * 3 + labels, minlength=123).reshape(41, 3)
         assert (np.abs(counts - 5 * P)[:40] < 1).all()
-        np.testing.assert_array_equal(counts[0], [1, 3, 1])
+        assert_array_equal(counts[0], [1, 3, 1])
         total += counts
-    np.testing.assert_allclose(total[:40] / 300, 5 * P[:40], atol=0.15)
+    assert_allclose(total[:40] / 300, 5 * P[:40], atol=0.15)
 
 
 def test_a_class_with_less_than_half_an_instance_in_each_bag_does_not_vanish():
@@ -266,7 +267,7 @@ def test_the_stated_memory_is_the_peak_and_predictions_need_a_block(
     monkeypatch.setattr(_predictions, "BLOCK", 7 * 1000)
     tracemalloc.reset_peak()
     before = tracemalloc.get_traced_memory()[0]
-    np.testing.assert_allclose(model.decision_function(X), whole)
+    assert_allclose(model.decision_function(X), whole)
     if kernel != "precomputed":
         assert tracemalloc.get_traced_memory()[1] - before < 0.1 * 8 * 1000**2
     tracemalloc.stop()

@@ -8,6 +8,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
 from problems import binary_objective
 from problems import gaussian_bags as problem
 from scipy.spatial.distance import cdist, pdist
@@ -68,9 +69,9 @@ def test_neighbors_keep_the_largest_similarities():
     assert sp.issparse(near)
     nearest = np.argsort(np.argsort(-V)) < 4
     kept = V * (nearest | nearest.T)
-    np.testing.assert_allclose(near.toarray(), kept, rtol=1e-9)
+    assert_allclose(near.toarray(), kept, rtol=1e-9)
     every = lmm.gaussian_similarity(means, 0.5, n_neighbors=29)
-    np.testing.assert_array_equal(every, V)
+    assert_array_equal(every, V)
 
 
 def test_the_laplacian_measures_differences_of_similar_bags():
@@ -82,9 +83,7 @@ def test_the_laplacian_measures_differences_of_similar_bags():
     )
     assert energy == pytest.approx(slow)
     for form in (sp.csr_array(V), sp.csr_array(V).tocsc()):
-        np.testing.assert_allclose(
-            lmm.laplacian_times(form, means), lmm.laplacian_times(V, means)
-        )
+        assert_allclose(lmm.laplacian_times(form, means), lmm.laplacian_times(V, means))
 
 
 # --- class means of bags -----------------------------------------------------------------------------------
@@ -99,10 +98,10 @@ def test_normal_equations_are_those_of_the_paper(n_classes, epsilon):
     flat = M.transpose(1, 0, 2).reshape(-1, 3)
     slow = block_matrix(P, D, V, 0.4, epsilon) @ flat
     found = lmm.normal_equations(M, P, D, V, 0.4, epsilon=epsilon)
-    np.testing.assert_allclose(found.transpose(1, 0, 2).reshape(-1, 3), slow)
+    assert_allclose(found.transpose(1, 0, 2).reshape(-1, 3), slow)
     solved = lmm.bag_class_means(means, P, D, V, 0.4, epsilon=epsilon)
     rhs = (D[:, None] * P)[:, :, None] * means[:, None]
-    np.testing.assert_allclose(
+    assert_allclose(
         lmm.normal_equations(solved, P, D, V, 0.4, epsilon=epsilon), rhs, atol=1e-9
     )
 
@@ -118,7 +117,7 @@ def test_class_means_of_bags_equal_cvxpy():
     cp.Problem(cp.Minimize(loss)).solve(solver=cp.CLARABEL)
     found = lmm.bag_class_means(means, P, D, V, 0.3)
     expected = np.stack([part.value for part in M], axis=1)
-    np.testing.assert_allclose(found, expected, atol=1e-4)
+    assert_allclose(found, expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -129,11 +128,11 @@ def test_conjugate_gradients_equal_the_dense_solution(seed):
     tau, epsilon = 10 ** rng.uniform(-2, 1), [0.0, 0.02][seed % 2]
     slow = dense_class_means(means, P, D, V, tau, epsilon)
     found = lmm.bag_class_means(means, P, D, V, tau, epsilon=epsilon)
-    np.testing.assert_allclose(found, slow, atol=1e-7 * np.abs(slow).max())
+    assert_allclose(found, slow, atol=1e-7 * np.abs(slow).max())
     shares = rng.dirichlet(np.ones(L))
     operator = lmm.operator_by_adjoint(means, P, D, shares, V, tau, epsilon=epsilon)
     expected = lmm.operator_of_bags(slow, P, shares)
-    np.testing.assert_allclose(operator, expected, atol=1e-8 * np.abs(expected).max())
+    assert_allclose(operator, expected, atol=1e-8 * np.abs(expected).max())
 
 
 def test_weak_similarities_have_a_limit():
@@ -144,8 +143,8 @@ def test_weak_similarities_have_a_limit():
         lmm.operator_by_adjoint(means, P, D, shares, unit * V, 0.1)
         for unit in (1e-9, 1e-14, 1e-40)
     ]
-    np.testing.assert_allclose(weak[1], weak[2], rtol=1e-7)
-    np.testing.assert_allclose(weak[0], weak[2], rtol=1e-5)
+    assert_allclose(weak[1], weak[2], rtol=1e-7)
+    assert_allclose(weak[0], weak[2], rtol=1e-5)
 
 
 @pytest.mark.equation("eq-lmm-adjoint")
@@ -158,9 +157,9 @@ def test_operator_of_bags(n_classes):
     for k, j in product(range(12), range(n_classes)):
         slow[j] += shares[k] * P[k, j] * M[k, j]
     slow = slow[1:] - slow[:1] if n_classes == 2 else slow
-    np.testing.assert_allclose(lmm.operator_of_bags(M, P, shares), slow)
+    assert_allclose(lmm.operator_of_bags(M, P, shares), slow)
     adjoint = lmm.operator_by_adjoint(means, P, D, shares, V, 0.5, epsilon=0.1)
-    np.testing.assert_allclose(adjoint, slow, atol=1e-10)
+    assert_allclose(adjoint, slow, atol=1e-10)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -172,7 +171,7 @@ def test_all_bags_alike_is_mean_map(n_classes):
         tied = LaplacianMeanMap(smoothness=smoothness, tol=1e-9).fit(X, bags, P)
         gaps.append(np.abs(tied.coef_ - plain.coef_).max())
     assert gaps[2] < 1e-5 < gaps[0] and gaps[1] < gaps[0] / 20
-    np.testing.assert_allclose(tied.mean_operator_, plain.mean_operator_, atol=1e-6)
+    assert_allclose(tied.mean_operator_, plain.mean_operator_, atol=1e-6)
 
 
 def test_one_part_a_bag_and_neighbors_is_two_problems():
@@ -183,7 +182,7 @@ def test_one_part_a_bag_and_neighbors_is_two_problems():
     found = lmm.bag_class_means(means, P, D, V, 0.3)
     for half in (slice(0, 8), slice(8, 16)):
         alone = lmm.bag_class_means(means[half], P[half], D[half], V[half, half], 0.3)
-        np.testing.assert_allclose(found[half], alone, rtol=1e-7, atol=1e-7)
+        assert_allclose(found[half], alone, rtol=1e-7, atol=1e-7)
 
 
 def test_parts_that_cannot_answer():
@@ -203,7 +202,7 @@ def test_parts_that_cannot_answer():
     rest = lmm.operator_by_adjoint(
         means[:8], P[:8], D[:8], D[:8] / D[:8].sum(), V[:8, :8], 0.3
     )
-    np.testing.assert_allclose(found * D.sum(), rest * D[:8].sum() + pure, rtol=1e-9)
+    assert_allclose(found * D.sum(), rest * D[:8].sum() + pure, rtol=1e-9)
 
 
 def test_many_parts_of_the_graph():
@@ -215,7 +214,7 @@ def test_many_parts_of_the_graph():
     found = lmm.bag_class_means(means, P, np.ones(450), V, 1.0)
     rhs = P[:, :, None] * means[:, None]
     left = lmm.normal_equations(found, P, np.ones(450), V, 1.0)
-    np.testing.assert_allclose(left, rhs, atol=1e-6 * np.abs(rhs).max())
+    assert_allclose(left, rhs, atol=1e-6 * np.abs(rhs).max())
 
 
 # --- the estimator -----------------------------------------------------------------------------------------
@@ -235,7 +234,7 @@ def test_bags_of_size_one_are_logistic_regression(lam):
     ):
         model.fit(X, np.arange(120), y.astype(float))
         found = np.append(model.coef_, model.intercept_)
-        np.testing.assert_allclose(found, limit.coef_[0], atol=1e-6)
+        assert_allclose(found, limit.coef_[0], atol=1e-6)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -254,14 +253,14 @@ def test_the_estimator_is_its_functions(n_classes):
         D, w = (by_size if how == "size" else one for how in (weights, counting))
         M = dense_class_means(means, P, D, V, 0.3, 0.01)
         mu = lmm.operator_of_bags(M, P, w / w.sum())
-        np.testing.assert_allclose(model.mean_operator_, mu, atol=1e-9)
+        assert_allclose(model.mean_operator_, mu, atol=1e-9)
 
 
 def test_the_width_is_the_median_distance_of_bag_means():
     X, _, bags, P = problem(size=7)
     median = np.median(pdist(averaging_matrix(bags) @ X))
     given = LaplacianMeanMap(sigma=median).fit(X, bags, P)
-    np.testing.assert_allclose(LaplacianMeanMap().fit(X, bags, P).coef_, given.coef_)
+    assert_allclose(LaplacianMeanMap().fit(X, bags, P).coef_, given.coef_)
 
 
 def test_bags_of_weight_0_tell_no_classes_apart():
@@ -278,9 +277,7 @@ def test_label_swap_swaps_the_prediction():
     X, _, bags, P = problem()
     for cls in (LaplacianMeanMap, AlternatingMeanMap):
         one, two = cls().fit(X, bags, P[:, 1]), cls().fit(X, bags, 1 - P[:, 1])
-        np.testing.assert_allclose(
-            one.decision_function(X), -two.decision_function(X), atol=1e-6
-        )
+        assert_allclose(one.decision_function(X), -two.decision_function(X), atol=1e-6)
 
 
 def test_neighbors_only_is_near_all_pairs():
@@ -291,7 +288,7 @@ def test_neighbors_only_is_near_all_pairs():
     means = averaging_matrix(bags) @ np.column_stack([X, np.ones(1600)])
     V, ones = lmm.gaussian_similarity(means, 0.3, n_neighbors=50), np.ones(400)
     mu = lmm.operator_by_adjoint(means, P, ones, ones / 400, V, 0.1)
-    np.testing.assert_allclose(near.mean_operator_, mu, atol=1e-8)
+    assert_allclose(near.mean_operator_, mu, atol=1e-8)
     assert np.abs(whole.mean_operator_ - mu).max() > 1e-4
 
 
@@ -302,18 +299,18 @@ def test_similarities_that_are_not_held_equal_those_that_are(monkeypatch, capsys
     pairs.tell = lambda: told.append(1)
     vectors = np.random.default_rng(0).normal(size=(len(P), 2, 3))
     product = pairs @ vectors.reshape(len(P), -1)
-    np.testing.assert_allclose(product, V @ vectors.reshape(len(P), -1), atol=1e-12)
+    assert_allclose(product, V @ vectors.reshape(len(P), -1), atol=1e-12)
     assert len(told) == 2
-    np.testing.assert_allclose(pairs.sum(axis=1), V.sum(axis=1), rtol=1e-12)
+    assert_allclose(pairs.sum(axis=1), V.sum(axis=1), rtol=1e-12)
     for similarity in (V, pairs):
         parts = connected_parts(similarity)
-        np.testing.assert_array_equal(parts != parts[0], means[:, 0] > 500)
+        assert_array_equal(parts != parts[0], means[:, 0] > 500)
     rhs = vectors[:, :, :1]
     held, found = (
         lmm.solve_normal_equations(rhs, P, weights, similarity, 0.1, 0.0)[1]
         for similarity in (V, pairs)
     )
-    np.testing.assert_allclose(found, held, rtol=1e-8)
+    assert_allclose(found, held, rtol=1e-8)
 
     X, _, bags, P = problem(n=1200)
     plain = LaplacianMeanMap(tol=1e-9).fit(X, bags, P)
@@ -324,7 +321,7 @@ def test_similarities_that_are_not_held_equal_those_that_are(monkeypatch, capsys
         assert "LaplacianMeanMap: 1 of at most" in capsys.readouterr().out
         loud.set_params(verbose=0).fit(X, bags, P)
     lazy = LaplacianMeanMap(tol=1e-9).fit(X, bags, P)
-    np.testing.assert_allclose(lazy.coef_, plain.coef_, atol=1e-4)
+    assert_allclose(lazy.coef_, plain.coef_, atol=1e-4)
 
 
 def far_apart():
@@ -372,7 +369,7 @@ def test_warm_fits_are_exact(lam, monkeypatch):
             y[rng.permutation(200)[:flips]] *= -1
             mu = (y @ X / 200)[None]
             for found, wanted in zip(warm(mu), exact(mu), strict=True):
-                np.testing.assert_allclose(found, wanted, 1e-5, 1e-6)
+                assert_allclose(found, wanted, 1e-5, 1e-6)
 
 
 def test_value_and_gap_are_those_of_the_model(monkeypatch):
@@ -396,7 +393,7 @@ def test_probabilities_where_no_class_is_likely():
     model = AlternatingMeanMap().fit(X, bags, P)
     for one in model.estimators_:
         one.intercept_ = one.intercept_ - 2000  # 0 / 0, once
-    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    assert_allclose(model.predict_proba(X).sum(axis=1), 1)
 
 
 # --- degenerate data ---------------------------------------------------------------------------------------
@@ -432,7 +429,7 @@ def test_no_penalty():
     for cls in (LaplacianMeanMap, MeanMap):
         found = cls(alpha=0.0).fit(twice, np.arange(300), y.astype(float))
         alone = cls(alpha=0.0).fit(X, np.arange(300), y.astype(float))
-        np.testing.assert_allclose(
+        assert_allclose(
             found.decision_function(twice), alone.decision_function(X), atol=1e-6
         )
 
@@ -528,12 +525,12 @@ def test_starts():
         w = np.append(first.coef_, first.intercept_)[None] / 2
         Z = np.column_stack([X, np.ones(len(X))])
         slow = lmm.alternate(Z, bags, counts, w, exact_fits(Z, first.alpha))[1]
-        np.testing.assert_allclose(found, slow, atol=1e-9)
+        assert_allclose(found, slow, atol=1e-9)
         assert (np.diff(found) < 1e-12).all()
     for seed in (1, 2):
         model = AlternatingMeanMap(init="random", random_state=seed)
         curve = model.fit(X, bags, P).objective_curve_
-        np.testing.assert_array_equal(model.fit(X, bags, P).objective_curve_, curve)
+        assert_array_equal(model.fit(X, bags, P).objective_curve_, curve)
         assert curve[0] != found[0]
         found = curve
     assert model.fit(X, np.arange(600) % 3, [0.5, 0.5, 0.5]).n_iter_ > 1
@@ -549,7 +546,7 @@ def test_stopping_short_warns():
             "error"
         )  # the last round moved labels, the next would not
         same = AlternatingMeanMap(max_iter=enough.n_iter_).fit(X, bags, P)
-    np.testing.assert_array_equal(same.coef_, enough.coef_)
+    assert_array_equal(same.coef_, enough.coef_)
 
 
 @pytest.mark.parametrize("C", [0.05, 1.0, 20.0])
@@ -574,6 +571,6 @@ def test_alternating_with_the_minimum_is_hard_em(C):
 
         start = (first > 0).astype(int)
         labels, *_ = em.alternate(start, fit, guess, "fixed_point", 100, 0.1)
-        np.testing.assert_allclose(model.coef_, 2 * found, atol=1e-5)
+        assert_allclose(model.coef_, 2 * found, atol=1e-5)
         ends = best_signs(X @ found[0], bags, counts) > 0
-        np.testing.assert_array_equal(labels, ends)
+        assert_array_equal(labels, ends)

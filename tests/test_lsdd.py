@@ -3,6 +3,7 @@
 import cvxpy as cp
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import dblquad, quad, trapezoid
 from scipy.stats import multivariate_normal, norm
 
@@ -76,7 +77,7 @@ def test_mean_difference_one_instance_at_a_time():
         for c in C
     ]
     found = lsdd.mean_difference((X_p, X_q), C, 0.8, (2.0, 3.0))
-    np.testing.assert_allclose(found, slow, atol=1e-12)
+    assert_allclose(found, slow, atol=1e-12)
 
 
 @pytest.mark.parametrize("batch_size", [4, 1000])
@@ -86,9 +87,9 @@ def test_sums_and_values_in_batches(batch_size, monkeypatch):
     Phi = gaussian_basis(X, C, 0.7)
     theta = np.random.default_rng(0).normal(size=(9, 2))
     found = lsdd.basis_sum(X, C, 0.7, batch_size)
-    np.testing.assert_allclose(found, Phi.sum(axis=0))
+    assert_allclose(found, Phi.sum(axis=0))
     found = lsdd.model_values(X, C, 0.7, theta)
-    np.testing.assert_allclose(found, Phi @ theta)
+    assert_allclose(found, Phi @ theta)
 
 
 @pytest.mark.equation("eq-lsdd-theta")
@@ -103,7 +104,7 @@ def test_solution_equals_cvxpy():
     )
     best = cp.Problem(cp.Minimize(objective)).solve(solver=cp.CLARABEL)
     found = lsdd.solve(G, h, lam)
-    np.testing.assert_allclose(found, theta.value, atol=1e-5)
+    assert_allclose(found, theta.value, atol=1e-5)
     value = criterion(G, h, found) + lam / 2 * found @ found
     assert value == pytest.approx(best, rel=1e-6)
 
@@ -112,7 +113,7 @@ def test_rescaled_solution_is_the_papers():
     *_, C, G, h = setting(sigma=0.8)
     v, lam = np.pi * 0.8**2, 0.3
     paper = np.linalg.inv(v * G + v * lam * np.eye(len(C))) @ h
-    np.testing.assert_allclose(lsdd.solve(G, h, lam), v * paper, rtol=1e-8)
+    assert_allclose(lsdd.solve(G, h, lam), v * paper, rtol=1e-8)
     full = 0.5 * paper @ (v * G) @ paper - h @ paper
     assert criterion(G, h, v * paper) / v == pytest.approx(full)
 
@@ -137,7 +138,7 @@ def test_criterion_over_v_is_the_squared_error_but_for_a_constant():
         found.append(bracket / v - error)
         brackets.append(bracket - error)
     constant = -0.5 * quad(lambda t: f(t) ** 2, -12, 12)[0]
-    np.testing.assert_allclose(found, constant, rtol=1e-6)
+    assert_allclose(found, constant, rtol=1e-6)
     assert np.ptp(brackets) > 0.1  # without v it is no constant
 
 
@@ -190,9 +191,7 @@ def test_path_equals_solutions_one_by_one():
     path = lsdd.penalty_path(G, h, lams)
     for i, lam in enumerate(lams):
         for k in (0, 1):
-            np.testing.assert_allclose(
-                path[i, :, k], lsdd.solve(G, h[:, k], lam), atol=1e-9
-            )
+            assert_allclose(path[i, :, k], lsdd.solve(G, h[:, k], lam), atol=1e-9)
 
 
 def slow_cross_validation(samples, C, sigma, lams, folds, weights, what):
@@ -222,7 +221,7 @@ def test_cross_validation_equals_refits(what, sigma):
     folds = [rng.permutation(len(X)) % 4 for X in samples]
     args = samples, C, sigma, np.array([10.0, 0.5, 0.01]), folds, (1.2, 0.8), what
     slow = slow_cross_validation(*args)
-    np.testing.assert_allclose(lsdd.cross_validate(*args), slow, atol=1e-9)
+    assert_allclose(lsdd.cross_validate(*args), slow, atol=1e-9)
 
 
 def in_fit(model, X, bags, n_folds, first):
@@ -246,7 +245,7 @@ def test_tuning_weighs_the_samples(what):
     slow = slow_cross_validation(
         samples, model.centers_, 0.9, lams, folds, weights, what
     )
-    np.testing.assert_allclose(model.cv_results_["score"], -slow, rtol=1e-6)
+    assert_allclose(model.cv_results_["score"], -slow, rtol=1e-6)
 
 
 def test_no_more_folds_than_the_smaller_sample_has_instances():
@@ -257,12 +256,12 @@ def test_no_more_folds_than_the_smaller_sample_has_instances():
     slow = slow_cross_validation(
         samples, model.centers_, 0.9, lams, folds, (1.0, 1.0), "l2"
     )
-    np.testing.assert_allclose(model.cv_results_["score"], -slow, rtol=1e-6)
+    assert_allclose(model.cv_results_["score"], -slow, rtol=1e-6)
 
 
 def test_grids_are_those_of_the_chapter():
-    np.testing.assert_allclose(lsdd.LAMS[[0, -1]], [10, 1e-3])
-    np.testing.assert_allclose(lsdd.SIGMAS[[0, -1]], [2, 1 / 8])
+    assert_allclose(lsdd.LAMS[[0, -1]], [10, 1e-3])
+    assert_allclose(lsdd.SIGMAS[[0, -1]], [2, 1 / 8])
     assert (len(lsdd.LAMS), len(lsdd.SIGMAS)) == (9, 9)
 
 
@@ -285,9 +284,9 @@ def test_estimator_picks_the_best_pair(what, grids):
         rows += list(zip(np.full(len(mus), sigma), mus, -values, strict=True))
     rows = np.array(rows)
     table = model.cv_results_.to_numpy()
-    np.testing.assert_allclose(table[:, :2], rows[:, :2])
+    assert_allclose(table[:, :2], rows[:, :2])
     unit = table[:, 2].max() / rows[:, 2].max() if what == "l2" else 1
-    np.testing.assert_allclose(table[:, 2], rows[:, 2] * unit, atol=1e-8)
+    assert_allclose(table[:, 2], rows[:, 2] * unit, atol=1e-8)
     best = rows[rows[:, 2] > rows[:, 2].max() - 1e-10][0]
     assert (model.sigma_, model.alpha_) == (
         pytest.approx(best[0]),
@@ -302,7 +301,7 @@ def test_public_grid_depends_on_the_units_of_the_data():
     one = public.fit(X, bags).predict(X)
     two = public.fit(100 * X, bags).predict(100 * X)
     assert public.sigma_ == 5.0 or not np.array_equal(one, two)
-    np.testing.assert_array_equal(two == 1, bags == 0)  # bumps that hold one instance
+    assert_array_equal(two == 1, bags == 0)  # bumps that hold one instance
     high = np.random.default_rng(0).normal(size=(40, 500))
     public.fit(high, np.repeat([0, 1], 20))  # the volume is no number any more
     assert public.alpha_ >= 1e-12 and np.isfinite(public.coef_).all()
@@ -315,7 +314,7 @@ def test_units_of_the_data_do_not_matter(scale):
     two = LSDD(random_state=0).fit(scale * X, bags)
     assert two.sigma_ == pytest.approx(scale * one.sigma_)
     assert two.alpha_ == one.alpha_
-    np.testing.assert_allclose(
+    assert_allclose(
         two.decision_function(scale * X), one.decision_function(X), atol=1e-8
     )
 
@@ -388,10 +387,10 @@ def test_swapping_the_samples_flips_the_sign():
     X, y, bags = toy_problem(1, n=250, random_state=0)  # 500 instances, 300 centers
     one = LSDD(random_state=0).fit(X, bags).decision_function(X)
     two = LSDD(random_state=0).fit(X, 1 - bags).decision_function(X)
-    np.testing.assert_allclose(one, -two, atol=1e-9)
+    assert_allclose(one, -two, atol=1e-9)
     P = label_proportions(y, bags)
     three = LSDD(random_state=0).fit(X, bags, P).decision_function(X)
-    np.testing.assert_allclose(three, two, atol=1e-9)  # class 1 is rare in bag 0
+    assert_allclose(three, two, atol=1e-9)  # class 1 is rare in bag 0
 
 
 def test_permuting_instances_changes_nothing():
@@ -399,8 +398,8 @@ def test_permuting_instances_changes_nothing():
     order = np.random.default_rng(0).permutation(500)
     one = LSDD(random_state=0).fit(X, bags)
     two = LSDD(random_state=0).fit(X[order], bags[order])
-    np.testing.assert_array_equal(one.centers_, two.centers_)
-    np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
+    assert_array_equal(one.centers_, two.centers_)
+    assert_array_equal(one.decision_function(X), two.decision_function(X))
 
 
 def test_fixed_and_median_hyper_parameters():
@@ -411,8 +410,8 @@ def test_fixed_and_median_hyper_parameters():
     C, moved = model.centers_, X - model.origin_
     h = lsdd.mean_difference((moved[bags == 0], moved[bags == 1]), C, model.sigma_)
     by_hand = lsdd.solve(lsdd.basis_integrals(C, model.sigma_), h, 0.1)
-    np.testing.assert_allclose(model.coef_, by_hand, atol=1e-10)
-    np.testing.assert_allclose(
+    assert_allclose(model.coef_, by_hand, atol=1e-10)
+    assert_allclose(
         model.decision_function(X), gaussian_basis(moved, C, model.sigma_) @ by_hand
     )
     part = LSDD(sigma=0.9, random_state=0).fit(X, bags)  # only the penalty is searched
@@ -437,6 +436,6 @@ def test_malformed_hyper_parameters(params):
 def test_tiny_samples():
     X = np.array([[0.0], [1.0], [5.0], [6.0]])
     model = LSDD(random_state=0).fit(X, [0, 0, 1, 1])
-    np.testing.assert_array_equal(model.predict(X), [1, 1, 0, 0])
+    assert_array_equal(model.predict(X), [1, 1, 0, 0])
     same = LSDD(random_state=0).fit(np.ones((6, 2)), [0, 0, 0, 1, 1, 1])
-    np.testing.assert_allclose(same.decision_function(np.ones((2, 2))), 0)
+    assert_allclose(same.decision_function(np.ones((2, 2))), 0)

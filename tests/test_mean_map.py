@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_allclose
 from problems import binary_objective
 from problems import gaussian_bags as problem
 from scipy.optimize import approx_fprime
@@ -33,19 +34,17 @@ def test_class_means_solve_the_normal_equations():
     weights = np.random.default_rng(1).uniform(0.5, 2, len(P))
     SX, W = averaging_matrix(bags) @ X, np.diag(weights)
     slow = np.linalg.inv(P.T @ W @ P) @ P.T @ W @ SX
-    np.testing.assert_allclose(mean_map.class_means(SX, P, weights), slow, atol=1e-10)
+    assert_allclose(mean_map.class_means(SX, P, weights), slow, atol=1e-10)
 
 
 def test_class_means_are_exact_when_bag_means_are_mixtures():
     rng = np.random.default_rng(2)
     M, P = rng.normal(size=(3, 5)), rng.dirichlet(np.ones(3), 7)
-    np.testing.assert_allclose(
-        mean_map.class_means(P @ M, P, np.ones(7)), M, atol=1e-12
-    )
+    assert_allclose(mean_map.class_means(P @ M, P, np.ones(7)), M, atol=1e-12)
     p = 0.4 + 1e-5 * (-1.0) ** np.arange(40)  # nearly equal shares are enough
     P = np.column_stack([1 - p, p])
     found = mean_map.class_means(P @ M[:2], P, np.ones(40))
-    np.testing.assert_allclose(found, M[:2], rtol=1e-6)
+    assert_allclose(found, M[:2], rtol=1e-6)
 
 
 @pytest.mark.equation("eq-mean-map-operator", "eq-mean-map-operator-multi")
@@ -60,7 +59,7 @@ def test_mean_operator_is_the_mean_of_joint_features(n_classes):
         else (lambda x, c: np.outer(np.eye(n_classes)[c], x))
     )
     slow = sum(phi(x, c) for x, c in zip(X, y, strict=True)) / len(y)
-    np.testing.assert_allclose(mean_map.mean_operator(prior, means), slow, atol=1e-12)
+    assert_allclose(mean_map.mean_operator(prior, means), slow, atol=1e-12)
 
 
 def slow_objective(theta, X, mu, lam):
@@ -95,10 +94,10 @@ def test_objective_gradient_and_hessian(n_classes, sparse):
     point = objective.at(to * theta.reshape(mu.shape))
     assert point.value / 30 == pytest.approx(slow_objective(theta, X, mu, 0.7))
     numeric = approx_fprime(theta, lambda t: slow_objective(t, X, mu, 0.7), 1e-6)
-    np.testing.assert_allclose(gradient(theta), numeric, atol=1e-5)
+    assert_allclose(gradient(theta), numeric, atol=1e-5)
     hessian = to**2 / 30 * (point.information() + np.diag(point.penalty))
     numeric = approx_fprime(theta, gradient, 1e-7)
-    np.testing.assert_allclose(hessian, numeric, atol=1e-5)
+    assert_allclose(hessian, numeric, atol=1e-5)
 
 
 def test_objective_does_not_overflow():
@@ -161,15 +160,15 @@ def test_two_classes_are_soft_max_of_two(lam):
     both = mean_map.minimize(X, np.vstack([-mu, mu]) / 2, lam / 2, tol=1e-10)[
         0
     ]  # the same as two soft-max classes
-    np.testing.assert_allclose(newton[0], (both[1] - both[0]) / 2, atol=1e-6)
+    assert_allclose(newton[0], (both[1] - both[0]) / 2, atol=1e-6)
 
 
 def test_kernel_features_reproduce_the_kernel():
     K = rbf_kernel(problem(n=50)[0], gamma=0.3)
     Z, to_dual = kernel_features(K)
-    np.testing.assert_allclose(Z @ Z.T, K, atol=1e-10)
+    assert_allclose(Z @ Z.T, K, atol=1e-10)
     w = np.random.default_rng(6).normal(size=Z.shape[1])
-    np.testing.assert_allclose(K @ to_dual(w[:, None])[:, 0], Z @ w, atol=1e-6)
+    assert_allclose(K @ to_dual(w[:, None])[:, 0], Z @ w, atol=1e-6)
 
 
 def test_class_means_depend_on_ratios_of_the_weights_only():
@@ -178,7 +177,7 @@ def test_class_means_depend_on_ratios_of_the_weights_only():
     weights = np.random.default_rng(1).uniform(0.5, 2, len(P))
     for unit in (1e-200, 1e200):
         for errors in (None, C):
-            np.testing.assert_allclose(
+            assert_allclose(
                 mean_map.class_means(SX, P, unit * weights, errors),
                 mean_map.class_means(SX, P, weights, errors),
                 rtol=1e-9,
@@ -212,12 +211,10 @@ def test_bags_of_size_one_are_logistic_regression(lam):
         C=4 / lam, fit_intercept=False, solver="newton-cholesky", tol=1e-12
     ).fit(ones, y)
     model = MeanMap(alpha=lam).fit(X, np.arange(len(X)), y.astype(float))
-    np.testing.assert_allclose(
+    assert_allclose(
         np.append(model.coef_, model.intercept_), supervised.coef_[0], atol=1e-6
     )
-    np.testing.assert_allclose(
-        model.predict_proba(X), supervised.predict_proba(ones), atol=1e-6
-    )
+    assert_allclose(model.predict_proba(X), supervised.predict_proba(ones), atol=1e-6)
 
 
 def test_bags_of_size_one_are_multinomial_logistic_regression():
@@ -228,7 +225,7 @@ def test_bags_of_size_one_are_multinomial_logistic_regression():
     model = MeanMap(alpha=2.0, fit_intercept=False, tol=1e-9).fit(
         X, np.arange(len(X)), np.eye(3)[y]
     )
-    np.testing.assert_allclose(model.coef_, supervised.coef_, atol=1e-4)
+    assert_allclose(model.coef_, supervised.coef_, atol=1e-4)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -248,7 +245,7 @@ def test_linear_kernel_form_equals_the_primal(n_classes, kernel):
             .fit(X, bags, P)
             .decision_function(X)
         )
-    np.testing.assert_allclose(dual, primal, atol=1e-5)
+    assert_allclose(dual, primal, atol=1e-5)
 
 
 def test_rbf_kernel_separates_what_no_line_can():
@@ -266,9 +263,7 @@ def test_rbf_kernel_separates_what_no_line_can():
 def test_label_swap_swaps_the_prediction():
     X, _, bags, P = problem()
     one, two = MeanMap().fit(X, bags, P[:, 1]), MeanMap().fit(X, bags, 1 - P[:, 1])
-    np.testing.assert_allclose(
-        one.decision_function(X), -two.decision_function(X), atol=1e-8
-    )
+    assert_allclose(one.decision_function(X), -two.decision_function(X), atol=1e-8)
 
 
 def test_duplicating_every_bag_with_twice_the_penalty_changes_nothing():
@@ -277,7 +272,7 @@ def test_duplicating_every_bag_with_twice_the_penalty_changes_nothing():
     two = MeanMap(alpha=2.0).fit(
         np.vstack([X, X]), np.append(bags, bags + len(P)), np.vstack([P, P])
     )
-    np.testing.assert_allclose(one.coef_, two.coef_, atol=1e-8)
+    assert_allclose(one.coef_, two.coef_, atol=1e-8)
 
 
 @pytest.mark.filterwarnings("ignore:MeanMap is too sure")
@@ -307,14 +302,14 @@ def test_size_weights_recover_the_class_means_of_unequal_bags_better():
 def test_own_bag_weights():
     X, _, bags, P = problem()
     sizes = np.bincount(bags)
-    np.testing.assert_allclose(
+    assert_allclose(
         MeanMap(bag_weights=3 * sizes).fit(X, bags, P).coef_,
         MeanMap(bag_weights="size").fit(X, bags, P).coef_,
     )
     wrong = P[:, 1].copy()
     wrong[0] = 1 - wrong[0]
     without = np.where(np.arange(len(P)) == 0, 0.0, 1.0)
-    np.testing.assert_allclose(  # a bag of weight 0 has no say in the class means, whatever its proportion
+    assert_allclose(  # a bag of weight 0 has no say in the class means, whatever its proportion
         MeanMap(bag_weights=without).fit(X, bags, wrong).class_means_,
         MeanMap(bag_weights=without).fit(X, bags, P[:, 1]).class_means_,
     )
@@ -341,7 +336,7 @@ def test_corrected_class_means_solve_the_corrected_normal_equations(n_classes):
     )
     slow = np.linalg.inv(A) @ P.T @ np.diag(weights) @ SX
     found = mean_map.class_means(SX, P, weights, covariances)
-    np.testing.assert_allclose(found, slow, atol=1e-9)
+    assert_allclose(found, slow, atol=1e-9)
     assert not np.allclose(mean_map.class_means(SX, P, weights), slow, atol=1e-3)
 
 
@@ -356,9 +351,9 @@ def test_the_slope_is_divided_by_the_reliability():
     plain = MeanMap().fit(X, bags, p).class_means_
     found = MeanMap(proportion_errors=se).fit(X, bags, p).class_means_
     gap = (plain[1] - plain[0]) / reliability
-    np.testing.assert_allclose(found[1] - found[0], gap, rtol=1e-8, atol=1e-10)
+    assert_allclose(found[1] - found[0], gap, rtol=1e-8, atol=1e-10)
     prior = sizes @ P / sizes.sum()
-    np.testing.assert_allclose(prior @ found, prior @ plain, atol=1e-10)
+    assert_allclose(prior @ found, prior @ plain, atol=1e-10)
 
 
 def test_no_error_is_the_plain_fit():
@@ -367,8 +362,8 @@ def test_no_error_is_the_plain_fit():
         none = np.zeros(len(P)) if n_classes == 2 else np.zeros((len(P), 3, 3))
         plain = MeanMap().fit(X, bags, P)
         found = MeanMap(proportion_errors=none).fit(X, bags, P)
-        np.testing.assert_allclose(found.class_means_, plain.class_means_, atol=1e-10)
-        np.testing.assert_allclose(found.coef_, plain.coef_, atol=1e-5)
+        assert_allclose(found.class_means_, plain.class_means_, atol=1e-10)
+        assert_allclose(found.coef_, plain.coef_, atol=1e-5)
 
 
 def surveyed(seed, size=20, asked=8):
@@ -425,7 +420,7 @@ def test_errors_are_read_by_key_and_permute_with_the_bags():
     own = {"bag_weights": np.arange(1.0, len(P) + 1)}
     expected = MeanMap(**own, proportion_errors=se.to_numpy()).fit(X, bags, P[:, 1])
     found = MeanMap(**own, proportion_errors=se[::-1]).fit(X, names[bags], p)
-    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
+    assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
     for keyed in (se, se.to_dict()):
         with pytest.raises(ValueError, match="must be the row numbers of proportions"):
             MeanMap(proportion_errors=keyed).fit(X, bags, P)
@@ -434,7 +429,7 @@ def test_errors_are_read_by_key_and_permute_with_the_bags():
     # Proportions given as an array have the numbers of their rows as keys.
     for numbered in (se.reset_index(drop=True)[::-1], dict(enumerate(se))):
         found = MeanMap(**own, proportion_errors=numbered).fit(X, bags, P)
-        np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
+        assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
 
 
 def test_covariances_are_read_by_key():
@@ -444,7 +439,7 @@ def test_covariances_are_read_by_key():
     expected = MeanMap(proportion_errors=array).fit(X, bags, P)
     keyed = {k: scale[k] * unit for k in reversed(range(len(P)))}
     found = MeanMap(proportion_errors=keyed).fit(X, bags, P)
-    np.testing.assert_allclose(found.class_means_, expected.class_means_, rtol=1e-9)
+    assert_allclose(found.class_means_, expected.class_means_, rtol=1e-9)
     plain = MeanMap().fit(X, bags, P)
     assert np.abs(plain.class_means_ - expected.class_means_).max() > 1e-3
 
@@ -460,10 +455,10 @@ def test_known_labels_carry_no_error():
     wider = np.append(se * np.bincount(bags) / left, [0, 0])
     moved = np.where(labels >= 0, len(P) + labels, bags)
     by_hand = MeanMap(proportion_errors=wider).fit(X, moved, [*rest, 0.0, 1.0])
-    np.testing.assert_allclose(fit.coef_, by_hand.coef_, rtol=1e-9)
+    assert_allclose(fit.coef_, by_hand.coef_, rtol=1e-9)
     everything = MeanMap(proportion_errors=se).fit(X, bags, P, y)
     supervised = MeanMap().fit(X, np.arange(len(y)), y.astype(float))
-    np.testing.assert_allclose(everything.coef_, supervised.coef_, atol=1e-6)
+    assert_allclose(everything.coef_, supervised.coef_, atol=1e-6)
 
 
 @pytest.mark.parametrize(

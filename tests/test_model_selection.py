@@ -27,7 +27,8 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-from llpbook import base, model_selection
+from llpbook import base
+from llpbook import model_selection as ms
 from llpbook.baselines import BagMeanRegression, MajorityClass
 from llpbook.count_likelihood import CountLogistic
 from llpbook.mean_map import MeanMap
@@ -95,7 +96,7 @@ def test_split_bag_folds_are_a_balanced_partition_of_each_bag(bags, k, shuffle, 
 def test_shuffled_folds_pair_any_two_instances_of_a_bag():
     codes, together = np.repeat([0, 1], 4), np.zeros((8, 8))
     for seed in range(600):
-        folds = model_selection.split_bag_folds(codes, 2, np.random.RandomState(seed))
+        folds = ms.split_bag_folds(codes, 2, np.random.RandomState(seed))
         together += folds[:, None] == folds[None, :]
     inside = codes[:, None] == codes[None, :]
     assert_allclose(together[inside & ~np.eye(8, dtype=bool)] / 600, 1 / 3, atol=0.08)
@@ -106,7 +107,7 @@ def test_shuffled_folds_pair_any_two_instances_of_a_bag():
 @given(bag_columns(), st.floats(0.05, 0.95), st.integers(0, 99))
 def test_parts_of_bags_keep_the_share_up_to_one_instance(bags, share, seed):
     codes = pd.factorize(bags)[0]
-    part = model_selection.bag_part(codes, share, np.random.RandomState(seed))
+    part = ms.bag_part(codes, share, np.random.RandomState(seed))
     for k, size in enumerate(np.bincount(codes)):
         assert abs(part[codes == k].sum() - share * size) < 1 + 1e-9
     assert abs(part.sum() - share * len(codes)) < 1 + 1e-9
@@ -159,9 +160,7 @@ def test_bootstrap_draws_from_the_right_bags(bags, seed, out_of_bag):
 
 def test_draws_with_replacement_are_uniform_within_bags():
     codes = np.array([1, 0, 1, 0, 1])
-    drawn = model_selection.draw_from_bags(
-        codes, np.array([4000, 3000]), np.random.RandomState(0)
-    )
+    drawn = ms.draw_from_bags(codes, np.array([4000, 3000]), np.random.RandomState(0))
     assert_allclose(np.bincount(drawn) / [1000, 2000, 1000, 2000, 1000], 1, atol=0.1)
 
 
@@ -200,7 +199,7 @@ def test_folds_of_whole_bags_by_size_are_those_of_scikit_learn_where_sizes_diffe
 def test_chances_of_the_next_bag():
     counts = np.array([[4.0, 0.0], [2.0, 2.0], [1.0, 3.0]])
     prior = np.array([7.0, 5.0]) / 12
-    chances = model_selection.next_bag_chances
+    chances = ms.next_bag_chances
     # an empty fold, and one short of positives: by the squared number of positives
     for held in ([0, 0], [3, 1]):
         assert_allclose(chances(counts, np.array(held), prior), [0, 4 / 13, 9 / 13])
@@ -343,7 +342,7 @@ def test_expected_squared_error_equals_enumeration(part, size, positives):
             chance = np.prod(np.where(flips, rate, 1 - rate))
             predicted = np.mean(y[list(rows)] ^ np.array(flips, dtype=bool))
             total += chance * (predicted - p) ** 2 / len(parts)
-    found = model_selection.expected_squared_error(p, fn, fp, part, size)
+    found = ms.expected_squared_error(p, fn, fp, part, size)
     assert found == pytest.approx(total)
 
 
@@ -352,7 +351,7 @@ def test_in_naive_bags_what_a_part_sees_is_its_share():
     size, e = 10_000, np.array([0.0, 0.2, 0.5])
     for beta in (0.2, 0.5, 1.0):
         m = int(beta * size)
-        found = model_selection.expected_squared_error(0.5, e, e, m, size)
+        found = ms.expected_squared_error(0.5, e, e, m, size)
         assert_allclose(found, (1 - beta * (1 - 2 * e) ** 2) / (4 * m), rtol=1e-3)
 
 
@@ -368,7 +367,7 @@ def test_distribution_of_counts_equals_enumeration():
     rng = np.random.RandomState(0)
     bags = np.array([2, 0, 2, 2, 0, 2, 3])
     s = rng.rand(7)
-    found = model_selection.count_distribution(s, bags, 4)
+    found = ms.count_distribution(s, bags, 4)
     assert found.shape == (4, 5)
     for k in range(4):
         slow = slow_counts(s[bags == k])
@@ -383,7 +382,7 @@ def test_log_likelihood_of_whole_bags_and_of_parts():
     P = np.array([[1 / 3, 2 / 3], [0.5, 0.5], [0.8, 0.2]])
     probabilities = np.column_stack([1 - s, s])
     exact = [np.log(slow_counts(s[:3])[2]), np.log(slow_counts(s[3:])[1])]
-    found = model_selection.count_log_likelihood(probabilities, bags, P)
+    found = ms.count_log_likelihood(probabilities, bags, P)
     assert found == pytest.approx(np.mean(exact))
     # of a part: that the predicted count and what it may be are equal
     sizes = np.array([9, 4, 10])
@@ -392,9 +391,7 @@ def test_log_likelihood_of_whole_bags_and_of_parts():
         m, positives = len(s[rows]), round(sizes[k] * P[k, 1])
         chances = hypergeom(sizes[k], positives, m).pmf(np.arange(m + 1))
         expected.append(np.log(chances @ slow_counts(s[rows])))
-    found = model_selection.count_log_likelihood(
-        probabilities, bags, P, bag_sizes=sizes
-    )
+    found = ms.count_log_likelihood(probabilities, bags, P, bag_sizes=sizes)
     assert found == pytest.approx(np.mean(expected))
 
 
@@ -403,8 +400,8 @@ def test_the_normal_form_is_near_the_exact_one():
     s, bags = rng.beta(0.7, 0.7, 1200), np.repeat([0, 1, 2], 400)
     parts, sizes = np.full(3, 400), np.array([400, 800, 4000])
     positives = np.round(sizes * [0.52, 0.49, 0.55]).astype(int)
-    exact = model_selection.exact_score(s, bags, parts, sizes, positives)
-    normal = model_selection.normal_score(s, bags, parts, sizes, positives)
+    exact = ms.exact_score(s, bags, parts, sizes, positives)
+    normal = ms.normal_score(s, bags, parts, sizes, positives)
     assert_allclose(normal, exact, atol=0.02)
     # the same on bags so small that each part of the variance shows
     s, bags, sizes = rng.rand(6), np.repeat([0, 1], 3), np.array([5, 4])
@@ -412,19 +409,17 @@ def test_the_normal_form_is_near_the_exact_one():
     variance = np.bincount(bags, s * (1 - s)) + known.var() + 1 / 12
     expected = norm.logpdf(np.bincount(bags, s), known.mean(), np.sqrt(variance))
     parts, positives = np.array([3, 3]), np.array([2, 1])
-    assert_allclose(
-        model_selection.normal_score(s, bags, parts, sizes, positives), expected
-    )
+    assert_allclose(ms.normal_score(s, bags, parts, sizes, positives), expected)
 
 
 def test_large_bags_take_the_normal_form_and_small_ones_beside_them_the_exact():
     rng = np.random.RandomState(3)
     bags, s = np.repeat([0, 1, 2], [600, 4, 700]), rng.rand(1304)
     P = np.array([[0.5, 0.5], [0.25, 0.75], [0.51, 0.49]])
-    found = model_selection.count_log_likelihood(np.column_stack([1 - s, s]), bags, P)
+    found = ms.count_log_likelihood(np.column_stack([1 - s, s]), bags, P)
     small = np.log(slow_counts(s[600:604])[3])
     sizes = np.array([600, 700])
-    large = model_selection.normal_score(
+    large = ms.normal_score(
         np.delete(s, range(600, 604)),
         np.repeat([0, 1], sizes),
         sizes,
@@ -441,8 +436,8 @@ def test_up_to_500_instances_counts_are_exact_and_rounded(size, form):
     count = 145 if size == 501 else 286
     # a share that comes back as a count a little too small
     P = np.array([[1 - count / size, count / size - 1e-9]])
-    found = model_selection.count_log_likelihood(np.column_stack([1 - s, s]), one, P)
-    expected = getattr(model_selection, form)(s, one, sizes, sizes, np.array([count]))
+    found = ms.count_log_likelihood(np.column_stack([1 - s, s]), one, P)
+    expected = getattr(ms, form)(s, one, sizes, sizes, np.array([count]))
     assert found == pytest.approx(expected[0], abs=1e-12)
 
 
@@ -455,7 +450,7 @@ def test_the_likelihood_of_whole_bags_is_best_at_the_true_probabilities():
     for power in (0.4, 1.0, 3.0):
         t = s**power / (s**power + (1 - s) ** power)
         Q = np.column_stack([1 - t, t])
-        scores.append(model_selection.count_log_likelihood(Q, bags, P))
+        scores.append(ms.count_log_likelihood(Q, bags, P))
     assert (
         np.argmax(scores) == 1
         and min(scores[1] - scores[0], scores[1] - scores[2]) > 0.05
@@ -470,7 +465,7 @@ def test_three_classes_are_scored_each_against_the_rest():
     for j in range(3):
         for k, count in ((0, 1), (1, round(3 * P[1, j]))):
             expected += np.log(slow_counts(Q[bags == k, j])[count]) / 2
-    found = model_selection.count_log_likelihood(Q, bags, P)
+    found = ms.count_log_likelihood(Q, bags, P)
     assert found == pytest.approx(expected)
 
 
@@ -564,7 +559,7 @@ def test_the_unbiased_error_is_unbiased_over_all_bags_of_a_population(
         for k, members in enumerate(dealt):
             bags[list(members)] = k
         P = label_proportions(y, bags, classes=range(n_classes))
-        weights = model_selection.unbiased_weights(P, np.array(sizes))
+        weights = ms.unbiased_weights(P, np.array(sizes))
         assert_allclose(weights.sum(axis=1), 1)
         hits += weights[bags]
         # score at most so many instances of each bag: the first ones
@@ -574,9 +569,7 @@ def test_the_unbiased_error_is_unbiased_over_all_bags_of_a_population(
             z[seen], bags[seen], n_bags=len(P), classes=range(n_classes)
         )
         counts = np.bincount(bags[seen], minlength=len(P))
-        errors.append(
-            model_selection.unbiased_error(P, shares, counts, np.array(sizes))
-        )
+        errors.append(ms.unbiased_error(P, shares, counts, np.array(sizes)))
         rates.append(np.mean(z[seen] != y[seen]))
     assert_allclose(hits / len(errors), np.eye(n_classes)[y], atol=1e-12)
     if part == 9:
@@ -587,12 +580,10 @@ def test_the_unbiased_error_is_unbiased_over_all_bags_of_a_population(
 
 def test_one_bag_says_no_more_than_its_share():
     P, sizes = np.array([[0.25, 0.75], [np.nan, np.nan]]), np.array([4, 0])
-    weights = model_selection.unbiased_weights(P, sizes)
+    weights = ms.unbiased_weights(P, sizes)
     assert_allclose(weights[0], P[0])
     predicted = np.array([[0.5, 0.5], [np.nan, np.nan]])
-    assert model_selection.unbiased_error(P, predicted, sizes, sizes) == pytest.approx(
-        0.5
-    )
+    assert ms.unbiased_error(P, predicted, sizes, sizes) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -601,26 +592,24 @@ def test_the_regression_finds_error_rates_that_are_the_same_in_all_bags(n_classe
     P, sizes = rng.dirichlet(np.ones(n_classes), 7), rng.integers(1, 30, 7)
     turns = rng.dirichlet(np.ones(n_classes), n_classes)  # row: true, column: predicted
     prior = sizes @ P / sizes.sum()
-    error = model_selection.regression_error(P, P @ turns, sizes)
+    error = ms.regression_error(P, P @ turns, sizes)
     assert error == pytest.approx(1 - prior @ np.diag(turns))
     # two numbers: what lies beside the line does not count, if it is orthogonal
     noise = rng.normal(size=(7, n_classes))
     root = np.sqrt(sizes)[:, None]
     basis = np.linalg.qr(root * P)[0]
     noise = (noise - basis @ (basis.T @ noise)) / root
-    assert model_selection.regression_error(
-        P, P @ turns + noise, sizes
-    ) == pytest.approx(error)
+    assert ms.regression_error(P, P @ turns + noise, sizes) == pytest.approx(error)
 
 
 def test_equal_shares_have_no_slope():
     P, sizes = np.tile([0.2, 0.8], (4, 1)), np.full(4, 5)
     q = np.array([0.1, 0.3, 0.9, 0.5])
-    found = model_selection.regression_error(P, np.column_stack([1 - q, q]), sizes)
+    found = ms.regression_error(P, np.column_stack([1 - q, q]), sizes)
     m = q.mean()
     assert found == pytest.approx(0.8 + m - 2 * 0.8 * m)
     tiny = P + 1e-13 * np.array([[1, -1], [-1, 1], [1, -1], [-1, 1]])
-    again = model_selection.regression_error(tiny, np.column_stack([1 - q, q]), sizes)
+    again = ms.regression_error(tiny, np.column_stack([1 - q, q]), sizes)
     assert again == pytest.approx(found)
 
 
@@ -655,7 +644,7 @@ def test_keys_sizes_and_classes_are_matched_by_name():
     )
     codes = np.array([1, 1, 0, 0])
     P = np.array([[0.0, 1.0], [0.5, 0.5]])
-    direct = model_selection.count_log_likelihood(
+    direct = ms.count_log_likelihood(
         model.predict_proba(X), codes, P, bag_sizes=np.array([8, 4])
     )
     assert by_name == pytest.approx(direct, abs=1e-11)
@@ -756,9 +745,7 @@ def test_search_is_algorithm_1_and_scikit_learns_grid_search(splitter, error):
     sizes = np.bincount(bags) if error == "log_likelihood" else None
     scorer = proportion_scorer(p, error=error, bag_sizes=sizes)
     splits, settings_ = list(splitter.split(X, groups=bags)), list(ParameterGrid(GRID))
-    best, errors = model_selection.select_setting(
-        MeanMap(), settings_, splits, (X, bags, p), scorer
-    )
+    best, errors = ms.select_setting(MeanMap(), settings_, splits, (X, bags, p), scorer)
     ours = LLPGridSearchCV(MeanMap(), GRID, scoring=error, cv=splitter)
     ours.fit(X, bags, p)
     theirs = GridSearchCV(MeanMap(), GRID, scoring=scorer, cv=splitter)
@@ -841,7 +828,7 @@ def test_proportions_as_long_as_x_are_not_cut(form, order):
     search.fit(X, codes, given_)
     splitter = SplitBagKFold(4, random_state=0)
     splits = list(splitter.split(X, groups=bags))
-    best, errors = model_selection.select_setting(
+    best, errors = ms.select_setting(
         MeanMap(), list(ParameterGrid(GRID)), splits, (X, bags, p), proportion_scorer(p)
     )
     assert search.best_params_ == best
@@ -1228,11 +1215,9 @@ def test_a_search_of_rows_with_frequencies_is_that_of_expanded_rows():
             ((frame.iloc[rows], bags[rows], p), {"labels": few[rows]}),
         )
     )
-    np.testing.assert_array_equal(
+    assert_array_equal(
         one.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"]
     )
-    np.testing.assert_array_equal(
-        one.best_estimator_.coef_, other.best_estimator_.coef_
-    )
+    assert_array_equal(one.best_estimator_.coef_, other.best_estimator_.coef_)
     with pytest.raises(ValueError, match="counts must be whole numbers"):
         one.fit(frame, bags, p, counts=counts + 0.5)

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from matplotlib.colors import to_hex
 from matplotlib.patches import FancyArrowPatch
 from matplotlib.text import Text
+from numpy.testing import assert_allclose
 from sklearn.datasets import load_iris
 
 from llpbook import taxonomy
@@ -106,7 +107,7 @@ def test_every_color_has_its_own_marker():
 def test_bars_are_the_proportions(toy):
     X, bags, p = toy
     right = plot_bags(X, bags, p).axes[1]
-    np.testing.assert_allclose(widths(right), p)
+    assert_allclose(widths(right), p)
     assert ticks(right.yaxis) == ["bag 0 (n = 40)", "bag 1 (n = 40)"]
     assert [t.get_text() for t in right.texts] == [f"{v:.2f}" for v in p]
     assert right.get_ylim()[0] > right.get_ylim()[1]  # the first bag on top
@@ -119,23 +120,23 @@ def test_stacks_sum_to_one(iris):
     X, bags, P = iris
     right = plot_bags(X, bags, P).axes[1]
     w = widths(right).reshape(3, 5)
-    np.testing.assert_allclose(w.T, P)
+    assert_allclose(w.T, P)
     starts = np.array([[bar.get_x() for bar in bars] for bars in right.containers])
-    np.testing.assert_allclose(starts, np.cumsum(w, axis=0) - w, atol=1e-12)
+    assert_allclose(starts, np.cumsum(w, axis=0) - w, atol=1e-12)
     lines = sorted(line.get_xdata()[0] for line in by_gid(right, "class prior"))
-    np.testing.assert_allclose(lines, [1 / 3, 2 / 3])
+    assert_allclose(lines, [1 / 3, 2 / 3])
 
 
 def test_many_bags_are_spread_over_the_proportions():
     rng = np.random.default_rng(0)
     bags, p = np.repeat(np.arange(101), 3), rng.permutation(101) / 100
     left, right = plot_bags(rng.normal(size=(303, 3)), bags, p, max_bags=5).axes
-    np.testing.assert_allclose(widths(right), [0, 0.25, 0.5, 0.75, 1])
+    assert_allclose(widths(right), [0, 0.25, 0.5, 0.75, 1])
     assert right.get_title(loc="right") == "label proportions, 5 of 101 bags"
     assert legend(left) == ["other bags"]
     assert len(only(left, "other bags").get_offsets()) == 3 * 96
     rows = [int(name.split()[1]) for name in ticks(right.yaxis)]
-    np.testing.assert_allclose(p[rows], widths(right))
+    assert_allclose(p[rows], widths(right))
     # of three classes, the one that varies most decides; empty bags are not there
     P = np.array([[0.4, 0.6, 0], [0.4, 0, 0.6], [0.4, 0.3, 0.3], [1, 0, 0]])
     assert spread(P, np.array([1, 1, 1, 0]), 2).tolist() == [1, 0]
@@ -200,7 +201,7 @@ def test_one_feature_is_a_strip_per_bag(toy):
     for k in range(2):
         x, row = points(left, k)[0].T
         assert np.abs(row - k).max() < 0.3
-        np.testing.assert_allclose(np.sort(x), np.sort(X[bags == k, 0]))
+        assert_allclose(np.sort(x), np.sort(X[bags == k, 0]))
     assert left.get_ylim() == right.get_ylim()
 
 
@@ -213,7 +214,7 @@ def test_more_features_are_principal_components(iris):
     for k in range(5):
         drawn, _ = points(left, k)
         expected = np.sort(np.abs(scores[bags == k]), axis=0)
-        np.testing.assert_allclose(np.sort(np.abs(drawn), axis=0), expected, atol=1e-9)
+        assert_allclose(np.sort(np.abs(drawn), axis=0), expected, atol=1e-9)
 
 
 @pytest.mark.filterwarnings("error")
@@ -226,8 +227,8 @@ def test_input_forms_give_the_same_picture(toy):
         drawn, _ = points(plot_bags(given, bags, p).axes[0], 0)
         pictures.append(np.sort(np.abs(drawn), axis=0))
         assert abs(before - given).max().max() == 0
-    np.testing.assert_allclose(pictures[1], pictures[0])
-    np.testing.assert_allclose(pictures[2], pictures[0], atol=1e-8)
+    assert_allclose(pictures[1], pictures[0])
+    assert_allclose(pictures[2], pictures[0], atol=1e-8)
     left = plot_bags(pd.DataFrame(X[:, :2], columns=["age", "dose"]), bags, p).axes[0]
     assert (left.get_xlabel(), left.get_ylabel()) == ("age", "dose")
 
@@ -315,7 +316,7 @@ def test_bars_join_the_groups_of_nemenyi_and_names_show_ranks():
     assert len(bars) == len(groups) > 1
     for bar, group in zip(bars, groups, strict=True):
         ends = RANKS[group].min(), RANKS[group].max()
-        np.testing.assert_allclose(sorted(bar.get_xdata()), ends, atol=0.03)
+        assert_allclose(sorted(bar.get_xdata()), ends, atol=0.03)
     assert len({bar.get_ydata()[0] for bar in bars}) == len(bars)
     assert not lines(ax, "band")
     left, right = ax.get_xlim()
@@ -329,7 +330,7 @@ def test_markers_outside_the_band_of_the_control_are_filled():
     (ax,) = plot_critical_difference(RANKS, 14, control="C", level=0.05).axes
     critical = critical_difference(5, 14, level=0.05)
     (band,) = lines(ax, "band")
-    np.testing.assert_allclose(band.get_xdata(), [3.1 - critical, 3.1 + critical])
+    assert_allclose(band.get_xdata(), [3.1 - critical, 3.1 + critical])
     assert not lines(ax, "group")
     for name, rank in RANKS.items():
         (marker,) = lines(ax, f"method {name}")

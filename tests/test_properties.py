@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 from problems import quick as make
 from sklearn.base import clone
 
@@ -179,7 +180,7 @@ def test_every_form_gives_the_plain_answer(cls, data, problem):
     model = make(cls).fit(X, bags, p, labels=labels)
     wanted = scores(plain, problem.X)
     size = max(1.0, np.abs(wanted).max())
-    np.testing.assert_allclose(scores(model, X) / size, wanted / size, atol=1e-5)
+    assert_allclose(scores(model, X) / size, wanted / size, atol=1e-5)
     shares = model.predict_proportions(X, bags)
     assert len(shares) == len(problem.p)
 
@@ -239,16 +240,16 @@ def test_order_place_and_unit_of_two_samples_change_no_label(pair, method, seed)
     orders = rng.permutation(len(P)), rng.permutation(len(Q))
     shuffled = label(model, P[orders[0]], Q[orders[1]])
     for found, order, wanted in zip(shuffled, orders, plain, strict=True):
-        np.testing.assert_array_equal(found, wanted[order])
+        assert_array_equal(found, wanted[order])
     offset = rng.integers(-(2**20), 2**20, P.shape[1]).astype(float)
     moved = label(model, P + offset, Q + offset)
-    np.testing.assert_array_equal(np.concatenate(moved), np.concatenate(plain))
+    assert_array_equal(np.concatenate(moved), np.concatenate(plain))
     if "kde fixed" != method != "lsdd fixed":  # their width is in units of X
         unit = 2.0 ** rng.integers(-10, 10)
         if method == "dsdd":
             model = clone(model).set_params(sigma=[0.5 * unit, unit])
         scaled = label(model, unit * P, unit * Q)
-        np.testing.assert_array_equal(np.concatenate(scaled), np.concatenate(plain))
+        assert_array_equal(np.concatenate(scaled), np.concatenate(plain))
 
 
 # --- few bags, small bags, ties: diagnosis, bags made ----------------------------------------------------------------
@@ -329,17 +330,17 @@ def test_bags_are_made_as_asked_or_refused(sizes, seed, variant, asked, order):
         )
         return
     assert made.sizes.sum() == len(y) and (made.sizes > 0).all()
-    np.testing.assert_array_equal(made.sizes, np.bincount(made.bags))
+    assert_array_equal(made.sizes, np.bincount(made.bags))
     shares = proportions.label_proportions(y, made.bags, classes=[0, 1])
-    np.testing.assert_allclose(made.proportions, shares)
+    assert_allclose(made.proportions, shares)
     if variant != "Cross-bag" and "sizes" in asked:
         loose = variant == "Intermediate"  # sizes as the clusters allow
         assert loose or made.sizes.tolist() == sizes
     again = make_bags(X, y, variant, **given_, random_state=0)
-    np.testing.assert_array_equal(again.bags, made.bags)
+    assert_array_equal(again.bags, made.bags)
     if {"sizes", "proportions"} <= asked:
         entries = list(zip(names, sizes, strict=True))
         order.shuffle(entries)
         keyed_too = {"proportions": wanted, "sizes": pd.Series(dict(entries))}
         again = make_bags(X, y, variant, **given_ | keyed_too, random_state=0)
-        np.testing.assert_array_equal(again.bags, made.bags)
+        assert_array_equal(again.bags, made.bags)

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from llpbook import MeanMap
 from llpbook import proportions as pr
@@ -20,18 +21,18 @@ PI = np.array([[1 / 3, 2 / 3], [1 / 2, 1 / 2], [1, 0]])
 def test_averaging_matrix_gives_bag_means():
     X = np.random.default_rng(0).normal(size=(9, 4))
     means = np.array([X[k == BAGS].mean(axis=0) for k in range(3)])
-    np.testing.assert_allclose(pr.averaging_matrix(BAGS) @ X, means)
+    assert_allclose(pr.averaging_matrix(BAGS) @ X, means)
 
 
 def test_averaging_matrix_keeps_a_row_for_an_empty_bag():
     S = pr.averaging_matrix([0, 2], n_bags=4)
-    np.testing.assert_array_equal(S.toarray(), [[1, 0], [0, 0], [0, 1], [0, 0]])
+    assert_array_equal(S.toarray(), [[1, 0], [0, 0], [0, 1], [0, 0]])
 
 
 @pytest.mark.equation("eq-prop-gamma", "eq-prop-prior")
 def test_hand_example_of_figure_1():
-    np.testing.assert_allclose(pr.label_proportions(Y, BAGS), PI)
-    np.testing.assert_allclose(pr.class_prior(PI, SIZES), [5 / 9, 4 / 9])
+    assert_allclose(pr.label_proportions(Y, BAGS), PI)
+    assert_allclose(pr.class_prior(PI, SIZES), [5 / 9, 4 / 9])
 
 
 def test_pure_bags_of_any_size_have_shares_of_exactly_one():
@@ -43,7 +44,7 @@ def test_pure_bags_of_any_size_have_shares_of_exactly_one():
 def test_a_bag_without_instances_has_no_shares_and_no_warning():
     with np.errstate(invalid="raise"):
         shares = pr.label_proportions([0, 1], [0, 2])
-    np.testing.assert_array_equal(shares, [[1, 0], [np.nan] * 2, [0, 1]])
+    assert_array_equal(shares, [[1, 0], [np.nan] * 2, [0, 1]])
 
 
 def test_class_prior_is_the_share_of_labels():
@@ -53,7 +54,7 @@ def test_class_prior_is_the_share_of_labels():
         y, bags, n_bags=20
     )  # three bags without instances: NaN rows that must not matter
     prior = pr.class_prior(shares, np.bincount(bags, minlength=20))
-    np.testing.assert_allclose(prior, np.bincount(y) / 200)
+    assert_allclose(prior, np.bincount(y) / 200)
     assert np.isnan(shares[17:]).all()
 
 
@@ -144,9 +145,9 @@ def test_count_labelings_of_figure_1_and_beyond_floats():
 def test_worth_of_pure_bags_is_their_instances_and_of_equal_bags_nothing():
     y = np.array([0] * 30 + [1] * 70)
     pure = pr.identifiability(y, [0.0, 1.0])
-    np.testing.assert_allclose(pure.worth_in_labels, [100, 100])
+    assert_allclose(pure.worth_in_labels, [100, 100])
     equal = pr.identifiability(np.arange(100) % 10, np.full(10, 0.7))
-    np.testing.assert_allclose(equal.worth_in_labels, 0, atol=1e-12)
+    assert_allclose(equal.worth_in_labels, 0, atol=1e-12)
     assert (pure.rank, equal.rank, equal.condition_number) == (2, 1, np.inf)
     assert "not identifiable" in str(equal) and "full rank" in str(pure)
 
@@ -156,7 +157,7 @@ def test_worth_of_random_bags_is_about_their_number():
     y, bags = rng.integers(0, 2, 20_000), np.arange(20_000) // 20
     report = pr.identifiability(bags, pr.label_proportions(y, bags))
     assert report.worth_in_labels[1] == pytest.approx(1000, rel=0.1)
-    np.testing.assert_allclose(report.spread, report.noise, rtol=0.1)
+    assert_allclose(report.spread, report.noise, rtol=0.1)
 
 
 def information(slope, m, n_bags=4000):
@@ -195,7 +196,7 @@ def test_noise_is_the_spread_of_random_bags():
         for _ in range(4000)
     ]
     found = np.mean([r.spread**2 for r in drawn], axis=0)
-    np.testing.assert_allclose(found, drawn[0].noise ** 2, rtol=0.1)
+    assert_allclose(found, drawn[0].noise ** 2, rtol=0.1)
 
 
 def test_the_report_tells_spread_and_worth_of_the_positive_class():
@@ -236,10 +237,8 @@ def test_identifiability_is_its_definition():
     prior = sum(n * p for n, p in zip(sizes, P, strict=True)) / 12
     variance = sum(n * (p - prior) ** 2 for n, p in zip(sizes, P, strict=True)) / 12
     assert (report.n_bags, report.n_instances, report.n_classes) == (4, 12, 3)
-    np.testing.assert_allclose(report.spread, variance**0.5)
-    np.testing.assert_allclose(
-        report.worth_in_labels, 12 * variance / (prior * (1 - prior))
-    )
+    assert_allclose(report.spread, variance**0.5)
+    assert_allclose(report.worth_in_labels, 12 * variance / (prior * (1 - prior)))
     assert report.rank == 3
     assert report.condition_number == pytest.approx(np.linalg.cond(P[sizes > 0]))
 
@@ -307,7 +306,7 @@ def test_errors_match_bags_and_classes_by_name():
     assert pr.proportion_mae(given, found) == 0
     assert pr.proportion_mse(given, found) == 0
     assert pr.combined_error(given, found, sizes) == 0
-    np.testing.assert_allclose(
+    assert_allclose(
         pr.class_prior(given, sizes), pr.class_prior(given.to_numpy(), [2, 6, 4])
     )
     off = found.add([0.1, -0.1])
@@ -318,7 +317,7 @@ def test_errors_match_bags_and_classes_by_name():
     with pytest.raises(ValueError, match="bag_sizes is matched by its keys"):
         pr.class_prior(given.to_numpy(), sizes)
     turned = pd.Series([2, 6, 4], [0, 1, 2])[::-1]
-    np.testing.assert_array_equal(
+    assert_array_equal(
         pr.class_prior(given.to_numpy(), turned), pr.class_prior(given, sizes)
     )
 
@@ -383,8 +382,8 @@ def test_identifiability_reads_keys():
     bags = np.array(["b", "a", "a", "a"])
     keyed = pr.identifiability(bags, pd.Series({"a": 0.2, "b": 0.9}))
     plain = pr.identifiability([1, 0, 0, 0], [0.2, 0.9])
-    np.testing.assert_array_equal(keyed.worth_in_labels, plain.worth_in_labels)
+    assert_array_equal(keyed.worth_in_labels, plain.worth_in_labels)
     rows = pr.identifiability(bags, {"b": [0.1, 0.9], "a": [0.8, 0.2]})
-    np.testing.assert_allclose(rows.spread, plain.spread)
+    assert_allclose(rows.spread, plain.spread)
     with pytest.raises(ValueError, match="bags holds 'b'"):
         pr.identifiability(bags, pd.Series({"a": 0.2, "c": 0.9}))

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from problems import thinned
 
 from llpbook.proportions import label_proportions
@@ -102,7 +102,7 @@ def test_problems_are_paired_scaled_and_drawn_by_the_seed(draw, args):
     given = (*args, 3)
     X, X_new, y, y_new, bags = draw(*given)
     assert len(X) == len(y) == len(bags) and len(X_new) == len(y_new) > 0
-    np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-8)
+    assert_allclose(X.mean(axis=0), 0, atol=1e-8)
     sizes = np.bincount(bags)
     assert (sizes > 0).all() and len(sizes) >= 4
     rows = {x.tobytes() for x in X.round(9)}

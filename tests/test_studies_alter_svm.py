@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from studies import alter_svm as room
 from studies import load, tables
@@ -11,9 +12,9 @@ def test_a_draw_has_bags_of_fifty_and_their_shares():
     X, y, bags, shares = room.make_problem(3)
     again = room.make_problem(3)
     assert X.shape == (1000, 20) and (np.bincount(bags) == 50).all()
-    np.testing.assert_allclose(shares, [y[bags == k].mean() for k in range(20)])
+    assert_allclose(shares, [y[bags == k].mean() for k in range(20)])
     for one, other in zip((X, y, bags, shares), again, strict=True):
-        np.testing.assert_array_equal(one, other)
+        assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("positive", [0, 1])

@@ -54,7 +54,7 @@ def test_labels_reach_the_fit_through_counts_alone(monkeypatch):
     sizes, shares, labels = seen[0]
     assert sizes.tolist() == [10] * 7 + [5] and labels is None
     counts = shares * sizes[:, None]
-    np.testing.assert_allclose(counts, np.round(counts), atol=1e-9)
+    assert_allclose(counts, np.round(counts), atol=1e-9)
     assert_array_equal(counts.sum(axis=0).round(), np.bincount(y[::2]))
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 
 from llpbook.cluster_selection import ClusterModelSelection
 from studies import cluster_times, load, paper_table, stolpe2011
@@ -52,7 +53,7 @@ def test_labels_reach_a_fit_through_shares_alone(monkeypatch):
     swapped = stolpe2011.fold("k-means", X, bags, P, X, y, 0)
     errors = stolpe2011.fold("k-means", X, bags, P, X, 1 - y, 0)
     for one, two in zip(swapped[1:], errors[1:], strict=True):
-        np.testing.assert_array_equal(one, two)  # what chooses has not seen y_new
+        assert_array_equal(one, two)  # what chooses has not seen y_new
 
 
 def rows(values):

@@ -6,6 +6,7 @@ from itertools import combinations, permutations
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from llpbook import taxonomy as tax
 from llpbook.taxonomy import NODES, STATEMENTS, VARIANTS
@@ -200,7 +201,7 @@ def test_binary_rule_is_the_identity_it_rests_on():
     p_xb = np.einsum("y,yx,yb->xb", prior, p_x, p_b)
     gap = p_xb - np.outer(p_xb.sum(1), p_xb.sum(0))
     identity = prior[0] * prior[1] * np.outer(p_x[1] - p_x[0], p_b[1] - p_b[0])
-    np.testing.assert_allclose(gap, identity, atol=1e-15)
+    assert_allclose(gap, identity, atol=1e-15)
 
 
 @pytest.mark.parametrize(("binary", "number"), [("Y", 17), ("XYB", 15)])
@@ -296,14 +297,14 @@ def test_random_joint_is_the_product_of_its_conditionals():
     assert joint.shape == (2, 3, 4) and joint.sum() == pytest.approx(1)
     p_y, p_b = joint.sum((0, 2)), joint.sum((0, 1))
     p_x = joint / joint.sum(0)
-    np.testing.assert_allclose(np.einsum("y,b,xyb->xyb", p_y, p_b, p_x), joint)
-    np.testing.assert_array_equal(joint, tax.random_joint(dag, (2, 3, 4), 0))
+    assert_allclose(np.einsum("y,b,xyb->xyb", p_y, p_b, p_x), joint)
+    assert_array_equal(joint, tax.random_joint(dag, (2, 3, 4), 0))
     assert tax.random_joint(dag).shape == (3, 3, 3)
 
 
 def test_random_joint_favors_no_value():
     draws = [tax.random_joint({("X", "Y")}, 2, seed) for seed in range(2000)]
-    np.testing.assert_allclose(np.mean(draws, axis=0), 1 / 8, atol=0.01)
+    assert_allclose(np.mean(draws, axis=0), 1 / 8, atol=0.01)
 
 
 def test_random_joint_is_even_on_the_simplex():
@@ -312,7 +313,7 @@ def test_random_joint_is_even_on_the_simplex():
     p_xy = draws.sum(axis=3)
     p_x = p_xy.sum(axis=2)
     for p in (p_x, p_xy / p_x[:, :, None], draws.sum(axis=(1, 2))):
-        np.testing.assert_allclose(p.var(axis=0), 1 / 18, rtol=0.12)
+        assert_allclose(p.var(axis=0), 1 / 18, rtol=0.12)
 
 
 # --- joint distributions -------------------------------------------------------------------------------------
@@ -386,7 +387,7 @@ def test_posterior_is_bayes_theorem():
     slow = np.empty_like(joint)
     for x, y, b in np.ndindex(joint.shape):
         slow[x, y, b] = joint[x, y, b] / sum(joint[x, k, b] for k in range(2))
-    np.testing.assert_allclose(tax.posterior(joint), slow)
+    assert_allclose(tax.posterior(joint), slow)
 
 
 @pytest.mark.equation("eq-tax-shift")
@@ -397,7 +398,7 @@ def test_shifted_posterior_is_right_just_if_features_follow_the_label():
             exact = np.allclose(tax.shifted_posterior(joint), tax.posterior(joint))
             assert exact == ("X_B|Y" in pattern), (name, sorted(dag))
     joint = tax.unfaithful_examples()["No DAG (2)"]
-    np.testing.assert_allclose(tax.shifted_posterior(joint), tax.posterior(joint))
+    assert_allclose(tax.shifted_posterior(joint), tax.posterior(joint))
 
 
 def test_shifted_posterior_of_an_unseen_value_is_nan_without_a_warning():
@@ -405,7 +406,7 @@ def test_shifted_posterior_of_an_unseen_value_is_nan_without_a_warning():
     joint[:2] = 1 / 8  # x = 2 never happens
     with np.errstate(invalid="raise"):
         shifted = tax.shifted_posterior(joint)
-    np.testing.assert_allclose(shifted[:2], 0.5)
+    assert_allclose(shifted[:2], 0.5)
     assert np.isnan(shifted[2]).all()
 
 
@@ -455,7 +456,7 @@ def test_what_varies_between_bags_is_what_the_table_says():
 def test_within_a_cross_bag_the_features_are_useless():
     joint = tax.random_joint(tax.dags_of("Cross-bag")[0], 3, 0)
     post = tax.posterior(joint)
-    np.testing.assert_allclose(post, np.broadcast_to(post[:1], post.shape))
+    assert_allclose(post, np.broadcast_to(post[:1], post.shape))
 
 
 def test_a_hard_problem_may_have_one_best_classifier_for_all_bags():
@@ -473,7 +474,7 @@ def test_pure_bags_have_no_error_and_an_unseen_value_has_no_posterior():
     joint = np.zeros((3, 2, 2))
     joint[0, 0, 0] = joint[1, 1, 1] = 0.5  # x = 2 never happens
     assert tax.bayes_errors(joint) == (0, 0)
-    np.testing.assert_array_equal(tax.posterior(joint)[0, :, 0], [1, 0])
+    assert_array_equal(tax.posterior(joint)[0, :, 0], [1, 0])
     assert np.isnan(tax.posterior(joint)[2]).all()
 
 

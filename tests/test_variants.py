@@ -6,6 +6,7 @@ import cvxpy as cp
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from problems import overlapping_classes as problem
 
 from llpbook import taxonomy, variants
@@ -22,7 +23,7 @@ NAMES = [name.lower() for name in taxonomy.VARIANTS]
 
 
 def test_largest_remainder():
-    np.testing.assert_array_equal(whole_counts(np.array([1.5, 2.2, 3.3]), 7), [2, 2, 3])
+    assert_array_equal(whole_counts(np.array([1.5, 2.2, 3.3]), 7), [2, 2, 3])
     for seed in range(50):
         shares = np.random.default_rng(seed).gamma(0.5, size=9)
         counts = whole_counts(shares, 100)
@@ -41,18 +42,18 @@ def test_fitting_keeps_odds_ratios_and_meets_margins():
     start, goal = rng.gamma(1, size=(3, 4)), rng.gamma(5, size=(3, 4))
     margins = [goal.sum(axis=1, keepdims=True), goal.sum(axis=0, keepdims=True)]
     found, gap = variants.fit_margins(start, margins, 1e-12)
-    np.testing.assert_allclose(found.sum(axis=0), goal.sum(axis=0))
-    np.testing.assert_allclose(found.sum(axis=1), goal.sum(axis=1))
+    assert_allclose(found.sum(axis=0), goal.sum(axis=0))
+    assert_allclose(found.sum(axis=1), goal.sum(axis=1))
     assert gap < 1e-12
     odds = [t[:-1, :-1] * t[1:, 1:] / (t[1:, :-1] * t[:-1, 1:]) for t in (start, found)]
-    np.testing.assert_allclose(*odds)
+    assert_allclose(*odds)
     T = cp.Variable((3, 4))
     nearest = cp.Problem(
         cp.Minimize(cp.sum(cp.kl_div(T, start))),
         [cp.sum(T, axis=1) == goal.sum(axis=1), cp.sum(T, axis=0) == goal.sum(axis=0)],
     )
     nearest.solve(solver=cp.CLARABEL)
-    np.testing.assert_allclose(found, T.value, atol=2e-3)
+    assert_allclose(found, T.value, atol=2e-3)
 
 
 def test_controlled_rounding():
@@ -66,10 +67,10 @@ def test_controlled_rounding():
             100_000,
         )
         found = variants.round_table(table)
-        np.testing.assert_array_equal(found.sum(axis=0), whole.sum(axis=0))
-        np.testing.assert_array_equal(found.sum(axis=1), whole.sum(axis=1))
+        assert_array_equal(found.sum(axis=0), whole.sum(axis=0))
+        assert_array_equal(found.sum(axis=1), whole.sum(axis=1))
         assert np.abs(found - table).max() < 1
-    np.testing.assert_array_equal(variants.round_table(1.0 * whole), whole)
+    assert_array_equal(variants.round_table(1.0 * whole), whole)
 
 
 def test_controlled_rounding_is_the_best_of_all():
@@ -80,7 +81,7 @@ def test_controlled_rounding_is_the_best_of_all():
         if sum(up) == 2
     ]
     best = min(ways, key=lambda way: np.abs(way - table).sum())
-    np.testing.assert_array_equal(variants.round_table(table), best)
+    assert_array_equal(variants.round_table(table), best)
 
 
 def test_fill_table_meets_both_margins():
@@ -90,37 +91,35 @@ def test_fill_table_meets_both_margins():
     for _ in range(300):
         for i, exact in enumerate((True, False)):
             found = variants.fill_table(table, np.array([9, 4, 8]), cells, rng, exact)
-            np.testing.assert_array_equal(found.sum(axis=1), [9, 4, 8])
-            np.testing.assert_array_equal(found.sum(axis=0), cells)
+            assert_array_equal(found.sum(axis=1), [9, 4, 8])
+            assert_array_equal(found.sum(axis=0), cells)
             assert not exact or (found >= np.floor(table)).all()
             totals[i] += found / 300
-    np.testing.assert_allclose(totals[0], table, atol=0.35)
-    np.testing.assert_allclose(totals[1], table, atol=0.35)
+    assert_allclose(totals[0], table, atol=0.35)
+    assert_allclose(totals[1], table, atol=0.35)
 
 
 def test_fill_table_gives_way_where_whole_parts_are_above_the_wanted_sums():
     table, rng = np.array([[3.0, 2.0], [1.0, 4.0]]), np.random.RandomState(0)
     for rows, columns in (([4, 6], [4, 6]), ([6, 4], [3, 7]), ([9, 0], [4, 5])):
         found = variants.fill_table(table, np.array(rows), np.array(columns), rng)
-        np.testing.assert_array_equal(found.sum(axis=1), rows)
-        np.testing.assert_array_equal(found.sum(axis=0), columns)
+        assert_array_equal(found.sum(axis=1), rows)
+        assert_array_equal(found.sum(axis=0), columns)
         assert found.min() >= 0
 
 
 def test_bag_counts():
     sizes, shares = np.array([10, 20, 30]), np.array([0.1, 0.5, 0.7])
     wanted = sizes[:, None] * np.column_stack([1 - shares, shares])
-    np.testing.assert_allclose(
-        variants.bag_counts(wanted, sizes, np.array([28, 32])), wanted
-    )
+    assert_allclose(variants.bag_counts(wanted, sizes, np.array([28, 32])), wanted)
     # Wanted 32 positives, there are 42: all odds shift by one factor.
     counts = variants.bag_counts(100 * wanted, 100 * sizes, np.array([1800, 4200]))
-    np.testing.assert_array_equal(counts.sum(axis=1), 100 * sizes)
-    np.testing.assert_array_equal(counts.sum(axis=0), [1800, 4200])
+    assert_array_equal(counts.sum(axis=1), 100 * sizes)
+    assert_array_equal(counts.sum(axis=0), [1800, 4200])
     factors = counts[:, 1] / counts[:, 0] / (shares / (1 - shares))
-    np.testing.assert_allclose(factors, factors[0], rtol=0.02)
+    assert_allclose(factors, factors[0], rtol=0.02)
     pure = np.array([[10.0, 0.0], [0.0, 10.0]])
-    np.testing.assert_array_equal(
+    assert_array_equal(
         variants.bag_counts(pure, np.array([10, 10]), np.array([8, 12])).sum(axis=0),
         [8, 12],
     )
@@ -130,19 +129,19 @@ def test_tilted_sizes_meet_the_prior():
     P = np.random.default_rng(0).dirichlet(np.ones(3), 6)
     sizes, prior = np.arange(1, 7), P.mean(axis=0)
     shares = tilt_sizes(sizes, P, prior)
-    np.testing.assert_allclose(shares @ P, prior, atol=1e-3)
+    assert_allclose(shares @ P, prior, atol=1e-3)
     design = np.column_stack([P, np.ones(6)])  # log shares over sizes are affine in P
     log = np.log(shares / sizes)
     assert np.abs(log - design @ np.linalg.lstsq(design, log)[0]).max() < 1e-9
     out_of_reach = np.array([0.98, 0.01, 0.01])
-    np.testing.assert_allclose(tilt_sizes(sizes, P, out_of_reach), sizes / 21)
+    assert_allclose(tilt_sizes(sizes, P, out_of_reach), sizes / 21)
 
 
 def test_deal():
     cells = np.array([0, 1, 0, 1, 1, 0])
     counts = np.array([[1, 2], [3, 0]])
     bags = variants.deal(cells, counts, np.random.RandomState(0))
-    np.testing.assert_array_equal(crosstab(cells, bags), counts)
+    assert_array_equal(crosstab(cells, bags), counts)
 
 
 def test_simple_bags_are_dealt_by_lot_whatever_the_order_of_the_rows():
@@ -173,7 +172,7 @@ def test_projection_on_the_simplex():
     cp.Problem(
         cp.Minimize(cp.sum_squares(x - A)), [x >= 0, cp.sum(x, axis=1) == 1]
     ).solve(solver=cp.CLARABEL)
-    np.testing.assert_allclose(found, x.value, atol=1e-5)
+    assert_allclose(found, x.value, atol=1e-5)
 
 
 @pytest.mark.equation("eq-var-least-squares")
@@ -188,7 +187,7 @@ def test_least_squares_is_cvxpys():
             cp.Minimize(cp.sum_squares(x.T @ cells - wanted)),
             [x >= 0, cp.sum(x, axis=1) == 1],
         ).solve(solver=cp.CLARABEL)
-        np.testing.assert_allclose(A.sum(axis=1), 1)
+        assert_allclose(A.sum(axis=1), 1)
         assert A.min() >= 0
         assert np.sum((A.T @ cells - wanted) ** 2) == pytest.approx(best, abs=0.05)
 
@@ -197,10 +196,10 @@ def test_intermediate_table_is_independent_of_the_label_given_the_cluster():
     cells = np.array([[90, 10], [40, 60], [20, 80]])
     wanted = 75 * np.array([[0.6, 0.4], [0.4, 0.6], [0.4, 0.6], [0.6, 0.4]])
     table = variants.intermediate_table(cells, wanted, np.random.RandomState(0))
-    np.testing.assert_allclose(table.sum(axis=0), cells)
-    np.testing.assert_allclose(table.sum(axis=1), wanted, atol=0.05)
+    assert_allclose(table.sum(axis=0), cells)
+    assert_allclose(table.sum(axis=1), wanted, atol=0.05)
     shares = table / cells  # P(b | c, y)
-    np.testing.assert_allclose(shares[:, :, 0], shares[:, :, 1])
+    assert_allclose(shares[:, :, 0], shares[:, :, 1])
     assert np.ptp(shares, axis=1).max() > 0.1
 
 
@@ -208,8 +207,8 @@ def test_intermediate_table_is_independent_of_the_label_given_the_cluster():
 def test_hard_table_has_the_margins_and_no_independence():
     cells, counts = np.array([[90, 10], [40, 60]]), np.array([[80, 20], [50, 50]])
     table = variants.hard_table(cells, counts, np.random.RandomState(0))
-    np.testing.assert_allclose(table.sum(axis=0), cells, rtol=1e-6)
-    np.testing.assert_allclose(table.sum(axis=1), counts, rtol=1e-6)
+    assert_allclose(table.sum(axis=0), cells, rtol=1e-6)
+    assert_allclose(table.sum(axis=1), counts, rtol=1e-6)
     given_both = table / cells
     assert np.ptp(given_both, axis=1).min() > 0.02  # on the cluster, given the label
     assert np.ptp(given_both, axis=2).min() > 0.02  # on the label, given the cluster
@@ -222,9 +221,9 @@ def test_label_collider_table():
     cells, counts = np.array([[70, 30], [40, 60]]), np.array([[65, 35], [45, 55]])
     table, gap = variants.label_collider_table(cells, counts)
     assert gap < 1e-6
-    np.testing.assert_allclose(table.sum(axis=0), cells, rtol=1e-5)
-    np.testing.assert_allclose(table.sum(axis=1), counts, rtol=1e-5)
-    np.testing.assert_allclose(table.sum(axis=2), 50, rtol=1e-5)
+    assert_allclose(table.sum(axis=0), cells, rtol=1e-5)
+    assert_allclose(table.sum(axis=1), counts, rtol=1e-5)
+    assert_allclose(table.sum(axis=2), 50, rtol=1e-5)
     cells, counts = np.array([[100, 0], [0, 100]]), np.array([[65, 35], [35, 65]])
     assert variants.label_collider_table(cells, counts)[1] > 0.05  # out of reach
 
@@ -237,11 +236,11 @@ def test_cross_bag_table():
     )
     table, gap = variants.cross_bag_table(cells, np.array([60, 60, 80]), P)
     assert gap.max() < 1e-3
-    np.testing.assert_allclose(table.sum(axis=0), cells, atol=0.01)
+    assert_allclose(table.sum(axis=0), cells, atol=0.01)
     within = table / table.sum(axis=(1, 2), keepdims=True)
     product_ = within.sum(axis=2)[:, :, None] * within.sum(axis=1)[:, None, :]
-    np.testing.assert_allclose(within, product_, atol=2e-3)
-    np.testing.assert_allclose(within.sum(axis=1), P, atol=2e-3)
+    assert_allclose(within, product_, atol=2e-3)
+    assert_allclose(within.sum(axis=1), P, atol=2e-3)
     assert (
         variants.cross_bag_table(cells, np.ones(3), P[1:2].repeat(3, 0))[1].max() > 0.1
     )
@@ -254,11 +253,11 @@ def check(made, y, n_bags):
     """What holds for all variants."""
     classes = np.unique(y)
     assert made.bags.min() == 0 and made.bags.max() == n_bags - 1
-    np.testing.assert_array_equal(made.sizes, np.bincount(made.bags))
+    assert_array_equal(made.sizes, np.bincount(made.bags))
     assert list(made.proportions.columns) == classes.tolist()
     for k in range(n_bags):
         shares = [np.mean(y[made.bags == k] == c) for c in classes]
-        np.testing.assert_allclose(made.proportions.iloc[k], shares)
+        assert_allclose(made.proportions.iloc[k], shares)
 
 
 @pytest.mark.parametrize("variant", ["simple", "hard", "intermediate"])
@@ -288,11 +287,11 @@ def test_every_variant_can_be_made(variant):
     assert made.variant == variant and len(made.report) == 2
     bags, P = made
     assert bags is made.bags and P is made.proportions
-    np.testing.assert_array_equal(np.asarray(made), made.bags)
+    assert_array_equal(np.asarray(made), made.bags)
     again = make_bags(
         X, names, variant.upper().replace("-", "_"), n_bags=6, random_state=3
     )
-    np.testing.assert_array_equal(again.bags, made.bags)
+    assert_array_equal(again.bags, made.bags)
     other = make_bags(X, names, variant.replace(" ", "_"), n_bags=6, random_state=4)
     assert (other.bags != made.bags).any()
     data = made.to_dataset(pd.DataFrame(X), names)
@@ -305,22 +304,22 @@ def test_defaults_are_those_of_clusters():
     X, y = problem()
     made = make_bags(X, y, "intermediate", n_bags=5, random_state=0)
     simple = make_bags(X, y, "simple", clusters=made.bags, random_state=0)
-    np.testing.assert_array_equal(simple.sizes, made.sizes)
-    np.testing.assert_allclose(simple.proportions, made.proportions)
+    assert_array_equal(simple.sizes, made.sizes)
+    assert_allclose(simple.proportions, made.proportions)
     naive = make_bags(X, y, "naive", clusters=made.bags, random_state=0)
-    np.testing.assert_array_equal(naive.sizes, made.sizes)
+    assert_array_equal(naive.sizes, made.sizes)
     assert make_bags(X, y, "naive").sizes.shape == (10,)
     own = make_bags(
         X, y, "intermediate", clusters=np.array(["b", "a", "c"])[y + (X[:, 2] > 1)]
     )
-    np.testing.assert_array_equal(own.bags, np.array([1, 0, 2])[y + (X[:, 2] > 1)])
+    assert_array_equal(own.bags, np.array([1, 0, 2])[y + (X[:, 2] > 1)])
 
 
 def test_clusters_do_not_depend_on_units():
     X, y = problem()
     made = make_bags(X, y, "intermediate", n_bags=5, random_state=0)
     other = make_bags(X * [1, 1024, 1], y, "intermediate", n_bags=5, random_state=0)
-    np.testing.assert_array_equal(other.bags, made.bags)
+    assert_array_equal(other.bags, made.bags)
 
 
 def test_sizes_that_were_not_asked_for_are_not_missed():
@@ -359,7 +358,7 @@ def test_what_was_not_met_is_said():
     assert made.report[0] == "sizes: met"
     assert made.report[1].startswith(f"proportions: missed by up to {gap:.3f} (bag ")
     assert "0.900 wanted" in str(made)
-    np.testing.assert_array_equal(made.target_proportions[:, 1], [0.9, 0.9])
+    assert_array_equal(made.target_proportions[:, 1], [0.9, 0.9])
     made = make_bags(X, y, "intermediate", sizes=[300, 300], proportions=[1.0, 0.0])
     assert "proportions: missed" in made.report[1]
 
@@ -397,9 +396,7 @@ def test_rows_of_pandas_objects_must_be_in_one_order():
     X, y = problem()
     X, y = pd.DataFrame(X), pd.Series(y)
     bags = make_bags(X, y, "simple", random_state=0).bags
-    np.testing.assert_array_equal(
-        bags, make_bags(X, y.to_numpy(), "simple", random_state=0)
-    )
+    assert_array_equal(bags, make_bags(X, y.to_numpy(), "simple", random_state=0))
     with pytest.raises(ValueError, match=r"y\.index differs from X\.index"):
         make_bags(X, y[::-1], "simple")
     with pytest.raises(ValueError, match=r"clusters\.index differs"):
