@@ -346,15 +346,6 @@ def test_expected_squared_error_equals_enumeration(part, size, positives):
     assert found == pytest.approx(total)
 
 
-def test_in_naive_bags_what_a_part_sees_is_its_share():
-    # p = 1/2 and equal error rates e: (1 - beta (1 - 2 e)^2) / (4 m), up to (n - m) / (n - 1) instead of 1 - beta
-    size, e = 10_000, np.array([0.0, 0.2, 0.5])
-    for beta in (0.2, 0.5, 1.0):
-        m = int(beta * size)
-        found = ms.expected_squared_error(0.5, e, e, m, size)
-        assert_allclose(found, (1 - beta * (1 - 2 * e) ** 2) / (4 * m), rtol=1e-3)
-
-
 def slow_counts(s):
     """All labelings, one by one."""
     found = np.zeros(len(s) + 1)
@@ -439,22 +430,6 @@ def test_up_to_500_instances_counts_are_exact_and_rounded(size, form):
     found = ms.count_log_likelihood(np.column_stack([1 - s, s]), one, P)
     expected = getattr(ms, form)(s, one, sizes, sizes, np.array([count]))
     assert found == pytest.approx(expected[0], abs=1e-12)
-
-
-def test_the_likelihood_of_whole_bags_is_best_at_the_true_probabilities():
-    # a proper score: on average over labels, the truth beats its sharpened and its flattened form
-    rng = np.random.RandomState(4)
-    s, bags = rng.beta(1, 1, 3200), np.repeat(np.arange(400), 8)
-    P = label_proportions((rng.rand(3200) < s).astype(int), bags)
-    scores = []
-    for power in (0.4, 1.0, 3.0):
-        t = s**power / (s**power + (1 - s) ** power)
-        Q = np.column_stack([1 - t, t])
-        scores.append(ms.count_log_likelihood(Q, bags, P))
-    assert (
-        np.argmax(scores) == 1
-        and min(scores[1] - scores[0], scores[1] - scores[2]) > 0.05
-    )
 
 
 def test_three_classes_are_scored_each_against_the_rest():

@@ -182,6 +182,15 @@ def test_progress_is_told_once_a_second_and_on_request_only(monkeypatch, capsys)
     ]
 
 
+def test_the_pace_is_that_of_the_later_half_of_the_steps(monkeypatch, capsys):
+    clock = iter([0.0, 4.0, 5.0, 6.0, 7.0])
+    monkeypatch.setattr(_running.time, "perf_counter", lambda: next(clock))
+    progress = Progress("Telling", 2, 10)
+    for _ in range(4):
+        progress.step()
+    assert "4 of at most 10 steps in 7 s, about 6 s to go" in capsys.readouterr().out
+
+
 def test_a_long_fit_says_so_unasked(monkeypatch, capsys):
     for seconds, warns in ((0.9, False), (1.2, True)):
         clock = iter(seconds * k for k in range(9))
