@@ -1,6 +1,5 @@
 """Laplacian Mean Map against dense algebra, its limits and its degenerate cases; alternating labels by brute force."""
 
-import tracemalloc
 import warnings
 from itertools import combinations, product
 
@@ -17,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 from llpbook import base, em
 from llpbook import laplacian_mean_map as lmm
-from llpbook.base import NotIdentifiableError
+from llpbook.base import NotIdentifiableError, _running
 from llpbook.laplacian_mean_map import AlternatingMeanMap, LaplacianMeanMap
 from llpbook.laplacian_mean_map._solver import connected_parts
 from llpbook.mean_map import MeanMap, minimize
@@ -292,57 +291,26 @@ def test_neighbors_only_is_near_all_pairs():
     assert np.abs(whole.mean_operator_ - mu).max() > 1e-4
 
 
-def test_similarities_that_are_not_held_equal_those_that_are(monkeypatch, capsys):
-    # Two parts of the graph, 63 bags each, so that blocks end within a part.
-    means, P, weights, V, _ = far_apart()
-    pairs, told = lmm.AllPairs(means, 1.0), []
-    pairs.tell = lambda: told.append(1)
-    vectors = np.random.default_rng(0).normal(size=(len(P), 2, 3))
-    product = pairs @ vectors.reshape(len(P), -1)
-    assert_allclose(product, V @ vectors.reshape(len(P), -1), atol=1e-12)
-    assert len(told) == 2
-    assert_allclose(pairs.sum(axis=1), V.sum(axis=1), rtol=1e-12)
-    for similarity in (V, pairs):
+def test_a_graph_in_two_parts_has_two_parts():
+    means = np.random.default_rng(3).normal(size=(126, 2))
+    means[63:, 0] += 1000
+    V = np.exp(-cdist(means, means)) - np.eye(126)
+    for similarity in (V, sp.csr_array(V)):
         parts = connected_parts(similarity)
         assert_array_equal(parts != parts[0], means[:, 0] > 500)
-    rhs = vectors[:, :, :1]
-    held, found = (
-        lmm.solve_normal_equations(rhs, P, weights, similarity, 0.1, 0.0)[1]
-        for similarity in (V, pairs)
-    )
-    assert_allclose(found, held, rtol=1e-8)
 
+
+def test_a_graph_is_refused_before_it_fills_the_memory_and_tells_its_rounds(
+    monkeypatch, capsys
+):
     X, _, bags, P = problem(n=1200)
-    plain = LaplacianMeanMap(tol=1e-9).fit(X, bags, P)
-    monkeypatch.setattr(lmm.AllPairs, "HELD", 100)
     for cls in (LaplacianMeanMap, AlternatingMeanMap):
-        assert capsys.readouterr().out == ""
-        loud = cls(verbose=2).fit(X, bags, P)
+        cls(verbose=2).fit(X, bags, P)
         assert "LaplacianMeanMap: 1 of at most" in capsys.readouterr().out
-        loud.set_params(verbose=0).fit(X, bags, P)
-    lazy = LaplacianMeanMap(tol=1e-9).fit(X, bags, P)
-    assert_allclose(lazy.coef_, plain.coef_, atol=1e-4)
-
-
-def far_apart():
-    """Bag means in two groups between which no similarity is left."""
-    rng = np.random.default_rng(3)
-    means = rng.normal(size=(126, 2))
-    means[63:, 0] += 1000
-    p = rng.uniform(size=126)
-    V = np.exp(-cdist(means, means)) - np.eye(126)
-    return means, np.column_stack([1 - p, p]), rng.uniform(1, 2, 126), V, None
-
-
-def test_many_bags_do_not_fill_the_memory(monkeypatch):
-    X, _, bags, P = problem(n=6000, size=4)
-    for held, matrices in ((5000, 1.5), (100, 0.25)):
-        monkeypatch.setattr(lmm.AllPairs, "HELD", held)
-        tracemalloc.start()
+    monkeypatch.setattr(_running, "machine_memory", lambda: 8.0 * len(P) ** 2)
+    with pytest.raises(ValueError, match=r"graph of .* bags needs .*n_neighbors=50"):
         LaplacianMeanMap().fit(X, bags, P)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert peak < matrices * 8 * len(P) ** 2
+    LaplacianMeanMap(n_neighbors=5).fit(X, bags, P)
 
 
 def exact_fits(X, lam):

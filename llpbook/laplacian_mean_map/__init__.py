@@ -14,7 +14,7 @@ Chapter: ``book/laplacian_mean_map``. Sources: patrini2014; grid of franco2023.
 """
 
 from ._alternating import AlternatingMeanMap, WarmMeanMap, alternate
-from ._graph import AllPairs, gaussian_similarity, laplacian_times
+from ._graph import gaussian_similarity, laplacian_times
 from ._laplacian import (
     LaplacianMeanMap,
     bag_class_means,
@@ -23,6 +23,8 @@ from ._laplacian import (
     operator_of_bags,
     operator_weights,
 )
-from ._solver import solve_normal_equations, with_progress
+from ._solver import MOST_ROUNDS as MOST_ROUNDS
+from ._solver import USUAL_ROUNDS as USUAL_ROUNDS
+from ._solver import solve_normal_equations
 
 __all__ = ["AlternatingMeanMap", "LaplacianMeanMap"]

@@ -15,7 +15,7 @@ from ..base import (
 )
 from ..mean_map import minimize, warn_if_too_sure
 from ._graph import gaussian_similarity, laplacian_times
-from ._solver import solve_normal_equations, with_progress
+from ._solver import MOST_ROUNDS, USUAL_ROUNDS, solve_normal_equations
 
 
 def normal_equations(
@@ -114,7 +114,7 @@ def operator_of_bags(means, proportions, bag_shares):
 
 def operator_by_adjoint(
     bag_means, proportions, weights, bag_shares, similarity, smoothness, *,
-    epsilon=0.0,
+    epsilon=0.0, tell=None,
 ):  # fmt: skip
     r"""The mean operator without the class means of the bags.
 
@@ -129,6 +129,8 @@ def operator_by_adjoint(
     proportions, weights, similarity, smoothness, epsilon
         As for `normal_equations`.
     bag_shares : ndarray, shape (n_bags,)
+    tell : callable, optional
+        Called after each round of the solver.
 
     Returns
     -------
@@ -136,7 +138,7 @@ def operator_by_adjoint(
     """
     rhs = operator_weights(proportions, bag_shares)
     problem = proportions, weights, similarity, smoothness, epsilon
-    mixed = solve_normal_equations(rhs, *problem)[1]
+    mixed = solve_normal_equations(rhs, *problem, tell=tell)[1]
     # eq: eq-lmm-adjoint
     return mixed.T @ (weights[:, None] * bag_means)
 
@@ -264,9 +266,10 @@ class LaplacianMeanMap(KernelClassifier):
         means = data.bag_means(Z)[used]
         sigma = median_distance(means) if self.sigma == "median" else self.sigma
         similarity = gaussian_similarity(means, sigma, n_neighbors=self.n_neighbors)
-        graph = with_progress(similarity, self), self.smoothness
+        graph, how = (similarity, self.smoothness), {"epsilon": self.epsilon}
+        how["tell"] = self._progress(MOST_ROUNDS, "round", USUAL_ROUNDS).step
         counts = data.bag_sizes if self.operator_weights == "size" else used
         weights = data.bag_weights[used]
         bags = data.proportions[used], weights / weights.mean()
         shares = counts[used] / counts.sum()
-        return operator_by_adjoint(means, *bags, shares, *graph, epsilon=self.epsilon)
+        return operator_by_adjoint(means, *bags, shares, *graph, **how)

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import gen_batches
 
 from ..base import NotIdentifiableError, warn
-from ._graph import AllPairs, laplacian_times
+from ._graph import laplacian_times
 
 #: Links below this share of the degrees of their ends are lost in rounding and connect nothing.
 LINK = 1e-12
@@ -25,11 +25,13 @@ COARSE = 1e-12
 TOLERANCE, LOOSE = 1e-11, 1e-6
 #: Most rounds, and most rounds in a row without a residual below `BETTER` times the best one.
 MOST_ROUNDS, PATIENCE, BETTER = 10_000, 100, 0.9
-#: Usual number of passes over all pairs of bags per solution, with those before the first round.
-USUAL_PASSES = 12
+#: Usual number of rounds.
+USUAL_ROUNDS = 10
 
 
-def solve_normal_equations(rhs, proportions, weights, similarity, smoothness, epsilon):
+def solve_normal_equations(
+    rhs, proportions, weights, similarity, smoothness, epsilon, *, tell=None
+):
     r"""Solve :math:`(P^\top D P + \tau \operatorname{Lap}) M = R` for the class means of the bags.
 
     Preconditioned conjugate gradients. In each bag the coordinates are turned so that the first is along the shares:
@@ -44,6 +46,8 @@ def solve_normal_equations(rhs, proportions, weights, similarity, smoothness, ep
     weights : ndarray, shape (n_bags,)
     similarity : ndarray or sparse array, shape (n_bags, n_bags)
     smoothness, epsilon : float
+    tell : callable, optional
+        Called after each round.
 
     Returns
     -------
@@ -72,7 +76,7 @@ def solve_normal_equations(rhs, proportions, weights, similarity, smoothness, ep
     diagonal = np.repeat(pull[:, None], proportions.shape[1], axis=1)
     diagonal[:, 0] += data
     slow = turn(_constants(parts, proportions.shape[1]))
-    y, left = _conjugate_gradients(apply, turn(rhs), diagonal[:, :, None], slow)
+    y, left = _conjugate_gradients(apply, turn(rhs), diagonal[:, :, None], slow, tell)
     if left > LOOSE:
         warn(
             f"class means of bags are known to a relative residual of {left:.0e} only: bags hang together by "
@@ -80,16 +84,6 @@ def solve_normal_equations(rhs, proportions, weights, similarity, smoothness, ep
             ConvergenceWarning,
         )
     return turn(y), -length[:, None] * y[:, 0]
-
-
-def with_progress(similarity, estimator):
-    """The similarities; if they are `AllPairs`, their use in the solver reports the progress of the estimator."""
-    if isinstance(similarity, AllPairs):
-        blocks = -(-similarity.shape[0] // AllPairs.BLOCK)
-        most, usual = MOST_ROUNDS * blocks, USUAL_PASSES * blocks
-        progress = estimator._progress(most, "block", usual)
-        similarity.tell = progress.step
-    return similarity
 
 
 def _rotation(proportions):
@@ -162,7 +156,7 @@ def _constants(parts, n_classes):
     return columns.reshape(len(parts), n_classes, -1)
 
 
-def _conjugate_gradients(apply, rhs, diagonal, slow):
+def _conjugate_gradients(apply, rhs, diagonal, slow, tell):
     """The best solution found and its relative residual; each column of the right side is a problem of its own."""
     dot = partial(np.einsum, "kcm,kcm->m")
     scale = np.divide(1, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0)
@@ -179,6 +173,8 @@ def _conjugate_gradients(apply, rhs, diagonal, slow):
             best, best_y = left, y
         if best < TOLERANCE or since > PATIENCE:
             break
+        if tell is not None:
+            tell()
         ahead = apply(direction)
         curve = dot(direction, ahead)
         step = np.divide(size, curve, out=np.zeros_like(size), where=curve > 0)
