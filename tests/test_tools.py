@@ -84,6 +84,15 @@ class Tiny:
         self.edit(self.twin, "## Concordance", f"{markdown}\n\n## Concordance")
         self.sync()
 
+    def methods(self, *road):
+        """Put the chapter among the methods, and pages on the road."""
+        parts = {"The road": road, "The methods, one by one": ["toy"]}
+        toc = "format: jb-book\nroot: book/concordance\nparts:\n"
+        for caption, names in parts.items():
+            toc += f"  - caption: {caption}\n    chapters:\n"
+            toc += "".join(f"      - file: book/{name}.ipynb\n" for name in names)
+        (self.root / "_toc.yml").write_text(toc, encoding="utf-8")
+
     def files(self):
         return {p: p.read_bytes() for p in sorted(self.root.rglob("*")) if p.is_file()}
 
@@ -212,22 +221,26 @@ def test_a_chapter_and_the_book_are_as_long_as_they_may(tiny, monkeypatch):
     ],
 )
 def test_the_road_needs_no_page_of_the_methods(tiny, planted, named):
-    parts = "".join(
-        f"  - caption: {caption}\n    chapters:\n      - file: book/{page}\n"
-        for caption, page in (
-            ("The road", "way.ipynb"),
-            ("The methods, one by one", "toy.ipynb"),
-        )
-    )
-    toc = "format: jb-book\nroot: book/concordance\nparts:\n" + parts
-    (tiny.root / "_toc.yml").write_text(toc, encoding="utf-8")
-    tiny.edit(tiny.module, "class Toy(BaseClassifier)", "class Toy(SomeClassifier)")
+    tiny.methods("way")
     head = _book.read(tiny.twin).split("# ", 1)[0]
     tiny.put("book/src/way.md", f"{head}# The way\n\n{planted}\n")
     tiny.sync()
     told = "is of a page of the methods; the road needs none"
     wanted = [f"book/way.ipynb: {named} {told}"] if named else []
     assert tiny.check("road") == wanted
+
+
+def test_the_box_of_a_method_says_what_to_use_instead(tiny):
+    tiny.methods()
+    box = ":::{admonition} At a glance\n:class: tip\n\n**Use instead:** two.\n:::"
+    tiny.add(box)
+    expect(tiny, "advice", "its box does not say why")
+    tiny.edit(tiny.twin, "two.", "two. **Why read this page:** to double.")
+    tiny.sync()
+    assert tiny.check("advice") == []
+    tiny.edit(tiny.twin, "**Use instead:** two", "The idea: two")
+    tiny.sync()
+    expect(tiny, "advice", r"does not begin with \*\*Use instead")
 
 
 def test_the_last_lines_lead_to_the_next_page(tiny):

@@ -279,6 +279,19 @@ def road(book):
             yield f"book/{page}: {found} is of a page of the methods; the road needs none"
 
 
+@rule
+def advice(book):
+    """The box of a method's page begins with what to use instead, and says why one would still read the page."""
+    for name, files in book.rooms:
+        if name in book.parts.get(METHODS, []) and _estimators(files):
+            text = "".join(c.source for page, _, c in book.cells if page == name)
+            box = text.partition(":class: tip\n\n")[2].partition("\n:::")[0]
+            if not box.startswith("**Use instead"):
+                yield f"book/{name}.ipynb: its box does not begin with **Use instead"
+            if "**Why read this page:**" not in box and "**Use it when**" not in box:
+                yield f"book/{name}.ipynb: its box does not say why to read the page"
+
+
 def _estimators(files):
     """The names of the estimators of a room."""
     is_one = re.compile(r"^class ([A-Z]\w*)\(.*Classifier\b.*\):", re.MULTILINE)
