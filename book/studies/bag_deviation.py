@@ -5,8 +5,9 @@ have the slopes `SLOPES`, the offset -0.5, and an intercept of each bag of the d
 ``follows`` the intercept is half of the mean of the last feature in the bag, and ``tau`` is 0. A row is one draw:
 ``counts_95`` and ``mixed_95`` are the shares of the four slopes that the intervals of 95 % contain, of
 `CountLogistic(C=100)` without and with ``bag_deviation="estimate"``; ``counts_4`` and ``mixed_4`` say so of the last
-slope; ``counts_slope`` and ``mixed_slope`` are estimates of the first, whose truth is 1; ``width`` those of intervals;
-``found`` is the estimated deviation.
+slope, ``counts_width`` and ``mixed_width`` are mean widths; ``counts_slope`` and ``mixed_slope`` are estimates of the
+first, whose truth is 1; ``counts_rate`` and ``mixed_rate`` say whether the interval of `group_rate` holds the rate of
+those whose first feature is positive; ``found`` is the estimated deviation.
 
 ``deviation_test``: the same draws with other sizes, and `bag_deviation` with 39 resamples: p-value, estimate, verdict.
 ``strength`` multiplies the slopes.
@@ -41,7 +42,7 @@ from llpbook.proportions import label_proportions
 
 from .runner import Table, cells, load
 
-PROTOCOL = "deviation-1"
+PROTOCOL, WAYS = "deviation-1", ("counts", "mixed")
 SLOPES, OFFSET, SHIFT = np.array([1.0, -0.5, 0.5, 0.0]), -0.5, 0.7
 
 
@@ -64,15 +65,17 @@ def run_coverage(cell, seed):
     """One draw: see the module."""
     L, size, tau = cell["n_bags"], cell["bag_size"], cell["tau"]
     rng = np.random.default_rng([seed, L, size, int(100 * tau)])
-    X, _, bags, P = draw(cell["world"], tau, L, size, rng)
-    found = {}
+    X, y, bags, P = draw(cell["world"], tau, L, size, rng)
+    group, found = X[:, 0] > 0, {}
     for name, deviation in (("counts", None), ("mixed", "estimate")):
         model = CountLogistic(100.0, bag_deviation=deviation, tol=1e-6).fit(X, bags, P)
         with warnings.catch_warnings(action="ignore", category=LLPWarning):
             ends = coefficient_table(model, X, bags, P).interval().to_numpy()[:4]
+            rate = group_rate(model, X, bags, P, group).iloc[0]
         inside = (ends[:, 0] < SLOPES) & (ends[:, 1] > SLOPES)
         found |= {f"{name}_95": inside.mean(), f"{name}_4": inside[3]}
         found |= {f"{name}_slope": model.coef_[0, 0]}
+        found[f"{name}_rate"] = rate["low"] <= y[group].mean() <= rate["high"]
         found[f"{name}_width"] = np.mean(ends[:, 1] - ends[:, 0])
     found["found"] = model.bag_deviation_
     return {key: round(float(value), 5) for key, value in found.items()}
@@ -224,7 +227,8 @@ def coverage_table(results=None):
     """Per world: how many of 100 intervals hold the slope, means of the first slope and of the deviation, draws."""
     frame = load("deviation_coverage", results)
     groups = frame.groupby(["world", "tau", "n_bags"], sort=False)
-    table = 100 * groups[["counts_95", "mixed_95", "counts_4", "mixed_4"]].mean()
+    shares = [f"{how}_{what}" for what in ("95", "4", "rate") for how in WAYS]
+    table = 100 * groups[shares].mean()
     means = groups[["counts_slope", "mixed_slope", "found"]].mean()
     return table.join(means).assign(draws=groups.size())
 
