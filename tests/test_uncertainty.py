@@ -987,6 +987,17 @@ def test_the_deviation_of_chunks_is_that_of_all():
     assert whole == parts
 
 
+@pytest.mark.parametrize("size", [20, 200])
+def test_a_report_says_the_deviation_whatever_the_size(size):
+    X, bags, P = shares_with_effects(80, size, 0.7)
+    model = CountLogistic(100.0, tol=1e-6).fit(X, bags, P)
+    report = un.bag_report(model, X, bags, P)
+    assert report.deviation in (0.5, 0.75) and "deviate by 0." in str(report)
+    X, bags, P = shares_with_effects(80, size, 0.0)
+    model = CountLogistic(100.0, tol=1e-6).fit(X, bags, P)
+    assert un.bag_report(model, X, bags, P).deviation <= 0.2
+
+
 def test_few_bags_and_few_degrees_of_freedom_are_said():
     X, bags, P = shares_with_effects(29, 20, 0.0)
     text = said(un.coefficient_table, CountLogistic().fit(X, bags, P), X, bags, P)[1]

@@ -38,7 +38,7 @@ def fit_chunks(
     Parameters
     ----------
     estimator : estimator or Pipeline
-        `CountLogistic` and `BagLogistic`, `MeanMap`, `LaplacianMeanMap`, `InvCal` and
+        `CountLogistic` and `BagLogistic` (without ``bag_deviation``), `MeanMap`, `LaplacianMeanMap`, `InvCal` and
         `BagMeanRegression`, all with a linear kernel, `WeightedLDA` with the scheme "sws", and their subclasses. In a
         `Pipeline` the steps before it must be fitted already (such as a `ColumnTransformer`, fitted to one chunk that
         holds all categories), but the last of them may be a `StandardScaler`. The first pass fits this scaler anew,

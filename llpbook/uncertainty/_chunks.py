@@ -92,16 +92,16 @@ class Fit:
             one for _, one in self.sums("pass over gradients", sums_and_deviations)
         ]
         found, parts = zip(*found, strict=True)
-        caution(
-            len(self.data.bags), self.weights.size,
-            [joined(one) for one in zip(*parts, strict=True)],
-        )  # fmt: skip
         gradient, hessian = (sum(one[j] for one in found) for j in (2, 3))
         sums = BagSums(self.data.n_instances, self.data.bags, gradient, hessian)
         J, L = check_maximum(self.weights, sums, self.penalty), len(sums.used)
         squares = self.sums("pass over squares", bag_squares, J)
         V = L / (L - 1) * sum(one for _, one in squares)
         check_converged(self.weights, sums, J, V, self.penalty, slack_of(self.last))
+        caution(
+            len(self.data.bags), self.weights.size,
+            [joined(one) for one in zip(*parts, strict=True)],
+        )  # fmt: skip
         return Sandwich(V, L - len(V))
 
 

@@ -11,6 +11,7 @@ from scipy.stats import norm
 
 from .._typing import ArrayLike, Matrix, Proportions
 from ._accuracy import class_probabilities, read_shares
+from ._deviation import NormalCounts
 from ._groups import one_group
 from ._sandwich import bag_gradients, bag_hessians, influences, read_fit, split_model
 from ._table import check_level, fit_covariance
@@ -38,6 +39,9 @@ class BagReport:
         Chance leaves the spread of a model that fits below this: 1 + 2.3 / sqrt(bags).
     limit : float
         The z beyond which a bag stands out.
+    deviation : float
+        How far the shares deviate beyond the chance of their counts, a standard deviation in log-odds; with several
+        classes the largest. The spread grows with the instances of a bag, the deviation does not.
 
     Examples
     --------
@@ -53,13 +57,16 @@ class BagReport:
     spread: float
     limit: float
     spread_limit: float = np.inf
+    deviation: float = np.nan
 
     def __str__(self):
         out = int(self.table["stands_out"].sum())
         shown = self.table.head(max(5, min(out, NAMED))).round(3)
         return (
             f"{out} of {len(self.table)} stand out: |z| > {self.limit:.1f}; typical differences are "
-            f"{self.spread:.2f} standard errors (by chance up to {self.spread_limit:.2f}).\n{shown.to_string()}"
+            f"{self.spread:.2f} standard errors (by chance up to {self.spread_limit:.2f}).\n"
+            f"Beyond the chance of their counts the shares deviate by {self.deviation:.2g} in log-odds.\n"
+            f"{shown.to_string()}"
         )
 
     def plot(self, ax=None):
@@ -176,7 +183,24 @@ def bag_report(
     table["stands_out"] = table["z"].abs() > limit
     order = np.argsort(-table["z"].abs().to_numpy(), kind="stable")
     by_chance = 1 + 2.3 / np.sqrt((data.bag_sizes > 0).sum())
-    return BagReport(table.iloc[order], spread, float(limit), float(by_chance))
+    parts = table.iloc[order], spread, float(limit), float(by_chance)
+    return BagReport(*parts, max(beyond_chance(P, data)))
+
+
+def beyond_chance(P, data):
+    """How far the shares of each class deviate beyond the chance of the counts, in log-odds; see `NormalCounts`."""
+    used, n = data.bag_sizes > 0, data.bag_sizes
+    V, off = (
+        n[:, None] * data.bag_means(P * (1 - P)),
+        data.proportions - data.bag_means(P),
+    )
+    errors = np.zeros_like(V)
+    if data.covariances is not None:
+        errors = n[:, None] ** 2 * np.diagonal(data.covariances, 0, 1, 2)
+    columns = zip(V[used].T, errors[used].T, (n[:, None] * off)[used].T, strict=True)
+    for v, e, y in columns:
+        near = NormalCounts(np.maximum(v, 1e-9), e, y, v[:, None], np.zeros(1))
+        yield near.flat().ratio()[1]
 
 
 def _bag_names(data, rows):

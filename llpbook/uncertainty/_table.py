@@ -248,7 +248,7 @@ def check_maximum(weights, sums, penalty):
     if len(sums.used) <= weights.size:
         raise NotIdentifiableError(
             f"{len(sums.used)} bags cannot give standard errors of {weights.size} coefficients: there must be more "
-            "bags than coefficients"
+            "bags than coefficients (coefficient_table and group_rate have an answer for bags in memory)"
         )
     lowest = np.linalg.eigvalsh(J)[0]
     if lowest <= 0:
