@@ -53,6 +53,13 @@ class MyRoom(LLPClassifier):
     Notes
     -----
     :math:`O(n d)`.
+
+    Examples
+    --------
+    >>> from llpbook import MyRoom
+    >>> X = [[0.0], [1.0], [2.0], [3.0]]
+    >>> MyRoom().fit(X, [0, 0, 1, 1], [0.2, 0.8]).predict(X).tolist()
+    [0, 0, 1, 1]
     """
 
     assumes = (None, "what must hold of the bags, in words")
