@@ -21,6 +21,8 @@ from ._running import check_time
 
 #: Most weights, and most rows of a factor, for which a linear system is solved.
 MOST_WEIGHTS, MOST_ROWS = 1500, 4000
+#: Rows that are weighted at once: a copy of all would take as much memory as the features.
+GRAM_ROWS = 2**16
 #: Halvings of a step, and the share of the promised fall of the objective that a step must bring.
 HALVINGS, ARMIJO = 60, 1e-4
 #: A step is short if it promises to lower the objective by less: a twentieth of a standard error squared.
@@ -288,7 +290,8 @@ def weighted_gram(Z, weights):
     r""":math:`\sum_i a_i x_i x_i^\top`, shape (n_columns, n_columns)."""
     if sp.issparse(Z):
         return (Z.T @ sp.diags_array(weights) @ Z).toarray()
-    return Z.T @ (Z * weights[:, None])
+    parts = [slice(i, i + GRAM_ROWS) for i in range(0, len(Z), GRAM_ROWS)]
+    return sum(Z[rows].T @ (Z[rows] * weights[rows, None]) for rows in parts)
 
 
 @dataclass(frozen=True, eq=False)

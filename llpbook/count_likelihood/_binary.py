@@ -9,8 +9,8 @@ from ..base import MISCOUNT, TILT_STEPS, softplus
 
 #: Added to a variance, it makes the saddlepoint's probability of a certain count 1.
 LATTICE = 1 / (2 * np.pi)
-#: Numbers of a part of bags with Laplace errors.
-EXACT_CELLS = 2**22
+#: Numbers of a part of bags; without Laplace errors, whose bags may be large, there are at most so many parts.
+EXACT_CELLS, MOST_PARTS = 2**21, 10
 
 
 def tilt(f, known, start=None):
@@ -265,28 +265,28 @@ def count_factors(f, known, deviation=0.0):
 
 
 def exact_parts(small, known):
-    """Masks of bags whose likelihood is computed exactly, together.
+    """Masks of bags whose likelihood is computed exactly, in parts of about one size, to save memory.
 
     Parameters
     ----------
     small : ndarray of bool, shape (n_bags,)
         Bags that are small enough.
     known : BagCounts
-        With Laplace errors all bags with errors are among them, in parts of about one size, to save memory.
+        With Laplace errors all bags with errors are among them.
 
     Returns
     -------
     list of ndarray of bool, shape (n_bags,)
     """
-    if not known.laplace:
-        return [small] if small.any() else []
     order = np.argsort(known.sizes, kind="stable")
-    order = order[(small | (known.errors > 0))[order]]
+    order = order[(small | (known.laplace & (known.errors > 0)))[order]]
     cells, first, parts = (known.sizes[order] + 1.0) ** 2, 0, []
+    least = EXACT_CELLS if known.laplace else cells.sum() / MOST_PARTS
+    most = max(EXACT_CELLS, least)
     while first < len(order):
         # A part of j bags takes j times the square of its largest.
         taken = np.arange(1, len(order) - first + 1) * cells[first:]
-        last = first + max(1, int(np.searchsorted(taken, EXACT_CELLS)))
+        last = first + max(1, int(np.searchsorted(taken, most)))
         part = np.zeros(len(known.sizes), bool)
         part[order[first:last]] = True
         parts.append(part)
