@@ -1,5 +1,6 @@
 """The likelihood of counts against a sum over all labelings, its limits, and the learners that climb it."""
 
+import warnings
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -10,6 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import gaussian_bags
 from scipy.optimize import approx_fprime
+from scipy.sparse import csr_array
 from scipy.special import expit, logit, softmax
 from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
@@ -19,6 +21,7 @@ from llpbook import count_likelihood as cl
 from llpbook.base import (
     BagCounts,
     LinearObjective,
+    LLPWarning,
     ProportionLoss,
     bag_counts,
     boost,
@@ -682,3 +685,17 @@ def test_the_covariance_of_counts_is_one_where_labels_are_sure():
         assert (H.trace(axis1=1, axis2=2) > 0).all()
         smallest = np.linalg.eigvalsh(H)[:, 0]
         assert (smallest >= -1e-12 * H.trace(axis1=1, axis2=2)).all()
+
+
+def test_a_penalty_that_holds_all_log_odds_is_warned_of():
+    X, _, bags, P = gaussian_bags(200)
+    small = 0.05 * X
+    with pytest.warns(
+        LLPWarning, match=r"C=0.1 holds all .* sum to 0.0\d+; values of C"
+    ):
+        CountLogistic().fit(small, bags, P)
+    with pytest.warns(LLPWarning, match="holds all log-odds"):
+        CountLogistic().fit(csr_array(small), bags, P)
+    with warnings.catch_warnings(action="error"):
+        CountLogistic(C=0.01).fit(X, bags, P)
+        CountLogistic(C=3 / small.var(axis=0).sum()).fit(small, bags, P)

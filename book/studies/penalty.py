@@ -21,19 +21,21 @@ import warnings
 from functools import lru_cache
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from llpbook import CountLogistic, NotIdentifiableError
 from llpbook.base import LinearObjective, append_one, bag_counts, one_column
+from llpbook.comparison import paired_differences
 from llpbook.count_likelihood import CountLoss
 from llpbook.datasets import random_bags
 from llpbook.model_selection import FullBagKFold
 from llpbook.proportions import label_proportions
 
 from . import choosing
-from .runner import Table
+from .runner import Table, load
 
 PROTOCOL = "penalty-1"
 SIZES = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
@@ -204,6 +206,56 @@ def all_cells():
     found += [(part, task, "given") for part, tasks in OWN.items() for task in tasks]
     found += [("two bags", "natural", "covariance")]
     return [dict(zip(("part", "task", "metric"), each, strict=True)) for each in found]
+
+
+def less(results=None):
+    """Accuracy on the tasks of `studies.choosing` less that of today's default, C = .1 and the metric ``given``.
+
+    Parameters
+    ----------
+    results : path, optional
+        Folder of the files; that of the studies if not given.
+
+    Returns
+    -------
+    DataFrame
+        One row per metric and size, or way to choose it: ``difference`` in points with its ``error`` over data sets,
+        ``n_dataset``, and on how many of ``tasks`` it is over a point ``worse`` or ``better``. A size of v / trace is
+        the next power of ten. A refusal counts as the majority class.
+    """
+    rows = load("penalty", results).query("part in ['making', 'testing'] and seed == 0")
+    rows = rows.set_index("task")
+    found = {}
+    for metric, part in rows.groupby("metric"):
+        values = part[[f"accuracy {C:g}" for C in SIZES]].to_numpy()
+        values = 100 * np.where(np.isnan(values), part[["accuracy majority"]], values)
+        each = pd.DataFrame(values, part.index)
+        for j, C in enumerate(SIZES):
+            found[f"{metric}, {C:g}"] = each[j]
+        evidence = part[[f"evidence {C:g}" for C in SIZES]].fillna(-np.inf).to_numpy()
+        chosen = {"evidence": evidence.argmax(axis=1)}
+        if metric == "given":
+            for v in (1, 3, 10):
+                power = np.round(np.log10(v / part["trace"])).astype(int) + 3
+                chosen[f"{v} / trace"] = power.clip(0, len(SIZES) - 1).to_numpy()
+        for way, j in chosen.items():
+            found[f"{metric}, {way}"] = pd.Series(
+                values[np.arange(len(j)), j], part.index
+            )
+    wide = pd.DataFrame(found).dropna()
+    first = wide.index.str.split(" by |, | ").str[0]
+    name = pd.Index(np.where(wide.index.str.contains("adult"), "adult", first))
+    wide.index = pd.MultiIndex.from_arrays(
+        [name, wide.index], names=["dataset", "task"]
+    )
+    table = paired_differences(wide, "given, 0.1", unit="dataset").reset_index(
+        drop=True
+    )
+    table.index = wide.columns.drop("given, 0.1")
+    gaps = wide.sub(wide["given, 0.1"], axis=0)
+    return table.assign(
+        tasks=len(wide), worse=(gaps < -1).sum(), better=(gaps > 1).sum()
+    )
 
 
 TABLES = [

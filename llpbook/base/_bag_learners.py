@@ -11,11 +11,12 @@ from sklearn.exceptions import ConvergenceWarning
 from ._bag_counts import bag_counts, labels_alone
 from ._bag_effects import BagEffects
 from ._booster import boost, boost_trees, tree_scores
+from ._chunked import InChunks
 from ._estimator import LLPClassifier
 from ._kernel_classifier import KernelClassifier, append_one
 from ._objective import LinearObjective, linear_objective, one_column
 from ._proportion_loss import ProportionLoss
-from ._scale import warn_if_short
+from ._scale import warn_if_held, warn_if_short
 from ._shares import require_rank
 from ._sklearn import HasMethods, Interval
 from ._tuning import feature_free_order
@@ -147,6 +148,8 @@ class LinearBagModel(BagEffects, BagLossClassifier, KernelClassifier):
         return "whole bags" if self.bag_deviation is None else None
 
     def _solve(self, data, Z):
+        if self.kernel == "linear" and not isinstance(Z, InChunks):
+            warn_if_held(self, Z, data.frequencies)
         objective = self._objective(data, Z)
         found = self._solve_with_effects(objective, data)
         self.n_iter_, self.gap_, self.objective_ = found.n_iter, found.gap, found.value
