@@ -88,7 +88,7 @@ def test_every_estimator_has_a_grid_of_the_same_size():
     assert not missing, f"add a grid to METHODS of book/studies/benchmark.py: {missing}"
     for method, (_, grid) in both.items():
         estimator, same = study.build(method, 5)
-        assert same is grid and len(ParameterGrid(grid)) in ({4} if grid else {1})
+        assert same is grid and len(ParameterGrid(grid)) in ({5, 6} if grid else {1})
         assert estimator.get_params().get("random_state", 5) == 5
         estimator.set_params(**ParameterGrid(grid)[0])
 
@@ -303,9 +303,20 @@ def test_the_script_knows_the_columns_and_asks_no_host():
     assert not re.search(r"fetch|import|http|XMLHttp", script)
 
 
-def test_the_first_of_the_wide_settings_is_the_default():
-    for method, grid in study.WIDE.items():
+def test_the_first_setting_is_the_default():
+    for method, (_, grid) in study.METHODS.items():
         own = study.build(method, 0)[0].get_params()
         assert {name: values[0] for name, values in grid.items()} == {
             name: own[name] for name in grid
         }, method
+
+
+@pytest.mark.parametrize(
+    ("method", "low", "high"),
+    [("BagLogistic", 0.25, 0.4), ("AlterSVM", 0.25, 0.45), ("ridge", 0.18, 0.3)],
+)
+def test_the_page_states_how_often_an_edge_is_chosen(method, low, high):
+    rows = load("benchmark").query(f"method == '{method}' and failed == ''")
+    [[_, values]] = study.METHODS[method][1].items()
+    chosen = rows["chosen_likelihood"].str.partition("=")[2].astype(float)
+    assert low < chosen.isin([min(values), max(values)]).mean() < high

@@ -1,5 +1,7 @@
 """A method's line of the common tables, recomputed from the rows."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -53,3 +55,19 @@ def test_the_benchmark_has_errors_over_data_sets():
 def test_another_method_is_refused():
     with pytest.raises(ValueError, match="got 'SVC'"):
         own_line("SVC")
+
+
+@pytest.mark.parametrize(
+    ("page", "method", "classes", "rival", "words"),
+    [
+        ("invcal", "InvCal", "several", "counts", "7.3 ± 2.1"),
+        ("alter_svm", "AlterSVM", "two", "counts", "3.0 ± 0.5"),
+        ("conv_svm", "ConvSVM", "several", "counts", "13.7 ± 5.2"),
+        ("smic", "SMIC", "two", "ridge", "13.2 ± 3.2"),
+    ],
+)
+def test_the_chapters_quote_the_benchmark(page, method, classes, rival, words):
+    line = own_line(method).loc[f"benchmark, {classes} classes"]
+    assert line[f"less {rival}"] == f"-{words}"
+    text = Path(__file__).parents[1] / f"book/src/{page}.md"
+    assert words in text.read_text(encoding="utf-8")

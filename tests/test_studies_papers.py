@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from studies import paper_table, papers
+from studies import load, open_cells, paper_table, papers
 
 pytestmark = pytest.mark.slow  # all rows of five papers
 TOTALS = {
@@ -93,3 +93,18 @@ def test_a_grid_marks_what_differs_and_what_cannot_be_told():
     grid = papers.grid(cells)
     assert grid.loc["a"].tolist() == ["0.0 ", "+1.3?"] and grid.loc["b", 2] == "-3.0*"
     assert grid.loc["b", 4] == ""
+
+
+def test_the_open_cells_are_the_largest_and_their_changes_stand_beside_the_print():
+    largest = open_cells.largest()[open_cells.CELL]
+    assert set(largest.itertuples(index=False, name=None)) == set(open_cells.CELLS)
+    table, rows = open_cells.beside(), load("open_cells")
+    key = ("perezortiz2016", "II", "wisconsin", "FWS-LDA", 10)
+    row = table.loc[key]
+    own = rows[(rows[open_cells.CELL] == list(key)).all(axis=1)]
+    means = own.groupby("change")["value"].mean()
+    assert row["nearest"] == (means - row["paper"]).abs().idxmin()
+    assert row["then"] == means[row["nearest"]] and row["tried"] == len(means) == 6
+    left = (row["then"] - row["paper"]) / (row["here"] - row["paper"])
+    assert row["left"] == pytest.approx(left)
+    assert not (table["nearest"] == "penalty by labels").any()

@@ -146,6 +146,8 @@ def beside(results=None):
     rows["table"] = rows["table"].astype(str)
     means = rows.groupby([*CELL, "change"])["value"].mean().unstack()
     means = means.drop(columns="penalty by labels", errors="ignore")
+    # Of two classes there is one direction, in which the nearest mean is no prior.
+    means = means[sorted(means, key=lambda name: name != "no prior")]
     every = pd.concat(papers.cells(key).assign(key=key) for key in PAPERS)
     index = pd.MultiIndex.from_tuples(CELLS, names=CELL)
     both = every.set_index(CELL)[["paper", "here"]].loc[index]
@@ -155,6 +157,22 @@ def beside(results=None):
     left = (then - both["paper"]) / (both["here"] - both["paper"])
     tried = gaps.notna().sum(axis=1)
     return both.assign(nearest=nearest, then=then, left=left, tried=tried)
+
+
+def listing(results=None):
+    """`beside` as the text of a table."""
+    text = beside(results).reset_index().drop(columns="table")
+    text["key"] = text["key"].str.replace(r"\d+", "", regex=True)
+    text["nearest"] = text["nearest"].str.replace("nearest mean in ", "")
+    return text.round(2).rename(columns={"bag_size": "bag"}).to_string(index=False)
+
+
+def penalty_by_labels(results=None):
+    """Mean and deviation over draws of MeanMap with the best penalty by labels, beside the print (``paper``)."""
+    rows = load("open_cells", results).query("change == 'penalty by labels'")
+    found = rows.groupby(["dataset", "bag_size"])["value"].agg(["mean", "std"])
+    printed = beside(results)["paper"].xs("MeanMap", level="method")
+    return found.join(printed.droplevel(["key", "table"]))
 
 
 TABLES = [
