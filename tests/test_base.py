@@ -1013,3 +1013,14 @@ def test_methods_import_only_the_methods_that_they_build_on():
                 found |= {(room, name) for name in names if name in methods}
     found = {pair for pair in found if pair[0] != pair[1]}
     assert found == set(BUILT_ON), "BUILT_ON above says why a method imports another"
+
+
+def test_a_class_that_no_label_had_is_below_all_scores():
+    class Model:
+        classes_ = np.array([0, 2])
+
+        def decision_function(self, X):
+            return np.array([[-1000.0, -900.0], [1000.0, 900.0]])
+
+    scores = base.class_scores(Model(), np.zeros((2, 1)), 3)
+    assert (scores[:, 1] < scores[:, [0, 2]].min()).all()

@@ -37,7 +37,7 @@ from llpbook import (
     sample_bags,
 )
 from llpbook.base import LinearObjective, _objective, bag_counts
-from llpbook.beyond_memory import ChunkError, EngineError, _instances
+from llpbook.beyond_memory import ChunkError, EngineError, _instances, _sums
 from llpbook.count_likelihood import CountLoss
 from llpbook.discriminant import weighted_means, within_covariance
 
@@ -683,3 +683,13 @@ def test_a_sample_holds_whole_bags():
     assert sorted(found["bag"].unique()) == [35, 36, 37, 38, 39]
     with pytest.raises(ValueError, match="only 5 of the 40 bags"):
         sample_bags([FRAME[:50]], SHARES, 40, bags="bag")
+
+
+@pytest.mark.parametrize(
+    "bags", [[0, 0, 1, 1, 2, 2], [2, 2, 1, 1, 0, 0], [0, 2, 1, 2, 0, 1]]
+)
+def test_sums_of_bags_in_any_order(bags):
+    X, bags = np.arange(12.0).reshape(6, 2) ** 2, np.array(bags)
+    sizes, sums = _sums.bag_sums(X, bags, 3)
+    assert_allclose(sums, [X[bags == k].sum(axis=0) for k in range(3)])
+    assert sizes.tolist() == [2, 2, 2]

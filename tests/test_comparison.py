@@ -566,3 +566,8 @@ def test_missing_scores_leave_the_pairs_of_their_method():
 def test_tables_of_differences_refuse_bad_input(change, options, message):
     with pytest.raises(ValueError, match=message):
         paired_differences(change(rows_of_studies()), **{"reference": None, **options})
+
+
+def test_a_tie_is_measured_by_the_largest_score_of_a_set():
+    ranks = rank_methods([[0.0, 1e-12, 1.0]], larger_is_better=False)
+    assert ranks.to_numpy().tolist() == [[1.5, 1.5, 3]]

@@ -627,3 +627,9 @@ def test_progress_is_printed_where_it_is_asked_for(model, steps, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == steps and f": {steps} of at most {steps} " in lines[-1]
     assert_array_equal(told.predict(X), quiet.predict(X))
+
+
+def test_the_best_criterion_is_finite_in_its_own_unit():
+    values, log_scales = np.array([-1.0, -1.0, 2.0]), np.array([0.0, 800.0, 1.0])
+    scores = dd.scores_in_one_unit(values, log_scales)
+    assert scores[1] == 1 and 0 <= scores[0] < 1e-300 and -1e-300 < scores[2] <= 0

@@ -6,6 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from llpbook import CountLogistic, LLPWarning, ecological, group_rate, group_rate_band
+from llpbook.base import bag_counts
 from llpbook.uncertainty import group_rate_bounds
 from studies.ecological import reg, reversed_bags, senc
 
@@ -131,3 +132,29 @@ def test_a_group_in_too_few_bags_gets_its_bounds_and_a_warning():
 def test_a_negative_limit_is_refused():
     with pytest.raises(ValueError, match="limit must be a number, 0 or more"):
         band(reg(), limit=-1.0)
+
+
+def test_the_share_of_a_group_is_a_feature_of_variance_1(monkeypatch):
+    rng = np.random.default_rng(0)
+    bags = np.repeat(np.arange(20), 10)
+    X = (rng.random((200, 1)) < np.linspace(0.1, 0.9, 20)[bags, None]).astype(float)
+    variances, rate_at = {}, ecological.rate_at
+
+    def seen(cells, members, scores):
+        total = cells.known.total(cells.Z[:, -1] ** 2)
+        variances.setdefault(cells.Z.shape[1], []).append(total / 200)
+        return rate_at(cells, members, scores)
+
+    monkeypatch.setattr(ecological, "rate_at", seen)
+    shares = np.linspace(0.2, 0.6, 20)
+    group_rate_band(CountLogistic().fit(X, bags, shares), X, bags, shares, X[:, 0])
+    assert variances[max(variances)] == pytest.approx([1] * 2)
+    assert len(variances) == 2
+
+
+@pytest.mark.parametrize(("n_held", "is_alone"), [(2, True), (3, False)])
+def test_three_bags_that_hold_one_member_each_are_enough(n_held, is_alone):
+    known = bag_counts(np.repeat(np.arange(4), 2), np.full((4, 2), 0.5))
+    members = np.zeros(8, bool)
+    members[: 2 * n_held : 2] = True
+    assert ecological.alone(members, np.arange(8.0), known) == is_alone

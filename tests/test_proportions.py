@@ -387,3 +387,9 @@ def test_identifiability_reads_keys():
     assert_allclose(rows.spread, plain.spread)
     with pytest.raises(ValueError, match="bags holds 'b'"):
         pr.identifiability(bags, pd.Series({"a": 0.2, "c": 0.9}))
+
+
+def test_a_series_of_bags_and_a_list_of_labels():
+    bags = pd.Series([0, 0, 1, 1], index=list("abcd"))
+    found = pr.label_proportions([0, 1, 1, 1], bags)
+    assert found.tolist() == [[0.5, 0.5], [0.0, 1.0]]

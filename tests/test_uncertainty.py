@@ -1081,3 +1081,16 @@ def test_tables_and_reports_of_cells_are_those_of_rows():
     assert found.n_instances == len(X)
     report = un.bag_report(model, *given, counts=counts)
     pd.testing.assert_frame_equal(report.table, un.bag_report(model, X, bags, P).table)
+
+
+def test_the_variance_after_the_counts_loses_what_each_of_them_tells():
+    left = un._covariance.LaplaceCovariance(None, np.array([4.0, 9.0]), np.eye(2))
+    assert left.quadratic(np.array([[1.0, 1.0]])) == pytest.approx([13 - 2])
+
+
+def test_the_slope_of_the_shares_is_the_mean_variance_of_a_label():
+    zero, one = np.zeros(2), np.ones(2)
+    known = BagCounts(np.repeat([0, 1], 2), 2 * one, one, zero)
+    s = np.array([0.5, 0.5, 0.1, 0.1])
+    found = un._deviation.NormalCounts.of(s, one, zero, np.ones((4, 1)), known)
+    assert found.slope == pytest.approx((0.25 + 0.09) / 2)
