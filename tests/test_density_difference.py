@@ -21,7 +21,6 @@ from llpbook.base import (
     LLPWarning,
     NotIdentifiableError,
     _running,
-    canonical_order,
     median_distance,
     thin,
 )
@@ -106,28 +105,6 @@ def test_gaussian_basis():
     X, C = rng.normal(size=(7, 3)), rng.normal(size=(4, 3))
     slow = [[np.exp(-np.sum((x - c) ** 2) / (2 * 0.7**2)) for c in C] for x in X]
     assert_allclose(dd.gaussian_basis(X, C, 0.7), slow, rtol=1e-10)
-
-
-def test_canonical_order_sorts_rows():
-    X = np.random.default_rng(0).integers(0, 3, size=(50, 4)).astype(float)
-    assert X[canonical_order(X)].tolist() == sorted(X.tolist())
-
-
-def test_thin_and_median_distance_do_not_depend_on_the_order():
-    X = np.random.default_rng(0).normal(size=(700, 3))
-    shuffled = np.random.default_rng(1).permutation(X)
-    assert_array_equal(thin(X, 40), thin(shuffled, 40))
-    assert len(np.unique(thin(X, 40), axis=0)) == 40
-    assert thin(X, 700) is X
-    assert median_distance(X) == median_distance(shuffled)
-    assert median_distance(X) == pytest.approx(np.median(pdist(X)), rel=0.03)
-    assert median_distance(X[:30]) == np.median(pdist(X[:30]))
-
-
-def test_median_distance_is_positive():
-    assert median_distance(np.ones((5, 2))) == 1.0
-    assert median_distance(np.ones((1, 2))) == 1.0
-    assert median_distance(np.array([[0.0]] * 9 + [[3.0]])) == 3.0
 
 
 def test_scores_in_one_unit_rank_like_the_products_and_do_not_overflow():
@@ -369,14 +346,6 @@ def test_many_bags_are_two_pools():
         (y[above].mean(), y[~above].mean())
     )
     assert many.score(X, y) > 0.85
-
-
-def test_permuting_instances_changes_nothing_at_all():
-    X, _, bags, P = many_bags()
-    order = np.random.default_rng(1).permutation(len(X))
-    one = KDEDifference().fit(X, bags, P)
-    two = KDEDifference().fit(X[order], bags[order], P)
-    assert_array_equal(one.decision_function(X), two.decision_function(X))
 
 
 def test_all_labels_known():

@@ -397,9 +397,3 @@ def test_single_instances_with_mixed_shares_and_empty_bags(options):
     shares = np.vstack([P, np.tile([0.2, 0.3, 0.5], (30, 1))])
     model = WeightedLDA(**options).fit(X, bags, shares)
     assert_allclose(model.weights_[:20], np.tile([0.2, 0.3, 0.5], (20, 1)), atol=1e-9)
-
-
-def test_stopping_short_warns():
-    X, _, bags, P = problem()
-    with pytest.warns(ConvergenceWarning, match="after 1 iterations with weights"):
-        WeightedLDA(max_iter=1).fit(X, bags, P)

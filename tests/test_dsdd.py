@@ -630,12 +630,6 @@ def seed_of_folds(random_state, n):
     return rng.randint(2**31 - 1)
 
 
-def test_stopping_short_warns():
-    X, _, bags = toy_problem(1, n=60, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="DSDD stopped after 2 rounds"):
-        DSDD(sigma=0.5, alpha=0.05, max_iter=1).fit(X, bags)
-
-
 def test_the_first_round_alone_is_asked_for_and_warns_of_nothing(recwarn):
     X, _, bags = toy_problem(1, n=60, random_state=0)
     model = DSDD(sigma=0.5, alpha=0.05, max_iter=0).fit(X, bags)

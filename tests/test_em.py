@@ -12,7 +12,6 @@ from problems import gaussian_bags
 from scipy.special import expit, softmax
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
@@ -500,9 +499,3 @@ def test_estimators_that_cannot_are_refused():
         EMLR(estimator=KNeighborsClassifier(), soft=True).fit(X, bags, P)
     with pytest.warns(LLPWarning, match="EMLR penalizes its weights"):
         EMLR().fit(X * [1, 1, 1e-4], bags, P)
-
-
-def test_stopping_short_warns():
-    X, _, bags, P = problem()
-    with pytest.warns(ConvergenceWarning, match="EMLR stopped after 1 iterations"):
-        EMLR(max_iter=1, init="random", random_state=0).fit(X, bags, P)

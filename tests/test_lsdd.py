@@ -393,15 +393,6 @@ def test_swapping_the_samples_flips_the_sign():
     assert_allclose(three, two, atol=1e-9)  # class 1 is rare in bag 0
 
 
-def test_permuting_instances_changes_nothing():
-    X, _, bags = toy_problem(1, n=250, random_state=0)
-    order = np.random.default_rng(0).permutation(500)
-    one = LSDD(random_state=0).fit(X, bags)
-    two = LSDD(random_state=0).fit(X[order], bags[order])
-    assert_array_equal(one.centers_, two.centers_)
-    assert_array_equal(one.decision_function(X), two.decision_function(X))
-
-
 def test_fixed_and_median_hyper_parameters():
     X, _, bags = toy_problem(1, random_state=0)
     model = LSDD(sigma="median", alpha=0.1).fit(X, bags)

@@ -416,15 +416,6 @@ def test_a_later_batch_is_predicted_like_a_first():
     assert_allclose(found[1500:1540], model.decision_function(X))
 
 
-def test_permutation_and_repetition_change_nothing():
-    X, _, bags = toy_problem(2, n=40, random_state=0)
-    model = SMIC(random_state=0).fit(X, bags)
-    order = np.random.default_rng(0).permutation(80)
-    again = SMIC(random_state=0).fit(X[order], bags[order])
-    assert_array_equal(again.decision_function(X), model.decision_function(X))
-    assert again.cv_results_.equals(model.cv_results_)
-
-
 def test_equal_instances_and_tiny_samples_are_fitted():
     X = np.repeat([[0.0, 0.0], [0.1, 0.0], [9.0, 9.0], [9.1, 9.0]], 4, axis=0)
     model = SMIC(random_state=0).fit(X, np.arange(16) % 2)

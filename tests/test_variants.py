@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from problems import overlapping_classes as problem
 
 from llpbook import taxonomy, variants
-from llpbook.base import crosstab, whole_counts
+from llpbook.base import crosstab
 from llpbook.datasets import BagDataset
 from llpbook.mean_map import MeanMap
 from llpbook.variants import make_bags
@@ -20,20 +20,6 @@ NAMES = [name.lower() for name in taxonomy.VARIANTS]
 
 
 # --- counts --------------------------------------------------------------------------------------------------
-
-
-def test_largest_remainder():
-    assert_array_equal(whole_counts(np.array([1.5, 2.2, 3.3]), 7), [2, 2, 3])
-    for seed in range(50):
-        shares = np.random.default_rng(seed).gamma(0.5, size=9)
-        counts = whole_counts(shares, 100)
-        assert counts.sum() == 100
-        exact = 100 * shares / shares.sum()
-        assert np.abs(counts - exact).max() < 1
-        # No other such counts are nearer: what was rounded up is the larger fraction.
-        up = counts > exact
-        if up.any() and not up.all():
-            assert (exact % 1)[up].min() >= (exact % 1)[~up].max() - 1e-9
 
 
 @pytest.mark.equation("eq-var-ipf")
