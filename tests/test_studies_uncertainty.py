@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
+from studies import bag_deviation as differ
 from studies import uncertainty as study
 
 
@@ -49,3 +51,22 @@ def test_accuracy_by_regression_is_fooled_by_bags_that_are_predicted_well():
     shares = [np.bincount(bags, v) / 50 for v in (predicted, y)]
     said = study.regressed_accuracy(*shares, np.full(200, 50))
     assert said > 0.9 and np.mean(predicted == y) < 0.72
+
+
+def test_bags_differ_as_they_should_and_rows_are_made_again():
+    rng = np.random.default_rng(0)
+    for world, tau in (("own", 0.0), ("own", 1.0), ("follows", 0.0)):
+        X, y, bags, P = differ.draw(world, tau, 300, 100, rng)
+        s = expit(X @ differ.SLOPES + differ.OFFSET)
+        V = np.bincount(bags, s * (1 - s))
+        u = np.bincount(bags, y - s) / V
+        mean = np.bincount(bags, X[:, 3]) / 100
+        follows = np.corrcoef(u, mean)[0, 1]
+        assert (follows > 0.7) == (world == "follows")
+        excess = max(u.var() - np.mean(1 / V), 0)
+        spread = 0.5 if world == "follows" else tau
+        assert np.sqrt(excess) == pytest.approx(spread, abs=0.25)
+        assert_allclose(P[:, 1], np.bincount(bags, y) / 100)
+    cell = differ.coverage_cells()[3]
+    row = differ.run_coverage(cell, 0)
+    assert row == differ.run_coverage(cell, 0) and 0 <= row["mixed_95"] <= 1
