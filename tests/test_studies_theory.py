@@ -70,3 +70,20 @@ def test_the_fit_in_the_place_of_the_truth_does_not_rank_the_tasks():
         by_shares = (-part["worth"] / part["d"]).corr(part["gap"], "spearman")
         assert rank["penalized, labels"] > 0.7 and by_shares > 0.6
         assert rank["penalized, fit"] < 0.3
+
+
+def test_the_search_is_why_the_counts_are_behind_on_adult():
+    """On the same draws: C by shares of labels (natural), and by mean probabilities (bag_losses_natural)."""
+    natural = load("natural").query("how.str.startswith('adult')")
+    of = natural.pivot(index=["how", "seed"], columns="method", values="accuracy")
+    losses = load("bag_losses_natural").query(
+        "learner == 'linear' and method == 'counts'"
+    )
+    better = losses.set_index(["how", "seed"])["accuracy"]
+    gain = {
+        name: 100 * better.sub(of[name]).dropna().groupby("how").mean()
+        for name in ("CountLogistic", "ridge")
+    }
+    assert gain["CountLogistic"].between(2, 3.5).all()
+    ahead = gain["ridge"][["adult by occupation", "adult, random"]]
+    assert len(gain["ridge"]) == 3 and (ahead > 0.9).all()
