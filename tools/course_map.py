@@ -13,7 +13,7 @@ from _book import ROOT, Book
 PICTURE = "book/_static/prerequisites.svg"
 WIDTH, HEIGHT, GAP_X, GAP_Y = 140, 56, 32, 10
 STYLE = (
-    "rect{fill:#fff;stroke:#777;stroke-width:1.5}path{fill:none;stroke:#777;stroke-width:1.5}"
+    "rect{fill:#fff;stroke:#777;stroke-width:1.5}.road{fill:#dbe9f6}path{fill:none;stroke:#777;stroke-width:1.5}"
     "text{font:14px sans-serif;text-anchor:middle;fill:#111}#head{fill:#777;stroke:none}"
     "svg{background:#fff}"
 )
@@ -27,8 +27,8 @@ def needs(page):
     return {name: re.findall(link, cell) for name, cell in rows}
 
 
-def draw(wanted, titles):
-    """The SVG: a column holds what stands one step after the one before."""
+def draw(wanted, titles, road=()):
+    """The SVG: a column holds what stands one step after the one before; chapters of the road are shaded."""
     depth = {}
     for name, before in wanted.items():  # a chapter comes after what it needs
         depth[name] = 1 + max((depth[other] for other in before), default=-1)
@@ -40,9 +40,9 @@ def draw(wanted, titles):
         for y, name in enumerate(column):
             left, up = 4 + x * (WIDTH + GAP_X), top + y * (HEIGHT + GAP_Y)
             place[name] = left, up + HEIGHT / 2
-            boxes.append(
-                f'<rect x="{left}" y="{up:g}" width="{WIDTH}" height="{HEIGHT}" rx="6"/>'
-            )
+            size = f'width="{WIDTH}" height="{HEIGHT}" rx="6"'
+            kind = ' class="road"' if name in road else ""
+            boxes.append(f'<rect x="{left}" y="{up:g}" {size}{kind}/>')
             lines = textwrap.wrap(titles[name], 16)
             for n, line in enumerate(lines):
                 down = up + HEIGHT / 2 + 5 + 17 * (n - (len(lines) - 1) / 2)
@@ -74,8 +74,9 @@ def picture(book):
         title = re.search(
             r"^# (.+)$", _book.read(book.twin_path(name)).split("```")[0], re.MULTILINE
         )[1]
-        titles[name] = re.match(r"[^:?]+\??", title)[0]
-    return draw(needs(book.pages["book/teaching.md"]), titles)
+        titles[name] = re.match(r"[^:?,]+\??", title)[0]
+    wanted = needs(book.pages["book/teaching.md"])
+    return draw(wanted, titles, book.parts.get("The road", []))
 
 
 if __name__ == "__main__":
