@@ -135,7 +135,8 @@ def test_stored_rows_are_in_range_and_beside_their_limits(table):
     constant = rows[rows["method"] == "majority"]
     assert (constant["auc"] == 0.5).all()
     found = study.paired(table.name, "log_loss")
-    assert len(found) and found.notna().all(axis=None)
+    every = found[[*LOSSES, "labels", "majority"]]  # the others: on some problems
+    assert len(found) and every.notna().all(axis=None)
     means = found.groupby(level=[0, 1]).mean()
     assert (means["labels"] < means[list(LOSSES)].min(axis=1)).all()
 
