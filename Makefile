@@ -148,6 +148,7 @@ lock:  ## requirements.txt, by uv
 	  --no-annotate --no-header --no-emit-index-url -o requirements.txt -q
 	echo "-e ." >> requirements.txt
 
+# No EPUB: its readers run no MathJax, so that each formula would stand there as TeX.
 pdf: $(STAMP)  ## the book as PDF
 	rm -rf _build/singlehtml
 	$(BIN)/jupyter-book build -q . --builder singlehtml
