@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from problems import gaussian_bags
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import expit, log_softmax
+from scipy.stats import t as student
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -345,3 +346,72 @@ def test_the_counts_are_right_where_sizes_and_shares_go_together():
     found = minimize(lambda f: sum(w * part(f) for w, part in parts), np.zeros(6)).x
     s = np.exp(log_softmax(found.reshape(3, 2), axis=1))
     assert_allclose(s, truth, atol=1e-3)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_the_inequality_behind_the_theorem_on_squares_of_bag_means(size):
+    """E exp(-mZ) is at most 1 - v/16, over all bags of three values and all labelings."""
+    rng, tightest = np.random.default_rng(0), 0.0
+    for trial in range(60):
+        px = rng.dirichlet(np.ones(3))
+        star, f = rng.beta(0.3, 0.3, (2, 3)) if trial % 2 else rng.random((2, 3))
+        eta, mean = px @ star, px @ f  # the same mean for both
+        f = f * eta / mean if mean > eta else 1 - (1 - f) * (1 - eta) / (1 - mean)
+        v, total = px @ (f - star) ** 2, 0.0
+        for x in product(range(3), repeat=size):
+            s, count = star[list(x)], np.array([1.0])
+            for p in s:
+                count = np.convolve(count, [1 - p, p])
+            gap = f[list(x)].mean() - s.mean()
+            Z = gap**2 - 2 * (np.arange(size + 1) / size - s.mean()) * gap
+            total += np.prod(px[list(x)]) * count @ np.exp(-size * Z)
+        assert total <= 1 - v / 16 + 1e-12
+        tightest = max(tightest, v / (1 - total))
+    assert tightest > 2  # the constant is at least 2, and the proof gives 16
+
+
+def test_a_flip_is_as_probable_as_stated():
+    """Two Gaussian classes, known up to the sign: the best rule errs at the rate of Student's distribution."""
+    rng, mu, wrong = np.random.default_rng(0), 0.5, []
+    tau = np.mean(np.tanh(mu**2 + mu * rng.normal(size=200_000)) ** 2)
+    for _ in range(4000):
+        y = 2 * rng.integers(0, 2, (6, 200)) - 1
+        x = mu * y + rng.normal(size=y.shape)
+        wrong.append(np.sum(y.sum(axis=1) * np.tanh(mu * x).sum(axis=1)) < 0)
+    formula = student.sf(np.sqrt(tau / (1 - tau) * 6), 6)
+    assert np.mean(wrong) == pytest.approx(formula, abs=0.015)
+    assert formula < (1 - tau) ** 3 / 2
+
+
+def test_bag_means_of_a_random_partition_keep_their_share_of_the_scatter():
+    rng, sizes = np.random.default_rng(0), np.array([1, 2, 5, 12])
+    X, kept = rng.normal(size=(20, 2)), []
+    X -= X.mean(axis=0)
+    for _ in range(4000):
+        parts = np.split(X[rng.permutation(20)], np.cumsum(sizes)[:-1])
+        means = np.array([part.mean(axis=0) for part in parts])
+        kept.append((means * sizes[:, None]).T @ means)
+    assert_allclose(np.mean(kept, axis=0), 3 / 19 * X.T @ X, atol=0.1)
+
+
+def test_no_estimate_beats_the_information_of_the_counts_and_the_prior():
+    """Van Trees: the least Bayes risk of a slope, by quadrature, is at least 1 / (E J + 1 / the prior's variance)."""
+    rng = np.random.default_rng(0)
+    w, weight = np.polynomial.hermite_e.hermegauss(60)
+    weight = weight / weight.sum()  # the prior is normal with variance 1
+    for bags_of_two in (2, 4):
+        X = rng.normal(size=(bags_of_two, 2)) + 1
+        s = expit(w[:, None, None] * X)
+        none, two = np.prod(1 - s, axis=2), np.prod(s, axis=2)
+        chances = np.stack([none, 1 - none - two, two])
+        risk, J = 1.0, np.zeros(len(w))
+        for c in product(range(3), repeat=bags_of_two):
+            joint = weight * np.prod(
+                [chances[j, :, k] for k, j in enumerate(c)], axis=0
+            )
+            risk -= (joint @ w) ** 2 / joint.sum()
+        for k in range(bags_of_two):
+            Z, known = X[k][:, None], bag_counts(np.zeros(2, int), np.full((1, 2), 0.5))
+            J += [theory.count_information(Z, v * X[k], known)[0, 0] for v in w]
+        bound = 1 / (weight @ J + 1)
+        assert bound < risk < 1.2 * bound
