@@ -23,6 +23,7 @@ from scipy.special import expit
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from ._printed import Printed
 from .base import (
     ArrayLike,
     LinearObjective,
@@ -167,7 +168,7 @@ def worth_spectrum(J, H, n):
 
 
 @dataclass(frozen=True, eq=False)
-class LabelWorth:
+class LabelWorth(Printed):
     """What `label_worth` returns.
 
     Attributes

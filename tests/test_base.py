@@ -258,6 +258,8 @@ def test_a_sparse_precomputed_kernel_is_a_kernel():
 
 KERNELS = [cls for _, cls in llpbook.all_estimators() if "kernel" in cls().get_params()]
 LINEAR = [cls for cls in KERNELS if issubclass(cls, base.KernelClassifier)]
+#: Where a fit may predict one class for all.
+ONE_CLASS = pytest.mark.filterwarnings("ignore:.*for all of .* training instances")
 each_kernel = pytest.mark.parametrize("cls", KERNELS, ids=lambda cls: cls.__name__)
 each_linear = pytest.mark.parametrize("cls", LINEAR, ids=lambda cls: cls.__name__)
 
@@ -303,6 +305,7 @@ def test_other_matrices_that_are_no_kernel(cls, wrong):
         model.fit(Z, bags, p)
 
 
+@ONE_CLASS
 @each_kernel
 def test_a_kernel_may_be_rounded_or_of_rank_one(cls):
     X, bags, p = kernel_problem()
@@ -737,6 +740,61 @@ def test_shares_out_of_range_by_rounding_are_cut_and_others_named():
             base.check_proportions(pd.DataFrame(rows, list("abc")))
 
 
+class Foreign:
+    """A table of another library: columns, and a way to pandas."""
+
+    def __init__(self, frame):
+        self.frame, self.columns = frame, list(frame)
+
+    def to_pandas(self):
+        """The DataFrame."""
+        return self.frame
+
+
+def test_columns_that_are_no_classes_are_asked_about():
+    """Two shares of the same thing are not divided by their sum, whatever the table is."""
+    shares = {"vote": [0.41, 0.55], "vote of two": [0.42, 0.56]}
+    table = pd.DataFrame({"district": ["a", "b"], **shares})
+    for given, line in ((table, ""), (Foreign(table), r"\.to_pandas\(\)")):
+        line = rf"{line}\.set_index\('district'\)\['vote'\]; .* are not the classes"
+        with pytest.raises(ValueError, match=line):
+            base.check_proportions(given)
+    with pytest.raises(ValueError, match="no rounding: are the columns 'vote', 'vote"):
+        base.check_proportions(table.set_index("district"))
+    rounded = pd.DataFrame({"no": [0.33, 0.5], "yes": [0.66, 0.5]})
+    with pytest.raises(ValueError, match="if that is rounding, divide each row"):
+        base.check_proportions(rounded)
+    matrix, classes, _ = base.check_proportions(Foreign(rounded.assign(no=[0.34, 0.5])))
+    assert classes.tolist() == ["no", "yes"] and matrix[0, 1] == 0.66
+
+
+def test_shares_that_hardly_differ_warn():
+    bags, X = (
+        np.repeat(np.arange(14), 90),
+        np.random.default_rng(0).normal(size=(1260, 2)),
+    )
+    p = 0.5 + 0.003 * (-1.0) ** np.arange(14)
+    with pytest.warns(base.LLPWarning, match=r"worth 0\.045 labels"):
+        BagMeanRegression().fit(X, bags, p)
+
+
+@pytest.mark.parametrize(("C", "warned"), [(1e-4, True), (10.0, False)])
+def test_one_class_for_all_warns(C, warned):
+    """A penalty that leaves nothing of the slopes; not a class of 3 %, and not the baseline."""
+    rng = np.random.default_rng(0)
+    bags, X = np.repeat(np.arange(60), 20), rng.normal(size=(1200, 1))
+    y = X[:, 0] + rng.normal(scale=0.3, size=1200) > 0.7
+    p = label_proportions(y, bags)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        llpbook.CountLogistic(C=C).fit(X, bags, p)
+        MajorityClass().fit(X, bags, p)
+        rare = label_proportions(X[:, 0] > 1.9, bags)
+        llpbook.CountLogistic(C=C).fit(X, bags, rare)
+    text = "predicts class 0 for all of 1000 training instances, although 24% are"
+    assert [text in str(w.message) for w in found] == [True] * warned
+
+
 def test_codes_may_be_objects_and_names_need_keys():
     codes = base.check_bags(np.array([1, 0], dtype=object), 2, 2)
     assert codes.tolist() == [1, 0] and codes.dtype == np.intp
@@ -760,6 +818,7 @@ def test_labels_of_one_class_are_labels_and_none_are_none():
     assert_array_equal(one.proportions, [[0, 1], [0.5, 0.5], [1, 0], [0, 1]])
 
 
+@ONE_CLASS
 def test_a_sparse_matrix_may_hold_nothing():
     model = MeanMap().fit(sp.csr_array((4, 2)), [0, 0, 1, 1], [0.5, 1.0])
     assert_array_equal(model.coef_, 0)

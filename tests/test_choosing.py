@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import binom
 from sklearn.base import clone
 
@@ -34,6 +34,7 @@ from llpbook.choosing import (
     decide,
     judge,
 )
+from llpbook.ecological import polling_errors
 from studies import choosing as study
 
 
@@ -537,3 +538,23 @@ def test_cells_are_the_rows_that_they_stand_for():
     counts = [np.sum((table == cell).all(axis=1)) for cell in cells]
     found = recommend(cells[:, :2], cells[:, 2].astype(int), p, counts=counts)
     assert found.verdict == whole.verdict and str(found) == str(whole)
+
+
+def test_errors_of_shares_reach_the_fits_and_the_advice():
+    """Shares of other people: with the errors of a poll, the pipeline that is advised knows them."""
+    rng = np.random.default_rng(0)
+    bags, X = np.repeat(np.arange(40), 30), rng.normal(size=(1200, 2))
+    X[:, 0] += np.repeat(rng.normal(size=40), 30)
+    p = label_proportions(X[:, 0] + rng.normal(size=1200) > 0, bags)[:, 1]
+    official = np.clip(p + rng.normal(scale=0.08, size=40), 0.02, 0.98)
+    errors = polling_errors(bags, official)
+    plain, told = (
+        recommend(X, bags, official, proportion_errors=e) for e in (None, errors)
+    )
+    assert told.verdict == "fit"
+    assert_allclose(told.estimator[-1].proportion_errors, errors)
+    assert plain.estimator[-1].proportion_errors is None
+    assert plain.signals.line != told.signals.line
+    assert told._repr_html_().startswith("<pre>Fit ")
+    with pytest.raises(ValueError, match="proportion_errors must be"):
+        recommend(X, bags, official, proportion_errors=-errors)

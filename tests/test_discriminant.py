@@ -317,6 +317,7 @@ def test_transform_in_a_pipeline():
 
 
 @schemes
+@pytest.mark.filterwarnings("ignore:.*for all of .* training instances")
 def test_classes_that_always_come_together(options):
     X, y, bags, _ = problem(n_classes=2)
     P = label_proportions(y, bags)

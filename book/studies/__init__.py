@@ -39,6 +39,7 @@ def tables():
         cluster_times,
         counts_fair,
         duplessis2013,
+        ecological,
         franco2023,
         label_worth,
         model_selection,
@@ -59,7 +60,7 @@ def tables():
         alter_svm, relaxation, cluster_times,
         counts_fair, choice, choosing, natural, calibration, bag_losses, outside,
         open_cells,
-        benchmark, franco2023, uncertainty, bag_deviation, beyond_memory, thread,
+        benchmark, franco2023, uncertainty, ecological, bag_deviation, beyond_memory, thread,
         penalty, label_worth,
     )  # fmt: skip
     return {table.name: table for module in modules for table in module.TABLES}

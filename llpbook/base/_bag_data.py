@@ -249,6 +249,8 @@ def check_differences(data, estimator, part=False):
                 )
     # One class against the rest may be absent.
     if (np.ptp(shares, axis=0) > EQUAL).any() or shares[0].max() == 1:
+        if not part:
+            warn_of_little_worth(data)
         return
     same = ", ".join(f"{share:.6g}" for share in shares[0])
     if rule == "refused":
@@ -262,6 +264,19 @@ def check_differences(data, estimator, part=False):
         f"proportions are the same in every bag in use ({same}): no difference between bags tells the classes apart, "
         f"and {name} rests on its assumption, {estimator.assumes[1]!r}"
     )
+
+
+def warn_of_little_worth(data):
+    """Warn where the shares differ so little that all bags together are worth less than one label."""
+    eta = data.class_prior
+    spread = data.bag_sizes @ (data.proportions - eta) ** 2
+    worth = np.max(spread[eta > 0] / np.maximum(eta * (1 - eta), 1e-12)[eta > 0])
+    if worth < 1 and len(data.used) > len(eta):
+        warn(
+            f"proportions hardly differ between bags: all {len(data.used)} bags together are worth {worth:.2g} labels "
+            "(see identifiability), so what is learned is chance. Are these the shares of the classes "
+            f"{', '.join(_show(k) for k in data.classes[:3])}?"
+        )
 
 
 def labels_to_pure_bags(data, noisy=False):

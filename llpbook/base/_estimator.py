@@ -25,9 +25,48 @@ from ._columns import _show, check_column, explain, refuse_huge, refuse_unusable
 from ._errors import NotIdentifiableError, page
 from ._parameters import constraints
 from ._predictions import predict_proportions, probabilities
-from ._running import Progress, warn_once
+from ._running import Progress, warn, warn_once
 from ._scale import warn_of_scale
 from ._sklearn import InvalidParameterError
+
+#: Rows that are enough to see that a fit predicts one class for all; a class with a smaller share may be so rare.
+LOOKED_AT, RARE = 1000, 0.05
+#: With fewer different scores the features are few cells, of which rates are asked, and not classes.
+CELLS = 20
+
+
+def warn_of_one_class(estimator, data):
+    """Warn where a fit predicts the same class for all, although the shares hold another one.
+
+    Parameters
+    ----------
+    estimator : LLPClassifier
+        Fitted; one that never looks at the shares' differences is left alone.
+    data : BagData
+    """
+    n, prior = data.X.shape[0], data.class_prior
+    differ = np.ptp(data.proportions[data.used], axis=0).max() > 0
+    if (
+        estimator._equal_shares == "ignored" or n < 2 or not differ
+    ):  # the same shares: said
+        return
+    rows = np.unique(np.linspace(0, n - 1, min(n, LOOKED_AT)).astype(int))
+    scores = estimator._scores_of(data.X[rows])
+    found = estimator._class_numbers(scores)
+    others = 1 - prior[found[0]]
+    if (found != found[0]).any() or others < RARE or len(np.unique(scores)) < CELLS:
+        return
+    has = estimator.get_params(deep=False)
+    change = [
+        f"a {way} {p}"
+        for p, way in {"C": "larger", "alpha": "smaller"}.items()
+        if p in has
+    ]
+    warn(
+        f"{type(estimator).__name__} predicts class {_show(data.classes[found[0]])} for all of {len(rows)} training "
+        f"instances, although {others:.0%} are of another class by the shares. Its probabilities or scores may still "
+        f"rank them. Try {', '.join([*change, 'features that tell more'])}, and compare by LLPGridSearchCV"
+    )
 
 
 @contextmanager
@@ -176,6 +215,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         with whole_or_nothing(self), told(self):
             data = self._validate_fit(X, bags, proportions, labels, counts)
             self._fit_checked(self._in_cells(data))
+            warn_of_one_class(self, data)
         return self
 
     def _in_cells(self, data):
@@ -294,7 +334,10 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         -------
         ndarray, shape (n_instances,) or (n_instances, n_classes)
         """
-        X = self._validate_predict(X)
+        return self._decision(self._validate_predict(X))
+
+    def _decision(self, X):
+        """`decision_function` of checked instances."""
         if self.estimators_ is None:
             return self._scores(X)
         return np.column_stack([part._scores(X) for part in self.estimators_])
@@ -322,11 +365,18 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         ndarray, shape (n_instances,)
             Entries of ``classes_``.
         """
-        by_scores = hasattr(self, "decision_function")
-        scores = self.decision_function(X) if by_scores else self.predict_proba(X)
-        if scores.ndim == 1:
-            return self.classes_[(scores > 0).astype(int)]
-        return self.classes_[scores.argmax(axis=1)]
+        scores = self._scores_of(self._validate_predict(X))
+        return self.classes_[self._class_numbers(scores)]
+
+    def _scores_of(self, X):
+        """Scores of checked instances or, where the method has none, probabilities."""
+        by_scores = hasattr(self, "_scores")
+        return self._decision(X) if by_scores else self._probabilities(X)
+
+    @staticmethod
+    def _class_numbers(scores):
+        """Positions in ``classes_`` of the largest scores."""
+        return (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
 
     def score(self, X, y, sample_weight=None):
         """Accuracy: for evaluation, where the labels of instances are known.
@@ -354,7 +404,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         if strange:
             raise ValueError(
                 f"y holds {strange[0]!r}, which is none of the classes {self.classes_.tolist()}: score compares with "
-                "labels of instances. To compare with proportions, pass scoring=proportion_scorer(proportions)"
+                "labels of instances. A search over parameters compares with proportions by LLPGridSearchCV, or in "
+                "scikit-learn's by scoring=proportion_scorer(proportions)"
             )
         return float(accuracy_score(truth, predicted, sample_weight=sample_weight))
 

@@ -7,8 +7,17 @@ from .._checks import refuse_mask
 from ._columns import _holds_text, _show
 from ._errors import NotIdentifiableError
 
+#: How far the shares of a row may be from a sum of 1 if each is rounded to a percent.
+ROUNDED = 0.005
 
-def refuse_columns(proportions):
+
+def as_pandas(table):
+    """A table of another library, such as polars, as a DataFrame; anything else as it is."""
+    foreign = hasattr(table, "to_pandas") and hasattr(table, "columns")
+    return table.to_pandas() if foreign else table
+
+
+def refuse_columns(proportions, before=""):
     """Answer a DataFrame of names and shares, or of shares only, with the line that reads it.
 
     Neither is guessed: a share's column may be named after its class, or after nothing.
@@ -24,12 +33,24 @@ def refuse_columns(proportions):
             f"proportions[{shares[0]}], or one column per class"
         )
     if len(names) == 1 and len(shares) == len(columns) - 1 > 0:
-        line = f"proportions.set_index({names[0]})" + f"[{shares[0]}]" * (
-            len(shares) == 1
-        )
+        line, rest = f"proportions{before}.set_index({names[0]})", ""
+        if len(shares) == 1:
+            line += f"[{shares[0]}]"
+        elif not sum_to_one(proportions[[c.name for c in columns if _holds_shares(c)]]):
+            line += f"[{shares[0]}]"
+            rest = f"; the columns {', '.join(shares)} do not sum to 1, so they are not the classes: choose one"
         raise ValueError(
-            f"proportions must have the names of its bags in the index: if column {names[0]} holds them, pass {line}"
+            "proportions must have the names of its bags in the index: if column "
+            f"{names[0]} holds them, pass {line}{rest}"
         )
+
+
+def sum_to_one(shares):
+    """Whether the rows of shares sum to 1, up to rounding to a percent."""
+    matrix = np.asarray(shares, dtype=float)
+    return bool(
+        (np.abs(matrix.sum(axis=1) - 1) <= ROUNDED * matrix.shape[1] + 1e-9).all()
+    )
 
 
 def _holds_names(column):
@@ -83,7 +104,9 @@ def check_proportions(proportions, empty_rows=False, noisy=False, remedy=""):
     """
     keys = classes = None
     refuse_mask("proportions", proportions)
-    refuse_columns(proportions)
+    given = as_pandas(proportions)
+    refuse_columns(given, "" if given is proportions else ".to_pandas()")
+    proportions = given
     if isinstance(proportions, dict):
         keys = pd.Index(list(proportions), tupleize_cols=False)
         proportions = list(proportions.values())
@@ -135,9 +158,17 @@ def check_proportions(proportions, empty_rows=False, noisy=False, remedy=""):
     off = np.flatnonzero(np.abs(matrix.sum(axis=1) - 1) > SLACK)
     if off.size:
         bag = _show(off[0] if keys is None else keys[off[0]])
+        total = f"proportions of bag {bag} sum to {matrix[off[0]].sum():.6g}, not 1"
+        if sum_to_one(matrix[~np.isnan(matrix).any(axis=1)]):
+            raise ValueError(
+                f"{total}; if that is rounding, divide each row by its sum, with a DataFrame P: "
+                "P.div(P.sum(axis=1), axis=0)"
+            )
+        columns = range(matrix.shape[1]) if classes is None else classes
         raise ValueError(
-            f"proportions of bag {bag} sum to {matrix[off[0]].sum():.6g}, not 1; "
-            "if that is rounding, divide each row by its sum, with a DataFrame P: P.div(P.sum(axis=1), axis=0)"
+            f"{total}, which is no rounding: are the columns {', '.join(map(_show, columns))} the classes? If a class "
+            f"is missing, add it, P.assign(rest=1 - P.sum(axis=1)); if each column is a share of its own, pass one, "
+            f"P[{_show(columns[0])}]"
         )
     classes = np.arange(matrix.shape[1]) if classes is None else classes
     if pd.isna(classes).any():

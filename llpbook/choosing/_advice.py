@@ -14,8 +14,15 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
+from .._printed import Printed
 from .._typing import ArrayLike, Matrix, Proportions, RandomState
-from ..base import Progress, check_features, read_bags, single_rows
+from ..base import (
+    Progress,
+    check_features,
+    error_covariances,
+    read_bags,
+    single_rows,
+)
 from ._decision import (
     CHECKED,
     count_right,
@@ -39,7 +46,7 @@ STUDY = json.loads((Path(__file__).parent / "study.json").read_text())
 
 
 @dataclass(frozen=True)
-class Advice:
+class Advice(Printed):
     """What `recommend` returns; `print` it.
 
     Attributes
@@ -163,6 +170,7 @@ def recommend(
     *,
     labels: ArrayLike | None = None,
     counts: ArrayLike | None = None,
+    proportion_errors: ArrayLike | None = None,
     max_seconds: float = 60.0,
     random_state: RandomState = 0,
     verbose: int = 0,
@@ -181,6 +189,9 @@ def recommend(
         them, and overrule the signals where they are enough.
     counts : array-like of int, shape (n_instances,), optional
         How many equal instances each row stands for; one if not given. Each is then a row of its own.
+    proportion_errors : array-like, optional
+        Standard errors of the shares, as of `llpbook.ecological.polling_errors` or `CountLogistic`; the methods that
+        can use them are fitted with them.
     max_seconds : float, default 60.0
         Fits end after so many seconds, within one iteration. The cheapest come first; ``not_tried`` and a line of the
         printed advice say which are missing, and what is missing never makes the verdict better.
@@ -207,7 +218,7 @@ def recommend(
     Two or three fits and three times three fits, to parts of the bags and to whole bags; of more than 10,000
     instances only whole bags with about so many are looked at, but at least 30 bags, and of more than seven million
     numbers a part of each bag is fitted to. Covered: two and more classes, two and more bags, sparse matrices (without
-    trees). Not covered: kernels, clusters, shares with errors, and instances that depend on one another.
+    trees). Not covered: kernels, clusters, and instances that depend on one another.
 
     Examples
     --------
@@ -223,20 +234,24 @@ def recommend(
         raise ValueError(f"max_seconds must be a number above 0, got {max_seconds!r}")
     clock = Clock(max_seconds, Progress("recommend", verbose, 6))
     features = check_features(X, accept_sparse="csr")
-    data = read_bags(features, bags, proportions, labels, X, counts=counts)
-    data = single_rows(data)
+    data = single_rows(read_bags(features, bags, proportions, labels, X, counts=counts))
     largest = int(np.argmax(data.class_prior))
     used, codes = np.unique(data.bags, return_inverse=True)
     scaler = MaxAbsScaler() if sp.issparse(data.X) else StandardScaler()
-    given = data.X, codes, data.proportions[used], scaler
-    signals, model, refusal = look(*given, random_state, clock)
+    given, errors = (data.X, codes, data.proportions[used], scaler), None
+    if proportion_errors is not None:
+        errors = error_covariances(proportion_errors, data)[used]
+    signals, model, refusal = look(*given, random_state, clock, errors)
     verdict, path = ("do not fit", []) if model is None else decide(signals)
     labeled = None
     if labels is not None and model is not None and (data.labels >= 0).any():
         labeled = _count_right(model, scaler, data, largest)
         verdict = judge(verdict, labeled)
-    named = METHODS["majority" if verdict == "do not fit" else signals.likelier]
-    model = named if verdict == "do not fit" else make_pipeline(scaler, named)
+    model = METHODS["majority"]
+    if verdict != "do not fit":
+        named = clone(METHODS[signals.likelier])
+        named.set_params(proportion_errors=proportion_errors)
+        model = make_pipeline(scaler, named)
     reasons = pd.DataFrame(path, columns=["ask", "answer"])
     found = verdict, clone(model), signals, reasons, labeled, data.classes[largest]
     return Advice(*found, refusal, clock.not_tried, max_seconds)

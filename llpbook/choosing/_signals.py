@@ -193,23 +193,33 @@ def whole_bags(bags, proportions, rng):
 
 
 class Sample(NamedTuple):
-    """What is looked at: scaled features, bags without gaps, their shares, and which rows are fitted to."""
+    """What is looked at: scaled features, bags without gaps, their shares, rows fitted to, errors of the shares."""
 
     X: object
     bags: np.ndarray
     proportions: np.ndarray
     part: np.ndarray
+    errors: np.ndarray | None = None
+
+    def with_errors(self, method):
+        """A clone of a method that knows the errors of the shares, where it can use them."""
+        method = clone(method)
+        if self.errors is not None and "proportion_errors" in method.get_params():
+            method.set_params(proportion_errors=self.errors)
+        return method
 
     def fit(self, method):
         """A method, fitted to the sample."""
         rows = slice(None) if self.part.all() else self.part
-        return clone(method).fit(self.X[rows], self.bags[rows], self.proportions)
+        return self.with_errors(method).fit(
+            self.X[rows], self.bags[rows], self.proportions
+        )
 
     def gain(self, method, splits):
         """`held_out_gain`; NaN where a class is in no bag of a fold."""
         splits = [(train[self.part[train]], test) for train, test in splits]
         try:
-            return held_out_gain(method, *self[:3], splits)
+            return held_out_gain(self.with_errors(method), *self[:3], splits)
         except NotIdentifiableError:
             return np.nan
 
@@ -233,7 +243,7 @@ class Sample(NamedTuple):
             return np.nan
 
 
-def draw_sample(X, bags, proportions, scaler, rng):
+def draw_sample(X, bags, proportions, scaler, rng, errors=None):
     """The bags that are looked at, scaled."""
     rows = whole_bags(bags, proportions, rng)
     used, codes = np.unique(bags[rows], return_inverse=True)
@@ -241,7 +251,8 @@ def draw_sample(X, bags, proportions, scaler, rng):
     numbers = Z.nnz if sp.issparse(Z) else Z.size
     if numbers > MOST_NUMBERS:
         part = bag_part(codes, MOST_NUMBERS / numbers, rng)
-    return Sample(Z, codes, proportions[used], part)
+    errors = None if errors is None else errors[used]
+    return Sample(Z, codes, proportions[used], part, errors)
 
 
 def measure(sample, rng, clock):
@@ -287,7 +298,7 @@ def measure(sample, rng, clock):
     return found, model
 
 
-def look(X, bags, proportions, scaler, random_state, clock):
+def look(X, bags, proportions, scaler, random_state, clock, errors=None):
     """All signals.
 
     Parameters
@@ -301,6 +312,8 @@ def look(X, bags, proportions, scaler, random_state, clock):
     random_state : int, RandomState or None
         Of the bags that are looked at, and of the folds.
     clock : Clock
+    errors : ndarray, shape (n_bags, n_classes, n_classes), optional
+        Covariances of the errors of the shares.
 
     Returns
     -------
@@ -315,7 +328,7 @@ def look(X, bags, proportions, scaler, random_state, clock):
     rng = check_random_state(random_state)
     known = *X.shape, *proportions.shape, float(prior.max()), float(worth)
     try:
-        sample = draw_sample(X, bags, proportions, scaler, rng)
+        sample = draw_sample(X, bags, proportions, scaler, rng, errors)
         found, model = measure(sample, rng, clock)
     except NotIdentifiableError as error:
         return Signals(*known), None, str(error)

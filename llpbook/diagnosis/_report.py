@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from .. import all_estimators
+from .._printed import Printed
 from ..taxonomy import STATEMENTS, VARIANTS
 
 MEANING = {
@@ -40,7 +41,7 @@ def at_most(pvalues, alpha):
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(Printed):
     """Which variants the data leave possible; `print` it.
 
     A small p-value rejects an independence. Nothing can confirm one, and no variant is rejected for what depends on

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from scipy.special import expit, softmax
 from scipy.stats import norm
 
+from .._printed import Printed
 from .._typing import ArrayLike, Matrix, Proportions
 from ._accuracy import class_probabilities, read_shares
 from ._deviation import NormalCounts
@@ -24,7 +25,7 @@ NAMED = 12
 
 
 @dataclass(frozen=True)
-class BagReport:
+class BagReport(Printed):
     """What `bag_report` returns; `print` it.
 
     Attributes

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.stats import f as fisher
 from scipy.stats import t as student
 
+from .._printed import Printed
 from .._typing import ArrayLike, Matrix, Proportions
 from ..base import NotIdentifiableError, one_column, require_memory
 from ._cautions import caution, deviations
@@ -34,7 +35,7 @@ def check_level(level):
 
 
 @dataclass(frozen=True)
-class CoefficientTable:
+class CoefficientTable(Printed):
     """Coefficients of a `CountLogistic` with their sandwich covariance; `print` it.
 
     Attributes

@@ -1,0 +1,440 @@
+"""The band of a rate: what a model fits within bags, and a limit on how far it may be wrong."""
+
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from sklearn.pipeline import Pipeline
+
+from .._typing import ArrayLike, Matrix, Proportions
+from ..base import LinearObjective, check_column, merge_rows, one_column, warn
+from ..count_likelihood import CountLoss, posterior
+from ..uncertainty import (
+    covariance_of,
+    group_sums,
+    loose_bounds,
+    members_of,
+    rate_table,
+    read_fit,
+)
+from ..uncertainty._accuracy import slack_of_counts
+
+#: Bags with members of a group below which its share in the bag says nothing.
+FEWEST = 3
+#: The part of the fitted difference that the context leaves at least.
+LEAST_PART = 0.5
+#: By default a band has this part of the width of the bounds.
+WIDTH = 0.48
+#: Standard errors by which a stated error of a share loosens a bound.
+LOOSE = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Checked input: rows in the order of their bags, the equal ones merged.
+
+    Attributes
+    ----------
+    fit : Linear
+        The model with these rows, ``fit.Z`` with the 1 of an intercept.
+    penalty : ndarray, shape (n_columns,)
+    C : float
+    members : ndarray of bool, shape (n_groups, n_rows)
+    names : ndarray, shape (n_groups,)
+    classes : ndarray, shape (n_classes,)
+    slack : ndarray, shape (n_bags,)
+        By how much each count may be wrong, by rounding.
+    places : ndarray of bool, shape (n_places, n_rows)
+        The groups, or each group in each unit.
+    group_of : ndarray of int, shape (n_places,)
+    index : pandas.Index
+        The rows of a table of places and classes.
+    """
+
+    fit: Any
+    penalty: np.ndarray
+    C: float
+    members: np.ndarray
+    names: np.ndarray
+    classes: np.ndarray
+    slack: np.ndarray
+    places: np.ndarray
+    group_of: np.ndarray
+    index: pd.Index
+
+    @property
+    def n_columns(self):
+        """Classes of a place in a table: of two, the second only."""
+        return len(self.fit.weights)
+
+    @property
+    def scores(self):
+        """Of the rows by the model."""
+        return one_column(self.fit.Z @ self.fit.weights.T)
+
+    @property
+    def known(self):
+        """What is known of the bags."""
+        return self.fit.known
+
+    def probabilities(self, scores):
+        """Of each class given the counts of the bags, shape (n_rows, n_classes)."""
+        q = posterior(scores, self.known, self.fit.exact_up_to)[1]
+        q = np.column_stack([1 - q, q]) if q.ndim == 1 else q
+        return np.clip(q, 0, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """How a class may be split between the members of a group and the rest of each bag, one row per rate.
+
+    Attributes
+    ----------
+    inside : ndarray, shape (n_rates, n_bags)
+        Members of the group.
+    even : ndarray, shape (n_rates, n_bags)
+        Members with the class if all in the bag had the same rate.
+    lean : ndarray, shape (n_rates, n_bags)
+        Members with the class by the model, less the even ones.
+    swing : ndarray, shape (n_rates, n_bags)
+        What a change of the difference by 1 adds: members times the share of the rest.
+    low, high : ndarray, shape (n_rates, n_bags)
+        The bounds that need no assumption.
+    """
+
+    inside: np.ndarray
+    even: np.ndarray
+    lean: np.ndarray
+    swing: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    def total(self, counts):
+        """Counts per bag as rates."""
+        return counts.sum(axis=1) / self.inside.sum(axis=1)
+
+
+def rates_within(split, lean):
+    r"""The rates in the groups for a stated difference within each bag.
+
+    :math:`R_G = \frac{1}{n_G} \sum_k n_{kG}\, [y_k + (1 - s_k) D_k]`, equation :eq:`eq-ecological-within`, each bag cut
+    at its bounds.
+
+    Parameters
+    ----------
+    split : Split
+    lean : ndarray, shape (n_rates, n_bags)
+        ``n_kG (1 - s_k) D_k``: members with the class, less those if all in the bag had the same rate.
+
+    Returns
+    -------
+    ndarray, shape (n_rates,)
+    """
+    # eq: eq-ecological-within
+    return split.total(np.clip(split.even + lean, split.low, split.high))
+
+
+def context(members, known):
+    r"""The share of a group in the bag of each row, less its mean over the instances.
+
+    :math:`z_k = n_{kG} / n_k - n_G / n`, equation :eq:`eq-ecological-context`.
+
+    Parameters
+    ----------
+    members : ndarray of bool, shape (n_rows,)
+    known : BagCounts
+
+    Returns
+    -------
+    ndarray, shape (n_rows,)
+    """
+    inside = known.sums(members.astype(float))
+    # eq: eq-ecological-context
+    z = inside / known.sizes - inside.sum() / known.sizes.sum()
+    return z[known.bags]
+
+
+def rates_between(split, limit):
+    r"""The smallest and the largest rate that a limit allows.
+
+    Over :math:`D_k` within :math:`\lambda` of a value between :math:`\tfrac12 \hat D_k` and :math:`\hat D_k`, equation
+    :eq:`eq-ecological-band`.
+
+    Parameters
+    ----------
+    split : Split
+    limit : float or ndarray, shape (n_rates,)
+
+    Returns
+    -------
+    low, high : ndarray, shape (n_rates,)
+    """
+    part, change = LEAST_PART * split.lean, split.swing.T * limit
+    # eq: eq-ecological-band
+    low = rates_within(split, np.minimum(part, split.lean) - change.T)
+    return low, rates_within(split, np.maximum(part, split.lean) + change.T)
+
+
+def default_limit(split):
+    """The largest limit for each rate whose band has `WIDTH` of the width of the bounds, shape (n_rates,)."""
+    most = WIDTH * (split.total(split.high) - split.total(split.low))
+    low, high = np.zeros(len(most)), np.full(len(most), 2.0)
+    for _ in range(40):
+        middle = (low + high) / 2
+        ends = rates_between(split, middle)
+        narrow = ends[1] - ends[0] < most
+        low, high = np.where(narrow, middle, low), np.where(narrow, high, middle)
+    return low
+
+
+def contextual_scores(cells, members, z):
+    """The scores of a fit in which the share of a group in the bag is one more feature of everybody.
+
+    Parameters
+    ----------
+    cells : Cells
+    members : ndarray of bool, shape (n_rows,)
+    z : ndarray, shape (n_rows,)
+        From `context`; as a feature it has variance 1.
+
+    Returns
+    -------
+    ndarray, shape (n_rows,) or (n_rows, n_classes)
+    """
+    fit, known = cells.fit, cells.known
+    deviation = np.sqrt(known.total(z**2) / known.sizes.sum())
+    wider = sp.hstack if sp.issparse(fit.Z) else np.hstack
+    Z = wider([fit.Z, (z / deviation)[:, None]])
+    Z = Z.tocsr() if sp.issparse(Z) else Z
+    start = np.column_stack([fit.weights, np.zeros(len(fit.weights))])
+    penalty = np.append(cells.penalty, 1 / cells.C)
+    objective = LinearObjective(CountLoss(fit.exact_up_to), Z, known, penalty)
+    return one_column(Z @ objective.solve(start).w.T)
+
+
+def group_rate_band(
+    model: Any, X: Matrix, bags: ArrayLike, proportions: Proportions, group: ArrayLike, *,
+    units: ArrayLike | None = None, counts: ArrayLike | None = None,
+    limit: float | None = None, rounding: float = 0.0,
+) -> pd.DataFrame:  # fmt: skip
+    """Rates of classes in groups of the instances in bags, with a band for a difference that no bag shows.
+
+    Parameters
+    ----------
+    model : CountLogistic or Pipeline
+        Fitted to these bags. Its features should tell the group apart.
+    X : array-like, shape (n_instances, n_features)
+    bags : array-like, shape (n_instances,)
+    proportions : array-like, Series, dict or DataFrame
+        See `llpbook.base.check_proportions`.
+    group : array-like, shape (n_instances,)
+        A mask, of which True is the group; or a name for each instance, for a row per name.
+    units : array-like, shape (n_instances,), optional
+        Names of larger units, such as the county of a precinct: then a row per unit and group.
+    counts : array-like of int, shape (n_instances,), optional
+        How many equal instances each row stands for, as in a table of cells; one if not given.
+    limit : float, optional
+        By how much the difference between the rate in the group and in the rest of the same bag may leave the range
+        from half of the fitted difference to the whole. If not given, the largest limit with which the band is less
+        than half as wide as the bounds; column ``limit`` says which.
+    rounding : float, default 0.0
+        How far each share may be from the true one, for the bounds: 0.005 for shares in percent.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``low`` and ``high``, the band; ``plain``, the rate of the model; ``contextual``, the rate where the
+        share of the group in the bag is one more feature, cut at the band; ``limit``; ``least`` and ``most``, the
+        bounds that need no assumption (two standard errors looser where shares have errors); ``n``. A row per group:
+        the rate of the second class; with more classes, a row per group and class.
+
+    Raises
+    ------
+    ValueError
+        For malformed input, another model, or a limit that is negative or no number.
+
+    Notes
+    -----
+    The band is no confidence interval. The rate lies in it if in each bag the difference is within the limit. An
+    `LLPWarning` says where the chance of the bags alone leaves the band. A group in fewer than three bags, or with the
+    same share in all, gets the bounds and an `LLPWarning`. Costs one fit per group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbook import CountLogistic
+    >>> share = np.linspace(0.1, 0.9, 40)           # of group 1 in 40 bags of 1,000
+    >>> members = np.round(1000 * share).astype(int)
+    >>> X, bags = np.tile([[0.0], [1.0]], (40, 1)), np.repeat(np.arange(40), 2)
+    >>> counts = np.column_stack([1000 - members, members]).ravel()
+    >>> p = 0.2 + 0.4 * share                       # 20 % of group 0, 60 % of group 1
+    >>> model = CountLogistic().fit(X, bags, p, counts=counts)
+    >>> band = group_rate_band(model, X, bags, p, X[:, 0], counts=counts)
+    >>> band["plain"].round(2).tolist()
+    [0.2, 0.6]
+    >>> bool((band["low"] < [0.2, 0.6]).all() and (band["high"] > [0.2, 0.6]).all())
+    True
+    """
+    if limit is not None and not (isinstance(limit, Real) and 0 <= limit < np.inf):
+        raise ValueError(f"limit must be a number, 0 or more, or None, got {limit!r}")
+    cells = read_cells(model, X, bags, proportions, group, counts, rounding, units)
+    split = split_of(cells, cells.probabilities(cells.scores))
+    limits = default_limit(split) if limit is None else np.full(len(split.even), limit)
+    low, high = rates_between(split, limits)
+    least, most = split.total(split.low), split.total(split.high)
+    unseen = np.repeat(unseen_groups(cells)[cells.group_of], cells.n_columns)
+    low, high = np.where(unseen, least, low), np.where(unseen, most, high)
+    table = {"low": low, "high": high, "plain": rates_within(split, split.lean)}
+    table["contextual"] = np.clip(contextual_rates(cells), low, high)
+    table |= {"limit": np.where(unseen, np.inf, limits), "least": least, "most": most}
+    table["n"] = split.inside.sum(axis=1).astype(int)
+    found = pd.DataFrame(table, cells.index)
+    if units is None:
+        warn_of_chance(cells, found)
+    return found
+
+
+def split_of(cells, q):
+    """The `Split` of each place and class; of two classes the second only.
+
+    Parameters
+    ----------
+    cells : Cells
+    q : ndarray, shape (n_rows, n_classes)
+        Probabilities given the counts.
+
+    Returns
+    -------
+    Split
+    """
+    known, places = cells.known, cells.places.astype(float)
+    sizes, inside = known.sizes, known.sums(places.T).T
+    kept = range(1, 2) if len(cells.classes) == 2 else range(len(cells.classes))
+    counts = known.counts.reshape(len(sizes), -1)
+    errors = known.errors.reshape(len(sizes), -1)[:, :: counts.shape[1] + 1]
+    swing, parts = inside * (1 - inside / sizes), []
+    for column, k in enumerate(kept):
+        even = inside * known.sums(q[:, k]) / sizes
+        fitted = known.sums((places * q[:, k]).T).T
+        slack = cells.slack + LOOSE * np.sqrt(errors[:, column])
+        ends = loose_bounds(sizes, counts[:, column], inside, slack)
+        parts.append([inside, even, fitted - even, swing, *ends])
+    shape = -1, len(sizes)
+    return Split(
+        *(np.stack(p, axis=1).reshape(shape) for p in zip(*parts, strict=True))
+    )
+
+
+def contextual_rates(cells):
+    """The rates of the contextual fits, one per group, for each place and class."""
+    parts = np.empty((len(cells.places), cells.n_columns))
+    for g, members in enumerate(cells.members):
+        z, rows = context(members, cells.known), cells.group_of == g
+        scores = cells.scores
+        if np.ptp(z) > 1e-9:
+            scores = contextual_scores(cells, members, z)
+        split = split_of(
+            replace(cells, places=cells.places[rows]), cells.probabilities(scores)
+        )
+        parts[rows] = rates_within(split, split.lean).reshape(-1, cells.n_columns)
+    return parts.ravel()
+
+
+def unseen_groups(cells):
+    """Which groups cannot be seen in the shares, with a warning: too few bags hold one, or all hold the same part."""
+    known = cells.known
+    inside = known.sums(cells.members.astype(float).T).T
+    same = np.ptp(inside / known.sizes, axis=1) < 1e-9
+    unseen = same | ((inside > 0).sum(axis=1) < FEWEST)
+    for name in cells.names[unseen]:
+        warn(
+            f"group {name!r} is in too few bags, or has the same share in all: its band is the bounds"
+        )
+    return unseen
+
+
+def warn_of_chance(cells, found):
+    """Say where the 95 % interval of the plain rate, the chance of the bags, leaves the band, or cannot be had."""
+    try:
+        V = covariance_of(cells.fit)
+    except ValueError as error:
+        warn(
+            f"the band leaves out the chance of the bags, for want of an interval: {error}"
+        )
+        return
+    sums = group_sums(cells.fit, cells.members, None, 0.0)
+    table = rate_table(sums, V, cells.names, cells.classes, 0.95)
+    low = np.maximum(table["low"].to_numpy(), found["least"])
+    high = np.minimum(table["high"].to_numpy(), found["most"])
+    over = (low < found["low"] - 0.01) | (high > found["high"] + 0.01)
+    if over.any():
+        warn(
+            f"by the chance of the {len(cells.known.sizes)} bags alone, the rates of {over.sum()} of {len(found)} rows "
+            f"may leave the band, such as {found.index[over][0]!r}: its 95 % interval is [{low[over].iloc[0]:.2f}, "
+            f"{high[over].iloc[0]:.2f}]; report the bounds beside the band"
+        )
+
+
+def read_cells(
+    model, X, bags, proportions, group, counts=None, rounding=0.0, units=None
+):
+    """Checked input as `Cells`."""
+    fit, data = read_fit(model, X, bags, proportions, None, counts)
+    n = len(data.bags)
+    members, names = members_of(group, X, counts, n)
+    where, unit_names = np.ones((1, n), dtype=bool), None
+    if units is not None:
+        check_column("units", units, len(np.asarray(group)), X)
+        where, unit_names = members_of(units, X, counts, n)
+    last = model[-1] if isinstance(model, Pipeline) else model
+    penalty = np.full(fit.Z.shape[1], 1 / last.C)
+    if last.fit_intercept and not last.penalize_intercept:
+        penalty[-1] = 0.0
+    fit, members, where = merged(fit, data, members, where)
+    slack = np.zeros(len(fit.known.sizes))
+    if not fit.known.errors.any():
+        slack = slack_of_counts(data, rounding)[fit.used]
+    places = places_of(members, where, names, unit_names, data.classes)
+    return Cells(fit, penalty, last.C, members, names, data.classes, slack, *places)
+
+
+def places_of(members, where, names, unit_names, classes):
+    """Each group in each unit: its rows, the number of its group, and the rows of a table."""
+    every = np.ndindex(len(where), len(members))
+    pairs = [(u, g) for u, g in every if (where[u] & members[g]).any()]
+    places = np.array([where[u] & members[g] for u, g in pairs])
+    index = [names[g] for _, g in pairs]
+    if unit_names is not None:
+        index = [(unit_names[u], names[g]) for u, g in pairs]
+    return places, np.array([g for _, g in pairs]), band_index(index, classes)
+
+
+def merged(fit, data, *masks):
+    """The fit and masks of rows, in the order of the bags; of a dense matrix, equal rows of a bag as one."""
+    Z, known, every = fit.Z, fit.known, np.vstack(masks)
+    if isinstance(Z, np.ndarray):
+        rows = merge_rows(replace(data, X=np.column_stack([Z, every.T])))
+        Z, every = rows.X[:, : Z.shape[1]], rows.X[:, Z.shape[1] :].T > 0
+        codes = np.searchsorted(fit.used, rows.bags)
+        known = replace(known, bags=codes, frequencies=rows.frequencies)
+    order = np.argsort(known.bags, kind="stable")
+    fit = fit._replace(Z=Z[order], known=known.reordered(order))
+    return fit, *np.split(every[:, order], np.cumsum([len(m) for m in masks])[:-1])
+
+
+def band_index(names, classes):
+    """The rows: names, or pairs of unit and group; with more than two classes also these."""
+    several = len(classes) > 2
+    if not isinstance(names[0], tuple):
+        levels = ["group", "class"][: 1 + several]
+        rows = [(name,) for name in names]
+    else:
+        levels, rows = ["unit", "group", "class"][: 2 + several], names
+    if several:
+        rows = [(*row, k) for row in rows for k in classes]
+    if len(levels) == 1:
+        return pd.Index([row[0] for row in rows], name=levels[0])
+    return pd.MultiIndex.from_tuples(rows, names=levels)

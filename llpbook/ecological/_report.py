@@ -1,0 +1,212 @@
+"""What a report says of a band: a sentence, a picture, and how strong an unseen effect must be."""
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .._typing import ArrayLike, Matrix, Proportions
+from ._band import rates_between, rates_within, read_cells, split_of
+
+
+def robustness_value(bias, scale):
+    r"""How much of two variances an unseen property must explain for a bias: the root of ``rv ** 2 / (1 - rv)``.
+
+    :math:`\mathrm{rv} = \tfrac12 (\sqrt{f^4 + 4 f^2} - f^2)` with :math:`f = |\text{bias}| / \text{scale}`, equation
+    :eq:`eq-ecological-strength`.
+
+    Parameters
+    ----------
+    bias : ndarray
+        Of a slope.
+    scale : ndarray
+        Standard deviation of the residuals of the slope's regression, per standard deviation of its predictor.
+
+    Returns
+    -------
+    ndarray
+        In [0, 1].
+    """
+    square = (bias / np.maximum(scale, 1e-12)) ** 2
+    # eq: eq-ecological-strength
+    return (np.sqrt(square**2 + 4 * square) - square) / 2
+
+
+def effect_needed(
+    model: Any, X: Matrix, bags: ArrayLike, proportions: Proportions, group: ArrayLike, *,
+    value: float | None = None, counts: ArrayLike | None = None, rounding: float = 0.0,
+) -> pd.DataFrame:  # fmt: skip
+    """How strong an unseen effect must be for the rate of a group to reach a value.
+
+    Parameters
+    ----------
+    model, X, bags, proportions, group, counts, rounding
+        See `group_rate_band`.
+    value : float, optional
+        A rate in [0, 1]. If not given, the share of the class in all bags: the group is then like everybody.
+
+    Returns
+    -------
+    DataFrame
+        A row per group, or group and class: ``plain``, the rate of the model; ``value``; ``limit``, the smallest limit
+        of `group_rate_band` with which the band reaches the value, infinite where the bounds exclude it; ``strength``,
+        the part of the variance of the shares of the class and of the share of the group that an unseen property of
+        the bags must explain, both at once and beyond what the other explains (the robustness value).
+
+    Raises
+    ------
+    ValueError
+        For malformed input, or a value outside of [0, 1].
+
+    Notes
+    -----
+    The strength is that of omitted variables in the regression of the shares of the class on the share of the group,
+    weighted by the sizes of the bags; the package seine (McCartan and Kuriwaki 2026) reports it for its own estimate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbook import CountLogistic
+    >>> rng = np.random.default_rng(0)
+    >>> share = np.linspace(0.1, 0.9, 40)
+    >>> members = np.round(1000 * share).astype(int)
+    >>> X, bags = np.tile([[0.0], [1.0]], (40, 1)), np.repeat(np.arange(40), 2)
+    >>> counts = np.column_stack([1000 - members, members]).ravel()
+    >>> p = np.round(0.2 + 0.4 * share + rng.normal(scale=0.03, size=40), 3)
+    >>> model = CountLogistic().fit(X, bags, p, counts=counts)
+    >>> effect_needed(model, X, bags, p, X[:, 0] == 1, counts=counts, value=0.5).round(1)["limit"].tolist()
+    [0.2]
+    """
+    if value is not None and not (isinstance(value, Real) and 0 <= value <= 1):
+        raise ValueError(f"value must be a rate in [0, 1], got {value!r}")
+    cells = read_cells(model, X, bags, proportions, group, counts, rounding)
+    known, split = cells.known, split_of(cells, cells.probabilities(cells.scores))
+    shares = known.shares[:, -cells.n_columns :]
+    overall = known.sizes @ shares / known.sizes.sum()
+    goal = (
+        np.tile(overall, len(cells.places))
+        if value is None
+        else np.full(len(split.even), value)
+    )
+    plain, swing = rates_within(split, split.lean), split.total(split.swing)
+    found = {"plain": plain, "value": goal, "limit": _limit_for(split, goal)}
+    scale = _scale(
+        split.inside / known.sizes,
+        np.tile(shares.T, (len(cells.places), 1)),
+        known.sizes,
+    )
+    bias = np.divide(plain - goal, swing, out=np.zeros_like(plain), where=swing > 0)
+    found["strength"] = np.where(
+        np.isfinite(found["limit"]), robustness_value(bias, scale), np.nan
+    )
+    return pd.DataFrame(found, cells.index)
+
+
+def _limit_for(split, goal):
+    """The smallest limit with which the band of each row reaches a rate; infinite where none does."""
+    low, high = np.zeros(len(goal)), np.full(len(goal), 2.0)
+    for _ in range(40):
+        middle = (low + high) / 2
+        ends = rates_between(split, middle)
+        reached = (ends[0] <= goal) & (goal <= ends[1])
+        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+    ends = rates_between(split, 2.0)
+    outside = (goal < ends[0] - 1e-9) | (goal > ends[1] + 1e-9)
+    return np.where(outside, np.inf, np.where(high < 1e-9, 0.0, high))
+
+
+def _scale(s, y, sizes):
+    """Standard deviation of the residuals of each row of y on s, per standard deviation of s, by size."""
+    w = sizes / sizes.sum()
+    s, y = s - (s @ w)[:, None], y - (y @ w)[:, None]
+    variance = np.maximum(s**2 @ w, 1e-12)
+    residual = y - ((s * y) @ w / variance)[:, None] * s
+    return np.sqrt(residual**2 @ w / variance)
+
+
+def band_sentences(band: pd.DataFrame, *, outcome: str = "the class") -> pd.Series:
+    """A sentence for a report for each row of a band, with what it rests on.
+
+    Parameters
+    ----------
+    band : DataFrame
+        From `group_rate_band`.
+    outcome : str, default "the class"
+        What the rate is of, where there are two classes.
+
+    Returns
+    -------
+    Series of str
+        With the index of the band.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> columns = ["low", "high", "plain", "contextual", "limit", "least", "most", "n"]
+    >>> band = pd.DataFrame([[0.47, 0.72, 0.55, 0.7, 0.3, 0.22, 0.98, 900]], ["black"], columns)
+    >>> print(band_sentences(band, outcome="being registered")["black"])
+    The rate of being registered in group black is between 47 and 72 percent (the model says 55), if in each bag the \
+difference between the group and the rest is between half of the fitted one and the whole, up to 30 points more or \
+less. Without this assumption it is between 22 and 98 percent.
+    """
+    several = "class" in band.index.names
+    found = []
+    for name, row in zip(band.index, band.itertuples(), strict=True):
+        keys = list(name) if isinstance(name, tuple) else [name]
+        of = f"the class {keys.pop()}" if several else outcome
+        who = "the group" if keys[-1] is True else f"group {keys[-1]}"
+        who += f" of {keys[0]}" if len(keys) > 1 else ""
+        least, most = f"{100 * row.least:.0f}", f"{100 * row.most:.0f}"
+        if np.isfinite(row.limit):
+            found.append(
+                f"The rate of {of} in {who} is between {100 * row.low:.0f} and {100 * row.high:.0f} percent (the model "
+                f"says {100 * row.plain:.0f}), if in each bag the difference between the group and the rest is between "
+                f"half of the fitted one and the whole, up to {100 * row.limit:.0f} points more or less. Without this "
+                f"assumption it is between {least} and {most} percent."
+            )
+        else:
+            found.append(
+                f"The bags say of the rate of {of} in {who} only that it is between {least} and {most} percent."
+            )
+    return pd.Series(found, band.index, dtype=object)
+
+
+def plot_band(
+    band: pd.DataFrame, *, truth: ArrayLike | None = None, ax: Any = None
+) -> Any:
+    """The bands of a table: thin the bounds, thick the band, a point for the model, a tick for the contextual fit.
+
+    Parameters
+    ----------
+    band : DataFrame
+        From `group_rate_band`.
+    truth : array-like, shape (n_rows,), optional
+        True rates, as crosses.
+    ax : matplotlib Axes, optional
+        A new figure if not given.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    from ..plotting._style import GRAY, pyplot
+
+    if ax is None:
+        height = 0.8 + 0.32 * len(band)
+        _, ax = pyplot().subplots(figsize=(5, height), layout="constrained")
+    rows, line = np.arange(len(band)), {"linestyle": "none", "color": "C0"}
+    ax.hlines(rows, band["least"], band["most"], GRAY, linewidth=1, label="bounds")
+    ax.hlines(
+        rows, band["low"], band["high"], "C0", linewidth=6, alpha=0.5, label="band"
+    )
+    ax.plot(band["plain"], rows, marker="o", markersize=4, label="model", **line)
+    ax.plot(
+        band["contextual"], rows, marker="|", markersize=9, label="contextual", **line
+    )
+    if truth is not None:
+        ax.plot(np.asarray(truth), rows, "x", color="C1", markersize=6, label="truth")
+    names = [", ".join(map(str, np.atleast_1d(i))) for i in band.index]
+    ax.set(yticks=rows, yticklabels=names, xlim=(-0.02, 1.02), xlabel="rate")
+    ax.invert_yaxis()
+    return ax
