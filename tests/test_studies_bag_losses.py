@@ -1,6 +1,7 @@
 """The study of the losses of bags: one protocol for all, no label where none belongs, tables by hand."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -150,3 +151,11 @@ def test_stored_rows_reproduce(method):
         again = table.run({key: value, "learner": "linear", "method": method}, 1)
         for column in METRICS[:4]:
             assert abs(again[column] - stored[column]) < 0.005, column
+
+
+def test_a_page_quotes_what_easy_loses():
+    less = study.less("bag_losses").loc["1e4 in bags of 50", "easy"]
+    page = (Path(__file__).parents[1] / "book/any_learner.md").read_text()
+    for words in less:
+        gap, error = words.strip("-)").split(" (")
+        assert f"{gap} ± {error}" in page
