@@ -305,3 +305,27 @@ def test_a_laplace_or_several_classes_has_no_test():
     known = small_bags()[1]
     with pytest.raises(ValueError, match="without errors"):
         cl.posterior(small_bags()[0], replace(known, errors=np.ones(5)), 20, 1.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_weak_penalties_and_few_bags_leave_the_deviation_its_scale(seed):
+    """With a prior as wide as the penalty, weights and deviation grow together: 3 and more instead of 0.5."""
+    X, _, bags, P, _ = bags_that_differ(20, 50, 0.5, seed=seed, d=4)
+    model = CountLogistic(100.0, bag_deviation="estimate").fit(X, bags, P)
+    assert 0.2 < model.bag_deviation_ < 1.0 and abs(model.coef_[0, 0]) < 2.5
+
+
+@pytest.mark.slow
+def test_the_p_value_is_calibrated():
+    found = []
+    for seed in range(40):
+        X, _, bags, P, _ = bags_that_differ(30, 15, 0.0, seed=seed)
+        model = CountLogistic().fit(X, bags, P)
+        given = model, X, bags, P
+        found.append(
+            bag_deviation(*given, n_resamples=19, random_state=seed).p_values[1.0]
+        )
+    assert (
+        np.mean(np.array(found) <= 0.1) <= 0.25
+        and np.mean(np.array(found) <= 0.5) >= 0.3
+    )

@@ -218,9 +218,10 @@ def bag_deviation(
 
     Notes
     -----
-    The deviation is 0 in the eyes of the bags, and "no sign" is all that can be said, where the intercepts follow the
-    means of the features. With no more bags than coefficients, and where the penalties disagree, the bags cannot tell.
-    Costs ``n_resamples`` fits per penalty. Source: ours; the quadrature is that of mixed logistic regression.
+    Intercepts that follow the means of the features leave no trace in the counts: the verdict is then "no sign", or a
+    small estimate. Log-odds that are no line look like bags that differ. With no more bags than coefficients, and where
+    the penalties disagree, the verdict is "cannot tell". Costs ``n_resamples`` fits per penalty. The estimate and the
+    test are ours; adaptive quadrature is that of mixed logistic regression.
 
     Examples
     --------
