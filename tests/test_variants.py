@@ -1,5 +1,6 @@
 """Bags of a wanted variant: exact counts, the structure they have, cvxpy and slow versions."""
 
+from contextlib import nullcontext
 from itertools import product
 
 import cvxpy as cp
@@ -15,6 +16,7 @@ from llpbook.datasets import BagDataset
 from llpbook.mean_map import MeanMap
 from llpbook.variants import make_bags
 from llpbook.variants._task import tilt_sizes
+from llpbook.variants._variant_tables import cross_bag_counts
 
 NAMES = [name.lower() for name in taxonomy.VARIANTS]
 
@@ -360,6 +362,14 @@ def test_variants_that_the_data_rule_out():
     X, y = problem(n=300, n_classes=3)
     with pytest.raises(ValueError, match="more than two classes"):
         make_bags(X, y, "cross-bag", n_bags=3)
+
+
+def test_a_stratum_a_little_beyond_the_bags_is_refused():
+    cells, sizes = np.array([[5, 95], [50, 50]]), np.array([100, 100])
+    for share, refused in ((0.92, True), (0.94, False)):
+        wanted = np.array([[1 - share, share], [0.6, 0.4]])
+        with pytest.raises(ValueError, match="no mean") if refused else nullcontext():
+            cross_bag_counts(cells, sizes, wanted)
 
 
 @pytest.mark.parametrize("gap", [0, 2, 5, 20])

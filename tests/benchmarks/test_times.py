@@ -75,8 +75,8 @@ BESIDE = [
     (AlterSVM(random_state=0), (), LINEAR, 200, 0.8),
     (AlterSVM(**TWO), (2000,), RBF, 200, 0.8),
     (ConvSVM(), (2000, 50, 180), LINEAR, 500, 0),
-    (ConvSVM(kernel="rbf"), (2000,), RBF, 500, 0),
-    (AOCKernelKMeans(**TWO), (2000,), RBF, 60, 0.5),
+    (ConvSVM(kernel="rbf"), (2000,), RBF, 2000, 0),
+    (AOCKernelKMeans(**TWO), (2000,), RBF, 60, 0.3),
 ]
 
 
