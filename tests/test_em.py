@@ -235,7 +235,9 @@ def slow_em(X, bags, P, C, start, seed):
 @pytest.mark.filterwarnings("ignore:EMLR penalizes")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("block", [0, 2, 3])
-@pytest.mark.filterwarnings("ignore:.*for all of .* training instances")
+@pytest.mark.filterwarnings(
+    "ignore:.*for all of .* training instances", "ignore:.* together are worth"
+)
 def test_warm_fits_give_the_labels_of_exact_ones_in_every_iteration(block):
     for seed in range(10 * block, 10 * block + 10):
         rng = np.random.default_rng(seed)

@@ -148,12 +148,12 @@ class LinearBagModel(BagEffects, BagLossClassifier, KernelClassifier):
         return "whole bags" if self.bag_deviation is None else None
 
     def _solve(self, data, Z):
-        if self.kernel == "linear" and not isinstance(Z, InChunks):
-            warn_if_held(self, Z, data.frequencies)
         objective = self._objective(data, Z)
         found = self._solve_with_effects(objective, data)
         self.n_iter_, self.gap_, self.objective_ = found.n_iter, found.gap, found.value
         warn_if_short(self)
+        if self.kernel == "linear" and not isinstance(Z, InChunks):
+            warn_if_held(self, Z, found.w[:, : Z.shape[1]], data.frequencies)
         if self._free_intercept and len(found.w) > 1:
             found.w[:, -1] -= found.w[:, -1].mean()  # no objective tells their mean
         return found.w

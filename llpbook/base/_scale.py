@@ -92,13 +92,15 @@ def warn_of_moments(estimator, means, stds):
 HELD, USUAL, STANDARD = 0.1, (3, 10), 0.99
 
 
-def warn_if_held(estimator, X, frequencies=None):
+def warn_if_held(estimator, X, w, frequencies=None):
     """Warn where a penalty holds all log-odds near the intercept, because the features vary too little for it.
 
     Parameters
     ----------
     estimator : LinearBagModel
     X : ndarray or sparse array, shape (n_instances, n_features)
+    w : ndarray, shape (1, n_features) or (n_classes, n_features)
+        Of the fit: where its log-odds vary more than under the prior of the penalty, nothing is held.
     frequencies : ndarray, shape (n_instances,), optional
         Of the rows.
     """
@@ -106,7 +108,10 @@ def warn_if_held(estimator, X, frequencies=None):
     means = X.T @ often / often.sum()
     squares = X.multiply(X) if sp.issparse(X) else X * X
     total = float(np.sum(squares.T @ often) / often.sum() - np.sum(means**2))
-    if 0 < total < STANDARD and estimator.C * total < HELD:
+    scores = X @ w.T
+    varies = np.max(often @ (scores - often @ scores / often.sum()) ** 2 / often.sum())
+    held = varies < estimator.C * total
+    if held and 0 < total < STANDARD and estimator.C * total < HELD:
         low, high = (bound / total for bound in USUAL)
         warn(
             f"{type(estimator).__name__} with C={estimator.C:g} holds all log-odds near the intercept, because the "
