@@ -1045,7 +1045,11 @@ def test_several_classes_and_units_have_the_errors_of_laplace():
     A = np.diag(np.append(1 / pipe[0].scale_, 1.0))
     A[-1, :-1] = -pipe[0].mean_ / pipe[0].scale_
     A = np.kron(np.eye(3), A)
-    by_hand = A @ np.linalg.inv(np.diag(fit.penalty.diagonal()) + F.T @ F) @ A.T
+    inverse = np.linalg.inv(np.diag(fit.penalty.diagonal()) + F.T @ F)
+    S = rng.normal(size=(4, 30))
+    quadratic = un.laplace_covariance(fit).quadratic(S)
+    assert_allclose(quadratic, np.diag(S @ inverse @ S.T), rtol=1e-6)
+    by_hand = A @ inverse @ A.T
     assert_allclose(table.covariance_, by_hand, rtol=1e-6, atol=1e-9)
     moved = CountLogistic(0.5).fit(X, bags, P[::-1])
     with pytest.raises(ValueError, match="not at the maximum"):
