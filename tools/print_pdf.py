@@ -29,7 +29,7 @@ def print_pdf(chromium: str) -> None:
         command += ["--virtual-time-budget=60000", "--no-pdf-header-footer"]
         command += ["--generate-pdf-document-outline", f"--print-to-pdf={TARGET}"]
         command += [f"{home}/print.html"]
-        run = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        run = subprocess.run(command, capture_output=True, text=True, timeout=1800)
     server.shutdown()
     if run.returncode or not TARGET.exists():
         raise SystemExit(f"{chromium} wrote no PDF:\n{run.stderr}")
