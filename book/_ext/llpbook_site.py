@@ -131,7 +131,7 @@ def describe(app, page, template, context, doctree):
 
 
 CITE = """
-<details class="cite"><summary>Cite this page</summary>
+<details class="how-to-cite"><summary>Cite this page</summary>
 <p>{authors}: {title}. In: <em>{site}</em>, version {release}. {address}</p>
 <pre>@incollection{{llpbook-{key},
   author    = {{{{{authors}}}}},
