@@ -32,7 +32,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.preprocessing import StandardScaler, minmax_scale
 
 from llpbook.alter_svm import AlterSVM
-from llpbook.base import NotIdentifiableError
+from llpbook.base import LLPWarning, NotIdentifiableError
 from llpbook.baselines import BagMeanRegression, MajorityClass
 from llpbook.conv_svm import ConvSVM
 from llpbook.datasets import binary_labels, dataset_names, load, provenance, random_bags
@@ -330,12 +330,12 @@ def fit_bags(method, X, bags, proportions):
         cv=FullBagKFold(min(N_FOLDS, len(proportions))),
         error_score="raise",
     )
-    with warnings.catch_warnings():  # it may be: the rows say how accurate it is
-        warnings.filterwarnings("ignore", ".* is no better than the majority")
+    with warnings.catch_warnings():  # the rows say how accurate it is
+        warnings.simplefilter("ignore", LLPWarning)
         search.fit(X, bags, proportions)
-    if method.last:
-        search.best_estimator_.estimator.set_params(**method.last)
-        search.best_estimator_.fit(X, bags, proportions)
+        if method.last:
+            search.best_estimator_.estimator.set_params(**method.last)
+            search.best_estimator_.fit(X, bags, proportions)
     return search
 
 
