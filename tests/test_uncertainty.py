@@ -667,6 +667,7 @@ def test_what_cannot_be_undone_is_not_named_as_the_feature():
     assert names[0] == "income (transformed)"
 
 
+@pytest.mark.filterwarnings("ignore:.* predicts class 0 for all")
 def test_parameters_of_bags_follow_the_drawn_bags():
     X, _, bags, P = problem(30, 4)
     rng = np.random.default_rng(0)
