@@ -23,6 +23,7 @@ import _book  # noqa: E402
 import check_site  # noqa: E402
 import course_map  # noqa: E402
 import install_check  # noqa: E402
+import print_pdf  # noqa: E402
 import release  # noqa: E402
 import versions  # noqa: E402
 
@@ -375,6 +376,20 @@ def test_a_new_chapter_moves_no_number(tmp_path, monkeypatch):
     address = "https://book.example/ape.html"
     assert f"version {llpbook.__version__}. {address}</p>" in pages["ape"]
     assert f"url       = {{{address}}}" in pages["ape"]
+
+
+def test_links_of_the_printed_book_stay_inside():
+    body = '<section class="x" id="top"><p id="a"></p><a href="{}"></a></section>'
+    for given, wanted in (
+        ("book/intro.html#a", "#a"),
+        ("#document-book/intro", "#top"),
+        ("genindex.html", f"{SITE}genindex.html"),
+        ("https://example.org", "https://example.org"),
+    ):
+        text = print_pdf.links_within(body.format(given), "book/intro.html")
+        assert f'href="{wanted}"' in text
+    with pytest.raises(SystemExit, match="lead nowhere"):
+        print_pdf.links_within(body.format("#b"), "book/intro.html")
 
 
 # --- the arithmetic of the errata ----------------------------------------------------------------------------

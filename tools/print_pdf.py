@@ -5,13 +5,31 @@ jupyter-book build . --builder singlehtml && python tools/print_pdf.py --chromiu
 
 import argparse
 import re
-import shutil
 import subprocess
 import tempfile
+import tomllib
 
 from check_site import FLAGS, NO_OTHER_HOST, ROOT, serve
 
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+DOCUMENTATION = PROJECT["urls"]["Documentation"]
 SITE, TARGET = ROOT / "_build" / "singlehtml", ROOT / "_build" / "llpbook.pdf"
+
+
+def links_within(text: str, name: str) -> str:
+    """The page with links to its parts that hold under any name; those to an index go to the site."""
+    first = re.search(r'<section [^>]*?id="([^"]+)"', text)[1]
+    text = text.replace(f'href="{name}#', 'href="#')
+    text = text.replace(
+        f'href="#document-{name.removesuffix(".html")}"', f'href="#{first}"'
+    )
+    text = re.sub(r'href="([\w-]+index\.html)"', rf'href="{DOCUMENTATION}\1"', text)
+    lost = {*re.findall(r'href="#([^"]+)"', text)} - {
+        *re.findall(r'\sid="([^"]+)"', text)
+    }
+    if lost:
+        raise SystemExit(f"links inside the book that lead nowhere: {sorted(lost)}")
+    return text
 
 
 def print_pdf(chromium: str) -> None:
@@ -21,7 +39,9 @@ def print_pdf(chromium: str) -> None:
         raise SystemExit(f"no page under {SITE}: use `make pdf`")
     # The book is the largest page, and lies in book/ with references that hold at the root of the site.
     book = max(pages, key=lambda page: page.stat().st_size)
-    shutil.copyfile(book, SITE / "print.html")
+    name = book.relative_to(SITE).as_posix()
+    text = links_within(book.read_text("utf-8"), name)
+    (SITE / "print.html").write_text(text, "utf-8")
     TARGET.unlink(missing_ok=True)  # else an old file would pass for a new one
     server, home, missing = serve(SITE)
     with tempfile.TemporaryDirectory() as profile:
