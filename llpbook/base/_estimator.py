@@ -365,7 +365,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         ndarray, shape (n_instances,)
             Entries of ``classes_``.
         """
-        scores = self._scores_of(self._validate_predict(X))
+        by_scores = hasattr(self, "decision_function")
+        scores = self.decision_function(X) if by_scores else self.predict_proba(X)
         return self.classes_[self._class_numbers(scores)]
 
     def _scores_of(self, X):

@@ -1,6 +1,7 @@
 """Signals: what bags and shares show without labels, within a limit of time."""
 
 import time
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -329,7 +330,9 @@ def look(X, bags, proportions, scaler, random_state, clock, errors=None):
     known = *X.shape, *proportions.shape, float(prior.max()), float(worth)
     try:
         sample = draw_sample(X, bags, proportions, scaler, rng, errors)
-        found, model = measure(sample, rng, clock)
+        with warnings.catch_warnings():  # the advice says so itself
+            warnings.filterwarnings("ignore", ".* for all of .* training instances")
+            found, model = measure(sample, rng, clock)
     except NotIdentifiableError as error:
         return Signals(*known), None, str(error)
     if model is not None:
