@@ -792,7 +792,7 @@ def test_one_class_for_all_warns(C, warned):
         rare = label_proportions(X[:, 0] > 1.9, bags)
         llpbook.CountLogistic(C=C).fit(X, bags, rare)
     text = "predicts class 0 for all of 1000 training instances, although 24% are"
-    assert [text in str(w.message) for w in found] == [True] * warned
+    assert sum(text in str(w.message) for w in found) == warned
 
 
 def test_codes_may_be_objects_and_names_need_keys():
