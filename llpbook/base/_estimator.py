@@ -46,9 +46,9 @@ def warn_of_one_class(estimator, data):
     """
     n, prior = data.X.shape[0], data.class_prior
     differ = np.ptp(data.proportions[data.used], axis=0).max() > 0
-    if (
-        estimator._equal_shares == "ignored" or n < 2 or not differ
-    ):  # the same shares: said
+    scored = hasattr(estimator, "_scores") or hasattr(estimator, "_probabilities")
+    # The same shares in all bags are said elsewhere.
+    if not scored or estimator._equal_shares == "ignored" or n < 2 or not differ:
         return
     rows = np.unique(np.linspace(0, n - 1, min(n, LOOKED_AT)).astype(int))
     scores = estimator._scores_of(data.X[rows])
