@@ -4,10 +4,10 @@ Labels are independent given the features, with log-odds :math:`f = \langle w, x
 information :math:`H = \sum_i v_i x_i x_i^\top`, :math:`v_i = s_i (1 - s_i)`. The count of a bag has the part of it that
 lies between bags,
 
-.. math:: J = \sum_k V_k \bar x_k \bar x_k^\top + \frac{r_k r_k^\top}{2 V_k^2}, \qquad
+.. math:: J = \sum_k V_k \bar x_k \bar x_k^\top + \frac{r_k r_k^\top}{N_k} + O(1 / V_k), \qquad
           V_k = \sum_{i \in B_k} v_i, \quad \bar x_k = \frac1{V_k} \sum_{i \in B_k} v_i x_i,
 
-with :math:`r_k = \sum_i v_i (1 - 2 s_i)(x_i - \bar x_k)`. The eigenvalues of :math:`n H^{-1} J` are the effective
+with :math:`r_k` and :math:`N_k` of `projected_information`. The eigenvalues of :math:`n H^{-1} J` are the effective
 numbers of labels, one per direction of w: with that many labels per direction the error would be the same.
 
 Chapter: ``book/theory``. Sources: the chapter names them for each theorem; the eigenvalues are ours.
@@ -104,11 +104,37 @@ def exact_information(Z, f, known):
     return J
 
 
+def projected_information(Z, f, known):
+    r"""The information in the first two orthogonal polynomials of the counts of two classes: never above the exact one.
+
+    :math:`J = \sum_k V_k \bar x_k \bar x_k^\top + r_k r_k^\top / N_k`, equation :eq:`eq-theory-counts`.
+
+    Parameters
+    ----------
+    Z : ndarray or sparse array, shape (n_rows, n_columns)
+    f : ndarray, shape (n_rows,)
+    known : BagCounts
+
+    Returns
+    -------
+    ndarray, shape (n_columns, n_columns)
+    """
+    s = expit(f)
+    v = s * (1 - s)
+    V = np.maximum(known.sums(v), 1e-100)
+    d = 1 - 2 * s - (known.sums(v * (1 - 2 * s)) / V)[known.bags]
+    # eq: eq-theory-counts
+    N = 2 * (V**2 - known.sums(v**2)) + known.sums(v * d**2)
+    N = np.maximum(N, 1e-12 * V**2)  # 0 up to rounding where one label is uncertain
+    roots = v / np.sqrt(V)[known.bags], v * d / np.sqrt(N)[known.bags]
+    F = np.vstack([known.weighted_sums(a, Z) for a in roots])
+    return F.T @ F
+
+
 def count_information(Z, scores, known, exact_up_to=20):
     r"""The information of the counts of bags: exact for small bags of two classes, else by a formula.
 
-    :math:`J = \sum_k V_k \bar x_k \bar x_k^\top + r_k r_k^\top / 2 V_k^2`, equation :eq:`eq-theory-counts`; of several
-    classes its first term only, a lower bound.
+    The formula is `projected_information`; of several classes its first term only. Both are lower bounds.
 
     Parameters
     ----------
@@ -137,8 +163,10 @@ def count_information(Z, scores, known, exact_up_to=20):
         rows = np.flatnonzero(~small[known.bags])
         rows = rows[np.argsort(known.bags[rows], kind="stable")]
         part = known.reordered(np.argsort(known.bags, kind="stable")).part(~small)
-        # eq: eq-theory-counts
-        J += LinearObjective(CountLoss(), Z[rows], part).information(scores[rows])
+        if scores.ndim == 1:
+            J += projected_information(Z[rows], scores[rows], part)
+        else:
+            J += LinearObjective(CountLoss(), Z[rows], part).information(scores[rows])
     return J
 
 

@@ -75,8 +75,34 @@ def test_the_second_term_of_the_formula_is_most_of_what_the_first_one_lacks(size
     v = expit(f) * expit(-f)
     mean = v @ Z / v.sum()
     exact, near = (theory.count_information(Z, f, known, upto) for upto in (size, 0))
-    left = exact - v.sum() * np.outer(mean, mean)
-    assert np.linalg.norm(exact - near) < 3 / size * np.linalg.norm(left)
+    first = v.sum() * np.outer(mean, mean)
+    assert np.linalg.norm(exact - near) < 3 / size * np.linalg.norm(exact - first)
+    assert_allclose(near - first, exact - first, atol=0.1 * np.abs(exact - first).max())
+
+
+@pytest.mark.parametrize("offset", [0, -9])
+@pytest.mark.parametrize("gap", [0, 4, 8, 20])
+def test_the_formula_is_never_above_the_exact_information(gap, offset):
+    """Also where half of the labels of a bag are surely positive and half surely negative."""
+    Z, _, f, known = bags([9, 14, 2])
+    Z, f = Z.copy(), f + offset
+    f += gap * np.where(np.arange(len(f)) % 2, 1, -1)
+    f[-1] = 0.3 if gap else f[-1]  # in the last bag one label is uncertain
+    exact, near = (theory.count_information(Z, f, known, upto) for upto in (20, 0))
+    assert np.linalg.eigvalsh(exact - near).min() > -1e-9 * exact.max()
+    assert_allclose(near[-1], exact[-1], rtol=1e-9)
+
+
+def test_bags_are_worth_no_more_than_their_labels_where_these_are_nearly_certain():
+    rng, model = np.random.default_rng(1), LogisticRegression()
+    for gap, slope in ((2, 3), (3, 8)):
+        y = rng.integers(0, 2, 2100)
+        X = np.column_stack([gap * (2 * y - 1), np.zeros((2100, 2))])
+        X = X + 0.4 * rng.normal(size=X.shape)
+        model.fit(X, y)
+        model.coef_, model.intercept_ = np.array([[slope, 0.0, 0.0]]), np.zeros(1)
+        found = label_worth(X, np.arange(2100) // 21, None, model).spectrum
+        assert found[0] == pytest.approx(2100) and found[-1] > 0
 
 
 @pytest.mark.equation("eq-theory-labels")
