@@ -66,8 +66,8 @@ def test_the_band_holds_the_truth_and_is_less_than_half_as_wide_as_the_bounds(ta
     d = table()
     found = band(d)
     assert share_inside(found, d.truth) == 1 and (widths(found) < 0.5).all()
-    for name in ("plain", "contextual"):
-        assert found[name].between(found["low"], found["high"]).all()
+    assert widths(found).max() > 0.499
+    assert found["plain"].between(found["low"], found["high"]).all()
     assert (found["least"] <= d.truth).all() and (d.truth <= found["most"]).all()
 
 
@@ -126,6 +126,11 @@ def test_differences_within_the_limit_are_rates_within_the_band(seed):
         change = rng.choice([-0.15, 0.15, rng.uniform(-0.15, 0.15)], split.even.shape)
         rate = ecological.rates_within(split, part * split.lean + change * split.swing)
         assert (low <= rate + 1e-12).all() and (rate <= high + 1e-12).all()
+    held = split.inside / split.inside.sum(axis=1, keepdims=True)
+    wrong = rng.random(split.even.shape) < 0.2  # bags that break the premise
+    lean = np.where(wrong, rng.uniform(-2, 2, wrong.shape), part * split.lean)
+    rate, most = ecological.rates_within(split, lean), (wrong * held).sum(axis=1)
+    assert (low - most <= rate + 1e-12).all() and (rate <= high + most + 1e-12).all()
     part = np.where(split.lean > 0, 1, 0.5)
     top = ecological.rates_within(split, part * split.lean + 0.15 * split.swing)
     assert_allclose(top, high)
@@ -159,6 +164,8 @@ def test_plain_and_contextual_rates_are_those_of_two_models():
     own = group_rate(wider, wide, *given, counts=n)["rate"].iloc[0]
     assert found["contextual"] == pytest.approx(own, abs=1e-4)
     assert abs(found["contextual"] - found["plain"]) > 0.01
+    narrow = group_rate_band(model, X, *given, counts=n, limit=0).iloc[0]
+    assert narrow["contextual"] == found["contextual"]  # not cut
 
 
 @CHANCE
@@ -239,6 +246,40 @@ def test_a_group_in_too_few_bags_gets_its_bounds_and_a_warning():
     assert "only that it is between" in ecological.band_sentences(found).iloc[0]
 
 
+def test_a_table_without_its_counts_is_asked_about_and_other_shares_are_refused():
+    d = reg()
+    (_, X, bags, shares, group), counts = fitted(d)
+    model = CountLogistic(C=10).fit(X, bags, shares)
+    with pytest.warns(LLPWarning) as heard:
+        group_rate_band(model, X, bags, shares, group, rounding=0.01)
+    assert any("was counts= forgotten" in str(w.message) for w in heard)
+    model = CountLogistic().fit(X, bags, shares, counts=d.counts)
+    with pytest.raises(ValueError, match=r"not at the maximum.* labels and counts"):
+        group_rate_band(model, X, bags, shares, group)
+    other = shares.iloc[::-1].reset_index(drop=True)
+    with pytest.raises(ValueError, match="not at the maximum"):
+        group_rate_band(model, X, bags, other, group, **counts)
+    counts = pd.DataFrame({"people": d.counts})
+    with pytest.raises(ValueError, match=r"pass counts\['people'\]"):
+        model.fit(X, bags, shares, counts=counts)
+
+
+def test_bags_of_one_group_are_exact_and_said_to_be():
+    """A row per precinct, and what most of its people are as the group: that is no rate of these people."""
+    d = reg()
+    n = np.bincount(d.bags, d.counts).astype(int)
+    most = d.counts[d.group == "black"] > n / 2
+    X, bags = most[:, None].astype(float), np.arange(len(n))
+    model = CountLogistic().fit(X, bags, d.proportions, counts=n)
+    with pytest.warns(LLPWarning, match="no bag mixes group True with others"):
+        found = group_rate_band(model, X, bags, d.proportions, most, counts=n)
+    rate = np.average(d.proportions[1][most], weights=n[most])
+    assert_allclose(found[["low", "high", "plain"]], rate)
+    says = ecological.band_sentences(found).iloc[0]
+    assert says.startswith("The rate of the class 1 in the group is ")
+    assert "percent, the share of its bags" in says
+
+
 def test_few_bags_warn_that_their_chance_leaves_the_band():
     d = reg(np.arange(0, 275, 27))
     with pytest.warns(LLPWarning, match="by the chance of the 11 bags"):
@@ -250,7 +291,10 @@ def test_a_sentence_names_group_class_and_limit():
     assert found["white", "dem"].startswith(
         "The rate of the class dem in group white is between"
     )
-    assert "up to 10 points more or less" in found["white", "dem"]
+    assert "up to 10 points more or less." in found["white", "dem"]
+    found = ecological.band_sentences(band(reg()))
+    assert found["black"].startswith("The rate of the class 1 in group black is")
+    assert "(the widest limit" in found["black"]
 
 
 @CHANCE

@@ -244,7 +244,7 @@ MADE = cells(kind=["tilted", "confounded", "reversed"], n_bags=[14, 50, 200])
 TABLES = [
     Table(
         "band",
-        "band-1",
+        "band-2",
         [*PUBLISHED, *cells(kind=["people"], n_bags=[0]), *MADE],
         run,
         "whether the band of a rate holds the truth, on published and made bags",

@@ -66,8 +66,10 @@ def check_column(name, values, n_instances, X=None):
     except ValueError as error:
         raise ValueError(f"{name} must be one value an instance: {error}") from error
     if column.shape != (n_instances,):
+        only = isinstance(values, pd.DataFrame) and column.shape == (n_instances, 1)
         raise ValueError(
             f"{name} must have one entry for each of the {n_instances} instances in X, got shape {column.shape}"
+            + (f": pass {name}[{_show(values.columns[0])}]" if only else "")
         )
     lost = pd.isna(column)
     if lost.any():

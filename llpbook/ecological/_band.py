@@ -21,13 +21,15 @@ from ..uncertainty import (
     read_fit,
 )
 from ..uncertainty._accuracy import slack_of_counts
+from ..uncertainty._sandwich import bag_gradients
+from ..uncertainty._table import check_gradient
 
 #: Bags with members of a group below which its share in the bag says nothing.
 FEWEST = 3
 #: The part of the fitted difference that the context leaves at least.
 LEAST_PART = 0.5
-#: By default a band has this part of the width of the bounds.
-WIDTH = 0.48
+#: By default a band has this part of the width of the bounds: less than half, also where it is rounded.
+WIDTH = 0.4999
 #: Standard errors by which a stated error of a share loosens a bound.
 LOOSE = 2.0
 
@@ -247,20 +249,23 @@ def group_rate_band(
     -------
     DataFrame
         Columns ``low`` and ``high``, the band; ``plain``, the rate of the model; ``contextual``, the rate where the
-        share of the group in the bag is one more feature, cut at the band; ``limit``; ``least`` and ``most``, the
+        share of the group in the bag is one more feature, not cut at the band; ``limit``; ``least`` and ``most``, the
         bounds that need no assumption (two standard errors looser where shares have errors); ``n``. A row per group:
-        the rate of the second class; with more classes, a row per group and class.
+        the rate of the second class, ``attrs["class"]``; with more classes, a row per group and class.
 
     Raises
     ------
     ValueError
-        For malformed input, another model, or a limit that is negative or no number.
+        For malformed input, another model, a model that was fitted to other bags, shares or counts, or a limit that is
+        negative or no number.
 
     Notes
     -----
-    The band is no confidence interval. The rate lies in it if in each bag the difference is within the limit. An
-    `LLPWarning` says where the chance of the bags alone leaves the band. A group in fewer than three bags, or with the
-    same share in all, gets the bounds and an `LLPWarning`. Costs one fit per group.
+    The band is no confidence interval. The rate lies in it if in each bag the difference is within the limit; where the
+    bags that break this hold a part ε of the members, the rate leaves the band by ε at most. An `LLPWarning` says where
+    the chance of the bags alone leaves the band. A group in fewer than three bags, or with the same share in all, gets
+    the bounds and an `LLPWarning`; so does a group that shares no bag with others, where the bounds are its rate. Costs
+    one fit per group.
 
     Examples
     --------
@@ -285,13 +290,16 @@ def group_rate_band(
     limits = default_limit(split) if limit is None else np.full(len(split.even), limit)
     low, high = rates_between(split, limits)
     least, most = split.total(split.low), split.total(split.high)
-    unseen = np.repeat(unseen_groups(cells)[cells.group_of], cells.n_columns)
+    unseen = np.repeat(unseen_groups(cells, counts)[cells.group_of], cells.n_columns)
     low, high = np.where(unseen, least, low), np.where(unseen, most, high)
     table = {"low": low, "high": high, "plain": rates_within(split, split.lean)}
-    table["contextual"] = np.clip(contextual_rates(cells), low, high)
+    table["contextual"] = contextual_rates(cells)
     table |= {"limit": np.where(unseen, np.inf, limits), "least": least, "most": most}
     table["n"] = split.inside.sum(axis=1).astype(int)
     found = pd.DataFrame(table, cells.index)
+    if cells.n_columns == 1:
+        found.attrs["class"] = cells.classes.tolist()[1]
+    found.attrs["widest"] = limit is None
     if units is None:
         warn_of_chance(cells, found)
     return found
@@ -343,17 +351,28 @@ def contextual_rates(cells):
     return parts.ravel()
 
 
-def unseen_groups(cells):
-    """Which groups cannot be seen in the shares, with a warning: too few bags hold one, or all hold the same part."""
-    known = cells.known
+def unseen_groups(cells, counts=None):
+    """Which groups have only bounds, with a warning: the shares cannot show them, or no bag mixes them with others."""
+    known, names = cells.known, cells.names
     inside = known.sums(cells.members.astype(float).T).T
     same = np.ptp(inside / known.sizes, axis=1) < 1e-9
-    unseen = same | ((inside > 0).sum(axis=1) < FEWEST)
-    for name in cells.names[unseen]:
+    pure = ((inside == 0) | (inside == known.sizes)).all(axis=1)
+    unseen = (same | ((inside > 0).sum(axis=1) < FEWEST)) & ~pure
+    if counts is None and inside.max() <= 1:
+        warn(
+            "no bag has more than one row of a group, and each row counts as one person: was counts= forgotten?"
+        )
+    for name in names[unseen].tolist():
         warn(
             f"group {name!r} is in too few bags, or has the same share in all: its band is the bounds"
         )
-    return unseen
+    if pure.any():
+        warn(
+            f"no bag mixes group {names[pure].tolist()[0]!r} with others, so its rate is the share of its bags, "
+            "without a model. If group says what most people of a bag are, this is the rate in such bags and not of these "
+            "people: make a row per bag and group, with counts"
+        )
+    return unseen | pure
 
 
 def warn_of_chance(cells, found):
@@ -394,6 +413,8 @@ def read_cells(
     if last.fit_intercept and not last.penalize_intercept:
         penalty[-1] = 0.0
     fit, members, where = merged(fit, data, members, where)
+    gradient = bag_gradients(fit).sum(axis=0)
+    check_gradient(fit.weights, gradient, fit.known.sizes.sum(), fit.penalty, fit.slack)
     slack = np.zeros(len(fit.known.sizes))
     if not fit.known.errors.any():
         slack = slack_of_counts(data, rounding)[fit.used]

@@ -126,15 +126,15 @@ def _scale(s, y, sizes):
     return np.sqrt(residual**2 @ w / variance)
 
 
-def band_sentences(band: pd.DataFrame, *, outcome: str = "the class") -> pd.Series:
+def band_sentences(band: pd.DataFrame, *, outcome: str | None = None) -> pd.Series:
     """A sentence for a report for each row of a band, with what it rests on.
 
     Parameters
     ----------
     band : DataFrame
         From `group_rate_band`.
-    outcome : str, default "the class"
-        What the rate is of, where there are two classes.
+    outcome : str, optional
+        What the rate is of, where there are two classes; the name of the second class if not given.
 
     Returns
     -------
@@ -147,30 +147,36 @@ def band_sentences(band: pd.DataFrame, *, outcome: str = "the class") -> pd.Seri
     >>> columns = ["low", "high", "plain", "contextual", "limit", "least", "most", "n"]
     >>> band = pd.DataFrame([[0.47, 0.72, 0.55, 0.7, 0.3, 0.22, 0.98, 900]], ["black"], columns)
     >>> print(band_sentences(band, outcome="being registered")["black"])
-    The rate of being registered in group black is between 47 and 72 percent (the model says 55), if in each bag the \
-difference between the group and the rest is between half of the fitted one and the whole, up to 30 points more or \
-less. Without this assumption it is between 22 and 98 percent.
+    The rate of being registered in group black is between 47 and 72 percent (the model says 55), if for nearly all \
+members the difference between the group and the rest of the bag is between half of the fitted one and the whole, up \
+to 30 points more or less. Without this assumption it is between 22 and 98 percent.
     """
-    several = "class" in band.index.names
-    found = []
+    if outcome is None:
+        outcome = f"the class {band.attrs.get('class', '')}".rstrip()
+    several, found = "class" in band.index.names, []
     for name, row in zip(band.index, band.itertuples(), strict=True):
         keys = list(name) if isinstance(name, tuple) else [name]
         of = f"the class {keys.pop()}" if several else outcome
         who = "the group" if keys[-1] is True else f"group {keys[-1]}"
         who += f" of {keys[0]}" if len(keys) > 1 else ""
-        least, most = f"{100 * row.least:.0f}", f"{100 * row.most:.0f}"
-        if np.isfinite(row.limit):
-            found.append(
-                f"The rate of {of} in {who} is between {100 * row.low:.0f} and {100 * row.high:.0f} percent (the model "
-                f"says {100 * row.plain:.0f}), if in each bag the difference between the group and the rest is between "
-                f"half of the fitted one and the whole, up to {100 * row.limit:.0f} points more or less. Without this "
-                f"assumption it is between {least} and {most} percent."
-            )
-        else:
-            found.append(
-                f"The bags say of the rate of {of} in {who} only that it is between {least} and {most} percent."
-            )
+        found.append(_sentence(row, f"of {of} in {who}", band.attrs.get("widest")))
     return pd.Series(found, band.index, dtype=object)
+
+
+def _sentence(row, of, widest):
+    """Of a row of a band: known, between its bounds only, or within the band on a condition."""
+    least, most = f"{100 * row.least:.0f}", f"{100 * row.most:.0f}"
+    if row.most - row.least < 1e-9:
+        return f"The rate {of} is {most} percent, the share of its bags: none of them holds others."
+    if not np.isfinite(row.limit):
+        return f"The bags say of the rate {of} only that it is between {least} and {most} percent."
+    rule = " (the widest limit whose range is half as wide as the one without this assumption)"
+    return (
+        f"The rate {of} is between {100 * row.low:.0f} and {100 * row.high:.0f} percent (the model says "
+        f"{100 * row.plain:.0f}), if for nearly all members the difference between the group and the rest of the bag "
+        f"is between half of the fitted one and the whole, up to {100 * row.limit:.0f} points more or less"
+        f"{rule if widest else ''}. Without this assumption it is between {least} and {most} percent."
+    )
 
 
 def plot_band(

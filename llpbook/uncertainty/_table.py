@@ -281,7 +281,7 @@ def check_converged(weights, sums, J, V, penalty, slack=np.inf):
     if not moved.max() <= AWAY:
         raise ValueError(
             f"model is not at the maximum for these bags: a Newton step moves a coefficient by {moved.max():.2g} "
-            "standard errors. Pass the bags, proportions and labels that it was fitted to, or fit with a smaller tol"
+            "standard errors. Pass the bags, proportions, labels and counts of its fit, or fit with a smaller tol"
         )
 
 
@@ -292,7 +292,7 @@ def check_gradient(weights, gradient, n_instances, penalty, slack):
     if gap > slack:
         raise ValueError(
             f"model is not at the maximum for these bags: the gradient per instance is {gap:.2g}, the fit left at most "
-            f"{slack:.2g}. Pass the bags, proportions and labels that it was fitted to"
+            f"{slack:.2g}. Pass the bags, proportions, labels and counts that it was fitted to"
         )
     return left
 
