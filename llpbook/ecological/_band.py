@@ -369,8 +369,8 @@ def unseen_groups(cells, counts=None):
     if pure.any():
         warn(
             f"no bag mixes group {names[pure].tolist()[0]!r} with others, so its rate is the share of its bags, "
-            "without a model. If group says what most people of a bag are, this is the rate in such bags and not of these "
-            "people: make a row per bag and group, with counts"
+            "without a model. If group says what most people of a bag are, this is the rate in such bags and not of "
+            "these people: make a row per bag and group, with counts"
         )
     return unseen | pure
 
