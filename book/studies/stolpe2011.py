@@ -108,7 +108,7 @@ class LabeledKMeans(ClusterModelSelection):
     def _fit(self, data):
         X, bags, P = data.X, data.bags, data.proportions
         self.feature_weights_, self.estimator_ = np.ones(X.shape[1]), None
-        kmeans = self._clusterer(len(X), np.random.RandomState(self.random_state))
+        kmeans = self._kmeans(len(X), np.random.RandomState(self.random_state))
         self.objective_, clusters, self.labeling_ = label_clusters(
             self.feature_weights_, X, bags, P, None, kmeans, "exhaustive", "sum"
         )
