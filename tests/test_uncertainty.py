@@ -29,6 +29,7 @@ from llpbook import BagLogistic, CountLogistic, MeanMap, label_proportions
 from llpbook import uncertainty as un
 from llpbook.base import BagCounts, LLPWarning, NotIdentifiableError
 from llpbook.count_likelihood import posterior
+from studies.ecological import reversed_bags
 
 SLOPES = np.array([1.0, -0.5])
 
@@ -1099,3 +1100,16 @@ def test_the_slope_of_the_shares_is_the_mean_variance_of_a_label():
     s = np.array([0.5, 0.5, 0.1, 0.1])
     found = un._deviation.NormalCounts.of(s, one, zero, np.ones((4, 1)), known)
     assert found.slope == pytest.approx((0.25 + 0.09) / 2)
+
+
+def test_a_fit_of_millions_of_instances_is_close_to_the_maximum_of_their_counts():
+    d = reversed_bags()
+    assert d.counts.sum() > 5e6
+    given, counts = (d.X, d.bags, d.proportions), {"counts": d.counts}
+    model = CountLogistic().fit(*given, **counts)
+    with pytest.warns(LLPWarning):  # the two groups of a bag differ beyond its counts
+        rates = un.group_rate(model, *given, d.group, **counts)
+    close = CountLogistic(tol=1e-10).fit(*given, **counts)
+    with pytest.warns(LLPWarning):
+        exact = un.group_rate(close, *given, d.group, **counts)
+    assert np.all(np.abs(rates["rate"] - exact["rate"]) < 0.1 * exact["error"])

@@ -29,6 +29,8 @@ HALVINGS, ARMIJO = 60, 1e-4
 SETTLED = 1e-5
 #: Steps of scoring after which L-BFGS goes on: scoring usually takes about five, but on saddles it is slow.
 PATIENCE = 15
+#: Instances beyond which L-BFGS takes a smaller tolerance, as standard errors become small.
+MANY = 10_000
 #: What is added to a curvature, as a share of its largest: a direction without any has no gradient either.
 RIDGE = 1e-10
 
@@ -275,6 +277,7 @@ class LinearObjective:
         found = fisher_scoring(self.at, start, self.n, min(max_iter, PATIENCE), tol)
         if found.settled or max_iter <= PATIENCE:
             return found
+        tol *= min(1.0, MANY / self.n)
         slow = descend(self.at, found.w, self.n, max_iter - found.n_iter, tol)
         return replace(slow, n_iter=found.n_iter + slow.n_iter)
 
