@@ -31,11 +31,16 @@ def by_value(x, positive):
     return np.column_stack([x * (1 - positive), x * positive])
 
 
+BALANCED = np.array([0.3, 0.4, 0.3])
 RISING = np.array([0.55, 0.2, 0.7])
 WORLDS = {
     "random bags": [(1.0, by_label(0.4))],
     "X ⊥ B | Y": [(0.5, by_label(0.1)), (0.5, by_label(0.7))],
     "Y ⊥ B | X": [(0.5, by_value(EARLY, RISING)), (0.5, by_value(LATE, RISING))],
+    "X ⊥ B": [
+        (0.5, by_value(BALANCED, np.array([0.25, 0.1, 0.45]))),
+        (0.5, by_value(BALANCED, np.array([0.75, 0.3, 0.9]))),
+    ],
     "neither": [
         (0.5, by_value(EARLY, np.array([0.25, 0.1, 0.45]))),
         (0.5, by_value(LATE, np.array([0.75, 0.3, 0.9]))),

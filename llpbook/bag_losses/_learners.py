@@ -155,8 +155,8 @@ class BagLogistic(LossByName, LinearBagModel):
     assumes = (
         ("Y_B|X", "X_B|Y"),
         "one P(y | x), or one P(x | y), holds in all bags; log-odds linear in x; "
-        "loss='proportion' and 'squares' need the first, 'forward' the second, 'easy' "
-        "random bags",
+        "loss='proportion' and 'squares' need the first or one P(x), 'forward' the "
+        "second, 'easy' one P(x)",
     )
     cost = "a few logistic regressions: a fifth of a second for 100,000"
     _parameter_constraints = {
@@ -249,7 +249,7 @@ class BagBoosting(LossByName, BoostedBagModel):
     assumes = (
         ("Y_B|X", "X_B|Y"),
         "one P(y | x), or one P(x | y), holds in all bags; loss='proportion' and "
-        "'squares' need the first, 'forward' the second, 'easy' random bags",
+        "'squares' need the first or one P(x), 'forward' the second, 'easy' one P(x)",
     )
     cost = "boosted trees: a second or two for 100,000"
     _parameter_constraints = {
