@@ -392,6 +392,36 @@ def test_the_counts_are_right_where_sizes_and_shares_go_together():
     assert_allclose(s, truth, atol=1e-3)
 
 
+@pytest.mark.parametrize(("size", "count"), [(2, 1), (3, 1)])
+def test_the_truth_is_unique_unless_half_of_each_bag_is_positive(size, count):
+    """All bags have one count, so that no share differs; one P(x | y)."""
+    D, eta = consistency.by_label(0.5) * 2, count / size
+    labelings = [y for y in product([0, 1], repeat=size) if sum(y) == count]
+    table = {
+        x: np.mean([np.prod(D[list(x), list(y)]) for y in labelings])
+        for x in product(range(3), repeat=size)
+    }
+
+    def objective(s):
+        P = np.column_stack([1 - s, s])
+        return -sum(
+            chance * np.log(sum(np.prod(P[list(x), list(y)]) for y in labelings))
+            for x, chance in table.items()
+        )
+
+    star = eta * D[:, 1] / (D @ [1 - eta, eta])
+    best, others = objective(star), np.random.default_rng(0).random((40, 3))
+    assert min(objective(s) for s in others) > best + 1e-4
+    assert (objective(1 - star) < best + 1e-12) == (eta == 0.5)
+    found = [
+        minimize(lambda f: objective(expit(f)), f, tol=1e-10)
+        for f in 4 * others[:6] - 2
+    ]
+    lowest = expit(min(found, key=lambda fit: fit.fun).x)
+    apart = [np.abs(lowest - s).max() for s in (star, 1 - star)]
+    assert min(apart) < 1e-3 and (eta == 0.5 or apart[0] < 1e-3)
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 def test_the_inequality_behind_the_theorem_on_squares_of_bag_means(size):
     """E exp(-mZ) is at most 1 - v/16, over all bags of three values and all labelings."""
