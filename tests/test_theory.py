@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from problems import gaussian_bags
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import expit, log_softmax
+from scipy.stats import norm
 from scipy.stats import t as student
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -17,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from llpbook import theory
 from llpbook.base import append_one, bag_counts
 from llpbook.baselines import BagMeanRegression
-from llpbook.count_likelihood import CountLogistic
+from llpbook.count_likelihood import CountLogistic, posterior
 from llpbook.proportions import label_proportions
 from llpbook.theory import label_worth
 from studies import consistency
@@ -517,3 +518,21 @@ def test_no_estimate_beats_the_information_of_the_counts_and_the_prior():
             J += [theory.count_information(Z, v * X[k], known)[0, 0] for v in w]
         bound = 1 / (weight @ J + 1)
         assert bound < risk < 1.2 * bound
+
+
+def test_em_with_counts_comes_near_the_bound_for_two_gaussians():
+    L, m, d, rng, W, squares, excess = 40, 25, 10, np.random.default_rng(0), [], [], []
+    of, mu = np.repeat(np.arange(L), m), np.eye(d)[0]
+    for _ in range(60):
+        y = 2 * rng.integers(0, 2, L * m) - 1
+        X = rng.normal(size=(L * m, d)) + np.outer(y, mu)
+        s = np.bincount(of, y > 0) / m
+        known, found = bag_counts(of, np.column_stack([1 - s, s])), mu
+        W.append(np.sum((2 * posterior(2 * X @ mu, known)[1] - 1) ** 2))
+        for _ in range(60):
+            found = (2 * posterior(2 * X @ found, known)[1] - 1) @ X / len(X)
+        squares.append(np.sum(found[1:] ** 2))
+        excess.append(norm.cdf(-found[0] / np.linalg.norm(found)) - norm.cdf(-1))
+    bound = (d - 1) / np.mean(W)  # of the squared angle, as mu has length 1
+    assert 0.9 < np.mean(squares) / bound < 1.25
+    assert 0.9 < np.mean(excess) / (norm.pdf(1) * bound / 2) < 1.3

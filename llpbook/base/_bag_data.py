@@ -274,7 +274,7 @@ def warn_of_little_worth(data):
     if worth < 1 and len(data.used) > len(eta):
         warn(
             f"proportions hardly differ between bags: all {len(data.used)} bags together are worth {worth:.2g} labels "
-            "(see identifiability), so what is learned is chance. Are these the shares of the classes "
+            "(see identifiability), so what is learned may be chance. Are these the shares of the classes "
             f"{', '.join(_show(k) for k in data.classes[:3])}?"
         )
 
