@@ -1,5 +1,6 @@
 # One command each, from a fresh clone: `make book`, `make test`.
-PYTHON ?= $(firstword $(shell for v in 3.11 3.12 3.13 3.14; do command -v python$$v; done))
+# `|| true`: where the last one is missing, the shell ends with 127, and make then drops all that it printed.
+PYTHON ?= $(firstword $(shell for v in 3.11 3.12 3.13 3.14; do command -v python$$v || true; done))
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.stamp

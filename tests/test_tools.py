@@ -745,3 +745,14 @@ def test_numbers_of_the_slides_are_printed_by_the_chapters(deck, chapter, number
     printed = "".join(o.get("text", "") for o in outputs)
     for number in numbers:
         assert number in said and number.replace(",", "") in printed, number
+
+
+def test_make_finds_a_python_where_others_are_missing(tmp_path):
+    (tmp_path / "python3.12").write_text("#!/bin/sh\n")
+    (tmp_path / "python3.12").chmod(0o755)
+    for tool in ("make", "sh", "bash"):
+        (tmp_path / tool).symlink_to(shutil.which(tool))
+    command = ["make", "-s", "--eval", "found: ; @echo $(PYTHON)", "found"]
+    environment = {"PATH": str(tmp_path)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True)
+    assert done.stdout.decode().strip() == str(tmp_path / "python3.12")
