@@ -37,9 +37,9 @@ from llpbook import (
     group_rate,
 )
 from llpbook.comparison import paired_differences
-from llpbook.datasets import load_bags
 from llpbook.proportions import label_proportions
 
+from .natural import grouped
 from .runner import Table, cells, load
 
 PROTOCOL, WAYS = "deviation-1", ("counts", "mixed")
@@ -111,18 +111,14 @@ GROUPINGS = {
 
 
 @lru_cache(maxsize=2)
-def grouped(task):
+def table_of(task):
     """Features, labels and bags of a data set."""
-    name, by, dropped = GROUPINGS[task]
-    data = load_bags(name, by=by)
-    y = data.true_labels_for_evaluation() == data.classes[1]
-    X = data.X.drop(columns=dropped).to_numpy(dtype=float)
-    return X, y.astype(int), np.unique(np.asarray(data.bags), return_inverse=True)[1]
+    return grouped(*GROUPINGS[task])
 
 
 def run_natural(cell, seed):
     """One draw of a task: see the module."""
-    X, y, groups = grouped(cell["task"])
+    X, y, groups = table_of(cell["task"])
     n = min(1000, len(X) // 2)
     rows = np.random.default_rng(seed).permutation(len(X))[: n + 2000]
     Z = StandardScaler().fit(X[rows[:n]]).transform(X[rows])

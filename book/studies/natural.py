@@ -119,7 +119,11 @@ METHODS = {
 @lru_cache(maxsize=2)
 def table_of(how):
     """Features, labels (0 and 1) and natural bags of a data set."""
-    name, by, dropped = GROUPINGS[how]
+    return grouped(*GROUPINGS[how])
+
+
+def grouped(name, by, dropped):
+    """Features but for those dropped, labels (0 and 1), and bags by a column."""
     data = load_bags(name, by=by)
     y = data.true_labels_for_evaluation() == data.classes[1]
     X = data.X.drop(columns=dropped).to_numpy(dtype=float)
