@@ -13,16 +13,16 @@ from .._typing import ArrayLike, Matrix, Proportions
 from ..base import LinearObjective, check_column, merge_rows, one_column, warn
 from ..count_likelihood import CountLoss, posterior
 from ..uncertainty import (
+    bag_gradients,
+    check_gradient,
     covariance_of,
     group_sums,
     loose_bounds,
     members_of,
     rate_table,
     read_fit,
+    slack_of_counts,
 )
-from ..uncertainty._accuracy import slack_of_counts
-from ..uncertainty._sandwich import bag_gradients
-from ..uncertainty._table import check_gradient
 
 #: Bags with members of a group below which its share in the bag says nothing.
 FEWEST = 3

@@ -8,8 +8,7 @@ import pandas as pd
 
 from .._typing import ArrayLike, Proportions
 from ..base import NotIdentifiableError, read_bags
-from ..uncertainty import group_table, in_bags, members_of
-from ..uncertainty._accuracy import no_features
+from ..uncertainty import group_table, in_bags, members_of, no_features
 
 
 def goodman(

@@ -21,8 +21,10 @@ from ._accuracy import (
     class_probabilities,
     expected_accuracy,
     expected_labels,
+    no_features,
     read_shares,
     require_probabilities,
+    slack_of_counts,
 )
 from ._bootstrap import BagBootstrap, bag_bootstrap, draw_bags
 from ._cautions import caution, deviations
@@ -65,6 +67,7 @@ from ._sandwich import (
 )
 from ._table import (
     CoefficientTable,
+    check_gradient,
     check_maximum,
     coefficient_table,
     covariance_of,
