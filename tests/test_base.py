@@ -16,6 +16,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import named, uneven_bags
+from scipy import special
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
@@ -219,6 +220,8 @@ def test_probabilities_of_two_and_of_several_classes():
     assert_allclose(np.log(P[:, 1] / P[:, 0]), scores[:, 1] - scores[:, 0], atol=1e-12)
     two = np.column_stack([np.zeros(5), scores[:, 0]])
     assert_allclose(base.probabilities(scores[:, 0]), base.probabilities(two))
+    f = np.append(np.linspace(-800, 800, 2001), [-np.inf, np.inf])
+    assert_allclose(base.expit(f), special.expit(f), rtol=1e-14)
 
 
 def test_kernels_are_what_their_names_say():

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import gaussian_bags
-from scipy.special import expit, softmax
+from scipy.special import softmax
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -30,7 +30,6 @@ from llpbook.base import (
 )
 from llpbook.count_likelihood import CountLogistic, count_posterior
 from llpbook.em import EMLR
-from llpbook.em._fits import logistic
 from llpbook.proportions import label_proportions
 
 problem = partial(gaussian_bags, d=3, apart=2.0)
@@ -302,11 +301,6 @@ def test_where_newton_steps_fail_scikit_learn_fits():
     assert_allclose(f, exact.decision_function(X), atol=1e-6)
     with pytest.raises(NotIdentifiableError, match="every instance gets the same"):
         fits(np.zeros(240, np.int8))
-
-
-def test_logistic_is_expit():
-    f = np.linspace(-800, 800, 2001)
-    assert_allclose(logistic(f), expit(f), rtol=0, atol=5e-16)
 
 
 def test_progress_is_printed_where_it_is_asked_for(capsys):

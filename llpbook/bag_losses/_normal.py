@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
 
-from ..base import BagLoss, ProportionLoss, curvature
+from ..base import BagLoss, ProportionLoss, curvature, expit
 
 #: Added to the variance of a normal count, that of rounding it to a whole number.
 ROUNDING = 1 / 12

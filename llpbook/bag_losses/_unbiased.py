@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit, logit, logsumexp
+from scipy.special import logit, logsumexp
 
-from ..base import BagLoss, curvature, label_factors, probabilities
+from ..base import BagLoss, curvature, expit, label_factors, probabilities
 
 #: A probability of the forward model counts as no less.
 SMALLEST_CHANCE = 1e-12

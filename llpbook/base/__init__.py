@@ -70,6 +70,8 @@ from ._objective import (
     LinearObjective,
     Point,
     Solution,
+    blocks,
+    expit,
     fisher_scoring,
     label_factors,
     linear_objective,

@@ -2,10 +2,9 @@
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import expit
 
 from ._columns import check_bags
-from ._objective import one_column
+from ._objective import expit, one_column
 
 #: Nodes of Gauss-Hermite quadrature and the logarithms of their weights.
 NODES = np.polynomial.hermite.hermgauss(11)[0]

@@ -137,7 +137,7 @@ def explain(X, error):
 def refuse_huge(X):
     """Numbers whose squares would overflow when summed."""
     values = X if isinstance(X, np.ndarray) else X.data
-    largest = np.abs(values).max(initial=0)
+    largest = max(values.max(initial=0), -values.min(initial=0))
     if largest > 1e100:
         raise ValueError(
             f"it holds {largest:.3g}, whose square is too large to compute with; scale the features"

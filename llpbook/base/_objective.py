@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
-from scipy.special import expit, softmax
+from scipy.special import softmax
 
 from ._chunked import InChunks
 from ._counts import by_bag
@@ -21,8 +21,8 @@ from ._running import check_time
 
 #: Most weights, and most rows of a factor, for which a linear system is solved.
 MOST_WEIGHTS, MOST_ROWS = 1500, 4000
-#: Rows that are weighted at once: a copy of all would take as much memory as the features.
-GRAM_ROWS = 2**16
+#: Entries of a block of rows, which stays in the processor's cache while it is used twice.
+CACHED = 2**17
 #: Halvings of a step, and the share of the promised fall of the objective that a step must bring.
 HALVINGS, ARMIJO = 60, 1e-4
 #: A step is short if it promises to lower the objective by less: a twentieth of a standard error squared.
@@ -47,6 +47,12 @@ def one_column(scores):
     ndarray, shape (n_instances,) or (n_instances, n_columns)
     """
     return scores[:, 0] if scores.shape[1] == 1 else scores
+
+
+def expit(x):
+    """The function 1 / (1 + exp(-x)) as `scipy.special.expit`, three times as fast."""
+    with np.errstate(over="ignore"):
+        return 1 / (1 + np.exp(-x))
 
 
 def softplus(x):
@@ -144,7 +150,8 @@ class LinearObjective:
     def __init__(self, loss, Z, known, penalty=0.0, linear=None):
         if (known.bags[1:] < known.bags[:-1]).any():
             order = by_bag(known.bags, len(known.sizes))
-            Z, known = Z[order], known.reordered(order)
+            Z = Z[order] if sp.issparse(Z) else Z.take(order, axis=0)
+            known = known.reordered(order)
         self.loss, self.Z, self.known = loss, Z, known
         self.penalty, self.linear = np.broadcast_to(penalty, Z.shape[1]), linear
         self.n, self._state = int(known.sizes.sum()), None
@@ -293,8 +300,14 @@ def weighted_gram(Z, weights):
     r""":math:`\sum_i a_i x_i x_i^\top`, shape (n_columns, n_columns)."""
     if sp.issparse(Z):
         return (Z.T @ sp.diags_array(weights) @ Z).toarray()
-    parts = [slice(i, i + GRAM_ROWS) for i in range(0, len(Z), GRAM_ROWS)]
-    return sum(Z[rows].T @ (Z[rows] * weights[rows, None]) for rows in parts)
+    return sum((part.T * weights[rows]) @ part for rows, part in blocks(Z))
+
+
+def blocks(X):
+    """Pairs of a slice and the rows of X in it, in blocks; a sparse X whole."""
+    n, d = X.shape
+    step = n if sp.issparse(X) else max(1, CACHED // max(d, 1))
+    return ((slice(i, i + step), X[i : i + step]) for i in range(0, n, step))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit, softmax
+from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import gen_batches
 
 from .._checks import check_flag
 from ..proportions import averaging_matrix, label_proportions
 from ._columns import check_bags, check_column
+from ._objective import expit
 
 
 def probabilities(scores):

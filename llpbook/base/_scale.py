@@ -4,6 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
+from ._objective import blocks
 from ._running import warn
 
 
@@ -54,9 +55,10 @@ def warn_of_scale(estimator, X, frequencies=None):
         Of the rows.
     """
     if isinstance(X, np.ndarray):
-        means = np.average(X, axis=0, weights=frequencies)
-        squares = np.average((X - means) ** 2, axis=0, weights=frequencies)
-        warn_of_moments(estimator, means, np.sqrt(squares))
+        often = np.ones(len(X)) if frequencies is None else frequencies
+        means = often @ X / often.sum()
+        squares = sum(often[rows] @ (x - means) ** 2 for rows, x in blocks(X))
+        warn_of_moments(estimator, means, np.sqrt(squares / often.sum()))
 
 
 def warn_of_moments(estimator, means, stds):
@@ -106,8 +108,12 @@ def warn_if_held(estimator, X, w, frequencies=None):
     """
     often = np.ones(X.shape[0]) if frequencies is None else frequencies
     means = X.T @ often / often.sum()
-    squares = X.multiply(X) if sp.issparse(X) else X * X
-    total = float(np.sum(squares.T @ often) / often.sum() - np.sum(means**2))
+    squares = (
+        X.multiply(X).T @ often
+        if sp.issparse(X)
+        else np.einsum("ij,ij,i->", X, X, often)
+    )
+    total = float(np.sum(squares) / often.sum() - np.sum(means**2))
     scores = X @ w.T
     varies = np.max(often @ (scores - often @ scores / often.sum()) ** 2 / often.sum())
     held = varies < estimator.C * total

@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, logsumexp
+from scipy.special import logsumexp
 
-from ..base import NODES, WEIGHTS, softplus
+from ..base import NODES, WEIGHTS, expit, softplus
 from ._binary import tilt
 
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 
-from scipy.special import expit, softmax
+from scipy.special import softmax
 
-from ..base import BagLoss, curvature, tilt_classes
+from ..base import BagLoss, curvature, expit, tilt_classes
 from ._binary import count_factors, count_posterior, tilt
 from ._intercepts import bag_intercepts, expected_probabilities
 from ._several import class_factors, class_posterior

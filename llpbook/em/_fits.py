@@ -3,11 +3,10 @@
 from collections import deque
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
 
-from ..base import NotIdentifiableError, append_one
+from ..base import NotIdentifiableError, append_one, blocks, expit, weighted_gram
 
 #: Largest entry of the gradient at which `WarmFits` stops: two digits below the tolerance of the last fits.
 WARM_TOL = 1e-10
@@ -16,8 +15,6 @@ WARM_TOL = 1e-10
 KEEP, FAIL, NEAR = 0.2, 0.9, 1e-8
 #: Shares of a Newton step that are tried, and steps that correct the matrix.
 RATES, STEPS = (1.0, 0.5, 0.25, 0.125), 12
-#: Entries of a block of X that stays in the processor's cache while it is used twice.
-CACHED = 2**17
 #: The diagonal of a Newton matrix is larger by this share, and that of a weight without penalty is at least `TINY`, so
 #: that it has a factor where features are collinear or all instances are far from the boundary.
 REGULAR, TINY = 1e-10, 1e-6
@@ -153,7 +150,7 @@ class WarmFits:
         f, g = np.empty(self.X.shape[0]), self.penalty * w
         for rows, part in blocks(self.X):
             f[rows] = part @ w
-            g += part.T @ logistic(f[rows])
+            g += part.T @ expit(f[rows])
         return f, g / len(f)
 
     def _direction(self, q):
@@ -208,29 +205,9 @@ def warm_logistic(model, X):
     return fit
 
 
-def blocks(X):
-    """Rows of a dense X in blocks; a sparse one whole."""
-    dense = isinstance(X, np.ndarray)
-    step = max(1, CACHED // X.shape[1]) if dense else X.shape[0]
-    for start in range(0, X.shape[0], step):
-        rows = slice(start, start + step)
-        yield rows, X[rows] if dense else X
-
-
 def newton_factor(f, X, penalty):
     """Cholesky factor of the second derivatives at log-odds f."""
-    H = np.diag(np.where(penalty > 0, penalty, TINY))
-    for rows, part in blocks(X):
-        s = logistic(f[rows])
-        v = s * (1 - s)
-        if sp.issparse(X):
-            H += (part.T @ sp.diags_array(v) @ part).toarray()
-        else:
-            H += (part.T * v) @ part
+    s = expit(f)
+    H = weighted_gram(X, s * (1 - s)) + np.diag(np.where(penalty > 0, penalty, TINY))
     H[np.diag_indices_from(H)] *= 1 + REGULAR
     return cho_factor(H / len(f))
-
-
-def logistic(f):
-    """`scipy.special.expit` with an absolute error of 1e-16, three times as fast."""
-    return 0.5 + 0.5 * np.tanh(0.5 * f)
