@@ -5,7 +5,7 @@ The package imports them from here, a chapter whose managed cells show hints fro
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NewType, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -27,3 +27,8 @@ Chunks: TypeAlias = (
     | Path
     | pd.DataFrame
 )
+if not TYPE_CHECKING:  # `help` prints these names, not the forty members of a union
+    ArrayLike, Chunks, Matrix, Proportions, RandomState = (
+        NewType(name, object)
+        for name in ("ArrayLike", "Chunks", "Matrix", "Proportions", "RandomState")
+    )

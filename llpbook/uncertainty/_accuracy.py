@@ -110,7 +110,8 @@ def slack_of_counts(data, rounding=0.0):
     if rounding == 0 and off.any():
         warn(
             f"the shares of {off.sum()} bags give no whole counts, so the bounds are not sure: state how far a share "
-            "may be from the true one, such as rounding=0.005 for shares in percent"
+            "may be from the true one, such as rounding=0.005 for shares in percent, or twice the "
+            "largest of polling_errors for shares of other people"
         )
     return data.bag_sizes * float(rounding)
 
