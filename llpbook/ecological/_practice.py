@@ -135,11 +135,11 @@ def polling_errors(
 
     Notes
     -----
-    For statements about all voters of the bags state no errors: for them the shares are exact. For statements about the
-    respondents the errors are right if one P(y | x) holds in all bags. Where only the shares of the classes differ
-    between bags, slopes with these errors are far too steep: the labels of respondents scatter around the share, while a fit
-    takes an error as unrelated to the labels. The respondents must be drawn from the voters of their bag; who answers
-    more often by class biases the shares, and no error describes a bias.
+    For statements about all voters of the bags state no errors: for them the shares are exact. For statements about
+    the respondents the errors are right if one P(y | x) holds in all bags. Where only the shares of the classes
+    differ between bags, slopes with these errors are far too steep: the labels of respondents scatter around the
+    share, while a fit takes an error as unrelated to the labels. The respondents must be drawn from the voters of
+    their bag; who answers more often by class biases the shares, and no error describes a bias.
 
     Examples
     --------
