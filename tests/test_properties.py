@@ -227,9 +227,12 @@ pairs = st.builds(
 
 
 def label(model, P, Q):
-    """Labels of two samples; class 1 is where the first is denser."""
-    found = model.fit(np.vstack([P, Q]), np.repeat([0, 1], [len(P), len(Q)]))
-    labels = found.predict(np.vstack([P, Q]))
+    """Labels of two samples, -1 where rounding decides; class 1 is where the first is denser."""
+    X = np.vstack([P, Q])
+    found = model.fit(X, np.repeat([0, 1], [len(P), len(Q)]))
+    score = found.decision_function(X)
+    tied = np.abs(score) < 1e-12 * np.abs(score).max()
+    labels = np.where(tied, -1, found.predict(X))
     return labels[: len(P)], labels[len(P) :]
 
 
