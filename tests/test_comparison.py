@@ -84,10 +84,9 @@ def test_demsar_verdicts():
     strict = critical_difference(4, 14, test="nemenyi", level=0.05)
     assert round(strict, 2) == 1.25  # no pair differs
     assert indistinct_groups(ranks, strict) == [list(ranks.sort_values().index)]
-    assert round(critical_difference(4, 14, test="nemenyi", level=0.1), 2) == 1.12
-    groups = indistinct_groups(
-        ranks, critical_difference(4, 14, test="nemenyi", level=0.1)
-    )
+    wider = critical_difference(4, 14, test="nemenyi", level=0.1)
+    groups = indistinct_groups(ranks, wider)
+    assert round(wider, 2) == 1.12
     assert groups == [["C4.5+m+cf", "C4.5+m", "C4.5+cf"], ["C4.5+cf", "C4.5"]]
     dunn = critical_difference(4, 14, level=0.05)
     assert int(100 * dunn) / 100 == 1.16  # as printed: cut off, not rounded
@@ -107,10 +106,9 @@ def test_what_the_solutions_of_the_chapter_say():
         assert critical_difference(k, n) <= 1 < critical_difference(k, n - 1)
         root = np.sqrt(k * (k + 1) / 6)
         assert critical_difference(k, 1) / root == pytest.approx(q, abs=0.001)
-    pvalue = [
-        friedman([[1, 0]] * w + [[0, 1]] * (20 - w)).chi2_pvalue for w in (14, 15)
-    ]
-    assert pvalue[1] < 0.05 < pvalue[0]
+    wins = ([[1, 0]] * w + [[0, 1]] * (20 - w) for w in (14, 15))
+    few, enough = (friedman(table).chi2_pvalue for table in wins)
+    assert enough < 0.05 < few
     turned = [[4, 3, 2, 1], [4, 3, 2, 1], [1, 4, 3, 2]]  # A, B, C, D; C and D between
     assert average_ranks([row[:2] for row in turned]).is_monotonic_increasing
     ranks = average_ranks(turned)
@@ -134,9 +132,8 @@ def test_the_critical_difference_of_stolpe2011_has_two_digits_exchanged():
     # and no other test, level or number of sets gives it
     for test, level in product(["nemenyi", "bonferroni-dunn"], [0.01, 0.05, 0.1]):
         for k, n in product([3, 4, 5], range(6, 11)):
-            assert (
-                abs(critical_difference(k, n, test=test, level=level) - 1.4317) > 0.0005
-            )
+            found = critical_difference(k, n, test=test, level=level)
+            assert abs(found - 1.4317) > 0.0005
 
 
 def test_the_verdicts_of_stolpe2011_hold_with_both_critical_differences():
@@ -149,9 +146,8 @@ def test_the_verdicts_of_stolpe2011_hold_with_both_critical_differences():
 
 
 def test_a_misprinted_rank_of_stolpe2011_is_refused():
-    with pytest.raises(
-        ValueError, match=r"ranks of 4 methods must sum to 10, got 9\.9"
-    ):
+    words = r"ranks of 4 methods must sum to 10, got 9\.9"
+    with pytest.raises(ValueError, match=words):
         friedman_from_ranks(table_2()[64], 8)
 
 
@@ -269,20 +265,10 @@ def test_friedman_at_its_ends():
 def test_for_two_methods_both_critical_differences_are_that_of_the_sign_test():
     for level in (0.01, 0.05, 0.1):
         dunn = critical_difference(2, 30, level=level)
-        assert critical_difference(2, 30, test="nemenyi", level=level) == pytest.approx(
-            dunn
-        )
+        nemenyi = critical_difference(2, 30, test="nemenyi", level=level)
+        assert nemenyi == pytest.approx(dunn)
         # the rank difference of two methods is the mean of N signs, of variance 1 / N
         assert dunn == pytest.approx(stats.norm.isf(level / 2) / np.sqrt(30))
-
-
-def test_critical_difference_grows_with_methods_and_falls_with_sets_and_level():
-    for test in ("nemenyi", "bonferroni-dunn"):
-        by_k = [critical_difference(k, 10, test=test) for k in range(2, 8)]
-        assert np.all(np.diff(by_k) > 0)
-        assert critical_difference(5, 40, test=test) == pytest.approx(by_k[3] / 2)
-        assert critical_difference(5, 10, test=test, level=0.05) > by_k[3]
-    assert critical_difference(5, 10, test="nemenyi") > by_k[3]  # more pairs to compare
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -400,13 +386,6 @@ def test_friedman_beside_all_permutations():
     assert pvalue[six] == pytest.approx(0.016, abs=0.0005)
 
 
-def test_friedman_p_values_of_equal_methods_are_uniform():
-    rng = np.random.default_rng(0)
-    pvalue = [friedman(rng.random((25, 5))).f_pvalue for _ in range(600)]
-    for level in (0.05, 0.1, 0.5):
-        assert_level(np.array(pvalue) <= level, level)
-
-
 @pytest.mark.equation("eq-comparison-critical")
 def test_critical_differences_hold_their_level():
     # average ranks of six equal methods on 50 sets, in 20,000 draws
@@ -430,11 +409,11 @@ def test_resampled_t_is_exact_at_the_assumed_correlation_and_the_t_test_is_not()
     shared = rng.normal(size=(2000, 1)) * np.sqrt(ratio / (1 + ratio))
     own = rng.normal(size=(2000, n_draws)) * np.sqrt(1 / (1 + ratio))
     zero = np.zeros(n_draws)
-    corrected = [
-        resampled_t_test(d, zero, test_train_ratio=ratio).pvalue for d in shared + own
-    ]
+    corrected, usual = (
+        [resampled_t_test(d, zero, test_train_ratio=r).pvalue for d in shared + own]
+        for r in (ratio, 0)
+    )
     assert stats.kstest(corrected, "uniform").pvalue > 0.01
-    usual = [resampled_t_test(d, zero, test_train_ratio=0).pvalue for d in shared + own]
     assert np.mean(np.array(usual) <= 0.05) > 0.25
 
 
@@ -448,29 +427,13 @@ TWICE = pd.DataFrame(TABLE, columns=["A", "A"])
     [
         (lambda: rank_methods([0.9, 0.8]), r"scores must have a row .* shape \(2,\)"),
         (lambda: rank_methods([[0.9], [0.8]]), r"at least two methods, .* \(2, 1\)"),
-        (lambda: rank_methods([["a", "b"]]), "scores must be numbers"),
         (lambda: average_ranks([[1, 2], [np.nan, 3]]), "scores must be finite, got nan for the method 0 in row 1"),
         (lambda: rank_methods(TWICE), "one column per method, got 'A' twice"),
-        (lambda: rank_methods(TABLE, larger_is_better=1), "larger_is_better must be True or False"),
-        (lambda: friedman(TABLE, correct_ties="yes"), "correct_ties must be True or False"),
         (lambda: friedman(TABLE[:1]), "at least two data sets, got 1"),
-        (lambda: friedman_from_ranks([1, 2], 1), "n_sets must be a whole number"),
-        (lambda: friedman_from_ranks([1, 2], 4, tie_factor=1.5), r"tie_factor must be a number in \[0, 1\], got 1.5"),
         (lambda: friedman_from_ranks([0.5, 2.5], 4), r"ranks must lie in \[1, 2\], got 0.5"),
         (lambda: friedman_from_ranks([1, 1], 4), "must sum to 3, got 2"),
-        (lambda: friedman_from_ranks([[1, 2]], 4), r"ranks must be one .* \(1, 2\)"),
-        (lambda: friedman_from_ranks(pd.Series([1, 2], ["A", "A"]), 4), "'A' twice"),
-        (lambda: critical_difference(1, 8), "n_methods must be a whole number from 2"),
-        (lambda: critical_difference(4, 0), "n_sets must be a whole number from 1"),
-        (lambda: critical_difference(4, 8, test="tukey"), "test must be 'bonferroni-dunn' or 'nemenyi', got 'tukey'"),
-        (lambda: critical_difference(4, 8, level=1), r"level must be a number in \(0, 1\), got 1"),
-        (lambda: indistinct_groups([1, 2], 0), "critical must be a number above 0, got 0"),
-        (lambda: wilcoxon_test(FIRST, [0.1]), r"second must hold at least two scores .* \(1,\)"),
         (lambda: wilcoxon_test(FIRST, [1, 2, 3]), "second must have the length of first, 2, got 3"),
-        (lambda: wilcoxon_test([np.inf, 1], SECOND), "first must be finite, got inf"),
         (lambda: wilcoxon_test(pd.Series(FIRST), pd.Series(SECOND, [1, 0])), "second.index differs"),
-        (lambda: resampled_t_test(FIRST, SECOND, test_train_ratio=-1), "test_train_ratio must be a number from 0"),
-        (lambda: effect_sizes(FIRST, SECOND, test_train_ratio="a"), "test_train_ratio must be numbers"),
     ],
 )  # fmt: skip
 def test_bad_input_is_named(call, message):
@@ -484,14 +447,6 @@ def test_friedman_of_published_ranks_by_hand():
     assert friedman_from_ranks([1, 2, 3], 5, tie_factor=0.5).chi2 == pytest.approx(10)
     found = friedman_from_ranks([1.8, 2.0, 2.2], 5, tie_factor=0.5)
     assert found.chi2 == pytest.approx(0.4 / 0.5)
-
-
-@pytest.mark.parametrize(
-    "scores", [np.ones((3, 2)) * 1j, np.ones((3, 2), dtype="datetime64[D]")]
-)
-def test_scores_that_are_no_real_numbers_are_refused(scores):
-    with pytest.raises(ValueError, match="scores must be numbers: real ones"):
-        rank_methods(scores)
 
 
 # --- tables of differences -----------------------------------------------------------
@@ -528,9 +483,8 @@ def test_draws_of_one_set_have_the_corrected_error():
     found = paired_differences(part, "old", unit="draw", test_train_ratio=0.5)
     for method in ("one", "two"):
         known = resampled_t_test(part[method], part["old"], test_train_ratio=0.5)
-        assert found.loc[method].tolist() == pytest.approx(
-            [known.difference, known.standard_error, known.n_draws]
-        )
+        expected = known.difference, known.standard_error, known.n_draws
+        assert_allclose(found.loc[method], expected)
 
 
 def test_levels_kept_apart_and_rows_in_any_order():
@@ -555,12 +509,9 @@ def test_missing_scores_leave_the_pairs_of_their_method():
     ("change", "options", "message"),
     [
         (lambda s: s, {"unit": "set"}, "must be levels of the index of scores, .* got 'set'"),
-        (lambda s: s, {"unit": "task", "by": ["task"]}, "got 'task' in by too"),
         (lambda s: s, {"unit": "task", "reference": "new"}, "reference must be a column .* got 'new'"),
         (lambda s: s.reset_index(drop=True), {"unit": "task"}, "must have names"),
         (lambda s: pd.concat([s, s]), {"unit": "task"}, "one row per case, got .* twice"),
-        (lambda s: s.astype(str) + "x", {"unit": "task"}, "scores must be numbers"),
-        (lambda s: s, {"unit": "task", "test_train_ratio": -1}, "test_train_ratio must be a number from 0"),
     ],
 )  # fmt: skip
 def test_tables_of_differences_refuse_bad_input(change, options, message):
