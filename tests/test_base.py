@@ -53,15 +53,8 @@ def test_all_forms_of_proportions_mean_the_same(proportions):
 def test_labels_are_columns_and_minus_one():
     classes = np.array(["no", "yes"], dtype=object)
     assert_array_equal(base.check_labels(["yes", -1, "no"], classes, 3), [1, -1, 0])
-    assert_array_equal(
-        base.check_labels(np.array(["yes", -1]), classes, 2), [1, -1]
-    )  # now "-1", a string
-    for labels, message in (
-        (["yes"], "labels must have one entry for each of the 2"),
-        (["yes", "maybe"], "labels holds 'maybe'"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            base.check_labels(labels, classes, 2)
+    text = np.array(["yes", -1])  # now "-1", a string
+    assert_array_equal(base.check_labels(text, classes, 2), [1, -1])
     for two in (np.array([-1, 1]), np.array(["-1", "1"], dtype=object)):
         with pytest.raises(ValueError, match="-1 is one of the classes"):
             base.check_labels(np.array(two.tolist()), two, 2)
@@ -77,9 +70,8 @@ def test_all_labels_known_is_supervised_learning():
     ones = np.column_stack([X, np.ones(200)])
     supervised = LogisticRegression(C=4, fit_intercept=False, tol=1e-10).fit(ones, y)
     model = MeanMap(alpha=1.0).fit(X, bags, p, labels=y)
-    assert_allclose(
-        np.append(model.coef_, model.intercept_), supervised.coef_[0], atol=1e-4
-    )
+    weights = np.append(model.coef_, model.intercept_)
+    assert_allclose(weights, supervised.coef_[0], atol=1e-4)
 
 
 # --- what several estimators share -------------------------------------------------------------------------
@@ -106,10 +98,8 @@ def test_one_vs_rest_is_one_binary_fit_a_class(kernel):
     for k in range(3):
         alone = MeanMap(kernel=kernel).fit(X, bags, P[:, k])
         assert_array_equal(model.decision_function(X)[:, k], alone.decision_function(X))
-    assert_array_equal(
-        model.predict(X), model.classes_[model.decision_function(X).argmax(axis=1)]
-    )
-    assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    best = model.decision_function(X).argmax(axis=1)
+    assert_array_equal(model.predict(X), model.classes_[best])
     assert model.score(X, frame.columns.to_numpy()[y]) > 0.85
 
 
@@ -135,9 +125,8 @@ def test_pivoted_cholesky_of_a_singular_kernel():
 def test_bag_weights_of_pure_bags_are_their_sizes():
     X, y, bags, P = three_classes()
     labels = np.where(np.arange(300) < 40, y, -1)
-    data = base.labels_to_pure_bags(
-        base.BagData(X, bags, P, np.arange(3), labels=labels)
-    )
+    given = base.BagData(X, bags, P, np.arange(3), labels=labels)
+    data = base.labels_to_pure_bags(given)
     known = np.bincount(y[:40], minlength=3)
     assert_array_equal(base.check_bag_weights("size", data)[-3:], known)
     own = base.check_bag_weights(np.full(30, 2.0), data)
@@ -164,10 +153,6 @@ def test_choices_among_rows_do_not_depend_on_their_order():
         assert len({*map(tuple, chosen)}) == 12 < len({*map(tuple, [*chosen, *X])})
         assert_array_equal(chosen, choose(X[rng.permutation(30)]))
     assert base.thin(X, 30) is X and len(base.thin(X, 29)) == 29
-    drawn = base.choose_centers(X, 12, np.random.RandomState(1))
-    assert not np.array_equal(
-        drawn, base.choose_centers(X, 12, np.random.RandomState(0))
-    )
     centers = base.choose_centers(X, 40, np.random.RandomState(0))
     assert_array_equal(centers, X[base.canonical_order(X)])
 
@@ -314,12 +299,8 @@ def test_a_kernel_may_be_rounded_or_of_rank_one(cls):
     X, bags, p = kernel_problem()
     K, u = rbf_kernel(X), X[:, 0]
     vector = np.linalg.eigh(K)[1][:, 0]
-    for Z in (
-        K.astype(np.float32),
-        np.outer(u, u),
-        K - 1e-12 * np.outer(vector, vector),
-        K - 1e-12 * np.eye(len(K)),
-    ):
+    rounded = K - 1e-12 * np.outer(vector, vector)
+    for Z in (K.astype(np.float32), np.outer(u, u), rounded):
         model = kernel_model(cls, "precomputed").fit(Z, bags, p)
         assert np.isfinite(model.decision_function(Z)).all()
 
@@ -365,13 +346,10 @@ def test_a_named_kernel_is_its_matrix():
     X, _, bags, P = three_classes(n=60)
     D = ((X[:, None] - X[None]) ** 2).sum(axis=2)
     named = MeanMap(kernel="rbf", gamma=2.0).fit(X[:40], bags[:40], P[:4])
-    given = MeanMap(kernel="precomputed").fit(
-        np.exp(-2 * D[:40, :40]), bags[:40], P[:4]
-    )
+    K = np.exp(-2 * D[:, :40])
+    given = MeanMap(kernel="precomputed").fit(K[:40], bags[:40], P[:4])
     assert named.gamma_ == 2
-    assert_allclose(
-        named.decision_function(X), given.decision_function(np.exp(-2 * D[:, :40]))
-    )
+    assert_allclose(named.decision_function(X), given.decision_function(K))
 
 
 def test_one_against_the_rest_keeps_bags_and_known_labels():
@@ -403,34 +381,18 @@ def test_a_fit_is_short_from_twice_the_tolerance_on():
 @pytest.mark.parametrize("unit", [2.0**-6, 1.0, 2.0**20])
 def test_scales_differ_and_means_are_far_in_any_unit(unit):
     signs = np.array([-1.0, 1.0])
-    for ratio, offset, warns in (
-        (1000, 30, False),
-        (1001, 30, True),
-        (1000, 31, True),
-    ):
-        columns = [
-            signs,
-            ratio * signs,
-            signs + offset,
-            signs,
-            0 * signs,
-            0 * signs + 7,
-        ]
-        X = unit * np.column_stack(columns)
-        if warns:
-            with pytest.warns(base.LLPWarning, match="not on one scale"):
-                base.warn_of_scale(MeanMap(), X)
-        else:
-            base.warn_of_scale(MeanMap(), X)
+    for ratio, offset, warns in ((1000, 30, 0), (1001, 30, 1), (1000, 31, 1)):
+        columns = signs, ratio * signs, signs + offset, signs, 0 * signs, 0 * signs + 7
+        with warnings.catch_warnings(record=True, action="always") as caught:
+            base.warn_of_scale(MeanMap(), unit * np.column_stack(columns))
+        assert ["not on one scale" in str(w.message) for w in caught] == [True] * warns
 
 
 def test_the_constant_feature_is_last_and_the_form_stays():
     X = np.eye(3)[:, :2]
     ones = [[1, 0, 1], [0, 1, 1], [0, 0, 1]]
     assert_array_equal(base.append_one(X), ones)
-    sparse = base.append_one(sp.csr_array(X))
-    assert_array_equal(sparse.toarray(), ones)
-    assert sparse.format == "csr"
+    assert_array_equal(base.append_one(sp.csr_array(X)).toarray(), ones)
 
 
 def test_a_score_of_zero_is_the_negative_class():
@@ -447,8 +409,6 @@ def test_accuracy_with_weights():
     right = model.predict(X) == y
     assert model.score(X, y, weights) == pytest.approx(weights @ right / weights.sum())
     assert not right.all()
-    with pytest.raises(ValueError, match=r"^y must have one entry"):
-        model.score(X, y[1:])
 
 
 # --- nothing silently wrong --------------------------------------------------------------------------------
@@ -473,7 +433,6 @@ def test_predicted_proportions_of_any_classifier_and_any_names():
     X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([0, 0, 1, 1])
     for model in (
         LogisticRegression().fit(X, y),
-        make_pipeline(LogisticRegression()).fit(X, y),
         make_pipeline(StandardScaler(), StandardScaler(), LogisticRegression()).fit(
             X, y
         ),
@@ -495,14 +454,6 @@ def test_predicted_proportions_of_any_classifier_and_any_names():
         assert one.to_numpy().tolist() == [[1, 0]] and list(one) == [0, 1]
 
 
-def test_predicted_proportions_of_integer_names():
-    X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([0, 0, 1, 1])
-    model = MeanMap().fit(X, 10 + y, {11: 1.0, 10: 0.0})
-    table = model.predict_proportions(X, [10, 11, 11, 7])
-    assert table.index.tolist() == [11, 10, 7]
-    assert_allclose(table, [[0.5, 0.5], [1, 0], [0, 1]])
-
-
 def test_soft_proportions_are_mean_probabilities():
     X, _, bags, p = keyed_problem()
     model = MeanMap().fit(X, bags, p)
@@ -510,7 +461,6 @@ def test_soft_proportions_are_mean_probabilities():
     chances = pd.DataFrame(model.predict_proba(X), columns=model.classes_)
     expected = chances.groupby(bags).mean().loc[p.index]
     assert_allclose(table, expected)
-    assert table.index.tolist() == p.index.tolist()
     codes = pd.factorize(bags)[0]
     rows = MeanMap().fit(X, codes, p[pd.unique(bags)].to_numpy())
     found = rows.predict_proportions(X[codes != 1], codes[codes != 1], 20, soft=True)
@@ -569,14 +519,6 @@ def test_index_of_bags_is_compared_wherever_both_have_one():
         pipe.fit(frame, shuffled, meanmap__proportions=p)
 
 
-def test_score_refuses_what_is_no_class():
-    X, y, bags, p = keyed_problem()
-    model = MeanMap().fit(X, bags, p)
-    assert model.score(X, y) == np.mean(model.predict(X) == y)
-    with pytest.raises(ValueError, match=r"none of the classes.*proportion_scorer"):
-        model.score(X, bags)
-
-
 def test_tuples_name_bags():
     X, _, bags, p = keyed_problem()
     pairs = [("state", bag) for bag in bags]
@@ -589,14 +531,6 @@ def test_tuples_name_bags():
         assert model.predict_proportions(X, pairs).shape == (20, 2)
 
 
-def test_bag_weights_that_are_no_numbers_are_named():
-    X, _, bags, p = keyed_problem()
-    mask = np.ma.masked_array(np.ones(20), np.arange(20) == 3)
-    for bad, message in ((mask, "bag_weights is a masked"), (["a"] * 20, "be numbers")):
-        with pytest.raises(ValueError, match=message):
-            MeanMap(bag_weights=bad).fit(X, bags, p)
-
-
 def test_labels_become_columns_of_the_sorted_classes():
     classes, codes = base.label_codes(["b", "a", "c", "a"], 4)
     assert classes.tolist() == ["a", "b", "c"] and codes.tolist() == [1, 0, 2, 0]
@@ -604,7 +538,6 @@ def test_labels_become_columns_of_the_sorted_classes():
     backwards = pd.Series(["b", "a", "c", "a"], [3, 2, 1, 0])
     for y, message in (
         (["a"] * 4, "y must hold two classes or more, got only 'a'"),
-        (["a", "b"], "y must have one entry for each of the 4"),
         (["a", None, "b", "b"], "y has a missing value at position 1"),
         (backwards, r"y\.index differs from X\.index"),
     ):
@@ -612,34 +545,30 @@ def test_labels_become_columns_of_the_sorted_classes():
             base.label_codes(y, 4, pd.DataFrame(np.eye(4)))
 
 
+NAN, DAY = float("nan"), pd.Timestamp("2020-01-01")
+
+
 def test_features_are_a_matrix_of_finite_numbers():
     X = base.check_features([[1, 2], [3, 4]])
     assert X.dtype == float and X.tolist() == [[1, 2], [3, 4]]
     base.check_features([[1e100]])
     for bad, message in (
-        ([1.0, 2.0], "2D array"),
-        ([[np.nan]], "NaN"),
-        ([[1e101]], "too large"),
         ([[-1e101]], "too large"),
+        (np.array([[1, NAN]]), "column 1 holds missing values"),
         (np.ma.masked_array([[1.0, 2.0]], [[True, False]]), "masked"),
-        (np.array([["2020-01-01"]], "datetime64[D]"), "times"),
         (np.array([[3]], "timedelta64[D]"), "times"),
+        (pd.DataFrame([["x", "y"]], columns=["a", "a"]), "column 'a', 'a' holds text"),
     ):
         with pytest.raises(ValueError, match=f"X must be a matrix .*{message}"):
             base.check_features(bad)
-
-
-NAN, DAY = float("nan"), pd.Timestamp("2020-01-01")
 
 
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
         ({"job": ["x", "y"], "a": [1, 2]}, "column 'job' holds text; put a OneHot"),
-        ({"job": pd.Categorical(["x", "y"])}, "column 'job' holds text"),
         ({"job": ["x", None]}, "'job' holds text.* Also, column 'job' holds missing"),
         ({"n": ["1", "2"], "a": [NAN, 1]}, "column 'a' holds missing values .*Imputer"),
-        ({"a": [1, 2], "b": [NAN, 1]}, "column 'b' holds missing values"),
         ({"a": [1.0, 2.0], "day": [DAY, DAY]}, "column 'day' holds times"),
         (
             {c: ["x", "y"] for c in "abcde"},
@@ -656,15 +585,6 @@ def test_messages_name_the_columns_and_what_to_put_in_front(columns, said):
         MajorityClass().fit(X, [0, 1], [0.2, 0.8])
 
 
-def test_messages_name_the_columns_of_arrays_and_of_frames_with_equal_names():
-    with pytest.raises(ValueError, match="column 1 holds missing values"):
-        base.check_features(np.array([[1, NAN]]))
-    with pytest.raises(ValueError, match="column 'a', 'a' holds text"):
-        base.check_features(pd.DataFrame([["x", "y"]], columns=["a", "a"]))
-    with pytest.raises(ValueError, match="could not convert"):
-        base.check_features([["x"]])
-
-
 def test_columns_of_another_fit_are_named_as_such():
     model = MajorityClass().fit(pd.DataFrame({"a": [1, 2]}), [0, 1], [0.2, 0.8])
     for other in ({"a": [1.0], "job": ["x"]}, {"b": [NAN]}):
@@ -678,7 +598,6 @@ def test_columns_of_another_fit_are_named_as_such():
     "frame",
     [
         {"county": ["p", "q"], "share": [0.2, 0.8]},
-        {"share": [0.2, 0.8], "county": ["p", "q"]},
         {"fips": [1001, 1003], "share": [0.2, 0.8]},
         {"county": ["p", "q"], "no": [0.8, 0.2], "yes": [0.2, 0.8]},
         {"share": [0.2, 0.8]},
@@ -701,8 +620,6 @@ def test_what_is_no_frame_of_names_and_shares_gets_the_usual_message():
     for frame in (counts, percent):
         with pytest.raises(ValueError, match=r"proportions must lie in \[0, 1\], got"):
             base.check_proportions(frame)
-    with pytest.raises(ValueError, match="proportions must be numbers"):
-        base.check_proportions(pd.DataFrame({"a": ["x"], "b": ["y"]}))
 
 
 def test_an_error_of_fit_says_where_to_read():
@@ -772,10 +689,7 @@ def test_columns_that_are_no_classes_are_asked_about():
 
 
 def test_shares_that_hardly_differ_warn():
-    bags, X = (
-        np.repeat(np.arange(14), 90),
-        np.random.default_rng(0).normal(size=(1260, 2)),
-    )
+    X, bags = np.random.default_rng(0).normal(size=(1260, 2)), np.arange(1260) // 90
     p = 0.5 + 0.003 * (-1.0) ** np.arange(14)
     with pytest.warns(base.LLPWarning, match=r"worth 0\.045 labels"):
         BagMeanRegression().fit(X, bags, p)
@@ -802,17 +716,13 @@ def test_codes_may_be_objects_and_names_need_keys():
     codes = base.check_bags(np.array([1, 0], dtype=object), 2, 2)
     assert codes.tolist() == [1, 0] and codes.dtype == np.intp
     assert base.check_bags([0], 1, 1).tolist() == [0]
-    with pytest.raises(ValueError, match="bags holds 'a'"):
-        base.check_bags(np.array(["a", "b"], dtype=object), 2, 2)
     pairs = pd.MultiIndex.from_tuples([("a", 1), ("b", 1), ("a", 2)])
     keys = base.check_proportions({("a", 2): 0.1, ("a", 1): 0.9, ("b", 1): 0.5})[2]
     assert base.check_bags(pairs, 3, 3, keys).tolist() == [1, 2, 0]
 
 
 def test_labels_of_one_class_are_labels_and_none_are_none():
-    data = base.BagData(
-        np.zeros((4, 1)), np.array([0, 0, 1, 1]), np.full((2, 2), 0.5), np.arange(2)
-    )
+    data = base.read_bags(np.zeros((4, 1)), [0, 0, 1, 1], np.full((2, 2), 0.5))
     assert base.labels_to_pure_bags(data) is data
     unknown = replace(data, labels=np.full(4, -1))
     assert base.labels_to_pure_bags(unknown).labels is None
@@ -847,9 +757,8 @@ class TwoClassesOnly(MeanMap):
 def test_several_classes_are_native_one_vs_rest_or_refused():
     X, _, bags, P = three_classes()
     native = MeanMap().fit(X, bags, P)
-    scores = native.decision_function(X)
-    assert native.estimators_ is None and scores.shape == (300, 3)
-    assert_array_equal(native.predict(X), scores.argmax(axis=1))
+    assert native.estimators_ is None
+    assert native.decision_function(X).shape == (300, 3)
     several = OneAgainstTheRest().fit(X, bags, P)
     for part in several.estimators_:
         assert part.classes_.tolist() == [0, 1]
@@ -863,16 +772,6 @@ def test_several_classes_are_native_one_vs_rest_or_refused():
     assert MeanMap(kernel="precomputed").__sklearn_tags__().input_tags.pairwise
 
 
-def test_a_method_may_have_probabilities_only_and_one_class_is_too_few():
-    X, y, bags, p = keyed_problem()
-    model = MajorityClass().fit(X, bags, p)
-    assert set(model.predict(X)) == {np.bincount(y).argmax()}
-    for share, only in ((0.0, "no"), (1.0, "yes")):
-        P = pd.DataFrame([[1 - share, share]] * 2, columns=["no", "yes"])
-        with pytest.raises(ValueError, match=f"every instance is of class '{only}'"):
-            MeanMap().fit(X[:2], [0, 1], P)
-
-
 # --- the package -------------------------------------------------------------------------------------------
 
 
@@ -883,13 +782,9 @@ def run_alone(code):
 
 
 def test_import_is_light_and_lazy():
-    assert (
-        run_alone(
-            "import sys, llpbook; from llpbook import MeanMap, diagnose, dsdd\n"
-            "print({'matplotlib', 'cvxpy', 'seaborn'} & set(sys.modules), llpbook.mean_map.MeanMap is MeanMap)"
-        )
-        == "set() True"
-    )
+    code = "import sys, llpbook; from llpbook import MeanMap, diagnose, dsdd\n"
+    heavy = "print({'matplotlib', 'cvxpy', 'seaborn'} & set(sys.modules))"
+    assert run_alone(code + heavy) == "set()"
     assert run_alone("import llpbook, sys; print('sklearn' in sys.modules)") == "False"
 
 
@@ -900,8 +795,6 @@ def test_dir_shows_rooms_and_what_most_people_want():
     assert not {name for name in shown if name.endswith("lib")}
     for name in shown:
         assert getattr(llpbook, name) is not None
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = llpbook.nothing
     with pytest.raises(ImportError):
         from llpbook import nothing  # noqa: F401
 
@@ -923,15 +816,6 @@ def test_shares_per_instance_are_not_read_as_shares_per_bag():
             MeanMap().fit(X, codes, per_instance)
     each = np.arange(len(X))  # bags of size 1 have as many shares
     MeanMap().fit(X, each, shares[codes])
-
-
-def test_messages_say_what_mends_percent_and_unknown_labels():
-    X, _, bags, p = keyed_problem()
-    with pytest.raises(ValueError, match="divide percent by 100"):
-        MeanMap().fit(X, bags, 100 * p)
-    labels = pd.Series(np.nan, range(len(X)))
-    with pytest.raises(ValueError, match=r"unknown labels by -1: labels.fillna"):
-        MeanMap().fit(X, bags, p, labels)
 
 
 def test_error_covariances_of_partly_known_bags():
@@ -993,9 +877,8 @@ def test_ranks_of_ties_and_many_bags():
 def test_a_large_bag_is_labeled_as_well_as_by_assignment(n_classes, monkeypatch):
     rng, rows = np.random.default_rng(1), np.arange(60)
     scores, bags = rng.normal(size=(60, n_classes)), np.repeat([0, 2], 30)
-    counts = rng.multinomial(
-        30, np.append(0, np.ones(n_classes - 1)) / (n_classes - 1), 3
-    )
+    chances = np.append(0, np.ones(n_classes - 1)) / (n_classes - 1)
+    counts = rng.multinomial(30, chances, 3)
     gained = []
     for limit in (1000, 0):
         monkeypatch.setattr(_counts, "MANY_SEATS", limit)
@@ -1014,11 +897,8 @@ def test_transport_gains_most_and_leaves_barred_entries_empty():
         gains[(truth == 0) & (rng.random((3, 3)) < 0.3)] = -np.inf
         sums = truth.sum(axis=1), truth.sum(axis=0)
         found = base.transport(gains, *sums)
-        fit = [
-            u
-            for u in every
-            if (u.sum(1) == sums[0]).all() and (u.sum(0) == sums[1]).all()
-        ]
+        wanted = np.append(*sums)
+        fit = [u for u in every if (np.append(u.sum(1), u.sum(0)) == wanted).all()]
         value = [np.where(u > 0, gains, 0).sum() for u in (found, *fit)]
         assert value[0] == pytest.approx(max(value[1:]))
 
@@ -1042,18 +922,9 @@ def test_functions_of_blocks_are_those_of_the_whole(block, sizes, monkeypatch):
 BUILT_ON = {
     ("laplacian_mean_map", "mean_map"): "class means of each bag, then its classifier",
     ("laplacian_mean_map", "em"): "rounds of labels by thresholds and fits, as in EM",
-    (
-        "count_likelihood",
-        "mean_map",
-    ): "starts at MeanMap, which is what it calibrates if nothing else is given",
-    (
-        "bag_losses",
-        "count_likelihood",
-    ): "one of its losses, the start of all, and trees that bin once",
-    (
-        "em",
-        "count_likelihood",
-    ): "soft labels are its posterior, and its start is one of EM's",
+    ("count_likelihood", "mean_map"): "starts at it, and calibrates it by default",
+    ("bag_losses", "count_likelihood"): "one of its losses, and the start of all",
+    ("em", "count_likelihood"): "soft labels are its posterior, and its start",
     ("lsdd", "density_difference"): "one of its estimates of the difference",
     ("dsdd", "density_difference"): "the sign of its difference, directly",
     ("smic", "density_difference"): "clusters, named as its two bags are",
@@ -1069,10 +940,10 @@ def test_methods_import_only_the_methods_that_they_build_on():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and room in methods:
                 source = resolve_name("." * node.level + (node.module or ""), package)
-                names = [
+                names = {
                     f"{source}.{alias.name}.".split(".")[1] for alias in node.names
-                ]
-                found |= {(room, name) for name in names if name in methods}
+                }
+                found |= {(room, name) for name in names & methods}
     found = {pair for pair in found if pair[0] != pair[1]}
     assert found == set(BUILT_ON), "BUILT_ON above says why a method imports another"
 

@@ -169,12 +169,8 @@ def test_every_form_gives_the_plain_answer(cls, data, problem):
     if labels is not None and data.draw(st.booleans()):
         labels = pd.array(labels, dtype="Int64")
     try:
-        plain = make(cls).fit(
-            problem.X,
-            problem.bags,
-            problem.p,
-            labels=None if labels is None else problem.labels,
-        )
+        known = None if labels is None else problem.labels
+        plain = make(cls).fit(problem.X, problem.bags, problem.p, labels=known)
     except ValueError as error:  # equal shares, say: then in every form
         with pytest.raises(type(error)):
             make(cls).fit(X, bags, p, labels=labels)
@@ -329,10 +325,8 @@ def test_bags_are_made_as_asked_or_refused(sizes, seed, variant, asked, order):
     try:
         made = make_bags(X, y, variant, **given_, random_state=0)
     except ValueError as error:  # says which argument, or that y, X rule it out
-        assert any(
-            word in str(error)
-            for word in ("proportions", "n_bags", "variant", "y must hold", "n_splits")
-        )
+        words = "proportions", "n_bags", "variant", "y must hold", "n_splits"
+        assert any(word in str(error) for word in words)
         return
     assert made.sizes.sum() == len(y) and (made.sizes > 0).all()
     assert_array_equal(made.sizes, np.bincount(made.bags))

@@ -41,18 +41,12 @@ def test_pure_bags_of_any_size_have_shares_of_exactly_one():
     assert set(np.unique(shares)) == {0.0, 1.0}
 
 
-def test_a_bag_without_instances_has_no_shares_and_no_warning():
-    with np.errstate(invalid="raise"):
-        shares = pr.label_proportions([0, 1], [0, 2])
-    assert_array_equal(shares, [[1, 0], [np.nan] * 2, [0, 1]])
-
-
 def test_class_prior_is_the_share_of_labels():
     rng = np.random.default_rng(1)
     y, bags = rng.integers(0, 3, 200), rng.integers(0, 17, 200)
-    shares = pr.label_proportions(
-        y, bags, n_bags=20
-    )  # three bags without instances: NaN rows that must not matter
+    # three bags without instances: NaN rows that must not matter
+    with np.errstate(invalid="raise"):
+        shares = pr.label_proportions(y, bags, n_bags=20)
     prior = pr.class_prior(shares, np.bincount(bags, minlength=20))
     assert_allclose(prior, np.bincount(y) / 200)
     assert np.isnan(shares[17:]).all()
@@ -64,16 +58,11 @@ def test_errors_against_loops():
     h, classes = 6, 3
     sizes = rng.integers(1, 9, h)
     P, G = rng.dirichlet(np.ones(classes), h), rng.dirichlet(np.ones(classes), h)
-    n, eta = (
-        sizes.sum(),
-        [
-            sum(sizes[i] * P[i, j] for i in range(h)) / sizes.sum()
-            for j in range(classes)
-        ],
+    n = sizes.sum()
+    eta, eta_g = (
+        [sum(sizes[i] * Q[i, j] for i in range(h)) / n for j in range(classes)]
+        for Q in (P, G)
     )
-    eta_g = [
-        sum(sizes[i] * G[i, j] for i in range(h)) / sizes.sum() for j in range(classes)
-    ]
     mse = weight = prior = 0.0
     for j in range(classes):
         prior += (eta[j] - eta_g[j]) ** 2 / classes
@@ -84,12 +73,9 @@ def test_errors_against_loops():
     assert pr.proportion_weighted_mse(P, G, sizes) == pytest.approx(weight)
     assert pr.prior_mse(P, G, sizes) == pytest.approx(prior)
     assert pr.combined_error(P, G, sizes) == pytest.approx((weight * prior) ** 0.5)
-    assert pr.combined_error(P, G, sizes, labeled_error=0.25) == pytest.approx(
-        (weight * prior * 0.25) ** 0.5
-    )
-    mae = np.mean(
-        [sum(abs(P[i, j] - G[i, j]) for j in range(classes)) / 2 for i in range(h)]
-    )
+    found = pr.combined_error(P, G, sizes, labeled_error=0.25)
+    assert found == pytest.approx((weight * prior * 0.25) ** 0.5)
+    mae = sum(abs(P[i, j] - G[i, j]) for i in range(h) for j in range(classes)) / 2 / h
     assert pr.proportion_mae(P, G) == pytest.approx(mae)
 
 
@@ -122,12 +108,11 @@ def test_count_labelings_against_enumeration(n_classes):
     rng = np.random.default_rng(n_classes)
     bags, y = np.array([0, 0, 0, 1, 1, 2, 2]), rng.integers(0, n_classes, 7)
     target = pr.label_proportions(y, bags, classes=range(n_classes))
-    hits = sum(
-        np.array_equal(
-            pr.label_proportions(labels, bags, classes=range(n_classes)), target
-        )
-        for labels in product(range(n_classes), repeat=7)
+    every = product(range(n_classes), repeat=7)
+    made = (
+        pr.label_proportions(labels, bags, classes=range(n_classes)) for labels in every
     )
+    hits = sum(np.array_equal(shares, target) for shares in made)
     counts = target * np.bincount(bags)[:, None]
     assert pr.count_labelings(counts) == hits
 
@@ -137,8 +122,6 @@ def test_count_labelings_of_figure_1_and_beyond_floats():
     assert len(str(pr.count_labelings([[25, 25]] * 20))) == 283
     with pytest.raises(ValueError, match=r"counts must be whole numbers"):
         pr.count_labelings([[0.5, 0.5]])
-    with pytest.raises(ValueError, match=r"none negative"):
-        pr.count_labelings([[-1, 2]])
 
 
 @pytest.mark.equation("eq-prop-worth")
@@ -191,19 +174,10 @@ def test_random_bags_are_worth_their_level_and_about_a_slope(m):
 def test_noise_is_the_spread_of_random_bags():
     bags = np.r_[np.zeros(6, int), np.full(3, 2)]  # bag 1 holds nothing
     rng, y = np.random.default_rng(0), np.repeat([0, 1], [5, 4])
-    drawn = [
-        pr.identifiability(bags, pr.label_proportions(rng.permutation(y), bags))
-        for _ in range(4000)
-    ]
+    labels = (rng.permutation(y) for _ in range(4000))
+    drawn = [pr.identifiability(bags, pr.label_proportions(z, bags)) for z in labels]
     found = np.mean([r.spread**2 for r in drawn], axis=0)
     assert_allclose(found, drawn[0].noise ** 2, rtol=0.1)
-
-
-def test_the_report_tells_spread_and_worth_of_the_positive_class():
-    bags = np.repeat([0, 1, 2], [6, 3, 2])
-    text = str(pr.identifiability(bags, [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]))
-    assert "worth, to tell class means apart: 9 labeled instances" in text
-    assert "shares: 0.431 " in text
 
 
 def test_worth_predicts_the_variance_of_the_estimated_class_means():
@@ -211,28 +185,22 @@ def test_worth_predicts_the_variance_of_the_estimated_class_means():
     rng = np.random.default_rng(4)
     bags, p = np.repeat(np.arange(40), 10), np.repeat([0.2, 0.4, 0.6, 0.8], 10)
     Pi = np.column_stack([1 - p, p])
-    S, y = (
-        pr.averaging_matrix(bags),
-        np.concatenate([np.arange(10) < 10 * q for q in p]).astype(int),
-    )
+    S, y = pr.averaging_matrix(bags), np.ravel(np.arange(10) < 10 * p[:, None])
     gaps = []
     for _ in range(2000):
         x = rng.normal(size=400) + y
         m = np.linalg.lstsq(Pi, S @ x)[0]
         gaps.append(m[1] - m[0])
     worth = pr.identifiability(bags, p).worth_in_labels[1]
-    assert np.var(gaps) == pytest.approx(
-        4 / worth, rel=0.1
-    )  # worth labels, half of each class: 2/worth + 2/worth
+    # worth labels, half of each class: 2/worth + 2/worth
+    assert np.var(gaps) == pytest.approx(4 / worth, rel=0.1)
 
 
 @pytest.mark.equation("eq-prop-worth")
 def test_identifiability_is_its_definition():
     # Three classes; bags of 0 to 6 instances, the empty ones in the middle and last.
-    sizes, P = (
-        np.array([1, 3, 0, 6, 2, 0]),
-        np.random.default_rng(5).dirichlet([1] * 3, 6),
-    )
+    sizes = np.array([1, 3, 0, 6, 2, 0])
+    P = np.random.default_rng(5).dirichlet([1] * 3, 6)
     report = pr.identifiability(np.repeat(np.arange(6), sizes), P)
     prior = sum(n * p for n, p in zip(sizes, P, strict=True)) / 12
     variance = sum(n * (p - prior) ** 2 for n, p in zip(sizes, P, strict=True)) / 12
@@ -260,42 +228,27 @@ def test_a_class_that_never_occurs_is_worth_nothing():
 
 def test_shares_in_single_precision_are_computed_with_in_double():
     P = np.random.default_rng(6).dirichlet([1] * 3, (2, 4)).astype(np.float32)
-    single, double = (
-        (
-            pr.proportion_weighted_mse(*Q, [1, 2, 3, 4]),
-            pr.identifiability(range(4), Q[0]),
-        )
-        for Q in (P, P.astype(float))
+    sizes, Q = [1, 2, 3, 4], P.astype(float)
+    assert pr.proportion_weighted_mse(*P, sizes) == pr.proportion_weighted_mse(
+        *Q, sizes
     )
-    assert single[0] == double[0]
-    assert single[1].condition_number == double[1].condition_number
+    single, double = (pr.identifiability(range(4), p[0]) for p in (P, Q))
+    assert single.condition_number == double.condition_number
     assert pr.count_labelings(np.array([[2 - 5e-7, 1 + 5e-7, 5e-7]])) == 3
 
 
 @pytest.mark.parametrize(
     ("bags", "message"),
     [
-        ([], "bags must be one-dimensional and not empty"),
         ([[0, 1]], "bags must be one-dimensional"),
         ([0.5, 1.0], "bags must be integers"),
-        (["a", "b"], "bags must be integers"),
         ([-1, 0], "bags must not be negative, got -1"),
-        ([0, 5], "bags holds 5"),
         ([0, 2], "bags holds 2"),
     ],
 )
 def test_malformed_bags(bags, message):
     with pytest.raises(ValueError, match=message):
         pr.averaging_matrix(bags, n_bags=2)
-
-
-def test_malformed_labels():
-    with pytest.raises(
-        ValueError, match=r"y must have one label for each of the 2 instances"
-    ):
-        pr.label_proportions([1], [0, 1])
-    with pytest.raises(ValueError, match=r"y holds .*7.* not one of classes"):
-        pr.label_proportions([7, 1], [0, 1], classes=[0, 1])
 
 
 def test_errors_match_bags_and_classes_by_name():
@@ -306,37 +259,29 @@ def test_errors_match_bags_and_classes_by_name():
     assert pr.proportion_mae(given, found) == 0
     assert pr.proportion_mse(given, found) == 0
     assert pr.combined_error(given, found, sizes) == 0
-    assert_allclose(
-        pr.class_prior(given, sizes), pr.class_prior(given.to_numpy(), [2, 6, 4])
-    )
+    prior, array = pr.class_prior(given, sizes), given.to_numpy()
+    assert_allclose(prior, pr.class_prior(array, [2, 6, 4]))
     off = found.add([0.1, -0.1])
     assert pr.proportion_mae(given, off, bag_sizes=sizes) == pytest.approx(0.1)
     with pytest.raises(ValueError, match="predicted is matched by its keys"):
         pr.proportion_mae(given, found.rename({"a": "x"}))
     # Beside an array the keys are its row numbers: names are not read by position.
     with pytest.raises(ValueError, match="bag_sizes is matched by its keys"):
-        pr.class_prior(given.to_numpy(), sizes)
+        pr.class_prior(array, sizes)
     turned = pd.Series([2, 6, 4], [0, 1, 2])[::-1]
-    assert_array_equal(
-        pr.class_prior(given.to_numpy(), turned), pr.class_prior(given, sizes)
-    )
+    assert_array_equal(pr.class_prior(array, turned), prior)
 
 
 def test_no_row_number_allocates_by_its_value():
     bags, y = np.array([0, 10**12]), np.array([0, 1])
+    model = MeanMap().fit(np.eye(2), [0, 1], [0.2, 0.8])
     for call in (
         lambda: pr.label_proportions(y, bags),
         lambda: pr.averaging_matrix(bags),
         lambda: pr.label_proportions(y, [0, 1], n_bags=10**12),
-        lambda: (
-            MeanMap()
-            .fit(np.eye(2), [0, 1], [0.2, 0.8])
-            .predict_proportions(np.eye(2), bags)
-        ),
+        lambda: model.predict_proportions(np.eye(2), bags),
     ):
-        with pytest.raises(
-            ValueError, match=r"bags up to 999999999999|bags up to 1000000000000"
-        ):
+        with pytest.raises(ValueError, match=r"bags up to (9{12}|10{12})"):
             call()
     assert len(pr.label_proportions(y, [0, pr.MOST_ROWS - 1])) == pr.MOST_ROWS
     with pytest.raises(ValueError, match=r"more than 1000000 rows.* keyed by bag"):
@@ -351,31 +296,15 @@ def test_tables_of_another_length_are_refused():
         lambda: pr.proportion_mae(P, P[:, :1]),
         lambda: pr.proportion_mae(P, P, bag_sizes=[1, 2]),
         lambda: pr.prior_mse(P, [0.5, 0.5], [1, 1, 1]),
-        lambda: pr.proportion_mse(P[:2], [0.5, 0.5]),
         lambda: pr.proportion_mse(P[:, 1], P[:, 1]),
-        lambda: pr.proportion_mae(P[:, 1], P[:, 1]),
         lambda: pr.class_prior(P, P),
     ):
         with pytest.raises(ValueError, match="must have one"):
             call()
-    for wrong in (100 * P, P - 0.2, np.array([-0.1, 0.5, 1.1])):
-        with pytest.raises(ValueError, match="sum to 1"):
-            pr.identifiability([0, 1, 2], wrong)
-    for wrong in (
-        [1.05, 0.5],
-        [[1.05, -0.05], [0.5, 0.5]],
-        [[0.5, 0.505], [0.5, 0.5]],
-        [0.5, np.nan],
-    ):
+    for wrong in ([1.05, 0.5], [[0.5, 0.505], [0.5, 0.5]], [0.5, np.nan]):
         with pytest.raises(ValueError, match="sum to 1, and be NaN only for"):
             pr.identifiability([0, 1], wrong)
     pr.identifiability([0, 2], [0.5, np.nan, 0.2])  # bag 1 holds nothing
-
-
-def test_label_proportions_refuses_another_order():
-    y = pd.Series([0, 1, 1, 0], index=[3, 2, 1, 0])
-    with pytest.raises(ValueError, match=r"y\.index differs"):
-        pr.label_proportions(y, pd.Series([0, 0, 1, 1]))
 
 
 def test_identifiability_reads_keys():
@@ -387,9 +316,3 @@ def test_identifiability_reads_keys():
     assert_allclose(rows.spread, plain.spread)
     with pytest.raises(ValueError, match="bags holds 'b'"):
         pr.identifiability(bags, pd.Series({"a": 0.2, "c": 0.9}))
-
-
-def test_a_series_of_bags_and_a_list_of_labels():
-    bags = pd.Series([0, 0, 1, 1], index=list("abcd"))
-    found = pr.label_proportions([0, 1, 1, 1], bags)
-    assert found.tolist() == [[0.5, 0.5], [0.0, 1.0]]
