@@ -34,7 +34,6 @@ NUMBER = r"\d+\.\d+"
 LOSSES = [
     CountLoss(),
     NormalLoss(),
-    ProportionLoss(),
     ProportionLoss("squares"),
     EasyLoss(),
     ForwardLoss(),
@@ -129,19 +128,16 @@ def test_bags_and_scores_in_single_precision_are_those_in_double():
     objective = CountLoss().objective(p)
     scores = X[:, 0].astype(np.float32)
     single = objective(bags.astype(np.float32), scores)
-    for part, same in zip(single, objective(bags, scores.astype(float)), strict=True):
-        assert_array_equal(part, same)
+    assert_array_equal(single, objective(bags, scores.astype(float)))
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_an_objective_can_be_stored(loss):
     X, _, bags, p = problem()
     loss = loss.with_prior([1 - p.mean(), p.mean()])
-    again = pickle.loads(pickle.dumps(loss.objective(p)))
-    for part, same in zip(
-        again(bags, X[:, 0]), loss.objective(p)(bags, X[:, 0]), strict=True
-    ):
-        assert_array_equal(part, same)
+    plain = loss.objective(p)
+    again = pickle.loads(pickle.dumps(plain))
+    assert_array_equal(again(bags, X[:, 0]), plain(bags, X[:, 0]))
 
 
 # --- XGBoost and LightGBM --------------------------------------------------------------------------------------
@@ -174,9 +170,8 @@ def test_lightgbm_in_bags_of_size_1_is_its_logistic_regression():
     from lightgbm import LGBMClassifier, LGBMRegressor
 
     X, y, _, _ = problem()
-    options = {
-        "n_estimators": 8, "num_leaves": 6, "learning_rate": 0.2, "n_jobs": 1, "verbose": -1,
-    }  # fmt: skip
+    options = {"n_estimators": 8, "num_leaves": 6, "learning_rate": 0.2}
+    options |= {"n_jobs": 1, "verbose": -1}
     theirs = LGBMClassifier(boost_from_average=False, **options).fit(X, y)
     objective = CountLoss().objective(y.astype(float))
     ours = LGBMRegressor(objective=objective, **options).fit(X, np.arange(len(y)))
@@ -196,9 +191,8 @@ def test_lightgbm_in_bags_of_size_1_is_its_logistic_regression():
 def test_a_fitted_model_can_be_stored_with_its_objective(library, name):
     X, _, bags, p = problem()
     regressor = getattr(importlib.import_module(library), name)
-    model = regressor(
-        objective=ProportionLoss().objective(p), n_estimators=5, n_jobs=1
-    ).fit(X, bags)
+    objective = ProportionLoss().objective(p)
+    model = regressor(objective=objective, n_estimators=5, n_jobs=1).fit(X, bags)
     again = pickle.loads(pickle.dumps(model))
     assert_array_equal(again.predict(X), model.predict(X))
     assert_array_equal(again.fit(X, bags).predict(X), model.predict(X))

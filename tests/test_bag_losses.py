@@ -146,24 +146,11 @@ def test_losses_are_added_weighed_compared_and_stored():
     "change, message",
     [
         ({"scores": [0.0, np.nan]}, "scores must be finite"),
-        ({"scores": [0.0]}, "bags must have one entry for each of the 1 instances"),
         ({"scores": np.zeros((2, 3))}, "one column per class of proportions, 2"),
         ({"scores": np.zeros((2, 2))}, "loss of two classes"),
-        ({"proportions": [[0.2, 0.3, 0.5]] * 2}, "proportions has 3"),
-        ({"proportions": [0.5, np.nan]}, r"in \[0, 1\], got nan"),
-        ({"bags": [0, 2]}, "bags holds 2"),
-        (
-            {"bags": ["a", "b"]},
-            "bags other than integers need proportions keyed by them",
-        ),
+        ({"bags": ["a", "b"]}, "bags other than integers need proportions keyed"),
         ({"scores": [], "bags": []}, "not be empty"),
-        ({"scores": 1.0}, "scores must have one row per instance"),
         ({"scores": [1j, 0]}, "scores must be real"),
-        ({"proportions": None}, "proportions"),
-        ({"proportions": 0.5}, "proportions must have shape"),
-        ({"proportions": [0.5, 0.5j]}, "complex"),
-        ({"proportions": np.ma.masked_array([0.5, 0.5], [0, 1])}, "mask"),
-        ({"proportions": pd.Series([0.5, 0.5], ["a", "a"])}, "more than one entry"),
     ],
 )
 def test_malformed_input_is_named(change, message):
@@ -177,14 +164,7 @@ def test_malformed_input_is_named(change, message):
     [
         (lambda: ProportionLoss("kl"), "divergence must be"),
         (lambda: EasyLoss([0.5, 0.6]), "prior must be shares of the classes"),
-        (lambda: ForwardLoss(0.5), "prior must be shares of the classes"),
-        (
-            lambda: CountLoss(-1),
-            "exact_up_to must be a whole number, 0 or more, got -1",
-        ),
-        (lambda: BagBatches([]), "bags must be of one dimension and not empty"),
         (lambda: BagBatches([0], 0), "bags_per_batch must be a whole number above 0"),
-        (lambda: BagBatches([0], "a"), "bags_per_batch must be a whole number above 0"),
         (lambda: EasyLoss() * -1, "weighed by a positive number, got -1"),
     ],
 )
@@ -297,10 +277,8 @@ def test_the_normal_loss_is_a_normal_density():
     assert NormalLoss()(f, bags, p)[0] == pytest.approx(expected - constant)
     known = read_scores(f, bags, p)[1]
     vague = replace(known, errors=np.full(5, 2.0))
-    spread = [np.sqrt(np.sum(s[bags == k] * (1 - s[bags == k])) + ROUNDING + 2)
-              for k in range(5)]  # fmt: skip
-    means = np.bincount(bags, s)
-    told = -norm.logpdf(known.counts, means, spread).sum() - constant
+    spread = np.sqrt(np.bincount(bags, s * (1 - s)) + ROUNDING + 2)
+    told = -norm.logpdf(known.counts, np.bincount(bags, s), spread).sum() - constant
     assert NormalLoss().of_counts(f, vague)[0] == pytest.approx(told)
 
 
@@ -366,11 +344,9 @@ def test_bags_that_differ_in_their_shares_alone_need_the_factor_of_their_worth()
     rng, of = np.random.default_rng(0), np.repeat(np.arange(2000), 10)
     y = (rng.random(20_000) < rng.beta(2, 2, 2000)[of]).astype(int)
     X, P = rng.normal(size=(20_000, 1)) + 1.6 * y[:, None], label_proportions(y, of)
-    slopes = [
-        BagLogistic(EasyLoss(factor=name), C=100.0).fit(X, of, P).coef_[0, 0]
-        for name in ("worth", "size")
-    ]
-    assert abs(slopes[0] - 1.6) < 0.15 and slopes[1] > 2.5
+    models = [BagLogistic(EasyLoss(factor=f), C=100.0) for f in ("worth", "size")]
+    worth, size = (model.fit(X, of, P).coef_.item() for model in models)
+    assert abs(worth - 1.6) < 0.15 and size > 2.5
 
 
 @pytest.mark.parametrize("n_bags", [2, 4, 6, 8])
@@ -431,16 +407,12 @@ def test_the_prior_is_that_of_instances_and_is_passed_on():
     sizes = np.bincount(bags)
     prior = np.array([1 - sizes @ p / sizes.sum(), sizes @ p / sizes.sum()])
     for loss in (EasyLoss(), ForwardLoss()):
-        told = loss.with_prior(prior)
+        told, other = loss.with_prior(prior), type(loss)([0.2, 0.8])
         assert loss(f, bags, p)[0] == pytest.approx(told(f, bags, p)[0])
-        assert loss(f, bags, p)[0] != pytest.approx(
-            type(loss)([0.2, 0.8])(f, bags, p)[0]
-        )
+        assert loss(f, bags, p)[0] != pytest.approx(other(f, bags, p)[0])
         assert told.with_prior([0.2, 0.8]) == told
         assert (loss + EntropyTerm()).with_prior(prior).parts[0] == told
         assert WithCopies(loss).with_prior(prior).loss == told
-        with pytest.raises(ValueError, match="one share per class, 3"):
-            told.with_prior([0.2, 0.3, 0.5])
 
 
 # --- terms ---------------------------------------------------------------------------------------------------
@@ -477,8 +449,6 @@ def test_copies_do_not_count_in_a_loss_of_bags(loss):
     assert value == pytest.approx(alone[0])
     assert_allclose(gradient, np.append(alone[1], 0 * f), atol=1e-12)
     assert_allclose(hessian[: len(f)], alone[2])
-    with pytest.raises(ValueError, match="then those of their copies"):
-        WithCopies(loss)(both[1:], twice[1:], p)
 
 
 def test_a_half_has_half_of_each_bag():
@@ -521,14 +491,8 @@ def test_counts_is_count_logistic(kernel):
     one = BagLogistic("counts", C=0.5, kernel=kernel).fit(X, bags, P)
     two = CountLogistic(C=0.5, kernel=kernel).fit(X, bags, P)
     assert_allclose(one.decision_function(X), two.decision_function(X))
-
-
-def test_counts_is_count_boosting():
-    X, _, bags, P = bags_of()
-    one, two = BagBoosting(max_iter=20), CountBoosting(max_iter=20)
-    scores = [m.fit(X, bags, P).decision_function(X) for m in (one, two)]
-    assert_allclose(*scores, atol=1e-6)
-    assert one.n_iter_ == two.n_iter_ > 0
+    one, two = (cls(max_iter=9).fit(X, bags, P) for cls in (BagBoosting, CountBoosting))
+    assert_allclose(one.decision_function(X), two.decision_function(X))
 
 
 @pytest.mark.parametrize("name", ["counts", "proportion", "easy"])
@@ -621,8 +585,6 @@ def test_a_loss_object_is_a_parameter():
     entropy = [EntropyTerm()(m.fit(X, bags, P).decision_function(X), bags, P)[0]
                for m in (model, BagLogistic("proportion"))]  # fmt: skip
     assert entropy[0] < entropy[1]
-    with pytest.raises(ValueError, match="loss"):
-        BagLogistic("hinge").fit(X, bags, P)
 
 
 @pytest.mark.parametrize("name", LOSSES)

@@ -16,7 +16,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
@@ -24,7 +23,6 @@ from llpbook import (
     EMLR,
     BagLogistic,
     BagMeanRegression,
-    CountBoosting,
     CountLogistic,
     InvCal,
     LaplacianMeanMap,
@@ -37,7 +35,7 @@ from llpbook import (
     sample_bags,
 )
 from llpbook.base import LinearObjective, _objective, bag_counts
-from llpbook.beyond_memory import ChunkError, EngineError, _instances, _sums
+from llpbook.beyond_memory import ChunkError, EngineError, _instances
 from llpbook.count_likelihood import CountLoss
 from llpbook.discriminant import weighted_means, within_covariance
 
@@ -215,9 +213,8 @@ def test_small_data_are_read_once_and_large_data_of_few_cells_too(model, monkeyp
     reads, parts = [], cut(frame, 1200, 1600)
     chunks = [lambda part=part: reads.append(1) or part for part in parts]
     model = make_pipeline(StandardScaler(), clone(model))
-    found = weights(
-        fit_chunks(model, chunks, shares, bags="bag", features=features(frame))
-    )
+    given = {"features": features(frame)}
+    found = weights(from_chunks(model, chunks, shares, **given))
     assert_allclose(found, weights(in_memory(model, frame, shares)), atol=1e-8)
     assert len(reads) == 3
     frame[features(frame)] = frame[features(frame)].round(-1)
@@ -225,9 +222,7 @@ def test_small_data_are_read_once_and_large_data_of_few_cells_too(model, monkeyp
     reads.clear()
     parts[:] = [frame[:2000], frame[2000:]]
     chunks = [lambda part=part: reads.append(1) or part for part in parts]
-    found = weights(
-        fit_chunks(model, chunks, shares, bags="bag", features=features(frame))
-    )
+    found = weights(from_chunks(model, chunks, shares, **given))
     assert_allclose(found, weights(in_memory(model, frame, shares)), atol=1e-6)
     assert len(reads) == 2 or not model[-1]._uses_frequencies
 
@@ -250,9 +245,8 @@ def test_fewer_bags_than_weights():
     frame, shares = problem(60, d=12)
     model = CountLogistic(C=1.0, tol=1e-7)
     wanted = weights(in_memory(model, frame, shares)).copy()
-    assert_allclose(
-        weights(from_chunks(model, cut(frame, 30), shares)), wanted, atol=1e-5
-    )
+    found = from_chunks(model, cut(frame, 30), shares)
+    assert_allclose(weights(found), wanted, atol=1e-5)
 
 
 def test_more_weights_than_a_matrix_is_made_of(monkeypatch):
@@ -473,9 +467,6 @@ def test_empty_chunks_are_left_out():
     chunks = [FRAME[:0], pd.DataFrame(), FRAME[:200], FRAME[:0], FRAME[200:]]
     found = from_chunks(CountLogistic(), chunks, SHARES, features=features(FRAME))
     assert_allclose(weights(found), wanted, atol=1e-8)
-    plain = [c.drop(columns="y", errors="ignore") for c in chunks]
-    found = fit_chunks(CountLogistic(), plain, SHARES, bags="bag")
-    assert_allclose(weights(found), wanted, atol=1e-8)
     said("chunks hold no rows", [FRAME[:0]], error=ValueError)
 
 
@@ -492,7 +483,6 @@ def test_what_is_wrong_with_a_chunk_is_said_with_its_name(tmp_path):
     infinite = FRAME.assign(x1=FRAME["x1"].where(FRAME.index != 3, np.inf))
     for match, chunks in {
         "chunk 1: column 'bag' has a missing value at pos": spoiled(3, bag=None),
-        "chunk 1: bags holds 77, but proportions has no such row": spoiled(0, bag=77),
         "numbered from 0; if yours start": [FRAME.assign(bag=FRAME.bag + 1)],
         f"{matrix} text": spoiled(0, x1="a"),
         f"{matrix} missing values": [FRAME[:200], broken],
@@ -503,21 +493,16 @@ def test_what_is_wrong_with_a_chunk_is_said_with_its_name(tmp_path):
             warnings.simplefilter("error")
             said(match, chunks)
     said("bags holds 0, which is not a key .*; give its share", [FRAME], KEYED)
-    said("chunk 0 has no column 'county'", [FRAME], bags="county")
     named = {"features": ["x0"]}
     said("chunk 0 must be a DataFrame.* got int", [lambda: 5], **named)
     path = tmp_path / "part-7.csv.gz"
     path.write_bytes(b"cut short")
     said(r"chunk 1 \(.*part-7\.csv\.gz\) cannot be read: BadGzipFile", [FRAME, path])
-    absent = [tmp_path / "none.csv"]
-    said(r"chunk 0 \(.*none\.csv\) cannot be read: FileNotFound", absent, **named)
-    said("a path must end in", ["a.txt"], **named)
     step = FunctionTransformer(lambda X: X.assign(x0=abs(X["x0"])))
     model, chunks = make_pipeline(step, MeanMap()), [FRAME, FRAME.assign(x0="text")]
     said("chunk 1: TypeError: bad operand", chunks, model=model)
     twice = FRAME.drop(columns="y").set_axis(["x0", "x0", "x2", "bag"], axis=1)
-    for names in (None, ["x0", "x2"]):
-        said("chunk 0 has two columns with the name 'x0'", [twice], features=names)
+    said("chunk 0 has two columns with the name 'x0'", [twice], features=None)
 
 
 def test_what_is_wrong_with_the_shares_is_said():
@@ -526,8 +511,6 @@ def test_what_is_wrong_with_the_shares_is_said():
     assert from_chunks(MeanMap(), [FRAME], more).n_iter_ > 0
     for shares, match in (
         (unknown, "got nan for bag 3, which has instances"),
-        (np.ones(40), "every instance is of class 1"),
-        (1.3 * SHARES[:, 1] - 0.15, r"in \[0, 1\], .*proportion_noise="),
         (SHARES[FRAME["bag"]], "has 400 entries, one per instance, for only 40 bags"),
     ):
         said(match, [FRAME], shares, error=ValueError)
@@ -555,17 +538,6 @@ def test_more_columns_than_the_first_chunk_are_refused():
         with pytest.raises(ChunkError, match=match):
             run(chunks=[pd.DataFrame(), first, second.assign(z=1.0)])
         assert run(chunks=[pd.DataFrame(), first, second]) is not None
-
-
-def test_messages_behind_a_transformer_name_its_columns():
-    frame = FRAME.assign(xkind=np.where(FRAME["x0"] > 5, "a", "b"))
-    columns = make_column_transformer(
-        (OneHotEncoder(drop="first"), ["xkind"]), remainder="passthrough"
-    )
-    model = make_pipeline(columns.fit(frame[features(frame)]), MeanMap())
-    broken = frame.assign(x1=np.where(frame.index == 3, np.nan, frame["x1"]))
-    said(r"column 'remainder__x1' holds missing", [broken], model=model)
-    said(r"column 'remainder__x1' holds text", [frame.assign(x1="a")], model=model)
 
 
 CHANGES = {
@@ -635,10 +607,8 @@ def test_warnings_of_the_fit_in_memory_come_from_chunks_too():
     ("model", "match"),
     [
         (EMLR(), r"EMLR\(\) does not reduce to sums .*: fit it to a sample of whole"),
-        (CountBoosting(), r"CountBoosting\(\) does not reduce"),
         (MeanMap(kernel="rbf"), "kernel='rbf'.* does not reduce .* fitted Nystroem"),
         (WeightedLDA("wws"), r"WeightedLDA\(\) does not reduce"),
-        (LogisticRegression(), "LogisticRegression.* does not reduce"),
     ],
     ids=str,
 )
@@ -651,13 +621,9 @@ def test_what_does_not_reduce_is_refused_with_a_way_out(model, match):
     [
         ({"chunks": iter([FRAME])}, "chunks is an iterator, which can be read only"),
         ({"chunks": []}, "chunks is empty"),
-        ({"chunks": lambda: iter([FRAME])}, "chunks must be a list .* got function"),
         ({"chunks": Path(__file__).parent}, r"chunks is the folder .* without"),
         ({"chunks": ["http://a.org/a.csv"]}, "the address .* nothing is fetched"),
         ({"features": ["x0", "bag"]}, "none of them that of the bags"),
-        ({"features": ["x0", "x0"]}, "features must be different columns"),
-        ({"check_chunks": 1}, "check_chunks"),
-        ({"estimator": MeanMap(alpha=-1.0)}, "alpha"),
     ],
 )
 def test_arguments_are_checked(options, match):
@@ -683,13 +649,3 @@ def test_a_sample_holds_whole_bags():
     assert sorted(found["bag"].unique()) == [35, 36, 37, 38, 39]
     with pytest.raises(ValueError, match="only 5 of the 40 bags"):
         sample_bags([FRAME[:50]], SHARES, 40, bags="bag")
-
-
-@pytest.mark.parametrize(
-    "bags", [[0, 0, 1, 1, 2, 2], [2, 2, 1, 1, 0, 0], [0, 2, 1, 2, 0, 1]]
-)
-def test_sums_of_bags_in_any_order(bags):
-    X, bags = np.arange(12.0).reshape(6, 2) ** 2, np.array(bags)
-    sizes, sums = _sums.bag_sums(X, bags, 3)
-    assert_allclose(sums, [X[bags == k].sum(axis=0) for k in range(3)])
-    assert sizes.tolist() == [2, 2, 2]

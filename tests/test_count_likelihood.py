@@ -24,7 +24,6 @@ from llpbook.base import (
     LLPWarning,
     ProportionLoss,
     bag_counts,
-    boost,
     held_out_bags,
     tilt_classes,
 )
@@ -57,11 +56,8 @@ def slow_posterior(f, count, error=0.0):
     """The definition: every labeling of one bag, weighed by how well its count explains what was said."""
     total, posterior = 0.0, np.zeros(len(f))
     for y in map(np.array, product([0, 1], repeat=len(f))):
-        weight = (
-            np.exp(-((y.sum() - count) ** 2) / (2 * error))
-            if error
-            else max(0, 1 - abs(y.sum() - count))
-        )
+        off = abs(y.sum() - count)
+        weight = np.exp(-(off**2) / (2 * error)) if error else max(0, 1 - off)
         p = weight * np.prod(np.where(y, expit(f), expit(-f)))
         total, posterior = total + p, posterior + p * y
     return np.log(total), posterior / total
@@ -132,9 +128,7 @@ def test_shares_with_noise_against_the_sum_over_all_counts(laplace):
 def test_laplace_noise_and_steep_scores_that_contradict_it():
     # The tails of the noise are heavy: far counts must not outweigh near ones on the way.
     f = 30 * np.random.default_rng(0).normal(size=50)
-    known = BagCounts(
-        np.zeros(50, int), np.array([50]), np.array([4.3]), np.array([0.02])
-    )
+    known = BagCounts(np.zeros(50, int), np.array([50]), *np.array([[4.3], [0.02]]))
     value, posterior = cl.count_posterior(f, replace(known, laplace=True))
     chances = np.ones(1)  # of each count
     for p in expit(f):
@@ -186,8 +180,6 @@ def test_what_noise_needs():
     X, _, bags, P = gaussian_bags()
     with pytest.raises(ValueError, match="needs proportion_errors"):
         CountLogistic(proportion_noise="gaussian").fit(X, bags, P)
-    with pytest.raises(ValueError, match="must lie in"):
-        CountLogistic(proportion_errors=np.full(40, 0.1)).fit(X, bags, P[:, 1] + 0.9)
 
 
 @pytest.mark.equation("eq-counts-saddlepoint", "eq-counts-saddle-posterior")
@@ -205,16 +197,11 @@ def test_the_saddlepoint_is_near_for_bags_of_fifty(scale, off):
 def test_the_saddlepoint_of_equal_probabilities_is_stirlings_formula():
     # A binomial count at its mean: the error falls with the variance, and a certain count has probability 1.
     for n, c in ((4, 2), (40, 20), (400, 200), (40, 4)):
-        pi, known = (
-            np.full(n, c / n),
-            BagCounts(np.zeros(n, int), *np.array([[n], [c], [0]])),
-        )
-        log_p, _ = cl.saddlepoint_posterior(pi, known)
+        known = BagCounts(np.zeros(n, int), *np.array([[n], [c], [0]]))
+        log_p, _ = cl.saddlepoint_posterior(np.full(n, c / n), known)
         V = n * (c / n) * (1 - c / n)
         assert abs(log_p[0] - binom.logpmf(c, n, c / n)) < 0.03 / V
-    single = replace(
-        known, bags=np.zeros(3, int), sizes=np.array([3]), counts=np.array([2])
-    )
+    single = BagCounts(np.zeros(3, int), *np.array([[3], [2], [0]]))
     log_p, q = cl.saddlepoint_posterior(np.array([0.0, 1.0, 1.0]), single)
     assert log_p[0] == 0 and (q == [0, 1, 1]).all()
 
@@ -245,14 +232,19 @@ def test_an_error_of_the_counts_is_a_wider_count():
     assert np.abs(certain - expit(f)).max() > np.abs(q - expit(f)).max() > 1e-3
 
 
+def tilted_counts(F, known):
+    """The expected counts of each bag under the tilted probabilities."""
+    pi = softmax(F + tilt_classes(F, known)[known.bags], axis=1)
+    return np.column_stack([known.sums(column) for column in pi.T])
+
+
 @pytest.mark.parametrize("error", [0.0, 0.5])
 @pytest.mark.parametrize("scale", [0.3, 3.0, 20.0])
 def test_the_tilt_of_several_classes(scale, error):
     F, known = drawn(15, 20, scale, error, n_classes=4)
     T = tilt_classes(F, known)
     assert (np.isinf(T) == ((known.counts == 0) & (error == 0))).all()
-    pi = softmax(F + T[known.bags], axis=1)
-    found = np.column_stack([known.sums(column) for column in pi.T])
+    found = tilted_counts(F, known)
     finite = np.where(np.isfinite(T), T, 0)
     found += np.einsum("kij,kj->ki", known.errors, finite)
     assert_allclose(found, known.counts, atol=1e-6)
@@ -262,9 +254,7 @@ def test_steep_scores_that_contradict_the_counts_are_tilted_too():
     _, known = drawn(20, 60, n_classes=6)
     rng = np.random.default_rng(0)
     F = 300 * rng.normal(size=(1200, 3)) @ rng.normal(size=(3, 6))
-    pi = softmax(F + tilt_classes(F, known)[known.bags], axis=1)
-    found = np.column_stack([known.sums(column) for column in pi.T])
-    assert_allclose(found, known.counts, atol=1e-6)
+    assert_allclose(tilted_counts(F, known), known.counts, atol=1e-6)
 
 
 @pytest.mark.parametrize("weights", [(0, -1.5, 1.5), (0, -3, 3), (-2, 1, 1)])
@@ -274,9 +264,7 @@ def test_bags_whose_labels_are_all_sure_and_wrong_are_tilted_in_few_steps(weight
     x = rng.normal(size=30)[bags] + rng.normal(size=1500)
     y = (np.c_[0 * x, x, 1 - x] + rng.gumbel(size=(1500, 3))).argmax(axis=1)
     known = bag_counts(bags, label_proportions(y, bags))
-    F = np.outer(x, weights)
-    pi = softmax(F + tilt_classes(F, known)[bags], axis=1)
-    found = np.column_stack([known.sums(column) for column in pi.T])
+    found = tilted_counts(np.outer(x, weights), known)
     assert_allclose(found, known.counts, atol=1e-6)
 
 
@@ -376,9 +364,8 @@ def test_objective_and_its_gradient(n_classes):
 
 
 def test_counts_from_shares():
-    known = bag_counts(
-        np.array([3, 3, 3, 1]), np.array([[0, 1], [0.3, 0.7], [0, 1], [2 / 3, 1 / 3]])
-    )
+    P = np.array([[0, 1], [0.3, 0.7], [0, 1], [2 / 3, 1 / 3]])
+    known = bag_counts(np.array([3, 3, 3, 1]), P)
     assert_array_equal(known.bags, [1, 1, 1, 0])
     assert_array_equal(known.sizes, [1, 3])
     assert_allclose(known.counts, [0.7, 1])
@@ -461,14 +448,8 @@ def test_the_same_cells_with_frequencies_are_the_same_fit():
 
 def test_exact_likelihoods_of_cells_are_those_of_their_instances():
     f, bags = np.array([0.5, -1.0, 2.0]), np.array([0, 0, 1])
-    cells = BagCounts(
-        bags,
-        np.array([5, 2]),
-        np.array([3, 1]),
-        np.zeros(2),
-        False,
-        np.array([2, 3, 2]),
-    )
+    sums = np.array([[5, 2], [3, 1], [0, 0]])
+    cells = BagCounts(bags, *sums, False, np.array([2, 3, 2]))
     times = np.repeat(np.arange(3), [2, 3, 2])
     single = replace(cells, bags=bags[times], frequencies=None)
     for exact_up_to in (0, 20):
@@ -489,14 +470,11 @@ def test_linear_kernel_form_equals_the_primal(n_classes):
 
 
 @pytest.mark.parametrize("learner", [CountLogistic(), CountBoosting(max_iter=9)])
-def test_the_numbers_of_classes_bags_and_columns_change_nothing(learner):
+def test_the_numbers_of_classes_and_columns_change_nothing(learner):
     X, _, bags, P = problem(size=12)
     f = learner.fit(X, bags, P[:, 1]).decision_function(X)
     swapped = learner.fit(X, bags, P[:, 0]).decision_function(X)
     assert_allclose(-swapped, f, atol=1e-3)
-    names = np.random.default_rng(0).permutation(len(P))
-    renamed = learner.fit(X, names[bags], P[np.argsort(names), 1]).decision_function(X)
-    assert_allclose(renamed, f, atol=1e-3)
     turned = learner.fit(X[:, ::-1], bags, P[:, 1]).decision_function(X[:, ::-1])
     assert_allclose(turned, f, atol=1e-3)
 
@@ -590,36 +568,6 @@ def test_the_step_of_several_columns_is_newtons_where_classes_are_equally_probab
     assert_allclose(-gradient / hessian, newton, atol=1e-9)
 
 
-def test_boosting_ends_when_rounds_no_longer_help():
-    class Constant:
-        def get_params(self, deep=False):
-            return {}
-
-        def fit(self, X, y):
-            return self
-
-        def predict(self, X):
-            return np.ones(len(X))
-
-    X, told = np.zeros((4, 1)), iter([3.0, 2.0, 1.0, *[2.0] * 99])
-
-    def step(scores):
-        return next(told), scores, np.ones_like(scores)
-
-    rows, calls = np.ones(4, bool), []
-    rounds, history = boost(
-        X,
-        np.zeros(4),
-        step,
-        rows,
-        1.0,
-        90,
-        Constant(),
-        after_round=lambda: calls.append(1),
-    )
-    assert len(rounds) == 2 and len(history) - 1 - 2 == PATIENCE == len(calls) - 2
-
-
 def test_regressors_never_see_the_bags_held_out(monkeypatch):
     X, _, bags, P = problem()
     held_out = held_out_bags(bag_counts(bags, P), X, 0.3)
@@ -654,8 +602,6 @@ def test_errors_of_shares_weaken_what_they_say():
     assert_allclose(none.coef_, plain.coef_, atol=1e-4)
     wide = CountLogistic(proportion_errors=np.full(40, 0.3)).fit(X, bags, P)
     assert np.linalg.norm(wide.coef_) < np.linalg.norm(plain.coef_)
-    with pytest.raises(ValueError, match="proportion_errors must be"):
-        CountLogistic(proportion_errors=[0.1]).fit(X, bags, P)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -665,12 +611,9 @@ def test_shares_with_noise_and_fewer_bags_than_columns(n_classes):
     noise = np.zeros(P.shape)
     noise[:, 0], noise[:, 1] = 0.6, -0.6
     noise[::2] *= -1
-    covariance = np.full((n_classes, n_classes), 0.0)
-    covariance[:2, :2] = [[0.4, -0.4], [-0.4, 0.4]]
-    model = CountLogistic(
-        proportion_errors=np.tile(covariance, (len(P), 1, 1)),
-        proportion_noise="gaussian",
-    )
+    errors = np.zeros((len(P), n_classes, n_classes))
+    errors[:, :2, :2] = [[0.4, -0.4], [-0.4, 0.4]]
+    model = CountLogistic(proportion_errors=errors, proportion_noise="gaussian")
     assert model.fit(X, bags, P + noise).gap_ < 1e-5
 
 
@@ -691,12 +634,9 @@ def test_the_covariance_of_counts_is_one_where_labels_are_sure():
 def test_a_penalty_that_holds_all_log_odds_is_warned_of():
     X, _, bags, P = gaussian_bags(200)
     small = 0.05 * X
-    with pytest.warns(
-        LLPWarning, match=r"C=0.1 holds all .* sum to 0.0\d+; values of C"
-    ):
-        CountLogistic().fit(small, bags, P)
-    with pytest.warns(LLPWarning, match="holds all log-odds"):
-        CountLogistic().fit(csr_array(small), bags, P)
+    for form in (small, csr_array(small)):
+        with pytest.warns(LLPWarning, match=r"C=0.1 holds all .* sum to 0.0\d+; val"):
+            CountLogistic().fit(form, bags, P)
     with warnings.catch_warnings(action="error"):
         warnings.filterwarnings("ignore", ".*for all of .* training instances")
         CountLogistic(C=0.01).fit(X, bags, P)

