@@ -25,9 +25,7 @@ from llpbook import MajorityClass, MeanMap, alter_svm
 from llpbook.alter_svm import AlterSVM, _solver
 from llpbook.base import (
     LLPWarning,
-    LongFitWarning,
     NotIdentifiableError,
-    _running,
     ranks,
     read_bags,
 )
@@ -177,28 +175,6 @@ def test_levels_rise_by_a_factor_and_end_at_C():
 def layout(bags, shares, penalties, seed=0):
     order = np.random.default_rng(seed).permutation(len(bags))
     return _solver.Layout(order, bags, np.array(shares), penalties)
-
-
-def test_the_sort_in_place_is_the_bag_step():
-    rng = np.random.default_rng(0)
-    bags = rng.permutation(np.repeat(np.arange(40), rng.integers(1, 9, 40)))
-    shares, penalties = rng.random(40), 10.0 ** rng.uniform(-2, 2, 40)
-    place = layout(bags, shares, penalties)
-    assert_array_equal(place.bags, bags[place.order])
-    for decimals in (8, 0):
-        f = np.round(2 * rng.normal(size=len(bags)), decimals)
-        y, rest = place.best_labels(f, 0.5, 1e-9), (place.bags, shares, 0.5, penalties)
-        best = alter_svm.bag_step(f, *rest)
-        slow = [slow_objective(np.zeros(1), f, z, *rest) for z in (y, best)]
-        assert slow[0] == pytest.approx(slow[1])
-
-
-def test_share_error_of_a_start_weighs_bags_by_their_size():
-    place = layout(np.repeat([0, 1], [2, 6]), [0.5, 1 / 3], np.ones(2))
-    start = _solver.Start(np.zeros((8, 1)), None, place, np.ones(8), True)
-    start.f = np.where(place.bags == 0, 1.0, -1.0)
-    start.f[np.flatnonzero(place.bags == 1)[0]] = 2.0
-    assert _solver.share_error(start) == pytest.approx((1 + 1) / 8)
 
 
 @pytest.fixture
@@ -477,23 +453,6 @@ def test_features_far_away_never_end_in_a_factorization(model, intercept):
     for Z in far:
         with warnings.catch_warnings(action="ignore"):
             clone(model).set_params(fit_intercept=intercept).fit(Z, bags, P)
-
-
-@pytest.mark.parametrize("n_jobs", [None, 2])
-def test_progress_is_told_by_the_calling_thread(n_jobs, capsys, monkeypatch):
-    X, _, bags, P = problem(n=60)
-    model = AlterSVM(random_state=0, n_init=3, n_jobs=n_jobs).fit(X, bags, P)
-    assert capsys.readouterr().out == ""
-    model.set_params(verbose=2).fit(X, bags, P)
-    lines = capsys.readouterr().out.splitlines()
-    told = [line.split(" in ")[0] for line in lines]
-    assert told == [f"AlterSVM: {k} of at most 3 starts" for k in (1, 2, 3)]
-    # What a start tells is a warning at the line of the user, whoever did the work.
-    clock = iter(range(0, 100_000, 1000))
-    monkeypatch.setattr(_running.time, "perf_counter", lambda: next(clock))
-    with pytest.warns(LongFitWarning, match="AlterSVM will take about 33 min") as one:
-        model.set_params(verbose=0).fit(X, bags, P)
-    assert [w.filename for w in one] == [__file__]
 
 
 # --- where it works, and others do not ---------------------------------------------------------------------

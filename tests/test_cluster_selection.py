@@ -5,7 +5,6 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from joblib import parallel_config
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.datasets import make_blobs
@@ -44,9 +43,7 @@ def clustered(n=60, k=4, n_classes=2, seed=0):
 def slow_error(labeling, clusters, bags, P, labels=None, combine="weighted"):
     """The definition, by predictions of instances."""
     y, used = labeling[clusters], np.unique(bags)
-    shares = label_proportions(y, bags, n_bags=len(P), classes=np.arange(P.shape[1]))[
-        used
-    ]
+    shares = label_proportions(y, bags, n_bags=len(P), classes=range(P.shape[1]))[used]
     sizes = np.bincount(bags)[used]
     wrong = None
     if labels is not None:
@@ -66,15 +63,8 @@ def forms_of(clusters, bags, P, labels=None):
     return cs.error_forms(crosstab(bags, clusters, (len(P), k)), P, hits=hits)
 
 
-@pytest.mark.equation("eq-clusters-table")
-def test_the_table_counts():
-    clusters, bags, _, _ = clustered()
-    table = crosstab(bags, clusters, (5, 4))
-    for b, c in product(range(5), range(4)):
-        assert table[b, c] == np.sum((bags == b) & (clusters == c))
-
-
-@pytest.mark.equation("eq-clusters-weight", "eq-clusters-prior", "eq-clusters-combined")
+@pytest.mark.equation("eq-clusters-table", "eq-clusters-weight")
+@pytest.mark.equation("eq-clusters-prior", "eq-clusters-combined")
 @pytest.mark.parametrize("combine", ["weighted", "sum", "product"])
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -82,9 +72,8 @@ def test_errors_from_the_table_are_errors_of_predictions(n_classes, known, combi
     clusters, bags, P, labels = clustered(n_classes=n_classes)
     labels = labels if known else None
     every = np.array(list(product(range(n_classes), repeat=4)))
-    found = cs.labeling_errors(
-        every, forms_of(clusters, bags, P, labels), combine=combine
-    )
+    forms = forms_of(clusters, bags, P, labels)
+    found = cs.labeling_errors(every, forms, combine=combine)
     slow = [slow_error(row, clusters, bags, P, labels, combine) for row in every]
     assert_allclose(found, slow, atol=1e-12)
 
@@ -128,12 +117,6 @@ def test_greedy_goes_through_the_clusters_once(seed, combine):
     found, error = cs.label_greedily(forms_of(clusters, bags, P), combine=combine)
     assert_array_equal(found, labeling)
     assert error == pytest.approx(best)
-
-
-def test_too_many_labelings_are_refused():
-    clusters, bags, P, _ = clustered(n=400, k=24)
-    with pytest.raises(ValueError, match="labeler='exhaustive' would try 2"):
-        cs.label_exhaustively(forms_of(clusters, bags, P))
 
 
 def search(evaluate, d, seed=0, **options):
@@ -259,9 +242,7 @@ def blobs(n_classes=2, noise=3, seed=0):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_separated_blobs_are_solved_exactly(n_classes):
     X, y, bags, P = blobs(n_classes, noise=0)
-    model = ClusterModelSelection(
-        n_classes, max_iter=2, population_size=5, random_state=0
-    )
+    model = quick(n_classes, max_iter=2, population_size=5)
     names = np.array(["b", "c", "a"][:n_classes])
     model.fit(X, bags, pd.DataFrame(P, columns=names))
     assert model.score(X, names[y]) == 1 and model.objective_ < 1e-12
@@ -296,17 +277,6 @@ def test_known_labels_name_the_clusters_where_shares_cannot():
     assert model.fit(X, bags, np.full(30, 0.5), labels=swapped).score(X, y) == 0
 
 
-def test_workers_change_nothing():
-    X, _, bags, P = blobs()
-    one = quick(2, max_iter=2, population_size=4).fit(X, bags, P)
-    two = ClusterModelSelection(
-        2, max_iter=2, population_size=4, n_jobs=2, random_state=0
-    )
-    with parallel_config("threading"):
-        two.fit(X, bags, P)
-    assert_array_equal(one.feature_weights_, two.feature_weights_)
-
-
 # --- what a user is told -------------------------------------------------------------------------------------
 
 
@@ -334,18 +304,16 @@ def test_a_classifier_that_no_prediction_can_use_is_refused_before_the_search(
 def test_numbers_that_a_caller_types_take_no_memory_by_their_value(monkeypatch):
     X, _, bags, P = blobs()
     X, bags, huge = X[:40], bags[:40], 10**12
-    greedy = ClusterModelSelection(
-        huge, labeler="greedy", max_iter=1, population_size=2
-    )
+    greedy = quick(huge, labeler="greedy", population_size=2)
     assert greedy.fit(X, bags, P).cluster_means_.shape == (40, 5)
     with pytest.raises(ValueError, match=r"labeler='exhaustive' would try 2\*\*40"):
         ClusterModelSelection(huge, max_iter=huge).fit(X, bags, P)
     with pytest.raises(
-        ValueError, match=r"population_size=1000000000000 needs about .*: take"
+        ValueError, match=r"population_size=10{12} needs about .*: take"
     ):
         ClusterModelSelection(population_size=huge).fit(X, bags, P)
     monkeypatch.setattr(_running, "machine_memory", lambda: 3e4)
     with pytest.raises(
-        ValueError, match="with 40 clusters and population_size=2 needs about"
+        ValueError, match="with 40 clusters and population_size=2 needs"
     ):
         greedy.fit(X, bags, P)

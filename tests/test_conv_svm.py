@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
@@ -54,10 +53,7 @@ def test_allowed_counts():
         (0.2, ([2, 2, 2, 1, 0, 2, 2], [4, 3, 2, 1, 0, 3, 3])),
         (1.0, ([0] * 7, sizes)),
     ):
-        for found, bound in zip(
-            conv_svm.allowed_counts(sizes, shares, epsilon), wanted, strict=True
-        ):
-            assert_array_equal(found, bound)
+        assert_array_equal(conv_svm.allowed_counts(sizes, shares, epsilon), wanted)
 
 
 @pytest.mark.equation("eq-conv-svm-bag-step")
@@ -151,32 +147,6 @@ def test_bounds_hold_all_along_and_the_path_is_short(monkeypatch):
     assert max(lengths) <= 20 and np.mean(lengths) < 13
 
 
-def test_a_step_leaves_terms_of_third_order_only():
-    """Products differ from what is aimed at, and the rest from 0, by less than a step without correction leaves."""
-    X, Y = two_clumps()
-    C = 100.0
-    problem = _interior.Relaxed(X, Y, C, X @ X.T)
-    point, _ = _interior.follow(problem, _interior.first_point(problem, None), 1e-3)
-    d = _interior.Newton(problem, point).direction(0.0)
-    G = problem.gradients(d.alpha)
-    second = G @ d.mu, d.alpha @ G, *np.split(d.factors(0) * d.duals, [120, 240])
-    after = _interior.Newton(problem, point.moved(d, 1.0)).rest
-    kinds = np.split(after[3], [120, 240])
-    left = [*after[:2], *(products - products.mean() for products in kinds)]
-    for third, before in zip(left, second, strict=True):
-        assert np.abs(third).max() < 0.1 * np.abs(before).max()
-
-
-def test_few_factors_solve_as_exactly_as_the_matrix():
-    X, Y = two_clumps()
-    rng = np.random.default_rng(0)
-    mu, D = rng.dirichlet(np.ones(5)), 10 ** rng.uniform(-6, 3, 120)
-    H, b = (Y.T * mu) @ Y * (X @ X.T) + np.diag(D), rng.normal(size=120)
-    for Z in (X, sp.csr_array(X)):
-        x = _interior.Relaxed(Z, Y, 1.0, None).hessian_solver(mu, D)(b)
-        assert np.abs(H @ x - b).max() < 1e-8 * np.abs(b).max()
-
-
 def test_the_sign_of_an_eigenvector_is_chosen_by_the_bags(monkeypatch):
     X, y, bags, P = problem()
     usual = ConvSVM().fit(X, bags, P)
@@ -249,21 +219,8 @@ def test_memory_without_a_kernel(monkeypatch):
     X, _, bags, P = problem()
     monkeypatch.setattr(conv_svm, "minimize", None)  # refused before it is called
     monkeypatch.setattr(_running, "machine_memory", lambda: 8 * 3 * 120**2 / 0.75)
-    with pytest.raises(
-        ValueError, match=r"120 instances, 3 features, .*max_cutting_planes"
-    ):
+    with pytest.raises(ValueError, match=r"120 instances, 3 .*max_cutting_planes"):
         ConvSVM().fit(X, bags, P)
-
-
-def test_progress_of_rounds(capsys):
-    X, _, bags, P = problem()
-    model = ConvSVM().fit(X, bags, P)
-    assert capsys.readouterr().out == ""
-    told = clone(model).set_params(verbose=2).fit(X, bags, P).objective_curve_
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(told) == len(model.objective_curve_) > 1
-    assert lines[0].startswith("ConvSVM: 1 of at most 20 rounds")
-    assert lines[-1].endswith(f"relaxed value {told[-1]:.6g}")
 
 
 @pytest.mark.equation("eq-conv-svm-cut")
@@ -315,11 +272,9 @@ def test_bags_of_size_one_are_the_machine_without_intercept(kernel):
 
 def test_a_linear_kernel_is_the_linear_method():
     X, _, bags, P = problem()
-    primal = ConvSVM(max_cutting_planes=4).fit(X, bags, P)
+    primal = ConvSVM(max_cutting_planes=4).fit(X, bags, P).objective_curve_[-1]
     dual = ConvSVM(max_cutting_planes=4, kernel="precomputed").fit(X @ X.T, bags, P)
-    assert dual.objective_curve_[-1] == pytest.approx(
-        primal.objective_curve_[-1], rel=0.05
-    )
+    assert dual.objective_curve_[-1] == pytest.approx(primal, rel=0.05)
 
 
 def test_only_longer_labelings_are_added_and_no_matrix_of_instances(monkeypatch):
@@ -361,13 +316,6 @@ def test_the_gap_is_the_last_fall_of_the_value(kernel):
     assert first.gap_ == pytest.approx((120 - value) / value) and first.n_iter_ == 1
 
 
-def test_each_class_has_a_gap_which_is_0_where_no_labeling_is_left():
-    y = np.arange(120) % 3
-    X = np.random.default_rng(0).normal(size=(120, 2)) + 4 * np.eye(3, 2)[y]
-    model = ConvSVM().fit(X, np.arange(120), np.eye(3)[y])
-    assert [one.gap_ for one in model.estimators_] == [0.0, 0.0, 0.0]
-
-
 def test_the_main_columns_hold_their_share_and_no_more():
     X = np.random.default_rng(0).normal(size=(50, 6)) * np.arange(1, 7)
     squares = np.linalg.svd(X, compute_uv=False) ** 2
@@ -375,16 +323,6 @@ def test_the_main_columns_hold_their_share_and_no_more():
     for Z in (X, sp.csr_array(X)):
         found = np.sum(conv_svm.main_columns(Z) ** 2, axis=0)
         assert_allclose(found, squares[:kept])
-
-
-def test_no_more_labelings_than_allowed():
-    X, _, bags, P = problem(gap=0.5)
-    for cuts in ("ascent", "paper"):
-        model = ConvSVM(cutting_planes=cuts, max_cutting_planes=6, tol=1e-99).fit(
-            X, bags, P
-        )
-        assert model.n_cutting_planes_ == 6
-        assert len(model.objective_curve_) == (6 if cuts == "paper" else 3)
 
 
 def test_known_labels_and_the_gap():
@@ -432,12 +370,8 @@ def test_certified_relaxation_and_labelings_are_in_order(C, epsilon):
             certified = conv_svm.certified_value(X, a, *rest, C)
             assert 0 <= certified <= optimum * (1 + 1e-5)
         for max_cutting_planes in (1, 2, 20):
-            model = ConvSVM(
-                C=C,
-                epsilon=epsilon,
-                max_cutting_planes=max_cutting_planes,
-                fit_intercept=False,
-            )
+            options = {"C": C, "epsilon": epsilon, "fit_intercept": False}
+            model = ConvSVM(max_cutting_planes=max_cutting_planes, **options)
             with warnings.catch_warnings(action="ignore"):
                 if 0 < (P := shares).sum() < 3 and len(set(shares)) > 1:
                     model.fit(X, bags, P)

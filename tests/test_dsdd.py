@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from llpbook import dsdd
 from llpbook.base import (
-    LLPWarning,
     canonical_order,
     fold_numbers,
     median_distance,
@@ -24,7 +23,7 @@ from llpbook.density_difference import (
     prior_weights,
     toy_problem,
 )
-from llpbook.dsdd import DSDD, _cccp, _solver
+from llpbook.dsdd import DSDD, _cccp
 
 WEIGHTS = [(1.0, 1.0), (0.4, 1.6)]
 
@@ -154,9 +153,8 @@ def test_tightening_equals_brute_force_and_a_linear_program():
 
         b, c = dsdd.tighten_bound(alpha, basis)
         found = bound([*b, *c])
-        assert found == pytest.approx(
-            min(map(bound, itertools.product((0, 1), repeat=9)))
-        )
+        all_bits = itertools.product((0, 1), repeat=9)
+        assert found == pytest.approx(min(map(bound, all_bits)))
         constant = bound(np.zeros(9))
         slopes = [bound(unit) - constant for unit in np.eye(9)]
         best = linprog(slopes, bounds=[(0, 1)] * 9)
@@ -181,19 +179,14 @@ def cvxpy_inner(b, c, basis, lam, weights):
     alpha = cp.Variable(Phi_p.shape[1])
     xi, xi_prime = cp.Variable(n, nonneg=True), cp.Variable(n_prime, nonneg=True)
     linear = weights[1] / n_prime * b @ Phi_q + weights[0] / n * c @ Phi_p
-    value = (
-        weights[1] / n_prime * cp.sum(xi_prime)
-        + weights[0] / n * cp.sum(xi)
-        - alpha @ linear
-        + lam / 2 * cp.sum_squares(alpha)
-    )
+    value = weights[1] / n_prime * cp.sum(xi_prime) + weights[0] / n * cp.sum(xi)
+    value += lam / 2 * cp.sum_squares(alpha) - alpha @ linear
     kinks = [xi_prime >= Phi_q @ alpha + 1, xi >= Phi_p @ alpha - 1]
     tight = {f"tol_{name}": 1e-11 for name in ("gap_abs", "gap_rel", "feas")}
     problem = cp.Problem(cp.Minimize(value), kinks)
     problem.solve(solver=cp.CLARABEL, **tight)
-    constant = (  # which (9) leaves out: it has no alpha
-        weights[0] * (1 - c.mean()) - weights[1] * (1 - b.mean())
-    )
+    # (9) leaves out what has no alpha.
+    constant = weights[0] * (1 - c.mean()) - weights[1] * (1 - b.mean())
     return problem.value + constant, alpha.value
 
 
@@ -206,12 +199,8 @@ def cvxpy_inner(b, c, basis, lam, weights):
 def test_minimum_of_the_bound_equals_cvxpy(shape, rel, weights):
     for seed, width in enumerate((0.3, 1.0)):
         basis, unit = make_basis(*shape, width, seed)
-        cases = [
-            random_bits(basis, seed),
-            (np.zeros(len(basis[1])), np.ones(len(basis[0]))),
-            (np.zeros(len(basis[1])), np.zeros(len(basis[0]))),
-        ]
-        for b, c in cases:
+        nobody, everybody = np.zeros(len(basis[1])), np.ones(len(basis[0]))
+        for b, c in (random_bits(basis, seed), (nobody, everybody)):
             data = (basis, rel * unit, weights)
             best, _ = cvxpy_inner(b, c, *data)
             alpha, _, gap = dsdd.minimize_bound(b, c, *data)
@@ -260,63 +249,6 @@ def test_optimality_conditions_of_the_inner_problem(rel, weights):
         other = np.random.default_rng(seed).random(65) * cap  # weak duality
         at = (cap * np.append(c, b) - other) @ Phi
         assert constant - kink @ other - at @ at / (2 * lam) <= primal + 1e-12
-
-
-@pytest.mark.parametrize("n_free", [0, 3, 24, 40])
-def test_newton_direction_solves_the_system(n_free):
-    rng = np.random.default_rng(7)
-    Phi, stiffness, gradient = (
-        rng.normal(size=(n_free, 24)),
-        rng.random(n_free) + 0.1,
-        rng.normal(size=24),
-    )
-    hessian = 0.3 * np.eye(24) + Phi.T @ np.diag(stiffness) @ Phi
-    found = _solver.newton_direction(gradient, Phi, stiffness, 0.3)
-    assert_allclose(hessian @ found, -gradient, atol=1e-9)
-
-
-@pytest.mark.parametrize("width", [1.0, 0.1, 1e-3])
-def test_smoothed_bound_is_minimized(width):
-    basis, unit = make_basis()
-    Phi, lam = np.vstack(basis), 0.02 * unit
-    cap, kink = np.repeat([1 / 15, 1 / 9], [15, 9]), np.repeat([1.0, -1.0], [15, 9])
-    rng = np.random.default_rng(8)
-    nu_old, linear = rng.random(24) * cap, (rng.integers(0, 2, 24) * cap) @ Phi
-    alpha, nu, gap = _solver.minimize_smoothed(
-        np.zeros(24), nu_old, Phi, kink, cap, linear, lam, width, 1e-14
-    )
-
-    def smoothed(a):  # its definition, the inner maximum by trying values
-        tries = np.linspace(0, cap, 40_001)
-        u = Phi @ a - kink
-        rounded = (tries * u - width / (2 * cap) * (tries - nu_old) ** 2).max(axis=0)
-        return lam / 2 * a @ a - linear @ a + rounded.sum()
-
-    least = smoothed(alpha)
-    for scale in (1e-2, 1e-1, 1):
-        assert smoothed(alpha + scale * rng.normal(size=24)) > least
-    assert_allclose(lam * alpha, linear - nu @ Phi, atol=1e-8)
-    u = Phi @ alpha - kink
-    tries = np.linspace(0, cap, 40_001)
-    value = tries * u - width / (2 * cap) * (tries - nu_old) ** 2
-    best = np.take_along_axis(tries, value.argmax(axis=0)[None], axis=0)[0]
-    assert_allclose(nu, best, atol=2e-5 * cap.max())
-    primal = lam / 2 * alpha @ alpha - linear @ alpha + cap @ np.maximum(u, 0)
-    dual = -kink @ nu - np.sum((linear - nu @ Phi) ** 2) / (2 * lam)
-    size = lam / 2 * alpha @ alpha + nu.sum()
-    assert gap == pytest.approx((primal - dual) / size, abs=1e-9)
-
-
-def test_step_length_finds_the_kink():
-    for at, jump in ((0.3, 100.0), (0.01, 2.0), (0.9, 1e4)):
-
-        def slope(step, at=at, jump=jump):  # a parabola with a corner
-            return -1 + 0.5 * step + jump * max(0.0, step - at)
-
-        step, left = _solver.step_length(slope, 1.0)
-        assert 0 < step <= 1 and left == abs(slope(step)) <= 0.1
-    assert _solver.step_length(lambda step: step - 1.0, 1.0) == (1.0, 0.0)
-    assert _solver.step_length(lambda step: step - 3.0, 3.0) == (1.0, 2 / 3)
 
 
 # --- the whole algorithm -----------------------------------------------------------------------------------
@@ -434,10 +366,8 @@ def test_cv_gaps_by_loops():
 
 def test_held_out_values_of_a_sample_with_more_folds():
     basis, unit = make_basis(3, 20)
-    folds = (
-        fold_numbers(3, 5, 0),
-        fold_numbers(20, 5, 0),
-    )  # two folds have rows of Q only
+    # Two folds have rows of Q only.
+    folds = fold_numbers(3, 5, 0), fold_numbers(20, 5, 0)
     g = [np.empty(3), np.empty(20)]
     for k in range(5):
         train = [P[fold != k] for P, fold in zip(basis, folds, strict=True)]
@@ -502,18 +432,6 @@ def test_no_more_folds_than_the_smaller_sample_has_instances():
     assert_allclose(model.cv_results_["score"], -found, atol=1e-6)
 
 
-def test_tuning_takes_the_start():
-    rng = np.random.default_rng(2)
-    y, bags = np.arange(80) % 40 < np.repeat([12, 28], 40), np.repeat([0, 1], 40)
-    X = rng.normal(size=(80, 10)) + y[:, None]
-    one, two = (
-        DSDD("median", [0.1, 0.01], init=start, random_state=0).fit(X, bags)
-        for start in ("hinge", "convex")
-    )
-    scores = one.cv_results_["score"] - two.cv_results_["score"]
-    assert scores.abs().max() > 0.05
-
-
 def test_own_grids():
     X, _, bags = toy_problem(1, n=20, random_state=0)
     model = DSDD(sigma=[1.0, 2.0], alpha=[0.1, 1.0, 3.0], random_state=0).fit(X, bags)
@@ -521,10 +439,6 @@ def test_own_grids():
     assert model.sigma_ in (1.0, 2.0) and model.alpha_ in (0.1, 1.0, 3.0)
     model = DSDD(sigma="median", alpha=0.5, random_state=0).fit(X, bags)
     assert model.sigma_ == median_distance(X) and model.alpha_ == 0.5
-    for name in ("sigma", "alpha"):
-        for bad in (0.0, -1.0, [], [1.0, -1.0], [[1.0]], float("nan"), "best"):
-            with pytest.raises(ValueError, match=name):
-                DSDD(**{name: bad}).fit(X, bags)
 
 
 # --- the estimator -----------------------------------------------------------------------------------------
@@ -557,17 +471,6 @@ def test_scaling_the_features_changes_nothing():
     assert_allclose(one, two, atol=1e-5)
 
 
-def test_proportions_resolve_the_swap():
-    X, y, bags = toy_problem(1, n=60, random_state=0)
-    shares = np.array([0.3, 0.7])
-    model = DSDD(random_state=0).fit(X, bags, shares)
-    assert model.score(X, y) > 0.8
-    flipped = DSDD(random_state=0).fit(X, bags, 1 - shares)
-    assert flipped.score(X, 1 - y) == model.score(X, y)
-    without = DSDD(random_state=0).fit(X, bags).predict(X)
-    assert_array_equal(without, 1 - model.predict(X))  # bag 0 has fewer positives
-
-
 def test_class_prior_moves_the_boundary():
     X, _, bags = toy_problem(1, n=200, random_state=0)
     params = {"sigma": "median", "random_state": 0}
@@ -581,20 +484,6 @@ def test_class_prior_moves_the_boundary():
     assert right > DSDD(**params).fit(X, bags, [0.3, 0.7]).score(*test)
 
 
-def test_many_bags_are_pooled():
-    rng = np.random.default_rng(0)
-    shares = np.array([0.9, 0.1, 0.8, 0.2])
-    bags = np.repeat(np.arange(4), 20)
-    y = (
-        rng.permuted(np.tile(np.arange(20), (4, 1)), axis=1) < 20 * shares[:, None]
-    ).ravel()
-    X = rng.normal(size=(80, 2)) + 2 * y[:, None]
-    with pytest.warns(LLPWarning, match="DSDD pooled 4 bags into two samples"):
-        model = DSDD(random_state=0).fit(X, bags, shares)
-    assert model.pooled_proportions_ == (pytest.approx(0.85), pytest.approx(0.15))
-    assert model.score(X, y) > 0.85
-
-
 def test_discrete_features_with_many_ties():
     rng = np.random.default_rng(0)
     y = (np.arange(80) % 40 < np.repeat([8, 32], 40)).astype(int)
@@ -605,7 +494,7 @@ def test_discrete_features_with_many_ties():
 
 
 def test_large_samples_are_tuned_on_a_part():
-    X, y, bags = toy_problem(2, n=(150, 60), random_state=0)
+    X, _, bags = toy_problem(2, n=(150, 60), random_state=0)
     model = DSDD(n_tuning=50, random_state=0).fit(X, bags)
     samples = [X[bags == k] - model.origin_ for k in (0, 1)]
     parts = [thin(part, 50) for part in samples]
@@ -615,10 +504,8 @@ def test_large_samples_are_tuned_on_a_part():
     found = dsdd.cv_gaps(basis, table["alpha"].to_numpy(), folds)
     assert_allclose(table["score"], -found, atol=1e-6)
     last = [gaussian_basis(part, model.centers_, model.sigma_) for part in samples]
-    assert model.history_[-1].objective == pytest.approx(
-        dsdd.cccp(last, model.alpha_)[-1].objective, abs=1e-8
-    )
-    assert labeling_error_rate(model.predict(X), y) < 0.2
+    expected = dsdd.cccp(last, model.alpha_)[-1].objective
+    assert model.history_[-1].objective == pytest.approx(expected, abs=1e-8)
     every = DSDD(n_tuning=150, random_state=0).fit(X, bags)
     default = DSDD(random_state=0).fit(X, bags)
     assert_array_equal(every.coef_, default.coef_)
@@ -647,12 +534,3 @@ def test_a_duality_gap_warns(monkeypatch):
     X, _, bags = toy_problem(1, n=20, random_state=0)
     with pytest.warns(ConvergenceWarning, match="relative error is up to 1.0e-03"):
         DSDD(sigma=1.0, alpha=0.1).fit(X, bags)
-
-
-def test_more_instances_than_centers():
-    X, y, bags = toy_problem(2, n=200, random_state=0)
-    model = DSDD(n_centers=50, sigma="median", random_state=0).fit(X, bags)
-    assert model.centers_.shape == (50, 2) and model.coef_.shape == (50,)
-    assert labeling_error_rate(model.predict(X), y) < 0.15
-    rows = {tuple(row) for row in X - model.origin_}
-    assert all(tuple(row) in rows for row in model.centers_)

