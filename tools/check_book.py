@@ -131,36 +131,6 @@ def untagged(book):
             yield f"{where}: begins as a managed cell, but the tag llpbook is missing"
 
 
-OWN_ERROR = re.compile(
-    r"""\.sem\b|["']sem["']|\b(?:std|var)\(.*\) */ *(?:[\w.]*sqrt|[\w.()]+ *\*\* *0?\.5)|sqrt\(.*\bvar\("""
-)
-# Chapters: the one that derives the errors, and one with error bars of the instances of a bag.
-# choice: its rows hold the spread over splits of each choice.
-ERRORS_SHOWN = {"comparison", "diagnosis", "studies/choice.py"}
-
-
-@rule
-def own_errors(book):
-    """Standard errors of differences come from `llpbook.comparison`, in chapters' cells and in the studies."""
-    texts = [
-        (name, where, cell.source)
-        for name, where, cell in book.cells
-        if cell.cell_type == "code" and not _book.is_managed(cell)
-    ]
-    for path in sorted((book.root / "book/studies").glob("*.py")):
-        texts.append(
-            (
-                f"studies/{path.name}",
-                f"book/studies/{path.name}",
-                path.read_text(encoding="utf-8"),
-            )
-        )
-    for name, where, text in texts:
-        found = OWN_ERROR.search(text)
-        if found and name not in ERRORS_SHOWN:
-            yield f"{where}: {found[0]} is a standard error of its own; take paired_differences"
-
-
 # --- text ----------------------------------------------------------------------------------------------------
 
 
