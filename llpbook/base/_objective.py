@@ -22,7 +22,7 @@ from ._running import check_time
 #: Most weights, and most rows of a factor, for which a linear system is solved.
 MOST_WEIGHTS, MOST_ROWS = 1500, 4000
 #: Entries of a block of rows, which stays in the processor's cache while it is used twice.
-CACHED = 2**17
+CACHED = 2**15
 #: Halvings of a step, and the share of the promised fall of the objective that a step must bring.
 HALVINGS, ARMIJO = 60, 1e-4
 #: A step is short if it promises to lower the objective by less: a twentieth of a standard error squared.
@@ -300,7 +300,7 @@ def weighted_gram(Z, weights):
     r""":math:`\sum_i a_i x_i x_i^\top`, shape (n_columns, n_columns)."""
     if sp.issparse(Z):
         return (Z.T @ sp.diags_array(weights) @ Z).toarray()
-    return sum((part.T * weights[rows]) @ part for rows, part in blocks(Z))
+    return sum(x.T @ (x * weights[rows, None]) for rows, x in blocks(Z))
 
 
 def blocks(X):

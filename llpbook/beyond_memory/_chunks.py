@@ -223,13 +223,11 @@ class Layout:
     def matrix(self, frame):
         """The instances of a chunk in double precision, shape (n_instances, n_features), by column in memory."""
         given = self.given(frame)
-        X = np.empty(given.shape, order="F")
-        for j, dtype in enumerate(given.dtypes):
+        for dtype in given.dtypes:
             if dtype.kind not in "fiub":
                 check_features(given)  # its message names each column without numbers
                 raise ValueError(f"X must be numbers, got dtype {dtype}")
-            X[:, j] = given.iloc[:, j].to_numpy(np.float64, na_value=np.nan)
-        return X
+        return np.array(given.to_numpy(np.float64, na_value=np.nan), order="F")
 
     def bag_column(self, frame):
         """The names of the bags of the instances of a chunk, none missing."""

@@ -109,7 +109,7 @@ def fit_chunks(
         merged = model._uses_frequencies if again else None
         data = read_chunks(
             engine, proportions, Layout(bags, features, steps), needed,
-            noisy=noise_of(model), check=check_chunks, merged=merged,
+            noisy=noise_of(model), check=check_chunks and again, merged=merged,
         )  # fmt: skip
         X = told_of_columns(model, scaler, data.X)
         data = replace(data, X=X)
