@@ -47,6 +47,7 @@ from ._columns import (
     read_counts,
 )
 from ._counts import (
+    by_bag,
     crosstab,
     label_by_counts,
     label_by_seats,
@@ -73,6 +74,7 @@ from ._objective import (
     blocks,
     expit,
     fisher_scoring,
+    gram_blocks,
     label_factors,
     linear_objective,
     one_column,

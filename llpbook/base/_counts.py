@@ -129,7 +129,7 @@ def label_by_seats(scores, bags, prices):
     ndarray of int, shape (n_instances,)
     """
     labels, order = np.empty(len(bags), dtype=int), np.argsort(bags, kind="stable")
-    for rows in np.split(order, np.cumsum(np.bincount(bags)))[:-1]:
+    for rows in np.split(order, np.flatnonzero(np.diff(bags[order])) + 1):
         if len(rows):
             seats = prices(bags[rows[0]], len(rows))
             labels[rows] = take_seats(scores[rows], seats)

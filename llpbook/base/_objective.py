@@ -22,7 +22,7 @@ from ._running import check_time
 #: Most weights, and most rows of a factor, for which a linear system is solved.
 MOST_WEIGHTS, MOST_ROWS = 1500, 4000
 #: Entries of a block of rows, which stays in the processor's cache while it is used twice.
-CACHED = 2**15
+CACHED = 2**17
 #: Halvings of a step, and the share of the promised fall of the objective that a step must bring.
 HALVINGS, ARMIJO = 60, 1e-4
 #: A step is short if it promises to lower the objective by less: a twentieth of a standard error squared.
@@ -252,14 +252,11 @@ class LinearObjective:
         factors = [
             a.reshape(len(a), -1) for a in self.loss.factors(scores, self.known, state)
         ]
-        K = factors[0].shape[1]
-        blocks = [[None] * K for _ in range(K)]
-        for a in range(K):
-            for b in range(a, K):
-                weights = self.known.of_rows(sum(f[:, a] * f[:, b] for f in factors))
-                blocks[a][b] = weighted_gram(self.Z, weights)
-                blocks[b][a] = blocks[a][b].T
-        return np.block(blocks)
+
+        def weights(a, b):
+            return self.known.of_rows(sum(f[:, a] * f[:, b] for f in factors))
+
+        return gram_blocks(self.Z, weights, factors[0].shape[1])
 
     def solve(self, start, max_iter=1000, tol=1e-5):
         """Weights at a local minimum; see `fisher_scoring`.
@@ -301,6 +298,16 @@ def weighted_gram(Z, weights):
     if sp.issparse(Z):
         return (Z.T @ sp.diags_array(weights) @ Z).toarray()
     return sum(x.T @ (x * weights[rows, None]) for rows, x in blocks(Z))
+
+
+def gram_blocks(Z, weights, K):
+    """K by K blocks, of which block (a, b) is `weighted_gram` for ``weights(a, b)``, the same as for (b, a)."""
+    H = np.empty((K, K), object)
+    for a in range(K):
+        for b in range(a, K):
+            H[a, b] = weighted_gram(Z, weights(a, b))
+            H[b, a] = H[a, b].T
+    return np.block(H.tolist())
 
 
 def blocks(X):

@@ -24,6 +24,7 @@ from ..base import (
     StrOptions,
     append_one,
     bag_counts,
+    by_bag,
     class_scores,
     label_by_counts,
     ranks,
@@ -70,7 +71,7 @@ def majority_labels(bags, proportions):
 
 
 def label_by_thresholds(scores, bags, counts, thresholds):
-    """`label_by_counts`, faster for two classes where the last thresholds of most bags still cut off their counts.
+    """`label_by_counts` of two classes, faster where the last thresholds of most bags still cut off their counts.
 
     Where as many scores as the count says lie above the threshold, they are the highest; only the other bags are
     sorted.
@@ -89,8 +90,6 @@ def label_by_thresholds(scores, bags, counts, thresholds):
     ndarray of int, shape (n_instances,)
         Of two classes, of the type int8.
     """
-    if counts.shape[1] > 2:
-        return label_by_counts(scores, bags, counts)
     gap, c = scores if scores.ndim == 1 else scores[:, 1] - scores[:, 0], counts[:, 1]
     labels = (gap > thresholds[bags]).view(np.int8)
     off = np.bincount(bags, labels, len(c)) != c
@@ -103,6 +102,39 @@ def label_by_thresholds(scores, bags, counts, thresholds):
         at = rank == place[b]
         border[b[at]] = f[at]
     thresholds[off] = above[off] / 2 + below[off] / 2
+    return labels
+
+
+def label_by_exchanges(scores, bags, counts, last):
+    """`label_by_counts`, faster where the last labels of most bags are still the best.
+
+    They are where no ring of classes gains if each gives an instance to the next; only the other bags are labeled anew.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_instances, n_classes)
+    bags : ndarray of int, shape (n_instances,)
+    counts : ndarray of int, shape (n_bags, n_classes)
+    last : ndarray of int, shape (n_instances,)
+        Any labels.
+
+    Returns
+    -------
+    ndarray of int, shape (n_instances,)
+    """
+    (L, K), cells = counts.shape, bags * counts.shape[1] + last
+    sizes, order = np.bincount(cells, minlength=L * K), by_bag(cells, L * K)
+    gains = scores - scores[np.arange(len(bags)), last][:, None]
+    first = (np.cumsum(sizes) - sizes)[sizes > 0]
+    best = np.full((L * K, K), -np.inf)
+    best[sizes > 0] = np.maximum.reduceat(gains[order], first)
+    best = best.reshape(L, K, K)
+    for k in range(K):  # the largest gain of a chain from one class to another
+        best = np.maximum(best, best[:, :, [k]] + best[:, [k]])
+    gained = np.diagonal(best, axis1=1, axis2=2) > 0
+    bad = (gained | (sizes.reshape(L, K) != counts)).any(axis=1)
+    rows, labels = np.flatnonzero(bad[bags]), last.copy()
+    labels[rows] = label_by_counts(scores[rows], bags[rows], counts)
     return labels
 
 
@@ -287,11 +319,10 @@ class EMLR(LLPClassifier):
     class as its majority, and of equal scores in a bag, as a tree gives them, the first instances become positive, in
     an order that depends on their features only. Two copies of the data are the data with twice the ``C``.
 
-    With the default estimator, two classes and hard labels, each fit starts at the last one and corrects its Newton
-    matrix (`WarmFits`), and only bags whose counts would be missed are sorted: three or four passes over X per
-    iteration. These
-    fits are exact, too, and scikit-learn's own fit of their last labels must give the same labels, or else EM goes on
-    with scikit-learn's fits.
+    With the default estimator and hard labels, each fit starts at the last one and corrects its Newton matrix
+    (`WarmFits`), and only bags whose labels would change are labeled anew: three or four passes over X per iteration.
+    These fits are exact, too, and scikit-learn's own fit of their last labels must give the same labels, or else EM
+    goes on with scikit-learn's fits.
 
     Examples
     --------
@@ -355,7 +386,8 @@ class EMLR(LLPClassifier):
             warn_unsettled(self)
 
     def _rounds(self, X, known, counts, y):
-        K, thresholds = counts.shape[1], np.full(len(counts), np.nan)
+        K, bags = counts.shape[1], known.bags
+        last = np.full(len(counts), np.nan) if K == 2 else y.copy()
         self.estimator_ = clone(self._base())
 
         def fit(q):
@@ -365,14 +397,17 @@ class EMLR(LLPClassifier):
         def guess(scores):
             if self.soft:
                 return soft_labels(scores, known)
-            return label_by_thresholds(scores, known.bags, counts, thresholds)
+            if K == 2:
+                return label_by_thresholds(scores, bags, counts, last)
+            last[:] = label_by_exchanges(scores, bags, counts, last)
+            return last.astype(np.int16)
 
         rule = fit, guess, self.stop, self.max_iter, self.tol
         tell = self._progress(self.max_iter, "iteration", usual=USUAL).step
-        hard = K == 2 and not self.soft and self.stop == "fixed_point"
+        hard = not self.soft and self.stop == "fixed_point"
         if hard and self.estimator is None:
-            warm = warm_logistic(self.estimator_, X)
-            return alternate_warm(y.astype(np.int8), warm, *rule, tell=tell)
+            warm = warm_logistic(self.estimator_, X, K)
+            return alternate_warm(y.astype(np.int16), warm, *rule, tell=tell)
         return alternate(np.eye(K)[y] if self.soft else y, *rule, tell=tell)
 
     def _scores(self, X):

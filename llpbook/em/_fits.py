@@ -4,9 +4,18 @@ from collections import deque
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from scipy.special import softmax
 from sklearn.base import clone
 
-from ..base import NotIdentifiableError, append_one, blocks, expit, weighted_gram
+from ..base import (
+    NotIdentifiableError,
+    append_one,
+    blocks,
+    class_scores,
+    expit,
+    gram_blocks,
+    one_column,
+)
 
 #: Largest entry of the gradient at which `WarmFits` stops: two digits below the tolerance of the last fits.
 WARM_TOL = 1e-10
@@ -61,27 +70,28 @@ def refuse_one_label(y):
 
 
 class WarmFits:
-    r"""Penalized logistic regression of two classes, fitted again and again to labels of which few change.
+    r"""Penalized logistic regression, fitted again and again to labels of which few change.
 
     It minimizes :math:`\frac1n \sum_i \log(1 + e^{\langle w, x_i \rangle}) - \langle t, w \rangle
-    + \frac1{2n} \sum_j \lambda_j w_j^2` from the nearer of the last two solutions. The labels enter by
-    :math:`t = X^\top y / n` only, so second derivatives that were computed for other labels still hold: BFGS steps
-    correct the last Newton matrix, which is computed anew where a step is bad; a bad step of a new matrix is shortened.
-    A matrix costs :math:`O(n d^2 + d^3)`, a step :math:`O(n d)`.
+    + \frac1{2n} \sum_j \lambda_j w_j^2`, and its like for several classes, from the nearer of the last two solutions.
+    The labels enter by :math:`t = X^\top y / n` only, so second derivatives that were computed for other labels still
+    hold: BFGS steps correct the last Newton matrix, which is computed anew where a step is bad; a bad step of a new
+    matrix is shortened. A matrix costs :math:`O(n d^2 + d^3)`, a step :math:`O(n d)`; for K classes, K^2 and K times
+    that.
 
     Parameters
     ----------
     X : ndarray or sparse array, shape (n_instances, n_features)
-    penalty : ndarray, shape (n_features,)
-        The :math:`\lambda_j`.
+    penalty : ndarray, shape (n_features,) or (n_classes * n_features,)
+        The :math:`\lambda_j` of two classes, or of several, one class after the other, as all weights are.
     tol : float
         Stop if no entry of the gradient is larger.
 
     Attributes
     ----------
-    w : ndarray, shape (n_features,)
-    f : ndarray, shape (n_instances,)
-        Log-odds.
+    w : ndarray, of the shape of penalty
+    f : ndarray, shape (n_instances,) or (n_instances, n_classes)
+        Log-odds, or scores of the classes.
     gap : float
         Largest entry of the gradient.
     """
@@ -89,23 +99,23 @@ class WarmFits:
     def __init__(self, X, penalty, *, tol=WARM_TOL):
         self.X, self.penalty, self.tol = X, penalty, tol
         self.factor, self.steps = None, deque(maxlen=STEPS)
-        self.w = np.zeros(X.shape[1])
+        self.w = np.zeros(len(penalty))
         self.f, self.g = self._at(self.w)
         self.before = self.w, self.f, self.g
 
     def __call__(self, target, fallback):
-        """Log-odds of the next fit.
+        """Scores of the next fit.
 
         Parameters
         ----------
-        target : ndarray, shape (n_features,)
+        target : ndarray, of the shape of penalty
             The vector t.
         fallback : callable
             From weights to those of the minimum: a solver that does not fail where Newton steps are too long.
 
         Returns
         -------
-        ndarray, shape (n_instances,)
+        ndarray, of the shape of f
         """
         self._start(target)
         new = False  # whether the matrix is that of these weights
@@ -146,12 +156,20 @@ class WarmFits:
         self.w, self.f, self.g = self.w + step, f, g
 
     def _at(self, w):
-        """Log-odds, and the gradient where t is 0."""
-        f, g = np.empty(self.X.shape[0]), self.penalty * w
+        """Scores, and the gradient where t is 0."""
+        n, d = self.X.shape
+        W, g = w.reshape(-1, d), self.penalty * w
+        f = np.empty((n, len(W)))
         for rows, part in blocks(self.X):
-            f[rows] = part @ w
-            g += part.T @ expit(f[rows])
-        return f, g / len(f)
+            F = W @ part.T
+            f[rows] = F.T
+            if len(W) == 1:
+                s = expit(F)
+            else:  # a soft-max
+                s = np.exp(F - F.max(axis=0))
+                s /= s.sum(axis=0)
+            g += (s @ part).ravel()
+        return one_column(f), g / n
 
     def _direction(self, q):
         """The factor's step for a gradient -q, corrected by what the last steps did to the gradient (BFGS)."""
@@ -165,8 +183,8 @@ class WarmFits:
         return q
 
 
-def warm_logistic(model, X):
-    """scikit-learn's logistic regression of two classes by `WarmFits`, fitted again and again.
+def warm_logistic(model, X, K):
+    """scikit-learn's logistic regression by `WarmFits`, fitted again and again.
 
     Parameters
     ----------
@@ -174,31 +192,37 @@ def warm_logistic(model, X):
         With ``warm_start=True``; its coefficients become those of the last fit. It does the fits in which Newton steps
         fail.
     X : ndarray or sparse array, shape (n_instances, n_features)
+    K : int
+        Number of classes; to labels that lack one, a clone is fitted.
 
     Returns
     -------
     callable
-        From labels, an ndarray of int8 of shape (n_instances,), to log-odds.
+        From labels, an ndarray of int16 of shape (n_instances,), to log-odds, or scores of several classes.
     """
     Z, (n, d) = append_one(X), X.shape
-    fits = WarmFits(Z, np.append(np.full(d, 1 / model.C), 0.0))
-    last, target = np.zeros(n, np.int8), np.zeros(d + 1)
+    units = np.eye(K)[:, 1:] if K == 2 else np.eye(K)
+    penalty = np.tile(np.append(np.full(d, 1 / model.C), 0.0), units.shape[1])
+    fits, last = WarmFits(Z, penalty), np.zeros(n, np.int16)
+    target = units[last].T @ Z / n
 
     def put(w):
-        model.classes_ = np.array([0, 1])
-        model.coef_, model.intercept_ = w[None, :-1].copy(), w[-1:].copy()
+        W = w.reshape(target.shape)
+        model.classes_ = np.arange(K)
+        model.coef_, model.intercept_ = W[:, :-1].copy(), W[:, -1].copy()
 
     def fit(y):
         def by_scikit_learn(w):
             put(w)
             model.fit(X, y.astype(int))
-            return np.append(model.coef_[0], model.intercept_)
+            return np.column_stack([model.coef_, model.intercept_]).ravel()
 
-        refuse_one_label(y)
+        if not np.bincount(y, minlength=K).all():
+            return class_scores(fit_to_labels(clone(model), X, y), X, K)
         rows = np.flatnonzero(y != last)
-        target[:] += Z[rows].T @ (y[rows] - last[rows]) / n
+        target[:] += (units[y[rows]] - units[last[rows]]).T @ Z[rows] / n
         last[:] = y
-        f = fits(target, by_scikit_learn)
+        f = fits(target.ravel(), by_scikit_learn)
         put(fits.w)
         return f
 
@@ -206,8 +230,9 @@ def warm_logistic(model, X):
 
 
 def newton_factor(f, X, penalty):
-    """Cholesky factor of the second derivatives at log-odds f."""
-    s = expit(f)
-    H = weighted_gram(X, s * (1 - s)) + np.diag(np.where(penalty > 0, penalty, TINY))
+    """Cholesky factor of the second derivatives at scores f."""
+    s = softmax(f, axis=1) if f.ndim == 2 else expit(f)[:, None]
+    H = gram_blocks(X, lambda a, b: s[:, a] * ((a == b) - s[:, b]), s.shape[1])
+    H += np.diag(np.where(penalty > 0, penalty, TINY))
     H[np.diag_indices_from(H)] *= 1 + REGULAR
     return cho_factor(H / len(f))
