@@ -18,8 +18,12 @@ without intercepts, ``fixed`` with the deviation 0.35, ``estimate`` with the est
 
 ``penalized_coverage``: 60 bags of 20 with 100 features and C = 0.1, ``world``: slopes drawn from the prior of the
 penalty, five slopes of 0.5 and the rest 0, or twenty times the prior's variance. ``slopes`` is the share of the slopes
-that the intervals of 95 % contain, ``rate`` whether the interval of a group's rate holds the truth, and ``bounds`` the
-width of the bounds.
+that the intervals of 95 % contain, ``rate`` whether the interval of a group's rate by its error, cut at the bounds,
+holds the truth, and ``bounds`` the width of the bounds.
+
+``few_bags``: bags of 50 with ten features and ``per_weight`` bags for each of eleven coefficients; the means of the
+features have the deviation ``shift`` between bags. ``rate`` says whether the rate of those whose first feature is
+positive is within the quantile of t times its error, ``group_rate`` whether the interval that is printed holds it.
 """
 
 import warnings
@@ -27,6 +31,8 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.special import expit
+from scipy.stats import norm
+from scipy.stats import t as student
 from sklearn.preprocessing import StandardScaler
 
 from llpbook import (
@@ -161,10 +167,35 @@ def run_penalized(cell, seed):
         ends = coefficient_table(model, X, bags, P).interval().to_numpy()[:d]
         rate = group_rate(model, X, bags, P, group).iloc[0]
     found = {"slopes": np.mean((ends[:, 0] < w) & (w < ends[:, 1]))}
-    found["rate"] = rate["low"] <= y[group].mean() <= rate["high"]
-    found["width"] = rate["high"] - rate["low"]
+    half = norm.isf(0.025) * rate["error"]
+    low, high = (
+        max(rate["rate"] - half, rate["least"]),
+        min(rate["rate"] + half, rate["most"]),
+    )
+    found["rate"], found["width"] = low <= y[group].mean() <= high, high - low
     found["bounds"] = rate["most"] - rate["least"]
     return {key: round(float(value), 5) for key, value in found.items()}
+
+
+def run_few(cell, seed):
+    """One draw with few bags per coefficient: see the module."""
+    d, size, L = 10, 50, round(11 * cell["per_weight"])
+    rng = np.random.default_rng([seed, L, int(10 * cell["shift"])])
+    bags = np.repeat(np.arange(L), size)
+    X = rng.normal(size=(len(bags), d)) + cell["shift"] * rng.normal(size=(L, d))[bags]
+    w = rng.normal(size=d) / np.sqrt(d)
+    y = (rng.random(len(bags)) < expit(X @ w + OFFSET)).astype(int)
+    P, group = label_proportions(y, bags, classes=[0, 1]), X[:, 0] > 0
+    model = CountLogistic(cell["C"], tol=1e-7).fit(X, bags, P)
+    with warnings.catch_warnings(action="ignore", category=LLPWarning):
+        rate = group_rate(model, X, bags, P, group).iloc[0]
+    truth, half = y[group].mean(), norm.isf(0.025) * rate["error"]
+    if d + 1 < L:
+        half = student.isf(0.025, L - d - 1) * rate["error"]
+    return {
+        "rate": int(abs(rate["rate"] - truth) <= half),
+        "group_rate": int(rate["low"] <= truth <= rate["high"]),
+    }
 
 
 def coverage_cells():
@@ -216,6 +247,14 @@ TABLES = [
         "coverage with more coefficients than bags",
         value="rate",
     ),
+    Table(
+        "few_bags",
+        PROTOCOL,
+        cells(per_weight=[0.9, 1.5, 2, 3, 6, 12], shift=[0, 0.7], C=[0.1, 10]),
+        run_few,
+        "coverage of a group's rate with few bags per coefficient",
+        value="rate",
+    ),
 ]
 
 
@@ -258,3 +297,13 @@ def penalized_table(results=None):
         groups[["width", "bounds"]].mean()
     )
     return table.assign(draws=groups.size())
+
+
+def few_table(results=None):
+    """How many of 100 rates of a group its interval holds, per bags for each coefficient, and `group_rate` prints."""
+    frame = load("few_bags", results)
+    frame["cell"] = [
+        f"C={C:g}, {s:g}" for C, s in zip(frame["C"], frame["shift"], strict=True)
+    ]
+    table = 100 * frame.pivot_table("rate", "per_weight", "cell")
+    return table.assign(printed=100 * frame.groupby("per_weight")["group_rate"].mean())

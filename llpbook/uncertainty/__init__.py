@@ -20,14 +20,12 @@ from ._accuracy import (
     agreement_bounds,
     class_probabilities,
     expected_accuracy,
-    expected_labels,
     no_features,
     read_shares,
     require_probabilities,
     slack_of_counts,
 )
 from ._bootstrap import BagBootstrap, bag_bootstrap, draw_bags
-from ._cautions import caution, deviations
 from ._chunks import chunk_coefficient_table, chunk_group_rate
 from ._covariance import (
     LaplaceCovariance,
@@ -71,9 +69,7 @@ from ._table import (
     check_maximum,
     coefficient_table,
     covariance_of,
-    fit_covariance,
 )
-from ._units import in_units
 
 __all__ = [
     "BagBootstrap",

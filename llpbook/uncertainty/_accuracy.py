@@ -116,6 +116,14 @@ def slack_of_counts(data, rounding=0.0):
     return data.bag_sizes * float(rounding)
 
 
+def check_classes(data, model):
+    """ValueError where the classes of `BagData` are not those of a fitted model."""
+    if data.classes.tolist() != list(model.classes_):
+        raise ValueError(
+            f"proportions has the classes {data.classes.tolist()}, the model {list(model.classes_)}"
+        )
+
+
 def class_probabilities(model, X, data):
     """Probabilities of the classes of ``data``, and a ValueError where a model has none or other classes.
 
@@ -132,10 +140,7 @@ def class_probabilities(model, X, data):
         None is below 1e-12.
     """
     require_probabilities(model)
-    if list(model.classes_) != data.classes.tolist():
-        raise ValueError(
-            f"proportions has the classes {data.classes.tolist()}, the model {list(model.classes_)}"
-        )
+    check_classes(data, model)
     return np.clip(model.predict_proba(X), SMALLEST, 1 - SMALLEST)
 
 

@@ -254,7 +254,6 @@ def bag_bootstrap(
 def _fit_draws(tasks, n_resamples, n_jobs, verbose):
     """The draws that can be fitted; a warning tells of the others."""
     progress = Progress("bag_bootstrap", verbose, n_resamples, unit="draw")
-    progress.name = "bag_bootstrap"
     found = []
     for one in Parallel(n_jobs=n_jobs, return_as="generator")(tasks):
         found.append(one)

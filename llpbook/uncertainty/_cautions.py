@@ -4,10 +4,11 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from ..base import warn
+from ._covariance import WEAKER
 from ._deviation import NormalCounts
 
-#: Below so many bags or degrees of freedom intervals are too short.
-FEW_BAGS, FEW_DEGREES = 30, 20
+#: Below so many bags or degrees of freedom intervals are too short; below so many bags per weight rates have none.
+FEW_BAGS, FEW_DEGREES, FEW_PER_WEIGHT = 30, 20, 3
 #: Bags deviate from a model if the deviation is above the first number, in log-odds, and twice the logarithm of the
 #: likelihood ratio above the second, which chance exceeds in one of 200 fits.
 NOTABLE, SURE_RATIO = 0.1, 6.6
@@ -54,45 +55,82 @@ def caution(n_bags, n_weights, parts, deviation=0.0):
         points = 100 * most * max(part.slope for part in parts)
         warn(
             f"the shares of {n_bags} bags deviate from the model by {most:.2g} in log-odds (about {points:.0f} points) "
-            "beyond the chance of their counts: something about the bags is not in the features. Intervals "
-            "hold only if it is unrelated to them. Report group_rate_bounds, and group_rate_band for a stated limit; "
-            "bag_report names the bags, and bag_deviation='estimate' widens intervals of slopes"
+            "beyond the chance of their counts: either the log-odds are no line (try squares of features, or "
+            "CountBoosting), or bags have an effect that is not in the features, and intervals hold only if it is "
+            "unrelated to them. Report group_rate_bounds, and group_rate_band for a stated limit; bag_report names the "
+            "bags, and bag_deviation='estimate' widens intervals of slopes"
         )
 
 
 def caution_of_few(n_bags, n_weights):
     """Warn where there are too few bags for an interval; whether there are no more of them than weights."""
     left = n_bags - n_weights
+    instead = "group_rate gives the bounds in place of an interval; state C, or take fewer features"
     if left <= 0:
         warn(
             f"{n_bags} bags for {n_weights} coefficients: the penalty stands as a prior (Laplace's approximation), and "
-            "an interval says what C allows rather than what the bags show, and can be far too short. Report "
-            "group_rate_bounds beside it, state C, or take fewer features"
+            f"an interval says what C allows rather than what the bags show, and can be far too short. {instead}"
+        )
+    elif n_bags < FEW_PER_WEIGHT * n_weights:
+        warn(
+            f"{n_bags} bags are under {FEW_PER_WEIGHT} for each of {n_weights} coefficients: an interval of 95 % holds "
+            f"less often than it says (a rate 50 to 80 times in 100 with random bags). {instead}"
         )
     elif n_bags < FEW_BAGS or left < FEW_DEGREES:
         warn(
             f"{n_bags} bags and {left} degrees of freedom are few: with under {FEW_BAGS} bags or {FEW_DEGREES} degrees "
             "an interval of 95 % holds less often than it says (82 to 88 times in 100 with 30 random bags and two "
-            "features, far less often with many). Report group_rate_bounds beside it, or take fewer features"
+            "features). Report group_rate_bounds beside it, or take fewer features"
         )
     return left <= 0
 
 
-def caution_of_ends(table):
-    """Warn of intervals of rates that end at 0 or 1 though the bounds do not.
+def caution_of_rates(table, V, n_bags, n_weights):
+    """A table of `group_rate`, with the bounds as intervals where bags are few, else with a warning of doubtful ones.
 
     Parameters
     ----------
     table : DataFrame
-        As `group_rate` returns it.
+        From `rate_table`.
+    V : Sandwich or LaplaceCovariance
+    n_bags, n_weights : int
+
+    Returns
+    -------
+    DataFrame
     """
-    low, high = (table[c].to_numpy() for c in ("low", "high"))
-    open_ends = table["least"].to_numpy() < table["most"].to_numpy()
-    pinned = np.flatnonzero(open_ends & ((low <= 0) | (high >= 1)))
+    weaker = table.pop("weaker")
+    if n_bags < FEW_PER_WEIGHT * n_weights:
+        return table.assign(low=table["least"], high=table["most"])
+    caution_of_penalty("rate", table["rate"], table["error"], weaker, V.C)
+    open_ends = table["least"] < table["most"]
+    pinned = table.index[open_ends & ((table["low"] <= 0) | (table["high"] >= 1))]
     if len(pinned):
-        first = ", ".join(str(name) for name in table.index[pinned[:3]])
+        first = ", ".join(map(str, pinned[:3]))
         more = ", …" if len(pinned) > 3 else ""
         warn(
             f"{len(pinned)} of {len(table)} intervals end at 0 or 1 ({first}{more}): a rate so near to the end has no "
             "symmetric interval, and the model may be too sure. Report the bounds, least and most"
+        )
+    return table
+
+
+def caution_of_penalty(what, values, errors, weaker, C):
+    """Warn where a weaker penalty would move an estimate by more than its error.
+
+    Parameters
+    ----------
+    what : str
+    values, errors, weaker : Series
+        Estimates, their standard errors, and estimates by a Newton step with a penalty `WEAKER` times as weak.
+    C : float
+    """
+    held = ((weaker - values).abs() / errors).fillna(0)
+    if (held > 1).any():
+        at, weak = int(held.argmax()), WEAKER * C
+        warn(
+            f"the penalty C={C:g} holds {(held > 1).sum()} of {len(held)} {what}s: with C={weak:g} that of "
+            f"{held.index[at]} would be about {weaker.iloc[at]:.3g} instead of {values.iloc[at]:.3g}, "
+            f"{held.iloc[at]:.1f} standard errors away, which no interval counts. Fit with C={weak:g} where there are "
+            "several bags per coefficient; else choose C by LLPGridSearchCV and report the bounds"
         )

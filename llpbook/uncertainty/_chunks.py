@@ -12,7 +12,8 @@ import pandas as pd
 from .._typing import Chunks, Proportions
 from ..base import BagData, bag_counts, error_covariances, one_column
 from ..beyond_memory import Engine, Layout, noise_of, part_counts, read_chunks
-from ._cautions import caution, caution_of_ends, deviations
+from ._accuracy import check_classes
+from ._cautions import caution, caution_of_rates, deviations
 from ._covariance import Sandwich
 from ._deviation import joined
 from ._groups import group_sums, rate_table, read_groups
@@ -59,10 +60,7 @@ class Fit:
         layout = Layout(bags, features, steps, group)
         check = {"noisy": noise_of(last), "check": check_chunks}
         data = read_chunks(engine, proportions, layout, "whole bags", **check)
-        if data.classes.tolist() != last.classes_.tolist():
-            raise ValueError(
-                f"proportions has the classes {data.classes.tolist()}, the model {last.classes_.tolist()}"
-            )
+        check_classes(data, last)
         errors = last.proportion_errors
         covariances = None if errors is None else error_covariances(errors, data)
         shape = data.bags, data.proportions, covariances, data.frequencies
@@ -102,7 +100,7 @@ class Fit:
             len(self.data.bags), self.weights.size,
             [joined(one) for one in zip(*parts, strict=True)],
         )  # fmt: skip
-        return Sandwich(V, L - len(V))
+        return Sandwich.of(V, L - len(V), self.weights, J, self.penalty)
 
 
 def sums_and_deviations(fit):
@@ -239,5 +237,4 @@ def chunk_group_rate(
     names = pd.Index(list(totals)).sort_values()
     sums = [np.array(column) for column in zip(*map(totals.get, names), strict=True)]
     table = rate_table(sums, V, names.to_numpy(), fit.data.classes, level)
-    caution_of_ends(table)
-    return table
+    return caution_of_rates(table, V, len(fit.data.bags), fit.weights.size)

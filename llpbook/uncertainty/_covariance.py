@@ -8,6 +8,9 @@ import scipy.sparse as sp
 from ..base import LinearObjective, one_column, prior_precision, require_memory
 from ..count_likelihood import CountLoss
 
+#: How many times as large a C is, of which a Newton step says how much the penalty holds back.
+WEAKER = 100
+
 
 @dataclass(frozen=True, eq=False)
 class Sandwich:
@@ -18,10 +21,26 @@ class Sandwich:
     matrix : ndarray, shape (n_weights, n_weights)
     df : float
         Degrees of freedom of the t distribution.
+    C : float
+        Of the penalty.
+    step : ndarray, shape (n_weights,)
+        By how much a Newton step with a penalty `WEAKER` times as weak moves the weights.
     """
 
     matrix: np.ndarray
     df: float
+    C: float = np.nan
+    step: np.ndarray | float = 0.0
+
+    @classmethod
+    def of(cls, matrix, df, weights, J, penalty):
+        """With the step, for weights at the maximum, curvature J with the penalty, and the penalty's own."""
+        left_out = (1 - 1 / WEAKER) * penalty
+        H = J - left_out
+        # Where the counts alone have no maximum, the step with the whole penalty is a smaller one.
+        H = H if np.linalg.eigvalsh(H)[0] > 0 else J
+        step = np.linalg.solve(H, left_out @ weights.ravel())
+        return cls(matrix, df, 1 / penalty.diagonal().max(), step)
 
     def quadratic(self, slopes):
         """Variances of linear functions of the weights, for their slopes, shape (n_functions, n_weights)."""
@@ -29,7 +48,7 @@ class Sandwich:
 
     def in_units(self, A):
         """Of coefficients, where A turns weights into them."""
-        return replace(self, matrix=A @ (A @ self.matrix).T)
+        return replace(self, matrix=A @ (A @ self.matrix).T, step=A @ self.step)
 
     def block(self, rows=slice(None)):
         """The covariance matrix of some coefficients."""
@@ -61,6 +80,7 @@ class LaplaceCovariance:
     variance: np.ndarray
     taken: np.ndarray
     df: float = np.inf
+    C, step = np.nan, 0.0
 
     def quadratic(self, slopes):
         """See `Sandwich`."""

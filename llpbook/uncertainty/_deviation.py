@@ -60,13 +60,10 @@ class BagDeviation:
     def __str__(self):
         if self.verdict == "cannot tell":
             return f"{self.n_bags} bags cannot tell whether they differ: {self.reason}"
-        said = {
-            "differ": f"{self.n_bags} bags differ beyond their features",
-            "no sign": f"no sign that {self.n_bags} bags differ beyond their features",
-        }[self.verdict]
+        no = "no sign that " if self.verdict == "no sign" else ""
         return (
-            f"{said}: an intercept per bag has the standard deviation {self.estimate:.2f} in log-odds "
-            f"(p = {self.p_value:.3f}). {CONFOUNDED}"
+            f"{no}{self.n_bags} bags differ beyond their features: an intercept per bag has the standard deviation "
+            f"{self.estimate:.2f} in log-odds (p = {self.p_value:.3f}). {CONFOUNDED}"
         )
 
 
@@ -258,12 +255,8 @@ def bag_deviation(
 
 def check_penalties(C):
     """Penalties as a list of floats."""
-    found = np.atleast_1d(np.asarray(C, float))
-    if (
-        found.ndim != 1
-        or not len(found)
-        or not (np.isfinite(found) & (found > 0)).all()
-    ):
+    found = np.ravel(np.asarray(C, float))
+    if not (len(found) and np.isfinite(found).all() and found.min() > 0):
         raise ValueError(f"C must hold positive numbers, got {C!r}")
     return found.tolist()
 

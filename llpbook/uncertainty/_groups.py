@@ -16,7 +16,7 @@ from ._accuracy import (
     read_shares,
     slack_of_counts,
 )
-from ._cautions import caution_of_ends
+from ._cautions import caution_of_rates
 from ._sandwich import STEP, read_fit
 from ._table import caution_of, check_level, covariance_of
 
@@ -100,9 +100,8 @@ def one_group(group, n_instances, given=None):
 
 def in_bags(members, bags, n_bags, frequencies=None):
     """How many instances of each group are in each bag, shape (n_groups, n_bags)."""
-    if frequencies is None:
-        return np.array([np.bincount(bags[m], minlength=n_bags) for m in members])
-    found = [np.bincount(bags[m], frequencies[m], n_bags) for m in members]
+    times = np.ones(len(bags)) if frequencies is None else frequencies
+    found = [np.bincount(bags[m], times[m], n_bags) for m in members]
     return np.array(found).astype(int)
 
 
@@ -305,9 +304,10 @@ def group_rate(
     Returns
     -------
     DataFrame
-        Columns ``rate``, ``error``, ``low``, ``high`` (the interval, cut at the bounds), ``least``, ``most`` (the
-        bounds of `group_rate_bounds`; 0 and 1 where shares have errors) and ``n``. A row per group: the rate of the
-        second class; with more classes, a row per group and class.
+        Columns ``rate``, ``error``, ``low``, ``high`` (the interval, cut at the bounds; the bounds themselves with
+        under three bags per coefficient), ``least``, ``most`` (the bounds of `group_rate_bounds`; 0 and 1 where shares
+        have errors) and ``n``. A row per group: the rate of the second class; with more classes, a row per group and
+        class.
 
     Raises
     ------
@@ -318,7 +318,8 @@ def group_rate(
     -----
     The rate describes the instances in the bags, not a population from which they were drawn. Its variance is the
     variance of the labels given their counts, plus the variance due to the weights. An `LLPWarning` says where the
-    bags deviate from the model, where they are few (see `coefficient_table`), and where an interval ends at 0 or 1.
+    bags deviate from the model, where they are few (see `coefficient_table`), where a penalty a hundred times as weak
+    would move a rate by more than its error, and where an interval ends at 0 or 1.
     What needs no assumption stands beside the rate: ``least`` and ``most``.
 
     Examples
@@ -340,8 +341,7 @@ def group_rate(
     caution_of(fit)
     sums = group_sums(fit, members, None if fit.known.errors.any() else data, rounding)
     table = rate_table(sums, V, names, data.classes, level)
-    caution_of_ends(table)
-    return table
+    return caution_of_rates(table, V, len(fit.used), fit.weights.size)
 
 
 def group_sums(fit, members, data, rounding):
@@ -390,16 +390,19 @@ def rate_table(sums, V, names, classes, level):
     flat = slopes.reshape(-1, slopes.shape[2])
     of_weights = V.quadratic(flat).reshape(rates.shape)
     errors = np.sqrt(sums[3] / n**2 + of_weights)
+    weaker = rates + np.sum(slopes * V.step, axis=2)
     if rates.shape[1] == 1:
         rates, errors = np.hstack([1 - rates, rates]), np.hstack([errors, errors])
+        weaker = np.hstack([1 - weaker, weaker])
     ends = [end / n for end in sums[4:]]
     least, most = ends or (np.zeros_like(rates), np.ones_like(rates))
     half = student.isf((1 - level) / 2, V.df) * errors
     inside = {"rate": rates, "low": rates - half, "high": rates + half}
+    inside["weaker"] = weaker
     columns = {name: np.clip(value, least, most) for name, value in inside.items()}
     n_in = np.broadcast_to(n.astype(int), rates.shape)
     columns |= {"error": errors, "least": least, "most": most, "n": n_in}
-    order = ["rate", "error", "low", "high", "least", "most", "n"]
+    order = ["rate", "error", "low", "high", "least", "most", "n", "weaker"]
     return group_table(columns, names, classes)[order]
 
 

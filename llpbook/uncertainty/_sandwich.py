@@ -17,6 +17,7 @@ from ..base import (
     read_bags,
 )
 from ..count_likelihood import CountLoss, posterior
+from ._accuracy import check_classes
 
 #: Change of the log-odds, root mean square, by which gradients are differentiated.
 STEP = 1e-4
@@ -289,10 +290,7 @@ def read_fit(model, X, bags, proportions, labels=None, counts=None):
     noisy = last.proportion_noise is not None
     data = read_bags(Z, bags, proportions, labels, X, noisy, counts=counts)
     Z = data.X
-    if data.classes.tolist() != last.classes_.tolist():
-        raise ValueError(
-            f"proportions has the classes {data.classes.tolist()}, the model {last.classes_.tolist()}"
-        )
+    check_classes(data, last)
     known, used = _counts(data, last)
     if last.fit_intercept:
         weights, Z = np.column_stack([last.coef_, last.intercept_]), append_one(Z)

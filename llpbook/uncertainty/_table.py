@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy.sparse as sp
 from scipy.stats import f as fisher
 from scipy.stats import t as student
 
 from .._printed import Printed
 from .._typing import ArrayLike, Matrix, Proportions
 from ..base import NotIdentifiableError, one_column, require_memory
-from ._cautions import caution, deviations
+from ._cautions import caution, caution_of_penalty, deviations
 from ._covariance import Sandwich, laplace_covariance
 from ._sandwich import (
     AWAY,
@@ -214,17 +213,10 @@ def make_table(weights, V, A, names, last, n_instances, n_bags, level):
     CoefficientTable
     """
     check_level(level)
-    if len(weights) > 1:
-        A = sp.kron(sp.eye_array(len(weights)), A, format="csr")
-        names = [f"{c}: {name}" for c in last.classes_ for name in names]
-    return CoefficientTable(
-        pd.Series(A @ weights.ravel(), names),
-        V.in_units(A),
-        n_instances,
-        n_bags,
-        last.C,
-        level,
-    )
+    b, V = pd.Series(A @ weights.ravel(), names), V.in_units(A)
+    found = CoefficientTable(b, V, n_instances, n_bags, last.C, level)
+    caution_of_penalty("coefficient", b, found.errors, b + V.step, V.C)
+    return found
 
 
 def check_maximum(weights, sums, penalty):
@@ -338,7 +330,8 @@ def covariance_of(fit):
     """
     left = len(fit.used) - fit.weights.size
     if left > 0:
-        return Sandwich(fit_covariance(fit)[0], left)
+        V, _, J = fit_covariance(fit)
+        return Sandwich.of(V, left, fit.weights, J, fit.penalty)
     gradient = bag_gradients(fit).sum(axis=0)
     n = fit.known.sizes.sum()
     check_gradient(fit.weights, gradient, n, fit.penalty, fit.slack)
@@ -392,8 +385,9 @@ def coefficient_table(
     -----
     Trust it where P(y | x) is the same in all bags, or differs by the intercepts of a model with ``bag_deviation``;
     measured coverage is in chapter ``book/uncertainty``. An `LLPWarning` says where the bags deviate from the model
-    beyond their counts, and where they are fewer than 30 or leave fewer than 20 degrees of freedom. With no more bags
-    than coefficients the penalty stands as a prior (Laplace's approximation), and an `LLPWarning` says so.
+    beyond their counts, where they are fewer than 30, leave fewer than 20 degrees of freedom or are under three per
+    coefficient, and where a penalty a hundred times as weak would move a coefficient by more than its error (a Newton
+    step says by how much). With no more bags than coefficients the penalty stands as a prior (Laplace's approximation).
 
     Costs two gradients of the likelihood per coefficient; memory is n_bags times the square of the number of
     coefficients. Laplace's approximation costs no more than a step of the fit.

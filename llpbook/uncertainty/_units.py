@@ -96,7 +96,7 @@ def in_units(before, last, X, names=None):
     Returns
     -------
     A : sparse array, shape (n_coefficients, n_columns)
-        For one class.
+        With several classes, of one after those of another.
     names : list of str
     """
     d, known = last.n_features_in_, getattr(last, "feature_names_in_", None)
@@ -118,4 +118,8 @@ def in_units(before, last, X, names=None):
     own = [*own]
     if len(own) != d:
         raise ValueError(f"names must be one for each of {d} features, got {names!r}")
-    return A, own + ["intercept"] * last.fit_intercept
+    names = own + ["intercept"] * last.fit_intercept
+    if len(last.classes_) == 2:
+        return A, names
+    A = sp.kron(sp.eye_array(len(last.classes_)), A, format="csr")
+    return A, [f"{c}: {name}" for c in last.classes_ for name in names]
