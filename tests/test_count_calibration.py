@@ -67,8 +67,8 @@ def slow_objective(w, scores, known, lapse, C):
 def test_the_objective_is_a_sum_over_all_labelings(lapse, C):
     scores, _, known = drawn(5, 8)
     for w in ([0.0, 0.3], [2.0, -1.0], [9.0, 0.1]):
-        found = objective(np.array(w), scores, known, lapse, C)[0]
-        assert found == pytest.approx(slow_objective(np.array(w), scores, known, lapse, C))  # fmt: skip
+        given = np.array(w), scores, known, lapse, C
+        assert objective(*given)[0] == pytest.approx(slow_objective(*given))
 
 
 @pytest.mark.parametrize("lapse", [0.0, 0.05])
@@ -204,10 +204,8 @@ class OwnUnit(BagMeanRegression):
 
 def test_the_unit_of_each_fit_does_not_matter():
     X, _, bags, P = gaussian_bags(n=200)
-    one, two = (
-        CountCalibration(cls()).fit(X, bags, P).predict_proba(X)
-        for cls in (BagMeanRegression, OwnUnit)
-    )
+    models = [CountCalibration(cls()) for cls in (BagMeanRegression, OwnUnit)]
+    one, two = (model.fit(X, bags, P).predict_proba(X) for model in models)
     assert_allclose(one, two, atol=1e-5)
 
 

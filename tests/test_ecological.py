@@ -179,9 +179,8 @@ def test_rows_with_counts_are_expanded_rows():
     bounds = group_rate_bounds(bags[rows], shares, X[rows, 0])
     assert_allclose(few[["least", "most"]], bounds[["low", "high"]])
     one = ecological.goodman(bags, shares, X[:, 0], counts=n)
-    pd.testing.assert_frame_equal(
-        one, ecological.goodman(bags[rows], shares, X[rows, 0])
-    )
+    other = ecological.goodman(bags[rows], shares, X[rows, 0])
+    pd.testing.assert_frame_equal(one, other)
 
 
 def test_units_are_parts_of_the_groups():
@@ -227,13 +226,11 @@ def test_the_effect_needed_is_the_limit_whose_band_reaches_the_value():
     assert found.loc["black", "high"] == pytest.approx(0.7, abs=1e-6)
     assert 0 < needed.loc["black", "strength"] < 1
     outside = ecological.effect_needed(*given, value=0.99, **counts)
-    assert np.isinf(outside.loc["white", "limit"]) and np.isnan(
-        outside.loc["white", "strength"]
-    )
+    limit, strength = outside.loc["white", ["limit", "strength"]]
+    assert np.isinf(limit) and np.isnan(strength)
     overall = ecological.effect_needed(*given, **counts)["value"]
-    assert_allclose(
-        overall, np.average(d.proportions[1], weights=np.bincount(d.bags, d.counts))
-    )
+    sizes = np.bincount(d.bags, d.counts)
+    assert_allclose(overall, np.average(d.proportions[1], weights=sizes))
 
 
 def test_a_group_in_too_few_bags_gets_its_bounds_and_a_warning():

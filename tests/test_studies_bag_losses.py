@@ -55,9 +55,8 @@ def test_the_sets_of_others_are_whole():
     names = complexllp.names()
     assert len(names) == 26 == len(set(names))
     of = [complexllp.variant(name) for name in names]
-    assert {v: of.count(v) for v in of} == {
-        "hard": 8, "intermediate": 7, "naive": 4, "simple": 7
-    }  # fmt: skip
+    kinds = {"hard": 8, "intermediate": 7, "naive": 4, "simple": 7}
+    assert {v: of.count(v) for v in of} == kinds
     X, y, bags = complexllp.load_set(names[0])
     assert X.shape == (48842, 179) and X.min() == 0 and X.max() == 1
     assert y.mean() == pytest.approx(0.2393, abs=1e-4)
@@ -115,15 +114,13 @@ def test_means_differences_and_standard_errors_by_hand(tmp_path):
     run_table(replace(BENCHMARK, run=fake(accuracy)), seeds=3, results=tmp_path)
     table = study.less("bag_losses", results=tmp_path)
     assert list(table) == [m for m in [*LOSSES, "labels", "majority"] if m != "counts"]
-    less = table.loc[
-        "banana", "linear"
-    ]  # 2,300 points of 5,300 are new: 10 sqrt(1 / 3 + 23 / 30)
+    # 2,300 points of 5,300 are new: 10 sqrt(1 / 3 + 23 / 30)
+    less = table.loc["banana", "linear"]
     assert less["easy"] == "-20.0 (10.5)" and less["labels"] == "+10.0 (0.0)"
     fresh = table.loc["1e4 in bags of 50", "trees"]  # each draw its own: 10 / sqrt(3)
     assert fresh["easy"] == "-20.0 (5.8)" and fresh["majority"] == "+5.0 (0.0)"
-    assert (
-        study.seconds("bag_losses", tmp_path).loc["banana", "linear"]["counts"] == 0.7
-    )
+    seconds = study.seconds("bag_losses", tmp_path)
+    assert seconds.loc["banana", "linear"]["counts"] == 0.7
     auc = study.less("bag_losses", "auc", results=tmp_path)
     assert auc.loc["banana", "trees"]["easy"] == "-0.200 (0.105)"
 
@@ -140,17 +137,6 @@ def test_stored_rows_are_in_range_and_beside_their_limits(table):
     assert len(found) and every.notna().all(axis=None)
     means = found.groupby(level=[0, 1]).mean()
     assert (means["labels"] < means[list(LOSSES)].min(axis=1)).all()
-
-
-@pytest.mark.parametrize("method", ["proportion", "forward"])
-def test_stored_rows_reproduce(method):
-    for table, value in ((BENCHMARK, "banana"), (NATURAL, "german by purpose")):
-        key = next(iter(table.cells[0]))
-        rows = load(table).set_index([key, "learner", "method", "seed"])
-        stored = rows.loc[value, "linear", method, 1]
-        again = table.run({key: value, "learner": "linear", "method": method}, 1)
-        for column in METRICS[:4]:
-            assert abs(again[column] - stored[column]) < 0.005, column
 
 
 def test_a_page_quotes_what_easy_loses():

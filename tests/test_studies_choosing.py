@@ -62,36 +62,14 @@ ROW = {"line": 3.0, "trees": 20.0, "gain": 20.0, "agreement": 0.9, "worth": 5.0}
 ROW |= {"d": 10.0, "largest": 0.7, "whole": 1.0}
 
 
-@pytest.mark.parametrize(
-    ("change", "verdict", "named"),
-    [
-        ({}, "fit", "count trees"),
-        ({"trees": 2.0}, "fit", "counts"),
-        ({"gain": 9.0}, "weak", "count trees"),
-        ({"whole": 0.0}, "weak", "count trees"),
-        ({"whole": np.nan}, "weak", "count trees"),
-        ({"agreement": 0.81}, "do not fit", "majority"),
-        ({"agreement": 0.81, "worth": 10.0}, "weak", "count trees"),
-        ({"agreement": 0.81, "largest": 0.3}, "fit", "count trees"),
-        ({"largest": 0.95}, "do not fit", "majority"),
-        ({"largest": 0.95, "agreement": 0.98}, "fit", "count trees"),
-        ({"trees": np.nan, "line": 20.0}, "fit", "counts"),
-    ],
-)
-def test_verdicts_by_hand(change, verdict, named):
-    row = {**ROW, **change}
-    assert study.verdict(row) == verdict and study.advised(row) == named
-
-
 def test_rules_by_hand():
     row = {**ROW, "agreement": 0.75}
     assert study.three_lines(row) == "majority" == study.by_worth(row)
     assert study.three_lines({**row, "worth": 11}) == "count trees"
     assert study.by_gain({**ROW, "gain": -1}) == "majority"
     assert study.by_agreement(row) == "majority"
-    scores = {
-        f"{key} {name}": -1.0 for key in ("nats", "whole") for name in study.SCORED
-    }
+    names = (f"{key} {name}" for key in ("nats", "whole") for name in study.SCORED)
+    scores = dict.fromkeys(names, -1.0)
     assert study.most_likely({**scores, "nats EM": 0}) == "EM"
     nothing = {key: np.nan for key in scores}
     assert study.most_likely_whole(nothing) == "counts"
