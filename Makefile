@@ -87,12 +87,13 @@ wheels:  ## packages for a machine without network
 
 # The unit tests at the oldest versions that pyproject.toml allows, in an environment of their own.
 OLD := .venv-oldest
+WITHOUT_BOOK := tests --ignore tests/test_tools.py --ignore tests/test_site.py   # of what needs the book's packages
 WAS_SOON := DeprecationWarning PendingDeprecationWarning FutureWarning   # what old versions announced has happened since
 oldest:  ## unit tests at the oldest versions
 	$(PYTHON) -m venv $(OLD)
 	$(OLD)/bin/python -m pip install -q --disable-pip-version-check -e ".[test]" \
 	  $$(grep -v '^learners' pyproject.toml | grep -oE '"[a-z-]+>=[0-9.]+"' | tr -d '"' | sed 's/>=\(.*\)/==\1.*/')
-	MPLBACKEND=agg $(OLD)/bin/python -m pytest -q -n 2 --dist loadscope $(WAS_SOON:%=-W default::%) tests
+	MPLBACKEND=agg $(OLD)/bin/python -m pytest -q -n 2 --dist loadscope $(WAS_SOON:%=-W default::%) $(WITHOUT_BOOK)
 
 # In empty environments: what a release publishes, with README's examples, on every Python that is here.
 install-check:  ## wheel and sdist, installed and tried
@@ -104,7 +105,7 @@ soon:  ## unit tests at pre-releases
 	$(PYTHON) -m venv $(SOON)
 	$(SOON)/bin/python -m pip install -q --disable-pip-version-check -e ".[test]"
 	$(SOON)/bin/python -m pip install -q --disable-pip-version-check --upgrade --pre numpy scipy scikit-learn pandas
-	MPLBACKEND=agg $(SOON)/bin/python -m pytest -q -n 2 --dist loadscope tests
+	MPLBACKEND=agg $(SOON)/bin/python -m pytest -q -n 2 --dist loadscope $(WITHOUT_BOOK)
 
 # Every chapter where nothing is installed but what its own first cell installs.
 lonely: $(STAMP)  ## chapters with what their first cell installs (CH=NAME)

@@ -227,11 +227,12 @@ TEXT = re.compile(r"(\.(py|md|ipynb|toml|yml|txt|cff|cfg|json|bib|csv|css))?")
 
 
 def test_no_paths_of_a_machine_and_no_registries():
-    skipped = {".git", ".venv", ".hypothesis", "_build", "mathjax", "__pycache__"}
+    skipped = {".git", ".hypothesis", "_build", "mathjax", "__pycache__"}
     found = []
     for path in sorted(ROOT.rglob("*")):
         parts = path.relative_to(ROOT).parts
         derived = any(part.endswith((".egg-info", "_cache")) for part in parts)
+        derived = derived or parts[0].startswith(".venv")
         text = TEXT.fullmatch(path.suffix) and path.is_file()
         if text and not derived and not skipped & {*parts} and path != Path(__file__):
             text = path.read_text(encoding="utf-8", errors="replace")

@@ -67,7 +67,7 @@ def plot_critical_difference(
     test = "Nemenyi" if control is None else "Bonferroni–Dunn"
     name = test.lower().replace("–", "-")
     critical = critical_difference(len(order), n_sets, test=name, level=level)
-    known = pd.api.types.is_hashable(control) and control in order.index
+    known = pd.api.types.is_hashable(control) and control in list(order.index)
     if control is not None and not known:
         raise ValueError(f"control must be one of {list(order.index)}, got {control!r}")
     groups = indistinct_groups(order, critical) if control is None else []
