@@ -4,7 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._solver import minimize_bound
+from .._hinge import minimize_hinges
+
+#: Width over which kinks are rounded at first, from a warm start.
+WARM_WIDTH = 0.03
 
 
 def clip(z):
@@ -152,6 +155,44 @@ def tighten_bound(alpha, basis):
     # eq: eq-dsdd-tighten
     c = basis[0] @ alpha >= -1
     return b.astype(float), c.astype(float)
+
+
+def minimize_bound(b, c, basis, lam, weights=(1.0, 1.0), warm=None, tol=1e-9):
+    r"""The minimum of the bound over alpha: the quadratic program of one round.
+
+    Equation :eq:`eq-dsdd-inner` (9), as a support vector machine without intercept, see `llpbook._hinge`: with a bit
+    of 1 the bounded loss of an instance is a hinge of its score that falls, with a bit of 0 one that rises.
+
+    Parameters
+    ----------
+    b, c, basis, lam, weights
+        As for `upper_bound`, with bits that are 0 or 1.
+    warm : (ndarray, ndarray), optional
+        alpha and nu to start from: the solution of a problem nearby.
+    tol : float, default 1e-9
+        Duality gap at which to stop, relative to the penalty and the hinges.
+
+    Returns
+    -------
+    alpha : ndarray, shape (m,)
+    nu : ndarray, shape (n + n',)
+        Multipliers of the constraints on the slack variables, the first sample before the second.
+    gap : float
+        Duality gap reached, relative: alpha is at most so much above the minimum.
+    """
+    sizes, falls = [len(part) for part in basis], np.append(c, b) == 1
+    cap, signs = np.repeat(np.divide(weights, sizes), sizes), np.where(falls, 1.0, -1.0)
+
+    def turned(nu):  # the multiplier of the hinge from that of the slack, and back
+        return np.where(falls, cap - nu, nu)
+
+    if warm is not None:
+        warm = warm[0], 0.0, turned(warm[1]) / lam, WARM_WIDTH
+    hinges = np.vstack(basis), signs, np.repeat([1.0, -1.0], sizes) * signs, cap / lam
+    alpha, _, nu, _, gap = minimize_hinges(
+        *hinges, intercept=False, warm=warm, tol=tol, cost="1 / alpha"
+    )
+    return alpha, turned(lam * nu), gap
 
 
 class Round(NamedTuple):
