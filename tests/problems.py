@@ -4,9 +4,7 @@
 | --- | --- |
 | `gaussian_bags` | K Gaussian classes in random bags: shares are nearly equal |
 | `uneven_bags` | K Gaussian classes in bags whose shares differ: most methods beat chance easily |
-| `natural_bags` | one logistic model in all bags (label ⊥ bag given X), features shifted by bag |
 | `overlapping_classes` | X and y only, for the variants of the taxonomy |
-| `two_bags` | eight numbers in two bags, to be computed by hand |
 | `named` | the same bags under names, and their shares as a frame in another order |
 | `quick` | an estimator with a fixed seed that fits fast |
 | `thinned` | every k-th instance of a study's split |
@@ -43,28 +41,6 @@ def uneven_bags(n=240, d=3, size=12, n_classes=2, seed=0, apart=1.5):
     X = rng.normal(size=(n, d)) + apart * y[:, None]
     bags = np.argsort(np.argsort(y + rng.normal(size=n))) // size
     return X, y, bags, label_proportions(y, bags, classes=range(n_classes))
-
-
-def natural_bags(n_bags=60, size=8, d=2, n_classes=2, seed=0, shift=0.7, slopes=None):
-    """One logistic model in all bags; features are shifted by bag, which ``shift=0`` turns off.
-
-    ``slopes`` has the shape (d,) for two classes and (d, n_classes) for several; without them they are drawn.
-    """
-    rng = np.random.default_rng(seed)
-    bags = np.repeat(np.arange(n_bags), size)
-    X = rng.normal(size=(len(bags), d)) + shift * rng.normal(size=(n_bags, d))[bags]
-    scores = X @ (rng.normal(size=(d, n_classes)) if slopes is None else slopes)
-    if scores.ndim == 1:
-        scores = np.column_stack([np.zeros(len(X)), scores])
-    y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
-    return X, y, bags, label_proportions(y, bags, classes=range(n_classes))
-
-
-def two_bags():
-    """Four instances in each bag, of which one and three are positive; the classes are -1 and 1 on average."""
-    X = np.array([-1.5, -1.0, -0.5, 1.0, -1.0, 0.5, 1.0, 1.5])[:, None]
-    bags, y = np.repeat([0, 1], 4), np.array([0, 0, 0, 1, 0, 1, 1, 1])
-    return X, y, bags, np.array([[0.75, 0.25], [0.25, 0.75]])
 
 
 def named(bags, P, classes=None, seed=0):

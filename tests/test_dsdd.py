@@ -424,14 +424,6 @@ def test_tuning_weighs_the_samples():
     assert_allclose(model.cv_results_["score"], -found, atol=1e-6)
 
 
-def test_no_more_folds_than_the_smaller_sample_has_instances():
-    X, _, bags = toy_problem(1, n=(3, 20), random_state=0)
-    model = DSDD(0.9, [1.0, 0.1], random_state=0).fit(X, bags)
-    basis, folds = in_fit(model, X, bags, 3, first=0)
-    found = dsdd.cv_gaps(basis, [1.0, 0.1], folds)
-    assert_allclose(model.cv_results_["score"], -found, atol=1e-6)
-
-
 def test_own_grids():
     X, _, bags = toy_problem(1, n=20, random_state=0)
     model = DSDD(sigma=[1.0, 2.0], alpha=[0.1, 1.0, 3.0], random_state=0).fit(X, bags)
@@ -469,19 +461,6 @@ def test_scaling_the_features_changes_nothing():
     one = DSDD(random_state=0).fit(X, bags).decision_function(X)
     two = DSDD(random_state=0).fit(1000 * X, bags).decision_function(1000 * X)
     assert_allclose(one, two, atol=1e-5)
-
-
-def test_class_prior_moves_the_boundary():
-    X, _, bags = toy_problem(1, n=200, random_state=0)
-    params = {"sigma": "median", "random_state": 0}
-    shares = [
-        DSDD(class_prior=prior, **params).fit(X, bags, [0.3, 0.7]).predict(X).mean()
-        for prior in (0.1, "balanced", 0.9)
-    ]
-    assert shares[0] < shares[1] < shares[2]
-    test = toy_problem(1, n=(2000, 2000), priors=(0.9, 0.9), random_state=1)[:2]
-    right = DSDD(class_prior=0.9, **params).fit(X, bags, [0.3, 0.7]).score(*test)
-    assert right > DSDD(**params).fit(X, bags, [0.3, 0.7]).score(*test)
 
 
 def test_discrete_features_with_many_ties():

@@ -57,7 +57,6 @@ def splits(splitter):
     return call
 
 
-D = datasets.make_dataset(X, Y, BAGS)
 SPLIT = {"X": X, "groups": BAGS, "n_splits": 2}
 THREE = {"proportions": TWO, "predicted": TWO, "bag_sizes": SIZES}
 # name: (call, good arguments, values that are good as well)

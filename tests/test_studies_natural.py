@@ -1,34 +1,12 @@
 """The table of natural bags: same draws for all methods, no label where none belongs, errors and marks by hand."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from llpbook import all_estimators, diagnose
 from llpbook.datasets import load_bags
 from llpbook.proportions import label_proportions
-from studies import natural, run_table
-
-STORED = natural.TABLES[0]
-
-
-def small_table(tmp_path, accuracies, errors):
-    """A table of four methods on all groupings, of these accuracies and errors, one for each seed."""
-
-    def fake(cell, seed):
-        k = int(cell["method"] == "MeanMap")
-        return {
-            "accuracy": accuracies[cell["method"]][seed],
-            "soft": accuracies[cell["method"]][seed],
-            "soft_error": errors[k][seed],
-            "worth": 12.4,
-            "chosen": "C=1",
-            "soft_chosen": "C=1",
-        }
-
-    cells = [c for c in STORED.cells if c["method"] in accuracies]
-    run_table(replace(STORED, cells=cells, run=fake), seeds=3, results=tmp_path)
+from studies import natural
 
 
 def test_every_estimator_has_a_cell():

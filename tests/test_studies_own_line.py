@@ -27,9 +27,8 @@ def test_draws_have_corrected_errors(method):
             known = paired(rows, method, rival, ratio)
             assert table.loc[how, f"less {rival}"] == known
         line = every_line()[how].loc[method]
-        assert f"{line['less ridge']:+.1f} ± {line['±']:.1f}" == paired(
-            rows, method, "ridge", ratio
-        )
+        known = paired(rows, method, "ridge", ratio)
+        assert f"{line['less ridge']:+.1f} ± {line['±']:.1f}" == known
         mean = rows.loc[rows["method"] == method, "accuracy"].mean()
         assert line["accuracy"] == pytest.approx(100 * mean)
     known = paired(load("thread"), method, "CountLogistic", 5 / 4)  # five parts

@@ -43,9 +43,8 @@ def test_what_the_pages_say_of_the_penalty():
     assert rows["seed"].nunique() == 20 and accuracy.to_numpy().max() < 0.1
     wide = load("benchmark").query("method == 'CountLogistic'")
     columns = {"accuracy_untuned": "untuned", "accuracy_likelihood": "held out"}
-    scores = wide.rename(columns=columns).set_index(
-        ["dataset", "kind", "bag_size", "seed"]
-    )[[*columns.values()]]
+    wide = wide.set_index(["dataset", "kind", "bag_size", "seed"])
+    scores = wide.rename(columns=columns)[[*columns.values()]]
     gain = paired_differences(100 * scores.dropna(), "untuned", unit="dataset")
     assert gain["difference"].abs().item() < 2 * gain["error"].item()
 
@@ -76,14 +75,11 @@ def test_the_search_is_why_the_counts_are_behind_on_adult():
     """On the same draws: C by shares of labels (natural), and by mean probabilities (bag_losses_natural)."""
     natural = load("natural").query("how.str.startswith('adult')")
     of = natural.pivot(index=["how", "seed"], columns="method", values="accuracy")
-    losses = load("bag_losses_natural").query(
-        "learner == 'linear' and method == 'counts'"
-    )
+    losses = load("bag_losses_natural")
+    losses = losses.query("learner == 'linear' and method == 'counts'")
     better = losses.set_index(["how", "seed"])["accuracy"]
-    gain = {
-        name: 100 * better.sub(of[name]).dropna().groupby("how").mean()
-        for name in ("CountLogistic", "ridge")
-    }
+    gain = 100 * of[["CountLogistic", "ridge"]].rsub(better, axis=0)
+    gain = gain.groupby("how").mean().dropna()
     assert gain["CountLogistic"].between(2, 3.5).all()
     ahead = gain["ridge"][["adult by occupation", "adult, random"]]
     assert len(gain["ridge"]) == 3 and (ahead > 0.9).all()
