@@ -164,7 +164,7 @@ def test_malformed_input_is_named(change, message):
     [
         (lambda: ProportionLoss("kl"), "divergence must be"),
         (lambda: EasyLoss([0.5, 0.6]), "prior must be shares of the classes"),
-        (lambda: BagBatches([0], 0), "bags_per_batch must be a whole number above 0"),
+        (lambda: BagBatches([0], 0), "bags_per_batch must be a whole number from 1"),
         (lambda: EasyLoss() * -1, "weighed by a positive number, got -1"),
     ],
 )

@@ -249,13 +249,17 @@ def test_fewer_bags_than_weights():
     assert_allclose(weights(found), wanted, atol=1e-5)
 
 
-def test_more_weights_than_a_matrix_is_made_of(monkeypatch):
+@pytest.mark.parametrize("model", [MeanMap(tol=1e-9), CountLogistic(tol=1e-8)])
+def test_more_weights_than_a_matrix_is_made_of(model, monkeypatch):
     frame, shares = problem(400, d=3)
-    wanted = weights(in_memory(MeanMap(), frame, shares)).copy()
+    wanted = weights(in_memory(model, frame, shares)).copy()
+    monkeypatch.setattr(_objective, "MOST_WORK", 0)
+    monkeypatch.setattr(_objective, "fisher_scoring", None)
     for room in (_instances, _objective):
         monkeypatch.setattr(room, "MOST_WEIGHTS", 2)
-    found = from_chunks(MeanMap(tol=1e-9), cut(frame, 100), shares)
+    found = from_chunks(model, cut(frame, 100), shares)
     assert_allclose(weights(found), wanted, atol=1e-5)
+    assert_allclose(weights(in_memory(model, frame, shares)), wanted, atol=1e-5)
 
 
 @pytest.mark.parametrize("given", [{}, {"with_mean": False}, {"with_std": False}])

@@ -1,11 +1,11 @@
 """Two learners of any loss of bags, a linear one and boosting; and batches of whole bags for others."""
 
 from collections.abc import Callable, Iterator
-from numbers import Integral
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._checks import check_whole
 from .._typing import ArrayLike, RandomState
 from ..base import (
     BagLoss,
@@ -302,15 +302,10 @@ class BagBatches:
                 f"bags must be of one dimension and not empty, got shape {bags.shape}"
             )
         check_column("bags", bags, len(bags))
-        whole = isinstance(bags_per_batch, Integral)
-        if not whole or bags_per_batch < 1:
-            raise ValueError(
-                f"bags_per_batch must be a whole number above 0, got {bags_per_batch!r}"
-            )
         _, codes, sizes = np.unique(bags, return_inverse=True, return_counts=True)
         order = np.argsort(codes, kind="stable")
         self.rows = np.split(order, np.cumsum(sizes)[:-1])
-        self.bags_per_batch = int(bags_per_batch)
+        self.bags_per_batch = check_whole("bags_per_batch", bags_per_batch)
         self.random = check_random_state(random_state)
 
     def __len__(self) -> int:

@@ -66,7 +66,6 @@ from ._kernels import (
     refuse_indefinite,
 )
 from ._objective import (
-    MOST_ROWS,
     MOST_WEIGHTS,
     LinearObjective,
     Point,

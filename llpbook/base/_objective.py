@@ -19,8 +19,8 @@ from ._chunked import InChunks
 from ._counts import by_bag
 from ._running import check_time
 
-#: Most weights, and most rows of a factor, for which a linear system is solved.
-MOST_WEIGHTS, MOST_ROWS = 1500, 4000
+#: Most weights, and most multiplications of a step by few roots, for which a linear system is solved.
+MOST_WEIGHTS, MOST_WORK = 1500, 5e10
 #: Entries of a block of rows, which stays in the processor's cache while it is used twice.
 CACHED = 2**17
 #: Halvings of a step, and the share of the promised fall of the objective that a step must bring.
@@ -198,13 +198,18 @@ class LinearObjective:
     def _point(self, w, scores, value, gradient, state):
         """A point whose curvature is computed when a step is asked for, as few rows where these are fewer."""
         check_time()
-        rows = self.loss.n_factors(len(w)) * len(self.known.sizes)
-        few = self.loss.by_bag and (rows < w.size or w.size > MOST_WEIGHTS)
         return Point(
             w, value, gradient, partial(self.information, scores, state),
             np.tile(self.penalty, len(w)),
-            partial(self.roots, scores, state) if few else None,
+            partial(self.roots, scores, state) if self.has_few_roots(w) else None,
         )  # fmt: skip
+
+    def has_few_roots(self, w):
+        """Whether a step at some weights is computed from `roots`, and not from the information."""
+        rows = self.loss.n_factors(len(w)) * len(self.known.sizes)
+        if w.size <= MOST_WEIGHTS:
+            return self.loss.by_bag and rows < w.size
+        return self.loss.by_bag and rows**2 * w.size <= MOST_WORK
 
     def bag_gradients(self, w):
         """The gradient of the loss of each bag, without the penalty.
@@ -274,10 +279,8 @@ class LinearObjective:
         -------
         Solution
         """
-        rows = self.loss.n_factors(len(start)) * len(self.known.sizes)
-        given = self.n, max_iter, tol
-        if start.size > MOST_WEIGHTS and not (self.loss.by_bag and rows <= MOST_ROWS):
-            return descend(self.at, start, *given)
+        if start.size > MOST_WEIGHTS and not self.has_few_roots(start):
+            return descend(self.at, start, self.n, max_iter, tol)
         found = fisher_scoring(self.at, start, self.n, min(max_iter, PATIENCE), tol)
         if found.settled or max_iter <= PATIENCE:
             return found

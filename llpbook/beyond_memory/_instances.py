@@ -10,7 +10,6 @@ import pandas as pd
 from joblib import effective_n_jobs
 
 from ..base import (
-    MOST_ROWS,
     MOST_WEIGHTS,
     BagCounts,
     BagData,
@@ -295,9 +294,7 @@ class ChunkObjective(LinearObjective):
 
     def at(self, w):
         """See `LinearObjective.at`: one pass."""
-        rows = self.loss.n_factors(len(w)) * len(self.known.sizes)
-        few = rows < w.size if w.size <= MOST_WEIGHTS else rows <= MOST_ROWS
-        few, self.n_passes = few and self.loss.by_bag, self.n_passes + 1
+        few, self.n_passes = self.has_few_roots(w), self.n_passes + 1
         args = [(given, self.loss, w, few) for given in self.Z.counts(self.known)]
         linear = np.zeros(w.shape) if self.linear is None else self.linear
         value = float(np.sum((0.5 * self.penalty * w - linear) * w))

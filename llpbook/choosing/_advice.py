@@ -1,4 +1,4 @@
-"""The advice: what is asked, what is returned, and what it says in words and as code to paste."""
+"""The advice: what is asked, what is returned, and what it says in words."""
 
 import json
 import textwrap
@@ -114,28 +114,9 @@ class Advice(Printed):
         Pipeline or MajorityClass
             Fitted; `estimator` stays as it is.
         """
-        step = f"{type(self.method).__name__.lower()}__" * self._is_scaled
+        scaled, name = self.method is not self.estimator, type(self.method).__name__
+        step = f"{name.lower()}__" * scaled
         return clone(self.estimator).fit(X, bags, **{f"{step}proportions": proportions})
-
-    @property
-    def _is_scaled(self):
-        return self.method is not self.estimator
-
-    @property
-    def code(self) -> str:
-        """Lines to paste: they fit the recommended estimator to ``X``, ``bags`` and ``proportions``."""
-        name = type(self.method).__name__
-        if not self._is_scaled:
-            return f"from llpbook import {name}\n\nmodel = {name}().fit(X, bags, proportions)"
-        scaler = type(self.estimator[0]).__name__
-        return "\n".join([
-            f"from llpbook import {name}",
-            "from sklearn.pipeline import make_pipeline",
-            f"from sklearn.preprocessing import {scaler}",
-            "",
-            f"model = make_pipeline({scaler}(), {self.method!r})",
-            f"model.fit(X, bags, {name.lower()}__proportions=proportions)",
-        ])  # fmt: skip
 
     @property
     def alternatives(self) -> pd.DataFrame:
