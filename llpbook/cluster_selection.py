@@ -18,9 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.dummy import DummyClassifier
 from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_random_state
 
@@ -30,7 +29,6 @@ from .base import (
     LLPClassifier,
     StrOptions,
     canonical_order,
-    class_scores,
     crosstab,
     require_memory,
 )
@@ -47,8 +45,6 @@ KMEANS_ROUNDS = 20
 FAR = 1e12
 #: Results in memory at once, as a multiple of the population.
 KEPT = 4
-#: Parameters of scikit-learn by which a decision function has a column for each pair of classes.
-PAIRS = "decision_function_shape"
 
 
 class ErrorForms(NamedTuple):
@@ -286,9 +282,6 @@ class ClusterModelSelection(LLPClassifier):
         The error: that of the bags alone, or combined with that of the class prior. The paper takes the product, which
         is 0 as soon as one of the two is. In the sum the prior outweighs the bags. On the data sets of the chapter the
         sum and the product are about ten points less accurate than the weighted error.
-    estimator : None or classifier, default None
-        Trained on the labeled clusters; needs ``predict_proba`` or ``decision_function``. None predicts the label of
-        the nearest cluster mean, in weighted features.
     max_iter : int, default 10
         Generations; 1 is a random search.
     population_size : int, default 25
@@ -319,7 +312,6 @@ class ClusterModelSelection(LLPClassifier):
         Generations.
     history_ : ndarray, shape (max_iter,)
         The lowest error up to each generation.
-    estimator_ : classifier or None
 
     Raises
     ------
@@ -330,8 +322,9 @@ class ClusterModelSelection(LLPClassifier):
 
     Notes
     -----
-    About 40 clusterings per generation. One count of the instances per clustering is all that labelings add to the cost
-    that grows with n. Known labels enter the error (equation 8 of the paper).
+    An instance gets the label of the nearest cluster mean, in weighted features. About 40 clusterings per generation.
+    One count of the instances per clustering is all that labelings add to the cost that grows with n. Known labels
+    enter the error (equation 8 of the paper).
 
     If the two classes are swapped, the exhaustive labeler swaps the predictions, unless two labelings fit equally well:
     then it takes the first. With the greedy labeler the predictions can change much, because all clusters begin in the
@@ -366,13 +359,13 @@ class ClusterModelSelection(LLPClassifier):
     def __init__(
         self, n_clusters: int = 6, *,
         labeler: str = "exhaustive", combine: str = "weighted",
-        estimator: object = None, max_iter: int = 10, population_size: int = 25,
+        max_iter: int = 10, population_size: int = 25,
         mutation_variance: float = 1.0, crossover_probability: float = 0.3,
         tournament_size: float = 0.25, n_jobs: int | None = None, verbose: int = 0,
         random_state: RandomState = None,
     ):  # fmt: skip
         self.n_clusters, self.labeler = n_clusters, labeler
-        self.combine, self.estimator, self.max_iter = combine, estimator, max_iter
+        self.combine, self.max_iter = combine, max_iter
         self.population_size, self.tournament_size = population_size, tournament_size
         self.mutation_variance = mutation_variance
         self.crossover_probability = crossover_probability
@@ -401,26 +394,19 @@ class ClusterModelSelection(LLPClassifier):
         self.objective_, clusters, labeling, w = best
         self.n_iter_ = self.max_iter
         self.feature_weights_, self.labeling_ = w, labeling
-        self.cluster_means_, self.estimator_ = cluster_means(X, clusters), None
-        self.cluster_labels_, y = data.classes[labeling], labeling[clusters]
-        if self.estimator is not None:
-            base = self.estimator if np.ptp(y) > 0 else DummyClassifier()
-            self.estimator_ = clone(base).fit(X, y)
+        self.cluster_means_ = cluster_means(X, clusters)
+        self.cluster_labels_ = data.classes[labeling]
 
     def _kmeans(self, n, rng):
         seed, k = rng.randint(2**31 - 1), min(self.n_clusters, n)
         return KMeans(k, n_init=1, max_iter=KMEANS_ROUNDS, random_state=seed)
 
     def _scores(self, X):
-        K = len(self.classes_)
-        if self.estimator_ is not None:
-            scores = class_scores(self.estimator_, X, K)
-        else:
-            root = np.sqrt(self.feature_weights_)
-            distances = pairwise_distances(X * root, self.cluster_means_ * root)
-            scores = np.full((len(X), K), -FAR)
-            for j in np.unique(self.labeling_):
-                scores[:, j] = -distances[:, self.labeling_ == j].min(axis=1)
+        root, K = np.sqrt(self.feature_weights_), len(self.classes_)
+        distances = pairwise_distances(X * root, self.cluster_means_ * root)
+        scores = np.full((len(X), K), -FAR)
+        for j in np.unique(self.labeling_):
+            scores[:, j] = -distances[:, self.labeling_ == j].min(axis=1)
         return scores[:, 1] - scores[:, 0] if K == 2 else scores
 
 
@@ -439,19 +425,9 @@ def label_clusters(weights, X, bags, proportions, labels, clusterer, labeler, co
 
 
 def check_search(estimator, data):
-    """Before the search, refuse a classifier without a score per class, and what memory cannot hold."""
-    model, n, n_bags = estimator.estimator, len(data.X), len(data.proportions)
-    if model is not None and not is_classifier(model):
-        raise ValueError(f"estimator must predict classes, got {model!r}")
-    scored = model is not None and not hasattr(model, "predict_proba")
-    if scored and len(data.classes) > 2:
-        params = model.get_params().items()
-        if any(name.endswith(PAIRS) and value == "ovo" for name, value in params):
-            raise ValueError(
-                f"estimator must give one score for each class, not for each pair: set {PAIRS}='ovr' in {model!r}"
-            )
-    k = min(estimator.n_clusters, n)
-    size = estimator.population_size
+    """Refuse a search that takes more memory than there is."""
+    n, n_bags = len(data.X), len(data.proportions)
+    k, size = min(estimator.n_clusters, n), estimator.population_size
     each = 4.0 * n + 24.0 * data.X.shape[1] + 16.0 * estimator.tournament_size * size
     require_memory(
         f"{type(estimator).__name__} with {k} clusters and population_size={size}",

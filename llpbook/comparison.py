@@ -214,20 +214,16 @@ def check_pairs(first, second):
         raise ValueError(
             "second.index differs from first.index: pairs are read by position, so give both the same index"
         )
-    columns = {"first": numbers("first", first), "second": numbers("second", second)}
-    for name, values in columns.items():
-        if values.ndim != 1 or len(values) < 2:
-            raise ValueError(
-                f"{name} must hold at least two scores in one dimension, got the shape {values.shape}"
-            )
+    one, other = numbers("first", first), numbers("second", second)
+    if one.ndim != 1 or one.shape != other.shape or len(one) < 2:
+        raise ValueError(
+            f"first and second must each hold as many scores, two or more, got the shapes {one.shape} and {other.shape}"
+        )
+    for name, values in (("first", one), ("second", other)):
         if not np.isfinite(values).all():
             wrong = values[~np.isfinite(values)][0]
             raise ValueError(f"{name} must be finite, got {wrong}")
-    if len(columns["first"]) != len(columns["second"]):
-        raise ValueError(
-            f"second must have the length of first, {len(columns['first'])}, got {len(columns['second'])}"
-        )
-    return columns["first"], columns["second"]
+    return one, other
 
 
 def check_number(name, value, rule, holds):
@@ -247,16 +243,14 @@ def tie_steps(values, scale):
 
 
 # --- several methods on several data sets --------------------------------------------
-def rank_methods(scores: ArrayLike, *, larger_is_better: bool = True) -> pd.DataFrame:
+def rank_methods(scores: ArrayLike) -> pd.DataFrame:
     """The rank of each method on each data set.
 
     Parameters
     ----------
     scores : DataFrame or array-like of shape (n_sets, n_methods)
-        One score per data set and method, such as accuracy. Rows of a DataFrame that have the same index are draws
-        from one data set and are averaged first.
-    larger_is_better : bool
-        False for errors and losses.
+        One score per data set and method, of which a larger one is better (minus the losses). Rows of a DataFrame
+        that have the same index are draws from one data set and are averaged first.
 
     Returns
     -------
@@ -277,24 +271,20 @@ def rank_methods(scores: ArrayLike, *, larger_is_better: bool = True) -> pd.Data
     array([[1. , 2.5, 2.5],
            [1. , 2. , 3. ]])
     """
-    check_flag("larger_is_better", larger_is_better)
     table = score_table(scores)
-    sign = -1 if larger_is_better else 1
-    ladders = [tie_steps(sign * row, np.abs(row).max()) for row in table.to_numpy()]
+    ladders = [tie_steps(-row, np.abs(row).max()) for row in table.to_numpy()]
     # eq: eq-comparison-ranks
     ranks = stats.rankdata(ladders, axis=1)
     return pd.DataFrame(ranks, index=table.index, columns=table.columns)
 
 
-def average_ranks(scores: ArrayLike, *, larger_is_better: bool = True) -> pd.Series:
+def average_ranks(scores: ArrayLike) -> pd.Series:
     """The average rank of each method over data sets.
 
     Parameters
     ----------
     scores : DataFrame or array-like of shape (n_sets, n_methods)
         As for `rank_methods`: rows with the same index are averaged before they are ranked.
-    larger_is_better : bool
-        False for errors and losses.
 
     Returns
     -------
@@ -312,7 +302,7 @@ def average_ranks(scores: ArrayLike, *, larger_is_better: bool = True) -> pd.Ser
     >>> average_ranks([[0.9, 0.8, 0.8], [0.7, 0.6, 0.5]]).tolist()
     [1.0, 2.25, 2.75]
     """
-    return rank_methods(scores, larger_is_better=larger_is_better).mean().rename("rank")
+    return rank_methods(scores).mean().rename("rank")
 
 
 def friedman(scores: ArrayLike, *, correct_ties: bool = True) -> FriedmanTest:
@@ -615,22 +605,18 @@ def resampled_t_test(
     return ResampledTTest(difference, error, t, p, len(gap))
 
 
-def effect_sizes(
-    first: ArrayLike, second: ArrayLike, *, test_train_ratio: float = 0
-) -> EffectSizes:
-    """How much the scores of one method exceed those of another, on the same data sets or draws.
+def effect_sizes(first: ArrayLike, second: ArrayLike) -> EffectSizes:
+    """How much the scores of one method exceed those of another, on the same data sets.
 
     Parameters
     ----------
     first, second : array-like of shape (n_pairs,)
         Scores of two methods, in the same order. All measures speak of larger scores; for losses, exchange the two.
-    test_train_ratio : float
-        For the standard error, as in `resampled_t_test`: 0 for independent data sets.
 
     Returns
     -------
     EffectSizes
-        ``difference, standard_error, rank_biserial, probability``.
+        ``difference, standard_error, rank_biserial, probability``; the standard error is of independent data sets.
 
     Raises
     ------
@@ -644,7 +630,7 @@ def effect_sizes(
     >>> round(found.difference, 3), round(found.rank_biserial, 3), found.probability
     (0.175, 0.7, 0.75)
     """
-    mean, error, *_ = resampled_t_test(first, second, test_train_ratio=test_train_ratio)
+    mean, error, *_ = resampled_t_test(first, second, test_train_ratio=0)
     signs, ranks = signed_ranks(*check_pairs(first, second))
     # eq: eq-comparison-effect
     rank_biserial = float(np.sum(signs * ranks) / ranks.sum())
@@ -739,5 +725,4 @@ def _gaps(scores, reference):
                 f"reference must be a column of scores, {list(table)}, got {reference!r}"
             )
         values = values.drop(columns=reference).sub(values[reference], axis=0)
-    long = values.rename_axis(columns="method").stack().dropna()
-    return long
+    return values.rename_axis(columns="method").stack().dropna()

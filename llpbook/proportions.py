@@ -16,14 +16,14 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from ._checks import check_whole, keyed_rows, numbers, refuse_mask
+from ._checks import _check_codes, check_bags, keyed_rows
+from ._shares import check_proportions, fill_empty_rows
 from ._typing import ArrayLike, NDArray, Proportions
 
 __all__ = [
     "Identifiability",
     "averaging_matrix",
     "class_prior",
-    "combined_error",
     "count_labelings",
     "identifiability",
     "label_proportions",
@@ -34,86 +34,12 @@ __all__ = [
 ]
 
 
-#: The most rows of proportions that numbers of bags may ask for, and the most for each instance, if that is more.
-MOST_ROWS, ROWS_PER_INSTANCE = 10**6, 100
-
-
-def _check_rows(n_bags, n_instances):
-    """Refuse to make rows for numbers of bags that are no row numbers, such as 10^12."""
-    most = max(MOST_ROWS, ROWS_PER_INSTANCE * n_instances)
-    if n_bags > most:
-        raise ValueError(
-            f"bags up to {n_bags - 1} (n_bags={n_bags}) ask for more than {most} rows, the most for {n_instances} "
-            "instances: number the bags 0, 1, …, or pass proportions keyed by bag"
-        )
-
-
-def _check_codes(bags, n_bags=None, y=None, there=False):
-    """Bags, in the order of y, as a one-dimensional integer array in ``[0, n_bags)``, and ``n_bags``.
-
-    ``there`` says that as many rows exist already, so that their number needs no check.
-    """
-    refuse_mask("bags", bags)
-    refuse_mask("y", y)
-    indices = [v.index for v in (bags, y) if isinstance(v, pd.Series)]
-    if not all(index.equals(indices[0]) for index in indices):
-        raise ValueError("y.index differs from bags.index: both are read by position")
-    bags = np.asarray(bags)
-    if bags.ndim != 1 or bags.size == 0:
-        raise ValueError(
-            f"bags must be one-dimensional and not empty, got an array of shape {bags.shape}"
-        )
-    if bags.dtype.kind not in "iu":
-        raise ValueError(
-            f"bags must be integers that index the rows of proportions, got dtype {bags.dtype}"
-        )
-    if bags.min() < 0:
-        raise ValueError(f"bags must not be negative, got {bags.min()}")
-    n_bags = int(bags.max()) + 1 if n_bags is None else check_whole("n_bags", n_bags)
-    if bags.max() >= n_bags:
-        raise ValueError(
-            f"bags holds {bags.max()}, but proportions has no such row (it has {n_bags})"
-        )
-    if not there:
-        _check_rows(n_bags, bags.size)
-    return bags, n_bags
-
-
-def _read_keyed(bags, proportions):
-    """Rows of the proportions that bags name, and the proportions as an array: keyed ones by their keys."""
-    refuse_mask("bags", bags)
-    if isinstance(proportions, dict):
-        values = list(proportions.values())
-        frame = pd.DataFrame if np.ndim(values) == 2 else pd.Series
-        proportions = frame(values, index=list(proportions))
-    if isinstance(proportions, pd.Series | pd.DataFrame):
-        names = pd.Index(bags)
-        bags = proportions.index.get_indexer(names)
-        if (bags < 0).any():
-            unknown = names[bags < 0].tolist()[0]
-            raise ValueError(f"bags holds {unknown!r}, but proportions has no such key")
-    shares = numbers("proportions", proportions)
-    if shares.ndim not in (1, 2) or not shares.size:
-        raise ValueError(
-            f"proportions must have shape (n_bags,) or (n_bags, n_classes), got {shares.shape}"
-        )
-    return bags, shares
-
-
 def _read_shares(bags, proportions):
-    """The checked shares of all classes in the bags that hold instances, and the sizes of these."""
-    bags, shares = _read_keyed(bags, proportions)
-    shares = np.column_stack([1 - shares, shares]) if shares.ndim == 1 else shares
-    bags, n_bags = _check_codes(bags, len(shares))
-    sizes = np.bincount(bags, minlength=n_bags)
-    off = np.abs(shares.sum(axis=1) - 1) > 1e-6
-    off |= (sizes > 0) & np.isnan(shares).any(axis=1)
-    if off.any() or (np.abs(shares - 0.5) > 0.5 + 1e-6).any():
-        raise ValueError(
-            "proportions must lie in [0, 1], each row sum to 1, and be NaN only for "
-            f"bags without instances, got {proportions!r}"
-        )
-    return shares[sizes > 0], sizes[sizes > 0]
+    """Shares of the bags that hold instances, shape (n_bags, n_classes), and their sizes."""
+    matrix, _, keys = check_proportions(proportions, empty_rows=True)
+    codes = check_bags(bags, np.size(bags), len(matrix), keys)
+    sizes = np.bincount(codes, minlength=len(matrix))
+    return fill_empty_rows(matrix, codes, keys)[sizes > 0], sizes[sizes > 0]
 
 
 def averaging_matrix(bags: ArrayLike, *, n_bags: int | None = None) -> sp.csr_array:
@@ -376,45 +302,6 @@ def prior_mse(
     P, G, sizes = _align_tables(proportions, predicted, bag_sizes)
     gap = class_prior(P, sizes) - class_prior(G, sizes)
     return float(np.mean(gap**2))
-
-
-def combined_error(
-    proportions: ArrayLike, predicted: ArrayLike, bag_sizes: ArrayLike, *,
-    labeled_error: float | None = None,
-) -> float:  # fmt: skip
-    r"""The root of the product of weighted and prior error.
-
-    stolpe2011, eqs. 5 and 8.
-
-    Parameters
-    ----------
-    proportions, predicted : array-like, shape (n_bags, n_classes)
-    bag_sizes : array-like, shape (n_bags,)
-    labeled_error : float, optional
-        Mean loss on instances whose labels are known, a third factor (eq. 8).
-
-    Returns
-    -------
-    float
-        0 as soon as one factor is 0, whatever the others are.
-
-    Examples
-    --------
-    >>> from llpbook.proportions import combined_error
-    >>> true, predicted = [[0.5, 0.5], [0.0, 1.0]], [[0.5, 0.5], [0.2, 0.8]]
-    >>> round(combined_error(true, predicted, [10, 10]), 3)
-    0.007
-    """
-    factors = [
-        proportion_weighted_mse(proportions, predicted, bag_sizes),
-        prior_mse(proportions, predicted, bag_sizes),
-    ]
-    if labeled_error is not None:
-        loss = numbers("labeled_error", labeled_error)
-        if loss.ndim or not 0 <= loss < np.inf:
-            raise ValueError(f"labeled_error must be a number from 0, got {loss}")
-        factors.append(float(loss))
-    return float(np.sqrt(np.prod(factors)))
 
 
 def count_labelings(counts: ArrayLike) -> int:

@@ -27,7 +27,8 @@ from llpbook import (
 )
 from llpbook import count_likelihood as cl
 from llpbook import uncertainty as un
-from llpbook.base import BagCounts, averaged_probabilities
+from llpbook.base import BagCounts
+from llpbook.base._bag_effects import averaged_probabilities
 from llpbook.count_likelihood import CountLoss
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(150)

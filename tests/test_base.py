@@ -25,7 +25,9 @@ from sklearn.preprocessing import StandardScaler
 
 import llpbook
 from llpbook import base, diagnosis
+from llpbook._checks import check_labels
 from llpbook.base import _counts, _predictions
+from llpbook.base._bag_data import check_bag_weights
 from llpbook.baselines import BagMeanRegression, MajorityClass
 from llpbook.density_difference import class_counts
 from llpbook.mean_map import MeanMap
@@ -52,14 +54,14 @@ def test_all_forms_of_proportions_mean_the_same(proportions):
 
 def test_labels_are_columns_and_minus_one():
     classes = np.array(["no", "yes"], dtype=object)
-    assert_array_equal(base.check_labels(["yes", -1, "no"], classes, 3), [1, -1, 0])
+    assert_array_equal(check_labels(["yes", -1, "no"], classes, 3), [1, -1, 0])
     text = np.array(["yes", -1])  # now "-1", a string
-    assert_array_equal(base.check_labels(text, classes, 2), [1, -1])
+    assert_array_equal(check_labels(text, classes, 2), [1, -1])
     for two in (np.array([-1, 1]), np.array(["-1", "1"], dtype=object)):
         with pytest.raises(ValueError, match="-1 is one of the classes"):
-            base.check_labels(np.array(two.tolist()), two, 2)
+            check_labels(np.array(two.tolist()), two, 2)
     some = np.array(["-1", -1, "1"], dtype=object)
-    assert_array_equal(base.check_labels(some, two, 3), [0, -1, 1])
+    assert_array_equal(check_labels(some, two, 3), [0, -1, 1])
 
 
 def test_all_labels_known_is_supervised_learning():
@@ -128,12 +130,12 @@ def test_bag_weights_of_pure_bags_are_their_sizes():
     given = base.BagData(X, bags, P, np.arange(3), labels=labels)
     data = base.labels_to_pure_bags(given)
     known = np.bincount(y[:40], minlength=3)
-    assert_array_equal(base.check_bag_weights("size", data)[-3:], known)
-    own = base.check_bag_weights(np.full(30, 2.0), data)
+    assert_array_equal(check_bag_weights("size", data)[-3:], known)
+    own = check_bag_weights(np.full(30, 2.0), data)
     assert_array_equal(own[-3:], known)
     assert_array_equal(own[4:30], 2)
     assert_array_equal(own[:4], 0)  # all of these instances are labeled
-    uniform = base.check_bag_weights("uniform", data)
+    uniform = check_bag_weights("uniform", data)
     assert_array_equal(uniform[-3:], known > 0)
 
 

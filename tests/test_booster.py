@@ -12,8 +12,7 @@ from sklearn.ensemble import (
     HistGradientBoostingRegressor,
 )
 
-from llpbook.base import boost_trees, tree_scores
-from llpbook.base._booster import PATIENCE
+from llpbook.base._booster import PATIENCE, boost_trees, tree_scores
 
 ROUNDS = 12
 

@@ -186,9 +186,8 @@ def test_ranks_by_loops(seed):
     table = scores(seed)
     want = np.array([slow_ranks(row) for row in table])
     assert_array_equal(rank_methods(table), want)
-    assert_array_equal(rank_methods(-table, larger_is_better=False), want)
     assert_allclose(average_ranks(table), want.mean(axis=0))
-    assert_array_equal(rank_methods(table, larger_is_better=False), 6 - want)
+    assert_array_equal(rank_methods(-table), 6 - want)
 
 
 def test_ranks_follow_order_only_and_scores_equal_up_to_rounding_tie():
@@ -359,9 +358,6 @@ def test_effect_sizes_by_loops(seed):
     other = effect_sizes(second, first)
     assert other.rank_biserial == pytest.approx(-found.rank_biserial)
     assert other.probability == pytest.approx(1 - found.probability)
-    corrected = resampled_t_test(first, second, test_train_ratio=0.25)
-    shared = effect_sizes(first, second, test_train_ratio=0.25)
-    assert shared.standard_error == pytest.approx(corrected.standard_error)
     assert effect_sizes([1, 2, 3], [0, 0, 0])[2:] == (1, 1)
 
 
@@ -432,7 +428,7 @@ TWICE = pd.DataFrame(TABLE, columns=["A", "A"])
         (lambda: friedman(TABLE[:1]), "at least two data sets, got 1"),
         (lambda: friedman_from_ranks([0.5, 2.5], 4), r"ranks must lie in \[1, 2\], got 0.5"),
         (lambda: friedman_from_ranks([1, 1], 4), "must sum to 3, got 2"),
-        (lambda: wilcoxon_test(FIRST, [1, 2, 3]), "second must have the length of first, 2, got 3"),
+        (lambda: wilcoxon_test(FIRST, [1, 2, 3]), r"must each hold as many scores.*\(3,\)"),
         (lambda: wilcoxon_test(pd.Series(FIRST), pd.Series(SECOND, [1, 0])), "second.index differs"),
     ],
 )  # fmt: skip
@@ -520,5 +516,5 @@ def test_tables_of_differences_refuse_bad_input(change, options, message):
 
 
 def test_a_tie_is_measured_by_the_largest_score_of_a_set():
-    ranks = rank_methods([[0.0, 1e-12, 1.0]], larger_is_better=False)
+    ranks = rank_methods([[0.0, -1e-12, -1.0]])
     assert ranks.to_numpy().tolist() == [[1.5, 1.5, 3]]

@@ -15,7 +15,6 @@ from scipy.sparse import csr_array
 from scipy.special import expit, logit, softmax
 from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
-from sklearn.tree import DecisionTreeRegressor
 
 from llpbook import count_likelihood as cl
 from llpbook.base import (
@@ -24,9 +23,9 @@ from llpbook.base import (
     LLPWarning,
     ProportionLoss,
     bag_counts,
-    held_out_bags,
     tilt_classes,
 )
+from llpbook.base._bag_learners import held_out_bags
 from llpbook.base._booster import PATIENCE
 from llpbook.count_likelihood import CountBoosting, CountLogistic, CountLoss
 from llpbook.mean_map import MeanMap
@@ -497,23 +496,16 @@ def test_boosting_leaves_the_linear_limit():
     assert boosted.score(X, y) > 0.9
     history = boosted.validation_loss_
     assert len(history) == min(61, boosted.n_iter_ + PATIENCE + 1)
-    assert boosted.regressors_ == [] and boosted.n_iter_ == history.argmin() > 0
+    assert boosted.n_iter_ == history.argmin() > 0
     fewer = CountBoosting(max_iter=boosted.n_iter_).fit(X, bags, P)
     assert_array_equal(fewer.decision_function(X), boosted.decision_function(X))
 
 
-def test_boosting_takes_any_regressor_and_several_classes():
+def test_boosting_of_several_classes():
     X, y, bags, _ = curved(2000)
     three = np.where((y == 1) & (X[:, 1] > 0), 2, y)
     P = label_proportions(three, bags)
     linear = CountLogistic().fit(X, bags, P)
-    tree = DecisionTreeRegressor(max_depth=3, min_samples_leaf=20, random_state=0)
-    model = CountBoosting(tree, max_iter=15)
-    model.fit(X, bags, P)
-    assert model.score(X, three) > linear.score(X, three) + 0.1
-    assert len(model.regressors_[0]) == 3
-    assert len(model.regressors_) == model.n_iter_ and model.trees_ is None
-    assert_allclose(model.predict_proba(X).sum(axis=1), 1)
     trees = CountBoosting(max_iter=40).fit(X, bags, P)
     assert trees.score(X, three) > linear.score(X, three) + 0.1
     assert_allclose(trees.predict_proba(X).sum(axis=1), 1)
@@ -523,7 +515,7 @@ def test_boosting_takes_any_regressor_and_several_classes():
     "options",
     [{}, {"C": 0.01}, {"exact_up_to": 0}, {"proportion_errors": np.full(40, 0.2)}],
 )
-def test_without_regressors_boosting_is_the_linear_fit_on_the_bags_not_held_out(
+def test_without_trees_boosting_is_the_linear_fit_on_the_bags_not_held_out(
     options,
 ):
     X, _, bags, P = problem()
@@ -566,21 +558,6 @@ def test_the_step_of_several_columns_is_newtons_where_classes_are_equally_probab
     s = np.full(n_classes, 1 / n_classes)
     newton = -gradient @ np.linalg.pinv(np.diag(s) - np.outer(s, s))
     assert_allclose(-gradient / hessian, newton, atol=1e-9)
-
-
-def test_regressors_never_see_the_bags_held_out(monkeypatch):
-    X, _, bags, P = problem()
-    held_out = held_out_bags(bag_counts(bags, P), X, 0.3)
-    sizes, fit = [], DecisionTreeRegressor.fit
-
-    def spy(self, X, y):
-        sizes.append(len(X))
-        return fit(self, X, y)
-
-    monkeypatch.setattr(DecisionTreeRegressor, "fit", spy)
-    tree = DecisionTreeRegressor(max_depth=2)
-    CountBoosting(tree, max_iter=3, validation_fraction=0.3).fit(X, bags, P)
-    assert set(sizes) == {len(X) - held_out[bags].sum()} != {len(X)}
 
 
 def test_held_out_bags_are_a_tenth_with_the_median_share():

@@ -358,11 +358,11 @@ def test_classes_keeps_some():
         (("heart", "yu2012"), "did you mean 'yu2013'"),
         (
             ("sonar", "yu2013"),
-            "encoding='yu2013' has no data set 'sonar'; it has: heart, heart-c, colic",
+            "'yu2013' has other sets: name='sonar' is not .* 'heart', 'heart-c', 'colic'",
         ),
         (
             ("heart", "raw", "ignore"),
-            "missing='ignore' is not known; known: impute, keep, drop, category",
+            "missing='ignore' is not known; known: 'impute', 'keep', 'drop', 'category'",
         ),
     ],
 )

@@ -34,16 +34,17 @@ from llpbook.baselines import BagMeanRegression, MajorityClass
 from llpbook.count_likelihood import CountLogistic
 from llpbook.mean_map import MeanMap
 from llpbook.model_selection import (
-    ERRORS,
     FullBagKFold,
     LLPGridSearchCV,
     LLPRandomizedSearchCV,
     SplitBagBootstrap,
     SplitBagKFold,
     SplitBagShuffle,
+    _scorers,
+    _splitters,
     proportion_scorer,
 )
-from llpbook.proportions import label_proportions, proportion_mae, proportion_mse
+from llpbook.proportions import label_proportions, proportion_mae
 
 examples = settings(max_examples=60, derandomize=True, deadline=None, database=None)
 
@@ -188,7 +189,7 @@ def test_folds_of_whole_bags_by_size_are_those_of_scikit_learn_where_sizes_diffe
 def test_chances_of_the_next_bag():
     counts = np.array([[4.0, 0.0], [2.0, 2.0], [1.0, 3.0]])
     prior = np.array([7.0, 5.0]) / 12
-    chances = ms.next_bag_chances
+    chances = _splitters.next_bag_chances
     # an empty fold, and one short of positives: by the squared number of positives
     for held in ([0, 0], [3, 1]):
         assert_allclose(chances(counts, np.array(held), prior), [0, 4 / 13, 9 / 13])
@@ -347,7 +348,7 @@ def test_the_normal_form_has_the_moments_of_the_exact_one():
     variance = np.bincount(bags, s * (1 - s)) + known.var() + 1 / 12
     expected = norm.logpdf(np.bincount(bags, s), known.mean(), np.sqrt(variance))
     parts, positives = np.array([3, 3]), np.array([2, 1])
-    assert_allclose(ms.normal_score(s, bags, parts, sizes, positives), expected)
+    assert_allclose(_scorers.normal_score(s, bags, parts, sizes, positives), expected)
 
 
 @pytest.mark.parametrize("size, form", [(500, "exact_score"), (501, "normal_score")])
@@ -358,7 +359,7 @@ def test_up_to_500_instances_counts_are_exact_and_rounded(size, form):
     # a share that comes back as a count a little too small
     P = np.array([[1 - count / size, count / size - 1e-9]])
     found = ms.count_log_likelihood(np.column_stack([1 - s, s]), one, P)
-    expected = getattr(ms, form)(s, one, sizes, sizes, np.array([count]))
+    expected = getattr(_scorers, form)(s, one, sizes, sizes, np.array([count]))
     assert found == pytest.approx(expected[0], abs=1e-12)
 
 
@@ -385,10 +386,6 @@ def test_scorers_are_the_errors_of_the_chapter_on_proportions():
     model = Fixed(s)
     X = np.zeros((6, 1))
     assert proportion_scorer(p)(model, X, bags) == -0.25
-    for error in (proportion_mse, lambda a, b: proportion_mse(a, b)):
-        assert proportion_scorer(p, error=error)(model, X, bags) == -0.125
-    # a function that needs sizes gets them; one that may have them does not
-    assert proportion_scorer(p, error=proportion_mae)(model, X, bags) == -0.25
     own = proportion_scorer(p, error=lambda a, b, bag_sizes: float(bag_sizes @ [1, 10]))
     assert own(model, X, bags) == -42
 
@@ -400,7 +397,7 @@ def test_shares_are_mean_probabilities_where_there_are_any():
     given_, sizes = np.array([[0.5, 0.5], [0.75, 0.25]]), np.array([2, 4])
     means = np.array([[0.45, 0.55], [0.375, 0.625]])
     labels = np.array([[0.5, 0.5], [0.25, 0.75]])
-    for name, error in ERRORS.items():
+    for name, error in _scorers.ERRORS.items():
         of_labels = proportion_scorer(p, error=name, soft=False)(hard, X, bags)
         assert of_labels == proportion_scorer(p, error=name)(hard, X, bags)
         assert of_labels == proportion_scorer(p, error=name, soft=False)(soft, X, bags)
@@ -409,7 +406,7 @@ def test_shares_are_mean_probabilities_where_there_are_any():
         assert of_means == pytest.approx(-error(given_, means, sizes), abs=1e-11)
         default = of_labels if name == "regression" else of_means
         assert proportion_scorer(p, error=name)(soft, X, bags) == default
-    own = proportion_scorer(p, error=lambda a, b: np.abs(a - b)[:, 1].sum())
+    own = proportion_scorer(p, error=lambda a, b, n: np.abs(a - b)[:, 1].sum())
     assert own(soft, X, bags) == pytest.approx(-0.425)
     # the likelihood of labels, though there are probabilities
     likelihood = proportion_scorer(p, error="log_likelihood", soft=False)
@@ -440,7 +437,7 @@ def test_the_unbiased_error_is_unbiased_over_all_bags_of_a_population(
         for k, members in enumerate(dealt):
             bags[list(members)] = k
         P = label_proportions(y, bags, classes=range(n_classes))
-        weights = ms.unbiased_weights(P, np.array(sizes))
+        weights = _scorers.unbiased_weights(P, np.array(sizes))
         assert_allclose(weights.sum(axis=1), 1)
         hits += weights[bags]
         # score at most so many instances of each bag: the first ones
@@ -450,7 +447,7 @@ def test_the_unbiased_error_is_unbiased_over_all_bags_of_a_population(
             z[seen], bags[seen], n_bags=len(P), classes=range(n_classes)
         )
         counts = np.bincount(bags[seen], minlength=len(P))
-        errors.append(ms.unbiased_error(P, shares, counts, np.array(sizes)))
+        errors.append(_scorers.unbiased_error(P, shares, counts, np.array(sizes)))
         rates.append(np.mean(z[seen] != y[seen]))
     assert_allclose(hits / len(errors), np.eye(n_classes)[y], atol=1e-12)
     if part == 9:
@@ -461,10 +458,10 @@ def test_the_unbiased_error_is_unbiased_over_all_bags_of_a_population(
 
 def test_one_bag_says_no_more_than_its_share():
     P, sizes = np.array([[0.25, 0.75], [np.nan, np.nan]]), np.array([4, 0])
-    weights = ms.unbiased_weights(P, sizes)
+    weights = _scorers.unbiased_weights(P, sizes)
     assert_allclose(weights[0], P[0])
     predicted = np.array([[0.5, 0.5], [np.nan, np.nan]])
-    assert ms.unbiased_error(P, predicted, sizes, sizes) == pytest.approx(0.5)
+    assert _scorers.unbiased_error(P, predicted, sizes, sizes) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -473,24 +470,26 @@ def test_the_regression_finds_error_rates_that_are_the_same_in_all_bags(n_classe
     P, sizes = rng.dirichlet(np.ones(n_classes), 7), rng.integers(1, 30, 7)
     turns = rng.dirichlet(np.ones(n_classes), n_classes)  # row: true, column: predicted
     prior = sizes @ P / sizes.sum()
-    error = ms.regression_error(P, P @ turns, sizes)
+    error = _scorers.regression_error(P, P @ turns, sizes)
     assert error == pytest.approx(1 - prior @ np.diag(turns))
     # two numbers: what lies beside the line does not count, if it is orthogonal
     noise = rng.normal(size=(7, n_classes))
     root = np.sqrt(sizes)[:, None]
     basis = np.linalg.qr(root * P)[0]
     noise = (noise - basis @ (basis.T @ noise)) / root
-    assert ms.regression_error(P, P @ turns + noise, sizes) == pytest.approx(error)
+    assert _scorers.regression_error(P, P @ turns + noise, sizes) == pytest.approx(
+        error
+    )
 
 
 def test_equal_shares_have_no_slope():
     P, sizes = np.tile([0.2, 0.8], (4, 1)), np.full(4, 5)
     q = np.array([0.1, 0.3, 0.9, 0.5])
-    found = ms.regression_error(P, np.column_stack([1 - q, q]), sizes)
+    found = _scorers.regression_error(P, np.column_stack([1 - q, q]), sizes)
     m = q.mean()
     assert found == pytest.approx(0.8 + m - 2 * 0.8 * m)
     tiny = P + 1e-13 * np.array([[1, -1], [-1, 1], [1, -1], [-1, 1]])
-    again = ms.regression_error(tiny, np.column_stack([1 - q, q]), sizes)
+    again = _scorers.regression_error(tiny, np.column_stack([1 - q, q]), sizes)
     assert again == pytest.approx(found)
 
 

@@ -95,11 +95,6 @@ CALLS = {
     "mae": (shares.proportion_mae, THREE, "bag_sizes=None"),
     "weighted_mse": (shares.proportion_weighted_mse, THREE, ""),
     "prior_mse": (shares.prior_mse, THREE, ""),
-    "combined_error": (
-        shares.combined_error,
-        THREE | {"labeled_error": 0.1},
-        "labeled_error=None labeled_error=0 labeled_error=1.5 labeled_error=10^12",
-    ),
     "count_labelings": (shares.count_labelings, {"counts": [[3, 2], [1, 4]]}, ""),
     "random_bags": (
         lambda y, bag_size: datasets.random_bags(y, bag_size=bag_size, random_state=0),
@@ -155,7 +150,7 @@ CALLS = {
         "n_sets=10^12 control=None control=0",
     ),
     "rank_methods": (
-        comparison.rank_methods, {"scores": SCORES, "larger_is_better": True}, ""
+        comparison.rank_methods, {"scores": SCORES}, ""
     ),
     "friedman": (comparison.friedman, {"scores": SCORES, "correct_ties": True}, ""),
     "friedman_from_ranks": (

@@ -107,7 +107,7 @@ class LabeledKMeans(ClusterModelSelection):
 
     def _fit(self, data):
         X, bags, P = data.X, data.bags, data.proportions
-        self.feature_weights_, self.estimator_ = np.ones(X.shape[1]), None
+        self.feature_weights_ = np.ones(X.shape[1])
         kmeans = self._kmeans(len(X), np.random.RandomState(self.random_state))
         self.objective_, clusters, self.labeling_ = label_clusters(
             self.feature_weights_, X, bags, P, None, kmeans, "exhaustive", "sum"

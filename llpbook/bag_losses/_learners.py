@@ -182,16 +182,13 @@ class BagLogistic(LossByName, LinearBagModel):
 class BagBoosting(LossByName, BoostedBagModel):
     r"""Boosting by any loss of bags.
 
-    Starts from a linear model of the same loss. Each round fits trees, or a regressor of your own, to the Newton steps
-    of the log-odds. The rounds end when the loss of bags that were held out has not fallen for 15 rounds, and those up
-    to the best are kept.
+    Starts from a linear model of the same loss. Each round fits trees to the Newton steps of the log-odds. The rounds
+    end when the loss of bags that were held out has not fallen for 15 rounds, and those up to the best are kept.
 
     Parameters
     ----------
     loss : {"counts", "normal", "proportion", "squares", "easy", "forward"} or BagLoss, default "counts"
         "counts" is `CountBoosting`.
-    estimator : None or regressor, default None
-        None is a tree on histograms. A regressor is cloned and fitted once a round and class.
     learning_rate : float, default 1.5
         Share of each step that is added to the log-odds.
     max_iter : int, default 100
@@ -214,9 +211,7 @@ class BagBoosting(LossByName, BoostedBagModel):
     start_coef_ : ndarray, shape (1, n_features + 1) or (n_classes, n_features + 1)
         The linear start, its intercept last.
     trees_ : object
-        The trees up to the best round. None with a regressor.
-    regressors_ : list of list of estimator
-        The regressors up to the best round. Empty without a regressor.
+        The trees up to the best round.
     n_iter_ : int
         Rounds that are kept.
     validation_loss_ : ndarray
@@ -257,14 +252,14 @@ class BagBoosting(LossByName, BoostedBagModel):
     }
 
     def __init__(
-        self, loss: str | BagLoss = "counts", estimator: object = None, *,
+        self, loss: str | BagLoss = "counts", *,
         learning_rate: float = 1.5, max_iter: int = 100, max_leaf_nodes: int = 8,
         validation_fraction: float = 0.1, C: float = 0.1,
         proportion_errors: ArrayLike | None = None, verbose: int = 0,
     ):  # fmt: skip
-        self.loss, self.estimator = loss, estimator
+        self.loss, self.C = loss, C
         self.learning_rate, self.max_iter = learning_rate, max_iter
-        self.max_leaf_nodes, self.C = max_leaf_nodes, C
+        self.max_leaf_nodes = max_leaf_nodes
         self.validation_fraction = validation_fraction
         self.proportion_errors, self.verbose = proportion_errors, verbose
 

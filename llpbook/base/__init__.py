@@ -6,46 +6,41 @@ its own or those of a kernel, derives from `KernelClassifier` and adds the lengt
 once; inner functions trust it.
 """
 
-from .._checks import check_flag, check_whole, keyed_rows
+from .._checks import (
+    NotIdentifiableError,
+    check_bags,
+    check_column,
+    check_features,
+    check_flag,
+    check_positional,
+    check_whole,
+    keyed_rows,
+    label_codes,
+    page,
+    read_counts,
+)
+from .._shares import check_proportions, fill_empty_rows, require_rank
 from .._typing import ArrayLike, Matrix, NDArray, Proportions, RandomState
 from ._bag_counts import BagCounts, bag_counts
 from ._bag_data import (
     BagData,
-    check_bag_weights,
     error_covariances,
     labels_to_pure_bags,
     merge_rows,
     read_bags,
     single_rows,
 )
-from ._bag_effects import (
-    NODES,
-    WEIGHTS,
-    BagEffects,
-    averaged_probabilities,
-    estimate_deviation,
-    prior_precision,
-    restricted,
-    with_deviation,
+from ._bag_effects import NODES, WEIGHTS, estimate_deviation, prior_precision
+from ._bag_learners import BoostedBagModel, LinearBagModel
+from ._bag_loss import (
+    SMALLEST_MEAN,
+    BagLoss,
+    ProportionLoss,
+    SumOfLosses,
+    curvature,
+    read_scores,
 )
-from ._bag_learners import (
-    BagLossClassifier,
-    BoostedBagModel,
-    LinearBagModel,
-    held_out_bags,
-)
-from ._bag_loss import BagLoss, SumOfLosses, curvature, read_scores
-from ._booster import boost, boost_trees, tree_scores
 from ._chunked import InChunks
-from ._columns import (
-    check_bags,
-    check_column,
-    check_features,
-    check_labels,
-    check_positional,
-    label_codes,
-    read_counts,
-)
 from ._counts import (
     by_bag,
     crosstab,
@@ -56,10 +51,11 @@ from ._counts import (
     transport,
     whole_counts,
 )
-from ._errors import NotIdentifiableError, page
 from ._estimator import LLPClassifier, told, whole_or_nothing
-from ._kernel_classifier import WITHOUT_GRAM, KernelClassifier, append_one
 from ._kernels import (
+    WITHOUT_GRAM,
+    KernelClassifier,
+    append_one,
     gram_matrix,
     kernel_coefficient,
     kernel_features,
@@ -88,23 +84,18 @@ from ._predictions import (
     probabilities,
     require_probabilities,
 )
-from ._proportion_loss import SMALLEST_MEAN, ProportionLoss
 from ._running import (
     LLPWarning,
     LongFitWarning,
     Progress,
     TimeIsUp,
-    machine_memory,
     require_memory,
     time_limit,
     warn,
     warn_once,
 )
-from ._scale import warn_if_short, warn_of_moments, warn_of_scale
-from ._shares import check_proportions, fill_empty_rows, require_rank
 from ._sklearn import HasMethods, Interval, StrOptions, safe_split
 from ._tilt import MISCOUNT, TILT_STEPS, tilt_classes, tilt_step
-from ._too_sure import warn_if_too_sure
 from ._tuning import (
     candidates,
     canonical_order,
@@ -114,6 +105,12 @@ from ._tuning import (
     row_order,
     thin,
     tune,
+)
+from ._warnings import (
+    warn_if_short,
+    warn_if_too_sure,
+    warn_of_moments,
+    warn_of_scale,
 )
 
 __all__ = [

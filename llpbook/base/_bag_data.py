@@ -6,14 +6,19 @@ from itertools import combinations
 
 import numpy as np
 
-from .._checks import keyed_rows
+from .._checks import (
+    NotIdentifiableError,
+    _show,
+    check_bags,
+    check_labels,
+    keyed_rows,
+    read_counts,
+)
+from .._shares import check_proportions, fill_empty_rows, refuse_shares_of_instances
 from ..proportions import averaging_matrix, class_prior
 from ._chunked import InChunks
-from ._columns import _show, check_bags, check_labels, read_counts
 from ._counts import crosstab
-from ._errors import NotIdentifiableError
 from ._running import require_memory, warn
-from ._shares import check_proportions, fill_empty_rows, refuse_shares_of_instances
 from ._tuning import row_keys
 
 

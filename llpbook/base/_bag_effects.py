@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from ._columns import check_bags
+from .._checks import check_bags
 from ._objective import expit, one_column
 
 #: Nodes of Gauss-Hermite quadrature and the logarithms of their weights.

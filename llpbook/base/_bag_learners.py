@@ -8,18 +8,18 @@ from numbers import Integral
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from .._shares import require_rank
 from ._bag_counts import bag_counts, labels_alone
 from ._bag_effects import BagEffects
-from ._booster import boost, boost_trees, tree_scores
+from ._bag_loss import ProportionLoss
+from ._booster import boost_trees, tree_scores
 from ._chunked import InChunks
 from ._estimator import LLPClassifier
-from ._kernel_classifier import KernelClassifier, append_one
+from ._kernels import KernelClassifier, append_one
 from ._objective import LinearObjective, linear_objective, one_column
-from ._proportion_loss import ProportionLoss
-from ._scale import warn_if_held, warn_if_short
-from ._shares import require_rank
-from ._sklearn import HasMethods, Interval
+from ._sklearn import Interval
 from ._tuning import feature_free_order
+from ._warnings import warn_if_held, warn_if_short
 
 
 class BagLossClassifier(LLPClassifier):
@@ -189,14 +189,12 @@ def check_noise(estimator, data):
 
 
 class BoostedBagModel(BagLossClassifier):
-    """Base of boosting by a loss of bags: starts from a linear model, then adds a regressor per round.
+    """Base of boosting by a loss of bags: starts from a linear model, then adds trees.
 
     The rounds end when bags held out have not gained for some rounds, and those up to the best are kept.
 
     Parameters
     ----------
-    estimator : None or regressor
-        None is a tree on histograms, see `boost_trees`.
     learning_rate : float
     max_iter : int
     max_leaf_nodes : int
@@ -211,9 +209,7 @@ class BoostedBagModel(BagLossClassifier):
     start_coef_ : ndarray, shape (1, n_features + 1) or (n_classes, n_features + 1)
         The linear start, its intercept last.
     trees_ : object
-        The trees up to the best round, for `tree_scores`. None with a regressor.
-    regressors_ : list of list of estimator
-        The regressors up to the best round, one a column of scores. Empty without a regressor.
+        The trees up to the best round, for `tree_scores`; see `boost_trees`.
     n_iter_ : int
         The best round, which is the last one kept.
     validation_loss_ : ndarray
@@ -224,7 +220,6 @@ class BoostedBagModel(BagLossClassifier):
     _uses_frequencies = False
     _has_intercept = True
     _parameter_constraints = {
-        "estimator": [HasMethods(["fit", "predict"]), None],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
     }
 
@@ -234,24 +229,11 @@ class BoostedBagModel(BagLossClassifier):
         rows, seen = ~held_out[known.bags], known.part(~held_out)
         scores = self._start(append_one(X), rows, seen)
         step = held_out_step(self.loss_, seen, known.part(held_out), rows)
-        progress = self._progress(self.max_iter, "round").step
-        self.trees_, self.regressors_ = None, []
-        limits = self.learning_rate, self.max_iter
-        if self.estimator is None:
-            leaves = self.max_leaf_nodes
-            self.trees_, history = boost_trees(
-                X,
-                scores,
-                step,
-                rows,
-                *limits,
-                max_leaf_nodes=leaves,
-                after_round=progress,
-            )
-        else:
-            self.regressors_, history = boost(
-                X, scores, step, rows, *limits, self.estimator, after_round=progress
-            )
+        self.trees_, history = boost_trees(
+            X, scores, step, rows, self.learning_rate, self.max_iter,
+            max_leaf_nodes=self.max_leaf_nodes,
+            after_round=self._progress(self.max_iter, "round").step,
+        )  # fmt: skip
         self.validation_loss_, self.n_iter_ = history, int(np.argmin(history))
 
     def _start(self, Z, rows, seen):
@@ -266,12 +248,7 @@ class BoostedBagModel(BagLossClassifier):
 
     def _scores(self, X):
         scores = one_column(append_one(X) @ self.start_coef_.T)
-        if self.trees_ is not None:
-            return scores + tree_scores(self.trees_, X)
-        for fitted in self.regressors_:
-            added = np.column_stack([part.predict(X) for part in fitted])
-            scores = scores + self.learning_rate * one_column(added)
-        return scores
+        return scores + tree_scores(self.trees_, X)
 
 
 def held_out_bags(known, X, share):

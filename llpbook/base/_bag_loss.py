@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
+from scipy.special import xlogy
 
+from .._checks import check_bags, numbers
+from .._shares import check_proportions, fill_empty_rows
 from ._bag_counts import bag_counts
-from ._columns import check_bags
-from ._shares import check_proportions, fill_empty_rows
+from ._predictions import probabilities
 
 #: A variance of a label counts as no less where something is divided by it.
 SMALLEST_VARIANCE = 0.05
@@ -56,24 +58,15 @@ def read_scores(scores, bags, proportions):
     ValueError
         For scores that are not finite, malformed bags or proportions, or lengths and numbers of classes that differ.
     """
-    try:
-        scores = np.asarray(scores, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"scores must be real numbers: {error}") from error
+    scores = numbers("scores", scores)
     shares, _, keys = check_proportions(proportions, empty_rows=True)
-    if scores.ndim not in (1, 2) or len(scores) == 0:
+    K = shares.shape[1]
+    if not scores.size or (scores.shape[1:] != (K,) and (scores.ndim != 1 or K > 2)):
         raise ValueError(
-            f"scores must have one row per instance and not be empty, got shape {scores.shape}"
+            f"scores must have one row per instance and one column per class of proportions, {K}, or of two classes be "
+            f"a vector; they must not be empty, got shape {scores.shape}"
         )
     codes = check_bags(bags, len(scores), len(shares), keys)
-    if scores.ndim == 2 and scores.shape[1] != shares.shape[1]:
-        raise ValueError(
-            f"scores must have one column per class of proportions, {shares.shape[1]}, got shape {scores.shape}"
-        )
-    if scores.ndim == 1 and shares.shape[1] != 2:
-        raise ValueError(
-            f"scores of one column are of two classes; proportions has {shares.shape[1]}"
-        )
     if not np.isfinite(scores).all():
         raise ValueError("scores must be finite numbers, got NaN or infinity")
     return scores, bag_counts(codes, fill_empty_rows(shares, codes, keys))
@@ -305,3 +298,71 @@ class SumOfLosses(BagLoss):
         """See `BagLoss.with_prior`."""
         parts = tuple(part.with_prior(prior) for part in self.parts)
         return SumOfLosses(parts, self.weights)
+
+
+#: A mean prediction counts as no less.
+SMALLEST_MEAN = 1e-300
+
+
+@dataclass(frozen=True)
+class ProportionLoss(BagLoss):
+    r"""The divergence of the share of a bag and its mean prediction.
+
+    :math:`n_k D(p_k, \bar s_k)`, equation :eq:`eq-losses-proportion`: the loss of networks that learn from label
+    proportions (mann2007, as expectation regularization; ardehaly2017 for networks).
+
+    Parameters
+    ----------
+    divergence : {"cross_entropy", "squares"}, default "cross_entropy"
+        :math:`\sum_j p_j \log (p_j / \bar s_j)`, the cross-entropy less its smallest value; or
+        :math:`\sum_j (\bar s_j - p_j)^2`, which has the same curvature at :math:`p = \bar s = 1/2`.
+
+    Examples
+    --------
+    >>> from llpbook.base import ProportionLoss
+    >>> value, gradient, hessian = ProportionLoss()([0.0, 0.0], [0, 0], [0.75])
+    >>> round(value, 3), gradient.tolist()  # both scores should rise
+    (0.262, [-0.25, -0.25])
+    """
+
+    divergence: str = "cross_entropy"
+    several_classes = by_bag = True
+
+    def __post_init__(self):
+        if self.divergence not in ("cross_entropy", "squares"):
+            raise ValueError(
+                "divergence must be 'cross_entropy' or 'squares', got "
+                f"{self.divergence!r}"
+            )
+
+    def of_counts(self, scores, known):
+        """See `BagLoss.of_counts`."""
+        s, p = probabilities(scores), known.shares
+        mean = np.maximum(known.sums(s) / known.sizes[:, None], SMALLEST_MEAN)
+        # eq: eq-losses-proportion
+        if self.divergence == "squares":
+            divergence, slope = (mean - p) ** 2, 2 * (mean - p)
+        else:
+            divergence, slope = xlogy(p, p / mean), -p / mean
+        slope = slope[known.bags]
+        gradient = s * (slope - np.sum(s * slope, axis=1, keepdims=True))
+        columns = slice(None) if scores.ndim == 2 else 1
+        value = float(known.sizes @ divergence.sum(axis=1))
+        return value, gradient[:, columns], curvature(s[:, columns])
+
+    def factors(self, scores, known, state=None):
+        """See `BagLoss.factors`: those of Gauss and Newton, without the part that a perfect fit does not have."""
+        s = probabilities(scores)
+        if self.divergence == "squares":
+            weights = np.sqrt(2 / known.sizes)[:, None] * np.ones(s.shape[1])
+        else:
+            mean = np.maximum(known.sums(s) / known.sizes[:, None], SMALLEST_MEAN)
+            weights = 1 / np.sqrt(mean * known.sizes[:, None])
+        weights = weights[known.bags]
+        if scores.ndim == 1:
+            return [s[:, 0] * s[:, 1] * np.linalg.norm(weights, axis=1)]
+        eye = np.eye(s.shape[1])
+        return [
+            (w * q)[:, None] * (e - s)
+            for w, q, e in zip(weights.T, s.T, eye, strict=True)
+        ]

@@ -1,12 +1,9 @@
-"""Boosting by a loss of whole bags: scikit-learn's trees on histograms, or any regressor."""
+"""Boosting by a loss of whole bags: scikit-learn's trees on histograms."""
 
 from numbers import Integral
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
-
-from ._objective import one_column
 
 # ``_encode_y``, ``_should_stop``, ``_predictors``, ``_raw_predict`` and ``_loss`` below are private, too:
 # tests/test_booster.py says when they change.
@@ -23,40 +20,6 @@ PATIENCE = 15
 def stalled(history):
     """Whether the last rounds have not lowered the value: the first entry is that before any round."""
     return len(history) - 1 - int(np.argmin(history)) >= PATIENCE
-
-
-def boost(X, scores, step, rows, learning_rate, max_iter, estimator, *, after_round):
-    """Add regressors to scores until the bags held out gain no more.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n_instances, n_features)
-    scores : ndarray, shape (n_instances,) or (n_instances, n_columns)
-        The start.
-    step, rows, learning_rate, max_iter, after_round
-        As for `boost_trees`.
-    estimator : regressor
-        Cloned and fitted to the Newton target of each column, once a round.
-
-    Returns
-    -------
-    rounds : list of list of estimator
-        The regressors up to the best round.
-    history : ndarray, shape (n_rounds + 1,)
-    """
-    rounds, history = [], []
-    while True:
-        value, gradient, hessian = step(scores)
-        history.append(value)
-        if len(rounds) == max_iter or stalled(history):
-            return rounds[: int(np.argmin(history))], np.array(history)
-        target = -gradient[rows] / hessian[rows]
-        columns = target.reshape(len(target), -1).T
-        fitted = [clone(estimator).fit(X[rows], column) for column in columns]
-        added = np.column_stack([part.predict(X) for part in fitted])
-        scores = scores + learning_rate * one_column(added)
-        rounds.append(fitted)
-        after_round()
 
 
 class _BagLoss(BaseLoss):

@@ -12,6 +12,15 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._checks import (
+    NotIdentifiableError,
+    _show,
+    check_column,
+    explain,
+    page,
+    refuse_huge,
+    refuse_unusable,
+)
 from ._bag_data import (
     check_bag_weights,
     check_differences,
@@ -21,13 +30,11 @@ from ._bag_data import (
     read_bags,
     single_rows,
 )
-from ._columns import _show, check_column, explain, refuse_huge, refuse_unusable
-from ._errors import NotIdentifiableError, page
 from ._parameters import constraints
 from ._predictions import predict_proportions, probabilities
 from ._running import Progress, warn, warn_once
-from ._scale import warn_of_scale
 from ._sklearn import InvalidParameterError
+from ._warnings import warn_of_scale
 
 #: Rows that are enough to see that a fit predicts one class for all; a class with a smaller share may be so rare.
 LOOKED_AT, RARE = 1000, 0.05

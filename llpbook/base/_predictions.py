@@ -6,9 +6,8 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import gen_batches
 
-from .._checks import check_flag
+from .._checks import check_bags, check_column, check_flag
 from ..proportions import averaging_matrix, label_proportions
-from ._columns import check_bags, check_column
 from ._objective import expit
 
 
@@ -26,14 +25,6 @@ def probabilities(scores):
     if scores.ndim == 1:
         return np.column_stack([expit(-scores), expit(scores)])
     return softmax(scores, axis=1)
-
-
-def in_order(names):
-    """Names of bags sorted; those that cannot be compared, by type and text."""
-    try:
-        return names.sort_values()
-    except TypeError:
-        return names[np.argsort([f"{type(n).__name__} {n}" for n in names])]
 
 
 def bag_shares(predicted, bags, n_bags=None, classes=None):
@@ -111,9 +102,9 @@ def predict_proportions(estimator, X, bags, n_bags=None, soft=False):
     if keys is None and pd.api.types.infer_dtype(values) in ("integer", "floating"):
         codes = check_bags(values, len(predicted), n_bags)
         return bag_shares(predicted, codes, n_bags, classes)
-    found = pd.Index(pd.unique(values), tupleize_cols=False)
+    found = pd.Index(pd.factorize(values, sort=True)[1], tupleize_cols=False)
     known = pd.Index([]) if keys is None else keys[keys.isin(found)]
-    names = known.append(in_order(found[~found.isin(known)]))
+    names = known.append(found[~found.isin(known)])
     codes = names.get_indexer(pd.Index(values, tupleize_cols=False))
     shares = bag_shares(predicted, codes, len(names), classes)
     return pd.DataFrame(shares, names, classes)

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-import joblib
 import sklearn
 
 #: Shares of the machine's memory above which a fit warns of its need, and refuses.
@@ -24,11 +23,13 @@ CGROUP_LIMITS = (
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
 
-_PACKAGES = [Path(__file__).parents[1], *(Path(m.__file__).parent for m in (joblib, sklearn))]  # fmt: skip
-#: Folders whose frames are not the user's; those of installed packages lie inside that of the standard library.
-_INSIDE = tuple(f"{folder}{os.sep}" for folder in _PACKAGES)
-_STANDARD = f"{sysconfig.get_path('stdlib')}{os.sep}"
-_INSTALLED = f"{sysconfig.get_path('purelib')}{os.sep}"
+#: Files that are not the user's: of this package, of all that are installed beside scikit-learn, and Python's own.
+_INSIDE = (
+    f"{Path(__file__).parents[1]}{os.sep}",
+    f"{Path(sklearn.__file__).parents[1]}{os.sep}",
+    f"{sysconfig.get_path('stdlib')}{os.sep}",
+    "<frozen",
+)
 
 _said = ContextVar("said", default=None)
 _deadline = ContextVar("deadline", default=float("inf"))
@@ -103,18 +104,10 @@ def warn_once():
             _said.reset(token)
 
 
-def _is_users(filename):
-    standard = filename.startswith(_STANDARD) and not filename.startswith(_INSTALLED)
-    return not (standard or filename.startswith((*_INSIDE, "<frozen")))
-
-
 def _users_frame(frame):
-    """The innermost frame outside of llpbook, scikit-learn, joblib and the standard library.
-
-    In a worker process there is none: then the frame that warns.
-    """
+    """The innermost frame of the user's own code; in a worker process there is none: then the frame that warns."""
     found = frame
-    while found is not None and not _is_users(found.f_code.co_filename):
+    while found is not None and found.f_code.co_filename.startswith(_INSIDE):
         found = found.f_back
     return found or frame
 
@@ -134,18 +127,15 @@ def warn(message, category=LLPWarning):
             return
         said.add(key)
     frame = _users_frame(place)
+    names = frame.f_globals
     warnings.warn_explicit(
-        message,
-        category,
-        frame.f_code.co_filename,
-        frame.f_lineno,
-        frame.f_globals.get("__name__"),
-        frame.f_globals.setdefault("__warningregistry__", {}),
-    )
+        message, category, frame.f_code.co_filename, frame.f_lineno,
+        names.get("__name__"), names.setdefault("__warningregistry__", {}),
+    )  # fmt: skip
 
 
 def machine_memory():
-    """Memory that this process may use: that of the machine, or the limit of its container or of the process.
+    """Memory that this process may use: that of the machine, or the limit of its container.
 
     Returns
     -------
@@ -158,11 +148,6 @@ def machine_memory():
     for path in CGROUP_LIMITS:
         text = path.read_text().strip() if path.is_file() else ""
         found += [int(text)] if text.isdigit() else []
-    if sys.platform != "win32":
-        import resource
-
-        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-        found += [limit] if limit != resource.RLIM_INFINITY else []
     return min(found)
 
 

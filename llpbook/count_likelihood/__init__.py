@@ -10,7 +10,7 @@ Tilt the log-odds of a bag by one number until the expected count is the observe
 What is left, the probability of a count at its own mean, is a sum over labelings for small bags (forward and backward
 over the instances, :math:`O(n_k^2)`) and a saddlepoint approximation for large ones (:math:`O(n_k)`). The gradient is
 the posterior probability of each label given the count, minus the prior one: a linear model climbs it by Fisher
-scoring, any regressor by boosting.
+scoring, trees by boosting.
 
 Chapter: ``book/count_likelihood``. Sources: kuck2005, sun2017, shukla2023 for learning from counts; daniels1954 for the
 saddlepoint; the guard and counts with errors are ours.

@@ -143,17 +143,14 @@ def mean_map_start(Z, known, C):
 
 
 class CountBoosting(BoostedBagModel):
-    r"""Boosting of the likelihood of the counts, around any regressor.
+    r"""Boosting of trees by the likelihood of the counts.
 
-    Starts from a linear model. Each round fits trees, or a regressor of your own, to the Newton target of the
+    Starts from a linear model. Each round fits trees to the Newton target of the
     log-odds. The rounds end when bags that were held out have not become likelier for 15 rounds, and those up to the
     best are kept.
 
     Parameters
     ----------
-    estimator : None or regressor, default None
-        None is a tree of eight leaves on histograms, with at least n / 50 instances in a leaf, see
-        `llpbook.base.boost_trees`. A regressor is cloned and fitted once a round and class.
     learning_rate : float, default 1.5
         Share of each prediction that is added to the log-odds.
     max_iter : int, default 100
@@ -179,9 +176,7 @@ class CountBoosting(BoostedBagModel):
     start_coef_ : ndarray, shape (1, n_features + 1) or (n_classes, n_features + 1)
         The linear start, its intercept last.
     trees_ : object
-        The trees up to the best round. None with a regressor.
-    regressors_ : list of list of estimator
-        The regressors up to the best round, one a column of scores. Empty without a regressor.
+        The trees up to the best round.
     n_iter_ : int
         The best round, which is the last one kept.
     validation_loss_ : ndarray
@@ -196,9 +191,9 @@ class CountBoosting(BoostedBagModel):
 
     Notes
     -----
-    This is `llpbook.bag_losses.BagBoosting` with the loss "counts". With trees a round costs :math:`O(n d)`, because
-    the features are binned once; with a regressor it costs a fit of the regressor on all instances. If there are few
-    bags (up to three a class), none is held out, and the likelihood of all bags names the best round.
+    This is `llpbook.bag_losses.BagBoosting` with the loss "counts". A round costs :math:`O(n d)`, because the
+    features are binned once. If there are few bags (up to three a class), none is held out, and the likelihood of all
+    bags names the best round.
 
     Trees do not depend on the scale of the features; the linear start does. Where two splits are equally good, the
     first feature is taken: the order of the columns decides.
@@ -222,12 +217,12 @@ class CountBoosting(BoostedBagModel):
     cost = "boosted trees: a second or two for 100,000"
 
     def __init__(
-        self, estimator: object = None, *, learning_rate: float = 1.5,
+        self, *, learning_rate: float = 1.5,
         max_iter: int = 100, max_leaf_nodes: int = 8, validation_fraction: float = 0.1,
         C: float = 0.1, exact_up_to: int = 20,
         proportion_errors: ArrayLike | None = None, verbose: int = 0,
     ):  # fmt: skip
-        self.estimator, self.learning_rate = estimator, learning_rate
+        self.learning_rate = learning_rate
         self.max_iter, self.max_leaf_nodes = max_iter, max_leaf_nodes
         self.validation_fraction, self.C = validation_fraction, C
         self.exact_up_to, self.proportion_errors = exact_up_to, proportion_errors

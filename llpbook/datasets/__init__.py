@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 
 from .._checks import check_whole, refuse_mask
@@ -17,7 +18,6 @@ from .._typing import ArrayLike, Matrix, RandomState
 from ..base import check_column
 from ..proportions import label_proportions
 from . import _encodings as enc
-from ._bag_dataset import BagDataset
 
 __all__ = [
     "BagDataset",
@@ -30,6 +30,101 @@ __all__ = [
     "provenance",
     "random_bags",
 ]
+
+
+class BagDataset:
+    """Instances in bags, their label proportions, and labels that are for evaluation only.
+
+    ``clf.fit(*dataset)`` learns, ``dataset.evaluate(clf)`` says how well: the labels reach neither fit nor tuning.
+    Made by `load_bags` and `make_dataset`.
+
+    Attributes
+    ----------
+    X : DataFrame or array, shape (n_instances, n_features)
+    bags : ndarray of int, shape (n_instances,)
+        Rows of ``proportions``.
+    proportions : DataFrame, shape (n_bags, n_classes)
+        The columns are the classes, which become ``classes_`` of an estimator, so that predictions and evaluation speak
+        the same labels. Of two classes the positive one is the second. The index is 0, 1, ….
+    bag_names : ndarray, shape (n_bags,)
+        What the bags are called, for instance the occupations.
+    name : str
+
+    Examples
+    --------
+    >>> from llpbook import BagMeanRegression, load_bags
+    >>> data = load_bags("heart", bag_size=8, random_state=0)
+    >>> data
+    BagDataset('heart': 270 instances, 13 features, 34 bags, 2 classes)
+    >>> model = BagMeanRegression().fit(*data)  # X, bags, proportions
+    >>> data.evaluate(model) > 0.7
+    True
+    """
+
+    def __init__(self, X, bags, proportions, y, bag_names, name):
+        self.X, self.bags, self.proportions = X, bags, proportions
+        self.bag_names, self.name, self._y = bag_names, name, y
+
+    def __iter__(self):
+        return iter((self.X, self.bags, self.proportions))
+
+    def __repr__(self):
+        (n, d), n_classes = self.X.shape, len(self.classes)
+        return f"BagDataset({self.name!r}: {n} instances, {d} features, {self.n_bags} bags, {n_classes} classes)"
+
+    @property
+    def classes(self):
+        """The class labels in the order of the columns, shape (n_classes,)."""
+        return self.proportions.columns.to_numpy()
+
+    @property
+    def n_bags(self):
+        """Number of bags."""
+        return len(self.proportions)
+
+    @property
+    def bag_sizes(self):
+        """Instances in each bag, shape (n_bags,)."""
+        return np.bincount(self.bags, minlength=self.n_bags)
+
+    def true_labels_for_evaluation(self):
+        """A copy of the instance labels, shape (n_instances,): for plots and results, never for fit or tuning."""
+        return self._y.copy()
+
+    def evaluate(self, estimator, *, metric=accuracy_score):
+        """Compare predictions with the true labels.
+
+        Parameters
+        ----------
+        estimator : object with ``predict``, or array-like, shape (n_instances,)
+            A fitted estimator, or its predictions for ``X``.
+        metric : callable, default `sklearn.metrics.accuracy_score`
+            ``metric(true, predicted)``.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If the predictions have another length or hold something that is not a class.
+        """
+        predicted = np.asarray(
+            estimator.predict(self.X) if hasattr(estimator, "predict") else estimator
+        )
+        if predicted.shape != self._y.shape:
+            raise ValueError(
+                f"predictions must be one for each instance, {self._y.shape}, got {predicted.shape}"
+            )
+        strange = [
+            p for p in np.unique(predicted).tolist() if p not in self.classes.tolist()
+        ]
+        if strange:
+            raise ValueError(
+                f"predictions hold {strange[0]!r}, which is none of the classes {self.classes.tolist()}"
+            )
+        return float(metric(self._y, predicted))
 
 
 def dataset_names(*, encoding: str | None = None) -> list[str]:
@@ -115,7 +210,6 @@ def load(
     Returns
     -------
     X : DataFrame of float, shape (n_instances, n_features)
-        64-bit, but for mnist (32-bit).
     y : Series, shape (n_instances,)
         Class labels: integers where all of them are, else strings.
 
@@ -135,9 +229,8 @@ def load(
     -----
     covtype, mnist, cod-rna.t, sick and hypothyroid are not shipped. They are read from the folder that the environment
     variable ``LLPBOOK_DATA`` names: ``covtype12.csv.gz`` (classes 1 and 2), ``sick.csv.gz``, ``hypothyroid.csv.gz``,
-    ``cod-rna.t.csv.gz`` (header, missing values empty, last column ``class``), ``cod-rna.t`` (LIBSVM format) or
-    ``mnist.npz`` (``x_train, y_train, x_test, y_test``); else scikit-learn's ``fetch_openml`` is asked, which keeps a
-    cache. cod-rna.t is not on OpenML by itself.
+    ``cod-rna.t.csv.gz``, ``mnist.csv.gz`` (header, missing values empty, last column ``class``); else scikit-learn's
+    ``fetch_openml`` is asked, which keeps a cache. cod-rna.t is not on OpenML by itself.
 
     Examples
     --------
@@ -193,11 +286,7 @@ def _prepare(name, encoding, missing=None, classes=None, by=None):
         raise enc.unknown("by", by, table.columns)
     groups = None if by is None else table.pop(by)
     X = enc.encode(table, spec, "keep" if missing == "drop" else missing)
-    kept = (
-        table.notna().all(axis=1).to_numpy()
-        if missing == "drop"
-        else np.ones(len(y), dtype=bool)
-    )
+    kept = table.notna().all(axis=1).to_numpy() | (missing != "drop")
     if classes is not None:
         if isinstance(classes, str) or not np.iterable(classes) or len(classes) < 1:
             raise ValueError(

@@ -11,7 +11,7 @@ from urllib.error import URLError
 
 import numpy as np
 import pandas as pd
-from sklearn.datasets import fetch_openml, load_svmlight_file
+from sklearn.datasets import fetch_openml
 
 from ..base import warn
 
@@ -27,15 +27,10 @@ def catalog():
 
 
 def unknown(argument, value, known):
-    """A ValueError that names close matches first, then everything known."""
-    known = [name.item() if isinstance(name, np.generic) else name for name in known]
-    if str(value) in map(str, known):  # "1" is not 1
-        return ValueError(
-            f"{argument}={value!r} is not known, known are of another type: {', '.join(map(repr, known))}"
-        )
-    known = [str(name) for name in known]
-    close = difflib.get_close_matches(str(value), known, n=3)
-    hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+    """The error for a name that is not known, with those that are close to it."""
+    known = [repr(name) for name in pd.Index(list(known)).tolist()]
+    close = difflib.get_close_matches(repr(value), known, n=3)
+    hint = f"did you mean {' or '.join(close)}? " if close else ""
     return ValueError(
         f"{argument}={value!r} is not known; {hint}known: {', '.join(known)}"
     )
@@ -52,26 +47,17 @@ def recipe(name, encoding):
     elif encoding in papers:
         own = papers[encoding]["sets"]
         # The name the paper prints wins: yu2013's breast-cancer is not the breast-cancer of the others.
-        entry = own.get(name) or next(
-            (e for e in own.values() if e["set"] == name), None
-        )
-        if entry is None and name in sets:
-            raise ValueError(
-                f"encoding={encoding!r} has no data set {name!r}; it has: {', '.join(own)}"
-            )
+        ours = {e["set"]: e for e in own.values()}
+        entry = own.get(name) or ours.get(name)
         if entry is None:
-            raise unknown("name", name, own)
+            raise unknown(f"encoding={encoding!r} has other sets: name", name, own)
     else:
         raise unknown("encoding", encoding, [*PLAIN, *papers])
     if entry["set"] not in sets:
         raise unknown("name", name, sets)
     view = sets[entry["set"]]
-    return {
-        **sets[view.get("of", entry["set"])],
-        **view,
-        **entry,
-        "file_of": view.get("of", entry["set"]),
-    }
+    of = view.get("of", entry["set"])
+    return sets[of] | view | entry | {"file_of": of}
 
 
 def as_labels(values):
@@ -88,46 +74,10 @@ def read_table(spec):
     if "file" in spec:
         return read_csv(DATA / spec["file"], spec)
     folder = os.environ.get("LLPBOOK_DATA")
-    files = [Path(folder) / file for file in _local_files(spec)] if folder else []
-    path = next((file for file in files if file.is_file()), None)
-    if path is None:
+    path = Path(folder or "") / spec["local"]
+    if not folder or not path.is_file():
         return _fetch(spec, folder)
-    return whole(read_local(path, spec), spec, str(path))
-
-
-def read_local(path, spec):
-    """A table from the folder that the environment variable names."""
-    if path.suffix == ".npz":
-        with np.load(path) as arrays:
-            if not {"x_train", "y_train", "x_test", "y_test"} <= set(arrays):
-                raise ValueError(
-                    f"{path} must hold x_train, y_train, x_test and y_test, it holds {sorted(arrays)}"
-                )
-            pixels = np.concatenate([arrays["x_train"], arrays["x_test"]])
-            table = pd.DataFrame(pixels.reshape(len(pixels), -1).astype(np.float32))
-            table.columns = [f"pixel{i}" for i in range(1, table.shape[1] + 1)]
-            return table.assign(
-                **{
-                    "class": np.concatenate(
-                        [arrays["y_train"], arrays["y_test"]]
-                    ).astype(int)
-                }
-            )
-    if path.name == "cod-rna.t":
-        X, y = load_svmlight_file(str(path))
-        table = pd.DataFrame(
-            X.toarray(), columns=[f"x{i}" for i in range(1, X.shape[1] + 1)]
-        )
-        return table.assign(**{"class": y.astype(int)})
-    return read_csv(path, spec)
-
-
-def _local_files(spec):
-    return (
-        [spec["local"], "cod-rna.t"]
-        if spec["file_of"] == "cod-rna.t"
-        else [spec["local"]]
-    )
+    return whole(read_csv(path, spec), spec, str(path))
 
 
 def read_csv(path, spec):
@@ -166,7 +116,7 @@ def _fetch(spec, folder):
         else "OpenML has no copy of this set"
     )
     raise FileNotFoundError(
-        f"data set {name!r} is not shipped. Either put {' or '.join(_local_files(spec))} into the folder that the "
+        f"data set {name!r} is not shipped. Either put {spec['local']} into the folder that the "
         f"environment variable LLPBOOK_DATA names ({here}; formats: llpbook.datasets.load), "
         f"or let scikit-learn download it once, with a network connection ({way})"
     ) from cause
@@ -175,9 +125,8 @@ def _fetch(spec, folder):
 def _from_openml(found, spec):
     table = found.data.rename(columns=lambda name: name.replace(" ", "_"))
     nominal = set(spec.get("nominal", []))
-    width = np.float32 if spec["file_of"] == "mnist" else np.float64
     # OpenML calls some 0/1 columns nominal; their strings are numbers here.
-    columns = {c: table[c].astype(object if c in nominal else width) for c in table}
+    columns = {c: table[c].astype(object if c in nominal else float) for c in table}
     table = pd.DataFrame(columns).assign(
         **{"class": np.asarray(found.target, dtype=object).astype(str)}
     )
@@ -217,14 +166,8 @@ def choose_rows(table, spec):
 def levels_of(values, declared=()):
     """The values of a nominal column in order: by leading number where all start with one, else alphabetically."""
     found = sorted({str(v) for v in values.dropna().unique()} | set(declared))
-    numbers = [re.match(r"-?\d+", value) for value in found]
-    if all(numbers):
-        return [
-            value
-            for _, value in sorted(
-                zip([int(m[0]) for m in numbers], found, strict=True)
-            )
-        ]
+    if all(re.match(r"-?\d+", value) for value in found):
+        found.sort(key=lambda value: int(re.match(r"-?\d+", value)[0]))
     return found
 
 
@@ -235,48 +178,35 @@ def encode(table, spec, missing):
         return table
     numbers = nominal if spec.get("numbers") == "all" else spec.get("numbers", [])
     declared = spec.get("declared", {}) if spec.get("use_declared") else {}
-    names, columns = [], []
-    for column in table:
-        values = table[column]
-        if missing == "category" and column in nominal and values.isna().any():
-            values = values.astype(object).where(values.notna(), "?")
-        if column not in nominal or values.isna().all():
+    columns = {}
+    for name in table:
+        values = table[name]
+        if name not in nominal or values.isna().all():
             # A column without any value has no median: it becomes 0.
             known = values.astype(float)
             fill = np.nan if missing == "keep" else np.nan_to_num(known.median())
-            names.append(column)
-            columns.append(known.fillna(fill).to_numpy())
+            columns[name] = known.fillna(fill)
             continue
-        levels = levels_of(values, declared.get(column, ()))
-        codes = pd.Categorical(values.astype(object), categories=levels).codes.astype(
-            float
-        )
-        codes[codes < 0] = (
-            np.nan
-            if missing == "keep"
-            else np.bincount(codes[codes >= 0].astype(int)).argmax()
-        )
-        if column in numbers:
-            value = np.array(
-                [int(re.search(r"\d+", level)[0]) for level in levels], dtype=float
-            )
-            codes = np.where(
-                np.isnan(codes), np.nan, value[np.nan_to_num(codes).astype(int)]
-            )
-        if column in numbers or spec["encoding"] == "raw":
-            names.append(column)
-            columns.append(codes)
-            continue
-        # The first of at most two values needs no column.
-        first = (
-            max(len(levels) - 1, 0)
-            if spec["encoding"] == "onehot" and len(levels) <= 2
-            else 0
-        )
-        for k in range(first, len(levels)):
-            names.append(f"{column}={levels[k]}")
-            columns.append(np.where(np.isnan(codes), np.nan, codes == k))
-    return pd.DataFrame(np.column_stack(columns), columns=names)
+        values = values.astype(object)
+        if missing == "category":
+            values = values.fillna("?")
+        levels = levels_of(values, declared.get(name, ()))
+        codes = pd.Series(pd.Categorical(values, categories=levels).codes, dtype=float)
+        codes = codes.where(codes >= 0)
+        if missing != "keep":
+            codes = codes.fillna(codes.mode()[0])
+        if name in numbers:
+            found = [int(re.search(r"\d+", level)[0]) for level in levels]
+            columns[name] = codes.map(dict(enumerate(found)))
+        elif spec["encoding"] == "raw":
+            columns[name] = codes
+        else:
+            # Of two values the first needs no column.
+            first = int(spec["encoding"] == "onehot" and len(levels) == 2)
+            for k in range(first, len(levels)):
+                column = np.where(codes.isna(), np.nan, codes == k)
+                columns[f"{name}={levels[k]}"] = column
+    return pd.DataFrame(np.column_stack(list(columns.values())), columns=list(columns))
 
 
 def warn_of_width(name, spec, encoding, width):

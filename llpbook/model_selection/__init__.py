@@ -15,18 +15,12 @@ Chapter: ``book/model_selection``. Sources: franco2023 (section 5), hernandez201
 
 from ._pooled import OutOfFold, are_pooled, check_partition, default_score
 from ._scorers import (
-    ERRORS,
-    SCORES,
     ProportionScorer,
     count_distribution,
     count_log_likelihood,
     exact_score,
     expected_squared_error,
-    normal_score,
     proportion_scorer,
-    regression_error,
-    unbiased_error,
-    unbiased_weights,
 )
 from ._search import (
     BagSearch,
@@ -48,8 +42,6 @@ from ._splitters import (
     bag_order,
     bag_part,
     count_rows,
-    draw_from_bags,
-    next_bag_chances,
     split_bag_folds,
 )
 

@@ -1,7 +1,6 @@
 """Scores of a model on bags whose shares are known, and what they can be expected to see."""
 
 from collections.abc import Callable, Hashable, Mapping
-from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,6 @@ from ..base import (
     whole_counts,
 )
 from ..proportions import (
-    combined_error,
-    prior_mse,
     proportion_mae,
     proportion_mse,
     proportion_weighted_mse,
@@ -75,8 +72,6 @@ ERRORS = {
     ),
     "mse": lambda given, predicted, sizes: proportion_mse(given, predicted),
     "weighted_mse": proportion_weighted_mse,
-    "prior_mse": prior_mse,
-    "combined": combined_error,
     "regression": regression_error,
 }
 LIKELIHOOD, UNBIASED = "log_likelihood", "unbiased"
@@ -369,12 +364,7 @@ class ProportionScorer:
         if self.error == UNBIASED:
             return unbiased_error(given, predicted, parts, sizes)
         given, predicted, sizes = (v[parts > 0] for v in (given, predicted, parts))
-        if isinstance(self.error, str):
-            return ERRORS[self.error](given, predicted, sizes)
-        third = signature(self.error).parameters.get("bag_sizes")
-        if third is not None and third.default is Parameter.empty:
-            return self.error(given, predicted, sizes)
-        return self.error(given, predicted)
+        return ERRORS.get(self.error, self.error)(given, predicted, sizes)
 
     def _sizes(self, keys, parts):
         """Sizes of the whole bags, in the order of the proportions."""
@@ -421,14 +411,14 @@ def proportion_scorer(
     error : str or callable, default "mae"
         - "mae": the mean over bags of `llpbook.proportions.proportion_mae` (franco2023, eq. 1); "weighted_mae": bags
           weigh their instances (yu2013);
-        - "mse", "weighted_mse", "prior_mse", "combined": the other errors of `llpbook.proportions` (stolpe2011);
+        - "mse", "weighted_mse": other errors of `llpbook.proportions` (stolpe2011);
         - "log_likelihood": that of the counts under predicted probabilities, `count_log_likelihood`. The labels of an
           estimator without probabilities err at one rate, the most likely one, `label_log_likelihood`;
         - "unbiased": the error rate of labels for bags that are drawn from one population, `unbiased_error`
           (busafekete2023);
         - "regression": the error rate of labels for error rates that are the same in all bags, `regression_error`;
-        - a function ``error(proportions, predicted)`` of two matrices, shape (n_bags_present, n_classes), with a
-          third argument ``bag_sizes`` if it has to have it.
+        - a function ``error(proportions, predicted, bag_sizes)`` of two matrices, shape (n_bags_present, n_classes),
+          and the instances of these bags.
     bag_sizes : array-like, Series or dict, shape (n_bags,), optional
         Sizes of the whole bags: for "log_likelihood" and "unbiased", where parts of bags are scored. Those with keys
         are matched by them: by the keys of ``proportions``, or by its row numbers where it has none.

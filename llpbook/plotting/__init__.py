@@ -15,12 +15,11 @@ from ._critical_difference import plot_critical_difference
 from ._dags import draw_dag, draw_dags
 from ._style import MARKERS as MARKERS
 from ._style import PALETTE as PALETTE
-from ._style import ink, use_style
+from ._style import use_style
 
 __all__ = [
     "draw_dag",
     "draw_dags",
-    "ink",
     "plot_bags",
     "plot_critical_difference",
     "use_style",

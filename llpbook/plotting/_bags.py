@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from sklearn.decomposition import PCA
-from sklearn.utils import check_array
 
+from .._checks import check_whole
 from .._typing import ArrayLike, Matrix, Proportions
-from ..base import read_bags
-from ..proportions import check_whole, class_prior
+from ..base import check_features, read_bags
+from ..proportions import class_prior
 from ._style import (
     LIGHT,
     PRIOR,
     SHARES,
-    check_names,
-    ink,
     legend_below,
     literal,
     look,
@@ -38,7 +36,7 @@ DRAWN = 1500  # instances
 def plot_bags(
     X: Matrix, bags: ArrayLike, proportions: Proportions, *,
     class_names: Sequence[str] | None = None, max_bags: int = 8,
-    axes: Sequence[Any] | None = None, figsize: tuple[float, float] | None = None,
+    figsize: tuple[float, float] | None = None,
 ) -> Figure:  # fmt: skip
     """The standard figure of the book: instances colored by bag, and the proportions of the bags as bars.
 
@@ -62,10 +60,8 @@ def plot_bags(
         class (with three classes or more, of the class whose proportion varies most), from the smallest to the
         largest, and in this order. The others are gray, or left out with one feature. The title of the right panel
         says how many are shown of how many. Bags without instances are not counted.
-    axes : pair of matplotlib Axes, optional
-        Where to draw.
     figsize : pair of float, optional
-        Inches; ``(7, 3)`` or a little more if many bags are shown. Not used with ``axes``.
+        Inches; ``(7, 3)`` or a little more if many bags are shown.
 
     Returns
     -------
@@ -92,29 +88,26 @@ def plot_bags(
     """
     plt = pyplot()
     # Everything that can fail comes before the first figure is made.
-    try:
-        A = check_array(X, accept_sparse="csr", dtype=float, input_name="X")
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"X must be a matrix of finite numbers: {error}") from error
+    A = check_features(X, accept_sparse="csr")
     columns = X.columns if isinstance(X, pd.DataFrame) else None
     check_whole("max_bags", max_bags)
     data = read_bags(A, bags, proportions, given=A if columns is None else X)
     P, sizes = data.proportions, np.bincount(data.bags, minlength=len(data.proportions))
-    classes = check_names(class_names, [f"class {c}" for c in data.classes], "class_names")  # fmt: skip
+    classes = (
+        [f"class {c}" for c in data.classes] if class_names is None else class_names
+    )
+    if isinstance(classes, str) or np.shape(classes) != (P.shape[1],):
+        raise ValueError(f"class_names must be {P.shape[1]} names, got {class_names!r}")
     keys = data.bag_labels
     names = [f"bag {k}" for k in range(len(P))] if keys is None else [*map(str, keys)]
-    if axes is not None and not (np.iterable(axes) and len(axes) == 2):
-        raise ValueError(f"axes must be a pair of Axes, got {axes}")
     rows = spread(P, sizes, max_bags)
-    if axes is None:
-        long = max(len(names[r]) for r in rows) > 20 and len(rows) <= 8
-        height = max(3, 1 + 0.36 * len(rows) * long, 1.2 + 0.22 * len(rows))
-        size = {"figsize": figsize or (7, height), "width_ratios": [1.25, 1]}
-        axes = plt.subplots(1, 2, layout="constrained", **size)[1]
-    left, right = axes
+    long = max(len(names[r]) for r in rows) > 20 and len(rows) <= 8
+    height = max(3, 1 + 0.36 * len(rows) * long, 1.2 + 0.22 * len(rows))
+    size = {"figsize": figsize or (7, height), "width_ratios": [1.25, 1]}
+    figure, (left, right) = plt.subplots(1, 2, layout="constrained", **size)
     draw_left(left, A, columns, data.bags, rows)
     draw_right(right, P, sizes, rows, names, [literal(name) for name in classes])
-    return left.figure
+    return figure
 
 
 def draw_left(ax, A, columns, bags, rows):
@@ -203,8 +196,8 @@ def draw_instances(ax, Z, row, rows):
     other = {"color": LIGHT, "linewidths": 0, "gid": "other bags"}
     ax.scatter(*Z[row < 0].T, s=area / 2, zorder=1, **other)
     for k, bag in enumerate(rows):
-        color, marker, factor = look(k)
-        style = {"color": color, "edgecolors": ink(color), "linewidths": 0.5}
+        color, marker, factor, edge = look(k)
+        style = {"color": color, "edgecolors": edge, "linewidths": 0.5}
         style |= {"gid": f"bag {bag}", "zorder": 2}
         ax.scatter(*Z[row == k].T, factor * area, marker=marker, **style)
 
@@ -221,10 +214,10 @@ def draw_bars(ax, P, prior, names):
     else:
         draw_stacks(ax, P, height, colors, names)
     for i in at:  # the key of the bags
-        color, marker, factor = look(i)
-        edge = {"markeredgecolor": ink(color), "markeredgewidth": 0.6, "clip_on": False}
+        color, marker, factor, edge = look(i)
+        line = {"markeredgecolor": edge, "markeredgewidth": 0.6, "clip_on": False}
         key = {"color": color, "markersize": 6.5 * factor**0.5} | beside(ax, -8)
-        ax.plot(0, i, marker, **key, **edge)
+        ax.plot(0, i, marker, **key, **line)
     for value in prior[1:] if K == 2 else prior.cumsum()[:-1]:
         ax.axvline(value, gid="class prior", **PRIOR)
     number = f" {prior[1]:.2f}" if K == 2 else ""

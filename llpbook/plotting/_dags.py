@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from ..taxonomy import dags_of, pattern_of_dag, table
-from ._style import PALETTE, ink, pyplot
+from ._style import pyplot
 
 _PLACES = {"X": (0.0, 1.0), "Y": (1.2, 1.0), "B": (0.6, 0.0)}
 _RADIUS = 0.26
+_LINE = "#005D92"
 _SHADE = "#D9E8F3"  # light enough for black text on it
 _CELL = (1.0, 0.85)  # inches a graph
 _LABEL = 1.3  # inches for the names on the left
@@ -58,16 +59,15 @@ def draw_dag(dag: Iterable[tuple[str, str]], *, ax: Any = None) -> Any:
     edges = frozenset(dag)
     pattern_of_dag(edges)  # raises if this is no DAG on X, Y and B
     ax = plt.subplots(figsize=_CELL)[1] if ax is None else ax
-    line = ink(PALETTE[0], contrast=7)
     for node, place in _PLACES.items():
         fill = _SHADE if node == "B" else "white"
-        ax.add_patch(Circle(place, _RADIUS, facecolor=fill, edgecolor=line, lw=1.1))
+        ax.add_patch(Circle(place, _RADIUS, facecolor=fill, edgecolor=_LINE, lw=1.1))
         ax.text(*place, node, ha="center", va="center_baseline", fontsize=9)
     for parent, child in sorted(edges):
         start, end = np.array(_PLACES[parent]), np.array(_PLACES[child])
         step = (end - start) / np.linalg.norm(end - start) * (_RADIUS + 0.03)
         style: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 9, "lw": 1.2}
-        style |= {"color": line, "shrinkA": 0, "shrinkB": 0}
+        style |= {"color": _LINE, "shrinkA": 0, "shrinkB": 0}
         ax.add_patch(FancyArrowPatch(start + step, end - step, **style))
     ax.set(xlim=(-0.35, 1.55), ylim=(-0.35, 1.35), aspect="equal")
     ax.axis("off")

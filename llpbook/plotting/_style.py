@@ -3,6 +3,8 @@
 import numpy as np
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#56B4E9", "#CC79A7", "#E69F00", "#000000", "#F0E442")  # fmt: skip
+# As dark as text on white must be.
+INKS = ("#0072B2", "#C25600", "#008662", "#3B7CA1", "#A36186", "#9C6C00", "#000000", "#7F7923")  # fmt: skip
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 AREAS = (1, 1, 1.2, 0.75, 1.2, 1.25, 1.25, 1.8)  # so that all look equally large
 
@@ -38,81 +40,22 @@ def use_style() -> None:
     pyplot().style.use("llpbook.llpbook")
 
 
-def ink(color: str, *, contrast: float = 4.5) -> str:
-    """A color darkened until it reads on white: for text and for the outlines of markers.
-
-    Parameters
-    ----------
-    color : str
-        ``"#rrggbb"``.
-    contrast : float
-        The contrast ratio with white to reach, in [1, 21]; 4.5 is what WCAG 2 asks of text.
-
-    Returns
-    -------
-    str
-        ``"#rrggbb"``, the same hue; the color itself if it is dark enough.
-
-    Raises
-    ------
-    ValueError
-        If ``contrast`` is outside [1, 21].
-
-    Examples
-    --------
-    >>> from llpbook.plotting import ink
-    >>> ink("#0072B2"), ink("#F0E442")
-    ('#0072B2', '#7F7923')
-    """
-    if not 1 <= contrast <= 21:
-        raise ValueError(f"contrast must be in [1, 21], got {contrast}")
-    for share in np.linspace(0, 1, 101):
-        darker = mix(color, share, 0)
-        if contrast_with_white(darker) >= contrast:
-            break
-    return darker
-
-
-def mix(color, share, level=1):
-    """``color`` mixed with a ``share`` of white (level 1) or black (level 0)."""
-    rgb = (1 - share) * channels(color) + share * level
-    return "#" + "".join(f"{round(255 * c):02X}" for c in rgb)
-
-
-def channels(color):
-    """Red, green and blue of ``"#rrggbb"``, in [0, 1]."""
-    return np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-
-
-def contrast_with_white(color):
-    """The contrast ratio of WCAG 2: 1 for white, 21 for black."""
-    rgb = channels(color)
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    return 1.05 / (linear @ [0.2126, 0.7152, 0.0722] + 0.05)
+def mix(color, share):
+    """A color of the palette with a share of white, as a hexadecimal number."""
+    rgb = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)])
+    return "#" + "".join(f"{round(c):02X}" for c in (1 - share) * rgb + share * 255)
 
 
 def look(k):
-    """Color, marker and its area, of the ``k``-th thing; 64 pairs before one comes again."""
+    """Color, marker, its area, and the color of its edge, of the ``k``-th thing; 64 pairs before one comes again."""
     m = (k + k // 8) % 8
-    return PALETTE[k % 8], MARKERS[m], AREAS[m]
+    return PALETTE[k % 8], MARKERS[m], AREAS[m], INKS[k % 8]
 
 
 def literal(text):
     """Text that matplotlib draws as it is: ``$`` starts no formula, and a leading ``_`` hides no entry of a legend."""
     text = str(text).replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
-
-
-def check_names(names, default, argument):
-    """One name for each of ``default``, as text."""
-    if names is not None and (isinstance(names, str) or not np.iterable(names)):
-        raise ValueError(f"{argument} must be a list of names, got {names!r}")
-    names = [str(name) for name in (default if names is None else names)]
-    if len(names) != len(default):
-        raise ValueError(
-            f"{argument} must have {len(default)} entries, got {len(names)}"
-        )
-    return names
 
 
 def sample(ax, label, **style):

@@ -17,13 +17,15 @@ Chapter: ``book/variants``. Sources: franco2023 (sections 4 and A.4, which leave
 the fitting; cox1987 for the rounding.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
+import pandas as pd
 from sklearn.utils import check_random_state
 
 from .._typing import ArrayLike, Matrix, Proportions, RandomState
 from ..base import crosstab
 from ._count_tables import bag_counts, deal, fill_table, fit_margins, round_table
-from ._generated_bags import GeneratedBags, describe
 from ._task import read_task
 from ._variant_tables import (
     chance_bags,
@@ -37,6 +39,91 @@ from ._variant_tables import (
 )
 
 __all__ = ["GeneratedBags", "make_bags"]
+
+
+@dataclass(frozen=True)
+class GeneratedBags:
+    """Bags made by `llpbook.variants.make_bags`; `print` says what was met.
+
+    ``bags, proportions = make_bags(…)`` works.
+
+    Attributes
+    ----------
+    bags : ndarray of int, shape (n_instances,)
+        Rows of ``proportions``.
+    proportions : DataFrame, shape (n_bags, n_classes)
+        As achieved; the columns are the classes, in their order.
+    sizes : ndarray of int, shape (n_bags,)
+        As achieved.
+    variant : str
+    report : list of str
+        What was met, and what was missed by how much.
+
+    Examples
+    --------
+    >>> from llpbook import load, make_bags
+    >>> X, y = load("heart")
+    >>> made = make_bags(X, y, "simple", n_bags=10, random_state=0)
+    >>> bags, proportions = made
+    >>> print(made)
+    simple: 270 instances in 10 bags
+    sizes: met
+    proportions: met to one instance
+    """
+
+    bags: np.ndarray
+    proportions: pd.DataFrame
+    sizes: np.ndarray
+    variant: str
+    report: list
+
+    def __iter__(self):
+        return iter((self.bags, self.proportions))
+
+    def __str__(self):
+        n, L = len(self.bags), len(self.sizes)
+        return "\n".join([f"{self.variant}: {n} instances in {L} bags", *self.report])
+
+
+def describe(bags, task, wanted=None):
+    """The bags made, with what was met of sizes and proportions; a ValueError if a bag holds no instance."""
+    sizes = np.bincount(bags, minlength=len(task.sizes))
+    if (sizes == 0).any():
+        raise ValueError(
+            f"variant={task.variant!r} leaves bags without instances, {np.flatnonzero(sizes == 0).tolist()}: with "
+            "these proportions the others take them all; leave out these bags, or the argument proportions"
+        )
+    made = crosstab(bags, task.codes) / sizes[:, None]
+    report = [_size_report(sizes, task), _share_report(made, wanted, sizes)]
+    shares = pd.DataFrame(made, columns=task.classes)
+    return GeneratedBags(bags, shares, sizes, task.variant, report)
+
+
+def _size_report(made, task):
+    """In words, how far the bag sizes are from those wanted, or that none were."""
+    off = np.abs(made - task.sizes)
+    if not off.any():
+        return "sizes: met"
+    if not task.sizes_given:
+        return "sizes: as they come out"
+    return (
+        f"sizes: missed by up to {off.max()} instances, by {off.mean():.1f} on average"
+    )
+
+
+def _share_report(made, wanted, sizes):
+    """In words, how far the proportions are from those wanted, or that none were."""
+    if wanted is None:
+        return "proportions: those of chance"
+    if (np.abs(made - wanted) * sizes[:, None] < 1 + 1e-6).all():
+        return "proportions: met to one instance"
+    gap = np.abs(made - wanted).max(axis=1)
+    bag = int(gap.argmax())
+    asked, found = (", ".join(f"{v:.3f}" for v in m[bag]) for m in (wanted, made))
+    return (
+        f"proportions: missed by up to {gap[bag]:.3f} (bag {bag}: {asked} wanted, {found} made), by {gap.mean():.3f} "
+        "on average"
+    )
 
 
 def make_bags(
@@ -74,8 +161,8 @@ def make_bags(
     n_bags : int, optional
         As many as ``sizes``, ``proportions`` or ``clusters`` have; else 10.
     sizes : array-like of int, shape (n_bags,), optional
-        Those of k-means clusters of X if not given, but such that the proportions add up to the class prior. A Series
-        beside ``proportions`` is matched by its keys.
+        If not given: equal beside ``proportions``, else those of k-means clusters of X. A Series beside ``proportions``
+        is matched by its keys.
     proportions : array-like or DataFrame, shape (n_bags,) or (n_bags, n_classes), optional
         Those of k-means clusters if not given. A vector is the share of the second of two classes. Where they do not
         add up to the classes of y, the odds of all bags shift alike.
@@ -88,7 +175,7 @@ def make_bags(
     Returns
     -------
     GeneratedBags
-        ``bags, proportions = make_bags(…)``; ``.sizes``, ``.report``, ``.to_dataset(X, y)``.
+        ``bags, proportions = make_bags(…)``; ``.sizes``, ``.report``.
 
     Raises
     ------

@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import minimize
 from sklearn.cluster import KMeans
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
@@ -12,8 +11,8 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from .. import taxonomy
 from .._checks import check_whole
 from ..base import (
+    check_column,
     check_features,
-    check_positional,
     check_proportions,
     crosstab,
     keyed_rows,
@@ -47,29 +46,30 @@ class Task(NamedTuple):
 
 def read_task(X, y, variant, n_bags, sizes, proportions, clusters, rng):
     """The checked arguments of `make_bags`; what is not given is that of k-means clusters, as in the paper."""
-    variant = variant_name(variant)
-    check_positional("y", y, X)
-    check_positional("clusters", clusters, X)
-    X = check_features(X)
-    classes, codes = label_codes(y, len(X))
-    by_chance = variant in BY_CHANCE
+    variant, A = variant_name(variant), check_features(X)
+    classes, codes = label_codes(y, len(A), X)
     wanted = _read_wanted(proportions, classes, variant)
-    sizes = _read_sizes(sizes, len(X), proportions)
-    clusters = _read_clusters(clusters, len(X))
+    sizes = _read_sizes(sizes, len(A), proportions)
+    if clusters is not None:
+        column = check_column("clusters", clusters, len(A), X)
+        clusters = pd.factorize(column, sort=True)[0]
     model = None if variant in BY_STRATA else clusters  # strata are no model for bags
     n_bags = _count_bags(n_bags, model, sizes=sizes, proportions=wanted)
     same = model is None or model.max() + 1 == n_bags
     sizes_given, given = sizes is not None, wanted is not None
-    untold = not sizes_given or (not given and not by_chance)
-    as_clusters = same and not sizes_given and not given
+    if given and not sizes_given:
+        sizes = whole_counts(np.ones(n_bags), len(A))
+    untold = sizes is None or not (given or variant in BY_CHANCE)
     if (untold and not same) or (model is None and (untold or variant in BY_CLUSTERS)):
-        model = kmeans_clusters(X, n_bags, rng)
-    clusters = _clusters_for(variant, clusters, model, X, codes, rng)
+        model = kmeans_clusters(A, n_bags, rng)
+    clusters = _clusters_for(variant, clusters, model, A, codes, rng)
     if untold:
-        sizes, wanted = _complete(model, codes, sizes, wanted)
-    wanted = np.zeros((n_bags, len(classes))) if wanted is None else wanted
+        counts = crosstab(model, codes)
+        sizes = counts.sum(axis=1) if sizes is None else sizes
+        wanted = counts / counts.sum(axis=1, keepdims=True)
     return Task(
-        variant, codes, classes, sizes, wanted, sizes_given, given, clusters, as_clusters,
+        variant, codes, classes, sizes, wanted, sizes_given, given, clusters,
+        same and not sizes_given and not given,
     )  # fmt: skip
 
 
@@ -80,17 +80,6 @@ def _clusters_for(variant, clusters, model, X, codes, rng):
     if clusters is None:
         return score_strata(X, codes, rng) if variant in BY_STRATA else model
     return clusters
-
-
-def _complete(model, codes, sizes, wanted):
-    """Sizes and proportions of model bags, where they are not given."""
-    counts = crosstab(model, codes)
-    base, n = counts.sum(axis=1), len(codes)
-    if sizes is None and wanted is not None:
-        shares = tilt_sizes(base, wanted, counts.sum(axis=0) / n)
-        sizes = whole_counts(np.maximum(n * shares, 1), n)
-    wanted = counts / base[:, None] if wanted is None else wanted
-    return base if sizes is None else sizes, wanted
 
 
 def kmeans_clusters(X, n_clusters, rng):
@@ -124,30 +113,6 @@ def score_strata(X, codes, rng):
     if found.shape[1] == 2:
         return np.argsort(np.argsort(found[:, 1])) * n_strata // n
     return KMeans(n_strata, n_init=1, random_state=rng).fit_predict(found)
-
-
-def tilt_sizes(sizes, proportions, prior):
-    r"""Shares of the instances, near to those of given sizes, with which proportions add up to the prior.
-
-    :math:`n_b \propto s_b \exp(\sum_y \lambda_y \pi_{by})`, with :math:`\lambda` such that
-    :math:`\sum_b n_b \pi_{by} = n \eta_y`; those of ``sizes`` if the prior is no mean of the proportions.
-    """
-
-    # Not `llpbook.base.tilt_classes`: bags are tilted, not the classes of instances, and by one number a class for all.
-    def dual(multipliers):
-        weights = np.log(sizes / sizes.sum()) + (proportions - prior) @ multipliers
-        top = weights.max()
-        tilted = np.exp(weights - top)
-        shares = tilted / tilted.sum()
-        # The penalty keeps the multipliers finite where the prior is at the border of the proportions, or outside.
-        value = top + np.log(tilted.sum()) + 5e-7 * multipliers @ multipliers
-        return value, shares @ (proportions - prior) + 1e-6 * multipliers, shares
-
-    start = np.zeros(len(prior))
-    found = minimize(lambda m: dual(m)[:2], start, jac=True, method="BFGS")
-    shares = dual(found.x)[2]
-    gap = np.abs(shares @ proportions - prior).max()
-    return shares if gap < 1e-3 else sizes / sizes.sum()
 
 
 def variant_name(variant):
@@ -205,22 +170,9 @@ def _read_wanted(proportions, classes, variant):
             raise ValueError(
                 f"proportions has the columns {list(columns)}, y the classes {classes.tolist()}"
             )
-        matrix = proportions[list(classes)].to_numpy(dtype=float)
+        return matrix[:, pd.Index(columns).get_indexer(classes)]
     if matrix.shape[1] != len(classes):
         raise ValueError(
             f"proportions must have one column for each of the {len(classes)} classes of y, got {matrix.shape[1]}"
         )
     return matrix
-
-
-def _read_clusters(clusters, n_instances):
-    """Clusters as codes 0, 1, …, or None."""
-    if clusters is None:
-        return None
-    values = np.asarray(clusters)
-    if values.shape != (n_instances,) or pd.isna(values).any():
-        raise ValueError(
-            f"clusters must name one cluster for each of the {n_instances} instances, none missing, got shape "
-            f"{values.shape}"
-        )
-    return pd.factorize(values, sort=True)[0]

@@ -3,9 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from .._checks import refuse_mask
-from ._columns import _holds_text, _show
-from ._errors import NotIdentifiableError
+from ._checks import NotIdentifiableError, _holds_text, _show, numbers, refuse_mask
 
 #: How far the shares of a row may be from a sum of 1 if each is rounded to a percent.
 ROUNDED = 0.005
@@ -102,37 +100,25 @@ def check_proportions(proportions, empty_rows=False, noisy=False, remedy=""):
         If a share is not a number in [0, 1], a row does not sum to 1 (up to 1e-6), a key or class occurs twice, there
         are fewer than two classes, or there is no bag.
     """
-    keys = classes = None
     refuse_mask("proportions", proportions)
-    given = as_pandas(proportions)
+    given, keys, classes = as_pandas(proportions), None, None
     refuse_columns(given, "" if given is proportions else ".to_pandas()")
-    proportions = given
-    if isinstance(proportions, dict):
-        keys = pd.Index(list(proportions), tupleize_cols=False)
-        proportions = list(proportions.values())
-    elif isinstance(proportions, pd.Series | pd.DataFrame):
-        keys = proportions.index
-        keys = keys.to_flat_index() if isinstance(keys, pd.MultiIndex) else keys
-        if isinstance(proportions, pd.DataFrame):
-            classes = proportions.columns.to_numpy()
-    if keys is not None and not keys.is_unique:
+    if isinstance(given, dict):
+        keys, given = pd.Index(list(given), tupleize_cols=False), list(given.values())
+    elif isinstance(given, pd.Series | pd.DataFrame):
+        keys = given.index.to_flat_index()
+        classes = given.columns.to_numpy() if given.ndim == 2 else None
+    if keys is not None and not (keys.is_unique and keys.notna().all()):
+        bad = keys[keys.duplicated() | keys.isna()][0]
         raise ValueError(
-            f"proportions has more than one entry for bag {_show(keys[keys.duplicated()][0])}"
+            f"proportions must name each bag once, got more than one entry or a missing value: {_show(bad)}"
         )
-    try:
-        if np.iscomplexobj(proportions):
-            raise TypeError("they are complex")
-        matrix = np.asarray(proportions, dtype=float)
-    except (TypeError, ValueError) as error:
+    matrix = numbers("proportions", given)
+    if matrix.ndim not in (1, 2) or len(matrix) == 0 or matrix.shape[1:] == (1,):
         raise ValueError(
-            f"proportions must be numbers, one a bag or one row of equal length a bag: {error}"
-        ) from error
-    if matrix.ndim not in (1, 2) or matrix.shape[0] == 0:
-        raise ValueError(
-            f"proportions must have shape (n_bags,) or (n_bags, n_classes), got {matrix.shape}"
+            "proportions must have shape (n_bags,), the shares of the positive class, or (n_bags, n_classes), one "
+            f"column per class, got {matrix.shape}"
         )
-    if keys is not None and pd.isna(keys).any():
-        raise ValueError("proportions has a missing value among the names of its bags")
     unknown = np.isnan(matrix.reshape(len(matrix), -1)).all(axis=1) & empty_rows
     limit = np.inf if noisy else SLACK
     outside = ~((matrix >= -limit) & (matrix <= 1 + limit))
@@ -151,10 +137,6 @@ def check_proportions(proportions, empty_rows=False, noisy=False, remedy=""):
     matrix = matrix if noisy else matrix.clip(0, 1)
     if matrix.ndim == 1:
         matrix = np.column_stack([1 - matrix, matrix])
-    elif matrix.shape[1] < 2:
-        raise ValueError(
-            "proportions has one column; pass a vector for the share of the positive class, or one column per class"
-        )
     off = np.flatnonzero(np.abs(matrix.sum(axis=1) - 1) > SLACK)
     if off.size:
         bag = _show(off[0] if keys is None else keys[off[0]])
@@ -171,13 +153,9 @@ def check_proportions(proportions, empty_rows=False, noisy=False, remedy=""):
             f"P[{_show(columns[0])}]"
         )
     classes = np.arange(matrix.shape[1]) if classes is None else classes
-    if pd.isna(classes).any():
+    if pd.isna(classes).any() or len(set(classes)) < len(classes):
         raise ValueError(
-            f"proportions has a column without a class: {classes.tolist()}"
-        )
-    if len(set(classes)) < len(classes):
-        raise ValueError(
-            f"proportions has two columns for one class: {classes.tolist()}"
+            f"proportions must have one named column per class, got {classes.tolist()}"
         )
     return matrix, classes, keys
 
