@@ -150,7 +150,7 @@ def test_losses_are_added_weighed_compared_and_stored():
         ({"scores": np.zeros((2, 2))}, "loss of two classes"),
         ({"bags": ["a", "b"]}, "bags other than integers need proportions keyed"),
         ({"scores": [], "bags": []}, "not be empty"),
-        ({"scores": [1j, 0]}, "scores must be real"),
+        ({"scores": [1j, 0]}, "scores must be numbers: real"),
     ],
 )
 def test_malformed_input_is_named(change, message):
