@@ -301,7 +301,7 @@ $$ a = 1 $$ (eq-ape)
 :::{prf:theorem}
 :label: thm-ape
 
-Holds by {eq}`eq-ape` and {eq}`eq-mean`; see `SVC`, again `SVC`.
+Holds by {eq}`eq-ape` and {eq}`eq-mean`, [(a)](#eq-ape), [one](#eq-ape); see `SVC`, again `SVC`.
 :::
 
 :::{exercise}
@@ -313,7 +313,7 @@ Prove {prf:ref}`thm-ape`.
 
 
 EXTENSIONS = ["myst_parser", "sphinx_design", "sphinx_proof", "sphinx_exercise"]
-EXTENSIONS += ["sphinx.ext.intersphinx", "llpbook_site"]
+EXTENSIONS += ["sphinx.ext.intersphinx", "links_in_words", "llpbook_site"]
 
 
 def build(folder, *chapters):
@@ -332,6 +332,7 @@ def build(folder, *chapters):
         "extensions": EXTENSIONS,
         "myst_enable_extensions": ["colon_fence", "dollarmath"],
         "html_baseurl": "https://book.example/",
+        "bibtex_bibfiles": [],
         "intersphinx_mapping": {
             name: (f"https://{name}.example", str(ROOT / f"book/_inv/{name}.inv"))
             for name in ("numpy", "sklearn")
@@ -354,6 +355,7 @@ def test_a_new_chapter_moves_no_number(tmp_path, monkeypatch):
     assert after == before | {"zebra": before["ape"]}
     assert ">(1)</a> and" in pages["ape"]  # of the same chapter
     assert ">(2) in A toy for Bayes</a>" in pages["ape"]
+    assert '<span class="xref myst eq">one</span></a>' in pages["ape"]  # words stay
     assert pages["ape"].count("https://sklearn.example/") == 1  # the first SVC only
     assert 'property="og:title" content="An ape: another chapter"' in pages["ape"]
     address = "https://book.example/ape.html"

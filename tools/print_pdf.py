@@ -14,6 +14,7 @@ from check_site import FLAGS, NO_OTHER_HOST, ROOT, serve
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 DOCUMENTATION = PROJECT["urls"]["Documentation"]
 SITE, TARGET = ROOT / "_build" / "singlehtml", ROOT / "_build" / "llpbook.pdf"
+WHOLE = 24  # lines of code or output that are moved to the next page whole; longer ones are cut
 
 
 def links_within(text: str, name: str) -> str:
@@ -32,6 +33,17 @@ def links_within(text: str, name: str) -> str:
     return text
 
 
+def short_blocks_whole(text: str) -> str:
+    """The page with a class on each block that no end of a page may cut: a style sheet counts no lines."""
+
+    def marked(block):
+        return (
+            "<pre class='whole'>" if block[1].count("\n") < WHOLE else "<pre>"
+        ) + block[1]
+
+    return re.sub(r"<pre>(.*?</pre>)", marked, text, flags=re.S)
+
+
 def print_pdf(chromium: str) -> None:
     """Serve the build to a headless Chromium, let MathJax finish, and write the PDF."""
     pages = [page for page in SITE.rglob("*.html") if page.name != "print.html"]
@@ -41,7 +53,7 @@ def print_pdf(chromium: str) -> None:
     book = max(pages, key=lambda page: page.stat().st_size)
     name = book.relative_to(SITE).as_posix()
     text = links_within(book.read_text("utf-8"), name)
-    (SITE / "print.html").write_text(text, "utf-8")
+    (SITE / "print.html").write_text(short_blocks_whole(text), "utf-8")
     TARGET.unlink(missing_ok=True)  # else an old file would pass for a new one
     server, home, missing = serve(SITE)
     with tempfile.TemporaryDirectory() as profile:
