@@ -319,68 +319,6 @@ def class_counts(size, prior):
     return whole_counts(np.array([1 - prior, prior]), size)
 
 
-def draw_two_bags(
-    X, y, sizes=40, priors=(0.2, 0.8), random_state=None, return_index=False
-):
-    """Two disjoint bags with given class balances from a labeled data set.
-
-    The protocol of duplessis2013, section 4.2. The paper draws "according to a prior"; here the counts are exact
-    (rounded), so that the shares are what they say.
-
-    Parameters
-    ----------
-    X : array-like, shape (n_instances, n_features)
-    y : array-like, shape (n_instances,)
-        Two classes, the larger one positive.
-    sizes : int or (int, int), default 40
-    priors : (float, float), default (0.2, 0.8)
-        Share of the positive class in the first and second bag.
-    random_state : int, RandomState or None
-    return_index : bool, default False
-
-    Returns
-    -------
-    X : ndarray, shape (sum of sizes, n_features)
-    y : ndarray of int, shape (sum of sizes,)
-        0 and 1.
-    bags : ndarray of int, shape (sum of sizes,)
-        0 for the first sample, 1 for the second.
-    rows : ndarray of int, shape (sum of sizes,)
-        Which rows of X they are, with ``return_index`` only.
-
-    Raises
-    ------
-    ValueError
-        If y has not two classes, or a class has too few instances.
-    """
-    X, rng = np.asarray(X), check_random_state(random_state)
-    classes, codes = np.unique(np.asarray(y), return_inverse=True)
-    if len(classes) != 2:
-        raise ValueError(f"y must have two classes, got {classes.tolist()[:5]}")
-    counts = np.array(
-        [class_counts(*c) for c in zip(_pair(sizes), priors, strict=True)]
-    )
-    have = np.bincount(codes)
-    if (counts.sum(axis=0) > have).any():
-        raise ValueError(
-            f"sizes and priors ask for {counts.sum(axis=0).tolist()} instances of the classes {classes.tolist()}, "
-            f"y has {have.tolist()}"
-        )
-    pools = [rng.permutation(np.flatnonzero(codes == c)) for c in (0, 1)]
-    ends = np.cumsum(counts, axis=0)
-    chosen = [
-        pools[c][ends[b, c] - counts[b, c] : ends[b, c]] for b in (0, 1) for c in (0, 1)
-    ]
-    rows = np.concatenate(chosen)
-    drawn = X[rows], codes[rows], np.repeat([0, 1], counts.sum(axis=1))
-    return (*drawn, rows) if return_index else drawn
-
-
-def _pair(sizes):
-    """Two sizes, where one stands for both."""
-    return (sizes, sizes) if np.ndim(sizes) == 0 else tuple(sizes)
-
-
 def toy_means(which):
     """Centers of the unit Gaussians in the two classes of a toy problem.
 
@@ -421,7 +359,7 @@ def toy_problem(
     n : int or (int, int), default 30
         Sizes of the two samples.
     priors : (float, float), default (0.3, 0.7)
-        Share of the positive class (the paper's y = 1) in each; counts are exact, as in `draw_two_bags`.
+        Share of the positive class (the paper's y = 1) in each; counts are exact, as by `class_counts`.
     random_state : int, RandomState or None
 
     Returns
@@ -440,7 +378,8 @@ def toy_problem(
     ((40, 2), [6.0, 14.0])
     """
     rng, means, X, y = check_random_state(random_state), toy_means(which), [], []
-    counts = [class_counts(*c) for c in zip(_pair(n), priors, strict=True)]
+    sizes = (n, n) if np.ndim(n) == 0 else n
+    counts = [class_counts(*c) for c in zip(sizes, priors, strict=True)]
     for label, count in ((c, bag[c]) for bag in counts for c in (0, 1)):
         component = rng.randint(len(means[label]), size=count)
         X.append(means[label][component] + rng.normal(size=(count, 2)))

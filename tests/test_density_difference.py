@@ -205,45 +205,13 @@ def test_labeling_error_rate():
 # --- drawing -------------------------------------------------------------------------------------------------
 
 
-def test_draw_two_bags_has_the_counts_and_no_instance_twice():
-    X = np.arange(200.0)[:, None]
-    y = np.where(np.arange(200) % 3 == 0, "sick", "healthy")
-    drawn, labels, bags = dd.draw_two_bags(X, y, (30, 40), (0.2, 0.8), random_state=0)
-    assert len(np.unique(drawn)) == 70
-    assert_array_equal(y[drawn[:, 0].astype(int)] == "sick", labels == 1)
-    assert np.bincount(bags).tolist() == [30, 40]
-    assert labels[bags == 0].mean() == 0.2 and labels[bags == 1].mean() == 0.8
-    again = dd.draw_two_bags(X, y, (30, 40), (0.2, 0.8), random_state=0)
-    assert_array_equal(drawn, again[0])
-    *again, rows = dd.draw_two_bags(X, y, (30, 40), random_state=0, return_index=True)
-    assert_array_equal(X[rows], drawn)
-    assert_array_equal(again[0], drawn)
-    other = dd.draw_two_bags(X, y, (30, 40), (0.2, 0.8), random_state=1)
-    assert (drawn != other[0]).any()
-
-
 def test_counts_are_rounded_not_cut():
     assert dd.class_counts(100, 0.29).tolist() == [71, 29]  # 100 * 0.29 is below 29
     assert dd.class_counts(10, 0.26).tolist() == [7, 3]
     assert dd.class_counts(5, 0.5).tolist() == [3, 2]
 
 
-def test_every_instance_is_drawn_equally_often():
-    y = np.repeat([0, 1], [12, 8])
-    seen = np.zeros((2, 20))
-    for seed in range(600):
-        X, _, bags = dd.draw_two_bags(np.arange(20)[:, None], y, 5, (0.2, 0.8), seed)
-        np.add.at(seen, (bags, X[:, 0]), 1)
-    expected = np.vstack([np.where(y, 1 / 8, 4 / 12), np.where(y, 4 / 8, 1 / 12)])
-    assert_allclose(seen / 600, expected, atol=0.08)
-
-
-def test_malformed_draws():
-    X, y = np.zeros((20, 1)), np.repeat([0, 1], 10)
-    with pytest.raises(ValueError, match=r"ask for \[40, 40\].*has \[10, 10\]"):
-        dd.draw_two_bags(X, y)
-    with pytest.raises(ValueError, match="y must have two classes"):
-        dd.draw_two_bags(X, np.arange(20))
+def test_malformed_counts():
     with pytest.raises(ValueError, match="sizes must be"):
         dd.class_counts(5, np.nan)
 

@@ -29,6 +29,15 @@ def test_the_table_has_every_cell_of_the_paper():
     assert {t.name for t in study.TABLES} <= set(tables())
 
 
+def test_every_instance_is_drawn_equally_often():
+    y, seen = np.repeat([0, 1], [12, 8]), np.zeros((2, 20))
+    for seed in range(600):
+        *_, bags, rows = study.draw_two_bags(y[:, None], y, (5, 5), (0.2, 0.8), seed)
+        np.add.at(seen, (bags, rows), 1)
+    expected = np.vstack([np.where(y, 1 / 8, 4 / 12), np.where(y, 4 / 8, 1 / 12)])
+    assert_allclose(seen / 600, expected, atol=0.08)
+
+
 @pytest.mark.parametrize("dataset", study.DATASETS)
 def test_draws_are_disjoint_and_have_the_shares_they_say(dataset):
     X, y, bags = study.make_problem(dataset, "0.2-0.8", "40-40", 3)

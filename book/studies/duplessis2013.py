@@ -42,7 +42,7 @@ from sklearn.svm import SVC
 from sklearn.utils import check_random_state
 
 from llpbook.datasets import load
-from llpbook.density_difference import KDEDifference, draw_two_bags, labeling_error_rate
+from llpbook.density_difference import KDEDifference, class_counts, labeling_error_rate
 from llpbook.dsdd import DSDD
 from llpbook.lsdd import LSDD
 from llpbook.mean_map import MeanMap
@@ -155,6 +155,47 @@ def features(dataset, scaling="standard"):
     return X, y.to_numpy()
 
 
+def draw_two_bags(X, y, sizes, priors, random_state=None):
+    """Two disjoint bags with given class balances from a labeled data set; the counts are exact, that is rounded.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_instances, n_features)
+    y : ndarray, shape (n_instances,)
+        Two classes, the larger one positive.
+    sizes : (int, int)
+    priors : (float, float)
+        Share of the positive class in the first and second bag.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    X : ndarray, shape (sum of sizes, n_features)
+    y, bags : ndarray of 0 and 1, shape (sum of sizes,)
+    rows : ndarray of int, shape (sum of sizes,)
+        Which rows of X they are.
+
+    Raises
+    ------
+    ValueError
+        If a class has too few instances.
+    """
+    rng, y = check_random_state(random_state), np.unique(y, return_inverse=True)[1]
+    have = np.bincount(y)
+    counts = np.array([class_counts(*c) for c in zip(sizes, priors, strict=True)])
+    if (counts.sum(axis=0) > have).any():
+        raise ValueError(
+            f"sizes and priors ask for {counts.sum(axis=0).tolist()} instances of the classes, y has {have.tolist()}"
+        )
+    pools = [rng.permutation(np.flatnonzero(y == c)) for c in (0, 1)]
+    ends = np.cumsum(counts, axis=0)
+    chosen = [
+        pools[c][ends[b, c] - counts[b, c] : ends[b, c]] for b in (0, 1) for c in (0, 1)
+    ]
+    rows = np.concatenate(chosen)
+    return X[rows], y[rows], np.repeat([0, 1], counts.sum(axis=1)), rows
+
+
 def make_problem(
     dataset, priors, sizes, seed, scaling="standard", counts="exact", return_index=False
 ):
@@ -189,7 +230,8 @@ def make_problem(
     sizes, rng = [int(n) for n in sizes.split("-")], check_random_state(seed)
     if counts == "drawn":
         priors = [rng.binomial(n, p) / n for n, p in zip(sizes, priors, strict=True)]
-    return draw_two_bags(X, y, sizes, priors, rng, return_index)
+    drawn = draw_two_bags(X, y, sizes, priors, rng)
+    return drawn if return_index else drawn[:3]
 
 
 def evaluate(label, X, y, bags, seed):
