@@ -378,7 +378,7 @@ def toy_problem(
     ((40, 2), [6.0, 14.0])
     """
     rng, means, X, y = check_random_state(random_state), toy_means(which), [], []
-    sizes = (n, n) if np.ndim(n) == 0 else n
+    sizes = np.broadcast_to(n, 2)
     counts = [class_counts(*c) for c in zip(sizes, priors, strict=True)]
     for label, count in ((c, bag[c]) for bag in counts for c in (0, 1)):
         component = rng.randint(len(means[label]), size=count)

@@ -23,8 +23,6 @@ from ._laplacian import (
     operator_of_bags,
     operator_weights,
 )
-from ._solver import MOST_ROUNDS as MOST_ROUNDS
-from ._solver import USUAL_ROUNDS as USUAL_ROUNDS
 from ._solver import solve_normal_equations
 
 __all__ = ["AlternatingMeanMap", "LaplacianMeanMap"]

@@ -31,7 +31,7 @@ def gaussian_similarity(bag_means, sigma, *, n_neighbors=None):
         # eq: eq-lmm-gaussian
         near.data = np.exp(-near.data / sigma)
         return sp.csr_array(near.maximum(near.T))
-    require_memory(f"a graph of {n_bags} bags", 8.0 * n_bags**2, "set n_neighbors=50")
+    require_memory(f"a graph of {n_bags} bags", 30.0 * n_bags**2, "set n_neighbors=50")
     similarity = cdist(bag_means, bag_means)
     similarity /= -sigma
     np.exp(similarity, out=similarity)

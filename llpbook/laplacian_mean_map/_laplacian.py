@@ -15,7 +15,7 @@ from ..base import (
 )
 from ..mean_map import minimize, warn_if_too_sure
 from ._graph import gaussian_similarity, laplacian_times
-from ._solver import MOST_ROUNDS, USUAL_ROUNDS, solve_normal_equations
+from ._solver import solve_normal_equations
 
 
 def normal_equations(
@@ -114,7 +114,7 @@ def operator_of_bags(means, proportions, bag_shares):
 
 def operator_by_adjoint(
     bag_means, proportions, weights, bag_shares, similarity, smoothness, *,
-    epsilon=0.0, tell=None,
+    epsilon=0.0,
 ):  # fmt: skip
     r"""The mean operator without the class means of the bags.
 
@@ -129,8 +129,6 @@ def operator_by_adjoint(
     proportions, weights, similarity, smoothness, epsilon
         As for `normal_equations`.
     bag_shares : ndarray, shape (n_bags,)
-    tell : callable, optional
-        Called after each round of the solver.
 
     Returns
     -------
@@ -138,7 +136,7 @@ def operator_by_adjoint(
     """
     rhs = operator_weights(proportions, bag_shares)
     problem = proportions, weights, similarity, smoothness, epsilon
-    mixed = solve_normal_equations(rhs, *problem, tell=tell)[1]
+    mixed = solve_normal_equations(rhs, *problem)[1]
     # eq: eq-lmm-adjoint
     return mixed.T @ (weights[:, None] * bag_means)
 
@@ -171,9 +169,6 @@ class LaplacianMeanMap(KernelClassifier):
     max_iter : int, default 1000
     tol : float, default 1e-6
         As in `MeanMap`.
-    verbose : int, default 0
-        1 prints progress, one line per second, if more than 5,000 bags without ``n_neighbors`` make the similarities be
-        computed in blocks.
 
     Attributes
     ----------
@@ -199,11 +194,10 @@ class LaplacianMeanMap(KernelClassifier):
     Notes
     -----
     :math:`O(L^2)` time for the graph and each of some ten iterations, then the classifier of `MeanMap`;
-    :math:`O(L^2)` memory up to 5,000 bags (200 MB), and :math:`O(L)` for more bags, whose similarities are computed
-    again in each iteration (20,000 bags: 20 s of CPU). With bags of size 1 this is ridge-penalized logistic regression
-    if ``bag_weights`` and ``operator_weights`` are the same and ``epsilon`` is 0. Swapping two classes swaps the
-    predictions; giving all instances twice, in the same bags, has the effect of half of ``alpha``. An `LLPWarning` is
-    given if probabilities near 0 and 1 contradict the shares of the bags.
+    :math:`O(L^2)` memory, or :math:`O(L)` with ``n_neighbors``. With bags of size 1 this is ridge-penalized logistic
+    regression if ``bag_weights`` and ``operator_weights`` are the same and ``epsilon`` is 0. Swapping two classes swaps
+    the predictions; giving all instances twice, in the same bags, has the effect of half of ``alpha``. An
+    `LLPWarning` is given if probabilities near 0 and 1 contradict the shares of the bags.
 
     Examples
     --------
@@ -236,13 +230,12 @@ class LaplacianMeanMap(KernelClassifier):
         bag_weights: str | ArrayLike = "size", operator_weights: str = "size",
         kernel: str | Callable = "linear", gamma: float | str = "scale",
         fit_intercept: bool = True, max_iter: int = 1000, tol: float = 1e-6,
-        verbose: int = 0,
     ):  # fmt: skip
         self.alpha, self.smoothness, self.sigma = alpha, smoothness, sigma
         self.n_neighbors, self.epsilon = n_neighbors, epsilon
         self.bag_weights, self.operator_weights = bag_weights, operator_weights
         self.kernel, self.gamma, self.fit_intercept = kernel, gamma, fit_intercept
-        self.max_iter, self.tol, self.verbose = max_iter, tol, verbose
+        self.max_iter, self.tol = max_iter, tol
 
     @property
     def _equal_shares(self):
@@ -266,10 +259,9 @@ class LaplacianMeanMap(KernelClassifier):
         means = data.bag_means(Z)[used]
         sigma = median_distance(means) if self.sigma == "median" else self.sigma
         similarity = gaussian_similarity(means, sigma, n_neighbors=self.n_neighbors)
-        graph, how = (similarity, self.smoothness), {"epsilon": self.epsilon}
-        how["tell"] = self._progress(MOST_ROUNDS, "round", USUAL_ROUNDS).step
         counts = data.bag_sizes if self.operator_weights == "size" else used
         weights = data.bag_weights[used]
         bags = data.proportions[used], weights / weights.mean()
         shares = counts[used] / counts.sum()
-        return operator_by_adjoint(means, *bags, shares, *graph, **how)
+        graph = similarity, self.smoothness
+        return operator_by_adjoint(means, *bags, shares, *graph, epsilon=self.epsilon)

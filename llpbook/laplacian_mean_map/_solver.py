@@ -1,43 +1,33 @@
 """Conjugate gradients for the normal equations of class means of bags; the chapter shows how to check the solution."""
 
-from functools import partial
-
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import gen_batches
 
 from ..base import NotIdentifiableError, warn
 from ._graph import laplacian_times
 
 #: Links below this share of the degrees of their ends are lost in rounding and connect nothing.
 LINK = 1e-12
-#: Bags whose links are computed at once.
-FRONT = 64
 #: Singular values of shares, relative to the largest, below which shares cannot tell classes apart.
 RANK = 1e-8
-#: Most parts of the graph whose constants are deflated; with more parts, only the constants of the whole graph.
+#: Most parts of the graph whose constants are solved for by themselves; with more, only those of the whole graph.
 MOST_PARTS = 100
-#: Singular values of the deflated problem, relative to the largest, that count as 0.
+#: Singular values of the problem of the constants, relative to the largest, that count as 0.
 COARSE = 1e-12
-#: Relative residual at which to stop, and above which to warn.
-TOLERANCE, LOOSE = 1e-11, 1e-6
-#: Most rounds, and most rounds in a row without a residual below `BETTER` times the best one.
-MOST_ROUNDS, PATIENCE, BETTER = 10_000, 100, 0.9
-#: Usual number of rounds.
-USUAL_ROUNDS = 10
+#: Relative residual at which to stop, and above which to warn; most rounds.
+TOLERANCE, LOOSE, MOST_ROUNDS = 1e-11, 1e-5, 10_000
 
 
-def solve_normal_equations(
-    rhs, proportions, weights, similarity, smoothness, epsilon, *, tell=None
-):
+def solve_normal_equations(rhs, proportions, weights, similarity, smoothness, epsilon):
     r"""Solve :math:`(P^\top D P + \tau \operatorname{Lap}) M = R` for the class means of the bags.
 
     Preconditioned conjugate gradients. In each bag the coordinates are turned so that the first is along the shares:
     the data determine this coordinate and the neighbors the others, so a :math:`\tau V` of 1e-18 works as well as one
-    of 1. Vectors that are constant over a part of the graph converge slowly, so they are deflated. An iteration
-    costs :math:`O(L^2 K m)`, or :math:`O(L K m)` with neighbors only.
+    of 1. Vectors that are constant over a part of the graph converge slowly, so they have a solution of their own. An
+    iteration costs :math:`O(L^2 K)` per right side, or :math:`O(L K)` with neighbors only.
 
     Parameters
     ----------
@@ -46,8 +36,6 @@ def solve_normal_equations(
     weights : ndarray, shape (n_bags,)
     similarity : ndarray or sparse array, shape (n_bags, n_bags)
     smoothness, epsilon : float
-    tell : callable, optional
-        Called after each round.
 
     Returns
     -------
@@ -60,29 +48,28 @@ def solve_normal_equations(
     NotIdentifiableError
         If the proportions of connected bags cannot tell their classes apart.
     """
-    parts, length = np.zeros(len(rhs), int), np.linalg.norm(proportions, axis=1)
+    shape, length = proportions.shape, np.linalg.norm(proportions, axis=1)
+    parts = np.zeros(len(rhs), int)
     if epsilon == 0:
         parts = connected_parts(similarity)
         refuse_unanswerable(parts, proportions, weights)
     turn, data = _rotation(proportions), weights * length**2
+    pull = smoothness * (similarity.sum(axis=1) + epsilon)
+    diagonal = np.repeat(pull[:, None], shape[1], axis=1)
+    diagonal[:, 0] += data
+    root = np.sqrt(diagonal)[:, :, None]
+    unit = np.divide(1, root, out=np.zeros_like(root), where=root > 0)
 
-    def apply(y):
+    def times(v):  # the system with 1 on its diagonal
+        y = unit * v.reshape(*shape, -1)
         x = turn(y)
         found = turn(smoothness * (laplacian_times(similarity, x) + epsilon * x))
         found[:, 0] += data[:, None] * y[:, 0]
-        return found
+        return (unit * found).reshape(v.shape)
 
-    pull = smoothness * (similarity.sum(axis=1) + epsilon)
-    diagonal = np.repeat(pull[:, None], proportions.shape[1], axis=1)
-    diagonal[:, 0] += data
-    slow = turn(_constants(parts, proportions.shape[1]))
-    y, left = _conjugate_gradients(apply, turn(rhs), diagonal[:, :, None], slow, tell)
-    if left > LOOSE:
-        warn(
-            f"class means of bags are known to a relative residual of {left:.0e} only: bags hang together by "
-            "similarities near 0 (raise sigma), or smoothness is extreme",
-            ConvergenceWarning,
-        )
+    slow = (root * turn(_constants(parts, shape[1]))).reshape(proportions.size, -1)
+    right = (unit * turn(rhs)).reshape(proportions.size, -1)
+    y = unit * _conjugate_gradients(times, right, slow).reshape(rhs.shape)
     return turn(y), -length[:, None] * y[:, 0]
 
 
@@ -101,31 +88,13 @@ def _rotation(proportions):
 
 def connected_parts(similarity):
     """The part of the graph that each bag belongs to, without links that rounding would lose."""
-    root = np.sqrt(similarity.sum(axis=1))
+    root, links = np.sqrt(similarity.sum(axis=1)), similarity
     if issparse(similarity):
         links = similarity.tocoo()
-        bar = LINK * root[links.row] * root[links.col]
-        links.data = (links.data > bar).astype(float)
-        return connected_components(links, directed=False)[1]
-    parts, left, part = np.full(len(root), -1), np.arange(len(root)), 0
-    while len(left):
-        front = left[[root[left].argmax()]]  # mostly linked to all others
-        while len(front):
-            parts[front] = part
-            left = np.flatnonzero(parts < 0)
-            front = left[_linked(similarity, root, front, left)]
-        part += 1
-    return parts
-
-
-def _linked(similarity, root, front, left):
-    """Whether each bag of ``left`` is linked to one of ``front``."""
-    linked = np.zeros(len(left), bool)
-    for block in gen_batches(len(front), FRONT):
-        some = front[block]
-        bar = LINK * root[some][:, None] * root[left]
-        linked |= (similarity[np.ix_(some, left)] > bar).any(axis=0)
-    return linked
+        links.data = links.data > LINK * root[links.row] * root[links.col]
+    else:
+        links = csr_array(similarity > LINK * root[:, None] * root)
+    return connected_components(links, directed=False)[1]
 
 
 def refuse_unanswerable(parts, proportions, weights):
@@ -156,42 +125,25 @@ def _constants(parts, n_classes):
     return columns.reshape(len(parts), n_classes, -1)
 
 
-def _conjugate_gradients(apply, rhs, diagonal, slow, tell):
-    """The best solution found and its relative residual; each column of the right side is a problem of its own."""
-    dot = partial(np.einsum, "kcm,kcm->m")
-    scale = np.divide(1, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0)
-    y, deflate = _deflation(apply, rhs, slow)
-    # The residual is rest, and z the preconditioned one; size is their product.
-    rest, unit = rhs - apply(y), np.sqrt(dot(rhs, scale * rhs))
-    z, unit = scale * rest, np.where(unit > 0, unit, 1.0)
-    direction, size = deflate(z), dot(rest, z)
-    best, best_y, since = np.inf, y, 0
-    for _ in range(MOST_ROUNDS):
-        left = float((np.sqrt(size) / unit).max())
-        since = 0 if left < BETTER * best else since + 1
-        if left < best:
-            best, best_y = left, y
-        if best < TOLERANCE or since > PATIENCE:
-            break
-        if tell is not None:
-            tell()
-        ahead = apply(direction)
-        curve = dot(direction, ahead)
-        step = np.divide(size, curve, out=np.zeros_like(size), where=curve > 0)
-        y, rest = y + step * direction, rest - step * ahead
-        z, before = scale * rest, size
-        size = dot(rest, z)
-        ratio = size / np.where(before > 0, before, 1.0)
-        direction = deflate(z) + ratio * direction
-    return best_y, best
+def _conjugate_gradients(times, right, slow):
+    """The solution for each column of the right side: exact along the slow vectors, the rest conjugate to these."""
+    applied = times(slow)
+    coarse = np.linalg.pinv(slow.T @ applied, rcond=COARSE)
 
+    def without_slow(v):
+        return v - applied @ (coarse @ (slow.T @ v))
 
-def _deflation(apply, rhs, slow):
-    """The best combination of the slow vectors, and a function that makes a direction conjugate to all of them."""
-    applied, both = apply(slow), ([0, 1], [0, 1])
-    coarse = np.linalg.pinv(np.tensordot(slow, applied, both), rcond=COARSE)
-
-    def deflate(z):
-        return z - slow @ (coarse @ np.tensordot(applied, z, both))
-
-    return slow @ (coarse @ np.tensordot(slow, rhs, both)), deflate
+    system = LinearOperator(2 * right.shape[:1], lambda v: without_slow(times(v)))
+    rest, size = np.empty_like(right), np.linalg.norm(right, axis=0)
+    for j, b in enumerate(without_slow(right).T):
+        near = {"rtol": 0, "atol": TOLERANCE * size[j]}
+        rest[:, j] = cg(system, b, maxiter=MOST_ROUNDS, **near)[0]
+    found = rest + slow @ (coarse @ (slow.T @ right - applied.T @ rest))
+    left = np.linalg.norm(right - times(found), axis=0) / np.where(size > 0, size, 1)
+    if left.max() > LOOSE:
+        warn(
+            f"class means of bags are known to a relative residual of {left.max():.0e} only: bags hang together by "
+            "similarities near 0 (raise sigma), or smoothness is extreme",
+            ConvergenceWarning,
+        )
+    return found
