@@ -293,12 +293,16 @@ def held_out_step(loss, seen, held_out, rows):
         From scores to a value per bag, the gradient and the curvature, 0 on the instances held out.
     """
 
+    states = [None, None]
+
     def step(scores):
         gradient, hessian = np.zeros_like(scores), np.zeros_like(scores)
-        value, gradient[rows], hessian[rows] = loss.of_counts(scores[rows], seen)
-        judged = seen
+        found = loss.evaluate(scores[rows], seen, states[0])
+        value, gradient[rows], states[0] = found
+        hessian[rows], judged = loss.curved(scores[rows], states[0]), seen
         if not rows.all():
-            value, judged = loss.of_counts(scores[~rows], held_out)[0], held_out
+            value, _, states[1] = loss.evaluate(scores[~rows], held_out, states[1])
+            judged = held_out
         if not (np.isfinite(value) and np.isfinite(gradient).all()):
             raise ValueError(
                 f"{loss!r} must give finite numbers, got the value {value}"

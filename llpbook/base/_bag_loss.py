@@ -171,6 +171,10 @@ class BagLoss(ABC):
         """
         return self.of_counts(scores, known)
 
+    def curved(self, scores, state):
+        """The curvature of a call, from what `evaluate` returned at these scores; here that is the curvature."""
+        return state
+
     def factors(self, scores, known, state=None):
         r"""Square roots of the expected curvature, for Newton steps of a linear model.
 

@@ -100,12 +100,13 @@ class CountLoss(BagLoss):
 
     def of_counts(self, scores, known):
         """See `BagLoss.of_counts`."""
-        value, slope, _ = self.evaluate(scores, known)
-        return (
-            value,
-            slope,
-            curvature(expit(scores) if scores.ndim == 1 else softmax(scores, axis=1)),
-        )
+        value, slope, state = self.evaluate(scores, known)
+        return value, slope, self.curved(scores, state)
+
+    def curved(self, scores, state):
+        """See `BagLoss.curved`."""
+        s = expit(scores) if scores.ndim == 1 else softmax(scores, axis=1)
+        return curvature(s)
 
     def evaluate(self, scores, known, state=None):
         """See `BagLoss.evaluate`; the state are tilts."""
