@@ -777,17 +777,13 @@ def test_several_classes_are_native_one_vs_rest_or_refused():
 # --- the package -------------------------------------------------------------------------------------------
 
 
-def run_alone(code):
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.strip()
-
-
 def test_import_is_light_and_lazy():
-    code = "import sys, llpbook; from llpbook import MeanMap, diagnose, dsdd\n"
-    heavy = "print({'matplotlib', 'cvxpy', 'seaborn'} & set(sys.modules))"
-    assert run_alone(code + heavy) == "set()"
-    assert run_alone("import llpbook, sys; print('sklearn' in sys.modules)") == "False"
+    code = "import sys, llpbook; print('sklearn' in sys.modules)\n"
+    code += "from llpbook import MeanMap, diagnose, dsdd\n"
+    code += "print({'matplotlib', 'cvxpy', 'seaborn'} & set(sys.modules))"
+    alone = [sys.executable, "-c", code]
+    done = subprocess.run(alone, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "set()"]
 
 
 def test_dir_shows_rooms_and_what_most_people_want():

@@ -12,6 +12,7 @@ import pytest
 import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from joblib import parallel_config
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import uneven_bags
 from scipy.stats import hypergeom, norm
@@ -750,7 +751,7 @@ def test_jobs_progress_defaults_and_clones():
     plain = LLPGridSearchCV(MeanMap(), GRID, scoring="mae").fit(X, bags, p)
     assert plain.n_splits_ == 5 and plain.cv is None
     out = io.StringIO()
-    with contextlib.redirect_stdout(out):
+    with contextlib.redirect_stdout(out), parallel_config("threading"):
         parallel = clone(plain).set_params(verbose=1, n_jobs=2).fit(X, bags, p)
     assert "Fitting 5 folds" in out.getvalue()
     assert_array_equal(mean_scores(plain), mean_scores(parallel))
