@@ -50,13 +50,12 @@ def read(chunk, columns=None):
         endings = Path(chunk).suffixes
         if ".csv" in endings:
             return read_csv(chunk, columns)
-        kinds = [kind for kind in ("parquet", "feather") if f".{kind}" in endings]
-        if not kinds:
+        if ".parquet" not in endings:
             raise ValueError(
-                "a path must end in .parquet, .feather or .csv (.csv.gz, …); pass functions that read your files: "
+                "a path must end in .parquet or .csv (.csv.gz, …); pass functions that read your files: "
                 "[functools.partial(read, path) for path in paths]"
             )
-        chunk = data_set(chunk, kinds[0])
+        chunk = data_set(chunk)
     if hasattr(chunk, "__dask_graph__"):  # which has every attribute
         return chunk.compute()
     if hasattr(chunk, "to_table"):
@@ -64,13 +63,13 @@ def read(chunk, columns=None):
     return chunk() if callable(chunk) else chunk
 
 
-def data_set(path, kind="parquet"):
-    """A file as a data set of pyarrow."""
+def data_set(path):
+    """A file of Parquet as a data set of pyarrow."""
     try:
         from pyarrow.dataset import dataset
     except ImportError as error:
         raise ImportError("it needs pyarrow: pip install 'llpbook[parquet]'") from error
-    return dataset(path, format=kind)
+    return dataset(path, format="parquet")
 
 
 def read_csv(path, columns=None):

@@ -44,7 +44,7 @@ def fit_chunks(
         holds all categories), but the last of them may be a `StandardScaler`. The first pass fits this scaler anew,
         also one that was fitted before.
     chunks : list, path, DataFrame or Dask DataFrame
-        Each chunk is read several times. It is a path of this machine (.parquet, .feather, .csv), a DataFrame, a
+        Each chunk is read several times. It is a path of this machine (.parquet, .csv), a DataFrame, a
         function without arguments that returns one, a Dask ``delayed``, or a fragment of a ``pyarrow.dataset``. A
         folder stands for its files of Parquet. Chunks without rows are left out.
     proportions : array-like, Series, dict or DataFrame

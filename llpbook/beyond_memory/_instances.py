@@ -202,18 +202,13 @@ class Instances(InChunks):
 
     def class_moments(self, shares):
         """See `InChunks`."""
-        return class_moments(self, shares)
-
-
-def class_moments(X, shares):
-    """`InChunks.class_moments` of `Instances`."""
-    n, mean, squares = X.total
-    scale = np.broadcast_to(X.scale, mean.shape)
-    squares = squares / np.outer(scale, scale)
-    total = Moments(n, (mean - X.center) / scale, squares)
-    mass = X.sizes @ shares
-    sums = class_sums(X.sums, shares) - mass[:, None] * X.center
-    return *within_of_sums(sums / scale, mass, total), squares / n
+        n, mean, squares = self.total
+        scale = np.broadcast_to(self.scale, mean.shape)
+        squares = squares / np.outer(scale, scale)
+        total = Moments(n, (mean - self.center) / scale, squares)
+        mass = self.sizes @ shares
+        sums = class_sums(self.sums, shares) - mass[:, None] * self.center
+        return *within_of_sums(sums / scale, mass, total), squares / n
 
 
 def add_chunk(X, rows, part, moments, sums, kept):
@@ -230,19 +225,15 @@ def add_chunk(X, rows, part, moments, sums, kept):
         if X.room < 0:
             X.kept = None
         else:
-            X.kept.append((kept[0], rows[kept[1]], kept[2]))
+            times = np.broadcast_to(1 if kept[2] is None else kept[2], len(kept[1]))
+            X.kept.append((kept[0], rows[kept[1]], times))
 
 
 def in_memory(X):
     """All features, the rows of the proportions that are their bags, and frequencies, of `Instances` that are kept."""
-    features, bags, times = zip(*X.kept, strict=True)
-    times = [
-        np.ones(len(b), int) if t is None else t
-        for b, t in zip(bags, times, strict=True)
-    ]
-    times = np.concatenate(times)
-    features = (np.concatenate(features) - X.center) / X.scale
-    return features, np.concatenate(bags), times if (times > 1).any() else None
+    features, bags, times = (np.concatenate(part) for part in zip(*X.kept, strict=True))
+    times = times if (times > 1).any() else None
+    return (features - X.center) / X.scale, bags, times
 
 
 def _nothing(one, n_bags):

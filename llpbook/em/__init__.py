@@ -116,7 +116,7 @@ def label_by_exchanges(scores, bags, counts, last):
     bags : ndarray of int, shape (n_instances,)
     counts : ndarray of int, shape (n_bags, n_classes)
     last : ndarray of int, shape (n_instances,)
-        Any labels.
+        Any labels; those of bags that are labeled anew are overwritten.
 
     Returns
     -------
@@ -133,9 +133,9 @@ def label_by_exchanges(scores, bags, counts, last):
         best = np.maximum(best, best[:, :, [k]] + best[:, [k]])
     gained = np.diagonal(best, axis1=1, axis2=2) > 0
     bad = (gained | (sizes.reshape(L, K) != counts)).any(axis=1)
-    rows, labels = np.flatnonzero(bad[bags]), last.copy()
-    labels[rows] = label_by_counts(scores[rows], bags[rows], counts)
-    return labels
+    rows = np.flatnonzero(bad[bags])
+    last[rows] = label_by_counts(scores[rows], bags[rows], counts)
+    return last.copy()
 
 
 def soft_labels(scores, known):
@@ -397,10 +397,8 @@ class EMLR(LLPClassifier):
         def guess(scores):
             if self.soft:
                 return soft_labels(scores, known)
-            if K == 2:
-                return label_by_thresholds(scores, bags, counts, last)
-            last[:] = label_by_exchanges(scores, bags, counts, last)
-            return last.astype(np.int16)
+            by = label_by_thresholds if K == 2 else label_by_exchanges
+            return by(scores, bags, counts, last)
 
         rule = fit, guess, self.stop, self.max_iter, self.tol
         tell = self._progress(self.max_iter, "iteration", usual=USUAL).step

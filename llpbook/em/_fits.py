@@ -73,7 +73,7 @@ class WarmFits:
     r"""Penalized logistic regression, fitted again and again to labels of which few change.
 
     It minimizes :math:`\frac1n \sum_i \log(1 + e^{\langle w, x_i \rangle}) - \langle t, w \rangle
-    + \frac1{2n} \sum_j \lambda_j w_j^2`, and its like for several classes, from the nearer of the last two solutions.
+    + \frac1{2n} \sum_j \lambda_j w_j^2`, and its like for several classes, from the last solution.
     The labels enter by :math:`t = X^\top y / n` only, so second derivatives that were computed for other labels still
     hold: BFGS steps correct the last Newton matrix, which is computed anew where a step is bad; a bad step of a new
     matrix is shortened. A matrix costs :math:`O(n d^2 + d^3)`, a step :math:`O(n d)`; for K classes, K^2 and K times
@@ -101,7 +101,6 @@ class WarmFits:
         self.factor, self.steps = None, deque(maxlen=STEPS)
         self.w = np.zeros(len(penalty))
         self.f, self.g = self._at(self.w)
-        self.before = self.w, self.f, self.g
 
     def __call__(self, target, fallback):
         """Scores of the next fit.
@@ -117,7 +116,6 @@ class WarmFits:
         -------
         ndarray, of the shape of f
         """
-        self._start(target)
         new = False  # whether the matrix is that of these weights
         while (largest := np.abs(self.g - target).max()) > self.tol:
             if self.factor is None:
@@ -141,13 +139,6 @@ class WarmFits:
             new = False
         self.gap = float(np.abs(self.g - target).max())
         return self.f
-
-    def _start(self, target):
-        """At the last solution or at the one before: labels may swing between two sides."""
-        last = self.w, self.f, self.g
-        if np.linalg.norm(self.before[2] - target) < np.linalg.norm(self.g - target):
-            (self.w, self.f, self.g), self.factor = self.before, None
-        self.before = last
 
     def _move(self, step, f, g):
         change = g - self.g
