@@ -2,8 +2,6 @@
 
 import importlib.util
 from pathlib import Path
-from types import SimpleNamespace
-from urllib.error import URLError
 
 import numpy as np
 import pandas as pd
@@ -144,7 +142,6 @@ PAPERS = {
     "franco2023": {"default-credit-card": (30000, 23, "default-credit-card")},
 }
 PAPER_ROWS = [(paper, name) for paper, rows in PAPERS.items() for name in rows]
-LOCAL = {"sick", "hypothyroid", "cod-rna.t", "covertype", "mnist"}
 
 
 def check_counts(y, expected):
@@ -196,7 +193,7 @@ def test_paper_encoding_has_the_printed_size(paper, name):
 def test_every_row_of_a_paper_is_tested():
     for paper, rows in PAPERS.items():
         untested = set(dataset_names(encoding=paper)) - set(rows)
-        assert untested <= LOCAL | {"adult", "census-kdd"}
+        assert untested <= {"adult", "census-kdd"}
 
 
 @pytest.mark.parametrize(
@@ -389,85 +386,6 @@ def test_twonorm():
     # The sign of the sum is the Bayes rule; its error is Phi(-2) = 0.02275.
     assert np.mean((X.sum(axis=1) > 0) != (y == 1)) == pytest.approx(0.02275, abs=0.005)
     assert load("twonorm")[0].shape == (7400, 20)
-
-
-# --- sets that are not shipped -----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def any_size(monkeypatch):
-    """Files of a few rows, to see how they are read."""
-    monkeypatch.setattr(_encodings, "whole", lambda table, spec, source: table)
-
-
-def test_local_file_of_another_size(tmp_path, monkeypatch):
-    monkeypatch.setenv("LLPBOOK_DATA", str(tmp_path))
-    table = pd.DataFrame({"age": [1.0, 2.0], "class": ["negative", "sick"]})
-    table.to_csv(tmp_path / "sick.csv.gz", index=False)
-    words = r"2 rows and 1 columns; 'sick' must have 3772 and 29"
-    with pytest.raises(ValueError, match=words):
-        load("sick")
-    table.rename(columns={"class": "label"}).to_csv(tmp_path / "sick.csv.gz")
-    with pytest.raises(ValueError, match="must be called 'class'"):
-        load("sick")
-
-
-def test_local_csv(tmp_path, monkeypatch, any_size):
-    monkeypatch.setenv("LLPBOOK_DATA", str(tmp_path))
-    columns = {"age": [1.0, np.nan], "on thyroxine": ["f", "t"], "TBG": [np.nan] * 2}
-    table = pd.DataFrame(columns | {"class": ["negative", "sick"]})
-    table.to_csv(tmp_path / "sick.csv.gz", index=False)
-    X, y = load("sick", missing="keep")
-    assert list(X) == ["age", "on_thyroxine=t", "TBG"]
-    assert y.tolist() == ["negative", "sick"]
-    assert np.array_equal(X, [[1, 0, np.nan], [np.nan, 1, np.nan]], equal_nan=True)
-    assert load("sick")[0].iloc[1].tolist() == [1, 1, 0]
-    with pytest.raises(ValueError, match=r"missing='drop' leaves no row of 'sick'"):
-        load("sick", missing="drop")
-    table = pd.DataFrame({"Elevation": [1, 2], "class": [1, 2]})
-    table.to_csv(tmp_path / "covtype12.csv.gz", index=False)
-    assert load("covtype")[1].tolist() == [1, 2]
-    assert load("covertype", encoding="franco2023")[0].dtypes.tolist() == [float]
-
-
-def test_neither_way_gives_one_error_with_both(tmp_path, monkeypatch):
-    def offline(**_):
-        raise URLError("no route to host")
-
-    monkeypatch.setattr(_encodings, "fetch_openml", offline)
-    monkeypatch.delenv("LLPBOOK_DATA", raising=False)
-    both = r"sick\.csv\.gz .* LLPBOOK_DATA .*not set.*data_id=38.*no route"
-    with pytest.raises(FileNotFoundError, match=both) as error:
-        load("sick")
-    assert isinstance(error.value.__cause__, URLError)
-    monkeypatch.setenv("LLPBOOK_DATA", str(tmp_path))
-    for name, words in (
-        ("mnist", f"it is {tmp_path}, which has no such file"),
-        ("cod-rna.t", r"cod-rna\.t\.csv\.gz .*OpenML has no copy"),
-    ):
-        with pytest.raises(FileNotFoundError, match=words):
-            load(name)
-
-
-def test_openml_frame_becomes_the_same_table(monkeypatch):
-    asked = []
-    spec = provenance("sick")
-    n, half = spec["n"], spec["n"] // 2
-    columns = {name: pd.Categorical(["f", "t"] * half) for name in spec["nominal"]}
-    columns |= {f"x{i}": pd.Categorical(["0", "1"] * half) for i in range(7)}
-    data = pd.DataFrame(columns)
-    target = pd.Series(["negative"] * (n - 1) + ["sick"], dtype="category")
-
-    def fetch(**arguments):
-        asked.append(arguments["data_id"])
-        return SimpleNamespace(data=data, target=target)
-
-    monkeypatch.setattr(_encodings, "fetch_openml", fetch)
-    monkeypatch.delenv("LLPBOOK_DATA", raising=False)
-    X, y = load("sick")
-    assert asked == [38] and X.shape == (n, 29)
-    assert X[["sex=t", "x0"]].sum().tolist() == [half, half]
-    assert y.value_counts().to_dict() == {"negative": n - 1, "sick": 1}
 
 
 # --- bags --------------------------------------------------------------------------------------------------------

@@ -29,8 +29,7 @@ from llpbook.plotting import (
     plot_critical_difference,
     use_style,
 )
-from llpbook.plotting._bags import spread
-from llpbook.plotting._style import INKS, look
+from llpbook.plotting._bags import INKS, look, spread
 from llpbook.proportions import label_proportions
 
 

@@ -31,19 +31,9 @@ def sets_table(catalog):
             for key, paper in papers.items()
             if any(entry["set"] == name for entry in paper["sets"].values())
         )
-        mark = "°" if "local" in e else ""
         gaps = f" ({e['missing_rows']:,})" if e["missing_rows"] else ""
         sizes = f"{e['n']:,}{gaps} | {e['raw']}/{e['onehot']} | {classes(e)}"
-        yield f"| {name}{mark} | {sizes} | {users} |"
-
-
-def local_table(catalog):
-    """Where the sets that are not shipped come from."""
-    yield "| set | file in `LLPBOOK_DATA` | OpenML id |"
-    yield "| --- | --- | ---: |"
-    for name, e in sorted(catalog["sets"].items()):
-        if "local" in e:
-            yield f"| {name} | `{e['local']}` | {e.get('openml', 'none')} |"
+        yield f"| {name} | {sizes} | {users} |"
 
 
 def papers_tables(catalog):
@@ -91,8 +81,7 @@ def _source(e):
     return f"{title} *Cite:* {e['citation']}. *From:* {e['source']}{copied}.{license}"
 
 
-BLOCKS = {"sets": sets_table, "local": local_table}
-BLOCKS |= {"papers": papers_tables, "sources": sources_list}
+BLOCKS = {"sets": sets_table, "papers": papers_tables, "sources": sources_list}
 
 
 def render(page, catalog):

@@ -33,8 +33,7 @@ assert Path(sys.prefix) in home.parents, f"{home} is not the installed package"
 assert (home / "py.typed").is_file()
 for room in llpbook.__all__:
     getattr(llpbook, room)
-missing = {"covtype", "mnist", "cod-rna.t", "sick", "hypothyroid"}  # not shipped
-for name in set(dataset_names()) - missing:
+for name in dataset_names():
     load(name)
 data = llpbook.load_bags("heart", bag_size=8, random_state=0)
 warnings.simplefilter("ignore", llpbook.LLPWarning)

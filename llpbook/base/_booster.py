@@ -17,11 +17,6 @@ MOST_LEAVES = 50
 PATIENCE = 15
 
 
-def stalled(history):
-    """Whether the last rounds have not lowered the value: the first entry is that before any round."""
-    return len(history) - 1 - int(np.argmin(history)) >= PATIENCE
-
-
 class _BagLoss(BaseLoss):
     """A step of the caller in the place of scikit-learn's loss of single instances."""
 
@@ -76,7 +71,8 @@ class _Trees(HistGradientBoostingRegressor):
         return y
 
     def _should_stop(self, scores):
-        return stalled(self._loss.history)
+        history = self._loss.history  # its first entry is that before any round
+        return len(history) - 1 - int(np.argmin(history)) >= PATIENCE
 
 
 def boost_trees(

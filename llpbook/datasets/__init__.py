@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 
 from .._checks import check_whole, refuse_mask
 from .._typing import ArrayLike, Matrix, RandomState
-from ..base import check_column
+from ..base import check_column, warn
 from ..proportions import label_proportions
 from . import _encodings as enc
 
@@ -205,7 +205,7 @@ def load(
         ``?``, numeric ones are imputed. Not given: ``"category"`` for franco2023's adult and census-kdd, else
         ``"impute"``. Columns do not depend on it, but for ``"category"``. A row rule of the set itself comes first.
     classes : sequence, optional
-        Keep the instances of these classes only, for instance ``(0, 1)`` of mnist.
+        Keep the instances of these classes only, for instance ``(1, 7)`` of satimage.
 
     Returns
     -------
@@ -216,21 +216,12 @@ def load(
     Raises
     ------
     ValueError
-        If ``name``, ``encoding``, ``missing`` or a class is not known, the paper has no such set, or no row is left.
-    FileNotFoundError
-        If a set that is not shipped is neither in the folder ``LLPBOOK_DATA`` nor to be had from OpenML.
+        If ``name``, ``encoding``, ``missing`` or a class is not known, or the paper has no such set.
 
     Warns
     -----
     LLPWarning
         For franco2023's adult and census-kdd: how the paper came to its number of columns is not established.
-
-    Notes
-    -----
-    covtype, mnist, cod-rna.t, sick and hypothyroid are not shipped. They are read from the folder that the environment
-    variable ``LLPBOOK_DATA`` names: ``covtype12.csv.gz`` (classes 1 and 2), ``sick.csv.gz``, ``hypothyroid.csv.gz``,
-    ``cod-rna.t.csv.gz``, ``mnist.csv.gz`` (header, missing values empty, last column ``class``); else scikit-learn's
-    ``fetch_openml`` is asked, which keeps a cache. cod-rna.t is not on OpenML by itself.
 
     Examples
     --------
@@ -296,14 +287,12 @@ def _prepare(name, encoding, missing=None, classes=None, by=None):
         if absent:
             raise enc.unknown("classes", absent[0], sorted(y.unique()))
         kept &= y.isin(list(classes)).to_numpy()
-    if not kept.any():
-        raise ValueError(
-            f"missing={missing!r} leaves no row of {name!r}: every row has a missing value"
-        )
     if not kept.all():
         X, y = X[kept].reset_index(drop=True), y[kept].reset_index(drop=True)
         groups = None if groups is None else groups[kept].reset_index(drop=True)
-    enc.warn_of_width(name, spec, encoding, X.shape[1])
+    if "printed_m" in spec:
+        printed = f"{encoding} prints {spec['printed_m']} columns for {name!r}"
+        warn(f"{printed}, these are {X.shape[1]}: {spec['note']}")
     return X, y, groups
 
 

@@ -2,18 +2,12 @@
 
 import difflib
 import json
-import os
 import re
 from functools import cache
-from http.client import HTTPException
 from pathlib import Path
-from urllib.error import URLError
 
 import numpy as np
 import pandas as pd
-from sklearn.datasets import fetch_openml
-
-from ..base import warn
 
 DATA = Path(__file__).parent / "data"
 PLAIN = ("raw", "onehot", "full")
@@ -56,8 +50,7 @@ def recipe(name, encoding):
     if entry["set"] not in sets:
         raise unknown("name", name, sets)
     view = sets[entry["set"]]
-    of = view.get("of", entry["set"])
-    return sets[of] | view | entry | {"file_of": of}
+    return sets[view.get("of", entry["set"])] | view | entry
 
 
 def as_labels(values):
@@ -68,81 +61,16 @@ def as_labels(values):
 
 
 def read_table(spec):
-    """The raw table: numeric columns as floats, nominal ones as strings, ``class`` last."""
-    if spec["file_of"] == "twonorm":
+    """Raw features as floats and nominal strings, missing values as NaN, and the column "class"."""
+    if "file" not in spec:
         return twonorm(spec["n"])
-    if "file" in spec:
-        return read_csv(DATA / spec["file"], spec)
-    folder = os.environ.get("LLPBOOK_DATA")
-    path = Path(folder or "") / spec["local"]
-    if not folder or not path.is_file():
-        return _fetch(spec, folder)
-    return whole(read_csv(path, spec), spec, str(path))
-
-
-def read_csv(path, spec):
-    """A CSV with a header, missing values empty, the last column ``class``; spaces in names become underscores."""
-    header = list(pd.read_csv(path, nrows=0).columns)
-    if header[-1] != "class":
-        raise ValueError(
-            f"the last column of {path} must be called 'class', it is {header[-1]!r}"
-        )
+    path = DATA / spec["file"]
     text = {"class", *spec.get("nominal", [])}
+    header = pd.read_csv(path, nrows=0).columns
     types = {name: str if name.replace(" ", "_") in text else float for name in header}
-    try:
-        # "None" and "NA" are values here, only an empty field is missing.
-        table = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
-    except ValueError as error:
-        raise ValueError(
-            f"{path} has a column that should be numeric but is not: {error}"
-        ) from error
+    # "None" and "NA" are values here, only an empty field is missing.
+    table = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
     return table.rename(columns=lambda name: name.replace(" ", "_"))
-
-
-def _fetch(spec, folder):
-    """A set that is not shipped, from OpenML by scikit-learn, which keeps a cache."""
-    name, cause = spec["file_of"], None
-    if "openml" in spec:
-        try:
-            found = fetch_openml(data_id=spec["openml"], as_frame=True, parser="auto")
-        except (URLError, ConnectionError, TimeoutError, HTTPException) as error:
-            cause = error
-        else:
-            return _from_openml(found, spec)
-    here = f"it is {folder}, which has no such file" if folder else "it is not set"
-    way = (
-        f"fetch_openml(data_id={spec.get('openml')}) failed: {cause}"
-        if cause
-        else "OpenML has no copy of this set"
-    )
-    raise FileNotFoundError(
-        f"data set {name!r} is not shipped. Either put {spec['local']} into the folder that the "
-        f"environment variable LLPBOOK_DATA names ({here}; formats: llpbook.datasets.load), "
-        f"or let scikit-learn download it once, with a network connection ({way})"
-    ) from cause
-
-
-def _from_openml(found, spec):
-    table = found.data.rename(columns=lambda name: name.replace(" ", "_"))
-    nominal = set(spec.get("nominal", []))
-    # OpenML calls some 0/1 columns nominal; their strings are numbers here.
-    columns = {c: table[c].astype(object if c in nominal else float) for c in table}
-    table = pd.DataFrame(columns).assign(
-        **{"class": np.asarray(found.target, dtype=object).astype(str)}
-    )
-    if "keep_classes" in spec:
-        table = table[table["class"].isin(spec["keep_classes"])].reset_index(drop=True)
-    return whole(table, spec, f"OpenML's data set {spec['openml']}")
-
-
-def whole(table, spec, source):
-    """The table, if it has as many rows and columns as the set has."""
-    if table.shape != (spec["n"], spec["raw"] + 1):
-        raise ValueError(
-            f"{source} has {table.shape[0]} rows and {table.shape[1] - 1} columns; "
-            f"{spec['file_of']!r} must have {spec['n']} and {spec['raw']}"
-        )
-    return table
 
 
 def twonorm(n, d=20):
@@ -207,11 +135,3 @@ def encode(table, spec, missing):
                 column = np.where(codes.isna(), np.nan, codes == k)
                 columns[f"{name}={levels[k]}"] = column
     return pd.DataFrame(np.column_stack(list(columns.values())), columns=list(columns))
-
-
-def warn_of_width(name, spec, encoding, width):
-    """Say so where the width that a paper prints cannot be had."""
-    if "printed_m" in spec:
-        warn(
-            f"{encoding} prints {spec['printed_m']} columns for {name!r}, these are {width}: {spec['note']}",
-        )

@@ -25,16 +25,20 @@ from sklearn.utils import check_random_state
 
 from .._typing import ArrayLike, Matrix, Proportions, RandomState
 from ..base import crosstab
-from ._count_tables import bag_counts, deal, fill_table, fit_margins, round_table
 from ._task import read_task
 from ._variant_tables import (
+    bag_counts,
     chance_bags,
     cluster_to_bag,
     cross_bag_table,
+    deal,
+    fill_table,
+    fit_margins,
     hard_table,
     intermediate_table,
     label_collider_table,
     project_rows,
+    round_table,
     variant_table,
 )
 
