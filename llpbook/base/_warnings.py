@@ -11,11 +11,9 @@ from ._running import warn
 
 
 def warn_if_short(
-    estimator,
-    left="a gradient of {:.1e}",
-    advice="scale the features, penalize more, or raise max_iter",
-    slack=2,
-):
+    estimator, left="a gradient of {:.1e}",
+    advice="scale the features, penalize more, or raise max_iter", slack=2,
+):  # fmt: skip
     """Warn that an iterative fit stopped short, if it did.
 
     Parameters

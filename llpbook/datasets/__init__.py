@@ -374,13 +374,9 @@ def random_bags(
 
 
 def make_dataset(
-    X: Matrix,
-    y: ArrayLike,
-    bags: ArrayLike,
-    *,
-    positive: Any = None,
+    X: Matrix, y: ArrayLike, bags: ArrayLike, *, positive: Any = None,
     name: str = "data",
-) -> BagDataset:
+) -> BagDataset:  # fmt: skip
     """A `BagDataset` from labeled instances and their bags.
 
     Parameters

@@ -185,12 +185,9 @@ def normal_score(s, bags, parts, sizes, positives):
 
 
 def count_log_likelihood(
-    probabilities: NDArray,
-    bags: NDArray,
-    proportions: NDArray,
-    *,
+    probabilities: NDArray, bags: NDArray, proportions: NDArray, *,
     bag_sizes: NDArray | None = None,
-) -> float:
+) -> float:  # fmt: skip
     """Mean over bags of the log-likelihood of their counts under predicted probabilities.
 
     See `exact_score`, which serves bags of up to 500 instances here, and `normal_score` for larger ones. Of whole bags
@@ -394,12 +391,10 @@ def _in_order_of(wanted, matrix, classes):
 
 
 def proportion_scorer(
-    proportions: Proportions | None,
-    *,
-    error: str | Callable = "mae",
+    proportions: Proportions | None, *, error: str | Callable = "mae",
     bag_sizes: ArrayLike | Mapping[Hashable, Any] | None = None,
     soft: bool | None = None,
-) -> ProportionScorer:
+) -> ProportionScorer:  # fmt: skip
     r"""A scorer that compares predicted with given proportions: no instance label is needed.
 
     Call it as ``scorer(estimator, X, bags)``; larger is better. Errors count negative, so that 0 is best.

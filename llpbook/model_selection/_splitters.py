@@ -270,12 +270,9 @@ class FullBagKFold(BagSplitter):
     """
 
     def __init__(
-        self,
-        n_splits: int = 5,
-        *,
-        proportions: Proportions | None = None,
+        self, n_splits: int = 5, *, proportions: Proportions | None = None,
         random_state: RandomState = None,
-    ):
+    ):  # fmt: skip
         self.n_splits, self.proportions = n_splits, proportions
         self.random_state = random_state
         self._check(least=2)
@@ -322,12 +319,9 @@ class SplitBagKFold(BagSplitter):
     """
 
     def __init__(
-        self,
-        n_splits: int = 5,
-        *,
-        shuffle: bool = True,
+        self, n_splits: int = 5, *, shuffle: bool = True,
         random_state: RandomState = None,
-    ):
+    ):  # fmt: skip
         self.n_splits, self.shuffle = n_splits, shuffle
         self.random_state = random_state
         self._check(least=2)
@@ -362,12 +356,9 @@ class SplitBagShuffle(BagSplitter):
     """
 
     def __init__(
-        self,
-        n_splits: int = 5,
-        *,
-        test_size: float = 0.5,
+        self, n_splits: int = 5, *, test_size: float = 0.5,
         random_state: RandomState = None,
-    ):
+    ):  # fmt: skip
         self.n_splits, self.test_size = n_splits, test_size
         self.random_state = random_state
         self._check()
@@ -410,13 +401,9 @@ class SplitBagBootstrap(BagSplitter):
     """
 
     def __init__(
-        self,
-        n_splits: int = 5,
-        *,
-        test_size: float = 0.5,
-        out_of_bag: bool = False,
+        self, n_splits: int = 5, *, test_size: float = 0.5, out_of_bag: bool = False,
         random_state: RandomState = None,
-    ):
+    ):  # fmt: skip
         self.n_splits, self.test_size = n_splits, test_size
         self.out_of_bag, self.random_state = out_of_bag, random_state
         self._check()

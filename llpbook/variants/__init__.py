@@ -131,16 +131,10 @@ def _share_report(made, wanted, sizes):
 
 
 def make_bags(
-    X: Matrix,
-    y: ArrayLike,
-    variant: str,
-    *,
-    n_bags: int | None = None,
-    sizes: ArrayLike | None = None,
-    proportions: Proportions | None = None,
-    clusters: ArrayLike | None = None,
-    random_state: RandomState = None,
-) -> GeneratedBags:
+    X: Matrix, y: ArrayLike, variant: str, *, n_bags: int | None = None,
+    sizes: ArrayLike | None = None, proportions: Proportions | None = None,
+    clusters: ArrayLike | None = None, random_state: RandomState = None,
+) -> GeneratedBags:  # fmt: skip
     r"""Assign labeled instances to bags that make a variant of the problem.
 
     Counts are exact, not draws: sizes and proportions are met to one instance where they can be, and ``report`` says by
