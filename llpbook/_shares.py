@@ -9,12 +9,6 @@ from ._checks import NotIdentifiableError, _holds_text, _show, numbers, refuse_m
 ROUNDED = 0.005
 
 
-def as_pandas(table):
-    """A table of another library, such as polars, as a DataFrame; anything else as it is."""
-    foreign = hasattr(table, "to_pandas") and hasattr(table, "columns")
-    return table.to_pandas() if foreign else table
-
-
 def refuse_columns(proportions, before=""):
     """Answer a DataFrame of names and shares, or of shares only, with the line that reads it.
 
@@ -101,8 +95,11 @@ def check_proportions(proportions, empty_rows=False, noisy=False, remedy=""):
         are fewer than two classes, or there is no bag.
     """
     refuse_mask("proportions", proportions)
-    given, keys, classes = as_pandas(proportions), None, None
-    refuse_columns(given, "" if given is proportions else ".to_pandas()")
+    given, keys, classes = proportions, None, None
+    # A table of another library, such as polars.
+    foreign = hasattr(given, "to_pandas") and hasattr(given, "columns")
+    given = given.to_pandas() if foreign else given
+    refuse_columns(given, ".to_pandas()" * foreign)
     if isinstance(given, dict):
         keys, given = pd.Index(list(given), tupleize_cols=False), list(given.values())
     elif isinstance(given, pd.Series | pd.DataFrame):

@@ -47,11 +47,11 @@ __all__ = [
     "wilcoxon_test",
 ]
 
+#: Scores tie if they differ by less than this times the largest absolute score of the data set, or of the pairs.
 TIE = 1e-9
-"""Scores tie if they differ by less than this times the largest absolute score of the data set, or of the pairs."""
 
+#: The rounding error allowed in each published average rank: two decimals.
 PRINTED = 0.005
-"""The rounding error allowed in each published average rank: two decimals."""
 
 
 class FriedmanTest(NamedTuple):

@@ -20,7 +20,7 @@ Chapter: ``book/taxonomy``. Source: franco2023 (section 2, Table 1, A.1).
 from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
-from itertools import combinations, count, permutations, product
+from itertools import combinations, compress, count, permutations, product
 from typing import NamedTuple
 
 import numpy as np
@@ -38,12 +38,19 @@ __all__ = [
     "varies_between_bags",
 ]
 
+#: Features, label, bag: the order of the axes of a joint.
 NODES = ("X", "Y", "B")
-"""Features, label, bag: the order of the axes of a joint."""
 
+#: The two variables of each statement, and the one that is given.
+ROLES = [
+    (a, b, given)
+    for a, b in combinations(NODES, 2)
+    for given in (None, *(v for v in NODES if v not in (a, b)))
+]
+#: The six statements of independence, the columns of `table`.
 STATEMENTS = ("X_Y", "X_B", "Y_B", "X_Y|B", "X_B|Y", "Y_B|X")
-"""The six statements of independence, the columns of `table`."""
 
+#: The names that the paper gives to patterns (franco2023, Table 1).
 VARIANTS = {
     "Naive": frozenset({"X_B", "Y_B", "X_B|Y", "Y_B|X"}),
     "Label collider": frozenset({"X_B"}),
@@ -53,7 +60,6 @@ VARIANTS = {
     "Intermediate": frozenset({"Y_B|X"}),
     "Hard": frozenset(),
 }
-"""The names that the paper gives to patterns (franco2023, Table 1)."""
 
 
 class Rule(NamedTuple):
@@ -112,9 +118,7 @@ def statement(a, b, given=None):
 def patterns():
     """All 64 sets of statements, in the order of a truth table: the first statement varies slowest."""
     truth = product((True, False), repeat=len(STATEMENTS))
-    return [
-        frozenset(s for s, t in zip(STATEMENTS, row, strict=True) if t) for row in truth
-    ]
+    return [frozenset(compress(STATEMENTS, row)) for row in truth]
 
 
 def rule_one():
@@ -340,12 +344,7 @@ def pattern_of_dag(dag: Iterable[tuple[str, str]]) -> frozenset:
     ['X_B|Y']
     """
     dag = as_dag(dag)
-    return frozenset(
-        statement(a, b, given)
-        for a, b in combinations(NODES, 2)
-        for given in (None, *(set(NODES) - {a, b}))
-        if d_separated(dag, a, b, given)
-    )
+    return frozenset(statement(*roles) for roles in ROLES if d_separated(dag, *roles))
 
 
 # --- names ---------------------------------------------------------------------------------------------------
@@ -548,12 +547,8 @@ def independences(joint: ArrayLike, *, tol: float = 1e-9) -> frozenset:
     >>> sorted(independences(np.full((2, 2, 2), 1 / 8)))  # all independent
     ['X_B', 'X_B|Y', 'X_Y', 'X_Y|B', 'Y_B', 'Y_B|X']
     """
-    return frozenset(
-        statement(a, b, given)
-        for a, b in combinations(NODES, 2)
-        for given in (None, *(set(NODES) - {a, b}))
-        if dependence(joint, a, b, given) <= tol
-    )
+    tests = ((roles, dependence(joint, *roles)) for roles in ROLES)
+    return frozenset(statement(*roles) for roles, found in tests if found <= tol)
 
 
 def unfaithful_examples():

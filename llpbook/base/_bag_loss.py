@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 
 import numpy as np
@@ -228,7 +229,7 @@ class BagLoss(ABC):
             ``objective(bags, scores)``, to be passed as ``objective=``; the bag numbers are handed to ``fit`` in the
             place of labels, ``fit(X, bags)``.
         """
-        return _Objective(self, proportions)
+        return partial(_derivatives, self, proportions)
 
     def __add__(self, other):
         if not isinstance(other, BagLoss):
@@ -245,15 +246,9 @@ class BagLoss(ABC):
     __rmul__ = __mul__
 
 
-@dataclass(frozen=True, eq=False)
-class _Objective:
-    """A loss and shares as a function of bags and scores; unlike a closure it can be stored with a model."""
-
-    loss: BagLoss
-    proportions: object
-
-    def __call__(self, bags, scores):
-        return self.loss(scores, bags, self.proportions)[1:]
+def _derivatives(loss, proportions, bags, scores):
+    """Gradient and curvature of a loss, in the order in which other libraries hand out labels and scores."""
+    return loss(scores, bags, proportions)[1:]
 
 
 @dataclass(frozen=True)

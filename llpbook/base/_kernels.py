@@ -211,36 +211,24 @@ class KernelClassifier(LLPClassifier):
         """Weights of the features, shape (1, n_columns) or (n_classes, n_columns)."""
 
     def _fit(self, data):
-        X = data.X
+        X, (n, d) = data.X, data.X.shape
         if self.kernel == "linear":
-            weights = self._solve(data, self._linear_features(X))
-            self._store_linear(weights, X.shape[1])
-        else:
-            n, name = X.shape[0], type(self).__name__
-            require_memory(
-                f"{name} with a kernel on {n} instances",
-                8.0 * self._gram_copies * n**2,
-                WITHOUT_GRAM,
-            )
-            self.X_fit_, self.gamma_ = X, kernel_coefficient(self.gamma, X)
-            gram = self._gram(X)
-            features, to_dual = kernel_features(gram)
-            refuse_indefinite(gram, features, self.kernel)
-            self._gram(X[:1])  # a callable must give single rows, too: predict asks
-            weights = self._solve(data, features)
-            rank = features.shape[1]
-            self.dual_coef_ = to_dual(weights[:, :rank].T)
-            self.intercept_ = weights[:, rank:].sum(axis=1)
-
-    def _linear_features(self, X):
-        """X, and the constant 1 for an intercept that is a weight."""
-        constant = self.fit_intercept and not self._free_intercept
-        return append_one(X) if constant else X
-
-    def _store_linear(self, weights, d):
-        """Store the weights of the ``d`` features of X and, where there is one more column, the intercept."""
-        # The sum is over one column, or over none: 0 without an intercept.
-        self.coef_, self.intercept_ = weights[:, :d], weights[:, d:].sum(axis=1)
+            constant = self.fit_intercept and not self._free_intercept
+            weights = self._solve(data, append_one(X) if constant else X)
+            # The sum is over one column, or over none: 0 without an intercept.
+            self.coef_, self.intercept_ = weights[:, :d], weights[:, d:].sum(axis=1)
+            return
+        what = f"{type(self).__name__} with a kernel on {n} instances"
+        require_memory(what, 8.0 * self._gram_copies * n**2, WITHOUT_GRAM)
+        self.X_fit_, self.gamma_ = X, kernel_coefficient(self.gamma, X)
+        gram = self._gram(X)
+        features, to_dual = kernel_features(gram)
+        refuse_indefinite(gram, features, self.kernel)
+        self._gram(X[:1])  # a callable must give single rows, too: predict asks
+        weights = self._solve(data, features)
+        rank = features.shape[1]
+        self.dual_coef_ = to_dual(weights[:, :rank].T)
+        self.intercept_ = weights[:, rank:].sum(axis=1)
 
     def _gram(self, X):
         """Kernel of X and the training instances, plus 1 for an intercept that is a weight."""
