@@ -14,7 +14,8 @@ from check_site import FLAGS, NO_OTHER_HOST, ROOT, serve
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 DOCUMENTATION = PROJECT["urls"]["Documentation"]
 SITE, TARGET = ROOT / "_build" / "singlehtml", ROOT / "_build" / "llpbook.pdf"
-WHOLE = 24  # lines of code or output that are moved to the next page whole; longer ones are cut
+PRE = '<div class="highlight"><pre>{}</pre></div>'
+WHOLE, PART = 24, 8  # lines of code or output: what is longer may be cut after every eighth line
 
 
 def links_within(text: str, name: str) -> str:
@@ -33,15 +34,19 @@ def links_within(text: str, name: str) -> str:
     return text
 
 
-def short_blocks_whole(text: str) -> str:
-    """The page with a class on each block that no end of a page may cut: a style sheet counts no lines."""
+def long_blocks_in_parts(text: str) -> str:
+    """The page with long code in parts, between which a page may end: a style sheet counts no lines."""
 
-    def marked(block):
-        return (
-            "<pre class='whole'>" if block[1].count("\n") < WHOLE else "<pre>"
-        ) + block[1]
+    def cut(block):
+        lines = block[1].rstrip("\n").split("\n")
+        if len(lines) <= WHOLE:
+            return block[0]
+        starts = range(0, len(lines) - PART // 2, PART)
+        ends = [*starts[1:], len(lines)]
+        parts = ["\n".join(lines[a:b]) for a, b in zip(starts, ends, strict=True)]
+        return "".join(PRE.format(part + "\n") for part in parts)
 
-    return re.sub(r"<pre>(.*?</pre>)", marked, text, flags=re.S)
+    return re.sub(PRE.format("(.*?)"), cut, text, flags=re.DOTALL)
 
 
 def print_pdf(chromium: str) -> None:
@@ -53,7 +58,7 @@ def print_pdf(chromium: str) -> None:
     book = max(pages, key=lambda page: page.stat().st_size)
     name = book.relative_to(SITE).as_posix()
     text = links_within(book.read_text("utf-8"), name)
-    (SITE / "print.html").write_text(short_blocks_whole(text), "utf-8")
+    (SITE / "print.html").write_text(long_blocks_in_parts(text), "utf-8")
     TARGET.unlink(missing_ok=True)  # else an old file would pass for a new one
     server, home, missing = serve(SITE)
     with tempfile.TemporaryDirectory() as profile:
