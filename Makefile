@@ -156,6 +156,9 @@ pdf: $(STAMP)  ## the book as PDF
 	$(BIN)/jupyter-book build -q . --builder singlehtml
 	$(BIN)/python tools/print_pdf.py --chromium $(CHROMIUM)
 
+picture: $(STAMP)  ## the picture of README and of the first page
+	$(BIN)/python tools/picture.py
+
 # What a release publishes. `build` is a tool of the author's, not of the book.
 dist:  ## what a release publishes
 	$(PYTHON) -m venv _build/dist-env
