@@ -377,6 +377,16 @@ def test_links_of_the_printed_book_stay_inside():
         print_pdf.links_within(body.format("#b"), "book/intro.html")
 
 
+@pytest.mark.parametrize("n, parts", [(24, [24]), (25, [8, 8, 9]), (29, [8, 8, 8, 5])])
+def test_long_code_is_printed_in_parts_and_short_code_whole(n, parts):
+    lines = [f"<b>line {k}</b>" for k in range(n)]
+    block = print_pdf.PRE.format("\n".join(lines) + "\n")
+    text = print_pdf.long_blocks_in_parts(f"<p>{block}</p>")
+    found = re.findall(print_pdf.PRE.format("(.*?)"), text, re.S)
+    assert [part.count("\n") for part in found] == parts
+    assert "".join(found).split("\n")[:-1] == lines
+
+
 # --- the arithmetic of the errata ----------------------------------------------------------------------------
 
 

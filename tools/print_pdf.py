@@ -15,7 +15,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 DOCUMENTATION = PROJECT["urls"]["Documentation"]
 SITE, TARGET = ROOT / "_build" / "singlehtml", ROOT / "_build" / "llpbook.pdf"
 PRE = '<div class="highlight"><pre>{}</pre></div>'
-WHOLE, PART = 24, 8  # lines of code or output: what is longer may be cut after every eighth line
+WHOLE, PART = 24, 8  # lines of a block: a longer one may end after every eighth
 
 
 def links_within(text: str, name: str) -> str:
