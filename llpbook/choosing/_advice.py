@@ -279,10 +279,12 @@ def _measured(advice):
     if np.isnan(s.other):
         return "Nothing was fitted: the time was too short."
     agree = "" if np.isnan(s.agreement) else f"Two methods agree on {s.agreement:.0%}. "
-    trees = "" if np.isnan(s.trees) else f", {s.trees:.1f} with trees"
-    line, whole = (
-        "not known" if np.isnan(v) else f"{v:.1f}" for v in (s.line, s.whole)
+    # rounded down: a gain that is too small must not be printed as enough
+    line, trees, whole = (
+        "not known" if np.isnan(v) else f"{np.floor(10 * v) / 10:.1f}"
+        for v in (s.line, s.trees, s.whole)
     )
+    trees = "" if np.isnan(s.trees) else f", {trees} with trees"
     return f"{agree}Gain in nats: held-out parts {line} with a line{trees}; whole bags {whole}."
 
 
