@@ -6,7 +6,7 @@ A loss gives the value, the gradient and square roots of its expected curvature 
 these into those by weights; `fisher_scoring` asks for nothing else, be it of data in memory or of sums over chunks.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -103,7 +103,7 @@ class Point:
     gradient: np.ndarray
     information: object
     penalty: np.ndarray
-    roots: object = field(default=None)
+    roots: object = None
 
     @property
     def is_finite(self):

@@ -51,22 +51,17 @@ def fit_to_labels(estimator, X, q):
         If there is one class only.
     """
     rows, y = (None, q.astype(int)) if q.ndim == 1 else np.nonzero(q)
-    refuse_one_label(y)
-    if len(getattr(estimator, "classes_", ())) != len(np.unique(y)):
-        estimator = clone(estimator)
-    if len(y) == len(q):
-        return estimator.fit(X, y)
-    return estimator.fit(X[rows], y, sample_weight=q[rows, y])
-
-
-def refuse_one_label(y):
-    """NotIdentifiableError if all labels are equal."""
     if (y == y[0]).all():
         raise NotIdentifiableError(
             "every instance gets the same label, from which nothing can be learned: one "
             "class is the largest of every bag alike (init='proportions' draws labels "
             "instead), or the counts of the other round to 0 in every bag"
         )
+    if len(getattr(estimator, "classes_", ())) != len(np.unique(y)):
+        estimator = clone(estimator)
+    if len(y) == len(q):
+        return estimator.fit(X, y)
+    return estimator.fit(X[rows], y, sample_weight=q[rows, y])
 
 
 class WarmFits:

@@ -57,8 +57,8 @@ LARGE, FIVE = (100_000, 500), (100_000, 50, 20, 5)
 TWO = {"kernel": "rbf", "random_state": 0}
 # Most CPU of a fit as a multiple of that of a fit to labels, and the least accuracy.
 BESIDE = [
-    (CountLogistic(), (), LR, 5, 0.86),
-    (CountLogistic(), LARGE, LR, 5, 0.86),
+    (CountLogistic(), (), LR, 4, 0.86),
+    (CountLogistic(), LARGE, LR, 4, 0.86),
     (CountLogistic(), FIVE, LR, 20, 0.8),
     (MeanMap(), (), LR, 5, 0.85),
     (BagMeanRegression(), (), LR, 2, 0.85),
@@ -66,6 +66,7 @@ BESIDE = [
     (LaplacianMeanMap(n_neighbors=50), (100_000, 5), LR, 300, 0.85),
     (AlternatingMeanMap(), (), LR, 30, 0.86),
     (EMLR(), (), LR, 25, 0.86),
+    (EMLR(), FIVE, LR, 25, 0.8),
     (WeightedLDA("sws"), FIVE, LR, 1, 0.7),
     (WeightedLDA("fws"), FIVE, LR, 2, 0.7),
     (WeightedLDA("wws"), FIVE, LR, 15, 0.6),
