@@ -23,6 +23,7 @@ def unfrozen(room):
     """Functions and classes of a room and its parts that are not in `__all__`."""
     module = importlib.import_module(room)
     frozen = getattr(module, "__all__", None)
+    of_base = importlib.import_module("llpbook.base").__all__
     found = []
     for name, value in vars(module).items():
         if name[0] == "_" or not (inspect.isfunction(value) or inspect.isclass(value)):
@@ -30,8 +31,9 @@ def unfrozen(room):
         home = value.__module__
         if frozen is None and home == room:
             continue  # `automodule` takes all that such a room defines
-        # its own, of its parts, or of the private parts that several rooms share
-        within = f"{home}.".startswith((f"{room}.", "llpbook._"))
+        # its own, of its parts, or of parts that rooms share and `base` does not freeze
+        shared = home.startswith("llpbook._") and name not in of_base
+        within = shared or f"{home}.".startswith(f"{room}.")
         if within and name not in (frozen or ()) and value.__doc__:
             found.append(name)
     return found
