@@ -157,6 +157,17 @@ def check_proportions(proportions, empty_rows=False, noisy=False, remedy=""):
     return matrix, classes, keys
 
 
+def in_order_of(wanted, matrix, classes):
+    """The columns of proportions in the order of the wanted classes; columns without names are in this order."""
+    known, wanted = pd.Index(classes), pd.Index(wanted)
+    named, unnamed = set(known) == set(wanted), known.equals(pd.RangeIndex(len(known)))
+    if len(known) != len(wanted) or not (named or unnamed):
+        raise ValueError(
+            f"proportions has the classes {known.tolist()}, and must have {wanted.tolist()}"
+        )
+    return matrix[:, known.get_indexer(wanted)] if named else matrix
+
+
 def refuse_shares_of_instances(matrix, codes):
     """Refuse proportions, or labels, with an entry per instance: read as one per bag, they would mean nothing."""
     if len(matrix) != len(codes):

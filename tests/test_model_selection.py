@@ -541,8 +541,9 @@ def test_keys_sizes_and_classes_are_matched_by_name():
     assert scored(turned, P, codes, plain) == scored([8, 4], P, codes, plain)
     with pytest.raises(ValueError, match="one size for each of the 2 rows"):
         scored([1, 2, 3])
-    with pytest.raises(ValueError, match="proportions has the classes"):
-        proportion_scorer(np.full((2, 3), 1 / 3))(model, X, codes)
+    for other in (np.full((2, 3), 1 / 3), pd.DataFrame(np.eye(2), columns=["a", "b"])):
+        with pytest.raises(ValueError, match="proportions has the classes"):
+            proportion_scorer(other)(model, X, codes)
 
 
 def test_scorers_name_what_is_wrong():

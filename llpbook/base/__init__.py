@@ -19,7 +19,7 @@ from .._checks import (
     page,
     read_counts,
 )
-from .._shares import check_proportions, fill_empty_rows, require_rank
+from .._shares import check_proportions, fill_empty_rows, in_order_of, require_rank
 from .._typing import ArrayLike, Matrix, NDArray, Proportions, RandomState
 from ._bag_counts import BagCounts, bag_counts
 from ._bag_data import (

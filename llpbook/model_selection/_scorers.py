@@ -4,7 +4,6 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.stats import hypergeom
 
 from .._checks import check_flag
@@ -13,6 +12,7 @@ from ..base import (
     bag_shares,
     check_bags,
     check_proportions,
+    in_order_of,
     keyed_rows,
     require_probabilities,
     whole_counts,
@@ -331,7 +331,7 @@ class ProportionScorer:
     def __call__(self, estimator, X, bags):
         """The score of a fitted estimator on instances of some bags, or of parts of them: larger is better."""
         matrix, classes, keys = check_proportions(self.proportions, empty_rows=True)
-        matrix = _in_order_of(estimator.classes_, matrix, classes)
+        matrix = in_order_of(estimator.classes_, matrix, classes)
         codes = check_bags(bags, count_rows(X), len(matrix), keys, X)
         parts = np.bincount(codes, minlength=len(matrix))
         given = self.error in SIZED and self.bag_sizes is not None
@@ -378,16 +378,6 @@ class ProportionScorer:
                 f"of which {parts[k]} instances are scored"
             )
         return np.nan_to_num(sizes).astype(int)
-
-
-def _in_order_of(wanted, matrix, classes):
-    """Columns in the order of an estimator's classes, where these are the names of the columns."""
-    if len(wanted) != matrix.shape[1]:
-        raise ValueError(
-            f"proportions has the classes {list(classes)}, the estimator {list(wanted)}"
-        )
-    named = set(classes) == set(wanted)
-    return matrix[:, pd.Index(classes).get_indexer(wanted)] if named else matrix
 
 
 def proportion_scorer(

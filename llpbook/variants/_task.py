@@ -15,6 +15,7 @@ from ..base import (
     check_features,
     check_proportions,
     crosstab,
+    in_order_of,
     keyed_rows,
     label_codes,
     whole_counts,
@@ -165,14 +166,4 @@ def _read_wanted(proportions, classes, variant):
         message = f"proportions must not be given for variant={variant!r}"
         raise ValueError(f"{message}, which leaves them to chance")
     matrix, columns, _ = check_proportions(proportions)
-    if isinstance(proportions, pd.DataFrame):
-        if set(columns) != set(classes):
-            raise ValueError(
-                f"proportions has the columns {list(columns)}, y the classes {classes.tolist()}"
-            )
-        return matrix[:, pd.Index(columns).get_indexer(classes)]
-    if matrix.shape[1] != len(classes):
-        raise ValueError(
-            f"proportions must have one column for each of the {len(classes)} classes of y, got {matrix.shape[1]}"
-        )
-    return matrix
+    return in_order_of(classes, matrix, columns)
