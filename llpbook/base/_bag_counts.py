@@ -155,31 +155,3 @@ def bag_counts(bags, proportions, covariances=None, frequencies=None):
     if n_classes == 2:
         counts, errors = counts[:, 1], errors[:, 1, 1]
     return BagCounts(codes, sizes, counts, errors, frequencies=frequencies)
-
-
-def labels_alone(data):
-    """Each known label as a bag of one, where `labels_to_pure_bags` made one bag per class.
-
-    Parameters
-    ----------
-    data : BagData
-        With its known labels as one pure bag per class.
-
-    Returns
-    -------
-    BagData
-        With one pure bag per row with a known label.
-    """
-    if not data.n_pure:
-        return data
-    n_bags = len(data.proportions) - data.n_pure
-    rows = np.flatnonzero(data.bags >= n_bags)
-    bags, codes = data.bags.copy(), data.bags[rows]
-    bags[rows] = n_bags + np.arange(len(rows))
-    shares = np.vstack([data.proportions[:n_bags], data.proportions[codes]])
-    covariances = data.covariances
-    if covariances is not None:
-        covariances = np.concatenate([covariances[:n_bags], covariances[codes]])
-    return replace(
-        data, bags=bags, proportions=shares, n_pure=len(rows), covariances=covariances
-    )

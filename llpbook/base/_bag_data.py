@@ -284,7 +284,7 @@ def warn_of_little_worth(data):
         )
 
 
-def labels_to_pure_bags(data, noisy=False):
+def labels_to_pure_bags(data, noisy=False, alone=False):
     """Turn known labels into proportions: one pure bag a class, and each bag without its labeled instances.
 
     With every label known the bags are the classes: supervised learning. Where proportions and labels disagree by more
@@ -295,11 +295,14 @@ def labels_to_pure_bags(data, noisy=False):
     data : BagData
     noisy : bool, default False
         Whether noise was added to the shares: then nothing is clipped.
+    alone : bool, default False
+        Whether each row with a known label is a bag of its own, as the likelihood of counts wants it.
 
     Returns
     -------
     BagData
-        With ``n_classes`` more bags (rows) and ``labels`` None; the same object where no label is known.
+        With ``n_classes`` more bags (rows), or one for each known label, and ``labels`` None; the same object where no
+        label is known.
     """
     if data.labels is None or (data.labels < 0).all():
         return data if data.labels is None else replace(data, labels=None)
@@ -319,15 +322,11 @@ def labels_to_pure_bags(data, noisy=False):
     left = left if noisy else np.maximum(left, 0)
     total = left.sum(axis=1, keepdims=True)
     rest = np.divide(left, total, out=data.proportions.copy(), where=total > 0)
-    bags = np.where(known, L + data.labels, data.bags)
-    return replace(
-        data,
-        bags=bags,
-        proportions=np.vstack([rest, np.eye(K)]),
-        labels=None,
-        n_pure=K,
-        before=data,
-    )
+    bags, pure, own = data.bags.copy(), np.eye(K), data.labels[known]
+    bags[known] = L + (np.arange(len(own)) if alone else own)
+    shares = np.vstack([rest, pure[own] if alone else pure])
+    added = {"labels": None, "n_pure": len(shares) - L, "before": data}
+    return replace(data, bags=bags, proportions=shares, **added)
 
 
 def check_bag_weights(bag_weights, data):

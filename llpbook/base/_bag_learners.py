@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._shares import require_rank
-from ._bag_counts import bag_counts, labels_alone
+from ._bag_counts import bag_counts
 from ._bag_effects import BagEffects
 from ._bag_loss import ProportionLoss
 from ._booster import boost_trees, tree_scores
@@ -28,15 +28,14 @@ class BagLossClassifier(LLPClassifier):
     Known labels are bags of one. A subclass says which loss it minimizes in ``_bag_loss(prior)``.
     """
 
-    _log_odds = True
-    _uses_frequencies = True
+    _log_odds = _uses_frequencies = _labels_alone = True
 
     def _fit_checked(self, data):
         self.loss_ = self._bag_loss(data.class_prior)
         self._several_classes = (
             "native" if self.loss_.several_classes else "one-vs-rest"
         )
-        super()._fit_checked(labels_alone(data))
+        super()._fit_checked(data)
 
     @abstractmethod
     def _bag_loss(self, prior):

@@ -166,6 +166,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
     _log_odds = False
     #: Whether ``_fit`` looks at ``data.frequencies``, so that one row can stand for many equal instances.
     _uses_frequencies = False
+    #: Whether each known label is a pure bag of its own: see `labels_to_pure_bags`.
+    _labels_alone = False
     #: What the same shares in every bag do, and whether two classes with equal shares could be swapped: see
     #: `check_differences`.
     _equal_shares, _names_classes_by_shares = "refused", False
@@ -294,7 +296,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
                 f"proportions must be of two classes for {type(self).__name__}, got {data.classes.tolist()}"
             )
         self.classes_, self.bag_labels_ = data.classes, data.bag_labels
-        data = labels_to_pure_bags(data, noisy)
+        data = labels_to_pure_bags(data, noisy, self._labels_alone)
         weights, errors = own.get("bag_weights"), own.get("proportion_errors")
         data = replace(
             data,

@@ -323,18 +323,12 @@ def slack_of(last):
 
 def _counts(data, last):
     """What is known of the labels, each known one as a bag of its own, and the rows that the bags are."""
-    pure = labels_to_pure_bags(data, last.proportion_noise is not None)
+    pure = labels_to_pure_bags(data, last.proportion_noise is not None, alone=True)
     errors = last.proportion_errors
     covariances = None if errors is None else error_covariances(errors, pure)
-    codes, shares, L = pure.bags, pure.proportions, len(data.proportions)
-    if pure.n_pure:
-        alone = np.flatnonzero(codes >= L)
-        shares = np.vstack([shares[:L], shares[codes[alone]]])
-        codes = codes.copy()
-        codes[alone] = L + np.arange(len(alone))
-        if covariances is not None:
-            covariances = covariances[np.minimum(np.arange(len(shares)), L)]
-    known = bag_counts(codes, shares, covariances, pure.frequencies)
-    used = np.unique(codes)
+    known = bag_counts(pure.bags, pure.proportions, covariances, pure.frequencies)
+    used = np.unique(pure.bags)
     laplace = last.proportion_noise == "laplace"
-    return replace(known, laplace=laplace), np.where(used < L, used, -1)
+    return replace(known, laplace=laplace), np.where(
+        used < len(data.proportions), used, -1
+    )
