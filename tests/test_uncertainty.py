@@ -452,6 +452,8 @@ def test_z_by_hand():
         assert row["error"] == pytest.approx(error)
         assert row["z"] == pytest.approx((P[k, 1] - v.mean()) / error)
     assert report.table["z"].abs().is_monotonic_decreasing
+    middle = report.table["z"].abs().median()
+    assert report.spread == pytest.approx(middle / norm.ppf(0.75))
     noisy = un.bag_report(model, X, bags, P, proportion_errors=np.full(60, 0.1))
     wider = np.hypot(report.table.loc[0, "error"], 0.1)
     assert noisy.table.loc[0, "error"] == pytest.approx(wider)
