@@ -24,9 +24,8 @@ import scipy.sparse as sp
 from scipy.linalg import eigh
 from scipy.sparse.linalg import eigsh
 from scipy.spatial.distance import cdist
-from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.metrics import pairwise_distances_argmin
-from sklearn.neighbors import NearestNeighbors, kneighbors_graph
+from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 
 from ._typing import ArrayLike, RandomState
@@ -48,8 +47,8 @@ SIGMAS = (0.15, 0.25, 0.5, 0.75, 1.0, 1.5)  # widths for LSMI, in median distanc
 LAMS = (0.001, 0.01, 0.1, 1.0, 10.0)  # penalties for LSMI
 DENSE = 500  # up to this many instances the dense eigensolver is used
 # Peak memory, in matrices of: instances by neighbors; instances by centers, and for each fold and penalty centers by
-# centers (LSMI); instances by instances (the dense eigensolver).
-GRAPH_COPIES, LSMI_COPIES, DENSE_COPIES = 13.0, 3.5, 4.0
+# centers (LSMI).
+GRAPH_COPIES, LSMI_COPIES = 13.0, 3.5
 ZERO = 1e-10  # an entry of an eigenvector below this share of the largest is 0
 
 
@@ -169,26 +168,12 @@ def leading_eigenvectors(kernel, n_clusters):
     vectors : ndarray, shape (n_instances, n_clusters)
         Orthonormal columns.
 
-    Raises
-    ------
-    ValueError
-        If there are more clusters than instances.
-
     Notes
     -----
     Dense, :math:`O(n^3)`, up to 500 instances; else Lanczos from a fixed start.
     """
     n = kernel.shape[0]
-    if n_clusters > n:
-        raise ValueError(
-            f"n_clusters must be at most the {n} instances, got {n_clusters}"
-        )
-    if n <= max(DENSE, n_clusters):
-        require_memory(
-            f"{n_clusters} clusters of {n} instances",
-            8.0 * DENSE_COPIES * n**2,
-            "take a smaller n_clusters, or fewer instances",
-        )
+    if n <= DENSE:
         subset = (n - n_clusters, n - 1)
         values, vectors = eigh(kernel.toarray(), subset_by_index=subset)
     else:
@@ -251,15 +236,14 @@ def assign_clusters(scores, X):
     return scores.argmax(axis=1), scores
 
 
-def smic_clusters(X, t, n_clusters=2, nearest=None):
-    """Clusters of the instances for one number of neighbors.
+def smic_clusters(X, t, nearest=None):
+    """Two clusters of the instances for one number of neighbors.
 
     Parameters
     ----------
     X : ndarray, shape (n_instances, n_features)
     t : int
         Below n_instances.
-    n_clusters : int, default 2
     nearest : (ndarray, ndarray), optional
         As in `local_scaling_kernel`.
 
@@ -270,7 +254,7 @@ def smic_clusters(X, t, n_clusters=2, nearest=None):
         `local_scaling_kernel`.
     """
     kernel, scales = local_scaling_kernel(X, t, nearest)
-    values, vectors = leading_eigenvectors(kernel, n_clusters)
+    values, vectors = leading_eigenvectors(kernel, 2)
     labels, scores = assign_clusters(cluster_scores(vectors, vectors), X)
     return dict(
         labels=labels, scores=scores, values=values, vectors=vectors, scales=scales
@@ -478,9 +462,7 @@ def lsmi(
     return float(-sum(losses) - 0.5), float(kept[0]), float(lam)
 
 
-def select_neighbors(
-    X, neighbors=NEIGHBORS, n_clusters=2, random_state=None, step=lambda: None
-):
+def select_neighbors(X, neighbors=NEIGHBORS, random_state=None, step=lambda: None):
     r"""Cluster for each number of neighbors, keep the one with the largest LSMI.
 
     Ties go to the first.
@@ -490,7 +472,6 @@ def select_neighbors(
     X : ndarray, shape (n_instances, n_features)
     neighbors : sequence of int, default 1, …, 10
         Below n_instances.
-    n_clusters : int, default 2
     random_state : int, RandomState or None
         Of LSMI: one seed, so the same centers and folds, for all numbers of neighbors.
     step : callable, optional
@@ -516,7 +497,7 @@ def select_neighbors(
     nearest = nearest_neighbors(X, t)
     found, values, rows = {}, {}, []
     for t in neighbors:
-        found[t] = smic_clusters(X, t, n_clusters, nearest)
+        found[t] = smic_clusters(X, t, nearest)
         labels, value = found[t]["labels"], np.nan
         if len(neighbors) > 1:
             # Equal clusters, whatever their numbers, are judged once.
@@ -552,55 +533,6 @@ def name_clusters(in_second, in_p, targets, weights):
     share = np.array([in_second[in_p].mean(), in_second[~in_p].mean()])
     errors = [np.abs(a - np.array(targets)) @ weights for a in (1 - share, share)]
     return int(errors[1] <= errors[0] + 1e-5 * np.sum(weights))
-
-
-def cluster_labels(X, method, random_state=None, n_init=10, n_neighbors=7):
-    """Two clusters by scikit-learn: the other two competitors in duplessis2013.
-
-    Parameters
-    ----------
-    X : array-like, shape (n_instances, n_features)
-    method : {"k-means", "spectral"}
-        k-means: the best of several starts. Spectral: normalized cut of the graph of the nearest other instances,
-        joined where either is a neighbor of the other with weight 1, of both 2; scikit-learn warns where that graph is
-        not connected.
-    random_state : int, RandomState or None
-        Used on the canonically ordered instances.
-    n_init : int, default 10
-        Of k-means, also as the last step of spectral clustering. A single start takes random instances as centers.
-    n_neighbors : int, default 7
-        Of spectral clustering: other instances. The paper says 7; 6 is right if the 7 count the instance itself, as
-        scikit-learn's own graph does.
-
-    Returns
-    -------
-    ndarray of 0 and 1, shape (n_instances,)
-
-    Raises
-    ------
-    ValueError
-        For another method, or as many neighbors as instances for "spectral".
-    """
-    X = np.asarray(X, dtype=float)
-    order, labels = canonical_order(X), np.empty(len(X), dtype=int)
-    if method == "k-means":
-        init = "random" if n_init == 1 else "k-means++"
-        model = KMeans(2, init=init, n_init=n_init, random_state=random_state)
-        labels[order] = model.fit_predict(X[order])
-    elif method == "spectral":
-        if len(X) <= n_neighbors:
-            raise ValueError(
-                f"X must have at least {n_neighbors + 1} instances, got {len(X)}"
-            )
-        graph = kneighbors_graph(X[order], n_neighbors)
-        model = SpectralClustering(
-            2, affinity="precomputed", random_state=random_state,
-            eigen_solver="arpack", n_init=n_init,
-        )  # fmt: skip
-        labels[order] = model.fit_predict(graph + graph.T)
-    else:
-        raise ValueError(f"method must be 'k-means' or 'spectral', got {method!r}")
-    return labels
 
 
 class SMIC(TwoBagClassifier):

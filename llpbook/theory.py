@@ -31,6 +31,7 @@ from .base import (
     Proportions,
     append_one,
     bag_counts,
+    gram_blocks,
     label_factors,
     one_column,
     read_bags,
@@ -65,16 +66,12 @@ def label_information(Z, scores, frequencies=None):
     """
     roots = [a.reshape(len(a), -1) for a in label_factors(scores)]
     often = 1.0 if frequencies is None else frequencies
-    K = roots[0].shape[1]
+
+    def weights(j, k):
+        return often * sum(a[:, j] * a[:, k] for a in roots)
+
     # eq: eq-theory-labels
-    blocks = [
-        [
-            weighted_gram(Z, often * sum(a[:, j] * a[:, k] for a in roots))
-            for k in range(K)
-        ]
-        for j in range(K)
-    ]
-    return np.block(blocks)
+    return gram_blocks(Z, weights, roots[0].shape[1])
 
 
 def exact_information(Z, f, known):

@@ -6,7 +6,6 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import quad
 from scipy.spatial.distance import pdist
@@ -460,7 +459,6 @@ def test_memory_is_asked_for_before_a_fit(monkeypatch):
         "DSDD with 200 centers on 200": lambda: DSDD(n_centers=huge).fit(X, bags),
         "A graph of 150 neighbors for each of 200": lambda: SMIC(150).fit(X, bags),
         "LSMI with 200 centers": lambda: smic.lsmi(X, y, n_centers=huge),
-        "2 clusters of 200": lambda: smic.leading_eigenvectors(sp.eye_array(200), 2),
         "lscv_width on 200 points": lambda: dd.lscv_width(X, max_points=huge),
     }.items():
         with pytest.raises(ValueError, match=f"{name}.* needs about .*{way}"):

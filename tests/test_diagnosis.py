@@ -664,25 +664,23 @@ def test_without_labels():
     assert (rejected["intermediate"] == 20).all() and (rejected["hard"] >= 19).all()
 
 
-def made_up(detectable=0.05, correction="holm", **pvalues):
+def made_up(detectable=0.05, **pvalues):
     columns = {"test": "t", "statistic": 0.0, "detectable": detectable, "note": ""}
     tests = pd.DataFrame(columns | {"pvalue": pd.Series(pvalues, dtype=float)})
     none = pd.DataFrame()
-    return diagnosis.Diagnosis(tests, none, 0.05, correction, 5, 100, 0, True, True)
+    return diagnosis.Diagnosis(tests, none, 0.05, 5, 100, 0, True, True)
 
 
-@pytest.mark.parametrize("correction", ["holm", None])
 @pytest.mark.slow
-def test_rejections_are_read_by_the_taxonomy(correction):
+def test_rejections_are_read_by_the_taxonomy():
     table = taxonomy.table().set_index("name")
     rng = np.random.default_rng(0)
     for p in rng.choice((0.001, 0.02, 0.5), (60, 6), p=[0.1, 0.1, 0.8]):
         pvalues = dict(zip(taxonomy.STATEMENTS, p, strict=True))
-        found = made_up(correction=correction, **pvalues)
+        found = made_up(**pvalues)
         for name in taxonomy.VARIANTS:
             claimed = [v for s, v in pvalues.items() if table.loc[name, s]]
-            times = len(claimed) if correction else 1
-            rejected = any(v * times <= 0.05 for v in claimed)
+            rejected = any(v * len(claimed) <= 0.05 for v in claimed)
             assert (name.lower() in found.variants) != rejected
     assert made_up(X_B=0.01, **{"X_B|Y": 0.5}).variants[-1] == "hard"
     assert "naive" not in made_up(X_B=0.01).variants
@@ -829,7 +827,6 @@ def test_ties_in_tiny_bags_are_no_noise(seed):
     [
         ({"n_permutations": 0}, "take n_permutations=59 or more"),
         ({"alpha": 0.01}, "n_permutations=199 makes 0.005 the least .* n_permutations=299 or more"),
-        ({"alpha": 0.004, "correction": None}, "n_permutations=249 or more"),
         ({"labels": [-1] * 600}, "labels holds no known label"),
     ],
 )  # fmt: skip

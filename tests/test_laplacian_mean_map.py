@@ -421,15 +421,16 @@ def test_the_gap_is_what_is_left_of_the_gradient(cls):
 @pytest.mark.filterwarnings("ignore:proportions are the same")
 def test_starts():
     X, _, bags, P = problem(n=600, seed=3)
-    graph = {
-        "alpha": 2.0, "smoothness": 0.5, "sigma": 0.7, "epsilon": 0.01,
-        "bag_weights": "uniform", "operator_weights": "uniform", "n_neighbors": 20,
-    }  # fmt: skip
-    few = {"bag_weights": np.where(np.arange(len(P)) < 5, 1.0, 0.001)}
-    for cls, own in ((LaplacianMeanMap, graph), (MeanMap, {}), (MeanMap, few)):
-        name = "mean_map" if cls is MeanMap else "laplacian"
+    graph = LaplacianMeanMap(
+        2.0, 0.5, sigma=0.7, epsilon=0.01, bag_weights="uniform",
+        operator_weights="uniform", n_neighbors=20,
+    )  # fmt: skip
+    few = MeanMap(bag_weights=np.where(np.arange(len(P)) < 5, 1.0, 0.001))
+    for first in (graph, LaplacianMeanMap(), MeanMap(), few):
+        name = "mean_map" if isinstance(first, MeanMap) else first
+        own = {"alpha": first.alpha, "bag_weights": first.bag_weights}
         found = AlternatingMeanMap(init=name, **own).fit(X, bags, P).objective_curve_
-        first = cls(**own).fit(X, bags, P)
+        first.fit(X, bags, P)
         counts = np.round(np.bincount(bags)[:, None] * P).astype(int)
         w = np.append(first.coef_, first.intercept_)[None] / 2
         Z = np.column_stack([X, np.ones(len(X))])

@@ -64,8 +64,8 @@ CALLS = {
     "diagnose": (
         diagnose,
         {"X": X, "bags": BAGS, "proportions": P, "alpha": 0.05, "exact": True,
-         "correction": "holm", "n_permutations": 99},
-        "exact=None exact=0 correction=None n_permutations=10^12",
+         "n_permutations": 99},
+        "exact=None exact=0 n_permutations=10^12",
     ),
     "two_bag_test": (
         two_bag_test,

@@ -15,6 +15,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from llpbook import smic
 from llpbook.density_difference import gaussian_basis, toy_problem
 from llpbook.smic import SMIC
+from studies.duplessis2013 import cluster_labels
 
 
 def blobs(n=40, gap=8.0, d=2, seed=0):
@@ -313,7 +314,7 @@ def test_selection_takes_the_largest_lsmi():
         labels = smic.smic_clusters(X, k)["labels"]
         assert_allclose(values[k], smic.lsmi(X, labels, random_state=0)[0])
     assert same_clusters(found["labels"], y)
-    assert not same_clusters(smic.cluster_labels(X, "k-means", 0), y)
+    assert not same_clusters(cluster_labels(X, "k-means", 0), y)
     few = SMIC(random_state=0).fit(X[:5], [0, 0, 0, 1, 1])
     assert few.cv_results_["n_neighbors"].max() == 4
 
@@ -409,10 +410,10 @@ def test_equal_instances_and_tiny_samples_are_fitted():
 @pytest.mark.parametrize("method", ["k-means", "spectral"])
 def test_cluster_labels(method):
     X, y = blobs(n=50, gap=5.0)
-    labels = smic.cluster_labels(X, method, 0)
+    labels = cluster_labels(X, method, 0)
     assert same_clusters(labels, y)
     order = np.random.default_rng(0).permutation(50)
-    assert_array_equal(smic.cluster_labels(X[order], method, 0), labels[order])
+    assert_array_equal(cluster_labels(X[order], method, 0), labels[order])
 
 
 def test_six_others_are_the_seven_of_scikit_learn():
@@ -421,4 +422,4 @@ def test_six_others_are_the_seven_of_scikit_learn():
         2, affinity="nearest_neighbors", n_neighbors=7, random_state=0,
         eigen_solver="arpack",
     ).fit_predict(X)  # fmt: skip
-    assert same_clusters(smic.cluster_labels(X, "spectral", 0, n_neighbors=6), own)
+    assert same_clusters(cluster_labels(X, "spectral", 0, n_neighbors=6), own)

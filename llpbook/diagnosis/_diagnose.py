@@ -1,6 +1,6 @@
 """A diagnosis: input, checked; the tests that each statement of independence gets; one result per statement."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -52,19 +52,15 @@ def read_problem(X, bags, proportions, labels=None, exact=None):
     return Problem(X, codes, matrix, known, whole if exact is None else exact, names)
 
 
-def check_levels(alpha, correction, n_permutations, n_together):
+def check_levels(alpha, n_permutations, n_together):
     """Refuse levels at which the permutation tests of ``n_together`` statements cannot reject."""
     check_level(alpha)
-    if not isinstance(correction, str | None) or correction not in ("holm", None):
-        raise ValueError(f"correction must be 'holm' or None, got {correction!r}")
     check_whole("n_permutations", n_permutations, 0)
-    level = alpha / (n_together if correction else 1)
-    enough = max(19, int(np.ceil(1 / level - 1 - 1e-9)))
+    enough = max(19, int(np.ceil(n_together / alpha - 1 - 1e-9)))
     if n_permutations < enough:
-        together = f" / {n_together} statements" if correction else ""
         raise ValueError(
             f"n_permutations={n_permutations} makes {1 / (1 + n_permutations):.3g} the least p-value of a permutation "
-            f"test; for alpha={alpha:g}{together} take n_permutations={enough} or more"
+            f"test; for alpha={alpha:g} / {n_together} statements take n_permutations={enough} or more"
         )
 
 
@@ -148,7 +144,6 @@ def diagnose(
     labels: ArrayLike | None = None,
     alpha: float = 0.05,
     exact: bool | None = None,
-    correction: Literal["holm"] | None = "holm",
     n_permutations: int = 199,
     random_state: RandomState = 0,
 ) -> Diagnosis:
@@ -168,14 +163,11 @@ def diagnose(
     labels : array-like, shape (n_instances,), optional
         Class labels, -1 for unknown; whose label is known must be chance.
     alpha : float, default 0.05
-        Level at which a true statement, or a true variant, is rejected.
+        Level at which a true statement is rejected, and by Holm's correction for its several statements a true variant.
     exact : bool or None, default None
         Whether the proportions are counts of these very instances, up to rounding to the nearest count. None: if they
         are whole counts. If they are not (a survey, a census of other people), say False: Y ⊥ B is then tested with
         labels only, and X ⊥ B | Y where errors of the shares cannot show.
-    correction : {"holm", None}, default "holm"
-        For the several statements of one variant: Holm's, so that a true variant is rejected with probability alpha at
-        most. None: at alpha each.
     n_permutations : int, default 199
     random_state : int, RandomState or None, default 0
 
@@ -205,7 +197,7 @@ def diagnose(
     >>> found.verdict("X_B|Y"), "simple" in found.variants
     ('rejected', False)
     """
-    check_levels(alpha, correction, n_permutations, 3 if labels is None else 4)
+    check_levels(alpha, n_permutations, 3 if labels is None else 4)
     problem = read_problem(X, bags, proportions, labels, exact)
     rng = check_random_state(random_state)
     found = tests_without_labels(problem, alpha, n_permutations, rng)
@@ -216,4 +208,4 @@ def diagnose(
         for s in STATEMENTS
     }
     joined = {s: join_tests(tests) for s, tests in by_statement.items() if tests}
-    return Diagnosis.of(problem, joined, alpha, correction, exact is None)
+    return Diagnosis.of(problem, joined, alpha, exact is None)

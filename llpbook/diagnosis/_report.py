@@ -57,8 +57,6 @@ class Diagnosis(Printed):
         The p-value of each column of X, for the statements that are about X; NaN where a column was not tested.
     alpha : float
         Level of each statement, and of each variant.
-    correction : {"holm", None}
-        For the several statements of a variant.
     n_bags, n_instances : int
         Bags that hold instances, and their instances.
     n_labeled : int
@@ -80,7 +78,6 @@ class Diagnosis(Printed):
     tests: pd.DataFrame
     by_column: pd.DataFrame
     alpha: float
-    correction: str | None
     n_bags: int
     n_instances: int
     n_labeled: int
@@ -105,8 +102,7 @@ class Diagnosis(Printed):
         found = {}
         for name, held in VARIANTS.items():
             p = self.pvalues[self.pvalues.index.isin(held)].dropna()
-            times = len(p) if self.correction else 1
-            found[name.lower()] = min(1.0, times * p.min()) if len(p) else 1.0
+            found[name.lower()] = min(1.0, len(p) * p.min()) if len(p) else 1.0
         return pd.Series(found)
 
     @property
@@ -153,12 +149,12 @@ class Diagnosis(Printed):
         return _text(self)
 
     @classmethod
-    def of(cls, problem, joined, alpha, correction, judged):
+    def of(cls, problem, joined, alpha, judged):
         """A diagnosis from the results of the tests: for each statement the name of its test, and the result."""
         tables = _tables(joined, problem.names)
         n_labeled, size = int((problem.labels >= 0).sum()), len(problem.X)
         given = len(np.unique(problem.bags)), size, n_labeled, problem.exact, judged
-        return cls(*tables, alpha, correction, *given)
+        return cls(*tables, alpha, *given)
 
 
 def _tables(joined, names):
@@ -201,8 +197,10 @@ def _text(d):
 def _head(d):
     """What was given, and what is assumed."""
     known = f"{d.n_labeled} labels" if d.n_labeled else "no labels"
-    holm = "; Holm's correction within a variant" if d.correction else ""
-    yield f"{d.n_instances} instances in {d.n_bags} bags, {known}; level {d.alpha:g}{holm}"
+    yield (
+        f"{d.n_instances} instances in {d.n_bags} bags, {known}; level {d.alpha:g}; "
+        "Holm's correction within a variant"
+    )
     if d.exact:
         why = " (whole counts; if they are estimates, say exact=False)" * d.judged
         shares = f"the shares are counts of these very instances{why}"

@@ -134,13 +134,14 @@ class AlternatingMeanMap(KernelClassifier):
     ----------
     alpha : float, default 1.0
         Weight of the penalty of the classifier, as in `MeanMap`.
-    init : {"laplacian", "mean_map", "random"}, default "laplacian"
-        The classifier to start from: that of `LaplacianMeanMap`, of `MeanMap`, or a random direction.
+    init : {"laplacian", "mean_map", "random"} or LaplacianMeanMap, default "laplacian"
+        The classifier to start from: that of `LaplacianMeanMap`, by default or with your graph of bags, of `MeanMap`,
+        or a random direction.
     max_iter : int, default 100
         Rounds; each fits a classifier with at most `FIT_ITERATIONS` Newton steps.
     random_state : int, RandomState or None, default None
         For ``init="random"``.
-    smoothness, sigma, n_neighbors, epsilon, bag_weights, operator_weights : see `LaplacianMeanMap`
+    bag_weights : see `LaplacianMeanMap`
         Of the start.
     kernel, gamma, fit_intercept, tol : see `LaplacianMeanMap`
     verbose : int, default 0
@@ -191,30 +192,26 @@ class AlternatingMeanMap(KernelClassifier):
     _log_odds = True
     _gram_copies = 3.4
     _parameter_constraints = {
-        **LaplacianMeanMap._parameter_constraints,
-        "init": [StrOptions({"laplacian", "mean_map", "random"})],
+        "init": [StrOptions({"laplacian", "mean_map", "random"}), LaplacianMeanMap],
     }
 
     def __init__(
-        self, alpha: float = 1.0, *, init: str = "laplacian", max_iter: int = 100,
-        random_state: RandomState = None, smoothness: float = 0.1,
-        sigma: float | str = "median", n_neighbors: int | None = None,
-        epsilon: float = 0.0, bag_weights: str | ArrayLike = "size",
-        operator_weights: str = "size", kernel: str | Callable = "linear",
+        self, alpha: float = 1.0, *, init: str | LaplacianMeanMap = "laplacian",
+        max_iter: int = 100, random_state: RandomState = None,
+        bag_weights: str | ArrayLike = "size", kernel: str | Callable = "linear",
         gamma: float | str = "scale", fit_intercept: bool = True, tol: float = 1e-6,
         verbose: int = 0,
     ):  # fmt: skip
         self.alpha, self.init, self.max_iter = alpha, init, max_iter
-        self.random_state, self.smoothness, self.sigma = random_state, smoothness, sigma
-        self.n_neighbors, self.epsilon = n_neighbors, epsilon
-        self.bag_weights, self.operator_weights = bag_weights, operator_weights
+        self.random_state, self.bag_weights = random_state, bag_weights
         self.kernel, self.gamma, self.fit_intercept = kernel, gamma, fit_intercept
         self.tol, self.verbose = tol, verbose
 
     @property
     def _equal_shares(self):
-        pulled = self.init == "laplacian" and self.epsilon > 0
-        return "warned" if pulled or self.init == "random" else "refused"
+        if self.init == "random":
+            return "warned"
+        return getattr(self.init, "_equal_shares", "refused")
 
     def _solve(self, data, Z):
         counts = whole_counts(data.proportions, data.bag_sizes)
@@ -240,12 +237,9 @@ class AlternatingMeanMap(KernelClassifier):
             rng = check_random_state(self.random_state)
             w = rng.normal(size=(1, Z.shape[1]))
             return w / max(float(np.abs(Z @ w[0]).mean()), 1e-300)
-        if self.init == "laplacian":
-            own = LaplacianMeanMap().get_params()
-            own = {name: getattr(self, name) for name in own if name != "max_iter"}
-            mu = LaplacianMeanMap(**own)._operator(data, Z)
-        else:
+        if self.init == "mean_map":
             bags = data.proportions, data.bag_weights
             means = class_means(data.bag_means(Z), *bags)
-            mu = mean_operator(data.class_prior, means)
-        return fit(mu)[0]
+            return fit(mean_operator(data.class_prior, means))[0]
+        first = LaplacianMeanMap() if self.init == "laplacian" else self.init
+        return fit(first._operator(data, Z))[0]
