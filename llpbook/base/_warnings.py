@@ -108,12 +108,9 @@ def warn_if_held(estimator, X, w, frequencies=None):
     """
     often = np.ones(X.shape[0]) if frequencies is None else frequencies
     means = X.T @ often / often.sum()
-    squares = (
-        X.multiply(X).T @ often
-        if sp.issparse(X)
-        else np.einsum("ij,ij,i->", X, X, often)
-    )
-    total = float(np.sum(squares) / often.sum() - np.sum(means**2))
+    squares = X.power(2).T @ often if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
+    total = float(np.sum(squares) if sp.issparse(X) else squares @ often)
+    total = total / often.sum() - float(np.sum(means**2))
     scores = X @ w.T
     varies = np.max(often @ (scores - often @ scores / often.sum()) ** 2 / often.sum())
     held = varies < estimator.C * total

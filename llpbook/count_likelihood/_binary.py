@@ -203,7 +203,8 @@ def count_posterior(f, known, exact_up_to=20, *, t=None):
     if known.laplace:  # beyond this its tails would weigh more than the count
         most = np.sqrt(2 / np.where(noisy, known.errors, 1))
         t = np.where(noisy, np.clip(t, -most, most), t)
-    pi = expit(f + t[known.bags])
+    tilted = f + t[known.bags]
+    pi = expit(tilted)
     log_p, posterior = saddlepoint_posterior(pi, known)
     small = (known.sizes <= exact_up_to) & np.isfinite(t)
     for part in exact_parts(small, known):
@@ -212,8 +213,9 @@ def count_posterior(f, known, exact_up_to=20, *, t=None):
             pi[rows], known.part(part), t[part]
         )
     pure, gaussian = np.isinf(t), noisy & (not known.laplace)
-    t = np.where(pure, 0, t)
-    moved = np.where(pure[known.bags], pi * f, softplus(f + t[known.bags]))
+    t, moved = np.where(pure, 0, t), softplus(tilted)
+    if pure.any():
+        moved = np.where(pure[known.bags], pi * f, moved)
     misfit = t * known.counts - np.where(gaussian, known.errors * t**2 / 2, 0)
     # eq: eq-counts-tilted
     return log_p + known.sums(moved - softplus(f)) - misfit, posterior
