@@ -276,9 +276,10 @@ def warn_of_little_worth(data):
     eta = data.class_prior
     spread = data.bag_sizes @ (data.proportions - eta) ** 2
     worth = np.max(spread[eta > 0] / np.maximum(eta * (1 - eta), 1e-12)[eta > 0])
-    if worth < 1 and len(data.used) > len(eta):
+    n_bags = int(data.used.sum())
+    if worth < 1 and n_bags > len(eta):
         warn(
-            f"proportions hardly differ between bags: all {len(data.used)} bags together are worth {worth:.2g} labels "
+            f"proportions hardly differ between bags: all {n_bags} bags together are worth {worth:.2g} labels "
             "(see identifiability), so what is learned may be chance. Are these the shares of the classes "
             f"{', '.join(_show(k) for k in data.classes[:3])}?"
         )
