@@ -87,7 +87,7 @@ class BagMeanRegression(LLPClassifier):
 
     assumes = ("Y_B|X", "one P(y | x), linear in x, holds in all bags")
     cost = "a ridge regression on the means of the bags"
-    _equal_shares, _scale = "warned", "penalty"
+    _equal_shares, _scale, _cure = "warned", "penalty", "a smaller alpha"
     _accept_sparse = "csr"
     _uses_frequencies = True
 

@@ -543,7 +543,11 @@ class TwoBagClassifier(LLPClassifier, ABC):
 
 
 def warn_of_pooling(estimator, data):
-    """Warn if bags of more than two different shares become two samples, which uses the shares only in part."""
+    """Warn if bags of more than two different shares become two samples, which uses the shares only in part.
+
+    And if the shares of the samples differ by less than chance makes their densities differ: on the toy problems of the
+    paper KDEDifference and LSDD then label 54 to 71 % right, where 92 % are possible.
+    """
     own = np.unique(data.bags)
     own = own[own < len(data.proportions) - data.n_pure]  # not those of known labels
     if len(np.unique(data.proportions[own, 1].round(6))) > 2:
@@ -551,6 +555,15 @@ def warn_of_pooling(estimator, data):
             f"{type(estimator).__name__} pooled {len(own)} bags into two samples, those above the overall share of the "
             "positive class and the others, and uses nothing else of their shares; a method for many bags, such as "
             "MeanMap or CountLogistic, uses the share of each"
+        )
+    in_p, *shares = pool_bags(data.bags, data.proportions[:, 1], data.bag_sizes)
+    sizes, gap = (in_p.sum(), (~in_p).sum()), abs(shares[0] - shares[1])
+    noise = np.sqrt(1 / sizes[0] + 1 / sizes[1])
+    if gap < noise:
+        warn(
+            f"the shares of the two samples differ by {gap:.2g}, less than the chance of {sizes[0]} and {sizes[1]} "
+            f"instances, {noise:.2g}: {type(estimator).__name__} can hardly see the classes. Take bags that differ "
+            "more, or more instances"
         )
 
 

@@ -416,7 +416,7 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
 
     assumes = ("X_B|Y", "each class is one normal distribution, the same in all bags")
     cost = "ten to three hundred discriminant analyses"
-    _log_odds = True
+    _log_odds, _cure = True, "another scheme"
     _parameter_constraints = {
         "scheme": [StrOptions({"sws", "fws", "wws"})],
         "logits": [StrOptions({"posterior", "linear"})],

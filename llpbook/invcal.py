@@ -248,7 +248,7 @@ class InvCal(KernelClassifier):
 
     assumes = (None, "the mean of a bag scores the log-odds of its share")
     cost = "a support vector regression on the means of the bags"
-    _several_classes = "one-vs-rest"
+    _several_classes, _cure = "one-vs-rest", "a larger C_p"
     _log_odds = _free_intercept = _uses_frequencies = True
     _parameter_constraints = {
         "epsilon": [Interval(Real, 0, None, closed="left")],

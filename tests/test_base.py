@@ -20,6 +20,7 @@ from scipy import special
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -31,6 +32,7 @@ from llpbook.base._bag_data import check_bag_weights
 from llpbook.baselines import BagMeanRegression, MajorityClass
 from llpbook.density_difference import class_counts
 from llpbook.mean_map import MeanMap
+from llpbook.model_selection import LLPGridSearchCV, SplitBagKFold, proportion_scorer
 from llpbook.proportions import label_proportions
 from llpbook.taxonomy import STATEMENTS
 
@@ -249,7 +251,7 @@ def test_a_sparse_precomputed_kernel_is_a_kernel():
 KERNELS = [cls for _, cls in llpbook.all_estimators() if "kernel" in cls().get_params()]
 LINEAR = [cls for cls in KERNELS if issubclass(cls, base.KernelClassifier)]
 #: Where a fit may predict one class for all.
-ONE_CLASS = pytest.mark.filterwarnings("ignore:.*for all of .* training instances")
+ONE_CLASS = pytest.mark.filterwarnings("ignore:.* predicts class")
 each_kernel = pytest.mark.parametrize("cls", KERNELS, ids=lambda cls: cls.__name__)
 each_linear = pytest.mark.parametrize("cls", LINEAR, ids=lambda cls: cls.__name__)
 
@@ -697,9 +699,9 @@ def test_shares_that_hardly_differ_warn():
         BagMeanRegression().fit(X, bags, p)
 
 
-@pytest.mark.parametrize(("C", "warned"), [(1e-4, True), (10.0, False)])
-def test_one_class_for_all_warns(C, warned):
-    """A penalty that leaves nothing of the slopes; not a class of 3 %, and not the baseline."""
+@pytest.mark.parametrize(("C", "warned"), [(1e-4, 1), (0.003, 1), (10.0, 0)])
+def test_a_class_that_is_hardly_predicted_warns(C, warned):
+    """A penalty that leaves little of the slopes; not a class of 3 %, not the baseline, and not in a search."""
     rng = np.random.default_rng(0)
     bags, X = np.repeat(np.arange(60), 20), rng.normal(size=(1200, 1))
     y = X[:, 0] + rng.normal(scale=0.3, size=1200) > 0.7
@@ -710,8 +712,16 @@ def test_one_class_for_all_warns(C, warned):
         MajorityClass().fit(X, bags, p)
         rare = label_proportions(X[:, 0] > 1.9, bags)
         llpbook.CountLogistic(C=C).fit(X, bags, rare)
-    text = "predicts class 0 for all of 1000 training instances, although 24% are"
-    assert sum(text in str(w.message) for w in found) == warned
+        searched = GridSearchCV(
+            llpbook.CountLogistic(), {"C": [C]}, scoring=proportion_scorer(p),
+            cv=SplitBagKFold(2), refit=False,
+        )  # fmt: skip
+        searched.fit(X, bags, groups=bags, proportions=p)
+        LLPGridSearchCV(llpbook.CountLogistic(), {"C": [C]}, refit=False).fit(
+            X, bags, p
+        )
+    text = r"predicts class 1 for [0-5]% of 1000 .* although 24% are .* Try a larger C,"
+    assert sum(bool(re.search(text, str(w.message))) for w in found) == warned
 
 
 def test_codes_may_be_objects_and_names_need_keys():

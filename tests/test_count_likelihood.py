@@ -607,14 +607,16 @@ def test_the_covariance_of_counts_is_one_where_labels_are_sure():
         assert (smallest >= -1e-12 * H.trace(axis1=1, axis2=2)).all()
 
 
-@pytest.mark.filterwarnings("ignore:.*for all of .* training instances")
+@pytest.mark.filterwarnings("ignore:.* predicts class")
 def test_a_penalty_that_holds_all_log_odds_is_warned_of():
     X, _, bags, P = gaussian_bags(200)
     small = 0.05 * X
     for form in (small, csr_array(small)):
         with pytest.warns(LLPWarning, match=r"C=0.1 holds all .* sum to 0.0\d+; val"):
             CountLogistic().fit(form, bags, P)
+    with pytest.warns(LLPWarning, match=r"values of C between 1\d0 and \d\d0 are"):
+        CountLogistic(0.01).fit(0.05 * X, bags, P)
     with warnings.catch_warnings(action="error"):
-        warnings.filterwarnings("ignore", ".*for all of .* training instances")
+        warnings.filterwarnings("ignore", ".* predicts class")
         CountLogistic(C=0.01).fit(X, bags, P)
         CountLogistic(C=3 / small.var(axis=0).sum()).fit(small, bags, P)

@@ -289,7 +289,7 @@ def test_units_do_not_matter_but_to_distances(options):
 
 
 @schemes
-@pytest.mark.filterwarnings("ignore:.*for all of .* training instances")
+@pytest.mark.filterwarnings("ignore:.* predicts class")
 def test_classes_that_always_come_together(options):
     X, y, bags, _ = problem(n_classes=2)
     P = label_proportions(y, bags)

@@ -288,7 +288,7 @@ def test_equal_shares_of_the_bags_in_use_are_not_identifiable():
         InvCal(bag_weights=weights).fit(X, bags, shares)
 
 
-@pytest.mark.filterwarnings("ignore:.*for all of .* training instances")
+@pytest.mark.filterwarnings("ignore:.* predicts class")
 def test_one_tube_for_all_is_a_constant_with_a_warning():
     X, _, bags, P = problem()
     t = invcal.targets(P[:, 1], len(X))

@@ -336,6 +336,7 @@ def test_naming_takes_the_smaller_proportion_error():
         assert smic.name_clusters(*half, (0.8 + off, 0.2), (2, 2)) == 1
 
 
+@pytest.mark.filterwarnings("ignore:the shares of the two samples")
 def test_pools_of_unequal_size_weigh_in_the_naming():
     X = np.concatenate([np.linspace(0, 1, 7), np.linspace(20, 21, 7)])[:, None]
     bags = np.repeat([0, 1], [2, 12])

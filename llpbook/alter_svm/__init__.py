@@ -124,7 +124,7 @@ class AlterSVM(KernelClassifier):
 
     assumes = (None, "a wide margin separates the classes, within bags and across")
     cost = "some tens of support vector machines, for ten starts"
-    _several_classes = "one-vs-rest"
+    _several_classes, _cure = "one-vs-rest", "a larger C_p"
     _equal_shares, _names_classes_by_shares = "warned", True
     _free_intercept = True
     _gram_copies = 5.5

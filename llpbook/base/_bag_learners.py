@@ -127,6 +127,8 @@ class LinearBagModel(BagEffects, BagLossClassifier, KernelClassifier):
     [0, 1]
     """
 
+    _cure = "a larger C"
+
     @property
     def _free_intercept(self):
         return self.fit_intercept and not self.penalize_intercept
@@ -215,7 +217,7 @@ class BoostedBagModel(BagLossClassifier):
         Loss of the bags held out, per bag, before the first round and after each.
     """
 
-    _scale = "penalty"  # of the linear start
+    _scale, _cure = "penalty", "a larger C"  # of the linear start
     _uses_frequencies = False
     _has_intercept = True
     _parameter_constraints = {

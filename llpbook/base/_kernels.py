@@ -200,7 +200,7 @@ class KernelClassifier(LLPClassifier):
     """
 
     _accept_sparse = "csr"
-    _scale = "penalty"
+    _scale, _cure = "penalty", "a smaller alpha"
     #: Whether the intercept is no weight of a feature, and no penalty holds it.
     _free_intercept = False
     #: Peak memory of a fit with a kernel, in kernel matrices.

@@ -31,6 +31,9 @@ _INSIDE = (
     "<frozen",
 )
 
+#: Functions of scikit-learn and ours that fit to one part of the data, or with one of many settings.
+_COMPARING = {"_fit_and_score", "_fit_and_predict", "models_", "select_setting", "_replicate"}  # fmt: skip
+
 _said = ContextVar("said", default=None)
 _deadline = ContextVar("deadline", default=float("inf"))
 
@@ -110,6 +113,16 @@ def _users_frame(frame):
     while found is not None and found.f_code.co_filename.startswith(_INSIDE):
         found = found.f_back
     return found or frame
+
+
+def is_one_of_many():
+    """Whether this fit is one of many that a search, a cross-validation or a bootstrap compares."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        code, frame = frame.f_code, frame.f_back
+        if code.co_name in _COMPARING and code.co_filename.startswith(_INSIDE):
+            return True
+    return False
 
 
 def warn(message, category=LLPWarning):

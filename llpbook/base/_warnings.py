@@ -99,13 +99,15 @@ def warn_if_held(estimator, X, w, frequencies=None):
 
     Parameters
     ----------
-    estimator : LinearBagModel
+    estimator : LLPClassifier
+        Linear.
     X : ndarray or sparse array, shape (n_instances, n_features)
     w : ndarray, shape (1, n_features) or (n_classes, n_features)
         Of the fit: where its log-odds vary more than under the prior of the penalty, nothing is held.
     frequencies : ndarray, shape (n_instances,), optional
         Of the rows.
     """
+    C = estimator.C
     often = np.ones(X.shape[0]) if frequencies is None else frequencies
     means = X.T @ often / often.sum()
     squares = X.power(2).T @ often if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
@@ -113,13 +115,14 @@ def warn_if_held(estimator, X, w, frequencies=None):
     total = total / often.sum() - float(np.sum(means**2))
     scores = X @ w.T
     varies = np.max(often @ (scores - often @ scores / often.sum()) ** 2 / often.sum())
-    held = varies < estimator.C * total
-    if held and 0 < total < STANDARD and estimator.C * total < HELD:
-        low, high = (bound / total for bound in USUAL)
+    held = varies < C * total
+    if held and 0 < total < STANDARD and C * total < HELD:
+        ends = (float(f"{bound / total:.2g}") for bound in USUAL)  # 110, not 1.1e+02
+        low, high = (f"{end:,g}" for end in ends)
         warn(
-            f"{type(estimator).__name__} with C={estimator.C:g} holds all log-odds near the intercept, because the "
-            f"variances of the features sum to {total:.2g}; values of C between {low:.2g} and {high:.2g} are usual, "
-            "or choose it by LLPGridSearchCV"
+            f"{type(estimator).__name__} with C={C:g} holds all log-odds near the intercept, because the variances of "
+            f"the features sum to {total:.2g}; values of C between {low} and {high} are usual, or choose it by "
+            "LLPGridSearchCV"
         )
 
 

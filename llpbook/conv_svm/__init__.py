@@ -127,7 +127,7 @@ class ConvSVM(KernelClassifier):
 
     assumes = (None, "a wide margin separates the classes through the origin")
     cost = "seconds for 10,000 instances; with a kernel, cubic"
-    _several_classes = "one-vs-rest"
+    _several_classes, _cure = "one-vs-rest", "a larger C"
     _equal_shares, _names_classes_by_shares = "warned", True
     _parameter_constraints = {
         "epsilon": [Interval(Real, 0, 1, closed="both")],

@@ -339,7 +339,7 @@ class EMLR(LLPClassifier):
     assumes = ("Y_B|X", "one P(y | x) holds in all bags")
     cost = "three seconds for 200,000 instances, a minute for a million"
     _equal_shares, _names_classes_by_shares = "warned", True
-    _accept_sparse = "csr"
+    _accept_sparse, _cure = "csr", "a larger C"
     _parameter_constraints = {
         "init": [StrOptions({"majority", "proportions", "random", "mean_map"})],
         "soft": ["boolean"],

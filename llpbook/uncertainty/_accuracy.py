@@ -124,7 +124,7 @@ def check_classes(data, model):
         )
 
 
-def class_probabilities(model, X, data):
+def class_probabilities(model, X, data, counts=None):
     """Probabilities of the classes of ``data``, and a ValueError where a model has none or other classes.
 
     Parameters
@@ -133,15 +133,18 @@ def class_probabilities(model, X, data):
         Fitted.
     X : array-like, shape (n_instances, n_features)
     data : BagData
+    counts : array-like of int, shape (n_instances,), optional
+        Rows that stand for no instance are left out.
 
     Returns
     -------
-    ndarray, shape (n_instances, n_classes)
+    ndarray, shape (n_rows, n_classes)
         None is below 1e-12.
     """
     require_probabilities(model)
     check_classes(data, model)
-    return np.clip(model.predict_proba(X), SMALLEST, 1 - SMALLEST)
+    rows = slice(None) if counts is None else np.asarray(counts) > 0
+    return np.clip(model.predict_proba(X)[rows], SMALLEST, 1 - SMALLEST)
 
 
 def expected_labels(P, model, data, exact_up_to=20):
@@ -161,8 +164,8 @@ def expected_labels(P, model, data, exact_up_to=20):
     -------
     ndarray, shape (n_instances, n_classes)
     """
-    known = bag_counts(data.bags, data.proportions, data.covariances)
-    known = replace(known, laplace=stated_noise(model)[1] == "laplace")
+    shape = data.bags, data.proportions, data.covariances, data.frequencies
+    known = replace(bag_counts(*shape), laplace=stated_noise(model)[1] == "laplace")
     scores = logit(P[:, 1]) if P.shape[1] == 2 else np.log(P)
     q = posterior(scores, known, exact_up_to)[1]
     q = np.clip(q, 0, 1) if q.ndim == 1 else q

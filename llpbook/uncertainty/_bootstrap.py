@@ -98,9 +98,8 @@ class BagBootstrap:
             )
         else:
             off = (self.replicates - self.estimate) / self.replicate_errors
-            high, low = self.estimate - self.estimate_errors * np.quantile(
-                off, tails, axis=0
-            )
+            ends = np.quantile(off, tails, axis=0)
+            high, low = self.estimate - self.estimate_errors * ends
         return pd.DataFrame({"low": low, "high": high})
 
 

@@ -86,20 +86,16 @@ class Fit:
 
     def covariance(self):
         """The `Sandwich` of the weights, in two passes; with the warnings of `coefficient_table`."""
-        found = [
-            one for _, one in self.sums("pass over gradients", sums_and_deviations)
-        ]
-        found, parts = zip(*found, strict=True)
+        passed = self.sums("pass over gradients", sums_and_deviations)
+        found, parts = zip(*(one for _, one in passed), strict=True)
         gradient, hessian = (sum(one[j] for one in found) for j in (2, 3))
         sums = BagSums(self.data.n_instances, self.data.bags, gradient, hessian)
         J, L = check_maximum(self.weights, sums, self.penalty), len(sums.used)
         squares = self.sums("pass over squares", bag_squares, J)
         V = L / (L - 1) * sum(one for _, one in squares)
         check_converged(self.weights, sums, J, V, self.penalty, slack_of(self.last))
-        caution(
-            len(self.data.bags), self.weights.size,
-            [joined(one) for one in zip(*parts, strict=True)],
-        )  # fmt: skip
+        whole = [joined(one) for one in zip(*parts, strict=True)]
+        caution(len(self.data.bags), self.weights.size, whole)
         return Sandwich.of(V, L - len(V), self.weights, J, self.penalty)
 
 

@@ -8,6 +8,7 @@ from scipy.special import expit
 from sklearn.utils import check_random_state
 
 from .._checks import check_whole
+from .._printed import Printed
 from .._typing import ArrayLike, Matrix, Proportions, RandomState
 from ..base import LinearObjective, estimate_deviation, prior_precision
 from ..count_likelihood import CountLoss
@@ -24,7 +25,7 @@ CONFOUNDED = (
 
 
 @dataclass(frozen=True)
-class BagDeviation:
+class BagDeviation(Printed):
     """What `bag_deviation` returns; `print` it.
 
     Attributes
@@ -128,10 +129,8 @@ class NormalCounts:
 
 def joined(parts):
     """The `NormalCounts` of several chunks as one."""
-    columns = [
-        np.concatenate([getattr(p, name) for p in parts])
-        for name in ("V", "noise", "y", "A")
-    ]
+    names = "V", "noise", "y", "A"
+    columns = [np.concatenate([getattr(p, name) for p in parts]) for name in names]
     n = sum(p.V.sum() / max(p.slope, 1e-12) for p in parts)
     slope = columns[0].sum() / n
     return NormalCounts(*columns, parts[0].precision, slope)
@@ -239,7 +238,8 @@ def bag_deviation(
     fit, data = read_fit(model, X, bags, proportions, None, counts)
     if len(fit.weights) > 1 or fit.known.errors.any():
         raise ValueError(
-            f"proportions must be of two classes and without stated errors, got {data.classes.tolist()}"
+            "proportions must be of two classes and without stated errors, because one intercept per bag moves one "
+            f"log-odds: give the share of one class against the rest, got {data.classes.tolist()}"
         )
     shape = len(fit.used), fit.weights.size
     if shape[0] <= shape[1]:
@@ -275,7 +275,5 @@ def judged(estimates, p_values, shape):
         told = ", ".join(f"p = {v:.2f} at C = {C:g}" for C, v in p_values.items())
         why = f"the answer depends on the penalty ({told})"
         return BagDeviation(np.nan, p, "cannot tell", *given, why, *shape)
-    estimate = estimates[max(estimates)]
-    return BagDeviation(
-        estimate, p, "differ" if all(sure) else "no sign", *given, "", *shape
-    )
+    estimate, verdict = estimates[max(estimates)], "differ" if all(sure) else "no sign"
+    return BagDeviation(estimate, p, verdict, *given, "", *shape)

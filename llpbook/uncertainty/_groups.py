@@ -43,6 +43,8 @@ def read_groups(group, n_instances, given=None):
         If the length differs from the number of instances, a value is missing, or a mask is empty.
     """
     values = check_column("group", group, n_instances, given)
+    if values.dtype.kind == "f" and (values == np.round(values)).all():
+        values = values.astype(int)  # a column of 0.0 and 1.0 names the groups 0 and 1
     codes, names = pd.factorize(values, sort=True)
     names = np.asarray(names)
     if values.dtype == bool:
@@ -77,19 +79,19 @@ def members_of(group, X, counts, n_rows):
     return members[found][:, there], names[found]
 
 
-def one_group(group, n_instances, given=None):
+def one_group(group, n_rows, given=None, counts=None):
     """The mask of one group, and a ValueError where there are more.
 
     Parameters
     ----------
-    group, n_instances, given
-        See `read_groups`.
+    group, n_rows, given, counts
+        See `members_of`.
 
     Returns
     -------
-    ndarray of bool, shape (n_instances,)
+    ndarray of bool, shape (n_rows,)
     """
-    members, names = read_groups(group, n_instances, given)
+    members, names = members_of(group, given, counts, n_rows)
     if len(names) == 1:
         return members[0]
     hint = ": use group == 1" if set(names.tolist()) == {0, 1} else ""
@@ -428,7 +430,7 @@ def rates_and_slopes(fit, members):
 
 def tomography(
     bags: ArrayLike, proportions: Proportions, group: ArrayLike, *, model: Any = None,
-    X: Matrix | None = None, rounding: float = 0.0,
+    X: Matrix | None = None, counts: ArrayLike | None = None, rounding: float = 0.0,
 ) -> pd.DataFrame:  # fmt: skip
     """Per bag, what the share says of the rate in a group and in the rest.
 
@@ -442,6 +444,8 @@ def tomography(
         With ``predict_proba``; then the expected rates given the counts are among the columns.
     X : array-like, shape (n_instances, n_features), optional
         Needed with a model.
+    counts : array-like of int, shape (n_instances,), optional
+        How many equal instances each row stands for; one if not given.
     rounding : float, default 0.0
         How far each share may be from the true one, for the bounds: 0.005 for shares in percent.
 
@@ -465,22 +469,21 @@ def tomography(
         low  high  rest_low
     0  0.67   1.0       0.0
     """
-    data = read_shares(model, X, bags, proportions)
-    inside_group = one_group(group, len(data.bags), bags)
+    data = read_shares(model, X, bags, proportions, counts=counts)
+    times = np.ones(len(data.bags)) if counts is None else data.frequencies
+    inside_group = one_group(group, len(times), bags, counts)
     if len(data.classes) != 2:
         raise ValueError(
             f"proportions must be of two classes, got {data.classes.tolist()}"
         )
-    labels = None
-    if model is not None:
-        P = class_probabilities(model, X, data)
-        labels = expected_labels(P, model, data)[:, 1]
+    P = None if model is None else class_probabilities(model, X, data, counts)
+    labels = None if P is None else times * expected_labels(P, model, data)[:, 1]
     sizes, p = data.bag_sizes, data.proportions[:, 1]
-    inside = in_bags(inside_group[None], data.bags, len(sizes))[0]
+    inside = np.bincount(data.bags, times * inside_group, len(sizes))
     columns = {"share": p, "inside": inside / np.maximum(sizes, 1)}
     slack = sizes if data.covariances is not None else slack_of_counts(data, rounding)
     for name, members in {"": inside_group, "rest_": ~inside_group}.items():
-        size = in_bags(members[None], data.bags, len(sizes))[0]
+        size = np.bincount(data.bags, times * members, len(sizes))
         ends = loose_bounds(sizes, sizes * p, size, slack)
         if labels is not None:
             expected = np.bincount(data.bags[members], labels[members], len(sizes))

@@ -67,9 +67,7 @@ class BagReport(Printed):
         shown = self.table.head(max(5, min(out, NAMED))).round(3)
         beyond = "no more than chance gives"
         if self.deviation:
-            beyond = (
-                f"by {self.deviation:.2g} in log-odds beyond the chance of their counts"
-            )
+            beyond = f"by {self.deviation:.2g} in log-odds beyond the chance of counts"
         return (
             f"{out} of {len(self.table)} stand out: |z| > {self.limit:.1f}; typical differences are "
             f"{self.spread:.2f} standard errors (by chance up to {self.spread_limit:.2f}).\n"
@@ -97,15 +95,12 @@ class BagReport(Printed):
         ax.plot(rest["expected"], rest["z"], "o", markersize=3)
         ax.plot(out["expected"], out["z"], "s")
         for name, row in out.head(NAMED).iterrows():
-            place = row["expected"], row["z"]
-            ax.annotate(
-                literal(name), place, (5, 0), textcoords="offset points", va="center"
-            )
+            text, place = literal(name), (row["expected"], row["z"])
+            ax.annotate(text, place, (5, 0), textcoords="offset points", va="center")
         for end in (-self.limit, 0, self.limit):
             ax.axhline(end, color="gray", linewidth=0.8, linestyle=":" if end else "-")
-        ax.set(
-            xlabel="expected share", ylabel="observed less expected,\nstandard errors"
-        )
+        up = "observed less expected,\nstandard errors"
+        ax.set(xlabel="expected share", ylabel=up)
         return ax
 
 
@@ -182,9 +177,7 @@ def bag_report(
     """
     check_level(level)
     data = read_shares(model, X, bags, proportions, proportion_errors, counts)
-    P = class_probabilities(model, X, data)
-    if counts is not None:
-        P = P[np.asarray(counts) > 0]
+    P = class_probabilities(model, X, data, counts)
     table = _report_table(data, miss(P, data, data.covariances))
     spread = float(np.median(np.abs(table["z"])) / MEDIAN)
     limit = max(spread, 1.0) * norm.isf(level / 2 / len(table))
@@ -212,9 +205,8 @@ def beyond_chance(P, data):
 
 def _bag_names(data, rows):
     """The names of some rows of the proportions."""
-    names = (
-        np.arange(len(data.proportions)) if data.bag_labels is None else data.bag_labels
-    )
+    names = data.bag_labels
+    names = np.arange(len(data.proportions)) if names is None else names
     return pd.Index(names[rows], name="bag", tupleize_cols=False)
 
 

@@ -116,10 +116,8 @@ def steps_of(fit):
         step = np.zeros(fit.weights.size)
         step[j] = size
         step = step.reshape(fit.weights.shape)
-        yield (
-            [fit._replace(weights=fit.weights + sign * step) for sign in (1, -1)],
-            size,
-        )
+        ends = [fit._replace(weights=fit.weights + sign * step) for sign in (1, -1)]
+        yield ends, size
 
 
 def bag_hessians(fit):

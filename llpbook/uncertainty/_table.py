@@ -266,9 +266,8 @@ def check_converged(weights, sums, J, V, penalty, slack=np.inf):
         The largest entry of the gradient per instance that a fit to these bags can have left.
     """
     left = check_gradient(weights, sums.gradient, sums.n_instances, penalty, slack)
-    errors = np.sqrt(
-        np.diag(V)
-    )  # 0 for a column that is 0 everywhere, which no step moves
+    # 0 for a column that is 0 everywhere, which no step moves.
+    errors = np.sqrt(np.diag(V))
     moved = np.abs(np.linalg.solve(J, left)) / np.where(errors > 0, errors, np.inf)
     if not moved.max() <= AWAY:
         raise ValueError(
