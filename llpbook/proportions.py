@@ -384,6 +384,9 @@ class Identifiability:
     noise: np.ndarray
     worth_in_labels: np.ndarray
 
+    def _repr_html_(self):
+        return f"<pre>{self}</pre>"
+
     def __str__(self):
         full = self.rank == self.n_classes
         verdict = "full rank" if full else "too low: class means are not identifiable"

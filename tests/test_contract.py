@@ -133,6 +133,11 @@ def test_every_parameter_is_constrained_and_documented(cls):
 
 
 @each
+def test_the_cure_names_a_parameter(cls):
+    assert cls._cure.split()[-1] in [*make(cls).get_params(), "more"]
+
+
+@each
 def test_the_docstring_states_the_default_of_every_parameter(cls):
     section = inspect.getdoc(cls).split("Attributes\n")[0]
     line = r"(?m)^(\w[\w, ]*) : .*?(?:see `(\w+)`|default (.+)|optional)$"

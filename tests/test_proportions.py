@@ -123,6 +123,7 @@ def test_worth_of_pure_bags_is_their_instances_and_of_equal_bags_nothing():
     assert_allclose(equal.worth_in_labels, 0, atol=1e-12)
     assert (pure.rank, equal.rank, equal.condition_number) == (2, 1, np.inf)
     assert "not identifiable" in str(equal) and "full rank" in str(pure)
+    assert pure._repr_html_() == f"<pre>{pure}</pre>"
 
 
 def test_worth_of_random_bags_is_about_their_number():
