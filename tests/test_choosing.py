@@ -525,5 +525,10 @@ def test_errors_of_shares_reach_the_fits_and_the_advice():
     assert plain.estimator[-1].proportion_errors is None
     assert plain.signals.line != told.signals.line
     assert told._repr_html_().startswith("<pre>Fit ")
+    said = [" ".join(str(advice).split()) for advice in (plain, told)]
+    assert ["labels if the shares were exact;" in text for text in said] == [
+        False,
+        True,
+    ]
     with pytest.raises(ValueError, match="proportion_errors must be"):
         recommend(X, bags, official, proportion_errors=-errors)

@@ -255,8 +255,10 @@ def _report(advice):
         "weak": f"Weak: fit {name}, and check some labels before use.",
         "do not fit": f"Do not fit: predict the largest class, {advice.majority}.",
     }[advice.verdict]
+    stated = getattr(advice.method, "proportion_errors", None) is not None
+    exact = " if the shares were exact" * stated
     yield (
-        f"Seen: {s.n_instances} instances, {s.n_features} features, {s.n_bags} bags worth {s.worth:.0f} labels; "
+        f"Seen: {s.n_instances} instances, {s.n_features} features, {s.n_bags} bags worth {s.worth:.0f} labels{exact}; "
         f"{s.largest:.0%} in the largest of {s.n_classes} classes."
     )
     yield _measured(advice)
