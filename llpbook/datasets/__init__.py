@@ -143,7 +143,7 @@ def dataset_names(*, encoding: str | None = None) -> list[str]:
     --------
     >>> from llpbook.datasets import dataset_names
     >>> "heart" in dataset_names(), len(dataset_names(encoding="yu2013"))
-    (True, 12)
+    (True, 11)
     """
     papers = enc.catalog()["papers"]
     if encoding is not None and encoding not in (*enc.PLAIN, *papers):
