@@ -355,6 +355,24 @@ def test_malformed_options_are_refused(call, message):
         call(*fitted(reg()))
 
 
+@pytest.mark.parametrize("other", ["group", "counts"])
+def test_practice_refuses_series_of_another_order(other):
+    """Rows are matched by position, so two indices must agree, as everywhere."""
+    X, bags, n, shares = few_bags()
+    given = {"group": pd.Series(X[:, 0]), "counts": pd.Series(n)}
+    given[other] = given[other][::-1]
+    calls = [ecological.goodman]
+    if other == "counts":
+        calls.append(
+            lambda *given, group, counts: ecological.polling_errors(
+                *given, counts=counts
+            )
+        )
+    for call in calls:
+        with pytest.raises(ValueError, match=f"{other}.index differs from"):
+            call(pd.Series(bags), shares, **given)
+
+
 def test_goodman_needs_shares_that_differ():
     bags, group = np.repeat(np.arange(5), 4), np.tile([0, 0, 1, 1], 5)
     with pytest.raises(NotIdentifiableError, match="do not differ enough"):

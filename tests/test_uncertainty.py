@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from joblib import parallel_config
 from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime
@@ -205,6 +206,26 @@ def test_known_labels_are_bags_of_their_own():
     assert_allclose(with_labels.covariance_, by_hand.covariance_, rtol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:the shares of")  # repeated labels deviate
+def test_labels_with_counts_are_those_of_repeated_rows():
+    """A labeled row that stands for three instances is three bags, not one."""
+    X, y, bags, P = problem()
+    every = np.arange(len(y))
+    labels, n = np.where(every % 4 == 0, y, -1), every % 3
+    rows = np.repeat(every, n)
+    P = label_proportions(y[rows], bags[rows])
+    model = CountLogistic(C=100.0, tol=1e-7).fit(X, bags, P, labels, counts=n)
+    cells = (X, bags, P), {"labels": labels, "counts": n}
+    people = (X[rows], bags[rows], P), {"labels": labels[rows]}
+    one, other = (un.coefficient_table(model, *a, **k) for a, k in (cells, people))
+    assert one.n_bags == other.n_bags == 60 + n[labels >= 0].sum()
+    assert_allclose(one.covariance_, other.covariance_, rtol=1e-6)
+    group = X[:, 0] > 0
+    rates = un.group_rate(model, *cells[0], group, **cells[1])
+    wanted = un.group_rate(model, *people[0], group[rows], **people[1])
+    pd.testing.assert_frame_equal(rates, wanted, rtol=1e-6)
+
+
 def test_three_classes():
     rng = np.random.default_rng(0)
     bags = np.repeat(np.arange(60), 5)
@@ -225,6 +246,8 @@ def test_three_classes():
     report = un.bag_report(model, X, bags, P)
     assert len(report.table) == 180 and report.table.index.names == ["bag", "class"]
     moved = un.bag_influence(model, X, bags, P, group=X[:, 0] > 0)
+    of_sparse = un.bag_influence(model, sp.csr_array(X), bags, P, group=X[:, 0] > 0)
+    assert_allclose(of_sparse, moved)
     assert moved.columns.tolist() == ["a", "b", "c"]
     assert_allclose(moved.sum(axis=1), 0, atol=1e-12)
 
@@ -283,6 +306,10 @@ def test_chunks_of_tables_are_checked_as_those_of_fits():
             un.chunk_coefficient_table(model, chunks, shares, bags="bag")
     with pytest.raises(ValueError, match="has no column 'county'"):
         un.chunk_group_rate(model, [frame], P, "county", bags="bag")
+    with pytest.raises(ValueError, match="True for at least one instance"):
+        un.chunk_group_rate(
+            model, [frame.assign(old=False)], P, "old", bags="bag", features=["a", "b"]
+        )
 
 
 # --- what is refused ---------------------------------------------------------------------------------------

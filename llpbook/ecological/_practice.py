@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from .._typing import ArrayLike, Proportions
-from ..base import NotIdentifiableError, read_bags
+from ..base import NotIdentifiableError, check_column, read_bags
 from ..uncertainty import group_table, in_bags, members_of, no_features
 
 
@@ -60,11 +60,12 @@ def goodman(
     if weights not in ("size", "uniform"):
         raise ValueError(f"weights must be 'size' or 'uniform', got {weights!r}")
     Z = no_features(bags)
-    data = read_bags(Z, bags, proportions, given=Z, counts=counts)
-    group = np.asarray(group)
-    named = group.astype(int) if group.dtype == bool else group
+    data = read_bags(Z, bags, proportions, given=bags, counts=counts)
+    named = check_column("group", group, len(Z), bags)
+    mask = named.dtype == bool
+    named = named.astype(int) if mask else named
     members, names = members_of(named, Z, counts, len(data.bags))
-    names = names.astype(bool) if group.dtype == bool else names
+    names = names.astype(bool) if mask else names
     inside = in_bags(members, data.bags, len(data.bag_sizes), data.frequencies)
     used = data.bag_sizes > 0
     sizes = data.bag_sizes[used]
@@ -155,8 +156,7 @@ def polling_errors(
     """
     if not (isinstance(design, Real) and 0 < design < np.inf):
         raise ValueError(f"design must be a number above 0, got {design!r}")
-    Z = no_features(bags)
-    data = read_bags(Z, bags, proportions, given=Z, counts=counts)
+    data = read_bags(no_features(bags), bags, proportions, given=bags, counts=counts)
     P, n = data.proportions, np.maximum(data.bag_sizes, 1)
     if len(data.classes) > 2:
         spread = P[:, :, None] * (np.eye(P.shape[1]) - P[:, None, :])

@@ -230,6 +230,8 @@ def chunk_group_rate(
         for name, sums in found.items():
             before = totals.get(name, [0.0] * len(sums))
             totals[name] = [a + b for a, b in zip(before, sums, strict=True)]
+    if not totals:
+        raise ValueError("group must hold True for at least one instance")
     names = pd.Index(list(totals)).sort_values()
     sums = [np.array(column) for column in zip(*map(totals.get, names), strict=True)]
     table = rate_table(sums, V, names.to_numpy(), fit.data.classes, level)

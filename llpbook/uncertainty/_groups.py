@@ -339,6 +339,7 @@ def group_rate(
     check_level(level)
     fit, data = read_fit(model, X, bags, proportions, labels, counts)
     members, names = members_of(group, X, counts, len(data.bags))
+    members = members[:, fit.rows]
     V = covariance_of(fit)
     caution_of(fit)
     sums = group_sums(fit, members, None if fit.known.errors.any() else data, rounding)

@@ -287,6 +287,7 @@ def _moved_rates(fit, changes, rows):
         s = expit(scores[:, 0])
         return (changes @ ((s * (1 - s)) @ Z / Z.shape[0]))[:, None]
     P = softmax(scores, axis=1)
-    by_score = np.einsum("bkd,nd->bnk", changes.reshape(-1, K, Z.shape[1]), Z)
+    by_score = (Z @ changes.reshape(-1, Z.shape[1]).T).reshape(len(P), -1, K)
+    by_score = by_score.transpose(1, 0, 2)
     change = P * (by_score - np.sum(P * by_score, axis=2, keepdims=True))
     return change.mean(axis=1)

@@ -43,6 +43,8 @@ class Linear(NamedTuple):
         The largest entry of the gradient per instance that the fit can have left.
     deviation : float, default 0.0
         Of an intercept of each bag.
+    rows : ndarray of int, shape (n_instances,), or slice
+        The rows of the input that those of ``Z`` are, without the rows that stand for no instance.
     """
 
     weights: np.ndarray
@@ -53,6 +55,7 @@ class Linear(NamedTuple):
     used: np.ndarray
     slack: float = np.inf
     deviation: float = 0.0
+    rows: np.ndarray | slice = slice(None)
 
 
 class BagSums(NamedTuple):
@@ -276,7 +279,7 @@ def read_fit(model, X, bags, proportions, labels=None, counts=None):
     -------
     fit : Linear
     data : BagData
-        As given.
+        As given, with a row for each labeled instance.
 
     Raises
     ------
@@ -287,6 +290,7 @@ def read_fit(model, X, bags, proportions, labels=None, counts=None):
     Z = last._validate_predict(X if before is None else before.transform(X))
     noisy = last.proportion_noise is not None
     data = read_bags(Z, bags, proportions, labels, X, noisy, counts=counts)
+    data, rows = labels_in_rows(data)
     Z = data.X
     check_classes(data, last)
     known, used = _counts(data, last)
@@ -295,7 +299,18 @@ def read_fit(model, X, bags, proportions, labels=None, counts=None):
     else:
         weights = last.coef_
     shape = penalty_of(last, weights), last.loss_.exact_up_to, used, slack_of(last)
-    return Linear(weights, Z, known, *shape, last.loss_.bag_deviation), data
+    return Linear(weights, Z, known, *shape, last.loss_.bag_deviation, rows), data
+
+
+def labels_in_rows(data):
+    """A row for each instance with a known label, also where one row stands for several, and the rows they were."""
+    if data.labels is None or data.frequencies is None:
+        return data, slice(None)
+    times = np.where(data.labels < 0, 1, data.frequencies)
+    rows = np.repeat(np.arange(len(times)), times)
+    X, bags, labels = (v[rows] for v in (data.X, data.bags, data.labels))
+    often = (data.frequencies // times)[rows]
+    return replace(data, X=X, bags=bags, labels=labels, frequencies=often), rows
 
 
 def penalty_of(last, weights):
