@@ -231,6 +231,12 @@ def test_bags_that_differ_are_told_and_others_are_not():
     same = bag_deviation(model, X, bags, P, n_resamples=39, random_state=0)
     assert same.verdict == "no sign" and same.p_value > 0.05 and same.estimate < 0.2
     assert "no sign" in str(same)
+    # No draw has less than no deviation at all, so where the shares have none, all have as much.
+    P = np.bincount(bags, expit(X[:, 0] - 0.5)) / 40
+    none = bag_deviation(
+        model.fit(X, bags, P), X, bags, P, n_resamples=9, random_state=0
+    )
+    assert none.p_value == 1 and none.estimate == 0
 
 
 def test_bags_that_cannot_tell():

@@ -413,6 +413,9 @@ def test_the_prior_is_that_of_instances_and_is_passed_on():
         assert told.with_prior([0.2, 0.8]) == told
         assert (loss + EntropyTerm()).with_prior(prior).parts[0] == told
         assert WithCopies(loss).with_prior(prior).loss == told
+        value = told(f, bags, p)[0] + 0.1 * EntropyTerm()(f, bags, p)[0]
+        both = (loss + 0.1 * EntropyTerm()).with_prior(prior)
+        assert both(f, bags, p)[0] == pytest.approx(value)  # keeps its weights
 
 
 # --- terms ---------------------------------------------------------------------------------------------------

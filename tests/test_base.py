@@ -760,6 +760,9 @@ def test_the_rest_of_a_bag_is_what_its_labels_leave():
     more = base.read_bags(np.zeros((4, 1)), list("aabb"), keyed, [-1, -1, 0, 0])
     with pytest.warns(base.LLPWarning, match="bag 'b' has more labeled"):
         base.labels_to_pure_bags(more)
+    # Of four instances three are of class 1; a labeled row is two of them.
+    cells = base.read_bags(np.zeros((2, 1)), [0, 0], [0.75], [1, -1], counts=[2, 2])
+    assert_allclose(base.labels_to_pure_bags(cells).proportions[0], [0.5, 0.5])
 
 
 class TwoClassesOnly(MeanMap):
@@ -895,6 +898,20 @@ def test_a_large_bag_is_labeled_as_well_as_by_assignment(n_classes, monkeypatch)
         assert_array_equal(table[[0, 2]], counts[[0, 2]])
         gained.append(scores[rows, labels].sum())
     assert gained[0] == pytest.approx(gained[1])
+
+
+@pytest.mark.parametrize("limit", [1000, 0])
+def test_seats_are_taken_for_the_largest_gain_less_their_prices(limit, monkeypatch):
+    monkeypatch.setattr(_counts, "MANY_SEATS", limit)
+    rng, rows = np.random.default_rng(2), np.arange(6)
+    scores, prices = rng.normal(size=(6, 3)), rng.random((3, 6)).cumsum(axis=1)
+
+    def gain(labels):
+        taken = np.arange(6) < np.bincount(labels, minlength=3)[:, None]
+        return scores[rows, labels].sum() - prices[taken].sum()
+
+    most = max(gain(np.array(labels)) for labels in product(range(3), repeat=6))
+    assert gain(base.take_seats(scores, prices)) == pytest.approx(most)
 
 
 def test_transport_gains_most_and_leaves_barred_entries_empty():

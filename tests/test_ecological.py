@@ -14,7 +14,7 @@ from llpbook import (
     group_rate,
     group_rate_band,
 )
-from llpbook.uncertainty import group_rate_bounds
+from llpbook.uncertainty import group_rate_bounds, loose_bounds
 from studies import load, tables
 from studies.ecological import (
     confounded,
@@ -299,6 +299,22 @@ def test_a_picture_has_a_line_for_each_row():
     found = band(people(0), limit=0.1)
     ax = ecological.plot_band(found, truth=people(0).truth)
     assert [t.get_text() for t in ax.get_yticklabels()] == found.index.tolist()
+
+
+@CHANCE
+def test_stated_errors_loosen_the_bounds_of_each_class_by_two_of_its_own():
+    rng = np.random.default_rng(0)
+    bags, group = np.repeat(np.arange(40), 50), rng.random(2000) < 0.8
+    P = rng.dirichlet([9, 4, 2], 40)
+    errors = 0.02 * ecological.polling_errors(bags, P)
+    model = CountLogistic(10.0, proportion_errors=errors).fit(group[:, None], bags, P)
+    found = group_rate_band(model, group[:, None], bags, P, group)
+    inside, sizes = np.bincount(bags, group), np.full(40, 50)
+    for k in range(3):
+        slack = 2 * 50 * np.sqrt(errors[:, k, k])
+        low, high = loose_bounds(sizes, 50 * P[:, k], inside, slack)
+        wanted = [low.sum() / inside.sum(), high.sum() / inside.sum()]
+        assert_allclose(found.loc[(True, k), ["least", "most"]], wanted)
 
 
 @pytest.mark.equation("eq-ecological-goodman")

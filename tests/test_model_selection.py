@@ -251,6 +251,10 @@ def test_protocol_of_splitters(splitter):
     assert splitter.get_n_splits(None, None, bags) == len(first) == 3
     copied = pickle.loads(pickle.dumps(splitter))
     assert str(copied) == str(splitter)
+    copied.random_state = 1
+    other = list(copied.split(np.empty((45, 2)), groups=bags))
+    same = all(np.array_equal(a[1], b[1]) for a, b in zip(first, other, strict=True))
+    assert same == (str(splitter) == str(FullBagKFold(3, random_state=0)))  # by sizes
     if getattr(splitter, "proportions", None) is None:
         names = np.array(list("ihgfedcba"))[bags]  # renamed, in another order
         for a, b in zip(first, splitter.split(names, groups=names), strict=True):

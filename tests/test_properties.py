@@ -32,6 +32,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:.* bags into two samples",
     "ignore:.* is too sure",
     "ignore:proportions hardly differ",
+    "ignore:the shares of the two samples differ",
 )
 N_EXAMPLES = int(os.environ.get("LLPBOOK_EXAMPLES", "8"))
 examples = settings(

@@ -245,6 +245,8 @@ def test_three_classes():
     assert (np.abs(rates["rate"] - real) < 3.5 * rates["error"]).all()
     report = un.bag_report(model, X, bags, P)
     assert len(report.table) == 180 and report.table.index.names == ["bag", "class"]
+    sizes = un.bag_report(model, X[3:], bags[3:], P).table["n"]
+    assert (sizes[0] == 2).all() and (sizes.drop(0) == 5).all()
     moved = un.bag_influence(model, X, bags, P, group=X[:, 0] > 0)
     of_sparse = un.bag_influence(model, sp.csr_array(X), bags, P, group=X[:, 0] > 0)
     assert_allclose(of_sparse, moved)
