@@ -327,6 +327,17 @@ def test_the_gap_bounds_what_the_machine_of_the_labels_would_gain(
             assert -1e-6 <= gain / one.objective_ <= one.gap_ + 1e-6
 
 
+def test_the_share_error_of_a_start_is_that_of_its_predictions(monkeypatch):
+    monkeypatch.setattr(_solver, "MAX_EXACT", 0)
+    X, _, bags, P = problem()
+    model = AlterSVM(C_p=100.0, n_init=1, random_state=0).fit(X, bags, P)
+    found = model.predict(X)
+    # The penalty makes labels keep the shares where the scores do not.
+    assert (found != model.labels_).any()
+    errors = [abs(found[bags == k].mean() - P[k, 1]) for k in bags]
+    assert model.starts_["share_error"][0] == pytest.approx(np.mean(errors))
+
+
 def test_starts_differ_and_depend_neither_on_the_order_of_instances_nor_on_threads():
     X, _, bags, P = problem(size=24)
     turned = np.random.default_rng(0).permutation(240)

@@ -506,6 +506,17 @@ def test_the_first_round_alone_is_asked_for_and_warns_of_nothing(recwarn):
     assert first.b.sum() == 0 and first.c.all()  # nobody is given up
 
 
+def test_rounds_that_end_by_themselves_at_max_iter_do_not_warn():
+    X, _, bags = toy_problem(2, n=60, random_state=0)
+    free = DSDD(sigma=1.0, alpha=0.05).fit(X, bags)
+    just = DSDD(sigma=1.0, alpha=0.05, max_iter=free.n_iter_ - 1).fit(X, bags)
+    assert_array_equal(just.coef_, free.coef_)
+    assert just.gap_ == free.gap_ < 1e-9
+    short = DSDD(sigma=1.0, alpha=0.05, max_iter=free.n_iter_ - 2)
+    with pytest.warns(ConvergenceWarning, match="still falling"):
+        assert short.fit(X, bags).gap_ > 1e-4
+
+
 def test_a_duality_gap_warns(monkeypatch):
     monkeypatch.setattr(_hinge, "MAX_ROUNDS", 1)
     X, _, bags = toy_problem(1, n=20, random_state=0)

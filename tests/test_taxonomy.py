@@ -434,6 +434,7 @@ def test_pure_bags_have_no_error_and_an_unseen_value_has_no_posterior():
         (lambda: tax.pattern_of_dag({("X", "Z")}), "no node but"),
         (lambda: tax.independences(np.full((2, 2), 0.25)), "3 axes"),
         (lambda: tax.independences(np.full((2, 2, 2), 1.001 / 8)), "sum to 1"),
+        (lambda: tax.independences(np.full((2, 2, 2), 0.999 / 8)), "sum to 1"),
         (lambda: tax.independences(np.full((2, 2, 2), np.nan)), "NaN"),
         (lambda: tax.independences(np.array([[[2.0, -1.0]]])), "negative"),
     ],

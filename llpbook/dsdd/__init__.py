@@ -235,10 +235,13 @@ class DSDD(TwoBagClassifier):
 
     def _judge(self):
         """The gap, and a warning where the last round is no local minimum."""
-        self.gap_ = self.history_[-1].gap
+        last = self.history_[-1]
+        self.gap_ = last.gap
         if self.n_iter_ > self.max_iter > 0:
-            before, last = (r.objective for r in self.history_[-2:])
-            self.gap_ = max(self.gap_, (before - last) / abs(last))
+            now, before = last.objective, self.history_[-2].objective
+            if min(last.bound, before) - now <= self.tol:  # where `cccp` ends by itself
+                return
+            self.gap_ = max(self.gap_, (before - now) / abs(now))
             warn(
                 f"DSDD stopped after {self.n_iter_} rounds (max_iter={self.max_iter}), "
                 "while its objective was still falling; raise max_iter, or alpha",

@@ -246,7 +246,7 @@ def cccp(
     Returns
     -------
     rounds : list of Round
-        The last one holds the solution. Stopped short if longer than ``max_iter``.
+        The last one holds the solution. Longer than ``max_iter``: stopped short, unless its bound is tight.
     """
     data = (basis, lam, weights)
     b, c = np.zeros(len(basis[1])), np.full(len(basis[0]), float(init == "hinge"))
