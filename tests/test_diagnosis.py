@@ -692,7 +692,10 @@ def test_rejections_are_read_by_the_taxonomy():
 def test_whole_bags_only_where_small_shifts_would_have_been_found():
     fine = {"X_B": 0.5, "Y_B": 0.5}
     assert made_up(**fine).whole_bags
-    for shifts in ([0.2, 0.05], [0.05, 0.2]):  # one that would have been missed is enough
+    for shifts in (
+        [0.2, 0.05],
+        [0.05, 0.2],
+    ):  # one that would have been missed is enough
         assert not made_up(detectable=shifts, **fine).whole_bags
     assert not made_up(X_B=0.5, Y_B=np.nan).whole_bags
     # Each alone speaks against naive, whether or not Holm's correction lets it pass.
