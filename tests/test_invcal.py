@@ -298,3 +298,7 @@ def test_one_tube_for_all_is_a_constant_with_a_warning():
     assert_allclose(f, (t.max() + t.min()) / 2, atol=0.01 * half)
     f = InvCal(10.0, epsilon=half * 0.9).fit(X, bags, P).decision_function(X)
     assert np.ptp(f) > 0
+    # Without an intercept the constant is 0, which is in no tube here: there is no warning.
+    model = InvCal(10.0, epsilon=0.8, fit_intercept=False)
+    f = model.fit(X, bags, 0.7 + 0.2 * P[:, 1]).decision_function(X)
+    assert np.ptp(f) > 0

@@ -182,6 +182,7 @@ def test_parts_that_cannot_answer():
     means, P, D, _ = system(11, L=16)
     means[8:] += 1e4
     P[8:] = [0.3, 0.7]
+    P[15], D[15] = [0.9, 0.1], 0.0  # a bag of weight 0 is no help
     V = lmm.gaussian_similarity(means, 1.0)
     with pytest.raises(NotIdentifiableError, match=r"8 bags have rank 1.*raise sigma"):
         lmm.bag_class_means(means, P, D, V, 0.3)

@@ -126,9 +126,11 @@ def test_stacks_sum_to_one(iris):
 
 def test_many_bags_are_spread_over_the_proportions():
     rng = np.random.default_rng(0)
-    bags, p = np.repeat(np.arange(101), 3), rng.permutation(101) / 100
+    bags, p = np.repeat(np.arange(101), 3), (rng.permutation(101) / 100) ** 2
     left, right = plot_bags(rng.normal(size=(303, 3)), bags, p, max_bags=5).axes
-    assert_allclose(widths(right), [0, 0.25, 0.5, 0.75, 1])
+    assert_allclose(widths(right), np.linspace(0, 1, 5) ** 2)
+    prior = only(right, "class prior").get_xdata()[0]
+    assert prior == pytest.approx(p.mean())  # of all bags, not of those shown
     assert right.get_title(loc="right") == "label proportions, 5 of 101 bags"
     assert legend(left) == ["other bags"]
     assert len(only(left, "other bags").get_offsets()) == 3 * 96
@@ -270,7 +272,10 @@ def test_draw_dags_shows_all_of_them():
     for row in axes[:-1]:
         mine = [drawn(ax) for ax in row if ax.patches]
         assert mine == taxonomy.dags_of(row[0].texts[-1].get_text())
-    assert drawn(draw_dag({("X", "Y")})) == {("X", "Y")}
+    ax = draw_dag({("X", "Y")})
+    assert drawn(ax) == {("X", "Y")}
+    white = [circle.get_facecolor() == (1, 1, 1, 1) for circle in ax.patches[:3]]
+    assert white == [True, True, False]  # the bag is shaded
 
 
 # --- plot_critical_difference --------------------------------------------------------
