@@ -572,6 +572,8 @@ def test_easy_labels_far_outside_are_warned_of():
     X, bags = rng.normal(size=(2000, 2)) + y[:, None], np.repeat(np.arange(4), 500)
     with pytest.warns(LLPWarning, match="a bag of 500 the label 250, not 0 or 1"):
         BagLogistic("easy").fit(X, bags, [0.0, 0.0, 1.0, 1.0])
+    with pytest.warns(LLPWarning, match="a bag of 2000 the label 1000"):
+        BagLogistic("easy").fit(X, bags, [0.0, 0.0, 1.0, 1.0], counts=np.full(2000, 4))
 
 
 @pytest.mark.parametrize("learner", [BagLogistic, BagBoosting])

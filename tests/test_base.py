@@ -382,13 +382,14 @@ def test_a_fit_is_short_from_twice_the_tolerance_on():
         base.warn_if_short(model)
 
 
+@pytest.mark.parametrize("counts", [None, np.array([9, 9])])
 @pytest.mark.parametrize("unit", [2.0**-6, 1.0, 2.0**20])
-def test_scales_differ_and_means_are_far_in_any_unit(unit):
+def test_scales_differ_and_means_are_far_in_any_unit(unit, counts):
     signs = np.array([-1.0, 1.0])
     for ratio, offset, warns in ((1000, 30, 0), (1001, 30, 1), (1000, 31, 1)):
         columns = signs, ratio * signs, signs + offset, signs, 0 * signs, 0 * signs + 7
         with warnings.catch_warnings(record=True, action="always") as caught:
-            base.warn_of_scale(MeanMap(), unit * np.column_stack(columns))
+            base.warn_of_scale(MeanMap(), unit * np.column_stack(columns), counts)
         assert ["not on one scale" in str(w.message) for w in caught] == [True] * warns
 
 
@@ -827,6 +828,9 @@ def test_shares_per_instance_are_not_read_as_shares_per_bag():
             MeanMap().fit(X, codes, per_instance)
     each = np.arange(len(X))  # bags of size 1 have as many shares
     MeanMap().fit(X, each, shares[codes])
+    # Half of the bags may be empty: as many shares as instances, in bags of two.
+    data = base.read_bags(np.zeros((4, 1)), [0, 0, 1, 1], [0.0, 1.0, 1.0, 0.0])
+    assert data.bag_sizes.tolist() == [2, 2, 0, 0]
 
 
 def test_error_covariances_of_partly_known_bags():

@@ -530,5 +530,9 @@ def test_errors_of_shares_reach_the_fits_and_the_advice():
         False,
         True,
     ]
+    # A bag without instances, numbered first, changes nothing.
+    more = {"proportion_errors": np.append(0.3, errors)}
+    shifted = recommend(X, bags + 1, np.append(0.5, official), **more)
+    assert shifted.signals.line == pytest.approx(told.signals.line)
     with pytest.raises(ValueError, match="proportion_errors must be"):
         recommend(X, bags, official, proportion_errors=-errors)

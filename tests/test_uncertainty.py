@@ -308,6 +308,12 @@ def test_chunks_of_tables_are_checked_as_those_of_fits():
             un.chunk_coefficient_table(model, chunks, shares, bags="bag")
     with pytest.raises(ValueError, match="has no column 'county'"):
         un.chunk_group_rate(model, [frame], P, "county", bags="bag")
+    nameless = CountLogistic(C=10.0).fit(X, bags, P)
+    rates = un.chunk_group_rate(
+        nameless, [frame.assign(old=X[:, 0] > 0)], P, "old", bags="bag"
+    )
+    wanted = un.group_rate(nameless, X, bags, P, X[:, 0] > 0)
+    pd.testing.assert_frame_equal(rates, wanted, check_index_type=False, rtol=1e-6)
     with pytest.raises(ValueError, match="True for at least one instance"):
         un.chunk_group_rate(
             model, [frame.assign(old=False)], P, "old", bags="bag", features=["a", "b"]
