@@ -1,5 +1,6 @@
 """The diagnosis: equations against slow versions, enumeration and scipy; level, power, the report."""
 
+from dataclasses import replace
 from itertools import combinations, product
 from math import comb
 
@@ -228,6 +229,18 @@ def test_a_column_of_one_value_but_for_a_few_is_not_tested_alone():
         seen = diagnosis.views(X, random_state=0)
         found = diagnosis.affine_tests(seen, bags, P).by_column
         assert np.isfinite(found[1]) == tested and np.isfinite(found[0])
+
+
+def test_bags_of_one_instance_tell_nothing_of_bag_means():
+    X, _, bags, P = bags_with_counts(0, n_bags=20, size=30)
+    seen = diagnosis.views(X, random_state=0)
+    more = seen._replace(features=np.vstack([seen.features, seen.features[:9] + 1]))
+    alone = np.append(bags, 20 + np.arange(9)), np.vstack([P, P[:9]])
+    one, two = (
+        diagnosis.affine_tests(seen, bags, P),
+        diagnosis.affine_tests(more, *alone),
+    )
+    assert_allclose(two[:3], one[:3])
 
 
 def test_two_bags():
@@ -716,7 +729,8 @@ def test_whole_bags_only_where_small_shifts_would_have_been_found():
 def test_report_says_what_was_tested_and_what_cannot_be():
     X, y = problem(n=1000)
     made = make_bags(X, y, "intermediate", n_bags=8, random_state=0)
-    text = " ".join(str(diagnose(pd.DataFrame(X, columns=list("abc")), *made)).split())
+    found = diagnose(pd.DataFrame(X, columns=list("abc")), *made)
+    text = " ".join(str(found).split())
     for words in (
         "1000 instances in 8 bags, no labels; level 0.05; Holm's correction within",
         "assumed: instances are independent of one another",
@@ -726,6 +740,13 @@ def test_report_says_what_was_tested_and_what_cannot_be():
         "X ⊥ B | Y (rejected): MeanMap, WeightedLDA",
     ):
         assert words in text, words
+    for n, blind in (
+        (0, True),
+        (1000, False),
+    ):  # labels tell a shift of the features from one of the shares
+        assert (
+            "shift along with the shares" in str(replace(found, n_labeled=n))
+        ) == blind
 
 
 def test_the_report_as_a_frame():

@@ -224,6 +224,7 @@ def test_it_says_when_its_predictions_are_not_valid():
     assert not worth.valid and "3 bags for 7 weights" in str(worth)
     assert "nothing about 1 of 7 directions" in str(worth)
     assert worth.harmonic_mean == pytest.approx(0, abs=1e-3)
+    assert theory._doubts(np.ones(7), 70) == () != theory._doubts(np.ones(7), 69)
 
 
 def test_bags_without_shares_can_be_planned():

@@ -293,6 +293,15 @@ def test_what_was_not_met_is_said():
     assert "0.900 wanted" in str(made)
     made = make_bags(X, y, "intermediate", sizes=[300, 300], proportions=[1.0, 0.0])
     assert "proportions: missed" in made.report[1]
+    made = make_bags(X, y, "cross-bag", n_bags=4, random_state=0)
+    assert made.report[0] == "sizes: as they come out"
+    wanted = [100, 100, 100, 300]
+    made = make_bags(X, y, "cross-bag", sizes=wanted, random_state=0)
+    off = np.abs(made.sizes - wanted)
+    text = (
+        f"sizes: missed by up to {off.max()} instances, by {off.mean():.1f} on average"
+    )
+    assert off.any() and made.report[0] == text
 
 
 def test_variants_that_the_data_rule_out():
