@@ -159,13 +159,11 @@ def check_proportions(proportions, empty_rows=False, noisy=False, remedy=""):
 
 def in_order_of(wanted, matrix, classes):
     """The columns of proportions in the order of the wanted classes; columns without names are in this order."""
-    known, wanted = pd.Index(classes), pd.Index(wanted)
-    named, unnamed = set(known) == set(wanted), known.equals(pd.RangeIndex(len(known)))
+    known, wanted = pd.Index(classes).tolist(), pd.Index(wanted).tolist()
+    named, unnamed = set(known) == set(wanted), known == list(range(len(known)))
     if len(known) != len(wanted) or not (named or unnamed):
-        raise ValueError(
-            f"proportions has the classes {known.tolist()}, and must have {wanted.tolist()}"
-        )
-    return matrix[:, known.get_indexer(wanted)] if named else matrix
+        raise ValueError(f"proportions has the classes {known}, and must have {wanted}")
+    return matrix[:, [known.index(c) for c in wanted]] if named else matrix
 
 
 def refuse_shares_of_instances(matrix, codes):

@@ -369,6 +369,12 @@ def test_columns_of_wanted_proportions_are_read_by_name():
     assert (gap * made.sizes < 1.5).all()
 
 
+def test_true_and_false_are_classes_in_order():
+    X, y = np.arange(40.0)[:, None], np.arange(40) % 2 == 0
+    made = make_bags(X, y, "hard", proportions=[0.2, 0.8], random_state=0)
+    assert_allclose(made.proportions.to_numpy()[:, 1], [0.2, 0.8])
+
+
 @pytest.mark.parametrize("variant", ["label collider", "cross-bag"])
 def test_a_class_of_one_instance_has_no_strata(variant):
     X, y = np.random.default_rng(0).normal(size=(12, 2)), np.arange(12) == 3
