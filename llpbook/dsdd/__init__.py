@@ -137,7 +137,7 @@ class DSDD(TwoBagClassifier):
     n_folds : int, default 5
         Folds of the cross-validation, at most as many as the smaller sample has instances.
     n_tuning : int, default 1000
-        Instances of each sample that the cross-validation uses, at random if there are more; the last fit uses all.
+        Instances of each sample that the cross-validation uses; of more, always the same lot. The last fit uses all.
     class_prior : "balanced", "match" or float, default "balanced"
         Share of the positive class among the instances to predict: a half (the paper), that of the training data, or
         a number. The last two need proportions.
