@@ -14,7 +14,7 @@ from llpbook import (
     group_rate,
     group_rate_band,
 )
-from llpbook.uncertainty import group_rate_bounds, loose_bounds
+from llpbook.uncertainty import loose_bounds
 from studies import load, tables
 from studies.ecological import (
     confounded,
@@ -166,21 +166,6 @@ def test_plain_and_contextual_rates_are_those_of_two_models():
     assert abs(found["contextual"] - found["plain"]) > 0.01
     narrow = group_rate_band(model, X, *given, counts=n, limit=0).iloc[0]
     assert narrow["contextual"] == found["contextual"]  # not cut
-
-
-@CHANCE
-def test_rows_with_counts_are_expanded_rows():
-    X, bags, n, shares = few_bags()
-    model = CountLogistic().fit(X, bags, shares, counts=n)
-    rows = np.repeat(np.arange(len(n)), n)
-    many = X[rows], bags[rows], shares, X[rows, 0]
-    few = group_rate_band(model, X, bags, shares, X[:, 0], counts=n)
-    pd.testing.assert_frame_equal(few, group_rate_band(model, *many), atol=1e-6)
-    bounds = group_rate_bounds(bags[rows], shares, X[rows, 0])
-    assert_allclose(few[["least", "most"]], bounds[["low", "high"]])
-    one = ecological.goodman(bags, shares, X[:, 0], counts=n)
-    other = ecological.goodman(bags[rows], shares, X[rows, 0])
-    pd.testing.assert_frame_equal(one, other)
 
 
 def test_units_are_parts_of_the_groups():

@@ -34,6 +34,7 @@ def table():
     group = rng.random(120) < np.repeat([0.3, 0.7], 60)
     X = np.column_stack([group, rng.normal(size=120) + codes / 20])
     counts = rng.integers(1, 5, 120)
+    counts[5] = 0
     sizes = np.bincount(codes, counts)
     chance = 1 / (1 + np.exp(1 - X @ [1.0, 1.0]))
     ones = rng.binomial(sizes.astype(int), np.bincount(codes, counts * chance) / sizes)
@@ -72,14 +73,14 @@ COUNTED = {
     "goodman": lambda m, X, b, p, g, **kw: goodman(b, p, g, **kw),
     "group_rate": lambda m, X, b, p, g, **kw: group_rate(m, X, b, p, g, **kw),
     "group_rate_band": lambda m, X, b, p, g, **kw: group_rate_band(m, X, b, p, g, **kw),
-    "label_worth": lambda m, X, b, p, g, **kw: (
-        label_worth(X, b, p, m, **kw).harmonic_mean
-    ),
+    "label_worth": lambda m, X, b, p, g, **kw: label_worth(X, b, p, m, **kw).spectrum,
     "polling_errors": lambda m, X, b, p, g, **kw: polling_errors(b, p, **kw).reindex(
         NAMES
     ),
     "recommend": lambda m, X, b, p, g, **kw: advised(X, b, p, **kw),
-    "tomography": lambda m, X, b, p, g, **kw: tomography(b, p, g, **kw).reindex(NAMES),
+    "tomography": lambda m, X, b, p, g, **kw: tomography(
+        b, p, g, model=m, X=X, **kw
+    ).reindex(NAMES),
 }
 CALLS = COUNTED | {
     "expected_accuracy": lambda m, X, b, p, g: expected_accuracy(

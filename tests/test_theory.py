@@ -3,7 +3,6 @@
 from itertools import product
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from problems import gaussian_bags
@@ -194,20 +193,6 @@ def test_fits_to_counts_lose_what_is_predicted():
         found.append((label_worth(X, of, shares, model).excess_log_loss, loss))
     told, measured = np.mean(found, axis=0)
     assert 0.6 < measured / told < 1.7
-
-
-def test_rows_with_frequencies_are_expanded_rows():
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 2, size=(200, 2)).astype(float)
-    of = np.repeat([0, 1, 2], [6, 14, 180])
-    y = rng.integers(0, 2, 200)
-    model, P = LogisticRegression().fit(X, y), label_proportions(y, of)
-    cells = pd.DataFrame(np.column_stack([X, of])).value_counts().reset_index()
-    given = cells[[0, 1]].to_numpy(), cells[2].astype(int), P, model
-    one = label_worth(X, of, P, model)
-    other = label_worth(*given, counts=cells["count"].to_numpy())
-    assert_allclose(other.spectrum, one.spectrum)
-    assert other.excess_error == pytest.approx(one.excess_error)
 
 
 def test_a_pipeline_counts_for_the_features_that_its_model_sees():

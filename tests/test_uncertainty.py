@@ -1077,30 +1077,6 @@ def test_groups_that_share_no_bag_rise_at_once():
             assert_allclose(one[g], other[0], atol=1e-12)
 
 
-def test_tables_and_reports_of_cells_are_those_of_rows():
-    X, _, bags, P = problem()
-    X = np.round(X)
-    cells = pd.DataFrame(X).assign(bag=bags).value_counts(sort=False)
-    rows = np.vstack([cells.index.to_frame().to_numpy(float), [[9.0, 9.0, 0.0]]])
-    counts = np.append(cells.to_numpy(), 0)
-    given = rows[:, :2], rows[:, 2].astype(int), P
-    model = CountLogistic(10.0, tol=1e-9).fit(X, bags, P)
-    whole = un.coefficient_table(model, X, bags, P)
-    found = un.coefficient_table(model, *given, counts=counts)
-    assert_allclose(found.table, whole.table, rtol=1e-6, atol=1e-9)
-    assert found.n_instances == len(X)
-    lines = un.tomography(
-        *given[1:], given[0][:, 0] > 0, model=model, X=given[0], counts=counts
-    )
-    expanded = un.tomography(bags, P, X[:, 0] > 0, model=model, X=X)
-    pd.testing.assert_frame_equal(lines, expanded)
-    groups = un.group_rate(model, *given, given[0][:, 0] > 0, counts=counts)
-    named = un.group_rate_bounds(bags, P, np.float64(X[:, 0] > 0))
-    assert named.index.tolist() == [0, 1] and groups["least"].item() == named["low"][1]
-    report = un.bag_report(model, *given, counts=counts)
-    pd.testing.assert_frame_equal(report.table, un.bag_report(model, X, bags, P).table)
-
-
 def test_the_variance_after_the_counts_loses_what_each_of_them_tells():
     left = un._covariance.LaplaceCovariance(None, np.array([4.0, 9.0]), np.eye(2))
     assert left.quadratic(np.array([[1.0, 1.0]])) == pytest.approx([13 - 2])
