@@ -519,8 +519,8 @@ class TwoBagClassifier(LLPClassifier, ABC):
 
     def _fit(self, data):
         """Pool the bags on either side of the class prior."""
-        warn_of_pooling(self, data)
         in_p, *shares = pool_bags(data.bags, data.proportions[:, 1], data.bag_sizes)
+        warn_of_pooling(self, data, in_p, shares)
         prior = {"balanced": 0.5, "match": data.class_prior[1]}
         self.pooled_proportions_ = tuple(shares)
         eta = prior.get(self.class_prior, self.class_prior)
@@ -542,7 +542,7 @@ class TwoBagClassifier(LLPClassifier, ABC):
         """Learn the sign of w p - w' p' from samples of p and p' and the weights w and w'."""
 
 
-def warn_of_pooling(estimator, data):
+def warn_of_pooling(estimator, data, in_p, shares):
     """Warn if bags of more than two different shares become two samples, which uses the shares only in part.
 
     And if the shares of the samples differ by less than chance makes their densities differ: on the toy problems of the
@@ -556,7 +556,6 @@ def warn_of_pooling(estimator, data):
             "positive class and the others, and uses nothing else of their shares; a method for many bags, such as "
             "MeanMap or CountLogistic, uses the share of each"
         )
-    in_p, *shares = pool_bags(data.bags, data.proportions[:, 1], data.bag_sizes)
     sizes, gap = (in_p.sum(), (~in_p).sum()), abs(shares[0] - shares[1])
     noise = np.sqrt(1 / sizes[0] + 1 / sizes[1])
     if gap < noise:

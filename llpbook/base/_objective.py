@@ -25,7 +25,7 @@ MOST_WEIGHTS, MOST_WORK = 1500, 5e10
 CACHED = 2**17
 #: Halvings of a step, and the share of the promised fall of the objective that a step must bring.
 HALVINGS, ARMIJO = 60, 1e-4
-#: A step is short if it promises to lower the objective by less: a twentieth of a standard error squared.
+#: A step is short if its square in standard errors is less: about a three-hundredth of one.
 SETTLED = 1e-5
 #: Steps of scoring after which L-BFGS goes on: scoring usually takes about five, but on saddles it is slow.
 PATIENCE = 15

@@ -237,10 +237,8 @@ class DSDD(TwoBagClassifier):
         """The gap, and a warning where the last round is no local minimum."""
         last = self.history_[-1]
         self.gap_ = last.gap
-        if self.n_iter_ > self.max_iter > 0:
+        if self.n_iter_ > self.max_iter > 0 and last.gain > self.tol:
             now, before = last.objective, self.history_[-2].objective
-            if min(last.bound, before) - now <= self.tol:  # where `cccp` ends by itself
-                return
             self.gap_ = max(self.gap_, (before - now) / abs(now))
             warn(
                 f"DSDD stopped after {self.n_iter_} rounds (max_iter={self.max_iter}), "

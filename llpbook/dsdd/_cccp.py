@@ -210,6 +210,8 @@ class Round(NamedTuple):
         How well the minimum was found; see `minimize_bound`.
     bound, objective : float
         Both at alpha. The difference is the gain of tightening.
+    gain : float
+        The smaller of this difference and the fall of the objective since the round before.
     """
 
     alpha: np.ndarray
@@ -219,6 +221,7 @@ class Round(NamedTuple):
     gap: float
     bound: float
     objective: float
+    gain: float
 
 
 def cccp(
@@ -255,8 +258,9 @@ def cccp(
         # eq: eq-dsdd-inner
         alpha, nu, gap = minimize_bound(b, c, *data, warm=warm, tol=tol)
         bound, now = upper_bound(alpha, b, c, *data), objective(alpha, *data)
-        rounds.append(Round(alpha, b, c, nu, gap, bound, now))
-        if min(bound, before) - now <= tol:  # tight, or only ties flip bits
+        gain = min(bound, before) - now
+        rounds.append(Round(alpha, b, c, nu, gap, bound, now, gain))
+        if gain <= tol:  # tight, or only ties flip bits
             break
         warm, before = (alpha, nu), now
         b, c = tighten_bound(alpha, basis)

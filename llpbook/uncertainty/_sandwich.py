@@ -341,7 +341,5 @@ def _counts(data, last):
     covariances = None if errors is None else error_covariances(errors, pure)
     known = bag_counts(pure.bags, pure.proportions, covariances, pure.frequencies)
     used = np.unique(pure.bags)
-    laplace = last.proportion_noise == "laplace"
-    return replace(known, laplace=laplace), np.where(
-        used < len(data.proportions), used, -1
-    )
+    used = np.where(used < len(data.proportions), used, -1)
+    return replace(known, laplace=last.proportion_noise == "laplace"), used
