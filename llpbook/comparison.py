@@ -161,7 +161,7 @@ def score_table(scores):
     if isinstance(scores, pd.DataFrame):
         table.index, table.columns = scores.index, scores.columns
     if not table.columns.is_unique:
-        twice = table.columns[table.columns.duplicated()][0]
+        twice = table.columns[table.columns.duplicated()].tolist()[0]
         raise ValueError(f"scores must have one column per method, got {twice!r} twice")
     if not np.isfinite(values).all():
         row, column = np.argwhere(~np.isfinite(values))[0]
@@ -202,7 +202,7 @@ def check_ranks(ranks):
         )
     index = values.index if isinstance(values, pd.Series) else pd.RangeIndex(k)
     if not index.is_unique:
-        twice = index[index.duplicated()][0]
+        twice = index[index.duplicated()].tolist()[0]
         raise ValueError(f"ranks must have one entry per method, got {twice!r} twice")
     return pd.Series(checked, index=index, name="rank")
 
@@ -716,7 +716,7 @@ def _gaps(scores, reference):
             f"the levels of the index of scores must have names, got {list(table.index.names)}"
         )
     if not table.index.is_unique:
-        twice = table.index[table.index.duplicated()][0]
+        twice = table.index[table.index.duplicated()].tolist()[0]
         raise ValueError(f"scores must have one row per case, got {twice!r} twice")
     values = pd.DataFrame(numbers("scores", table), table.index, table.columns)
     if reference is not None:

@@ -1,9 +1,11 @@
 """Advice: signals by their definitions, the decision by hand, a limit of time, and what is done for odd bags."""
 
+import contextlib
 import json
 import time
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +14,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import binom
 from sklearn.base import clone
+from sklearn.preprocessing import MaxAbsScaler
 
 from llpbook import (
     CountBoosting,
@@ -206,12 +209,17 @@ SEEN = Signals(1000, 10, 20, 2, 0.7, 5.0, 0.9, 0.2, 3.0, 20.0, 1.0)
         ({}, "fit", "trees"),
         ({"trees": 2.0, "line": 10.0}, "fit", "line"),
         ({"trees": 9.9}, "weak", "trees"),
+        ({"trees": 10.0}, "fit", "trees"),
+        ({"trees": 3.0}, "weak", "line"),
+        ({"line": np.nan, "trees": 3.0}, "weak", "line"),
+        ({"agreement": 0.4, "largest": 0.0}, "fit", "trees"),
         ({"trees": np.nan, "line": 11.0}, "fit", "line"),
         ({"whole": 0.0}, "weak", "trees"),
         ({"whole": np.nan}, "weak", "trees"),
         ({"agreement": 0.81}, "do not fit", "majority"),
         ({"agreement": np.nan}, "do not fit", "majority"),
         ({"agreement": 0.81, "worth": 10.0}, "weak", "trees"),
+        ({"agreement": 0.81, "worth": 9.9}, "do not fit", "majority"),
         ({"agreement": 0.81, "largest": 0.4}, "fit", "trees"),
         ({"largest": 0.8, "agreement": 0.98}, "fit", "trees"),
         ({"largest": 0.81, "agreement": 0.98}, "weak", "trees"),
@@ -289,9 +297,27 @@ def test_labels_that_were_chosen_by_class_warn():
         recommend(X, bags, P, labels=drawn)
     named = pd.DataFrame(P, columns=["healthy", "ill"])
     labels, n = np.array(["healthy", -1], dtype=object)[y], np.sum(y == 0)
-    message = f"0 of {n} known labels are of class 'ill' where"
+    message = (
+        f"0 of {n} known labels are of class 'ill' where the shares of their bags say "
+    )
+    message += f"{P[bags[y == 0], 1].sum():.0f}:"
     with pytest.warns(LLPWarning, match=message):
         assert recommend(X, bags, named, labels=labels).labeled is not None
+
+
+def test_a_probability_below_a_thousandth_warns():
+    """None of 10 has one of 2 / 1024 where shares are a half, none of 12 one of 2 / 4096."""
+    halves, names = np.full((12, 2), 0.5), np.array(["a", "b", "c"])
+    for labels, shares, said in (
+        (np.zeros(10, int), halves[2:], []),
+        (np.zeros(12, int), halves, [(0, 12, "b", 6)]),
+        (np.arange(40) // 20, np.tile([0.2, 0.5, 0.3], (40, 1)), [(20, 40, "a", 8), (0, 40, "c", 12)]),
+    ):  # fmt: skip
+        with warnings.catch_warnings(record=True, action="always") as caught:
+            _decision.warn_if_chosen(labels, shares, names[: shares.shape[1]])
+        words = "{} of {} known labels are of class {!r} where the shares of their bags say {}:"
+        for warned, numbers in zip(caught, said, strict=True):
+            assert str(warned.message).startswith(words.format(*numbers))
 
 
 def test_labels_judge_the_fit_that_is_named_and_do_not_enter_it(ring, monkeypatch):
@@ -428,6 +454,48 @@ def test_many_columns_take_no_newton_matrix(monkeypatch):
     assert advice.not_tried == []
 
 
+def test_an_attempt_must_fit_into_its_share_of_the_time(monkeypatch):
+    now, limits, steps = [0.0], [], []
+
+    def limit(seconds):
+        limits.append(seconds)
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr(_signals, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(_signals, "time_limit", limit)
+    clock = _signals.Clock(100, SimpleNamespace(step=steps.append))
+
+    def lasts(seconds):
+        now[0] += seconds
+        return seconds
+
+    assert clock.attempt("first", lambda: lasts(20.0)) == 20
+    assert np.isnan(clock.attempt("four", lambda: lasts(1.0), cost=4))
+    assert clock.attempt("half", lambda: lasts(1.0), 2, "late", share=0.5) == "late"
+    assert clock.attempt("less", lambda: lasts(2.0), 1.9, share=0.5) == 2
+    assert clock.attempt("more", lambda: lasts(1.0), 3.8) == 1  # in units of the first
+    assert limits == [100, 40, 78] and clock.not_tried == ["four", "half"]
+    assert steps == ["first", "four", "half", "less", "more"]
+
+
+def test_a_sample_has_rows_and_errors_of_its_bags(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = sp.random_array((600, 10), density=0.1, rng=rng).tocsr()
+    bags, P = np.arange(600) % 30, np.linspace([0.8, 0.2], [0.1, 0.9], 30)
+    monkeypatch.setattr(_signals, "MOST", 200)
+    monkeypatch.setattr(_signals, "LEAST", 5)
+    for most, seen in ((X.nnz, 200), (50, None)):
+        monkeypatch.setattr(_signals, "MOST_NUMBERS", most)
+        random, errors = np.random.RandomState(0), np.arange(30.0)
+        sample = _signals.draw_sample(X, bags, P, MaxAbsScaler(), random, errors)
+        rows = _signals.whole_bags(bags, P, np.random.RandomState(0))
+        assert_array_equal(sample.errors[sample.bags], bags[rows])
+        assert_array_equal(sample.proportions[sample.bags], P[bags[rows]])
+        assert len(rows) == 200
+        wanted = seen or 200 * most / sample.X.nnz
+        assert sample.part.sum() == pytest.approx(wanted, abs=1)
+
+
 @pytest.mark.parametrize("seconds", [0, -1, "60", None, np.nan])
 def test_a_limit_that_is_none(seconds):
     X, _, bags, P = line_problem()
@@ -437,6 +505,68 @@ def test_a_limit_that_is_none(seconds):
 
 # --- advice ----------------------------------------------------------------------------------------------------------
 
+SMALL = "the fit gives only 4 instances to another class than well, too few to check"
+LABELED = choosing.count_right(np.array([0, 1, 1, 1]), np.array([0, 1, 1, 0]), 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "words", "missing"),
+    [
+        (
+            {},
+            "Fit CountBoosting.|Seen: 1000 instances, 10 features, 20 bags worth 5 labels; 70% in the largest of 2 "
+            "classes.|Two methods agree on 90%. Gain in nats: held-out parts 3.0 with a line, 20.0 with trees; whole "
+            "bags 1.0.|yes Does the fit|yes Do two methods|yes Do held-out|Parameters: LLPGridSearchCV|Record: given "
+            "41 times to tasks that the rule was not made on, 29 times to bags of one data set; the fit was then worse "
+            "than the largest class 0 times.",
+            "Check|would help|Known|if the shares",
+        ),
+        ({"trees": np.nan, "line": 11.0}, "Fit CountLogistic.|parts 11.0 with a line; whole", "trees"),
+        (
+            {"trees": 9.99},
+            "Weak: fit CountBoosting, and|9.9 with trees|no Do held-out|label 100 instances that the fit gives to "
+            "another class than well,|at least 59 are right|given 62 times|, 30 times|class 3 times",
+            "Parameters|would help",
+        ),
+        ({"trees": 9.0, "other": 0.034}, "label 34 instances|at least 23 are right", "too few"),
+        (
+            {"trees": 9.0, "n_classes": 3},
+            "largest of 3 classes|label 100|right exceed those of class well by 18",
+            "at least",
+        ),
+        ({"trees": 9.0, "other": 0.004}, SMALL, "use it if"),
+        ({"trees": 9.0, "other": 0.005}, "label 5 instances|at least 5 are right", "too few"),
+        ({"n_bags": 3}, "Record: none, since no task of the study has fewer than 4 bags", "given"),
+        ({"n_bags": 4}, "Record: given", "none"),
+        (
+            {"agreement": np.nan, "line": np.nan, "whole": np.nan},
+            "Do not fit: predict the largest class, well.|What would help|parts not known with a line, 20.0 with "
+            "trees; whole bags not known.|no Do two|no Are the bags|given 37 times|, 33 times|class 9 times",
+            "Two methods agree|Parameters|Check",
+        ),
+        ({"other": np.nan}, "Nothing was fitted: the time was too short", "Gain in nats"),
+        (
+            {"labeled": LABELED},
+            "Known labels: the fit has 3 of 4 right, the largest class 2. They are too few to decide.",
+            "Record",
+        ),
+        ({"not_tried": ["EMLR", "this"]}, "Not tried within max_seconds=7: EMLR, this. What is", "Record"),
+        ({"refusal": "of this."}, "No method can be fitted to these bags: of this.", "Gain in nats"),
+    ],
+)  # fmt: skip
+def test_what_the_advice_says(change, words, missing):
+    own = {n: change.get(n) for n in ("labeled", "refusal", "not_tried")}
+    signals = SEEN._replace(**{n: v for n, v in change.items() if n not in own})
+    verdict, path = decide(signals)
+    model = METHODS["majority" if verdict == "do not fit" else signals.likelier]
+    asked = pd.DataFrame(path, columns=["ask", "answer"])
+    own |= {"reasons": asked, "majority": "well", "max_seconds": 7.0}
+    text = str(choosing.Advice(verdict, model, signals, **own))
+    assert len(text.splitlines()) <= 14
+    flat = " ".join(text.split())
+    assert [w for w in words.split("|") if w not in flat] == []
+    assert [w for w in missing.split("|") if w in flat] == []
+
 
 def test_what_can_be_learned_is_recommended(line):
     X, y, bags, P, advice = line
@@ -444,7 +574,16 @@ def test_what_can_be_learned_is_recommended(line):
     assert advice.verdict == "fit" and np.mean(model.predict(X) == y) > 0.85
     assert model[-1].get_params() == advice.method.get_params()
     assert type(model[-1]) is type(advice.method)
-    assert advice.alternatives["gain"].is_monotonic_decreasing
+    seen = advice.signals
+    gains = sorted(
+        [(seen.line, METHODS["line"]), (seen.trees, METHODS["trees"])],
+        key=lambda pair: -pair[0],
+    )
+    assert [
+        *zip(advice.alternatives["gain"], advice.alternatives["estimator"], strict=True)
+    ] == gains
+    assert advice.max_seconds == 60
+    assert recommend(X, bags, P, random_state=1).signals.line != seen.line
     assert not any(hasattr(m, "classes_") for m in METHODS.values())
 
 
@@ -457,6 +596,16 @@ def test_noise_is_never_to_be_used_unchecked(seed):
     assert len(lines) <= 14 and max(map(len, lines)) <= _advice.WIDTH
     constant = recommend(np.ones((300, 2)), bags, P)
     assert constant.verdict == "do not fit" and constant.signals.other == 0
+
+
+def test_the_largest_class_is_that_of_the_instances():
+    """One large bag outweighs four small ones."""
+    bags, P = np.repeat(np.arange(5), [90, 5, 5, 5, 5]), [0.9, 0, 0.2, 0, 0.2]
+    X = np.random.default_rng(0).normal(size=(110, 1)) + 2 * (bags == 0)[:, None]
+    advice = recommend(X, bags, pd.DataFrame({"rare": 1 - np.array(P), "most": P}))
+    assert advice.majority == "most"
+    assert advice.signals.largest == pytest.approx((81 + 2) / 110)
+    assert 0 < advice.signals.other < 0.5
 
 
 def test_bags_of_one_are_labels():
@@ -493,6 +642,18 @@ def test_the_picture_shows_each_question_and_the_way(line):
     assert {RULE.ask, RULE.yes.ask, RULE.yes.no.ask, "do not fit"} <= set(texts)
     assert texts[RULE.ask] == texts["fit"] == "bold"
     assert texts[RULE.yes.no.ask] == texts["do not fit"] == "normal"
+    ax = choosing.plot_decision([True, False, True])
+    bold = [t.get_text() for t in ax.texts if t.get_weight() == "bold"]
+    assert bold == [RULE.ask, RULE.yes.ask, RULE.yes.no.ask, "weak"]
+    thick = [line.get_ydata()[0] for line in ax.lines if line.get_linewidth() == 2]
+    assert thick == [0, -1, -2]
+    ends = sorted(
+        (t.get_position()[0], t.get_text())
+        for t in ax.texts
+        if t.get_text() in _advice.STUDY["record"]
+    )
+    words = ["fit", "weak", "weak", "do not fit", "do not fit"]
+    assert ends == [*zip([0.5, 1.5, 2.5, 3.5, 4.5], words, strict=True)]
 
 
 def test_cells_are_the_rows_that_they_stand_for():

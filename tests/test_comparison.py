@@ -415,7 +415,7 @@ def test_resampled_t_is_exact_at_the_assumed_correlation_and_the_t_test_is_not()
 
 # --- bad input -----------------------------------------------------------------------
 TABLE, FIRST, SECOND = [[0.9, 0.8], [0.7, 0.6]], [0.9, 0.8], [0.7, 0.6]
-TWICE = pd.DataFrame(TABLE, columns=["A", "A"])
+TWICE = pd.DataFrame(TABLE, columns=[7, 7])
 
 
 @pytest.mark.parametrize(
@@ -424,7 +424,18 @@ TWICE = pd.DataFrame(TABLE, columns=["A", "A"])
         (lambda: rank_methods([0.9, 0.8]), r"scores must have a row .* shape \(2,\)"),
         (lambda: rank_methods([[0.9], [0.8]]), r"at least two methods, .* \(2, 1\)"),
         (lambda: average_ranks([[1, 2], [np.nan, 3]]), "scores must be finite, got nan for the method 0 in row 1"),
-        (lambda: rank_methods(TWICE), "one column per method, got 'A' twice"),
+        (lambda: rank_methods(TWICE), "one column per method, got 7 twice"),
+        (lambda: friedman_from_ranks(pd.Series([1, 2], [3, 3]), 4), "one entry per method, got 3 twice"),
+        (lambda: friedman_from_ranks([1, 1.98], 4), "must sum to 3, got 2.98"),
+        (lambda: friedman_from_ranks([1, 2], 1), "n_sets must be a whole number from 2"),
+        (lambda: friedman_from_ranks([1, 2], 4, tie_factor=1.1), r"in \[0, 1\], got 1.1"),
+        (lambda: critical_difference(1, 4), "n_methods must be a whole number from 2"),
+        (lambda: critical_difference(2, 4, level=1), r"level must be a number in \(0, 1\), got 1"),
+        (lambda: critical_difference(2, 4, level=0), r"level must be a number in \(0, 1\), got 0"),
+        (lambda: indistinct_groups([1, 2], 0), "critical must be a number above 0, got 0"),
+        (lambda: wilcoxon_test(FIRST, [0.1, np.inf]), "second must be finite, got inf"),
+        (lambda: wilcoxon_test([np.nan, 1], SECOND), "first must be finite, got nan"),
+        (lambda: wilcoxon_test([1], [2]), r"two or more, got the shapes \(1,\) and \(1,\)"),
         (lambda: friedman(TABLE[:1]), "at least two data sets, got 1"),
         (lambda: friedman_from_ranks([0.5, 2.5], 4), r"ranks must lie in \[1, 2\], got 0.5"),
         (lambda: friedman_from_ranks([1, 1], 4), "must sum to 3, got 2"),
@@ -443,6 +454,11 @@ def test_friedman_of_published_ranks_by_hand():
     assert friedman_from_ranks([1, 2, 3], 5, tie_factor=0.5).chi2 == pytest.approx(10)
     found = friedman_from_ranks([1.8, 2.0, 2.2], 5, tie_factor=0.5)
     assert found.chi2 == pytest.approx(0.4 / 0.5)
+    # two methods, each rank rounded by up to 0.005
+    assert friedman_from_ranks([1, 1.99], 4).chi2 == pytest.approx(
+        4 * 2 * (0.5**2 + 0.49**2)
+    )
+    assert friedman_from_ranks([1, 2, 3], 5, tie_factor=0).chi2 == 0
 
 
 # --- tables of differences -----------------------------------------------------------
@@ -471,6 +487,10 @@ def test_a_difference_is_averaged_over_draws_then_tasks_then_sets():
         assert_allclose(row["difference"], np.mean(sets))
         assert_allclose(row["error"], np.std(sets, ddof=1) / 5**0.5)
         assert row["n_dataset"] == 5
+    assert list(found) == ["difference", "error", "n_dataset"]
+    one = paired_differences(scores.loc[["a"]], "old", unit="dataset")
+    assert list(one.index) == list(found.index) == ["one", "two"]
+    assert one["error"].isna().all() and (one["n_dataset"] == 1).all()
 
 
 def test_draws_of_one_set_have_the_corrected_error():
@@ -505,6 +525,7 @@ def test_missing_scores_leave_the_pairs_of_their_method():
     ("change", "options", "message"),
     [
         (lambda s: s, {"unit": "set"}, "must be levels of the index of scores, .* got 'set'"),
+        (lambda s: s, {"unit": "task", "by": ["draw", "task"]}, "unit must be averaged over, got 'task' in by"),
         (lambda s: s, {"unit": "task", "reference": "new"}, "reference must be a column .* got 'new'"),
         (lambda s: s.reset_index(drop=True), {"unit": "task"}, "must have names"),
         (lambda s: pd.concat([s, s]), {"unit": "task"}, "one row per case, got .* twice"),

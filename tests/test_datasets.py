@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 from sklearn.metrics import balanced_accuracy_score
 
@@ -194,6 +195,12 @@ def test_every_row_of_a_paper_is_tested():
     for paper, rows in PAPERS.items():
         untested = set(dataset_names(encoding=paper)) - set(rows)
         assert untested <= {"adult", "census-kdd"}
+    ours = [*_encodings.catalog()["sets"]]
+    assert dataset_names() == dataset_names(encoding="raw") == ours
+    with pytest.raises(
+        ValueError, match=r"did you mean 'yu2013'.* 'full', 'stolpe2011'"
+    ):
+        dataset_names(encoding="yu2014")
 
 
 @pytest.mark.parametrize(
@@ -397,6 +404,10 @@ def test_random_bags():
     assert np.array_equal(bags, random_bags(23, bag_size=5, random_state=0))
     sizes = np.bincount(random_bags(23, n_bags=5, random_state=0))
     assert sizes.tolist() == [5, 5, 4, 5, 4]  # chunks of the shuffled instances
+    for one in ({"n_bags": 4}, {"bag_size": 1}):
+        assert sorted(random_bags(4, **one)) == [0, 1, 2, 3]
+    order = np.random.RandomState(0).permutation(23)
+    assert (bags[order] == np.arange(23) // 5).all()
 
 
 @pytest.mark.parametrize(
@@ -404,7 +415,8 @@ def test_random_bags():
     [
         ({}, "either bag_size or n_bags"),
         ({"bag_size": 2, "n_bags": 2}, "either bag_size or n_bags"),
-        ({"bag_size": 11}, "from 1 to 10, got 11"),
+        ({"bag_size": 11}, "bag_size .* from 1 to 10, got 11"),
+        ({"n_bags": 11}, "n_bags .* from 1 to 10, got 11"),
         ({"bag_size": True}, "got True"),
     ],
 )
@@ -437,6 +449,14 @@ def test_dataset_holds_what_it_says():
     shares = (y == "+").groupby(bags).mean()
     assert np.allclose(proportions["+"], shares)
     assert np.array_equal(ds.true_labels_for_evaluation(), y)
+    assert np.array_equal(bags, random_bags(690, bag_size=100, random_state=3))
+    assert np.array_equal(ds.bag_names, np.arange(7)) and ds.proportions.index.equals(
+        pd.RangeIndex(7)
+    )
+    named = load_bags(
+        "credit-a", n_bags=7, random_state=4, missing="drop", classes=["+", "-"]
+    )
+    assert np.array_equal(named.bags, random_bags(653, n_bags=7, random_state=4))
     assert "'credit-a': 690 instances, 42 features, 7 bags, 2 classes" in repr(ds)
 
 
@@ -473,13 +493,32 @@ def test_natural_bags_of_a_numeric_column_and_dropped_rows():
     whole = load_bags("breast-cancer", by="menopause", missing="drop")
     assert whole.bag_sizes.sum() == 277
     assert whole.bag_names.tolist() == ["ge40", "lt40", "premeno"]
+    complete = load_table("breast-cancer").drop(columns="menopause").notna().all(axis=1)
+    assert np.array_equal(
+        whole.X, load_bags("breast-cancer", by="menopause").X[complete]
+    )
+    # a column that is left out of the features may name the bags; rows and bags are cut together
+    own = load_bags("breast-w", by="Id")
+    assert "Id" not in own.X and own.n_bags == load_table("breast-w")["Id"].nunique()
+    few = load_bags("dermatology", by="age", classes=["psoriasis", "lichen planus"])
+    table = load_table("dermatology")
+    table = table[table["class"].isin(["psoriasis", "lichen planus"])]
+    assert (
+        few.bag_sizes[:-1].tolist() == table["age"].value_counts().sort_index().tolist()
+    )
+    assert np.array_equal(few.true_labels_for_evaluation(), table["class"])
     with pytest.raises(ValueError, match="did you mean 'occupation'"):
         load_bags("adult", by="ocupation")
 
 
 def test_load_bags_wants_one_way_to_make_bags():
-    for arguments in ({}, {"bag_size": 3, "by": "age"}):
-        with pytest.raises(ValueError, match="exactly one of bag_size, n_bags and by"):
+    for arguments, got in (
+        ({}, "none"),
+        ({"bag_size": 3, "by": "age"}, "bag_size and by"),
+    ):
+        with pytest.raises(
+            ValueError, match=f"one of bag_size, n_bags and by, got {got}"
+        ):
             load_bags("adult", **arguments)
 
 
@@ -500,8 +539,13 @@ def test_positive_class():
 
 def test_binary_labels():
     assert binary_labels(["a", "b", "a"], "a").tolist() == [1, 0, 1]
-    with pytest.raises(ValueError, match="known: 0, 1"):
-        binary_labels([0, 1], "1")
+    for y, positive, words in (
+        ([0, 1], "1", "known: 0, 1"),
+        ([], 1, "one label per"),
+        ([[1]], 1, "one label per"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            binary_labels(y, positive)
 
 
 def test_make_dataset_from_arrays():
@@ -511,6 +555,20 @@ def test_make_dataset_from_arrays():
     assert ds.bag_names.tolist() == ["u", "v", "w"]
     assert ds.proportions.to_numpy().tolist() == [[0.5, 0.5]] * 3
     assert ds.X is X
+    assert repr(ds) == "BagDataset('data': 6 instances, 2 features, 3 bags, 2 classes)"
+    one = make_dataset(
+        sp.csr_array(X), list("abcabc"), [0] * 6, positive="b", name="one"
+    )
+    assert one.proportions.to_numpy().tolist() == [
+        [pytest.approx(2 / 3), pytest.approx(1 / 3)]
+    ]
+    assert one.true_labels_for_evaluation().tolist() == [0, 1, 0] * 2
+    for given, words in (
+        ((X[:, 0], [0] * 6, [0] * 6), r"shape \(n_instances, n_features\), got \(6,\)"),
+        ((X, [0] * 6, [0] * 6), r"at least two classes, got \[0\]"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            make_dataset(*given)
     swapped = make_dataset(X, [0, 1, 1, 0, 1, 0], [2, 2, 2, 9, 9, 9], positive=0)
     assert swapped.classes.tolist() == [1, 0] and swapped.bag_names.tolist() == [2, 9]
     assert swapped.proportions[0].tolist() == pytest.approx([1 / 3, 2 / 3])

@@ -77,14 +77,16 @@ def test_split_bag_folds_are_a_balanced_partition_of_each_bag(bags, k, shuffle, 
         with pytest.raises(ValueError, match="leaves no"):
             list(splitter.split(bags, groups=bags))
         return
-    tested = np.zeros(len(bags), dtype=int)
-    counts = []
+    folds, counts = np.full(len(bags), -1), []
     for train, test in splitter.split(bags, groups=bags):
         assert_array_equal(np.sort(np.r_[train, test]), np.arange(len(bags)))
-        tested[test] += 1
+        assert (folds[test] == -1).all()
+        folds[test] = len(counts)
         counts.append([np.sum(bags[test] == b) for b in np.unique(bags)])
-    assert_array_equal(tested, 1)
     counts = np.array(counts)
+    if not shuffle:  # in turn, as the instances come
+        in_turn = np.argsort(pd.factorize(bags)[0], kind="stable")
+        assert_array_equal(folds[in_turn], np.arange(len(bags)) % k)
     assert (np.ptp(counts, axis=0) <= 1).all()  # in each bag
     # small bags do not all meet in the first folds
     assert np.ptp(counts.sum(axis=1)) <= 1
@@ -118,6 +120,34 @@ def test_each_instance_validates_as_often_as_its_share_says():
         assert not set(train) & set(test) and len(train) + len(test) == 9
         hits[test] += 1
     assert_allclose(hits / 4000, 0.3, atol=0.03)
+    drawn = _splitters.draw_from_bags(
+        np.array([1, 0, 1, 2, 0]), np.array([6000, 4000, 0]), np.random.RandomState(0)
+    )
+    assert_allclose(np.bincount(drawn, minlength=5) / 1000, [2, 3, 2, 0, 3], atol=0.15)
+
+
+@pytest.mark.parametrize("size, part", [(0.01, "validation"), (0.99, "training")])
+@pytest.mark.parametrize("splitter", [SplitBagShuffle, SplitBagBootstrap])
+def test_a_split_without_a_part_says_which(splitter, size, part):
+    splits = splitter(1, test_size=size, random_state=0).split([0] * 3, groups=[0] * 3)
+    with pytest.raises(ValueError, match=rf"\)? leaves no {part} part of 3 instances"):
+        list(splits)
+
+
+def test_defaults_and_limits_of_splitters():
+    for splitter in (FullBagKFold, SplitBagKFold, SplitBagShuffle, SplitBagBootstrap):
+        assert splitter().n_splits == splitter().get_n_splits() == 5
+        assert splitter(n_splits=2).random_state is None
+        if hasattr(splitter(), "test_size"):
+            assert splitter(1).test_size == 0.5 and splitter(1).n_splits == 1
+            for none in (0, 1.0):
+                with pytest.raises(ValueError, match=f"between 0 and 1, got {none}"):
+                    splitter(test_size=none)
+        else:
+            with pytest.raises(ValueError, match=r"n_splits must be .* 2"):
+                splitter(1)
+    assert SplitBagKFold().shuffle and not SplitBagBootstrap().out_of_bag
+    assert FullBagKFold().proportions is None
 
 
 def test_bootstrap_overlaps_by_about_forty_per_cent_and_out_of_bag_not_at_all():
@@ -185,6 +215,14 @@ def test_folds_of_whole_bags_by_size_are_those_of_scikit_learn_where_sizes_diffe
     theirs = GroupKFold(4).split(bags, groups=bags)
     for (_, test), (_, expected) in zip(ours, theirs, strict=True):
         assert_array_equal(test, expected)
+    sizes, folds, held = np.tile([3, 2, 3, 2, 4], 8), np.empty(40, int), np.zeros(3)
+    for bag in sorted(
+        range(40), key=lambda bag: -sizes[bag]
+    ):  # of equal ones the first
+        folds[bag] = held.argmin()
+        held[held.argmin()] += sizes[bag]
+    found = _splitters.whole_bag_folds(sizes[:, None].astype(float), 3)
+    assert_array_equal(found, folds)
 
 
 def test_chances_of_the_next_bag():
@@ -202,8 +240,8 @@ def test_chances_of_the_next_bag():
     for row in three:
         mixed = row + np.array([1, 1, 0])
         mixed = mixed / mixed.sum()
-        slow.append(np.exp(-np.sqrt(((mixed - [0.5, 0.3, 0.2]) ** 2).sum())))
-    found = chances(three, np.array([1, 1, 0]), np.array([0.5, 0.3, 0.2]))
+        slow.append(np.exp(-np.sqrt(((mixed - [0.6, 0.3, 0.1]) ** 2).sum())))
+    found = chances(three, np.array([1, 1, 0]), np.array([0.6, 0.3, 0.1]))
     assert_allclose(found, slow / np.sum(slow))
 
 
@@ -220,14 +258,29 @@ def test_stratified_folds_balance_the_shares():
     assert np.mean([spread(p, seed) for seed in range(20)]) < 0.6 * np.mean(plain)
 
 
-def test_shares_of_whole_bags_are_those_of_their_rows():
-    rng = np.random.RandomState(3)
-    bags, p = np.repeat(rng.permutation(12), rng.randint(1, 9, 12)), rng.rand(12)
-    in_order = FullBagKFold(4, proportions=p[pd.unique(bags)], random_state=0)
-    renumbered = in_order.split(bags, groups=pd.factorize(bags)[0])
-    found = FullBagKFold(4, proportions=p, random_state=0).split(bags, groups=bags)
-    for (_, test), (_, expected) in zip(found, renumbered, strict=True):
-        assert_array_equal(test, expected)
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("seed", range(5))
+def test_whole_bags_are_drawn_by_their_chances(n_classes, seed):
+    """The rule bag by bag: the counts of bags of other sizes, in the order in which bags come, shares by their keys."""
+    rng, names = np.random.RandomState(3), np.random.RandomState(5).permutation(12)
+    bags, P = (
+        np.repeat(names, rng.randint(1, 9, 12)),
+        rng.dirichlet(np.ones(n_classes), 12),
+    )
+    order = pd.unique(bags)
+    shares = pd.DataFrame(P, names).sample(frac=1, random_state=0)
+    counts = np.array([(bags == b).sum() * shares.loc[b] for b in order])
+    rng, left, folds = np.random.RandomState(seed), [*range(12)], np.full(12, -1)
+    while left:
+        held = np.array([counts[folds == f].sum(axis=0) for f in range(4)])
+        fold, prior = held.sum(axis=1).round(6).argmin(), counts.sum(axis=0) / len(bags)
+        chances = _splitters.next_bag_chances(counts[left], held[fold], prior)
+        folds[left.pop(rng.choice(len(left), p=chances))] = fold
+    found = FullBagKFold(4, proportions=shares, random_state=seed).split(
+        bags, groups=bags
+    )
+    for fold, (_, test) in enumerate(found):
+        assert_array_equal(test, np.flatnonzero(np.isin(bags, order[folds == fold])))
 
 
 @pytest.mark.parametrize(
@@ -366,6 +419,15 @@ def test_up_to_500_instances_counts_are_exact_and_rounded(size, form):
     found = ms.count_log_likelihood(np.column_stack([1 - s, s]), one, P)
     expected = getattr(_scorers, form)(s, one, sizes, sizes, np.array([count]))
     assert found == pytest.approx(expected[0], abs=1e-12)
+    # beside a part of a larger bag, which is small
+    both, s = np.append(one, [1, 1, 1]), np.append(s, [0.2, 0.4, 0.9])
+    Q, whole = np.vstack([[0.25, 0.75], P]), np.array([800, size])
+    found = ms.count_log_likelihood(
+        np.column_stack([1 - s, s]), 1 - both, Q, bag_sizes=whole
+    )
+    about = (np.array([x]) for x in (3, 800, 600))
+    small = _scorers.exact_score(s[-3:], np.zeros(3, int), *about)
+    assert found == pytest.approx((expected[0] + small[0]) / 2, abs=1e-12)
 
 
 class Fixed(BagMeanRegression):
@@ -402,7 +464,16 @@ def test_shares_are_mean_probabilities_where_there_are_any():
     given_, sizes = np.array([[0.5, 0.5], [0.75, 0.25]]), np.array([2, 4])
     means = np.array([[0.45, 0.55], [0.375, 0.625]])
     labels = np.array([[0.5, 0.5], [0.25, 0.75]])
-    for name, error in _scorers.ERRORS.items():
+    prior = sizes / 6 @ given_
+    errors = {
+        "mae": lambda a, b, n: np.mean(np.abs(a - b)),
+        "weighted_mae": lambda a, b, n: n / 6 @ np.abs(a - b)[:, 1],
+        "mse": lambda a, b, n: np.mean((a - b) ** 2),
+        "weighted_mse": lambda a, b, n: np.mean(np.outer(n / 6, prior) * (a - b) ** 2),
+        "regression": _scorers.regression_error,
+    }
+    assert {*errors} == {*_scorers.ERRORS}
+    for name, error in errors.items():
         of_labels = proportion_scorer(p, error=name, soft=False)(hard, X, bags)
         assert of_labels == proportion_scorer(p, error=name)(hard, X, bags)
         assert of_labels == proportion_scorer(p, error=name, soft=False)(soft, X, bags)
@@ -511,9 +582,24 @@ def test_likelihood_scorer_with_and_without_probabilities():
         found[rate] = np.log(slow_counts(t[:2])[1]) + np.log(slow_counts(t[2:])[1])
     assert max(found, key=found.get) > 0.05
     assert scorer(Fixed(s), X, bags) == pytest.approx(max(found.values()) / 2)
-    # impossible under the model, yet finite
+    # impossible under the model, yet finite: no probability is below 1e-6
     sure = FixedProbabilities(np.zeros(6))
-    assert -30 < scorer(sure, X, bags) < -10
+    exact = np.log(2e-6) + np.log(4e-6)
+    assert scorer(sure, X, bags) == pytest.approx(exact / 2, abs=1e-5)
+    # sizes of whole bags reach the scores, of labels too
+    sizes, codes = np.array([4, 0, 8]), np.asarray(bags)
+    P = np.column_stack([1 - np.nan_to_num(p), np.nan_to_num(p)])
+    t = np.where(s > 0.5, 1, 0)[:, None] == [0, 1]
+    rates = (0.01, 0.02, *np.arange(1, 11) / 20)
+    each = [
+        ms.count_log_likelihood(np.where(t, 1 - r, r), codes, P, bag_sizes=sizes)
+        for r in rates
+    ]
+    labels = np.array([[0.5, 0.5], [0, 0], [0.25, 0.75]])
+    rate = _scorers.unbiased_error(P, labels, np.array([2, 0, 4]), sizes)
+    for error, wanted in (("log_likelihood", max(each)), ("unbiased", -rate)):
+        of_parts = proportion_scorer(p, error=error, bag_sizes=sizes)
+        assert of_parts(Fixed(s), X, bags) == pytest.approx(wanted, abs=1e-11)
 
 
 def test_keys_sizes_and_classes_are_matched_by_name():
@@ -534,7 +620,17 @@ def test_keys_sizes_and_classes_are_matched_by_name():
         return scorer(model, X, bags)
 
     assert scored(sizes) == scored(dict(sizes)) == pytest.approx(direct, abs=1e-11)
-    for wrong, shown in ((sizes.replace(4, -4), "-4"), (sizes.replace(4, 1), "1")):
+    more = pd.concat([table, pd.DataFrame({"yes": 0.5, "no": 0.5}, ["w"])])
+    assert scored(dict(sizes) | {"w": np.nan}, more) == scored(sizes)  # nobody of w
+    exactly = pd.Series({"v": 2, "u": 2})
+    assert scored(exactly) == scored(None)
+    with pytest.raises(ValueError, match="got 1 for bag 1, of which 2 instances"):
+        scored([8, 1], P, codes, FixedProbabilities(s))
+    for wrong, shown in (
+        (sizes.replace(4, -4), "-4"),
+        (sizes.replace(4, 1), "1"),
+        (sizes.replace(4, np.nan), "nan"),
+    ):
         with pytest.raises(ValueError, match=f"got {shown} for bag 'v', of which 2"):
             scored(wrong)
     for wrong in ((sizes.drop("v"),), (sizes, P, codes)):
@@ -814,12 +910,33 @@ def test_a_choice_that_does_not_beat_the_majority_is_told(capsys):
     X, _, bags, p = problem()
     noise = np.random.default_rng(0).normal(size=X.shape)
     weak = {"alpha": [1e-3]}
-    with pytest.warns(base.LLPWarning, match="alpha.* is no better than the majority"):
-        LLPGridSearchCV(MeanMap(), weak, cv=4).fit(noise, bags, p)
+    for cv, scoring, hint in (
+        (4, None, False), (4, "log_likelihood", True), (FullBagKFold(4), "mae", False),
+        (SplitBagShuffle(2), ["log_likelihood", "mse"], True),
+    ):  # fmt: skip
+        search = LLPGridSearchCV(
+            MeanMap(),
+            weak,
+            scoring=scoring,
+            refit=scoring[0] if hint and cv != 4 else True,
+            cv=cv,
+        )
+        with pytest.warns(base.LLPWarning) as caught:
+            search.fit(noise, bags, p)
+        majority = search.majority_score_
+        majority = (
+            majority["log_likelihood"] if isinstance(majority, dict) else majority
+        )
+        (text,) = (str(w.message) for w in caught)
+        words = "LLPGridSearchCV chose, {'alpha': 0.001}, is no better than the majority class: "
+        both = f"score is {search.best_score_:.4g}, that of the majority class {majority:.4g}"
+        assert words in text and both in text
+        assert ("parts of small bags" in text) == hint
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = LLPGridSearchCV(MeanMap(), GRID, cv=4, verbose=1).fit(X, bags, p)
-    assert f"{found.majority_score_:.4g}" in capsys.readouterr().out
+    both = f"score is {found.best_score_:.4g}, that of the majority class {found.majority_score_:.4g}"
+    assert f"LLPGridSearchCV: the best {both}\n" in capsys.readouterr().out
     many = {"scoring": ["mae", "mse"], "refit": False}
     both = LLPRandomizedSearchCV(MeanMap(), weak, n_iter=1, cv=4, **many)
     with warnings.catch_warnings():  # nobody has chosen
@@ -899,8 +1016,15 @@ def test_a_method_without_probabilities_is_pooled_by_its_labels():
 def test_what_cannot_be_pooled_is_refused():
     X, _, bags, p = problem()
     grid = LLPGridSearchCV(MeanMap(), GRID, scoring="pooled_mae")
-    for cv in (SplitBagShuffle(3, random_state=0), [(np.arange(9), np.arange(9, 239))]):
-        with pytest.raises(ValueError, match=r"cv must hold out each instance once"):
+    rows = np.arange(240)
+    for cv, said in (
+        (SplitBagShuffle(3, random_state=0), ""),
+        ([(rows[:9], rows[9:239])], "0 is held out 0 "),
+        ([(rows[1:], rows[:1]), (rows[:1], rows[1:]), (rows[5:], rows[3:5])], "3 is held out 2 "),
+        ([(rows[:9], rows[9:]), (rows[9:], rows[:8])], "8 is held out 0 "),
+    ):  # fmt: skip
+        words = "cv must hold out each instance once.* instance " + said
+        with pytest.raises(ValueError, match=words):
             grid.set_params(cv=cv).fit(X, bags, p)
     mixed = {"scoring": ["mae", "pooled_mae"], "refit": "mae", "cv": None}
     with pytest.raises(ValueError, match="scoring must not mix scores that are pooled"):

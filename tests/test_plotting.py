@@ -29,7 +29,7 @@ from llpbook.plotting import (
     plot_critical_difference,
     use_style,
 )
-from llpbook.plotting._bags import INKS, look, spread
+from llpbook.plotting._bags import INKS, bag_label, look, spread
 from llpbook.proportions import label_proportions
 
 
@@ -111,6 +111,34 @@ def test_bars_are_the_proportions(toy):
     right = plot_bags(X, np.repeat([0, 1], [60, 20]), [0.2, 0.6]).axes[1]
     prior = only(right, "class prior")
     assert prior.get_xdata()[0] == pytest.approx(0.3)  # weighted by size
+    assert legend(right) == ["class prior 0.30"]
+    assert right.get_xlabel() == "proportion of class 1"
+
+
+def test_what_is_left_out_is_said_and_no_more(toy):
+    """Eight bags are shown whole, nine are not; nobody is in an empty bag."""
+    X, bags, p = toy
+    figure = plot_bags(X, 1 + bags, [np.nan, 0.2, 0.6])
+    left, right = figure.axes
+    assert ticks(right.yaxis) == ["bag 1 (n = 40)", "bag 2 (n = 40)"]
+    assert legend(right) == ["class prior 0.40"] and left.get_legend() is None
+    assert (left.get_xlabel(), left.get_ylabel()) == ("$x_1$", "$x_2$")
+    assert figure.get_size_inches().tolist() == [7, 3]
+    assert plot_bags(X, bags, p, figsize=(6, 4)).get_size_inches().tolist() == [6, 4]
+    for n_bags, loc, some in ((8, "left", ""), (9, "right", ", 8 of 9 bags")):
+        right = plot_bags(X, np.arange(80) % n_bags, np.linspace(0, 1, n_bags)).axes[1]
+        assert right.get_title(loc=loc) == "label proportions" + some
+    many, half = np.tile(X, (20, 1)), [0.5, 0.5]
+    for rows, d, some in ((1500, 2, ""), (1501, 2, ", 1500 of 1501"), (1600, 1, "")):
+        left = plot_bags(many[:rows, :d], np.arange(rows) % 2, half).axes[0]
+        assert left.get_title(loc="left") == "instances, colored by bag" + some
+
+
+def test_a_long_name_is_cut_or_takes_two_lines():
+    long = "Los Angeles County of Los Angeles in California"
+    assert bag_label("a" * 20, 3, False) == "a" * 20 + " (n = 3)"
+    assert bag_label("a" * 21, 3, False) == "a" * 19 + "… (n = 3)"
+    assert bag_label(long, 3, True) == "Los Angeles County\nof Los Angeles in… (n = 3)"
 
 
 def test_stacks_sum_to_one(iris):
@@ -122,6 +150,8 @@ def test_stacks_sum_to_one(iris):
     assert_allclose(starts, np.cumsum(w, axis=0) - w, atol=1e-12)
     lines = sorted(line.get_xdata()[0] for line in by_gid(right, "class prior"))
     assert_allclose(lines, [1 / 3, 2 / 3])
+    assert legend(right) == ["class 0", "class 1", "class 2", "class prior"]
+    assert right.get_xlabel() == "proportion of each class"
 
 
 def test_many_bags_are_spread_over_the_proportions():
@@ -139,7 +169,7 @@ def test_many_bags_are_spread_over_the_proportions():
     # of three classes, the one that varies most decides; empty bags are not there
     P = np.array([[0.4, 0.6, 0], [0.4, 0, 0.6], [0.4, 0.3, 0.3], [1, 0, 0]])
     assert spread(P, np.array([1, 1, 1, 0]), 2).tolist() == [1, 0]
-    assert spread(P, np.array([1, 1, 1, 0]), 8).tolist() == [0, 1, 2]
+    assert spread(P, np.array([1, 1, 1, 0]), 3).tolist() == [0, 1, 2]
 
 
 DOLLARS = ("under $10 a day", r"$\frac$", r"\$5 and $6", "$a$", "_hidden")
@@ -193,6 +223,7 @@ def test_more_features_are_principal_components(iris):
     left = plot_bags(X, bags, P).axes[0]
     assert {points(left, k)[1][0] for k in range(5)} == set(PALETTE[:5])
     assert left.get_xlabel() == "PC 1 (92 % of variance)"
+    assert left.get_ylabel() == "PC 2 (5 % of variance)"
     centered = X - X.mean(axis=0)
     scores = centered @ np.linalg.svd(centered, full_matrices=False)[2][:2].T
     for k in range(5):
@@ -316,7 +347,20 @@ def test_markers_outside_the_band_of_the_control_are_filled():
         assert filled == (abs(rank - 3.1) >= critical)
         assert marker.get_xdata() == [rank]
     assert [t.get_text() for t in ax.texts if t.get_weight() == "bold"] == ["3.10  C"]
-    assert "Bonferroni–Dunn, level 0.05" in ax.get_title(loc="left")
+    title = f"CD = {critical:.2f} (Bonferroni–Dunn, level 0.05)"
+    assert ax.get_title(loc="left") == title
+    for name, ends in (("A$", [1, 1.4 + critical]), ("E", [4.8 - critical, 5])):
+        (ax,) = plot_critical_difference(RANKS, 14, control=name, level=0.05).axes
+        assert_allclose(lines(ax, "band")[0].get_xdata(), ends)
+
+
+def test_a_gap_that_is_the_critical_difference_is_one(monkeypatch):
+    where = "llpbook.plotting._critical_difference.critical_difference"
+    monkeypatch.setattr(where, lambda *args, **kwargs: 1.0)
+    (ax,) = plot_critical_difference([1, 2, 3], 9, control=1).axes
+    faces = [lines(ax, f"method {k}")[0].get_markerfacecolor() for k in range(3)]
+    assert [face != "white" for face in faces] == [True, False, True]
+    assert not lines(plot_critical_difference([1, 2, 3], 9).axes[0], "group")
 
 
 def test_leaders_do_not_cross_and_names_do_not_overlap():

@@ -225,10 +225,8 @@ class Sample(NamedTuple):
             return np.nan
 
     def whole_bag_gain(self, method, rng):
-        """`gain` for folds of whole bags; NaN for one bag."""
+        """`gain` for folds of whole bags."""
         n_folds = min(FOLDS, len(self.proportions))
-        if n_folds < 2:
-            return np.nan
         folds = FullBagKFold(n_folds, proportions=self.proportions, random_state=rng)
         return self.gain(method, list(folds.split(self.X, groups=self.bags)))
 

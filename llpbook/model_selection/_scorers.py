@@ -372,9 +372,10 @@ class ProportionScorer:
             )
         short = np.flatnonzero((parts > 0) & ~(sizes >= parts))
         if short.size:
-            k = short[0]
+            k = int(short[0])
+            bag = k if keys is None else keys.tolist()[k]
             raise ValueError(
-                f"bag_sizes must be those of whole bags, got {sizes[k]:g} for bag {k if keys is None else keys[k]!r}, "
+                f"bag_sizes must be those of whole bags, got {sizes[k]:g} for bag {bag!r}, "
                 f"of which {parts[k]} instances are scored"
             )
         return np.nan_to_num(sizes).astype(int)
