@@ -170,8 +170,8 @@ def _prior(loss, known):
 def pair_bags(shares):
     """Pair the bag of the largest share with that of the smallest, and so on inwards.
 
-    No other pairing has a larger sum of squared differences. Of an odd number, the bag in the middle is paired with
-    that of the largest share, which then is in two pairs, with half the weight in each. Among equal shares the number
+    Of an even number of bags no other pairing has a larger sum of squared differences. Of an odd number, the bag in the
+    middle is paired with that of the largest share, which then is in two pairs, with half the weight in each. Among equal shares the number
     of the bag decides: other numbers may pair them otherwise, and change some labels (12 % in twenty bags of ten).
 
     Parameters
@@ -230,9 +230,9 @@ class ForwardLoss(BagLoss):
     Notes
     -----
     Consistent where bags differ in their shares of the classes alone, features and bags being independent given the
-    label: the true log-odds have the smallest expected loss. Two bags with the same share tell nothing. The expected
-    curvature, :math:`P'^2 / P (1 - P)`, is at most that of logistic regression, which is returned: trees that divide by
-    the former take steps that the noise decides.
+    label: the true log-odds have the smallest expected loss. Two bags with the same share tell nothing. Linear models
+    use the expected curvature :math:`P'^2 / (P (1 - P))`. Trees get that of logistic regression at the same log-odds:
+    divided by the expected one, which is next to 0 where the shares of a pair are close, steps are decided by noise.
 
     Examples
     --------
@@ -300,7 +300,7 @@ def forward(f, negative, positive, mixed, prior, is_first):
     f : ndarray, shape (n,)
         Log-odds under the class prior.
     negative, positive, mixed : ndarray, shape (n,)
-        As of `transition`.
+        Of the pair of each instance: what `transition` returns, in its order.
     prior : float
         Share of the positive class in all bags.
     is_first : bool

@@ -147,7 +147,7 @@ class DSDD(TwoBagClassifier):
     tol : float, default 1e-9
         See `cccp`.
     random_state : int, RandomState or None, default None
-        For folds and, beyond ``n_centers`` instances, centers.
+        For the folds, where there is a choice, and the centers, where there are more than ``n_centers`` instances.
     verbose : int, default 0
         1 prints the progress of the cross-validation, at most a line a second.
 
