@@ -171,8 +171,9 @@ def pair_bags(shares):
     """Pair the bag of the largest share with that of the smallest, and so on inwards.
 
     Of an even number of bags no other pairing has a larger sum of squared differences. Of an odd number, the bag in the
-    middle is paired with that of the largest share, which then is in two pairs, with half the weight in each. Among equal shares the number
-    of the bag decides: other numbers may pair them otherwise, and change some labels (12 % in twenty bags of ten).
+    middle is paired with that of the largest share, which then is in two pairs, with half the weight in each. Among
+    equal shares the number of the bag decides: other numbers may pair them otherwise, and change some labels (12 % in
+    twenty bags of ten).
 
     Parameters
     ----------
