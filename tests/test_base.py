@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import replace
+from functools import partial
 from importlib.util import resolve_name
 from itertools import product
 from pathlib import Path
@@ -18,7 +19,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from problems import named, uneven_bags
 from scipy import special
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -27,13 +28,21 @@ from sklearn.preprocessing import StandardScaler
 import llpbook
 from llpbook import base, diagnosis
 from llpbook._checks import check_labels
-from llpbook.base import _counts, _predictions
+from llpbook.base import (
+    _bag_data,
+    _counts,
+    _estimator,
+    _predictions,
+    _tuning,
+    _warnings,
+)
 from llpbook.base._bag_data import check_bag_weights
 from llpbook.baselines import BagMeanRegression, MajorityClass
+from llpbook.count_likelihood import CountLogistic, CountLoss
 from llpbook.density_difference import class_counts
 from llpbook.mean_map import MeanMap
 from llpbook.model_selection import LLPGridSearchCV, SplitBagKFold, proportion_scorer
-from llpbook.proportions import label_proportions
+from llpbook.proportions import averaging_matrix, label_proportions
 from llpbook.taxonomy import STATEMENTS
 
 
@@ -102,6 +111,8 @@ def test_one_vs_rest_is_one_binary_fit_a_class(kernel):
     for k in range(3):
         alone = MeanMap(kernel=kernel).fit(X, bags, P[:, k])
         assert_array_equal(model.decision_function(X)[:, k], alone.decision_function(X))
+    found = special.expit(model.decision_function(X))
+    assert_allclose(model.predict_proba(X).T, found.T / found.sum(axis=1), atol=1e-12)
     best = model.decision_function(X).argmax(axis=1)
     assert_array_equal(model.predict(X), model.classes_[best])
     assert model.score(X, frame.columns.to_numpy()[y]) > 0.85
@@ -378,7 +389,8 @@ def test_a_fit_is_short_from_twice_the_tolerance_on():
         warnings.simplefilter("error")
         base.warn_if_short(model)
     model.gap_ = 2.5e-3
-    with pytest.warns(ConvergenceWarning, match="after 7 iterations"):
+    words = r"MeanMap stopped after 7 iterations with a gradient of 2.5e-03, above tol=0.001;"
+    with pytest.warns(ConvergenceWarning, match=words):
         base.warn_if_short(model)
 
 
@@ -575,10 +587,8 @@ def test_features_are_a_matrix_of_finite_numbers():
         ({"job": ["x", None]}, "'job' holds text.* Also, column 'job' holds missing"),
         ({"n": ["1", "2"], "a": [NAN, 1]}, "column 'a' holds missing values .*Imputer"),
         ({"a": [1.0, 2.0], "day": [DAY, DAY]}, "column 'day' holds times"),
-        (
-            {c: ["x", "y"] for c in "abcde"},
-            "column 'a', 'b', 'c' and 2 more holds text",
-        ),
+        ({c: ["x", "y"] for c in "abcde"}, "column 'a', 'b', 'c' and 2 more holds"),
+        ({c: ["x", "y"] for c in "abc"}, "column 'a', 'b', 'c' holds text"),
         ({"a": [1.0, np.inf]}, "infinity"),
     ],
 )
@@ -619,14 +629,6 @@ def test_a_frame_of_names_and_shares_is_answered_with_the_line_that_reads_it(fra
     assert len(frame) == 1 or keys.tolist() != [0, 1]
 
 
-def test_what_is_no_frame_of_names_and_shares_gets_the_usual_message():
-    counts = pd.DataFrame({"no": [2, 1, 3], "yes": [1, 2, 1]})
-    percent = pd.DataFrame({"no": [80, 30], "yes": [20, 70]})
-    for frame in (counts, percent):
-        with pytest.raises(ValueError, match=r"proportions must lie in \[0, 1\], got"):
-            base.check_proportions(frame)
-
-
 def test_an_error_of_fit_says_where_to_read():
     X, bags = np.eye(4), [0, 0, 1, 1]
 
@@ -656,13 +658,6 @@ def test_missing_proportions_are_asked_for_in_the_words_of_a_pipeline():
 def test_shares_out_of_range_by_rounding_are_cut_and_others_named():
     matrix, _, _ = base.check_proportions([-1e-6, 1 + 1e-6, 0.5])
     assert_array_equal(matrix, [[1, 0], [0, 1], [0.5, 0.5]])
-    for rows, message in (
-        ([[0.5, 0.5], [0.5, 0.5], [1.2, -0.2]], "got 1.2 for bag 'c'"),
-        ([[0.5, 0.5], [0.5, 0.4], [0.5, 0.5]], "of bag 'b' sum to 0.9"),
-        ([[0.5, 0.5], [0.5, 0.5], [np.nan, np.nan]], "got nan for bag 'c'"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            base.check_proportions(pd.DataFrame(rows, list("abc")))
 
 
 class Foreign:
@@ -691,13 +686,6 @@ def test_columns_that_are_no_classes_are_asked_about():
         base.check_proportions(rounded)
     matrix, classes, _ = base.check_proportions(Foreign(rounded.assign(no=[0.34, 0.5])))
     assert classes.tolist() == ["no", "yes"] and matrix[0, 1] == 0.66
-
-
-def test_shares_that_hardly_differ_warn():
-    X, bags = np.random.default_rng(0).normal(size=(1260, 2)), np.arange(1260) // 90
-    p = 0.5 + 0.003 * (-1.0) ** np.arange(14)
-    with pytest.warns(base.LLPWarning, match=r"worth 0\.045 labels"):
-        BagMeanRegression().fit(X, bags, p)
 
 
 @pytest.mark.parametrize(("C", "warned"), [(1e-4, 1), (0.003, 1), (10.0, 0)])
@@ -761,6 +749,9 @@ def test_the_rest_of_a_bag_is_what_its_labels_leave():
     more = base.read_bags(np.zeros((4, 1)), list("aabb"), keyed, [-1, -1, 0, 0])
     with pytest.warns(base.LLPWarning, match="bag 'b' has more labeled"):
         base.labels_to_pure_bags(more)
+    rounded = replace(more, labels=np.array([-1, -1, 0, -1]))
+    tells("", base.labels_to_pure_bags, rounded)
+    tells("", base.labels_to_pure_bags, more, True)
     # Of four instances three are of class 1; a labeled row is two of them.
     cells = base.read_bags(np.zeros((2, 1)), [0, 0], [0.75], [1, -1], counts=[2, 2])
     assert_allclose(base.labels_to_pure_bags(cells).proportions[0], [0.5, 0.5])
@@ -786,6 +777,291 @@ def test_several_classes_are_native_one_vs_rest_or_refused():
         assert tags.classifier_tags.multi_class == (cls is not TwoClassesOnly)
         assert not tags.input_tags.pairwise
     assert MeanMap(kernel="precomputed").__sklearn_tags__().input_tags.pairwise
+
+
+# --- what is said, and where it begins to be said -----------------------------------------------------------
+
+CLASSES, KEYS = np.array(["no", "yes"], dtype=object), pd.Index(["a", "b"])
+TWO_BAGS = base.BagData(np.zeros((4, 1)), np.repeat([0, 1], 2), np.eye(2), CLASSES)
+WEIGHTS = "bag_weights must be one finite, non-negative number for each of the 2 rows"
+ERRORS = "for each of the 2 rows of proportions (two classes)"
+check = base.check_proportions
+#: By function, arguments and what the error says; $ is its end.
+REFUSALS = [
+    (base.check_whole, ("n", 0), "n must be a whole number from 1, got 0"),
+    (base.check_whole, ("n", 9, 2, 8), "from 2 to 8, got 9"),
+    (base.check_whole, ("n", True), "got True"),
+    (base.check_flag, ("f", 1, ("auto",)), "f must be auto, True or False, got 1"),
+    (base.keyed_rows, ("w", pd.Series(range(4), list("pqrs")), 2, KEYS),
+     "must be the bags of proportions, such as ['a', 'b'], got ['p', 'q', 'r'];"),
+    (base.keyed_rows, ("w", {5: 1.0}, 2), "be the row numbers of proportions, such as [0, 1], got [5];"),
+    (base.keyed_rows, ("w", pd.Series(range(3), list("aab")), 2, KEYS), "got ['a', 'a', 'b']"),
+    (base.keyed_rows, ("w", np.array([DAY], "M8[s]"), 1), "w must be numbers: real ones, got datetime64[s]"),
+    (base.check_column, ("labels", [1, None, None], 3), "at position 1; mark unknown labels by -1"),
+    (base.check_column, ("bags", [1, None, None], 3), "bags has a missing value at position 1$"),
+    (base.check_column, ("bags", [[0], [1, 2]], 2), "bags must be one value an instance: "),
+    (base.check_column, ("bags", pd.DataFrame({"k": [1, 2]}), 2), "got shape (2, 1): pass bags['k']"),
+    (base.check_bags, ([0, 5, 1], 3, 3), "holds 5, but proportions has no such row (it has 3, as many as X:"),
+    (base.check_bags, ([0, 5, 1, 1], 4, 3), "holds 5, but proportions has no such row (it has 3)"),
+    (base.check_bags, ([0.0, 1.5], 2, 2), "must be integers that index the rows of proportions, got 1.5"),
+    (base.check_bags, (list("ac"), 2, 2, KEYS), "bags holds 'c', which is not a key"),
+    (check_labels, (["no", "?"], CLASSES, 2), "holds '?', which is neither -1 nor one of the classes ['no', 'yes']"),
+    (base.read_counts, ([1, -1], 2), "counts must be whole numbers, 0 or more: how many"),
+    (base.read_counts, ([0, 0], 2), "counts are all 0"),
+    (base.read_counts, ([1, 2], 3), "counts must have one entry for each of the 3 instances"),
+    (base.read_counts, ([1, 0.5], 2), "got 0.5. Weights"),
+    (base.read_counts, ([1, 2.0**53], 2), "got 9007199254740992.0. Weights"),
+    (base.gram_matrix, (np.eye(2), np.eye(3), "precomputed", 1.0), "of the 3 training instances with kernel"),
+    (averaging_matrix, ([[0, 1]],), "bags must be one-dimensional and not empty, got an array of shape (1, 2)"),
+    (averaging_matrix, ([0.5, 1.0],), "bags must be integers that index the rows of proportions, got dtype float64"),
+    (averaging_matrix, ([-1, 0],), "bags must not be negative, got -1"),
+    (label_proportions, (pd.Series([0, 1], [1, 0]), pd.Series([0, 1])), "y.index differs from bags.index"),
+    (label_proportions, (["a", "b", "c"], [0, 1]), "each of the 2 instances in bags, got shape (3,)"),
+    (partial(label_proportions, classes=[0, 1]), ([0, 7], [0, 1]), "(7), which is not one of classes [0, 1]"),
+    (partial(label_proportions, n_bags=2), ([0, 7], [0, 2]), "proportions has no such row (it has 2)"),
+    (check, ([0.5, 20, 90],), "got 20.0 for bag 1; divide percent by 100, and counts"),
+    (check, ([[2, 0], [1, 1]],), "got 2.0 for bag 0; divide percent"),
+    (check, ([1.9, 0.1],), "got 1.9 for bag 0$"),
+    (check, ([-0.5, 7],), "got -0.5 for bag 0$"),
+    (check, ([-2e-6, 1],), "got -2e-06 for bag 0$"),
+    (partial(check, remedy="; so"), ([0.5, 1.5],), "got 1.5 for bag 1; so$"),
+    (partial(check, remedy="; so"), ([0.5, NAN],), "got nan for bag 1$"),
+    (check, (pd.Series([0.5, 0.1, 0.2], list("abb")),), "or a missing value: 'b'"),
+    (check, ([[0.5, 0.49]],), "bag 0 sum to 0.99, not 1; if that is rounding"),
+    (check, ([[0.5, 0.485]],), "bag 0 sum to 0.985, not 1, which is no rounding: are the columns 0, 1 "),
+    (check, ([[0.5, 0.2, 0.285]],), "bag 0 sum to 0.985, not 1; if that is rounding"),
+    (partial(check, empty_rows=True), ([[0.5, NAN], [1, 0]],), "got nan for bag 0$"),
+    (check, (pd.DataFrame({"n": [10, 10], "share": [0.2, 0.8]}),), "[0, 1], got 10.0 for bag 0"),
+    (check, (pd.DataFrame([[0.5, 0.5], [1.2, -0.2]], list("ab")),), "got 1.2 for bag 'b'"),
+    (check, (pd.DataFrame([[0.5, 0.5], [0.5, 0.4]], list("ab")),), "of bag 'b' sum to 0.9"),
+    (check, (pd.DataFrame([[0.5, 0.5], [NAN, NAN]], list("ab")),), "got nan for bag 'b'"),
+    (base.in_order_of, ([0, 1], np.eye(3), [0, 1, 2]), "has the classes [0, 1, 2], and must have [0, 1]"),
+    (base.in_order_of, (CLASSES, np.eye(2), ["no", "?"]), "has the classes ['no', '?'], and must have ['no', 'yes']"),
+    (base.require_rank, (np.full((3, 2), 0.5), np.ones(3)), "has rank 1 over the bags in use, which cannot tell 2"),
+    (base.require_rank, (np.eye(2), np.array([1.0, 0.0])), "has rank 1 over the bags in use"),
+    (base.fill_empty_rows, (np.full((2, 2), NAN), np.array([1]), KEYS), "got nan for bag 'b', which has"),
+    (base.read_bags, (np.zeros((5, 1)), [0, 0, 1, 1, 0], [0.5, 0.5, 0.2, 0.2, 0.5]), "has 5 entries, one per instance, "
+     "for only 2 bags"),
+    (base.read_bags, (np.zeros((5, 1)), [0, 0, 1, 1, 0], [0.5, 0.5, NAN, NAN, 0.5]), "has 5 entries, one per instance"),
+    (base.error_covariances, ([[[1.0, -1.0], [-1.0, 2.0]]] * 2, TWO_BAGS), ERRORS),
+    (base.error_covariances, ([[[1.0, 0.0], [-1.0, 0.0]]] * 2, TWO_BAGS), ERRORS),
+    (base.error_covariances, ([[[-1.0, 1.0], [1.0, -1.0]]] * 2, TWO_BAGS), ERRORS),
+    (base.error_covariances, ([0.1, -0.1], TWO_BAGS), ERRORS),
+    (check_bag_weights, ([1.0], TWO_BAGS), WEIGHTS),
+    (check_bag_weights, ([1.0, -1.0], TWO_BAGS), WEIGHTS),
+    (check_bag_weights, ([1.0, np.inf], TWO_BAGS), WEIGHTS),
+    (check_bag_weights, ([0.0, 0.0], TWO_BAGS), "must not be 0 for every bag with instances, got [0.0, 0.0]"),
+    (CountLoss(bag_deviation=1.0), (np.eye(3), [0, 0, 0], [[0.5, 0.5, 0]]), "bag_deviation=1.0 is for two classes"),
+    (CountLogistic(proportion_noise="gaussian").fit, (np.eye(2), [0, 1], [0, 1]), "'gaussian' needs proportion_errors"),
+    (CountLogistic(proportion_errors=np.zeros((3, 3, 3)), proportion_noise="laplace").fit, (np.eye(3), [0, 1, 2],
+     np.eye(3)), "proportion_noise='laplace' is for two classes, got [0, 1, 2]"),
+    (base.read_scores, (np.zeros((2, 3)), [0, 0], [0.5]), "one column per class of proportions, 2, or"),
+    (MajorityClass().fit, (np.eye(2), KEYS, pd.DataFrame([[0.0, 1.0]] * 2, KEYS, CLASSES)), "is of class 'yes';"),
+    (MeanMap().fit(np.eye(2), [0, 1], [0.0, 1.0]).score, (np.eye(2), ["x", 1]), "y holds 'x', which is none of the "
+     "classes [0, 1]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", range(len(REFUSALS)))
+def test_a_refusal_says_what_was_given(case):
+    function, given, words = REFUSALS[case]
+    with pytest.raises(ValueError) as caught:
+        function(*given)
+    assert words in f"{caught.value}$"
+
+
+def test_what_is_just_inside_a_limit_passes():
+    assert [base.check_whole("n", *v) for v in ((1,), (8, 2, 8))] == [1, 8]
+    base.check_flag("f", np.True_)
+    base.check_flag("f", "auto", ("auto",))
+    assert base.read_counts([0, 2**53 - 1], 2)[1] == 2**53 - 1
+    y, bags = np.arange(20_000) % 2, np.full(20_000, 1_999_999)
+    assert len(label_proportions(y, bags)) == 2_000_000
+    some = [0, 1, 2, 2], [0.2, NAN, 0.8]
+    data = base.read_bags(np.zeros((4, 1)), *some, counts=[2, 0, 1, 3])
+    assert data.bag_sizes.tolist() == [2, 0, 4] and data.X.shape == (3, 1)
+    turned = base.in_order_of(["yes", "no"], np.array([[0.2, 0.8]]), CLASSES)
+    assert turned.tolist() == [[0.8, 0.2]]
+    assert base.in_order_of(CLASSES, turned, [0, 1]) is turned
+
+
+def tells(words, function, *given):
+    """All that a call warns of has these words; with none, it says nothing."""
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        function(*given)
+    text = "|".join(str(w.message) for w in caught)
+    assert words in text and bool(words) == bool(text)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "acts", "means", "stds", "words"),
+    [
+        ("linear", "penalty", [0, 0, 5], [1000, 1, 0], ""),
+        ("linear", "penalty", [0, 0], [1001, 1], "MeanMap penalizes its weights, but the features are not on one "
+         "scale: their standard deviations differ by a factor of 1001; put a StandardScaler"),
+        ("linear", "penalty", [-30, 0], [1, 1], ""),
+        ("linear", "penalty", [-62, 0], [2, 1], "scale: a mean is 31 standard deviations from 0;"),
+        ("linear", "penalty", [0, 0], [1e-3, 1e-4], ""),
+        ("linear", "penalty", [1, 0], [9e-4, 9e-8], "factor of 10000, and a mean is 1111 standard deviations from 0, "
+         "and no standard deviation is above 0.0009;"),
+        ("rbf", "penalty", [0, 99], [30, 1], ""),
+        ("linear", "distances", [0, 0], [31, 1], "MeanMap measures distances, but the features are not on one scale: "
+         "their standard deviations differ by a factor of 31;"),
+        ("laplacian", None, [0, 0], [31, 1], "differ by a factor of 31;"),
+        ("linear", None, [0, 0], [1e9, 1], ""),
+        ("precomputed", "penalty", [0, 0], [1e9, 1], ""),
+        (np.dot, "penalty", [0, 0], [1e9, 1], ""),
+    ],
+)  # fmt: skip
+def test_scales_are_told_with_their_numbers(kernel, acts, means, stds, words):
+    model = MeanMap(kernel=kernel)
+    model._scale = acts
+    tells(words, base.warn_of_moments, model, np.array(means), np.array(stds, float))
+
+
+@pytest.mark.parametrize(
+    ("C", "x", "w", "words"),
+    [
+        (0.39, 0.5, 0.0, "C=0.39 holds all log-odds near the intercept, because the variances of the features sum to "
+         "0.25; values of C between 12 and 40 are"),
+        (0.41, 0.5, 0.0, ""),  # C times the variance is above 0.1
+        (0.39, 0.5, 0.62, "C=0.39"),
+        (0.39, 0.5, 0.63, ""),  # log-odds vary as much as the penalty lets them
+        (0.01, 0.98, 0.0, "sum to 0.96; values of C between 3.1 and 10 are"),
+        (0.01, 1.0, 0.0, ""),  # standardized
+    ],
+)  # fmt: skip
+def test_a_penalty_that_holds_log_odds_is_told_at_its_limits(C, x, w, words):
+    X, often, model = np.array([[-x], [x], [x]]), np.array([2, 1, 1]), CountLogistic(C)
+    for form, weights in product((X, sp.csr_array(X)), ([[w]], [[0.0], [w]])):
+        given = model, form, np.array(weights), often
+        tells(words, _warnings.warn_if_held, *given)
+
+
+@pytest.mark.parametrize(
+    ("n_bags", "found", "share", "score", "words"),
+    [
+        (1, 1, 0.0, 1e3, ""),  # one label of ten is wrong
+        (1, 2, 0.0, 1e3, "say that 0.00% of the predicted labels are wrong, but the shares show that at least 20% are"),
+        (2, 7, 0.5, 1e3, ""),  # 20 % are shown, 12.6 % by chance
+        (2, 8, 0.5, 1e3, "at least 30% are."),
+        (1, 2, 0.0, np.log(19), ""),  # 5 % are stated
+        (1, 3, 0.0, np.log(19), "5.00% of the predicted labels are wrong, but the shares show that at least 3"),
+        (30, 7, 0.5, 1e3, "but the counts of the bags miss as if 40% or more were."),
+        (29, 7, 0.5, 1e3, ""),
+        (30, 7, 0.5, np.log(999), ""),
+        (30, 6, 0.5, 1e3, ""),  # 10 %
+    ],
+)  # fmt: skip
+def test_a_model_that_is_too_sure_is_told_at_its_limits(n_bags, found, share, score, words):  # fmt: skip
+    X, often = np.tile([[1.0], [-1.0]], (n_bags, 1)), np.tile([found, 10 - found], n_bags)  # fmt: skip
+    given = X, np.repeat(np.arange(n_bags), 2), np.array([[1 - share, share]] * n_bags)
+    data = base.BagData(*given, CLASSES, frequencies=often)
+    tells(words, base.warn_if_too_sure, MeanMap(), X, np.array([[score]]), data)
+
+
+class ByFirst(base.LLPClassifier):
+    """Its score is the feature."""
+
+    _cure, estimators_ = "something else", None
+
+    def _fit(self, data):
+        pass
+
+    def _scores(self, X):
+        return X[:, 0]
+
+
+@pytest.mark.parametrize(
+    ("often", "times", "cells", "prior", "words"),
+    [
+        ([899, 101], 1, 20, 0.4, ""),
+        ([901, 99], 1, 20, 0.4, "ByFirst predicts class 'yes' for 10% of 1000 training instances, although 40% are of "
+         "it by the shares. Its probabilities or scores may still rank them. Try something else, and compare"),
+        ([901, 99], 1, 19, 0.4, ""),
+        ([900, 100], 10, 20, 0.4, "'yes' for 1% of 1000 training"),
+        ([2800, 200], 1, 90, 0.4, "'yes' for 6% of 1000 training"),
+        ([500, 0], 1, 50, 0.24, "'yes' for 0% of 500 training instances, although 24% are"),
+        ([500, 0], 1, 50, 0.22, ""),  # so rare that the best rule may leave it out
+    ],
+)  # fmt: skip
+def test_a_class_that_is_missed_is_told_at_its_limits(often, times, cells, prior, words):  # fmt: skip
+    """Frequencies are those of the negative rows."""
+    n = sum(often)
+    size = 1 + np.arange(n) % (cells // 2) + (np.arange(n) == 0) * (cells % 2)
+    X = np.random.default_rng(0).permutation(np.repeat([-1.0, 1.0], often) * size)
+    frequencies = None if times == 1 else np.where(X < 0, times, 1)
+    P = np.array([[0.99 - prior, prior + 0.01], [1.01 - prior, prior - 0.01]])
+    given = X[:, None], np.arange(n) % 2, P, CLASSES
+    data = base.BagData(*given, frequencies=frequencies)
+    tells(words, _estimator.warn_of_missing_class, ByFirst(), data)
+
+
+@pytest.mark.parametrize(
+    ("shares", "words"),
+    [
+        ([0.465, 0.535, 0.5], "all 3 bags together are worth 0.98 labels (see identifiability), so what is learned may "
+         "be chance. Are these the shares of the classes 'no', 'yes'?"),
+        ([0.464, 0.536, 0.5], ""),
+        ([0.465, 0.535], ""),  # of two classes
+        ([0.465, 0.535, 0.5, 0.9], "all 3 bags"),
+    ],
+)  # fmt: skip
+def test_shares_that_hardly_differ_are_told_at_their_limits(shares, words):
+    P, L = np.column_stack([1 - np.array(shares), shares]), min(len(shares), 3)
+    rows = base.BagData(np.zeros((L, 1)), np.arange(L), P, CLASSES, frequencies=np.full(L, 100))  # fmt: skip
+    tells(words, _bag_data.check_differences, rows, MeanMap())
+    tells("", _bag_data.check_differences, rows, MeanMap(), True)
+
+
+@pytest.mark.parametrize(("gap", "equal"), [(5e-9, True), (2e-8, False)])
+def test_equal_shares_are_equal_up_to_rounding_and_in_the_bags_in_use(gap, equal):
+    weights, used = np.array([1.0, 2.0, 0.0]), [np.zeros((3, 1)), np.arange(3)]
+    for P, words in (
+        ([[0.3, 0.7 - gap, gap], [0.3, 0.7, 0.0]], r"in use \(0.3, 0.7, 5e-09\): MeanMap learns"),
+        ([[0.3, 0.4 - gap, 0.3 + gap], [0.2, 0.6, 0.2]], "classes 0 and 2 equal shares in every bag: MeanMap"),
+    ):  # fmt: skip
+        P, model = np.array([*P, [0.9, 0.1, 0.0]]), MeanMap()
+        model._names_classes_by_shares = True
+        data = base.BagData(*used, P, np.arange(3), bag_weights=weights)
+        refused = pytest.raises(base.NotIdentifiableError, match=words)
+        with refused if equal else warnings.catch_warnings(action="ignore"):
+            _bag_data.check_differences(data, model)
+    # One class against the rest may be absent.
+    absent = replace(data, proportions=np.array([[1.0, 0.0]] * 3))
+    _bag_data.check_differences(absent, MeanMap(), True)
+
+
+def test_an_order_of_bags_is_by_the_rarest_class_then_by_the_lengths_of_means():
+    rng, L = np.random.default_rng(0), 40
+    sizes, means = rng.integers(1, 4, L), rng.normal(size=(L, 2))
+    rare, other = rng.integers(0, 3, L) / 10, rng.integers(3, 5, L) / 10
+    P, length = np.column_stack([other, 1 - rare - other, rare]), np.hypot(*means.T)
+    slow = sorted(range(L), key=lambda k: (rare[k], other[k], length[k]))
+    assert _tuning.feature_free_order(P, sizes, means).tolist() == slow
+    turn = rng.permutation(L)
+    turned = P[turn][:, [2, 0, 1]], sizes[turn], means[turn][:, ::-1]
+    assert turn[_tuning.feature_free_order(*turned)].tolist() == slow
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_two_baselines_are_a_prior_and_a_ridge_on_bag_means(n_classes):
+    X, _, bags, P = uneven_bags(60, size=6, n_classes=n_classes)
+    # Of unequal sizes, and two without instances.
+    bags, P = np.where(bags == 9, 8, bags), P[[*range(9), 0, 1]]
+    sizes = np.bincount(bags)
+    means = np.array([X[bags == k].mean(axis=0) for k in range(9)])
+    for given, weights in (
+        ("size", sizes), ("uniform", np.ones(9)), (np.arange(11.0), np.arange(9.0))
+    ):  # fmt: skip
+        truth = Ridge(2.0).fit(means, P[:9], weights)
+        model = BagMeanRegression(2.0, bag_weights=given).fit(X, bags, P)
+        assert_allclose(model.coef_, truth.coef_)
+        f = truth.predict(X)
+        f = f if n_classes > 2 else f[:, 1] - f[:, 0]
+        assert_allclose(model.decision_function(X), f)
+    prior = MajorityClass().fit(X, bags, P).predict_proba(X[:3])
+    assert_allclose(prior, [sizes @ P[:9] / 60] * 3)
 
 
 # --- the package -------------------------------------------------------------------------------------------

@@ -14,16 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import quick as make
-from sklearn.base import clone
 
 from llpbook import proportions
 from llpbook.density_difference import KDEDifference
 from llpbook.diagnosis import diagnose
-from llpbook.dsdd import DSDD
 from llpbook.em import EMLR
-from llpbook.lsdd import LSDD
 from llpbook.mean_map import MeanMap
-from llpbook.smic import SMIC
 from llpbook.taxonomy import VARIANTS
 from llpbook.variants import make_bags
 
@@ -182,76 +178,6 @@ def test_every_form_gives_the_plain_answer(cls, data, problem):
     assert_allclose(scores(model, X) / size, wanted / size, atol=1e-5)
     shares = model.predict_proportions(X, bags)
     assert len(shares) == len(problem.p)
-
-
-# --- two samples -------------------------------------------------------------------------------------------
-
-METHODS = {
-    "kde": KDEDifference(),
-    "kde fixed": KDEDifference(0.7),
-    "lsdd": LSDD(random_state=0),
-    "lsdd fixed": LSDD(0.7, 0.1, random_state=0),
-    "lsdd by the sign": LSDD("median", criterion="sign", random_state=0),
-    "dsdd": DSDD([0.5, 1.0], "cv", random_state=0),
-    "dsdd fixed": DSDD("median", 0.5, random_state=0),
-    "smic": SMIC([3, 7], random_state=0),
-}
-methods = st.sampled_from(sorted(METHODS))
-
-
-class Pair:
-    """Two samples on a grid, so that shifts by whole numbers and scales by powers of two are exact."""
-
-    def __init__(self, seed, sizes, d, kind):
-        self.rng = np.random.default_rng(seed)
-        n = sum(sizes)
-        self.y = (self.rng.random(n) < np.repeat([0.2, 0.8], sizes)).astype(int)
-        X = self.rng.normal(size=(n, d)) + 2 * self.y[:, None]
-        fineness = {"fine": 1024, "ties": 1, "skewed": 1024}[kind]
-        X = np.exp(X / 2) if kind == "skewed" else X
-        self.X = np.round(X * fineness) / fineness
-        self.bags = np.repeat([0, 1], sizes)
-        self.parts = self.X[: sizes[0]], self.X[sizes[0] :]
-
-
-pairs = st.builds(
-    Pair,
-    st.integers(0, 10**6),
-    st.tuples(st.integers(8, 30), st.integers(8, 30)),
-    st.integers(1, 3),
-    st.sampled_from(["fine", "ties", "skewed"]),
-)
-
-
-def label(model, P, Q):
-    """Labels of two samples, -1 where rounding decides; class 1 is where the first is denser."""
-    X = np.vstack([P, Q])
-    found = model.fit(X, np.repeat([0, 1], [len(P), len(Q)]))
-    score = found.decision_function(X)
-    tied = np.abs(score) < 1e-12 * np.abs(score).max()
-    labels = np.where(tied, -1, found.predict(X))
-    return labels[: len(P)], labels[len(P) :]
-
-
-@examples
-@given(pair=pairs, method=methods, seed=st.integers(0, 10**6))
-def test_order_place_and_unit_of_two_samples_change_no_label(pair, method, seed):
-    model, rng = METHODS[method], np.random.default_rng(seed)
-    P, Q = pair.parts
-    plain = label(model, P, Q)
-    orders = rng.permutation(len(P)), rng.permutation(len(Q))
-    shuffled = label(model, P[orders[0]], Q[orders[1]])
-    for found, order, wanted in zip(shuffled, orders, plain, strict=True):
-        assert_array_equal(found, wanted[order])
-    offset = rng.integers(-(2**20), 2**20, P.shape[1]).astype(float)
-    moved = label(model, P + offset, Q + offset)
-    assert_array_equal(np.concatenate(moved), np.concatenate(plain))
-    if "kde fixed" != method != "lsdd fixed":  # their width is in units of X
-        unit = 2.0 ** rng.integers(-10, 10)
-        if method == "dsdd":
-            model = clone(model).set_params(sigma=[0.5 * unit, unit])
-        scaled = label(model, unit * P, unit * Q)
-        assert_array_equal(np.concatenate(scaled), np.concatenate(plain))
 
 
 # --- few bags, small bags, ties: diagnosis, bags made ----------------------------------------------------------------

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from llpbook import MeanMap, _checks
+from llpbook import MeanMap, _checks, theory
 from llpbook import proportions as pr
+from llpbook.base import bag_counts
 
 # Fig. 1: bags {x1, x3, x7}, {x2, x4, x5, x6}, {x8, x9} and the labels that the learner does not see.
 BAGS = np.array([0, 1, 0, 1, 1, 1, 0, 2, 2])
@@ -110,8 +111,9 @@ def test_count_labelings_against_enumeration(n_classes):
 def test_count_labelings_of_figure_1_and_beyond_floats():
     assert pr.count_labelings(PI * SIZES[:, None]) == 3 * 6 * 1
     assert len(str(pr.count_labelings([[25, 25]] * 20))) == 283
-    with pytest.raises(ValueError, match=r"counts must be whole numbers"):
-        pr.count_labelings([[0.5, 0.5]])
+    for bad in ([[0.5, 0.5]], [[-1, 2]], [[np.nan, 1]], [[np.inf, 1]], [1, 2]):
+        with pytest.raises(ValueError, match=r"counts must be whole numbers, none neg"):
+            pr.count_labelings(bad)
 
 
 @pytest.mark.equation("eq-prop-worth")
@@ -134,30 +136,16 @@ def test_worth_of_random_bags_is_about_their_number():
     assert_allclose(report.spread, report.noise, rtol=0.1)
 
 
-def information(slope, m, n_bags=4000):
-    """Of the counts of random bags on level and slope, per bag in labels: E[U | c] by a recursion over instances."""
-    x = np.random.default_rng(0).normal(size=(n_bags, m))
-    s = 1 / (1 + np.exp(-slope * x))
-    law, sums = np.zeros((2, n_bags, m + 1))  # of the count; of x in the positives, too
-    law[:, 0] = 1
-    for a, b in zip(s.T[:, :, None], x.T[:, :, None], strict=True):
-        with_it = a * np.roll(law, 1, axis=1)
-        sums = (1 - a) * sums + a * np.roll(sums, 1, axis=1) + b * with_it
-        law = (1 - a) * law + with_it
-    slope_score = sums / law - (s * x).sum(axis=1, keepdims=True)
-    level_score = np.arange(m + 1) - s.sum(axis=1, keepdims=True)
-    U = np.stack([level_score, slope_score])
-    J = np.einsum("akc,bkc,kc->ab", U, U, law) / n_bags
-    Z = np.stack([np.ones_like(x), x])
-    H = np.einsum("aki,bki,ki->ab", Z, Z, s * (1 - s)) / x.size
-    return np.sort(np.linalg.eigvals(np.linalg.solve(H, J)).real)
-
-
 @pytest.mark.parametrize("m", [10, 50])
 def test_random_bags_are_worth_their_level_and_about_a_slope(m):
     # the sentences after Theorem 2: the offset is worth all instances, a weak slope one label, one of 4 about 2.5
+    x = np.random.default_rng(0).normal(size=1000 * m)
+    Z, bags = np.column_stack([np.ones(len(x)), x]), np.arange(len(x)) // m
+    known = bag_counts(bags, np.full((1000, 2), 0.5))
     for slope, worth in ((0.25, 1.0), (1.0, 1.12), (4.0, 2.6)):
-        found = information(slope, m)
+        J = theory.count_information(Z, slope * x, known)
+        H = theory.label_information(Z, slope * x)
+        found = np.sort(np.linalg.eigvals(np.linalg.solve(H, J)).real) * m
         assert found[1] == pytest.approx(m, rel=1e-6)
         assert found[0] == pytest.approx(worth, rel=0.08)
 
@@ -200,6 +188,15 @@ def test_identifiability_is_its_definition():
     assert_allclose(report.worth_in_labels, 12 * variance / (prior * (1 - prior)))
     assert report.rank == 3
     assert report.condition_number == pytest.approx(np.linalg.cond(P[sizes > 0]))
+    spread, noise = (", ".join(f"{v:.3f}" for v in each)
+                     for each in (report.spread, report.noise))  # fmt: skip
+    worth = ", ".join(f"{v:.0f}" for v in report.worth_in_labels)
+    assert str(report) == (
+        "12 instances in 4 bags, 3 classes\n"
+        f"rank of the proportions: 3 (full rank), condition number {np.linalg.cond(P[sizes > 0]):.1f}\n"
+        f"spread of the shares: {spread} (random bags of these sizes: {noise})\n"
+        f"worth, to tell class means apart, each class against the rest: {worth} labeled instances"
+    )
 
 
 def test_a_rank_does_not_count_rounding_and_needs_as_many_bags_as_classes():
@@ -226,20 +223,6 @@ def test_shares_in_single_precision_are_computed_with_in_double():
     single, double = (pr.identifiability(range(4), p[0]) for p in (P, Q))
     assert single.condition_number == double.condition_number
     assert pr.count_labelings(np.array([[2 - 5e-7, 1 + 5e-7, 5e-7]])) == 3
-
-
-@pytest.mark.parametrize(
-    ("bags", "message"),
-    [
-        ([[0, 1]], "bags must be one-dimensional"),
-        ([0.5, 1.0], "bags must be integers"),
-        ([-1, 0], "bags must not be negative, got -1"),
-        ([0, 2], "bags holds 2"),
-    ],
-)
-def test_malformed_bags(bags, message):
-    with pytest.raises(ValueError, match=message):
-        pr.averaging_matrix(bags, n_bags=2)
 
 
 def test_errors_match_bags_and_classes_by_name():

@@ -211,22 +211,6 @@ class LinearObjective:
             return self.loss.by_bag and rows < w.size
         return self.loss.by_bag and rows**2 * w.size <= MOST_WORK
 
-    def bag_gradients(self, w):
-        """The gradient of the loss of each bag, without the penalty.
-
-        Parameters
-        ----------
-        w : ndarray, shape (1, n_columns) or (n_classes, n_columns)
-
-        Returns
-        -------
-        ndarray, shape (n_bags, w.size)
-            The weights of one class after those of another.
-        """
-        slope = self.loss.evaluate(one_column(self.Z @ w.T), self.known)[1]
-        columns = slope.reshape(len(slope), -1).T
-        return np.hstack([self.known.weighted_sums(c, self.Z) for c in columns])
-
     def roots(self, scores, state=None):
         r"""Square roots of the information: :math:`\sum_{i \in B_k} a_{mi} \otimes x_i` for each factor and bag.
 
@@ -343,7 +327,7 @@ class Solution:
     settled: bool = True
 
 
-def fisher_scoring(at, start, n, max_iter=1000, tol=1e-5, after_step=None):
+def fisher_scoring(at, start, n, max_iter=1000, tol=1e-5):
     """A local minimum by Newton steps with the expected curvature, halved until the objective falls.
 
     Parameters
@@ -356,8 +340,6 @@ def fisher_scoring(at, start, n, max_iter=1000, tol=1e-5, after_step=None):
     max_iter : int
     tol : float
         Bound on the entries of the gradient per instance. The last step must be short, too.
-    after_step : callable, optional
-        ``after_step(n_iter, point, decrement)`` is called before each step.
 
     Returns
     -------
@@ -372,8 +354,6 @@ def fisher_scoring(at, start, n, max_iter=1000, tol=1e-5, after_step=None):
         step = point.step()
         slope = float(np.sum(point.gradient * step))
         gap = float(np.abs(point.gradient).max() / n)
-        if after_step is not None:
-            after_step(n_iter, point, -slope)
         if gap <= tol and -slope <= SETTLED:
             # This last step is short: it is taken without a look.
             return Solution(point.w + step, point.value + slope / 2, n_iter, gap)
