@@ -91,12 +91,16 @@ def dual_svc(gram, y, C):
 
 @pytest.mark.equation("eq-alter-svm-objective")
 def test_objective_is_the_definition():
-    X, _, bags, P = problem(n=60)
+    X, _, bags, P = problem(n=60, size=7)
     rng = np.random.default_rng(1)
-    w, y, penalties = rng.normal(size=4), rng.choice([-1, 1], 60), rng.random(10)
+    w, y, penalties = rng.normal(size=4), rng.choice([-1, 1], 60), rng.random(9)
     rest = X @ w, y, bags, P[:, 1], 0.7, penalties
-    slow = slow_objective(w, *rest)
-    assert alter_svm.objective(w, *rest) == pytest.approx(slow)
+    for price in (0.3, 0.0):  # an infinite one adds nothing, nor does an empty bag
+        penalties[4], shares = price, np.append(P[:, 1], 0.9)
+        slow = slow_objective(w, *rest)
+        penalties[4] = price or np.inf
+        found = alter_svm.objective(w, *rest[:3], shares, 0.7, np.append(penalties, 0))
+        assert found == pytest.approx(slow)
 
 
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
@@ -329,7 +333,7 @@ def test_the_gap_bounds_what_the_machine_of_the_labels_would_gain(
 
 def test_the_share_error_of_a_start_is_that_of_its_predictions(monkeypatch):
     monkeypatch.setattr(_solver, "MAX_EXACT", 0)
-    X, _, bags, P = problem()
+    X, _, bags, P = problem(size=25)  # the last one is smaller
     model = AlterSVM(C_p=100.0, n_init=1, random_state=0).fit(X, bags, P)
     found = model.predict(X)
     # The penalty makes labels keep the shares where the scores do not.

@@ -176,8 +176,16 @@ def test_lscv_width_scales_with_the_data_and_is_near_the_optimum():
 
 def test_lscv_width_of_a_part_is_scaled_to_the_whole():
     X = np.random.default_rng(5).normal(size=(400, 3))
-    part = dd.lscv_width(thin(X, 50))[0]
+    part, table = dd.lscv_width(thin(X, 50))
     assert dd.lscv_width(X, max_points=50)[0] == pytest.approx(part / 8 ** (1 / 7))
+    pairs, own = pdist(thin(X, 50), "sqeuclidean"), [0.4, 0.7, 1.0]
+    given = dd.lscv_width(X, own, max_points=50)[1]
+    assert given["sigma"].tolist() == own
+    for found, shrink in ((table, 1.0), (given, 8 ** (-1 / 7))):
+        wide = found["sigma"].to_numpy() / shrink
+        values = [dd.lscv_criterion(pairs, 50, 3, s) / s**3 for s in wide]
+        unit = values[found["score"].argmax()] / -found["score"].max()
+        assert_allclose(-found["score"] * unit, values)
 
 
 def test_the_median_is_the_median_whatever_the_size():
@@ -209,11 +217,26 @@ def test_counts_are_rounded_not_cut():
     assert dd.class_counts(100, 0.29).tolist() == [71, 29]  # 100 * 0.29 is below 29
     assert dd.class_counts(10, 0.26).tolist() == [7, 3]
     assert dd.class_counts(5, 0.5).tolist() == [3, 2]
+    assert [dd.class_counts(1, p).tolist() for p in (0, 1)] == [[1, 0], [0, 1]]
 
 
-def test_malformed_counts():
-    with pytest.raises(ValueError, match="sizes must be"):
-        dd.class_counts(5, np.nan)
+@pytest.mark.parametrize(
+    "call, args, said",
+    [
+        (dd.class_counts, (5, np.nan), "got size 5 and prior nan"),
+        (dd.class_counts, (0, 0.5), "got size 0 and prior 0.5"),
+        (dd.class_counts, (3, -0.1), "got size 3 and prior -0.1"),
+        (dd.class_counts, (3, 1.1), "got size 3 and prior 1.1"),
+        (dd.toy_means, (3,), "which must be 1 or 2, got 3"),
+        (dd.labeling_error_rate, ([0, 1], [1]), r"shapes \(2,\) and \(1,\)"),
+        (dd.labeling_error_rate, ([], []), r"shapes \(0,\) and \(0,\)"),
+        (dd.labeling_error_rate, ([[0]], [[1]]), r"shapes \(1, 1\) and \(1, 1\)"),
+        (dd.labeling_error_rate, ([0, 1], [1, 2]), r"two values, got \[0, 1, 2\]"),
+    ],
+)
+def test_malformed_calls(call, args, said):
+    with pytest.raises(ValueError, match=said):
+        call(*args)
 
 
 @pytest.mark.parametrize("which", [1, 2])
@@ -283,12 +306,13 @@ def test_many_bags_are_two_pools():
 
 def test_malformed_input():
     X, y, bags, P = many_bags()
-    for bags_, got in ((bags, 20), (0 * bags, 1)):
-        with pytest.raises(ValueError, match=f"bags must be exactly two.*got {got}"):
+    for bags_, got in ((bags, r"20: \[0, 1, 2, 3, 4\]"), (0 * bags, r"1: \[0\]")):
+        with pytest.raises(ValueError, match=f"bags must be exactly two.*got {got}$"):
             KDEDifference().fit(X, bags_)
     words = r"labels, counts and class_prior.*proportions"
-    with pytest.raises(ValueError, match=words):
-        KDEDifference().fit(X, y, labels=y)
+    for more in ({"labels": y}, {"counts": y}):
+        with pytest.raises(ValueError, match=words):
+            KDEDifference().fit(X, y, **more)
     with pytest.raises(ValueError, match="class_prior='match"):
         KDEDifference(class_prior="match").fit(X, y)
     for prior in (0.0, 1.0, "other"):
@@ -313,6 +337,11 @@ def test_decision_is_the_log_ratio_of_the_weighted_densities():
     )
     expected = np.log(c / c_prime) + p - q
     assert_allclose(model.decision_function(X), expected, atol=1e-8)
+    own = model.cv_results_.groupby("sample")
+    for k, part in enumerate((X[in_p], X[~in_p])):
+        best, table = dd.lscv_width(part)
+        assert model.sigmas_[k] == best
+        assert_allclose(own.get_group(k)[["sigma", "score"]], table)
 
 
 @pytest.mark.parametrize("which", [1, 2])
@@ -340,8 +369,11 @@ def test_class_prior_moves_the_boundary_to_where_it_belongs():
 
 
 def test_match_takes_the_prior_of_the_training_data():
-    X, _, bags, P = many_bags()
-    prior = np.bincount(bags) @ P[:, 1] / len(X)
+    X, y, bags, _ = many_bags()
+    keep = (y == 1) | (np.arange(400) % 2 == 0)
+    X, bags, P = X[keep], bags[keep], label_proportions(y[keep], bags[keep])
+    prior = y[keep].mean()
+    assert prior > 0.6
     match, number = (
         KDEDifference(class_prior=c).fit(X, bags, P) for c in ("match", float(prior))
     )
@@ -403,10 +435,16 @@ def test_pooling_more_than_two_shares_is_said_once(model, recwarn):
     assert said.category is LLPWarning and said.filename == __file__
     assert re.match(f"{type(model).__name__} pooled 4 bags.*MeanMap", str(said.message))
     recwarn.clear()
+    # Counted are the bags with instances, not those of known labels.
+    labels = np.where(np.arange(80) < 20, y, -1)
+    model.fit(X, bags, np.vstack([P, [0.5, 0.5]]), labels=labels)
+    assert "pooled 4 bags" in str(recwarn.pop().message)
+    assert not recwarn.list
     # Nothing is lost where the pooled bags of a side have one share, as parts of two bags have; or by known labels.
     above = P[:, 1] > y.mean()
     model.fit(X, bags, np.where(above, 0.7, 0.3))
-    model.fit(X, bags % 2, [0.3, 0.7], labels=np.where(np.arange(80) < 20, y, -1))
+    model.fit(X, bags, np.where(above, 0.7, 0.3 + 1e-9 * np.arange(4)))
+    model.fit(X, bags % 2, [0.3, 0.7], labels=labels)
     model.fit(X, y, [0.0, 1.0])
     assert not recwarn.list
 
@@ -454,16 +492,29 @@ def test_memory_is_asked_for_before_a_fit(monkeypatch):
     assert len(dd.lscv_width(X, max_points=huge)[1]) == len(dd.KDE_WIDTHS)
     smic.lsmi(X, y, [1.0], [0.1], n_centers=huge)
     way = "more than 75% of the 0.0 GiB that this machine has: take"
-    monkeypatch.setattr(_running, "machine_memory", lambda: 1e5)
-    for name, ask in {
-        "LSDD with 200 centers": lambda: LSDD(n_centers=huge).fit(X, bags),
-        "DSDD with 200 centers on 200": lambda: DSDD(n_centers=huge).fit(X, bags),
-        "A graph of 150 neighbors for each of 200": lambda: SMIC(150).fit(X, bags),
-        "LSMI with 200 centers": lambda: smic.lsmi(X, y, n_centers=huge),
-        "lscv_width on 200 points": lambda: dd.lscv_width(X, max_points=huge),
-    }.items():
-        with pytest.raises(ValueError, match=f"{name}.* needs about .*{way}"):
-            ask()
+    wide = [0.1] * 9
+    for name, entries, ask in (
+        ("LSDD with 50 centers", 4 * 50 * (50 + 9 * 5), LSDD(1.0, wide, n_centers=50)),
+        ("LSDD with 200 centers", 4 * 200 * (200 + 5), LSDD(1.0, 1.0, n_centers=huge)),
+        ("DSDD with 50 centers on 200", 4 * 50 * 200, DSDD(n_centers=50)),
+        ("DSDD with 200 centers on 200", 4 * 200**2, DSDD(n_centers=huge)),
+        ("A graph of 150 neighbors for each of 200", 13 * 200 * 150, SMIC([5, 150])),
+        (
+            "LSMI with 50 centers, 10 folds and penalties, on 200",
+            3.5 * 50 * (200 + 50 * 10),
+            lambda *_: smic.lsmi(X, y, [1.0], [0.1, 1], n_centers=50),
+        ),
+        (
+            "lscv_width on 100 points",
+            4 * 100**2 / 2,
+            lambda *_: dd.lscv_width(X, max_points=100),
+        ),
+    ):
+        for share, told, end in ((0.76, ValueError, way), (0.74, LLPWarning, "of 0.0")):
+            has = 8 * entries / share
+            monkeypatch.setattr(_running, "machine_memory", lambda has=has: has)
+            with pytest.raises(told, match=f"{name}.* needs about .*{end}"):
+                getattr(ask, "fit", ask)(X, bags)
     monkeypatch.setattr(_running, "machine_memory", lambda: 1e10)
     LSDD(1.0, 0.1).fit(X, bags)
 
@@ -482,12 +533,20 @@ def test_progress_is_printed_where_it_is_asked_for(model, steps, capsys):
     assert_array_equal(told.predict(X), quiet.predict(X))
 
 
-@pytest.mark.parametrize("method", [KDEDifference, LSDD, DSDD])
-def test_shares_that_differ_by_less_than_chance_are_said(method):
-    text = "less than the chance of 40 and 40 instances, 0.22"
-    for priors, said in (((0.4, 0.6), 1), ((0.375, 0.625), 0)):
-        X, y, bags = dd.toy_problem(1, n=40, priors=priors, random_state=0)
+@FOUR
+def test_shares_that_differ_by_less_than_chance_are_said(model):
+    name = type(model).__name__
+    for n, priors, said in (
+        ((40, 40), (0.4, 0.6), "by 0.2, less than the chance of 40 and 40 .*, 0.22"),
+        ((40, 40), (0.375, 0.625), ""),
+        ((10, 60), (0.7, 0.4), "by 0.3, less than the chance of 10 and 60 .*, 0.34"),
+        ((10, 60), (0.8, 0.4), ""),
+        ((8, 8), (0.25, 0.75), ""),  # exactly by chance
+    ):
+        X, y, bags = dd.toy_problem(1, n=n, priors=priors, random_state=0)
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")
-            method().fit(X, bags, np.bincount(bags, y) / 40)
-        assert sum(text in str(w.message) for w in heard) == said
+            model.fit(X, bags, np.bincount(bags, y) / n)
+        words = [str(w.message) for w in heard if "than the chance" in str(w.message)]
+        assert len(words) == bool(said)
+        assert all(re.search(f"{said}: {name} can", w) for w in words)

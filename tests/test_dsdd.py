@@ -265,6 +265,8 @@ def test_objective_never_rises_and_the_bound_is_tight_at_the_end(rel, start, wei
         values = np.array([r.objective for r in rounds])
         bounds = np.array([r.bound for r in rounds])
         assert (np.diff(values) <= 1e-9).all()
+        falls = -np.diff(values, prepend=np.inf)
+        assert_allclose([r.gain for r in rounds], np.minimum(falls, bounds - values))
         assert (bounds >= values - 1e-12).all()
         assert (bounds[1:] <= values[:-1] + 1e-9).all()  # tightened, then minimized
         last = rounds[-1]
@@ -420,7 +422,18 @@ def test_tuning_weighs_the_samples():
     model = DSDD(0.9, [1.0, 0.1], class_prior=0.2, random_state=0)
     model.fit(X, bags, [0.3, 0.7])
     data = in_fit(model, X, bags, 5, first=1)
-    found = dsdd.cv_gaps(data[0], [1.0, 0.1], data[1], prior_weights(0.7, 0.3, 0.2))
+    weights = prior_weights(0.7, 0.3, 0.2)
+    found = dsdd.cv_gaps(data[0], [1.0, 0.1], data[1], weights)
+    assert_allclose(model.cv_results_["score"], -found, atol=1e-6)
+    last = dsdd.cccp(data[0], model.alpha_, weights)[-1]
+    assert_allclose(model.coef_, last.alpha, atol=1e-6)
+
+
+def test_no_more_folds_than_the_smaller_sample_has_instances():
+    X, _, bags = toy_problem(1, n=(3, 20), random_state=0)
+    model = DSDD(0.9, [1.0, 0.1], random_state=0).fit(X, bags)
+    basis, folds = in_fit(model, X, bags, 3, first=0)
+    found = dsdd.cv_gaps(basis, [1.0, 0.1], folds)
     assert_allclose(model.cv_results_["score"], -found, atol=1e-6)
 
 
@@ -512,9 +525,13 @@ def test_rounds_that_end_by_themselves_at_max_iter_do_not_warn():
     just = DSDD(sigma=1.0, alpha=0.05, max_iter=free.n_iter_ - 1).fit(X, bags)
     assert_array_equal(just.coef_, free.coef_)
     assert just.gap_ == free.gap_ < 1e-9
-    short = DSDD(sigma=1.0, alpha=0.05, max_iter=free.n_iter_ - 2)
-    with pytest.warns(ConvergenceWarning, match="still falling"):
-        assert short.fit(X, bags).gap_ > 1e-4
+    rounds = free.n_iter_ - 1
+    short = DSDD(sigma=1.0, alpha=0.05, max_iter=rounds - 1)
+    words = rf"after {rounds} rounds \(max_iter={rounds - 1}\).*still falling"
+    with pytest.warns(ConvergenceWarning, match=words):
+        short.fit(X, bags)
+    before, now = (one.objective for one in short.history_[-2:])
+    assert short.gap_ == pytest.approx((before - now) / abs(now)) and now < before
 
 
 def test_a_duality_gap_warns(monkeypatch):

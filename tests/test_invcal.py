@@ -1,5 +1,7 @@
 """InvCal against cvxpy, scikit-learn's SVR, slow versions, and what must hold of a solution."""
 
+from itertools import product
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -118,6 +120,8 @@ def test_a_machine_that_stops_short_names_the_parameter_of_the_user(monkeypatch)
     with pytest.warns(ConvergenceWarning, match="lower C_p") as caught:
         model = InvCal().fit(X, bags, P)
     assert len(caught) == 1 and model.gap_ > 1e-3 > model.tol
+    words = f"relative accuracy of {model.gap_:.1e} only, not of 1.0e-09; scale"
+    assert words in str(caught[0].message)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
@@ -134,12 +138,16 @@ def test_the_gap_is_within_the_tolerance_and_bounds_what_is_left(kernel, n_class
 
 def test_a_kernel_asks_for_memory_before_it_is_made(monkeypatch):
     X, _, bags, P = problem()
-    needs = invcal.peak_memory(240, 40)
     monkeypatch.setattr(invcal, "bag_kernel", None)  # refused before it is called
-    monkeypatch.setattr(_running, "machine_memory", lambda: needs / 0.76)
-    with pytest.raises(ValueError, match=r"a kernel on 240 .*Nystroem"):
-        InvCal(kernel="rbf").fit(X, bags, P)
+    cases = (bags, 240 * (40 + 2 * 240)), (np.arange(240), 12 * 240**2)
+    for (names, entries), told in product(cases, (ValueError, LLPWarning)):
+        has = 8 * entries / (0.76 if told is ValueError else 0.74)
+        monkeypatch.setattr(_running, "machine_memory", lambda has=has: has)
+        shares, words = P[bags[np.unique(names, return_index=True)[1]]], "Nystroem"
+        with pytest.raises(told, match=f"on 240 instances in {len(shares)} b.*{words}"):
+            InvCal(kernel="rbf").fit(X, names, shares)
     InvCal().fit(X, bags, P)
+    assert invcal.peak_memory(5000, 10) == 8 * 5000 * (10 + 2 * 2000)  # in blocks
 
 
 def test_multipliers_satisfy_the_optimality_conditions():
@@ -299,6 +307,11 @@ def test_one_tube_for_all_is_a_constant_with_a_warning():
     f = InvCal(10.0, epsilon=half * 0.9).fit(X, bags, P).decision_function(X)
     assert np.ptp(f) > 0
     # Without an intercept the constant is 0, which is in no tube here: there is no warning.
-    model = InvCal(10.0, epsilon=0.8, fit_intercept=False)
-    f = model.fit(X, bags, 0.7 + 0.2 * P[:, 1]).decision_function(X)
-    assert np.ptp(f) > 0
+    shares, model = 0.7 + 0.2 * P[:, 1], InvCal(10.0, fit_intercept=False)
+    t = invcal.targets(shares, len(X))
+    model.set_params(epsilon=0.999 * t.max())
+    assert np.ptp(model.fit(X, bags, shares).decision_function(X)) > 0
+    model.set_params(epsilon=1.001 * t.max())
+    with pytest.warns(LLPWarning, match="lower epsilon"):
+        assert_allclose(model.fit(X, bags, shares).decision_function(X), 0, atol=1e-9)
+    assert t.max() > np.ptp(t) > 0  # one tube for all is not enough

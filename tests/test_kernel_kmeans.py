@@ -1,11 +1,17 @@
 """AOC kernel k-means against brute force over labelings, the relaxation by cvxpy, and its limits."""
 
+import re
 import tracemalloc
+import warnings
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import cdist
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import NearestCentroid
 
@@ -14,6 +20,7 @@ from llpbook.base import (
     LLPWarning,
     NotIdentifiableError,
     _predictions,
+    _running,
 )
 from llpbook.kernel_kmeans import AOCKernelKMeans
 from llpbook.proportions import averaging_matrix, label_proportions
@@ -206,8 +213,14 @@ def test_instances_that_are_all_alike_are_refused(kernel):
     if kernel == "callable":
         kernel = lambda X, Z: np.full((len(X), len(Z)), 0.7)  # noqa: E731
     for Z in (np.ones((200, 1)), np.zeros((200, 2)), np.tile(0.1 + X[0], (200, 1))):
-        with pytest.raises(NotIdentifiableError, match="all instances at one point"):
+        words = "all instances at one point: .* kernel is (.*) up to rounding"
+        with pytest.raises(NotIdentifiableError, match=words) as said:
             AOCKernelKMeans(kernel=kernel, random_state=0).fit(Z, bags, P)
+        assert abs(float(re.search(words, str(said.value))[1])) < 1e-9
+    distances = cdist(X, X, "sqeuclidean")  # -2 times the variance
+    words = f"variance {-2 * X.var(axis=0).sum():.3g} in .* similarities, not distances"
+    with pytest.raises(ValueError, match=words):
+        AOCKernelKMeans(kernel="precomputed").fit(distances, bags, P)
 
 
 def test_degenerate_features_give_finite_scores_or_an_error():
@@ -232,9 +245,26 @@ def test_a_class_that_vanishes_is_said():
     model = AOCKernelKMeans(C_p=1e-9, n_init=3, random_state=0)
     start = np.where(np.arange(60) == 0, 0, 1)
     model._starts = lambda bags, P: iter([start])
-    with pytest.warns(LLPWarning, match=r"no instance to \[2\].*raise C_p"):
+    P = pd.DataFrame(P, columns=[10, 20, 30])
+    with pytest.warns(LLPWarning, match=r"no instance to \[30\].*raise C_p"):
         model.fit(X, bags, P)
-    assert not (model.predict(X) == 2).any()
+    assert not (model.predict(X) == 30).any()
+
+
+def test_a_fit_that_stops_short_says_after_how_many_iterations():
+    X, _, bags, P = problem(gap=1.0)
+    with warnings.catch_warnings(action="error"):
+        free = AOCKernelKMeans(n_init=1, random_state=0).fit(X, bags, P)
+        enough = clone(free).set_params(max_iter=free.n_iter_).fit(X, bags, P)
+    most = free.n_iter_ - 1  # the last iteration changes nothing
+    short = clone(free).set_params(max_iter=most)
+    with pytest.warns(ConvergenceWarning, match=f"stopped after {most} iterations; ra"):
+        short.fit(X, bags, P)
+    assert free.gap_ == enough.gap_ == 0 < short.gap_ and most > 1
+    before = clone(free).set_params(max_iter=most - 1)
+    with pytest.warns(ConvergenceWarning):
+        before.fit(X, bags, P)
+    assert short.gap_ == np.mean(before.labels_ != short.labels_)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "laplacian", "precomputed"])
@@ -249,6 +279,11 @@ def test_the_stated_memory_is_the_peak_and_predictions_need_a_block(
     peak = tracemalloc.get_traced_memory()[1] / (8 * 1000**2)
     said = kk.GIVEN_COPIES if kernel == "precomputed" else kk.GRAM_COPIES
     assert 0.85 * said < peak < 1.05 * said
+    for share, told in ((0.76, ValueError), (0.74, LLPWarning)):
+        has = 8 * said * 1000**2 / share
+        monkeypatch.setattr(_running, "machine_memory", lambda has=has: has)
+        with pytest.raises(told, match="AOCKernelKMeans on 1000 instances"):
+            clone(model).fit(X, bags, P)
     whole = model.decision_function(X)
     monkeypatch.setattr(_predictions, "BLOCK", 7 * 1000)
     tracemalloc.reset_peak()

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 from llpbook import base, em
 from llpbook import laplacian_mean_map as lmm
-from llpbook.base import NotIdentifiableError, _running
+from llpbook.base import LLPWarning, NotIdentifiableError, _running
 from llpbook.laplacian_mean_map import AlternatingMeanMap, LaplacianMeanMap
 from llpbook.mean_map import MeanMap, minimize
 from llpbook.proportions import averaging_matrix
@@ -184,8 +184,13 @@ def test_parts_that_cannot_answer():
     P[8:] = [0.3, 0.7]
     P[15], D[15] = [0.9, 0.1], 0.0  # a bag of weight 0 is no help
     V = lmm.gaussian_similarity(means, 1.0)
-    with pytest.raises(NotIdentifiableError, match=r"8 bags have rank 1.*raise sigma"):
+    words = r"8 bags have rank 1, .* their 2 classes apart, and no other .*raise sigma"
+    with pytest.raises(NotIdentifiableError, match=words):
         lmm.bag_class_means(means, P, D, V, 0.3)
+    three = np.full((16, 3), 1 / 3)
+    words = "16 bags have rank 1, .* their 3 classes apart: shares must differ"
+    with pytest.raises(NotIdentifiableError, match=words):
+        lmm.bag_class_means(means[:, :0], three, D, np.ones((16, 16)), 0.3)
     assert np.isfinite(lmm.bag_class_means(means, P, D, V, 0.3, epsilon=0.1)).all()
     near = sp.csr_array(V)
     with pytest.raises(NotIdentifiableError, match="8 bags have rank 1"):
@@ -208,6 +213,16 @@ def test_many_parts_of_the_graph():
     rhs = P[:, :, None] * means[:, None]
     left = lmm.normal_equations(found, P, np.ones(450), V, 1.0)
     assert_allclose(left, rhs, atol=1e-6 * np.abs(rhs).max())
+
+
+def test_class_means_that_are_not_exact_are_said(monkeypatch):
+    means, P, D, V = system(5, L=60)
+    slow = dense_class_means(means, P, D, V, 0.1)
+    monkeypatch.setattr(lmm._solver, "MOST_ROUNDS", 2)
+    with pytest.warns(ConvergenceWarning, match=r"residual of \de-0\d only") as caught:
+        found = lmm.bag_class_means(means, P, D, V, 0.1)
+    said = float(str(caught[0].message).split("residual of ")[1].split()[0])
+    assert 1e-5 < said < 1 and 1e-4 < np.abs(found - slow).max() < 10
 
 
 # --- the estimator -----------------------------------------------------------------------------------------
@@ -274,9 +289,11 @@ def test_neighbors_only_is_near_all_pairs():
 
 def test_a_graph_is_refused_before_it_fills_the_memory(monkeypatch):
     X, _, bags, P = problem(n=1200)
-    monkeypatch.setattr(_running, "machine_memory", lambda: 8.0 * len(P) ** 2)
-    with pytest.raises(ValueError, match=r"graph of .* bags needs .*n_neighbors=50"):
-        LaplacianMeanMap().fit(X, bags, P)
+    for share, told in ((0.76, ValueError), (0.74, LLPWarning)):
+        has = 30 * 200**2 / share
+        monkeypatch.setattr(_running, "machine_memory", lambda has=has: has)
+        with pytest.raises(told, match=r"graph of 200 bags needs .*n_neighbors=50"):
+            LaplacianMeanMap().fit(X, bags, P)
     LaplacianMeanMap(n_neighbors=5).fit(X, bags, P)
 
 
@@ -449,8 +466,14 @@ def test_starts():
 
 def test_stopping_short_warns():
     X, _, bags, P = problem(n=600)
-    with pytest.warns(ConvergenceWarning, match="after 1 rounds with .* still"):
-        AlternatingMeanMap(max_iter=1).fit(X, bags, P)
+    counts, ends = base.whole_counts(P, np.bincount(bags)), []
+    with pytest.warns(ConvergenceWarning) as caught:
+        one = AlternatingMeanMap(init="mean_map", max_iter=1).fit(X, bags, P)
+    for model in (MeanMap().fit(X, bags, P), one):
+        ends.append(best_signs(model.decision_function(X), bags, counts))
+    assert one.gap_ == np.mean(ends[0] != ends[1]) > 0
+    words = f"after 1 rounds with {one.gap_:.2%} of the labels still changing"
+    assert len(caught) == 1 and words in str(caught[0].message)
     enough = AlternatingMeanMap().fit(X, bags, P)
     with warnings.catch_warnings(action="error"):  # the next round moves no label
         same = AlternatingMeanMap(max_iter=enough.n_iter_).fit(X, bags, P)

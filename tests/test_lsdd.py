@@ -226,6 +226,12 @@ def test_tuning_weighs_the_samples(what):
     rest = lams, folds, prior_weights(0.7, 0.3, 0.2), what
     slow = slow_cross_validation(samples, model.centers_, 0.9, *rest)
     assert_allclose(model.cv_results_["score"], -slow, rtol=1e-6)
+    G, C = lsdd.basis_integrals(model.centers_, 0.9), model.centers_
+    h = lsdd.mean_difference(samples, C, 0.9, prior_weights(0.7, 0.3, 0.2))
+    coef = lsdd.solve(G, h, model.alpha_)
+    assert_allclose(model.coef_, coef, rtol=1e-6, atol=1e-9)
+    distance = lsdd.l2_distance(G, h, coef, np.log(np.pi * 0.9**2))
+    assert model.l2_distance_ == pytest.approx(distance)
 
 
 def test_no_more_folds_than_the_smaller_sample_has_instances():
@@ -239,19 +245,21 @@ def test_no_more_folds_than_the_smaller_sample_has_instances():
 
 
 @pytest.mark.parametrize("what", ["l2", "sign"])
-@pytest.mark.parametrize("grids", ["own", "public"])
+@pytest.mark.parametrize("grids", ["own", "widths", "penalties"])
 def test_estimator_picks_the_best_pair(what, grids):
     X, _, bags = toy_problem(2, n=(25, 30), random_state=3)
     sigmas, lams = np.array([0.5, 1.7, 0.9]), [3.0, 0.01]
     params = {"sigma": sigmas, "alpha": lams}
-    if grids == "public":
-        sigmas, params = lsdd.PUBLIC_SIGMAS, {"sigma": "public", "alpha": "public"}
+    if grids == "widths":
+        sigmas, params["sigma"] = lsdd.PUBLIC_SIGMAS, "public"
+    if grids == "penalties":
+        params["alpha"] = "public"
     model = LSDD(criterion=what, random_state=0, **params).fit(X, bags)
     samples, folds = in_fit(model, X, bags, 5, first=0)
     rows = []
     for sigma in sigmas:
         v = np.pi * sigma**2  # in two dimensions
-        mus = np.array(lams) if grids == "own" else lsdd.PUBLIC_LAMS / v
+        mus = np.array(lams if params["alpha"] == lams else lsdd.PUBLIC_LAMS / v)
         args = samples, model.centers_, sigma, mus, folds, (1.0, 1.0), what
         values = slow_cross_validation(*args) / (v if what == "l2" else 1)
         rows += list(zip(np.full(len(mus), sigma), mus, -values, strict=True))

@@ -472,6 +472,8 @@ def test_features_that_shift_with_the_bag_warn():
         assert len(said) <= sure  # it speaks of models that are sure, and once
         if said:
             assert np.abs(model.coef_).max() > 100 and said[0].filename == __file__
+            # Shares with errors contradict nothing: LLPWarning is an error here.
+            MeanMap(0.01, proportion_errors=np.zeros(20)).fit(shifted, bags, P)
     assert warned >= 12
 
 

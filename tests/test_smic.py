@@ -310,7 +310,7 @@ def test_selection_takes_the_largest_lsmi():
     values = dict(table.itertuples(index=False, name=None))
     assert list(values) == list(range(1, 11))
     assert t == min(k for k in values if values[k] == max(values.values()))
-    for k in (1, t):
+    for k in (1, t, 10):  # clusters of the same sizes as those of t, but not the same
         labels = smic.smic_clusters(X, k)["labels"]
         assert_allclose(values[k], smic.lsmi(X, labels, random_state=0)[0])
     assert same_clusters(found["labels"], y)
@@ -344,6 +344,10 @@ def test_pools_of_unequal_size_weigh_in_the_naming():
     # The low cluster has all of 2 and 5 of 12: its error 2 * .4 + 12 * .13 = 2.4, that of the high one
     # 2 * .6 + 12 * .03 = 1.6. Without weights .53 and .63: the low one.
     assert_array_equal(model.predict(X), np.repeat([0, 1], 7))
+    # Without shares class 1 has the larger share in the first bag, whatever the sizes: .8 of 5, .7 of 50.
+    X = np.concatenate([np.linspace(0, 1, 16), np.linspace(20, 21, 39)])[:, None]
+    bags = np.isin(np.arange(55), [0, 16, 20, 30, 40], invert=True)
+    assert_array_equal(SMIC(4).fit(X, bags).predict(X), np.repeat([0, 1], [16, 39]))
 
 
 @pytest.mark.parametrize("n_neighbors", ["cv", 6])
@@ -402,6 +406,8 @@ def test_equal_instances_and_tiny_samples_are_fitted():
     assert_array_equal(four.predict([[0.0], [1.0], [8.0], [9.5]]), [1, 1, 0, 0])
     with pytest.raises(ValueError, match=r"n_neighbors must be whole .* 4, got 4"):
         SMIC(4).fit([[0.0], [1.0], [8.0], [9.0]], [0, 0, 1, 1])
+    with pytest.raises(ValueError, match=r"n_neighbors .* 16, got \[2, 2.5\]"):
+        SMIC([2, 2.5]).fit(X, np.arange(16) % 2)
 
 
 # --- the other clusterings ---------------------------------------------------------------------------------
