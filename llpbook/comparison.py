@@ -319,7 +319,7 @@ def friedman(scores: ArrayLike, *, correct_ties: bool = True) -> FriedmanTest:
     ----------
     scores : DataFrame or array-like of shape (n_sets, n_methods)
         As for `rank_methods`, at least two sets. The test is the same for scores and for losses.
-    correct_ties : bool
+    correct_ties : bool, default True
         Whether to divide by c, as `scipy.stats.friedmanchisquare` does; False takes c = 1, as Demšar does. With the
         correction :math:`F_F` is the F statistic of a two-way analysis of variance of the ranks.
 
@@ -374,7 +374,7 @@ def friedman_from_ranks(
         Average ranks, rounded to two decimals or more.
     n_sets : int
         The number of data sets behind them, at least 2.
-    tie_factor : float
+    tie_factor : float, default 1
         The factor c of `friedman`, in [0, 1]; 1 without ties, or where they are not known. 0 says that all methods tie
         on all sets.
 
@@ -429,11 +429,11 @@ def critical_difference(
         k, at least 2, the control included.
     n_sets : int
         N, at least 1.
-    test : {"bonferroni-dunn", "nemenyi"}
+    test : {"bonferroni-dunn", "nemenyi"}, default "bonferroni-dunn"
         "bonferroni-dunn" compares one control with k - 1 others: q is the normal quantile at
         1 - level / (2 (k - 1)). "nemenyi" compares all pairs: q is the quantile of the studentized range of k normal
         variables at 1 - level, divided by √2. For k = 2 both are the same.
-    level : float
+    level : float, default 0.1
         The probability, in (0, 1), of one significant difference or more among methods that do not differ.
 
     Returns
@@ -659,9 +659,9 @@ def paired_differences(
         The method that is subtracted from each other one. If None, ``scores`` holds differences already.
     unit : str
         The level of the index whose values are independent: data sets where data sets are compared, else draws.
-    by : sequence of str
+    by : sequence of str, default ()
         Levels that are kept apart: one row of the table for each of their values.
-    test_train_ratio : float
+    test_train_ratio : float, default 0
         Instances tested on per instance trained on, if the units share training instances; 0 if they are independent.
 
     Returns

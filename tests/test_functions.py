@@ -1,8 +1,10 @@
 """What holds for every function of bags: frequencies are repeated rows, empty bags and orders say nothing."""
 
+import ast
 import importlib
 import inspect
 import pkgutil
+import re
 
 import numpy as np
 import pandas as pd
@@ -56,16 +58,28 @@ def advised(X, bags, p, **given):
     return [signals.n_instances, signals.n_bags, signals.largest, signals.worth]
 
 
+def reported(found):
+    more = found.spread, found.limit, found.spread_limit, found.deviation
+    return found.table.sort_index().assign(**dict(zip("abcd", more, strict=True)))
+
+
+def printed(found):
+    return found.table.assign(n=found.n_instances, bags=found.n_bags, df=found.df)
+
+
+def worths(found):
+    means = found.harmonic_mean, found.excess_log_loss, found.excess_error
+    return [*found.spectrum, *means]
+
+
 #: By name, a call whose numbers are compared; those of COUNTED take frequencies.
 COUNTED = {
     "bag_deviation": lambda m, X, b, p, g, **kw: (
         bag_deviation(m, X, b, p, n_resamples=1, random_state=0, **kw).estimate
     ),
-    "bag_report": lambda m, X, b, p, g, **kw: bag_report(
-        m, X, b, p, **kw
-    ).table.sort_index(),
+    "bag_report": lambda m, X, b, p, g, **kw: reported(bag_report(m, X, b, p, **kw)),
     "coefficient_table": lambda m, X, b, p, g, **kw: (
-        coefficient_table(m, X, b, p, **kw).table
+        printed(coefficient_table(m, X, b, p, **kw))
     ),
     "effect_needed": lambda m, X, b, p, g, **kw: effect_needed(
         m, X, b, p, g, value=0.5, **kw
@@ -73,14 +87,14 @@ COUNTED = {
     "goodman": lambda m, X, b, p, g, **kw: goodman(b, p, g, **kw),
     "group_rate": lambda m, X, b, p, g, **kw: group_rate(m, X, b, p, g, **kw),
     "group_rate_band": lambda m, X, b, p, g, **kw: group_rate_band(m, X, b, p, g, **kw),
-    "label_worth": lambda m, X, b, p, g, **kw: label_worth(X, b, p, m, **kw).spectrum,
+    "label_worth": lambda m, X, b, p, g, **kw: worths(label_worth(X, b, p, m, **kw)),
     "polling_errors": lambda m, X, b, p, g, **kw: polling_errors(b, p, **kw).reindex(
         NAMES
     ),
     "recommend": lambda m, X, b, p, g, **kw: advised(X, b, p, **kw),
-    "tomography": lambda m, X, b, p, g, **kw: tomography(
-        b, p, g, model=m, X=X, **kw
-    ).reindex(NAMES),
+    "tomography": lambda m, X, b, p, g, **kw: (
+        tomography(b, p, g, model=m, X=X, **kw).sort_index()
+    ),
 }
 CALLS = COUNTED | {
     "expected_accuracy": lambda m, X, b, p, g: expected_accuracy(
@@ -91,16 +105,32 @@ CALLS = COUNTED | {
 }
 
 
-def test_every_public_function_with_frequencies_is_here():
+def public_functions():
     rooms = [m.name for m in pkgutil.iter_modules(llpbook.__path__) if m.name[0] != "_"]
     modules = [importlib.import_module(f"llpbook.{room}") for room in rooms]
     public = {name: getattr(m, name) for m in modules for name in m.__all__}
-    functions = {name: f for name, f in public.items() if inspect.isfunction(f)}
-    reads = {"counts", "bags"}
-    found = {
-        n for n, f in functions.items() if reads <= {*inspect.signature(f).parameters}
-    }
+    found = {name: f for name, f in public.items() if inspect.isfunction(f)}
+    return {name: (f, inspect.signature(f).parameters) for name, f in found.items()}
+
+
+def test_every_public_function_with_frequencies_is_here():
+    found = {n for n, (_, p) in public_functions().items() if {"counts", "bags"} <= {*p}}
     assert found == {*COUNTED}
+
+
+def test_the_docstring_states_the_defaults_of_every_public_function():
+    line = r"(?m)^(\w[\w, ]*)(?: : .*)??(?:(default .+|optional)|\n    (?:As|See)[^`]*`([\w.]+).*)$"
+    functions = public_functions()
+    for name, (function, parameters) in functions.items():
+        section, stated = inspect.getdoc(function).split("Returns\n")[0], {}
+        for names, default, other in re.findall(line, section):
+            value = ast.literal_eval(default.partition("default ")[2] or "None")
+            shared = functions.get(other.rpartition(".")[2], (None, {}))[1]
+            for one in names.split(", "):
+                stated[one] = shared[one].default if one in shared else value
+        for one, value in parameters.items():
+            wanted = stated.get(one)
+            assert value.default in (inspect.Parameter.empty, wanted), (name, one)
 
 
 @pytest.mark.parametrize("name", COUNTED)

@@ -389,7 +389,7 @@ def make_dataset(
     positive : label, optional
         Of two classes, the one whose column comes second; the last in sorted order if not given. With more classes, the
         one set against all others: classes are then 0 and 1.
-    name : str
+    name : str, default "data"
 
     Returns
     -------

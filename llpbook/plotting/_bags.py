@@ -50,7 +50,7 @@ def plot_bags(
         lines where there is room, and are cut where there is not.
     class_names : sequence of str, shape (n_classes,), optional
         In the order of the columns of ``proportions``; "class 0" and so on if not given.
-    max_bags : int
+    max_bags : int, default 8
         With more bags than this, so many are shown: those at evenly spaced ranks of the proportion of the positive
         class (with three classes or more, of the class whose proportion varies most), from the smallest to the
         largest, and in this order. The others are gray, or left out with one feature. The title of the right panel

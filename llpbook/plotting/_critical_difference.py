@@ -37,7 +37,7 @@ def plot_critical_difference(
         The number of data sets behind them.
     control : str, optional
         The method that all others are compared with.
-    level : float
+    level : float, default 0.1
         Of the test, in (0, 1).
     ax : matplotlib Axes, optional
     figsize : pair of float, optional
