@@ -1,14 +1,16 @@
 """Standard errors, group rates, bounds and reports, against enumeration, refits and simulated coverage."""
 
 import warnings
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from joblib import parallel_config
+from joblib import delayed, parallel_config
 from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime
 from scipy.special import expit, softmax
@@ -20,6 +22,8 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
     MinMaxScaler,
     PolynomialFeatures,
     PowerTransformer,
@@ -31,6 +35,7 @@ from llpbook import BagLogistic, CountLogistic, MeanMap, label_proportions
 from llpbook import uncertainty as un
 from llpbook.base import BagCounts, LLPWarning, NotIdentifiableError
 from llpbook.count_likelihood import posterior
+from llpbook.uncertainty import _cautions as cautions
 from studies.ecological import reversed_bags
 
 SLOPES = np.array([1.0, -0.5])
@@ -176,8 +181,14 @@ def test_the_table_reads_as_people_know_it():
     X, _, bags, P = problem()
     model = CountLogistic(C=10.0).fit(X, bags, P)
     table = un.coefficient_table(model, X, bags, P, names=["age", "income"])
-    assert "60 bags" in str(table) and "t with 57 df" in str(table)
-    rows = table.table
+    lines, rows = str(table).splitlines(), table.table
+    assert lines[1] == "480 instances, 60 bags, C=10; sandwich over bags, t with 57 df"
+    assert lines[3].split() == "coef std err t P>|t| [0.025 0.975]".split()
+    row = rows.loc["age"].to_numpy()
+    assert lines[5].split()[1:] == [f"{v:.{4 - j // 2 % 2}{'f' if j // 2 % 2 else 'g'}}" for j, v in enumerate(row)]  # fmt: skip
+    narrow = un.coefficient_table(model, X, bags, P, level=0.9)
+    assert str(narrow).splitlines()[3].split()[-2:] == ["[0.05", "0.95]"]
+    assert_allclose(narrow.interval(), table.interval(0.9))
     assert_allclose(rows["t"], rows["coef"] / rows["error"])
     # One coefficient: F is the square of t.
     F, p = table.test("age")
@@ -185,8 +196,6 @@ def test_the_table_reads_as_people_know_it():
     assert p == pytest.approx(rows.loc["age", "p_value"])
     assert table.test("age", rows.loc["age", "coef"])[0] == pytest.approx(0)
     assert table.test(["age", "income"])[1] < 0.05
-    wide, narrow = table.interval(0.99), table.interval(0.5)
-    assert (wide["low"] < narrow["low"]).all()
     with pytest.raises(ValueError, match="names must be coefficients"):
         table.test("weight")
 
@@ -245,6 +254,19 @@ def test_three_classes():
     assert (np.abs(rates["rate"] - real) < 3.5 * rates["error"]).all()
     report = un.bag_report(model, X, bags, P)
     assert len(report.table) == 180 and report.table.index.names == ["bag", "class"]
+    limit = max(report.spread, 1) * norm.isf(0.025 / 180)
+    assert report.limit == pytest.approx(limit)
+    free = np.eye(3) - 1 / 3  # of three errors that do not change the sum
+    stated = free @ (rng.uniform(0.01, 0.04, (60, 3, 1)) * free)
+    wider = un.bag_report(model, X, bags, P, proportion_errors=stated)
+    for k, c in ((0, "a"), (7, "c")):
+        row, at = report.table.loc[(k, c)], "abc".index(c)
+        assert row["observed"] == P.loc[k, c]
+        s = model.predict_proba(X[bags == k])[:, at]
+        assert row["expected"] == pytest.approx(s.mean())
+        assert row["z"] == pytest.approx((P.loc[k, c] - s.mean()) / row["error"])
+        error = row["error"] ** 2 + stated[k, at, at]
+        assert wider.table.loc[(k, c), "error"] ** 2 == pytest.approx(error)
     sizes = un.bag_report(model, X[3:], bags[3:], P).table["n"]
     assert (sizes[0] == 2).all() and (sizes.drop(0) == 5).all()
     moved = un.bag_influence(model, X, bags, P, group=X[:, 0] > 0)
@@ -261,22 +283,31 @@ def as_frame(X, bags):
     return pd.DataFrame(X, columns=["a", "b"]).assign(bag=bags)
 
 
-@pytest.mark.parametrize("noise", [None, "laplace"])
+@pytest.mark.parametrize("noise", [None, "laplace", "three"])
 def test_chunks_of_whole_bags_give_the_same_table_and_rates(noise, capsys):
-    X, _, bags, P = problem()
+    X, y, bags, P = problem()
     frame, given = as_frame(X, bags), {}
-    if noise is not None:
+    if noise == "three":
+        y = y + (X[:, 1] > 0.5)
+        P = label_proportions(y, bags)
+        given = {"fit_intercept": False, "exact_up_to": 0}
+    elif noise is not None:
         P = P[:, 1] + np.random.default_rng(0).laplace(scale=0.02, size=60)
         errors = np.full(60, 0.02 * np.sqrt(2))
         given = {"proportion_noise": noise, "proportion_errors": errors}
-    pipe = make_pipeline(StandardScaler(), CountLogistic(C=10.0, **given))
+    model = CountLogistic(C=10.0, **given)
+    pipe = make_pipeline(StandardScaler(), "passthrough", model)
     pipe.fit(frame[["a", "b"]], bags, countlogistic__proportions=P)
-    whole = un.coefficient_table(pipe, frame[["a", "b"]], bags, P)
-    frame["high"], frame["part"] = frame["a"] > 1, np.where(frame["b"] > 0, "u", "d")
+    given = pipe, frame[["a", "b"]], bags, P
+    whole, text = said(un.coefficient_table, *given, level=0.9)
+    frame["high"] = (frame["a"] > 1) & (frame["bag"] > 10)  # nobody in the first chunk
+    frame["part"] = np.where(frame["b"] > 0, "u", "d")
     chunks = [frame[frame.bag < 11], frame[(frame.bag >= 11) & (frame.bag < 50)]]
     chunks += [frame[:0], frame[frame.bag >= 50]]
     chunks[0] = lambda part=chunks[0]: part
-    parts = un.chunk_coefficient_table(pipe, chunks, P, bags="bag", verbose=2)
+    options = {"bags": "bag", "verbose": 2, "level": 0.9}
+    parts, heard = said(un.chunk_coefficient_table, pipe, chunks, P, **options)
+    assert heard == text
     assert_allclose(parts.covariance_, whole.covariance_, rtol=1e-6)
     assert_allclose(parts.coefficients, whole.coefficients)
     assert (parts.n_bags, parts.n_instances) == (60, 480)
@@ -286,9 +317,9 @@ def test_chunks_of_whole_bags_give_the_same_table_and_rates(noise, capsys):
         options = {"rounding": 0.01, "level": 0.9}
         data = pipe, chunks, P, group
         with parallel_config("threading", n_jobs=2):
-            found = un.chunk_group_rate(*data, bags="bag", **options)
-        data = pipe, frame[["a", "b"]], bags, P, frame[group]
-        wanted = un.group_rate(*data, **options)
+            found, heard = said(un.chunk_group_rate, *data, bags="bag", **options)
+        wanted, text = said(un.group_rate, *given, frame[group], **options)
+        assert heard == text
         pd.testing.assert_frame_equal(found, wanted, check_index_type=False, rtol=1e-6)
 
 
@@ -306,6 +337,9 @@ def test_chunks_of_tables_are_checked_as_those_of_fits():
     ):  # fmt: skip
         with pytest.raises(ValueError, match=match):
             un.chunk_coefficient_table(model, chunks, shares, bags="bag")
+    left = [frame, frame]
+    same = un.chunk_coefficient_table(model, [changing], P, bags="bag", check_chunks=False)
+    assert same.n_bags == 60
     with pytest.raises(ValueError, match="has no column 'county'"):
         un.chunk_group_rate(model, [frame], P, "county", bags="bag")
     nameless = CountLogistic(C=10.0).fit(X, bags, P)
@@ -329,6 +363,42 @@ def test_no_strict_maximum_is_refused():
         un.check_maximum(np.zeros((1, 2)), sums, np.eye(2) / 10)
     J = un.check_maximum(np.zeros((1, 2)), sums, 2 * np.eye(2))
     assert_allclose(J, np.eye(2))
+    un.check_maximum(np.zeros((1, 4)), sums, 2 * np.eye(2))
+    with pytest.raises(NotIdentifiableError, match="^5 bags cannot give standard errors of 5"):
+        un.check_maximum(np.zeros((1, 5)), sums, 2 * np.eye(2))
+
+
+@pytest.mark.parametrize("slack", [0.2, 1.0])
+def test_a_gradient_that_is_no_rest_of_a_fit_is_said_with_its_size(slack):
+    """Gradient per instance, and the Newton step in standard errors; an error of 0 counts for nothing."""
+    w, V = np.array([[3.0, -1.0]]), np.diag([4.0, 0.0])
+    words = "by 0.5 standard" if slack == 1 else "is 0.2, the fit left at most 0.2"
+    refused = pytest.raises(ValueError, match=words)
+    for left, context in ((1.999, nullcontext()), (2.001, refused)):
+        sums = un.BagSums(10, np.arange(5), np.array([1.5 - left, 1.4]), 0)
+        with context:
+            given = 2 * np.eye(2), V, np.eye(2) / 2, slack
+            un._table.check_converged(w, sums, *given)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("form", ["free", "penalized", "none"])
+def test_the_penalty_and_its_gradient_balance_the_counts(n_classes, form):
+    X, y, bags, _ = problem()
+    P = label_proportions(y + (n_classes == 3) * (X[:, 1] > 0.5), bags, classes=range(n_classes))  # fmt: skip
+    options = {"fit_intercept": form != "none", "penalize_intercept": form == "penalized"}
+    pipe = make_pipeline(CountLogistic(0.5, tol=1e-6, **options))  # of one step
+    pipe.fit(X, bags, countlogistic__proportions=P)
+    fit, _ = un.read_fit(pipe, X, bags, P)
+    K, d = fit.weights.shape
+    wanted = np.full((K, d), 2.0)
+    wanted[:, 2:] = 2.0 * (form == "penalized")
+    level = np.zeros((K, d))
+    level[:, 2:] = 1 / np.sqrt(K) * (form == "free") * (K > 1)
+    wanted = np.diag(wanted.ravel()) + 2 * np.outer(level, level)
+    assert_allclose(fit.penalty.toarray(), wanted)
+    assert_allclose(un.bag_gradients(fit).sum(axis=0), fit.penalty @ fit.weights.ravel(), atol=1e-3)  # fmt: skip
+    assert fit.slack == 10 * max(pipe[-1].gap_, 1e-6)
 
 
 # --- groups ------------------------------------------------------------------------------------------------
@@ -398,6 +468,31 @@ def test_rates_and_their_variances_by_enumeration():
         assert variances[g, 0] == pytest.approx(variance / member.sum() ** 2, abs=1e-7)
     up, down = (un.posterior_rates(a * f, known, members) for a in (1.00001, 0.99999))
     assert_allclose(slopes[:, 0, 0], (up - down)[:, 0] / 2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_error_of_a_rate_joins_the_labels_and_the_weights(n_classes):
+    """And `rate_table` turns the rate of the one column of two classes, of a weaker penalty too."""
+    X, y, bags, _ = problem(n_bags=80)
+    y = y + (n_classes == 3) * (X[:, 1] > 0.5)
+    P = label_proportions(y, bags, classes=range(n_classes))
+    model, group = CountLogistic(1.0, tol=1e-8).fit(X, bags, P), X[:, 0] > 0
+    fit, data = un.read_fit(model, X, bags, P)
+    rates, slopes, variances = un.rates_and_slopes(fit, group[None])
+    V = un._table.covariance_of(fit)
+    of_weights = np.array([b @ V.matrix @ b for b in slopes[0]])
+    labels, weights = np.sqrt(variances[0]), np.sqrt(of_weights)
+    assert min(labels.min(), weights.min()) > 0.2 * max(labels.max(), weights.max())
+    found = un.group_rate(model, X, bags, P, group)
+    assert_allclose(found["error"], np.hypot(labels, weights))
+    sums = un._groups.group_sums(fit, group[None], data, 0.0)
+    table = un.rate_table(sums, V, np.array([True]), data.classes, 0.95)
+    pd.testing.assert_frame_equal(table.drop(columns="weaker"), found)
+    assert_allclose(table["weaker"], rates[0] + slopes[0] @ V.step)
+    whole = un.group_rate(model, X, bags, P, np.where(group, "a", "b"))
+    means = (whole["rate"] * whole["n"]).to_numpy().reshape(2, -1).sum(axis=0) / len(X)
+    assert_allclose(means, P.mean(axis=0)[-len(means) :], atol=1e-6)
+    assert found.index.names == (["group"] if n_classes == 2 else ["group", "class"])
 
 
 def test_all_people_have_the_rate_that_the_shares_say():
@@ -470,6 +565,37 @@ def test_expected_accuracy_of_a_calibrated_model_is_the_accuracy():
     each = {"bags": np.arange(len(y)), "proportions": y.astype(float)}
     pure = un.expected_accuracy(model, X, **each)
     assert pure == pytest.approx(model.score(X, y))  # bags of one tell the labels
+
+
+def test_several_classes_expect_by_their_posteriors():
+    X, y, bags, _ = problem()
+    y = y + (X[:, 1] > 0.5)
+    P = label_proportions(y, bags)
+    model = CountLogistic(1.0).fit(X, bags, P)
+    data = un.read_shares(model, X, bags, P)
+    q = un._accuracy.expected_labels(model.predict_proba(X), model, data)
+    assert_allclose(data.bag_means(q), P, atol=1e-6)
+    expected = un.expected_accuracy(model, X, bags=bags, proportions=P)
+    assert expected == pytest.approx(q[np.arange(480), model.predict(X)].mean())
+    pure = un.expected_accuracy(model, X, bags=np.arange(480), proportions=np.eye(3)[y])
+    assert pure == pytest.approx(model.score(X, y))
+
+
+def test_shares_without_whole_counts_are_said_unless_they_are_stated():
+    bags, shares = np.repeat([0, 1, 2], [4, 3, 10]), np.array([0.5, 1 / 3, 0.5])
+    asks = (
+        lambda p, **kw: un.accuracy_bounds(bags % 2, bags, p, **kw),
+        lambda p, **kw: un.group_rate_bounds(bags, p, bags > 0, **kw),
+        lambda p, **kw: un.tomography(bags, p, bags > 0, **kw),
+    )
+    for ask in asks:
+        assert not said(ask, shares)[1] and not said(ask, shares + 9e-7)[1]
+        text = said(ask, shares + [1e-3, 1.1e-6, 0])[1]
+        assert text[0].startswith("the shares of 2 bags give no whole counts")
+        assert not said(ask, shares + 1e-3, rounding=0.005)[1]
+        for wrong in (1.0, -1e-9, "0.1"):
+            with pytest.raises(ValueError, match=f"rounding must .* got {wrong!r}"):
+                ask(shares, rounding=wrong)
 
 
 # --- bags that do not fit ----------------------------------------------------------------------------------
@@ -550,6 +676,40 @@ def test_the_influence_is_that_of_leaving_a_bag_out():
     assert_allclose(rate, real_rate, atol=0.15 * np.abs(real_rate).max())
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_moved_rates_are_derivatives_and_labels_are_bags_without_a_row(n_classes):
+    X, y, bags, _ = problem(40, 6)
+    y = y + (n_classes == 3) * (X[:, 1] > 0.5)
+    P = label_proportions(y, bags, classes=range(n_classes))
+    pipe = make_pipeline(StandardScaler(), CountLogistic(1.0, tol=1e-8))
+    pipe.fit(X, bags, countlogistic__proportions=P)
+    model, Z, group = pipe[-1], pipe[0].transform(X), X[:, 0] > 0
+    found = un.bag_influence(model, Z, bags, P)
+    moved = un.bag_influence(model, Z, bags, P, group=group)
+    W = np.column_stack([model.coef_, model.intercept_])
+    ones = np.column_stack([Z, np.ones(len(Z))])
+    for k in (0, 7):
+        step = 1e-4 * found.loc[k].to_numpy().reshape(W.shape)
+        ends = [ones[group] @ (W + sign * step).T for sign in (1, -1)]
+        ends = [np.column_stack([0 * f, f]) if n_classes == 2 else f for f in ends]
+        up, down = (softmax(f, axis=1).mean(axis=0) for f in ends)
+        assert_allclose(moved.loc[k], ((up - down) / 2e-4)[-moved.shape[1] :], rtol=1e-5)  # fmt: skip
+    assert moved.columns.tolist() == [*range(n_classes)][-moved.shape[1] :]
+    # In the units of the features: the log-odds of an instance change as those of the scaled one.
+    given = un.bag_influence(pipe, X, bags, P).loc[7].to_numpy().reshape(W.shape)
+    own = found.loc[7].to_numpy().reshape(W.shape)
+    assert_allclose(given @ np.append(X[3], 1), own @ ones[3])
+    labels = np.where(np.arange(len(y)) % 4 == 0, y, -1)
+    codes = np.where(labels < 0, bags, 40 + np.arange(len(y)))
+    codes = np.unique(codes, return_inverse=True)[1]
+    shares = label_proportions(y, codes, classes=range(n_classes))
+    model = CountLogistic(1.0, tol=1e-8).fit(X, codes, shares)
+    for part in ({}, {"group": group}):
+        one = un.bag_influence(model, X, bags, P, labels=labels, **part)
+        two = un.bag_influence(model, X, codes, shares, **part)
+        assert_allclose(one, two[:40], atol=1e-8)
+
+
 # --- bootstrap ---------------------------------------------------------------------------------------------
 
 
@@ -570,15 +730,21 @@ def test_the_bootstrap_has_the_standard_errors_of_the_sandwich():
     drawn = un.bag_bootstrap(model, X, bags, P, slopes, n_resamples=40, random_state=0)
     table = un.coefficient_table(model.fit(X, bags, P), X, bags, P)
     assert_allclose(drawn.errors, table.errors[:2], rtol=0.4)
+    assert_allclose(drawn.errors, np.std(drawn.replicates, axis=0, ddof=1))
     assert drawn.replicates.shape == (40, 2) and drawn.failed == 0
     again = un.bag_bootstrap(model, X, bags, P, slopes, n_resamples=40, random_state=0)
     assert_allclose(again.replicates, drawn.replicates)
     ends = np.quantile(drawn.replicates, [0.05, 0.95], axis=0)
     assert_allclose(drawn.interval(0.9, "percentile").T, ends)
-    normal = drawn.interval()
-    assert_allclose(normal["high"] - drawn.estimate, 1.959964 * drawn.errors)
-    with pytest.raises(ValueError, match="studentized' needs a statistic"):
-        drawn.interval(kind="studentized")
+    half = drawn.interval() - drawn.estimate[:, None]
+    assert_allclose(half.T, 1.959964 * np.outer([-1, 1], drawn.errors), rtol=1e-6)
+    for words, options in (
+        ("studentized' needs a statistic", {"kind": "studentized"}),
+        ("studentized'\\), got 'bca'", {"kind": "bca"}),
+        ("level must lie between 0 and 1, got 1", {"level": 1}),
+    ):
+        with pytest.raises(ValueError, match=words):
+            drawn.interval(**options)
 
 
 def test_the_bootstrap_takes_pipelines_frames_names_and_pairs(capsys):
@@ -589,14 +755,15 @@ def test_the_bootstrap_takes_pipelines_frames_names_and_pairs(capsys):
     names = shares.index.to_numpy()[bags]
 
     def pair(model):
-        return model[-1].coef_[0], np.array([0.1, 0.2])
+        return model[-1].coef_[0], 1 + np.abs(model[-1].coef_[0])
 
     drawn = un.bag_bootstrap(
         pipe, frame, names, shares, pair, n_resamples=10, random_state=0, verbose=2
     )
     assert "bag_bootstrap: 10 of at most 10 draws" in capsys.readouterr().out
-    errors = np.array([0.1, 0.2])
+    errors = 1 + np.abs(drawn.replicates)
     off = (drawn.replicates - drawn.estimate) / errors
+    errors = 1 + np.abs(drawn.estimate)
     high, low = drawn.estimate - errors * np.quantile(off, [0.05, 0.95], axis=0)
     assert_allclose(drawn.interval(0.9, "studentized").T, [low, high])
     plain = un.bag_bootstrap(
@@ -616,8 +783,15 @@ def test_draws_without_differences_are_counted_and_said():
         drawn = un.bag_bootstrap(
             CountLogistic(C=1.0), X, bags, P, slopes, n_resamples=20, random_state=0
         )
-    assert said[0].filename == __file__
-    assert 0 < drawn.failed < 20 and len(drawn.replicates) == 20 - drawn.failed
+    assert said[0].filename == __file__ and 0 < drawn.failed < 20
+    assert len(drawn.replicates) == 20 - drawn.failed
+    assert str(said[0].message).startswith(f"{drawn.failed} of 20 draws")
+    # Two fits are an answer, one is none.
+    tasks = [delayed(SimpleNamespace)()] * 2 + [delayed(type(None))()] * 2
+    with pytest.warns(LLPWarning, match="^2 of 4 draws"):
+        assert len(un._bootstrap._fit_draws(tasks, 4, None, 0)) == 2
+    with pytest.raises(ValueError, match="only 1 of 3 draws can be fitted"):
+        un._bootstrap._fit_draws(tasks[1:], 3, None, 0)
 
 
 # --- silent wrong answers of earlier versions --------------------------------------------------------------
@@ -627,7 +801,9 @@ def test_draws_without_differences_are_counted_and_said():
     "steps",
     [
         (SimpleImputer(), StandardScaler()),
-        ("passthrough", StandardScaler()),
+        ("passthrough", StandardScaler(with_std=False), MaxAbsScaler()),
+        (MaxAbsScaler(), None, RobustScaler(with_centering=False)),
+        (RobustScaler(with_scaling=False), StandardScaler()),
         (MinMaxScaler(clip=True),),
         (StandardScaler(with_mean=False), RobustScaler()),
         (StandardScaler(), RobustScaler()),
@@ -661,7 +837,36 @@ def test_what_cannot_be_undone_is_not_named_as_the_feature():
     pipe = make_pipeline(PowerTransformer(), CountLogistic(C=1.0))
     pipe.fit(X, bags, countlogistic__proportions=P)
     names = un.coefficient_table(pipe, X, bags, P).coefficients.index
-    assert names[0] == "income (transformed)"
+    assert names.tolist() == ["income (transformed)", "age (transformed)", "intercept"]
+
+
+def nameless(X):
+    return X**2
+
+
+@pytest.mark.parametrize(
+    ("steps", "names"),
+    [
+        ([PolynomialFeatures(include_bias=False)],
+         ["age (transformed)", "x (transformed)", "age^2", "age x", "x^2"]),
+        ([StandardScaler(), PolynomialFeatures(include_bias=False, interaction_only=True)],
+         ["age (transformed)", "x (transformed)", "age x (transformed)"]),
+        ([FunctionTransformer(nameless)], ["column 0 (transformed)", "column 1 (transformed)"]),
+        ([SimpleImputer(add_indicator=True)],
+         ["age (transformed)", "x (transformed)", "missingindicator_age"]),
+        ([StandardScaler(with_mean=False)], ["age", "x"]),
+    ],
+)  # fmt: skip
+def test_what_the_steps_return_has_its_own_names(steps, names):
+    X, _, bags, P = problem()
+    X = pd.DataFrame(X, columns=["age", "x"])
+    X.iloc[::9, 0] = np.nan if isinstance(steps[0], SimpleImputer) else 1.0
+    pipe = make_pipeline(*steps, CountLogistic(C=1.0, fit_intercept=False))
+    pipe.fit(X, bags, countlogistic__proportions=P)
+    b = said(un.coefficient_table, pipe, X, bags, P)[0].coefficients
+    assert b.index.tolist() == names
+    scale = getattr(steps[0], "scale_", 1.0) if names == ["age", "x"] else 1.0
+    assert_allclose(b, pipe[-1].coef_[0] / scale)
 
 
 @pytest.mark.filterwarnings("ignore:.* predicts class")
@@ -683,6 +888,15 @@ def test_parameters_of_bags_follow_the_drawn_bags():
     rng = np.random.RandomState(1)
     for own in seen[1:]:
         assert_allclose(own, errors.to_numpy()[rng.randint(30, size=30)])
+    for weights, many in ((np.linspace(0, 1, 30), 30), (np.ones(29), 29)):
+        mean_map, data = MeanMap(bag_weights=weights), un.read_shares(None, None, bags, P)
+        context = nullcontext()
+        if many < 30:
+            words = "bag_weights must have an entry for each of 30 bags, got 29"
+            context = pytest.raises(ValueError, match=words)
+        with context:
+            found = un._bootstrap.parameters_of_bags(mean_map, data)
+            assert_allclose(found["bag_weights"], weights)
 
 
 def test_the_test_of_all_classes_counts_the_rank():
@@ -717,9 +931,12 @@ def test_reports_take_the_noise_that_the_model_states(noise):
     model.fit(X, bags, shares)
     assert shares.min() < 0
     report = un.bag_report(model, X, bags, shares)
-    assert (report.table["error"] > 0.3).all()
+    assert (report.table["error"] > 0.3).all() and report.deviation == 0
+    less = un.bag_report(model, X, bags, shares, proportion_errors=np.full(60, 0.1))
+    assert_allclose((report.table["error"] ** 2 - less.table["error"] ** 2), 0.08)
+    assert less.deviation > 0.5
     assert report.spread_limit == pytest.approx(1 + 2.3 / np.sqrt(60))
-    assert 0.5 < un.expected_accuracy(model, X, bags=bags, proportions=shares) < 1
+    given = un.expected_accuracy(model, X, bags=bags, proportions=shares)
     lines = un.tomography(bags, shares, X[:, 0] > 0, model=model, X=X).dropna()
     assert (lines["low"] == 0).all() and (lines["high"] == 1).all()
     fit = un.read_fit(model, X, bags, shares)[0]
@@ -734,6 +951,9 @@ def test_reports_take_the_noise_that_the_model_states(noise):
     if noise == "laplace":
         log_p = ys @ f - np.abs(off) * np.sqrt(2) / 0.3
     q = softmax(log_p) @ ys
+    data = un.read_shares(model, X, bags, shares)
+    labels = un._accuracy.expected_labels(model.predict_proba(X), model, data)
+    assert_allclose(labels[:8, 1], q, atol=0.02)
     g = (q - expit(f)) @ np.column_stack([X[:8], np.ones(8)])
     assert_allclose(un.bag_gradients(fit)[0], g, atol=0.02)
 
@@ -748,9 +968,13 @@ def test_quantiles_and_limits_by_hand():
     rows = un.group_rate(model, X, bags, P, groups, level=0.9)
     quantile = (rows["high"] - rows["low"]) / (2 * rows["error"])
     assert_allclose(quantile, student.isf(0.05, 60 - 3), rtol=1e-9)
-    report = un.bag_report(model, X, bags, P)
-    spread = max(1.0, report.spread)
-    assert report.limit == pytest.approx(spread * norm.isf(0.05 / 60 / 2))
+    for shares, above in ((P, False), (P[::-1], True)):
+        report = un.bag_report(model, X, bags, shares, level=0.2)
+        assert (report.spread > 1) == above
+        limit = max(1.0, report.spread) * norm.isf(0.1 / 60)
+        assert report.limit == pytest.approx(limit)
+        out = report.table["z"].abs() > limit
+        assert report.table["stands_out"].tolist() == out.tolist()
 
 
 def test_rates_stay_within_their_bounds_in_large_bags():
@@ -790,6 +1014,9 @@ def test_a_column_of_zeros_hides_nothing():
     assert_allclose(F, without.test(["x0", "x1"])[0], rtol=1e-4)
     with pytest.raises(ValueError, match="'x2', whose column is 0 everywhere"):
         table.test("x2")
+    with pytest.raises(ValueError, match="'x2', whose column is 0 everywhere"):
+        table.test(["x0", "x2"], [0.0, 1.0])
+    assert table.test(["x0", "x2"], [1.0, 0.0]) == table.test("x0", 1.0)
     moved = np.roll(P, 7, axis=0)
     with pytest.raises(ValueError, match="model is not at the maximum"):
         un.coefficient_table(model, Z, bags, moved)
@@ -857,12 +1084,25 @@ def test_what_is_wrong_is_named(message, fitted):
         REFUSED[message](clone(model).fit(*given), *given)
 
 
+@pytest.mark.parametrize(("out", "rows"), [(3, 5), (7, 7), (15, 12)])
+def test_a_report_prints_its_numbers(out, rows):
+    table = pd.DataFrame({"n": 9, "z": np.linspace(9, 1, 20), "stands_out": np.arange(20) < out})  # fmt: skip
+    text = str(un.BagReport(table, 1.104, 3.24, 1.514, 0.254)).split("\n", 2)
+    assert text[0] == (
+        f"{out} of 20 stand out: |z| > 3.2; typical differences are 1.10 standard errors (by chance up to 1.51)."
+    )
+    wanted = "The shares deviate by 0.25 in log-odds beyond the chance of counts."
+    assert text[1:] == [wanted, table[:rows].round(3).to_string()]
+
+
 def test_pictures_show_each_bag(fitted):
     model, X, bags, P = fitted
     table = un.tomography(bags, P, X[:, 0] > 0, model=model, X=X)
     lines = [line.get_xydata() for line in un.plot_tomography(table).lines]
     both = table[(table["inside"] > 0) & (table["inside"] < 1)]
     assert len(lines) == len(both) + 1 < len(table)  # and the rates
+    assert_allclose(lines[-1], both[["rate", "rest_rate"]])
+    assert_allclose([line[:, 0] for line in lines[:-1]], both[["low", "high"]])
     for line, (_, row) in zip(lines[:-1], both.iterrows(), strict=True):
         met = row["inside"] * line[:, 0] + (1 - row["inside"]) * line[:, 1]
         assert_allclose(met, row["share"], atol=1e-9)
@@ -870,7 +1110,14 @@ def test_pictures_show_each_bag(fitted):
     report.table["stands_out"] = report.table["z"].abs() > 1.5
     names = pd.Index([f"$ {k}" for k in report.table.index])
     ax = replace(report, table=report.table.set_index(names)).plot()
-    assert 0 < len(ax.texts) == min(report.table["stands_out"].sum(), 12)
+    out = report.table["stands_out"]
+    assert 0 < len(ax.texts) == min(out.sum(), 12)
+    shown = [report.table.loc[rows, ["expected", "z"]] for rows in (~out, out)]
+    for line, wanted in zip(ax.lines, shown, strict=False):
+        assert_allclose(line.get_xydata(), wanted)
+    assert_allclose([text.xy for text in ax.texts], shown[1][: len(ax.texts)])
+    ends = [line.get_ydata()[0] for line in ax.lines[2:]]
+    assert ends == [-report.limit, 0, report.limit]
     ax.figure.canvas.draw()  # a name with a dollar sign is no formula
 
 
@@ -926,6 +1173,105 @@ def said(function, *given, **options):
         warnings.simplefilter("always", LLPWarning)
         found = function(*given, **options)
     return found, [str(w.message) for w in caught]
+
+
+# --- what is said, and when: both sides of each limit ------------------------------------------------------------
+
+
+def loud(ratio, most, slope=0.25):
+    """`NormalCounts` whose ratio is known."""
+    return SimpleNamespace(flat=lambda: SimpleNamespace(ratio=lambda: (ratio, most)), slope=slope)  # fmt: skip
+
+
+def rows_of(*ends):
+    """A table of `rate_table` whose rows a, b, … have the low, high, least and most that are given."""
+    columns = ["low", "high", "least", "most"]
+    table = pd.DataFrame(ends, list("abcdef"[: len(ends)]), columns)
+    return table.assign(rate=0.5, error=0.1, weaker=0.5)
+
+
+def heard(function, *given):
+    return " ".join(said(function, *given)[1])
+
+
+ENDS = [(0, 0.4, 0, 0.5), (0.6, 1, 0.5, 1), (0.1, 0.9, 0, 1), (0, 0, 0, 0), (1, 1, 1, 1)]  # fmt: skip
+SERIES = [pd.Series(v, list("abc")) for v in ([1.0, 2, 0], [1.0, 0.5, 0], [2.0, 1.5, 0], [2.5, 0, 0])]  # fmt: skip
+C4 = SimpleNamespace(C=4.0)
+SAID = [
+    (cautions.caution_of_few, (20, 20), "20 bags for 20 coefficients: the penalty stands"),
+    (cautions.caution_of_few, (21, 20), "21 bags are under 3 for each of 20 coefficients"),
+    (cautions.caution_of_few, (62, 21), "62 bags are under 3 for each of 21 coefficients"),
+    (cautions.caution_of_few, (63, 21), ""),
+    (cautions.caution_of_few, (29, 3), "29 bags and 26 degrees of freedom are few: with under 30 bags or 20 degrees"),
+    (cautions.caution_of_few, (30, 10), ""),
+    (cautions.caution, (20, 20, []), "20 bags for 20 coefficients"),
+    (cautions.caution, (99, 2, [loud(6.6, 0.5)]), ""),
+    (cautions.caution, (99, 2, [loud(6.7, 0.1)]), ""),
+    (cautions.caution, (99, 2, [loud(9, 0.5)], 0.1), ""),
+    (cautions.caution, (99, 2, [loud(6.7, 0.2)]), "the shares of 99 bags deviate from the model by 0.2 in log-odds (about 5 points)"),
+    (cautions.caution, (99, 2, [loud(8, 0.2, 0.1), loud(9, 0.5, 0.2), loud(1, 0.9, 0.1)]), "by 0.5 in log-odds (about 10 points)"),
+    (cautions.caution_of_rates, (rows_of(*ENDS), C4, 99, 3), "2 of 5 intervals end at 0 or 1 (a, b):"),
+    (cautions.caution_of_rates, (rows_of(*ENDS[:2], *ENDS[:1]), C4, 99, 3), "3 of 3 intervals end at 0 or 1 (a, b, c):"),
+    (cautions.caution_of_rates, (rows_of(*ENDS[1::-1] * 2), C4, 99, 3), "4 of 4 intervals end at 0 or 1 (a, b, c, …):"),
+    (cautions.caution_of_rates, (rows_of(*ENDS[2:]), C4, 99, 33), ""),
+    (cautions.caution_of_rates, (rows_of(*ENDS), C4, 98, 33), ""),
+    (cautions.caution_of_penalty, ("rate", *SERIES[:3], 0.1), ""),
+    (cautions.caution_of_penalty, ("rate", *SERIES[:2], SERIES[3], 0.1),
+     "the penalty C=0.1 holds 2 of 3 rates: with C=10 that of b would be about 0 instead of 2, 4.0 standard errors away"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("function", "given", "words"), SAID)
+def test_what_is_said_holds_the_true_numbers_at_its_limits(function, given, words):
+    text = heard(function, *(v.copy() if hasattr(v, "copy") else v for v in given))
+    assert words in text and bool(words) == bool(text)
+
+
+def test_few_bags_stop_the_rest_and_rates_get_their_bounds():
+    few = [said(cautions.caution_of_few, n, 20)[0] for n in (20, 21)]
+    assert few == [True, False]
+    for n_bags, kept in ((98, ["least", "most"]), (99, ["low", "high"])):
+        table = rows_of(ENDS[2])
+        found, _ = said(cautions.caution_of_rates, table.copy(), C4, n_bags, 33)
+        assert_allclose(found[["low", "high"]], table[kept])
+        assert "weaker" not in found
+
+
+def test_the_step_of_a_weaker_penalty_by_hand():
+    """A Newton step from the maximum; where the counts alone have none, with the whole curvature."""
+    w, penalty = np.array([[2.0, 1.0]]), sp.diags_array([1.0, 0.25])
+    left = 0.99 * np.array([1.0, 0.25])
+    V, A = np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([[2.0, 0.0], [1.0, 1.0]])
+    for J, H in (([3.0, 2.0], [2.01, 1.7525]), ([0.5, 2.0], [0.5, 2.0])):
+        found = un.Sandwich.of(V, 9, w, np.diag(J), penalty)
+        assert_allclose(found.step, left * w[0] / H)
+        assert (found.C, found.df) == (1.0, 9)
+        units = found.in_units(A)
+        assert_allclose(units.step, A @ found.step)
+        assert_allclose(units.block(), A @ V @ A.T)
+        assert_allclose(units.block([1]), [[7.0]])
+        assert_allclose(units.variances(), [8, 7])
+        assert_allclose(found.quadratic(A), [8, 7])
+
+
+@pytest.mark.parametrize("scaler", [MaxAbsScaler(), StandardScaler(with_mean=False)])
+def test_the_numbers_of_the_sentence_about_the_penalty_are_in_the_units_of_the_table(
+    scaler,
+):
+    X, _, bags, P = problem(200, 20)
+    X = X * [1e3, 1.0]
+    pipe = make_pipeline(scaler, CountLogistic(0.001, tol=1e-9))
+    pipe.fit(X, bags, countlogistic__proportions=P)
+    Z, numbers = pipe[0].transform(X), []
+    for model, given in ((pipe, X), (pipe[-1], Z)):
+        table, (text, *_) = said(un.coefficient_table, model, given, bags, P)
+        name, _, rest = text.partition("that of ")[2].partition(" would be about ")
+        weak, _, own = rest.partition(",")[0].partition(" instead of ")
+        numbers.append([float(weak), float(own)])
+        assert float(own) == pytest.approx(table.coefficients[name], rel=0.01)
+        far = abs(float(weak) - float(own)) / table.errors[name]
+        assert float(rest.partition(", ")[2].split()[0]) == pytest.approx(far, rel=0.02)
+    assert_allclose(numbers[0], np.array(numbers[1]) / pipe[0].scale_[int(name[1])], rtol=0.01)  # fmt: skip
 
 
 @pytest.mark.parametrize("size", [20, 200])
@@ -1092,6 +1438,33 @@ def test_the_slope_of_the_shares_is_the_mean_variance_of_a_label():
     s = np.array([0.5, 0.5, 0.1, 0.1])
     found = un._deviation.NormalCounts.of(s, one, zero, np.ones((4, 1)), known)
     assert found.slope == pytest.approx((0.25 + 0.09) / 2)
+
+
+def test_the_deviations_of_several_classes_are_those_of_each_against_the_rest():
+    rng, bags = np.random.default_rng(0), np.repeat(np.arange(4), 5)
+    scores, Z, counts = rng.normal(size=(20, 3)), np.ones((20, 1)), rng.random((4, 3))
+    known = BagCounts(bags, np.full(4, 5), counts, rng.random((4, 3, 3)))
+    S = softmax(scores, axis=1)
+    for c, found in enumerate(cautions.deviations(scores, Z, known)):
+        rest = np.log(np.delete(np.exp(scores), c, axis=1).sum(axis=1))
+        alone = replace(known, counts=counts[:, c], errors=known.errors[:, c, c])
+        wanted = cautions.deviations(scores[:, c] - rest, Z, alone)[0]
+        for name in ("V", "noise", "y", "A", "slope"):
+            assert_allclose(getattr(found, name), getattr(wanted, name))
+        assert_allclose(found.y, counts[:, c] - np.bincount(bags, S[:, c]))
+
+
+def test_a_free_linear_model_knows_no_scale_and_tries_each_deviation():
+    X, bags, P = shares_with_effects(30, 20, 0.7)
+    fit, _ = un.read_fit(CountLogistic().fit(X, bags, P), X, bags, P)
+    near = cautions.deviations(fit.Z @ fit.weights[0], fit.Z, fit.known)[0]
+    tried = un._deviation.TRIED
+    values = [near.flat().log_likelihood(tau) for tau in tried]
+    ratio, best = near.flat().ratio()
+    assert best == tried[np.argmax(values)] > 0
+    assert ratio == pytest.approx(2 * (max(values) - values[0]))
+    wide = np.column_stack([1e3 * near.A, np.zeros(30)])
+    assert_allclose(replace(near, A=wide).flat().ratio(), (ratio, best), rtol=1e-5)
 
 
 def test_a_fit_of_millions_of_instances_is_close_to_the_maximum_of_their_counts():

@@ -21,7 +21,7 @@ def affine(step, d):
     ----------
     step : transformer, None or "passthrough"
     d : int
-        Columns that go in.
+        Columns that go into the model.
 
     Returns
     -------
@@ -34,7 +34,7 @@ def affine(step, d):
     if type(step) is SimpleImputer:
         kept = not step.add_indicator and len(step.get_feature_names_out()) == d
         return (slope, offset) if kept else None
-    if type(step) not in SCALERS:
+    if type(step) not in SCALERS or step.n_features_in_ != d:
         return None
     if type(step) is MinMaxScaler:
         return step.scale_, step.min_
@@ -49,7 +49,7 @@ def scaling(before, d):
     slope, offset = np.ones(d), np.zeros(d)
     for _, step in before.steps:
         found = affine(step, d)
-        if found is None or len(found[0]) != d:
+        if found is None:
             return None
         slope, offset = found[0] * slope, found[0] * offset + found[1]
     return slope, offset
