@@ -30,6 +30,7 @@ from llpbook import uncertainty as un
 from llpbook.base import BagCounts
 from llpbook.base._bag_effects import averaged_probabilities
 from llpbook.count_likelihood import CountLoss
+from llpbook.uncertainty._deviation import drawn_counts
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(150)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
@@ -240,15 +241,49 @@ def test_bags_that_differ_are_told_and_others_are_not():
 
 
 def test_bags_that_cannot_tell():
-    X, _, bags, P, _ = bags_that_differ(12, 20, 1.0, d=12)
-    found = bag_deviation(CountLogistic().fit(X, bags, P), X, bags, P, random_state=0)
-    assert found.verdict == "cannot tell" and np.isnan(found.estimate)
-    assert "13 coefficients" in str(found)
+    for n_bags in (13, 14):
+        X, _, bags, P, _ = bags_that_differ(n_bags, 20, 1.0, d=12)
+        given = CountLogistic().fit(X, bags, P), X, bags, P
+        found = bag_deviation(*given, n_resamples=1, random_state=0)
+        assert found.n_bags == n_bags and found.n_coefficients == 13
+        if n_bags == 13:
+            assert found.verdict == "cannot tell" and np.isnan(found.estimate)
+        assert ("there are 13 coefficients" in str(found)) == (n_bags == 13)
     torn = un.judged({0.1: 0.4, 1.0: 0.0}, {0.1: 0.01, 1.0: 0.6}, (30, 9))
-    assert torn.verdict == "cannot tell" and "p = 0.60 at C = 1" in str(torn)
-    for bad in ((), (0.1, -1.0), (np.nan,)):
+    assert torn.verdict == "cannot tell" and torn.p_value == 0.6
+    assert str(torn) == (
+        "30 bags cannot tell whether they differ: the answer depends on the penalty (p = 0.01 at C = 0.1, p = 0.60 at "
+        "C = 1)"
+    )
+    for p, verdict in ((0.05, "differ"), (0.0501, None), (0.3, "no sign")):
+        both = {1.0: 0.02 if p < 0.1 else 0.06, 0.1: p}
+        found = un.judged({1.0: 0.444, 0.1: 0.2}, both, (30, 9))
+        assert found.verdict == (verdict or "cannot tell")
+        if verdict:
+            assert (found.estimate, found.p_value) == (0.444, p)
+            text = f"the standard deviation 0.44 in log-odds (p = {p:.3f}). Inter"
+            assert text in str(found) and found.n_bags == 30
+            assert str(found).startswith("no sign that " * (p > 0.1) + "30 bags differ")
+    for bad in ((), (0.1, 0.0), (np.nan,), (np.inf,)):
         with pytest.raises(ValueError, match="C must hold positive numbers"):
-            bag_deviation(CountLogistic().fit(X, bags, P), X, bags, P, C=bad)
+            bag_deviation(*given, C=bad)
+    for bad in (0, 1.5):
+        with pytest.raises(ValueError, match="n_resamples must be"):
+            bag_deviation(*given, n_resamples=bad)
+
+
+def test_drawn_counts_are_those_of_their_probabilities():
+    """Rows in any order, with frequencies, and a bag without instances."""
+    bags, n = np.array([2, 0, 2, 0, 0]), np.array([3, 1, 2, 5, 1])
+    known = BagCounts(
+        bags, np.array([7, 0, 5]), np.zeros(3), np.zeros(3), frequencies=n
+    )
+    rng, s = np.random.RandomState(0), np.array([0.2, 0.5, 1.0, 0.9, 0.0])
+    draws = np.array([drawn_counts(s, known, rng) for _ in range(4000)])
+    assert_allclose(draws.mean(axis=0), [5, 0, 2.6], atol=0.06)
+    assert_allclose(draws.var(axis=0), [0.25 + 0.45, 0, 0.48], atol=0.06)
+    alone = replace(known, frequencies=None)
+    assert drawn_counts(np.ones(5), alone, rng).tolist() == [3, 0, 2]
 
 
 def test_intercepts_that_follow_a_feature_are_not_seen():

@@ -78,8 +78,8 @@ COUNTED = {
         bag_deviation(m, X, b, p, n_resamples=1, random_state=0, **kw).estimate
     ),
     "bag_report": lambda m, X, b, p, g, **kw: reported(bag_report(m, X, b, p, **kw)),
-    "coefficient_table": lambda m, X, b, p, g, **kw: (
-        printed(coefficient_table(m, X, b, p, **kw))
+    "coefficient_table": lambda m, X, b, p, g, **kw: printed(
+        coefficient_table(m, X, b, p, **kw)
     ),
     "effect_needed": lambda m, X, b, p, g, **kw: effect_needed(
         m, X, b, p, g, value=0.5, **kw
@@ -92,9 +92,9 @@ COUNTED = {
         NAMES
     ),
     "recommend": lambda m, X, b, p, g, **kw: advised(X, b, p, **kw),
-    "tomography": lambda m, X, b, p, g, **kw: (
-        tomography(b, p, g, model=m, X=X, **kw).sort_index()
-    ),
+    "tomography": lambda m, X, b, p, g, **kw: tomography(
+        b, p, g, model=m, X=X, **kw
+    ).sort_index(),
 }
 CALLS = COUNTED | {
     "expected_accuracy": lambda m, X, b, p, g: expected_accuracy(
@@ -114,7 +114,9 @@ def public_functions():
 
 
 def test_every_public_function_with_frequencies_is_here():
-    found = {n for n, (_, p) in public_functions().items() if {"counts", "bags"} <= {*p}}
+    found = {
+        n for n, (_, p) in public_functions().items() if {"counts", "bags"} <= {*p}
+    }
     assert found == {*COUNTED}
 
 

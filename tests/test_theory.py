@@ -7,9 +7,10 @@ import pytest
 from numpy.testing import assert_allclose
 from problems import gaussian_bags
 from scipy.optimize import approx_fprime, minimize
-from scipy.special import expit, log_softmax
+from scipy.special import expit, log_softmax, softmax
 from scipy.stats import norm
 from scipy.stats import t as student
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -49,6 +50,37 @@ def test_the_exact_information_is_that_over_all_labelings():
     Z, _, f, known = bags([1, 2, 3, 7])
     found = theory.count_information(Z, f, known)
     assert_allclose(found, slow_information(Z, f, known), atol=1e-12)
+
+
+def test_the_information_of_several_classes_is_that_of_the_scores_of_the_counts():
+    """Of rows in any order, and of frequencies; bags of a class each lose nothing."""
+    rng = np.random.default_rng(0)
+    n = rng.integers(1, 4, 30)
+    of, Z = (
+        rng.permutation(np.repeat(np.arange(3), [4, 10, 16])),
+        rng.normal(size=(30, 2)),
+    )
+    scores, wanted = rng.normal(size=(30, 3)), 0
+    S = softmax(scores, axis=1)
+    single = [np.diag(s) - np.outer(s, s) for s in S]
+    for k in range(3):
+        rows = np.flatnonzero(of == k)
+        count = sum(n[i] * single[i] for i in rows)
+        mixed = sum(n[i] * np.kron(single[i], Z[i]) for i in rows)
+        wanted = wanted + mixed.T @ np.linalg.pinv(count) @ mixed
+    known = bag_counts(of, np.full((3, 3), 1 / 3), None, n)
+    assert_allclose(theory.count_information(Z, scores, known), wanted, atol=1e-9)
+    H = sum(n[i] * np.kron(single[i], np.outer(Z[i], Z[i])) for i in range(30))
+    assert_allclose(theory.label_information(Z, scores, n), H)
+
+
+def test_bags_up_to_twenty_are_summed():
+    Z, _, f, known = bags([20, 21])
+    J = theory.count_information(Z, f, known)
+    exact, near = (theory.count_information(Z, f, known, upto) for upto in (20, 19))
+    assert_allclose(J, exact)
+    assert np.abs(J - near).max() > 1e-6
+    assert np.abs(J - theory.count_information(Z, f, known, 21)).max() > 1e-6
 
 
 @pytest.mark.equation("eq-theory-counts")
@@ -144,6 +176,8 @@ def test_bags_of_one_are_worth_their_labels(n_classes):
     worth = label_worth(X, np.arange(60), np.eye(n_classes)[y], model)
     assert_allclose(worth.spectrum, 60)
     assert worth.harmonic_mean == pytest.approx(60)
+    assert worth.excess_log_loss == pytest.approx(len(worth.spectrum) / 120)
+    assert np.isnan(worth.excess_error) == (n_classes == 3)
 
 
 @pytest.mark.equation("eq-theory-spectrum")
@@ -169,7 +203,11 @@ def test_predicted_losses_are_those_of_estimates_with_this_covariance():
     expected = 1.5 / worth.harmonic_mean
     assert worth.valid and worth.excess_log_loss == pytest.approx(expected)
     Z, f = append_one(X), model.decision_function(X)
+    width = 1.06 * f.std() * 4000**-0.2
+    near = norm.pdf(f, scale=width) / 4000
+    K = (Z.T * near) @ Z
     J = theory.count_information(Z, f, bag_counts(of, np.full((400, 2), 0.5)))
+    assert worth.excess_error == pytest.approx(np.trace(K @ np.linalg.inv(J)) / 4)
     s, root = expit(f), np.linalg.cholesky(np.linalg.inv(J))
     G = f[:, None] + Z @ root @ rng.normal(size=(3, 1500))
     log_loss = np.mean(np.logaddexp(0, G) - s[:, None] * G)
@@ -201,6 +239,11 @@ def test_a_pipeline_counts_for_the_features_that_its_model_sees():
     pipe.fit(X, of, countlogistic__proportions=P)
     inner = label_worth(pipe[0].transform(X), of, P, pipe[1])
     assert_allclose(label_worth(X, of, P, pipe).spectrum, inner.spectrum)
+    alone = make_pipeline(LogisticRegression(fit_intercept=False)).fit(X, of % 2)
+    bare = clone(alone[0]).set_params(fit_intercept=True).fit(X, of % 2)
+    bare.coef_, bare.intercept_ = alone[0].coef_, 0.0
+    found, wanted = (label_worth(X, of, P, model) for model in (alone, bare))
+    assert_allclose(found.spectrum, wanted.spectrum)
 
 
 def test_it_says_when_its_predictions_are_not_valid():
@@ -210,6 +253,34 @@ def test_it_says_when_its_predictions_are_not_valid():
     assert "nothing about 1 of 7 directions" in str(worth)
     assert worth.harmonic_mean == pytest.approx(0, abs=1e-3)
     assert theory._doubts(np.ones(7), 70) == () != theory._doubts(np.ones(7), 69)
+    for least, none in ((1e-9, 2), (1.01e-9, 0), (0.0, 2)):
+        text = " ".join(theory._doubts(np.array([1.0, 1.0, least, least]), 40))
+        words = f"the counts say nothing about {none} of 4 directions"
+        assert text == words * (none > 0)
+
+
+@pytest.mark.parametrize("n", [4, 5])
+def test_a_worth_prints_its_numbers(n):
+    spectrum = np.arange(9.0, 9 - n, -1)
+    worth = theory.LabelWorth(spectrum, None, 5.254, 0.1234, 0.0123, ("few", "flat"))
+    assert str(worth).splitlines() == [
+        f"effective labels per direction: 9, 8, 7, 6{', …' * (n > 4)}; harmonic mean 5.25",
+        "predicted excess: log loss 0.123, error 0.0123",
+        "not valid: few",
+        "not valid: flat",
+    ]
+    assert not worth.valid
+
+
+def test_a_direction_that_the_counts_leave_free_costs_without_end():
+    spectrum, U = np.array([4.0, 0.0]), np.eye(2)
+    assert theory.excess_log_loss(spectrum) == np.inf
+    assert theory.excess_error(spectrum, U, np.eye(2)) == np.inf
+    assert theory.excess_error(spectrum, U, np.diag([8.0, 0.0])) == 0.5
+    J, H = np.diag([2.0, 8.0, 0.0]), np.diag([4.0, 4.0, 1e-12])
+    found, directions = theory.worth_spectrum(J, H, 10)
+    assert_allclose(found, [20, 5])
+    assert_allclose(directions.T @ H @ directions, 10 * np.eye(2), atol=1e-12)
 
 
 def test_bags_without_shares_can_be_planned():

@@ -338,7 +338,9 @@ def test_chunks_of_tables_are_checked_as_those_of_fits():
         with pytest.raises(ValueError, match=match):
             un.chunk_coefficient_table(model, chunks, shares, bags="bag")
     left = [frame, frame]
-    same = un.chunk_coefficient_table(model, [changing], P, bags="bag", check_chunks=False)
+    same = un.chunk_coefficient_table(
+        model, [changing], P, bags="bag", check_chunks=False
+    )
     assert same.n_bags == 60
     with pytest.raises(ValueError, match="has no column 'county'"):
         un.chunk_group_rate(model, [frame], P, "county", bags="bag")
@@ -364,7 +366,9 @@ def test_no_strict_maximum_is_refused():
     J = un.check_maximum(np.zeros((1, 2)), sums, 2 * np.eye(2))
     assert_allclose(J, np.eye(2))
     un.check_maximum(np.zeros((1, 4)), sums, 2 * np.eye(2))
-    with pytest.raises(NotIdentifiableError, match="^5 bags cannot give standard errors of 5"):
+    with pytest.raises(
+        NotIdentifiableError, match="^5 bags cannot give standard errors of 5"
+    ):
         un.check_maximum(np.zeros((1, 5)), sums, 2 * np.eye(2))
 
 
@@ -386,7 +390,10 @@ def test_a_gradient_that_is_no_rest_of_a_fit_is_said_with_its_size(slack):
 def test_the_penalty_and_its_gradient_balance_the_counts(n_classes, form):
     X, y, bags, _ = problem()
     P = label_proportions(y + (n_classes == 3) * (X[:, 1] > 0.5), bags, classes=range(n_classes))  # fmt: skip
-    options = {"fit_intercept": form != "none", "penalize_intercept": form == "penalized"}
+    options = {
+        "fit_intercept": form != "none",
+        "penalize_intercept": form == "penalized",
+    }
     pipe = make_pipeline(CountLogistic(0.5, tol=1e-6, **options))  # of one step
     pipe.fit(X, bags, countlogistic__proportions=P)
     fit, _ = un.read_fit(pipe, X, bags, P)
@@ -889,7 +896,10 @@ def test_parameters_of_bags_follow_the_drawn_bags():
     for own in seen[1:]:
         assert_allclose(own, errors.to_numpy()[rng.randint(30, size=30)])
     for weights, many in ((np.linspace(0, 1, 30), 30), (np.ones(29), 29)):
-        mean_map, data = MeanMap(bag_weights=weights), un.read_shares(None, None, bags, P)
+        mean_map, data = (
+            MeanMap(bag_weights=weights),
+            un.read_shares(None, None, bags, P),
+        )
         context = nullcontext()
         if many < 30:
             words = "bag_weights must have an entry for each of 30 bags, got 29"
