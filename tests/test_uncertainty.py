@@ -1,9 +1,11 @@
 """Standard errors, group rates, bounds and reports, against enumeration, refits and simulated coverage."""
 
+import copy
+import re
 import warnings
 from contextlib import nullcontext
 from dataclasses import replace
-from itertools import product
+from itertools import permutations, product
 from types import SimpleNamespace
 
 import numpy as np
@@ -49,6 +51,12 @@ def problem(n_bags=60, size=8, shift=0.7, seed=0, d=2, offset=-0.3):
     slopes = np.append(SLOPES, np.zeros(max(d - 2, 0)))[:d]
     y = (rng.random(len(bags)) < expit(X @ slopes + offset)).astype(int)
     return X, y, bags, label_proportions(y, bags, classes=[0, 1])
+
+
+def of_classes(n_classes, n_bags=60, size=8):
+    X, y, bags, _ = problem(n_bags, size)
+    y = y + (n_classes == 3) * (X[:, 1] > 0.5)
+    return X, y, bags, label_proportions(y, bags, classes=range(n_classes))
 
 
 def linear(X, bags, counts, weights, C=10.0, exact_up_to=20, errors=None):
@@ -142,50 +150,16 @@ def test_bags_of_size_one_have_the_robust_errors_of_logistic_regression():
     assert_allclose(table.coefficients[:2], sure, atol=1e-3)
 
 
-def test_coverage_is_nominal_with_a_hundred_bags():
-    # 50 draws of three coefficients: the deviation of the mean is about .03.
-    inside = []
-    for seed in range(50):
-        X, _, bags, P = problem(100, 3, seed=seed)
-        model = CountLogistic(C=100.0).fit(X, bags, P)
-        ends = un.coefficient_table(model, X, bags, P).interval(0.9)
-        truth = np.append(SLOPES, -0.3)
-        inside.append((ends["low"] < truth) & (truth < ends["high"]))
-    assert 0.81 < np.mean(inside) < 0.97
-
-
-def test_duplicated_instances_within_a_bag_and_order_do_not_matter():
-    X, _, bags, P = problem()
-    model = CountLogistic(C=10.0, tol=1e-7).fit(X, bags, P)
-    V = un.coefficient_table(model, X, bags, P).covariance_
-    order = np.random.default_rng(0).permutation(len(X))
-    swapped = un.coefficient_table(model, X[order], bags[order], P).covariance_
-    assert_allclose(swapped, V, rtol=1e-5)
-    named = pd.Series(P[:, 1], index=[f"county {k}" for k in range(len(P))])
-    names = named.index.to_numpy()[bags]
-    keyed = un.coefficient_table(model, X, names, named[::-1]).covariance_
-    assert_allclose(keyed, V, rtol=1e-5)
-
-
-def test_other_steps_keep_their_own_names():
-    X, _, bags, P = problem()
-    pipe = make_pipeline(PolynomialFeatures(include_bias=False), CountLogistic(C=1.0))
-    pipe.fit(X, bags, countlogistic__proportions=P)
-    table = un.coefficient_table(pipe, X, bags, P)
-    assert table.coefficients.index.tolist()[-2:] == ["x1^2", "intercept"]
-    given = un.coefficient_table(pipe, X, bags, P, names=list("abcde"))
-    assert given.coefficients.index.tolist() == [*"abcde", "intercept"]
-
-
 def test_the_table_reads_as_people_know_it():
     X, _, bags, P = problem()
     model = CountLogistic(C=10.0).fit(X, bags, P)
     table = un.coefficient_table(model, X, bags, P, names=["age", "income"])
     lines, rows = str(table).splitlines(), table.table
     assert lines[1] == "480 instances, 60 bags, C=10; sandwich over bags, t with 57 df"
-    assert lines[3].split() == "coef std err t P>|t| [0.025 0.975]".split()
-    row = rows.loc["age"].to_numpy()
-    assert lines[5].split()[1:] == [f"{v:.{4 - j // 2 % 2}{'f' if j // 2 % 2 else 'g'}}" for j, v in enumerate(row)]  # fmt: skip
+    assert lines[3].split() == ["coef", "std", "err", "t", "P>|t|", "[0.025", "0.975]"]
+    forms = ("{:.4g}", "{:.4g}", "{:.3f}", "{:.3f}", "{:.4g}", "{:.4g}")
+    row = [form.format(v) for form, v in zip(forms, rows.loc["age"], strict=True)]
+    assert lines[5].split()[1:] == row
     narrow = un.coefficient_table(model, X, bags, P, level=0.9)
     assert str(narrow).splitlines()[3].split()[-2:] == ["[0.05", "0.95]"]
     assert_allclose(narrow.interval(), table.interval(0.9))
@@ -198,21 +172,6 @@ def test_the_table_reads_as_people_know_it():
     assert table.test(["age", "income"])[1] < 0.05
     with pytest.raises(ValueError, match="names must be coefficients"):
         table.test("weight")
-
-
-def test_known_labels_are_bags_of_their_own():
-    X, y, bags, P = problem()
-    labels = np.where(np.arange(len(y)) % 4 == 0, y, -1)
-    model = CountLogistic(C=100.0, tol=1e-7).fit(X, bags, P, labels=labels)
-    with_labels = un.coefficient_table(model, X, bags, P, labels=labels)
-    assert with_labels.n_bags == 60 + (labels >= 0).sum()
-    # As a user would write it: the labeled instances in bags of one, the others in what is left.
-    known = labels >= 0
-    codes = np.where(known, 60 + np.arange(len(y)), bags)
-    codes = np.unique(codes, return_inverse=True)[1]
-    shares = label_proportions(y, codes, classes=[0, 1])
-    by_hand = un.coefficient_table(model, X, codes, shares)
-    assert_allclose(with_labels.covariance_, by_hand.covariance_, rtol=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore:the shares of")  # repeated labels deviate
@@ -236,44 +195,32 @@ def test_labels_with_counts_are_those_of_repeated_rows():
 
 
 def test_three_classes():
-    rng = np.random.default_rng(0)
-    bags = np.repeat(np.arange(60), 5)
-    X = rng.normal(size=(300, 2)) + rng.normal(size=(60, 2))[bags]
-    W = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
-    y = np.array([rng.choice(3, p=p) for p in softmax(X @ W.T, axis=1)])
-    P = label_proportions(y, bags, classes=[0, 1, 2])
+    X, _, bags, P = of_classes(3, size=5)
     P = pd.DataFrame(P, columns=["a", "b", "c"])
-    model = CountLogistic(C=100.0).fit(X, bags, P)
-    table = un.coefficient_table(model, X, bags, P)
-    truth = np.column_stack([W, np.zeros(3)]).ravel()
-    assert np.abs((table.coefficients - truth) / table.errors).max() < 4
-    assert table.coefficients.index[3] == "b: x0"
-    rates = un.group_rate(model, X, bags, P, X[:, 0] > 0)
-    real = np.bincount(y[X[:, 0] > 0], minlength=3) / (X[:, 0] > 0).sum()
-    assert_allclose(rates["rate"].sum(), 1)
-    assert (np.abs(rates["rate"] - real) < 3.5 * rates["error"]).all()
+    model = CountLogistic(C=1.0).fit(X, bags, P)
+    table, _ = said(un.coefficient_table, model, X, bags, P)
+    assert table.coefficients.index[2:4].tolist() == ["a: intercept", "b: x0"]
     report = un.bag_report(model, X, bags, P)
     assert len(report.table) == 180 and report.table.index.names == ["bag", "class"]
     limit = max(report.spread, 1) * norm.isf(0.025 / 180)
     assert report.limit == pytest.approx(limit)
     free = np.eye(3) - 1 / 3  # of three errors that do not change the sum
-    stated = free @ (rng.uniform(0.01, 0.04, (60, 3, 1)) * free)
-    wider = un.bag_report(model, X, bags, P, proportion_errors=stated)
+    stated = np.random.default_rng(0).uniform(0.01, 0.04, (60, 3, 1)) * free
+    wider = un.bag_report(model, X, bags, P, proportion_errors=free @ stated)
     for k, c in ((0, "a"), (7, "c")):
         row, at = report.table.loc[(k, c)], "abc".index(c)
-        assert row["observed"] == P.loc[k, c]
-        s = model.predict_proba(X[bags == k])[:, at]
-        assert row["expected"] == pytest.approx(s.mean())
-        assert row["z"] == pytest.approx((P.loc[k, c] - s.mean()) / row["error"])
-        error = row["error"] ** 2 + stated[k, at, at]
+        s = model.predict_proba(X[bags == k])[:, at].mean()
+        gap = P.loc[k, c] - s
+        assert_allclose([*row[["observed", "expected"]]], [P.loc[k, c], s])
+        assert row["z"] == pytest.approx(gap / row["error"])
+        error = row["error"] ** 2 + (free @ stated)[k, at, at]
         assert wider.table.loc[(k, c), "error"] ** 2 == pytest.approx(error)
-    sizes = un.bag_report(model, X[3:], bags[3:], P).table["n"]
-    assert (sizes[0] == 2).all() and (sizes.drop(0) == 5).all()
+    sizes = un.bag_report(model, X[3:], bags[3:], P).table["n"].to_numpy()
+    assert sorted(sizes) == [2] * 3 + [5] * 177
     moved = un.bag_influence(model, X, bags, P, group=X[:, 0] > 0)
     of_sparse = un.bag_influence(model, sp.csr_array(X), bags, P, group=X[:, 0] > 0)
     assert_allclose(of_sparse, moved)
     assert moved.columns.tolist() == ["a", "b", "c"]
-    assert_allclose(moved.sum(axis=1), 0, atol=1e-12)
 
 
 # --- chunks ------------------------------------------------------------------------------------------------
@@ -285,17 +232,15 @@ def as_frame(X, bags):
 
 @pytest.mark.parametrize("noise", [None, "laplace", "three"])
 def test_chunks_of_whole_bags_give_the_same_table_and_rates(noise, capsys):
-    X, y, bags, P = problem()
+    X, _, bags, P = of_classes(3 if noise == "three" else 2)
     frame, given = as_frame(X, bags), {}
     if noise == "three":
-        y = y + (X[:, 1] > 0.5)
-        P = label_proportions(y, bags)
         given = {"fit_intercept": False, "exact_up_to": 0}
     elif noise is not None:
         P = P[:, 1] + np.random.default_rng(0).laplace(scale=0.02, size=60)
         errors = np.full(60, 0.02 * np.sqrt(2))
         given = {"proportion_noise": noise, "proportion_errors": errors}
-    model = CountLogistic(C=10.0, **given)
+    model = CountLogistic(C=0.1, **given)
     pipe = make_pipeline(StandardScaler(), "passthrough", model)
     pipe.fit(frame[["a", "b"]], bags, countlogistic__proportions=P)
     given = pipe, frame[["a", "b"]], bags, P
@@ -307,7 +252,7 @@ def test_chunks_of_whole_bags_give_the_same_table_and_rates(noise, capsys):
     chunks[0] = lambda part=chunks[0]: part
     options = {"bags": "bag", "verbose": 2, "level": 0.9}
     parts, heard = said(un.chunk_coefficient_table, pipe, chunks, P, **options)
-    assert heard == text
+    assert heard == text != []
     assert_allclose(parts.covariance_, whole.covariance_, rtol=1e-6)
     assert_allclose(parts.coefficients, whole.coefficients)
     assert (parts.n_bags, parts.n_instances) == (60, 480)
@@ -366,9 +311,8 @@ def test_no_strict_maximum_is_refused():
     J = un.check_maximum(np.zeros((1, 2)), sums, 2 * np.eye(2))
     assert_allclose(J, np.eye(2))
     un.check_maximum(np.zeros((1, 4)), sums, 2 * np.eye(2))
-    with pytest.raises(
-        NotIdentifiableError, match="^5 bags cannot give standard errors of 5"
-    ):
+    words = "^5 bags cannot give standard errors of 5"
+    with pytest.raises(NotIdentifiableError, match=words):
         un.check_maximum(np.zeros((1, 5)), sums, 2 * np.eye(2))
 
 
@@ -386,25 +330,19 @@ def test_a_gradient_that_is_no_rest_of_a_fit_is_said_with_its_size(slack):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("form", ["free", "penalized", "none"])
-def test_the_penalty_and_its_gradient_balance_the_counts(n_classes, form):
-    X, y, bags, _ = problem()
-    P = label_proportions(y + (n_classes == 3) * (X[:, 1] > 0.5), bags, classes=range(n_classes))  # fmt: skip
-    options = {
-        "fit_intercept": form != "none",
-        "penalize_intercept": form == "penalized",
-    }
-    pipe = make_pipeline(CountLogistic(0.5, tol=1e-6, **options))  # of one step
+@pytest.mark.parametrize(("free", "intercept"), [(1, 1), (0, 1), (0, 0)])
+def test_the_penalty_and_its_gradient_balance_the_counts(n_classes, free, intercept):
+    X, _, bags, P = of_classes(n_classes)
+    own = {"fit_intercept": bool(intercept), "penalize_intercept": not free}
+    pipe = make_pipeline(CountLogistic(0.5, tol=1e-6, **own))  # of one step
     pipe.fit(X, bags, countlogistic__proportions=P)
     fit, _ = un.read_fit(pipe, X, bags, P)
-    K, d = fit.weights.shape
-    wanted = np.full((K, d), 2.0)
-    wanted[:, 2:] = 2.0 * (form == "penalized")
-    level = np.zeros((K, d))
-    level[:, 2:] = 1 / np.sqrt(K) * (form == "free") * (K > 1)
-    wanted = np.diag(wanted.ravel()) + 2 * np.outer(level, level)
+    K, level = len(fit.weights), np.zeros_like(fit.weights)
+    level[:, 2:] = free / np.sqrt(K)
+    wanted = np.diag(2.0 * (level.ravel() == 0)) + 2 * (K > 1) * np.outer(level, level)
     assert_allclose(fit.penalty.toarray(), wanted)
-    assert_allclose(un.bag_gradients(fit).sum(axis=0), fit.penalty @ fit.weights.ravel(), atol=1e-3)  # fmt: skip
+    total = un.bag_gradients(fit).sum(axis=0)
+    assert_allclose(total, fit.penalty @ fit.weights.ravel(), atol=1e-3)
     assert fit.slack == 10 * max(pipe[-1].gap_, 1e-6)
 
 
@@ -421,37 +359,16 @@ def labelings(bags, counts):
         yield np.concatenate(chosen)
 
 
-@pytest.mark.equation("eq-uncertainty-bounds")
-def test_bounds_of_rates_by_all_labelings():
-    rng = np.random.default_rng(0)
-    bags, counts = np.repeat([0, 1, 2], [4, 3, 4]), [3, 1, 2]
-    for _ in range(10):
-        group = rng.random(11) < 0.5
-        group[0] = True
-        rates = [y[group].mean() for y in labelings(bags, counts)]
-        found = un.group_rate_bounds(bags, np.array(counts) / [4, 3, 4], group)
-        assert found.loc[True, "low"] == pytest.approx(min(rates))
-        assert found.loc[True, "high"] == pytest.approx(max(rates))
-        assert found.loc[True, "n"] == group.sum()
-
-
 def test_bounds_of_rates_for_several_classes_and_groups():
-    bags = np.repeat([0, 1], 4)
-    group = np.array(list("aabbabbb"))
+    bags, group = np.repeat([0, 1], 4), np.array(list("aabbabbb"))
     P = pd.DataFrame({"x": [0.5, 0.25], "y": [0.25, 0.25], "z": [0.25, 0.5]})
     found = un.group_rate_bounds(bags, P, group)
-    extremes = {}
-    for first in set(product("xyz", repeat=4)):
-        for second in set(product("xyz", repeat=4)):
-            y = np.array([*first, *second])
-            if [np.sum(y[:4] == c) for c in "xyz"] != [2, 1, 1]:
-                continue
-            if [np.sum(y[4:] == c) for c in "xyz"] != [1, 1, 2]:
-                continue
-            for g, c in product("ab", "xyz"):
-                extremes.setdefault((g, c), []).append(np.mean(y[group == g] == c))
-    for key, values in extremes.items():
-        assert_allclose(found.loc[key, ["low", "high"]], [min(values), max(values)])
+    of_bags = {*permutations("xxyz")}, {*permutations("xyzz")}
+    labels = np.array([[*one, *two] for one, two in product(*of_bags)])
+    for g, c in product("ab", "xyz"):
+        rates = (labels[:, group == g] == c).mean(axis=1)
+        wanted = [rates.min(), rates.max(), (group == g).sum()]
+        assert_allclose(found.loc[(g, c), ["low", "high", "n"]], wanted)
 
 
 @pytest.mark.equation("eq-uncertainty-rate", "eq-uncertainty-rate-variance")
@@ -480,9 +397,7 @@ def test_rates_and_their_variances_by_enumeration():
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_error_of_a_rate_joins_the_labels_and_the_weights(n_classes):
     """And `rate_table` turns the rate of the one column of two classes, of a weaker penalty too."""
-    X, y, bags, _ = problem(n_bags=80)
-    y = y + (n_classes == 3) * (X[:, 1] > 0.5)
-    P = label_proportions(y, bags, classes=range(n_classes))
+    X, _, bags, P = of_classes(n_classes, 80)
     model, group = CountLogistic(1.0, tol=1e-8).fit(X, bags, P), X[:, 0] > 0
     fit, data = un.read_fit(model, X, bags, P)
     rates, slopes, variances = un.rates_and_slopes(fit, group[None])
@@ -500,14 +415,6 @@ def test_the_error_of_a_rate_joins_the_labels_and_the_weights(n_classes):
     means = (whole["rate"] * whole["n"]).to_numpy().reshape(2, -1).sum(axis=0) / len(X)
     assert_allclose(means, P.mean(axis=0)[-len(means) :], atol=1e-6)
     assert found.index.names == (["group"] if n_classes == 2 else ["group", "class"])
-
-
-def test_all_people_have_the_rate_that_the_shares_say():
-    X, _, bags, P = problem()
-    model = CountLogistic(C=10.0).fit(X, bags, P)
-    row = un.group_rate(model, X, bags, P, np.ones(len(X), bool)).iloc[0]
-    assert row["rate"] == pytest.approx(P[:, 1].mean())
-    assert row["error"] < 1e-4 and row["least"] == pytest.approx(row["most"])
 
 
 def test_tomography_by_hand():
@@ -531,61 +438,30 @@ def test_tomography_by_hand():
 # --- accuracy ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.equation("eq-uncertainty-accuracy")
-def test_accuracy_bounds_by_all_labelings():
-    rng = np.random.default_rng(1)
-    bags, counts = np.repeat([0, 1, 2], [4, 3, 4]), [3, 1, 2]
-    for _ in range(20):
-        predicted = rng.integers(0, 2, 11)
-        found = [np.mean(predicted == y) for y in labelings(bags, counts)]
-        bounds = un.accuracy_bounds(predicted, bags, np.array(counts) / [4, 3, 4])
-        assert_allclose(bounds, [min(found), max(found)])
-        m = np.bincount(bags, predicted)
-        c, n = np.array(counts), np.array([4, 3, 4])
-        by_formula = 1 - np.minimum(m + c, 2 * n - m - c).sum() / 11
-        assert bounds[0] == pytest.approx(by_formula)
-        assert bounds[1] == pytest.approx(1 - np.abs(m - c).sum() / 11)
-
-
 def test_accuracy_bounds_for_three_classes():
-    rng = np.random.default_rng(0)
-    bags, names = np.zeros(6, int), np.array(["a", "b", "c"])
-    for _ in range(15):
-        truth, predicted = names[rng.integers(0, 3, (2, 6))]
-        P = pd.DataFrame([[np.mean(truth == c) for c in names]], columns=names)
-        same = [
-            np.mean(predicted == y)
-            for y in map(np.array, product("abc", repeat=6))
-            if all(np.sum(y == c) == np.sum(truth == c) for c in names)
-        ]
-        assert_allclose(un.accuracy_bounds(predicted, bags, P), [min(same), max(same)])
+    rng, bags = np.random.default_rng(0), np.zeros(6, int)
+    for truth, predicted in np.array(["a", "b", "c"])[rng.integers(0, 3, (15, 2, 6))]:
+        P = pd.DataFrame([[np.mean(truth == c) for c in "abc"]], columns=list("abc"))
+        labels = np.array([*permutations(truth)])
+        right = (labels == predicted).mean(axis=1)
+        found = un.accuracy_bounds(predicted, bags, P)
+        assert_allclose(found, [right.min(), right.max()])
 
 
-def test_expected_accuracy_of_a_calibrated_model_is_the_accuracy():
-    X, y, bags, P = problem(400, 20, shift=0.0)
-    model = CountLogistic(C=100.0).fit(X, bags, P)
-    said = un.expected_accuracy(model, X)
-    assert said == pytest.approx(model.predict_proba(X).max(axis=1).mean())
-    assert said == pytest.approx(model.score(X, y), abs=0.03)
-    given = un.expected_accuracy(model, X, bags=bags, proportions=P)
-    assert given == pytest.approx(model.score(X, y), abs=0.02)
-    each = {"bags": np.arange(len(y)), "proportions": y.astype(float)}
-    pure = un.expected_accuracy(model, X, **each)
-    assert pure == pytest.approx(model.score(X, y))  # bags of one tell the labels
-
-
-def test_several_classes_expect_by_their_posteriors():
-    X, y, bags, _ = problem()
-    y = y + (X[:, 1] > 0.5)
-    P = label_proportions(y, bags)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_expected_accuracy_is_that_of_the_posteriors(n_classes):
+    X, y, bags, P = of_classes(n_classes)
     model = CountLogistic(1.0).fit(X, bags, P)
+    proba, best = model.predict_proba(X), model.predict(X)
+    assert un.expected_accuracy(model, X) == pytest.approx(proba.max(axis=1).mean())
     data = un.read_shares(model, X, bags, P)
-    q = un._accuracy.expected_labels(model.predict_proba(X), model, data)
+    q = un._accuracy.expected_labels(proba, model, data)
     assert_allclose(data.bag_means(q), P, atol=1e-6)
     expected = un.expected_accuracy(model, X, bags=bags, proportions=P)
-    assert expected == pytest.approx(q[np.arange(480), model.predict(X)].mean())
-    pure = un.expected_accuracy(model, X, bags=np.arange(480), proportions=np.eye(3)[y])
-    assert pure == pytest.approx(model.score(X, y))
+    assert expected == pytest.approx(q[np.arange(480), best].mean())
+    each = {"bags": np.arange(480), "proportions": np.eye(n_classes)[y]}
+    pure = un.expected_accuracy(model, X, **each)
+    assert pure == pytest.approx(model.score(X, y))  # bags of one tell the labels
 
 
 def test_shares_without_whole_counts_are_said_unless_they_are_stated():
@@ -597,7 +473,7 @@ def test_shares_without_whole_counts_are_said_unless_they_are_stated():
     )
     for ask in asks:
         assert not said(ask, shares)[1] and not said(ask, shares + 9e-7)[1]
-        text = said(ask, shares + [1e-3, 1.1e-6, 0])[1]
+        text = said(ask, shares + np.array([1e-3, 1.1e-6, 0]))[1]
         assert text[0].startswith("the shares of 2 bags give no whole counts")
         assert not said(ask, shares + 1e-3, rounding=0.005)[1]
         for wrong in (1.0, -1e-9, "0.1"):
@@ -627,67 +503,23 @@ def test_z_by_hand():
     assert noisy.table.loc[0, "error"] == pytest.approx(wider)
 
 
-def test_a_share_typed_wrong_is_named():
-    found = []
-    for seed in range(6):
-        X, _, bags, P = problem(60, 100, seed=seed)
-        shares = pd.Series(P[:, 1], index=[f"county {k}" for k in range(60)])
-        wrong = shares.index[np.argmin(np.abs(shares - 0.3))]
-        shares[wrong] = 0.8
-        names = shares.index.to_numpy()[bags]
-        model = CountLogistic(C=10.0).fit(X, names, shares)
-        report = un.bag_report(model, X, names, shares)
-        first = report.table.iloc[0]
-        found.append(first.name == wrong and first["stands_out"])
-        assert wrong in str(report)
-    assert all(found)
-
-
-def test_in_a_model_that_fits_few_bags_stand_out_and_where_none_fits_they_stand_out_less():
-    out = []
-    for seed in range(30):
-        X, _, bags, P = problem(40, 15, seed=seed)
-        model = CountLogistic(C=10.0).fit(X, bags, P)
-        out.append(un.bag_report(model, X, bags, P).table["stands_out"].any())
-    assert np.mean(out) < 0.2  # 5 % by the level
-    rng = np.random.default_rng(0)
-    X, y, bags, _ = problem(40, 200, shift=0.0)
-    y = (rng.random(len(y)) < rng.uniform(0.1, 0.9, 40)[bags]).astype(int)
-    P = label_proportions(y, bags)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LLPWarning)
-        report = un.bag_report(CountLogistic(C=10.0).fit(X, bags, P), X, bags, P)
-    assert report.spread > 3 and report.limit > 10
-    assert report.table["stands_out"].sum() <= 1
-
-
 def test_the_influence_is_that_of_leaving_a_bag_out():
     X, _, bags, P = problem(40, 6, seed=1)
     model = CountLogistic(C=10.0, tol=1e-8).fit(X, bags, P)
     found = un.bag_influence(model, X, bags, P)
-    group = X[:, 0] > 0
-    rate = un.bag_influence(model, X, bags, P, group=group)[1]
-    real, real_rate = [], []
-    for k in range(40):
+    real, out = [], range(0, 40, 4)
+    for k in out:
         keep = bags != k
         codes = np.unique(bags[keep], return_inverse=True)[1]
-        left = CountLogistic(C=10.0, tol=1e-8).fit(X[keep], codes, np.delete(P, k, 0))
+        left = clone(model).fit(X[keep], codes, np.delete(P, k, 0))
         gap = left.coef_ - model.coef_, left.intercept_ - model.intercept_
         real.append(np.append(*gap))
-        change = left.predict_proba(X[group]) - model.predict_proba(X[group])
-        real_rate.append(change[:, 1].mean())
-    assert_allclose(found, real, atol=0.1 * np.abs(real).max())
-    for j in range(3):
-        assert np.corrcoef(found.iloc[:, j], np.array(real)[:, j])[0, 1] > 0.99
-    assert np.corrcoef(rate, real_rate)[0, 1] > 0.99
-    assert_allclose(rate, real_rate, atol=0.15 * np.abs(real_rate).max())
+    assert_allclose(found.loc[out], real, atol=0.1 * np.abs(real).max())
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_moved_rates_are_derivatives_and_labels_are_bags_without_a_row(n_classes):
-    X, y, bags, _ = problem(40, 6)
-    y = y + (n_classes == 3) * (X[:, 1] > 0.5)
-    P = label_proportions(y, bags, classes=range(n_classes))
+    X, y, bags, P = of_classes(n_classes, 40, 6)
     pipe = make_pipeline(StandardScaler(), CountLogistic(1.0, tol=1e-8))
     pipe.fit(X, bags, countlogistic__proportions=P)
     model, Z, group = pipe[-1], pipe[0].transform(X), X[:, 0] > 0
@@ -700,7 +532,8 @@ def test_moved_rates_are_derivatives_and_labels_are_bags_without_a_row(n_classes
         ends = [ones[group] @ (W + sign * step).T for sign in (1, -1)]
         ends = [np.column_stack([0 * f, f]) if n_classes == 2 else f for f in ends]
         up, down = (softmax(f, axis=1).mean(axis=0) for f in ends)
-        assert_allclose(moved.loc[k], ((up - down) / 2e-4)[-moved.shape[1] :], rtol=1e-5)  # fmt: skip
+        change = ((up - down) / 2e-4)[-moved.shape[1] :]
+        assert_allclose(moved.loc[k], change, rtol=1e-5)
     assert moved.columns.tolist() == [*range(n_classes)][-moved.shape[1] :]
     # In the units of the features: the log-odds of an instance change as those of the scaled one.
     given = un.bag_influence(pipe, X, bags, P).loc[7].to_numpy().reshape(W.shape)
@@ -833,37 +666,24 @@ def test_known_steps_are_undone_and_log_odds_stay(steps):
     assert_allclose(x @ given @ x, z @ inner @ z, rtol=1e-6)
 
 
-def test_what_cannot_be_undone_is_not_named_as_the_feature():
-    X, _, bags, P = problem()
-    X = pd.DataFrame(X + 3, columns=["income", "age"])
-    pipe = make_pipeline(StandardScaler(), CountLogistic(C=1.0, fit_intercept=False))
-    pipe.fit(X, bags, countlogistic__proportions=P)
-    b = un.coefficient_table(pipe, X, bags, P).coefficients
-    assert b.index.tolist() == ["income (scaled)", "age (scaled)"]
-    assert_allclose(b, pipe[-1].coef_[0])
-    pipe = make_pipeline(PowerTransformer(), CountLogistic(C=1.0))
-    pipe.fit(X, bags, countlogistic__proportions=P)
-    names = un.coefficient_table(pipe, X, bags, P).coefficients.index
-    assert names.tolist() == ["income (transformed)", "age (transformed)", "intercept"]
-
-
 def nameless(X):
     return X**2
 
 
-@pytest.mark.parametrize(
-    ("steps", "names"),
-    [
-        ([PolynomialFeatures(include_bias=False)],
-         ["age (transformed)", "x (transformed)", "age^2", "age x", "x^2"]),
-        ([StandardScaler(), PolynomialFeatures(include_bias=False, interaction_only=True)],
-         ["age (transformed)", "x (transformed)", "age x (transformed)"]),
-        ([FunctionTransformer(nameless)], ["column 0 (transformed)", "column 1 (transformed)"]),
-        ([SimpleImputer(add_indicator=True)],
-         ["age (transformed)", "x (transformed)", "missingindicator_age"]),
-        ([StandardScaler(with_mean=False)], ["age", "x"]),
-    ],
-)  # fmt: skip
+OF_TWO = ["age (transformed)", "x (transformed)"]
+STEPS = [
+    ([PolynomialFeatures(include_bias=False)], [*OF_TWO, "age^2", "age x", "x^2"]),
+    ([StandardScaler(), PolynomialFeatures(2, interaction_only=True, include_bias=False)],
+     [*OF_TWO, "age x (transformed)"]),
+    ([FunctionTransformer(nameless)], ["column 0 (transformed)", "column 1 (transformed)"]),
+    ([SimpleImputer(add_indicator=True)], [*OF_TWO, "missingindicator_age"]),
+    ([PowerTransformer()], OF_TWO),
+    ([StandardScaler()], ["age (scaled)", "x (scaled)"]),
+    ([StandardScaler(with_mean=False)], ["age", "x"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("steps", "names"), STEPS)
 def test_what_the_steps_return_has_its_own_names(steps, names):
     X, _, bags, P = problem()
     X = pd.DataFrame(X, columns=["age", "x"])
@@ -872,8 +692,12 @@ def test_what_the_steps_return_has_its_own_names(steps, names):
     pipe.fit(X, bags, countlogistic__proportions=P)
     b = said(un.coefficient_table, pipe, X, bags, P)[0].coefficients
     assert b.index.tolist() == names
-    scale = getattr(steps[0], "scale_", 1.0) if names == ["age", "x"] else 1.0
+    scale = steps[0].scale_ if names == ["age", "x"] else 1.0
     assert_allclose(b, pipe[-1].coef_[0] / scale)
+    own = list("abcdef"[: len(names)])
+    table, _ = said(un.coefficient_table, pipe, X, bags, P, names=own)
+    scaled = " (scaled)" * ("(scaled)" in names[0])
+    assert table.coefficients.index.tolist() == [name + scaled for name in own]
 
 
 @pytest.mark.filterwarnings("ignore:.* predicts class")
@@ -895,18 +719,11 @@ def test_parameters_of_bags_follow_the_drawn_bags():
     rng = np.random.RandomState(1)
     for own in seen[1:]:
         assert_allclose(own, errors.to_numpy()[rng.randint(30, size=30)])
-    for weights, many in ((np.linspace(0, 1, 30), 30), (np.ones(29), 29)):
-        mean_map, data = (
-            MeanMap(bag_weights=weights),
-            un.read_shares(None, None, bags, P),
-        )
-        context = nullcontext()
-        if many < 30:
-            words = "bag_weights must have an entry for each of 30 bags, got 29"
-            context = pytest.raises(ValueError, match=words)
-        with context:
-            found = un._bootstrap.parameters_of_bags(mean_map, data)
-            assert_allclose(found["bag_weights"], weights)
+    data, read = un.read_shares(None, None, bags, P), un._bootstrap.parameters_of_bags
+    assert_allclose(read(MeanMap(bag_weights=errors), data)["bag_weights"], errors)
+    words = "bag_weights must have an entry for each of 30 bags, got 29"
+    with pytest.raises(ValueError, match=words):
+        read(MeanMap(bag_weights=np.ones(29)), data)
 
 
 def test_the_test_of_all_classes_counts_the_rank():
@@ -926,10 +743,6 @@ def test_a_table_without_the_labels_of_the_fit_is_refused():
     un.coefficient_table(model, X, bags, P, labels=labels)
     with pytest.raises(ValueError, match="gradient per instance"):
         un.coefficient_table(model, X, bags, P)
-    changed = P.copy()
-    changed[3] = changed[3][::-1] if P[3, 0] != 0.5 else [0.25, 0.75]
-    with pytest.raises(ValueError, match="gradient per instance"):
-        un.coefficient_table(model, X, bags, changed, labels=labels)
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
@@ -946,7 +759,6 @@ def test_reports_take_the_noise_that_the_model_states(noise):
     assert_allclose((report.table["error"] ** 2 - less.table["error"] ** 2), 0.08)
     assert less.deviation > 0.5
     assert report.spread_limit == pytest.approx(1 + 2.3 / np.sqrt(60))
-    given = un.expected_accuracy(model, X, bags=bags, proportions=shares)
     lines = un.tomography(bags, shares, X[:, 0] > 0, model=model, X=X).dropna()
     assert (lines["low"] == 0).all() and (lines["high"] == 1).all()
     fit = un.read_fit(model, X, bags, shares)[0]
@@ -1094,14 +906,15 @@ def test_what_is_wrong_is_named(message, fitted):
         REFUSED[message](clone(model).fit(*given), *given)
 
 
-@pytest.mark.parametrize(("out", "rows"), [(3, 5), (7, 7), (15, 12)])
-def test_a_report_prints_its_numbers(out, rows):
-    table = pd.DataFrame({"n": 9, "z": np.linspace(9, 1, 20), "stands_out": np.arange(20) < out})  # fmt: skip
-    text = str(un.BagReport(table, 1.104, 3.24, 1.514, 0.254)).split("\n", 2)
+@pytest.mark.parametrize(("out", "rows", "tau"), [(3, 5, 0), (7, 7, 0.254), (15, 12, 0.25)])  # fmt: skip
+def test_a_report_prints_its_numbers(out, rows, tau):
+    table = pd.DataFrame({"z": np.arange(20) / 9, "stands_out": np.arange(20) < out})
+    text = str(un.BagReport(table, 1.104, 3.24, 1.514, tau)).split("\n", 2)
     assert text[0] == (
         f"{out} of 20 stand out: |z| > 3.2; typical differences are 1.10 standard errors (by chance up to 1.51)."
     )
-    wanted = "The shares deviate by 0.25 in log-odds beyond the chance of counts."
+    how = "by 0.25 in log-odds beyond the chance of counts"
+    wanted = f"The shares deviate {how if tau else 'no more than chance gives'}."
     assert text[1:] == [wanted, table[:rows].round(3).to_string()]
 
 
@@ -1131,34 +944,30 @@ def test_pictures_show_each_bag(fitted):
     ax.figure.canvas.draw()  # a name with a dollar sign is no formula
 
 
-def test_bags_without_instances_are_neither_drawn_nor_counted(fitted):
+def test_bags_without_instances_are_not_drawn(fitted):
     model, X, bags, P = fitted
-    more = np.vstack([P, np.full((9, 2), 0.5)])
-    drawn = [
-        un.bag_bootstrap(model, X, bags, shares, slopes, n_resamples=3, random_state=0)
-        for shares in (P, more)
-    ]
-    assert_allclose(drawn[1].replicates, drawn[0].replicates)
-    one, two = (un.bag_report(model, X, bags, shares) for shares in (P, more))
-    pd.testing.assert_frame_equal(one.table, two.table)
-    assert (one.spread_limit, one.limit) == (two.spread_limit, two.limit)
+    options, more = {"n_resamples": 2, "random_state": 0}, np.vstack([P, P[:9]])
+    one = un.bag_bootstrap(model, X, bags, P, slopes, **options)
+    two = un.bag_bootstrap(model, X, bags, more, slopes, **options)
+    assert_allclose(one.replicates, two.replicates)
 
 
-def test_bounds_with_rounding_by_all_labelings_of_all_counts(fitted):
+@pytest.mark.equation("eq-uncertainty-bounds", "eq-uncertainty-accuracy")
+@pytest.mark.parametrize("off", [0, 1])
+def test_bounds_by_all_labelings_of_all_counts(fitted, off):
     """Two bags of four, shares off by at most a quarter: each count off by at most one."""
     rng, bags = np.random.default_rng(0), np.repeat([0, 1], 4)
-    for counts in ([1, 3], [2, 2], [0, 2], [1, 1]):
-        near = product(*([c - 1, c, c + 1] for c in counts))
-        near = [c for c in near if min(c) >= 0 and max(c) <= 4]
+    for counts in product(range(5), range(5)):
+        near = product(*(range(max(c - off, 0), min(c + off, 4) + 1) for c in counts))
         labels = np.array([y for c in near for y in labelings(bags, c)])
         guess, group = rng.integers(0, 2, 8), rng.random(8) < 0.6
         P, group[0] = np.array(counts) / 4, True
         right, rates = (labels == guess).mean(axis=1), labels[:, group].mean(axis=1)
-        ends = un.accuracy_bounds(guess, bags, P, rounding=0.25)
+        ends = un.accuracy_bounds(guess, bags, P, rounding=0.25 * off)
         assert_allclose(ends, [right.min(), right.max()])
-        row = un.group_rate_bounds(bags, P, group, rounding=0.25).loc[True]
+        row = un.group_rate_bounds(bags, P, group, rounding=0.25 * off).loc[True]
         assert_allclose(row[["low", "high"]], [rates.min(), rates.max()])
-        lines = un.tomography(bags, P, group, rounding=0.25)
+        lines = un.tomography(bags, P, group, rounding=0.25 * off)
         inside = 4 * lines["inside"]
         for end, bound in zip(("low", "high"), row[["low", "high"]], strict=True):
             assert (lines[end] * inside).sum() / group.sum() == pytest.approx(bound)
@@ -1200,40 +1009,38 @@ def rows_of(*ends):
     return table.assign(rate=0.5, error=0.1, weaker=0.5)
 
 
-def heard(function, *given):
-    return " ".join(said(function, *given)[1])
-
-
 ENDS = [(0, 0.4, 0, 0.5), (0.6, 1, 0.5, 1), (0.1, 0.9, 0, 1), (0, 0, 0, 0), (1, 1, 1, 1)]  # fmt: skip
 SERIES = [pd.Series(v, list("abc")) for v in ([1.0, 2, 0], [1.0, 0.5, 0], [2.0, 1.5, 0], [2.5, 0, 0])]  # fmt: skip
 C4 = SimpleNamespace(C=4.0)
+FEW, RATES = cautions.caution_of_few, cautions.caution_of_rates
+BAGS, PENALTY = cautions.caution, cautions.caution_of_penalty
 SAID = [
-    (cautions.caution_of_few, (20, 20), "20 bags for 20 coefficients: the penalty stands"),
-    (cautions.caution_of_few, (21, 20), "21 bags are under 3 for each of 20 coefficients"),
-    (cautions.caution_of_few, (62, 21), "62 bags are under 3 for each of 21 coefficients"),
-    (cautions.caution_of_few, (63, 21), ""),
-    (cautions.caution_of_few, (29, 3), "29 bags and 26 degrees of freedom are few: with under 30 bags or 20 degrees"),
-    (cautions.caution_of_few, (30, 10), ""),
-    (cautions.caution, (20, 20, []), "20 bags for 20 coefficients"),
-    (cautions.caution, (99, 2, [loud(6.6, 0.5)]), ""),
-    (cautions.caution, (99, 2, [loud(6.7, 0.1)]), ""),
-    (cautions.caution, (99, 2, [loud(9, 0.5)], 0.1), ""),
-    (cautions.caution, (99, 2, [loud(6.7, 0.2)]), "the shares of 99 bags deviate from the model by 0.2 in log-odds (about 5 points)"),
-    (cautions.caution, (99, 2, [loud(8, 0.2, 0.1), loud(9, 0.5, 0.2), loud(1, 0.9, 0.1)]), "by 0.5 in log-odds (about 10 points)"),
-    (cautions.caution_of_rates, (rows_of(*ENDS), C4, 99, 3), "2 of 5 intervals end at 0 or 1 (a, b):"),
-    (cautions.caution_of_rates, (rows_of(*ENDS[:2], *ENDS[:1]), C4, 99, 3), "3 of 3 intervals end at 0 or 1 (a, b, c):"),
-    (cautions.caution_of_rates, (rows_of(*ENDS[1::-1] * 2), C4, 99, 3), "4 of 4 intervals end at 0 or 1 (a, b, c, …):"),
-    (cautions.caution_of_rates, (rows_of(*ENDS[2:]), C4, 99, 33), ""),
-    (cautions.caution_of_rates, (rows_of(*ENDS), C4, 98, 33), ""),
-    (cautions.caution_of_penalty, ("rate", *SERIES[:3], 0.1), ""),
-    (cautions.caution_of_penalty, ("rate", *SERIES[:2], SERIES[3], 0.1),
-     "the penalty C=0.1 holds 2 of 3 rates: with C=10 that of b would be about 0 instead of 2, 4.0 standard errors away"),
+    (FEW, (20, 20), "20 bags for 20 coefficients: the penalty stands"),
+    (FEW, (21, 20), "21 bags are under 3 for each of 20 coefficients"),
+    (FEW, (62, 21), "62 bags are under 3 for each of 21 coefficients"),
+    (FEW, (63, 21), ""),
+    (FEW, (29, 3), "29 bags and 26 degrees of freedom are few: with under 30 bags or 20 degrees"),
+    (FEW, (30, 10), ""),
+    (BAGS, (20, 20, []), "20 bags for 20 coefficients"),
+    (BAGS, (99, 2, [loud(6.6, 0.5)]), ""),
+    (BAGS, (99, 2, [loud(6.7, 0.1)]), ""),
+    (BAGS, (99, 2, [loud(9, 0.5)], 0.1), ""),
+    (BAGS, (99, 2, [loud(6.7, 0.2)]), "the shares of 99 bags deviate from the model by 0.2 in log-odds (about 5 points"),
+    (BAGS, (99, 2, [loud(8, 0.2, 0.1), loud(9, 0.5, 0.2), loud(1, 0.9, 0.1)]), "by 0.5 in log-odds (about 10 points)"),
+    (RATES, (rows_of(*ENDS), C4, 99, 3), "2 of 5 intervals end at 0 or 1 (a, b):"),
+    (RATES, (rows_of(*ENDS[:2], *ENDS[:1]), C4, 99, 3), "3 of 3 intervals end at 0 or 1 (a, b, c):"),
+    (RATES, (rows_of(*ENDS[1::-1] * 2), C4, 99, 3), "4 of 4 intervals end at 0 or 1 (a, b, c, …):"),
+    (RATES, (rows_of(*ENDS[2:]), C4, 99, 33), ""),
+    (RATES, (rows_of(*ENDS), C4, 98, 33), ""),
+    (PENALTY, ("rate", *SERIES[:3], 0.1), ""),
+    (PENALTY, ("rate", *SERIES[:2], SERIES[3], 0.1),
+     "the penalty C=0.1 holds 2 of 3 rates: with C=10 that of b would be about 0 instead of 2, 4.0 standard"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("function", "given", "words"), SAID)
 def test_what_is_said_holds_the_true_numbers_at_its_limits(function, given, words):
-    text = heard(function, *(v.copy() if hasattr(v, "copy") else v for v in given))
+    text = " ".join(said(function, *copy.deepcopy(given))[1])
     assert words in text and bool(words) == bool(text)
 
 
@@ -1264,24 +1071,18 @@ def test_the_step_of_a_weaker_penalty_by_hand():
         assert_allclose(found.quadratic(A), [8, 7])
 
 
-@pytest.mark.parametrize("scaler", [MaxAbsScaler(), StandardScaler(with_mean=False)])
-def test_the_numbers_of_the_sentence_about_the_penalty_are_in_the_units_of_the_table(
-    scaler,
-):
+def test_the_sentence_about_the_penalty_is_in_the_units_of_the_table():
     X, _, bags, P = problem(200, 20)
     X = X * [1e3, 1.0]
-    pipe = make_pipeline(scaler, CountLogistic(0.001, tol=1e-9))
+    pipe = make_pipeline(MaxAbsScaler(), CountLogistic(0.001, tol=1e-9))
     pipe.fit(X, bags, countlogistic__proportions=P)
-    Z, numbers = pipe[0].transform(X), []
+    Z, found = pipe[0].transform(X), []
     for model, given in ((pipe, X), (pipe[-1], Z)):
-        table, (text, *_) = said(un.coefficient_table, model, given, bags, P)
-        name, _, rest = text.partition("that of ")[2].partition(" would be about ")
-        weak, _, own = rest.partition(",")[0].partition(" instead of ")
-        numbers.append([float(weak), float(own)])
-        assert float(own) == pytest.approx(table.coefficients[name], rel=0.01)
-        far = abs(float(weak) - float(own)) / table.errors[name]
-        assert float(rest.partition(", ")[2].split()[0]) == pytest.approx(far, rel=0.02)
-    assert_allclose(numbers[0], np.array(numbers[1]) / pipe[0].scale_[int(name[1])], rtol=0.01)  # fmt: skip
+        _, (text, *_) = said(un.coefficient_table, model, given, bags, P)
+        form = r"that of x(\d) would be about (\S+) instead of (\S+), (\S+) standard"
+        found.append(np.array(re.findall(form, text)[0], float))
+    scale = pipe[0].scale_[int(found[0][0])]
+    assert_allclose(found[0] * [1, scale, scale, 1], found[1], rtol=0.01)
 
 
 @pytest.mark.parametrize("size", [20, 200])
@@ -1300,27 +1101,6 @@ def test_bags_that_deviate_are_said_whatever_their_size(size):
     assert said(un.group_rate, mixed, X, bags, P, X[:, 0] > 0)[1]
 
 
-def test_bags_of_one_model_are_not_said_to_deviate():
-    heard = beyond = 0
-    for seed in range(40):
-        X, bags, P = shares_with_effects(50, 20, 0.0, seed)
-        model = CountLogistic(100.0, tol=1e-6).fit(X, bags, P)
-        heard += len(said(un.coefficient_table, model, X, bags, P)[1])
-        report = un.bag_report(model, X, bags, P)
-        beyond += report.deviation > 0
-    assert heard <= 2 >= beyond and "no more than chance gives" in str(report)
-
-
-def test_the_deviation_of_chunks_is_that_of_all():
-    X, bags, P = shares_with_effects(80, 20, 0.7)
-    frame = pd.DataFrame(X, columns=["a", "b"]).assign(bag=bags)
-    model = CountLogistic(100.0, tol=1e-6).fit(frame[["a", "b"]], bags, P)
-    whole = said(un.coefficient_table, model, frame[["a", "b"]], bags, P)[1]
-    chunks = [frame[bags < 30], frame[bags >= 30]]
-    parts = said(un.chunk_coefficient_table, model, chunks, P, bags="bag")[1]
-    assert whole == parts
-
-
 @pytest.mark.parametrize("C", [0.001, 0.1])
 def test_a_penalty_that_holds_rates_and_slopes_is_said_with_the_value_of_a_weaker_one(
     C,
@@ -1330,7 +1110,7 @@ def test_a_penalty_that_holds_rates_and_slopes_is_said_with_the_value_of_a_weake
     X, bags = rng.normal(size=(6000, 1)), np.repeat(np.arange(120), 50)
     y = (rng.random(6000) < expit(3 * X[:, 0] - 0.5)).astype(int)
     P, group = label_proportions(y, bags), X[:, 0] > 0
-    given, frame = (X, bags, P), pd.DataFrame({"x": X[:, 0], "bag": bags, "g": group})
+    given = X, bags, P
     model = CountLogistic(C, tol=1e-7).fit(*given)
     rates, text = said(un.group_rate, model, *given, group)
     assert rates["high"].item() < y[group].mean() - 0.05
@@ -1341,12 +1121,6 @@ def test_a_penalty_that_holds_rates_and_slopes_is_said_with_the_value_of_a_weake
     assert abs(weaker - own) < 0.4 * abs(own - rates["rate"].item())
     text = said(un.coefficient_table, model, *given)[1]
     assert "coefficients: with" in text[0] and "that of x0" in text[0]
-    chunks = [frame[bags < 50], frame[bags >= 50]]
-    model = CountLogistic(C, tol=1e-7).fit(frame[["x"]], bags, P)
-    options = {"bags": "bag", "features": ["x"]}
-    parts = said(un.chunk_group_rate, model, chunks, P, "g", **options)[1]
-    assert parts == said(un.group_rate, model, frame[["x"]], bags, P, group)[1]
-    assert parts
     free = CountLogistic(100.0, tol=1e-7).fit(*given)
     for ask, more in ((un.coefficient_table, ()), (un.group_rate, (group,))):
         assert not said(ask, free, *given, *more)[1]
@@ -1357,24 +1131,9 @@ def test_with_few_bags_per_coefficient_the_bounds_are_the_interval(n_bags):
     X, bags, P = shares_with_effects(n_bags, 20, 0.0, d=20)
     model = CountLogistic().fit(X, bags, P)
     row, text = said(un.group_rate, model, X, bags, P, X[:, 0] > 0)
-    few = n_bags < 63
-    assert (row["low"].item() == row["least"].item()) == few
-    assert (row["high"].item() == row["most"].item()) == few
-    whole = "group_rate gives the bounds in place of an interval"
-    assert any(whole in one for one in text) == few
-    assert any("the penalty stands as a prior" in one for one in text) == (n_bags < 22)
-
-
-def test_few_bags_and_few_degrees_of_freedom_are_said():
-    X, bags, P = shares_with_effects(29, 20, 0.0)
-    text = said(un.coefficient_table, CountLogistic().fit(X, bags, P), X, bags, P)[1]
-    assert "29 bags and 26 degrees of freedom are few" in text[0]
-    X, bags, P = shares_with_effects(40, 20, 0.0, d=20)
-    text = said(un.coefficient_table, CountLogistic().fit(X, bags, P), X, bags, P)[1]
-    assert "40 bags are under 3 for each of 21 coefficients" in text[0]
-    X, bags, P = shares_with_effects(63, 20, 0.0, d=20)
-    text = said(un.coefficient_table, CountLogistic().fit(X, bags, P), X, bags, P)[1]
-    assert not any("bags" in one.partition(":")[0] for one in text)
+    ends = row[["low", "high"]].to_numpy() == row[["least", "most"]].to_numpy()
+    assert ends.tolist() == [[n_bags < 63] * 2]
+    assert any(f"{n_bags} bags" in one for one in text) == (n_bags < 63)
 
 
 def test_more_coefficients_than_bags_have_the_errors_of_laplace():
