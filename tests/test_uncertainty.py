@@ -1025,7 +1025,7 @@ SAID = [
     (BAGS, (99, 2, [loud(6.6, 0.5)]), ""),
     (BAGS, (99, 2, [loud(6.7, 0.1)]), ""),
     (BAGS, (99, 2, [loud(9, 0.5)], 0.1), ""),
-    (BAGS, (99, 2, [loud(6.7, 0.2)]), "the shares of 99 bags deviate from the model by 0.2 in log-odds (about 5 points"),
+    (BAGS, (99, 2, [loud(6.7, 0.2)]), "the shares of 99 bags deviate from the model by 0.2 in log-odds (about 5 "),
     (BAGS, (99, 2, [loud(8, 0.2, 0.1), loud(9, 0.5, 0.2), loud(1, 0.9, 0.1)]), "by 0.5 in log-odds (about 10 points)"),
     (RATES, (rows_of(*ENDS), C4, 99, 3), "2 of 5 intervals end at 0 or 1 (a, b):"),
     (RATES, (rows_of(*ENDS[:2], *ENDS[:1]), C4, 99, 3), "3 of 3 intervals end at 0 or 1 (a, b, c):"),
