@@ -16,28 +16,12 @@ from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.preprocessing import MaxAbsScaler
 
-from llpbook import (
-    CountBoosting,
-    CountLogistic,
-    MajorityClass,
-    SplitBagKFold,
-    choosing,
-    label_proportions,
-    load_bags,
-    recommend,
-)
+from llpbook import CountBoosting, CountLogistic, choosing, load_bags, recommend
 from llpbook.base import LLPClassifier, LLPWarning, TimeIsUp
-from llpbook.choosing import (
-    METHODS,
-    RULE,
-    Signals,
-    _advice,
-    _decision,
-    _signals,
-    decide,
-    judge,
-)
+from llpbook.baselines import MajorityClass
+from llpbook.choosing import METHODS, RULE, Signals, _advice, _decision, _signals
 from llpbook.ecological import polling_errors
+from llpbook.proportions import label_proportions
 from studies import choosing as study
 
 
@@ -87,15 +71,8 @@ def ring():
 
 
 @pytest.mark.equation("eq-choosing-agreement")
-def test_agreement_bounds_the_error_of_the_worse_of_two():
-    rng = np.random.default_rng(0)
-    for k in (2, 3, 5):
-        y, first, second = rng.integers(0, k, (3, 400))
-        second = np.where(rng.random(400) < 0.7, first, second)
-        a = choosing.agreement(first, second)
-        assert a == sum(i == j for i, j in zip(first, second, strict=True)) / 400
-        errors = np.mean(first != y), np.mean(second != y)
-        assert max(errors) >= (1 - a) / 2 - 1e-12
+def test_agreement_is_the_share_of_the_same_labels():
+    assert choosing.agreement(np.array([0, 1, 2, 2]), np.array([0, 2, 2, 2])) == 0.75
 
 
 @pytest.mark.equation("eq-choosing-gain")
@@ -106,7 +83,7 @@ def test_gain_by_the_binomial_distribution():
     y = (rng.random(400) < np.where(group == 1, 0.8, 0.2)).astype(int)
     bags = np.where(group == 1, 0, 10) + np.arange(400) // 20 % 10  # pure in group
     shares, X = label_proportions(y, bags), np.where(group == 1, 1.0, -1.0)[:, None]
-    splits = list(SplitBagKFold(2, random_state=0).split(group, groups=bags))
+    splits = list(_signals.SplitBagKFold(2, random_state=0).split(group, groups=bags))
     found = choosing.held_out_gain(CountLogistic(C=1e4), X, bags, shares, splits)
     sizes, (p, prior), slow = np.bincount(bags), np.empty((2, 400)), 0.0
     counts = np.round(sizes * shares[:, 1])
@@ -159,7 +136,7 @@ def test_signals_of_trees_are_those_of_trees(ring):
     assert found.agreement == np.mean(same)
     rng = np.random.RandomState(0)
     _signals.whole_bags(bags, P, rng)
-    parts = list(SplitBagKFold(3, random_state=rng).split(X, groups=bags))
+    parts = list(_signals.SplitBagKFold(3, random_state=rng).split(X, groups=bags))
     assert found.line == choosing.held_out_gain(METHODS["line"], Z, bags, P, parts)
     folds = _signals.FullBagKFold(3, proportions=P, random_state=rng)
     splits = list(folds.split(Z, groups=bags))
@@ -203,34 +180,22 @@ def test_of_many_numbers_a_part_of_each_bag_is_fitted_to(monkeypatch):
 SEEN = Signals(1000, 10, 20, 2, 0.7, 5.0, 0.9, 0.2, 3.0, 20.0, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("change", "verdict", "method"),
-    [
-        ({}, "fit", "trees"),
-        ({"trees": 2.0, "line": 10.0}, "fit", "line"),
-        ({"trees": 9.9}, "weak", "trees"),
-        ({"trees": 10.0}, "fit", "trees"),
-        ({"trees": 3.0}, "weak", "line"),
-        ({"line": np.nan, "trees": 3.0}, "weak", "line"),
-        ({"agreement": 0.4, "largest": 0.0}, "fit", "trees"),
-        ({"trees": np.nan, "line": 11.0}, "fit", "line"),
-        ({"whole": 0.0}, "weak", "trees"),
-        ({"whole": np.nan}, "weak", "trees"),
-        ({"agreement": 0.81}, "do not fit", "majority"),
-        ({"agreement": np.nan}, "do not fit", "majority"),
-        ({"agreement": 0.81, "worth": 10.0}, "weak", "trees"),
-        ({"agreement": 0.81, "worth": 9.9}, "do not fit", "majority"),
-        ({"agreement": 0.81, "largest": 0.4}, "fit", "trees"),
-        ({"largest": 0.8, "agreement": 0.98}, "fit", "trees"),
-        ({"largest": 0.81, "agreement": 0.98}, "weak", "trees"),
-        ({"largest": 0.95, "agreement": 0.96}, "do not fit", "majority"),
-        ({"other": 0.0}, "do not fit", "majority"),
-        ({"other": np.nan, "worth": 10.0}, "do not fit", "majority"),
-    ],
-)
+@pytest.mark.parametrize("change, verdict, method", [
+    ({}, "fit", "trees"), ({"trees": 2.0, "line": 10.0}, "fit", "line"), ({"trees": 9.9}, "weak", "trees"),
+    ({"trees": 10.0}, "fit", "trees"), ({"trees": 3.0}, "weak", "line"),
+    ({"line": np.nan, "trees": 3.0}, "weak", "line"), ({"agreement": 0.4, "largest": 0.0}, "fit", "trees"),
+    ({"trees": np.nan, "line": 11.0}, "fit", "line"), ({"whole": 0.0}, "weak", "trees"),
+    ({"whole": np.nan}, "weak", "trees"), ({"agreement": 0.81}, "do not fit", "majority"),
+    ({"agreement": np.nan}, "do not fit", "majority"), ({"agreement": 0.81, "worth": 10.0}, "weak", "trees"),
+    ({"agreement": 0.81, "worth": 9.9}, "do not fit", "majority"),
+    ({"agreement": 0.81, "largest": 0.4}, "fit", "trees"), ({"largest": 0.8, "agreement": 0.98}, "fit", "trees"),
+    ({"largest": 0.81, "agreement": 0.98}, "weak", "trees"),
+    ({"largest": 0.95, "agreement": 0.96}, "do not fit", "majority"), ({"other": 0.0}, "do not fit", "majority"),
+    ({"other": np.nan, "worth": 10.0}, "do not fit", "majority"),
+])  # fmt: skip
 def test_decision_by_hand(change, verdict, method):
     signals = SEEN._replace(**change)
-    found, path = decide(signals)
+    found, path = choosing.decide(signals)
     assert found == verdict and len(path) == (1 if "other" in change else 3)
     assert method in (signals.likelier, "majority")
     assert (method == "majority") == (found == "do not fit")
@@ -242,7 +207,7 @@ def test_the_rule_is_that_of_the_study():
             row["n"], row["d"], row["bags"], row["classes"], row["largest"], row["worth"],
             row["agreement"], 0.1, row["line"], row["trees"], row["whole"],
         )  # fmt: skip
-        verdict, _ = decide(signals)
+        verdict, _ = choosing.decide(signals)
         assert verdict == study.verdict(row)
         named = {"line": "counts", "trees": "count trees"}[signals.likelier]
         assert study.advised(row) in (named, "majority")
@@ -269,18 +234,13 @@ def test_labels_needed_are_those_of_a_binomial_test():
         assert choosing.needed(n) == wanted
 
 
-@pytest.mark.parametrize(
-    ("verdict", "counts"),
-    [
-        ("fit", [(9, 2), (5, 0)]),
-        ("do not fit", [(2, 9), (0, 5)]),
-        ("weak", [(6, 4), (0, 0), (4, 0), (0, 4)]),
-    ],
-)
+@pytest.mark.parametrize("verdict, counts", [
+    ("fit", [(9, 2), (5, 0)]), ("do not fit", [(2, 9), (0, 5)]), ("weak", [(6, 4), (0, 0), (4, 0), (0, 4)]),
+])  # fmt: skip
 def test_known_labels_overrule_where_they_are_enough(verdict, counts):
     for alone in counts:
         table = pd.DataFrame({"alone": alone}, index=["fit", "majority"])
-        assert judge("weak", table) == verdict
+        assert choosing.judge("weak", table) == verdict
 
 
 def test_right_labels_are_counted_by_hand():
@@ -297,20 +257,17 @@ def test_labels_that_were_chosen_by_class_warn():
         recommend(X, bags, P, labels=drawn)
     named = pd.DataFrame(P, columns=["healthy", "ill"])
     labels, n = np.array(["healthy", -1], dtype=object)[y], np.sum(y == 0)
-    message = (
-        f"0 of {n} known labels are of class 'ill' where the shares of their bags say "
-    )
-    message += f"{P[bags[y == 0], 1].sum():.0f}:"
+    message = f"0 of {n} known .* their bags say {P[bags[y == 0], 1].sum():.0f}:"
     with pytest.warns(LLPWarning, match=message):
         assert recommend(X, bags, named, labels=labels).labeled is not None
 
 
 def test_a_probability_below_a_thousandth_warns():
-    """None of 10 has one of 2 / 1024 where shares are a half, none of 12 one of 2 / 4096."""
-    halves, names = np.full((12, 2), 0.5), np.array(["a", "b", "c"])
+    """None of 10 has one of 2 / 1024 where shares are a half, none of 11 one of 2 / 2048."""
+    halves, names = np.full((11, 2), 0.5), np.array(["a", "b", "c"])
     for labels, shares, said in (
-        (np.zeros(10, int), halves[2:], []),
-        (np.zeros(12, int), halves, [(0, 12, "b", 6)]),
+        (np.zeros(10, int), halves[1:], []),
+        (np.zeros(11, int), halves, [(0, 11, "b", 6)]),
         (np.arange(40) // 20, np.tile([0.2, 0.5, 0.3], (40, 1)), [(20, 40, "a", 8), (0, 40, "c", 12)]),
     ):  # fmt: skip
         with warnings.catch_warnings(record=True, action="always") as caught:
@@ -422,14 +379,9 @@ def test_the_limit_of_time_is_kept_and_what_was_not_tried_is_said(seconds):
     advice.plot()
 
 
-@pytest.mark.parametrize(
-    ("slow", "missing", "verdict"),
-    [
-        ("trees", "gain of CountBoosting", "fit"),
-        ("other", "EMLR", "weak"),
-        ("line", "CountLogistic", "do not fit"),
-    ],
-)
+@pytest.mark.parametrize("slow, missing, verdict", [
+    ("trees", "gain of CountBoosting", "fit"), ("other", "EMLR", "weak"), ("line", "CountLogistic", "do not fit"),
+])  # fmt: skip
 def test_a_method_that_takes_too_long_is_missing(monkeypatch, slow, missing, verdict):
     X, _, bags, P = line_problem()
     fit = type(METHODS[slow])._fit
@@ -557,7 +509,7 @@ LABELED = choosing.count_right(np.array([0, 1, 1, 1]), np.array([0, 1, 1, 0]), 0
 def test_what_the_advice_says(change, words, missing):
     own = {n: change.get(n) for n in ("labeled", "refusal", "not_tried")}
     signals = SEEN._replace(**{n: v for n, v in change.items() if n not in own})
-    verdict, path = decide(signals)
+    verdict, path = choosing.decide(signals)
     model = METHODS["majority" if verdict == "do not fit" else signals.likelier]
     asked = pd.DataFrame(path, columns=["ask", "answer"])
     own |= {"reasons": asked, "majority": "well", "max_seconds": 7.0}
@@ -574,14 +526,9 @@ def test_what_can_be_learned_is_recommended(line):
     assert advice.verdict == "fit" and np.mean(model.predict(X) == y) > 0.85
     assert model[-1].get_params() == advice.method.get_params()
     assert type(model[-1]) is type(advice.method)
-    seen = advice.signals
-    gains = sorted(
-        [(seen.line, METHODS["line"]), (seen.trees, METHODS["trees"])],
-        key=lambda pair: -pair[0],
-    )
-    assert [
-        *zip(advice.alternatives["gain"], advice.alternatives["estimator"], strict=True)
-    ] == gains
+    seen, table = advice.signals, advice.alternatives.set_index("estimator")["gain"]
+    assert table[METHODS["line"]] == seen.line and table[METHODS["trees"]] == seen.trees
+    assert table.is_monotonic_decreasing
     assert advice.max_seconds == 60
     assert recommend(X, bags, P, random_state=1).signals.line != seen.line
     assert not any(hasattr(m, "classes_") for m in METHODS.values())
@@ -687,10 +634,7 @@ def test_errors_of_shares_reach_the_fits_and_the_advice():
     assert plain.signals.line != told.signals.line
     assert told._repr_html_().startswith("<pre>Fit ")
     said = [" ".join(str(advice).split()) for advice in (plain, told)]
-    assert ["labels if the shares were exact;" in text for text in said] == [
-        False,
-        True,
-    ]
+    assert ["labels if the shares were exact;" in text for text in said] == [False, True]  # fmt: skip
     # A bag without instances, numbered first, changes nothing.
     more = {"proportion_errors": np.append(0.3, errors)}
     shifted = recommend(X, bags + 1, np.append(0.5, official), **more)

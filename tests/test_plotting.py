@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from itertools import combinations, pairwise, permutations
+from itertools import pairwise
 
 import matplotlib
 
@@ -360,23 +360,9 @@ def test_a_gap_that_is_the_critical_difference_is_one(monkeypatch):
     (ax,) = plot_critical_difference([1, 2, 3], 9, control=1).axes
     faces = [lines(ax, f"method {k}")[0].get_markerfacecolor() for k in range(3)]
     assert [face != "white" for face in faces] == [True, False, True]
-    assert not lines(plot_critical_difference([1, 2, 3], 9).axes[0], "group")
-
-
-def test_leaders_do_not_cross_and_names_do_not_overlap():
-    fig = plot_critical_difference(range(1, 10), 5)
-    fig.canvas.draw()
-    (ax,) = fig.axes
-    for one, other in permutations(lines(ax, "leader"), 2):
-        rank, _, edge = one.get_xdata()
-        crossed = min(rank, edge) < other.get_xdata()[0] < max(rank, edge)
-        assert not (crossed and other.get_ydata()[-1] >= one.get_ydata()[-1])
-    boxes = [t.get_window_extent() for t in ax.texts]
-    for one, other in combinations(boxes, 2):
-        assert not one.overlaps(other)
-    assert all(fig.bbox.x0 <= box.x0 and box.x1 <= fig.bbox.x1 for box in boxes)
     given = plt.subplots()[1]
-    assert plot_critical_difference([1, 2], 8, ax=given) is given.figure
+    assert plot_critical_difference([1, 2, 3], 9, ax=given) is given.figure
+    assert not lines(given, "group")
 
 
 # --- bad input -----------------------------------------------------------------------
@@ -386,20 +372,13 @@ GOOD = {
 }
 
 
-@pytest.mark.parametrize(
-    ("plot", "change", "message"),
-    [
-        (
-            plot_bags,
-            {"X": np.full((4, 2), np.nan)},
-            "X must be a matrix of finite numbers",
-        ),
-        (plot_bags, {"class_names": ["a"]}, "class_names must be 2 names, got"),
-        (plot_critical_difference, {"ranks": [1, 1]}, "ranks of 2 methods must sum"),
-        (plot_critical_difference, {"control": "C"}, "control must be one of"),
-        (draw_dag, {"dag": {("X", "Y"), ("Y", "X")}}, "cycle"),
-    ],
-)
+@pytest.mark.parametrize("plot, change, message", [
+    (plot_bags, {"X": np.full((4, 2), np.nan)}, "X must be a matrix of finite numbers"),
+    (plot_bags, {"class_names": ["a"]}, "class_names must be 2 names, got"),
+    (plot_critical_difference, {"ranks": [1, 1]}, "ranks of 2 methods must sum"),
+    (plot_critical_difference, {"control": "C"}, "control must be one of"),
+    (draw_dag, {"dag": {("X", "Y"), ("Y", "X")}}, "cycle"),
+])  # fmt: skip
 def test_bad_input_is_named_and_leaves_no_figure(plot, change, message):
     with pytest.raises(ValueError, match=message):
         plot(**GOOD.get(plot, {}) | change)
