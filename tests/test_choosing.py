@@ -71,8 +71,11 @@ def ring():
 
 
 @pytest.mark.equation("eq-choosing-agreement")
-def test_agreement_is_the_share_of_the_same_labels():
-    assert choosing.agreement(np.array([0, 1, 2, 2]), np.array([0, 2, 2, 2])) == 0.75
+def test_agreement_bounds_the_error_of_the_worse_of_two():
+    y, first, second = np.random.default_rng(0).integers(0, 3, (3, 400))
+    a = choosing.agreement(first, second)
+    assert a == sum(i == j for i, j in zip(first, second, strict=True)) / 400
+    assert max(np.mean(first != y), np.mean(second != y)) >= (1 - a) / 2
 
 
 @pytest.mark.equation("eq-choosing-gain")

@@ -72,9 +72,7 @@ def test_demsar_verdicts():
     ranks = average_ranks(AUC)
     strict = critical_difference(4, 14, test="nemenyi", level=0.05)
     assert round(strict, 2) == 1.25  # no pair differs
-    assert comparison.indistinct_groups(ranks, strict) == [
-        list(ranks.sort_values().index)
-    ]
+    assert comparison.indistinct_groups(ranks, strict) == [list(ranks.sort_values().index)]  # fmt: skip
     wider = critical_difference(4, 14, test="nemenyi", level=0.1)
     groups = comparison.indistinct_groups(ranks, wider)
     assert round(wider, 2) == 1.12
@@ -154,26 +152,18 @@ def test_ranks_by_loops(seed):
 
 def test_ranks_follow_order_only_and_scores_equal_up_to_rounding_tie():
     table = scores(1, (6, 4), 40)
-    assert_array_equal(
-        comparison.rank_methods(table), comparison.rank_methods(np.exp(table))
-    )
-    assert comparison.rank_methods([[0.1 + 0.2, 0.3, 0.2]]).to_numpy().tolist() == [
-        [1.5, 1.5, 3]
-    ]
+    assert_array_equal(comparison.rank_methods(table), comparison.rank_methods(np.exp(table)))  # fmt: skip
+    assert comparison.rank_methods([[0.1 + 0.2, 0.3, 0.2]]).to_numpy().tolist() == [[1.5, 1.5, 3]]  # fmt: skip
     tiny = 1e-30 * table  # small units are no ties
     assert_array_equal(comparison.rank_methods(table), comparison.rank_methods(tiny))
-    assert (
-        comparison.rank_methods(np.zeros((2, 3))).to_numpy().tolist() == [[2.0] * 3] * 2
-    )
+    assert (comparison.rank_methods(np.zeros((2, 3))).to_numpy().tolist() == [[2.0] * 3] * 2)  # fmt: skip
 
 
 def test_draws_of_one_set_are_averaged_before_they_are_ranked():
     index = pd.MultiIndex.from_product([["b", "a"], [10, 50]], names=["set", "size"])
     means = pd.DataFrame([[3, 1], [1, 2], [5, 6], [7, 0]], index, ["A", "B"]) / 10
     draws = pd.concat([means + 0.3, means - 0.3, means])
-    pd.testing.assert_frame_equal(
-        comparison.rank_methods(draws), comparison.rank_methods(means)
-    )
+    pd.testing.assert_frame_equal(comparison.rank_methods(draws), comparison.rank_methods(means))  # fmt: skip
     assert average_ranks(draws).to_dict() == {"A": 1.5, "B": 1.5}
 
 
@@ -277,9 +267,7 @@ def test_resampled_t_without_shared_data_is_the_paired_t_test():
     assert found.t == pytest.approx(theirs.statistic)
     assert found.pvalue == pytest.approx(theirs.pvalue)
     assert found.standard_error == pytest.approx(stats.sem(first - second))
-    tiny = comparison.resampled_t_test(
-        1e-12 * first, 1e-12 * second, test_train_ratio=0
-    )
+    tiny = comparison.resampled_t_test(1e-12 * first, 1e-12 * second, test_train_ratio=0)  # fmt: skip
     assert tiny.t == pytest.approx(found.t)
     wider = comparison.resampled_t_test(first, second, test_train_ratio=1 / 3)
     factor = np.sqrt((1 / 12 + 1 / 3) / (1 / 12))
@@ -288,17 +276,11 @@ def test_resampled_t_without_shared_data_is_the_paired_t_test():
 
 
 def test_resampled_t_where_draws_do_not_vary():
-    same = comparison.resampled_t_test(
-        [0.1 + 0.2, 0.5], [0.3, 0.5], test_train_ratio=0.5
-    )
+    same = comparison.resampled_t_test([0.1 + 0.2, 0.5], [0.3, 0.5], test_train_ratio=0.5)  # fmt: skip
     assert (same.difference, same.t, same.pvalue) == (0, 0, 1)
-    shifted = comparison.resampled_t_test(
-        [0.7, 0.8, 0.9], [0.4, 0.5, 0.6], test_train_ratio=0.5
-    )
+    shifted = comparison.resampled_t_test([0.7, 0.8, 0.9], [0.4, 0.5, 0.6], test_train_ratio=0.5)  # fmt: skip
     assert shifted.t == np.inf and shifted.pvalue == 0
-    assert (
-        comparison.resampled_t_test([0, 0], [1, 1], test_train_ratio=0.5).t == -np.inf
-    )
+    assert (comparison.resampled_t_test([0, 0], [1, 1], test_train_ratio=0.5).t == -np.inf)  # fmt: skip
 
 
 @pytest.mark.equation("eq-comparison-effect")
@@ -389,9 +371,7 @@ def test_bad_input_is_named(call, message):
 def test_friedman_of_published_ranks_by_hand():
     """Three methods in one order on five sets: chi2 is 10 without ties; the factor of ties divides it."""
     assert comparison.friedman_from_ranks([1, 2, 3], 5).chi2 == pytest.approx(10)
-    assert comparison.friedman_from_ranks(
-        [1, 2, 3], 5, tie_factor=0.5
-    ).chi2 == pytest.approx(10)
+    assert comparison.friedman_from_ranks([1, 2, 3], 5, tie_factor=0.5).chi2 == pytest.approx(10)  # fmt: skip
     found = comparison.friedman_from_ranks([1.8, 2.0, 2.2], 5, tie_factor=0.5)
     assert found.chi2 == pytest.approx(0.4 / 0.5)
     # two methods, each rank rounded by up to 0.005
@@ -436,9 +416,7 @@ def test_draws_of_one_set_have_the_corrected_error():
     part.index = pd.RangeIndex(len(part), name="draw")
     found = paired_differences(part, "old", unit="draw", test_train_ratio=0.5)
     for method in ("one", "two"):
-        known = comparison.resampled_t_test(
-            part[method], part["old"], test_train_ratio=0.5
-        )
+        known = comparison.resampled_t_test(part[method], part["old"], test_train_ratio=0.5)  # fmt: skip
         expected = known.difference, known.standard_error, known.n_draws
         assert_allclose(found.loc[method], expected)
 

@@ -262,7 +262,9 @@ def test_category_makes_a_value_of_missing(toy):
 
 def test_declared_values_and_numbers(toy):
     table, spec = toy
-    spec |= {"declared": {"sex": ["x"]}, "use_declared": True, "numbers": ["size"]}
+    spec |= {"declared": {"sex": ["x"]}, "numbers": ["size"]}
+    assert "sex=x" not in _encodings.encode(table, spec, "impute")
+    spec |= {"use_declared": True}
     X = _encodings.encode(table, spec, "impute")
     assert X["size"].tolist() == [10, 5, 5, 0, 5]
     assert X["sex=x"].tolist() == [0] * 5 and "sex=f" in X
@@ -469,6 +471,7 @@ def test_make_dataset_from_arrays():
     one = make_dataset(sp.csr_array(X), list("abcabc"), [0] * 6, positive="b", name="one")  # fmt: skip
     assert one.proportions.to_numpy().tolist() == [[pytest.approx(2 / 3), pytest.approx(1 / 3)]]  # fmt: skip
     assert one.true_labels_for_evaluation().tolist() == [0, 1, 0] * 2
+    assert "'one': 6 instances" in repr(one)
     for given, words in (
         ((X[:, 0], [0] * 6, [0] * 6), r"shape \(n_instances, n_features\), got \(6,\)"),
         ((X, [0] * 6, [0] * 6), r"at least two classes, got \[0\]"),

@@ -330,9 +330,7 @@ def test_the_normal_form_has_the_moments_of_the_exact_one():
     variance = np.bincount(bags, s * (1 - s)) + known.var() + 1 / 12
     expected = norm.logpdf(np.bincount(bags, s), known.mean(), np.sqrt(variance))
     parts, positives = np.array([3, 3]), np.array([2, 1])
-    assert_allclose(
-        ms._scorers.normal_score(s, bags, parts, sizes, positives), expected
-    )
+    assert_allclose(ms._scorers.normal_score(s, bags, parts, sizes, positives), expected)  # fmt: skip
 
 
 @pytest.mark.parametrize("size, form", [(500, "exact_score"), (501, "normal_score")])

@@ -126,7 +126,8 @@ def test_what_is_left_out_is_said_and_no_more(toy):
     assert figure.get_size_inches().tolist() == [7, 3]
     assert plot_bags(X, bags, p, figsize=(6, 4)).get_size_inches().tolist() == [6, 4]
     for n_bags, loc, some in ((8, "left", ""), (9, "right", ", 8 of 9 bags")):
-        right = plot_bags(X, np.arange(80) % n_bags, np.linspace(0, 1, n_bags)).axes[1]
+        shares = [np.nan, *np.linspace(0, 1, n_bags)]
+        right = plot_bags(X, 1 + np.arange(80) % n_bags, shares).axes[1]
         assert right.get_title(loc=loc) == "label proportions" + some
     many, half = np.tile(X, (20, 1)), [0.5, 0.5]
     for rows, d, some in ((1500, 2, ""), (1501, 2, ", 1500 of 1501"), (1600, 1, "")):
