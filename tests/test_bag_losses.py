@@ -1,6 +1,7 @@
 """Losses of bags: values by definition and brute force, gradients by differences, what theory says; the learners."""
 
 import pickle
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import permutations, product
 
@@ -31,20 +32,20 @@ from llpbook.bag_losses import (
     easy_label_variance,
     easy_labels,
     first_half,
+    forward,
     pair_bags,
     transition,
     unmixed_labels,
 )
 from llpbook.bag_losses._learners import LOSSES
-from llpbook.bag_losses._normal import ROUNDING
 from llpbook.base import (
     BagCounts,
     BagLoss,
     LinearObjective,
     LLPWarning,
+    bag_counts,
     read_scores,
 )
-from llpbook.base._bag_loss import SMALLEST_VARIANCE
 from llpbook.count_likelihood import (
     CountBoosting,
     CountLogistic,
@@ -118,6 +119,45 @@ def test_a_loss_takes_a_batch_and_names_of_bags_in_any_order(loss):
     assert np.isfinite(hessian).all() and hessian.min() >= 0
 
 
+#: The curvatures of a logistic regression that a loss returns, if not one.
+TIMES = {EACH["entropy"]: 0, EACH["told the prior"]: 3}
+
+
+@each
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_frequencies_are_repeated_rows_and_the_curvature_is_logistic(loss, n_classes):
+    if n_classes == 3 and (loss not in SEVERAL.values() or loss in TIMES):
+        loss = EasyLoss([0.5, 0.2, 0.3])
+    f, bags, p = small(2, n_classes=n_classes)
+    P = p if p.ndim == 2 else np.column_stack([1 - p, p])
+    times, errors = np.arange(24) % 3 + 1, np.full(5, 0.01)[:, None, None]
+    errors = errors * (np.eye(n_classes) - 1 / n_classes)
+    rows = np.repeat(np.arange(24), times)
+    few, many = f, f[rows]
+    known = bag_counts(bags, P, errors, times), bag_counts(bags[rows], P, errors)
+    found, wanted = loss.of_counts(few, known[0]), loss.of_counts(many, known[1])
+    assert found[0] == pytest.approx(wanted[0])
+    assert_allclose(found[1][rows], wanted[1], atol=1e-9)
+    factors = loss.factors(few, known[0]), loss.factors(many, known[1])
+    assert len(factors[0]) == loss.n_factors(1 if n_classes == 2 else 3)
+    assert_allclose(np.array(factors[0])[:, rows], factors[1], atol=1e-9)
+    s = softmax(f, axis=1) if n_classes == 3 else expit(f)
+    logistic = np.maximum(s * (1 - s), 0.05) * (1.5 if n_classes == 3 else 1)
+    assert_allclose(found[2], TIMES.get(loss, 1) * logistic)
+
+
+def test_one_bag_is_refused_where_its_number_means_nothing():
+    told, one = [0.6, 0.4], ([0.0, 1.0], [1, 1], [0.2, 0.5])
+    for loss in (
+        ForwardLoss(told), EasyLoss(), EasyLoss(told, "worth"),
+        0.5 * EntropyTerm() + ForwardLoss(), WithCopies(EasyLoss()),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=r"must be 2 or more for .*, got 1: "):
+            loss(*one)
+    for loss in (CountLoss(), NormalLoss(), ProportionLoss(), EasyLoss(told)):
+        assert np.abs(loss(*one)[1]).max() > 0
+
+
 @each
 def test_a_loss_is_finite_where_predictions_are_certain_and_wrong(loss):
     f = np.array([800.0, -800, 750, -750, 0, 0])
@@ -142,6 +182,7 @@ def test_losses_are_added_weighed_compared_and_stored():
     both = ProportionLoss() + 0.5 * ProportionLoss("squares")
     roots = both.factors(F, read_scores(F, bags, P)[1])
     assert_allclose(sum(root**2 for root in roots), both(F, bags, P)[2])
+    assert (EntropyTerm() + NormalLoss()).before == (ProportionLoss(),)
     with pytest.raises(TypeError):
         ProportionLoss() + 1
 
@@ -168,6 +209,11 @@ def test_malformed_input_is_named(change, message):
     [
         (lambda: ProportionLoss("kl"), "divergence must be"),
         (lambda: EasyLoss([0.5, 0.6]), "prior must be shares of the classes"),
+        (lambda: EasyLoss([-0.5, 1.5]), r"shares of the .* got \[-0.5, 1.5\]"),
+        (lambda: ForwardLoss([[0.5, 0.5]]), "prior must be shares of the classes"),
+        (lambda: EasyLoss([0, 1]).with_prior(np.ones(3) / 3), "per class, 3"),
+        (lambda: BagBatches([]), r"one dimension and not empty, got shape \(0,\)"),
+        (lambda: BagBatches([[0, 1]]), r"one dimension .* got shape \(1, 2\)"),
         (lambda: BagBatches([0], 0), "bags_per_batch must be a whole number from 1"),
         (lambda: EasyLoss() * -1, "weighed by a positive number, got -1"),
     ],
@@ -188,7 +234,7 @@ def test_bags_of_one_are_logistic_regression(name):
     s = expit(f)
     assert value == pytest.approx(-bernoulli.logpmf(y, s).sum())
     assert_allclose(gradient, s - y, atol=1e-9)
-    assert_allclose(hessian, np.maximum(s * (1 - s), SMALLEST_VARIANCE))
+    assert_allclose(hessian, np.maximum(s * (1 - s), 0.05))
 
 
 @pytest.mark.parametrize("name", ["counts", "proportion", "easy"])
@@ -213,13 +259,20 @@ def test_forward_in_pure_bags_of_equal_sizes_is_balanced_logistic_regression():
 # --- the proportion loss -------------------------------------------------------------------------------------
 
 
-@pytest.mark.equation("eq-losses-proportion")
+@pytest.mark.equation("eq-losses-proportion", "eq-losses-entropy")
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_proportion_loss_by_its_definition(n_classes):
+def test_losses_by_their_definition(n_classes):
     f, bags, p = small(6, n_classes=n_classes)
     s = softmax(f, axis=1) if f.ndim == 2 else np.column_stack([1 - expit(f), expit(f)])
     P = p if p.ndim == 2 else np.column_stack([1 - p, p])
     kl = squares = 0.0
+    sizes = np.bincount(bags)
+    prior = sizes @ P / len(bags)
+    labels = sizes[:, None] * (P - prior) + prior
+    easy = -np.sum(labels[bags] * np.log(s))
+    assert EasyLoss()(f, bags, p)[0] == pytest.approx(easy)
+    entropy = scipy_entropy(s, axis=1).sum()
+    assert EntropyTerm()(f, bags, p)[0] == pytest.approx(entropy)
     for k in range(5):
         mean, size = s[bags == k].mean(axis=0), np.sum(bags == k)
         kl += size * scipy_entropy(P[k], mean)
@@ -274,16 +327,39 @@ def test_the_normal_loss_is_a_normal_density():
     s, expected = expit(f), 0.0
     for k in range(5):
         mine = s[bags == k]
-        variance = np.sum(mine * (1 - mine)) + ROUNDING
+        variance = np.sum(mine * (1 - mine)) + 1 / 12
         count = round(p[k] * len(mine))
         expected -= norm.logpdf(count, mine.sum(), np.sqrt(variance))
     constant = 5 * np.log(2 * np.pi) / 2
     assert NormalLoss()(f, bags, p)[0] == pytest.approx(expected - constant)
     known = read_scores(f, bags, p)[1]
     vague = replace(known, errors=np.full(5, 2.0))
-    spread = np.sqrt(np.bincount(bags, s * (1 - s)) + ROUNDING + 2)
+    spread = np.sqrt(np.bincount(bags, s * (1 - s)) + 1 / 12 + 2)
     told = -norm.logpdf(known.counts, np.bincount(bags, s), spread).sum() - constant
     assert NormalLoss().of_counts(f, vague)[0] == pytest.approx(told)
+
+
+def test_factors_of_the_normal_loss_and_of_pairs_are_variances_of_the_gradient():
+    """The information is the mean square of the gradient: over normal counts, and over the two bags of a pair."""
+    f, bags, p = small(8)
+    s = expit(f)
+    known = replace(read_scores(f, bags, p)[1], errors=np.arange(5.0))
+    spread = np.sqrt(np.bincount(bags, s * (1 - s)) + 1 / 12 + known.errors)
+    nodes, chances = np.polynomial.hermite_e.hermegauss(5)
+    mean_square = 0.0
+    for z, chance in zip(nodes, chances / chances.sum(), strict=True):
+        drawn = replace(known, counts=np.bincount(bags, s) + z * spread)
+        g = NormalLoss().of_counts(f, drawn)[1]
+        mean_square = mean_square + chance * np.outer(g, g)
+    factors = NormalLoss().factors(f, known)
+    found = sum(np.outer(a, a) for a in factors) * (bags[:, None] == bags)
+    assert_allclose(found, mean_square * (bags[:, None] == bags), atol=1e-12)
+    given = f, np.full(24, 0.3), np.full(24, 0.8), np.full(24, 0.4), 0.35
+    (first, g, square), (second, h, _) = (forward(*given, is_first=k) for k in (1, 0))
+    chance = np.exp(-first)
+    assert_allclose(chance + np.exp(-second), 1)
+    assert_allclose(chance * g + (1 - chance) * h, 0, atol=1e-12)
+    assert_allclose(chance * g**2 + (1 - chance) * h**2, square)
 
 
 # --- unbiased losses -----------------------------------------------------------------------------------------
@@ -363,6 +439,11 @@ def test_pairs_have_the_largest_squared_differences(n_bags):
         if all(a < b for a, b in zip(order[::2], order[1::2], strict=True))
     )
     assert found == pytest.approx(best)
+    # Of equal shares the numbers decide; of an odd number the largest is twice in a pair.
+    assert pair_bags(np.zeros(4)).tolist() == [[3, 0], [2, 1]]
+    assert pair_bags(np.array([0.5, 0.5, 0.2])).tolist() == [[1, 2], [1, 0]]
+    pure = [r.tolist() for r in transition(np.ones((1, 2)), np.array([[1.0, 3.0]]))]
+    assert pure == [[0], [0.25], [1]]
 
 
 @pytest.mark.equation("eq-losses-transition", "eq-losses-forward")
@@ -391,7 +472,7 @@ def test_an_odd_number_of_pairs_by_its_definition():
     """The bag of the largest share is in two pairs, and counts half in each; pairs and weights by hand."""
     f = np.random.default_rng(5).normal(size=9)
     bags, shares = np.repeat([0, 1, 2], [2, 3, 4]), np.array([0.5, 0.9, 0.1])
-    prior, found, expected = 0.4, ForwardLoss([0.6, 0.4])(f, bags, shares), 0.0
+    prior, loss, expected, square = 0.4, ForwardLoss([0.6, 0.4]), 0.0, np.zeros(9)
     weight = {0: 2.0, 1: 1.5, 2: 4.0}
     for one, two in ((1, 2), (1, 0)):
         size = np.array([weight[one], weight[two]])
@@ -403,7 +484,11 @@ def test_an_odd_number_of_pairs_by_its_definition():
         assert 0 < mixed < 1
         expected -= 0.5 * np.log(first[bags == one]).sum()
         expected -= np.log(1 - first[bags == two]).sum()
-    assert found[0] == pytest.approx(expected)
+        rates = *transition(p[None], size[None]), prior, True
+        square += forward(f, *rates)[2] * ((bags == one) / 2 + (bags == two))
+    assert loss(f, bags, shares)[0] == pytest.approx(expected)
+    known = read_scores(f, bags, shares)[1]
+    assert_allclose(loss.factors(f, known)[0] ** 2, square)
 
 
 def test_the_prior_is_that_of_instances_and_is_passed_on():
@@ -423,15 +508,6 @@ def test_the_prior_is_that_of_instances_and_is_passed_on():
 
 
 # --- terms ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.equation("eq-losses-entropy")
-def test_the_entropy_term_by_scipy():
-    f, bags, p = small(9)
-    s = expit(f)
-    expected = scipy_entropy([s, 1 - s]).sum()
-    value, _, hessian = EntropyTerm()(f, bags, p)
-    assert value == pytest.approx(expected) and not hessian.any()
 
 
 @pytest.mark.equation("eq-losses-consistency")
@@ -466,6 +542,9 @@ def test_a_half_has_half_of_each_bag():
     assert_array_equal(scores, [0, 1, 2])
     for name in ("bags", "sizes", "counts", "errors"):
         assert_allclose(getattr(half, name), getattr(known, name))
+    for n, turned in ((5, both.bags[:5]), (6, [0, 0, 1, 0, 1, 0])):
+        with pytest.raises(ValueError, match="scores must be those of all instances"):
+            first_half(np.arange(n), replace(both, bags=np.array(turned)))
 
 
 def test_the_adversarial_shift_changes_predictions_most():
@@ -482,7 +561,10 @@ def test_the_adversarial_shift_changes_predictions_most():
         other = rng.normal(size=X.shape)
         other *= 1e-3 / np.linalg.norm(other, axis=1, keepdims=True)
         assert (np.abs(score(X + other) - score(X)) < 1.01 * worst).all()
-    assert not adversarial_shift(lambda Z: np.zeros(len(Z)), X).any()
+    # A step at c is seen from steps beyond it, by default of 1e-4; the shift is then of length 0.1.
+    for c, options, seen in ((9e-5, {}, 0.1), (2e-4, {}, 0), (0.5, {"step": 1}, 0.1)):
+        found = adversarial_shift(lambda Z, c=c: 1.0 * (Z[:, 1] > c), 0 * X, **options)
+        assert_allclose(found, np.tile([0, seen, 0], (6, 1)))
 
 
 # --- learners ------------------------------------------------------------------------------------------------
@@ -570,14 +652,30 @@ def test_some_labels_help_and_are_no_pure_bag_of_many():
     assert_allclose(some.coef_, again.coef_, atol=1e-5)
 
 
-def test_easy_labels_far_outside_are_warned_of():
+def test_easy_labels_beyond_fifty_are_warned_of():
     rng = np.random.default_rng(0)
-    y = np.repeat([0, 1], [1000, 1000])
-    X, bags = rng.normal(size=(2000, 2)) + y[:, None], np.repeat(np.arange(4), 500)
-    with pytest.warns(LLPWarning, match="a bag of 500 the label 250, not 0 or 1"):
-        BagLogistic("easy").fit(X, bags, [0.0, 0.0, 1.0, 1.0])
-    with pytest.warns(LLPWarning, match="a bag of 2000 the label 1000"):
-        BagLogistic("easy").fit(X, bags, [0.0, 0.0, 1.0, 1.0], counts=np.full(2000, 4))
+    for sizes, times, said in (
+        ([60, 101, 41], 1, "a bag of 101 the label 51, not 0 or 1"),
+        ([60, 101, 41], 3, "a bag of 303 the label 152, "),
+        ([58, 99, 41], 1, None),  # the label 50
+    ):
+        bags, p = np.repeat(np.arange(3), sizes), np.array([0.0, 1.0, 0.0])
+        X = rng.normal(size=(len(bags), 2)) + p[bags, None]
+        given, counts = (X, bags, p), np.full(len(bags), times)
+        with pytest.warns(LLPWarning, match=said) if said else nullcontext():
+            BagLogistic("easy", fit_intercept=False).fit(*given, counts=counts)
+        BagLogistic(EasyLoss(factor="worth")).fit(*given, counts=counts)  # no warning
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_learner_takes_frequencies_as_repeated_rows(name):
+    X, _, bags, P = bags_of(120, size=6)
+    times = np.arange(120) % 3 + 1
+    rows = np.repeat(np.arange(120), times)
+    model = BagLogistic(name, tol=1e-7)
+    wanted = model.fit(X[rows], bags[rows], P).decision_function(X)
+    found = model.fit(X, bags, P, counts=times).decision_function(X)
+    assert_allclose(found, wanted, atol=1e-6)
 
 
 @pytest.mark.parametrize("learner", [BagLogistic, BagBoosting])
@@ -643,7 +741,9 @@ def test_errors_of_shares_are_for_losses_that_use_them():
     one = BagLogistic(proportion_errors=errors).fit(X, bags, P)
     two = CountLogistic(proportion_errors=errors).fit(X, bags, P)
     assert_array_equal(one.coef_, two.coef_)
-    assert (one.coef_ != BagLogistic().fit(X, bags, P).coef_).any()
+    for name in ("counts", "normal"):
+        told = BagLogistic(name, proportion_errors=errors).fit(X, bags, P).coef_
+        assert np.abs(told - BagLogistic(name).fit(X, bags, P).coef_).max() > 1e-3
     with pytest.raises(ValueError, match="proportion_errors are of no use"):
         BagLogistic("proportion", proportion_errors=errors).fit(X, bags, P)
 
@@ -664,5 +764,7 @@ def test_batches_hold_whole_bags_and_each_instance_once(per_batch):
             assert len(set(bags[rows])) <= per_batch
     if per_batch == 1:
         assert [r.tolist() for r in passes[0]] != [r.tolist() for r in passes[1]]
-    again = [r.tolist() for r in BagBatches(bags, per_batch, random_state=1)]
+    assert len(BagBatches(np.arange(17))) == 3  # of 8
+    names = np.char.zfill(bags.astype(str), 2)
+    again = [r.tolist() for r in BagBatches(names, per_batch, random_state=1)]
     assert again == [r.tolist() for r in passes[0]]

@@ -22,6 +22,11 @@ def first_half(scores, known):
     -------
     ndarray, shape (n_instances,)
     BagCounts
+
+    Raises
+    ------
+    ValueError
+        If the second half are not copies of the first in the same bags and order.
     """
     n = len(scores) // 2
     halves = known.bags[:n], known.bags[n:]
@@ -114,6 +119,11 @@ class WithCopies(BagLoss):
     """
 
     loss: BagLoss
+
+    @property
+    def fewest_bags(self):
+        """Those of the loss."""
+        return self.loss.fewest_bags
 
     def of_counts(self, scores, known):
         """See `BagLoss.of_counts`."""

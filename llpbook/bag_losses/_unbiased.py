@@ -95,6 +95,12 @@ class EasyLoss(BagLoss):
     "worth" all bags must be given at once. The gradient is :math:`s_i - \tilde y_i` and the curvature that of logistic
     regression; below the labels that are above 1 the value has no bound.
 
+    Raises
+    ------
+    ValueError
+        For another factor or a prior that is none; in a call for a single bag that is given no prior, or with the
+        factor "worth": its labels would all be its share, whatever the labels are.
+
     Examples
     --------
     >>> from llpbook.bag_losses import EasyLoss
@@ -106,6 +112,11 @@ class EasyLoss(BagLoss):
     prior: tuple | None = None
     factor: str = "size"
     several_classes = True
+
+    @property
+    def fewest_bags(self):
+        """One bag has a label only beside a prior of all bags, and no factor of all bags."""
+        return 2 if self.prior is None or self.factor == "worth" else 1
 
     def __post_init__(self):
         if self.factor not in ("size", "worth"):
@@ -235,6 +246,11 @@ class ForwardLoss(BagLoss):
     use the expected curvature :math:`P'^2 / (P (1 - P))`. Trees get that of logistic regression at the same log-odds:
     divided by the expected one, which is next to 0 where the shares of a pair are close, steps are decided by noise.
 
+    Raises
+    ------
+    ValueError
+        For a prior that is none; in a call for a single bag, which has no other to be paired with.
+
     Examples
     --------
     >>> from llpbook import BagLogistic, load_bags
@@ -246,6 +262,7 @@ class ForwardLoss(BagLoss):
     """
 
     prior: tuple | None = None
+    fewest_bags = 2
 
     def __post_init__(self):
         _keep_tuple(self)

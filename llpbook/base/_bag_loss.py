@@ -89,6 +89,8 @@ class BagLoss(ABC):
         Whether it uses stated errors of the counts.
     by_bag : bool
         Whether its `factors` are summed over each bag, and not taken of single instances.
+    fewest_bags : int
+        Bags of a call below which its value means nothing.
 
     Examples
     --------
@@ -103,6 +105,7 @@ class BagLoss(ABC):
     """
 
     several_classes = takes_errors = by_bag = False
+    fewest_bags = 1
     before: tuple = ()
 
     def __call__(self, scores, bags, proportions):
@@ -128,12 +131,17 @@ class BagLoss(ABC):
         Raises
         ------
         ValueError
-            For malformed input, see `read_scores`.
+            For malformed input, see `read_scores`; and for a single bag, of a loss that compares bags.
         """
         scores, known = read_scores(scores, bags, proportions)
         if scores.ndim == 2 and not self.several_classes:
             raise ValueError(
                 f"{self!r} is a loss of two classes; scores must have one column, got {scores.shape[1]}"
+            )
+        if len(known.sizes) < self.fewest_bags:
+            raise ValueError(
+                f"bags must be {self.fewest_bags} or more for {self!r}, which compares bags, got {len(known.sizes)}: "
+                "put more whole bags into a batch, or state the prior of EasyLoss"
             )
         return self.of_counts(scores, known)
 
@@ -283,6 +291,11 @@ class SumOfLosses(BagLoss):
     def before(self):
         """What any part minimizes first."""
         return sum((part.before for part in self.parts), ())
+
+    @property
+    def fewest_bags(self):
+        """The bags that any part needs."""
+        return max(part.fewest_bags for part in self.parts)
 
     def of_counts(self, scores, known):
         """See `BagLoss.of_counts`."""
