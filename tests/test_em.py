@@ -1,5 +1,6 @@
 """EM against a search through all labelings, its descent, its limits, and its starts."""
 
+import re
 from functools import partial
 from itertools import product
 
@@ -11,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from problems import gaussian_bags
 from scipy.special import softmax
 from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
@@ -110,6 +112,17 @@ def test_exchanges_give_the_best_labels_and_label_few_bags_anew(monkeypatch):
     assert rows == [2] * 10
 
 
+@pytest.mark.parametrize("size", [3, 4])
+def test_a_ring_of_exchanges_is_found_where_no_pair_gains(size):
+    last, counts = np.arange(size), np.ones((1, size), int)
+    for gain, best in ((2, np.roll(last, -1)), (0, last)):
+        scores = np.full((size, size), -9.0) + 9 * np.eye(size)
+        scores[last, np.roll(last, -1)] = gain
+        scores[size - 1, 0] = 0.5 - (size - 1) * 2  # around it, 1/2 or less is gained
+        found = em.label_by_exchanges(scores, 0 * last, counts, last.copy())
+        assert_array_equal(found, best)
+
+
 def test_whole_counts_have_the_right_sums_and_are_nearest():
     rng = np.random.default_rng(2)
     sizes, P = rng.integers(0, 9, 50), rng.dirichlet(np.ones(3), 50)
@@ -134,6 +147,10 @@ def test_majority_labels():
     P = np.array([[0.9, 0.1], [0.85, 0.15], [0.6, 0.4]])
     bags = np.repeat([0, 1, 2], [40, 1, 1])
     assert_array_equal(em.majority_labels(bags, P), [0] * 40 + [1, 1])
+    # The mean of the instances is 0.57, 0.295, 0.135; that of the bags would give the first the second class.
+    P = np.array([[0.5, 0.3, 0.2], [0.4, 0.25, 0.35], [0.6, 0.3, 0.1]])
+    bags = np.repeat([0, 1, 2], [1, 1, 8])
+    assert_array_equal(em.majority_labels(bags, P), [2, 2, *[0] * 8])
 
 
 @pytest.mark.equation("eq-em-soft")
@@ -187,6 +204,8 @@ def test_starts_with_counts_have_them(start, n_classes):
     counts, rng = whole_counts(P, known.sizes), np.random.RandomState(0)
     y = em.start_labels(start, X, known, counts, rng)
     assert_allclose(label_proportions(y, bags, classes=range(n_classes)), P)
+    y = em.start_labels("random", X, known, counts, rng)
+    assert_allclose(np.bincount(y) / 240, 1 / n_classes, atol=0.1)
 
 
 # --- the whole ---------------------------------------------------------------------------------------------
@@ -346,6 +365,10 @@ def test_soft_em_climbs_the_likelihood_of_the_counts():
     soft = EMLR(estimator=base, soft=True, init="mean_map", tol=1e-7).fit(ones, bags, P)
     direct = CountLogistic(C=1.0, penalize_intercept=True, tol=1e-8).fit(X, bags, P)
     assert_allclose(soft.estimator_.coef_[0, :3], direct.coef_[0], atol=1e-3)
+    f = soft.decision_function(ones)
+    q = em.soft_labels(np.column_stack([0 * f, f]), bag_counts(bags, P))
+    assert 0 <= soft.gap_ <= 1e-7
+    assert_array_equal(soft.labels_, q.argmax(axis=1))
 
 
 def test_the_public_rule_compares_two_rounds():
@@ -357,8 +380,9 @@ def test_the_public_rule_compares_two_rounds():
             return np.where(np.arange(100) < next(moves), 1 - y, y)
 
         y = np.arange(100) % 2
-        _, flips, settled, _ = em.alternate(y, lambda y: y, guess, "llp-learn", 9, 0)
-        assert settled and flips.tolist() == changed
+        found = em.alternate(y, lambda y: y, guess, "llp-learn", 9, 0)
+        _, flips, settled, gap = found
+        assert settled and flips.tolist() == changed and gap == changed[-1] / 100
 
 
 def test_the_public_rule_ends_the_default_fit_where_it_ends_the_slow_one():
@@ -378,23 +402,31 @@ def test_soft_labels_have_converged_when_none_changes_by_more_than_tol():
         return new
 
     first, same = np.eye(2)[np.zeros(100, int)], lambda q: q
-    q, flips, settled, _ = em.alternate(first, same, guess, "fixed_point", 9, 0.1)
-    assert settled and len(flips) == 3 and q[0, 1] == 0.375
+    for tol, n in ((0.1, 3), (0.0625, 3), (0.06, 4)):
+        q, flips, settled, gap = em.alternate(first, same, guess, "fixed_point", 9, tol)
+        assert settled and len(flips) == n and gap == 0.5 ** (n + 1)
+        assert q[0, 1] == 0.5 - 0.5**n
 
 
 def test_a_circle_is_noticed():
     first = np.eye(2)[np.arange(10) % 2]
     steps = (lambda q: q), (lambda q: q[:, ::-1].copy())
-    _, flips, settled, _ = em.alternate(first, *steps, "fixed_point", 99, 0)
-    assert not settled and flips.tolist() == [10, 10]
+    _, flips, settled, gap = em.alternate(first, *steps, "fixed_point", 99, 0)
+    assert not settled and flips.tolist() == [10, 10] and gap == 1
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_stopped_short_the_classifier_is_that_of_the_labels():
+@pytest.mark.parametrize("limit", [1, 2])
+def test_stopped_short_the_classifier_is_that_of_the_labels(limit, capsys):
     X, _, bags, P = problem()
-    model = EMLR(init="random", random_state=0, max_iter=2).fit(X, bags, P)
-    assert model.flips_[-1] > 0
-    again = LogisticRegression(tol=1e-8, max_iter=1000).fit(X, model.labels_)
+    model = EMLR(init="random", random_state=0, max_iter=limit, verbose=2)
+    with pytest.warns(ConvergenceWarning) as said:
+        model.fit(X, bags, pd.DataFrame(P, columns=["no", "yes"]))
+    last = model.flips_[-1]
+    assert model.n_iter_ == limit and model.gap_ == last / 240 > 0
+    assert f"{limit} iterations, and {last} labels would" in str(said[0].message)
+    told = re.findall(r"EMLR.*; (\d+) labels changed", capsys.readouterr().out)
+    assert [int(n) for n in told] == model.flips_.tolist()
+    again = LogisticRegression(tol=1e-8, max_iter=1000).fit(X, model.labels_ == "yes")
     assert_allclose(model.estimator_.coef_, again.coef_, atol=1e-4)
 
 
@@ -461,3 +493,5 @@ def test_estimators_that_cannot_are_refused():
         EMLR(estimator=Ridge()).fit(X, bags, P)
     with pytest.raises(ValueError, match="soft=True needs an estimator that takes"):
         EMLR(estimator=KNeighborsClassifier(), soft=True).fit(X, bags, P)
+    tree = EMLR(estimator=DecisionTreeClassifier(max_depth=2, random_state=0))
+    tree.fit(X * [1e6, 1, 1], bags, P)  # has no penalty, so none of its scale is said

@@ -15,7 +15,8 @@ from llpbook.base import crosstab
 from llpbook.datasets import make_dataset
 from llpbook.mean_map import MeanMap
 from llpbook.variants import make_bags
-from llpbook.variants._variant_tables import cross_bag_counts
+from llpbook.variants._task import score_strata
+from llpbook.variants._variant_tables import collider_counts, cross_bag_counts
 
 NAMES = [name.lower() for name in taxonomy.VARIANTS]
 
@@ -215,13 +216,15 @@ def check(made, y, n_bags):
 def test_sizes_and_proportions_are_met_to_one_instance(variant, n_classes):
     X, y = problem(n=900, n_classes=n_classes)
     prior = np.bincount(y) / len(y)
-    P = np.random.default_rng(1).dirichlet(20 * prior, 7)
+    P = np.random.default_rng(1).dirichlet(20 * prior, 7)  # and seven equal bags
     P += prior - P.mean(axis=0)
     if variant == "intermediate":
         P = prior + 0.4 * (P - prior)  # within the reach of clusters that are not pure
     made = make_bags(X, y, variant, proportions=P, random_state=0)
     check(made, y, 7)
-    assert made.report[0] == "sizes: met" or variant == "intermediate"
+    assert variant == "intermediate" or (
+        made.report[0] == "sizes: met" and np.ptp(made.sizes) <= 1
+    )
     assert made.report[1] == "proportions: met to one instance"
     off = np.abs(made.proportions.to_numpy() - P) * made.sizes[:, None]
     assert off.max() < 1 + 1e-6
@@ -235,6 +238,8 @@ def test_every_variant_can_be_made(variant):
     made = make_bags(pd.DataFrame(X), names, variant, n_bags=6, random_state=3)
     check(made, names, 6)
     assert made.variant == variant and len(made.report) == 2
+    by_chance = variant in ("naive", "feature collider")
+    assert (made.report[1] == "proportions: those of chance") == by_chance
     bags, P = made
     assert bags is made.bags and P is made.proportions
     name = variant.upper().replace("-", "_")
@@ -243,7 +248,7 @@ def test_every_variant_can_be_made(variant):
     other = make_bags(X, names, variant.replace(" ", "_"), n_bags=6, random_state=4)
     assert (other.bags != made.bags).any()
     data = make_dataset(pd.DataFrame(X), names, bags)
-    if variant not in ("naive", "feature collider"):
+    if not by_chance:
         assert data.evaluate(MeanMap().fit(*data)) > 0.5
 
 
@@ -257,8 +262,18 @@ def test_defaults_are_those_of_clusters():
     assert_array_equal(naive.sizes, made.sizes)
     assert make_bags(X, y, "naive").sizes.shape == (10,)
     three = y + (X[:, 2] > 1)
-    own = make_bags(X, y, "intermediate", clusters=np.array(["b", "a", "c"])[three])
+    names = np.array(["b", "a", "c"])[three]
+    own = make_bags(X, y, "intermediate", clusters=names)
     assert_array_equal(own.bags, np.array([1, 0, 2])[three])
+    # Of clusters that are not as many as bags, bags still have sizes and shares of k-means clusters.
+    for given, met in (({"n_bags": 5}, made.sizes), ({"sizes": [120] * 5}, 120)):
+        hard = make_bags(X, y, "hard", clusters=names, **given, random_state=0)
+        assert_array_equal(hard.sizes, met)
+        gap = np.abs(hard.proportions - made.proportions).to_numpy()
+        assert (gap * hard.sizes[:, None]).max() < 1 + 1e-6 or "sizes" in given
+        assert gap.max() < 0.05
+    other = make_bags(X, y, "intermediate", clusters=names, n_bags=5, random_state=0)
+    assert other.sizes.shape == (5,)
 
 
 def test_clusters_do_not_depend_on_units():
@@ -266,6 +281,45 @@ def test_clusters_do_not_depend_on_units():
     made = make_bags(X, y, "intermediate", n_bags=5, random_state=0)
     other = make_bags(X * [1, 1024, 1], y, "intermediate", n_bags=5, random_state=0)
     assert_array_equal(other.bags, made.bags)
+    constant = np.column_stack([X, np.full(600, 1e9)])
+    other = make_bags(constant, y, "intermediate", n_bags=5, random_state=0)
+    assert_array_equal(other.bags, made.bags)
+    ten = make_bags(np.arange(600)[:, None] % 10, y, "intermediate", random_state=0)
+    assert_array_equal(ten.sizes, 60)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_strata_are_of_instances_of_about_the_same_chance(n_classes):
+    X, y = problem(n=630, n_classes=n_classes)
+    strata = score_strata(X, y, np.random.RandomState(0))
+    cells = crosstab(strata, y)
+    assert len(cells) == 12  # one for fifty instances, of two at least
+    shares = cells / cells.sum(axis=1, keepdims=True)
+    spread = np.sqrt(
+        np.average((shares - cells.sum(axis=0) / 630) ** 2, 0, cells.sum(axis=1))
+    )
+    assert spread.max() > 0.15  # 0.06 of strata by lot
+    if n_classes == 2:
+        assert (
+            np.ptp(cells.sum(axis=1)) <= 1
+            and np.corrcoef(shares[:, 1], range(12))[0, 1] > 0.9
+        )
+        few = score_strata(X[:70], y[:70], np.random.RandomState(0))
+        assert np.bincount(few).tolist() == [35, 35]
+    made = make_bags(X, y, "label collider", n_bags=4, random_state=0)
+    check(made, y, 4)
+
+
+def test_a_label_collider_is_pulled_to_the_prior_no_further_than_needed():
+    cells, sizes = np.array([[70, 30], [40, 60]]), np.array([100, 100])
+    for positive, pulls in (([0.35, 0.55], 0), ([0.0, 0.9], 2)):
+        wanted = np.column_stack([1 - np.array(positive), positive])
+        table, counts = collider_counts(cells, sizes, wanted)
+        assert_allclose(table.sum(axis=2), 50, rtol=1e-3)
+        pulled = 0.45 + 0.8**pulls * (np.array(positive) - 0.45)
+        assert_allclose(counts[:, 1], 100 * pulled, atol=0.51)
+    less = np.array([[91, 9], [19, 81]])  # of one pull
+    assert variants.label_collider_table(cells, less)[1] > 2e-4
 
 
 def test_intermediate_reaches_targets_that_clusters_allow():
@@ -286,13 +340,24 @@ def test_intermediate_reaches_targets_that_clusters_allow():
 
 def test_what_was_not_met_is_said():
     X, y = problem()
-    made = make_bags(X, y, "simple", sizes=[300, 300], proportions=[0.9, 0.9])
-    gap = np.abs(made.proportions[1] - 0.9).max()
-    assert made.report[0] == "sizes: met"
-    assert made.report[1].startswith(f"proportions: missed by up to {gap:.3f} (bag ")
-    assert "0.900 wanted" in str(made)
-    made = make_bags(X, y, "intermediate", sizes=[300, 300], proportions=[1.0, 0.0])
-    assert "proportions: missed" in made.report[1]
+    y3 = y + (X[:, 2] > 1)
+    for labels, variant, P in (
+        (y, "simple", np.array([[0.1, 0.9], [0.4, 0.6]])),
+        (y, "intermediate", np.array([[0.0, 1.0], [1.0, 0.0]])),
+        (y3, "simple", np.array([[0.1, 0.1, 0.8], [0.2, 0.2, 0.6]])),
+    ):
+        made = make_bags(X, labels, variant, sizes=[300, 300], proportions=P)
+        found = made.proportions.to_numpy()
+        gap = np.abs(found - P).max(axis=1)
+        k = gap.argmax()
+        asked, got = (", ".join(f"{v:.3f}" for v in m[k]) for m in (P, found))
+        text = (
+            f"proportions: missed by up to {gap[k]:.3f} (bag {k}: {asked} wanted, {got} made), by {gap.mean():.3f} "
+            "on average"
+        )
+        title, sizes, shares = str(made).splitlines()
+        assert title == f"{variant}: 600 instances in 2 bags" and shares == text
+        assert sizes == "sizes: met" or variant == "intermediate"
     made = make_bags(X, y, "cross-bag", n_bags=4, random_state=0)
     assert made.report[0] == "sizes: as they come out"
     wanted = [100, 100, 100, 300]
@@ -321,8 +386,11 @@ def test_a_stratum_a_little_beyond_the_bags_is_refused():
     cells, sizes = np.array([[5, 95], [50, 50]]), np.array([100, 100])
     for share, refused in ((0.92, True), (0.94, False)):
         wanted = np.array([[1 - share, share], [0.6, 0.4]])
-        with pytest.raises(ValueError, match="no mean") if refused else nullcontext():
+        said = r"a group of 100 instances with the class shares \[0.05, 0.95\]"
+        with pytest.raises(ValueError, match=said) if refused else nullcontext():
             cross_bag_counts(cells, sizes, wanted)
+    own = cross_bag_counts(np.array([[5, 95], [300, 100]]), np.ones(4), None)[2]
+    assert_allclose(own[:, 1], [0.25, 0.25, 0.25, 0.95])  # quantiles over instances
 
 
 @pytest.mark.parametrize("gap", [0, 2, 5, 20])
@@ -346,6 +414,11 @@ def test_cross_bag_leaves_no_bag_empty(gap):
     [
         ({"X": np.ones((600, 2))}, "10 k-means clusters need as many distinct rows"),
         ({"sizes": [300, 299]}, "sizes must sum to the 600 instances, got 599"),
+        ({"sizes": [300.5, 299.5]}, r"sizes must be whole numbers .* got \[300.5, 299.5\]"),
+        ({"sizes": [600, 0]}, r"sizes must be whole numbers from 1, .* got \[600, 0\]"),
+        ({"sizes": [[300, 300]]}, "sizes must be whole numbers from 1, one a bag"),
+        ({"sizes": [600]}, "n_bags must be a whole number from 2, got 1"),
+        ({"variant": "easy"}, "one of naive, label collider, .* hard, got 'easy'"),
         ({"sizes": [300, 300], "n_bags": 3}, "number of bags differs.*'n_bags': 3"),
         ({"proportions": np.ones((2, 3)) / 3}, r"and must have \[0, 1\]"),
         ({"proportions": pd.DataFrame([[0.5, 0.5]], columns=["a", 1])}, r"and must have \[0, 1\]"),
