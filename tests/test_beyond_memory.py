@@ -4,14 +4,18 @@ import itertools
 import os
 import re
 import signal
+import sys
 import warnings
+from concurrent.futures import BrokenExecutor
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
@@ -35,7 +39,7 @@ from llpbook import (
     sample_bags,
 )
 from llpbook.base import LinearObjective, _objective, bag_counts
-from llpbook.beyond_memory import ChunkError, EngineError, _instances
+from llpbook.beyond_memory import ChunkError, EngineError, _chunks, _instances
 from llpbook.count_likelihood import CountLoss
 from llpbook.discriminant import weighted_means, within_covariance
 
@@ -225,6 +229,11 @@ def test_small_data_are_read_once_and_large_data_of_few_cells_too(model, monkeyp
     found = weights(from_chunks(model, chunks, shares, **given))
     assert_allclose(found, weights(in_memory(model, frame, shares)), atol=1e-6)
     assert len(reads) == 2 or not model[-1]._uses_frequencies
+    monkeypatch.setattr(_instances, "KEPT", 0)
+    reads.clear()
+    from_chunks(model, chunks, shares, **given)
+    one_pass = isinstance(model[-1], InvCal | BagMeanRegression | WeightedLDA)
+    assert (len(reads) == 2) == one_pass
 
 
 @pytest.mark.parametrize(
@@ -277,6 +286,10 @@ def test_scalers_that_do_less_and_features_that_hardly_vary(given):
     plain = [make_pipeline(StandardScaler(**given), InvCal()) for _ in range(2)]
     found = weights(from_chunks(plain[0], cut(FRAME, 300), SHARES))
     assert_allclose(found, weights(in_memory(plain[1], FRAME, SHARES)), atol=1e-6)
+    numbered = FRAME.set_axis([0, 1, 2, "bag", "y"], axis=1)
+    again = from_chunks(plain[0], [numbered], SHARES, features=[0, 1, 2])
+    assert_allclose(weights(again), found)
+    assert not {"feature_names_in_"} & {*vars(again[0]), *vars(again[1])}
     lda = from_chunks(WeightedLDA("sws"), cut(frame[["x0", "x3", "bag"]], 500), shares)
     wanted = in_memory(WeightedLDA("sws"), frame[["x0", "x3", "bag"]], shares)
     assert_allclose(weights(lda), weights(wanted), atol=1e-8)
@@ -285,10 +298,12 @@ def test_scalers_that_do_less_and_features_that_hardly_vary(given):
 def test_errors_weights_and_noise_of_bags_count_as_in_memory():
     frame, shares = problem(600)
     keyed = pd.DataFrame(shares, index=[f"b{k}" for k in range(60)])
+    keyed.loc["nobody"] = 0.5
+    keyed = keyed.sample(frac=1, random_state=0)  # nobody's row is the third
     frame["bag"] = "b" + frame["bag"].astype(str)
-    errors = pd.Series(np.linspace(0.05, 0.2, 60), keyed.index)
-    own = pd.Series(np.linspace(0, 2, 60), keyed.index)
-    drawn = keyed[1] + np.random.default_rng(0).laplace(scale=errors / np.sqrt(2))
+    errors = pd.Series(np.linspace(0.05, 0.2, 61), keyed.index)
+    own = pd.Series(np.linspace(0, 2, 61), keyed.index)
+    drawn = keyed[1] + np.random.default_rng(7).laplace(scale=errors / np.sqrt(2))
     assert drawn.min() < 0
     noise = {"proportion_noise": "laplace", "proportion_errors": errors}
     for model, given in (
@@ -312,6 +327,9 @@ def test_a_fitted_transformer_and_columns_of_each_type():
         (OneHotEncoder(drop="first"), ["xkind"]), remainder="passthrough"
     )
     columns.fit(frame[features(frame)])
+    for step in (FunctionTransformer(np.asarray), FunctionTransformer(sp.csr_array)):
+        plain = weights(from_chunks(make_pipeline(step, InvCal()), [FRAME], SHARES))
+        assert_allclose(plain, weights(in_memory(InvCal(), FRAME, SHARES)))
     for step in (columns, "passthrough"):
         some = frame if step is columns else frame.drop(columns="xkind")
         model = make_pipeline(step, StandardScaler(), MeanMap())
@@ -354,6 +372,63 @@ def test_files_of_parquet_their_row_groups_and_folders(tmp_path):
     said(r"chunk 0 .*has no column 'x7'|cannot be read", groups, features=["x7"])
 
 
+class Lazy(SimpleNamespace):
+    """What is known of Dask and of pyarrow: a task, a data set or fragment, a folder of row groups."""
+
+
+def lazy(frame):
+    return Lazy(__dask_graph__=1, compute=lambda: frame, key="part-key")
+
+
+def fragment(frame, path="a.parquet"):
+    def to_table(columns):
+        return Lazy(to_pandas=lambda: frame if columns is None else frame[columns])
+
+    def split_by_row_group():
+        return [fragment(part, path) for part in cut(frame, 60)]
+
+    found = Lazy(to_table=to_table, split_by_row_group=split_by_row_group, path=path)
+    found.get_fragments = lambda: [found]
+    return found
+
+
+def test_tasks_and_fragments_without_their_libraries(monkeypatch):
+    wanted = weights(from_chunks(MeanMap(), [FRAME], SHARES)).copy()
+    given = {"features": features(FRAME)}
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "pyarrow.dataset", None)
+        said("read: ImportError: it needs pyarrow: pip", ["a.parquet"], **given)
+    said("chunk 0 .*: a path must end in .parquet or .csv", ["a.feather"], **given)
+    monkeypatch.setattr(_chunks, "data_set", partial(fragment, FRAME))
+    groups = beyond_memory.row_groups("b.parquet")
+    tasks = [lazy(part) for part in cut(FRAME, 60)]
+    for chunks in ("c.parquet", groups, tasks, Lazy(to_delayed=lambda: tasks), FRAME):
+        found = fit_chunks(MeanMap(), chunks, SHARES, bags="bag", **given)
+        assert_allclose(weights(found), wanted, atol=1e-8)
+    for chunk, name in (
+        (lazy(FRAME.drop(columns="x2")), "part-key"),
+        (fragment(FRAME.drop(columns="x2")), "a.parquet"),
+        (partial(pd.DataFrame, "ab"), "ab"),
+        (Path("d.csv"), "d.csv"),
+    ):
+        said(rf"chunk 1 \({name}\) (has no|cannot)", [FRAME, chunk], **given)
+
+
+def test_a_worker_that_died_is_said(monkeypatch):
+    def work(*args):
+        raise BrokenExecutor
+
+    monkeypatch.setattr(_chunks, "work", work)
+    said("died in the first pass", [FRAME], error=EngineError)
+    deaths = [type(name, (Exception,), {})() for name in ("KilledWorker", "Other")]
+    assert [_chunks.died(error) for error in deaths] == [True, False]
+    with (
+        joblib.parallel_config(backend="multiprocessing"),
+        pytest.raises(ValueError, match=r"waits for ever .* take 'loky'"),
+    ):
+        from_chunks(MeanMap(), [FRAME], SHARES)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["threading", "loky"])
 def test_the_backends_of_joblib_compute_the_same(backend):
@@ -394,11 +469,6 @@ def test_a_killed_process_is_said_and_never_a_hang(which, tmp_path):
     given = {"n_jobs": 2, "features": features(FRAME)}
     match = r"a worker process died in the (first )?pass"
     said(match, chunks, error=EngineError, **given)
-    with (
-        joblib.parallel_config(backend="multiprocessing"),
-        pytest.raises(ValueError, match=r"waits for ever .* take 'loky'"),
-    ):
-        from_chunks(MeanMap(), [FRAME], SHARES)
 
 
 # --- Dask, Ray, Spark ------------------------------------------------------------------------------------------
@@ -471,7 +541,11 @@ def test_empty_chunks_are_left_out():
     chunks = [FRAME[:0], pd.DataFrame(), FRAME[:200], FRAME[:0], FRAME[200:]]
     found = from_chunks(CountLogistic(), chunks, SHARES, features=features(FRAME))
     assert_allclose(weights(found), wanted, atol=1e-8)
-    said("chunks hold no rows", [FRAME[:0]], error=ValueError)
+    for given in ({}, {"features": None}):
+        said("chunks hold no rows", [FRAME[:0]], error=ValueError, **given)
+    for given in ({}, {"features": ["x0"]}):
+        with pytest.raises(ValueError, match="chunks hold no rows"):
+            sample_bags([FRAME[:0]], SHARES, 2, bags="bag", **given)
 
 
 def test_what_is_wrong_with_a_chunk_is_said_with_its_name(tmp_path):
@@ -499,6 +573,10 @@ def test_what_is_wrong_with_a_chunk_is_said_with_its_name(tmp_path):
     said("bags holds 0, which is not a key .*; give its share", [FRAME], KEYED)
     named = {"features": ["x0"]}
     said("chunk 0 must be a DataFrame.* got int", [lambda: 5], **named)
+    dates = FRAME.assign(x0=pd.Timestamp("2020-01-01"))
+    said("chunk 0: X must be .*(numbers|dtype).*", [dates], **named)
+    both = pd.concat([FRAME, FRAME["y"]], axis=1)  # twice, but not needed
+    assert from_chunks(InvCal(), [both], SHARES, features=["x0"]).n_features_in_ == 1
     path = tmp_path / "part-7.csv.gz"
     path.write_bytes(b"cut short")
     said(r"chunk 1 \(.*part-7\.csv\.gz\) cannot be read: BadGzipFile", [FRAME, path])
@@ -512,12 +590,20 @@ def test_what_is_wrong_with_a_chunk_is_said_with_its_name(tmp_path):
 def test_what_is_wrong_with_the_shares_is_said():
     unknown, more = SHARES.copy(), np.vstack([SHARES, [[np.nan, np.nan]]])
     unknown[3] = np.nan
-    assert from_chunks(MeanMap(), [FRAME], more).n_iter_ > 0
+    wanted = weights(from_chunks(MeanMap(), [FRAME], SHARES)).copy()
+    assert_array_equal(weights(from_chunks(MeanMap(), [FRAME], more)), wanted)
     for shares, match in (
         (unknown, "got nan for bag 3, which has instances"),
         (SHARES[FRAME["bag"]], "has 400 entries, one per instance, for only 40 bags"),
+        (SHARES[:, 1] + 0.5, "state the noise: CountLogistic.proportion_noise="),
     ):
         said(match, [FRAME], shares, error=ValueError)
+    pairs = FRAME[:8].assign(bag=np.arange(8) // 2)  # four of eight bags are empty
+    assert from_chunks(InvCal(), [pairs], SHARES[:8]).intercept_.shape == (1,)
+    three = [pairs.assign(bag=np.arange(8) // 3)]
+    said("8 entries, one per instance, for only 3", three, SHARES[:8], error=ValueError)
+    keyed = pd.Series(SHARES[:8, 1], range(8))
+    assert from_chunks(InvCal(), three, keyed).intercept_.shape == (1,)
     with pytest.raises(NotIdentifiableError, match="same in every bag") as caught:
         from_chunks(InvCal(), [FRAME], np.full(40, 0.5))
     assert "To read:" in caught.value.__notes__[0]
@@ -525,8 +611,8 @@ def test_what_is_wrong_with_the_shares_is_said():
 
 def test_scattered_bags_are_refused_where_they_matter():
     said(
-        r"bag 20 has instances in chunk 0 and in chunk 1, but CountLogistic needs .*shuffle\(on='bag'\)",
-        cut(FRAME, 205), model=CountLogistic(C=0.1),
+        r"bag 20 has instances in chunk 2 and in chunk 3, but CountLogistic needs .*shuffle\(on='bag'\)",
+        [FRAME[:0], *cut(FRAME, 100, 205)], model=CountLogistic(C=0.1),
     )  # fmt: skip
     mended = [part for _, part in FRAME.groupby(FRAME["bag"].map(hash) % 3)]
     assert from_chunks(CountLogistic(C=0.1), mended, SHARES).n_iter_ > 0
@@ -627,7 +713,10 @@ def test_what_does_not_reduce_is_refused_with_a_way_out(model, match):
         ({"chunks": []}, "chunks is empty"),
         ({"chunks": Path(__file__).parent}, r"chunks is the folder .* without"),
         ({"chunks": ["http://a.org/a.csv"]}, "the address .* nothing is fetched"),
-        ({"features": ["x0", "bag"]}, "none of them that of the bags"),
+        ({"features": ["x0", "bag"]}, r"of the bags \('bag'\), got \['x0', 'bag'\]"),
+        ({"features": ["x0", "x0"]}, "features must be different columns"),
+        ({"chunks": 5}, "chunks must be a list of paths, .* got int"),
+        ({"check_chunks": "yes"}, "check_chunks"),
     ],
 )
 def test_arguments_are_checked(options, match):
@@ -639,7 +728,7 @@ def test_arguments_are_checked(options, match):
 # --- a sample of bags ------------------------------------------------------------------------------------------
 
 
-def test_a_sample_holds_whole_bags():
+def test_a_sample_holds_whole_bags(capsys):
     mixed = FRAME.sample(frac=1, random_state=0)
     found = sample_bags(cut(mixed, 130), SHARES, 7, bags="bag", random_state=0)
     assert found.columns.tolist() == ["x0", "x1", "x2", "y", "bag"]
@@ -651,5 +740,17 @@ def test_a_sample_holds_whole_bags():
     unknown = np.where(np.arange(40) < 35, np.nan, SHARES[:, 1])
     found = sample_bags([FRAME], unknown, 5, bags="bag")
     assert sorted(found["bag"].unique()) == [35, 36, 37, 38, 39]
-    with pytest.raises(ValueError, match="only 5 of the 40 bags"):
-        sample_bags([FRAME[:50]], SHARES, 40, bags="bag")
+    said = "only 6 of the 35 bags that were drawn from the 40 bags .* column 'bag' "
+    with pytest.raises(ValueError, match=said):
+        sample_bags([FRAME[25:75]], SHARES, 35, bags="bag", random_state=9)
+    some = KEYED.where(KEYED.index.isin(["b3", "b20", "b31"]))[::-1] * 2  # noisy ones
+    chunks = cut(FRAME.assign(bag="b" + FRAME["bag"].astype(str)), 205)
+    given = {"features": ["x2", "x0"], "bags": "bag", "verbose": 2}
+    found = sample_bags(chunks, some, 3, **given)
+    wanted = FRAME[FRAME["bag"].isin([3, 20, 31])]
+    assert found.columns.tolist() == ["x2", "x0", "bag"]
+    assert_array_equal(found[["x2", "x0"]], wanted[["x2", "x0"]])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(" in ")[0] for line in lines] == [
+        f"sample_bags, sample of bags: {k} of at most 2 chunks" for k in (1, 2)
+    ]
