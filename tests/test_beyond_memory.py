@@ -652,8 +652,11 @@ def changed_later(frame, change, first=1):
 @pytest.mark.parametrize("kind", CHANGES)
 @pytest.mark.parametrize("model", [MeanMap(), CountLogistic()], ids=str)
 def test_other_values_in_a_later_pass_are_noticed(kind, model):
-    match = "chunk 1: it (holds other values|had 400 rows in the first pass and has)"
     for first in (1, 3):
+        left = {"shorter": 395, "empty": 0}.get(kind)
+        match = f"chunk 1: it holds other values in the pass {first} than in the first"
+        if left is not None:
+            match = f"had 400 rows in the first pass and has {left} in the pass {first}"
         chunks = [FRAME[:0], changed_later(FRAME, CHANGES[kind], first)]
         said(match, chunks, model=model, features=features(FRAME))
     filled = [FRAME[:200], changed_later(FRAME[:0], lambda f: FRAME[200:])]

@@ -12,7 +12,7 @@ from sklearn.ensemble import (
     HistGradientBoostingRegressor,
 )
 
-from llpbook.base._booster import PATIENCE, boost_trees, tree_scores
+from llpbook.base._booster import boost_trees, tree_scores
 
 ROUNDS = 12
 
@@ -157,7 +157,8 @@ def test_what_the_loss_says_of_rows_held_out_changes_no_tree():
         return value, np.where(rows, gradient, np.nan), np.where(rows, hessian, -np.inf)
 
     (one, first), (two, second) = (
-        boost_trees(X, start, say, rows, max_iter=ROUNDS) for say in (step, garbage)
+        boost_trees(X, start, say, rows, *more, max_iter=ROUNDS)
+        for say, more in ((step, ()), (garbage, (1.5,)))  # the default
     )
     assert_array_equal(first, second)
     assert_array_equal(tree_scores(one, X), tree_scores(two, X))
@@ -181,7 +182,7 @@ def test_trees_end_when_rounds_no_longer_help():
     told = [3, 2, 1, *[2] * 90]
     step = Watched(lambda f: (told[len(step.seen) - 1], *logistic(f, y)[1:]))
     trees, history = boost_trees(X, X[:, 0] - 0.5, step, everywhere(X), 0.5)
-    assert len(history) == 3 + PATIENCE and len(trees._predictors) == 2
+    assert len(history) == 3 + 15 and len(trees._predictors) == 2
 
 
 @pytest.mark.parametrize("n_columns", [None, 1, 3])
