@@ -195,20 +195,6 @@ def test_held_out_scores_are_of_fits_that_have_not_seen_the_bag():
     assert len(np.unique(few.held_out_scores_.round(9))) > 150
 
 
-class OwnUnit(BagMeanRegression):
-    """Scores in a unit that differs from fit to fit, as that of a separating plane does."""
-
-    def _scores(self, X):
-        return super()._scores(X) * 10 ** (100 * self.coef_[1, 0] % 3)
-
-
-def test_the_unit_of_each_fit_does_not_matter():
-    X, _, bags, P = gaussian_bags(n=200)
-    models = [CountCalibration(cls()) for cls in (BagMeanRegression, OwnUnit)]
-    one, two = (model.fit(X, bags, P).predict_proba(X) for model in models)
-    assert_allclose(one, two, atol=1e-5)
-
-
 def test_known_labels_reach_the_fits_and_the_likelihood_but_not_of_the_fold():
     X, y, bags, P = gaussian_bags(n=200)
     labels = np.where(np.random.default_rng(0).random(200) < 0.5, y, -1)

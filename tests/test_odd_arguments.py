@@ -61,34 +61,16 @@ SPLIT = {"X": X, "groups": BAGS, "n_splits": 2}
 THREE = {"proportions": TWO, "predicted": TWO, "bag_sizes": SIZES}
 # name: (call, good arguments, values that are good as well)
 CALLS = {
-    "diagnose": (
-        diagnose,
-        {"X": X, "bags": BAGS, "proportions": P, "alpha": 0.05, "exact": True,
-         "n_permutations": 99},
-        "exact=None exact=0 n_permutations=10^12",
-    ),
-    "two_bag_test": (
-        two_bag_test,
-        {"X_p": X[:30], "X_q": X[30:], "n_permutations": 19, "alpha": 0.05},
-        "n_permutations=10^12",
-    ),
-    "make_bags": (
-        make_bags, {"X": X, "y": Y, "variant": "simple", "n_bags": 3}, "n_bags=None"
-    ),
-    "make_bags by size": (
-        make_bags,
-        {"X": X, "y": Y, "variant": "simple", "sizes": SIZES, "proportions": P,
-         "clusters": BAGS},
-        "sizes=None proportions=None clusters=None",
-    ),
-    "label_proportions": (
-        shares.label_proportions,
-        {"y": Y, "bags": BAGS, "n_bags": 6, "classes": [0, 1]},
-        "n_bags=None classes=None",
-    ),
-    "averaging_matrix": (
-        shares.averaging_matrix, {"bags": BAGS, "n_bags": 6}, "n_bags=None"
-    ),
+    "diagnose": (diagnose, {"X": X, "bags": BAGS, "proportions": P, "alpha": 0.05, "exact": True, "n_permutations": 99},
+     "exact=None exact=0 n_permutations=10^12"),
+    "two_bag_test": (two_bag_test, {"X_p": X[:30], "X_q": X[30:], "n_permutations": 19, "alpha": 0.05},
+     "n_permutations=10^12"),
+    "make_bags": (make_bags, {"X": X, "y": Y, "variant": "simple", "n_bags": 3}, "n_bags=None"),
+    "make_bags by size": (make_bags, {"X": X, "y": Y, "variant": "simple", "sizes": SIZES, "proportions": P,
+     "clusters": BAGS}, "sizes=None proportions=None clusters=None"),
+    "label_proportions": (shares.label_proportions, {"y": Y, "bags": BAGS, "n_bags": 6, "classes": [0, 1]},
+     "n_bags=None classes=None"),
+    "averaging_matrix": (shares.averaging_matrix, {"bags": BAGS, "n_bags": 6}, "n_bags=None"),
     "identifiability": (shares.identifiability, {"bags": BAGS, "proportions": P}, ""),
     "class_prior": (shares.class_prior, {"proportions": TWO, "bag_sizes": SIZES}, ""),
     "mse": (shares.proportion_mse, {"proportions": TWO, "predicted": TWO}, ""),
@@ -102,77 +84,34 @@ CALLS = {
         "y=10^12 y=masked",  # as many as asked for; an array's values are not read
     ),
     "make_dataset": (datasets.make_dataset, {"X": X, "y": Y, "bags": BAGS}, ""),
-    "load": (
-        datasets.load,
-        {"name": "iris", "encoding": "onehot", "missing": "impute",
-         "classes": ["Iris-setosa"]},
-        "missing=None classes=None",
-    ),
+    "load": (datasets.load, {"name": "iris", "encoding": "onehot", "missing": "impute", "classes": ["Iris-setosa"]},
+     "missing=None classes=None"),
     "binary_labels": (lambda y: datasets.binary_labels(y, 1), {"y": Y}, ""),
-    "predict_proportions": (
-        MODEL.predict_proportions, {"X": X, "bags": BAGS, "soft": True}, ""
-    ),
-    "search": (
-        search,
-        {"X": X, "bags": BAGS, "proportions": P, "scoring": "mse", "cv": 2},
-        "scoring=None cv=None cv=[] cv=masked cv=object cv=nan cv=inf cv=1.5 cv=word cv=10^12 cv=-1 cv=0",
-    ),
-    "scorer": (
-        scored,
-        {"X": X, "bags": BAGS, "proportions": P, "error": "log_likelihood",
-         "bag_sizes": SIZES},
-        "bag_sizes=None",
-    ),
-    "FullBagKFold": (
-        splits(model_selection.FullBagKFold), SPLIT | {"proportions": P},
-        "proportions=None",
-    ),
-    "SplitBagKFold": (
-        splits(model_selection.SplitBagKFold), SPLIT | {"shuffle": True}, ""
-    ),
-    "SplitBagShuffle": (
-        splits(model_selection.SplitBagShuffle), SPLIT | {"test_size": 0.5},
-        "n_splits=10^12",
-    ),
-    "SplitBagBootstrap": (
-        splits(model_selection.SplitBagBootstrap),
-        SPLIT | {"test_size": 0.5, "out_of_bag": True},
-        "n_splits=10^12",
-    ),
-    "plot_bags": (
-        plotting.plot_bags,
-        {"X": X, "bags": BAGS, "proportions": P, "class_names": ["a", "b"], "max_bags": 3},
-        "class_names=None max_bags=10^12",
-    ),
-    "plot_critical_difference": (
-        plotting.plot_critical_difference,
-        {"ranks": [1.5, 1.5, 3], "n_sets": 9, "control": 2, "level": 0.05},
-        "n_sets=10^12 control=None control=0",
-    ),
-    "rank_methods": (
-        comparison.rank_methods, {"scores": SCORES}, ""
-    ),
+    "predict_proportions": (MODEL.predict_proportions, {"X": X, "bags": BAGS, "soft": True}, ""),
+    "search": (search, {"X": X, "bags": BAGS, "proportions": P, "scoring": "mse", "cv": 2},
+     "scoring=None cv=None cv=[] cv=masked cv=object cv=nan cv=inf cv=1.5 cv=word cv=10^12 cv=-1 cv=0"),
+    "scorer": (scored, {"X": X, "bags": BAGS, "proportions": P, "error": "log_likelihood", "bag_sizes": SIZES},
+     "bag_sizes=None"),
+    "FullBagKFold": (splits(model_selection.FullBagKFold), SPLIT | {"proportions": P}, "proportions=None"),
+    "SplitBagKFold": (splits(model_selection.SplitBagKFold), SPLIT | {"shuffle": True}, ""),
+    "SplitBagShuffle": (splits(model_selection.SplitBagShuffle), SPLIT | {"test_size": 0.5}, "n_splits=10^12"),
+    "SplitBagBootstrap": (splits(model_selection.SplitBagBootstrap), SPLIT | {"test_size": 0.5, "out_of_bag": True},
+     "n_splits=10^12"),
+    "plot_bags": (plotting.plot_bags, {"X": X, "bags": BAGS, "proportions": P, "class_names": ["a", "b"],
+     "max_bags": 3}, "class_names=None max_bags=10^12"),
+    "plot_critical_difference": (plotting.plot_critical_difference, {"ranks": [1.5, 1.5, 3], "n_sets": 9, "control": 2,
+     "level": 0.05}, "n_sets=10^12 control=None control=0"),
+    "rank_methods": (comparison.rank_methods, {"scores": SCORES}, ""),
     "friedman": (comparison.friedman, {"scores": SCORES, "correct_ties": True}, ""),
-    "friedman_from_ranks": (
-        comparison.friedman_from_ranks,
-        {"ranks": [1, 2, 3], "n_sets": 9, "tie_factor": 0.5},
-        "n_sets=10^12 tie_factor=0",
-    ),
-    "critical_difference": (
-        comparison.critical_difference,
-        {"n_methods": 4, "n_sets": 8, "test": "nemenyi", "level": 0.05},
-        "n_methods=10^12 n_sets=10^12",
-    ),
-    "indistinct_groups": (
-        comparison.indistinct_groups, {"ranks": [1, 2, 3], "critical": 1},
-        "critical=1.5 critical=10^12",
-    ),
+    "friedman_from_ranks": (comparison.friedman_from_ranks, {"ranks": [1, 2, 3], "n_sets": 9, "tie_factor": 0.5},
+     "n_sets=10^12 tie_factor=0"),
+    "critical_difference": (comparison.critical_difference, {"n_methods": 4, "n_sets": 8, "test": "nemenyi",
+     "level": 0.05}, "n_methods=10^12 n_sets=10^12"),
+    "indistinct_groups": (comparison.indistinct_groups, {"ranks": [1, 2, 3], "critical": 1},
+     "critical=1.5 critical=10^12"),
     "wilcoxon_test": (comparison.wilcoxon_test, {"first": P, "second": P}, ""),
-    "resampled_t_test": (
-        comparison.resampled_t_test,
-        {"first": P, "second": P, "test_train_ratio": 0.5},
-        "test_train_ratio=0 test_train_ratio=1.5 test_train_ratio=10^12",
-    ),
+    "resampled_t_test": (comparison.resampled_t_test, {"first": P, "second": P, "test_train_ratio": 0.5},
+     "test_train_ratio=0 test_train_ratio=1.5 test_train_ratio=10^12"),
     "effect_sizes": (comparison.effect_sizes, {"first": P, "second": P}, ""),
     "draw_dag": (plotting.draw_dag, {"dag": {("X", "Y")}}, "dag=[]"),
 }  # fmt: skip

@@ -12,16 +12,13 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from problems import quick as make
 
-from llpbook import proportions
 from llpbook.density_difference import KDEDifference
 from llpbook.diagnosis import diagnose
 from llpbook.em import EMLR
 from llpbook.mean_map import MeanMap
-from llpbook.taxonomy import VARIANTS
-from llpbook.variants import make_bags
 
 # Many bags for every method: those for two bags say that they pool them; drawn labels may say little, or too much.
 pytestmark = pytest.mark.filterwarnings(
@@ -231,42 +228,3 @@ def test_a_diagnosis_tests_or_says_why_not(sizes, seed, levels, known, exact, or
     order.shuffle(shares)  # numbers of bags change, and with them the draws
     turned = diagnose(X, np.array(names)[bags], dict(shares), **asked)
     assert (turned.pvalues.isna() == found.pvalues.isna()).all()
-
-
-@examples
-@given(
-    sizes=st.lists(st.integers(1, 12), min_size=2, max_size=5),
-    seed=seeds,
-    variant=st.sampled_from(sorted(VARIANTS)),
-    asked=st.sets(st.sampled_from(["sizes", "proportions", "clusters"])),
-    order=st.randoms(use_true_random=False),
-)
-def test_bags_are_made_as_asked_or_refused(sizes, seed, variant, asked, order):
-    X, bags, y, _ = little(sizes, seed)
-    rng = np.random.default_rng(seed)
-    names = [f"bag {k}" for k in range(len(sizes))]
-    wanted = pd.Series(np.round(rng.random(len(sizes)), 2), names)
-    given_ = {"sizes": sizes, "proportions": wanted.to_numpy(), "clusters": bags}
-    given_ = {k: v for k, v in given_.items() if k in asked}
-    given_["n_bags"] = len(sizes)
-    try:
-        made = make_bags(X, y, variant, **given_, random_state=0)
-    except ValueError as error:  # says which argument, or that y, X rule it out
-        words = "proportions", "n_bags", "variant", "y must hold", "n_splits"
-        assert any(word in str(error) for word in words)
-        return
-    assert made.sizes.sum() == len(y) and (made.sizes > 0).all()
-    assert_array_equal(made.sizes, np.bincount(made.bags))
-    shares = proportions.label_proportions(y, made.bags, classes=[0, 1])
-    assert_allclose(made.proportions, shares)
-    if variant != "Cross-bag" and "sizes" in asked:
-        loose = variant == "Intermediate"  # sizes as the clusters allow
-        assert loose or made.sizes.tolist() == sizes
-    again = make_bags(X, y, variant, **given_, random_state=0)
-    assert_array_equal(again.bags, made.bags)
-    if {"sizes", "proportions"} <= asked:
-        entries = list(zip(names, sizes, strict=True))
-        order.shuffle(entries)
-        keyed_too = {"proportions": wanted, "sizes": pd.Series(dict(entries))}
-        again = make_bags(X, y, variant, **given_ | keyed_too, random_state=0)
-        assert_array_equal(again.bags, made.bags)
