@@ -389,7 +389,8 @@ def test_scales_differ_and_means_are_far_in_any_unit(unit, counts):
     tells("", base.warn_of_scale, MeanMap(), unit * X)
     X[:, 2] += 1
     far = "a mean is 31 " if counts is None else "a mean is 50 "
-    tells(far, base.warn_of_scale, MeanMap(), unit * X, counts)
+    fit = partial(MeanMap().fit, unit * X, counts=counts)
+    tells(far, fit, [0, 1], [0.2, 0.8])
 
 
 def test_the_constant_feature_is_last_and_the_form_stays():
@@ -952,7 +953,7 @@ class ByFirst(base.LLPClassifier):
         pass
 
     def _scores(self, X):
-        return X[:, 0]
+        return X[:, 0] if X.shape[1] == 1 else X
 
 
 @pytest.mark.parametrize(
@@ -978,6 +979,11 @@ def test_a_class_that_is_missed_is_told_at_its_limits(often, times, cells, prior
     given = X[:, None], np.arange(n) % 2, P, CLASSES
     data = base.BagData(*given, frequencies=frequencies)
     tells(words, _estimator.warn_of_missing_class, ByFirst(), data)
+    P = [[0.4, 0.25, 0.35], [0.41, 0.24, 0.35]]  # two of three are missed
+    F = np.column_stack([9.0 + np.arange(n), 0 * X, 0 * X])
+    several = base.BagData(F[:100], np.arange(100) % 2, np.array(P), np.arange(3))
+    words = "class 2 for 0% of 100 training instances, although 35% are"
+    tells(words, _estimator.warn_of_missing_class, ByFirst(), several)
 
 
 @pytest.mark.parametrize(

@@ -176,10 +176,11 @@ def test_folds_are_whole_bags_with_like_shares_whatever_the_order():
     assert_array_equal(cl.bag_folds(moved, 5), folds[order])
 
 
-def test_held_out_scores_are_of_fits_that_have_not_seen_the_bag():
-    X, _, bags, P = gaussian_bags(n=200)
+def test_held_out_scores_are_of_fits_that_have_not_seen_the_bag(capsys):
+    X, y, bags, P = gaussian_bags(n=200)
     ridge = BagMeanRegression(alpha=0.1)
-    model = CountCalibration(ridge, n_folds=4).fit(X, bags, P)
+    model = CountCalibration(ridge, n_folds=4, verbose=2).fit(X, bags, P)
+    assert "Calibration: 5 of at most 5 fits in 0 s" in capsys.readouterr().out
     folds = cl.bag_folds(read_bags(X, bags, P, None), 4)
     for k in range(4):
         part = BagMeanRegression(0.1).fit(X[folds != k], bags[folds != k], P)
@@ -191,6 +192,7 @@ def test_held_out_scores_are_of_fits_that_have_not_seen_the_bag():
     scores = ridge.fit(X, bags, P).decision_function(X)
     p = 0.99 * expit(slope * scores + offset) + 0.01 * P[bags, 1].mean()
     assert_allclose(model.predict_proba(X)[:, 1], p)
+    assert_allclose(model.class_prior_, np.bincount(y) / 200)
     few = CountCalibration(ridge, n_folds=1000).fit(X, bags, P)
     assert len(np.unique(few.held_out_scores_.round(9))) > 150
 
@@ -262,6 +264,8 @@ def test_a_precomputed_kernel_is_cut_in_rows_and_columns():
     X = X.to_numpy()
     inner = MeanMap(kernel="precomputed", fit_intercept=False)
     model = CountCalibration(inner, n_folds=3).fit(X @ X.T, bags, P)
+    assert model.__sklearn_tags__().input_tags.pairwise
+    assert model._scale is None and CountCalibration()._scale == "penalty"
     folds = cl.bag_folds(read_bags(X @ X.T, bags, P, None), 3)
     rest = folds != 0
     part = MeanMap(fit_intercept=False).fit(X[rest], bags[rest], P)

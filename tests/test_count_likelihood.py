@@ -278,7 +278,9 @@ def test_two_of_several_classes_are_two_classes(error):
     wide = np.zeros((10, 3, 3))
     wide[:, :2, :2] = errors
     F = np.column_stack([-f / 2, f / 2, np.full(300, 3.0)])
-    q = cl.class_posterior(F, replace(two, counts=absent, errors=wide))[1]
+    value, q = cl.class_posterior(F, replace(two, counts=absent, errors=wide))
+    present = known.sums(np.log1p(-softmax(F, axis=1)[:, 2]))
+    assert_allclose(value, expected + present, atol=1e-9)
     assert_allclose(q, np.column_stack([1 - posterior, posterior, 0 * f]), atol=1e-9)
 
 
@@ -316,6 +318,8 @@ def test_the_information_of_a_count_is_the_variance_of_its_score():
     # Nothing about the offset is lost; the first root alone is a lower bound.
     labels = Z.T @ (Z * (expit(f) * expit(-f))[:, None])
     assert_allclose(found[2], labels[2])
+    v, noisy = expit(f) * expit(-f), replace(known, errors=np.array([4.0]))
+    assert_allclose(cl.count_factors(f, noisy)[0], v / np.sqrt(v.sum() + 4))
     assert_allclose(exact[2], labels[2])
     first = known.weighted_sums(cl.count_factors(f, known)[0], Z)
     assert np.linalg.eigvalsh(exact - first.T @ first).min() > -1e-12
@@ -357,8 +361,27 @@ def test_counts_from_shares():
     assert_allclose(known.counts, [0.7, 1])
     assert known.counts[1] == 1  # to the last bit
     assert_allclose(known.shares, [[0.3, 0.7], [2 / 3, 1 / 3]])
-    part = known.part(np.array([False, True]))
-    assert_array_equal(part.bags, [0, 0, 0])
+    errors, rows = np.arange(16.0).reshape(4, 2, 2), np.array([3, 1, 1])
+    known = bag_counts(np.array([3, 1]), P, errors, rows[:2])
+    assert_array_equal(known.sizes, [1, 3])
+    assert_array_equal(known.errors, [7 * 1, 15 * 9])
+    three = bag_counts(np.array([1, 3]), np.eye(3)[[0, 1, 2, 0]], np.ones((4, 3, 3)))
+    assert_array_equal(three.errors, np.ones((2, 3, 3)))
+    bags = np.array([0, 1, 0])
+    known = BagCounts(bags, rows[:2] + 1, *np.array([[-1, 5], [2, 3]]), True, rows)
+    part, turned = known.part(np.array([True, False])), known.reordered([2, 0, 1])
+    assert [*part.bags, *part.frequencies, *part.counts, *part.errors] == [
+        0,
+        0,
+        3,
+        1,
+        -1,
+        2,
+    ]
+    assert part.laplace and [*turned.bags, *turned.frequencies] == [0, 0, 1, 1, 3, 1]
+    assert_array_equal(known.possible().counts, [0, 2])
+    several = replace(known, counts=np.array([[-1, 3, 3], [1, 1, 0]]))
+    assert_allclose(several.possible().counts, [[0, 2, 2], [1, 1, 0]])
 
 
 # --- the learners ------------------------------------------------------------------------------------------
@@ -430,6 +453,7 @@ def test_the_same_cells_with_frequencies_are_the_same_fit():
         same = CountLogistic().fit(X, bags, P)
         assert_allclose(model.coef_, same.coef_, atol=1e-8)
         assert_allclose(model.intercept_, same.intercept_, atol=1e-8)
+        assert len(model.intercept_) == 1 or abs(model.intercept_.sum()) < 1e-9
         times = rng.integers(0, 4, 3000)  # of rows that are merged
         rows = np.repeat(np.arange(3000), times)
         P = label_proportions(labels[rows], bags[rows])
@@ -452,6 +476,9 @@ def test_exact_likelihoods_of_cells_are_those_of_their_instances():
         )
         assert_allclose(one[0], two[0])
         assert_allclose(one[1][times], two[1])
+    Z = np.array([[1.0, 2.0], [1.0, 0.0], [1.0, -1.0]])
+    start = cl.mean_map_start(Z, cells, 0.5)
+    assert_allclose(start, cl.mean_map_start(Z[times], single, 0.5))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -554,6 +581,13 @@ def test_held_out_bags_are_a_tenth_with_the_median_share():
     assert not held_out_bags(few, X[:240], 0.1).any()
     more = known.part(np.arange(40) < 8)
     assert held_out_bags(more, X[:320], 0.1).sum() == 1
+
+
+def test_counts_that_vary_less_than_by_chance_show_no_deviation():
+    bags, X = np.repeat(np.arange(12), 10), np.random.default_rng(0).normal(size=120)
+    p = np.bincount(bags, expit(2 * X)).round() / 10
+    model = CountLogistic(1.0, bag_deviation="estimate").fit(X[:, None], bags, p)
+    assert model.bag_deviation_ == 0
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
