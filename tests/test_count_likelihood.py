@@ -590,6 +590,16 @@ def test_counts_that_vary_less_than_by_chance_show_no_deviation():
     assert model.bag_deviation_ == 0
 
 
+def test_a_bag_without_instances_has_no_effect_and_the_deviation_of_all():
+    X, _, bags, P = problem(n=60)
+    own, more = CountLogistic(bag_deviation=0.7), np.insert(P, 4, 0.5, axis=0)
+    one = own.fit(X, bags, P)
+    effects, errors = one.bag_effects_, one.bag_effect_errors_
+    two = own.fit(X, bags + (bags > 3), more)
+    assert_allclose(two.bag_effects_, np.insert(effects, 4, 0.0), atol=1e-6)
+    assert_allclose(two.bag_effect_errors_, np.insert(errors, 4, 0.7), atol=1e-6)
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_shares_with_noise_and_fewer_bags_than_columns(n_classes):
     """The second start is a fit to shares, which noise can put outside of [0, 1]."""
