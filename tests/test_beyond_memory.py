@@ -9,7 +9,7 @@ import warnings
 from concurrent.futures import BrokenExecutor
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
+from types import SimpleNamespace as Lazy
 
 import joblib
 import numpy as np
@@ -372,15 +372,14 @@ def test_files_of_parquet_their_row_groups_and_folders(tmp_path):
     said(r"chunk 0 .*has no column 'x7'|cannot be read", groups, features=["x7"])
 
 
-class Lazy(SimpleNamespace):
-    """What is known of Dask and of pyarrow: a task, a data set or fragment, a folder of row groups."""
-
-
 def lazy(frame):
+    """What is known of a task of Dask."""
     return Lazy(__dask_graph__=1, compute=lambda: frame, key="part-key")
 
 
 def fragment(frame, path="a.parquet"):
+    """What is known of a data set of pyarrow and its fragments."""
+
     def to_table(columns):
         return Lazy(to_pandas=lambda: frame if columns is None else frame[columns])
 

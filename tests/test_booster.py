@@ -87,21 +87,6 @@ def test_bags_of_one_of_several_classes_are_the_classifier_of_scikit_learn():
     assert_allclose(step.seen[1:], list(staged), atol=1e-6)
 
 
-def test_squares_are_the_regressor_of_scikit_learn():
-    X, y = curved(n_classes=5)
-    step = Watched(partial(squares, y=y))
-    start = np.full(len(y), y.mean())
-    trees, history = boost_trees(X, start, step, everywhere(X), 0.3, ROUNDS)
-    theirs = HistGradientBoostingRegressor(**options(X, 0.3)).fit(X, y)
-    staged = list(theirs.staged_predict(X))
-    assert_allclose(step.seen[1:], staged, atol=1e-6)
-    errors = [np.mean((y - scores) ** 2) for scores in (start, *staged)]
-    assert_allclose(history, errors, rtol=1e-6)
-    new = np.random.default_rng(1).uniform(size=(200, 3))
-    predicted = start[0] + tree_scores(trees, new)
-    assert_allclose(predicted, theirs.predict(new), atol=1e-6)
-
-
 def share_step(scores, bags, shares, held_out, smallest=0.05):
     """Cross-entropy of mean probabilities of bags, its gradient, and the Hessian that boosting of counts takes."""
     s, sizes = expit(scores), np.bincount(bags)
