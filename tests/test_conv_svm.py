@@ -260,13 +260,6 @@ def test_bags_of_size_one_are_the_machine_without_intercept(kernel):
     assert np.mean(svc.predict(gram + 1) == model.predict(X)) > 0.95
 
 
-def test_a_linear_kernel_is_the_linear_method():
-    X, _, bags, P = problem()
-    primal = ConvSVM(max_cutting_planes=4).fit(X, bags, P).objective_curve_[-1]
-    dual = ConvSVM(max_cutting_planes=4, kernel="precomputed").fit(X @ X.T, bags, P)
-    assert dual.objective_curve_[-1] == pytest.approx(primal, rel=0.05)
-
-
 def test_only_longer_labelings_are_added_and_no_matrix_of_instances(monkeypatch):
     matrices, solve, add = [], _solver.solve_relaxed, _solver.violated
 
@@ -327,20 +320,6 @@ def test_known_labels_and_the_gap():
     assert unknown.labeled_value_ == pytest.approx(value)
     value = unknown.labeled_value_ * (1 - unknown.relaxation_gap_)
     assert value == pytest.approx(unknown.objective_curve_[-1])
-
-
-def test_many_instances_of_which_few_have_weight():
-    """All alpha inside make long weights together: from there sixty steps did not do."""
-    n, rng = 8_000, np.random.default_rng(0)
-    y = rng.integers(0, 2, n)
-    X = np.column_stack([rng.normal(size=(n, 2)), np.ones(n)])
-    X[:, 0] += 1.5 * y - 0.75
-    bags = rng.permutation(n) // 10
-    counts = np.bincount(bags, y).astype(int)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ConvergenceWarning)
-        values = conv_svm.minimize(X, bags, counts, counts, 1.0, max_planes=4)[3]
-    assert (np.diff(values) < 0).all() and values[-1] > 0
 
 
 @pytest.mark.equation("eq-conv-svm-certified")

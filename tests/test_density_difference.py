@@ -166,14 +166,6 @@ def test_lscv_width_is_the_best_of_its_grid():
     assert dd.lscv_width(X)[0] == pytest.approx(best)
 
 
-def test_lscv_width_scales_with_the_data_and_is_near_the_optimum():
-    X = np.random.default_rng(3).normal(size=(800, 1))
-    assert dd.lscv_width(5 * X)[0] == pytest.approx(5 * dd.lscv_width(X)[0])
-    normal_rule = 1.06 * 800 ** (-1 / 5)
-    assert dd.lscv_width(X)[0] == pytest.approx(normal_rule, rel=0.3)
-    assert dd.lscv_width(X, max_points=200)[0] == pytest.approx(normal_rule, rel=0.4)
-
-
 def test_lscv_width_of_a_part_is_scaled_to_the_whole():
     X = np.random.default_rng(5).normal(size=(400, 3))
     part, table = dd.lscv_width(thin(X, 50))
@@ -344,30 +336,6 @@ def test_decision_is_the_log_ratio_of_the_weighted_densities():
         assert_allclose(own.get_group(k)[["sigma", "score"]], table)
 
 
-@pytest.mark.parametrize("which", [1, 2])
-def test_large_samples_reach_the_bayes_rule(which):
-    X, y, bags = dd.toy_problem(which, n=2000, random_state=0)
-    model = KDEDifference().fit(X, bags, label_proportions(y, bags))
-    test_X, test_y, _ = dd.toy_problem(which, n=1000, random_state=1)
-    bayes = np.diff(dd.toy_log_densities(which, test_X))[:, 0] > 0
-    best = np.mean(bayes == test_y)
-    assert model.score(test_X, test_y) > best - 0.02
-
-
-def test_class_prior_moves_the_boundary_to_where_it_belongs():
-    X, y, bags = dd.toy_problem(1, n=3000, random_state=0)
-    P = label_proportions(y, bags)
-    rng = np.random.default_rng(1)
-    rare = (rng.random(4000) < 0.1).astype(int)
-    T = rng.normal(size=(4000, 2)) + np.where(rare, -1.0, 1.0)[:, None]
-    balanced = KDEDifference().fit(X, bags, P).score(T, rare)
-    informed = KDEDifference(class_prior=0.1).fit(X, bags, P).score(T, rare)
-    bayes = norm.cdf((np.log(9) / np.sqrt(8)) + np.sqrt(2)) * 0.9
-    bayes += norm.cdf(np.sqrt(2) - np.log(9) / np.sqrt(8)) * 0.1
-    assert informed > balanced + 0.02
-    assert informed == pytest.approx(bayes, abs=0.02)
-
-
 def test_match_takes_the_prior_of_the_training_data():
     X, y, bags, _ = many_bags()
     keep = (y == 1) | (np.arange(400) % 2 == 0)
@@ -443,7 +411,7 @@ def test_pooling_more_than_two_shares_is_said_once(model, recwarn):
     # Nothing is lost where the pooled bags of a side have one share, as parts of two bags have; or by known labels.
     above = P[:, 1] > y.mean()
     model.fit(X, bags, np.where(above, 0.7, 0.3))
-    model.fit(X, bags, np.where(above, 0.7, 0.3 + 1e-9 * np.arange(4)))
+    model.fit(X, bags, np.where(above, 0.7 + 1e-7 * np.arange(4), 0.3))
     model.fit(X, bags % 2, [0.3, 0.7], labels=labels)
     model.fit(X, y, [0.0, 1.0])
     assert not recwarn.list

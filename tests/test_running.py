@@ -196,6 +196,33 @@ def test_progress_is_told_once_a_second_and_on_request_only(monkeypatch, capsys)
     assert lines[0].endswith("about 4 s to go, if 10 are enough; step 1")
 
 
+#: The last line of progress: steps at most, and what their attributes say of them.
+LAST = {
+    "AOCKernelKMeans": ("2 starts", lambda m: f"lowest objective {m.objective_:.6g}"),
+    "AlterSVM": (
+        "2 starts", lambda m: f"lowest objective {m.starts_['objective'].min():.6g}"
+    ),
+    "AlternatingMeanMap": ("100 rounds", lambda m: "% of the labels changed"),
+    "ConvSVM": ("20 rounds", lambda m: f"relaxed value {m.upper_bound_:.6g}"),
+    "InvCal": ("60 rounds", lambda m: f"relative gap {m.gap_:.1e}"),
+    "WeightedLDA": (
+        "300 iterations", lambda m: f"weights change by {m.gap_:.1e} per instance"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LAST)
+def test_the_last_line_of_progress_says_how_the_fit_ended(name, capsys):
+    X, _, bags, P = problem()
+    model = small(name, verbose=2).fit(X, bags, P)
+    *before, last = capsys.readouterr().out.splitlines()
+    most, said = LAST[name]
+    assert last.startswith(f"{name}: {len(before) + 1} of at most {most} ")
+    assert last.endswith(said(model))
+    if name in ("AlternatingMeanMap", "ConvSVM", "WeightedLDA"):  # else starts, Newton
+        assert len(before) + 1 == model.n_iter_
+
+
 def test_the_pace_is_that_of_the_later_half_of_the_steps(monkeypatch, capsys):
     clock = iter([0.0, 4.0, 5.0, 6.0, 7.0])
     monkeypatch.setattr(_running.time, "perf_counter", lambda: next(clock))
