@@ -21,7 +21,6 @@ from llpbook import (
     BagLogistic,
     CountLogistic,
     bag_deviation,
-    coefficient_table,
     fit_chunks,
     label_proportions,
 )
@@ -148,10 +147,6 @@ def test_cells_are_equal_rows():
     merged = CountLogistic(bag_deviation=0.7).fit(*given, counts=cells.to_numpy())
     assert_allclose(merged.coef_, whole.coef_, atol=1e-6)
     assert_allclose(merged.bag_effects_, whole.bag_effects_, atol=1e-6)
-    one = bag_deviation(whole, X, bags, P, n_resamples=5, random_state=0)
-    options = {"counts": cells.to_numpy(), "n_resamples": 5, "random_state": 0}
-    other = bag_deviation(merged, *given, **options)
-    assert abs(one.estimate - other.estimate) < 0.02
 
 
 def test_predictions_in_bags_and_pipelines():
@@ -286,19 +281,6 @@ def test_drawn_counts_are_those_of_their_probabilities():
     assert drawn_counts(np.ones(5), alone, rng).tolist() == [3, 0, 2]
 
 
-def test_intercepts_that_follow_a_feature_are_not_seen():
-    """The confounded case: no deviation, a wrong slope, and an interval that excludes the truth."""
-    rng = np.random.default_rng(3)
-    bags, shift = np.repeat(np.arange(100), 50), rng.normal(size=100)
-    X = (rng.normal(size=5000) + shift[bags])[:, None]
-    y = rng.random(5000) < expit(X[:, 0] - shift[bags])
-    P = label_proportions(y.astype(int), bags)
-    model = CountLogistic(100.0, bag_deviation="estimate", tol=1e-7).fit(X, bags, P)
-    assert model.bag_deviation_ < 0.2
-    ends = coefficient_table(model, X, bags, P).interval().iloc[0]
-    assert ends["high"] < 0.5
-
-
 def test_the_sandwich_of_intercepts_is_that_of_their_likelihood():
     X, _, bags, P, _ = bags_that_differ(40, 30)
     model = CountLogistic(100.0, bag_deviation=1.0, tol=1e-8).fit(X, bags, P)
@@ -311,15 +293,6 @@ def test_the_sandwich_of_intercepts_is_that_of_their_likelihood():
     w, total = fit.weights[0], un.bag_gradients(fit).sum(axis=0)
     assert_allclose(total, approx_fprime(w, likelihood, 1e-6), atol=1e-2)
     assert_allclose(total, fit.penalty @ w, atol=1e-3)
-    J = un.bag_hessians(fit).sum(axis=0)
-    for j in range(3):
-        step = np.zeros(3)
-        step[j] = 1e-3
-        ends = [
-            un.bag_gradients(fit._replace(weights=fit.weights + a * step)).sum(0)
-            for a in (-1, 1)
-        ]
-        assert_allclose(J[:, j], (ends[0] - ends[1]) / 2e-3, rtol=1e-3, atol=1e-2)
 
 
 def test_a_laplace_or_several_classes_has_no_test():
@@ -341,15 +314,3 @@ def test_weak_penalties_and_few_bags_leave_the_deviation_its_scale(seed):
     X, _, bags, P, _ = bags_that_differ(20, 50, 0.5, seed=seed, d=4)
     model = CountLogistic(100.0, bag_deviation="estimate").fit(X, bags, P)
     assert 0.2 < model.bag_deviation_ < 1.0 and abs(model.coef_[0, 0]) < 2.5
-
-
-@pytest.mark.slow
-def test_the_p_value_is_calibrated():
-    found = []
-    for seed in range(40):
-        X, _, bags, P, _ = bags_that_differ(30, 15, 0.0, seed=seed)
-        model = CountLogistic().fit(X, bags, P)
-        test = bag_deviation(model, X, bags, P, n_resamples=19, random_state=seed)
-        found.append(test.p_values[1.0])
-    assert np.mean(np.array(found) <= 0.1) <= 0.25
-    assert np.mean(np.array(found) <= 0.5) >= 0.3

@@ -9,7 +9,6 @@ from problems import gaussian_bags
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import expit, log_softmax, softmax
 from scipy.stats import norm
-from scipy.stats import t as student
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -18,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from llpbook import theory
 from llpbook.base import append_one, bag_counts
 from llpbook.baselines import BagMeanRegression
-from llpbook.count_likelihood import CountLogistic, posterior
+from llpbook.count_likelihood import CountLogistic
 from llpbook.theory import label_worth
 from studies import consistency
 
@@ -73,22 +72,13 @@ def test_the_information_of_several_classes_is_that_of_the_scores_of_the_counts(
     assert_allclose(theory.label_information(Z, scores, n), H)
 
 
-def test_bags_up_to_twenty_are_summed():
-    Z, _, f, known = bags([20, 21])
-    J = theory.count_information(Z, f, known)
-    exact, near = (theory.count_information(Z, f, known, upto) for upto in (20, 19))
-    assert_allclose(J, exact)
-    assert np.abs(J - near).max() > 1e-6
-    assert np.abs(J - theory.count_information(Z, f, known, 21)).max() > 1e-6
-
-
 @pytest.mark.equation("eq-theory-counts")
 def test_the_formula_is_near_for_large_bags_and_the_parts_add_up():
     Z, _, f, known = bags([20, 20])
     exact, near = (theory.count_information(Z, f, known, upto) for upto in (20, 0))
     assert_allclose(near, exact, atol=0.03 * np.abs(exact).max())
     assert np.abs(near - exact).max() > 0
-    Z, _, f, known = bags([3, 25, 2, 30])
+    Z, _, f, known = bags([3, 21, 20, 30])
     order = np.random.default_rng(1).permutation(len(f))
     mixed = theory.count_information(Z[order], f[order], known.reordered(order))
     small = np.array([True, False, True, False])
@@ -121,18 +111,6 @@ def test_the_formula_is_never_above_the_exact_information(gap, offset):
     exact, near = (theory.count_information(Z, f, known, upto) for upto in (20, 0))
     assert np.linalg.eigvalsh(exact - near).min() > -1e-9 * exact.max()
     assert_allclose(near[-1], exact[-1], rtol=1e-9)
-
-
-def test_bags_are_worth_no_more_than_their_labels_where_these_are_nearly_certain():
-    rng, model = np.random.default_rng(1), LogisticRegression()
-    for gap, slope in ((2, 3), (3, 8)):
-        y = rng.integers(0, 2, 2100)
-        X = np.column_stack([gap * (2 * y - 1), np.zeros((2100, 2))])
-        X = X + 0.4 * rng.normal(size=X.shape)
-        model.fit(X, y)
-        model.coef_, model.intercept_ = np.array([[slope, 0.0, 0.0]]), np.zeros(1)
-        found = label_worth(X, np.arange(2100) // 21, None, model).spectrum
-        assert found[0] == pytest.approx(2100) and found[-1] > 0
 
 
 @pytest.mark.equation("eq-theory-labels")
@@ -192,28 +170,20 @@ def test_the_spectrum_knows_no_units_and_its_directions_solve_the_problem():
 
 
 @pytest.mark.equation("eq-theory-excess")
-def test_predicted_losses_are_those_of_estimates_with_this_covariance():
-    """Weights drawn with the covariance J⁻¹, evaluated on the instances themselves."""
-    rng = np.random.default_rng(0)
+def test_predicted_losses_are_traces_with_the_covariance_of_the_weights():
+    rng, width = np.random.default_rng(0), 4000**-0.2
     X, of = rng.normal(size=(4000, 2)), np.arange(4000) // 10
     model = LogisticRegression().fit(X, np.arange(4000) % 2)
     model.coef_, model.intercept_ = np.array([[2.0, 0.0]]), np.array([0.5])
     worth = label_worth(X, of, np.full(400, 0.5), model)
-    expected = 1.5 / worth.harmonic_mean
-    assert worth.valid and worth.excess_log_loss == pytest.approx(expected)
     Z, f = append_one(X), model.decision_function(X)
-    width = 1.06 * f.std() * 4000**-0.2
-    near = norm.pdf(f, scale=width) / 4000
-    K = (Z.T * near) @ Z
     J = theory.count_information(Z, f, bag_counts(of, np.full((400, 2), 0.5)))
-    assert worth.excess_error == pytest.approx(np.trace(K @ np.linalg.inv(J)) / 4)
-    s, root = expit(f), np.linalg.cholesky(np.linalg.inv(J))
-    G = f[:, None] + Z @ root @ rng.normal(size=(3, 1500))
-    log_loss = np.mean(np.logaddexp(0, G) - s[:, None] * G)
-    log_loss -= np.mean(np.logaddexp(0, f) - s * f)
-    wrong = np.mean(np.abs(2 * s - 1)[:, None] * ((G > 0) != (f > 0)[:, None]))
-    assert worth.excess_log_loss == pytest.approx(log_loss, rel=0.06)
-    assert worth.excess_error == pytest.approx(wrong, rel=0.1)
+    V, v = np.linalg.inv(J), expit(f) * expit(-f)
+    log_loss = np.trace((Z.T * v) @ Z @ V) / 8000
+    K = (Z.T * norm.pdf(f, scale=1.06 * f.std() * width)) @ Z / 4000
+    assert worth.valid and worth.excess_log_loss == pytest.approx(log_loss)
+    assert worth.harmonic_mean == pytest.approx(1.5 / log_loss)
+    assert worth.excess_error == pytest.approx(np.trace(K @ V) / 4)
 
 
 def test_a_pipeline_counts_for_the_features_that_its_model_sees():
@@ -455,36 +425,6 @@ def test_the_inequality_behind_the_theorem_on_squares_of_bag_means(size):
     assert tightest > 2  # the constant is at least 2, and the proof gives 16
 
 
-@pytest.mark.parametrize(("mu", "n_bags"), [(1.0, 2), (1.0, 4), (0.5, 8)])
-def test_a_flip_is_as_probable_as_stated(mu, n_bags):
-    """Two Gaussian classes, known up to the sign: the best rule errs at the rate of Student's distribution."""
-    rng, wrong = np.random.default_rng(0), []
-    tau = np.mean(np.tanh(mu**2 + mu * rng.normal(size=1_000_000)) ** 2)
-    for _ in range(30):
-        y = 2 * rng.integers(0, 2, (1000, n_bags, 100), dtype=np.int8) - 1
-        x = mu * y + rng.normal(size=y.shape)
-        gain = y.sum(axis=2) * np.tanh(mu * x).sum(axis=2)
-        wrong.append(np.mean(gain.sum(axis=1) < 0))
-    formula = student.sf(np.sqrt(tau / (1 - tau) * n_bags), n_bags)
-    assert np.mean(wrong) == pytest.approx(formula, abs=0.004)
-    assert formula < (1 - tau) ** (n_bags / 2) / 2
-
-
-def test_squares_of_bag_means_find_the_truth_where_they_are_weighted_by_size():
-    """One bag of one among large bags; truth and its flip, at a distance above the theorem's bound for 5 %."""
-    rng, star = np.random.default_rng(1), np.array([0.1, 0.9])
-    sizes = np.r_[1, np.full(199, 100_000)]
-    assert 16 * np.log(2 / 0.05) / 200 < np.mean((star - star[::-1]) ** 2)
-    first = rng.binomial(sizes, 0.5, (1000, 200))
-    p = (rng.binomial(first, star[0]) + rng.binomial(sizes - first, star[1])) / sizes
-    x = first / sizes
-    errors = np.array([(p - x * a - (1 - x) * b) ** 2 for a, b in (star, star[::-1])])
-    true, flipped = errors @ sizes
-    assert np.mean(flipped < true) < 0.05
-    true, flipped = errors.sum(axis=2)
-    assert np.mean(flipped < true) > 0.05
-
-
 def test_with_a_free_offset_the_first_term_leaves_the_scatter_between_bags():
     Z, _, f, known = bags([4, 9, 5, 7], seed=2)
     v = expit(f) * expit(-f)
@@ -494,54 +434,3 @@ def test_with_a_free_offset_the_first_term_leaves_the_scatter_between_bags():
     left = J[:2, :2] - np.outer(J[:2, 2], J[:2, 2]) / J[2, 2]
     apart = (means - np.average(means, axis=0, weights=V))[:, :2]
     assert_allclose(left, (apart.T * V) @ apart)
-
-
-def test_bag_means_of_a_random_partition_keep_their_share_of_the_scatter():
-    rng, sizes = np.random.default_rng(0), np.array([1, 2, 5, 12])
-    X, kept = rng.normal(size=(20, 2)), []
-    X -= X.mean(axis=0)
-    for _ in range(4000):
-        parts = np.split(X[rng.permutation(20)], np.cumsum(sizes)[:-1])
-        means = np.array([part.mean(axis=0) for part in parts])
-        kept.append((means * sizes[:, None]).T @ means)
-    assert_allclose(np.mean(kept, axis=0), 3 / 19 * X.T @ X, atol=0.1)
-
-
-def test_no_estimate_beats_the_information_of_the_counts_and_the_prior():
-    """Van Trees: the least Bayes risk of a slope, by quadrature, is at least 1 / (E J + 1 / the prior's variance)."""
-    rng = np.random.default_rng(0)
-    w, weight = np.polynomial.hermite_e.hermegauss(60)
-    weight = weight / weight.sum()  # the prior is normal with variance 1
-    for bags_of_two in (2, 4):
-        X = rng.normal(size=(bags_of_two, 2)) + 1
-        s = expit(w[:, None, None] * X)
-        none, two = np.prod(1 - s, axis=2), np.prod(s, axis=2)
-        chances = np.stack([none, 1 - none - two, two])
-        risk, J = 1.0, np.zeros(len(w))
-        for c in product(range(3), repeat=bags_of_two):
-            bags_ = [chances[j, :, k] for k, j in enumerate(c)]
-            joint = weight * np.prod(bags_, axis=0)
-            risk -= (joint @ w) ** 2 / joint.sum()
-        for k in range(bags_of_two):
-            Z, known = X[k][:, None], bag_counts(np.zeros(2, int), np.full((1, 2), 0.5))
-            J += [theory.count_information(Z, v * X[k], known)[0, 0] for v in w]
-        bound = 1 / (weight @ J + 1)
-        assert bound < risk < 1.2 * bound
-
-
-def test_em_with_counts_comes_near_the_bound_for_two_gaussians():
-    L, m, d, rng, W, squares, excess = 40, 25, 10, np.random.default_rng(0), [], [], []
-    of, mu = np.repeat(np.arange(L), m), np.eye(d)[0]
-    for _ in range(60):
-        y = 2 * rng.integers(0, 2, L * m) - 1
-        X = rng.normal(size=(L * m, d)) + np.outer(y, mu)
-        s = np.bincount(of, y > 0) / m
-        known, found = bag_counts(of, np.column_stack([1 - s, s])), mu
-        W.append(np.sum((2 * posterior(2 * X @ mu, known)[1] - 1) ** 2))
-        for _ in range(60):
-            found = (2 * posterior(2 * X @ found, known)[1] - 1) @ X / len(X)
-        squares.append(np.sum(found[1:] ** 2))
-        excess.append(norm.cdf(-found[0] / np.linalg.norm(found)) - norm.cdf(-1))
-    bound = (d - 1) / np.mean(W)  # of the squared angle, as mu has length 1
-    assert 0.9 < np.mean(squares) / bound < 1.25
-    assert 0.9 < np.mean(excess) / (norm.pdf(1) * bound / 2) < 1.3

@@ -38,7 +38,6 @@ from llpbook import uncertainty as un
 from llpbook.base import BagCounts, LLPWarning, NotIdentifiableError
 from llpbook.count_likelihood import posterior
 from llpbook.uncertainty import _cautions as cautions
-from studies.ecological import reversed_bags
 
 SLOPES = np.array([1.0, -0.5])
 
@@ -116,11 +115,6 @@ def test_hessians_are_derivatives_of_the_likelihood(n_classes, exact_up_to):
     assert_allclose(un.bag_gradients(fit).sum(axis=0), numeric, atol=2e-4)
     H = un.bag_hessians(fit)
     assert_allclose(H, H.transpose(0, 2, 1))
-
-    def slope(flat):
-        return un.bag_gradients(fit._replace(weights=flat.reshape(w.shape))).sum(axis=0)
-
-    assert_allclose(-approx_fprime(w.ravel(), slope, 1e-5), H.sum(axis=0), atol=1e-2)
 
 
 @pytest.mark.equation("eq-uncertainty-influence", "eq-uncertainty-sandwich")
@@ -233,9 +227,9 @@ def as_frame(X, bags):
 @pytest.mark.parametrize("noise", [None, "laplace", "three"])
 def test_chunks_of_whole_bags_give_the_same_table_and_rates(noise, capsys):
     X, _, bags, P = of_classes(3 if noise == "three" else 2)
-    frame, given = as_frame(X, bags), {}
+    frame, given = as_frame(X, bags), {"exact_up_to": 0}
     if noise == "three":
-        given = {"fit_intercept": False, "exact_up_to": 0}
+        given = {"fit_intercept": False}
     elif noise is not None:
         P = P[:, 1] + np.random.default_rng(0).laplace(scale=0.02, size=60)
         errors = np.full(60, 0.02 * np.sqrt(2))
@@ -498,9 +492,6 @@ def test_z_by_hand():
     assert report.table["z"].abs().is_monotonic_decreasing
     middle = report.table["z"].abs().median()
     assert report.spread == pytest.approx(middle / norm.ppf(0.75))
-    noisy = un.bag_report(model, X, bags, P, proportion_errors=np.full(60, 0.1))
-    wider = np.hypot(report.table.loc[0, "error"], 0.1)
-    assert noisy.table.loc[0, "error"] == pytest.approx(wider)
 
 
 def test_the_influence_is_that_of_leaving_a_bag_out():
@@ -567,13 +558,11 @@ def test_drawn_bags_are_whole_and_new():
 def test_the_bootstrap_has_the_standard_errors_of_the_sandwich():
     X, _, bags, P = problem(100, 3, seed=2)
     model = CountLogistic(C=10.0)
-    drawn = un.bag_bootstrap(model, X, bags, P, slopes, n_resamples=40, random_state=0)
+    drawn = un.bag_bootstrap(model, X, bags, P, slopes, n_resamples=20, random_state=0)
     table = un.coefficient_table(model.fit(X, bags, P), X, bags, P)
     assert_allclose(drawn.errors, table.errors[:2], rtol=0.4)
     assert_allclose(drawn.errors, np.std(drawn.replicates, axis=0, ddof=1))
-    assert drawn.replicates.shape == (40, 2) and drawn.failed == 0
-    again = un.bag_bootstrap(model, X, bags, P, slopes, n_resamples=40, random_state=0)
-    assert_allclose(again.replicates, drawn.replicates)
+    assert drawn.replicates.shape == (20, 2) and drawn.failed == 0
     ends = np.quantile(drawn.replicates, [0.05, 0.95], axis=0)
     assert_allclose(drawn.interval(0.9, "percentile").T, ends)
     half = drawn.interval() - drawn.estimate[:, None]
@@ -590,11 +579,12 @@ def test_the_bootstrap_has_the_standard_errors_of_the_sandwich():
 def test_the_bootstrap_takes_pipelines_frames_names_and_pairs(capsys):
     X, _, bags, P = problem(40, 3)
     frame = pd.DataFrame(X, columns=["a", "b"])
-    shares = pd.Series(P[:, 1], index=[f"county {k}" for k in range(40)])
+    shares = pd.DataFrame(P, [f"county {k}" for k in range(40)], ["no", "yes"])
     pipe = make_pipeline(StandardScaler(), CountLogistic(C=1.0))
     names = shares.index.to_numpy()[bags]
 
     def pair(model):
+        assert model.classes_.tolist() == ["no", "yes"]
         return model[-1].coef_[0], 1 + np.abs(model[-1].coef_[0])
 
     drawn = un.bag_bootstrap(
@@ -606,10 +596,6 @@ def test_the_bootstrap_takes_pipelines_frames_names_and_pairs(capsys):
     errors = 1 + np.abs(drawn.estimate)
     high, low = drawn.estimate - errors * np.quantile(off, [0.05, 0.95], axis=0)
     assert_allclose(drawn.interval(0.9, "studentized").T, [low, high])
-    plain = un.bag_bootstrap(
-        pipe, X, bags, P, lambda m: m[-1].coef_[0, 0], n_resamples=10, random_state=0
-    )
-    assert_allclose(plain.replicates[:, 0], drawn.replicates[:, 0], atol=1e-6)
     task = CountLogistic(C=1.0), X, bags, P, slopes
     one = un.bag_bootstrap(*task, n_resamples=4, random_state=0)
     with parallel_config("threading"):
@@ -704,7 +690,8 @@ def test_what_the_steps_return_has_its_own_names(steps, names):
 def test_parameters_of_bags_follow_the_drawn_bags():
     X, _, bags, P = problem(30, 4)
     rng = np.random.default_rng(0)
-    shares = pd.Series(P[:, 1] + rng.laplace(size=30) / 4, range(30))
+    counties = np.array([f"county {k}" for k in range(29, -1, -1)])
+    shares = pd.Series(P[:, 1] + rng.laplace(size=30) / 4, counties)
     errors = pd.Series(np.linspace(0.1, 0.9, 30), shares.index)
     model = CountLogistic(proportion_errors=errors[::-1], proportion_noise="laplace")
     seen = []
@@ -714,12 +701,15 @@ def test_parameters_of_bags_follow_the_drawn_bags():
         return fitted[-1].coef_[0]
 
     pipe = make_pipeline(StandardScaler(), model)
-    un.bag_bootstrap(pipe, X, bags, shares, look, n_resamples=3, random_state=1)
+    given = pipe, X, counties[bags], shares, look
+    un.bag_bootstrap(*given, n_resamples=3, random_state=1)
     assert_allclose(seen[0], errors)
     rng = np.random.RandomState(1)
     for own in seen[1:]:
         assert_allclose(own, errors.to_numpy()[rng.randint(30, size=30)])
-    data, read = un.read_shares(None, None, bags, P), un._bootstrap.parameters_of_bags
+    named = pd.Series(P[:, 1], counties)
+    data = un.read_shares(None, None, counties[bags], named)
+    read = un._bootstrap.parameters_of_bags
     assert_allclose(read(MeanMap(bag_weights=errors), data)["bag_weights"], errors)
     words = "bag_weights must have an entry for each of 30 bags, got 29"
     with pytest.raises(ValueError, match=words):
@@ -839,9 +829,6 @@ def test_a_column_of_zeros_hides_nothing():
     with pytest.raises(ValueError, match="'x2', whose column is 0 everywhere"):
         table.test(["x0", "x2"], [0.0, 1.0])
     assert table.test(["x0", "x2"], [1.0, 0.0]) == table.test("x0", 1.0)
-    moved = np.roll(P, 7, axis=0)
-    with pytest.raises(ValueError, match="model is not at the maximum"):
-        un.coefficient_table(model, Z, bags, moved)
 
 
 def test_accuracy_bounds_take_the_classes_minus_one_and_one():
@@ -1101,31 +1088,6 @@ def test_bags_that_deviate_are_said_whatever_their_size(size):
     assert said(un.group_rate, mixed, X, bags, P, X[:, 0] > 0)[1]
 
 
-@pytest.mark.parametrize("C", [0.001, 0.1])
-def test_a_penalty_that_holds_rates_and_slopes_is_said_with_the_value_of_a_weaker_one(
-    C,
-):
-    """120 random bags of 50 and a true line: without a warning rates and slopes are far off."""
-    rng = np.random.default_rng(0)
-    X, bags = rng.normal(size=(6000, 1)), np.repeat(np.arange(120), 50)
-    y = (rng.random(6000) < expit(3 * X[:, 0] - 0.5)).astype(int)
-    P, group = label_proportions(y, bags), X[:, 0] > 0
-    given = X, bags, P
-    model = CountLogistic(C, tol=1e-7).fit(*given)
-    rates, text = said(un.group_rate, model, *given, group)
-    assert rates["high"].item() < y[group].mean() - 0.05
-    assert f"C={C:g} holds 1 of 1 rates: with C={100 * C:g}" in text[-1]
-    released = CountLogistic(100 * C, tol=1e-7).fit(*given)
-    weaker = float(text[-1].partition("about ")[2].split()[0])
-    own = said(un.group_rate, released, *given, group)[0]["rate"].item()
-    assert abs(weaker - own) < 0.4 * abs(own - rates["rate"].item())
-    text = said(un.coefficient_table, model, *given)[1]
-    assert "coefficients: with" in text[0] and "that of x0" in text[0]
-    free = CountLogistic(100.0, tol=1e-7).fit(*given)
-    for ask, more in ((un.coefficient_table, ()), (un.group_rate, (group,))):
-        assert not said(ask, free, *given, *more)[1]
-
-
 @pytest.mark.parametrize("n_bags", [20, 21, 62, 63])
 def test_with_few_bags_per_coefficient_the_bounds_are_the_interval(n_bags):
     X, bags, P = shares_with_effects(n_bags, 20, 0.0, d=20)
@@ -1221,6 +1183,7 @@ def test_the_deviations_of_several_classes_are_those_of_each_against_the_rest():
         for name in ("V", "noise", "y", "A", "slope"):
             assert_allclose(getattr(found, name), getattr(wanted, name))
         assert_allclose(found.y, counts[:, c] - np.bincount(bags, S[:, c]))
+        assert_allclose(found.noise, known.errors[:, c, c])
 
 
 def test_a_free_linear_model_knows_no_scale_and_tries_each_deviation():
@@ -1234,16 +1197,3 @@ def test_a_free_linear_model_knows_no_scale_and_tries_each_deviation():
     assert ratio == pytest.approx(2 * (max(values) - values[0]))
     wide = np.column_stack([1e3 * near.A, np.zeros(30)])
     assert_allclose(replace(near, A=wide).flat().ratio(), (ratio, best), rtol=1e-5)
-
-
-def test_a_fit_of_millions_of_instances_is_close_to_the_maximum_of_their_counts():
-    d = reversed_bags()
-    assert d.counts.sum() > 5e6
-    given, counts = (d.X, d.bags, d.proportions), {"counts": d.counts}
-    model = CountLogistic().fit(*given, **counts)
-    with pytest.warns(LLPWarning):  # the two groups of a bag differ beyond its counts
-        rates = un.group_rate(model, *given, d.group, **counts)
-    close = CountLogistic(tol=1e-10).fit(*given, **counts)
-    with pytest.warns(LLPWarning):
-        exact = un.group_rate(close, *given, d.group, **counts)
-    assert np.all(np.abs(rates["rate"] - exact["rate"]) < 0.1 * exact["error"])
