@@ -1,9 +1,14 @@
 """The band of a rate: published tables with truth, reversed relations, its parts; Goodman's regression; polls."""
 
+import warnings
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_allclose
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from problems import named
 from scipy.optimize import brentq
 
 from llpbook import (
@@ -14,13 +19,12 @@ from llpbook import (
     group_rate,
     group_rate_band,
 )
+from llpbook.ecological._band import warn_of_chance
 from llpbook.uncertainty import loose_bounds
 from studies import load, tables
 from studies.ecological import (
     confounded,
-    counties,
     fitted,
-    people,
     reg,
     reversed_bags,
     senc,
@@ -52,12 +56,26 @@ def widths(found):
 
 
 def few_bags(L=40, seed=0):
-    """Bags of two groups of 20 to 39, with rates .7 and .3."""
+    """Bags of two groups of 2 to 59, with rates .7 and .3."""
     rng = np.random.default_rng(seed)
-    n, bags = rng.integers(20, 40, 2 * L), np.repeat(np.arange(L), 2)
+    n, bags = rng.integers(2, 60, 2 * L), np.repeat(np.arange(L), 2)
     X = np.tile([[0.0], [1.0]], (L, 1))
     yes = rng.binomial(n, np.where(X[:, 0] > 0, 0.7, 0.3))
     return X, bags, n, np.bincount(bags, yes) / np.bincount(bags, n)
+
+
+def three_of_each(L=24, seed=0):
+    """Three groups and classes by name, bags of unlike sizes by name in another order, two larger units."""
+    rng = np.random.default_rng(seed)
+    n, group = rng.integers(4, 40, 3 * L), np.tile(list("cab"), L)
+    codes = np.repeat(np.arange(L), 3)
+    chance = {"a": [0.6, 0.3, 0.1], "b": [0.2, 0.5, 0.3], "c": [0.1, 0.2, 0.7]}
+    cells = rng.multinomial(n, [chance[g] for g in group])
+    P = np.add.reduceat(cells, np.arange(0, 3 * L, 3))
+    bags, P = named(codes, P / P.sum(axis=1, keepdims=True), ["no", "yes", "abstain"])
+    given = pd.get_dummies(group).astype(float), bags, P, group
+    model = CountLogistic().fit(*given[:3], counts=n)
+    return (model, *given), {"counts": n}, np.where(codes < 9, "west", "east")
 
 
 @CHANCE
@@ -69,15 +87,6 @@ def test_the_band_holds_the_truth_and_is_less_than_half_as_wide_as_the_bounds(ta
     assert widths(found).max() > 0.499
     assert found["plain"].between(found["low"], found["high"]).all()
     assert (found["least"] <= d.truth).all() and (d.truth <= found["most"]).all()
-
-
-@CHANCE
-def test_where_the_relation_is_reversed_the_model_has_the_wrong_sign():
-    d = reversed_bags()
-    found = band(d, limit=0.0)
-    assert d.truth["member"] > d.truth["other"]
-    assert found.loc["member", "plain"] < found.loc["other", "plain"]
-    assert share_inside(found, d.truth) == 0
 
 
 def test_stored_rows_of_the_study():
@@ -93,6 +102,7 @@ def test_stored_rows_of_the_study():
 def test_a_larger_limit_gives_a_wider_band_up_to_the_bounds():
     d = reg()
     found = [band(d, limit=limit) for limit in (0, 0.1, 2)]
+    assert found[0].attrs == {"class": 1, "widest": False}
     wide = [(one["high"] - one["low"]).to_numpy() for one in found]
     assert (np.diff(wide, axis=0) > 0).all()
     assert_allclose(found[-1][["low", "high"]], found[-1][["least", "most"]])
@@ -134,6 +144,9 @@ def test_differences_within_the_limit_are_rates_within_the_band(seed):
     part = np.where(split.lean > 0, 1, 0.5)
     top = ecological.rates_within(split, part * split.lean + 0.15 * split.swing)
     assert_allclose(top, high)
+    part = np.where(split.lean > 0, 0.5, 1)
+    end = ecological.rates_within(split, part * split.lean - 0.15 * split.swing)
+    assert_allclose(end, low)
 
 
 @pytest.mark.equation("eq-ecological-context")
@@ -148,36 +161,49 @@ def test_the_context_is_the_share_in_the_bag_less_its_mean():
     assert_allclose(z[rows], share - total)
 
 
-@CHANCE
-def test_plain_and_contextual_rates_are_those_of_two_models():
-    X, bags, n, shares = few_bags()
-    model = CountLogistic(10.0, tol=1e-9).fit(X, bags, shares, counts=n)
+@pytest.mark.filterwarnings("default::llpbook.base.LLPWarning")
+@pytest.mark.parametrize("form", [np.array, sp.csr_array])
+@pytest.mark.parametrize(
+    "options", [{}, {"fit_intercept": False}, {"penalize_intercept": True}]
+)
+def test_plain_and_contextual_rates_are_those_of_two_models(options, form):
+    X, bags, n, shares = few_bags(seed=1)
+    options = {"C": 3.0, "tol": 1e-9} | options
+    model = CountLogistic(**options).fit(form(X), bags, shares, counts=n)
     group = X[:, 0] == 1
     given = bags, shares, group
-    found = group_rate_band(model, X, *given, counts=n, limit=2).iloc[0]
+    found = group_rate_band(model, form(X), *given, counts=n, limit=2).iloc[0]
     own = group_rate(model, X, *given, counts=n)["rate"].iloc[0]
     assert found["plain"] == pytest.approx(own)
     share = np.bincount(bags, n * group) / np.bincount(bags, n)
     z = share[bags] - n[group].sum() / n.sum()
     wide = np.column_stack([X, z / np.sqrt(np.average(z**2, weights=n))])
-    wider = CountLogistic(10.0, tol=1e-9).fit(wide, bags, shares, counts=n)
+    wider = CountLogistic(**options).fit(wide, bags, shares, counts=n)
     own = group_rate(wider, wide, *given, counts=n)["rate"].iloc[0]
-    assert found["contextual"] == pytest.approx(own, abs=1e-3)
+    assert found["contextual"] == pytest.approx(own, abs=3e-4)
     assert abs(found["contextual"] - found["plain"]) > 0.01
-    narrow = group_rate_band(model, X, *given, counts=n, limit=0).iloc[0]
+    narrow = group_rate_band(model, form(X), *given, counts=n, limit=0).iloc[0]
     assert narrow["contextual"] == found["contextual"]  # not cut
 
 
-def test_units_are_parts_of_the_groups():
-    d, where = senc(), counties()
-    found = band(d, units=where)
+def test_units_are_parts_of_the_groups_and_groups_need_not_stand_together():
+    given, counts, units = three_of_each()
+    *rest, group = given
+    found = group_rate_band(*given, **counts, units=units)
     assert found.index.names == ["unit", "group", "class"]
-    whole = band(d)
-    for name in ("plain", "least", "most"):
+    keys = [("east", "west"), ("a", "b", "c"), ("no", "yes", "abstain")]
+    assert list(found.index) == list(product(*keys))
+    with warnings.catch_warnings(action="ignore"):
+        whole = group_rate_band(*given, **counts)
+        alone = group_rate_band(*rest, group == "b", **counts)
+    for name in ("plain", "contextual", "least", "most"):
         weighted = (found[name] * found["n"]).groupby(level=[1, 2], sort=False).sum()
         total = weighted / found["n"].groupby(level=[1, 2], sort=False).sum()
         assert_allclose(total[whole.index], whole[name], atol=1e-9)
-    assert (widths(found)[found["most"] > found["least"]] < 0.5).all()
+    assert (widths(found) < 0.5).all() and found.attrs == {"widest": True}
+    assert_allclose(whole.loc["b"], alone.loc[True])
+    of = pd.Series(counts["counts"]).groupby(group).sum()
+    assert_array_equal(whole["n"], np.repeat(of, 3))
 
 
 @pytest.mark.equation("eq-ecological-strength")
@@ -204,28 +230,106 @@ def test_the_strength_is_that_of_a_property_that_makes_the_bias():
 
 @CHANCE
 def test_the_effect_needed_is_the_limit_whose_band_reaches_the_value():
-    d = reg()
-    given, counts = fitted(d)
-    needed = ecological.effect_needed(*given, value=0.7, **counts)
-    found = group_rate_band(*given, **counts, limit=needed.loc["black", "limit"])
-    assert found.loc["black", "high"] == pytest.approx(0.7, abs=1e-6)
-    assert 0 < needed.loc["black", "strength"] < 1
-    outside = ecological.effect_needed(*given, value=0.99, **counts)
-    limit, strength = outside.loc["white", ["limit", "strength"]]
-    assert np.isinf(limit) and np.isnan(strength)
-    overall = ecological.effect_needed(*given, **counts)["value"]
-    sizes = np.bincount(d.bags, d.counts)
-    assert_allclose(overall, np.average(d.proportions[1], weights=sizes))
+    given, counts, _ = three_of_each()
+    found = group_rate_band(*given, **counts, limit=0.0)
+    cells = ecological.read_cells(*given, **counts)
+    split = ecological.split_of(cells, cells.probabilities(cells.scores))
+    for value in (0.4, 0.83):
+        needed = ecological.effect_needed(*given, value=value, **counts)
+        outside = (found["least"] > value) | (found["most"] < value)
+        assert_array_equal(np.isinf(needed["limit"]), outside)
+        assert_array_equal(np.isnan(needed["strength"]), outside)
+        limit = needed["limit"].to_numpy()
+        low, high = ecological.rates_between(split, np.where(outside, 0, limit))
+        end = np.where(needed["plain"] < value, high, low)
+        assert_allclose(end[~outside & (limit > 0)], value, atol=1e-6)
+    assert outside.sum() == 2
+    # Within half of the fitted difference and the whole nothing is needed.
+    for end in ("plain", "low", "high"):
+        value = found.loc[("b", "yes"), end]
+        row = ecological.effect_needed(*given, value=value, **counts).loc[("b", "yes")]
+        assert row["limit"] == pytest.approx(0, abs=1e-8)
+        assert (row["strength"] < 1e-9) == (end == "plain" or value == row["plain"])
+    ends = "least", "most"
+    for value in (0, 1):  # allowed, and as near as the bounds come
+        limit = ecological.effect_needed(*given, value=value, **counts)["limit"]
+        assert_array_equal(np.isfinite(limit), found[ends[value]] == value)
 
 
-def test_a_group_in_too_few_bags_gets_its_bounds_and_a_warning():
-    d = reg()
-    (model, *given, _), counts = fitted(d)
-    group = (d.bags == 3) & (d.group == "black")
-    with pytest.warns(LLPWarning, match="too few bags"):
-        found = group_rate_band(model, *given, group, **counts)
+def test_without_a_value_the_effect_is_that_of_no_difference_and_its_strength_that_of_a_regression():
+    (model, X, bags, P, group), counts, _ = three_of_each()
+    found = ecological.effect_needed(model, X, bags, P, group, **counts)
+    n = counts["counts"]
+    table = pd.crosstab(bags, group, n, aggfunc="sum").loc[P.index]
+    sizes = table.sum(axis=1).to_numpy()
+    assert_allclose(found["value"], np.tile(np.average(P, axis=0, weights=sizes), 3))
+    assert np.isfinite(found["limit"]).all()
+    for (g, k), row in found.iterrows():
+        s = (table[g] / sizes).to_numpy()
+        line = sm_residuals(s, P[k].to_numpy(), sizes)
+        swing = np.average(1 - s, weights=table[g])
+        scale = np.sqrt(
+            np.average(line**2, weights=sizes) / np.cov(s, aweights=sizes, ddof=0)
+        )
+        f = abs(row["plain"] - row["value"]) / swing / scale
+        rv = row["strength"]
+        assert rv / np.sqrt(1 - rv) == pytest.approx(f, rel=1e-6)
+    assert ecological.robustness_value(np.eye(2)[0], np.zeros(2)).tolist() == [1, 0]
+
+
+def sm_residuals(x, y, weights):
+    """Of a weighted line of y over x."""
+    return y - np.polyval(np.polyfit(x, y, 1, w=np.sqrt(weights)), x)
+
+
+def said(call):
+    """What the warnings of a call say, and what it returns."""
+    with warnings.catch_warnings(record=True, action="always") as heard:
+        found = call()
+    return [str(w.message) for w in heard], found
+
+
+@pytest.mark.parametrize("n_bags", [2, 3])
+def test_a_group_in_too_few_bags_gets_its_bounds_and_a_warning(n_bags):
+    X, bags, n, p = few_bags()
+    group = np.where((bags < n_bags) & (X[:, 0] == 1), "few", "many")
+    model = CountLogistic().fit(X, bags, p, counts=n)
+    heard, found = said(lambda: group_rate_band(model, X, bags, p, group, counts=n))
+    few = [w for w in heard if "too few bags" in w]
+    assert [w.split(":")[0] for w in few] == [
+        "group 'few' is in too few bags, or has the same share in all"
+    ] * (n_bags < 3)
+    bounds = (found[["low", "high"]].to_numpy() == found[["least", "most"]]).all(axis=1)
+    assert bounds.tolist() == np.isinf(found["limit"]).tolist() == [n_bags < 3, False]
+
+
+def test_a_group_of_the_same_share_everywhere_has_no_context():
+    X, bags = (
+        np.tile([[0.0], [1.0], [2.0], [3.0]], (20, 1)),
+        np.repeat(np.arange(20), 4),
+    )
+    n, p = np.tile([10, 30, 2, 18], 20), np.linspace(0.1, 0.9, 20).round(1)
+    group = np.tile(list("babc"), 20)
+    model = CountLogistic().fit(X, bags, p, counts=n)
+    heard, found = said(lambda: group_rate_band(model, X, bags, p, group, counts=n))
+    said_of = [w[7] for w in heard if "same share in all" in w]
+    assert said_of == list("abc")
+    assert_allclose(found["contextual"], found["plain"])
     assert_allclose(found[["low", "high"]], found[["least", "most"]])
-    assert "only that it is between" in ecological.band_sentences(found).iloc[0]
+
+
+@CHANCE
+@pytest.mark.parametrize("rows", [1, 2])
+def test_one_row_of_a_group_in_each_bag_may_be_a_table_without_its_counts(rows):
+    X, bags, _, p = few_bags()
+    X, bags = np.tile(X, (rows, 1)), np.tile(bags, rows)
+    p = (p * 2 * rows).round() / (2 * rows)
+    model = CountLogistic(20.0).fit(X, bags, p)
+    given = model, X, bags, p, X[:, 0]
+    for counts in (None, np.ones(len(X), int)):
+        heard, _ = said(lambda c=counts: group_rate_band(*given, counts=c))
+        asked = any("was counts= forgotten" in w for w in heard)
+        assert asked == (rows == 1 and counts is None)
 
 
 def test_a_table_without_its_counts_is_asked_about_and_other_shares_are_refused():
@@ -262,44 +366,132 @@ def test_bags_of_one_group_are_exact_and_said_to_be():
     assert "percent, the share of its bags" in says
 
 
-def test_few_bags_warn_that_their_chance_leaves_the_band():
-    d = reg(np.arange(0, 275, 27))
-    with pytest.warns(LLPWarning, match="by the chance of the 11 bags"):
-        band(d, limit=0.02)
-
-
-def test_a_sentence_names_group_class_and_limit():
-    found = ecological.band_sentences(band(senc(), limit=0.1))
-    assert found["white", "dem"].startswith(
-        "The rate of the class dem in group white is between"
+@pytest.mark.filterwarnings("ignore:the penalty")
+@pytest.mark.parametrize("end", ["low", "high"])
+def test_where_the_interval_by_chance_leaves_the_band_by_a_point_it_is_said(end):
+    X, bags, n, p = few_bags()
+    given = X, bags, p, np.where(X[:, 0] == 1, "new", "old")
+    model = CountLogistic().fit(*given[:3], counts=n)
+    cells, own = (
+        ecological.read_cells(model, *given, n),
+        group_rate(model, *given, counts=n),
     )
-    assert "up to 10 points more or less." in found["white", "dem"]
-    found = ecological.band_sentences(band(reg()))
-    assert found["black"].startswith("The rate of the class 1 in group black is")
-    assert "(the widest limit" in found["black"]
+    band = pd.DataFrame(
+        {"low": -1.0, "high": 2.0, "least": 0.0, "most": 1.0}, own.index
+    )
+    out = -1 if end == "low" else 1
+    for beyond in (0.0099, 0.0101):
+        band.loc["old", end] = own.loc["old", end] - out * beyond
+        heard, _ = said(lambda: warn_of_chance(cells, band))
+        assert len(heard) == (beyond > 0.01)
+    low, high = own.loc["old", ["low", "high"]]
+    assert "the 40 bags alone, the rates of 1 of 2 rows may" in heard[0]
+    assert f"such as 'old': its 95 % interval is [{low:.2f}, {high:.2f}]" in heard[0]
+    band["least"], band["most"] = low + 0.03, high - 0.03  # cuts the interval
+    band.loc["old", end] -= out * 0.03
+    heard, _ = said(lambda: warn_of_chance(cells, band))
+    assert (
+        "of 1 of 2 rows" in heard[0]
+        and f"is [{low + 0.03:.2f}, {high - 0.03:.2f}]" in heard[0]
+    )
+    model.coef_, model.tol = model.coef_ + 0.5, 1.0  # too far off for an interval
+    heard, _ = said(lambda: group_rate_band(model, *given, counts=n))
+    assert any(
+        "for want of an interval: model is not at the maximum" in w for w in heard
+    )
 
 
-@CHANCE
-def test_a_picture_has_a_line_for_each_row():
-    found = band(people(0), limit=0.1)
-    ax = ecological.plot_band(found, truth=people(0).truth)
-    assert [t.get_text() for t in ax.get_yticklabels()] == found.index.tolist()
+ROW = {
+    "low": 0.474,
+    "high": 0.716,
+    "plain": 0.552,
+    "limit": 0.304,
+    "least": 0.217,
+    "most": 0.983,
+}
+RANGE = (
+    " is between 47 and 72 percent (the model says 55), if for nearly all members the difference between the group and "
+    "the rest of the bag is between half of the fitted one and the whole, up to 30 points more or less"
+)
+REST = ". Without this assumption it is between 22 and 98 percent."
+WIDEST = (
+    " (the widest limit whose range is half as wide as the one without this assumption)"
+)
+KEYS = ["unit", "group", "class"]
 
 
-@CHANCE
-def test_stated_errors_loosen_the_bounds_of_each_class_by_two_of_its_own():
+@pytest.mark.parametrize(
+    ("name", "keys", "attrs", "change", "says"),
+    [
+        (True, KEYS[1:2], {"class": "yes"}, {}, f"of the class yes in the group{RANGE}{REST}"),
+        (False, KEYS[1:2], {"class": 1}, {}, f"of the class 1 in group False{RANGE}{REST}"),
+        (("black",), KEYS[1:2], {"widest": True}, {}, f"of the class in group black{RANGE}{WIDEST}{REST}"),
+        (("old", "dem"), KEYS[1:], {"widest": False}, {}, f"of the class dem in group old{RANGE}{REST}"),
+        (("here", "old"), KEYS[:2], {"class": "a"}, {}, f"of the class a in group old of here{RANGE}{REST}"),
+        (("here", True, "dem"), KEYS, {}, {}, f"of the class dem in the group of here{RANGE}{REST}"),
+        ("old", KEYS[1:2], {"class": "a"}, {"limit": np.inf, "most": 0.217 + 2e-9},
+         "The bags say of the rate of the class a in group old only that it is between 22 and 22 percent."),
+        ("old", KEYS[1:2], {"class": "a"}, {"limit": np.inf, "most": 0.217},
+         "of the class a in group old is 22 percent, the share of its bags: none of them holds others."),
+    ],
+)  # fmt: skip
+def test_a_sentence_says_what_the_row_holds(name, keys, attrs, change, says):
+    rows = [name if isinstance(name, tuple) else (name,)]
+    index = pd.MultiIndex.from_tuples(rows, names=keys)
+    index = index if len(keys) > 1 else pd.Index([rows[0][0]], name=keys[0])
+    row = pd.DataFrame(ROW | change, index)
+    row.attrs |= attrs
+    found = ecological.band_sentences(row)
+    assert found.index.equals(index)
+    assert found.iloc[0] == (says if says.startswith("The") else f"The rate {says}")
+    row.attrs["class"] = "none"
+    own = ecological.band_sentences(row, outcome="voting").iloc[0]
+    assert ("of voting in" in own) == (len(keys) == 1 or keys == KEYS[:2])
+
+
+def test_a_picture_shows_each_number_of_the_table():
+    index = pd.MultiIndex.from_tuples([("here", "old"), ("there", "new")])
+    names = ["least", "low", "plain", "contextual", "high", "most"]
+    found = pd.DataFrame(np.arange(12).reshape(2, 6) / 12, index, names)
+    ax = ecological.plot_band(found, truth=[0.5, 0.25])
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["here, old", "there, new"]
+    for lines, ends in zip(
+        ax.collections, [["least", "most"], ["low", "high"]], strict=True
+    ):
+        drawn = np.array(lines.get_segments())
+        assert_array_equal(drawn[:, :, 0], found[ends])
+        assert_array_equal(drawn[:, :, 1], [[0, 0], [1, 1]])
+    labels = {line.get_label(): line.get_xdata().tolist() for line in ax.lines}
+    shown = {"model": found["plain"], "contextual": found["contextual"]}
+    shown["truth"] = pd.Series([0.5, 0.25])
+    assert labels == {name: values.tolist() for name, values in shown.items()}
+    assert ax.yaxis_inverted() and len(ecological.plot_band(found).lines) == 2
+
+
+@pytest.mark.filterwarnings("default::llpbook.base.LLPWarning")
+@pytest.mark.parametrize("given", ["errors", "rounding", "nothing"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_stated_errors_loosen_the_bounds_of_each_class_by_two_of_its_own(
+    n_classes, given
+):
+    """By two errors, or by what rounding may hide; the last but one bag is empty."""
     rng = np.random.default_rng(0)
-    bags, group = np.repeat(np.arange(40), 50), rng.random(2000) < 0.8
-    P = rng.dirichlet([9, 4, 2], 40)
-    errors = 0.02 * ecological.polling_errors(bags, P)
-    model = CountLogistic(10.0, proportion_errors=errors).fit(group[:, None], bags, P)
-    found = group_rate_band(model, group[:, None], bags, P, group)
-    inside, sizes = np.bincount(bags, group), np.full(40, 50)
-    for k in range(3):
-        slack = 2 * 50 * np.sqrt(errors[:, k, k])
-        low, high = loose_bounds(sizes, 50 * P[:, k], inside, slack)
-        wanted = [low.sum() / inside.sum(), high.sum() / inside.sum()]
-        assert_allclose(found.loc[(True, k), ["least", "most"]], wanted)
+    sizes = np.append(rng.integers(20, 60, 38), [0, 30])
+    bags, group = np.repeat(np.arange(40), sizes), rng.random(sizes.sum()) < 0.8
+    P = rng.dirichlet([9, 4, 2][:n_classes], 40)
+    errors = ecological.polling_errors(bags, P, design=0.02)
+    options = {"proportion_errors": errors} if given == "errors" else {}
+    model = CountLogistic(10.0, **options).fit(group[:, None], bags, P)
+    rounding = 0.02 if given == "rounding" else 0.0
+    found = group_rate_band(model, group[:, None], bags, P, group, rounding=rounding)
+    inside = np.bincount(bags, group)
+    for k in range(3) if n_classes == 3 else [1]:
+        error = np.sqrt(errors[:, k, k]) if n_classes == 3 else errors
+        slack = sizes * (2 * error if given == "errors" else rounding)
+        ends = loose_bounds(sizes, sizes * P[:, k], inside, slack)
+        wanted = [end.sum() / inside.sum() for end in ends]
+        row = found.loc[(True, k) if n_classes == 3 else True]
+        assert_allclose(row[["least", "most"]].astype(float), wanted)
 
 
 @pytest.mark.equation("eq-ecological-goodman")
@@ -318,6 +510,11 @@ def test_goodman_is_least_squares_of_repeated_bags(weights):
     bread = np.linalg.inv((S * times[:, None]).T @ S)
     psi = (times * (shares - S @ found["rate"]))[:, None] * S @ bread
     assert_allclose(found["error"], np.sqrt((psi**2).sum(axis=0) * 40 / 38))
+    assert found.index.tolist() == [False, True]
+    assert_array_equal(found["n"], np.bincount(X[:, 0].astype(int), n))
+    if weights == "size":  # the default
+        given = bags, shares, X[:, 0] == 1
+        assert_allclose(ecological.goodman(*given, counts=n), found)
 
 
 def test_goodman_of_several_classes_sums_to_one():
@@ -333,27 +530,39 @@ def test_errors_of_a_poll():
     p, n = rng.uniform(0.2, 0.8, 20), rng.integers(20, 200, 20)
     bags = np.repeat(np.arange(20), n)
     found = ecological.polling_errors(bags, pd.Series(p), design=2.0)
+    own = ecological.polling_errors(bags, pd.Series(p))
+    pd.testing.assert_series_equal(own, found / np.sqrt(2))
+    assert isinstance(ecological.polling_errors(bags, p), np.ndarray)
     drawn = rng.binomial(n, p, (4000, 20)) / n
     assert_allclose(found / np.sqrt(2), drawn.std(axis=0), rtol=0.06)
     P = np.column_stack([p, (1 - p) / 3, 2 * (1 - p) / 3])
-    of_three = ecological.polling_errors(bags, P)
+    of_three = ecological.polling_errors(bags, P, design=3.0) / 3
     assert_allclose(of_three[:, 0, 0], p * (1 - p) / n)
+    assert_allclose(of_three[:, 0, 2], -p * 2 * (1 - p) / 3 / n)
     assert_allclose(of_three.sum(axis=1), 0, atol=1e-15)
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "message", "odd"),
     [
-        (lambda g, c: group_rate_band(*g, **c, limit=-1.0), "limit must be a number, 0 or more"),
-        (lambda g, c: group_rate_band(*g, **c, units=["a"]), "units"),
-        (lambda g, c: ecological.effect_needed(*g, **c, value=2), "value must be a rate"),
-        (lambda g, c: ecological.goodman(*g[2:], **c, weights="n"), "weights must be"),
-        (lambda g, c: ecological.polling_errors(*g[2:4], **c, design=0), "design must be"),
+        (lambda g, c, v: group_rate_band(*g, **c, limit=v), "limit must be a number, 0 or more, or None, got {}",
+         [-0.1, np.inf, np.nan, "all"]),
+        (lambda g, c, v: group_rate_band(*g, **c, units=v), "units", [["a"]]),
+        (lambda g, c, v: group_rate_band(*g, **c, rounding=v), "rounding must lie in .* got {}", [-0.1, 1]),
+        (lambda g, c, v: ecological.effect_needed(*g, **c, rounding=v), "rounding must lie in .* got {}", [1]),
+        (lambda g, c, v: ecological.effect_needed(*g, **c, value=v), "value must be a rate in .* got {}",
+         [-0.1, 1.1, np.nan, "all"]),
+        (lambda g, c, v: ecological.goodman(*g[2:], **c, weights=v), "must be 'size' or 'uniform', got {}", ["n"]),
+        (lambda g, c, v: ecological.polling_errors(*g[2:4], **c, design=v), "design must be a number above 0, got {}",
+         [0, -1, np.inf, np.nan, "one"]),
     ],
 )  # fmt: skip
-def test_malformed_options_are_refused(call, message):
-    with pytest.raises(ValueError, match=message):
-        call(*fitted(reg()))
+def test_malformed_options_are_refused(call, message, odd):
+    X, bags, n, p = few_bags()
+    given = CountLogistic().fit(X, bags, p, counts=n), X, bags, p, X[:, 0]
+    for value in odd:
+        with pytest.raises(ValueError, match=message.format(repr(value))):
+            call(given, {"counts": n}, value)
 
 
 @pytest.mark.parametrize("other", ["group", "counts"])
@@ -376,5 +585,16 @@ def test_practice_refuses_series_of_another_order(other):
 
 def test_goodman_needs_shares_that_differ():
     bags, group = np.repeat(np.arange(5), 4), np.tile([0, 0, 1, 1], 5)
-    with pytest.raises(NotIdentifiableError, match="do not differ enough"):
-        ecological.goodman(bags, np.linspace(0.1, 0.9, 5), group)
+    said = "shares of the 2 groups do not differ enough between the {} bags"
+    with pytest.raises(NotIdentifiableError, match=said.format(5)):
+        ecological.goodman(bags, np.linspace(0.1, 0.9, 6), group)  # one bag is empty
+    group[[2, 7]] = 0, 2
+    for L, others in [(2, 2), (3, 2), (3, 3), (4, 3)]:  # one bag more is enough
+        rows = (bags < L) & (group < others)
+        given = bags[rows], np.linspace(0.1, 0.9, 5), group[rows]
+        if others < L:
+            assert len(ecological.goodman(*given)) == others
+        else:
+            said = f"the {others} groups .* the {L} bags"
+            with pytest.raises(NotIdentifiableError, match=said):
+                ecological.goodman(*given)

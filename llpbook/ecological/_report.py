@@ -28,9 +28,9 @@ def robustness_value(bias, scale):
     ndarray
         In [0, 1].
     """
-    square = (bias / np.maximum(scale, 1e-12)) ** 2
+    f = np.abs(bias) / np.maximum(scale, 1e-12)
     # eq: eq-ecological-strength
-    return (np.sqrt(square**2 + 4 * square) - square) / 2
+    return 2 * f / (f + np.sqrt(f**2 + 4))  # the same without a difference of equals
 
 
 def effect_needed(
