@@ -178,6 +178,7 @@ def test_losses_are_added_weighed_compared_and_stored():
     told = EasyLoss(np.array([0.4, 0.6]))
     assert told == EasyLoss([0.4, 0.6]) != EasyLoss() and len({told, EasyLoss()}) == 2
     assert not (ForwardLoss() + EntropyTerm()).several_classes
+    assert (EntropyTerm() + NormalLoss()).before == (ProportionLoss(),)
     F, bags, P = small(4, n_classes=3)
     both = ProportionLoss() + 0.5 * ProportionLoss("squares")
     roots = both.factors(F, read_scores(F, bags, P)[1])

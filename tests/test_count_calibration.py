@@ -93,6 +93,18 @@ def test_the_gradient_is_zero_at_the_answer(size, n_classes):
     assert_allclose(gradient, 0, atol=1e-5)
     if n_classes == 3:
         assert abs(offset.sum()) < 1e-9
+    (slope, offset), (center, width) = calibrate(scores, known), cl.spread(scores)
+    w, z = [slope * width, *(offset + slope * center)], (scores - center) / width
+    assert_allclose(objective(np.array(w), z, known, 0.01, 100.0)[1], 0, atol=1e-5)
+
+
+def test_the_spread_is_that_of_the_middle_half_if_there_is_one():
+    scores = np.random.default_rng(0).normal(3, 2, 999)
+    low, median, high = np.sort(scores)[[249, 499, 749]]
+    center, width = cl.spread(scores)
+    assert center == median and width == pytest.approx((high - low) / 1.349, rel=0.01)
+    assert cl.spread(np.repeat([1.0, 11.0], [9, 1])) == (1, 3)
+    assert cl.spread(np.full(9, 7.0)) == (7, 1)
 
 
 def test_of_two_maxima_the_higher_is_kept(monkeypatch):

@@ -23,8 +23,8 @@ from llpbook.base import (
     bag_counts,
     tilt_classes,
 )
+from llpbook.base._bag_effects import restricted
 from llpbook.base._bag_learners import held_out_bags
-from llpbook.base._booster import PATIENCE
 from llpbook.count_likelihood import CountBoosting, CountLogistic, CountLoss
 from llpbook.mean_map import MeanMap
 from llpbook.proportions import label_proportions
@@ -395,13 +395,6 @@ def test_bags_of_size_one_are_multinomial_logistic_regression():
     assert_allclose(model.coef_, supervised.coef_, atol=1e-4)
 
 
-def test_known_labels_are_likelihood_of_their_own():
-    X, y, bags, P = problem()
-    everything = CountLogistic(tol=1e-8).fit(X, bags, P, labels=y)
-    supervised = CountLogistic(tol=1e-8).fit(X, np.arange(len(y)), y.astype(float))
-    assert_allclose(everything.coef_, supervised.coef_, atol=1e-5)
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_fit_is_a_stationary_point_below_mean_map(n_classes):
     X, _, bags, P = problem(n_classes=n_classes)
@@ -499,36 +492,11 @@ def test_the_numbers_of_classes_and_columns_change_nothing(learner):
     assert_allclose(turned, f, atol=1e-3)
 
 
-def curved(n=3000, size=10, seed=0):
-    """A ring: no line is better than the larger class by much."""
-    rng = np.random.default_rng(seed)
-    Z = rng.normal(size=(n, 2))
-    X, y = Z + np.array([0.4, 0]), (np.hypot(*Z.T) > 1.1).astype(int)
-    bags = np.argsort(np.argsort(X[:, 0] + y + 2 * rng.normal(size=n))) // size
-    return X, y, bags, label_proportions(y, bags)
-
-
-def test_boosting_leaves_the_linear_limit():
-    X, y, bags, P = curved()
-    linear = CountLogistic().fit(X, bags, P)
-    boosted = CountBoosting(max_iter=60).fit(X, bags, P)
-    assert LogisticRegression().fit(X, y).score(X, y) < 0.66
-    assert linear.score(X, y) < 0.66
-    assert boosted.score(X, y) > 0.9
-    history = boosted.validation_loss_
-    assert len(history) == min(61, boosted.n_iter_ + PATIENCE + 1)
-    assert boosted.n_iter_ == history.argmin() > 0
-    fewer = CountBoosting(max_iter=boosted.n_iter_).fit(X, bags, P)
-    assert_array_equal(fewer.decision_function(X), boosted.decision_function(X))
-
-
 @pytest.mark.parametrize(
     "options",
     [{}, {"C": 0.01}, {"exact_up_to": 0}, {"proportion_errors": np.full(40, 0.2)}],
 )
-def test_without_trees_boosting_is_the_linear_fit_on_the_bags_not_held_out(
-    options,
-):
+def test_without_trees_boosting_is_the_linear_fit_on_the_bags_seen(options):
     X, _, bags, P = problem()
     known = bag_counts(bags, P)
     held_out = held_out_bags(known, X, 0.1)
@@ -560,9 +528,7 @@ def test_boosting_is_judged_by_the_likelihood_of_the_bags_held_out(exact_up_to):
 
 
 @pytest.mark.parametrize("n_classes", [3, 5])
-def test_the_step_of_several_columns_is_newtons_where_classes_are_equally_probable(
-    n_classes,
-):
+def test_the_step_of_equally_probable_classes_is_newtons(n_classes):
     labels = np.arange(20) % n_classes
     known = bag_counts(np.arange(20), np.eye(n_classes)[labels])
     _, gradient, hessian = CountLoss().of_counts(np.zeros((20, n_classes)), known)
@@ -581,6 +547,16 @@ def test_held_out_bags_are_a_tenth_with_the_median_share():
     assert not held_out_bags(few, X[:240], 0.1).any()
     more = known.part(np.arange(40) < 8)
     assert held_out_bags(more, X[:320], 0.1).sum() == 1
+
+
+def test_weights_are_integrated_out_and_a_free_intercept_is_next_to_free():
+    X, _, bags, P = problem(n=60)
+    Z, penalty = np.column_stack([X, np.ones(60)]), np.array([2.0, 2.0, 2.0, 0.0])
+    objective = LinearObjective(CountLoss(), Z, bag_counts(bags, P), penalty)
+    found, prior = objective.solve(np.zeros((1, 4))), np.diag([2.0, 2.0, 2.0, 2e-4])
+    J = objective.at(found.w).information()
+    more = np.linalg.slogdet(prior + J)[1] - np.linalg.slogdet(prior)[1]
+    assert restricted(found, objective) == pytest.approx(found.value + more / 2)
 
 
 def test_counts_that_vary_less_than_by_chance_show_no_deviation():
@@ -628,6 +604,13 @@ def test_the_covariance_of_counts_is_one_where_labels_are_sure():
 
 @pytest.mark.filterwarnings("ignore:.* predicts class")
 def test_a_penalty_that_holds_all_log_odds_is_warned_of():
-    X, _, bags, P = gaussian_bags(200)
-    with pytest.warns(LLPWarning, match=r"C=0.1 holds all .* sum to 0.0\d+; val"):
-        CountLogistic().fit(0.05 * X, bags, P)
+    X, y, bags, _ = gaussian_bags(200)
+    counts = np.where(X[:, 0] > 0.5, 9, 1)
+    rows = np.repeat(np.arange(200), counts)
+    total, P = (
+        0.0025 * X[rows].var(axis=0).sum(),
+        label_proportions(y[rows], bags[rows]),
+    )
+    words = rf"C=0.001 holds all .* sum to {total:.2g}; values"
+    with pytest.warns(LLPWarning, match=words):
+        CountLogistic(1e-3).fit(0.05 * X, bags, P, counts=counts)

@@ -128,14 +128,6 @@ def test_worth_of_pure_bags_is_their_instances_and_of_equal_bags_nothing():
     assert pure._repr_html_() == f"<pre>{pure}</pre>"
 
 
-def test_worth_of_random_bags_is_about_their_number():
-    rng = np.random.default_rng(3)
-    y, bags = rng.integers(0, 2, 20_000), np.arange(20_000) // 20
-    report = pr.identifiability(bags, pr.label_proportions(y, bags))
-    assert report.worth_in_labels[1] == pytest.approx(1000, rel=0.1)
-    assert_allclose(report.spread, report.noise, rtol=0.1)
-
-
 @pytest.mark.parametrize("m", [10, 50])
 def test_random_bags_are_worth_their_level_and_about_a_slope(m):
     # the sentences after Theorem 2: the offset is worth all instances, a weak slope one label, one of 4 about 2.5
@@ -153,10 +145,12 @@ def test_random_bags_are_worth_their_level_and_about_a_slope(m):
 def test_noise_is_the_spread_of_random_bags():
     bags = np.r_[np.zeros(6, int), np.full(3, 2)]  # bag 1 holds nothing
     rng, y = np.random.default_rng(0), np.repeat([0, 1], [5, 4])
-    labels = (rng.permutation(y) for _ in range(4000))
+    labels = (rng.permutation(y) for _ in range(2000))
     drawn = [pr.identifiability(bags, pr.label_proportions(z, bags)) for z in labels]
     found = np.mean([r.spread**2 for r in drawn], axis=0)
     assert_allclose(found, drawn[0].noise ** 2, rtol=0.1)
+    # One less than the number of bags, about.
+    assert np.mean([r.worth_in_labels for r in drawn]) == pytest.approx(1, rel=0.2)
 
 
 def test_worth_predicts_the_variance_of_the_estimated_class_means():
