@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import binom
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import MaxAbsScaler
 
 from llpbook import CountBoosting, CountLogistic, choosing, load_bags, recommend
@@ -287,6 +288,8 @@ def test_labels_judge_the_fit_that_is_named_and_do_not_enter_it(ring, monkeypatc
     fitted, known = advice.fit(X, bags, P), labels >= 0
     right = int(np.sum(fitted.predict(X[known]) == labels[known]))
     assert advice.labeled.loc["fit", ["right", "of"]].tolist() == [right, 200]
+    largest = np.sum(labels == P.mean(axis=0).argmax())
+    assert advice.labeled.loc["majority", ["right", "of"]].tolist() == [largest, 200]
     text = str(advice)
     assert "They decide." in text and f"has {right} of 200 right" in text
     assert len(text.splitlines()) <= 12 and "Record" not in text
@@ -399,12 +402,25 @@ def test_a_method_that_takes_too_long_is_missing(monkeypatch, slow, missing, ver
     advice.fit(X, bags, P)
 
 
-def test_many_columns_take_no_newton_matrix(monkeypatch):
-    rng = np.random.default_rng(0)
-    X, seen = sp.random_array((400, 5000), density=0.01, rng=rng).tocsr(), []
-    monkeypatch.setattr("llpbook.em.WarmFits", lambda *args: seen.append(args))
-    advice = recommend(X, np.arange(400) % 20, np.linspace(0.2, 0.8, 20))
-    assert np.isfinite(advice.signals.agreement) and not seen
+@pytest.mark.parametrize("d, n_classes", [(2000, 2), (600, 3)])
+def test_many_weights_take_no_newton_matrix(monkeypatch, d, n_classes):
+    rng, bags, P = (
+        np.random.default_rng(0),
+        np.arange(400) % 20,
+        np.linspace(0.2, 0.8, 20),
+    )
+    X = sp.random_array((400, d), density=0.01, rng=rng).tocsr()
+    P = np.column_stack([1 - P, P] if n_classes == 2 else [1 - P, P**2, P - P**2])
+    seen = []
+    monkeypatch.setattr("llpbook.em._fits.WarmFits", lambda *args: seen.append(args))
+    advice = recommend(X, bags, P)
+    Z, inside = (
+        MaxAbsScaler().fit_transform(X),
+        LogisticRegression(C=0.01, max_iter=1000),
+    )
+    two = METHODS["line"], clone(METHODS["other"]).set_params(estimator=inside)
+    first, second = (clone(m).fit(Z, bags, P).predict(Z) for m in two)
+    assert advice.signals.agreement == np.mean(first == second) and not seen
     assert np.isnan(advice.signals.trees) and "with trees" not in str(advice)
     assert advice.not_tried == []
 
@@ -597,6 +613,8 @@ def test_the_picture_shows_each_question_and_the_way(line):
     assert bold == [RULE.ask, RULE.yes.ask, RULE.yes.no.ask, "weak"]
     thick = [line.get_ydata()[0] for line in ax.lines if line.get_linewidth() == 2]
     assert thick == [0, -1, -2]
+    words = [t.get_position()[1] for t in ax.texts if t.get_text() in ("yes", "no")]
+    assert sorted(words) == [-2.5] * 4 + [-1.5] * 2 + [-0.5] * 2
     ends = sorted(
         (t.get_position()[0], t.get_text())
         for t in ax.texts
@@ -604,21 +622,6 @@ def test_the_picture_shows_each_question_and_the_way(line):
     )
     words = ["fit", "weak", "weak", "do not fit", "do not fit"]
     assert ends == [*zip([0.5, 1.5, 2.5, 3.5, 4.5], words, strict=True)]
-
-
-def test_cells_are_the_rows_that_they_stand_for():
-    rng = np.random.default_rng(0)
-    bags = np.repeat(np.arange(20), 20)
-    X = rng.integers(0, [2, 3], (400, 2)).astype(float)
-    p = np.bincount(bags, rng.random(400) < 0.3 + 0.4 * X[:, 0]) / 20
-    order = np.lexsort((X[:, 1], X[:, 0], bags))
-    table = np.column_stack([X, bags])[order]
-    cells = np.unique(table, axis=0)
-    whole = recommend(table[:, :2], table[:, 2].astype(int), p)
-    cells = cells[np.lexsort((cells[:, 1], cells[:, 0], cells[:, 2]))]
-    counts = [np.sum((table == cell).all(axis=1)) for cell in cells]
-    found = recommend(cells[:, :2], cells[:, 2].astype(int), p, counts=counts)
-    assert found.verdict == whole.verdict and str(found) == str(whole)
 
 
 def test_errors_of_shares_reach_the_fits_and_the_advice():

@@ -77,10 +77,6 @@ def test_demsar_verdicts():
     groups = comparison.indistinct_groups(ranks, wider)
     assert round(wider, 2) == 1.12
     assert groups == [["C4.5+m+cf", "C4.5+m", "C4.5+cf"], ["C4.5+cf", "C4.5"]]
-    dunn = critical_difference(4, 14, level=0.05)
-    assert int(100 * dunn) / 100 == 1.16  # as printed: cut off, not rounded
-    gain = ranks["C4.5"] - ranks
-    assert gain.index[gain >= dunn].tolist() == ["C4.5+m+cf"]
 
 
 def test_demsar_wilcoxon():
@@ -154,6 +150,7 @@ def test_ranks_follow_order_only_and_scores_equal_up_to_rounding_tie():
     table = scores(1, (6, 4), 40)
     assert_array_equal(comparison.rank_methods(table), comparison.rank_methods(np.exp(table)))  # fmt: skip
     assert comparison.rank_methods([[0.1 + 0.2, 0.3, 0.2]]).to_numpy().tolist() == [[1.5, 1.5, 3]]  # fmt: skip
+    assert comparison.rank_methods([[0.0, -1e-12, -1.0]]).to_numpy().tolist() == [[1.5, 1.5, 3]]  # fmt: skip
     tiny = 1e-30 * table  # small units are no ties
     assert_array_equal(comparison.rank_methods(table), comparison.rank_methods(tiny))
     assert (comparison.rank_methods(np.zeros((2, 3))).to_numpy().tolist() == [[2.0] * 3] * 2)  # fmt: skip
@@ -162,7 +159,7 @@ def test_ranks_follow_order_only_and_scores_equal_up_to_rounding_tie():
 def test_draws_of_one_set_are_averaged_before_they_are_ranked():
     index = pd.MultiIndex.from_product([["b", "a"], [10, 50]], names=["set", "size"])
     means = pd.DataFrame([[3, 1], [1, 2], [5, 6], [7, 0]], index, ["A", "B"]) / 10
-    draws = pd.concat([means + 0.3, means - 0.3, means])
+    draws = pd.concat([means.add([1, 0]), means.sub([1, 0]), means])
     pd.testing.assert_frame_equal(comparison.rank_methods(draws), comparison.rank_methods(means))  # fmt: skip
     assert average_ranks(draws).to_dict() == {"A": 1.5, "B": 1.5}
 
@@ -452,8 +449,3 @@ def test_missing_scores_leave_the_pairs_of_their_method():
 def test_tables_of_differences_refuse_bad_input(change, options, message):
     with pytest.raises(ValueError, match=message):
         paired_differences(change(rows_of_studies()), **{"reference": None, **options})
-
-
-def test_a_tie_is_measured_by_the_largest_score_of_a_set():
-    ranks = comparison.rank_methods([[0.0, -1e-12, -1.0]])
-    assert ranks.to_numpy().tolist() == [[1.5, 1.5, 3]]

@@ -103,16 +103,22 @@ def test_every_color_has_its_own_marker():
 # --- plot_bags: the bars -------------------------------------------------------------
 def test_bars_are_the_proportions(toy):
     X, bags, p = toy
-    right = plot_bags(X, bags, p).axes[1]
+    left, right = plot_bags(X, bags, p).axes
     assert_allclose(widths(right), p)
+    (bars,) = right.containers
+    colors = [to_hex(bar.get_facecolor()).upper() for bar in bars]
+    assert colors == [points(left, k)[1][0] for k in range(2)] == [*PALETTE[:2]]
     assert ticks(right.yaxis) == ["bag 0 (n = 40)", "bag 1 (n = 40)"]
     assert [t.get_text() for t in right.texts] == [f"{v:.2f}" for v in p]
     assert right.get_ylim()[0] > right.get_ylim()[1]  # the first bag on top
-    right = plot_bags(X, np.repeat([0, 1], [60, 20]), [0.2, 0.6]).axes[1]
+    uneven = np.repeat([0, 2], [60, 20])
+    names = {"class_names": ["well", "ill"]}
+    right = plot_bags(X, uneven, [0.2, np.nan, 0.6], **names).axes[1]
+    assert ticks(right.yaxis) == ["bag 0 (n = 60)", "bag 2 (n = 20)"]
+    assert right.get_xlabel() == "proportion of ill"
     prior = only(right, "class prior")
     assert prior.get_xdata()[0] == pytest.approx(0.3)  # weighted by size
     assert legend(right) == ["class prior 0.30"]
-    assert right.get_xlabel() == "proportion of class 1"
 
 
 def test_what_is_left_out_is_said_and_no_more(toy):
@@ -332,8 +338,9 @@ def test_bars_join_the_groups_of_nemenyi_and_names_show_ranks():
     left, right = ax.get_xlim()
     assert left > right and ticks(ax.xaxis) == ["1", "2", "3", "4", "5"]
     assert ax.get_title(loc="left") == f"CD = {critical:.2f} (Nemenyi, level 0.1)"
-    shown = {t.get_text().strip() for t in ax.texts}
-    assert shown == {r"A\$  1.40", "_B  2.10", "3.10  C", "3.60  D", "4.80  E"}
+    sides = sorted(ax.texts, key=lambda t: (t.get_ha(), t.xy[1]))  # from the top
+    shown = [t.get_text().strip() for t in sides]
+    assert shown == [r"A\$  1.40", "_B  2.10", "4.80  E", "3.60  D", "3.10  C"]
 
 
 def test_markers_outside_the_band_of_the_control_are_filled():
