@@ -342,12 +342,14 @@ def test_the_share_error_of_a_start_is_that_of_its_predictions(monkeypatch):
     assert model.starts_["share_error"][0] == pytest.approx(np.mean(errors))
 
 
-def test_starts_differ_and_depend_neither_on_the_order_of_instances_nor_on_threads():
+def test_starts_differ_and_depend_neither_on_orders_nor_names_nor_threads():
     X, _, bags, P = problem(size=24)
     turned = np.random.default_rng(0).permutation(240)
     model = AlterSVM(annealing="none", random_state=0)
     one = clone(model).fit(X, bags, P)
-    two = model.set_params(n_jobs=2).fit(X[turned], bags[turned], P)
+    name = np.random.default_rng(1).permutation(10)  # of each bag
+    given = X[turned], name[bags[turned]], P[np.argsort(name)]
+    two = model.set_params(n_jobs=2).fit(*given)
     assert one.starts_["objective"].nunique() > 2
     assert_allclose(two.starts_, one.starts_, rtol=1e-9)
 

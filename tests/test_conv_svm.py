@@ -294,9 +294,9 @@ def test_the_gap_is_the_last_fall_of_the_value(kernel):
         assert model.gap_ in (0.0, pytest.approx((last - value) / value))
         assert model.gap_ <= tol or model.n_cutting_planes_ == 8
     assert model.gap_ > tol
-    first = ConvSVM(kernel=kernel, max_cutting_planes=1).fit(X, bags, P)
+    first = ConvSVM(0.5, kernel=kernel, max_cutting_planes=1).fit(X, bags, P)
     (value,) = first.objective_curve_
-    assert first.gap_ == pytest.approx((120 - value) / value) and first.n_iter_ == 1
+    assert first.gap_ == pytest.approx((60 - value) / value) and first.n_iter_ == 1
 
 
 def test_the_main_columns_hold_their_share_and_no_more():

@@ -246,7 +246,7 @@ def test_swapped_labels_bags_given_twice_and_weights_of_bags():
 
 def test_the_objective_is_that_of_the_fit():
     X, _, bags, P = problem(size=8)
-    weights = np.arange(1.0, 31)
+    weights, P[5] = np.arange(30.0), [0, 1]  # a pure bag is clipped by all instances
     model = InvCal(3.0, epsilon=0.05, bag_weights=weights).fit(X, bags, P)
     means, t = averaging_matrix(bags) @ X, invcal.targets(P[:, 1], len(X))
     given = means, t, np.full(30, 0.05), 3 * weights

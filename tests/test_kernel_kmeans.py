@@ -103,10 +103,11 @@ def test_no_iteration_climbs_and_the_end_is_a_fixed_point(n_classes):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_separated_classes_are_found(n_classes):
     X, y, bags, P = problem(n_classes=n_classes, gap=8.0)
-    model = AOCKernelKMeans(random_state=0).fit(X, bags, P)
+    told = 0.9 * P + 0.1 / n_classes  # the penalty is not 0
+    model = AOCKernelKMeans(0.5, random_state=0).fit(X, bags, told)
     assert model.score(X, y) > 0.99
     assert_array_equal(model.labels_, y)
-    slow = slow_objective(X, y, bags, P, X.var(axis=0).sum())
+    slow = slow_objective(X, y, bags, told, 0.5 * X.var(axis=0).sum())
     assert model.objective_ == pytest.approx(slow)
 
 

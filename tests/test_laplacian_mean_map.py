@@ -463,7 +463,12 @@ def test_starts():
         assert_array_equal(model.fit(X, bags, P).objective_curve_, curve)
         assert curve[0] != found[0]
         found = curve
-    assert model.fit(X, np.arange(600) % 3, [0.5, 0.5, 0.5]).n_iter_ > 1
+    halves = X, np.arange(600) % 3, [0.5, 0.5, 0.5]
+    for identified in (model, graph, AlternatingMeanMap(init=graph)):  # by epsilon
+        assert np.isfinite(identified.fit(*halves).gap_)
+    for first in ("laplacian", "mean_map", LaplacianMeanMap()):
+        with pytest.raises(NotIdentifiableError, match="same in every bag"):
+            AlternatingMeanMap(init=first).fit(*halves)
 
 
 def test_stopping_short_warns():

@@ -203,6 +203,8 @@ def test_cross_validation_equals_refits(what, sigma):
     args = samples, C, sigma, np.array([10.0, 0.5, 0.01]), folds, (1.2, 0.8), what
     slow = slow_cross_validation(*args)
     assert_allclose(lsdd.cross_validate(*args), slow, atol=1e-9)
+    none = np.zeros((1, len(C), 4))  # neither sign: no instance is above 0
+    assert lsdd.sign_criteria(samples, C, sigma, none, folds, (1.2, 0.8)) == 0
 
 
 def in_fit(model, X, bags, n_folds, first):

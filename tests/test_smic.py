@@ -144,6 +144,8 @@ def test_scores_by_hand():
     labels, filled = smic.assign_clusters(scores, X)
     assert_array_equal(labels, [0, 1, 1, 1])  # the last joins the third
     assert_allclose(filled[3], filled[2])
+    tiny = smic.cluster_scores(np.array([[5.9e-11, 0], [6.1e-11, 0]]), vectors)
+    assert tiny[0, 0] == 0 < tiny[1, 0]  # 0 ends at 1e-10 of the largest entry
 
 
 def test_unclaimed_join_the_nearest_claimed_wherever_they_stand():
