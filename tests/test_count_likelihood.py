@@ -320,6 +320,11 @@ def test_the_information_of_a_count_is_the_variance_of_its_score():
     assert_allclose(found[2], labels[2])
     v, noisy = expit(f) * expit(-f), replace(known, errors=np.array([4.0]))
     assert_allclose(cl.count_factors(f, noisy)[0], v / np.sqrt(v.sum() + 4))
+    # With intercepts the variance is S = V + 0.49 V^2, and its slope in V is 1 + 0.98 V.
+    V, first, second = v.sum(), *cl.count_factors(f, known, 0.7)
+    assert_allclose(first, v / np.sqrt(V + 0.49 * V**2))
+    slope = (1 + 0.98 * V) / (1 + 0.49 * V)
+    assert_allclose(second, cl.count_factors(f, known)[1] * slope)
     assert_allclose(exact[2], labels[2])
     first = known.weighted_sums(cl.count_factors(f, known)[0], Z)
     assert np.linalg.eigvalsh(exact - first.T @ first).min() > -1e-12

@@ -153,22 +153,6 @@ def test_noise_is_the_spread_of_random_bags():
     assert np.mean([r.worth_in_labels for r in drawn]) == pytest.approx(1, rel=0.2)
 
 
-def test_worth_predicts_the_variance_of_the_estimated_class_means():
-    # The claim behind the number: bags estimate m+ - m- as badly as `worth_in_labels` labeled instances would.
-    rng = np.random.default_rng(4)
-    bags, p = np.repeat(np.arange(40), 10), np.repeat([0.2, 0.4, 0.6, 0.8], 10)
-    Pi = np.column_stack([1 - p, p])
-    S, y = pr.averaging_matrix(bags), np.ravel(np.arange(10) < 10 * p[:, None])
-    gaps = []
-    for _ in range(2000):
-        x = rng.normal(size=400) + y
-        m = np.linalg.lstsq(Pi, S @ x)[0]
-        gaps.append(m[1] - m[0])
-    worth = pr.identifiability(bags, p).worth_in_labels[1]
-    # worth labels, half of each class: 2/worth + 2/worth
-    assert np.var(gaps) == pytest.approx(4 / worth, rel=0.1)
-
-
 @pytest.mark.equation("eq-prop-worth")
 def test_identifiability_is_its_definition():
     # Three classes; bags of 0 to 6 instances, the empty ones in the middle and last.
@@ -210,10 +194,8 @@ def test_a_class_that_never_occurs_is_worth_nothing():
 
 def test_shares_in_single_precision_are_computed_with_in_double():
     P = np.random.default_rng(6).dirichlet([1] * 3, (2, 4)).astype(np.float32)
-    sizes, Q = [1, 2, 3, 4], P.astype(float)
-    assert pr.proportion_weighted_mse(*P, sizes) == pr.proportion_weighted_mse(
-        *Q, sizes
-    )
+    Q, mse = P.astype(float), pr.proportion_weighted_mse
+    assert mse(*P, [1, 2, 3, 4]) == mse(*Q, [1, 2, 3, 4])
     single, double = (pr.identifiability(range(4), p[0]) for p in (P, Q))
     assert single.condition_number == double.condition_number
     assert pr.count_labelings(np.array([[2 - 5e-7, 1 + 5e-7, 5e-7]])) == 3
@@ -245,7 +227,6 @@ def test_no_row_number_allocates_by_its_value():
     model = MeanMap().fit(np.eye(2), [0, 1], [0.2, 0.8])
     for call in (
         lambda: pr.label_proportions(y, bags),
-        lambda: pr.averaging_matrix(bags),
         lambda: pr.label_proportions(y, [0, 1], n_bags=10**12),
         lambda: model.predict_proportions(np.eye(2), bags),
     ):
@@ -269,11 +250,8 @@ def test_tables_of_another_length_are_refused():
     ):
         with pytest.raises(ValueError, match="must have one"):
             call()
-    for wrong in ([1.05, 0.5], [[0.5, 0.505], [0.5, 0.5]], [0.5, np.nan]):
-        with pytest.raises(
-            ValueError, match=r"must lie in \[0, 1\]|sum to 1.005, not 1"
-        ):
-            pr.identifiability([0, 1], wrong)
+    with pytest.raises(ValueError, match=r"must lie in \[0, 1\], got nan for bag 1, w"):
+        pr.identifiability([0, 1], [0.5, np.nan])
     pr.identifiability([0, 2], [0.5, np.nan, 0.2])  # bag 1 holds nothing
 
 
