@@ -45,17 +45,17 @@ from llpbook.discriminant import weighted_means, within_covariance
 
 
 def problem(n=2000, d=3, size=10, K=2, seed=0, spread=0.3):
-    """A frame with the columns x0, …, "bag" and "y", sorted by bag, and the shares."""
+    """A frame with the columns x0, …, "bag" and "y", sorted by bag, and the shares; every second bag is larger by 6."""
     rng = np.random.default_rng(seed)
     level = spread * rng.normal(size=(n // size, d))
-    bags = np.arange(n) // size
+    bags = (np.arange(n) - 3 * (np.arange(n) // size % 2)) // size
     X = (rng.normal(size=(n, d)) + level[bags]) * np.arange(1, d + 1) + 5
     scores = ((X - 5) / np.arange(1, d + 1)) @ rng.normal(size=(d, K))
     y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(d)])
     frame["bag"], frame["y"] = bags, y
-    shares = np.stack([np.bincount(bags, y == k) / size for k in range(K)], axis=1)
-    return frame, shares
+    counts = np.stack([np.bincount(bags, y == k) for k in range(K)], axis=1)
+    return frame, counts / counts.sum(axis=1, keepdims=True)
 
 
 def cut(frame, *where):
@@ -196,7 +196,7 @@ def test_same_answer_as_in_memory(model, scaled, K):
     frame, shares = problem(600, K=K, d=2)
     make = partial(make_pipeline, StandardScaler()) if scaled else lambda m: m
     wanted = in_memory(make(clone(model)), frame, shares)
-    found = from_chunks(make(clone(model)), cut(frame, 100, 110, 400), shares)
+    found = from_chunks(make(clone(model)), cut(frame, 100, 113, 400), shares)
     assert_allclose(weights(found), weights(wanted), rtol=0, atol=1e-4)
     X = frame[features(frame)]
     assert np.mean(found.predict(X) == wanted.predict(X)) > 0.99
@@ -214,7 +214,7 @@ def test_same_answer_as_in_memory(model, scaled, K):
 def test_small_data_are_read_once_and_large_data_of_few_cells_too(model, monkeypatch):
     monkeypatch.setattr(_instances, "KEPT", 2**28)
     frame, shares = problem(4000, d=2, size=400)
-    reads, parts = [], cut(frame, 1200, 1600)
+    reads, parts = [], cut(frame, 800, 1600)
     chunks = [lambda part=part: reads.append(1) or part for part in parts]
     model = make_pipeline(StandardScaler(), clone(model))
     given = {"features": features(frame)}
@@ -224,7 +224,7 @@ def test_small_data_are_read_once_and_large_data_of_few_cells_too(model, monkeyp
     frame[features(frame)] = frame[features(frame)].round(-1)
     monkeypatch.setattr(_instances, "KEPT", 3000)
     reads.clear()
-    parts[:] = [frame[:2000], frame[2000:]]
+    parts[:] = [frame[:1600], frame[1600:]]
     chunks = [lambda part=part: reads.append(1) or part for part in parts]
     found = weights(from_chunks(model, chunks, shares, **given))
     assert_allclose(found, weights(in_memory(model, frame, shares)), atol=1e-6)
@@ -254,7 +254,7 @@ def test_fewer_bags_than_weights():
     frame, shares = problem(60, d=12)
     model = CountLogistic(C=1.0, tol=1e-7)
     wanted = weights(in_memory(model, frame, shares)).copy()
-    found = from_chunks(model, cut(frame, 30), shares)
+    found = from_chunks(model, cut(frame, 40), shares)
     assert_allclose(weights(found), wanted, atol=1e-5)
 
 
@@ -315,7 +315,7 @@ def test_errors_weights_and_noise_of_bags_count_as_in_memory():
     ):
         wanted = weights(in_memory(model, frame, given)).copy()
         found = weights(from_chunks(model, cut(frame, 300), given))
-        assert_allclose(found, wanted, atol=1e-7)
+        assert_allclose(found, wanted, rtol=1e-5)
         assert model.bag_labels_ is not None
 
 
@@ -602,7 +602,7 @@ def test_what_is_wrong_with_the_shares_is_said():
     three = [pairs.assign(bag=np.arange(8) // 3)]
     said("8 entries, one per instance, for only 3", three, SHARES[:8], error=ValueError)
     keyed = pd.Series(SHARES[:8, 1], range(8))
-    assert from_chunks(InvCal(), three, keyed).intercept_.shape == (1,)
+    assert from_chunks(BagMeanRegression(), three, keyed).n_features_in_ == 3
     with pytest.raises(NotIdentifiableError, match="same in every bag") as caught:
         from_chunks(InvCal(), [FRAME], np.full(40, 0.5))
     assert "To read:" in caught.value.__notes__[0]
@@ -734,7 +734,9 @@ def test_a_sample_holds_whole_bags(capsys):
     mixed = FRAME.sample(frac=1, random_state=0)
     found = sample_bags(cut(mixed, 130), SHARES, 7, bags="bag", random_state=0)
     assert found.columns.tolist() == ["x0", "x1", "x2", "y", "bag"]
-    assert (found["bag"].value_counts() == 10).all() and found["bag"].nunique() == 7
+    assert (
+        found["bag"].value_counts().isin([7, 13]).all() and found["bag"].nunique() == 7
+    )
     again = sample_bags(cut(mixed, 200), SHARES, 7, bags="bag", random_state=0)
     assert set(again["bag"]) == set(found["bag"])
     with pytest.raises(ValueError, match="n_bags must be a whole number from 1 to 40"):
