@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.cluster import AgglomerativeClustering, KMeans
+from sklearn.cluster import AgglomerativeClustering
 from sklearn.datasets import make_blobs
 
 from llpbook import NotIdentifiableError
@@ -243,17 +243,6 @@ def test_separated_blobs_are_solved_exactly(n_classes):
     assert_array_equal(model.cluster_labels_, model.predict(means))
 
 
-def test_noise_is_weighed_down():
-    X, y, bags, P = blobs()
-    X[:, 2:] *= 3
-    model = ClusterModelSelection(2, max_iter=4, random_state=0).fit(X, bags, P)
-    assert model.score(X, y) > 0.95
-    kmeans = KMeans(2, n_init=1, random_state=0)
-    even = cs.label_clusters(np.ones(5), X, bags, P, None, kmeans, "exhaustive", "sum")
-    assert model.objective_ < even[0] / 2
-    assert model.feature_weights_[2:].max() < model.feature_weights_[:2].max()
-
-
 def test_known_labels_name_the_clusters_where_shares_cannot():
     X, y, bags, _ = blobs(noise=0)
     labels = np.where(np.arange(300) < 20, y, -1)
@@ -282,3 +271,38 @@ def test_numbers_that_a_caller_types_take_no_memory_by_their_value(monkeypatch):
         ValueError, match="with 40 clusters and population_size=2 needs"
     ):
         greedy.fit(X, bags, P)
+
+
+def test_parts_of_the_search_by_hand(monkeypatch):
+    found = cs.normalize(np.array([[0, 0], [-1, 0.5], [2, 0.25]]))
+    assert_array_equal(found, [[1, 1], [0, 1], [1, 0.25]])
+    X, clusters = np.arange(10.0).reshape(5, 2) ** 2, np.array([1, 0, 1, 1, 0])
+    wanted = [X[clusters == k].mean(axis=0) for k in (0, 1)]
+    assert_allclose(cs.cluster_means(X, clusters), wanted)
+    children = cs.cross(np.ones((4000, 2)), 0.3, np.random.RandomState(0))
+    assert len(children) == pytest.approx(1200, abs=90)
+    for n, k in ((4, 4), (6, 6), (9, 6)):
+        kmeans = quick()._kmeans(n, np.random.RandomState(0))
+        assert (kmeans.n_clusters, kmeans.n_init, kmeans.max_iter) == (k, 1, 20)
+    forms = forms_of(*clustered()[:3])
+    monkeypatch.setattr(cs, "MOST_LABELINGS", 2**4)
+    cs.label_exhaustively(forms)
+    monkeypatch.setattr(cs, "MOST_LABELINGS", 2**4 - 1)
+    with pytest.raises(ValueError, match=r"would try 2\*\*4 labelings"):
+        cs.label_exhaustively(forms)
+
+
+@pytest.mark.parametrize("combine", ["weighted", "sum", "product"])
+@pytest.mark.parametrize("labeler", ["exhaustive", "greedy"])
+def test_the_objective_is_the_error_of_the_clusters_found(labeler, combine):
+    """Of three classes, of which no bag has the last."""
+    X, _, bags, P = blobs(2, noise=1)
+    P = np.column_stack([np.roll(P, 1, axis=0), np.zeros(30)])
+    how = {"labeler": labeler, "combine": combine, "max_iter": 2}
+    model = quick(4, **how, population_size=3).fit(X, bags, P)
+    squares = (X[:, None] - model.cluster_means_) ** 2 @ model.feature_weights_
+    clusters = squares.argmin(axis=1)
+    slow = slow_error(model.labeling_, clusters, bags, P, None, combine)
+    assert model.objective_ == model.history_[-1] == pytest.approx(slow, abs=1e-11)
+    assert model.n_iter_ == 2 and 2 not in model.labeling_
+    assert_array_equal(model.predict(X), model.labeling_[clusters])

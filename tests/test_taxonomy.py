@@ -121,21 +121,6 @@ def test_each_of_the_18_has_a_positive_distribution(index):
     assert tax.independences(joint) == pattern
 
 
-def test_patterns_of_distributions_are_consistent():
-    """Random sums of products of signs: many unfaithful distributions, none with a forbidden pattern."""
-    rng, sign, found = np.random.default_rng(0), np.array([1, -1]), set()
-    powers = [p for p in np.ndindex(2, 2, 2) if sum(p)]
-    terms = [np.einsum("i,j,k", *(sign**k for k in p)) for p in powers]
-    for keep in np.ndindex(*[2] * 7):
-        weights = rng.integers(1, 20, 7) * keep
-        parts = [Fraction(int(w), 140) * t for w, t in zip(weights, terms, strict=True)]
-        joint = (1 + sum(parts)) * Fraction(1, 8)
-        pattern = tax.independences(joint, tol=0)
-        assert tax.consistent(pattern, binary="XYB"), pattern
-        found.add(pattern)
-    assert len(found) > 10
-
-
 # --- where the rules end -------------------------------------------------------------------------------------
 
 
@@ -167,23 +152,6 @@ def test_what_the_binary_rule_leaves_exists_with_two_values(binary, number):
         joint = positive_joint_of(pattern, sizes)
         assert tax.independences(joint) == pattern
         assert np.less_equal(joint.shape, sizes).all()
-
-
-def test_without_positivity_four_more_patterns_exist():
-    more = {p for p in tax.patterns() if tax.consistent(p, positive=False)}
-    more -= {p for p in tax.patterns() if tax.consistent(p)}
-    assert all("X_Y" not in p for p in more)
-    coin = np.zeros((2, 2, 2), object)
-    coin[0, 0, 0] = coin[1, 1, 1] = Fraction(1, 2)  # X = Y = B
-    found = {tax.independences(coin, tol=0)}
-    for axes in [(0, 1, 2), (1, 0, 2), (2, 1, 0)]:
-        pure = np.zeros((2, 2, 2), object)  # pure bags: Y = B, and a noisy X
-        for x, y in np.ndindex(2, 2):
-            pure[x, y, y] = Fraction(1 + 2 * (x == y), 8)
-        found.add(tax.independences(np.transpose(pure, axes), tol=0))
-    assert found == more
-    # bags of size one: Simple and Cross-bag
-    assert frozenset({"X_Y|B", "X_B|Y"}) in more
 
 
 # --- graphs --------------------------------------------------------------------------------------------------
@@ -338,17 +306,6 @@ def test_what_varies_between_bags_is_what_the_table_says():
         assert varies(joint) == effects.loc[name, columns].tolist(), name
     inside = effects["X tells of Y in a bag"]
     assert inside.index[~inside].tolist() == ["Cross-bag"]
-
-
-def test_a_hard_problem_may_have_one_best_classifier_for_all_bags():
-    """Against franco2023, 4.4: the posterior differs between bags, the classifier need not."""
-    p_y = np.array([[0.1, 0.2], [0.9, 0.7]])  # p(y = 1 | x, b)
-    p_xb = np.array([[0.3, 0.2], [0.1, 0.4]])
-    joint = np.stack([(1 - p_y) * p_xb, p_y * p_xb], axis=1)
-    without, within = tax.bayes_errors(joint)
-    assert tax.name_of(tax.independences(joint)) == "Hard"
-    assert np.ptp(tax.posterior(joint), axis=2).max() > 0.1
-    assert without == pytest.approx(within, abs=1e-12)
 
 
 def test_pure_bags_have_no_error_and_an_unseen_value_has_no_posterior():
