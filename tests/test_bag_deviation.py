@@ -29,7 +29,7 @@ from llpbook import uncertainty as un
 from llpbook.base import BagCounts
 from llpbook.base._bag_effects import averaged_probabilities
 from llpbook.count_likelihood import CountLoss
-from llpbook.uncertainty._deviation import drawn_counts
+from llpbook.uncertainty._deviation import drawn_counts, objective_of
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(150)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
@@ -198,6 +198,7 @@ def test_the_normal_counts_are_the_marginal_likelihood():
     """Against the covariance matrix of the counts, written out."""
     X, _, bags, P, _ = bags_that_differ(12, 9, 0.5)
     fit, _ = un.read_fit(CountLogistic().fit(X, bags, P), X, bags, P)
+    assert_allclose(objective_of(fit, 0.1).penalty, [10, 10, 0])
     P0, noise = np.array([2.0, 2.0, 1e-3]), np.linspace(0, 3, 12)
     s, w = expit(fit.Z @ fit.weights[0]), fit.weights[0]
     normal = un.NormalCounts.of(s, fit.known.counts, noise, fit.Z, fit.known)
@@ -239,7 +240,10 @@ def test_bags_that_cannot_tell():
     for n_bags in (13, 14):
         X, _, bags, P, _ = bags_that_differ(n_bags, 20, 1.0, d=12)
         given = CountLogistic().fit(X, bags, P), X, bags, P
-        found = bag_deviation(*given, n_resamples=1, random_state=0)
+        rng = np.random.RandomState(0)
+        found = bag_deviation(*given, n_resamples=1, random_state=rng)
+        used = rng.randint(1e9) != np.random.RandomState(0).randint(1e9)
+        assert used == (n_bags == 14)
         assert found.n_bags == n_bags and found.n_coefficients == 13
         if n_bags == 13:
             assert found.verdict == "cannot tell" and np.isnan(found.estimate)

@@ -3,6 +3,7 @@
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from problems import gaussian_bags
@@ -238,6 +239,7 @@ def test_a_direction_that_the_counts_leave_free_costs_without_end():
 
 def test_bags_without_shares_can_be_planned():
     X, _, of, P = gaussian_bags(120)
+    P = pd.DataFrame(P, columns=["no", "yes"])
     model = CountLogistic().fit(X, of, P)
     names = np.array([f"ward {k}" for k in of])
     planned, known = label_worth(X, names, None, model), label_worth(X, of, P, model)

@@ -35,7 +35,7 @@ from sklearn.preprocessing import (
 
 from llpbook import BagLogistic, CountLogistic, MeanMap, label_proportions
 from llpbook import uncertainty as un
-from llpbook.base import BagCounts, LLPWarning, NotIdentifiableError
+from llpbook.base import BagCounts, LLPWarning, NotIdentifiableError, _running
 from llpbook.count_likelihood import posterior
 from llpbook.uncertainty import _cautions as cautions
 
@@ -267,7 +267,7 @@ def test_chunks_of_tables_are_checked_as_those_of_fits():
     frame = as_frame(X, bags)
     model = CountLogistic(C=10.0).fit(frame[["a", "b"]], bags, P)
     left = [frame]
-    changing = lambda: left.pop() if left else frame.assign(a=frame["a"] + 1)  # noqa: E731
+    changing = lambda: left.pop() if left else frame.assign(a=frame["a"] + 1, g=True)  # noqa: E731
     for match, chunks, shares in (
         ("bag 12 has instances in chunk 0 and in chunk 1", [frame.iloc[:100], frame.iloc[100:]], P),
         ("chunk 0: it holds other values in the pass over gradients", [changing], P),
@@ -276,11 +276,13 @@ def test_chunks_of_tables_are_checked_as_those_of_fits():
     ):  # fmt: skip
         with pytest.raises(ValueError, match=match):
             un.chunk_coefficient_table(model, chunks, shares, bags="bag")
-    left = [frame, frame]
-    same = un.chunk_coefficient_table(
-        model, [changing], P, bags="bag", check_chunks=False
-    )
-    assert same.n_bags == 60
+    unchecked = {"bags": "bag", "check_chunks": False}
+    left = [frame] * 2
+    assert un.chunk_coefficient_table(model, [changing], P, **unchecked).n_bags == 60
+    left = [frame.assign(g=True)] * 3
+    given = model, [changing], P, "g"
+    row = un.chunk_group_rate(*given, features=["a", "b"], **unchecked)
+    assert row["rate"].item() == pytest.approx(P[:, 1].mean(), abs=0.1)
     with pytest.raises(ValueError, match="has no column 'county'"):
         un.chunk_group_rate(model, [frame], P, "county", bags="bag")
     nameless = CountLogistic(C=10.0).fit(X, bags, P)
@@ -338,6 +340,27 @@ def test_the_penalty_and_its_gradient_balance_the_counts(n_classes, free, interc
     total = un.bag_gradients(fit).sum(axis=0)
     assert_allclose(total, fit.penalty @ fit.weights.ravel(), atol=1e-3)
     assert fit.slack == 10 * max(pipe[-1].gap_, 1e-6)
+    for gap, slack in ((0.5, 5), (0.01, 1)):
+        last = SimpleNamespace(gap_=gap, tol=0.1)
+        assert un._sandwich.slack_of(last) == slack
+
+
+@pytest.mark.parametrize(("share", "refused"), [(0.99, True), (1.01, False)])
+def test_the_memory_of_curvatures_and_covariances_is_asked_for(
+    share, refused, monkeypatch
+):
+    X, _, bags, P = problem()
+    fit, _ = un.read_fit(CountLogistic().fit(X, bags, P), X, bags, P)
+    laplace = un.laplace_covariance(fit)
+    for name, need, ask in (
+        ("curvature of 60 bags", 32 * 60 * 9, lambda: un._table.fit_covariance(fit)),
+        ("covariance of 3 coefficients", 16 * 9, laplace.block),
+    ):
+        has = share * need / _running.REFUSE_SHARE
+        monkeypatch.setattr(_running, "machine_memory", lambda has=has: has)
+        kind = pytest.raises(ValueError, match=name) if refused else pytest.warns(LLPWarning, match=name)  # fmt: skip
+        with kind:
+            ask()
 
 
 # --- groups ------------------------------------------------------------------------------------------------
@@ -392,9 +415,14 @@ def test_rates_and_their_variances_by_enumeration():
 def test_the_error_of_a_rate_joins_the_labels_and_the_weights(n_classes):
     """And `rate_table` turns the rate of the one column of two classes, of a weaker penalty too."""
     X, _, bags, P = of_classes(n_classes, 80)
-    model, group = CountLogistic(1.0, tol=1e-8).fit(X, bags, P), X[:, 0] > 0
-    fit, data = un.read_fit(model, X, bags, P)
+    model = CountLogistic(1.0, tol=1e-8, exact_up_to=0).fit(X, bags, P)
+    group, (fit, data) = X[:, 0] > 0, un.read_fit(model, X, bags, P)
     rates, slopes, variances = un.rates_and_slopes(fit, group[None])
+    scores, own = model.decision_function(X), (fit.known, group[None], 0)
+    assert_allclose(rates, un.posterior_rates(scores, *own))
+    up, down = (un.posterior_rates(a * scores, *own) for a in (1.0001, 0.9999))
+    along = slopes[0] @ fit.weights.ravel()
+    assert_allclose((up - down)[0] / 2e-4, along, rtol=1e-4)
     V = un._table.covariance_of(fit)
     of_weights = np.array([b @ V.matrix @ b for b in slopes[0]])
     labels, weights = np.sqrt(variances[0]), np.sqrt(of_weights)
@@ -490,6 +518,12 @@ def test_z_by_hand():
         assert row["error"] == pytest.approx(error)
         assert row["z"] == pytest.approx((P[k, 1] - v.mean()) / error)
     assert report.table["z"].abs().is_monotonic_decreasing
+    pairs = pd.MultiIndex.from_product([["a"], range(60)])  # names that are pairs
+    given = pd.Series([*pairs[bags]]), pd.Series(P[:, 1], pairs)
+    index = un.bag_report(model, X, *given).table.index
+    assert index.nlevels == 1 and index.tolist() == [
+        ("a", k) for k in report.table.index
+    ]
     middle = report.table["z"].abs().median()
     assert report.spread == pytest.approx(middle / norm.ppf(0.75))
 
@@ -748,6 +782,10 @@ def test_reports_take_the_noise_that_the_model_states(noise):
     less = un.bag_report(model, X, bags, shares, proportion_errors=np.full(60, 0.1))
     assert_allclose((report.table["error"] ** 2 - less.table["error"] ** 2), 0.08)
     assert less.deviation > 0.5
+    none = {"proportion_errors": None, "proportion_noise": None}
+    plain = clone(model).set_params(**none).fit(X, bags, P)
+    told = un.bag_report(plain, X, bags, shares, proportion_errors=errors)
+    assert (told.table["error"] > 0.3).all()
     assert report.spread_limit == pytest.approx(1 + 2.3 / np.sqrt(60))
     lines = un.tomography(bags, shares, X[:, 0] > 0, model=model, X=X).dropna()
     assert (lines["low"] == 0).all() and (lines["high"] == 1).all()
@@ -1092,10 +1130,16 @@ def test_bags_that_deviate_are_said_whatever_their_size(size):
 def test_with_few_bags_per_coefficient_the_bounds_are_the_interval(n_bags):
     X, bags, P = shares_with_effects(n_bags, 20, 0.0, d=20)
     model = CountLogistic().fit(X, bags, P)
-    row, text = said(un.group_rate, model, X, bags, P, X[:, 0] > 0)
+    more = np.vstack([P, P[:3]])  # nobody is in the last bags
+    row, text = said(un.group_rate, model, X, bags, more, X[:, 0] > 0)
     ends = row[["low", "high"]].to_numpy() == row[["least", "most"]].to_numpy()
     assert ends.tolist() == [[n_bags < 63] * 2]
     assert any(f"{n_bags} bags" in one for one in text) == (n_bags < 63)
+    if n_bags > 61:
+        frame = pd.DataFrame(X).assign(bag=bags, g=X[:, 0] > 0)
+        given = model, [frame], P, "g"
+        part, _ = said(un.chunk_group_rate, *given, bags="bag", features=[*range(20)])
+        pd.testing.assert_frame_equal(part, row, check_index_type=False)
 
 
 def test_more_coefficients_than_bags_have_the_errors_of_laplace():
