@@ -366,67 +366,6 @@ def test_the_counts_of_several_classes_are_right_under_either_assumption(given):
     assert error < 1e-3 if given != "neither" else error > 5e-3
 
 
-def test_the_counts_are_right_where_sizes_and_shares_go_together():
-    """Bags of two with few positives, bags of four with many; one P(x | y)."""
-    kinds = {2: (0.7, consistency.by_label(0.1)), 4: (0.3, consistency.by_label(0.7))}
-    parts = [(w, count_objective([(1.0, J)], m)) for m, (w, J) in kinds.items()]
-    pooled = sum(w * m * J for m, (w, J) in kinds.items())
-    truth = pooled / pooled.sum(axis=1, keepdims=True)
-    found = minimize(lambda f: sum(w * part(f) for w, part in parts), np.zeros(6)).x
-    s = np.exp(log_softmax(found.reshape(3, 2), axis=1))
-    assert_allclose(s, truth, atol=1e-3)
-
-
-@pytest.mark.parametrize(("size", "count"), [(2, 1), (3, 1)])
-def test_the_truth_is_unique_unless_half_of_each_bag_is_positive(size, count):
-    """All bags have one count, so that no share differs; one P(x | y)."""
-    D, eta = consistency.by_label(0.5) * 2, count / size
-    labelings = [y for y in product([0, 1], repeat=size) if sum(y) == count]
-    table = {
-        x: np.mean([np.prod(D[list(x), list(y)]) for y in labelings])
-        for x in product(range(3), repeat=size)
-    }
-
-    def objective(s):
-        P = np.column_stack([1 - s, s])
-        return -sum(
-            chance * np.log(sum(np.prod(P[list(x), list(y)]) for y in labelings))
-            for x, chance in table.items()
-        )
-
-    star = eta * D[:, 1] / (D @ [1 - eta, eta])
-    best, others = objective(star), np.random.default_rng(0).random((40, 3))
-    assert min(objective(s) for s in others) > best + 1e-4
-    assert (objective(1 - star) < best + 1e-12) == (eta == 0.5)
-    starts = 4 * others[:6] - 2
-    found = [minimize(lambda f: objective(expit(f)), f, tol=1e-10) for f in starts]
-    lowest = expit(min(found, key=lambda fit: fit.fun).x)
-    apart = [np.abs(lowest - s).max() for s in (star, 1 - star)]
-    assert min(apart) < 1e-3 and (eta == 0.5 or apart[0] < 1e-3)
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 5])
-def test_the_inequality_behind_the_theorem_on_squares_of_bag_means(size):
-    """E exp(-mZ) is at most 1 - v/16, over all bags of three values and all labelings."""
-    rng, tightest = np.random.default_rng(0), 0.0
-    for trial in range(60):
-        px = rng.dirichlet(np.ones(3))
-        star, f = rng.beta(0.3, 0.3, (2, 3)) if trial % 2 else rng.random((2, 3))
-        eta, mean = px @ star, px @ f  # the same mean for both
-        f = f * eta / mean if mean > eta else 1 - (1 - f) * (1 - eta) / (1 - mean)
-        v, total = px @ (f - star) ** 2, 0.0
-        for x in product(range(3), repeat=size):
-            s, count = star[list(x)], np.array([1.0])
-            for p in s:
-                count = np.convolve(count, [1 - p, p])
-            gap = f[list(x)].mean() - s.mean()
-            Z = gap**2 - 2 * (np.arange(size + 1) / size - s.mean()) * gap
-            total += np.prod(px[list(x)]) * count @ np.exp(-size * Z)
-        assert total <= 1 - v / 16 + 1e-12
-        tightest = max(tightest, v / (1 - total))
-    assert tightest > 2  # the constant is at least 2, and the proof gives 16
-
-
 def test_with_a_free_offset_the_first_term_leaves_the_scatter_between_bags():
     Z, _, f, known = bags([4, 9, 5, 7], seed=2)
     v = expit(f) * expit(-f)
