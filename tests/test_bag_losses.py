@@ -14,7 +14,6 @@ from scipy.optimize import approx_fprime, check_grad
 from scipy.special import expit, softmax
 from scipy.stats import entropy as scipy_entropy
 from scipy.stats import norm
-from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from llpbook.bag_losses import (
@@ -518,18 +517,6 @@ def test_three_classes(learner, name):
     assert_allclose(model.predict_proba(data.X).sum(axis=1), 1)
 
 
-def test_some_labels_help_and_are_no_pure_bag_of_many():
-    X, y, bags, P = bags_of(300)
-    labels = np.where(np.arange(300) % 3 == 0, y, -1)
-    some = BagLogistic("proportion", C=0.1, tol=1e-8).fit(X, bags, P, labels=labels)
-    known = labels >= 0
-    left = np.bincount(bags, y * ~known) / np.bincount(bags, ~known)
-    alone, shares = bags.copy(), np.append(left, y[known])
-    alone[known] = len(left) + np.arange(known.sum())
-    again = BagLogistic("proportion", C=0.1, tol=1e-8).fit(X, alone, shares)
-    assert_allclose(some.coef_, again.coef_, atol=1e-5)
-
-
 def test_easy_labels_beyond_fifty_are_warned_of():
     rng = np.random.default_rng(0)
     for sizes, times, said in (
@@ -545,31 +532,11 @@ def test_easy_labels_beyond_fifty_are_warned_of():
         BagLogistic(EasyLoss(factor="worth")).fit(*given, counts=counts)  # no warning
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_a_learner_takes_frequencies_as_repeated_rows(name):
-    X, _, bags, P = bags_of(120, size=6)
-    times = np.arange(120) % 3 + 1
-    rows = np.repeat(np.arange(120), times)
-    model = BagLogistic(name, tol=1e-7)
-    wanted = model.fit(X[rows], bags[rows], P).decision_function(X)
-    found = model.fit(X, bags, P, counts=times).decision_function(X)
-    assert_allclose(found, wanted, atol=1e-6)
-
-
 @pytest.mark.parametrize("learner", [BagLogistic, BagBoosting])
 def test_the_learner_tells_the_loss_the_prior_of_all_bags(learner):
     X, y, bags, P = bags_of()
     model = learner("easy").fit(X, bags, P)
     assert_allclose(model.loss_.prior, [1 - y.mean(), y.mean()])
-
-
-def test_a_loss_object_is_a_parameter():
-    X, y, bags, P = bags_of(200)
-    model = clone(BagLogistic(ProportionLoss() + 0.1 * EntropyTerm()))
-    assert model.fit(X, bags, P).score(X, y) > 0.85
-    entropy = [EntropyTerm()(m.fit(X, bags, P).decision_function(X), bags, P)[0]
-               for m in (model, BagLogistic("proportion"))]  # fmt: skip
-    assert entropy[0] < entropy[1]
 
 
 @pytest.mark.parametrize("name", ["proportion", "squares"])

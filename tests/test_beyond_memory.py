@@ -236,18 +236,14 @@ def test_small_data_are_read_once_and_large_data_of_few_cells_too(model, monkeyp
     assert (len(reads) == 2) == one_pass
 
 
-@pytest.mark.parametrize(
-    "model",
-    [MeanMap(), LaplacianMeanMap(tol=1e-9), InvCal(), WeightedLDA("sws")],
-    ids=str,
-)
+@pytest.mark.parametrize("model", ESTIMATORS[:6], ids=str)
 def test_bags_may_span_chunks_and_rows_come_in_any_order(model):
     frame, shares = problem(600)
     mixed = frame.sample(frac=1, random_state=0)
     wanted = weights(in_memory(model, frame, shares)).copy()
     chunks = cut(mixed, 3, 200, 599)
     for order in (chunks, chunks[::-1], [mixed], cut(mixed, *range(100, 600, 100))):
-        assert_allclose(weights(from_chunks(model, order, shares)), wanted, atol=1e-8)
+        assert_allclose(weights(from_chunks(model, order, shares)), wanted, atol=1e-6)
 
 
 def test_fewer_bags_than_weights():
@@ -357,21 +353,6 @@ def test_paths_and_functions(tmp_path):
     assert_array_equal(everything.feature_names_in_, features(FRAME))
 
 
-def test_files_of_parquet_their_row_groups_and_folders(tmp_path):
-    pytest.importorskip("pyarrow")
-    path = tmp_path / "all.parquet"
-    FRAME.to_parquet(path, row_group_size=60)
-    groups = beyond_memory.row_groups(path)
-    assert len(groups) == 7
-    wanted = weights(from_chunks(MeanMap(), [FRAME], SHARES)).copy()
-    for chunks in ([path], groups, tmp_path, str(path)):
-        found = fit_chunks(
-            MeanMap(), chunks, SHARES, bags="bag", features=features(FRAME)
-        )
-        assert_allclose(weights(found), wanted, atol=1e-6)
-    said(r"chunk 0 .*has no column 'x7'|cannot be read", groups, features=["x7"])
-
-
 def lazy(frame):
     """What is known of a task of Dask."""
     return Lazy(__dask_graph__=1, compute=lambda: frame, key="part-key")
@@ -391,7 +372,8 @@ def fragment(frame, path="a.parquet"):
     return found
 
 
-def test_tasks_and_fragments_without_their_libraries(monkeypatch):
+def test_tasks_and_fragments_without_their_libraries(monkeypatch, tmp_path):
+    (tmp_path / "part.parquet").touch()
     wanted = weights(from_chunks(MeanMap(), [FRAME], SHARES)).copy()
     given = {"features": features(FRAME)}
     with monkeypatch.context() as patch:
@@ -401,7 +383,8 @@ def test_tasks_and_fragments_without_their_libraries(monkeypatch):
     monkeypatch.setattr(_chunks, "data_set", partial(fragment, FRAME))
     groups = beyond_memory.row_groups("b.parquet")
     tasks = [lazy(part) for part in cut(FRAME, 60)]
-    for chunks in ("c.parquet", groups, tasks, Lazy(to_delayed=lambda: tasks), FRAME):
+    frames = Lazy(to_delayed=lambda: tasks)
+    for chunks in ("c.parquet", tmp_path, groups, tasks, frames, FRAME):
         found = fit_chunks(MeanMap(), chunks, SHARES, bags="bag", **given)
         assert_allclose(weights(found), wanted, atol=1e-8)
     for chunk, name in (
