@@ -315,3 +315,4 @@ def test_one_tube_for_all_is_a_constant_with_a_warning():
     with pytest.warns(LLPWarning, match="lower epsilon"):
         assert_allclose(model.fit(X, bags, shares).decision_function(X), 0, atol=1e-9)
     assert t.max() > np.ptp(t) > 0  # one tube for all is not enough
+    InvCal().fit(X, bags, np.column_stack([P, np.zeros(40)]))  # nothing to say
