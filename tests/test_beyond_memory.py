@@ -391,7 +391,6 @@ def test_tasks_and_fragments_without_their_libraries(monkeypatch, tmp_path):
         (lazy(FRAME.drop(columns="x2")), "part-key"),
         (fragment(FRAME.drop(columns="x2")), "a.parquet"),
         (partial(pd.DataFrame, "ab"), "ab"),
-        (Path("d.csv"), "d.csv"),
     ):
         said(rf"chunk 1 \({name}\) (has no|cannot)", [FRAME, chunk], **given)
 

@@ -247,10 +247,12 @@ def test_bags_of_size_one_are_logistic_regression(n_classes, soft):
 
 
 def test_label_swap_changes_what_is_tied():
-    # The docstring: a majority of equal shares is the first class.
+    # The docstring: a majority of equal shares is the first class; of equal scores the first are positive.
     shares, bags = np.array([[0.5, 0.5], [0.25, 0.75], [0.75, 0.25]]), np.arange(3)
     assert em.majority_labels(bags, shares).tolist() == [0, 1, 0]
     assert em.majority_labels(bags, shares[:, ::-1]).tolist() == [0, 0, 1]
+    found = label_by_counts(np.zeros((8, 2)), np.arange(8) // 4, np.full((2, 2), 2))
+    assert found.tolist() == [1, 1, 0, 0] * 2
     X, _, bags, P = problem()
     for base in (None, DecisionTreeClassifier(max_depth=3, random_state=0)):
         model = EMLR(estimator=base, init="mean_map")
