@@ -453,6 +453,8 @@ def test_a_sample_has_rows_and_errors_of_its_bags(monkeypatch):
     rng = np.random.default_rng(0)
     X = sp.random_array((600, 10), density=0.1, rng=rng).tocsr()
     bags, P = np.arange(600) % 30, np.linspace([0.8, 0.2], [0.1, 0.9], 30)
+    stated = _signals.MOST, _signals.LEAST, _signals.MOST_NUMBERS
+    assert stated == (10_000, 30, 7_000_000)  # in the notes of `recommend`
     monkeypatch.setattr(_signals, "MOST", 200)
     monkeypatch.setattr(_signals, "LEAST", 5)
     for most, seen in ((X.nnz, 200), (50, None)):

@@ -233,6 +233,7 @@ def test_whole_bags_are_drawn_by_their_chances(n_classes, seed):
     bags, P = np.repeat(names, rng.randint(1, 9, 12)), rng.dirichlet(np.ones(n_classes), 12)  # fmt: skip
     order = pd.unique(bags)
     shares = pd.DataFrame(P, names).sample(frac=1, random_state=0)
+    shares.loc[99] = np.nan  # a bag without instances
     counts = np.array([(bags == b).sum() * shares.loc[b] for b in order])
     rng, left, folds = np.random.RandomState(seed), [*range(12)], np.full(12, -1)
     while left:
@@ -570,7 +571,6 @@ def test_scorers_name_what_is_wrong():
 
 
 def test_ties_are_ties_whatever_the_order_of_the_splits():
-    assert (0.1 + 0.2) + 0.3 != 0.1 + (0.2 + 0.3)
     X, bags, scores = np.zeros((10, 1)), np.zeros(10, int), []
     for positives in (4, 3, 2):
         model = Fixed(np.arange(10) < positives)
@@ -793,8 +793,9 @@ def test_labels_are_compared_with_the_labels_of_the_majority(scoring):
     larger = MajorityClass().fit(X, bags, p)
     by_hand = np.mean([scorer(larger, X[test], bags[test]) for test in parts])
     with warnings.catch_warnings(action="ignore"):
-        for model in (BagMeanRegression(), make_pipeline(BagMeanRegression())):
-            search = LLPGridSearchCV(model, {}, scoring=scoring, cv=cv)
+        own = BagMeanRegression()
+        for model, grid in ((own, {}), (make_pipeline(MeanMap()), {"meanmap": [own]})):
+            search = LLPGridSearchCV(model, grid, scoring=scoring, cv=cv)
             found = search.fit(X, bags, p).majority_score_
             assert found == pytest.approx(by_hand, abs=1e-9)
     soft = LLPGridSearchCV(MeanMap(), {}, scoring=scoring, cv=cv).fit(X, bags, p)
@@ -828,7 +829,7 @@ def test_a_choice_that_does_not_beat_the_majority_is_told(capsys):
     with warnings.catch_warnings():  # nobody has chosen
         warnings.simplefilter("error", base.LLPWarning)
         both.fit(noise, bags, p)
-    assert set(both.majority_score_) == {"mae", "mse"}
+    assert both.majority_score_["mae"] < both.majority_score_["mse"] < 0
 
 
 POOLED_CASES = [
