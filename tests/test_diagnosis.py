@@ -656,7 +656,7 @@ def test_each_line_of_the_report_says_its_own_number():
     tests = made_up(**dict(zip(taxonomy.STATEMENTS, p, strict=True))).tests
     tests = tests.assign(detectable=np.arange(11, 17) / 100, note="why")
     columns = pd.DataFrame(
-        {"X_B": [0.005, 1e-9, 0.002, 0.003, 0.004, 0.001, 0.9, np.nan]},
+        {"X_B": [0.007, 1e-9, 0.002, 0.003, 0.004, 0.001, 0.9, np.nan]},
         list("fabcdegh"),
     )
     found = diagnosis.Diagnosis(tests, columns, 0.05, 5, 100, 7, False, False)
