@@ -190,6 +190,9 @@ def test_three_classes():
     assert table.coefficients.index[2:4].tolist() == ["a: intercept", "b: x0"]
     report = un.bag_report(model, X, bags, P)
     assert len(report.table) == 180 and report.table.index.names == ["bag", "class"]
+    data = un.read_shares(model, X, bags[::-1], P)
+    each = [*un._report.beyond_chance(model.predict_proba(X), data)]
+    assert un.bag_report(model, X, bags[::-1], P).deviation == max(each) > min(each)
     limit = max(report.spread, 1) * norm.isf(0.025 / 180)
     assert report.limit == pytest.approx(limit)
     free = np.eye(3) - 1 / 3  # of three errors that do not change the sum
@@ -504,12 +507,6 @@ def test_z_by_hand():
         assert row["error"] == pytest.approx(error)
         assert row["z"] == pytest.approx((P[k, 1] - v.mean()) / error)
     assert report.table["z"].abs().is_monotonic_decreasing
-    pairs = pd.MultiIndex.from_product([["a"], range(60)])  # names that are pairs
-    given = pd.Series([*pairs[bags]]), pd.Series(P[:, 1], pairs)
-    index = un.bag_report(model, X, *given).table.index
-    assert index.nlevels == 1 and index.tolist() == [
-        ("a", k) for k in report.table.index
-    ]
     middle = report.table["z"].abs().median()
     assert report.spread == pytest.approx(middle / norm.ppf(0.75))
 
