@@ -13,6 +13,7 @@ does not grow with the number of instances.
 Chapter: ``book/cluster_selection``. Source: stolpe2011 (section 3), whose equation numbers are given below.
 """
 
+import warnings
 from numbers import Integral, Real
 from typing import NamedTuple
 
@@ -260,7 +261,9 @@ def tournament(errors, n_survivors, share, rng):
 
 def cluster(clusterer, X, weights):
     """Clusters of the weighted instances, from 0; there may be fewer than asked for."""
-    found = clone(clusterer).fit_predict(X * np.sqrt(weights))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Number of distinct clusters")
+        found = clone(clusterer).fit_predict(X * np.sqrt(weights))
     return np.unique(found, return_inverse=True)[1].astype(np.int32)
 
 

@@ -416,7 +416,8 @@ class TwoBagClassifier(LLPClassifier, ABC):
     each share only its side of the prior: where more than two different shares are pooled, an `LLPWarning` says so.
 
     All methods use distances only, and a large offset (a column of times in seconds) would cost digits. So the median
-    of the training instances is subtracted.
+    of the training instances is subtracted. Leave out a feature that is constant in them: it changes no distance, but
+    counts as a dimension where `KDEDifference` and `LSDD` choose a width by cross-validation, which is then too small.
 
     Attributes
     ----------

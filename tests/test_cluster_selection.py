@@ -306,3 +306,8 @@ def test_the_objective_is_the_error_of_the_clusters_found(labeler, combine):
     assert model.objective_ == model.history_[-1] == pytest.approx(slow, abs=1e-11)
     assert model.n_iter_ == 2 and 2 not in model.labeling_
     assert_array_equal(model.predict(X), model.labeling_[clusters])
+
+
+@pytest.mark.filterwarnings("error:Number of distinct clusters")
+def test_a_search_that_weighs_a_constant_feature_alone_is_quiet():
+    assert len(set(cs.cluster(KMeans(2), np.ones((4, 1)), np.ones(1)))) == 1

@@ -12,6 +12,11 @@ from sphinx.util.docutils import SphinxDirective
 BOOK = Path(__file__).resolve().parents[1]
 
 
+ON_PAPER = """<p class="on-paper">The table has too many rows for paper. It stands on
+this page of the site; its draws are <code>book/studies/results/benchmark.csv</code>.
+</p>"""
+
+
 class BenchmarkTable(SphinxDirective):
     """A table that needs no script; with ``benchmark.js`` it sorts and filters."""
 
@@ -23,7 +28,7 @@ class BenchmarkTable(SphinxDirective):
         finally:
             sys.path.remove(str(BOOK))
         self.env.note_dependency(str(RESULTS / "benchmark.csv"))
-        return [nodes.raw("", site_table(), format="html")]
+        return [nodes.raw("", site_table() + ON_PAPER, format="html")]
 
 
 def setup(app):

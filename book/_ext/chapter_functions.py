@@ -6,6 +6,7 @@ A chapter's derivation runs as functions of its room, which links of the book le
 
 import importlib
 import inspect
+from _collections import _tuplegetter
 
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -66,6 +67,12 @@ class ChapterFunctions(SphinxDirective):
         return [section]
 
 
+def skip_field(app, what, name, obj, skip, options):
+    """Leave out the fields of a named tuple: its docstring says what they are."""
+    return True if isinstance(obj, _tuplegetter) else None
+
+
 def setup(app):
     app.add_directive("chapter-functions", ChapterFunctions)
+    app.connect("autodoc-skip-member", skip_field)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

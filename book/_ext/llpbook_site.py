@@ -11,7 +11,6 @@ from pathlib import Path
 
 import llpbook
 from docutils import nodes
-from sphinx.addnodes import start_of_file
 
 
 def above(node):
@@ -43,7 +42,8 @@ def number_by_chapter(app, env):
 def name_chapter(app, doctree, name):
     """Let a reference by number to another chapter say which: '(2) in MeanMap'."""
     for link in list(doctree.findall(nodes.reference)):
-        files = (n["docname"] for n in above(link) if isinstance(n, start_of_file))
+        # on the one page of the print a section tells its file
+        files = (n["docname"] for n in above(link) if "docname" in n)
         here = next(files, name)
         home = app.env.home_of.get(link.get("refuri", "").rpartition("#")[2], here)
         # the tables of the concordance stand under the names of their chapters
