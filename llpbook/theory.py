@@ -31,6 +31,7 @@ from .base import (
     Proportions,
     append_one,
     bag_counts,
+    check_column,
     gram_blocks,
     label_factors,
     one_column,
@@ -298,7 +299,8 @@ def label_worth(
     """
     Z, W, classes = _linear(model, X)
     if proportions is None:
-        names, bags = np.unique(bags, return_inverse=True)
+        values = check_column("bags", bags, Z.shape[0], X)
+        bags, names = pd.factorize(values, sort=True)
         shares = np.full((len(names), len(classes)), 1 / len(classes))
         proportions = pd.DataFrame(shares, columns=classes)
     data = read_bags(Z, bags, proportions, given=X, counts=counts)

@@ -153,7 +153,7 @@ class BagEffects:
                 all_bags[data.used[:n]] = own
         return found
 
-    def _effect(self, bags, n):
+    def _effect(self, bags, n, X):
         """Mean and standard deviation of the intercepts of instances; of a new bag where ``bags`` is None."""
         if bags is None:
             return 0.0, getattr(self, "bag_deviation_", 0.0)
@@ -161,7 +161,7 @@ class BagEffects:
             raise ValueError(
                 "bags are for a model with intercepts of bags: fit it with bag_deviation='estimate', or leave bags out"
             )
-        codes = check_bags(bags, n, len(self.bag_effects_), self.bag_labels_)
+        codes = check_bags(bags, n, len(self.bag_effects_), self.bag_labels_, X)
         return self.bag_effects_[codes], self.bag_effect_errors_[codes]
 
     def decision_function(self, X, bags=None):
@@ -178,7 +178,9 @@ class BagEffects:
         ndarray, shape (n_instances,) or (n_instances, n_classes)
         """
         scores = super().decision_function(X)
-        return scores if bags is None else scores + self._effect(bags, len(scores))[0]
+        return (
+            scores if bags is None else scores + self._effect(bags, len(scores), X)[0]
+        )
 
     def predict_proba(self, X, bags=None):
         """Class probabilities, shape (n_instances, n_classes), means over what is not known of the effect of a bag.
@@ -192,7 +194,7 @@ class BagEffects:
         if bags is None and not getattr(self, "bag_deviation_", 0.0):
             return super().predict_proba(X)
         scores = super().decision_function(X)
-        effect, error = self._effect(bags, len(scores))
+        effect, error = self._effect(bags, len(scores), X)
         s = averaged_probabilities(scores + effect, error)
         return np.column_stack([1 - s, s])
 

@@ -76,7 +76,8 @@ class Fit:
     def sums(self, what, function, *args, group=None):
         """A pass: what ``function(Linear, *args)`` makes of each chunk."""
         X = replace(self.X, layout=replace(self.X.layout, group=group))
-        of_model = self.weights, self.penalty, self.last.loss_.exact_up_to
+        loss = self.last.loss_
+        of_model = self.weights, self.penalty, loss.exact_up_to, loss.bag_deviation
         counts = self.X.counts(self.known)
         shares = [part and self.data.proportions[part.rows] for part in X.parts]
         if group is not None:
@@ -84,8 +85,8 @@ class Fit:
         more = [(function, given, of_model, args) for given in counts]
         return X.run(what, _linear if group is None else _grouped, more)
 
-    def covariance(self):
-        """The `Sandwich` of the weights, in two passes; with the warnings of `coefficient_table`."""
+    def covariance(self, deviation=0.0):
+        """The `Sandwich` of the weights, in two passes; with the warnings of `caution_of`."""
         passed = self.sums("pass over gradients", sums_and_deviations)
         found, parts = zip(*(one for _, one in passed), strict=True)
         gradient, hessian = (sum(one[j] for one in found) for j in (2, 3))
@@ -95,7 +96,7 @@ class Fit:
         V = L / (L - 1) * sum(one for _, one in squares)
         check_converged(self.weights, sums, J, V, self.penalty, slack_of(self.last))
         whole = [joined(one) for one in zip(*parts, strict=True)]
-        caution(len(self.data.bags), self.weights.size, whole)
+        caution(len(self.data.bags), self.weights.size, whole, deviation)
         return Sandwich.of(V, L - len(V), self.weights, J, self.penalty)
 
 
@@ -106,9 +107,9 @@ def sums_and_deviations(fit):
 
 
 def _linear(X, codes, function, given, of_model, args):
-    weights, penalty, exact_up_to = of_model
-    known = part_counts(codes, given)
-    return function(Linear(weights, X, known, penalty, exact_up_to, codes), *args)
+    weights, penalty, exact_up_to, deviation = of_model
+    of_bags = part_counts(codes, given), penalty, exact_up_to, codes
+    return function(Linear(weights, X, *of_bags, deviation=deviation), *args)
 
 
 def _grouped(X, codes, groups, function, given, of_model, args):
@@ -160,7 +161,7 @@ def chunk_coefficient_table(
     check_level(level)
     of_chunks = bags, features, n_jobs, check_chunks, verbose
     fit = Fit(model, chunks, proportions, *of_chunks)
-    V = fit.covariance()
+    V = fit.covariance(fit.last.loss_.bag_deviation)
     columns = pd.DataFrame(columns=fit.X.layout.features)
     A, names = in_units(fit.before, fit.last, columns)
     sizes = fit.data.n_instances, len(fit.data.bags)
