@@ -862,9 +862,9 @@ def test_what_is_just_inside_a_limit_passes():
     some = [0, 1, 2, 2], [0.2, NAN, 0.8]
     data = base.read_bags(np.zeros((4, 1)), *some, counts=[2, 0, 1, 3])
     assert data.bag_sizes.tolist() == [2, 0, 4] and data.X.shape == (3, 1)
-    turned = base.in_order_of(["yes", "no"], np.array([[0.2, 0.8]]), CLASSES)
-    assert turned.tolist() == [[0.8, 0.2]]
-    assert base.in_order_of(CLASSES, turned, [0, 1]) is turned
+    turned = base.in_order_of([*"cab"], np.array([[0.1, 0.2, 0.7]]), [*"abc"])
+    assert turned.tolist() == [[0.7, 0.1, 0.2]]
+    assert base.in_order_of([*"abc"], turned, [0, 1, 2]) is turned
 
 
 def tells(words, function, *given):

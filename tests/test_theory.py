@@ -243,8 +243,9 @@ def test_bags_without_shares_can_be_planned():
     names = np.array([f"ward {k}" for k in of])
     planned, known = label_worth(X, names, None, model), label_worth(X, of, P, model)
     assert_allclose(planned.spectrum, known.spectrum)
-    with pytest.raises(ValueError, match="bags"):
-        label_worth(X, of[:5], None, model)
+    for wrong in (of[:5], np.where(of > 3, of, np.nan)):
+        with pytest.raises(ValueError, match=r"bags (must have one|has a missing)"):
+            label_worth(X, wrong, None, model)
 
 
 @pytest.mark.parametrize("cut", ["random", "features", "scores"])

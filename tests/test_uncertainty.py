@@ -221,12 +221,14 @@ def as_frame(X, bags):
     return pd.DataFrame(X, columns=["a", "b"]).assign(bag=bags)
 
 
-@pytest.mark.parametrize("noise", [None, "laplace", "three"])
+@pytest.mark.parametrize("noise", [None, "laplace", "three", "deviation"])
 def test_chunks_of_whole_bags_give_the_same_table_and_rates(noise, capsys):
     X, _, bags, P = of_classes(3 if noise == "three" else 2)
     frame, given = as_frame(X, bags), {"exact_up_to": 0}
     if noise == "three":
         given = {"fit_intercept": False}
+    elif noise == "deviation":
+        given["bag_deviation"] = 0.5
     elif noise is not None:
         P = P[:, 1] + np.random.default_rng(0).laplace(scale=0.02, size=60)
         errors = np.full(60, 0.02 * np.sqrt(2))
