@@ -1,5 +1,6 @@
 """What bags can tell: information by enumeration, its limits, and what fits to counts lose."""
 
+from functools import reduce
 from itertools import product
 
 import numpy as np
@@ -10,15 +11,17 @@ from problems import gaussian_bags
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import expit, log_softmax, softmax
 from scipy.stats import norm
+from scipy.stats import t as student
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import StandardScaler, scale
 
 from llpbook import theory
 from llpbook.base import append_one, bag_counts
 from llpbook.baselines import BagMeanRegression
 from llpbook.count_likelihood import CountLogistic
+from llpbook.proportions import averaging_matrix
 from llpbook.theory import label_worth
 from studies import consistency
 
@@ -225,6 +228,17 @@ def test_a_worth_prints_its_numbers(n):
     ]
 
 
+def test_bags_are_worth_no_more_than_their_labels_where_these_are_nearly_certain():
+    y = np.arange(2100) % 2
+    X = np.random.default_rng(1).normal(size=(2100, 3)) * 0.4
+    for gap, slope in ((2, 3), (3, 8)):
+        Z = X + np.outer(2 * y - 1, [gap, 0, 0])
+        model = LogisticRegression().fit(Z, y)
+        model.coef_, model.intercept_ = np.array([[slope, 0.0, 0.0]]), np.zeros(1)
+        found = label_worth(Z, np.arange(2100) // 21, None, model).spectrum
+        assert found[0] == pytest.approx(2100) and found[-1] > 0
+
+
 def test_a_direction_that_the_counts_leave_free_costs_without_end():
     spectrum, U = np.array([4.0, 0.0]), np.eye(2)
     assert theory.excess_log_loss(spectrum) == np.inf
@@ -375,3 +389,113 @@ def test_with_a_free_offset_the_first_term_leaves_the_scatter_between_bags():
     left = J[:2, :2] - np.outer(J[:2, 2], J[:2, 2]) / J[2, 2]
     apart = (means - np.average(means, axis=0, weights=V))[:, :2]
     assert_allclose(left, (apart.T * V) @ apart)
+
+
+def test_the_counts_are_right_where_sizes_go_with_shares():
+    """Bags of two with few positives, bags of four with many; one P(x | y)."""
+    kinds = {2: (0.7, consistency.by_label(0.1)), 4: (0.3, consistency.by_label(0.7))}
+    pooled = sum(w * m * J for m, (w, J) in kinds.items())
+    star = np.log(pooled / pooled.sum(axis=1, keepdims=True)).ravel()
+    parts = [(w, count_objective([(1.0, J)], m)) for m, (w, J) in kinds.items()]
+    slope = approx_fprime(star, lambda f: sum(w * part(f) for w, part in parts), 1e-7)
+    assert_allclose(slope, 0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("size", "count"), [(2, 1), (3, 1)])
+def test_the_truth_is_unique_unless_half_of_each_bag_is_positive(size, count):
+    """All bags have one count, so that no share differs; one P(x | y)."""
+    D, eta = consistency.by_label(0.5) * 2, count / size
+    labelings = [y for y in product([0, 1], repeat=size) if sum(y) == count]
+
+    def mean_over(table, x):
+        return np.mean([np.prod(table[list(x), list(y)]) for y in labelings])
+
+    every = list(product(range(3), repeat=size))
+    chances = [mean_over(D, x) for x in every]
+
+    def objective(s):
+        P = np.column_stack([1 - s, s])
+        return -np.sum(chances * np.log([mean_over(P, x) for x in every]))
+
+    star = eta * D[:, 1] / (D @ [1 - eta, eta])
+    best, others = objective(star), np.random.default_rng(0).random((40, 3))
+    assert min(objective(s) for s in others) > best + 1e-4
+    assert (objective(1 - star) < best + 1e-12) == (eta == 0.5)
+    fits = [minimize(lambda f: objective(expit(f)), 4 * s - 2) for s in others[:6]]
+    lowest = expit(min(fits, key=lambda fit: fit.fun).x)
+    apart = [np.abs(lowest - s).max() for s in (star, 1 - star)]
+    assert min(apart) < 1e-3 and (eta == 0.5 or apart[0] < 1e-3)
+
+
+# --- limits ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("mu", "n_bags"), [(1.0, 2), (0.5, 8)])
+def test_a_flip_is_as_probable_as_stated(mu, n_bags):
+    """Two Gaussian classes, known up to the sign: the best rule errs at the rate of Student's distribution."""
+    rng = np.random.default_rng(0)
+    y = 2 * rng.integers(0, 2, (10_000, n_bags, 50), dtype=np.int8) - 1
+    x = rng.normal(size=y.shape) + mu * y
+    told, tau = np.tanh(mu * x), np.mean(np.tanh(mu * x) ** 2)
+    gain = np.sum(y.sum(axis=2) * told.sum(axis=2), axis=1)
+    wrong = np.mean(gain < 0) / 2 + np.mean(gain <= 0) / 2  # bags of 50, so ties
+    formula = student.sf(np.sqrt(tau / (1 - tau) * n_bags), n_bags)
+    assert wrong == pytest.approx(formula, abs=0.01)
+    assert formula < (1 - tau) ** (n_bags / 2) / 2
+
+
+def test_no_estimate_beats_the_information_of_the_counts_and_the_prior():
+    """Van Trees: the least Bayes risk of a slope, by quadrature, is at least 1 / (E J + 1 / the prior's variance)."""
+    w, weight = np.polynomial.hermite_e.hermegauss(60)
+    weight = weight / weight.sum()  # the prior is normal with variance 1
+    X, risk, J = np.random.default_rng(0).normal(size=(3, 2, 1)) + 1, 1.0, 0.0
+    s = expit(w[:, None, None] * X[:, :, 0])
+    none, two = np.prod(1 - s, axis=2), np.prod(s, axis=2)
+    chances = np.stack([none, 1 - none - two, two])
+    for c in product(range(3), repeat=3):
+        joint = weight * np.prod([chances[j, :, k] for k, j in enumerate(c)], axis=0)
+        risk -= (joint @ w) ** 2 / joint.sum()
+    known = bag_counts(np.repeat(range(3), 2), np.full((3, 2), 0.5))
+    for v, p in zip(w, weight, strict=True):
+        J += p * theory.count_information(X.reshape(6, 1), v * X.ravel(), known)[0, 0]
+    assert 1 < risk * (J + 1) < 1.2
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_the_inequality_behind_the_theorem_on_squares_of_bag_means(size):
+    """E exp(-mZ) is at most 1 - v/16, over all bags of three values and all labelings."""
+    rng = np.random.default_rng(0)
+    for trial in range(30):
+        px = rng.dirichlet(np.ones(3))
+        star, f = rng.beta(0.3, 0.3, (2, 3)) if trial % 2 else rng.random((2, 3))
+        eta, mean = px @ star, px @ f  # the same mean for both
+        f = f * eta / mean if mean > eta else 1 - (1 - f) * (1 - eta) / (1 - mean)
+        total = 0.0
+        for x in map(list, product(range(3), repeat=size)):
+            count = reduce(np.convolve, np.column_stack([1 - star, star])[x])
+            p, gap = np.arange(size + 1) / size, f[x].mean() - star[x].mean()
+            Z = gap**2 - 2 * (p - star[x].mean()) * gap
+            total += np.prod(px[x]) * count @ np.exp(-size * Z)
+        assert total <= 1 - px @ (f - star) ** 2 / 16 + 1e-12
+
+
+def test_squares_of_bag_means_find_the_truth_where_they_are_weighted_by_size():
+    """One bag of one among 199 large ones; truth and its flip, at a distance above the theorem's bound for 5 %."""
+    rng, star = np.random.default_rng(1), np.array([0.1, 0.9])
+    sizes = np.r_[1, np.full(199, 100_000)]
+    assert 16 * np.log(2 / 0.05) / 200 < np.mean((star - star[::-1]) ** 2)
+    first = rng.binomial(sizes, 0.5, (1000, 200))
+    p = (rng.binomial(first, star[0]) + rng.binomial(sizes - first, star[1])) / sizes
+    x = first / sizes
+    true, flipped = ((p - x * a - (1 - x) * b) ** 2 for a, b in (star, star[::-1]))
+    assert np.mean(flipped @ sizes < true @ sizes) < 0.05
+    assert np.mean(flipped.sum(axis=1) < true.sum(axis=1)) > 0.05
+
+
+def test_bag_means_of_a_random_partition_keep_their_share_of_the_scatter():
+    rng, of, kept = np.random.default_rng(0), np.repeat(range(4), [1, 2, 5, 12]), 0.0
+    X = scale(rng.normal(size=(20, 2)), with_std=False)
+    for _ in range(2000):
+        S = averaging_matrix(rng.permutation(of))
+        kept = kept + X.T @ S.T @ ((S @ X) * [[1], [2], [5], [12]]) / 2000
+    assert_allclose(kept, 3 / 19 * X.T @ X, atol=0.15)
