@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import gaussian_bags
 from scipy.optimize import approx_fprime, check_grad
-from scipy.special import expit, softmax
+from scipy.special import expit, logit, softmax
 from scipy.stats import entropy as scipy_entropy
 from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
@@ -246,6 +246,69 @@ def test_losses_by_their_definition(n_classes):
         squares += size * np.sum((P[k] - mean) ** 2)
     assert ProportionLoss()(f, bags, p)[0] == pytest.approx(kl)
     assert ProportionLoss("squares")(f, bags, p)[0] == pytest.approx(squares)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", ["counts", "proportion", "easy", "saddlepoint"])
+def test_bags_of_one_are_logistic_regression(name, n_classes):
+    rng = np.random.default_rng(0)
+    F, Y = (
+        2 * rng.normal(size=(12, n_classes)),
+        np.eye(n_classes)[np.arange(12) % 3 % n_classes],
+    )
+    s = softmax(F, axis=1)
+    f, p = (F, Y) if n_classes == 3 else (F[:, 1] - F[:, 0], Y[:, 1])
+    value, gradient, _ = EACH[name](f, np.arange(12), p)
+    assert value == pytest.approx(-np.sum(Y * np.log(s)))
+    assert_allclose(gradient, s - Y if n_classes == 3 else s[:, 1] - p, atol=1e-9)
+
+
+def test_forward_in_pure_bags_of_equal_sizes_is_balanced_logistic_regression():
+    f, bags = np.random.default_rng(2).normal(size=20), np.repeat([0, 1], 10)
+    value, gradient, _ = ForwardLoss([0.8, 0.2])(f, bags, [0.0, 1.0])
+    s = expit(f - logit(0.2))  # under classes of equal size
+    assert value == pytest.approx(-np.log(np.where(bags, s, 1 - s)).sum())
+    assert_allclose(gradient, s - bags, atol=1e-9)
+
+
+def test_the_forward_loss_is_stationary_at_the_truth():
+    """Five values of x in two bags that differ in their shares alone; expectations are sums."""
+    P = np.random.default_rng(3).dirichlet(np.ones(5), 2)  # P(x | y)
+    shares, prior = np.array([0.7, 0.2]), 0.35
+    f = np.log(P[1] / P[0]) + logit(prior)
+    bags, inside = (
+        np.repeat([0, 1], [300, 500]),
+        np.column_stack([1 - shares, shares]) @ P,
+    )
+    slope = ForwardLoss([1 - prior, prior])(np.tile(f, 160), bags, shares)[1]
+    expected = 300 * inside[0] * slope[:5] + 500 * inside[1] * slope[-5:]
+    assert_allclose(expected, 0, atol=1e-12)
+
+
+def test_in_random_bags_the_posterior_is_least_and_its_advantage_is_exact():
+    """The theorem on the proportion loss, by all bags of three of three kinds of instances; and of equal shares."""
+    chances, truth = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.4, 0.9])
+    prior, kinds = chances @ truth, np.array(list(product(range(3), repeat=3)))
+    weight = np.prod(chances[kinds], axis=1)
+
+    def risk(s):
+        total = 0.0
+        for y in product([0, 1], repeat=3):
+            p = weight * np.prod(np.where(y, truth[kinds], 1 - truth[kinds]), axis=1)
+            for f, chance in zip(logit(s[kinds]), p, strict=True):
+                total += chance * ProportionLoss()(f, [0, 0, 0], [np.mean(y)])[0]
+        return total
+
+    best, q = risk(truth), truth[kinds].mean(axis=1)
+    gain = 3 * weight @ scipy_entropy([q, 1 - q], [[prior], [1 - prior]])
+    assert risk(np.full(3, prior)) - best == pytest.approx(gain)
+    for move in np.vstack([np.eye(3), -np.eye(3)]):
+        assert risk(expit(logit(truth) + 0.1 * move)) > best + 1e-6
+    for loss in (ProportionLoss(), ProportionLoss("squares")):
+        value, gradient, _ = loss(
+            np.full(24, logit(0.25)), np.arange(24) // 4, [0.25] * 6
+        )
+        assert_allclose([value, *gradient], 0, atol=1e-12)
 
 
 # --- the count of a bag --------------------------------------------------------------------------------------

@@ -125,6 +125,23 @@ def test_the_verdicts_of_stolpe2011_hold_with_both_critical_differences():
             assert set(behind.index[behind >= critical]) == printed.get(size, set())
 
 
+def test_friedman_on_the_ranks_of_stolpe2011():
+    """What the errata say of Sec. 4.3 and of the misprinted rank."""
+    ranks = table_2()
+    with pytest.raises(
+        ValueError, match=r"ranks of 4 methods must sum to 10, got 9\.9"
+    ):
+        comparison.friedman_from_ranks(ranks[64], 8)
+    ranks[64]["InvCal"] = 2.375
+    found = {size: comparison.friedman_from_ranks(r, 8) for size, r in ranks.items()}
+    assert [size for size, test in found.items() if test.f_pvalue > 0.06] == [16]
+    assert (round(found[16].f, 2), round(found[16].f_pvalue, 3)) == (1.89, 0.162)
+    # a pair of methods that tie lowers the factor c by 6 / (N k (k^2 - 1))
+    corrected = found[16].chi2 / (1 - 6 * np.arange(17) / (8 * 4 * 15))
+    pvalue = stats.f.sf(7 * corrected / (24 - corrected), 3, 21)
+    assert np.argmax(pvalue < 0.1) == 13
+
+
 # --- slow versions -------------------------------------------------------------------
 def slow_ranks(row):
     """One plus the number of better methods, plus half of the others that tie."""
@@ -299,6 +316,25 @@ def test_effect_sizes_by_loops(seed):
 
 
 # --- levels --------------------------------------------------------------------------
+@pytest.mark.equation("eq-comparison-critical")
+@pytest.mark.parametrize("level", [0.05, 0.1])
+def test_critical_differences_hold_their_level(level):
+    """Average ranks of six equal methods on 50 sets, in 10,000 draws; and the theorem on their moments."""
+    rng, k, n = np.random.default_rng(0), 6, 50
+    rows = np.tile(np.arange(1.0, k + 1), (10_000, 1))
+    ranks = np.mean([rng.permuted(rows, axis=1) for _ in range(n)], axis=0)
+    assert ranks.var() == pytest.approx((k**2 - 1) / (12 * n), rel=0.05)
+    behind = np.abs(ranks[:, 1:] - ranks[:, :1])
+    assert np.mean(behind**2) == pytest.approx(k * (k + 1) / (6 * n), rel=0.05)
+    nemenyi, dunn = (
+        critical_difference(k, n, test=test, level=level)
+        for test in ("nemenyi", "bonferroni-dunn")
+    )
+    assert np.mean(np.ptp(ranks, axis=1) >= nemenyi) == pytest.approx(level, rel=0.15)
+    assert np.mean(behind >= dunn) == pytest.approx(level / (k - 1), rel=0.15)
+    assert 0.7 * level < np.mean(behind.max(axis=1) >= dunn) < level
+
+
 def test_friedman_beside_all_permutations():
     # three methods on four sets: all 6^4 orders are equally probable under the null hypothesis
     orders = list(permutations([1, 2, 3]))
