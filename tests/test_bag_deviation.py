@@ -233,6 +233,29 @@ def test_bags_that_differ_are_told_and_others_are_not():
     assert none.p_value == 1 and none.estimate == 0
 
 
+@pytest.mark.slow
+def test_the_p_value_is_calibrated():
+    found = []
+    for seed in range(30):
+        X, _, bags, P, _ = bags_that_differ(30, 15, 0.0, seed=seed)
+        given = CountLogistic().fit(X, bags, P), X, bags, P
+        test = bag_deviation(*given, C=(1.0,), n_resamples=9, random_state=seed)
+        found.append(test.p_value)
+    assert np.mean(np.array(found) <= 0.1) <= 0.25
+    assert np.mean(np.array(found) <= 0.5) >= 0.3
+
+
+def test_intercepts_that_follow_a_feature_are_not_seen():
+    """The confounded case: no deviation, a wrong slope, and an interval that excludes the truth, which is 1."""
+    rng, bags = np.random.default_rng(3), np.repeat(np.arange(100), 50)
+    shift = rng.normal(size=100)[bags]
+    X = (rng.normal(size=5000) + shift)[:, None]
+    P = label_proportions(rng.random(5000) < expit(X[:, 0] - shift), bags)
+    model = CountLogistic(100.0, bag_deviation="estimate").fit(X, bags, P)
+    ends = un.coefficient_table(model, X, bags, P).interval().iloc[0]
+    assert model.bag_deviation_ < 0.2 and ends["high"] < 0.5
+
+
 def test_bags_that_cannot_tell():
     for n_bags in (13, 14):
         X, _, bags, P, _ = bags_that_differ(n_bags, 20, 1.0, d=12)

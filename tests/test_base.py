@@ -1125,6 +1125,17 @@ def test_half_an_instance_is_of_the_first_class_whoever_rounds():
     assert_allclose(sizes * exact[:, 1], positives)
 
 
+def test_whole_counts_are_nearest_of_all_with_their_sums():
+    rng = np.random.default_rng(2)
+    sizes, P = rng.integers(0, 9, 50), rng.dirichlet(np.ones(3), 50)
+    counts, wanted = base.whole_counts(P, sizes), sizes[:, None] * P
+    ups = np.floor(wanted)[:, None] + np.array(list(product([0, 1], repeat=3)))
+    gaps = np.abs(ups - wanted[:, None]).sum(axis=2)
+    least = np.where(ups.sum(axis=2) == sizes[:, None], gaps, np.inf).min(axis=1)
+    assert_array_equal(counts.sum(axis=1), sizes)
+    assert_allclose(np.abs(counts - wanted).sum(axis=1), least)
+
+
 def test_equal_remainders_up_to_rounding_go_to_the_first_class():
     shares = np.array([[1.1, 2.1, 5.1, 0.7], [0.1, 0.4, 0.4, 0.1], [0, 0, 1, 3]])
     found = base.whole_counts(shares, np.array([9, 3, 0]))

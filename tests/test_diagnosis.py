@@ -115,6 +115,19 @@ def test_pvalue_is_the_share_of_all_splits():
     assert found.pvalue == pytest.approx(exact, abs=0.03)
 
 
+def test_the_permutation_test_holds_its_level():
+    found = []
+    for seed in range(100):
+        X, _, rng = logistic(seed, n=60)
+        seen = diagnosis.views(X**3, random_state=seed)
+        bags = rng.permutation(60) % 6
+        found.append(
+            diagnosis.permutation_test(seen, bags, None, 39, random_state=seed)
+        )
+    assert 1 <= sum(test.pvalue <= 0.05 for test in found) <= 12
+    assert 0.02 <= np.mean([test.by_column <= 0.05 for test in found]) <= 0.08
+
+
 def test_tails_are_those_of_pearsons_type_three():
     draws = np.random.default_rng(0).gamma(3, size=20_000)
     parts = np.column_stack([draws, np.full(20_000, 5.0)])
@@ -218,6 +231,19 @@ def test_table_test_is_scipys():
     assert found[:2] == pytest.approx((slow.statistic, slow.pvalue))
     padded = np.pad(counts, ((0, 1), (1, 0)))  # an empty bag, an empty class
     assert diagnosis.table_test(padded)[:2] == pytest.approx(found[:2])
+
+
+def test_small_counts_are_compared_with_all_tables_of_the_margins():
+    def statistic(positives):
+        return chi2_contingency([4 - positives, positives], correction=False)[0]
+
+    cells = np.arange(12) // 4
+    every = combinations(range(12), 7)
+    drawn = [statistic(np.bincount(cells[list(c)], minlength=3)) for c in every]
+    exact = np.mean(np.array(drawn) >= statistic(np.array([1, 4, 2])) - 1e-9)
+    counts = [[3, 1], [0, 4], [2, 2]]
+    found = diagnosis.table_test(counts, n_draws=20_000, random_state=0)
+    assert found.pvalue == pytest.approx(exact, abs=0.015)
 
 
 def test_a_table_of_one_row_says_nothing_and_five_expected_are_many():

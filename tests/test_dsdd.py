@@ -67,6 +67,21 @@ def test_objective_by_loops(weights):
             slow += weights[1] / 9 * max(-1, min(1, sum(row * alpha)))
         found = dsdd.objective(alpha, basis, 0.7, weights)
         assert found == pytest.approx(slow)
+        # the theorem: the support vector machine with the ramp loss
+        margins = basis[0] @ alpha, -basis[1] @ alpha
+        loss = [np.clip(1 - m, 0, 2).mean() for m in margins] @ np.array(weights)
+        assert loss + 0.35 * alpha @ alpha == pytest.approx(found + 2)
+
+
+def test_the_best_bounded_function_is_the_sign_and_its_value_the_distance():
+    """Of all functions with the values -1, 0 and 1 at five points."""
+    p, q = np.array([4, 3, 1, 1, 1]), np.array([1, 0, 1, 5, 3])
+    every = np.array(list(itertools.product((-1, 0, 1), repeat=5)))
+    P, Q = np.repeat(every, p, axis=1), np.repeat(every, q, axis=1)
+    values = -np.array([dsdd.sign_gap(*g) for g in zip(P, Q, strict=True)])
+    assert values.max() == pytest.approx(np.abs(p - q).sum() / 10)
+    best = every[values > values.max() - 1e-9]
+    assert_array_equal(best[:, p != q], np.tile(np.sign(p - q)[p != q], (3, 1)))
 
 
 # --- the bound ---------------------------------------------------------------------------------------------

@@ -89,6 +89,17 @@ def test_the_band_holds_the_truth_and_is_less_than_half_as_wide_as_the_bounds(ta
     assert (found["least"] <= d.truth).all() and (d.truth <= found["most"]).all()
 
 
+def test_a_fit_of_millions_of_people_is_close_to_the_maximum_and_may_have_the_wrong_sign():
+    d = reversed_bags()
+    (one, counts), (close, _) = fitted(d), fitted(d, tol=1e-10)
+    assert d.counts.sum() > 5e6
+    with pytest.warns(LLPWarning):  # the two groups of a bag differ beyond its counts
+        rates, exact = (group_rate(*given, **counts) for given in (one, close))
+    assert (np.abs(rates["rate"] - exact["rate"]) < 0.1 * exact["error"]).all()
+    assert rates["rate"]["member"] < rates["rate"]["other"]
+    assert d.truth["member"] > d.truth["other"]
+
+
 def test_stored_rows_of_the_study():
     """On published and reversed bags and people all but few rates are inside; on the hardest made ones fewer."""
     rows = load(tables()["band"])

@@ -162,6 +162,23 @@ def test_starts_with_counts_have_them(start, n_classes):
     assert_allclose(np.bincount(y) / 240, 1 / n_classes, atol=0.1)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_every_iteration_descends_and_the_end_is_a_fixed_point(n_classes):
+    X, _, bags, P = problem(n_classes=n_classes)
+    counts = whole_counts(P, np.bincount(bags))
+    model = EMLR(0.5, init="proportions", random_state=0).fit(X, bags, P)
+    assert model.n_iter_ > 2 and model.flips_[-1] == 0
+    again = label_by_counts(class_scores(model.estimator_, X, n_classes), bags, counts)
+    assert_array_equal(again, model.labels_)
+    exact, values = LogisticRegression(C=0.5, tol=1e-9, max_iter=1000), []
+    for limit in range(1, model.n_iter_ + 1):
+        y = model.set_params(max_iter=limit).fit(X, bags, P).labels_
+        chosen = exact.fit(X, y).predict_log_proba(X)[np.arange(240), y]
+        values.append((exact.coef_**2).sum() - chosen.sum())  # 1 / 2C is 1
+    assert (np.diff(values) < 1e-5).all() and values[-1] < values[0] - 1
+
+
 # --- the whole ---------------------------------------------------------------------------------------------
 
 

@@ -84,6 +84,22 @@ def test_mae_of_two_classes_is_the_gap_of_the_positive_share():
     assert pr.proportion_mae(*matrices, bag_sizes=[1, 0, 0]) == pytest.approx(0.1)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_weighted_mae_is_at_most_the_error_rate(n_classes):
+    """And equal to it, as the chapter on model selection says, where no bag has errors of both kinds."""
+    rng, bags = np.random.default_rng(0), np.repeat(range(5), [1, 4, 9, 2, 24])
+    for _ in range(20):
+        y, z = rng.integers(0, n_classes, (2, 40))
+        for other, equal in ((z, False), (np.where(y == 0, z, y), True)):
+            shares = [
+                pr.label_proportions(v, bags, classes=range(n_classes))
+                for v in (y, other)
+            ]
+            error = pr.proportion_mae(*shares, bag_sizes=np.bincount(bags))
+            gap = np.mean(y != other) - error
+            assert gap == pytest.approx(0) if equal else gap > -1e-12
+
+
 def test_a_bag_without_instances_has_no_say_in_the_weighted_errors():
     P = np.array([[0.5, 0.5], [0.2, 0.8], [np.nan, np.nan]])
     G = np.array([[0.4, 0.6], [0.2, 0.8], [np.nan, np.nan]])
@@ -140,6 +156,20 @@ def test_random_bags_are_worth_their_level_and_about_a_slope(m):
         found = np.sort(np.linalg.eigvals(np.linalg.solve(H, J)).real) * m
         assert found[1] == pytest.approx(m, rel=1e-6)
         assert found[0] == pytest.approx(worth, rel=0.08)
+
+
+def test_worth_is_the_number_of_labels_with_the_variance_of_the_class_means():
+    """The best linear estimate of m+ - m- from bag means, written out, beside labels of that number."""
+    sizes, p = np.array([4, 9, 2, 7]), np.array([0.2, 0.4, 0.9, 0.6])
+    H = (
+        np.linalg.pinv(np.sqrt(sizes)[:, None] * np.column_stack([1 - p, p]))
+        * sizes**0.5
+    )
+    worth = pr.identifiability(np.repeat(range(4), sizes), p).worth_in_labels[1]
+    eta = sizes @ p / 22
+    assert (H[1] - H[0]) ** 2 @ (1 / sizes) == pytest.approx(
+        1 / (worth * eta * (1 - eta))
+    )
 
 
 def test_noise_is_the_spread_of_random_bags():

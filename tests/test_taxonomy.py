@@ -121,6 +121,19 @@ def test_each_of_the_18_has_a_positive_distribution(index):
     assert tax.independences(joint) == pattern
 
 
+def test_rule_two_as_printed_leaves_34_patterns_and_18_next_to_rule_one():
+    """Errata, rule (2): of the two conclusions of contraction it has the one with a condition."""
+    one, kept = tax.rule_one(), []
+    for p in tax.patterns():
+        told = [s for r in tax.rule_two() if r.premises <= p for s in r.conclusions[0]]
+        kept += [p] * (p >= {s for s in told if "|" in s})
+    assert len(kept) == 34
+    beside = [
+        p for p in kept if all(r.conclusions[0] <= p for r in one if r.premises <= p)
+    ]
+    assert beside == [p for p in tax.patterns() if tax.consistent(p)]
+
+
 # --- where the rules end -------------------------------------------------------------------------------------
 
 
@@ -141,6 +154,25 @@ def test_two_values_of_a_feature_forbid_the_sixth_row():
     assert set(tax.interesting()) - set(left["X"]) == {sixth}
     assert len(left["B"]) == 10 and len(left["XY"]) == 8
     assert set(VARIANTS.values()) <= set(left["XY"])
+
+
+def test_without_positivity_four_more_patterns_exist():
+    more = {p for p in tax.patterns() if tax.consistent(p, positive=False)}
+    more -= {p for p in tax.patterns() if tax.consistent(p)}
+    coin, pure = np.zeros((2, 2, 2, 2), object)
+    coin[0, 0, 0] = coin[1, 1, 1] = Fraction(1, 2)  # X = Y = B
+    for x, y in np.ndindex(2, 2):  # pure bags: Y = B, and a noisy X
+        pure[x, y, y] = Fraction(1 + 2 * (x == y), 8)
+    turned = [pure.transpose(axes) for axes in [(0, 1, 2), (1, 0, 2), (2, 1, 0)]]
+    assert {tax.independences(joint, tol=0) for joint in [coin, *turned]} == more
+    assert frozenset({"X_Y|B", "X_B|Y"}) in more  # bags of size one
+
+
+def test_disjoint_regions_of_the_features_are_not_enough():
+    """Errata, Sec. 2.2: Y differs from its usual probability at x = 1 only, B at x = 2 only."""
+    p_y, p_b = np.array([0.2, 0.8, 0.2]), np.array([0.3, 0.3, 0.9])
+    joint = np.einsum("xy,xb->xyb", np.c_[1 - p_y, p_y], np.c_[1 - p_b, p_b]) / 3
+    assert "Y_B|X" in tax.independences(joint) and "Y_B" not in tax.independences(joint)
 
 
 @pytest.mark.parametrize(("binary", "number"), [("Y", 17), ("XYB", 15)])

@@ -136,6 +136,18 @@ def test_bags_of_size_one_have_the_robust_errors_of_logistic_regression():
     assert_allclose(table.coefficients[:2], sure, atol=1e-3)
 
 
+@pytest.mark.slow
+def test_coverage_is_nominal_with_a_hundred_bags():
+    # 50 draws of three coefficients: the deviation of the mean is about .03.
+    inside, truth = [], np.append(SLOPES, -0.3)
+    for seed in range(50):
+        X, _, bags, P = problem(100, 3, seed=seed)
+        model = CountLogistic(C=100.0).fit(X, bags, P)
+        ends = un.coefficient_table(model, X, bags, P).interval(0.9)
+        inside.append((ends["low"] < truth) & (truth < ends["high"]))
+    assert 0.81 < np.mean(inside) < 0.97
+
+
 def test_the_table_reads_as_people_know_it():
     X, _, bags, P = problem()
     model = CountLogistic(C=10.0).fit(X, bags, P)
@@ -1055,6 +1067,34 @@ def test_the_sentence_about_the_penalty_is_in_the_units_of_the_table():
         found.append(np.array(re.findall(form, text)[0], float))
     scale = pipe[0].scale_[int(found[0][0])]
     assert_allclose(found[0] * [1, scale, scale, 1], found[1], rtol=0.01)
+
+
+@pytest.mark.parametrize("C", [0.001, 0.1])
+def test_a_penalty_that_holds_a_rate_is_said_with_the_value_of_a_weaker_one(C):
+    rng = np.random.default_rng(0)
+    X, bags = rng.normal(size=(6000, 1)), np.repeat(np.arange(120), 50)
+    y = (rng.random(6000) < expit(3 * X[:, 0] - 0.5)).astype(int)
+    given, group, found = (X, bags, label_proportions(y, bags)), X[:, 0] > 0, {}
+    for c in (C, 100 * C, 100.0):
+        model = CountLogistic(c, tol=1e-7).fit(*given)
+        found[c] = said(un.group_rate, model, *given, group)
+    rates, (*_, text) = found[C]
+    assert rates["high"].item() < y[group].mean() - 0.05
+    assert f"C={C:g} holds 1 of 1 rates: with C={100 * C:g}" in text
+    weaker, own = float(text.partition("about ")[2].split()[0]), found[100 * C][0]
+    off = own["rate"].item() - np.array([weaker, rates["rate"].item()])
+    assert abs(off[0]) < 0.4 * abs(off[1])
+    assert not found[100.0][1]
+
+
+def test_bags_of_one_model_are_not_said_to_deviate():
+    heard = beyond = 0
+    for seed in range(30):
+        X, bags, P = shares_with_effects(50, 20, 0.0, seed)
+        model = CountLogistic(100.0, tol=1e-6).fit(X, bags, P)
+        heard += len(said(un.coefficient_table, model, X, bags, P)[1])
+        beyond += un.bag_report(model, X, bags, P).deviation > 0
+    assert heard <= 2 >= beyond
 
 
 @pytest.mark.parametrize("size", [20, 200])
