@@ -301,6 +301,18 @@ def test_provenance_is_a_copy():
     assert "changed" not in provenance("heart")["notes"]
 
 
+def test_what_the_data_page_says_of_copies():
+    """Decimal points of australian are those of credit-a; image is segment without its constant column."""
+    mine, other = (load(n, encoding="raw")[0] for n in ("australian", "credit-a"))
+    for column, theirs in (("A2", "A2"), ("A3", "A3"), ("A7", "A8")):
+        assert mine[column].max() == other[theirs].max() < 100
+    X, y = load("segment")
+    image, sign = load("image")
+    assert X["region-pixel-count"].nunique() == 1
+    assert image.equals(X.drop(columns="region-pixel-count"))
+    assert ((sign == 1) == y.isin(["brickface", "sky", "foliage", "path"])).all()
+
+
 def test_twonorm():
     X = twonorm(20000, 5)
     y, a = X.pop("class"), 2 / np.sqrt(5)

@@ -655,13 +655,17 @@ class Spy(MeanMap):
 def test_a_search_sees_bags_and_whole_proportions_only():
     X, y, bags, p = problem()
     X = np.column_stack([np.arange(len(X)) / 100, X])
-    Spy.calls = []
-    search = LLPGridSearchCV(Spy(), {"alpha": [1e3, 1e5]}, cv=SplitBagKFold(3, random_state=0))  # fmt: skip
-    search.fit(X, bags, p)
-    assert len(Spy.calls) == 7
-    for rows, codes, shares, labels in Spy.calls:
-        assert labels is None and shares is p
-        assert_array_equal(codes, bags[np.round(100 * rows[:, 0]).astype(int)])
+    cv, some = SplitBagKFold(3, random_state=0), np.where(np.arange(len(y)) % 3, -1, y)
+    for known in (some, None):
+        Spy.calls = []
+        search = LLPGridSearchCV(Spy(), {"alpha": [1e3, 1e5]}, cv=cv)
+        search.fit(X, bags, p, known)
+        assert len(Spy.calls) == 7
+        for rows, codes, shares, labels in Spy.calls:
+            at = np.round(100 * rows[:, 0]).astype(int)
+            assert shares is p and (labels is None) == (known is None)
+            assert_array_equal(codes, bags[at])
+            assert known is None or (labels == known[at]).all()
     assert search.score(X, y) == search.best_estimator_.score(X, y) > 0.6
     with pytest.raises(ValueError, match="none of the classes"):
         search.score(X, bags)

@@ -141,6 +141,15 @@ def test_least_squares_is_cvxpys():
         assert np.sum((A.T @ cells - wanted) ** 2) == pytest.approx(best, abs=0.05)
 
 
+def test_intermediate_table_is_independent_of_the_label_given_the_cluster():
+    cells = np.array([[90, 10], [40, 60], [20, 80]])
+    wanted = 75 * np.array([[0.6, 0.4], [0.4, 0.6], [0.4, 0.6], [0.6, 0.4]])
+    table = variants.intermediate_table(cells, wanted, np.random.RandomState(0))
+    assert_allclose(table.sum(axis=0), cells)
+    assert_allclose(table.sum(axis=1), wanted, atol=0.05)
+    assert_allclose(*np.moveaxis(table / cells, 2, 0))  # P(b | c, y)
+
+
 @pytest.mark.equation("eq-var-hard")
 def test_hard_table_has_the_margins_and_no_independence():
     cells, counts = np.array([[90, 10], [40, 60]]), np.array([[80, 20], [50, 50]])
