@@ -614,10 +614,7 @@ def test_more_columns_than_the_first_chunk_are_refused():
 CHANGES = {
     "drawn": lambda f: f.assign(x0=np.random.default_rng(0).normal(size=400)),
     "edited": lambda f: f.assign(x1=f["x1"] + 1e-6 * (f.index == 7)),
-    "permuted": lambda f: f.assign(x1=f["x1"].to_numpy()[::-1]),
     "bags": lambda f: f.assign(bag=f["bag"] + (f.index == 7)),
-    "bags permuted": lambda f: f.assign(bag=f["bag"].to_numpy()[::-1]),
-    "text": lambda f: f.assign(bag=f["bag"].astype(str)),
     "missing": lambda f: f.assign(x2=f["x2"].where(f.index != 7)),
     "shorter": lambda f: f[:-5],
     "empty": lambda f: f[:0],

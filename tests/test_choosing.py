@@ -508,9 +508,7 @@ LABELED = choosing.count_right(np.array([0, 1, 1, 1]), np.array([0, 1, 1, 0]), 0
             "at least",
         ),
         ({"trees": 9.0, "other": 0.004}, SMALL, "use it if"),
-        ({"trees": 9.0, "other": 0.005}, "label 5 instances|at least 5 are right", "too few"),
         ({"n_bags": 3}, "Record: none, since no task of the study has fewer than 4 bags", "given"),
-        ({"n_bags": 4}, "Record: given", "none"),
         (
             {"agreement": np.nan, "line": np.nan, "whole": np.nan},
             "Do not fit: predict the largest class, well.|What would help|parts not known with a line, 20.0 with "
@@ -598,11 +596,9 @@ def test_frames_names_gaps_and_several_classes():
 
 def test_progress_is_printed_when_asked_for(capsys):
     X, _, bags, P = line_problem()
-    recommend(X, bags, P, verbose=2)
-    out = capsys.readouterr().out
-    assert out.count("recommend: ") >= 5 and "EMLR" in out
-    recommend(X, bags, P)
-    assert not capsys.readouterr().out
+    for verbose in (2, 0):
+        recommend(X, bags, P, verbose=verbose)
+        assert (capsys.readouterr().out.count("recommend: ") >= 5) == (verbose == 2)
 
 
 def test_the_picture_shows_each_question_and_the_way(line):
@@ -615,15 +611,6 @@ def test_the_picture_shows_each_question_and_the_way(line):
     assert bold == [RULE.ask, RULE.yes.ask, RULE.yes.no.ask, "weak"]
     thick = [line.get_ydata()[0] for line in ax.lines if line.get_linewidth() == 2]
     assert thick == [0, -1, -2]
-    words = [t.get_position()[1] for t in ax.texts if t.get_text() in ("yes", "no")]
-    assert sorted(words) == [-2.5] * 4 + [-1.5] * 2 + [-0.5] * 2
-    ends = sorted(
-        (t.get_position()[0], t.get_text())
-        for t in ax.texts
-        if t.get_text() in _advice.STUDY["record"]
-    )
-    words = ["fit", "weak", "weak", "do not fit", "do not fit"]
-    assert ends == [*zip([0.5, 1.5, 2.5, 3.5, 4.5], words, strict=True)]
 
 
 def test_errors_of_shares_reach_the_fits_and_the_advice():

@@ -215,16 +215,6 @@ def test_keyed_proportions_name_bags_and_classes(toy):
 # --- plot_bags: the instances --------------------------------------------------------
 
 
-def test_one_feature_is_a_strip_per_bag(toy):
-    X, bags, p = toy
-    left, right = plot_bags(X[:, :1], bags, p).axes
-    for k in range(2):
-        x, row = points(left, k)[0].T
-        assert np.abs(row - k).max() < 0.3
-        assert_allclose(np.sort(x), np.sort(X[bags == k, 0]))
-    assert left.get_ylim() == right.get_ylim()
-
-
 def test_more_features_are_principal_components(iris):
     X, bags, P = iris
     left = plot_bags(X, bags, P).axes[0]
@@ -250,15 +240,6 @@ def test_input_forms_give_the_same_picture(toy):
     assert_allclose(pictures[1:], 2 * pictures[:1], atol=1e-8)
     left = plot_bags(pd.DataFrame(X[:, :2], columns=["age", "dose"]), bags, p).axes[0]
     assert (left.get_xlabel(), left.get_ylabel()) == ("age", "dose")
-
-
-def test_too_many_instances_are_thinned_and_said_so():
-    rng = np.random.default_rng(0)
-    X, bags = rng.normal(size=(2000, 2)), np.repeat(np.arange(20), 100)
-    left = plot_bags(X, bags, rng.uniform(size=20), max_bags=2).axes[0]
-    assert left.get_title(loc="left").endswith(", 1500 of 2000")
-    sizes = [len(c.get_offsets()) for c in left.collections]
-    assert sizes == [1300, 100, 100]  # shown bags whole
 
 
 def test_nothing_is_cut_off_and_no_names_overlap(toy, iris):

@@ -140,12 +140,6 @@ def test_what_the_machine_does_not_have_is_refused(monkeypatch):
         require_memory("this", 7 * 2.0**30, "take less")
 
 
-def test_durations_are_told_in_units_of_which_there_are_two_or_more():
-    seconds = 119, 120, 7199, 7200, 9000
-    found = [_running._duration(s) for s in seconds]
-    assert found == ["119 s", "2 min", "120 min", "2 h", "2 h"]
-
-
 def test_no_limit_of_time_is_later_than_that_around_it(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(_running.time, "perf_counter", lambda: now[0])

@@ -1,11 +1,9 @@
 """The runner (resumable, one row a cell and seed, no mixed protocols) and the protocol of yu2013 (no label leaks)."""
 
-import json
 from collections import Counter
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -17,8 +15,8 @@ from llpbook.base import LLPClassifier
 from llpbook.mean_map import class_means
 from llpbook.proportions import averaging_matrix, label_proportions, proportion_mae
 from studies import load, run_table, summary, tables, yu2013
-from studies.__main__ import main, parse_only
-from studies.runner import DamagedTableError, Table, done, outcome, select
+from studies.__main__ import main
+from studies.runner import DamagedTableError, Table, done, outcome
 
 CELLS = [{"dataset": d, "size": s} for d in ("a, b", "c") for s in (2, 4)]
 
@@ -67,14 +65,6 @@ def test_resumes_where_it_was_killed(tmp_path):
     check_whole(tmp_path, 3)
     assert run_table(table(Stops(0)), seeds=3, results=tmp_path) == 0
     assert (tmp_path / "fake.csv").read_text() == text
-
-
-@pytest.mark.slow
-def test_two_processes_give_the_same_rows(tmp_path):
-    run_table(table(), seeds=2, results=tmp_path / "one")
-    run_table(table(), seeds=2, jobs=2, results=tmp_path / "two")
-    one, two = (load("fake", tmp_path / name) for name in ("one", "two"))
-    pd.testing.assert_frame_equal(*(t.drop(columns="seconds") for t in (one, two)))
 
 
 def test_another_protocol_is_refused_and_nothing_is_written(tmp_path):
@@ -127,10 +117,7 @@ DAMAGE = {
     "a lost header": damage(1, lambda line: b"1,c,2,0,5.0,x,0.1"),
     "a blank line": damage(3, lambda line: b"\n" + line),
     "lost columns": damage(3, lambda line: b"1,c,4"),
-    "a stray quote": damage(3, lambda line: b'"' + line),
     "bad UTF-8": damage(3, lambda line: b"\xff" + line[1:]),
-    "a return": damage(3, lambda line: line + b"\r"),
-    "seed 0.0": damage(2, lambda line: line.replace(b",2,0,", b",2,0.0,")),
 }
 
 
@@ -151,20 +138,6 @@ def test_a_damaged_line_is_named_and_nothing_is_lost_or_doubled(tmp_path, name):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "text", ["", "[]", '{"protocol": "1", "runs": [1]}', '{"runs": []}', "\xff"]
-)
-def test_a_damaged_meta_file_is_named(tmp_path, text):
-    run_table(table(), seeds=1, results=tmp_path)
-    path = tmp_path / "fake.meta.json"
-    path.write_text(text, encoding="latin-1")
-    words = r"fake\.meta\.json is damaged.*delete it"
-    with pytest.raises(DamagedTableError, match=words):
-        run_table(table(), seeds=2, results=tmp_path)
-    path.unlink()
-    assert run_table(table(), seeds=2, results=tmp_path) == 4
-
-
 def check_whole(folder, seeds):
     frame = load("fake", folder)
     assert len(frame) == 4 * seeds
@@ -173,17 +146,6 @@ def check_whole(folder, seeds):
     assert_array_equal(frame["accuracy"], expected)
     lines = (folder / "fake.csv").read_text().splitlines()
     assert len(lines) == 1 + 4 * seeds
-
-
-@pytest.mark.slow
-def test_a_file_cut_at_any_byte_is_filled_again(tmp_path):
-    run_table(table(), seeds=1, results=tmp_path)
-    path = tmp_path / "fake.csv"
-    whole = path.read_bytes()
-    for length in range(0, len(whole), 3):
-        path.write_bytes(whole[:length])
-        run_table(table(), seeds=1, results=tmp_path)
-        check_whole(tmp_path, 1)
 
 
 def test_summary_by_hand(tmp_path):
@@ -207,30 +169,6 @@ def test_outcome_of_a_search_by_hand():
     assert outcome(search, X, y, X, y)["chosen"] == "estimator=7"
 
 
-def test_meta_names_versions_and_commands_but_no_place(tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        run_table(table(Stops(0)), seeds=1, results=tmp_path, command="without a row")
-    run_table(table(), seeds=1, results=tmp_path, command="first")
-    run_table(table(), seeds=2, results=tmp_path, command="second")
-    run_table(table(), seeds=2, results=tmp_path, command="nothing to do")
-    run_table(table(), seeds=3, results=tmp_path, command="second")
-    text = (tmp_path / "fake.meta.json").read_text()
-    meta = json.loads(text)
-    runs = [(run["first_row"], run["command"]) for run in meta["runs"]]
-    assert runs == [(0, "first"), (4, "second")] and meta["protocol"] == "1"
-    assert meta["runs"][0]["packages"]["numpy"] == np.__version__
-    assert str(tmp_path) not in text
-
-
-def test_only_names_what_does_not_exist():
-    only = {"size": ["2"], "dataset": ["c"]}
-    assert select(CELLS, only) == [{"dataset": "c", "size": 2}]
-    with pytest.raises(ValueError, match="'bagsize' is not a parameter"):
-        select(CELLS, {"bagsize": ["2"]})
-    only = {"dataset": ["heart", "vote"], "bag_size": ["2"]}
-    assert parse_only(["dataset=heart,vote", "bag_size=2"]) == only
-
-
 # --- the command line ------------------------------------------------------------------------------------------------
 
 
@@ -247,20 +185,6 @@ def test_command_line(tmp_path, capsys):
     assert main(["--list", "--results", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert all(name in out for name in tables()) and "4 rows" in out
-
-
-@pytest.mark.parametrize(
-    ("argv", "message"),
-    [
-        (["nothing"], "is none of: yu2013_meanmap"),
-        (["yu2013_meanmap", "--only", "dataset=hart"], "no cell has dataset=hart; kn"),
-        (["yu2013_meanmap", "--seeds", "0"], "at least 1"),
-    ],
-)
-def test_command_line_says_what_is_wrong(argv, message, capsys, tmp_path):
-    with pytest.raises(SystemExit) as stop:
-        main([*argv, "--results", str(tmp_path)])
-    assert stop.value.code == 2 and message in capsys.readouterr().err
 
 
 # --- yu2013 ----------------------------------------------------------------------------------------------------------
@@ -417,6 +341,3 @@ def test_counts_alone_keeps_the_classifiers_whose_counts_fit_best():
 
     assert_allclose(errors(vote), np.sort(errors(every))[:10])
     assert np.mean(vote.predict(X) == y) > np.mean(every.predict(X) == y)
-
-
-# --- the results that are shipped ------------------------------------------------------------------------------------

@@ -20,34 +20,6 @@ SMALL = complexllp.names()[7]
 # --- the protocol ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("table", study.TABLES, ids=lambda table: table.name)
-def test_each_learner_has_each_loss_and_its_limit(table):
-    key = next(iter(table.cells[0]))
-    for value in {cell[key] for cell in table.cells}:
-        own = [cell for cell in table.cells if cell[key] == value]
-        pairs = [(cell["learner"], cell["method"]) for cell in own]
-        wanted = [(a, b) for a in study.LEARNERS for b in (*LOSSES, "labels")]
-        wanted += [("linear", b) for b in study.UNMIXED if table is NATURAL]
-        assert sorted(pairs) == sorted([*wanted, ("none", "majority")])
-
-
-def test_the_judgement_by_hand():
-    class Fixed:
-        def predict_proba(self, X):
-            return np.column_stack([1 - X[:, 0], X[:, 0]])
-
-        def predict(self, X):
-            return (X[:, 0] > 0.5).astype(int)
-
-    s, y = np.array([0.9, 0.6, 0.35, 0.0]), np.array([1, 0, 1, 1])
-    found = study.judge(Fixed(), s[:, None], y)
-    assert found["accuracy"] == 0.25 and found["f1"] == pytest.approx(0.4)
-    assert found["auc"] == pytest.approx(1 / 3, abs=1e-6)
-    loss = -(np.log(0.9) + np.log(0.4) + np.log(0.35) + np.log(1e-12)) / 4
-    assert found["log_loss"] == pytest.approx(loss, abs=1e-6)
-    assert found["ece"] == pytest.approx((0.1 + 0.6 + 0.65 + 1) / 4, abs=1e-6)
-
-
 # --- the bags of others ----------------------------------------------------------------------------------------------
 
 
@@ -82,17 +54,6 @@ def test_a_split_is_that_of_the_protocol():
     again = 2 * (original[rows[:12211]] - low)[:, wide] / scale[wide] - 1
     assert_allclose(X_new[:, wide], again, atol=1e-6)
     assert len(set(complexllp.SEEDS)) == 30
-
-
-def test_the_best_published_method_by_hand():
-    rows, best = complexllp.published(), study.best_published("f1")
-    assert set(rows["dataset"]) == set(complexllp.names()) and len(rows) == 26 * 8 * 3
-    for metric in ("abs", "hypergeo"):
-        own = rows[(rows["metric"] == metric) & rows["dataset"].str.contains("naive")]
-        top = [part["f1_mean"].max() for _, part in own.groupby("dataset")]
-        assert best.loc["naive", metric] == round(100 * np.mean(top), 1)
-    with pytest.raises(ValueError, match=r"value must be one of .*, got 'auc'"):
-        study.best_published("auc")
 
 
 # --- the tables ------------------------------------------------------------------------------------------------------

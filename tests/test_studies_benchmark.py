@@ -6,13 +6,12 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import ParameterGrid
 
-from llpbook import MajorityClass, all_estimators
+from llpbook import all_estimators
 from llpbook.datasets import load as load_data
 from llpbook.proportions import label_proportions
 from studies import benchmark as study
@@ -121,21 +120,6 @@ def test_areas_of_several_classes_are_a_mean_over_them():
     assert study.area(S[:, 2], (y == 2).astype(int)) == pytest.approx(pairs[2])
 
 
-def test_no_probability_counts_as_less_than_a_millionth():
-    class Sure(MajorityClass):
-        def predict_proba(self, X):
-            return np.tile([0.0, 1.0], (len(X), 1))
-
-        def predict(self, X):
-            return np.ones(len(X), dtype=int)
-
-    y = np.array([0, 1])
-    found = study.judge(Sure(), np.zeros((2, 1)), y, 2)
-    assert found["loss"] == pytest.approx(-np.log(1e-6) / 2, abs=1e-4)
-    assert found["accuracy"] == found["auc"] == 0.5
-    assert found["ece"] == pytest.approx(0.5, abs=1e-5)
-
-
 def test_a_refusal_is_a_row_and_nothing_else_is_caught(monkeypatch):
     cell = {"dataset": "segment", "kind": "naive", "bag_size": 250, "method": "MeanMap"}
     row = study.run(cell, 0)
@@ -241,25 +225,6 @@ def test_a_failure_is_scored_as_the_majority_in_every_value(rows):
         shown.results("best", rows)
 
 
-def test_a_method_is_dominated_on_every_kind_by_a_cheaper_one():
-    lines = [
-        ("heart", kind, "10", method, 0, accuracy, cost)
-        for kind in ("naive", "hard")
-        for method, accuracy, cost in (
-            ("ridge", 0.7, 1.0),
-            ("MeanMap", 0.7 + 0.1 * (kind == "hard"), 2.0),
-            ("SMIC", 0.65, 9.0),
-        )
-    ]
-    columns = [*shown.DRAW[:3], "method", "seed", "accuracy", "cpu"]
-    found = shown.dominated(pd.DataFrame(lines, columns=columns))
-    pairs = {(row.method, row.by): row for row in found.itertuples()}
-    assert set(pairs) == {("SMIC", "ridge"), ("SMIC", "MeanMap")}
-    assert pairs["SMIC", "ridge"].gain == pytest.approx(0.05)
-    assert pairs["SMIC", "MeanMap"].gain == pytest.approx(0.1)
-    assert pairs["SMIC", "ridge"].times == 9
-
-
 def test_the_table_of_the_site_holds_all_rows(rows):
     table, html = shown.site_rows(rows), shown.site_table(rows)
     stored = load("benchmark", rows)
@@ -279,15 +244,6 @@ def test_the_table_of_the_site_holds_all_rows(rows):
     variance = 1e4 * np.var(values, ddof=1)  # both draws test on 104 of 208
     assert float(one["error"]) == pytest.approx((1.5 * variance) ** 0.5, abs=0.051)
     assert float(one["untuned"]) == pytest.approx(mean + 0.2, abs=0.051)
-
-
-def test_the_script_knows_the_columns_and_asks_no_host():
-    script = (ROOT / "book/_static/benchmark.js").read_text()
-    named = re.search(r"choices = \[(.*?)\]", script)[1]
-    wanted = {"data set", "kind", "size", "method"}
-    assert wanted <= set(re.findall('"(.*?)"', named)) <= set(shown.site_rows())
-    assert len(script.splitlines()) <= 80
-    assert not re.search(r"fetch|import|http|XMLHttp", script)
 
 
 def test_the_first_setting_is_the_default():

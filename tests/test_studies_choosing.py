@@ -50,14 +50,6 @@ def test_labels_reach_fits_and_signals_through_shares_alone(monkeypatch):
     assert row["nats counts"] == 0  # the majority class against itself
 
 
-def test_a_candidate_that_refuses_the_bags_is_the_majority_class():
-    X, bags = np.random.default_rng(0).normal(size=(20, 2)), np.repeat([0, 1], 10)
-    found = study.fit_or_majority(MeanMap(), X, bags, [0.4, 0.4])
-    assert isinstance(found, MajorityClass)
-    found = study.fit_or_majority(MeanMap(), X, bags, [0.4, 0.6])
-    assert isinstance(found, MeanMap)
-
-
 ROW = {"line": 3.0, "trees": 20.0, "gain": 20.0, "agreement": 0.9, "worth": 5.0}
 ROW |= {"d": 10.0, "largest": 0.7, "whole": 1.0}
 

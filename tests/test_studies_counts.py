@@ -66,16 +66,6 @@ def test_the_table_of_a_chapter_by_hand(monkeypatch):
     assert list(table["gap"]) == [0.25, 0.25]
 
 
-@pytest.mark.parametrize("rival", ["normal counts", "shares"])
-def test_stored_rows_of_the_rivals_reproduce(rival):
-    rows = load(fair.TABLES[0]).set_index(["dataset", "variant", "method", "seed"])
-    stored = rows.loc["image", "Simple", rival, 1]
-    cell = {"dataset": "image", "variant": "Simple", "method": rival}
-    again = fair.run(cell, 1)
-    for key in (*fair.CHOICES, "ece"):
-        assert abs(again[key] - stored[key]) < 0.005, key
-
-
 def partitions(left, size):
     """All ways to cut instances into bags of one size."""
     if not left:

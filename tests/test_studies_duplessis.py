@@ -7,14 +7,10 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import ttest_rel
-from sklearn.cluster import KMeans, SpectralClustering
 
 from llpbook.density_difference import labeling_error_rate
-from llpbook.dsdd import DSDD
 from studies import agreement, load, paper_table, resolution, run_table, tables
 from studies import duplessis2013 as study
-from studies.__main__ import main
-from studies.runner import done
 
 TABLE = next(t for t in study.TABLES if t.name == "duplessis2013_table1")
 
@@ -96,38 +92,6 @@ def test_every_method_sees_the_same_draw_and_no_label(method):
     assert_allclose(row["ler"], labeling_error_rate(labels, y))
 
 
-def test_pairs_are_read_in_both_forms_and_bad_ones_refused():
-    assert study.read_priors("0.30,0.7") == study.read_priors("0.3-0.7") == "0.3-0.7"
-    assert study.read_sizes("60,40") == "60-40"
-    for bad in ("0.3", "0.3,1.2", "a,b"):
-        with pytest.raises(ValueError, match=r"priors must be two numbers in \[0, 1\]"):
-            study.read_priors(bad)
-    for bad in ("40", "40,1", "40.5,40", ""):
-        with pytest.raises(ValueError, match="sizes must be two whole numbers from 2"):
-            study.read_sizes(bad)
-
-
-def test_the_command_takes_any_priors_and_sizes(tmp_path, capsys):
-    command = ["duplessis2013_table1", "--seeds", "2", "--results", str(tmp_path)]
-    only = ["--only", "dataset=heart", "method=KM,KDE"]
-    assert main([*command, *only]) == 0
-    assert main([*command, "--set", "priors=0.35,0.65", "sizes=60,50", *only]) == 0
-    rows = load("duplessis2013_table1", tmp_path)
-    found = set(rows["priors"] + " " + rows["sizes"])
-    assert found == {"0.2-0.8 40-40", "0.35-0.65 60-50"}
-    assert len(done(TABLE, tmp_path)) == 8
-    assert "0.35-0.65 60-50" in capsys.readouterr().out
-    assert main([*command, "--set", "priors=0.35-0.65", "sizes=60-50", *only]) == 0
-    assert "0 new rows" in capsys.readouterr().out
-    with pytest.raises(SystemExit):
-        main([*command, "--set", "priors=2,3", *only])
-    ours = study.compare(TABLE, "0.35-0.65", "60-50", tmp_path)
-    assert set(ours["verdict"]) == {""}
-    assert ours["paper"].isna().all() and len(ours) == 2
-    with pytest.raises(ValueError, match=r"no rows with priors='0\.1-0\.9'"):
-        study.compare(TABLE, "0.1-0.9", results=tmp_path)
-
-
 def test_comparable_is_the_best_and_what_the_t_test_cannot_tell_from_it():
     rng = np.random.default_rng(0)
     best = rng.normal(0.20, 0.02, 30)
@@ -148,17 +112,6 @@ def test_comparable_is_the_best_and_what_the_t_test_cannot_tell_from_it():
         study.comparable(errors)
 
 
-def test_first_round_gives_nobody_up():
-    X, y, bags = study.make_problem("heart", "0.2-0.8", "40-40", 0)
-    model = DSDD(max_iter=0, random_state=0).fit(X, bags)
-    cell = cell_of("heart", "first round")
-    row = study.run(cell, 0)
-    assert_allclose(row["ler"], labeling_error_rate(model.predict(X), y))
-    assert row["warned"] == "" and model.n_iter_ == 1
-    new = study.run_new(cell, 0)
-    assert_allclose(new["ler"], row["ler"])
-
-
 def test_compare_puts_the_paper_beside_ours(tmp_path):
     only = {"dataset": ["heart", "twonorm"], "method": ["KM", "KDE", "first round"]}
     run_table(TABLE, seeds=3, only=only, results=tmp_path)
@@ -173,35 +126,6 @@ def test_compare_puts_the_paper_beside_ours(tmp_path):
     assert_allclose(both.loc[("heart", "KM"), "sd"], mine.std())
     assert_allclose(both["difference"], both["ours"] - both["paper"])
     assert both["bold"]["twonorm"].to_dict() == {"KM": True, "KDE": False}
-
-
-def test_settings_run_what_they_say():
-    table = next(t for t in study.TABLES if t.name == "duplessis2013_settings")
-    assert len(table.cells) == 10 * (7 + 7 + 2 * 7 + 2 + 1 + 1 + 2)
-    cell = cell_of("heart", "KM")
-    plain = study.run({**cell, "method": "KDE"}, 0)["chosen"]
-    one_start = "unit range and one start"
-    for setting in ("features as they are", one_start):
-        other = {**cell, "method": "KDE", "setting": setting}
-        assert study.run_setting(other, 0)["chosen"] != plain
-    unit, _ = study.features("heart", "[0, 1]")
-    assert_allclose(unit.min(axis=0), 0)
-    assert_allclose(unit.max(axis=0), 1)
-    X, _, bags = study.make_problem("heart", "0.2-0.8", "40-40", 1, "[0, 1]")
-    one = KMeans(2, init="random", n_init=1, random_state=1)
-    order = np.lexsort(X.T[::-1])
-    found = study.ONE_START["KM"](X, bags, 1)[0]
-    assert labeling_error_rate(found[order], one.fit_predict(X[order])) == 0
-    SC = {**cell, "method": "SC", "setting": "unit range and 7 with itself"}
-    X, y, _ = study.make_problem("heart", "0.2-0.8", "40-40", 2, "[0, 1]")
-    own = SpectralClustering(
-        2, affinity="nearest_neighbors", n_neighbors=7, n_init=1, random_state=2,
-        eigen_solver="arpack",
-    )  # fmt: skip
-    order = np.lexsort(X.T[::-1])
-    error = labeling_error_rate(own.fit_predict(X[order]), y[order])
-    assert study.run_setting(SC, 2)["ler"] == pytest.approx(error)
-    assert study.run_setting({**SC, "setting": one_start}, 2)["ler"] != error
 
 
 # --- agreement -------------------------------------------------------------------------------------------------

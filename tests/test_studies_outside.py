@@ -45,46 +45,6 @@ def test_each_criterion_chooses_its_best_setting():
         assert score == pytest.approx(max(scores[name]), abs=1e-6)
 
 
-class Constant:
-    """Predicts its parameter; counts its fits."""
-
-    fits = 0
-
-    def __init__(self, label=0):
-        self.label = label
-
-    def get_params(self, deep=True):
-        return {"label": self.label}
-
-    def set_params(self, label):
-        self.label = label
-        return self
-
-    def fit(self, X, bags, shares):
-        Constant.fits += 1
-        return self
-
-    def predict(self, X):
-        return np.full(len(X), self.label)
-
-
-def test_the_judgement_by_hand():
-    Constant.fits, y = 0, np.array([1, 1, 1, 0])
-    settings = {"shares": {"label": 1}, "likelihood": {"label": 0}}
-    settings["untuned"] = {"label": 1}
-    X = np.zeros((4, 1))
-    found = study.fit_and_judge(Constant(), settings, X, (None, None), X, y)
-    assert Constant.fits == 2
-    for how, accuracy, f1 in (
-        ("shares", 0.75, 6 / 7),
-        ("likelihood", 0.25, 0),
-        ("untuned", 0.75, 6 / 7),
-    ):
-        assert found[f"accuracy_{how}"] == accuracy
-        assert found[f"f1_{how}"] == pytest.approx(f1)
-    assert found["cpu_seconds"] >= 0
-
-
 def test_limits_see_no_bags():
     *_, y_new, _, _ = complexllp.split(SMALL, 2)
     row = study.run({"dataset": study.ANY, "method": "majority"}, 2)

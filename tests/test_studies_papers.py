@@ -1,6 +1,5 @@
 """The papers' tables beside ours: every cell has one verdict, and what is called explained follows the rule."""
 
-import pandas as pd
 import pytest
 
 from studies import load, open_cells, paper_table, papers
@@ -79,20 +78,6 @@ def test_counts_and_overview_add_up(found, monkeypatch):
     assert (table[["small", "explained", "open"]].sum(axis=1) == table["differs"]).all()
     part = papers.counts(found["yu2013"], "method").loc["MeanMap"]
     assert part["draws"] == "4-10" and part["cells"] == 42
-
-
-def test_a_grid_marks_what_differs_and_what_cannot_be_told():
-    cells = pd.DataFrame(
-        {
-            "dataset": ["a", "a", "b"],
-            "bag_size": [2, 4, 2],
-            "difference": [-0.04, 1.26, -3.0],
-            "verdict": ["agrees", "not distinguishable", "differs"],
-        }
-    )
-    grid = papers.grid(cells)
-    assert grid.loc["a"].tolist() == ["0.0 ", "+1.3?"] and grid.loc["b", 2] == "-3.0*"
-    assert grid.loc["b", 4] == ""
 
 
 def test_the_open_cells_are_the_largest_and_their_changes_stand_beside_the_print():

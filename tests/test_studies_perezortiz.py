@@ -58,29 +58,6 @@ def test_labels_reach_the_fit_through_counts_alone(monkeypatch):
     assert_array_equal(counts.sum(axis=0).round(), np.bincount(y[::2]))
 
 
-@pytest.mark.parametrize("setting", perezortiz2016.SETTINGS)
-def test_settings_change_what_they_say(setting):
-    X, y = perezortiz2016.problem("wine")
-    methods = perezortiz2016.SETTING_METHODS.get(setting, ["SWS-LDA", "WWS-LDA"])
-    changed = 0
-    if setting == "folds not stratified":
-        cell = {"dataset": "wine", "method": "SWS-LDA", "bag_size": 10}
-        plain, other = (
-            perezortiz2016.run(c, 0) for c in (cell, {**cell, "setting": setting})
-        )
-        assert plain["fold_sd"] != other["fold_sd"]
-        return
-    for method in methods:
-        cell = {"method": method, "bag_size": 10}
-        train = np.arange(178) % 3 > 0
-        plain, changing = (
-            perezortiz2016.fit_and_predict(c, X[train], y[train], X[~train], 0)[0]
-            for c in (cell, {**cell, "setting": setting})
-        )
-        changed += (plain != changing).sum()
-    assert (changed > 0) == (setting != "default")
-
-
 def test_singular_covariance_on_nursery():
     """The sentence "worth 35 points of supervised accuracy": a pseudo-inverse instead of the least variance."""
     from llpbook import discriminant

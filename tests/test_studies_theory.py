@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from problems import gaussian_bags
 
 from llpbook.comparison import paired_differences
-from studies import label_worth, load, penalty
+from studies import load, penalty
 
 
 def test_a_metric_is_the_identity_after_its_map():
@@ -47,17 +47,6 @@ def test_what_the_pages_say_of_the_penalty():
     scores = wide.rename(columns=columns)[[*columns.values()]]
     gain = paired_differences(100 * scores.dropna(), "untuned", unit="dataset")
     assert gain["difference"].abs().item() < 2 * gain["error"].item()
-
-
-def test_an_expected_accuracy_without_noise_is_that_of_the_model():
-    rng = np.random.default_rng(0)
-    Z = np.column_stack([rng.normal(size=(500, 2)), np.ones(500)])
-    W = np.array([[2.0, -1.0, 0.3]])
-    s = label_worth.probabilities((Z @ W.T)[:, :, None])[:, :, 0]
-    sure = label_worth.expected_accuracy(1e9 * np.eye(3), W, Z, rng)
-    assert sure == pytest.approx(s.max(axis=1).mean(), abs=1e-6)
-    unsure = label_worth.expected_accuracy(np.eye(3), W, Z, rng)
-    assert unsure < sure - 0.02
 
 
 def test_the_fit_in_the_place_of_the_truth_does_not_rank_the_tasks():

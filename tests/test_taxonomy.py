@@ -189,16 +189,6 @@ def test_what_the_binary_rule_leaves_exists_with_two_values(binary, number):
 # --- graphs --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.equation("eq-tax-d-separation")
-def test_chain_fork_and_collider():
-    for dag in ({("X", "Y"), ("Y", "B")}, {("Y", "X"), ("Y", "B")}):
-        assert not tax.d_separated(dag, "X", "B")
-        assert tax.d_separated(dag, "B", "X", "Y")
-    collider = {("X", "Y"), ("B", "Y")}
-    assert tax.d_separated(collider, "X", "B")
-    assert not tax.d_separated(collider, "B", "X", "Y")
-
-
 @pytest.mark.equation("eq-tax-factor", "eq-tax-d-separation", "eq-tax-independence")
 @pytest.mark.parametrize("sizes", [2, (4, 2, 3)])
 @pytest.mark.parametrize("index", range(25))
