@@ -175,7 +175,8 @@ def test_the_context_is_the_share_in_the_bag_less_its_mean():
 @pytest.mark.filterwarnings("default::llpbook.base.LLPWarning")
 @pytest.mark.parametrize("form", [np.array, sp.csr_array])
 @pytest.mark.parametrize(
-    "options", [{}, {"fit_intercept": False}, {"penalize_intercept": True}]
+    "options",
+    [{}, {"fit_intercept": False, "C": 0.1}, {"penalize_intercept": True}],
 )
 def test_plain_and_contextual_rates_are_those_of_two_models(options, form):
     X, bags, n, shares = few_bags(seed=1)
