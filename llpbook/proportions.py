@@ -127,7 +127,7 @@ def label_proportions(
         raise ValueError(f"classes must be a list of class labels, got {classes!r}")
     hits = labels[:, None] == known[None, :]
     if not hits.any(axis=1).all():
-        bad = labels[~hits.any(axis=1)][0]
+        bad = labels[~hits.any(axis=1)].tolist()[0]
         raise ValueError(
             f"y holds {bad!r}, which is not one of classes {known.tolist()}"
         )

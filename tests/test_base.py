@@ -800,7 +800,7 @@ REFUSALS = [
     (averaging_matrix, ([-1, 0],), "bags must not be negative, got -1"),
     (label_proportions, (pd.Series([0, 1], [1, 0]), pd.Series([0, 1])), "y.index differs from bags.index"),
     (label_proportions, (["a", "b", "c"], [0, 1]), "each of the 2 instances in bags, got shape (3,)"),
-    (partial(label_proportions, classes=[0, 1]), ([0, 7], [0, 1]), "7), which is not one of classes [0, 1]"),
+    (partial(label_proportions, classes=[0, 1]), ([0, 7], [0, 1]), "y holds 7, which is not one of classes [0, 1]"),
     (partial(label_proportions, n_bags=2), ([0, 7], [0, 2]), "proportions has no such row (it has 2)"),
     (check, ([0.5, 20, 90],), "got 20.0 for bag 1; divide percent by 100, and counts"),
     (check, ([[2, 0], [1, 1]],), "got 2.0 for bag 0; divide percent"),
