@@ -696,8 +696,6 @@ def test_what_does_not_reduce_is_refused_with_a_way_out(model, match):
         ({"chunks": ["http://a.org/a.csv"]}, "the address .* nothing is fetched"),
         ({"features": ["x0", "bag"]}, r"of the bags \('bag'\), got \['x0', 'bag'\]"),
         ({"features": ["x0", "x0"]}, "features must be different columns"),
-        ({"chunks": 5}, "chunks must be a list of paths, .* got int"),
-        ({"check_chunks": "yes"}, "check_chunks"),
     ],
 )
 def test_arguments_are_checked(options, match):

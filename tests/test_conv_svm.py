@@ -188,6 +188,18 @@ def test_no_fit_stops_short(name):
             assert model.relaxation_gap_ > -1e-3
 
 
+@pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
+def test_many_instances_of_which_few_have_weight():
+    """All alpha inside make long weights together: from there sixty steps did not do."""
+    rng = np.random.default_rng(0)
+    y, bags = rng.integers(0, 2, 8_000), rng.permutation(8_000) // 10
+    X = np.column_stack([rng.normal(size=(8_000, 2)), np.ones(8_000)])
+    X[:, 0] += 1.5 * y - 0.75
+    counts = np.bincount(bags, y).astype(int)
+    values = conv_svm.minimize(X, bags, counts, counts, 1.0, max_planes=4)[3]
+    assert (np.diff(values) < 0).all() and values[-1] > 0
+
+
 def test_a_fit_that_stops_short_says_so_once(monkeypatch):
     X, _, bags, P = problem()
     monkeypatch.setattr(_interior, "MAX_STEPS", 2)

@@ -258,6 +258,9 @@ def test_first_round_of_either_start():
         cp.Minimize(losses + data[1] / 2 * cp.sum_squares(svm))
     ).solve(solver=cp.CLARABEL)  # fmt: skip
     assert first.bound == pytest.approx(best - 2, abs=1e-6)
+    for start, same in (("hinge", True), ("convex", False)):  # errata, Sec. 3.2, step 1
+        ends = [dsdd.cccp(b, data[1], init=start)[0] for b in (basis, basis[::-1])]
+        assert np.allclose(ends[0].alpha, -ends[1].alpha, atol=1e-4) == same
 
 
 # --- cross-validation --------------------------------------------------------------------------------------
@@ -376,19 +379,19 @@ def test_swapping_the_bags_swaps_the_labels(sizes):
 
 
 def test_large_samples_are_tuned_on_a_part():
-    X, _, bags = toy_problem(2, n=(150, 60), random_state=0)
-    model = DSDD(n_tuning=50, random_state=0).fit(X, bags)
+    X, _, bags = toy_problem(2, n=(60, 30), random_state=0)
+    model = DSDD(n_tuning=25, random_state=0).fit(X, bags)
     samples = [X[bags == k] - model.origin_ for k in (0, 1)]
-    parts = [thin(part, 50) for part in samples]
+    parts = [thin(part, 25) for part in samples]
     basis = [gaussian_basis(part, model.centers_, model.sigma_) for part in parts]
     table = model.cv_results_[model.cv_results_["sigma"] == model.sigma_]
-    folds = [fold_numbers(50, 5, seed_of_folds(0, 210))] * 2
+    folds = [fold_numbers(25, 5, seed_of_folds(0, 90))] * 2
     found = dsdd.cv_gaps(basis, table["alpha"].to_numpy(), folds)
     assert_allclose(table["score"], -found, atol=1e-6)
     last = [gaussian_basis(part, model.centers_, model.sigma_) for part in samples]
     expected = dsdd.cccp(last, model.alpha_)[-1].objective
     assert model.history_[-1].objective == pytest.approx(expected, abs=1e-8)
-    every = DSDD(n_tuning=150, random_state=0).fit(X, bags)
+    every = DSDD(n_tuning=60, random_state=0).fit(X, bags)
     default = DSDD(random_state=0).fit(X, bags)
     assert_array_equal(every.coef_, default.coef_)
 

@@ -29,7 +29,7 @@ from llpbook.plotting import (
     plot_critical_difference,
     use_style,
 )
-from llpbook.plotting._bags import INKS, bag_label, look, spread
+from llpbook.plotting._bags import INKS, look, spread
 from llpbook.proportions import label_proportions
 
 
@@ -139,13 +139,6 @@ def test_what_is_left_out_is_said_and_no_more(toy):
     for rows, d, some in ((1500, 2, ""), (1501, 2, ", 1500 of 1501"), (1600, 1, "")):
         left = plot_bags(many[:rows, :d], np.arange(rows) % 2, half).axes[0]
         assert left.get_title(loc="left") == "instances, colored by bag" + some
-
-
-def test_a_long_name_is_cut_or_takes_two_lines():
-    long = "Los Angeles County of Los Angeles in California"
-    assert bag_label("a" * 20, 3, False) == "a" * 20 + " (n = 3)"
-    assert bag_label("a" * 21, 3, False) == "a" * 19 + "… (n = 3)"
-    assert bag_label(long, 3, True) == "Los Angeles County\nof Los Angeles in… (n = 3)"
 
 
 def test_stacks_sum_to_one(iris):

@@ -50,24 +50,6 @@ def test_labels_reach_fits_and_signals_through_shares_alone(monkeypatch):
     assert row["nats counts"] == 0  # the majority class against itself
 
 
-ROW = {"line": 3.0, "trees": 20.0, "gain": 20.0, "agreement": 0.9, "worth": 5.0}
-ROW |= {"d": 10.0, "largest": 0.7, "whole": 1.0}
-
-
-def test_rules_by_hand():
-    row = {**ROW, "agreement": 0.75}
-    assert study.three_lines(row) == "majority" == study.by_worth(row)
-    assert study.three_lines({**row, "worth": 11}) == "count trees"
-    assert study.by_gain({**ROW, "gain": -1}) == "majority"
-    assert study.by_agreement(row) == "majority"
-    names = (f"{key} {name}" for key in ("nats", "whole") for name in study.SCORED)
-    scores = dict.fromkeys(names, -1.0)
-    assert study.most_likely({**scores, "nats EM": 0}) == "EM"
-    nothing = {key: np.nan for key in scores}
-    assert study.most_likely_whole(nothing) == "counts"
-    assert study.most_likely_whole({**nothing, "whole EM": -3}) == "EM"
-
-
 def test_tables_by_loops():
     rows = study.signal_table()
     rows = rows[rows["part"] == "testing"]
