@@ -291,6 +291,17 @@ def test_soft_em_climbs_the_likelihood_of_the_counts():
     assert_array_equal(soft.labels_, q.argmax(axis=1))
 
 
+@pytest.mark.parametrize("how", [{"stop": "llp-learn"}, {"soft": True, "tol": 0.1}])
+def test_a_class_without_a_majority_is_learned_in_the_second_round(how):
+    y = np.tile([0, 0, 0, 1, 2, 2, 1, 1, 1, 0, 0, 2, 0, 0, 0, 0, 1, 1], 10)
+    X = np.random.default_rng(0).normal(size=(180, 2)) + 5 * np.eye(3)[y, :2]
+    bags = np.arange(180) // 6
+    P = label_proportions(y, bags)
+    assert np.max(em.majority_labels(bags, P)) == 1
+    model = EMLR(**how).fit(X, bags, P)
+    assert_array_equal(np.unique(model.predict(X)), [0, 1, 2])
+
+
 def test_the_public_rule_compares_two_rounds():
     # Labels that change, of 100; the second number differs by 5, the third by less.
     for changed in ([70, 75, 79], [79, 74, 70]):

@@ -316,9 +316,10 @@ def test_intermediate_reaches_targets_that_clusters_allow():
 
 def test_what_was_not_met_is_said():
     X, y = problem()
-    y3 = y + (X[:, 2] > 1)
+    y3, near = y + (X[:, 2] > 1), y.mean() + np.array([0.105, -0.095])  # 1.5 missed
     for labels, variant, P in (
         (y, "simple", np.array([[0.1, 0.9], [0.4, 0.6]])),
+        (y, "simple", np.column_stack([1 - near, near])),
         (y, "intermediate", np.array([[0.0, 1.0], [1.0, 0.0]])),
         (y3, "simple", np.array([[0.1, 0.1, 0.8], [0.2, 0.2, 0.6]])),
     ):
