@@ -336,6 +336,16 @@ def test_decision_is_the_log_ratio_of_the_weighted_densities():
         assert_allclose(own.get_group(k)[["sigma", "score"]], table)
 
 
+@pytest.mark.parametrize("which", [1, 2])
+def test_large_samples_reach_the_bayes_rule(which):
+    X, y, bags = dd.toy_problem(which, n=1000, random_state=0)
+    new, truth, _ = dd.toy_problem(which, n=1000, random_state=1)
+    bayes = np.diff(dd.toy_log_densities(which, new))[:, 0] > 0
+    for model in (KDEDifference(), LSDD(), LSDD(criterion="sign")):
+        model.fit(X, bags, label_proportions(y, bags))
+        assert model.score(new, truth) > np.mean(bayes == truth) - 0.02
+
+
 def test_match_takes_the_prior_of_the_training_data():
     X, y, bags, _ = many_bags()
     keep = (y == 1) | (np.arange(400) % 2 == 0)
