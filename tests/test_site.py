@@ -368,9 +368,14 @@ def test_long_code_is_printed_in_parts_and_short_code_whole(n, parts):
     lines = [f"<b>line {k}</b>" for k in range(n)]
     block = print_pdf.PRE.format("\n".join(lines) + "\n")
     text = print_pdf.long_blocks_in_parts(f"<p>{block}</p>")
-    found = re.findall(print_pdf.PRE.format("(.*?)"), text, re.S)
+    found = re.findall(print_pdf.PRE.format("\n?(.*?)"), text, re.S)
     assert [part.count("\n") for part in found] == parts
     assert "".join(found).split("\n")[:-1] == lines
+
+
+def test_what_a_colon_announces_stays_with_it_in_print():
+    text = re.sub(print_pdf.LEAD_IN, "!", "<p>a</p>:<p>b</p><p>c <i>d</i>:</p>")
+    assert text == "<p>a</p>:<p>b</p>!c <i>d</i>:</p>"
 
 
 # --- the arithmetic of the errata ----------------------------------------------------------------------------

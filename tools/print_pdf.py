@@ -15,6 +15,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 DOCUMENTATION = PROJECT["urls"]["Documentation"]
 SITE, TARGET = ROOT / "_build" / "singlehtml", ROOT / "_build" / "llpbook.pdf"
 PRE = '<div class="highlight"><pre>{}</pre></div>'
+LEAD_IN = r"<p>(?=[^<]*(?:<(?!/?p[ >])[^<]*)*:</p>)"  # a paragraph: "so:"
 WHOLE, PART = 24, 8  # lines of a block: a longer one may end after every eighth
 
 
@@ -44,7 +45,8 @@ def long_blocks_in_parts(text: str) -> str:
         starts = range(0, len(lines) - PART // 2, PART)
         ends = [*starts[1:], len(lines)]
         parts = ["\n".join(lines[a:b]) for a, b in zip(starts, ends, strict=True)]
-        return "".join(PRE.format(part + "\n") for part in parts)
+        # a newline after <pre> is not part of its text
+        return "".join(PRE.format(f"\n{part}\n") for part in parts)
 
     return re.sub(PRE.format("(.*?)"), cut, text, flags=re.DOTALL)
 
@@ -58,6 +60,7 @@ def print_pdf(chromium: str) -> None:
     book = max(pages, key=lambda page: page.stat().st_size)
     name = book.relative_to(SITE).as_posix()
     text = links_within(book.read_text("utf-8"), name)
+    text = re.sub(LEAD_IN, '<p class="lead-in">', text)
     (SITE / "print.html").write_text(long_blocks_in_parts(text), "utf-8")
     TARGET.unlink(missing_ok=True)  # else an old file would pass for a new one
     server, home, missing = serve(SITE)
