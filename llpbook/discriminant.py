@@ -122,7 +122,8 @@ def whitening(X):
     """
     scale = X.std(axis=0)
     scale[scale <= 1e-12 * np.abs(X).max(axis=0)] = np.inf
-    Z = (X - X.mean(axis=0)) / scale
+    Z = X - X.mean(axis=0)
+    Z /= scale
     return whitened(Z.T @ Z / len(Z), scale)
 
 
@@ -443,9 +444,9 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
         if isinstance(data.X, InChunks):
             self.n_iter_, self.gap_ = 0, 0.0
             return self._store(*gaussians_of_chunks(data, self.shrinkage))
-        order = np.argsort(data.bags, kind="stable")
+        basis, order = whitening(data.X), np.argsort(data.bags, kind="stable")
         X, shares = data.X[order], data.proportions[data.bags[order]]
-        basis, sizes = whitening(X), data.bag_sizes[data.bag_sizes > 0]
+        sizes = data.bag_sizes[data.bag_sizes > 0]
         starts = np.cumsum(sizes) - sizes
         counts = shares[starts] * sizes[:, None]
         weights = self._refine(X, shares, basis, starts, counts)
