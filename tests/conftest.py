@@ -1,5 +1,6 @@
 """One thread per process and one state of NumPy's generator: a test does the same on each machine and in any order."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import scipy.linalg
@@ -12,6 +13,8 @@ LIMITS = threadpool_limits(1)
 
 
 @pytest.fixture(autouse=True)
-def same_random_state():
-    """What takes random_state=None draws from this generator."""
+def same_state():
+    """What takes random_state=None draws from this generator; a figure is gone after its test."""
     np.random.seed(0)  # noqa: NPY002 (scikit-learn draws from it)
+    yield
+    plt.close("all")

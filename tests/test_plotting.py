@@ -34,12 +34,10 @@ from llpbook.proportions import label_proportions
 
 
 @pytest.fixture(autouse=True)
-def closed():
-    """Each test starts and ends without figures, and leaves matplotlib's settings as they were."""
-    plt.close("all")
+def settings():
+    """Each test leaves matplotlib's settings as they were."""
     with matplotlib.rc_context():
         yield
-    plt.close("all")
 
 
 @pytest.fixture
@@ -192,7 +190,6 @@ def test_a_dollar_in_a_name_is_a_dollar(name):
     three = np.array([[0.2, 0.3, 0.5], [0.5, 0.3, 0.2]])
     shown = texts_of(plot_bags(frame, [0, 1], three, class_names=["a", name, "c"]))
     assert name in [text.strip() for text in shown]
-    plt.close("all")
 
 
 def test_keyed_proportions_name_bags_and_classes(toy):
