@@ -30,7 +30,6 @@ def test_example(example):
     said = []
     runner = doctest.DocTestRunner(optionflags=doctest.REPORT_ONLY_FIRST_FAILURE)
     runner.run(example, out=said.append)
-    plt.close("all")
     assert not runner.failures, "".join(said)
 
 

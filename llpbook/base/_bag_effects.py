@@ -178,9 +178,9 @@ class BagEffects:
         ndarray, shape (n_instances,) or (n_instances, n_classes)
         """
         scores = super().decision_function(X)
-        return (
-            scores if bags is None else scores + self._effect(bags, len(scores), X)[0]
-        )
+        if bags is None:
+            return scores
+        return scores + self._effect(bags, len(scores), X)[0]
 
     def predict_proba(self, X, bags=None):
         """Class probabilities, shape (n_instances, n_classes), means over what is not known of the effect of a bag.
