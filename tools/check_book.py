@@ -273,14 +273,14 @@ def _functions(files):
     return [x for m in files for x in m.tree.body if isinstance(x, ast.FunctionDef)]
 
 
-# Most words of a chapter of each part and of all notebooks together: exercises and folds count, the concordance not.
-WORDS, ALL_WORDS = {ROAD: 3400, METHODS: 2400}, 85_000
+# Most words of a chapter of each part: exercises and folds count, the concordance does not.
+WORDS = {ROAD: 3400, METHODS: 2400}
 CONCORDANCE = re.compile(r"<!-- concordance -->.*?<!-- /concordance -->", re.DOTALL)
 
 
 @rule
 def length(book):
-    """A chapter has at most as many words as its form allows, and the book as many as one can read."""
+    """A chapter has at most as many words as its form allows."""
     words = {name: 0 for name in book.notebooks}
     for name, _, cell in book.cells:
         if cell.cell_type == "markdown":
@@ -289,8 +289,6 @@ def length(book):
         for name in book.parts.get(part, []):
             if words.get(name, 0) > most:
                 yield f"book/{name}.ipynb: {words[name]} words, above {most}"
-    if sum(words.values()) > ALL_WORDS:
-        yield f"book/: {sum(words.values())} words in all notebooks, above {ALL_WORDS}"
 
 
 @rule
