@@ -1,0 +1,89 @@
+"""Rows of a table of counts that are sums of other rows: totals and subtotals, which are no bags."""
+
+import re
+
+import numpy as np
+
+#: A match of a row with a sum counts as no chance if the numbers that could have stood in the row are more than this,
+#: for each sum that is tried.
+SURE = 1000
+
+#: Names of rows of totals: a word anywhere in the name, or the whole name.
+_WORD = r"\b(sub-?)?totals?\b"
+_NAME = r"(grand )?(sum|sums|overall|statewide|gesamt|insgesamt|summe|zusammen|totale|somme|suma|all)"
+
+
+def named_totals(names):
+    """Which names say that a row is a total, such as "Total", "Wake subtotal" or "Sum".
+
+    Parameters
+    ----------
+    names : iterable
+
+    Returns
+    -------
+    ndarray of bool, shape (n_rows,)
+    """
+    texts = [str(name).strip(" :.").lower() for name in names]
+    return np.array(
+        [bool(re.search(_WORD, t) or re.fullmatch(_NAME, t)) for t in texts]
+    )
+
+
+def sums_of_rows(table, slack=None):
+    """The rows that are the sum of other rows: of all others, or of a run of neighbors, as subtotals are.
+
+    Parameters
+    ----------
+    table : ndarray, shape (n_rows, n_columns)
+        Counts, not negative, in columns of which none follows from the others: sizes, and all classes but one.
+    slack : ndarray, shape (n_rows, n_columns), optional
+        By how much each entry may be wrong by rounding; then only the sum of all others is looked for. Exact counts if
+        not given.
+
+    Returns
+    -------
+    dict of int to ndarray of int
+        From a row of totals to the rows that it sums, none of them a total. Where small counts make a match by chance
+        likely, it is left out.
+    """
+    table = np.asarray(table, float)
+    left, found = np.arange(len(table)), {}
+    if slack is None:
+        slack, table = np.zeros_like(table), np.round(table).astype(np.int64)
+        for direction in (1, -1):
+            found |= _runs(table, left[::direction])
+            left = np.setdiff1d(left, list(found))
+    for row in _sums_of_all(table[left], slack[left]):
+        found[int(left[row])] = np.delete(left, row)
+    return found
+
+
+def _evidence(row, slack):
+    """The logarithm of how many rows could have stood in the place of this one."""
+    return np.sum(np.log((1 + row) / (1 + 2 * slack)), axis=-1)
+
+
+def _sums_of_all(table, slack):
+    """The rows that are the sum of all other rows, of three or more."""
+    if len(table) < 3:
+        return []
+    off = np.abs(2 * table - table.sum(axis=0))
+    same = (off <= slack.sum(axis=0) + 1e-9 * table.sum(axis=0)).all(axis=1)
+    return np.flatnonzero(same & (_evidence(table, slack) > np.log(SURE))).tolist()
+
+
+def _runs(table, order):
+    """The rows that are the sum of two or more rows right before them in this order, less those found already."""
+    found, used = {}, []
+    before, total = {tuple(0 * table[0]): 0}, 0 * table[0]
+    sure = _evidence(table, 0) > np.log(SURE * len(table))
+    for row in order.tolist():
+        start = before.get(tuple(total - table[row]), len(used))
+        if sure[row] and start <= len(used) - 2:
+            found[row] = np.sort(used[start:])
+            continue
+        used.append(row)
+        total = total + table[row]
+        before[tuple(total)] = len(used)
+    return found
