@@ -12,7 +12,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help setup book test every unit notebooks portable properties wheels oldest soon lonely install-check site lab lab-check student slides check sync from-notebook run new pdf bench \
+.PHONY: help setup book test every unit notebooks portable properties wheels oldest soon lonely install-check site lab lab-check student slides check style types derived rules sync from-notebook run new pdf bench \
   reproduce lock dist serve clean distclean
 
 help:
@@ -112,14 +112,17 @@ lonely: $(STAMP)  ## chapters with what their first cell installs (CH=NAME)
 	$(BIN)/python tools/lonely.py $(CH)
 
 # --- authors -----------------------------------------------------------------------------------------------
-# All of it, also after a failure.
+# All of it, side by side, and also after a failure.
 check: $(STAMP)  ## style, types, derived files, rules
-	@failed=; \
-	for command in "ruff check -q ." "ruff format -q --check ." "mypy" "python tools/sync_cells.py --check" "python tools/check_book.py"; do \
-	  echo "$(BIN)/$$command"; \
-	  $(BIN)/$$command || failed="$$failed\n  $(BIN)/$$command"; \
-	done; \
-	test -z "$$failed" || { printf "failed:$$failed\n"; exit 1; }
+	@$(MAKE) -s -k -j4 --output-sync=target style types derived rules
+style:
+	$(BIN)/ruff check -q . && $(BIN)/ruff format -q --check .
+types:
+	$(BIN)/mypy
+derived:
+	$(BIN)/python tools/sync_cells.py --check
+rules:
+	$(BIN)/python tools/check_book.py
 
 sync: $(STAMP)  ## derived files
 	$(BIN)/python tools/sync_cells.py

@@ -363,6 +363,17 @@ def _own_lines(node):
     return lines
 
 
+@rule
+def filled(book):
+    """Nothing of the templates of `make new` is left: they say TODO where an author has to write."""
+    cells = [(where, cell.source) for _, where, cell in book.cells]
+    files = [m for _, files in book.rooms for m in files] + book.tests
+    files = [(m.where, m.source) for m in files if m.name != "test_tools.py"]
+    for where, text in [*cells, *files, *book.pages.items()]:
+        for line in re.findall(r"^.*\bTODO\b.*$", text, re.MULTILINE):
+            yield f"{where}: still to be written: {line.strip()[:80]}"
+
+
 # --- the concordance -----------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""Write the skeleton of a room, which runs and passes `make check`: a module, its test, its chapter and every entry.
+"""Write the skeleton of a room, which runs: a module, its test, its chapter and every entry.
 
     tools/new_room.py my_method
 
@@ -17,11 +17,10 @@ import hours
 import sync_cells
 from _book import ROOT, BookError
 
-NEXT = """{0} runs and passes `make check`. Now replace what the templates hold, and
+NEXT = """{0} runs, with its test. `make check` lists each TODO of the templates that is left. Beside them
 - move its line in _toc.yml to its part; say in its row of book/teaching.md which chapters it needs;
-- METHODS in book/studies/benchmark.py and in book/studies/natural.py: the estimator and a grid of settings
-  (of 4 in the benchmark, of 5 at most in natural; empty if there is nothing to choose), or their tests fail;
-  then make reproduce TABLE=thread;
+- METHODS in book/studies/benchmark.py: the estimator and a grid of 5 or 6 settings, and in book/studies/natural.py
+  one of at most 5 (an empty grid if there is nothing to choose), or their tests fail; then make reproduce TABLE=thread;
 - a method that imports another method: BUILT_ON in tests/test_base.py says why;
 - a warning of its own: a case in tests/test_running.py provokes it;
 - names that managed cells use are imported in the chapter's first cell (ruff finds those that are not).
@@ -65,7 +64,7 @@ def write_room(root, name):
         (
             "book/teaching.md",
             "\n## How long it takes",
-            f"| [{cls}]({name}.ipynb) | [Label proportions](proportions.ipynb) | what it needs |\n",
+            f"| [{cls}]({name}.ipynb) | [Label proportions](proportions.ipynb) | TODO |\n",
         ),
     ):
         insert(root / path, before, line)

@@ -1,11 +1,9 @@
-r"""MyRoom: in one sentence, what is minimized or computed, and from what.
+r"""MyRoom: TODO in one sentence, what is minimized or computed, and from what.
 
 .. math:: w = \frac1n \sum_k n_k (p_k - \eta) (\bar x_k - \bar x)
 
-Chapter ``book/my_room``. Source: the paper and its equations.
+Chapter ``book/my_room``. Source: TODO the paper and its equations.
 """
-
-from __future__ import annotations
 
 from .base import ArrayLike, LLPClassifier, NDArray
 
@@ -62,8 +60,8 @@ class MyRoom(LLPClassifier):
     [0, 0, 1, 1]
     """
 
-    assumes = (None, "what must hold of the bags, in words")
-    cost = "what a fit costs, in words"
+    assumes = (None, "TODO what must hold of the bags")
+    cost = "TODO what a fit costs"
     _several_classes, _scale = "one-vs-rest", "distances"
 
     # At most two parameters by position; all others after the star.
