@@ -9,6 +9,7 @@ from itertools import combinations, product
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,8 +34,14 @@ from llpbook import FullBagKFold, LLPGridSearchCV, LLPRandomizedSearchCV, base
 from llpbook import model_selection as ms
 from llpbook.baselines import BagMeanRegression, MajorityClass
 from llpbook.count_likelihood import CountLogistic
+from llpbook.invcal import InvCal
 from llpbook.mean_map import MeanMap
-from llpbook.model_selection import SplitBagBootstrap, SplitBagKFold, SplitBagShuffle
+from llpbook.model_selection import (
+    OutOfFold,
+    SplitBagBootstrap,
+    SplitBagKFold,
+    SplitBagShuffle,
+)
 from llpbook.model_selection._scorers import proportion_scorer
 from llpbook.proportions import label_proportions
 
@@ -988,3 +995,112 @@ def test_a_search_of_rows_with_frequencies_is_that_of_expanded_rows():
     assert_array_equal(one.best_estimator_.coef_, other.best_estimator_.coef_)
     with pytest.raises(ValueError, match="counts must be whole numbers"):
         one.fit(frame, bags, p, counts=counts + 0.5)
+
+
+# --- a search against itself ------------------------------------------------------------------------------------------
+
+
+def bags_of_one(n=60):
+    """As many bags as instances, in another order than the rows; a number per bag."""
+    rng = np.random.default_rng(0)
+    X, bags, p = rng.normal(size=(n, 2)), rng.permutation(n), np.empty(n)
+    p[bags] = X[:, 0] + rng.normal(size=n) > 0
+    return X, bags, p, rng.uniform(0.01, 0.5, n)
+
+
+@pytest.mark.filterwarnings("ignore")  # random bags teach little
+@pytest.mark.parametrize("scoring", [None, "mae"])
+@pytest.mark.parametrize(
+    "model, grid, name",
+    [
+        (MeanMap(), {"alpha": [1.0]}, "bag_weights"),
+        (BagMeanRegression(), {"alpha": [1.0]}, "bag_weights"),
+        (InvCal(), {"C_p": [1.0]}, "bag_weights"),
+        (CountLogistic(), {"C": [0.1]}, "proportion_errors"),
+        (make_pipeline(StandardScaler(), MeanMap()), {"meanmap__alpha": [1.0]}, "meanmap__bag_weights"),
+    ],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_a_search_reads_what_bags_have_in_the_order_of_the_shares(
+    model, grid, name, scoring
+):
+    X, bags, p, own = bags_of_one()
+    steps = name.rpartition("__")[0]
+    key = f"{steps}__proportions" if steps else "proportions"
+    few = np.repeat(np.random.default_rng(1).permutation(60)[:20], 3)
+    # The second time 20 bags of 3, among 60 rows of shares.
+    for codes, shares in ((bags, p), (few, own + 0.2)):
+        wanted = clone(model).set_params(**{name: own})
+        wanted.fit(X, codes, **{key: shares})
+        for values in (own, pd.Series(own)[::-1]):
+            one = clone(model).set_params(**{name: values})
+            search = LLPGridSearchCV(one, grid, scoring=scoring, error_score="raise")
+            found = search.fit(X, codes, shares).best_estimator_
+            assert_allclose(found.decision_function(X), wanted.decision_function(X))
+        several = {name: [own, np.ones(60), own[::-1]]}  # per bag, in the grid
+        search = LLPGridSearchCV(model, several, scoring=scoring, error_score="raise")
+        search.fit(X, codes, shares)
+        best = clone(model).set_params(**search.best_params_)
+        assert_allclose(
+            search.decision_function(X),
+            best.fit(X, codes, **{key: shares}).decision_function(X),
+        )
+
+
+@pytest.mark.parametrize("scoring", [None, "mae", ["mae", "mse"]])
+@pytest.mark.parametrize("refit", [True, False])
+def test_a_search_forgets_its_last_fit(scoring, refit):
+    X, _, bags, P = uneven_bags()
+    wanted = "mae" if isinstance(scoring, list) and refit else refit
+    frame = pd.DataFrame(X, columns=list("abc"))
+    search = LLPGridSearchCV(BagMeanRegression(), {"alpha": [0.1, 1.0]})
+    search.fit(frame, bags, P)
+    search.set_params(scoring=scoring, refit=wanted).fit(X[:, :2], bags, P[:, ::-1])
+    fresh = LLPGridSearchCV(
+        BagMeanRegression(), {"alpha": [0.1, 1.0]}, scoring=scoring, refit=wanted
+    )
+    fresh.fit(X[:, :2], bags, P[:, ::-1])
+    assert set(vars(search)) == set(vars(fresh))
+    assert hasattr(search, "best_estimator_") == refit == hasattr(search, "predict")
+    before = dict(vars(search))
+    with pytest.raises(ValueError, match="proportions"):  # refused: nothing is lost
+        search.fit(X, bags, P[:3])
+    assert dict(vars(search)) == before
+
+
+@pytest.mark.parametrize("scoring", [None, "mae"])
+def test_a_search_cuts_a_precomputed_kernel_in_rows_and_columns(scoring):
+    X, _, bags, P = uneven_bags(n=120, size=6)
+    K, grid = X @ X.T, {"alpha": [1.0, 10.0]}
+    search = LLPGridSearchCV(MeanMap(kernel="precomputed"), grid, scoring=scoring)
+    plain = LLPGridSearchCV(MeanMap(kernel=lambda A, B: A @ B.T), grid, scoring=scoring)
+    plain.fit(X, bags, P)
+    for form in (K, pd.DataFrame(K), K.tolist(), sp.csr_array(K)):
+        search.fit(form, bags, P)
+        assert search.best_params_ == plain.best_params_
+        assert_allclose(search.best_score_, plain.best_score_)
+        assert_allclose(search.decision_function(K), plain.decision_function(X))
+    with pytest.raises(ValueError, match="counts repeats rows"):
+        search.fit(K, bags, P, counts=np.full(120, 2))
+    held_out = OutOfFold(MeanMap(kernel="precomputed"), fold_splits(bags))
+    by_hand = OutOfFold(MeanMap(kernel=lambda A, B: A @ B.T), fold_splits(bags))
+    held_out.fit(K, bags, proportions=P)
+    by_hand.fit(X, bags, proportions=P)
+    assert_allclose(held_out.predict_proba(K), by_hand.predict_proba(X))
+
+
+def fold_splits(bags):
+    return list(SplitBagKFold(3, random_state=0).split(bags, groups=bags))
+
+
+def test_predictions_out_of_fold_are_those_of_the_last_fit():
+    X, _, bags, P = uneven_bags()
+    model = OutOfFold(BagMeanRegression(), fold_splits(bags))
+    first = model.fit(X, bags, proportions=P).predict(X)
+    model.set_params(alpha=1e6)  # of the next fit
+    assert_array_equal(model.predict(X), first)
+    other = OutOfFold(BagMeanRegression(1e6), fold_splits(bags))
+    other.fit(X, bags, proportions=P[:, ::-1])
+    model.fit(X, bags, proportions=P[:, ::-1])
+    assert_array_equal(model.predict(X), other.predict(X))
+    assert (model.predict(X) != first).any() and model.models_[0].alpha == 1e6

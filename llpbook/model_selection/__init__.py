@@ -13,7 +13,13 @@ searches are scikit-learn's. No instance label is seen.
 Chapter: ``book/model_selection``. Sources: franco2023 (section 5), hernandez2019 (the folds of whole bags).
 """
 
-from ._pooled import OutOfFold, are_pooled, check_partition, default_score
+from ._pooled import (
+    OutOfFold,
+    are_pooled,
+    check_partition,
+    default_score,
+    with_shares,
+)
 from ._scorers import (
     ProportionScorer,
     count_distribution,
@@ -28,10 +34,12 @@ from ._search import (
     LLPRandomizedSearchCV,
     compare_with_majority,
     expand_rows,
+    forget,
     of_labels,
     read_scoring,
     score_majority,
     select_setting,
+    take_best,
 )
 from ._splitters import (
     BagSplitter,

@@ -1,15 +1,16 @@
 """Scores of whole bags by predictions out of fold."""
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 
 from .._typing import NDArray
-from ..base._sklearn import check_method_params, safe_indexing
+from ..base import safe_split
+from ..base._sklearn import check_method_params
 
 #: In front of the name of a score: whole bags are scored, once, by predictions that are all held out.
 POOLED = "pooled_"
@@ -17,7 +18,62 @@ POOLED = "pooled_"
 Splits: TypeAlias = Sequence[tuple[NDArray, NDArray]]
 
 
-class OutOfFold(ClassifierMixin, BaseEstimator):
+class Around(ClassifierMixin, BaseEstimator):
+    """An estimator inside another one, whose parameters a search sets: base of `WithShares` and `OutOfFold`."""
+
+    def set_params(self, **params):
+        """Set parameters of the estimator inside."""
+        self.estimator.set_params(**params)
+        return self
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = get_tags(self.estimator).input_tags.pairwise
+        return tags
+
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
+    def predict_proba(self, X):
+        """The probability of each class."""
+        return self._each("predict_proba", X)
+
+    def predict(self, X):
+        """The class of each instance."""
+        return self._each("predict", X)
+
+
+class WithShares(Around):
+    """An estimator with what its fit gets for each bag.
+
+    scikit-learn cuts each parameter of a fit that is as long as X; what belongs to bags must stay whole, also where
+    there are as many bags as instances.
+
+    Parameters
+    ----------
+    estimator : LLPClassifier or Pipeline
+    shares : dict
+        Parameters of the fits.
+    """
+
+    def __init__(self, estimator: Any, shares: dict):
+        self.estimator, self.shares = estimator, shares
+
+    def __sklearn_clone__(self):
+        return WithShares(clone(self.estimator), self.shares)  # without a copy of them
+
+    def fit(self, X, bags, **of_instances):
+        """Fit the estimator inside."""
+        self.estimator.fit(X, bags, **of_instances, **self.shares)
+        return self
+
+    @property
+    def classes_(self):
+        return self.estimator.classes_
+
+    def _each(self, method, X):
+        return getattr(self.estimator, method)(X)
+
+
+class OutOfFold(Around):
     """Predicts each instance of its own training data by the fit that has not seen the instance.
 
     So a whole bag can be scored by predictions that are all held out, though no split holds out all of it.
@@ -50,11 +106,6 @@ class OutOfFold(ClassifierMixin, BaseEstimator):
     def __init__(self, estimator: Any, splits: Splits):
         self.estimator, self.splits = estimator, splits
 
-    def set_params(self, **params):
-        """Set parameters of the estimator inside."""
-        self.estimator.set_params(**params)
-        return self
-
     def fit(self, X, bags, **given):
         """Take the data of all splits.
 
@@ -64,52 +115,55 @@ class OutOfFold(ClassifierMixin, BaseEstimator):
         bags : array-like, shape (n_instances,)
         **given
             Parameters of the fits: ``proportions`` and ``labels``, with the name of a step in front for a `Pipeline`.
-            Those that are as long as X are cut with it.
+            Those that are as long as X are cut with it, except for ``proportions``.
 
         Returns
         -------
         OutOfFold
         """
-        self.given_ = X, bags, given
+        self.data_, self.fits_ = (clone(self.estimator), X, bags, given), None
         return self
 
     def fit_whole(self):
         """The estimator inside, fitted to all instances."""
-        X, bags, given = self.given_
-        return self.estimator.fit(X, bags, **given)
+        model, X, bags, given = self.data_
+        return clone(model).fit(X, bags, **given)
 
-    @cached_property
+    @property
     def models_(self):
-        X, bags, given = self.given_
+        if self.fits_ is None:
+            self.fits_ = [self._fit_to(train) for train, _ in self.splits]
+        return self.fits_
+
+    def _fit_to(self, train):
+        """The fit to some rows."""
+        model, X, bags, given = self.data_
         # Shares belong to bags; they are not cut, even if there are as many bags as instances.
         shares = {k: v for k, v in given.items() if k.endswith("proportions")}
-        models = []
-        for train, _ in self.splits:
-            cut = {**check_method_params(X, given, train), **shares}
-            model = clone(self.estimator)
-            models.append(model.fit(safe_indexing(X, train), bags[train], **cut))
-        return models
+        cut = {**check_method_params(X, given, train), **shares}
+        X_train = safe_split(model, X, None, train)[0]
+        return clone(model).fit(X_train, bags[train], **cut)
 
     @property
     def classes_(self):
         return self.models_[0].classes_
 
-    def predict(self, X):
-        """The class of each instance; X must be that of the fit, row by row."""
-        return self._each("predict", X)
-
-    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
-    def predict_proba(self, X):
-        """The probability of each class; X must be that of the fit, row by row."""
-        return self._each("predict_proba", X)
-
     def _each(self, method, X):
-        parts = [
-            getattr(model, method)(safe_indexing(X, test))
-            for model, (_, test) in zip(self.models_, self.splits, strict=True)
-        ]
+        """Predictions for X, which must be that of the fit, row by row."""
+        parts = []
+        for model, (train, test) in zip(self.models_, self.splits, strict=True):
+            X_test = safe_split(model, X, None, test, train)[0]
+            parts.append(getattr(model, method)(X_test))
         rows = np.concatenate([test for _, test in self.splits])
         return np.concatenate(parts)[np.argsort(rows)]
+
+
+def with_shares(estimator, proportions, splits=None):
+    """An estimator with its shares, `OutOfFold` where there are splits."""
+    steps = getattr(estimator, "steps", None)
+    name = f"{steps[-1][0]}__proportions" if steps else "proportions"
+    held = WithShares(estimator, {name: proportions})
+    return held if splits is None else OutOfFold(held, splits)
 
 
 def are_pooled(scoring):

@@ -1,6 +1,7 @@
 """Searches over settings: Algorithm 1 as it is written, and scikit-learn's with bags."""
 
 import copy
+import time
 import warnings
 from numbers import Integral
 
@@ -14,6 +15,7 @@ from sklearn.model_selection import (
     check_cv,
     cross_validate,
 )
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import (
@@ -27,7 +29,13 @@ from ..base import (
 )
 from ..base._sklearn import safe_indexing
 from ..baselines import MajorityClass
-from ._pooled import POOLED, OutOfFold, are_pooled, check_partition, default_score
+from ._pooled import (
+    POOLED,
+    are_pooled,
+    check_partition,
+    default_score,
+    with_shares,
+)
 from ._scorers import SCORES, ProportionScorer, proportion_scorer
 from ._splitters import SplitBagKFold, count_rows
 
@@ -66,13 +74,39 @@ def select_setting(estimator, settings, splits, data, scorer):
     return settings[errors.mean(axis=1).argmin()], errors
 
 
-def expand_rows(X, bags, labels, counts):
-    """As many rows as instances: features, bags, and labels where there are some."""
-    n = len(bags)
+def expand_rows(estimator, X, bags, labels, counts):
+    """As many rows as instances: features, bags, and labels where there are some; of a kernel matrix an array."""
+    n, pairwise = len(bags), get_tags(estimator).input_tags.pairwise
+    if pairwise and not hasattr(X, "tocsr"):
+        X = np.asarray(X)  # whose columns can be cut like its rows
+    if counts is None:
+        return X, bags, labels
+    if pairwise:
+        raise ValueError(
+            "counts repeats rows, and a precomputed kernel has a column for each of them: repeat both before the "
+            "search, rows = np.repeat(np.arange(len(K)), counts) and K[np.ix_(rows, rows)]"
+        )
     rows = np.repeat(np.arange(n), read_counts(counts, n, X))
     if labels is not None:
         labels = check_column("labels", labels, n, X)[rows]
     return safe_indexing(X, rows), bags[rows], labels
+
+
+def forget(search):
+    """Remove what an earlier fit left."""
+    for name in [k for k in vars(search) if k.endswith("_")]:
+        delattr(search, name)
+
+
+def take_best(search, pooled):
+    """Take the best estimator out of what was put around it; one with pooled scores is fitted only now."""
+    best, began = search.best_estimator_, time.perf_counter()
+    if pooled:
+        best = best.fit_whole()
+        search.refit_time_ = time.perf_counter() - began
+    search.best_estimator_ = best.estimator
+    if hasattr(best.estimator, "feature_names_in_"):
+        search.feature_names_in_ = best.estimator.feature_names_in_
 
 
 class BagSearch:
@@ -105,13 +139,13 @@ class BagSearch:
         """
         if proportions is None:
             raise ValueError("proportions is missing: pass fit(X, bags, proportions)")
-        matrix, classes, keys = check_proportions(proportions, empty_rows=True)
+        matrix, _, keys = check_proportions(proportions, empty_rows=True)
         bags = check_column("bags", bags, count_rows(X), X)
-        if counts is not None:
-            X, bags, labels = expand_rows(X, bags, labels, counts)
+        X, bags, labels = expand_rows(self.estimator, X, bags, labels, counts)
         codes = check_bags(bags, len(bags), len(matrix), keys)
         sizes = np.bincount(codes, minlength=len(matrix))
         run = copy.copy(self)  # hyper-parameters stay as the user gave them
+        forget(run)
         if self.cv is None or isinstance(self.cv, Integral):
             run.cv = SplitBagKFold(5 if self.cv is None else self.cv, random_state=0)
         # A list: all settings, and the majority class, meet the same splits.
@@ -120,40 +154,32 @@ class BagSearch:
         if wanted is None:
             wanted = default_score(run.cv, len(bags))
         run.scoring = read_scoring(wanted, proportions, pd.Series(sizes, keys))
-        if len(matrix) == len(bags):
-            # scikit-learn cuts what is as long as X: let row i be the bag of instance i
-            names = pd.RangeIndex(len(matrix)) if keys is None else keys
-            rows = pd.unique(codes)
-            proportions = pd.DataFrame(matrix[rows], names[rows], classes)
-        given = {"proportions": proportions, "labels": labels}
         with config_context(enable_metadata_routing=False):
-            run._choose(X, bags, {k: v for k, v in given.items() if v is not None})
+            run._choose(X, bags, proportions, labels)
+        forget(self)
         vars(self).update({k: v for k, v in vars(run).items() if k.endswith("_")})
         return self
 
-    def _choose(self, X, bags, given):
+    def _choose(self, X, bags, proportions, labels):
         """Score all settings and the majority class, with scorers and splits that are read, and fit the best."""
-        steps, majority = getattr(self.estimator, "steps", None), MajorityClass()
-        prefix = f"{steps[-1][0]}__" if steps else ""
-        pooled = are_pooled(self.scoring)
+        steps, pooled = getattr(self.estimator, "steps", None), are_pooled(self.scoring)
+        known, splits = {} if labels is None else {"labels": labels}, None
         if pooled:
             check_partition(self.cv, len(bags))
-            self.estimator = OutOfFold(self.estimator, self.cv)
-            majority = OutOfFold(majority, self.cv)
-            self.cv = [(np.arange(len(bags)),) * 2]
-        named = {prefix + k: v for k, v in given.items()}
-        super().fit(X, bags, groups=bags, **named)
+            splits, self.cv = self.cv, [(np.arange(len(bags)),) * 2]
+        self.estimator = with_shares(self.estimator, proportions, splits)
+        majority = with_shares(MajorityClass(), proportions, splits)
+        prefix = f"{steps[-1][0]}__" if steps else ""
+        super().fit(X, bags, groups=bags, **{prefix + k: v for k, v in known.items()})
         means = [v for k, v in self.cv_results_.items() if k.startswith("mean_test_")]
         if not np.isfinite(means).any():
             raise ValueError("no setting has a score in every split: see the warnings")
-        if pooled and hasattr(self, "best_estimator_"):
-            self.best_estimator_ = self.best_estimator_.fit_whole()
-            if hasattr(self.best_estimator_, "feature_names_in_"):
-                self.feature_names_in_ = self.best_estimator_.feature_names_in_
+        if hasattr(self, "best_estimator_"):
+            take_best(self, pooled)
         chosen = getattr(self, "best_estimator_", self.estimator)
         soft = hasattr(chosen, "predict_proba")
         scoring = self.scoring if soft else of_labels(self.scoring)
-        scores = score_majority(majority, scoring, self.cv, bags, given)
+        scores = score_majority(majority, scoring, self.cv, bags, known)
         self.majority_score_ = scores if self.multimetric_ else scores["score"]
         compare_with_majority(self, bags)
 
