@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from functools import cache, partial
 from itertools import combinations
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -30,8 +31,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 import llpbook
-from llpbook import all_estimators
+from llpbook import all_estimators, fit_chunks
 from llpbook.base import LLPClassifier, LLPWarning, NotIdentifiableError, StrOptions
+from llpbook.beyond_memory import _instances
 from llpbook.model_selection import proportion_scorer
 from llpbook.proportions import label_proportions
 
@@ -763,3 +765,37 @@ def test_frequencies_are_equal_rows(cls):
     one = make(cls).fit(X, bags, P, labels, counts=times)
     two = make(cls).fit(X[rows], bags[rows], P, labels[rows])
     assert_allclose(scores(one, X), scores(two, X), atol=1e-4)
+
+
+#: What a fit from chunks may ask of them, by what `_sums_needed` declares.
+SUMS = {
+    "bag means": {"bag_means"},
+    "class moments": {"bag_means", "class_moments"},
+    "instances": {"bag_means", "objective", "sums_by_bag"},
+    "whole bags": {"objective", "sums_by_bag"},
+}
+
+
+@each
+def test_declared_sums_are_enough_for_the_fit_in_memory(cls, monkeypatch):
+    X, _, bags, P = problem()
+    frame = pd.DataFrame(X, columns=list("abc"))
+    model = make(cls, scheme="sws")
+    declared = model._sums_needed()
+    monkeypatch.setattr(_instances, "KEPT", 0)  # else small data are read as a whole
+    for name in set.union(*SUMS.values()) - SUMS.get(declared, set()):
+        refused = Mock(side_effect=AssertionError(f"{declared!r} is not {name}"))
+        monkeypatch.setattr(_instances.Instances, name, refused)
+    rows = np.random.default_rng(0).permutation(len(X))  # bags lie in several chunks
+    if declared == "whole bags":
+        rows = np.argsort(bags, kind="stable")
+    table, first = frame.assign(bag=bags).iloc[rows], np.count_nonzero(bags < 7)
+    from_chunks = partial(fit_chunks, proportions=P, bags="bag")
+    chunks = [table[:first], table[first:]]
+    if declared is None:
+        with pytest.raises(ValueError, match="does not reduce to sums over chunks"):
+            from_chunks(model, chunks)
+    else:
+        wanted = scores(clone(model).fit(frame, bags, P), frame)
+        found = scores(from_chunks(model, chunks), frame)
+        assert_allclose(found, wanted, atol=1e-4 * np.abs(wanted).max())
