@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import nbformat
@@ -19,7 +20,6 @@ import _book  # noqa: E402
 import check_book  # noqa: E402
 import course_map  # noqa: E402
 import execute  # noqa: E402
-import lonely  # noqa: E402
 import new_room  # noqa: E402
 import student  # noqa: E402
 import sync_cells  # noqa: E402
@@ -380,27 +380,28 @@ def test_what_a_notebook_shows_as_code(tiny, text, finding):
     assert not finding or finding in found[0]
 
 
-def test_line_on_installing(tiny):
-    tiny.change(0, source="import numpy as np\n\nx = np.arange(3)")
-    assert tiny.check("install_line") == []
-    tiny.change(0, source="from llpbook import toy")
-    expect(tiny, "install_line", "toy.ipynb: the first cell with llpbook has no line")
-    line = check_book.INSTALL
-    tiny.change(0, source=f"{line}\nfrom llpbook import toy")
-    assert tiny.check("install_line") == []
+def test_the_first_cell_installs_before_any_import(tiny):
+    assert tiny.code()[0].source.startswith("import numpy")  # without llpbook, nothing
+    tiny.add(
+        "```{code-cell} ipython3\nimport cvxpy\nfrom llpbook import x\nimport studies\n```"
+    )
+    lines = tiny.code()[0].source.split("\n")
+    assert lines[0] == _book.INSTALL and lines[8:10] == ["", "import numpy as np"]
+    found = [line for line in lines if line.lstrip()[0:1] in "%!" and line]
+    assert [line.split()[-1] for line in found] == [
+        f'"llpbook[plot]@git+{sync_cells.HOME}"', "cvxpy", ".",
+    ]  # fmt: skip
+    assert tiny.code()[0].execution_count == 1  # the cell does what it did
+    assert tiny.sync("--check") == 0
 
 
-def test_what_a_chapter_imports_is_installed_by_its_first_cell(tiny):
-    line = f"{check_book.INSTALL}\nfrom llpbook import toy"
-    tiny.change(0, source=line)
-    assert tiny.check("installed") == []
-    assert lonely.requirements(tiny.load())[0].endswith("/llpbook[plot]")
-    tiny.change(0, source=f"{line}\nif True:\n    import cvxpy as cp")
-    expect(tiny, "installed", "toy.ipynb: imports cvxpy, which its first cell")
-    line = f"{check_book.INSTALL}\n# cvxpy missing? %pip install cvxpy\nimport cvxpy"
-    tiny.change(0, source=line)
-    assert tiny.check("installed") == []
-    assert lonely.requirements(tiny.load())[1:] == ("cvxpy",)
+def test_what_the_first_cells_of_the_chapters_do_here():
+    """Nothing: no line of installation runs where the book is set up."""
+    for name, nb in _book.Book().notebooks.items():
+        first = next(c.source for c in nb.cells if c.cell_type == "code")
+        wanted = re.findall(r'find_spec\("(\w+)"\)', first.partition("\n\n")[0])
+        assert wanted[:2] == ["llpbook", "seaborn"], name
+        assert all(map(find_spec, wanted)), name
 
 
 def test_equation_without_code_or_test(tiny):

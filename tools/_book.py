@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+import tomllib
 from collections import Counter, defaultdict, namedtuple
 from pathlib import Path
 
@@ -33,6 +34,7 @@ METADATA = {
 CELL_METADATA = ("tags", "mystnb")
 # The key of a notebook's metadata under which sync stores what it wrote (`stamp`). jupytext keeps it out of the twin.
 SYNCED = "llpbook"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 SYNC = ".venv/bin/python tools/sync_cells.py"
 
 
@@ -114,9 +116,20 @@ def twin_read(text, path):
     return normalize(jupytext.reads(text, fmt="md:myst", config=config))
 
 
+# How the lines begin that sync writes at the top of a chapter's first code cell; an empty line ends them.
+INSTALL = "# Installs what is missing, as in Colab; where the book is set up, nothing happens."
+
+
+def own_source(source):
+    """The source of a cell without the lines that install what the chapter needs."""
+    first, _, rest = source.partition("\n\n")
+    return rest if first.startswith(INSTALL) else source
+
+
 @functools.cache
 def code_key(source):
     """What a code cell does: its syntax without comments, layout and docstrings; its text where it does not parse."""
+    source = own_source(source)
     try:
         tree = ast.parse(source)
     except SyntaxError:
@@ -155,7 +168,7 @@ def own_text(nb):
     """
     cells = []
     for cell in nb.cells:
-        source = cell.source.strip()
+        source = own_source(cell.source).strip()
         if is_managed(cell):
             source = header(source) or source.split("\n", 1)[0]
         elif cell.cell_type == "markdown":

@@ -21,14 +21,6 @@ OUTPUT_BYTES = 200_000  # of a chapter
 CELL_LINES, CELL_MEDIAN = 30, 5
 FUNCTION_LINES, CLASS_LINES, MODULE_LINES = 25, 60, 300
 UNCOMPARED = "nbval-ignore-output"
-INSTALL = "# llpbook missing? %pip install llpbook[plot]@git+https://github.com/llpbook/llpbook"
-# The package, and what comes with it, its extra `plot` and a kernel; tools/lonely.py runs the chapters with these only.
-WITH_PACKAGE = {
-    "IPython", "joblib", "llpbook", "matplotlib", "numpy", "pandas", "scipy", "seaborn", "sklearn",
-}  # fmt: skip
-MISSING = re.compile(r"^# \w+ missing\? %pip install (\S+)$", re.MULTILINE)
-# The studies lie beside a chapter; where it stands alone, as in Colab, this line brings them.
-STUDIES = "# studies missing? !git clone https://github.com/llpbook/llpbook x; mv x/book/studies ."
 RULES = {}
 
 
@@ -64,7 +56,9 @@ def clean_outputs(book):
 def uncompared(book):
     """A cell whose output is not compared (tag nbval-ignore-output) asserts its claim, of a name that it computes."""
     for where, cell in book.code:
-        if UNCOMPARED in cell.metadata.get("tags", []) and not _asserts(cell.source):
+        if UNCOMPARED in cell.metadata.get("tags", []) and not _asserts(
+            _book.own_source(cell.source)
+        ):
             yield f"{where}: its output is not compared, and it asserts nothing"
 
 
@@ -114,7 +108,8 @@ def cell_length(book):
     lengths = {name: [] for name in book.notebooks}
     for name, where, cell in book.cells:
         if cell.cell_type == "code" and not _book.is_managed(cell):
-            length = len(re.findall(r"^[ \t]*[^#\s]", cell.source, re.MULTILINE))
+            source = _book.own_source(cell.source)
+            length = len(re.findall(r"^[ \t]*[^#\s]", source, re.MULTILINE))
             lengths[name].append(length)
             if length > CELL_LINES:
                 yield f"{where}: {length} lines of code, above {CELL_LINES}"
@@ -160,30 +155,6 @@ def plain_notebook(book):
                     yield f"{where}: {shown} is shown as code: write [words](#label)"
                 if (one.type, two.type) == ("link_open", "link_close"):
                     yield f"{where}: the link to {one.attrs['href']} has no words"
-
-
-@rule
-def install_line(book):
-    """The first cell of a chapter that imports llpbook says how to install it."""
-    for name, nb in book.notebooks.items():
-        cells = (c.source for c in nb.cells if c.cell_type == "code")
-        first = next(
-            (s for s in cells if re.search(r"^(from|import) llpbook", s, re.M)), None
-        )
-        if first is not None and INSTALL not in first:
-            yield f"book/{name}.ipynb: the first cell with llpbook has no line '{INSTALL}'"
-
-
-@rule
-def installed(book):
-    """What a chapter imports comes with llpbook[plot], or a line "# X missing? …" says how it comes."""
-    for name, nb in book.notebooks.items():
-        code = "\n".join(c.source for c in nb.cells if c.cell_type == "code")
-        there = {*sys.stdlib_module_names, *WITH_PACKAGE, *MISSING.findall(code)}
-        there |= {"studies"} if STUDIES in code else set()
-        imported = re.findall(r"^ *(?:from|import) (\w+)", code, re.MULTILINE)
-        for module in sorted({*imported} - there):
-            yield f"book/{name}.ipynb: imports {module}, which its first cell does not install"
 
 
 @rule

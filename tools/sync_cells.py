@@ -10,7 +10,8 @@ which keeps the output of each cell whose code did not change but for comments, 
 tagged ``llpbook`` is *managed*: it begins with a comment that names objects of the package
 (``# llpbook.mean_map.MeanMap``; several with commas; a method as ``MeanMap.fit``), and their source is written below
 with each docstring cut to its summary. What stands in a chapter between the lines ``<!-- concordance -->`` and
-``<!-- /concordance -->`` is written too: equation, function, test. So is ``book/concordance.md``, one such
+``<!-- /concordance -->`` is written too: equation, function, test; and so are the lines at the top of its first code
+cell that install what it imports where it stands alone. So is ``book/concordance.md``, one such
 table a chapter. The hours in ``book/teaching.md`` are those of ``tools/hours.py``.
 
 A sync stores in the notebook's metadata what the text was. If the side that would lose was edited since, the chapter is
@@ -67,6 +68,30 @@ def managed_source(book, cell, where):
         parts.append(shown_source(module, node))
     head = wrap(", ".join(names), "# ")
     return f"{head}\n" + "\n\n\n".join(parts)
+
+
+# --- a chapter alone -----------------------------------------------------------------------------------------
+
+HOME = _book.PROJECT["urls"]["Homepage"]
+# What `llpbook[plot]` and a kernel bring.
+WITH_PACKAGE = {"IPython", "joblib", "llpbook", "matplotlib"}
+WITH_PACKAGE |= {"numpy", "pandas", "scipy", "seaborn", "sklearn"}
+
+
+def with_install(source, code):
+    """The first cell of a chapter, which installs what all its code imports, before the first import of a library."""
+    imported = {*re.findall(r"^ *(?:from|import) (\w+)", code, re.MULTILINE)}
+    if not imported & {"llpbook", "studies"}:
+        return source
+    lines = [_book.INSTALL, "from importlib.util import find_spec"]
+    lines.append('if not (find_spec("llpbook") and find_spec("seaborn")):')
+    lines.append(f'    %pip install -q "llpbook[plot]@git+{HOME}"')
+    for name in sorted(imported - WITH_PACKAGE - sys.stdlib_module_names):
+        get = f"%pip install -q {name}"
+        if name == "studies":  # they lie beside the chapters
+            get = f"!git clone -q {HOME} x && mv x/book/studies ."
+        lines += [f'if not find_spec("{name}"):', f"    {get}"]
+    return "\n".join([*lines, "", source]).strip()
 
 
 # --- the concordance -----------------------------------------------------------------------------------------
@@ -150,6 +175,10 @@ class Chapter:
                 if len({side.get(head, head) for side in sides} - {head}) > 1:
                     note = "twin and notebook differ here; the package wins: edit it"
                     print(f"{where}: {head[2:]}: {note}", file=sys.stderr)
+        code = [cell for cell in nb.cells if cell.cell_type == "code"]
+        if code:
+            own = [_book.own_source(cell.source) for cell in code]
+            code[0].source = with_install(own[0], "\n".join(own))
         texts = [c.source for c in nb.cells if c.cell_type == "markdown"]
         self.title = next(
             t for text in texts for t in re.findall("^# (.*)", text, re.M)
