@@ -5,6 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.stamp
 NB     := $(wildcard book/*.ipynb)
+BACKEND = $(shell sed -n 's/^requires = \["\(.*\)"\]/\1/p' pyproject.toml)
 
 # Hermetic: no user site, no user kernels, one thread a process so that results do not depend on the machine.
 export PYTHONNOUSERSITE := 1
@@ -24,7 +25,8 @@ $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "need Python 3.11, 3.12, 3.13 or 3.14: make PYTHON=/path/to/python"; exit 1; }
 	$(PYTHON) -m venv $(VENV) || { echo "cannot create $(VENV)"; echo "on Debian: apt-get install python3-venv"; rm -f $@; exit 1; }
 $(STAMP): requirements.txt pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.txt
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -e .
 	@touch $@
 
 # --- readers -----------------------------------------------------------------------------------------------
@@ -58,8 +60,8 @@ properties: $(STAMP)  ## thousands of forms of input (EXAMPLES=350)
 	LLPBOOK_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -q -n 2 tests/test_properties.py
 
 # JupyterLab with the book's kernel and MyST; what Binder installs too.
-$(VENV)/.lab: binder/requirements.txt | $(STAMP)
-	$(BIN)/python -m pip install -q --disable-pip-version-check -r binder/requirements.txt
+$(VENV)/.lab: binder/lab.txt | $(STAMP)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -r binder/lab.txt
 	@touch $@
 lab: $(VENV)/.lab  ## JupyterLab with the book
 	$(BIN)/jupyter lab book/intro.ipynb
@@ -80,10 +82,10 @@ student: $(STAMP)  ## chapters without solutions (ARGS=--run runs them)
 slides: $(VENV)/.lab  ## slides of a course (NAME=session_1)
 	$(BIN)/python tools/slides.py $(NAME) $(ARGS)
 
-# For machines without a network: all that `make setup lab` installs. Not `-e .`, of which pip would pack the folder.
+# For machines without a network: all that `make setup lab` installs.
 wheels:  ## packages for a machine without network
-	mkdir -p wheels && grep -hEv '^(-|#)' requirements.txt binder/requirements.txt > wheels/list.txt
-	$(PYTHON) -m pip download -q --disable-pip-version-check -d wheels -r wheels/list.txt "setuptools>=77"
+	$(PYTHON) -m pip download -q --disable-pip-version-check -d wheels --require-hashes -r requirements.txt
+	$(PYTHON) -m pip download -q --disable-pip-version-check -d wheels -r binder/lab.txt "$(BACKEND)"
 
 # The unit tests at the oldest versions that pyproject.toml allows, in an environment of their own.
 OLD := .venv-oldest
@@ -150,8 +152,7 @@ reproduce: $(STAMP)  ## rows of a study (TABLE=NAME ARGS=...); without TABLE lis
 # `uv` writes the lock; it is a tool of the author's, not of the book.
 lock:  ## requirements.txt, by uv
 	uv pip compile pyproject.toml --extra plot --extra book --extra test --universal --python-version 3.11 --upgrade \
-	  --no-annotate --no-header --no-emit-index-url -o requirements.txt -q
-	echo "-e ." >> requirements.txt
+	  --generate-hashes --no-annotate --no-header --no-emit-index-url -o requirements.txt -q
 
 # No EPUB: its readers run no MathJax, so that each formula would stand there as TeX.
 pdf: $(STAMP)  ## the book as PDF
