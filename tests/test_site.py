@@ -1,7 +1,9 @@
 """The site's configuration, the documents of the repository, and the check that the site asks no other host."""
 
 import importlib
+import os
 import re
+import subprocess
 import sys
 import tomllib
 from collections import Counter
@@ -122,6 +124,42 @@ def test_a_release_names_its_version_and_date():
     assert said == ["CITATION.cff: no date-released 2030-01-02"]
     assert versions.newest(["v0.9.0", "v0.10.0", "v1.0.0rc1", "x"]) == "v0.10.0"
     assert versions.newest([]) is None
+
+
+def test_a_release_is_of_the_main_branch(tmp_path):
+    def git(*words):
+        who = ["-c", "user.name=a", "-c", "user.email=a@b.example"]
+        subprocess.run(["git", *who, *words], cwd=tmp_path, check=True)
+
+    git("init", "-q", "-b", "main")
+    for branch in ("main", "aside"):
+        git("checkout", "-q", "-B", branch)
+        git("commit", "-q", "--allow-empty", "-m", branch)
+        git("tag", f"on-{branch}")
+    assert release.is_on("main", "on-main", tmp_path)
+    assert not release.is_on("main", "on-aside", tmp_path)
+    assert "fetch-depth: 0 " in read(".github/workflows/release.yml")  # main is there
+
+
+def test_every_pin_of_the_lock_has_hashes_and_pip_can_take_it():
+    pins = re.split(r"\n(?=\S)", read("requirements.txt").strip())
+    pin = r"[\w.-]+==[\w.]+( ; .+)? \\\n( +--hash=sha256:[0-9a-f]{64}( \\\n)?)+"
+    assert not [text for text in pins if not re.fullmatch(pin, text)]
+    # with hashes pip takes nothing without one, so Binder gets the rest afterwards
+    assert read("binder/requirements.txt").endswith("\n-r ../requirements.txt\n")
+    assert "--no-deps -e ." in read("binder/postBuild")
+    assert os.access(ROOT / "binder/postBuild", os.X_OK)
+
+
+def test_no_text_installs_from_an_index_that_has_no_such_project():
+    """Until the first release; then it is `pip install llpbook`."""
+    assert "Until the first release" in read("RELEASING.md")
+    folders = ("llpbook/**/*.py", "book/*.md", "book/src/*.md", "book/studies/*.py")
+    paths = [path for pattern in folders for path in ROOT.glob(pattern)]
+    for path in [*paths, *(ROOT / f for f in ("README.md", "tools/sync_cells.py"))]:
+        text = path.read_text("utf-8").replace("{HOME}", HOME)
+        for line in re.findall(r"pip install .*llpbook.*", text):
+            assert f"git+{HOME}" in line, f"{path.name}: {line}"
 
 
 # --- the site's configuration --------------------------------------------------------------------------------

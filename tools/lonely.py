@@ -26,7 +26,7 @@ def run(python, path, folder):
     """Run a copy of a notebook in an empty folder; what went wrong."""
     copy = Path(folder, path.name)
     copy.write_bytes(path.read_bytes())
-    command = [python, "-m", "nbclient.cli", "--timeout=600", copy]
+    command = [python.with_name("jupyter-execute"), "--timeout=600", copy]
     options = {"cwd": folder, "env": HERE, "capture_output": True, "text": True}
     done = subprocess.run(command, **options)
     return done.stderr[-2000:] if done.returncode else ""

@@ -78,7 +78,7 @@ def cluster(address):
         from dask.distributed import Client
     except ImportError as error:
         raise ValueError(
-            '--scheduler needs Dask: pip install "llpbook[dask]"'
+            '--scheduler needs Dask: pip install "dask[distributed]"'
         ) from error
     with Client(address), joblib.parallel_config("dask"):
         yield

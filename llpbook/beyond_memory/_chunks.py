@@ -68,7 +68,7 @@ def data_set(path):
     try:
         from pyarrow.dataset import dataset
     except ImportError as error:
-        raise ImportError("it needs pyarrow: pip install 'llpbook[parquet]'") from error
+        raise ImportError("it needs pyarrow: pip install pyarrow") from error
     return dataset(path, format="parquet")
 
 
