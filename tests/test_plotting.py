@@ -20,6 +20,7 @@ from sklearn.datasets import load_iris
 
 from llpbook import taxonomy
 from llpbook.comparison import critical_difference, indistinct_groups
+from llpbook.ecological import plot_band
 from llpbook.plotting import (
     MARKERS,
     PALETTE,
@@ -31,6 +32,7 @@ from llpbook.plotting import (
 )
 from llpbook.plotting._bags import INKS, look, spread
 from llpbook.proportions import label_proportions
+from llpbook.uncertainty import BagReport
 
 
 @pytest.fixture(autouse=True)
@@ -170,7 +172,7 @@ def test_many_bags_are_spread_over_the_proportions():
     assert spread(P, np.array([1, 1, 1, 0]), 3).tolist() == [0, 1, 2]
 
 
-DOLLARS = ("under $10 a day", r"$\frac$", r"\$5 and $6", "$a$", "_hidden")
+DOLLARS = ("under $10 a day", r"$\frac$", r"\$5 and $6", "$a$", "_hidden", "50 % _{")
 
 
 def texts_of(figure):
@@ -190,6 +192,35 @@ def test_a_dollar_in_a_name_is_a_dollar(name):
     three = np.array([[0.2, 0.3, 0.5], [0.5, 0.3, 0.2]])
     shown = texts_of(plot_bags(frame, [0, 1], three, class_names=["a", name, "c"]))
     assert name in [text.strip() for text in shown]
+
+
+def bands_of(names):
+    """A band, with such groups alone and within strata of such names."""
+    columns = ["least", "low", "plain", "contextual", "high", "most"]
+    both = pd.MultiIndex.from_product([names, ["$old$", "_young"]])
+    for index in (pd.Index(names), both):
+        yield pd.DataFrame(
+            [[0.1, 0.3, 0.4, 0.45, 0.5, 0.9]] * len(index), index, columns
+        )
+
+
+def standing_out(names):
+    """A report of bags of which each stands out."""
+    columns = {"z": 9.0, "expected": 0.5, "stands_out": True}
+    return BagReport(pd.DataFrame(columns, names), 1.0, 2.0, 1.0, 0.0)
+
+
+def test_every_plot_of_names_draws_them_as_they_are():
+    names = list(DOLLARS)
+    figures = {
+        "critical difference": [plot_critical_difference(dict(zip(names, range(1, 7), strict=True)), 9)],
+        "band": [plot_band(band).figure for band in bands_of(names)],
+        "report": [standing_out(names).plot().figure],
+    }  # fmt: skip
+    for what, drawn in figures.items():
+        for figure in drawn:
+            shown = " | ".join(texts_of(figure))
+            assert [name for name in names if name not in shown] == [], what
 
 
 def test_keyed_proportions_name_bags_and_classes(toy):

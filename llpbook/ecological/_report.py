@@ -206,7 +206,7 @@ def plot_band(
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['old']
     """
-    from ..plotting._style import GRAY, pyplot
+    from ..plotting._style import GRAY, literal, pyplot
 
     if ax is None:
         height = 0.8 + 0.32 * len(band)
@@ -222,7 +222,8 @@ def plot_band(
     )
     if truth is not None:
         ax.plot(np.asarray(truth), rows, "x", color="C1", markersize=6, label="truth")
-    names = [", ".join(map(str, np.atleast_1d(i))) for i in band.index]
+    several = band.index.nlevels > 1
+    names = [literal(", ".join(map(str, i)) if several else i) for i in band.index]
     ax.set(yticks=rows, yticklabels=names, xlim=(-0.02, 1.02), xlabel="rate")
     ax.invert_yaxis()
     return ax
