@@ -103,6 +103,7 @@ from ._tuning import (
     fold_numbers,
     median_distance,
     row_order,
+    seed_of_bins,
     thin,
     tune,
 )

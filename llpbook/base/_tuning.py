@@ -131,6 +131,15 @@ def fold_numbers(n, n_folds, seed):
     return np.random.RandomState(seed).permutation(n) % n_folds
 
 
+#: Rows above which scikit-learn's trees on histograms draw those that make the bins.
+MOST_BINNED = 200_000
+
+
+def seed_of_bins(n_rows, rng):
+    """The ``random_state`` of trees on histograms, drawn only where so many rows need one."""
+    return rng.randint(2**31 - 1) if n_rows > MOST_BINNED else 0
+
+
 def choose_centers(X, n_centers, rng):
     """Centers of basis functions: all instances, or some at random.
 

@@ -7,6 +7,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.utils import check_random_state
 
+from ..base import seed_of_bins
 from ._permutations import cell_sums
 from ._views import FREQUENCIES, TestResult, smallest_shift, unit_total, waves
 
@@ -31,13 +32,13 @@ def out_of_fold(fit, target, n_folds, rng):
     return predicted
 
 
-def add_trees(X, target, base, train, test):
+def add_trees(X, target, base, train, test, rng):
     """Predictions of the columns of ``target`` by ``base`` and boosted trees on what it leaves."""
-    predicted = base[test].copy()
+    predicted, seed = base[test].copy(), seed_of_bins(len(train), rng)
     for column in range(target.shape[1]):
         trees = HistGradientBoostingRegressor(
             learning_rate=0.15, max_iter=30, max_leaf_nodes=8, l2_regularization=5.0,
-            max_bins=63, early_stopping=False,
+            max_bins=63, early_stopping=False, random_state=seed,
         )  # fmt: skip
         trees.fit(X[train], (target - base)[train, column])
         predicted[:, column] += trees.predict(X[test])
@@ -56,8 +57,8 @@ def class_probabilities(X, features, onehot, rng, n_folds=5):
         model.fit(smooth[train], codes)
         base[:, model.classes_] = model.predict_proba(smooth)
         if base.shape[1] > 2:
-            return add_trees(X, onehot, base, train, test)
-        second = add_trees(X, onehot[:, 1:], base[:, 1:], train, test)
+            return add_trees(X, onehot, base, train, test, rng)
+        second = add_trees(X, onehot[:, 1:], base[:, 1:], train, test, rng)
         return np.hstack([1 - second, second])
 
     found = np.clip(out_of_fold(fit, onehot, n_folds, rng), 1e-3, None)
@@ -70,7 +71,7 @@ def conditional_mean(X, features, target, rng, n_folds=3):
 
     def fit(train, test):
         base = Ridge().fit(smooth[train], target[train]).predict(smooth)
-        return add_trees(X, target, base.reshape(target.shape), train, test)
+        return add_trees(X, target, base.reshape(target.shape), train, test, rng)
 
     return out_of_fold(fit, target, n_folds, rng)
 

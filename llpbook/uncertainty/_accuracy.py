@@ -116,6 +116,12 @@ def slack_of_counts(data, rounding=0.0):
     return data.bag_sizes * float(rounding)
 
 
+def both_or_neither(**pair):
+    """ValueError where one of two arguments is missing that mean nothing alone."""
+    if len({value is None for value in pair.values()}) > 1:
+        raise ValueError(f"give both {' and '.join(pair)}, or neither, got one of them")
+
+
 def check_classes(data, model):
     """ValueError where the classes of `BagData` are not those of a fitted model."""
     if data.classes.tolist() != list(model.classes_):
@@ -213,8 +219,7 @@ def expected_accuracy(
     >>> 0.5 <= expected_accuracy(model, X) <= 1
     True
     """
-    if (bags is None) != (proportions is None):
-        raise ValueError("give both bags and proportions, or neither, got one of them")
+    both_or_neither(bags=bags, proportions=proportions)
     if bags is None:
         require_probabilities(model)
         return float(model.predict_proba(X).max(axis=1).mean())

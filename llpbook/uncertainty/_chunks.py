@@ -52,8 +52,8 @@ class Fit:
         group=None,
     ):  # fmt: skip
         self.before, last = split_model(model)
-        if features is None:
-            features = getattr(model, "feature_names_in_", None)
+        names = getattr(model, "feature_names_in_", None)
+        features = names if features is None else features
         steps = () if self.before is None else tuple(s for _, s in self.before.steps)
         steps = tuple(s for s in steps if s not in (None, "passthrough"))
         engine = Engine("chunks", chunks, n_jobs, verbose)
@@ -61,6 +61,7 @@ class Fit:
         check = {"noisy": noise_of(last), "check": check_chunks}
         data = read_chunks(engine, proportions, layout, "whole bags", **check)
         check_classes(data, last)
+        check_columns(data.X, last, names)
         errors = last.proportion_errors
         covariances = None if errors is None else error_covariances(errors, data)
         shape = data.bags, data.proportions, covariances, data.frequencies
@@ -98,6 +99,18 @@ class Fit:
         whole = [joined(one) for one in zip(*parts, strict=True)]
         caution(len(self.data.bags), self.weights.size, whole, deviation)
         return Sandwich.of(V, L - len(V), self.weights, J, self.penalty)
+
+
+def check_columns(X, last, names):
+    """ValueError where chunks have other features than the model, or the same in another order."""
+    columns = list(X.layout.features)
+    if X.shape[1] != last.n_features_in_ or (
+        names is not None and columns != list(names)
+    ):
+        wanted = f"{last.n_features_in_} features" if names is None else list(names)
+        raise ValueError(
+            f"features must be the columns that the model was fitted to, in their order, {wanted}, got {columns}"
+        )
 
 
 def sums_and_deviations(fit):

@@ -10,6 +10,7 @@ from .._typing import ArrayLike, Matrix, Proportions
 from ..base import check_column, one_column, read_bags
 from ..count_likelihood import posterior
 from ._accuracy import (
+    both_or_neither,
     class_probabilities,
     expected_labels,
     no_features,
@@ -444,7 +445,7 @@ def tomography(
     model : estimator or Pipeline, optional
         With ``predict_proba``; then the expected rates given the counts are among the columns.
     X : array-like, shape (n_instances, n_features), optional
-        Needed with a model.
+        For a model, which needs it.
     counts : array-like of int, shape (n_instances,), optional
         How many equal instances each row stands for; one if not given.
     rounding : float, default 0.0
@@ -461,7 +462,8 @@ def tomography(
     Raises
     ------
     ValueError
-        If the group is no mask, there are more than two classes, or the input is malformed.
+        If the group is no mask, there are more than two classes, only one of model and X is given, or the input is
+        malformed.
 
     Examples
     --------
@@ -470,6 +472,7 @@ def tomography(
         low  high  rest_low
     0  0.67   1.0       0.0
     """
+    both_or_neither(model=model, X=X)
     data = read_shares(model, X, bags, proportions, counts=counts)
     times = np.ones(len(data.bags)) if counts is None else data.frequencies
     inside_group = one_group(group, len(times), bags, counts)
@@ -492,7 +495,7 @@ def tomography(
         with np.errstate(invalid="ignore"):  # nobody: NaN
             for end, value in zip(("low", "high", "rate"), ends, strict=False):
                 columns[name + end] = value / size
-    index = data.bag_labels if data.bag_labels is not None else range(len(sizes))
+    index = range(len(sizes)) if data.bag_labels is None else data.bag_labels
     return pd.DataFrame(columns, index)[sizes > 0]
 
 

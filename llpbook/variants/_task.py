@@ -18,6 +18,7 @@ from ..base import (
     in_order_of,
     keyed_rows,
     label_codes,
+    seed_of_bins,
     whole_counts,
 )
 
@@ -101,8 +102,9 @@ def score_strata(X, codes, rng):
     probabilities. Within a stratum of the true probabilities, label and features are independent.
     """
     model = HistGradientBoostingClassifier(
-        max_iter=40, max_leaf_nodes=8, l2_regularization=5.0, early_stopping=False
-    )
+        max_iter=40, max_leaf_nodes=8, l2_regularization=5.0, early_stopping=False,
+        random_state=seed_of_bins(len(X), rng),
+    )  # fmt: skip
     least = np.bincount(codes).min()
     if least < 2:
         raise ValueError(

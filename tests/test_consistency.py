@@ -1,0 +1,441 @@
+"""The package against itself: every public function and estimator by the same rules.
+
+`CALLS` has a call of each public function with more than one answer, `OTHERS` other values of its options.
+"""
+
+import ast
+import importlib
+import inspect
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from pathlib import Path
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from problems import quick
+from scipy.stats import loguniform
+from sklearn.base import clone
+from test_functions import public_functions
+
+import llpbook
+from llpbook import (
+    BagMeanRegression,
+    CountLogistic,
+    LLPGridSearchCV,
+    LLPRandomizedSearchCV,
+    MeanMap,
+    all_estimators,
+)
+from llpbook.bag_losses import BagBatches
+from llpbook.base import seed_of_bins
+from llpbook.model_selection import (
+    FullBagKFold,
+    SplitBagBootstrap,
+    SplitBagKFold,
+    SplitBagShuffle,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+plt.switch_backend("agg")
+
+
+# --- a call of each public function ----------------------------------------------------------------------------------
+
+RNG = np.random.default_rng(3)
+BAGS, GROUP = np.repeat(np.arange(30), 4), RNG.random(120) < np.repeat([0.3, 0.7], 60)
+X = np.column_stack([GROUP, RNG.normal(size=120) + BAGS / 20])
+Y = (RNG.random(120) < 1 / (1 + np.exp(1 - X @ [1.0, 1.0]))).astype(int)
+P, COUNTS = np.bincount(BAGS, Y) / 4, RNG.integers(1, 3, 120)
+LABELS = np.where(RNG.random(120) < 0.5, Y, -1)
+TWO = np.column_stack([1 - P, P])
+MODEL = CountLogistic(1.0, tol=1e-9).fit(X, BAGS, P)
+P_WIDE = np.tile(
+    [0.25, 0.75, 0.25, 1.0, 0.5, 0.5], 5
+)  # bags differ beyond their features
+WIDE = CountLogistic(1.0, tol=1e-9).fit(X, BAGS, P_WIDE)
+MANY = 0.1 * RNG.random((9, 3)) + np.arange(3)
+TIED = np.array([[1, 2, 2], [1, 2, 3], [1, 1, 3], [2, 1, 3], [1, 3, 3], [1, 2, 3]])
+HALVES = pd.DataFrame(
+    MANY, pd.MultiIndex.from_product([["a", "b", "c"], range(3)], names=["half", "set"])
+)
+FRAME = pd.DataFrame(X, columns=["old", "x"]).assign(bag=BAGS)
+CHUNKS = [FRAME[FRAME["bag"] % 2 == k] for k in (0, 1)]
+BAND = ["low", "high", "plain", "contextual", "limit", "least", "most", "n"]
+BAND = pd.DataFrame([[0.47, 0.72, 0.55, 0.7, 0.3, 0.22, 0.98, 900]], ["old"], BAND)
+CHAIN = {("Y", "X"), ("X", "B")}
+JOINT = np.full((2, 2, 2), 1 / 8) + 1e-3 * np.arange(-3.5, 4).reshape(2, 2, 2)
+
+
+def share_predicted(model):
+    return model.predict(X).mean()
+
+
+def curved(X):
+    return X[:, 0] ** 3 + X[:, 1] ** 3
+
+
+def table(*names, **more):
+    """Arguments by the names that they have in all functions."""
+    common = {
+        "model": MODEL, "estimator": BagMeanRegression(), "X": X, "bags": BAGS, "proportions": P, "group": GROUP,
+        "chunks": CHUNKS, "y": Y, "bag_sizes": np.full(30, 4), "predicted": 0.9 * TWO + 0.05,
+    }  # fmt: skip
+    return {name: common[name] for name in names} | more
+
+
+OF_BAGS, OF_GROUPS = ("X", "bags", "proportions"), ("bags", "proportions", "group")
+CALLS = {
+    "accuracy_bounds": table("bags", "proportions", predicted=Y),
+    "adversarial_shift": {"decision_function": curved, "X": X},
+    "average_ranks": {"scores": MANY},
+    "averaging_matrix": table("bags"),
+    "bag_bootstrap": table("estimator", *OF_BAGS, statistic=share_predicted, n_resamples=4, random_state=0),
+    "bag_deviation": table("X", "bags", model=WIDE, proportions=P_WIDE, n_resamples=9, random_state=0),
+    "bag_influence": table("model", *OF_BAGS),
+    "bag_report": table("model", *OF_BAGS),
+    "band_sentences": {"band": BAND},
+    "binary_labels": table("y", positive=1),
+    "chunk_coefficient_table": table("model", "chunks", "proportions", bags="bag", features=["old", "x"]),
+    "chunk_group_rate": table(
+        "model", "chunks", "proportions", bags="bag", group="old", features=["old", "x"]
+    ),
+    "class_prior": table("bag_sizes", proportions=TWO),
+    "coefficient_table": table("model", *OF_BAGS),
+    "count_labelings": {"counts": [[3, 2], [1, 4]]},
+    "count_log_likelihood": table("bags", proportions=TWO, probabilities=MODEL.predict_proba(X)),
+    "critical_difference": {"n_methods": 4, "n_sets": 8},
+    "dags_of": {"name": "simple"},
+    "dataset_names": {},
+    "diagnose": table(*OF_BAGS, n_permutations=99),
+    "draw_dag": {"dag": CHAIN},
+    "draw_dags": {},
+    "effect_needed": table("model", "X", *OF_GROUPS),
+    "effect_sizes": {"first": MANY[:, 0], "second": MANY[:, 1]},
+    "expected_accuracy": table("model", "X"),
+    "fit_chunks": table("estimator", "chunks", "proportions", bags="bag"),
+    "friedman": {"scores": MANY.round(1)},
+    "friedman_from_ranks": {"ranks": [1.1, 2.2, 2.7], "n_sets": 9},
+    "goodman": table(*OF_GROUPS),
+    "group_rate": table("model", "X", *OF_GROUPS),
+    "group_rate_band": table("model", "X", *OF_GROUPS),
+    "group_rate_bounds": table(*OF_GROUPS),
+    "identifiability": table("bags", "proportions"),
+    "independences": {"joint": JOINT},
+    "indistinct_groups": {"ranks": [1.1, 2.2, 2.7], "critical": 1.0},
+    "label_proportions": table("bags", "y"),
+    "label_worth": table("model", *OF_BAGS),
+    "labeling_error_rate": table("y", labels=1 - Y),
+    "load": {"name": "heart"},
+    "load_bags": {"name": "heart", "bag_size": 8, "random_state": 0},
+    "load_table": {"name": "heart"},
+    "make_bags": table("X", "y", variant="simple", random_state=0),
+    "make_dataset": table("X", "y", "bags"),
+    "name_of": {"pattern": {"X_B|Y"}},
+    "needed": {"checked": 100},
+    "paired_differences": {"scores": pd.DataFrame(MANY).rename_axis("set"), "reference": 0, "unit": "set"},
+    "pattern_of_dag": {"dag": CHAIN},
+    "plot_bags": table(*OF_BAGS),
+    "plot_band": {"band": BAND},
+    "plot_critical_difference": {"ranks": {"a": 1.1, "b": 2.2, "c": 2.7}, "n_sets": 9},
+    "plot_tomography": {"table": None},
+    "polling_errors": table("bags", "proportions"),
+    "prior_mse": table("predicted", "bag_sizes", proportions=TWO),
+    "proportion_mae": table("predicted", proportions=TWO),
+    "proportion_mse": table("predicted", proportions=TWO),
+    "proportion_scorer": table("proportions"),
+    "proportion_weighted_mse": table("predicted", "bag_sizes", proportions=TWO),
+    "provenance": {"name": "heart"},
+    "random_bags": table("y", bag_size=6, random_state=0),
+    "rank_methods": {"scores": MANY},
+    "recommend": table(*OF_BAGS),
+    "resampled_t_test": {"first": MANY[:, 0], "second": MANY[:, 1], "test_train_ratio": 0.5},
+    "sample_bags": table("chunks", "proportions", bags="bag", n_bags=5, random_state=0),
+    "table": {},
+    "tomography": table(*OF_GROUPS),
+    "toy_problem": {"which": 1, "random_state": 0},
+    "two_bag_test": {"X_p": X[:60], "X_q": X[60:], "n_permutations": 19},
+    "use_style": {},
+    "varies_between_bags": {},
+    "wilcoxon_test": {"first": MANY[:, 0], "second": MANY[:, 1]},
+}  # fmt: skip
+
+
+def called(name, /, **more):
+    """The answer of a public function to its call, with other values of some options."""
+    arguments = CALLS[name] | more
+    if name == "plot_tomography":
+        arguments["table"] = FUNCTIONS["tomography"][0](**CALLS["tomography"])
+    with matplotlib.rc_context():  # use_style stays here
+        answer = FUNCTIONS[name][0](**arguments)
+    return answer(MODEL, X, BAGS) if name == "proportion_scorer" else answer
+
+
+FUNCTIONS = public_functions()
+
+
+def test_every_public_function_is_called():
+    assert {*CALLS} == {*FUNCTIONS} - {"row_groups"}  # which needs pyarrow
+
+
+def scores(model, Z=X):
+    """What a model says of instances."""
+    score = getattr(model, "decision_function", None) or model.predict_proba
+    return score(Z)
+
+
+def text(answer):
+    """What an answer says, to be compared: each digit of its numbers, names, the texts and lines of a figure."""
+    return repr(said(answer))
+
+
+def said(answer):
+    if isinstance(answer, np.ndarray):
+        return answer.shape, answer.tolist()
+    if sp.issparse(answer):
+        return said(answer.toarray())
+    if isinstance(answer, pd.DataFrame | pd.Series):
+        names = [
+            getattr(answer, part, pd.Index([])).tolist()
+            for part in ("index", "columns")
+        ]
+        return *names, answer.astype(object).to_numpy().tolist(), str(answer.attrs)
+    if isinstance(answer, Mapping):
+        return {str(key): said(value) for key, value in answer.items()}
+    if isinstance(answer, tuple | list | set | frozenset):
+        return [said(one) for one in answer]
+    if is_dataclass(answer):
+        return [said(getattr(answer, field.name)) for field in fields(answer)]
+    if hasattr(answer, "classes_"):
+        return said(scores(answer))
+    if hasattr(answer, "get_params"):
+        return repr(answer)
+    figure = answer if isinstance(answer, Figure) else getattr(answer, "figure", None)
+    if figure is not None:
+        texts = [text.get_text() for text in figure.findobj(Text)]
+        lines = [line.get_xydata().tolist() for ax in figure.axes for line in ax.lines]
+        return texts, lines, figure.get_size_inches().tolist()
+    if hasattr(answer, "__dict__") and not callable(answer):
+        return said(vars(answer))
+    return answer
+
+
+# --- every random number comes from random_state ----------------------------------------------------------------------
+
+
+def global_generator():
+    _, keys, *place = np.random.get_state()  # noqa: NPY002
+    return keys.tolist(), place
+
+
+@cache
+def plain(name):
+    """What the call says, and whether it has drawn from the global generator."""
+    before = global_generator()
+    return text(called(name)), global_generator() != before
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_no_public_function_draws_from_the_global_generator(name):
+    assert not plain(name)[1]
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, (_, p) in FUNCTIONS.items() if "random_state" in p]
+)
+def test_another_random_state_gives_another_answer(name):
+    answers = (text(called(name, random_state=seed)) for seed in range(1, 9))
+    assert any(answer != plain(name)[0] for answer in answers)  # of few, some are ties
+
+
+def test_no_variant_of_bags_draws_from_the_global_generator():
+    before = global_generator()
+    for variant in ("naive", "intermediate", "label collider", "cross-bag"):
+        called("make_bags", variant=variant, n_bags=4)
+    assert global_generator() == before
+
+
+SPLITTERS = FullBagKFold, SplitBagKFold, SplitBagShuffle, SplitBagBootstrap
+SEARCHES = {
+    "grid": LLPGridSearchCV(MeanMap(), {"alpha": [1.0, 2.0]}, cv=2),
+    "random": LLPRandomizedSearchCV(
+        MeanMap(), {"alpha": loguniform(0.1, 9.0)}, n_iter=2, cv=2, random_state=0
+    ),
+}
+#: Anything with a fit, by name.
+FITTED = dict(all_estimators()) | SEARCHES
+
+
+def made(name):
+    """An estimator, with its seed and few starts, or a search."""
+    found = FITTED[name]
+    return quick(found) if isinstance(found, type) else clone(found)
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_no_fit_draws_from_the_global_generator(name):
+    before = global_generator()
+    scores(made(name).fit(X, BAGS, P))
+    assert global_generator() == before
+
+
+@pytest.mark.parametrize("splitter", SPLITTERS)
+def test_no_splitter_draws_from_the_global_generator(splitter):
+    before = global_generator()
+    list(splitter(2, random_state=0).split(X, groups=BAGS))
+    next(iter(BagBatches(BAGS, random_state=0)))
+    assert global_generator() == before
+
+
+#: Of scikit-learn's classes with a random_state those that draw nothing with the solvers that are used here.
+DRAWS_NOTHING = {"LogisticRegression", "Ridge"}
+
+
+def test_whatever_of_scikit_learn_may_draw_is_told_its_seed():
+    for path in Path(llpbook.__file__).parent.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        imports = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
+        known = {
+            alias.name: getattr(importlib.import_module(n.module), alias.name)
+            for n in imports if n.level == 0 and n.module.startswith("sklearn.") for alias in n.names
+        }  # fmt: skip
+        for call in ast.walk(tree):
+            name = getattr(getattr(call, "func", None), "id", None)
+            if isinstance(known.get(name), type) and name not in DRAWS_NOTHING:
+                takes = "random_state" in inspect.signature(known[name]).parameters
+                given = {keyword.arg for keyword in call.keywords}
+                assert not takes or "random_state" in given, f"{path.name}: {name}"
+
+
+def test_bins_of_many_rows_are_drawn_by_the_seed():
+    rng = np.random.RandomState(0)
+    assert seed_of_bins(200_000, rng) == 0  # nothing is drawn, and nothing else moves
+    assert rng.randint(9) == np.random.RandomState(0).randint(9)
+    first, other = (seed_of_bins(200_001, np.random.RandomState(k)) for k in (0, 1))
+    assert first == seed_of_bins(200_001, np.random.RandomState(0)) != other
+    mapper = importlib.import_module("sklearn.ensemble._hist_gradient_boosting.binning")
+    assert mapper._BinMapper().subsample == 200_000
+
+
+# --- an option acts, or is refused ------------------------------------------------------------------------------------
+
+
+#: By function and option: another value, and what else is set where the option acts in some settings only.
+OTHERS = {
+    "accuracy_bounds": {"rounding": 0.1},
+    "adversarial_shift": {"radius": 0.2, "step": 0.5},
+    "averaging_matrix": {"n_bags": 40},
+    "bag_bootstrap": {"n_resamples": 5},
+    "bag_deviation": {"counts": COUNTS, "C": (1.0, 10.0), "n_resamples": 19},
+    "bag_influence": {"labels": LABELS, "group": GROUP},
+    "bag_report": {"counts": COUNTS, "proportion_errors": np.full(30, 0.05), "level": 0.5},
+    "band_sentences": {"outcome": "being registered"},
+    "chunk_coefficient_table": {"features": ["x", "old"], "level": 0.5},
+    "chunk_group_rate": {"features": ["x", "old"], "level": 0.5, "rounding": 0.1},
+    "coefficient_table": {"labels": LABELS, "counts": COUNTS, "names": ["old", "x"], "level": 0.5},
+    "count_log_likelihood": {"bag_sizes": np.full(30, 8)},
+    "critical_difference": {"test": "nemenyi", "level": 0.05},
+    "dataset_names": {"encoding": "franco2023"},
+    "diagnose": {"labels": LABELS, "alpha": 0.2, "exact": True, "n_permutations": 199},
+    "effect_needed": {"value": 0.5, "counts": COUNTS, "rounding": 0.1},
+    "expected_accuracy": {"bags": BAGS, "proportions": P},
+    "fit_chunks": {"features": ["x", "old"]},
+    "friedman": {"correct_ties": False},
+    "friedman_from_ranks": {"tie_factor": 0.5},
+    "goodman": {"counts": COUNTS, "weights": "uniform"},
+    "group_rate": {"labels": LABELS, "counts": COUNTS, "level": 0.5, "rounding": 0.1},
+    "group_rate_band": {"units": BAGS // 10, "counts": COUNTS, "limit": 0.1, "rounding": 0.1},
+    "group_rate_bounds": {"rounding": 0.1},
+    "independences": {"tol": 0.01},
+    "label_proportions": {"n_bags": 40, "classes": [1, 0]},
+    "label_worth": {"counts": COUNTS},
+    "load": {"encoding": "raw", "missing": "keep", "classes": ["Iris-setosa", "Iris-virginica"]},
+    "load_bags": {
+        "bag_size": 9, "n_bags": 7, "by": "sex", "encoding": "raw", "missing": "keep", "positive": "absent",
+        "classes": ["Iris-setosa", "Iris-virginica"],
+    },
+    "make_bags": {
+        "n_bags": 5, "sizes": np.full(12, 10), "proportions": np.linspace(0.2, 0.9, 10), "clusters": GROUP,
+    },
+    "make_dataset": {"positive": 0, "name": "mine"},
+    "paired_differences": {"by": ["half"], "test_train_ratio": 0.5},
+    "plot_bags": {"class_names": ["a", "b"], "max_bags": 4, "figsize": (9, 9)},
+    "plot_band": {"truth": [0.4]},
+    "plot_critical_difference": {"control": "b", "level": 0.05, "figsize": (9, 9)},
+    "polling_errors": {"counts": COUNTS, "design": 2.0},
+    "proportion_mae": {"bag_sizes": np.arange(30)},
+    "proportion_scorer": {"error": "mse", "bag_sizes": np.full(30, 8), "soft": False},
+    "provenance": {"encoding": "full"},
+    "random_bags": {"bag_size": 7, "n_bags": 9},
+    "recommend": {"labels": LABELS, "counts": COUNTS, "proportion_errors": np.full(30, 0.1)},
+    "sample_bags": {"features": ["x"]},
+    "tomography": {"model": MODEL, "X": X, "counts": COUNTS, "rounding": 0.1},
+    "toy_problem": {"n": 20, "priors": (0.4, 0.6)},
+    "two_bag_test": {"n_permutations": 29, "alpha": 0.2},
+}  # fmt: skip
+
+
+#: Options that change no answer, and why.
+IDLE = {
+    "n_jobs": "work at once",
+    "verbose": "news",
+    "check_chunks": "notices chunks that change",
+    "max_seconds": "a limit of time",
+    "ax": "where a figure is drawn",
+}
+#: What else is set in both calls, where an option acts in some settings only.
+NEEDS = {
+    ("friedman", "correct_ties"): {"scores": TIED},
+    ("goodman", "weights"): {"counts": COUNTS},
+    **{("load", option): {"name": "credit-a"} for option in ("encoding", "missing")},
+    **{("load_bags", option): {"name": "credit-a"} for option in ("encoding", "missing")},
+    ("load", "classes"): {"name": "iris"},
+    ("load_bags", "classes"): {"name": "iris"},
+    ("paired_differences", "by"): {"scores": HALVES},
+    **{("proportion_scorer", option): {"error": "log_likelihood"} for option in ("bag_sizes", "soft")},
+}  # fmt: skip
+OF_MODEL = ("coefficient_table", "effect_needed", "group_rate", "group_rate_band")
+OF_CHUNKS = ("chunk_coefficient_table", "chunk_group_rate")
+TURNED = CountLogistic(1.0, tol=1e-9).fit(FRAME[["x", "old"]], BAGS, P)
+COUNTED = CountLogistic(1.0, tol=1e-9).fit(X, BAGS, P, counts=COUNTS)
+LABELED = CountLogistic(1.0, tol=1e-9).fit(X, BAGS, P, LABELS)
+#: What must be changed with it.
+WITH = {
+    ("expected_accuracy", "bags"): {"proportions": P},
+    ("expected_accuracy", "proportions"): {"bags": BAGS},
+    **{(name, "counts"): {"model": COUNTED} for name in OF_MODEL},
+    **{(name, "features"): {"model": TURNED} for name in OF_CHUNKS},
+    **{
+        (name, "labels"): {"model": LABELED}
+        for name in ("bag_influence", "coefficient_table", "group_rate")
+    },
+    ("load_bags", "n_bags"): {"bag_size": None},
+    ("load_bags", "by"): {"bag_size": None},
+    ("random_bags", "n_bags"): {"bag_size": None},
+    ("tomography", "model"): {"X": X},
+    ("tomography", "X"): {"model": MODEL},
+}
+OPTIONS = [
+    pytest.param(name, option, id=f"{name}-{option}")
+    for name, (_, parameters) in FUNCTIONS.items()
+    for option, p in parameters.items()
+    if p.default is not p.empty and option not in IDLE and option != "random_state"
+]
+
+
+@pytest.mark.parametrize(("name", "option"), OPTIONS)
+def test_every_option_of_a_public_function_acts(name, option):
+    needs, changed = NEEDS.get((name, option), {}), WITH.get((name, option), {})
+    before = global_generator()
+    other = called(name, **needs | changed | {option: OTHERS[name][option]})
+    assert global_generator() == before
+    assert text(other) != (text(called(name, **needs)) if needs else plain(name)[0])
+    if changed:  # alone it is refused, with the name of what is missing
+        with pytest.raises(ValueError, match="|".join(changed)):
+            called(name, **needs | {option: OTHERS[name][option]})
