@@ -24,15 +24,9 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_random_state
 
-from ._typing import RandomState
-from .base import (
-    Interval,
-    LLPClassifier,
-    StrOptions,
-    canonical_order,
-    crosstab,
-    require_memory,
-)
+from ._counts import crosstab
+from ._input import RandomState
+from .base import Interval, LLPClassifier, StrOptions, canonical_order, require_memory
 
 __all__ = ["ClusterModelSelection"]
 

@@ -26,8 +26,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ._checks import check_flag, check_whole, numbers
-from ._typing import ArrayLike
+from ._input import ArrayLike, check_flag, check_whole, numbers
 from .base import warn
 
 __all__ = [

@@ -22,7 +22,15 @@ from scipy.special import logsumexp
 from sklearn.metrics import euclidean_distances
 from sklearn.utils import check_random_state
 
-from ._typing import ArrayLike, Matrix, Proportions, RandomState
+from ._counts import whole_counts
+from ._input import (
+    ArrayLike,
+    Matrix,
+    Proportions,
+    RandomState,
+    check_bags,
+    check_positional,
+)
 from .base import (
     Interval,
     LLPClassifier,
@@ -30,8 +38,6 @@ from .base import (
     StrOptions,
     candidates,
     canonical_order,
-    check_bags,
-    check_positional,
     in_blocks,
     median_distance,
     require_memory,
@@ -40,7 +46,6 @@ from .base import (
     warn,
     warn_of_scale,
     warn_once,
-    whole_counts,
     whole_or_nothing,
 )
 
@@ -295,7 +300,7 @@ def labeling_error_rate(labels: ArrayLike, y: ArrayLike) -> float:
 
 
 def class_counts(size, prior):
-    """Instances of each class in a sample, the prior rounded to whole ones by `llpbook.base.whole_counts`.
+    """Instances of each class in a sample, the prior rounded to whole ones by `whole_counts`.
 
     Parameters
     ----------

@@ -16,20 +16,16 @@ from numbers import Real
 import numpy as np
 from scipy.special import logit
 
-from ._hinge import MAX_ROUNDS, USUAL_ROUNDS, minimize_hinges
-from ._typing import ArrayLike
-from .base import (
+from ._input import (
     WITHOUT_GRAM,
-    Interval,
-    KernelClassifier,
-    StrOptions,
+    ArrayLike,
     gram_matrix,
     kernel_coefficient,
     kernel_features,
     refuse_indefinite,
-    require_memory,
-    warn,
 )
+from ._linear import MAX_ROUNDS, USUAL_ROUNDS, minimize_hinges
+from .base import Interval, KernelClassifier, StrOptions, require_memory, warn
 
 __all__ = ["InvCal"]
 
@@ -156,7 +152,7 @@ def bag_kernel(X, averages, kernel, gamma, *, block=2000):
     averages : sparse array, shape (n_bags, n_instances)
         The averaging matrix S.
     kernel, gamma
-        See `llpbook.base.gram_matrix`.
+        See `llpbook.invcal.gram_matrix`.
     block : int, default 2000
 
     Returns

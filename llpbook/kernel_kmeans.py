@@ -20,18 +20,13 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from ._typing import RandomState
+from ._counts import crosstab, label_by_counts, label_by_seats, ranks
+from ._input import RandomState, gram_matrix, kernel_coefficient
 from .base import (
     Interval,
     LLPClassifier,
     NotIdentifiableError,
-    crosstab,
-    gram_matrix,
     in_blocks,
-    kernel_coefficient,
-    label_by_counts,
-    label_by_seats,
-    ranks,
     require_memory,
     row_order,
     warn,

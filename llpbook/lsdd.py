@@ -31,7 +31,7 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.utils import check_random_state, gen_batches
 
-from ._typing import ArrayLike, Matrix, NDArray, RandomState
+from ._input import ArrayLike, Matrix, NDArray, RandomState
 from .base import (
     StrOptions,
     candidates,

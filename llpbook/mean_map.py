@@ -17,19 +17,21 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.special import logsumexp
 
-from .base import (
-    ArrayLike,
+from ._input import require_rank
+from ._linear import (
     BagCounts,
     BagLoss,
-    KernelClassifier,
-    NotIdentifiableError,
     label_factors,
     linear_objective,
+    warn_if_too_sure,
+)
+from .base import (
+    ArrayLike,
+    KernelClassifier,
+    NotIdentifiableError,
     probabilities,
-    require_rank,
     softplus,
     warn_if_short,
-    warn_if_too_sure,
 )
 
 __all__ = ["MeanMap"]
@@ -112,7 +114,7 @@ class LogPartition(BagLoss):
     several_classes = True
 
     def of_counts(self, scores, known):
-        """See `llpbook.base.BagLoss`; no count is looked at."""
+        """See `llpbook.bag_losses.BagLoss`; no count is looked at."""
         s = probabilities(scores)
         if scores.ndim == 1:
             # eq: eq-mean-map-binary, eq-mean-map-gradient, eq-mean-map-hessian
@@ -122,7 +124,7 @@ class LogPartition(BagLoss):
         return known.total(logsumexp(scores, axis=1)), s, s * (1 - s)
 
     def factors(self, scores, known, state=None):
-        """See `llpbook.base.BagLoss.factors`."""
+        """See `llpbook.bag_losses.BagLoss.factors`."""
         return label_factors(scores)
 
 

@@ -16,9 +16,16 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from ._checks import _check_codes, check_bags, keyed_rows
-from ._shares import check_proportions, fill_empty_rows
-from ._typing import ArrayLike, NDArray, Proportions
+from ._input import (
+    ArrayLike,
+    NDArray,
+    Proportions,
+    check_bags,
+    check_codes,
+    check_proportions,
+    fill_empty_rows,
+    keyed_rows,
+)
 
 __all__ = [
     "Identifiability",
@@ -72,7 +79,7 @@ def averaging_matrix(bags: ArrayLike, *, n_bags: int | None = None) -> sp.csr_ar
     >>> (S @ [1.0, 3.0, 5.0]).tolist()
     [2.0, 5.0]
     """
-    codes, n_rows = _check_codes(bags, n_bags)
+    codes, n_rows = check_codes(bags, n_bags)
     # eq: eq-prop-averaging
     values = 1.0 / np.bincount(codes)[codes]
     places = codes, np.arange(codes.size)
@@ -116,7 +123,7 @@ def label_proportions(
     >>> label_proportions(["no", "yes", "yes", "yes"], [0, 0, 1, 1]).tolist()
     [[0.5, 0.5], [0.0, 1.0]]
     """
-    labels, (codes, n_rows) = np.asarray(y), _check_codes(bags, n_bags, y)
+    labels, (codes, n_rows) = np.asarray(y), check_codes(bags, n_bags, y)
     if labels.shape != codes.shape:
         raise ValueError(
             f"y must have one label for each of the {codes.size} instances in bags, "

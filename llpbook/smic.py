@@ -28,7 +28,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 
-from ._typing import ArrayLike, RandomState
+from ._input import ArrayLike, RandomState
 from .base import (
     StrOptions,
     candidates,

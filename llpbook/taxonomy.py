@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_random_state
 
-from ._typing import ArrayLike
+from ._input import ArrayLike
 
 __all__ = [
     "dags_of",

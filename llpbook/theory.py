@@ -23,21 +23,16 @@ from scipy.special import expit
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ._printed import Printed
-from .base import (
-    ArrayLike,
+from ._input import check_column
+from ._linear import (
     LinearObjective,
-    Matrix,
-    Proportions,
-    append_one,
     bag_counts,
-    check_column,
     gram_blocks,
     label_factors,
-    one_column,
-    read_bags,
     weighted_gram,
 )
+from ._printed import Printed
+from .base import ArrayLike, Matrix, Proportions, append_one, one_column, read_bags
 from .count_likelihood import CountLoss, exact_posterior
 
 __all__ = ["LabelWorth", "label_worth"]
@@ -257,8 +252,8 @@ def label_worth(
     X : array-like or sparse array, shape (n_instances, n_features)
     bags : array-like, shape (n_instances,)
     proportions : array-like, Series, dict or DataFrame, or None
-        See `llpbook.base.check_proportions`. Only the classes matter: the information is an expectation. None plans
-        bags whose shares are not known yet.
+        See `llpbook.proportions.check_proportions`. Only the classes matter: the information is an expectation. None
+        plans bags whose shares are not known yet.
     model : fitted estimator or Pipeline
         Linear in the log-odds, with ``coef_`` and ``intercept_``, such as `CountLogistic`. Its probabilities are taken
         as the true ones: a fit to labels, or to other bags, serves to plan.

@@ -22,13 +22,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from llpbook import MajorityClass, MeanMap, alter_svm
+from llpbook._counts import ranks
 from llpbook.alter_svm import AlterSVM, _solver
-from llpbook.base import (
-    LLPWarning,
-    NotIdentifiableError,
-    ranks,
-    read_bags,
-)
+from llpbook.base import LLPWarning, NotIdentifiableError, read_bags
 from llpbook.conv_svm import ConvSVM
 from llpbook.count_likelihood import CountLogistic
 from llpbook.invcal import InvCal

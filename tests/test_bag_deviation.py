@@ -25,8 +25,8 @@ from llpbook import (
 )
 from llpbook import count_likelihood as cl
 from llpbook import uncertainty as un
-from llpbook.base import BagCounts
-from llpbook.base._bag_effects import averaged_probabilities
+from llpbook._linear import BagCounts
+from llpbook._linear._effects import averaged_probabilities
 from llpbook.count_likelihood import CountLoss
 from llpbook.uncertainty._deviation import drawn_counts, objective_of
 

@@ -16,10 +16,12 @@ from scipy.stats import entropy as scipy_entropy
 from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 
+from llpbook._linear import BagCounts, LinearObjective, bag_counts, read_scores
 from llpbook.bag_losses import (
     BagBatches,
     BagBoosting,
     BagLogistic,
+    BagLoss,
     ConsistencyTerm,
     EasyLoss,
     EntropyTerm,
@@ -37,14 +39,7 @@ from llpbook.bag_losses import (
     unmixed_labels,
 )
 from llpbook.bag_losses._learners import LOSSES
-from llpbook.base import (
-    BagCounts,
-    BagLoss,
-    LinearObjective,
-    LLPWarning,
-    bag_counts,
-    read_scores,
-)
+from llpbook.base import LLPWarning
 from llpbook.count_likelihood import (
     CountBoosting,
     CountLogistic,

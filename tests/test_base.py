@@ -26,15 +26,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import llpbook
-from llpbook import base, diagnosis
-from llpbook._checks import check_labels
+from llpbook import _counts, _input, _linear, base, diagnosis
+from llpbook._input import check_labels
 from llpbook.base import (
     _bag_data,
-    _counts,
     _estimator,
     _predictions,
     _tuning,
-    _warnings,
 )
 from llpbook.base._bag_data import check_bag_weights
 from llpbook.baselines import BagMeanRegression, MajorityClass
@@ -50,7 +48,7 @@ def test_all_forms_of_proportions_mean_the_same():
     p, P = [0.25, 1.0], [[0.75, 0.25], [0.0, 1.0]]
     keyed = pd.Series(p), dict(enumerate(p)), dict(enumerate(P)), pd.DataFrame(P)
     for form in (p, np.array(P), *keyed):
-        matrix, classes, _ = base.check_proportions(form)
+        matrix, classes, _ = _input.check_proportions(form)
         assert_allclose(matrix, P)
         assert_array_equal(classes, [0, 1])
 
@@ -104,7 +102,7 @@ def test_tuning_takes_the_first_of_ties_up_to_rounding():
 def test_pivoted_cholesky_of_a_singular_kernel():
     rng = np.random.default_rng(0)
     A = rng.normal(size=(60, 5))
-    features, to_dual = base.kernel_features(A @ A.T)
+    features, to_dual = _input.kernel_features(A @ A.T)
     assert features.shape == (60, 5)
     assert_allclose(features @ features.T, A @ A.T, atol=1e-10)
     w = rng.normal(size=(5, 2))
@@ -207,8 +205,8 @@ def test_kernels_are_what_their_names_say():
         ("laplacian", np.exp(-0.7 * np.abs(gaps).sum(axis=2))),
         (lambda A, B: A @ B.T, X @ Z.T),
     ):
-        assert_allclose(base.gram_matrix(X, Z, kernel, 0.7), expected)
-    assert base.gram_matrix(X, X[:3], "precomputed", 0.7) is X
+        assert_allclose(_input.gram_matrix(X, Z, kernel, 0.7), expected)
+    assert _input.gram_matrix(X, X[:3], "precomputed", 0.7) is X
 
 
 def test_an_rbf_kernel_depends_on_differences_alone():
@@ -217,19 +215,19 @@ def test_an_rbf_kernel_depends_on_differences_alone():
     X, Z = (X + far) - far, (Z + far) - far  # as they are rounded there
     for A, B in ((X, Z), (X, X)):
         near, away = (
-            base.gram_matrix(A + c, A + c if A is B else B + c, "rbf", 0.7)
+            _input.gram_matrix(A + c, A + c if A is B else B + c, "rbf", 0.7)
             for c in (0, far)
         )
         assert_allclose(away, near, atol=1e-6)
     C = X + far
-    assert (base.gram_matrix(C, C, "rbf", 0.7).diagonal() == 1).all()
-    mixed = base.gram_matrix(X, sp.csr_array(Z), "rbf", 0.7)
-    assert_allclose(mixed, base.gram_matrix(X, Z, "rbf", 0.7))
+    assert (_input.gram_matrix(C, C, "rbf", 0.7).diagonal() == 1).all()
+    mixed = _input.gram_matrix(X, sp.csr_array(Z), "rbf", 0.7)
+    assert_allclose(mixed, _input.gram_matrix(X, Z, "rbf", 0.7))
 
 
 def test_a_sparse_precomputed_kernel_is_a_kernel():
     K = np.diag([1.0, 2.0, 3.0])
-    found = base.gram_matrix(sp.csr_array(K), sp.csr_array(K), "precomputed", 1.0)
+    found = _input.gram_matrix(sp.csr_array(K), sp.csr_array(K), "precomputed", 1.0)
     assert_array_equal(found, K)
 
 
@@ -316,19 +314,19 @@ def test_the_scale_of_a_kernel_is_one_over_the_variance():
     X = np.random.default_rng(5).poisson(0.7, size=(40, 3)).astype(float)
     for factor in (0.1, 10.0):
         for form in (factor * X, sp.csr_array(factor * X)):
-            gamma = base.kernel_coefficient("scale", form)
+            gamma = _input.kernel_coefficient("scale", form)
             assert gamma == pytest.approx(1 / (3 * factor**2 * X.var()))
     for form in (np.ones((4, 2)), sp.csr_array(np.ones((4, 2)))):
-        assert base.kernel_coefficient("scale", form) == 1
-        assert base.kernel_coefficient(0.3, form) == 0.3
+        assert _input.kernel_coefficient("scale", form) == 1
+        assert _input.kernel_coefficient(0.3, form) == 0.3
 
 
 def test_a_pivot_ends_the_factor_by_its_share():
     for unit in (1e-6, 1.0, 1e6):
         gram = unit * np.diag([1e-3, 1.0, 1e-6])
-        assert base.kernel_features(gram, tol=1e-4)[0].shape == (3, 2)
+        assert _input.kernel_features(gram, tol=1e-4)[0].shape == (3, 2)
         gram = unit * np.diag([1e-11, 1.0, 1e-13])
-        assert base.kernel_features(gram)[0].shape == (3, 2)
+        assert _input.kernel_features(gram)[0].shape == (3, 2)
 
 
 def test_a_named_kernel_is_its_matrix():
@@ -521,9 +519,9 @@ def test_tuples_name_bags():
 
 
 def test_labels_become_columns_of_the_sorted_classes():
-    classes, codes = base.label_codes(["b", "a", "c", "a"], 4)
+    classes, codes = _input.label_codes(["b", "a", "c", "a"], 4)
     assert classes.tolist() == ["a", "b", "c"] and codes.tolist() == [1, 0, 2, 0]
-    assert base.label_codes([True, False], 2)[1].tolist() == [1, 0]
+    assert _input.label_codes([True, False], 2)[1].tolist() == [1, 0]
     backwards = pd.Series(["b", "a", "c", "a"], [3, 2, 1, 0])
     for y, message in (
         (["a"] * 4, "y must hold two classes or more, got only 'a'"),
@@ -531,16 +529,16 @@ def test_labels_become_columns_of_the_sorted_classes():
         (backwards, r"y\.index differs from X\.index"),
     ):
         with pytest.raises(ValueError, match=message):
-            base.label_codes(y, 4, pd.DataFrame(np.eye(4)))
+            _input.label_codes(y, 4, pd.DataFrame(np.eye(4)))
 
 
 NAN, DAY = float("nan"), pd.Timestamp("2020-01-01")
 
 
 def test_features_are_a_matrix_of_finite_numbers():
-    X = base.check_features([[1, 2], [3, 4]])
+    X = _input.check_features([[1, 2], [3, 4]])
     assert X.dtype == float and X.tolist() == [[1, 2], [3, 4]]
-    base.check_features([[1e100]])
+    _input.check_features([[1e100]])
     for bad, message in (
         ([[-1e101]], "too large"),
         (np.array([[1, NAN]]), "column 1 holds missing values"),
@@ -549,7 +547,7 @@ def test_features_are_a_matrix_of_finite_numbers():
         (pd.DataFrame([["x", "y"]], columns=["a", "a"]), "column 'a', 'a' holds text"),
     ):
         with pytest.raises(ValueError, match=f"X must be a matrix .*{message}"):
-            base.check_features(bad)
+            _input.check_features(bad)
 
 
 COLUMNS = [
@@ -567,7 +565,7 @@ COLUMNS = [
 def test_messages_name_the_columns_and_what_to_put_in_front(columns, said):
     X = pd.DataFrame(columns)
     with pytest.raises(ValueError, match=f"X must be a matrix .*{said}"):
-        base.check_features(X)
+        _input.check_features(X)
     with pytest.raises(ValueError, match=f"X is not valid .* MajorityClass: .*{said}"):
         MajorityClass().fit(X, [0, 1], [0.2, 0.8])
 
@@ -593,9 +591,9 @@ def test_columns_of_another_fit_are_named_as_such():
 def test_a_frame_of_names_and_shares_is_answered_with_the_line_that_reads_it(frame):
     proportions = pd.DataFrame(frame)
     with pytest.raises(ValueError, match="proportions") as caught:
-        base.check_proportions(proportions)
+        _input.check_proportions(proportions)
     line = re.search(r"proportions[.[]\S*[])]", str(caught.value))[0]
-    matrix, _, keys = base.check_proportions(eval(line))
+    matrix, _, keys = _input.check_proportions(eval(line))
     assert_allclose(matrix[:, 1], [0.2, 0.8])
     assert keys.tolist() in ([0, 1], ["p", "q"], [1001, 1003])
     assert len(frame) == 1 or keys.tolist() != [0, 1]
@@ -610,14 +608,14 @@ def test_an_error_of_fit_says_where_to_read():
         return caught.value.__notes__
 
     (note,) = notes(MeanMap(), X, bags, [0.2, 1.8])
-    assert note == f"To read: {base.page('your_data')} and {base.page('mean_map')}"
+    assert note == f"To read: {_input.page('your_data')} and {_input.page('mean_map')}"
     (note,) = notes(MeanMap(alpha=-1), X, bags, [0.2, 0.8])
-    assert note == f"To read: {base.page('mean_map')}"
+    assert note == f"To read: {_input.page('mean_map')}"
     around = llpbook.CountCalibration(MeanMap(alpha=-1))
     (inner,) = notes(around, np.eye(6), np.arange(6) // 2, [0.2, 0.8, 0.5])
     assert inner == note
-    assert base.page("proportions") in notes(MeanMap(), X, bags, [0.5, 0.5])[0]
-    assert base.page("intro.html#two-baselines") in notes(MajorityClass(), X, bags)[0]
+    assert _input.page("proportions") in notes(MeanMap(), X, bags, [0.5, 0.5])[0]
+    assert _input.page("intro.html#two-baselines") in notes(MajorityClass(), X, bags)[0]
 
 
 def test_missing_proportions_are_asked_for_in_the_words_of_a_pipeline():
@@ -631,7 +629,7 @@ def test_missing_proportions_are_asked_for_in_the_words_of_a_pipeline():
 
 
 def test_shares_out_of_range_by_rounding_are_cut_and_others_named():
-    matrix, _, _ = base.check_proportions([-1e-6, 1 + 1e-6, 0.5])
+    matrix, _, _ = _input.check_proportions([-1e-6, 1 + 1e-6, 0.5])
     assert_array_equal(matrix, [[1, 0], [0, 1], [0.5, 0.5]])
 
 
@@ -653,13 +651,15 @@ def test_columns_that_are_no_classes_are_asked_about():
     for given, line in ((table, ""), (Foreign(table), r"\.to_pandas\(\)")):
         line = rf"{line}\.set_index\('district'\)\['vote'\]; .* are not the classes"
         with pytest.raises(ValueError, match=line):
-            base.check_proportions(given)
+            _input.check_proportions(given)
     with pytest.raises(ValueError, match="no rounding: are the columns 'vote', 'vote"):
-        base.check_proportions(table.set_index("district"))
+        _input.check_proportions(table.set_index("district"))
     rounded = pd.DataFrame({"no": [0.33, 0.5], "yes": [0.66, 0.5]})
     with pytest.raises(ValueError, match="if that is rounding, divide each row"):
-        base.check_proportions(rounded)
-    matrix, classes, _ = base.check_proportions(Foreign(rounded.assign(no=[0.34, 0.5])))
+        _input.check_proportions(rounded)
+    matrix, classes, _ = _input.check_proportions(
+        Foreign(rounded.assign(no=[0.34, 0.5]))
+    )
     assert classes.tolist() == ["no", "yes"] and matrix[0, 1] == 0.66
 
 
@@ -689,12 +689,12 @@ def test_a_class_that_is_hardly_predicted_warns(C, warned):
 
 
 def test_codes_may_be_objects_and_names_need_keys():
-    codes = base.check_bags(np.array([1, 0], dtype=object), 2, 2)
+    codes = _input.check_bags(np.array([1, 0], dtype=object), 2, 2)
     assert codes.tolist() == [1, 0] and codes.dtype == np.intp
-    assert base.check_bags([0], 1, 1).tolist() == [0]
+    assert _input.check_bags([0], 1, 1).tolist() == [0]
     pairs = pd.MultiIndex.from_tuples([("a", 1), ("b", 1), ("a", 2)])
-    keys = base.check_proportions({("a", 2): 0.1, ("a", 1): 0.9, ("b", 1): 0.5})[2]
-    assert base.check_bags(pairs, 3, 3, keys).tolist() == [1, 2, 0]
+    keys = _input.check_proportions({("a", 2): 0.1, ("a", 1): 0.9, ("b", 1): 0.5})[2]
+    assert _input.check_bags(pairs, 3, 3, keys).tolist() == [1, 2, 0]
 
 
 def test_labels_of_one_class_are_labels_and_none_are_none():
@@ -770,31 +770,31 @@ CLASSES, KEYS = np.array(["no", "yes"], dtype=object), pd.Index(["a", "b"])
 TWO_BAGS = base.BagData(np.zeros((4, 1)), np.repeat([0, 1], 2), np.eye(2), CLASSES)
 WEIGHTS = "bag_weights must be one finite, non-negative number for each of the 2 rows"
 ERRORS = "for each of the 2 rows of proportions (two classes)"
-check = base.check_proportions
+check = _input.check_proportions
 #: By function, arguments and what the error says; $ is its end.
 REFUSALS = [
-    (base.check_whole, ("n", 9, 2, 8), "from 2 to 8, got 9"),
-    (base.check_whole, ("n", True), "got True"),
-    (base.check_flag, ("f", 1, ("auto",)), "f must be auto, True or False, got 1"),
-    (base.keyed_rows, ("w", pd.Series(range(4), list("pqrs")), 2, KEYS),
+    (_input.check_whole, ("n", 9, 2, 8), "from 2 to 8, got 9"),
+    (_input.check_whole, ("n", True), "got True"),
+    (_input.check_flag, ("f", 1, ("auto",)), "f must be auto, True or False, got 1"),
+    (_input.keyed_rows, ("w", pd.Series(range(4), list("pqrs")), 2, KEYS),
      "must be the bags of proportions, such as ['a', 'b'], got ['p', 'q', 'r'];"),
-    (base.keyed_rows, ("w", {5: 1.0}, 2), "be the row numbers of proportions, such as [0, 1], got [5];"),
-    (base.keyed_rows, ("w", np.array([DAY], "M8[s]"), 1), "w must be numbers: real ones, got datetime64[s]"),
-    (base.check_column, ("labels", [1, None, None], 3), "at position 1; mark unknown labels by -1"),
-    (base.check_column, ("bags", [1, None, None], 3), "bags has a missing value at position 1$"),
-    (base.check_column, ("bags", [[0], [1, 2]], 2), "bags must be one value an instance: "),
-    (base.check_column, ("bags", pd.DataFrame({"k": [1, 2]}), 2), "got shape (2, 1): pass bags['k']"),
-    (base.check_bags, ([0, 5, 1], 3, 3), "holds 5, but proportions has no such row (it has 3, as many as X:"),
-    (base.check_bags, ([0, 5, 1, 1], 4, 3), "holds 5, but proportions has no such row (it has 3)"),
-    (base.check_bags, ([0.0, 1.5], 2, 2), "must be integers that index the rows of proportions, got 1.5"),
-    (base.check_bags, (list("ac"), 2, 2, KEYS), "bags holds 'c', which is not a key"),
+    (_input.keyed_rows, ("w", {5: 1.0}, 2), "be the row numbers of proportions, such as [0, 1], got [5];"),
+    (_input.keyed_rows, ("w", np.array([DAY], "M8[s]"), 1), "w must be numbers: real ones, got datetime64[s]"),
+    (_input.check_column, ("labels", [1, None, None], 3), "at position 1; mark unknown labels by -1"),
+    (_input.check_column, ("bags", [1, None, None], 3), "bags has a missing value at position 1$"),
+    (_input.check_column, ("bags", [[0], [1, 2]], 2), "bags must be one value an instance: "),
+    (_input.check_column, ("bags", pd.DataFrame({"k": [1, 2]}), 2), "got shape (2, 1): pass bags['k']"),
+    (_input.check_bags, ([0, 5, 1], 3, 3), "holds 5, but proportions has no such row (it has 3, as many as X:"),
+    (_input.check_bags, ([0, 5, 1, 1], 4, 3), "holds 5, but proportions has no such row (it has 3)"),
+    (_input.check_bags, ([0.0, 1.5], 2, 2), "must be integers that index the rows of proportions, got 1.5"),
+    (_input.check_bags, (list("ac"), 2, 2, KEYS), "bags holds 'c', which is not a key"),
     (check_labels, (["no", "?"], CLASSES, 2), "holds '?', which is neither -1 nor one of the classes ['no', 'yes']"),
-    (base.read_counts, ([1, -1], 2), "counts must be whole numbers, 0 or more: how many"),
-    (base.read_counts, ([0, 0], 2), "counts are all 0"),
-    (base.read_counts, ([1, 2], 3), "counts must have one entry for each of the 3 instances"),
-    (base.read_counts, ([1, 0.5], 2), "got 0.5. Weights"),
-    (base.read_counts, ([1, 2.0**53], 2), "got 9007199254740992.0. Weights"),
-    (base.gram_matrix, (np.eye(2), np.eye(3), "precomputed", 1.0), "of the 3 training instances with kernel"),
+    (_input.read_counts, ([1, -1], 2), "counts must be whole numbers, 0 or more: how many"),
+    (_input.read_counts, ([0, 0], 2), "counts are all 0"),
+    (_input.read_counts, ([1, 2], 3), "counts must have one entry for each of the 3 instances"),
+    (_input.read_counts, ([1, 0.5], 2), "got 0.5. Weights"),
+    (_input.read_counts, ([1, 2.0**53], 2), "got 9007199254740992.0. Weights"),
+    (_input.gram_matrix, (np.eye(2), np.eye(3), "precomputed", 1.0), "of the 3 training instances with kernel"),
     (averaging_matrix, ([[0, 1]],), "bags must be one-dimensional and not empty, got an array of shape (1, 2)"),
     (averaging_matrix, ([0.5, 1.0],), "bags must be integers that index the rows of proportions, got dtype float64"),
     (averaging_matrix, ([-1, 0],), "bags must not be negative, got -1"),
@@ -813,10 +813,10 @@ REFUSALS = [
     (partial(check, empty_rows=True), ([[0.5, NAN], [1, 0]],), "got nan for bag 0$"),
     (check, (pd.DataFrame([[0.5, 0.5], [1.2, -0.2]], list("ab")),), "got 1.2 for bag 'b'"),
     (check, (pd.DataFrame([[0.5, 0.5], [0.5, 0.4]], list("ab")),), "of bag 'b' sum to 0.9"),
-    (base.in_order_of, ([0, 1], np.eye(3), [0, 1, 2]), "has the classes [0, 1, 2], and must have [0, 1]"),
-    (base.in_order_of, (CLASSES, np.eye(2), ["no", "?"]), "has the classes ['no', '?'], and must have ['no', 'yes']"),
-    (base.require_rank, (np.full((3, 2), 0.5), np.ones(3)), "has rank 1 over the bags in use, which cannot tell 2"),
-    (base.fill_empty_rows, (np.full((2, 2), NAN), np.array([1]), KEYS), "got nan for bag 'b', which has"),
+    (_input.in_order_of, ([0, 1], np.eye(3), [0, 1, 2]), "has the classes [0, 1, 2], and must have [0, 1]"),
+    (_input.in_order_of, (CLASSES, np.eye(2), ["no", "?"]), "has the classes ['no', '?'], and must have ['no', 'yes']"),
+    (_input.require_rank, (np.full((3, 2), 0.5), np.ones(3)), "has rank 1 over the bags in use, which cannot tell 2"),
+    (_input.fill_empty_rows, (np.full((2, 2), NAN), np.array([1]), KEYS), "got nan for bag 'b', which has"),
     (base.read_bags, (np.zeros((5, 1)), [0, 0, 1, 1, 0], [0.5, 0.5, NAN, NAN, 0.5]), "per instance, for only 2 bags"),
     (base.error_covariances, ([[[1.0, -1.0], [-1.0, 2.0]]] * 2, TWO_BAGS), ERRORS),
     (base.error_covariances, ([[[-1.0, 1.0], [1.0, -1.0]]] * 2, TWO_BAGS), ERRORS),
@@ -828,7 +828,7 @@ REFUSALS = [
     (CountLogistic(proportion_noise="gaussian").fit, (np.eye(2), [0, 1], [0, 1]), "'gaussian' needs proportion_errors"),
     (CountLogistic(proportion_errors=np.zeros((3, 3, 3)), proportion_noise="laplace").fit,
      (np.eye(3), [0, 1, 2], np.eye(3)), "proportion_noise='laplace' is for two classes, got [0, 1, 2]"),
-    (base.read_scores, (np.zeros((2, 3)), [0, 0], [0.5]), "one column per class of proportions, 2, or"),
+    (_linear.read_scores, (np.zeros((2, 3)), [0, 0], [0.5]), "one column per class of proportions, 2, or"),
     (MajorityClass().fit, (np.eye(2), KEYS, pd.DataFrame([[0.0, 1.0]] * 2, KEYS, CLASSES)), "is of class 'yes';"),
     (MeanMap().fit(np.eye(2), [0, 1], [0, 1]).score, (np.eye(2), ["x", 1]), "'x', which is none of the classes [0, 1]"),
 ]  # fmt: skip
@@ -843,18 +843,18 @@ def test_a_refusal_says_what_was_given(case):
 
 
 def test_what_is_just_inside_a_limit_passes():
-    assert [base.check_whole("n", *v) for v in ((1,), (8, 2, 8))] == [1, 8]
-    base.check_flag("f", np.True_)
-    base.check_flag("f", "auto", ("auto",))
-    assert base.read_counts([0, 2**53 - 1], 2)[1] == 2**53 - 1
+    assert [_input.check_whole("n", *v) for v in ((1,), (8, 2, 8))] == [1, 8]
+    _input.check_flag("f", np.True_)
+    _input.check_flag("f", "auto", ("auto",))
+    assert _input.read_counts([0, 2**53 - 1], 2)[1] == 2**53 - 1
     y, bags = np.arange(20_000) % 2, np.full(20_000, 1_999_999)
     assert len(label_proportions(y, bags)) == 2_000_000
     some = [0, 1, 2, 2], [0.2, NAN, 0.8]
     data = base.read_bags(np.zeros((4, 1)), *some, counts=[2, 0, 1, 3])
     assert data.bag_sizes.tolist() == [2, 0, 4] and data.X.shape == (3, 1)
-    turned = base.in_order_of([*"cab"], np.array([[0.1, 0.2, 0.7]]), [*"abc"])
+    turned = _input.in_order_of([*"cab"], np.array([[0.1, 0.2, 0.7]]), [*"abc"])
     assert turned.tolist() == [[0.7, 0.1, 0.2]]
-    assert base.in_order_of([*"abc"], turned, [0, 1, 2]) is turned
+    assert _input.in_order_of([*"abc"], turned, [0, 1, 2]) is turned
 
 
 def tells(words, function, *given):
@@ -906,7 +906,7 @@ def test_a_penalty_that_holds_log_odds_is_told_at_its_limits(C, x, w, words):
     X, often, model = np.array([[-x], [x], [x]]), np.array([2, 1, 1]), CountLogistic(C)
     for form, weights in product((X, sp.csr_array(X)), ([[w]], [[0.0], [w]])):
         given = model, form, np.array(weights), often
-        tells(words, _warnings.warn_if_held, *given)
+        tells(words, _linear.warn_if_held, *given)
 
 
 @pytest.mark.parametrize(
@@ -928,7 +928,7 @@ def test_a_model_that_is_too_sure_is_told_at_its_limits(n_bags, found, share, sc
     X, often = np.tile([[1.0], [-1.0]], (n_bags, 1)), np.tile([found, 10 - found], n_bags)  # fmt: skip
     given = X, np.repeat(np.arange(n_bags), 2), np.array([[1 - share, share]] * n_bags)
     data = base.BagData(*given, CLASSES, frequencies=often)
-    tells(words, base.warn_if_too_sure, MeanMap(), X, np.array([[score]]), data)
+    tells(words, _linear.warn_if_too_sure, MeanMap(), X, np.array([[score]]), data)
 
 
 class ByFirst(base.LLPClassifier):
@@ -1107,8 +1107,8 @@ def test_error_covariances_of_partly_known_bags():
 def test_half_an_instance_is_of_the_first_class_whoever_rounds():
     sizes, positives = np.array([5, 7, 3, 9]), [2, 3, 1, 4]
     halves, bags = np.full((4, 2), 0.5), np.repeat(np.arange(4), sizes)
-    assert base.whole_counts(halves, sizes)[:, 1].tolist() == positives
-    assert [base.whole_counts(np.ones(2), n)[1] for n in sizes] == positives
+    assert _counts.whole_counts(halves, sizes)[:, 1].tolist() == positives
+    assert [_counts.whole_counts(np.ones(2), n)[1] for n in sizes] == positives
     assert [class_counts(n, 0.5)[1] for n in sizes] == positives
     X = np.random.default_rng(0).normal(size=(24, 2))
     exact = diagnosis.read_problem(X, bags, halves, exact=True).proportions
@@ -1118,7 +1118,7 @@ def test_half_an_instance_is_of_the_first_class_whoever_rounds():
 def test_whole_counts_are_nearest_of_all_with_their_sums():
     rng = np.random.default_rng(2)
     sizes, P = rng.integers(0, 9, 50), rng.dirichlet(np.ones(3), 50)
-    counts, wanted = base.whole_counts(P, sizes), sizes[:, None] * P
+    counts, wanted = _counts.whole_counts(P, sizes), sizes[:, None] * P
     ups = np.floor(wanted)[:, None] + np.array(list(product([0, 1], repeat=3)))
     gaps = np.abs(ups - wanted[:, None]).sum(axis=2)
     least = np.where(ups.sum(axis=2) == sizes[:, None], gaps, np.inf).min(axis=1)
@@ -1128,11 +1128,11 @@ def test_whole_counts_are_nearest_of_all_with_their_sums():
 
 def test_equal_remainders_up_to_rounding_go_to_the_first_class():
     shares = np.array([[1.1, 2.1, 5.1, 0.7], [0.1, 0.4, 0.4, 0.1], [0, 0, 1, 3]])
-    found = base.whole_counts(shares, np.array([9, 3, 0]))
+    found = _counts.whole_counts(shares, np.array([9, 3, 0]))
     assert found.tolist() == [[1, 2, 5, 1], [1, 1, 1, 0], [0, 0, 0, 0]]
     third = np.array([1, 4, 4]) / 9
-    assert base.whole_counts(third, 3).tolist() == [1, 1, 1]
-    assert base.whole_counts(third[::-1], 3).tolist() == [2, 1, 0]
+    assert _counts.whole_counts(third, 3).tolist() == [1, 1, 1]
+    assert _counts.whole_counts(third[::-1], 3).tolist() == [2, 1, 0]
 
 
 def test_ranks_of_ties_and_many_bags():
@@ -1142,10 +1142,10 @@ def test_ranks_of_ties_and_many_bags():
         bags[0] = n_bags - 1
         for scores in (f, rng.normal(size=4000)):
             order = np.lexsort((np.arange(4000), -scores, bags))
-            found = base.ranks(scores, bags)[order]
+            found = _counts.ranks(scores, bags)[order]
             new = np.append(True, np.diff(bags[order]) > 0)
             assert (found[new] == 0).all() and (np.diff(found)[~new[1:]] == 1).all()
-    assert base.ranks(np.array([]), np.array([], int)).tolist() == []
+    assert _counts.ranks(np.array([]), np.array([], int)).tolist() == []
 
 
 @pytest.mark.parametrize("limit", [1000, 0])
@@ -1159,7 +1159,7 @@ def test_seats_are_taken_for_the_largest_gain_less_their_prices(limit, monkeypat
         return scores[rows, labels].sum() - prices[taken].sum()
 
     most = max(gain(np.array(labels)) for labels in product(range(3), repeat=6))
-    assert gain(base.take_seats(scores, prices)) == pytest.approx(most)
+    assert gain(_counts.take_seats(scores, prices)) == pytest.approx(most)
 
 
 @pytest.mark.parametrize(("block", "sizes"), [(2**20, [10]), (9, [3, 3, 3, 1])])
@@ -1190,21 +1190,39 @@ BUILT_ON = {
 }
 
 
-def test_methods_import_only_the_methods_that_they_build_on():
-    methods = {cls.__module__.split(".")[1] for _, cls in llpbook.all_estimators()}
-    found, root = set(), Path(llpbook.__file__).parents[1]
+def imports():
+    """For each import of one room from another: room, module that is named, name."""
+    root = Path(llpbook.__file__).parents[1]
     for path in root.glob("llpbook/**/*.py"):
         package = ".".join(path.relative_to(root).parent.parts)
         room = path.relative_to(root).with_suffix("").parts[1]
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and room in methods:
+            if isinstance(node, ast.ImportFrom):
                 source = resolve_name("." * node.level + (node.module or ""), package)
-                names = {
-                    f"{source}.{alias.name}.".split(".")[1] for alias in node.names
-                }
-                found |= {(room, name) for name in names & methods}
-    found = {pair for pair in found if pair[0] != pair[1]}
+                for alias in node.names:
+                    found = f"{source}.{alias.name}".split(".")
+                    if found[0] == "llpbook" and found[1] != room:
+                        yield room, found[1:-1] or found[1:], alias.name
+
+
+def test_methods_import_only_the_methods_that_they_build_on():
+    methods = {cls.__module__.split(".")[1] for _, cls in llpbook.all_estimators()}
+    found = {(room, source[0]) for room, source, _ in imports() if room in methods}
+    found = {pair for pair in found if pair[1] in methods}
     assert found == set(BUILT_ON), "BUILT_ON above says why a method imports another"
+
+
+#: From the ground up: a room imports from those below its own. All others are above.
+LAYERS = {"_counts": 0, "_printed": 0, "_input": 0, "proportions": 1, "base": 2, "_linear": 3}  # fmt: skip
+
+
+def test_imports_point_one_way_and_end_at_what_a_room_lets_out():
+    neighbors = set()
+    for room, source, name in imports():
+        assert len(source) == 1 and name[0] != "_", f"{room} takes {name} of {source}"
+        assert LAYERS.get(room, 4) > LAYERS.get(source[0], 3), (room, source, name)
+        neighbors |= {room} if source[0] == "_linear" else set()
+    assert neighbors == set(_linear.NEIGHBORS), "its docstring says who may use it"
 
 
 def test_a_class_that_no_label_had_is_below_all_scores():

@@ -38,7 +38,7 @@ from llpbook import (
     fit_chunks,
     sample_bags,
 )
-from llpbook.base import LinearObjective, _objective, bag_counts
+from llpbook._linear import LinearObjective, _objective, bag_counts
 from llpbook.beyond_memory import ChunkError, EngineError, _chunks, _instances
 from llpbook.count_likelihood import CountLoss
 from llpbook.discriminant import weighted_means, within_covariance

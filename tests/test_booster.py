@@ -12,7 +12,7 @@ from sklearn.ensemble import (
     HistGradientBoostingRegressor,
 )
 
-from llpbook.base._booster import boost_trees, tree_scores
+from llpbook._linear._booster import boost_trees, tree_scores
 
 ROUNDS = 12
 

@@ -11,7 +11,8 @@ from sklearn.datasets import make_blobs
 
 from llpbook import NotIdentifiableError
 from llpbook import cluster_selection as cs
-from llpbook.base import _running, crosstab
+from llpbook._counts import crosstab
+from llpbook.base import _running
 from llpbook.cluster_selection import ClusterModelSelection
 from llpbook.proportions import (
     label_proportions,

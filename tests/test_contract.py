@@ -510,7 +510,7 @@ def test_private_names_of_scikit_learn_are_imported_in_one_file():
                 continue
             if any(re.match(r"sklearn\b.*\._", name) for name in full):
                 users.add(path.relative_to(PACKAGE).as_posix())
-    assert users == {"base/_sklearn.py"}
+    assert users == {"_input/_sklearn.py"}
 
 
 ROOMS = {info.name for info in pkgutil.iter_modules(llpbook.__path__)}

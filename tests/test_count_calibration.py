@@ -17,8 +17,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from llpbook import count_likelihood as cl
+from llpbook._linear import bag_counts
 from llpbook.alter_svm import AlterSVM
-from llpbook.base import LLPWarning, NotIdentifiableError, bag_counts, read_bags
+from llpbook.base import LLPWarning, NotIdentifiableError, read_bags
 from llpbook.baselines import BagMeanRegression, MajorityClass
 from llpbook.count_likelihood import CountCalibration, calibrate
 from llpbook.count_likelihood import calibration_objective as objective

@@ -15,16 +15,11 @@ from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
 
 from llpbook import count_likelihood as cl
-from llpbook.base import (
-    BagCounts,
-    LinearObjective,
-    LLPWarning,
-    ProportionLoss,
-    bag_counts,
-    tilt_classes,
-)
-from llpbook.base._bag_effects import restricted
-from llpbook.base._bag_learners import held_out_bags
+from llpbook._linear import BagCounts, LinearObjective, bag_counts, tilt_classes
+from llpbook._linear._effects import restricted
+from llpbook._linear._learners import held_out_bags
+from llpbook.bag_losses import ProportionLoss
+from llpbook.base import LLPWarning
 from llpbook.count_likelihood import CountBoosting, CountLogistic, CountLoss
 from llpbook.mean_map import MeanMap
 from llpbook.proportions import label_proportions

@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
-from llpbook import _hinge, dsdd
+from llpbook import dsdd
+from llpbook._linear import _hinge
 from llpbook.base import (
     canonical_order,
     choose_centers,

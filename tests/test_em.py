@@ -18,14 +18,9 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from llpbook import MeanMap, em
-from llpbook.base import (
-    NotIdentifiableError,
-    bag_counts,
-    class_scores,
-    label_by_counts,
-    row_order,
-    whole_counts,
-)
+from llpbook._counts import label_by_counts, whole_counts
+from llpbook._linear import bag_counts
+from llpbook.base import NotIdentifiableError, class_scores, row_order
 from llpbook.count_likelihood import CountLogistic, count_posterior
 from llpbook.em import EMLR
 from llpbook.proportions import label_proportions

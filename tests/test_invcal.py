@@ -13,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVR
 
-from llpbook import _hinge, invcal
-from llpbook._hinge import minimize_hinges
+from llpbook import invcal
+from llpbook._linear import _hinge, minimize_hinges
 from llpbook.base import LLPWarning, NotIdentifiableError, _running
 from llpbook.invcal import InvCal
 from llpbook.proportions import averaging_matrix

@@ -16,12 +16,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import NearestCentroid
 
 from llpbook import kernel_kmeans as kk
-from llpbook.base import (
-    LLPWarning,
-    NotIdentifiableError,
-    _predictions,
-    _running,
-)
+from llpbook.base import LLPWarning, NotIdentifiableError, _predictions, _running
 from llpbook.kernel_kmeans import AOCKernelKMeans
 from llpbook.proportions import averaging_matrix, label_proportions
 

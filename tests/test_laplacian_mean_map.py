@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from llpbook import base, em
+from llpbook import _counts, base, em
 from llpbook import laplacian_mean_map as lmm
 from llpbook.base import LLPWarning, NotIdentifiableError, _running
 from llpbook.laplacian_mean_map import AlternatingMeanMap, LaplacianMeanMap
@@ -328,7 +328,7 @@ def test_value_and_gap_are_those_of_the_model(monkeypatch):
     monkeypatch.setattr(lmm._alternating, "minimize", None)  # Newton's steps are enough
     X, _, bags, P = problem(n=1200, seed=3)
     Z = np.column_stack([X, np.ones(1200)])
-    counts = base.whole_counts(P, np.bincount(bags))
+    counts = _counts.whole_counts(P, np.bincount(bags))
     model = AlternatingMeanMap(tol=1e-2).fit(X, bags, P)
     w = np.append(model.coef_, model.intercept_) / 2
     mu = (best_signs(Z @ w, bags, counts) @ Z / 1200)[None]
@@ -375,7 +375,7 @@ def test_no_penalty():
 def best_signs(scores, bags, counts):
     """1 and -1: in each bag the highest scores are positive, as many as ``counts[:, 1]``."""
     both = np.column_stack([0 * scores, scores])
-    return 2.0 * base.label_by_counts(both, bags, counts) - 1
+    return 2.0 * _counts.label_by_counts(both, bags, counts) - 1
 
 
 def labelings(bags, counts):
@@ -395,7 +395,7 @@ def small(seed=0, n=12):
     y = rng.integers(0, 2, n)
     X = np.column_stack([rng.normal(size=(n, 2)) + y[:, None], np.ones(n)])
     bags = np.arange(n) // 4
-    return X, bags, base.crosstab(bags, y, (3, 2))
+    return X, bags, _counts.crosstab(bags, y, (3, 2))
 
 
 def best_value(X, y, lam):
@@ -473,7 +473,7 @@ def test_starts():
 
 def test_stopping_short_warns():
     X, _, bags, P = problem(n=600)
-    counts, ends = base.whole_counts(P, np.bincount(bags)), []
+    counts, ends = _counts.whole_counts(P, np.bincount(bags)), []
     with pytest.warns(ConvergenceWarning) as caught:
         one = AlternatingMeanMap(init="mean_map", max_iter=1).fit(X, bags, P)
     for model in (MeanMap().fit(X, bags, P), one):
@@ -491,7 +491,7 @@ def test_stopping_short_warns():
 def test_alternating_with_the_minimum_is_hard_em(C):
     X, _, bags, P = problem(n=400, seed=7, apart=0.8)
     X = np.column_stack([X, np.ones(len(X))])  # an intercept that is penalized
-    counts = base.whole_counts(P, np.bincount(bags))
+    counts = _counts.whole_counts(P, np.bincount(bags))
     for seed in range(2):
         w = np.random.default_rng(seed).normal(size=(1, X.shape[1]))
         fits = lmm.WarmMeanMap(X, 4 / C, 1e-6)
@@ -504,7 +504,7 @@ def test_alternating_with_the_minimum_is_hard_em(C):
             return base.class_scores(model.fit(X, labels), X, 2)
 
         def guess(scores):
-            return base.label_by_counts(scores, bags, counts)
+            return _counts.label_by_counts(scores, bags, counts)
 
         start = (first > 0).astype(int)
         labels, *_ = em.alternate(start, fit, guess, "fixed_point", 100, 0.1)

@@ -16,8 +16,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from llpbook import mean_map
+from llpbook._linear._warnings import implied_errors, predicted_counts, shown_errors
 from llpbook.base import LLPWarning, NotIdentifiableError
-from llpbook.base._warnings import implied_errors, predicted_counts, shown_errors
 from llpbook.datasets import load_bags
 from llpbook.laplacian_mean_map import LaplacianMeanMap
 from llpbook.mean_map import MeanMap

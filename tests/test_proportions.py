@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from llpbook import MeanMap, _checks, theory
+from llpbook import MeanMap, theory
 from llpbook import proportions as pr
-from llpbook.base import bag_counts
+from llpbook._input import _arguments
+from llpbook._linear import bag_counts
 
 # Fig. 1: bags {x1, x3, x7}, {x2, x4, x5, x6}, {x8, x9} and the labels that the learner does not see.
 BAGS = np.array([0, 1, 0, 1, 1, 1, 0, 2, 2])
@@ -262,9 +263,12 @@ def test_no_row_number_allocates_by_its_value():
     ):
         with pytest.raises(ValueError, match=r"bags up to (9{12}|10{12})"):
             call()
-    assert len(pr.label_proportions(y, [0, _checks.MOST_ROWS - 1])) == _checks.MOST_ROWS
+    assert (
+        len(pr.label_proportions(y, [0, _arguments.MOST_ROWS - 1]))
+        == _arguments.MOST_ROWS
+    )
     with pytest.raises(ValueError, match=r"more than 1000000 rows.* keyed by bag"):
-        pr.label_proportions(y, [0, _checks.MOST_ROWS])
+        pr.label_proportions(y, [0, _arguments.MOST_ROWS])
 
 
 def test_tables_of_another_length_are_refused():

@@ -18,7 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 from llpbook import theory
-from llpbook.base import append_one, bag_counts
+from llpbook._linear import bag_counts
+from llpbook.base import append_one
 from llpbook.baselines import BagMeanRegression
 from llpbook.count_likelihood import CountLogistic
 from llpbook.proportions import averaging_matrix

@@ -27,7 +27,8 @@ from sklearn.pipeline import make_pipeline
 
 from llpbook import BagLogistic, CountLogistic, MeanMap, label_proportions
 from llpbook import uncertainty as un
-from llpbook.base import BagCounts, LLPWarning, NotIdentifiableError, _running
+from llpbook._linear import BagCounts
+from llpbook.base import LLPWarning, NotIdentifiableError, _running
 from llpbook.count_likelihood import posterior
 from llpbook.uncertainty import _cautions as cautions
 

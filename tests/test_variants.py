@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from problems import overlapping_classes as problem
 
 from llpbook import taxonomy, variants
-from llpbook.base import crosstab
+from llpbook._counts import crosstab
 from llpbook.datasets import make_dataset
 from llpbook.mean_map import MeanMap
 from llpbook.variants import make_bags

@@ -270,6 +270,12 @@ class Module:
             body = node.body if isinstance(node, ast.ClassDef) else []
         return node
 
+    def source_of(self, node):
+        """The name of the module that a relative import takes from."""
+        parts = self.name.split(".")
+        parts += [""] * self.where.endswith("/__init__.py")  # a package is one level up
+        return ".".join([*parts[: -node.level], *filter(None, [node.module])])
+
     def around(self, line):
         """The classes that hold a line and the outermost function in them, from the outside."""
         found, body = [], self.tree.body
@@ -294,7 +300,7 @@ def names(node):
     """What a statement defines, or takes from a part of its package."""
     if isinstance(node, DEFS):
         return [node.name]
-    if isinstance(node, ast.ImportFrom) and node.level == 1:
+    if isinstance(node, ast.ImportFrom) and node.level:
         return [alias.name for alias in node.names]
     targets = getattr(node, "targets", [getattr(node, "target", None)])
     return [t.id for t in targets if isinstance(t, ast.Name)]
@@ -450,11 +456,11 @@ class Book:
             module = self.modules.get(".".join(parts[:n]))
             if module:
                 node = module.find(parts[n : n + 1])
-                if isinstance(node, ast.ImportFrom):
-                    module = self.modules.get(f"{module.name}.{node.module}")
+                while module and isinstance(node, ast.ImportFrom):
+                    module = self.modules.get(module.source_of(node))
+                    node = module and module.find(parts[n : n + 1])
                 node = module and module.find(parts[n:])
-                known = node and not isinstance(node, ast.ImportFrom)
-                return (module, node) if known else (None, None)
+                return (module, node) if node else (None, None)
         return None, None
 
     @functools.cached_property
@@ -475,17 +481,22 @@ class Book:
                 wrong = "stands at the end of a line of code, not above it"
             elif before != code[: -len(code.lstrip())]:
                 wrong = "is not indented as the code below it"
-            place = *self._public_name(module, n), wrong
-            for label in labels.split(","):
-                yield Mark(label.strip(), f"{module.where} line {n}", *place)
+            for label in map(str.strip, labels.split(",")):
+                place = *self._public_name(module, n, label), wrong
+                yield Mark(label, f"{module.where} line {n}", *place)
 
-    def _public_name(self, module, line):
-        """The name under which a reader imports what is around a line, and its role on the API page."""
+    def _public_name(self, module, line, label):
+        """The name under which a reader imports what is around a line, and its role on the API page.
+
+        What rooms share, in a folder such as ``llpbook/_linear``, has its name in the room whose chapter derives it.
+        """
         nodes = module.around(line)
         if not nodes:
             return "", ""
         path = [node.name for node in nodes]
-        name = ".".join([module.room, *path])
+        pages = [e.page for e in self.equations if e.label == label]
+        shared = module.name.startswith("llpbook._") and pages
+        name = ".".join([f"llpbook.{pages[0]}" if shared else module.room, *path])
         if self.resolve(name)[0] is not module:
             name = ".".join([module.name, *path])
         role = "meth" if len(nodes) > 1 else "func"

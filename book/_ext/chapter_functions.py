@@ -20,11 +20,10 @@ SENTENCE = (
 )
 
 
-def unfrozen(room):
-    """Functions and classes of a room and its parts that are not in `__all__`."""
+def unfrozen(room, shared=()):
+    """Functions and classes of a room that are not in `__all__`, and shared ones."""
     module = importlib.import_module(room)
     frozen = getattr(module, "__all__", None)
-    of_base = importlib.import_module("llpbook.base").__all__
     found = []
     for name, value in vars(module).items():
         if name[0] == "_" or not (inspect.isfunction(value) or inspect.isclass(value)):
@@ -32,9 +31,7 @@ def unfrozen(room):
         home = value.__module__
         if frozen is None and home == room:
             continue  # `automodule` takes all that such a room defines
-        # its own, of its parts, or of parts that rooms share and `base` does not freeze
-        shared = home.startswith("llpbook._") and name not in of_base
-        within = shared or f"{home}.".startswith(f"{room}.")
+        within = name in shared or f"{home}.".startswith(f"{room}.")
         if within and name not in (frozen or ()) and value.__doc__:
             found.append(name)
     return found
@@ -44,12 +41,12 @@ class ChapterFunctions(SphinxDirective):
     """A section with these names, their documentation, and what to expect of them."""
 
     required_arguments = 1
-    option_spec = {"title": directives.unchanged}
+    option_spec = {"title": directives.unchanged, "shared": directives.unchanged}
     has_content = True
 
     def run(self):
         room, title = self.arguments[0], self.options.get("title", TITLE)
-        names = unfrozen(room)
+        names = unfrozen(room, self.options.get("shared", "").split())
         if not names:
             return []
         module = importlib.import_module(room)

@@ -37,8 +37,7 @@ from llpbook import (
     LLPGridSearchCV,
     MeanMap,
 )
-from llpbook.base import bag_counts
-from llpbook.count_likelihood import calibrate, lapsed, scores_of
+from llpbook.count_likelihood import bag_counts, calibrate, lapsed, scores_of
 from llpbook.proportions import label_proportions
 
 from . import counts_fair, natural

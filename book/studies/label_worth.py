@@ -20,7 +20,8 @@ from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
 from llpbook import CountLogistic, MajorityClass, NotIdentifiableError, label_worth
-from llpbook.base import append_one, bag_counts, one_column
+from llpbook.base import append_one, one_column
+from llpbook.count_likelihood import bag_counts
 from llpbook.proportions import identifiability, label_proportions
 from llpbook.theory import count_information, label_information
 

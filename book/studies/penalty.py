@@ -27,9 +27,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from llpbook import CountLogistic, NotIdentifiableError
-from llpbook.base import LinearObjective, append_one, bag_counts, one_column
+from llpbook.base import append_one, one_column
 from llpbook.comparison import paired_differences
-from llpbook.count_likelihood import CountLoss
+from llpbook.count_likelihood import CountLoss, LinearObjective, bag_counts
 from llpbook.datasets import random_bags
 from llpbook.model_selection import FullBagKFold
 from llpbook.proportions import label_proportions

@@ -17,9 +17,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from llpbook.alter_svm import AlterSVM
-from llpbook.base import gram_matrix, kernel_coefficient, kernel_features
 from llpbook.conv_svm import ConvSVM, labeled_value
 from llpbook.datasets import load_bags, random_bags
+from llpbook.invcal import gram_matrix, kernel_coefficient, kernel_features
 from llpbook.mean_map import MeanMap
 from llpbook.proportions import label_proportions
 

@@ -19,13 +19,9 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from .._typing import ArrayLike, RandomState
-from ..base import (
-    HasMethods,
-    KernelClassifier,
-    StrOptions,
-    row_order,
-)
+from .._counts import ranks
+from .._input import ArrayLike, RandomState
+from ..base import HasMethods, KernelClassifier, StrOptions, row_order
 from ._solver import minimize
 from ._steps import (
     bag_step,

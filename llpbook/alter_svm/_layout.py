@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..base import ranks, whole_counts
+from .._counts import ranks, whole_counts
 from ._steps import count_cost
 
 

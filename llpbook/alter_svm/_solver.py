@@ -23,7 +23,7 @@ from joblib import Parallel, delayed
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
-from .._hinge import TINY, Rounded, zero_of_slope
+from .._linear import TINY, Rounded, zero_of_slope
 from ._layout import Layout, rounded_hinge
 from ._steps import bag_step, first_level, levels, objective, svm_step
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from .._hinge import minimize_hinges
-from ..base import ranks
+from .._counts import ranks
+from .._linear import minimize_hinges
 
 
 def objective(w, f, y, bags, shares, C, penalties):

@@ -14,7 +14,17 @@ Chapter: ``book/bag_losses``. Sources: mann2007 and ardehaly2017 for the proport
 consistency term, busafekete2023 for the unbiased loss, scott2020 and zhang2022 for pairs of bags.
 """
 
-from ..base import SMALLEST_MEAN, BagLoss, ProportionLoss, SumOfLosses
+from .._linear import (
+    SMALLEST_MEAN,
+    BagLoss,
+    BoostedBagModel,
+    LinearBagModel,
+    ProportionLoss,
+    SumOfLosses,
+    curvature,
+    read_scores,
+)
+from ..count_likelihood import CountLoss
 from ._learners import (
     LOSSES,
     BagBatches,
@@ -48,11 +58,16 @@ __all__ = [
     "BagBatches",
     "BagBoosting",
     "BagLogistic",
+    "BagLoss",
     "ConsistencyTerm",
+    "CountLoss",
     "EasyLoss",
     "EntropyTerm",
     "ForwardLoss",
+    "LinearBagModel",
     "NormalLoss",
+    "ProportionLoss",
+    "SumOfLosses",
     "WithCopies",
     "adversarial_shift",
 ]

@@ -5,18 +5,15 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._checks import check_whole
-from .._typing import ArrayLike, RandomState
-from ..base import (
+from .._input import ArrayLike, RandomState, check_column, check_whole
+from .._linear import (
     BagLoss,
     BoostedBagModel,
     LinearBagModel,
     ProportionLoss,
-    StrOptions,
     bag_counts,
-    check_column,
-    warn,
 )
+from ..base import StrOptions, warn
 from ..count_likelihood import CountLoss
 from ._normal import NormalLoss
 from ._unbiased import EasyLoss, ForwardLoss

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..base import BagLoss, ProportionLoss, curvature, expit
+from .._linear import BagLoss, ProportionLoss, curvature
+from ..base import expit
 
 #: Added to the variance of a normal count, that of rounding it to a whole number.
 ROUNDING = 1 / 12

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, xlogy
 
-from ..base import BagCounts, BagLoss, curvature, probabilities
+from .._linear import BagCounts, BagLoss, curvature
+from ..base import probabilities
 
 
 def first_half(scores, known):

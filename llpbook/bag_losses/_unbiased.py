@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import logit, logsumexp
 
-from ..base import BagLoss, curvature, expit, label_factors, probabilities
+from .._linear import BagLoss, curvature, label_factors
+from ..base import expit, probabilities
 
 #: A probability of the forward model counts as no less.
 SMALLEST_CHANCE = 1e-12

@@ -6,18 +6,20 @@ from itertools import combinations
 
 import numpy as np
 
-from .._checks import (
+from .._counts import crosstab
+from .._input import (
     NotIdentifiableError,
-    _show,
     check_bags,
     check_labels,
+    check_proportions,
+    fill_empty_rows,
     keyed_rows,
+    quote,
     read_counts,
+    refuse_shares_of_instances,
 )
-from .._shares import check_proportions, fill_empty_rows, refuse_shares_of_instances
 from ..proportions import averaging_matrix, class_prior
 from ._chunked import InChunks
-from ._counts import crosstab
 from ._running import require_memory, warn
 from ._tuning import row_keys
 
@@ -249,7 +251,7 @@ def check_differences(data, estimator, part=False):
         for j, k in combinations(np.flatnonzero(shares.max(axis=0) > 0), 2):
             if (np.abs(shares[:, j] - shares[:, k]) <= EQUAL).all():
                 raise NotIdentifiableError(
-                    f"proportions give classes {_show(data.classes[j])} and {_show(data.classes[k])} equal shares in "
+                    f"proportions give classes {quote(data.classes[j])} and {quote(data.classes[k])} equal shares in "
                     f"every bag: {name} could swap the two and agree as well. A share must differ; or give some labels="
                 )
     # One class against the rest may be absent.
@@ -281,7 +283,7 @@ def warn_of_little_worth(data):
         warn(
             f"proportions hardly differ between bags: all {n_bags} bags together are worth {worth:.2g} labels "
             "(see identifiability), so what is learned may be chance. Are these the shares of the classes "
-            f"{', '.join(_show(k) for k in data.classes[:3])}?"
+            f"{', '.join(quote(k) for k in data.classes[:3])}?"
         )
 
 
@@ -318,7 +320,7 @@ def labels_to_pure_bags(data, noisy=False, alone=False):
         bag = int(left.min(axis=1).argmin())
         name = bag if data.bag_labels is None else data.bag_labels[bag]
         warn(
-            f"bag {_show(name)} has more labeled instances of a class than its proportions allow; its rest is clipped"
+            f"bag {quote(name)} has more labeled instances of a class than its proportions allow; its rest is clipped"
         )
     left = left if noisy else np.maximum(left, 0)
     total = left.sum(axis=1, keepdims=True)
@@ -384,7 +386,7 @@ def error_covariances(proportion_errors, data):
     proportion_errors : Series, dict or array-like, shape (n_bags,) or (n_bags, n_classes, n_classes)
         The standard error of the share of the positive class in each bag, for two classes; or the covariance matrix of
         the shares of each bag. An array is in the order of the rows of ``proportions``; what has keys is matched by
-        them, see `llpbook.base.keyed_rows`.
+        them, see `keyed_rows`.
     data : BagData
         After `labels_to_pure_bags`.
 

@@ -12,12 +12,14 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._checks import (
+from .._input import (
+    InvalidParameterError,
     NotIdentifiableError,
-    _show,
     check_column,
+    constraints,
     explain,
     page,
+    quote,
     refuse_huge,
     refuse_unusable,
 )
@@ -30,10 +32,8 @@ from ._bag_data import (
     read_bags,
     single_rows,
 )
-from ._parameters import constraints
 from ._predictions import predict_proportions, probabilities
 from ._running import Progress, is_one_of_many, warn, warn_once
-from ._sklearn import InvalidParameterError
 from ._warnings import warn_of_scale
 
 #: Rows that are enough to see how often a class is predicted. One with under `RARE` of the share of the most frequent
@@ -69,7 +69,7 @@ def warn_of_missing_class(estimator, data):
         return
     k = int(np.argmax(missed * prior))
     warn(
-        f"{type(estimator).__name__} predicts class {_show(data.classes[k])} for {found[k]:.0%} of {len(rows)} "
+        f"{type(estimator).__name__} predicts class {quote(data.classes[k])} for {found[k]:.0%} of {len(rows)} "
         f"training instances, although {prior[k]:.0%} are of it by the shares. Its probabilities or scores may still "
         f"rank them. Try {estimator._cure}, and compare by LLPGridSearchCV"
     )
@@ -156,7 +156,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     assumes: tuple[str | tuple[str, ...] | None, str] | None = None
     cost: str | None = None
-    #: Where a parameter is not what its name means everywhere, see `llpbook.base.constraints`.
+    #: Where a parameter is not what its name means everywhere, see `llpbook._input.constraints`.
     _parameter_constraints: dict = {}
     _accept_sparse: bool | str = False
     #: Several classes: as the method can, "one-vs-rest", or "refused".
@@ -203,7 +203,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         bags : array-like, shape (n_instances,)
             The bag of each instance: rows or keys of ``proportions``.
         proportions : array-like, Series, dict or DataFrame
-            Required; see `llpbook.base.check_proportions`. A `Pipeline` takes it as ``STEP__proportions``.
+            Required; see `llpbook.proportions.check_proportions`. A `Pipeline` takes it as ``STEP__proportions``.
         labels : array-like, shape (n_instances,), optional
             Known labels, -1 for unknown.
         counts : array-like of int, shape (n_instances,), optional
@@ -288,7 +288,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         own = self.get_params(deep=False)
         noisy = own.get("proportion_noise") is not None
         if (data.class_prior > 0).sum() < 2:
-            only = _show(data.classes[data.class_prior.argmax()])
+            only = quote(data.classes[data.class_prior.argmax()])
             raise ValueError(
                 f"proportions says that every instance is of class {only}; a classifier needs at least two classes"
             )

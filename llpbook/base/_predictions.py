@@ -6,9 +6,9 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import gen_batches
 
-from .._checks import check_bags, check_column, check_flag
+from .._input import check_bags, check_column, check_flag
 from ..proportions import averaging_matrix, label_proportions
-from ._objective import expit
+from ._numbers import expit
 
 
 def probabilities(scores):

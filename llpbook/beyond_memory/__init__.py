@@ -13,6 +13,7 @@ instances, or a label for each, does not reduce to sums; `sample_bags` is the wa
 Chapter: ``book/beyond_memory``. Source: chan1983 for merging moments.
 """
 
+from .._linear import MOST_WEIGHTS, LinearObjective, Point, bag_counts
 from ._chunks import ChunkError, Engine, EngineError, Layout, row_groups
 from ._fit import fit_chunks, noise_of, read_chunks, sample_bags
 from ._instances import ChunkObjective, part_counts, terms

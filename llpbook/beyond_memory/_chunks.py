@@ -12,7 +12,8 @@ import pandas as pd
 from joblib import Parallel, delayed
 from joblib.parallel import get_active_backend
 
-from ..base import Progress, check_column, check_features
+from .._input import check_column, check_features
+from ..base import Progress
 
 
 class ChunkError(ValueError):

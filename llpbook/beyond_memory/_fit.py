@@ -13,17 +13,16 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import check_flag, check_whole
-from .._typing import Chunks, Proportions, RandomState
-from ..base import (
-    BagData,
-    InChunks,
+from .._input import (
+    Chunks,
+    Proportions,
+    RandomState,
+    check_flag,
     check_proportions,
+    check_whole,
     fill_empty_rows,
-    told,
-    warn_of_moments,
-    whole_or_nothing,
 )
+from ..base import BagData, InChunks, told, warn_of_moments, whole_or_nothing
 from ._chunks import Engine, Layout, with_columns
 from ._instances import first_pass, in_memory
 
@@ -48,7 +47,7 @@ def fit_chunks(
         function without arguments that returns one, a Dask ``delayed``, or a fragment of a ``pyarrow.dataset``. A
         folder stands for its files of Parquet. Chunks without rows are left out.
     proportions : array-like, Series, dict or DataFrame
-        See `llpbook.base.check_proportions`.
+        See `llpbook.proportions.check_proportions`.
     bags : hashable
         The column of the chunks that names the bag of each instance.
     features : list, optional
@@ -146,7 +145,7 @@ def read_chunks(
     needed, check, merged
         See `first_pass`.
     noisy : bool, default False
-        See `llpbook.base.check_proportions`.
+        See `llpbook.proportions.check_proportions`.
 
     Returns
     -------

@@ -9,17 +9,9 @@ import numpy as np
 import pandas as pd
 from joblib import effective_n_jobs
 
-from ..base import (
-    MOST_WEIGHTS,
-    BagCounts,
-    BagData,
-    InChunks,
-    LinearObjective,
-    Point,
-    check_bags,
-    check_features,
-    merge_rows,
-)
+from .._input import check_bags, check_features
+from .._linear import MOST_WEIGHTS, BagCounts, LinearObjective, Point
+from ..base import BagData, InChunks, merge_rows
 from ._chunks import ChunkError, Engine, Layout, name_of
 from ._sums import Moments, bag_sums, class_sums, merge, moments, within_of_sums
 

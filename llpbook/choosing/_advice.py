@@ -14,15 +14,9 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
+from .._input import ArrayLike, Matrix, Proportions, RandomState, check_features
 from .._printed import Printed
-from .._typing import ArrayLike, Matrix, Proportions, RandomState
-from ..base import (
-    Progress,
-    check_features,
-    error_covariances,
-    read_bags,
-    single_rows,
-)
+from ..base import Progress, error_covariances, read_bags, single_rows
 from ._decision import (
     CHECKED,
     count_right,
@@ -164,7 +158,7 @@ def recommend(
         Numbers; scaled or not.
     bags : array-like, shape (n_instances,)
     proportions : array-like, Series, dict or DataFrame
-        See `llpbook.base.check_proportions`.
+        See `llpbook.proportions.check_proportions`.
     labels : array-like, shape (n_instances,), optional
         Known labels, -1 for unknown, of instances that were drawn at random. They do not enter the fits: they judge
         them, and overrule the signals where they are enough.

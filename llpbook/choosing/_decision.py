@@ -185,7 +185,7 @@ def plot_decision(path=(), ax=None):
     -------
     matplotlib Axes
     """
-    from ..plotting._style import pyplot
+    from ..plotting import pyplot
 
     if ax is None:
         _, ax = pyplot().subplots(figsize=(6.4, 5.4), layout="constrained")

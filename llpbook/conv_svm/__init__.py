@@ -18,6 +18,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
+from .._counts import ranks
 from ..base import Interval, KernelClassifier, StrOptions, require_memory
 from ._solver import minimize, peak_memory, solve_relaxed
 from ._steps import (

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 
-from .._hinge import TINY, as_array, scale_rows
+from .._linear import TINY, as_array, scale_rows
 from ..base import warn
 
 #: Largest number of steps, and the length of a step at which the method stops because of rounding.

@@ -15,7 +15,7 @@ Nearly all of the cost is in the relaxed problems, some ten linear systems in ea
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from .._hinge import TINY, as_array
+from .._linear import TINY, as_array
 from ._interior import solve_relaxed
 from ._steps import cut, main_columns, quadratics, relaxed_value
 

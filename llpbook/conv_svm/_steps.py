@@ -4,15 +4,15 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse import issparse
 
-from .._hinge import as_array, minimize_hinges
-from ..base import ranks
+from .._counts import ranks
+from .._linear import as_array, minimize_hinges
 
 
 def allowed_counts(sizes, shares, epsilon):
     r"""The fewest and the most positives that a bag may have.
 
     :math:`|r / n_k - p_k| \le \epsilon_k`. If no count satisfies this, the nearest count is allowed, or both if
-    two are equally near (`llpbook.base.whole_counts` would choose one).
+    two are equally near (`whole_counts` would choose one).
 
     Parameters
     ----------

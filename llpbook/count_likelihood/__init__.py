@@ -16,6 +16,16 @@ Chapter: ``book/count_likelihood``. Sources: kuck2005, sun2017, shukla2023 for l
 saddlepoint; the guard and counts with errors are ours.
 """
 
+from .._linear import (
+    MISCOUNT,
+    TILT_STEPS,
+    BagCounts,
+    BoostedBagModel,
+    LinearBagModel,
+    LinearObjective,
+    bag_counts,
+    fisher_scoring,
+)
 from ._binary import (
     LATTICE,
     bracket,
@@ -44,4 +54,4 @@ from ._loss import CountLoss, posterior
 from ._models import CountBoosting, CountLogistic, mean_map_start
 from ._several import class_factors, class_posterior, saddlepoint_classes
 
-__all__ = ["CountBoosting", "CountCalibration", "CountLogistic", "CountLoss"]
+__all__ = ["CountBoosting", "CountCalibration", "CountLogistic"]

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import logit
 
-from ..base import MISCOUNT, TILT_STEPS, expit, softplus
+from .._linear import MISCOUNT, TILT_STEPS
+from ..base import expit, softplus
 
 #: Added to a variance, it makes the saddlepoint's probability of a certain count 1.
 LATTICE = 1 / (2 * np.pi)

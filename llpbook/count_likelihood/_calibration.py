@@ -13,16 +13,9 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from .._typing import ArrayLike
-from ..base import (
-    Interval,
-    LLPClassifier,
-    NotIdentifiableError,
-    bag_counts,
-    canonical_order,
-    safe_split,
-    warn,
-)
+from .._input import ArrayLike, safe_split
+from .._linear import bag_counts
+from ..base import Interval, LLPClassifier, NotIdentifiableError, canonical_order, warn
 from ..mean_map import MeanMap
 from ._loss import posterior
 

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from ..base import NODES, WEIGHTS, expit, softplus
+from .._linear import NODES, WEIGHTS
+from ..base import expit, softplus
 from ._binary import tilt
 
 

@@ -5,7 +5,8 @@ from numbers import Integral, Real
 
 from scipy.special import softmax
 
-from ..base import BagLoss, curvature, expit, tilt_classes
+from .._linear import BagLoss, curvature, tilt_classes
+from ..base import expit
 from ._binary import count_factors, count_posterior, tilt
 from ._intercepts import bag_intercepts, expected_probabilities
 from ._several import class_factors, class_posterior
@@ -70,7 +71,7 @@ class CountLoss(BagLoss):
 
     Examples
     --------
-    >>> from llpbook.count_likelihood import CountLoss
+    >>> from llpbook.bag_losses import CountLoss
     >>> value, gradient, hessian = CountLoss()([0.0, 0.0], [0, 0], [0.5])
     >>> round(value, 3)  # one of two by fair coins has probability 1/2: -log(1/2)
     0.693

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .._typing import ArrayLike
-from ..base import BoostedBagModel, LinearBagModel
+from .._input import ArrayLike
+from .._linear import BoostedBagModel, LinearBagModel
 from ..mean_map import class_means, mean_operator
 from ..mean_map import minimize as mean_map
 from ._loss import CountLoss

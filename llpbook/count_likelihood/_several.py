@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import log_softmax, softmax, xlogy
 
-from ..base import tilt_classes, tilt_step
+from .._linear import tilt_classes, tilt_step
 
 
 def saddlepoint_classes(pi, known):

@@ -13,9 +13,15 @@ import pandas as pd
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 
-from .._checks import check_whole, refuse_mask
-from .._typing import ArrayLike, Matrix, RandomState
-from ..base import check_column, warn
+from .._input import (
+    ArrayLike,
+    Matrix,
+    RandomState,
+    check_column,
+    check_whole,
+    refuse_mask,
+)
+from ..base import warn
 from ..proportions import label_proportions
 from . import _encodings as enc
 

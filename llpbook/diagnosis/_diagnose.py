@@ -5,9 +5,16 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._checks import check_whole
-from .._typing import ArrayLike, Matrix, Proportions, RandomState
-from ..base import check_features, crosstab, read_bags, whole_counts
+from .._counts import crosstab, whole_counts
+from .._input import (
+    ArrayLike,
+    Matrix,
+    Proportions,
+    RandomState,
+    check_features,
+    check_whole,
+)
+from ..base import read_bags
 from ..taxonomy import STATEMENTS
 from ._affine import affine_tests
 from ._label_given_features import label_test
@@ -159,7 +166,7 @@ def diagnose(
         Rows independent of one another. The names of columns of a DataFrame are used in the report.
     bags : array-like, shape (n_instances,)
     proportions : array-like, Series, dict or DataFrame
-        See `llpbook.base.check_proportions`.
+        See `llpbook.proportions.check_proportions`.
     labels : array-like, shape (n_instances,), optional
         Class labels, -1 for unknown; whose label is known must be chance.
     alpha : float, default 0.05

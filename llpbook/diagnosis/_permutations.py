@@ -7,9 +7,7 @@ from scipy.optimize import brentq
 from scipy.stats import chi2, ncx2, pearson3, random_table
 from sklearn.utils import check_random_state
 
-from .._checks import check_whole
-from .._typing import Matrix, RandomState
-from ..base import check_features
+from .._input import Matrix, RandomState, check_features, check_whole
 from ._views import TestResult, check_level, combine_views, smallest_shift, views
 
 #: Permutations whose sums are taken in one pass over the rows.

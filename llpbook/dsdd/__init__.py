@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from .._typing import ArrayLike, RandomState
+from .._input import ArrayLike, RandomState
 from ..base import (
     Interval,
     StrOptions,

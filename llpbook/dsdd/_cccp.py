@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._hinge import minimize_hinges
+from .._linear import minimize_hinges
 
 #: Width over which kinks are rounded at first, from a warm start.
 WARM_WIDTH = 0.03

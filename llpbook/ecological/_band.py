@@ -9,8 +9,9 @@ import pandas as pd
 import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
-from .._typing import ArrayLike, Matrix, Proportions
-from ..base import LinearObjective, check_column, merge_rows, one_column, warn
+from .._input import ArrayLike, Matrix, Proportions, check_column
+from .._linear import LinearObjective
+from ..base import merge_rows, one_column, warn
 from ..count_likelihood import CountLoss, posterior
 from ..uncertainty import (
     bag_gradients,
@@ -231,7 +232,7 @@ def group_rate_band(
     X : array-like, shape (n_instances, n_features)
     bags : array-like, shape (n_instances,)
     proportions : array-like, Series, dict or DataFrame
-        See `llpbook.base.check_proportions`.
+        See `llpbook.proportions.check_proportions`.
     group : array-like, shape (n_instances,)
         A mask, of which True is the group; or a name for each instance, for a row per name.
     units : array-like, shape (n_instances,), optional

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._typing import ArrayLike, Proportions
-from ..base import NotIdentifiableError, check_column, read_bags
+from .._input import ArrayLike, Proportions, check_column
+from ..base import NotIdentifiableError, read_bags
 from ..uncertainty import group_table, in_bags, members_of, no_features
 
 
@@ -21,7 +21,7 @@ def goodman(
     ----------
     bags : array-like, shape (n_instances,)
     proportions : array-like, Series, dict or DataFrame
-        See `llpbook.base.check_proportions`.
+        See `llpbook.proportions.check_proportions`.
     group : array-like, shape (n_instances,)
         A name for each instance; or a mask, whose True and False are the groups.
     counts : array-like of int, shape (n_instances,), optional
@@ -117,7 +117,7 @@ def polling_errors(
     bags : array-like, shape (n_instances,)
         Of the respondents.
     proportions : array-like, Series, dict or DataFrame
-        Of everybody in the bag; see `llpbook.base.check_proportions`.
+        Of everybody in the bag; see `llpbook.proportions.check_proportions`.
     counts : array-like of int, shape (n_instances,), optional
         How many equal respondents each row stands for; one if not given.
     design : float, default 1.0

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._typing import ArrayLike, Matrix, Proportions
+from .._input import ArrayLike, Matrix, Proportions
 from ._band import rates_between, rates_within, read_cells, split_of
 
 
@@ -206,7 +206,7 @@ def plot_band(
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['old']
     """
-    from ..plotting._style import GRAY, literal, pyplot
+    from ..plotting import GRAY, literal, pyplot
 
     if ax is None:
         height = 0.8 + 0.32 * len(band)

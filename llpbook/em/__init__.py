@@ -18,19 +18,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
+from .._counts import by_bag, label_by_counts, label_by_seats, ranks, whole_counts
+from .._linear import bag_counts
 from ..base import (
     LLPClassifier,
     RandomState,
     StrOptions,
     append_one,
-    bag_counts,
-    by_bag,
     class_scores,
-    label_by_counts,
-    ranks,
     row_order,
     warn,
-    whole_counts,
 )
 from ..count_likelihood import (
     class_posterior,

@@ -7,13 +7,13 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import softmax
 from sklearn.base import clone
 
+from .._linear import gram_blocks
 from ..base import (
     NotIdentifiableError,
     append_one,
     blocks,
     class_scores,
     expit,
-    gram_blocks,
     one_column,
 )
 

@@ -13,6 +13,7 @@ bag so that the counts are right and the loss is smallest, fits these labels, an
 Chapter: ``book/laplacian_mean_map``. Sources: patrini2014; grid of franco2023.
 """
 
+from .._counts import whole_counts
 from ._alternating import AlternatingMeanMap, WarmMeanMap, alternate
 from ._graph import gaussian_similarity, laplacian_times
 from ._laplacian import (

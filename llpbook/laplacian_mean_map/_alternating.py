@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from .._counts import whole_counts
 from ..base import (
     ArrayLike,
     KernelClassifier,
@@ -13,7 +14,6 @@ from ..base import (
     StrOptions,
     warn,
     warn_if_short,
-    whole_counts,
 )
 from ..em import WarmFits, label_by_thresholds
 from ..mean_map import class_means, mean_operator, minimize
@@ -170,7 +170,7 @@ class AlternatingMeanMap(KernelClassifier):
     Notes
     -----
     A round costs a sort of the scores and some Newton steps. Counts are :math:`n_k p_k`, rounded
-    (`llpbook.base.whole_counts`). Swapping the two classes swaps the predictions, except for ``init="random"``: the
+    (`whole_counts`). Swapping the two classes swaps the predictions, except for ``init="random"``: the
     random direction stays the same, and the rounds may end in another local minimum. Giving all instances twice, in the
     same bags, has the effect of half of ``alpha``.
 

@@ -8,9 +8,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 
-from .._typing import NDArray
-from ..base import safe_split
-from ..base._sklearn import check_method_params
+from .._input import NDArray, check_method_params, safe_split
 
 #: In front of the name of a score: whole bags are scored, once, by predictions that are all held out.
 POOLED = "pooled_"

@@ -6,17 +6,18 @@ from typing import Any
 import numpy as np
 from scipy.stats import hypergeom
 
-from .._checks import check_flag
-from .._typing import ArrayLike, NDArray, Proportions
-from ..base import (
-    bag_shares,
+from .._counts import whole_counts
+from .._input import (
+    ArrayLike,
+    NDArray,
+    Proportions,
     check_bags,
+    check_flag,
     check_proportions,
     in_order_of,
     keyed_rows,
-    require_probabilities,
-    whole_counts,
 )
+from ..base import bag_shares, require_probabilities
 from ..proportions import (
     proportion_mae,
     proportion_mse,

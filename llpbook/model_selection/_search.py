@@ -18,16 +18,15 @@ from sklearn.model_selection import (
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import (
+from .._input import (
     check_bags,
     check_column,
     check_proportions,
     page,
-    predict_proportions,
     read_counts,
-    warn,
+    safe_indexing,
 )
-from ..base._sklearn import safe_indexing
+from ..base import predict_proportions, warn
 from ..baselines import MajorityClass
 from ._pooled import (
     POOLED,
@@ -120,7 +119,7 @@ class BagSearch:
         X : array-like, shape (n_instances, n_features)
         bags : array-like, shape (n_instances,)
         proportions : array-like, Series, dict or DataFrame
-            Required; see `llpbook.base.check_proportions`.
+            Required; see `llpbook.proportions.check_proportions`.
         labels : array-like, shape (n_instances,), optional
             Known labels, -1 for unknown: they reach the fits, not the scores.
         counts : array-like of int, shape (n_instances,), optional

@@ -7,10 +7,16 @@ import pandas as pd
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 
-from .._checks import check_flag, check_whole
-from .._typing import Proportions, RandomState
-from ..base import check_bags, check_column, check_proportions
-from ..base._sklearn import num_samples
+from .._input import (
+    Proportions,
+    RandomState,
+    check_bags,
+    check_column,
+    check_flag,
+    check_proportions,
+    check_whole,
+    num_samples,
+)
 
 
 def count_rows(X):

@@ -13,9 +13,7 @@ matplotlib is imported only when a figure is drawn.
 from ._bags import plot_bags
 from ._critical_difference import plot_critical_difference
 from ._dags import draw_dag, draw_dags
-from ._style import MARKERS as MARKERS
-from ._style import PALETTE as PALETTE
-from ._style import use_style
+from ._style import GRAY, MARKERS, PALETTE, literal, pyplot, use_style
 
 __all__ = [
     "draw_dag",

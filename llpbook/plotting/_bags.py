@@ -11,9 +11,8 @@ import pandas as pd
 import scipy.sparse as sp
 from sklearn.decomposition import PCA
 
-from .._checks import check_whole
-from .._typing import ArrayLike, Matrix, Proportions
-from ..base import check_features, read_bags
+from .._input import ArrayLike, Matrix, Proportions, check_features, check_whole
+from ..base import read_bags
 from ..proportions import class_prior
 from ._style import DARK, LIGHT, MARKERS, PALETTE, literal, pyplot
 

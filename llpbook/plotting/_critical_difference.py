@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from .._typing import ArrayLike
+from .._input import ArrayLike
 from ..comparison import check_ranks, critical_difference, indistinct_groups
 from ._style import DARK, GRAY, PALETTE, literal, pyplot
 

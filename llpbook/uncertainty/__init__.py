@@ -15,6 +15,7 @@ Chapter: ``book/uncertainty``. Sources: duncan1953 for the bounds, goodman1953 a
 the sandwich for counts is ours.
 """
 
+from .._linear import BagCounts
 from ._accuracy import (
     accuracy_bounds,
     agreement_bounds,

@@ -9,15 +9,10 @@ import pandas as pd
 from scipy.special import logit
 from sklearn.pipeline import Pipeline
 
-from .._typing import ArrayLike, Matrix, Proportions
-from ..base import (
-    bag_counts,
-    check_column,
-    crosstab,
-    error_covariances,
-    read_bags,
-    warn,
-)
+from .._counts import crosstab
+from .._input import ArrayLike, Matrix, Proportions, check_column
+from .._linear import bag_counts
+from ..base import error_covariances, read_bags, warn
 from ..count_likelihood import posterior
 
 #: A probability of a model counts as no less.
@@ -194,7 +189,7 @@ def expected_accuracy(
     X : array-like, shape (n_instances, n_features)
     bags : array-like, shape (n_instances,), optional
     proportions : array-like, Series, dict or DataFrame, optional
-        See `llpbook.base.check_proportions`.
+        See `llpbook.proportions.check_proportions`.
 
     Returns
     -------
@@ -265,7 +260,7 @@ def accuracy_bounds(
         Labels, of any method.
     bags : array-like, shape (n_instances,)
     proportions : array-like, Series, dict or DataFrame
-        See `llpbook.base.check_proportions`.
+        See `llpbook.proportions.check_proportions`.
     rounding : float, default 0.0
         How far each share may be from the true one: 0.005 for shares in percent.
 

@@ -13,10 +13,16 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
-from .._checks import check_whole
-from .._typing import ArrayLike, Matrix, Proportions, RandomState
-from ..base import NotIdentifiableError, Progress, keyed_rows, read_bags, warn
-from ..base._sklearn import safe_indexing
+from .._input import (
+    ArrayLike,
+    Matrix,
+    Proportions,
+    RandomState,
+    check_whole,
+    keyed_rows,
+    safe_indexing,
+)
+from ..base import NotIdentifiableError, Progress, read_bags, warn
 from ._accuracy import no_features
 from ._table import check_level
 
@@ -187,7 +193,7 @@ def bag_bootstrap(
     X : array-like, shape (n_instances, n_features)
     bags : array-like, shape (n_instances,)
     proportions : array-like, Series, dict or DataFrame
-        See `llpbook.base.check_proportions`.
+        See `llpbook.proportions.check_proportions`.
     statistic : callable
         ``statistic(model)`` returns a number or a vector, or for studentized intervals a pair of these and their
         standard errors. With ``n_jobs`` it must be picklable.

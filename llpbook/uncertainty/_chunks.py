@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._typing import Chunks, Proportions
-from ..base import BagData, bag_counts, error_covariances, one_column
+from .._input import Chunks, Proportions
+from .._linear import bag_counts
+from ..base import BagData, error_covariances, one_column
 from ..beyond_memory import Engine, Layout, noise_of, part_counts, read_chunks
 from ._accuracy import check_classes
 from ._cautions import caution, caution_of_rates, deviations

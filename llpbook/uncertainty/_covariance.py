@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from ..base import LinearObjective, one_column, prior_precision, require_memory
+from .._linear import LinearObjective, prior_precision
+from ..base import one_column, require_memory
 from ..count_likelihood import CountLoss
 
 #: How many times as large a C is, of which a Newton step says how much the penalty holds back.

@@ -7,10 +7,9 @@ import numpy as np
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
-from .._checks import check_whole
+from .._input import ArrayLike, Matrix, Proportions, RandomState, check_whole
+from .._linear import LinearObjective, estimate_deviation, prior_precision
 from .._printed import Printed
-from .._typing import ArrayLike, Matrix, Proportions, RandomState
-from ..base import LinearObjective, estimate_deviation, prior_precision
 from ..count_likelihood import CountLoss
 from ._sandwich import read_fit
 
@@ -193,7 +192,7 @@ def bag_deviation(
     X : array-like, shape (n_instances, n_features)
     bags : array-like, shape (n_instances,)
     proportions : array-like, Series, dict or DataFrame
-        See `llpbook.base.check_proportions`.
+        See `llpbook.proportions.check_proportions`.
     counts : array-like of int, shape (n_instances,), optional
         How many equal instances each row stands for; one if not given.
     C : tuple of float, default (0.1, 1.0)

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
-from .._typing import ArrayLike, Matrix, Proportions
-from ..base import check_column, one_column, read_bags
+from .._input import ArrayLike, Matrix, Proportions, check_column
+from ..base import one_column, read_bags
 from ..count_likelihood import posterior
 from ._accuracy import (
     both_or_neither,
@@ -31,7 +31,7 @@ def read_groups(group, n_instances, given=None):
         A mask, of which only True is a group; or a name for each instance.
     n_instances : int
     given : object, optional
-        X as the user gave it, see `llpbook.base.check_column`.
+        X as the user gave it, see `check_column`.
 
     Returns
     -------
@@ -164,7 +164,7 @@ def group_rate_bounds(
     ----------
     bags : array-like, shape (n_instances,)
     proportions : array-like, Series, dict or DataFrame
-        See `llpbook.base.check_proportions`.
+        See `llpbook.proportions.check_proportions`.
     group : array-like, shape (n_instances,)
         A mask, of which True is the group; or a name for each instance, for a row per name.
     rounding : float, default 0.0
@@ -292,7 +292,7 @@ def group_rate(
     X : array-like, shape (n_instances, n_features)
     bags : array-like, shape (n_instances,)
     proportions : array-like, Series, dict or DataFrame
-        See `llpbook.base.check_proportions`.
+        See `llpbook.proportions.check_proportions`.
     group : array-like, shape (n_instances,)
         A mask, of which True is the group; or a name for each instance, for a row per name. It may depend on the
         features of the model, and on nothing else that tells of the class.
@@ -522,7 +522,7 @@ def plot_tomography(table: pd.DataFrame, *, ax: Any = None) -> Any:
     >>> ax.get_xlim() == ax.get_ylim()
     True
     """
-    from ..plotting._style import GRAY, pyplot
+    from ..plotting import GRAY, pyplot
 
     if ax is None:
         _, ax = pyplot().subplots(figsize=(4.2, 4.0), layout="constrained")

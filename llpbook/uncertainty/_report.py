@@ -8,8 +8,8 @@ import pandas as pd
 from scipy.special import expit, softmax
 from scipy.stats import norm
 
+from .._input import ArrayLike, Matrix, Proportions
 from .._printed import Printed
-from .._typing import ArrayLike, Matrix, Proportions
 from ._accuracy import class_probabilities, read_shares
 from ._cautions import SURE_RATIO
 from ._deviation import NormalCounts
@@ -87,7 +87,7 @@ class BagReport(Printed):
         -------
         matplotlib Axes
         """
-        from ..plotting._style import literal, pyplot
+        from ..plotting import literal, pyplot
 
         if ax is None:
             _, ax = pyplot().subplots(figsize=(6, 3.6), layout="constrained")
@@ -146,7 +146,7 @@ def bag_report(
     X : array-like, shape (n_instances, n_features)
     bags : array-like, shape (n_instances,)
     proportions : array-like, Series, dict or DataFrame
-        See `llpbook.base.check_proportions`.
+        See `llpbook.proportions.check_proportions`.
     counts : array-like of int, shape (n_instances,), optional
         How many equal instances each row stands for; one if not given.
     proportion_errors : array-like, Series or dict, optional
@@ -237,7 +237,7 @@ def bag_influence(
     X : array-like, shape (n_instances, n_features)
     bags : array-like, shape (n_instances,)
     proportions : array-like, Series, dict or DataFrame
-        See `llpbook.base.check_proportions`.
+        See `llpbook.proportions.check_proportions`.
     labels : array-like, shape (n_instances,), optional
         The known labels that the model was fitted with.
     group : array-like of bool, shape (n_instances,), optional

@@ -7,10 +7,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
+from .._linear import LinearBagModel, bag_counts
 from ..base import (
-    LinearBagModel,
     append_one,
-    bag_counts,
     error_covariances,
     labels_to_pure_bags,
     one_column,
@@ -269,7 +268,7 @@ def read_fit(model, X, bags, proportions, labels=None, counts=None):
     X : array-like, shape (n_instances, n_features)
     bags : array-like, shape (n_instances,)
     proportions : array-like, Series, dict or DataFrame
-        See `llpbook.base.check_proportions`.
+        See `llpbook.proportions.check_proportions`.
     labels : array-like, shape (n_instances,), optional
         Known labels, -1 for unknown.
     counts : array-like of int, shape (n_instances,), optional

@@ -9,8 +9,8 @@ import pandas as pd
 from scipy.stats import f as fisher
 from scipy.stats import t as student
 
+from .._input import ArrayLike, Matrix, Proportions
 from .._printed import Printed
-from .._typing import ArrayLike, Matrix, Proportions
 from ..base import NotIdentifiableError, one_column, require_memory
 from ._cautions import caution, caution_of_penalty, deviations
 from ._covariance import Sandwich, laplace_covariance
@@ -359,7 +359,7 @@ def coefficient_table(
     X : array-like, shape (n_instances, n_features)
     bags : array-like, shape (n_instances,)
     proportions : array-like, Series, dict or DataFrame
-        See `llpbook.base.check_proportions`.
+        See `llpbook.proportions.check_proportions`.
     labels : array-like, shape (n_instances,), optional
         Those that the model was fitted with. Each labeled instance counts as a bag.
     counts : array-like of int, shape (n_instances,), optional

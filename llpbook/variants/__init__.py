@@ -23,8 +23,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_random_state
 
-from .._typing import ArrayLike, Matrix, Proportions, RandomState
-from ..base import crosstab
+from .._counts import crosstab
+from .._input import ArrayLike, Matrix, Proportions, RandomState
 from ._task import read_task
 from ._variant_tables import (
     bag_counts,

@@ -9,18 +9,17 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from .. import taxonomy
-from .._checks import check_whole
-from ..base import (
+from .._counts import crosstab, whole_counts
+from .._input import (
     check_column,
     check_features,
     check_proportions,
-    crosstab,
+    check_whole,
     in_order_of,
     keyed_rows,
     label_codes,
-    seed_of_bins,
-    whole_counts,
 )
+from ..base import seed_of_bins
 
 BY_CHANCE = ("naive", "feature collider")  # proportions are those of chance
 BY_STRATA = ("label collider", "cross-bag")

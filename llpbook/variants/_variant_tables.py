@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..base import crosstab, transport, whole_counts
+from .._counts import crosstab, transport, whole_counts
 
 
 def project_rows(matrix):

@@ -7,7 +7,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 # ``_encode_y``, ``_should_stop``, ``_predictors``, ``_raw_predict`` and ``_loss`` below are private, too:
 # tests/test_booster.py says when they change.
-from ._sklearn import BaseLoss, IdentityLink, Interval
+from .._input import BaseLoss, IdentityLink, Interval
 
 #: Fewest instances in a leaf.
 SMALLEST_LEAF = 20

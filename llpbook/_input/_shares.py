@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from ._checks import NotIdentifiableError, _holds_text, _show, numbers, refuse_mask
+from ._arguments import NotIdentifiableError, _holds_text, numbers, quote, refuse_mask
 
 #: How far the shares of a row may be from a sum of 1 if each is rounded to a percent.
 ROUNDED = 0.005
@@ -17,8 +17,8 @@ def refuse_columns(proportions, before=""):
     if not isinstance(proportions, pd.DataFrame):
         return
     columns = [proportions.iloc[:, i] for i in range(proportions.shape[1])]
-    names = [_show(c.name) for c in columns if _holds_names(c)]
-    shares = [_show(c.name) for c in columns if _holds_shares(c)]
+    names = [quote(c.name) for c in columns if _holds_names(c)]
+    shares = [quote(c.name) for c in columns if _holds_shares(c)]
     if len(columns) == len(shares) == 1:
         raise ValueError(
             "proportions has one column; pass a vector for the share of the positive class, here "
@@ -108,7 +108,7 @@ def check_proportions(proportions, empty_rows=False, noisy=False, remedy=""):
     if keys is not None and not (keys.is_unique and keys.notna().all()):
         bad = keys[keys.duplicated() | keys.isna()][0]
         raise ValueError(
-            f"proportions must name each bag once, got more than one entry or a missing value: {_show(bad)}"
+            f"proportions must name each bag once, got more than one entry or a missing value: {quote(bad)}"
         )
     matrix = numbers("proportions", given)
     if matrix.ndim not in (1, 2) or len(matrix) == 0 or matrix.shape[1:] == (1,):
@@ -122,7 +122,7 @@ def check_proportions(proportions, empty_rows=False, noisy=False, remedy=""):
     outside[unknown] = False
     if outside.any():
         where = tuple(int(i) for i in np.argwhere(outside)[0])
-        bag = _show(where[0] if keys is None else keys[where[0]])
+        bag = quote(where[0] if keys is None else keys[where[0]])
         least, most = np.nanmin(matrix, initial=0), np.nanmax(matrix, initial=0)
         percent = bool(least >= -SLACK and 2 <= most < np.inf)
         hint = "" if np.isnan(matrix[where]) else remedy
@@ -136,7 +136,7 @@ def check_proportions(proportions, empty_rows=False, noisy=False, remedy=""):
         matrix = np.column_stack([1 - matrix, matrix])
     off = np.flatnonzero(np.abs(matrix.sum(axis=1) - 1) > SLACK)
     if off.size:
-        bag = _show(off[0] if keys is None else keys[off[0]])
+        bag = quote(off[0] if keys is None else keys[off[0]])
         total = f"proportions of bag {bag} sum to {matrix[off[0]].sum():.6g}, not 1"
         if sum_to_one(matrix[~np.isnan(matrix).any(axis=1)]):
             raise ValueError(
@@ -145,9 +145,9 @@ def check_proportions(proportions, empty_rows=False, noisy=False, remedy=""):
             )
         columns = range(matrix.shape[1]) if classes is None else classes
         raise ValueError(
-            f"{total}, which is no rounding: are the columns {', '.join(map(_show, columns))} the classes? If a class "
+            f"{total}, which is no rounding: are the columns {', '.join(map(quote, columns))} the classes? If a class "
             f"is missing, add it, P.assign(rest=1 - P.sum(axis=1)); if each column is a share of its own, pass one, "
-            f"P[{_show(columns[0])}]"
+            f"P[{quote(columns[0])}]"
         )
     classes = np.arange(matrix.shape[1]) if classes is None else classes
     if pd.isna(classes).any() or len(set(classes)) < len(classes):
@@ -204,7 +204,7 @@ def fill_empty_rows(matrix, codes, keys):
     empty = np.isnan(matrix).any(axis=1)
     if empty[codes].any():
         bag = codes[empty[codes]][0]
-        name = _show(bag if keys is None else keys[bag])
+        name = quote(bag if keys is None else keys[bag])
         raise ValueError(
             f"proportions must lie in [0, 1], got nan for bag {name}, which has instances"
         )

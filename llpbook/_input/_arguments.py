@@ -152,7 +152,7 @@ def _check_rows(n_bags, n_instances):
         )
 
 
-def _check_codes(bags, n_bags=None, y=None, there=False):
+def check_codes(bags, n_bags=None, y=None, there=False):
     """Bags, in the order of y, as a one-dimensional integer array in ``[0, n_bags)``, and ``n_bags``.
 
     ``there`` says that as many rows exist already, so that their number needs no check.
@@ -183,7 +183,7 @@ def _check_codes(bags, n_bags=None, y=None, there=False):
     return bags, n_bags
 
 
-def _show(value):
+def quote(value):
     """A value as the user wrote it, not as NumPy wraps it."""
     return repr(value.item() if isinstance(value, np.generic) else value)
 
@@ -241,7 +241,7 @@ def check_column(name, values, n_instances, X=None):
         only = isinstance(values, pd.DataFrame) and column.shape == (n_instances, 1)
         raise ValueError(
             f"{name} must have one entry for each of the {n_instances} instances in X, got shape {column.shape}"
-            + (f": pass {name}[{_show(values.columns[0])}]" if only else "")
+            + (f": pass {name}[{quote(values.columns[0])}]" if only else "")
         )
     lost = pd.isna(column)
     if lost.any():
@@ -300,7 +300,7 @@ def explain(X, error):
     }
     said = []
     for what, those in found.items():
-        names = ", ".join(_show(c.name) for c in those[:3])
+        names = ", ".join(quote(c.name) for c in those[:3])
         more = f" and {len(those) - 3} more" * (len(those) > 3)
         said += [f"column {names}{more} holds {what}"] * bool(those)
     return ". Also, ".join(said) or str(error)
@@ -389,7 +389,7 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None, X=None):
             values = values.astype(np.int64)
         if values.dtype.kind in "OUS":
             raise ValueError(
-                f"bags holds {_show(values[0])}: bags other than integers need proportions keyed by them "
+                f"bags holds {quote(values[0])}: bags other than integers need proportions keyed by them "
                 "(Series, dict or DataFrame), such as pd.Series(shares, index=names)"
             )
         if values.dtype.kind == "f":
@@ -404,11 +404,11 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None, X=None):
                 f"bags holds {values.max()}, but proportions has no such row (it has {n_bags}, as many as X: if a tool "
                 "of scikit-learn cut both, give proportions keyed by bag)"
             )
-        return _check_codes(values, n_bags, there=True)[0].astype(np.intp)
+        return check_codes(values, n_bags, there=True)[0].astype(np.intp)
     codes = bag_labels.get_indexer(pd.Index(values, tupleize_cols=False))
     if (codes < 0).any():
         raise ValueError(
-            f"bags holds {_show(values[codes < 0][0])}, which is not a key of proportions"
+            f"bags holds {quote(values[codes < 0][0])}, which is not a key of proportions"
         )
     return codes
 
@@ -449,7 +449,7 @@ def check_labels(labels, classes, n_instances, X=None):
     if ((columns < 0) & ~unknown).any():
         bad = values[(columns < 0) & ~unknown][0]
         raise ValueError(
-            f"labels holds {_show(bad)}, which is neither -1 nor one of the classes {classes.tolist()}"
+            f"labels holds {quote(bad)}, which is neither -1 nor one of the classes {classes.tolist()}"
         )
     return columns
 
@@ -467,7 +467,7 @@ def read_counts(counts, n_rows, given=None):
     if wrong.any():
         raise ValueError(
             f"counts must be whole numbers, 0 or more: how many equal instances a row stands for, got "
-            f"{_show(values[wrong][0])}. Weights of a survey are no frequencies; see {page('your_data')}"
+            f"{quote(values[wrong][0])}. Weights of a survey are no frequencies; see {page('your_data')}"
         )
     if not given.any():
         raise ValueError("counts are all 0: no row stands for an instance")

@@ -26,7 +26,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
 
-from .base import warn
+from ..base import warn
 
 #: Width of the first round, half the distance between the margins of a support vector machine; factor from one width
 #: to the next; least width, below which rounding decides on which side of its kink an instance lies.

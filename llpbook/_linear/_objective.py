@@ -15,14 +15,11 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from ._chunked import InChunks
-from ._counts import by_bag
-from ._running import check_time
+from .._counts import by_bag
+from ..base import InChunks, blocks, check_time, expit, one_column
 
 #: Most weights, and most multiplications of a step by few roots, for which a linear system is solved.
 MOST_WEIGHTS, MOST_WORK = 1500, 5e10
-#: Entries of a block of rows, which stays in the processor's cache while it is used twice.
-CACHED = 2**17
 #: Halvings of a step, and the share of the promised fall of the objective that a step must bring.
 HALVINGS, ARMIJO = 60, 1e-4
 #: A step is short if its square in standard errors is less: about a three-hundredth of one.
@@ -33,31 +30,6 @@ PATIENCE = 15
 MANY = 10_000
 #: What is added to a curvature, as a share of its largest: a direction without any has no gradient either.
 RIDGE = 1e-10
-
-
-def one_column(scores):
-    """A matrix of one column as a vector, others as they are.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (n_instances, n_columns)
-
-    Returns
-    -------
-    ndarray, shape (n_instances,) or (n_instances, n_columns)
-    """
-    return scores[:, 0] if scores.shape[1] == 1 else scores
-
-
-def expit(x):
-    """The function 1 / (1 + exp(-x)) as `scipy.special.expit`, three times as fast."""
-    with np.errstate(over="ignore"):
-        return 1 / (1 + np.exp(-x))
-
-
-def softplus(x):
-    """The function log(1 + exp(x)), without overflow."""
-    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
 def label_factors(scores):
@@ -295,13 +267,6 @@ def gram_blocks(Z, weights, K):
             H[a, b] = weighted_gram(Z, weights(a, b))
             H[b, a] = H[a, b].T
     return np.block(H.tolist())
-
-
-def blocks(X):
-    """Pairs of a slice and the rows of X in it, in blocks; a sparse X whole."""
-    n, d = X.shape
-    step = n if sp.issparse(X) else max(1, CACHED // max(d, 1))
-    return ((slice(i, i + step), X[i : i + step]) for i in range(0, n, step))
 
 
 @dataclass(frozen=True, eq=False)

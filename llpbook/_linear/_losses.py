@@ -8,10 +8,9 @@ from numbers import Real
 import numpy as np
 from scipy.special import xlogy
 
-from .._checks import check_bags, numbers
-from .._shares import check_proportions, fill_empty_rows
+from .._input import check_bags, check_proportions, fill_empty_rows, numbers
+from ..base import probabilities
 from ._bag_counts import bag_counts
-from ._predictions import probabilities
 
 #: A variance of a label counts as no less where something is divided by it.
 SMALLEST_VARIANCE = 0.05
@@ -95,7 +94,7 @@ class BagLoss(ABC):
     Examples
     --------
     >>> import numpy as np
-    >>> from llpbook.base import BagLoss, ProportionLoss
+    >>> from llpbook.bag_losses import BagLoss, ProportionLoss
     >>> loss = ProportionLoss() + 0.1 * ProportionLoss("squares")
     >>> isinstance(loss, BagLoss)
     True
@@ -271,7 +270,7 @@ class SumOfLosses(BagLoss):
 
     Examples
     --------
-    >>> from llpbook.base import ProportionLoss, SumOfLosses
+    >>> from llpbook.bag_losses import ProportionLoss, SumOfLosses
     >>> shares, squares = ProportionLoss(), ProportionLoss("squares")
     >>> both = SumOfLosses((shares, squares), (1.0, 0.1))
     >>> scores, bags, known = [0.0, 1.0], [0, 0], [0.75]
@@ -331,7 +330,7 @@ class ProportionLoss(BagLoss):
 
     Examples
     --------
-    >>> from llpbook.base import ProportionLoss
+    >>> from llpbook.bag_losses import ProportionLoss
     >>> value, gradient, hessian = ProportionLoss()([0.0, 0.0], [0, 0], [0.75])
     >>> round(value, 3), gradient.tolist()  # both scores should rise
     (0.262, [-0.25, -0.25])

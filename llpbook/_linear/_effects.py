@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from .._checks import check_bags
-from ._objective import expit, one_column
+from .._input import check_bags
+from ..base import expit, one_column
 
 #: Nodes of Gauss-Hermite quadrature and the logarithms of their weights.
 NODES = np.polynomial.hermite.hermgauss(11)[0]

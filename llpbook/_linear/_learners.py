@@ -8,18 +8,22 @@ from numbers import Integral
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._shares import require_rank
+from .._input import Interval, require_rank
+from ..base import (
+    InChunks,
+    KernelClassifier,
+    LLPClassifier,
+    append_one,
+    feature_free_order,
+    one_column,
+    warn_if_short,
+)
 from ._bag_counts import bag_counts
-from ._bag_effects import BagEffects
-from ._bag_loss import ProportionLoss
 from ._booster import boost_trees, tree_scores
-from ._chunked import InChunks
-from ._estimator import LLPClassifier
-from ._kernels import KernelClassifier, append_one
-from ._objective import LinearObjective, linear_objective, one_column
-from ._sklearn import Interval
-from ._tuning import feature_free_order
-from ._warnings import warn_if_held, warn_if_short
+from ._effects import BagEffects
+from ._losses import ProportionLoss
+from ._objective import LinearObjective, linear_objective
+from ._warnings import warn_if_held
 
 
 class BagLossClassifier(LLPClassifier):
@@ -119,7 +123,7 @@ class LinearBagModel(BagEffects, BagLossClassifier, KernelClassifier):
     Examples
     --------
     >>> from llpbook import CountLogistic
-    >>> from llpbook.base import LinearBagModel
+    >>> from llpbook.bag_losses import LinearBagModel
     >>> issubclass(CountLogistic, LinearBagModel)
     True
     >>> model = CountLogistic().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], [0.0, 1.0])

@@ -1,0 +1,55 @@
+"""Reading and checking what users hand in: arguments, bags, shares, kernels, hyper-parameters, and their types.
+
+Nothing here is public: the rooms that teach a function hand it on, such as `llpbook.proportions.check_proportions`.
+Every room may use the names below. This folder imports nothing of the package.
+"""
+
+from ._arguments import (
+    NotIdentifiableError,
+    check_bags,
+    check_codes,
+    check_column,
+    check_features,
+    check_flag,
+    check_labels,
+    check_positional,
+    check_whole,
+    explain,
+    keyed_rows,
+    label_codes,
+    numbers,
+    page,
+    quote,
+    read_counts,
+    refuse_huge,
+    refuse_mask,
+    refuse_unusable,
+)
+from ._kernels import (
+    WITHOUT_GRAM,
+    gram_matrix,
+    kernel_coefficient,
+    kernel_features,
+    refuse_indefinite,
+)
+from ._parameters import constraints
+from ._shares import (
+    check_proportions,
+    fill_empty_rows,
+    in_order_of,
+    refuse_shares_of_instances,
+    require_rank,
+)
+from ._sklearn import (
+    BaseLoss,
+    HasMethods,
+    IdentityLink,
+    Interval,
+    InvalidParameterError,
+    StrOptions,
+    check_method_params,
+    num_samples,
+    safe_indexing,
+    safe_split,
+)
+from ._types import ArrayLike, Chunks, Matrix, NDArray, Proportions, RandomState
