@@ -75,7 +75,7 @@ def __dir__():
 
 
 def all_estimators():
-    """Every estimator of the package.
+    """List all estimators of the package.
 
     Returns
     -------
@@ -84,10 +84,10 @@ def all_estimators():
     """
     from .base import LLPClassifier
 
-    found = {}
+    estimators = {}
     for room in _ROOMS:
         for name, value in vars(__getattr__(room)).items():
             is_class = isinstance(value, type) and issubclass(value, LLPClassifier)
             if is_class and value is not LLPClassifier and not _isabstract(value):
-                found[name] = value
-    return sorted(found.items())
+                estimators[name] = value
+    return sorted(estimators.items())

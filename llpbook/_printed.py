@@ -1,4 +1,4 @@
-"""What Jupyter shows of a report."""
+"""Display of reports in Jupyter."""
 
 from html import escape
 

@@ -1,6 +1,6 @@
-"""The answers that any method has to beat: the majority class, and a regression of proportions on bag means.
+"""Baselines that any method has to beat: the majority class, and a regression of proportions on bag means.
 
-Source: the margins of every comparison; chapter ``book/intro``.
+Chapter: ``book/intro``.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ __all__ = ["BagMeanRegression", "MajorityClass"]
 
 
 class MajorityClass(LLPClassifier):
-    """Predict the class with the largest prior, whatever the instance.
+    """Predict the class with the largest prior for every instance.
 
     Attributes
     ----------
@@ -44,14 +44,15 @@ class MajorityClass(LLPClassifier):
         self.class_prior_ = data.class_prior
 
     def _probabilities(self, X):
-        """The class prior for each instance."""
+        """Repeat the class prior for each instance."""
         return np.tile(self.class_prior_, (X.shape[0], 1))
 
 
 class BagMeanRegression(LLPClassifier):
-    """Ridge regression of the proportions on the bag means, then the class with the largest predicted share.
+    """Ridge regression of the proportions on the bag means; predicts the class with the largest share.
 
-    Treats each bag mean as an instance and its proportions as the answer, then asks the same of single instances.
+    Each bag mean is a row of the regression, with its proportions as responses. The regression is then applied to
+    single instances.
 
     Parameters
     ----------
@@ -99,8 +100,8 @@ class BagMeanRegression(LLPClassifier):
 
     def _fit(self, data):
         means, used = data.bag_means(data.X), data.used
-        given = means[used], data.proportions[used], data.bag_weights[used]
-        ridge = Ridge(alpha=self.alpha).fit(*given)
+        ridge = Ridge(alpha=self.alpha)
+        ridge.fit(means[used], data.proportions[used], data.bag_weights[used])
         self.coef_, self.intercept_ = ridge.coef_, ridge.intercept_
 
     def _scores(self, X):

@@ -43,7 +43,7 @@ KEPT = 4
 
 
 class ErrorForms(NamedTuple):
-    """The moments that determine the error of any labeling of some clusters.
+    """Moments that determine the error of any labeling of given clusters.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class ErrorForms(NamedTuple):
 
 
 def error_forms(table, proportions, *, hits=None):
-    """The moments from which `labeling_errors` computes.
+    """Compute the moments that `labeling_errors` needs.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def error_forms(table, proportions, *, hits=None):
 
 
 def labeling_errors(labelings, forms, *, combine="weighted"):
-    r"""The error of labelings of the clusters.
+    r"""Errors of labelings of the clusters.
 
     Equations :eq:`eq-clusters-weight` (the paper's 6), :eq:`eq-clusters-prior` (7) and :eq:`eq-clusters-combined`: the
     first alone, the sum of both, or the root of their product (5). Known labels add their share of wrong ones (8).
@@ -118,9 +118,9 @@ def labeling_errors(labelings, forms, *, combine="weighted"):
     misfit = forms.c - 2 * np.einsum("mkj,kj->mj", Z, forms.B) + square
     # eq: eq-clusters-weight
     weight = np.maximum(misfit, 0) @ forms.prior / (forms.n_bags * K)
-    found = np.einsum("mkj,k->mj", Z, forms.shares)
+    predicted = np.einsum("mkj,k->mj", Z, forms.shares)
     # eq: eq-clusters-prior
-    prior = np.mean((forms.prior - found) ** 2, axis=1)
+    prior = np.mean((forms.prior - predicted) ** 2, axis=1)
     factors = [weight] if combine == "weighted" else [weight, prior]
     if forms.hits is not None:
         factors.append(1 - np.einsum("mkj,kj->m", Z, forms.hits))
@@ -131,7 +131,7 @@ def labeling_errors(labelings, forms, *, combine="weighted"):
 
 
 def label_exhaustively(forms, *, combine="weighted"):
-    """The best of all labelings.
+    """Find the best of all labelings.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def label_exhaustively(forms, *, combine="weighted"):
 
 
 def label_greedily(forms, *, combine="weighted"):
-    """Algorithm 2: all clusters get the first class, then each in turn the one that is best given the others.
+    """Algorithm 2: give all clusters the first class, then each in turn the class that is best given the others.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def label_greedily(forms, *, combine="weighted"):
 
 
 def normalize(weights):
-    """Weights in [0, 1], shape (m, n_features), the largest of each row 1; a row without a weight above 0 becomes 1."""
+    """Clip weights to [0, 1] and scale the largest of each row to 1; a row without a weight above 0 becomes 1."""
     weights = np.clip(weights, 0, 1)
     top = weights.max(axis=1, keepdims=True)
     return np.divide(weights, top, out=np.ones_like(weights), where=top > 0)
@@ -222,24 +222,24 @@ def evolve(
     def scored(W):
         return [(*result, w) for result, w in zip(evaluate(W), W, strict=True)]
 
-    found = scored(normalize(rng.uniform(size=(population_size, d))))
-    best = min(found, key=lambda r: r[0])
+    population = scored(normalize(rng.uniform(size=(population_size, d))))
+    best = min(population, key=lambda r: r[0])
     history = [best[0]]
     for _ in range(max_iter - 1):
-        W = np.array([r[-1] for r in found])
+        W = np.array([r[-1] for r in population])
         mutants = normalize(W + np.sqrt(mutation_variance) * rng.normal(size=W.shape))
         children = cross(np.vstack([W, mutants]), crossover_probability, rng)
-        found += scored(np.vstack([mutants, children]))
-        best = min([best, *found], key=lambda r: r[0])
+        population += scored(np.vstack([mutants, children]))
+        best = min([best, *population], key=lambda r: r[0])
         history.append(best[0])
-        errors = np.array([r[0] for r in found])
+        errors = np.array([r[0] for r in population])
         kept = tournament(errors, population_size, tournament_size, rng)
-        found = [found[i] for i in kept]
+        population = [population[i] for i in kept]
     return best, np.array(history)
 
 
 def cross(W, probability, rng):
-    """Uniform crossover: with this probability an individual has a child, with weights of its own or of another one."""
+    """Uniform crossover: individuals drawn with this probability have a child, which mixes two individuals' weights."""
     parents = np.flatnonzero(rng.uniform(size=len(W)) < probability)
     others = W[rng.randint(len(W), size=len(parents))]
     coin = rng.uniform(size=others.shape) < 0.5
@@ -247,18 +247,18 @@ def cross(W, probability, rng):
 
 
 def tournament(errors, n_survivors, share, rng):
-    """Which survive: the best of each of ``n_survivors`` random parts, of this ``share`` of the population."""
+    """Indices of the survivors, each the best of a random part, a ``share`` of the population."""
     size = max(1, round(share * len(errors)))
     drawn = rng.randint(len(errors), size=(n_survivors, size))
     return drawn[np.arange(n_survivors), errors[drawn].argmin(axis=1)]
 
 
 def cluster(clusterer, X, weights):
-    """Clusters of the weighted instances, from 0; there may be fewer than asked for."""
+    """Cluster the weighted instances; clusters are numbered from 0, and may be fewer than asked for."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Number of distinct clusters")
-        found = clone(clusterer).fit_predict(X * np.sqrt(weights))
-    return np.unique(found, return_inverse=True)[1].astype(np.int32)
+        clusters = clone(clusterer).fit_predict(X * np.sqrt(weights))
+    return np.unique(clusters, return_inverse=True)[1].astype(np.int32)
 
 
 def cluster_means(X, clusters):
@@ -302,7 +302,7 @@ class ClusterModelSelection(LLPClassifier):
     cluster_labels_ : ndarray, shape (k,)
         Of ``classes_``.
     labeling_ : ndarray of int, shape (k,)
-        The same as columns of ``classes_``.
+        The labels of the clusters as columns of ``classes_``.
     objective_ : float
         The error of the best weighting.
     n_iter_ : int
@@ -374,20 +374,27 @@ class ClusterModelSelection(LLPClassifier):
         order = canonical_order(data.X)
         X, rng = data.X[order], check_random_state(self.random_state)
         labels = None if data.labels is None else data.labels[order]
-        given = X, data.bags[order], data.proportions, labels
-        options = self._kmeans(len(X), rng), self.labeler, self.combine
+        bags, clusterer = data.bags[order], self._kmeans(len(X), rng)
         progress = self._progress(self.max_iter, "generation")
 
         def evaluate(W):
-            tasks = (delayed(label_clusters)(w, *given, *options) for w in W)
-            found = Parallel(n_jobs=self.n_jobs)(tasks)
-            progress.step(f"error {min(result[0] for result in found):.3g}")
-            return found
+            tasks = (
+                delayed(label_clusters)(
+                    weights, X, bags, data.proportions, labels,
+                    clusterer=clusterer, labeler=self.labeler, combine=self.combine,
+                ) for weights in W
+            )  # fmt: skip
+            results = Parallel(n_jobs=self.n_jobs)(tasks)
+            progress.step(f"error {min(result[0] for result in results):.3g}")
+            return results
 
-        names = "population_size", "mutation_variance", "crossover_probability"
-        names = "max_iter", "tournament_size", *names
-        search = {name: getattr(self, name) for name in names}
-        best, self.history_ = evolve(evaluate, X.shape[1], rng, **search)
+        best, self.history_ = evolve(
+            evaluate, X.shape[1], rng, max_iter=self.max_iter,
+            population_size=self.population_size,
+            mutation_variance=self.mutation_variance,
+            crossover_probability=self.crossover_probability,
+            tournament_size=self.tournament_size,
+        )  # fmt: skip
         self.objective_, clusters, labeling, w = best
         self.n_iter_ = self.max_iter
         self.feature_weights_, self.labeling_ = w, labeling
@@ -408,12 +415,12 @@ class ClusterModelSelection(LLPClassifier):
 
 
 def label_clusters(weights, X, bags, proportions, labels, clusterer, labeler, combine):
-    """Cluster with some weights of the features, and label the clusters: error, clusters, labeling."""
+    """Cluster with given weights of the features, and label the clusters; return the error, clusters and labeling."""
     clusters = cluster(clusterer, X, weights)
     (L, K), k, hits = proportions.shape, clusters.max() + 1, None
-    known = np.zeros(len(X), bool) if labels is None else labels >= 0
-    if known.any():
-        hits = crosstab(clusters[known], labels[known], (k, K)) / known.sum()
+    if labels is not None and (labels >= 0).any():
+        rows = labels >= 0
+        hits = crosstab(clusters[rows], labels[rows], (k, K)) / rows.sum()
     forms = error_forms(crosstab(bags, clusters, (L, k)), proportions, hits=hits)
     label = label_exhaustively if labeler == "exhaustive" else label_greedily
     labeling, error = label(forms, combine=combine)

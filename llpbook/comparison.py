@@ -54,7 +54,7 @@ PRINTED = 0.005
 
 
 class FriedmanTest(NamedTuple):
-    """What `friedman` returns.
+    """Result of `friedman`.
 
     - ``chi2``: Friedman's statistic, in [0, N (k - 1)] for N sets and k methods.
     - ``chi2_pvalue``: its p-value, from the chi-square distribution with k - 1 degrees of freedom.
@@ -65,8 +65,8 @@ class FriedmanTest(NamedTuple):
     Examples
     --------
     >>> from llpbook import friedman
-    >>> found = friedman([[0.9, 0.8, 0.7], [0.8, 0.7, 0.6], [0.9, 0.7, 0.8]])
-    >>> found.n_sets, found.n_methods, round(found.chi2, 2)
+    >>> result = friedman([[0.9, 0.8, 0.7], [0.8, 0.7, 0.6], [0.9, 0.7, 0.8]])
+    >>> result.n_sets, result.n_methods, round(result.chi2, 2)
     (3, 3, 4.67)
     """
 
@@ -79,7 +79,7 @@ class FriedmanTest(NamedTuple):
 
 
 class WilcoxonTest(NamedTuple):
-    """What `wilcoxon_test` returns.
+    """Result of `wilcoxon_test`.
 
     - ``positive``, ``negative``: the sums of the ranks of the pairs in which the first, or the second, score is
       larger. Pairs that tie give half of their ranks to each sum, so together the two are n (n + 1) / 2.
@@ -89,8 +89,8 @@ class WilcoxonTest(NamedTuple):
     Examples
     --------
     >>> from llpbook.comparison import wilcoxon_test
-    >>> found = wilcoxon_test([0.9, 0.8, 0.7, 0.9], [0.8, 0.7, 0.5, 0.6])
-    >>> found.positive, found.negative, found.n_pairs
+    >>> result = wilcoxon_test([0.9, 0.8, 0.7, 0.9], [0.8, 0.7, 0.5, 0.6])
+    >>> result.positive, result.negative, result.n_pairs
     (10.0, 0.0, 4)
     """
 
@@ -101,7 +101,7 @@ class WilcoxonTest(NamedTuple):
 
 
 class ResampledTTest(NamedTuple):
-    """What `resampled_t_test` returns.
+    """Result of `resampled_t_test`.
 
     - ``difference``: the mean of first - second, in the units of the scores.
     - ``standard_error``: its corrected standard error.
@@ -112,8 +112,8 @@ class ResampledTTest(NamedTuple):
     Examples
     --------
     >>> from llpbook.comparison import resampled_t_test
-    >>> found = resampled_t_test([0.9, 0.8, 0.7, 0.9], [0.8, 0.8, 0.5, 0.8], test_train_ratio=0.25)
-    >>> found.n_draws, round(found.difference, 3)
+    >>> result = resampled_t_test([0.9, 0.8, 0.7, 0.9], [0.8, 0.8, 0.5, 0.8], test_train_ratio=0.25)
+    >>> result.n_draws, round(result.difference, 3)
     (4, 0.1)
     """
 
@@ -125,7 +125,7 @@ class ResampledTTest(NamedTuple):
 
 
 class EffectSizes(NamedTuple):
-    """What `effect_sizes` returns.
+    """Result of `effect_sizes`.
 
     - ``difference``: the mean of first - second, in the units of the scores.
     - ``standard_error``: of the difference.
@@ -136,8 +136,8 @@ class EffectSizes(NamedTuple):
     Examples
     --------
     >>> from llpbook.comparison import effect_sizes
-    >>> found = effect_sizes([0.9, 0.8, 0.7], [0.8, 0.8, 0.5])
-    >>> round(found.difference, 2), round(found.probability, 2)
+    >>> result = effect_sizes([0.9, 0.8, 0.7], [0.8, 0.8, 0.5])
+    >>> round(result.difference, 2), round(result.probability, 2)
     (0.1, 0.83)
     """
 
@@ -174,7 +174,7 @@ def score_table(scores):
 
 
 def warn_of_levels(index):
-    """An LLPWarning for an index of several levels: its rows are most often draws or settings of one data set."""
+    """Warn of an index of several levels: its rows are most often draws or settings of one data set."""
     if index.nlevels > 1:
         names = [name or level for level, name in enumerate(index.names)]
         warn(
@@ -207,7 +207,7 @@ def check_ranks(ranks):
 
 
 def check_pairs(first, second):
-    """Two columns of finite scores, of the same length and in the same order."""
+    """Check two columns of scores: finite, of the same length and in the same order."""
     both = isinstance(first, pd.Series) and isinstance(second, pd.Series)
     if both and not first.index.equals(second.index):
         raise ValueError(
@@ -225,25 +225,26 @@ def check_pairs(first, second):
     return one, other
 
 
-def check_number(name, value, rule, holds):
-    """A number for which the rule holds, as a float."""
+def check_number(name, value, condition, holds):
+    """Check that a condition, in words and as a function, holds for a number; return it as a float."""
     number = numbers(name, value)
     if number.ndim or not np.isfinite(number) or not holds(number):
-        raise ValueError(f"{name} must be {rule}, got {value!r}")
+        raise ValueError(f"{name} must be {condition}, got {value!r}")
     return float(number)
 
 
 def tie_steps(values, scale):
-    """The step of each value on the ladder of distinct values; values closer than TIE times ``scale`` share one."""
+    """The rank of each value among the distinct values; values closer than TIE times ``scale`` are one."""
     order = np.argsort(values, kind="stable")
     steps = np.empty(len(values))
-    steps[order] = np.cumsum(np.diff(values[order], prepend=values[order[0]]) > TIE * scale)  # fmt: skip
+    gaps = np.diff(values[order], prepend=values[order[0]])
+    steps[order] = np.cumsum(gaps > TIE * scale)
     return steps
 
 
 # --- several methods on several data sets --------------------------------------------
 def rank_methods(scores: ArrayLike) -> pd.DataFrame:
-    """The rank of each method on each data set.
+    """Rank the methods on each data set.
 
     Parameters
     ----------
@@ -278,7 +279,7 @@ def rank_methods(scores: ArrayLike) -> pd.DataFrame:
 
 
 def average_ranks(scores: ArrayLike) -> pd.Series:
-    """The average rank of each method over data sets.
+    """Average the ranks of each method over data sets.
 
     Parameters
     ----------
@@ -319,7 +320,7 @@ def friedman(scores: ArrayLike, *, correct_ties: bool = True) -> FriedmanTest:
     scores : DataFrame or array-like of shape (n_sets, n_methods)
         As for `rank_methods`, at least two sets. The test is the same for scores and for losses.
     correct_ties : bool, default True
-        Whether to divide by c, as `scipy.stats.friedmanchisquare` does; False takes c = 1, as Demšar does. With the
+        Divide by c, as `scipy.stats.friedmanchisquare` does; False takes c = 1, as Demšar does. With the
         correction :math:`F_F` is the F statistic of a two-way analysis of variance of the ranks.
 
     Returns
@@ -343,8 +344,8 @@ def friedman(scores: ArrayLike, *, correct_ties: bool = True) -> FriedmanTest:
     Examples
     --------
     >>> from llpbook.comparison import friedman
-    >>> found = friedman([[0.9, 0.8, 0.7], [0.8, 0.7, 0.6], [0.9, 0.6, 0.8], [0.7, 0.6, 0.5]])
-    >>> round(found.chi2, 3), round(found.f, 3), round(found.f_pvalue, 3)
+    >>> result = friedman([[0.9, 0.8, 0.7], [0.8, 0.7, 0.6], [0.9, 0.6, 0.8], [0.7, 0.6, 0.5]])
+    >>> round(result.chi2, 3), round(result.f, 3), round(result.f_pvalue, 3)
     (6.5, 13.0, 0.007)
     """
     check_flag("correct_ties", correct_ties)
@@ -415,7 +416,7 @@ def critical_difference(
     n_methods: int, n_sets: int, *,
     test: str = "bonferroni-dunn", level: float = 0.1,
 ) -> float:  # fmt: skip
-    r"""How far apart two average ranks must be for a significant difference.
+    r"""Smallest significant difference of two average ranks.
 
     .. math:: \mathrm{CD} = q \sqrt{\frac{k (k + 1)}{6 N}}
 
@@ -467,7 +468,7 @@ def critical_difference(
 
 
 def indistinct_groups(ranks: ArrayLike | dict, critical: float) -> list[list]:
-    """The largest groups of methods whose average ranks are all less than a critical difference apart.
+    """Find the largest groups of methods whose average ranks are all less than a critical difference apart.
 
     Parameters
     ----------
@@ -504,7 +505,8 @@ def indistinct_groups(ranks: ArrayLike | dict, critical: float) -> list[list]:
 
 # --- two methods on the same data sets or draws --------------------------------------
 def signed_ranks(first, second):
-    """The signs of first - second, 0 for ties, and the ranks of the absolute differences."""
+    """Signs of first - second, 0 for ties, and ranks of the absolute differences, from checked pairs."""
+    first, second = check_pairs(first, second)
     gap = first - second
     scale = np.abs([first, second]).max()
     steps = tie_steps(np.append(np.abs(gap), 0), scale)[:-1]
@@ -537,11 +539,11 @@ def wilcoxon_test(first: ArrayLike, second: ArrayLike) -> WilcoxonTest:
     Examples
     --------
     >>> from llpbook.comparison import wilcoxon_test
-    >>> found = wilcoxon_test([0.9, 0.8, 0.7, 0.9], [0.8, 0.6, 0.4, 0.5])
-    >>> found.positive, found.negative, round(found.pvalue, 3)
+    >>> result = wilcoxon_test([0.9, 0.8, 0.7, 0.9], [0.8, 0.6, 0.4, 0.5])
+    >>> result.positive, result.negative, round(result.pvalue, 3)
     (10.0, 0.0, 0.125)
     """
-    signs, ranks = signed_ranks(*check_pairs(first, second))
+    signs, ranks = signed_ranks(first, second)
     half = ranks[signs == 0].sum() / 2
     # eq: eq-comparison-wilcoxon
     positive, negative = (float(ranks[signs == s].sum() + half) for s in (1, -1))
@@ -584,8 +586,8 @@ def resampled_t_test(
     Examples
     --------
     >>> from llpbook.comparison import resampled_t_test
-    >>> found = resampled_t_test([0.9, 0.8, 0.9, 0.8], [0.8, 0.8, 0.7, 0.7], test_train_ratio=1 / 3)
-    >>> round(found.difference, 3), round(found.standard_error, 3), round(found.pvalue, 3)
+    >>> result = resampled_t_test([0.9, 0.8, 0.9, 0.8], [0.8, 0.8, 0.7, 0.7], test_train_ratio=1 / 3)
+    >>> round(result.difference, 3), round(result.standard_error, 3), round(result.pvalue, 3)
     (0.1, 0.062, 0.207)
     """
     ratio = check_number(
@@ -596,8 +598,8 @@ def resampled_t_test(
     # eq: eq-comparison-resampled
     error = np.sqrt((1 / len(gap) + ratio) * gap.var(ddof=1))
     least = TIE * np.abs([one, other]).max()  # smaller ones are rounding
-    found = gap.mean(), error
-    difference, error = (float(v) if abs(v) > least else 0.0 for v in found)
+    rounded = (float(v) if abs(v) > least else 0.0 for v in (gap.mean(), error))
+    difference, error = rounded
     with np.errstate(divide="ignore"):
         t = float(np.divide(difference, error)) if difference else 0.0
     p = float(2 * stats.t.sf(abs(t), len(gap) - 1))
@@ -605,7 +607,7 @@ def resampled_t_test(
 
 
 def effect_sizes(first: ArrayLike, second: ArrayLike) -> EffectSizes:
-    """How much the scores of one method exceed those of another, on the same data sets.
+    """Measure how much the scores of one method exceed those of another, on the same data sets.
 
     Parameters
     ----------
@@ -625,12 +627,12 @@ def effect_sizes(first: ArrayLike, second: ArrayLike) -> EffectSizes:
     Examples
     --------
     >>> from llpbook.comparison import effect_sizes
-    >>> found = effect_sizes([0.9, 0.8, 0.7, 0.9], [0.8, 0.9, 0.4, 0.5])
-    >>> round(found.difference, 3), round(found.rank_biserial, 3), found.probability
+    >>> result = effect_sizes([0.9, 0.8, 0.7, 0.9], [0.8, 0.9, 0.4, 0.5])
+    >>> round(result.difference, 3), round(result.rank_biserial, 3), result.probability
     (0.175, 0.7, 0.75)
     """
     mean, error, *_ = resampled_t_test(first, second, test_train_ratio=0)
-    signs, ranks = signed_ranks(*check_pairs(first, second))
+    signs, ranks = signed_ranks(first, second)
     # eq: eq-comparison-effect
     rank_biserial = float(np.sum(signs * ranks) / ranks.sum())
     probability = float(np.mean((signs + 1) / 2))
@@ -642,7 +644,7 @@ def paired_differences(
     scores: pd.DataFrame | pd.Series, reference: Hashable | None, *, unit: str,
     by: Sequence[str] = (), test_train_ratio: float = 0,
 ) -> pd.DataFrame:  # fmt: skip
-    """Mean differences to one method, each with its standard error over independent units.
+    """Mean differences from one method, each with its standard error over independent units.
 
     The difference is taken in each row and averaged over the rows of a unit, one level of the index after the other,
     the last level first: each task of a data set counts alike, however many draws it has. The standard error is that
@@ -681,8 +683,8 @@ def paired_differences(
     >>> from llpbook.comparison import paired_differences
     >>> rows = pd.MultiIndex.from_product([["a", "b"], [0, 1]], names=["dataset", "seed"])
     >>> scores = pd.DataFrame({"new": [0.9, 0.7, 0.6, 0.6], "old": [0.7, 0.7, 0.6, 0.4]}, rows)
-    >>> found = paired_differences(scores, "old", unit="dataset")
-    >>> list(found), found.round(3).loc["new"].tolist()
+    >>> table = paired_differences(scores, "old", unit="dataset")
+    >>> list(table), table.round(3).loc["new"].tolist()
     (['difference', 'error', 'n_dataset'], [0.1, 0.0, 2.0])
     """
     ratio = check_number(

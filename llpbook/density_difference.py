@@ -74,7 +74,7 @@ def pool_bags(bags, proportions, bag_sizes):
     Returns
     -------
     in_p : ndarray of bool, shape (n_instances,)
-        Whether the instance is in the first sample. A bag at the prior (up to 2e-6) is in the second.
+        The instances of the first sample. A bag at the prior (up to 2e-6) is in the second.
     theta, theta_prime : float
         Share of the positive class in each of the two samples.
 
@@ -148,7 +148,7 @@ def gaussian_basis(X, centers, sigma):
 
 
 def scores_in_one_unit(values, log_scales):
-    """Criteria to minimize, whose units may overflow, as scores to compare: the larger, the better.
+    """Turn criteria to minimize, whose units may overflow, into comparable scores: the larger, the better.
 
     Parameters
     ----------
@@ -300,7 +300,7 @@ def labeling_error_rate(labels: ArrayLike, y: ArrayLike) -> float:
 
 
 def class_counts(size, prior):
-    """Instances of each class in a sample, the prior rounded to whole ones by `whole_counts`.
+    """Number of instances of each class in a sample, whole numbers by `whole_counts`.
 
     Parameters
     ----------
@@ -327,7 +327,7 @@ def class_counts(size, prior):
 def toy_means(which):
     """Centers of the unit Gaussians in the two classes of a toy problem.
 
-    Those of one class are mixed with equal weights (duplessis2013, section 4.1).
+    The Gaussians of a class are mixed with equal weights (duplessis2013, section 4.1).
 
     Parameters
     ----------
@@ -355,7 +355,7 @@ def toy_problem(
     which: int, *, n: int | tuple[int, int] = 30,
     priors: tuple[float, float] = (0.3, 0.7), random_state: RandomState = None,
 ):  # fmt: skip
-    """Two bags drawn from a toy problem of the paper.
+    """Draw two bags from a toy problem of the paper.
 
     Parameters
     ----------
@@ -384,7 +384,7 @@ def toy_problem(
     """
     rng, means, X, y = check_random_state(random_state), toy_means(which), [], []
     sizes = np.broadcast_to(n, 2)
-    counts = [class_counts(*c) for c in zip(sizes, priors, strict=True)]
+    counts = [class_counts(n, prior) for n, prior in zip(sizes, priors, strict=True)]
     for label, count in ((c, bag[c]) for bag in counts for c in (0, 1)):
         component = rng.randint(len(means[label]), size=count)
         X.append(means[label][component] + rng.normal(size=(count, 2)))
@@ -517,7 +517,7 @@ class TwoBagClassifier(LLPClassifier, ABC):
             self._fit_samples(X, codes == 0, (1.0, 1.0))
 
     def _check_X(self, X, reset):
-        """Checked X minus its median, which is exact on a grid, the same in any order, and robust to outliers."""
+        """Checked X minus its median, which is exact on a grid, independent of the order, and robust to outliers."""
         X = super()._check_X(X, reset)
         if reset:
             self.origin_ = np.median(X, axis=0)
@@ -525,12 +525,13 @@ class TwoBagClassifier(LLPClassifier, ABC):
 
     def _fit(self, data):
         """Pool the bags on either side of the class prior."""
-        in_p, *shares = pool_bags(data.bags, data.proportions[:, 1], data.bag_sizes)
-        warn_of_pooling(self, data, in_p, shares)
+        positive = data.proportions[:, 1]
+        in_p, theta, theta_prime = pool_bags(data.bags, positive, data.bag_sizes)
+        warn_of_pooling(self, data, in_p, theta - theta_prime)
         prior = {"balanced": 0.5, "match": data.class_prior[1]}
-        self.pooled_proportions_ = tuple(shares)
+        self.pooled_proportions_ = theta, theta_prime
         eta = prior.get(self.class_prior, self.class_prior)
-        self._fit_samples(data.X, in_p, prior_weights(*shares, eta))
+        self._fit_samples(data.X, in_p, prior_weights(theta, theta_prime, eta))
 
     def _fit_samples(self, X, in_p, weights):
         """Pass on the two samples, each in canonical order."""
@@ -548,11 +549,11 @@ class TwoBagClassifier(LLPClassifier, ABC):
         """Learn the sign of w p - w' p' from samples of p and p' and the weights w and w'."""
 
 
-def warn_of_pooling(estimator, data, in_p, shares):
+def warn_of_pooling(estimator, data, in_p, gap):
     """Warn if bags of more than two different shares become two samples, which uses the shares only in part.
 
-    And if the shares of the samples differ by less than chance makes their densities differ: on the toy problems of the
-    paper KDEDifference and LSDD then label 54 to 71 % right, where 92 % are possible.
+    Also warn if the shares of the samples differ by less than chance makes their densities differ: on the toy problems
+    of the paper KDEDifference and LSDD then label 54 to 71 % correctly, where 92 % are possible.
     """
     own = np.unique(data.bags)
     own = own[own < len(data.proportions) - data.n_pure]  # not those of known labels
@@ -562,11 +563,11 @@ def warn_of_pooling(estimator, data, in_p, shares):
             "positive class and the others, and uses nothing else of their shares; a method for many bags, such as "
             "MeanMap or CountLogistic, uses the share of each"
         )
-    sizes, gap = (in_p.sum(), (~in_p).sum()), abs(shares[0] - shares[1])
-    noise = np.sqrt(1 / sizes[0] + 1 / sizes[1])
+    n, n_prime = in_p.sum(), (~in_p).sum()
+    noise = np.sqrt(1 / n + 1 / n_prime)
     if gap < noise:
         warn(
-            f"the shares of the two samples differ by {gap:.2g}, less than the chance of {sizes[0]} and {sizes[1]} "
+            f"the shares of the two samples differ by {gap:.2g}, less than the chance of {n} and {n_prime} "
             f"instances, {noise:.2g}: {type(estimator).__name__} can hardly see the classes. Take bags that differ "
             "more, or more instances"
         )

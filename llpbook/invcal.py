@@ -31,7 +31,7 @@ __all__ = ["InvCal"]
 
 
 def targets(shares, n_instances):
-    r"""The log-odds that the mean of each bag should have.
+    r"""Log-odds that the mean of each bag should have.
 
     :math:`t_k = -\log(1 / p_k - 1)`, with shares clipped to :math:`[1/n, 1 - 1/n]`, equation :eq:`eq-invcal-target`.
 
@@ -76,7 +76,7 @@ def tubes(shares, n_instances, epsilon, *, epsilon_unit="log_odds"):
 
 
 def objective(w, b, means, t, eps, penalties):
-    r"""What InvCal minimizes.
+    r"""Objective of InvCal.
 
     Equation :eq:`eq-invcal-objective`.
 
@@ -98,7 +98,7 @@ def objective(w, b, means, t, eps, penalties):
 
 
 def minimize(means, t, eps, penalties, *, intercept=True, tol=1e-9, progress=None):
-    r"""The minimum of `objective`: each side of a tube is a hinge.
+    r"""Minimize `objective`: each side of a tube is a hinge.
 
     Equation :eq:`eq-invcal-hinges`.
 
@@ -133,11 +133,12 @@ def minimize(means, t, eps, penalties, *, intercept=True, tol=1e-9, progress=Non
     offsets = np.concatenate([t - eps, -t - eps])
     # An offset of the features moves b alone; without it no digits are lost.
     center = means.mean(axis=0) * intercept
-    hinges = np.vstack([means - center] * 2), signs, offsets, np.tile(penalties, 2)
-    w, b, nu, *rest = minimize_hinges(
-        *hinges, intercept=intercept, tol=tol, cost="C_p", progress=progress
-    )
-    return w, b - center @ w, nu[: len(t)] - nu[len(t) :], *rest
+    rows, costs = np.vstack([means - center] * 2), np.tile(penalties, 2)
+    w, b, nu, n_iter, gap = minimize_hinges(
+        rows, signs, offsets, costs,
+        intercept=intercept, tol=tol, cost="C_p", progress=progress,
+    )  # fmt: skip
+    return w, b - center @ w, nu[: len(t)] - nu[len(t) :], n_iter, gap
 
 
 def bag_kernel(X, averages, kernel, gamma, *, block=2000):
@@ -182,7 +183,7 @@ class InvCal(KernelClassifier):
     epsilon : float, default 0.1
         Half width of the tube. If one tube contains the targets of all bags, the score is constant, and the fit warns.
     epsilon_unit : {"log_odds", "share"}, default "log_odds"
-        What ``epsilon`` is an error of: the log-odds of a share, as in the paper, so that all tubes have one width; or
+        Unit of ``epsilon``: the log-odds of a share, as in the paper, so that all tubes have one width; or
         the share itself, with the half width :math:`\epsilon / (p_k (1 - p_k))`, as in public code of the authors of
         yu2013.
     kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
@@ -190,7 +191,7 @@ class InvCal(KernelClassifier):
     gamma : float or "scale", default "scale"
         Kernel coefficient; "scale" is 1 / (n_features * X.var()).
     fit_intercept : bool, default True
-        Whether the score has an offset b, which is not penalized.
+        Add an offset b to the score, which is not penalized.
     bag_weights : {"uniform", "size"} or array-like, shape (n_bags,), default "uniform"
         Factors of ``C_p``: 1 for each bag (the paper), the sizes of bags, or one number per row of ``proportions``.
     tol : float, default 1e-9
@@ -294,8 +295,10 @@ class InvCal(KernelClassifier):
         if constant and np.ptp(t) > 0:
             message = "every target is inside one tube, so that the score is a constant"
             warn(f"{message}; lower epsilon")
-        progress = self._progress(MAX_ROUNDS, "round", USUAL_ROUNDS).step
-        how = {"intercept": self.fit_intercept, "tol": self.tol, "progress": progress}
-        w, b, _, self.n_iter_, self.gap_ = minimize(means, t, eps, penalties, **how)
+        progress = self._progress(MAX_ROUNDS, "round", USUAL_ROUNDS)
+        w, b, _, self.n_iter_, self.gap_ = minimize(
+            means, t, eps, penalties,
+            intercept=self.fit_intercept, tol=self.tol, progress=progress.step,
+        )  # fmt: skip
         self.objective_ = float(objective(w, b, means, t, eps, penalties))
         return np.append(w, b)[None, :]

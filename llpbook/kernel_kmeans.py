@@ -58,7 +58,7 @@ def kernel_variance(gram):
 
 
 def class_distances(gram, labels, n_classes):
-    r"""Squared distances to the means of the classes, less the norm of the instance.
+    r"""Squared distances to the means of the classes, minus the squared norm of the instance.
 
     :math:`m_j^\top m_j - 2 \varphi(x_i)^\top m_j`, equation :eq:`eq-aoc-distances`.
 
@@ -85,7 +85,7 @@ def class_distances(gram, labels, n_classes):
 
 
 def label_bags(distances, bags, proportions, price):
-    r"""The labels with the smallest sum of distances and penalty, given the means.
+    r"""Labels with the smallest sum of distances and penalty, given the means.
 
     :math:`\min \sum_{i \in B_k} d_{i z_i} + \text{price} \cdot n_k \lVert (S Z)_k - \pi_k \rVert^2`, equation
     :eq:`eq-aoc-labels`. The r-th instance of class j in a bag adds :math:`\text{price}\, ((2r - 1) / n_k - 2 \pi_{kj})`
@@ -119,7 +119,7 @@ def label_bags(distances, bags, proportions, price):
 
 
 def objective(gram, labels, bags, proportions, price):
-    """The objective of some labels, with their own class means.
+    """Objective of given labels, with their own class means.
 
     Equation :eq:`eq-aoc-objective`.
 
@@ -144,7 +144,7 @@ def objective(gram, labels, bags, proportions, price):
     return float(spread + price * misfit.sum())
 
 
-def descend(gram, labels, bags, proportions, price, *, max_iter=100, known=None):
+def descend(gram, labels, bags, proportions, price, *, max_iter=100, fixed=None):
     """Alternate means and labels until no label changes.
 
     Parameters
@@ -152,7 +152,7 @@ def descend(gram, labels, bags, proportions, price, *, max_iter=100, known=None)
     gram, labels, bags, proportions, price
         As for `objective`; the labels are the start.
     max_iter : int
-    known : ndarray of int, shape (n_instances,), optional
+    fixed : ndarray of int, shape (n_instances,), optional
         Labels that are held, -1 for unknown: any other class of such an instance is infinitely far.
 
     Returns
@@ -163,10 +163,10 @@ def descend(gram, labels, bags, proportions, price, *, max_iter=100, known=None)
         Share of the labels that the last iteration changed; 0 if the labels have converged.
     """
     K, barred = proportions.shape[1], 0.0
-    if known is not None:
-        held = known >= 0
-        labels = np.where(held, known, labels)
-        barred = np.where(held[:, None] & (known[:, None] != np.arange(K)), np.inf, 0)
+    if fixed is not None:
+        held = fixed >= 0
+        labels = np.where(held, fixed, labels)
+        barred = np.where(held[:, None] & (fixed[:, None] != np.arange(K)), np.inf, 0)
     gap, n_iter = 1.0, 0
     while gap > 0 and n_iter < max_iter:
         distances, *_ = class_distances(gram, labels, K)
@@ -277,24 +277,26 @@ class AOCKernelKMeans(LLPClassifier):
 
     def _fit(self, data):
         data = data.before or data  # known labels are held, not read as bags
-        given = self.kernel == "precomputed"
-        order = np.arange(len(data.X)) if given else row_order(data.X)
+        precomputed = self.kernel == "precomputed"
+        order = np.arange(len(data.X)) if precomputed else row_order(data.X)
         X, bags, P = data.X[order], data.bags[order], data.proportions
-        known = None if data.labels is None else data.labels[order]
+        fixed = None if data.labels is None else data.labels[order]
         self.X_fit_, self.gamma_ = X, kernel_coefficient(self.gamma, X)
-        check_size(len(X), GIVEN_COPIES if given else GRAM_COPIES)
+        check_size(len(X), GIVEN_COPIES if precomputed else GRAM_COPIES)
         gram = self._gram(X)
-        variance = checked_variance(gram)
+        price = self.C_p * checked_variance(gram)
         progress, self.objective_ = self._progress(self.n_init, "start"), np.inf
-        given = bags, P, self.C_p * variance
-        how = {"max_iter": self.max_iter, "known": known}
-        starts = self._starts(bags, P)
-        tasks = (delayed(descend)(gram, y, *given, **how) for y in starts)
+        tasks = (
+            delayed(descend)(
+                gram, start, bags, P, price, max_iter=self.max_iter, fixed=fixed
+            )
+            for start in self._starts(bags, P)
+        )
         pool = Parallel(self.n_jobs, prefer="threads", return_as="generator")
-        for found in pool(tasks):  # threads share the kernel matrix
-            value = objective(gram, found[0], *given)
+        for result in pool(tasks):  # threads share the kernel matrix
+            value = objective(gram, result[0], bags, P, price)
             if value < self.objective_ - TIE * abs(value):
-                best, self.objective_ = found, value
+                best, self.objective_ = result, value
             progress.step(f"lowest objective {self.objective_:.6g}")
         labels, self.n_iter_, self.gap_ = best
         _, self.dual_coef_, self.norms_ = class_distances(gram, labels, P.shape[1])
@@ -303,7 +305,7 @@ class AOCKernelKMeans(LLPClassifier):
         warn_short(self.max_iter, self.gap_, data.classes[empty].tolist())
 
     def _starts(self, bags, P):
-        """Random labels with the right counts."""
+        """Yield random labels with the right counts."""
         rng = check_random_state(self.random_state)
         for _ in range(self.n_init):
             yield random_labels(rng.uniform(size=(len(bags), P.shape[1])), bags, P)

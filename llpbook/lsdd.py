@@ -185,7 +185,7 @@ def l2_distance(G, h, theta, log_v):
 
 
 def fold_differences(samples, centers, sigma, folds, weights=(1.0, 1.0)):
-    """`mean_difference` of each fold and of the data without it, from one sum per fold.
+    """`mean_difference` of each fold and of the other folds, from one sum per fold.
 
     Parameters
     ----------
@@ -203,9 +203,9 @@ def fold_differences(samples, centers, sigma, folds, weights=(1.0, 1.0)):
         sizes = np.bincount(fold)
         parts = (X[fold == k] for k in range(len(sizes)))
         sums = np.transpose([basis_sum(part, centers, sigma) for part in parts])
-        rest = sums.sum(axis=1, keepdims=True) - sums
+        others = sums.sum(axis=1, keepdims=True) - sums
         test = test + weight * sums / sizes
-        train = train + weight * rest / (len(X) - sizes)
+        train = train + weight * others / (len(X) - sizes)
     return train, test
 
 
@@ -251,7 +251,7 @@ def l2_criteria(G, theta, test):
 
 
 def sign_criteria(samples, centers, sigma, theta, folds, weights=(1.0, 1.0)):
-    r"""How well the signs separate the held-out instances of each fold, for all penalties.
+    r"""Mean over the folds of the separation of held-out instances by the signs, for all penalties.
 
     :math:`-\int [g > 0]\, (w\,p - w' p')`, estimated by shares of held-out instances:
     its minimum over all g is at the sign of the density difference, and it has no unit.
@@ -275,7 +275,7 @@ def sign_criteria(samples, centers, sigma, theta, folds, weights=(1.0, 1.0)):
 
 
 def model_values(X, centers, sigma, theta):
-    """The model times v, some rows at a time.
+    """Values of the model times v, some rows at a time.
 
     Parameters
     ----------
@@ -296,7 +296,7 @@ def model_values(X, centers, sigma, theta):
 def cross_validate(
     samples, centers, sigma, lams, folds, weights=(1.0, 1.0), criterion="l2"
 ):
-    """The values that cross-validation compares, for one width and all penalties.
+    """Criterion of cross-validation for one width and all penalties.
 
     Parameters
     ----------
@@ -420,31 +420,32 @@ class LSDD(TwoBagClassifier):
         self.l2_distance_ = l2_distance(G, h, self.coef_, self.log_volume_)
 
     def _tune(self, samples, weights, unit, seed):
-        """The width and the penalty, by cross-validation where there is a choice."""
-        n_folds = min(self.n_folds, *map(len, samples))
+        """Choose the width and the penalty by cross-validation, if there is a choice."""
+        n_folds = min(self.n_folds, len(samples[0]), len(samples[1]))
         folds = [fold_numbers(len(X), n_folds, seed) for X in samples]
         public = isinstance(self.sigma, str) and self.sigma == "public"
-        b, d = self.centers_.shape
+        centers, (b, d) = self.centers_, self.centers_.shape
         sigmas = candidates(
             "sigma", PUBLIC_SIGMAS if public else self.sigma, SIGMAS, unit
         )
         grid = [(sigma, self._penalties(log_volume(sigma, d))) for sigma in sigmas]
-        rows = [(sigma, lam) for sigma, lams in grid for lam in lams]
+        pairs = [(sigma, lam) for sigma, lams in grid for lam in lams]
         needs = 8.0 * COPIES * b * (b + len(grid[0][1]) * n_folds)
         require_memory(f"LSDD with {b} centers, {n_folds} folds", needs, "take fewer")
-        scores = np.full(len(rows), np.nan)
-        if len(rows) > 1:
-            data, values = (folds, weights, self.criterion), []
-            progress = self._progress(len(grid), "width")
-            for pair in grid:
-                values.append(cross_validate(samples, self.centers_, *pair, *data))
+        values = np.full(len(pairs), np.nan)
+        if len(pairs) > 1:
+            progress, values = self._progress(len(grid), "width"), []
+            for sigma, lams in grid:
+                values += [*cross_validate(
+                    samples, centers, sigma, lams, folds, weights, self.criterion
+                )]  # fmt: skip
                 progress.step()
-            scores = -np.concatenate(values)
-            if self.criterion == "l2":
-                # eq: eq-lsdd-cv
-                log_v = log_volume(np.array([sigma for sigma, _ in rows]), d)
-                scores = scores_in_one_unit(-scores, -log_v)
-        rows = [(*pair, score) for pair, score in zip(rows, scores, strict=True)]
+        scores = -np.array(values)
+        if self.criterion == "l2" and len(pairs) > 1:
+            # eq: eq-lsdd-cv
+            log_v = log_volume(np.array([sigma for sigma, _ in pairs]), d)
+            scores = scores_in_one_unit(-scores, -log_v)
+        rows = [(*pair, score) for pair, score in zip(pairs, scores, strict=True)]
         best, self.cv_results_ = tune(rows, sigma=float, alpha=float)
         self.sigma_, self.alpha_ = best["sigma"], best["alpha"]
 
@@ -455,11 +456,11 @@ class LSDD(TwoBagClassifier):
         return candidates("alpha", self.alpha, LAMS)
 
     def _scores(self, X):
-        r"""The estimated density difference times v, which does not change its sign."""
+        r"""Estimated density difference times v; the factor does not change its sign."""
         return model_values(X, self.centers_, self.sigma_, self.coef_)
 
     def density_difference(self, X: Matrix) -> NDArray:
-        r"""The estimate of the weighted density difference itself.
+        r"""Estimate the weighted density difference itself.
 
         Parameters
         ----------

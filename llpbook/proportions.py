@@ -50,7 +50,7 @@ def _read_shares(bags, proportions):
 
 
 def averaging_matrix(bags: ArrayLike, *, n_bags: int | None = None) -> sp.csr_array:
-    r"""The sparse matrix S whose product with instances gives bag means.
+    r"""Sparse matrix S whose product with instances gives bag means.
 
     :math:`S_{ki} = 1/n_k` if instance :math:`i` lies in bag :math:`k`, else 0, so that :math:`S X` holds the bag means
     (:eq:`eq-prop-averaging`) and :math:`S Y` the label proportions when :math:`Y` holds one-hot labels.
@@ -90,7 +90,7 @@ def label_proportions(
     y: ArrayLike, bags: ArrayLike, *, n_bags: int | None = None,
     classes: ArrayLike | None = None,
 ) -> NDArray:  # fmt: skip
-    r"""The share of each class in each bag, from labels or from predictions.
+    r"""Share of each class in each bag, from labels or from predictions.
 
     From true labels this is :math:`\Pi`, from a model's predictions it is :math:`\Gamma_g`
     (:eq:`eq-prop-gamma`; stolpe2011, eq. 3).
@@ -129,14 +129,14 @@ def label_proportions(
             f"y must have one label for each of the {codes.size} instances in bags, "
             f"got shape {labels.shape}"
         )
-    known = np.unique(labels) if classes is None else np.asarray(classes)
-    if known.ndim != 1:
+    columns = np.unique(labels) if classes is None else np.asarray(classes)
+    if columns.ndim != 1:
         raise ValueError(f"classes must be a list of class labels, got {classes!r}")
-    hits = labels[:, None] == known[None, :]
+    hits = labels[:, None] == columns[None, :]
     if not hits.any(axis=1).all():
         bad = labels[~hits.any(axis=1)].tolist()[0]
         raise ValueError(
-            f"y holds {bad!r}, which is not one of classes {known.tolist()}"
+            f"y holds {bad!r}, which is not one of classes {columns.tolist()}"
         )
     counts = np.column_stack([np.bincount(codes, hit, n_rows) for hit in hits.T])
     sizes = np.bincount(codes, minlength=n_rows)[:, None]
@@ -146,7 +146,7 @@ def label_proportions(
 
 
 def _align_tables(proportions, predicted=..., bag_sizes=...):
-    """Those given, as arrays with one row per bag: keyed ones by `keyed_rows`, columns in the order of the first."""
+    """Arrays with one row per bag: keyed tables are matched by `keyed_rows`, columns take the order of the first."""
     named = {"proportions": proportions, "predicted": predicted, "bag_sizes": bag_sizes}
     tables = {name: table for name, table in named.items() if table is not ...}
     frames = [t for t in tables.values() if isinstance(t, pd.DataFrame)]
@@ -170,7 +170,7 @@ def _align_tables(proportions, predicted=..., bag_sizes=...):
 
 
 def class_prior(proportions: ArrayLike, bag_sizes: ArrayLike) -> NDArray:
-    r"""The class prior: proportions averaged with the bag sizes as weights.
+    r"""Class prior: proportions averaged with the bag sizes as weights.
 
     Written :math:`\eta`, equation :eq:`eq-prop-prior`.
 
@@ -312,7 +312,7 @@ def prior_mse(
 
 
 def count_labelings(counts: ArrayLike) -> int:
-    r"""How many labelings of the instances have exactly these class counts in each bag.
+    r"""Number of labelings of the instances with exactly these class counts in each bag.
 
     Equation :eq:`eq-prop-count`.
 
@@ -357,7 +357,7 @@ def count_labelings(counts: ArrayLike) -> int:
 
 @dataclass(frozen=True)
 class Identifiability:
-    """What the proportions alone say about the hope of learning; `print` it.
+    """Rank, conditioning, spread and worth of a set of proportions, from `identifiability`; `print` it.
 
     Attributes
     ----------
@@ -377,8 +377,8 @@ class Identifiability:
     Examples
     --------
     >>> from llpbook import identifiability
-    >>> found = identifiability([0, 0, 0, 0, 1, 1, 1, 1], [0.25, 0.75])
-    >>> found.rank, found.worth_in_labels.round(1).tolist()
+    >>> result = identifiability([0, 0, 0, 0, 1, 1, 1, 1], [0.25, 0.75])
+    >>> result.rank, result.worth_in_labels.round(1).tolist()
     (2, [2.0, 2.0])
     """
 
@@ -401,19 +401,19 @@ class Identifiability:
         spread = ", ".join(f"{v:.3f}" for v in self.spread[shown])
         noise = ", ".join(f"{v:.3f}" for v in self.noise[shown])
         worth = ", ".join(f"{v:.0f}" for v in self.worth_in_labels[shown])
-        rest = "" if self.n_classes == 2 else ", each class against the rest"
+        per_class = "" if self.n_classes == 2 else ", each class against the rest"
         return (
             f"{self.n_instances} instances in {self.n_bags} bags, "
             f"{self.n_classes} classes\n"
             f"rank of the proportions: {self.rank} ({verdict}), "
             f"condition number {self.condition_number:.1f}\n"
             f"spread of the shares: {spread} (random bags of these sizes: {noise})\n"
-            f"worth, to tell class means apart{rest}: {worth} labeled instances"
+            f"worth, to tell class means apart{per_class}: {worth} labeled instances"
         )
 
 
 def identifiability(bags: ArrayLike, proportions: Proportions) -> Identifiability:
-    r"""Rank, conditioning, spread, and worth in labels of a set of proportions: look before you fit.
+    r"""Compute the rank, conditioning, spread, and worth in labels of a set of proportions: look before you fit.
 
     Parameters
     ----------
@@ -453,5 +453,7 @@ def identifiability(bags: ArrayLike, proportions: Proportions) -> Identifiabilit
     rank = int((values > 1e-8 * values[0]).sum())
     condition = values[0] / values[-1] if rank == len(eta) else np.inf
     noise = np.sqrt(pure * (len(sizes) - 1) / max(total - 1, 1))
-    found = len(sizes), int(total), len(eta), rank
-    return Identifiability(*found, float(condition), variance**0.5, noise, worth)
+    return Identifiability(
+        len(sizes), int(total), len(eta), rank, float(condition),
+        spread=variance**0.5, noise=noise, worth_in_labels=worth,
+    )  # fmt: skip

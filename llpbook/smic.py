@@ -237,7 +237,7 @@ def assign_clusters(scores, X):
 
 
 def smic_clusters(X, t, nearest=None):
-    """Two clusters of the instances for one number of neighbors.
+    """Cluster the instances in two for one number of neighbors.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ def smic_clusters(X, t, nearest=None):
 
 
 def extend(X_new, X, t, scales, values, vectors):
-    r"""The eigenvectors at new instances.
+    r"""Extend the eigenvectors to new instances.
 
     :math:`u_k(x) = \frac{1}{\nu_k} \sum_i K(x, x_i)\, u_{k,i}`, with
     :math:`\nu_k` the eigenvalue and the training instances as the neighbors of a new one.
@@ -281,7 +281,7 @@ def extend(X_new, X, t, scales, values, vectors):
     nearest : ndarray of int, shape (n_new,)
         The nearest training instance.
     equal : ndarray of bool, shape (n_new,)
-        Whether it is equal to the new one.
+        True where it is equal to the new one.
     """
 
     def extended(part):
@@ -291,13 +291,13 @@ def extend(X_new, X, t, scales, values, vectors):
         K = np.where(near, affinity(D, scale * scales), 0.0)
         return np.column_stack([K @ vectors / values, D.argmin(axis=1)])
 
-    found = in_blocks(X_new, len(X), extended)
-    outputs, nearest = found[:, :-1], found[:, -1].astype(int)
+    columns = in_blocks(X_new, len(X), extended)
+    outputs, nearest = columns[:, :-1], columns[:, -1].astype(int)
     return outputs, nearest, (X_new == X[nearest]).all(axis=1)
 
 
 def lsmi_sums(basis, member):
-    """The sums in the moments of LSMI, for one cluster: folds can be subtracted from sums.
+    """Sums in the moments of LSMI for one cluster, from which the sums of a fold can be subtracted.
 
     Parameters
     ----------
@@ -316,7 +316,7 @@ def lsmi_sums(basis, member):
 
 
 def lsmi_moments(gram, total, n_members, n):
-    r"""The quadratic and the linear term of LSMI, for one cluster.
+    r"""Quadratic and linear term of LSMI for one cluster.
 
     :math:`H_k = \frac{N_k}{N^2} \sum_i \varphi(x_i) \varphi(x_i)^\top`,
     :math:`h_k = \frac1N \sum_{i: k_i = k} \varphi(x_i)`.
@@ -397,10 +397,15 @@ def lsmi_cv(basis, member, folds, lams):
     """
     parts = [folds == fold for fold in np.unique(folds)]
     sums = [lsmi_sums(basis[part], member[part]) for part in parts]
-    sums = [np.array(values) for values in zip(*sums, strict=True)]
-    H, h = lsmi_moments(*(values.sum(axis=0) - values for values in sums))
+    gram, total, n_members, n = map(np.array, zip(*sums, strict=True))
+    H, h = lsmi_moments(
+        gram.sum(axis=0) - gram,
+        total.sum(axis=0) - total,
+        n_members.sum() - n_members,
+        n.sum() - n,
+    )
     beta = lsmi_weights(H[:, None], h[:, None], lams[None, :])
-    H, h = lsmi_moments(*sums)
+    H, h = lsmi_moments(gram, total, n_members, n)
     return lsmi_loss(beta, H[:, None], h[:, None]).mean(axis=0)
 
 
@@ -453,17 +458,20 @@ def lsmi(
     for sigma in sigmas:
         basis = gaussian_basis(X, X[centers], sigma)
         own = [(basis[:, labels[centers] == y], labels == y) for y in np.unique(labels)]
-        losses = sum(lsmi_cv(*each, folds, lams) for each in own)
+        losses = sum(lsmi_cv(phi, member, folds, lams) for phi, member in own)
         if losses.min() < best:
             best, lam, kept = losses.min(), lams[losses.argmin()], (sigma, own)
-    moments = [lsmi_moments(*lsmi_sums(*each)) for each in kept[1]]
-    losses = [lsmi_loss(lsmi_weights(H, h, lam), H, h) for H, h in moments]
+    loss = 0.0
+    for phi, member in kept[1]:
+        gram, total, n_members, _ = lsmi_sums(phi, member)
+        H, h = lsmi_moments(gram, total, n_members, n)
+        loss += lsmi_loss(lsmi_weights(H, h, lam), H, h)
     # eq: eq-smic-lsmi
-    return float(-sum(losses) - 0.5), float(kept[0]), float(lam)
+    return float(-loss - 0.5), float(kept[0]), float(lam)
 
 
 def select_neighbors(X, neighbors=NEIGHBORS, random_state=None, step=lambda: None):
-    r"""Cluster for each number of neighbors, keep the one with the largest LSMI.
+    r"""Cluster for each number of neighbors, and keep the clusters with the largest LSMI.
 
     Ties go to the first.
 
@@ -480,7 +488,7 @@ def select_neighbors(X, neighbors=NEIGHBORS, random_state=None, step=lambda: Non
     Returns
     -------
     t : int
-    found : dict
+    clusters : dict
         From `smic_clusters`.
     cv_results : DataFrame
         Columns ``n_neighbors`` and ``score``, the LSMI; NaN where there is nothing to choose.
@@ -495,10 +503,10 @@ def select_neighbors(X, neighbors=NEIGHBORS, random_state=None, step=lambda: Non
         "take smaller n_neighbors, or fewer instances",
     )
     nearest = nearest_neighbors(X, t)
-    found, values, rows = {}, {}, []
+    clusters, values, rows = {}, {}, []
     for t in neighbors:
-        found[t] = smic_clusters(X, t, nearest)
-        labels, value = found[t]["labels"], np.nan
+        clusters[t] = smic_clusters(X, t, nearest)
+        labels, value = clusters[t]["labels"], np.nan
         if len(neighbors) > 1:
             # Equal clusters, whatever their numbers, are judged once.
             key = pd.factorize(labels)[0].tobytes()
@@ -508,11 +516,11 @@ def select_neighbors(X, neighbors=NEIGHBORS, random_state=None, step=lambda: Non
         rows.append((t, value))
         step()
     best, table = tune(rows, n_neighbors=int)
-    return best["n_neighbors"], found[best["n_neighbors"]], table
+    return best["n_neighbors"], clusters[best["n_neighbors"]], table
 
 
 def name_clusters(in_second, in_p, targets, weights):
-    r"""Name the positive one of two clusters, by the proportions.
+    r"""Choose the positive one of two clusters by the proportions.
 
     The naming with the smaller proportion error :math:`n \lvert a - \theta \rvert + n' \lvert a' - \theta' \rvert`,
     :math:`a` and :math:`a'` the shares of the cluster in the two samples.
@@ -520,7 +528,7 @@ def name_clusters(in_second, in_p, targets, weights):
     Parameters
     ----------
     in_second, in_p : ndarray of bool, shape (n_instances,)
-        Whether the instance is in the second cluster, and in the first sample.
+        The instances of the second cluster, and of the first sample.
     targets : (float, float)
         Share of the positive class in the first and in the second sample.
     weights : (float, float)
@@ -612,19 +620,16 @@ class SMIC(TwoBagClassifier):
         X, in_p = X[order], order < len(samples[0])
         neighbors = self._neighbors(len(X))
         progress = self._progress(len(neighbors), "candidate")
-        t, found, self.cv_results_ = select_neighbors(
+        t, clusters, self.cv_results_ = select_neighbors(
             X, neighbors, random_state=self.random_state, step=progress.step
         )
-        known = self.pooled_proportions_ is not None
-        self.positive_ = name_clusters(
-            found["labels"] == 1,
-            in_p,
-            self.pooled_proportions_ if known else (1.0, 0.0),
-            (in_p.sum(), (~in_p).sum()) if known else (1.0, 1.0),
-        )
-        self.X_fit_, self.n_neighbors_, self.scales_ = X, t, found["scales"]
-        self.eigenvalues_, self.eigenvectors_ = found["values"], found["vectors"]
-        self.cluster_scores_ = found["scores"]
+        targets, weights = (1.0, 0.0), (1.0, 1.0)
+        if self.pooled_proportions_ is not None:
+            targets, weights = self.pooled_proportions_, (in_p.sum(), (~in_p).sum())
+        self.positive_ = name_clusters(clusters["labels"] == 1, in_p, targets, weights)
+        self.X_fit_, self.n_neighbors_, self.scales_ = X, t, clusters["scales"]
+        self.eigenvalues_, self.eigenvectors_ = clusters["values"], clusters["vectors"]
+        self.cluster_scores_ = clusters["scores"]
 
     def _neighbors(self, n):
         """The numbers of neighbors to choose from, those of the default grid below n."""

@@ -1,4 +1,4 @@
-r"""Which variables depend on which: the variants of learning from label proportions.
+r"""The variants of learning from label proportions: patterns of dependence between features, label and bag.
 
 An instance has features X, a label Y and a bag B. Six statements say what depends on what: each pair independent or
 not, and each pair given the third variable,
@@ -7,8 +7,7 @@ not, and each pair given the third variable,
           \text{ for all } u, v, w .
 
 Of the 64 patterns of answers, two rules of inference leave 18, and 10 of these have features that depend on the label.
-Seven of the ten are what some directed acyclic graph (DAG) on X, Y and B implies by d-separation; these are the named
-variants.
+Some directed acyclic graph (DAG) on X, Y and B implies seven of the ten by d-separation; these are the named variants.
 
 A *pattern* is the frozenset of the statements that hold, written as in ``STATEMENTS`` (``"X_Y|B"``: X and Y are
 independent given B). A *DAG* is a frozenset of edges ``(parent, child)``. A *joint* is an array of probabilities with
@@ -74,7 +73,7 @@ class Rule(NamedTuple):
         return f"{left} => {' or '.join(either)}"
 
     def breaks(self, pattern):
-        """Whether a pattern has all premises and no conclusion."""
+        """True if a pattern has all premises and no conclusion."""
         return self.premises <= pattern and not any(
             c <= pattern for c in self.conclusions
         )
@@ -84,7 +83,7 @@ class Rule(NamedTuple):
 
 
 def statement(a, b, given=None):
-    """The name of a statement: a and b are independent, given the third or not.
+    """Name of the statement that a and b are independent, given the third variable or not.
 
     Parameters
     ----------
@@ -122,7 +121,7 @@ def patterns():
 
 
 def rule_one():
-    r"""Intersection, in all roles; it needs a positive joint distribution.
+    r"""Rules of intersection, in all roles; they need a positive joint distribution.
 
     :math:`U \perp V \mid W` and :math:`U \perp W \mid V` imply :math:`U \perp V` and :math:`U \perp W`, equation
     :eq:`eq-tax-rule-one`.
@@ -149,7 +148,7 @@ def rule_one():
 
 
 def rule_two():
-    r"""Contraction, in all roles; it holds for every joint distribution.
+    r"""Rules of contraction, in all roles; they hold for every joint distribution.
 
     :math:`U \perp V \mid W` and :math:`U \perp W` imply :math:`U \perp V` and :math:`U \perp W \mid V`, equation
     :eq:`eq-tax-rule-two`.
@@ -176,7 +175,7 @@ def rule_two():
 
 
 def rule_binary(binary):
-    r"""What holds in addition if a variable has two values.
+    r"""Additional rules for variables with two values.
 
     If V has two values, :math:`U \perp W` and :math:`U \perp W \mid V` imply :math:`U \perp V` or :math:`W \perp V`.
 
@@ -206,7 +205,7 @@ def rule_binary(binary):
 
 
 def _check_pattern(pattern):
-    """The pattern as a frozenset, or a ValueError if a member is not one of the statements."""
+    """The pattern as a frozenset; ValueError if a member is not one of the statements."""
     unknown = sorted(set(pattern) - set(STATEMENTS))
     if unknown:
         raise ValueError(f"pattern must be a set of {STATEMENTS}, got {unknown}")
@@ -214,14 +213,14 @@ def _check_pattern(pattern):
 
 
 def broken_rules(pattern, positive=True, binary=()):
-    """The rules that a pattern breaks.
+    """List the rules that a pattern breaks.
 
     Parameters
     ----------
     pattern : iterable of str
         The statements that hold; all others do not.
     positive : bool, default True
-        Whether every combination of values has a positive probability; if not, rule one is left out.
+        True if every combination of values has a positive probability; if not, rule one is left out.
     binary : iterable of {"X", "Y", "B"}, default ()
         The variables that have two values.
 
@@ -235,7 +234,7 @@ def broken_rules(pattern, positive=True, binary=()):
 
 
 def consistent(pattern, positive=True, binary=()):
-    """Whether some joint distribution has exactly this pattern.
+    """True if some joint distribution has exactly this pattern.
 
     Parameters
     ----------
@@ -265,13 +264,13 @@ def interesting():
 
 
 def _has_cycle(edges):
-    """Whether no order of the nodes has all parents before their children."""
+    """True if no order of the nodes has all parents before their children."""
     orders = [{v: k for k, v in enumerate(order)} for order in permutations(NODES)]
     return not any(all(at[p] < at[c] for p, c in edges) for at in orders)
 
 
 def as_dag(dag):
-    """The graph as a frozenset of edges, or a ValueError if it has a directed cycle or another node than X, Y and B."""
+    """The graph as a frozenset of edges; ValueError if it has a directed cycle or another node than X, Y and B."""
     dag = frozenset(dag)
     if other := {v for edge in dag for v in edge} - set(NODES):
         raise ValueError(f"dag must have no node but {NODES}, got {sorted(other)}")
@@ -288,7 +287,7 @@ def all_dags():
 
 
 def d_separated(dag, a, b, given=None):
-    r"""Whether the third node or nothing d-separates two nodes of a DAG on X, Y and B.
+    r"""True if ``given``, the third node or nothing, d-separates two nodes of a DAG on X, Y and B.
 
     Equation :eq:`eq-tax-d-separation`: then, and only then, does every joint distribution that factors along the DAG
     have a and b independent given the third node, or without a condition.
@@ -321,7 +320,7 @@ def d_separated(dag, a, b, given=None):
 
 
 def pattern_of_dag(dag: Iterable[tuple[str, str]]) -> frozenset:
-    """The statements that a DAG implies.
+    """Pattern that a DAG implies.
 
     Parameters
     ----------
@@ -344,7 +343,8 @@ def pattern_of_dag(dag: Iterable[tuple[str, str]]) -> frozenset:
     ['X_B|Y']
     """
     dag = as_dag(dag)
-    return frozenset(statement(*roles) for roles in ROLES if d_separated(dag, *roles))
+    separated = [(a, b, w) for a, b, w in ROLES if d_separated(dag, a, b, w)]
+    return frozenset(statement(a, b, w) for a, b, w in separated)
 
 
 # --- names ---------------------------------------------------------------------------------------------------
@@ -352,13 +352,13 @@ def pattern_of_dag(dag: Iterable[tuple[str, str]]) -> frozenset:
 
 def _names():
     """Names of the ten patterns in the order of `interesting`; the paper leaves three without one: "No DAG (1)" …"""
-    known = {pattern: name for name, pattern in VARIANTS.items()}
+    names = {pattern: name for name, pattern in VARIANTS.items()}
     number = count(1)
-    return {p: known.get(p) or f"No DAG ({next(number)})" for p in interesting()}
+    return {p: names.get(p) or f"No DAG ({next(number)})" for p in interesting()}
 
 
 def name_of(pattern: Iterable[str]) -> str:
-    """The name of a pattern.
+    """Name of a pattern.
 
     Parameters
     ----------
@@ -388,7 +388,7 @@ def name_of(pattern: Iterable[str]) -> str:
 
 
 def dags_of(name: str) -> list[frozenset]:
-    """The DAGs that imply the pattern of a name.
+    """List the DAGs that imply the pattern of a name.
 
     Parameters
     ----------
@@ -422,7 +422,7 @@ def dags_of(name: str) -> list[frozenset]:
 
 
 def table() -> pd.DataFrame:
-    """The taxonomy: the ten patterns, their names and how many DAGs imply them.
+    """Table of the taxonomy: the ten patterns, their names, and the number of DAGs that imply each.
 
     Returns
     -------
@@ -441,16 +441,16 @@ def table() -> pd.DataFrame:
     """
     implied = Counter(pattern_of_dag(dag) for dag in all_dags())
     names = _names()
-    found = pd.DataFrame({s: [s in pattern for pattern in names] for s in STATEMENTS})
-    found.insert(0, "name", [*names.values()])
-    return found.assign(n_dags=[implied[pattern] for pattern in names])
+    held = {s: [s in pattern for pattern in names] for s in STATEMENTS}
+    n_dags = [implied[pattern] for pattern in names]
+    return pd.DataFrame({"name": names.values(), **held, "n_dags": n_dags})
 
 
 # --- joint distributions -------------------------------------------------------------------------------------
 
 
 def as_joint(joint):
-    """The joint distribution as an array of floats or fractions with the axes X, Y, B, or a ValueError."""
+    """The joint distribution as an array of floats or fractions with the axes X, Y, B; ValueError if it is none."""
     joint = np.asarray(joint)
     joint = joint if joint.dtype == object else joint.astype(float)
     if joint.ndim != 3:
@@ -463,7 +463,7 @@ def as_joint(joint):
 
 
 def random_joint(dag, sizes=3, random_state=None):
-    r"""A generic joint distribution that factors along a DAG.
+    r"""Draw a joint distribution that factors along a DAG.
 
     :math:`p(x, y, b) = \prod_v p(v \mid \text{parents of } v)`, equation :eq:`eq-tax-factor`; each conditional
     distribution is drawn evenly from the simplex.
@@ -497,7 +497,7 @@ def random_joint(dag, sizes=3, random_state=None):
 
 
 def dependence(joint, a, b, given=None):
-    r"""How far two variables are from independent: 0 if they are.
+    r"""Distance of two variables from independence: 0 if they are independent.
 
     :math:`\max_{u, v, w} |p(u, v, w)\, p(w) - p(u, w)\, p(v, w)|`, equation :eq:`eq-tax-independence`; without
     ``given`` there is no :math:`w`.
@@ -522,13 +522,13 @@ def dependence(joint, a, b, given=None):
     if given is None:
         joint = joint.sum(3 - i - j, keepdims=True)
     p_a, p_b = joint.sum(j, keepdims=True), joint.sum(i, keepdims=True)
-    rest = p_a.sum(i, keepdims=True)
+    p_given = p_a.sum(i, keepdims=True)
     # eq: eq-tax-independence
-    return np.abs(joint * rest - p_a * p_b).max()
+    return np.abs(joint * p_given - p_a * p_b).max()
 
 
 def independences(joint: ArrayLike, *, tol: float = 1e-9) -> frozenset:
-    """The pattern of a joint distribution.
+    """Pattern of a joint distribution.
 
     Parameters
     ----------
@@ -547,8 +547,8 @@ def independences(joint: ArrayLike, *, tol: float = 1e-9) -> frozenset:
     >>> sorted(independences(np.full((2, 2, 2), 1 / 8)))  # all independent
     ['X_B', 'X_B|Y', 'X_Y', 'X_Y|B', 'Y_B', 'Y_B|X']
     """
-    tests = ((roles, dependence(joint, *roles)) for roles in ROLES)
-    return frozenset(statement(*roles) for roles, found in tests if found <= tol)
+    independent = [(a, b, w) for a, b, w in ROLES if dependence(joint, a, b, w) <= tol]
+    return frozenset(statement(a, b, w) for a, b, w in independent)
 
 
 def unfaithful_examples():
@@ -600,7 +600,7 @@ def posterior(joint):
 
 
 def shifted_posterior(joint):
-    r"""The posterior from the label proportion of the bag and the pooled posterior.
+    r"""Posterior from the label proportion of the bag and the pooled posterior.
 
     :math:`p(y \mid x)\, p(y \mid b) / p(y)`, scaled to sum to 1 over :math:`y`, equation :eq:`eq-tax-shift`. It is
     `posterior` if :math:`X \perp B \mid Y`: all that a bag changes is the class prior.
@@ -624,7 +624,7 @@ def shifted_posterior(joint):
 
 
 def bayes_errors(joint):
-    r"""The least errors of classifiers that do not see the bag, and that do.
+    r"""Bayes errors of classifiers that do not see the bag, and of those that do.
 
     :math:`1 - \sum_x \max_y p(x, y)` and :math:`1 - \sum_{x, b} \max_y p(x, y, b)`, equation :eq:`eq-tax-bayes`. They
     are equal just if one classifier is the best in every bag.
@@ -643,12 +643,12 @@ def bayes_errors(joint):
 
 
 def varies_between_bags() -> pd.DataFrame:
-    """What may differ between bags, by variant.
+    """Table of the distributions that may differ between bags, by variant.
 
     Returns
     -------
     DataFrame
-        One row a name of `table`, True where it depends on the bag: the proportions P(Y|B), the features P(X|B), the
+        One row per name of `table`, True where it depends on the bag: the proportions P(Y|B), the features P(X|B), the
         posterior P(Y|X,B) and the class-conditional features P(X|Y,B). The last column is True where features and label
         depend within a bag.
 

@@ -1,4 +1,4 @@
-r"""What bags can tell: the information in a count, and how many labels the bags are worth in each direction.
+r"""The information in the counts of bags, and the number of labels that they are worth in each direction.
 
 Labels are independent given the features, with log-odds :math:`f = \langle w, x \rangle`. Known labels have the
 information :math:`H = \sum_i v_i x_i x_i^\top`, :math:`v_i = s_i (1 - s_i)`. The count of a bag has the part of it that
@@ -44,7 +44,7 @@ FLAT = 1e-9
 
 
 def label_information(Z, scores, frequencies=None):
-    r"""The information of known labels.
+    r"""Fisher information of known labels.
 
     :math:`H = \sum_i v_i x_i x_i^\top`, equation :eq:`eq-theory-labels`.
 
@@ -53,25 +53,25 @@ def label_information(Z, scores, frequencies=None):
     Z : ndarray or sparse array, shape (n_rows, n_columns)
     scores : ndarray, shape (n_rows,) or (n_rows, n_classes)
     frequencies : ndarray, shape (n_rows,), optional
-        How many instances each row stands for.
+        Number of instances that each row stands for.
 
     Returns
     -------
     ndarray, shape (n_weights, n_weights)
         Of several classes the weights of one class after those of another.
     """
-    roots = [a.reshape(len(a), -1) for a in label_factors(scores)]
-    often = 1.0 if frequencies is None else frequencies
+    factors = [a.reshape(len(a), -1) for a in label_factors(scores)]
+    times = 1.0 if frequencies is None else frequencies
 
     def weights(j, k):
-        return often * sum(a[:, j] * a[:, k] for a in roots)
+        return times * sum(a[:, j] * a[:, k] for a in factors)
 
     # eq: eq-theory-labels
-    return gram_blocks(Z, weights, roots[0].shape[1])
+    return gram_blocks(Z, weights, factors[0].shape[1])
 
 
-def exact_information(Z, f, known):
-    r"""The information of the counts by a sum over all counts of each bag: for two classes and small bags.
+def exact_information(Z, f, observed):
+    r"""Fisher information of the counts by a sum over all counts of each bag, for two classes and small bags.
 
     :math:`J = \sum_k \operatorname{Var} \mathrm{E}(U_k \mid c_k)`, equation :eq:`eq-theory-exact`.
 
@@ -79,26 +79,27 @@ def exact_information(Z, f, known):
     ----------
     Z : ndarray or sparse array, shape (n_instances, n_columns)
     f : ndarray, shape (n_instances,)
-    known : BagCounts
+    observed : BagCounts
+        Only the sizes of the bags matter.
 
     Returns
     -------
     ndarray, shape (n_columns, n_columns)
     """
-    s, J = expit(f), np.zeros((Z.shape[1], Z.shape[1]))
-    zeros = np.zeros(len(known.sizes))
-    for c in range(known.sizes.max() + 1):
-        given = replace(known, counts=np.minimum(c, known.sizes), errors=zeros)
-        log_p, q = exact_posterior(s, given, zeros)
-        P = np.where(known.sizes >= c, np.exp(log_p), 0)
+    s, J, sizes = expit(f), np.zeros((Z.shape[1], Z.shape[1])), observed.sizes
+    zeros = np.zeros(len(sizes))
+    for c in range(sizes.max() + 1):
+        all_have_c = replace(observed, counts=np.minimum(c, sizes), errors=zeros)
+        log_p, q = exact_posterior(s, all_have_c, zeros)
+        P = np.where(sizes >= c, np.exp(log_p), 0)
         # eq: eq-theory-exact
-        told = known.weighted_sums(np.nan_to_num(q - s), Z)
-        J += (P[:, None] * told).T @ told
+        gradients = observed.weighted_sums(np.nan_to_num(q - s), Z)
+        J += (P[:, None] * gradients).T @ gradients
     return J
 
 
-def projected_information(Z, f, known):
-    r"""The information in the first two orthogonal polynomials of the counts of two classes: never above the exact one.
+def projected_information(Z, f, observed):
+    r"""Information in the first two orthogonal polynomials of the counts of two classes: never above the exact one.
 
     :math:`J = \sum_k V_k \bar x_k \bar x_k^\top + r_k r_k^\top / N_k`, equation :eq:`eq-theory-counts`.
 
@@ -106,26 +107,26 @@ def projected_information(Z, f, known):
     ----------
     Z : ndarray or sparse array, shape (n_rows, n_columns)
     f : ndarray, shape (n_rows,)
-    known : BagCounts
+    observed : BagCounts
 
     Returns
     -------
     ndarray, shape (n_columns, n_columns)
     """
-    s = expit(f)
+    s, bags = expit(f), observed.bags
     v = s * (1 - s)
-    V = np.maximum(known.sums(v), 1e-100)
-    d = 1 - 2 * s - (known.sums(v * (1 - 2 * s)) / V)[known.bags]
+    V = np.maximum(observed.sums(v), 1e-100)
+    d = 1 - 2 * s - (observed.sums(v * (1 - 2 * s)) / V)[bags]
     # eq: eq-theory-counts
-    N = 2 * (V**2 - known.sums(v**2)) + known.sums(v * d**2)
+    N = 2 * (V**2 - observed.sums(v**2)) + observed.sums(v * d**2)
     N = np.maximum(N, 1e-12 * V**2)  # 0 up to rounding where one label is uncertain
-    roots = v / np.sqrt(V)[known.bags], v * d / np.sqrt(N)[known.bags]
-    F = np.vstack([known.weighted_sums(a, Z) for a in roots])
+    factors = v / np.sqrt(V)[bags], v * d / np.sqrt(N)[bags]
+    F = np.vstack([observed.weighted_sums(a, Z) for a in factors])
     return F.T @ F
 
 
-def count_information(Z, scores, known, exact_up_to=20):
-    r"""The information of the counts of bags: exact for small bags of two classes, else by a formula.
+def count_information(Z, scores, observed, exact_up_to=20):
+    r"""Fisher information of the counts of bags: exact for small bags of two classes, else by a formula.
 
     The formula is `projected_information`; of several classes its first term only. Both are lower bounds.
 
@@ -133,7 +134,7 @@ def count_information(Z, scores, known, exact_up_to=20):
     ----------
     Z : ndarray or sparse array, shape (n_rows, n_columns)
     scores : ndarray, shape (n_rows,) or (n_rows, n_classes)
-    known : BagCounts
+    observed : BagCounts
     exact_up_to : int, default 20
         Largest bag, of two classes, for which :eq:`eq-theory-exact` is summed instead.
 
@@ -141,21 +142,20 @@ def count_information(Z, scores, known, exact_up_to=20):
     -------
     ndarray, shape (n_weights, n_weights)
     """
-    small = (known.sizes <= exact_up_to) & (scores.ndim == 1)
+    bags = observed.bags
+    small = (observed.sizes <= exact_up_to) & (scores.ndim == 1)
     J = np.zeros((scores[:1].size * Z.shape[1],) * 2)
     if small.any():
-        rows = np.flatnonzero(small[known.bags])
-        if known.frequencies is not None:
-            rows = np.repeat(rows, known.frequencies[rows])
-        part = known.part(small)
-        alone = replace(
-            part, bags=(np.cumsum(small) - 1)[known.bags[rows]], frequencies=None
-        )
-        J += exact_information(Z[rows], scores[rows], alone)
+        rows = np.flatnonzero(small[bags])
+        if observed.frequencies is not None:
+            rows = np.repeat(rows, observed.frequencies[rows])
+        codes = (np.cumsum(small) - 1)[bags[rows]]
+        part = replace(observed.part(small), bags=codes, frequencies=None)
+        J += exact_information(Z[rows], scores[rows], part)
     if not small.all():
-        rows = np.flatnonzero(~small[known.bags])
-        rows = rows[np.argsort(known.bags[rows], kind="stable")]
-        part = known.reordered(np.argsort(known.bags, kind="stable")).part(~small)
+        rows = np.flatnonzero(~small[bags])
+        rows = rows[np.argsort(bags[rows], kind="stable")]
+        part = observed.reordered(np.argsort(bags, kind="stable")).part(~small)
         if scores.ndim == 1:
             J += projected_information(Z[rows], scores[rows], part)
         else:
@@ -184,13 +184,13 @@ def worth_spectrum(J, H, n):
     kept = values > FLAT * values[-1]
     root = vectors[:, kept] * np.sqrt(n / values[kept])
     # eq: eq-theory-spectrum
-    found, turned = eigh(root.T @ J @ root)
-    return np.maximum(found[::-1], 0), root @ turned[:, ::-1]
+    spectrum, turned = eigh(root.T @ J @ root)
+    return np.maximum(spectrum[::-1], 0), root @ turned[:, ::-1]
 
 
 @dataclass(frozen=True, eq=False)
 class LabelWorth(Printed):
-    """What `label_worth` returns.
+    """Effective numbers of labels and predicted losses, from `label_worth`; `print` it.
 
     Attributes
     ----------
@@ -199,14 +199,15 @@ class LabelWorth(Printed):
     directions : ndarray, shape (n_weights, n_directions)
         The directions, in the order of the spectrum: weights of the features, then that of the intercept.
     harmonic_mean : float
-        One number for all directions, which rules the log loss. 0 if some direction has no information.
+        One number for all directions, which determines the log loss. 0 if some direction has no information.
     excess_log_loss : float
-        How much larger the mean log loss of the fit without a penalty is than that of the true probabilities; inf
-        where a direction has no information.
+        Mean log loss of the fit without a penalty, minus that of the true probabilities; inf where a direction has no
+        information.
     excess_error : float
-        The same for the share of wrong labels; NaN for several classes.
+        Share of wrong labels of the fit without a penalty, minus that of the true probabilities; NaN for several
+        classes.
     reasons : tuple of str
-        Why the predicted losses are not valid; empty if nothing speaks against them.
+        Reasons not to trust the predicted losses; empty if there are none.
 
     Examples
     --------
@@ -228,7 +229,7 @@ class LabelWorth(Printed):
 
     @property
     def valid(self) -> bool:
-        """Whether nothing speaks against the predicted losses."""
+        """True if there is no reason not to trust the predicted losses."""
         return not self.reasons
 
     def __str__(self):
@@ -245,7 +246,7 @@ def label_worth(
     X: Matrix, bags: ArrayLike, proportions: Proportions | None, model: Any, *,
     counts: ArrayLike | None = None,
 ) -> LabelWorth:  # fmt: skip
-    r"""How many labels the counts of the bags are worth, direction by direction, and what a fit to them would lose.
+    r"""Compute the worth of the bags in labels, per direction, and predict the losses of a fit to their counts.
 
     Parameters
     ----------
@@ -258,7 +259,7 @@ def label_worth(
         Linear in the log-odds, with ``coef_`` and ``intercept_``, such as `CountLogistic`. Its probabilities are taken
         as the true ones: a fit to labels, or to other bags, serves to plan.
     counts : array-like of int, shape (n_instances,), optional
-        How many instances each row stands for.
+        Number of instances that each row stands for.
 
     Returns
     -------
@@ -304,12 +305,12 @@ def label_worth(
             f"proportions has the classes {data.classes.tolist()}, the model {classes}"
         )
     Z, n = append_one(data.X), data.n_instances
-    known = bag_counts(data.bags, data.proportions, None, data.frequencies)
+    observed = bag_counts(data.bags, data.proportions, None, data.frequencies)
     scores = one_column(np.asarray(Z @ W.T))
-    J = count_information(Z, scores, known)
+    J = count_information(Z, scores, observed)
     H = label_information(Z, scores, data.frequencies)
     spectrum, directions = worth_spectrum(J, H, n)
-    reasons = _doubts(spectrum, len(known.sizes))
+    reasons = _doubts(spectrum, len(observed.sizes))
     with np.errstate(divide="ignore"):
         costs = 1 / spectrum
     K = _boundary(Z, scores, data.frequencies)
@@ -320,7 +321,7 @@ def label_worth(
 
 
 def excess_log_loss(spectrum):
-    r"""By how much the mean log loss of a fit to the counts exceeds that of the true probabilities.
+    r"""Expected mean log loss of a fit to the counts, minus that of the true probabilities.
 
     :math:`\frac12 \sum_j 1 / w_j`, equation :eq:`eq-theory-excess`.
 
@@ -338,7 +339,7 @@ def excess_log_loss(spectrum):
 
 
 def excess_error(spectrum, directions, K):
-    r"""By how much the share of wrong labels exceeds that of the true probabilities.
+    r"""Expected share of wrong labels of a fit to the counts, minus that of the true probabilities.
 
     :math:`\frac14 \operatorname{tr}(K J^{-1})`.
 
@@ -365,40 +366,37 @@ def _boundary(Z, scores, frequencies):
     """The mean of x xᵀ at log-odds of 0 times their density there, by a Gaussian kernel; None for several classes."""
     if scores.ndim > 1:
         return None
-    often = np.ones(len(scores)) if frequencies is None else frequencies
-    mean = np.average(scores, weights=often)
-    sd = np.sqrt(np.average((scores - mean) ** 2, weights=often))
-    width = 1.06 * max(sd, 1e-12) * often.sum() ** -0.2
+    times = np.ones(len(scores)) if frequencies is None else frequencies
+    mean = np.average(scores, weights=times)
+    sd = np.sqrt(np.average((scores - mean) ** 2, weights=times))
+    width = 1.06 * max(sd, 1e-12) * times.sum() ** -0.2
     density = np.exp(-0.5 * (scores / width) ** 2) / (np.sqrt(2 * np.pi) * width)
-    return weighted_gram(Z, often * density / often.sum())
+    return weighted_gram(Z, times * density / times.sum())
 
 
 def _doubts(spectrum, n_bags):
-    """Why the predicted losses should not be believed."""
-    found = []
-    if spectrum[-1] <= FLAT * spectrum[0]:
-        none = int(np.sum(spectrum <= FLAT * spectrum[0]))
-        found.append(
+    """Reasons not to trust the predicted losses."""
+    reasons = []
+    if none := int(np.sum(spectrum <= FLAT * spectrum[0])):
+        reasons.append(
             f"the counts say nothing about {none} of {len(spectrum)} directions"
         )
     if n_bags < BAGS_PER_WEIGHT * len(spectrum):
-        found.append(
+        reasons.append(
             f"{n_bags} bags for {len(spectrum)} weights: with fewer than {BAGS_PER_WEIGHT} bags per weight "
             "the losses are larger than predicted"
         )
-    return tuple(found)
+    return tuple(reasons)
 
 
 def _linear(model, X):
-    """Features as the last step sees them, its weights with the intercept last, and its classes."""
+    """Features as the last step of a model sees them, its weights with the intercept last, and its classes."""
     before = None
     if isinstance(model, Pipeline):
         before, model = model[:-1], model[-1]
     check_is_fitted(model)
-    linear = all(
-        hasattr(model, name) for name in ("coef_", "intercept_", "predict_proba")
-    )
-    if not linear:
+    needed = ("coef_", "intercept_", "predict_proba")
+    if not all(hasattr(model, name) for name in needed):
         raise ValueError(
             "model must be linear in the log-odds, with coef_, intercept_ and predict_proba, such as CountLogistic; "
             f"got {type(model).__name__}"

@@ -1,4 +1,4 @@
-"""The instances in an order of their own, with the bag step for rounded hinges."""
+"""Instances sorted by bag, with the bag step for rounded hinges."""
 
 import numpy as np
 
@@ -26,14 +26,15 @@ class Layout:
         self.bags, self.shares, self.penalties = bags[self.order], shares, penalties
 
     def best_labels(self, f, C, width):
-        """Labels as by `bag_step`, but with rounded hinges."""
-        own = (each[self.bags] for each in (self.sizes, self.shares, self.penalties))
-        costs = count_cost(ranks(f, self.bags), *own)
+        """Labels of `bag_step` for rounded hinges."""
+        bags, rank = self.bags, ranks(f, self.bags)
+        sizes, shares = self.sizes[bags], self.shares[bags]
+        costs = count_cost(rank, sizes, shares, self.penalties[bags])
         falls = rounded_hinge(-f, width) - rounded_hinge(f, width)
         return np.where(C * falls > costs, 1.0, -1.0)
 
     def first_labels(self, f):
-        """In each bag the largest scores are positive, as many as the rounded share says."""
+        """Label the largest scores of each bag positive, as many as the rounded share says."""
         both = np.column_stack([1 - self.shares, self.shares])
         counts = whole_counts(both, self.sizes)[:, 1]
         return np.where(ranks(f, self.bags) < counts[self.bags], 1.0, -1.0)

@@ -1,4 +1,4 @@
-r"""How alter-∝SVM is minimized: from several starts, through levels of C, in turns of a Newton step and a sort.
+r"""Solver of alter-∝SVM: from several starts, through levels of C, in turns of a Newton step and a sort.
 
 The problem has many local minima, and no known method is sure to find the lowest one. Of several starts the one with
 the lowest objective is kept (`minimize`). A start has these steps:
@@ -51,7 +51,7 @@ LEAST_BAND = 5
 
 
 class Start:
-    """One start: labels y, weights w, intercept b, scores f. Turns read ``light``, the features or a rounded copy."""
+    """One start: labels y, weights w, intercept b, scores f. Turns use ``light``, the features or a rounded copy."""
 
     def __init__(self, X, light, layout, y, intercept):
         self.X, self.light, self.layout, self.intercept = X, light, layout, intercept
@@ -59,7 +59,7 @@ class Start:
         self.value, self.gap, self.n_turns = np.inf, np.inf, 0
 
     def alternate(self, C, width, tol):
-        """Turns until the rounded objective falls by less than ``tol`` of itself; returns its values."""
+        """Take turns until the rounded objective falls by less than ``tol`` of itself; return its values."""
         values = [self.rounded_objective(C, width)]
         for _ in range(MAX_TURNS):
             value, whole = self.turn(C, width, values[-1])
@@ -71,7 +71,7 @@ class Start:
         return values
 
     def turn(self, C, width, last):
-        """A Newton step and the best labels; returns the rounded objective, and whether the whole step was taken."""
+        """Take a Newton step and the best labels; return the rounded objective, and True after a whole step."""
         problem = self.rounded_problem(C, width)
         step = self.newton_step(problem)
         slope = problem.slope_along(self.w, self.f, step)
@@ -87,7 +87,7 @@ class Start:
         return Rounded(self.light, self.y, ones, C * ones, self.intercept, width, 0.5)
 
     def newton_step(self, problem):
-        """A Newton step; if few instances are in the band, the intercept is moved first."""
+        """Compute a Newton step; if few instances are in the band, move the intercept first."""
         _, gradient, pull, band = problem.derivatives(self.w, self.f)
         shift = problem.best_shift(self.f, pull, band, LEAST_BAND)
         if shift:
@@ -96,9 +96,10 @@ class Start:
         return problem.newton_step(gradient, pull, band, LARGEST)
 
     def move(self, step, part, C, width):
-        """Take a part of a step, and the best labels there; returns the rounded objective."""
-        pairs = zip((self.w, self.b, self.f), step, strict=True)
-        self.w, self.b, self.f = (old + part * d for old, d in pairs)
+        """Take a part of a step, and the best labels there; return the rounded objective."""
+        d_w, d_b, d_f = step
+        self.w, self.b = self.w + part * d_w, self.b + part * d_b
+        self.f = self.f + part * d_f
         self.y = self.layout.best_labels(self.f, C, width)
         return self.rounded_objective(C, width)
 
@@ -119,14 +120,15 @@ class Start:
         return w, b, f, y, self.objective(w, f, y, C)
 
     def exact_svm(self, nu, C):
-        """The exact support vector machine for the current labels; ``nu`` are multipliers near the solution."""
-        warm = self.w, self.b, nu, FINISH_WIDTH
-        given = self.X, self.y, C
-        return svm_step(*given, intercept=self.intercept, warm=warm, tol=EXACT_GAP)
+        """Fit the exact support vector machine for the current labels; ``nu`` are multipliers near the solution."""
+        warm, intercept = (self.w, self.b, nu, FINISH_WIDTH), self.intercept
+        return svm_step(
+            self.X, self.y, C, intercept=intercept, warm=warm, tol=EXACT_GAP
+        )
 
 
 def run_levels(start, annealing, C):
-    """All levels, then the finish; returns the start."""
+    """Run all levels of a start, then its finish; return the start."""
     values = [C]
     if annealing == "fast":
         values = levels(C, first_level(start.X, start.y))
@@ -140,18 +142,18 @@ def run_levels(start, annealing, C):
 
 
 def finish_exactly(start, C):
-    """Exact support vector machine and best labels in turn, until the objective falls no more; then the gap.
+    """Alternate the exact support vector machine and best labels until the objective falls no more; store the gap.
 
     The gap is an upper bound of the relative fall of the objective that is possible with the same labels.
     """
     nu = C * start.rounded_problem(C, FINISH_WIDTH).multipliers(start.f)
     for _ in range(MAX_EXACT):
         w, b, nu, *_ = start.exact_svm(nu, C)
-        found = start.exactly(w, b, C)
-        fall = start.value - found[-1]
+        w, b, f, y, value = start.exactly(w, b, C)
+        fall = start.value - value
         if fall > 0:
-            start.w, start.b, start.f, start.y, start.value = found
-        if fall <= EXACT_TOL * found[-1]:
+            start.w, start.b, start.f, start.y, start.value = w, b, f, y, value
+        if fall <= EXACT_TOL * value:
             break
     w, b, *_, gap = start.exact_svm(nu, C)
     best = start.objective(w, start.X @ w + b, start.y, C)
@@ -168,7 +170,7 @@ def minimize(
     X, bags, shares, C, penalties, *, intercept=True, annealing="fast", scores=None,
     n_init=10, order=None, seed=0, n_jobs=None, progress=None,
 ):  # fmt: skip
-    r"""The lowest of some local minima of `objective`, one for each start.
+    r"""Find the lowest of several local minima of `objective`, one for each start.
 
     :math:`O(n d^2 + n \log n)` per turn, or less if fewer instances than features are at a kink; some fifty turns per
     start. No matrix is n x n.
@@ -216,14 +218,14 @@ def minimize(
         y = layout.first_labels(scores)
         return run_levels(Start(Z, light, layout, y, intercept), annealing, C)
 
-    best, found = None, []
+    best, starts = None, []
     with threadpool_limits(1):
         pool = Parallel(n_jobs, prefer="threads", return_as="generator")
         for start in pool(delayed(run)(f) for f in first):
-            found.append((start.value, share_error(start)))
+            starts.append((start.value, share_error(start)))
             best = start if best is None or start.value < best.value else best
             if progress:
                 progress(f"lowest objective {best.value:.6g}")
         finish_exactly(best, C)
     best.b -= center @ best.w
-    return best, found
+    return best, starts

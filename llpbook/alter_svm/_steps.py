@@ -7,7 +7,7 @@ from .._linear import minimize_hinges
 
 
 def objective(w, f, y, bags, shares, C, penalties):
-    r"""What alter-∝SVM minimizes over labels and hyperplane.
+    r"""Objective of alter-∝SVM, a function of labels and hyperplane.
 
     Equation :eq:`eq-alter-svm-objective`.
 
@@ -29,16 +29,16 @@ def objective(w, f, y, bags, shares, C, penalties):
     float
     """
     sizes = np.maximum(np.bincount(bags, minlength=len(shares)), 1)
-    found = np.bincount(bags, y > 0, minlength=len(shares)) / sizes
+    predicted = np.bincount(bags, y > 0, minlength=len(shares)) / sizes
     hinges = np.maximum(0, 1 - y * f)
     soft = np.isfinite(penalties)
-    errors = np.abs(found - shares)[soft]
+    errors = np.abs(predicted - shares)[soft]
     # eq: eq-alter-svm-objective
     return w @ w / 2 + C * hinges.sum() + penalties[soft] @ errors
 
 
 def svm_step(X, y, C, *, intercept=True, warm=None, tol=1e-9):
-    """The support vector machine for labels that are known.
+    """Fit the support vector machine for given labels.
 
     Parameters
     ----------
@@ -63,8 +63,9 @@ def svm_step(X, y, C, *, intercept=True, warm=None, tol=1e-9):
         Gap between primal and dual objective at the end, relative to the minimum.
     """
     ones = np.ones(len(y))
-    given = X, y, ones, C * ones
-    return minimize_hinges(*given, intercept=intercept, warm=warm, tol=tol)
+    return minimize_hinges(
+        X, y, ones, C * ones, intercept=intercept, warm=warm, tol=tol
+    )
 
 
 def flip_gain(f):
@@ -105,7 +106,7 @@ def count_cost(r, size, share, penalty):
 
 
 def bag_step(f, bags, shares, C, penalties):
-    r"""The best labels for known scores, exactly, in all bags.
+    r"""Best labels of all bags for given scores, exactly.
 
     Equation :eq:`eq-alter-svm-bag-step`.
 
@@ -128,7 +129,7 @@ def bag_step(f, bags, shares, C, penalties):
 
 
 def first_level(X, y):
-    r"""The C at which the scores of the first level spread by half a margin.
+    r"""First value of C, at which the scores spread by half a margin.
 
     At small C every instance is inside the margin, so :math:`w = C \sum_j (y_j - \bar y) x_j`, and the spread of the
     scores is proportional to C, equation :eq:`eq-alter-svm-first`.
@@ -149,7 +150,7 @@ def first_level(X, y):
 
 
 def levels(C, first, *, factor=3.0):
-    """The values of C from the first to the last, each ``factor`` times the one before.
+    """Values of C from the first to the last, each ``factor`` times the one before.
 
     Parameters
     ----------
@@ -161,7 +162,7 @@ def levels(C, first, *, factor=3.0):
     -------
     list of float
     """
-    found = [min(first, C)]
-    while found[-1] < C:
-        found.append(min(factor * found[-1], C))
-    return found
+    values = [min(first, C)]
+    while values[-1] < C:
+        values.append(min(factor * values[-1], C))
+    return values

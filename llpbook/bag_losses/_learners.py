@@ -32,7 +32,7 @@ FAR = 50.0
 
 
 def loss_of(name, prior):
-    """A loss by its name, or itself, told the class prior.
+    """Look up a loss by its name, and set its class prior.
 
     Parameters
     ----------
@@ -55,18 +55,18 @@ def warn_of_easy(loss, data):
     data : BagData
     """
     if isinstance(loss, EasyLoss):
-        known = bag_counts(data.bags, data.proportions, None, data.frequencies)
-        labels = np.abs(loss.labels(known)).max(axis=1)
+        observed = bag_counts(data.bags, data.proportions, None, data.frequencies)
+        labels = np.abs(loss.labels(observed)).max(axis=1)
         worst = labels.argmax()
         if labels[worst] > FAR:
             warn(
-                f"the loss 'easy' gives each instance of a bag of {known.sizes[worst]} the label {labels[worst]:.0f}, "
-                "not 0 or 1, and its variance is large; loss='proportion' has no such labels"
+                f"the loss 'easy' gives each instance of a bag of {observed.sizes[worst]} the label "
+                f"{labels[worst]:.0f}, not 0 or 1, and its variance is large; loss='proportion' has no such labels"
             )
 
 
 class LossByName:
-    """The loss of a learner by its parameter ``loss``."""
+    """Mixin of learners that minimize the loss of their parameter ``loss``."""
 
     def _bag_loss(self, prior):
         return loss_of(self.loss, prior)

@@ -31,24 +31,24 @@ class NormalLoss(BagLoss):
 
     before, takes_errors, by_bag = (ProportionLoss(),), True, True
 
-    def of_counts(self, scores, known):
+    def of_counts(self, scores, observed):
         """See `BagLoss.of_counts`."""
         s = expit(scores)
         v = s * (1 - s)
-        variance = known.sums(v) + ROUNDING + known.errors
-        miss = known.counts - known.sums(s)
+        variance = observed.sums(v) + ROUNDING + observed.errors
+        miss = observed.counts - observed.sums(s)
         # eq: eq-losses-normal
         value = 0.5 * np.sum(np.log(variance) + miss**2 / variance)
         by_mean = -miss / variance
         by_variance = 0.5 * (1 - miss**2 / variance) / variance
-        slope = by_mean[known.bags] + (1 - 2 * s) * by_variance[known.bags]
+        slope = by_mean[observed.bags] + (1 - 2 * s) * by_variance[observed.bags]
         return float(value), v * slope, curvature(s)
 
-    def factors(self, scores, known, state=None):
+    def factors(self, scores, observed, state=None):
         """See `BagLoss.factors`: the information of a normal variable on its mean and its variance."""
         s = expit(scores)
         v = s * (1 - s)
-        variance = (known.sums(v) + ROUNDING + known.errors)[known.bags]
+        variance = (observed.sums(v) + ROUNDING + observed.errors)[observed.bags]
         return [v / np.sqrt(variance), v * (1 - 2 * s) / (np.sqrt(2) * variance)]
 
     def n_factors(self, n_rows):

@@ -1,4 +1,4 @@
-"""Terms that need no share, and are added to a loss: sure predictions, and predictions that do not change nearby."""
+"""Terms that need no share and are added to a loss: entropy of predictions, and consistency with shifted copies."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from .._linear import BagCounts, BagLoss, curvature
 from ..base import probabilities
 
 
-def first_half(scores, known):
-    """Of scores with copies behind them, those before, and their bags.
+def first_half(scores, observed):
+    """Scores of the instances without the copies behind them, and the counts of their bags.
 
     Parameters
     ----------
     scores : ndarray, shape (2 * n_instances,)
-    known : BagCounts
+    observed : BagCounts
         Of instances and copies, each copy in the bag of its instance.
 
     Returns
@@ -30,18 +30,22 @@ def first_half(scores, known):
         If the second half are not copies of the first in the same bags and order.
     """
     n = len(scores) // 2
-    halves = known.bags[:n], known.bags[n:]
-    if len(scores) % 2 or (halves[0] != halves[1]).any():
+    bags = observed.bags[:n]
+    if len(scores) % 2 or (bags != observed.bags[n:]).any():
         raise ValueError(
             "scores must be those of all instances and then those of their copies, in the same bags and order"
         )
-    half = known.sizes // 2, known.counts / 2, known.errors / 4
-    return scores[:n], BagCounts(halves[0], *half)
+    sizes, counts, errors = (
+        observed.sizes // 2,
+        observed.counts / 2,
+        observed.errors / 4,
+    )
+    return scores[:n], BagCounts(bags, sizes, counts, errors)
 
 
 @dataclass(frozen=True)
 class EntropyTerm(BagLoss):
-    r"""The entropy of each prediction, which is small where predictions are sure.
+    r"""Sum of the entropies of the predictions, which is small where predictions are sure.
 
     Equation :eq:`eq-losses-entropy`. Added to a loss of bags it is soft self-training (grandvalet2004): the model
     learns from its own predictions.
@@ -62,18 +66,19 @@ class EntropyTerm(BagLoss):
 
     several_classes = True
 
-    def of_counts(self, scores, known):
+    def of_counts(self, scores, observed):
         """See `BagLoss.of_counts`."""
         s, columns = probabilities(scores), slice(None) if scores.ndim == 2 else 1
         # eq: eq-losses-entropy
         entropy = -np.sum(xlogy(s, s), axis=1, keepdims=True)
         gradient = -xlogy(s, s) - s * entropy
-        return known.total(entropy[:, 0]), gradient[:, columns], np.zeros_like(scores)
+        value = observed.total(entropy[:, 0])
+        return value, gradient[:, columns], np.zeros_like(scores)
 
 
 @dataclass(frozen=True)
 class ConsistencyTerm(BagLoss):
-    r"""The divergence of each prediction and that of its shifted copy.
+    r"""Sum of the divergences of each prediction from that of its shifted copy.
 
     Equation :eq:`eq-losses-consistency`, :math:`\sum_i \mathrm{KL}(s_i \Vert \tilde s_i)`, is what LLP-VAT (tsai2020)
     adds to the proportion loss. The scores are those of all instances, and then those of their copies in the same order
@@ -89,9 +94,9 @@ class ConsistencyTerm(BagLoss):
     (True, (4,))
     """
 
-    def of_counts(self, scores, known):
+    def of_counts(self, scores, observed):
         """See `BagLoss.of_counts`."""
-        f = first_half(scores, known)[0]
+        f = first_half(scores, observed)[0]
         moved = scores[len(f) :]
         s, s_moved = expit(f), expit(moved)
         # eq: eq-losses-consistency
@@ -102,7 +107,7 @@ class ConsistencyTerm(BagLoss):
 
 @dataclass(frozen=True)
 class WithCopies(BagLoss):
-    """A loss of bags where shifted copies stand behind the instances: the copies do not count.
+    """A loss of bags that ignores the shifted copies behind the instances.
 
     Parameters
     ----------
@@ -123,13 +128,15 @@ class WithCopies(BagLoss):
 
     @property
     def fewest_bags(self):
-        """Those of the loss."""
+        """Fewest bags of the loss inside."""
         return self.loss.fewest_bags
 
-    def of_counts(self, scores, known):
+    def of_counts(self, scores, observed):
         """See `BagLoss.of_counts`."""
-        value, *each = self.loss.of_counts(*first_half(scores, known))
-        return value, *(np.concatenate([part, np.zeros_like(part)]) for part in each)
+        f, half = first_half(scores, observed)
+        value, gradient, hessian = self.loss.of_counts(f, half)
+        zeros = np.zeros_like(gradient)
+        return value, np.append(gradient, zeros), np.append(hessian, zeros)
 
     def with_prior(self, prior):
         """See `BagLoss.with_prior`."""
@@ -140,7 +147,7 @@ def adversarial_shift(
     decision_function: Callable, X: np.ndarray, *, radius: float = 0.1,
     step: float = 1e-4,
 ) -> np.ndarray:  # fmt: skip
-    r"""The shift of each instance, of a given length, that changes its prediction most, by finite differences.
+    r"""Shift of each instance, of a given length, that changes its prediction most, by finite differences.
 
     To second order the divergence of a prediction and that at a shift r is :math:`s (1 - s) (r^\top \nabla f)^2 / 2`:
     the worst direction is that of the gradient of the log-odds, which differences of two scores per feature estimate.

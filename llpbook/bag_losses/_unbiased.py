@@ -12,8 +12,8 @@ from ..base import expit, probabilities
 SMALLEST_CHANCE = 1e-12
 
 
-def easy_labels(known, prior):
-    r"""The label that stands for an unknown one.
+def easy_labels(observed, prior):
+    r"""Label of each bag that replaces the unknown labels of its instances.
 
     :math:`\tilde y_k = n_k (p_k - \eta) + \eta`, equation :eq:`eq-losses-easy`. Its mean, given the true label of the
     instance, is that label if the labels of all instances are independent with the class prior; it can be far outside
@@ -21,7 +21,7 @@ def easy_labels(known, prior):
 
     Parameters
     ----------
-    known : BagCounts
+    observed : BagCounts
     prior : ndarray, shape (n_classes,)
 
     Returns
@@ -30,7 +30,7 @@ def easy_labels(known, prior):
         Rows sum to 1.
     """
     # eq: eq-losses-easy
-    return known.sizes[:, None] * (known.shares - prior) + prior
+    return observed.sizes[:, None] * (observed.shares - prior) + prior
 
 
 def easy_label_variance(size, prior):
@@ -52,8 +52,8 @@ def easy_label_variance(size, prior):
     return (size - 1) * prior * (1 - prior)
 
 
-def unmixed_labels(known, prior):
-    r"""As `easy_labels`, with the factor that the shares of all bags have, in the place of the size of each bag.
+def unmixed_labels(observed, prior):
+    r"""Labels of `easy_labels` with a factor that comes from the shares of all bags, in place of the size of each bag.
 
     :math:`\tilde y_k = \eta + (\operatorname{diag} \eta - \eta \eta^\top) S^{-1} (p_k - \eta)`, S the covariance matrix
     of the shares of an instance's bag, equation :eq:`eq-losses-unmixed`. Its mean, given the true label of the
@@ -61,7 +61,7 @@ def unmixed_labels(known, prior):
 
     Parameters
     ----------
-    known : BagCounts
+    observed : BagCounts
     prior : ndarray, shape (n_classes,)
 
     Returns
@@ -69,8 +69,8 @@ def unmixed_labels(known, prior):
     ndarray, shape (n_bags, n_classes)
         Rows sum to 1.
     """
-    apart = known.shares - prior
-    spread = (apart * known.sizes[:, None]).T @ apart / known.sizes.sum()
+    apart = observed.shares - prior
+    spread = (apart * observed.sizes[:, None]).T @ apart / observed.sizes.sum()
     within = np.diag(prior) - np.outer(prior, prior)
     # eq: eq-losses-unmixed
     return prior + apart @ np.linalg.pinv(spread, rcond=1e-9, hermitian=True) @ within
@@ -83,9 +83,9 @@ class EasyLoss(BagLoss):
     Parameters
     ----------
     factor : {"size", "worth"}, default "size"
-        What stands before :math:`p_k - \eta` in the label: the size of the bag, which is right in random bags; or
-        n / w of all bags, w their worth in labels, see `unmixed_labels`, which is right wherever features and bags are
-        independent given the label.
+        Factor of :math:`p_k - \eta` in the label: the size of the bag, which is right in random bags; or n / w of all
+        bags, w their worth in labels, see `unmixed_labels`, which is right wherever features and bags are independent
+        given the label.
     prior : sequence of float, shape (n_classes,), optional
         Shares of the classes in all bags; those of the bags that are given, if not given. A batch of some bags needs
         it.
@@ -124,33 +124,33 @@ class EasyLoss(BagLoss):
             raise ValueError(f"factor must be 'size' or 'worth', got {self.factor!r}")
         _keep_tuple(self)
 
-    def labels(self, known):
-        """The labels of the bags, shape (n_bags, n_classes)."""
+    def labels(self, observed):
+        """Labels of the bags, shape (n_bags, n_classes)."""
         make = easy_labels if self.factor == "size" else unmixed_labels
-        return make(known, _prior(self, known))
+        return make(observed, _prior(self, observed))
 
-    def of_counts(self, scores, known):
+    def of_counts(self, scores, observed):
         """See `BagLoss.of_counts`."""
         s, columns = probabilities(scores), slice(None) if scores.ndim == 2 else 1
-        labels = self.labels(known)[known.bags]
+        labels = self.labels(observed)[observed.bags]
         if scores.ndim == 1:  # exact where a probability is rounded to 0
-            value = known.total(np.logaddexp(0, scores) - labels[:, 1] * scores)
+            value = observed.total(np.logaddexp(0, scores) - labels[:, 1] * scores)
         else:
             total = logsumexp(scores, axis=1)
-            value = known.total(total - np.sum(labels * scores, axis=1))
+            value = observed.total(total - np.sum(labels * scores, axis=1))
         return value, (s - labels)[:, columns], curvature(s[:, columns])
 
-    def factors(self, scores, known, state=None):
+    def factors(self, scores, observed, state=None):
         """See `BagLoss.factors`: those of logistic regression."""
         return label_factors(scores)
 
     def with_prior(self, prior):
         """See `BagLoss.with_prior`; a prior that was given stays."""
-        return _told(self, prior)
+        return _with_prior(self, prior)
 
 
 def _keep_tuple(loss):
-    """The prior of a loss as a tuple, so that losses can be compared; ValueError for what is no distribution."""
+    """Store the prior of a loss as a tuple, so that losses can be compared; ValueError if it is no distribution."""
     if loss.prior is not None:
         prior = np.asarray(loss.prior, dtype=float)
         valid = prior.ndim == 1 and prior.min() >= 0 and abs(prior.sum() - 1) < 1e-6
@@ -161,8 +161,8 @@ def _keep_tuple(loss):
         object.__setattr__(loss, "prior", tuple(prior.tolist()))
 
 
-def _told(loss, prior):
-    """The loss with this prior, or with its own if that is of as many classes."""
+def _with_prior(loss, prior):
+    """The loss with this prior, or with its own prior if that has as many classes."""
     if loss.prior is None:
         return replace(loss, prior=prior)
     if len(loss.prior) != len(prior):
@@ -172,11 +172,11 @@ def _told(loss, prior):
     return loss
 
 
-def _prior(loss, known):
-    """The class prior that a loss was told, or that of the bags."""
+def _prior(loss, observed):
+    """The class prior of a loss, by default that of the bags."""
     if loss.prior is not None:
         return np.asarray(loss.prior, dtype=float)
-    return known.sizes @ known.shares / known.sizes.sum()
+    return observed.sizes @ observed.shares / observed.sizes.sum()
 
 
 def pair_bags(shares):
@@ -205,14 +205,14 @@ def pair_bags(shares):
 
 
 def transition(shares, weights):
-    r"""Of two bags that are mixed, how often an instance of either class is from the first bag.
+    r"""Probability that an instance of either class is from the first of two mixed bags.
 
     Equation :eq:`eq-losses-transition`.
 
     Parameters
     ----------
     shares, weights : ndarray, shape (n_pairs, 2)
-        Shares of the positive class, and how many instances the bags stand for.
+        Shares of the positive class, and numbers of instances that the bags stand for.
 
     Returns
     -------
@@ -268,51 +268,53 @@ class ForwardLoss(BagLoss):
     def __post_init__(self):
         _keep_tuple(self)
 
-    def of_counts(self, scores, known):
+    def of_counts(self, scores, observed):
         """See `BagLoss.of_counts`."""
         value, gradient = 0.0, np.zeros_like(scores)
-        for rows, share, (loss, slope, _) in self._places(scores, known):
-            value += share @ known.of_rows(loss, rows)
+        for rows, share, (loss, slope, _) in self._places(scores, observed):
+            value += share @ observed.of_rows(loss, rows)
             gradient[rows] += share * slope
         return float(value), gradient, curvature(expit(scores))
 
-    def factors(self, scores, known, state=None):
+    def factors(self, scores, observed, state=None):
         """See `BagLoss.factors`."""
         information = np.zeros_like(scores)
-        for rows, share, (_, _, expected) in self._places(scores, known):
+        for rows, share, (_, _, expected) in self._places(scores, observed):
             information[rows] += share * expected
         return [np.sqrt(information)]
 
-    def _places(self, scores, known):
-        """Instances as those of the first bag of a pair, or of the second: rows, their weight, and `forward`."""
-        prior, shares = _prior(self, known)[1], known.shares[:, 1]
+    def _places(self, scores, observed):
+        """Yield the instances of the first bags of pairs, then of the second: rows, their weights, and `forward`."""
+        prior, shares = _prior(self, observed)[1], observed.shares[:, 1]
         pairs = pair_bags(shares)
         times = np.bincount(pairs.ravel(), minlength=len(shares))
-        weights = (known.sizes / np.maximum(times, 1))[pairs]
-        rates = transition(shares[pairs], weights)
+        weights = (observed.sizes / np.maximum(times, 1))[pairs]
+        negative, positive, mixed = transition(shares[pairs], weights)
         for place in (0, 1):
             for index in _one_of_each(pairs[:, place]):
                 pair = np.full(len(shares), -1)
                 pair[pairs[index, place]] = index
-                rows = np.flatnonzero(pair[known.bags] >= 0)
-                at, share = pair[known.bags[rows]], 1 / times[known.bags[rows]]
-                given = *(r[at] for r in rates), prior, place == 0
-                yield rows, share, forward(scores[rows], *given)
+                rows = np.flatnonzero(pair[observed.bags] >= 0)
+                at, share = pair[observed.bags[rows]], 1 / times[observed.bags[rows]]
+                yield rows, share, forward(
+                    scores[rows], negative[at], positive[at], mixed[at], prior,
+                    is_first=place == 0,
+                )  # fmt: skip
 
     def with_prior(self, prior):
         """See `EasyLoss.with_prior`."""
-        return _told(self, prior)
+        return _with_prior(self, prior)
 
 
 def _one_of_each(bags):
-    """Numbers of the pairs, in parts in which no bag occurs twice."""
+    """Split the numbers of the pairs into one or two parts in which no bag occurs twice."""
     first = np.unique(bags, return_index=True)[1]
-    rest = np.setdiff1d(np.arange(len(bags)), first)
-    return [first, rest] if len(rest) else [first]
+    second = np.setdiff1d(np.arange(len(bags)), first)
+    return [first, second] if len(second) else [first]
 
 
 def forward(f, negative, positive, mixed, prior, is_first):
-    r"""The loss of each instance under the forward model, its derivative, and the expected second derivative.
+    r"""Loss of each instance under the forward model, its derivative, and the expected second derivative.
 
     Parameters
     ----------
@@ -323,7 +325,7 @@ def forward(f, negative, positive, mixed, prior, is_first):
     prior : float
         Share of the positive class in all bags.
     is_first : bool
-        Whether the instances are from the first bag of their pair.
+        True if the instances are from the first bags of their pairs.
 
     Returns
     -------

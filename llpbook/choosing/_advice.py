@@ -1,4 +1,4 @@
-"""The advice: what is asked, what is returned, and what it says in words."""
+"""`recommend`, the advice that it returns, and the advice in words."""
 
 import json
 import textwrap
@@ -32,16 +32,16 @@ from ._signals import METHODS, Clock, Signals, look
 WIDTH = 100
 #: Fewer labels than so many check nothing.
 TOO_FEW = 5
-#: What the study found, as ``python -m studies.choosing`` writes it. ``record``, by verdict, on draws of tasks of data
-#: sets that the rule was not made on: how often it was given, how often of these to bags of the same data set, and how
-#: often the fit (for "do not fit": the fit that was not made) was less accurate than the majority class. ``fewest``:
-#: none of these tasks has fewer bags.
+#: Results of the study, written by ``python -m studies.choosing``. ``record`` counts, per verdict, draws of tasks of
+#: data sets that the rule was not made on: how often the verdict was given, how often of these to bags of the same
+#: data set, and how often the fit (for "do not fit": the fit that was not made) was less accurate than the majority
+#: class. ``fewest``: the smallest number of bags of these tasks.
 STUDY = json.loads((Path(__file__).parent / "study.json").read_text())
 
 
 @dataclass(frozen=True)
 class Advice(Printed):
-    """What `recommend` returns; `print` it.
+    """Advice of `recommend`; `print` shows it in words.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Advice(Printed):
     estimator : Pipeline or MajorityClass
         Not fitted: a scaler and the method.
     signals : Signals
-        What was seen.
+        Sizes, gains and agreement, from which the verdict follows.
     reasons : DataFrame
         A row per question that was asked: ``ask``, ``answer`` (bool). None was asked where nothing could be fitted.
     labeled : DataFrame or None
@@ -114,7 +114,7 @@ class Advice(Printed):
 
     @property
     def alternatives(self) -> pd.DataFrame:
-        """What could be recommended, a DataFrame: ``estimator``, ``gain`` in nats; the largest gain first."""
+        """The two methods that could be recommended: ``estimator``, ``gain`` in nats; the larger gain first."""
         rows = {n: (METHODS[n], getattr(self.signals, n)) for n in ("line", "trees")}
         table = pd.DataFrame(rows, index=["estimator", "gain"]).T
         return table.sort_values("gain", ascending=False)
@@ -124,7 +124,7 @@ class Advice(Printed):
         return "\n".join(line for part in _report(self) for line in wrap.wrap(part))
 
     def plot(self, *, ax=None):
-        """The decision, with the way that was taken.
+        """Draw the decision, with the answers that led to the verdict in bold.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ def recommend(
     random_state: RandomState = 0,
     verbose: int = 0,
 ) -> Advice:
-    """Which method to fit to these bags, or none.
+    """Recommend a method for given bags, or to fit none.
 
     Parameters
     ----------
@@ -213,23 +213,34 @@ def recommend(
     largest = int(np.argmax(data.class_prior))
     used, codes = np.unique(data.bags, return_inverse=True)
     scaler = MaxAbsScaler() if sp.issparse(data.X) else StandardScaler()
-    given, errors = (data.X, codes, data.proportions[used], scaler), None
+    errors = None
     if proportion_errors is not None:
         errors = error_covariances(proportion_errors, data)[used]
-    signals, model, refusal = look(*given, random_state, clock, errors)
+    shares = data.proportions[used]
+    signals, model, refusal = look(
+        data.X, codes, shares, scaler, random_state, clock, errors
+    )
     verdict, path = ("do not fit", []) if model is None else decide(signals)
     labeled = None
     if labels is not None and model is not None and (data.labels >= 0).any():
         labeled = _count_right(model, scaler, data, largest)
         verdict = judge(verdict, labeled)
-    model = METHODS["majority"]
+    estimator = METHODS["majority"]
     if verdict != "do not fit":
-        named = clone(METHODS[signals.likelier])
-        named.set_params(proportion_errors=proportion_errors)
-        model = make_pipeline(scaler, named)
-    reasons = pd.DataFrame(path, columns=["ask", "answer"])
-    found = verdict, clone(model), signals, reasons, labeled, data.classes[largest]
-    return Advice(*found, refusal, clock.not_tried, max_seconds)
+        method = clone(METHODS[signals.likelier])
+        method.set_params(proportion_errors=proportion_errors)
+        estimator = make_pipeline(scaler, method)
+    return Advice(
+        verdict=verdict,
+        estimator=clone(estimator),
+        signals=signals,
+        reasons=pd.DataFrame(path, columns=["ask", "answer"]),
+        labeled=labeled,
+        majority=data.classes[largest],
+        refusal=refusal,
+        not_tried=clock.not_tried,
+        max_seconds=max_seconds,
+    )
 
 
 def _count_right(model, scaler, data, largest):
@@ -242,7 +253,7 @@ def _count_right(model, scaler, data, largest):
 
 
 def _report(advice):
-    """The advice, a line each, before they are wrapped."""
+    """Yield the lines of the advice, before they are wrapped."""
     name, s = type(advice.method).__name__, advice.signals
     yield {
         "fit": f"Fit {name}.",
@@ -268,7 +279,7 @@ def _report(advice):
 
 
 def _measured(advice):
-    """What the fits to these bags say."""
+    """One line on the gains and the agreement of the fits."""
     s = advice.signals
     if advice.refusal is not None:
         return f"No method can be fitted to these bags: {advice.refusal}"
@@ -285,7 +296,7 @@ def _measured(advice):
 
 
 def _of_labels(advice):
-    """What known labels say."""
+    """One line on the known labels that the fit and the largest class have right."""
     if advice.labeled is None:
         return ""
     fit, majority = advice.labeled.loc["fit"], advice.labeled.loc["majority"]
@@ -297,7 +308,7 @@ def _of_labels(advice):
 
 
 def _missing(advice):
-    """What the limit of time left out."""
+    """One line on the fits that the limit of time left out."""
     return (
         f"Not tried within max_seconds={advice.max_seconds:g}: {', '.join(advice.not_tried)}. What is missing counts "
         "against a fit."
@@ -305,7 +316,7 @@ def _missing(advice):
 
 
 def _check(advice):
-    """What to check where the verdict is "weak"."""
+    """One line on the labels to check where the verdict is "weak"."""
     s = advice.signals
     n = min(CHECKED, round(s.other * s.n_instances))
     if n < TOO_FEW:
@@ -322,7 +333,7 @@ def _check(advice):
 
 
 def _record(advice):
-    """How often such advice was right, where it is that of the signals alone."""
+    """One line on how often such advice was right in the study, if no known labels entered it."""
     if advice.labeled is not None:
         return ""
     if advice.signals.n_bags < STUDY["fewest"]:

@@ -53,14 +53,15 @@ RULE = Question(
 )
 
 
-def decide(signals, rule=RULE):
+def decide(signals, question=RULE):
     """Follow the questions to a verdict.
 
     Parameters
     ----------
     signals : Signals
         NaN answers a question with no.
-    rule : Question, default `RULE`
+    question : Question, default `RULE`
+        The first one.
 
     Returns
     -------
@@ -69,15 +70,15 @@ def decide(signals, rule=RULE):
         The questions that were asked, and their answers.
     """
     path = []
-    while isinstance(rule, Question):
-        held = bool(rule.holds(signals))
-        path.append((rule.ask, held))
-        rule = rule.yes if held else rule.no
-    return rule, path
+    while isinstance(question, Question):
+        held = bool(question.holds(signals))
+        path.append((question.ask, held))
+        question = question.yes if held else question.no
+    return question, path
 
 
 def count_right(predicted, labels, largest):
-    """How many known labels a fit and the majority class predict.
+    """Count the known labels that a fit and the majority class predict correctly.
 
     Parameters
     ----------
@@ -115,9 +116,9 @@ def judge(verdict, labeled):
     str
     """
     ahead, behind = labeled["alone"]
-    for one, found in ((ahead, "fit"), (behind, "do not fit")):
-        if binom.sf(one - 1, ahead + behind, 0.5) <= LEVEL:
-            return found
+    for times, proved in ((ahead, "fit"), (behind, "do not fit")):
+        if binom.sf(times - 1, ahead + behind, 0.5) <= LEVEL:
+            return proved
     return verdict
 
 
@@ -150,7 +151,7 @@ def warn_if_chosen(labels, shares, classes):
 
 
 def needed(checked: int) -> int:
-    """How many of the labels checked must be right, so that fewer than 5 % of bad fits pass.
+    """Number of checked labels that must be right, so that fewer than 5 % of bad fits pass.
 
     Parameters
     ----------
@@ -201,7 +202,7 @@ def _leaves(node):
 
 
 def _draw(ax, node, left, depth, path, taken):
-    """A node in the middle of its verdicts, and what follows it; what is on the path is bold."""
+    """Draw a node above the middle of its verdicts, and the nodes below it; those on the path are bold."""
     weight, color = ("bold", "black") if taken else ("normal", "gray")
     box = {"boxstyle": "round,pad=0.4", "facecolor": "white", "edgecolor": color}
     style = {"ha": "center", "va": "center", "fontsize": 9}

@@ -1,7 +1,8 @@
-"""Signals: what bags and shares show without labels, within a limit of time."""
+"""Signals that bags and shares give without labels, within a limit of time."""
 
 import time
 import warnings
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -39,7 +40,7 @@ MANY_WEIGHTS = 1000
 
 
 class Signals(NamedTuple):
-    """What bags and shares show without labels; NaN for what could not be computed, or not in time.
+    """Signals of the bags without labels; NaN where one could not be computed, or not in time.
 
     - ``n_instances``, ``n_features``, ``n_bags``, ``n_classes``: bags without instances are not counted.
     - ``largest``: the share of the largest class.
@@ -76,7 +77,7 @@ class Signals(NamedTuple):
 
 
 class Clock:
-    """What is left of a limit of time, and what was not tried because of it.
+    """The time that is left of a limit, and the names of the fits that were not tried because of the limit.
 
     Parameters
     ----------
@@ -138,7 +139,7 @@ def agreement(first, second):
 
 
 def held_out_gain(estimator, X, bags, proportions, splits):
-    r"""How much better a method predicts the counts of whole bags than the class prior, out of fold.
+    r"""Log-likelihood of the bags' counts under out-of-fold probabilities, minus that under the class prior.
 
     :math:`G = \sum_k \log \frac{P(c_k \mid \hat p)}{P(c_k \mid \eta)}`, equation :eq:`eq-choosing-gain`.
 
@@ -194,7 +195,13 @@ def whole_bags(bags, proportions, rng):
 
 
 class Sample(NamedTuple):
-    """What is looked at: scaled features, bags without gaps, their shares, rows fitted to, errors of the shares."""
+    """The bags of which signals are computed.
+
+    - ``X``: scaled features.
+    - ``bags``: without gaps, rows of ``proportions``.
+    - ``part``: a mask of the rows that a method is fitted to.
+    - ``errors``: covariances of the errors of the shares, or None.
+    """
 
     X: object
     bags: np.ndarray
@@ -210,7 +217,7 @@ class Sample(NamedTuple):
         return method
 
     def fit(self, method):
-        """A method, fitted to the sample."""
+        """Fit a clone of a method to the sample."""
         rows = slice(None) if self.part.all() else self.part
         return self.with_errors(method).fit(
             self.X[rows], self.bags[rows], self.proportions
@@ -220,7 +227,9 @@ class Sample(NamedTuple):
         """`held_out_gain`; NaN where a class is in no bag of a fold."""
         splits = [(train[self.part[train]], test) for train, test in splits]
         try:
-            return held_out_gain(self.with_errors(method), *self[:3], splits)
+            return held_out_gain(
+                self.with_errors(method), self.X, self.bags, self.proportions, splits
+            )
         except NotIdentifiableError:
             return np.nan
 
@@ -243,7 +252,7 @@ class Sample(NamedTuple):
 
 
 def draw_sample(X, bags, proportions, scaler, rng, errors=None):
-    """The bags that are looked at, scaled."""
+    """Draw whole bags, and scale their features."""
     rows = whole_bags(bags, proportions, rng)
     used, codes = np.unique(bags[rows], return_inverse=True)
     Z, part = scaler.fit_transform(X[rows]), np.ones(len(rows), dtype=bool)
@@ -255,7 +264,7 @@ def draw_sample(X, bags, proportions, scaler, rng, errors=None):
 
 
 def measure(sample, rng, clock):
-    """The signals that need fits, in the order of what they cost.
+    """Compute the signals that need fits, the cheapest first.
 
     Parameters
     ----------
@@ -266,7 +275,7 @@ def measure(sample, rng, clock):
 
     Returns
     -------
-    found : dict
+    measured : dict
         ``agreement``, ``line``, ``trees`` and ``whole`` of `Signals`.
     model : LLPClassifier or None
         The likelier of line and trees; its classes are the columns of the proportions. None if the time is up.
@@ -276,29 +285,31 @@ def measure(sample, rng, clock):
     NotIdentifiableError
         If the bags cannot be fitted.
     """
-    folds, found = SplitBagKFold(FOLDS, random_state=rng), {"trees": np.nan}
+    folds, measured = SplitBagKFold(FOLDS, random_state=rng), {"trees": np.nan}
     parts = list(folds.split(sample.bags, groups=sample.bags))
     best, trees = METHODS["line"], METHODS["trees"]
 
-    def attempt(key, what, compute, *given, cost=FOLDS - 1, share=1):
-        found[key] = clock.attempt(what, lambda: compute(*given), cost, share=share)
+    def attempt(key, what, compute, cost=FOLDS - 1, share=1):
+        measured[key] = clock.attempt(what, compute, cost, share=share)
 
-    model = clock.attempt("CountLogistic", lambda: sample.fit(best), 1, None)
+    model = clock.attempt("CountLogistic", lambda: sample.fit(best), otherwise=None)
     if model is None:
-        return found, None
-    attempt("line", "gain of CountLogistic", sample.gain, best, parts)
-    attempt("agreement", "EMLR", sample.agreement, model, cost=1, share=0.5)
+        return measured, None
+    attempt("line", "gain of CountLogistic", lambda: sample.gain(best, parts))
+    attempt("agreement", "EMLR", lambda: sample.agreement(model), cost=1, share=0.5)
     if not sp.issparse(sample.X):
-        attempt("trees", "gain of CountBoosting", sample.gain, trees, parts, share=0.5)
-    if found["trees"] > found["line"]:
+        gain_of_trees = partial(sample.gain, trees, parts)
+        attempt("trees", "gain of CountBoosting", gain_of_trees, share=0.5)
+    if measured["trees"] > measured["line"]:
         best = trees
-        model = clock.attempt("CountBoosting", lambda: sample.fit(trees), 1, model)
-    attempt("whole", "gain on whole bags", sample.whole_bag_gain, best, rng)
-    return found, model
+        fit_trees = partial(sample.fit, trees)
+        model = clock.attempt("CountBoosting", fit_trees, otherwise=model)
+    attempt("whole", "gain on whole bags", lambda: sample.whole_bag_gain(best, rng))
+    return measured, model
 
 
 def look(X, bags, proportions, scaler, random_state, clock, errors=None):
-    """All signals.
+    """Compute all signals of given bags.
 
     Parameters
     ----------
@@ -325,14 +336,21 @@ def look(X, bags, proportions, scaler, random_state, clock, errors=None):
     prior = class_prior(proportions, np.bincount(bags))
     worth = identifiability(bags, proportions).worth_in_labels.min()
     rng = check_random_state(random_state)
-    known = *X.shape, *proportions.shape, float(prior.max()), float(worth)
+    signals = Signals(
+        n_instances=X.shape[0],
+        n_features=X.shape[1],
+        n_bags=len(proportions),
+        n_classes=len(prior),
+        largest=float(prior.max()),
+        worth=float(worth),
+    )
     try:
         sample = draw_sample(X, bags, proportions, scaler, rng, errors)
         with warnings.catch_warnings():  # the advice says so itself
             warnings.filterwarnings("ignore", ".* for all of .* training instances")
-            found, model = measure(sample, rng, clock)
+            measured, model = measure(sample, rng, clock)
     except NotIdentifiableError as error:
-        return Signals(*known), None, str(error)
+        return signals, None, str(error)
     if model is not None:
-        found["other"] = float(np.mean(model.predict(sample.X) != prior.argmax()))
-    return Signals(*known, **found), model, None
+        measured["other"] = float(np.mean(model.predict(sample.X) != prior.argmax()))
+    return signals._replace(**measured), model, None

@@ -159,28 +159,29 @@ class ConvSVM(KernelClassifier):
         super()._fit(data)
 
     def _solve(self, data, Z):
-        most, ascent = self.max_cutting_planes, self.cutting_planes == "ascent"
-        progress = self._progress(most, "round", most // 2 + 1 if ascent else None)
+        max_planes, ascent = self.max_cutting_planes, self.cutting_planes == "ascent"
+        usual = max_planes // 2 + 1 if ascent else None
+        progress = self._progress(max_planes, "round", usual)
         sizes, shares = data.bag_sizes, data.proportions[:, 1]
-        known = np.arange(len(sizes)) >= len(sizes) - data.n_pure
-        epsilon = np.where(known, 0, self.epsilon)
-        rest = data.bags, *allowed_counts(sizes, shares, epsilon)
+        pure = np.arange(len(sizes)) >= len(sizes) - data.n_pure
+        bags, epsilon = data.bags, np.where(pure, 0, self.epsilon)
+        fewest, most = allowed_counts(sizes, shares, epsilon)
         alpha, Y, mu, self.objective_curve_, self.gap_ = minimize(
-            Z, *rest, self.C, ascent=ascent, max_planes=most, tol=self.tol,
-            progress=progress.step,
+            Z, bags, fewest, most, self.C, ascent=ascent, max_planes=max_planes,
+            tol=self.tol, progress=progress.step,
         )  # fmt: skip
         w = (alpha * leading_labels(Y, mu)) @ Z
 
         def error(f):
-            found = np.bincount(data.bags, f > 0, minlength=len(sizes))
-            return np.abs(found - sizes * shares).sum()
+            positives = np.bincount(bags, f > 0, minlength=len(sizes))
+            return np.abs(positives - sizes * shares).sum()
 
         # The sign of an eigenvector is arbitrary: the bags choose it.
         w = w if error(Z @ w) <= error(-(Z @ w)) else -w
-        y = best_labels(Z @ w, *rest)
+        y = best_labels(Z @ w, bags, fewest, most)
         self.labeled_value_ = float(labeled_value(Z, y, self.C))
         self.upper_bound_ = self.objective_curve_[-1]
-        self.lower_bound_ = certified_value(Z, alpha, *rest, self.C)
+        self.lower_bound_ = certified_value(Z, alpha, bags, fewest, most, self.C)
         self.relaxation_gap_ = 1 - self.upper_bound_ / self.labeled_value_
         self.n_iter_, self.n_cutting_planes_ = len(self.objective_curve_), len(Y)
         return w[None, :]

@@ -72,7 +72,7 @@ class Relaxed:
         return lambda B: cho_solve(factor, B, check_finite=False)
 
     def solver_by_factors(self, mu, diagonal):
-        """The same by a matrix with a row for each feature of each labeling (Woodbury); solutions are refined once."""
+        """`hessian_solver` by a matrix with a row for each feature of each labeling (Woodbury), refined once."""
         root = np.sqrt(diagonal)
         rows = np.sqrt(mu)[:, None] * self.Y / root
         F = np.hstack([as_array(scale_rows(self.X, row)) for row in rows])
@@ -94,7 +94,7 @@ class Relaxed:
 
 
 class Point(NamedTuple):
-    """A point inside of all bounds, or a step between two; ``duals`` holds z, u and s, one after the other."""
+    """A point inside of all bounds, or a step between two such points; ``duals`` holds z, u and s in this order."""
 
     alpha: np.ndarray
     mu: np.ndarray
@@ -111,12 +111,12 @@ class Point(NamedTuple):
 
     def moved(self, step, part):
         """The point after a part of a step."""
-        return Point(*(a + part * d for a, d in zip(self, step, strict=True)))
+        return Point._make(a + part * d for a, d in zip(self, step, strict=True))
 
     def reach(self, step, C):
         """The part of a step after which it meets a bound."""
-        falls = -step.factors(0.0) / self.factors(C), -step.duals / self.duals
-        return 1 / max(*map(np.max, falls), TINY)
+        of_factors = (-step.factors(0.0) / self.factors(C)).max()
+        return 1 / max(of_factors, (-step.duals / self.duals).max(), TINY)
 
 
 class Newton:
@@ -126,7 +126,7 @@ class Newton:
         self.problem, self.point, n = problem, point, len(point.alpha)
         self.slopes, self.ends = problem.gradients(point.alpha), [n, 2 * n]
         lower, upper, slack = np.split(point.duals, self.ends)
-        self.rest = (
+        self.residuals = (
             1 - self.slopes @ point.mu + lower - upper,
             point.alpha @ self.slopes / 2 - point.theta + slack,
             point.mu.sum() - 1,
@@ -166,8 +166,8 @@ class Newton:
         self.border[T, T] = 0
 
     def step(self, product, left=4 * (0.0,)):
-        """The step after which all products are ``product`` and the rest is 0, if ``left`` is of second order."""
-        pairs = zip(self.rest, left, strict=True)
+        """The step that makes all products ``product`` and the residuals 0, given terms ``left`` of second order."""
+        pairs = zip(self.residuals, left, strict=True)
         in_alpha, in_theta, in_mu, products = (a + b for a, b in pairs)
         pulls = (products - product) / self.point.factors(self.problem.C)
         lower, upper, slack = np.split(pulls, self.ends)
@@ -205,7 +205,7 @@ def first_point(problem, warm):
 
 
 def follow(problem, point, tol):
-    """Steps from a point until the relative gap or the steps are small; returns the last point and its gap."""
+    """Take steps from a point until the relative gap or the steps are small; return the last point and its gap."""
     part = 1.0
     for _ in range(MAX_STEPS):
         newton = Newton(problem, point)

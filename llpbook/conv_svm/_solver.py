@@ -33,17 +33,20 @@ SMALL = 400
 
 def violated(X, Y, columns, alpha, bags, fewest, most, ascent):
     """Labelings with larger quadratics than those at hand, the largest first: the best cut of each group of columns."""
-    groups = min(AT_ONCE if ascent else 1, columns.shape[1])
-    given, how = (alpha, bags, fewest, most), {"ascent": ascent, "n_tried": TRIED}
-    found = [cut(X, columns[:, k::groups], *given, **how) for k in range(groups)]
-    new = np.unique(found, axis=0)
+    n_groups = min(AT_ONCE if ascent else 1, columns.shape[1])
+    groups = [columns[:, k::n_groups] for k in range(n_groups)]
+    cuts = [
+        cut(X, group, alpha, bags, fewest, most, ascent=ascent, n_tried=TRIED)
+        for group in groups
+    ]
+    new = np.unique(cuts, axis=0)
     q, longest = quadratics(X, new, alpha), quadratics(X, Y, alpha).max()
     order = np.argsort(-q, kind="stable")
     return new[order[: (q > (1 + LONGER) * longest).sum()]]
 
 
 def by_gram(n, d, T):
-    """Whether inner products of all instances are less work for T labelings than their features."""
+    """True if inner products of all instances are less work for T labelings than their features."""
     return 2 * T * d > n or n <= SMALL
 
 
@@ -56,7 +59,7 @@ def peak_memory(n, d, T):
 def minimize(
     X, bags, fewest, most, C, *, ascent=True, max_planes=20, tol=1e-3, progress=None
 ):
-    r"""The relaxed problem by cutting planes: solve for the labelings at hand, add violated ones, repeat.
+    r"""Solve the relaxed problem by cutting planes: solve for the labelings at hand, add violated ones, repeat.
 
     With ascent, up to four labelings are added in a round, from four groups of columns; without ascent one, as in the
     paper. With T labelings at hand a round has some ten steps of :math:`O(n d^2 T^2)`, or of :math:`O(n^3)` if 2 d T
@@ -91,8 +94,8 @@ def minimize(
     """
     with threadpool_limits(1):
         n, d = X.shape
-        columns, rest = main_columns(X), (bags, fewest, most)
-        Y = cut(X, columns, np.full(n, 1 / n), *rest, ascent=ascent)[None, :]
+        columns, alpha = main_columns(X), np.full(n, 1 / n)
+        Y = cut(X, columns, alpha, bags, fewest, most, ascent=ascent)[None, :]
         accuracy = max(ACCURACY * tol, LEAST_GAP)
         gram, warm, values = None, None, [C * n]
         while True:
@@ -106,7 +109,7 @@ def minimize(
             gap = max(values[-2] - values[-1], 0) / max(values[-1], TINY)
             if len(values) > 2 and gap <= tol:
                 break
-            new = violated(X, Y, columns, alpha, *rest, ascent)
+            new = violated(X, Y, columns, alpha, bags, fewest, most, ascent)
             gap *= len(new) > 0
             if len(new) == 0 or len(Y) == max_planes:
                 break

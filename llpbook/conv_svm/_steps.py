@@ -72,7 +72,7 @@ def quadratics(X, Y, alpha):
 
 
 def relaxed_value(X, Y, alpha):
-    r"""What the relaxed problem maximizes over alpha.
+    r"""Objective of the relaxed problem, which alpha maximizes.
 
     Equation :eq:`eq-conv-svm-relaxed`.
 
@@ -210,13 +210,13 @@ def cut(X, columns, alpha, bags, fewest, most, *, ascent=True, n_tried=10):
     reached = np.einsum("ti,ti->t", tried, np.array(scores))
     if not ascent:
         return tried[reached.argmax()]
-    first, rest = tried[np.argsort(-reached)[:n_tried]], (bags, fewest, most)
-    best = np.array([climb(X, alpha, y, *rest) for y in first])
+    starts = tried[np.argsort(-reached)[:n_tried]]
+    best = np.array([climb(X, alpha, y, bags, fewest, most) for y in starts])
     return best[quadratics(X, best, alpha).argmax()]
 
 
 def climb(X, alpha, y, bags, fewest, most):
-    """Ascent from one labeling until the labels no longer change."""
+    """Take ascent steps from one labeling until the labels no longer change."""
     for _ in range(50):
         new = best_labels(alpha * (X @ ((alpha * y) @ X)), bags, fewest, most)
         if (new == y).all():

@@ -14,8 +14,8 @@ LATTICE = 1 / (2 * np.pi)
 EXACT_CELLS, MOST_PARTS = 2**21, 10
 
 
-def tilt(f, known, start=None):
-    r"""The number to add to the log-odds of a bag so that the expected count is the observed one.
+def tilt(f, observed, start=None):
+    r"""Number to add to the log-odds of a bag so that the expected count is the observed one.
 
     :math:`\sum_{i \in B_k} \sigma(f_i + t_k) + \tau_k^2 t_k = c_k`, equation :eq:`eq-counts-tilt`, with
     :math:`\tau_k^2` the variance of the error of the count. Newton's method inside a bracket, all bags at once.
@@ -24,7 +24,7 @@ def tilt(f, known, start=None):
     ----------
     f : ndarray, shape (n_instances,)
         Log-odds.
-    known : BagCounts
+    observed : BagCounts
     start : ndarray, shape (n_bags,), optional
         The tilt for other log-odds that were nearly these.
 
@@ -33,15 +33,15 @@ def tilt(f, known, start=None):
     ndarray, shape (n_bags,)
         Infinite for a bag that is known to be pure.
     """
-    n, c, tau = known.sizes, known.counts, known.errors
-    t, low, high = bracket(f, known, start)
+    n, c, tau = observed.sizes, observed.counts, observed.errors
+    t, low, high = bracket(f, observed, start)
     for _ in range(TILT_STEPS):
-        pi = expit(f + t[known.bags])
+        pi = expit(f + t[observed.bags])
         # eq: eq-counts-tilt
-        gap = known.sums(pi) + tau * np.where(tau > 0, t, 0) - c
+        gap = observed.sums(pi) + tau * np.where(tau > 0, t, 0) - c
         gap[np.abs(gap) <= MISCOUNT * n] = 0
         low, high = np.where(gap < 0, t, low), np.where(gap > 0, t, high)
-        slope = known.sums(pi * (1 - pi)) + tau
+        slope = observed.sums(pi * (1 - pi)) + tau
         with np.errstate(over="ignore"):  # then the bracket is halved
             new = t - np.divide(gap, slope, out=np.zeros_like(gap), where=slope > 0)
         wrong = (gap != 0) & ~((new > low) & (new < high))
@@ -52,30 +52,30 @@ def tilt(f, known, start=None):
     return t
 
 
-def bracket(f, known, start=None):
-    """A first guess of the tilt, and numbers on both sides of it.
+def bracket(f, observed, start=None):
+    """First guess of the tilt, and bounds of it from below and above.
 
     Parameters
     ----------
-    f, known, start
+    f, observed, start
         As of `tilt`. Without a start the guess is the tilt of a bag whose instances are alike.
 
     Returns
     -------
     t, low, high : ndarray, shape (n_bags,)
     """
-    n, c, tau = known.sizes, known.counts, known.errors
-    bottom, top = known.bounds(f)
+    n, c, tau = observed.sizes, observed.counts, observed.errors
+    bottom, top = observed.bounds(f)
     goal, noisy = logit(np.clip(c / n, 0, 1)), np.maximum(tau, 1e-300)
     low = np.where(tau > 0, (c - n) / noisy, goal - top)
     high = np.where(tau > 0, c / noisy, goal - bottom)
     if start is None:
-        mean = np.clip(known.sums(expit(f)) / n, 1e-12, 1 - 1e-12)
+        mean = np.clip(observed.sums(expit(f)) / n, 1e-12, 1 - 1e-12)
         start = np.where(tau > 0, 0.0, goal - logit(mean))
     return np.clip(start, low, high), low, high
 
 
-def exact_posterior(pi, known, t):
+def exact_posterior(pi, observed, t):
     r"""Probability of the count, and of each label given the count, by a sum over all labelings.
 
     With :math:`F_i(j)` the probability of j positives among the first i instances of the bag (equation
@@ -86,7 +86,7 @@ def exact_posterior(pi, known, t):
     ----------
     pi : ndarray, shape (n_instances,)
         Tilted probabilities, not all 0 or 1 in a bag.
-    known : BagCounts
+    observed : BagCounts
     t : ndarray, shape (n_bags,)
         The tilt: an uncertain count is weighed as it was before it.
 
@@ -96,12 +96,12 @@ def exact_posterior(pi, known, t):
     posterior : ndarray, shape (n_instances,)
         In time and memory :math:`O(m)` an instance, for a largest bag of m.
     """
-    order = np.argsort(known.bags, kind="stable")
-    first = np.cumsum(known.sizes) - known.sizes
-    place = np.arange(len(pi)) - first[known.bags[order]], known.bags[order]
-    s = np.zeros((known.sizes.max(), len(known.sizes)))
+    order = np.argsort(observed.bags, kind="stable")
+    first = np.cumsum(observed.sizes) - observed.sizes
+    place = np.arange(len(pi)) - first[observed.bags[order]], observed.bags[order]
+    s = np.zeros((observed.sizes.max(), len(observed.sizes)))
     s[place] = pi[order]
-    weights, shift = count_weights(known, t, len(s))
+    weights, shift = count_weights(observed, t, len(s))
     F, G = np.zeros((2, len(s) + 1, *weights.shape))
     F[0, :, 0], G[-1] = 1.0, weights
     for i in range(len(s)):
@@ -118,12 +118,12 @@ def exact_posterior(pi, known, t):
     return np.log(G[0, :, 0]) + shift, posterior
 
 
-def count_weights(known, t, largest):
-    """How likely each count makes what was said of it, tilted as the labels are.
+def count_weights(observed, t, largest):
+    """Likelihood of the observed count for each true count, tilted as the labels are.
 
     Parameters
     ----------
-    known : BagCounts
+    observed : BagCounts
     t : ndarray, shape (n_bags,)
     largest : int
         Size of the largest bag.
@@ -135,20 +135,20 @@ def count_weights(known, t, largest):
     shift : ndarray, shape (n_bags,)
         Logarithm of what they were divided by.
     """
-    away = np.arange(largest + 1) - known.counts[:, None]
-    tau, t = known.errors[:, None], t[:, None]
+    away = np.arange(largest + 1) - observed.counts[:, None]
+    tau, t = observed.errors[:, None], t[:, None]
     certain = (tau == 0) & (np.abs(away) >= 1)
     hat = np.log(np.maximum(1 - np.abs(away), 1e-300)) - t * away
     bell = -0.5 * (away + tau * t) ** 2 / np.maximum(tau, 1e-300)
-    if known.laplace:
+    if observed.laplace:
         bell = -np.abs(away) / np.sqrt(np.maximum(tau, 1e-300) / 2) - t * away
     log_w = np.where(certain, -np.inf, np.where(tau > 0, bell, hat))
     shift = log_w.max(axis=1)
     return np.exp(log_w - shift[:, None]), shift
 
 
-def saddlepoint_posterior(pi, known):
-    r"""The same from three moments of the tilted count.
+def saddlepoint_posterior(pi, observed):
+    r"""Probability of the count, and of each label given the count, from three moments of the tilted count.
 
     :math:`P \approx (1 + 2 \pi V)^{-1/2}`, equation :eq:`eq-counts-saddlepoint`, with :math:`V = \sum_i v_i`,
     :math:`v_i = \pi_i (1 - \pi_i)`: 1 where the count is certain, the normal density at its mean where it is not. The
@@ -158,7 +158,7 @@ def saddlepoint_posterior(pi, known):
     ----------
     pi : ndarray, shape (n_instances,)
         Tilted probabilities.
-    known : BagCounts
+    observed : BagCounts
 
     Returns
     -------
@@ -166,18 +166,18 @@ def saddlepoint_posterior(pi, known):
     posterior : ndarray, shape (n_instances,)
         Off from the exact one by some thousandths for bags of 50.
     """
-    v, tau = pi * (1 - pi), known.errors
-    V = known.sums(v) + tau
-    third = known.sums(v * (1 - 2 * pi))
+    v, tau = pi * (1 - pi), observed.errors
+    V = observed.sums(v) + tau
+    third = observed.sums(v * (1 - 2 * pi))
     third = np.divide(third, V, out=np.zeros_like(V), where=V > 0)
     # eq: eq-counts-saddlepoint
     log_p = -0.5 * np.log((LATTICE + V) / (LATTICE + tau))
     # eq: eq-counts-saddle-posterior
-    skew = (1 - 2 * pi) - third[known.bags]
-    return log_p, pi - 0.5 * v / (LATTICE + V)[known.bags] * skew
+    skew = (1 - 2 * pi) - third[observed.bags]
+    return log_p, pi - 0.5 * v / (LATTICE + V)[observed.bags] * skew
 
 
-def count_posterior(f, known, exact_up_to=20, *, t=None):
+def count_posterior(f, observed, exact_up_to=20, *, t=None):
     r"""Log-likelihood of the count of each bag, and the posterior of each label, given the count.
 
     The tilt changes the log-likelihood by :math:`-\sum_i \mathrm{KL}(\pi_i \Vert s_i) = \sum_i \log (1 - s_i) -
@@ -188,7 +188,7 @@ def count_posterior(f, known, exact_up_to=20, *, t=None):
     ----------
     f : ndarray, shape (n_instances,)
         Log-odds.
-    known : BagCounts
+    observed : BagCounts
     exact_up_to : int, default 20
         Size of the largest bag whose likelihood is computed exactly; with Laplace errors all are.
     t : ndarray, shape (n_bags,), optional
@@ -200,41 +200,41 @@ def count_posterior(f, known, exact_up_to=20, *, t=None):
     posterior : ndarray, shape (n_instances,)
         Its difference to :math:`\sigma(f_i)` is the gradient of the sum of the log-likelihoods.
     """
-    t, noisy = tilt(f, known) if t is None else t, known.errors > 0
-    if known.laplace:  # beyond this its tails would weigh more than the count
-        most = np.sqrt(2 / np.where(noisy, known.errors, 1))
+    t, noisy = tilt(f, observed) if t is None else t, observed.errors > 0
+    if observed.laplace:  # beyond this its tails would weigh more than the count
+        most = np.sqrt(2 / np.where(noisy, observed.errors, 1))
         t = np.where(noisy, np.clip(t, -most, most), t)
-    tilted = f + t[known.bags]
+    tilted = f + t[observed.bags]
     pi = expit(tilted)
-    log_p, posterior = saddlepoint_posterior(pi, known)
-    small = (known.sizes <= exact_up_to) & np.isfinite(t)
-    for part in exact_parts(small, known):
-        rows = part[known.bags]
+    log_p, posterior = saddlepoint_posterior(pi, observed)
+    small = (observed.sizes <= exact_up_to) & np.isfinite(t)
+    for part in exact_parts(small, observed):
+        rows = part[observed.bags]
         log_p[part], posterior[rows] = exact_of_rows(
-            pi[rows], known.part(part), t[part]
+            pi[rows], observed.part(part), t[part]
         )
-    pure, gaussian = np.isinf(t), noisy & (not known.laplace)
+    pure, gaussian = np.isinf(t), noisy & (not observed.laplace)
     t, moved = np.where(pure, 0, t), softplus(tilted)
     if pure.any():
-        moved = np.where(pure[known.bags], pi * f, moved)
-    misfit = t * known.counts - np.where(gaussian, known.errors * t**2 / 2, 0)
+        moved = np.where(pure[observed.bags], pi * f, moved)
+    misfit = t * observed.counts - np.where(gaussian, observed.errors * t**2 / 2, 0)
     # eq: eq-counts-tilted
-    return log_p + known.sums(moved - softplus(f)) - misfit, posterior
+    return log_p + observed.sums(moved - softplus(f)) - misfit, posterior
 
 
-def exact_of_rows(pi, known, t):
+def exact_of_rows(pi, observed, t):
     """`exact_posterior` of rows that may stand for several instances each."""
-    if known.frequencies is None:
-        return exact_posterior(pi, known, t)
-    times = np.repeat(np.arange(len(pi)), known.frequencies)
-    single = replace(known, bags=known.bags[times], frequencies=None)
-    log_p, found = exact_posterior(pi[times], single, t)
-    first = np.cumsum(known.frequencies) - known.frequencies
-    return log_p, found[first]
+    if observed.frequencies is None:
+        return exact_posterior(pi, observed, t)
+    times = np.repeat(np.arange(len(pi)), observed.frequencies)
+    single = replace(observed, bags=observed.bags[times], frequencies=None)
+    log_p, posterior = exact_posterior(pi[times], single, t)
+    first = np.cumsum(observed.frequencies) - observed.frequencies
+    return log_p, posterior[first]
 
 
-def count_factors(f, known, deviation=0.0):
-    r"""Square roots of the information of a count.
+def count_factors(f, observed, deviation=0.0):
+    r"""Factors of the Fisher information of the counts.
 
     Of the bags' counts the weights have the information :math:`\sum_k V_k \bar x_k \bar x_k^\top + r_k r_k^\top /
     2 V_k^2` up to :math:`O(1 / V_k)`, equation :eq:`eq-counts-information`. Where each bag has an intercept of the
@@ -244,7 +244,7 @@ def count_factors(f, known, deviation=0.0):
     ----------
     f : ndarray, shape (n_instances,)
         Log-odds.
-    known : BagCounts
+    observed : BagCounts
     deviation : float, default 0.0
         Of the intercepts.
 
@@ -256,41 +256,41 @@ def count_factors(f, known, deviation=0.0):
     """
     s = expit(f)
     v = s * (1 - s)
-    V = np.maximum(known.sums(v) + known.errors, 1e-12)
-    skew = (1 - 2 * s) - (known.sums(v * (1 - 2 * s)) / V)[known.bags]
+    V = np.maximum(observed.sums(v) + observed.errors, 1e-12)
+    skew = (1 - 2 * s) - (observed.sums(v * (1 - 2 * s)) / V)[observed.bags]
     wider = 1 + deviation**2 * V
     more = (1 + 2 * deviation**2 * V) / wider
     # eq: eq-counts-information
     return [
-        v / np.sqrt(V * wider)[known.bags],
-        v * skew * (more / (np.sqrt(2) * V))[known.bags],
+        v / np.sqrt(V * wider)[observed.bags],
+        v * skew * (more / (np.sqrt(2) * V))[observed.bags],
     ]
 
 
-def exact_parts(small, known):
+def exact_parts(small, observed):
     """Masks of bags whose likelihood is computed exactly, in parts of about one size, to save memory.
 
     Parameters
     ----------
     small : ndarray of bool, shape (n_bags,)
         Bags that are small enough.
-    known : BagCounts
+    observed : BagCounts
         With Laplace errors all bags with errors are among them.
 
     Returns
     -------
     list of ndarray of bool, shape (n_bags,)
     """
-    order = np.argsort(known.sizes, kind="stable")
-    order = order[(small | (known.laplace & (known.errors > 0)))[order]]
-    cells, first, parts = (known.sizes[order] + 1.0) ** 2, 0, []
-    least = EXACT_CELLS if known.laplace else cells.sum() / MOST_PARTS
+    order = np.argsort(observed.sizes, kind="stable")
+    order = order[(small | (observed.laplace & (observed.errors > 0)))[order]]
+    cells, first, parts = (observed.sizes[order] + 1.0) ** 2, 0, []
+    least = EXACT_CELLS if observed.laplace else cells.sum() / MOST_PARTS
     most = max(EXACT_CELLS, least)
     while first < len(order):
         # A part of j bags takes j times the square of its largest.
         taken = np.arange(1, len(order) - first + 1) * cells[first:]
         last = first + max(1, int(np.searchsorted(taken, most)))
-        part = np.zeros(len(known.sizes), bool)
+        part = np.zeros(len(observed.sizes), bool)
         part[order[first:last]] = True
         parts.append(part)
         first = last

@@ -1,4 +1,4 @@
-"""Probabilities from scores: a slope and offsets, by the likelihood of the counts of bags held out."""
+"""Calibrated probabilities from scores: a slope and offsets, by the likelihood of the counts of bags held out."""
 
 import warnings
 from numbers import Real
@@ -50,7 +50,7 @@ def lapsed(scores, prior, lapse):
     return np.logaddexp(np.log1p(-lapse) + log_softmax(F, axis=1), drawn)
 
 
-def calibration_objective(w, scores, known, lapse=0.0, C=np.inf, exact_up_to=20):
+def calibration_objective(w, scores, observed, lapse=0.0, C=np.inf, exact_up_to=20):
     r"""Penalized negative log-likelihood of the counts under a slope and offsets, and its gradient, per instance.
 
     Log-odds are :math:`a g_i + b` before the lapse, equation :eq:`eq-counts-calibration`.
@@ -60,7 +60,7 @@ def calibration_objective(w, scores, known, lapse=0.0, C=np.inf, exact_up_to=20)
     w : ndarray, shape (2,) or (1 + n_classes,)
         The slope a, then the offsets b.
     scores : ndarray, shape (n_instances,) or (n_instances, n_classes)
-    known : BagCounts
+    observed : BagCounts
     lapse, C : float
         See `lapsed`; the penalty is :math:`a^2 / (2C)`.
     exact_up_to : int, default 20
@@ -71,11 +71,11 @@ def calibration_objective(w, scores, known, lapse=0.0, C=np.inf, exact_up_to=20)
     gradient : ndarray, of the shape of w
     """
     n, a, F = len(scores), w[0], w[0] * scores + w[1:]
-    prior = known.sizes @ known.shares / len(scores)
+    prior = observed.sizes @ observed.shares / len(scores)
     logs = lapsed(F, prior, lapse)
-    given = logs if F.ndim == 2 else logs[:, 1] - logs[:, 0]
+    log_odds = logs if F.ndim == 2 else logs[:, 1] - logs[:, 0]
     # eq: eq-counts-calibration
-    log_likelihood, q, _ = posterior(given, known, exact_up_to)
+    log_likelihood, q, _ = posterior(log_odds, observed, exact_up_to)
     q, p = q if F.ndim == 2 else np.column_stack([1 - q, q]), np.exp(logs)
     miss = (p - q) * (1 - lapse * prior / np.maximum(p, 1e-300))
     slopes = miss - np.exp(lapsed(F, prior, 0)) * miss.sum(axis=1, keepdims=True)
@@ -85,7 +85,7 @@ def calibration_objective(w, scores, known, lapse=0.0, C=np.inf, exact_up_to=20)
 
 
 def spread(scores):
-    """Center and width of scores, such that a few scores far away move neither.
+    """Robust center and width of scores.
 
     Parameters
     ----------
@@ -107,14 +107,14 @@ def spread(scores):
     return center, next((float(w) for w in widths if w > tiny), 1.0)
 
 
-def calibrate(scores, known, lapse=0.01, C=SLOPE_C, exact_up_to=20):
-    """The slope and the offsets under which the counts are likeliest.
+def calibrate(scores, observed, lapse=0.01, C=SLOPE_C, exact_up_to=20):
+    """Fit the slope and the offsets under which the counts are likeliest.
 
     Parameters
     ----------
     scores : ndarray, shape (n_instances,) or (n_instances, n_classes)
         Of instances that their model has not seen.
-    known : BagCounts
+    observed : BagCounts
     lapse : float, default 0.01
         See `lapsed`.
     C : float, default 100.0
@@ -129,10 +129,10 @@ def calibrate(scores, known, lapse=0.01, C=SLOPE_C, exact_up_to=20):
         Of several classes with mean 0.
     """
     center, width = spread(scores)
-    prior = known.sizes @ known.shares / len(scores)
+    prior = observed.sizes @ observed.shares / len(scores)
     start = np.log(np.maximum(prior, 0.5 / len(scores)))
     start = start[1:] - start[0] if scores.ndim == 1 else start - start.mean()
-    args = (scores - center) / width, known, lapse, C, exact_up_to
+    args = (scores - center) / width, observed, lapse, C, exact_up_to
     options = {"gtol": 1e-9, "ftol": 1e-14}
     bounds = [(0, None), *[(None, None)] * len(start)]
     fits = [
@@ -149,7 +149,7 @@ def calibrate(scores, known, lapse=0.01, C=SLOPE_C, exact_up_to=20):
 
 
 def bag_folds(data, n_folds):
-    """The fold of each instance: whole bags, dealt back and forth in the order of their shares.
+    """Fold of each instance: whole bags, dealt back and forth in the order of their shares.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def scores_of(model, X):
 
 
 def fit_to_bags(estimator, X, data, rows):
-    """A clone of an estimator, a `Pipeline` or a search, fitted to some instances.
+    """Fit a clone of an estimator, a `Pipeline` or a search to given instances.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def fit_to_bags(estimator, X, data, rows):
 
 
 def held_out_scores(model, X, data, folds, tell=lambda: None):
-    """The score of each instance by a fit that did not see its bag.
+    """Score each instance by a fit that did not see its bag.
 
     Parameters
     ----------
@@ -262,15 +262,15 @@ def held_out_scores(model, X, data, folds, tell=lambda: None):
     _, width = spread(scores)
     held_out, rows = np.empty_like(scores), np.arange(len(folds))
     for fold in range(folds.max() + 1):
-        rest = rows[folds != fold]
+        train = rows[folds != fold]
         try:
             with warnings.catch_warnings(action="ignore"):  # the fit to all has spoken
-                part = fit_to_bags(model, X, data, rest)
+                part = fit_to_bags(model, X, data, train)
         except NotIdentifiableError as error:
             raise NotIdentifiableError(
                 f"the estimator cannot learn without fold {fold} of the bags, of {folds.max() + 1}: {error}"
             ) from error
-        scores = scores_of(part, safe_split(part, X, None, rows, rest)[0])
+        scores = scores_of(part, safe_split(part, X, None, rows, train)[0])
         held_out[folds == fold] = scores[folds == fold] * (width / spread(scores)[1])
         tell()
     return held_out
@@ -389,16 +389,17 @@ class CountCalibration(LLPClassifier):
         return tags
 
     def _fit(self, data):
-        given = data.before or data  # the bags with their known labels
-        X, folds = self._named(data.X), bag_folds(given, self.n_folds)
-        known = bag_counts(data.bags, data.proportions, data.covariances)
+        labeled = data.before or data  # the bags with their known labels
+        X, folds = self._named(data.X), bag_folds(labeled, self.n_folds)
+        observed = bag_counts(data.bags, data.proportions, data.covariances)
         tell = self._progress(folds.max() + 2, "fit").step
         self.class_prior_ = data.class_prior
-        self.estimator_ = fit_to_bags(self._base(), X, given, np.arange(len(folds)))
+        self.estimator_ = fit_to_bags(self._base(), X, labeled, np.arange(len(folds)))
         tell()
-        self.held_out_scores_ = held_out_scores(self.estimator_, X, given, folds, tell)
+        scores = held_out_scores(self.estimator_, X, labeled, folds, tell)
+        self.held_out_scores_ = scores
         self.slope_, self.offset_ = calibrate(
-            self.held_out_scores_, known, self.lapse, exact_up_to=self.exact_up_to
+            self.held_out_scores_, observed, self.lapse, exact_up_to=self.exact_up_to
         )
         if self.slope_ == 0:
             warn(
@@ -408,7 +409,7 @@ class CountCalibration(LLPClassifier):
             )
 
     def _named(self, X):
-        """Checked X with the names of its features, where it had names: a step of the estimator may want them."""
+        """X with the names of its features, where it had names: a step of the estimator may want them."""
         names = getattr(self, "feature_names_in_", None)
         if names is None or not isinstance(X, np.ndarray):
             return X

@@ -1,4 +1,4 @@
-r"""The likelihood of the counts where each bag has an intercept of its own, :math:`u_k \sim N(0, \tau^2)`."""
+r"""The likelihood of the counts with a random intercept of each bag, :math:`u_k \sim N(0, \tau^2)`."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from ._binary import tilt
 
 
 class Intercepts(NamedTuple):
-    """The intercepts of bags given their counts, on the nodes of a quadrature.
+    """Distribution of the random intercepts of bags given their counts, on the nodes of a quadrature.
 
     Attributes
     ----------
@@ -35,13 +35,13 @@ class Intercepts(NamedTuple):
 
     @property
     def errors(self):
-        """Their standard deviations given the counts, shape (n_bags,)."""
+        """Standard deviations of the intercepts given the counts, shape (n_bags,)."""
         squares = np.sum(self.weights * self.values**2, axis=1)
         return np.sqrt(np.maximum(squares - self.means**2, 0))
 
 
-def bag_intercepts(f, known, deviation, start=None):
-    r"""The intercept of each bag, given its count.
+def bag_intercepts(f, observed, deviation, start=None):
+    r"""Distribution of the random intercept of each bag, given its count.
 
     .. math:: \log \int e^{u c_k - K_k(u)}\, N(u; 0, \tau^2)\, du, \qquad
               K_k(u) = \sum_{i \in B_k} \log \frac{1 + e^{f_i + u}}{1 + e^{f_i}},
@@ -54,7 +54,7 @@ def bag_intercepts(f, known, deviation, start=None):
     ----------
     f : ndarray, shape (n_rows,)
         Log-odds without the intercepts.
-    known : BagCounts
+    observed : BagCounts
         Of two classes, without errors.
     deviation : float
         :math:`\tau`, above 0.
@@ -65,32 +65,32 @@ def bag_intercepts(f, known, deviation, start=None):
     -------
     Intercepts
     """
-    precision = np.full(len(known.sizes), deviation**-2.0)
-    mode = tilt(f, replace(known, errors=precision), start)
-    s = expit(f + mode[known.bags])
-    width = np.sqrt(2 / (known.sums(s * (1 - s)) + precision))
+    precision = np.full(len(observed.sizes), deviation**-2.0)
+    mode = tilt(f, replace(observed, errors=precision), start)
+    s = expit(f + mode[observed.bags])
+    width = np.sqrt(2 / (observed.sums(s * (1 - s)) + precision))
     u = mode[:, None] + width[:, None] * NODES
     base = softplus(f)
-    K = [known.sums(softplus(f + v[known.bags]) - base) for v in u.T]
+    K = [observed.sums(softplus(f + v[observed.bags]) - base) for v in u.T]
     bell = -(u**2) * precision[:, None] / 2
-    logs = WEIGHTS + NODES**2 + u * known.counts[:, None] - np.transpose(K) + bell
+    logs = WEIGHTS + NODES**2 + u * observed.counts[:, None] - np.transpose(K) + bell
     total = logsumexp(logs, axis=1)
     log_ratio = total + np.log(width / deviation) - 0.5 * np.log(2 * np.pi)
     return Intercepts(log_ratio, u, np.exp(logs - total[:, None]), mode)
 
 
-def expected_probabilities(f, known, found):
-    """The mean of the probability of each instance over the intercept of its bag, given the count.
+def expected_probabilities(f, observed, intercepts):
+    """Mean of the probability of each instance over the random intercept of its bag, given the count.
 
     Parameters
     ----------
     f : ndarray, shape (n_rows,)
-    known : BagCounts
-    found : Intercepts
+    observed : BagCounts
+    intercepts : Intercepts
 
     Returns
     -------
     ndarray, shape (n_rows,)
     """
-    nodes = zip(found.values.T, found.weights.T, strict=True)
-    return sum(r[known.bags] * expit(f + u[known.bags]) for u, r in nodes)
+    nodes = zip(intercepts.values.T, intercepts.weights.T, strict=True)
+    return sum(r[observed.bags] * expit(f + u[observed.bags]) for u, r in nodes)

@@ -12,13 +12,13 @@ from ._intercepts import bag_intercepts, expected_probabilities
 from ._several import class_factors, class_posterior
 
 
-def posterior(scores, known, exact_up_to=20, deviation=0.0):
+def posterior(scores, observed, exact_up_to=20, deviation=0.0):
     """`count_posterior` of one column of scores, `class_posterior` of several, and the probabilities before it.
 
     Parameters
     ----------
     scores : ndarray, shape (n_instances,) or (n_instances, n_classes)
-    known : BagCounts
+    observed : BagCounts
     exact_up_to : int, default 20
     deviation : float, default 0.0
         Of an intercept of each bag, see `bag_intercepts`.
@@ -35,26 +35,26 @@ def posterior(scores, known, exact_up_to=20, deviation=0.0):
     ValueError
         For a deviation with several classes or with errors of the counts.
     """
-    return with_state(scores, known, exact_up_to, deviation)[0]
+    return with_state(scores, observed, exact_up_to, deviation)[0]
 
 
-def with_state(scores, known, exact_up_to, deviation, state=(None, None)):
-    """What `posterior` returns, and the tilts to start from the next time."""
-    if deviation and (scores.ndim == 2 or known.errors.any()):
+def with_state(scores, observed, exact_up_to, deviation, state=(None, None)):
+    """Result of `posterior`, and the tilts and modes to start from the next time."""
+    if deviation and (scores.ndim == 2 or observed.errors.any()):
         raise ValueError(
             f"bag_deviation={deviation!r} is for two classes, and for shares without errors"
         )
     if scores.ndim == 2:
-        T = tilt_classes(scores, known, state[0])
-        found = class_posterior(scores, known, T=T)
-        return (*found, softmax(scores, axis=1)), (T, None)
-    t = tilt(scores, known, state[0])
-    log_likelihood, q = count_posterior(scores, known, exact_up_to, t=t)
+        T = tilt_classes(scores, observed, state[0])
+        log_likelihood, q = class_posterior(scores, observed, T=T)
+        return (log_likelihood, q, softmax(scores, axis=1)), (T, None)
+    t = tilt(scores, observed, state[0])
+    log_likelihood, q = count_posterior(scores, observed, exact_up_to, t=t)
     if not deviation:
         return (log_likelihood, q, expit(scores)), (t, None)
-    found = bag_intercepts(scores, known, deviation, state[1])
-    mean = expected_probabilities(scores, known, found)
-    return (log_likelihood + found.log_ratio, q, mean), (t, found.mode)
+    intercepts = bag_intercepts(scores, observed, deviation, state[1])
+    mean = expected_probabilities(scores, observed, intercepts)
+    return (log_likelihood + intercepts.log_ratio, q, mean), (t, intercepts.mode)
 
 
 @dataclass(frozen=True)
@@ -91,17 +91,17 @@ class CountLoss(BagLoss):
             raise ValueError(f"bag_deviation must be a number, 0 or more, got {tau!r}")
 
     def with_deviation(self, deviation):
-        """The same loss with another `bag_deviation`."""
+        """A copy of the loss with another `bag_deviation`."""
         return replace(self, bag_deviation=deviation)
 
-    def effects(self, scores, known):
-        """The intercept of each bag given its count: mean and standard deviation, each of shape (n_bags,)."""
-        found = bag_intercepts(scores, known, self.bag_deviation)
-        return found.means, found.errors
+    def effects(self, scores, observed):
+        """Mean and standard deviation of the random intercept of each bag given its count, each of shape (n_bags,)."""
+        intercepts = bag_intercepts(scores, observed, self.bag_deviation)
+        return intercepts.means, intercepts.errors
 
-    def of_counts(self, scores, known):
+    def of_counts(self, scores, observed):
         """See `BagLoss.of_counts`."""
-        value, slope, state = self.evaluate(scores, known)
+        value, slope, state = self.evaluate(scores, observed)
         return value, slope, self.curved(scores, state)
 
     def curved(self, scores, state):
@@ -109,17 +109,22 @@ class CountLoss(BagLoss):
         s = expit(scores) if scores.ndim == 1 else softmax(scores, axis=1)
         return curvature(s)
 
-    def evaluate(self, scores, known, state=None):
+    def evaluate(self, scores, observed, state=None):
         """See `BagLoss.evaluate`; the state are tilts."""
-        given = scores, known, self.exact_up_to, self.bag_deviation
-        (log_likelihood, q, s), state = with_state(*given, state or (None, None))
+        (log_likelihood, q, s), state = with_state(
+            scores,
+            observed,
+            self.exact_up_to,
+            self.bag_deviation,
+            state or (None, None),
+        )
         return -float(log_likelihood.sum()), s - q, state
 
-    def factors(self, scores, known, state=None):
+    def factors(self, scores, observed, state=None):
         """See `BagLoss.factors`."""
         if scores.ndim == 1:
-            return count_factors(scores, known, self.bag_deviation)
-        return class_factors(scores, known)
+            return count_factors(scores, observed, self.bag_deviation)
+        return class_factors(scores, observed)
 
     def n_factors(self, n_rows):
         """See `BagLoss.n_factors`."""

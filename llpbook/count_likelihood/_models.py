@@ -114,14 +114,14 @@ class CountLogistic(LinearBagModel):
         return CountLoss(self.exact_up_to)
 
 
-def mean_map_start(Z, known, C):
-    """MeanMap's weights for the penalty of ``C``, as those of log-odds.
+def mean_map_start(Z, observed, C):
+    """Weights of log-odds by MeanMap, for the penalty of ``C``.
 
     Parameters
     ----------
     Z : ndarray or sparse array, shape (n_instances, n_columns)
         Features, with the 1 of an intercept.
-    known : BagCounts
+    observed : BagCounts
     C : float
 
     Returns
@@ -133,13 +133,16 @@ def mean_map_start(Z, known, C):
     NotIdentifiableError
         If the shares do not tell class means apart.
     """
-    sums = known.sums(Z)
+    sums = observed.sums(Z)
     sums = sums if isinstance(sums, np.ndarray) else sums.toarray()
-    shares, prior = known.shares, known.sizes @ known.shares / known.sizes.sum()
-    means = class_means(sums / known.sizes[:, None], shares, known.sizes)
+    shares, prior = (
+        observed.shares,
+        observed.sizes @ observed.shares / observed.sizes.sum(),
+    )
+    means = class_means(sums / observed.sizes[:, None], shares, observed.sizes)
     mu, factor = mean_operator(prior, means), 4 if len(prior) == 2 else 1
-    found = mean_map(Z, mu, factor / C, frequencies=known.frequencies)[0]
-    return 2 * found if len(mu) == 1 else found  # MeanMap halves log-odds
+    W = mean_map(Z, mu, factor / C, frequencies=observed.frequencies)[0]
+    return 2 * W if len(mu) == 1 else W  # MeanMap halves log-odds
 
 
 class CountBoosting(BoostedBagModel):

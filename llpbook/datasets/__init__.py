@@ -41,7 +41,7 @@ __all__ = [
 class BagDataset:
     """Instances in bags, their label proportions, and labels that are for evaluation only.
 
-    ``clf.fit(*dataset)`` learns, ``dataset.evaluate(clf)`` says how well: the labels reach neither fit nor tuning.
+    ``clf.fit(*dataset)`` learns, ``dataset.evaluate(clf)`` gives the accuracy: the labels reach neither fit nor tuning.
     Made by `load_bags` and `make_dataset`.
 
     Attributes
@@ -53,7 +53,7 @@ class BagDataset:
         The columns are the classes, which become ``classes_`` of an estimator, so that predictions and evaluation speak
         the same labels. Of two classes the positive one is the second. The index is 0, 1, ….
     bag_names : ndarray, shape (n_bags,)
-        What the bags are called, for instance the occupations.
+        Names of the bags, for instance the occupations.
     name : str
 
     Examples
@@ -134,7 +134,7 @@ class BagDataset:
 
 
 def dataset_names(*, encoding: str | None = None) -> list[str]:
-    """Names that `load` knows.
+    """List the names that `load` accepts.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def dataset_names(*, encoding: str | None = None) -> list[str]:
 
 
 def provenance(name: str, *, encoding: str = "onehot") -> dict[str, Any]:
-    """Where a data set comes from: source, licence, citation, sizes, class counts, notes, positive class.
+    """Look up the facts of a data set: source, licence, citation, sizes, class counts, notes, positive class.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def load(
     name: str, *, encoding: str = "onehot", missing: str | None = None,
     classes: Sequence | None = None,
 ) -> tuple[pd.DataFrame, pd.Series]:  # fmt: skip
-    """A data set as numbers.
+    """Load a data set as numbers.
 
     Nothing is scaled: put scikit-learn's ``MinMaxScaler`` or ``StandardScaler`` in front of the estimator.
 
@@ -195,9 +195,9 @@ def load(
     name : str
         One of `dataset_names`. With a paper's encoding, the name that the paper prints, which wins, or ours.
     encoding : str, default "onehot"
-        What becomes of nominal columns; numeric ones stay as they are.
+        Encoding of nominal columns; numeric ones stay as they are.
 
-        - ``"onehot"``: one column a value that occurs, ``column=value``; two values make ONE column, the indicator of
+        - ``"onehot"``: one column per value that occurs, ``column=value``; two values make ONE column, the indicator of
           the second.
         - ``"full"``: one column for every value that occurs.
         - ``"raw"``: one column with the codes 0, 1, … of the values, sorted by the number they start with if all of
@@ -241,7 +241,7 @@ def load(
 
 
 def load_table(name: str) -> pd.DataFrame:
-    """A data set as a user has it: text, numbers and missing values, nothing encoded.
+    """Load a data set as users have it: text, numbers and missing values, nothing encoded.
 
     Parameters
     ----------
@@ -272,7 +272,7 @@ def load_table(name: str) -> pd.DataFrame:
 
 
 def _prepare(name, encoding, missing=None, classes=None, by=None):
-    """X, y and the column ``by``, taken out of X before encoding."""
+    """Read X, y and the column ``by``, which is taken out of X before encoding."""
     spec = enc.recipe(name, encoding)
     missing = spec.get("missing_rule", "impute") if missing is None else missing
     if not isinstance(missing, str) or missing not in enc.MISSING:
@@ -303,7 +303,7 @@ def _prepare(name, encoding, missing=None, classes=None, by=None):
 
 
 def binary_labels(y: ArrayLike, positive: Any) -> np.ndarray:
-    """1 for the positive class, 0 for every other.
+    """Code labels as 1 for the positive class and 0 for every other.
 
     Parameters
     ----------
@@ -334,12 +334,12 @@ def random_bags(
     y: Matrix | int, *, bag_size: int | None = None, n_bags: int | None = None,
     random_state: RandomState = None,
 ) -> np.ndarray:  # fmt: skip
-    """Random bags: shuffle the instances, cut them into consecutive chunks.
+    """Make random bags: shuffle the instances, and cut them into consecutive chunks.
 
     Parameters
     ----------
     y : array-like, shape (n_instances,), or int
-        Anything with one entry an instance, or the number of instances. Its values are not looked at.
+        Anything with one entry per instance, or the number of instances. Its values are not used.
     bag_size : int, optional
         Instances in a bag; what remains makes a last, smaller bag.
     n_bags : int, optional
@@ -383,7 +383,7 @@ def make_dataset(
     X: Matrix, y: ArrayLike, bags: ArrayLike, *, positive: Any = None,
     name: str = "data",
 ) -> BagDataset:  # fmt: skip
-    """A `BagDataset` from labeled instances and their bags.
+    """Make a `BagDataset` from labeled instances and their bags.
 
     Parameters
     ----------
@@ -445,7 +445,7 @@ def load_bags(
     encoding: str = "onehot", missing: str | None = None, classes: Sequence | None = None,
     random_state: RandomState = None, positive: Any = None,
 ) -> BagDataset:  # fmt: skip
-    """A data set in bags.
+    """Load a data set in bags.
 
     Parameters
     ----------
@@ -476,15 +476,16 @@ def load_bags(
     >>> load_bags("heart", bag_size=16, random_state=0)
     BagDataset('heart': 270 instances, 13 features, 17 bags, 2 classes)
     """
-    ways = {"bag_size": bag_size, "n_bags": n_bags, "by": by}
-    given = [way for way, value in ways.items() if value is not None]
-    if len(given) != 1:
+    arguments = {"bag_size": bag_size, "n_bags": n_bags, "by": by}
+    stated = [name for name, value in arguments.items() if value is not None]
+    if len(stated) != 1:
         raise ValueError(
-            f"give exactly one of bag_size, n_bags and by, got {' and '.join(given) or 'none'}"
+            f"give exactly one of bag_size, n_bags and by, got {' and '.join(stated) or 'none'}"
         )
     X, y, groups = _prepare(name, encoding, missing, classes, by)
     if by is None:
-        codes = random_bags(y, bag_size=bag_size, n_bags=n_bags, random_state=random_state)  # fmt: skip
+        rng = check_random_state(random_state)
+        codes = random_bags(y, bag_size=bag_size, n_bags=n_bags, random_state=rng)
         names = np.arange(codes.max() + 1)
     else:
         codes, names = _natural(groups)
@@ -495,11 +496,11 @@ def load_bags(
 
 
 def _natural(groups):
-    """Bag numbers and names from a column; where it is missing, the last bag."""
+    """Bag numbers and names from a column; missing values form the last bag."""
     text = groups.dtype.kind not in "fiu"
     levels = enc.levels_of(groups) if text else sorted(groups.dropna().unique())
-    found = pd.Categorical(groups.astype(object), categories=levels).codes
-    codes = found.astype(np.intp)
+    codes = pd.Categorical(groups.astype(object), categories=levels).codes
+    codes = codes.astype(np.intp)
     names = [*levels, *["(missing)"] * bool((codes < 0).any())]
     codes[codes < 0] = len(levels)
     return codes, np.array(names, dtype=object)

@@ -1,4 +1,4 @@
-"""How `llpbook.datasets` reads a raw table and makes it numbers; the facts on each set are data/provenance.json."""
+"""Read raw tables and encode them as numbers; the facts on each set are in data/provenance.json."""
 
 import difflib
 import json
@@ -20,18 +20,18 @@ def catalog():
     return json.loads((DATA / "provenance.json").read_text(encoding="utf-8"))
 
 
-def unknown(argument, value, known):
-    """The error for a name that is not known, with those that are close to it."""
-    known = [repr(name) for name in pd.Index(list(known)).tolist()]
-    close = difflib.get_close_matches(repr(value), known, n=3)
+def unknown(argument, value, valid):
+    """The error for an unknown name, with the valid names that are close to it."""
+    valid = [repr(name) for name in pd.Index(list(valid)).tolist()]
+    close = difflib.get_close_matches(repr(value), valid, n=3)
     hint = f"did you mean {' or '.join(close)}? " if close else ""
     return ValueError(
-        f"{argument}={value!r} is not known; {hint}known: {', '.join(known)}"
+        f"{argument}={value!r} is not known; {hint}known: {', '.join(valid)}"
     )
 
 
 def recipe(name, encoding):
-    """All that says how to make one set in one encoding: facts of its file, then of the set, then of the paper."""
+    """Recipe of one set in one encoding: facts of its file, overridden by those of the set, then of the paper."""
     for argument, value in (("name", name), ("encoding", encoding)):
         if not isinstance(value, str):
             raise ValueError(f"{argument} must be a name, got {value!r}")
@@ -79,11 +79,12 @@ def twonorm(n, d=20):
     y = rng.randint(0, 2, size=n)
     X = rng.standard_normal((n, d)) + (2 * y[:, None] - 1) * 2 / np.sqrt(d)
     table = pd.DataFrame(X, columns=[f"x{i}" for i in range(1, d + 1)])
-    return table.assign(**{"class": y})
+    table["class"] = y
+    return table
 
 
 def choose_rows(table, spec):
-    """The rows a set is made of, and its classes: complete cases, rows with known values, merged classes."""
+    """Choose the rows of a set, and its classes: complete cases, rows with required values, merged classes."""
     if spec.get("complete"):
         table = table.dropna()
     table = table.dropna(subset=spec.get("require", []))
@@ -93,14 +94,14 @@ def choose_rows(table, spec):
 
 def levels_of(values, declared=()):
     """The values of a nominal column in order: by leading number where all start with one, else alphabetically."""
-    found = sorted({str(v) for v in values.dropna().unique()} | set(declared))
-    if all(re.match(r"-?\d+", value) for value in found):
-        found.sort(key=lambda value: int(re.match(r"-?\d+", value)[0]))
-    return found
+    levels = sorted({str(v) for v in values.dropna().unique()} | set(declared))
+    if all(re.match(r"-?\d+", value) for value in levels):
+        levels.sort(key=lambda value: int(re.match(r"-?\d+", value)[0]))
+    return levels
 
 
 def encode(table, spec, missing):
-    """The raw table as a DataFrame of floats; ``missing`` is one of MISSING but "drop"."""
+    """Encode the raw table as a DataFrame of floats; ``missing`` is one of MISSING but "drop"."""
     nominal = [c for c in table if c in spec.get("nominal", [])]
     if not nominal and not table.isna().to_numpy().any():
         return table
@@ -111,9 +112,9 @@ def encode(table, spec, missing):
         values = table[name]
         if name not in nominal or values.isna().all():
             # A column without any value has no median: it becomes 0.
-            known = values.astype(float)
-            fill = np.nan if missing == "keep" else np.nan_to_num(known.median())
-            columns[name] = known.fillna(fill)
+            numeric = values.astype(float)
+            fill = np.nan if missing == "keep" else np.nan_to_num(numeric.median())
+            columns[name] = numeric.fillna(fill)
             continue
         values = values.astype(object)
         if missing == "category":
@@ -124,8 +125,8 @@ def encode(table, spec, missing):
         if missing != "keep":
             codes = codes.fillna(codes.mode()[0])
         if name in numbers:
-            found = [int(re.search(r"\d+", level)[0]) for level in levels]
-            columns[name] = codes.map(dict(enumerate(found)))
+            values = [int(re.search(r"\d+", level)[0]) for level in levels]
+            columns[name] = codes.map(dict(enumerate(values)))
         elif spec["encoding"] == "raw":
             columns[name] = codes
         else:

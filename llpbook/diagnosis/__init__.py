@@ -1,4 +1,4 @@
-r"""Which variant of the problem is it? The tests that say which variants the data leave possible.
+r"""Diagnosis: tests of independence that show which variants of the problem the data leave possible.
 
 Features X, label Y and bag B of an instance can depend on one another in seven named ways (`llpbook.taxonomy`), and
 what can be learned depends on which of them holds. `diagnose` tests the statements of independence: three from bags and

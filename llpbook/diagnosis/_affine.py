@@ -1,4 +1,4 @@
-"""Are bag means affine in the label proportions? The test of X ⊥ B | Y that needs no labels.
+"""The test of X ⊥ B | Y that needs no labels: bag means must be affine in the label proportions.
 
 It is the classical test of lack of fit of a regression with replicates: the bag means are regressed on the
 proportions, the instances of a bag are the replicates, and the F distribution says whether what the regression leaves
@@ -27,7 +27,7 @@ ERRORS_LEFT = 2
 
 
 class BagMoments(NamedTuple):
-    """Means and spread of the bags of two or more instances.
+    """Moments of the bags of two or more instances.
 
     sizes (n_bags,); means (n_bags, n_embedded); traces (n_bags,) of the covariances within bags; shape (n_embedded,
     n_embedded), their pooled covariance scaled to the trace 1, and dimension, the effective number of features in it;
@@ -43,7 +43,7 @@ class BagMoments(NamedTuple):
 
 
 def bag_moments(features, bags, proportions):
-    """Means and spread of the bags of two or more instances.
+    """Compute the moments of the bags of two or more instances.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def bag_moments(features, bags, proportions):
 
 
 def effective_dimension(shape, dof):
-    r"""How many independent features of equal variance vary as much: :math:`1 / \operatorname{tr} \Sigma^2`.
+    r"""Number of independent features of equal variance that vary as much: :math:`1 / \operatorname{tr} \Sigma^2`.
 
     :math:`\Sigma` is a covariance of trace 1, and its square is freed of the bias that it has in Gaussian samples of
     ``dof`` degrees of freedom.
@@ -81,7 +81,7 @@ def effective_dimension(shape, dof):
 
 
 def lack_of_fit(means, sizes, proportions):
-    r"""What is left of bag means by weighted least squares on the proportions.
+    r"""Residual sum of squares of the bag means, by weighted least squares on the proportions.
 
     :math:`Q = \min_\mu \sum_b n_b \lVert m_b - \sum_y \pi_{by} \mu_y \rVert^2`, :eq:`eq-diag-lack-of-fit`.
 
@@ -106,7 +106,7 @@ def lack_of_fit(means, sizes, proportions):
 
 
 def expected_lack(moments, free):
-    r"""The lack of fit to expect by chance, and the degrees of freedom of both.
+    r"""Lack of fit to expect by chance, and the degrees of freedom of the lack of fit and of its expectation.
 
     :math:`\hat E = \sum_b (1 - h_b) \bigl( \operatorname{tr} S_b - \frac{n_b}{n_b - 1} \langle C_b, \hat\Gamma \rangle
     \bigr)`, :eq:`eq-diag-noise`: the variance within a bag holds the difference between the classes, which is no noise
@@ -135,8 +135,8 @@ def expected_lack(moments, free):
     # eq: eq-diag-noise
     expected = bound - np.sum(np.tensordot(free, mixing, 1) * gram)
     error = difference_variance(moments, free, solve, mixing)
-    known = round(free.sum()) == len(sizes) - P.shape[1]
-    if not known or expected < ERRORS_LEFT * error**0.5:
+    full_rank = round(free.sum()) == len(sizes) - P.shape[1]
+    if not full_rank or expected < ERRORS_LEFT * error**0.5:
         expected, error = bound, 0.0
     within = (free**2 / (sizes - 1)).sum() / free.sum() ** 2
     variance = error + 2 / dimension * within * expected**2
@@ -144,7 +144,7 @@ def expected_lack(moments, free):
 
 
 def difference_variance(moments, free, solve, mixing):
-    """Variance of the difference between the classes that is taken out: of their means, and of it within bags."""
+    """Variance of the difference between the classes that `expected_lack` takes out of the noise."""
     noise = free @ moments.traces / free.sum()
     total, means = np.tensordot(free, mixing, 1), solve @ moments.means
     spread = means @ moments.shape @ means.T
@@ -155,10 +155,10 @@ def difference_variance(moments, free, solve, mixing):
 
 
 class AffineResult(NamedTuple):
-    """What `affine_test` finds.
+    """Result of `affine_test`.
 
-    statistic, the lack of fit over what is expected, about 1 where the bag means are affine; pvalue;
-    relative_sd, the standard deviation of the statistic; note, why there is no test.
+    statistic, the lack of fit divided by its expectation, about 1 where the bag means are affine; pvalue;
+    relative_sd, the standard deviation of the statistic; note, the reason if there is no test.
     """
 
     statistic: float
@@ -168,7 +168,7 @@ class AffineResult(NamedTuple):
 
 
 def affine_test(features, bags, proportions, exact=True):
-    r"""Are bag means affine in the label proportions, as X ⊥ B | Y has it?
+    r"""Test whether bag means are affine in the label proportions, as they are under X ⊥ B | Y.
 
     The ratio of the lack of fit to its expectation is compared with the F distribution, :eq:`eq-diag-pvalue`. Bags of
     one instance are left out.
@@ -179,8 +179,8 @@ def affine_test(features, bags, proportions, exact=True):
     bags : ndarray of int, shape (n_instances,)
     proportions : ndarray, shape (n_bags, n_classes)
     exact : bool, default True
-        Whether the proportions are counts of these very instances. If they are not, the differences of the estimated
-        class means are taken out of the features: an error of a share moves a bag mean along these and nowhere else.
+        True if the proportions are counts of these very instances. If not, the differences of the estimated class
+        means are taken out of the features: an error of a share moves a bag mean along these and nowhere else.
 
     Returns
     -------
@@ -209,15 +209,16 @@ def affine_test(features, bags, proportions, exact=True):
         return AffineResult(np.inf if off else 0.0, float(not off), 0.0)
     if free @ moments.traces <= NO_VARIANCE * variance:
         return no_test("each bag that varies is needed for the class means")
-    expected, *dof = expected_lack(moments, free)
+    expected, fit_dof, noise_dof = expected_lack(moments, free)
     # eq: eq-diag-pvalue
-    pvalue = float(f.sf(lack / expected, *dof))
-    return AffineResult(lack / expected, pvalue, sum(2 / v for v in dof) ** 0.5)
+    pvalue = float(f.sf(lack / expected, fit_dof, noise_dof))
+    relative_sd = (2 / fit_dof + 2 / noise_dof) ** 0.5
+    return AffineResult(lack / expected, pvalue, relative_sd)
 
 
 def no_test(note):
     """The result where there is no test, with a note that says why."""
-    return AffineResult(*[np.nan] * 3, note)
+    return AffineResult(np.nan, np.nan, np.nan, note)
 
 
 def without_class_differences(features, moments):
@@ -230,7 +231,7 @@ def without_class_differences(features, moments):
 
 
 def affine_tests(seen, bags, proportions, exact=True, alpha=0.05):
-    r"""Are bag means affine in the label proportions? `affine_test` of each view, combined.
+    r"""Combine the `affine_test` of each view of the features.
 
     Where the shares may carry error, the single columns are not tested: in one dimension such an error looks like a
     shift.
@@ -257,16 +258,16 @@ def affine_tests(seen, bags, proportions, exact=True, alpha=0.05):
         features = seen.features[:, used]
         if is_column and not (exact and _is_varied(features, n_bags)):
             continue
-        found = affine_test(features * np.sqrt(weights[used]), bags, proportions, exact)
-        if found.note and not is_column:
-            return TestResult(np.nan, np.nan, note=found.note)
-        pvalues[i], first = found.pvalue, first or found
+        one = affine_test(features * np.sqrt(weights[used]), bags, proportions, exact)
+        if one.note and not is_column:
+            return TestResult(np.nan, np.nan, note=one.note)
+        pvalues[i], first = one.pvalue, first or one
     shift = smallest_shift(first.relative_sd, n_bags, n_instances, alpha)
     columns = seen.spread(pvalues[2:]) if exact else None
     return TestResult(first.statistic, combine_views(pvalues), shift, columns)
 
 
 def _is_varied(column, n_bags):
-    """Whether enough instances have another value than the commonest."""
+    """True if enough instances have another value than the commonest."""
     _, counts = np.unique(column, return_counts=True)
     return len(column) - counts.max() >= max(LEAST_VARIED, n_bags)

@@ -1,4 +1,4 @@
-"""A diagnosis: input, checked; the tests that each statement of independence gets; one result per statement."""
+"""`diagnose`: check the input, run the tests of each statement of independence, and join them to one result each."""
 
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ class Problem(NamedTuple):
     """Checked input of `diagnose`.
 
     X (n_instances, n_features); bags (n_instances,) and labels (n_instances,) as codes, -1 for an unknown label;
-    proportions (n_bags, n_classes); exact, whether they are counts of these instances; names (n_features,) of the
+    proportions (n_bags, n_classes); exact, True if they are counts of these instances; names (n_features,) of the
     columns.
     """
 
@@ -40,23 +40,24 @@ class Problem(NamedTuple):
 
 
 def read_problem(X, bags, proportions, labels=None, exact=None):
-    """The input of `diagnose`, checked, and whether the proportions are counts of these instances."""
+    """Check the input of `diagnose`; by default judge if the proportions are counts of these instances."""
     if np.ndim(exact) or exact not in (None, True, False):
         raise ValueError(f"exact must be None, True or False, got {exact!r}")
-    given, X = X, check_features(X)
-    names = [str(c) for c in getattr(given, "columns", range(X.shape[1]))]
-    data = read_bags(X, bags, proportions, labels, given)
-    codes, matrix, known = data.bags, data.proportions, data.labels
+    features = check_features(X)
+    names = [str(c) for c in getattr(X, "columns", range(features.shape[1]))]
+    data = read_bags(features, bags, proportions, labels, X)
+    codes, matrix, classes = data.bags, data.proportions, data.labels
     if labels is None:
-        known = np.full(len(X), -1)
-    elif not (known >= 0).any():
+        classes = np.full(len(codes), -1)
+    elif not (classes >= 0).any():
         raise ValueError("labels holds no known label; pass None instead")
     sizes = np.bincount(codes, minlength=len(matrix))
     counts, sizes = whole_counts(matrix, sizes), sizes[:, None]
     whole = bool((np.abs(counts - sizes * matrix) < 0.02).all())
     if exact and not whole:
         matrix = np.where(sizes > 0, counts / np.maximum(sizes, 1), matrix)
-    return Problem(X, codes, matrix, known, whole if exact is None else exact, names)
+    exact = whole if exact is None else exact
+    return Problem(features, codes, matrix, classes, exact, names)
 
 
 def check_levels(alpha, n_permutations, n_together):
@@ -72,7 +73,7 @@ def check_levels(alpha, n_permutations, n_together):
 
 
 def tests_without_labels(problem, alpha, n_permutations, rng):
-    """The three tests of bags and proportions, on all instances: statement, name of the test, result."""
+    """Run the three tests of bags and proportions, on all instances: statement, name of the test, result."""
     X, bags, matrix, exact = problem.X, problem.bags, problem.proportions, problem.exact
     seen, cells = views(X, random_state=rng), cell_codes(bags)
     counts = whole_counts(matrix, np.bincount(bags, minlength=len(matrix)))
@@ -88,41 +89,42 @@ def tests_without_labels(problem, alpha, n_permutations, rng):
 
 
 def tests_with_labels(problem, alpha, n_permutations, rng):
-    """What labels add: tests of four statements, and of Y ⊥ B where the proportions do not tell it."""
-    known = problem.labels >= 0
-    X, b, y = (v[known] for v in (problem.X, problem.bags, problem.labels))
+    """Run the tests of labels: of four statements, and of Y ⊥ B where the proportions may carry error."""
+    labeled = problem.labels >= 0
+    X, b, y = problem.X[labeled], problem.bags[labeled], problem.labels[labeled]
     b, y = cell_codes(b), cell_codes(y)
     if np.ptp(X, axis=0).any():
-        found = _tests_of_labeled(X, y, b, alpha, n_permutations, rng)
+        tests = _tests_of_labeled(X, y, b, alpha, n_permutations, rng)
     else:
         note = "the labeled instances have equal features"
-        nothing = "labeled instances", TestResult(np.nan, np.nan, note=note)
-        found = [(s, *nothing) for s in ("X_Y", "X_Y|B", "X_B|Y", "Y_B|X")]
+        none = TestResult(np.nan, np.nan, note=note)
+        about_features = ("X_Y", "X_Y|B", "X_B|Y", "Y_B|X")
+        tests = [(s, "labeled instances", none) for s in about_features]
     if not problem.exact:
         table = table_test(crosstab(b, y), max(1999, n_permutations), alpha, rng)
-        found.append(("Y_B", "Pearson's X² of the labels", table))
-    return found
+        tests.append(("Y_B", "Pearson's X² of the labels", table))
+    return tests
 
 
 def _tests_of_labeled(X, y, b, alpha, n_permutations, rng):
-    """Tests of the four statements about features, not all of them equal, where all labels are known."""
-    seen, both, options = views(X, random_state=rng), cell_codes(b, y), (alpha, rng)
+    """Run the tests of the four statements about features, not all of them equal, where all labels are known."""
+    seen, both = views(X, random_state=rng), cell_codes(b, y)
     single = {
         "X_Y": ("labels", y, None, "all labels are of one class"),
         "X_Y|B": ("labels within bags", both, b, "no bag has labels of two classes"),
         "X_B|Y": ("bags within classes", both, y, "no class has labels in two bags"),
     }
-    found = []
+    tests = []
     for statement, (what, cells, groups, note) in single.items():
-        test = permutation_test(seen, cells, groups, n_permutations, *options, note)
-        found.append((statement, f"permutation of {what}", test))
+        test = permutation_test(seen, cells, groups, n_permutations, alpha, rng, note)
+        tests.append((statement, f"permutation of {what}", test))
     Z = seen.features[:, -seen.varied.sum() :]
-    found.append(("Y_B|X", "held-out gain by the bag", label_test(Z, y, b, *options)))
-    return found
+    gain = label_test(Z, y, b, alpha, rng)
+    return [*tests, ("Y_B|X", "held-out gain by the bag", gain)]
 
 
 def join_tests(tests):
-    """Name and result of one or two tests of a statement: of two, twice the smaller p-value."""
+    """Join one or two tests of a statement, to a name and a result; of two, the p-value is twice the smaller one."""
     able = {n: r for n, r in tests.items() if np.isfinite(r.pvalue)}
     if not able and len(tests) > 1:
         note = "; ".join(f"{r.note} ({n})" for n, r in tests.items())
@@ -154,7 +156,7 @@ def diagnose(
     n_permutations: int = 199,
     random_state: RandomState = 0,
 ) -> Diagnosis:
-    r"""Which variants of the taxonomy do these bags leave possible?
+    r"""Test which variants of the taxonomy given bags leave possible.
 
     From bags and proportions three statements can be tested, on all instances: Y ⊥ B from the counts, X ⊥ B from the
     features, and X ⊥ B | Y since it makes the mean embeddings of the bags affine in their proportions. Labels add
@@ -172,9 +174,9 @@ def diagnose(
     alpha : float, default 0.05
         Level at which a true statement is rejected, and by Holm's correction for its several statements a true variant.
     exact : bool or None, default None
-        Whether the proportions are counts of these very instances, up to rounding to the nearest count. None: if they
-        are whole counts. If they are not (a survey, a census of other people), say False: Y ⊥ B is then tested with
-        labels only, and X ⊥ B | Y where errors of the shares cannot show.
+        True if the proportions are counts of these very instances, up to rounding to the nearest count. None: True if
+        they are whole counts. Say False for other shares (a survey, a census of other people): Y ⊥ B is then tested
+        with labels only, and X ⊥ B | Y where errors of the shares cannot show.
     n_permutations : int, default 199
     random_state : int, RandomState or None, default 0
 
@@ -200,19 +202,19 @@ def diagnose(
     >>> rng = np.random.default_rng(0)
     >>> bags = np.repeat(np.arange(6), 50)
     >>> X = rng.normal(size=(300, 2)) + rng.normal(size=(6, 2))[bags]
-    >>> found = diagnose(X, bags, np.arange(2, 8) / 10)
-    >>> found.verdict("X_B|Y"), "simple" in found.variants
+    >>> diagnosis = diagnose(X, bags, np.arange(2, 8) / 10)
+    >>> diagnosis.verdict("X_B|Y"), "simple" in diagnosis.variants
     ('rejected', False)
     """
     check_levels(alpha, n_permutations, 3 if labels is None else 4)
     problem = read_problem(X, bags, proportions, labels, exact)
     rng = check_random_state(random_state)
-    found = tests_without_labels(problem, alpha, n_permutations, rng)
+    tests = tests_without_labels(problem, alpha, n_permutations, rng)
     if labels is not None:
-        found += tests_with_labels(problem, alpha, n_permutations, rng)
+        tests += tests_with_labels(problem, alpha, n_permutations, rng)
     by_statement = {
-        s: {name: result for about, name, result in found if about == s}
+        s: {name: result for about, name, result in tests if about == s}
         for s in STATEMENTS
     }
     joined = {s: join_tests(tests) for s, tests in by_statement.items() if tests}
-    return Diagnosis.of(problem, joined, alpha, exact is None)
+    return Diagnosis.of(problem, joined, alpha, judged=exact is None)

@@ -1,4 +1,4 @@
-r"""Does the bag tell more about the label than the features do? The test of Y ⊥ B | X, from models of both."""
+r"""The test of Y ⊥ B | X: does the bag predict the labels beyond the features, in held-out data?"""
 
 import numpy as np
 from scipy.linalg import eigh
@@ -11,12 +11,12 @@ from ..base import seed_of_bins
 from ._permutations import cell_sums
 from ._views import FREQUENCIES, TestResult, smallest_shift, unit_total, waves
 
+#: No test of Y ⊥ B | X if the features explain more than 1 minus this share of the variance that bags seem to add.
 LEAST_LEFT = 0.6
-"""The least share of what bags seem to add that features must leave unexplained, for the test of Y ⊥ B | X."""
 
 
 def embed(X, rng, n_components=30):
-    """Standardized columns, or their first principal components, and Fourier features of them; the variance is 1."""
+    """Standardized columns or their first principal components, with Fourier features of them; the variance is 1."""
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     if Z.shape[1] > n_components:
         Z = Z @ eigh(Z.T @ Z)[1][:, -n_components:]
@@ -61,8 +61,8 @@ def class_probabilities(X, features, onehot, rng, n_folds=5):
         second = add_trees(X, onehot[:, 1:], base[:, 1:], train, test, rng)
         return np.hstack([1 - second, second])
 
-    found = np.clip(out_of_fold(fit, onehot, n_folds, rng), 1e-3, None)
-    return found / found.sum(axis=1, keepdims=True)
+    P = np.clip(out_of_fold(fit, onehot, n_folds, rng), 1e-3, None)
+    return P / P.sum(axis=1, keepdims=True)
 
 
 def conditional_mean(X, features, target, rng, n_folds=3):
@@ -77,7 +77,7 @@ def conditional_mean(X, features, target, rng, n_folds=3):
 
 
 def label_shifts(residuals, basis, bags, n_bags, ridge=10.0):
-    r"""How each bag shifts the labels: :math:`\beta_b = (S_b^\top S_b + \kappa I)^{-1} S_b^\top e_b`, less their mean.
+    r"""Shift of the labels by each bag: :math:`\beta_b = (S_b^\top S_b + \kappa I)^{-1} S_b^\top e_b` minus their mean.
 
     Ridge regression of the residuals of its instances on a few features; shape (n_bags, n_basis, n_columns).
     """
@@ -99,7 +99,7 @@ def effect_basis(features, scores):
 
 
 def label_test(X, labels, bags, alpha=0.05, random_state=None):
-    r"""Does the bag tell more about the label than the features do?
+    r"""Test whether the bag predicts the label beyond the features.
 
     With residuals :math:`e = y - \hat P(y \mid x)` out of fold, learn on one half of the instances what the bag adds,
     :math:`f(x, b)` (`label_shifts`), and on the other half correlate the residuals with :math:`f` less its mean given
@@ -144,10 +144,10 @@ def label_test(X, labels, bags, alpha=0.05, random_state=None):
         learn, test = half != side, half == side
         beta = label_shifts(residuals[learn], basis[learn], bags[learn], bags.max() + 1)
         shift = np.einsum("ij,ijc->ic", basis[test], beta[bags[test]])
-        # Within the half: what the other half learned from goes with residuals here.
-        rest = shift - conditional_mean(X[test], features[test], shift, rng)
-        left.append(np.square(rest).sum() / max(np.square(shift).sum(), 1e-300))
-        z = (residuals[test] * rest).sum(axis=1)
+        # Within the half, because the residuals here depend on the other half's labels.
+        own = shift - conditional_mean(X[test], features[test], shift, rng)
+        left.append(np.square(own).sum() / max(np.square(shift).sum(), 1e-300))
+        z = (residuals[test] * own).sum(axis=1)
         statistics.append(np.sqrt(len(z)) * z.mean() / max(z.std(), 1e-300))
     if np.mean(left) < LEAST_LEFT:
         return TestResult(np.nan, np.nan, note="the features tell the bag")

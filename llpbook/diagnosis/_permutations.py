@@ -1,4 +1,4 @@
-r"""Do distributions differ between cells? Permutations, and tables of counts."""
+r"""Tests of equal distributions in cells: by permutations, and for tables of counts."""
 
 import numpy as np
 import pandas as pd
@@ -40,13 +40,13 @@ def permuted_energies(features, cells, groups, n_permutations, rng):
     # Centered in groups, so that only the sums over cells change; single precision halves the time.
     rows = (features - group_means(features, groups))[order].astype(np.float32)
     blocks, cells, n = groups[order], cells[order], len(cells)
-    sizes, found = np.bincount(cells), []
+    sizes, energies = np.bincount(cells), []
     for at in range(0, 1 + n_permutations, BATCH):
         many = np.empty((n, min(BATCH, 1 + n_permutations - at)), dtype=np.int32)
         for j in range(many.shape[1]):
             many[:, j] = cells[shuffled(blocks, rng)] if at + j else cells
-        found.append(cell_energies(rows, many, sizes))
-    return np.vstack(found)
+        energies.append(cell_energies(rows, many, sizes))
+    return np.vstack(energies)
 
 
 def shuffled(blocks, rng):
@@ -67,7 +67,7 @@ def cell_energies(rows, cells, sizes):
 
 
 def permutation_tails(parts):
-    """P-values of energies by the tail of Pearson's type III distribution, whose moments are those of their columns.
+    """P-values of energies by Pearson's type III distribution with the moments of their columns.
 
     1 in a column that is constant up to rounding.
     """
@@ -84,7 +84,7 @@ def permutation_test(
     seen, cells, groups=None, n_permutations=199, alpha=0.05, random_state=None,
     single="one cell in each group",
 ):  # fmt: skip
-    r"""Do features differ between the cells of a group?
+    r"""Test whether features differ between the cells of a group, by permutations.
 
     Each view of the features has its energy, each energy a p-value from the moments of its permutations, and the
     combination of these is the statistic whose rank among its own permutations is the p-value,
@@ -97,13 +97,13 @@ def permutation_test(
     cells : ndarray of int, shape (n_instances,)
         Codes 0, 1, ….
     groups : ndarray of int, shape (n_instances,), optional
-        What to condition on; one group if not given. All instances of a cell are in one group.
+        Groups to condition on; one group if not given. All instances of a cell are in one group.
     n_permutations : int, default 199
     alpha : float, default 0.05
         For the smallest shift that would be found.
     random_state : int, RandomState or None
     single : str
-        What the note says where each group has only one cell.
+        The note where each group has only one cell.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def permutation_test(
 
 
 def table_test(counts, n_draws=1999, alpha=0.05, random_state=None):
-    r"""Do the shares of the columns differ between the rows of a table of counts?
+    r"""Test whether the shares of the columns differ between the rows of a table of counts.
 
     Pearson's :math:`X^2 = \sum_{kj} (o_{kj} - e_{kj})^2 / e_{kj}`. Where all expected counts are 5
     or more, its p-value is that of :math:`\chi^2`; else it is the rank among random tables with these margins.
@@ -154,8 +154,8 @@ def table_test(counts, n_draws=1999, alpha=0.05, random_state=None):
     counts = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
     if min(counts.shape) < 2:
         return TestResult(np.nan, np.nan, note="one bag, or one class")
-    margins = counts.sum(axis=1), counts.sum(axis=0)
-    expected = np.outer(*margins) / counts.sum()
+    row_sums, column_sums = counts.sum(axis=1), counts.sum(axis=0)
+    expected = np.outer(row_sums, column_sums) / counts.sum()
 
     def squares(tables):
         return (np.square(tables - expected) / expected).sum(axis=(-2, -1))
@@ -164,7 +164,7 @@ def table_test(counts, n_draws=1999, alpha=0.05, random_state=None):
     shift = smallest_table_shift(counts.shape, counts.sum(), alpha)
     if expected.min() >= 5:
         return TestResult(statistic, float(chi2.sf(statistic, dof)), shift)
-    draws = random_table(*margins, seed=rng)
+    draws = random_table(row_sums, column_sums, seed=rng)
     block = max(1, 10**6 // counts.size)  # tables at a time, to bound the memory
     exceeding = 0
     for at in range(0, n_draws, block):
@@ -174,7 +174,7 @@ def table_test(counts, n_draws=1999, alpha=0.05, random_state=None):
 
 
 def smallest_table_shift(shape, n_instances, alpha, power=0.8):
-    r"""The typical shift of shares that Pearson's test finds with the given power.
+    r"""Typical shift of shares that Pearson's test finds with the given power.
 
     In standard deviations of the label, independent in each of :math:`L` rows:
     :math:`\delta^2 = \frac{\lambda}{n} \frac{L}{L - 1}`, :math:`\lambda` the noncentrality with which the
@@ -183,8 +183,8 @@ def smallest_table_shift(shape, n_instances, alpha, power=0.8):
     dof = (shape[0] - 1) * (shape[1] - 1)
     critical = chi2.isf(alpha, dof)
     top = 10 + 10 * critical
-    found = brentq(lambda c: ncx2.sf(critical, dof, c) - power, 1e-9, top)
-    return float(np.sqrt(found / n_instances * shape[0] / (shape[0] - 1)))
+    noncentrality = brentq(lambda c: ncx2.sf(critical, dof, c) - power, 1e-9, top)
+    return float(np.sqrt(noncentrality / n_instances * shape[0] / (shape[0] - 1)))
 
 
 def two_bag_test(
@@ -195,11 +195,11 @@ def two_bag_test(
     alpha: float = 0.05,
     random_state: RandomState = 0,
 ) -> TestResult:
-    """Do these two bags differ?
+    """Test whether two bags differ.
 
-    A permutation test of equal distributions, by whitened components, Fourier features and each column: whatever
-    differs smoothly. What it finds need not be the class prior: methods for two bags assume that nothing else differs,
-    which two bags cannot show.
+    A permutation test of equal distributions, by whitened components, Fourier features and each column: it finds any
+    smooth difference. The difference need not be one of the class priors: methods for two bags assume that nothing else
+    differs, which two bags cannot show.
 
     Parameters
     ----------
@@ -226,8 +226,8 @@ def two_bag_test(
     >>> import numpy as np
     >>> from llpbook.diagnosis import two_bag_test
     >>> rng = np.random.default_rng(0)
-    >>> found = two_bag_test(rng.normal(size=(80, 3)), rng.normal(size=(60, 3)) + [1, 0, 0])
-    >>> found.pvalue <= 0.001
+    >>> result = two_bag_test(rng.normal(size=(80, 3)), rng.normal(size=(60, 3)) + [1, 0, 0])
+    >>> result.pvalue <= 0.001
     True
     """
     X_p, X_q = check_features(X_p, "X_p"), check_features(X_q, "X_q")

@@ -1,4 +1,4 @@
-"""What `llpbook.diagnosis.diagnose` returns: p-values, the variants that they leave, and what follows from these."""
+"""`Diagnosis`, the result of `llpbook.diagnosis.diagnose`: p-values, the variants left, and the conclusions."""
 
 import textwrap
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ MEANING = {
     "Y_B|X": "given the features, the bag tells nothing about the label",
 }
 
+#: In standard deviations: whole bags may be held out only where shifts of this size would have been found.
 SMALL_SHIFT = 0.1
-"""Standard deviations: whole bags may be held out only where shifts of this size would have been found."""
-
+#: Columns of the printed report.
 WIDTH = 100
 
 
@@ -36,13 +36,13 @@ def as_text(p):
 
 
 def at_most(pvalues, alpha):
-    """Whether p-values are at most alpha, up to rounding."""
+    """True where p-values are at most alpha, up to rounding."""
     return pvalues <= alpha * (1 + 1e-9)
 
 
 @dataclass(frozen=True)
 class Diagnosis(Printed):
-    """Which variants the data leave possible; `print` it.
+    """The variants that the data leave possible; `print` it.
 
     A small p-value rejects an independence. Nothing can confirm one, and no variant is rejected for what depends on
     what: hard, which claims no independence, is never rejected.
@@ -50,7 +50,7 @@ class Diagnosis(Printed):
     Attributes
     ----------
     tests : DataFrame
-        One row a statement tested: ``test``, ``statistic``, ``pvalue`` (NaN where the data cannot say anything),
+        One row per statement tested: ``test``, ``statistic``, ``pvalue`` (NaN where the data cannot say anything),
         ``detectable`` (the smallest shift that would have been found four times in five, in standard deviations),
         ``note``.
     by_column : DataFrame, shape (n_features, n_tests)
@@ -62,16 +62,16 @@ class Diagnosis(Printed):
     n_labeled : int
         Instances with a known label.
     exact : bool
-        Whether the proportions are taken as counts of these instances.
+        True if the proportions are taken as counts of these instances.
     judged : bool
-        Whether that was judged by their being whole counts, rather than told.
+        True if ``exact`` was not stated, and is judged by whether they are whole counts.
 
     Examples
     --------
     >>> from llpbook import diagnose, load_bags
     >>> data = load_bags("heart", bag_size=8, random_state=0)
-    >>> found = diagnose(*data, n_permutations=99, random_state=0)
-    >>> found.n_bags, found.exact
+    >>> diagnosis = diagnose(*data, n_permutations=99, random_state=0)
+    >>> diagnosis.n_bags, diagnosis.exact
     (34, True)
     """
 
@@ -99,11 +99,11 @@ class Diagnosis(Printed):
         """The p-value of each named variant, a Series; 1 where none of its independences was tested.
 
         The smallest p-value of its independences, by Holm's correction times the number of those tested."""
-        found = {}
-        for name, held in VARIANTS.items():
-            p = self.pvalues[self.pvalues.index.isin(held)].dropna()
-            found[name.lower()] = min(1.0, len(p) * p.min()) if len(p) else 1.0
-        return pd.Series(found)
+        corrected = {}
+        for name, claims in VARIANTS.items():
+            p = self.pvalues[self.pvalues.index.isin(claims)].dropna()
+            corrected[name.lower()] = min(1.0, len(p) * p.min()) if len(p) else 1.0
+        return pd.Series(corrected)
 
     @property
     def variants(self):
@@ -116,7 +116,7 @@ class Diagnosis(Printed):
 
     @property
     def whole_bags(self):
-        """Whether held-out whole bags are about like those trained on, as far as these data can tell.
+        """True if held-out whole bags are about like the training bags, as far as these data can tell.
 
         Naive is kept, none of its statements is rejected, and a shift of features or shares by `SMALL_SHIFT` would have
         been found."""
@@ -150,27 +150,29 @@ class Diagnosis(Printed):
 
     @classmethod
     def of(cls, problem, joined, alpha, judged):
-        """A diagnosis from the results of the tests: for each statement the name of its test, and the result."""
-        tables = _tables(joined, problem.names)
-        n_labeled, size = int((problem.labels >= 0).sum()), len(problem.X)
-        given = len(np.unique(problem.bags)), size, n_labeled, problem.exact, judged
-        return cls(*tables, alpha, *given)
+        """Build a diagnosis from the results of the tests: for each statement the name of its test, and the result."""
+        tests, by_column = _tables(joined, problem.names)
+        n_bags, n_labeled = len(np.unique(problem.bags)), (problem.labels >= 0).sum()
+        return cls(
+            tests, by_column, alpha, n_bags, n_instances=len(problem.X),
+            n_labeled=int(n_labeled), exact=problem.exact, judged=judged,
+        )  # fmt: skip
 
 
 def _tables(joined, names):
-    """What `Diagnosis` holds as ``tests`` and ``by_column``."""
+    """The tables ``tests`` and ``by_column`` of a `Diagnosis`."""
     rows = {s: [name, *r[:3], r.note] for s, (name, r) in joined.items()}
     columns = ["test", "statistic", "pvalue", "detectable", "note"]
     tests = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
     by_column = {s: r.by_column for s, (_, r) in joined.items()}
-    known = {s: p for s, p in by_column.items() if p is not None}
-    return tests, pd.DataFrame(known, index=names)
+    tested = {s: p for s, p in by_column.items() if p is not None}
+    return tests, pd.DataFrame(tested, index=names)
 
 
 def _frame(d):
-    """One row for each of the six statements."""
+    """A row for each of the six statements."""
     tests = d.tests.reindex([*STATEMENTS])
-    found = {
+    columns = {
         "statement": [as_symbols(s) for s in STATEMENTS],
         "meaning": [MEANING[s] for s in STATEMENTS],
         "p": tests["pvalue"].to_numpy(),
@@ -180,11 +182,11 @@ def _frame(d):
         "test": tests["test"].fillna("needs labels").to_numpy(),
         "note": tests["note"].fillna("").to_numpy(),
     }
-    return pd.DataFrame(found).set_index("statement")
+    return pd.DataFrame(columns).set_index("statement")
 
 
 def _text(d):
-    """The report, wrapped."""
+    """The report as text, wrapped."""
     lines = [*_head(d), *_statements(d), *_conclusions(d), _selection(d)]
     lines += ["assumptions of the methods:", *_assumptions(d)]
     wrap, wrapped = textwrap.TextWrapper(WIDTH), []
@@ -195,10 +197,10 @@ def _text(d):
 
 
 def _head(d):
-    """What was given, and what is assumed."""
-    known = f"{d.n_labeled} labels" if d.n_labeled else "no labels"
+    """Lines on the size of the data, and on the assumptions."""
+    labels = f"{d.n_labeled} labels" if d.n_labeled else "no labels"
     yield (
-        f"{d.n_instances} instances in {d.n_bags} bags, {known}; level {d.alpha:g}; "
+        f"{d.n_instances} instances in {d.n_bags} bags, {labels}; level {d.alpha:g}; "
         "Holm's correction within a variant"
     )
     if d.exact:
@@ -211,7 +213,7 @@ def _head(d):
 
 
 def _statements(d):
-    """For each statement tested: p-value and verdict; what would have been found; the columns that move."""
+    """Lines on each statement tested: p-value and verdict; the smallest shift it finds; the columns that move."""
     for s, row in d.tests.iterrows():
         yield (
             f"  {as_symbols(s):<9}  {as_text(row['pvalue']):<12} {d.verdict(s):<12}  {MEANING[s]}"
@@ -231,7 +233,7 @@ def _statements(d):
 
 
 def _conclusions(d):
-    """Variants left, and what these data cannot tell."""
+    """Lines on the variants left, and on the limits of these data."""
     yield f"variants not rejected: {', '.join(d.variants)}"
     missing = [as_symbols(s) for s in STATEMENTS if d.verdict(s) == "not tested"]
     blind = "a shift smaller than those above, or one that no smooth feature shows"
@@ -242,7 +244,7 @@ def _conclusions(d):
 
 
 def _selection(d):
-    """What this means for model selection."""
+    """One line on the splits that model selection may use."""
     if d.whole_bags:
         return (
             f"model selection: no bag was seen to differ, and shifts of {SMALL_SHIFT:g} sd in all features together "
@@ -257,16 +259,16 @@ def _selection(d):
 
 
 def _assumptions(d):
-    """The methods that take so many bags as they are, by the statement that they assume, and what became of it."""
+    """Lines on the methods for so many bags, by the statement that each assumes, with its verdict."""
     from ..density_difference import TwoBagClassifier
 
     by_statement = {}
     for name, cls in all_estimators():
         if d.n_bags == 2 or not issubclass(cls, TwoBagClassifier):
             by_statement.setdefault(cls.assumes[0], []).append(name)
-    rest = by_statement.pop(None)
+    of_none = by_statement.pop(None)
     for needed, names in sorted(by_statement.items(), key=lambda each: str(each[0])):
         either = (needed,) if isinstance(needed, str) else needed
-        told = " or ".join(f"{as_symbols(s)} ({d.verdict(s)})" for s in either)
-        yield f"  {told}: {', '.join(names)}"
-    yield f"  none of the six: {', '.join(rest)}"
+        verdicts = " or ".join(f"{as_symbols(s)} ({d.verdict(s)})" for s in either)
+        yield f"  {verdicts}: {', '.join(names)}"
+    yield f"  none of the six: {', '.join(of_none)}"

@@ -1,4 +1,4 @@
-"""What of the features is compared, three views of them, and how the p-values of the views become one."""
+"""Three views of the features, whose distributions are compared, and one p-value from those of the views."""
 
 from numbers import Real
 from typing import NamedTuple
@@ -16,7 +16,7 @@ COMPONENTS, FLOOR = 50, 1e-4
 
 
 class TestResult(NamedTuple):
-    """What a test says.
+    """Result of a test.
 
     statistic; pvalue (NaN where the data cannot say anything, and ``note`` says why); detectable, the smallest shift
     that would have been found four times in five, in standard deviations; by_column, the p-values of the single
@@ -25,8 +25,8 @@ class TestResult(NamedTuple):
     Examples
     --------
     >>> from llpbook.diagnosis import TestResult
-    >>> found = TestResult(statistic=3.0, pvalue=0.02)
-    >>> found.pvalue < 0.05
+    >>> result = TestResult(statistic=3.0, pvalue=0.02)
+    >>> result.pvalue < 0.05
     True
     """
 
@@ -53,13 +53,13 @@ class Views(NamedTuple):
 
     def spread(self, values):
         """A value for each column that varies, among NaN for the others, shape (n_features,)."""
-        found = np.full(len(self.varied), np.nan)
-        found[self.varied] = values
-        return found
+        of_all = np.full(len(self.varied), np.nan)
+        of_all[self.varied] = values
+        return of_all
 
 
 def views(X, random_state=None):
-    """Whitened components, Fourier features, and single columns, all of the normal scores of the columns."""
+    """Compute whitened components, Fourier features, and single columns, all of the normal scores of the columns."""
     rng, varied = check_random_state(random_state), np.ptp(X, axis=0) > 0
     if not varied.any():
         raise ValueError("X has no column with two values: nothing can depend on it")
@@ -73,7 +73,7 @@ def views(X, random_state=None):
 
 
 def normal_scores(X):
-    """Each column by its ranks, as a normal sample of variance 1 would have them; 0 if it is constant.
+    """Normal scores of each column: quantiles at its ranks, scaled to variance 1; 0 if the column is constant.
 
     An independence of X is one of its scores and the other way round, and no tail is heavy any more. Ties share their
     rank, so a column of two values is only shifted and scaled.
@@ -137,7 +137,7 @@ def combine_views(pvalues):
 
 
 def smallest_shift(relative_sd, n_cells, n_instances, alpha, power=0.8, n_views=3):
-    r"""The typical shift that a test of a quadratic form finds with the given power.
+    r"""Typical shift that a test of a quadratic form finds with the given power.
 
     Cells shifted independently, with standard deviation :math:`\delta` in each component, add to a statistic with
     expectation :math:`E` and standard deviation :math:`s` the share :math:`\delta^2 n / L` of :math:`E`, so
@@ -165,6 +165,6 @@ def smallest_shift(relative_sd, n_cells, n_instances, alpha, power=0.8, n_views=
 
 
 def check_level(alpha):
-    """Refuse a level that is none."""
+    """Refuse a level outside of (0, 1)."""
     if not isinstance(alpha, Real) or not 0 < alpha < 1:
         raise ValueError(f"alpha must lie in (0, 1), got {alpha!r}")

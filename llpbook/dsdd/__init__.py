@@ -57,7 +57,7 @@ LAMS = (1e-1, 1e-2, 1e-3, 1e-4)
 COPIES = 4.0
 
 
-def cv_gaps(basis, lams, folds, weights=(1.0, 1.0), step=lambda: None, **options):
+def cv_gaps(basis, lams, folds, weights=(1.0, 1.0), step=lambda: None, **cccp_options):
     r"""Held-out value of the objective without its penalty, for each penalty.
 
     Each instance is scored by the fit without its fold: equation :eq:`eq-dsdd-cv`. No instance label is used. The basis
@@ -75,30 +75,30 @@ def cv_gaps(basis, lams, folds, weights=(1.0, 1.0), step=lambda: None, **options
     weights : tuple of float, default (1.0, 1.0)
     step : callable, optional
         Called after each fold.
-    **options
-        For `cccp`.
+    **cccp_options
+        Keyword arguments of `cccp`.
 
     Returns
     -------
     ndarray, shape (n_lams,)
         `sign_gap` of held-out values: the smaller, the better.
     """
-    held_out = [np.empty((len(lams), len(part))) for part in basis]
+    p, q = held_out = [np.empty((len(lams), len(part))) for part in basis]
     for k in range(np.max(np.concatenate(folds)) + 1):
         out, warm = [fold == k for fold in folds], None
         train = [part[~left] for part, left in zip(basis, out, strict=True)]
         for row, lam in enumerate(lams):
-            rounds = cccp(train, lam, weights, warm=warm, **options)
+            rounds = cccp(train, lam, weights, warm=warm, **cccp_options)
             warm, alpha = (rounds[0].alpha, rounds[0].nu), rounds[-1].alpha
             for g, part, left in zip(held_out, basis, out, strict=True):
                 g[row, left] = part[left] @ alpha
         step()
     # eq: eq-dsdd-cv
-    return np.array([sign_gap(p, q, weights) for p, q in zip(*held_out, strict=True)])
+    return np.array([sign_gap(p[i], q[i], weights) for i in range(len(lams))])
 
 
 def penalty_unit(basis):
-    r"""The scale of the penalty: the mean of the squared norm of the basis functions.
+    r"""Unit of the penalty: the mean of the squared norm of the basis functions.
 
     :math:`\operatorname{mean} \lVert \varphi(x) \rVert^2`. In this unit the effect of a
     penalty on g depends neither on the number of basis functions nor much on their width.
@@ -234,7 +234,7 @@ class DSDD(TwoBagClassifier):
         self._judge()
 
     def _judge(self):
-        """The gap, and a warning where the last round is no local minimum."""
+        """Store the gap; warn where the last round is no local minimum."""
         last = self.history_[-1]
         self.gap_ = last.gap
         if self.n_iter_ > self.max_iter > 0 and last.gain > self.tol:
@@ -247,9 +247,9 @@ class DSDD(TwoBagClassifier):
             )
 
     def _tune(self, samples, weights, unit, seed, options):
-        """The width and the penalty, by cross-validation where there is a choice."""
+        """Choose the width and the penalty by cross-validation, if there is a choice."""
         parts, rows = [thin(X, self.n_tuning) for X in samples], []
-        n_folds = min(self.n_folds, *map(len, parts))
+        n_folds = min(self.n_folds, len(parts[0]), len(parts[1]))
         folds = [fold_numbers(len(part), n_folds, seed) for part in parts]
         sigmas = candidates("sigma", self.sigma, SIGMAS, unit)
         progress = self._progress(len(sigmas) * n_folds, "fold")
@@ -264,7 +264,7 @@ class DSDD(TwoBagClassifier):
         self.sigma_, self.alpha_ = best["sigma"], best["alpha"]
 
     def _scores(self, X):
-        r"""The function whose sign is the label; its size means nothing beyond -1 and 1.
+        r"""Values of the function whose sign is the label; beyond -1 and 1 the size has no meaning.
 
         :math:`g(x) = \sum_\ell \alpha_\ell \varphi_\ell(x)` (section 3.2).
         """

@@ -65,7 +65,7 @@ def sign_gap(g_p, g_q, weights=(1.0, 1.0)):
 
 
 def objective(alpha, basis, lam, weights=(1.0, 1.0)):
-    r"""What DSDD minimizes; neither convex nor concave.
+    r"""Objective of DSDD, a convex plus a concave function.
 
     :math:`J(\alpha)`, equation :eq:`eq-dsdd-objective` (7).
 
@@ -82,7 +82,7 @@ def objective(alpha, basis, lam, weights=(1.0, 1.0)):
     -------
     float
     """
-    gap = sign_gap(*(Phi @ alpha for Phi in basis), weights)
+    gap = sign_gap(basis[0] @ alpha, basis[1] @ alpha, weights)
     # eq: eq-dsdd-objective
     return gap + lam / 2 * alpha @ alpha
 
@@ -188,15 +188,16 @@ def minimize_bound(b, c, basis, lam, weights=(1.0, 1.0), warm=None, tol=1e-9):
 
     if warm is not None:
         warm = warm[0], 0.0, turned(warm[1]) / lam, WARM_WIDTH
-    hinges = np.vstack(basis), signs, np.repeat([1.0, -1.0], sizes) * signs, cap / lam
+    kinks = np.repeat([1.0, -1.0], sizes) * signs
     alpha, _, nu, _, gap = minimize_hinges(
-        *hinges, intercept=False, warm=warm, tol=tol, cost="1 / alpha"
-    )
+        np.vstack(basis), signs, kinks, cap / lam,
+        intercept=False, warm=warm, tol=tol, cost="1 / alpha",
+    )  # fmt: skip
     return alpha, turned(lam * nu), gap
 
 
 class Round(NamedTuple):
-    """One round of `cccp`.
+    """State after one round of `cccp`.
 
     Attributes
     ----------
@@ -251,13 +252,13 @@ def cccp(
     rounds : list of Round
         The last one holds the solution. Longer than ``max_iter``: stopped short, unless its bound is tight.
     """
-    data = (basis, lam, weights)
     b, c = np.zeros(len(basis[1])), np.full(len(basis[0]), float(init == "hinge"))
     rounds, before = [], np.inf
     while len(rounds) <= max_iter:
         # eq: eq-dsdd-inner
-        alpha, nu, gap = minimize_bound(b, c, *data, warm=warm, tol=tol)
-        bound, now = upper_bound(alpha, b, c, *data), objective(alpha, *data)
+        alpha, nu, gap = minimize_bound(b, c, basis, lam, weights, warm=warm, tol=tol)
+        bound = upper_bound(alpha, b, c, basis, lam, weights)
+        now = objective(alpha, basis, lam, weights)
         gain = min(bound, before) - now
         rounds.append(Round(alpha, b, c, nu, gap, bound, now, gain))
         if gain <= tol:  # tight, or only ties flip bits

@@ -1,4 +1,4 @@
-"""What the field does: Goodman's regression, and shares that belong to other people than those asked."""
+"""Goodman's regression, the field's usual method, and errors of shares of other people than those asked."""
 
 from numbers import Real
 from typing import Any
@@ -15,7 +15,7 @@ def goodman(
     bags: ArrayLike, proportions: Proportions, group: ArrayLike, *,
     counts: ArrayLike | None = None, weights: str = "size",
 ) -> pd.DataFrame:  # fmt: skip
-    r"""Goodman's regression: the shares of a class on the shares of the groups, by weighted least squares.
+    r"""Fit Goodman's regression: shares of a class on shares of the groups, by weighted least squares.
 
     Parameters
     ----------
@@ -61,10 +61,10 @@ def goodman(
         raise ValueError(f"weights must be 'size' or 'uniform', got {weights!r}")
     Z = no_features(bags)
     data = read_bags(Z, bags, proportions, given=bags, counts=counts)
-    named = check_column("group", group, len(Z), bags)
-    mask = named.dtype == bool
-    named = named.astype(int) if mask else named
-    members, names = members_of(named, Z, counts, len(data.bags))
+    groups = check_column("group", group, len(Z), bags)
+    mask = groups.dtype == bool
+    groups = groups.astype(int) if mask else groups
+    members, names = members_of(groups, Z, counts, len(data.bags))
     names = names.astype(bool) if mask else names
     inside = in_bags(members, data.bags, len(data.bag_sizes), data.frequencies)
     used = data.bag_sizes > 0
@@ -81,7 +81,7 @@ def goodman(
 
 
 def least_squares(S, Y, w):
-    r"""Weighted least squares of each column of Y on S, and errors that hold for any variances.
+    r"""Weighted least squares of each column of Y on S, with errors that are right for any variances (HC1).
 
     :math:`\hat R = (S^\top W S)^{-1} S^\top W Y`, equation :eq:`eq-ecological-goodman`.
 
@@ -107,7 +107,7 @@ def polling_errors(
     bags: ArrayLike, proportions: Proportions, *,
     counts: ArrayLike | None = None, design: float = 1.0,
 ) -> Any:  # fmt: skip
-    r"""Errors of shares that belong to other people than those asked, for ``proportion_errors``.
+    r"""Standard errors of shares that belong to other people than those asked, for ``proportion_errors``.
 
     With the share :math:`p_k` among all voters of a district, the share among :math:`n_k` respondents has the standard
     error :math:`\sqrt{d\, p_k (1 - p_k) / n_k}`.
@@ -121,7 +121,7 @@ def polling_errors(
     counts : array-like of int, shape (n_instances,), optional
         How many equal respondents each row stands for; one if not given.
     design : float, default 1.0
-        The design effect: by which factor the variance exceeds that of a simple random sample.
+        The design effect: the variance divided by that of a simple random sample.
 
     Returns
     -------

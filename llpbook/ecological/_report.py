@@ -1,4 +1,4 @@
-"""What a report says of a band: a sentence, a picture, and how strong an unseen effect must be."""
+"""Reports of a band: sentences, a picture, and the strength of an unseen effect that reaches a value."""
 
 from numbers import Real
 from typing import Any
@@ -11,7 +11,7 @@ from ._band import rates_between, rates_within, read_cells, split_of
 
 
 def robustness_value(bias, scale):
-    r"""How much of two variances an unseen property must explain for a bias: the root of ``rv ** 2 / (1 - rv)``.
+    r"""Share of two variances that an unseen property must explain to cause a bias.
 
     :math:`\mathrm{rv} = \tfrac12 (\sqrt{f^4 + 4 f^2} - f^2)` with :math:`f = |\text{bias}| / \text{scale}`, equation
     :eq:`eq-ecological-strength`.
@@ -30,21 +30,23 @@ def robustness_value(bias, scale):
     """
     f = np.abs(bias) / np.maximum(scale, 1e-12)
     # eq: eq-ecological-strength
-    return 2 * f / (f + np.sqrt(f**2 + 4))  # the same without a difference of equals
+    return (
+        2 * f / (f + np.sqrt(f**2 + 4))
+    )  # avoids a difference of nearly equal numbers
 
 
 def effect_needed(
     model: Any, X: Matrix, bags: ArrayLike, proportions: Proportions, group: ArrayLike, *,
     value: float | None = None, counts: ArrayLike | None = None, rounding: float = 0.0,
 ) -> pd.DataFrame:  # fmt: skip
-    """How strong an unseen effect must be for the rate of a group to reach a value.
+    """Smallest limit, and strength of an unseen effect, with which the rate of a group reaches a value.
 
     Parameters
     ----------
     model, X, bags, proportions, group, counts, rounding
         See `group_rate_band`.
     value : float, optional
-        A rate in [0, 1]. If not given, the share of the class in all bags: the group is then like everybody.
+        A rate in [0, 1]. If not given, the share of the class in all bags, as if the group were like everybody.
 
     Returns
     -------
@@ -75,37 +77,30 @@ def effect_needed(
     >>> counts = np.column_stack([1000 - members, members]).ravel()
     >>> p = np.round(0.2 + 0.4 * share + rng.normal(scale=0.03, size=40), 3)
     >>> model = CountLogistic().fit(X, bags, p, counts=counts)
-    >>> found = effect_needed(model, X, bags, p, X[:, 0] == 1, counts=counts, value=0.5)
-    >>> bool(found["limit"].between(0.05, 0.3).all())
+    >>> table = effect_needed(model, X, bags, p, X[:, 0] == 1, counts=counts, value=0.5)
+    >>> bool(table["limit"].between(0.05, 0.3).all())
     True
     """
     if value is not None and not (isinstance(value, Real) and 0 <= value <= 1):
         raise ValueError(f"value must be a rate in [0, 1], got {value!r}")
     cells = read_cells(model, X, bags, proportions, group, counts, rounding)
-    known, split = cells.known, split_of(cells, cells.probabilities(cells.scores))
-    shares = known.shares[:, -cells.n_columns :]
-    overall = known.sizes @ shares / known.sizes.sum()
-    goal = (
-        np.tile(overall, len(cells.places))
-        if value is None
-        else np.full(len(split.even), value)
-    )
+    split = split_of(cells, cells.probabilities(cells.scores))
+    sizes, n_places = cells.known.sizes, len(cells.places)
+    shares = cells.known.shares[:, -cells.n_columns :]
+    goal = np.tile(sizes @ shares / sizes.sum(), n_places)
+    if value is not None:
+        goal = np.full(len(split.even), value)
     plain, swing = rates_within(split, split.lean), split.total(split.swing)
-    found = {"plain": plain, "value": goal, "limit": _limit_for(split, goal)}
-    scale = _scale(
-        split.inside / known.sizes,
-        np.tile(shares.T, (len(cells.places), 1)),
-        known.sizes,
-    )
+    limit = _limit_for(split, goal)
+    scale = _scale(split.inside / sizes, np.tile(shares.T, (n_places, 1)), sizes)
     bias = np.divide(plain - goal, swing, out=np.zeros_like(plain), where=swing > 0)
-    found["strength"] = np.where(
-        np.isfinite(found["limit"]), robustness_value(bias, scale), np.nan
-    )
-    return pd.DataFrame(found, cells.index)
+    strength = np.where(np.isfinite(limit), robustness_value(bias, scale), np.nan)
+    columns = {"plain": plain, "value": goal, "limit": limit, "strength": strength}
+    return pd.DataFrame(columns, cells.index)
 
 
 def _limit_for(split, goal):
-    """The smallest limit with which the band of each row reaches a rate; infinite where none does."""
+    """Smallest limit with which the band of each row reaches a rate; infinite where none does."""
     low, high = np.zeros(len(goal)), np.full(len(goal), 2.0)
     for _ in range(40):
         middle = (low + high) / 2
@@ -127,14 +122,14 @@ def _scale(s, y, sizes):
 
 
 def band_sentences(band: pd.DataFrame, *, outcome: str | None = None) -> pd.Series:
-    """A sentence for a report for each row of a band, with what it rests on.
+    """Write a sentence for a report for each row of a band, with the assumption that it needs.
 
     Parameters
     ----------
     band : DataFrame
         From `group_rate_band`.
     outcome : str, optional
-        What the rate is of, where there are two classes; the name of the second class if not given.
+        The event whose rate it is, where there are two classes; the name of the second class if not given.
 
     Returns
     -------
@@ -153,36 +148,36 @@ to 30 points more or less. Without this assumption it is between 22 and 98 perce
     """
     if outcome is None:
         outcome = f"the class {band.attrs.get('class', '')}".rstrip()
-    several, found = "class" in band.index.names, []
+    several, sentences = "class" in band.index.names, []
     for name, row in zip(band.index, band.itertuples(), strict=True):
         keys = list(name) if isinstance(name, tuple) else [name]
         of = f"the class {keys.pop()}" if several else outcome
         who = "the group" if keys[-1] is True else f"group {keys[-1]}"
         who += f" of {keys[0]}" if len(keys) > 1 else ""
-        found.append(_sentence(row, f"of {of} in {who}", band.attrs.get("widest")))
-    return pd.Series(found, band.index, dtype=object)
+        sentences.append(_sentence(row, f"of {of} in {who}", band.attrs.get("widest")))
+    return pd.Series(sentences, band.index, dtype=object)
 
 
 def _sentence(row, of, widest):
-    """Of a row of a band: known, between its bounds only, or within the band on a condition."""
+    """The sentence for a row of a band: an exact rate, its bounds only, or the band with its condition."""
     least, most = f"{100 * row.least:.0f}", f"{100 * row.most:.0f}"
     if row.most - row.least < 1e-9:
         return f"The rate {of} is {most} percent, the share of its bags: none of them holds others."
     if not np.isfinite(row.limit):
         return f"The bags say of the rate {of} only that it is between {least} and {most} percent."
-    rule = " (the widest limit whose range is half as wide as the one without this assumption)"
+    widest_limit = " (the widest limit whose range is half as wide as the one without this assumption)"
     return (
         f"The rate {of} is between {100 * row.low:.0f} and {100 * row.high:.0f} percent (the model says "
         f"{100 * row.plain:.0f}), if for nearly all members the difference between the group and the rest of the bag "
         f"is between half of the fitted one and the whole, up to {100 * row.limit:.0f} points more or less"
-        f"{rule if widest else ''}. Without this assumption it is between {least} and {most} percent."
+        f"{widest_limit if widest else ''}. Without this assumption it is between {least} and {most} percent."
     )
 
 
 def plot_band(
     band: pd.DataFrame, *, truth: ArrayLike | None = None, ax: Any = None
 ) -> Any:
-    """The bands of a table: thin the bounds, thick the band, a point for the model, a tick for the contextual fit.
+    """Draw bands: the bounds thin, the band thick, a point for the model, a tick for the contextual fit.
 
     Parameters
     ----------
@@ -211,15 +206,11 @@ def plot_band(
     if ax is None:
         height = 0.8 + 0.32 * len(band)
         _, ax = pyplot().subplots(figsize=(5, height), layout="constrained")
-    rows, line = np.arange(len(band)), {"linestyle": "none", "color": "C0"}
+    rows, low, high = np.arange(len(band)), band["low"], band["high"]
     ax.hlines(rows, band["least"], band["most"], GRAY, linewidth=1, label="bounds")
-    ax.hlines(
-        rows, band["low"], band["high"], "C0", linewidth=6, alpha=0.5, label="band"
-    )
-    ax.plot(band["plain"], rows, marker="o", markersize=4, label="model", **line)
-    ax.plot(
-        band["contextual"], rows, marker="|", markersize=9, label="contextual", **line
-    )
+    ax.hlines(rows, low, high, "C0", linewidth=6, alpha=0.5, label="band")
+    ax.plot(band["plain"], rows, "C0o", markersize=4, label="model")
+    ax.plot(band["contextual"], rows, "C0|", markersize=9, label="contextual")
     if truth is not None:
         ax.plot(np.asarray(truth), rows, "x", color="C1", markersize=6, label="truth")
     several = band.index.nlevels > 1

@@ -40,7 +40,7 @@ class Around(ClassifierMixin, BaseEstimator):
 
 
 class WithShares(Around):
-    """An estimator with what its fit gets for each bag.
+    """An estimator with the parameters of its fit that belong to bags.
 
     scikit-learn cuts each parameter of a fit that is as long as X; what belongs to bags must stay whole, also where
     there are as many bags as instances.
@@ -72,9 +72,9 @@ class WithShares(Around):
 
 
 class OutOfFold(Around):
-    """Predicts each instance of its own training data by the fit that has not seen the instance.
+    """Predict each training instance by the fit that has not seen it.
 
-    So a whole bag can be scored by predictions that are all held out, though no split holds out all of it.
+    So a whole bag can be scored by predictions that are all held out, though no split holds out the whole bag.
 
     Parameters
     ----------
@@ -104,14 +104,14 @@ class OutOfFold(Around):
     def __init__(self, estimator: Any, splits: Splits):
         self.estimator, self.splits = estimator, splits
 
-    def fit(self, X, bags, **given):
-        """Take the data of all splits.
+    def fit(self, X, bags, **params):
+        """Store the data of all splits; models are fitted when they are first needed.
 
         Parameters
         ----------
         X : array-like, shape (n_instances, n_features)
         bags : array-like, shape (n_instances,)
-        **given
+        **params
             Parameters of the fits: ``proportions`` and ``labels``, with the name of a step in front for a `Pipeline`.
             Those that are as long as X are cut with it, except for ``proportions``.
 
@@ -119,13 +119,13 @@ class OutOfFold(Around):
         -------
         OutOfFold
         """
-        self.data_, self.fits_ = (clone(self.estimator), X, bags, given), None
+        self.data_, self.fits_ = (clone(self.estimator), X, bags, params), None
         return self
 
     def fit_whole(self):
-        """The estimator inside, fitted to all instances."""
-        model, X, bags, given = self.data_
-        return clone(model).fit(X, bags, **given)
+        """Fit the estimator inside to all instances."""
+        model, X, bags, params = self.data_
+        return clone(model).fit(X, bags, **params)
 
     @property
     def models_(self):
@@ -134,11 +134,11 @@ class OutOfFold(Around):
         return self.fits_
 
     def _fit_to(self, train):
-        """The fit to some rows."""
-        model, X, bags, given = self.data_
+        """Fit a clone of the estimator inside to given rows."""
+        model, X, bags, params = self.data_
         # Shares belong to bags; they are not cut, even if there are as many bags as instances.
-        shares = {k: v for k, v in given.items() if k.endswith("proportions")}
-        cut = {**check_method_params(X, given, train), **shares}
+        shares = {k: v for k, v in params.items() if k.endswith("proportions")}
+        cut = {**check_method_params(X, params, train), **shares}
         X_train = safe_split(model, X, None, train)[0]
         return clone(model).fit(X_train, bags[train], **cut)
 
@@ -157,31 +157,31 @@ class OutOfFold(Around):
 
 
 def with_shares(estimator, proportions, splits=None):
-    """An estimator with its shares, `OutOfFold` where there are splits."""
+    """Wrap an estimator with its shares, and in `OutOfFold` where there are splits."""
     steps = getattr(estimator, "steps", None)
     name = f"{steps[-1][0]}__proportions" if steps else "proportions"
-    held = WithShares(estimator, {name: proportions})
-    return held if splits is None else OutOfFold(held, splits)
+    wrapped = WithShares(estimator, {name: proportions})
+    return wrapped if splits is None else OutOfFold(wrapped, splits)
 
 
 def are_pooled(scoring):
-    """Whether whole bags are scored once, by predictions that are all held out."""
+    """True if whole bags are scored once, by predictions that are all held out."""
     scorers = scoring.values() if isinstance(scoring, dict) else [scoring]
-    found = {scorer.pooled for scorer in scorers}
-    if len(found) > 1:
+    pooled = {scorer.pooled for scorer in scorers}
+    if len(pooled) > 1:
         raise ValueError(
             f"scoring must not mix scores that are pooled with others, got {list(scoring)}: fit two searches"
         )
-    return found.pop()
+    return pooled.pop()
 
 
 def times_held_out(splits, n):
-    """How many of the splits hold out each of ``n`` instances, shape (n,)."""
+    """Number of the splits that hold out each of ``n`` instances, shape (n,)."""
     return np.bincount(np.concatenate([test for _, test in splits]), minlength=n)
 
 
 def default_score(splits, n):
-    """The score of a search that names none: pooled where each of ``n`` instances is held out once."""
+    """Name of the default score of a search: pooled where each of ``n`` instances is held out once."""
     once = (times_held_out(splits, n) == 1).all()
     return (POOLED if once else "") + "log_likelihood"
 

@@ -1,4 +1,4 @@
-"""Scores of a model on bags whose shares are known, and what they can be expected to see."""
+"""Scores of a model on bags whose shares are known, and their expected values."""
 
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
@@ -27,7 +27,7 @@ from ._splitters import count_rows
 
 
 def regression_error(proportions, predicted, bag_sizes):
-    r"""The error rate of labels if error rates are the same in all bags: predicted shares, regressed on given ones.
+    r"""Error rate of labels, if it is the same in all bags: by regression of predicted on given shares.
 
     Where the error rates are the same in all bags (:math:`X \perp B \mid Y`), predicted shares are linear in the given
     ones, :math:`\mathbb E \tilde p_k = e_- + (1 - e_+ - e_-) p_k`. The line is fitted by least squares, weighted by
@@ -67,11 +67,11 @@ DIGITS, NO_SLOPE = 9, 1e-9
 
 #: Errors of predicted shares by name: ``error(proportions, predicted, bag_sizes)``.
 ERRORS = {
-    "mae": lambda given, predicted, sizes: proportion_mae(given, predicted),
-    "weighted_mae": lambda given, predicted, sizes: proportion_mae(
-        given, predicted, bag_sizes=sizes
+    "mae": lambda P, predicted, sizes: proportion_mae(P, predicted),
+    "weighted_mae": lambda P, predicted, sizes: proportion_mae(
+        P, predicted, bag_sizes=sizes
     ),
-    "mse": lambda given, predicted, sizes: proportion_mse(given, predicted),
+    "mse": lambda P, predicted, sizes: proportion_mse(P, predicted),
     "weighted_mse": proportion_weighted_mse,
     "regression": regression_error,
 }
@@ -118,7 +118,7 @@ def expected_squared_error(p, false_negative, false_positive, part, size):
 
 
 def count_distribution(probabilities, bags, n_bags):
-    r"""The distribution of the number of positives in each bag, of independent labels.
+    r"""Distribution of the number of positives in each bag, for independent labels.
 
     Poisson-binomial, one instance at a time.
 
@@ -138,16 +138,16 @@ def count_distribution(probabilities, bags, n_bags):
     rank = np.arange(len(bags)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     padded = np.zeros((sizes.max(initial=0), n_bags))
     padded[rank, bags[order]] = probabilities[order]
-    found = np.zeros((n_bags, len(padded) + 1))
-    found[:, 0] = 1.0
+    P = np.zeros((n_bags, len(padded) + 1))
+    P[:, 0] = 1.0
     for s in padded[:, :, None]:
-        found[:, 1:] = (1 - s) * found[:, 1:] + s * found[:, :-1]
-        found[:, :1] *= 1 - s
-    return found
+        P[:, 1:] = (1 - s) * P[:, 1:] + s * P[:, :-1]
+        P[:, :1] *= 1 - s
+    return P
 
 
 def exact_score(s, bags, parts, sizes, positives):
-    r"""Log-likelihood of what is known of the counts, by the exact distribution.
+    r"""Log-likelihood of the known counts, by the exact distribution.
 
     Equation :eq:`eq-ms-likelihood`.
 
@@ -174,7 +174,7 @@ def exact_score(s, bags, parts, sizes, positives):
 
 
 def normal_score(s, bags, parts, sizes, positives):
-    r"""The same by a normal distribution of the predicted count, for large bags.
+    r"""Log-likelihood of the known counts by a normal distribution of the predicted count, for large bags.
 
     Parameters and result are those of `exact_score`.
     """
@@ -230,8 +230,10 @@ def count_log_likelihood(
         for chosen, score in ((~large, exact_score), (large, normal_score)):
             if chosen.any():
                 rows, renamed = chosen[codes], np.cumsum(chosen) - 1
-                about = (part[chosen] for part in (parts, sizes, counts[:, j]))
-                scores[chosen] += score(s[rows], renamed[codes[rows]], *about)
+                scores[chosen] += score(
+                    s[rows], renamed[codes[rows]],
+                    parts[chosen], sizes[chosen], counts[chosen, j],
+                )  # fmt: skip
     return float(scores.mean())
 
 
@@ -243,12 +245,13 @@ def label_log_likelihood(labels, classes, bags, proportions, bag_sizes=None):
     hits = labels[:, None] == classes[None, :]
     others = len(classes) - 1
     guesses = (np.where(hits, 1 - rate, rate / others) for rate in ERROR_RATES)
-    about = bags, proportions
-    return max(count_log_likelihood(q, *about, bag_sizes=bag_sizes) for q in guesses)
+    return max(
+        count_log_likelihood(q, bags, proportions, bag_sizes=bag_sizes) for q in guesses
+    )
 
 
 def unbiased_weights(proportions, bag_sizes):
-    r"""An unbiased estimate of the class probabilities of any instance of a bag, from the share of the bag.
+    r"""Unbiased estimate of the class probabilities of any instance of a bag, from the share of the bag.
 
     Parameters
     ----------
@@ -269,13 +272,13 @@ def unbiased_weights(proportions, bag_sizes):
     """
     shares, sizes = np.nan_to_num(proportions), bag_sizes[:, None]
     counts, others = sizes * shares, bag_sizes.sum() - sizes
-    rest = (counts.sum(axis=0) - counts) / np.maximum(others, 1)
-    prior = np.where(others > 0, rest, shares)
+    of_others = (counts.sum(axis=0) - counts) / np.maximum(others, 1)
+    prior = np.where(others > 0, of_others, shares)
     return sizes * (shares - prior) + prior
 
 
 def unbiased_error(proportions, predicted, parts, bag_sizes):
-    """The error rate of predicted labels, on average over bags that are drawn from one population.
+    """Unbiased estimate of the error rate of predicted labels, for bags that are drawn from one population.
 
     Each instance counts as right by the weight that `unbiased_weights` gives its predicted class, so that the error is
     linear in the predicted shares. Its noise grows with the bags: a weight has a variance of about the size of the bag
@@ -312,7 +315,7 @@ class ProportionScorer:
     True
     """
 
-    #: Whether a search hands it predictions out of fold.
+    #: True if a search passes predictions out of fold.
     pooled = False
 
     def __init__(self, proportions, error="mae", bag_sizes=None, soft=None):
@@ -330,13 +333,13 @@ class ProportionScorer:
         return ProportionScorer(proportions, self.error, sizes, self.soft)
 
     def __call__(self, estimator, X, bags):
-        """The score of a fitted estimator on instances of some bags, or of parts of them: larger is better."""
+        """Score a fitted estimator on instances of whole bags or of parts of bags: larger is better."""
         matrix, classes, keys = check_proportions(self.proportions, empty_rows=True)
         matrix = in_order_of(estimator.classes_, matrix, classes)
         codes = check_bags(bags, count_rows(X), len(matrix), keys, X)
         parts = np.bincount(codes, minlength=len(matrix))
-        given = self.error in SIZED and self.bag_sizes is not None
-        sizes = self._sizes(keys, parts) if given else parts
+        sized = self.error in SIZED and self.bag_sizes is not None
+        sizes = self._sizes(keys, parts) if sized else parts
         predicted, classes = self._predictions(estimator, X), estimator.classes_
         if self.error != LIKELIHOOD:
             shares = bag_shares(predicted, codes, len(matrix), classes)
@@ -348,7 +351,7 @@ class ProportionScorer:
         return float(np.round(score / GRAIN) * GRAIN)
 
     def _predictions(self, estimator, X):
-        """Probabilities or labels, as ``soft`` says."""
+        """Predicted probabilities or labels, chosen by ``soft``."""
         soft = self.soft
         if soft is None:
             of_labels = isinstance(self.error, str) and self.error in OF_LABELS
@@ -358,11 +361,11 @@ class ProportionScorer:
         require_probabilities(estimator)
         return estimator.predict_proba(X)
 
-    def _error(self, given, predicted, parts, sizes):
+    def _error(self, proportions, predicted, parts, sizes):
         if self.error == UNBIASED:
-            return unbiased_error(given, predicted, parts, sizes)
-        given, predicted, sizes = (v[parts > 0] for v in (given, predicted, parts))
-        return ERRORS.get(self.error, self.error)(given, predicted, sizes)
+            return unbiased_error(proportions, predicted, parts, sizes)
+        error, used = ERRORS.get(self.error, self.error), parts > 0
+        return error(proportions[used], predicted[used], parts[used])
 
     def _sizes(self, keys, parts):
         """Sizes of the whole bags, in the order of the proportions."""
@@ -387,7 +390,7 @@ def proportion_scorer(
     bag_sizes: ArrayLike | Mapping[Hashable, Any] | None = None,
     soft: bool | None = None,
 ) -> ProportionScorer:  # fmt: skip
-    r"""A scorer that compares predicted with given proportions: no instance label is needed.
+    r"""Make a scorer that compares predicted with given proportions: no instance label is needed.
 
     Call it as ``scorer(estimator, X, bags)``; larger is better. Errors count negative, so that 0 is best.
 

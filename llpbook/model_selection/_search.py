@@ -40,7 +40,7 @@ from ._splitters import SplitBagKFold, count_rows
 
 
 def select_setting(estimator, settings, splits, data, scorer):
-    r"""Algorithm 1 of franco2023 as it is written.
+    r"""Choose the setting with the smallest mean error: Algorithm 1 of franco2023 as it is written.
 
     Equation :eq:`eq-ms-select`.
 
@@ -74,7 +74,7 @@ def select_setting(estimator, settings, splits, data, scorer):
 
 
 def expand_rows(estimator, X, bags, labels, counts):
-    """As many rows as instances: features, bags, and labels where there are some; of a kernel matrix an array."""
+    """Repeat the rows of features, bags and labels by their counts; a kernel matrix becomes an array."""
     n, pairwise = len(bags), get_tags(estimator).input_tags.pairwise
     if pairwise and not hasattr(X, "tocsr"):
         X = np.asarray(X)  # whose columns can be cut like its rows
@@ -109,7 +109,7 @@ def take_best(search, pooled):
 
 
 class BagSearch:
-    """What the searches add to scikit-learn's: bags and proportions, a splitter and a scorer for them."""
+    """Mixin of the searches: adds bags and proportions to scikit-learn's, with a splitter and a scorer for them."""
 
     def fit(self, X, bags, proportions=None, labels=None, *, counts=None):
         """Choose by cross-validation over bags, then fit the best setting to all of them.
@@ -149,10 +149,10 @@ class BagSearch:
             run.cv = SplitBagKFold(5 if self.cv is None else self.cv, random_state=0)
         # A list: all settings, and the majority class, meet the same splits.
         run.cv = list(check_cv(run.cv).split(X, bags, bags))
-        wanted = self.scoring
-        if wanted is None:
-            wanted = default_score(run.cv, len(bags))
-        run.scoring = read_scoring(wanted, proportions, pd.Series(sizes, keys))
+        scoring = self.scoring
+        if scoring is None:
+            scoring = default_score(run.cv, len(bags))
+        run.scoring = read_scoring(scoring, proportions, pd.Series(sizes, keys))
         with config_context(enable_metadata_routing=False):
             run._choose(X, bags, proportions, labels)
         forget(self)
@@ -162,14 +162,14 @@ class BagSearch:
     def _choose(self, X, bags, proportions, labels):
         """Score all settings and the majority class, with scorers and splits that are read, and fit the best."""
         steps, pooled = getattr(self.estimator, "steps", None), are_pooled(self.scoring)
-        known, splits = {} if labels is None else {"labels": labels}, None
+        params, splits = {} if labels is None else {"labels": labels}, None
         if pooled:
             check_partition(self.cv, len(bags))
             splits, self.cv = self.cv, [(np.arange(len(bags)),) * 2]
         self.estimator = with_shares(self.estimator, proportions, splits)
         majority = with_shares(MajorityClass(), proportions, splits)
         prefix = f"{steps[-1][0]}__" if steps else ""
-        super().fit(X, bags, groups=bags, **{prefix + k: v for k, v in known.items()})
+        super().fit(X, bags, groups=bags, **{prefix + k: v for k, v in params.items()})
         means = [v for k, v in self.cv_results_.items() if k.startswith("mean_test_")]
         if not np.isfinite(means).any():
             raise ValueError("no setting has a score in every split: see the warnings")
@@ -178,7 +178,7 @@ class BagSearch:
         chosen = getattr(self, "best_estimator_", self.estimator)
         soft = hasattr(chosen, "predict_proba")
         scoring = self.scoring if soft else of_labels(self.scoring)
-        scores = score_majority(majority, scoring, self.cv, bags, known)
+        scores = score_majority(majority, scoring, self.cv, bags, params)
         self.majority_score_ = scores if self.multimetric_ else scores["score"]
         compare_with_majority(self, bags)
 
@@ -205,7 +205,7 @@ class BagSearch:
 
 
 def of_labels(scoring):
-    """The same scorers, but of labels where they are free to choose between labels and probabilities."""
+    """Copies of scorers that score labels where they are free to choose between labels and probabilities."""
     if isinstance(scoring, dict):
         return {name: of_labels(scorer) for name, scorer in scoring.items()}
     scorer = copy.copy(scoring)
@@ -213,14 +213,14 @@ def of_labels(scoring):
     return scorer
 
 
-def score_majority(majority, scoring, splits, bags, given):
-    """The scores of the majority class under the splits of a search, by the name of the scorer; of one, "score"."""
-    blank = np.zeros((len(bags), 1))
-    with warnings.catch_warnings(action="ignore"):  # the fits of the search have spoken
-        found = cross_validate(
-            majority, blank, bags, groups=bags, scoring=scoring, cv=splits, params=given
+def score_majority(majority, scoring, splits, bags, params):
+    """Scores of the majority class under the splits of a search, by the name of the scorer; a single one is "score"."""
+    X = np.zeros((len(bags), 1))
+    with warnings.catch_warnings(action="ignore"):  # the fits of the search have warned
+        scores = cross_validate(
+            majority, X, bags, groups=bags, scoring=scoring, cv=splits, params=params
         )
-    return {k[5:]: float(v.mean()) for k, v in found.items() if k.startswith("test_")}
+    return {k[5:]: float(v.mean()) for k, v in scores.items() if k.startswith("test_")}
 
 
 def compare_with_majority(search, bags):
@@ -249,7 +249,7 @@ def compare_with_majority(search, bags):
 
 
 def read_scoring(scoring, proportions, sizes):
-    """What a search was given as ``scoring``, made a scorer or a dict of scorers.
+    """Turn the ``scoring`` of a search into a scorer or a dict of scorers.
 
     Parameters
     ----------
@@ -277,9 +277,8 @@ def read_scoring(scoring, proportions, sizes):
     if isinstance(scoring, ProportionScorer):
         return scoring.with_proportions(proportions, sizes)
     if not isinstance(scoring, str) or scoring.removeprefix(POOLED) not in SCORES:
-        known = ", ".join(SCORES)
         raise ValueError(
-            f"scoring must compare proportions: one of {known}, with or without {POOLED!r} in front, or "
+            f"scoring must compare proportions: one of {', '.join(SCORES)}, with or without {POOLED!r} in front, or "
             f"proportion_scorer(proportions, error), got {scoring!r}, which would compare predictions with bags"
         )
     scorer = proportion_scorer(None, error=scoring.removeprefix(POOLED))

@@ -20,7 +20,7 @@ from .._input import (
 
 
 def count_rows(X):
-    """The number of instances of X, or a ValueError."""
+    """Number of instances of X; ValueError where X has no rows."""
     try:
         return num_samples(X)
     except TypeError as error:
@@ -28,7 +28,7 @@ def count_rows(X):
 
 
 def bag_order(codes, rng=None):
-    """The instances bag after bag.
+    """Order the instances bag by bag.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def bag_order(codes, rng=None):
 
 
 def split_bag_folds(codes, n_folds, rng=None):
-    r"""The fold of each instance: numbered in turn, bag after bag.
+    r"""Fold of each instance: instances are numbered in turn, bag by bag.
 
     Equation :eq:`eq-ms-folds`.
 
@@ -71,7 +71,7 @@ def split_bag_folds(codes, n_folds, rng=None):
 
 
 def bag_part(codes, share, rng):
-    r"""A random part of each bag, without replacement.
+    r"""Draw a random part of each bag, without replacement.
 
     Equation :eq:`eq-ms-part`.
 
@@ -95,14 +95,14 @@ def bag_part(codes, share, rng):
 
 
 def draw_from_bags(codes, counts, rng):
-    """Draws with replacement from each bag.
+    """Draw with replacement from each bag.
 
     Parameters
     ----------
     codes : ndarray of int, shape (n_instances,)
         0, …, n_bags - 1, each with an instance.
     counts : ndarray of int, shape (n_bags,)
-        How many to draw.
+        Number of draws from each bag.
     rng : RandomState
 
     Returns
@@ -117,7 +117,7 @@ def draw_from_bags(codes, counts, rng):
 
 
 def next_bag_chances(counts, held, prior):
-    """How likely each bag is to be the next one of a fold.
+    """Probability of each bag to be the next one of a fold.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def next_bag_chances(counts, held, prior):
 
 
 def whole_bag_folds(counts, n_folds, rng=None):
-    """The fold of each bag, such that folds are alike in size and, with ``rng``, in the classes.
+    """Fold of each bag, such that folds are alike in size and, with ``rng``, in the classes.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class BagSplitter(BaseCrossValidator):
     __metadata_request__split = {"groups": True}
 
     def _check(self, least=1):
-        """Refuse numbers of splits and shares that are none."""
+        """Refuse invalid numbers of splits and shares."""
         n, share = self.n_splits, getattr(self, "test_size", 0.5)
         check_whole("n_splits", n, least)
         for name in ("shuffle", "out_of_bag"):
@@ -211,7 +211,7 @@ class BagSplitter(BaseCrossValidator):
         return self.n_splits
 
     def split(self, X, y=None, groups=None):
-        """Rows of the training and the validation part of each split.
+        """Yield the rows of the training and the validation part of each split.
 
         Parameters
         ----------
@@ -244,7 +244,7 @@ class BagSplitter(BaseCrossValidator):
             yield train, test
 
     def _folds(self, folds):
-        """Each fold in turn is the validation part."""
+        """Yield the splits in which each fold in turn is the validation part."""
         for k in range(self.n_splits):
             yield np.flatnonzero(folds != k), np.flatnonzero(folds == k)
 
@@ -307,7 +307,7 @@ class SplitBagKFold(BagSplitter):
     ----------
     n_splits : int, default 5
     shuffle : bool, default True
-        Whether instances are shuffled within their bags first.
+        Shuffle the instances within their bags first.
     random_state : int, RandomState or None, default None
 
     Notes

@@ -24,7 +24,7 @@ DRAWN = 1500  # instances
 INKS = ("#0072B2", "#C25600", "#008662", "#3B7CA1", "#A36186", "#9C6C00", "#000000", "#7F7923")  # fmt: skip
 AREAS = (1, 1, 1.2, 0.75, 1.2, 1.25, 1.25, 1.8)  # so that all look equally large
 PRIOR = {"color": DARK, "linestyle": (0, (4, 2.5)), "linewidth": 1.2, "zorder": 3}
-SHARES = [0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"]  # ticks, labels
+TICKS = {0: "0", 0.25: "0.25", 0.5: "0.5", 0.75: "0.75", 1: "1"}
 
 
 def plot_bags(
@@ -32,11 +32,11 @@ def plot_bags(
     class_names: Sequence[str] | None = None, max_bags: int = 8,
     figsize: tuple[float, float] | None = None,
 ) -> Figure:  # fmt: skip
-    """The standard figure of the book: instances colored by bag, and the proportions of the bags as bars.
+    """Draw the standard figure of the book: instances colored by bag, and the proportions of the bags as bars.
 
     Left, the instances, with color and marker by bag. At most 1,500 are drawn, at
-    random, and the title says so. One feature: a jittered strip per bag, in the order of the bars.
-    Two: as they are. More: in their first two principal components (of ``X`` as given, centered, not scaled). Right,
+    random, and the title says so. One feature is drawn as a jittered strip per bag, in the order of the bars; two as
+    they are; more in their first two principal components (of ``X`` as given, centered, not scaled). Right,
     one bar per bag, as long as its share of the positive class; with three classes or more, a stack of all shares.
 
     Parameters
@@ -105,7 +105,7 @@ def plot_bags(
 
 
 def draw_left(ax, A, columns, bags, rows):
-    """The instances, with color and marker by bag; those of bags that are not shown in gray."""
+    """Draw the instances, with color and marker by bag; those of bags that are not shown in gray."""
     row_of = np.full(bags.max() + 1, -1)
     row_of[rows] = np.arange(len(rows))
     rng, row, (n, d) = np.random.default_rng(0), row_of[bags], A.shape
@@ -125,7 +125,7 @@ def draw_left(ax, A, columns, bags, rows):
 
 
 def draw_right(ax, P, sizes, rows, names, classes):
-    """The bars of the proportions, with the names of the bags; of several classes with their key."""
+    """Draw the bars of the proportions, with the names of the bags, and a key of several classes."""
     draw_bars(ax, P[rows], class_prior(P, sizes), classes)
     inches = ax.figure.get_figheight() * ax.get_position().height
     roomy = 72 * inches / len(rows) > 25  # points, for two lines of text
@@ -162,7 +162,7 @@ def in_the_plane(A, columns):
 
 
 def frame(ax, Z, labels, n_strips):
-    """Limits of the axes, and their labels."""
+    """Set the limits of the axes, and their labels."""
     low, high = Z.min(axis=0), Z.max(axis=0)
     pad = np.where(high > low, 0.06 * (high - low), 1.0)
     (left, bottom), (right, top) = low - pad, high + pad
@@ -185,19 +185,21 @@ def bag_label(name, size, roomy):
 
 
 def draw_instances(ax, Z, row, rows):
-    """Scatter: marker and color by bag."""
+    """Scatter the instances, with marker and color by bag."""
     area = np.clip(420 / np.sqrt(len(Z)), 10, 34)
     other = {"color": LIGHT, "linewidths": 0, "gid": "other bags"}
-    ax.scatter(*Z[row < 0].T, s=area / 2, zorder=1, **other)
+    of_others = Z[row < 0]
+    ax.scatter(of_others[:, 0], of_others[:, 1], area / 2, zorder=1, **other)
     for k, bag in enumerate(rows):
         color, marker, factor, edge = look(k)
         style = {"color": color, "edgecolors": edge, "linewidths": 0.5}
         style |= {"gid": f"bag {bag}", "zorder": 2}
-        ax.scatter(*Z[row == k].T, factor * area, marker=marker, **style)
+        own = Z[row == k]
+        ax.scatter(own[:, 0], own[:, 1], factor * area, marker=marker, **style)
 
 
 def draw_bars(ax, P, prior, names):
-    """One horizontal bar per bag, the share of the positive class, or a stack of all classes."""
+    """Draw one horizontal bar per bag, the share of the positive class, or a stack of all classes."""
     n, K = P.shape
     at, height = np.arange(n), min(0.62, 0.17 * n)
     colors = [look(k)[0] for k in range(n)]
@@ -218,14 +220,14 @@ def draw_bars(ax, P, prior, names):
     sample(ax, f"class prior{number}", marker="", **PRIOR)
     ax.tick_params(axis="y", length=0, pad=16)
     ax.set_xlim(0, 1)
-    ax.set_xticks(*SHARES)
+    ax.set_xticks([*TICKS], TICKS.values())
     ax.grid(axis="x", color="#DDDDDD", linewidth=0.7)
     ax.set_axisbelow(True)
     ax.spines[["left", "top", "right"]].set_visible(False)
 
 
 def draw_stacks(ax, P, height, colors, names):
-    """A stack of the shares of all classes per bag, in tints of the color of the bag."""
+    """Draw a stack of the shares of all classes per bag, in tints of the color of the bag."""
     for c, name in enumerate(names):
         share, left = 0.8 * c / (len(names) - 1), P[:, :c].sum(axis=1)
         tints = [mix(color, share) for color in colors]
@@ -243,24 +245,24 @@ def beside(ax, points):
 
 
 def mix(color, share):
-    """A color of the palette with a share of white, as a hexadecimal number."""
+    """Mix a color of the palette with a share of white, as a hexadecimal number."""
     rgb = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)])
     return "#" + "".join(f"{round(c):02X}" for c in (1 - share) * rgb + share * 255)
 
 
 def look(k):
-    """Color, marker, its area, and the color of its edge, of the ``k``-th thing; 64 pairs before one comes again."""
+    """Color, marker, area of the marker and color of its edge for the ``k``-th bag; 64 pairs differ."""
     m = (k + k // 8) % 8
     return PALETTE[k % 8], MARKERS[m], AREAS[m], INKS[k % 8]
 
 
 def sample(ax, label, **style):
-    """An entry of the legend for what has no artist of its own."""
+    """Add an entry to the legend that has no artist of its own."""
     ax.plot([], [], **{"linestyle": "none", "marker": "o", "color": DARK, "label": label} | style)  # fmt: skip
 
 
 def legend_below(ax, at=0.5, **options):
-    """The legend of what has a label, under the x axis, in as many columns as fit."""
+    """Draw the legend of all labels under the x axis, in as many columns as fit."""
     from matplotlib.transforms import offset_copy
 
     handles, labels = ax.get_legend_handles_labels()

@@ -1,4 +1,4 @@
-"""Average ranks of methods, and which of them differ."""
+"""The diagram of average ranks of methods, with the critical difference."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def plot_critical_difference(
     ranks: ArrayLike | Mapping[str, float], n_sets: int, *, control: str | None = None,
     level: float = 0.1, ax: Any = None, figsize: tuple[float, float] | None = None,
 ) -> Figure:  # fmt: skip
-    """The critical-difference diagram: average ranks on a line, the best on the right.
+    """Draw the critical-difference diagram: average ranks on a line, the best on the right.
 
     Without a control, a bar joins each group of methods that do not differ by Nemenyi's test. With a control, a band
     reaches one critical difference of the Bonferroni–Dunn test to both sides of its rank: methods outside the band
@@ -67,9 +67,10 @@ def plot_critical_difference(
     test = "Nemenyi" if control is None else "Bonferroni–Dunn"
     name = test.lower().replace("–", "-")
     critical = critical_difference(len(order), n_sets, test=name, level=level)
-    known = pd.api.types.is_hashable(control) and control in list(order.index)
-    if control is not None and not known:
-        raise ValueError(f"control must be one of {list(order.index)}, got {control!r}")
+    methods = order.index.tolist()
+    valid = pd.api.types.is_hashable(control) and control in methods
+    if control is not None and not valid:
+        raise ValueError(f"control must be one of {methods}, got {control!r}")
     groups = indistinct_groups(order, critical) if control is None else []
     start = FIRST + BAR * len(groups)
     depth = start + (len(order) + 1) // 2
@@ -89,7 +90,7 @@ def plot_critical_difference(
 
 
 def draw_axis(ax, n_methods, depth):
-    """The line of ranks, above all else, with the best on the right."""
+    """Draw the axis of ranks on top, with the best on the right."""
     ax.set(xlim=(n_methods + 0.05, 0.95), ylim=(depth, -0.2))
     ax.spines[["left", "right", "bottom"]].set_visible(False)
     ax.spines["top"].set(visible=True, position=("data", 0), bounds=(1, n_methods))
@@ -101,7 +102,7 @@ def draw_axis(ax, n_methods, depth):
 
 
 def draw_groups(ax, ranks, groups):
-    """A bar for each group, below one another."""
+    """Draw a bar for each group, below one another."""
     for k, group in enumerate(groups):
         ends = ranks[group].min() - 0.02, ranks[group].max() + 0.02
         style = {"color": PALETTE[0], "linewidth": 4, "solid_capstyle": "butt"}
@@ -109,14 +110,14 @@ def draw_groups(ax, ranks, groups):
 
 
 def draw_band(ax, center, critical, n_methods):
-    """The ranks that do not differ from that of the control."""
+    """Draw the band of ranks that do not differ from that of the control."""
     ends = max(center - critical, 1), min(center + critical, n_methods)
     style = {"color": PALETTE[3], "linewidth": 9, "alpha": 0.55}
     ax.plot(ends, [0, 0], gid="band", solid_capstyle="butt", zorder=1, **style)
 
 
 def draw_names(ax, ranks, start, filled, control):
-    """Names at both sides, the better half on the right, each with a line to its rank."""
+    """Draw the names on both sides, the better half on the right, each with a line to its rank."""
     half = len(ranks) // 2
     places = [(name, 0, row) for row, name in enumerate(ranks.index[: half - 1 : -1])]
     places += [(name, 1, row) for row, name in enumerate(ranks.index[:half])]

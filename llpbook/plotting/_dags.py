@@ -62,7 +62,8 @@ def draw_dag(dag: Iterable[tuple[str, str]], *, ax: Any = None) -> Any:
     for node, place in _PLACES.items():
         fill = _SHADE if node == "B" else "white"
         ax.add_patch(Circle(place, _RADIUS, facecolor=fill, edgecolor=_LINE, lw=1.1))
-        ax.text(*place, node, ha="center", va="center_baseline", fontsize=9)
+        x, y = place
+        ax.text(x, y, node, ha="center", va="center_baseline", fontsize=9)
     for parent, child in sorted(edges):
         start, end = np.array(_PLACES[parent]), np.array(_PLACES[child])
         step = (end - start) / np.linalg.norm(end - start) * (_RADIUS + 0.03)
@@ -84,16 +85,14 @@ def draw_dags() -> np.ndarray:
     Examples
     --------
     >>> from llpbook.plotting import draw_dags
-    >>> draw_dags(name="simple").shape
-    Traceback (most recent call last):
-        ...
-    TypeError: draw_dags() got an unexpected keyword argument 'name'
+    >>> draw_dags().shape  # doctest: +SKIP
+    (8, 6)
     """
     labels = [*table()["name"], "Uninteresting"]
     rows = {label: dags for label in labels if (dags := dags_of(label))}
-    shape = len(rows), max(map(len, rows.values()))
-    size = (_LABEL + _CELL[0] * shape[1], _CELL[1] * shape[0])
-    axes = pyplot().subplots(*shape, figsize=size, squeeze=False)[1]
+    n_rows, n_columns = len(rows), max(map(len, rows.values()))
+    size = (_LABEL + _CELL[0] * n_columns, _CELL[1] * n_rows)
+    axes = pyplot().subplots(n_rows, n_columns, figsize=size, squeeze=False)[1]
     for ax in axes.ravel():
         ax.axis("off")
     for row, (label, dags) in zip(axes, rows.items(), strict=True):

@@ -1,4 +1,4 @@
-"""Colors, markers and the small things that all figures share."""
+"""Colors, markers and helpers that all figures share."""
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#56B4E9", "#CC79A7", "#E69F00", "#000000", "#F0E442")  # fmt: skip
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
@@ -18,7 +18,7 @@ def pyplot():
 
 
 def use_style() -> None:
-    """Apply the style of the book to every figure from here on; the same as ``plt.style.use("llpbook.llpbook")``.
+    """Apply the style of the book to all later figures, like ``plt.style.use("llpbook.llpbook")``.
 
     Raises
     ------
@@ -34,6 +34,6 @@ def use_style() -> None:
 
 
 def literal(text):
-    """Text that matplotlib draws as it is: ``$`` starts no formula, and a leading ``_`` hides no entry of a legend."""
+    """Escape text so that matplotlib draws it as it is: no formula by ``$``, no legend entry hidden by ``_``."""
     text = str(text).replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text

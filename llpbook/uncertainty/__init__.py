@@ -1,4 +1,4 @@
-r"""How sure: standard errors, group rates, accuracy and misfit, without labels of instances.
+r"""Uncertainty: standard errors, group rates, accuracy and misfit, without labels of instances.
 
 The bags are the units that were observed, so the variance is taken over bags. With :math:`g_k` the gradient of the
 log-likelihood of the counts of bag :math:`k`, :math:`J` the observed Hessian and :math:`J_k` the part of the bag,
@@ -7,9 +7,9 @@ log-likelihood of the counts of bag :math:`k`, :math:`J` the observed Hessian an
           \mathrm{Cov}(\hat w) = \frac{L}{L - 1} \sum_k \psi_k \psi_k^\top .
 
 `coefficient_table` prints the coefficients of a `CountLogistic` with intervals; `bag_bootstrap` draws whole bags for
-any estimator; `group_rate` tells the rate of a class in a group, with the bounds of Duncan and Davis that need no
-assumption; `expected_accuracy` and `accuracy_bounds` say what can be said of accuracy without labels; `bag_report`
-names the bags that do not fit, and `bag_influence` what each bag does to the model.
+any estimator; `group_rate` estimates the rate of a class in a group, with the bounds of Duncan and Davis that need no
+assumption; `expected_accuracy` and `accuracy_bounds` judge accuracy without labels; `bag_report` names the bags that do
+not fit, and `bag_influence` gives the influence of each bag on the model.
 
 Chapter: ``book/uncertainty``. Sources: duncan1953 for the bounds, goodman1953 and king1997 for ecological inference;
 the sandwich for counts is ours.

@@ -1,4 +1,4 @@
-"""Accuracy without labels: what the model expects of itself, and bounds that need no assumption."""
+"""Accuracy without labels: the accuracy that a model expects of itself, and bounds that need no assumption."""
 
 from dataclasses import replace
 from numbers import Real
@@ -48,7 +48,7 @@ def stated_noise(model):
 
 
 def read_shares(model, X, bags, proportions, proportion_errors=None, counts=None):
-    """Bags as `llpbook.base.read_bags`, with the errors of the shares that the model states.
+    """Bags as of `llpbook.base.read_bags`, with the errors of the shares that the model states.
 
     Parameters
     ----------
@@ -70,9 +70,14 @@ def read_shares(model, X, bags, proportions, proportion_errors=None, counts=None
     errors, noise = stated_noise(model)
     noisy = noise is not None or proportion_errors is not None
     errors = errors if proportion_errors is None else proportion_errors
-    given = bags if X is None else X
-    shape = no_features(bags), bags, proportions, None, given, noisy
-    data = read_bags(*shape, counts=counts)
+    data = read_bags(
+        no_features(bags),
+        bags,
+        proportions,
+        given=bags if X is None else X,
+        noisy=noisy,
+        counts=counts,
+    )
     if errors is None:
         return data
     return replace(data, covariances=error_covariances(errors, data))
@@ -86,7 +91,7 @@ def no_features(bags):
 
 
 def slack_of_counts(data, rounding=0.0):
-    """By how much the count of each bag may be wrong, and a warning where shares are rounded and nothing is stated.
+    """Largest error of the count of each bag; warns where shares look rounded and no rounding is stated.
 
     Parameters
     ----------
@@ -126,7 +131,7 @@ def check_classes(data, model):
 
 
 def class_probabilities(model, X, data, counts=None):
-    """Probabilities of the classes of ``data``, and a ValueError where a model has none or other classes.
+    """Probabilities of the classes of ``data``; ValueError where a model has none or other classes.
 
     Parameters
     ----------
@@ -148,8 +153,8 @@ def class_probabilities(model, X, data, counts=None):
     return np.clip(model.predict_proba(X)[rows], SMALLEST, 1 - SMALLEST)
 
 
-def expected_labels(P, model, data, exact_up_to=20):
-    """The posterior of each label, given the counts of the bags, from the probabilities of any model.
+def expected_labels(P, model, data):
+    """Posterior probability of each label given the counts of the bags, from the probabilities of any model.
 
     Parameters
     ----------
@@ -158,26 +163,26 @@ def expected_labels(P, model, data, exact_up_to=20):
     model : estimator or Pipeline
     data : BagData
         Errors of the shares are its ``covariances``, of the distribution that the model states.
-    exact_up_to : int, default 20
-        See `llpbook.count_likelihood.count_posterior`.
 
     Returns
     -------
     ndarray, shape (n_instances, n_classes)
     """
-    shape = data.bags, data.proportions, data.covariances, data.frequencies
-    known = replace(bag_counts(*shape), laplace=stated_noise(model)[1] == "laplace")
-    scores = logit(P[:, 1]) if P.shape[1] == 2 else np.log(P)
-    q = posterior(scores, known, exact_up_to)[1]
-    q = np.clip(q, 0, 1) if q.ndim == 1 else q
-    return np.column_stack([1 - q, q]) if q.ndim == 1 else q
+    observed = bag_counts(
+        data.bags, data.proportions, data.covariances, data.frequencies
+    )
+    observed = replace(observed, laplace=stated_noise(model)[1] == "laplace")
+    if P.shape[1] > 2:
+        return posterior(np.log(P), observed)[1]
+    q = np.clip(posterior(logit(P[:, 1]), observed)[1], 0, 1)
+    return np.column_stack([1 - q, q])
 
 
 def expected_accuracy(
     model: Any, X: Matrix, *, bags: ArrayLike | None = None,
     proportions: Proportions | None = None,
 ) -> float:  # fmt: skip
-    r"""The share of right labels that a model expects of itself.
+    r"""Expected share of right labels, by the probabilities of a model.
 
     Without bags :math:`\frac1n \sum_i \max_y P(y \mid x_i)`. With bags the
     probability of each predicted label given the counts stands in the place of the largest one.
@@ -252,7 +257,7 @@ def accuracy_bounds(
     predicted: ArrayLike, bags: ArrayLike, proportions: Proportions, *,
     rounding: float = 0.0,
 ) -> tuple[float, float]:  # fmt: skip
-    """Between which limits the accuracy of predicted labels must lie, whatever the true labels are.
+    """Sharp bounds of the accuracy of predicted labels, over all labels that fit the shares.
 
     Parameters
     ----------
@@ -288,9 +293,9 @@ def accuracy_bounds(
         raise ValueError(
             f"predicted holds {strange!r}, which is none of the classes {data.classes.tolist()}"
         )
-    shape = data.proportions.shape
+    predicted_counts = crosstab(data.bags, codes, data.proportions.shape)
     counts = data.bag_sizes[:, None] * data.proportions
-    slack = slack_of_counts(data, rounding)
-    found = agreement_bounds(crosstab(data.bags, codes, shape), counts, slack)
-    low, high = (float(end.sum() / len(data.bags)) for end in found)
-    return low, high
+    low, high = agreement_bounds(
+        predicted_counts, counts, slack=slack_of_counts(data, rounding)
+    )
+    return float(low.sum() / len(codes)), float(high.sum() / len(codes))

@@ -33,7 +33,7 @@ KINDS = ("normal", "percentile", "studentized")
 
 @dataclass(frozen=True)
 class BagBootstrap:
-    """What `bag_bootstrap` returns.
+    """Values of a statistic on all bags and on drawn bags, from `bag_bootstrap`.
 
     Attributes
     ----------
@@ -52,9 +52,9 @@ class BagBootstrap:
     >>> X, bags, proportions = load_bags("heart", bag_size=8, random_state=0)
     >>> def share_ill(model):
     ...     return (model.predict(X) == "present").mean()
-    >>> given = BagMeanRegression(), X, bags, proportions
-    >>> found = bag_bootstrap(*given, share_ill, n_resamples=20, random_state=0)
-    >>> found.interval().columns.tolist()
+    >>> model = BagMeanRegression()
+    >>> result = bag_bootstrap(model, X, bags, proportions, share_ill, n_resamples=20, random_state=0)
+    >>> result.interval().columns.tolist()
     ['low', 'high']
     """
 
@@ -110,7 +110,7 @@ class BagBootstrap:
 
 
 def draw_bags(bags, n_bags, drawn):
-    """The rows of drawn bags, and bags numbered anew: one that is drawn twice is two bags.
+    """Rows of drawn bags, and new numbers of their bags: a bag that is drawn twice becomes two bags.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def draw_bags(bags, n_bags, drawn):
 
 
 def parameters_of_bags(estimator, data):
-    """Parameters with an entry per bag, of an estimator, its steps and what these wrap.
+    """Parameters with an entry per bag, of an estimator, its steps and the estimators inside of them.
 
     Parameters
     ----------
@@ -143,16 +143,17 @@ def parameters_of_bags(estimator, data):
     dict of str: ndarray
         In the order of the rows of the proportions.
     """
-    found, n_bags = {}, len(data.proportions)
+    per_bag, n_bags = {}, len(data.proportions)
     for key, value in estimator.get_params().items():
         name = key.rpartition("__")[2]
         if name in PER_BAG and value is not None and not isinstance(value, str):
-            found[key] = keyed_rows(name, value, n_bags, data.bag_labels)
-            if len(found[key]) != n_bags:
+            rows = keyed_rows(name, value, n_bags, data.bag_labels)
+            if len(rows) != n_bags:
                 raise ValueError(
-                    f"{key} must have an entry for each of {n_bags} bags, got {len(found[key])}"
+                    f"{key} must have an entry for each of {n_bags} bags, got {len(rows)}"
                 )
-    return found
+            per_bag[key] = rows
+    return per_bag
 
 
 def _evaluate(estimator, X, bags, proportions, statistic):
@@ -162,8 +163,8 @@ def _evaluate(estimator, X, bags, proportions, statistic):
     # With routing a Pipeline would ask its steps for requests that name what every estimator here takes.
     with config_context(enable_metadata_routing=False):
         model = clone(estimator).fit(X, bags, **{key: proportions})
-    found = statistic(model)
-    pair = found if isinstance(found, tuple) else (found, None)
+    value = statistic(model)
+    pair = value if isinstance(value, tuple) else (value, None)
     if pair[0] is None:
         raise ValueError("statistic must return a number or numbers, got None")
     return [None if v is None else np.atleast_1d(np.asarray(v, float)) for v in pair]
@@ -172,9 +173,9 @@ def _evaluate(estimator, X, bags, proportions, statistic):
 def _replicate(estimator, X, data, shares, drawn, statistic, own):
     estimator = clone(estimator).set_params(**{k: v[drawn] for k, v in own.items()})
     rows, codes = draw_bags(data.bags, len(shares), drawn)
-    given = shares.iloc[drawn].reset_index(drop=True)
+    shares = shares.iloc[drawn].reset_index(drop=True)
     try:
-        return _evaluate(estimator, safe_indexing(X, rows), codes, given, statistic)
+        return _evaluate(estimator, safe_indexing(X, rows), codes, shares, statistic)
     except NotIdentifiableError:  # counted, and said
         return None
 
@@ -184,7 +185,7 @@ def bag_bootstrap(
     statistic: Callable, *, n_resamples: int = 200, random_state: RandomState = None,
     n_jobs: int | None = None, verbose: int = 0,
 ) -> BagBootstrap:  # fmt: skip
-    """How a statistic of a fit varies when whole bags are drawn with replacement.
+    """Bootstrap a statistic of a fitted model by drawing whole bags with replacement.
 
     Parameters
     ----------
@@ -227,9 +228,9 @@ def bag_bootstrap(
     >>> X, bags, proportions = load_bags("heart", bag_size=8, random_state=0)
     >>> def share_ill(model):
     ...     return np.mean(model.predict(X) == "present")
-    >>> given = BagMeanRegression(), X, bags, proportions
-    >>> found = bag_bootstrap(*given, share_ill, n_resamples=20, random_state=0)
-    >>> found.replicates.shape, bool(0.3 < found.estimate < 0.6)
+    >>> model = BagMeanRegression()
+    >>> result = bag_bootstrap(model, X, bags, proportions, share_ill, n_resamples=20, random_state=0)
+    >>> result.replicates.shape, bool(0.3 < result.estimate < 0.6)
     ((20, 1), True)
     """
     check_whole("n_resamples", n_resamples, 2)
@@ -237,7 +238,7 @@ def bag_bootstrap(
         key.endswith("proportion_noise") and value is not None
         for key, value in estimator.get_params().items()
     )
-    data = read_bags(no_features(bags), bags, proportions, None, X, noisy)
+    data = read_bags(no_features(bags), bags, proportions, given=X, noisy=noisy)
     own = parameters_of_bags(estimator, data)
     estimator = clone(estimator).set_params(**own)
     used = np.flatnonzero(data.bag_sizes)
@@ -257,13 +258,13 @@ def bag_bootstrap(
 
 
 def _fit_draws(tasks, n_resamples, n_jobs, verbose):
-    """The draws that can be fitted; a warning tells of the others."""
+    """Values of the draws that can be fitted; warns of the others."""
     progress = Progress("bag_bootstrap", verbose, n_resamples, unit="draw")
-    found = []
-    for one in Parallel(n_jobs=n_jobs, return_as="generator")(tasks):
-        found.append(one)
+    fitted = []
+    for values in Parallel(n_jobs=n_jobs, return_as="generator")(tasks):
+        if values is not None:
+            fitted.append(values)
         progress.step()
-    fitted = [one for one in found if one is not None]
     if len(fitted) < 2:
         raise ValueError(
             f"only {len(fitted)} of {n_resamples} draws can be fitted: there are too few bags"

@@ -1,4 +1,4 @@
-"""What an interval takes for granted, and a warning where the bags contradict it."""
+"""Warnings where bags contradict the assumptions of an interval."""
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -14,14 +14,14 @@ FEW_BAGS, FEW_DEGREES, FEW_PER_WEIGHT = 30, 20, 3
 NOTABLE, SURE_RATIO = 0.1, 6.6
 
 
-def deviations(scores, Z, known):
-    """The deviation of the bags from a fit, per class, beyond the chance of the counts.
+def deviations(scores, Z, observed):
+    """Deviation of the bags from a fit beyond the chance of the counts, per class.
 
     Parameters
     ----------
     scores : ndarray, shape (n_rows,) or (n_rows, n_classes)
     Z : ndarray or sparse array, shape (n_rows, n_columns)
-    known : BagCounts
+    observed : BagCounts
 
     Returns
     -------
@@ -29,11 +29,11 @@ def deviations(scores, Z, known):
         One per column of scores: sums over bags, so those of chunks can be joined.
     """
     S = expit(scores)[:, None] if scores.ndim == 1 else softmax(scores, axis=1)
-    L, errors = len(known.sizes), known.errors
-    counts = known.counts.reshape(L, -1)
+    L, errors = len(observed.sizes), observed.errors
+    counts = observed.counts.reshape(L, -1)
     errors = errors[:, None] if errors.ndim == 1 else np.diagonal(errors, 0, 1, 2)
     of_classes = zip(S.T, counts.T, errors.T, strict=True)
-    return [NormalCounts.of(s, c, e, Z, known) for s, c, e in of_classes]
+    return [NormalCounts.of(s, c, e, Z, observed) for s, c, e in of_classes]
 
 
 def caution(n_bags, n_weights, parts, deviation=0.0):
@@ -63,7 +63,7 @@ def caution(n_bags, n_weights, parts, deviation=0.0):
 
 
 def caution_of_few(n_bags, n_weights):
-    """Warn where there are too few bags for an interval; whether there are no more of them than weights."""
+    """Warn where there are too few bags for an interval; True where there are no more bags than weights."""
     left = n_bags - n_weights
     instead = "group_rate gives the bounds in place of an interval; state C, or take fewer features"
     if left <= 0:
@@ -86,7 +86,7 @@ def caution_of_few(n_bags, n_weights):
 
 
 def caution_of_rates(table, V, n_bags, n_weights):
-    """A table of `group_rate`, with the bounds as intervals where bags are few, else with a warning of doubtful ones.
+    """Replace intervals of rates by the bounds where bags are few; else warn of doubtful intervals.
 
     Parameters
     ----------
@@ -125,12 +125,12 @@ def caution_of_penalty(what, values, errors, weaker, C):
         Estimates, their standard errors, and estimates by a Newton step with a penalty `WEAKER` times as weak.
     C : float
     """
-    held = ((weaker - values).abs() / errors).fillna(0)
-    if (held > 1).any():
-        at, weak = int(held.argmax()), WEAKER * C
+    moved = ((weaker - values).abs() / errors).fillna(0)
+    if (moved > 1).any():
+        at, weak = int(moved.argmax()), WEAKER * C
         warn(
-            f"the penalty C={C:g} holds {(held > 1).sum()} of {len(held)} {what}s: with C={weak:g} that of "
-            f"{held.index[at]} would be about {weaker.iloc[at]:.3g} instead of {values.iloc[at]:.3g}, "
-            f"{held.iloc[at]:.1f} standard errors away, which no interval counts. Fit with C={weak:g} where there are "
+            f"the penalty C={C:g} holds {(moved > 1).sum()} of {len(moved)} {what}s: with C={weak:g} that of "
+            f"{moved.index[at]} would be about {weaker.iloc[at]:.3g} instead of {values.iloc[at]:.3g}, "
+            f"{moved.iloc[at]:.1f} standard errors away, which no interval counts. Fit with C={weak:g} where there are "
             "several bags per coefficient; else choose C by LLPGridSearchCV and report the bounds"
         )

@@ -74,14 +74,15 @@ def members_of(group, X, counts, n_rows):
     """
     if counts is None:
         return read_groups(group, n_rows, X)
-    there = np.asarray(counts) > 0
-    members, names = read_groups(group, len(there), X)
-    found = members[:, there].any(axis=1)
-    return members[found][:, there], names[found]
+    positive = np.asarray(counts) > 0
+    members, names = read_groups(group, len(positive), X)
+    members = members[:, positive]
+    occurs = members.any(axis=1)
+    return members[occurs], names[occurs]
 
 
 def one_group(group, n_rows, given=None, counts=None):
-    """The mask of one group, and a ValueError where there are more.
+    """The mask of a single group; ValueError where there are more.
 
     Parameters
     ----------
@@ -102,10 +103,9 @@ def one_group(group, n_rows, given=None, counts=None):
 
 
 def in_bags(members, bags, n_bags, frequencies=None):
-    """How many instances of each group are in each bag, shape (n_groups, n_bags)."""
+    """Number of instances of each group in each bag, shape (n_groups, n_bags)."""
     times = np.ones(len(bags)) if frequencies is None else frequencies
-    found = [np.bincount(bags[m], times[m], n_bags) for m in members]
-    return np.array(found).astype(int)
+    return np.array([np.bincount(bags[m], times[m], n_bags) for m in members], int)
 
 
 def count_bounds(sizes, counts, inside):
@@ -146,19 +146,20 @@ def loose_bounds(sizes, counts, inside, slack):
 def _bounds(members, data, rounding):
     """Least and largest rates, of shape (n_groups, n_classes)."""
     inside = in_bags(members, data.bags, len(data.bag_sizes), data.frequencies)
-    ends, slack = [[], []], slack_of_counts(data, rounding)
-    for share in data.proportions.T:
-        found = loose_bounds(data.bag_sizes, data.bag_sizes * share, inside, slack)
-        for end, value in zip(ends, found, strict=True):
-            end.append(value.sum(axis=1) / inside.sum(axis=1))
-    return [np.column_stack(end) for end in ends]
+    slack = slack_of_counts(data, rounding)
+    ends = [
+        loose_bounds(data.bag_sizes, data.bag_sizes * share, inside, slack)
+        for share in data.proportions.T
+    ]
+    n = inside.sum(axis=1, keepdims=True)
+    return [np.sum(end, axis=2).T / n for end in zip(*ends, strict=True)]
 
 
 def group_rate_bounds(
     bags: ArrayLike, proportions: Proportions, group: ArrayLike, *,
     rounding: float = 0.0,
 ) -> pd.DataFrame:  # fmt: skip
-    """Between which limits the rate of a class in a group must lie, whatever the labels are (Duncan and Davis 1953).
+    """Bounds of the rates of classes in groups, over all labels that fit the shares (Duncan and Davis 1953).
 
     Parameters
     ----------
@@ -199,15 +200,15 @@ def group_rate_bounds(
     return group_table({"low": low, "high": high, "n": n_in}, names, data.classes)
 
 
-def posterior_rates(scores, known, members, exact_up_to=20):
-    r"""The expected rate of each class in each group, given the counts of the bags.
+def posterior_rates(scores, observed, members, exact_up_to=20):
+    r"""Expected rate of each class in each group, given the counts of the bags.
 
     :math:`\hat R_G = \frac{1}{n_G} \sum_{i \in G} q_i`, equation :eq:`eq-uncertainty-rate`.
 
     Parameters
     ----------
     scores : ndarray, shape (n_instances,) or (n_instances, n_classes)
-    known : BagCounts
+    observed : BagCounts
     members : ndarray of bool, shape (n_groups, n_instances)
     exact_up_to : int, default 20
 
@@ -216,27 +217,27 @@ def posterior_rates(scores, known, members, exact_up_to=20):
     ndarray, shape (n_groups, 1) or (n_groups, n_classes)
         With two classes, the rate of the second class.
     """
-    q = posterior(scores, known, exact_up_to)[1]
+    q = posterior(scores, observed, exact_up_to)[1]
     q = np.clip(q, 0, 1) if q.ndim == 1 else q
-    members = known.of_rows(members.T).T
+    members = observed.of_rows(members.T).T
     # eq: eq-uncertainty-rate
     return members @ q.reshape(len(q), -1) / members.sum(axis=1, keepdims=True)
 
 
-def apart(members, known):
-    """Groups by parts in which no two are in one bag.
+def apart(members, observed):
+    """Split the groups into parts, so that no two groups of a part share a bag.
 
     Parameters
     ----------
     members : ndarray of bool, shape (n_groups, n_rows)
-    known : BagCounts
+    observed : BagCounts
 
     Returns
     -------
     list of list of int
     """
     parts: list = []
-    for g, held in enumerate(in_bags(members, known.bags, len(known.sizes)) > 0):
+    for g, held in enumerate(in_bags(members, observed.bags, len(observed.sizes)) > 0):
         part = next((p for p in parts if not (p[0] & held).any()), None)
         if part is None:
             parts.append([held, [g]])
@@ -246,15 +247,15 @@ def apart(members, known):
     return [groups for _, groups in parts]
 
 
-def group_covariances(scores, known, members, exact_up_to=20):
-    r"""The covariance of each label with the count of a class in a group, given the counts of the bags.
+def group_covariances(scores, observed, members, exact_up_to=20):
+    r"""Covariance of each label with the count of a class in a group, given the counts of the bags.
 
     :math:`\sum_{j \in G} \mathrm{Cov}(y_i, y_j \mid c)`, equation :eq:`eq-uncertainty-rate-variance`: the derivative of
     :math:`q_i` when the scores of the whole group rise together. Groups that share no bag rise at once.
 
     Parameters
     ----------
-    scores, known, members, exact_up_to
+    scores, observed, members, exact_up_to
         As for `posterior_rates`.
 
     Yields
@@ -266,16 +267,19 @@ def group_covariances(scores, known, members, exact_up_to=20):
         Each bag has at most one of the groups.
     """
     columns = scores.reshape(len(scores), -1)
-    for groups in apart(members, known):
+
+    def expected(scores):
+        q = posterior(one_column(scores), observed, exact_up_to)[1]
+        return q.reshape(columns.shape)
+
+    for groups in apart(members, observed):
         rows = members[groups].any(axis=0)
         for k in range(columns.shape[1]):
-            shift, ends = np.zeros_like(columns), []
+            shift = np.zeros_like(columns)
             shift[rows, k] = STEP
-            for changed in (columns + shift, columns - shift):
-                given = one_column(changed), known, exact_up_to
-                ends.append(posterior(*given)[1].reshape(columns.shape))
+            change = expected(columns + shift) - expected(columns - shift)
             # eq: eq-uncertainty-rate-variance
-            yield groups, k, (ends[0] - ends[1]) / (2 * STEP)
+            yield groups, k, change / (2 * STEP)
 
 
 def group_rate(
@@ -349,7 +353,7 @@ def group_rate(
 
 
 def group_sums(fit, members, data, rounding):
-    """Sums over each group: number, expected count, its slopes, its variance, and bounds where ``data`` gives them.
+    """Sums over each group: number, expected count, its slopes, its variance, and bounds if ``data`` is given.
 
     Parameters
     ----------
@@ -366,9 +370,9 @@ def group_sums(fit, members, data, rounding):
     """
     n = fit.known.of_rows(members.T).sum(axis=0)[:, None]
     rates, slopes, variances = rates_and_slopes(fit, members)
-    found = [n[:, 0], n * rates, n[:, :, None] * slopes, n**2 * variances]
+    sums = [n[:, 0], n * rates, n[:, :, None] * slopes, n**2 * variances]
     bounds = [] if data is None else _bounds(members, data, rounding)
-    return found + [n * end for end in bounds]
+    return sums + [n * end for end in bounds]
 
 
 def rate_table(sums, V, names, classes, level):
@@ -411,30 +415,30 @@ def rate_table(sums, V, names, classes, level):
 
 
 def rates_and_slopes(fit, members):
-    r"""The rates, their derivatives by the weights, and their variances given the weights.
+    r"""Rates of the groups, their derivatives by the weights, and their variances given the weights.
 
     The derivative of :math:`n_G \hat R_G` by the weights is :math:`\sum_i x_i \sum_{j \in G} \mathrm{Cov}(y_i, y_j \mid
     c)`: one shift of the group gives the slopes and the variance.
     """
-    known, Z, K = fit.known, fit.Z, len(fit.weights)
+    observed, Z, K, exact = fit.known, fit.Z, len(fit.weights), fit.exact_up_to
     scores = one_column(Z @ fit.weights.T)
-    held = in_bags(members, known.bags, len(known.sizes)) > 0
-    n = known.of_rows(members.T).sum(axis=0)
+    held = in_bags(members, observed.bags, len(observed.sizes)) > 0
+    n = observed.of_rows(members.T).sum(axis=0)
     slopes, variances = np.zeros((len(n), K, fit.weights.size)), np.zeros((len(n), K))
-    for groups, k, moved in group_covariances(scores, known, members, fit.exact_up_to):
-        of_bags = np.hstack([known.weighted_sums(v, Z) for v in moved.T])
-        own = known.of_rows(moved[:, k])
+    for groups, k, moved in group_covariances(scores, observed, members, exact):
+        of_bags = np.hstack([observed.weighted_sums(v, Z) for v in moved.T])
+        own = observed.of_rows(moved[:, k])
         for g in groups:
             slopes[g, k] = of_bags[held[g]].sum(axis=0) / n[g]
             variances[g, k] = max(own[members[g]].sum(), 0) / n[g] ** 2
-    return posterior_rates(scores, known, members, fit.exact_up_to), slopes, variances
+    return posterior_rates(scores, observed, members, exact), slopes, variances
 
 
 def tomography(
     bags: ArrayLike, proportions: Proportions, group: ArrayLike, *, model: Any = None,
     X: Matrix | None = None, counts: ArrayLike | None = None, rounding: float = 0.0,
 ) -> pd.DataFrame:  # fmt: skip
-    """Per bag, what the share says of the rate in a group and in the rest.
+    """Bounds and expected rates of the positive class in a group and outside of it, per bag.
 
     Parameters
     ----------
@@ -491,7 +495,7 @@ def tomography(
         ends = loose_bounds(sizes, sizes * p, size, slack)
         if labels is not None:
             expected = np.bincount(data.bags[members], labels[members], len(sizes))
-            ends += (np.clip(expected, *ends),)
+            ends += (np.clip(expected, ends[0], ends[1]),)
         with np.errstate(invalid="ignore"):  # nobody: NaN
             for end, value in zip(("low", "high", "rate"), ends, strict=False):
                 columns[name + end] = value / size
@@ -500,7 +504,7 @@ def tomography(
 
 
 def plot_tomography(table: pd.DataFrame, *, ax: Any = None) -> Any:
-    """The line of each bag on which its two rates lie, and the rates that a model expects.
+    """Draw the line of each bag on which its two rates lie, and the rates that a model expects.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Bags that do not fit a model, and what each bag does to it."""
+"""Bags that do not fit a model, and the influence of each bag on it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +26,7 @@ NAMED = 12
 
 @dataclass(frozen=True)
 class BagReport(Printed):
-    """What `bag_report` returns; `print` it.
+    """Observed and expected shares per bag, from `bag_report`; `print` shows the worst.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class BagReport(Printed):
         )
 
     def plot(self, ax=None):
-        """Observed less expected shares, in standard errors, against the expected ones; who stands out is named.
+        """Plot observed minus expected shares, in standard errors, against expected ones; names bags that stand out.
 
         Parameters
         ----------
@@ -91,15 +91,16 @@ class BagReport(Printed):
 
         if ax is None:
             _, ax = pyplot().subplots(figsize=(6, 3.6), layout="constrained")
-        rest, out = (self.table[self.table["stands_out"] == s] for s in (False, True))
-        ax.plot(rest["expected"], rest["z"], "o", markersize=3)
+        stands_out = self.table["stands_out"]
+        near, out = self.table[~stands_out], self.table[stands_out]
+        ax.plot(near["expected"], near["z"], "o", markersize=3)
         ax.plot(out["expected"], out["z"], "s")
         for name, row in out.head(NAMED).iterrows():
             text, place = literal(name), (row["expected"], row["z"])
             ax.annotate(text, place, (5, 0), textcoords="offset points", va="center")
         for end in (-self.limit, 0, self.limit):
             ax.axhline(end, color="gray", linewidth=0.8, linestyle=":" if end else "-")
-        up = "observed less expected,\nstandard errors"
+        up = "observed minus expected,\nstandard errors"
         ax.set(xlabel="expected share", ylabel=up)
         return ax
 
@@ -137,7 +138,7 @@ def bag_report(
     counts: ArrayLike | None = None, proportion_errors: ArrayLike | None = None,
     level: float = 0.05,
 ) -> BagReport:  # fmt: skip
-    """The share of each bag against the share that a model expects, worst first.
+    """Compare the share of each bag with the share that a model expects, worst first.
 
     Parameters
     ----------
@@ -184,12 +185,17 @@ def bag_report(
     table["stands_out"] = table["z"].abs() > limit
     order = np.argsort(-table["z"].abs().to_numpy(), kind="stable")
     by_chance = 1 + 2.3 / np.sqrt((data.bag_sizes > 0).sum())
-    parts = table.iloc[order], spread, float(limit), float(by_chance)
-    return BagReport(*parts, max(beyond_chance(P, data)))
+    return BagReport(
+        table=table.iloc[order],
+        spread=spread,
+        limit=float(limit),
+        spread_limit=float(by_chance),
+        deviation=max(beyond_chance(P, data)),
+    )
 
 
 def beyond_chance(P, data):
-    """How far the shares of each class deviate beyond the chance of the counts, in log-odds; see `NormalCounts`."""
+    """Yield per class how far the shares deviate beyond the chance of the counts, in log-odds; see `NormalCounts`."""
     used, n = data.bag_sizes > 0, data.bag_sizes
     V, off = data.bag_means(P * (1 - P)), data.proportions - data.bag_means(P)
     V = n[:, None] * V
@@ -204,14 +210,14 @@ def beyond_chance(P, data):
 
 
 def _bag_names(data, rows):
-    """The names of some rows of the proportions."""
+    """Names of the bags in given rows of the proportions."""
     names = data.bag_labels
     names = np.arange(len(data.proportions)) if names is None else names
     return pd.Index(names[rows], name="bag", tupleize_cols=False)
 
 
 def _report_table(data, missed):
-    """A row per bag, or per bag and class."""
+    """The table of a `BagReport`: a row per bag, or per bag and class."""
     used, K = data.bag_sizes > 0, len(data.classes)
     parts, names = [data.proportions, *missed], _bag_names(data, used)
     columns = ("observed", "expected", "error", "z")
@@ -228,7 +234,7 @@ def bag_influence(
     model: Any, X: Matrix, bags: ArrayLike, proportions: Proportions, *,
     labels: ArrayLike | None = None, group: ArrayLike | None = None,
 ) -> pd.DataFrame:  # fmt: skip
-    """What leaving out a bag would change, for each bag, from one fit.
+    """Approximate change of the coefficients, or of a group's rate, if one bag were left out, for each bag.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Coefficients with standard errors, intervals and tests, printed as people know them."""
+"""Coefficients with standard errors, intervals and tests, printed as statistics packages print them."""
 
 from dataclasses import dataclass
 from numbers import Real
@@ -54,8 +54,8 @@ class CoefficientTable(Printed):
     >>> from llpbook import CountLogistic, coefficient_table, load_bags
     >>> X, bags, proportions = load_bags("heart", bag_size=8, random_state=0)
     >>> X = (X - X.mean()) / X.std()
-    >>> found = coefficient_table(CountLogistic().fit(X, bags, proportions), X, bags, proportions)
-    >>> found.table.shape[0], found.n_bags
+    >>> result = coefficient_table(CountLogistic().fit(X, bags, proportions), X, bags, proportions)
+    >>> result.table.shape[0], result.n_bags
     (14, 34)
     """
 
@@ -68,7 +68,7 @@ class CoefficientTable(Printed):
 
     @property
     def df(self):
-        """Degrees of freedom of the t distribution: bags less coefficients; infinite for a penalized answer."""
+        """Degrees of freedom of the t distribution: bags minus coefficients; infinite for Laplace's approximation."""
         return self.covariance.df
 
     @property
@@ -150,26 +150,27 @@ class CoefficientTable(Printed):
         return as_text(self)
 
 
-def as_text(given):
-    """A `CoefficientTable` as statisticians print it."""
-    table, tail = given.table, (1 - given.level) / 2
-    table.columns = [
-        "coef", "std err", "t", "P>|t|", f"[{tail:.3g}", f"{1 - tail:.3g}]",
-    ]  # fmt: skip
-    four = {c: "{:.4g}".format for c in table.columns if c not in ("t", "P>|t|")}
-    three = {c: "{:.3f}".format for c in ("t", "P>|t|")}
-    body = table.to_string(formatters={**four, **three}).splitlines()
-    how = f"sandwich over bags, t with {given.df} df"
-    if np.isinf(given.df):
+def as_text(result):
+    """A `CoefficientTable` as statistics packages print it."""
+    table, tail = result.table, (1 - result.level) / 2
+    ends = [f"[{tail:.3g}", f"{1 - tail:.3g}]"]
+    table.columns = ["coef", "std err", "t", "P>|t|", *ends]
+    four = dict.fromkeys(["coef", "std err", *ends], "{:.4g}".format)
+    three = dict.fromkeys(["t", "P>|t|"], "{:.3f}".format)
+    body = table.to_string(formatters=four | three).splitlines()
+    how = f"sandwich over bags, t with {result.df} df"
+    if np.isinf(result.df):
         how = "Laplace's approximation, the penalty as prior"
-    head = f"{given.n_instances} instances, {given.n_bags} bags, C={given.C:g}; {how}"
+    head = (
+        f"{result.n_instances} instances, {result.n_bags} bags, C={result.C:g}; {how}"
+    )
     line = "=" * max(map(len, [head, *body]))
     thin = line.replace("=", "-")
     return "\n".join([line, head, thin, body[0], thin, *body[1:], line])
 
 
 def uncertain(names, gap, errors):
-    """The coefficients that have an error: of a column that is 0 everywhere the coefficient is 0 for sure.
+    """The coefficients with a standard error above 0; a feature that is 0 everywhere has the coefficient 0 exactly.
 
     Parameters
     ----------
@@ -196,7 +197,7 @@ def uncertain(names, gap, errors):
 
 
 def make_table(weights, V, A, names, last, n_instances, n_bags, level):
-    """A `CoefficientTable` from weights and their covariance, in the units of the features as given.
+    """Build a `CoefficientTable` from weights and their covariance, in the units of the features as given.
 
     Parameters
     ----------
@@ -214,13 +215,13 @@ def make_table(weights, V, A, names, last, n_instances, n_bags, level):
     """
     check_level(level)
     b, V = pd.Series(A @ weights.ravel(), names), V.in_units(A)
-    found = CoefficientTable(b, V, n_instances, n_bags, last.C, level)
-    caution_of_penalty("coefficient", b, found.errors, b + V.step, V.C)
-    return found
+    result = CoefficientTable(b, V, n_instances, n_bags, last.C, level)
+    caution_of_penalty("coefficient", b, result.errors, b + V.step, V.C)
+    return result
 
 
 def check_maximum(weights, sums, penalty):
-    """The observed Hessian with the penalty, if it can be inverted and there are bags enough.
+    """The observed Hessian with the penalty, checked: positive definite, and from more bags than weights.
 
     Parameters
     ----------
@@ -277,7 +278,7 @@ def check_converged(weights, sums, J, V, penalty, slack=np.inf):
 
 
 def check_gradient(weights, gradient, n_instances, penalty, slack):
-    """The gradient with the penalty, shape (n_weights,), and a ValueError where it is no rest of a fit."""
+    """The penalized gradient, shape (n_weights,); ValueError where it is larger than a converged fit leaves."""
     left = gradient - penalty @ weights.ravel()
     gap = np.abs(left).max() / n_instances
     if gap > slack:
@@ -289,7 +290,7 @@ def check_gradient(weights, gradient, n_instances, penalty, slack):
 
 
 def fit_covariance(fit):
-    """The sandwich of a model and its bags, in memory.
+    """Sandwich covariance of the weights of a model, from its bags in memory.
 
     Parameters
     ----------
@@ -317,7 +318,7 @@ def fit_covariance(fit):
 
 
 def covariance_of(fit):
-    """The covariance of the weights: the sandwich, or Laplace's approximation with no more bags than weights.
+    """Covariance of the weights: the sandwich, or Laplace's approximation with no more bags than weights.
 
     Parameters
     ----------
@@ -338,11 +339,11 @@ def covariance_of(fit):
 
 
 def caution_of(fit, deviation=0.0):
-    """`caution` of a `Linear`, whose intercepts of bags explain a deviation or do not."""
+    """Warn of few bags, and of bags that deviate from the fit; see `caution`."""
     scores = one_column(fit.Z @ fit.weights.T)
-    shape = len(fit.used), fit.weights.size
-    parts = deviations(scores, fit.Z, fit.known) if shape[0] > shape[1] else []
-    caution(*shape, parts, deviation)
+    n_bags, n_weights = len(fit.used), fit.weights.size
+    parts = deviations(scores, fit.Z, fit.known) if n_bags > n_weights else []
+    caution(n_bags, n_weights, parts, deviation)
 
 
 def coefficient_table(
@@ -401,8 +402,8 @@ def coefficient_table(
     >>> bags = np.arange(1000) // 10
     >>> y = rng.random(1000) < 1 / (1 + np.exp(-2 * X["dose"]))
     >>> shares = y.groupby(bags).mean()
-    >>> found = coefficient_table(CountLogistic(C=1000).fit(X, bags, shares), X, bags, shares)
-    >>> low, high = found.interval().loc["dose"]
+    >>> result = coefficient_table(CountLogistic(C=1000).fit(X, bags, shares), X, bags, shares)
+    >>> low, high = result.interval().loc["dose"]
     >>> bool(low < 2 < high)
     True
     """
@@ -411,5 +412,5 @@ def coefficient_table(
     caution_of(fit, fit.deviation)
     before, last = split_model(model)
     A, names = in_units(before, last, X, names)
-    sizes = int(fit.known.sizes.sum()), len(fit.used)
-    return make_table(fit.weights, V, A, names, last, *sizes, level)
+    n = int(fit.known.sizes.sum())
+    return make_table(fit.weights, V, A, names, last, n, len(fit.used), level)

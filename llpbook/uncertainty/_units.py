@@ -48,10 +48,10 @@ def scaling(before, d):
     """Slope and offset of all steps together, or None where one of them is not known to scale columns."""
     slope, offset = np.ones(d), np.zeros(d)
     for _, step in before.steps:
-        found = affine(step, d)
-        if found is None:
+        change = affine(step, d)
+        if change is None:
             return None
-        slope, offset = found[0] * slope, found[0] * offset + found[1]
+        slope, offset = change[0] * slope, change[0] * offset + change[1]
     return slope, offset
 
 
@@ -59,12 +59,12 @@ def given_names(before, X):
     """The names of the features that go into the first step."""
     if isinstance(X, pd.DataFrame):
         return [str(name) for name in X.columns]
-    known = getattr(before, "feature_names_in_", None)
-    return [f"x{j}" for j in range(X.shape[1])] if known is None else [*map(str, known)]
+    seen = getattr(before, "feature_names_in_", None)
+    return [f"x{j}" for j in range(X.shape[1])] if seen is None else [*map(str, seen)]
 
 
 def returned_names(before, X, d):
-    """Names of the columns that the steps return; none is the name of a feature in other units."""
+    """Names of the columns that the steps return, marked where the unit of a feature may have changed."""
     try:
         names = [str(name) for name in before.get_feature_names_out()]
     except (AttributeError, ValueError):  # a step that names nothing
@@ -75,12 +75,12 @@ def returned_names(before, X, d):
 
 
 def scales(slope, more):
-    """The slopes on the diagonal, with so many columns of zeros after them."""
+    """Sparse matrix with the slopes on its diagonal, followed by ``more`` columns of zeros."""
     return sp.diags_array(slope, shape=(len(slope), len(slope) + more), format="csr")
 
 
 def in_units(before, last, X, names=None):
-    """The matrix that turns weights into coefficients of the features as given, and the names of these.
+    """Matrix from weights to coefficients in the units of the features as given, and the coefficients' names.
 
     Parameters
     ----------
@@ -99,22 +99,23 @@ def in_units(before, last, X, names=None):
         With several classes, of one after those of another.
     names : list of str
     """
-    d, known = last.n_features_in_, getattr(last, "feature_names_in_", None)
+    d, seen = last.n_features_in_, getattr(last, "feature_names_in_", None)
     A, own = sp.eye_array(d + last.fit_intercept, format="csr"), names
     if before is not None:
         X = X if hasattr(X, "shape") else np.asarray(X)
-        found, known = scaling(before, d), given_names(before, X)
-        if found is None:
-            known = returned_names(before, X, d)
+        steps, seen = scaling(before, d), given_names(before, X)
+        slope, offset = steps or (None, None)
+        if steps is None:
+            seen = returned_names(before, X, d)
         elif last.fit_intercept:
-            row = sp.csr_array([np.append(found[1], 1.0)])
-            A = sp.vstack([scales(found[0], 1), row], format="csr")
-        elif not found[1].any():
-            A = scales(found[0], 0)
+            row = sp.csr_array([np.append(offset, 1.0)])
+            A = sp.vstack([scales(slope, 1), row], format="csr")
+        elif not offset.any():
+            A = scales(slope, 0)
         else:
-            own = [f"{name} (scaled)" for name in (known if own is None else own)]
+            own = [f"{name} (scaled)" for name in (seen if own is None else own)]
     if own is None:
-        own = [f"x{j}" for j in range(d)] if known is None else map(str, known)
+        own = [f"x{j}" for j in range(d)] if seen is None else map(str, seen)
     own = [*own]
     if len(own) != d:
         raise ValueError(f"names must be one for each of {d} features, got {names!r}")

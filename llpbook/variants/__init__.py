@@ -1,4 +1,4 @@
-r"""Bags of a wanted variant, made from instances with labels.
+r"""Make bags of a chosen variant from instances with labels.
 
 A variant says how bag B, features X and label Y depend on one another (`llpbook.taxonomy`). To make bags of one from
 instances with labels, choose a table of counts, bag by cluster by class, with the structure of the variant and the
@@ -47,7 +47,7 @@ __all__ = ["GeneratedBags", "make_bags"]
 
 @dataclass(frozen=True)
 class GeneratedBags:
-    """Bags made by `llpbook.variants.make_bags`; `print` says what was met.
+    """Bags made by `llpbook.variants.make_bags`; `print` shows how well sizes and proportions are met.
 
     ``bags, proportions = make_bags(…)`` works.
 
@@ -61,7 +61,7 @@ class GeneratedBags:
         As achieved.
     variant : str
     report : list of str
-        What was met, and what was missed by how much.
+        Sizes and proportions: met, or missed by how much.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class GeneratedBags:
 
 
 def describe(bags, task, wanted=None):
-    """The bags made, with what was met of sizes and proportions; a ValueError if a bag holds no instance."""
+    """Build `GeneratedBags` with their report; ValueError if a bag holds no instance."""
     sizes = np.bincount(bags, minlength=len(task.sizes))
     if (sizes == 0).any():
         raise ValueError(
@@ -104,7 +104,7 @@ def describe(bags, task, wanted=None):
 
 
 def _size_report(made, task):
-    """In words, how far the bag sizes are from those wanted, or that none were."""
+    """One line on the distance of the bag sizes from those wanted."""
     off = np.abs(made - task.sizes)
     if not off.any():
         return "sizes: met"
@@ -116,16 +116,16 @@ def _size_report(made, task):
 
 
 def _share_report(made, wanted, sizes):
-    """In words, how far the proportions are from those wanted, or that none were."""
+    """One line on the distance of the proportions from those wanted."""
     if wanted is None:
         return "proportions: those of chance"
     if (np.abs(made - wanted) * sizes[:, None] < 1 + 1e-6).all():
         return "proportions: met to one instance"
     gap = np.abs(made - wanted).max(axis=1)
     bag = int(gap.argmax())
-    asked, found = (", ".join(f"{v:.3f}" for v in m[bag]) for m in (wanted, made))
+    goal, got = (", ".join(f"{v:.3f}" for v in m[bag]) for m in (wanted, made))
     return (
-        f"proportions: missed by up to {gap[bag]:.3f} (bag {bag}: {asked} wanted, {found} made), by {gap.mean():.3f} "
+        f"proportions: missed by up to {gap[bag]:.3f} (bag {bag}: {goal} wanted, {got} made), by {gap.mean():.3f} "
         "on average"
     )
 
@@ -165,7 +165,7 @@ def make_bags(
         Those of k-means clusters if not given. A vector is the share of the second of two classes. Where they do not
         add up to the classes of y, the odds of all bags shift alike.
     clusters : array-like, shape (n_instances,), optional
-        What bags depend on besides the label; k-means clusters of the standardized X, ``n_bags`` many, if not given.
+        Groups that bags depend on besides the label; ``n_bags`` k-means clusters of the standardized X if not given.
         For label collider and cross-bag: strata within which y and X are independent; instances with about the same
         estimated P(y | x) if not given. The variant then holds as well as that estimate.
     random_state : int, RandomState or None

@@ -1,4 +1,4 @@
-"""What `llpbook.variants.make_bags` is asked for: checked, and completed by what clusters of the features have."""
+"""Check the arguments of `llpbook.variants.make_bags`, and take missing ones from clusters of the features."""
 
 from typing import NamedTuple
 
@@ -27,11 +27,11 @@ BY_CLUSTERS = ("intermediate", "hard", "feature collider")
 
 
 class Task(NamedTuple):
-    """What bags to make.
+    """Checked arguments of `make_bags`.
 
     The variant; the class of each instance as a code, and the classes; sizes (n_bags,) and proportions (n_bags,
-    n_classes) wanted, and whether each was given; the cluster or stratum of each instance, and whether the
-    clusters are the bags that are wanted.
+    n_classes) wanted; sizes_given and wanted_given, True where the user stated them; the cluster or stratum of each
+    instance; clusters_are_bags, True where the clusters themselves are the bags.
     """
 
     variant: str
@@ -46,7 +46,7 @@ class Task(NamedTuple):
 
 
 def read_task(X, y, variant, n_bags, sizes, proportions, clusters, rng):
-    """The checked arguments of `make_bags`; what is not given is that of k-means clusters, as in the paper."""
+    """Check the arguments of `make_bags`; those not given are taken from k-means clusters, as in the paper."""
     variant, A = variant_name(variant), check_features(X)
     classes, codes = label_codes(y, len(A), X)
     wanted = _read_wanted(proportions, classes, variant)
@@ -57,25 +57,26 @@ def read_task(X, y, variant, n_bags, sizes, proportions, clusters, rng):
     model = None if variant in BY_STRATA else clusters  # strata are no model for bags
     n_bags = _count_bags(n_bags, model, sizes=sizes, proportions=wanted)
     same = model is None or model.max() + 1 == n_bags
-    sizes_given, given = sizes is not None, wanted is not None
-    if given and not sizes_given:
+    sizes_given, wanted_given = sizes is not None, wanted is not None
+    if wanted_given and not sizes_given:
         sizes = whole_counts(np.ones(n_bags), len(A))
-    untold = sizes is None or not (given or variant in BY_CHANCE)
-    if (untold and not same) or (model is None and (untold or variant in BY_CLUSTERS)):
+    missing = sizes is None or not (wanted_given or variant in BY_CHANCE)
+    needs_model = missing or variant in BY_CLUSTERS
+    if (missing and not same) or (model is None and needs_model):
         model = kmeans_clusters(A, n_bags, rng)
     clusters = _clusters_for(variant, clusters, model, A, codes, rng)
-    if untold:
+    if missing:
         counts = crosstab(model, codes)
         sizes = counts.sum(axis=1) if sizes is None else sizes
         wanted = counts / counts.sum(axis=1, keepdims=True)
     return Task(
-        variant, codes, classes, sizes, wanted, sizes_given, given, clusters,
-        same and not sizes_given and not given,
+        variant, codes, classes, sizes, wanted, sizes_given, wanted_given, clusters,
+        clusters_are_bags=same and not sizes_given and not wanted_given,
     )  # fmt: skip
 
 
 def _clusters_for(variant, clusters, model, X, codes, rng):
-    """What the bags depend on besides the label: nothing, strata, or clusters."""
+    """Groups that the bags depend on besides the label: one group, strata, or clusters."""
     if variant in ("naive", "simple"):
         return np.zeros(len(X), dtype=int)
     if clusters is None:
@@ -110,35 +111,35 @@ def score_strata(X, codes, rng):
             "y must hold two instances of each class or more; or give clusters"
         )
     folds = StratifiedKFold(min(5, least), shuffle=True, random_state=rng)
-    found = cross_val_predict(model, X, codes, cv=folds, method="predict_proba")
+    P = cross_val_predict(model, X, codes, cv=folds, method="predict_proba")
     n, n_strata = len(X), int(np.clip(len(X) // 50, 2, 200))
-    if found.shape[1] == 2:
-        return np.argsort(np.argsort(found[:, 1])) * n_strata // n
-    return KMeans(n_strata, n_init=1, random_state=rng).fit_predict(found)
+    if P.shape[1] == 2:
+        return np.argsort(np.argsort(P[:, 1])) * n_strata // n
+    return KMeans(n_strata, n_init=1, random_state=rng).fit_predict(P)
 
 
 def variant_name(variant):
     """The name of a variant in lower case; case, spaces, hyphens and underscores do not matter."""
-    known = {name.lower().replace("-", " "): name.lower() for name in taxonomy.VARIANTS}
+    names = {name.lower().replace("-", " "): name.lower() for name in taxonomy.VARIANTS}
     key = str(variant).lower().replace("-", " ").replace("_", " ")
-    if key not in known:
+    if key not in names:
         raise ValueError(
-            f"variant must be one of {', '.join(known.values())}, got {variant!r}"
+            f"variant must be one of {', '.join(names.values())}, got {variant!r}"
         )
-    return known[key]
+    return names[key]
 
 
-def _count_bags(n_bags, model, **given):
-    """The number of bags that all of the arguments agree on; else that of the model bags, or 10."""
-    lengths = {
-        name: len(value) for name, value in given.items() if value is not None
-    } | ({} if n_bags is None else {"n_bags": check_whole("n_bags", n_bags, 2)})
+def _count_bags(n_bags, model, **arguments):
+    """The number of bags on which all arguments agree; without arguments that of the model bags, or 10."""
+    lengths = {name: len(v) for name, v in arguments.items() if v is not None}
+    if n_bags is not None:
+        lengths["n_bags"] = check_whole("n_bags", n_bags, 2)
     if len(set(lengths.values())) > 1:
         raise ValueError(f"the number of bags differs between arguments: {lengths}")
-    found = next(iter(lengths.values()), 10 if model is None else model.max() + 1)
-    if found < 2:
-        raise ValueError(f"n_bags must be a whole number from 2, got {found}")
-    return found
+    number = next(iter(lengths.values()), 10 if model is None else model.max() + 1)
+    if number < 2:
+        raise ValueError(f"n_bags must be a whole number from 2, got {number}")
+    return number
 
 
 def _read_sizes(sizes, n_instances, proportions):
@@ -151,7 +152,9 @@ def _read_sizes(sizes, n_instances, proportions):
     counts = np.asarray(sizes)
     whole = counts.ndim == 1 and counts.dtype.kind in "iuf"
     if not whole or not (counts == np.round(counts)).all() or (counts < 1).any():
-        raise ValueError(f"sizes must be whole numbers from 1, one a bag, got {sizes}")
+        raise ValueError(
+            f"sizes must be whole numbers from 1, one per bag, got {sizes}"
+        )
     if counts.sum() != n_instances:
         raise ValueError(
             f"sizes must sum to the {n_instances} instances, got {counts.sum():g}"

@@ -1,4 +1,4 @@
-"""One table of counts a variant, bag by cluster by class."""
+"""Tables of counts, bag by cluster by class: one function per variant."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from .._counts import crosstab, transport, whole_counts
 
 
 def project_rows(matrix):
-    """Each row to the nearest point of the simplex: max(a - θ, 0) with the θ that makes it sum to 1."""
+    """Project each row to the nearest point of the simplex: max(a - θ, 0) with the θ that makes it sum to 1."""
     falling = -np.sort(-matrix, axis=1)
     excess = np.cumsum(falling, axis=1) - 1
     last = (falling * np.arange(1, matrix.shape[1] + 1) > excess).sum(axis=1) - 1
@@ -15,7 +15,7 @@ def project_rows(matrix):
 
 
 def cluster_to_bag(cells, wanted, rng, tol=1e-7, max_iter=5000):
-    r"""The share of each cluster that goes to each bag, whatever the label, shape (n_clusters, n_bags).
+    r"""Share of each cluster that goes to each bag, the same for all labels, shape (n_clusters, n_bags).
 
     :math:`\min_A \lVert N^\top A - T^\top \rVert_F^2` over matrices with rows on the simplex, :math:`N` the counts of
     the clusters by class, :math:`T` the wanted counts of the bags: :eq:`eq-var-least-squares`. Projected gradient with
@@ -35,13 +35,13 @@ def cluster_to_bag(cells, wanted, rng, tol=1e-7, max_iter=5000):
 
 
 def intermediate_table(cells, wanted, rng):
-    """Bags that depend on the cluster alone, shape (n_bags, n_clusters, n_classes)."""
+    """Table of bags that depend on the cluster alone, shape (n_bags, n_clusters, n_classes)."""
     A = cluster_to_bag(cells, wanted, rng)
     return A.T[:, :, None] * cells
 
 
 def hard_table(cells, counts, rng):
-    """Bags that depend on the cluster and on the label, with the margins wanted.
+    """Table of bags that depend on the cluster and on the label, with the margins wanted.
 
     `fit_margins` from the cells times exponential draws, which is no product: :eq:`eq-var-hard`.
     """
@@ -51,7 +51,7 @@ def hard_table(cells, counts, rng):
 
 
 def label_collider_table(cells, counts):
-    r"""Bags that depend on the label within a stratum, and not on the stratum.
+    r"""Table of bags that depend on the label within a stratum, and not on the stratum.
 
     `fit_margins` from ones, with the margin of bags by stratum a product: :math:`\sum_y t_{bcy} = n_b n_c / n`,
     :eq:`eq-var-label-collider`. Its gap is not small if ``counts``, shape (n_bags, n_classes), are out of reach.
@@ -65,7 +65,7 @@ def label_collider_table(cells, counts):
 
 
 def cross_bag_table(cells, sizes, proportions, max_iter=3000):
-    r"""Bags within which the stratum tells nothing about the label.
+    r"""Table of bags within which stratum and label are independent.
 
     Stratum :math:`c` is spread over the bags by weights :math:`v_{cb}` such that
     :math:`n_{cy} = n_c \sum_b v_{cb} \pi_{by}`; then :math:`t_{bcy} = n_c v_{cb} \pi_{by}`. The weights are those of a
@@ -92,7 +92,7 @@ def cross_bag_table(cells, sizes, proportions, max_iter=3000):
 
 
 def collider_counts(cells, sizes, wanted):
-    """The table of a label collider, with proportions pulled towards the prior as far as X ⊥ B asks for."""
+    """Table of a label collider, with proportions pulled towards the prior as far as X ⊥ B needs."""
     totals = cells.sum(axis=0)
     prior = totals / totals.sum()
     for share in 0.8 ** np.arange(18):
@@ -109,7 +109,7 @@ def collider_counts(cells, sizes, wanted):
 
 
 def cross_bag_counts(cells, sizes, wanted):
-    """The table of cross-bag bags, with sizes as they come out, and proportions by strata if none are wanted."""
+    """Table of cross-bag bags, whose sizes follow, and whose proportions are those of strata if none are wanted."""
     in_stratum = cells.sum(axis=1)
     shares = cells / in_stratum[:, None]
     if wanted is None and shares.shape[1] > 2:
@@ -161,7 +161,7 @@ def variant_table(task, rng):
 
 
 def chance_bags(sizes, rng):
-    """Bags by lot, of given sizes."""
+    """Draw random bags of given sizes."""
     return rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
 
 
@@ -205,12 +205,13 @@ def round_table(table):
     counts = np.floor(table + 1e-7).astype(int)
     part = np.maximum(table - counts, 0)
     gains = np.where(part > 1e-7, part, -np.inf)
-    sums = [np.round((table - counts).sum(axis=axis)) for axis in (1, 0)]
-    return counts + transport(gains, *sums)
+    left = table - counts
+    row_sums, column_sums = np.round(left.sum(axis=1)), np.round(left.sum(axis=0))
+    return counts + transport(gains, row_sums, column_sums)
 
 
 def bag_counts(wanted, sizes, class_counts):
-    """How many instances of each class each bag gets, with the row sums ``sizes`` and the column sums ``class_counts``.
+    """Whole counts per bag and class, with the row sums ``sizes`` and the column sums ``class_counts``.
 
     The nearest table to ``wanted``, shape (n_bags, n_classes), in whole numbers. If the wanted proportions do not add
     up to the class totals, the odds of all bags shift by one factor per class.
@@ -223,9 +224,9 @@ def bag_counts(wanted, sizes, class_counts):
 def fill_table(table, rows, columns, rng, exact=True):
     """Whole numbers with the sums ``rows`` and ``columns``, near to a table whose sums are at most one away.
 
-    Whole parts first. Of the rest, entries get one more in an order in which the next is chosen with a probability
-    proportional to its fractional part, as long as row and column have room. If not ``exact``, all is left to the
-    draws, in tenths of the entries: numbers that vary as those of random bags do.
+    Whole parts first. Then entries get one more in a random order, in which the next entry is chosen with a probability
+    proportional to its fractional part, as long as row and column have room. If not ``exact``, everything is drawn, in
+    tenths of the entries: the numbers then vary like those of random bags.
     """
     counts = np.floor(table + 1e-9).astype(int) if exact else np.zeros(table.shape, int)
     part = np.maximum(table - counts, 0)
@@ -250,7 +251,7 @@ def fill_table(table, rows, columns, rng, exact=True):
 
 
 def _cut(counts, rows, columns):
-    """What is left of the wanted sums, after counts that are above them were cut in place."""
+    """Cut counts in place where they exceed the wanted sums; return the remaining row and column sums."""
     room, space = rows - counts.sum(axis=1), columns - counts.sum(axis=0)
     while min(room.min(), space.min()) < 0:
         over = np.minimum(room[:, None], space[None, :]) < 0
@@ -262,7 +263,7 @@ def _cut(counts, rows, columns):
 
 
 def deal(cells, counts, rng):
-    """Bags of the instances of ``cells``, dealt at random in the numbers ``counts``, shape (n_cells, n_bags)."""
+    """Deal the instances of each cell to the bags at random, in the numbers ``counts``, shape (n_cells, n_bags)."""
     bags = np.empty(len(cells), dtype=np.intp)
     turns = np.tile(np.arange(counts.shape[1]), len(counts))
     order = np.lexsort((rng.random_sample(len(cells)), cells))
