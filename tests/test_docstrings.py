@@ -3,7 +3,7 @@
 import doctest
 import importlib
 import pkgutil
-from inspect import isclass, isfunction
+from inspect import isclass, isfunction, signature
 
 import matplotlib.pyplot as plt
 import pytest
@@ -40,3 +40,14 @@ def test_every_public_name_has_an_example(room):
         n for n in module.__all__ if isclass(o := getattr(module, n)) or isfunction(o)
     ]
     assert not [n for n in names if ">>>" not in (getattr(module, n).__doc__ or "")]
+
+
+@pytest.mark.parametrize("room", llpbook._ROOMS)
+def test_types_in_signatures_can_be_looked_up(room):
+    module = getattr(llpbook, room)
+    shown = [
+        str(signature(o))
+        for o in map(vars(module).get, module.__all__)
+        if isfunction(o)
+    ]
+    assert "llpbook._" not in "".join(shown)

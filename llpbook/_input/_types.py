@@ -1,7 +1,4 @@
-"""Types for hints: what a user hands in, under one name each.
-
-The package imports them from here, a chapter whose managed cells show hints from ``llpbook.base``.
-"""
+"""Types of the arguments that users pass; `llpbook.typing` documents them."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
@@ -27,8 +24,15 @@ Chunks: TypeAlias = (
     | Path
     | pd.DataFrame
 )
-if not TYPE_CHECKING:  # `help` prints these names, not the forty members of a union
-    ArrayLike, Chunks, Matrix, Proportions, RandomState = (
-        NewType(name, object)
-        for name in ("ArrayLike", "Chunks", "Matrix", "Proportions", "RandomState")
-    )
+if (
+    not TYPE_CHECKING
+):  # `help` prints names to look up, not the forty members of a union
+
+    def _name(name, module="llpbook.typing"):
+        alias = NewType(name, object)
+        alias.__module__ = module
+        return alias
+
+    ArrayLike = _name("ArrayLike", "numpy.typing")
+    Matrix, Proportions = _name("Matrix"), _name("Proportions")
+    RandomState, Chunks = _name("RandomState"), _name("Chunks")
