@@ -24,7 +24,7 @@ _HOMES = {
     "diagnosis": ["diagnose"],
     "discriminant": ["WeightedLDA"],
     "dsdd": ["DSDD"],
-    "ecological": ["group_rate_band"],
+    "ecological": ["ecological_rates", "group_rate_band"],
     "em": ["EMLR"],
     "invcal": ["InvCal"],
     "kernel_kmeans": ["AOCKernelKMeans"],

@@ -26,6 +26,7 @@ from ._band import (
     split_of,
 )
 from ._practice import goodman, least_squares, polling_errors
+from ._rates import EcologicalRates, ecological_rates
 from ._report import (
     band_sentences,
     effect_needed,
@@ -34,7 +35,9 @@ from ._report import (
 )
 
 __all__ = [
+    "EcologicalRates",
     "band_sentences",
+    "ecological_rates",
     "effect_needed",
     "goodman",
     "group_rate_band",

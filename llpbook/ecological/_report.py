@@ -218,3 +218,64 @@ def plot_band(
     ax.set(yticks=rows, yticklabels=names, xlim=(-0.02, 1.02), xlabel="rate")
     ax.invert_yaxis()
     return ax
+
+
+def rate_sentences(table, level, correlation):
+    """A sentence for each row of the table of an `EcologicalRates`.
+
+    Parameters
+    ----------
+    table : DataFrame
+    level, correlation : float
+
+    Returns
+    -------
+    Series of str
+    """
+    texts = []
+    for (group, label), row in zip(table.index, table.itertuples(), strict=True):
+        percent = {k: f"{100 * getattr(row, k):.0f}" for k in table.columns if k != "n"}
+        texts.append(
+            f"The rate of {label} in group {group} is {percent['rate']} percent: {percent['low']} to {percent['high']} "
+            f"({100 * level:g} % interval) if the rate of the group has no relation to its share in the places of a "
+            f"stratum, {percent['band_low']} to {percent['band_high']} with a correlation up to {correlation:g}, and "
+            f"{percent['least']} to {percent['most']} without an assumption."
+        )
+    return pd.Series(texts, table.index, dtype=object)
+
+
+def plot_rates(table, level, correlation, truth=None, ax=None):
+    """The picture of the table of an `EcologicalRates`.
+
+    Parameters
+    ----------
+    table : DataFrame
+    level, correlation : float
+    truth : array-like, shape (n_rows,), optional
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    from ..plotting._style import GRAY, pyplot
+
+    if ax is None:
+        height = 1.3 + 0.3 * len(table)
+        _, ax = pyplot().subplots(figsize=(5.5, height), layout="constrained")
+    rows = np.arange(len(table))
+    for low, high, color, width, alpha, label in (
+        ("least", "most", GRAY, 1, 1, "bounds"),
+        ("band_low", "band_high", "C0", 7, 0.35, f"correlation to {correlation:g}"),
+        ("low", "high", "C0", 3, 1, f"{100 * level:g} % interval"),
+    ):
+        style = {"linewidth": width, "alpha": alpha, "label": label}
+        ax.hlines(rows, table[low], table[high], color, **style)
+    ax.plot(table["rate"], rows, "o", color="C0", markersize=5, label="rate")
+    if truth is not None:
+        ax.plot(np.asarray(truth), rows, "x", color="C1", markersize=7, label="truth")
+    names = [", ".join(map(str, np.atleast_1d(i))) for i in table.index]
+    ax.set(yticks=rows, yticklabels=names, xlim=(-0.02, 1.02), xlabel="rate")
+    ax.invert_yaxis()
+    ax.figure.legend(loc="outside lower center", ncols=3, frameon=False)
+    return ax

@@ -1,0 +1,144 @@
+"""Reading two published tables: the groups of each place, and the classes of each place."""
+
+import numpy as np
+import pandas as pd
+
+from .._checks import _show, numbers
+from ..base import NotIdentifiableError, check_column
+from ._strata import Margins
+
+#: Places below which no rate is fitted.
+FEWEST_PLACES = 3
+#: By how much the sums of people of a place may differ, as a part of them.
+SUMS_AGREE = 1e-6
+
+
+def read_margins(groups, classes, strata=None):
+    """Checked `Margins`; places without people are left out.
+
+    Parameters
+    ----------
+    groups, classes, strata
+        See `ecological_rates`.
+
+    Returns
+    -------
+    Margins
+
+    Raises
+    ------
+    NotIdentifiableError
+        If there are too few places, or the shares of no group differ.
+    ValueError
+        For malformed input.
+    """
+    members, places, group_names = _read_counts("groups", groups)
+    counts, others, class_names = _read_counts("classes", classes)
+    if places is not None and others is not None:
+        counts = counts[_matched(places, others)]
+    if len(members) != len(counts):
+        raise ValueError(
+            f"groups and classes must have a row per place each, got {len(members)} and {len(counts)} rows"
+        )
+    codes, names = _read_strata(strata, places, len(members))
+    sizes = members.sum(axis=1)
+    gaps = np.abs(sizes - counts.sum(axis=1))
+    if (gaps > SUMS_AGREE * np.maximum(sizes, 1)).any():
+        k = int(np.argmax(gaps))
+        place = k if places is None else places[k]
+        raise ValueError(
+            f"groups and classes must have the same sum in each place, got {sizes[k]:g} and {counts[k].sum():g} people "
+            f"in place {_show(place)}; check_margins(groups, classes) lists what does not agree and reconciles it"
+        )
+    there = np.flatnonzero(sizes > 0)
+    order = there[np.argsort(codes[there], kind="stable")]
+    codes, names = _renumbered(codes[order], names)
+    margins = Margins(
+        members[order], counts[order], codes, group_names, class_names, names
+    )
+    _require_differences(margins)
+    return margins
+
+
+def _read_counts(argument, table):
+    """Numbers, names of places or None, and names of columns."""
+    frame = isinstance(table, pd.DataFrame)
+    values = numbers(argument, table)
+    if values.ndim != 2 or values.shape[1] < 2:
+        raise ValueError(
+            f"{argument} must be a table with a row per place and two or more columns of counts, got shape "
+            f"{values.shape}"
+        )
+    wrong = ~(np.isfinite(values) & (values >= 0))
+    if wrong.any():
+        k, j = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"{argument} must be counts of people, 0 or more, got {_show(values[k, j])} in row {k}, column {j}; a "
+            "place that has not reported is left out of both tables, an empty cell is a 0"
+        )
+    columns = pd.Index(table.columns) if frame else pd.RangeIndex(values.shape[1])
+    if not values.any(axis=0).all():
+        empty = columns[~values.any(axis=0)][0]
+        raise ValueError(
+            f"{argument} has nobody in column {_show(empty)}: leave it out"
+        )
+    named = frame and not isinstance(table.index, pd.RangeIndex)
+    if named and not table.index.is_unique:
+        twice = table.index[table.index.duplicated()][0]
+        raise ValueError(
+            f"{argument} must have a row per place, got place {_show(twice)} more than once"
+        )
+    return values, table.index if named else None, columns
+
+
+def _matched(places, others):
+    """Rows of the second table in the order of the places of the first."""
+    rows = others.get_indexer(places)
+    if (rows < 0).any() or len(others) != len(places):
+        lost = places[rows < 0] if (rows < 0).any() else others.difference(places)
+        raise ValueError(
+            f"groups and classes must have the same places: {_show(lost[0])} is in one of them only"
+        )
+    return rows
+
+
+def _read_strata(strata, places, n):
+    """The number of the stratum of each place, and the names of the strata."""
+    if strata is None:
+        return np.zeros(n, dtype=int), pd.Index(["all"])
+    if isinstance(strata, str):
+        if places is None or strata not in places.names:
+            names = [] if places is None else list(places.names)
+            raise ValueError(
+                f"strata must name a level of the index of groups, one of {names}, or be one value per place, got "
+                f"{strata!r}"
+            )
+        strata = places.get_level_values(strata)
+    elif isinstance(strata, pd.Series) and places is not None:
+        rows = strata.index.get_indexer(places)
+        if (rows < 0).any():
+            raise ValueError(
+                f"strata has no entry for place {_show(places[rows < 0][0])}"
+            )
+        strata = strata.to_numpy()[rows]
+    codes, names = pd.factorize(check_column("strata", strata, n), sort=True)
+    return codes, pd.Index(names)
+
+
+def _renumbered(codes, names):
+    """Numbers and names of the strata that have people."""
+    kept, codes = np.unique(codes, return_inverse=True)
+    return codes, names[kept]
+
+
+def _require_differences(margins):
+    """Refuse margins that say nothing of a rate."""
+    if len(margins.sizes) < FEWEST_PLACES:
+        raise NotIdentifiableError(
+            f"rates need {FEWEST_PLACES} places or more, got {len(margins.sizes)}"
+        )
+    shares = margins.members / margins.sizes[:, None]
+    if np.ptp(shares, axis=0).max() < 1e-9:
+        raise NotIdentifiableError(
+            "the shares of the groups are the same in all places, so the classes of the places say nothing of rates"
+        )

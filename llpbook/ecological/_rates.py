@@ -1,0 +1,453 @@
+"""Rates of groups from two published tables, by strata of places, with all contrasts from one joint answer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import brentq
+from sklearn.utils import check_random_state
+
+from .._printed import Printed
+from .._typing import ArrayLike, RandomState
+from ..base import warn
+from ..uncertainty._groups import count_bounds
+from ..uncertainty._table import check_level
+from ._joint import (
+    Difference,
+    Joint,
+    Ratios,
+    all_rates,
+    answers,
+    context_test,
+    fit_joint,
+    gain_of_strata,
+)
+from ._margins import read_margins
+from ._report import plot_rates, rate_sentences
+
+#: A level of the test of context below which a warning is given.
+UNLIKELY = 0.01
+#: The part of the width of the bounds from which a band says hardly more than they do.
+AS_WIDE = 0.9
+#: Columns that are rates.
+RATES = ["rate", "low", "high", "band_low", "band_high"]
+
+
+@dataclass(frozen=True)
+class EcologicalRates(Printed):
+    """Rates of classes in groups, from `ecological_rates`.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row per group and class: ``rate``; ``error``; ``low`` and ``high``, the interval; ``band_low`` and
+        ``band_high``; ``least`` and ``most``, the bounds that need no assumption; ``n``, people of the group.
+    by_stratum : DataFrame
+        The same in each stratum.
+    deviation : float
+        Standard deviation of the log-odds of a group between the places of a stratum, beyond chance.
+    interaction : float
+        Standard deviation of the log-odds of a group between strata, beyond effects of group and of stratum.
+    context : float
+        Level of a test of the shares of the groups in a place as a feature of everybody: small where the counts speak
+        against rates without a relation to these shares. A large one proves nothing: most such relations leave no
+        trace in the margins.
+    correlation, level : float
+
+    Examples
+    --------
+    >>> from llpbook.ecological import EcologicalRates, ecological_rates
+    >>> rates = ecological_rates([[9, 1], [5, 5], [2, 8]], [[7, 3], [6, 4], [4, 6]])
+    >>> isinstance(rates, EcologicalRates)
+    True
+    """
+
+    joint: Joint
+    correlation: float
+    level: float
+
+    @property
+    def deviation(self):
+        """Standard deviation of the log-odds of a group between places."""
+        return self.joint.deviation
+
+    @property
+    def interaction(self):
+        """Standard deviation of the log-odds of a group between strata; 0 with one stratum."""
+        several = len(self.joint.margins.strata) > 1
+        return self.joint.parts[0].fit.sd if several else 0.0
+
+    @cached_property
+    def context(self):
+        """Level of the test of context."""
+        return context_test(self.joint)
+
+    @cached_property
+    def table(self):
+        """Rates of each class in each group."""
+        return _rate_table(self, by_stratum=False)
+
+    @cached_property
+    def by_stratum(self):
+        """Rates of each class in each group of each stratum where the group has people."""
+        return _rate_table(self, by_stratum=True)
+
+    def difference(
+        self, *, groups: Sequence[Any] | None = None, classes: Sequence[Any] | None = None
+    ) -> pd.DataFrame:  # fmt: skip
+        """The rate of one group less that of another, per class; or of one class less another, per group.
+
+        Parameters
+        ----------
+        groups : pair of names, optional
+        classes : pair of names, optional
+
+        Returns
+        -------
+        DataFrame
+            Columns ``difference``, ``error``, ``low``, ``high``, ``band_low``, ``band_high``. They come from the joint
+            answer: the two rates share the counts of each place.
+
+        Raises
+        ------
+        ValueError
+            If not one pair is given, or a name is not in the table.
+        """
+        if (groups is None) == (classes is None):
+            raise ValueError("difference needs groups= or classes=, a pair of names")
+        m, rates = self.joint.margins, all_rates(self.joint.margins)
+        rows = np.arange(len(rates.top)).reshape(len(m.groups), -1)
+        if groups is not None:
+            a, b = rows[_pair("groups", groups, m.groups)]
+        else:
+            a, b = rows.T[_pair("classes", classes, m.classes)]
+        quantity = Difference(*(Ratios(rates.top[i], rates.bottom[i]) for i in (a, b)))
+        table = answers(self.joint, quantity, self.level, self.correlation)
+        index = (
+            m.groups.rename("group") if groups is None else m.classes.rename("class")
+        )
+        table = pd.DataFrame({"difference": table.pop("rate"), **table}, index)
+        ends = ["low", "high", "band_low", "band_high"]
+        return table.assign(**table[ends].clip(-1, 1))
+
+    def among(self, classes: Sequence[Any]) -> pd.DataFrame:
+        """Shares of some classes among the members of a group in these classes, such as of parties among voters.
+
+        Parameters
+        ----------
+        classes : sequence of names
+            Two or more.
+
+        Returns
+        -------
+        DataFrame
+            A row per group and class, with the columns of ``table`` but for the bounds; ``n`` is the expected number
+            of members in these classes.
+
+        Raises
+        ------
+        ValueError
+            If a name is not in the table, is there twice, or is the only one.
+        """
+        m, rates = self.joint.margins, all_rates(self.joint.margins)
+        columns = [_position("classes", name, m.classes) for name in classes]
+        if len(columns) < 2 or len(set(columns)) < len(columns):
+            raise ValueError(
+                f"classes must be two or more different names, got {list(classes)!r}"
+            )
+        rows = np.arange(len(rates.top)).reshape(len(m.groups), -1)[:, columns].ravel()
+        inside = np.isin(np.arange(len(m.classes)), columns)
+        quantity = Ratios(rates.top[rows], rates.bottom[rows] * inside)
+        names = [m.groups, m.classes[columns]]
+        index = pd.MultiIndex.from_product(names, names=["group", "class"])
+        result = answers(self.joint, quantity, self.level, self.correlation)
+        table = pd.DataFrame(result, index)
+        n = self.joint.cells.sum(axis=0)[:, inside].sum(axis=1)
+        counts = np.repeat(np.rint(n).astype(int), len(columns))
+        return table.assign(n=counts, **table[RATES].clip(0, 1))
+
+    def correlation_needed(self, value: float, *, group: Any, class_: Any) -> float:
+        """The smallest correlation with which the band of a rate reaches a value.
+
+        Parameters
+        ----------
+        value : float
+            A rate.
+        group, class_ : names
+            Of a row of ``table``.
+
+        Returns
+        -------
+        float
+            Infinite where no correlation up to 1 is enough.
+
+        Raises
+        ------
+        ValueError
+            If the value is no rate, or a name is not in the table.
+        """
+        if not (isinstance(value, Real) and 0 <= value <= 1):
+            raise ValueError(f"value must be a rate in [0, 1], got {value!r}")
+        m, rates = self.joint.margins, all_rates(self.joint.margins)
+        row = _position("group", group, m.groups) * len(m.classes)
+        row += _position("class_", class_, m.classes)
+        quantity = Ratios(rates.top[[row]], rates.bottom[[row]])
+
+        def beyond(correlation):
+            ends = answers(self.joint, quantity, self.level, correlation)
+            return max(ends["band_low"][0] - value, value - ends["band_high"][0])
+
+        if beyond(0.0) <= 0:
+            return 0.0
+        return np.inf if beyond(1.0) > 0 else float(brentq(beyond, 0, 1, xtol=1e-3))
+
+    def gain_of_strata(self, random_state: RandomState = 0) -> pd.Series:
+        """How much better strata predict the counts of places that the fit has not seen.
+
+        Parameters
+        ----------
+        random_state : int, RandomState instance or None, default 0
+            Which places are held out together.
+
+        Returns
+        -------
+        Series
+            ``gain``, log-probability per held-out place with strata less that with one rate everywhere; ``error``, its
+            standard error over places; ``places``, how many were held out. A gain below 0 says that the strata hurt:
+            they are too small, or their rates do not differ.
+
+        Raises
+        ------
+        ValueError
+            If there are no strata, or none has two places.
+        """
+        m = self.joint.margins
+        if len(m.strata) == 1 or len(m.strata) == len(m.sizes):
+            raise ValueError(
+                f"strata must be two or more, of two places or more, got {len(m.strata)} for {len(m.sizes)} places"
+            )
+        gains = gain_of_strata(m, check_random_state(random_state))
+        error = gains.std(ddof=1) / np.sqrt(len(gains))
+        return pd.Series({"gain": gains.mean(), "error": error, "places": len(gains)})
+
+    def homogeneous(self, share: float = 0.9) -> pd.DataFrame:
+        """Places that hold one group almost alone, where its rate hardly needs a model.
+
+        Parameters
+        ----------
+        share : float, default 0.9
+            The least share of the group.
+
+        Returns
+        -------
+        DataFrame
+            A row per group and class: ``rate`` in these places, of everybody there; ``places``; ``n``, people. Such
+            places may differ from those where the group is mixed with others.
+
+        Raises
+        ------
+        ValueError
+            If the share is not between 0.5 and 1.
+        """
+        if not (isinstance(share, Real) and 0.5 < share <= 1):
+            raise ValueError(
+                f"share must be a number above 0.5, up to 1, got {share!r}"
+            )
+        m = self.joint.margins
+        there = (m.members >= share * m.sizes[:, None]).T.astype(float)
+        n = there @ m.sizes
+        sums = there @ m.counts
+        rate = np.divide(sums, n[:, None], out=np.full_like(sums, np.nan), where=n[:, None] > 0)  # fmt: skip
+        index = pd.MultiIndex.from_product([m.groups, m.classes], names=["group", "class"])  # fmt: skip
+        repeated = {"places": there.sum(axis=1), "n": np.rint(n)}
+        columns = {k: np.repeat(v.astype(int), len(m.classes)) for k, v in repeated.items()}  # fmt: skip
+        return pd.DataFrame({"rate": rate.ravel(), **columns}, index)
+
+    def sentences(self) -> pd.Series:
+        """A sentence for a report for each row of ``table``, with what it rests on.
+
+        Returns
+        -------
+        Series of str
+        """
+        return rate_sentences(self.table, self.level, self.correlation)
+
+    def plot(self, *, truth: ArrayLike | None = None, ax: Any = None) -> Any:
+        """Each row of ``table``: thin the bounds, wide the band, dark the interval, a point for the rate.
+
+        Parameters
+        ----------
+        truth : array-like, shape (n_rows,), optional
+            True rates, as crosses.
+        ax : matplotlib Axes, optional
+            A new figure if not given.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        return plot_rates(self.table, self.level, self.correlation, truth, ax)
+
+    def with_correlation(self, correlation: float) -> "EcologicalRates":
+        """These rates with another correlation of the band.
+
+        Parameters
+        ----------
+        correlation : float
+            In [0, 1].
+
+        Returns
+        -------
+        EcologicalRates
+
+        Raises
+        ------
+        ValueError
+            If the correlation is outside of [0, 1].
+        """
+        return replace(self, correlation=_check_correlation(correlation))
+
+    def __str__(self):
+        m = self.joint.margins
+        where = f"{len(m.sizes):,} places"
+        if len(m.strata) > 1:
+            where += f" in {len(m.strata):,} strata"
+        return "\n".join(
+            [
+                f"Rates in {len(m.groups)} groups from {where}, {m.sizes.sum():,.0f} people",
+                self.table.round(3).to_string(),
+                f"low, high: {100 * self.level:g} % interval if the rates of a group in the places of a stratum have no "
+                "relation to its share",
+                f"band: the same for correlations up to {self.correlation:g} of the two",
+                "least, most: bounds without an assumption",
+            ]
+        )
+
+
+def ecological_rates(
+    groups: ArrayLike | pd.DataFrame, classes: ArrayLike | pd.DataFrame, *,
+    strata: ArrayLike | str | None = None, correlation: float = 0.3, level: float = 0.95,
+) -> EcologicalRates:  # fmt: skip
+    r"""Rates of classes in groups from two tables of counts: the groups of each place, and the classes of each place.
+
+    Parameters
+    ----------
+    groups : DataFrame or array-like, shape (n_places, n_groups)
+        How many people of each group are in each place.
+    classes : DataFrame or array-like, shape (n_places, n_classes)
+        How many people of each class; matched by the names of the places where both tables have names. In each place
+        they sum to the same number, see `check_margins`.
+    strata : array-like, shape (n_places,), Series, or name of a level of the index, optional
+        The larger unit of each place, such as the county of a precinct. Each has rates of its own, pulled together as
+        far as the counts say. One rate for all places if not given.
+    correlation : float, default 0.3
+        The largest correlation, within strata, of what makes places differ with the shares of the groups that the band
+        allows for. In tables whose cells are known it was .1 to .5.
+    level : float, default 0.95
+        Of the intervals.
+
+    Returns
+    -------
+    EcologicalRates
+        It prints; ``table`` and ``by_stratum`` are DataFrames.
+
+    Raises
+    ------
+    NotIdentifiableError
+        If there are under three places, or no group's share differs between places.
+    ValueError
+        For malformed input.
+
+    Notes
+    -----
+    With :math:`N_{kg}` members of group g in place k of stratum r, the counts of the classes have the mean
+    :math:`\sum_g N_{kg}\, s(\theta_{rg})`, equation :eq:`eq-ecological-strata`, with :math:`\theta_{rg} = \mu_g + a_r +
+    b_{rg}`. Rates are averaged over the variance of the interactions b, and the cells of each place meet both of its
+    margins. The interval holds if, beyond chance, the rates of a group in the places of a stratum have no relation to
+    its share there. No margin shows such a relation; the band allows for one. Where a test finds one all the same, an
+    `LLPWarning` says so. Cost: O(n_places) once, then O(n_strata) per step of the fits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from llpbook import ecological_rates
+    >>> rng = np.random.default_rng(0)
+    >>> share = np.linspace(0.1, 0.9, 40)
+    >>> old = np.round(1000 * share).astype(int)
+    >>> ill = rng.binomial(old, 0.6) + rng.binomial(1000 - old, 0.2)  # 60 % of the old, 20 % of the young
+    >>> groups = pd.DataFrame({"young": 1000 - old, "old": old})
+    >>> classes = pd.DataFrame({"well": 1000 - ill, "ill": ill})
+    >>> rates = ecological_rates(groups, classes)
+    >>> rates.table["rate"].xs("ill", level="class").round(1).to_dict()
+    {'young': 0.2, 'old': 0.6}
+    """
+    correlation = _check_correlation(correlation)
+    check_level(level)
+    margins = read_margins(groups, classes, strata)
+    result = EcologicalRates(fit_joint(margins), correlation, level)
+    _warn_of_rates(result)
+    return result
+
+
+def _rate_table(result, by_stratum):
+    """The DataFrame of rates with bounds, cut at them; in all places, or by stratum."""
+    joint, m = result.joint, result.joint.margins
+    columns = answers(
+        joint, all_rates(m), result.level, result.correlation, by_stratum=by_stratum
+    )
+    sizes, counts = m.sizes[:, None, None], m.counts[:, None, :]
+    ends = count_bounds(sizes, counts, m.members[:, :, None])
+    sums = [m.by_stratum(x).astype(float) for x in (*ends, m.members)]
+    least, most, n = sums if by_stratum else [x.sum(axis=0) for x in sums]
+    n = np.repeat(n, len(m.classes), axis=-1).ravel()
+    names, levels = [m.groups, m.classes], ["group", "class"]
+    if by_stratum:
+        names, levels = [m.strata, *names], ["stratum", *levels]
+    index = pd.MultiIndex.from_product(names, names=levels)
+    table = pd.DataFrame({k: v.ravel() for k, v in columns.items()}, index)[n > 0]
+    ends = [x.ravel()[n > 0] / n[n > 0] for x in (least, most)]
+    table = table.assign(
+        **table[RATES].clip(*ends, axis=0), least=ends[0], most=ends[1]
+    )
+    return table.assign(n=np.rint(n[n > 0]).astype(int))
+
+
+def _warn_of_rates(result):
+    """Say what the margins cannot tell: groups with little more than bounds, and a relation that they show."""
+    table = result.table
+    width = (table["band_high"] - table["band_low"]) / (table["most"] - table["least"])
+    wide = (width >= AS_WIDE).groupby(level="group", sort=False).all()
+    for name in wide[wide].index:
+        warn(
+            f"the places say hardly more of group {name!r} than the bounds do: it is small, or its share hardly "
+            "differs between places; merge it with another group, or report the bounds"
+        )
+    if result.context < UNLIKELY:
+        warn(
+            "the rates of a group seem to depend on its share in the place (a test of context rejects at "
+            f"{result.context:.1g}): the interval does not hold, and the band may be too narrow; try smaller strata, a "
+            "larger correlation, or report the bounds"
+        )
+
+
+def _position(argument, name, names):
+    if name not in names:
+        raise ValueError(f"{argument} must be among {names.tolist()}, got {name!r}")
+    return names.get_loc(name)
+
+
+def _pair(argument, pair, names):
+    if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:
+        raise ValueError(f"{argument} must be a pair of different names, got {pair!r}")
+    return [_position(argument, name, names) for name in pair]
+
+
+def _check_correlation(correlation):
+    if not (isinstance(correlation, Real) and 0 <= correlation <= 1):
+        raise ValueError(f"correlation must be a number in [0, 1], got {correlation!r}")
+    return float(correlation)
