@@ -92,6 +92,49 @@ def counties():
     return np.repeat(pd.read_csv(FOLDER / "senc.csv")["county"].to_numpy(), len(RACES))
 
 
+class Margins(NamedTuple):
+    """Two tables as published, and the cells that nobody publishes.
+
+    Attributes
+    ----------
+    groups, classes : DataFrame, shapes (n_places, n_groups) and (n_places, n_classes)
+    strata : ndarray, shape (n_places,)
+    cells : ndarray, shape (n_places, n_groups, n_classes)
+        The truth; never an input of a fit.
+    """
+
+    groups: pd.DataFrame
+    classes: pd.DataFrame
+    strata: np.ndarray
+    cells: np.ndarray
+
+    @property
+    def truth(self):
+        """Rates, in the order of the table of `ecological_rates`."""
+        total = self.cells.sum(axis=0)
+        return (total / total.sum(axis=1, keepdims=True)).ravel()
+
+
+def senc_table():
+    """Party by race in 212 precincts of eight counties of North Carolina."""
+    file = pd.read_csv(FOLDER / "senc.csv")
+    cells = np.array([[file[r + p] for p in PARTIES] for r in RACES.values()])
+    cells = cells.transpose(2, 0, 1)
+    return Margins(file[list(RACES)], file[PARTIES], file["county"].to_numpy(), cells)
+
+
+def robinson_table(people=500):
+    """Illiterate by birth abroad in 1,976 counties of 48 states, 1930, as if each county had so many people."""
+    file = pd.read_csv(FOLDER / "forgnlit30c.csv").dropna()
+    born = np.rint(people * file["X"].to_numpy())
+    members = np.column_stack([people - born, born])
+    illiterate = members * file[["W2", "W1"]].to_numpy()
+    cells = np.stack([members - illiterate, illiterate], axis=2)
+    groups = pd.DataFrame(members, columns=["born here", "born abroad"])
+    classes = pd.DataFrame(cells.sum(axis=1), columns=["literate", "illiterate"])
+    return Margins(groups, classes, file["state"].to_numpy(), cells)
+
+
 def reg(chosen=slice(None)):
     """Registration by race: 275 Southern counties, or some of them."""
     given = pd.read_csv(FOLDER / "reg.csv").iloc[chosen]
