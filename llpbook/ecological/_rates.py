@@ -6,35 +6,28 @@ from functools import cached_property
 from numbers import Real
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from scipy.optimize import brentq
-from sklearn.utils import check_random_state
 
 from .._printed import Printed
 from .._typing import ArrayLike, RandomState
 from ..base import warn
-from ..uncertainty._groups import count_bounds
 from ..uncertainty._table import check_level
-from ._joint import (
-    Difference,
-    Joint,
-    Ratios,
-    all_rates,
-    answers,
-    context_test,
-    fit_joint,
-    gain_of_strata,
-)
+from ._joint import Joint, context_test, fit_joint
 from ._margins import read_margins
+from ._questions import (
+    among_table,
+    correlation_for,
+    difference_table,
+    gain_table,
+    homogeneous_places,
+    rate_table,
+)
 from ._report import plot_rates, rate_sentences
 
-#: A level of the test of context below which a warning is given.
-UNLIKELY = 0.01
+#: Correlations that a band allows for: usually, and where the test of context rejects at the level `UNLIKELY`.
+CORRELATION, DOUBTED, UNLIKELY = 0.3, 0.6, 0.01
 #: The part of the width of the bounds from which a band says hardly more than they do.
 AS_WIDE = 0.9
-#: Columns that are rates.
-RATES = ["rate", "low", "high", "band_low", "band_high"]
 
 
 @dataclass(frozen=True)
@@ -89,12 +82,12 @@ class EcologicalRates(Printed):
     @cached_property
     def table(self):
         """Rates of each class in each group."""
-        return _rate_table(self, by_stratum=False)
+        return rate_table(self, by_stratum=False)
 
     @cached_property
     def by_stratum(self):
         """Rates of each class in each group of each stratum where the group has people."""
-        return _rate_table(self, by_stratum=True)
+        return rate_table(self, by_stratum=True)
 
     def difference(
         self, *, groups: Sequence[Any] | None = None, classes: Sequence[Any] | None = None
@@ -117,22 +110,7 @@ class EcologicalRates(Printed):
         ValueError
             If not one pair is given, or a name is not in the table.
         """
-        if (groups is None) == (classes is None):
-            raise ValueError("difference needs groups= or classes=, a pair of names")
-        m, rates = self.joint.margins, all_rates(self.joint.margins)
-        rows = np.arange(len(rates.top)).reshape(len(m.groups), -1)
-        if groups is not None:
-            a, b = rows[_pair("groups", groups, m.groups)]
-        else:
-            a, b = rows.T[_pair("classes", classes, m.classes)]
-        quantity = Difference(*(Ratios(rates.top[i], rates.bottom[i]) for i in (a, b)))
-        table = answers(self.joint, quantity, self.level, self.correlation)
-        index = (
-            m.groups.rename("group") if groups is None else m.classes.rename("class")
-        )
-        table = pd.DataFrame({"difference": table.pop("rate"), **table}, index)
-        ends = ["low", "high", "band_low", "band_high"]
-        return table.assign(**table[ends].clip(-1, 1))
+        return difference_table(self, groups, classes)
 
     def among(self, classes: Sequence[Any]) -> pd.DataFrame:
         """Shares of some classes among the members of a group in these classes, such as of parties among voters.
@@ -153,22 +131,7 @@ class EcologicalRates(Printed):
         ValueError
             If a name is not in the table, is there twice, or is the only one.
         """
-        m, rates = self.joint.margins, all_rates(self.joint.margins)
-        columns = [_position("classes", name, m.classes) for name in classes]
-        if len(columns) < 2 or len(set(columns)) < len(columns):
-            raise ValueError(
-                f"classes must be two or more different names, got {list(classes)!r}"
-            )
-        rows = np.arange(len(rates.top)).reshape(len(m.groups), -1)[:, columns].ravel()
-        inside = np.isin(np.arange(len(m.classes)), columns)
-        quantity = Ratios(rates.top[rows], rates.bottom[rows] * inside)
-        names = [m.groups, m.classes[columns]]
-        index = pd.MultiIndex.from_product(names, names=["group", "class"])
-        result = answers(self.joint, quantity, self.level, self.correlation)
-        table = pd.DataFrame(result, index)
-        n = self.joint.cells.sum(axis=0)[:, inside].sum(axis=1)
-        counts = np.repeat(np.rint(n).astype(int), len(columns))
-        return table.assign(n=counts, **table[RATES].clip(0, 1))
+        return among_table(self, classes)
 
     def correlation_needed(self, value: float, *, group: Any, class_: Any) -> float:
         """The smallest correlation with which the band of a rate reaches a value.
@@ -190,20 +153,7 @@ class EcologicalRates(Printed):
         ValueError
             If the value is no rate, or a name is not in the table.
         """
-        if not (isinstance(value, Real) and 0 <= value <= 1):
-            raise ValueError(f"value must be a rate in [0, 1], got {value!r}")
-        m, rates = self.joint.margins, all_rates(self.joint.margins)
-        row = _position("group", group, m.groups) * len(m.classes)
-        row += _position("class_", class_, m.classes)
-        quantity = Ratios(rates.top[[row]], rates.bottom[[row]])
-
-        def beyond(correlation):
-            ends = answers(self.joint, quantity, self.level, correlation)
-            return max(ends["band_low"][0] - value, value - ends["band_high"][0])
-
-        if beyond(0.0) <= 0:
-            return 0.0
-        return np.inf if beyond(1.0) > 0 else float(brentq(beyond, 0, 1, xtol=1e-3))
+        return correlation_for(self, value, group, class_)
 
     def gain_of_strata(self, random_state: RandomState = 0) -> pd.Series:
         """How much better strata predict the counts of places that the fit has not seen.
@@ -225,14 +175,7 @@ class EcologicalRates(Printed):
         ValueError
             If there are no strata, or none has two places.
         """
-        m = self.joint.margins
-        if len(m.strata) == 1 or len(m.strata) == len(m.sizes):
-            raise ValueError(
-                f"strata must be two or more, of two places or more, got {len(m.strata)} for {len(m.sizes)} places"
-            )
-        gains = gain_of_strata(m, check_random_state(random_state))
-        error = gains.std(ddof=1) / np.sqrt(len(gains))
-        return pd.Series({"gain": gains.mean(), "error": error, "places": len(gains)})
+        return gain_table(self.joint.margins, random_state)
 
     def homogeneous(self, share: float = 0.9) -> pd.DataFrame:
         """Places that hold one group almost alone, where its rate hardly needs a model.
@@ -253,19 +196,7 @@ class EcologicalRates(Printed):
         ValueError
             If the share is not between 0.5 and 1.
         """
-        if not (isinstance(share, Real) and 0.5 < share <= 1):
-            raise ValueError(
-                f"share must be a number above 0.5, up to 1, got {share!r}"
-            )
-        m = self.joint.margins
-        there = (m.members >= share * m.sizes[:, None]).T.astype(float)
-        n = there @ m.sizes
-        sums = there @ m.counts
-        rate = np.divide(sums, n[:, None], out=np.full_like(sums, np.nan), where=n[:, None] > 0)  # fmt: skip
-        index = pd.MultiIndex.from_product([m.groups, m.classes], names=["group", "class"])  # fmt: skip
-        repeated = {"places": there.sum(axis=1), "n": np.rint(n)}
-        columns = {k: np.repeat(v.astype(int), len(m.classes)) for k, v in repeated.items()}  # fmt: skip
-        return pd.DataFrame({"rate": rate.ravel(), **columns}, index)
+        return homogeneous_places(self.joint.margins, share)
 
     def sentences(self) -> pd.Series:
         """A sentence for a report for each row of ``table``, with what it rests on.
@@ -330,7 +261,7 @@ class EcologicalRates(Printed):
 
 def ecological_rates(
     groups: ArrayLike | pd.DataFrame, classes: ArrayLike | pd.DataFrame, *,
-    strata: ArrayLike | str | None = None, correlation: float = 0.3, level: float = 0.95,
+    strata: ArrayLike | str | None = None, correlation: float | None = None, level: float = 0.95,
 ) -> EcologicalRates:  # fmt: skip
     r"""Rates of classes in groups from two tables of counts: the groups of each place, and the classes of each place.
 
@@ -344,9 +275,10 @@ def ecological_rates(
     strata : array-like, shape (n_places,), Series, or name of a level of the index, optional
         The larger unit of each place, such as the county of a precinct. Each has rates of its own, pulled together as
         far as the counts say. One rate for all places if not given.
-    correlation : float, default 0.3
+    correlation : float, optional
         The largest correlation, within strata, of what makes places differ with the shares of the groups that the band
-        allows for. In tables whose cells are known it was .1 to .5.
+        allows for. If not given 0.3, or 0.6 where the counts speak for such a relation; where all cells are known it
+        was mostly 0.1 to 0.5.
     level : float, default 0.95
         Of the intervals.
 
@@ -373,8 +305,7 @@ def ecological_rates(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import pandas as pd
+    >>>     >>> import pandas as pd
     >>> from llpbook import ecological_rates
     >>> rng = np.random.default_rng(0)
     >>> share = np.linspace(0.1, 0.9, 40)
@@ -386,35 +317,14 @@ def ecological_rates(
     >>> rates.table["rate"].xs("ill", level="class").round(1).to_dict()
     {'young': 0.2, 'old': 0.6}
     """
-    correlation = _check_correlation(correlation)
+    chosen = CORRELATION if correlation is None else _check_correlation(correlation)
     check_level(level)
-    margins = read_margins(groups, classes, strata)
-    result = EcologicalRates(fit_joint(margins), correlation, level)
+    joint = fit_joint(read_margins(groups, classes, strata))
+    result = EcologicalRates(joint, chosen, level)
+    if result.context < UNLIKELY and correlation is None:
+        result = result.with_correlation(DOUBTED)
     _warn_of_rates(result)
     return result
-
-
-def _rate_table(result, by_stratum):
-    """The DataFrame of rates with bounds, cut at them; in all places, or by stratum."""
-    joint, m = result.joint, result.joint.margins
-    columns = answers(
-        joint, all_rates(m), result.level, result.correlation, by_stratum=by_stratum
-    )
-    sizes, counts = m.sizes[:, None, None], m.counts[:, None, :]
-    ends = count_bounds(sizes, counts, m.members[:, :, None])
-    sums = [m.by_stratum(x).astype(float) for x in (*ends, m.members)]
-    least, most, n = sums if by_stratum else [x.sum(axis=0) for x in sums]
-    n = np.repeat(n, len(m.classes), axis=-1).ravel()
-    names, levels = [m.groups, m.classes], ["group", "class"]
-    if by_stratum:
-        names, levels = [m.strata, *names], ["stratum", *levels]
-    index = pd.MultiIndex.from_product(names, names=levels)
-    table = pd.DataFrame({k: v.ravel() for k, v in columns.items()}, index)[n > 0]
-    ends = [x.ravel()[n > 0] / n[n > 0] for x in (least, most)]
-    table = table.assign(
-        **table[RATES].clip(*ends, axis=0), least=ends[0], most=ends[1]
-    )
-    return table.assign(n=np.rint(n[n > 0]).astype(int))
 
 
 def _warn_of_rates(result):
@@ -429,22 +339,10 @@ def _warn_of_rates(result):
         )
     if result.context < UNLIKELY:
         warn(
-            "the rates of a group seem to depend on its share in the place (a test of context rejects at "
-            f"{result.context:.1g}): the interval does not hold, and the band may be too narrow; try smaller strata, a "
-            "larger correlation, or report the bounds"
+            f"the counts speak for rates of a group that depend on its share in the place (p = {result.context:.1g}): "
+            f"the interval does not hold; the band allows for correlations up to {result.correlation:g}. Try smaller "
+            "strata, and report the bounds"
         )
-
-
-def _position(argument, name, names):
-    if name not in names:
-        raise ValueError(f"{argument} must be among {names.tolist()}, got {name!r}")
-    return names.get_loc(name)
-
-
-def _pair(argument, pair, names):
-    if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:
-        raise ValueError(f"{argument} must be a pair of different names, got {pair!r}")
-    return [_position(argument, name, names) for name in pair]
 
 
 def _check_correlation(correlation):
