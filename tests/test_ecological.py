@@ -160,7 +160,6 @@ def test_differences_within_the_limit_are_rates_within_the_band(seed):
     assert_allclose(end, low)
 
 
-@pytest.mark.equation("eq-ecological-context")
 def test_the_context_is_the_share_in_the_bag_less_its_mean():
     cells, _ = read(reg())
     z = ecological.context(cells.members[0], cells.known)
@@ -218,7 +217,6 @@ def test_units_are_parts_of_the_groups_and_groups_need_not_stand_together():
     assert_array_equal(whole["n"], np.repeat(of, 3))
 
 
-@pytest.mark.equation("eq-ecological-strength")
 def test_the_strength_is_that_of_a_property_that_makes_the_bias():
     """A property which explains so much of both variances moves the slope by the bias: by a regression with it."""
     rng = np.random.default_rng(0)

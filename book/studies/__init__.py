@@ -50,6 +50,7 @@ def tables():
         perezortiz2016,
         relaxation,
         stolpe2011,
+        strata,
         thread,
         uncertainty,
         yu2013,
@@ -60,7 +61,7 @@ def tables():
         alter_svm, relaxation, cluster_times,
         counts_fair, choice, choosing, natural, calibration, bag_losses, outside,
         open_cells,
-        benchmark, franco2023, uncertainty, ecological, bag_deviation, beyond_memory, thread,
+        benchmark, franco2023, uncertainty, ecological, strata, bag_deviation, beyond_memory, thread,
         penalty, label_worth,
     )  # fmt: skip
     return {table.name: table for module in modules for table in module.TABLES}

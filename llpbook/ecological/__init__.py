@@ -1,17 +1,17 @@
-r"""Rates in groups from bags as they were published: a band for the difference that no bag shows.
+r"""Rates in groups from bags as they were published, and how far they may be wrong.
 
-In bag :math:`k` let :math:`y_k` be the share of a class, :math:`s_k` the share of a group, and :math:`D_k` the rate in
-the group less the rate in the rest. The rate in the group is
+In place :math:`k` let :math:`y_k` be the share of a class, :math:`s_k` the share of a group, and :math:`D_k` the rate
+in the group less the rate in the rest. The rate in the group is
 
 .. math:: r_{kG} = y_k + (1 - s_k) D_k .
 
-The share is published; the difference within the bag is not. A model of many bags supplies :math:`\hat D_k`, and the
-relation between bags may differ from the one within them. `group_rate_band` reports the rates for all differences
-between half of the fitted one and the whole, and a limit to either side; `effect_needed` says how strong an unseen
-effect must be to change a statement; `goodman` is the regression of the field, `polling_errors` the errors of shares
-that belong to other people than those asked.
+The share is published; the difference within the place is not. `ecological_rates` takes two tables of counts and the
+regions of the places, its strata: each region has rates of its own, pulled together as far as the counts say, with an
+interval, a band for relations between rates and shares that no table shows, and all contrasts. `group_rate_band` does
+it for a model with features of people, with a limit on the differences; `goodman` is the regression of the field,
+`polling_errors` the errors of shares that belong to other people than those asked.
 
-Chapter: ``book/ecological``. Sources: robinson1950, duncan1953, goodman1953 and mccartan2026; the band is ours.
+Chapter: ``book/ecological``. Sources: robinson1950, duncan1953, goodman1953 and mccartan2026; the bands are ours.
 """
 
 from ._band import (
@@ -25,6 +25,8 @@ from ._band import (
     read_cells,
     split_of,
 )
+from ._cells import fitted_cells, push_of_shares
+from ._joint import moves, shifted_cells, worst_directions
 from ._practice import goodman, least_squares, polling_errors
 from ._rates import EcologicalRates, ecological_rates
 from ._report import (
@@ -33,6 +35,7 @@ from ._report import (
     plot_band,
     robustness_value,
 )
+from ._strata import label_spread, log_posterior, place_variances
 
 __all__ = [
     "EcologicalRates",

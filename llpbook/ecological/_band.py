@@ -143,7 +143,7 @@ def rates_within(split, lean):
 def context(members, known):
     r"""The share of a group in the bag of each row, less its mean over the instances.
 
-    :math:`z_k = n_{kG} / n_k - n_G / n`, equation :eq:`eq-ecological-context`.
+    :math:`z_k = n_{kG} / n_k - n_G / n`.
 
     Parameters
     ----------
@@ -155,7 +155,6 @@ def context(members, known):
     ndarray, shape (n_rows,)
     """
     inside = known.sums(members.astype(float))
-    # eq: eq-ecological-context
     z = inside / known.sizes - inside.sum() / known.sizes.sum()
     return z[known.bags]
 

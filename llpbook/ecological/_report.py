@@ -13,8 +13,7 @@ from ._band import rates_between, rates_within, read_cells, split_of
 def robustness_value(bias, scale):
     r"""Share of two variances that an unseen property must explain to cause a bias.
 
-    :math:`\mathrm{rv} = \tfrac12 (\sqrt{f^4 + 4 f^2} - f^2)` with :math:`f = |\text{bias}| / \text{scale}`, equation
-    :eq:`eq-ecological-strength`.
+    :math:`\mathrm{rv} = \tfrac12 (\sqrt{f^4 + 4 f^2} - f^2)` with :math:`f = |\text{bias}| / \text{scale}`.
 
     Parameters
     ----------
@@ -29,10 +28,8 @@ def robustness_value(bias, scale):
         In [0, 1].
     """
     f = np.abs(bias) / np.maximum(scale, 1e-12)
-    # eq: eq-ecological-strength
-    return (
-        2 * f / (f + np.sqrt(f**2 + 4))
-    )  # avoids a difference of nearly equal numbers
+    # The form without a difference of nearly equal numbers.
+    return 2 * f / (f + np.sqrt(f**2 + 4))
 
 
 def effect_needed(
