@@ -1,10 +1,11 @@
 """Do intervals and bands of `llpbook.ecological_rates` hold the rates, with strata and without?
 
 Made tables: places of 200 to 999 people in strata, two groups, two or three classes. In the world *one rate* a group
-has the same rates everywhere; *by stratum* they differ between strata (sd .5 of the log-odds), partly with the share of the
-group there; *places differ* adds an effect of each group in each place (sd .3); in *related* and *strongly related* this
-effect has a correlation of .3 and .7 with the share of the second group within the stratum. ``small`` minorities are 5 to
-15 % of a stratum, ``large`` ones 20 to 60 %. Errors and hits are of the second group, in all places and by stratum.
+has the same rates everywhere; *by stratum* they differ between strata (sd .5 of the log-odds), partly with the share of
+the group there; *places differ* adds an effect of each group in each place (sd .3); in *related* and *strongly related*
+this effect has a correlation of .3 and .7 with the share of the second group within the stratum. ``small`` minorities
+are 5 to 15 % of a stratum, ``large`` ones 20 to 60 %. Errors and hits are of the second group, in all places and by
+stratum.
 
 The table ``ecological_rivals`` has Goodman's regression beside it, also within strata, and the debiased estimator with
 strata as covariates (`debiased_rates`), and the same for the tables of `studies.ecological` whose cells are known.
@@ -14,7 +15,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold
 
@@ -106,9 +106,9 @@ def goodman_rates(d, strata=None):
 def debiased_rates(d, alpha=1.0, folds=10):
     r"""The debiased estimator of McCartan and Kuriwaki with indicators of strata as covariates, and standard errors.
 
-    With shares x of the groups, covariates b and people N of a place, :math:`\theta_g = E[N x_g \eta_g(b)] / E[N x_g]` is
-    estimated by the mean of :math:`N x_g \hat\eta_g(b) / E[N x_g] + \hat\alpha_g (y - \hat\eta(x, b))`: a ridge on
-    :math:`x \otimes b`, its Riesz representer on the same columns, both from other folds.
+    With shares x of the groups, covariates b and people N of a place, :math:`\theta_g = E[N x_g \eta_g(b)] / E[N x_g]`
+    is estimated by the mean of :math:`N x_g \hat\eta_g(b) / E[N x_g] + \hat\alpha_g (y - \hat\eta(x, b))`: a ridge
+    on :math:`x \otimes b`, its Riesz representer on the same columns, both from other folds.
 
     Returns
     -------

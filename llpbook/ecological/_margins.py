@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from .._checks import _show, numbers
-from ..base import NotIdentifiableError, check_column
+from .._input import check_column, numbers, quote
+from ..base import NotIdentifiableError
 from ._strata import Margins
 
 #: Places below which no rate is fitted.
@@ -48,16 +48,16 @@ def read_margins(groups, classes, strata=None):
         place = k if places is None else places[k]
         raise ValueError(
             f"groups and classes must have the same sum in each place, got {sizes[k]:g} and {counts[k].sum():g} people "
-            f"in place {_show(place)}; check_margins(groups, classes) lists what does not agree and reconciles it"
+            f"in place {quote(place)}; check_margins(groups, classes) lists what does not agree and reconciles it"
         )
     there = np.flatnonzero(sizes > 0)
     order = there[np.argsort(codes[there], kind="stable")]
-    codes, names = _renumbered(codes[order], names)
+    kept, codes = np.unique(codes[order], return_inverse=True)
     margins = Margins(
-        members[order], counts[order], codes, group_names, class_names, names
-    )
-    _require_differences(margins)
-    return margins
+        members=members[order], counts=counts[order], stratum=codes,
+        groups=group_names, classes=class_names, strata=names[kept],
+    )  # fmt: skip
+    return require_differences(margins)
 
 
 def _read_counts(argument, table):
@@ -73,20 +73,20 @@ def _read_counts(argument, table):
     if wrong.any():
         k, j = np.argwhere(wrong)[0]
         raise ValueError(
-            f"{argument} must be counts of people, 0 or more, got {_show(values[k, j])} in row {k}, column {j}; a "
+            f"{argument} must be counts of people, 0 or more, got {quote(values[k, j])} in row {k}, column {j}; a "
             "place that has not reported is left out of both tables, an empty cell is a 0"
         )
     columns = pd.Index(table.columns) if frame else pd.RangeIndex(values.shape[1])
     if not values.any(axis=0).all():
         empty = columns[~values.any(axis=0)][0]
         raise ValueError(
-            f"{argument} has nobody in column {_show(empty)}: leave it out"
+            f"{argument} has nobody in column {quote(empty)}: leave it out"
         )
     named = frame and not isinstance(table.index, pd.RangeIndex)
     if named and not table.index.is_unique:
         twice = table.index[table.index.duplicated()][0]
         raise ValueError(
-            f"{argument} must have a row per place, got place {_show(twice)} more than once"
+            f"{argument} must have a row per place, got place {quote(twice)} more than once"
         )
     return values, table.index if named else None, columns
 
@@ -97,7 +97,7 @@ def _matched(places, others):
     if (rows < 0).any() or len(others) != len(places):
         lost = places[rows < 0] if (rows < 0).any() else others.difference(places)
         raise ValueError(
-            f"groups and classes must have the same places: {_show(lost[0])} is in one of them only"
+            f"groups and classes must have the same places: {quote(lost[0])} is in one of them only"
         )
     return rows
 
@@ -118,21 +118,15 @@ def _read_strata(strata, places, n):
         rows = strata.index.get_indexer(places)
         if (rows < 0).any():
             raise ValueError(
-                f"strata has no entry for place {_show(places[rows < 0][0])}"
+                f"strata has no entry for place {quote(places[rows < 0][0])}"
             )
         strata = strata.to_numpy()[rows]
     codes, names = pd.factorize(check_column("strata", strata, n), sort=True)
     return codes, pd.Index(names)
 
 
-def _renumbered(codes, names):
-    """Numbers and names of the strata that have people."""
-    kept, codes = np.unique(codes, return_inverse=True)
-    return codes, names[kept]
-
-
-def _require_differences(margins):
-    """Refuse margins that say nothing of a rate."""
+def require_differences(margins):
+    """The margins; NotIdentifiableError where they say nothing of a rate."""
     if len(margins.sizes) < FEWEST_PLACES:
         raise NotIdentifiableError(
             f"rates need {FEWEST_PLACES} places or more, got {len(margins.sizes)}"
@@ -142,3 +136,4 @@ def _require_differences(margins):
         raise NotIdentifiableError(
             "the shares of the groups are the same in all places, so the classes of the places say nothing of rates"
         )
+    return margins

@@ -7,7 +7,7 @@ import pandas as pd
 from scipy.optimize import brentq
 from sklearn.utils import check_random_state
 
-from ..uncertainty._groups import count_bounds
+from ..uncertainty import count_bounds
 from ._joint import Difference, Ratios, all_rates, answers, gain_of_strata
 
 #: Columns that are rates.

@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
+from .._input import ArrayLike, RandomState
 from .._printed import Printed
-from .._typing import ArrayLike, RandomState
 from ..base import warn
-from ..uncertainty._table import check_level
+from ..uncertainty import check_level
 from ._joint import Joint, context_test, fit_joint
 from ._margins import read_margins
 from ._questions import (

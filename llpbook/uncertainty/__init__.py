@@ -67,6 +67,7 @@ from ._sandwich import (
 from ._table import (
     CoefficientTable,
     check_gradient,
+    check_level,
     check_maximum,
     coefficient_table,
     covariance_of,
