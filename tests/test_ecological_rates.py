@@ -11,7 +11,7 @@ from scipy.stats import multivariate_normal
 from llpbook import LLPWarning, NotIdentifiableError, ecological_rates
 from llpbook.ecological import _cells, _joint, _strata
 from llpbook.ecological._margins import read_margins
-from studies.ecological import senc_table
+from studies.ecological import robinson_table, senc_table
 
 WIDE = pytest.mark.filterwarnings("ignore:the places say hardly more")
 
@@ -395,3 +395,28 @@ def test_questions_that_cannot_be_answered_are_refused(call, message):
     rates = ecological_rates(*GOOD)
     with pytest.raises(ValueError, match=message):
         call(rates)
+
+
+@pytest.mark.parametrize(
+    "table, strata, least, most",
+    [
+        (senc_table, True, 0.25, 0.51),
+        (senc_table, False, 0.3, 0.6),
+        (robinson_table, True, 0.05, 0.2),
+    ],
+)
+def test_deviations_of_places_are_correlated_with_shares_as_the_page_says(table, strata, least, most):  # fmt: skip
+    d, found = table(), []
+    for g in range(d.cells.shape[1]):
+        seen = d.groups.iloc[:, g].to_numpy() > 20
+        cells = d.cells[seen, g]
+        rates = (cells[:, -1 if cells.shape[1] == 2 else 0] + 0.5) / (cells.sum(axis=1) + 1)  # fmt: skip
+        values = pd.DataFrame({"deviation": np.log(rates / (1 - rates))})
+        values["share"] = (d.groups.iloc[:, g] / d.groups.sum(axis=1)).to_numpy()[seen]
+        own = pd.Series(d.strata[seen] if strata else 0, values.index)
+        w = cells.sum(axis=1)
+        means = values.mul(w, axis=0).groupby(own).transform("sum")
+        means = means.div(pd.Series(w).groupby(own).transform("sum"), axis=0)
+        found.append(np.cov((values - means).T, aweights=w))
+    size = [abs(c[0, 1]) / np.sqrt(c[0, 0] * c[1, 1]) for c in found]
+    assert least < min(size) and max(size) < most

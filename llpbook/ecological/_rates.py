@@ -305,7 +305,8 @@ def ecological_rates(
 
     Examples
     --------
-    >>>     >>> import pandas as pd
+    >>> import numpy as np
+    >>> import pandas as pd
     >>> from llpbook import ecological_rates
     >>> rng = np.random.default_rng(0)
     >>> share = np.linspace(0.1, 0.9, 40)
