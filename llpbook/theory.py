@@ -20,7 +20,6 @@ import numpy as np
 import pandas as pd
 from scipy.linalg import eigh
 from scipy.special import expit
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ._input import check_column
@@ -32,7 +31,16 @@ from ._linear import (
     weighted_gram,
 )
 from ._printed import Printed
-from .base import ArrayLike, Matrix, Proportions, append_one, one_column, read_bags
+from .base import (
+    ArrayLike,
+    Matrix,
+    Proportions,
+    append_one,
+    check_fitted_to_bags,
+    one_column,
+    read_bags,
+    split_steps,
+)
 from .count_likelihood import CountLoss, exact_posterior
 
 __all__ = ["LabelWorth", "label_worth"]
@@ -391,9 +399,8 @@ def _doubts(spectrum, n_bags):
 
 def _linear(model, X):
     """Features as the last step of a model sees them, its weights with the intercept last, and its classes."""
-    before = None
-    if isinstance(model, Pipeline):
-        before, model = model[:-1], model[-1]
+    check_fitted_to_bags(model)
+    before, model = split_steps(model)
     check_is_fitted(model)
     needed = ("coef_", "intercept_", "predict_proba")
     if not all(hasattr(model, name) for name in needed):
@@ -401,7 +408,7 @@ def _linear(model, X):
             "model must be linear in the log-odds, with coef_, intercept_ and predict_proba, such as CountLogistic; "
             f"got {type(model).__name__}"
         )
-    Z = X if before is None or not before.steps else before.transform(X)
+    Z = X if before is None else before.transform(X)
     Z = (
         model._validate_predict(Z)
         if hasattr(model, "_validate_predict")

@@ -12,16 +12,21 @@ Chapter: ``book/alter_svm``. Source: yu2013 (sections 3, 4 and 6.2).
 """
 
 from collections.abc import Callable
-from inspect import signature
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
 from .._counts import ranks
 from .._input import ArrayLike, RandomState
-from ..base import HasMethods, KernelClassifier, StrOptions, row_order
+from ..base import (
+    HasMethods,
+    KernelClassifier,
+    StrOptions,
+    check_learner,
+    fit_to_bags,
+    row_order,
+)
 from ._solver import minimize
 from ._steps import (
     bag_step,
@@ -146,13 +151,8 @@ class AlterSVM(KernelClassifier):
         self.n_jobs, self.verbose, self.random_state = n_jobs, verbose, random_state
 
     def _fit(self, data):
-        last = self.init[-1] if isinstance(self.init, Pipeline) else self.init
-        learns = last == "random" or "proportions" in signature(last.fit).parameters
-        if not learns or isinstance(last, type):
-            raise ValueError(
-                "init must be 'random', an estimator that is fitted with "
-                f"proportions, or a Pipeline that ends in one, got {self.init!r}"
-            )
+        if not isinstance(self.init, str):
+            check_learner(self.init, "init")
         super()._fit(data)
 
     def _solve(self, data, Z):
@@ -177,8 +177,7 @@ class AlterSVM(KernelClassifier):
         if self.init == "random":
             return None
         model = clone(self.init)
-        step = f"{model.steps[-1][0]}__" if isinstance(model, Pipeline) else ""
-        model.fit(data.X, data.bags, **{f"{step}proportions": data.proportions})
+        fit_to_bags(model, data.X, data.bags, data.proportions)
         if hasattr(model, "decision_function"):
             return model.decision_function(data.X)
         return model.predict_proba(data.X)[:, 1]

@@ -52,6 +52,15 @@ from ._running import (
     warn,
     warn_once,
 )
+from ._steps import (
+    check_fitted_to_bags,
+    check_learner,
+    fit_to_bags,
+    flat_steps,
+    last_step,
+    learns_from_bags,
+    split_steps,
+)
 from ._tuning import (
     candidates,
     canonical_order,

@@ -9,6 +9,7 @@ from sklearn.utils import gen_batches
 from .._input import check_bags, check_column, check_flag
 from ..proportions import averaging_matrix, label_proportions
 from ._numbers import expit
+from ._steps import check_fitted_to_bags, last_step
 
 
 def probabilities(scores):
@@ -94,11 +95,11 @@ def predict_proportions(estimator, X, bags, n_bags=None, soft=False):
     check_flag("soft", soft)
     if soft:
         require_probabilities(estimator)
+    check_fitted_to_bags(estimator)
     predicted = estimator.predict_proba(X) if soft else estimator.predict(X)
     classes = estimator.classes_
     values = check_column("bags", bags, len(predicted), X)
-    last = estimator[-1] if hasattr(estimator, "steps") else estimator
-    keys = getattr(last, "bag_labels_", None)
+    keys = getattr(last_step(estimator), "bag_labels_", None)
     if keys is None and pd.api.types.infer_dtype(values) in ("integer", "floating"):
         codes = check_bags(values, len(predicted), n_bags)
         return bag_shares(predicted, codes, n_bags, classes)

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -22,7 +21,14 @@ from .._input import (
     check_whole,
     fill_empty_rows,
 )
-from ..base import BagData, InChunks, told, warn_of_moments, whole_or_nothing
+from ..base import (
+    BagData,
+    InChunks,
+    flat_steps,
+    told,
+    warn_of_moments,
+    whole_or_nothing,
+)
 from ._chunks import Engine, Layout, with_columns
 from ._instances import first_pass, in_memory
 
@@ -203,12 +209,9 @@ def standardized(scaler, X, names):
 
 
 def parts(estimator):
-    """The fitted steps of a pipeline, its scaler, which the first pass fits, and the classifier."""
-    if not isinstance(estimator, Pipeline):
-        return (), None, estimator
-    *before, (_, model) = estimator.steps
-    steps = [step for _, step in before if step not in (None, "passthrough")]
-    scaler = None
+    """The fitted steps of a pipeline of any depth, its scaler, which the first pass fits, and the classifier."""
+    *before, (_, model) = flat_steps(estimator)
+    steps, scaler = [step.estimator for step in before], None
     if steps and isinstance(steps[-1], StandardScaler):
         scaler = steps.pop()
     for step in steps:

@@ -16,7 +16,14 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from .._input import ArrayLike, Matrix, Proportions, RandomState, check_features
 from .._printed import Printed
-from ..base import Progress, error_covariances, read_bags, single_rows
+from ..base import (
+    Progress,
+    error_covariances,
+    fit_to_bags,
+    last_step,
+    read_bags,
+    single_rows,
+)
 from ._decision import (
     CHECKED,
     count_right,
@@ -93,7 +100,7 @@ class Advice(Printed):
     @property
     def method(self):
         """The last step of the estimator."""
-        return getattr(self.estimator, "steps", [(None, self.estimator)])[-1][1]
+        return last_step(self.estimator)
 
     def fit(self, X: Matrix, bags: ArrayLike, proportions: Proportions):
         """Fit the recommended estimator.
@@ -108,9 +115,7 @@ class Advice(Printed):
         Pipeline or MajorityClass
             Fitted; `estimator` stays as it is.
         """
-        scaled, name = self.method is not self.estimator, type(self.method).__name__
-        step = f"{name.lower()}__" * scaled
-        return clone(self.estimator).fit(X, bags, **{f"{step}proportions": proportions})
+        return fit_to_bags(clone(self.estimator), X, bags, proportions)
 
     @property
     def alternatives(self) -> pd.DataFrame:

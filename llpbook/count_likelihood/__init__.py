@@ -43,7 +43,7 @@ from ._calibration import (
     bag_folds,
     calibrate,
     calibration_objective,
-    fit_to_bags,
+    fit_rows,
     held_out_scores,
     lapsed,
     scores_of,

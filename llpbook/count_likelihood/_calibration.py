@@ -8,14 +8,21 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import minimize
 from scipy.special import log_softmax
-from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils import get_tags
-from sklearn.utils.validation import has_fit_parameter
 
 from .._input import ArrayLike, safe_split
 from .._linear import bag_counts
-from ..base import Interval, LLPClassifier, NotIdentifiableError, canonical_order, warn
+from ..base import (
+    Interval,
+    LLPClassifier,
+    NotIdentifiableError,
+    canonical_order,
+    check_learner,
+    fit_to_bags,
+    last_step,
+    warn,
+)
 from ..mean_map import MeanMap
 from ._loss import posterior
 
@@ -200,8 +207,8 @@ def scores_of(model, X):
     return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
 
 
-def fit_to_bags(estimator, X, data, rows):
-    """Fit a clone of an estimator, a `Pipeline` or a search to given instances.
+def fit_rows(estimator, X, data, rows):
+    """Fit a clone of an estimator, a `Pipeline` or a search to some instances.
 
     Parameters
     ----------
@@ -215,23 +222,14 @@ def fit_to_bags(estimator, X, data, rows):
     -------
     estimator
     """
-    model = clone(estimator)
-    steps = getattr(model, "steps", None)
-    last, prefix = (steps[-1][1], f"{steps[-1][0]}__") if steps else (model, "")
-    if not has_fit_parameter(last, "proportions"):
-        raise ValueError(
-            f"estimator must learn from bags, but {type(last).__name__}.fit takes no proportions: EMLR and "
-            "CountBoosting learn from bags around such an estimator"
-        )
+    check_learner(estimator)
+    model, labels = clone(estimator), None
     table = pd.DataFrame(data.proportions, data.bag_labels, data.classes)
-    given = {f"{prefix}proportions": table}
     if data.labels is not None:
         codes = data.labels[rows]
         labels = np.where(codes < 0, -1, data.classes.astype(object)[codes])
-        given[f"{prefix}labels"] = labels
     part = safe_split(model, X, None, rows, rows)[0]
-    with config_context(enable_metadata_routing=False):  # as in `bag_bootstrap`
-        return model.fit(part, table.index[data.bags[rows]], **given)
+    return fit_to_bags(model, part, table.index[data.bags[rows]], table, labels)
 
 
 def held_out_scores(model, X, data, folds, tell=lambda: None):
@@ -265,7 +263,7 @@ def held_out_scores(model, X, data, folds, tell=lambda: None):
         train = rows[folds != fold]
         try:
             with warnings.catch_warnings(action="ignore"):  # the fit to all has spoken
-                part = fit_to_bags(model, X, data, train)
+                part = fit_rows(model, X, data, train)
         except NotIdentifiableError as error:
             raise NotIdentifiableError(
                 f"the estimator cannot learn without fold {fold} of the bags, of {folds.max() + 1}: {error}"
@@ -318,7 +316,8 @@ class CountCalibration(LLPClassifier):
     NotIdentifiableError
         If there are fewer than three bags, or the estimator cannot learn without one of the folds.
     ValueError
-        For malformed input; see `llpbook.base`; and for an estimator that does not take proportions.
+        For malformed input; see `llpbook.base`; for an estimator that does not take proportions, and for a step before
+        it that looks at ``y``.
 
     Notes
     -----
@@ -371,7 +370,7 @@ class CountCalibration(LLPClassifier):
 
     @property
     def _equal_shares(self):
-        return getattr(self._base(), "_equal_shares", "ignored")
+        return getattr(last_step(self._base()), "_equal_shares", "ignored")
 
     @property
     def _scale(self):
@@ -394,7 +393,7 @@ class CountCalibration(LLPClassifier):
         observed = bag_counts(data.bags, data.proportions, data.covariances)
         tell = self._progress(folds.max() + 2, "fit").step
         self.class_prior_ = data.class_prior
-        self.estimator_ = fit_to_bags(self._base(), X, labeled, np.arange(len(folds)))
+        self.estimator_ = fit_rows(self._base(), X, labeled, np.arange(len(folds)))
         tell()
         scores = held_out_scores(self.estimator_, X, labeled, folds, tell)
         self.held_out_scores_ = scores

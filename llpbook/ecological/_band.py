@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from sklearn.pipeline import Pipeline
 
 from .._input import ArrayLike, Matrix, Proportions, check_column
 from .._linear import LinearObjective
-from ..base import merge_rows, one_column, warn
+from ..base import last_step, merge_rows, one_column, warn
 from ..count_likelihood import CountLoss, posterior
 from ..uncertainty import (
     bag_gradients,
@@ -408,7 +407,7 @@ def read_cells(
     if units is not None:
         check_column("units", units, len(np.asarray(group)), X)
         where, unit_names = members_of(units, X, counts, n)
-    last = model[-1] if isinstance(model, Pipeline) else model
+    last = last_step(model)
     penalty = np.full(fit.Z.shape[1], 1 / last.C)
     if last.fit_intercept and not last.penalize_intercept:
         penalty[-1] = 0.0

@@ -41,6 +41,7 @@ from ._search import (
     score_majority,
     select_setting,
     take_best,
+    trials,
 )
 from ._splitters import (
     BagSplitter,

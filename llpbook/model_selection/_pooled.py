@@ -8,7 +8,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 
-from .._input import NDArray, check_method_params, safe_split
+from .._input import NDArray, Proportions, check_method_params, safe_split
+from ..base import fit_to_bags
 
 #: In front of the name of a score: whole bags are scored, once, by predictions that are all held out.
 POOLED = "pooled_"
@@ -40,27 +41,27 @@ class Around(ClassifierMixin, BaseEstimator):
 
 
 class WithShares(Around):
-    """An estimator with the parameters of its fit that belong to bags.
+    """An estimator, or a pipeline of any depth, with the proportions that each of its fits gets whole.
 
-    scikit-learn cuts each parameter of a fit that is as long as X; what belongs to bags must stay whole, also where
-    there are as many bags as instances.
+    scikit-learn cuts each parameter of a fit that is as long as X, and names each by the step that it goes to; the
+    candidates of a search have steps of different names.
 
     Parameters
     ----------
     estimator : LLPClassifier or Pipeline
-    shares : dict
-        Parameters of the fits.
+    proportions : array-like, Series, dict or DataFrame
     """
 
-    def __init__(self, estimator: Any, shares: dict):
-        self.estimator, self.shares = estimator, shares
+    def __init__(self, estimator: Any, proportions: Proportions):
+        self.estimator, self.proportions = estimator, proportions
 
     def __sklearn_clone__(self):
-        return WithShares(clone(self.estimator), self.shares)  # without a copy of them
+        # without a copy of the proportions
+        return WithShares(clone(self.estimator), self.proportions)
 
-    def fit(self, X, bags, **of_instances):
+    def fit(self, X, bags, labels=None):
         """Fit the estimator inside."""
-        self.estimator.fit(X, bags, **of_instances, **self.shares)
+        fit_to_bags(self.estimator, X, bags, self.proportions, labels)
         return self
 
     @property
@@ -158,9 +159,7 @@ class OutOfFold(Around):
 
 def with_shares(estimator, proportions, splits=None):
     """Wrap an estimator with its shares, and in `OutOfFold` where there are splits."""
-    steps = getattr(estimator, "steps", None)
-    name = f"{steps[-1][0]}__proportions" if steps else "proportions"
-    wrapped = WithShares(estimator, {name: proportions})
+    wrapped = WithShares(estimator, proportions)
     return wrapped if splits is None else OutOfFold(wrapped, splits)
 
 

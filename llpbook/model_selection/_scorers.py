@@ -17,7 +17,7 @@ from .._input import (
     in_order_of,
     keyed_rows,
 )
-from ..base import bag_shares, require_probabilities
+from ..base import bag_shares, check_fitted_to_bags, require_probabilities
 from ..proportions import (
     proportion_mae,
     proportion_mse,
@@ -334,6 +334,7 @@ class ProportionScorer:
 
     def __call__(self, estimator, X, bags):
         """Score a fitted estimator on instances of whole bags or of parts of bags: larger is better."""
+        check_fitted_to_bags(estimator)
         matrix, classes, keys = check_proportions(self.proportions, empty_rows=True)
         matrix = in_order_of(estimator.classes_, matrix, classes)
         codes = check_bags(bags, count_rows(X), len(matrix), keys, X)

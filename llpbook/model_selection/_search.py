@@ -26,7 +26,7 @@ from .._input import (
     read_counts,
     safe_indexing,
 )
-from ..base import predict_proportions, warn
+from ..base import check_learner, predict_proportions, warn
 from ..baselines import MajorityClass
 from ._pooled import (
     POOLED,
@@ -133,11 +133,14 @@ class BagSearch:
         Raises
         ------
         ValueError
-            If the input is malformed, ``scoring`` compares with anything but proportions, or every setting fails in a
-            split, as where the training bags have equal shares.
+            If the input is malformed, ``scoring`` compares with anything but proportions, an estimator does not learn
+            from bags, a step before it looks at ``y``, or every setting fails in a split, as where the training bags
+            have equal shares.
         """
         if proportions is None:
             raise ValueError("proportions is missing: pass fit(X, bags, proportions)")
+        for trial in trials(self):
+            check_learner(trial)
         matrix, _, keys = check_proportions(proportions, empty_rows=True)
         bags = check_column("bags", bags, count_rows(X), X)
         X, bags, labels = expand_rows(self.estimator, X, bags, labels, counts)
@@ -161,15 +164,14 @@ class BagSearch:
 
     def _choose(self, X, bags, proportions, labels):
         """Score all settings and the majority class, with scorers and splits that are read, and fit the best."""
-        steps, pooled = getattr(self.estimator, "steps", None), are_pooled(self.scoring)
+        pooled = are_pooled(self.scoring)
         params, splits = {} if labels is None else {"labels": labels}, None
         if pooled:
             check_partition(self.cv, len(bags))
             splits, self.cv = self.cv, [(np.arange(len(bags)),) * 2]
         self.estimator = with_shares(self.estimator, proportions, splits)
         majority = with_shares(MajorityClass(), proportions, splits)
-        prefix = f"{steps[-1][0]}__" if steps else ""
-        super().fit(X, bags, groups=bags, **{prefix + k: v for k, v in params.items()})
+        super().fit(X, bags, groups=bags, **params)
         means = [v for k, v in self.cv_results_.items() if k.startswith("mean_test_")]
         if not np.isfinite(means).any():
             raise ValueError("no setting has a score in every split: see the warnings")
@@ -202,6 +204,29 @@ class BagSearch:
         """The share of each class among the predictions for each bag; see `llpbook.base.predict_proportions`."""
         check_is_fitted(self, "best_estimator_")
         return predict_proportions(self.best_estimator_, X, bags, n_bags, soft)
+
+
+def trials(search):
+    """The estimator with each estimator of the grid in its place, not fitted.
+
+    Parameters
+    ----------
+    search : LLPGridSearchCV or LLPRandomizedSearchCV
+
+    Yields
+    ------
+    estimator
+    """
+    name = "param_grid" if hasattr(search, "param_grid") else "param_distributions"
+    grids = getattr(search, name)
+    for grid in grids if isinstance(grids, list | tuple) else [grids]:
+        lists = {k: v for k, v in dict(grid).items() if isinstance(v, list | tuple)}
+        choices = {k: v for k, v in lists.items() if any(hasattr(x, "fit") for x in v)}
+        first = {key: values[0] for key, values in choices.items()}
+        yield clone(search.estimator).set_params(**first)
+        for key, values in choices.items():
+            for value in values[1:]:
+                yield clone(search.estimator).set_params(**first | {key: value})
 
 
 def of_labels(scoring):

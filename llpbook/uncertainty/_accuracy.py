@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.special import logit
-from sklearn.pipeline import Pipeline
 
 from .._counts import crosstab
 from .._input import ArrayLike, Matrix, Proportions, check_column
 from .._linear import bag_counts
-from ..base import error_covariances, read_bags, warn
+from ..base import check_fitted_to_bags, error_covariances, last_step, read_bags, warn
 from ..count_likelihood import posterior
 
 #: A probability of a model counts as no less.
@@ -42,7 +41,7 @@ def stated_noise(model):
     noise : str or None
         ``proportion_noise``.
     """
-    last = model[-1] if isinstance(model, Pipeline) else model
+    last = last_step(model)
     errors = getattr(last, "proportion_errors", None)
     return errors, getattr(last, "proportion_noise", None)
 
@@ -147,6 +146,7 @@ def class_probabilities(model, X, data, counts=None):
     ndarray, shape (n_rows, n_classes)
         None is below 1e-12.
     """
+    check_fitted_to_bags(model)
     require_probabilities(model)
     check_classes(data, model)
     rows = slice(None) if counts is None else np.asarray(counts) > 0

@@ -8,9 +8,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from scipy.stats import norm
-from sklearn import config_context
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
 from .._input import (
@@ -22,7 +20,14 @@ from .._input import (
     keyed_rows,
     safe_indexing,
 )
-from ..base import NotIdentifiableError, Progress, read_bags, warn
+from ..base import (
+    NotIdentifiableError,
+    Progress,
+    check_learner,
+    fit_to_bags,
+    read_bags,
+    warn,
+)
 from ._accuracy import no_features
 from ._table import check_level
 
@@ -158,12 +163,7 @@ def parameters_of_bags(estimator, data):
 
 def _evaluate(estimator, X, bags, proportions, statistic):
     """Values of the statistic on a fit, and their standard errors or None."""
-    steps = isinstance(estimator, Pipeline)
-    key = f"{estimator.steps[-1][0]}__proportions" if steps else "proportions"
-    # With routing a Pipeline would ask its steps for requests that name what every estimator here takes.
-    with config_context(enable_metadata_routing=False):
-        model = clone(estimator).fit(X, bags, **{key: proportions})
-    value = statistic(model)
+    value = statistic(fit_to_bags(clone(estimator), X, bags, proportions))
     pair = value if isinstance(value, tuple) else (value, None)
     if pair[0] is None:
         raise ValueError("statistic must return a number or numbers, got None")
@@ -212,7 +212,8 @@ def bag_bootstrap(
     Raises
     ------
     ValueError
-        If ``n_resamples`` is below 2, no draw can be fitted, or the input is malformed.
+        If ``n_resamples`` is below 2, no draw can be fitted, the input is malformed, or a step of a pipeline looks at
+        ``y``.
 
     Notes
     -----
@@ -234,6 +235,7 @@ def bag_bootstrap(
     ((20, 1), True)
     """
     check_whole("n_resamples", n_resamples, 2)
+    check_learner(estimator)
     noisy = any(
         key.endswith("proportion_noise") and value is not None
         for key, value in estimator.get_params().items()

@@ -5,15 +5,16 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.pipeline import Pipeline
 
 from .._linear import LinearBagModel, bag_counts
 from ..base import (
     append_one,
+    check_fitted_to_bags,
     error_covariances,
     labels_to_pure_bags,
     one_column,
     read_bags,
+    split_steps,
 )
 from ..count_likelihood import CountLoss, posterior
 from ._accuracy import check_classes
@@ -235,8 +236,7 @@ def split_model(model):
     ValueError
         If it is another estimator, has a kernel, or is not fitted.
     """
-    steps = isinstance(model, Pipeline)
-    last = model[-1] if steps else model
+    before, last = split_steps(model)
     if not isinstance(last, LinearBagModel):
         raise ValueError(
             f"model must be a CountLogistic or a pipeline that ends in one, got {type(last).__name__}: for other "
@@ -253,7 +253,8 @@ def split_model(model):
             f"model must maximize the likelihood of the counts, got the loss {last.loss_!r}: for other losses there is "
             "bag_bootstrap"
         )
-    return (model[:-1] if steps and len(model) > 1 else None), last
+    check_fitted_to_bags(model)
+    return before, last
 
 
 def read_fit(model, X, bags, proportions, labels=None, counts=None):
