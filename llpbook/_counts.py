@@ -9,7 +9,7 @@ MANY_SEATS = 1000
 
 
 def whole_counts(shares, totals):
-    r"""Whole numbers with given sums, each less than one away from its share: the one rounding of this package.
+    r"""Round shares to whole numbers with given sums, each less than one away from its share.
 
     :math:`\lfloor s_j \rfloor`, plus 1 for the :math:`n - \sum_j \lfloor s_j \rfloor` largest fractional parts, where
     :math:`s` are the shares scaled to sum to the total :math:`n`. Of equal parts, the first is rounded up: half an
@@ -35,7 +35,7 @@ def whole_counts(shares, totals):
 
 
 def crosstab(rows, columns, shape=None):
-    """How many instances have each pair of two codes, such as bag and cluster.
+    """Count the instances of each pair of two codes, such as bag and cluster.
 
     Equation :eq:`eq-clusters-table`.
 
@@ -44,7 +44,7 @@ def crosstab(rows, columns, shape=None):
     rows, columns : ndarray of int, shape (n_instances,)
         From 0.
     shape : (int, int), optional
-        Numbers of codes; if not given, those that occur, with all below.
+        Numbers of codes; if not given, one more than the largest codes.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def crosstab(rows, columns, shape=None):
 
 
 def ranks(f, bags):
-    r"""The place of each score within its bag, 0 for the largest; equal scores in the order given.
+    r"""Rank of each score within its bag, 0 for the largest; equal scores in the order given.
 
     Parameters
     ----------
@@ -79,14 +79,14 @@ def ranks(f, bags):
 
 
 def by_bag(bags, n_bags):
-    """The instances in the order of their bags."""
+    """Indices of the instances in the order of their bags."""
     if n_bags <= 2**16:  # integers this short are sorted in linear time
         bags = bags.astype(np.uint16)
     return np.argsort(bags, kind="stable")
 
 
 def label_by_counts(scores, bags, counts):
-    r"""The labels with the largest sum of scores among those with the given counts in each bag.
+    r"""Labels with the largest sum of scores among those with the given counts in each bag.
 
     Equation :eq:`eq-em-labels`. Two classes: in each bag the highest scores are positive, one sort for all bags,
     :math:`O(n \log n)`. More: `label_by_seats`, with as many free seats as the count says.
@@ -94,7 +94,7 @@ def label_by_counts(scores, bags, counts):
     Parameters
     ----------
     scores : ndarray, shape (n_instances, n_classes)
-        Logarithms of probabilities, up to a constant an instance.
+        Logarithms of probabilities, up to a constant per instance.
     bags : ndarray of int, shape (n_instances,)
     counts : ndarray of int, shape (n_bags, n_classes)
 
@@ -115,7 +115,7 @@ def label_by_counts(scores, bags, counts):
 
 
 def label_by_seats(scores, bags, prices):
-    """The labels with the largest sum of scores less the prices of the seats that are taken in each bag.
+    """Labels with the largest sum of scores minus the prices of the seats that are taken in each bag.
 
     Parameters
     ----------
@@ -157,12 +157,12 @@ def take_seats(scores, prices):
     gains = np.full((n + len(j), K + 1), -np.inf)
     gains[:n, :K], gains[n:, K] = scores, -prices[j, r]
     gains[n + np.arange(len(j)), j] = 0
-    sums = np.ones(len(gains)), np.append(np.bincount(j, minlength=K), n)
-    return transport(gains, *sums)[:n].argmax(axis=1)
+    columns = np.append(np.bincount(j, minlength=K), n)
+    return transport(gains, np.ones(len(gains)), columns)[:n].argmax(axis=1)
 
 
 def transport(gains, rows, columns):
-    r"""The table of zeros and ones with given sums of rows and columns that gains most.
+    r"""Table of zeros and ones with given sums of rows and columns and the largest gain.
 
     :math:`\max \sum_{ij} g_{ij} u_{ij}`, :math:`0 \le u \le 1`: a transport problem, whose vertices are whole numbers.
 
@@ -182,8 +182,8 @@ def transport(gains, rows, columns):
     if len(i):
         at = np.append(i, len(rows) + j), np.tile(np.arange(len(i)), 2)
         sums = coo_array((np.ones(2 * len(i)), at), (len(limits), len(i)))
-        found = linprog(
+        solution = linprog(
             -gains[i, j], A_eq=sums, b_eq=limits, bounds=(0, 1), method="highs-ds"
         )
-        table[i, j] = np.round(found.x)
+        table[i, j] = np.round(solution.x)
     return table

@@ -1,4 +1,4 @@
-"""Rows of a table of counts that are sums of other rows: totals and subtotals, which are no bags."""
+"""Find rows of a table of counts that are sums of other rows: totals and subtotals, which are no bags."""
 
 import re
 
@@ -14,7 +14,7 @@ _NAME = r"(grand )?(sum|sums|overall|statewide|gesamt|insgesamt|summe|zusammen|t
 
 
 def named_totals(names):
-    """Which names say that a row is a total, such as "Total", "Wake subtotal" or "Sum".
+    """True for names of totals, such as "Total", "Wake subtotal" or "Sum".
 
     Parameters
     ----------
@@ -31,15 +31,14 @@ def named_totals(names):
 
 
 def sums_of_rows(table, slack=None):
-    """The rows that are the sum of other rows: of all others, or of a run of neighbors, as subtotals are.
+    """Find the rows that are the sum of other rows: of all others, or, for subtotals, of a run of neighbors.
 
     Parameters
     ----------
     table : ndarray, shape (n_rows, n_columns)
         Counts, not negative, in columns of which none follows from the others: sizes, and all classes but one.
     slack : ndarray, shape (n_rows, n_columns), optional
-        By how much each entry may be wrong by rounding; then only the sum of all others is looked for. Exact counts if
-        not given.
+        Largest rounding error of each entry; then only the sum of all others is looked for. Exact counts if not given.
 
     Returns
     -------
@@ -48,24 +47,24 @@ def sums_of_rows(table, slack=None):
         likely, it is left out.
     """
     table = np.asarray(table, float)
-    left, found = np.arange(len(table)), {}
+    left, totals = np.arange(len(table)), {}
     if slack is None:
         slack, table = np.zeros_like(table), np.round(table).astype(np.int64)
         for direction in (1, -1):
-            found |= _runs(table, left[::direction])
-            left = np.setdiff1d(left, list(found))
+            totals |= _runs(table, left[::direction])
+            left = np.setdiff1d(left, list(totals))
     for row in _sums_of_all(table[left], slack[left]):
-        found[int(left[row])] = np.delete(left, row)
-    return found
+        totals[int(left[row])] = np.delete(left, row)
+    return totals
 
 
 def _evidence(row, slack):
-    """The logarithm of how many rows could have stood in the place of this one."""
+    """Logarithm of the number of possible rows of this size, of which one would match by chance."""
     return np.sum(np.log((1 + row) / (1 + 2 * slack)), axis=-1)
 
 
 def _sums_of_all(table, slack):
-    """The rows that are the sum of all other rows, of three or more."""
+    """Find the rows, of three or more, that are the sum of all other rows."""
     if len(table) < 3:
         return []
     off = np.abs(2 * table - table.sum(axis=0))
@@ -74,16 +73,16 @@ def _sums_of_all(table, slack):
 
 
 def _runs(table, order):
-    """The rows that are the sum of two or more rows right before them in this order, less those found already."""
-    found, used = {}, []
+    """Find the rows that are the sum of two or more rows right before them in this order, without earlier totals."""
+    totals, used = {}, []
     before, total = {tuple(0 * table[0]): 0}, 0 * table[0]
     sure = _evidence(table, 0) > np.log(SURE * len(table))
     for row in order.tolist():
         start = before.get(tuple(total - table[row]), len(used))
         if sure[row] and start <= len(used) - 2:
-            found[row] = np.sort(used[start:])
+            totals[row] = np.sort(used[start:])
             continue
         used.append(row)
         total = total + table[row]
         before[tuple(total)] = len(used)
-    return found
+    return totals

@@ -1,4 +1,4 @@
-"""Arguments, checked once: what a user hands in by instance or by bag, and the errors and pages that tell of it."""
+"""Checks of arguments given per instance or per bag, their errors, and the addresses of pages that explain them."""
 
 import re
 from numbers import Integral
@@ -27,7 +27,7 @@ SITE = "https://llpbook.github.io/llpbook/stable/"
 
 
 def page(name):
-    """The address of a page of the book.
+    """Address of a page of the book.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def page(name):
 
 
 def refuse_mask(name, values):
-    """A mask would be lost without a word."""
+    """Refuse masked entries, whose mask would be lost silently."""
     if np.ma.is_masked(values):
         raise ValueError(
             f"{name} is a masked array with masked entries; drop these instances, or fill them"
@@ -50,7 +50,7 @@ def refuse_mask(name, values):
 
 
 def check_whole(name, value, least=1, most=None):
-    """A number that counts something, as an int.
+    """Check a whole number, and return it as an int.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def check_flag(name, value, also=()):
 
 
 def numbers(name, values):
-    """Values of the argument of this name as an array of floats, or a ValueError; none may be masked."""
+    """Convert values to an array of floats; ValueError if one is masked or no number."""
     refuse_mask(name, values)
     try:
         given = np.asarray(values)
@@ -96,19 +96,19 @@ def numbers(name, values):
 
 
 def keyed_rows(name, values, n_bags, bag_labels=None):
-    """What a user gives for each bag beside the proportions, in the order of the rows of these.
+    """Bring values per bag into the order of the rows of the proportions.
 
     Parameters
     ----------
     name : str
         Of the argument, for messages.
     values : array-like, Series, DataFrame or dict
-        An array is read by position. What has keys is matched by them: by the names of the bags where ``proportions``
-        has names, else by the numbers of its rows.
+        An array is read by position. A Series, DataFrame or dict is matched by its keys: by the names of the bags where
+        ``proportions`` has names, else by the numbers of its rows.
     n_bags : int
         Rows of ``proportions``.
     bag_labels : pandas.Index, optional
-        Their keys, where they have names.
+        Names of the rows of ``proportions``, where they have names.
 
     Returns
     -------
@@ -143,7 +143,7 @@ MOST_ROWS, ROWS_PER_INSTANCE = 10**6, 100
 
 
 def _check_rows(n_bags, n_instances):
-    """Refuse to make rows for numbers of bags that are no row numbers, such as 10^12."""
+    """Refuse numbers of bags that would need too many rows, such as 10^12."""
     most = max(MOST_ROWS, ROWS_PER_INSTANCE * n_instances)
     if n_bags > most:
         raise ValueError(
@@ -153,9 +153,9 @@ def _check_rows(n_bags, n_instances):
 
 
 def check_codes(bags, n_bags=None, y=None, there=False):
-    """Bags, in the order of y, as a one-dimensional integer array in ``[0, n_bags)``, and ``n_bags``.
+    """Check bags, in the order of y: return them as integers in ``[0, n_bags)``, and ``n_bags``.
 
-    ``there`` says that as many rows exist already, so that their number needs no check.
+    With ``there`` the rows exist already, so their number is not checked.
     """
     refuse_mask("bags", bags)
     refuse_mask("y", y)
@@ -184,15 +184,15 @@ def check_codes(bags, n_bags=None, y=None, there=False):
 
 
 def quote(value):
-    """A value as the user wrote it, not as NumPy wraps it."""
+    """Format a value as the user wrote it, without NumPy's type."""
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def check_positional(name, values, X):
-    """Refuse a pandas object whose index says another order than that of X.
+    """Refuse a pandas object whose index differs from that of X.
 
-    What is given by instance is read by position. Where both have an index, the two must be equal; a `Pipeline` that
-    turns a DataFrame into an array takes that check away, unless ``set_output(transform="pandas")`` keeps the index.
+    Values per instance are read by position. Where both have an index, the two must be equal; a `Pipeline` that
+    turns a DataFrame into an array prevents this check, unless ``set_output(transform="pandas")`` keeps the index.
     """
     if (
         isinstance(values, pd.Series | pd.DataFrame)
@@ -206,7 +206,7 @@ def check_positional(name, values, X):
 
 
 def check_column(name, values, n_instances, X=None):
-    """One value an instance, as an array: of the right length, in the order of X, none masked, none missing.
+    """Check one value per instance: right length, in the order of X, none masked, none missing; return an array.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def check_column(name, values, n_instances, X=None):
     Raises
     ------
     ValueError
-        If one of these does not hold.
+        If one of these conditions is violated.
     """
     check_positional(name, values, X)
     refuse_mask(name, values)
@@ -253,7 +253,7 @@ def check_column(name, values, n_instances, X=None):
 
 
 def _holds_text(column):
-    """Whether a column holds a text that is no number."""
+    """True if a column holds text that is no number."""
     texts = [value for value in column if isinstance(value, str)]
     return bool(
         pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").isna().any()
@@ -264,7 +264,7 @@ TIMES = "times; subtract a date and divide by a unit to make them numbers"
 
 
 def refuse_unusable(X, name="X"):
-    """What `check_array` would read as numbers although it is none: masked entries, times."""
+    """Refuse masked entries and times, which `check_array` would read as numbers."""
     refuse_mask(name, X)
     kinds = X.dtypes if isinstance(X, pd.DataFrame) else [getattr(X, "dtype", None)]
     if any(getattr(kind, "kind", None) in ("m", "M") for kind in kinds):
@@ -272,7 +272,7 @@ def refuse_unusable(X, name="X"):
 
 
 def explain(X, error):
-    """Which columns hold what is no number, and what to put in front; where none does, what was said of X.
+    """Explain an error: the columns that hold no numbers, and the remedy; else the message of the error.
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ def explain(X, error):
 
 
 def refuse_huge(X):
-    """Numbers whose squares would overflow when summed."""
+    """Refuse numbers whose squares would overflow when summed."""
     values = X if isinstance(X, np.ndarray) else X.data
     largest = max(values.max(initial=0), -values.min(initial=0))
     if largest > 1e100:
@@ -317,7 +317,7 @@ def refuse_huge(X):
 
 
 def check_features(X, name="X", *, accept_sparse=False):
-    """X as a matrix of finite numbers, or a ValueError that says what is wrong."""
+    """Check X, and return it as a matrix of finite numbers."""
     try:
         refuse_unusable(X, name)
         X = check_array(X, dtype=np.float64, accept_sparse=accept_sparse)
@@ -330,7 +330,7 @@ def check_features(X, name="X", *, accept_sparse=False):
 
 
 def label_codes(y, n_instances, X=None):
-    """The classes, sorted, and the column of the class of each instance.
+    """Code labels: the sorted classes, and the column of the class of each instance.
 
     Parameters
     ----------
@@ -368,7 +368,7 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None, X=None):
     n_bags : int or None
         Rows of the proportions; None for as many as the bags need.
     bag_labels : pandas.Index, optional
-        Their keys, where the proportions are keyed.
+        Keys of the proportions, where these have keys.
     X : object, optional
         See `check_column`.
 
@@ -455,7 +455,7 @@ def check_labels(labels, classes, n_instances, X=None):
 
 
 def read_counts(counts, n_rows, given=None):
-    """Frequencies of rows: whole numbers, 0 or more, and not all 0.
+    """Check frequencies of rows: whole numbers, 0 or more, and not all 0.
 
     Raises
     ------

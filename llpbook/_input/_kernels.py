@@ -1,4 +1,4 @@
-"""Kernels as every kernel method of this package reads them: scikit-learn's names, a callable, or a given matrix."""
+"""Kernel matrices and features: from scikit-learn's names, a callable, or a precomputed matrix."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,7 +11,7 @@ NO_KERNEL = 1e-4
 
 
 def kernel_coefficient(gamma, X):
-    """The number behind ``gamma``; "scale" is 1 / (n_features * X.var()), as in scikit-learn's SVMs.
+    """Value of ``gamma``; "scale" is 1 / (n_features * X.var()), as in scikit-learn's SVMs.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def kernel_coefficient(gamma, X):
 
 
 def gram_matrix(X, Z, kernel, gamma):
-    """Kernel between the rows of X and those of Z.
+    """Kernel matrix between the rows of X and those of Z.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def refuse_indefinite(gram, features, kernel):
     Raises
     ------
     ValueError
-        If they are not, tried on one random vector; or if the matrix is 0.
+        If the products differ from the matrix, tested by one random vector; or if the matrix is 0.
     """
     if features.shape[1] == 0:
         raise ValueError(f"kernel={kernel!r} is 0 between all instances")
@@ -106,7 +106,7 @@ def refuse_indefinite(gram, features, kernel):
 
 
 def kernel_features(gram, tol=1e-12):
-    r"""Features with the kernel as inner products, and the way back to instances.
+    r"""Features whose inner products are the kernel, and the map from their weights to weights of instances.
 
     The pivoted Cholesky factor :math:`K = Z Z^\top` of rank r; weights :math:`w` of its columns are
     :math:`\alpha = L^{-\top} w` on the r pivots, with :math:`L` their rows of :math:`Z`, a triangle, and 0 elsewhere.

@@ -1,4 +1,4 @@
-"""What a hyper-parameter may be: one name is one idea in all estimators, and so one constraint."""
+"""Constraints of hyper-parameters: a name has the same meaning in all estimators, and so one constraint."""
 
 from numbers import Integral, Real
 
@@ -45,7 +45,7 @@ CONSTRAINTS = {
 
 
 def constraints(cls):
-    """Those of the parameters of an estimator: its own, those of its bases, or what the name means everywhere.
+    """Constraints of the parameters of an estimator: its own, those of its bases, or the general ones of their names.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def constraints(cls):
     Returns
     -------
     dict
-        Of a base without ``__init__``, what it and its bases state.
+        Of a base without ``__init__``, the constraints that it and its bases state.
     """
     stated = {}
     for one in reversed(cls.__mro__):

@@ -1,4 +1,4 @@
-"""Label proportions in every accepted form, checked once."""
+"""Checks of label proportions in every accepted form."""
 
 import numpy as np
 import pandas as pd
@@ -10,9 +10,9 @@ ROUNDED = 0.005
 
 
 def refuse_columns(proportions, before=""):
-    """Answer a DataFrame of names and shares, or of shares only, with the line that reads it.
+    """Refuse a DataFrame of names and shares, or with one column, and say how to pass it.
 
-    Neither is guessed: a share's column may be named after its class, or after nothing.
+    Neither is guessed: a column of shares may have any name.
     """
     if not isinstance(proportions, pd.DataFrame):
         return
@@ -38,7 +38,7 @@ def refuse_columns(proportions, before=""):
 
 
 def sum_to_one(shares):
-    """Whether the rows of shares sum to 1, up to rounding to a percent."""
+    """True if the rows of shares sum to 1, up to rounding to a percent."""
     matrix = np.asarray(shares, dtype=float)
     return bool(
         (np.abs(matrix.sum(axis=1) - 1) <= ROUNDED * matrix.shape[1] + 1e-9).all()
@@ -46,7 +46,7 @@ def sum_to_one(shares):
 
 
 def _holds_names(column):
-    """Whether a column holds text, or whole numbers that differ: names of bags."""
+    """True if a column holds text, or whole numbers that differ: names of bags."""
     if not pd.api.types.is_numeric_dtype(column):
         return _holds_text(column)
     whole = column.notna().all() and (column == column.round()).all()
@@ -54,7 +54,7 @@ def _holds_names(column):
 
 
 def _holds_shares(column):
-    """Whether a column holds numbers in [0, 1], or none."""
+    """True if all numbers in a column are in [0, 1]."""
     return (
         pd.api.types.is_numeric_dtype(column)
         and not (column * (1 - column) < -SLACK).any()
@@ -71,15 +71,15 @@ def check_proportions(proportions, empty_rows=False, noisy=False, remedy=""):
     Parameters
     ----------
     proportions : array-like, Series, dict or DataFrame
-        ``(n_bags,)``: the share of the positive class, classes 0 and 1. ``(n_bags, n_classes)``: a row of shares a bag,
+        ``(n_bags,)``: the share of the positive class, classes 0 and 1. ``(n_bags, n_classes)``: one row per bag,
         classes 0, 1, …. A Series or dict is keyed by bag; its values are shares of the positive class, or (dict) rows.
         A DataFrame is keyed by bag and its columns are the classes, in their order; of two, the second is the positive.
     empty_rows : bool, default False
-        Whether a row may be NaN, as that of a bag without instances is.
+        Allow rows of NaN, for bags without instances.
     noisy : bool, default False
-        Whether noise was added to the shares, so that they may lie outside of [0, 1].
+        True if noise was added to the shares, so that they may lie outside of [0, 1].
     remedy : str, default ""
-        What the message for a share outside of [0, 1] says, unless the shares look like percent or counts.
+        End of the message for a share outside of [0, 1], unless the shares look like percent or counts.
 
     Returns
     -------
@@ -158,7 +158,7 @@ def check_proportions(proportions, empty_rows=False, noisy=False, remedy=""):
 
 
 def in_order_of(wanted, matrix, classes):
-    """The columns of proportions in the order of the wanted classes; columns without names are in this order."""
+    """Order the columns of proportions by the wanted classes; columns without names are in this order."""
     known, wanted = pd.Index(classes).tolist(), pd.Index(wanted).tolist()
     named, unnamed = set(known) == set(wanted), known == list(range(len(known)))
     if len(known) != len(wanted) or not (named or unnamed):
@@ -167,7 +167,7 @@ def in_order_of(wanted, matrix, classes):
 
 
 def refuse_shares_of_instances(matrix, codes):
-    """Refuse proportions, or labels, with an entry per instance: read as one per bag, they would mean nothing."""
+    """Refuse proportions, or labels, with one entry per instance, which would be misread as one per bag."""
     if len(matrix) != len(codes):
         return
     used, first, place = np.unique(codes, return_index=True, return_inverse=True)
@@ -182,7 +182,7 @@ def refuse_shares_of_instances(matrix, codes):
 
 
 def fill_empty_rows(matrix, codes, keys):
-    """Proportions without NaN, which only the row of a bag without instances may hold.
+    """Replace the NaN of bags without instances by equal shares; refuse NaN in other rows.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""All that the package uses of scikit-learn's private names: the one file that a new version of it can break.
+"""Private names of scikit-learn that the package uses: the one file that a new version of scikit-learn can break.
 
 A name that has become public is imported from its public home where it is used, and leaves this file.
 """

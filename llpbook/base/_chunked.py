@@ -1,4 +1,4 @@
-"""Instances that are read in chunks: what a fit may ask of them, in the place of a matrix of features."""
+"""Interface of instances that are read in chunks, in place of a matrix of features."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 
 class InChunks(ABC):
-    """The place of X in a fit from chunks, which `llpbook.beyond_memory.fit_chunks` fills.
+    """Interface that takes the place of X in a fit from chunks; `llpbook.beyond_memory.fit_chunks` implements it.
 
     It stands for one row per bag, the mean of the bag, with the size of the bag as its frequency. An estimator that
     asks for ``data.bag_means(X)`` only, or minimizes a `linear_objective`, works as it is; it says so in
@@ -20,11 +20,11 @@ class InChunks(ABC):
 
     @abstractmethod
     def bag_means(self):
-        """The means of the bags with instances, an ndarray of this shape."""
+        """Means of the bags with instances, an ndarray of this shape."""
 
     @abstractmethod
     def with_constant(self):
-        """The same with the feature 1 as the last column."""
+        """A copy with the feature 1 as the last column."""
 
     @abstractmethod
     def objective(self, loss, known, penalty=0.0, linear=None):
@@ -32,7 +32,7 @@ class InChunks(ABC):
 
     @abstractmethod
     def sums_by_bag(self, function, *args):
-        """Sums over chunks, and what is one row per bag in the rows of the proportions.
+        """Sum results of a function over chunks; rows of bags are put into the rows of the proportions.
 
         Parameters
         ----------
@@ -47,7 +47,7 @@ class InChunks(ABC):
 
     @abstractmethod
     def class_moments(self, shares):
-        """What discriminant analysis needs, with the shares of each bag as the weights of its instances.
+        """Moments for discriminant analysis, with the shares of each bag as the weights of its instances.
 
         Parameters
         ----------

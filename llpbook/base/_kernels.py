@@ -1,4 +1,4 @@
-"""Kernels as every kernel method of this package reads them: scikit-learn's names, a callable, or a given matrix."""
+"""Base class of methods that are linear in the features, or in those of a kernel."""
 
 from abc import abstractmethod
 
@@ -22,9 +22,9 @@ class KernelClassifier(LLPClassifier):
     r"""Base of methods whose scores are linear in the features, or in those of a kernel.
 
     A subclass defines ``_solve(data, features)``, which returns weights of the features: one row for two classes, or
-    one a class. The features are X, with the constant 1 as the last column for an intercept; or, with a kernel, columns
-    whose inner products are its matrix, plus 1 for an intercept. With ``_free_intercept`` there is no constant among
-    them, and the intercept, which no penalty holds, is returned as a last column of the weights.
+    one per class. The features are X, with the constant 1 as the last column for an intercept; or, with a kernel,
+    columns whose inner products are its matrix, plus 1 for an intercept. With ``_free_intercept`` there is no constant
+    among them, and the unpenalized intercept is returned as the last column of the weights.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class KernelClassifier(LLPClassifier):
 
     _accept_sparse = "csr"
     _scale, _cure = "penalty", "a smaller alpha"
-    #: Whether the intercept is no weight of a feature, and no penalty holds it.
+    #: True if the intercept is not penalized, and is no weight of a feature.
     _free_intercept = False
     #: Peak memory of a fit with a kernel, in kernel matrices.
     _gram_copies = 5.0
@@ -112,7 +112,7 @@ class KernelClassifier(LLPClassifier):
 
 
 def append_one(X):
-    """X with the constant feature 1 as its last column, dense, sparse or in chunks as X is."""
+    """Append the constant feature 1 as the last column to X, dense, sparse or in chunks as X is."""
     if isinstance(X, InChunks):
         return X.with_constant()
     ones = np.ones((X.shape[0], 1))

@@ -8,7 +8,7 @@ CACHED = 2**17
 
 
 def one_column(scores):
-    """A matrix of one column as a vector, others as they are.
+    """Turn a matrix of one column into a vector; return others as they are.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def softplus(x):
 
 
 def blocks(X):
-    """Pairs of a slice and the rows of X in it, in blocks; a sparse X whole."""
+    """Iterate over blocks of rows: pairs of a slice and the rows of X in it; a sparse X is one block."""
     n, d = X.shape
     step = n if sp.issparse(X) else max(1, CACHED // max(d, 1))
     return ((slice(i, i + step), X[i : i + step]) for i in range(0, n, step))

@@ -13,7 +13,7 @@ from ._steps import check_fitted_to_bags, last_step
 
 
 def probabilities(scores):
-    """Class probabilities from log-odds of the positive class, or from the scores of several classes.
+    """Compute class probabilities from log-odds of the positive class, or from the scores of several classes.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def probabilities(scores):
 
 
 def bag_shares(predicted, bags, n_bags=None, classes=None):
-    """The share of each class in each bag, of predicted labels or of predicted probabilities.
+    """Share of each class in each bag, by predicted labels or by predicted probabilities.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def require_probabilities(estimator):
 
 
 def predict_proportions(estimator, X, bags, n_bags=None, soft=False):
-    """The share of each class among an estimator's predictions for each bag; a `Pipeline` is an estimator too.
+    """Share of each class among the predictions of an estimator or `Pipeline` for each bag.
 
     Parameters
     ----------
@@ -103,9 +103,9 @@ def predict_proportions(estimator, X, bags, n_bags=None, soft=False):
     if keys is None and pd.api.types.infer_dtype(values) in ("integer", "floating"):
         codes = check_bags(values, len(predicted), n_bags)
         return bag_shares(predicted, codes, n_bags, classes)
-    found = pd.Index(pd.factorize(values, sort=True)[1], tupleize_cols=False)
-    known = pd.Index([]) if keys is None else keys[keys.isin(found)]
-    names = known.append(found[~found.isin(known)])
+    occurring = pd.Index(pd.factorize(values, sort=True)[1], tupleize_cols=False)
+    fitted = pd.Index([]) if keys is None else keys[keys.isin(occurring)]
+    names = fitted.append(occurring[~occurring.isin(fitted)])
     codes = names.get_indexer(pd.Index(values, tupleize_cols=False))
     shares = bag_shares(predicted, codes, len(names), classes)
     return pd.DataFrame(shares, names, classes)
@@ -116,7 +116,7 @@ SMALLEST = 1e-12
 
 
 def class_scores(model, X, n_classes):
-    """Logarithms of probabilities, up to a constant an instance, or what the classifier has in their place.
+    """Logarithms of probabilities, up to a constant per instance, or the decision function of the classifier.
 
     Parameters
     ----------
@@ -130,12 +130,12 @@ def class_scores(model, X, n_classes):
     ndarray, shape (n_instances, n_classes)
     """
     if hasattr(model, "predict_proba") and not isinstance(model, LogisticRegression):
-        found = np.log(np.maximum(model.predict_proba(X), SMALLEST))
+        own = np.log(np.maximum(model.predict_proba(X), SMALLEST))
     else:
-        found = model.decision_function(X)
-        found = found if found.ndim == 2 else np.column_stack([0 * found, found])
-    scores = np.full((X.shape[0], n_classes), found.min() + np.log(SMALLEST))
-    scores[:, model.classes_] = found
+        own = model.decision_function(X)
+        own = own if own.ndim == 2 else np.column_stack([0 * own, own])
+    scores = np.full((X.shape[0], n_classes), own.min() + np.log(SMALLEST))
+    scores[:, model.classes_] = own
     return scores
 
 
@@ -144,7 +144,7 @@ BLOCK = 2**20
 
 
 def in_blocks(X, n_columns, function):
-    """A function of instances, taken of some rows at a time, so that no matrix on the way to it is large.
+    """Apply a function of instances to some rows at a time, so that no intermediate matrix is large.
 
     Parameters
     ----------

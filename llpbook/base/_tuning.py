@@ -1,4 +1,4 @@
-"""Choices that several methods make alike: an order of instances, folds, centers, a unit of distance, a grid."""
+"""Choices that several methods share: an order of instances, folds, centers, a unit of distance, a grid."""
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ def canonical_order(X):
 
 
 def feature_free_order(shares, sizes, means):
-    """An order of bags that does not depend on the order of the bags, of the features or of the classes.
+    """Order of bags that does not depend on the order of the bags, of the features or of the classes.
 
     By the share of the rarest class, then of the next; ties by the length of the bag mean, then by the size. What is
     still tied, or where two classes are equally rare, is ordered as given.
@@ -47,7 +47,7 @@ def feature_free_order(shares, sizes, means):
 
 
 def row_order(X):
-    """An order of rows that is the same however X is permuted, faster than `canonical_order` and for sparse X too.
+    """Order of rows that does not depend on the order of X; faster than `canonical_order`, and for sparse X too.
 
     Rows are sorted by their inner product with a fixed random vector, summed in the order of the features, so that
     equal rows, and no others, have equal keys.
@@ -64,7 +64,7 @@ def row_order(X):
 
 
 def row_keys(X):
-    """The inner product of each row with a fixed random vector, summed in the order of the features."""
+    """Inner product of each row with a fixed random vector, summed in the order of the features."""
     direction = np.random.RandomState(0).normal(size=X.shape[1])
     if not isinstance(X, np.ndarray):
         return X.tocsr().sorted_indices() @ direction
@@ -75,7 +75,7 @@ def row_keys(X):
 
 
 def thin(X, max_points):
-    """At most so many rows, drawn with a fixed seed in canonical order.
+    """Draw at most ``max_points`` rows, with a fixed seed, in canonical order.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def median_distance(X):
 
 
 def fold_numbers(n, n_folds, seed):
-    """The fold of each instance: as many in each fold, up to one, in random order.
+    """Assign instances to folds at random, as many to each fold, up to one.
 
     For the cross-validation inside a method; stored results rest on these draws. Splitters for users are in
     `llpbook.model_selection`.
@@ -136,12 +136,12 @@ MOST_BINNED = 200_000
 
 
 def seed_of_bins(n_rows, rng):
-    """The ``random_state`` of trees on histograms, drawn only where so many rows need one."""
+    """Draw the ``random_state`` of trees on histograms, if so many rows need one."""
     return rng.randint(2**31 - 1) if n_rows > MOST_BINNED else 0
 
 
 def choose_centers(X, n_centers, rng):
-    """Centers of basis functions: all instances, or some at random.
+    """Choose centers of basis functions: all instances, or some at random.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def choose_centers(X, n_centers, rng):
 
 
 def candidates(name, value, grid, unit=1.0):
-    """The values that a hyper-parameter may take: the one way to give a grid.
+    """Read the values of a hyper-parameter to choose from.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def candidates(name, value, grid, unit=1.0):
 
 
 def tune(rows, **columns):
-    """The table of a cross-validation and its best row.
+    """Make the table of a cross-validation, and choose its best row.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def tune(rows, **columns):
         The hyper-parameters of the first row whose score is the largest, up to a relative 1e-9: a tie is a tie on every
         processor.
     cv_results : DataFrame
-        One column a hyper-parameter, and ``score``.
+        One column per hyper-parameter, and ``score``.
     """
     table = pd.DataFrame(rows, columns=[*columns, "score"]).astype(columns)
     score = table["score"].fillna(-np.inf).to_numpy()

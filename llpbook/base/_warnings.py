@@ -1,4 +1,4 @@
-"""What a fit says of the scale of its features, of a search that stopped short, and of probabilities near 0 and 1."""
+"""Warnings of a fit: features on different scales, and a solver that stopped early."""
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -11,17 +11,17 @@ def warn_if_short(
     estimator, left="a gradient of {:.1e}",
     advice="scale the features, penalize more, or raise max_iter", slack=2,
 ):  # fmt: skip
-    """Warn that an iterative fit stopped short, if it did.
+    """Warn if an iterative fit stopped before it converged.
 
     Parameters
     ----------
     estimator : LLPClassifier
         With ``n_iter_``, ``gap_`` (what is left of the optimality condition) and ``tol``, on the scale of the gap.
     left : str
-        What the gap is, with a place for the number.
+        Name of the gap, with a place for the number.
     advice : str
     slack : float, default 2
-        A gap of so many tolerances is short.
+        The fit warns if the gap exceeds so many tolerances.
     """
     if estimator.gap_ > slack * estimator.tol:
         warn(
@@ -44,18 +44,17 @@ def warn_of_scale(estimator, X, frequencies=None):
     Parameters
     ----------
     estimator : LLPClassifier
-        Its ``_scale`` says what acts; with a kernel it is distances, and of one that is computed by the user nothing is
-        known.
+        Its ``_scale`` names what acts; with a kernel it is distances, except for one that the user computes.
     X : ndarray or sparse array, shape (n_instances, n_features)
-        Of a sparse one nothing is said: columns of counts are rare by nature.
+        No warning for a sparse one: columns of counts are rare by nature.
     frequencies : ndarray, shape (n_instances,), optional
         Of the rows.
     """
     if isinstance(X, np.ndarray):
-        often = np.ones(len(X)) if frequencies is None else frequencies
-        means = often @ X / often.sum()
-        squares = sum(often[rows] @ (x - means) ** 2 for rows, x in blocks(X))
-        warn_of_moments(estimator, means, np.sqrt(squares / often.sum()))
+        times = np.ones(len(X)) if frequencies is None else frequencies
+        means = times @ X / times.sum()
+        squares = sum(times[rows] @ (x - means) ** 2 for rows, x in blocks(X))
+        warn_of_moments(estimator, means, np.sqrt(squares / times.sum()))
 
 
 def warn_of_moments(estimator, means, stds):
@@ -69,17 +68,17 @@ def warn_of_moments(estimator, means, stds):
     varies = stds > 1e-10 * (means + stds)
     if not varies.any():
         return
-    means, stds, found = means[varies], stds[varies], []
+    means, stds, reasons = means[varies], stds[varies], []
     ratio, offset = stds.max() / stds.min(), (means / stds).max()
     if ratio > SCALES[acts]:
-        found.append(f"their standard deviations differ by a factor of {ratio:.0f}")
+        reasons.append(f"their standard deviations differ by a factor of {ratio:.0f}")
     if acts == "penalty" and offset > OFFSETS:
-        found.append(f"a mean is {offset:.0f} standard deviations from 0")
+        reasons.append(f"a mean is {offset:.0f} standard deviations from 0")
     if acts == "penalty" and stds.max() < TINY:
-        found.append(f"no standard deviation is above {stds.max():.1g}")
-    if found:
+        reasons.append(f"no standard deviation is above {stds.max():.1g}")
+    if reasons:
         what = {"penalty": "penalizes its weights", "distances": "measures distances"}
         warn(
-            f"{type(estimator).__name__} {what[acts]}, but the features are not on one scale: {', and '.join(found)}; "
-            "put a StandardScaler in front"
+            f"{type(estimator).__name__} {what[acts]}, but the features are not on one scale: "
+            f"{', and '.join(reasons)}; put a StandardScaler in front"
         )

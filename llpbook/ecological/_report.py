@@ -255,7 +255,7 @@ def plot_rates(table, level, correlation, truth=None, ax=None):
     -------
     matplotlib Axes
     """
-    from ..plotting._style import GRAY, pyplot
+    from ..plotting import GRAY, pyplot
 
     if ax is None:
         height = 1.3 + 0.3 * len(table)
