@@ -1,4 +1,4 @@
-"""Pipelines around a method: the steps that learn from bags, and the steps that take the bags for labels."""
+"""Pipelines around a method: find the steps that learn from bags, and the steps that take the bags for labels."""
 
 from inspect import signature
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ class Step(NamedTuple):
 
 
 def flat_steps(estimator, name=""):
-    """All steps of pipelines in pipelines, in their order; of another estimator, itself.
+    """List the steps of an estimator: all steps of nested pipelines in their order, or the estimator itself.
 
     Parameters
     ----------
@@ -54,14 +54,14 @@ def flat_steps(estimator, name=""):
 
 
 def last_step(estimator):
-    """The last step of pipelines in pipelines, which learns and predicts; of another estimator, itself."""
+    """Last step of nested pipelines, which learns and predicts; another estimator is returned as it is."""
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]
     return estimator
 
 
 def split_steps(model):
-    """The steps before the last one, and the last one.
+    """Split a model into the steps before the last one, and the last one.
 
     Parameters
     ----------
@@ -80,20 +80,20 @@ def split_steps(model):
 
 
 def learns_from_bags(estimator):
-    """Whether an estimator, or the last step of a pipeline, is fitted with proportions."""
+    """True if an estimator, or the last step of a pipeline, is fitted with proportions."""
     last = last_step(estimator)
     able = hasattr(last, "fit") and not isinstance(last, type)
     return able and has_fit_parameter(last, "proportions")
 
 
 def hands_on(step):
-    """Whether a step selects features by an estimator that learns from bags, and hands proportions on to it."""
+    """True if a step selects features by an estimator that learns from bags, and passes proportions to it."""
     selects = isinstance(step, SelectFromModel | RFE) and not isinstance(step, RFECV)
     return selects and learns_from_bags(step.estimator)
 
 
 def learners(estimator):
-    """The steps that are fitted with proportions.
+    """List the steps that are fitted with proportions.
 
     Parameters
     ----------
@@ -104,19 +104,19 @@ def learners(estimator):
     list of Step
         The name is that of the step which the outermost ``fit`` names; a selector hands on to its inner estimator.
     """
-    found = []
+    steps = []
     for name, step in flat_steps(estimator):
         if hands_on(step):
             for inner, learner in learners(step.estimator):
                 path = [part for part in (name, inner) if part]
-                found.append(Step("__".join(path), learner))
+                steps.append(Step("__".join(path), learner))
         elif learns_from_bags(step):
-            found.append(Step(name, step))
-    return found
+            steps.append(Step(name, step))
+    return steps
 
 
 def reads_labels(step):
-    """Whether a transformer looks at ``y``, which in a pipeline of this package are the bags.
+    """True if a transformer uses ``y``, which in a pipeline of this package are the bags.
 
     scikit-learn's tags do not say so of `SelectKBest`, `SelectFromModel` and `PLSRegression`. So a selector other than
     `VarianceThreshold` counts too, and a ``fit`` whose ``y`` has no default.
@@ -130,7 +130,7 @@ def reads_labels(step):
 
 
 def inner_steps(step):
-    """Transformers among the parameters of a step, such as those of a `ColumnTransformer`, under their names."""
+    """Yield transformers among the parameters of a step, such as those of a `ColumnTransformer`, with their names."""
     for key, value in step.get_params(deep=False).items():
         pairs = value if isinstance(value, list) else [(key, value)]
         for pair in pairs:
@@ -141,7 +141,7 @@ def inner_steps(step):
 
 
 def label_readers(estimator):
-    """The steps before the last that look at ``y``, at any depth.
+    """List the steps before the last that use ``y``, at any depth.
 
     Parameters
     ----------
@@ -156,17 +156,17 @@ def label_readers(estimator):
     if not isinstance(estimator, Pipeline):
         return []
     *before, last = flat_steps(estimator)
-    found = label_readers(last.estimator)
+    readers = label_readers(last.estimator)
     for name, step in before:
         if hands_on(step):
-            found += label_readers(step.estimator)
+            readers += label_readers(step.estimator)
         else:
-            found += _readers_in(name, step)
-    return found
+            readers += _readers_in(name, step)
+    return readers
 
 
 def _readers_in(name, step):
-    """The step itself if it looks at ``y``, else those of its inner steps that do."""
+    """The step itself if it uses ``y``, else its inner steps that use it."""
     fitted = isinstance(step, FrozenEstimator) or getattr(step, "prefit", None) is True
     if fitted or not isinstance(step, BaseEstimator):
         return []
@@ -210,7 +210,7 @@ def check_learner(estimator, name="estimator"):
 
 
 def check_fitted_to_bags(model):
-    """Whether the bags were taken for labels in the fit of a model, which its last step cannot see.
+    """Check that no step of a fitted model has taken the bags for labels, which its last step cannot see.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ def check_fitted_to_bags(model):
 
 
 def warn_of_label_readers(model):
-    """Warn where a step before the last one has looked at ``y``."""
+    """Warn where a step before the last one has used ``y``."""
     for step, reader in label_readers(model):
         warn(
             f"the step {step!r} of the pipeline, a {type(reader).__name__}, looks at y, and fit(X, bags) hands it the "
@@ -252,7 +252,7 @@ def warn_of_label_readers(model):
 
 
 def fits_inside(model, depth=4):
-    """Fitted estimators among the attributes of a fitted one, and in lists among these, at some depth."""
+    """Yield fitted estimators among the attributes of a fitted one, and in lists among these, up to a depth."""
     for value in vars(model).values() if depth and hasattr(model, "__dict__") else ():
         for inner in value if isinstance(value, list) else [value]:
             if type(inner).__module__.startswith(("sklearn.", "llpbook.")):
@@ -262,7 +262,7 @@ def fits_inside(model, depth=4):
 
 
 def shown(values, most=4):
-    """A list, shortened."""
+    """Format a list, shortened."""
     return f"[{', '.join(map(repr, values[:most]))}{', …' * (len(values) > most)}]"
 
 
@@ -280,7 +280,7 @@ def fit_to_bags(estimator, X, bags, proportions, labels=None):
     Returns
     -------
     estimator
-        The same, fitted.
+        The estimator itself, fitted.
     """
     values = {"proportions": proportions, "labels": labels}
     params = {

@@ -88,12 +88,12 @@ def cell_slopes(margins, cells, deviation):
 
 
 def standard_shares(margins):
-    """Shares of the groups less those of the stratum, turned and scaled to unit variance over people.
+    """Shares of the groups minus those of the stratum, rotated and scaled to unit variance over people.
 
     Returns
     -------
     ndarray, shape (n_places, n_directions)
-        A direction less than there are groups; less still where shares do not differ.
+        One direction less than groups; fewer where shares do not differ.
     """
     n = margins.sizes[:, None]
     of_strata = margins.by_stratum(margins.members) / margins.by_stratum(n)
@@ -104,7 +104,7 @@ def standard_shares(margins):
 
 
 def push_of_shares(margins, sums, rates, shares):
-    """How a shift of everybody's scores in proportion to each direction of the shares moves the gradient.
+    """Change of the gradient by a shift of everybody's scores in proportion to each direction of the shares.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def push_of_shares(margins, sums, rates, shares):
 
 
 def shifted_fit(margins, sums, fit, prior, shift):
-    """The fit where everybody in a place has a stated shift of the scores: its effect is taken out of the counts.
+    """Fit with a stated shift of the scores of everybody in a place: its effect is taken out of the counts.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""One joint answer for all cells: values, intervals and bands of any quotient of sums of cells."""
+"""Joint estimate of all cells: values, intervals and bands of any quotient of sums of cells."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -80,7 +80,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Joint:
-    """What the margins say of all cells at once.
+    """Joint estimate of all cells from the margins.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class Joint:
 
 
 def fit_joint(margins):
-    """The `Joint` of margins."""
+    """Compute the `Joint` estimate of all cells."""
     deviation, freedom, sums, fit = fit_deviation(margins)
     parts = [
         Part(weight, fit, margins.by_stratum(fitted_cells(margins, fit.rates)))
@@ -129,10 +129,10 @@ def fit_joint(margins):
 
 def all_rates(margins):
     """The rate of each class in each group as `Ratios`."""
-    shape = len(margins.groups), len(margins.classes)
-    top = np.eye(shape[0] * shape[1]).reshape(-1, *shape)
-    bottom = np.repeat(top.reshape(*shape, *shape).sum(axis=1), shape[1], axis=0)
-    return Ratios(top, bottom)
+    G, J = len(margins.groups), len(margins.classes)
+    top = np.eye(G * J).reshape(G, J, G, J)
+    bottom = np.repeat(top.sum(axis=1), J, axis=0)
+    return Ratios(top.reshape(-1, G, J), bottom)
 
 
 def answers(joint, quantity, level, correlation, by_stratum=False):
@@ -146,7 +146,7 @@ def answers(joint, quantity, level, correlation, by_stratum=False):
     correlation : float
         The largest one, in absolute value, that the band allows for.
     by_stratum : bool, default False
-        Whether in each stratum, or in all.
+        True for values in each stratum, False for those in all places.
 
     Returns
     -------
@@ -171,7 +171,7 @@ def variances(joint, quantity, by_stratum=False):
     total = np.zeros_like(mean)
     for part, x, value in zip(joint.parts, cells, values, strict=True):
         g = quantity.gradient(x) @ joint.margins.contrasts
-        g = g.reshape(*g.shape[:-2], -1)
+        g = g.reshape((*g.shape[:-2], -1))
         if by_stratum:
             spread = slopes @ part.fit.covariances() @ slopes.transpose(0, 2, 1)
             within = np.einsum("rmi,rij,rmj->rm", g, spread + chance, g)
@@ -183,7 +183,7 @@ def variances(joint, quantity, by_stratum=False):
 
 
 def moves(joint, quantity, correlation, by_stratum=False):
-    r"""By how much a correlation moves each quantity down and up, at most.
+    r"""Largest change of each quantity, down and up, by a correlation.
 
     Everybody in place k is shifted by :math:`\gamma^\top z_k`, with the standardized shares z of its groups and
     :math:`\lVert \gamma \rVert \le \rho \tau`, equation :eq:`eq-ecological-correlation`.
@@ -251,7 +251,7 @@ def shifted_cells(joint, shift):
 
 
 def context_test(joint):
-    """The level of a score test of the shares of the groups, within strata, as features of everybody.
+    """Level of a score test of the shares of the groups, within strata, as features of everybody.
 
     The mean of the levels of the averaged fits: nearly all of such a relation looks like a difference between the
     groups, and what is left depends on the variance of the interactions.
@@ -288,7 +288,7 @@ def context_test(joint):
 
 
 def gain_of_strata(margins, random_state):
-    """Log-probability of the counts of held-out places with strata, less that with one stratum.
+    """Log-probability of the counts of held-out places with strata, minus that with one stratum.
 
     Parameters
     ----------
@@ -315,10 +315,14 @@ def gain_of_strata(margins, random_state):
 
 def _held_out(margins, out):
     """Log-density of the counts of some places by the fit to the others."""
-    seen, left = (
-        replace(margins, **{k: getattr(margins, k)[rows] for k in _PER_PLACE})
-        for rows in (~out, out)
-    )
+
+    def part(rows):
+        return replace(
+            margins, members=margins.members[rows], counts=margins.counts[rows],
+            stratum=margins.stratum[rows],
+        )  # fmt: skip
+
+    seen, left = part(~out), part(out)
     deviation, _, sums, start = fit_deviation(seen)
     fit = average_fits(seen, sums, start)[0][1]
     rates, d = fit.rates[left.stratum], left.contrasts.shape[1]
@@ -333,6 +337,3 @@ def _held_out(margins, out):
             for gap, v in zip(gaps @ left.contrasts, V, strict=True)
         ]
     )
-
-
-_PER_PLACE = ("members", "counts", "stratum")

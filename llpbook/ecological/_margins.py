@@ -1,4 +1,4 @@
-"""Reading two published tables: the groups of each place, and the classes of each place."""
+"""Read two published tables: the groups of each place, and the classes of each place."""
 
 import numpy as np
 import pandas as pd
@@ -9,12 +9,12 @@ from ._strata import Margins
 
 #: Places below which no rate is fitted.
 FEWEST_PLACES = 3
-#: By how much the sums of people of a place may differ, as a part of them.
+#: Largest relative difference of the two sums of people of a place.
 SUMS_AGREE = 1e-6
 
 
 def read_margins(groups, classes, strata=None):
-    """Checked `Margins`; places without people are left out.
+    """Check two tables, and return `Margins`; places without people are left out.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def read_margins(groups, classes, strata=None):
 
 
 def _read_counts(argument, table):
-    """Numbers, names of places or None, and names of columns."""
+    """Counts, names of places or None, and names of columns."""
     frame = isinstance(table, pd.DataFrame)
     values = numbers(argument, table)
     if values.ndim != 2 or values.shape[1] < 2:
@@ -126,7 +126,7 @@ def _read_strata(strata, places, n):
 
 
 def require_differences(margins):
-    """The margins; NotIdentifiableError where they say nothing of a rate."""
+    """Return the margins; NotIdentifiableError where they cannot identify a rate."""
     if len(margins.sizes) < FEWEST_PLACES:
         raise NotIdentifiableError(
             f"rates need {FEWEST_PLACES} places or more, got {len(margins.sizes)}"

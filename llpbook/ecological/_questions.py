@@ -1,4 +1,4 @@
-"""What a joint answer says of rates, differences and parts, as tables; what it would take to change one."""
+"""Tables of rates, differences and parts from a joint estimate, and the correlation that would change a rate."""
 
 from numbers import Real
 
@@ -15,14 +15,14 @@ RATES = ["rate", "low", "high", "band_low", "band_high"]
 
 
 def rate_table(result, by_stratum):
-    """The DataFrame of rates with bounds, cut at them; in all places, or by stratum."""
+    """Table of rates with bounds, cut at the bounds; for all places, or by stratum."""
     joint, m = result.joint, result.joint.margins
     columns = answers(
         joint, all_rates(m), result.level, result.correlation, by_stratum=by_stratum
     )
     sizes, counts = m.sizes[:, None, None], m.counts[:, None, :]
-    ends = count_bounds(sizes, counts, m.members[:, :, None])
-    sums = [m.by_stratum(x).astype(float) for x in (*ends, m.members)]
+    least, most = count_bounds(sizes, counts, m.members[:, :, None])
+    sums = [m.by_stratum(x).astype(float) for x in (least, most, m.members)]
     least, most, n = sums if by_stratum else [x.sum(axis=0) for x in sums]
     n = np.repeat(n, len(m.classes), axis=-1).ravel()
     names, levels = [m.groups, m.classes], ["group", "class"]
@@ -30,11 +30,10 @@ def rate_table(result, by_stratum):
         names, levels = [m.strata, *names], ["stratum", *levels]
     index = pd.MultiIndex.from_product(names, names=levels)
     table = pd.DataFrame({k: v.ravel() for k, v in columns.items()}, index)[n > 0]
-    ends = [x.ravel()[n > 0] / n[n > 0] for x in (least, most)]
-    table = table.assign(
-        **table[RATES].clip(*ends, axis=0), least=ends[0], most=ends[1]
-    )
-    return table.assign(n=np.rint(n[n > 0]).astype(int))
+    least, most = (x.ravel()[n > 0] / n[n > 0] for x in (least, most))
+    n = np.rint(n[n > 0]).astype(int)
+    rates = table[RATES].clip(least, most, axis=0)
+    return table.assign(**rates, least=least, most=most, n=n)
 
 
 def difference_table(result, groups, classes):
@@ -44,14 +43,13 @@ def difference_table(result, groups, classes):
     m, rates = result.joint.margins, all_rates(result.joint.margins)
     rows = np.arange(len(rates.top)).reshape(len(m.groups), -1)
     if groups is not None:
-        index, (a, b) = (
-            m.classes.rename("class"),
-            rows[_pair("groups", groups, m.groups)],
-        )
+        index = m.classes.rename("class")
+        a, b = rows[_pair("groups", groups, m.groups)]
     else:
         index = m.groups.rename("group")
         a, b = rows.T[_pair("classes", classes, m.classes)]
-    quantity = Difference(*(Ratios(rates.top[i], rates.bottom[i]) for i in (a, b)))
+    first, second = (Ratios(rates.top[i], rates.bottom[i]) for i in (a, b))
+    quantity = Difference(first, second)
     columns = answers(result.joint, quantity, result.level, result.correlation)
     table = pd.DataFrame({"difference": columns.pop("rate"), **columns}, index)
     ends = ["low", "high", "band_low", "band_high"]

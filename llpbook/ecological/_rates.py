@@ -1,4 +1,4 @@
-"""Rates of groups from two published tables, by strata of places, with all contrasts from one joint answer."""
+"""Rates of groups from two published tables, by strata of places, with all contrasts from one joint estimate."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -40,7 +40,7 @@ class EcologicalRates(Printed):
         A row per group and class: ``rate``; ``error``; ``low`` and ``high``, the interval; ``band_low`` and
         ``band_high``; ``least`` and ``most``, the bounds that need no assumption; ``n``, people of the group.
     by_stratum : DataFrame
-        The same in each stratum.
+        The columns of ``table`` in each stratum.
     deviation : float
         Standard deviation of the log-odds of a group between the places of a stratum, beyond chance.
     interaction : float
@@ -92,7 +92,7 @@ class EcologicalRates(Printed):
     def difference(
         self, *, groups: Sequence[Any] | None = None, classes: Sequence[Any] | None = None
     ) -> pd.DataFrame:  # fmt: skip
-        """The rate of one group less that of another, per class; or of one class less another, per group.
+        """Difference of the rates of two groups, per class; or of two classes, per group.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class EcologicalRates(Printed):
         -------
         DataFrame
             Columns ``difference``, ``error``, ``low``, ``high``, ``band_low``, ``band_high``. They come from the joint
-            answer: the two rates share the counts of each place.
+            estimate: the two rates share the counts of each place.
 
         Raises
         ------
@@ -113,7 +113,7 @@ class EcologicalRates(Printed):
         return difference_table(self, groups, classes)
 
     def among(self, classes: Sequence[Any]) -> pd.DataFrame:
-        """Shares of some classes among the members of a group in these classes, such as of parties among voters.
+        """Shares of given classes among the members of a group in these classes, such as of parties among voters.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class EcologicalRates(Printed):
         return among_table(self, classes)
 
     def correlation_needed(self, value: float, *, group: Any, class_: Any) -> float:
-        """The smallest correlation with which the band of a rate reaches a value.
+        """Smallest correlation with which the band of a rate reaches a value.
 
         Parameters
         ----------
@@ -156,12 +156,12 @@ class EcologicalRates(Printed):
         return correlation_for(self, value, group, class_)
 
     def gain_of_strata(self, random_state: RandomState = 0) -> pd.Series:
-        """How much better strata predict the counts of places that the fit has not seen.
+        """Gain of strata in the log-probability of the counts of held-out places.
 
         Parameters
         ----------
         random_state : int, RandomState instance or None, default 0
-            Which places are held out together.
+            Decides which places are held out together.
 
         Returns
         -------
@@ -178,7 +178,7 @@ class EcologicalRates(Printed):
         return gain_table(self.joint.margins, random_state)
 
     def homogeneous(self, share: float = 0.9) -> pd.DataFrame:
-        """Places that hold one group almost alone, where its rate hardly needs a model.
+        """Rates in places that hold one group almost alone, where its rate hardly needs a model.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class EcologicalRates(Printed):
         return homogeneous_places(self.joint.margins, share)
 
     def sentences(self) -> pd.Series:
-        """A sentence for a report for each row of ``table``, with what it rests on.
+        """Write a sentence for a report for each row of ``table``, with the assumption that it needs.
 
         Returns
         -------
@@ -208,7 +208,7 @@ class EcologicalRates(Printed):
         return rate_sentences(self.table, self.level, self.correlation)
 
     def plot(self, *, truth: ArrayLike | None = None, ax: Any = None) -> Any:
-        """Each row of ``table``: thin the bounds, wide the band, dark the interval, a point for the rate.
+        """Draw each row of ``table``: the bounds thin, the band wide, the interval dark, a point for the rate.
 
         Parameters
         ----------
@@ -224,7 +224,7 @@ class EcologicalRates(Printed):
         return plot_rates(self.table, self.level, self.correlation, truth, ax)
 
     def with_correlation(self, correlation: float) -> "EcologicalRates":
-        """These rates with another correlation of the band.
+        """Copy the rates with another correlation of the band.
 
         Parameters
         ----------
@@ -263,21 +263,21 @@ def ecological_rates(
     groups: ArrayLike | pd.DataFrame, classes: ArrayLike | pd.DataFrame, *,
     strata: ArrayLike | str | None = None, correlation: float | None = None, level: float = 0.95,
 ) -> EcologicalRates:  # fmt: skip
-    r"""Rates of classes in groups from two tables of counts: the groups of each place, and the classes of each place.
+    r"""Estimate rates of classes in groups from two tables of counts: groups per place, and classes per place.
 
     Parameters
     ----------
     groups : DataFrame or array-like, shape (n_places, n_groups)
-        How many people of each group are in each place.
+        Number of people of each group in each place.
     classes : DataFrame or array-like, shape (n_places, n_classes)
-        How many people of each class; matched by the names of the places where both tables have names. In each place
-        they sum to the same number, see `check_margins`.
+        Number of people of each class; matched by the names of the places where both tables have names. In each place
+        both tables sum to the same number, see `check_margins`.
     strata : array-like, shape (n_places,), Series, or name of a level of the index, optional
-        The larger unit of each place, such as the county of a precinct. Each has rates of its own, pulled together as
-        far as the counts say. One rate for all places if not given.
+        The larger unit of each place, such as the county of a precinct. Each has rates of its own, shrunk together as
+        far as the counts allow. One rate for all places if not given.
     correlation : float, optional
-        The largest correlation, within strata, of what makes places differ with the shares of the groups that the band
-        allows for. If not given 0.3, or 0.6 where the counts speak for such a relation; where all cells are known it
+        The largest correlation that the band allows for, within strata, between the effects of places and the shares of
+        the groups. If not given 0.3, or 0.6 where the counts speak for such a relation; where all cells are known it
         was mostly 0.1 to 0.5.
     level : float, default 0.95
         Of the intervals.
@@ -329,7 +329,7 @@ def ecological_rates(
 
 
 def _warn_of_rates(result):
-    """Say what the margins cannot tell: groups with little more than bounds, and a relation that they show."""
+    """Warn of groups with little more than bounds, and of rates that depend on the share of the group."""
     table = result.table
     width = (table["band_high"] - table["band_low"]) / (table["most"] - table["least"])
     wide = (width >= AS_WIDE).groupby(level="group", sort=False).all()

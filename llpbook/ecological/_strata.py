@@ -1,4 +1,4 @@
-r"""Rates of groups by stratum from the margins of places: the model, and what a correlation that no margin shows does.
+r"""Model of the rates of groups by stratum, fitted to the margins of places.
 
 Place :math:`k` of stratum :math:`r` has :math:`N_{kg}` members of group g and :math:`c_{kj}` people of class j. The
 log-odds of a group in a stratum are :math:`\theta_{rg} = \mu_g + a_r + b_{rg}`; effects of groups and strata are hardly
@@ -64,7 +64,7 @@ class Margins:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Sums over places: all that the normal likelihood with stated variances needs, by stratum.
+    """Sums over the places of each stratum, which the normal likelihood with stated variances needs.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Sums:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """The most probable log-odds for one variance of the interactions.
+    """Most probable log-odds for one variance of the interactions.
 
     Attributes
     ----------
@@ -210,7 +210,7 @@ def with_counts(sums, margins, counts):
 
 
 def log_posterior(sums, prior, scores, mean, contrasts):
-    r"""The log-probability of counts and scores, and the rates.
+    r"""Log-probability of counts and scores, and the rates.
 
     :math:`\log p = -\tfrac12 \sum_k (c_k - m_k)^\top V_k^{-1} (c_k - m_k) + \log p(\theta)` with :math:`m_k = \sum_g
     N_{kg}\, s(\theta_{rg})`, equation :eq:`eq-ecological-strata`.
@@ -251,7 +251,7 @@ class Prior:
     center: np.ndarray
 
     def log_density(self, scores, mean):
-        """Up to a constant that no deviation changes."""
+        """Log-density up to a constant that no deviation changes."""
         gaps = scores.reshape(len(scores), -1) - mean
         of_strata = np.einsum("ri,ij,rj->", gaps, self.precision, gaps)
         gap = mean - self.center
@@ -271,7 +271,7 @@ def prior_of(margins, sd):
 
 
 def fit_rates(margins, sums, prior, start=None):
-    """The most probable scores, by Gauss-Newton steps.
+    """Find the most probable scores by Gauss-Newton steps.
 
     Parameters
     ----------
@@ -315,7 +315,7 @@ def fit_rates(margins, sums, prior, start=None):
 
 
 def curvature_of(sums, prior, rates, contrasts):
-    """Curvature of the log-posterior: of the strata, what they hand to the mean, and of the mean.
+    """Curvature of the log-posterior: of the strata, of the mean, and between the two.
 
     Returns
     -------
@@ -334,7 +334,7 @@ def curvature_of(sums, prior, rates, contrasts):
 
 
 def newton_step(system, prior, scores, mean, misfit, rates, contrasts):
-    """The step of scores and mean to the top of the local quadratic."""
+    """Step of scores and mean to the maximum of the local quadratic."""
     inverse, carry, precision, _ = system
     W = label_spread(rates, contrasts)
     slopes = np.einsum("rgij,rgj->rgi", W, misfit).reshape(len(rates), -1)
@@ -347,7 +347,7 @@ def newton_step(system, prior, scores, mean, misfit, rates, contrasts):
 
 
 def fit_deviation(margins):
-    """The deviation τ of places beyond chance, by Pearson's statistic; the sums with it, and the fit.
+    """Estimate the deviation τ of places beyond chance by Pearson's statistic, with the sums and the fit for it.
 
     Returns
     -------
@@ -373,7 +373,7 @@ def fit_deviation(margins):
 
 
 def pearson_deviation(margins, rates, freedom):
-    """The deviation with which the squared misfits of the counts sum to their degrees of freedom, 0 or more."""
+    """Deviation with which the squared misfits of the counts sum to their degrees of freedom, 0 or more."""
     means = np.einsum("kg,kgc->kc", margins.members, rates[margins.stratum])
     gaps = (margins.counts - means) @ margins.contrasts
     of_labels = place_variances(margins, rates, 0.0)
@@ -390,7 +390,7 @@ def pearson_deviation(margins, rates, freedom):
 
 
 def average_fits(margins, sums, start):
-    """Fits over `SDS` and their weights: evidence times a half-normal prior of the deviation.
+    """Fit for each of `SDS`, with weights: evidence times a half-normal prior of the deviation.
 
     Returns
     -------
