@@ -70,17 +70,17 @@ lab: $(VENV)/.lab  ## JupyterLab with the book
 CHROMIUM ?= chromium
 lab-check: $(VENV)/.lab  ## chapters in a real JupyterLab (CHROMIUM=chromium)
 	$(BIN)/python -m pip install -q --disable-pip-version-check playwright
-	$(BIN)/python tools/check_jupyter.py --browser $(CHROMIUM)
-	$(BIN)/python tools/check_jupyter.py --browser $(CHROMIUM) --plain
+	$(BIN)/python tools/check_jupyter.py $(CHROMIUM) $(CH)
+	$(BIN)/python tools/check_jupyter.py --plain $(CHROMIUM) $(CH)
 
 # For a course: _build/student holds the chapters without solutions, and the solutions beside them.
 student: $(STAMP)  ## chapters without solutions (ARGS=--run runs them)
-	$(BIN)/python tools/student.py $(ARGS)
+	$(BIN)/python tools/student.py $(ARGS) $(CH)
 
-# Slides of the syllabus of two weeks: _build/slides holds pages that open from a file. nbconvert comes
-# with JupyterLab. ARGS="--browser chromium" opens them and says which slide does not fit.
+# Slides of the syllabus of two weeks: _build/slides holds pages that open from a file. nbconvert comes with JupyterLab.
 slides: $(VENV)/.lab  ## slides of a course (NAME=session_1)
-	$(BIN)/python tools/slides.py $(NAME) $(ARGS)
+	$(BIN)/python tools/slides.py $(NAME)
+	$(BIN)/python tools/check_site.py _build/slides
 
 # For machines without a network: all that `make setup lab` installs.
 wheels:  ## packages for a machine without network
@@ -98,8 +98,8 @@ oldest:  ## unit tests at the oldest versions
 	MPLBACKEND=agg $(OLD)/bin/python -m pytest -q -n 2 --dist loadscope $(WAS_SOON:%=-W default::%) $(WITHOUT_BOOK)
 
 # In empty environments: what a release publishes, with README's examples, on every Python that is here.
-install-check:  ## wheel and sdist, installed and tried
-	$(PYTHON) tools/install_check.py
+install-check: dist  ## wheel and sdist, installed and tried (PYTHONS=3.12)
+	$(PYTHON) tools/install_check.py dist $(PYTHONS)
 
 # The unit tests at the pre-releases of what the package stands on, in an environment of their own.
 SOON := .venv-soon
@@ -127,7 +127,7 @@ rules:
 	$(BIN)/python tools/check_book.py
 
 sync: $(STAMP)  ## derived files
-	$(BIN)/python tools/sync_cells.py
+	$(BIN)/python tools/sync_cells.py $(CH)
 
 from-notebook: $(STAMP)  ## text from an edited notebook (CH=NAME)
 	@test -n "$(CH)" || { echo "which chapter? make from-notebook CH=mean_map"; exit 1; }
@@ -158,7 +158,7 @@ lock:  ## requirements.txt, by uv
 pdf: $(STAMP)  ## the book as PDF
 	rm -rf _build/singlehtml
 	$(BIN)/jupyter-book build -q . --builder singlehtml
-	$(BIN)/python tools/print_pdf.py --chromium $(CHROMIUM)
+	$(BIN)/python tools/print_pdf.py $(CHROMIUM)
 
 picture: $(STAMP)  ## the picture of README and of the first page
 	$(BIN)/python tools/picture.py
@@ -167,7 +167,7 @@ picture: $(STAMP)  ## the picture of README and of the first page
 dist:  ## what a release publishes
 	$(PYTHON) -m venv _build/dist-env
 	_build/dist-env/bin/python -m pip install -q --disable-pip-version-check build==1.6.1
-	_build/dist-env/bin/python -m build
+	rm -rf dist && _build/dist-env/bin/python -m build
 
 site: book  ## the released and the coming version, as published
 	$(BIN)/python tools/versions.py

@@ -35,7 +35,6 @@ CELL_METADATA = ("tags", "mystnb")
 # The key of a notebook's metadata under which sync stores what it wrote (`stamp`). jupytext keeps it out of the twin.
 SYNCED = "llpbook"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-SYNC = ".venv/bin/python tools/sync_cells.py"
 
 
 class BookError(ValueError):
@@ -163,7 +162,6 @@ CONCORDANCE = re.compile(r"(<!-- concordance -->).*?(<!-- /concordance -->)", re
 def own_text(nb):
     """A hash of what an author writes in a chapter: not the outputs, nor what sync writes itself.
 
-    It is taken of the cells, so that twin and notebook have the same one although a file holds more than they say.
     Empty cells, which Jupyter adds at the end of a notebook, do not count.
     """
     cells = []
@@ -178,25 +176,17 @@ def own_text(nb):
     return digest(json.dumps(cells, sort_keys=True))
 
 
-def stamp(nb):
-    """Store in the notebook, in place, what its text is, so that a later sync can tell who edited it."""
-    nb.metadata[SYNCED] = nbformat.from_dict({"text": own_text(nb)})
-    return nb
-
-
 def lost_edit(name, notebook, twin, from_notebook=False):
     """Why a sync would lose an edit, with the commands that decide; None if it would not."""
     before = notebook.metadata.get(SYNCED, {}).get("text")
     texts = own_text(notebook), own_text(twin)
-    loser, winner = texts[::-1] if from_notebook else texts
-    if before in (None, loser) or winner == loser:
+    if before in (None, texts[from_notebook]) or texts[0] == texts[1]:
         return None
-    files = [f"book/{name}.ipynb", f"book/src/{name}.md"]
-    edited = files if before != winner else files[from_notebook : from_notebook + 1]
-    return (
-        f"edited after the last sync: {' and '.join(edited)}. See the difference: {SYNC} --check {name}. "
-        f"Keep the notebook: {SYNC} --from-notebook --force {name}. Keep the text: {SYNC} --force {name}"
-    )
+    if from_notebook:
+        keep, file = f"make sync CH={name}", f"book/src/{name}.md"
+    else:
+        keep, file = f"make from-notebook CH={name}", f"book/{name}.ipynb"
+    return f"{file} was edited after the last sync. Keep it: {keep}. Give it up: git checkout {file}"
 
 
 # --- MyST markdown -------------------------------------------------------------------------------------------

@@ -69,30 +69,6 @@ def _asserts(source):
 
 
 @rule
-def alt_text(book):
-    """Every figure and image says in words what it shows."""
-    for where, cell in book.code:
-        shown = {key for output in cell.outputs for key in output.get("data", {})}
-        alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt") or ""
-        if any(key.startswith("image/") for key in shown) and not str(alt).strip():
-            yield f"{where}: a figure without alt text (mystnb: image: alt)"
-    for _, where, text in book.markdown:
-        for token in _book.tokens(text):
-            for inner in [token, *(token.children or [])]:
-                if not _has_alt(inner):
-                    yield f"{where}: an image without alt text: {inner.content[:60]}"
-
-
-def _has_alt(token):
-    if token.type == "directive" and token.tag in ("figure", "image"):
-        return bool(token.meta.get("alt"))
-    if token.type in ("html_block", "html_inline"):
-        tags = re.findall(r"<img\b[^>]*>", token.content)
-        return all(re.search(r"alt=[\"'][^\"']", tag) for tag in tags)
-    return token.type != "image" or bool(token.content.strip())
-
-
-@rule
 def output_size(book):
     """At most 200 kB of stored outputs a chapter."""
     for name, nb in book.notebooks.items():

@@ -6,13 +6,11 @@ A chapter is executed in ``book/`` from its notebook as it is: bring twin and no
 (``tools/sync_cells.py``). If a cell fails, the notebook on disk stays as it was.
 """
 
-import argparse
 import base64
 import io
 import os
 import sys
 import time
-from pathlib import Path
 
 import _book
 from nbclient import NotebookClient
@@ -25,13 +23,8 @@ ENV["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
 # What a library in use is about to change is an error, as in the unit tests (pyproject.toml), but for what the kernel's
 # own machinery does as it starts and ends. Later entries are stronger.
 SOON = ("DeprecationWarning", "PendingDeprecationWarning", "FutureWarning")
-ENV["PYTHONWARNINGS"] = ",".join(
-    [
-        *(f"error::{category}" for category in SOON),
-        "ignore::DeprecationWarning:tornado.ioloop",
-        "ignore::PendingDeprecationWarning:ipykernel.kernelbase",
-    ]
-)
+KERNEL = "ignore::DeprecationWarning:tornado.ioloop,ignore::PendingDeprecationWarning:ipykernel.kernelbase"
+ENV["PYTHONWARNINGS"] = ",".join([*(f"error::{soon}" for soon in SOON), KERNEL])
 
 
 def compress_figures(nb):
@@ -40,40 +33,31 @@ def compress_figures(nb):
         png = output.get("data", {}).get("image/png")
         if png:
             picture = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGB")
-            small = io.BytesIO()
-            few = picture.quantize(256, dither=Image.Dither.NONE)
+            few, small = picture.quantize(256, dither=Image.Dither.NONE), io.BytesIO()
             few.save(small, "PNG", optimize=True)
             text = base64.b64encode(small.getvalue()).decode()
             output["data"]["image/png"] = f"{text}\n"
 
 
-def execute(path, timeout):
-    """Run a notebook and write it."""
-    nb = _book.read_notebook(path)
-    folder = {"metadata": {"path": str(path.parent)}}
-    client = NotebookClient(
-        nb, timeout=timeout, coalesce_streams=True, resources=folder
+def run(nb, folder):
+    """Run a notebook, in place, with the kernel of this environment, not one of the user's."""
+    env = {**os.environ, **ENV}
+    os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
+    where = {"metadata": {"path": str(folder)}}
+    NotebookClient(nb, timeout=600, coalesce_streams=True, resources=where).execute(
+        env=env
     )
-    client.execute(env={**os.environ, **ENV})
-    compress_figures(_book.normalize(nb))
-    _book.write(path, _book.dump_notebook(nb))
 
 
-def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="+", metavar="NAME", help="chapters, by name")
-    parser.add_argument("--timeout", type=int, default=600, help="seconds a cell")
-    parser.add_argument(
-        "--root", type=Path, default=_book.ROOT, help="the book's folder"
-    )
-    args = parser.parse_args(argv)
-    # the kernel of this environment, not one of the user's
-    os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")
+def main(names, root=_book.ROOT):
     status = 0
-    for name in args.names:
-        begin = time.perf_counter()
+    for name in names:
+        begin, path = time.perf_counter(), _book.Book(root).notebook_path(name)
         try:
-            execute(_book.Book(args.root).notebook_path(name), args.timeout)
+            nb = _book.read_notebook(path)
+            run(nb, path.parent)
+            compress_figures(_book.normalize(nb))
+            _book.write(path, _book.dump_notebook(nb))
             print(f"{name}: {time.perf_counter() - begin:.1f} s")
         except (_book.BookError, CellControlSignal, DeadKernelError) as error:
             print(f"error: {name} is left as it was\n{error}", file=sys.stderr)
@@ -82,4 +66,4 @@ def main(argv=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -5,15 +5,12 @@
 The templates are in ``tools/room/``. The chapter stands last before the back matter: move its line in ``_toc.yml``.
 """
 
-import argparse
 import re
 import sys
 from pathlib import Path
 
 import _book
-import course_map
 import execute
-import hours
 import sync_cells
 from _book import ROOT, BookError
 
@@ -30,6 +27,7 @@ FILES = {
     "module.py": "llpbook/{}.py",
     "test.py": "tests/test_{}.py",
     "chapter.md": "book/src/{}.md",
+    "api.md": "book/api/{}.md",
 }
 
 
@@ -44,57 +42,40 @@ def insert(path, before, line):
 
 def write_room(root, name):
     """The files of the room, and its lines wherever rooms are listed."""
-    paths = {FILES[kind].format(name): _book.read(TEMPLATES / kind) for kind in FILES}
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
         raise BookError(f"a room has a name such as my_method, not {name!r}")
-    there = [path for path in paths if (root / path).exists()]
-    if there:
-        raise BookError(f"{there[0]} is there already")
-    names = {"my_room": name, "my-room": name.replace("_", "-")}
-    names["MyRoom"] = name.title().replace("_", "")
-    for path, text in paths.items():
+    cls = name.title().replace("_", "")
+    names = {"my_room": name, "my-room": name.replace("_", "-"), "MyRoom": cls}
+    for kind, path in FILES.items():
+        if (root / path.format(name)).exists():
+            raise BookError(f"{path.format(name)} is there already")
+        text = _book.read(TEMPLATES / kind)
         for old, new in names.items():
             text = text.replace(old, new)
-        _book.write(root / path, text)
-    cls = names["MyRoom"]
-    for path, before, line in (
-        ("_toc.yml", "  - caption: Back matter", f"      - file: book/{name}.ipynb\n"),
-        ("book/api.md", "   baselines\n", f"   {name}\n"),
-        ("llpbook/__init__.py", '    "plotting": [', f'    "{name}": ["{cls}"],\n'),
-        (
-            "book/teaching.md",
-            "\n## How long it takes",
-            f"| [{cls}]({name}.ipynb) | [Label proportions](proportions.ipynb) | TODO |\n",
-        ),
-    ):
-        insert(root / path, before, line)
-    page = (
-        f"# `llpbook.{name}`\n\n```{{eval-rst}}\n.. automodule:: llpbook.{name}\n   :members:\n\n"
-        f".. chapter-functions:: llpbook.{name}\n```\n"
+        _book.write(root / path.format(name), text)
+    label = f"[{cls}]({name}.ipynb)"
+    need = f"| {label} | [Label proportions](proportions.ipynb) | TODO |\n"
+    insert(
+        root / "_toc.yml",
+        "  - caption: Back matter",
+        f"      - file: book/{name}.ipynb\n",
     )
-    _book.write(root / f"book/api/{name}.md", page)
+    insert(root / "book/api.md", "   baselines\n", f"   {name}\n")
+    insert(
+        root / "llpbook/__init__.py", '    "plotting": [', f'    "{name}": ["{cls}"],\n'
+    )
+    insert(root / "book/teaching.md", "\n## How long it takes", need)
 
 
-def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("name", metavar="NAME")
-    parser.add_argument("--root", type=Path, default=ROOT, help="the book's folder")
-    args = parser.parse_args(argv)
-    root = ["--root", str(args.root)]
+def main(name, root=ROOT):
     try:
-        write_room(args.root, args.name)
+        write_room(root, name)
     except BookError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    sync = sync_cells.sync(args.root, [])
-    if sync or execute.main([args.name, "intro", *root]):
-        return 1
-    picture = course_map.picture(_book.Book(args.root))
-    _book.write(args.root / course_map.PICTURE, picture)
-    status = hours.main(root)
-    print(NEXT.format(args.name))
-    return status
+        return f"error: {error}"
+    failed = sync_cells.sync(root, []) or execute.main([name, "intro"], root)
+    print(NEXT.format(name))
+    return failed
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

@@ -2,8 +2,7 @@
 
     tools/sync_cells.py [NAME ...]         write; all chapters, or those named
     tools/sync_cells.py --check            write nothing, print what would change, exit 1 if anything would
-    tools/sync_cells.py --from-notebook    take the text of the notebooks, not of the twins (after an edit in Jupyter)
-    tools/sync_cells.py --force NAME       the same, although the edit of the losing side is lost
+    tools/sync_cells.py --from-notebook NAME ...    take the text of the notebook, not of the twin (edited in Jupyter)
 
 The twin ``book/src/NAME.md`` is what an author edits, and it wins: its cells replace those of ``book/NAME.ipynb``,
 which keeps the output of each cell whose code did not change but for comments, layout and docstrings. A code cell
@@ -11,11 +10,11 @@ tagged ``llpbook`` is *managed*: it begins with a comment that names objects of 
 (``# llpbook.mean_map.MeanMap``; several with commas; a method as ``MeanMap.fit``), and their source is written below
 with each docstring cut to its summary. What stands in a chapter between the lines ``<!-- concordance -->`` and
 ``<!-- /concordance -->`` is written too: equation, function, test; and so are the lines at the top of its first code
-cell that install what it imports where it stands alone. So is ``book/concordance.md``, one such
-table a chapter. The hours in ``book/teaching.md`` are those of ``tools/hours.py``.
+cell that install what it imports where it stands alone, ``book/concordance.md``, one table a chapter, and the hours in
+``book/teaching.md``.
 
 A sync stores in the notebook's metadata what the text was. If the side that would lose was edited since, the chapter is
-left as it is and the command says how to decide. An edit of a managed cell is always lost, with a note.
+left as it is and the command says how to decide.
 """
 
 import argparse
@@ -25,10 +24,9 @@ import re
 import sys
 import textwrap
 from pathlib import Path
+from typing import NamedTuple
 
 import _book
-import data_page
-import hours
 from _book import ROOT, Book, BookError
 
 # --- managed cells -------------------------------------------------------------------------------------------
@@ -111,17 +109,17 @@ def row(book, label):
     """Equation, functions, tests, each as a cell of a table."""
     code = [link(m) for m in book.code_marks if m.label == label and m.name]
     tests = [f"`{m.name}`" for m in book.test_marks if m.label == label and m.name]
-    found = (", ".join(dict.fromkeys(cells)) or "none" for cells in (code, tests))
     words = label.partition("-")[2].replace("-", " ")
-    return f"[({words})](#{label})", *found
+    cells = [", ".join(dict.fromkeys(cells)) or "none" for cells in (code, tests)]
+    return f"[({words})](#{label})", *cells
 
 
-def table(*head, rows):
-    lines = [head, ["---"] * len(head), *rows]
+def table(*head, rows, rule="---"):
+    lines = [head, ["---", *[rule] * (len(head) - 1)], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def concordance_page(book, chapters):
+def concordance_page(chapters):
     """The back matter page: one table a chapter."""
     text = (
         "(concordance)=\n# Concordance\n\n"
@@ -129,103 +127,134 @@ def concordance_page(book, chapters):
         "account.\n"
     )
     for chapter in chapters:
-        rows = [row(book, label) for label in chapter.promises]
-        if rows:
-            body = table("Equation", "Function", "Test", rows=rows)
+        if chapter.rows:
+            body = table("Equation", "Function", "Test", rows=chapter.rows)
             text += f"\n## [{chapter.title}]({chapter.name}.ipynb)\n\n{body}\n"
     return text
+
+
+# --- the hours of a chapter ----------------------------------------------------------------------------------
+
+HOURS = re.compile(r"(<!-- hours -->).*?(<!-- /hours -->)", re.DOTALL)
+# For each: a word, a labeled equation with a pencil, a code cell, an exercise, of which a reader does two.
+MINUTES, OWN = (0.015, 4, 1, 20), 2
+NO_WORDS = r"\$\$.*?\$\$(?: *\([\w-]+\))?|\$[^$]+\$|\]\([^)]*\)|^:[^\n]*$|^\([^\n]*\)=$"
+
+
+def hours_row(chapter):
+    """Words, equations and cells before the exercises, exercises, and the hours that follow from `MINUTES`."""
+    end = [i for i, c in enumerate(chapter.nb.cells) if "## Exercises" in c.source]
+    cells = chapter.nb.cells[: end[0]] if end else chapter.nb.cells
+    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    text = _book.CONCORDANCE.sub("", "\n".join(texts))
+    words = re.sub(NO_WORDS, " ", text, flags=re.DOTALL | re.MULTILINE)
+    n_words = len(re.findall(r"[^\W_][^\s|]*", words))
+    every = "\n".join(cell.source for cell in chapter.nb.cells)
+    n_exercises = len(re.findall(r"^:{3,}\{exercise\}", every, re.MULTILINE))
+    sizes = n_words, sum(map(len, map(_book.equation_labels, texts)))
+    sizes = *sizes, len(cells) - len(texts), min(OWN, n_exercises)
+    minutes = sum(n * each for n, each in zip(sizes, MINUTES, strict=True))
+    shown = f"{round(n_words, -2):,}", *map(str, sizes[1:3]), str(n_exercises)
+    link = f"[{re.match('[^:?]+[?]?', chapter.title)[0]}]({chapter.name}.ipynb)"
+    return link, *shown, f"{round(minutes / 30) / 2:g}"
+
+
+def with_hours(text, chapters):
+    """The page on teaching with the size of every chapter."""
+    head = "Chapter", "Words", "Equations", "Cells", "Exercises", "Hours"
+    body = table(*head, rows=map(hours_row, chapters), rule="---:")
+    return HOURS.sub(rf"\1\n\n{body}\n\n\2", text)
 
 
 # --- chapters ------------------------------------------------------------------------------------------------
 
 
-class Chapter:
-    """A chapter as it lies on disk, and as the winning side says it must be.
+class Chapter(NamedTuple):
+    """A chapter as the winning side says it must be.
 
     Attributes
     ----------
+    rows : list of tuple
+        Of the concordance.
     files : dict
         ``{path: (content, content that it must have)}`` of twin and notebook.
-    title : str
-    promises : list of str
-        The labels of the equations that must be implemented.
     lost : str or None
         Why the files must not be written.
     """
 
-    def __init__(self, book, name, from_notebook=False):
-        self.name = name
-        path, twin_path = book.notebook_path(name), book.twin_path(name)
-        text, content = _book.read(twin_path), _book.read(path)
-        if not text and not content:
-            raise BookError(f"no chapter {name}: no {book.where(twin_path)}")
-        twin = _book.twin_read(text, path) if text else None
-        stored = _book.normalize(_book.read_notebook(path)) if content else None
-        self.lost = None
-        if twin and stored:
-            self.lost = _book.lost_edit(name, stored, twin, from_notebook)
-        nb = twin
-        if stored and (from_notebook or not twin):
-            nb = _book.twin_read(_book.twin_text(stored, path), path)
-        sides = [_book.managed(side) for side in (twin, stored) if side]
-        for cell, where in zip(nb.cells, book.places(name, nb), strict=True):
-            if _book.is_managed(cell):
-                head = _book.header(cell.source)
-                cell.source = managed_source(book, cell, where)
-                if len({side.get(head, head) for side in sides} - {head}) > 1:
-                    note = "twin and notebook differ here; the package wins: edit it"
-                    print(f"{where}: {head[2:]}: {note}", file=sys.stderr)
-        code = [cell for cell in nb.cells if cell.cell_type == "code"]
-        if code:
-            own = [_book.own_source(cell.source) for cell in code]
-            code[0].source = with_install(own[0], "\n".join(own))
-        texts = [c.source for c in nb.cells if c.cell_type == "markdown"]
-        self.title = next(
-            t for text in texts for t in re.findall("^# (.*)", text, re.M)
-        )
-        labels = [label for text in texts for label in _book.equation_labels(text)]
-        self.promises = [label for label in labels if label.startswith("eq-")]
-        rows = [row(book, label) for label in self.promises]
-        body = table("Equation", "Function", "Test", rows=rows)
-        for cell in nb.cells:
-            if cell.cell_type == "markdown":
-                filled = rf"\1\n\n{body}\n\n\2"
-                cell.source = _book.CONCORDANCE.sub(filled, cell.source)
-        new = _book.twin_text(nb, path)
-        # the round trip fixes blank lines at the ends of cells
-        same = nb is twin and new == text
-        nb = _book.normalize(nb) if same else _book.twin_read(new, path)
-        nb = _book.keep_outputs(_book.stamp(nb), stored)
-        self.files = {twin_path: (text, new), path: (content, _book.dump_notebook(nb))}
+    name: str
+    title: str
+    nb: object
+    rows: list
+    files: dict
+    lost: str | None
 
 
-def sync(root, names, check=False, from_notebook=False, force=False):
+def chapter(book, name, from_notebook=False):
+    """Compute a `Chapter`."""
+    path, twin_path = book.notebook_path(name), book.twin_path(name)
+    text, content = _book.read(twin_path), _book.read(path)
+    if not text and not content:
+        raise BookError(f"no chapter {name}: no {book.where(twin_path)}")
+    twin = _book.twin_read(text, path) if text else None
+    stored = _book.normalize(_book.read_notebook(path)) if content else None
+    is_choice = twin and stored
+    lost = _book.lost_edit(name, stored, twin, from_notebook) if is_choice else None
+    nb = twin
+    if stored and (from_notebook or not twin):
+        nb = _book.twin_read(_book.twin_text(stored, path), path)
+    for cell, where in zip(nb.cells, book.places(name, nb), strict=True):
+        if _book.is_managed(cell):
+            cell.source = managed_source(book, cell, where)
+    code = [cell for cell in nb.cells if cell.cell_type == "code"]
+    if code:
+        own = [_book.own_source(cell.source) for cell in code]
+        code[0].source = with_install(own[0], "\n".join(own))
+    texts = [cell for cell in nb.cells if cell.cell_type == "markdown"]
+    title = re.search("^# (.*)", "\n".join(cell.source for cell in texts), re.M)[1]
+    labels = [x for cell in texts for x in _book.equation_labels(cell.source)]
+    rows = [row(book, label) for label in labels if label.startswith("eq-")]
+    body = table("Equation", "Function", "Test", rows=rows)
+    for cell in texts:
+        cell.source = _book.CONCORDANCE.sub(rf"\1\n\n{body}\n\n\2", cell.source)
+    new = _book.twin_text(nb, path)
+    # the round trip fixes blank lines at the ends of cells
+    same = nb is twin and new == text
+    nb = _book.normalize(nb) if same else _book.twin_read(new, path)
+    nb = _book.keep_outputs(nb, stored)
+    nb.metadata[_book.SYNCED] = {"text": _book.own_text(nb)}
+    files = {twin_path: (text, new), path: (content, _book.dump_notebook(nb))}
+    return Chapter(name, title, nb, rows, files, lost)
+
+
+def sync(root, names, check=False, from_notebook=False):
     """Compute every derived file and either write it or say how it differs; return the exit status."""
     book, chapters, files, errors = Book(root), [], {}, []
-    every = dict.fromkeys([*book.chapters, *names])
-    for name in every:
+    for name in dict.fromkeys([*book.chapters, *names]):
         wanted = not names or name in names
         try:
-            # of the chapters that are not asked for, only the equations count
-            chapter = Chapter(book, name, from_notebook and wanted)
+            one = chapter(book, name, from_notebook and wanted)
         except BookError as error:
             errors += [str(error)] * wanted
             continue
-        chapters.append(chapter)
-        lost = wanted and not force and chapter.lost
-        errors += [lost] if lost else []
-        if wanted and (check or not lost):
-            files |= chapter.files
-    if chapters and len(chapters) == len(every):  # else a chapter would lose its rows
-        path = book.folder / "concordance.md"
-        files[path] = _book.read(path), concordance_page(book, chapters)
+        chapters.append(one)
+        errors += [one.lost] * bool(wanted and one.lost)
+        if wanted and (check or not one.lost):
+            files |= one.files
+    if not errors:  # else a chapter would lose its rows
+        pages = {"concordance.md": lambda text: concordance_page(chapters)}
+        pages["teaching.md"] = lambda text: with_hours(text, chapters)
+        for page, written in pages.items():
+            text = _book.read(book.folder / page)
+            files[book.folder / page] = text, written(text)
     behind = {path: texts for path, texts in files.items() if texts[0] != texts[1]}
     for path, (old, new) in behind.items():
         if check:
             errors.append(f"{book.where(path)} is not what sync writes (make sync)")
             lines = ([line[:120] for line in text.splitlines()] for text in (old, new))
-            diff = difflib.unified_diff(*lines, book.where(path), lineterm="")
-            print("\n".join(diff))
+            print(
+                *difflib.unified_diff(*lines, book.where(path), lineterm=""), sep="\n"
+            )
         else:
             _book.write(path, new, old)
             print(f"wrote {book.where(path)}")
@@ -237,23 +266,10 @@ def sync(root, names, check=False, from_notebook=False, force=False):
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME")
-    for flag in ("--check", "--from-notebook", "--force"):
+    for flag in ("--check", "--from-notebook"):
         parser.add_argument(flag, action="store_true")
     parser.add_argument("--root", type=Path, default=ROOT, help="the book's folder")
-    args = parser.parse_args(argv)
-    if args.force and not args.names:
-        parser.error("--force loses edits: name the chapters")
-    try:
-        status = sync(**vars(args))
-    except (BookError, SyntaxError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    if not args.names:
-        check = ["--check"] if args.check else []
-        status |= hours.main([*check, "--root", str(args.root)])
-    if args.root == ROOT and not args.names:
-        status |= data_page.main(["--check"] if args.check else [])
-    return status
+    return sync(**vars(parser.parse_args(argv)))
 
 
 if __name__ == "__main__":

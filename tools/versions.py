@@ -11,8 +11,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-BUILD = ROOT / "_build"
+BUILD = Path(__file__).resolve().parents[1] / "_build"
 DOOR = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Learning from Label Proportions</title>
 <meta http-equiv="refresh" content="0; url=stable/"></head>
@@ -22,32 +21,28 @@ DOOR = """<!DOCTYPE html>
 
 def newest(tags):
     """The newest release among tags, or None: of v0.9.0, v0.10.0 and v1.0.0rc1 it is v0.10.0."""
-    numbers = {}
-    for tag in tags:
-        if re.fullmatch(r"v\d+\.\d+\.\d+", tag):
-            numbers[tuple(map(int, tag[1:].split(".")))] = tag
-    return numbers[max(numbers)] if numbers else None
+    releases = [tag for tag in tags if re.fullmatch(r"v\d+\.\d+\.\d+", tag)]
+    return max(releases, key=lambda tag: [*map(int, tag[1:].split("."))], default=None)
 
 
-def git(*words):
-    command = ["git", *words]
-    return subprocess.run(command, cwd=ROOT, check=True, text=True, capture_output=True)
+def run(*command):
+    options = {"cwd": BUILD, "check": True, "text": True, "stdout": subprocess.PIPE}
+    return subprocess.run(command, **options).stdout
 
 
 def build(tag):
-    """The site of a tag, built in a checkout of its own."""
+    """The site of a tag, built in a clone of its own."""
     tree = BUILD / "released"
-    if tree.exists():
-        git("worktree", "remove", "--force", str(tree))
-    git("worktree", "add", "--detach", str(tree), tag)
-    subprocess.run(["make", "-C", str(tree), "book"], check=True)
+    shutil.rmtree(tree, ignore_errors=True)
+    run("git", "clone", "-q", "--branch", tag, str(BUILD.parent), str(tree))
+    run("make", "-C", str(tree), "book")
     return tree / "_build/html"
 
 
 def main():
     site, dev = BUILD / "site", BUILD / "html"
     shutil.rmtree(site, ignore_errors=True)
-    tag = newest(git("tag").stdout.split())
+    tag = newest(run("git", "tag").split())
     for name, source in {"dev": dev, "stable": build(tag) if tag else dev}.items():
         shutil.copytree(source, site / name)
     (site / "index.html").write_text(DOOR, "utf-8")

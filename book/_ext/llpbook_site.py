@@ -1,7 +1,7 @@
 """What the site needs and no extension gives.
 
 Numbers that stay when a chapter is added, links from names to their documentation,
-descriptions and previews, the front door, and pages that load fast.
+the front door, and pages that load fast.
 """
 
 import html
@@ -95,39 +95,36 @@ def link_names(app, doctree, name):
 # --- pages ----------------------------------------------------------------------------
 
 
-def describe(app, page, template, context, doctree):
-    """Give a page its description and preview: first paragraph and first picture."""
-    site, home = app.config.html_title, app.config.html_baseurl
-    text, picture = site, "_static/llpbook-bags.png"
-    if doctree is not None:
-        paragraphs = [p.astext() for p in doctree.findall(nodes.paragraph)]
-        text = next((p for p in paragraphs if len(p) > 60), text)
-        images = [i["uri"].rpartition("_images/") for i in doctree.findall(nodes.image)]
-        picture = next((f"_images/{name}" for _, at, name in images if at), picture)
-    text = " ".join(text.split())
-    if len(text) > 160:
-        text = text[:159].rsplit(" ", 1)[0] + " …"
-    title = html.unescape(re.sub("<.*?>", "", context.get("title", "")) or site)
-    tags = {
-        'name="description"': text,
-        'property="og:description"': text,
-        'property="og:title"': title,
-        'property="og:site_name"': site,
-        'property="og:type"': "article",
-        'property="og:url"': f"{home}{page}.html",
-        'property="og:image"': f"{home}{picture}",
-    }
-    lines = [f'<meta {key} content="{html.escape(x)}" />' for key, x in tags.items()]
-    context["metatags"] = "\n".join([context.get("metatags", ""), *lines, ""])
-    context["sites"] = home.removesuffix("stable/")
+def finish_page(app, page, template, context, doctree):
+    """Mend what the theme leaves unfit, and add how to cite the page."""
+    context["sites"] = app.config.html_baseurl.removesuffix("stable/")
     # the words on a fold are its name
     body = context.get("body", "").replace(' aria-label="Toggle hidden content"', "")
     body = PICTURE.sub(SCROLLING, UNFIT.sub("", body))
     body = PARAMETERS.sub(as_lines, body)
+    if page.startswith("_modules/"):
+        body = BACK.sub(lambda match: back_to_page(app, page, match), body)
     if doctree is not None:
-        app.env.summaries[page] = title, text
+        title = html.unescape(re.sub("<.*?>", "", context["title"]))
         body += how_to_cite(app, page, title)
     context["body"] = body
+
+
+BACK = re.compile(r'id="([\w.]+)">\n<a class="viewcode-back" href="([^"#]*)#[^"]*"')
+
+
+def back_to_page(app, page, match):
+    """The link from source to documentation, where viewcode knows one room for a file.
+
+    What a file of a folder such as ``llpbook/_linear`` holds is documented in several.
+    """
+    name, address = match.groups()
+    for full, entry in app.env.domains["py"].objects.items():
+        home = app.builder.get_relative_uri(page, entry.docname)
+        if full.endswith(f".{name}") and home == address:
+            address += f"#{entry.node_id}"
+            break
+    return f'id="{name}">\n<a class="viewcode-back" href="{address}"'
 
 
 CITE = """
@@ -203,16 +200,20 @@ def finish(app, error):
     first = pages[app.outdir / home]
     door = first.replace("<head>", f'<head>\n    <base href="{home}" />', 1)
     (app.outdir / "index.html").write_text(door, "utf-8")
-    (app.outdir / "llms.txt").write_text(pages_in_words(app), "utf-8")
+    (app.outdir / "llms.txt").write_text(pages_in_words(app, pages), "utf-8")
 
 
-def pages_in_words(app):
+SAID = re.compile(r'<meta property="og:(title|url|description)" content="([^"]*)"')
+
+
+def pages_in_words(app, pages):
     """The file `llms.txt`: each page's title, address and first sentence."""
-    pages, site = app.env.summaries, app.config.html_baseurl
-    about = pages[app.config.root_doc][1]
-    text = f"# {app.config.html_title}\n\n> {about}\n\n## Pages\n\n"
-    for page, (title, says) in sorted(pages.items()):
-        text += f"- [{title}]({site}{page}.html): {says}\n"
+    text = f"# {app.config.html_title}\n\n## Pages\n\n"
+    for page in pages.values():
+        said = dict(SAID.findall(page))
+        if len(said) == 3:
+            line = f"- [{said['title']}]({said['url']}): {said['description']}\n"
+            text += html.unescape(line)
     return text
 
 
@@ -234,8 +235,7 @@ def mend_extensions(app):
 
 
 def start(app):
-    """Name the version in titles, and collect what `llms.txt` says."""
-    app.env.summaries = {}
+    """Name the version in titles."""
     app.config.release = app.config.version = llpbook.__version__
 
 
@@ -247,7 +247,7 @@ def setup(app):
     app.connect("env-get-updated", collect_names)
     app.connect("doctree-resolved", name_chapter)
     app.connect("doctree-resolved", link_names)
-    app.connect("html-page-context", describe)
+    app.connect("html-page-context", finish_page)
     app.add_js_file(None, body=SEE_FOLDS)
     app.connect("build-finished", finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
