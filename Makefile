@@ -13,7 +13,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help setup book test every unit notebooks portable properties wheels oldest soon lonely install-check site lab lab-check student slides check style types derived rules sync from-notebook run new pdf bench \
+.PHONY: help setup book test every unit notebooks portable properties wheels oldest soon lonely install-check installed site lab lab-check student slides check style types derived rules sync from-notebook run new pdf bench \
   reproduce lock dist serve clean distclean
 
 help:
@@ -91,15 +91,25 @@ wheels:  ## packages for a machine without network
 OLD := .venv-oldest
 WITHOUT_BOOK := tests --ignore tests/test_tools.py --ignore tests/test_site.py   # of what needs the book's packages
 WAS_SOON := DeprecationWarning PendingDeprecationWarning FutureWarning   # what old versions announced has happened since
+AS_OLD := grep -oE '"[a-z-]+>=[0-9.]+"' | tr -d '"' | sed 's/>=\(.*\)/==\1.*/'
 oldest:  ## unit tests at the oldest versions
 	$(PYTHON) -m venv $(OLD)
 	$(OLD)/bin/python -m pip install -q --disable-pip-version-check -e ".[test]" \
-	  $$(grep -v '^learners' pyproject.toml | grep -oE '"[a-z-]+>=[0-9.]+"' | tr -d '"' | sed 's/>=\(.*\)/==\1.*/')
+	  $$(grep -v '^learners' pyproject.toml | $(AS_OLD))
 	MPLBACKEND=agg $(OLD)/bin/python -m pytest -q -n 2 --dist loadscope $(WAS_SOON:%=-W default::%) $(WITHOUT_BOOK)
 
-# In empty environments: what a release publishes, with README's examples, on every Python that is here.
-install-check: dist  ## wheel and sdist, installed and tried (PYTHONS=3.12)
-	$(PYTHON) tools/install_check.py dist $(PYTHONS)
+# What a release publishes, in empty environments: on every Python with the newest libraries, then with the oldest.
+PYTHONS ?= $(shell for v in 3.11 3.12 3.13 3.14; do python$$v -V > /dev/null 2>&1 && echo $$v; done)
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+install-check: dist installed  ## wheel and sdist, installed and tried (PYTHONS="3.11 3.12")
+installed:
+	test -n "$(PYTHONS)"
+	set -e; for file in dist/llpbook-*; do for v in $(PYTHONS) $(if $(filter 3.11,$(PYTHONS)),oldest); do \
+	  pins=; test $$v != oldest || { v=3.11; pins=$$(sed -n '/^dependencies/,/^]/p' pyproject.toml | $(AS_OLD)); }; \
+	  rm -rf _build/installed; python$$v -m venv _build/installed; echo "$$file $$pins"; \
+	  _build/installed/bin/python -m pip install -q --disable-pip-version-check $$file $$pins; \
+	  (cd _build/installed && bin/python -I ../../tools/install_check.py ../../README.md $(VERSION)); \
+	done; done
 
 # The unit tests at the pre-releases of what the package stands on, in an environment of their own.
 SOON := .venv-soon
@@ -109,9 +119,16 @@ soon:  ## unit tests at pre-releases
 	$(SOON)/bin/python -m pip install -q --disable-pip-version-check --upgrade --pre numpy scipy scikit-learn pandas
 	MPLBACKEND=agg $(SOON)/bin/python -m pytest -q -n 2 --dist loadscope $(WITHOUT_BOOK)
 
-# Every chapter where nothing is installed but what its own first cell installs.
-lonely: $(STAMP)  ## chapters with what their first cell installs (CH=NAME)
-	$(BIN)/python tools/lonely.py $(CH)
+# Every chapter where nothing is installed but a kernel: the first cell that runs installs the package of the last commit,
+# since git takes the address that it names for this folder, and each finds its studies anew.
+ALONE := GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=url.file://$(CURDIR).insteadOf GIT_CONFIG_VALUE_0=https://github.com/llpbook/llpbook
+lonely:  ## chapters with what their first cell installs (CH=NAME)
+	rm -rf _build/lonely && $(PYTHON) -m venv _build/lonely
+	_build/lonely/bin/python -m pip install -q --disable-pip-version-check ipykernel nbclient
+	failed=; for path in $(if $(CH),book/$(CH).ipynb,$(NB)); do \
+	  rm -rf _build/lonely/x && mkdir _build/lonely/x && cp $$path _build/lonely/x && echo $$path; \
+	  (cd _build/lonely/x && env -u PYTHONPATH $(ALONE) ../bin/jupyter-execute --timeout=600 $$(basename $$path)) || failed="$$failed $$path"; \
+	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 # --- authors -----------------------------------------------------------------------------------------------
 # All of it, side by side, and also after a failure.
@@ -169,8 +186,14 @@ dist:  ## what a release publishes
 	_build/dist-env/bin/python -m pip install -q --disable-pip-version-check build==1.6.1
 	rm -rf dist && _build/dist-env/bin/python -m build
 
+# /dev/ is this checkout; /stable/ the newest release, built by its own Makefile, and before there is one this checkout, too.
+DOOR := <!DOCTYPE html><title>llpbook</title><meta http-equiv="refresh" content="0; url=stable/"><a href="stable/">The book</a>
+RELEASE = $(shell git tag --list 'v*' --sort=-version:refname | grep -E '^v[0-9]+\.[0-9]+\.[0-9]+$$' | head -1)
 site: book  ## the released and the coming version, as published
-	$(BIN)/python tools/versions.py
+	rm -rf _build/site _build/released && mkdir _build/site && cp -r _build/html _build/site/dev
+	test -z "$(RELEASE)" || { git clone -q --branch $(RELEASE) . _build/released && $(MAKE) -C _build/released book; }
+	cp -r $(if $(RELEASE),_build/released/)_build/html _build/site/stable
+	cd _build/site && cp stable/404.html stable/llms.txt . && echo '$(DOOR)' > index.html
 
 serve: book  ## the built site at port 8000
 	$(BIN)/python -m http.server -d _build/html --bind 127.0.0.1 8000

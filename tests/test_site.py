@@ -23,10 +23,8 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import _book  # noqa: E402
 import check_site  # noqa: E402
-import install_check  # noqa: E402
 import print_pdf  # noqa: E402
 import release  # noqa: E402
-import versions  # noqa: E402
 
 
 def read(name):
@@ -79,9 +77,10 @@ def test_every_file_names_the_same_version():
 
 def test_pythons_are_the_same_everywhere():
     """Classifiers, README, the Makefile, and the jobs that test what a release publishes."""
-    pythons = install_check.PYTHONS
+    about = PYPROJECT["project"]["classifiers"]
+    pythons = [x.rpartition(" ")[2] for x in about if "Python :: 3." in x]
     assert f"Python {pythons[0]} to {pythons[-1]}," in read("README.md")
-    assert f"in {' '.join(pythons)}; do" in read("Makefile")
+    assert read("Makefile").count(f"in {' '.join(pythons)}; do") == 2
     jobs = yaml.safe_load(read(".github/workflows/release.yml"))["jobs"]
     assert jobs["install"]["strategy"]["matrix"]["python"] == pythons
     tested = set(re.findall(r'python: "(3\.\d+)"', read(".github/workflows/ci.yml")))
@@ -121,8 +120,6 @@ def test_a_release_names_its_version_and_date():
     dated["CITATION.cff"] = f"x\nversion: {version}\ndate-released: 2030-01-03\n"
     said = list(release.faults(f"v{version}", lambda n: dated.get(n) or read(n)))
     assert said == ["CITATION.cff: no date-released 2030-01-02"]
-    assert versions.newest(["v0.9.0", "v0.10.0", "v1.0.0rc1", "x"]) == "v0.10.0"
-    assert versions.newest([]) is None
 
 
 def test_a_release_is_of_the_main_branch(tmp_path):

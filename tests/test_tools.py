@@ -205,19 +205,6 @@ def test_the_road_needs_no_page_of_the_methods(tiny, planted, named):
     assert tiny.check("road") == wanted
 
 
-def test_the_box_of_a_method_says_what_to_use_instead(tiny):
-    tiny.methods()
-    box = ":::{admonition} At a glance\n:class: tip\n\n**Use instead:** two.\n:::"
-    tiny.add(box)
-    expect(tiny, "advice", "its box does not say why")
-    tiny.edit(tiny.twin, "two.", "two. **Why read this page:** to double.")
-    tiny.sync()
-    assert tiny.check("advice") == []
-    tiny.edit(tiny.twin, "**Use instead:** two", "The idea: two")
-    tiny.sync()
-    expect(tiny, "advice", r"does not begin with \*\*Use instead")
-
-
 def test_the_last_lines_lead_to_the_next_page(tiny):
     assert tiny.check("ends") == []
     tiny.edit(tiny.twin, "**Next:** nothing.", "**Next:** [here](toy.ipynb).")
@@ -337,8 +324,8 @@ def test_stderr_and_errors(tiny):
     error = nbformat.v4.new_output("error", ename="KeyError", evalue="no")
     tiny.change(0, outputs=[stream("stderr", "x.py:1: UserWarning\nmind the gap")])
     tiny.change(2, outputs=[error])
-    expect(tiny, "clean_outputs", "(?s)cell 2: wrote to stderr: .*mind the gap")
-    expect(tiny, "clean_outputs", "cell 4: ended with KeyError: no")
+    expect(tiny, "executed", "(?s)cell 2: wrote to stderr: .*mind the gap")
+    expect(tiny, "executed", "cell 4: ended with KeyError: no")
 
 
 def test_uncompared_cell_needs_an_assertion(tiny):

@@ -34,16 +34,11 @@ def rule(check):
 
 @rule
 def executed(book):
-    """Code cells carry the counts 1 to n: nbval passes a cell that never ran."""
+    """Code cells carry the counts 1 to n: nbval passes a cell that never ran. None wrote to stderr, or failed."""
     for name, nb in book.notebooks.items():
         counts = [c.execution_count for c in nb.cells if c.cell_type == "code"]
-        if counts != list(range(1, len(counts) + 1)):
+        if counts != [*range(1, len(counts) + 1)]:
             yield f"book/{name}.ipynb: cells have not run in order (make run CH={name})"
-
-
-@rule
-def clean_outputs(book):
-    """No cell wrote to stderr or ended with an error."""
     for where, cell in book.code:
         for output in cell.outputs:
             if output.get("name") == "stderr":
@@ -56,24 +51,19 @@ def clean_outputs(book):
 def uncompared(book):
     """A cell whose output is not compared (tag nbval-ignore-output) asserts its claim, of a name that it computes."""
     for where, cell in book.code:
-        if UNCOMPARED in cell.metadata.get("tags", []) and not _asserts(
-            _book.own_source(cell.source)
-        ):
-            yield f"{where}: its output is not compared, and it asserts nothing"
-
-
-def _asserts(source):
-    """Whether a cell has an assertion that can fail: one that names a variable or calls a function."""
-    tests = [n.test for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Assert)]
-    return any(isinstance(n, ast.Name) for test in tests for n in ast.walk(test))
+        if UNCOMPARED in cell.metadata.get("tags", []):
+            nodes = ast.walk(ast.parse(_book.own_source(cell.source)))
+            tests = [node.test for node in nodes if isinstance(node, ast.Assert)]
+            names = (n for test in tests for n in ast.walk(test))
+            if not any(isinstance(n, ast.Name) for n in names):
+                yield f"{where}: its output is not compared, and it asserts nothing"
 
 
 @rule
 def output_size(book):
     """At most 200 kB of stored outputs a chapter."""
     for name, nb in book.notebooks.items():
-        outputs = [cell.get("outputs", []) for cell in nb.cells]
-        size = len(json.dumps(outputs, ensure_ascii=False).encode())
+        size = len(json.dumps([c.get("outputs") for c in nb.cells]).encode())
         if size > OUTPUT_BYTES:
             yield f"book/{name}.ipynb: {size / 1000:.0f} kB of stored outputs"
 
@@ -81,7 +71,7 @@ def output_size(book):
 @rule
 def cell_length(book):
     """No code cell above 30 lines of code, the median of a chapter at most 5; managed cells do not count."""
-    lengths = {name: [] for name in book.notebooks}
+    lengths = defaultdict(list)
     for name, where, cell in book.cells:
         if cell.cell_type == "code" and not _book.is_managed(cell):
             source = _book.own_source(cell.source)
@@ -90,7 +80,7 @@ def cell_length(book):
             if length > CELL_LINES:
                 yield f"{where}: {length} lines of code, above {CELL_LINES}"
     for name, found in lengths.items():
-        if statistics.median(found or [0]) > CELL_MEDIAN:
+        if statistics.median(found) > CELL_MEDIAN:
             yield f"book/{name}.ipynb: median cell of {statistics.median(found):g} lines"
 
 
@@ -103,15 +93,6 @@ def untagged(book):
 
 
 # --- text ----------------------------------------------------------------------------------------------------
-
-
-@rule
-def folding_proofs(book):
-    """A proof that folds is a {dropdown}: a prf:proof cannot fold, and stops the folding of all that follows."""
-    for _, where, text in book.markdown:
-        for token in _book.tokens(text):
-            if token.tag == "prf:proof" and "dropdown" in token.meta.get("class", ""):
-                yield f"{where}: a prf:proof of class dropdown; use {{dropdown}} Proof"
 
 
 @rule
@@ -172,41 +153,26 @@ IMPORTED = re.compile(r"^from llpbook import \(?([\w ,\n]+)", re.MULTILINE)
 @rule
 def road(book):
     """A page of the road imports, runs and cites nothing of a page of the methods; a link to the page is allowed."""
-    code, text = defaultdict(str), defaultdict(str)
-    for name, _, cell in book.cells:
-        if cell.cell_type == "code":
-            code[name] += f"{cell.source}\n"
-    for name, _, source in book.markdown:
-        text[name] += f"\n{source}"
-        code[name] += "\n".join(FENCE.findall(source))
     own = [name for name in book.parts.get(METHODS, []) if name in book.notebooks]
-    labels = {"".join(x): name for name in own for x in LABEL.findall(text[name])}
-    words, public = {}, set(own)
-    for name, files in book.rooms:
-        if name in own:
-            words |= dict.fromkeys([*_estimators(files), f"llpbook.{name}"], name)
-            public |= {x.name for x in _functions(files)}
+    rooms = [(name, files) for name, files in book.rooms if name in own]
+    public = {*own, *(x.name for _, files in rooms for x in _functions(files))}
+    words = {x for _, files in rooms for x in _estimators(files)}
+    words |= {f"llpbook.{name}" for name, _ in rooms}
+    texts, code = defaultdict(str), defaultdict(str)
+    for name, _, text in book.markdown:
+        texts[name] += f"\n{text}"
+        code[name] += "\n".join(FENCE.findall(text))
+    for name, _, cell in book.cells:
+        code[name] += f"\n{cell.source}" * (cell.cell_type == "code")
+    labels = {"".join(x) for name in own for x in LABEL.findall(texts[name])}
     for name in book.parts.get(ROAD, []):
         used = {w for w in words if re.search(rf"\b{re.escape(w)}\b", code[name])}
-        for names in IMPORTED.findall(code[name]):
-            used |= {x for x in re.findall(r"\w+", names) if x in public}
-        used |= {f"#{x}" for x in re.findall(r"#([\w-]+)\)", text[name]) if x in labels}
+        used |= public & {*re.findall(r"\w+", " ".join(IMPORTED.findall(code[name])))}
+        cited = {*re.findall(r"\]\(#([\w-]+)\)", texts[name])}
+        used |= {f"#{label}" for label in labels & cited}
+        page = f"{name}.ipynb" if name in book.notebooks else f"{name}.md"
         for found in sorted(used):
-            page = f"{name}.ipynb" if name in book.notebooks else f"{name}.md"
             yield f"book/{page}: {found} is of a page of the methods; the road needs none"
-
-
-@rule
-def advice(book):
-    """The box of a method's page begins with what to use instead, and says why one would still read the page."""
-    for name, files in book.rooms:
-        if name in book.parts.get(METHODS, []) and _estimators(files):
-            text = "".join(c.source for page, _, c in book.cells if page == name)
-            box = text.partition(":class: tip\n\n")[2].partition("\n:::")[0]
-            if not box.startswith("**Use instead"):
-                yield f"book/{name}.ipynb: its box does not begin with **Use instead"
-            if "**Why read this page:**" not in box and "**Use it when**" not in box:
-                yield f"book/{name}.ipynb: its box does not say why to read the page"
 
 
 def _estimators(files):
@@ -222,39 +188,33 @@ def _functions(files):
 
 # Most words of a chapter of each part: exercises and folds count, the concordance does not.
 WORDS = {ROAD: 3400, METHODS: 2400}
-CONCORDANCE = re.compile(r"<!-- concordance -->.*?<!-- /concordance -->", re.DOTALL)
 
 
 @rule
 def length(book):
     """A chapter has at most as many words as its form allows."""
-    words = {name: 0 for name in book.notebooks}
-    for name, _, cell in book.cells:
-        if cell.cell_type == "markdown":
-            words[name] += len(CONCORDANCE.sub("", cell.source).split())
     for part, most in WORDS.items():
-        for name in book.parts.get(part, []):
-            if words.get(name, 0) > most:
-                yield f"book/{name}.ipynb: {words[name]} words, above {most}"
+        for name in [n for n in book.parts.get(part, []) if n in book.notebooks]:
+            cells = book.notebooks[name].cells
+            text = "\n".join(c.source for c in cells if c.cell_type == "markdown")
+            words = len(_book.CONCORDANCE.sub("", text).split())
+            if words > most:
+                yield f"book/{name}.ipynb: {words} words, above {most}"
 
 
 @rule
 def ends(book):
     """A chapter's last lines lead to the next page of the table of contents, and say where to skip to."""
-    order = [Path(entry).stem for entry in book.toc]
-    for name, following in itertools.pairwise(order):
-        if name not in book.notebooks:
-            continue
-        texts = [
-            c.source for c in book.notebooks[name].cells if c.cell_type == "markdown"
-        ]
-        last = texts[-1] if texts else "**Next:** **Skip to**"
-        for word in ("**Next:**", "**Skip to**"):
-            if word not in last:
-                yield f"book/{name}.ipynb: the last paragraph has no {word}"
-        leads = re.search(r"\*\*Next:\*\*.*?\]\(([\w-]+)\.(?:ipynb|md)\)", last)
-        if leads and leads[1] != following:
-            yield f"book/{name}.ipynb: the next page is {following}, not {leads[1]}"
+    for name, following in itertools.pairwise(Path(entry).stem for entry in book.toc):
+        cells = book.notebooks[name].cells if name in book.notebooks else []
+        last = [c.source for c in cells if c.cell_type == "markdown"][-1:]
+        for text in last:
+            for word in ("**Next:**", "**Skip to**"):
+                if word not in text:
+                    yield f"book/{name}.ipynb: the last paragraph has no {word}"
+            leads = re.search(r"\*\*Next:\*\*.*?\]\(([\w-]+)\.(?:ipynb|md)\)", text)
+            if leads and leads[1] != following:
+                yield f"book/{name}.ipynb: the next page is {following}, not {leads[1]}"
 
 
 @rule
