@@ -8,6 +8,7 @@ import importlib
 import inspect
 from _collections import _tuplegetter
 
+import llpbook
 from docutils import nodes
 from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
@@ -21,18 +22,19 @@ SENTENCE = (
 
 
 def unfrozen(room, shared=()):
-    """Functions and classes of a room that are not in `__all__`, and shared ones."""
+    """Functions and classes that no room has in `__all__`, and those it shares."""
     module = importlib.import_module(room)
-    frozen = getattr(module, "__all__", None)
+    rooms = [getattr(llpbook, name) for name in llpbook._ROOMS]
+    frozen = {n: getattr(r, n) for r in rooms for n in getattr(r, "__all__", ())}
     found = []
     for name, value in vars(module).items():
         if name[0] == "_" or not (inspect.isfunction(value) or inspect.isclass(value)):
             continue
-        home = value.__module__
-        if frozen is None and home == room:
-            continue  # `automodule` takes all that such a room defines
-        within = name in shared or f"{home}.".startswith(f"{room}.")
-        if within and name not in (frozen or ()) and value.__doc__:
+        # `automodule` takes all that a room without `__all__` defines
+        own = value.__module__ == room and not hasattr(module, "__all__")
+        within = f"{value.__module__}.".startswith(f"{room}.")
+        is_public = own or frozen.get(name) is value
+        if (within or name in shared) and not is_public and value.__doc__:
             found.append(name)
     return found
 
