@@ -130,7 +130,7 @@ def test_good_book_passes(tiny, capsys):
     assert capsys.readouterr().out == ""
     tiny.tests.unlink()
     assert check_book.main(["--root", str(tiny.root)]) == 1
-    assert "no tests/test_toy.py [rooms]" in capsys.readouterr().out
+    assert "has no test marked equation" in capsys.readouterr().out
 
 
 # --- sync ----------------------------------------------------------------------------------------------------

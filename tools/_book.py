@@ -53,10 +53,8 @@ def read(path):
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
-def write(path, text, before=None):
-    """Write a file, whole or not at all; not if it holds something else than ``before``, which the caller has read."""
-    if before is not None and read(path) != before:
-        raise BookError(f"{path.name} changed while it was read: run the command again")
+def write(path, text):
+    """Write a file, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     part.write_text(text, encoding="utf-8")
@@ -313,8 +311,8 @@ def line_range(node):
 # A labeled display equation.
 Equation = namedtuple("Equation", "label page where")
 # What names an equation: a comment of the package, or a test. `name` is the public name of the function, or FILE::TEST,
-# empty outside of one; `role` is that of its entry on the API page, if it has one; `wrong` says if the place is bad.
-Mark = namedtuple("Mark", "label where name role wrong", defaults=("", ""))
+# empty outside of one; `role` is that of its entry on the API page, if it has one.
+Mark = namedtuple("Mark", "label where name role", defaults=("",))
 
 
 # --- the book ------------------------------------------------------------------------------------------------
@@ -345,20 +343,19 @@ class Book:
     @functools.cached_property
     def toc(self):
         """The files of ``_toc.yml`` in reading order, as written."""
-        entry = r"^[-\s]*(?:root|file):\s*[\"']?([^\s\"']+)"
-        return re.findall(entry, read(self.root / "_toc.yml"), re.MULTILINE)
+        text = read(self.root / "_toc.yml")
+        return re.findall(r"^[-\s]*(?:root|file): *(\S+)", text, re.MULTILINE)
 
     @functools.cached_property
     def parts(self):
         """``{caption: names}`` of the parts of the table of contents."""
-        entry = r"^[-\s]*(caption|file):\s*[\"']?([^\n\"']+)"
-        found, names = {}, []
-        for kind, value in re.findall(entry, read(self.root / "_toc.yml"), re.M):
-            if kind == "caption":
-                names = found[value.strip()] = []
-            else:
-                names.append(Path(value.strip()).stem)
-        return found
+        _, *parts = read(self.root / "_toc.yml").split("- caption: ")
+        files = {
+            part.split("\n")[0]: re.findall(r"file: *(\S+)", part) for part in parts
+        }
+        return {
+            caption: [Path(f).stem for f in found] for caption, found in files.items()
+        }
 
     @functools.cached_property
     def chapters(self):
@@ -460,19 +457,12 @@ class Book:
 
     def _marks_of(self, module):
         docs = {n for doc in docstrings(module.tree) for n in line_range(doc)}
-        lines = module.source.split("\n")
-        for n, line in enumerate(lines, 1):
-            before, sign, labels = line.partition("# eq:")
-            if not sign or n in docs:
-                continue
-            code = lines[min((k for k in module.code_lines if k > n), default=n) - 1]
-            wrong = ""
-            if before.strip():
-                wrong = "stands at the end of a line of code, not above it"
-            elif before != code[: -len(code.lstrip())]:
-                wrong = "is not indented as the code below it"
-            for label in map(str.strip, labels.split(",")):
-                place = *self._public_name(module, n, label), wrong
+        for n, line in enumerate(module.source.split("\n"), 1):
+            _, sign, labels = line.partition("# eq:")
+            for label in map(
+                str.strip, labels.split(",") if sign and n not in docs else ()
+            ):
+                place = self._public_name(module, n, label)
                 yield Mark(label, f"{module.where} line {n}", *place)
 
     def _public_name(self, module, line, label):
@@ -496,18 +486,16 @@ class Book:
     @functools.cached_property
     def test_marks(self):
         """The ``pytest.mark.equation("label", ...)`` of the tests."""
-        found = []
-        for module in (m for m in self.tests if "mark.equation" in m.source):
-            calls = (n for n in ast.walk(module.tree) if isinstance(n, ast.Call))
-            for call in calls:
-                if ast.unparse(call.func).endswith("mark.equation"):
-                    names = [node.name for node in module.around(call.lineno)]
-                    is_test = bool(names) and names[-1].lower().startswith("test")
-                    name = "::".join([module.name, *names]) if is_test else ""
-                    labels = [ast.unparse(arg).strip("'\"") for arg in call.args]
-                    where = f"{module.where} line {call.lineno}"
-                    found += [Mark(label, where, name) for label in labels]
-        return found
+        return [
+            Mark(arg.value, f"{m.where} line {call.lineno}", f"{m.name}::{node.name}")
+            for m in self.tests
+            for node in ast.walk(m.tree if "mark.equation" in m.source else ast.Pass())
+            for decorator in getattr(node, "decorator_list", ())
+            for call in ast.walk(decorator)
+            if isinstance(call, ast.Call)
+            and ast.unparse(call.func).endswith("mark.equation")
+            for arg in call.args
+        ]
 
 
 # --- managed cells -------------------------------------------------------------------------------------------

@@ -218,15 +218,6 @@ def ends(book):
 
 
 @rule
-def rooms(book):
-    """A room with a chapter has a test file."""
-    tests = {module.name for module in book.tests}
-    for name, files in book.rooms:
-        if f"test_{name}.py" not in tests:
-            yield f"{files[0].where}: has a chapter but no tests/test_{name}.py"
-
-
-@rule
 def shown(book):
     """A chapter shows, whole, in managed cells what implements an equation (# eq:) and the estimators of its room."""
     for name, files in book.rooms:
@@ -285,21 +276,15 @@ def filled(book):
 
 
 @rule
-def equation_labels(book):
-    """A labeled equation starts with eq- or step-."""
-    for label, _, where in book.equations:
-        if not label.startswith(("eq-", "step-")):
-            yield f"{where}: the label {label} starts with neither eq- nor step-"
-
-
-@rule
 def equations_kept(book):
-    """An eq- equation has a '# eq: LABEL' in the package, a test that names it, and its chapter ends with the table."""
+    """A label is eq- or step-; eq- has a '# eq: LABEL' in the package, a test, and a row of its chapter's table."""
     in_code = {m.label for m in book.code_marks if m.name}
-    in_tests = {m.label for m in book.test_marks if m.name}
+    in_tests = {m.label for m in book.test_marks}
     ends = {page for page, _, text in book.markdown if _book.CONCORDANCE.search(text)}
     for label, page, where in book.equations:
-        if label.startswith("eq-"):
+        if not label.startswith(("eq-", "step-")):
+            yield f"{where}: the label {label} starts with neither eq- nor step-"
+        elif label.startswith("eq-"):
             if label not in in_code:
                 yield f"{where}: {label} has no '# eq: {label}' in llpbook/"
             if label not in in_tests:
@@ -310,17 +295,15 @@ def equations_kept(book):
 
 @rule
 def marks_known(book):
-    """What code and tests name is an eq- equation; '# eq:' stands above its code, indented as it, in a function."""
+    """What code and tests name is an eq- equation; '# eq:' stands in a function."""
     known = {e.label for e in book.equations}
     for mark in [*book.code_marks, *book.test_marks]:
         if mark.label not in known:
             yield f"{mark.where}: no chapter has an equation {mark.label or '(empty)'}"
         elif not mark.name:
-            yield f"{mark.where}: {mark.label} is named outside of a function, or of a test"
+            yield f"{mark.where}: {mark.label} is named outside of a function"
         elif not mark.label.startswith("eq-"):
             yield f"{mark.where}: {mark.label} is a step (only eq- is implemented)"
-        if mark.wrong:
-            yield f"{mark.where}: # eq: {mark.label} {mark.wrong}"
 
 
 def findings(book, names=None):

@@ -37,7 +37,7 @@ def insert(path, before, line):
     if not re.search(rf"^{re.escape(before)}", text, re.MULTILINE):
         raise BookError(f"{path.name} has no line '{before.strip()}'")
     new = re.sub(rf"^(?={re.escape(before)})", line, text, count=1, flags=re.MULTILINE)
-    _book.write(path, new, text)
+    _book.write(path, new)
 
 
 def write_room(root, name):

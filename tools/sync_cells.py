@@ -256,7 +256,7 @@ def sync(root, names, check=False, from_notebook=False):
                 *difflib.unified_diff(*lines, book.where(path), lineterm=""), sep="\n"
             )
         else:
-            _book.write(path, new, old)
+            _book.write(path, new)
             print(f"wrote {book.where(path)}")
     for error in errors:
         print(f"error: {error}", file=sys.stderr)
