@@ -142,27 +142,26 @@ NO_WORDS = r"\$\$.*?\$\$(?: *\([\w-]+\))?|\$[^$]+\$|\]\([^)]*\)|^:[^\n]*$|^\([^\
 
 
 def hours_row(chapter):
-    """Words, equations and cells before the exercises, exercises, and the hours that follow from `MINUTES`."""
+    """Exercises of a chapter, and the hours that follow from `MINUTES` for what stands before them."""
+    every = "\n\n".join(cell.source for cell in chapter.nb.cells)
+    n_exercises = len(re.findall(r"^:{3,}\{exercise\}", every, re.MULTILINE))
     end = [i for i, c in enumerate(chapter.nb.cells) if "## Exercises" in c.source]
     cells = chapter.nb.cells[: end[0]] if end else chapter.nb.cells
-    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
-    text = _book.CONCORDANCE.sub("", "\n".join(texts))
-    words = re.sub(NO_WORDS, " ", text, flags=re.DOTALL | re.MULTILINE)
-    n_words = len(re.findall(r"[^\W_][^\s|]*", words))
-    every = "\n".join(cell.source for cell in chapter.nb.cells)
-    n_exercises = len(re.findall(r"^:{3,}\{exercise\}", every, re.MULTILINE))
-    sizes = n_words, sum(map(len, map(_book.equation_labels, texts)))
-    sizes = *sizes, len(cells) - len(texts), min(OWN, n_exercises)
+    text = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    n_cells = sum(cell.cell_type == "code" for cell in cells)
+    n_equations = len(_book.equation_labels(text))
+    text = re.sub(NO_WORDS, " ", _book.CONCORDANCE.sub("", text), flags=re.S | re.M)
+    n_words = len(re.findall(r"[^\W_][^\s|]*", text))
+    sizes = n_words, n_equations, n_cells, min(OWN, n_exercises)
     minutes = sum(n * each for n, each in zip(sizes, MINUTES, strict=True))
-    shown = f"{round(n_words, -2):,}", *map(str, sizes[1:3]), str(n_exercises)
     link = f"[{re.match('[^:?]+[?]?', chapter.title)[0]}]({chapter.name}.ipynb)"
-    return link, *shown, f"{round(minutes / 30) / 2:g}"
+    return link, str(n_exercises), f"{round(minutes / 30) / 2:g}"
 
 
 def with_hours(text, chapters):
-    """The page on teaching with the size of every chapter."""
-    head = "Chapter", "Words", "Equations", "Cells", "Exercises", "Hours"
-    body = table(*head, rows=map(hours_row, chapters), rule="---:")
+    """The page on teaching with the hours of every chapter."""
+    rows = map(hours_row, chapters)
+    body = table("Chapter", "Exercises", "Hours", rows=rows, rule="---:")
     return HOURS.sub(rf"\1\n\n{body}\n\n\2", text)
 
 
