@@ -62,8 +62,10 @@ def dead_links(site, pages):
         for link in set(re.findall(r'<a\b[^>]*?href="([^"]*)"', text)):
             if re.match(r"[a-z]+:|//|#?$", link):
                 continue
+            base = re.search(r'<base href="([^"]*)"', text)  # of the front door
+            home = path.parent / base[1] if base else path
             file, _, part = unquote(link).partition("#")
-            goal = (path.parent / file).resolve() if file else path
+            goal = (home.parent / file).resolve() if file else home
             there = goal in parts if part else goal.exists()
             if not there or (part and part not in parts[goal]):
                 yield path, link

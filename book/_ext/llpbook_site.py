@@ -7,6 +7,7 @@ the front door, and pages that load fast.
 import html
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 import llpbook
@@ -93,6 +94,17 @@ def link_names(app, doctree, name):
 
 
 # --- pages ----------------------------------------------------------------------------
+
+
+def describe(app, page, template, context, doctree):
+    """Describe a page by its first sentences, not by the words on its first picture."""
+    if doctree is not None:
+        texts = (p.astext() for p in doctree.findall(nodes.paragraph))
+        text = next((text for text in texts if len(text) > 60), app.config.html_title)
+        text = textwrap.shorten(text, 160, placeholder=" …")
+        context["meta"] = {**(context["meta"] or {}), "og:description": text}
+        tag = f'<meta name="description" content="{html.escape(text)}" />\n'
+        context["metatags"] += tag
 
 
 def finish_page(app, page, template, context, doctree):
@@ -209,7 +221,7 @@ SAID = re.compile(r'<meta property="og:(title|url|description)" content="([^"]*)
 def pages_in_words(app, pages):
     """The file `llms.txt`: each page's title, address and first sentence."""
     text = f"# {app.config.html_title}\n\n## Pages\n\n"
-    for page in pages.values():
+    for _, page in sorted(pages.items()):
         said = dict(SAID.findall(page))
         if len(said) == 3:
             line = f"- [{said['title']}]({said['url']}): {said['description']}\n"
@@ -247,6 +259,7 @@ def setup(app):
     app.connect("env-get-updated", collect_names)
     app.connect("doctree-resolved", name_chapter)
     app.connect("doctree-resolved", link_names)
+    app.connect("html-page-context", describe, priority=400)  # before opengraph's
     app.connect("html-page-context", finish_page)
     app.add_js_file(None, body=SEE_FOLDS)
     app.connect("build-finished", finish)
