@@ -11,6 +11,7 @@ Bags are integers here: ``bags[i]`` is the row of :math:`\Pi` that holds instanc
 
 from dataclasses import dataclass
 from math import comb, prod
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,10 +26,18 @@ from ._input import (
     check_proportions,
     fill_empty_rows,
     keyed_rows,
+    numbers,
+    printed_step,
+    read_counts,
+    refuse_columns,
+    restored,
+    sum_to_one,
 )
+from ._printed import Printed
 
 __all__ = [
     "Identifiability",
+    "RestoredCounts",
     "averaging_matrix",
     "class_prior",
     "count_labelings",
@@ -38,15 +47,17 @@ __all__ = [
     "proportion_mae",
     "proportion_mse",
     "proportion_weighted_mse",
+    "restore_counts",
 ]
 
 
 def _read_shares(bags, proportions):
-    """Shares of the bags that hold instances, shape (n_bags, n_classes), and their sizes."""
+    """What `restored` finds in the bags that hold instances."""
     matrix, _, keys = check_proportions(proportions, empty_rows=True)
     codes = check_bags(bags, np.size(bags), len(matrix), keys)
     sizes = np.bincount(codes, minlength=len(matrix))
-    return fill_empty_rows(matrix, codes, keys)[sizes > 0], sizes[sizes > 0]
+    matrix = fill_empty_rows(matrix, codes, keys)
+    return restored(matrix[sizes > 0], sizes[sizes > 0])
 
 
 def averaging_matrix(bags: ArrayLike, *, n_bags: int | None = None) -> sp.csr_array:
@@ -355,6 +366,126 @@ def count_labelings(counts: ArrayLike) -> int:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class RestoredCounts(Printed):
+    """What `restore_counts` returns; `print` it.
+
+    Attributes
+    ----------
+    proportions : Series, DataFrame or ndarray
+        To be used in the place of the printed shares: counts divided by sizes in bags with one possible count, the
+        printed shares elsewhere. Rows sum to 1.
+    counts : DataFrame, shape (n_bags, n_classes)
+        A row per bag with instances; <NA> where not one count is possible.
+    possible : Series
+        For each of these bags "one", "several" or "none".
+    step : float
+        The unit of the last printed digit, such as 0.01; 0 for shares that are whole counts, or have all digits.
+
+    Examples
+    --------
+    >>> from llpbook.proportions import restore_counts
+    >>> print(restore_counts([0] * 9 + [1] * 9, [0.33, 0.78]))
+    shares in steps of 0.01: 2 of 2 bags have one possible count
+    """
+
+    proportions: Any
+    counts: pd.DataFrame
+    possible: pd.Series
+    step: float
+
+    def __str__(self):
+        digits = f"in steps of {self.step:g}" if self.step else "with all digits"
+        one, n = (self.possible == "one").sum(), len(self.possible)
+        text = f"shares {digits}: {one} of {n} bags have one possible count"
+        for word in ("several", "none"):
+            names = self.possible.index[self.possible == word].tolist()
+            if names:
+                shown = ", ".join(map(str, names[:3])) + ", …" * (len(names) > 3)
+                text += f"\n{word}, so their shares stay as they are: {len(names)} bags ({shown})"
+        if self.counts.isna().all(axis=None):
+            text += "\nthese are no rounded counts of these instances, and no share was changed"
+        return text
+
+
+def restore_counts(
+    bags: ArrayLike, proportions: Proportions, *, counts: ArrayLike | None = None
+) -> RestoredCounts:
+    r"""Turn printed shares back into the counts that they were rounded from.
+
+    In a bag of 9 people the share 0.33 is 3 of 9. Each function that reads shares does the same; this one says in which
+    bags it works, and takes rows of several classes whose sum misses 1 because each share was rounded.
+
+    Parameters
+    ----------
+    bags : array-like, shape (n_instances,)
+    proportions : array-like, Series, dict or DataFrame
+        See `llpbook.proportions.check_proportions`.
+    counts : array-like of int, shape (n_instances,), optional
+        How many equal instances each row stands for; one if not given.
+
+    Returns
+    -------
+    RestoredCounts
+
+    Raises
+    ------
+    ValueError
+        For malformed input.
+
+    Notes
+    -----
+    With the size :math:`n_k` of a bag and the step :math:`\delta` of the digits, possible counts :math:`c_{kj}` have
+    :math:`|c_{kj} / n_k - \pi_{kj}| \le \delta / 2` and :math:`\sum_j c_{kj} = n_k`. If rows of three or more classes
+    were made to sum to 1, the limit is :math:`\delta`. Where more than a tenth of the bags have no possible count, the
+    shares belong to other people, or carry noise, and none is changed.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from llpbook.proportions import restore_counts
+    >>> bags, shares = ["a"] * 9 + ["b"] * 30, pd.Series({"a": 0.33, "b": 0.47})
+    >>> found = restore_counts(bags, shares)
+    >>> found.counts[1].to_dict(), found.proportions.round(4).to_dict()
+    ({'a': 3, 'b': 14}, {'a': 0.3333, 'b': 0.4667})
+    """
+    printed, total = _as_table(proportions), 1.0
+    refuse_columns(printed)
+    values = numbers("proportions", printed)
+    if values.ndim == 2 and sum_to_one(values, printed_step(values) / 2):
+        total = values.sum(axis=1, keepdims=True)
+    matrix, classes, keys = check_proportions(printed / total, empty_rows=True)
+    codes = check_bags(bags, np.size(bags), len(matrix), keys)
+    times = None if counts is None else read_counts(counts, len(codes), bags)
+    sizes = np.bincount(codes, times, len(matrix)).round().astype(np.int64)
+    matrix = fill_empty_rows(matrix, np.flatnonzero(sizes), keys)
+    there, used = restored(matrix * total, sizes), sizes > 0
+    shares = there.shares / there.shares.sum(axis=1, keepdims=True)
+    shares = shares[:, 1] if printed.ndim == 1 else shares
+    if isinstance(printed, pd.Series | pd.DataFrame):
+        shares = 0.0 * printed.fillna(0.0) + shares
+    index = (pd.RangeIndex(len(sizes)) if keys is None else keys)[used]
+    return RestoredCounts(
+        shares,
+        pd.DataFrame(there.counts[used], index, classes).astype("Int64"),
+        pd.Series(np.array(["none", "one", "several"])[there.possible[used]], index),
+        there.step,
+    )
+
+
+def _as_table(proportions):
+    """Proportions as a Series or DataFrame, or as an array where they have no keys."""
+    if isinstance(proportions, dict):
+        rows = list(proportions.values())
+        keys = pd.Index(list(proportions), tupleize_cols=False)
+        return pd.Series(rows, keys) if np.ndim(rows) == 1 else pd.DataFrame(rows, keys)
+    if hasattr(proportions, "to_pandas"):
+        return proportions.to_pandas()
+    if isinstance(proportions, pd.Series | pd.DataFrame):
+        return proportions
+    return numbers("proportions", proportions)
+
+
 @dataclass(frozen=True)
 class Identifiability:
     """Rank, conditioning, spread and worth of a set of proportions, from `identifiability`; `print` it.
@@ -373,6 +504,10 @@ class Identifiability:
     worth_in_labels : ndarray, shape (n_classes,)
         For each class against the rest, the number of labeled instances that pin down the difference of the two class
         means as well as these bags do.
+    step : float
+        The unit of the last digit of the shares where they are rounded counts; 0 elsewhere.
+    n_restored : int
+        Bags whose shares are exact because one count is possible, see `restore_counts`.
 
     Examples
     --------
@@ -390,6 +525,8 @@ class Identifiability:
     spread: np.ndarray
     noise: np.ndarray
     worth_in_labels: np.ndarray
+    step: float = 0.0
+    n_restored: int = 0
 
     def _repr_html_(self):
         return f"<pre>{self}</pre>"
@@ -402,9 +539,15 @@ class Identifiability:
         noise = ", ".join(f"{v:.3f}" for v in self.noise[shown])
         worth = ", ".join(f"{v:.0f}" for v in self.worth_in_labels[shown])
         per_class = "" if self.n_classes == 2 else ", each class against the rest"
+        digits = ""
+        if self.step:
+            digits = (
+                f"shares in steps of {self.step:g}: turned back into counts in "
+                f"{self.n_restored} of {self.n_bags} bags\n"
+            )
         return (
             f"{self.n_instances} instances in {self.n_bags} bags, "
-            f"{self.n_classes} classes\n"
+            f"{self.n_classes} classes\n{digits}"
             f"rank of the proportions: {self.rank} ({verdict}), "
             f"condition number {self.condition_number:.1f}\n"
             f"spread of the shares: {spread} (random bags of these sizes: {noise})\n"
@@ -443,7 +586,8 @@ def identifiability(bags: ArrayLike, proportions: Proportions) -> Identifiabilit
     spread of the shares: 0.178 (random bags of these sizes: 0.174)
     worth, to tell class means apart: 35 labeled instances
     """
-    shares, sizes = _read_shares(bags, proportions)
+    counts = _read_shares(bags, proportions)
+    shares, sizes = counts.shares, counts.sizes
     eta, total = class_prior(shares, sizes), sizes.sum()
     variance = sizes @ (shares - eta) ** 2 / total
     pure = eta * (1 - eta)
@@ -456,4 +600,6 @@ def identifiability(bags: ArrayLike, proportions: Proportions) -> Identifiabilit
     return Identifiability(
         len(sizes), int(total), len(eta), rank, float(condition),
         spread=variance**0.5, noise=noise, worth_in_labels=worth,
+        step=counts.step if counts.agree else 0.0,
+        n_restored=int((counts.possible == 1).sum()),
     )  # fmt: skip

@@ -655,7 +655,7 @@ def test_columns_that_are_no_classes_are_asked_about():
     with pytest.raises(ValueError, match="no rounding: are the columns 'vote', 'vote"):
         _input.check_proportions(table.set_index("district"))
     rounded = pd.DataFrame({"no": [0.33, 0.5], "yes": [0.66, 0.5]})
-    with pytest.raises(ValueError, match="if that is rounding, divide each row"):
+    with pytest.raises(ValueError, match=r"if that is rounding, pass .*restore_counts"):
         _input.check_proportions(rounded)
     matrix, classes, _ = _input.check_proportions(
         Foreign(rounded.assign(no=[0.34, 0.5]))

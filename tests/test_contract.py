@@ -379,8 +379,8 @@ def test_an_iterative_fit_says_how_far_it_is_from_its_end(cls):
 @each
 def test_equal_shares_are_refused_or_said_in_the_same_words(cls):
     X, _, bags, P = problem()
-    same = np.tile([0.7, 0.3], (len(P), 1))
-    words = "proportions are the same in every bag in use \\(0.7, 0.3\\)"
+    same = np.tile([0.75, 0.25], (len(P), 1))
+    words = "proportions are the same in every bag in use \\(0.75, 0.25\\)"
     if cls.__name__ == "MajorityClass":
         make(cls).fit(X, bags, same)
     elif make(cls)._equal_shares == "refused":

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from llpbook._totals import named_totals, sums_of_rows
+from llpbook._input import named_totals, sums_of_rows
 
 
 def precincts(n_rows=12, seed=0):

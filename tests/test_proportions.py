@@ -1,5 +1,6 @@
 """Proportions and their errors against loops, enumeration, and the hand example of stolpe2011 (Fig. 1)."""
 
+import warnings
 from itertools import product
 
 import numpy as np
@@ -7,10 +8,23 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from llpbook import MeanMap, theory
+from llpbook import (
+    CountLogistic,
+    LLPWarning,
+    MeanMap,
+    bag_report,
+    diagnose,
+    fit_chunks,
+    identifiability,
+    theory,
+)
 from llpbook import proportions as pr
 from llpbook._input import _arguments
+from llpbook._input._rounded import possible_counts
 from llpbook._linear import bag_counts
+from llpbook.base import read_bags
+from llpbook.ecological import polling_errors
+from llpbook.proportions import restore_counts
 
 # Fig. 1: bags {x1, x3, x7}, {x2, x4, x5, x6}, {x8, x9} and the labels that the learner does not see.
 BAGS = np.array([0, 1, 0, 1, 1, 1, 0, 2, 2])
@@ -298,3 +312,164 @@ def test_identifiability_reads_keys():
     assert_allclose(rows.spread, plain.spread)
     with pytest.raises(ValueError, match="bags holds 'b'"):
         pr.identifiability(bags, pd.Series({"a": 0.2, "c": 0.9}))
+
+
+# --- shares that were printed with few digits ------------------------------------------------------------------------
+
+
+def counts_by_enumeration(shares, size, half):
+    """All counts of a bag that agree with its shares."""
+    every = product(range(size + 1), repeat=len(shares) - 1)
+    rows = np.array([(*c, size - sum(c)) for c in every])
+    rows = rows[rows[:, -1] >= 0]
+    near = np.abs(rows / size - shares) <= half + 1e-7
+    return rows[near.all(axis=1)]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+def test_possible_counts_are_those_of_enumeration(n_classes):
+    rng = np.random.default_rng(n_classes)
+    for _ in range(300):
+        size, decimals = int(rng.integers(1, 15)), int(rng.integers(1, 3))
+        shares = rng.dirichlet(np.ones(n_classes))
+        if rng.random() < 0.7:
+            shares = rng.multinomial(size, shares) / size
+        shares, half = shares.round(decimals), 10.0**-decimals / 2
+        rows = counts_by_enumeration(shares, size, half)
+        low, high = possible_counts(shares[None], np.array([size]), half)
+        if not len(rows):
+            assert (low > high).any()
+        else:
+            assert_array_equal(low[0], rows.min(axis=0))
+            assert_array_equal(high[0], rows.max(axis=0))
+            assert (low == high).all() == (len(rows) == 1)
+
+
+def bags_of_counts(sizes, n_classes=2, seed=0):
+    """Bags, and the true counts of their classes."""
+    rng = np.random.default_rng(seed)
+    counts = [rng.multinomial(n, rng.dirichlet(np.ones(n_classes))) for n in sizes]
+    return np.repeat(np.arange(len(sizes)), sizes), np.array(counts)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "decimals", "n_classes"),
+    [([9] * 30, 2, 2), ([4] * 30, 1, 2), ([7, 8, 9, 30, 45] * 4, 2, 2), ([600, 731] * 9, 3, 2),
+     ([9, 10, 11] * 9, 2, 3), ([5, 40] * 9, 2, 5)],
+)  # fmt: skip
+def test_rounded_shares_become_counts_again(sizes, decimals, n_classes):
+    bags, counts = bags_of_counts(sizes, n_classes)
+    exact = counts / counts.sum(axis=1, keepdims=True)
+    printed = pd.DataFrame(exact.round(decimals), columns=list("abcde")[:n_classes])
+    back = restore_counts(bags, printed)
+    assert back.step == pytest.approx(10.0**-decimals)
+    assert (back.possible == "one").all() and f"{len(sizes)} of {len(sizes)}" in str(
+        back
+    )
+    assert_array_equal(back.counts, counts)
+    assert_allclose(back.proportions, exact, atol=1e-15)
+    assert back.proportions.columns.tolist() == printed.columns.tolist()
+    if (
+        n_classes == 2
+    ):  # a Series, a dict and an array in single precision keep their form
+        share = printed["b"]
+        assert_allclose(restore_counts(bags, share).proportions, exact[:, 1])
+        assert_allclose(restore_counts(bags, share.to_dict()).proportions, exact[:, 1])
+        single = share.to_numpy(np.float32)
+        assert_allclose(restore_counts(bags, single).proportions, exact[:, 1])
+
+
+def test_rows_made_to_sum_to_one_become_counts_again():
+    bags, counts = bags_of_counts([9] * 30, 3)
+    exact = counts / 9
+    printed = exact.round(2)
+    for row, share in zip(printed, exact, strict=True):
+        most = np.abs(share - row).argmax()  # takes the rest of its row
+        row[most] = round(row[most] + 1 - row.sum(), 2)
+    assert (printed != exact.round(2)).any()
+    assert_allclose(restore_counts(bags, printed).proportions, exact)
+    assert_allclose(
+        identifiability(bags, printed).spread, identifiability(bags, exact).spread
+    )
+
+
+def test_bags_with_several_possible_counts_are_named_and_stay():
+    bags, counts = bags_of_counts([9] * 20 + [1000])
+    printed = (counts / counts.sum(axis=1, keepdims=True)).round(2)
+    back = restore_counts(bags, pd.DataFrame(printed))
+    assert back.possible.tolist() == ["one"] * 20 + ["several"]
+    assert "several, so their shares stay as they are: 1 bags (20)" in str(back)
+    assert_allclose(back.proportions.loc[20], printed[20])
+    assert back.counts.loc[20].isna().all()
+    assert "steps of 0.01: turned back into counts in 20 of 21 bags" in str(
+        identifiability(bags, printed)
+    )
+
+
+def test_shares_of_other_people_are_no_counts():
+    rng = np.random.default_rng(0)
+    bags, shares = np.repeat(np.arange(30), 9), rng.uniform(0.1, 0.9, 30).round(2)
+    back = restore_counts(bags, shares)
+    assert_array_equal(back.proportions, shares)
+    assert "no rounded counts" in str(back) and "none" in str(back)
+    assert "steps" not in str(identifiability(bags, shares))
+
+
+def test_a_share_that_is_no_count_among_counts_is_told_of():
+    bags, counts = bags_of_counts([9] * 30)
+    printed = pd.Series((counts[:, 1] / 9).round(2), [f"county {k}" for k in range(30)])
+    names = printed.index.to_numpy()[bags]
+    typed = printed.copy()
+    typed["county 3"] = 0.35
+    with pytest.warns(
+        LLPWarning,
+        match="no count of 9 instances gives the share 0.35 of bag 'county 3'",
+    ):
+        data = read_bags(np.zeros((len(bags), 1)), names, typed)
+    assert_allclose(
+        np.delete(data.proportions[:, 1], 3), np.delete(counts[:, 1] / 9, 3)
+    )
+    assert data.proportions[3, 1] == 0.35
+    with warnings.catch_warnings(action="error"):
+        read_bags(np.zeros((len(bags), 1)), names, printed)
+
+
+def test_all_readers_take_rounded_shares_as_the_counts_that_they_were():
+    rng = np.random.default_rng(0)
+    bags, counts = bags_of_counts([8, 9, 10, 11, 30] * 8)
+    exact = counts[:, 1] / counts.sum(axis=1)
+    printed = exact.round(2)
+    x = rng.normal(size=(len(bags), 2)) + exact[bags][:, None]
+
+    def answers(shares):
+        model = CountLogistic().fit(x, bags, shares)
+        table = pd.DataFrame(x).assign(bag=bags)
+        return {
+            "fit": model.coef_,
+            "means": MeanMap().fit(x, bags, shares).coef_,
+            "chunks": fit_chunks(CountLogistic(), [table], shares, bags="bag").coef_,
+            "spread": identifiability(bags, shares).spread,
+            "diagnose": diagnose(x, bags, shares, random_state=0).pvalues.to_numpy(),
+            "report": bag_report(model, x, bags, shares).table["z"].to_numpy(),
+            "polls": polling_errors(bags, shares),
+        }
+
+    wanted = answers(exact)
+    assert np.isfinite(wanted["diagnose"]).all()  # also Y ⊥ B, a test of whole counts
+    for name, values in answers(printed).items():
+        assert_allclose(values, wanted[name], rtol=1e-6, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_counts_of_a_bag_sum_to_its_size_however_their_shares_were_printed(n_classes):
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(1500, 600_000, size=60)
+    exact = rng.dirichlet(np.ones(n_classes), size=60)
+    Z = np.zeros((60, 1))
+    for shares in (exact, exact.round(7), exact * (1 - 1e-7), exact.astype(np.float32)):
+        data = read_bags(Z, np.arange(60), shares, counts=sizes)
+        counts = (
+            sizes[:, None] * bag_counts(data.bags, data.proportions, None, sizes).shares
+        )
+        assert_allclose(counts.sum(axis=1), sizes, rtol=1e-12)
+        assert_allclose(counts, sizes[:, None] * exact, atol=0.5)

@@ -33,12 +33,21 @@ from ._kernels import (
     refuse_indefinite,
 )
 from ._parameters import constraints
+from ._rounded import (
+    BY_CHANCE,
+    chance_of_counts,
+    printed_step,
+    restored,
+    whole_bags,
+)
 from ._shares import (
     check_proportions,
     fill_empty_rows,
     in_order_of,
+    refuse_columns,
     refuse_shares_of_instances,
     require_rank,
+    sum_to_one,
 )
 from ._sklearn import (
     BaseLoss,
@@ -52,4 +61,5 @@ from ._sklearn import (
     safe_indexing,
     safe_split,
 )
+from ._totals import named_totals, sums_of_rows
 from ._types import ArrayLike, Chunks, Matrix, NDArray, Proportions, RandomState

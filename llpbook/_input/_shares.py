@@ -37,12 +37,11 @@ def refuse_columns(proportions, before=""):
         )
 
 
-def sum_to_one(shares):
-    """True if the rows of shares sum to 1, up to rounding to a percent."""
+def sum_to_one(shares, rounded=ROUNDED):
+    """True if the rows of shares sum to 1, up to rounding of each share; rows with NaN are left out."""
     matrix = np.asarray(shares, dtype=float)
-    return bool(
-        (np.abs(matrix.sum(axis=1) - 1) <= ROUNDED * matrix.shape[1] + 1e-9).all()
-    )
+    miss = np.abs(matrix.sum(axis=1) - 1)
+    return not (miss > rounded * matrix.shape[1] + 1e-9).any()
 
 
 def _holds_names(column):
@@ -63,6 +62,8 @@ def _holds_shares(column):
 
 #: How far a share may be outside of [0, 1], and a row's sum from 1: rounding, in single precision too.
 SLACK = 1e-6
+#: How far the sum of a row is from 1 by arithmetic alone.
+LAST_BITS = 1e-12
 
 
 def check_proportions(proportions, empty_rows=False, noisy=False, remedy=""):
@@ -134,14 +135,17 @@ def check_proportions(proportions, empty_rows=False, noisy=False, remedy=""):
     matrix = matrix if noisy else matrix.clip(0, 1)
     if matrix.ndim == 1:
         matrix = np.column_stack([1 - matrix, matrix])
+    total = matrix.sum(axis=1, keepdims=True)
+    miss = np.abs(total - 1)
+    # Counts of a bag sum to its size. Rows that miss 1 by the last bits are left as they are.
+    np.divide(matrix, total, out=matrix, where=(miss > LAST_BITS) & (miss <= SLACK))
     off = np.flatnonzero(np.abs(matrix.sum(axis=1) - 1) > SLACK)
     if off.size:
         bag = quote(off[0] if keys is None else keys[off[0]])
         total = f"proportions of bag {bag} sum to {matrix[off[0]].sum():.6g}, not 1"
-        if sum_to_one(matrix[~np.isnan(matrix).any(axis=1)]):
+        if sum_to_one(matrix):
             raise ValueError(
-                f"{total}; if that is rounding, divide each row by its sum, with a DataFrame P: "
-                "P.div(P.sum(axis=1), axis=0)"
+                f"{total}; if that is rounding, pass llpbook.proportions.restore_counts(bags, proportions).proportions"
             )
         columns = range(matrix.shape[1]) if classes is None else classes
         raise ValueError(

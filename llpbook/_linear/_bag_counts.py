@@ -6,6 +6,8 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
+from .._input import whole_bags
+
 
 @dataclass(frozen=True, eq=False)
 class BagCounts:
@@ -138,16 +140,16 @@ def bag_counts(bags, proportions, covariances=None, frequencies=None):
     Returns
     -------
     BagCounts
-        Of the bags with instances. Counts that are whole up to rounding are made whole. Others are taken as they are:
-        a count of 0.3 is 1 with probability 0.3, else 0.
+        Of the bags with instances. Counts that are whole up to rounding are made whole, all of a bag or none, so that
+        they sum to its size. Others are taken as they are: a count of 0.3 is 1 with probability 0.3, else 0.
     """
     occurs = np.bincount(bags, minlength=len(proportions))
     used = np.flatnonzero(occurs)
     codes = (np.cumsum(occurs > 0) - 1)[bags]
     sizes = np.bincount(codes, frequencies).astype(int)
     counts = sizes[:, None] * proportions[used]
-    whole = np.abs(counts - np.round(counts)) < 1e-6 * sizes[:, None]
-    counts = np.where(whole, np.round(counts), counts)
+    whole = whole_bags(counts, sizes)
+    counts[whole] = np.round(counts[whole])
     n_classes = counts.shape[1]
     errors = np.zeros((len(used), n_classes, n_classes))
     if covariances is not None:

@@ -17,6 +17,7 @@ from .._input import (
     quote,
     read_counts,
     refuse_shares_of_instances,
+    restored,
 )
 from ..proportions import averaging_matrix, class_prior
 from ._chunked import InChunks
@@ -51,6 +52,8 @@ class BagData:
     frequencies : ndarray of int, shape (n_rows,), or None
         How many equal instances each row of X stands for, at least 1; None for one. With frequencies, what is said
         above to be of n_instances is one per row.
+    step : float
+        The unit of the last digit of the shares as they were given, where counts were restored from them; 0 elsewhere.
     """
 
     X: object
@@ -64,6 +67,7 @@ class BagData:
     bag_weights: object = None
     covariances: object = None
     frequencies: object = None
+    step: float = 0.0
 
     @property
     def used(self):
@@ -217,7 +221,14 @@ def read_bags(
         X, codes, frequencies = X[there], codes[there], frequencies[there]
         columns = None if columns is None else columns[there]
     matrix = fill_empty_rows(matrix, codes, keys)
-    return BagData(X, codes, matrix, classes, keys, columns, frequencies=frequencies)
+    data = BagData(X, codes, matrix, classes, keys, columns, frequencies=frequencies)
+    if noisy:
+        return data
+    counts = restored(matrix, data.bag_sizes)
+    if text := counts.odd(keys):
+        warn(text)
+    step = counts.step if counts.agree else 0.0
+    return replace(data, proportions=counts.shares, step=step)
 
 
 #: Shares that differ by no more are equal: rounding.
@@ -417,6 +428,9 @@ def error_covariances(proportion_errors, data):
             f"{n_bags} rows of proportions (two classes), or one covariance matrix of the "
             f"{n_classes} shares each, whose rows sum to 0, got {proportion_errors!r}"
         )
+    # Exactly 0, because counts with these errors must sum to the size of their bag.
+    errors = errors - errors.mean(axis=1, keepdims=True)
+    errors = errors - errors.mean(axis=2, keepdims=True)
     left, all_sizes = data.bag_sizes[:n_bags], (data.before or data).bag_sizes
     wider = np.divide(all_sizes[:n_bags], left, out=np.zeros(n_bags), where=left > 0)
     errors = errors * wider[:, None, None] ** 2

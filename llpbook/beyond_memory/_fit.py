@@ -20,12 +20,14 @@ from .._input import (
     check_proportions,
     check_whole,
     fill_empty_rows,
+    restored,
 )
 from ..base import (
     BagData,
     InChunks,
     flat_steps,
     told,
+    warn,
     warn_of_moments,
     whole_or_nothing,
 )
@@ -164,6 +166,11 @@ def read_chunks(
     X = first_pass(engine, layout, *shape, check=check, merged=merged)
     rows = np.flatnonzero(X.sizes)
     matrix = fill_empty_rows(matrix, rows, keys)
+    if not noisy:
+        counts = restored(matrix, X.sizes)
+        if text := counts.odd(keys):
+            warn(text)
+        matrix = counts.shares
     return BagData(X, rows, matrix, classes, keys, frequencies=X.sizes[rows])
 
 

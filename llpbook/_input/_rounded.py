@@ -1,0 +1,222 @@
+"""Shares that were printed with few digits, turned back into the counts that they were."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import bdtrc
+
+from ._arguments import quote
+
+#: The most decimals that count as few, and how far a share may be from its decimals: single precision.
+MOST_DECIMALS, EXACT = 6, 1e-7
+#: How far a count may be from a whole number, as a part of its bag.
+WHOLE = 1e-6
+#: Shares of which a part is no possible count are rounded counts if this part of the bags is at most so large, and
+#: chance makes all others possible counts with at most this probability.
+MOST_ODD, BY_CHANCE = 0.1, 0.01
+
+
+def whole_bags(counts, sizes):
+    """Which bags have whole counts, up to rounding, that sum to their sizes.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (n_bags, n_classes)
+    sizes : ndarray of int, shape (n_bags,)
+
+    Returns
+    -------
+    ndarray of bool, shape (n_bags,)
+    """
+    nearest = np.round(counts)
+    whole = np.abs(counts - nearest) < WHOLE * np.maximum(sizes, 1)[:, None]
+    return whole.all(axis=1) & (nearest.sum(axis=1) == sizes)
+
+
+class Restored(NamedTuple):
+    """What the digits of shares say of the counts of bags.
+
+    Attributes
+    ----------
+    shares : ndarray, shape (n_bags, n_classes)
+        Counts divided by sizes where one count is possible, the shares as they were elsewhere.
+    counts : ndarray, shape (n_bags, n_classes)
+        NaN where not one count is possible, and where the shares are no rounded counts.
+    possible : ndarray of int, shape (n_bags,)
+        How many counts of the classes are possible: 0, 1, or 2 for two and more; -1 for a bag without instances.
+    step : float
+        The unit of the last digit, such as 0.01; 0 for shares with more digits, or that are whole counts as they are.
+    sizes : ndarray of int, shape (n_bags,)
+    """
+
+    shares: np.ndarray
+    counts: np.ndarray
+    possible: np.ndarray
+    step: float
+    sizes: np.ndarray
+
+    @property
+    def agree(self):
+        """Whether the shares are rounded counts: then only they are changed."""
+        return rounded_counts(
+            self.possible, self.sizes, self.step, self.shares.shape[1]
+        )
+
+    def odd(self, bag_labels=None):
+        """A sentence on the bags whose shares are no counts, where those of the others are; "" without such bags.
+
+        Parameters
+        ----------
+        bag_labels : pandas.Index, optional
+            Names of the bags; numbers if not given.
+
+        Returns
+        -------
+        str
+        """
+        rows = np.flatnonzero(self.possible == 0)
+        if not len(rows) or not self.agree:
+            return ""
+        k = rows[0]
+        name = k if bag_labels is None else bag_labels[k]
+        share = f"{self.shares[k, -1]:.{decimals_of(self.step)}f}"
+        return (
+            f"the shares of {(self.possible > 0).sum()} bags are rounded counts, but those of {len(rows)} are not: "
+            f"no count of {self.sizes[k]} instances gives the share {share} of bag {quote(name)}. Look for a typing "
+            "error, or for instances that are missing; these shares are taken as they are"
+        )
+
+
+def decimals_of(step):
+    """Decimals of a number whose last digit has this unit."""
+    return round(-np.log10(step))
+
+
+def printed_step(shares):
+    """The unit of the last digit of printed shares, such as 0.01; 0 where they have more than `MOST_DECIMALS` digits.
+
+    Parameters
+    ----------
+    shares : ndarray
+        NaN is left out.
+
+    Returns
+    -------
+    float
+    """
+    for decimals in range(1, MOST_DECIMALS + 1):
+        if not (np.abs(shares - np.round(shares, decimals)) > EXACT).any():
+            return 10.0**-decimals
+    return 0.0
+
+
+def possible_counts(shares, sizes, half):
+    """The smallest and the largest count of each class in each bag, among the counts that agree with its shares.
+
+    Parameters
+    ----------
+    shares : ndarray, shape (n_bags, n_classes)
+    sizes : ndarray of int, shape (n_bags,)
+    half : float
+        How far a share may be from a count divided by the size.
+
+    Returns
+    -------
+    low, high : ndarray of int, shape (n_bags, n_classes)
+        Attained; in a bag where no counts are possible, some ``low`` is above ``high``.
+    """
+    n = sizes[:, None]
+    low = np.maximum(np.ceil(n * (shares - half - EXACT)), 0).astype(np.int64)
+    high = np.minimum(np.floor(n * (shares + half + EXACT)), n).astype(np.int64)
+    # The counts of a bag sum to its size.
+    least, most = low.sum(axis=1, keepdims=True), high.sum(axis=1, keepdims=True)
+    return np.maximum(low, n - (most - high)), np.minimum(high, n - (least - low))
+
+
+def restored(shares, sizes):
+    """Counts from printed shares, in bags where their digits leave one possibility.
+
+    Parameters
+    ----------
+    shares : ndarray, shape (n_bags, n_classes)
+    sizes : ndarray of int, shape (n_bags,)
+        Bags without instances are left as they are.
+
+    Returns
+    -------
+    Restored
+    """
+    used = sizes > 0
+    counts, possible = np.full(shares.shape, np.nan), np.full(len(sizes), -1)
+    n, p = sizes[used, None], shares[used]
+    if whole_bags(n * p, n[:, 0]).all():
+        counts[used], possible[used] = np.round(n * p), 1
+        return Restored(shares, counts, possible, 0.0, sizes)
+    step = printed_step(p)
+    if not step:
+        possible[used] = 0
+        return Restored(shares, counts, possible, 0.0, sizes)
+    low, high = possible_counts(p, n[:, 0], step / 2)
+    if shares.shape[1] > 2 and (low > high).any() and sums_to_one(p):
+        # Digits that were chosen so that each row sums to 1 are up to a whole unit away.
+        low, high = possible_counts(p, n[:, 0], step)
+    none, one = (low > high).any(axis=1), (low == high).all(axis=1)
+    possible[used] = np.select([none, one], [0, 1], 2)
+    sure = np.zeros(len(sizes), bool)
+    sure[used] = one & rounded_counts(possible, sizes, step, shares.shape[1])
+    counts[sure] = low[sure[used]]
+    better = np.where(sure[:, None], counts / np.maximum(sizes, 1)[:, None], shares)
+    return Restored(better, counts, possible, step, sizes)
+
+
+def rounded_counts(possible, sizes, step, n_classes):
+    """Whether shares are rounded counts: each is a possible one, or nearly each, which chance would not make so.
+
+    Parameters
+    ----------
+    possible : ndarray of int, shape (n_bags,)
+        As of `Restored`.
+    sizes : ndarray of int, shape (n_bags,)
+    step : float
+    n_classes : int
+
+    Returns
+    -------
+    bool
+    """
+    odd = np.mean(possible[sizes > 0] == 0)
+    if 0 < odd <= MOST_ODD:
+        agree = int((possible > 0).sum())
+        return chance_of_counts(sizes, step, n_classes, agree) <= BY_CHANCE
+    return not odd
+
+
+def chance_of_counts(sizes, step, n_classes=2, agree=None):
+    """The probability that shares drawn at random with so many digits are possible counts of bags of these sizes.
+
+    Parameters
+    ----------
+    sizes : ndarray of int, shape (n_bags,)
+        Bags without instances are left out.
+    step : float
+        From `printed_step`.
+    n_classes : int, default 2
+    agree : int, optional
+        In so many bags or more; in all if not given.
+
+    Returns
+    -------
+    float
+        1 where the shares have all digits.
+    """
+    if not step:
+        return 1.0
+    values = (sizes[sizes > 0] + 1) * step / (1 + step)
+    each = np.minimum(values, 1.0) ** (n_classes - 1)
+    agree = len(each) if agree is None else agree
+    return float(bdtrc(agree - 1, len(each), each.mean()))
+
+
+def sums_to_one(shares):
+    """Whether all rows sum to 1, but for rounding of the last bit."""
+    return bool((np.abs(shares.sum(axis=1) - 1) <= EXACT).all())
