@@ -24,7 +24,7 @@ _HOMES = {
     "diagnosis": ["diagnose"],
     "discriminant": ["WeightedLDA"],
     "dsdd": ["DSDD"],
-    "ecological": ["ecological_rates", "group_rate_band"],
+    "ecological": ["check_margins", "ecological_rates", "group_rate_band"],
     "em": ["EMLR"],
     "invcal": ["InvCal"],
     "kernel_kmeans": ["AOCKernelKMeans"],
@@ -43,7 +43,7 @@ _HOMES = {
     "beyond_memory": ["fit_chunks", "sample_bags"],
     "choosing": ["recommend"],
     "plotting": ["plot_bags", "plot_critical_difference"],
-    "proportions": ["identifiability", "label_proportions"],
+    "proportions": ["identifiability", "label_proportions", "restore_counts"],
     "smic": ["SMIC"],
     "theory": ["label_worth"],
     "uncertainty": [

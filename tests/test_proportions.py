@@ -393,6 +393,15 @@ def test_rows_made_to_sum_to_one_become_counts_again():
     )
 
 
+@pytest.mark.parametrize("step", [0.05, 0.02, 0.005])
+def test_a_step_of_several_units_is_seen(step):
+    bags, counts = bags_of_counts([7, 12] * 9)
+    exact = counts[:, 1] / counts.sum(axis=1)
+    back = restore_counts(bags, step * np.round(exact / step))
+    assert back.step == pytest.approx(step)
+    assert_allclose(back.proportions, exact)
+
+
 def test_bags_with_several_possible_counts_are_named_and_stay():
     bags, counts = bags_of_counts([9] * 20 + [1000])
     printed = (counts / counts.sum(axis=1, keepdims=True)).round(2)

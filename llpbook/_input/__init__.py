@@ -61,5 +61,5 @@ from ._sklearn import (
     safe_indexing,
     safe_split,
 )
-from ._totals import named_totals, sums_of_rows
+from ._totals import SURE, named_totals, sums_of_rows
 from ._types import ArrayLike, Chunks, Matrix, NDArray, Proportions, RandomState

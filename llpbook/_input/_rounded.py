@@ -89,11 +89,11 @@ class Restored(NamedTuple):
 
 def decimals_of(step):
     """Decimals of a number whose last digit has this unit."""
-    return round(-np.log10(step))
+    return int(np.ceil(-np.log10(step) - 1e-9))
 
 
 def printed_step(shares):
-    """The unit of the last digit of printed shares, such as 0.01; 0 where they have more than `MOST_DECIMALS` digits.
+    """The step of printed shares: 1, 5 or 2 units of a decimal, such as 0.01; 0 where they have too many digits.
 
     Parameters
     ----------
@@ -105,8 +105,10 @@ def printed_step(shares):
     float
     """
     for decimals in range(1, MOST_DECIMALS + 1):
-        if not (np.abs(shares - np.round(shares, decimals)) > EXACT).any():
-            return 10.0**-decimals
+        for unit in (1, 0.5, 0.2):
+            step = unit * 10.0**-decimals
+            if not (np.abs(shares - step * np.round(shares / step)) > EXACT).any():
+                return step
     return 0.0
 
 

@@ -5,7 +5,8 @@ in the group less the rate in the rest. The rate in the group is
 
 .. math:: r_{kG} = y_k + (1 - s_k) D_k .
 
-The share is published; the difference within the place is not. `ecological_rates` takes two tables of counts and the
+The share is published; the difference within the place is not. `check_margins` says where the two tables of a
+publication do not agree, and hands on tables that do. `ecological_rates` takes two tables of counts and the
 regions of the places, its strata: each region has rates of its own, pulled together as far as the counts say, with an
 interval, a band for relations between rates and shares that no table shows, and all contrasts. `group_rate_band` does
 it for a model with features of people, with a limit on the differences; `goodman` is the regression of the field,
@@ -28,6 +29,7 @@ from ._band import (
 from ._cells import fitted_cells, push_of_shares
 from ._joint import moves, shifted_cells, worst_directions
 from ._practice import goodman, least_squares, polling_errors
+from ._published import CheckedMargins, check_margins
 from ._rates import EcologicalRates, ecological_rates
 from ._report import (
     band_sentences,
@@ -38,8 +40,10 @@ from ._report import (
 from ._strata import label_spread, log_posterior, place_variances
 
 __all__ = [
+    "CheckedMargins",
     "EcologicalRates",
     "band_sentences",
+    "check_margins",
     "ecological_rates",
     "effect_needed",
     "goodman",

@@ -1,0 +1,352 @@
+"""Two published tables, of groups and of classes: what does not agree, place by place, and both reconciled."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from .._counts import whole_counts
+from .._input import SURE, named_totals, numbers, quote, sums_of_rows
+from .._printed import Printed
+
+#: Rows of a print for one kind of problem.
+SHOWN = 8
+#: What does not agree, in the order of a print; and what a rule does with places whose two sums differ.
+TOTALS, MORE, FEWER = (
+    "row of totals",
+    "more votes than people",
+    "fewer votes than people",
+)
+PROBLEMS = [
+    TOTALS,
+    "several different rows in groups",
+    "several different rows in classes",
+    "only in groups",
+    "only in classes",
+    "no people and no votes",
+    "no votes: has it reported?",
+    "votes without people",
+    MORE,
+    FEWER,
+]
+LEFT_OUT = "left out"
+SCALED = "groups scaled to the votes, as if each group had voted as often"
+RULES = {
+    "drop": {MORE: LEFT_OUT, FEWER: LEFT_OUT},
+    "scale": {MORE: SCALED, FEWER: SCALED},
+    "rest": {MORE: LEFT_OUT, FEWER: "people without a vote are the class 'rest'"},
+}
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedMargins(Printed):
+    """What `check_margins` returns; `print` it.
+
+    Attributes
+    ----------
+    X : DataFrame, shape (n_cells, n_groups)
+        For the next call, a row per place and group: 1 in the column of the group.
+    bags, group, counts : Series, shape (n_cells,)
+        The place, the group, and the people of each row.
+    proportions : DataFrame, shape (n_places, n_classes)
+        The shares of the classes, keyed by place.
+    groups : DataFrame, shape (n_places, n_groups)
+        Counts of the places that are kept. A row sums to the same number as that of ``classes``.
+    classes : DataFrame, shape (n_places, n_classes)
+    problems : DataFrame
+        A row per place that did not agree, by problem, largest difference first: ``problem``, ``people`` and
+        ``votes`` (the sums as published), ``difference`` (votes less people), and ``action``.
+    notes : list of str
+        Columns that were left out, and missing numbers that were read as 0.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from llpbook import check_margins
+    >>> groups = pd.DataFrame({"old": [40, 70], "young": [60, 30]}, index=["a", "b"])
+    >>> classes = pd.DataFrame({"no": [50, 35], "yes": [50, 65]}, index=["a", "b"])
+    >>> margins = check_margins(groups, classes)
+    >>> margins.counts.tolist(), margins.proportions["yes"].tolist()
+    ([40, 60, 70, 30], [0.5, 0.65])
+    """
+
+    X: pd.DataFrame
+    bags: pd.Series
+    group: pd.Series
+    counts: pd.Series
+    proportions: pd.DataFrame
+    groups: pd.DataFrame
+    classes: pd.DataFrame
+    problems: pd.DataFrame
+    notes: list
+
+    def __str__(self):
+        lines = list(self.notes)
+        for (problem, action), rows in self.problems.groupby(
+            ["problem", "action"], sort=False
+        ):
+            lines.append(f"{problem}: {len(rows)} ({action})")
+            shown = rows[["people", "votes", "difference"]].head(SHOWN)
+            lines += ["  " + line for line in shown.to_string().splitlines()]
+            lines += [f"  … and {len(rows) - SHOWN} more"] * (len(rows) > SHOWN)
+        lines = lines or ["the two tables agree in all places"]
+        people = int(self.counts.sum())
+        shape = f"{self.groups.shape[1]} groups, {self.classes.shape[1]} classes"
+        return "\n".join(
+            [*lines, f"kept: {len(self.classes)} places, {shape}, {people:,} people"]
+        )
+
+
+def check_margins(
+    groups: pd.DataFrame, classes: pd.DataFrame, *, rule: str = "drop"
+) -> CheckedMargins:
+    """Compare the groups with the classes of published tables, place by place, and make them agree.
+
+    Parameters
+    ----------
+    groups : DataFrame, shape (n_places, n_groups)
+        People of each group, with the places as index.
+    classes : DataFrame, shape (n_places, n_classes)
+        Votes for each class, with the same index in any order.
+    rule : {"drop", "scale", "rest"}, default "drop"
+        What is done with a place whose people and votes sum to different numbers. "drop" leaves it out. "scale" scales
+        its groups to the sum of its votes, which is right if each group voted as often. "rest" makes the people
+        without a vote a class of their own, and leaves out places with more votes than people.
+
+    Returns
+    -------
+    CheckedMargins
+        ``groups`` and ``classes`` with equal sums, for `ecological_rates`; and the arguments of a fit to cells.
+
+    Raises
+    ------
+    ValueError
+        If a table is no table of counts, the two share no place, or no place is left.
+
+    Notes
+    -----
+    Left out under each rule: rows of totals (which equal the sum of all other rows or of the rows beside them, or are
+    named so); places that stand in one table only, or several times with different numbers; and places without people
+    or without votes, which may not have reported. A column that is the sum of the other columns is no group and no
+    class. A missing number in a row that has others is read as 0, as after ``unstack``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> groups = pd.DataFrame({"old": [40, 70, 110], "young": [60, 50, 110]}, index=["a", "b", "Total"])
+    >>> classes = pd.DataFrame({"no": [50, 35, 85], "yes": [50, 65, 115]}, index=["a", "b", "Total"])
+    >>> print(check_margins(groups, classes, rule="scale"))
+    row of totals: 1 (left out)
+             people  votes  difference
+      Total     220    200         -20
+    fewer votes than people: 1 (groups scaled to the votes, as if each group had voted as often)
+         people  votes  difference
+      b     120    100         -20
+    kept: 2 places, 2 groups, 2 classes, 200 people
+    """
+    if rule not in RULES:
+        raise ValueError(f"rule must be one of {list(RULES)}, got {rule!r}")
+    problems, notes = [], []
+    tables = {"groups": groups, "classes": classes}
+    for name, table in tables.items():
+        table = without_totals(read_counts_of_places(table, name), name, notes)
+        tables[name] = table[~repeated(table, problems, name)]
+    G, V = shared_places(tables["groups"], tables["classes"], problems)
+    G, V = (
+        filled(table, name, notes) for table, name in ((G, "groups"), (V, "classes"))
+    )
+    judged = problems_of_places(G, V)
+    action = judged.map(RULES[rule]).fillna(LEFT_OUT)
+    off = judged != ""
+    problems.append(table_of_problems(G[off], V[off], judged[off], action[off]))
+    kept = ~off | (action != LEFT_OUT)
+    if not kept.any():
+        raise ValueError(
+            f"groups and classes agree in no place under rule={rule!r} ({judged.value_counts().to_dict()}): see the "
+            "other rules, 'scale' and 'rest'"
+        )
+    G, V = (
+        without_nobody(t, n, notes)
+        for t, n in ((G[kept], "groups"), (V[kept], "classes"))
+    )
+    people, ballots = G.sum(axis=1), V.sum(axis=1)
+    if rule == "rest" and (people > ballots).any():
+        if "rest" in V.columns:
+            raise ValueError("classes has a class 'rest' already: rename it")
+        V = V.assign(rest=people - ballots)
+    elif rule == "scale":
+        scaled = whole_counts(G.to_numpy(float), ballots.to_numpy())
+        G = pd.DataFrame(scaled, G.index, G.columns)
+    return margins_of(G, V, pd.concat(problems), notes)
+
+
+def read_counts_of_places(table, name):
+    """A table of counts, keyed by place, as floats; NaN where a number is missing.
+
+    Parameters
+    ----------
+    table : DataFrame
+    name : str
+        Of the argument, for messages.
+
+    Returns
+    -------
+    DataFrame
+    """
+    if hasattr(table, "to_pandas"):
+        table = table.to_pandas()
+    if (
+        not isinstance(table, pd.DataFrame)
+        or table.empty
+        or not table.columns.is_unique
+    ):
+        raise ValueError(
+            f"{name} must be a DataFrame with a row per place and one named column per "
+            f"{'group' if name == 'groups' else 'class'}, got {type(table).__name__}, shape {np.shape(table)}"
+        )
+    for column in table.columns:
+        texts = [v for v in table[column] if isinstance(v, str)]
+        if texts:
+            raise ValueError(
+                f"{name} holds the text {texts[0]!r} in column {quote(column)}. If the column names the places, pass "
+                f"{name}.set_index({quote(column)}); numbers like 1,234 are read by pd.read_csv(…, thousands=',')"
+            )
+    values = numbers(name, table.astype(float))
+    wrong = (values < 0) | (values != np.round(values)) & ~np.isnan(values)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        hint = ""
+        if np.nanmax(values) <= 1:
+            hint = f"; for shares, pass {name}.mul(sizes, axis=0).round() with the sizes of the places"
+        raise ValueError(
+            f"{name} must hold counts: whole numbers, 0 or more, got {values[row, column]:g} for place "
+            f"{quote(table.index[row])}, column {quote(table.columns[column])}{hint}"
+        )
+    return pd.DataFrame(values, table.index, table.columns)
+
+
+def without_totals(table, name, notes):
+    """The table without a column that is the sum of the others, or named so."""
+    rest = table.sum(axis=1).to_numpy()[:, None] - table.fillna(0)
+    summed = (table.isna() | (table == rest)).all()
+    named = named_totals(table.columns)
+    by_chance = np.log1p(table).sum() < np.log(SURE)
+    summed &= (table.shape[1] > 2) & ~by_chance
+    for column in table.columns[summed | named]:
+        rest = table.drop(columns=column)
+        if rest.shape[1] < 2:
+            raise ValueError(
+                f"{name} must have two columns or more beside {quote(column)}, which is a total: pass "
+                f"{name}.assign(others={name}[{quote(column)}] - {name}[{quote(rest.columns[0])}])"
+                f".drop(columns={quote(column)})"
+            )
+        left = int(table[column].sum() - rest.sum().sum())
+        more = f", but exceeds them by {left:,} in all: are some missing?" * (left > 0)
+        notes.append(
+            f"column {quote(column)} of {name} is left out as the sum of the others{more}"
+        )
+        table = rest
+    return table
+
+
+def repeated(table, problems, name):
+    """Which rows are left out because their place stands there several times: equal rows all but the first."""
+    again = table.index.duplicated(keep=False)
+    equal = table.reset_index().duplicated().to_numpy()
+    several = table.index.isin(table.index[table.index.duplicated() & ~equal])
+    sums = table[several].sum(axis=1)
+    problems.append(
+        rows_of_problems(
+            sums.groupby(level=0).sum(), name, f"several different rows in {name}"
+        )
+    )
+    return several | (again & equal)
+
+
+def shared_places(groups, classes, problems):
+    """Both tables for the places that stand in both, in the order of the groups."""
+    both = groups.index[groups.index.isin(classes.index)]
+    if not len(both):
+        first, second = (quote(t.index[0]) for t in (groups, classes))
+        raise ValueError(
+            f"groups and classes share no place: groups has {first}, classes {second}, and so on. Are the places the "
+            "index of both tables, written in the same way (01 or 1, text or numbers)?"
+        )
+    said = both.append([table.index for table in problems])
+    for name, table in (("groups", groups), ("classes", classes)):
+        sums = table[~table.index.isin(said)].sum(axis=1)
+        problems.append(rows_of_problems(sums, name, f"only in {name}"))
+    return groups.loc[both], classes.loc[both]
+
+
+def filled(table, name, notes):
+    """Missing numbers as 0, with a note where the row has others."""
+    lost = table.isna()
+    some = lost[~lost.all(axis=1)].sum()
+    for column, n in some[some > 0].items():
+        notes.append(
+            f"column {quote(column)} of {name} misses {n} numbers, which are read as 0"
+        )
+    return table.fillna(0).astype(np.int64)
+
+
+def without_nobody(table, name, notes):
+    """The table without columns of zeros."""
+    nobody = (table == 0).all()
+    notes += [
+        f"column {quote(c)} of {name} has nobody and is left out"
+        for c in table.columns[nobody]
+    ]
+    return table.loc[:, ~nobody]
+
+
+def problems_of_places(G, V):
+    """What does not agree in each place, "" where all does."""
+    people, ballots = G.sum(axis=1), V.sum(axis=1)
+    totals = np.zeros(len(G), bool)
+    totals[list(sums_of_rows(np.column_stack([G, V.iloc[:, :-1]])))] = True
+    kinds = {
+        TOTALS: totals | named_totals(G.index),
+        "no people and no votes": (people == 0) & (ballots == 0),
+        "no votes: has it reported?": ballots == 0,
+        "votes without people": people == 0,
+        MORE: ballots > people,
+        FEWER: ballots < people,
+    }
+    return pd.Series(np.select(list(kinds.values()), list(kinds), ""), G.index)
+
+
+def table_of_problems(G, V, problem, action):
+    """Rows for `CheckedMargins.problems`."""
+    people, ballots = G.sum(axis=1), V.sum(axis=1)
+    table = pd.DataFrame({"problem": problem, "people": people, "votes": ballots})
+    table["difference"] = ballots - people
+    return table.assign(action=action).astype({c: "Int64" for c in table.columns[1:4]})
+
+
+def rows_of_problems(sums, name, problem):
+    """Rows for places of which one table says nothing that can be used."""
+    table = pd.DataFrame({"people": pd.NA, "votes": pd.NA}, sums.index, dtype="Int64")
+    table["people" if name == "groups" else "votes"] = sums.astype("Int64")
+    table = table.assign(difference=pd.array([pd.NA] * len(table), dtype="Int64"))
+    table.insert(0, "problem", problem)
+    return table.assign(action=LEFT_OUT)
+
+
+def margins_of(G, V, problems, notes):
+    """The `CheckedMargins` of two tables that agree, with the cells of the groups."""
+    size = problems["difference"].fillna(problems[["people", "votes"]].max(axis=1))
+    kind = pd.Categorical(problems["problem"], PROBLEMS).codes
+    order = np.lexsort([-size.abs().to_numpy(float), kind])
+    group = np.tile(G.columns, len(G))
+    return CheckedMargins(
+        X=pd.DataFrame({g: (group == g).astype(float) for g in G.columns}),
+        bags=pd.Series(G.index.to_flat_index().repeat(G.shape[1]), name="place"),
+        group=pd.Series(group, name="group"),
+        counts=pd.Series(G.to_numpy().ravel(), name="people"),
+        proportions=V.div(V.sum(axis=1), axis=0),
+        groups=G,
+        classes=V,
+        problems=problems.iloc[order],
+        notes=notes,
+    )
