@@ -225,7 +225,8 @@ def test_places_in_regions_keep_both_names():
     )
     groups, classes = groups.set_axis(regions), classes.set_axis(regions)
     total = groups.sum().to_frame(("x", "Total")).T
-    margins = check_margins(pd.concat([groups, total]), classes.assign(none=0))
+    total = pd.concat([groups, total]).rename_axis(regions.names)
+    margins = check_margins(total, classes.assign(none=0))
     assert problems_of(margins) == {"only in groups": [("x", "Total")]}
     assert "column 'none' of classes has nobody" in str(margins)
     assert margins.groups.index.names == ["region", "place"]

@@ -35,7 +35,6 @@ from ._kernels import (
 from ._parameters import constraints
 from ._rounded import (
     BY_CHANCE,
-    chance_of_counts,
     printed_step,
     restored,
     whole_bags,

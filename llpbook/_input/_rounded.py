@@ -8,12 +8,12 @@ from scipy.special import bdtrc
 from ._arguments import quote
 
 #: The most decimals that count as few, and how far a share may be from its decimals: single precision.
-MOST_DECIMALS, EXACT = 6, 1e-7
+MOST_DECIMALS, EXACT = 5, 1e-7
 #: How far a count may be from a whole number, as a part of its bag.
 WHOLE = 1e-6
-#: Shares of which a part is no possible count are rounded counts if this part of the bags is at most so large, and
-#: chance makes all others possible counts with at most this probability.
-MOST_ODD, BY_CHANCE = 0.1, 0.01
+#: Shares are rounded counts if each is a possible one and the step is fine. With a coarser step, or where a part of the
+#: bags, at most this one, has no possible count, chance must make as many possible with at most this probability.
+FINE, MOST_ODD, BY_CHANCE = 0.01, 0.1, 0.05
 
 
 def whole_bags(counts, sizes):
@@ -47,6 +47,8 @@ class Restored(NamedTuple):
     step : float
         The unit of the last digit, such as 0.01; 0 for shares with more digits, or that are whole counts as they are.
     sizes : ndarray of int, shape (n_bags,)
+    chance : float, default 0.0
+        From `chance_of_counts`, for shares with few digits.
     """
 
     shares: np.ndarray
@@ -54,13 +56,15 @@ class Restored(NamedTuple):
     possible: np.ndarray
     step: float
     sizes: np.ndarray
+    chance: float = 0.0
 
     @property
     def agree(self):
-        """Whether the shares are rounded counts: then only they are changed."""
-        return rounded_counts(
-            self.possible, self.sizes, self.step, self.shares.shape[1]
-        )
+        """Whether the shares are rounded counts: if not, none is changed."""
+        odd = np.mean(self.possible[self.sizes > 0] == 0)
+        if odd == 0 and self.step <= FINE:
+            return True
+        return bool(odd <= MOST_ODD and self.chance <= BY_CHANCE)
 
     def odd(self, bag_labels=None):
         """A sentence on the bags whose shares are no counts, where those of the others are; "" without such bags.
@@ -164,59 +168,37 @@ def restored(shares, sizes):
         low, high = possible_counts(p, n[:, 0], step)
     none, one = (low > high).any(axis=1), (low == high).all(axis=1)
     possible[used] = np.select([none, one], [0, 1], 2)
-    sure = np.zeros(len(sizes), bool)
-    sure[used] = one & rounded_counts(possible, sizes, step, shares.shape[1])
-    counts[sure] = low[sure[used]]
-    better = np.where(sure[:, None], counts / np.maximum(sizes, 1)[:, None], shares)
-    return Restored(better, counts, possible, step, sizes)
+    chance = chance_of_counts(possible[used], p, n[:, 0], step)
+    result = Restored(shares, counts, possible, step, sizes, chance)
+    if not result.agree:
+        return result
+    counts[possible == 1] = low[one]
+    exact = counts / np.maximum(sizes, 1)[:, None]
+    return result._replace(shares=np.where(possible[:, None] == 1, exact, shares))
 
 
-def rounded_counts(possible, sizes, step, n_classes):
-    """Whether shares are rounded counts: each is a possible one, or nearly each, which chance would not make so.
+def chance_of_counts(possible, shares, sizes, step):
+    """The probability that chance makes as many shares possible counts, if all shares with these digits are as likely.
+
+    Equal shares of bags of equal size say so once.
 
     Parameters
     ----------
     possible : ndarray of int, shape (n_bags,)
         As of `Restored`.
+    shares : ndarray, shape (n_bags, n_classes)
     sizes : ndarray of int, shape (n_bags,)
     step : float
-    n_classes : int
-
-    Returns
-    -------
-    bool
-    """
-    odd = np.mean(possible[sizes > 0] == 0)
-    if 0 < odd <= MOST_ODD:
-        agree = int((possible > 0).sum())
-        return chance_of_counts(sizes, step, n_classes, agree) <= BY_CHANCE
-    return not odd
-
-
-def chance_of_counts(sizes, step, n_classes=2, agree=None):
-    """The probability that shares drawn at random with so many digits are possible counts of bags of these sizes.
-
-    Parameters
-    ----------
-    sizes : ndarray of int, shape (n_bags,)
-        Bags without instances are left out.
-    step : float
-        From `printed_step`.
-    n_classes : int, default 2
-    agree : int, optional
-        In so many bags or more; in all if not given.
 
     Returns
     -------
     float
-        1 where the shares have all digits.
     """
-    if not step:
-        return 1.0
-    values = (sizes[sizes > 0] + 1) * step / (1 + step)
-    each = np.minimum(values, 1.0) ** (n_classes - 1)
-    agree = len(each) if agree is None else agree
-    return float(bdtrc(agree - 1, len(each), each.mean()))
+    rows = np.column_stack([possible > 0, sizes, np.round(shares / step)])
+    rows = np.unique(rows, axis=0)
+    each = np.minimum((rows[:, 1] + 1) * step / (1 + step), 1.0)
+    each = each ** (shares.shape[1] - 1)
+    return float(bdtrc(rows[:, 0].sum() - 1, len(each), each.mean()))
 
 
 def sums_to_one(shares):

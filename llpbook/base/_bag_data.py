@@ -52,8 +52,8 @@ class BagData:
     frequencies : ndarray of int, shape (n_rows,), or None
         How many equal instances each row of X stands for, at least 1; None for one. With frequencies, what is said
         above to be of n_instances is one per row.
-    step : float
-        The unit of the last digit of the shares as they were given, where counts were restored from them; 0 elsewhere.
+    chance : float
+        The probability that chance makes as many shares possible counts, where counts were restored from their digits.
     """
 
     X: object
@@ -67,7 +67,7 @@ class BagData:
     bag_weights: object = None
     covariances: object = None
     frequencies: object = None
-    step: float = 0.0
+    chance: float = 0.0
 
     @property
     def used(self):
@@ -227,8 +227,7 @@ def read_bags(
     counts = restored(matrix, data.bag_sizes)
     if text := counts.odd(keys):
         warn(text)
-    step = counts.step if counts.agree else 0.0
-    return replace(data, proportions=counts.shares, step=step)
+    return replace(data, proportions=counts.shares, chance=counts.chance)
 
 
 #: Shares that differ by no more are equal: rounding.

@@ -12,7 +12,6 @@ from .._input import (
     Matrix,
     Proportions,
     RandomState,
-    chance_of_counts,
     check_features,
     check_whole,
 )
@@ -56,10 +55,8 @@ def read_problem(X, bags, proportions, labels=None, exact=None):
     sizes = np.bincount(codes, minlength=len(matrix))
     counts, sizes = whole_counts(matrix, sizes), sizes[:, None]
     whole = bool((np.abs(counts - sizes * matrix) < 0.02).all())
-    if data.step:
-        # In large bags rounded shares of any other people are possible counts, too.
-        chance = chance_of_counts(data.bag_sizes, data.step, matrix.shape[1])
-        whole &= chance <= BY_CHANCE
+    # In large bags rounded shares of any other people are possible counts, too.
+    whole &= data.chance <= BY_CHANCE
     if exact and not whole:
         matrix = np.where(sizes > 0, counts / np.maximum(sizes, 1), matrix)
     exact = whole if exact is None else exact
