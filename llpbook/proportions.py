@@ -52,7 +52,7 @@ __all__ = [
 
 
 def _read_shares(bags, proportions):
-    """What `restored` finds in the bags that hold instances."""
+    """Shares of the bags that hold instances, with counts restored."""
     matrix, _, keys = check_proportions(proportions, empty_rows=True)
     codes = check_bags(bags, np.size(bags), len(matrix), keys)
     sizes = np.bincount(codes, minlength=len(matrix))
@@ -368,7 +368,7 @@ def count_labelings(counts: ArrayLike) -> int:
 
 @dataclass(frozen=True, eq=False)
 class RestoredCounts(Printed):
-    """What `restore_counts` returns; `print` it.
+    """Counts that printed shares allow, from `restore_counts`; `print` it.
 
     Attributes
     ----------

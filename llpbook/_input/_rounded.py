@@ -17,7 +17,7 @@ FINE, MOST_ODD, BY_CHANCE = 0.01, 0.1, 0.05
 
 
 def whole_bags(counts, sizes):
-    """Which bags have whole counts, up to rounding, that sum to their sizes.
+    """Mark the bags whose counts are whole, up to rounding, and sum to their sizes.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def whole_bags(counts, sizes):
 
 
 class Restored(NamedTuple):
-    """What the digits of shares say of the counts of bags.
+    """Counts of bags, as far as the digits of their shares determine them.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Restored(NamedTuple):
 
     @property
     def agree(self):
-        """Whether the shares are rounded counts: if not, none is changed."""
+        """True if the shares are rounded counts; if not, none is changed."""
         odd = np.mean(self.possible[self.sizes > 0] == 0)
         if odd == 0 and self.step <= FINE:
             return True
@@ -202,5 +202,5 @@ def chance_of_counts(possible, shares, sizes, step):
 
 
 def sums_to_one(shares):
-    """Whether all rows sum to 1, but for rounding of the last bit."""
+    """True if all rows sum to 1, in single precision."""
     return bool((np.abs(shares.sum(axis=1) - 1) <= EXACT).all())

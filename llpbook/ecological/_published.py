@@ -40,7 +40,7 @@ RULES = {
 
 @dataclass(frozen=True, eq=False)
 class CheckedMargins(Printed):
-    """What `check_margins` returns; `print` it.
+    """Two tables that agree, and the problems of the published ones, from `check_margins`; `print` it.
 
     Attributes
     ----------
@@ -146,7 +146,8 @@ def check_margins(
     """
     if rule not in RULES:
         raise ValueError(f"rule must be one of {list(RULES)}, got {rule!r}")
-    problems, notes = [], []
+    problems: list[pd.DataFrame] = []
+    notes: list[str] = []
     tables = {"groups": groups, "classes": classes}
     for name, table in tables.items():
         table = without_totals(read_counts_of_places(table, name), name, notes)
@@ -250,7 +251,7 @@ def without_totals(table, name, notes):
 
 
 def repeated(table, problems, name):
-    """Which rows are left out because their place stands there several times: equal rows all but the first."""
+    """Mark the rows of places that stand there several times; of equal rows the first is kept."""
     again = table.index.duplicated(keep=False)
     equal = table.reset_index().duplicated().to_numpy()
     several = table.index.isin(table.index[table.index.duplicated() & ~equal])
@@ -301,7 +302,7 @@ def without_nobody(table, name, notes):
 
 
 def problems_of_places(G, V):
-    """What does not agree in each place, "" where all does."""
+    """Name the first problem of each place, "" for none."""
     people, ballots = G.sum(axis=1), V.sum(axis=1)
     totals = np.zeros(len(G), bool)
     totals[list(sums_of_rows(np.column_stack([G, V.iloc[:, :-1]])))] = True
