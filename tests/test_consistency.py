@@ -8,7 +8,7 @@ import importlib
 import inspect
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import matplotlib
@@ -439,3 +439,113 @@ def test_every_option_of_a_public_function_acts(name, option):
     if changed:  # alone it is refused, with the name of what is missing
         with pytest.raises(ValueError, match="|".join(changed)):
             called(name, **needs | {option: OTHERS[name][option]})
+
+
+# --- defaults ---------------------------------------------------------------------------------------------------------
+
+#: Each default that is a value: a change of one changes everybody's results, and belongs to the change log.
+DEFAULTS = """
+AOCKernelKMeans(C_p=1.0, kernel="linear", gamma="scale", n_init=10, max_iter=100)
+AlterSVM(C=0.1, C_p=10.0, kernel="linear", gamma="scale", fit_intercept=True, bag_weights="size", annealing="fast", \
+init="random", n_init=10)
+AlternatingMeanMap(alpha=1.0, init="laplacian", max_iter=100, bag_weights="size", kernel="linear", gamma="scale", \
+fit_intercept=True, tol=1e-06)
+BagBatches(bags_per_batch=8)
+BagBoosting(loss="counts", learning_rate=1.5, max_iter=100, max_leaf_nodes=8, validation_fraction=0.1, C=0.1)
+BagBootstrap(failed=0)
+BagLogistic(loss="counts", C=0.1, kernel="linear", gamma="scale", fit_intercept=True, penalize_intercept=False, \
+max_iter=1000, tol=1e-05)
+BagMeanRegression(alpha=1.0, bag_weights="size")
+BagReport(spread_limit=inf, deviation=nan)
+ClusterModelSelection(n_clusters=6, labeler="exhaustive", combine="weighted", max_iter=10, population_size=25, \
+mutation_variance=1.0, crossover_probability=0.3, tournament_size=0.25)
+CoefficientTable(level=0.95)
+ConvSVM(C=1.0, epsilon=0.0, kernel="linear", gamma="scale", fit_intercept=True, cutting_planes="ascent", \
+max_cutting_planes=20, tol=0.001)
+CountBoosting(learning_rate=1.5, max_iter=100, max_leaf_nodes=8, validation_fraction=0.1, C=0.1, exact_up_to=20)
+CountCalibration(n_folds=10, lapse=0.01, exact_up_to=20)
+CountLogistic(C=0.1, kernel="linear", gamma="scale", fit_intercept=True, penalize_intercept=False, exact_up_to=20, \
+max_iter=1000, tol=1e-05)
+CountLoss(exact_up_to=20, bag_deviation=0.0)
+DSDD(sigma="cv", alpha="cv", n_centers=300, init="hinge", n_folds=5, n_tuning=1000, class_prior="balanced", \
+max_iter=100, tol=1e-09)
+EMLR(C=1.0, init="majority", soft=False, stop="fixed_point", max_iter=500, tol=0.0001)
+EasyLoss(factor="size")
+FullBagKFold(n_splits=5)
+InvCal(C_p=1.0, epsilon=0.1, epsilon_unit="log_odds", kernel="linear", gamma="scale", fit_intercept=True, \
+bag_weights="uniform", tol=1e-09)
+KDEDifference(sigma="cv", class_prior="balanced")
+LLPGridSearchCV(refit=True, pre_dispatch="2*n_jobs", error_score=nan, return_train_score=False)
+LLPRandomizedSearchCV(n_iter=10, refit=True, pre_dispatch="2*n_jobs", error_score=nan, return_train_score=False)
+LSDD(sigma="cv", alpha="cv", criterion="l2", n_centers=300, n_folds=5, class_prior="balanced")
+LaplacianMeanMap(alpha=1.0, smoothness=0.1, sigma="median", epsilon=0.0, bag_weights="size", \
+operator_weights="size", kernel="linear", gamma="scale", fit_intercept=True, max_iter=1000, tol=1e-06)
+MeanMap(alpha=1.0, kernel="linear", gamma="scale", fit_intercept=True, bag_weights="size", max_iter=1000, tol=1e-06)
+ProportionLoss(divergence="cross_entropy")
+ProportionScorer(error="mae")
+SMIC(n_neighbors="cv")
+SplitBagBootstrap(n_splits=5, test_size=0.5, out_of_bag=False)
+SplitBagKFold(n_splits=5, shuffle=True)
+SplitBagShuffle(n_splits=5, test_size=0.5)
+TestResult(detectable=nan, note="")
+WeightedLDA(scheme="wws", logits="posterior", max_iter=300, tol=1e-05)
+accuracy_bounds(rounding=0.0)
+adversarial_shift(radius=0.1, step=0.0001)
+bag_bootstrap(n_resamples=200)
+bag_deviation(C=(0.1, 1.0), n_resamples=99)
+bag_report(level=0.05)
+chunk_coefficient_table(check_chunks=True, level=0.95)
+chunk_group_rate(check_chunks=True, level=0.95, rounding=0.0)
+coefficient_table(level=0.95)
+critical_difference(test="bonferroni-dunn", level=0.1)
+diagnose(alpha=0.05, n_permutations=199, random_state=0)
+effect_needed(rounding=0.0)
+fit_chunks(check_chunks=True)
+friedman(correct_ties=True)
+friedman_from_ranks(tie_factor=1)
+goodman(weights="size")
+group_rate(level=0.95, rounding=0.0)
+group_rate_band(rounding=0.0)
+group_rate_bounds(rounding=0.0)
+independences(tol=1e-09)
+load(encoding="onehot")
+load_bags(encoding="onehot")
+make_dataset(name="data")
+paired_differences(by=(), test_train_ratio=0)
+plot_bags(max_bags=8)
+plot_critical_difference(level=0.1)
+polling_errors(design=1.0)
+proportion_scorer(error="mae")
+provenance(encoding="onehot")
+recommend(max_seconds=60.0, random_state=0)
+tomography(rounding=0.0)
+toy_problem(n=30, priors=(0.3, 0.7))
+two_bag_test(n_permutations=999, alpha=0.05, random_state=0)
+"""
+PINNED = [line for line in DEFAULTS.splitlines() if line]
+
+
+def defaults_of(found):
+    """Those of a public object that are values, as its call would be written; "" where there are none."""
+    parameters = inspect.signature(found).parameters.values()
+    own = [p for p in parameters if p.default not in (p.empty, None)]
+    values = [f"{p.name}={p.default!r}" for p in own if p.name != "verbose"]
+    return f"{found.__name__}({', '.join(values)})".replace("'", '"') * bool(values)
+
+
+def public_objects():
+    for room in llpbook._ROOMS:
+        module = importlib.import_module(f"llpbook.{room}")
+        for found in map(partial(getattr, module), module.__all__):
+            if not (inspect.isclass(found) and issubclass(found, Exception)):
+                yield found
+
+
+@pytest.mark.parametrize("line", PINNED, ids=lambda line: line.partition("(")[0])
+def test_a_default_is_what_it_was(line):
+    found = {one.__name__: one for one in public_objects()}
+    assert defaults_of(found[line.partition("(")[0]]) == line
+
+
+def test_every_default_is_pinned():
+    assert {*PINNED} == {*map(defaults_of, public_objects())} - {""}
