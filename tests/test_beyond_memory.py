@@ -395,6 +395,20 @@ def test_tasks_and_fragments_without_their_libraries(monkeypatch, tmp_path):
         said(rf"chunk 1 \({name}\) (has no|cannot)", [FRAME, chunk], **given)
 
 
+def test_a_folder_that_holds_no_rows_or_other_folders_is_said(tmp_path):
+    given, empty = {"features": features(FRAME)}, tmp_path / "a.parquet"
+    (empty / "_temporary").mkdir(parents=True)
+    for mark in (empty / "_SUCCESS", empty / ".crc", empty / "_temporary" / "_0"):
+        mark.touch()
+        for chunks in ([FRAME, empty], [FRAME, str(empty)]):
+            said("chunk 1 .*a.parquet.* is a folder without files", chunks, **given)
+        said("chunk 0 .*a.parquet.* is a folder without files", tmp_path, **given)
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / "year=2020").mkdir()
+    wanted = "the folder 'year=2020' in it, which would be left out"
+    said(wanted, tmp_path, error=ValueError, **given)
+
+
 def test_a_worker_that_died_is_said(monkeypatch):
     def work(*args):
         raise BrokenExecutor

@@ -94,13 +94,16 @@ def told(estimator):
 
 @contextmanager
 def whole_or_nothing(estimator):
-    """A fit that leaves the estimator as it was if it is refused or interrupted: no half of a model.
+    """A fit that finds nothing of an earlier one, which comes back if this one is refused or interrupted.
 
     Parameters
     ----------
     estimator : LLPClassifier
     """
     before = estimator.__dict__.copy()
+    for name in before:
+        if name.endswith("_") and not name.startswith("_"):
+            delattr(estimator, name)
     try:
         yield
     except BaseException:

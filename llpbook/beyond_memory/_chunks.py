@@ -65,12 +65,19 @@ def read(chunk, columns=None):
 
 
 def data_set(path):
-    """A file of Parquet as a data set of pyarrow."""
+    """A file of Parquet, or a folder of them, as a data set of pyarrow."""
+    if Path(path).is_dir() and not any(map(holds_rows, Path(path).rglob("*"))):
+        raise ValueError("it is a folder without files: did the job that writes it end?")
     try:
         from pyarrow.dataset import dataset
     except ImportError as error:
         raise ImportError("it needs pyarrow: pip install pyarrow") from error
     return dataset(path, format="parquet")
+
+
+def holds_rows(path):
+    """Whether a path in a folder of Parquet is a file of it; names in _ or . are those of marks, such as _SUCCESS."""
+    return path.is_file() and path.name[0] not in "._"
 
 
 def read_csv(path, columns=None):
@@ -125,6 +132,13 @@ def listed(chunks):
         folder, chunks = chunks, sorted(Path(chunks).glob("*.parquet"))
         if not chunks:
             raise ValueError(f"chunks is the folder {str(folder)!r}, without .parquet")
+        inside = [p.name for p in Path(folder).iterdir() if p.is_dir()]
+        left = [n for n in inside if n[0] not in "._" and not n.endswith(".parquet")]
+        if left:
+            raise ValueError(
+                f"chunks is the folder {str(folder)!r} with the folder {left[0]!r} in it, which would be left out: "
+                "pass a list of all files, sorted(Path(folder).rglob('*.parquet'))"
+            )
     if isinstance(chunks, str | Path | pd.DataFrame):
         chunks = [chunks]
     if not hasattr(chunks, "__iter__"):
