@@ -272,7 +272,8 @@ class InvCal(KernelClassifier):
         L, n = data.S.shape
         need = f"InvCal with a kernel on {n} instances in {L} bags"
         require_memory(need, peak_memory(n, L), WITHOUT_GRAM)
-        self.X_fit_, self.gamma_ = data.X, kernel_coefficient(self.gamma, data.X)
+        self.X_fit_ = data.X
+        self.gamma_ = kernel_coefficient(self.gamma, data.X, data.frequencies)
         gram = bag_kernel(data.X, data.S, self.kernel, self.gamma_)
         means, to_dual = kernel_features(gram)
         refuse_indefinite(gram, means, self.kernel)

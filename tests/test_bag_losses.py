@@ -666,3 +666,66 @@ def test_batches_hold_whole_bags_and_each_instance_once(per_batch):
     names = np.char.zfill(bags.astype(str), 2)
     again = [r.tolist() for r in BagBatches(names, per_batch, random_state=1)]
     assert again == [r.tolist() for r in passes[0]]
+
+
+def test_easy_labels_without_a_best_intercept_are_refused():
+    rng = np.random.default_rng(0)
+    sizes = np.append(20, np.full(10, 2))
+    bags, p = np.repeat(np.arange(11), sizes), np.zeros(11)
+    p[[0, 3]] = 0.9, 0.5
+    X = rng.normal(size=(len(bags), 2)) + p[bags][:, None]
+    eta = sizes @ p / len(bags)
+    labels = (sizes * (p - eta) + eta)[bags]  # sum to 172 for 40 instances
+    named = pd.DataFrame({"no": 1 - p, "yes": p})
+    stated = EasyLoss((1 - eta, eta))
+    refused = (
+        BagLogistic("easy"),
+        BagLogistic(stated),
+        BagBoosting("easy"),
+        BagLogistic("easy", kernel="rbf"),
+    )
+    for model in (*refused, BagLogistic(ProportionLoss() + EasyLoss())):
+        with pytest.raises(ValueError, match="far from class 'no' it falls by"):
+            model.fit(X, bags, named)
+    with pytest.raises(ValueError, match=rf"falls by {labels.sum() - 40:.3g} per unit"):
+        BagLogistic("easy").fit(X, bags, p)
+    for model in (
+        BagLogistic("easy", penalize_intercept=True),
+        BagLogistic("easy", fit_intercept=False),
+        BagLogistic(EasyLoss(factor="worth")),
+    ):
+        assert model.fit(X, bags, named).gap_ <= model.tol
+    # the other side, a prior that is not theirs, and several classes
+    with pytest.raises(ValueError, match="far from class 1 it falls"):
+        BagLogistic("easy").fit(X, bags, 1 - p)
+    with pytest.raises(ValueError, match="far from class 0 it falls"):
+        BagLogistic(EasyLoss((0.9, 0.1))).fit(
+            X[:20], np.arange(20) // 5, [0.8, 0.9, 0.8, 0.6]
+        )
+    three = np.column_stack([1 - p, p / 3, 2 * p / 3])
+    three[5] = 0.8, 0.2, 0.0
+    with pytest.raises(ValueError, match="far from class 0 it falls"):
+        BagLogistic("easy").fit(X, bags, three)
+
+
+@pytest.mark.parametrize("learner", [BagLogistic, BagBoosting])
+def test_each_class_against_the_rest_has_its_own_errors(learner):
+    rng, (n, L, K) = np.random.default_rng(0), (300, 30, 3)
+    y = rng.integers(0, K, n)
+    X, bags = rng.normal(size=(n, 2)) + np.eye(3)[y, :2] * 2, np.arange(n) // 10
+    P = label_proportions(y, bags, classes=range(3))
+    A = rng.normal(size=(L, 3, 3)) * np.array([0.01, 0.02, 0.2])[None, :, None]
+    errors = np.eye(3) - 1 / 3
+    errors = errors @ (A @ A.transpose(0, 2, 1)) @ errors  # rows sum to 0
+    fast = {"max_iter": 3} if learner is BagBoosting else {}
+    model = learner("normal", proportion_errors=errors, **fast).fit(X, bags, P)
+    for k in range(3):
+        own = learner("normal", proportion_errors=np.sqrt(errors[:, k, k]), **fast)
+        own.fit(X, bags, P[:, k])
+        assert_allclose(model.decision_function(X)[:, k], own.decision_function(X))
+    turned = errors[:, [2, 0, 1]][:, :, [2, 0, 1]]
+    model.set_params(proportion_errors=turned)
+    again = model.fit(X, bags, P[:, [2, 0, 1]]).decision_function(X)
+    model.set_params(proportion_errors=errors)
+    wanted = model.fit(X, bags, P).decision_function(X)
+    assert_allclose(again, wanted[:, [2, 0, 1]])

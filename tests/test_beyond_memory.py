@@ -7,6 +7,7 @@ import signal
 import sys
 import warnings
 from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace as Lazy
@@ -39,6 +40,13 @@ from llpbook import (
     sample_bags,
 )
 from llpbook._linear import LinearObjective, _objective, bag_counts
+from llpbook.bag_losses import (
+    BagLoss,
+    EasyLoss,
+    EntropyTerm,
+    ForwardLoss,
+    ProportionLoss,
+)
 from llpbook.beyond_memory import ChunkError, EngineError, _chunks, _instances
 from llpbook.count_likelihood import CountLoss
 from llpbook.discriminant import weighted_means, within_covariance
@@ -208,6 +216,51 @@ def test_same_answer_as_in_memory(model, scaled, K):
         assert vars(found[0]).keys() == vars(wanted[0]).keys()
         for name in ("mean_", "var_", "scale_", "n_samples_seen_", "n_features_in_"):
             assert_allclose(getattr(found[0], name), getattr(wanted[0], name))
+
+
+@dataclass(frozen=True)
+class OwnComparison(BagLoss):
+    """A loss of a user that compares bags, and knows nothing of chunks."""
+
+    fewest_bags = 2
+
+    def of_counts(self, scores, observed):
+        return ForwardLoss().of_counts(scores, observed)
+
+
+COMPARING = {
+    "forward": ForwardLoss(),
+    "worth": EasyLoss(factor="worth"),
+    "sum": ProportionLoss() + 0.5 * ForwardLoss(),
+    "sum of two": EasyLoss(factor="worth") + 0.3 * ForwardLoss() + EntropyTerm(),
+}
+
+
+@pytest.mark.parametrize("name", COMPARING)
+@pytest.mark.parametrize("n", [160, 170])  # an even and an odd number of bags
+def test_bags_that_a_loss_compares_may_lie_in_different_chunks(name, n):
+    frame, shares = problem(n, d=2)
+    model = BagLogistic(COMPARING[name], C=1.0, tol=1e-6)
+    wanted = weights(in_memory(model, frame, shares)).copy()
+    alike = np.argsort(np.argsort(shares[:, 1], kind="stable"))[frame["bag"]] // 5
+    for part in (frame["bag"] % 3, alike, frame["bag"]):  # the last: a bag per chunk
+        chunks = [chunk for _, chunk in frame.groupby(part)]
+        assert_allclose(weights(from_chunks(model, chunks, shares)), wanted, atol=1e-3)
+
+
+def test_three_classes_compare_bags_one_against_the_rest_in_chunks():
+    frame, shares = problem(600, d=2, K=3)
+    model = BagLogistic("forward", tol=1e-8)
+    wanted = in_memory(model, frame, shares).decision_function(frame[["x0", "x1"]])
+    model = from_chunks(model, cut(frame, 100, 113, 400), shares)
+    assert_allclose(model.decision_function(frame[["x0", "x1"]]), wanted, atol=1e-4)
+
+
+def test_a_loss_that_cannot_compare_bags_of_other_chunks_is_refused():
+    frame, shares = problem(600, d=2)
+    for loss in (OwnComparison(), ProportionLoss() + OwnComparison()):
+        with pytest.raises(ValueError, match="compares bags, of which a chunk holds"):
+            from_chunks(BagLogistic(loss), cut(frame, 100), shares)
 
 
 @pytest.mark.parametrize("model", ESTIMATORS[:-1], ids=str)

@@ -754,17 +754,43 @@ def test_a_refused_or_interrupted_fit_leaves_the_estimator_as_it_was(cls, monkey
     assert_array_equal(model.predict(X), before)
 
 
-@each
-def test_frequencies_are_equal_rows(cls):
+CELLS = {
+    "plain": {}, "rbf": {"kernel": "rbf"}, "laplacian": {"kernel": "laplacian"}, "weights": {"bag_weights": "uniform"},
+    "counts": {"exact_up_to": 2}, "penalized": {"penalize_intercept": True}, "deviation": {"bag_deviation": 1.0},
+    **{loss: {"loss": loss} for loss in ("normal", "proportion", "squares", "easy", "forward")},
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("labeled", [False, True], ids=["", "labels"])
+@pytest.mark.parametrize(
+    ("cls", "more"),
+    [
+        pytest.param(cls, more, id=f"{cls.__name__}-{name}")
+        for cls in ESTIMATORS
+        for name, more in CELLS.items()
+        if {*more} <= {*cls().get_params()}
+        if name == "plain" or cls._uses_frequencies or "Boosting" in cls.__name__
+    ],
+)
+def test_frequencies_are_equal_rows(cls, more, labeled):
     X, y, bags, _ = problem()
     times = np.random.default_rng(0).integers(0, 4, len(X))
     rows = np.repeat(np.arange(len(X)), times)
-    P, labels = label_proportions(y[rows], bags[rows]), np.where(y + bags > 9, y, -1)
-    if "Boosting" in cls.__name__:  # holds out whole bags, and a label is one
-        labels = 0 * labels - 1
-    one = make(cls).fit(X, bags, P, labels, counts=times)
-    two = make(cls).fit(X[rows], bags[rows], P, labels[rows])
-    assert_allclose(scores(one, X), scores(two, X), atol=1e-4)
+    for classes in (y, (y + bags) % 3):
+        P = label_proportions(classes[rows], bags[rows])
+        labels = np.where(y + bags > 9, classes, -1) if labeled else 0 * y - 1
+        two = make(cls, **more)
+        try:
+            two.fit(X[rows], bags[rows], P, labels[rows])
+        except ValueError as error:  # two classes only, or no labels: in both forms
+            with pytest.raises(ValueError, match=re.escape(str(error)[:60])):
+                make(cls, **more).fit(X, bags, P, labels, counts=times)
+            continue
+        one = make(cls, **more).fit(X, bags, P, labels, counts=times)
+        assert_allclose(scores(one, X), scores(two, X), atol=1e-4)
+        if hasattr(two, "gamma_"):
+            assert one.gamma_ == pytest.approx(two.gamma_)
 
 
 #: What a fit from chunks may ask of them, by what `_sums_needed` declares.

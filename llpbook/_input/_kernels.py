@@ -10,13 +10,15 @@ from sklearn.metrics.pairwise import pairwise_kernels
 NO_KERNEL = 1e-4
 
 
-def kernel_coefficient(gamma, X):
+def kernel_coefficient(gamma, X, frequencies=None):
     """Value of ``gamma``; "scale" is 1 / (n_features * X.var()), as in scikit-learn's SVMs.
 
     Parameters
     ----------
     gamma : float or "scale"
     X : ndarray or sparse array, shape (n_instances, n_features)
+    frequencies : ndarray, shape (n_instances,), optional
+        How many equal instances each row stands for.
 
     Returns
     -------
@@ -24,9 +26,16 @@ def kernel_coefficient(gamma, X):
     """
     if gamma != "scale":
         return float(gamma)
-    variance = (
-        X.var() if isinstance(X, np.ndarray) else X.multiply(X).mean() - X.mean() ** 2
-    )
+    if frequencies is not None:
+        share = frequencies / (frequencies.sum() * X.shape[1])
+        center = (share @ X).sum()
+        dense = isinstance(X, np.ndarray)
+        squares = (X - center) ** 2 if dense else X.multiply(X)
+        variance = (share @ squares).sum() - (0 if dense else center**2)
+    elif isinstance(X, np.ndarray):
+        variance = X.var()
+    else:
+        variance = X.multiply(X).mean() - X.mean() ** 2
     return 1.0 / (X.shape[1] * float(variance)) if variance > 0 else 1.0
 
 

@@ -21,7 +21,7 @@ from ..base import (
 from ._bag_counts import bag_counts
 from ._booster import boost_trees, tree_scores
 from ._effects import BagEffects
-from ._losses import ProportionLoss
+from ._losses import ProportionLoss, refuse_unbounded
 from ._objective import LinearObjective, linear_objective
 from ._warnings import warn_if_held
 
@@ -63,6 +63,8 @@ class BagLossClassifier(LLPClassifier):
         """
         Z, known = objective.Z, objective.known
         require_rank(known.shares, known.sizes)
+        if objective.penalty.min() == 0:  # a free intercept
+            refuse_unbounded(objective.loss, known, self.classes_)
         prior = known.sizes @ known.shares / objective.n
         start = np.zeros((1 if len(prior) == 2 else len(prior), Z.shape[1]))
         logs = np.log(np.maximum(prior, 0.5 / objective.n))

@@ -1,14 +1,14 @@
 """What a loss of bags is: from scores, bags and shares to a value, its gradient and a positive curvature."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
 
 import numpy as np
 from scipy.special import xlogy
 
-from .._input import check_bags, check_proportions, fill_empty_rows, numbers
+from .._input import check_bags, check_proportions, fill_empty_rows, numbers, quote
 from ..base import probabilities
 from ._bag_counts import bag_counts
 
@@ -89,7 +89,10 @@ class BagLoss(ABC):
     by_bag : bool
         Whether its `factors` are summed over each bag, and not taken of single instances.
     fewest_bags : int
-        Bags of a call below which its value means nothing.
+        Bags of a call below which its value means nothing. Above 1 it compares bags, so that the bags that are given
+        must be all bags; `of_all` may return a loss that knows what it takes from all of them.
+    bounded : bool
+        Whether it has a lower bound for any shares.
 
     Examples
     --------
@@ -104,7 +107,7 @@ class BagLoss(ABC):
     """
 
     several_classes = takes_errors = by_bag = False
-    fewest_bags = 1
+    fewest_bags, bounded = 1, True
     before: tuple = ()
 
     def __call__(self, scores, bags, proportions):
@@ -223,6 +226,25 @@ class BagLoss(ABC):
         """
         return self
 
+    def of_all(self, known):
+        """This loss where some of these bags are evaluated at a time; most losses need nothing of the others.
+
+        Parameters
+        ----------
+        known : BagCounts
+            All bags.
+
+        Returns
+        -------
+        BagLoss
+            Its method `some` says which.
+        """
+        return self
+
+    def some(self, bags):
+        """What `of_all` returned, for some of these bags, as numbers in their order."""
+        return self
+
     def objective(self, proportions):
         """The form that XGBoost and LightGBM call: from labels and scores to gradient and curvature.
 
@@ -296,6 +318,11 @@ class SumOfLosses(BagLoss):
         """The bags that any part needs."""
         return max(part.fewest_bags for part in self.parts)
 
+    @property
+    def bounded(self):
+        """Whether all parts have a lower bound."""
+        return all(part.bounded for part in self.parts)
+
     def of_counts(self, scores, known):
         """See `BagLoss.of_counts`."""
         weights = self.weights or (1.0,) * len(self.parts)
@@ -307,8 +334,51 @@ class SumOfLosses(BagLoss):
 
     def with_prior(self, prior):
         """See `BagLoss.with_prior`."""
-        parts = tuple(part.with_prior(prior) for part in self.parts)
-        return SumOfLosses(parts, self.weights)
+        return self._each(lambda part: part.with_prior(prior))
+
+    def of_all(self, known):
+        """See `BagLoss.of_all`."""
+        return self._each(lambda part: part.of_all(known))
+
+    def some(self, bags):
+        """See `BagLoss.some`."""
+        return self._each(lambda part: part.some(bags))
+
+    def _each(self, change):
+        return SumOfLosses(tuple(map(change, self.parts)), self.weights)
+
+
+#: Log-odds at which every probability is 0 or 1.
+FAR_AWAY = 50.0
+
+
+def refuse_unbounded(loss, known, classes):
+    """ValueError where a loss falls without end as a free intercept moves.
+
+    Parameters
+    ----------
+    loss : BagLoss
+    known : BagCounts
+    classes : ndarray, shape (n_classes,)
+    """
+    if loss.bounded:
+        return
+    L, K = known.shares.shape
+    bags = replace(known, bags=np.arange(L), frequencies=known.sizes)  # one row each
+    for k in range(K):
+        scores = np.zeros((L, K))
+        scores[:, k] = -FAR_AWAY  # the class is predicted for nobody
+        if K == 2:
+            scores = scores[:, 1] - scores[:, 0]
+        gradient = bags.of_rows(loss.of_counts(scores, bags)[1])
+        slope = float(np.sum(gradient * scores)) / FAR_AWAY
+        if slope < -1e-9 * known.sizes.sum():
+            raise ValueError(
+                f"the loss {type(loss).__name__} has no minimum along the free intercept: far from class "
+                f"{quote(classes[k])} it falls by {-slope:.3g} per unit. The labels of 'easy' do so where bags differ "
+                "much in size, or a stated prior is not theirs. EasyLoss(factor='worth') without a prior and "
+                "loss='proportion' have a minimum; so has BagLogistic with penalize_intercept=True"
+            )
 
 
 #: A mean prediction counts as no less.

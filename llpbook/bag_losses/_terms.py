@@ -131,6 +131,11 @@ class WithCopies(BagLoss):
         """Fewest bags of the loss inside."""
         return self.loss.fewest_bags
 
+    @property
+    def bounded(self):
+        """Whether the loss is."""
+        return self.loss.bounded
+
     def of_counts(self, scores, observed):
         """See `BagLoss.of_counts`."""
         f, half = first_half(scores, observed)

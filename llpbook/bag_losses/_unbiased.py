@@ -94,7 +94,9 @@ class EasyLoss(BagLoss):
     -----
     Unbiased for random bags and a known prior: labels must be independent with one class prior. With the factor
     "worth" all bags must be given at once. The gradient is :math:`s_i - \tilde y_i` and the curvature that of logistic
-    regression; below the labels that are above 1 the value has no bound.
+    regression; below the labels that are above 1 the value has no bound. Where bags of very different sizes make the
+    labels of a class sum to less than 0, no intercept is the best, and a linear model with a free one is refused; with
+    the factor "worth" the sum is the count of the class.
 
     Raises
     ------
@@ -112,7 +114,7 @@ class EasyLoss(BagLoss):
 
     prior: tuple | None = None
     factor: str = "size"
-    several_classes = True
+    several_classes, bounded = True, False
 
     @property
     def fewest_bags(self):
@@ -131,8 +133,38 @@ class EasyLoss(BagLoss):
 
     def of_counts(self, scores, observed):
         """See `BagLoss.of_counts`."""
+        return self.of_all(observed).of_counts(scores, observed)
+
+    def of_all(self, observed):
+        """See `BagLoss.of_all`: the labels of all bags."""
+        return LossOfLabels(self.labels(observed))
+
+    def factors(self, scores, observed, state=None):
+        """See `BagLoss.factors`: those of logistic regression."""
+        return label_factors(scores)
+
+    def with_prior(self, prior):
+        """See `BagLoss.with_prior`; a prior that was given stays."""
+        return _with_prior(self, prior)
+
+
+@dataclass(frozen=True, eq=False)
+class LossOfLabels(BagLoss):
+    """The logarithmic loss of one label for all instances of a bag.
+
+    Parameters
+    ----------
+    labels : ndarray, shape (n_bags, n_classes)
+        Rows sum to 1.
+    """
+
+    labels: np.ndarray
+    several_classes, bounded = True, False
+
+    def of_counts(self, scores, observed):
+        """See `BagLoss.of_counts`."""
         s, columns = probabilities(scores), slice(None) if scores.ndim == 2 else 1
-        labels = self.labels(observed)[observed.bags]
+        labels = self.labels[observed.bags]
         if scores.ndim == 1:  # exact where a probability is rounded to 0
             value = observed.total(np.logaddexp(0, scores) - labels[:, 1] * scores)
         else:
@@ -144,9 +176,9 @@ class EasyLoss(BagLoss):
         """See `BagLoss.factors`: those of logistic regression."""
         return label_factors(scores)
 
-    def with_prior(self, prior):
-        """See `BagLoss.with_prior`; a prior that was given stays."""
-        return _with_prior(self, prior)
+    def some(self, bags):
+        """See `BagLoss.some`."""
+        return LossOfLabels(self.labels[bags])
 
 
 def _keep_tuple(loss):
@@ -270,8 +302,53 @@ class ForwardLoss(BagLoss):
 
     def of_counts(self, scores, observed):
         """See `BagLoss.of_counts`."""
+        return self.of_all(observed).of_counts(scores, observed)
+
+    def factors(self, scores, observed, state=None):
+        """See `BagLoss.factors`."""
+        return self.of_all(observed).factors(scores, observed)
+
+    def of_all(self, observed):
+        """See `BagLoss.of_all`: the pairs of all bags."""
+        prior, shares = _prior(self, observed)[1], observed.shares[:, 1]
+        pairs, places = pair_bags(shares), np.full((4, len(shares)), -1)
+        times = np.bincount(pairs.ravel(), minlength=len(shares))
+        weights = (observed.sizes / np.maximum(times, 1))[pairs]
+        for place in (0, 1):
+            for turn, index in enumerate(_one_of_each(pairs[:, place])):
+                places[2 * place + turn, pairs[index, place]] = index
+        return LossOfPairs(transition(shares[pairs], weights), prior, times, places)
+
+    def with_prior(self, prior):
+        """See `EasyLoss.with_prior`."""
+        return _with_prior(self, prior)
+
+
+@dataclass(frozen=True, eq=False)
+class LossOfPairs(BagLoss):
+    """The loss of `ForwardLoss` for stated pairs of bags.
+
+    Parameters
+    ----------
+    rates : tuple of ndarray, shape (n_pairs,)
+        Of `transition`.
+    prior : float
+        Share of the positive class in all bags.
+    times : ndarray of int, shape (n_bags,)
+        In how many pairs each bag is.
+    places : ndarray of int, shape (4, n_bags)
+        The pair of which a bag is the first, another one, the pair of which it is the second, another one; -1 for none.
+    """
+
+    rates: tuple
+    prior: float
+    times: np.ndarray
+    places: np.ndarray
+
+    def of_counts(self, scores, observed):
+        """See `BagLoss.of_counts`."""
         value, gradient = 0.0, np.zeros_like(scores)
-        for rows, share, (loss, slope, _) in self._places(scores, observed):
+        for rows, share, (loss, slope, _) in self._of_places(scores, observed):
             value += share @ observed.of_rows(loss, rows)
             gradient[rows] += share * slope
         return float(value), gradient, curvature(expit(scores))
@@ -279,31 +356,32 @@ class ForwardLoss(BagLoss):
     def factors(self, scores, observed, state=None):
         """See `BagLoss.factors`."""
         information = np.zeros_like(scores)
-        for rows, share, (_, _, expected) in self._places(scores, observed):
+        for rows, share, (_, _, expected) in self._of_places(scores, observed):
             information[rows] += share * expected
         return [np.sqrt(information)]
 
-    def _places(self, scores, observed):
+    def _of_places(self, scores, observed):
         """Yield the instances of the first bags of pairs, then of the second: rows, their weights, and `forward`."""
-        prior, shares = _prior(self, observed)[1], observed.shares[:, 1]
-        pairs = pair_bags(shares)
-        times = np.bincount(pairs.ravel(), minlength=len(shares))
-        weights = (observed.sizes / np.maximum(times, 1))[pairs]
-        negative, positive, mixed = transition(shares[pairs], weights)
-        for place in (0, 1):
-            for index in _one_of_each(pairs[:, place]):
-                pair = np.full(len(shares), -1)
-                pair[pairs[index, place]] = index
-                rows = np.flatnonzero(pair[observed.bags] >= 0)
-                at, share = pair[observed.bags[rows]], 1 / times[observed.bags[rows]]
-                yield rows, share, forward(
-                    scores[rows], negative[at], positive[at], mixed[at], prior,
-                    is_first=place == 0,
-                )  # fmt: skip
+        for place, pair in enumerate(self.places):
+            rows = np.flatnonzero(pair[observed.bags] >= 0)
+            bags = observed.bags[rows]
+            negative, positive, mixed = (rate[pair[bags]] for rate in self.rates)
+            yield (
+                rows,
+                1 / self.times[bags],
+                forward(
+                    scores[rows],
+                    negative,
+                    positive,
+                    mixed,
+                    self.prior,
+                    is_first=place < 2,
+                ),
+            )
 
-    def with_prior(self, prior):
-        """See `EasyLoss.with_prior`."""
-        return _with_prior(self, prior)
+    def some(self, bags):
+        """See `BagLoss.some`."""
+        return replace(self, times=self.times[bags], places=self.places[:, bags])
 
 
 def _one_of_each(bags):

@@ -24,6 +24,9 @@ from ._chunked import InChunks
 from ._running import require_memory, warn
 from ._tuning import row_keys
 
+#: The covariance matrix of the shares of two classes whose variance is 1.
+OF_TWO = np.array([[1.0, -1.0], [-1.0, 1.0]])
+
 
 @dataclass(frozen=True)
 class BagData:
@@ -106,10 +109,14 @@ class BagData:
         labels = self.labels
         if labels is not None:
             labels = np.where(labels < 0, -1, labels == k)
+        covariances = self.covariances
+        if covariances is not None:
+            covariances = covariances[:, [[k]], [[k]]] * OF_TWO
         return replace(
             self,
             proportions=np.column_stack([1 - positive, positive]),
             classes=np.array([0, 1]),
+            covariances=covariances,
             labels=labels,
             before=self.before and self.before.one_vs_rest(k),
         )
@@ -297,6 +304,16 @@ def warn_of_little_worth(data):
         )
 
 
+def one_row_per_label(data):
+    """The same with a row for each instance whose label is known: a bag of so many equal labels is not so many bags."""
+    times = np.where(data.labels < 0, 1, data.frequencies)
+    rows = np.repeat(np.arange(len(times)), times)
+    return replace(
+        data, X=data.X[rows], bags=data.bags[rows], labels=data.labels[rows],
+        frequencies=(data.frequencies // times)[rows],
+    )  # fmt: skip
+
+
 def labels_to_pure_bags(data, noisy=False, alone=False):
     """Turn known labels into proportions: one pure bag a class, and each bag without its labeled instances.
 
@@ -319,7 +336,9 @@ def labels_to_pure_bags(data, noisy=False, alone=False):
     """
     if data.labels is None or (data.labels < 0).all():
         return data if data.labels is None else replace(data, labels=None)
-    L, K = data.proportions.shape
+    before, (L, K) = data, data.proportions.shape
+    if alone and data.frequencies is not None:
+        data = one_row_per_label(data)
     known = data.labels >= 0
     rows = np.flatnonzero(known)
     if data.frequencies is not None:
@@ -338,7 +357,7 @@ def labels_to_pure_bags(data, noisy=False, alone=False):
     bags, pure, own = data.bags.copy(), np.eye(K), data.labels[known]
     bags[known] = L + (np.arange(len(own)) if alone else own)
     shares = np.vstack([rest, pure[own] if alone else pure])
-    added = {"labels": None, "n_pure": len(shares) - L, "before": data}
+    added = {"labels": None, "n_pure": len(shares) - L, "before": before}
     return replace(data, bags=bags, proportions=shares, **added)
 
 
@@ -414,7 +433,7 @@ def error_covariances(proportion_errors, data):
     n_bags, n_classes = len(data.proportions) - data.n_pure, len(data.classes)
     errors = keyed_rows("proportion_errors", proportion_errors, n_bags, data.bag_labels)
     if errors.shape == (n_bags,) and n_classes == 2 and (errors >= 0).all():
-        errors = errors[:, None, None] ** 2 * np.array([[1.0, -1.0], [-1.0, 1.0]])
+        errors = errors[:, None, None] ** 2 * OF_TWO
     if (
         errors.shape != (n_bags, n_classes, n_classes)
         or not np.isfinite(errors).all()

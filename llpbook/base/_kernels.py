@@ -85,7 +85,8 @@ class KernelClassifier(LLPClassifier):
             return
         what = f"{type(self).__name__} with a kernel on {n} instances"
         require_memory(what, 8.0 * self._gram_copies * n**2, WITHOUT_GRAM)
-        self.X_fit_, self.gamma_ = X, kernel_coefficient(self.gamma, X)
+        self.X_fit_ = X
+        self.gamma_ = kernel_coefficient(self.gamma, X, data.frequencies)
         gram = self._gram(X)
         features, to_dual = kernel_features(gram)
         refuse_indefinite(gram, features, self.kernel)

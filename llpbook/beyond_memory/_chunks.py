@@ -67,7 +67,9 @@ def read(chunk, columns=None):
 def data_set(path):
     """A file of Parquet, or a folder of them, as a data set of pyarrow."""
     if Path(path).is_dir() and not any(map(holds_rows, Path(path).rglob("*"))):
-        raise ValueError("it is a folder without files: did the job that writes it end?")
+        raise ValueError(
+            "it is a folder without files: did the job that writes it end?"
+        )
     try:
         from pyarrow.dataset import dataset
     except ImportError as error:

@@ -255,6 +255,19 @@ def terms(X, codes, given, loss, w, few):
     return point.value, point.gradient, point.information() if curved else 0.0
 
 
+def losses_of(Z, loss, known):
+    """For each chunk the loss of its bags; ValueError for one that compares bags and cannot know the others."""
+    if known.counts is None:  # none are looked at
+        return [loss] * len(Z.parts)
+    loss, place = loss.of_all(known), np.cumsum(Z.sizes > 0) - 1
+    if loss.fewest_bags > 1:
+        raise ValueError(
+            f"{loss!r} compares bags, of which a chunk holds some only: define its method `of_all`, see "
+            "llpbook.bag_losses.BagLoss, or fit it to a sample of whole bags, sample_bags(…)"
+        )
+    return [part and loss.some(place[part.rows]) for part in Z.parts]
+
+
 class ChunkObjective(LinearObjective):
     """The objective of a linear model of bags that lie in chunks: each evaluation is a pass.
 
@@ -272,13 +285,15 @@ class ChunkObjective(LinearObjective):
 
     def __init__(self, loss, Z, known, penalty=0.0, linear=None):
         self.loss, self.Z, self.known, self.linear = loss, Z, known, linear
+        self.losses = losses_of(Z, loss, known)
         self.penalty = np.broadcast_to(penalty, Z.shape[1])
         self.n, self.n_passes = int(known.sizes.sum()), 0
 
     def at(self, w):
         """See `LinearObjective.at`: one pass."""
         few, self.n_passes = self.has_few_roots(w), self.n_passes + 1
-        args = [(given, self.loss, w, few) for given in self.Z.counts(self.known)]
+        of_chunks = zip(self.Z.counts(self.known), self.losses, strict=True)
+        args = [(given, loss, w, few) for given, loss in of_chunks]
         linear = np.zeros(w.shape) if self.linear is None else self.linear
         value = float(np.sum((0.5 * self.penalty * w - linear) * w))
         gradient, curvature = self.penalty * w - linear, [] if few else 0.0
