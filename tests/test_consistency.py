@@ -71,6 +71,11 @@ FRAME = pd.DataFrame(X, columns=["old", "x"]).assign(bag=BAGS)
 CHUNKS = [FRAME[FRAME["bag"] % 2 == k] for k in (0, 1)]
 BAND = ["low", "high", "plain", "contextual", "limit", "least", "most", "n"]
 BAND = pd.DataFrame([[0.47, 0.72, 0.55, 0.7, 0.3, 0.22, 0.98, 900]], ["old"], BAND)
+OLD = np.round(
+    1000 * np.column_stack([1 - np.linspace(0.1, 0.9, 40), np.linspace(0.1, 0.9, 40)])
+)
+ILL = RNG.binomial(1000, OLD @ [0.2e-3, 0.6e-3])
+ILL = np.column_stack([1000 - ILL, ILL])
 CHAIN = {("Y", "X"), ("X", "B")}
 JOINT = np.full((2, 2, 2), 1 / 8) + 1e-3 * np.arange(-3.5, 4).reshape(2, 2, 2)
 
@@ -118,6 +123,7 @@ CALLS = {
     "diagnose": table(*OF_BAGS, n_permutations=99),
     "draw_dag": {"dag": CHAIN},
     "draw_dags": {},
+    "ecological_rates": {"groups": OLD, "classes": ILL},
     "effect_needed": table("model", "X", *OF_GROUPS),
     "effect_sizes": {"first": MANY[:, 0], "second": MANY[:, 1]},
     "expected_accuracy": table("model", "X"),
@@ -390,6 +396,7 @@ OTHERS = {
     "critical_difference": {"test": "nemenyi", "level": 0.05},
     "dataset_names": {"encoding": "franco2023"},
     "diagnose": {"labels": LABELS, "alpha": 0.2, "exact": True, "n_permutations": 199},
+    "ecological_rates": {"strata": np.arange(40) % 2, "correlation": 0.5, "level": 0.5},
     "effect_needed": {"value": 0.5, "counts": COUNTS, "rounding": 0.1},
     "expected_accuracy": {"bags": BAGS, "proportions": P},
     "fit_chunks": {"features": ["x", "old"]},
@@ -546,6 +553,7 @@ chunk_group_rate(check_chunks=True, level=0.95, rounding=0.0)
 coefficient_table(level=0.95)
 critical_difference(test="bonferroni-dunn", level=0.1)
 diagnose(alpha=0.05, n_permutations=199, random_state=0)
+ecological_rates(level=0.95)
 effect_needed(rounding=0.0)
 fit_chunks(check_chunks=True)
 friedman(correct_ties=True)
@@ -584,7 +592,9 @@ def public_objects():
     for room in llpbook._ROOMS:
         module = importlib.import_module(f"llpbook.{room}")
         for found in map(partial(getattr, module), module.__all__):
-            if not (inspect.isclass(found) and issubclass(found, Exception)):
+            if inspect.isfunction(found) or (
+                inspect.isclass(found) and not issubclass(found, Exception)
+            ):
                 yield found
 
 
