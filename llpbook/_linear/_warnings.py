@@ -1,4 +1,4 @@
-"""What a linear fit says of a penalty that holds it, and of probabilities near 0 and 1."""
+"""Warnings of a linear fit: a penalty that is too strong, and probabilities that are too near 0 and 1."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -54,7 +54,7 @@ NO_ERRORS, IMPLIED, ENOUGH_BAGS = 0.0005, 0.1, 30
 
 
 def predicted_counts(X, weights, bags, n_bags, frequencies=None):
-    """What a linear model predicts of the counts, as sums which add up over parts of the data.
+    """Predicted and expected counts of a linear model, as sums that add up over parts of the data.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def predicted_counts(X, weights, bags, n_bags, frequencies=None):
 
 
 def shown_errors(found, proportions):
-    """The share of labels that predicted counts show to be wrong, and the share that chance alone would show.
+    """Share of labels that predicted counts show to be wrong, and the share that chance alone would show.
 
     In each bag at least so many labels are wrong as the predicted counts differ from the given ones.
 
@@ -111,7 +111,7 @@ def shown_errors(found, proportions):
 
 
 def implied_errors(expected, proportions):
-    r"""The share of wrong labels that the counts imply, for a model that is sure of each label.
+    r"""Share of wrong labels that the counts imply, for a model that is sure of each label.
 
     :math:`\frac1n \sum_k (c_k - \hat c_k)^2` with the expected counts :math:`\hat c_k`: if labels are wrong
     independently of one another, the variance of a count is about the number of wrong labels.

@@ -133,7 +133,7 @@ class WithCopies(BagLoss):
 
     @property
     def bounded(self):
-        """Whether the loss is."""
+        """True if the loss inside is bounded."""
         return self.loss.bounded
 
     def of_counts(self, scores, observed):

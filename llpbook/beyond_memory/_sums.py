@@ -1,4 +1,4 @@
-"""What a chunk returns: sums whose size does not grow with the rows, and what is made of the sums of all chunks."""
+"""Sums over chunks, whose size does not grow with the rows, and the results from the sums of all chunks."""
 
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ class Moments(NamedTuple):
 
 
 def bag_sums(X, bags, n_bags):
-    r"""Size and sum of each bag.
+    r"""Compute the size and the sum of each bag.
 
     Equation :eq:`eq-beyond-memory-sums`.
 
@@ -55,13 +55,13 @@ def bag_sums(X, bags, n_bags):
 
 
 def moments(X, products=False):
-    """The `Moments` of the rows of a chunk.
+    """Compute the `Moments` of the rows of a chunk.
 
     Parameters
     ----------
     X : ndarray, shape (n_instances, n_features)
     products : bool, default False
-        Whether products of two features are summed, too.
+        Also sum products of two features.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def moments(X, products=False):
 
 
 def merge(first, second):
-    r"""The moments of two chunks together.
+    r"""Merge the moments of two chunks.
 
     Equation :eq:`eq-beyond-memory-moments`. No sum of raw squares is formed, whose difference to the square of the sum
     would lose the digits of a feature far from 0.
@@ -98,7 +98,7 @@ def merge(first, second):
 
 
 def class_sums(sums, shares):
-    r"""The sum of the instances for each class, each instance counted with the shares of its bag.
+    r"""Sum the instances for each class, weighted by the shares of their bags.
 
     Equation :eq:`eq-beyond-memory-class-sums`.
 
@@ -116,7 +116,7 @@ def class_sums(sums, shares):
 
 
 def within_of_sums(sums, mass, total):
-    r"""SWS's class means and covariance within classes.
+    r"""Compute the class means and the covariance within classes of the scheme SWS.
 
     Equation :eq:`eq-beyond-memory-within`.
 

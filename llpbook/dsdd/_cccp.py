@@ -160,7 +160,7 @@ def tighten_bound(alpha, basis):
 def minimize_bound(b, c, basis, lam, weights=(1.0, 1.0), warm=None, tol=1e-9):
     r"""The minimum of the bound over alpha: the quadratic program of one round.
 
-    Equation :eq:`eq-dsdd-inner` (9), as a support vector machine without intercept, see `llpbook._hinge`: with a bit
+    Equation :eq:`eq-dsdd-inner` (9), as a support vector machine without intercept, by `minimize_hinges`: with a bit
     of 1 the bounded loss of an instance is a hinge of its score that falls, with a bit of 0 one that rises.
 
     Parameters
