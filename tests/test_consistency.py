@@ -113,6 +113,7 @@ CALLS = {
     "chunk_group_rate": table(
         "model", "chunks", "proportions", bags="bag", group="old", features=["old", "x"]
     ),
+    "check_margins": {"groups": pd.DataFrame(OLD), "classes": pd.DataFrame(ILL + np.eye(40, 2))},
     "class_prior": table("bag_sizes", proportions=TWO),
     "coefficient_table": table("model", *OF_BAGS),
     "count_labelings": {"counts": [[3, 2], [1, 4]]},
@@ -162,6 +163,7 @@ CALLS = {
     "provenance": {"name": "heart"},
     "random_bags": table("y", bag_size=6, random_state=0),
     "rank_methods": {"scores": MANY},
+    "restore_counts": table("bags", proportions=P.round(2)),
     "recommend": table(*OF_BAGS),
     "resampled_t_test": {"first": MANY[:, 0], "second": MANY[:, 1], "test_train_ratio": 0.5},
     "sample_bags": table("chunks", "proportions", bags="bag", n_bags=5, random_state=0),
@@ -389,6 +391,7 @@ OTHERS = {
     "bag_influence": {"labels": LABELS, "group": GROUP},
     "bag_report": {"counts": COUNTS, "proportion_errors": np.full(30, 0.05), "level": 0.5},
     "band_sentences": {"outcome": "being registered"},
+    "check_margins": {"rule": "scale"},
     "chunk_coefficient_table": {"features": ["x", "old"], "level": 0.5},
     "chunk_group_rate": {"features": ["x", "old"], "level": 0.5, "rounding": 0.1},
     "coefficient_table": {"labels": LABELS, "counts": COUNTS, "names": ["old", "x"], "level": 0.5},
@@ -428,6 +431,7 @@ OTHERS = {
     "provenance": {"encoding": "full"},
     "random_bags": {"bag_size": 7, "n_bags": 9},
     "recommend": {"labels": LABELS, "counts": COUNTS, "proportion_errors": np.full(30, 0.1)},
+    "restore_counts": {"counts": COUNTS},
     "sample_bags": {"features": ["x"]},
     "tomography": {"model": MODEL, "X": X, "counts": COUNTS, "rounding": 0.1},
     "toy_problem": {"n": 20, "priors": (0.4, 0.6)},
@@ -526,6 +530,7 @@ max_iter=100, tol=1e-09)
 EMLR(C=1.0, init="majority", soft=False, stop="fixed_point", max_iter=500, tol=0.0001)
 EasyLoss(factor="size")
 FullBagKFold(n_splits=5)
+Identifiability(step=0.0, n_restored=0)
 InvCal(C_p=1.0, epsilon=0.1, epsilon_unit="log_odds", kernel="linear", gamma="scale", fit_intercept=True, \
 bag_weights="uniform", tol=1e-09)
 KDEDifference(sigma="cv", class_prior="balanced")
@@ -548,6 +553,7 @@ adversarial_shift(radius=0.1, step=0.0001)
 bag_bootstrap(n_resamples=200)
 bag_deviation(C=(0.1, 1.0), n_resamples=99)
 bag_report(level=0.05)
+check_margins(rule="drop")
 chunk_coefficient_table(check_chunks=True, level=0.95)
 chunk_group_rate(check_chunks=True, level=0.95, rounding=0.0)
 coefficient_table(level=0.95)
