@@ -304,7 +304,21 @@ def test_no_fit_draws_from_the_global_generator(name):
 def test_no_splitter_draws_from_the_global_generator(splitter):
     before = global_generator()
     list(splitter(2, random_state=0).split(X, groups=BAGS))
-    next(iter(BagBatches(BAGS, random_state=0)))
+    assert global_generator() == before
+
+
+def test_batches_and_searches_are_drawn_by_their_seed():
+    before = global_generator()
+    one, again, other = (
+        text(list(BagBatches(BAGS, random_state=k))) for k in (0, 0, 1)
+    )
+    assert one == again != other
+    search = made("random")
+    drawn = [
+        text(search.set_params(random_state=k).fit(X, BAGS, P).cv_results_["params"])
+        for k in (0, 0, 1)
+    ]
+    assert drawn[0] == drawn[1] != drawn[2]
     assert global_generator() == before
 
 
@@ -351,6 +365,8 @@ FITS = {
     "three classes": lambda m: m.fit(X[:, 1:], BAGS, THREE),
     "chunks": lambda m: fit_chunks(m, CHUNKS, P, bags="bag"),
     "counts": lambda m: m.fit(X, BAGS, P, counts=COUNTS),
+    "deviation": lambda m: m.set_params(bag_deviation=1.0).fit(X, BAGS, P),
+    "errors": lambda m: m.set_params(proportion_errors=np.full(30, 0.05)).fit(X, BAGS, P),
     "two bags": lambda m: m.fit(X, BAGS // 15),
 }  # fmt: skip
 
@@ -376,6 +392,45 @@ def test_a_refit_is_a_fit(name):
             continue
         FITS[what](model.set_params(**defaults))
         assert attributes(model) == attributes(one), what
+
+
+def test_groups_are_those_of_all_chunks():
+    groups = np.array(["a", "b", "c"])[np.where(BAGS < 10, 2, np.arange(120) % 2)]
+    frame = FRAME.assign(group=groups)
+    model = CountLogistic(1.0, tol=1e-9).fit(X, BAGS, P)
+    wanted = FUNCTIONS["group_rate"][0](model, X, BAGS, P, groups)
+    first = frame[frame["bag"] < 10]  # holds the last group only
+    rest = [frame[frame["bag"] == k] for k in range(10, 30)]
+    for chunks in ([first, *rest], [*rest, first], [rest[0], first, *rest[1:]]):
+        found = FUNCTIONS["chunk_group_rate"][0](
+            model, chunks, P, "group", bags="bag", features=["old", "x"]
+        )
+        pd.testing.assert_frame_equal(found, wanted, check_index_type=False)
+
+
+KERNELS = {
+    "": {}, "rbf": {"kernel": "rbf"}, "laplacian": {"kernel": "laplacian"},
+    "callable": {"kernel": lambda A, B: (1 + A @ B.T) ** 2},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel"),
+    [
+        pytest.param(name, kernel, id=f"{name} {kernel}")
+        for name, cls in all_estimators()
+        for kernel in KERNELS
+        if not kernel or "kernel" in cls().get_params()
+    ],
+)
+def test_a_prediction_does_not_depend_on_the_other_rows(name, kernel):
+    model = made(name).set_params(**KERNELS[kernel]).fit(X, BAGS, P)
+    new = X[np.random.default_rng(0).permutation(120)] + np.array([0.0, 0.5])  # as many
+    together = scores(model, new)
+    for rows in (slice(0, 1), slice(1, 70), slice(70, None)):
+        np.testing.assert_allclose(scores(model, new[rows]), together[rows], atol=1e-9)
+    half = scores(model, np.vstack([new, X[:7]]))[: len(new)]
+    np.testing.assert_allclose(half, together, atol=1e-9)
 
 
 # --- an option acts, or is refused ------------------------------------------------------------------------------------
