@@ -2,7 +2,7 @@
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import pdist, squareform
 from sklearn.neighbors import kneighbors_graph
 
 from ..base import require_memory
@@ -32,11 +32,9 @@ def gaussian_similarity(bag_means, sigma, *, n_neighbors=None):
         near.data = np.exp(-near.data / sigma)
         return sp.csr_array(near.maximum(near.T))
     require_memory(f"a graph of {n_bags} bags", 30.0 * n_bags**2, "set n_neighbors=50")
-    similarity = cdist(bag_means, bag_means)
+    similarity = pdist(bag_means)
     similarity /= -sigma
-    np.exp(similarity, out=similarity)
-    np.fill_diagonal(similarity, 0.0)
-    return similarity
+    return squareform(np.exp(similarity, out=similarity))
 
 
 def laplacian_times(similarity, means):

@@ -1,7 +1,7 @@
 """Conjugate gradients for the normal equations of class means of bags; the chapter shows how to check the solution."""
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
@@ -88,13 +88,23 @@ def _rotation(proportions):
 
 def connected_parts(similarity):
     """The part of the graph that each bag belongs to, without links that rounding would lose."""
-    root, links = np.sqrt(similarity.sum(axis=1)), similarity
+    root = np.sqrt(similarity.sum(axis=1))
     if issparse(similarity):
         links = similarity.tocoo()
         links.data = links.data > LINK * root[links.row] * root[links.col]
-    else:
-        links = csr_array(similarity > LINK * root[:, None] * root)
-    return connected_components(links, directed=False)[1]
+        links.eliminate_zeros()
+        return connected_components(links, directed=False)[1]
+    parts, left = np.full(len(root), -1), np.arange(len(root))
+    while len(left):  # usually the first bag is linked to all others
+        part, new = parts.max() + 1, left[:1]
+        while len(new):
+            parts[new] = part
+            left = np.flatnonzero(parts < 0)
+            links = similarity[np.ix_(new, left)] > LINK * np.outer(
+                root[new], root[left]
+            )
+            new = left[links.any(axis=0)]
+    return parts
 
 
 def refuse_unanswerable(parts, proportions, weights):
