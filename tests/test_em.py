@@ -218,7 +218,9 @@ def test_warm_fits_give_the_labels_of_exact_ones_in_every_iteration(block):
         assert_array_equal(sparse.labels_, slow)
 
 
-def test_warm_fits_are_exact_and_take_few_steps():
+@pytest.mark.parametrize("light", [0, np.inf])  # with and without single precision
+def test_warm_fits_are_exact_and_take_few_steps(light, monkeypatch):
+    monkeypatch.setattr(em._fits, "LIGHT", light)
     X, y = make_classification(1000, random_state=1)
     exact = LogisticRegression(C=0.5, fit_intercept=False, tol=1e-10, max_iter=1000)
     fits, rng = em.WarmFits(X, np.full(20, 2.0)), np.random.default_rng(0)
@@ -226,8 +228,22 @@ def test_warm_fits_are_exact_and_take_few_steps():
         y[rng.permutation(1000)[:2]] ^= 1
         f = exact.fit(X, y).decision_function(X)
         assert_allclose(fits(X.T @ y / 1000, None), f, atol=1e-6)
+        assert fits.gap() < 2e-9
+        assert_allclose(X @ fits.w, f, atol=1e-6)
+    assert (fits.light is None) == (light > 0)
     step, change, _ = fits.steps[-1]  # the secant equation
-    assert_allclose(fits._direction(change), step, rtol=1e-9)
+    found = em._fits.corrected_step(fits.factor, fits.steps, change)
+    assert_allclose(found, step, rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_single_precision_changes_no_label(n_classes, monkeypatch):
+    X, _, bags, P = problem(n_classes=n_classes, size=12, n=1200)
+    slow = EMLR().fit(X, bags, P)
+    monkeypatch.setattr(em._fits, "LIGHT", 0)
+    fast = EMLR().fit(X, bags, P)
+    assert_array_equal(fast.flips_, slow.flips_)
+    assert_array_equal(fast.labels_, slow.labels_)
 
 
 @pytest.mark.filterwarnings("ignore:EMLR penalizes", "ignore::RuntimeWarning")

@@ -18,6 +18,7 @@ from llpbook import _counts, base, em
 from llpbook import laplacian_mean_map as lmm
 from llpbook.base import LLPWarning, NotIdentifiableError, _running
 from llpbook.laplacian_mean_map import AlternatingMeanMap, LaplacianMeanMap
+from llpbook.laplacian_mean_map._solver import connected_parts
 from llpbook.mean_map import MeanMap, minimize
 from llpbook.proportions import averaging_matrix
 
@@ -301,8 +302,8 @@ def exact_fits(X, lam):
     """What `WarmMeanMap` does, each time from 0."""
 
     def fit(mu):
-        w, _, gap = minimize(X, mu, lam, tol=1e-10)
-        return w, 2 * X @ w[0], binary_objective(w[0], X, mu, lam)[0], gap
+        w = minimize(X, mu, lam, tol=1e-10)[0]
+        return w, 2 * X @ w[0], binary_objective(w[0], X, mu, lam)[0]
 
     return fit
 
@@ -322,6 +323,7 @@ def test_warm_fits_are_exact(lam, monkeypatch):
             mu = (y @ X / 200)[None]
             for found, wanted in zip(warm(mu), exact(mu), strict=True):
                 assert_allclose(found, wanted, 1e-5, 1e-6)
+            assert warm.gap() < 1e-7
 
 
 def test_value_and_gap_are_those_of_the_model(monkeypatch):
@@ -414,7 +416,7 @@ def test_alternating_never_rises_ends_at_a_fixed_point_and_misses_no_lower_bound
     X, bags, counts = small(seed)
     start = np.random.default_rng(seed).normal(size=(1, 3))
     fit = lmm.WarmMeanMap(X, 1.0, 1e-6)
-    w, values, flips, _ = lmm.alternate(X, bags, counts, start, fit)
+    w, values, flips = lmm.alternate(X, bags, counts, start, fit)
     assert flips == 0 and (np.diff(values) < 1e-12).all()
     labels = best_signs(X @ w[0], bags, counts)
     assert best_value(X, labels, 1.0) == pytest.approx(values[-1], abs=1e-8)
@@ -511,3 +513,17 @@ def test_alternating_with_the_minimum_is_hard_em(C):
         assert_allclose(model.coef_, 2 * found, atol=1e-5)
         ends = best_signs(X @ found[0], bags, counts) > 0
         assert_array_equal(labels, ends)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_parts_of_a_dense_graph_are_those_of_a_sparse_one(seed):
+    rng = np.random.default_rng(seed)
+    V = rng.uniform(size=(30, 30)) * (rng.uniform(size=(30, 30)) < 0.03 * seed)
+    V[0, 9] = 1e-14  # no link: beside the others, its similarity is lost in rounding
+    V[[0, 9], [1, 10]] = 1.0
+    chain = np.arange(12, 18)  # is reached in several steps
+    V[chain[1:], chain[:-1]] = 1.0
+    V = np.maximum(V, V.T)
+    parts = connected_parts(V)
+    assert_array_equal(parts, connected_parts(sp.csr_array(V)))
+    assert len(set(parts[chain])) == 1 and (seed or parts[0] != parts[9])

@@ -1,10 +1,10 @@
 """A classifier fitted to guessed labels, its scores, and logistic regression fitted again and again, each time warm."""
 
 from collections import deque
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.special import softmax
 from sklearn.base import clone
 
 from .._linear import gram_blocks
@@ -17,8 +17,9 @@ from ..base import (
     one_column,
 )
 
-#: Largest entry of the gradient at which `WarmFits` stops: two digits below the tolerance of the last fits.
-WARM_TOL = 1e-10
+#: Largest entry of the gradient before the last step of `WarmFits`: the tolerance of the last fits, which that step
+#: usually lowers by a factor of thirty.
+WARM_TOL = 1e-8
 #: A matrix of Newton's method is kept while a step leaves less than the first share of the gradient; above the second,
 #: another solver takes over, unless the gradient is below `NEAR`, where rounding decides.
 KEEP, FAIL, NEAR = 0.2, 0.9, 1e-8
@@ -27,6 +28,8 @@ RATES, STEPS = (1.0, 0.5, 0.25, 0.125), 12
 #: The diagonal of a Newton matrix is larger by this share, and that of a weight without penalty is at least `TINY`, so
 #: that it has a factor where features are collinear or all instances are far from the boundary.
 REGULAR, TINY = 1e-10, 1e-6
+#: Entries of X above which the changes by a step are computed in single precision.
+LIGHT = 500_000
 
 
 def fit_to_labels(estimator, X, q):
@@ -64,6 +67,24 @@ def fit_to_labels(estimator, X, q):
     return estimator.fit(X[rows], y, sample_weight=q[rows, y])
 
 
+class Place(NamedTuple):
+    """Weights, and what `WarmFits` computed there.
+
+    Attributes
+    ----------
+    w : ndarray, shape (n_rows * n_features,)
+    f, s : ndarray, shape (n_rows, n_instances)
+        Scores and probabilities.
+    g : ndarray, of the shape of w
+        Gradient of the objective where t is 0.
+    """
+
+    w: np.ndarray
+    f: np.ndarray
+    s: np.ndarray
+    g: np.ndarray
+
+
 class WarmFits:
     r"""Penalized logistic regression, fitted again and again to labels of which few change.
 
@@ -71,8 +92,11 @@ class WarmFits:
     + \frac1{2n} \sum_j \lambda_j w_j^2`, and its like for several classes, from the last solution.
     The labels enter by :math:`t = X^\top y / n` only, so second derivatives that were computed for other labels still
     hold: BFGS steps correct the last Newton matrix, which is computed anew where a step is bad; a bad step of a new
-    matrix is shortened. A matrix costs :math:`O(n d^2 + d^3)`, a step :math:`O(n d)`; for K classes, K^2 and K times
-    that.
+    matrix is shortened. The last step, from a gradient below ``tol``, is taken without computing the gradient again.
+
+    A matrix costs :math:`O(n d^2 + d^3)`, a step :math:`O(n d)`; for K classes, K^2 and K times that. If X is large,
+    what a step changes is computed in single precision: steps are short, so their rounding errors are far below
+    ``tol``. The first step of a new matrix, which may be long, is computed in double precision.
 
     Parameters
     ----------
@@ -80,22 +104,20 @@ class WarmFits:
     penalty : ndarray, shape (n_features,) or (n_classes * n_features,)
         The :math:`\lambda_j` of two classes, or of several, one class after the other, as all weights are.
     tol : float
-        Stop if no entry of the gradient is larger.
+        Bound on the entries of the gradient before the last step.
 
     Attributes
     ----------
     w : ndarray, of the shape of penalty
-    f : ndarray, shape (n_instances,) or (n_instances, n_classes)
-        Log-odds, or scores of the classes.
-    gap : float
-        Largest entry of the gradient.
+        After the last step.
     """
 
     def __init__(self, X, penalty, *, tol=WARM_TOL):
         self.X, self.penalty, self.tol = X, penalty, tol
-        self.factor, self.steps = None, deque(maxlen=STEPS)
-        self.w = np.zeros(len(penalty))
-        self.f, self.g = self._at(self.w)
+        self.factor, self.steps, self.light = None, deque(maxlen=STEPS), None
+        if isinstance(X, np.ndarray) and X.size > LIGHT:
+            self.light = light_blocks(X)
+        self.here = self._at(np.zeros(len(penalty)))
 
     def __call__(self, target, fallback):
         """Scores of the next fit.
@@ -109,64 +131,104 @@ class WarmFits:
 
         Returns
         -------
-        ndarray, of the shape of f
+        ndarray, shape (n_instances,) or (n_instances, n_classes)
+            Log-odds, or scores of the classes.
         """
-        new = False  # whether the matrix is that of these weights
-        while (largest := np.abs(self.g - target).max()) > self.tol:
-            if self.factor is None:
-                self.factor, new = newton_factor(self.f, self.X, self.penalty), True
+        self.target, step = target.copy(), np.zeros_like(target)
+        while (largest := np.abs(self.here.g - target).max()) > self.tol:
+            if new := self.factor is None:
+                self.factor = newton_factor(self.here.s, self.X, self.penalty)
                 self.steps.clear()
-            step, left = self._direction(target - self.g), np.inf
-            for rate in RATES if new else RATES[:1]:
-                f, g = self._at(self.w + rate * step)
-                left = np.linalg.norm(g - target) / np.linalg.norm(self.g - target)
-                if left < FAIL:
-                    self._move(rate * step, f, g)
-                    break
-            else:
-                if new:
-                    if largest > NEAR:
-                        self.w, self.factor = fallback(self.w), None
-                        self.f, self.g = self._at(self.w)
-                    break  # else these weights are as good as rounding allows
-            if not left < KEEP:
+            left = self._descend(target, new)
+            if new and left >= FAIL:
+                if largest > NEAR:
+                    self.here, self.factor = self._at(fallback(self.here.w)), None
+                break  # else these weights are as good as rounding allows
+            if left >= KEEP:
                 self.factor = None
-            new = False
-        self.gap = float(np.abs(self.g - target).max())
-        return self.f
+        else:
+            if self.factor is not None:
+                step = corrected_step(self.factor, self.steps, target - self.here.g)
+        self.w = self.here.w + step
+        return one_column(np.asarray((self.here.f + self._along(step)).T, order="C"))
 
-    def _move(self, step, f, g):
-        change = g - self.g
-        if (curve := change @ step) > 0:
-            self.steps.append((step, change, curve))
-        self.w, self.f, self.g = self.w + step, f, g
+    def gap(self):
+        """Largest entry of the gradient after the last step."""
+        return float(np.abs(self._at(self.w).g - self.target).max())
+
+    def _descend(self, target, new):
+        """A step, or the first good part of it if the matrix is new; returns the share of the gradient that is left."""
+        down, left = target - self.here.g, np.inf
+        step = corrected_step(self.factor, self.steps, down)
+        for rate in RATES if new else RATES[:1]:
+            w = self.here.w + rate * step
+            there = self._at(w) if new or self.light is None else self._near(w)
+            left = np.linalg.norm(there.g - target) / np.linalg.norm(down)
+            if left < FAIL:
+                step, change = there.w - self.here.w, there.g - self.here.g
+                if (curve := change @ step) > 0:
+                    self.steps.append((step, change, curve))
+                self.here = there
+                return left
+        return np.inf
 
     def _at(self, w):
-        """Scores, and the gradient where t is 0."""
+        """The `Place` of some weights."""
         n, d = self.X.shape
         W, g = w.reshape(-1, d), self.penalty * w
-        f = np.empty((n, len(W)))
+        f, s = np.empty((len(W), n)), np.empty((len(W), n))
         for rows, part in blocks(self.X):
-            F = W @ part.T
-            f[rows] = F.T
-            if len(W) == 1:
-                s = expit(F)
-            else:  # a soft-max
-                s = np.exp(F - F.max(axis=0))
-                s /= s.sum(axis=0)
-            g += (s @ part).ravel()
-        return one_column(f), g / n
+            f[:, rows] = W @ part.T
+            s[:, rows] = chances(f[:, rows])
+            g += (s[:, rows] @ part).ravel()
+        return Place(w, f, s, g / n)
 
-    def _direction(self, q):
-        """The factor's step for a gradient -q, corrected by what the last steps did to the gradient (BFGS)."""
-        along = []
-        for step, change, curve in reversed(self.steps):
-            along.append(step @ q / curve)
-            q = q - along[-1] * change
-        q = cho_solve(self.factor, q)
-        for (step, change, curve), a in zip(self.steps, reversed(along), strict=True):
-            q = q + (a - change @ q / curve) * step
-        return q
+    def _near(self, w):
+        """The `Place` of weights near the last ones; the differences are computed in single precision."""
+        _, f, s, g = self.here
+        step = w - self.here.w
+        W = step.reshape(len(f), -1).astype(np.float32)
+        new_f, new_s, change = np.empty_like(f), np.empty_like(s), np.zeros(W.shape)
+        for rows, part in self.light:
+            new_f[:, rows] = f[:, rows] + W @ part
+            new_s[:, rows] = chances(new_f[:, rows])
+            change += (new_s[:, rows] - s[:, rows]).astype(np.float32) @ part.T
+        change = (change.ravel() + self.penalty * step) / f.shape[1]
+        return Place(w, new_f, new_s, g + change)
+
+    def _along(self, step):
+        """What a step adds to the scores, shape (n_rows, n_instances)."""
+        W = step.reshape(len(self.here.f), -1)
+        if self.light is None:
+            return W @ self.X.T
+        return np.hstack([W.astype(np.float32) @ part for _, part in self.light])
+
+
+def corrected_step(factor, steps, q):
+    """The factor's step for a gradient -q, corrected by what the last steps did to the gradient (BFGS)."""
+    along = []
+    for step, change, curve in reversed(steps):
+        along.append(step @ q / curve)
+        q = q - along[-1] * change
+    q = cho_solve(factor, q)
+    for (step, change, curve), a in zip(steps, reversed(along), strict=True):
+        q = q + (a - change @ q / curve) * step
+    return q
+
+
+def light_blocks(X):
+    """Pairs of a slice and the rows of X in it, as columns and in single precision."""
+    parts = ((rows, part.astype(np.float32)) for rows, part in blocks(X))
+    return [(rows, np.asarray(part.T, order="C")) for rows, part in parts]
+
+
+def chances(scores):
+    """Probabilities of scores, shape (1, n), or of the classes, shape (n_classes, n)."""
+    if len(scores) == 1:
+        return expit(scores)
+    s = np.exp(scores - scores.max(axis=0))
+    s /= s.sum(axis=0)
+    return s
 
 
 def warm_logistic(model, X, K):
@@ -215,10 +277,9 @@ def warm_logistic(model, X, K):
     return fit
 
 
-def newton_factor(f, X, penalty):
-    """Cholesky factor of the second derivatives at scores f."""
-    s = softmax(f, axis=1) if f.ndim == 2 else expit(f)[:, None]
-    H = gram_blocks(X, lambda a, b: s[:, a] * ((a == b) - s[:, b]), s.shape[1])
+def newton_factor(s, X, penalty):
+    """Cholesky factor of the second derivatives for probabilities s, shape (n_rows, n_instances)."""
+    H = gram_blocks(X, lambda a, b: s[a] * ((a == b) - s[b]), len(s))
     H += np.diag(np.where(penalty > 0, penalty, TINY))
     H[np.diag_indices_from(H)] *= 1 + REGULAR
-    return cho_factor(H / len(f))
+    return cho_factor(H / s.shape[1])

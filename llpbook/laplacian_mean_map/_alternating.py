@@ -22,7 +22,7 @@ from ._laplacian import LaplacianMeanMap
 #: Most features of a fit by Newton's method, and most steps of another one.
 NEWTON, FIT_ITERATIONS = 500, 1000
 #: A fit by Newton's method is exact to this share of ``tol``: then the labels of a round are those of exact fits.
-EXACT = 1e-4
+EXACT = 1e-2
 
 
 class WarmMeanMap:
@@ -58,15 +58,13 @@ class WarmMeanMap:
             Log-odds.
         value : float
             Of `llpbook.mean_map.mean_map_objective`.
-        gap : float
-            Of `llpbook.mean_map.minimize`.
         """
 
         def slower(w):
             found = minimize(
                 self.X, mu, self.lam, max_iter=FIT_ITERATIONS, tol=self.tol, init=w
             )
-            self.w, _, self.gap = found
+            self.w, _, self._gap = found
             return 2 * self.w[0]
 
         if self.fits is None:
@@ -74,12 +72,17 @@ class WarmMeanMap:
         else:
             target = (self.mean + mu[0]) / 2
             f = self.fits(target, lambda w: slower(w[None] / 2))
-            self.w = self.fits.w[None] / 2
-            self.gap = 2 * self.fits.gap / max(1.0, float(np.linalg.norm(mu)))
+            self.w, self.mu = self.fits.w[None] / 2, mu
         size, w = np.abs(f), self.w[0]
         log_partition = size.mean() / 2 + np.log1p(np.exp(-size)).mean()
         value = log_partition - mu[0] @ w + self.lam / (2 * self.n) * w @ w
-        return self.w, f, float(value), self.gap
+        return self.w, f, float(value)
+
+    def gap(self):
+        """The gap of the last fit, as `llpbook.mean_map.minimize` returns it."""
+        if self.fits is None:
+            return self._gap
+        return 2 * self.fits.gap() / max(1.0, float(np.linalg.norm(self.mu)))
 
 
 def alternate(X, bags, counts, w, fit, *, max_iter=100, tell=None):
@@ -108,18 +111,16 @@ def alternate(X, bags, counts, w, fit, *, max_iter=100, tell=None):
         The objective after each round.
     flips : float
         0 if the labels repeat, else the share of labels that would still change.
-    gap : float
-        Of the last fit.
     """
-    values, labels, gap, f = [], np.zeros(len(bags)), 0.0, X @ w[0]
+    values, labels, f = [], np.zeros(len(bags)), X @ w[0]
     thresholds = np.full(len(counts), np.nan)
     while True:
         # eq: eq-lmm-alternate
         new = 2.0 * label_by_thresholds(f, bags, counts, thresholds) - 1
         flips, labels = float(np.mean(new != labels)), new
         if flips == 0 or len(values) == max_iter:
-            return w, values, flips, gap
-        w, f, value, gap = fit((X.T @ labels / len(labels))[None, :])
+            return w, values, flips
+        w, f, value = fit((X.T @ labels / len(labels))[None, :])
         values.append(value)
         if tell is not None:
             tell(f"{flips:.2%} of the labels changed")
@@ -219,9 +220,9 @@ class AlternatingMeanMap(KernelClassifier):
         given = Z, data.bags, counts, self._start(data, Z, fit), fit
         limits = {"max_iter": self.max_iter}
         limits["tell"] = self._progress(self.max_iter, "round", usual=30).step
-        w, values, flips, gap = alternate(*given, **limits)
+        w, values, flips = alternate(*given, **limits)
         self.objective_curve_, self.objective_ = values, values[-1]
-        self.n_iter_, self.gap_ = len(values), max(flips, gap)
+        self.n_iter_, self.gap_ = len(values), max(flips, fit.gap())
         if flips:
             warn(
                 f"AlternatingMeanMap stopped after {self.max_iter} rounds with "
