@@ -38,6 +38,8 @@ __all__ = ["WeightedLDA"]
 LEAST = 1e-6
 #: Entries of a block of X that stays in the processor's cache while it is used twice.
 CACHED = 2**15
+#: Entries of X above which weights are refined in single precision while they change by more.
+LIGHT, ROUGH = 500_000, 1e-4
 
 
 def weighted_means(X, weights):
@@ -71,6 +73,7 @@ def within_covariance(X, weights, means):
     Parameters
     ----------
     X : ndarray, shape (n_instances, n_features)
+        Centered: digits are lost where means are large.
     weights : ndarray, shape (n_instances, n_classes)
     means : ndarray, shape (n_classes, n_features)
         From `weighted_means`.
@@ -79,12 +82,10 @@ def within_covariance(X, weights, means):
     -------
     ndarray, shape (n_features, n_features)
     """
-    center, mass, each = means.mean(axis=0), weights.sum(axis=0), weights.sum(axis=1)
-    M = means - center
-    moments = -(M * mass[:, None]).T @ M
+    mass, each = weights.sum(axis=0), weights.sum(axis=1)
+    moments = -(means * mass[:, None]).T @ means
     for rows in gen_batches(len(X), max(1, CACHED // X.shape[1])):
-        Z = X[rows] - center
-        moments += (Z.T * each[rows]) @ Z
+        moments += (X[rows].T * each[rows]) @ X[rows]
     # eq: eq-da-within
     return moments / mass.sum()
 
@@ -444,25 +445,28 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
         if isinstance(data.X, InChunks):
             self.n_iter_, self.gap_ = 0, 0.0
             return self._store(*gaussians_of_chunks(data, self.shrinkage))
-        basis, order = whitening(data.X), np.argsort(data.bags, kind="stable")
+        order = np.argsort(data.bags, kind="stable")
         X, shares = data.X[order], data.proportions[data.bags[order]]
-        sizes = data.bag_sizes[data.bag_sizes > 0]
+        X -= (center := X.mean(axis=0))
+        basis, sizes = whitening(X), data.bag_sizes[data.bag_sizes > 0]
         starts = np.cumsum(sizes) - sizes
         counts = shares[starts] * sizes[:, None]
         weights = self._refine(X, shares, basis, starts, counts)
         self.weights_ = weights[np.argsort(order)]
         model = fit_gaussians(X, weights, basis, shrinkage=self.shrinkage)
-        self._store(model, within_covariance(X, weights, model.means))
+        self._store(model, within_covariance(X, weights, model.means), center)
 
     def _refine(self, X, weights, basis, starts, counts):
         self.gap_ = 0.0 if self.scheme == "sws" else np.inf
         self.n_iter_, progress = 0, self._progress(self.max_iter, "iteration")
-        while self.gap_ > self.tol and self.n_iter_ < self.max_iter:
-            near = self._log_closeness(X, weights, basis)
-            before, weights = weights, matched_weights(near, starts, counts)
-            self.gap_ = float(np.abs(weights - before).sum() / len(X))
-            self.n_iter_ += 1
-            progress.step(f"weights change by {self.gap_:.1e} per instance")
+        for Z, axes, tol in precisions(self, X, basis):
+            weights, wanted = weights.astype(Z.dtype), counts.astype(Z.dtype)
+            while self.gap_ > tol and self.n_iter_ < self.max_iter:
+                near = self._log_closeness(Z, weights, axes)
+                before, weights = weights, matched_weights(near, starts, wanted)
+                self.gap_ = float(np.abs(weights - before).sum() / len(X))
+                self.n_iter_ += 1
+                progress.step(f"weights change by {self.gap_:.1e} per instance")
         left = "weights that change by {:.1e} per instance"
         warn_if_short(self, left, "raise max_iter", slack=1)
         return weights
@@ -473,9 +477,10 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
             return np.log(np.maximum(near, 1e-300))
         model = fit_gaussians(X, weights, basis, shrinkage=self.shrinkage)
         coef, intercept = discriminants(model, logits=self.logits)
-        return log_softmax(np.asfortranarray(X @ coef.T) + intercept, axis=1)
+        return log_softmax(scores_by_class(X, coef, intercept), axis=1)
 
-    def _store(self, model, covariance):
+    def _store(self, model, covariance, origin=0.0):
+        model = Gaussians(model.means + origin, model.root, model.prior)
         self.means_, self.class_prior_ = model.means, model.prior
         self.covariance_ = covariance
         coef, intercept = discriminants(model)
@@ -501,6 +506,25 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
         """
         X = self._validate_predict(X)
         return (X - self.class_prior_ @ self.means_) @ self.scalings_
+
+
+def scores_by_class(X, coef, intercept):
+    """Scores, shape (n_instances, n_classes), of the type of X; in memory those of a class lie side by side."""
+    scores = np.stack([X @ w for w in coef.astype(X.dtype)])
+    scores += intercept[:, None]
+    return scores.T
+
+
+def precisions(model, X, basis):
+    """Instances, their basis and the tolerance of `WeightedLDA`: of many first in single precision, then in double.
+
+    The first are in directions in which they have covariance 1, so that no direction loses its digits. The weights are
+    the same there if nothing is shrunk.
+    """
+    if model.scheme == "wws" and model.shrinkage is None and X.size > LIGHT:
+        Z = X.astype(np.float32) @ basis.astype(np.float32)
+        yield Z, np.eye(Z.shape[1], dtype=np.float32), max(ROUGH, model.tol)
+    yield X, basis, model.tol
 
 
 def warn_of_rank(data):
