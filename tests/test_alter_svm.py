@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from llpbook import MajorityClass, MeanMap, alter_svm
-from llpbook._counts import ranks
+from llpbook._counts import ranks, whole_counts
 from llpbook.alter_svm import AlterSVM, _solver
 from llpbook.base import LLPWarning, NotIdentifiableError, read_bags
 from llpbook.conv_svm import ConvSVM
@@ -204,6 +204,27 @@ def test_scores_deal_the_first_labels(turns):
     y[turns[0][1]] = turns[0][2]
     wanted = np.where(ranks(f, bags) < 6 * P[bags, 1] - 0.5, 1, -1)
     assert_array_equal(y, wanted)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_labels_of_the_layout_are_those_of_the_bag_step(seed):
+    """Of bags of several sizes, with equal scores, known labels and an empty bag; the hinge is hardly rounded."""
+    rng = np.random.default_rng(seed)
+    sizes = np.array([1, 7, 7, 0, 12, 3, 7, 1, 40])
+    bags = rng.permutation(np.repeat(np.arange(9), sizes))
+    shares, penalties = rng.uniform(size=9), 10.0 ** rng.uniform(-2, 2, 9)
+    shares[[1, 8]], penalties[[1, 3, 8]] = (0.0, 1.0), (np.inf, 0, np.inf)
+    place = layout(bags, shares, penalties)
+    f = np.round(rng.normal(size=len(bags)), 1)[place.order]
+    rest = place.bags, shares
+    slow = alter_svm.bag_step(f, *rest, 0.7, penalties)
+    assert_array_equal(place.best_labels(f, 0.7, 1e-9), slow)
+    assert len(set(slow[place.bags == 2])) == 2  # the middle of a bag of equal scores
+    cost = alter_svm.objective(np.zeros(1), 0 * f, slow, *rest, 0.0, penalties)
+    assert place.share_cost(slow) == pytest.approx(cost)
+    both = np.column_stack([1 - shares, shares])[place.bags]
+    counts = whole_counts(both, sizes[place.bags])[:, 1]
+    assert_array_equal(place.first_labels(f) > 0, ranks(f, place.bags) < counts)
 
 
 def test_the_objective_never_rises_inside_a_level():

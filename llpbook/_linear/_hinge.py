@@ -159,7 +159,8 @@ class Rounded:
 
     def __init__(self, X, a, e, c, intercept, width, old):
         self.X, self.a, self.e, self.c, self.intercept = X, a, e, c, intercept
-        self.width, self.old, self.signed, self.n_steps = width, old, c * a, 0
+        self.width, self.signed, self.n_steps = width, c * a, 0
+        self.at_zero, self.fall = old + e / width, a / width  # of the multipliers
 
     def minimize(self, w, b, tol):
         """Newton's method; returns w, b, scores, multipliers and the rest.
@@ -181,18 +182,20 @@ class Rounded:
                 continue
             step = self.newton_step(gradient, pull, band)
             slope = self.slope_along(w, f, step)
-            whole = slope(1.0) <= TOO_LONG * abs(slope(0.0))
+            first = abs(gradient @ step[0] + (pull or 0) * step[1])
+            whole = slope(1.0) <= TOO_LONG * first
             length = 1.0 if whole else zero_of_slope(slope, 0.0, 1.0)
             w, b, f = (old + length * d for old, d in zip((w, b, f), step, strict=True))
         return w, b, f, parts, rest
 
     def hinges(self, f):
         """The sum of the hinges, without rounding."""
-        return self.c @ np.maximum(0, self.e - self.a * f)
+        z = less(self.e, self.a * f)
+        return self.c @ np.maximum(z, 0, out=z)
 
     def multipliers(self, f):
         """The multipliers at scores f, which are minus the slopes of the rounded hinges."""
-        return np.clip(self.old + (self.e - self.a * f) / self.width, 0, 1)
+        return clipped(less(self.at_zero, self.fall * f))
 
     def derivatives(self, w, f):
         """The multipliers, the gradient by w, the derivative by b or None without an intercept, and the band."""
@@ -224,13 +227,24 @@ class Rounded:
     def slope_along(self, w, f, step):
         """The slope of the rounded objective along a step, as a function of the part of it that is taken."""
         d, _, along = step
-        flat, bend = w @ d, d @ d
+        flat, bend, pull = w @ d, d @ d, self.signed * along
+        start, fall = less(self.at_zero, self.fall * f), self.fall * along
 
         def slope(part):
-            pulls = self.multipliers(f + part * along) * self.signed
-            return flat + part * bend - pulls @ along
+            return flat + part * bend - clipped(less(start, part * fall)) @ pull
 
         return slope
+
+
+def less(a, b):
+    """The difference a - b in the place of b: new arrays of this length take longer than the sums."""
+    return np.subtract(a, b, out=b)
+
+
+def clipped(parts):
+    """Numbers between 0 and 1, in the place of those handed in."""
+    np.maximum(parts, 0, out=parts)
+    return np.minimum(parts, 1, out=parts)
 
 
 def minimize_hinges(

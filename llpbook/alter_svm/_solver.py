@@ -30,6 +30,8 @@ from ._steps import bag_step, first_level, levels, objective, svm_step
 #: Width over which kinks are rounded while C rises, and at the finish of a start, in units of a score. A wide kink
 #: contains many instances, so a Newton step is long; a narrow kink is nearer to the hinge.
 WIDTH, FINISH_WIDTH = 0.5, 0.15
+#: Width at which an exact support vector machine begins where that for nearly the same labels is known.
+NEXT_WIDTH = 0.006
 #: The paper's first C, in units of the last, and its factor from one C to the next.
 PAPER_FIRST, PAPER_FACTOR = 1.5e-5, 1.5
 #: Relative fall of the objective in a turn at which a level ends, and at which the finish of a start ends.
@@ -42,7 +44,7 @@ MIN_TURNS, MAX_TURNS = 2, 100
 #: their support vector machines are solved.
 MAX_EXACT, EXACT_TOL, EXACT_GAP = 5, 1e-5, 1e-6
 #: Above so many entries the turns use single precision: their time is bound by memory bandwidth.
-LIGHT = 5_000_000
+LIGHT = 500_000
 #: The largest linear system of a turn that is factorized; conjugate gradients solve larger ones approximately.
 LARGEST = 300
 #: With fewer instances than this at a kink the curvature along the intercept is unreliable, so the intercept is
@@ -74,11 +76,11 @@ class Start:
         """Take a Newton step and the best labels; return the rounded objective, and True after a whole step."""
         problem = self.rounded_problem(C, width)
         step = self.newton_step(problem)
-        slope = problem.slope_along(self.w, self.f, step)
+        w, f = self.w, self.f
         value = self.move(step, 1.0, C, width)
         if value <= last:
             return value, True
-        back = zero_of_slope(slope, 0.0, 1.0) - 1
+        back = zero_of_slope(problem.slope_along(w, f, step), 0.0, 1.0) - 1
         return self.move(step, back, C, width), False
 
     def rounded_problem(self, C, width):
@@ -106,7 +108,8 @@ class Start:
     def rounded_objective(self, C, width):
         """The objective with rounded hinges."""
         hinges = rounded_hinge(self.y * self.f, width).sum()
-        return C * hinges + self.objective(self.w, self.f, self.y, 0.0)
+        ridge = self.w @ self.w / 2
+        return float(ridge + C * hinges + self.layout.share_cost(self.y))
 
     def objective(self, w, f, y, C):
         """The objective with exact hinges."""
@@ -119,12 +122,10 @@ class Start:
         y = bag_step(f, at.bags, at.shares, C, at.penalties)
         return w, b, f, y, self.objective(w, f, y, C)
 
-    def exact_svm(self, nu, C):
+    def exact_svm(self, X, nu, C, width=NEXT_WIDTH):
         """Fit the exact support vector machine for the current labels; ``nu`` are multipliers near the solution."""
-        warm, intercept = (self.w, self.b, nu, FINISH_WIDTH), self.intercept
-        return svm_step(
-            self.X, self.y, C, intercept=intercept, warm=warm, tol=EXACT_GAP
-        )
+        warm, intercept = (self.w, self.b, nu, width), self.intercept
+        return svm_step(X, self.y, C, intercept=intercept, warm=warm, tol=EXACT_GAP)
 
 
 def run_levels(start, annealing, C):
@@ -147,15 +148,16 @@ def finish_exactly(start, C):
     The gap is an upper bound of the relative fall of the objective that is possible with the same labels.
     """
     nu = C * start.rounded_problem(C, FINISH_WIDTH).multipliers(start.f)
-    for _ in range(MAX_EXACT):
-        w, b, nu, *_ = start.exact_svm(nu, C)
+    for turn in range(MAX_EXACT):
+        width = NEXT_WIDTH if turn else FINISH_WIDTH
+        w, b, nu, *_ = start.exact_svm(start.light, nu, C, width)
         w, b, f, y, value = start.exactly(w, b, C)
         fall = start.value - value
         if fall > 0:
             start.w, start.b, start.f, start.y, start.value = w, b, f, y, value
         if fall <= EXACT_TOL * value:
             break
-    w, b, *_, gap = start.exact_svm(nu, C)
+    w, b, *_, gap = start.exact_svm(start.X, nu, C)
     best = start.objective(w, start.X @ w + b, start.y, C)
     start.gap = float(gap + (start.value - best) / max(start.value, TINY))
 
