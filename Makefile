@@ -13,7 +13,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help setup book test every unit notebooks portable properties wheels oldest soon lonely install-check installed site lab lab-check student slides check style types derived rules sync from-notebook run new pdf bench \
+.PHONY: help setup book test every unit notebooks portable properties wheels oldest soon lonely install-check installed release-check site lab lab-check student slides check style types derived rules sync from-notebook run new pdf bench \
   reproduce lock dist serve clean distclean
 
 help:
@@ -185,6 +185,16 @@ dist:  ## what a release publishes
 	$(PYTHON) -m venv _build/dist-env
 	_build/dist-env/bin/python -m pip install -q --disable-pip-version-check build==1.6.1
 	rm -rf dist && _build/dist-env/bin/python -m build
+
+# A tag is the version of every file, on main, and dated in the changelog and the citation.
+DATE = $(shell sed -n 's/^\#\# $(VERSION) (\([0-9-]*\))$$/\1/p' CHANGELOG.md)
+release-check:  ## whether a tag can be released (TAG=v0.1.0)
+	@test "$(TAG)" = "v$(VERSION)" || { echo "the tag is $(TAG), the version of pyproject.toml $(VERSION)"; exit 1; }
+	@test -n "$(DATE)" || { echo "CHANGELOG.md: no heading '## $(VERSION) (YEAR-MONTH-DAY)'"; exit 1; }
+	@for line in "version: $(VERSION)" "date-released: $(DATE)"; do \
+	  grep -qx "$$line" CITATION.cff || { echo "CITATION.cff: no $$line"; exit 1; }; done
+	@grep -qx '__version__ = "$(VERSION)"' llpbook/__init__.py || { echo "llpbook/__init__.py: another version"; exit 1; }
+	@git merge-base --is-ancestor $(TAG) origin/main || { echo "$(TAG) is not on main: merge, then tag what was merged"; exit 1; }
 
 # /dev/ is this checkout; /stable/ the newest release, built by its own Makefile, and before there is one this checkout, too.
 DOOR := <!DOCTYPE html><title>llpbook</title><meta http-equiv="refresh" content="0; url=stable/"><a href="stable/">The book</a>

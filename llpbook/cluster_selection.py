@@ -113,7 +113,7 @@ def labeling_errors(labelings, forms, *, combine="weighted"):
         :math:`O(k^2)` each.
     """
     K = len(forms.prior)
-    Z = np.eye(K)[labelings]  # (m, k, K)
+    Z = np.eye(K)[labelings]  # shape (m, k, K)
     square = np.einsum("mkj,mkj->mj", Z, np.einsum("kq,mqj->mkj", forms.A, Z))
     misfit = forms.c - 2 * np.einsum("mkj,kj->mj", Z, forms.B) + square
     # eq: eq-clusters-weight

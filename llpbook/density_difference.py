@@ -556,7 +556,7 @@ def warn_of_pooling(estimator, data, in_p, gap):
     of the paper KDEDifference and LSDD then label 54 to 71 % correctly, where 92 % are possible.
     """
     own = np.unique(data.bags)
-    own = own[own < len(data.proportions) - data.n_pure]  # not those of known labels
+    own = own[own < len(data.proportions) - data.n_pure]  # without known labels
     if len(np.unique(data.proportions[own, 1].round(6))) > 2:
         warn(
             f"{type(estimator).__name__} pooled {len(own)} bags into two samples, those above the overall share of the "

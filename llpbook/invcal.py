@@ -277,7 +277,7 @@ class InvCal(KernelClassifier):
         gram = bag_kernel(data.X, data.S, self.kernel, self.gamma_)
         means, to_dual = kernel_features(gram)
         refuse_indefinite(gram, means, self.kernel)
-        self._gram(data.X[:1])  # as in `KernelClassifier`
+        self._gram(data.X[:1])  # a check, as in `KernelClassifier`
         weights = self._solve_means(data, means)
         self.dual_coef_ = data.S.T @ to_dual(weights[:, :-1].T)
         self.intercept_ = weights[:, -1]

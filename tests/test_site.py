@@ -24,7 +24,6 @@ sys.path.insert(0, str(ROOT / "tools"))
 import _book  # noqa: E402
 import check_site  # noqa: E402
 import print_pdf  # noqa: E402
-import release  # noqa: E402
 
 
 def read(name):
@@ -107,34 +106,43 @@ def test_workflows_run_pinned_actions_with_least_rights():
     assert not any(rights[name] for name in ("test", "build", "install"))
 
 
-def test_a_release_names_its_version_and_date():
-    assert "the tag is v9.9.9" in next(release.faults("v9.9.9", read))
-    version = PYPROJECT["project"]["version"]
-    is_dated = "\ndate-released: " in read("CITATION.cff")
-    assert is_dated == (f"\n## {version} (" in read("CHANGELOG.md"))
-    dated = {
-        "CHANGELOG.md": f"## {version} (2030-01-02)\n",
-        "CITATION.cff": f"x\nversion: {version}\ndate-released: 2030-01-02\n",
+def test_a_release_has_its_version_and_date_and_is_on_main(tmp_path):
+    dated = "version: 1.2.0\ndate-released: 2030-01-02\n"
+    good = {
+        "pyproject.toml": 'version = "1.2.0"\n',
+        "CHANGELOG.md": "## 1.2.0 (2030-01-02)\n",
+        "CITATION.cff": dated,
+        "llpbook/__init__.py": '__version__ = "1.2.0"\n',
     }
-    assert not list(release.faults(f"v{version}", lambda n: dated.get(n) or read(n)))
-    dated["CITATION.cff"] = f"x\nversion: {version}\ndate-released: 2030-01-03\n"
-    said = list(release.faults(f"v{version}", lambda n: dated.get(n) or read(n)))
-    assert said == ["CITATION.cff: no date-released 2030-01-02"]
+    (tmp_path / "llpbook").mkdir()
+    who = ["-c", "user.name=a", "-c", "user.email=a@b.example"]
 
-
-def test_a_release_is_of_the_main_branch(tmp_path):
     def git(*words):
-        who = ["-c", "user.name=a", "-c", "user.email=a@b.example"]
         subprocess.run(["git", *who, *words], cwd=tmp_path, check=True)
 
-    git("init", "-q", "-b", "main")
-    for branch in ("main", "aside"):
-        git("checkout", "-q", "-B", branch)
-        git("commit", "-q", "--allow-empty", "-m", branch)
-        git("tag", f"on-{branch}")
-    assert release.is_on("main", "on-main", tmp_path)
-    assert not release.is_on("main", "on-aside", tmp_path)
-    assert "fetch-depth: 0 " in read(".github/workflows/release.yml")  # main is there
+    git("init", "-q")
+    for tag in ("origin/main", "aside", "v1.2.0"):  # the last is a branch, too
+        git("checkout", "-q", "-B", tag, *["HEAD~"] * (tag == "v1.2.0"))
+        git("commit", "-q", "--allow-empty", "-m", tag)
+    git("branch", "-f", "origin/main", "v1.2.0")
+
+    def said(tag="v1.2.0", **changed):
+        for name, text in {**good, **changed}.items():
+            (tmp_path / name).write_text(text)
+        command = ["make", "-s", "-f", ROOT / "Makefile", "release-check", f"TAG={tag}"]
+        done = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True)
+        assert bool(done.returncode) == bool(done.stdout)
+        return done.stdout
+
+    assert not said()
+    assert "the tag is v1.2.1" in said("v1.2.1")
+    assert "CHANGELOG.md: no heading" in said(**{"CHANGELOG.md": "## Unreleased\n"})
+    other = {"CITATION.cff": dated.replace("2030", "2031")}
+    assert "CITATION.cff: no date-released: 2030-01-02" in said(**other)
+    git("branch", "-f", "origin/main", "aside")
+    assert "v1.2.0 is not on main" in said()
+    steps = read(".github/workflows/release.yml").partition("release-check")[0]
+    assert "fetch-depth: 0 " in steps  # main is there
 
 
 def test_every_pin_of_the_lock_has_hashes_and_pip_can_take_it():

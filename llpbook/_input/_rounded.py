@@ -67,7 +67,7 @@ class Restored(NamedTuple):
         return bool(odd <= MOST_ODD and self.chance <= BY_CHANCE)
 
     def odd(self, bag_labels=None):
-        """A sentence on the bags whose shares are no counts, where those of the others are; "" without such bags.
+        """Sentence on bags whose shares are not rounded counts although those of the others are; "" without such bags.
 
         Parameters
         ----------

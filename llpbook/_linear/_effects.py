@@ -1,6 +1,7 @@
 """Bags that differ by an intercept each: their deviation, estimated, and predictions in known bags."""
 
 import numpy as np
+import pandas as pd
 from scipy.optimize import minimize_scalar
 
 from .._input import check_bags
@@ -161,7 +162,9 @@ class BagEffects:
             raise ValueError(
                 "bags are for a model with intercepts of bags: fit it with bag_deviation='estimate', or leave bags out"
             )
-        codes = check_bags(bags, n, len(self.bag_effects_), self.bag_labels_, X)
+        keys = self.bag_labels_
+        keys = None if keys is None else pd.Index(keys, tupleize_cols=False)
+        codes = check_bags(bags, n, len(self.bag_effects_), keys, X)
         return self.bag_effects_[codes], self.bag_effect_errors_[codes]
 
     def decision_function(self, X, bags=None):

@@ -61,6 +61,7 @@ from ._steps import (
     learns_from_bags,
     split_steps,
 )
+from ._stored import StoredShares
 from ._tuning import (
     candidates,
     canonical_order,

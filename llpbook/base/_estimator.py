@@ -34,6 +34,7 @@ from ._bag_data import (
 )
 from ._predictions import predict_proportions, probabilities
 from ._running import Progress, is_one_of_many, warn, warn_once
+from ._stored import StoredTable, plain, plain_keys
 from ._warnings import warn_of_scale
 
 #: Rows that are enough to see how often a class is predicted. One with under `RARE` of the share of the most frequent
@@ -132,7 +133,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
     n_features_in_ : int
     feature_names_in_ : ndarray of str, shape (n_features,)
         Where X was a DataFrame.
-    bag_labels_ : pandas.Index or None
+    bag_labels_ : ndarray, shape (n_bags,), or None
         The names of the bags, where ``proportions`` was keyed by them.
     estimators_ : list of LLPClassifier, or None
         One per class, where several classes are fitted one against the rest.
@@ -177,6 +178,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
     _scale: str | None = None
     #: What to change where a class is hardly predicted.
     _cure = "features that tell more"
+    # Tables of some fits.
+    cv_results_, starts_ = StoredTable(), StoredTable()
     # scikit-learn's names for where the "?" of the HTML display leads to: the chapter.
     _doc_link_module = "llpbook"
     _doc_link_template = "{page}"
@@ -184,6 +187,9 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         cls._parameter_constraints = constraints(cls)
+
+    def __getstate__(self):
+        return {key: plain(value) for key, value in super().__getstate__().items()}
 
     def _pages(self, error):
         """What to read after an error: how to hand in data, or what shares can tell; and the method."""
@@ -299,7 +305,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError(
                 f"proportions must be of two classes for {type(self).__name__}, got {data.classes.tolist()}"
             )
-        self.classes_, self.bag_labels_ = data.classes, data.bag_labels
+        keys, self.classes_ = data.bag_labels, data.classes
+        self.bag_labels_ = None if keys is None else plain_keys(keys)
         data = labels_to_pure_bags(data, noisy, self._labels_alone)
         weights, errors = own.get("bag_weights"), own.get("proportion_errors")
         data = replace(

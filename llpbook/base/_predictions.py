@@ -104,7 +104,8 @@ def predict_proportions(estimator, X, bags, n_bags=None, soft=False):
         codes = check_bags(values, len(predicted), n_bags)
         return bag_shares(predicted, codes, n_bags, classes)
     occurring = pd.Index(pd.factorize(values, sort=True)[1], tupleize_cols=False)
-    fitted = pd.Index([]) if keys is None else keys[keys.isin(occurring)]
+    fitted = pd.Index([] if keys is None else keys, tupleize_cols=False)
+    fitted = fitted[fitted.isin(occurring)]
     names = fitted.append(occurring[~occurring.isin(fitted)])
     codes = names.get_indexer(pd.Index(values, tupleize_cols=False))
     shares = bag_shares(predicted, codes, len(names), classes)

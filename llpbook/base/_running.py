@@ -240,7 +240,7 @@ class Progress:
         spent, first = now - self.marks[0], self.told is None
         if spent < 1 and self.verbose < 2:
             return
-        # By the later half of the steps: the first are often slower.
+        # Pace of the later half of the steps, because the first are often slower.
         pace = (now - self.marks[done // 2]) / (done - done // 2)
         left = pace * max(self.usual - done, 0)
         usual = "" if self.usual == self.steps else f", if {self.usual} are enough"

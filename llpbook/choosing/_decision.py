@@ -139,7 +139,7 @@ def warn_if_chosen(labels, shares, classes):
     LLPWarning
         If the count of a class has a probability below 0.001 in a random sample of these bags.
     """
-    both = len(classes) == 2  # the second class says what the first would say
+    both = len(classes) == 2  # then the second class suffices
     for column in range(int(both), len(classes)):
         p, count = shares[:, column], int(np.sum(labels == column))
         if binomtest(count, len(p), p.mean()).pvalue < CHOSEN:

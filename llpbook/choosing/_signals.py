@@ -346,7 +346,7 @@ def look(X, bags, proportions, scaler, random_state, clock, errors=None):
     )
     try:
         sample = draw_sample(X, bags, proportions, scaler, rng, errors)
-        with warnings.catch_warnings():  # the advice says so itself
+        with warnings.catch_warnings():  # the advice reports it
             warnings.filterwarnings("ignore", ".* for all of .* training instances")
             measured, model = measure(sample, rng, clock)
     except NotIdentifiableError as error:

@@ -150,7 +150,7 @@ class ConvSVM(KernelClassifier):
 
     def _fit(self, data):
         (n, d), most = data.X.shape, self.max_cutting_planes
-        if self.kernel == "linear":  # with a kernel the base class asks
+        if self.kernel == "linear":  # with a kernel the base class checks it
             require_memory(
                 f"ConvSVM on {n} instances, {d} features, {most} labelings",
                 peak_memory(n, d + self.fit_intercept, most),

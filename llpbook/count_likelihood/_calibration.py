@@ -52,7 +52,7 @@ def lapsed(scores, prior, lapse):
     ndarray, shape (n_instances, n_classes)
     """
     F = scores if scores.ndim == 2 else np.column_stack([0 * scores, scores])
-    with np.errstate(divide="ignore"):  # the logarithm of no lapse
+    with np.errstate(divide="ignore"):  # the logarithm of a lapse of 0
         drawn = np.log(lapse * prior)
     return np.logaddexp(np.log1p(-lapse) + log_softmax(F, axis=1), drawn)
 
@@ -262,7 +262,7 @@ def held_out_scores(model, X, data, folds, tell=lambda: None):
     for fold in range(folds.max() + 1):
         train = rows[folds != fold]
         try:
-            with warnings.catch_warnings(action="ignore"):  # the fit to all has spoken
+            with warnings.catch_warnings(action="ignore"):  # the first fit has warned
                 part = fit_rows(model, X, data, train)
         except NotIdentifiableError as error:
             raise NotIdentifiableError(
@@ -388,7 +388,7 @@ class CountCalibration(LLPClassifier):
         return tags
 
     def _fit(self, data):
-        labeled = data.before or data  # the bags with their known labels
+        labeled = data.before or data  # the bags of the input, with known labels
         X, folds = self._named(data.X), bag_folds(labeled, self.n_folds)
         observed = bag_counts(data.bags, data.proportions, data.covariances)
         tell = self._progress(folds.max() + 2, "fit").step

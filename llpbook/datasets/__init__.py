@@ -422,7 +422,7 @@ def make_dataset(
 
 
 def _build(X, y, codes, names, positive, name):
-    y = np.array(y)  # the data set's own: labels are not to change with the user's
+    y = np.array(y)  # a copy, which does not change with the user's array
     classes = np.unique(y)
     if len(classes) < 2:
         raise ValueError(f"y must have at least two classes, got {classes.tolist()}")

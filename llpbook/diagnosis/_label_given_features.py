@@ -135,7 +135,7 @@ def label_test(X, labels, bags, alpha=0.05, random_state=None):
         )
     features = embed(X, rng)
     probabilities = class_probabilities(X, features, onehot, rng)
-    # For two classes the second column says it all.
+    # For two classes the second column suffices.
     keep = slice(1, None) if onehot.shape[1] == 2 else slice(None)
     residuals, scores = (onehot - probabilities)[:, keep], probabilities[:, 1:]
     basis = effect_basis(features, scores)

@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from .._input import NDArray, Proportions, check_method_params, safe_split
 from ..base import fit_to_bags
 
-#: In front of the name of a score: whole bags are scored, once, by predictions that are all held out.
+#: Prefix of the name of a score: whole bags are scored, once, by predictions that are all held out.
 POOLED = "pooled_"
 #: Rows of the training and of the validation part, for each split.
 Splits: TypeAlias = Sequence[tuple[NDArray, NDArray]]

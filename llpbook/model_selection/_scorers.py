@@ -17,7 +17,7 @@ from .._input import (
     in_order_of,
     keyed_rows,
 )
-from ..base import bag_shares, check_fitted_to_bags, require_probabilities
+from ..base import StoredShares, bag_shares, check_fitted_to_bags, require_probabilities
 from ..proportions import (
     proportion_mae,
     proportion_mse,
@@ -300,7 +300,7 @@ def unbiased_error(proportions, predicted, parts, bag_sizes):
     return float(1 - parts @ hits / parts.sum())
 
 
-class ProportionScorer:
+class ProportionScorer(StoredShares):
     """A scorer for scikit-learn's model selection that sees bags and proportions only; see `proportion_scorer`.
 
     Examples

@@ -176,7 +176,7 @@ def _replicate(estimator, X, data, shares, drawn, statistic, own):
     shares = shares.iloc[drawn].reset_index(drop=True)
     try:
         return _evaluate(estimator, safe_indexing(X, rows), codes, shares, statistic)
-    except NotIdentifiableError:  # counted, and said
+    except NotIdentifiableError:  # the caller counts these, and warns
         return None
 
 

@@ -496,7 +496,7 @@ def tomography(
         if labels is not None:
             expected = np.bincount(data.bags[members], labels[members], len(sizes))
             ends += (np.clip(expected, ends[0], ends[1]),)
-        with np.errstate(invalid="ignore"):  # nobody: NaN
+        with np.errstate(invalid="ignore"):  # NaN where a bag has no members
             for end, value in zip(("low", "high", "rate"), ends, strict=False):
                 columns[name + end] = value / size
     index = range(len(sizes)) if data.bag_labels is None else data.bag_labels

@@ -67,7 +67,7 @@ def returned_names(before, X, d):
     """Names of the columns that the steps return, marked where the unit of a feature may have changed."""
     try:
         names = [str(name) for name in before.get_feature_names_out()]
-    except (AttributeError, ValueError):  # a step that names nothing
+    except (AttributeError, ValueError):  # a step without names of its columns
         return [f"column {j} (transformed)" for j in range(d)]
     scaled = any(type(step) in SCALERS for _, step in before.steps)
     own = set(given_names(before, X))

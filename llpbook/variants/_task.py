@@ -21,7 +21,7 @@ from .._input import (
 )
 from ..base import seed_of_bins
 
-BY_CHANCE = ("naive", "feature collider")  # proportions are those of chance
+BY_CHANCE = ("naive", "feature collider")  # proportions differ by chance only
 BY_STRATA = ("label collider", "cross-bag")
 BY_CLUSTERS = ("intermediate", "hard", "feature collider")
 
@@ -54,7 +54,7 @@ def read_task(X, y, variant, n_bags, sizes, proportions, clusters, rng):
     if clusters is not None:
         column = check_column("clusters", clusters, len(A), X)
         clusters = pd.factorize(column, sort=True)[0]
-    model = None if variant in BY_STRATA else clusters  # strata are no model for bags
+    model = None if variant in BY_STRATA else clusters  # strata are not the bags
     n_bags = _count_bags(n_bags, model, sizes=sizes, proportions=wanted)
     same = model is None or model.max() + 1 == n_bags
     sizes_given, wanted_given = sizes is not None, wanted is not None
