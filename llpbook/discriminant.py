@@ -444,7 +444,8 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
         warn_of_rank(data)
         if isinstance(data.X, InChunks):
             self.n_iter_, self.gap_ = 0, 0.0
-            return self._store(*gaussians_of_chunks(data, self.shrinkage))
+            model, within = gaussians_of_chunks(data, self.shrinkage)
+            return self._store(model, within)
         order = np.argsort(data.bags, kind="stable")
         X, shares = data.X[order], data.proportions[data.bags[order]]
         X -= (center := X.mean(axis=0))

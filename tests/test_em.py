@@ -119,29 +119,29 @@ def test_majority_labels():
 @pytest.mark.equation("eq-em-soft")
 def test_soft_labels_are_posteriors_that_keep_the_counts():
     _, _, bags, P = problem()
-    known = bag_counts(bags, P)
+    observed = bag_counts(bags, P)
     f = np.random.default_rng(3).normal(size=240)
-    q = em.soft_labels(np.column_stack([f - f, f]), known)
-    assert_allclose(known.sums(q[:, 1]), known.counts, atol=1e-7)
-    assert_allclose(q[:, 1], count_posterior(f, known)[1], atol=1e-12)
+    q = em.soft_labels(np.column_stack([f - f, f]), observed)
+    assert_allclose(observed.sums(q[:, 1]), observed.counts, atol=1e-7)
+    assert_allclose(q[:, 1], count_posterior(f, observed)[1], atol=1e-12)
 
 
 def test_soft_labels_of_a_count_between_two_whole_ones():
-    known, s = bag_counts(np.zeros(2, int), np.array([[0.75, 0.25]])), 0.3
-    q = em.soft_labels(np.log([[1 - s, s], [1 - s, s]]), known)[:, 1]
+    observed, s = bag_counts(np.zeros(2, int), np.array([[0.75, 0.25]])), 0.3
+    q = em.soft_labels(np.log([[1 - s, s], [1 - s, s]]), observed)[:, 1]
     # None or one of the two, as likely: s (1 - s) against (1 - s)^2 + 2 s (1 - s).
     assert_allclose(q, s / (1 + s))
 
 
 def test_the_start_at_mean_map_is_mean_map_wherever_the_origin_is():
     X, y, bags, P = problem()
-    known = bag_counts(bags, P)
-    counts = whole_counts(P, known.sizes)
+    observed = bag_counts(bags, P)
+    counts = whole_counts(P, observed.sizes)
     for shift in (0, 20):
         mean_map = MeanMap(alpha=4.0).fit(X + shift, bags, P)
         f = mean_map.decision_function(X + shift)
         best = label_by_counts(np.column_stack([0 * f, f]), bags, counts)
-        start = em.start_labels("mean_map", X + shift, known, counts, None)
+        start = em.start_labels("mean_map", X + shift, observed, counts, None)
         assert np.mean(start == best) > 0.97 and np.mean(start == y) > 0.85
 
 
@@ -149,11 +149,11 @@ def test_the_start_at_mean_map_is_mean_map_wherever_the_origin_is():
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_starts_with_counts_have_them(start, n_classes):
     X, _, bags, P = problem(n_classes=n_classes)
-    known = bag_counts(bags, P)
-    counts, rng = whole_counts(P, known.sizes), np.random.RandomState(0)
-    y = em.start_labels(start, X, known, counts, rng)
+    observed = bag_counts(bags, P)
+    counts, rng = whole_counts(P, observed.sizes), np.random.RandomState(0)
+    y = em.start_labels(start, X, observed, counts, rng)
     assert_allclose(label_proportions(y, bags, classes=range(n_classes)), P)
-    y = em.start_labels("random", X, known, counts, rng)
+    y = em.start_labels("random", X, observed, counts, rng)
     assert_allclose(np.bincount(y) / 240, 1 / n_classes, atol=0.1)
 
 
@@ -180,15 +180,15 @@ def test_every_iteration_descends_and_the_end_is_a_fixed_point(n_classes):
 def slow_em(X, bags, P, C, start, seed):
     """The obvious version: scikit-learn fits from scratch, every bag is sorted."""
     order = row_order(X)
-    X, known = X[order], bag_counts(bags[order], P)
-    counts = whole_counts(known.shares, known.sizes)
+    X, observed = X[order], bag_counts(bags[order], P)
+    counts = whole_counts(observed.shares, observed.sizes)
     y, rng = np.empty(len(X), int), np.random.RandomState(seed)
-    new, flips = em.start_labels(start, X, known, counts, rng), []
+    new, flips = em.start_labels(start, X, observed, counts, rng), []
     while not flips or flips[-1]:
         model = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-8)
         scores = class_scores(model.fit(X, new), X, P.shape[1])
         y[order] = new
-        new = label_by_counts(scores, known.bags, counts)
+        new = label_by_counts(scores, observed.bags, counts)
         flips.append(np.sum(new != y[order]))
     return y, flips, model
 

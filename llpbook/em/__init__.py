@@ -135,7 +135,7 @@ def label_by_exchanges(scores, bags, counts, last):
     return last.copy()
 
 
-def soft_labels(scores, known):
+def soft_labels(scores, observed):
     """The posterior probability of each label given the counts of its bag.
 
     Equation :eq:`eq-em-soft`. Exact for two classes in bags of up to 20; else the saddlepoint approximation of
@@ -144,7 +144,7 @@ def soft_labels(scores, known):
     Parameters
     ----------
     scores : ndarray, shape (n_instances, n_classes)
-    known : BagCounts
+    observed : BagCounts
         See `llpbook.count_likelihood.bag_counts`.
 
     Returns
@@ -152,21 +152,21 @@ def soft_labels(scores, known):
     ndarray, shape (n_instances, n_classes)
     """
     if scores.shape[1] > 2:
-        return np.clip(class_posterior(scores, known)[1], 0, 1)
+        return np.clip(class_posterior(scores, observed)[1], 0, 1)
     # eq: eq-em-soft
-    q = np.clip(count_posterior(scores[:, 1] - scores[:, 0], known)[1], 0, 1)
+    q = np.clip(count_posterior(scores[:, 1] - scores[:, 0], observed)[1], 0, 1)
     return np.column_stack([1 - q, q])
 
 
-def start_labels(init, X, known, counts, rng):
-    """The first guess of the labels.
+def start_labels(init, X, observed, counts, rng):
+    """First labels.
 
     Parameters
     ----------
     init : {"majority", "proportions", "random", "mean_map"}
         See `EMLR`.
     X : ndarray or sparse array, shape (n_instances, n_features)
-    known : BagCounts
+    observed : BagCounts
     counts : ndarray of int, shape (n_bags, n_classes)
     rng : RandomState
 
@@ -174,15 +174,15 @@ def start_labels(init, X, known, counts, rng):
     -------
     ndarray of int, shape (n_instances,)
     """
-    bags, K = known.bags, counts.shape[1]
+    bags, K = observed.bags, counts.shape[1]
     if init == "majority":
-        return majority_labels(bags, known.shares)
+        return majority_labels(bags, observed.shares)
     if init == "random":
         return rng.randint(K, size=len(bags))
     if init == "proportions":
         return label_by_counts(rng.uniform(size=(len(bags), K)), bags, counts)
     X = append_one(X)
-    weights = mean_map_start(X, known, 1.0)
+    weights = mean_map_start(X, observed, 1.0)
     weights = np.vstack([0 * weights, weights]) if K == 2 else weights
     return label_by_counts(X @ weights.T, bags, counts)
 
@@ -252,8 +252,8 @@ def alternate_warm(q, warm, fit, guess, stop, max_iter, tol, *, tell=None):
         As those of `alternate`.
     """
     q, flips, *_ = alternate(q, warm, guess, stop, max_iter, tol, tell=tell)
-    rest = max_iter + 1 - len(flips)  # the last labels are fitted once more
-    q, last, settled, gap = alternate(q, fit, guess, stop, rest, tol)
+    fits_left = max_iter + 1 - len(flips)  # the last labels are fitted once more
+    q, last, settled, gap = alternate(q, fit, guess, stop, fits_left, tol)
     return q, np.append(flips[:-1], last), settled, gap
 
 
@@ -372,18 +372,18 @@ class EMLR(LLPClassifier):
         if self.soft and not has_fit_parameter(self._base(), "sample_weight"):
             raise ValueError("soft=True needs an estimator that takes sample_weight")
         order = row_order(data.X)
-        X, known = data.X[order], bag_counts(data.bags[order], data.proportions)
-        counts = whole_counts(known.shares, known.sizes)
+        X, observed = data.X[order], bag_counts(data.bags[order], data.proportions)
+        counts = whole_counts(observed.shares, observed.sizes)
         rng = check_random_state(self.random_state)
-        y = start_labels(self.init, X, known, counts, rng)
-        labels, self.flips_, settled, self.gap_ = self._rounds(X, known, counts, y)
+        y = start_labels(self.init, X, observed, counts, rng)
+        labels, self.flips_, settled, self.gap_ = self._rounds(X, observed, counts, y)
         self.n_iter_ = len(self.flips_)
         self.labels_ = data.classes[likeliest(labels)[np.argsort(order)]]
         if not settled:
             warn_unsettled(self)
 
-    def _rounds(self, X, known, counts, y):
-        K, bags = counts.shape[1], known.bags
+    def _rounds(self, X, observed, counts, y):
+        K, bags = counts.shape[1], observed.bags
         last = np.full(len(counts), np.nan) if K == 2 else y.copy()
         self.estimator_ = clone(self._base())
 
@@ -393,17 +393,20 @@ class EMLR(LLPClassifier):
 
         def guess(scores):
             if self.soft:
-                return soft_labels(scores, known)
+                return soft_labels(scores, observed)
             by = label_by_thresholds if K == 2 else label_by_exchanges
             return by(scores, bags, counts, last)
 
-        rule = fit, guess, self.stop, self.max_iter, self.tol
         tell = self._progress(self.max_iter, "iteration", usual=USUAL).step
-        hard = not self.soft and self.stop == "fixed_point"
-        if hard and self.estimator is None:
-            warm = warm_logistic(self.estimator_, X, K)
-            return alternate_warm(y.astype(np.int16), warm, *rule, tell=tell)
-        return alternate(np.eye(K)[y] if self.soft else y, *rule, tell=tell)
+        if self.soft or self.stop != "fixed_point" or self.estimator is not None:
+            q = np.eye(K)[y] if self.soft else y
+            return alternate(
+                q, fit, guess, self.stop, self.max_iter, self.tol, tell=tell
+            )
+        warm, q = warm_logistic(self.estimator_, X, K), y.astype(np.int16)
+        return alternate_warm(
+            q, warm, fit, guess, self.stop, self.max_iter, self.tol, tell=tell
+        )
 
     def _scores(self, X):
         scores = class_scores(self.estimator_, X, len(self.classes_))

@@ -197,7 +197,7 @@ class WarmFits:
         return Place(w, new_f, new_s, g + change)
 
     def _along(self, step):
-        """What a step adds to the scores, shape (n_rows, n_instances)."""
+        """Change of the scores by a step, shape (n_rows, n_instances)."""
         W = step.reshape(len(self.here.f), -1)
         if self.light is None:
             return W @ self.X.T

@@ -61,10 +61,9 @@ class WarmMeanMap:
         """
 
         def slower(w):
-            found = minimize(
+            self.w, _, self._gap = minimize(
                 self.X, mu, self.lam, max_iter=FIT_ITERATIONS, tol=self.tol, init=w
             )
-            self.w, _, self._gap = found
             return 2 * self.w[0]
 
         if self.fits is None:
@@ -217,10 +216,11 @@ class AlternatingMeanMap(KernelClassifier):
     def _solve(self, data, Z):
         counts = whole_counts(data.proportions, data.bag_sizes)
         fit = WarmMeanMap(Z, self.alpha, self.tol)
-        given = Z, data.bags, counts, self._start(data, Z, fit), fit
-        limits = {"max_iter": self.max_iter}
-        limits["tell"] = self._progress(self.max_iter, "round", usual=30).step
-        w, values, flips = alternate(*given, **limits)
+        w = self._start(data, Z, fit)
+        tell = self._progress(self.max_iter, "round", usual=30).step
+        w, values, flips = alternate(
+            Z, data.bags, counts, w, fit, max_iter=self.max_iter, tell=tell
+        )
         self.objective_curve_, self.objective_ = values, values[-1]
         self.n_iter_, self.gap_ = len(values), max(flips, fit.gap())
         if flips:
@@ -239,8 +239,7 @@ class AlternatingMeanMap(KernelClassifier):
             w = rng.normal(size=(1, Z.shape[1]))
             return w / max(float(np.abs(Z @ w[0]).mean()), 1e-300)
         if self.init == "mean_map":
-            bags = data.proportions, data.bag_weights
-            means = class_means(data.bag_means(Z), *bags)
+            means = class_means(data.bag_means(Z), data.proportions, data.bag_weights)
             return fit(mean_operator(data.class_prior, means))[0]
         first = LaplacianMeanMap() if self.init == "laplacian" else self.init
         return fit(first._operator(data, Z))[0]

@@ -69,8 +69,9 @@ def bag_class_means(
         If the proportions of connected bags cannot tell their classes apart.
     """
     rhs = (weights[:, None] * proportions)[:, :, None] * bag_means[:, None]
-    problem = proportions, weights, similarity, smoothness, epsilon
-    return solve_normal_equations(rhs, *problem)[0]
+    return solve_normal_equations(
+        rhs, proportions, weights, similarity, smoothness, epsilon
+    )[0]
 
 
 def operator_weights(proportions, bag_shares):
@@ -135,8 +136,9 @@ def operator_by_adjoint(
     ndarray, shape (1, n_features) or (n_classes, n_features)
     """
     rhs = operator_weights(proportions, bag_shares)
-    problem = proportions, weights, similarity, smoothness, epsilon
-    mixed = solve_normal_equations(rhs, *problem)[1]
+    mixed = solve_normal_equations(
+        rhs, proportions, weights, similarity, smoothness, epsilon
+    )[1]
     # eq: eq-lmm-adjoint
     return mixed.T @ (weights[:, None] * bag_means)
 
@@ -246,9 +248,14 @@ class LaplacianMeanMap(KernelClassifier):
 
     def _solve(self, data, Z):
         self.mean_operator_ = mu = self._operator(data, Z)
-        options = {"max_iter": self.max_iter, "tol": self.tol}
-        options["frequencies"] = data.frequencies
-        theta, self.n_iter_, self.gap_ = minimize(Z, mu, self.alpha, **options)
+        theta, self.n_iter_, self.gap_ = minimize(
+            Z,
+            mu,
+            self.alpha,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            frequencies=data.frequencies,
+        )
         weights = theta * (2 if len(mu) == 1 else 1)  # log-odds are 2 <w, x>
         warn_if_short(self)
         warn_if_too_sure(self, Z, weights, data)
@@ -261,7 +268,12 @@ class LaplacianMeanMap(KernelClassifier):
         similarity = gaussian_similarity(means, sigma, n_neighbors=self.n_neighbors)
         counts = data.bag_sizes if self.operator_weights == "size" else used
         weights = data.bag_weights[used]
-        bags = data.proportions[used], weights / weights.mean()
-        shares = counts[used] / counts.sum()
-        graph = similarity, self.smoothness
-        return operator_by_adjoint(means, *bags, shares, *graph, epsilon=self.epsilon)
+        return operator_by_adjoint(
+            means,
+            data.proportions[used],
+            weights / weights.mean(),
+            counts[used] / counts.sum(),
+            similarity,
+            self.smoothness,
+            epsilon=self.epsilon,
+        )

@@ -48,26 +48,26 @@ def solve_normal_equations(rhs, proportions, weights, similarity, smoothness, ep
     NotIdentifiableError
         If the proportions of connected bags cannot tell their classes apart.
     """
-    shape, length = proportions.shape, np.linalg.norm(proportions, axis=1)
+    (L, K), length = proportions.shape, np.linalg.norm(proportions, axis=1)
     parts = np.zeros(len(rhs), int)
     if epsilon == 0:
         parts = connected_parts(similarity)
         refuse_unanswerable(parts, proportions, weights)
     turn, data = _rotation(proportions), weights * length**2
     pull = smoothness * (similarity.sum(axis=1) + epsilon)
-    diagonal = np.repeat(pull[:, None], shape[1], axis=1)
+    diagonal = np.repeat(pull[:, None], K, axis=1)
     diagonal[:, 0] += data
     root = np.sqrt(diagonal)[:, :, None]
     unit = np.divide(1, root, out=np.zeros_like(root), where=root > 0)
 
     def times(v):  # the system with 1 on its diagonal
-        y = unit * v.reshape(*shape, -1)
+        y = unit * v.reshape(L, K, -1)
         x = turn(y)
-        found = turn(smoothness * (laplacian_times(similarity, x) + epsilon * x))
-        found[:, 0] += data[:, None] * y[:, 0]
-        return (unit * found).reshape(v.shape)
+        product = turn(smoothness * (laplacian_times(similarity, x) + epsilon * x))
+        product[:, 0] += data[:, None] * y[:, 0]
+        return (unit * product).reshape(v.shape)
 
-    slow = (root * turn(_constants(parts, shape[1]))).reshape(proportions.size, -1)
+    slow = (root * turn(_constants(parts, K))).reshape(proportions.size, -1)
     right = (unit * turn(rhs)).reshape(proportions.size, -1)
     y = unit * _conjugate_gradients(times, right, slow).reshape(rhs.shape)
     return turn(y), -length[:, None] * y[:, 0]
@@ -144,16 +144,17 @@ def _conjugate_gradients(times, right, slow):
         return v - applied @ (coarse @ (slow.T @ v))
 
     system = LinearOperator(2 * right.shape[:1], lambda v: without_slow(times(v)))
-    rest, size = np.empty_like(right), np.linalg.norm(right, axis=0)
+    fast, size = np.empty_like(right), np.linalg.norm(right, axis=0)
     for j, b in enumerate(without_slow(right).T):
-        near = {"rtol": 0, "atol": TOLERANCE * size[j]}
-        rest[:, j] = cg(system, b, maxiter=MOST_ROUNDS, **near)[0]
-    found = rest + slow @ (coarse @ (slow.T @ right - applied.T @ rest))
-    left = np.linalg.norm(right - times(found), axis=0) / np.where(size > 0, size, 1)
+        near = TOLERANCE * size[j]
+        fast[:, j] = cg(system, b, rtol=0, atol=near, maxiter=MOST_ROUNDS)[0]
+    solution = fast + slow @ (coarse @ (slow.T @ right - applied.T @ fast))
+    residual = np.linalg.norm(right - times(solution), axis=0)
+    left = residual / np.where(size > 0, size, 1)
     if left.max() > LOOSE:
         warn(
             f"class means of bags are known to a relative residual of {left.max():.0e} only: bags hang together by "
             "similarities near 0 (raise sigma), or smoothness is extreme",
             ConvergenceWarning,
         )
-    return found
+    return solution
