@@ -474,8 +474,7 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
 
     def _log_closeness(self, X, weights, basis):
         if self.scheme == "fws":
-            near = closeness(X, weighted_means(X, weights))
-            return np.log(np.maximum(near, 1e-300))
+            return np.log(np.maximum(closeness(X, weighted_means(X, weights)), 1e-300))
         model = fit_gaussians(X, weights, basis, shrinkage=self.shrinkage)
         coef, intercept = discriminants(model, logits=self.logits)
         return log_softmax(scores_by_class(X, coef, intercept), axis=1)
