@@ -28,8 +28,10 @@ from ._input import (
     Matrix,
     Proportions,
     RandomState,
+    as_column,
     check_bags,
     check_positional,
+    sorted_values,
 )
 from .base import (
     Interval,
@@ -284,13 +286,13 @@ def labeling_error_rate(labels: ArrayLike, y: ArrayLike) -> float:
     >>> labeling_error_rate([0, 0, 1, 1], [1, 1, 0, 1])
     0.25
     """
-    labels, y = np.asarray(labels), np.asarray(y)
+    labels, y = as_column(labels), as_column(y)
     if labels.shape != y.shape or labels.ndim != 1 or len(y) == 0:
         raise ValueError(
             "labels must have one entry for each of y, "
             f"got shapes {labels.shape} and {y.shape}"
         )
-    values = np.union1d(labels, y)
+    values = sorted_values(np.append(labels, y))
     if len(values) > 2:
         raise ValueError(
             f"labels and y must share two values, got {values.tolist()[:5]}"

@@ -21,6 +21,7 @@ from ._input import (
     ArrayLike,
     NDArray,
     Proportions,
+    as_column,
     check_bags,
     check_codes,
     check_proportions,
@@ -31,6 +32,7 @@ from ._input import (
     read_counts,
     refuse_columns,
     restored,
+    sorted_values,
     sum_to_one,
 )
 from ._printed import Printed
@@ -134,13 +136,13 @@ def label_proportions(
     >>> label_proportions(["no", "yes", "yes", "yes"], [0, 0, 1, 1]).tolist()
     [[0.5, 0.5], [0.0, 1.0]]
     """
-    labels, (codes, n_rows) = np.asarray(y), check_codes(bags, n_bags, y)
+    labels, (codes, n_rows) = as_column(y), check_codes(bags, n_bags, y)
     if labels.shape != codes.shape:
         raise ValueError(
             f"y must have one label for each of the {codes.size} instances in bags, "
             f"got shape {labels.shape}"
         )
-    columns = np.unique(labels) if classes is None else np.asarray(classes)
+    columns = as_column(sorted_values(labels) if classes is None else classes)
     if columns.ndim != 1:
         raise ValueError(f"classes must be a list of class labels, got {classes!r}")
     hits = labels[:, None] == columns[None, :]

@@ -433,6 +433,79 @@ def test_a_prediction_does_not_depend_on_the_other_rows(name, kernel):
     np.testing.assert_allclose(half, together, atol=1e-9)
 
 
+# --- keys are compared exactly ----------------------------------------------------------------------------------------
+
+KEYS = {
+    "text and numbers": [1, "1", 2, "2", None, 0],
+    "fractions": [1.0, 1.4, 0.6, 2.0, None, 0.0],
+    "pairs": [("a", 1), ("a", "1"), ("b", 1), ("b", "1"), None, ("a", 0)],
+    "large": [2**53, 2**53 + 1, 2**53 + 2, 2**60 + 1, None, 2**60],
+}  # fmt: skip
+FORMS = {
+    "list": list,
+    "tuple": tuple,
+    "objects": lambda keys: pd.Series(keys, dtype=object).to_numpy(),
+    "Series": lambda keys: pd.Series(keys, dtype=object),
+    "Categorical": lambda keys: pd.Series(keys, dtype=object).astype("category"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", KEYS)
+def test_keys_are_compared_exactly(kind, form):
+    *keys, _, other = KEYS[kind]
+    codes, shares = np.arange(120) // 30, np.array([0.1, 0.9, 0.3, 0.6])
+    bags = FORMS[form]([keys[code] for code in codes])
+    keyed = dict(zip([other, *keys], [0.5, *shares], strict=True))
+    wanted = MeanMap().fit(X, codes, shares)
+    for model in (MeanMap(), LLPGridSearchCV(MeanMap(), {"alpha": [1.0]}, cv=2)):
+        model.fit(X, bags, keyed)
+        np.testing.assert_allclose(scores(model), scores(wanted))
+        found = model.predict_proportions(X, bags)
+        assert found.index.tolist() == keys
+        np.testing.assert_array_equal(found, wanted.predict_proportions(X, codes))
+    splits = zip(
+        FullBagKFold(2).split(X, groups=bags),
+        FullBagKFold(2).split(X, groups=codes),
+        strict=True,
+    )
+    assert all((a == b).all() for pair in splits for a, b in zip(*pair, strict=True))
+    assert len(BagBatches(bags, 1)) == 4
+    with pytest.raises(ValueError, match="not a key of proportions"):
+        MeanMap().fit(
+            X, bags, {key: share for key, share in keyed.items() if key != keys[1]}
+        )
+
+
+@pytest.mark.parametrize("form", ["list", "objects", "Series"])
+def test_a_number_and_its_text_are_two_classes_and_groups(form):
+    y = np.array([1, "1"], dtype=object)[Y]
+    given = FORMS[form](y.tolist())
+    table = pd.DataFrame(TWO, columns=[1, "1"])
+    model = MeanMap().fit(
+        X, BAGS, table, FORMS[form](np.where(LABELS < 0, -1, y).tolist())
+    )
+    wanted = MeanMap().fit(X, BAGS, P, LABELS)
+    np.testing.assert_allclose(scores(model), scores(wanted))
+    assert model.score(X, given) == wanted.score(X, Y)
+    shares = FUNCTIONS["label_proportions"][0](given, BAGS, classes=[1, "1"])
+    np.testing.assert_array_equal(shares, TWO)
+    assert FUNCTIONS["label_proportions"][0](given, BAGS).shape == (30, 2)
+    rates = FUNCTIONS["group_rate"][0](MODEL, X, BAGS, P, given)
+    assert sorted(map(repr, rates.index)) == ["'1'", "1"]
+
+
+def test_numbers_that_a_float_cannot_tell_apart_are_refused_as_bags():
+    keys = [2**53, 2**53 + 1]
+    shares, bags = pd.Series([0.2, 0.8], keys), np.repeat(keys, 60)
+    MeanMap().fit(X, bags, shares)
+    with pytest.raises(ValueError, match="type float64, which cannot tell it"):
+        MeanMap().fit(X, bags.astype(float), shares)
+    single = np.repeat(np.float32([2**24, 2**24 + 2]), 60)
+    with pytest.raises(ValueError, match="type float32, which cannot tell it"):
+        MeanMap().fit(X, single, {2**24: 0.2, 2**24 + 1: 0.5, 2**24 + 2: 0.8})
+
+
 # --- an option acts, or is refused ------------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ Every room may use the names below. This folder imports nothing of the package.
 
 from ._arguments import (
     NotIdentifiableError,
+    as_column,
     check_bags,
     check_codes,
     check_column,
@@ -24,6 +25,7 @@ from ._arguments import (
     refuse_huge,
     refuse_mask,
     refuse_unusable,
+    sorted_values,
 )
 from ._kernels import (
     WITHOUT_GRAM,

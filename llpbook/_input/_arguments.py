@@ -2,6 +2,7 @@
 
 import re
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -205,6 +206,22 @@ def check_positional(name, values, X):
         )
 
 
+def as_column(values: Any) -> np.ndarray:
+    """NumPy's array of values, one of which may be a tuple, and 1 another than "1"."""
+    if isinstance(values, list | tuple):
+        kinds = {str if isinstance(v, str) else type(v) for v in values}
+        if tuple in kinds or (str in kinds and len(kinds) > 1):  # NumPy makes all text
+            values = pd.Series(list(values), dtype=object)
+    if isinstance(values, pd.MultiIndex):
+        values = values.to_flat_index()
+    return np.asarray(values)
+
+
+def sorted_values(column: Any) -> np.ndarray:
+    """Different values of a column, sorted, also where it holds numbers and texts."""
+    return np.asarray(pd.factorize(column, sort=True)[1])
+
+
 def check_column(name, values, n_instances, X=None):
     """Check one value per instance: right length, in the order of X, none masked, none missing; return an array.
 
@@ -229,12 +246,8 @@ def check_column(name, values, n_instances, X=None):
     """
     check_positional(name, values, X)
     refuse_mask(name, values)
-    if isinstance(values, list | tuple) and any(isinstance(v, tuple) for v in values):
-        values = pd.Series(list(values), dtype=object)
-    if isinstance(values, pd.MultiIndex):
-        values = values.to_flat_index()
     try:
-        column = np.asarray(values)
+        column = as_column(values)
     except ValueError as error:
         raise ValueError(f"{name} must be one value an instance: {error}") from error
     if column.shape != (n_instances,):
@@ -358,6 +371,18 @@ def label_codes(y, n_instances, X=None):
     return np.asarray(classes), codes
 
 
+def refuse_rounded(name, column):
+    """Refuse whole numbers as floats so large that others have been rounded to them."""
+    if column.dtype.kind != "f":
+        return
+    wrong = np.abs(column) >= 2.0 ** (np.finfo(column.dtype).nmant + 1)
+    if wrong.any():
+        raise ValueError(
+            f"{name} holds {column[wrong][0]:.0f} in the type {column.dtype}, which cannot tell it from the next "
+            "number: read the column as integers or as text"
+        )
+
+
 def check_bags(bags, n_instances, n_bags, bag_labels=None, X=None):
     """Translate the bag of each instance into a row of the proportions.
 
@@ -405,6 +430,7 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None, X=None):
                 "of scikit-learn cut both, give proportions keyed by bag)"
             )
         return check_codes(values, n_bags, there=True)[0].astype(np.intp)
+    refuse_rounded("bags", values)
     codes = bag_labels.get_indexer(pd.Index(values, tupleize_cols=False))
     if (codes < 0).any():
         raise ValueError(

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterator
 
 import numpy as np
+import pandas as pd
 from sklearn.utils import check_random_state
 
-from .._input import ArrayLike, RandomState, check_column, check_whole
+from .._input import ArrayLike, RandomState, as_column, check_column, check_whole
 from .._linear import (
     BagLoss,
     BoostedBagModel,
@@ -288,15 +289,15 @@ class BagBatches:
         self, bags: ArrayLike, bags_per_batch: int = 8, *,
         random_state: RandomState = None,
     ):  # fmt: skip
-        bags = np.asarray(bags)
+        bags = as_column(bags)
         if bags.ndim != 1 or len(bags) == 0:
             raise ValueError(
                 f"bags must be of one dimension and not empty, got shape {bags.shape}"
             )
         check_column("bags", bags, len(bags))
-        _, codes, sizes = np.unique(bags, return_inverse=True, return_counts=True)
+        codes = pd.factorize(bags, sort=True)[0]
         order = np.argsort(codes, kind="stable")
-        self.rows = np.split(order, np.cumsum(sizes)[:-1])
+        self.rows = np.split(order, np.cumsum(np.bincount(codes))[:-1])
         self.bags_per_batch = check_whole("bags_per_batch", bags_per_batch)
         self.random = check_random_state(random_state)
 

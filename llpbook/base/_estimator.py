@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from scipy.special import log_expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -104,7 +103,7 @@ def whole_or_nothing(estimator):
     before = estimator.__dict__.copy()
     for name in before:
         if name.endswith("_") and not name.startswith("_"):
-            delattr(estimator, name)
+            del estimator.__dict__[name]
     try:
         yield
     except BaseException:
@@ -428,7 +427,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
                 "labels of instances. A search over parameters compares with proportions by LLPGridSearchCV, or in "
                 "scikit-learn's by scoring=proportion_scorer(proportions)"
             )
-        return float(accuracy_score(truth, predicted, sample_weight=sample_weight))
+        return float(np.average(predicted == truth, weights=sample_weight))
 
     def predict_proportions(self, X, bags, n_bags=None, soft=False):
         """The share of each class among the predictions for each bag; see `predict_proportions`."""

@@ -17,9 +17,11 @@ from .._input import (
     ArrayLike,
     Matrix,
     RandomState,
+    as_column,
     check_column,
     check_whole,
     refuse_mask,
+    sorted_values,
 )
 from ..base import warn
 from ..proportions import label_proportions
@@ -322,11 +324,11 @@ def binary_labels(y: ArrayLike, positive: Any) -> np.ndarray:
     [1, 0, 1]
     """
     refuse_mask("y", y)
-    labels = np.asarray(y)
+    labels = as_column(y)
     if labels.ndim != 1 or not labels.size:
         raise ValueError(f"y must have one label per instance, got {y!r}")
     if positive not in labels.tolist():
-        raise enc.unknown("positive", positive, np.unique(labels))
+        raise enc.unknown("positive", positive, sorted_values(labels))
     return (labels == positive).astype(int)
 
 
@@ -423,7 +425,7 @@ def make_dataset(
 
 def _build(X, y, codes, names, positive, name):
     y = np.array(y)  # a copy, which does not change with the user's array
-    classes = np.unique(y)
+    classes = sorted_values(y)
     if len(classes) < 2:
         raise ValueError(f"y must have at least two classes, got {classes.tolist()}")
     if positive is not None and positive not in classes.tolist():
