@@ -13,7 +13,6 @@ does not grow with the number of instances.
 Chapter: ``book/cluster_selection``. Source: stolpe2011 (section 3), whose equation numbers are given below.
 """
 
-import warnings
 from numbers import Integral, Real
 from typing import NamedTuple
 
@@ -26,7 +25,14 @@ from sklearn.utils import check_random_state
 
 from ._counts import crosstab
 from ._input import RandomState
-from .base import Interval, LLPClassifier, StrOptions, canonical_order, require_memory
+from .base import (
+    Interval,
+    LLPClassifier,
+    StrOptions,
+    canonical_order,
+    require_memory,
+    row_keys,
+)
 
 __all__ = ["ClusterModelSelection"]
 
@@ -255,9 +261,10 @@ def tournament(errors, n_survivors, share, rng):
 
 def cluster(clusterer, X, weights):
     """Cluster the weighted instances; clusters are numbered from 0, and may be fewer than asked for."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Number of distinct clusters")
-        clusters = clone(clusterer).fit_predict(X * np.sqrt(weights))
+    Z = X * np.sqrt(weights)
+    different = len(np.unique(row_keys(Z)))  # scikit-learn warns where these are fewer
+    n_clusters = min(clusterer.n_clusters, different)
+    clusters = clone(clusterer).set_params(n_clusters=n_clusters).fit_predict(Z)
     return np.unique(clusters, return_inverse=True)[1].astype(np.int32)
 
 

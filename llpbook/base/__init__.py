@@ -69,6 +69,7 @@ from ._tuning import (
     feature_free_order,
     fold_numbers,
     median_distance,
+    row_keys,
     row_order,
     seed_of_bins,
     thin,

@@ -1,7 +1,6 @@
 """Signals that bags and shares give without labels, within a limit of time."""
 
 import time
-import warnings
 from functools import partial
 from typing import NamedTuple
 
@@ -346,9 +345,7 @@ def look(X, bags, proportions, scaler, random_state, clock, errors=None):
     )
     try:
         sample = draw_sample(X, bags, proportions, scaler, rng, errors)
-        with warnings.catch_warnings():  # the advice reports it
-            warnings.filterwarnings("ignore", ".* for all of .* training instances")
-            measured, model = measure(sample, rng, clock)
+        measured, model = measure(sample, rng, clock)
     except NotIdentifiableError as error:
         return signals, None, str(error)
     if model is not None:
