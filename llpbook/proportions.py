@@ -22,11 +22,11 @@ from ._input import (
     NDArray,
     Proportions,
     as_column,
-    check_bags,
     check_codes,
-    check_proportions,
+    doubt_of_numbers,
     fill_empty_rows,
     keyed_rows,
+    match_bags,
     numbers,
     printed_step,
     read_counts,
@@ -53,16 +53,9 @@ __all__ = [
 ]
 
 
-def _read_shares(bags, proportions):
-    """Shares of the bags that hold instances, with counts restored."""
-    matrix, _, keys = check_proportions(proportions, empty_rows=True)
-    codes = check_bags(bags, np.size(bags), len(matrix), keys)
-    sizes = np.bincount(codes, minlength=len(matrix))
-    matrix = fill_empty_rows(matrix, codes, keys)
-    return restored(matrix[sizes > 0], sizes[sizes > 0])
-
-
-def averaging_matrix(bags: ArrayLike, *, n_bags: int | None = None) -> sp.csr_array:
+def averaging_matrix(
+    bags: ArrayLike, *, n_bags: int | None = None, counts: ArrayLike | None = None
+) -> sp.csr_array:
     r"""Sparse matrix S whose product with instances gives bag means.
 
     :math:`S_{ki} = 1/n_k` if instance :math:`i` lies in bag :math:`k`, else 0, so that :math:`S X` holds the bag means
@@ -75,6 +68,8 @@ def averaging_matrix(bags: ArrayLike, *, n_bags: int | None = None) -> sp.csr_ar
     n_bags : int, optional
         Number of bags; ``max(bags) + 1`` if not given. A bag without instances has a row of zeros. At most a million,
         or a hundred for each instance.
+    counts : array-like of int, shape (n_instances,), optional
+        How many equal instances each row stands for, as in a table of cells; one if not given.
 
     Returns
     -------
@@ -93,15 +88,22 @@ def averaging_matrix(bags: ArrayLike, *, n_bags: int | None = None) -> sp.csr_ar
     [2.0, 5.0]
     """
     codes, n_rows = check_codes(bags, n_bags)
+    times = instances_of_rows(counts, bags)
     # eq: eq-prop-averaging
-    values = 1.0 / np.bincount(codes)[codes]
+    values = times / np.maximum(np.bincount(codes, times), 1)[codes]
     places = codes, np.arange(codes.size)
     return sp.csr_array((values, places), shape=(n_rows, codes.size))
 
 
+def instances_of_rows(counts, bags):
+    """How many instances each row stands for, shape (n_instances,)."""
+    n_rows = np.size(bags)
+    return np.ones(n_rows) if counts is None else read_counts(counts, n_rows, bags)
+
+
 def label_proportions(
     y: ArrayLike, bags: ArrayLike, *, n_bags: int | None = None,
-    classes: ArrayLike | None = None,
+    classes: ArrayLike | None = None, counts: ArrayLike | None = None,
 ) -> NDArray:  # fmt: skip
     r"""Share of each class in each bag, from labels or from predictions.
 
@@ -118,6 +120,8 @@ def label_proportions(
         Number of bags; ``max(bags) + 1`` if not given. At most a million, or a hundred for each instance.
     classes : array-like, shape (n_classes,), optional
         The classes, in the order of the columns; the sorted distinct values of ``y`` if not given.
+    counts : array-like of int, shape (n_instances,), optional
+        How many equal instances each row stands for, as in a table of cells; one if not given.
 
     Returns
     -------
@@ -151,11 +155,23 @@ def label_proportions(
         raise ValueError(
             f"y holds {bad!r}, which is not one of classes {columns.tolist()}"
         )
-    counts = np.column_stack([np.bincount(codes, hit, n_rows) for hit in hits.T])
-    sizes = np.bincount(codes, minlength=n_rows)[:, None]
+    times = instances_of_rows(counts, bags)
+    of_class = [np.bincount(codes, times * hit, n_rows) for hit in hits.T]
+    sizes = np.bincount(codes, times, n_rows)[:, None]
     with np.errstate(invalid="ignore"):  # a bag without instances: 0 / 0 is NaN
         # eq: eq-prop-gamma
-        return counts / sizes
+        return np.column_stack(of_class) / sizes
+
+
+def read_shares(bags, proportions, counts=None):
+    """Shares of the bags that hold instances, with counts restored."""
+    n_rows = np.shape(bags)[0] if np.ndim(bags) else 1
+    matched = match_bags(proportions, bags, n_rows)
+    times = instances_of_rows(counts, bags)
+    sizes = np.bincount(matched.codes, times, len(matched.matrix)).round().astype(int)
+    doubt_of_numbers(matched, sizes)
+    matrix = fill_empty_rows(matched.matrix, np.flatnonzero(sizes), matched.keys)
+    return restored(matrix[sizes > 0], sizes[sizes > 0])
 
 
 def _align_tables(proportions, predicted=..., bag_sizes=...):
@@ -456,8 +472,8 @@ def restore_counts(
     values = numbers("proportions", printed)
     if values.ndim == 2 and sum_to_one(values, printed_step(values) / 2):
         total = values.sum(axis=1, keepdims=True)
-    matrix, classes, keys = check_proportions(printed / total, empty_rows=True)
-    codes = check_bags(bags, np.size(bags), len(matrix), keys)
+    n_rows = np.shape(bags)[0] if np.ndim(bags) else 1
+    matrix, classes, keys, codes = match_bags(printed / total, bags, n_rows)
     times = None if counts is None else read_counts(counts, len(codes), bags)
     sizes = np.bincount(codes, times, len(matrix)).round().astype(np.int64)
     matrix = fill_empty_rows(matrix, np.flatnonzero(sizes), keys)
@@ -510,6 +526,8 @@ class Identifiability:
         The unit of the last digit of the shares where they are rounded counts; 0 elsewhere.
     n_restored : int
         Bags whose shares are exact because one count is possible, see `restore_counts`.
+    doubt : str
+        What is printed below, where rows seem to stand for several instances; else empty.
 
     Examples
     --------
@@ -529,6 +547,7 @@ class Identifiability:
     worth_in_labels: np.ndarray
     step: float = 0.0
     n_restored: int = 0
+    doubt: str = ""
 
     def _repr_html_(self):
         return f"<pre>{self}</pre>"
@@ -554,10 +573,12 @@ class Identifiability:
             f"condition number {self.condition_number:.1f}\n"
             f"spread of the shares: {spread} (random bags of these sizes: {noise})\n"
             f"worth, to tell class means apart{per_class}: {worth} labeled instances"
-        )
+        ) + f"\n{self.doubt}" * bool(self.doubt)
 
 
-def identifiability(bags: ArrayLike, proportions: Proportions) -> Identifiability:
+def identifiability(
+    bags: ArrayLike, proportions: Proportions, *, counts: ArrayLike | None = None
+) -> Identifiability:
     r"""Compute the rank, conditioning, spread, and worth in labels of a set of proportions: look before you fit.
 
     Parameters
@@ -566,6 +587,8 @@ def identifiability(bags: ArrayLike, proportions: Proportions) -> Identifiabilit
         Integers that index the rows of ``proportions``, or their keys where they have some.
     proportions : array-like, Series, dict or DataFrame, shape (n_bags,) or (n_bags, n_classes)
         A vector is the share of the positive class.
+    counts : array-like of int, shape (n_instances,), optional
+        How many equal instances each row stands for, as in a table of cells; one if not given.
 
     Returns
     -------
@@ -588,8 +611,8 @@ def identifiability(bags: ArrayLike, proportions: Proportions) -> Identifiabilit
     spread of the shares: 0.178 (random bags of these sizes: 0.174)
     worth, to tell class means apart: 35 labeled instances
     """
-    counts = _read_shares(bags, proportions)
-    shares, sizes = counts.shares, counts.sizes
+    restored_counts = read_shares(bags, proportions, counts)
+    shares, sizes = restored_counts.shares, restored_counts.sizes
     eta, total = class_prior(shares, sizes), sizes.sum()
     variance = sizes @ (shares - eta) ** 2 / total
     pure = eta * (1 - eta)
@@ -599,9 +622,23 @@ def identifiability(bags: ArrayLike, proportions: Proportions) -> Identifiabilit
     rank = int((values > 1e-8 * values[0]).sum())
     condition = values[0] / values[-1] if rank == len(eta) else np.inf
     noise = np.sqrt(pure * (len(sizes) - 1) / max(total - 1, 1))
+    doubt = "" if counts is not None else doubt_of_rows(shares, sizes)
     return Identifiability(
         len(sizes), int(total), len(eta), rank, float(condition),
         spread=variance**0.5, noise=noise, worth_in_labels=worth,
-        step=counts.step if counts.agree else 0.0,
-        n_restored=int((counts.possible == 1).sum()),
+        step=restored_counts.step if restored_counts.agree else 0.0,
+        n_restored=int((restored_counts.possible == 1).sum()), doubt=doubt,
     )  # fmt: skip
+
+
+#: Of fewer bags nothing is said about their rows.
+FEW_BAGS = 10
+
+
+def doubt_of_rows(shares, sizes):
+    """What to say where shares differ and most are no counts of so few rows, not even rounded to a percent."""
+    counts = sizes[:, None] * shares
+    off = np.abs(counts - np.round(counts)).max(axis=1) > 0.005 * sizes + 1e-6
+    if len(off) < FEW_BAGS or off.mean() <= 0.5 or np.ptp(shares[:, 0]) == 0:
+        return ""
+    return f"{off.sum()} shares are no counts of so few rows: pass counts= if a row stands for several instances"

@@ -20,13 +20,14 @@ from ._arguments import (
     label_codes,
     numbers,
     page,
-    quote,
     read_counts,
     refuse_huge,
     refuse_mask,
     refuse_unusable,
+    rows_of_instances,
     sorted_values,
 )
+from ._cells import REPEAT, refuse_cells, row_keys
 from ._kernels import (
     WITHOUT_GRAM,
     gram_matrix,
@@ -34,6 +35,7 @@ from ._kernels import (
     kernel_features,
     refuse_indefinite,
 )
+from ._keys import quote
 from ._parameters import constraints
 from ._rounded import (
     BY_CHANCE,
@@ -42,11 +44,13 @@ from ._rounded import (
     whole_bags,
 )
 from ._shares import (
+    Matched,
     check_proportions,
+    doubt_of_numbers,
     fill_empty_rows,
     in_order_of,
+    match_bags,
     refuse_columns,
-    refuse_shares_of_instances,
     require_rank,
     sum_to_one,
 )

@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_array
 
+from ._keys import explain_key, quote
+
 
 class NotIdentifiableError(ValueError):
     """The proportions cannot answer the question, however many instances there are.
@@ -182,11 +184,6 @@ def check_codes(bags, n_bags=None, y=None, there=False):
     if not there:
         _check_rows(n_bags, bags.size)
     return bags, n_bags
-
-
-def quote(value):
-    """Format a value as the user wrote it, without NumPy's type."""
-    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def check_positional(name, values, X):
@@ -433,8 +430,11 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None, X=None):
     refuse_rounded("bags", values)
     codes = bag_labels.get_indexer(pd.Index(values, tupleize_cols=False))
     if (codes < 0).any():
+        lost = pd.unique(values[codes < 0])
+        n_names = len(pd.unique(values))
         raise ValueError(
-            f"bags holds {quote(values[codes < 0][0])}, which is not a key of proportions"
+            f"bags holds {quote(lost[0])}, which is not a key of proportions ({len(lost)} of {n_names} bags are none): "
+            f"{explain_key(lost[0], bag_labels)}"
         )
     return codes
 
@@ -488,13 +488,50 @@ def read_counts(counts, n_rows, given=None):
     ValueError
     """
     values = check_column("counts", counts, n_rows, given)
-    given = numbers("counts", values)
-    wrong = ~((given >= 0) & (given == np.round(given)) & (given < 2**53))
+    rule = "counts must be whole numbers, 0 or more: how many equal instances a row stands for"
+    if values.dtype == bool or any(isinstance(v, bool | np.bool_) for v in values):
+        raise ValueError(f"{rule}, got True and False. Leave out rows by X[mask]")
+    times = _read_times(values, rule)
+    wrong = ~((times >= 0) & (times == np.round(times)) & (times < 2**53))
     if wrong.any():
+        first = values[wrong][0]
+        why = "Weights of a survey are no frequencies"
+        if times[wrong][0] < 0:
+            why = "A negative number is often a mark for a number that is not published"
         raise ValueError(
-            f"counts must be whole numbers, 0 or more: how many equal instances a row stands for, got "
-            f"{quote(values[wrong][0])}. Weights of a survey are no frequencies; see {page('your_data')}"
+            f"{rule}, got {quote(first)}. {why}; see {page('your_data')}. Numbers that were estimated for a place, "
+            "such as residents of a part of a tract, can be rounded: counts.round()"
         )
-    if not given.any():
+    if not times.any():
         raise ValueError("counts are all 0: no row stands for an instance")
-    return given.astype(np.int64)
+    return times.astype(np.int64)
+
+
+def rows_of_instances(counts, n_rows, given=None):
+    """The number of each row as often as it stands for an instance; without counts a slice of all rows."""
+    if counts is None:
+        return slice(None)
+    return np.repeat(np.arange(n_rows), read_counts(counts, n_rows, given))
+
+
+def _read_times(values, rule):
+    """Numbers, of text too; ValueError with the line that reads text of another kind."""
+    try:
+        return numbers("counts", values)
+    except ValueError as error:
+        odd = [v for v in values if isinstance(v, str) and not _is_number(v)]
+        line = "pd.to_numeric(counts)"
+        if odd and re.fullmatch(r"\s*\d{1,3}([, .\u00a0\u202f']\d{3})+\s*", odd[0]):
+            line = f"counts.str.replace({odd[0].strip().lstrip('0123456789')[0]!r}, '').astype(int)"
+        if not odd:
+            raise
+        raise ValueError(f"{rule}, got the text {quote(odd[0])}: {line}") from error
+
+
+def _is_number(text):
+    """Whether a text is a number as Python writes it."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

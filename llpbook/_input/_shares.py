@@ -1,9 +1,21 @@
 """Checks of label proportions in every accepted form."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
 
-from ._arguments import NotIdentifiableError, _holds_text, numbers, quote, refuse_mask
+from ._arguments import (
+    NotIdentifiableError,
+    _holds_text,
+    check_bags,
+    check_column,
+    numbers,
+    refuse_mask,
+)
+from ._keys import quote
+from ._no_shares import why_no_number, why_outside
+from ._rows import is_off_by_one, refuse_shares_of_rows
 
 #: How far the shares of a row may be from a sum of 1 if each is rounded to a percent.
 ROUNDED = 0.005
@@ -96,42 +108,14 @@ def check_proportions(proportions, empty_rows=False, noisy=False, remedy=""):
         are fewer than two classes, or there is no bag.
     """
     refuse_mask("proportions", proportions)
-    given, keys, classes = proportions, None, None
-    # A table of another library, such as polars.
-    foreign = hasattr(given, "to_pandas") and hasattr(given, "columns")
-    given = given.to_pandas() if foreign else given
-    refuse_columns(given, ".to_pandas()" * foreign)
-    if isinstance(given, dict):
-        keys, given = pd.Index(list(given), tupleize_cols=False), list(given.values())
-    elif isinstance(given, pd.Series | pd.DataFrame):
-        keys = given.index.to_flat_index()
-        classes = given.columns.to_numpy() if given.ndim == 2 else None
-    if keys is not None and not (keys.is_unique and keys.notna().all()):
-        bad = keys[keys.duplicated() | keys.isna()][0]
-        raise ValueError(
-            f"proportions must name each bag once, got more than one entry or a missing value: {quote(bad)}"
-        )
-    matrix = numbers("proportions", given)
+    values, keys, classes = _read_table(proportions)
+    matrix = _read_numbers(values)
     if matrix.ndim not in (1, 2) or len(matrix) == 0 or matrix.shape[1:] == (1,):
         raise ValueError(
             "proportions must have shape (n_bags,), the shares of the positive class, or (n_bags, n_classes), one "
             f"column per class, got {matrix.shape}"
         )
-    unknown = np.isnan(matrix.reshape(len(matrix), -1)).all(axis=1) & empty_rows
-    limit = np.inf if noisy else SLACK
-    outside = ~((matrix >= -limit) & (matrix <= 1 + limit))
-    outside[unknown] = False
-    if outside.any():
-        where = tuple(int(i) for i in np.argwhere(outside)[0])
-        bag = quote(where[0] if keys is None else keys[where[0]])
-        least, most = np.nanmin(matrix, initial=0), np.nanmax(matrix, initial=0)
-        percent = bool(least >= -SLACK and 2 <= most < np.inf)
-        hint = "" if np.isnan(matrix[where]) else remedy
-        if percent:
-            hint = "; divide percent by 100, and counts by the sizes of the bags"
-        raise ValueError(
-            f"proportions must lie in [0, 1], got {matrix[where]} for bag {bag}{hint}"
-        )
+    _refuse_outside(matrix, keys, classes, empty_rows, noisy, remedy)
     matrix = matrix if noisy else matrix.clip(0, 1)
     if matrix.ndim == 1:
         matrix = np.column_stack([1 - matrix, matrix])
@@ -139,26 +123,105 @@ def check_proportions(proportions, empty_rows=False, noisy=False, remedy=""):
     miss = np.abs(total - 1)
     # Counts of a bag sum to its size. Rows that miss 1 by the last bits are left as they are.
     np.divide(matrix, total, out=matrix, where=(miss > LAST_BITS) & (miss <= SLACK))
-    off = np.flatnonzero(np.abs(matrix.sum(axis=1) - 1) > SLACK)
-    if off.size:
-        bag = quote(off[0] if keys is None else keys[off[0]])
-        total = f"proportions of bag {bag} sum to {matrix[off[0]].sum():.6g}, not 1"
-        if sum_to_one(matrix):
-            raise ValueError(
-                f"{total}; if that is rounding, pass llpbook.proportions.restore_counts(bags, proportions).proportions"
-            )
-        columns = range(matrix.shape[1]) if classes is None else classes
-        raise ValueError(
-            f"{total}, which is no rounding: are the columns {', '.join(map(quote, columns))} the classes? If a class "
-            f"is missing, add it, P.assign(rest=1 - P.sum(axis=1)); if each column is a share of its own, pass one, "
-            f"P[{quote(columns[0])}]"
-        )
+    _refuse_sums(matrix, keys, classes)
     classes = np.arange(matrix.shape[1]) if classes is None else classes
     if pd.isna(classes).any() or len(set(classes)) < len(classes):
         raise ValueError(
             f"proportions must have one named column per class, got {classes.tolist()}"
         )
     return matrix, classes, keys
+
+
+def _read_table(proportions):
+    """Values, keys and classes of proportions in any form; keys and classes None where there are none."""
+    keys, classes, values = None, None, proportions
+    # A table of another library, such as polars.
+    foreign = hasattr(values, "to_pandas") and hasattr(values, "columns")
+    values = values.to_pandas() if foreign else values
+    refuse_columns(values, ".to_pandas()" * foreign)
+    if isinstance(values, dict):
+        keys = pd.Index(list(values), tupleize_cols=False)
+        values = list(values.values())
+    elif isinstance(values, pd.Series | pd.DataFrame):
+        keys = values.index.to_flat_index()
+        classes = values.columns.to_numpy() if values.ndim == 2 else None
+    if keys is not None and not (keys.is_unique and keys.notna().all()):
+        bad = keys[keys.duplicated() | keys.isna()][0]
+        raise ValueError(
+            "proportions must name each bag once, got more than one entry or a missing value: "
+            f"{quote(bad)}{_why_twice(values, keys, bad)}"
+        )
+    return values, keys, classes
+
+
+def _why_twice(values, keys, bad):
+    """What to do about a key that occurs twice."""
+    if np.ndim(bad) == 0 and pd.isna(bad):
+        return (
+            "; leave out the row without a name: proportions[proportions.index.notna()]"
+        )
+    rows = values[keys == bad].to_numpy().reshape(np.sum(keys == bad), -1)
+    other = rows[np.argmax((rows != rows[0]).any(axis=1))]
+    if (rows == rows[0]).all():
+        return "; if it stands in each row of the bag, pass proportions.groupby(level=0).first()"
+    return f", once with {rows[0].tolist()} and once with {other.tolist()}"
+
+
+def _read_numbers(values):
+    """`numbers` of proportions; what is none is explained."""
+    try:
+        return numbers("proportions", values)
+    except ValueError as error:
+        why = why_no_number(values)
+        if not why:
+            raise
+        raise ValueError(f"proportions must be numbers: {why}") from error
+
+
+def _refuse_outside(matrix, keys, classes, empty_rows, noisy, remedy):
+    """Refuse what is no number in [0, 1]; noisy shares may lie outside, and a row may be NaN where this is said."""
+    unknown = np.isnan(matrix.reshape(len(matrix), -1)).all(axis=1) & empty_rows
+    limit = np.inf if noisy else SLACK
+    outside = ~((matrix >= -limit) & (matrix <= 1 + limit))
+    outside[unknown] = False
+    if outside.any():
+        row, *column = (int(i) for i in np.argwhere(outside)[0])
+        bag = quote(row if keys is None else keys[row])
+        column = column[0] if column else 0
+        value = matrix[row].reshape(-1)[column]
+        why = why_outside(matrix, row, column, classes)
+        hint = (
+            remedy if remedy and np.isfinite(value) and -1 < value < 2 else f"; {why}"
+        )
+        raise ValueError(
+            f"proportions must lie in [0, 1], got {value} for bag {bag}{hint}"
+        )
+
+
+def _refuse_sums(matrix, keys, classes):
+    """Refuse rows that do not sum to 1."""
+    off = np.flatnonzero(np.abs(matrix.sum(axis=1) - 1) > SLACK)
+    if not off.size:
+        return
+    bag = quote(off[0] if keys is None else keys[off[0]])
+    total = f"proportions of bag {bag} sum to {matrix[off[0]].sum():.6g}, not 1"
+    if sum_to_one(matrix):
+        raise ValueError(
+            f"{total}; if that is rounding, pass llpbook.proportions.restore_counts(bags, proportions).proportions"
+        )
+    whole = matrix[~np.isnan(matrix).any(axis=1)]
+    twice = np.flatnonzero(
+        (np.abs(2 * whole - whole.sum(axis=1, keepdims=True)) <= SLACK).all(axis=0)
+    )
+    if twice.size and whole.shape[1] > 2:
+        name = quote(twice[0] if classes is None else classes[twice[0]])
+        raise ValueError(f"{total}; column {name} is the sum of the others: drop it")
+    columns = range(matrix.shape[1]) if classes is None else classes
+    raise ValueError(
+        f"{total}, which is no rounding: are the columns {', '.join(map(quote, columns))} the classes? If a class "
+        f"is missing, add it, P.assign(rest=1 - P.sum(axis=1)); if each column is a share of its own, pass one, "
+        f"P[{quote(columns[0])}]"
+    )
 
 
 def in_order_of(wanted, matrix, classes):
@@ -170,19 +233,81 @@ def in_order_of(wanted, matrix, classes):
     return matrix[:, [known.index(c) for c in wanted]] if named else matrix
 
 
-def refuse_shares_of_instances(matrix, codes):
-    """Refuse proportions, or labels, with one entry per instance, which would be misread as one per bag."""
-    if len(matrix) != len(codes):
-        return
-    used, first, place = np.unique(codes, return_index=True, return_inverse=True)
-    if 2 * len(used) >= len(codes):
-        return
-    same_in_bag = np.array_equal(matrix, matrix[first[place]], equal_nan=True)
-    if same_in_bag or np.isin(matrix, (0, 1)).all():
+class Matched(NamedTuple):
+    """Shares and the bags of the rows.
+
+    Attributes
+    ----------
+    matrix : ndarray, shape (n_bags, n_classes)
+    classes : ndarray, shape (n_classes,)
+    keys : pandas.Index or None
+    codes : ndarray of int, shape (n_rows,)
+        Rows of ``matrix``.
+    """
+
+    matrix: np.ndarray
+    classes: np.ndarray
+    keys: pd.Index | None
+    codes: np.ndarray
+
+
+def match_bags(proportions, bags, n_rows, X=None, *, noisy=False):
+    """Shares and bags, checked, and matched by the keys or the row numbers of the shares.
+
+    Parameters
+    ----------
+    proportions : array-like, Series, dict or DataFrame
+        See `check_proportions`; the row of a bag without instances may be NaN.
+    bags : array-like, shape (n_rows,)
+    n_rows : int
+    X : object, optional
+        As given, see `check_column`.
+    noisy : bool, default False
+
+    Returns
+    -------
+    Matched
+
+    Raises
+    ------
+    ValueError
+        If either is malformed, there is a share in each row, or a bag has none.
+    """
+    matrix, classes, keys = check_proportions(proportions, True, noisy)
+    values = check_column("bags", bags, n_rows, X)
+    refuse_shares_of_rows(proportions, matrix, keys, bags, values, X)
+    codes = check_bags(values, n_rows, len(matrix), keys)
+    return Matched(matrix, classes, keys, codes)
+
+
+def doubt_of_numbers(matched, sizes):
+    """What to say where row numbers of shares may be off by one; ValueError where they are.
+
+    Parameters
+    ----------
+    matched : Matched
+    sizes : ndarray of int, shape (n_bags,)
+        Instances of each bag.
+
+    Returns
+    -------
+    str
+        Empty where there is no doubt.
+    """
+    off = is_off_by_one(matched.matrix, matched.keys, sizes)
+    last = len(sizes) - 1
+    if off is False or (off is None and matched.keys is None):
+        return ""
+    read = f"bags are numbered from 1 to {last}, and the {last + 1} rows of proportions are those of bags 0 to {last}"
+    if off:
         raise ValueError(
-            f"proportions has {len(matrix)} entries, one per instance, for only {len(used)} bags: give one share per "
-            "bag, such as pd.Series(shares).groupby(bags).mean()"
+            f"{read}: the counts say that each row is that of the bag with the next number. Name the bags: "
+            f"proportions[:{last}].set_axis(range(1, {last + 1})), or set_index with their column"
         )
+    return (
+        f"{read}, so that bag 0 has no instances. If the rows are those of bags 1 to {last} and a row of totals, name "
+        "the bags by set_index"
+    )
 
 
 def fill_empty_rows(matrix, codes, keys):
@@ -209,8 +334,9 @@ def fill_empty_rows(matrix, codes, keys):
     if empty[codes].any():
         bag = codes[empty[codes]][0]
         name = quote(bag if keys is None else keys[bag])
+        why = why_outside(matrix, bag, 0, None)
         raise ValueError(
-            f"proportions must lie in [0, 1], got nan for bag {name}, which has instances"
+            f"proportions must lie in [0, 1], got nan for bag {name}, which has instances; {why}"
         )
     # Of no influence: no instance is there.
     return np.where(empty[:, None], 1 / matrix.shape[1], matrix)

@@ -8,7 +8,7 @@ from numbers import Real
 import numpy as np
 from scipy.special import xlogy
 
-from .._input import check_bags, check_proportions, fill_empty_rows, numbers, quote
+from .._input import fill_empty_rows, match_bags, numbers, quote, read_counts
 from ..base import probabilities
 from ._bag_counts import bag_counts
 
@@ -36,7 +36,7 @@ def curvature(s):
     return joint * np.maximum(s * (1 - s), SMALLEST_VARIANCE)
 
 
-def read_scores(scores, bags, proportions):
+def read_scores(scores, bags, proportions, counts=None):
     """Check what a loss is given.
 
     Parameters
@@ -46,6 +46,8 @@ def read_scores(scores, bags, proportions):
         Rows or keys of ``proportions``; a bag without instances is left out, as in a batch of some bags.
     proportions : array-like, Series, dict or DataFrame
         See `check_proportions`.
+    counts : array-like of int, shape (n_instances,), optional
+        How many equal instances each row stands for, at least 1.
 
     Returns
     -------
@@ -59,17 +61,22 @@ def read_scores(scores, bags, proportions):
         For scores that are not finite, malformed bags or proportions, or lengths and numbers of classes that differ.
     """
     scores = numbers("scores", scores)
-    shares, _, keys = check_proportions(proportions, empty_rows=True)
-    K = shares.shape[1]
+    matched = match_bags(proportions, bags, len(scores) if scores.ndim else 0)
+    shares, codes, K = matched.matrix, matched.codes, matched.matrix.shape[1]
     if not scores.size or (scores.shape[1:] != (K,) and (scores.ndim != 1 or K > 2)):
         raise ValueError(
             f"scores must have one row per instance and one column per class of proportions, {K}, or of two classes be "
             f"a vector; they must not be empty, got shape {scores.shape}"
         )
-    codes = check_bags(bags, len(scores), len(shares), keys)
     if not np.isfinite(scores).all():
         raise ValueError("scores must be finite numbers, got NaN or infinity")
-    return scores, bag_counts(codes, fill_empty_rows(shares, codes, keys))
+    times = None if counts is None else read_counts(counts, len(scores), bags)
+    if times is not None and not times.all():
+        raise ValueError(
+            "counts must be 1 or more for a loss: leave out rows that stand for no instance"
+        )
+    shares = fill_empty_rows(shares, codes, matched.keys)
+    return scores, bag_counts(codes, shares, frequencies=times)
 
 
 class BagLoss(ABC):
@@ -110,7 +117,7 @@ class BagLoss(ABC):
     fewest_bags, bounded = 1, True
     before: tuple = ()
 
-    def __call__(self, scores, bags, proportions):
+    def __call__(self, scores, bags, proportions, *, counts=None):
         """Value, gradient and curvature.
 
         Parameters
@@ -121,6 +128,9 @@ class BagLoss(ABC):
             Rows of ``proportions``. Not all need to occur: a batch has the instances of some bags.
         proportions : array-like, shape (n_bags,) or (n_bags, n_classes)
             Share of the positive class, or of each class.
+        counts : array-like of int, shape (n_instances,), optional
+            How many equal instances each row stands for, at least 1; gradient and curvature are then those of all of
+            them.
 
         Returns
         -------
@@ -135,7 +145,7 @@ class BagLoss(ABC):
         ValueError
             For malformed input, see `read_scores`; and for a single bag, of a loss that compares bags.
         """
-        scores, known = read_scores(scores, bags, proportions)
+        scores, known = read_scores(scores, bags, proportions, counts)
         if scores.ndim == 2 and not self.several_classes:
             raise ValueError(
                 f"{self!r} is a loss of two classes; scores must have one column, got {scores.shape[1]}"
@@ -145,7 +155,8 @@ class BagLoss(ABC):
                 f"bags must be {self.fewest_bags} or more for {self!r}, which compares bags, got {len(known.sizes)}: "
                 "put more whole bags into a batch, or state the prior of EasyLoss"
             )
-        return self.of_counts(scores, known)
+        value, gradient, hessian = self.of_counts(scores, known)
+        return value, known.of_rows(gradient), known.of_rows(hessian)
 
     @abstractmethod
     def of_counts(self, scores, known):

@@ -9,20 +9,20 @@ import numpy as np
 from .._counts import crosstab
 from .._input import (
     NotIdentifiableError,
-    check_bags,
     check_labels,
-    check_proportions,
+    doubt_of_numbers,
     fill_empty_rows,
     keyed_rows,
+    match_bags,
     quote,
     read_counts,
-    refuse_shares_of_instances,
+    refuse_cells,
     restored,
+    row_keys,
 )
 from ..proportions import averaging_matrix, class_prior
 from ._chunked import InChunks
-from ._running import require_memory, warn
-from ._tuning import row_keys
+from ._running import is_one_of_many, require_memory, warn
 
 #: The covariance matrix of the shares of two classes whose variance is 1.
 OF_TWO = np.array([[1.0, -1.0], [-1.0, 1.0]])
@@ -57,6 +57,8 @@ class BagData:
         above to be of n_instances is one per row.
     chance : float
         The probability that chance makes as many shares possible counts, where counts were restored from their digits.
+    kept : ndarray of bool, or None
+        Which rows of X as given are here: those that stand for an instance. None without ``frequencies``.
     """
 
     X: object
@@ -71,6 +73,7 @@ class BagData:
     covariances: object = None
     frequencies: object = None
     chance: float = 0.0
+    kept: object = None
 
     @property
     def used(self):
@@ -102,6 +105,14 @@ class BagData:
             features = features.bag_means()
         means = self.S @ features
         return means if isinstance(means, np.ndarray) else means.toarray()
+
+    def sums(self, values):
+        """Sums of values of rows over the instances of each bag, shape (n_bags, n_columns)."""
+        times = 1 if self.frequencies is None else self.frequencies
+        columns = [
+            np.bincount(self.bags, times * v, len(self.proportions)) for v in values.T
+        ]
+        return np.column_stack(columns)
 
     def one_vs_rest(self, k):
         """The same bags with two classes: the k-th, as the positive one, against the others."""
@@ -216,23 +227,37 @@ def read_bags(
         If something is malformed, or a bag with instances has no proportions.
     """
     n = X.shape[0]
-    matrix, classes, keys = check_proportions(proportions, True, noisy)
-    codes = check_bags(bags, n, len(matrix), keys, given)
-    if keys is None:
-        refuse_shares_of_instances(matrix, codes)
+    matched = match_bags(proportions, bags, n, given, noisy=noisy)
+    classes, keys = matched.classes, matched.keys
     columns = None if labels is None else check_labels(labels, classes, n, given)
-    frequencies = None
-    if counts is not None:
-        frequencies = read_counts(counts, n, given)
-        there = frequencies > 0
-        X, codes, frequencies = X[there], codes[there], frequencies[there]
-        columns = None if columns is None else columns[there]
-    matrix = fill_empty_rows(matrix, codes, keys)
-    data = BagData(X, codes, matrix, classes, keys, columns, frequencies=frequencies)
-    if noisy:
-        return data
-    counts = restored(matrix, data.bag_sizes)
-    if text := counts.odd(keys):
+    times = None if counts is None else read_counts(counts, n, given)
+    used = matched.codes if times is None else matched.codes[times > 0]
+    matrix = fill_empty_rows(matched.matrix, used, keys)
+    data = BagData(X, matched.codes, matrix, classes, keys, columns)
+    if times is not None:
+        data = with_counts(data, times)
+    if not noisy:
+        data = with_restored(data)
+    if times is None:
+        refuse_cells(X, data.bags, data.proportions)
+    doubt = doubt_of_numbers(matched, data.bag_sizes)
+    if doubt and not is_one_of_many():
+        warn(doubt)
+    return data
+
+
+def with_counts(data, times):
+    """Rows with frequencies, without those that stand for no instance."""
+    kept = times > 0
+    labels = None if data.labels is None else data.labels[kept]
+    rows = {"X": data.X[kept], "bags": data.bags[kept], "labels": labels}
+    return replace(data, **rows, frequencies=times[kept], kept=kept)
+
+
+def with_restored(data):
+    """Shares that were printed with few digits as the counts that they were; see `restored`."""
+    counts = restored(data.proportions, data.bag_sizes)
+    if text := counts.odd(data.bag_labels):
         warn(text)
     return replace(data, proportions=counts.shares, chance=counts.chance)
 

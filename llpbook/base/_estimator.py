@@ -429,6 +429,6 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
             )
         return float(np.average(predicted == truth, weights=sample_weight))
 
-    def predict_proportions(self, X, bags, n_bags=None, soft=False):
+    def predict_proportions(self, X, bags, n_bags=None, soft=False, *, counts=None):
         """The share of each class among the predictions for each bag; see `predict_proportions`."""
-        return predict_proportions(self, X, bags, n_bags, soft)
+        return predict_proportions(self, X, bags, n_bags, soft, counts=counts)

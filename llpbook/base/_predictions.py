@@ -28,7 +28,7 @@ def probabilities(scores):
     return softmax(scores, axis=1)
 
 
-def bag_shares(predicted, bags, n_bags=None, classes=None):
+def bag_shares(predicted, bags, n_bags=None, classes=None, counts=None):
     """Share of each class in each bag, by predicted labels or by predicted probabilities.
 
     Parameters
@@ -40,6 +40,7 @@ def bag_shares(predicted, bags, n_bags=None, classes=None):
         ``max(bags) + 1`` if not given.
     classes : ndarray, shape (n_classes,)
         For labels only.
+    counts : array-like of int, shape (n_instances,), optional
 
     Returns
     -------
@@ -47,9 +48,11 @@ def bag_shares(predicted, bags, n_bags=None, classes=None):
         The row of a bag without instances is NaN.
     """
     if predicted.ndim == 1:
-        return label_proportions(predicted, bags, n_bags=n_bags, classes=classes)
-    means = averaging_matrix(bags, n_bags=n_bags) @ predicted
-    means[np.bincount(bags, minlength=len(means)) == 0] = np.nan
+        named = {"n_bags": n_bags, "classes": classes, "counts": counts}
+        return label_proportions(predicted, bags, **named)
+    S = averaging_matrix(bags, n_bags=n_bags, counts=counts)
+    means = S @ predicted
+    means[S.sum(axis=1) == 0] = np.nan
     return means
 
 
@@ -62,7 +65,7 @@ def require_probabilities(estimator):
         )
 
 
-def predict_proportions(estimator, X, bags, n_bags=None, soft=False):
+def predict_proportions(estimator, X, bags, n_bags=None, soft=False, *, counts=None):
     """Share of each class among the predictions of an estimator or `Pipeline` for each bag.
 
     Parameters
@@ -78,6 +81,8 @@ def predict_proportions(estimator, X, bags, n_bags=None, soft=False):
         False: the share of the instances whose predicted label is the class. True: the mean of the predicted
         probabilities, which estimates the share of a bag better: labels leave out a class that is likely nowhere, such
         as a rare one.
+    counts : array-like of int, shape (n_instances,), optional
+        How many equal instances each row stands for; one if not given.
 
     Returns
     -------
@@ -102,13 +107,13 @@ def predict_proportions(estimator, X, bags, n_bags=None, soft=False):
     keys = getattr(last_step(estimator), "bag_labels_", None)
     if keys is None and pd.api.types.infer_dtype(values) in ("integer", "floating"):
         codes = check_bags(values, len(predicted), n_bags)
-        return bag_shares(predicted, codes, n_bags, classes)
+        return bag_shares(predicted, codes, n_bags, classes, counts)
     occurring = pd.Index(pd.factorize(values, sort=True)[1], tupleize_cols=False)
     fitted = pd.Index([] if keys is None else keys, tupleize_cols=False)
     fitted = fitted[fitted.isin(occurring)]
     names = fitted.append(occurring[~occurring.isin(fitted)])
     codes = names.get_indexer(pd.Index(values, tupleize_cols=False))
-    shares = bag_shares(predicted, codes, len(names), classes)
+    shares = bag_shares(predicted, codes, len(names), classes, counts)
     return pd.DataFrame(shares, names, classes)
 
 

@@ -266,7 +266,9 @@ def shown(values, most=4):
     return f"[{', '.join(map(repr, values[:most]))}{', …' * (len(values) > most)}]"
 
 
-def fit_to_bags(estimator, X, bags, proportions, labels=None):
+def fit_to_bags(
+    estimator, X, bags, proportions, labels=None, *, counts=None, params=None
+):
     """Fit an estimator or a pipeline of any depth; each of its steps that learns from bags gets the proportions.
 
     Parameters
@@ -275,15 +277,17 @@ def fit_to_bags(estimator, X, bags, proportions, labels=None):
     X : array-like, shape (n_instances, n_features)
     bags : array-like, shape (n_instances,)
     proportions : array-like, Series, dict or DataFrame
-    labels : array-like, shape (n_instances,), optional
+    labels, counts : array-like, shape (n_instances,), optional
+    params : dict, optional
+        Further parameters of the fit, such as those of other steps.
 
     Returns
     -------
     estimator
         The estimator itself, fitted.
     """
-    values = {"proportions": proportions, "labels": labels}
-    params = {
+    values = {"proportions": proportions, "labels": labels, "counts": counts}
+    of_learners = {
         "__".join(part for part in (name, key) if part): value
         for name, learner in learners(estimator)
         for key, value in values.items()
@@ -291,4 +295,4 @@ def fit_to_bags(estimator, X, bags, proportions, labels=None):
     }
     # With routing a Pipeline would ask its steps for requests that name what every estimator here takes.
     with config_context(enable_metadata_routing=False):
-        return estimator.fit(X, bags, **params)
+        return estimator.fit(X, bags, **of_learners, **(params or {}))

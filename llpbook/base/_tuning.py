@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 from scipy.spatial.distance import pdist
 
+from .._input import row_keys
+
 
 def canonical_order(X):
     """Lexicographic order of the rows, the same however X is permuted.
@@ -61,17 +63,6 @@ def row_order(X):
     ndarray of int, shape (n,)
     """
     return np.argsort(row_keys(X), kind="stable")
-
-
-def row_keys(X):
-    """Inner product of each row with a fixed random vector, summed in the order of the features."""
-    direction = np.random.RandomState(0).normal(size=X.shape[1])
-    if not isinstance(X, np.ndarray):
-        return X.tocsr().sorted_indices() @ direction
-    keys = np.zeros(len(X))
-    for column, factor in zip(X.T, direction, strict=True):
-        keys += factor * column
-    return keys
 
 
 def thin(X, max_points):

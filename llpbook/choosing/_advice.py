@@ -14,7 +14,15 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from .._input import ArrayLike, Matrix, Proportions, RandomState, check_features
+from .._input import (
+    ArrayLike,
+    Matrix,
+    Proportions,
+    RandomState,
+    check_features,
+    num_samples,
+    read_counts,
+)
 from .._printed import Printed
 from ..base import (
     Progress,
@@ -102,12 +110,15 @@ class Advice(Printed):
         """The last step of the estimator."""
         return last_step(self.estimator)
 
-    def fit(self, X: Matrix, bags: ArrayLike, proportions: Proportions):
+    def fit(
+        self, X: Matrix, bags: ArrayLike, proportions: Proportions, *,
+        counts: ArrayLike | None = None,
+    ):  # fmt: skip
         """Fit the recommended estimator.
 
         Parameters
         ----------
-        X, bags, proportions
+        X, bags, proportions, counts
             As for `recommend`, of these bags or of more of their kind.
 
         Returns
@@ -115,7 +126,17 @@ class Advice(Printed):
         Pipeline or MajorityClass
             Fitted; `estimator` stays as it is.
         """
-        return fit_to_bags(clone(self.estimator), X, bags, proportions)
+        estimator, scaling = clone(self.estimator), {}
+        if counts is not None and self.method is not self.estimator:
+            times = read_counts(counts, num_samples(X), X)
+            scaling = {
+                f"{name}__sample_weight": times
+                for name, step in self.estimator.steps
+                if isinstance(step, StandardScaler)
+            }
+        return fit_to_bags(
+            estimator, X, bags, proportions, counts=counts, params=scaling
+        )
 
     @property
     def alternatives(self) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from .._input import (
     check_features,
     check_whole,
 )
-from ..base import read_bags
+from ..base import read_bags, single_rows
 from ..taxonomy import STATEMENTS
 from ._affine import affine_tests
 from ._label_given_features import label_test
@@ -40,27 +40,28 @@ class Problem(NamedTuple):
     names: list
 
 
-def read_problem(X, bags, proportions, labels=None, exact=None):
+def read_problem(X, bags, proportions, labels=None, exact=None, counts=None):
     """Check the input of `diagnose`; by default judge if the proportions are counts of these instances."""
     if np.ndim(exact) or exact not in (None, True, False):
         raise ValueError(f"exact must be None, True or False, got {exact!r}")
     features = check_features(X)
     names = [str(c) for c in getattr(X, "columns", range(features.shape[1]))]
-    data = read_bags(features, bags, proportions, labels, X)
+    data = read_bags(features, bags, proportions, labels, X, counts=counts)
+    data = single_rows(data)
     codes, matrix, classes = data.bags, data.proportions, data.labels
     if labels is None:
         classes = np.full(len(codes), -1)
     elif not (classes >= 0).any():
         raise ValueError("labels holds no known label; pass None instead")
     sizes = np.bincount(codes, minlength=len(matrix))
-    counts, sizes = whole_counts(matrix, sizes), sizes[:, None]
-    whole = bool((np.abs(counts - sizes * matrix) < 0.02).all())
+    nearest, sizes = whole_counts(matrix, sizes), sizes[:, None]
+    whole = bool((np.abs(nearest - sizes * matrix) < 0.02).all())
     # In large bags rounded shares of any other people are possible counts, too.
     whole &= data.chance <= BY_CHANCE
     if exact and not whole:
-        matrix = np.where(sizes > 0, counts / np.maximum(sizes, 1), matrix)
+        matrix = np.where(sizes > 0, nearest / np.maximum(sizes, 1), matrix)
     exact = whole if exact is None else exact
-    return Problem(features, codes, matrix, classes, exact, names)
+    return Problem(data.X, codes, matrix, classes, exact, names)
 
 
 def check_levels(alpha, n_permutations, n_together):
@@ -154,6 +155,7 @@ def diagnose(
     proportions: Proportions,
     *,
     labels: ArrayLike | None = None,
+    counts: ArrayLike | None = None,
     alpha: float = 0.05,
     exact: bool | None = None,
     n_permutations: int = 199,
@@ -174,6 +176,9 @@ def diagnose(
         See `llpbook.proportions.check_proportions`.
     labels : array-like, shape (n_instances,), optional
         Class labels, -1 for unknown; whose label is known must be chance.
+    counts : array-like of int, shape (n_instances,), optional
+        How many equal instances each row stands for, as in a table of cells; one if not given. Each is then a row of
+        its own.
     alpha : float, default 0.05
         Level at which a true statement is rejected, and by Holm's correction for its several statements a true variant.
     exact : bool or None, default None
@@ -210,7 +215,7 @@ def diagnose(
     ('rejected', False)
     """
     check_levels(alpha, n_permutations, 3 if labels is None else 4)
-    problem = read_problem(X, bags, proportions, labels, exact)
+    problem = read_problem(X, bags, proportions, labels, exact, counts)
     rng = check_random_state(random_state)
     tests = tests_without_labels(problem, alpha, n_permutations, rng)
     if labels is not None:

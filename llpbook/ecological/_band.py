@@ -402,11 +402,11 @@ def read_cells(
     """Checked input as `Cells`."""
     fit, data = read_fit(model, X, bags, proportions, None, counts)
     n = len(data.bags)
-    members, names = members_of(group, X, counts, n)
+    members, names = members_of(group, data, X)
     where, unit_names = np.ones((1, n), dtype=bool), None
     if units is not None:
         check_column("units", units, len(np.asarray(group)), X)
-        where, unit_names = members_of(units, X, counts, n)
+        where, unit_names = members_of(units, data, X)
     last = last_step(model)
     penalty = np.full(fit.Z.shape[1], 1 / last.C)
     if last.fit_intercept and not last.penalize_intercept:

@@ -8,7 +8,13 @@ import pandas as pd
 
 from .._input import ArrayLike, Proportions, check_column
 from ..base import NotIdentifiableError, read_bags
-from ..uncertainty import group_table, in_bags, members_of, no_features
+from ..uncertainty import (
+    group_table,
+    in_bags,
+    members_of,
+    no_features,
+    refuse_groups_in_cells,
+)
 
 
 def goodman(
@@ -64,7 +70,8 @@ def goodman(
     groups = check_column("group", group, len(Z), bags)
     mask = groups.dtype == bool
     groups = groups.astype(int) if mask else groups
-    members, names = members_of(groups, Z, counts, len(data.bags))
+    members, names = members_of(groups, data, bags)
+    refuse_groups_in_cells(members, data)
     names = names.astype(bool) if mask else names
     inside = in_bags(members, data.bags, len(data.bag_sizes), data.frequencies)
     used = data.bag_sizes > 0

@@ -13,7 +13,7 @@ searches are scikit-learn's. No instance label is seen.
 Chapter: ``book/model_selection``. Sources: franco2023 (section 5), hernandez2019 (the folds of whole bags).
 """
 
-from .._input import check_bags, check_column, check_proportions
+from .._input import check_bags, check_column, match_bags, refuse_cells
 from ._pooled import (
     OutOfFold,
     are_pooled,

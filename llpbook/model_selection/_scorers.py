@@ -11,11 +11,13 @@ from .._input import (
     ArrayLike,
     NDArray,
     Proportions,
-    check_bags,
     check_flag,
-    check_proportions,
+    doubt_of_numbers,
     in_order_of,
     keyed_rows,
+    match_bags,
+    refuse_cells,
+    rows_of_instances,
 )
 from ..base import StoredShares, bag_shares, check_fitted_to_bags, require_probabilities
 from ..proportions import (
@@ -187,7 +189,7 @@ def normal_score(s, bags, parts, sizes, positives):
 
 def count_log_likelihood(
     probabilities: NDArray, bags: NDArray, proportions: NDArray, *,
-    bag_sizes: NDArray | None = None,
+    bag_sizes: NDArray | None = None, counts: ArrayLike | None = None,
 ) -> float:  # fmt: skip
     """Mean over bags of the log-likelihood of their counts under predicted probabilities.
 
@@ -204,6 +206,8 @@ def count_log_likelihood(
         Of whole bags.
     bag_sizes : ndarray of int, shape (n_bags,), optional
         Of whole bags; if not given, the instances are all of their bags.
+    counts : array-like of int, shape (n_instances,), optional
+        How many equal instances each row stands for; one if not given.
 
     Returns
     -------
@@ -220,10 +224,12 @@ def count_log_likelihood(
     -0.452
     -1.040
     """
+    every = rows_of_instances(counts, len(bags))
+    probabilities, bags = probabilities[every], bags[every]
     used, codes, parts = np.unique(bags, return_inverse=True, return_counts=True)
     sizes = parts if bag_sizes is None else bag_sizes[used]
     columns, scores = range(proportions.shape[1])[-1:], np.zeros(len(used))
-    counts = whole_counts(proportions[used], sizes)
+    of_class = whole_counts(proportions[used], sizes)
     for j in columns if proportions.shape[1] == 2 else range(proportions.shape[1]):
         s = np.clip(probabilities[:, j], SURE, 1 - SURE)
         large = parts > EXACT_UP_TO
@@ -232,7 +238,7 @@ def count_log_likelihood(
                 rows, renamed = chosen[codes], np.cumsum(chosen) - 1
                 scores[chosen] += score(
                     s[rows], renamed[codes[rows]],
-                    parts[chosen], sizes[chosen], counts[chosen, j],
+                    parts[chosen], sizes[chosen], of_class[chosen, j],
                 )  # fmt: skip
     return float(scores.mean())
 
@@ -332,16 +338,20 @@ class ProportionScorer(StoredShares):
         sizes = bag_sizes if self.error in SIZED else None
         return ProportionScorer(proportions, self.error, sizes, self.soft)
 
-    def __call__(self, estimator, X, bags):
+    def __call__(self, estimator, X, bags, counts=None):
         """Score a fitted estimator on instances of whole bags or of parts of bags: larger is better."""
         check_fitted_to_bags(estimator)
-        matrix, classes, keys = check_proportions(self.proportions, empty_rows=True)
-        matrix = in_order_of(estimator.classes_, matrix, classes)
-        codes = check_bags(bags, count_rows(X), len(matrix), keys, X)
+        n, classes = count_rows(X), estimator.classes_
+        matched = match_bags(self.proportions, bags, n, X)
+        matrix = in_order_of(classes, matched.matrix, matched.classes)
+        if counts is None:
+            refuse_cells(X, matched.codes, matrix)
+        rows = rows_of_instances(counts, n, X)
+        predicted, codes = self._predictions(estimator, X)[rows], matched.codes[rows]
         parts = np.bincount(codes, minlength=len(matrix))
+        doubt_of_numbers(matched, parts)
         sized = self.error in SIZED and self.bag_sizes is not None
-        sizes = self._sizes(keys, parts) if sized else parts
-        predicted, classes = self._predictions(estimator, X), estimator.classes_
+        sizes = self._sizes(matched.keys, parts) if sized else parts
         if self.error != LIKELIHOOD:
             shares = bag_shares(predicted, codes, len(matrix), classes)
             score = -self._error(matrix, shares, parts, sizes)

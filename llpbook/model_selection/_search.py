@@ -21,9 +21,10 @@ from sklearn.utils.validation import check_is_fitted
 from .._input import (
     check_bags,
     check_column,
-    check_proportions,
+    match_bags,
     page,
-    read_counts,
+    refuse_cells,
+    rows_of_instances,
     safe_indexing,
 )
 from ..base import check_learner, predict_proportions, warn
@@ -36,7 +37,7 @@ from ._pooled import (
     with_shares,
 )
 from ._scorers import SCORES, ProportionScorer, proportion_scorer
-from ._splitters import SplitBagKFold, count_rows
+from ._splitters import BagSplitter, SplitBagKFold, count_rows
 
 
 def select_setting(estimator, settings, splits, data, scorer):
@@ -85,7 +86,7 @@ def expand_rows(estimator, X, bags, labels, counts):
             "counts repeats rows, and a precomputed kernel has a column for each of them: repeat both before the "
             "search, rows = np.repeat(np.arange(len(K)), counts) and K[np.ix_(rows, rows)]"
         )
-    rows = np.repeat(np.arange(n), read_counts(counts, n, X))
+    rows = rows_of_instances(counts, n, X)
     if labels is not None:
         labels = check_column("labels", labels, n, X)[rows]
     return safe_indexing(X, rows), bags[rows], labels
@@ -141,7 +142,9 @@ class BagSearch:
             raise ValueError("proportions is missing: pass fit(X, bags, proportions)")
         for trial in trials(self):
             check_learner(trial)
-        matrix, _, keys = check_proportions(proportions, empty_rows=True)
+        matrix, _, keys, codes = match_bags(proportions, bags, count_rows(X), X)
+        if counts is None:
+            refuse_cells(X, codes, matrix)
         bags = check_column("bags", bags, count_rows(X), X)
         X, bags, labels = expand_rows(self.estimator, X, bags, labels, counts)
         codes = check_bags(bags, len(bags), len(matrix), keys)
@@ -151,7 +154,9 @@ class BagSearch:
         if self.cv is None or isinstance(self.cv, Integral):
             run.cv = SplitBagKFold(5 if self.cv is None else self.cv, random_state=0)
         # A list: all settings, and the majority class, meet the same splits.
-        run.cv = list(check_cv(run.cv).split(X, bags, bags))
+        splitter = check_cv(run.cv)
+        rows = bags if isinstance(splitter, BagSplitter) else X
+        run.cv = list(splitter.split(rows, bags, bags))
         scoring = self.scoring
         if scoring is None:
             scoring = default_score(run.cv, len(bags))
@@ -200,10 +205,11 @@ class BagSearch:
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.score(X, y)
 
-    def predict_proportions(self, X, bags, n_bags=None, soft=False):
+    def predict_proportions(self, X, bags, n_bags=None, soft=False, *, counts=None):
         """The share of each class among the predictions for each bag; see `llpbook.base.predict_proportions`."""
         check_is_fitted(self, "best_estimator_")
-        return predict_proportions(self.best_estimator_, X, bags, n_bags, soft)
+        best = self.best_estimator_
+        return predict_proportions(best, X, bags, n_bags, soft, counts=counts)
 
 
 def trials(search):

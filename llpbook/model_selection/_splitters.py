@@ -8,14 +8,15 @@ from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 
 from .._input import (
+    REPEAT,
     Proportions,
     RandomState,
-    check_bags,
     check_column,
     check_flag,
-    check_proportions,
     check_whole,
+    match_bags,
     num_samples,
+    refuse_cells,
 )
 
 
@@ -192,6 +193,8 @@ class BagSplitter(BaseCrossValidator):
     [2, 2, 2, 2]
     """
 
+    #: Whether instances of one bag come into different parts.
+    _cuts_bags = True
     # scikit-learn's metadata routing hands ``groups`` on without being asked.
     __metadata_request__split = {"groups": True}
 
@@ -237,6 +240,8 @@ class BagSplitter(BaseCrossValidator):
             )
         n = count_rows(X)
         codes = pd.factorize(check_column("groups", groups, n, X))[0]
+        if self._cuts_bags:
+            refuse_cells(X, codes, remedy=REPEAT)
         for train, test in self._parts(codes, groups, X):
             if not len(train) or not len(test):
                 part = "validation" if len(train) else "training"
@@ -275,6 +280,8 @@ class FullBagKFold(BagSplitter):
     [0, 1, 2, 3]
     """
 
+    _cuts_bags = False
+
     def __init__(
         self, n_splits: int = 5, *, proportions: Proportions | None = None,
         random_state: RandomState = None,
@@ -291,9 +298,9 @@ class FullBagKFold(BagSplitter):
             )
         counts = np.bincount(codes)[:, None].astype(float)
         if self.proportions is not None:
-            matrix, _, keys = check_proportions(self.proportions, empty_rows=True)
-            rows = check_bags(groups, len(codes), len(matrix), keys, X)
-            counts = counts * matrix[rows[np.unique(codes, return_index=True)[1]]]
+            matched = match_bags(self.proportions, groups, len(codes), X)
+            first = np.unique(codes, return_index=True)[1]
+            counts = counts * matched.matrix[matched.codes[first]]
             rng = check_random_state(self.random_state)
         return self._folds(whole_bag_folds(counts, self.n_splits, rng)[codes])
 

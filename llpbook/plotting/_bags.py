@@ -29,8 +29,8 @@ TICKS = {0: "0", 0.25: "0.25", 0.5: "0.5", 0.75: "0.75", 1: "1"}
 
 def plot_bags(
     X: Matrix, bags: ArrayLike, proportions: Proportions, *,
-    class_names: Sequence[str] | None = None, max_bags: int = 8,
-    figsize: tuple[float, float] | None = None,
+    class_names: Sequence[str] | None = None, counts: ArrayLike | None = None,
+    max_bags: int = 8, figsize: tuple[float, float] | None = None,
 ) -> Figure:  # fmt: skip
     """Draw the standard figure of the book: instances colored by bag, and the proportions of the bags as bars.
 
@@ -49,6 +49,8 @@ def plot_bags(
         lines where there is room, and are cut where there is not.
     class_names : sequence of str, shape (n_classes,), optional
         In the order of the columns of ``proportions``; "class 0" and so on if not given.
+    counts : array-like of int, shape (n_instances,), optional
+        How many equal instances each row stands for; each row is one point.
     max_bags : int, default 8
         With more bags than this, so many are shown: those at evenly spaced ranks of the proportion of the positive
         class (with three classes or more, of the class whose proportion varies most), from the smallest to the
@@ -85,8 +87,9 @@ def plot_bags(
     A = check_features(X, accept_sparse="csr")
     columns = X.columns if isinstance(X, pd.DataFrame) else None
     check_whole("max_bags", max_bags)
-    data = read_bags(A, bags, proportions, given=A if columns is None else X)
-    P, sizes = data.proportions, np.bincount(data.bags, minlength=len(data.proportions))
+    index = A if columns is None else X
+    data = read_bags(A, bags, proportions, given=index, counts=counts)
+    A, P, sizes = data.X, data.proportions, data.bag_sizes
     classes = (
         [f"class {c}" for c in data.classes] if class_names is None else class_names
     )

@@ -50,6 +50,7 @@ from ._groups import (
     posterior_rates,
     rate_table,
     rates_and_slopes,
+    refuse_groups_in_cells,
     tomography,
 )
 from ._report import BagReport, bag_influence, bag_report, miss

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import logit
 
-from .._counts import crosstab
-from .._input import ArrayLike, Matrix, Proportions, check_column
+from .._input import ArrayLike, Matrix, Proportions, check_column, read_counts
 from .._linear import bag_counts
 from ..base import check_fitted_to_bags, error_covariances, last_step, read_bags, warn
 from ..count_likelihood import posterior
@@ -129,7 +128,7 @@ def check_classes(data, model):
         )
 
 
-def class_probabilities(model, X, data, counts=None):
+def class_probabilities(model, X, data):
     """Probabilities of the classes of ``data``; ValueError where a model has none or other classes.
 
     Parameters
@@ -138,8 +137,6 @@ def class_probabilities(model, X, data, counts=None):
         Fitted.
     X : array-like, shape (n_instances, n_features)
     data : BagData
-    counts : array-like of int, shape (n_instances,), optional
-        Rows that stand for no instance are left out.
 
     Returns
     -------
@@ -149,7 +146,7 @@ def class_probabilities(model, X, data, counts=None):
     check_fitted_to_bags(model)
     require_probabilities(model)
     check_classes(data, model)
-    rows = slice(None) if counts is None else np.asarray(counts) > 0
+    rows = slice(None) if data.kept is None else data.kept
     return np.clip(model.predict_proba(X)[rows], SMALLEST, 1 - SMALLEST)
 
 
@@ -180,7 +177,7 @@ def expected_labels(P, model, data):
 
 def expected_accuracy(
     model: Any, X: Matrix, *, bags: ArrayLike | None = None,
-    proportions: Proportions | None = None,
+    proportions: Proportions | None = None, counts: ArrayLike | None = None,
 ) -> float:  # fmt: skip
     r"""Expected share of right labels, by the probabilities of a model.
 
@@ -195,6 +192,8 @@ def expected_accuracy(
     bags : array-like, shape (n_instances,), optional
     proportions : array-like, Series, dict or DataFrame, optional
         See `llpbook.proportions.check_proportions`.
+    counts : array-like of int, shape (n_instances,), optional
+        How many equal instances each row stands for, as in a table of cells; one if not given.
 
     Returns
     -------
@@ -222,11 +221,14 @@ def expected_accuracy(
     both_or_neither(bags=bags, proportions=proportions)
     if bags is None:
         require_probabilities(model)
-        return float(model.predict_proba(X).max(axis=1).mean())
-    data = read_shares(model, X, bags, proportions)
+        sure = model.predict_proba(X).max(axis=1)
+        times = None if counts is None else read_counts(counts, len(sure), X)
+        return float(np.average(sure, weights=times))
+    data = read_shares(model, X, bags, proportions, counts=counts)
     P = class_probabilities(model, X, data)
     q = expected_labels(P, model, data)
-    return float(q[np.arange(len(q)), P.argmax(axis=1)].mean())
+    sure = q[np.arange(len(q)), P.argmax(axis=1)]
+    return float(np.average(sure, weights=data.frequencies))
 
 
 def agreement_bounds(predicted, counts, slack=0.0):
@@ -255,7 +257,7 @@ def agreement_bounds(predicted, counts, slack=0.0):
 
 def accuracy_bounds(
     predicted: ArrayLike, bags: ArrayLike, proportions: Proportions, *,
-    rounding: float = 0.0,
+    counts: ArrayLike | None = None, rounding: float = 0.0,
 ) -> tuple[float, float]:  # fmt: skip
     """Sharp bounds of the accuracy of predicted labels, over all labels that fit the shares.
 
@@ -266,6 +268,8 @@ def accuracy_bounds(
     bags : array-like, shape (n_instances,)
     proportions : array-like, Series, dict or DataFrame
         See `llpbook.proportions.check_proportions`.
+    counts : array-like of int, shape (n_instances,), optional
+        How many equal instances each row stands for, as in a table of cells; one if not given.
     rounding : float, default 0.0
         How far each share may be from the true one: 0.005 for shares in percent.
 
@@ -285,17 +289,22 @@ def accuracy_bounds(
     >>> accuracy_bounds([1, 1, 0, 0], [0, 0, 0, 0], [0.75])
     (0.25, 0.75)
     """
-    data = read_bags(no_features(bags), bags, proportions, given=bags)
-    labels = check_column("predicted", predicted, len(data.bags), bags)
+    data = read_bags(no_features(bags), bags, proportions, given=bags, counts=counts)
+    n_rows = len(data.bags if data.kept is None else data.kept)
+    labels = check_column("predicted", predicted, n_rows, bags)
+    labels = labels if data.kept is None else labels[data.kept]
     codes = pd.Index(data.classes).get_indexer(pd.Index(labels))
     if (codes < 0).any():
         strange = labels[codes < 0].tolist()[0]
         raise ValueError(
             f"predicted holds {strange!r}, which is none of the classes {data.classes.tolist()}"
         )
-    predicted_counts = crosstab(data.bags, codes, data.proportions.shape)
-    counts = data.bag_sizes[:, None] * data.proportions
+    hits = codes[:, None] == np.arange(len(data.classes))
+    predicted_counts = data.sums(hits)
     low, high = agreement_bounds(
-        predicted_counts, counts, slack=slack_of_counts(data, rounding)
+        predicted_counts,
+        data.bag_sizes[:, None] * data.proportions,
+        slack=slack_of_counts(data, rounding),
     )
-    return float(low.sum() / len(codes)), float(high.sum() / len(codes))
+    n = data.n_instances
+    return float(low.sum() / n), float(high.sum() / n)

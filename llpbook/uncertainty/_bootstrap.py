@@ -161,9 +161,10 @@ def parameters_of_bags(estimator, data):
     return per_bag
 
 
-def _evaluate(estimator, X, bags, proportions, statistic):
+def _evaluate(estimator, X, bags, proportions, counts, statistic):
     """Values of the statistic on a fit, and their standard errors or None."""
-    value = statistic(fit_to_bags(clone(estimator), X, bags, proportions))
+    model = fit_to_bags(clone(estimator), X, bags, proportions, counts=counts)
+    value = statistic(model)
     pair = value if isinstance(value, tuple) else (value, None)
     if pair[0] is None:
         raise ValueError("statistic must return a number or numbers, got None")
@@ -174,15 +175,18 @@ def _replicate(estimator, X, data, shares, drawn, statistic, own):
     estimator = clone(estimator).set_params(**{k: v[drawn] for k, v in own.items()})
     rows, codes = draw_bags(data.bags, len(shares), drawn)
     shares = shares.iloc[drawn].reset_index(drop=True)
+    counts = None if data.frequencies is None else data.frequencies[rows]
+    X = safe_indexing(X, rows)
     try:
-        return _evaluate(estimator, safe_indexing(X, rows), codes, shares, statistic)
+        return _evaluate(estimator, X, codes, shares, counts, statistic)
     except NotIdentifiableError:  # the caller counts these, and warns
         return None
 
 
 def bag_bootstrap(
     estimator: Any, X: Matrix, bags: ArrayLike, proportions: Proportions,
-    statistic: Callable, *, n_resamples: int = 200, random_state: RandomState = None,
+    statistic: Callable, *, counts: ArrayLike | None = None,
+    n_resamples: int = 200, random_state: RandomState = None,
     n_jobs: int | None = None, verbose: int = 0,
 ) -> BagBootstrap:  # fmt: skip
     """Bootstrap a statistic of a fitted model by drawing whole bags with replacement.
@@ -198,6 +202,8 @@ def bag_bootstrap(
     statistic : callable
         ``statistic(model)`` returns a number or a vector, or for studentized intervals a pair of these and their
         standard errors. With ``n_jobs`` it must be picklable.
+    counts : array-like of int, shape (n_instances,), optional
+        How many equal instances each row stands for, as in a table of cells; the fits take them. One if not given.
     n_resamples : int, default 200
     random_state : int, RandomState or None
     n_jobs : int, optional
@@ -240,12 +246,17 @@ def bag_bootstrap(
         key.endswith("proportion_noise") and value is not None
         for key, value in estimator.get_params().items()
     )
-    data = read_bags(no_features(bags), bags, proportions, given=X, noisy=noisy)
+    data = read_bags(
+        no_features(bags), bags, proportions, given=X, noisy=noisy, counts=counts
+    )
+    if data.kept is not None:
+        X = safe_indexing(X, np.flatnonzero(data.kept))
     own = parameters_of_bags(estimator, data)
     estimator = clone(estimator).set_params(**own)
     used = np.flatnonzero(data.bag_sizes)
     shares = pd.DataFrame(data.proportions, columns=data.classes)
-    estimate, errors = _evaluate(estimator, X, data.bags, shares, statistic)
+    parts = data.bags, shares, data.frequencies
+    estimate, errors = _evaluate(estimator, X, *parts, statistic)
     rng = check_random_state(random_state)
     draws = (used[rng.randint(len(used), size=len(used))] for _ in range(n_resamples))
     tasks = (

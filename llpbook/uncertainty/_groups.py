@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
-from .._input import ArrayLike, Matrix, Proportions, check_column
+from .._input import ArrayLike, Matrix, Proportions, check_column, refuse_cells
 from ..base import one_column, read_bags
 from ..count_likelihood import posterior
 from ._accuracy import (
@@ -55,51 +55,55 @@ def read_groups(group, n_instances, given=None):
     return codes == np.arange(len(names))[:, None], names
 
 
-def members_of(group, X, counts, n_rows):
+def members_of(group, data, given=None):
     """`read_groups` for the rows that stand for an instance.
 
     Parameters
     ----------
     group : array-like, shape (n_instances,)
-    X : array-like, shape (n_instances, n_features)
-        As given.
-    counts : array-like of int, shape (n_instances,), or None
-    n_rows : int
-        Rows that are left.
+    data : BagData
+        The bags of these instances.
+    given : object, optional
+        X, or the bags, as given; see `llpbook.base.check_column`.
 
     Returns
     -------
     members : ndarray of bool, shape (n_groups, n_rows)
     names : ndarray, shape (n_groups,)
     """
-    if counts is None:
-        return read_groups(group, n_rows, X)
-    positive = np.asarray(counts) > 0
-    members, names = read_groups(group, len(positive), X)
-    members = members[:, positive]
+    if data.kept is None:
+        return read_groups(group, len(data.bags), given)
+    members, names = read_groups(group, len(data.kept), given)
+    members = members[:, data.kept]
     occurs = members.any(axis=1)
     return members[occurs], names[occurs]
 
 
-def one_group(group, n_rows, given=None, counts=None):
+def one_group(group, data, given=None):
     """The mask of a single group; ValueError where there are more.
 
     Parameters
     ----------
-    group, n_rows, given, counts
+    group, data, given
         See `members_of`.
 
     Returns
     -------
     ndarray of bool, shape (n_rows,)
     """
-    members, names = members_of(group, given, counts, n_rows)
+    members, names = members_of(group, data, given)
     if len(names) == 1:
         return members[0]
     hint = ": use group == 1" if set(names.tolist()) == {0, 1} else ""
     raise ValueError(
         f"group must be a mask of True and False, got the groups {names.tolist()[:5]}{hint}"
     )
+
+
+def refuse_groups_in_cells(members, data):
+    """`refuse_cells` by the groups of the rows, where no counts were given."""
+    if data.frequencies is None:
+        refuse_cells(members.T.astype(float), data.bags, data.proportions)
 
 
 def in_bags(members, bags, n_bags, frequencies=None):
@@ -157,7 +161,7 @@ def _bounds(members, data, rounding):
 
 def group_rate_bounds(
     bags: ArrayLike, proportions: Proportions, group: ArrayLike, *,
-    rounding: float = 0.0,
+    counts: ArrayLike | None = None, rounding: float = 0.0,
 ) -> pd.DataFrame:  # fmt: skip
     """Bounds of the rates of classes in groups, over all labels that fit the shares (Duncan and Davis 1953).
 
@@ -168,6 +172,8 @@ def group_rate_bounds(
         See `llpbook.proportions.check_proportions`.
     group : array-like, shape (n_instances,)
         A mask, of which True is the group; or a name for each instance, for a row per name.
+    counts : array-like of int, shape (n_instances,), optional
+        How many equal instances each row stands for, as in a table of cells; one if not given.
     rounding : float, default 0.0
         How far each share may be from the true one, for the bounds: 0.005 for shares in percent.
 
@@ -192,11 +198,12 @@ def group_rate_bounds(
     >>> group_rate_bounds([0, 0, 0, 0], [0.75], ["old", "old", "old", "young"])["low"].round(2).to_dict()
     {'old': 0.67, 'young': 0.0}
     """
-    data = read_bags(no_features(bags), bags, proportions)
-    n = len(data.bags)
-    members, names = read_groups(group, n, bags)
+    data = read_bags(no_features(bags), bags, proportions, given=bags, counts=counts)
+    members, names = members_of(group, data, bags)
+    refuse_groups_in_cells(members, data)
     low, high = _bounds(members, data, rounding)
-    n_in = np.broadcast_to(members.sum(axis=1)[:, None], low.shape)
+    times = np.ones(len(data.bags)) if counts is None else data.frequencies
+    n_in = np.broadcast_to((members @ times).astype(int)[:, None], low.shape)
     return group_table({"low": low, "high": high, "n": n_in}, names, data.classes)
 
 
@@ -343,7 +350,7 @@ def group_rate(
     """
     check_level(level)
     fit, data = read_fit(model, X, bags, proportions, labels, counts)
-    members, names = members_of(group, X, counts, len(data.bags))
+    members, names = members_of(group, data, X)
     members = members[:, fit.rows]
     V = covariance_of(fit)
     caution_of(fit)
@@ -479,12 +486,13 @@ def tomography(
     both_or_neither(model=model, X=X)
     data = read_shares(model, X, bags, proportions, counts=counts)
     times = np.ones(len(data.bags)) if counts is None else data.frequencies
-    inside_group = one_group(group, len(times), bags, counts)
+    inside_group = one_group(group, data, bags)
+    refuse_groups_in_cells(inside_group[None], data)
     if len(data.classes) != 2:
         raise ValueError(
             f"proportions must be of two classes, got {data.classes.tolist()}"
         )
-    P = None if model is None else class_probabilities(model, X, data, counts)
+    P = None if model is None else class_probabilities(model, X, data)
     labels = None if P is None else times * expected_labels(P, model, data)[:, 1]
     sizes, p = data.bag_sizes, data.proportions[:, 1]
     inside = np.bincount(data.bags, times * inside_group, len(sizes))

@@ -178,7 +178,7 @@ def bag_report(
     """
     check_level(level)
     data = read_shares(model, X, bags, proportions, proportion_errors, counts)
-    P = class_probabilities(model, X, data, counts)
+    P = class_probabilities(model, X, data)
     table = _report_table(data, miss(P, data, data.covariances))
     spread = float(np.median(np.abs(table["z"])) / MEDIAN)
     limit = max(spread, 1.0) * norm.isf(level / 2 / len(table))
@@ -232,7 +232,8 @@ def _report_table(data, missed):
 
 def bag_influence(
     model: Any, X: Matrix, bags: ArrayLike, proportions: Proportions, *,
-    labels: ArrayLike | None = None, group: ArrayLike | None = None,
+    labels: ArrayLike | None = None, counts: ArrayLike | None = None,
+    group: ArrayLike | None = None,
 ) -> pd.DataFrame:  # fmt: skip
     """Approximate change of the coefficients, or of a group's rate, if one bag were left out, for each bag.
 
@@ -246,6 +247,8 @@ def bag_influence(
         See `llpbook.proportions.check_proportions`.
     labels : array-like, shape (n_instances,), optional
         The known labels that the model was fitted with.
+    counts : array-like of int, shape (n_instances,), optional
+        How many equal instances each row stands for, as in a table of cells; one if not given.
     group : array-like of bool, shape (n_instances,), optional
         If given, the changes are those of the mean predicted probabilities of these instances, not of coefficients.
 
@@ -270,14 +273,14 @@ def bag_influence(
     >>> bag_influence(model, X, bags, proportions).shape  # bags, coefficients
     (34, 14)
     """
-    fit, data = read_fit(model, X, bags, proportions, labels)
+    fit, data = read_fit(model, X, bags, proportions, labels, counts)
     J = fit_covariance(fit)[2]
     G, H = bag_gradients(fit), bag_hessians(fit)
     changes = -influences(G, H, J, left=1.0)
     keep = fit.used >= 0
     index = _bag_names(data, fit.used[keep])
     if group is not None:
-        rows = np.flatnonzero(one_group(group, len(data.bags), X))
+        rows = np.flatnonzero(one_group(group, data, X)[fit.rows])
         moved = _moved_rates(fit, changes[keep], rows)
         return pd.DataFrame(moved, index, data.classes[-moved.shape[1] :])
     before, last = split_model(model)
@@ -287,13 +290,15 @@ def bag_influence(
 
 def _moved_rates(fit, changes, rows):
     """The change of the mean probabilities of some instances; with two classes, of the second class."""
-    Z, K = fit.Z[rows], len(fit.weights)
+    Z, K, often = fit.Z[rows], len(fit.weights), fit.known.frequencies
+    often = np.ones(len(rows)) if often is None else often[rows]
+    often = often / often.sum()
     scores = Z @ fit.weights.T
     if K == 1:
         s = expit(scores[:, 0])
-        return (changes @ ((s * (1 - s)) @ Z / Z.shape[0]))[:, None]
+        return (changes @ ((often * s * (1 - s)) @ Z))[:, None]
     P = softmax(scores, axis=1)
     by_score = (Z @ changes.reshape(-1, Z.shape[1]).T).reshape(len(P), -1, K)
     by_score = by_score.transpose(1, 0, 2)
     change = P * (by_score - np.sum(P * by_score, axis=2, keepdims=True))
-    return change.mean(axis=1)
+    return np.average(change, axis=1, weights=often)

@@ -1,0 +1,129 @@
+"""What stands where a share should be, and what to do about it: text, nothing, percent, counts, other numbers."""
+
+import re
+
+import numpy as np
+import pandas as pd
+
+from ._arguments import page
+from ._keys import quote
+
+#: How far the sum of percents of a row may be from 100 by rounding, for each class.
+ROUNDED_PERCENT = 0.5
+
+
+def why_no_number(values):
+    """Why shares are no numbers, and the line that makes them numbers; empty where they are text of another kind.
+
+    Parameters
+    ----------
+    values : array-like, Series or DataFrame
+
+    Returns
+    -------
+    str
+    """
+    table = isinstance(values, pd.DataFrame)
+    columns = [values.iloc[:, j] for j in range(values.shape[1])] if table else [values]
+    for column in columns:
+        line = f"proportions[{quote(column.name)}]" if table else "proportions"
+        for text in (v for v in column if isinstance(v, str)):
+            why = _why_text(text, line)
+            if why:
+                return why
+    return ""
+
+
+def _why_text(text, line):
+    """Of one entry."""
+    if re.fullmatch(r"\s*[-+]?\d+([.,]\d+)?\s*%\s*", text):
+        dot = ".str.replace(',', '.')" * ("," in text)
+        return f"{text!r} is text: {line}{dot}.str.rstrip('% ').astype(float) / 100"
+    if re.fullmatch(r"\s*\d+,\d+\s*", text):
+        return f"{text!r} is text, with a comma: {line}.str.replace(',', '.').astype(float) if it is a decimal comma"
+    try:
+        float(text)
+    except ValueError:
+        return (
+            f"{text!r} is text. Where a share is not published, leave out the rows of its bag: "
+            f"{line} = pd.to_numeric({line}, errors='coerce').dropna(), and keep the rows where bags.isin({line}.index)"
+        )
+    return ""
+
+
+def why_outside(matrix, row, column, classes):
+    """Why a number is no share, and what to do.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (n_bags,) or (n_bags, n_classes)
+        As given.
+    row, column : int
+        Where the number stands that is no share; column 0 of a vector.
+    classes : ndarray or None
+        Names of the columns.
+
+    Returns
+    -------
+    str
+    """
+    table = matrix.reshape(len(matrix), -1)
+    value, whole_row = table[row, column], table[row]
+    if np.isnan(value):
+        return _why_missing(whole_row, column, classes)
+    if np.isinf(value):
+        return "a division by 0? Leave out bags without instances"
+    if value < 0:
+        return (
+            "a share is not negative. If it is what is left of a count, another count is larger than it should be, "
+            "such as more ballots than voters: correct these first"
+        )
+    return _why_large(table[np.isfinite(table).all(axis=1)])
+
+
+def _why_missing(row, column, classes):
+    """Of a bag without a share, or with some."""
+    if np.isnan(row).all():
+        return (
+            "a bag with instances needs a share. If it has not reported, leave out its rows: keep those where "
+            "bags.isin(proportions.dropna().index)"
+        )
+    name = column if classes is None else classes[column]
+    if abs(np.nansum(row) - 1) < 1e-6:
+        return (
+            f"the other classes sum to 1, so class {quote(name)} does not occur there, as after unstack: "
+            "proportions.fillna(0)"
+        )
+    return f"class {quote(name)} has no share there, and the others sum to {np.nansum(row):.6g}"
+
+
+def _why_large(table):
+    """Of numbers above 1: percent, counts, or numbers of another kind."""
+    least, most, several = (
+        table.min(initial=0),
+        table.max(initial=0),
+        table.shape[1] > 1,
+    )
+    whole = bool((table == np.round(table)).all())
+    if most < 2 and least >= 0 and np.mean(table > 1) < 0.5:
+        return (
+            "a share is not above 1. If it is a count by a size, the two disagree, such as more votes than residents: "
+            "correct these first"
+        )
+    if several and np.all(
+        np.abs(table.sum(axis=1) - 100) <= ROUNDED_PERCENT * table.shape[1]
+    ):
+        return "these are percent: divide percent by 100"
+    if several and whole:
+        return "these are counts: proportions.div(proportions.sum(axis=1), axis=0)"
+    if whole or 2 <= most <= 100:
+        other = "" if whole else OTHER_NUMBERS
+        return f"divide percent by 100, and counts by the sizes of the bags{other}"
+    return OTHER_NUMBERS.removeprefix(". ")
+
+
+#: Of means, sums and other numbers per bag.
+OTHER_NUMBERS = (
+    ". Means of a number, such as test scores or incomes, are no shares of a class: state the share of each bag above "
+    f"a threshold instead, or fit a regression; see {page('your_data')}"
+)

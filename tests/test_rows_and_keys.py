@@ -1,0 +1,560 @@
+"""Tables as they come: shares per row, row numbers off by one, keys that are not found, cells without counts."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from scipy.sparse import csr_array
+
+import llpbook
+from llpbook import (
+    CountLogistic,
+    FullBagKFold,
+    LLPGridSearchCV,
+    MeanMap,
+    SplitBagKFold,
+    SplitBagShuffle,
+    _input,
+    bag_bootstrap,
+    diagnose,
+    group_rate,
+    identifiability,
+    proportion_scorer,
+    recommend,
+)
+from llpbook.bag_losses import ProportionLoss
+from llpbook.base import LLPWarning
+from llpbook.ecological import goodman, polling_errors
+from llpbook.uncertainty import accuracy_bounds, group_rate_bounds, tomography
+
+
+def people(n_bags=20, size=15, seed=1):
+    """A table of instances: x, group, bag, label, and the share of their bag in each row."""
+    rng = np.random.default_rng(seed)
+    bag = np.repeat(np.arange(n_bags), size)
+    x = rng.normal(size=len(bag)) + np.repeat(rng.normal(size=n_bags), size)
+    y = (rng.random(len(bag)) < 1 / (1 + np.exp(-2 * x))).astype(int)
+    table = pd.DataFrame({"x": x, "group": x > 0, "bag": bag, "y": y})
+    return table.assign(share=table.groupby("bag")["y"].transform("mean"))
+
+
+def fitted(X, bags, shares):
+    return CountLogistic().fit(X, bags, shares).coef_
+
+
+def mended(error, **names):
+    """What the line gives that a message offers."""
+    line = str(error.value).rpartition("such as ")[2]
+    return eval(line, {"pd": pd, "np": np}, names)
+
+
+T = people()
+SHUFFLED = T.sample(frac=1, random_state=0)
+TWO = pd.DataFrame({0: 1 - T["share"], 1: T["share"]})
+#: Shares per row, and bags: of the table, one after the other.
+PER_ROW = {
+    "a column": (T, T["share"]),
+    "two columns": (T, TWO),
+    "three classes": (T, pd.DataFrame({"a": T["share"] / 2, "b": T["share"] / 2, "c": 1 - T["share"]})),
+    "a dict": (T, T["share"].to_dict()),
+    "an array": (T, T["share"].to_numpy()),
+    "two columns of an array": (T, TWO.to_numpy()),
+    "a list": (T, T["share"].tolist()),
+    "another order": (SHUFFLED, SHUFFLED["share"]),
+    "the order of the table, rows shuffled": (SHUFFLED, T["share"]),
+    "more rows than X": (T[T["bag"] % 2 == 0], T["share"]),
+    "some rows of each bag": (T[::3], T["share"]),
+    "bags from 1": (T.assign(bag=T["bag"] + 1), T["share"]),
+    "bags in tens": (T.assign(bag=10 * T["bag"]), T["share"]),
+    "bags by name": (T.assign(bag="P" + T["bag"].astype(str)), T["share"]),
+    "rows by name": (T.set_axis("row" + T.index.astype(str)), T["share"].set_axis("row" + T.index.astype(str))),
+    "rows by place and number": (
+        T.set_axis(pd.MultiIndex.from_arrays([T["bag"].array // 5, T.index])),
+        T["share"].set_axis(pd.MultiIndex.from_arrays([T["bag"].array // 5, T.index])),
+    ),
+    "labels": (T, T["y"]),
+    "an index from 1": (T.set_axis(T.index + 1), T["share"].set_axis(T.index + 1)),
+}  # fmt: skip
+READERS = {
+    "fit": lambda t, p: CountLogistic().fit(t[["x"]], t["bag"], p),
+    "MeanMap": lambda t, p: MeanMap().fit(t[["x"]], t["bag"], p),
+    "diagnose": lambda t, p: diagnose(t[["x"]], t["bag"], p),
+    "identifiability": lambda t, p: identifiability(t["bag"], p),
+    "goodman": lambda t, p: goodman(t["bag"], p, t["group"]),
+    "polling_errors": lambda t, p: polling_errors(t["bag"], p),
+    "group_rate_bounds": lambda t, p: group_rate_bounds(t["bag"], p, t["group"]),
+    "tomography": lambda t, p: tomography(t["bag"], p, t["group"]),
+    "accuracy_bounds": lambda t, p: accuracy_bounds(t["y"], t["bag"], p),
+    "recommend": lambda t, p: recommend(t[["x"]], t["bag"], p),
+    "search": lambda t, p: LLPGridSearchCV(MeanMap(), {"alpha": [1]}).fit(t[["x"]], t["bag"], p),
+    "splitter": lambda t, p: list(FullBagKFold(2, proportions=p).split(t, groups=t["bag"])),
+    "scorer": lambda t, p: proportion_scorer(p)(MODEL, t[["x"]], t["bag"]),
+    "loss": lambda t, p: ProportionLoss()(t["x"].to_numpy(), t["bag"], p),
+    "plot_bags": lambda t, p: llpbook.plotting.plot_bags(t[["x", "y"]], t["bag"], p),
+}  # fmt: skip
+MODEL = CountLogistic().fit(T[["x"]], T["bag"], T.groupby("bag")["share"].first())
+
+
+@pytest.mark.parametrize("case", PER_ROW)
+def test_shares_per_row_are_refused_with_the_line_that_mends_them(case):
+    table, shares = PER_ROW[case]
+    X, bags = table[["x"]], table["bag"]
+    with pytest.raises(ValueError, match="one share per bag") as error:
+        fitted(X, bags, shares)
+    right = table.groupby("bag")["y" if case == "labels" else "share"]
+    right = right.mean() if case == "labels" else right.first()
+    found = mended(error, proportions=shares, bags=bags, X=X)
+    found = found.iloc[:, -1] if isinstance(found, pd.DataFrame) else found
+    if case == "three classes":
+        right = 1 - right
+    pd.testing.assert_series_equal(found.astype(float), right, check_names=False)
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("case", ["a column", "a dict", "bags by name", "an array"])
+def test_shares_per_row_are_refused_everywhere(reader, case):
+    with pytest.raises(ValueError, match="one share per bag"):
+        READERS[reader](*PER_ROW[case])
+
+
+def rightful():
+    """Tables and shares by bag that resemble shares of rows."""
+    rng = np.random.default_rng(0)
+    t, by_bag = T, T.groupby("bag")["share"].first()
+    yield "by bag", t, by_bag
+    yield "numbers of rows", t, pd.Series(by_bag.to_numpy())
+    yield "an array", t, by_bag.to_numpy()
+    yield (
+        "two columns",
+        t,
+        pd.DataFrame({0: 1 - by_bag, 1: by_bag}).reset_index(drop=True),
+    )
+    yield "an index with the name of the bags", t, by_bag.rename_axis("bag")
+    yield "half of the bags", t[t["bag"] < 10], pd.Series(by_bag.to_numpy())
+    many = pd.Series(rng.random(300)).round(2)
+    yield (
+        "as many bags as rows, most without instances",
+        t.assign(bag=t["bag"] * 7),
+        many.rename_axis("place"),
+    )
+    yield "the same as an array", t.assign(bag=t["bag"] * 7), many.to_numpy()
+    single = t.assign(bag=np.arange(300))
+    yield "bags of one", single, pd.Series(t["y"].to_numpy())
+    yield (
+        "bags of one, numbers in any order",
+        single.assign(bag=rng.permutation(300)),
+        t["y"].to_numpy(),
+    )
+    yield (
+        "bags of one, by name",
+        single.assign(bag=single["bag"].map("b{}".format)),
+        pd.Series(t["y"].to_numpy(), single["bag"].map("b{}".format)),
+    )
+    yield "a part of bags of one", single[::2], pd.Series(t["y"].to_numpy())
+    drawn = single.iloc[rng.integers(0, 300, 300)]
+    yield "bags of one, drawn with replacement", drawn, t["y"].to_numpy()
+    yield "bags of one, drawn, with keys", drawn, pd.Series(t["y"].to_numpy())
+    yield "pairs of equal shares", t, pd.Series(np.repeat([0.2, 0.8], 10))
+    ordered = t.sort_values("x").reset_index(drop=True)
+    yield "bags in any order", ordered, by_bag
+
+
+@pytest.mark.parametrize(
+    ("table", "shares"), [pytest.param(*c[1:], id=c[0]) for c in rightful()]
+)
+def test_shares_by_bag_are_read(table, shares):
+    X, bags = table[["x"]], table["bag"]
+    found = _input.match_bags(shares, bags, len(X), X)
+    assert found.codes.tolist() == list(
+        np.asarray(bags) if found.keys is None else found.keys.get_indexer(bags)
+    )
+    model = CountLogistic().fit(X, bags, shares)
+    array = CountLogistic().fit(X.to_numpy(), found.codes, found.matrix[:, -1])
+    assert_allclose(model.coef_, array.coef_)
+
+
+def test_the_folds_of_a_search_do_not_resemble_rows():
+    shares = T.groupby("bag")["share"].first()
+    for p in (shares, pd.Series(shares.to_numpy()), shares.to_numpy()):
+        for cv in (FullBagKFold(20), 5):
+            search = LLPGridSearchCV(
+                CountLogistic(), {"C": [1.0, 10.0]}, cv=cv, error_score="raise"
+            )
+            assert search.fit(T[["x"]], T["bag"], p).best_params_["C"] in (1.0, 10.0)
+    for train, test in FullBagKFold(10).split(T, groups=T["bag"]):
+        model = CountLogistic().fit(
+            T[["x"]].iloc[train], T["bag"].iloc[train], pd.Series(shares.to_numpy())
+        )
+        assert (
+            proportion_scorer(shares)(model, T[["x"]].iloc[test], T["bag"].iloc[test])
+            <= 0
+        )
+
+
+def test_shares_that_have_the_index_of_the_rows_and_differ_in_a_bag_are_refused():
+    noisy = T["share"] + np.linspace(0, 0.01, len(T))
+    with pytest.raises(
+        ValueError, match=r"shares of bag 0 differ: 0\.\d+ and 0\.\d+.*rename_axis"
+    ):
+        fitted(T[["x"]], T["bag"], noisy)
+    named = noisy.rename_axis("bag")
+    assert_allclose(
+        fitted(T[["x"]], T["bag"], named), fitted(T[["x"]], T["bag"], noisy.to_numpy())
+    )
+
+
+def test_bags_of_one_row_whose_numbers_are_no_row_numbers_are_asked_about():
+    rng = np.random.default_rng(0)
+    table = T.assign(bag=rng.permutation(len(T)))
+    with pytest.raises(
+        ValueError, match=r"by bag and by row.*set_axis\(bags\).*rename_axis"
+    ):
+        fitted(table[["x"]], table["bag"], table["y"])
+    by_row = fitted(table[["x"]], table["bag"], table["y"].set_axis(table["bag"]))
+    assert_allclose(
+        by_row, fitted(table[["x"]], np.arange(300), T["y"].to_numpy()), 1e-6
+    )
+    by_bag = fitted(table[["x"]], table["bag"], table["y"].rename_axis("bag"))
+    assert_allclose(
+        by_bag, fitted(table[["x"]], table["bag"].to_numpy(), T["y"].to_numpy())
+    )
+
+
+def off_by_one(total):
+    """Bags 1 to 20, and a table of shares under row numbers from 0, with a row of totals or one bag more."""
+    t = T.assign(bag=T["bag"] + 1)
+    return t, [*T.groupby("bag")["share"].first(), total]
+
+
+@pytest.mark.parametrize("total", [T["y"].mean(), 0.5, 0.123])
+@pytest.mark.parametrize(
+    "form",
+    [np.array, pd.Series, lambda p: pd.DataFrame({"a": 1 - np.array(p), "b": p})],
+)
+def test_row_numbers_that_are_off_by_one_are_refused_by_the_counts(total, form):
+    rng = np.random.default_rng(0)
+    t, shares = off_by_one(total)
+    t = t.drop(rng.choice(len(t), 30, replace=False))  # bags of different sizes
+    for bag, part in t.groupby("bag"):
+        shares[bag - 1] = part["y"].mean()
+    with pytest.raises(
+        ValueError, match="bags are numbered from 1 to 20, and the 21 rows"
+    ):
+        fitted(t[["x"]], t["bag"], form(shares))
+    with pytest.raises(
+        ValueError, match="that each row is that of the bag with the next number"
+    ):
+        identifiability(t["bag"], form(shares))
+    fitted(t[["x"]], t["bag"], form([0.4, *shares[:-1]]))  # bag 0 has no instances
+
+
+def test_row_numbers_that_may_be_off_by_one_are_asked_about():
+    t, shares = off_by_one(
+        0.4567
+    )  # bags of one size: each share is a count of any of them
+    with pytest.warns(
+        LLPWarning,
+        match="bag 0 has no instances. If the rows are those of bags 1 to 20 and a row of",
+    ):
+        fitted(t[["x"]], t["bag"], pd.Series(shares))
+    fitted(t[["x"]], t["bag"], pd.Series(shares, range(21)).rename_axis("bag"))
+    fitted(t[["x"]], t["bag"], np.array(shares))
+
+
+def test_a_key_that_names_two_rows_says_whether_they_agree():
+    t = T.set_index("bag")
+    with pytest.raises(
+        ValueError, match=r"got more than one entry .*: 0; .*groupby\(level=0\)\.first"
+    ) as error:
+        fitted(T[["x"]], T["bag"], t["share"])
+    assert len(mended_by("pass ", error, proportions=t["share"])) == 20
+    with pytest.raises(
+        ValueError, match=r": 'a', once with \[0.2\] and once with \[0.3\]"
+    ):
+        fitted(T[["x"]], T["bag"], pd.Series([0.2, 0.3], ["a", "a"]))
+    two = pd.DataFrame({"n": [0.2, 0.4], "y": [0.8, 0.6]}, ["a", "a"])
+    with pytest.raises(
+        ValueError, match=r"once with \[0.2, 0.8\] and once with \[0.4, 0.6\]"
+    ):
+        fitted(T[["x"]], T["bag"], two)
+    with pytest.raises(ValueError, match="without a name: proportions"):
+        fitted(T[["x"]], T["bag"], pd.Series([0.2, 0.3], ["a", None]))
+
+
+def mended_by(before, error, **names):
+    """What the line behind some words of a message gives."""
+    return eval(str(error.value).rpartition(before)[2], {"pd": pd, "np": np}, names)
+
+
+#: Names of bags in the rows and in the shares, and a part of the sentence.
+KEYS = {
+    "number for text": (range(1, 21), [f"{k:03}" for k in range(1, 21)], "type and leading zeros"),
+    "text for number": ([str(k) for k in range(20)], range(20), r"'0' \(text\) and the key 0 .* differ in type"),
+    "text of a float": ([f"{k}.0" for k in range(20)], [str(k) for k in range(20)], "differ in"),
+    "float for text": (np.arange(1.0, 21.0), [f"{k:02}" for k in range(1, 21)], "type and leading zeros"),
+    "leading zeros": ([str(k) for k in range(1, 21)], [f"{k:05}" for k in range(1, 21)], "differ in leading zeros"),
+    "fewer zeros": ([f"{k:05}" for k in range(1, 21)], [str(k) for k in range(1, 21)], "differ in leading zeros"),
+    "zeros for number": ([f"{k:05}" for k in range(1, 21)], range(1, 21), "differ in type and leading zeros"),
+    "space behind": ([f"P{k} " for k in range(20)], [f"P{k}" for k in range(20)], "differ in spaces"),
+    "space in the shares": ([f"P{k}" for k in range(20)], [f" P{k}" for k in range(20)], "differ in spaces"),
+    "hard space": ([f"P\u00a0{k}" for k in range(20)], [f"P {k}" for k in range(20)], "differ in spaces"),
+    "two spaces": ([f"P {k}" for k in range(20)], [f"P  {k}" for k in range(20)], "differ in spaces"),
+    "capitals": ([f"WAKE {k}" for k in range(20)], [f"Wake {k}" for k in range(20)], "differ in capital letters"),
+    "accents": ([f"Cue\u0301{k}" for k in range(20)], [f"Cu\u00e9{k}" for k in range(20)], "differ in accents"),
+    "several": ([f"wake {k} " for k in range(20)], [f"Wake {k}" for k in range(20)], "spaces and capital letters"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", KEYS)
+def test_keys_that_differ_by_their_form_come_with_the_lines_that_make_them_alike(case):
+    names, keys, sentence = KEYS[case]
+    table = T.assign(
+        bag=np.asarray(names)[T["bag"]]
+        if case != "text of a float"
+        else np.array(names)[T["bag"]]
+    )
+    by_bag = T.groupby("bag")["share"].first()
+    shares = by_bag.set_axis(list(keys))
+    with pytest.raises(
+        ValueError, match=rf"not a key of proportions.*{sentence}"
+    ) as error:
+        fitted(table[["x"]], table["bag"], shares)
+    scope = {"bags": table["bag"], "proportions": shares.copy()}
+    for line in str(error.value).rpartition("alike: ")[2].split(" and "):
+        exec(line, {}, scope)
+    assert_allclose(
+        fitted(table[["x"]], scope["bags"], scope["proportions"]),
+        fitted(T[["x"]], T["bag"], by_bag),
+    )
+
+
+def said_of_key(names, shares):
+    with pytest.raises(ValueError, match="not a key of proportions") as error:
+        fitted(T[["x"]], np.asarray(names, dtype=object)[T["bag"]], shares)
+    return str(error.value)
+
+
+def test_a_key_that_is_not_found_is_shown_with_the_nearest_ones():
+    names = ["Wake", "Durham", "Orange", *(f"County {k}" for k in range(17))]
+    shares = T.groupby("bag")["share"].first()
+    found = said_of_key(["Wakee", *names[1:]], shares.set_axis(names))
+    assert "bags holds 'Wakee'" in found and "(1 of 20 bags are none)" in found
+    assert "the nearest keys of proportions are 'Wake'" in found
+    found = said_of_key(names, shares)
+    assert (
+        "the keys of proportions are the row numbers 0 to 19: name the bags by set_index"
+        in found
+    )
+    found = said_of_key(range(1, 21), shares.reset_index(drop=True))
+    assert "bags holds 20" in found and "row numbers 0 to 19" in found
+    pairs = shares.set_axis(pd.MultiIndex.from_product([names, ["a"]]))
+    assert (
+        "tuples such as ('Wake', 'a'): if they are bag and class, pass proportions.unstack()"
+        in said_of_key(names, pairs)
+    )
+
+
+#: Counts that are read, and what they are.
+READ = [["12", "0", "3"], [12.0, 0.0, 3.0], ["12.0", "0", " 3"], pd.Series([12, 0, 3], dtype="Int64"),
+        pd.Series([12, 0, 3], dtype="Float64"), pd.Series(["12", "0", "3"], dtype="string"), np.array([12, 0, 3], "u2"),
+        np.array([12, 0, 3], object), pd.Series(["12", "0", "3"], dtype="category")]  # fmt: skip
+NO_COUNTS = {
+    "parts": ([12.5, 1, 1], "got 12.5"),
+    "negative": ([-1, 1, 1], "got -1. A negative number is often a mark"),
+    "nothing": ([np.nan, 1, 1], "counts has a missing value at position 0"),
+    "NA": (pd.Series([None, 1, 1], dtype="Int64"), "missing value at position 0"),
+    "None": ([None, 1, 1], "missing value at position 0"),
+    "infinite": ([np.inf, 1, 1], "got inf"),
+    "mask": ([True, False, True], "got True and False"),
+    "mask with NA": (
+        pd.Series([True, False, True], dtype="boolean"),
+        "got True and False",
+    ),
+    "thousands": (
+        ["1,234", "5", "6"],
+        r"got the text '1,234': counts.str.replace(',', '').astype(int)",
+    ),
+    "points": (["1.234.567", "5", "6"], r"counts.str.replace('.', '').astype(int)"),
+    "words": (["many", "5", "6"], "got the text 'many'"),
+    "suppressed": (["<5", "5", "6"], "got the text '<5'"),
+    "dates": (np.array(["2024-01-01"] * 3, "M8[D]"), "counts must be numbers"),
+}
+
+
+@pytest.mark.parametrize("values", READ, ids=lambda v: str(getattr(v, "dtype", v)))
+def test_counts_are_read_once_whatever_their_type(values):
+    assert _input.read_counts(values, 3).tolist() == [12, 0, 3]
+
+
+@pytest.mark.parametrize("case", NO_COUNTS)
+def test_what_is_no_count_has_its_sentence(case):
+    values, sentence = NO_COUNTS[case]
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        _input.read_counts(values, 3)
+
+
+#: What stands where a share should be, in the second of three bags, and a part of the sentence.
+P3 = pd.Series([0.2, 0.5, 0.7], ["a", "b", "c"])
+NO_SHARES = {
+    "percent in text": (
+        P3.map("{:.0%}".format),
+        r"'20%' is text: proportions.str.rstrip('% ').astype(float) / 100",
+    ),
+    "percent with a space": (P3.map("{:.1%}".format).str.replace("%", " %"), "/ 100"),
+    "percent with a comma": (
+        P3.map("{:.1%}".format).str.replace(".", ","),
+        ".str.replace(',', '.').str.rstrip",
+    ),
+    "comma": (P3.astype(str).str.replace(".", ","), "if it is a decimal comma"),
+    "suppressed": (
+        P3.astype(object).replace(0.5, "*"),
+        "'*' is text. Where a share is not published",
+    ),
+    "not reported": (
+        P3.replace(0.5, np.nan),
+        "a bag with instances needs a share. If it has not reported",
+    ),
+    "negative": (
+        P3.replace(0.5, -0.11),
+        "got -0.11 for bag 'b'; a share is not negative",
+    ),
+    "percent": (P3 * 100, "got 20.0 for bag 'a'; divide percent by 100, and counts"),
+    "one is percent": (
+        P3.replace(0.5, 50),
+        "got 50.0 for bag 'b'; divide percent by 100",
+    ),
+    "scores": (60 + 20.5 * P3, "Means of a number, such as test scores"),
+    "high scores": (500 + 290.5 * P3, "got 558.1 for bag 'a'; Means of a number"),
+    "counts": (P3 * 1000, "counts by the sizes of the bags"),
+    "votes": (
+        pd.DataFrame({"x": [20, 3], "y": [5, 8]}, ["a", "b"]),
+        "counts: proportions.div(proportions.sum(axis=1)",
+    ),
+    "percent of classes": (
+        pd.DataFrame({"x": [20.4, 30], "y": [79.6, 70]}, ["a", "b"]),
+        "these are percent",
+    ),
+    "rounded percent of classes": (
+        pd.DataFrame({"x": [20.4, 30], "y": [79.5, 70]}, ["a", "b"]),
+        "these are percent",
+    ),
+    "more than all": (
+        P3.replace(0.5, 1.02),
+        "a share is not above 1. If it is a count by a size",
+    ),
+    "infinite": (P3.replace(0.5, np.inf), "a division by 0?"),
+    "a class is missing": (
+        pd.DataFrame({"x": [0.5, 0.2], "y": [0.5, 0.8], "z": [0, np.nan]}, ["a", "b"]),
+        "class 'z' does not occur there, as after unstack: proportions.fillna(0)",
+    ),
+    "a column of totals": (
+        pd.DataFrame(
+            {"x": [0.5, 0.2], "y": [0.5, 0.8], "total": [1.0, 1.0]}, ["a", "b"]
+        ),
+        "column 'total' is the sum of the others: drop it",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NO_SHARES)
+def test_what_is_no_share_has_its_sentence(case):
+    values, sentence = NO_SHARES[case]
+    bags = np.repeat(values.index, 5)
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        fitted(np.arange(float(len(bags)))[:, None], bags, values)
+
+
+def cells(n_bags=60, n_kinds=2, seed=0):
+    """A table of cells: bag, group, count, and shares of a class that half of group 0 has."""
+    rng = np.random.default_rng(seed)
+    n = rng.integers(20, 400, (n_bags, n_kinds))
+    ones = rng.binomial(n, np.linspace(0.2, 0.8, n_kinds))
+    names = [f"g{k}" for k in range(n_kinds)]
+    table = pd.DataFrame(
+        {
+            "bag": np.repeat(np.arange(n_bags), n_kinds),
+            "group": np.tile(names, n_bags),
+            "n": n.ravel(),
+        }
+    )
+    return table, pd.Series(ones.sum(axis=1) / n.sum(axis=1))
+
+
+@pytest.mark.parametrize("n_kinds", [2, 3, 12])
+def test_cells_without_counts_are_refused(n_kinds):
+    table, shares = cells(n_kinds=n_kinds)
+    X, bags, group = (
+        pd.get_dummies(table["group"], dtype=float),
+        table["bag"],
+        table["group"],
+    )
+    model = CountLogistic(C=10, tol=1e-9).fit(X, bags, shares, counts=table["n"])
+    calls = {
+        "fit": lambda X: CountLogistic(C=10).fit(X, bags, shares),
+        "sparse": lambda X: CountLogistic().fit(csr_array(X), bags, shares),
+        "search": lambda X: LLPGridSearchCV(CountLogistic(), {"C": [1]}).fit(
+            X, bags, shares
+        ),
+        "scorer": lambda X: proportion_scorer(shares)(model, X, bags),
+        "group_rate": lambda X: group_rate(model, X, bags, shares, group),
+        "diagnose": lambda X: diagnose(X, bags, shares),
+        "recommend": lambda X: recommend(X, bags, shares),
+        "group_rate_bounds": lambda X: group_rate_bounds(bags, shares, group),
+        "goodman": lambda X: goodman(bags, shares, group),
+        "splitter": lambda X: list(SplitBagKFold(2).split(X, groups=bags)),
+        "shuffle": lambda X: list(SplitBagShuffle(2).split(X, groups=bags)),
+        "bag_bootstrap": lambda X: bag_bootstrap(
+            CountLogistic(), X, bags, shares, lambda m: m.coef_, n_resamples=2
+        ),
+    }
+    for call in calls.values():
+        with pytest.raises(ValueError, match="visibly cells of a table"):
+            call(X)
+    some = table[
+        table["n"] > 40
+    ].index  # cells without people are left out of such tables
+    with pytest.raises(ValueError, match="counts is missing"):
+        CountLogistic().fit(X.loc[some], bags[some], shares)
+    CountLogistic(C=10).fit(X, bags, shares, counts=np.ones(len(X), int))
+
+
+def test_instances_are_not_taken_for_cells():
+    rng = np.random.default_rng(0)
+    for size, n_kinds, repeat in (
+        (2, 2, 1),
+        (3, 2, 1),
+        (5, 4, 1),
+        (10, 30, 1),
+        (4, 2, 2),
+    ):
+        bags = np.repeat(np.arange(400 // size), size)
+        for _ in range(20):
+            X = rng.integers(0, n_kinds, (len(bags), repeat)).astype(float)
+            _input.refuse_cells(X, bags, columns(rng.random(len(bags) // size)))
+    table, _ = cells()
+    whole = columns(rng.integers(0, 3, 60) / 2)  # pairs of which each has one of a kind
+    _input.refuse_cells(pd.get_dummies(table["group"]), table["bag"].to_numpy(), whole)
+
+
+def columns(p):
+    return np.column_stack([1 - p, p])
+
+
+def test_the_bounds_of_cells_hold_the_truth():
+    table, shares = cells()
+    bounds = group_rate_bounds(table["bag"], shares, table["group"], counts=table["n"])
+    assert (bounds["low"] <= [0.2, 0.8]).all() and (bounds["high"] >= [0.2, 0.8]).all()
+    assert bounds["n"].sum() == table["n"].sum()
+
+
+def test_identifiability_says_where_shares_are_no_counts_of_so_few_rows():
+    table, shares = cells()
+    assert "pass counts=" in str(identifiability(table["bag"], shares))
+    assert "pass counts=" not in str(
+        identifiability(table["bag"], shares, counts=table["n"])
+    )
+    assert "pass counts=" not in str(
+        identifiability(T["bag"], T.groupby("bag")["share"].first().round(2))
+    )
