@@ -514,7 +514,7 @@ def test_private_names_of_scikit_learn_are_imported_in_one_file():
 
 
 ROOMS = {info.name for info in pkgutil.iter_modules(llpbook.__path__)}
-FROZEN = sorted(room for room in ROOMS if not room.startswith("_"))
+FROZEN = sorted(room for room in ROOMS if not room.startswith("_") and room != "typing")
 frozen_rooms = pytest.mark.parametrize("room", FROZEN)
 #: The order of what several functions take.
 ORDER = ["model", "estimator", "X", "bags", "proportions", "group", "labels"]
@@ -567,7 +567,8 @@ def test_public_parameters_have_hints(room):
 def test_only_classes_and_functions_are_frozen(room):
     for name, value in frozen(room).items():
         assert inspect.isclass(value) or inspect.isfunction(value), name
-        assert not name.startswith(("_", "check_", "read_", "warn_")), name
+        inner = name.startswith(("_", "check_", "read_", "warn_"))
+        assert name == "check_margins" or not inner, name
 
 
 def test_a_public_name_is_in_one_room():
