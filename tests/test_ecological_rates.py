@@ -11,7 +11,9 @@ from scipy.stats import multivariate_normal
 from llpbook import LLPWarning, NotIdentifiableError, ecological_rates
 from llpbook.ecological import _cells, _joint, _strata
 from llpbook.ecological._margins import read_margins
+from studies import ecological_beside
 from studies.ecological import robinson_table, senc_table
+from studies.runner import RESULTS
 
 WIDE = pytest.mark.filterwarnings("ignore:the places say hardly more")
 
@@ -420,3 +422,17 @@ def test_deviations_of_places_are_correlated_with_shares_as_the_page_says(table,
         found.append(np.cov((values - means).T, aweights=w))
     size = [abs(c[0, 1]) / np.sqrt(c[0, 0] * c[1, 1]) for c in found]
     assert least < min(size) and max(size) < most
+
+
+def test_other_tools_get_margins_alone_and_are_judged_by_the_truth(tmp_path):
+    ecological_beside.write(tmp_path)
+    names = set(ecological_beside.tables())
+    assert {path.stem for path in tmp_path.iterdir()} == names
+    senc = pd.read_csv(tmp_path / "senc.csv")
+    assert [c.strip("0123456789") for c in senc] == ["group"] * 3 + ["class"] * 3
+    rows = ecological_beside.results().set_index(["table", "method"])
+    truth = senc_table().truth
+    rates = pd.read_csv(RESULTS / "ecological_beside.csv")
+    md = rates[(rates["table"] == "senc") & (rates["method"] == "md")]["rate"]
+    assert_allclose(rows.loc[("senc", "md"), "error"], np.abs(md - truth).mean())
+    assert rows.xs("band", level="method")["inside"].eq(1).sum() >= len(names) - 1
