@@ -35,6 +35,8 @@ from ._input import (
     sorted_values,
     sum_to_one,
 )
+from ._input import check_bags as check_bags  # the page of this room documents them
+from ._input import check_proportions as check_proportions
 from ._printed import Printed
 
 __all__ = [
