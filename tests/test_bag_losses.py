@@ -189,7 +189,7 @@ def test_losses_are_added_weighed_compared_and_stored():
         ({"scores": np.zeros((2, 3))}, "one column per class of proportions, 2"),
         ({"scores": np.zeros((2, 2))}, "loss of two classes"),
         ({"bags": ["a", "b"]}, "bags other than integers need proportions keyed"),
-        ({"scores": [], "bags": []}, "not be empty"),
+        ({"scores": [], "bags": []}, "not empty"),
         ({"scores": [1j, 0]}, "scores must be numbers: real"),
     ],
 )

@@ -511,34 +511,35 @@ def test_numbers_that_a_float_cannot_tell_apart_are_refused_as_bags():
 
 #: By function and option: another value, and what else is set where the option acts in some settings only.
 OTHERS = {
-    "accuracy_bounds": {"rounding": 0.1},
+    "accuracy_bounds": {"counts": COUNTS, "rounding": 0.1},
     "adversarial_shift": {"radius": 0.2, "step": 0.5},
-    "averaging_matrix": {"n_bags": 40},
-    "bag_bootstrap": {"n_resamples": 5},
+    "averaging_matrix": {"counts": COUNTS, "n_bags": 40},
+    "bag_bootstrap": {"counts": COUNTS, "n_resamples": 5},
     "bag_deviation": {"counts": COUNTS, "C": (1.0, 10.0), "n_resamples": 19},
-    "bag_influence": {"labels": LABELS, "group": GROUP},
+    "bag_influence": {"labels": LABELS, "counts": COUNTS, "group": GROUP},
     "bag_report": {"counts": COUNTS, "proportion_errors": np.full(30, 0.05), "level": 0.5},
     "band_sentences": {"outcome": "being registered"},
     "check_margins": {"rule": "scale"},
     "chunk_coefficient_table": {"features": ["x", "old"], "level": 0.5},
     "chunk_group_rate": {"features": ["x", "old"], "level": 0.5, "rounding": 0.1},
     "coefficient_table": {"labels": LABELS, "counts": COUNTS, "names": ["old", "x"], "level": 0.5},
-    "count_log_likelihood": {"bag_sizes": np.full(30, 8)},
+    "count_log_likelihood": {"counts": COUNTS, "bag_sizes": np.full(30, 8)},
     "critical_difference": {"test": "nemenyi", "level": 0.05},
     "dataset_names": {"encoding": "franco2023"},
-    "diagnose": {"labels": LABELS, "alpha": 0.2, "exact": True, "n_permutations": 199},
+    "diagnose": {"labels": LABELS, "counts": COUNTS, "alpha": 0.2, "exact": True, "n_permutations": 199},
     "ecological_rates": {"strata": np.arange(40) % 2, "correlation": 0.5, "level": 0.5},
     "effect_needed": {"value": 0.5, "counts": COUNTS, "rounding": 0.1},
-    "expected_accuracy": {"bags": BAGS, "proportions": P},
+    "expected_accuracy": {"counts": COUNTS, "bags": BAGS, "proportions": P},
     "fit_chunks": {"features": ["x", "old"]},
     "friedman": {"correct_ties": False},
     "friedman_from_ranks": {"tie_factor": 0.5},
     "goodman": {"counts": COUNTS, "weights": "uniform"},
     "group_rate": {"labels": LABELS, "counts": COUNTS, "level": 0.5, "rounding": 0.1},
     "group_rate_band": {"units": BAGS // 10, "counts": COUNTS, "limit": 0.1, "rounding": 0.1},
-    "group_rate_bounds": {"rounding": 0.1},
+    "group_rate_bounds": {"counts": COUNTS, "rounding": 0.1},
+    "identifiability": {"counts": COUNTS},
     "independences": {"tol": 0.01},
-    "label_proportions": {"n_bags": 40, "classes": [1, 0]},
+    "label_proportions": {"counts": COUNTS, "n_bags": 40, "classes": [1, 0]},
     "label_worth": {"counts": COUNTS},
     "load": {"encoding": "raw", "missing": "keep", "classes": ["Iris-setosa", "Iris-virginica"]},
     "load_bags": {
@@ -550,7 +551,7 @@ OTHERS = {
     },
     "make_dataset": {"positive": 0, "name": "mine"},
     "paired_differences": {"by": ["half"], "test_train_ratio": 0.5},
-    "plot_bags": {"class_names": ["a", "b"], "max_bags": 4, "figsize": (9, 9)},
+    "plot_bags": {"class_names": ["a", "b"], "counts": COUNTS, "max_bags": 4, "figsize": (9, 9)},
     "plot_band": {"truth": [0.4]},
     "plot_critical_difference": {"control": "b", "level": 0.05, "figsize": (9, 9)},
     "polling_errors": {"counts": COUNTS, "design": 2.0},
@@ -586,7 +587,13 @@ NEEDS = {
     ("paired_differences", "by"): {"scores": HALVES},
     **{("proportion_scorer", option): {"error": "log_likelihood"} for option in ("bag_sizes", "soft")},
 }  # fmt: skip
-OF_MODEL = ("coefficient_table", "effect_needed", "group_rate", "group_rate_band")
+OF_MODEL = (
+    "bag_influence",
+    "coefficient_table",
+    "effect_needed",
+    "group_rate",
+    "group_rate_band",
+)
 OF_CHUNKS = ("chunk_coefficient_table", "chunk_group_rate")
 TURNED = CountLogistic(1.0, tol=1e-9).fit(FRAME[["x", "old"]], BAGS, P)
 COUNTED = CountLogistic(1.0, tol=1e-9).fit(X, BAGS, P, counts=COUNTS)
@@ -658,7 +665,7 @@ max_iter=100, tol=1e-09)
 EMLR(C=1.0, init="majority", soft=False, stop="fixed_point", max_iter=500, tol=0.0001)
 EasyLoss(factor="size")
 FullBagKFold(n_splits=5)
-Identifiability(step=0.0, n_restored=0)
+Identifiability(step=0.0, n_restored=0, doubt="")
 InvCal(C_p=1.0, epsilon=0.1, epsilon_unit="log_odds", kernel="linear", gamma="scale", fit_intercept=True, \
 bag_weights="uniform", tol=1e-09)
 KDEDifference(sigma="cv", class_prior="balanced")

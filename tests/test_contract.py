@@ -609,7 +609,8 @@ WHERE = {
     ("AlternatingMeanMap", "max_iter"): {"init": "random"},
     ("LaplacianMeanMap", "tol"): {"alpha": 0.001},
     ("AlternatingMeanMap", "random_state"): {"init": "random"},
-    ("EMLR", "random_state"): {"init": "random"}, ("EMLR", "tol"): {"soft": True},
+    ("EMLR", "init"): {"max_iter": 1}, ("EMLR", "random_state"): {"init": "random"},
+    ("EMLR", "tol"): {"soft": True},
     **{("ClusterModelSelection", name): {"max_iter": 5} for name in (
         "crossover_probability", "max_iter", "mutation_variance", "tournament_size")},
 }  # fmt: skip

@@ -346,7 +346,7 @@ def test_a_table_without_its_counts_is_asked_about_and_other_shares_are_refused(
     d = reg()
     (_, X, bags, shares, group), counts = fitted(d)
     model = CountLogistic().fit(X, bags, shares, counts=d.counts)
-    with pytest.raises(ValueError, match="counts is missing: the .* cells of a table"):
+    with pytest.raises(ValueError, match=r"counts is missing: the .* cells of a table"):
         group_rate_band(model, X, bags, shares, group)
     ones = np.ones(len(bags), int)
     with pytest.raises(ValueError, match=r"not at the maximum.* labels and counts"):

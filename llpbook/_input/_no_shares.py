@@ -25,6 +25,8 @@ def why_no_number(values):
     """
     table = isinstance(values, pd.DataFrame)
     columns = [values.iloc[:, j] for j in range(values.shape[1])] if table else [values]
+    if not pd.api.types.is_list_like(values):
+        return ""
     for column in columns:
         line = f"proportions[{quote(column.name)}]" if table else "proportions"
         for text in (v for v in column if isinstance(v, str)):

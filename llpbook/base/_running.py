@@ -32,7 +32,7 @@ _INSIDE = (
 )
 
 #: Functions of scikit-learn and ours that fit to one part of the data, or with one of many settings.
-_COMPARING = {"_fit_and_score", "_fit_and_predict", "models_", "select_setting", "_replicate"}  # fmt: skip
+_COMPARING = {"_fit_and_score", "_fit_and_predict", "models_", "select_setting", "_replicate", "fit_rows"}  # fmt: skip
 
 _said = ContextVar("said", default=None)
 _deadline = ContextVar("deadline", default=float("inf"))
