@@ -22,6 +22,7 @@ from ._strata import (
     average_fits,
     fit_deviation,
     label_spread,
+    misfits,
     place_variances,
     prior_of,
 )
@@ -110,6 +111,18 @@ class Joint:
         """Derivatives of the cells by the scores, and covariances given the scores, by stratum."""
         cells = fitted_cells(self.margins, self.parts[0].fit.rates)
         return cell_slopes(self.margins, cells, self.deviation)
+
+    @cached_property
+    def context(self):
+        """Level of the `context_test`."""
+        return context_test(self)
+
+    @cached_property
+    def responses(self):
+        """Change of all cells by a shift along each of the standardized shares, to first order."""
+        fit = self.parts[0].fit
+        push = push_of_shares(self.margins, self.sums, fit.rates, self.shares)
+        return (self.slopes[0] @ fit.response(push)).sum(axis=0)
 
     @cached_property
     def shares(self):
@@ -219,10 +232,8 @@ def worst_directions(joint, quantity):
         Each once, whatever its sign.
     """
     best, H = joint.parts[0], joint.margins.contrasts
-    push = push_of_shares(joint.margins, joint.sums, best.fit.rates, joint.shares)
-    change = (joint.slopes[0] @ best.fit.response(push)).sum(axis=0)
     g = quantity.gradient(best.cells.sum(axis=0)) @ H
-    slopes = g.reshape(len(g), -1) @ change
+    slopes = g.reshape(len(g), -1) @ joint.responses
     size = np.linalg.norm(slopes, axis=1, keepdims=True)
     kept = size[:, 0] > 1e-9 * max(size.max(initial=0), 1e-9)
     units = slopes[kept] / size[kept]
@@ -271,13 +282,11 @@ def context_test(joint):
     levels = []
     for part in joint.parts:
         rates = part.fit.rates[m.stratum]
-        gaps = m.counts - np.einsum("kg,kgc->kc", m.members, rates)
+        gaps = misfits(m, part.fit.rates)
         W = label_spread(rates, m.contrasts)
         slopes = z[:, :, None, None] * np.einsum("kg,kgij->kij", m.members, W)[:, None]
         slopes = slopes.reshape(len(z), -1, W.shape[-1])
-        score = np.einsum(
-            "kai,kij,kj->a", slopes, joint.sums.inverses, gaps @ m.contrasts
-        )
+        score = np.einsum("kai,kij,kj->a", slopes, joint.sums.inverses, gaps)
         J = np.einsum("kai,kij,kbj->ab", slopes, joint.sums.inverses, slopes)
         push = push_of_shares(m, joint.sums, part.fit.rates, z)
         J -= np.einsum("ria,rib->ab", push, part.fit.response(push))
@@ -326,14 +335,11 @@ def _held_out(margins, out):
     deviation, _, sums, start = fit_deviation(seen)
     fit = average_fits(seen, sums, start)[0][1]
     rates, d = fit.rates[left.stratum], left.contrasts.shape[1]
-    gaps = left.counts - np.einsum("kg,kgc->kc", left.members, rates)
+    gaps = misfits(left, fit.rates)
     W = left.members[:, :, None, None] * label_spread(rates, left.contrasts)
     slopes = W.transpose(0, 2, 1, 3).reshape(len(W), d, -1)
     spread = slopes @ fit.covariances()[left.stratum] @ slopes.transpose(0, 2, 1)
     V = spread + place_variances(left, fit.rates, deviation)
     return np.array(
-        [
-            multivariate_normal.logpdf(gap, cov=v)
-            for gap, v in zip(gaps @ left.contrasts, V, strict=True)
-        ]
+        [multivariate_normal.logpdf(gap, cov=v) for gap, v in zip(gaps, V, strict=True)]
     )

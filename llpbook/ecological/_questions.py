@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 from sklearn.utils import check_random_state
 
 from ..uncertainty import count_bounds
-from ._joint import Difference, Ratios, all_rates, answers, gain_of_strata
+from ._joint import Difference, Ratios, all_rates, answers, gain_of_strata, moves
 
 #: Columns that are rates.
 RATES = ["rate", "low", "high", "band_low", "band_high"]
@@ -85,9 +85,12 @@ def correlation_for(result, value, group, class_):
     row += _position("class_", class_, m.classes)
     quantity = Ratios(rates.top[[row]], rates.bottom[[row]])
 
+    interval = answers(result.joint, quantity, result.level, 0.0)
+
     def beyond(correlation):
-        ends = answers(result.joint, quantity, result.level, correlation)
-        return max(ends["band_low"][0] - value, value - ends["band_high"][0])
+        down, up = moves(result.joint, quantity, correlation)
+        low, high = interval["low"] + down, interval["high"] + up
+        return max(low[0] - value, value - high[0])
 
     if beyond(0.0) <= 0:
         return 0.0

@@ -12,7 +12,7 @@ from .._input import ArrayLike, RandomState
 from .._printed import Printed
 from ..base import warn
 from ..uncertainty import check_level
-from ._joint import Joint, context_test, fit_joint
+from ._joint import Joint, fit_joint
 from ._margins import read_margins
 from ._questions import (
     among_table,
@@ -74,10 +74,10 @@ class EcologicalRates(Printed):
         several = len(self.joint.margins.strata) > 1
         return self.joint.parts[0].fit.sd if several else 0.0
 
-    @cached_property
+    @property
     def context(self):
         """Level of the test of context."""
-        return context_test(self.joint)
+        return self.joint.context
 
     @cached_property
     def table(self):

@@ -191,6 +191,12 @@ def place_variances(margins, rates, deviation):
     return of_labels + of_effects + TINY * np.eye(W.shape[-1])
 
 
+def misfits(margins, rates):
+    """Counts of the places minus their means, in contrasts, shape (n_places, n_contrasts)."""
+    means = np.einsum("kg,kgc->kc", margins.members, rates[margins.stratum])
+    return (margins.counts - means) @ margins.contrasts
+
+
 def place_sums(margins, variances):
     """The `Sums` of places with stated variances of their counts."""
     N, inverses = margins.members, np.linalg.inv(variances)
@@ -374,8 +380,7 @@ def fit_deviation(margins):
 
 def pearson_deviation(margins, rates, freedom):
     """Deviation with which the squared misfits of the counts sum to their degrees of freedom, 0 or more."""
-    means = np.einsum("kg,kgc->kc", margins.members, rates[margins.stratum])
-    gaps = (margins.counts - means) @ margins.contrasts
+    gaps = misfits(margins, rates)
     of_labels = place_variances(margins, rates, 0.0)
     of_effects = place_variances(margins, rates, 1.0) - of_labels
 
