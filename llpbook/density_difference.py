@@ -34,21 +34,20 @@ from ._input import (
     sorted_values,
 )
 from .base import (
+    BagData,
     Interval,
     LLPClassifier,
     NotIdentifiableError,
     StrOptions,
     candidates,
     canonical_order,
+    fitting,
     in_blocks,
     median_distance,
     require_memory,
     thin,
     tune,
     warn,
-    warn_of_scale,
-    warn_once,
-    whole_or_nothing,
 )
 
 __all__ = ["KDEDifference", "TwoBagClassifier", "labeling_error_rate", "toy_problem"]
@@ -496,12 +495,12 @@ class TwoBagClassifier(LLPClassifier, ABC):
                 f"labels, counts and class_prior={self.class_prior!r} have a meaning "
                 "with proportions only; give these too"
             )
-        with whole_or_nothing(self):
-            self._fit_two_bags(X, bags)
+        with fitting(self):
+            self._fit_data(self._read_two_bags(X, bags))
         return self
 
-    def _fit_two_bags(self, X, bags):
-        """Learn from two bags whose shares are not known."""
+    def _read_two_bags(self, X, bags):
+        """`BagData` of two bags without shares: all are pure, since the bag of an instance serves as its class."""
         self._validate_params()
         check_positional("bags", bags, X)
         X = self._check_X(X, reset=True)
@@ -512,11 +511,8 @@ class TwoBagClassifier(LLPClassifier, ABC):
                 "proportions is missing: without it bags must be exactly two, "
                 f"got {len(names)}: {names.tolist()[:5]}"
             )
-        self.classes_, self.bag_labels_ = np.array([0, 1]), None
-        self.estimators_ = self.pooled_proportions_ = None
-        with warn_once():
-            warn_of_scale(self, X)
-            self._fit_samples(X, codes == 0, (1.0, 1.0))
+        pure = np.array([[0.0, 1.0], [1.0, 0.0]])  # class 1 is the first bag
+        return BagData(X, codes, pure, classes=np.array([0, 1]), n_pure=2)
 
     def _check_X(self, X, reset):
         """Checked X minus its median, which is exact on a grid, independent of the order, and robust to outliers."""
@@ -529,9 +525,10 @@ class TwoBagClassifier(LLPClassifier, ABC):
         """Pool the bags on either side of the class prior."""
         positive = data.proportions[:, 1]
         in_p, theta, theta_prime = pool_bags(data.bags, positive, data.bag_sizes)
-        warn_of_pooling(self, data, in_p, theta - theta_prime)
+        if data.has_shares:
+            warn_of_pooling(self, data, in_p, theta - theta_prime)
         prior = {"balanced": 0.5, "match": data.class_prior[1]}
-        self.pooled_proportions_ = theta, theta_prime
+        self.pooled_proportions_ = (theta, theta_prime) if data.has_shares else None
         eta = prior.get(self.class_prior, self.class_prior)
         self._fit_samples(data.X, in_p, prior_weights(theta, theta_prime, eta))
 

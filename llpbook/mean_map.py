@@ -113,17 +113,17 @@ class LogPartition(BagLoss):
 
     several_classes = True
 
-    def of_counts(self, scores, known):
+    def of_counts(self, scores, observed):
         """See `llpbook.bag_losses.BagLoss`; no count is looked at."""
         s = probabilities(scores)
         if scores.ndim == 1:
             # eq: eq-mean-map-binary, eq-mean-map-gradient, eq-mean-map-hessian
             value, gradient = softplus(scores) - scores / 2, s[:, 1] - 0.5
-            return known.total(value), gradient, s[:, 0] * s[:, 1]
+            return observed.total(value), gradient, s[:, 0] * s[:, 1]
         # eq: eq-mean-map-softmax
-        return known.total(logsumexp(scores, axis=1)), s, s * (1 - s)
+        return observed.total(logsumexp(scores, axis=1)), s, s * (1 - s)
 
-    def factors(self, scores, known, state=None):
+    def factors(self, scores, observed, state=None):
         """See `llpbook.bag_losses.BagLoss.factors`."""
         return label_factors(scores)
 
@@ -147,8 +147,13 @@ def mean_map_objective(X, mu, lam, frequencies=None):
     """
     rows, factor = X.shape[0], 2.0 if len(mu) == 1 else 1.0
     n = rows if frequencies is None else int(frequencies.sum())
-    one = BagCounts(np.zeros(rows, int), np.array([n]), None, None, False, frequencies)
-    return linear_objective(LogPartition(), X, one, lam / factor**2, n / factor * mu)
+    all_rows = BagCounts(
+        np.zeros(rows, int), sizes=np.array([n]), counts=None, errors=None,
+        frequencies=frequencies,
+    )  # fmt: skip
+    return linear_objective(
+        LogPartition(), X, all_rows, penalty=lam / factor**2, linear=n / factor * mu
+    )
 
 
 def minimize(X, mu, lam, *, max_iter=1000, tol=1e-6, init=None, frequencies=None):
@@ -176,8 +181,8 @@ def minimize(X, mu, lam, *, max_iter=1000, tol=1e-6, init=None, frequencies=None
     scale, factor = max(1.0, float(np.linalg.norm(mu))), 2.0 if len(mu) == 1 else 1.0
     start = np.zeros(mu.shape) if init is None else factor * init
     objective = mean_map_objective(X, mu, lam, frequencies)
-    found = objective.solve(start, max_iter, tol * scale / factor)
-    return found.w / factor, found.n_iter, factor * found.gap / scale
+    end = objective.solve(start, max_iter, tol * scale / factor)
+    return end.w / factor, end.n_iter, factor * end.gap / scale
 
 
 class MeanMap(KernelClassifier):
@@ -269,8 +274,9 @@ class MeanMap(KernelClassifier):
         return "instances"
 
     def _solve(self, data, Z):
-        bags = data.proportions, data.bag_weights, data.covariances
-        means = class_means(data.bag_means(Z), *bags)
+        means = class_means(
+            data.bag_means(Z), data.proportions, data.bag_weights, data.covariances
+        )
         mu = mean_operator(data.class_prior, means)
         theta, self.n_iter_, self.gap_ = minimize(
             Z, mu, self.alpha, max_iter=self.max_iter, tol=self.tol,

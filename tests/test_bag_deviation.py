@@ -28,7 +28,7 @@ from llpbook import uncertainty as un
 from llpbook._linear import BagCounts
 from llpbook._linear._effects import averaged_probabilities
 from llpbook.count_likelihood import CountLoss
-from llpbook.uncertainty._deviation import drawn_counts, objective_of
+from llpbook.uncertainty._deviation import drawn_counts
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(150)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
@@ -55,7 +55,8 @@ def small_bags(seed=0):
 @pytest.mark.parametrize("tau", [0.2, 1.0, 2.5])
 def test_likelihood_and_gradient_by_labelings_and_quadrature(tau):
     f, known = small_bags()
-    log_p, q, s = cl.posterior(f, known, 20, tau)
+    value, slope, _ = CountLoss(20, tau).evaluate(f, known)
+    q, log_p = cl.count_posterior(f, known)[1], []
     for k in range(5):
         mine, c = f[known.bags == k], known.counts[k]
         given = expit(mine + tau * NODES[:, None])
@@ -64,10 +65,15 @@ def test_likelihood_and_gradient_by_labelings_and_quadrature(tau):
             if y.sum() == c:
                 p = WEIGHTS @ np.prod(np.where(y, given, 1 - given), axis=1)
                 total, ones = total + p, ones + p * y
-        assert_allclose(log_p[k], np.log(total), atol=1e-4)
+        log_p.append(np.log(total))
         assert_allclose(q[known.bags == k], ones / total, atol=1e-4)
-    numeric = approx_fprime(f, lambda g: cl.posterior(g, known, 20, tau)[0].sum())
-    assert_allclose(q - s, numeric, atol=3e-4)
+        alone = replace(known.part(np.arange(5) == k), bags=np.zeros(len(mine), int))
+        assert CountLoss(20, tau).evaluate(mine, alone)[0] == pytest.approx(
+            -log_p[k], abs=1e-4
+        )
+    assert value == pytest.approx(-sum(log_p), abs=5e-4)
+    numeric = approx_fprime(f, lambda g: CountLoss(20, tau).evaluate(g, known)[0])
+    assert_allclose(slope, numeric, atol=3e-4)
 
 
 def test_a_bag_of_one_has_the_averaged_probability():
@@ -75,8 +81,9 @@ def test_a_bag_of_one_has_the_averaged_probability():
     known = BagCounts(np.arange(3), np.ones(3, int), np.array([0, 1, 1.0]), np.zeros(3))
     p = [quad(lambda u, g=g: expit(g + u) * norm.pdf(u, 0, tau), -12, 12)[0] for g in f]
     assert_allclose(averaged_probabilities(f, tau), p, atol=1e-4)
-    found = np.exp(cl.posterior(f, known, 20, tau)[0])
-    assert_allclose(found, np.where(known.counts, p, 1 - np.array(p)), atol=1e-4)
+    value = CountLoss(20, tau).evaluate(f, known)[0]
+    wanted = np.where(known.counts, p, 1 - np.array(p))
+    assert value == pytest.approx(-np.log(wanted).sum(), abs=1e-4)
 
 
 def test_effects_are_the_moments_of_the_intercept():
@@ -195,17 +202,17 @@ def test_the_normal_counts_are_the_marginal_likelihood():
     """Against the covariance matrix of the counts, written out."""
     X, _, bags, P, _ = bags_that_differ(12, 9, 0.5)
     fit, _ = un.read_fit(CountLogistic().fit(X, bags, P), X, bags, P)
-    assert_allclose(objective_of(fit, 0.1).penalty, [10, 10, 0])
+    assert_allclose(fit.penalty, [10, 10, 0])
     P0, noise = np.array([2.0, 2.0, 1e-3]), np.linspace(0, 3, 12)
     s, w = expit(fit.Z @ fit.weights[0]), fit.weights[0]
-    normal = un.NormalCounts.of(s, fit.known.counts, noise, fit.Z, fit.known)
+    normal = un.NormalCounts.of(s, fit.observed.counts, noise, fit.Z, fit.observed)
     normal = normal.with_prior(w, P0)
     found = []
     for tau in (0.0, 0.7):
         A = np.array([(s * (1 - s) * (bags == k)) @ fit.Z for k in range(12)])
         V = np.bincount(bags, s * (1 - s))
         cov = A @ np.diag(1 / P0) @ A.T + np.diag(V + noise + tau**2 * V**2)
-        y = fit.known.counts - np.bincount(bags, s) + A @ fit.weights[0]
+        y = fit.observed.counts - np.bincount(bags, s) + A @ fit.weights[0]
         by_hand = -0.5 * (np.linalg.slogdet(cov)[1] + y @ np.linalg.solve(cov, y))
         found.append(by_hand - normal.log_likelihood(tau))
     assert_allclose(found[0], found[1], atol=1e-8)  # equal but for a constant
@@ -268,7 +275,7 @@ def test_bags_that_cannot_tell():
         if n_bags == 13:
             assert found.verdict == "cannot tell" and np.isnan(found.estimate)
         assert ("there are 13 coefficients" in str(found)) == (n_bags == 13)
-    torn = un.judged({0.1: 0.4, 1.0: 0.0}, {0.1: 0.01, 1.0: 0.6}, (30, 9))
+    torn = un.judged({0.1: 0.4, 1.0: 0.0}, {0.1: 0.01, 1.0: 0.6}, 30, 9)
     assert torn.verdict == "cannot tell" and torn.p_value == 0.6
     assert str(torn) == (
         "30 bags cannot tell whether they differ: the answer depends on the penalty (p = 0.01 at C = 0.1, p = 0.60 at "
@@ -308,14 +315,14 @@ def test_the_sandwich_of_intercepts_is_that_of_their_likelihood():
     X, _, bags, P, _ = bags_that_differ(40, 30)
     model = CountLogistic(100.0, bag_deviation=1.0, tol=1e-8).fit(X, bags, P)
     fit, _ = un.read_fit(model, X, bags, P)
-    assert fit.deviation == 1.0
+    assert fit.loss == CountLoss(20, 1.0)
 
     def likelihood(w):
-        return cl.posterior(fit.Z @ w, fit.known, 20, 1.0)[0].sum()
+        return -fit.loss.evaluate(fit.Z @ w, fit.observed)[0]
 
     w, total = fit.weights[0], un.bag_gradients(fit).sum(axis=0)
     assert_allclose(total, approx_fprime(w, likelihood, 1e-6), atol=1e-2)
-    assert_allclose(total, fit.penalty @ w, atol=1e-3)
+    assert_allclose(total, fit.curvature @ w, atol=1e-3)
 
 
 def test_a_laplace_or_several_classes_has_no_test():
@@ -328,7 +335,7 @@ def test_a_laplace_or_several_classes_has_no_test():
         bag_deviation(noisy, X, bags, P)
     known = small_bags()[1]
     with pytest.raises(ValueError, match="without errors"):
-        cl.posterior(small_bags()[0], replace(known, errors=np.ones(5)), 20, 1.0)
+        CountLoss(20, 1.0).evaluate(small_bags()[0], replace(known, errors=np.ones(5)))
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -164,13 +164,13 @@ def test_terms_of_chunks_of_whole_bags_add_up(K):
     point = LinearObjective(CountLoss(), X, known).at(w)
     value, gradient, information = 0.0, 0.0, 0.0
     for start, end in ((0, 7), (7, 30)):
-        rows, given = (bags >= start) & (bags < end), slice(start, end)
-        part = known.sizes[given], known.counts[given], known.errors[given], False
+        rows = (bags >= start) & (bags < end)
+        part = beyond_memory.bags_alone(known, slice(start, end))
         found = beyond_memory.terms(
-            X[rows], bags[rows] - start, part, CountLoss(), w, False
+            X[rows], bags[rows] - start, part, CountLoss(), w, few=False
         )
-        value, gradient = value + found[0], gradient + found[1]
-        information = information + found[2]
+        value, gradient = value + found.value, gradient + found.gradient
+        information = information + found.curvature
     assert_allclose(value, point.value)
     assert_allclose(gradient, point.gradient)
     assert_allclose(information, point.information())

@@ -16,11 +16,10 @@ from sklearn.linear_model import LogisticRegression
 
 from llpbook import count_likelihood as cl
 from llpbook._linear import BagCounts, LinearObjective, bag_counts, tilt_classes
-from llpbook._linear._effects import restricted
 from llpbook._linear._learners import held_out_bags
 from llpbook.bag_losses import ProportionLoss
 from llpbook.base import LLPWarning
-from llpbook.count_likelihood import CountBoosting, CountLogistic, CountLoss
+from llpbook.count_likelihood import CountBoosting, CountLogistic, CountLoss, restricted
 from llpbook.mean_map import MeanMap
 from llpbook.proportions import label_proportions
 

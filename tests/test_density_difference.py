@@ -299,7 +299,7 @@ def test_many_bags_are_two_pools():
 def test_malformed_input():
     X, y, bags, P = many_bags()
     for bags_, got in ((bags, r"20: \[0, 1, 2, 3, 4\]"), (0 * bags, r"1: \[0\]")):
-        with pytest.raises(ValueError, match=f"bags must be exactly two.*got {got}$"):
+        with pytest.raises(ValueError, match=f"bags must be exactly two.*got {got}\n"):
             KDEDifference().fit(X, bags_)
     words = r"labels, counts and class_prior.*proportions"
     for more in ({"labels": y}, {"counts": y}):

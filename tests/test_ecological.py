@@ -125,7 +125,7 @@ def test_with_the_true_differences_the_rate_is_the_true_one():
     cells, split = read(confounded(60, 3))
     rng = np.random.default_rng(0)
     true = split.low + rng.uniform(size=split.low.shape) * (split.high - split.low)
-    sizes, inside = cells.known.sizes, split.inside
+    sizes, inside = cells.observed.sizes, split.inside
     mixed = (inside > 0) & (inside < sizes)
     counts = split.even / np.maximum(inside, 1) * sizes
     D = np.zeros_like(true)
@@ -162,8 +162,8 @@ def test_differences_within_the_limit_are_rates_within_the_band(seed):
 
 def test_the_context_is_the_share_in_the_bag_less_its_mean():
     cells, _ = read(reg())
-    z = ecological.context(cells.members[0], cells.known)
-    times, bags = cells.known.frequencies, cells.known.bags
+    z = ecological.context(cells.members[0], cells.observed)
+    times, bags = cells.observed.frequencies, cells.observed.bags
     assert times @ z == pytest.approx(0, abs=1e-6 * times.sum())
     rows = bags == 7
     share = times[rows & cells.members[0]].sum() / times[rows].sum()

@@ -29,7 +29,7 @@ from llpbook import BagLogistic, CountLogistic, MeanMap, label_proportions
 from llpbook import uncertainty as un
 from llpbook._linear import BagCounts
 from llpbook.base import LLPWarning, NotIdentifiableError, _running
-from llpbook.count_likelihood import posterior
+from llpbook.count_likelihood import CountLoss, posterior
 from llpbook.uncertainty import _cautions as cautions
 
 SLOPES = np.array([1.0, -0.5])
@@ -55,7 +55,8 @@ def linear(X, bags, counts, weights, C=10.0, exact_up_to=20, errors=None):
     sizes = np.bincount(bags)
     errors = np.zeros(len(sizes)) if errors is None else errors
     known = BagCounts(bags, sizes, np.asarray(counts, float), errors)
-    return un.Linear(weights, X, known, C, exact_up_to, np.arange(len(sizes)))
+    penalty, loss = np.full(X.shape[1], 1 / C), CountLoss(exact_up_to)
+    return un.Problem(loss, X, known, penalty, np.arange(len(sizes)), weights)
 
 
 def enumerated(f, count):
@@ -102,7 +103,7 @@ def test_hessians_are_derivatives_of_the_likelihood(n_classes, exact_up_to):
     def total(flat):
         scores = X @ flat.reshape(w.shape).T
         scores = scores[:, 0] if n_classes == 2 else scores
-        return posterior(scores, fit.known, exact_up_to)[0].sum()
+        return posterior(scores, fit.observed, exact_up_to)[0].sum()
 
     numeric = approx_fprime(w.ravel(), total, 1e-6)
     assert_allclose(un.bag_gradients(fit).sum(axis=0), numeric, atol=2e-4)
@@ -347,13 +348,13 @@ def test_the_penalty_and_its_gradient_balance_the_counts(n_classes, free, interc
     K, level = len(fit.weights), np.zeros_like(fit.weights)
     level[:, 2:] = free / np.sqrt(K)
     wanted = np.diag(2.0 * (level.ravel() == 0)) + 2 * (K > 1) * np.outer(level, level)
-    assert_allclose(fit.penalty.toarray(), wanted)
+    assert_allclose(fit.curvature.toarray(), wanted)
     total = un.bag_gradients(fit).sum(axis=0)
-    assert_allclose(total, fit.penalty @ fit.weights.ravel(), atol=1e-3)
+    assert_allclose(total, fit.curvature @ fit.weights.ravel(), atol=1e-3)
     assert fit.slack == 10 * max(pipe[-1].gap_, 1e-6)
     for gap, slack in ((0.5, 5), (0.01, 1)):
-        last = SimpleNamespace(gap_=gap, tol=0.1)
-        assert un._sandwich.slack_of(last) == slack
+        pipe[-1].gap_, pipe[-1].tol = gap, 0.1
+        assert un.read_fit(pipe, X, bags, P)[0].slack == slack
 
 
 @pytest.mark.parametrize(("share", "refused"), [(0.99, True), (1.01, False)])
@@ -406,7 +407,9 @@ def test_rates_and_their_variances_by_enumeration():
     known = BagCounts(bags, np.array([5, 6]), np.array(counts), np.zeros(2))
     members = rng.random((2, 11)) < 0.5
     rates = un.posterior_rates(f, known, members)
-    fit = un.Linear(np.ones((1, 1)), f[:, None], known, None, 20, np.arange(2))
+    fit = un.Problem(
+        CountLoss(), f[:, None], known, np.ones(1), weights=np.ones((1, 1))
+    )
     again, slopes, variances = un.rates_and_slopes(fit, members)
     np.testing.assert_array_equal(again, rates)
     for g, member in enumerate(members):
@@ -429,7 +432,7 @@ def test_the_error_of_a_rate_joins_the_labels_and_the_weights(n_classes):
     model = CountLogistic(1.0, tol=1e-8, exact_up_to=0).fit(X, bags, P)
     group, (fit, data) = X[:, 0] > 0, un.read_fit(model, X, bags, P)
     rates, slopes, variances = un.rates_and_slopes(fit, group[None])
-    scores, own = model.decision_function(X), (fit.known, group[None], 0)
+    scores, own = model.decision_function(X), (fit.observed, group[None], 0)
     assert_allclose(rates, un.posterior_rates(scores, *own))
     up, down = (un.posterior_rates(a * scores, *own) for a in (1.0001, 0.9999))
     along = slopes[0] @ fit.weights.ravel()
@@ -779,7 +782,7 @@ def test_reports_take_the_noise_that_the_model_states(noise):
     lines = un.tomography(bags, shares, X[:, 0] > 0, model=model, X=X).dropna()
     assert (lines["low"] == 0).all() and (lines["high"] == 1).all()
     fit = un.read_fit(model, X, bags, shares)[0]
-    assert fit.known.laplace == (noise == "laplace")
+    assert fit.observed.laplace == (noise == "laplace")
     rows = un.group_rate(model, X, bags, shares, X[:, 0] > 0, level=0.9)
     assert rows["least"].item() == 0 and rows["most"].item() == 1
     # By enumeration of the first bag: the labelings weigh their probability and that of the noise of their count.
@@ -833,8 +836,8 @@ def test_labeled_instances_have_no_error_of_their_share():
     model.fit(X, bags, P, labels=labels)
     fit = un.read_fit(model, X, bags, P, labels)[0]
     alone = fit.used < 0
-    assert alone.sum() == 60 and not fit.known.errors[alone].any()
-    assert_allclose(fit.known.errors[~alone], (8 * 0.1) ** 2)  # 8/7 wider, 7 people
+    assert alone.sum() == 60 and not fit.observed.errors[alone].any()
+    assert_allclose(fit.observed.errors[~alone], (8 * 0.1) ** 2)  # 8/7 wider, 7 people
 
 
 def test_a_column_of_zeros_hides_nothing():
@@ -1153,11 +1156,11 @@ def test_several_classes_and_units_have_the_errors_of_laplace():
     pipe.fit(X, bags, countlogistic__proportions=P)
     table, _ = said(un.coefficient_table, pipe, X, bags, P)
     fit, _ = un.read_fit(pipe, X, bags, P)
-    F = un.information_roots(fit)
+    F = un.information_factors(fit)
     A = np.diag(np.append(1 / pipe[0].scale_, 1.0))
     A[-1, :-1] = -pipe[0].mean_ / pipe[0].scale_
     A = np.kron(np.eye(3), A)
-    inverse = np.linalg.inv(np.diag(fit.penalty.diagonal()) + F.T @ F)
+    inverse = np.linalg.inv(np.diag(fit.curvature.diagonal()) + F.T @ F)
     S = rng.normal(size=(4, 30))
     quadratic = un.laplace_covariance(fit).quadratic(S)
     assert_allclose(quadratic, np.diag(S @ inverse @ S.T), rtol=1e-6)
@@ -1175,7 +1178,7 @@ def test_groups_that_share_no_bag_rise_at_once():
     halves = (X[:, 0] > 0).astype(int)
     members = np.array([(bags == k) & (halves == h) for k in range(20) for h in (0, 1)])
     members = members[members.any(axis=1)]
-    assert len(un.apart(members, fit.known)) == 2
+    assert len(un.apart(members, fit.observed)) == 2
     together = un.rates_and_slopes(fit, members)
     for g, mine in enumerate(members):
         alone = un.rates_and_slopes(fit, mine[None])
@@ -1207,7 +1210,7 @@ def test_the_deviations_of_several_classes_are_those_of_each_against_the_rest():
 def test_a_free_linear_model_knows_no_scale_and_tries_each_deviation():
     X, bags, P = shares_with_effects(30, 20, 0.7)
     fit, _ = un.read_fit(CountLogistic().fit(X, bags, P), X, bags, P)
-    near = cautions.deviations(fit.Z @ fit.weights[0], fit.Z, fit.known)[0]
+    near = cautions.deviations(fit.Z @ fit.weights[0], fit.Z, fit.observed)[0]
     tried = un._deviation.TRIED
     values = [near.flat().log_likelihood(tau) for tau in tried]
     ratio, best = near.flat().ratio()

@@ -134,7 +134,7 @@ def evidence(model, C, Z, known):
     Z = append_one(Z)
     prior = np.full(Z.shape[1], C)
     prior[-1] = 1e4
-    F = LinearObjective(CountLoss(), Z, known).roots(one_column(np.asarray(Z @ W.T)))
+    F = LinearObjective(CountLoss(), Z, known).factors(one_column(np.asarray(Z @ W.T)))
     F = F * np.sqrt(np.tile(prior, len(W)))
     G = F @ F.T if len(F) < F.shape[1] else F.T @ F
     return -model.objective_ - np.linalg.slogdet(np.eye(len(G)) + G)[1] / 2

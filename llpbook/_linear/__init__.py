@@ -5,7 +5,7 @@ objective and the counts. Only the rooms in `NEIGHBORS` may use the names below;
 """
 
 from ._bag_counts import BagCounts, bag_counts
-from ._effects import NODES, WEIGHTS, estimate_deviation, prior_precision
+from ._effects import NODES, WEIGHTS, averaged_probabilities
 from ._hinge import (
     MAX_ROUNDS,
     TINY,
@@ -36,6 +36,13 @@ from ._objective import (
     linear_objective,
     weighted_gram,
 )
+from ._problem import (
+    Problem,
+    linear_problem,
+    minimize_from_zero,
+    observed_counts,
+    prior_precision,
+)
 from ._tilt import MISCOUNT, TILT_STEPS, tilt_classes, tilt_step
 from ._warnings import warn_if_held, warn_if_too_sure
 
@@ -47,7 +54,6 @@ NEIGHBORS = (
     "conv_svm",
     "count_likelihood",
     "dsdd",
-    "ecological",
     "em",
     "invcal",
     "mean_map",

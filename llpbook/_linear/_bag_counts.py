@@ -1,4 +1,4 @@
-"""What is known of the labels of bags: how many instances of each are of a class."""
+"""Observed counts of the classes in bags."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,7 +11,7 @@ from .._input import whole_bags
 
 @dataclass(frozen=True, eq=False)
 class BagCounts:
-    """What is known of the labels.
+    """Observed counts of the classes in bags, with their errors.
 
     Attributes
     ----------
@@ -22,7 +22,7 @@ class BagCounts:
     counts : ndarray, shape (n_bags,) or (n_bags, n_classes)
         Of the positive class, or of each of several.
     errors : ndarray, shape (n_bags,) or (n_bags, n_classes, n_classes)
-        Variance of the error of each count, 0 where it is known; for several classes a covariance matrix.
+        Variance of the error of each count, 0 for an exact one; for several classes a covariance matrix.
     laplace : bool
         Whether the errors have a Laplace distribution, and not a normal one.
     frequencies : ndarray of int, shape (n_rows,), or None
@@ -114,18 +114,27 @@ class BagCounts:
 
     def reordered(self, order):
         """The same with the rows in another order."""
-        kept = None if self.frequencies is None else self.frequencies[order]
-        return replace(self, bags=self.bags[order], frequencies=kept)
+        times = None if self.frequencies is None else self.frequencies[order]
+        return replace(self, bags=self.bags[order], frequencies=times)
 
     def part(self, keep):
         """The bags chosen by a mask, renumbered."""
         number, rows = np.cumsum(keep) - 1, keep[self.bags]
-        chosen = (v[keep] for v in (self.sizes, self.counts, self.errors))
-        kept = None if self.frequencies is None else self.frequencies[rows]
-        return BagCounts(number[self.bags[rows]], *chosen, self.laplace, kept)
+        return replace(
+            self, bags=number[self.bags[rows]], sizes=self.sizes[keep],
+            counts=self.counts[keep], errors=self.errors[keep],
+            frequencies=None if self.frequencies is None else self.frequencies[rows],
+        )  # fmt: skip
+
+    def instances(self):
+        """The row of each instance, and these counts with a row per instance."""
+        if self.frequencies is None:
+            return np.arange(len(self.bags)), self
+        rows = np.repeat(np.arange(len(self.bags)), self.frequencies)
+        return rows, replace(self, bags=self.bags[rows], frequencies=None)
 
 
-def bag_counts(bags, proportions, covariances=None, frequencies=None):
+def bag_counts(bags, proportions, covariances=None, frequencies=None, *, laplace=False):
     r"""Counts from shares: :math:`c_k = n_k p_k`.
 
     Parameters
@@ -136,6 +145,8 @@ def bag_counts(bags, proportions, covariances=None, frequencies=None):
         Of the errors of the shares; see `llpbook.base.error_covariances`.
     frequencies : ndarray of int, shape (n_rows,), optional
         How many equal instances each row stands for.
+    laplace : bool, default False
+        True if the errors have a Laplace distribution.
 
     Returns
     -------
@@ -156,4 +167,4 @@ def bag_counts(bags, proportions, covariances=None, frequencies=None):
         errors = sizes[:, None, None] ** 2 * covariances[used]
     if n_classes == 2:
         counts, errors = counts[:, 1], errors[:, 1, 1]
-    return BagCounts(codes, sizes, counts, errors, frequencies=frequencies)
+    return BagCounts(codes, sizes, counts, errors, laplace, frequencies)

@@ -6,9 +6,10 @@ from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
+import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
-from .._input import Interval, require_rank
+from .._input import Interval, check_bags
 from ..base import (
     InChunks,
     KernelClassifier,
@@ -18,77 +19,40 @@ from ..base import (
     one_column,
     warn_if_short,
 )
-from ._bag_counts import bag_counts
 from ._booster import boost_trees, tree_scores
-from ._effects import BagEffects
-from ._losses import ProportionLoss, refuse_unbounded
-from ._objective import LinearObjective, linear_objective
+from ._effects import averaged_probabilities
+from ._problem import linear_problem, minimize_from_zero, observed_counts
 from ._warnings import warn_if_held
 
 
 class BagLossClassifier(LLPClassifier):
     """Base of the learners by a loss of bags: several classes as the loss can, natively or one against the rest.
 
-    Known labels are bags of one. A subclass says which loss it minimizes in ``_bag_loss(prior)``.
+    Known labels are bags of one. A subclass returns the loss that its parameters ask for in ``_bag_loss()``.
+
+    Attributes
+    ----------
+    loss_ : BagLoss
+        With the class prior, where it needs that.
     """
 
     _log_odds = _uses_frequencies = _labels_alone = True
 
-    def _fit_checked(self, data):
-        self.loss_ = self._bag_loss(data.class_prior)
-        self._several_classes = (
-            "native" if self.loss_.several_classes else "one-vs-rest"
-        )
-        super()._fit_checked(data)
+    @property
+    def _several_classes(self):
+        native = getattr(self._bag_loss(), "several_classes", False)
+        return "native" if native else "one-vs-rest"
 
     @abstractmethod
-    def _bag_loss(self, prior):
-        """The loss, told the class prior of shape (n_classes,)."""
+    def _bag_loss(self):
+        """The loss of the parameters, without a class prior."""
 
-    def _counts(self, data):
-        """What is known of the labels; ValueError where the loss has no use for what was stated."""
-        if not self.loss_.takes_errors and data.covariances is not None:
-            raise ValueError(
-                f"proportion_errors are of no use to {self.loss_!r}; the likelihood of the counts, loss='counts', "
-                "takes them"
-            )
-        return bag_counts(
-            data.bags, data.proportions, data.covariances, data.frequencies
-        )
-
-    def _linear_fit(self, objective, max_iter=1000, tol=1e-5):
-        """The `Solution` of a linear model from zero slopes.
-
-        Where there are fewer bags than weights also from the solution of the proportion loss; the lower one is kept.
-        """
-        Z, known = objective.Z, objective.known
-        require_rank(known.shares, known.sizes)
-        if objective.penalty.min() == 0:  # a free intercept
-            refuse_unbounded(objective.loss, known, self.classes_)
-        prior = known.sizes @ known.shares / objective.n
-        start = np.zeros((1 if len(prior) == 2 else len(prior), Z.shape[1]))
-        logs = np.log(np.maximum(prior, 0.5 / objective.n))
-        if self._has_intercept:
-            start[:, -1] = logs[1] - logs[0] if len(start) == 1 else logs - logs.mean()
-        ways = [self.loss_.before]
-        if len(known.sizes) < start.size and not isinstance(self.loss_, ProportionLoss):
-            ways.append((ProportionLoss(),))
-        found = [
-            self._by_way_of(way, objective, start, max_iter, tol)
-            for way in dict.fromkeys(ways)
-        ]
-        return min(found, key=lambda solution: solution.value)
-
-    def _by_way_of(self, losses, objective, w, max_iter, tol):
-        """The solution from a start, by way of those of other losses."""
-        for loss in losses:
-            parts = objective.Z, objective.known.possible(), objective.penalty
-            first = linear_objective(loss, *parts)
-            w = first.solve(w, max_iter, tol).w
-        return objective.solve(w, max_iter, tol)
+    def _fit_one_vs_rest(self, data):
+        self.loss_ = self._bag_loss().with_prior(data.class_prior)
+        super()._fit_one_vs_rest(data)
 
 
-class LinearBagModel(BagEffects, BagLossClassifier, KernelClassifier):
+class LinearBagModel(BagLossClassifier, KernelClassifier):
     r"""Base of linear models of log-odds by a loss of bags.
 
     .. math:: \min_w \; \ell(Zw) + \tfrac{1}{2C} \lVert w \rVert^2
@@ -143,27 +107,156 @@ class LinearBagModel(BagEffects, BagLossClassifier, KernelClassifier):
     def _has_intercept(self):
         return self.fit_intercept and (self._free_intercept or self.kernel == "linear")
 
-    def _objective(self, data, Z):
-        """The `LinearObjective` of checked data and the features of the solver."""
-        known = replace(self._counts(data), laplace=check_noise(self, data))
-        penalty = np.full(Z.shape[1] + self._free_intercept, 1 / self.C)
-        if self._free_intercept:
-            Z, penalty[-1] = append_one(Z), 0.0
-        return linear_objective(self._require_deviation(data), Z, known, penalty)
+    def _loss_for(self, data):
+        """The loss with the class prior and a deviation of bags; ValueError if bags cannot have intercepts."""
+        loss = self._bag_loss().with_prior(data.class_prior)
+        deviation = self.bag_deviation
+        if deviation is None:
+            return loss
+        if not hasattr(loss, "with_deviation"):
+            raise ValueError(
+                f"bag_deviation={deviation!r} needs the likelihood of the counts, loss='counts', got {loss!r}"
+            )
+        if data.n_pure or data.covariances is not None or len(data.classes) > 2:
+            raise ValueError(
+                f"bag_deviation={deviation!r} is for two classes, without labels= and proportion_errors"
+            )
+        return loss.with_deviation(0.0 if deviation == "estimate" else float(deviation))
+
+    def _problem(self, data, features, loss):
+        """The `Problem` of checked data and the features of the solver, without a free intercept."""
+        used, n_bags = np.unique(data.bags), len(data.proportions) - data.n_pure
+        return linear_problem(
+            loss, features, observed_counts(data, loss, check_noise(self, data)),
+            self.C, self.classes_, free_intercept=self._free_intercept,
+            used=np.where(used < n_bags, used, -1),
+        )  # fmt: skip
+
+    def problem(self, data):
+        """The problem that this fitted model with a linear kernel solves for some bags, with its weights.
+
+        Parameters
+        ----------
+        data : BagData
+            As read, in memory or in chunks; known labels become bags of one.
+
+        Returns
+        -------
+        Problem
+        """
+        data = self._with_parameters(data)
+        constant = self.fit_intercept and not self._free_intercept
+        features = append_one(data.X) if constant else data.X
+        intercept = self.intercept_[:, None][:, : int(self.fit_intercept)]
+        return replace(
+            self._problem(data, features, self.loss_),
+            weights=np.hstack([self.coef_, intercept]),
+            slack=10 * max(getattr(self, "gap_", 0.0), self.tol),
+        )
 
     def _sums_needed(self):
         return "whole bags" if self.bag_deviation is None else None
 
-    def _solve(self, data, Z):
-        objective = self._objective(data, Z)
-        found = self._solve_with_effects(objective, data)
-        self.n_iter_, self.gap_, self.objective_ = found.n_iter, found.gap, found.value
+    def _solve(self, data, features):
+        problem = self._problem(data, features, self._loss_for(data))
+        objective, limits = (
+            problem.objective(),
+            {"max_iter": self.max_iter, "tol": self.tol},
+        )
+        solution = minimize_from_zero(objective, self._has_intercept, **limits)
+        if self.bag_deviation == "estimate":
+            loss = objective.loss.with_estimated_deviation(
+                objective, solution.w, **limits
+            )
+            objective = objective.changed(loss=loss)
+            solution = objective.solve(solution.w, **limits)
+        self.loss_, self.n_iter_ = objective.loss, solution.n_iter
+        self.gap_, self.objective_ = solution.gap, solution.value
+        self._set_effects(
+            objective, solution.w, problem.used, len(data.proportions) - data.n_pure
+        )
         warn_if_short(self)
-        if self.kernel == "linear" and not isinstance(Z, InChunks):
-            warn_if_held(self, Z, found.w[:, : Z.shape[1]], data.frequencies)
-        if self._free_intercept and len(found.w) > 1:
-            found.w[:, -1] -= found.w[:, -1].mean()  # no objective tells their mean
-        return found.w
+        w, d = solution.w, features.shape[1]
+        if self.kernel == "linear" and not isinstance(features, InChunks):
+            warn_if_held(self, features, w[:, :d], data.frequencies)
+        if self._free_intercept and len(w) > 1:
+            w[:, -1] -= w[:, -1].mean()  # no objective determines their mean
+        return w
+
+    def _set_effects(self, objective, w, used, n_bags):
+        """Set the deviation of the bags and, where they have intercepts, these given the counts."""
+        self.bag_deviation_ = getattr(objective.loss, "bag_deviation", 0.0)
+        self.bag_effects_ = np.zeros(n_bags)
+        self.bag_effect_errors_ = np.full(n_bags, self.bag_deviation_)
+        if self.bag_deviation_:
+            scores = one_column(objective.Z @ w.T)
+            means, errors = objective.loss.effects(scores, objective.observed)
+            self.bag_effects_[used], self.bag_effect_errors_[used] = means, errors
+
+    def _effect(self, bags, n, X):
+        """Mean and standard deviation of the intercepts of instances; of a new bag where ``bags`` is None."""
+        if bags is None:
+            return 0.0, getattr(self, "bag_deviation_", 0.0)
+        if self.bag_deviation is None:
+            raise ValueError(
+                "bags are for a model with intercepts of bags: fit it with bag_deviation='estimate', or leave bags out"
+            )
+        keys = self.bag_labels_
+        keys = None if keys is None else pd.Index(keys, tupleize_cols=False)
+        codes = check_bags(bags, n, len(self.bag_effects_), keys, X)
+        return self.bag_effects_[codes], self.bag_effect_errors_[codes]
+
+    def decision_function(self, X, bags=None):
+        """Score of the positive class (above 0: predicted), or one score a class.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_instances, n_features)
+        bags : array-like, shape (n_instances,), optional
+            Bags of the fit, whose effects are added; new bags, whose effect is 0, if not given.
+
+        Returns
+        -------
+        ndarray, shape (n_instances,) or (n_instances, n_classes)
+        """
+        scores = super().decision_function(X)
+        if bags is None:
+            return scores
+        return scores + self._effect(bags, len(scores), X)[0]
+
+    def predict_proba(self, X, bags=None):
+        """Class probabilities, shape (n_instances, n_classes), means over what is not known of the effect of a bag.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_instances, n_features)
+        bags : array-like, shape (n_instances,), optional
+            See `decision_function`.
+        """
+        if bags is None and not getattr(self, "bag_deviation_", 0.0):
+            return super().predict_proba(X)
+        scores = super().decision_function(X)
+        effect, error = self._effect(bags, len(scores), X)
+        s = averaged_probabilities(scores + effect, error)
+        return np.column_stack([1 - s, s])
+
+    def predict(self, X, bags=None):
+        """The class of each instance.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_instances, n_features)
+        bags : array-like, shape (n_instances,), optional
+            See `decision_function`.
+
+        Returns
+        -------
+        ndarray, shape (n_instances,)
+            Entries of ``classes_``.
+        """
+        if bags is None:
+            return super().predict(X)
+        return self.classes_[(self.decision_function(X, bags) > 0).astype(int)]
 
 
 def check_noise(estimator, data):
@@ -231,39 +324,41 @@ class BoostedBagModel(BagLossClassifier):
     }
 
     def _fit(self, data):
-        X, known = data.X, self._counts(data)
-        held_out = held_out_bags(known, X, self.validation_fraction)
-        rows, seen = ~held_out[known.bags], known.part(~held_out)
-        scores = self._start(append_one(X), rows, seen)
-        step = held_out_step(self.loss_, seen, known.part(held_out), rows)
-        self.trees_, history = boost_trees(
-            X, scores, step, rows, self.learning_rate, self.max_iter,
+        X, self.loss_ = data.X, self._bag_loss().with_prior(data.class_prior)
+        observed = observed_counts(data, self.loss_)
+        held_out = held_out_bags(observed, X, self.validation_fraction)
+        rows, seen = ~held_out[observed.bags], observed.part(~held_out)
+        self.start_coef_ = self._start(X[rows], seen)
+        step = held_out_step(self.loss_, seen, observed.part(held_out), rows)
+        self.trees_, self.validation_loss_ = boost_trees(
+            X, self._start_scores(X), step, rows, self.learning_rate, self.max_iter,
             max_leaf_nodes=self.max_leaf_nodes,
             after_round=self._progress(self.max_iter, "round").step,
         )  # fmt: skip
-        self.validation_loss_, self.n_iter_ = history, int(np.argmin(history))
+        self.n_iter_ = int(np.argmin(self.validation_loss_))
 
-    def _start(self, Z, rows, seen):
-        """Scores of all instances by a linear model of the bags seen."""
-        penalty = np.full(Z.shape[1], 1 / self.C)
-        penalty[-1] = 0.0
+    def _start(self, X, seen):
+        """Weights of a linear model of the bags seen."""
+        problem = linear_problem(
+            self.loss_, X, seen, self.C, self.classes_, free_intercept=True
+        )
         # Trees go on from a start that stopped short, too.
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-            objective = LinearObjective(self.loss_, Z[rows], seen, penalty)
-            self.start_coef_ = self._linear_fit(objective).w
-        return one_column(Z @ self.start_coef_.T)
+            return minimize_from_zero(problem.objective(), has_intercept=True).w
+
+    def _start_scores(self, X):
+        return one_column(append_one(X) @ self.start_coef_.T)
 
     def _scores(self, X):
-        scores = one_column(append_one(X) @ self.start_coef_.T)
-        return scores + tree_scores(self.trees_, X)
+        return self._start_scores(X) + tree_scores(self.trees_, X)
 
 
-def held_out_bags(known, X, share):
+def held_out_bags(observed, X, share):
     """Every tenth bag, say, in the order of their shares, and neither the first nor the last.
 
     Parameters
     ----------
-    known : BagCounts
+    observed : BagCounts
     X : ndarray, shape (n_instances, n_features)
     share : float
         Of the bags, to hold out; at least one is. None is if there are no more bags than three for each class.
@@ -274,12 +369,12 @@ def held_out_bags(known, X, share):
         The same for any order of the instances, of the bags, of the features and of the classes: the order is by the
         share of the rarest class, and ties are broken by the lengths of the bag means.
     """
-    L, K = known.shares.shape
+    L, K = observed.shares.shape
     held_out = np.zeros(L, dtype=bool)
     if L > 3 * K:
         m = max(1, int(share * L))
-        means = known.sums(X) / known.sizes[:, None]
-        order = feature_free_order(known.shares, known.sizes, means)
+        means = observed.sums(X) / observed.sizes[:, None]
+        order = feature_free_order(observed.shares, observed.sizes, means)
         held_out[order[((np.arange(m) + 0.5) * L / m).astype(int)]] = True
     return held_out
 

@@ -52,7 +52,7 @@ def read_scores(scores, bags, proportions, counts=None):
     Returns
     -------
     scores : ndarray
-    known : BagCounts
+    observed : BagCounts
         Of the bags that have instances.
 
     Raises
@@ -82,7 +82,7 @@ def read_scores(scores, bags, proportions, counts=None):
 class BagLoss(ABC):
     r"""A loss that sees whole bags: ``loss(scores, bags, proportions)`` gives value, gradient and curvature.
 
-    A subclass defines ``of_counts(scores, known)``. The value is a sum over bags or instances. Losses are added with
+    A subclass defines ``of_counts(scores, observed)``. The value is a sum over bags or instances. Losses are added with
     ``+`` and weighed with ``*``; `EntropyTerm` and `ConsistencyTerm` use no share, and are added to a loss that does.
 
     Attributes
@@ -145,27 +145,28 @@ class BagLoss(ABC):
         ValueError
             For malformed input, see `read_scores`; and for a single bag, of a loss that compares bags.
         """
-        scores, known = read_scores(scores, bags, proportions, counts)
+        scores, observed = read_scores(scores, bags, proportions, counts)
         if scores.ndim == 2 and not self.several_classes:
             raise ValueError(
                 f"{self!r} is a loss of two classes; scores must have one column, got {scores.shape[1]}"
             )
-        if len(known.sizes) < self.fewest_bags:
+        n_bags = len(observed.sizes)
+        if n_bags < self.fewest_bags:
             raise ValueError(
-                f"bags must be {self.fewest_bags} or more for {self!r}, which compares bags, got {len(known.sizes)}: "
+                f"bags must be {self.fewest_bags} or more for {self!r}, which compares bags, got {n_bags}: "
                 "put more whole bags into a batch, or state the prior of EasyLoss"
             )
-        value, gradient, hessian = self.of_counts(scores, known)
-        return value, known.of_rows(gradient), known.of_rows(hessian)
+        value, gradient, hessian = self.of_counts(scores, observed)
+        return value, observed.of_rows(gradient), observed.of_rows(hessian)
 
     @abstractmethod
-    def of_counts(self, scores, known):
+    def of_counts(self, scores, observed):
         """The same from checked input.
 
         Parameters
         ----------
         scores : ndarray, shape (n_instances,) or (n_instances, n_classes)
-        known : BagCounts
+        observed : BagCounts
             Each bag has instances.
 
         Returns
@@ -174,12 +175,12 @@ class BagLoss(ABC):
             As of a call.
         """
 
-    def evaluate(self, scores, known, state=None):
+    def evaluate(self, scores, observed, state=None):
         """What a solver needs, which asks at scores that change little.
 
         Parameters
         ----------
-        scores, known
+        scores, observed
             As for `of_counts`.
         state : object, optional
             What this method returned last.
@@ -191,18 +192,18 @@ class BagLoss(ABC):
         state : object
             What a loss wants to know at the next scores, and in `factors` at these.
         """
-        return self.of_counts(scores, known)
+        return self.of_counts(scores, observed)
 
     def curved(self, scores, state):
         """The curvature of a call, from what `evaluate` returned at these scores; here that is the curvature."""
         return state
 
-    def factors(self, scores, known, state=None):
+    def factors(self, scores, observed, state=None):
         r"""Square roots of the expected curvature, for Newton steps of a linear model.
 
         Parameters
         ----------
-        scores, known
+        scores, observed
             As for `of_counts`.
         state : object, optional
             Of `evaluate` at these scores.
@@ -214,7 +215,7 @@ class BagLoss(ABC):
             :math:`\sum_k u_k u_k^\top` with :math:`u_k = \sum_{i \in B_k} a_{mi} x_i` if ``by_bag``, else of
             :math:`\sum_i a_{mi}^2 x_i x_i^\top`. If not defined by the loss: of its positive curvature.
         """
-        hessian = self.of_counts(scores, known)[2] if state is None else state
+        hessian = self.of_counts(scores, observed)[2] if state is None else state
         root = np.sqrt(hessian)
         if root.ndim == 1:
             return [root]
@@ -225,7 +226,7 @@ class BagLoss(ABC):
         return n_rows
 
     def with_prior(self, prior):
-        """This loss, told the shares of the classes in all bags; most losses do not need them.
+        """This loss with the shares of the classes in all bags; most losses do not need them.
 
         Parameters
         ----------
@@ -237,12 +238,12 @@ class BagLoss(ABC):
         """
         return self
 
-    def of_all(self, known):
+    def of_all(self, observed):
         """This loss where some of these bags are evaluated at a time; most losses need nothing of the others.
 
         Parameters
         ----------
-        known : BagCounts
+        observed : BagCounts
             All bags.
 
         Returns
@@ -255,6 +256,10 @@ class BagLoss(ABC):
     def some(self, bags):
         """What `of_all` returned, for some of these bags, as numbers in their order."""
         return self
+
+    def check_counts(self, observed):
+        """Return the counts of a fit; a loss that is not made for them raises or warns."""
+        return observed
 
     def objective(self, proportions):
         """The form that XGBoost and LightGBM call: from labels and scores to gradient and curvature.
@@ -306,8 +311,8 @@ class SumOfLosses(BagLoss):
     >>> from llpbook.bag_losses import ProportionLoss, SumOfLosses
     >>> shares, squares = ProportionLoss(), ProportionLoss("squares")
     >>> both = SumOfLosses((shares, squares), (1.0, 0.1))
-    >>> scores, bags, known = [0.0, 1.0], [0, 0], [0.75]
-    >>> both(scores, bags, known)[0] == (shares + 0.1 * squares)(scores, bags, known)[0]
+    >>> scores, bags, p = [0.0, 1.0], [0, 0], [0.75]
+    >>> both(scores, bags, p)[0] == (shares + 0.1 * squares)(scores, bags, p)[0]
     True
     """
 
@@ -334,22 +339,23 @@ class SumOfLosses(BagLoss):
         """Whether all parts have a lower bound."""
         return all(part.bounded for part in self.parts)
 
-    def of_counts(self, scores, known):
+    def of_counts(self, scores, observed):
         """See `BagLoss.of_counts`."""
         weights = self.weights or (1.0,) * len(self.parts)
-        found = [part.of_counts(scores, known) for part in self.parts]
-        return tuple(
-            sum(a * part[j] for a, part in zip(weights, found, strict=True))
-            for j in range(3)
+        parts = [part.of_counts(scores, observed) for part in self.parts]
+        value, gradient, hessian = (
+            sum(a * part for a, part in zip(weights, each, strict=True))
+            for each in zip(*parts, strict=True)
         )
+        return value, gradient, hessian
 
     def with_prior(self, prior):
         """See `BagLoss.with_prior`."""
         return self._each(lambda part: part.with_prior(prior))
 
-    def of_all(self, known):
+    def of_all(self, observed):
         """See `BagLoss.of_all`."""
-        return self._each(lambda part: part.of_all(known))
+        return self._each(lambda part: part.of_all(observed))
 
     def some(self, bags):
         """See `BagLoss.some`."""
@@ -363,19 +369,21 @@ class SumOfLosses(BagLoss):
 FAR_AWAY = 50.0
 
 
-def refuse_unbounded(loss, known, classes):
+def refuse_unbounded(loss, observed, classes):
     """ValueError where a loss falls without end as a free intercept moves.
 
     Parameters
     ----------
     loss : BagLoss
-    known : BagCounts
+    observed : BagCounts
     classes : ndarray, shape (n_classes,)
     """
     if loss.bounded:
         return
-    L, K = known.shares.shape
-    bags = replace(known, bags=np.arange(L), frequencies=known.sizes)  # one row each
+    L, K = observed.shares.shape
+    bags = replace(
+        observed, bags=np.arange(L), frequencies=observed.sizes
+    )  # one row each
     for k in range(K):
         scores = np.zeros((L, K))
         scores[:, k] = -FAR_AWAY  # the class is predicted for nobody
@@ -383,7 +391,7 @@ def refuse_unbounded(loss, known, classes):
             scores = scores[:, 1] - scores[:, 0]
         gradient = bags.of_rows(loss.of_counts(scores, bags)[1])
         slope = float(np.sum(gradient * scores)) / FAR_AWAY
-        if slope < -1e-9 * known.sizes.sum():
+        if slope < -1e-9 * observed.sizes.sum():
             raise ValueError(
                 f"the loss {type(loss).__name__} has no minimum along the free intercept: far from class "
                 f"{quote(classes[k])} it falls by {-slope:.3g} per unit. The labels of 'easy' do so where bags differ "
@@ -427,30 +435,30 @@ class ProportionLoss(BagLoss):
                 f"{self.divergence!r}"
             )
 
-    def of_counts(self, scores, known):
+    def of_counts(self, scores, observed):
         """See `BagLoss.of_counts`."""
-        s, p = probabilities(scores), known.shares
-        mean = np.maximum(known.sums(s) / known.sizes[:, None], SMALLEST_MEAN)
+        s, p = probabilities(scores), observed.shares
+        mean = np.maximum(observed.sums(s) / observed.sizes[:, None], SMALLEST_MEAN)
         # eq: eq-losses-proportion
         if self.divergence == "squares":
             divergence, slope = (mean - p) ** 2, 2 * (mean - p)
         else:
             divergence, slope = xlogy(p, p / mean), -p / mean
-        slope = slope[known.bags]
+        slope = slope[observed.bags]
         gradient = s * (slope - np.sum(s * slope, axis=1, keepdims=True))
         columns = slice(None) if scores.ndim == 2 else 1
-        value = float(known.sizes @ divergence.sum(axis=1))
+        value = float(observed.sizes @ divergence.sum(axis=1))
         return value, gradient[:, columns], curvature(s[:, columns])
 
-    def factors(self, scores, known, state=None):
+    def factors(self, scores, observed, state=None):
         """See `BagLoss.factors`: those of Gauss and Newton, without the part that a perfect fit does not have."""
         s = probabilities(scores)
         if self.divergence == "squares":
-            weights = np.sqrt(2 / known.sizes)[:, None] * np.ones(s.shape[1])
+            weights = np.sqrt(2 / observed.sizes)[:, None] * np.ones(s.shape[1])
         else:
-            mean = np.maximum(known.sums(s) / known.sizes[:, None], SMALLEST_MEAN)
-            weights = 1 / np.sqrt(mean * known.sizes[:, None])
-        weights = weights[known.bags]
+            mean = np.maximum(observed.sums(s) / observed.sizes[:, None], SMALLEST_MEAN)
+            weights = 1 / np.sqrt(mean * observed.sizes[:, None])
+        weights = weights[observed.bags]
         if scores.ndim == 1:
             return [s[:, 0] * s[:, 1] * np.linalg.norm(weights, axis=1)]
         eye = np.eye(s.shape[1])

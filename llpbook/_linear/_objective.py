@@ -18,10 +18,12 @@ from scipy.special import softmax
 from .._counts import by_bag
 from ..base import InChunks, blocks, check_time, expit, one_column
 
-#: Most weights, and most multiplications of a step by few roots, for which a linear system is solved.
+#: Most weights, and most multiplications of a step by few factors, for which a linear system is solved.
 MOST_WEIGHTS, MOST_WORK = 1500, 5e10
 #: Halvings of a step, and the share of the promised fall of the objective that a step must bring.
 HALVINGS, ARMIJO = 60, 1e-4
+#: Rounding error of an objective, relative to its value.
+ROUNDING = 1e-12
 #: A step is short if its square in standard errors is less: about a three-hundredth of one.
 SETTLED = 1e-5
 #: Steps of scoring after which L-BFGS goes on: scoring usually takes about five, but on saddles it is slow.
@@ -65,7 +67,7 @@ class Point:
     gradient : ndarray, of the shape of w
     information : ndarray, shape (w.size, w.size), or callable that returns it
         Expected second derivatives of the loss, without the penalty.
-    roots : callable, or None
+    factors : callable, or None
         Returns a matrix of few rows, shape (n, w.size), whose product with itself is the information.
     penalty : ndarray, shape (w.size,)
     """
@@ -75,19 +77,25 @@ class Point:
     gradient: np.ndarray
     information: object
     penalty: np.ndarray
-    roots: object = None
+    factors: object = None
 
     @property
     def is_finite(self):
         """Whether value and gradient are numbers."""
         return bool(np.isfinite(self.value) and np.isfinite(self.gradient).all())
 
+    def is_better(self, old, fall):
+        """Whether the value is less than the old one by the fall or more; without a fall, whether the gradient is."""
+        if fall is None:
+            return np.abs(self.gradient).max() < np.abs(old.gradient).max()
+        return self.is_finite and self.value <= old.value + fall
+
     def step(self):
         """The Newton step by the information, of the shape of w."""
         g, penalty = self.gradient.ravel(), self.penalty
-        if self.roots is not None:
-            F = self.roots()
-            # Where nothing is penalized, a little: the inverse must exist, and the roots outweigh it.
+        if self.factors is not None:
+            F = self.factors()
+            # Where nothing is penalized, a little: the inverse must exist, and the factors outweigh it.
             D = np.maximum(penalty, 0.01 * penalty.max(initial=1e-6))
             inner = np.eye(len(F)) + (F / D) @ F.T
             u = g / D
@@ -108,7 +116,7 @@ class LinearObjective:
     loss : BagLoss
     Z : ndarray or sparse array, shape (n_rows, n_columns)
         Features; a constant column is the intercept.
-    known : BagCounts
+    observed : BagCounts
     penalty : float or ndarray, shape (n_columns,), default 0.0
         Weight of half of the square of each weight: ``1 / C``, and 0 for a free intercept.
     linear : ndarray, shape (1, n_columns) or (n_classes, n_columns), optional
@@ -119,14 +127,14 @@ class LinearObjective:
     The rows are kept in the order of their bags, which makes sums over bags some times as fast.
     """
 
-    def __init__(self, loss, Z, known, penalty=0.0, linear=None):
-        if (known.bags[1:] < known.bags[:-1]).any():
-            order = by_bag(known.bags, len(known.sizes))
+    def __init__(self, loss, Z, observed, penalty=0.0, linear=None):
+        if (observed.bags[1:] < observed.bags[:-1]).any():
+            order = by_bag(observed.bags, len(observed.sizes))
             Z = Z[order] if sp.issparse(Z) else Z.take(order, axis=0)
-            known = known.reordered(order)
-        self.loss, self.Z, self.known = loss, Z, known
+            observed = observed.reordered(order)
+        self.loss, self.Z, self.observed = loss, Z, observed
         self.penalty, self.linear = np.broadcast_to(penalty, Z.shape[1]), linear
-        self.n, self._state = int(known.sizes.sum()), None
+        self.n, self._state = int(observed.sizes.sum()), None
 
     def changed(self, *, loss=None, penalty=None, counts=None):
         """The same objective with another loss or penalty, or other counts.
@@ -143,8 +151,10 @@ class LinearObjective:
         """
         loss = self.loss if loss is None else loss
         penalty = self.penalty if penalty is None else penalty
-        known = self.known if counts is None else replace(self.known, counts=counts)
-        return LinearObjective(loss, self.Z, known, penalty, self.linear)
+        observed = (
+            self.observed if counts is None else replace(self.observed, counts=counts)
+        )
+        return LinearObjective(loss, self.Z, observed, penalty, self.linear)
 
     def at(self, w):
         """The `Point` of some weights.
@@ -158,10 +168,12 @@ class LinearObjective:
         Point
         """
         scores = one_column(self.Z @ w.T)
-        value, slope, self._state = self.loss.evaluate(scores, self.known, self._state)
+        value, slope, self._state = self.loss.evaluate(
+            scores, self.observed, self._state
+        )
         # eq: eq-counts-objective
         value += 0.5 * float(np.sum(self.penalty * w * w))
-        gradient = (self.Z.T @ self.known.of_rows(slope)).T.reshape(w.shape)
+        gradient = (self.Z.T @ self.observed.of_rows(slope)).T.reshape(w.shape)
         gradient = gradient + self.penalty * w
         if self.linear is not None:
             value, gradient = value - np.sum(self.linear * w), gradient - self.linear
@@ -173,17 +185,17 @@ class LinearObjective:
         return Point(
             w, value, gradient, partial(self.information, scores, state),
             np.tile(self.penalty, len(w)),
-            partial(self.roots, scores, state) if self.has_few_roots(w) else None,
+            partial(self.factors, scores, state) if self.has_few_factors(w) else None,
         )  # fmt: skip
 
-    def has_few_roots(self, w):
-        """Whether a step at some weights is computed from `roots`, and not from the information."""
-        rows = self.loss.n_factors(len(w)) * len(self.known.sizes)
+    def has_few_factors(self, w):
+        """Whether a step at some weights is computed from `factors`, and not from the information."""
+        rows = self.loss.n_factors(len(w)) * len(self.observed.sizes)
         if w.size <= MOST_WEIGHTS:
             return self.loss.by_bag and rows < w.size
         return self.loss.by_bag and rows**2 * w.size <= MOST_WORK
 
-    def roots(self, scores, state=None):
+    def factors(self, scores, state=None):
         r"""Square roots of the information: :math:`\sum_{i \in B_k} a_{mi} \otimes x_i` for each factor and bag.
 
         Parameters
@@ -196,26 +208,26 @@ class LinearObjective:
         -------
         ndarray, shape (n_factors * n_bags, n_weights)
         """
-        factors = self.loss.factors(scores, self.known, state)
-        sums = self.known.weighted_sums
+        sums = self.observed.weighted_sums
         return np.vstack(
             [
                 np.hstack([sums(c, self.Z) for c in a.reshape(len(a), -1).T])
-                for a in factors
+                for a in self.loss.factors(scores, self.observed, state)
             ]
         )
 
     def information(self, scores, state=None):
-        """Expected second derivatives of the loss, shape (n_weights, n_weights); parameters as of `roots`."""
+        """Expected second derivatives of the loss, shape (n_weights, n_weights); parameters as of `factors`."""
         if self.loss.by_bag:
-            F = self.roots(scores, state)
+            F = self.factors(scores, state)
             return F.T @ F
         factors = [
-            a.reshape(len(a), -1) for a in self.loss.factors(scores, self.known, state)
+            a.reshape(len(a), -1)
+            for a in self.loss.factors(scores, self.observed, state)
         ]
 
         def weights(a, b):
-            return self.known.of_rows(sum(f[:, a] * f[:, b] for f in factors))
+            return self.observed.of_rows(sum(f[:, a] * f[:, b] for f in factors))
 
         return gram_blocks(self.Z, weights, factors[0].shape[1])
 
@@ -235,21 +247,21 @@ class LinearObjective:
         -------
         Solution
         """
-        if start.size > MOST_WEIGHTS and not self.has_few_roots(start):
+        if start.size > MOST_WEIGHTS and not self.has_few_factors(start):
             return descend(self.at, start, self.n, max_iter, tol)
-        found = fisher_scoring(self.at, start, self.n, min(max_iter, PATIENCE), tol)
-        if found.settled or max_iter <= PATIENCE:
-            return found
+        fast = fisher_scoring(self.at, start, self.n, min(max_iter, PATIENCE), tol)
+        if fast.settled or max_iter <= PATIENCE:
+            return fast
         tol *= min(1.0, MANY / self.n)
-        slow = descend(self.at, found.w, self.n, max_iter - found.n_iter, tol)
-        return replace(slow, n_iter=found.n_iter + slow.n_iter)
+        slow = descend(self.at, fast.w, self.n, max_iter - fast.n_iter, tol)
+        return replace(slow, n_iter=fast.n_iter + slow.n_iter)
 
 
-def linear_objective(loss, Z, known, penalty=0.0, linear=None):
+def linear_objective(loss, Z, observed, penalty=0.0, linear=None):
     """The `LinearObjective` of features in memory or in chunks; parameters as there."""
     if isinstance(Z, InChunks):
-        return Z.objective(loss, known, penalty, linear)
-    return LinearObjective(loss, Z, known, penalty, linear)
+        return Z.objective(loss, observed, penalty, linear)
+    return LinearObjective(loss, Z, observed, penalty, linear)
 
 
 def weighted_gram(Z, weights):
@@ -324,27 +336,17 @@ def fisher_scoring(at, start, n, max_iter=1000, tol=1e-5):
             return Solution(point.w + step, point.value + slope / 2, n_iter, gap)
         if n_iter == max_iter:
             break
-        found = _shorter(at, point, step, slope)
-        if found is None:
+        # A step too short for the objective to tell is judged by the gradient.
+        tiny = -slope <= ROUNDING * abs(point.value)
+        for halvings in range(1 if tiny else HALVINGS):
+            rate = 0.5**halvings
+            new = at(point.w + rate * step)
+            if new.is_better(point, None if tiny else ARMIJO * rate * slope):
+                break
+        else:
             break
-        point, n_iter = found, n_iter + 1
+        point, n_iter = new, n_iter + 1
     return Solution(point.w, point.value, n_iter, gap, False)
-
-
-def _shorter(at, point, step, slope):
-    """The point after the step, halved until the objective falls; None if it does not."""
-    rounding = 1e-12 * abs(point.value)
-    if -slope <= rounding:  # too short for the objective to tell: the gradient does
-        new = at(point.w + step)
-        smaller = np.abs(new.gradient).max() < np.abs(point.gradient).max()
-        return new if smaller else None
-    rate = 1.0
-    for _ in range(HALVINGS):
-        new = at(point.w + rate * step)
-        if new.value <= point.value + ARMIJO * rate * slope and new.is_finite:
-            return new
-        rate /= 2
-    return None
 
 
 def descend(at, start, n, max_iter=1000, tol=1e-5):
@@ -355,8 +357,8 @@ def descend(at, start, n, max_iter=1000, tol=1e-5):
         return point.value / n, point.gradient.ravel() / n
 
     options = {"maxiter": max_iter, "gtol": tol, "ftol": 0.0, "maxfun": 2 * max_iter}
-    found = minimize(
+    end = minimize(
         objective, start.ravel(), method="L-BFGS-B", jac=True, options=options
     )
-    gap = float(np.abs(found.jac).max())
-    return Solution(found.x.reshape(start.shape), n * found.fun, int(found.nit), gap)
+    gap = float(np.abs(end.jac).max())
+    return Solution(end.x.reshape(start.shape), n * end.fun, int(end.nit), gap)

@@ -9,7 +9,7 @@ TILT_STEPS, MISCOUNT = 100, 1e-12
 HALVINGS, LONGEST, STEEP = 40, 5.0, 20.0
 
 
-def tilt_classes(F, known, start=None):
+def tilt_classes(F, observed, start=None):
     r"""The numbers to add to the scores of a bag so that the expected counts are the observed ones.
 
     Damped Newton's method, all bags at once, on the convex function whose
@@ -20,7 +20,7 @@ def tilt_classes(F, known, start=None):
     ----------
     F : ndarray, shape (n_instances, n_classes)
         Scores, whose soft-max are the probabilities.
-    known : BagCounts
+    observed : BagCounts
         Of several classes.
     start : ndarray, shape (n_bags, n_classes), optional
         The tilt for other scores that were nearly these.
@@ -30,15 +30,15 @@ def tilt_classes(F, known, start=None):
     ndarray, shape (n_bags, n_classes)
         :math:`-\infty` for a class that is known to be absent; else with mean 0.
     """
-    absent = (known.counts <= 0) & (np.diagonal(known.errors, 0, 1, 2) == 0)
+    absent = (observed.counts <= 0) & (np.diagonal(observed.errors, 0, 1, 2) == 0)
     if start is not None:
-        T, settled = _newton(F, start, known, absent)
+        T, settled = _newton(F, start, observed, absent)
         if settled:
             return T
     T = np.where(absent, -np.inf, 0.0)
     halvings = np.log2(max(np.ptp(F[np.isfinite(F)]) / STEEP, 1))
     for half in reversed(range(int(np.ceil(halvings)) + 1)):
-        T, _ = _newton(F / 2**half, 2 * T, known, absent)
+        T, _ = _newton(F / 2**half, 2 * T, observed, absent)
     return T
 
 
@@ -65,18 +65,18 @@ def tilt_step(H, absent, gap):
     return np.linalg.solve(regular, gap[:, :, None])[:, :, 0]
 
 
-def _newton(F, T, known, absent):
+def _newton(F, T, observed, absent):
     """The tilt from a first guess of it, and whether it meets the counts."""
-    value, pi = _dual(F, T, known)
+    value, pi = _dual(F, T, observed)
     for _ in range(TILT_STEPS):
-        gap = known.sums(pi) + _pull(known, T) - known.counts
-        if np.all(np.abs(gap) <= 1e3 * MISCOUNT * known.sizes[:, None]):
+        gap = observed.sums(pi) + _pull(observed, T) - observed.counts
+        if np.all(np.abs(gap) <= 1e3 * MISCOUNT * observed.sizes[:, None]):
             return T, True
-        step = -tilt_step(known.covariances(pi), absent, gap)
+        step = -tilt_step(observed.covariances(pi), absent, gap)
         step *= LONGEST / np.abs(step).max(axis=1, keepdims=True, initial=LONGEST)
         slope, rate = np.sum(gap * step, axis=1), np.ones(len(T))
         for _ in range(HALVINGS):
-            new_value, pi = _dual(F, T + rate[:, None] * step, known)
+            new_value, pi = _dual(F, T + rate[:, None] * step, observed)
             worse = new_value > value + 1e-4 * rate * slope + 1e-12 * np.abs(value)
             if not worse.any():
                 break
@@ -85,18 +85,18 @@ def _newton(F, T, known, absent):
     return T, False
 
 
-def _dual(F, T, known):
+def _dual(F, T, observed):
     """The convex function that the tilt minimizes, and the tilted probabilities."""
-    tilted = F + T[known.bags]
+    tilted = F + T[observed.bags]
     top = tilted.max(axis=1)
     weights = np.exp(tilted - top[:, None])
     total = weights.sum(axis=1)
     finite = np.where(np.isfinite(T), T, 0)
-    penalty = _pull(known, T) / 2 - known.counts
-    value = known.sums(np.log(total) + top) + np.sum(finite * penalty, axis=1)
+    penalty = _pull(observed, T) / 2 - observed.counts
+    value = observed.sums(np.log(total) + top) + np.sum(finite * penalty, axis=1)
     return value, weights / total[:, None]
 
 
-def _pull(known, T):
+def _pull(observed, T):
     """The errors of the counts times the tilt; an infinite tilt meets only zeros, and counts as 0."""
-    return (known.errors @ np.where(np.isfinite(T), T, 0)[:, :, None])[:, :, 0]
+    return (observed.errors @ np.where(np.isfinite(T), T, 0)[:, :, None])[:, :, 0]

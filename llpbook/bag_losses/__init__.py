@@ -30,9 +30,7 @@ from ._learners import (
     BagBatches,
     BagBoosting,
     BagLogistic,
-    LossByName,
     loss_of,
-    warn_of_easy,
 )
 from ._normal import ROUNDING, NormalLoss
 from ._terms import (

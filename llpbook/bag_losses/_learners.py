@@ -7,14 +7,8 @@ import pandas as pd
 from sklearn.utils import check_random_state
 
 from .._input import ArrayLike, RandomState, as_column, check_column, check_whole
-from .._linear import (
-    BagLoss,
-    BoostedBagModel,
-    LinearBagModel,
-    ProportionLoss,
-    bag_counts,
-)
-from ..base import StrOptions, warn
+from .._linear import BagLoss, BoostedBagModel, LinearBagModel, ProportionLoss
+from ..base import StrOptions
 from ..count_likelihood import CountLoss
 from ._normal import NormalLoss
 from ._unbiased import EasyLoss, ForwardLoss
@@ -28,56 +22,14 @@ LOSSES = {
     "easy": EasyLoss(),
     "forward": ForwardLoss(),
 }
-#: A label of `EasyLoss` of which a fit warns: bags of 500 and an even prior have a standard deviation of 11.
-FAR = 50.0
 
 
-def loss_of(name, prior):
-    """Look up a loss by its name, and set its class prior.
-
-    Parameters
-    ----------
-    name : str or BagLoss
-    prior : ndarray, shape (n_classes,)
-
-    Returns
-    -------
-    BagLoss
-    """
-    return (LOSSES[name] if isinstance(name, str) else name).with_prior(prior)
+def loss_of(name):
+    """Loss of `LOSSES` by its name, None for an unknown one; a loss is returned as it is."""
+    return LOSSES.get(name) if isinstance(name, str) else name
 
 
-def warn_of_easy(loss, data):
-    """Warn where the labels of an `EasyLoss` are far outside of [0, 1].
-
-    Parameters
-    ----------
-    loss : BagLoss
-    data : BagData
-    """
-    if isinstance(loss, EasyLoss):
-        observed = bag_counts(data.bags, data.proportions, None, data.frequencies)
-        labels = np.abs(loss.labels(observed)).max(axis=1)
-        worst = labels.argmax()
-        if labels[worst] > FAR:
-            warn(
-                f"the loss 'easy' gives each instance of a bag of {observed.sizes[worst]} the label "
-                f"{labels[worst]:.0f}, not 0 or 1, and its variance is large; loss='proportion' has no such labels"
-            )
-
-
-class LossByName:
-    """Mixin of learners that minimize the loss of their parameter ``loss``."""
-
-    def _bag_loss(self, prior):
-        return loss_of(self.loss, prior)
-
-    def _counts(self, data):
-        warn_of_easy(self.loss_, data)
-        return super()._counts(data)
-
-
-class BagLogistic(LossByName, LinearBagModel):
+class BagLogistic(LinearBagModel):
     r"""A linear model of log-odds by any loss of bags.
 
     Parameters
@@ -176,8 +128,11 @@ class BagLogistic(LossByName, LinearBagModel):
         self.proportion_noise, self.bag_deviation = proportion_noise, bag_deviation
         self.max_iter, self.tol = max_iter, tol
 
+    def _bag_loss(self):
+        return loss_of(self.loss)
 
-class BagBoosting(LossByName, BoostedBagModel):
+
+class BagBoosting(BoostedBagModel):
     r"""Boosting by any loss of bags.
 
     Starts from a linear model of the same loss. Each round fits trees to the Newton steps of the log-odds. The rounds
@@ -260,6 +215,9 @@ class BagBoosting(LossByName, BoostedBagModel):
         self.max_leaf_nodes = max_leaf_nodes
         self.validation_fraction = validation_fraction
         self.proportion_errors, self.verbose = proportion_errors, verbose
+
+    def _bag_loss(self):
+        return loss_of(self.loss)
 
 
 class BagBatches:

@@ -6,10 +6,12 @@ import numpy as np
 from scipy.special import logit, logsumexp
 
 from .._linear import BagLoss, curvature, label_factors
-from ..base import expit, probabilities
+from ..base import expit, probabilities, warn
 
 #: A probability of the forward model counts as no less.
 SMALLEST_CHANCE = 1e-12
+#: A label of `EasyLoss` of which a fit warns: bags of 500 and an even prior have a standard deviation of 11.
+FAR = 50.0
 
 
 def easy_labels(observed, prior):
@@ -130,6 +132,17 @@ class EasyLoss(BagLoss):
         """Labels of the bags, shape (n_bags, n_classes)."""
         make = easy_labels if self.factor == "size" else unmixed_labels
         return make(observed, _prior(self, observed))
+
+    def check_counts(self, observed):
+        """See `BagLoss.check_counts`; warns of labels that are far outside of [0, 1]."""
+        labels = np.abs(self.labels(observed)).max(axis=1)
+        worst = labels.argmax()
+        if labels[worst] > FAR:
+            warn(
+                f"the loss 'easy' gives each instance of a bag of {observed.sizes[worst]} the label "
+                f"{labels[worst]:.0f}, not 0 or 1, and its variance is large; loss='proportion' has no such labels"
+            )
+        return observed
 
     def of_counts(self, scores, observed):
         """See `BagLoss.of_counts`."""

@@ -29,8 +29,8 @@ from ._bag_data import (
     read_bags,
     single_rows,
 )
-from ._chunked import InChunks
-from ._estimator import LLPClassifier, told, whole_or_nothing
+from ._chunked import SOME_ROWS, InChunks, evenly_spaced
+from ._estimator import LLPClassifier, fitting
 from ._kernels import KernelClassifier, append_one
 from ._numbers import blocks, expit, one_column, softplus
 from ._predictions import (
@@ -47,10 +47,10 @@ from ._running import (
     Progress,
     TimeIsUp,
     check_time,
+    comparing,
     require_memory,
     time_limit,
     warn,
-    warn_once,
 )
 from ._steps import (
     check_fitted_to_bags,
@@ -75,7 +75,7 @@ from ._tuning import (
     thin,
     tune,
 )
-from ._warnings import warn_if_short, warn_of_moments, warn_of_scale
+from ._warnings import warn_if_short
 
 __all__ = [
     "KernelClassifier",

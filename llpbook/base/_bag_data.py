@@ -21,8 +21,8 @@ from .._input import (
     row_keys,
 )
 from ..proportions import averaging_matrix, class_prior
-from ._chunked import InChunks
-from ._running import is_one_of_many, require_memory, warn
+from ._chunked import SOME_ROWS, InChunks, evenly_spaced
+from ._running import require_memory, warn
 
 #: The covariance matrix of the shares of two classes whose variance is 1.
 OF_TWO = np.array([[1.0, -1.0], [-1.0, 1.0]])
@@ -45,7 +45,8 @@ class BagData:
     labels : ndarray of int, shape (n_instances,), or None
         Column of ``classes`` for an instance with a known label, else -1.
     n_pure : int
-        Pure bags, last in ``proportions``, that `labels_to_pure_bags` made from known labels.
+        Pure bags, last in ``proportions``, that `labels_to_pure_bags` made from known labels. All are pure in a fit
+        without shares, where the number of a bag serves as the label.
     before : BagData or None
         The bags with the labels, from which `labels_to_pure_bags` made these.
     bag_weights : ndarray, shape (n_bags,), or None
@@ -74,6 +75,11 @@ class BagData:
     frequencies: object = None
     chance: float = 0.0
     kept: object = None
+
+    @property
+    def has_shares(self):
+        """False in a fit without shares."""
+        return self.n_pure < len(self.proportions)
 
     @property
     def used(self):
@@ -113,6 +119,13 @@ class BagData:
             np.bincount(self.bags, times * v, len(self.proportions)) for v in values.T
         ]
         return np.column_stack(columns)
+
+    def some_rows(self):
+        """About `SOME_ROWS` rows of X, evenly spaced, and how many instances each stands for, None for one."""
+        if isinstance(self.X, InChunks):
+            return self.X.some_rows()
+        rows, times = evenly_spaced(self.X.shape[0], SOME_ROWS), self.frequencies
+        return self.X[rows], None if times is None else times[rows]
 
     def one_vs_rest(self, k):
         """The same bags with two classes: the k-th, as the positive one, against the others."""
@@ -240,9 +253,8 @@ def read_bags(
         data = with_restored(data)
     if times is None:
         refuse_cells(X, data.bags, data.proportions)
-    doubt = doubt_of_numbers(matched, data.bag_sizes)
-    if doubt and not is_one_of_many():
-        warn(doubt)
+    if doubt := doubt_of_numbers(matched, data.bag_sizes):
+        warn(doubt, of_one_fit=True)
     return data
 
 

@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+import numpy as np
+
+#: Rows that are enough to see how often a class is predicted.
+SOME_ROWS = 1000
+
+
+def evenly_spaced(n, most):
+    """Numbers of at most so many of n rows, shape (min(n, most),)."""
+    return np.linspace(0, n - 1, min(n, most)).astype(int)
+
 
 class InChunks(ABC):
     """Interface that takes the place of X in a fit from chunks; `llpbook.beyond_memory.fit_chunks` implements it.
@@ -21,6 +31,14 @@ class InChunks(ABC):
     @abstractmethod
     def bag_means(self):
         """Means of the bags with instances, an ndarray of this shape."""
+
+    @abstractmethod
+    def moments(self):
+        """Means and standard deviations of the columns, each an ndarray of shape (n_columns,)."""
+
+    @abstractmethod
+    def some_rows(self):
+        """About `SOME_ROWS` rows of all chunks, and how many instances each stands for."""
 
     @abstractmethod
     def with_constant(self):

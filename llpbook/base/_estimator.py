@@ -31,15 +31,16 @@ from ._bag_data import (
     read_bags,
     single_rows,
 )
+from ._chunked import InChunks
 from ._predictions import predict_proportions, probabilities
-from ._running import Progress, is_one_of_many, warn, warn_once
+from ._running import Progress, warn, warn_once
 from ._stored import StoredTable, plain, plain_keys
 from ._warnings import warn_of_scale
 
-#: Rows that are enough to see how often a class is predicted. One with under `RARE` of the share of the most frequent
-#: class may be so rare that the best rule leaves it out. On 48 data sets logistic regression on labels predicted any
-#: other class for under `SELDOM` of its share on one only, where no line separates the classes.
-LOOKED_AT, RARE, SELDOM = 1000, 0.3, 0.25
+#: A class with under `RARE` of the share of the most frequent one may be so rare that the best rule leaves it out. On
+#: 48 data sets logistic regression on labels predicted any other class for under `SELDOM` of its share on one only,
+#: where no line separates the classes.
+RARE, SELDOM = 0.3, 0.25
 #: With fewer different scores the features are few cells, of which rates are asked, and not classes.
 CELLS = 20
 
@@ -53,62 +54,54 @@ def warn_of_missing_class(estimator, data):
         Fitted; one that never looks at the shares' differences is left alone.
     data : BagData
     """
-    n, prior = data.X.shape[0], data.class_prior
-    differ = np.ptp(data.proportions[data.used], axis=0).max() > 0
+    prior, differences = data.class_prior, np.ptp(data.proportions[data.used], axis=0)
     scored = hasattr(estimator, "_scores") or hasattr(estimator, "_probabilities")
-    # The same shares in all bags are said elsewhere.
-    if not scored or estimator._equal_shares == "ignored" or n < 2 or not differ:
+    # Another warning is about equal shares.
+    differ = data.has_shares and differences.max() > 0
+    if not scored or estimator._equal_shares == "ignored" or not differ:
         return
-    rows = np.unique(np.linspace(0, n - 1, min(n, LOOKED_AT)).astype(int))
-    scores, often = estimator._scores_of(data.X[rows]), data.frequencies
-    often = often if often is None else often[rows]
-    found = np.bincount(estimator._class_numbers(scores), often, len(prior))
-    found = found / found.sum()
-    missed = (found < SELDOM * prior) & (prior >= RARE * prior.max())
-    if not missed.any() or len(np.unique(scores)) < CELLS or is_one_of_many():
+    X, frequencies = data.some_rows()
+    scores = estimator._scores_of(X)
+    predicted = np.bincount(estimator._class_numbers(scores), frequencies, len(prior))
+    predicted = predicted / predicted.sum()
+    missed = (predicted < SELDOM * prior) & (prior >= RARE * prior.max())
+    if not missed.any() or len(np.unique(scores)) < CELLS:
         return
     k = int(np.argmax(missed * prior))
     warn(
-        f"{type(estimator).__name__} predicts class {quote(data.classes[k])} for {found[k]:.0%} of {len(rows)} "
+        f"{type(estimator).__name__} predicts class {quote(data.classes[k])} for {predicted[k]:.0%} of {len(scores)} "
         f"training instances, although {prior[k]:.0%} are of it by the shares. Its probabilities or scores may still "
-        f"rank them. Try {estimator._cure}, and compare by LLPGridSearchCV"
+        f"rank them. Try {estimator._cure}, and compare by LLPGridSearchCV",
+        of_one_fit=True,
     )
 
 
 @contextmanager
-def told(estimator):
-    """A fit that warns once from each place, and whose errors name the pages to read.
+def fitting(estimator, *others):
+    """A fit that starts from nothing, warns once from each place, and names pages to read in its errors.
 
     Parameters
     ----------
     estimator : LLPClassifier
+    *others : estimator or None
+        Fitted with it. What they learned earlier is gone, and comes back if this fit is refused or interrupted.
     """
+    all_of_them = [one for one in (estimator, *others) if one is not None]
+    before = [(one, vars(one).copy()) for one in all_of_them]
+    for one, state in before:
+        for name in state:
+            if name.endswith("_") and not name.startswith("_"):
+                del vars(one)[name]
     try:
         with warn_once():
             yield
-    except ValueError as error:
-        if not hasattr(error, "__notes__"):  # an inner fit has said so already
+    except BaseException as error:
+        for one, state in before:
+            vars(one).clear()
+            vars(one).update(state)
+        # An inner fit may have named the pages already.
+        if isinstance(error, ValueError) and not hasattr(error, "__notes__"):
             error.add_note(f"To read: {' and '.join(estimator._pages(error))}")
-        raise
-
-
-@contextmanager
-def whole_or_nothing(estimator):
-    """A fit that finds nothing of an earlier one, which comes back if this one is refused or interrupted.
-
-    Parameters
-    ----------
-    estimator : LLPClassifier
-    """
-    before = estimator.__dict__.copy()
-    for name in before:
-        if name.endswith("_") and not name.startswith("_"):
-            del estimator.__dict__[name]
-    try:
-        yield
-    except BaseException:
-        estimator.__dict__.clear()
-        estimator.__dict__.update(before)
         raise
 
 
@@ -230,14 +223,26 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
             If the input is malformed; the message names argument, value and rule, and a note the pages to read. The
             estimator is then as it was before.
         """
-        with whole_or_nothing(self), told(self):
-            data = self._validate_fit(X, bags, proportions, labels, counts)
-            self._fit_checked(self._in_cells(data))
-            warn_of_missing_class(self, data)
+        with fitting(self):
+            self._fit_data(self._read(X, bags, proportions, labels, counts))
         return self
+
+    def _fit_data(self, data):
+        """Learn from `BagData` as they were read: the one way to a fit, from memory, from chunks, and of two bags."""
+        data = self._accept(data)
+        warn_of_scale(self, data.X, data.frequencies)
+        cells = self._in_cells(data)
+        self.estimators_ = None
+        if len(data.classes) == 2 or self._several_classes != "one-vs-rest":
+            self._fit(cells)
+        else:
+            self._fit_one_vs_rest(cells)
+        warn_of_missing_class(self, data)
 
     def _in_cells(self, data):
         """Equal rows of a bag as one row with a frequency where the method can use it, else each row by itself."""
+        if isinstance(data.X, InChunks):
+            return data
         if not self._uses_frequencies:
             return single_rows(data)
         linear = getattr(self, "kernel", "linear") == "linear"
@@ -248,16 +253,14 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         name = type(self).__name__
         return Progress(name, self.verbose, steps, unit=unit, usual=usual)
 
-    def _fit_checked(self, data):
-        """`_fit`; several classes one against the rest, where the method knows two only."""
-        self.estimators_ = None
-        if len(data.classes) == 2 or self._several_classes != "one-vs-rest":
-            return self._fit(data)
+    def _fit_one_vs_rest(self, data):
+        """Fit a clone to each class against the rest, where the method knows two classes only."""
         self.estimators_ = [clone(self) for _ in data.classes]
         for k, one in enumerate(self.estimators_):
-            one.classes_, part = np.array([0, 1]), data.one_vs_rest(k)
+            one.classes_, one.estimators_ = np.array([0, 1]), None
+            part = data.one_vs_rest(k)
             check_differences(part, one, part=True)
-            one._fit_checked(part)
+            one._fit(part)
 
     @abstractmethod
     def _fit(self, data):
@@ -275,8 +278,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         return None
 
-    def _validate_fit(self, X, bags, proportions, labels=None, counts=None):
-        """Check hyper-parameters and input; set what the input says; return `BagData`, known labels as pure bags."""
+    def _read(self, X, bags, proportions, labels=None, counts=None):
+        """`BagData` of what a user hands in, checked, as are the hyper-parameters."""
         self._validate_params()
         if proportions is None:
             step = type(self).__name__.lower()
@@ -286,15 +289,10 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
             )
         noisy = self.get_params(deep=False).get("proportion_noise") is not None
         X_checked = self._check_X(X, reset=True)
-        data = read_bags(X_checked, bags, proportions, labels, X, noisy, counts=counts)
-        data = self._accept(data)
-        warn_of_scale(self, data.X, data.frequencies)
-        return data
+        return read_bags(X_checked, bags, proportions, labels, X, noisy, counts=counts)
 
     def _accept(self, data):
-        """Check what the shares say and set it; known labels become pure bags, hyper-parameters parts of the data."""
-        own = self.get_params(deep=False)
-        noisy = own.get("proportion_noise") is not None
+        """`_with_parameters` after checks of the shares; set what these say."""
         if (data.class_prior > 0).sum() < 2:
             only = quote(data.classes[data.class_prior.argmax()])
             raise ValueError(
@@ -306,15 +304,21 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
             )
         keys, self.classes_ = data.bag_labels, data.classes
         self.bag_labels_ = None if keys is None else plain_keys(keys)
+        data = self._with_parameters(data)
+        check_differences(data, self)
+        return data
+
+    def _with_parameters(self, data):
+        """Data with known labels as pure bags, and with the hyper-parameters that have a value per bag."""
+        own = self.get_params(deep=False)
+        noisy = own.get("proportion_noise") is not None
         data = labels_to_pure_bags(data, noisy, self._labels_alone)
         weights, errors = own.get("bag_weights"), own.get("proportion_errors")
-        data = replace(
+        return replace(
             data,
             bag_weights=None if weights is None else check_bag_weights(weights, data),
             covariances=None if errors is None else error_covariances(errors, data),
         )
-        check_differences(data, self)
-        return data
 
     def _validate_predict(self, X):
         """Check that the model is fitted and X has its features."""

@@ -31,10 +31,8 @@ _INSIDE = (
     "<frozen",
 )
 
-#: Functions of scikit-learn and ours that fit to one part of the data, or with one of many settings.
-_COMPARING = {"_fit_and_score", "_fit_and_predict", "models_", "select_setting", "_replicate", "fit_rows"}  # fmt: skip
-
 _said = ContextVar("said", default=None)
+_comparing = ContextVar("comparing", default=False)
 _deadline = ContextVar("deadline", default=float("inf"))
 
 
@@ -115,31 +113,39 @@ def _users_frame(frame):
     return found or frame
 
 
-def is_one_of_many():
-    """Whether this fit is one of many that a search, a cross-validation or a bootstrap compares."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        code, frame = frame.f_code, frame.f_back
-        if code.co_name in _COMPARING and code.co_filename.startswith(_INSIDE):
-            return True
-    return False
+@contextmanager
+def comparing(are_compared=True):
+    """Within this context fits are compared with one another, and none warns of what concerns it alone.
+
+    A search, a cross-validation and a bootstrap of this package enter it where they fit, be it in a worker. Under a
+    tool of scikit-learn each fit warns, as scikit-learn's own estimators do.
+    """
+    token = _comparing.set(are_compared or _comparing.get())
+    try:
+        yield
+    finally:
+        _comparing.reset(token)
 
 
-def warn(message, category=LLPWarning):
+def warn(message, category=LLPWarning, *, of_one_fit=False):
     """Warn at the user's own line, however deep the call; in a fit, once from each place in the code.
 
     Parameters
     ----------
     message : str
     category : type, default LLPWarning
+    of_one_fit : bool, default False
+        True for a warning that is left out where fits are `comparing`.
     """
-    place, said = sys._getframe(1), _said.get()
+    if of_one_fit and _comparing.get():
+        return
+    frame, said = sys._getframe(1), _said.get()
+    place = frame.f_code, frame.f_lineno
     if said is not None:
-        key = place.f_code, place.f_lineno
-        if key in said:
+        if place in said:
             return
-        said.add(key)
-    frame = _users_frame(place)
+        said.add(place)
+    frame = _users_frame(frame)
     names = frame.f_globals
     warnings.warn_explicit(
         message, category, frame.f_code.co_filename, frame.f_lineno,

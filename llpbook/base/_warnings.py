@@ -1,8 +1,10 @@
 """Warnings of a fit: features on different scales, and a solver that stopped early."""
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
+from ._chunked import InChunks
 from ._numbers import blocks
 from ._running import warn
 
@@ -38,6 +40,16 @@ SCALES = {"penalty": 1000, "distances": 30}
 OFFSETS, TINY = 30, 1e-3
 
 
+def moments(X, frequencies=None):
+    """Means and standard deviations of the columns of X, dense or in chunks, each of shape (n_features,)."""
+    if isinstance(X, InChunks):
+        return X.moments()
+    times = np.ones(len(X)) if frequencies is None else frequencies
+    means = times @ X / times.sum()
+    squares = sum(times[rows] @ (x - means) ** 2 for rows, x in blocks(X))
+    return means, np.sqrt(squares / times.sum())
+
+
 def warn_of_scale(estimator, X, frequencies=None):
     """Warn where a penalty or a distance acts on features of very different scale, far from 0, or tiny.
 
@@ -45,20 +57,18 @@ def warn_of_scale(estimator, X, frequencies=None):
     ----------
     estimator : LLPClassifier
         Its ``_scale`` names what acts; with a kernel it is distances, except for one that the user computes.
-    X : ndarray or sparse array, shape (n_instances, n_features)
+    X : ndarray, sparse array or InChunks, shape (n_instances, n_features)
         No warning for a sparse one: columns of counts are rare by nature.
     frequencies : ndarray, shape (n_instances,), optional
         Of the rows.
     """
-    if isinstance(X, np.ndarray):
-        times = np.ones(len(X)) if frequencies is None else frequencies
-        means = times @ X / times.sum()
-        squares = sum(times[rows] @ (x - means) ** 2 for rows, x in blocks(X))
-        warn_of_moments(estimator, means, np.sqrt(squares / times.sum()))
+    if not sp.issparse(X):
+        means, stds = moments(X, frequencies)
+        warn_of_moments(estimator, means, stds)
 
 
 def warn_of_moments(estimator, means, stds):
-    """`warn_of_scale` from the means and standard deviations of the features, each of shape (n_features,)."""
+    """`warn_of_scale` by the means and standard deviations of the features, each of shape (n_features,)."""
     kernel, acts = getattr(estimator, "kernel", "linear"), estimator._scale
     if kernel != "linear":
         acts = None if kernel == "precomputed" or callable(kernel) else "distances"

@@ -16,7 +16,7 @@ Chapter: ``book/beyond_memory``. Source: chan1983 for merging moments.
 from .._linear import MOST_WEIGHTS, LinearObjective, Point, bag_counts
 from ._chunks import ChunkError, Engine, EngineError, Layout, row_groups
 from ._fit import fit_chunks, noise_of, read_chunks, sample_bags
-from ._instances import ChunkObjective, losses_of, part_counts, terms
+from ._instances import ChunkObjective, Terms, bags_alone, in_chunk, losses_of, terms
 from ._sums import Moments, bag_sums, class_sums, merge, moments, within_of_sums
 
 __all__ = ["ChunkError", "EngineError", "fit_chunks", "row_groups", "sample_bags"]

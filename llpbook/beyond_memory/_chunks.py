@@ -163,16 +163,15 @@ def listed(chunks):
 
 def name_of(number, chunk):
     """How messages call a chunk: by its number, and by its path or key where it has one."""
-    known = None
+    name = None
     if isinstance(chunk, str | Path):
-        known = chunk
+        name = chunk
     elif isinstance(chunk, partial):
-        known = ", ".join(map(str, chunk.args))
+        name = ", ".join(map(str, chunk.args))
     elif not isinstance(chunk, pd.DataFrame):
-        known = getattr(
-            chunk, "key" if hasattr(chunk, "__dask_graph__") else "path", None
-        )
-    return f"chunk {number}" + f" ({known})" * (known is not None)
+        key = "key" if hasattr(chunk, "__dask_graph__") else "path"
+        name = getattr(chunk, key, None)
+    return f"chunk {number}" + f" ({name})" * (name is not None)
 
 
 @dataclass(frozen=True)
@@ -222,28 +221,28 @@ class Layout:
             check_columns(frame, name, wanted or self.others, self)
         return frame
 
-    def given(self, frame):
-        """The features of a chunk behind the steps, as a DataFrame."""
-        found = frame[self.features]
+    def transformed(self, frame):
+        """Features of a chunk after the steps, as a DataFrame."""
+        X = frame[self.features]
         for step in self.steps:
-            found = step.transform(found)
-        if isinstance(found, pd.DataFrame):
-            return found
-        found = found.toarray() if hasattr(found, "toarray") else np.asarray(found)
+            X = step.transform(X)
+        if isinstance(X, pd.DataFrame):
+            return X
+        X = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
         try:
-            frame = pd.DataFrame(found, columns=self.steps[-1].get_feature_names_out())
+            frame = pd.DataFrame(X, columns=self.steps[-1].get_feature_names_out())
         except (AttributeError, TypeError, ValueError):
-            frame = pd.DataFrame(found)
+            frame = pd.DataFrame(X)
         return frame.infer_objects()
 
     def matrix(self, frame):
         """The instances of a chunk in double precision, shape (n_instances, n_features), by column in memory."""
-        given = self.given(frame)
-        for dtype in given.dtypes:
+        X = self.transformed(frame)
+        for dtype in X.dtypes:
             if dtype.kind not in "fiub":
-                check_features(given)  # its message names each column without numbers
+                check_features(X)  # its message names each column without numbers
                 raise ValueError(f"X must be numbers, got dtype {dtype}")
-        return np.array(given.to_numpy(np.float64, na_value=np.nan), order="F")
+        return np.array(X.to_numpy(np.float64, na_value=np.nan), order="F")
 
     def bag_column(self, frame):
         """The names of the bags of the instances of a chunk, none missing."""
@@ -326,11 +325,12 @@ class Engine:
         parallel = Parallel(self.n_jobs, batch_size=1, return_as=self.return_as)
         tasks = enumerate(zip(self.chunks, own, strict=True))
         try:
-            for found in parallel(
-                delayed(work)(function, layout, number, *task) for number, task in tasks
+            for result in parallel(
+                delayed(work)(function, layout, number, chunk, arguments)
+                for number, (chunk, arguments) in tasks
             ):
                 progress.step()
-                yield found
+                yield result
         except Exception as error:
             if not died(error):
                 raise

@@ -22,17 +22,9 @@ from .._input import (
     fill_empty_rows,
     restored,
 )
-from ..base import (
-    BagData,
-    InChunks,
-    flat_steps,
-    told,
-    warn,
-    warn_of_moments,
-    whole_or_nothing,
-)
+from ..base import BagData, fitting, flat_steps, warn
 from ._chunks import Engine, Layout, with_columns
-from ._instances import first_pass, in_memory
+from ._instances import View, first_pass, in_memory
 
 
 def fit_chunks(
@@ -110,7 +102,7 @@ def fit_chunks(
     steps, scaler, model = parts(estimator)
     needed = sums_needed(model)
     engine = Engine(type(model).__name__, chunks, n_jobs, verbose)
-    with told(model), whole_or_nothing(model), whole_or_nothing(scaler or model):
+    with fitting(model, scaler):
         model._validate_params()
         again = needed in ("instances", "whole bags")
         merged = model._uses_frequencies if again else None
@@ -118,13 +110,8 @@ def fit_chunks(
             engine, proportions, Layout(bags, features, steps), needed,
             noisy=noise_of(model), check=check_chunks and again, merged=merged,
         )  # fmt: skip
-        X = told_of_columns(model, scaler, data.X)
-        data = replace(data, X=X)
-        if X.kept is not None:
-            X, rows, times = in_memory(X)
-            data = replace(data, X=X, bags=rows, frequencies=times)
-        data = model._accept(data)
-        model._fit_checked(data if isinstance(X, InChunks) else model._in_cells(data))
+        data = replace(data, X=with_columns_set(model, scaler, data.X))
+        model._fit_data(in_memory(data))
     return estimator
 
 
@@ -162,8 +149,9 @@ def read_chunks(
     """
     matrix, classes, keys = read_shares(proportions, noisy)
     layout = with_columns(engine, layout)
-    shape = needed, len(matrix), keys
-    X = first_pass(engine, layout, *shape, check=check, merged=merged)
+    X = first_pass(
+        engine, layout, needed, len(matrix), keys, check=check, merged=merged
+    )
     rows = np.flatnonzero(X.sizes)
     matrix = fill_empty_rows(matrix, rows, keys)
     if not noisy:
@@ -185,17 +173,16 @@ def read_shares(proportions, noisy=False):
     return check_proportions(proportions, empty_rows=True, noisy=noisy, remedy=remedy)
 
 
-def told_of_columns(model, scaler, X):
-    """Set what scaler and model learn of the columns; the instances with the scaler."""
-    mean, scale, layout = X.total.mean, X.total.scale, X.layout
-    named = not layout.steps
-    given = pd.DataFrame(mean[None], columns=layout.features) if named else mean[None]
-    if scaler is None:
-        warn_of_moments(model, mean, scale)
-        model._check_X(given, reset=True)
-        return X
-    model._check_X(mean[None], reset=True)
-    return standardized(scaler, X, layout.features if named else None)
+def with_columns_set(model, scaler, X):
+    """Set what the scaler and the model learn of the columns, and return the instances with the scaler."""
+    mean, layout = X.total.mean[None], X.layout
+    names = None if layout.steps else layout.features
+    if scaler is not None:
+        model._check_X(mean, reset=True)
+        return standardized(scaler, X, names)
+    row = mean if names is None else pd.DataFrame(mean, columns=names)
+    model._check_X(row, reset=True)
+    return X
 
 
 def standardized(scaler, X, names):
@@ -212,7 +199,7 @@ def standardized(scaler, X, names):
     if scaler.with_std:
         scaler.var_, scaler.scale_ = var, np.where(constant, 1.0, np.sqrt(var))
     center = mean if scaler.with_mean else 0.0
-    return replace(X, center=center, scale=scaler.scale_ if scaler.with_std else 1.0)
+    return replace(X, view=View(center, scaler.scale_ if scaler.with_std else 1.0))
 
 
 def parts(estimator):
@@ -281,20 +268,20 @@ def sample_bags(
     """
     matrix, _, keys = read_shares(proportions, noisy=True)
     names = pd.RangeIndex(len(matrix)) if keys is None else keys
-    known = np.flatnonzero(np.isfinite(matrix).all(axis=1))
-    check_whole("n_bags", n_bags, most=len(known))
-    drawn = check_random_state(random_state).choice(known, n_bags, replace=False)
+    stated = np.flatnonzero(np.isfinite(matrix).all(axis=1))
+    check_whole("n_bags", n_bags, most=len(stated))
+    drawn = check_random_state(random_state).choice(stated, n_bags, replace=False)
     engine = Engine("sample_bags", chunks, n_jobs, verbose)
     layout = with_columns(engine, Layout(bags, features))
     run = engine.run("sample of bags", chosen_rows, layout, (names[np.sort(drawn)],))
-    found = [part for part in run if part is not None]
-    if not found:
+    parts = [part for part in run if part is not None]
+    if not parts:
         raise ValueError("chunks hold no rows")
-    sample = pd.concat(found, ignore_index=True)[[*layout.features, bags]]
+    sample = pd.concat(parts, ignore_index=True)[[*layout.features, bags]]
     present = sample[bags].nunique()
     if present < n_bags:
         raise ValueError(
-            f"chunks hold instances of only {present} of the {n_bags} bags that were drawn from the {len(known)} bags "
+            f"chunks hold instances of only {present} of the {n_bags} bags that were drawn from the {len(stated)} bags "
             f"of proportions; check that the column {bags!r} holds the same names as proportions, and give proportions "
             "only for bags that have instances"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from joblib import effective_n_jobs
 
 from .._input import check_bags, check_features
 from .._linear import MOST_WEIGHTS, BagCounts, LinearObjective, Point
-from ..base import BagData, InChunks, merge_rows
+from ..base import SOME_ROWS, BagData, InChunks, evenly_spaced, merge_rows
 from ._chunks import ChunkError, Engine, Layout, name_of
 from ._sums import Moments, bag_sums, class_sums, merge, moments, within_of_sums
 
@@ -33,28 +34,76 @@ def checksums(X, codes):
     return np.array([weight @ x for x in X.T]), np.array(bounds)
 
 
-def summarize(frame, layout, products, wanted, check, keep, merged):
-    """A chunk in the first pass: its bags, their sizes and sums, its moments, checksums and rows; None without rows."""
-    if not len(frame):
+class FirstPass(NamedTuple):
+    """What the first pass looks for.
+
+    Attributes
+    ----------
+    products : bool
+        Products of two features.
+    sums : bool
+        Sums of bags.
+    checks : bool
+        `checksums`.
+    keep, merge : bool
+        Keep all rows, and equal rows of a bag as one with a frequency; rows that were merged are always kept.
+    n_rows : int
+        Rows of each chunk, evenly spaced, that stand for it.
+    """
+
+    products: bool
+    sums: bool
+    checks: bool
+    keep: bool
+    merge: bool
+    n_rows: int
+
+
+class Rows(NamedTuple):
+    """Rows of chunks: features as they were read, the bag of each, and how many instances it stands for."""
+
+    X: np.ndarray
+    bags: np.ndarray
+    frequencies: np.ndarray
+
+
+class Summary(NamedTuple):
+    """A chunk after the first pass; `sums` and `rows` are None if they are not needed."""
+
+    part: Part
+    moments: Moments
+    some: Rows
+    sums: np.ndarray | None = None
+    rows: Rows | None = None
+
+
+def summarize(frame, layout, wanted):
+    """The `Summary` of a chunk in the first pass, with what `FirstPass` asks for; None without rows."""
+    n = len(frame)
+    if not n:
         return None
     codes, names = pd.factorize(layout.bag_column(frame))
     X = layout.matrix(frame)
     with np.errstate(all="ignore"):
-        found = moments(X, products)
-    if not np.isfinite(found.squares).all():
-        check_features(layout.given(frame))
-    sums = bag_sums(X, codes, len(names))[1] if wanted else None
-    part = Part(names, np.bincount(codes), checksums(X, codes) if check else None)
+        total = moments(X, wanted.products)
+    if not np.isfinite(total.squares).all():
+        check_features(layout.transformed(frame))
+    checks = checksums(X, codes) if wanted.checks else None
+    part = Part(names, np.bincount(codes), checks)
+    sums = bag_sums(X, codes, len(names))[1] if wanted.sums else None
+    at = evenly_spaced(n, wanted.n_rows)
+    some = Rows(X[at], codes[at], np.full(len(at), n / max(len(at), 1)))
     data, rows = BagData(X, codes, None, None), None
-    if merged:
+    if wanted.merge:
         data = merge_rows(data)
-    if keep or data.frequencies is not None:
-        rows = data.X, data.bags, data.frequencies
-    return part, found, sums, rows
+    if wanted.keep or data.frequencies is not None:
+        times = np.ones(n, int) if data.frequencies is None else data.frequencies
+        rows = Rows(data.X, data.bags, times)
+    return Summary(part, total, some, sums, rows)
 
 
 def again(frame, layout, what, part, view, function, args):
-    """A chunk in a later pass: what a function makes of its features and bags, if it is what it was."""
+    """What a function makes of the features and bags of a chunk in a later pass, if the chunk is what it was."""
     now, first = len(frame), 0 if part is None else part.sizes.sum()
     if now != first:
         refuse_change(f"had {first} rows in the first pass and has {now} in the {what}")
@@ -64,30 +113,27 @@ def again(frame, layout, what, part, view, function, args):
     codes = pd.Index(part.names, tupleize_cols=False).get_indexer(names)
     X, changed = layout.matrix(frame), (codes < 0).any()
     if part.checks is not None and not changed:
-        (was, bounds), (found, _) = part.checks, checksums(X, codes)
-        changed = not np.all(np.abs(found - was) <= SAME * bounds)  # NaN: changed
+        (before, bounds), (now, _) = part.checks, checksums(X, codes)
+        changed = not np.all(np.abs(now - before) <= SAME * bounds)  # NaN: changed
     if changed:
         refuse_change(f"holds other values in the {what} than in the first pass")
-    center, scale, constant = view
-    X -= center
-    X /= scale
-    if constant:
-        X = np.asfortranarray(np.column_stack([X, np.ones(len(X))]))
-    groups = () if layout.group is None else (frame[layout.group],)
-    return function(X, codes, *groups, *args)
+    X = view.of(X)
+    if layout.group is not None:
+        args = frame[layout.group], *args
+    return function(X, codes, *args)
 
 
-def refuse_change(said):
-    """A chunk is not what it was."""
+def refuse_change(change):
+    """Refuse a chunk that is not what it was."""
     raise ValueError(
-        f"it {said}: chunks must not change during a fit, and a function that makes a chunk must make the same one "
+        f"it {change}: chunks must not change during a fit, and a function that makes a chunk must make the same one "
         "each time"
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What is known of a chunk after the first pass.
+    """What the later passes expect of a chunk.
 
     Attributes
     ----------
@@ -105,6 +151,22 @@ class Part:
     rows: np.ndarray | None = None
 
 
+class View(NamedTuple):
+    """How the features of a chunk become those of the solver: centered, scaled, and with the feature 1 if constant."""
+
+    center: object = 0.0
+    scale: object = 1.0
+    constant: bool = False
+
+    def of(self, X):
+        """The features of rows that were read, which are overwritten, shape (n_rows, n_columns)."""
+        X -= self.center
+        X /= self.scale
+        if self.constant:
+            X = np.asfortranarray(np.column_stack([X, np.ones(len(X))]))
+        return X
+
+
 @dataclass(eq=False)
 class Instances(InChunks):
     """The features of all chunks; the first pass adds one chunk after the other.
@@ -115,20 +177,19 @@ class Instances(InChunks):
     layout : Layout
     sizes : ndarray of int, shape (n_bags,)
         Of all bags.
-    kept : list of tuple, or None
-        All rows, where these are few: their features before they are centered and scaled, rows of the proportions,
-        and frequencies.
+    kept : list of Rows, or None
+        All rows, where these are few, with rows of the proportions as their bags.
     room : float
         Bytes of features that may still be kept.
+    some : list of Rows
+        Some rows of each chunk.
     sums : ndarray, shape (n_bags, n_features), or None
         Before the features are centered and scaled; None where each bag is whole.
     total : Moments
         Likewise, of the features.
     parts : list of Part or None
         For each chunk; None for a chunk without rows.
-    center, scale : ndarray, shape (n_features,), or float
-    constant : bool
-        Whether the feature 1 is added.
+    view : View
     """
 
     engine: Engine
@@ -136,96 +197,117 @@ class Instances(InChunks):
     sizes: np.ndarray
     kept: list | None = None
     room: float = 0.0
+    some: list = field(default_factory=list)
     sums: np.ndarray | None = None
     total: Moments | None = None
     parts: list = field(default_factory=list)
-    center: object = 0.0
-    scale: object = 1.0
-    constant: bool = False
+    view: View = field(default_factory=View)
 
     @property
     def shape(self):
         """See `InChunks`."""
-        return np.count_nonzero(self.sizes), len(self.total.mean) + self.constant
+        n_columns = len(self.total.mean) + self.view.constant
+        return np.count_nonzero(self.sizes), n_columns
+
+    def moments(self):
+        """See `InChunks`."""
+        center, scale, _ = self.view
+        return (self.total.mean - center) / scale, self.total.scale / scale
+
+    def some_rows(self):
+        """See `InChunks`."""
+        rows = stacked(self.some)
+        return self.view.of(rows.X), rows.frequencies
 
     def with_constant(self):
         """See `InChunks`."""
-        return replace(self, constant=True)
+        return replace(self, view=self.view._replace(constant=True))
 
     def bag_means(self):
         """See `InChunks`."""
         used = self.sizes > 0
-        means = self.sums[used] / self.sizes[used, None]
-        means = (means - self.center) / self.scale
-        return np.column_stack([means, *[np.ones(len(means))] * self.constant])
+        return self.view.of(self.sums[used] / self.sizes[used, None])
 
     def run(self, what, function, args=()):
         """A pass: pairs of a `Part` and what ``function(X, codes, *args)`` returned, of chunks with rows."""
-        more = args if isinstance(args, list) else [args] * len(self.parts)
-        view, parts = (self.center, self.scale, self.constant), self.parts
-        tasks = [(what, p, view, function, m) for p, m in zip(parts, more, strict=True)]
-        found = self.engine.run(what, again, self.layout, tasks)
-        return ((p, one) for p, one in zip(parts, found, strict=True) if p)
-
-    def counts(self, known):
-        """For each chunk the arguments (sizes, counts, errors, laplace) of its `BagCounts`, of whole bags."""
-        if known.counts is None:  # none are looked at
-            return [None] * len(self.parts)
-        place = np.cumsum(self.sizes > 0) - 1
-        of_bags = known.sizes, known.counts, known.errors
-        rows = [part and place[part.rows] for part in self.parts]
-        return [
-            r is not None and (*(v[r] for v in of_bags), known.laplace) for r in rows
+        own = args if isinstance(args, list) else [args] * len(self.parts)
+        tasks = [
+            (what, part, self.view, function, arguments)
+            for part, arguments in zip(self.parts, own, strict=True)
         ]
+        results = self.engine.run(what, again, self.layout, tasks)
+        pairs = zip(self.parts, results, strict=True)
+        return ((part, result) for part, result in pairs if part)
 
-    def objective(self, loss, known, penalty=0.0, linear=None):
+    def counts(self, observed):
+        """`BagCounts` of the whole bags of each chunk, without their rows; None for a chunk without rows."""
+        if observed.counts is None:  # of a loss that does not look at them
+            alone = replace(observed, bags=None, frequencies=None)
+            return [alone] * len(self.parts)
+        place = np.cumsum(self.sizes > 0) - 1
+        return [part and bags_alone(observed, place[part.rows]) for part in self.parts]
+
+    def objective(self, loss, observed, penalty=0.0, linear=None):
         """See `InChunks`."""
-        return ChunkObjective(loss, self, known, penalty, linear)
+        return ChunkObjective(loss, self, observed, penalty, linear)
 
     def sums_by_bag(self, function, *args):
         """See `InChunks`."""
         totals = None
-        for part, found in self.run("pass over bags", _by_bag, (function, args)):
+        for part, sums in self.run("pass over bags", _by_bag, (function, args)):
             if totals is None:
-                totals = [_nothing(one, len(self.sizes)) for one in found]
-            for total, one in zip(totals, found, strict=True):
+                totals = [_nothing(one, len(self.sizes)) for one in sums]
+            for total, one in zip(totals, sums, strict=True):
                 total[part.rows if np.ndim(one) else ...] += one
         return [total if total.ndim else total.item() for total in totals]
 
     def class_moments(self, shares):
         """See `InChunks`."""
         n, mean, squares = self.total
-        scale = np.broadcast_to(self.scale, mean.shape)
+        scale = np.broadcast_to(self.view.scale, mean.shape)
         squares = squares / np.outer(scale, scale)
-        total = Moments(n, (mean - self.center) / scale, squares)
+        total = Moments(n, self.moments()[0], squares)
         mass = self.sizes @ shares
-        sums = class_sums(self.sums, shares) - mass[:, None] * self.center
-        return *within_of_sums(sums / scale, mass, total), squares / n
+        sums = class_sums(self.sums, shares) - mass[:, None] * self.view.center
+        means, within = within_of_sums(sums / scale, mass, total)
+        return means, within, squares / n
 
 
-def add_chunk(X, rows, part, moments, sums, kept):
-    """One more chunk, of `summarize`, with the rows of the proportions that are its bags."""
-    X.parts.append(replace(part, rows=rows))
-    X.sizes[rows] += part.sizes
-    X.total = moments if X.total is None else merge(X.total, moments)
-    if sums is not None:
+def add_chunk(X, rows, chunk):
+    """Add the `Summary` of a chunk to `Instances`, with the rows of the proportions that are its bags."""
+    X.parts.append(replace(chunk.part, rows=rows))
+    X.sizes[rows] += chunk.part.sizes
+    X.total = chunk.moments if X.total is None else merge(X.total, chunk.moments)
+    X.some.append(chunk.some)
+    if chunk.sums is not None:
         if X.sums is None:
-            X.sums = np.zeros((len(X.sizes), sums.shape[1]))
-        X.sums[rows] += sums
+            X.sums = np.zeros((len(X.sizes), chunk.sums.shape[1]))
+        X.sums[rows] += chunk.sums
     if X.kept is not None:
-        X.room -= np.inf if kept is None else kept[0].nbytes
+        X.room -= np.inf if chunk.rows is None else chunk.rows.X.nbytes
         if X.room < 0:
             X.kept = None
         else:
-            times = np.broadcast_to(1 if kept[2] is None else kept[2], len(kept[1]))
-            X.kept.append((kept[0], rows[kept[1]], times))
+            X.kept.append(chunk.rows._replace(bags=rows[chunk.rows.bags]))
 
 
-def in_memory(X):
-    """All features, the rows of the proportions that are their bags, and frequencies, of `Instances` that are kept."""
-    features, bags, times = (np.concatenate(part) for part in zip(*X.kept, strict=True))
-    times = times if (times > 1).any() else None
-    return (features - X.center) / X.scale, bags, times
+def stacked(rows):
+    """The `Rows` of several chunks as one."""
+    return Rows(
+        np.concatenate([each.X for each in rows]),
+        np.concatenate([each.bags for each in rows]),
+        np.concatenate([each.frequencies for each in rows]),
+    )
+
+
+def in_memory(data):
+    """`BagData` of `Instances` whose rows are kept; unchanged where they are not."""
+    X = data.X
+    if X.kept is None:
+        return data
+    rows = stacked(X.kept)
+    times = rows.frequencies if (rows.frequencies > 1).any() else None
+    return replace(data, X=X.view.of(rows.X), bags=rows.bags, frequencies=times)
 
 
 def _nothing(one, n_bags):
@@ -238,28 +320,44 @@ def _by_bag(X, codes, function, args):
     return function(X, *args, codes, int(codes.max()) + 1)
 
 
-def part_counts(codes, given):
-    """The `BagCounts` of a chunk, of `Instances.counts`."""
-    if given is None:
-        n = np.array([len(codes)])
-        return BagCounts(np.zeros(len(codes), int), n, None, None)
-    return BagCounts(codes, *given)
+def bags_alone(observed, bags=slice(None)):
+    """`BagCounts` of some bags, whose rows lie elsewhere."""
+    return BagCounts(
+        None, observed.sizes[bags], observed.counts[bags], observed.errors[bags],
+        observed.laplace,
+    )  # fmt: skip
 
 
-def terms(X, codes, given, loss, w, few):
-    """Value, gradient and information of a chunk, or the square roots of the information where these are few."""
-    point = LinearObjective(loss, X, part_counts(codes, given)).at(w)
+def in_chunk(observed, codes):
+    """`BagCounts` of a chunk, from those of its bags alone and the bag of each row."""
+    if observed.counts is None:
+        sizes = np.array([len(codes)])
+        return replace(observed, bags=np.zeros(len(codes), int), sizes=sizes)
+    return replace(observed, bags=codes)
+
+
+class Terms(NamedTuple):
+    """What a chunk adds to an objective: value, gradient, and information or, in a list, factors of it."""
+
+    value: float
+    gradient: np.ndarray
+    curvature: np.ndarray | list | float
+
+
+def terms(X, codes, observed, loss, w, few):
+    """The `Terms` of a chunk; factors of the information where these have few rows."""
+    point = LinearObjective(loss, X, in_chunk(observed, codes)).at(w)
     if few:
-        return point.value, point.gradient, [point.roots()]
-    curved = w.size <= MOST_WEIGHTS
-    return point.value, point.gradient, point.information() if curved else 0.0
+        return Terms(point.value, point.gradient, [point.factors()])
+    curvature = point.information() if w.size <= MOST_WEIGHTS else 0.0
+    return Terms(point.value, point.gradient, curvature)
 
 
-def losses_of(Z, loss, known):
-    """For each chunk the loss of its bags; ValueError for one that compares bags and cannot know the others."""
-    if known.counts is None:  # none are looked at
+def losses_of(Z, loss, observed):
+    """Loss of the bags of each chunk; ValueError for one that compares bags and cannot know those of other chunks."""
+    if observed.counts is None:  # of a loss that does not look at them
         return [loss] * len(Z.parts)
-    loss, place = loss.of_all(known), np.cumsum(Z.sizes > 0) - 1
+    loss, place = loss.of_all(observed), np.cumsum(Z.sizes > 0) - 1
     if loss.fewest_bags > 1:
         raise ValueError(
             f"{loss!r} compares bags, of which a chunk holds some only: define its method `of_all`, see "
@@ -277,33 +375,34 @@ class ChunkObjective(LinearObjective):
     ----------
     loss : BagLoss
     Z : Instances
-    known : BagCounts
+    observed : BagCounts
         One row per bag, with its size as the frequency.
     penalty, linear
         See `LinearObjective`.
     """
 
-    def __init__(self, loss, Z, known, penalty=0.0, linear=None):
-        self.loss, self.Z, self.known, self.linear = loss, Z, known, linear
-        self.losses = losses_of(Z, loss, known)
+    def __init__(self, loss, Z, observed, penalty=0.0, linear=None):
+        self.loss, self.Z, self.observed, self.linear = loss, Z, observed, linear
+        self.losses = losses_of(Z, loss, observed)
         self.penalty = np.broadcast_to(penalty, Z.shape[1])
-        self.n, self.n_passes = int(known.sizes.sum()), 0
+        self.n, self.n_passes = int(observed.sizes.sum()), 0
 
     def at(self, w):
         """See `LinearObjective.at`: one pass."""
-        few, self.n_passes = self.has_few_roots(w), self.n_passes + 1
-        of_chunks = zip(self.Z.counts(self.known), self.losses, strict=True)
-        args = [(given, loss, w, few) for given, loss in of_chunks]
+        few, self.n_passes = self.has_few_factors(w), self.n_passes + 1
+        counts = self.Z.counts(self.observed)
+        chunks = zip(counts, self.losses, strict=True)
+        args = [(observed, loss, w, few) for observed, loss in chunks]
         linear = np.zeros(w.shape) if self.linear is None else self.linear
         value = float(np.sum((0.5 * self.penalty * w - linear) * w))
         gradient, curvature = self.penalty * w - linear, [] if few else 0.0
-        for _, found in self.Z.run(f"pass {self.n_passes}", terms, args):
+        for _, chunk in self.Z.run(f"pass {self.n_passes}", terms, args):
             # eq: eq-beyond-memory-terms
-            value, gradient = value + found[0], gradient + found[1]
-            curvature = curvature + found[2]
-        roots = partial(np.vstack, curvature) if few else None
+            value, gradient = value + chunk.value, gradient + chunk.gradient
+            curvature = curvature + chunk.curvature
+        factors = partial(np.vstack, curvature) if few else None
         penalty = np.tile(self.penalty, len(w))
-        return Point(w, value, gradient, curvature, penalty, roots)
+        return Point(w, value, gradient, curvature, penalty, factors)
 
 
 def rows_of(names, n_bags, keys, number, engine):
@@ -343,16 +442,20 @@ def first_pass(engine, layout, needed, n_bags, keys, *, check=True, merged=None)
     whole, here = needed == "whole bags", effective_n_jobs(engine.n_jobs) == 1
     plain, kept = replace(layout, model=None), None if merged is None else []
     X = Instances(engine, plain, np.zeros(n_bags, int), kept, KEPT)
-    keep = merged is not None and here
-    args = needed == "class moments", not whole, check, keep, bool(merged)
-    for number, one in enumerate(engine.run("first pass", summarize, layout, args)):
-        if one is None:
+    wanted = FirstPass(
+        products=needed == "class moments", sums=not whole, checks=check,
+        keep=merged is not None and here, merge=bool(merged),
+        n_rows=-(-SOME_ROWS // len(engine.chunks)),
+    )  # fmt: skip
+    chunks = engine.run("first pass", summarize, layout, (wanted,))
+    for number, chunk in enumerate(chunks):
+        if chunk is None:
             X.parts.append(None)
             continue
-        rows = rows_of(one[0].names, n_bags, keys, number, engine)
+        rows = rows_of(chunk.part.names, n_bags, keys, number, engine)
         if whole:
             refuse_scattered(X, rows, number)
-        add_chunk(X, rows, *one)
+        add_chunk(X, rows, chunk)
     refuse_shares_of_rows(X.sizes, keys)
     return X
 

@@ -32,7 +32,6 @@ from ._binary import (
     count_factors,
     count_posterior,
     count_weights,
-    exact_of_rows,
     exact_parts,
     exact_posterior,
     saddlepoint_posterior,
@@ -49,6 +48,7 @@ from ._calibration import (
     scores_of,
     spread,
 )
+from ._deviation import estimate_deviation, restricted
 from ._intercepts import Intercepts, bag_intercepts, expected_probabilities
 from ._loss import CountLoss, posterior
 from ._models import CountBoosting, CountLogistic, mean_map_start

@@ -1,7 +1,5 @@
 """The likelihood of the counts of two classes, and the posterior of each label."""
 
-from dataclasses import replace
-
 import numpy as np
 from scipy.special import logit
 
@@ -209,10 +207,9 @@ def count_posterior(f, observed, exact_up_to=20, *, t=None):
     log_p, posterior = saddlepoint_posterior(pi, observed)
     small = (observed.sizes <= exact_up_to) & np.isfinite(t)
     for part in exact_parts(small, observed):
-        rows = part[observed.bags]
-        log_p[part], posterior[rows] = exact_of_rows(
-            pi[rows], observed.part(part), t[part]
-        )
+        of_instances, single = observed.part(part).instances()
+        rows = np.flatnonzero(part[observed.bags])[of_instances]
+        log_p[part], posterior[rows] = exact_posterior(pi[rows], single, t[part])
     pure, gaussian = np.isinf(t), noisy & (not observed.laplace)
     t, moved = np.where(pure, 0, t), softplus(tilted)
     if pure.any():
@@ -220,17 +217,6 @@ def count_posterior(f, observed, exact_up_to=20, *, t=None):
     misfit = t * observed.counts - np.where(gaussian, observed.errors * t**2 / 2, 0)
     # eq: eq-counts-tilted
     return log_p + observed.sums(moved - softplus(f)) - misfit, posterior
-
-
-def exact_of_rows(pi, observed, t):
-    """`exact_posterior` of rows that may stand for several instances each."""
-    if observed.frequencies is None:
-        return exact_posterior(pi, observed, t)
-    times = np.repeat(np.arange(len(pi)), observed.frequencies)
-    single = replace(observed, bags=observed.bags[times], frequencies=None)
-    log_p, posterior = exact_posterior(pi[times], single, t)
-    first = np.cumsum(observed.frequencies) - observed.frequencies
-    return log_p, posterior[first]
 
 
 def count_factors(f, observed, deviation=0.0):

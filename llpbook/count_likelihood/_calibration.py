@@ -82,7 +82,7 @@ def calibration_objective(w, scores, observed, lapse=0.0, C=np.inf, exact_up_to=
     logs = lapsed(F, prior, lapse)
     log_odds = logs if F.ndim == 2 else logs[:, 1] - logs[:, 0]
     # eq: eq-counts-calibration
-    log_likelihood, q, _ = posterior(log_odds, observed, exact_up_to)
+    log_likelihood, q = posterior(log_odds, observed, exact_up_to)
     q, p = q if F.ndim == 2 else np.column_stack([1 - q, q]), np.exp(logs)
     miss = (p - q) * (1 - lapse * prior / np.maximum(p, 1e-300))
     slopes = miss - np.exp(lapsed(F, prior, 0)) * miss.sum(axis=1, keepdims=True)

@@ -8,53 +8,28 @@ from scipy.special import softmax
 from .._linear import BagLoss, curvature, tilt_classes
 from ..base import expit
 from ._binary import count_factors, count_posterior, tilt
+from ._deviation import estimate_deviation
 from ._intercepts import bag_intercepts, expected_probabilities
 from ._several import class_factors, class_posterior
 
 
-def posterior(scores, observed, exact_up_to=20, deviation=0.0):
-    """`count_posterior` of one column of scores, `class_posterior` of several, and the probabilities before it.
+def posterior(scores, observed, exact_up_to=20):
+    """`count_posterior` of one column of scores, `class_posterior` of several.
 
     Parameters
     ----------
     scores : ndarray, shape (n_instances,) or (n_instances, n_classes)
     observed : BagCounts
     exact_up_to : int, default 20
-    deviation : float, default 0.0
-        Of an intercept of each bag, see `bag_intercepts`.
 
     Returns
     -------
     log_likelihood : ndarray, shape (n_bags,)
-    posterior, prior : ndarray, of the shape of scores
-        Their difference is the gradient. With intercepts the prior is the mean over the intercept given the count; the
-        posterior of a label does not depend on the intercept.
-
-    Raises
-    ------
-    ValueError
-        For a deviation with several classes or with errors of the counts.
+    posterior : ndarray, of the shape of scores
     """
-    return with_state(scores, observed, exact_up_to, deviation)[0]
-
-
-def with_state(scores, observed, exact_up_to, deviation, state=(None, None)):
-    """Result of `posterior`, and the tilts and modes to start from the next time."""
-    if deviation and (scores.ndim == 2 or observed.errors.any()):
-        raise ValueError(
-            f"bag_deviation={deviation!r} is for two classes, and for shares without errors"
-        )
     if scores.ndim == 2:
-        T = tilt_classes(scores, observed, state[0])
-        log_likelihood, q = class_posterior(scores, observed, T=T)
-        return (log_likelihood, q, softmax(scores, axis=1)), (T, None)
-    t = tilt(scores, observed, state[0])
-    log_likelihood, q = count_posterior(scores, observed, exact_up_to, t=t)
-    if not deviation:
-        return (log_likelihood, q, expit(scores)), (t, None)
-    intercepts = bag_intercepts(scores, observed, deviation, state[1])
-    mean = expected_probabilities(scores, observed, intercepts)
-    return (log_likelihood + intercepts.log_ratio, q, mean), (t, intercepts.mode)
+        return class_posterior(scores, observed)
+    return count_posterior(scores, observed, exact_up_to)
 
 
 @dataclass(frozen=True)
@@ -94,6 +69,10 @@ class CountLoss(BagLoss):
         """A copy of the loss with another `bag_deviation`."""
         return replace(self, bag_deviation=deviation)
 
+    def with_estimated_deviation(self, objective, start, *, max_iter, tol):
+        """This loss with the deviation of `estimate_deviation`; parameters as there."""
+        return self.with_deviation(estimate_deviation(objective, start, max_iter, tol))
+
     def effects(self, scores, observed):
         """Mean and standard deviation of the random intercept of each bag given its count, each of shape (n_bags,)."""
         intercepts = bag_intercepts(scores, observed, self.bag_deviation)
@@ -110,15 +89,34 @@ class CountLoss(BagLoss):
         return curvature(s)
 
     def evaluate(self, scores, observed, state=None):
-        """See `BagLoss.evaluate`; the state are tilts."""
-        (log_likelihood, q, s), state = with_state(
-            scores,
-            observed,
-            self.exact_up_to,
-            self.bag_deviation,
-            state or (None, None),
-        )
-        return -float(log_likelihood.sum()), s - q, state
+        """See `BagLoss.evaluate`; the state holds the tilts, and the modes of the intercepts.
+
+        The gradient is the probability of a label before the count, minus that given the count. With intercepts it is
+        the mean over the intercept given the count; the posterior of a label does not depend on the intercept.
+        """
+        tilts, modes = state or (None, None)
+        if self.bag_deviation and (scores.ndim == 2 or observed.errors.any()):
+            raise ValueError(
+                f"bag_deviation={self.bag_deviation!r} is for two classes, and for shares without errors"
+            )
+        if scores.ndim == 2:
+            tilts = tilt_classes(scores, observed, tilts)
+            log_likelihood, q = class_posterior(scores, observed, T=tilts)
+            return (
+                -float(log_likelihood.sum()),
+                softmax(scores, axis=1) - q,
+                (tilts, None),
+            )
+        tilts, prior = tilt(scores, observed, tilts), expit(scores)
+        log_likelihood, q = count_posterior(scores, observed, self.exact_up_to, t=tilts)
+        if self.bag_deviation:
+            intercepts = bag_intercepts(scores, observed, self.bag_deviation, modes)
+            prior = expected_probabilities(scores, observed, intercepts)
+            log_likelihood, modes = (
+                log_likelihood + intercepts.log_ratio,
+                intercepts.mode,
+            )
+        return -float(log_likelihood.sum()), prior - q, (tilts, modes)
 
     def factors(self, scores, observed, state=None):
         """See `BagLoss.factors`."""

@@ -110,7 +110,7 @@ class CountLogistic(LinearBagModel):
         self.proportion_noise, self.bag_deviation = proportion_noise, bag_deviation
         self.max_iter, self.tol = max_iter, tol
 
-    def _bag_loss(self, prior):
+    def _bag_loss(self):
         return CountLoss(self.exact_up_to)
 
 
@@ -231,5 +231,5 @@ class CountBoosting(BoostedBagModel):
         self.exact_up_to, self.proportion_errors = exact_up_to, proportion_errors
         self.verbose = verbose
 
-    def _bag_loss(self, prior):
+    def _bag_loss(self):
         return CountLoss(self.exact_up_to)

@@ -9,9 +9,8 @@ import pandas as pd
 import scipy.sparse as sp
 
 from .._input import ArrayLike, Matrix, Proportions, check_column
-from .._linear import LinearObjective
-from ..base import last_step, merge_rows, one_column, warn
-from ..count_likelihood import CountLoss, posterior
+from ..base import merge_rows, one_column, warn
+from ..count_likelihood import posterior
 from ..uncertainty import (
     bag_gradients,
     check_gradient,
@@ -40,10 +39,8 @@ class Cells:
 
     Attributes
     ----------
-    fit : Linear
-        The model with these rows, ``fit.Z`` with the 1 of an intercept.
-    penalty : ndarray, shape (n_columns,)
-    C : float
+    fit : Problem
+        Of the model, with these rows.
     members : ndarray of bool, shape (n_groups, n_rows)
     names : ndarray, shape (n_groups,)
     classes : ndarray, shape (n_classes,)
@@ -57,8 +54,6 @@ class Cells:
     """
 
     fit: Any
-    penalty: np.ndarray
-    C: float
     members: np.ndarray
     names: np.ndarray
     classes: np.ndarray
@@ -74,17 +69,17 @@ class Cells:
 
     @property
     def scores(self):
-        """Of the rows by the model."""
+        """Scores of the rows by the model."""
         return one_column(self.fit.Z @ self.fit.weights.T)
 
     @property
-    def known(self):
-        """What is known of the bags."""
-        return self.fit.known
+    def observed(self):
+        """Counts of the bags."""
+        return self.fit.observed
 
     def probabilities(self, scores):
-        """Of each class given the counts of the bags, shape (n_rows, n_classes)."""
-        q = posterior(scores, self.known, self.fit.exact_up_to)[1]
+        """Probability of each class given the counts of the bags, shape (n_rows, n_classes)."""
+        q = posterior(scores, self.observed, self.fit.loss.exact_up_to)[1]
         q = np.column_stack([1 - q, q]) if q.ndim == 1 else q
         return np.clip(q, 0, 1)
 
@@ -139,7 +134,7 @@ def rates_within(split, lean):
     return split.total(np.clip(split.even + lean, split.low, split.high))
 
 
-def context(members, known):
+def context(members, observed):
     r"""The share of a group in the bag of each row, less its mean over the instances.
 
     :math:`z_k = n_{kG} / n_k - n_G / n`.
@@ -147,15 +142,15 @@ def context(members, known):
     Parameters
     ----------
     members : ndarray of bool, shape (n_rows,)
-    known : BagCounts
+    observed : BagCounts
 
     Returns
     -------
     ndarray, shape (n_rows,)
     """
-    inside = known.sums(members.astype(float))
-    z = inside / known.sizes - inside.sum() / known.sizes.sum()
-    return z[known.bags]
+    inside = observed.sums(members.astype(float))
+    z = inside / observed.sizes - inside.sum() / observed.sizes.sum()
+    return z[observed.bags]
 
 
 def rates_between(split, limit):
@@ -205,14 +200,15 @@ def contextual_scores(cells, members, z):
     -------
     ndarray, shape (n_rows,) or (n_rows, n_classes)
     """
-    fit, known = cells.fit, cells.known
-    deviation = np.sqrt(known.total(z**2) / known.sizes.sum())
+    fit, observed = cells.fit, cells.observed
+    deviation = np.sqrt(observed.total(z**2) / observed.sizes.sum())
     wider = sp.hstack if sp.issparse(fit.Z) else np.hstack
     Z = wider([fit.Z, (z / deviation)[:, None]])
     Z = Z.tocsr() if sp.issparse(Z) else Z
     start = np.column_stack([fit.weights, np.zeros(len(fit.weights))])
-    penalty = np.append(cells.penalty, 1 / cells.C)
-    objective = LinearObjective(CountLoss(fit.exact_up_to), Z, known, penalty)
+    penalty = np.append(fit.penalty, fit.penalty.max())
+    loss = fit.loss.with_deviation(0.0)
+    objective = replace(fit, loss=loss, Z=Z, penalty=penalty).objective()
     return one_column(Z @ objective.solve(start).w.T)
 
 
@@ -317,15 +313,15 @@ def split_of(cells, q):
     -------
     Split
     """
-    known, places = cells.known, cells.places.astype(float)
-    sizes, inside = known.sizes, known.sums(places.T).T
+    observed, places = cells.observed, cells.places.astype(float)
+    sizes, inside = observed.sizes, observed.sums(places.T).T
     kept = range(1, 2) if len(cells.classes) == 2 else range(len(cells.classes))
-    counts = known.counts.reshape(len(sizes), -1)
-    errors = known.errors.reshape(len(sizes), -1)[:, :: counts.shape[1] + 1]
+    counts = observed.counts.reshape(len(sizes), -1)
+    errors = observed.errors.reshape(len(sizes), -1)[:, :: counts.shape[1] + 1]
     swing, parts = inside * (1 - inside / sizes), []
     for column, k in enumerate(kept):
-        even = inside * known.sums(q[:, k]) / sizes
-        fitted = known.sums((places * q[:, k]).T).T
+        even = inside * observed.sums(q[:, k]) / sizes
+        fitted = observed.sums((places * q[:, k]).T).T
         slack = cells.slack + LOOSE * np.sqrt(errors[:, column])
         ends = loose_bounds(sizes, counts[:, column], inside, slack)
         parts.append([inside, even, fitted - even, swing, *ends])
@@ -339,7 +335,7 @@ def contextual_rates(cells):
     """The rates of the contextual fits, one per group, for each place and class."""
     parts = np.empty((len(cells.places), cells.n_columns))
     for g, members in enumerate(cells.members):
-        z, rows = context(members, cells.known), cells.group_of == g
+        z, rows = context(members, cells.observed), cells.group_of == g
         scores = cells.scores
         if np.ptp(z) > 1e-9:
             scores = contextual_scores(cells, members, z)
@@ -352,10 +348,10 @@ def contextual_rates(cells):
 
 def unseen_groups(cells, counts=None):
     """Which groups have only bounds, with a warning: the shares cannot show them, or no bag mixes them with others."""
-    known, names = cells.known, cells.names
-    inside = known.sums(cells.members.astype(float).T).T
-    same = np.ptp(inside / known.sizes, axis=1) < 1e-9
-    pure = ((inside == 0) | (inside == known.sizes)).all(axis=1)
+    observed, names = cells.observed, cells.names
+    inside = observed.sums(cells.members.astype(float).T).T
+    same = np.ptp(inside / observed.sizes, axis=1) < 1e-9
+    pure = ((inside == 0) | (inside == observed.sizes)).all(axis=1)
     unseen = (same | ((inside > 0).sum(axis=1) < FEWEST)) & ~pure
     if counts is None and inside.max() <= 1:
         warn(
@@ -374,8 +370,8 @@ def unseen_groups(cells, counts=None):
     return unseen | pure
 
 
-def warn_of_chance(cells, found):
-    """Say where the 95 % interval of the plain rate, the chance of the bags, leaves the band, or cannot be had."""
+def warn_of_chance(cells, band):
+    """Warn where the 95 % interval of the plain rate, the chance of the bags, leaves the band or is not available."""
     try:
         V = covariance_of(cells.fit)
     except ValueError as error:
@@ -385,13 +381,14 @@ def warn_of_chance(cells, found):
         return
     sums = group_sums(cells.fit, cells.members, None, 0.0)
     table = rate_table(sums, V, cells.names, cells.classes, 0.95)
-    low = np.maximum(table["low"].to_numpy(), found["least"])
-    high = np.minimum(table["high"].to_numpy(), found["most"])
-    over = (low < found["low"] - 0.01) | (high > found["high"] + 0.01)
+    low = np.maximum(table["low"].to_numpy(), band["least"])
+    high = np.minimum(table["high"].to_numpy(), band["most"])
+    over = (low < band["low"] - 0.01) | (high > band["high"] + 0.01)
+    n_bags = len(cells.observed.sizes)
     if over.any():
         warn(
-            f"by the chance of the {len(cells.known.sizes)} bags alone, the rates of {over.sum()} of {len(found)} rows "
-            f"may leave the band, such as {found.index[over][0]!r}: its 95 % interval is [{low[over].iloc[0]:.2f}, "
+            f"by the chance of the {n_bags} bags alone, the rates of {over.sum()} of {len(band)} rows may leave the "
+            f"band, such as {band.index[over][0]!r}: its 95 % interval is [{low[over].iloc[0]:.2f}, "
             f"{high[over].iloc[0]:.2f}]; report the bounds beside the band"
         )
 
@@ -407,42 +404,37 @@ def read_cells(
     if units is not None:
         check_column("units", units, len(np.asarray(group)), X)
         where, unit_names = members_of(units, data, X)
-    last = last_step(model)
-    penalty = np.full(fit.Z.shape[1], 1 / last.C)
-    if last.fit_intercept and not last.penalize_intercept:
-        penalty[-1] = 0.0
-    fit, members, where = merged(fit, data, members, where)
-    gradient = bag_gradients(fit).sum(axis=0)
-    check_gradient(fit.weights, gradient, fit.known.sizes.sum(), fit.penalty, fit.slack)
-    slack = np.zeros(len(fit.known.sizes))
-    if not fit.known.errors.any():
+    n_groups = len(members)
+    fit, masks = merged(fit, data, np.vstack([members, where]))
+    members, where = masks[:n_groups], masks[n_groups:]
+    gradient, n = bag_gradients(fit).sum(axis=0), fit.observed.sizes.sum()
+    check_gradient(fit.weights, gradient, n, fit.curvature, fit.slack)
+    slack = np.zeros(len(fit.observed.sizes))
+    if not fit.observed.errors.any():
         slack = slack_of_counts(data, rounding)[fit.used]
-    places = places_of(members, where, names, unit_names, data.classes)
-    return Cells(fit, penalty, last.C, members, names, data.classes, slack, *places)
-
-
-def places_of(members, where, names, unit_names, classes):
-    """Each group in each unit: its rows, the number of its group, and the rows of a table."""
-    every = np.ndindex(len(where), len(members))
+    every = np.ndindex(len(where), n_groups)
     pairs = [(u, g) for u, g in every if (where[u] & members[g]).any()]
-    places = np.array([where[u] & members[g] for u, g in pairs])
-    index = [names[g] for _, g in pairs]
+    rows = [names[g] for _, g in pairs]
     if unit_names is not None:
-        index = [(unit_names[u], names[g]) for u, g in pairs]
-    return places, np.array([g for _, g in pairs]), band_index(index, classes)
+        rows = [(unit_names[u], names[g]) for u, g in pairs]
+    return Cells(
+        fit, members, names, data.classes, slack,
+        places=np.array([where[u] & members[g] for u, g in pairs]),
+        group_of=np.array([g for _, g in pairs]), index=band_index(rows, data.classes),
+    )  # fmt: skip
 
 
-def merged(fit, data, *masks):
+def merged(fit, data, masks):
     """The fit and masks of rows, in the order of the bags; of a dense matrix, equal rows of a bag as one."""
-    Z, known, every = fit.Z, fit.known, np.vstack(masks)
+    Z, observed, every = fit.Z, fit.observed, masks
     if isinstance(Z, np.ndarray):
         rows = merge_rows(replace(data, X=np.column_stack([Z, every.T])))
         Z, every = rows.X[:, : Z.shape[1]], rows.X[:, Z.shape[1] :].T > 0
         codes = np.searchsorted(fit.used, rows.bags)
-        known = replace(known, bags=codes, frequencies=rows.frequencies)
-    order = np.argsort(known.bags, kind="stable")
-    fit = fit._replace(Z=Z[order], known=known.reordered(order))
-    return fit, *np.split(every[:, order], np.cumsum([len(m) for m in masks])[:-1])
+        observed = replace(observed, bags=codes, frequencies=rows.frequencies)
+    order = np.argsort(observed.bags, kind="stable")
+    fit = replace(fit, Z=Z[order], observed=observed.reordered(order))
+    return fit, every[:, order]
 
 
 def band_index(names, classes):

@@ -82,8 +82,8 @@ def effect_needed(
         raise ValueError(f"value must be a rate in [0, 1], got {value!r}")
     cells = read_cells(model, X, bags, proportions, group, counts, rounding)
     split = split_of(cells, cells.probabilities(cells.scores))
-    sizes, n_places = cells.known.sizes, len(cells.places)
-    shares = cells.known.shares[:, -cells.n_columns :]
+    sizes, n_places = cells.observed.sizes, len(cells.places)
+    shares = cells.observed.shares[:, -cells.n_columns :]
     goal = np.tile(sizes @ shares / sizes.sum(), n_places)
     if value is not None:
         goal = np.full(len(split.even), value)

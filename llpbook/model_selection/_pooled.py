@@ -1,6 +1,7 @@
 """Scores of whole bags by predictions out of fold."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 
 from .._input import NDArray, Proportions, check_method_params, safe_split
-from ..base import fit_to_bags
+from ..base import comparing, fit_to_bags
 
 #: Prefix of the name of a score: whole bags are scored, once, by predictions that are all held out.
 POOLED = "pooled_"
@@ -40,6 +41,21 @@ class Around(ClassifierMixin, BaseEstimator):
         return self._each("predict", X)
 
 
+@dataclass(eq=False)
+class OfSearch:
+    """What the fits of a search have in common, in workers too.
+
+    Attributes
+    ----------
+    proportions : array-like, Series, dict or DataFrame
+    comparing : bool
+        True while settings are compared.
+    """
+
+    proportions: Proportions
+    comparing: bool = False
+
+
 class WithShares(Around):
     """An estimator, or a pipeline of any depth, with the proportions that each of its fits gets whole.
 
@@ -49,19 +65,20 @@ class WithShares(Around):
     Parameters
     ----------
     estimator : LLPClassifier or Pipeline
-    proportions : array-like, Series, dict or DataFrame
+    search : OfSearch
+        Clones share it.
     """
 
-    def __init__(self, estimator: Any, proportions: Proportions):
-        self.estimator, self.proportions = estimator, proportions
+    def __init__(self, estimator: Any, search: OfSearch):
+        self.estimator, self.search = estimator, search
 
     def __sklearn_clone__(self):
-        # without a copy of the proportions
-        return WithShares(clone(self.estimator), self.proportions)
+        return WithShares(clone(self.estimator), self.search)
 
     def fit(self, X, bags, labels=None):
         """Fit the estimator inside."""
-        fit_to_bags(self.estimator, X, bags, self.proportions, labels)
+        with comparing(self.search.comparing):
+            fit_to_bags(self.estimator, X, bags, self.search.proportions, labels)
         return self
 
     @property
@@ -129,9 +146,14 @@ class OutOfFold(Around):
         return clone(model).fit(X, bags, **params)
 
     @property
+    def search(self):
+        return self.estimator.search
+
+    @property
     def models_(self):
         if self.fits_ is None:
-            self.fits_ = [self._fit_to(train) for train, _ in self.splits]
+            with comparing():
+                self.fits_ = [self._fit_to(train) for train, _ in self.splits]
         return self.fits_
 
     def _fit_to(self, train):
@@ -159,7 +181,7 @@ class OutOfFold(Around):
 
 def with_shares(estimator, proportions, splits=None):
     """Wrap an estimator with its shares, and in `OutOfFold` where there are splits."""
-    wrapped = WithShares(estimator, proportions)
+    wrapped = WithShares(estimator, OfSearch(proportions))
     return wrapped if splits is None else OutOfFold(wrapped, splits)
 
 

@@ -27,7 +27,7 @@ from .._input import (
     rows_of_instances,
     safe_indexing,
 )
-from ..base import check_learner, predict_proportions, warn
+from ..base import check_learner, comparing, predict_proportions, warn
 from ..baselines import MajorityClass
 from ._pooled import (
     POOLED,
@@ -68,7 +68,8 @@ def select_setting(estimator, settings, splits, data, scorer):
     for i, setting in enumerate(settings):
         for s, (train, test) in enumerate(splits):
             model = clone(estimator).set_params(**setting)
-            model.fit(X[train], bags[train], proportions)
+            with comparing():
+                model.fit(X[train], bags[train], proportions)
             errors[i, s] = -scorer(model, X[test], bags[test])
     # eq: eq-ms-select
     return settings[errors.mean(axis=1).argmin()], errors
@@ -166,6 +167,16 @@ class BagSearch:
         forget(self)
         vars(self).update({k: v for k, v in vars(run).items() if k.endswith("_")})
         return self
+
+    def _run_search(self, evaluate_candidates, *, callback_ctx=None):
+        """Compare the settings, among which no fit warns of what concerns it alone."""
+        of_search = self.estimator.search
+        of_search.comparing = True
+        context = {} if callback_ctx is None else {"callback_ctx": callback_ctx}
+        try:
+            super()._run_search(evaluate_candidates, **context)
+        finally:
+            of_search.comparing = False
 
     def _choose(self, X, bags, proportions, labels):
         """Score all settings and the majority class, with scorers and splits that are read, and fit the best."""

@@ -15,7 +15,7 @@ Chapter: ``book/uncertainty``. Sources: duncan1953 for the bounds, goodman1953 a
 the sandwich for counts is ours.
 """
 
-from .._linear import BagCounts
+from .._linear import BagCounts, Problem
 from ._accuracy import (
     accuracy_bounds,
     agreement_bounds,
@@ -31,7 +31,7 @@ from ._chunks import chunk_coefficient_table, chunk_group_rate
 from ._covariance import (
     LaplaceCovariance,
     Sandwich,
-    information_roots,
+    information_factors,
     laplace_covariance,
 )
 from ._deviation import BagDeviation, NormalCounts, bag_deviation, judged
@@ -57,7 +57,6 @@ from ._report import BagReport, bag_influence, bag_report, miss
 from ._sandwich import (
     STEP,
     BagSums,
-    Linear,
     bag_gradients,
     bag_hessians,
     influences,

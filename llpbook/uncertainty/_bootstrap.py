@@ -24,6 +24,7 @@ from ..base import (
     NotIdentifiableError,
     Progress,
     check_learner,
+    comparing,
     fit_to_bags,
     read_bags,
     warn,
@@ -178,7 +179,8 @@ def _replicate(estimator, X, data, shares, drawn, statistic, own):
     counts = None if data.frequencies is None else data.frequencies[rows]
     X = safe_indexing(X, rows)
     try:
-        return _evaluate(estimator, X, codes, shares, counts, statistic)
+        with comparing():
+            return _evaluate(estimator, X, codes, shares, counts, statistic)
     except NotIdentifiableError:  # the caller counts these, and warns
         return None
 

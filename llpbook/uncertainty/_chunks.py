@@ -10,23 +10,14 @@ import numpy as np
 import pandas as pd
 
 from .._input import Chunks, Proportions
-from .._linear import bag_counts
-from ..base import BagData, error_covariances, one_column
-from ..beyond_memory import Engine, Layout, noise_of, part_counts, read_chunks
+from ..base import BagData, one_column
+from ..beyond_memory import Engine, Layout, in_chunk, noise_of, read_chunks
 from ._accuracy import check_classes
 from ._cautions import caution, caution_of_rates, deviations
 from ._covariance import Sandwich
 from ._deviation import joined
 from ._groups import group_sums, rate_table, read_groups
-from ._sandwich import (
-    BagSums,
-    Linear,
-    bag_squares,
-    bag_sums,
-    penalty_of,
-    slack_of,
-    split_model,
-)
+from ._sandwich import BagSums, bag_squares, bag_sums, split_model
 from ._table import (
     CoefficientTable,
     check_converged,
@@ -49,57 +40,52 @@ class Fit:
     """
 
     def __init__(
-        self, model, chunks, proportions, bags, features, n_jobs, check_chunks, verbose,
-        group=None,
+        self, model, chunks, proportions, *, bags, features, n_jobs, check_chunks,
+        verbose, group=None,
     ):  # fmt: skip
-        self.before, last = split_model(model)
+        self.before, self.last = split_model(model)
         names = getattr(model, "feature_names_in_", None)
         features = names if features is None else features
         steps = () if self.before is None else tuple(s for _, s in self.before.steps)
         steps = tuple(s for s in steps if s not in (None, "passthrough"))
         engine = Engine("chunks", chunks, n_jobs, verbose)
         layout = Layout(bags, features, steps, group)
-        check = {"noisy": noise_of(last), "check": check_chunks}
-        data = read_chunks(engine, proportions, layout, "whole bags", **check)
-        check_classes(data, last)
-        check_columns(data.X, last, names)
-        errors = last.proportion_errors
-        covariances = None if errors is None else error_covariances(errors, data)
-        shape = data.bags, data.proportions, covariances, data.frequencies
-        laplace = last.proportion_noise == "laplace"
-        self.known = replace(bag_counts(*shape), laplace=laplace)
-        self.last, self.data, self.X = last, data, data.X
-        self.weights = last.coef_
-        if last.fit_intercept:
-            self.weights = np.column_stack([last.coef_, last.intercept_])
-            self.X = self.X.with_constant()
-        self.penalty = penalty_of(last, self.weights)
+        data = read_chunks(
+            engine, proportions, layout, "whole bags", noisy=noise_of(self.last),
+            check=check_chunks,
+        )  # fmt: skip
+        check_classes(data, self.last)
+        check_columns(data.X, self.last, names)
+        self.data, self.problem = data, self.last.problem(data)
 
     def sums(self, what, function, *args, group=None):
-        """A pass: what ``function(Linear, *args)`` makes of each chunk."""
-        X = replace(self.X, layout=replace(self.X.layout, group=group))
-        loss = self.last.loss_
-        of_model = self.weights, self.penalty, loss.exact_up_to, loss.bag_deviation
-        counts = self.X.counts(self.known)
-        shares = [part and self.data.proportions[part.rows] for part in X.parts]
-        if group is not None:
-            counts = zip(counts, shares, strict=True)
-        more = [(function, given, of_model, args) for given in counts]
-        return X.run(what, _linear if group is None else _grouped, more)
+        """A pass: pairs of a part and of ``function(Problem, *args)`` for its chunk."""
+        X, observed = self.problem.Z, self.problem.observed
+        X = replace(X, layout=replace(X.layout, group=group))
+        tasks = []
+        for part, counts in zip(X.parts, X.counts(observed), strict=True):
+            problem = replace(self.problem, Z=None, observed=counts, used=None)
+            shares = part and self.data.proportions[part.rows]
+            own = args if group is None else (shares, *args)
+            tasks.append((function, problem, own))
+        return X.run(what, _of_chunk if group is None else _of_groups, tasks)
 
     def covariance(self, deviation=0.0):
         """The `Sandwich` of the weights, in two passes; with the warnings of `caution_of`."""
-        passed = self.sums("pass over gradients", sums_and_deviations)
-        found, parts = zip(*(one for _, one in passed), strict=True)
-        gradient, hessian = (sum(one[j] for one in found) for j in (2, 3))
+        problem, n_bags = self.problem, len(self.data.bags)
+        weights, curvature = problem.weights, problem.curvature
+        chunks = [one for _, one in self.sums("pass over gradients", sums_of_bags)]
+        gradient = sum(sums.gradient for sums, _ in chunks)
+        hessian = sum(sums.hessian for sums, _ in chunks)
         sums = BagSums(self.data.n_instances, self.data.bags, gradient, hessian)
-        J, L = check_maximum(self.weights, sums, self.penalty), len(sums.used)
+        J = check_maximum(weights, sums, curvature)
         squares = self.sums("pass over squares", bag_squares, J)
-        V = L / (L - 1) * sum(one for _, one in squares)
-        check_converged(self.weights, sums, J, V, self.penalty, slack_of(self.last))
-        whole = [joined(one) for one in zip(*parts, strict=True)]
-        caution(len(self.data.bags), self.weights.size, whole, deviation)
-        return Sandwich.of(V, L - len(V), self.weights, J, self.penalty)
+        V = n_bags / (n_bags - 1) * sum(one for _, one in squares)
+        check_converged(weights, sums, J, V, curvature, problem.slack)
+        of_classes = zip(*(parts for _, parts in chunks), strict=True)
+        whole = [joined(parts) for parts in of_classes]
+        caution(n_bags, weights.size, whole, deviation)
+        return Sandwich.of(V, n_bags - len(V), weights, J, curvature)
 
 
 def check_columns(X, last, names):
@@ -114,20 +100,19 @@ def check_columns(X, last, names):
         )
 
 
-def sums_and_deviations(fit):
-    """What the first pass makes of a chunk: `bag_sums`, and `deviations`."""
+def sums_of_bags(fit):
+    """The `bag_sums` and the `deviations` of a chunk."""
     scores = one_column(fit.Z @ fit.weights.T)
-    return bag_sums(fit), deviations(scores, fit.Z, fit.known)
+    return bag_sums(fit), deviations(scores, fit.Z, fit.observed)
 
 
-def _linear(X, codes, function, given, of_model, args):
-    weights, penalty, exact_up_to, deviation = of_model
-    of_bags = part_counts(codes, given), penalty, exact_up_to, codes
-    return function(Linear(weights, X, *of_bags, deviation=deviation), *args)
+def _of_chunk(X, codes, function, problem, args):
+    observed = in_chunk(problem.observed, codes)
+    return function(replace(problem, Z=X, observed=observed), *args)
 
 
-def _grouped(X, codes, groups, function, given, of_model, args):
-    return _linear(X, codes, function, given[0], of_model, (groups, given[1], *args))
+def _of_groups(X, codes, groups, function, problem, args):
+    return _of_chunk(X, codes, function, problem, (groups, *args))
 
 
 def chunk_coefficient_table(
@@ -173,13 +158,15 @@ def chunk_coefficient_table(
     True
     """
     check_level(level)
-    of_chunks = bags, features, n_jobs, check_chunks, verbose
-    fit = Fit(model, chunks, proportions, *of_chunks)
+    fit = Fit(
+        model, chunks, proportions, bags=bags, features=features, n_jobs=n_jobs,
+        check_chunks=check_chunks, verbose=verbose,
+    )  # fmt: skip
     V = fit.covariance(fit.last.loss_.bag_deviation)
-    columns = pd.DataFrame(columns=fit.X.layout.features)
+    columns = pd.DataFrame(columns=fit.data.X.layout.features)
     A, names = in_units(fit.before, fit.last, columns)
-    sizes = fit.data.n_instances, len(fit.data.bags)
-    return make_table(fit.weights, V, A, names, fit.last, *sizes, level)
+    n, n_bags = fit.data.n_instances, len(fit.data.bags)
+    return make_table(fit.problem.weights, V, A, names, fit.last, n, n_bags, level)
 
 
 def sums_of_chunk(fit, groups, shares, exact, rounding):
@@ -187,9 +174,9 @@ def sums_of_chunk(fit, groups, shares, exact, rounding):
     if groups.dtype == bool and not groups.any():
         return {}
     members, names = read_groups(groups, len(groups))
-    data = BagData(fit.Z, fit.known.bags, shares, None) if exact else None
-    sums = group_sums(fit, members, data, rounding)
-    return dict(zip(names.tolist(), zip(*sums, strict=True), strict=True))
+    data = BagData(fit.Z, fit.observed.bags, shares, None) if exact else None
+    sums = zip(*group_sums(fit, members, data, rounding), strict=True)
+    return dict(zip(names.tolist(), sums, strict=True))
 
 
 def chunk_group_rate(
@@ -236,13 +223,15 @@ def chunk_group_rate(
     [0.2, 0.6]
     """
     check_level(level)
-    of_chunks = bags, features, n_jobs, check_chunks, verbose
-    fit = Fit(model, chunks, proportions, *of_chunks, group)
-    V, exact = fit.covariance(), not fit.known.errors.any()
+    fit = Fit(
+        model, chunks, proportions, bags=bags, features=features, n_jobs=n_jobs,
+        check_chunks=check_chunks, verbose=verbose, group=group,
+    )  # fmt: skip
+    V, exact = fit.covariance(), not fit.problem.observed.errors.any()
     run = fit.sums("pass over groups", sums_of_chunk, exact, rounding, group=group)
     totals: dict = {}
-    for _, found in run:
-        for name, sums in found.items():
+    for _, groups in run:
+        for name, sums in groups.items():
             before = totals.get(name, [0.0] * len(sums))
             totals[name] = [a + b for a, b in zip(before, sums, strict=True)]
     if not totals:
@@ -250,4 +239,5 @@ def chunk_group_rate(
     names = pd.Index(list(totals)).sort_values()
     sums = [np.array(column) for column in zip(*map(totals.get, names), strict=True)]
     table = rate_table(sums, V, names.to_numpy(), fit.data.classes, level)
-    return caution_of_rates(table, V, len(fit.data.bags), fit.weights.size)
+    n_weights = fit.problem.weights.size
+    return caution_of_rates(table, V, len(fit.data.bags), n_weights)

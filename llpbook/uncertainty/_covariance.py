@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from .._linear import LinearObjective, prior_precision
+from .._linear import prior_precision
 from ..base import one_column, require_memory
-from ..count_likelihood import CountLoss
 
 #: How many times as large a C is, of which a Newton step says how much the penalty holds back.
 WEAKER = 100
@@ -62,7 +61,7 @@ class Sandwich:
 
 @dataclass(frozen=True, eq=False)
 class LaplaceCovariance:
-    r"""The inverse of :math:`P + F^\top F`, never as a matrix: with a prior of precision P, and few roots F.
+    r"""The inverse of :math:`P + F^\top F`, never as a matrix: with a prior of precision P, and factors F of few rows.
 
     :math:`P^{-1} - R^\top R`, where :math:`R^\top R` is what the counts take away from the prior.
 
@@ -71,7 +70,7 @@ class LaplaceCovariance:
     units : sparse array, shape (n_coefficients, n_weights)
     variance : ndarray, shape (n_weights,)
         Of the prior.
-    taken : ndarray, shape (n_roots, n_weights)
+    taken : ndarray, shape (n_factors, n_weights)
         R.
     df : float
         Infinite: normal quantiles.
@@ -114,23 +113,22 @@ def laplace_covariance(fit):
 
     Parameters
     ----------
-    fit : Linear
+    fit : Problem
 
     Returns
     -------
     LaplaceCovariance
         With the expected information of the counts. A free intercept has next to no prior.
     """
-    F = information_roots(fit)
-    variance = 1 / prior_precision(fit.penalty.diagonal())
+    F = information_factors(fit)
+    variance = 1 / prior_precision(fit.curvature.diagonal())
     scaled = F * variance
     inner = np.linalg.cholesky(np.eye(len(F)) + scaled @ F.T)
     eye = sp.eye_array(len(variance), format="csr")
     return LaplaceCovariance(eye, variance, np.linalg.solve(inner, scaled))
 
 
-def information_roots(fit):
-    """A matrix of few rows, whose product with itself is the expected information of the counts of a `Linear`."""
-    loss = CountLoss(fit.exact_up_to, fit.deviation)
-    objective = LinearObjective(loss, fit.Z, fit.known)
-    return objective.roots(one_column(objective.Z @ fit.weights.T))
+def information_factors(fit):
+    """Matrix of few rows whose product with itself is the expected information of the counts of a `Problem`."""
+    objective = fit.objective()
+    return objective.factors(one_column(objective.Z @ fit.weights.T))

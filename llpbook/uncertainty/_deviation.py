@@ -8,9 +8,9 @@ from scipy.special import expit
 from sklearn.utils import check_random_state
 
 from .._input import ArrayLike, Matrix, Proportions, RandomState, check_whole
-from .._linear import LinearObjective, estimate_deviation, prior_precision
+from .._linear import prior_precision
 from .._printed import Printed
-from ..count_likelihood import CountLoss
+from ..count_likelihood import estimate_deviation
 from ._sandwich import read_fit
 
 #: Deviations that the statistic tries, in log-odds.
@@ -43,8 +43,7 @@ class BagDeviation(Printed):
     Examples
     --------
     >>> from llpbook.uncertainty import BagDeviation
-    >>> by_penalty = {0.1: 0.4}, {0.1: 0.01}
-    >>> print(BagDeviation(0.4, 0.01, "differ", *by_penalty, "", 60, 3))  # doctest: +ELLIPSIS
+    >>> print(BagDeviation(0.4, 0.01, "differ", {0.1: 0.4}, {0.1: 0.01}, "", 60, 3))  # doctest: +ELLIPSIS
     60 bags differ beyond their features: an intercept per bag has the standard deviation 0.40 in log-odds...
     """
 
@@ -94,13 +93,13 @@ class NormalCounts:
     slope: float = 0.25
 
     @classmethod
-    def of(cls, s, counts, errors, Z, known):
+    def of(cls, s, counts, errors, Z, observed):
         """Of the probabilities s of the rows and the counts of one class with their errors, without a prior."""
         v = s * (1 - s)
-        V, A = known.sums(v), known.weighted_sums(v, Z)
-        slope = float(V.sum() / known.sizes.sum())
+        V, A = observed.sums(v), observed.weighted_sums(v, Z)
+        slope = float(V.sum() / observed.sizes.sum())
         V = np.maximum(V, 1e-9)
-        return cls(V, errors, counts - known.sums(s), A, np.zeros(A.shape[1]), slope)
+        return cls(V, errors, counts - observed.sums(s), A, np.zeros(A.shape[1]), slope)
 
     def with_prior(self, w, precision):
         """With a prior of the weights w that the counts were fitted with."""
@@ -128,18 +127,23 @@ class NormalCounts:
 
 def joined(parts):
     """The `NormalCounts` of several chunks as one."""
-    names = "V", "noise", "y", "A"
-    columns = [np.concatenate([getattr(p, name) for p in parts]) for name in names]
-    n = sum(p.V.sum() / max(p.slope, 1e-12) for p in parts)
-    slope = columns[0].sum() / n
-    return NormalCounts(*columns, parts[0].precision, slope)
+    V = np.concatenate([part.V for part in parts])
+    n = sum(part.V.sum() / max(part.slope, 1e-12) for part in parts)
+    return NormalCounts(
+        V, noise=np.concatenate([part.noise for part in parts]),
+        y=np.concatenate([part.y for part in parts]),
+        A=np.concatenate([part.A for part in parts]),
+        precision=parts[0].precision, slope=V.sum() / n,
+    )  # fmt: skip
 
 
-def drawn_counts(s, known, rng):
-    """Counts of the bags, drawn with probabilities s of the rows."""
-    times = np.ones(len(s), int) if known.frequencies is None else known.frequencies
+def drawn_counts(s, observed, rng):
+    """Draw counts of the bags with probabilities s of the rows."""
+    times = (
+        np.ones(len(s), int) if observed.frequencies is None else observed.frequencies
+    )
     labels = rng.binomial(times, s)
-    return np.bincount(known.bags, labels, len(known.sizes))
+    return np.bincount(observed.bags, labels, len(observed.sizes))
 
 
 def p_value_of_none(objective, n_resamples, rng):
@@ -162,14 +166,13 @@ def p_value_of_none(objective, n_resamples, rng):
 
     def statistic(trial, start):
         w = trial.solve(start).w
-        s, known = expit(np.asarray(Z @ w[0])), trial.known
-        near = NormalCounts.of(s, known.counts, known.errors, Z, known)
-        near = near.with_prior(w[0], precision)
-        return near.ratio()[0], w
+        s, observed = expit(np.asarray(Z @ w[0])), trial.observed
+        near = NormalCounts.of(s, observed.counts, observed.errors, Z, observed)
+        return near.with_prior(w[0], precision).ratio()[0], w
 
     own, null = statistic(objective, np.zeros((1, Z.shape[1])))
-    s, known = expit(np.asarray(Z @ null[0])), objective.known
-    drawn = [drawn_counts(s, known, rng) for _ in range(n_resamples)]
+    s, observed = expit(np.asarray(Z @ null[0])), objective.observed
+    drawn = [drawn_counts(s, observed, rng) for _ in range(n_resamples)]
     larger = sum(statistic(objective.changed(counts=c), null)[0] >= own for c in drawn)
     return (1 + larger) / (1 + n_resamples), null
 
@@ -235,44 +238,44 @@ def bag_deviation(
     check_whole("n_resamples", n_resamples)
     penalties = check_penalties(C)
     fit, data = read_fit(model, X, bags, proportions, None, counts)
-    if len(fit.weights) > 1 or fit.known.errors.any():
+    if len(fit.weights) > 1 or fit.observed.errors.any():
         raise ValueError(
             "proportions must be of two classes and without stated errors, because one intercept per bag moves one "
             f"log-odds: give the share of one class against the rest, got {data.classes.tolist()}"
         )
-    shape = len(fit.used), fit.weights.size
-    if shape[0] <= shape[1]:
-        why = f"there are {shape[1]} coefficients, which explain any difference between them"
-        return BagDeviation(np.nan, np.nan, "cannot tell", {}, {}, why, *shape)
+    n_bags, n_coefficients = len(fit.used), fit.weights.size
+    if n_bags <= n_coefficients:
+        why = f"there are {n_coefficients} coefficients, which explain any difference between them"
+        return BagDeviation(
+            np.nan, np.nan, "cannot tell", {}, {}, why, n_bags, n_coefficients
+        )
     rng, estimates, p_values = check_random_state(random_state), {}, {}
     for one in penalties:
-        objective = objective_of(fit, one)
+        penalty = np.where(fit.penalty > 0, 1 / one, 0.0)
+        loss = fit.loss.with_deviation(0.0)
+        objective = replace(fit, loss=loss, penalty=penalty).objective()
         p_values[one], null = p_value_of_none(objective, n_resamples, rng)
         estimates[one] = estimate_deviation(objective, null)
-    return judged(estimates, p_values, shape)
+    return judged(estimates, p_values, n_bags, n_coefficients)
 
 
 def check_penalties(C):
     """Penalties as a list of floats."""
-    found = np.ravel(np.asarray(C, float))
-    if not (len(found) and np.isfinite(found).all() and found.min() > 0):
+    values = np.ravel(np.asarray(C, float))
+    if not (len(values) and np.isfinite(values).all() and values.min() > 0):
         raise ValueError(f"C must hold positive numbers, got {C!r}")
-    return found.tolist()
+    return values.tolist()
 
 
-def objective_of(fit, C):
-    """The likelihood of the counts of a `Linear` with another penalty."""
-    penalty = np.where(fit.penalty.diagonal() > 0, 1 / C, 0.0)
-    return LinearObjective(CountLoss(fit.exact_up_to), fit.Z, fit.known, penalty)
-
-
-def judged(estimates, p_values, shape):
-    """The verdict of all penalties."""
+def judged(estimates, p_values, n_bags, n_coefficients):
+    """The `BagDeviation` of the answers for all penalties."""
     p, sure = max(p_values.values()), [value <= SURE for value in p_values.values()]
-    given = estimates, p_values
+    estimate, reason = estimates[max(estimates)], ""
+    verdict = "differ" if all(sure) else "no sign"
     if any(sure) and not all(sure):
-        told = ", ".join(f"p = {v:.2f} at C = {C:g}" for C, v in p_values.items())
-        why = f"the answer depends on the penalty ({told})"
-        return BagDeviation(np.nan, p, "cannot tell", *given, why, *shape)
-    estimate, verdict = estimates[max(estimates)], "differ" if all(sure) else "no sign"
-    return BagDeviation(estimate, p, verdict, *given, "", *shape)
+        answers = ", ".join(f"p = {v:.2f} at C = {C:g}" for C, v in p_values.items())
+        estimate, verdict = np.nan, "cannot tell"
+        reason = f"the answer depends on the penalty ({answers})"
+    return BagDeviation(
+        estimate, p, verdict, estimates, p_values, reason, n_bags, n_coefficients
+    )

@@ -354,7 +354,9 @@ def group_rate(
     members = members[:, fit.rows]
     V = covariance_of(fit)
     caution_of(fit)
-    sums = group_sums(fit, members, None if fit.known.errors.any() else data, rounding)
+    sums = group_sums(
+        fit, members, None if fit.observed.errors.any() else data, rounding
+    )
     table = rate_table(sums, V, names, data.classes, level)
     return caution_of_rates(table, V, len(fit.used), fit.weights.size)
 
@@ -364,7 +366,7 @@ def group_sums(fit, members, data, rounding):
 
     Parameters
     ----------
-    fit : Linear
+    fit : Problem
     members : ndarray of bool, shape (n_groups, n_instances)
     data : BagData or None
         None where the shares do not bound the rates.
@@ -375,7 +377,7 @@ def group_sums(fit, members, data, rounding):
     list of ndarray
         The first axis of each is that of the groups.
     """
-    n = fit.known.of_rows(members.T).sum(axis=0)[:, None]
+    n = fit.observed.of_rows(members.T).sum(axis=0)[:, None]
     rates, slopes, variances = rates_and_slopes(fit, members)
     sums = [n[:, 0], n * rates, n[:, :, None] * slopes, n**2 * variances]
     bounds = [] if data is None else _bounds(members, data, rounding)
@@ -427,7 +429,7 @@ def rates_and_slopes(fit, members):
     The derivative of :math:`n_G \hat R_G` by the weights is :math:`\sum_i x_i \sum_{j \in G} \mathrm{Cov}(y_i, y_j \mid
     c)`: one shift of the group gives the slopes and the variance.
     """
-    observed, Z, K, exact = fit.known, fit.Z, len(fit.weights), fit.exact_up_to
+    observed, Z, K, exact = fit.observed, fit.Z, len(fit.weights), fit.loss.exact_up_to
     scores = one_column(Z @ fit.weights.T)
     held = in_bags(members, observed.bags, len(observed.sizes)) > 0
     n = observed.of_rows(members.T).sum(axis=0)

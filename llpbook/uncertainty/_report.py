@@ -290,7 +290,7 @@ def bag_influence(
 
 def _moved_rates(fit, changes, rows):
     """The change of the mean probabilities of some instances; with two classes, of the second class."""
-    Z, K, often = fit.Z[rows], len(fit.weights), fit.known.frequencies
+    Z, K, often = fit.Z[rows], len(fit.weights), fit.observed.frequencies
     often = np.ones(len(rows)) if often is None else often[rows]
     often = often / often.sum()
     scores = Z @ fit.weights.T

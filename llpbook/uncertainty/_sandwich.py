@@ -6,56 +6,20 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .._linear import LinearBagModel, bag_counts
+from .._linear import LinearBagModel
 from ..base import (
-    append_one,
     check_fitted_to_bags,
-    error_covariances,
-    labels_to_pure_bags,
     one_column,
     read_bags,
     split_steps,
 )
-from ..count_likelihood import CountLoss, posterior
+from ..count_likelihood import CountLoss
 from ._accuracy import check_classes
 
 #: Change of the log-odds, root mean square, by which gradients are differentiated.
 STEP = 1e-4
 #: A Newton step of so many standard errors says that a model is not at its maximum.
 AWAY = 0.5
-
-
-class Linear(NamedTuple):
-    """A fitted `CountLogistic` and whole bags, as the functions of this room need them.
-
-    Attributes
-    ----------
-    weights : ndarray, shape (1, n_columns) or (n_classes, n_columns)
-    Z : ndarray or sparse array, shape (n_instances, n_columns)
-        The features of the solver, with the 1 of an intercept.
-    known : BagCounts
-    penalty : sparse array, shape (n_weights, n_weights)
-        Second derivatives of the penalty.
-    exact_up_to : int
-    used : ndarray of int, shape (n_bags,)
-        Rows of the proportions that the bags of ``known`` are; -1 for an instance with a known label.
-    slack : float, default infinity
-        The largest entry of the gradient per instance that the fit can have left.
-    deviation : float, default 0.0
-        Of an intercept of each bag.
-    rows : ndarray of int, shape (n_instances,), or slice
-        The rows of the input that those of ``Z`` are, without the rows that stand for no instance.
-    """
-
-    weights: np.ndarray
-    Z: object
-    known: object
-    penalty: object
-    exact_up_to: int
-    used: np.ndarray
-    slack: float = np.inf
-    deviation: float = 0.0
-    rows: np.ndarray | slice = slice(None)
 
 
 class BagSums(NamedTuple):
@@ -84,7 +48,7 @@ def bag_gradients(fit):
 
     Parameters
     ----------
-    fit : Linear
+    fit : Problem
 
     Returns
     -------
@@ -92,10 +56,9 @@ def bag_gradients(fit):
         The weights of one class after those of another.
     """
     scores = one_column(fit.Z @ fit.weights.T)
-    _, q, s = posterior(scores, fit.known, fit.exact_up_to, fit.deviation)
-    gaps = (q - s).reshape(len(q), -1).T
+    slopes = fit.loss.evaluate(scores, fit.observed)[1].reshape(len(scores), -1)
     # eq: eq-uncertainty-gradient
-    return np.hstack([fit.known.weighted_sums(gap, fit.Z) for gap in gaps])
+    return np.hstack([fit.observed.weighted_sums(-s, fit.Z) for s in slopes.T])
 
 
 def steps_of(fit):
@@ -103,11 +66,11 @@ def steps_of(fit):
 
     Parameters
     ----------
-    fit : Linear
+    fit : Problem
 
     Yields
     ------
-    ends : (Linear, Linear)
+    more, less : Problem
         The model with a larger and with a smaller weight.
     size : float
         Half of the difference of the two.
@@ -119,8 +82,8 @@ def steps_of(fit):
         step = np.zeros(fit.weights.size)
         step[j] = size
         step = step.reshape(fit.weights.shape)
-        ends = [fit._replace(weights=fit.weights + sign * step) for sign in (1, -1)]
-        yield ends, size
+        more = replace(fit, weights=fit.weights + step)
+        yield more, replace(fit, weights=fit.weights - step), size
 
 
 def bag_hessians(fit):
@@ -131,7 +94,7 @@ def bag_hessians(fit):
 
     Parameters
     ----------
-    fit : Linear
+    fit : Problem
 
     Returns
     -------
@@ -139,7 +102,7 @@ def bag_hessians(fit):
         Costs 2 n_weights evaluations of the gradient.
     """
     columns = []
-    for (more, less), size in steps_of(fit):
+    for more, less, size in steps_of(fit):
         # eq: eq-uncertainty-hessian
         columns.append((bag_gradients(less) - bag_gradients(more)) / (2 * size))
     J = np.stack(columns, axis=-1)
@@ -191,14 +154,16 @@ def bag_sums(fit):
 
     Parameters
     ----------
-    fit : Linear
+    fit : Problem
 
     Returns
     -------
     BagSums
     """
     J = bag_hessians(fit).sum(axis=0)
-    return BagSums(fit.known.sizes.sum(), fit.used, bag_gradients(fit).sum(axis=0), J)
+    return BagSums(
+        fit.observed.sizes.sum(), fit.used, bag_gradients(fit).sum(axis=0), J
+    )
 
 
 def bag_squares(fit, J):
@@ -206,7 +171,7 @@ def bag_squares(fit, J):
 
     Parameters
     ----------
-    fit : Linear
+    fit : Problem
     J : ndarray, shape (n_weights, n_weights)
         From the first pass, with the penalty.
 
@@ -277,7 +242,7 @@ def read_fit(model, X, bags, proportions, labels=None, counts=None):
 
     Returns
     -------
-    fit : Linear
+    fit : Problem
     data : BagData
         As given, with a row for each labeled instance.
 
@@ -291,15 +256,8 @@ def read_fit(model, X, bags, proportions, labels=None, counts=None):
     noisy = last.proportion_noise is not None
     data = read_bags(Z, bags, proportions, labels, X, noisy, counts=counts)
     data, rows = labels_in_rows(data)
-    Z = data.X
     check_classes(data, last)
-    known, used = _counts(data, last)
-    if last.fit_intercept:
-        weights, Z = np.column_stack([last.coef_, last.intercept_]), append_one(Z)
-    else:
-        weights = last.coef_
-    shape = penalty_of(last, weights), last.loss_.exact_up_to, used, slack_of(last)
-    return Linear(weights, Z, known, *shape, last.loss_.bag_deviation, rows), data
+    return replace(last.problem(data), rows=rows), data
 
 
 def labels_in_rows(data):
@@ -311,35 +269,3 @@ def labels_in_rows(data):
     X, bags, labels = (v[rows] for v in (data.X, data.bags, data.labels))
     often = (data.frequencies // times)[rows]
     return replace(data, X=X, bags=bags, labels=labels, frequencies=often), rows
-
-
-def penalty_of(last, weights):
-    """Second derivatives of the penalty of a linear model, a sparse array of shape (n_weights, n_weights).
-
-    The free intercepts of several classes have no level: it is held, so that the curvature is positive.
-    """
-    penalty = np.full(weights.shape, 1 / last.C)
-    free = last.fit_intercept and not last.penalize_intercept
-    if free:
-        penalty[:, -1] = 0
-    matrix = sp.diags_array(penalty.ravel(), format="csr")
-    if free and len(weights) > 1:
-        level = sp.csr_array([(penalty.ravel() == 0) / np.sqrt(len(weights))])
-        matrix = matrix + level.T @ level / last.C
-    return matrix
-
-
-def slack_of(last):
-    """Ten times the largest entry of the gradient per instance that a `CountLogistic` stopped at, or was to stop at."""
-    return 10 * max(getattr(last, "gap_", 0.0), last.tol)
-
-
-def _counts(data, last):
-    """What is known of the labels, each known one as a bag of its own, and the rows that the bags are."""
-    pure = labels_to_pure_bags(data, last.proportion_noise is not None, alone=True)
-    errors = last.proportion_errors
-    covariances = None if errors is None else error_covariances(errors, pure)
-    known = bag_counts(pure.bags, pure.proportions, covariances, pure.frequencies)
-    used = np.unique(pure.bags)
-    used = np.where(used < len(data.proportions), used, -1)
-    return replace(known, laplace=last.proportion_noise == "laplace"), used

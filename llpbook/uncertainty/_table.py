@@ -294,7 +294,7 @@ def fit_covariance(fit):
 
     Parameters
     ----------
-    fit : Linear
+    fit : Problem
 
     Returns
     -------
@@ -309,11 +309,11 @@ def fit_covariance(fit):
         "give the bags in chunks to chunk_coefficient_table",
     )
     G, H = bag_gradients(fit), bag_hessians(fit)
-    sums = BagSums(fit.known.sizes.sum(), fit.used, G.sum(axis=0), H.sum(axis=0))
-    J = check_maximum(fit.weights, sums, fit.penalty)
+    sums = BagSums(fit.observed.sizes.sum(), fit.used, G.sum(axis=0), H.sum(axis=0))
+    J = check_maximum(fit.weights, sums, fit.curvature)
     psi = influences(G, H, J)
     V = sandwich(psi)
-    check_converged(fit.weights, sums, J, V, fit.penalty, fit.slack)
+    check_converged(fit.weights, sums, J, V, fit.curvature, fit.slack)
     return V, psi, J
 
 
@@ -322,7 +322,7 @@ def covariance_of(fit):
 
     Parameters
     ----------
-    fit : Linear
+    fit : Problem
 
     Returns
     -------
@@ -331,10 +331,10 @@ def covariance_of(fit):
     left = len(fit.used) - fit.weights.size
     if left > 0:
         V, _, J = fit_covariance(fit)
-        return Sandwich.of(V, left, fit.weights, J, fit.penalty)
+        return Sandwich.of(V, left, fit.weights, J, fit.curvature)
     gradient = bag_gradients(fit).sum(axis=0)
-    n = fit.known.sizes.sum()
-    check_gradient(fit.weights, gradient, n, fit.penalty, fit.slack)
+    n = fit.observed.sizes.sum()
+    check_gradient(fit.weights, gradient, n, fit.curvature, fit.slack)
     return laplace_covariance(fit)
 
 
@@ -342,7 +342,7 @@ def caution_of(fit, deviation=0.0):
     """Warn of few bags, and of bags that deviate from the fit; see `caution`."""
     scores = one_column(fit.Z @ fit.weights.T)
     n_bags, n_weights = len(fit.used), fit.weights.size
-    parts = deviations(scores, fit.Z, fit.known) if n_bags > n_weights else []
+    parts = deviations(scores, fit.Z, fit.observed) if n_bags > n_weights else []
     caution(n_bags, n_weights, parts, deviation)
 
 
@@ -409,8 +409,8 @@ def coefficient_table(
     """
     fit, _ = read_fit(model, X, bags, proportions, labels, counts)
     V = covariance_of(fit)
-    caution_of(fit, fit.deviation)
+    caution_of(fit, fit.loss.bag_deviation)
     before, last = split_model(model)
     A, names = in_units(before, last, X, names)
-    n = int(fit.known.sizes.sum())
+    n = int(fit.observed.sizes.sum())
     return make_table(fit.weights, V, A, names, last, n, len(fit.used), level)
