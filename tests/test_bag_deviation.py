@@ -282,12 +282,12 @@ def test_bags_that_cannot_tell():
         "C = 1)"
     )
     for p, q, verdict in ((0.05, 0.02, "differ"), (0.3, 0.06, "no sign")):
-        found = un.judged({1.0: 0.444, 0.1: 0.2}, {1.0: q, 0.1: p}, (30, 9))
+        found = un.judged({1.0: 0.444, 0.1: 0.2}, {1.0: q, 0.1: p}, 30, 9)
         assert (found.estimate, found.p_value, found.verdict) == (0.444, p, verdict)
         text = f"deviation 0.44 in log-odds (p = {p:.3f}). Inter"
         assert text in str(found)
         assert str(found).startswith("no sign that " * (p > 0.1) + "30 bags differ")
-    torn = un.judged({1.0: 0.4, 0.1: 0.2}, {1.0: 0.02, 0.1: 0.0501}, (30, 9))
+    torn = un.judged({1.0: 0.4, 0.1: 0.2}, {1.0: 0.02, 0.1: 0.0501}, 30, 9)
     assert torn.verdict == "cannot tell"
     for bad in ((), (0.1, 0.0), (np.nan,), (np.inf,)):
         with pytest.raises(ValueError, match="C must hold positive numbers"):

@@ -33,6 +33,7 @@ from llpbook.base import (
     _estimator,
     _predictions,
     _tuning,
+    _warnings,
 )
 from llpbook.base._bag_data import check_bag_weights
 from llpbook.baselines import BagMeanRegression, MajorityClass
@@ -372,7 +373,7 @@ def test_a_fit_is_short_from_twice_the_tolerance_on():
 @pytest.mark.parametrize("unit", [2.0**-6, 1.0, 2.0**20])
 def test_scales_differ_and_means_are_far_in_any_unit(unit, counts):
     X = np.array([[-1.0, -1e3, 29, 7], [1.0, 1e3, 31, 7]])
-    tells("", base.warn_of_scale, MeanMap(), unit * X)
+    tells("", _warnings.warn_of_scale, MeanMap(), unit * X)
     X[:, 2] += 1
     far = "a mean is 31 " if counts is None else "a mean is 50 "
     fit = partial(MeanMap().fit, unit * X, counts=counts)
@@ -905,7 +906,9 @@ def tells(words, function, *given):
 def test_scales_are_told_with_their_numbers(kernel, acts, means, stds, words):
     model = MeanMap(kernel=kernel)
     model._scale = acts
-    tells(words, base.warn_of_moments, model, np.array(means), np.array(stds, float))
+    tells(
+        words, _warnings.warn_of_moments, model, np.array(means), np.array(stds, float)
+    )
 
 
 @pytest.mark.parametrize(

@@ -741,6 +741,25 @@ def test_warnings_of_the_fit_in_memory_come_from_chunks_too():
         from_chunks(MeanMap(alpha=1e-6), cut(level, 150), SHARES)
 
 
+@pytest.mark.parametrize("kept", [0, 2**28])
+@pytest.mark.parametrize("model", [CountLogistic, BagMeanRegression])
+def test_a_class_that_is_hardly_predicted_warns_from_chunks_too(
+    model, kept, monkeypatch
+):
+    """Of chunks that are not kept, some rows are looked at, each as often as it stands for others."""
+    monkeypatch.setattr(_instances, "KEPT", kept)
+    rng = np.random.default_rng(0)
+    bags, x = np.repeat(np.arange(60), 20), 1.1 * rng.normal(size=1200)
+    shares = np.bincount(bags, x + 0.3 * rng.normal(size=1200) > 0.7) / 20
+    frame, words = pd.DataFrame({"x0": x, "bag": bags}), "predicts class 1 for [0-5]%"
+    held, free = (1e-4, 10.0) if model is CountLogistic else (1e6, 1e-9)
+    with pytest.warns(LLPWarning, match=words):
+        from_chunks(model(held), cut(frame, 20, 1000), shares)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        from_chunks(model(free), cut(frame, 20, 1000), shares)
+
+
 @pytest.mark.parametrize(
     ("model", "match"),
     [
