@@ -223,7 +223,7 @@ METHODS = {
 NONE = {
     "fit_chunks sample_bags chunk_coefficient_table chunk_group_rate": "a column of the chunks",
     "make_dataset BagDataset.__init__ GeneratedBags.__init__": "instances with labels",
-    "BagEffects.decision_function BagEffects.predict BagEffects.predict_proba": "each row by itself",
+    "LinearBagModel.decision_function LinearBagModel.predict LinearBagModel.predict_proba": "each row by itself",
     "BagBatches.__init__": "whole bags, whatever their rows",
     "OutOfFold.fit": "hands on what the fits take",
     "BagLoss.some SumOfLosses.some": "numbers of bags",

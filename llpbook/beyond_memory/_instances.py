@@ -206,8 +206,7 @@ class Instances(InChunks):
     @property
     def shape(self):
         """See `InChunks`."""
-        n_columns = len(self.total.mean) + self.view.constant
-        return np.count_nonzero(self.sizes), n_columns
+        return np.count_nonzero(self.sizes), len(self.total.mean) + self.view.constant
 
     def moments(self):
         """See `InChunks`."""

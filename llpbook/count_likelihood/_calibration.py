@@ -19,6 +19,7 @@ from ..base import (
     NotIdentifiableError,
     canonical_order,
     check_learner,
+    comparing,
     fit_to_bags,
     last_step,
     warn,
@@ -262,7 +263,8 @@ def held_out_scores(model, X, data, folds, tell=lambda: None):
     for fold in range(folds.max() + 1):
         train = rows[folds != fold]
         try:
-            with warnings.catch_warnings(action="ignore"):  # the first fit has warned
+            # the first fit has warned
+            with comparing(), warnings.catch_warnings(action="ignore"):
                 part = fit_rows(model, X, data, train)
         except NotIdentifiableError as error:
             raise NotIdentifiableError(

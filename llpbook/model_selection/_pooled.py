@@ -1,6 +1,7 @@
 """Scores of whole bags by predictions out of fold."""
 
 from collections.abc import Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -54,6 +55,15 @@ class OfSearch:
 
     proportions: Proportions
     comparing: bool = False
+
+    @contextmanager
+    def settings_compared(self):
+        """Within this context no fit warns of what concerns it alone."""
+        self.comparing = True
+        try:
+            yield
+        finally:
+            self.comparing = False
 
 
 class WithShares(Around):

@@ -170,13 +170,9 @@ class BagSearch:
 
     def _run_search(self, evaluate_candidates, *, callback_ctx=None):
         """Compare the settings, among which no fit warns of what concerns it alone."""
-        of_search = self.estimator.search
-        of_search.comparing = True
         context = {} if callback_ctx is None else {"callback_ctx": callback_ctx}
-        try:
+        with self.estimator.search.settings_compared():
             super()._run_search(evaluate_candidates, **context)
-        finally:
-            of_search.comparing = False
 
     def _choose(self, X, bags, proportions, labels):
         """Score all settings and the majority class, with scorers and splits that are read, and fit the best."""
