@@ -1,4 +1,4 @@
-r"""MeanMap: class means from bag means, then a classifier that needs to know nothing else of the labels.
+r"""MeanMap: class means from bag means, then a classifier that depends on the labels through class means only.
 
 If instances and bags are independent given the class, each bag mean is a mixture of the class means with the label
 proportions as weights, :math:`S X = \Pi M`. Solve for the class means :math:`M`, form the mean operator
@@ -80,7 +80,7 @@ def class_means(bag_means, proportions, weights, covariances=None):
 
 
 def mean_operator(prior, means):
-    r"""The mean of the joint features of instance and label.
+    r"""Mean of the joint features of instance and label.
 
     :math:`\hat\mu = \eta\, m_+ - (1 - \eta)\, m_-` for two classes (equation :eq:`eq-mean-map-operator`), one row
     :math:`\eta_y m_y` per class for more (equation :eq:`eq-mean-map-operator-multi`).
@@ -103,7 +103,7 @@ def mean_operator(prior, means):
 
 @dataclass(frozen=True)
 class LogPartition(BagLoss):
-    r"""The part of MeanMap's objective that depends on single instances, by their scores.
+    r"""Part of MeanMap's objective that depends on single instances, as a function of their scores.
 
     :math:`\log \sum_y e^{f_y}`; by the log-odds :math:`f = 2 \langle w, x \rangle` of two classes
     :math:`\log (2 \cosh \tfrac f2)`, with the derivatives :math:`\tfrac12 \tanh \tfrac f2` and
@@ -114,7 +114,7 @@ class LogPartition(BagLoss):
     several_classes = True
 
     def of_counts(self, scores, observed):
-        """See `llpbook.bag_losses.BagLoss`; no count is looked at."""
+        """See `llpbook.bag_losses.BagLoss`; counts are not used."""
         s = probabilities(scores)
         if scores.ndim == 1:
             # eq: eq-mean-map-binary, eq-mean-map-gradient, eq-mean-map-hessian
@@ -129,9 +129,9 @@ class LogPartition(BagLoss):
 
 
 def mean_map_objective(X, mu, lam, frequencies=None):
-    r"""MeanMap's objective, summed over the instances, by the weights of the log-odds.
+    r"""MeanMap's objective, summed over the instances, as a function of the weights of the log-odds.
 
-    These are 2 w for two classes.
+    For two classes these weights are 2 w.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def mean_map_objective(X, mu, lam, frequencies=None):
 
 
 def minimize(X, mu, lam, *, max_iter=1000, tol=1e-6, init=None, frequencies=None):
-    r"""Weights that minimize `mean_map_objective`, by Newton's method, or L-BFGS where there are many weights.
+    r"""Minimize `mean_map_objective` by Newton's method, or by L-BFGS for many weights.
 
     Parameters
     ----------

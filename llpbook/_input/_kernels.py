@@ -106,8 +106,9 @@ def refuse_indefinite(gram, features, kernel):
     if features.shape[1] == 0:
         raise ValueError(f"kernel={kernel!r} is 0 between all instances")
     probe = np.random.RandomState(0).normal(size=len(gram))
-    wanted, found = gram @ probe, features @ (probe @ features)
-    if np.linalg.norm(wanted - found) > NO_KERNEL * np.linalg.norm(wanted):
+    product = gram @ probe
+    difference = product - features @ (probe @ features)
+    if np.linalg.norm(difference) > NO_KERNEL * np.linalg.norm(product):
         raise ValueError(
             f"kernel={kernel!r} gives a matrix that is no kernel: it must be symmetric and positive semi-definite, as "
             "similarities are; distances D become similarities by np.exp(-gamma * D**2)"

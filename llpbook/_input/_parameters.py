@@ -60,5 +60,5 @@ def constraints(cls):
     for one in reversed(cls.__mro__):
         stated |= vars(one).get("_parameter_constraints", {})
     names = cls._get_param_names()
-    known = CONSTRAINTS | stated
-    return {name: known[name] for name in names if name in known} if names else stated
+    every = CONSTRAINTS | stated
+    return {name: every[name] for name in names if name in every} if names else stated

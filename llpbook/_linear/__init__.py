@@ -1,6 +1,6 @@
 """The core of linear models by a loss of bags: losses, counts, objective, solvers, bag effects, boosting, hinges.
 
-Nothing here is public: `llpbook.bag_losses` hands on the losses and the two learners, `llpbook.count_likelihood` the
+Nothing here is public: `llpbook.bag_losses` exports the losses and the two learners, `llpbook.count_likelihood` the
 objective and the counts. Only the rooms in `NEIGHBORS` may use the names below; others use `llpbook.base`.
 """
 

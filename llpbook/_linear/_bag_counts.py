@@ -24,9 +24,9 @@ class BagCounts:
     errors : ndarray, shape (n_bags,) or (n_bags, n_classes, n_classes)
         Variance of the error of each count, 0 for an exact one; for several classes a covariance matrix.
     laplace : bool
-        Whether the errors have a Laplace distribution, and not a normal one.
+        True if the errors have a Laplace distribution, and not a normal one.
     frequencies : ndarray of int, shape (n_rows,), or None
-        How many equal instances a row stands for; None for one.
+        Number of equal instances that a row stands for; None for one.
     """
 
     bags: np.ndarray
@@ -38,7 +38,7 @@ class BagCounts:
 
     @property
     def shares(self):
-        """Of each class, shape (n_bags, n_classes)."""
+        """Shares of the classes, shape (n_bags, n_classes)."""
         if self.counts.ndim == 1:
             return (
                 np.column_stack([self.sizes - self.counts, self.counts])
@@ -48,7 +48,7 @@ class BagCounts:
 
     @cached_property
     def matrix(self):
-        """The sparse matrix whose product with values of rows is their sum over each bag, shape (n_bags, n_rows)."""
+        """Sparse matrix whose product with values of rows is their sum over each bag, shape (n_bags, n_rows)."""
         rows, L = np.arange(len(self.bags)), len(self.sizes)
         values = np.ones(len(rows))
         if self.frequencies is not None:
@@ -66,14 +66,14 @@ class BagCounts:
         )
 
     def of_rows(self, values, rows=slice(None)):
-        """Values of single instances as those of some rows: multiplied by the frequencies."""
+        """Multiply values of single instances by the frequencies of their rows."""
         if self.frequencies is None:
             return values
         times = self.frequencies[rows]
         return values * (times if values.ndim == 1 else times[:, None])
 
     def weighted_sums(self, weights, Z):
-        r"""The sums :math:`\sum_{i \in B_k} a_i x_i` over each bag, shape (n_bags, n_columns), dense.
+        r"""Sums :math:`\sum_{i \in B_k} a_i x_i` over each bag, shape (n_bags, n_columns), dense.
 
         Parameters
         ----------
@@ -86,14 +86,14 @@ class BagCounts:
         return sums if isinstance(sums, np.ndarray) else sums.toarray()
 
     def bounds(self, values):
-        """The smallest and the largest value of each bag."""
+        """Smallest and largest value of each bag."""
         S = self.matrix
         ordered = values[S.indices]
         first = S.indptr[:-1]
         return np.minimum.reduceat(ordered, first), np.maximum.reduceat(ordered, first)
 
     def covariances(self, pi):
-        """Of the counts of several classes with their errors, for class probabilities pi: (n_bags, K, K)."""
+        """Covariances of the counts of several classes with their errors, for probabilities pi: (n_bags, K, K)."""
         K = pi.shape[1]
         H = np.zeros((len(self.sizes), K, K))
         for j in range(K):
@@ -105,7 +105,7 @@ class BagCounts:
         return H + self.errors
 
     def possible(self):
-        """The same with counts that bags can have, where noise was added to them."""
+        """Copy with counts that bags can have, where noise was added to them."""
         if self.counts.ndim == 1:
             return replace(self, counts=np.clip(self.counts, 0, self.sizes))
         counts = np.maximum(self.counts, 0)
@@ -113,12 +113,12 @@ class BagCounts:
         return replace(self, counts=counts * self.sizes[:, None] / total)
 
     def reordered(self, order):
-        """The same with the rows in another order."""
+        """Copy with the rows in another order."""
         times = None if self.frequencies is None else self.frequencies[order]
         return replace(self, bags=self.bags[order], frequencies=times)
 
     def part(self, keep):
-        """The bags chosen by a mask, renumbered."""
+        """Keep the bags of a mask, renumbered."""
         number, rows = np.cumsum(keep) - 1, keep[self.bags]
         return replace(
             self, bags=number[self.bags[rows]], sizes=self.sizes[keep],
@@ -135,7 +135,7 @@ class BagCounts:
 
 
 def bag_counts(bags, proportions, covariances=None, frequencies=None, *, laplace=False):
-    r"""Counts from shares: :math:`c_k = n_k p_k`.
+    r"""Compute counts from shares: :math:`c_k = n_k p_k`.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def bag_counts(bags, proportions, covariances=None, frequencies=None, *, laplace
     covariances : ndarray, shape (n_bags, n_classes, n_classes), optional
         Of the errors of the shares; see `llpbook.base.error_covariances`.
     frequencies : ndarray of int, shape (n_rows,), optional
-        How many equal instances each row stands for.
+        Number of equal instances that each row stands for.
     laplace : bool, default False
         True if the errors have a Laplace distribution.
 

@@ -18,7 +18,7 @@ PATIENCE = 15
 
 
 class _BagLoss(BaseLoss):
-    """A step of the caller in the place of scikit-learn's loss of single instances."""
+    """Loss for scikit-learn's trees, whose derivatives come from a function of the caller."""
 
     def __init__(self, start, step, rows, after_round):
         n_columns = start.shape[1] if start.ndim == 2 else None
@@ -32,7 +32,7 @@ class _BagLoss(BaseLoss):
         return np.zeros(self.n_classes or 1)
 
     def measure(self, added):
-        """Gradient and Hessian at the scores reached; their value goes to the history."""
+        """Compute gradient and Hessian at the current scores, and append the value to the history."""
         scores = self.start + added.reshape(self.start.shape)
         value, *derivatives = self.step(scores)
         self.history.append(value)
@@ -57,7 +57,7 @@ class _BagLoss(BaseLoss):
 
 
 class _Trees(HistGradientBoostingRegressor):
-    """A regressor with as many columns of scores as its loss, that asks the loss when to stop."""
+    """Regressor with as many columns of scores as its loss, which stops by the history of the loss."""
 
     _parameter_constraints = {
         **HistGradientBoostingRegressor._parameter_constraints,
@@ -127,7 +127,7 @@ def boost_trees(
 
 
 def tree_scores(trees, X):
-    """What trees add to the scores of the start.
+    """Sum of the trees, which is added to the scores of the start.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ WEIGHTS = np.log(np.polynomial.hermite.hermgauss(11)[1])
 
 
 def averaged_probabilities(scores, errors):
-    """The mean probability of a score with a normal error.
+    """Mean probability of a score with a normal error.
 
     Parameters
     ----------

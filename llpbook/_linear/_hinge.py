@@ -118,7 +118,7 @@ def solve_definite(A, before, ridge, right):
 
 
 def zero_of_slope(slope, low, high, tol=None):
-    """Where an increasing function is nearly 0, between two points: by regula falsi, and each third time by bisection.
+    """Find a zero of an increasing function between two points, by regula falsi and, each third time, bisection.
 
     Nearly 0 is ``tol``, or without it the share `SHORT_ENOUGH` of the value at ``low``. Where the function has one sign
     between the points, the end that is nearer to its zero is returned.
@@ -163,18 +163,18 @@ class Rounded:
         self.at_zero, self.fall = old + e / width, a / width  # of the multipliers
 
     def minimize(self, w, b, tol):
-        """Newton's method; returns w, b, scores, multipliers and the rest.
+        """Newton's method; returns w, b, scores, multipliers and a bound of the gain that is left.
 
-        The rest bounds what is left to gain, as a share of the objective: half the square of the gradient of w, since
-        the ridge makes the objective strongly convex, plus the pull on b times the size of b.
+        The bound, as a share of the objective, is half the square of the gradient of w, since the ridge makes the
+        objective strongly convex, plus the pull on b times the size of b.
         """
         f = self.X @ w + b
         for _ in range(MAX_NEWTON):
             self.n_steps += 1
             parts, gradient, pull, band = self.derivatives(w, f)
-            rest = gradient @ gradient / 2 + abs(pull or 0) * (1 + abs(b))
-            rest /= max(w @ w / 2 + self.hinges(f), TINY)
-            if rest <= tol:
+            bound = gradient @ gradient / 2 + abs(pull or 0) * (1 + abs(b))
+            bound /= max(w @ w / 2 + self.hinges(f), TINY)
+            if bound <= tol:
                 break
             shift = self.best_shift(f, pull, band)
             if shift:
@@ -186,7 +186,7 @@ class Rounded:
             whole = slope(1.0) <= TOO_LONG * first
             length = 1.0 if whole else zero_of_slope(slope, 0.0, 1.0)
             w, b, f = (old + length * d for old, d in zip((w, b, f), step, strict=True))
-        return w, b, f, parts, rest
+        return w, b, f, parts, bound
 
     def hinges(self, f):
         """The sum of the hinges, without rounding."""
@@ -206,7 +206,7 @@ class Rounded:
         return parts, gradient, pull, np.flatnonzero((parts > 0) & (parts < 1))
 
     def best_shift(self, f, pull, band, enough=1):
-        """The best change of the intercept alone, if the derivative along it is not 0 and the band is small; else 0."""
+        """Best change of the intercept alone, if the derivative along it is not 0 and the band is small; else 0."""
         total = self.c.sum()
         if len(band) >= enough or abs(pull or 0) <= UNBALANCED * total:
             return 0.0
@@ -215,17 +215,17 @@ class Rounded:
             return -(self.signed @ self.multipliers(f + shift))
 
         near = best_intercepts(f, self.a, self.e, self.c)[0]  # without rounding
-        ends = near - self.width, near + self.width
-        return zero_of_slope(slope, *ends, tol=BALANCED * total)
+        low, high = near - self.width, near + self.width
+        return zero_of_slope(slope, low, high, tol=BALANCED * total)
 
     def newton_step(self, gradient, pull, band, largest=LARGEST_SYSTEM):
-        """The step of w, the step of b, and what both add to the scores."""
+        """Compute the steps of w and b, and the change of the scores by both."""
         stiffness = (self.c[band] / self.width).astype(gradient.dtype)
         d, d_b = newton_direction(self.X, band, stiffness, gradient, pull, largest)
         return d, d_b, self.X @ d + d_b
 
     def slope_along(self, w, f, step):
-        """The slope of the rounded objective along a step, as a function of the part of it that is taken."""
+        """Slope of the rounded objective along a step, as a function of the part of it that is taken."""
         d, _, along = step
         flat, bend, pull = w @ d, d @ d, self.signed * along
         start, fall = less(self.at_zero, self.fall * f), self.fall * along

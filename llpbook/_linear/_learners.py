@@ -26,7 +26,7 @@ from ._warnings import warn_if_held
 
 
 class BagLossClassifier(LLPClassifier):
-    """Base of the learners by a loss of bags: several classes as the loss can, natively or one against the rest.
+    """Base of learners by a loss of bags: several classes natively if the loss can, else one against the rest.
 
     Known labels are bags of one. A subclass returns the loss that its parameters ask for in ``_bag_loss()``.
 
@@ -124,7 +124,7 @@ class LinearBagModel(BagLossClassifier, KernelClassifier):
         return loss.with_deviation(0.0 if deviation == "estimate" else float(deviation))
 
     def _problem(self, data, features, loss):
-        """The `Problem` of checked data and the features of the solver, without a free intercept."""
+        """Make the `Problem` of checked data and the features of the solver, without a free intercept."""
         used, n_bags = np.unique(data.bags), len(data.proportions) - data.n_pure
         return linear_problem(
             loss, features, observed_counts(data, loss, check_noise(self, data)),
@@ -133,7 +133,7 @@ class LinearBagModel(BagLossClassifier, KernelClassifier):
         )  # fmt: skip
 
     def problem(self, data):
-        """The problem that this fitted model with a linear kernel solves for some bags, with its weights.
+        """Make the `Problem` that this fitted linear model solves for some bags, with its weights.
 
         Parameters
         ----------
@@ -184,7 +184,7 @@ class LinearBagModel(BagLossClassifier, KernelClassifier):
         return w
 
     def _set_effects(self, objective, w, used, n_bags):
-        """Set the deviation of the bags and, where they have intercepts, these given the counts."""
+        """Set the deviation of the bags and, if it is not 0, their intercepts given the counts."""
         self.bag_deviation_ = getattr(objective.loss, "bag_deviation", 0.0)
         self.bag_effects_ = np.zeros(n_bags)
         self.bag_effect_errors_ = np.full(n_bags, self.bag_deviation_)
@@ -194,7 +194,7 @@ class LinearBagModel(BagLossClassifier, KernelClassifier):
             self.bag_effects_[used], self.bag_effect_errors_[used] = means, errors
 
     def _effect(self, bags, n, X):
-        """Mean and standard deviation of the intercepts of instances; of a new bag where ``bags`` is None."""
+        """Mean and standard deviation of the intercept of each instance; of a new bag where ``bags`` is None."""
         if bags is None:
             return 0.0, getattr(self, "bag_deviation_", 0.0)
         if self.bag_deviation is None:
@@ -207,7 +207,7 @@ class LinearBagModel(BagLossClassifier, KernelClassifier):
         return self.bag_effects_[codes], self.bag_effect_errors_[codes]
 
     def decision_function(self, X, bags=None):
-        """Score of the positive class (above 0: predicted), or one score a class.
+        """Compute the score of the positive class (above 0: predicted), or one score per class.
 
         Parameters
         ----------
@@ -225,7 +225,7 @@ class LinearBagModel(BagLossClassifier, KernelClassifier):
         return scores + self._effect(bags, len(scores), X)[0]
 
     def predict_proba(self, X, bags=None):
-        """Class probabilities, shape (n_instances, n_classes), means over what is not known of the effect of a bag.
+        """Predict class probabilities, shape (n_instances, n_classes), averaged over the uncertainty of bag effects.
 
         Parameters
         ----------
@@ -241,7 +241,7 @@ class LinearBagModel(BagLossClassifier, KernelClassifier):
         return np.column_stack([1 - s, s])
 
     def predict(self, X, bags=None):
-        """The class of each instance.
+        """Predict the class of each instance.
 
         Parameters
         ----------
@@ -260,7 +260,7 @@ class LinearBagModel(BagLossClassifier, KernelClassifier):
 
 
 def check_noise(estimator, data):
-    """Whether the noise of the shares is Laplace noise.
+    """Check the noise of the shares; True if it is Laplace noise.
 
     Parameters
     ----------
@@ -338,7 +338,7 @@ class BoostedBagModel(BagLossClassifier):
         self.n_iter_ = int(np.argmin(self.validation_loss_))
 
     def _start(self, X, seen):
-        """Weights of a linear model of the bags seen."""
+        """Weights of a linear model of the training bags."""
         problem = linear_problem(
             self.loss_, X, seen, self.C, self.classes_, free_intercept=True
         )
@@ -354,7 +354,7 @@ class BoostedBagModel(BagLossClassifier):
 
 
 def held_out_bags(observed, X, share):
-    """Every tenth bag, say, in the order of their shares, and neither the first nor the last.
+    """Choose bags to hold out, such as every tenth in the order of their shares, but neither the first nor the last.
 
     Parameters
     ----------
@@ -366,8 +366,8 @@ def held_out_bags(observed, X, share):
     Returns
     -------
     ndarray of bool, shape (n_bags,)
-        The same for any order of the instances, of the bags, of the features and of the classes: the order is by the
-        share of the rarest class, and ties are broken by the lengths of the bag means.
+        Independent of the order of the instances, of the bags, of the features and of the classes: bags are sorted by
+        the share of the rarest class, and ties are broken by the lengths of the bag means.
     """
     L, K = observed.shares.shape
     held_out = np.zeros(L, dtype=bool)
@@ -380,7 +380,7 @@ def held_out_bags(observed, X, share):
 
 
 def held_out_step(loss, seen, held_out, rows):
-    """What boosting asks at some scores: the loss of the bags held out, and the Newton step of the others.
+    """Make the function that boosting calls with scores: the held-out loss, and the Newton step of the other bags.
 
     Parameters
     ----------
@@ -399,9 +399,9 @@ def held_out_step(loss, seen, held_out, rows):
 
     def step(scores):
         gradient, hessian = np.zeros_like(scores), np.zeros_like(scores)
-        found = loss.evaluate(scores[rows], seen, states[0])
-        value, gradient[rows], states[0] = found
-        hessian[rows], judged = loss.curved(scores[rows], states[0]), seen
+        value, part, states[0] = loss.evaluate(scores[rows], seen, states[0])
+        gradient[rows], judged = part, seen
+        hessian[rows] = loss.curved(scores[rows], states[0])
         if not rows.all():
             value, _, states[1] = loss.evaluate(scores[~rows], held_out, states[1])
             judged = held_out

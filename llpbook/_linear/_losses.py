@@ -1,4 +1,4 @@
-"""What a loss of bags is: from scores, bags and shares to a value, its gradient and a positive curvature."""
+"""Losses of bags: functions from scores, bags and shares to a value, its gradient and a positive curvature."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ SMALLEST_VARIANCE = 0.05
 
 
 def curvature(s):
-    r"""What trees divide a gradient by: the curvature of logistic regression, :math:`\max(s (1 - s), .05)`.
+    r"""Curvature of logistic regression, :math:`\max(s (1 - s), .05)`, by which trees divide a gradient.
 
     The second derivatives of a loss of bags have no sign of their own, and can be larger; this stands for them. The K
     scores of an instance all move at once: their joint curvature, where the classes are equally probable, is
@@ -37,7 +37,7 @@ def curvature(s):
 
 
 def read_scores(scores, bags, proportions, counts=None):
-    """Check what a loss is given.
+    """Check scores, bags and proportions of a call of a loss.
 
     Parameters
     ----------
@@ -88,13 +88,13 @@ class BagLoss(ABC):
     Attributes
     ----------
     several_classes : bool
-        Whether scores can have one column per class.
+        True if scores can have one column per class.
     before : tuple of BagLoss
         Losses that a linear learner minimizes first, for a better start.
     takes_errors : bool
-        Whether it uses stated errors of the counts.
+        True if it uses stated errors of the counts.
     by_bag : bool
-        Whether its `factors` are summed over each bag, and not taken of single instances.
+        True if its `factors` are summed over each bag, and not taken of single instances.
     fewest_bags : int
         Bags of a call below which its value means nothing. Above 1 it compares bags, so that the bags that are given
         must be all bags; `of_all` may return a loss that knows what it takes from all of them.
@@ -118,7 +118,7 @@ class BagLoss(ABC):
     before: tuple = ()
 
     def __call__(self, scores, bags, proportions, *, counts=None):
-        """Value, gradient and curvature.
+        """Compute value, gradient and curvature.
 
         Parameters
         ----------
@@ -137,8 +137,8 @@ class BagLoss(ABC):
         value : float
         gradient : ndarray, of the shape of scores
         hessian : ndarray, of the shape of scores
-            Not negative: what a step is divided by, in trees or in a learner of somebody else. It stands for the
-            second derivatives, which have no sign of their own (see `llpbook.count_likelihood.curvature`).
+            Not negative: the divisor of a step, in trees or in a learner of another library. It replaces the second
+            derivatives, which can have any sign (see `llpbook.bag_losses.curvature`).
 
         Raises
         ------
@@ -161,7 +161,7 @@ class BagLoss(ABC):
 
     @abstractmethod
     def of_counts(self, scores, observed):
-        """The same from checked input.
+        """Compute value, gradient and curvature from checked input.
 
         Parameters
         ----------
@@ -176,30 +176,30 @@ class BagLoss(ABC):
         """
 
     def evaluate(self, scores, observed, state=None):
-        """What a solver needs, which asks at scores that change little.
+        """Compute value and gradient for a solver, whose scores change little from call to call.
 
         Parameters
         ----------
         scores, observed
             As for `of_counts`.
         state : object, optional
-            What this method returned last.
+            The last state that this method returned.
 
         Returns
         -------
         value, gradient
             As of a call.
         state : object
-            What a loss wants to know at the next scores, and in `factors` at these.
+            Used at the next scores, and in `factors` at these.
         """
         return self.of_counts(scores, observed)
 
     def curved(self, scores, state):
-        """The curvature of a call, from what `evaluate` returned at these scores; here that is the curvature."""
+        """Curvature of a call, from the state of `evaluate` at these scores; by default this state itself."""
         return state
 
     def factors(self, scores, observed, state=None):
-        r"""Square roots of the expected curvature, for Newton steps of a linear model.
+        r"""Factors of the expected curvature, for Newton steps of a linear model.
 
         Parameters
         ----------
@@ -222,11 +222,11 @@ class BagLoss(ABC):
         return [root * unit for unit in np.eye(root.shape[1])]
 
     def n_factors(self, n_rows):
-        """How many `factors` there are for so many rows of weights."""
+        """Number of `factors` for so many rows of weights."""
         return n_rows
 
     def with_prior(self, prior):
-        """This loss with the shares of the classes in all bags; most losses do not need them.
+        """Copy with the shares of the classes in all bags; most losses do not need these, and return themselves.
 
         Parameters
         ----------
@@ -239,7 +239,7 @@ class BagLoss(ABC):
         return self
 
     def of_all(self, observed):
-        """This loss where some of these bags are evaluated at a time; most losses need nothing of the others.
+        """Copy for a call with some of these bags at a time; most losses compare no bags, and return themselves.
 
         Parameters
         ----------
@@ -254,7 +254,7 @@ class BagLoss(ABC):
         return self
 
     def some(self, bags):
-        """What `of_all` returned, for some of these bags, as numbers in their order."""
+        """Restrict the result of `of_all` to some of these bags, given as numbers in their order."""
         return self
 
     def check_counts(self, observed):
@@ -262,7 +262,7 @@ class BagLoss(ABC):
         return observed
 
     def objective(self, proportions):
-        """The form that XGBoost and LightGBM call: from labels and scores to gradient and curvature.
+        """Make the function that XGBoost and LightGBM call: from labels and scores to gradient and curvature.
 
         Parameters
         ----------
@@ -271,8 +271,8 @@ class BagLoss(ABC):
         Returns
         -------
         callable
-            ``objective(bags, scores)``, to be passed as ``objective=``; the bag numbers are handed to ``fit`` in the
-            place of labels, ``fit(X, bags)``.
+            ``objective(bags, scores)``, to be passed as ``objective=``; the bag numbers are passed to ``fit`` in place
+            of labels, ``fit(X, bags)``.
         """
         return partial(_derivatives, self, proportions)
 
@@ -292,13 +292,13 @@ class BagLoss(ABC):
 
 
 def _derivatives(loss, proportions, bags, scores):
-    """Gradient and curvature of a loss, in the order in which other libraries hand out labels and scores."""
+    """Gradient and curvature of a loss, with arguments in the order of other libraries."""
     return loss(scores, bags, proportions)[1:]
 
 
 @dataclass(frozen=True)
 class SumOfLosses(BagLoss):
-    """A weighted sum of losses, as ``loss + 0.1 * term`` makes it.
+    """Weighted sum of losses, such as ``loss + 0.1 * term``.
 
     Parameters
     ----------
@@ -321,22 +321,22 @@ class SumOfLosses(BagLoss):
 
     @property
     def several_classes(self):
-        """Whether all parts can have scores of several classes."""
+        """True if all parts can have scores of several classes."""
         return all(part.several_classes for part in self.parts)
 
     @property
     def before(self):
-        """What any part minimizes first."""
+        """Losses that any part minimizes first."""
         return sum((part.before for part in self.parts), ())
 
     @property
     def fewest_bags(self):
-        """The bags that any part needs."""
+        """Fewest bags that all parts need."""
         return max(part.fewest_bags for part in self.parts)
 
     @property
     def bounded(self):
-        """Whether all parts have a lower bound."""
+        """True if all parts have a lower bound."""
         return all(part.bounded for part in self.parts)
 
     def of_counts(self, scores, observed):
@@ -406,7 +406,7 @@ SMALLEST_MEAN = 1e-300
 
 @dataclass(frozen=True)
 class ProportionLoss(BagLoss):
-    r"""The divergence of the share of a bag and its mean prediction.
+    r"""Divergence of the share of a bag from its mean prediction.
 
     :math:`n_k D(p_k, \bar s_k)`, equation :eq:`eq-losses-proportion`: the loss of networks that learn from label
     proportions (mann2007, as expectation regularization; ardehaly2017 for networks).
@@ -414,7 +414,7 @@ class ProportionLoss(BagLoss):
     Parameters
     ----------
     divergence : {"cross_entropy", "squares"}, default "cross_entropy"
-        :math:`\sum_j p_j \log (p_j / \bar s_j)`, the cross-entropy less its smallest value; or
+        :math:`\sum_j p_j \log (p_j / \bar s_j)`, the cross-entropy minus its smallest value; or
         :math:`\sum_j (\bar s_j - p_j)^2`, which has the same curvature at :math:`p = \bar s = 1/2`.
 
     Examples
@@ -451,7 +451,7 @@ class ProportionLoss(BagLoss):
         return value, gradient[:, columns], curvature(s[:, columns])
 
     def factors(self, scores, observed, state=None):
-        """See `BagLoss.factors`: those of Gauss and Newton, without the part that a perfect fit does not have."""
+        """See `BagLoss.factors`: those of Gauss-Newton, without the part that vanishes for a perfect fit."""
         s = probabilities(scores)
         if self.divergence == "squares":
             weights = np.sqrt(2 / observed.sizes)[:, None] * np.ones(s.shape[1])

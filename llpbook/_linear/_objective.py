@@ -1,9 +1,9 @@
-r"""Linear models of log-odds by any loss of bags: one objective, and one solver that knows no loss.
+r"""Linear models of log-odds by any loss of bags: one objective, and one solver for all losses.
 
 .. math:: F(w) = \ell(Zw) - \langle a, w \rangle + \tfrac12 \sum_j \lambda_j w_j^2
 
-A loss gives the value, the gradient and square roots of its expected curvature by scores; `LinearObjective` turns
-these into those by weights; `fisher_scoring` asks for nothing else, be it of data in memory or of sums over chunks.
+A loss gives the value, the gradient and factors of its expected curvature by scores; `LinearObjective` turns these into
+derivatives by weights; `fisher_scoring` needs nothing else, for data in memory and for sums over chunks.
 """
 
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ RIDGE = 1e-10
 
 
 def label_factors(scores):
-    r"""Square roots of the curvature of logistic regression, as `BagLoss.factors` by single instances.
+    r"""Factors of the curvature of logistic regression by single instances, see `BagLoss.factors`.
 
     :math:`\operatorname{diag} s - s s^\top = \sum_m s_m (e_m - s)(e_m - s)^\top` for several classes.
 
@@ -57,7 +57,7 @@ def label_factors(scores):
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """An objective at some weights.
+    """Value and derivatives of an objective at given weights.
 
     Attributes
     ----------
@@ -81,17 +81,17 @@ class Point:
 
     @property
     def is_finite(self):
-        """Whether value and gradient are numbers."""
+        """True if value and gradient are finite numbers."""
         return bool(np.isfinite(self.value) and np.isfinite(self.gradient).all())
 
     def is_better(self, old, fall):
-        """Whether the value is less than the old one by the fall or more; without a fall, whether the gradient is."""
+        """True if the value is less than the old one by the fall or more; without a fall, if the gradient is less."""
         if fall is None:
             return np.abs(self.gradient).max() < np.abs(old.gradient).max()
         return self.is_finite and self.value <= old.value + fall
 
     def step(self):
-        """The Newton step by the information, of the shape of w."""
+        """Newton step by the information, of the shape of w."""
         g, penalty = self.gradient.ravel(), self.penalty
         if self.factors is not None:
             F = self.factors()
@@ -137,7 +137,7 @@ class LinearObjective:
         self.n, self._state = int(observed.sizes.sum()), None
 
     def changed(self, *, loss=None, penalty=None, counts=None):
-        """The same objective with another loss or penalty, or other counts.
+        """Copy the objective with another loss or penalty, or other counts.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class LinearObjective:
         return LinearObjective(loss, self.Z, observed, penalty, self.linear)
 
     def at(self, w):
-        """The `Point` of some weights.
+        """Evaluate the objective at given weights.
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ class LinearObjective:
         return self._point(w, scores, float(value), gradient, self._state)
 
     def _point(self, w, scores, value, gradient, state):
-        """A point whose curvature is computed when a step is asked for, as few rows where these are fewer."""
+        """Make a `Point` whose curvature is computed only if a step needs it, as few rows where possible."""
         check_time()
         return Point(
             w, value, gradient, partial(self.information, scores, state),
@@ -189,20 +189,20 @@ class LinearObjective:
         )  # fmt: skip
 
     def has_few_factors(self, w):
-        """Whether a step at some weights is computed from `factors`, and not from the information."""
+        """True if a step at given weights is computed from `factors`, and not from the information."""
         rows = self.loss.n_factors(len(w)) * len(self.observed.sizes)
         if w.size <= MOST_WEIGHTS:
             return self.loss.by_bag and rows < w.size
         return self.loss.by_bag and rows**2 * w.size <= MOST_WORK
 
     def factors(self, scores, state=None):
-        r"""Square roots of the information: :math:`\sum_{i \in B_k} a_{mi} \otimes x_i` for each factor and bag.
+        r"""Factors of the information: :math:`\sum_{i \in B_k} a_{mi} \otimes x_i` for each factor and bag.
 
         Parameters
         ----------
         scores : ndarray, shape (n_rows,) or (n_rows, n_classes)
         state : object, optional
-            What the loss computed at these scores.
+            State of the loss at these scores, from `BagLoss.evaluate`.
 
         Returns
         -------
@@ -232,7 +232,7 @@ class LinearObjective:
         return gram_blocks(self.Z, weights, factors[0].shape[1])
 
     def solve(self, start, max_iter=1000, tol=1e-5):
-        """Weights at a local minimum; see `fisher_scoring`.
+        """Find weights at a local minimum; see `fisher_scoring`.
 
         By L-BFGS where the curvature would be too large a matrix, or where scoring is slow, because the observed
         curvature is far from the expected one.
@@ -258,7 +258,7 @@ class LinearObjective:
 
 
 def linear_objective(loss, Z, observed, penalty=0.0, linear=None):
-    """The `LinearObjective` of features in memory or in chunks; parameters as there."""
+    """Make the `LinearObjective` of features in memory or in chunks, with its parameters."""
     if isinstance(Z, InChunks):
         return Z.objective(loss, observed, penalty, linear)
     return LinearObjective(loss, Z, observed, penalty, linear)
@@ -272,7 +272,7 @@ def weighted_gram(Z, weights):
 
 
 def gram_blocks(Z, weights, K):
-    """K by K blocks, of which block (a, b) is `weighted_gram` for ``weights(a, b)``, the same as for (b, a)."""
+    """Symmetric matrix of K by K blocks, of which block (a, b) is `weighted_gram` for ``weights(a, b)``."""
     H = np.empty((K, K), object)
     for a in range(K):
         for b in range(a, K):
@@ -283,7 +283,7 @@ def gram_blocks(Z, weights, K):
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Where a solver ended.
+    """Result of a solver.
 
     Attributes
     ----------
@@ -294,7 +294,7 @@ class Solution:
     gap : float
         Largest entry of the gradient per instance.
     settled : bool
-        Whether the last step was short, too.
+        True if the last step was short, too.
     """
 
     w: np.ndarray
@@ -305,7 +305,7 @@ class Solution:
 
 
 def fisher_scoring(at, start, n, max_iter=1000, tol=1e-5):
-    """A local minimum by Newton steps with the expected curvature, halved until the objective falls.
+    """Find a local minimum by Newton steps with the expected curvature, halved until the objective falls.
 
     Parameters
     ----------
@@ -350,7 +350,7 @@ def fisher_scoring(at, start, n, max_iter=1000, tol=1e-5):
 
 
 def descend(at, start, n, max_iter=1000, tol=1e-5):
-    """As `fisher_scoring`, by L-BFGS: the curvature is not asked for."""
+    """Find a local minimum by L-BFGS, with the parameters of `fisher_scoring`; needs no curvature."""
 
     def objective(flat):
         point = at(flat.reshape(start.shape))

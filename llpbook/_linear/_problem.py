@@ -18,7 +18,7 @@ NEXT_TO_NONE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    r"""What a linear model by a loss of bags minimizes, :math:`\ell(Zw) + \tfrac12 \sum_j \lambda_j w_j^2`.
+    r"""Objective of a linear model by a loss of bags, :math:`\ell(Zw) + \tfrac12 \sum_j \lambda_j w_j^2`.
 
     Attributes
     ----------
@@ -50,14 +50,15 @@ class Problem:
     rows: np.ndarray | slice = field(default_factory=lambda: slice(None))
 
     def objective(self):
-        """The `LinearObjective`, whose rows are in the order of their bags."""
+        """Make the `LinearObjective`, whose rows are in the order of their bags."""
         return linear_objective(self.loss, self.Z, self.observed, self.penalty)
 
     @cached_property
     def curvature(self):
         """Second derivatives of the penalty, a sparse array of shape (n_weights, n_weights).
 
-        The free intercepts of several classes have no level: it is held, so that the curvature is positive.
+        The level of the free intercepts of several classes is not identified: it is penalized, so that the curvature
+        is positive.
         """
         penalty = np.tile(self.penalty, len(self.weights))
         matrix = sp.diags_array(penalty, format="csr")
@@ -68,7 +69,7 @@ class Problem:
 
 
 def linear_problem(loss, Z, observed, C, classes, *, free_intercept, used=None):
-    """The `Problem` of features, to which the 1 of a free intercept is added as the last column.
+    """Make the `Problem` of features, with the 1 of a free intercept added as the last column.
 
     Parameters
     ----------
@@ -158,5 +159,5 @@ def minimize_from_zero(objective, has_intercept, max_iter=1000, tol=1e-5):
 
 
 def prior_precision(penalty, n_rows=1):
-    """The penalty as the precision of a prior, where a free intercept has next to none, shape (n_weights,)."""
+    """Penalty as the precision of a prior, which is next to 0 for a free intercept, shape (n_weights,)."""
     return np.tile(np.maximum(penalty, NEXT_TO_NONE * penalty.max()), n_rows)

@@ -10,7 +10,7 @@ HALVINGS, LONGEST, STEEP = 40, 5.0, 20.0
 
 
 def tilt_classes(F, observed, start=None):
-    r"""The numbers to add to the scores of a bag so that the expected counts are the observed ones.
+    r"""Numbers to add to the scores of a bag so that the expected counts are the observed ones.
 
     Damped Newton's method, all bags at once, on the convex function whose
     gradient is the miscount. Steep scores are halved until they are not, and
@@ -43,7 +43,7 @@ def tilt_classes(F, observed, start=None):
 
 
 def tilt_step(H, absent, gap):
-    """The change of the tilts that changes expected counts by ``gap``, to first order.
+    """Change of the tilts that changes expected counts by ``gap``, to first order.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def tilt_step(H, absent, gap):
 
 
 def _newton(F, T, observed, absent):
-    """The tilt from a first guess of it, and whether it meets the counts."""
+    """Newton's method for the tilt from a first guess; returns the tilt, and True if it meets the counts."""
     value, pi = _dual(F, T, observed)
     for _ in range(TILT_STEPS):
         gap = observed.sums(pi) + _pull(observed, T) - observed.counts
@@ -86,7 +86,7 @@ def _newton(F, T, observed, absent):
 
 
 def _dual(F, T, observed):
-    """The convex function that the tilt minimizes, and the tilted probabilities."""
+    """Value of the convex function that the tilt minimizes, and the tilted probabilities."""
     tilted = F + T[observed.bags]
     top = tilted.max(axis=1)
     weights = np.exp(tilted - top[:, None])
@@ -98,5 +98,5 @@ def _dual(F, T, observed):
 
 
 def _pull(observed, T):
-    """The errors of the counts times the tilt; an infinite tilt meets only zeros, and counts as 0."""
+    """Product of the errors of the counts with the tilt; an infinite tilt meets only zeros, and counts as 0."""
     return (observed.errors @ np.where(np.isfinite(T), T, 0)[:, :, None])[:, :, 0]

@@ -70,7 +70,7 @@ def predicted_counts(X, weights, bags, n_bags, frequencies=None):
     -------
     stated : float
         Sum of the probabilities of the classes that are not predicted.
-    found : ndarray of int, shape (n_bags, n_classes)
+    predicted : ndarray of int, shape (n_bags, n_classes)
         Instances of each bag that are predicted to be of each class.
     expected : ndarray, shape (n_bags, n_classes)
         Sums of the probabilities of each class in each bag.
@@ -78,22 +78,22 @@ def predicted_counts(X, weights, bags, n_bags, frequencies=None):
     proba = probabilities(one_column(X @ weights.T))
     times = np.ones(len(bags)) if frequencies is None else frequencies
     chosen = np.eye(proba.shape[1])[proba.argmax(axis=1)]
-    found, expected = (
+    predicted, expected = (
         np.column_stack([np.bincount(bags, times * q, n_bags) for q in each.T])
         for each in (chosen, proba)
     )
     stated = float(np.sum(times * (1 - proba.max(axis=1))))
-    return stated, found.astype(int), expected
+    return stated, predicted.astype(int), expected
 
 
-def shown_errors(found, proportions):
+def shown_errors(predicted, proportions):
     """Share of labels that predicted counts show to be wrong, and the share that chance alone would show.
 
     In each bag at least so many labels are wrong as the predicted counts differ from the given ones.
 
     Parameters
     ----------
-    found : ndarray of int, shape (n_bags, n_classes)
+    predicted : ndarray of int, shape (n_bags, n_classes)
         Of `predicted_counts`.
     proportions : ndarray, shape (n_bags, n_classes)
 
@@ -103,8 +103,8 @@ def shown_errors(found, proportions):
     chance : float
         ``shown`` for the true labels, if the instances of each bag were drawn with the given shares.
     """
-    n, sizes = found.sum(), found.sum(axis=1, keepdims=True)
-    shown = np.abs(found - sizes * proportions).sum() / (2 * n)
+    n, sizes = predicted.sum(), predicted.sum(axis=1, keepdims=True)
+    shown = np.abs(predicted - sizes * proportions).sum() / (2 * n)
     # The mean distance of a normal variable from its mean is 0.8 standard deviations.
     chance = 0.4 * np.sqrt(sizes * proportions * (1 - proportions)).sum() / n
     return float(shown), float(chance)
@@ -145,12 +145,13 @@ def warn_if_too_sure(estimator, Z, weights, data):
     """
     P = data.proportions
     if isinstance(Z, InChunks):
-        stated, found, expected = Z.sums_by_bag(predicted_counts, weights)
+        stated, predicted, expected = Z.sums_by_bag(predicted_counts, weights)
     else:
-        place = data.bags, len(P), data.frequencies
-        stated, found, expected = predicted_counts(Z, weights, *place)
-    stated = stated / found.sum()
-    shown, chance = shown_errors(found, P)
+        stated, predicted, expected = predicted_counts(
+            Z, weights, data.bags, len(P), data.frequencies
+        )
+    stated = stated / predicted.sum()
+    shown, chance = shown_errors(predicted, P)
     refuted = shown > SHOWN + TOO_SURE * stated + chance
     counter = f"the shares show that at least {shown:.0%} are"
     if stated < NO_ERRORS and len(P) >= ENOUGH_BAGS and not refuted:

@@ -30,7 +30,7 @@ OF_TWO = np.array([[1.0, -1.0], [-1.0, 1.0]])
 
 @dataclass(frozen=True)
 class BagData:
-    """Checked training input: what every method of the package computes with.
+    """Checked training data, the input of all methods.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class BagData:
 
     @property
     def used(self):
-        """Which bags the method looks at: those with instances and a weight, shape (n_bags,)."""
+        """Mask of the bags that a method uses: those with instances and a weight, shape (n_bags,)."""
         return (self.bag_sizes if self.bag_weights is None else self.bag_weights) > 0
 
     @cached_property
@@ -128,7 +128,7 @@ class BagData:
         return self.X[rows], None if times is None else times[rows]
 
     def one_vs_rest(self, k):
-        """The same bags with two classes: the k-th, as the positive one, against the others."""
+        """Copy with two classes: the k-th, as the positive one, against the others."""
         positive = self.proportions[:, k]
         labels = self.labels
         if labels is not None:
@@ -157,7 +157,7 @@ FEW_ROWS, MANY_COLUMNS, PROBE = 1000, 1000, 400
 
 
 def merge_rows(data):
-    """Equal rows of a bag as one row with a frequency, where that halves the rows.
+    """Merge equal rows of a bag to one row with a frequency, where that halves the rows.
 
     Parameters
     ----------
@@ -185,13 +185,13 @@ def merge_rows(data):
     cell = np.repeat(first, np.diff(np.append(first, n)))
     if (rows != rows[cell]).any():  # two rows with one key: next to impossible
         return data
-    given = np.ones(n, int) if data.frequencies is None else data.frequencies[order]
-    frequencies = np.add.reduceat(given, first)
+    times = np.ones(n, int) if data.frequencies is None else data.frequencies[order]
+    frequencies = np.add.reduceat(times, first)
     return replace(data, X=rows[first], bags=bags[first], frequencies=frequencies)
 
 
 def single_rows(data):
-    """Each row as often as its frequency says, for a method that cannot use frequencies."""
+    """Repeat each row by its frequency, for a method that cannot use frequencies."""
     if data.frequencies is None:
         return data
     cells = float(data.frequencies.sum()) * data.X.shape[1]
@@ -212,7 +212,7 @@ def single_rows(data):
 def read_bags(
     X, bags, proportions, labels=None, given=None, noisy=False, *, counts=None
 ):
-    """What users hand in beside X, checked: the one place where bags, proportions and labels come together.
+    """Check bags, proportions and labels, and make `BagData` of them: the one place where they come together.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ EQUAL = 1e-8
 
 
 def check_differences(data, estimator, part=False):
-    """One refusal and one warning, for all estimators, where the shares of the bags do not differ.
+    """Refuse bags whose shares do not differ, or warn of them, for all estimators alike.
 
     Parameters
     ----------
@@ -291,14 +291,14 @@ def check_differences(data, estimator, part=False):
         never looks. Its ``_names_classes_by_shares`` says that it only asks labels to agree with shares, so that two
         classes with equal shares could be swapped.
     part : bool, default False
-        Whether this is one class against the rest: such parts refuse and do not warn.
+        True for one class against the rest: such parts refuse and do not warn.
 
     Raises
     ------
     NotIdentifiableError
     """
-    rule, shares = estimator._equal_shares, data.proportions[data.used]
-    if rule == "ignored":
+    reaction, shares = estimator._equal_shares, data.proportions[data.used]
+    if reaction == "ignored":
         return
     name = type(estimator).__name__
     if estimator._names_classes_by_shares:
@@ -314,7 +314,7 @@ def check_differences(data, estimator, part=False):
             warn_of_little_worth(data)
         return
     same = ", ".join(f"{share:.6g}" for share in shares[0])
-    if rule == "refused":
+    if reaction == "refused":
         raise NotIdentifiableError(
             f"proportions are the same in every bag in use ({same}): {name} learns from their differences. Shares "
             "must differ between bags; or give some labels="
@@ -342,7 +342,7 @@ def warn_of_little_worth(data):
 
 
 def one_row_per_label(data):
-    """The same with a row for each instance whose label is known: a bag of so many equal labels is not so many bags."""
+    """Give each instance with a known label a row of its own: n bags with one label each, not one bag with n."""
     times = np.where(data.labels < 0, 1, data.frequencies)
     rows = np.repeat(np.arange(len(times)), times)
     return replace(
@@ -352,7 +352,7 @@ def one_row_per_label(data):
 
 
 def labels_to_pure_bags(data, noisy=False, alone=False):
-    """Turn known labels into proportions: one pure bag a class, and each bag without its labeled instances.
+    """Turn known labels into proportions: one pure bag per class, and each bag without its labeled instances.
 
     With every label known the bags are the classes: supervised learning. Where proportions and labels disagree by more
     than rounding, what is left of a bag is clipped to possible shares, and an `LLPWarning` says so.
@@ -361,9 +361,9 @@ def labels_to_pure_bags(data, noisy=False, alone=False):
     ----------
     data : BagData
     noisy : bool, default False
-        Whether noise was added to the shares: then nothing is clipped.
+        True if noise was added to the shares: then nothing is clipped.
     alone : bool, default False
-        Whether each row with a known label is a bag of its own, as the likelihood of counts wants it.
+        True to make each row with a known label a bag of its own, as the likelihood of counts wants it.
 
     Returns
     -------
@@ -376,8 +376,8 @@ def labels_to_pure_bags(data, noisy=False, alone=False):
     before, (L, K) = data, data.proportions.shape
     if alone and data.frequencies is not None:
         data = one_row_per_label(data)
-    known = data.labels >= 0
-    rows = np.flatnonzero(known)
+    labeled = data.labels >= 0
+    rows = np.flatnonzero(labeled)
     if data.frequencies is not None:
         rows = np.repeat(rows, data.frequencies[rows])
     counts = crosstab(data.bags[rows], data.labels[rows], (L, K))
@@ -390,16 +390,18 @@ def labels_to_pure_bags(data, noisy=False, alone=False):
         )
     left = left if noisy else np.maximum(left, 0)
     total = left.sum(axis=1, keepdims=True)
-    rest = np.divide(left, total, out=data.proportions.copy(), where=total > 0)
-    bags, pure, own = data.bags.copy(), np.eye(K), data.labels[known]
-    bags[known] = L + (np.arange(len(own)) if alone else own)
-    shares = np.vstack([rest, pure[own] if alone else pure])
-    added = {"labels": None, "n_pure": len(shares) - L, "before": before}
-    return replace(data, bags=bags, proportions=shares, **added)
+    shares = np.divide(left, total, out=data.proportions.copy(), where=total > 0)
+    bags, pure, own = data.bags.copy(), np.eye(K), data.labels[labeled]
+    bags[labeled] = L + (np.arange(len(own)) if alone else own)
+    shares = np.vstack([shares, pure[own] if alone else pure])
+    return replace(
+        data, bags=bags, proportions=shares, labels=None, n_pure=len(shares) - L,
+        before=before,
+    )  # fmt: skip
 
 
 def check_bag_weights(bag_weights, data):
-    """One weight a bag: bag sizes, 1 for each bag, or the user's own.
+    """Read one weight per bag: bag sizes, 1 for each bag, or numbers of the user.
 
     Parameters
     ----------
@@ -441,7 +443,7 @@ def check_bag_weights(bag_weights, data):
 
 
 def error_covariances(proportion_errors, data):
-    r"""The covariance matrix of the error of each row of the proportions.
+    r"""Covariance matrix of the error of each row of the proportions.
 
     For two classes :math:`\mathrm{se}_k^2 \left(\begin{smallmatrix} 1 & -1 \\ -1 & 1 \end{smallmatrix}\right)`. Known
     labels carry no error: where :math:`l` of the :math:`n_k` instances of a bag are known, the error of the share of

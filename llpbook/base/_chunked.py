@@ -19,7 +19,7 @@ class InChunks(ABC):
     """Interface that takes the place of X in a fit from chunks; `llpbook.beyond_memory.fit_chunks` implements it.
 
     It stands for one row per bag, the mean of the bag, with the size of the bag as its frequency. An estimator that
-    asks for ``data.bag_means(X)`` only, or minimizes a `linear_objective`, works as it is; it says so in
+    asks for ``data.bag_means(X)`` only, or minimizes the objective of a linear model, works as it is; it says so in
     ``LLPClassifier._sums_needed``.
 
     Attributes
@@ -42,11 +42,11 @@ class InChunks(ABC):
 
     @abstractmethod
     def with_constant(self):
-        """A copy with the feature 1 as the last column."""
+        """Copy with the feature 1 as the last column."""
 
     @abstractmethod
-    def objective(self, loss, known, penalty=0.0, linear=None):
-        """The `LinearObjective` of all chunks; parameters as there."""
+    def objective(self, loss, observed, penalty=0.0, linear=None):
+        """Objective of a linear model over all chunks; parameters as of `llpbook.count_likelihood.LinearObjective`."""
 
     @abstractmethod
     def sums_by_bag(self, function, *args):

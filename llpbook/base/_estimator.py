@@ -78,7 +78,7 @@ def warn_of_missing_class(estimator, data):
 
 @contextmanager
 def fitting(estimator, *others):
-    """A fit that starts from nothing, warns once from each place, and names pages to read in its errors.
+    """Within this context a fit starts from nothing, warns once from each place, and names pages in its errors.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         return {key: plain(value) for key, value in super().__getstate__().items()}
 
     def _pages(self, error):
-        """What to read after an error: how to hand in data, or what shares can tell; and the method."""
+        """Pages to read after an error: how to pass data or what shares can tell, and the chapter of the method."""
         if not isinstance(error, InvalidParameterError):
             why = isinstance(error, NotIdentifiableError)
             yield page("proportions" if why else "your_data")
@@ -228,7 +228,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self
 
     def _fit_data(self, data):
-        """Learn from `BagData` as they were read: the one way to a fit, from memory, from chunks, and of two bags."""
+        """Fit to `BagData`: all fits come here, from memory, from chunks, and to two bags."""
         data = self._accept(data)
         warn_of_scale(self, data.X, data.frequencies)
         cells = self._in_cells(data)
@@ -240,7 +240,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         warn_of_missing_class(self, data)
 
     def _in_cells(self, data):
-        """Equal rows of a bag as one row with a frequency where the method can use it, else each row by itself."""
+        """Merge equal rows of a bag if the method can use frequencies, else repeat rows by their frequencies."""
         if isinstance(data.X, InChunks):
             return data
         if not self._uses_frequencies:
@@ -267,7 +267,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Learn from `BagData`."""
 
     def _sums_needed(self):
-        """What a fit to X in chunks, see `InChunks`, needs of them.
+        """Sums that a fit to X in chunks needs, see `InChunks`.
 
         Returns
         -------
@@ -279,7 +279,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         return None
 
     def _read(self, X, bags, proportions, labels=None, counts=None):
-        """`BagData` of what a user hands in, checked, as are the hyper-parameters."""
+        """Check the hyper-parameters and the input, and return `BagData`."""
         self._validate_params()
         if proportions is None:
             step = type(self).__name__.lower()
@@ -292,7 +292,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         return read_bags(X_checked, bags, proportions, labels, X, noisy, counts=counts)
 
     def _accept(self, data):
-        """`_with_parameters` after checks of the shares; set what these say."""
+        """Check the shares, set the attributes that depend on them only, and return `_with_parameters`."""
         if (data.class_prior > 0).sum() < 2:
             only = quote(data.classes[data.class_prior.argmax()])
             raise ValueError(
@@ -309,7 +309,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         return data
 
     def _with_parameters(self, data):
-        """Data with known labels as pure bags, and with the hyper-parameters that have a value per bag."""
+        """Add known labels as pure bags, and the hyper-parameters with a value per bag, to the data."""
         own = self.get_params(deep=False)
         noisy = own.get("proportion_noise") is not None
         data = labels_to_pure_bags(data, noisy, self._labels_alone)
@@ -326,7 +326,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self._check_X(X, reset=False)
 
     def _check_X(self, X, reset):
-        """scikit-learn's check of X, in messages that name it."""
+        """Check X by scikit-learn's checks, with X named in their messages."""
         options = {"accept_sparse": self._accept_sparse, "dtype": np.float64}
         try:
             refuse_unusable(X)
@@ -347,7 +347,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     @available_if(lambda self: hasattr(self, "_scores"))
     def decision_function(self, X):
-        """Score of the positive class (above 0: predicted), or one score a class.
+        """Compute the score of the positive class (above 0: predicted), or one score per class.
 
         Parameters
         ----------
@@ -367,7 +367,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     @available_if(lambda self: self._log_odds or hasattr(self, "_probabilities"))
     def predict_proba(self, X):
-        """Class probabilities, shape (n_instances, n_classes); one-vs-rest: normalized."""
+        """Predict class probabilities, shape (n_instances, n_classes); those of one-vs-rest are normalized."""
         if hasattr(self, "_probabilities"):
             return self._probabilities(self._validate_predict(X))
         scores = self.decision_function(X)
@@ -377,7 +377,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         return softmax(log_expit(scores), axis=1)
 
     def predict(self, X):
-        """The class of each instance.
+        """Predict the class of each instance.
 
         Parameters
         ----------
@@ -434,5 +434,5 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         return float(np.average(predicted == truth, weights=sample_weight))
 
     def predict_proportions(self, X, bags, n_bags=None, soft=False, *, counts=None):
-        """The share of each class among the predictions for each bag; see `predict_proportions`."""
+        """Share of each class among the predictions for each bag; see `predict_proportions`."""
         return predict_proportions(self, X, bags, n_bags, soft, counts=counts)

@@ -1,4 +1,4 @@
-"""What a fit says while it runs: warnings at the user's own line, the memory that it needs, how long it will take."""
+"""Messages of a running fit: warnings at the user's own line, the memory that it needs, the time that it will take."""
 
 import os
 import sys
@@ -106,16 +106,16 @@ def warn_once():
 
 
 def _users_frame(frame):
-    """The innermost frame of the user's own code; in a worker process there is none: then the frame that warns."""
-    found = frame
-    while found is not None and found.f_code.co_filename.startswith(_INSIDE):
-        found = found.f_back
-    return found or frame
+    """Find the innermost frame of the user's own code or, in a worker process, which has none, the frame that warns."""
+    outside = frame
+    while outside is not None and outside.f_code.co_filename.startswith(_INSIDE):
+        outside = outside.f_back
+    return outside or frame
 
 
 @contextmanager
 def comparing(are_compared=True):
-    """Within this context fits are compared with one another, and none warns of what concerns it alone.
+    """Within this context fits are compared with one another, and warn of nothing that concerns a single one.
 
     A search, a cross-validation and a bootstrap of this package enter it where they fit, be it in a worker. Under a
     tool of scikit-learn each fit warns, as scikit-learn's own estimators do.
@@ -161,17 +161,17 @@ def machine_memory():
     float
         Bytes; infinite where the system does not say.
     """
-    found = [float("inf")]
+    limits = [float("inf")]
     if hasattr(os, "sysconf"):
-        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     for path in CGROUP_LIMITS:
         text = path.read_text().strip() if path.is_file() else ""
-        found += [int(text)] if text.isdigit() else []
-    return min(found)
+        limits += [int(text)] if text.isdigit() else []
+    return min(limits)
 
 
 def require_memory(name, n_bytes, way_out):
-    """Say before a computation begins what memory it needs, and refuse what the machine does not have.
+    """Warn before a computation that needs much memory, and refuse one that needs more than the machine has.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def _duration(seconds):
 
 
 class Progress:
-    """Progress of a long fit, a line a second where the user asked for it; unasked one warning if it will take long.
+    """Progress of a long fit: a line per second if ``verbose`` asks for it, else one warning if it will take long.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ class Progress:
         self.told, self.marks = None, [time.perf_counter()]
 
     def step(self, news=""):
-        """One more step is done.
+        """Count a step that is done.
 
         Parameters
         ----------

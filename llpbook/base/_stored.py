@@ -1,4 +1,4 @@
-"""What a saved model holds: arrays and builtins, which load under any version of pandas and without pyarrow."""
+"""Saved models hold arrays and builtins, which load under any version of pandas and without pyarrow."""
 
 import numpy as np
 import pandas as pd
@@ -30,7 +30,7 @@ def _plain_key(key):
 
 
 def plain(value):
-    """A parameter as it is saved: what has keys as a dict, any other column or table as an array."""
+    """Turn a parameter with keys into a dict, and any other column or table into an array, for a saved model."""
     if isinstance(value, pd.Series | pd.DataFrame):
         rows = value.to_numpy(dtype=object).tolist()
         return dict(zip(plain_keys(value.index).tolist(), rows, strict=True))
@@ -39,7 +39,7 @@ def plain(value):
 
 
 class StoredTable:
-    """A table that a fit leaves: a DataFrame for its reader, columns in what is saved."""
+    """Attribute with a table: a DataFrame for its reader, columns in a saved model."""
 
     def __set_name__(self, owner, name):
         self.name = name
@@ -57,7 +57,7 @@ class StoredTable:
 
 
 class StoredShares:
-    """What has ``proportions`` and ``bag_sizes`` as the user gave them, and is saved without objects of pandas."""
+    """Mixin for estimators with ``proportions`` and ``bag_sizes``, which are saved without objects of pandas."""
 
     def __getstate__(self):
         state = {name: plain(value) for name, value in vars(self).items()}

@@ -46,7 +46,7 @@ class EngineError(RuntimeError):
 
 
 def read(chunk, columns=None):
-    """What a chunk holds, which must be a DataFrame; of a file only these columns are read."""
+    """Read a chunk as a DataFrame; of a file only the given columns."""
     if isinstance(chunk, str | Path):
         endings = Path(chunk).suffixes
         if ".csv" in endings:
@@ -65,7 +65,7 @@ def read(chunk, columns=None):
 
 
 def data_set(path):
-    """A file of Parquet, or a folder of them, as a data set of pyarrow."""
+    """Open a Parquet file, or a folder of them, as a data set of pyarrow."""
     if Path(path).is_dir() and not any(map(holds_rows, Path(path).rglob("*"))):
         raise ValueError(
             "it is a folder without files: did the job that writes it end?"
@@ -78,12 +78,12 @@ def data_set(path):
 
 
 def holds_rows(path):
-    """Whether a path in a folder of Parquet is a file of it; names in _ or . are those of marks, such as _SUCCESS."""
+    """True if a path in a folder holds rows; names with a leading _ or . are those of marks, such as _SUCCESS."""
     return path.is_file() and path.name[0] not in "._"
 
 
 def read_csv(path, columns=None):
-    """A CSV file. With `usecols` pandas would not count the fields of a line, and values would move silently."""
+    """Read a CSV file whole: with `usecols` pandas would not count the fields of a line, and values could shift."""
     frame = pd.read_csv(path)
     if not isinstance(frame.index, pd.RangeIndex):
         raise ValueError("its lines have more fields than its header has names")
@@ -91,7 +91,7 @@ def read_csv(path, columns=None):
 
 
 def row_groups(path: str | Path) -> list:
-    """The row groups of a Parquet file as chunks, for a file that is too large for one worker.
+    """List the row groups of a Parquet file as chunks, for a file that is too large for one worker.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def listed(chunks):
 
 
 def name_of(number, chunk):
-    """How messages call a chunk: by its number, and by its path or key where it has one."""
+    """Name of a chunk in messages: its number, and its path or key where it has one."""
     name = None
     if isinstance(chunk, str | Path):
         name = chunk
@@ -176,7 +176,7 @@ def name_of(number, chunk):
 
 @dataclass(frozen=True)
 class Layout:
-    """What a worker needs to know to turn a chunk into numbers.
+    """Columns and steps by which a worker turns a chunk into numbers.
 
     Attributes
     ----------
@@ -204,7 +204,7 @@ class Layout:
         return [self.bags] if self.group is None else [self.bags, self.group]
 
     def frame(self, chunk, name):
-        """The DataFrame of a chunk, with the columns that are needed."""
+        """Read the DataFrame of a chunk, with the columns that are needed."""
         wanted = None
         if self.features is not None:
             wanted = list(dict.fromkeys([*self.features, *self.others]))
@@ -236,7 +236,7 @@ class Layout:
         return frame.infer_objects()
 
     def matrix(self, frame):
-        """The instances of a chunk in double precision, shape (n_instances, n_features), by column in memory."""
+        """Features of a chunk in double precision, shape (n_instances, n_features), by column in memory."""
         X = self.transformed(frame)
         for dtype in X.dtypes:
             if dtype.kind not in "fiub":
@@ -245,7 +245,7 @@ class Layout:
         return np.array(X.to_numpy(np.float64, na_value=np.nan), order="F")
 
     def bag_column(self, frame):
-        """The names of the bags of the instances of a chunk, none missing."""
+        """Names of the bags of the instances of a chunk, none missing."""
         return check_column(f"column {self.bags!r}", frame[self.bags], len(frame))
 
 
@@ -266,7 +266,7 @@ def check_columns(frame, name, wanted, layout):
 
 
 def work(function, layout, number, chunk, args):
-    """One chunk of a pass, on a worker: what the function makes of it; an error names the chunk."""
+    """Apply the function of a pass to one chunk, on a worker; an error names the chunk."""
     name = name_of(number, chunk)
     frame = layout.frame(chunk, name)
     try:
@@ -301,7 +301,7 @@ class Engine:
         self.return_as = "generator" if generates else "list"
 
     def run(self, what, function, layout, args=()):
-        """One pass.
+        """Run one pass.
 
         Parameters
         ----------
@@ -316,7 +316,7 @@ class Engine:
         Yields
         ------
         object
-            What the function returned, in the order of the chunks.
+            The results of the function, in the order of the chunks.
         """
         own = args if isinstance(args, list) else [args] * len(self.chunks)
         progress = Progress(
@@ -340,13 +340,13 @@ class Engine:
 
 
 def died(error):
-    """Whether an error says that a worker died: that of a pool, or of Dask after several deaths."""
+    """True if an error means that a worker died: that of a pool, or of Dask after several deaths."""
     of_dask = "KilledWorker", "FutureCancelledError"
     return isinstance(error, BrokenExecutor) or type(error).__name__ in of_dask
 
 
 def with_columns(engine, layout):
-    """The layout with the features named: by default all columns of the first chunk but those of bags and groups."""
+    """Copy a layout with named features: by default all columns of the first chunk but those of bags and groups."""
     if layout.features is None:
         for number, chunk in enumerate(engine.chunks):
             name = name_of(number, chunk)

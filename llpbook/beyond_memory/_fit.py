@@ -32,7 +32,7 @@ def fit_chunks(
     features: list | None = None, n_jobs: int | None = None, check_chunks: bool = True,
     verbose: int = 0,
 ) -> BaseEstimator:  # fmt: skip
-    r"""Fit an estimator to data that is read in chunks, with the answer of the fit in memory.
+    r"""Fit an estimator to data that is read in chunks, with the result of the fit in memory.
 
     Parameters
     ----------
@@ -56,15 +56,15 @@ def fit_chunks(
         Workers, as in scikit-learn: None is this process, -1 all processors. ``joblib.parallel_config`` chooses what
         they are: processes, Dask, Ray or Spark.
     check_chunks : bool, default True
-        Whether sums over all features are compared with those of the first pass, so that chunks that change are
-        noticed. The number of rows and the names of the bags are always compared.
+        Compare sums over all features with those of the first pass, so that chunks that change are noticed. The number
+        of rows and the names of the bags are always compared.
     verbose : int, default 0
         Progress over the chunks of a pass: 0 none, 1 a line per second, 2 a line per chunk.
 
     Returns
     -------
     estimator
-        The same, fitted, with the attributes of a fit in memory; `WeightedLDA` without ``weights_``.
+        The estimator itself, fitted, with the attributes of a fit in memory; `WeightedLDA` without ``weights_``.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def fit_chunks(
 
 
 def sums_needed(model):
-    """What a model needs of its chunks, or a ValueError that says what to do instead."""
+    """Sums over chunks that a model needs; ValueError where it does not reduce to sums."""
     kernel = getattr(model, "kernel", "linear")
     needed = getattr(model, "_sums_needed", lambda: None)()
     if needed is not None and kernel == "linear":
@@ -130,7 +130,7 @@ def sums_needed(model):
 def read_chunks(
     engine, proportions, layout, needed, *, noisy=False, check=True, merged=None
 ):
-    """Chunks and proportions after the first pass.
+    """Read chunks in a first pass, and the proportions.
 
     Parameters
     ----------
@@ -163,18 +163,18 @@ def read_chunks(
 
 
 def noise_of(model):
-    """Whether noise was added to the shares on purpose, so that they may lie outside of [0, 1]."""
+    """True if noise was added to the shares on purpose, so that they may lie outside of [0, 1]."""
     return model.get_params(deep=False).get("proportion_noise") is not None
 
 
 def read_shares(proportions, noisy=False):
-    """`check_proportions`, with the way out for shares outside of [0, 1]."""
+    """`check_proportions`, with a remedy for shares outside of [0, 1]."""
     remedy = "; for noisy shares state the noise: CountLogistic(proportion_noise=…, proportion_errors=…)"
     return check_proportions(proportions, empty_rows=True, noisy=noisy, remedy=remedy)
 
 
 def with_columns_set(model, scaler, X):
-    """Set what the scaler and the model learn of the columns, and return the instances with the scaler."""
+    """Set the attributes of scaler and model that describe the columns; return the instances with the scaler."""
     mean, layout = X.total.mean[None], X.layout
     names = None if layout.steps else layout.features
     if scaler is not None:
@@ -186,7 +186,7 @@ def with_columns_set(model, scaler, X):
 
 
 def standardized(scaler, X, names):
-    """Fit a `StandardScaler` from the moments of all chunks; the instances that it returns."""
+    """Fit a `StandardScaler` from the moments of all chunks; return the scaled instances."""
     n, mean, var = X.total.n, X.total.mean, X.total.scale**2
     eps = np.finfo(float).eps
     constant = var <= n * eps * var + (n * mean * eps) ** 2  # as scikit-learn decides
@@ -203,7 +203,7 @@ def standardized(scaler, X, names):
 
 
 def parts(estimator):
-    """The fitted steps of a pipeline of any depth, its scaler, which the first pass fits, and the classifier."""
+    """Split a pipeline of any depth into fitted steps, the scaler that the first pass fits, and the classifier."""
     *before, (_, model) = flat_steps(estimator)
     steps, scaler = [step.estimator for step in before], None
     if steps and isinstance(steps[-1], StandardScaler):
@@ -221,7 +221,7 @@ def parts(estimator):
 
 
 def chosen_rows(frame, layout, names):
-    """The rows of a chunk that lie in some bags."""
+    """Rows of a chunk that lie in given bags."""
     if not len(frame):
         return None
     bags = pd.Index(layout.bag_column(frame), tupleize_cols=False)
@@ -233,7 +233,7 @@ def sample_bags(
     features: list | None = None, n_jobs: int | None = None, verbose: int = 0,
     random_state: RandomState = None,
 ) -> pd.DataFrame:  # fmt: skip
-    """All instances of some bags, drawn at random: for methods that need the instances together.
+    """Draw bags at random, and return all their instances, for methods that need the instances together.
 
     Parameters
     ----------

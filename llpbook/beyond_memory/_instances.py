@@ -1,4 +1,4 @@
-"""The first pass over chunks, and what stands in the place of the matrix of features after it."""
+"""The first pass over chunks, and the object that replaces the matrix of features after it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GOLDEN = 0.6180339887498949
 
 
 def checksums(X, codes):
-    """Sums of the columns, weighted by bag, by which a later pass notices other rows, and their bounds.
+    """Sums of the columns, weighted by bag, and their bounds; a later pass compares them, to notice other rows.
 
     They do not depend on the order of the rows.
     """
@@ -35,7 +35,7 @@ def checksums(X, codes):
 
 
 class FirstPass(NamedTuple):
-    """What the first pass looks for.
+    """Sums and rows that the first pass computes.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Summary(NamedTuple):
 
 
 def summarize(frame, layout, wanted):
-    """The `Summary` of a chunk in the first pass, with what `FirstPass` asks for; None without rows."""
+    """Read a chunk in the first pass, and return its `Summary` as `FirstPass` asks; None without rows."""
     n = len(frame)
     if not n:
         return None
@@ -103,7 +103,7 @@ def summarize(frame, layout, wanted):
 
 
 def again(frame, layout, what, part, view, function, args):
-    """What a function makes of the features and bags of a chunk in a later pass, if the chunk is what it was."""
+    """Read an unchanged chunk in a later pass, and apply a function to its features and bags."""
     now, first = len(frame), 0 if part is None else part.sizes.sum()
     if now != first:
         refuse_change(f"had {first} rows in the first pass and has {now} in the {what}")
@@ -124,7 +124,7 @@ def again(frame, layout, what, part, view, function, args):
 
 
 def refuse_change(change):
-    """Refuse a chunk that is not what it was."""
+    """Refuse a chunk that has changed."""
     raise ValueError(
         f"it {change}: chunks must not change during a fit, and a function that makes a chunk must make the same one "
         "each time"
@@ -133,7 +133,7 @@ def refuse_change(change):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What the later passes expect of a chunk.
+    """Part of the data in a chunk, as the later passes expect it.
 
     Attributes
     ----------
@@ -152,14 +152,14 @@ class Part:
 
 
 class View(NamedTuple):
-    """How the features of a chunk become those of the solver: centered, scaled, and with the feature 1 if constant."""
+    """Map from the features of a chunk to those of the solver: centered, scaled, and with the feature 1 if constant."""
 
     center: object = 0.0
     scale: object = 1.0
     constant: bool = False
 
     def of(self, X):
-        """The features of rows that were read, which are overwritten, shape (n_rows, n_columns)."""
+        """Features of rows that were read, which are overwritten, shape (n_rows, n_columns)."""
         X -= self.center
         X /= self.scale
         if self.constant:
@@ -169,7 +169,7 @@ class View(NamedTuple):
 
 @dataclass(eq=False)
 class Instances(InChunks):
-    """The features of all chunks; the first pass adds one chunk after the other.
+    """Features of all chunks; the first pass adds one chunk after the other.
 
     Attributes
     ----------
@@ -228,7 +228,7 @@ class Instances(InChunks):
         return self.view.of(self.sums[used] / self.sizes[used, None])
 
     def run(self, what, function, args=()):
-        """A pass: pairs of a `Part` and what ``function(X, codes, *args)`` returned, of chunks with rows."""
+        """Run a pass: pairs of a `Part` and the result of ``function(X, codes, *args)``, for chunks with rows."""
         own = args if isinstance(args, list) else [args] * len(self.parts)
         tasks = [
             (what, part, self.view, function, arguments)
@@ -310,7 +310,7 @@ def in_memory(data):
 
 
 def _nothing(one, n_bags):
-    """Zeros to which a number, or rows of single bags, are added."""
+    """Zeros of the shape of a sum over chunks, of a number or of rows of bags."""
     shape = (n_bags, *one.shape[1:]) if np.ndim(one) else ()
     return np.zeros(shape, getattr(one, "dtype", float))
 
@@ -336,7 +336,7 @@ def in_chunk(observed, codes):
 
 
 class Terms(NamedTuple):
-    """What a chunk adds to an objective: value, gradient, and information or, in a list, factors of it."""
+    """Contribution of a chunk to an objective: value, gradient, and information or, in a list, factors of it."""
 
     value: float
     gradient: np.ndarray
@@ -344,7 +344,7 @@ class Terms(NamedTuple):
 
 
 def terms(X, codes, observed, loss, w, few):
-    """The `Terms` of a chunk; factors of the information where these have few rows."""
+    """Compute the `Terms` of a chunk, with factors of the information if these have few rows."""
     point = LinearObjective(loss, X, in_chunk(observed, codes)).at(w)
     if few:
         return Terms(point.value, point.gradient, [point.factors()])
@@ -366,7 +366,7 @@ def losses_of(Z, loss, observed):
 
 
 class ChunkObjective(LinearObjective):
-    """The objective of a linear model of bags that lie in chunks: each evaluation is a pass.
+    """Objective of a linear model of bags in chunks: each evaluation is a pass.
 
     Equation :eq:`eq-beyond-memory-terms`.
 
@@ -405,7 +405,7 @@ class ChunkObjective(LinearObjective):
 
 
 def rows_of(names, n_bags, keys, number, engine):
-    """The rows of the proportions that the bags of a chunk name."""
+    """Rows of the proportions of the bags of a chunk."""
     try:
         return check_bags(names, len(names), n_bags, keys)
     except ValueError as error:
@@ -430,9 +430,9 @@ def first_pass(engine, layout, needed, n_bags, keys, *, check=True, merged=None)
         Rows of the proportions.
     keys : Index or None
     check : bool, default True
-        Whether `checksums` are taken.
+        Compute `checksums`.
     merged : bool, optional
-        Whether equal rows of a bag can be one row with a frequency; None where no row is to be kept.
+        True if equal rows of a bag can be one row with a frequency; None where no row is to be kept.
 
     Returns
     -------
@@ -472,7 +472,7 @@ def refuse_shares_of_rows(sizes, keys):
 
 
 def refuse_scattered(X, rows, number):
-    """A bag in two chunks, where the method needs it whole."""
+    """Refuse a bag in two chunks, where the method needs it whole."""
     twice = rows[X.sizes[rows] > 0]
     if not len(twice):
         return

@@ -191,7 +191,7 @@ def bag_folds(data, n_folds):
 
 
 def scores_of(model, X):
-    """The scores of a fitted model, or the log-odds of its probabilities where it has no scores.
+    """Scores of a fitted model, or the log-odds of its probabilities where it has no scores.
 
     Parameters
     ----------
@@ -410,7 +410,7 @@ class CountCalibration(LLPClassifier):
             )
 
     def _named(self, X):
-        """X with the names of its features, where it had names: a step of the estimator may want them."""
+        """Give X the names of its features, if it had names, which a step of the estimator may need."""
         names = getattr(self, "feature_names_in_", None)
         if names is None or not isinstance(X, np.ndarray):
             return X

@@ -1,4 +1,4 @@
-"""The deviation of bags' intercepts, estimated: the one that makes the counts likeliest."""
+"""Deviation of the random intercepts of bags, estimated by maximum likelihood."""
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -13,7 +13,7 @@ WIDEST_PRIOR = 1.0
 
 
 def restricted(solution, objective):
-    r"""Minus the logarithm of the likelihood with the weights integrated out.
+    r"""Minus the log-likelihood with the weights integrated out.
 
     By Laplace's approximation with the penalty as the prior: the objective plus
     :math:`\tfrac12 \log\det(I + P^{-1/2} F^\top F P^{-1/2})`, with factors :math:`F` of the information.
@@ -35,7 +35,7 @@ def restricted(solution, objective):
 
 
 def estimate_deviation(objective, start, max_iter=1000, tol=1e-5):
-    """Deviation of the intercepts that makes the counts likeliest, with the weights integrated out.
+    """Estimate the deviation of the intercepts by the likelihood of the counts, with the weights integrated out.
 
     Where weights are free, weights and deviation could grow together, and a few bags would not notice: a prior of the
     deviation 1 or less holds the weights here, whatever the penalty of the objective.

@@ -66,11 +66,11 @@ class CountLoss(BagLoss):
             raise ValueError(f"bag_deviation must be a number, 0 or more, got {tau!r}")
 
     def with_deviation(self, deviation):
-        """A copy of the loss with another `bag_deviation`."""
+        """Copy with another `bag_deviation`."""
         return replace(self, bag_deviation=deviation)
 
     def with_estimated_deviation(self, objective, start, *, max_iter, tol):
-        """This loss with the deviation of `estimate_deviation`; parameters as there."""
+        """Copy with the deviation of `estimate_deviation`; parameters as there."""
         return self.with_deviation(estimate_deviation(objective, start, max_iter, tol))
 
     def effects(self, scores, observed):

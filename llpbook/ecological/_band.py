@@ -1,8 +1,8 @@
-"""The band of a rate: what a model fits within bags, and a limit on how far it may be wrong."""
+"""The band of a rate: from the fit of a model within bags, and a limit of its error."""
 
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -35,7 +35,7 @@ LOOSE = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Checked input: rows in the order of their bags, the equal ones merged.
+    """Checked input of a band: rows in the order of their bags, equal rows merged.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Cells:
     names : ndarray, shape (n_groups,)
     classes : ndarray, shape (n_classes,)
     slack : ndarray, shape (n_bags,)
-        By how much each count may be wrong, by rounding.
+        Largest error of each count by rounding.
     places : ndarray of bool, shape (n_places, n_rows)
         The groups, or each group in each unit.
     group_of : ndarray of int, shape (n_places,)
@@ -64,7 +64,7 @@ class Cells:
 
     @property
     def n_columns(self):
-        """Classes of a place in a table: of two, the second only."""
+        """Number of classes of a place in a table: of two classes, the second only."""
         return len(self.fit.weights)
 
     @property
@@ -84,9 +84,8 @@ class Cells:
         return np.clip(q, 0, 1)
 
 
-@dataclass(frozen=True, eq=False)
-class Split:
-    """How a class may be split between the members of a group and the rest of each bag, one row per rate.
+class Split(NamedTuple):
+    """Splits of a class between the members of a group and the others in each bag, one row per rate.
 
     Attributes
     ----------
@@ -97,7 +96,7 @@ class Split:
     lean : ndarray, shape (n_rates, n_bags)
         Members with the class by the model, less the even ones.
     swing : ndarray, shape (n_rates, n_bags)
-        What a change of the difference by 1 adds: members times the share of the rest.
+        Change of the count by a change of the difference by 1: members times the share of the others.
     low, high : ndarray, shape (n_rates, n_bags)
         The bounds that need no assumption.
     """
@@ -110,12 +109,12 @@ class Split:
     high: np.ndarray
 
     def total(self, counts):
-        """Counts per bag as rates."""
+        """Rates from counts per bag."""
         return counts.sum(axis=1) / self.inside.sum(axis=1)
 
 
 def rates_within(split, lean):
-    r"""The rates in the groups for a stated difference within each bag.
+    r"""Rates in the groups for a stated difference within each bag.
 
     :math:`R_G = \frac{1}{n_G} \sum_k n_{kG}\, [y_k + (1 - s_k) D_k]`, equation :eq:`eq-ecological-within`, each bag cut
     at its bounds.
@@ -135,7 +134,7 @@ def rates_within(split, lean):
 
 
 def context(members, observed):
-    r"""The share of a group in the bag of each row, less its mean over the instances.
+    r"""Share of a group in the bag of each row, minus its mean over the instances.
 
     :math:`z_k = n_{kG} / n_k - n_G / n`.
 
@@ -154,7 +153,7 @@ def context(members, observed):
 
 
 def rates_between(split, limit):
-    r"""The smallest and the largest rate that a limit allows.
+    r"""Smallest and largest rate that a limit allows.
 
     Over :math:`D_k` within :math:`\lambda` of a value between :math:`\tfrac12 \hat D_k` and :math:`\hat D_k`, equation
     :eq:`eq-ecological-band`.
@@ -175,7 +174,7 @@ def rates_between(split, limit):
 
 
 def default_limit(split):
-    """The largest limit for each rate whose band has `WIDTH` of the width of the bounds, shape (n_rates,)."""
+    """Largest limit for each rate whose band has `WIDTH` of the width of the bounds, shape (n_rates,)."""
     most = WIDTH * (split.total(split.high) - split.total(split.low))
     low, high = np.zeros(len(most)), np.full(len(most), 2.0)
     for _ in range(40):
@@ -187,7 +186,7 @@ def default_limit(split):
 
 
 def contextual_scores(cells, members, z):
-    """The scores of a fit in which the share of a group in the bag is one more feature of everybody.
+    """Scores of a fit in which the share of a group in the bag is one more feature of everybody.
 
     Parameters
     ----------
@@ -217,7 +216,7 @@ def group_rate_band(
     units: ArrayLike | None = None, counts: ArrayLike | None = None,
     limit: float | None = None, rounding: float = 0.0,
 ) -> pd.DataFrame:  # fmt: skip
-    """Rates of classes in groups of the instances in bags, with a band for a difference that no bag shows.
+    """Estimate rates of classes in groups, with a band for a difference within bags that no bag shows.
 
     Parameters
     ----------
@@ -291,17 +290,17 @@ def group_rate_band(
     table["contextual"] = contextual_rates(cells)
     table |= {"limit": np.where(unseen, np.inf, limits), "least": least, "most": most}
     table["n"] = split.inside.sum(axis=1).astype(int)
-    found = pd.DataFrame(table, cells.index)
+    rates = pd.DataFrame(table, cells.index)
     if cells.n_columns == 1:
-        found.attrs["class"] = cells.classes.tolist()[1]
-    found.attrs["widest"] = limit is None
+        rates.attrs["class"] = cells.classes.tolist()[1]
+    rates.attrs["widest"] = limit is None
     if units is None:
-        warn_of_chance(cells, found)
-    return found
+        warn_of_chance(cells, rates)
+    return rates
 
 
 def split_of(cells, q):
-    """The `Split` of each place and class; of two classes the second only.
+    """Compute the `Split` of each place and class; of two classes the second only.
 
     Parameters
     ----------
@@ -323,16 +322,14 @@ def split_of(cells, q):
         even = inside * observed.sums(q[:, k]) / sizes
         fitted = observed.sums((places * q[:, k]).T).T
         slack = cells.slack + LOOSE * np.sqrt(errors[:, column])
-        ends = loose_bounds(sizes, counts[:, column], inside, slack)
-        parts.append([inside, even, fitted - even, swing, *ends])
-    shape = -1, len(sizes)
-    return Split(
-        *(np.stack(p, axis=1).reshape(shape) for p in zip(*parts, strict=True))
-    )
+        low, high = loose_bounds(sizes, counts[:, column], inside, slack)
+        parts.append([inside, even, fitted - even, swing, low, high])
+    stacked = (np.stack(p, axis=1) for p in zip(*parts, strict=True))
+    return Split._make(field.reshape(-1, len(sizes)) for field in stacked)
 
 
 def contextual_rates(cells):
-    """The rates of the contextual fits, one per group, for each place and class."""
+    """Rates by the contextual fits, one fit per group, for each place and class."""
     parts = np.empty((len(cells.places), cells.n_columns))
     for g, members in enumerate(cells.members):
         z, rows = context(members, cells.observed), cells.group_of == g
@@ -347,7 +344,7 @@ def contextual_rates(cells):
 
 
 def unseen_groups(cells, counts=None):
-    """Which groups have only bounds, with a warning: the shares cannot show them, or no bag mixes them with others."""
+    """Mask of groups with bounds only, with a warning: too few bags, equal shares, or bags that mix no groups."""
     observed, names = cells.observed, cells.names
     inside = observed.sums(cells.members.astype(float).T).T
     same = np.ptp(inside / observed.sizes, axis=1) < 1e-9
@@ -396,7 +393,7 @@ def warn_of_chance(cells, band):
 def read_cells(
     model, X, bags, proportions, group, counts=None, rounding=0.0, units=None
 ):
-    """Checked input as `Cells`."""
+    """Check the input of a band, and return `Cells`."""
     fit, data = read_fit(model, X, bags, proportions, None, counts)
     n = len(data.bags)
     members, names = members_of(group, data, X)
@@ -425,7 +422,7 @@ def read_cells(
 
 
 def merged(fit, data, masks):
-    """The fit and masks of rows, in the order of the bags; of a dense matrix, equal rows of a bag as one."""
+    """Sort the fit and masks of rows by bag; merge equal rows of a bag of a dense matrix."""
     Z, observed, every = fit.Z, fit.observed, masks
     if isinstance(Z, np.ndarray):
         rows = merge_rows(replace(data, X=np.column_stack([Z, every.T])))
@@ -438,7 +435,7 @@ def merged(fit, data, masks):
 
 
 def band_index(names, classes):
-    """The rows: names, or pairs of unit and group; with more than two classes also these."""
+    """Index of names, or of pairs of unit and group; with more than two classes also of classes."""
     several = len(classes) > 2
     if not isinstance(names[0], tuple):
         levels = ["group", "class"][: 1 + several]

@@ -182,7 +182,7 @@ def check_margins(
 
 
 def read_counts_of_places(table, name):
-    """A table of counts, keyed by place, as floats; NaN where a number is missing.
+    """Read a table of counts, keyed by place, as floats; NaN where a number is missing.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def read_counts_of_places(table, name):
 
 
 def without_totals(table, name, notes):
-    """The table without a column that is the sum of the others, or named so."""
+    """Remove a column that is the sum of the others, or named so."""
     rest = table.sum(axis=1).to_numpy()[:, None] - table.fillna(0)
     summed = (table.isna() | (table == rest)).all()
     named = named_totals(table.columns)
@@ -265,7 +265,7 @@ def repeated(table, problems, name):
 
 
 def shared_places(groups, classes, problems):
-    """Both tables for the places that stand in both, in the order of the groups."""
+    """Restrict both tables to the places that are in both, in the order of the groups."""
     both = groups.index[groups.index.isin(classes.index)]
     if not len(both):
         first, second = (quote(t.index[0]) for t in (groups, classes))
@@ -281,7 +281,7 @@ def shared_places(groups, classes, problems):
 
 
 def filled(table, name, notes):
-    """Missing numbers as 0, with a note where the row has others."""
+    """Replace missing numbers by 0, with a note where the row has others."""
     lost = table.isna()
     some = lost[~lost.all(axis=1)].sum()
     for column, n in some[some > 0].items():
@@ -292,7 +292,7 @@ def filled(table, name, notes):
 
 
 def without_nobody(table, name, notes):
-    """The table without columns of zeros."""
+    """Remove columns of zeros."""
     nobody = (table == 0).all()
     notes += [
         f"column {quote(c)} of {name} has nobody and is left out"

@@ -44,7 +44,7 @@ class Around(ClassifierMixin, BaseEstimator):
 
 @dataclass(eq=False)
 class OfSearch:
-    """What the fits of a search have in common, in workers too.
+    """Settings that all fits of a search share, in workers too.
 
     Attributes
     ----------

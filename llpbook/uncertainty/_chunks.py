@@ -59,7 +59,7 @@ class Fit:
         self.data, self.problem = data, self.last.problem(data)
 
     def sums(self, what, function, *args, group=None):
-        """A pass: pairs of a part and of ``function(Problem, *args)`` for its chunk."""
+        """Run a pass: pairs of a part and of ``function(Problem, *args)`` for its chunk."""
         X, observed = self.problem.Z, self.problem.observed
         X = replace(X, layout=replace(X.layout, group=group))
         tasks = []
@@ -71,7 +71,7 @@ class Fit:
         return X.run(what, _of_chunk if group is None else _of_groups, tasks)
 
     def covariance(self, deviation=0.0):
-        """The `Sandwich` of the weights, in two passes; with the warnings of `caution_of`."""
+        """Compute the `Sandwich` of the weights in two passes, with the warnings of `caution_of`."""
         problem, n_bags = self.problem, len(self.data.bags)
         weights, curvature = problem.weights, problem.curvature
         chunks = [one for _, one in self.sums("pass over gradients", sums_of_bags)]
@@ -101,7 +101,7 @@ def check_columns(X, last, names):
 
 
 def sums_of_bags(fit):
-    """The `bag_sums` and the `deviations` of a chunk."""
+    """Compute the `bag_sums` and the `deviations` of a chunk."""
     scores = one_column(fit.Z @ fit.weights.T)
     return bag_sums(fit), deviations(scores, fit.Z, fit.observed)
 

@@ -1,4 +1,4 @@
-"""Covariance matrices of weights: the sandwich, and Laplace's approximation where bags are no more than weights."""
+"""Covariance matrices of weights: the sandwich, and Laplace's approximation with no more bags than weights."""
 
 from dataclasses import dataclass, replace
 
@@ -8,13 +8,13 @@ import scipy.sparse as sp
 from .._linear import prior_precision
 from ..base import one_column, require_memory
 
-#: How many times as large a C is, of which a Newton step says how much the penalty holds back.
+#: Factor of the weaker penalty, towards which a Newton step shows the effect of the penalty.
 WEAKER = 100
 
 
 @dataclass(frozen=True, eq=False)
 class Sandwich:
-    """A covariance matrix in full.
+    """Sandwich covariance, stored as a full matrix.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class Sandwich:
     C : float
         Of the penalty.
     step : ndarray, shape (n_weights,)
-        By how much a Newton step with a penalty `WEAKER` times as weak moves the weights.
+        Change of the weights by a Newton step with a penalty `WEAKER` times as weak.
     """
 
     matrix: np.ndarray
@@ -34,7 +34,7 @@ class Sandwich:
 
     @classmethod
     def of(cls, matrix, df, weights, J, penalty):
-        """With the step, for weights at the maximum, curvature J with the penalty, and the penalty's own."""
+        """Build it with its step, from weights at the maximum, the penalized curvature J, and that of the penalty."""
         left_out = (1 - 1 / WEAKER) * penalty
         H = J - left_out
         # Where the counts alone have no maximum, the step with the whole penalty is a smaller one.
@@ -47,23 +47,23 @@ class Sandwich:
         return np.sum((slopes @ self.matrix) * slopes, axis=1)
 
     def in_units(self, A):
-        """Of coefficients, where A turns weights into them."""
+        """Covariance of coefficients ``A @ weights``."""
         return replace(self, matrix=A @ (A @ self.matrix).T, step=A @ self.step)
 
     def block(self, rows=slice(None)):
-        """The covariance matrix of some coefficients."""
+        """Covariance matrix of chosen coefficients."""
         return self.matrix[rows][:, rows]
 
     def variances(self):
-        """Of all coefficients."""
+        """Variances of all coefficients."""
         return self.matrix.diagonal()
 
 
 @dataclass(frozen=True, eq=False)
 class LaplaceCovariance:
-    r"""The inverse of :math:`P + F^\top F`, never as a matrix: with a prior of precision P, and factors F of few rows.
+    r"""Inverse of :math:`P + F^\top F`, never formed as a matrix, for a prior of precision P and factors F of few rows.
 
-    :math:`P^{-1} - R^\top R`, where :math:`R^\top R` is what the counts take away from the prior.
+    :math:`P^{-1} - R^\top R`, where :math:`R^\top R` is the reduction of the prior variance by the counts.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class LaplaceCovariance:
 
 
 def laplace_covariance(fit):
-    r"""Laplace's approximation, with the penalty as the prior: what the weights may be, given these counts.
+    r"""Covariance of the weights by Laplace's approximation, with the penalty as the prior.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Do bags differ beyond their features? The standard deviation of an intercept per bag, without labels."""
+"""Standard deviation of a random intercept per bag, estimated and tested without labels."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,7 +25,7 @@ CONFOUNDED = (
 
 @dataclass(frozen=True)
 class BagDeviation(Printed):
-    """What `bag_deviation` returns; `print` it.
+    """Estimate and test of the deviation of bags, from `bag_deviation`; `print` it.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class BagDeviation(Printed):
     estimates, p_values : dict of float: float
         By the penalty C.
     reason : str
-        Why the bags cannot tell; empty otherwise.
+        The reason for the verdict "cannot tell"; empty otherwise.
     n_bags, n_coefficients : int
 
     Examples
@@ -82,7 +82,7 @@ class NormalCounts:
     precision : ndarray, shape (n_columns,)
         Of the prior of the change of the weights.
     slope : float
-        How much a share changes with the log-odds.
+        Change of a share per unit of the log-odds.
     """
 
     V: np.ndarray
@@ -94,7 +94,7 @@ class NormalCounts:
 
     @classmethod
     def of(cls, s, counts, errors, Z, observed):
-        """Of the probabilities s of the rows and the counts of one class with their errors, without a prior."""
+        """Build it without a prior, from probabilities s of the rows and the counts of one class with their errors."""
         v = s * (1 - s)
         V, A = observed.sums(v), observed.weighted_sums(v, Z)
         slope = float(V.sum() / observed.sizes.sum())
@@ -102,16 +102,16 @@ class NormalCounts:
         return cls(V, errors, counts - observed.sums(s), A, np.zeros(A.shape[1]), slope)
 
     def with_prior(self, w, precision):
-        """With a prior of the weights w that the counts were fitted with."""
+        """Copy with the prior of the weights w that the counts were fitted with."""
         return replace(self, y=self.y + self.A @ w, precision=precision)
 
     def flat(self):
-        """With a prior so wide that the weights are free, where columns are not 0."""
+        """Copy with a prior so wide that the weights are free, where columns are not 0."""
         size = ((self.A**2) / self.V[:, None]).sum(axis=0)
         return replace(self, precision=np.where(size > 0, 1e-8 * size, 1.0))
 
     def log_likelihood(self, deviation):
-        """Of the counts, with the weights integrated out."""
+        """Log-likelihood of the counts, with the weights integrated out."""
         D = self.V + self.noise + deviation**2 * self.V**2
         H = np.diag(self.precision) + self.A.T @ (self.A / D[:, None])
         b = self.A.T @ (self.y / D)
@@ -119,14 +119,14 @@ class NormalCounts:
         return -0.5 * (np.log(D).sum() + np.linalg.slogdet(H)[1] + fit)
 
     def ratio(self):
-        """Twice the logarithm of the likelihood of the best deviation of `TRIED` over that of none, and the best."""
+        """Twice the log-likelihood ratio of the best deviation of `TRIED` against none, and the best deviation."""
         values = [self.log_likelihood(tau) for tau in TRIED]
         best = int(np.argmax(values))
         return 2 * (values[best] - values[0]), float(TRIED[best])
 
 
 def joined(parts):
-    """The `NormalCounts` of several chunks as one."""
+    """Join the `NormalCounts` of several chunks."""
     V = np.concatenate([part.V for part in parts])
     n = sum(part.V.sum() / max(part.slope, 1e-12) for part in parts)
     return NormalCounts(
@@ -147,7 +147,7 @@ def drawn_counts(s, observed, rng):
 
 
 def p_value_of_none(objective, n_resamples, rng):
-    """The p-value of no intercepts by a parametric bootstrap: counts of the fit without them, fitted again.
+    """p-value of no intercepts, by a parametric bootstrap of counts from the fit without intercepts.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def bag_deviation(
     counts: ArrayLike | None = None, C: tuple[float, ...] = (0.1, 1.0),
     n_resamples: int = 99, random_state: RandomState = None,
 ) -> BagDeviation:  # fmt: skip
-    r"""Whether bags differ beyond their features, and by how much, without one label.
+    r"""Test and estimate how far bags differ beyond their features, without labels.
 
     The model is :math:`\operatorname{logit} P(y = 1 \mid x, k) = \langle w, x \rangle + b + u_k`,
     :math:`u_k \sim N(0, \tau^2)`. The deviation :math:`\tau` makes the counts likeliest, with the weights integrated
@@ -268,7 +268,7 @@ def check_penalties(C):
 
 
 def judged(estimates, p_values, n_bags, n_coefficients):
-    """The `BagDeviation` of the answers for all penalties."""
+    """Join the answers for all penalties to a `BagDeviation`."""
     p, sure = max(p_values.values()), [value <= SURE for value in p_values.values()]
     estimate, reason = estimates[max(estimates)], ""
     verdict = "differ" if all(sure) else "no sign"

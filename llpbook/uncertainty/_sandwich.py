@@ -23,7 +23,7 @@ AWAY = 0.5
 
 
 class BagSums(NamedTuple):
-    """What a chunk of whole bags adds to the sums over all bags.
+    """Contribution of a chunk of whole bags to the sums over all bags.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class BagSums(NamedTuple):
 
 
 def bag_gradients(fit):
-    r"""The gradient of the log-likelihood of each bag.
+    r"""Gradient of the log-likelihood of each bag.
 
     :math:`g_k = \sum_{i \in B_k} (q_i - \sigma(f_i))\, x_i`, equation :eq:`eq-uncertainty-gradient`.
 
@@ -62,7 +62,7 @@ def bag_gradients(fit):
 
 
 def steps_of(fit):
-    """Small changes of each weight, and what each changes by.
+    """Yield small changes of each weight, and their sizes.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def bag_hessians(fit):
 
 
 def influences(gradients, hessians, J, left=0.5):
-    r"""What each bag adds to the error of the weights.
+    r"""Contribution of each bag to the error of the weights.
 
     :math:`\psi_k = \bigl( J - \tfrac12 J_k \bigr)^{-1} g_k`, equation :eq:`eq-uncertainty-influence`. Leaving out the
     whole of :math:`J_k` gives minus the change of the weights when the bag is left out.
@@ -122,7 +122,7 @@ def influences(gradients, hessians, J, left=0.5):
     J : ndarray, shape (n_weights, n_weights)
         Of all bags, with the penalty.
     left : float, default 0.5
-        How much of the curvature of the bag itself is left out.
+        Part of the curvature of the bag itself that is left out.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def influences(gradients, hessians, J, left=0.5):
 
 
 def sandwich(psi):
-    r"""The covariance matrix of the weights.
+    r"""Sandwich covariance matrix of the weights.
 
     :math:`\frac{L}{L - 1} \sum_k \psi_k \psi_k^\top`, equation :eq:`eq-uncertainty-sandwich`.
 
@@ -150,7 +150,7 @@ def sandwich(psi):
 
 
 def bag_sums(fit):
-    """The first pass over a chunk of whole bags.
+    """Compute the sums of the first pass over a chunk of whole bags.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def bag_sums(fit):
 
 
 def bag_squares(fit, J):
-    r"""The second pass: :math:`\sum_k \psi_k \psi_k^\top` of a chunk.
+    r"""Compute :math:`\sum_k \psi_k \psi_k^\top` in the second pass over a chunk.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def bag_squares(fit, J):
 
 
 def split_model(model):
-    """The steps before the last of a pipeline, and the last, which must be a linear `CountLogistic`.
+    """Split a model into the steps before the last one, and the last one, which must be a linear `CountLogistic`.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ def split_model(model):
 
 
 def read_fit(model, X, bags, proportions, labels=None, counts=None):
-    """A fitted model and its bags, checked.
+    """Check a fitted model and its bags.
 
     Each instance with a known label is a bag of its own.
 
@@ -238,7 +238,7 @@ def read_fit(model, X, bags, proportions, labels=None, counts=None):
     labels : array-like, shape (n_instances,), optional
         Known labels, -1 for unknown.
     counts : array-like of int, shape (n_instances,), optional
-        How many equal instances each row stands for; rows that stand for none are left out.
+        Number of equal instances that each row stands for; rows that stand for none are left out.
 
     Returns
     -------
@@ -261,7 +261,7 @@ def read_fit(model, X, bags, proportions, labels=None, counts=None):
 
 
 def labels_in_rows(data):
-    """A row for each instance with a known label, also where one row stands for several, and the rows they were."""
+    """Repeat rows so that each instance with a known label has its own; also return the rows that these were."""
     if data.labels is None or data.frequencies is None:
         return data, slice(None)
     times = np.where(data.labels < 0, 1, data.frequencies)
