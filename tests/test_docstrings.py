@@ -1,9 +1,11 @@
 """Every public name has an example in its docstring, and the examples do what they say."""
 
+import ast
 import doctest
 import importlib
 import pkgutil
-from inspect import isclass, isfunction, signature
+import re
+from inspect import getsource, isclass, isfunction, signature
 
 import matplotlib.pyplot as plt
 import pytest
@@ -40,6 +42,19 @@ def test_every_public_name_has_an_example(room):
         n for n in module.__all__ if isclass(o := getattr(module, n)) or isfunction(o)
     ]
     assert not [n for n in names if ">>>" not in (getattr(module, n).__doc__ or "")]
+
+
+VAGUE = re.compile(
+    r"(The same|What|How|Whether|Which|Where|When|Who|Why|As|It|Its|They|This|That)\b"
+)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_summary_is_a_clause_or_a_pronoun(module):
+    nodes = ast.walk(ast.parse(getsource(importlib.import_module(module))))
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    texts = [ast.get_docstring(n) or "" for n in nodes if isinstance(n, kinds)]
+    assert not [text for text in texts if VAGUE.match(text)]
 
 
 @pytest.mark.parametrize("room", llpbook._ROOMS)

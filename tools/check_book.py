@@ -233,15 +233,17 @@ def shown(book):
 
 @rule
 def module_size(book):
-    """In a room with a chapter: functions at most 40 lines of code, classes 60, each file 300.
+    """Functions have at most 40 lines of code; in a room with a chapter, classes 60 and each file 300.
 
     Docstrings, blank lines and comments do not count; in a class, nor do __init__ and _parameter_constraints.
     """
-    for module in [module for _, files in book.rooms for module in files]:
-        if len(module.code_lines) > MODULE_LINES:
+    shown = {module.name for _, files in book.rooms for module in files}
+    for module in book.modules.values():
+        kinds = _book.DEFS if module.name in shown else _book.DEFS[:2]
+        if module.name in shown and len(module.code_lines) > MODULE_LINES:
             yield f"{module.where}: {len(module.code_lines)} lines, above {MODULE_LINES}"
         for node in ast.walk(module.tree):
-            if isinstance(node, _book.DEFS):
+            if isinstance(node, kinds):
                 size = len(module.code_lines & _own_lines(node))
                 is_class = isinstance(node, ast.ClassDef)
                 limit = CLASS_LINES if is_class else FUNCTION_LINES
@@ -259,6 +261,18 @@ def _own_lines(node):
         if _book.names(inner) in (["__init__"], ["_parameter_constraints"]):
             lines.difference_update(_book.line_range(inner))
     return lines
+
+
+@rule
+def spelled(book):
+    """Calls spell their arguments: only args that a function passes on, or what zip and product get, is starred."""
+    for module in book.modules.values():
+        for call in [n for n in ast.walk(module.tree) if isinstance(n, ast.Call)]:
+            starred = [a for a in call.args if isinstance(a, ast.Starred)]
+            bundles = {ast.unparse(arg) for arg in starred} - {"*args"}
+            if bundles and ast.unparse(call.func) not in {"zip", "product"}:
+                where = f"{module.where} line {call.lineno}"
+                yield f"{where}: spell the arguments in {', '.join(sorted(bundles))}"
 
 
 @rule
