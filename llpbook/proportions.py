@@ -98,7 +98,7 @@ def averaging_matrix(
 
 
 def instances_of_rows(counts, bags):
-    """How many instances each row stands for, shape (n_instances,)."""
+    """Frequencies of the rows, shape (n_instances,)."""
     n_rows = np.size(bags)
     return np.ones(n_rows) if counts is None else read_counts(counts, n_rows, bags)
 
@@ -465,8 +465,8 @@ def restore_counts(
     >>> import pandas as pd
     >>> from llpbook.proportions import restore_counts
     >>> bags, shares = ["a"] * 9 + ["b"] * 30, pd.Series({"a": 0.33, "b": 0.47})
-    >>> found = restore_counts(bags, shares)
-    >>> found.counts[1].to_dict(), found.proportions.round(4).to_dict()
+    >>> restored = restore_counts(bags, shares)
+    >>> restored.counts[1].to_dict(), restored.proportions.round(4).to_dict()
     ({'a': 3, 'b': 14}, {'a': 0.3333, 'b': 0.4667})
     """
     printed, total = _as_table(proportions), 1.0
@@ -638,7 +638,7 @@ FEW_BAGS = 10
 
 
 def doubt_of_rows(shares, sizes):
-    """What to say where shares differ and most are no counts of so few rows, not even rounded to a percent."""
+    """Message where shares differ and most are no counts of so few rows, not even rounded to a percent."""
     counts = sizes[:, None] * shares
     off = np.abs(counts - np.round(counts)).max(axis=1) > 0.005 * sizes + 1e-6
     if len(off) < FEW_BAGS or off.mean() <= 0.5 or np.ptp(shares[:, 0]) == 0:

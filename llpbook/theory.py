@@ -307,7 +307,7 @@ def label_worth(
         bags, names = pd.factorize(values, sort=True)
         shares = np.full((len(names), len(classes)), 1 / len(classes))
         proportions = pd.DataFrame(shares, columns=classes)
-    data = read_bags(Z, bags, proportions, given=X, counts=counts)
+    data = read_bags(Z, bags, proportions, original=X, counts=counts)
     if data.classes.tolist() != classes:
         raise ValueError(
             f"proportions has the classes {data.classes.tolist()}, the model {classes}"

@@ -82,18 +82,18 @@ def check_whole(name, value, least=1, most=None):
 def check_flag(name, value, also=()):
     """ValueError where an argument is neither True nor False, nor one of ``also``."""
     if not isinstance(value, bool | np.bool_) and not any(value is v for v in also):
-        known = ", ".join([*map(str, also), "True or False"])
-        raise ValueError(f"{name} must be {known}, got {value!r}")
+        values = ", ".join([*map(str, also), "True or False"])
+        raise ValueError(f"{name} must be {values}, got {value!r}")
 
 
 def numbers(name, values):
     """Convert values to an array of floats; ValueError if one is masked or no number."""
     refuse_mask(name, values)
     try:
-        given = np.asarray(values)
-        if given.dtype.kind in "cmM":
-            raise TypeError(f"real ones, got {given.dtype}")
-        return given.astype(float)
+        original = np.asarray(values)
+        if original.dtype.kind in "cmM":
+            raise TypeError(f"real ones, got {original.dtype}")
+        return original.astype(float)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers: {error}") from error
 
@@ -299,7 +299,7 @@ def explain(X, error):
     if others or not isinstance(X, pd.DataFrame):
         return str(error)
     columns = [X.iloc[:, i] for i in range(X.shape[1])]
-    found = {
+    faults = {
         TIMES: [c for c in columns if c.dtype.kind in "mM"],
         "text; put a OneHotEncoder in front, in a ColumnTransformer": [
             c for c in columns if _holds_text(c)
@@ -309,7 +309,7 @@ def explain(X, error):
         ],
     }
     said = []
-    for what, those in found.items():
+    for what, those in faults.items():
         names = ", ".join(quote(c.name) for c in those[:3])
         more = f" and {len(those) - 3} more" * (len(those) > 3)
         said += [f"column {names}{more} holds {what}"] * bool(those)
@@ -480,14 +480,14 @@ def check_labels(labels, classes, n_instances, X=None):
     return columns
 
 
-def read_counts(counts, n_rows, given=None):
+def read_counts(counts, n_rows, original=None):
     """Check frequencies of rows: whole numbers, 0 or more, and not all 0.
 
     Raises
     ------
     ValueError
     """
-    values = check_column("counts", counts, n_rows, given)
+    values = check_column("counts", counts, n_rows, original)
     rule = "counts must be whole numbers, 0 or more: how many equal instances a row stands for"
     if values.dtype == bool or any(isinstance(v, bool | np.bool_) for v in values):
         raise ValueError(f"{rule}, got True and False. Leave out rows by X[mask]")
@@ -507,11 +507,11 @@ def read_counts(counts, n_rows, given=None):
     return times.astype(np.int64)
 
 
-def rows_of_instances(counts, n_rows, given=None):
+def rows_of_instances(counts, n_rows, original=None):
     """The number of each row as often as it stands for an instance; without counts a slice of all rows."""
     if counts is None:
         return slice(None)
-    return np.repeat(np.arange(n_rows), read_counts(counts, n_rows, given))
+    return np.repeat(np.arange(n_rows), read_counts(counts, n_rows, original))
 
 
 def _read_times(values, rule):
@@ -529,7 +529,7 @@ def _read_times(values, rule):
 
 
 def _is_number(text):
-    """Whether a text is a number as Python writes it."""
+    """True for a text that is a number as Python writes it."""
     try:
         float(text)
     except ValueError:

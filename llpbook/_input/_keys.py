@@ -16,7 +16,7 @@ def quote(value):
 
 
 def is_number(key):
-    """Whether a key is a number; True and False are none."""
+    """True for a key that is a number; True and False are none."""
     return isinstance(key, int | float | np.number) and not isinstance(key, bool)
 
 
@@ -35,7 +35,7 @@ def reduced(key):
 
 
 def differences(key, other):
-    """What tells apart two keys that are equal when `reduced`, in words."""
+    """Describe the difference of two keys that are equal when `reduced`."""
     one, two = as_text(key), as_text(other)
     if is_number(key) != is_number(other):
         yield "type"
@@ -87,7 +87,7 @@ def nearest(key, keys, n=3):
 
 
 def explain_key(key, keys, name="bags", other="proportions"):
-    """Why a key may be missing: the nearest keys and their type, and how both sides are made alike.
+    """Explain a missing key: the nearest keys and their type, and how both sides are made alike.
 
     Parameters
     ----------

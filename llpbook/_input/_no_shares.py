@@ -1,4 +1,4 @@
-"""What stands where a share should be, and what to do about it: text, nothing, percent, counts, other numbers."""
+"""Messages about values that are no shares: text, nothing, percent, counts, other numbers."""
 
 import re
 
@@ -13,7 +13,7 @@ ROUNDED_PERCENT = 0.5
 
 
 def why_no_number(values):
-    """Why shares are no numbers, and the line that makes them numbers; empty where they are text of another kind.
+    """Explain why shares are no numbers, with the line that mends it; empty where they are text of another kind.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def _why_text(text, line):
 
 
 def why_outside(matrix, row, column, classes):
-    """Why a number is no share, and what to do.
+    """Explain why a number is no share, and say what to do.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ def refuse_shares_of_rows(proportions, matrix, keys, bags, values, X=None):
 
 
 def are_of_rows(matrix, places, codes, of_table):
-    """Whether shares that were read by row are shares of rows.
+    """True for shares that were read by row and are shares of rows.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def are_of_rows(matrix, places, codes, of_table):
 
 
 def differing_shares(shares, bag):
-    """What a message says where two rows of a bag have different shares."""
+    """Message about two rows of a bag with different shares."""
     first, second = map(share_of, shares)
     return (
         f", and the shares of bag {quote(bag)} differ: {first} and {second}. A bag has one share; if these are "
@@ -119,7 +119,7 @@ def places_by_row(keys, index, n_shares, n_rows):
 
 
 def same(one, other):
-    """Which rows of two arrays of shares are equal, NaN being equal to NaN."""
+    """Mask of the rows that are equal in two arrays of shares, NaN being equal to NaN."""
     return ((one == other) | (np.isnan(one) & np.isnan(other))).all(axis=1)
 
 
@@ -178,12 +178,12 @@ def line_per_bag(proportions, bags, by_index, more, how):
 
 
 def is_default(keys):
-    """Whether keys are the numbers that pandas gives to rows without names."""
+    """True for keys that are the numbers that pandas gives to rows without names."""
     return isinstance(keys, pd.RangeIndex) and keys.name is None and keys.start == 0
 
 
 def is_off_by_one(matrix, keys, sizes):
-    """Whether row numbers are meant to be one less than the numbers of bags, which begin at 1.
+    """True for row numbers that are meant to be one less than the numbers of bags, which begin at 1.
 
     Then bag 0 is the only one without instances, and the last row is that of no bag, such as a row of totals. The
     counts decide: shares times sizes are whole numbers where each row is that of its bag.
@@ -209,6 +209,6 @@ def is_off_by_one(matrix, keys, sizes):
 
 
 def whole(sizes, shares):
-    """Which bags have shares that are counts of their instances, shape (n_bags,)."""
+    """Mask of the bags whose shares are counts of their instances, shape (n_bags,)."""
     counts = sizes[:, None] * shares
     return (np.abs(counts - np.round(counts)) <= 1e-6 * sizes[:, None]).all(axis=1)

@@ -37,15 +37,15 @@ def refuse_columns(proportions, before=""):
             f"proportions[{shares[0]}], or one column per class"
         )
     if len(names) == 1 and len(shares) == len(columns) - 1 > 0:
-        line, rest = f"proportions{before}.set_index({names[0]})", ""
+        line, reason = f"proportions{before}.set_index({names[0]})", ""
         if len(shares) == 1:
             line += f"[{shares[0]}]"
         elif not sum_to_one(proportions[[c.name for c in columns if _holds_shares(c)]]):
             line += f"[{shares[0]}]"
-            rest = f"; the columns {', '.join(shares)} do not sum to 1, so they are not the classes: choose one"
+            reason = f"; the columns {', '.join(shares)} do not sum to 1, so they are not the classes: choose one"
         raise ValueError(
             "proportions must have the names of its bags in the index: if column "
-            f"{names[0]} holds them, pass {line}{rest}"
+            f"{names[0]} holds them, pass {line}{reason}"
         )
 
 
@@ -155,7 +155,7 @@ def _read_table(proportions):
 
 
 def _why_twice(values, keys, bad):
-    """What to do about a key that occurs twice."""
+    """Advice about a key that occurs twice."""
     if np.ndim(bad) == 0 and pd.isna(bad):
         return (
             "; leave out the row without a name: proportions[proportions.index.notna()]"
@@ -226,11 +226,13 @@ def _refuse_sums(matrix, keys, classes):
 
 def in_order_of(wanted, matrix, classes):
     """Order the columns of proportions by the wanted classes; columns without names are in this order."""
-    known, wanted = pd.Index(classes).tolist(), pd.Index(wanted).tolist()
-    named, unnamed = set(known) == set(wanted), known == list(range(len(known)))
-    if len(known) != len(wanted) or not (named or unnamed):
-        raise ValueError(f"proportions has the classes {known}, and must have {wanted}")
-    return matrix[:, [known.index(c) for c in wanted]] if named else matrix
+    present, wanted = pd.Index(classes).tolist(), pd.Index(wanted).tolist()
+    named, unnamed = set(present) == set(wanted), present == list(range(len(present)))
+    if len(present) != len(wanted) or not (named or unnamed):
+        raise ValueError(
+            f"proportions has the classes {present}, and must have {wanted}"
+        )
+    return matrix[:, [present.index(c) for c in wanted]] if named else matrix
 
 
 class Matched(NamedTuple):
@@ -281,7 +283,7 @@ def match_bags(proportions, bags, n_rows, X=None, *, noisy=False):
 
 
 def doubt_of_numbers(matched, sizes):
-    """What to say where row numbers of shares may be off by one; ValueError where they are.
+    """Message where row numbers of shares may be off by one; ValueError where they are.
 
     Parameters
     ----------

@@ -210,7 +210,7 @@ def single_rows(data):
 
 
 def read_bags(
-    X, bags, proportions, labels=None, given=None, noisy=False, *, counts=None
+    X, bags, proportions, labels=None, original=None, noisy=False, *, counts=None
 ):
     """Check bags, proportions and labels, and make `BagData` of them: the one place where they come together.
 
@@ -223,7 +223,7 @@ def read_bags(
         See `check_proportions`. The row of a bag without instances may be NaN.
     labels : array-like, shape (n_instances,), optional
         Known labels, -1 for unknown.
-    given : object, optional
+    original : object, optional
         X as the user gave it, whose index is compared with those of ``bags`` and ``labels``.
     noisy : bool, default False
         See `check_proportions`.
@@ -240,10 +240,10 @@ def read_bags(
         If something is malformed, or a bag with instances has no proportions.
     """
     n = X.shape[0]
-    matched = match_bags(proportions, bags, n, given, noisy=noisy)
+    matched = match_bags(proportions, bags, n, original, noisy=noisy)
     classes, keys = matched.classes, matched.keys
-    columns = None if labels is None else check_labels(labels, classes, n, given)
-    times = None if counts is None else read_counts(counts, n, given)
+    columns = None if labels is None else check_labels(labels, classes, n, original)
+    times = None if counts is None else read_counts(counts, n, original)
     used = matched.codes if times is None else matched.codes[times > 0]
     matrix = fill_empty_rows(matched.matrix, used, keys)
     data = BagData(X, matched.codes, matrix, classes, keys, columns)

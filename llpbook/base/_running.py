@@ -225,7 +225,7 @@ class Progress:
     def __init__(self, name, verbose, steps, *, unit="step", usual=None):
         self.name, self.verbose = name, verbose
         self.steps, self.unit, self.usual = steps, unit, min(usual or steps, steps)
-        self.told, self.marks = None, [time.perf_counter()]
+        self.spoke, self.marks = None, [time.perf_counter()]
 
     def step(self, news=""):
         """Count a step that is done.
@@ -243,15 +243,15 @@ class Progress:
         now, done = time.perf_counter(), len(self.marks)
         check_time(now)
         self.marks.append(now)
-        spent, first = now - self.marks[0], self.told is None
+        spent, first = now - self.marks[0], self.spoke is None
         if spent < 1 and self.verbose < 2:
             return
         # Pace of the later half of the steps, because the first are often slower.
         pace = (now - self.marks[done // 2]) / (done - done // 2)
         left = pace * max(self.usual - done, 0)
         usual = "" if self.usual == self.steps else f", if {self.usual} are enough"
-        if self.verbose and (first or self.verbose > 1 or now - self.told >= 1):
-            self.told = now
+        if self.verbose and (first or self.verbose > 1 or now - self.spoke >= 1):
+            self.spoke = now
             news = f"; {news}" if news else ""
             print(
                 f"{self.name}: {done} of at most {self.steps} {self.unit}s in {_duration(spent)}, "
@@ -259,7 +259,7 @@ class Progress:
                 flush=True,
             )
         elif first and not self.verbose and (done > UNLIKE or spent > LONG / 4):
-            self.told = now
+            self.spoke = now
             if left > LONG:
                 warn(
                     f"{self.name} will take about {_duration(left)} more ({done} of at most {self.steps} "

@@ -66,7 +66,7 @@ def goodman(
     if weights not in ("size", "uniform"):
         raise ValueError(f"weights must be 'size' or 'uniform', got {weights!r}")
     Z = no_features(bags)
-    data = read_bags(Z, bags, proportions, given=bags, counts=counts)
+    data = read_bags(Z, bags, proportions, original=bags, counts=counts)
     groups = check_column("group", group, len(Z), bags)
     mask = groups.dtype == bool
     groups = groups.astype(int) if mask else groups
@@ -163,7 +163,7 @@ def polling_errors(
     """
     if not (isinstance(design, Real) and 0 < design < np.inf):
         raise ValueError(f"design must be a number above 0, got {design!r}")
-    data = read_bags(no_features(bags), bags, proportions, given=bags, counts=counts)
+    data = read_bags(no_features(bags), bags, proportions, original=bags, counts=counts)
     P, n = data.proportions, np.maximum(data.bag_sizes, 1)
     if len(data.classes) > 2:
         spread = P[:, :, None] * (np.eye(P.shape[1]) - P[:, None, :])

@@ -228,25 +228,25 @@ def read_counts_of_places(table, name):
 
 def without_totals(table, name, notes):
     """Remove a column that is the sum of the others, or named so."""
-    rest = table.sum(axis=1).to_numpy()[:, None] - table.fillna(0)
-    summed = (table.isna() | (table == rest)).all()
+    others = table.sum(axis=1).to_numpy()[:, None] - table.fillna(0)
+    summed = (table.isna() | (table == others)).all()
     named = named_totals(table.columns)
     by_chance = np.log1p(table).sum() < np.log(SURE)
     summed &= (table.shape[1] > 2) & ~by_chance
     for column in table.columns[summed | named]:
-        rest = table.drop(columns=column)
-        if rest.shape[1] < 2:
+        others = table.drop(columns=column)
+        if others.shape[1] < 2:
             raise ValueError(
                 f"{name} must have two columns or more beside {quote(column)}, which is a total: pass "
-                f"{name}.assign(others={name}[{quote(column)}] - {name}[{quote(rest.columns[0])}])"
+                f"{name}.assign(others={name}[{quote(column)}] - {name}[{quote(others.columns[0])}])"
                 f".drop(columns={quote(column)})"
             )
-        left = int(table[column].sum() - rest.sum().sum())
+        left = int(table[column].sum() - others.sum().sum())
         more = f", but exceeds them by {left:,} in all: are some missing?" * (left > 0)
         notes.append(
             f"column {quote(column)} of {name} is left out as the sum of the others{more}"
         )
-        table = rest
+        table = others
     return table
 
 

@@ -88,7 +88,7 @@ def plot_bags(
     columns = X.columns if isinstance(X, pd.DataFrame) else None
     check_whole("max_bags", max_bags)
     index = A if columns is None else X
-    data = read_bags(A, bags, proportions, given=index, counts=counts)
+    data = read_bags(A, bags, proportions, original=index, counts=counts)
     A, P, sizes = data.X, data.proportions, data.bag_sizes
     classes = (
         [f"class {c}" for c in data.classes] if class_names is None else class_names

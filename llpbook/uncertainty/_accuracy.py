@@ -72,7 +72,7 @@ def read_shares(model, X, bags, proportions, proportion_errors=None, counts=None
         no_features(bags),
         bags,
         proportions,
-        given=bags if X is None else X,
+        original=bags if X is None else X,
         noisy=noisy,
         counts=counts,
     )
@@ -289,7 +289,7 @@ def accuracy_bounds(
     >>> accuracy_bounds([1, 1, 0, 0], [0, 0, 0, 0], [0.75])
     (0.25, 0.75)
     """
-    data = read_bags(no_features(bags), bags, proportions, given=bags, counts=counts)
+    data = read_bags(no_features(bags), bags, proportions, original=bags, counts=counts)
     n_rows = len(data.bags if data.kept is None else data.kept)
     labels = check_column("predicted", predicted, n_rows, bags)
     labels = labels if data.kept is None else labels[data.kept]

@@ -249,7 +249,7 @@ def bag_bootstrap(
         for key, value in estimator.get_params().items()
     )
     data = read_bags(
-        no_features(bags), bags, proportions, given=X, noisy=noisy, counts=counts
+        no_features(bags), bags, proportions, original=X, noisy=noisy, counts=counts
     )
     if data.kept is not None:
         X = safe_indexing(X, np.flatnonzero(data.kept))
@@ -257,8 +257,9 @@ def bag_bootstrap(
     estimator = clone(estimator).set_params(**own)
     used = np.flatnonzero(data.bag_sizes)
     shares = pd.DataFrame(data.proportions, columns=data.classes)
-    parts = data.bags, shares, data.frequencies
-    estimate, errors = _evaluate(estimator, X, *parts, statistic)
+    estimate, errors = _evaluate(
+        estimator, X, data.bags, shares, data.frequencies, statistic
+    )
     rng = check_random_state(random_state)
     draws = (used[rng.randint(len(used), size=len(used))] for _ in range(n_resamples))
     tasks = (

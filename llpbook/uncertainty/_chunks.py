@@ -152,8 +152,8 @@ def chunk_coefficient_table(
     >>> ill = rng.random(1000) < 1 / (1 + np.exp(-2 * table["dose"]))
     >>> shares, chunks = ill.groupby(table["bag"]).mean(), [table[:500], table[500:]]
     >>> model = fit_chunks(CountLogistic(C=1000), chunks, shares, bags="bag")
-    >>> found = chunk_coefficient_table(model, chunks, shares, bags="bag")
-    >>> low, high = found.interval().loc["dose"]
+    >>> table = chunk_coefficient_table(model, chunks, shares, bags="bag")
+    >>> low, high = table.interval().loc["dose"]
     >>> bool(low < 2 < high)
     True
     """

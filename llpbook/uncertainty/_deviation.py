@@ -231,8 +231,8 @@ def bag_deviation(
     >>> log_odds = X[:, 0] + rng.normal(size=60)[bags]     # an intercept of deviation 1
     >>> y = rng.random(2400) < 1 / (1 + np.exp(-log_odds))
     >>> p = np.bincount(bags, y) / 40
-    >>> found = bag_deviation(CountLogistic().fit(X, bags, p), X, bags, p, random_state=0)
-    >>> found.verdict, bool(0.8 < found.estimate < 1.3)
+    >>> deviation = bag_deviation(CountLogistic().fit(X, bags, p), X, bags, p, random_state=0)
+    >>> deviation.verdict, bool(0.8 < deviation.estimate < 1.3)
     ('differ', True)
     """
     check_whole("n_resamples", n_resamples)

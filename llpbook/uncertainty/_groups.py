@@ -22,7 +22,7 @@ from ._sandwich import STEP, read_fit
 from ._table import caution_of, check_level, covariance_of
 
 
-def read_groups(group, n_instances, given=None):
+def read_groups(group, n_instances, original=None):
     """Groups as numbers.
 
     Parameters
@@ -30,7 +30,7 @@ def read_groups(group, n_instances, given=None):
     group : array-like, shape (n_instances,)
         A mask, of which only True is a group; or a name for each instance.
     n_instances : int
-    given : object, optional
+    original : object, optional
         X as the user gave it, see `check_column`.
 
     Returns
@@ -43,7 +43,7 @@ def read_groups(group, n_instances, given=None):
     ValueError
         If the length differs from the number of instances, a value is missing, or a mask is empty.
     """
-    values = check_column("group", group, n_instances, given)
+    values = check_column("group", group, n_instances, original)
     if values.dtype.kind == "f" and (values == np.round(values)).all():
         values = values.astype(int)  # a column of 0.0 and 1.0 names the groups 0 and 1
     codes, names = pd.factorize(values, sort=True)
@@ -55,7 +55,7 @@ def read_groups(group, n_instances, given=None):
     return codes == np.arange(len(names))[:, None], names
 
 
-def members_of(group, data, given=None):
+def members_of(group, data, original=None):
     """`read_groups` for the rows that stand for an instance.
 
     Parameters
@@ -63,7 +63,7 @@ def members_of(group, data, given=None):
     group : array-like, shape (n_instances,)
     data : BagData
         The bags of these instances.
-    given : object, optional
+    original : object, optional
         X, or the bags, as given; see `llpbook.base.check_column`.
 
     Returns
@@ -72,14 +72,14 @@ def members_of(group, data, given=None):
     names : ndarray, shape (n_groups,)
     """
     if data.kept is None:
-        return read_groups(group, len(data.bags), given)
-    members, names = read_groups(group, len(data.kept), given)
+        return read_groups(group, len(data.bags), original)
+    members, names = read_groups(group, len(data.kept), original)
     members = members[:, data.kept]
     occurs = members.any(axis=1)
     return members[occurs], names[occurs]
 
 
-def one_group(group, data, given=None):
+def one_group(group, data, original=None):
     """The mask of a single group; ValueError where there are more.
 
     Parameters
@@ -91,7 +91,7 @@ def one_group(group, data, given=None):
     -------
     ndarray of bool, shape (n_rows,)
     """
-    members, names = members_of(group, data, given)
+    members, names = members_of(group, data, original)
     if len(names) == 1:
         return members[0]
     hint = ": use group == 1" if set(names.tolist()) == {0, 1} else ""
@@ -198,7 +198,7 @@ def group_rate_bounds(
     >>> group_rate_bounds([0, 0, 0, 0], [0.75], ["old", "old", "old", "young"])["low"].round(2).to_dict()
     {'old': 0.67, 'young': 0.0}
     """
-    data = read_bags(no_features(bags), bags, proportions, given=bags, counts=counts)
+    data = read_bags(no_features(bags), bags, proportions, original=bags, counts=counts)
     members, names = members_of(group, data, bags)
     refuse_groups_in_cells(members, data)
     low, high = _bounds(members, data, rounding)
