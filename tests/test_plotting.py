@@ -24,6 +24,7 @@ from llpbook.ecological import plot_band
 from llpbook.plotting import (
     MARKERS,
     PALETTE,
+    Table,
     draw_dag,
     draw_dags,
     plot_bags,
@@ -419,3 +420,21 @@ def test_matplotlib_is_imported_late_and_its_absence_explained():
         "    else: raise SystemExit('no error')\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_table_reads_the_same_as_text_and_as_html():
+    frame = pd.DataFrame(
+        {"gap": [-0.52, 9.31, np.nan], "error": [1.9, 2.3, np.nan], "kind": ["leave-out", "a<b", "c"]},
+        pd.MultiIndex.from_product([["ridge"], ["1", "2", "3"]]),
+    )  # fmt: skip
+    columns = {"gap, points": ("{:.1f} ± {:.1f}", "gap", "error"), "kind": "{}"}
+    table = Table(frame, "Points <below> labels.", columns, rows="method")
+    text, html = repr(table), table._repr_html_()
+    cells = ["−0.5 ± 1.9", "9.3 ± 2.3", "–", "leave-out", "ridge, 2"]
+    assert all(cell in text and f">{cell}<" in html for cell in cells)
+    assert '<th scope="col">gap, points</th>' in html and "<td>a&lt;b</td>" in html
+    assert "Points &lt;below&gt; labels." in html and "a<b" in text
+    widths = {len(line) for line in text.splitlines()[2:] if "±" in line}
+    assert len(widths) == 1 and text.startswith("Points <below> labels.\n\n")
+    with pytest.raises(ValueError, match=r"columns must name .*'gain'"):
+        Table(frame, "", {"gain": "{:.1f}"})

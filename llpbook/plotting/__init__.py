@@ -2,7 +2,7 @@
 
 `plot_bags` draws what a learner from label proportions sees: instances colored by bag, and the proportions of the bags
 as bars. `plot_critical_difference` shows average ranks of methods and which of them differ, `draw_dag` and `draw_dags`
-the graphs of `llpbook.taxonomy`.
+the graphs of `llpbook.taxonomy`. `Table` shows a DataFrame with a caption.
 
 ``PALETTE`` holds eight colors of Okabe and Ito (2008), blue, vermillion, green, sky blue, purple, orange, black and
 yellow, the first of which differ most for color-blind readers; ``MARKERS`` one marker for each, so that no figure
@@ -14,8 +14,10 @@ from ._bags import plot_bags
 from ._critical_difference import plot_critical_difference
 from ._dags import draw_dag, draw_dags
 from ._style import GRAY, MARKERS, PALETTE, literal, pyplot, use_style
+from ._table import Table
 
 __all__ = [
+    "Table",
     "draw_dag",
     "draw_dags",
     "plot_bags",
