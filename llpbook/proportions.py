@@ -22,6 +22,7 @@ from ._input import (
     NDArray,
     Proportions,
     as_column,
+    as_frame,
     check_codes,
     doubt_of_numbers,
     fill_empty_rows,
@@ -499,11 +500,10 @@ def _as_table(proportions):
         rows = list(proportions.values())
         keys = pd.Index(list(proportions), tupleize_cols=False)
         return pd.Series(rows, keys) if np.ndim(rows) == 1 else pd.DataFrame(rows, keys)
-    if hasattr(proportions, "to_pandas"):
-        return proportions.to_pandas()
-    if isinstance(proportions, pd.Series | pd.DataFrame):
-        return proportions
-    return numbers("proportions", proportions)
+    table = as_frame(proportions)
+    if isinstance(table, pd.Series | pd.DataFrame):
+        return table
+    return numbers("proportions", table)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import pandas as pd
 from sklearn.utils import check_array
 
 from ._keys import explain_key, quote
+from ._tables import as_frame, refuse_lazy
 
 
 class NotIdentifiableError(ValueError):
@@ -89,6 +90,7 @@ def check_flag(name, value, also=()):
 def numbers(name, values):
     """Convert values to an array of floats; ValueError if one is masked or no number."""
     refuse_mask(name, values)
+    refuse_lazy(name, values)
     try:
         original = np.asarray(values)
         if original.dtype.kind in "cmM":
@@ -243,6 +245,8 @@ def check_column(name, values, n_instances, X=None):
     """
     check_positional(name, values, X)
     refuse_mask(name, values)
+    refuse_lazy(name, values)
+    values = as_frame(values)
     try:
         column = as_column(values)
     except ValueError as error:
@@ -276,6 +280,7 @@ TIMES = "times; subtract a date and divide by a unit to make them numbers"
 def refuse_unusable(X, name="X"):
     """Refuse masked entries and times, which `check_array` would read as numbers."""
     refuse_mask(name, X)
+    refuse_lazy(name, X)
     kinds = X.dtypes if isinstance(X, pd.DataFrame) else [getattr(X, "dtype", None)]
     if any(getattr(kind, "kind", None) in ("m", "M") for kind in kinds):
         raise ValueError(f"a column holds {TIMES}")
@@ -329,6 +334,7 @@ def refuse_huge(X):
 def check_features(X, name="X", *, accept_sparse=False):
     """Check X, and return it as a matrix of finite numbers."""
     try:
+        X = as_frame(X)
         refuse_unusable(X, name)
         X = check_array(X, dtype=np.float64, accept_sparse=accept_sparse)
         refuse_huge(X)

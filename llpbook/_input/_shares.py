@@ -16,6 +16,7 @@ from ._arguments import (
 from ._keys import quote
 from ._no_shares import why_no_number, why_outside
 from ._rows import is_off_by_one, refuse_shares_of_rows
+from ._tables import as_frame, refuse_lazy
 
 #: How far the shares of a row may be from a sum of 1 if each is rounded to a percent.
 ROUNDED = 0.005
@@ -135,10 +136,9 @@ def check_proportions(proportions, empty_rows=False, noisy=False, remedy=""):
 def _read_table(proportions):
     """Values, keys and classes of proportions in any form; keys and classes None where there are none."""
     keys, classes, values = None, None, proportions
-    # A table of another library, such as polars.
-    foreign = hasattr(values, "to_pandas") and hasattr(values, "columns")
-    values = values.to_pandas() if foreign else values
-    refuse_columns(values, ".to_pandas()" * foreign)
+    refuse_lazy("proportions", values)
+    values = as_frame(values)
+    refuse_columns(values, ".to_pandas()" * (values is not proportions))
     if isinstance(values, dict):
         keys = pd.Index(list(values), tupleize_cols=False)
         values = list(values.values())

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._input import (
     InvalidParameterError,
     NotIdentifiableError,
+    as_frame,
     check_column,
     constraints,
     explain,
@@ -329,6 +330,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Check X by scikit-learn's checks, with X named in their messages."""
         options = {"accept_sparse": self._accept_sparse, "dtype": np.float64}
         try:
+            X = as_frame(X)
             refuse_unusable(X)
             checked = validate_data(self, X, reset=reset, **options)
             refuse_huge(checked)

@@ -12,7 +12,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from joblib.parallel import get_active_backend
 
-from .._input import check_column, check_features
+from .._input import as_frame, check_column, check_features, is_foreign, reading
 from ..base import Progress
 
 
@@ -46,7 +46,7 @@ class EngineError(RuntimeError):
 
 
 def read(chunk, columns=None):
-    """Read a chunk as a DataFrame; of a file only the given columns."""
+    """Read a chunk as a DataFrame; of a file or a table of another library only the given columns."""
     if isinstance(chunk, str | Path):
         endings = Path(chunk).suffixes
         if ".csv" in endings:
@@ -61,7 +61,7 @@ def read(chunk, columns=None):
         return chunk.compute()
     if hasattr(chunk, "to_table"):
         return chunk.to_table(columns=columns).to_pandas()
-    return chunk() if callable(chunk) else chunk
+    return as_frame(chunk() if callable(chunk) else chunk, columns)
 
 
 def data_set(path):
@@ -123,7 +123,7 @@ def row_groups(path: str | Path) -> list:
 
 
 #: The forms of chunks.
-FORMS = "a list of paths, of DataFrames, or of functions that return a DataFrame"
+FORMS = "a list of paths, of tables, or of functions that return a table"
 
 
 def listed(chunks):
@@ -141,8 +141,11 @@ def listed(chunks):
                 f"chunks is the folder {str(folder)!r} with the folder {left[0]!r} in it, which would be left out: "
                 "pass a list of all files, sorted(Path(folder).rglob('*.parquet'))"
             )
-    if isinstance(chunks, str | Path | pd.DataFrame):
+    if hasattr(chunks, "get_fragments"):  # of a data set of pyarrow
+        chunks = list(chunks.get_fragments())
+    if isinstance(chunks, str | Path | pd.DataFrame) or is_foreign(chunks):
         chunks = [chunks]
+    refuse_plan("chunks", chunks)
     if not hasattr(chunks, "__iter__"):
         raise ValueError(f"chunks must be {FORMS}, got {type(chunks).__name__}")
     if iter(chunks) is chunks:
@@ -152,13 +155,25 @@ def listed(chunks):
     chunks = list(chunks)
     if not chunks:
         raise ValueError("chunks is empty")
-    for chunk in chunks:  # nothing is fetched behind the user's back, as pandas would
+    for number, chunk in enumerate(chunks):
+        refuse_plan(f"chunk {number}", chunk)
+        # nothing is fetched behind the user's back, as pandas would
         if isinstance(chunk, str) and "://" in chunk:
             raise ValueError(
                 f"chunks holds the address {chunk!r}, and nothing is fetched: download the file, or pass a function "
                 f"that reads it, functools.partial(pandas.read_parquet, {chunk!r})"
             )
     return chunks
+
+
+def refuse_plan(name, chunk):
+    """Refuse what has not read its rows, such as a LazyFrame, and say what stands in its place."""
+    call = reading(chunk)
+    if call not in (None, "compute()", "to_table()"):  # which `read` calls
+        raise ChunkError(
+            f"{name} is a {type(chunk).__name__}, whose rows are not read yet: pass what reads them, "
+            f"[lazy.{call[:-2]}], without calling it, or the table, lazy.{call}"
+        )
 
 
 def name_of(number, chunk):
@@ -214,6 +229,7 @@ class Layout:
             kind = type(error).__name__
             raise ChunkError(f"{name} cannot be read: {kind}: {error}") from error
         if not isinstance(frame, pd.DataFrame):
+            refuse_plan(name, frame)
             raise ChunkError(
                 f"{name} must be a DataFrame, or read as one, got {type(frame).__name__}"
             )
@@ -238,10 +254,9 @@ class Layout:
     def matrix(self, frame):
         """Features of a chunk in double precision, shape (n_instances, n_features), by column in memory."""
         X = self.transformed(frame)
-        for dtype in X.dtypes:
-            if dtype.kind not in "fiub":
-                check_features(X)  # its message names each column without numbers
-                raise ValueError(f"X must be numbers, got dtype {dtype}")
+        if any(dtype.kind not in "fiub" for dtype in X.dtypes):
+            # of objects that are numbers, or a message that names each column
+            return np.array(check_features(X), order="F")
         return np.array(X.to_numpy(np.float64, na_value=np.nan), order="F")
 
     def bag_column(self, frame):

@@ -26,6 +26,7 @@ from .._input import (
 from ..base import warn
 from ..proportions import label_proportions
 from . import _encodings as enc
+from ._plain import plain_table
 
 __all__ = [
     "BagDataset",
@@ -35,6 +36,7 @@ __all__ = [
     "load_bags",
     "load_table",
     "make_dataset",
+    "plain_table",
     "provenance",
     "random_bags",
 ]

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from .._counts import whole_counts
-from .._input import SURE, named_totals, numbers, quote, sums_of_rows
+from .._input import SURE, as_frame, named_totals, numbers, quote, sums_of_rows
 from .._printed import Printed
 
 #: Rows of a print for one kind of problem.
@@ -194,8 +194,9 @@ def read_counts_of_places(table, name):
     -------
     DataFrame
     """
-    if hasattr(table, "to_pandas"):
-        table = table.to_pandas()
+    frame = as_frame(table)
+    pandas = name if frame is table else f"{name}.to_pandas()"
+    table = frame
     if (
         not isinstance(table, pd.DataFrame)
         or table.empty
@@ -210,7 +211,7 @@ def read_counts_of_places(table, name):
         if texts:
             raise ValueError(
                 f"{name} holds the text {texts[0]!r} in column {quote(column)}. If the column names the places, pass "
-                f"{name}.set_index({quote(column)}); numbers like 1,234 are read by pd.read_csv(…, thousands=',')"
+                f"{pandas}.set_index({quote(column)}); numbers like 1,234 are read by pd.read_csv(…, thousands=',')"
             )
     values = numbers(name, table.astype(float))
     wrong = (values < 0) | (values != np.round(values)) & ~np.isnan(values)
