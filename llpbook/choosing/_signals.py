@@ -232,11 +232,11 @@ class Sample(NamedTuple):
         except NotIdentifiableError:
             return np.nan
 
-    def whole_bag_gain(self, method, rng):
-        """`gain` for folds of whole bags."""
+    def whole_bag_splits(self, rng):
+        """Splits by folds of whole bags."""
         n_folds = min(FOLDS, len(self.proportions))
         folds = FullBagKFold(n_folds, proportions=self.proportions, random_state=rng)
-        return self.gain(method, list(folds.split(self.X, groups=self.bags)))
+        return list(folds.split(self.X, groups=self.bags))
 
     def agreement(self, model):
         """`agreement` of a fitted model with the other method; NaN where that one refuses the bags."""
@@ -287,23 +287,24 @@ def measure(sample, rng, clock):
     folds, measured = SplitBagKFold(FOLDS, random_state=rng), {"trees": np.nan}
     parts = list(folds.split(sample.bags, groups=sample.bags))
     best, trees = METHODS["line"], METHODS["trees"]
-
-    def attempt(key, what, compute, cost=FOLDS - 1, share=1):
-        measured[key] = clock.attempt(what, compute, cost, share=share)
-
-    model = clock.attempt("CountLogistic", lambda: sample.fit(best), otherwise=None)
+    fit = partial(sample.fit, best)
+    model = clock.attempt("CountLogistic", fit, otherwise=None)
     if model is None:
         return measured, None
-    attempt("line", "gain of CountLogistic", lambda: sample.gain(best, parts))
-    attempt("agreement", "EMLR", lambda: sample.agreement(model), cost=1, share=0.5)
+    gain = partial(sample.gain, best, parts)
+    measured["line"] = clock.attempt("gain of CountLogistic", gain, FOLDS - 1)
+    agreement_of_model = partial(sample.agreement, model)
+    measured["agreement"] = clock.attempt("EMLR", agreement_of_model, share=0.5)
     if not sp.issparse(sample.X):
-        gain_of_trees = partial(sample.gain, trees, parts)
-        attempt("trees", "gain of CountBoosting", gain_of_trees, share=0.5)
+        gain = partial(sample.gain, trees, parts)
+        what = "gain of CountBoosting"
+        measured["trees"] = clock.attempt(what, gain, FOLDS - 1, share=0.5)
     if measured["trees"] > measured["line"]:
         best = trees
-        fit_trees = partial(sample.fit, trees)
-        model = clock.attempt("CountBoosting", fit_trees, otherwise=model)
-    attempt("whole", "gain on whole bags", lambda: sample.whole_bag_gain(best, rng))
+        fit = partial(sample.fit, trees)
+        model = clock.attempt("CountBoosting", fit, otherwise=model)
+    gain = partial(sample.gain, best, sample.whole_bag_splits(rng))
+    measured["whole"] = clock.attempt("gain on whole bags", gain, FOLDS - 1)
     return measured, model
 
 

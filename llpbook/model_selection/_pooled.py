@@ -162,8 +162,11 @@ class OutOfFold(Around):
     @property
     def models_(self):
         if self.fits_ is None:
+            fits = []
             with comparing():
-                self.fits_ = [self._fit_to(train) for train, _ in self.splits]
+                for train, _ in self.splits:
+                    fits.append(self._fit_to(train))
+            self.fits_ = fits
         return self.fits_
 
     def _fit_to(self, train):
