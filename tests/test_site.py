@@ -393,6 +393,32 @@ def test_a_new_chapter_moves_no_number(tmp_path, monkeypatch):
     assert f"url       = {{{address}}}" in pages["ape"]
 
 
+@pytest.mark.parametrize(
+    ("source", "mode", "shown", "words"),
+    [
+        ("plt.show()", "input", "image", "Code of the figure"),
+        ("Table(x)", "input", '<figure class="book-table">', "Code of the table"),
+        ("# llpbook.em.EMLR.fit\n", "input", "3", "Code of fit"),
+        ("a = 1\nimport numpy", "input", "", "Imports and settings"),
+        ("a = 1", "input", "", "Code"),
+        ("print(3)", "output", "3", "Output"),
+    ],
+)
+def test_the_bar_of_a_fold_names_what_the_code_makes(
+    monkeypatch, source, mode, shown, words
+):
+    monkeypatch.syspath_prepend(ROOT / "book/_ext")
+    import llpbook_site
+    from docutils import nodes
+
+    node = nodes.image() if shown == "image" else nodes.raw("", shown)
+    attributes = {"hide_mode": mode, "prompt_show": "Show", "prompt_hide": "Hide"}
+    code = nodes.container("", nodes.literal_block("", source))
+    cell = nodes.container("", code, nodes.container("", node), **attributes)
+    llpbook_site.name_folds(None, nodes.section("", cell))
+    assert cell["prompt_show"] == cell["prompt_hide"] == words
+
+
 def test_links_of_the_printed_book_stay_inside():
     body = '<section class="x" id="top"><p id="a"></p><a href="{}"></a></section>'
     for given, wanted in (

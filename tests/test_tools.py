@@ -136,6 +136,22 @@ def test_good_book_passes(tiny, capsys):
 # --- sync ----------------------------------------------------------------------------------------------------
 
 
+def test_jupyterlab_folds_what_the_site_folds(tiny):
+    twin = tiny.twin
+    fence = "```{code-cell} ipython3\n"
+    text = twin.read_text(encoding="utf-8").replace(
+        f"{fence}import", f"{fence}:tags: [hide-input]\n\nimport"
+    )
+    solution = f":::{{solution-start}} ex-a\n:::\n\n{fence}2\n```\n\n:::{{solution-end}}\n:::\n"
+    twin.write_text(f"{text}\n{solution}\n{fence}3\n```\n", encoding="utf-8")
+    assert tiny.sync() == 0
+    folds = {c.source: c.metadata.get("jupyter") for c in tiny.code()}
+    code = {"source_hidden": True}
+    assert folds["import numpy as np\n\nx = np.arange(3)"] == code
+    assert folds["2"] == {"outputs_hidden": True, **code}
+    assert folds["double(x).sum()"] is folds["3"] is None
+
+
 def test_managed_cells_hold_the_source(tiny):
     code = tiny.code()
     assert code[1].source == (

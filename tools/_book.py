@@ -32,6 +32,10 @@ METADATA = {
     "language_info": {"name": "python", "pygments_lexer": "ipython3"},
 }
 CELL_METADATA = ("tags", "mystnb")
+# What JupyterLab folds for a tag of the site.
+FOLDS = {"hide-input": ["source_hidden"], "hide-output": ["outputs_hidden"]}
+FOLDS["hide-cell"] = FOLDS["remove-cell"] = ["source_hidden", "outputs_hidden"]
+FOLDS["remove-input"] = FOLDS["hide-input"]
 # The key of a notebook's metadata under which sync stores what it wrote (`stamp`). jupytext keeps it out of the twin.
 SYNCED = "llpbook"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -83,7 +87,7 @@ def own_metadata(cell):
 def normalize(nb):
     """Drop, in place, what depends on the machine or on the editor; a cell's id is a hash of its text.
 
-    JupyterLab shows the code of a solution folded, as the site does.
+    JupyterLab folds what the site folds: the code of a solution, and what a tag hides.
     """
     kept = {SYNCED: nb.metadata[SYNCED]} if SYNCED in nb.metadata else {}
     nb.metadata = nbformat.from_dict({**METADATA, **kept})
@@ -91,10 +95,14 @@ def normalize(nb):
     seen, solution = Counter(), False
     for cell in nb.cells:
         cell.metadata = nbformat.from_dict(own_metadata(cell))
+        hidden = {
+            part for tag in cell.metadata.get("tags", []) for part in FOLDS.get(tag, ())
+        }
         for gate in re.findall(r"\{solution-(start|end)\}", cell.source):
             solution = gate == "start"
-        if solution and cell.cell_type == "code":
-            cell.metadata["jupyter"] = {"source_hidden": True, "outputs_hidden": True}
+        hidden.update(FOLDS["hide-cell"] if solution else ())
+        if hidden and cell.cell_type == "code":
+            cell.metadata["jupyter"] = dict.fromkeys(sorted(hidden), True)
         cell.pop("attachments", None)
         text = f"{cell.cell_type}\n{cell.source}"
         cell["id"] = digest(f"{text}\n{seen[text]}")[:8]

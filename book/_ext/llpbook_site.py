@@ -96,6 +96,29 @@ def link_names(app, doctree, name):
 # --- pages ----------------------------------------------------------------------------
 
 
+def name_folds(app, doctree):
+    """Say on the bar of a folded cell what its code makes."""
+    for cell in doctree.findall(nodes.container):
+        if "prompt_show" not in cell:
+            continue
+        source, outputs = cell.children[0].astext(), cell.children[1:]
+        raw = (r.astext() for part in outputs for r in part.findall(nodes.raw))
+        shown = re.match(r"# llpbook\.(?:\w+\.)*(\w+)", source)
+        if cell["hide_mode"] == "output":
+            words = "Output"
+        elif any(part.next_node(nodes.image) for part in outputs):
+            words = "Code of the figure"
+        elif any('class="book-table"' in text for text in raw):
+            words = "Code of the table"
+        elif shown:
+            words = f"Code of {shown[1]}"
+        elif re.search(r"^(import|from) ", source, re.MULTILINE):
+            words = "Imports and settings"
+        else:
+            words = "Code"
+        cell["prompt_show"] = cell["prompt_hide"] = words
+
+
 def describe(app, page, template, context, doctree):
     """Describe a page by its first sentences, not by the words on its first picture."""
     if doctree is not None:
@@ -255,6 +278,7 @@ def setup(app):
     sys.path.insert(0, str(Path(__file__).parents[1]))  # studies, for autodoc
     app.connect("builder-inited", mend_extensions)
     app.connect("builder-inited", start)
+    app.connect("doctree-read", name_folds)
     app.connect("env-get-updated", number_by_chapter, priority=900)  # after Sphinx's
     app.connect("env-get-updated", collect_names)
     app.connect("doctree-resolved", name_chapter)
