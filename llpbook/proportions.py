@@ -25,6 +25,7 @@ from ._input import (
     as_frame,
     check_codes,
     doubt_of_numbers,
+    doubt_of_totals,
     fill_empty_rows,
     keyed_rows,
     match_bags,
@@ -174,6 +175,7 @@ def read_shares(bags, proportions, counts=None):
     sizes = np.bincount(matched.codes, times, len(matched.matrix)).round().astype(int)
     doubt_of_numbers(matched, sizes)
     matrix = fill_empty_rows(matched.matrix, np.flatnonzero(sizes), matched.keys)
+    doubt_of_totals(matrix, sizes, matched.keys)
     return restored(matrix[sizes > 0], sizes[sizes > 0])
 
 

@@ -558,3 +558,56 @@ def test_identifiability_says_where_shares_are_no_counts_of_so_few_rows():
     assert "pass counts=" not in str(
         identifiability(T["bag"], T.groupby("bag")["share"].first().round(2))
     )
+
+
+def with_totals(names, rows):
+    """Cells of two groups in 30 places, and further places that are sums of these, by name and places."""
+    table, _ = cells(30)
+    n = table["n"].to_numpy().reshape(30, 2)
+    ones = np.random.default_rng(1).binomial(n.sum(axis=1), 0.4)
+    n = np.vstack([n, *(n[r].sum(axis=0) for r in rows)])
+    ones = np.append(ones, [ones[r].sum() for r in rows]).astype(int)
+    keys = [f"P{k}" for k in range(30)] + list(names)
+    long = pd.DataFrame(
+        {"bag": np.repeat(keys, 2), "g": np.tile([0.0, 1.0], len(keys)), "n": n.ravel()}
+    )
+    return long, pd.Series(ones / n.sum(axis=1), keys)
+
+
+@pytest.mark.parametrize("name", ["Total", "Summe", "99", "Wake County"])
+def test_a_bag_that_is_the_sum_of_the_others_is_refused(name):
+    long, shares = with_totals([name], [slice(30)])
+    with pytest.raises(
+        ValueError, match=f"bag '{name}' is the sum of 30 other bags .*no bag"
+    ):
+        CountLogistic(C=10).fit(long[["g"]], long["bag"], shares, counts=long["n"])
+    with pytest.raises(ValueError, match="is the sum of 30 other bags"):
+        identifiability(long["bag"], shares, counts=long["n"])
+    order = np.random.default_rng(0).permutation(len(long))
+    with pytest.raises(ValueError, match="is the sum of 30 other bags"):
+        group_rate_bounds(
+            long["bag"][order], shares, long["g"][order], counts=long["n"][order]
+        )
+
+
+def test_subtotals_and_names_of_totals_are_said():
+    long, shares = with_totals(["North total", "Total"], [slice(10, 30), slice(30)])
+    with pytest.raises(ValueError, match="bag 'Total' is the sum of 30 other bags"):
+        fitted_cells(long, shares)
+    long.loc[long["bag"] == "Total", "n"] += 7  # of a table that does not agree
+    part, rest = long[long["bag"] != "North total"], shares.drop("North total")
+    with pytest.warns(
+        LLPWarning, match="bag 'Total' has the name of a total, but is not the sum"
+    ):
+        fitted_cells(part, rest)
+    fitted_cells(part[part["bag"] != "Total"], rest)  # a total without rows is no bag
+
+
+def fitted_cells(long, shares):
+    return CountLogistic(C=10).fit(long[["g"]], long["bag"], shares, counts=long["n"])
+
+
+def test_bags_that_are_half_of_all_are_no_totals():
+    bags = np.repeat([0, 1, 2, 3], [30, 30, 40, 100])
+    shares = [0.2, 0.5, 0.8, 0.6]  # 6 + 15 + 32 are not 60
+    fitted(2 * np.random.default_rng(0).normal(size=(200, 1)), bags, shares)

@@ -67,5 +67,5 @@ from ._sklearn import (
     safe_split,
 )
 from ._tables import as_frame, is_foreign, reading, refuse_lazy
-from ._totals import SURE, named_totals, sums_of_rows
+from ._totals import SURE, doubt_of_totals, named_totals, sums_of_rows
 from ._types import ArrayLike, Chunks, Matrix, NDArray, Proportions, RandomState

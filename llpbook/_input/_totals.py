@@ -4,6 +4,10 @@ import re
 
 import numpy as np
 
+from ._keys import quote
+
+#: Of more bags names are not looked at.
+MOST_NAMES = 20_000
 #: A match of a row with a sum counts as no chance if the numbers that could have stood in the row are more than this,
 #: for each sum that is tried.
 SURE = 1000
@@ -56,6 +60,45 @@ def sums_of_rows(table, slack=None):
     for row in _sums_of_all(table[left], slack[left]):
         totals[int(left[row])] = np.delete(left, row)
     return totals
+
+
+def doubt_of_totals(shares, sizes, bag_labels=None):
+    """A sentence where a bag only has the name of a total, else ""; ValueError where a bag is the sum of others.
+
+    Parameters
+    ----------
+    shares : ndarray, shape (n_bags, n_classes)
+    sizes : ndarray of int, shape (n_bags,)
+    bag_labels : pandas.Index, optional
+        Names of the bags; numbers if not given.
+
+    Returns
+    -------
+    str
+    """
+    used = np.flatnonzero(sizes > 0)
+    table = np.column_stack([sizes, sizes[:, None] * shares[:, 1:]])[used]
+    names = used if bag_labels is None else bag_labels[used]
+    texts = [name for name in names if isinstance(name, str)]
+    named = (
+        [t for t in texts if named_totals([t])[0]] if len(used) <= MOST_NAMES else []
+    )
+    # A total is at least as large as two neighbors: bags that are alike in size need no search.
+    if len(used) < 3 or (2 * table[:, 0].max() < table[:, 0].sum() and not named):
+        return ""
+    whole = np.abs(table - np.round(table)).max() < 1e-6 * table[:, 0].max()
+    slack = np.full(table.shape, 0.5)
+    slack[:, 0] = 0  # sizes are exact
+    totals = sums_of_rows(table, None if whole else slack)
+    if totals:
+        row = max(totals, key=lambda k: table[k, 0])
+        raise ValueError(
+            f"bag {quote(names[row])} is the sum of {len(totals[row])} other bags ({table[row, 0]:.0f} instances): a "
+            "row of totals is no bag. Leave out its rows; check_margins finds such rows in published tables"
+        )
+    if not named:
+        return ""
+    return f"bag {named[0]!r} has the name of a total, but is not the sum of the others: leave it out if it is one"
 
 
 def _evidence(row, slack):

@@ -11,6 +11,7 @@ from .._input import (
     NotIdentifiableError,
     check_labels,
     doubt_of_numbers,
+    doubt_of_totals,
     fill_empty_rows,
     keyed_rows,
     match_bags,
@@ -253,7 +254,9 @@ def read_bags(
         data = with_restored(data)
     if times is None:
         refuse_cells(X, data.bags, data.proportions)
-    if doubt := doubt_of_numbers(matched, data.bag_sizes):
+    doubts = [doubt_of_numbers(matched, data.bag_sizes)]
+    doubts += [doubt_of_totals(data.proportions, data.bag_sizes, keys)]
+    for doubt in filter(None, doubts):
         warn(doubt, of_one_fit=True)
     return data
 
