@@ -2,6 +2,7 @@
 
 import re
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -26,8 +27,22 @@ from llpbook import (
 )
 from llpbook.bag_losses import ProportionLoss
 from llpbook.base import LLPWarning
-from llpbook.ecological import goodman, polling_errors
-from llpbook.uncertainty import accuracy_bounds, group_rate_bounds, tomography
+from llpbook.ecological import (
+    band_sentences,
+    effect_needed,
+    goodman,
+    group_rate_band,
+    plot_band,
+    polling_errors,
+)
+from llpbook.uncertainty import (
+    accuracy_bounds,
+    bag_report,
+    coefficient_table,
+    group_rate_bounds,
+    plot_tomography,
+    tomography,
+)
 
 
 def people(n_bags=20, size=15, seed=1):
@@ -611,3 +626,60 @@ def test_bags_that_are_half_of_all_are_no_totals():
     bags = np.repeat([0, 1, 2, 3], [30, 30, 40, 100])
     shares = [0.2, 0.5, 0.8, 0.6]  # 6 + 15 + 32 are not 60
     fitted(2 * np.random.default_rng(0).normal(size=(200, 1)), bags, shares)
+
+
+def test_each_table_of_rates_names_its_class():
+    """Of two candidates in alphabetical columns the rate is that of the second."""
+    table, dem = cells()
+    shares = pd.DataFrame({"dem": dem, "rep": 1 - dem})
+    X, bags, group, n = table["group"] == "g1", table["bag"], table["group"], table["n"]
+    X = X.to_frame().astype(float)
+    model = CountLogistic(C=100, tol=1e-9).fit(X, bags, shares, counts=n)
+    of_model = {
+        "model": model,
+        "X": X,
+        "bags": bags,
+        "proportions": shares,
+        "counts": n,
+    }
+    band = group_rate_band(**of_model, group=group)
+    report = bag_report(**of_model)
+    lines = tomography(bags, shares, X["group"] == 1, model=model, X=X, counts=n)
+    tables = {
+        "group_rate": group_rate(**of_model, group=group),
+        "group_rate_band": band,
+        "some columns of a band": band[["low", "high"]].round(2),
+        "effect_needed": effect_needed(**of_model, group=group),
+        "group_rate_bounds": group_rate_bounds(bags, shares, group, counts=n),
+        "goodman": goodman(bags, shares, group, counts=n),
+        "tomography": lines,
+        "bag_report": report.table,
+    }
+    for name, found in tables.items():
+        assert "class rep" in found.to_string().splitlines()[0], name
+        assert "class rep" in found._repr_html_(), name
+    assert "log-odds of class rep against class dem" in str(
+        coefficient_table(**of_model)
+    )
+    assert "The shares of class rep deviate" in str(report)
+    assert (
+        band_sentences(band).str.startswith("The rate of the class rep in group").all()
+    )
+    assert plot_band(band).get_xlabel() == "rate of class rep"
+    assert plot_tomography(lines).get_xlabel() == "rate of class rep in the group"
+    assert report.plot().get_xlabel() == "expected share of class rep"
+    plt.close("all")
+
+
+def test_a_table_of_several_classes_has_them_in_its_rows():
+    table, dem = cells()
+    shares = pd.DataFrame({"dem": dem, "none": 0.5 - dem / 2, "rep": 0.5 - dem / 2})
+    bounds = group_rate_bounds(
+        table["bag"], shares, table["group"], counts=table["n"], rounding=0.01
+    )
+    assert bounds.columns.name is None
+    assert bounds.index.get_level_values("class").unique().tolist() == [
+        "dem",
+        "none",
+        "rep",
+    ]

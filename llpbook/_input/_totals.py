@@ -83,7 +83,7 @@ def doubt_of_totals(shares, sizes, bag_labels=None):
     named = (
         [t for t in texts if named_totals([t])[0]] if len(used) <= MOST_NAMES else []
     )
-    # A total is at least as large as two neighbors: bags that are alike in size need no search.
+    # A total of all others holds half of all instances, or more with subtotals, which have names.
     if len(used) < 3 or (2 * table[:, 0].max() < table[:, 0].sum() and not named):
         return ""
     whole = np.abs(table - np.round(table)).max() < 1e-6 * table[:, 0].max()

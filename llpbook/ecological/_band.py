@@ -18,6 +18,7 @@ from ..uncertainty import (
     group_sums,
     loose_bounds,
     members_of,
+    of_second_class,
     rate_table,
     read_fit,
     slack_of_counts,
@@ -292,7 +293,7 @@ def group_rate_band(
     table["n"] = split.inside.sum(axis=1).astype(int)
     rates = pd.DataFrame(table, cells.index)
     if cells.n_columns == 1:
-        rates.attrs["class"] = cells.classes.tolist()[1]
+        rates = of_second_class(rates, cells.classes)
     rates.attrs["widest"] = limit is None
     if units is None:
         warn_of_chance(cells, rates)

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from .._input import ArrayLike, Matrix, Proportions
+from ..uncertainty import class_of, of_second_class
 from ._band import rates_between, rates_within, read_cells, split_of
 
 
@@ -93,7 +94,8 @@ def effect_needed(
     bias = np.divide(plain - goal, swing, out=np.zeros_like(plain), where=swing > 0)
     strength = np.where(np.isfinite(limit), robustness_value(bias, scale), np.nan)
     columns = {"plain": plain, "value": goal, "limit": limit, "strength": strength}
-    return pd.DataFrame(columns, cells.index)
+    table = pd.DataFrame(columns, cells.index)
+    return of_second_class(table, cells.classes) if cells.n_columns == 1 else table
 
 
 def _limit_for(split, goal):
@@ -144,7 +146,7 @@ members the difference between the group and the rest of the bag is between half
 to 30 points more or less. Without this assumption it is between 22 and 98 percent.
     """
     if outcome is None:
-        outcome = f"the class {band.attrs.get('class', '')}".rstrip()
+        outcome = f"the {class_of(band) or 'class'}"
     several, sentences = "class" in band.index.names, []
     for name, row in zip(band.index, band.itertuples(), strict=True):
         keys = list(name) if isinstance(name, tuple) else [name]
@@ -212,7 +214,8 @@ def plot_band(
         ax.plot(np.asarray(truth), rows, "x", color="C1", markersize=6, label="truth")
     several = band.index.nlevels > 1
     names = [literal(", ".join(map(str, i)) if several else i) for i in band.index]
-    ax.set(yticks=rows, yticklabels=names, xlim=(-0.02, 1.02), xlabel="rate")
+    rate = literal(f"rate{class_of(band, ' of ')}")
+    ax.set(yticks=rows, yticklabels=names, xlim=(-0.02, 1.02), xlabel=rate)
     ax.invert_yaxis()
     return ax
 

@@ -37,6 +37,7 @@ from ._covariance import (
 from ._deviation import BagDeviation, NormalCounts, bag_deviation, judged
 from ._groups import (
     apart,
+    class_of,
     count_bounds,
     group_covariances,
     group_rate,
@@ -46,6 +47,7 @@ from ._groups import (
     in_bags,
     loose_bounds,
     members_of,
+    of_second_class,
     plot_tomography,
     posterior_rates,
     rate_table,

@@ -136,9 +136,25 @@ def group_table(columns, names, classes):
     """Arrays of shape (n_groups, n_classes) as columns; of two classes the second only."""
     if len(classes) == 2:
         index = pd.Index(names, name="group")
-        return pd.DataFrame({k: v[:, 1] for k, v in columns.items()}, index)
+        table = pd.DataFrame({k: v[:, 1] for k, v in columns.items()}, index)
+        return of_second_class(table, classes)
     index = pd.MultiIndex.from_product([names, classes], names=["group", "class"])
     return pd.DataFrame({k: v.ravel() for k, v in columns.items()}, index)
+
+
+def of_second_class(table, classes):
+    """The table with the second of two classes, which it is about, over its columns, so that a print names it."""
+    name = classes[1]
+    table.attrs["class"] = name.item() if isinstance(name, np.generic) else name
+    return table.rename_axis(columns=f"class {name}")
+
+
+def class_of(table, before=""):
+    """The class that a table of `of_second_class` is about, behind a word; empty where it names none."""
+    name = table.columns.name
+    return (
+        f"{before}{name}" if isinstance(name, str) and name.startswith("class ") else ""
+    )
 
 
 def loose_bounds(sizes, counts, inside, slack):
@@ -510,7 +526,7 @@ def tomography(
             for end, value in zip(("low", "high", "rate"), ends, strict=False):
                 columns[name + end] = value / size
     index = range(len(sizes)) if data.bag_labels is None else data.bag_labels
-    return pd.DataFrame(columns, index)[sizes > 0]
+    return of_second_class(pd.DataFrame(columns, index)[sizes > 0], data.classes)
 
 
 def plot_tomography(table: pd.DataFrame, *, ax: Any = None) -> Any:
@@ -536,7 +552,7 @@ def plot_tomography(table: pd.DataFrame, *, ax: Any = None) -> Any:
     >>> ax.get_xlim() == ax.get_ylim()
     True
     """
-    from ..plotting import GRAY, pyplot
+    from ..plotting import GRAY, literal, pyplot
 
     if ax is None:
         _, ax = pyplot().subplots(figsize=(4.2, 4.0), layout="constrained")
@@ -546,5 +562,6 @@ def plot_tomography(table: pd.DataFrame, *, ax: Any = None) -> Any:
     if "rate" in both:
         ax.plot(both["rate"], both["rest_rate"], "o", markersize=4)
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
-    ax.set(xlabel="rate in the group", ylabel="rate in the rest")
+    rate = literal(f"rate{class_of(table, ' of ')}")
+    ax.set(xlabel=f"{rate} in the group", ylabel=f"{rate} in the rest")
     return ax

@@ -13,7 +13,7 @@ from .._printed import Printed
 from ._accuracy import class_probabilities, read_shares
 from ._cautions import SURE_RATIO
 from ._deviation import NormalCounts
-from ._groups import one_group
+from ._groups import class_of, of_second_class, one_group
 from ._sandwich import bag_gradients, bag_hessians, influences, read_fit, split_model
 from ._table import check_level, fit_covariance
 from ._units import in_units
@@ -71,7 +71,7 @@ class BagReport(Printed):
         return (
             f"{out} of {len(self.table)} stand out: |z| > {self.limit:.1f}; typical differences are "
             f"{self.spread:.2f} standard errors (by chance up to {self.spread_limit:.2f}).\n"
-            f"The shares deviate {beyond}.\n"
+            f"The shares{class_of(self.table, ' of ')} deviate {beyond}.\n"
             f"{shown.to_string()}"
         )
 
@@ -101,7 +101,8 @@ class BagReport(Printed):
         for end in (-self.limit, 0, self.limit):
             ax.axhline(end, color="gray", linewidth=0.8, linestyle=":" if end else "-")
         up = "observed minus expected,\nstandard errors"
-        ax.set(xlabel="expected share", ylabel=up)
+        share = literal(f"expected share{class_of(self.table, ' of ')}")
+        ax.set(xlabel=share, ylabel=up)
         return ax
 
 
@@ -227,7 +228,8 @@ def _report_table(data, missed):
         pairs = [names, data.classes]
         names = pd.MultiIndex.from_product(pairs, names=["bag", "class"])
     n = np.repeat(data.bag_sizes[used], len(kept))
-    return pd.DataFrame({"n": n, **dict(zip(columns, values, strict=True))}, names)
+    table = pd.DataFrame({"n": n, **dict(zip(columns, values, strict=True))}, names)
+    return table if K > 2 else of_second_class(table, data.classes)
 
 
 def bag_influence(

@@ -47,6 +47,8 @@ class CoefficientTable(Printed):
     C : float
     level : float
         Of the intervals that are printed.
+    classes : tuple
+        Of the model: coefficients of two classes are those of the log-odds of the second.
 
     Examples
     --------
@@ -65,6 +67,7 @@ class CoefficientTable(Printed):
     n_bags: int
     C: float
     level: float = 0.95
+    classes: tuple = ()
 
     @property
     def df(self):
@@ -164,9 +167,13 @@ def as_text(result):
     head = (
         f"{result.n_instances} instances, {result.n_bags} bags, C={result.C:g}; {how}"
     )
-    line = "=" * max(map(len, [head, *body]))
+    heads = [head]
+    if len(result.classes) == 2:
+        first, second = result.classes
+        heads.append(f"log-odds of class {second} against class {first}")
+    line = "=" * max(map(len, [*heads, *body]))
     thin = line.replace("=", "-")
-    return "\n".join([line, head, thin, body[0], thin, *body[1:], line])
+    return "\n".join([line, *heads, thin, body[0], thin, *body[1:], line])
 
 
 def uncertain(names, gap, errors):
@@ -215,7 +222,8 @@ def make_table(weights, V, A, names, last, n_instances, n_bags, level):
     """
     check_level(level)
     b, V = pd.Series(A @ weights.ravel(), names), V.in_units(A)
-    result = CoefficientTable(b, V, n_instances, n_bags, last.C, level)
+    classes = tuple(last.classes_.tolist())
+    result = CoefficientTable(b, V, n_instances, n_bags, last.C, level, classes)
     caution_of_penalty("coefficient", b, result.errors, b + V.step, V.C)
     return result
 
