@@ -652,7 +652,7 @@ BagMeanRegression(alpha=1.0, bag_weights="size")
 BagReport(spread_limit=inf, deviation=nan)
 ClusterModelSelection(n_clusters=6, labeler="exhaustive", combine="weighted", max_iter=10, population_size=25, \
 mutation_variance=1.0, crossover_probability=0.3, tournament_size=0.25)
-CoefficientTable(level=0.95)
+CoefficientTable(level=0.95, classes=())
 ConvSVM(C=1.0, epsilon=0.0, kernel="linear", gamma="scale", fit_intercept=True, cutting_planes="ascent", \
 max_cutting_planes=20, tol=0.001)
 CountBoosting(learning_rate=1.5, max_iter=100, max_leaf_nodes=8, validation_fraction=0.1, C=0.1, exact_up_to=20)

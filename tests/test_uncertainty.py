@@ -156,13 +156,14 @@ def test_the_table_reads_as_people_know_it():
     table = un.coefficient_table(model, X, bags, P, names=["age", "income"])
     lines, rows = str(table).splitlines(), table.table
     assert lines[1] == "480 instances, 60 bags, C=10; sandwich over bags, t with 57 df"
-    assert lines[3].split() == ["coef", "std", "err", "t", "P>|t|", "[0.025", "0.975]"]
+    assert lines[2] == "log-odds of class 1 against class 0"
+    assert lines[4].split() == ["coef", "std", "err", "t", "P>|t|", "[0.025", "0.975]"]
     forms = ("{:.4g}", "{:.4g}", "{:.3f}", "{:.3f}", "{:.4g}", "{:.4g}")
     row = [form.format(v) for form, v in zip(forms, rows.loc["age"], strict=True)]
-    assert lines[5].split()[1:] == row
+    assert lines[6].split()[1:] == row
     given = model, X, bags, P
     narrow = un.coefficient_table(*given, names=["age", "income"], level=0.9)
-    assert str(narrow).splitlines()[3].split()[-2:] == ["[0.05", "0.95]"]
+    assert str(narrow).splitlines()[4].split()[-2:] == ["[0.05", "0.95]"]
     half = narrow.interval().diff(axis=1)["high"] / 2
     assert_allclose(half / table.errors, student.isf(0.05, 57))
     assert_allclose(rows["t"], rows["coef"] / rows["error"])

@@ -151,10 +151,10 @@ def of_second_class(table, classes):
 
 def class_of(table, before=""):
     """The class that a table of `of_second_class` is about, behind a word; empty where it names none."""
-    name = table.columns.name
-    return (
-        f"{before}{name}" if isinstance(name, str) and name.startswith("class ") else ""
-    )
+    if "class" in table.attrs:
+        return f"{before}class {table.attrs['class']}"
+    name = str(table.columns.name)  # stays where a computation drops `attrs`
+    return f"{before}{name}" if name.startswith("class ") else ""
 
 
 def loose_bounds(sizes, counts, inside, slack):
