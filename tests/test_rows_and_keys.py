@@ -618,6 +618,18 @@ def test_subtotals_and_names_of_totals_are_said():
     fitted_cells(part[part["bag"] != "Total"], rest)  # a total without rows is no bag
 
 
+def test_a_subtotal_without_a_name_is_refused():
+    long, shares = with_totals(["Wake"], [slice(20, 30)])
+    with pytest.raises(ValueError, match="bag 'Wake' is the sum of 10 other bags"):
+        fitted_cells(long, shares)
+
+
+def test_round_sizes_and_shares_agree_by_chance():
+    sizes, shares = [100, 100, 200, 400], [0.3, 0.5, 0.4, 0.6]
+    bags = np.repeat(range(4), sizes)
+    fitted(2 * np.random.default_rng(0).normal(size=(800, 1)), bags, shares)
+
+
 def fitted_cells(long, shares):
     return CountLogistic(C=10).fit(long[["g"]], long["bag"], shares, counts=long["n"])
 

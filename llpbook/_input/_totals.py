@@ -78,13 +78,11 @@ def doubt_of_totals(shares, sizes, bag_labels=None):
     """
     used = np.flatnonzero(sizes > 0)
     table = np.column_stack([sizes, sizes[:, None] * shares[:, 1:]])[used]
-    names = used if bag_labels is None else bag_labels[used]
-    texts = [name for name in names if isinstance(name, str)]
-    named = (
-        [t for t in texts if named_totals([t])[0]] if len(used) <= MOST_NAMES else []
-    )
-    # A total of all others holds half of all instances, or more with subtotals, which have names.
-    if len(used) < 3 or (2 * table[:, 0].max() < table[:, 0].sum() and not named):
+    names, named = used if bag_labels is None else bag_labels[used], []
+    if len(used) <= MOST_NAMES:
+        texts = [name for name in names if isinstance(name, str)]
+        named = [t for t in texts if named_totals([t])[0]]
+    if len(used) < 3:
         return ""
     whole = np.abs(table - np.round(table)).max() < 1e-6 * table[:, 0].max()
     slack = np.full(table.shape, 0.5)
@@ -101,9 +99,12 @@ def doubt_of_totals(shares, sizes, bag_labels=None):
     return f"bag {named[0]!r} has the name of a total, but is not the sum of the others: leave it out if it is one"
 
 
-def _evidence(row, slack):
-    """Logarithm of the number of possible rows of this size, of which one would match by chance."""
-    return np.sum(np.log((1 + row) / (1 + 2 * slack)), axis=-1)
+def _evidence(table, slack=0):
+    """Logarithm of the number of possible rows of each size, of which one would match by chance."""
+    # Of sizes such as 100, 200, 500 only multiples of 100 are possible.
+    unit = np.maximum(np.gcd.reduce(np.round(table).astype(np.int64)), 1)
+    unit = np.where(np.any(slack), 1, unit)
+    return np.sum(np.log((1 + table / unit) / (1 + 2 * slack)), axis=-1)
 
 
 def _sums_of_all(table, slack):
@@ -115,11 +116,21 @@ def _sums_of_all(table, slack):
     return np.flatnonzero(same & (_evidence(table, slack) > np.log(SURE))).tolist()
 
 
+def _ends_run(table):
+    """Mask of the rows that may be the sum of rows right before them; False is sure of the first total."""
+    factors = np.random.RandomState(0).randint(1, 2**31, size=table.shape[1])
+    row = table @ factors.astype(np.int64)  # overflow is harmless: sums stay equal
+    ends = np.append(0, np.cumsum(row))
+    return np.isin(ends[:-1] - row, ends)
+
+
 def _runs(table, order):
     """Find the rows that are the sum of two or more rows right before them in this order, without earlier totals."""
     totals, used = {}, []
     before, total = {tuple(0 * table[0]): 0}, 0 * table[0]
-    sure = _evidence(table, 0) > np.log(SURE * len(table))
+    sure = _evidence(table) > np.log(SURE * len(table))
+    if not (sure[order] & _ends_run(table[order])).any():
+        return totals
     for row in order.tolist():
         start = before.get(tuple(total - table[row]), len(used))
         if sure[row] and start <= len(used) - 2:
