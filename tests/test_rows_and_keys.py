@@ -695,3 +695,12 @@ def test_a_table_of_several_classes_has_them_in_its_rows():
         "none",
         "rep",
     ]
+
+
+def test_noisy_shares_are_not_searched_for_totals(recwarn):
+    shares = [-0.2, 0.5, 1.1, 0.6]
+    bags = np.repeat(range(4), [30, 30, 40, 100])
+    errors = np.full(4, 0.3)
+    model = CountLogistic(proportion_noise="laplace", proportion_errors=errors)
+    model.fit(2 * np.random.default_rng(0).normal(size=(200, 1)), bags, shares)
+    assert not [w for w in recwarn if w.category is RuntimeWarning]

@@ -255,7 +255,8 @@ def read_bags(
     if times is None:
         refuse_cells(X, data.bags, data.proportions)
     doubts = [doubt_of_numbers(matched, data.bag_sizes)]
-    doubts += [doubt_of_totals(data.proportions, data.bag_sizes, keys)]
+    if not noisy:
+        doubts += [doubt_of_totals(data.proportions, data.bag_sizes, keys)]
     for doubt in filter(None, doubts):
         warn(doubt, of_one_fit=True)
     return data
