@@ -50,6 +50,7 @@ from llpbook.bag_losses import (
 from llpbook.beyond_memory import ChunkError, EngineError, _chunks, _instances
 from llpbook.count_likelihood import CountLoss
 from llpbook.discriminant import weighted_means, within_covariance
+from llpbook.uncertainty import chunk_coefficient_table, chunk_group_rate
 
 
 def problem(n=2000, d=3, size=10, K=2, seed=0, spread=0.3):
@@ -649,12 +650,140 @@ def test_what_is_wrong_with_the_shares_is_said():
     pairs = FRAME[:8].assign(bag=np.arange(8) // 2)  # four of eight bags are empty
     assert from_chunks(InvCal(), [pairs], SHARES[:8]).intercept_.shape == (1,)
     three = [pairs.assign(bag=np.arange(8) // 3)]
-    said("8 entries, one per instance, for only 3", three, SHARES[:8], error=ValueError)
-    keyed = pd.Series(SHARES[:8, 1], range(8))
+    for chunks in (three, cut(three[0], 2, 5)):
+        per_row = SHARES[three[0]["bag"]]
+        said(
+            "8 entries, one per instance, for only 3 .*the column 'bag'",
+            chunks, per_row, error=ValueError,
+        )  # fmt: skip
+        per_row = pd.Series(per_row[:, 1], three[0].index)
+        said(
+            r"proportions.groupby\(bags\).first\(\), with bags the column 'bag'",
+            chunks, per_row, error=ValueError,
+        )  # fmt: skip
+    keyed = pd.Series(SHARES[:8, 1], range(8)).rename_axis("bag")
     assert from_chunks(BagMeanRegression(), three, keyed).n_features_in_ == 3
     with pytest.raises(NotIdentifiableError, match="same in every bag") as caught:
         from_chunks(InvCal(), [FRAME], np.full(40, 0.5))
     assert "To read:" in caught.value.__notes__[0]
+
+
+def cells(n_bags=40):
+    """Two groups in each of some bags, their numbers of people, and the shares of the bags."""
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(20, 200, (n_bags, 2))
+    ones = rng.binomial(sizes, [0.3, 0.7]).sum(axis=1)
+    frame = pd.DataFrame({"x": np.tile([0.0, 1.0], n_bags), "n": sizes.ravel()})
+    return frame.assign(bag=np.repeat(range(n_bags), 2)), ones / sizes.sum(axis=1)
+
+
+#: Of each kind of sums, with and without frequencies of its own.
+OF_COUNTS = [
+    CountLogistic(C=10.0), MeanMap(), LaplacianMeanMap(), InvCal(), BagMeanRegression(), WeightedLDA(scheme="sws"),
+    BagLogistic(), make_pipeline(StandardScaler(), BagLogistic("easy")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kept", [0, 2**28])
+@pytest.mark.parametrize("model", OF_COUNTS, ids=str)
+@pytest.mark.filterwarnings("default::llpbook.base.LLPWarning")
+def test_counts_of_a_column_are_repeated_rows(model, kept, monkeypatch):
+    monkeypatch.setattr(_instances, "KEPT", kept)
+    frame, shares = cells()
+    frame = pd.concat([frame.assign(x2=frame["bag"] % 3), frame.assign(x2=2.0)])
+    frame = frame.sort_values("bag", kind="stable").reset_index(drop=True)
+    frame.loc[7, "n"], shares = 0, shares + 0.1 * (np.arange(40) % 2)
+    people = frame.loc[frame.index.repeat(frame["n"])]
+    options = {"features": ["x", "x2"]}
+    whole = from_chunks(clone(model), [people], shares, **options)
+    text = frame.assign(n=frame["n"].astype(str))
+    for chunks in (cut(frame, 24, 80), [frame[:0], *cut(text, 24, 28)]):
+        counted = from_chunks(clone(model), chunks, shares, counts="n", **options)
+        assert_allclose(weights(counted), weights(whole), rtol=1e-5, atol=1e-7)
+    if hasattr(model, "steps"):
+        assert counted[0].n_samples_seen_ == len(people)
+
+
+def test_intervals_and_rates_of_chunks_with_counts():
+    frame, shares = cells()
+    people = frame.loc[frame.index.repeat(frame["n"])]
+    model = fit_chunks(
+        CountLogistic(C=10.0), [people], shares, bags="bag", features=["x"]
+    )
+    one = {"bags": "bag", "features": ["x"]}
+    chunks = cut(frame.astype({"n": float}), 30)
+    for call in (
+        partial(chunk_coefficient_table, model, proportions=shares),
+        partial(chunk_group_rate, model, proportions=shares, group="x"),
+    ):
+        wanted, found = call([people], **one), call(chunks, counts="n", **one)
+        if not isinstance(wanted, pd.DataFrame):
+            wanted, found = wanted.interval(), found.interval()
+        assert_allclose(found, wanted, rtol=1e-6)
+    some = sample_bags(chunks, shares, 5, counts="n", random_state=0, **one)
+    assert list(some) == ["x", "bag", "n"] and some["bag"].nunique() == 5
+
+
+def test_rows_that_are_visibly_cells_are_refused_in_chunks_too():
+    frame, shares = cells()
+    chunks, one = cut(frame, 30), {"bags": "bag", "features": ["x"]}
+    for model in (CountLogistic(C=10.0), InvCal()):
+        with pytest.raises(
+            ValueError, match=r"counts is missing: the 80 rows .*column of ones"
+        ):
+            fit_chunks(model, chunks, shares, **one)
+        ones = [part.assign(one=1) for part in chunks]
+        fit_chunks(model, ones, shares, counts="one", **one)
+    fit_chunks(CountLogistic(), [FRAME], SHARES + 0.001 * np.array([1, -1]), bags="bag")
+
+
+@pytest.mark.parametrize(
+    ("values", "match"),
+    [
+        (
+            ["1,200"] * 80,
+            r"chunk 0: column 'n' must be .*text '1,200': counts.str.replace",
+        ),
+        ([-1] * 80, "column 'n' must be whole numbers, 0 or more.*got -1"),
+        ([2.5] * 80, "column 'n' must be whole numbers"),
+        ([None] + [3] * 79, "column 'n' has a missing value at position 0"),
+        ([0] * 80, "chunks hold no rows"),
+    ],
+)
+def test_wrong_counts_of_chunks_are_named(values, match):
+    frame, shares = cells()
+    frame["n"] = values
+    with pytest.raises(ValueError, match=match):
+        fit_chunks(CountLogistic(), [frame], shares, bags="bag", counts="n")
+    with pytest.raises(ValueError, match=r"none of them that of the counts .'n'."):
+        fit_chunks(
+            CountLogistic(), [frame], shares, bags="bag", counts="n", features=["n"]
+        )
+
+
+def test_counts_that_change_are_noticed():
+    frame, shares = cells()
+    turns = iter(range(100))
+    chunk = lambda: frame.assign(n=frame["n"] + next(turns))  # noqa: E731
+    with pytest.raises(ChunkError, match="holds other values in the"):
+        fit_chunks(
+            CountLogistic(), [chunk], shares, bags="bag", counts="n", features=["x"]
+        )
+
+
+def test_totals_and_row_numbers_off_by_one_are_refused_in_chunks():
+    frame, shares = cells()
+    total = frame.groupby("x", as_index=False)["n"].sum().assign(bag=40)
+    n = frame.groupby("bag")["n"].sum()
+    with_total = [frame, total], np.append(shares, (shares * n).sum() / n.sum())
+    options = {"bags": "bag", "counts": "n", "features": ["x"]}
+    with pytest.raises(ValueError, match="bag 40 is the sum of 40 other bags"):
+        fit_chunks(CountLogistic(), *with_total, **options)
+    off = [frame.assign(bag=frame["bag"] + 1)], np.append(shares, 0.5)
+    with pytest.raises(
+        ValueError, match="each row is that of the bag with the next number"
+    ):
+        fit_chunks(CountLogistic(), *off, **options)
 
 
 def test_scattered_bags_are_refused_where_they_matter():

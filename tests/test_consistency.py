@@ -69,6 +69,7 @@ HALVES = pd.DataFrame(
 )
 FRAME = pd.DataFrame(X, columns=["old", "x"]).assign(bag=BAGS)
 CHUNKS = [FRAME[FRAME["bag"] % 2 == k] for k in (0, 1)]
+COUNTED_CHUNKS = [chunk.assign(n=COUNTS[chunk.index]) for chunk in CHUNKS]
 BAND = ["low", "high", "plain", "contextual", "limit", "least", "most", "n"]
 BAND = pd.DataFrame([[0.47, 0.72, 0.55, 0.7, 0.3, 0.22, 0.98, 900]], ["old"], BAND)
 OLD = np.round(
@@ -520,8 +521,8 @@ OTHERS = {
     "bag_report": {"counts": COUNTS, "proportion_errors": np.full(30, 0.05), "level": 0.5},
     "band_sentences": {"outcome": "being registered"},
     "check_margins": {"rule": "scale"},
-    "chunk_coefficient_table": {"features": ["x", "old"], "level": 0.5},
-    "chunk_group_rate": {"features": ["x", "old"], "level": 0.5, "rounding": 0.1},
+    "chunk_coefficient_table": {"counts": "n", "features": ["x", "old"], "level": 0.5},
+    "chunk_group_rate": {"counts": "n", "features": ["x", "old"], "level": 0.5, "rounding": 0.1},
     "coefficient_table": {"labels": LABELS, "counts": COUNTS, "names": ["old", "x"], "level": 0.5},
     "count_log_likelihood": {"counts": COUNTS, "bag_sizes": np.full(30, 8)},
     "critical_difference": {"test": "nemenyi", "level": 0.05},
@@ -530,7 +531,7 @@ OTHERS = {
     "ecological_rates": {"strata": np.arange(40) % 2, "correlation": 0.5, "level": 0.5},
     "effect_needed": {"value": 0.5, "counts": COUNTS, "rounding": 0.1},
     "expected_accuracy": {"counts": COUNTS, "bags": BAGS, "proportions": P},
-    "fit_chunks": {"features": ["x", "old"]},
+    "fit_chunks": {"counts": "n", "features": ["x", "old"]},
     "friedman": {"correct_ties": False},
     "friedman_from_ranks": {"tie_factor": 0.5},
     "goodman": {"counts": COUNTS, "weights": "uniform"},
@@ -561,7 +562,7 @@ OTHERS = {
     "random_bags": {"bag_size": 7, "n_bags": 9},
     "recommend": {"labels": LABELS, "counts": COUNTS, "proportion_errors": np.full(30, 0.1)},
     "restore_counts": {"counts": COUNTS},
-    "sample_bags": {"features": ["x"]},
+    "sample_bags": {"counts": "n", "features": ["x"]},
     "tomography": {"model": MODEL, "X": X, "counts": COUNTS, "rounding": 0.1},
     "toy_problem": {"n": 20, "priors": (0.4, 0.6)},
     "two_bag_test": {"n_permutations": 29, "alpha": 0.2},
@@ -576,6 +577,7 @@ IDLE = {
     "max_seconds": "a limit of time",
     "ax": "where a figure is drawn",
 }
+OF_CHUNKS = ("chunk_coefficient_table", "chunk_group_rate")
 #: What else is set in both calls, where an option acts in some settings only.
 NEEDS = {
     ("friedman", "correct_ties"): {"scores": TIED},
@@ -586,6 +588,10 @@ NEEDS = {
     ("load_bags", "classes"): {"name": "iris"},
     ("paired_differences", "by"): {"scores": HALVES},
     **{("proportion_scorer", option): {"error": "log_likelihood"} for option in ("bag_sizes", "soft")},
+    **{
+        (name, "counts"): {"chunks": COUNTED_CHUNKS, "features": ["old", "x"]}
+        for name in ("fit_chunks", "sample_bags", *OF_CHUNKS)
+    },
 }  # fmt: skip
 OF_MODEL = (
     "bag_influence",
@@ -594,7 +600,6 @@ OF_MODEL = (
     "group_rate",
     "group_rate_band",
 )
-OF_CHUNKS = ("chunk_coefficient_table", "chunk_group_rate")
 TURNED = CountLogistic(1.0, tol=1e-9).fit(FRAME[["x", "old"]], BAGS, P)
 COUNTED = CountLogistic(1.0, tol=1e-9).fit(X, BAGS, P, counts=COUNTS)
 LABELED = CountLogistic(1.0, tol=1e-9).fit(X, BAGS, P, LABELS)
@@ -602,7 +607,7 @@ LABELED = CountLogistic(1.0, tol=1e-9).fit(X, BAGS, P, LABELS)
 WITH = {
     ("expected_accuracy", "bags"): {"proportions": P},
     ("expected_accuracy", "proportions"): {"bags": BAGS},
-    **{(name, "counts"): {"model": COUNTED} for name in OF_MODEL},
+    **{(name, "counts"): {"model": COUNTED} for name in (*OF_MODEL, *OF_CHUNKS)},
     **{(name, "features"): {"model": TURNED} for name in OF_CHUNKS},
     **{
         (name, "labels"): {"model": LABELED}

@@ -221,7 +221,7 @@ METHODS = {
 }
 #: Of bags, but without frequencies, and why.
 NONE = {
-    "fit_chunks sample_bags chunk_coefficient_table chunk_group_rate": "a column of the chunks",
+    "fit_chunks sample_bags chunk_coefficient_table chunk_group_rate": "names of columns, see test_beyond_memory",
     "make_dataset BagDataset.__init__ GeneratedBags.__init__": "instances with labels",
     "LinearBagModel.decision_function LinearBagModel.predict LinearBagModel.predict_proba": "each row by itself",
     "BagBatches.__init__": "whole bags, whatever their rows",
@@ -268,6 +268,8 @@ def test_every_public_function_and_method_of_bags_takes_frequencies():
         *COUNTED,
         *METHODS,
     }
+    of_chunks = {name for name, p in of_bags.items() if "chunks" in p}
+    assert len(of_chunks) == 4 and all("counts" in of_bags[n] for n in of_chunks)
     assert {*of_bags} == {*COUNTED, *METHODS, *" ".join(NONE).split()}
 
 

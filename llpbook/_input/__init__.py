@@ -27,7 +27,7 @@ from ._arguments import (
     rows_of_instances,
     sorted_values,
 )
-from ._cells import REPEAT, refuse_cells, row_keys
+from ._cells import OF_CHUNKS, REPEAT, refuse_cells, row_keys
 from ._kernels import (
     WITHOUT_GRAM,
     gram_matrix,
@@ -43,6 +43,7 @@ from ._rounded import (
     restored,
     whole_bags,
 )
+from ._rows import refuse_shares_of_rows, whole
 from ._shares import (
     Matched,
     check_proportions,

@@ -486,15 +486,15 @@ def check_labels(labels, classes, n_instances, X=None):
     return columns
 
 
-def read_counts(counts, n_rows, original=None):
-    """Check frequencies of rows: whole numbers, 0 or more, and not all 0.
+def read_counts(counts, n_rows, original=None, *, name="counts", some=True):
+    """Check frequencies of rows: whole numbers, 0 or more, and not all 0 unless ``some`` is False.
 
     Raises
     ------
     ValueError
     """
-    values = check_column("counts", counts, n_rows, original)
-    rule = "counts must be whole numbers, 0 or more: how many equal instances a row stands for"
+    values = check_column(name, counts, n_rows, original)
+    rule = f"{name} must be whole numbers, 0 or more: how many equal instances a row stands for"
     if values.dtype == bool or any(isinstance(v, bool | np.bool_) for v in values):
         raise ValueError(f"{rule}, got True and False. Leave out rows by X[mask]")
     times = _read_times(values, rule)
@@ -508,7 +508,7 @@ def read_counts(counts, n_rows, original=None):
             f"{rule}, got {quote(first)}. {why}; see {page('your_data')}. Numbers that were estimated for a place, "
             "such as residents of a part of a tract, can be rounded: counts.round()"
         )
-    if not times.any():
+    if some and not times.any():
         raise ValueError("counts are all 0: no row stands for an instance")
     return times.astype(np.int64)
 

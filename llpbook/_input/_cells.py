@@ -17,6 +17,10 @@ GIVE = (
     "Pass counts=, how many instances each row stands for; if each row is one instance, "
     "counts=np.ones(len(bags), dtype=int)"
 )
+OF_CHUNKS = (
+    "Pass counts=, the column of the chunks that says how many instances each row stands for; if each row is one "
+    "instance, a column of ones"
+)
 REPEAT = (
     "Repeat each row, rows = np.repeat(np.arange(len(bags)), counts), and split these; if each row is one instance, "
     "split(bags, groups=bags)"

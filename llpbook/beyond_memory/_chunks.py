@@ -12,7 +12,14 @@ import pandas as pd
 from joblib import Parallel, delayed
 from joblib.parallel import get_active_backend
 
-from .._input import as_frame, check_column, check_features, is_foreign, reading
+from .._input import (
+    as_frame,
+    check_column,
+    check_features,
+    is_foreign,
+    read_counts,
+    reading,
+)
 from ..base import Progress
 
 
@@ -201,8 +208,8 @@ class Layout:
         The columns of the instances; None for all others.
     steps : tuple of transformers
         Fitted, applied in this order.
-    group : hashable
-        A column that is read, too, without being a feature.
+    group, counts : hashable
+        Columns that are read, too, without being features: of groups, and of how many instances a row stands for.
     model : str or None
         Name of the chunk whose columns are the features, while the other chunks must have no more columns.
     """
@@ -211,12 +218,14 @@ class Layout:
     features: object = None
     steps: tuple = ()
     group: object = None
+    counts: object = None
     model: object = None
 
     @property
     def others(self):
         """Columns that are no features."""
-        return [self.bags] if self.group is None else [self.bags, self.group]
+        others = (self.bags, self.group, self.counts)
+        return [column for column in others if column is not None]
 
     def frame(self, chunk, name):
         """Read the DataFrame of a chunk, with the columns that are needed."""
@@ -258,6 +267,14 @@ class Layout:
             # of objects that are numbers, or a message that names each column
             return np.array(check_features(X), order="F")
         return np.array(X.to_numpy(np.float64, na_value=np.nan), order="F")
+
+    def instances(self, frame):
+        """Rows of a chunk that stand for an instance, and for how many, an ndarray of int; None for one each."""
+        if self.counts is None:
+            return frame, None
+        name = f"column {self.counts!r}"
+        times = read_counts(frame[self.counts], len(frame), name=name, some=False)
+        return frame[times > 0], times[times > 0]
 
     def bag_column(self, frame):
         """Names of the bags of the instances of a chunk, none missing."""
@@ -371,8 +388,11 @@ def with_columns(engine, layout):
                 return replace(layout, features=columns, model=name)
         raise ValueError("chunks hold no rows")
     features = list(layout.features)
-    if layout.bags in features or len(set(features)) < len(features):
+    taken = {"bags": layout.bags, "counts": layout.counts}
+    twice = [f"{what} ({c!r})" for what, c in taken.items() if c in features]
+    if twice or len(set(features)) < len(features):
+        of = (twice or ["bags"])[0]
         raise ValueError(
-            f"features must be different columns, none of them that of the bags ({layout.bags!r}), got {features}"
+            f"features must be different columns, none of them that of the {of}, got {features}"
         )
     return replace(layout, features=features)

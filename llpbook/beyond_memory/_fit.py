@@ -13,23 +13,30 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._input import (
+    OF_CHUNKS,
     Chunks,
+    Matched,
     Proportions,
     RandomState,
     check_flag,
     check_proportions,
     check_whole,
+    doubt_of_numbers,
+    doubt_of_totals,
     fill_empty_rows,
+    refuse_cells,
+    refuse_shares_of_rows,
     restored,
+    whole,
 )
-from ..base import BagData, fitting, flat_steps, warn
-from ._chunks import Engine, Layout, with_columns
+from ..base import SOME_ROWS, BagData, fitting, flat_steps, warn
+from ._chunks import Engine, Layout, name_of, with_columns
 from ._instances import View, first_pass, in_memory
 
 
 def fit_chunks(
     estimator: BaseEstimator, chunks: Chunks, proportions: Proportions, *, bags: Hashable,
-    features: list | None = None, n_jobs: int | None = None, check_chunks: bool = True,
+    counts: Hashable | None = None, features: list | None = None, n_jobs: int | None = None, check_chunks: bool = True,
     verbose: int = 0,
 ) -> BaseEstimator:  # fmt: skip
     r"""Fit an estimator to data that is read in chunks, with the result of the fit in memory.
@@ -50,6 +57,8 @@ def fit_chunks(
         See `llpbook.proportions.check_proportions`.
     bags : hashable
         The column of the chunks that names the bag of each instance.
+    counts : hashable, optional
+        The column of the chunks that says how many equal instances each row stands for; one if not given.
     features : list, optional
         The columns of the instances; all others of the first chunk if not given.
     n_jobs : int, optional
@@ -107,7 +116,7 @@ def fit_chunks(
         again = needed in ("instances", "whole bags")
         merged = model._uses_frequencies if again else None
         data = read_chunks(
-            engine, proportions, Layout(bags, features, steps), needed,
+            engine, proportions, Layout(bags, features, steps, counts=counts), needed,
             noisy=noise_of(model), check=check_chunks and again, merged=merged,
         )  # fmt: skip
         data = replace(data, X=with_columns_set(model, scaler, data.X))
@@ -152,14 +161,58 @@ def read_chunks(
     X = first_pass(
         engine, layout, needed, len(matrix), keys, check=check, merged=merged
     )
+    refuse_shares_per_row(X, proportions, matrix, keys)
     rows = np.flatnonzero(X.sizes)
+    doubts = [doubt_of_numbers(Matched(matrix, classes, keys, rows), X.sizes)]
     matrix = fill_empty_rows(matrix, rows, keys)
     if not noisy:
         counts = restored(matrix, X.sizes)
-        if text := counts.odd(keys):
-            warn(text)
+        doubts.append(counts.odd(keys))
         matrix = counts.shares
+        doubts.append(doubt_of_totals(matrix, X.sizes, keys))
+    for doubt in filter(None, doubts):
+        warn(doubt)
+    if layout.counts is None and whole(X.sizes[rows], matrix[rows]).mean() <= 0.5:
+        features, codes = some_rows_with_bags(X)
+        refuse_cells(features, codes, remedy=OF_CHUNKS)
     return BagData(X, rows, matrix, classes, keys, frequencies=X.sizes[rows])
+
+
+def refuse_shares_per_row(X, proportions, matrix, keys):
+    """Refuse shares that are given for each row of the chunks, as `llpbook.base.read_bags` does.
+
+    There is a further pass only where there are as many shares as rows, or more.
+    """
+    n_rows = sum(part.n_rows for part in X.parts if part)
+    if not np.count_nonzero(X.sizes) < n_rows <= len(matrix):
+        return
+    bags = pd.concat(X.engine.run("pass over bags", bags_of_rows, X.layout))
+    column = bags if bags.index.is_unique else bags.to_numpy()
+    try:
+        refuse_shares_of_rows(proportions, matrix, keys, column, bags.to_numpy())
+    except ValueError as error:
+        raise ValueError(
+            f"{error}, with bags the column {X.layout.bags!r} of all chunks"
+        ) from error
+
+
+def bags_of_rows(frame, layout):
+    """The bags of all rows of a chunk, with its index."""
+    return frame[layout.bags]
+
+
+def some_rows_with_bags(X):
+    """Features and numbers of bags of the first chunks with `SOME_ROWS` rows together, or of all."""
+    parts, n_rows = [], 0
+    for number, chunk in enumerate(X.engine.chunks):
+        frame = X.layout.frame(chunk, name_of(number, chunk))
+        if len(frame):
+            parts.append((X.layout.matrix(frame), X.layout.bag_column(frame)))
+            n_rows += len(frame)
+        if n_rows >= SOME_ROWS:
+            break
+    features, bags = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return features, pd.factorize(bags)[0]
 
 
 def noise_of(model):
@@ -222,6 +275,7 @@ def parts(estimator):
 
 def chosen_rows(frame, layout, names):
     """Rows of a chunk that lie in given bags."""
+    frame, _ = layout.instances(frame)
     if not len(frame):
         return None
     bags = pd.Index(layout.bag_column(frame), tupleize_cols=False)
@@ -230,14 +284,14 @@ def chosen_rows(frame, layout, names):
 
 def sample_bags(
     chunks: Chunks, proportions: Proportions, n_bags: int, *, bags: Hashable,
-    features: list | None = None, n_jobs: int | None = None, verbose: int = 0,
+    counts: Hashable | None = None, features: list | None = None, n_jobs: int | None = None, verbose: int = 0,
     random_state: RandomState = None,
 ) -> pd.DataFrame:  # fmt: skip
     """Draw bags at random, and return all their instances, for methods that need the instances together.
 
     Parameters
     ----------
-    chunks, proportions, bags, features, n_jobs, verbose
+    chunks, proportions, bags, counts, features, n_jobs, verbose
         As for `fit_chunks`.
     n_bags : int
         Bags to draw, among those whose share is not NaN.
@@ -246,8 +300,8 @@ def sample_bags(
     Returns
     -------
     DataFrame
-        The features and the column of the bags. Methods take it as ``fit(frame[features], frame[bags], proportions)``,
-        where ``proportions`` are the same.
+        The features, the column of the bags and, if given, that of the counts. Methods take it as
+        ``fit(frame[features], frame[bags], proportions)``, where ``proportions`` are the same.
 
     Raises
     ------
@@ -272,12 +326,12 @@ def sample_bags(
     check_whole("n_bags", n_bags, most=len(stated))
     drawn = check_random_state(random_state).choice(stated, n_bags, replace=False)
     engine = Engine("sample_bags", chunks, n_jobs, verbose)
-    layout = with_columns(engine, Layout(bags, features))
+    layout = with_columns(engine, Layout(bags, features, counts=counts))
     run = engine.run("sample of bags", chosen_rows, layout, (names[np.sort(drawn)],))
     parts = [part for part in run if part is not None]
     if not parts:
         raise ValueError("chunks hold no rows")
-    sample = pd.concat(parts, ignore_index=True)[[*layout.features, bags]]
+    sample = pd.concat(parts, ignore_index=True)[[*layout.features, *layout.others]]
     present = sample[bags].nunique()
     if present < n_bags:
         raise ValueError(

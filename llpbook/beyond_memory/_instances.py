@@ -24,13 +24,14 @@ KEPT = 2**28
 GOLDEN = 0.6180339887498949
 
 
-def checksums(X, codes):
+def checksums(X, codes, times=None):
     """Sums of the columns, weighted by bag, and their bounds; a later pass compares them, to notice other rows.
 
     They do not depend on the order of the rows.
     """
-    weight = (GOLDEN * (codes + 1)) % 1
-    bounds = [np.sqrt(len(X) * (x @ x)) for x in X.T]
+    times = np.ones(len(X)) if times is None else times
+    weight = times * ((GOLDEN * (codes + 1)) % 1)
+    bounds = [np.sqrt((times @ times) * (x @ x)) for x in X.T]
     return np.array([weight @ x for x in X.T]), np.array(bounds)
 
 
@@ -59,6 +60,11 @@ class FirstPass(NamedTuple):
     n_rows: int
 
 
+def values_or(values, default):
+    """The values, or the default for None."""
+    return default if values is None else values
+
+
 class Rows(NamedTuple):
     """Rows of chunks: features as they were read, the bag of each, and how many instances it stands for."""
 
@@ -79,32 +85,38 @@ class Summary(NamedTuple):
 
 def summarize(frame, layout, wanted):
     """Read a chunk in the first pass, and return its `Summary` as `FirstPass` asks; None without rows."""
+    frame, times = layout.instances(frame)
     n = len(frame)
     if not n:
         return None
     codes, names = pd.factorize(layout.bag_column(frame))
-    X = layout.matrix(frame)
+    X, ones = layout.matrix(frame), np.ones(n, int)
     with np.errstate(all="ignore"):
-        total = moments(X, wanted.products)
+        total = moments(X, wanted.products, times)
     if not np.isfinite(total.squares).all():
         check_features(layout.transformed(frame))
-    checks = checksums(X, codes) if wanted.checks else None
-    part = Part(names, np.bincount(codes), checks)
-    sums = bag_sums(X, codes, len(names))[1] if wanted.sums else None
-    at = evenly_spaced(n, wanted.n_rows)
-    some = Rows(X[at], codes[at], np.full(len(at), n / max(len(at), 1)))
-    data, rows = BagData(X, codes, None, None), None
+    checks = checksums(X, codes, times) if wanted.checks else None
+    sizes = np.bincount(codes, times).round().astype(np.int64)
+    part = Part(names, sizes, n, checks)
+    sums = None
+    if wanted.sums:
+        weighted = X if times is None else times[:, None] * X
+        sums = bag_sums(weighted, codes, len(names))[1]
+    data, rows = BagData(X, codes, None, None, frequencies=times), None
     if wanted.merge:
         data = merge_rows(data)
-    if wanted.keep or data.frequencies is not None:
-        times = np.ones(n, int) if data.frequencies is None else data.frequencies
-        rows = Rows(data.X, data.bags, times)
+    if wanted.keep or len(data.X) < n:
+        rows = Rows(data.X, data.bags, values_or(data.frequencies, ones))
+    at = evenly_spaced(n, wanted.n_rows)
+    times = values_or(times, ones)[at]
+    some = Rows(X[at], codes[at], times * (total.n / max(times.sum(), 1)))
     return Summary(part, total, some, sums, rows)
 
 
 def again(frame, layout, what, part, view, function, args):
     """Read an unchanged chunk in a later pass, and apply a function to its features and bags."""
-    now, first = len(frame), 0 if part is None else part.sizes.sum()
+    frame, times = layout.instances(frame)
+    now, first = len(frame), 0 if part is None else part.n_rows
     if now != first:
         refuse_change(f"had {first} rows in the first pass and has {now} in the {what}")
     if not now:
@@ -113,14 +125,14 @@ def again(frame, layout, what, part, view, function, args):
     codes = pd.Index(part.names, tupleize_cols=False).get_indexer(names)
     X, changed = layout.matrix(frame), (codes < 0).any()
     if part.checks is not None and not changed:
-        (before, bounds), (now, _) = part.checks, checksums(X, codes)
+        (before, bounds), (now, _) = part.checks, checksums(X, codes, times)
         changed = not np.all(np.abs(now - before) <= SAME * bounds)  # NaN: changed
     if changed:
         refuse_change(f"holds other values in the {what} than in the first pass")
     X = view.of(X)
     if layout.group is not None:
         args = frame[layout.group], *args
-    return function(X, codes, *args)
+    return function(X, codes, *args, times=times)
 
 
 def refuse_change(change):
@@ -139,6 +151,8 @@ class Part:
     ----------
     names, sizes : ndarray, shape (n_bags,)
         Its bags, and the instances of each.
+    n_rows : int
+        Rows that stand for an instance.
     checks : tuple or None
         Of `checksums`.
     rows : ndarray of int, shape (n_bags,)
@@ -147,6 +161,7 @@ class Part:
 
     names: np.ndarray
     sizes: np.ndarray
+    n_rows: int
     checks: tuple | None
     rows: np.ndarray | None = None
 
@@ -228,7 +243,10 @@ class Instances(InChunks):
         return self.view.of(self.sums[used] / self.sizes[used, None])
 
     def run(self, what, function, args=()):
-        """Run a pass: pairs of a `Part` and the result of ``function(X, codes, *args)``, for chunks with rows."""
+        """Run a pass: pairs of a `Part` and the result of a function, for chunks with rows.
+
+        The call is ``function(X, codes, *args, times=times)`` with the frequencies of the rows, None for one each.
+        """
         own = args if isinstance(args, list) else [args] * len(self.parts)
         tasks = [
             (what, part, self.view, function, arguments)
@@ -315,8 +333,8 @@ def _nothing(one, n_bags):
     return np.zeros(shape, getattr(one, "dtype", float))
 
 
-def _by_bag(X, codes, function, args):
-    return function(X, *args, codes, int(codes.max()) + 1)
+def _by_bag(X, codes, function, args, times=None):
+    return function(X, *args, codes, int(codes.max()) + 1, times)
 
 
 def bags_alone(observed, bags=slice(None)):
@@ -327,12 +345,13 @@ def bags_alone(observed, bags=slice(None)):
     )  # fmt: skip
 
 
-def in_chunk(observed, codes):
-    """`BagCounts` of a chunk, from those of its bags alone and the bag of each row."""
+def in_chunk(observed, codes, times=None):
+    """`BagCounts` of a chunk, from those of its bags alone, the bag of each row, and the frequencies of the rows."""
+    observed = replace(observed, bags=codes, frequencies=times)
     if observed.counts is None:
-        sizes = np.array([len(codes)])
+        sizes = np.array([len(codes) if times is None else times.sum()])
         return replace(observed, bags=np.zeros(len(codes), int), sizes=sizes)
-    return replace(observed, bags=codes)
+    return observed
 
 
 class Terms(NamedTuple):
@@ -343,9 +362,9 @@ class Terms(NamedTuple):
     curvature: np.ndarray | list | float
 
 
-def terms(X, codes, observed, loss, w, few):
+def terms(X, codes, observed, loss, w, few, times=None):
     """Compute the `Terms` of a chunk, with factors of the information if these have few rows."""
-    point = LinearObjective(loss, X, in_chunk(observed, codes)).at(w)
+    point = LinearObjective(loss, X, in_chunk(observed, codes, times)).at(w)
     if few:
         return Terms(point.value, point.gradient, [point.factors()])
     curvature = point.information() if w.size <= MOST_WEIGHTS else 0.0
@@ -455,20 +474,9 @@ def first_pass(engine, layout, needed, n_bags, keys, *, check=True, merged=None)
         if whole:
             refuse_scattered(X, rows, number)
         add_chunk(X, rows, chunk)
-    refuse_shares_of_rows(X.sizes, keys)
-    return X
-
-
-def refuse_shares_of_rows(sizes, keys):
-    """Refuse chunks without rows, and one share per instance, as `llpbook.base.read_bags` does."""
-    n_shares, n_rows, n_bags = len(sizes), sizes.sum(), np.count_nonzero(sizes)
-    if n_rows == 0:
+    if not X.sizes.any():
         raise ValueError("chunks hold no rows")
-    if keys is None and n_shares == n_rows and 2 * n_bags < n_rows:
-        raise ValueError(
-            f"proportions has {n_shares} entries, one per instance, for only {n_bags} bags: give one share per bag, "
-            "such as pd.Series(shares).groupby(bags).mean()"
-        )
+    return X
 
 
 def refuse_scattered(X, rows, number):

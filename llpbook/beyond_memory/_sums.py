@@ -54,25 +54,30 @@ def bag_sums(X, bags, n_bags):
     return sizes, np.column_stack(sums)
 
 
-def moments(X, products=False):
-    """Compute the `Moments` of the rows of a chunk.
+def moments(X, products=False, times=None):
+    """Compute the `Moments` of the instances of a chunk.
 
     Parameters
     ----------
-    X : ndarray, shape (n_instances, n_features)
+    X : ndarray, shape (n_rows, n_features)
     products : bool, default False
         Also sum products of two features.
+    times : ndarray of int, shape (n_rows,), optional
+        How many equal instances each row stands for; one if not given.
 
     Returns
     -------
     Moments
     """
-    mean = X.mean(axis=0)
+    n = len(X) if times is None else int(times.sum())
+    mean = X.mean(axis=0) if times is None else times @ X / n
     if products:
         centered = X - mean
-        return Moments(len(X), mean, centered.T @ centered)
+        weighted = centered if times is None else times[:, None] * centered
+        return Moments(n, mean, weighted.T @ centered)
     centered = (column - m for column, m in zip(X.T, mean, strict=True))
-    return Moments(len(X), mean, np.array([c @ c for c in centered]))
+    squares = [c @ c if times is None else times @ c**2 for c in centered]
+    return Moments(n, mean, np.array(squares))
 
 
 def merge(first, second):

@@ -33,15 +33,15 @@ class Fit:
 
     Parameters
     ----------
-    model, chunks, proportions, bags, features, n_jobs, check_chunks, verbose
+    model, chunks, proportions, bags, counts, features, n_jobs, check_chunks, verbose
         As for `chunk_coefficient_table`.
     group : hashable, optional
         A column that is read, too.
     """
 
     def __init__(
-        self, model, chunks, proportions, *, bags, features, n_jobs, check_chunks,
-        verbose, group=None,
+        self, model, chunks, proportions, *, bags, counts, features, n_jobs,
+        check_chunks, verbose, group=None,
     ):  # fmt: skip
         self.before, self.last = split_model(model)
         names = getattr(model, "feature_names_in_", None)
@@ -49,7 +49,7 @@ class Fit:
         steps = () if self.before is None else tuple(s for _, s in self.before.steps)
         steps = tuple(s for s in steps if s not in (None, "passthrough"))
         engine = Engine("chunks", chunks, n_jobs, verbose)
-        layout = Layout(bags, features, steps, group)
+        layout = Layout(bags, features, steps, group, counts)
         data = read_chunks(
             engine, proportions, layout, "whole bags", noisy=noise_of(self.last),
             check=check_chunks,
@@ -106,18 +106,18 @@ def sums_of_bags(fit):
     return bag_sums(fit), deviations(scores, fit.Z, fit.observed)
 
 
-def _of_chunk(X, codes, function, problem, args):
-    observed = in_chunk(problem.observed, codes)
+def _of_chunk(X, codes, function, problem, args, times=None):
+    observed = in_chunk(problem.observed, codes, times)
     return function(replace(problem, Z=X, observed=observed), *args)
 
 
-def _of_groups(X, codes, groups, function, problem, args):
-    return _of_chunk(X, codes, function, problem, (groups, *args))
+def _of_groups(X, codes, groups, function, problem, args, times=None):
+    return _of_chunk(X, codes, function, problem, (groups, *args), times)
 
 
 def chunk_coefficient_table(
     model: Any, chunks: Chunks, proportions: Proportions, *, bags: Hashable,
-    features: list | None = None, n_jobs: int | None = None, check_chunks: bool = True,
+    counts: Hashable | None = None, features: list | None = None, n_jobs: int | None = None, check_chunks: bool = True,
     verbose: int = 0, level: float = 0.95,
 ) -> CoefficientTable:  # fmt: skip
     """`coefficient_table` of bags that do not fit into memory at once.
@@ -126,10 +126,10 @@ def chunk_coefficient_table(
     ----------
     model : CountLogistic or Pipeline
         Fitted to all these bags, in memory or by `llpbook.beyond_memory.fit_chunks`.
-    chunks, proportions, bags, n_jobs, check_chunks, verbose
+    chunks, proportions, bags, counts, n_jobs, check_chunks, verbose
         As for `llpbook.beyond_memory.fit_chunks`; each bag is in one chunk. There are three passes.
     features : list, optional
-        The columns of the features; those that the model was fitted to if not given, or all but ``bags``.
+        The columns of the features; those that the model was fitted to if not given, or all others.
     level : float, default 0.95
 
     Returns
@@ -159,8 +159,8 @@ def chunk_coefficient_table(
     """
     check_level(level)
     fit = Fit(
-        model, chunks, proportions, bags=bags, features=features, n_jobs=n_jobs,
-        check_chunks=check_chunks, verbose=verbose,
+        model, chunks, proportions, bags=bags, counts=counts, features=features,
+        n_jobs=n_jobs, check_chunks=check_chunks, verbose=verbose,
     )  # fmt: skip
     V = fit.covariance(fit.last.loss_.bag_deviation)
     columns = pd.DataFrame(columns=fit.data.X.layout.features)
@@ -174,21 +174,24 @@ def sums_of_chunk(fit, groups, shares, exact, rounding):
     if groups.dtype == bool and not groups.any():
         return {}
     members, names = read_groups(groups, len(groups))
-    data = BagData(fit.Z, fit.observed.bags, shares, None) if exact else None
+    data, observed = None, fit.observed
+    if exact:
+        times = observed.frequencies
+        data = BagData(fit.Z, observed.bags, shares, None, frequencies=times)
     sums = zip(*group_sums(fit, members, data, rounding), strict=True)
     return dict(zip(names.tolist(), sums, strict=True))
 
 
 def chunk_group_rate(
     model: Any, chunks: Chunks, proportions: Proportions, group: Hashable, *,
-    bags: Hashable, features: list | None = None, n_jobs: int | None = None, check_chunks: bool = True,
-    verbose: int = 0, level: float = 0.95, rounding: float = 0.0,
+    bags: Hashable, counts: Hashable | None = None, features: list | None = None,
+    n_jobs: int | None = None, check_chunks: bool = True, verbose: int = 0, level: float = 0.95, rounding: float = 0.0,
 ) -> pd.DataFrame:  # fmt: skip
     """`group_rate` of bags that do not fit into memory at once.
 
     Parameters
     ----------
-    model, chunks, proportions, bags, features, n_jobs, check_chunks, verbose, level
+    model, chunks, proportions, bags, counts, features, n_jobs, check_chunks, verbose, level
         As for `chunk_coefficient_table`. There are four passes.
     group : hashable
         The column of the chunks that says the group of each instance: True and False, of which True is the group, or
@@ -224,8 +227,8 @@ def chunk_group_rate(
     """
     check_level(level)
     fit = Fit(
-        model, chunks, proportions, bags=bags, features=features, n_jobs=n_jobs,
-        check_chunks=check_chunks, verbose=verbose, group=group,
+        model, chunks, proportions, bags=bags, counts=counts, features=features,
+        n_jobs=n_jobs, check_chunks=check_chunks, verbose=verbose, group=group,
     )  # fmt: skip
     V, exact = fit.covariance(), not fit.problem.observed.errors.any()
     run = fit.sums("pass over groups", sums_of_chunk, exact, rounding, group=group)
