@@ -3,8 +3,11 @@
 ``make properties`` runs thousands of examples; `make test` a seeded slice.
 """
 
+import contextlib
 import os
 import tempfile
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -14,11 +17,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from problems import quick as make
+from sklearn.base import clone
 
+from llpbook import all_estimators, fit_chunks
+from llpbook.bag_losses import EasyLoss
 from llpbook.density_difference import KDEDifference
 from llpbook.diagnosis import diagnose
 from llpbook.em import EMLR
 from llpbook.mean_map import MeanMap
+from llpbook.proportions import label_proportions
 
 # Many bags for every method: those for two bags say that they pool them; drawn labels may say little, or too much.
 pytestmark = pytest.mark.filterwarnings(
@@ -228,3 +235,150 @@ def test_a_diagnosis_tests_or_says_why_not(sizes, seed, levels, known, exact, or
     order.shuffle(shares)  # numbers of bags change, and with them the draws
     turned = diagnose(X, np.array(names)[bags], dict(shares), **asked)
     assert (turned.pvalues.isna() == found.pvalues.isna()).all()
+
+
+# --- a fit and the same fit in another form ---------------------------------------------------------------------------
+
+#: Settings beside the default, of the estimators that have them.
+SETTINGS = [
+    {}, {}, {"kernel": "rbf"}, {"kernel": "laplacian", "gamma": 0.5}, {"fit_intercept": False},
+    {"penalize_intercept": True}, {"bag_weights": "uniform"}, {"bag_deviation": 0.5}, {"soft": True},
+    {"scheme": "sws"}, {"scheme": "fws"}, {"init": "random"},
+    *({"loss": loss} for loss in ("normal", "proportion", "squares", "easy", "forward", EasyLoss(factor="worth"))),
+]  # fmt: skip
+ALL = [cls for _, cls in all_estimators()]
+#: Fast settings; and one solver stops where another begins.
+QUICK = {
+    "AlterSVM": {"n_init": 1}, "BagBoosting": {"max_iter": 3}, "CountBoosting": {"max_iter": 3},
+    "ConvSVM": {"max_cutting_planes": 2}, "CountCalibration": {"n_folds": 2}, "LSDD": {"sigma": 1.0, "alpha": 0.1},
+    "DSDD": {"sigma": 1.0, "alpha": 0.1}, "KDEDifference": {"sigma": 1.0}, "SMIC": {"n_neighbors": 3},
+    "CountLogistic": {"tol": 1e-9}, "BagLogistic": {"tol": 1e-8}, "MeanMap": {"tol": 1e-9},
+    "LaplacianMeanMap": {"tol": 1e-9}, "AlternatingMeanMap": {"tol": 1e-9},
+}  # fmt: skip
+
+
+class Form:
+    """A drawn problem: rows that stand for several instances, bags of very different sizes, two or three classes."""
+
+    def __init__(self, seed, cls, setting, few_levels, labeled):
+        rng = np.random.default_rng(seed)
+        own = {k: v for k, v in setting.items() if k in cls().get_params()}
+        self.model = make(cls, **QUICK.get(cls.__name__, {}) | own)
+        K, L = int(rng.integers(2, 4)), int(rng.integers(4, 9))
+        self.bags = rng.permutation(np.repeat(np.arange(L), rng.integers(2, 9, L)))
+        y = (self.bags + rng.integers(0, K, len(self.bags)) ** 2) % K
+        y[:K] = np.arange(K)
+        X = rng.normal(size=(len(y), 2)) + y[:, None] * [1.5, -1.0]
+        self.X, self.rng, self.L = np.round(X) if few_levels else X, rng, L
+        self.counts = rng.integers(1, 4, len(y))
+        self.P = label_proportions(
+            np.repeat(y, self.counts),
+            np.repeat(self.bags, self.counts),
+            classes=range(K),
+        )
+        known = rng.random(len(y)) < 0.3 * labeled
+        self.labels = np.where(known, y, -1) if known.any() else None
+
+    def fit(self, rows=None, P=None, bags=None, model=None, **more):
+        """The scores of the drawn instances by a fit to some rows, each as often as it is named."""
+        model = clone(self.model) if model is None else model
+        rows = np.arange(len(self.X)) if rows is None else rows
+        bags = self.bags[rows] if bags is None else bags
+        labels = None if self.labels is None else self.labels[rows]
+        model.fit(self.X[rows], bags, self.P if P is None else P, labels, **more)
+        return scores(model, self.X)
+
+    def plain(self):
+        return self.fit(np.repeat(np.arange(len(self.X)), self.counts))
+
+
+def in_cells(form):
+    return form.fit(counts=form.counts)
+
+
+def in_another_order(form):
+    return form.fit(
+        form.rng.permutation(np.repeat(np.arange(len(form.X)), form.counts))
+    )
+
+
+def cells_in_another_order(form):
+    order = form.rng.permutation(len(form.X))
+    return form.fit(order, counts=form.counts[order])
+
+
+def with_named_bags(form):
+    names = form.rng.permutation([f"bag {k}" for k in range(form.L)])
+    shares = pd.DataFrame(form.P, names, range(form.P.shape[1]))
+    shares.loc["nobody"] = np.eye(form.P.shape[1])[0]
+    shares = shares.sample(frac=1, random_state=0)
+    return form.fit(P=shares, bags=names[form.bags], counts=form.counts)
+
+
+def refitted(form):
+    model, other = clone(form.model), 1 / form.P.shape[1]
+    frame = pd.DataFrame(form.X, columns=["a", "b"]).assign(c=form.X[:, 0] ** 2)
+    shares = pd.DataFrame(0.5 * form.P[::-1] + 0.5 * other).rename(columns=str)
+    with contextlib.suppress(ValueError):
+        model.fit(frame, form.bags, shares)
+    return form.fit(model=model, counts=form.counts)
+
+
+def from_chunks(form):
+    model = clone(form.model)
+    needed = model._sums_needed() if hasattr(model, "_sums_needed") else None
+    linear = getattr(model, "kernel", "linear") == "linear"
+    if needed is None or not linear or form.labels is not None:
+        return None  # does not reduce to sums; labels would be bags of chunks
+    rows = np.repeat(np.arange(len(form.X)), form.counts)
+    frame = pd.DataFrame(form.X[rows], columns=["a", "b"]).assign(bag=form.bags[rows])
+    part = form.rng.integers(0, 3, form.L)[frame["bag"]]
+    fit_chunks(model, [frame[part == k] for k in range(3)], form.P, bags="bag")
+    return scores(model, pd.DataFrame(form.X, columns=["a", "b"]))
+
+
+def in_threads(form):
+    before = list(warnings.filters)
+    with ThreadPoolExecutor(3) as pool:
+        answers = list(pool.map(lambda _: form.fit(counts=form.counts), range(3)))
+    assert list(warnings.filters) == before
+    np.testing.assert_array_equal(answers[0], answers[1])
+    np.testing.assert_array_equal(answers[0], answers[2])
+    return answers[0]
+
+
+FORMS = [
+    in_cells,
+    in_another_order,
+    cells_in_another_order,
+    with_named_bags,
+    refitted,
+    from_chunks,
+    in_threads,
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
+@examples
+@given(
+    seed=st.integers(0, 10**6),
+    cls=st.sampled_from(ALL),
+    setting=st.sampled_from(SETTINGS),
+    few_levels=st.booleans(),
+    labeled=st.booleans(),
+)
+def test_a_fit_in_another_form_is_the_same_fit(
+    form, seed, cls, setting, few_levels, labeled
+):
+    case = Form(seed, cls, setting, few_levels, labeled)
+    try:
+        wanted = case.plain()
+    except ValueError as error:  # equal shares, three classes, no labels: in each form
+        with contextlib.suppress(type(error)):
+            assert form(case) is None, error
+        return
+    found = form(case)
+    if found is not None:
+        size = max(1.0, np.abs(wanted[np.isfinite(wanted)]).max(initial=0))
+        assert_allclose(found / size, wanted / size, atol=1e-4)
