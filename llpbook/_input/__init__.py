@@ -16,6 +16,7 @@ from ._arguments import (
     check_positional,
     check_whole,
     explain,
+    filters_kept,
     keyed_rows,
     label_codes,
     numbers,

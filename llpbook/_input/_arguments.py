@@ -1,7 +1,10 @@
 """Checks of arguments given per instance or per bag, their errors, and the addresses of pages that explain them."""
 
 import re
+import warnings
+from contextlib import contextmanager
 from numbers import Integral
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -331,6 +334,34 @@ def refuse_huge(X):
         )
 
 
+#: What scikit-learn makes an error for the moment of a check.
+_PASSING = np.exceptions.ComplexWarning, np.exceptions.VisibleDeprecationWarning
+_checks, _filters, _turn = [], [], Lock()
+
+
+@contextmanager
+def filters_kept():
+    """Within this context scikit-learn may check arrays in several threads, and leave the filters of warnings alone.
+
+    It sets filters, which belong to the process, and sets back what it found. Of two threads each can find what the
+    other has set, which then stays: the last to leave this context takes it out.
+    """
+    with _turn:
+        if not _checks:
+            _filters[:] = warnings.filters
+        _checks.append(1)
+    try:
+        yield
+    finally:
+        with _turn:
+            _checks.pop()
+            left = [] if _checks else [f for f in warnings.filters if f not in _filters]
+            for one in left:
+                if one[2] in _PASSING:
+                    warnings.filters.remove(one)
+
+
+@filters_kept()
 def check_features(X, name="X", *, accept_sparse=False):
     """Check X, and return it as a matrix of finite numbers."""
     try:

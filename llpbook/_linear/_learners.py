@@ -1,13 +1,11 @@
 """Two learners of any loss of bags: a linear model by Fisher scoring, and boosting."""
 
-import warnings
 from abc import abstractmethod
 from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
 import pandas as pd
-from sklearn.exceptions import ConvergenceWarning
 
 from .._input import Interval, check_bags
 from ..base import (
@@ -343,8 +341,7 @@ class BoostedBagModel(BagLossClassifier):
             self.loss_, X, seen, self.C, self.classes_, free_intercept=True
         )
         # Trees go on from a start that stopped short, too.
-        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-            return minimize_from_zero(problem.objective(), has_intercept=True).w
+        return minimize_from_zero(problem.objective(), has_intercept=True).w
 
     def _start_scores(self, X):
         return one_column(append_one(X) @ self.start_coef_.T)

@@ -48,6 +48,7 @@ from ._running import (
     TimeIsUp,
     check_time,
     comparing,
+    quiet,
     require_memory,
     time_limit,
     warn,

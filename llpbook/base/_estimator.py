@@ -18,6 +18,7 @@ from .._input import (
     check_column,
     constraints,
     explain,
+    filters_kept,
     page,
     quote,
     refuse_huge,
@@ -94,7 +95,7 @@ def fitting(estimator, *others):
             if name.endswith("_") and not name.startswith("_"):
                 del vars(one)[name]
     try:
-        with warn_once():
+        with warn_once(), filters_kept():
             yield
     except BaseException as error:
         for one, state in before:
@@ -326,6 +327,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         return self._check_X(X, reset=False)
 
+    @filters_kept()
     def _check_X(self, X, reset):
         """Check X by scikit-learn's checks, with X named in their messages."""
         options = {"accept_sparse": self._accept_sparse, "dtype": np.float64}
@@ -361,6 +363,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         return self._decision(self._validate_predict(X))
 
+    @filters_kept()
     def _decision(self, X):
         """`decision_function` of checked instances."""
         if self.estimators_ is None:
@@ -368,6 +371,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         return np.column_stack([part._scores(X) for part in self.estimators_])
 
     @available_if(lambda self: self._log_odds or hasattr(self, "_probabilities"))
+    @filters_kept()
     def predict_proba(self, X):
         """Predict class probabilities, shape (n_instances, n_classes); those of one-vs-rest are normalized."""
         if hasattr(self, "_probabilities"):

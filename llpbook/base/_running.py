@@ -33,6 +33,7 @@ _INSIDE = (
 
 _said = ContextVar("said", default=None)
 _comparing = ContextVar("comparing", default=False)
+_quiet = ContextVar("quiet", default=False)
 _deadline = ContextVar("deadline", default=float("inf"))
 
 
@@ -127,6 +128,19 @@ def comparing(are_compared=True):
         _comparing.reset(token)
 
 
+@contextmanager
+def quiet():
+    """Within this context nothing is warned of, as in further fits to parts of data whose first fit has warned.
+
+    A filter of Python's `warnings` would be one for all threads.
+    """
+    token = _quiet.set(True)
+    try:
+        yield
+    finally:
+        _quiet.reset(token)
+
+
 def warn(message, category=LLPWarning, *, of_one_fit=False):
     """Warn at the user's own line, however deep the call; in a fit, once from each place in the code.
 
@@ -137,7 +151,7 @@ def warn(message, category=LLPWarning, *, of_one_fit=False):
     of_one_fit : bool, default False
         True for a warning that is left out where fits are `comparing`.
     """
-    if of_one_fit and _comparing.get():
+    if _quiet.get() or (of_one_fit and _comparing.get()):
         return
     frame, said = sys._getframe(1), _said.get()
     place = frame.f_code, frame.f_lineno

@@ -1,6 +1,5 @@
 """Calibrated probabilities from scores: a slope and offsets, by the likelihood of the counts of bags held out."""
 
-import warnings
 from numbers import Real
 from typing import Any
 
@@ -22,6 +21,7 @@ from ..base import (
     comparing,
     fit_to_bags,
     last_step,
+    quiet,
     warn,
 )
 from ..mean_map import MeanMap
@@ -263,8 +263,7 @@ def held_out_scores(model, X, data, folds, tell=lambda: None):
     for fold in range(folds.max() + 1):
         train = rows[folds != fold]
         try:
-            # the first fit has warned
-            with comparing(), warnings.catch_warnings(action="ignore"):
+            with comparing(), quiet():  # the first fit has warned
                 part = fit_rows(model, X, data, train)
         except NotIdentifiableError as error:
             raise NotIdentifiableError(

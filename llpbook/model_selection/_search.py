@@ -2,7 +2,6 @@
 
 import copy
 import time
-import warnings
 from numbers import Integral
 
 import numpy as np
@@ -21,13 +20,14 @@ from sklearn.utils.validation import check_is_fitted
 from .._input import (
     check_bags,
     check_column,
+    filters_kept,
     match_bags,
     page,
     refuse_cells,
     rows_of_instances,
     safe_indexing,
 )
-from ..base import check_learner, comparing, predict_proportions, warn
+from ..base import check_learner, comparing, predict_proportions, quiet, warn
 from ..baselines import MajorityClass
 from ._pooled import (
     POOLED,
@@ -162,7 +162,7 @@ class BagSearch:
         if scoring is None:
             scoring = default_score(run.cv, len(bags))
         run.scoring = read_scoring(scoring, proportions, pd.Series(sizes, keys))
-        with config_context(enable_metadata_routing=False):
+        with filters_kept(), config_context(enable_metadata_routing=False):
             run._choose(X, bags, proportions, labels)
         forget(self)
         vars(self).update({k: v for k, v in vars(run).items() if k.endswith("_")})
@@ -254,7 +254,7 @@ def of_labels(scoring):
 def score_majority(majority, scoring, splits, bags, params):
     """Scores of the majority class under the splits of a search, by the name of the scorer; a single one is "score"."""
     X = np.zeros((len(bags), 1))
-    with warnings.catch_warnings(action="ignore"):  # the fits of the search have warned
+    with quiet():  # the fits of the search have warned
         scores = cross_validate(
             majority, X, bags, groups=bags, scoring=scoring, cv=splits, params=params
         )
