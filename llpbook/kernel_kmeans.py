@@ -21,7 +21,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from ._counts import crosstab, label_by_counts, label_by_seats, ranks
-from ._input import RandomState, gram_matrix, kernel_coefficient
+from ._input import (
+    RandomState,
+    gram_matrix,
+    kernel_coefficient,
+    kernel_features,
+    refuse_indefinite,
+)
 from .base import (
     Interval,
     LLPClassifier,
@@ -39,7 +45,7 @@ TIE = 1e-9
 #: A variance below this share of the largest entry of the kernel is rounding error.
 ALIKE = 1e-13
 #: Peak memory of a fit in kernel matrices, where the matrix is computed and where it is given.
-GRAM_COPIES, GIVEN_COPIES = 1.1, 2.0
+GRAM_COPIES, GIVEN_COPIES = 1.1, 4.0
 
 
 def kernel_variance(gram):
@@ -284,6 +290,8 @@ class AOCKernelKMeans(LLPClassifier):
         self.X_fit_, self.gamma_ = X, kernel_coefficient(self.gamma, X)
         check_size(len(X), GIVEN_COPIES if precomputed else GRAM_COPIES)
         gram = self._gram(X)
+        if precomputed or callable(self.kernel):
+            refuse_indefinite(gram, kernel_features(gram)[0], self.kernel)
         price = self.C_p * checked_variance(gram)
         progress, self.objective_ = self._progress(self.n_init, "start"), np.inf
         tasks = (

@@ -434,6 +434,44 @@ def test_a_prediction_does_not_depend_on_the_other_rows(name, kernel):
     np.testing.assert_allclose(half, together, atol=1e-9)
 
 
+# --- a kernel matrix and the kernel of its features ------------------------------------------------------------------
+
+
+def product(A, B):
+    return 1 + A @ B.T
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, cls in all_estimators() if "kernel" in cls().get_params()]
+)
+@pytest.mark.parametrize("labels", [None, LABELS], ids=["", "labels"])
+def test_a_kernel_matrix_with_counts_is_the_kernel_of_repeated_rows(name, labels):
+    K, times = product(X, X), COUNTS - (np.arange(120) % 5 == 0)  # 0, 1 or 2
+    rows = np.repeat(np.arange(120), times)
+    wanted = made(name).set_params(kernel=product)
+    wanted.fit(X[rows], BAGS[rows], P, None if labels is None else labels[rows])
+    model = made(name).set_params(kernel="precomputed")
+    model.fit(K, BAGS, P, labels, counts=times)
+    np.testing.assert_allclose(
+        scores(model, K),
+        scores(wanted),
+        rtol=1e-6,
+        atol=1e-6 * np.abs(scores(wanted)).max(),
+    )
+    assert model.n_features_in_ == 120
+    model.fit(K[:60, :60], BAGS[:60], P[:15])  # nothing of the other rows is left
+    assert scores(model, K[:, :60]).shape == (120,)
+    with pytest.raises(ValueError, match="one column for each of the 60 training"):
+        model.fit(K[:60], BAGS[:60], P[:15])
+    with pytest.raises(ValueError, match="no kernel: it must be symmetric"):
+        model.fit(K + np.triu(K.max() * np.ones_like(K), 1), BAGS, P)
+
+
+def test_a_kernel_matrix_is_not_drawn_from():
+    with pytest.raises(ValueError, match="each draw has others: pass features as X"):
+        called("bag_bootstrap", estimator=MeanMap(kernel="precomputed"), X=X @ X.T)
+
+
 # --- keys are compared exactly ----------------------------------------------------------------------------------------
 
 KEYS = {

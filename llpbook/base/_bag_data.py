@@ -61,6 +61,8 @@ class BagData:
         The probability that chance makes as many shares possible counts, where counts were restored from their digits.
     kept : ndarray of bool, or None
         Which rows of X as given are here: those that stand for an instance. None without ``frequencies``.
+    kernel : ndarray, sparse array or None
+        The kernel matrix of a user, of which X has the numbers of the rows until `with_kernel`.
     """
 
     X: object
@@ -76,6 +78,7 @@ class BagData:
     frequencies: object = None
     chance: float = 0.0
     kept: object = None
+    kernel: object = None
 
     @property
     def has_shares(self):
@@ -127,6 +130,13 @@ class BagData:
             return self.X.some_rows()
         rows, times = evenly_spaced(self.X.shape[0], SOME_ROWS), self.frequencies
         return self.X[rows], None if times is None else times[rows]
+
+    def with_kernel(self):
+        """The same data with the kernel between the rows that are left, each as often as it is there, as X."""
+        rows = self.X[:, 0].astype(int)
+        same = np.array_equal(rows, np.arange(self.kernel.shape[0]))
+        X = self.kernel if same else self.kernel[np.ix_(rows, rows)]
+        return replace(self, X=X, before=self.before and self.before.with_kernel())
 
     def one_vs_rest(self, k):
         """Copy with two classes: the k-th, as the positive one, against the others."""

@@ -47,6 +47,17 @@ RARE, SELDOM = 0.3, 0.25
 CELLS = 20
 
 
+def numbers_of_rows(kernel):
+    """Numbers of the rows of a kernel matrix as its only feature; ValueError where it has other columns than rows."""
+    n = kernel.shape[0]
+    if kernel.shape[1] != n:
+        raise ValueError(
+            f"X must have one column for each of the {n} training instances with kernel='precomputed', got "
+            f"{kernel.shape[1]}"
+        )
+    return np.arange(n, dtype=float)[:, None]
+
+
 def warn_of_missing_class(estimator, data):
     """Warn where a fit predicts a class for hardly any instance, although the shares hold many of it.
 
@@ -233,7 +244,10 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Fit to `BagData`: all fits come here, from memory, from chunks, and to two bags."""
         data = self._accept(data)
         warn_of_scale(self, data.X, data.frequencies)
-        cells = self._in_cells(data)
+        cells, self._columns = self._in_cells(data), None
+        if data.kernel is not None:
+            self._columns = cells.X[:, 0].astype(int)
+            data = cells = cells.with_kernel()
         self.estimators_ = None
         if len(data.classes) == 2 or self._several_classes != "one-vs-rest":
             self._fit(cells)
@@ -290,8 +304,11 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
                 f"such as make_pipeline(…, {type(self).__name__}()).fit(X, bags, {step}__proportions=proportions)"
             )
         noisy = self.get_params(deep=False).get("proportion_noise") is not None
-        X_checked = self._check_X(X, reset=True)
-        return read_bags(X_checked, bags, proportions, labels, X, noisy, counts=counts)
+        rows, kernel = self._check_X(X, reset=True), None
+        if self.__sklearn_tags__().input_tags.pairwise:
+            rows, kernel = numbers_of_rows(rows), rows
+        data = read_bags(rows, bags, proportions, labels, X, noisy, counts=counts)
+        return replace(data, kernel=kernel)
 
     def _accept(self, data):
         """Check the shares, set the attributes that depend on them only, and return `_with_parameters`."""
@@ -325,7 +342,9 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _validate_predict(self, X):
         """Check that the model is fitted and X has its features."""
         check_is_fitted(self)
-        return self._check_X(X, reset=False)
+        X = self._check_X(X, reset=False)
+        columns = getattr(self, "_columns", None)
+        return X if columns is None else X[:, columns]
 
     @filters_kept()
     def _check_X(self, X, reset):

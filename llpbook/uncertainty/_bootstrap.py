@@ -9,7 +9,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from scipy.stats import norm
 from sklearn.base import clone
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, get_tags
 
 from .._input import (
     ArrayLike,
@@ -243,6 +243,11 @@ def bag_bootstrap(
     ((20, 1), True)
     """
     check_whole("n_resamples", n_resamples, 2)
+    if get_tags(estimator).input_tags.pairwise:
+        raise ValueError(
+            "estimator has kernel='precomputed', whose X has a column for each instance, while each draw has others: "
+            "pass features as X, and the kernel as a function kernel(X, Z)"
+        )
     check_learner(estimator)
     noisy = any(
         key.endswith("proportion_noise") and value is not None
