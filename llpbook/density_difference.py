@@ -504,7 +504,7 @@ class TwoBagClassifier(LLPClassifier, ABC):
         self._validate_params()
         check_positional("bags", bags, X)
         X = self._check_X(X, reset=True)
-        names = pd.Index(pd.unique(np.asarray(bags).ravel())).sort_values()
+        names = pd.Index(sorted_values(as_column(bags).ravel()), tupleize_cols=False)
         codes = check_bags(bags, X.shape[0], len(names), names)
         if len(names) != 2:
             raise ValueError(

@@ -189,7 +189,7 @@ class InvCal(KernelClassifier):
     kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
         A kernel other than "linear" costs :math:`n^2` of its values.
     gamma : float or "scale", default "scale"
-        Kernel coefficient; "scale" is 1 / (n_features * X.var()).
+        Kernel coefficient of "rbf" and "laplacian"; "scale" is 1 / (n_features * X.var()).
     fit_intercept : bool, default True
         Add an offset b to the score, which is not penalized.
     bag_weights : {"uniform", "size"} or array-like, shape (n_bags,), default "uniform"

@@ -45,7 +45,7 @@ TIE = 1e-9
 #: A variance below this share of the largest entry of the kernel is rounding error.
 ALIKE = 1e-13
 #: Peak memory of a fit in kernel matrices, where the matrix is computed and where it is given.
-GRAM_COPIES, GIVEN_COPIES = 1.1, 4.0
+GRAM_COPIES, GIVEN_COPIES = 1.1, 3.2
 
 
 def kernel_variance(gram):
@@ -212,7 +212,7 @@ class AOCKernelKMeans(LLPClassifier):
         of larger bags it must be larger.
     kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
     gamma : float or "scale", default "scale"
-        Kernel coefficient; "scale" is 1 / (n_features * X.var()).
+        Kernel coefficient of "rbf" and "laplacian"; "scale" is 1 / (n_features * X.var()).
     n_init : int, default 10
         Number of starts, random labels with the right counts; the lowest objective is kept.
     max_iter : int, default 100
@@ -290,9 +290,9 @@ class AOCKernelKMeans(LLPClassifier):
         self.X_fit_, self.gamma_ = X, kernel_coefficient(self.gamma, X)
         check_size(len(X), GIVEN_COPIES if precomputed else GRAM_COPIES)
         gram = self._gram(X)
+        price = self.C_p * checked_variance(gram)
         if precomputed or callable(self.kernel):
             refuse_indefinite(gram, kernel_features(gram)[0], self.kernel)
-        price = self.C_p * checked_variance(gram)
         progress, self.objective_ = self._progress(self.n_init, "start"), np.inf
         tasks = (
             delayed(descend)(

@@ -196,7 +196,7 @@ class MeanMap(KernelClassifier):
         All but "linear" cost :math:`O(n r^2)` time, with r the numerical rank of the kernel matrix, and
         :math:`O(n^2)` memory.
     gamma : float or "scale", default "scale"
-        Kernel coefficient; "scale" is 1 / (n_features * X.var()).
+        Kernel coefficient of "rbf" and "laplacian"; "scale" is 1 / (n_features * X.var()).
     fit_intercept : bool, default True
         Add the feature 1; its weight is penalized like the others.
     bag_weights : {"size", "uniform"} or array-like, shape (n_bags,), default "size"

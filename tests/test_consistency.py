@@ -7,7 +7,10 @@ import ast
 import importlib
 import inspect
 import re
+import sys
+import warnings
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -27,6 +30,7 @@ from test_functions import public_functions
 
 import llpbook
 from llpbook import (
+    BagLogistic,
     BagMeanRegression,
     CountLogistic,
     LLPGridSearchCV,
@@ -35,7 +39,12 @@ from llpbook import (
     all_estimators,
     fit_chunks,
 )
-from llpbook.bag_losses import BagBatches
+from llpbook.bag_losses import (
+    BagBatches,
+    ConsistencyTerm,
+    ProportionLoss,
+    WithCopies,
+)
 from llpbook.base import seed_of_bins
 from llpbook.model_selection import (
     FullBagKFold,
@@ -409,6 +418,22 @@ def test_groups_are_those_of_all_chunks():
         pd.testing.assert_frame_equal(found, wanted, check_index_type=False)
 
 
+def test_groups_have_one_type_in_all_chunks():
+    frame = FRAME.assign(group=FRAME["old"] > 0)
+    named = frame.assign(group=frame["group"].astype(int))
+    chunks = [frame[frame["bag"] < 10], named[named["bag"] >= 10]]
+    with pytest.raises(ValueError, match="group holds True and False in some chunks"):
+        called("chunk_group_rate", chunks=chunks, group="group", features=["old", "x"])
+
+
+def test_copies_have_rows_of_their_own():
+    loss = WithCopies(ProportionLoss()) + 0.1 * ConsistencyTerm()
+    rows, bags, one = np.vstack([X, X]), np.tile(BAGS, 2), np.ones(240, int)
+    BagLogistic(loss).fit(rows, bags, P)
+    with pytest.raises(ValueError, match="counts must not be given, nor equal rows"):
+        BagLogistic(loss).fit(rows, bags, P, counts=one)
+
+
 KERNELS = {
     "": {}, "rbf": {"kernel": "rbf"}, "laplacian": {"kernel": "laplacian"},
     "callable": {"kernel": lambda A, B: (1 + A @ B.T) ** 2},
@@ -534,6 +559,14 @@ def test_a_number_and_its_text_are_two_classes_and_groups(form):
     assert sorted(map(repr, rates.index)) == ["'1'", "1"]
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_two_bags_without_shares_may_be_a_number_and_its_text(form):
+    bags = FORMS[form]([1, "1"] * 60)
+    found = made("KDEDifference").fit(X, bags)
+    wanted = made("KDEDifference").fit(X, np.arange(120) % 2)
+    np.testing.assert_array_equal(scores(found), scores(wanted))
+
+
 def test_numbers_that_a_float_cannot_tell_apart_are_refused_as_bags():
     keys = [2**53, 2**53 + 1]
     shares, bags = pd.Series([0.2, 0.8], keys), np.repeat(keys, 60)
@@ -543,6 +576,33 @@ def test_numbers_that_a_float_cannot_tell_apart_are_refused_as_bags():
     single = np.repeat(np.float32([2**24, 2**24 + 2]), 60)
     with pytest.raises(ValueError, match="type float32, which cannot tell it"):
         MeanMap().fit(X, single, {2**24: 0.2, 2**24 + 1: 0.5, 2**24 + 2: 0.8})
+
+
+# --- fits in threads ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_fits_in_threads_leave_the_filters_of_warnings_alone(name):
+    """Each is fitted in three threads at once, which change turns as often as they can."""
+    before, interval = list(warnings.filters), sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(3) as pool:
+            fits = list(pool.map(lambda _: made(name).fit(X, BAGS, P), range(3)))
+            said = list(pool.map(scores, fits))
+    finally:
+        sys.setswitchinterval(interval)
+    assert list(warnings.filters) == before
+    np.testing.assert_array_equal(said[0], said[1])
+
+
+def test_the_package_sets_no_filter_of_warnings():
+    """They are those of the whole process; what is not to be said is kept quiet where it would be said."""
+    setters = {"catch_warnings", "simplefilter", "filterwarnings", "resetwarnings"}
+    for path in Path(llpbook.__file__).parent.rglob("*.py"):
+        calls = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Call)]
+        names = {getattr(call.func, "attr", getattr(call.func, "id", "")) for call in calls}
+        assert not names & setters, path.name
 
 
 # --- an option acts, or is refused ------------------------------------------------------------------------------------

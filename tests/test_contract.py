@@ -659,6 +659,54 @@ def test_every_parameter_acts(cls, name):
     assert not np.array_equal(scores(plain, X), scores(other, X))
 
 
+#: Settings beside which every other parameter must act, too.
+BESIDE = {
+    "kernel": {"kernel": "rbf"}, "deviation": {"bag_deviation": 1.0}, "errors": {"proportion_errors": ERRORS},
+    "noise": {"proportion_errors": ERRORS, "proportion_noise": "laplace"}, "no intercept": {"fit_intercept": False},
+    "penalized": {"penalize_intercept": True},
+}  # fmt: skip
+#: Pairs in which a parameter does not act: its docstring says so, or here every start, or step, ends at one answer.
+IDLE_BESIDE = {
+    "no intercept": {"penalize_intercept"}, "noise": {"exact_up_to"},
+    "one answer": {"n_init", "annealing", "tol"},
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("beside", BESIDE)
+@pytest.mark.parametrize(
+    "cls",
+    [c for c in ESTIMATORS if {"kernel", "proportion_errors"} & {*c().get_params()}],
+)
+def test_every_parameter_acts_beside_another_or_is_refused(cls, beside):
+    X, bags, P = ragged_bags()
+    own, setting = cls().get_params(), BESIDE[beside]
+    if not {*setting} <= {*own}:
+        return
+    idle = {*IDLE, *setting, *IDLE_BESIDE["one answer"], *IDLE_BESIDE.get(beside, ())}
+    plain = scores(make(cls, **setting).fit(X, bags, P), X)
+    for name in sorted({*own} - idle):
+        value = listed(OTHER, cls, name)
+        where = {
+            k: v
+            for k, v in (listed(WHERE, cls, name) or {}).items()
+            if k in own and k != name
+        }
+        options = [
+            c for c in cls._parameter_constraints[name] if isinstance(c, StrOptions)
+        ]
+        if options and (value is None or name == "init"):
+            value = min(options[0].options - {own[name]}, default=value)
+        both = setting | {k: v for k, v in where.items() if k not in setting}
+        try:
+            other = make(cls, **both | {name: value}).fit(X, bags, P)
+        except ValueError as error:
+            assert {name, *setting} & {*re.findall(r"\w+", str(error))}, name
+            continue
+        alone = scores(make(cls, **both).fit(X, bags, P), X) if where else plain
+        assert not np.array_equal(alone, scores(other, X)), name
+
+
 # --- scikit-learn's own checks ------------------------------------------------------------------------------
 
 

@@ -53,7 +53,7 @@ class AlterSVM(KernelClassifier):
     kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
         A kernel other than "linear" needs :math:`O(n^2)` memory.
     gamma : float or "scale", default "scale"
-        Kernel coefficient; "scale" is 1 / (n_features * X.var()).
+        Kernel coefficient of "rbf" and "laplacian"; "scale" is 1 / (n_features * X.var()).
     fit_intercept : bool, default True
         Whether the score has an offset b, which is not penalized.
     bag_weights : {"size", "uniform"} or array-like, shape (n_bags,), default "size"

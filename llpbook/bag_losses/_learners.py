@@ -40,10 +40,11 @@ class BagLogistic(LinearBagModel):
         The penalty is :math:`\lVert w \rVert^2 / (2C)`.
     kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
     gamma : float or "scale", default "scale"
-        Kernel coefficient; "scale" is 1 / (n_features * X.var()).
+        Kernel coefficient of "rbf" and "laplacian"; "scale" is 1 / (n_features * X.var()).
     fit_intercept : bool, default True
     penalize_intercept : bool, default False
-        False leaves the intercept free; True adds the feature 1, whose weight is penalized like the others.
+        False leaves the intercept free; True adds the feature 1, whose weight is penalized like the others. Without
+        an intercept it does not act.
     proportion_errors : None or array-like, default None
         See `CountLogistic`; for losses that can use them, "counts" and "normal".
     proportion_noise : {None, "gaussian", "laplace"}, default None

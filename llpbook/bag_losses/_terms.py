@@ -29,6 +29,11 @@ def first_half(scores, observed):
     ValueError
         If the second half are not copies of the first in the same bags and order.
     """
+    if observed.frequencies is not None:
+        raise ValueError(
+            "counts must not be given, nor equal rows merged, for a loss of instances and their copies: give it a row "
+            "for each, in the order of scores"
+        )
     n = len(scores) // 2
     bags = observed.bags[:n]
     if len(scores) % 2 or (bags != observed.bags[n:]).any():

@@ -30,7 +30,7 @@ class KernelClassifier(LLPClassifier):
     ----------
     kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable
     gamma : float or "scale"
-        Kernel coefficient; "scale" is 1 / (n_features * X.var()).
+        Kernel coefficient of "rbf" and "laplacian"; "scale" is 1 / (n_features * X.var()).
     fit_intercept : bool
         Add the feature 1, whose weight is a weight like the others, or a free intercept.
 

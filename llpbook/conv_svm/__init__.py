@@ -50,7 +50,7 @@ class ConvSVM(KernelClassifier):
         nearest counts are allowed.
     kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
     gamma : float or "scale", default "scale"
-        Kernel coefficient; "scale" is 1 / (n_features * X.var()).
+        Kernel coefficient of "rbf" and "laplacian"; "scale" is 1 / (n_features * X.var()).
     fit_intercept : bool, default True
         Add the feature 1; its weight is penalized like the others.
     cutting_planes : {"ascent", "paper"}, default "ascent"

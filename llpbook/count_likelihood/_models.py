@@ -20,12 +20,14 @@ class CountLogistic(LinearBagModel):
         The penalty is :math:`\lVert w \rVert^2 / (2C)`, as in scikit-learn's ``LogisticRegression``.
     kernel : {"linear", "rbf", "laplacian", "precomputed"} or callable, default "linear"
     gamma : float or "scale", default "scale"
-        Kernel coefficient; "scale" is 1 / (n_features * X.var()).
+        Kernel coefficient of "rbf" and "laplacian"; "scale" is 1 / (n_features * X.var()).
     fit_intercept : bool, default True
     penalize_intercept : bool, default False
-        False leaves the intercept free; True adds the feature 1, whose weight is penalized like the others.
+        False leaves the intercept free; True adds the feature 1, whose weight is penalized like the others. Without
+        an intercept it does not act.
     exact_up_to : int, default 20
-        Bags of two classes with at most so many instances have their exact likelihood, others the saddlepoint's.
+        Bags of two classes with at most so many instances have their exact likelihood, others the saddlepoint's. With
+        Laplace noise it does not act.
     proportion_errors : None or array-like, shape (n_bags,) or (n_bags, n_classes, n_classes), default None
         Where proportions are estimates, the standard error of each share of the positive class, as rows of
         ``proportions`` or a Series with their keys; for several classes the covariance matrix of each row.

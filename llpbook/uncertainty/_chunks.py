@@ -233,12 +233,18 @@ def chunk_group_rate(
     V, exact = fit.covariance(), not fit.problem.observed.errors.any()
     run = fit.sums("pass over groups", sums_of_chunk, exact, rounding, group=group)
     totals: dict = {}
+    masks = set()
     for _, groups in run:
+        masks |= {isinstance(name, bool) for name in groups}
         for name, sums in groups.items():
             before = totals.get(name, [0.0] * len(sums))
             totals[name] = [a + b for a, b in zip(before, sums, strict=True)]
     if not totals:
         raise ValueError("group must hold True for at least one instance")
+    if masks == {True, False}:
+        raise ValueError(
+            "group holds True and False in some chunks and names in others: give it one type in all chunks"
+        )
     names = pd.Index(list(totals)).sort_values()
     sums = [np.array(column) for column in zip(*map(totals.get, names), strict=True)]
     table = rate_table(sums, V, names.to_numpy(), fit.data.classes, level)
