@@ -339,12 +339,18 @@ _PASSING = np.exceptions.ComplexWarning, np.exceptions.VisibleDeprecationWarning
 _checks, _filters, _turn = [], [], Lock()
 
 
+def _as_text(one):
+    """A filter with the text of its regular expressions."""
+    return tuple(getattr(part, "pattern", part) for part in one)
+
+
 @contextmanager
 def filters_kept():
-    """Within this context scikit-learn may check arrays in several threads, and leave the filters of warnings alone.
+    """Within this context scikit-learn may set filters of warnings in several threads, and leaves them as they were.
 
-    It sets filters, which belong to the process, and sets back what it found. Of two threads each can find what the
-    other has set, which then stays: the last to leave this context takes it out.
+    Filters belong to the process. scikit-learn's checks of arrays add some, its parallel loops compile all again, and
+    each sets back what it found. Of two threads each can find what the other has set, which then stays: the last to
+    leave this context takes it out.
     """
     with _turn:
         if not _checks:
@@ -355,10 +361,13 @@ def filters_kept():
     finally:
         with _turn:
             _checks.pop()
-            left = [] if _checks else [f for f in warnings.filters if f not in _filters]
-            for one in left:
-                if one[2] in _PASSING:
-                    warnings.filters.remove(one)
+            if not _checks and warnings.filters != _filters:
+                before = {_as_text(one): one for one in _filters}
+                warnings.filters[:] = [
+                    before.get(_as_text(one), one)
+                    for one in warnings.filters
+                    if one in _filters or one[2] not in _PASSING
+                ]
 
 
 @filters_kept()
