@@ -336,7 +336,9 @@ def refuse_huge(X):
 
 #: What scikit-learn makes an error for the moment of a check.
 _PASSING = np.exceptions.ComplexWarning, np.exceptions.VisibleDeprecationWarning
-_checks, _filters, _turn = [], [], Lock()
+_checks: list = []
+_filters: list = []
+_turn = Lock()
 
 
 def _as_text(one):
