@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import pickle
 import time
 import warnings
 from pathlib import Path
@@ -402,6 +403,16 @@ def test_a_method_that_takes_too_long_is_missing(monkeypatch, slow, missing, ver
     advice.fit(X, bags, P)
 
 
+def corners(n=1500):
+    """Classes that trees find and a line does not, in sorted bags of 20."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (n, 2))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    bags = np.empty(n, int)
+    bags[np.argsort(y + rng.normal(size=n))] = np.arange(n) // 20
+    return X, y, bags, np.bincount(bags, y) / 20
+
+
 @pytest.mark.parametrize("d, n_classes", [(2000, 2), (600, 3)])
 def test_many_weights_take_no_newton_matrix(monkeypatch, d, n_classes):
     rng, bags, P = (
@@ -421,8 +432,36 @@ def test_many_weights_take_no_newton_matrix(monkeypatch, d, n_classes):
     two = METHODS["line"], clone(METHODS["other"]).set_params(estimator=inside)
     first, second = (clone(m).fit(Z, bags, P).predict(Z) for m in two)
     assert advice.signals.agreement == np.mean(first == second) and not seen
-    assert np.isnan(advice.signals.trees) and "with trees" not in str(advice)
-    assert advice.not_tried == []
+    assert advice.signals.trees_tried and advice.not_tried == []
+
+
+@pytest.mark.filterwarnings("ignore:CountLogistic with C")
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.coo_matrix])
+def test_sparse_features_get_the_advice_of_dense_ones(kind):
+    X, y, bags, p = corners()
+    dense, sparse = recommend(X, bags, p), recommend(kind(X), bags, p)
+    assert sparse.verdict == dense.verdict == "fit" and sparse.signals.trees_tried
+    assert type(sparse.method) is type(dense.method) is CountBoosting
+    assert_allclose(sparse.signals.trees, dense.signals.trees, rtol=1e-6)
+    model = sparse.fit(kind(X), bags, p)
+    assert model.score(kind(X), y) > 0.95
+    again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(again.predict(kind(X)), model.predict(kind(X)))
+    labels = np.where(np.arange(len(y)) < 60, y, -1)
+    labeled = recommend(kind(X), bags, p, labels=labels).labeled
+    assert labeled.loc["fit", "right"] > 55
+
+
+@pytest.mark.filterwarnings("ignore:CountLogistic with C")
+def test_sparse_features_that_are_too_large_for_trees_are_named(monkeypatch):
+    X, _, bags, p = corners()
+    assert _signals.MOST_DENSE == 50_000_000  # in the notes of `recommend`
+    monkeypatch.setattr(_signals, "MOST_DENSE", X.size - 1)
+    advice = recommend(sp.csr_array(X), bags, p)
+    said = " ".join(str(advice).split())
+    assert "Trees were not tried: X is sparse, and they need it dense, 1,500 × 2 numbers" in said  # fmt: skip
+    assert "only trees may find them" in said and np.isnan(advice.signals.trees)
+    assert recommend(X, bags, p).signals.trees_tried
 
 
 def test_an_attempt_must_fit_into_its_share_of_the_time(monkeypatch):

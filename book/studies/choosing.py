@@ -321,6 +321,7 @@ def run_outside(cell, seed):
     values = {"accuracy": majority if refused else fit, "fit": fit}
     values |= {"majority": majority, **advice.signals._asdict()}
     del values["other"]  # of the fit that is stored as "fit"
+    del values["trees_tried"]  # always
     found = {key: round(float(value), 6) for key, value in values.items()}
     return {**found, "verdict": advice.verdict, "method": type(method).__name__}
 

@@ -90,5 +90,6 @@ def warn_of_moments(estimator, means, stds):
         what = {"penalty": "penalizes its weights", "distances": "measures distances"}
         warn(
             f"{type(estimator).__name__} {what[acts]}, but the features are not on one scale: "
-            f"{', and '.join(reasons)}; put a StandardScaler in front"
+            f"{', and '.join(reasons)}; put a StandardScaler in front",
+            of_one_fit=True,  # a part of scaled features is not on one scale
         )

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from .._input import (
@@ -41,7 +41,7 @@ from ._decision import (
     plot_decision,
     warn_if_chosen,
 )
-from ._signals import METHODS, Clock, Signals, look
+from ._signals import DENSE, METHODS, MOST_DENSE, Clock, Signals, look
 
 #: Columns of the printed advice.
 WIDTH = 100
@@ -62,7 +62,7 @@ class Advice(Printed):
     ----------
     verdict : {"fit", "weak", "do not fit"}
     estimator : Pipeline or MajorityClass
-        Not fitted: a scaler and the method.
+        Not fitted: a scaler and the method; in front of them a step that makes sparse features dense for trees.
     signals : Signals
         Sizes, gains and agreement, from which the verdict follows.
     reasons : DataFrame
@@ -218,8 +218,9 @@ def recommend(
     -----
     Two or three fits and three times three fits, to parts of the bags and to whole bags; of more than 10,000
     instances only whole bags with about so many are looked at, but at least 30 bags, and of more than seven million
-    numbers a part of each bag is fitted to. Covered: two and more classes, two and more bags, sparse matrices (without
-    trees). Not covered: kernels, clusters, and instances that depend on one another.
+    numbers a part of each bag is fitted to. Covered: two and more classes, two and more bags, sparse matrices. These
+    are made dense for trees up to 50 million numbers, zeros included; above, trees are left out, and the printed advice
+    says so. Not covered: kernels, clusters, and instances that depend on one another.
 
     Examples
     --------
@@ -255,7 +256,10 @@ def recommend(
     if verdict != "do not fit":
         method = clone(METHODS[signals.likelier])
         method.set_params(proportion_errors=proportion_errors)
+        dense = sp.issparse(data.X) and signals.likelier == "trees"
         estimator = make_pipeline(scaler, method)
+        if dense:
+            estimator = Pipeline([*DENSE.steps, ("countboosting", method)])
     return Advice(
         verdict=verdict,
         estimator=clone(estimator),
@@ -300,6 +304,8 @@ def _report(advice):
         "fit": "Parameters: LLPGridSearchCV with its default score; compare with MajorityClass().",
         "do not fit": "What would help: more bags, bags whose shares differ more, or some labels.",
     }.get(advice.verdict) or _check(advice)
+    if not s.trees_tried:
+        yield _without_trees(s)
     yield _missing(advice) if advice.not_tried else _record(advice)
     yield "Not shown: whether features that tell the bags apart also tell the classes apart within a bag."
 
@@ -338,6 +344,15 @@ def _missing(advice):
     return (
         f"Not tried within max_seconds={advice.max_seconds:g}: {', '.join(advice.not_tried)}. What is missing counts "
         "against a fit."
+    )
+
+
+def _without_trees(s):
+    """One line on trees that were left out, and what that costs."""
+    return (
+        f"Trees were not tried: X is sparse, and they need it dense, {s.n_instances:,} × {s.n_features:,} numbers, more "
+        f"than {MOST_DENSE:,}. If the classes are not linear in the features, only trees may find them: drop "
+        "columns, or compare CountBoosting on X.toarray() by LLPGridSearchCV."
     )
 
 

@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils import check_random_state
 
 from ..base import NotIdentifiableError, TimeIsUp, time_limit
@@ -34,6 +36,8 @@ METHODS = {
 FOLDS, MOST, LEAST = 3, 10_000, 30
 #: Numbers other than 0 in the rows that a fit sees; of more, a part of each bag is fitted to.
 MOST_NUMBERS = 7_000_000
+#: Numbers of a sparse matrix, zeros included, up to which it is made dense for trees: 400 MB.
+MOST_DENSE = 50_000_000
 #: Weights above which a Newton matrix of logistic regression, in EM, is too large.
 MANY_WEIGHTS = 1000
 
@@ -48,8 +52,9 @@ class Signals(NamedTuple):
     - ``agreement``: the share of instances to which the line and EM give the same label.
     - ``other``: the share of the instances that the likelier of line and trees gives to another class than the largest.
     - ``line``, ``trees``: gain of the count likelihood with a line and with trees on held-out parts of bags, in nats,
-      for the bags that were looked at. Trees are not fitted to a sparse matrix.
+      for the bags that were looked at.
     - ``whole``: gain of the better of the two on held-out whole bags.
+    - ``trees_tried``: False where X is sparse and as a dense matrix, which trees need, too large.
     """
 
     n_instances: int
@@ -63,6 +68,7 @@ class Signals(NamedTuple):
     line: float = np.nan
     trees: float = np.nan
     whole: float = np.nan
+    trees_tried: bool = True
 
     @property
     def gain(self):
@@ -193,6 +199,17 @@ def whole_bags(bags, proportions, rng):
     return np.flatnonzero(np.isin(bags, drawn))
 
 
+def to_dense(X):
+    """Convert a sparse matrix to an array; return an array as it is."""
+    return X.toarray() if sp.issparse(X) else X
+
+
+#: The steps before trees where features are sparse: what dense features get, too.
+DENSE = make_pipeline(
+    FunctionTransformer(to_dense, accept_sparse=True), StandardScaler()
+)
+
+
 class Sample(NamedTuple):
     """The bags of which signals are computed.
 
@@ -262,7 +279,7 @@ def draw_sample(X, bags, proportions, scaler, rng, errors=None):
     return Sample(Z, codes, proportions[used], part, errors)
 
 
-def measure(sample, rng, clock):
+def measure(sample, rng, clock, try_trees=True):
     """Compute the signals that need fits, the cheapest first.
 
     Parameters
@@ -271,6 +288,7 @@ def measure(sample, rng, clock):
     rng : RandomState
         Of the folds.
     clock : Clock
+    try_trees : bool, default True
 
     Returns
     -------
@@ -295,14 +313,17 @@ def measure(sample, rng, clock):
     measured["line"] = clock.attempt("gain of CountLogistic", gain, FOLDS - 1)
     agreement_of_model = partial(sample.agreement, model)
     measured["agreement"] = clock.attempt("EMLR", agreement_of_model, share=0.5)
-    if not sp.issparse(sample.X):
-        gain = partial(sample.gain, trees, parts)
+    if try_trees:
+        before = clone(DENSE) if sp.issparse(sample.X) else FunctionTransformer()
+        dense = sample._replace(X=before.fit_transform(sample.X))
+        gain = partial(dense.gain, trees, parts)
         what = "gain of CountBoosting"
         measured["trees"] = clock.attempt(what, gain, FOLDS - 1, share=0.5)
     if measured["trees"] > measured["line"]:
-        best = trees
+        best, sample = trees, dense
         fit = partial(sample.fit, trees)
-        model = clock.attempt("CountBoosting", fit, otherwise=model)
+        fitted = clock.attempt("CountBoosting", fit, otherwise=None)
+        model = model if fitted is None else make_pipeline(before, fitted)
     gain = partial(sample.gain, best, sample.whole_bag_splits(rng))
     measured["whole"] = clock.attempt("gain on whole bags", gain, FOLDS - 1)
     return measured, model
@@ -343,10 +364,11 @@ def look(X, bags, proportions, scaler, random_state, clock, errors=None):
         n_classes=len(prior),
         largest=float(prior.max()),
         worth=float(worth),
+        trees_tried=not sp.issparse(X) or X.shape[0] * X.shape[1] <= MOST_DENSE,
     )
     try:
         sample = draw_sample(X, bags, proportions, scaler, rng, errors)
-        measured, model = measure(sample, rng, clock)
+        measured, model = measure(sample, rng, clock, signals.trees_tried)
     except NotIdentifiableError as error:
         return signals, None, str(error)
     if model is not None:
