@@ -85,7 +85,7 @@ class Tiny:
 
     def methods(self, *road):
         """Put the chapter among the methods, and pages on the road."""
-        parts = {"The road": road, "The methods, one by one": ["toy"]}
+        parts = {"Core": road, "Methods from the papers": ["toy"]}
         toc = "format: jb-book\nroot: book/concordance\nparts:\n"
         for caption, names in parts.items():
             toc += f"  - caption: {caption}\n    chapters:\n"

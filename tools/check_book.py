@@ -142,7 +142,7 @@ def toc(book):
         yield f"{path}: not in _toc.yml"
 
 
-ROAD, METHODS = "The road", "The methods, one by one"
+ROAD, METHODS = "Core", "Methods from the papers"
 LABEL = re.compile(r"^\(([\w-]+)\)=|^:label: (\S+)|\$\$ \(([\w-]+)\)", re.MULTILINE)
 
 

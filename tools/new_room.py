@@ -57,8 +57,8 @@ def write_room(root, name):
     need = f"| {label} | [Label proportions](proportions.ipynb) | TODO |\n"
     insert(
         root / "_toc.yml",
-        "  - caption: Back matter",
-        f"      - file: book/{name}.ipynb\n",
+        "  - caption: Reference",
+        f'      - file: book/{name}.ipynb\n        title: "{cls}"\n',
     )
     insert(root / "book/api.md", "   baselines\n", f"   {name}\n")
     insert(
