@@ -350,8 +350,8 @@ def _missing(advice):
 def _without_trees(s):
     """One line on trees that were left out, and what that costs."""
     return (
-        f"Trees were not tried: X is sparse, and they need it dense, {s.n_instances:,} × {s.n_features:,} numbers, more "
-        f"than {MOST_DENSE:,}. If the classes are not linear in the features, only trees may find them: drop "
+        f"Trees were not tried: X is sparse, and they need it dense, {s.n_instances:,} × {s.n_features:,} numbers, "
+        f"more than {MOST_DENSE:,}. If the classes are not linear in the features, only trees may find them: drop "
         "columns, or compare CountBoosting on X.toarray() by LLPGridSearchCV."
     )
 
