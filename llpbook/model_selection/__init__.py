@@ -13,7 +13,13 @@ searches are scikit-learn's. No instance label is seen.
 Chapter: ``book/model_selection``. Sources: franco2023 (section 5), hernandez2019 (the folds of whole bags).
 """
 
-from .._input import check_bags, check_column, match_bags, refuse_cells
+from .._input import (
+    check_bags,
+    check_column,
+    filters_kept,
+    match_bags,
+    refuse_cells,
+)
 from ._pooled import (
     OutOfFold,
     are_pooled,
