@@ -142,7 +142,7 @@ def toc(book):
         yield f"{path}: not in _toc.yml"
 
 
-ROAD, METHODS = "Core", "Methods from the papers"
+ROAD, METHODS, REFERENCE = "Core", "Methods from the papers", "Reference"
 LABEL = re.compile(r"^\(([\w-]+)\)=|^:label: (\S+)|\$\$ \(([\w-]+)\)", re.MULTILINE)
 
 
