@@ -70,13 +70,14 @@ def output_size(book):
 
 @rule
 def cell_length(book):
-    """No code cell above 30 lines of code, the median of a chapter at most 5; managed cells do not count."""
+    """No code cell above 30 lines of code, the median of the open ones at most 5; managed cells do not count."""
     lengths = defaultdict(list)
     for name, where, cell in book.cells:
         if cell.cell_type == "code" and not _book.is_managed(cell):
             source = _book.own_source(cell.source)
             length = len(re.findall(r"^[ \t]*[^#\s]", source, re.MULTILINE))
-            lengths[name].append(length)
+            if "source_hidden" not in cell.metadata.get("jupyter", {}):
+                lengths[name].append(length)
             if length > CELL_LINES:
                 yield f"{where}: {length} lines of code, above {CELL_LINES}"
     for name, found in lengths.items():
