@@ -160,6 +160,7 @@ CALLS = {
     "needed": {"checked": 100},
     "paired_differences": {"scores": pd.DataFrame(MANY).rename_axis("set"), "reference": 0, "unit": "set"},
     "pattern_of_dag": {"dag": CHAIN},
+    "plain_table": {"table": FRAME},
     "plot_bags": table(*OF_BAGS),
     "plot_band": {"band": BAND},
     "plot_critical_difference": {"ranks": {"a": 1.1, "b": 2.2, "c": 2.7}, "n_sets": 9},
@@ -656,6 +657,7 @@ OTHERS = {
     },
     "make_dataset": {"positive": 0, "name": "mine"},
     "paired_differences": {"by": ["half"], "test_train_ratio": 0.5},
+    "plain_table": {"codes": ["old"]},
     "plot_bags": {"class_names": ["a", "b"], "counts": COUNTS, "max_bags": 4, "figsize": (9, 9)},
     "plot_band": {"truth": [0.4]},
     "plot_critical_difference": {"control": "b", "level": 0.05, "figsize": (9, 9)},
@@ -790,6 +792,7 @@ SMIC(n_neighbors="cv")
 SplitBagBootstrap(n_splits=5, test_size=0.5, out_of_bag=False)
 SplitBagKFold(n_splits=5, shuffle=True)
 SplitBagShuffle(n_splits=5, test_size=0.5)
+Table(rows="")
 TestResult(detectable=nan, note="")
 WeightedLDA(scheme="wws", logits="posterior", max_iter=300, tol=1e-05)
 accuracy_bounds(rounding=0.0)
@@ -817,6 +820,7 @@ load(encoding="onehot")
 load_bags(encoding="onehot")
 make_dataset(name="data")
 paired_differences(by=(), test_train_ratio=0)
+plain_table(codes=())
 plot_bags(max_bags=8)
 plot_critical_difference(level=0.1)
 polling_errors(design=1.0)

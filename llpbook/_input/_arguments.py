@@ -350,9 +350,9 @@ def _as_text(one):
 def filters_kept():
     """Within this context scikit-learn may set filters of warnings in several threads, and leaves them as they were.
 
-    Filters belong to the process. scikit-learn's checks of arrays add some, its parallel loops compile all again, and
-    each sets back what it found. Of two threads each can find what the other has set, which then stays: the last to
-    leave this context takes it out.
+    Filters belong to the process. scikit-learn's checks of arrays add some, its parallel loops take all out and in
+    again, and each sets back what it found. Of two threads each can find what the other is about to set, which then
+    stays: the last to leave this context puts that right. Filters that the user has added meanwhile stay.
     """
     with _turn:
         if not _checks:
@@ -364,12 +364,13 @@ def filters_kept():
         with _turn:
             _checks.pop()
             if not _checks and warnings.filters != _filters:
-                before = {_as_text(one): one for one in _filters}
-                warnings.filters[:] = [
-                    before.get(_as_text(one), one)
+                before = {_as_text(one) for one in _filters}
+                added = [
+                    one
                     for one in warnings.filters
-                    if one in _filters or one[2] not in _PASSING
+                    if _as_text(one) not in before and one[2] not in _PASSING
                 ]
+                warnings.filters[:] = added + _filters
 
 
 @filters_kept()

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 
-from .._input import NDArray, Proportions, check_method_params, safe_split
+from .._input import NDArray, Proportions, check_method_params, filters_kept, safe_split
 from ..base import comparing, fit_to_bags
 
 #: Prefix of the name of a score: whole bags are scored, once, by predictions that are all held out.
@@ -61,7 +61,8 @@ class OfSearch:
         """Within this context no fit warns of what concerns it alone."""
         self.comparing = True
         try:
-            yield
+            with filters_kept():
+                yield
         finally:
             self.comparing = False
 

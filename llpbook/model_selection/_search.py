@@ -162,7 +162,7 @@ class BagSearch:
         if scoring is None:
             scoring = default_score(run.cv, len(bags))
         run.scoring = read_scoring(scoring, proportions, pd.Series(sizes, keys))
-        with filters_kept(), config_context(enable_metadata_routing=False):
+        with config_context(enable_metadata_routing=False):
             run._choose(X, bags, proportions, labels)
         forget(self)
         vars(self).update({k: v for k, v in vars(run).items() if k.endswith("_")})
@@ -254,7 +254,7 @@ def of_labels(scoring):
 def score_majority(majority, scoring, splits, bags, params):
     """Scores of the majority class under the splits of a search, by the name of the scorer; a single one is "score"."""
     X = np.zeros((len(bags), 1))
-    with quiet():  # the fits of the search have warned
+    with filters_kept(), quiet():  # the fits of the search have warned
         scores = cross_validate(
             majority, X, bags, groups=bags, scoring=scoring, cv=splits, params=params
         )
