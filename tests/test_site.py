@@ -399,6 +399,7 @@ def test_a_new_chapter_moves_no_number(tmp_path, monkeypatch):
         ("plt.show()", "input", "image", "Code of the figure"),
         ("Table(x)", "input", '<figure class="book-table">', "Code of the table"),
         ("# llpbook.em.EMLR.fit\n", "input", "3", "Code of fit"),
+        ("def check(x):\n    return x", "input", "", "Code of check"),
         ("a = 1\nimport numpy", "input", "", "Imports and settings"),
         ("a = 1", "input", "", "Code"),
         ("print(3)", "output", "3", "Output"),

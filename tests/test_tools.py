@@ -136,6 +136,18 @@ def test_good_book_passes(tiny, capsys):
 # --- sync ----------------------------------------------------------------------------------------------------
 
 
+def test_folded_cells_do_not_count_for_the_median(tiny):
+    long = "\n".join(f"y{n} = {n}" for n in range(9))
+    folded = {"jupyter": {"source_hidden": True}}
+    for i in (0, 2):
+        tiny.change(i, source=long)
+    assert "median cell of 9" in tiny.check("cell_length")[0]
+    tiny.change(0, metadata=folded)
+    assert tiny.check("cell_length") != []
+    tiny.change(2, metadata=folded)
+    assert tiny.check("cell_length") == []
+
+
 def test_jupyterlab_folds_what_the_site_folds(tiny):
     twin = tiny.twin
     fence = "```{code-cell} ipython3\n"
@@ -471,6 +483,11 @@ def test_every_exercise_with_a_stub_can_be_handed_out():
     for name in book.notebooks:
         text = student.without_solutions(_book.read(book.twin_path(name)), name)
         assert "{solution" not in text and "def stub(" not in text
+    text = _book.read(book.twin_path("theory"))
+    assert "def labels_solved(" in text and "def labels_for_slope(" in text
+    text = student.without_solutions(text)
+    assert "_solved(" not in text and "Your turn" not in text
+    assert text.count("def labels_for_slope(") == 1
 
 
 # --- slides --------------------------------------------------------------------------------------------------

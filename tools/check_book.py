@@ -220,16 +220,22 @@ def ends(book):
 
 @rule
 def shown(book):
-    """A chapter shows, whole, in managed cells what implements an equation (# eq:) and the estimators of its room."""
+    """Managed cells show, whole, what implements an equation (# eq:), on its page or the room's, and the estimators."""
+    pages = {e.label: e.page for e in book.equations if e.page in book.notebooks}
     for name, files in book.rooms:
         room = f"llpbook.{name}."
-        wanted = [m.name for m in book.code_marks if m.name.startswith(room)]
-        wanted += [room + found for found in _estimators(files)]
-        cells = _book.managed(book.notebooks[name]).values()
-        seen = {found for source in cells for found in _book.managed_names(source)}
-        for want in dict.fromkeys(wanted):
+        wanted = [
+            (m.name, pages.get(m.label, name))
+            for m in book.code_marks
+            if m.name.startswith(room)
+        ]
+        wanted += [(room + estimator, name) for estimator in _estimators(files)]
+        for want, page in dict.fromkeys(wanted):
+            nbs = book.notebooks[name], book.notebooks[page]
+            cells = [source for nb in nbs for source in _book.managed(nb).values()]
+            seen = {n for source in cells for n in _book.managed_names(source)}
             if not {want, want.rpartition(".")[0]} & seen:
-                yield f"book/{name}.ipynb: no managed cell shows {want}"
+                yield f"book/{page}.ipynb: no managed cell shows {want}"
 
 
 @rule

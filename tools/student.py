@@ -3,9 +3,10 @@
     tools/student.py [--run] [NAME ...]
 
 ``_build/student/NAME.ipynb`` has, instead of the solution of a code exercise, one cell with the stub under the name
-that the exercise asks for, and the check, which says False until the stub is replaced; instead of any other solution
-an empty place. ``_build/student/solutions/NAME.ipynb`` is the chapter as it is. With ``--run`` each notebook is run
-from top to bottom, and it is an error if a cell fails or a stub passes.
+that the exercise asks for, and the check, which says False until the stub is replaced; nothing where the chapter
+itself has a starter and a check before the solution; instead of any other solution an empty place.
+``_build/student/solutions/NAME.ipynb`` is the chapter as it is. With ``--run`` each notebook is run from top to
+bottom, and it is an error if a cell fails or a stub passes.
 """
 
 import ast
@@ -60,6 +61,9 @@ def without_solutions(text, where="chapter"):
         code = "\n\n\n".join(found.strip("\n") for found in CELL.findall(match[0]))
         if not code:
             return "*Your answer:*"
+        asked = text.rfind(f":label: {label}\n", 0, match.start())
+        if "{code-cell}" in text[asked : match.start()]:
+            return ""  # the chapter has the starter and the check
         if re.search(r"^def stub\(", code, re.MULTILINE):
             exercise = re.search(EXERCISE.format(label), text, re.DOTALL | re.MULTILINE)
             code = exercise_cell(code, exercise[2], f"{where}: {label}")

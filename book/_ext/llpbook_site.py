@@ -103,7 +103,7 @@ def name_folds(app, doctree):
             continue
         source, outputs = cell.children[0].astext(), cell.children[1:]
         raw = (r.astext() for part in outputs for r in part.findall(nodes.raw))
-        shown = re.match(r"# llpbook\.(?:\w+\.)*(\w+)", source)
+        shown = re.match(r"(?:# llpbook\.(?:\w+\.)*|def )(\w+)", source)
         if cell["hide_mode"] == "output":
             words = "Output"
         elif any(part.next_node(nodes.image) for part in outputs):
