@@ -44,9 +44,12 @@ def run(nb, folder):
     env = {**os.environ, **ENV}
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
     where = {"metadata": {"path": str(folder)}}
-    NotebookClient(nb, timeout=600, coalesce_streams=True, resources=where).execute(
-        env=env
+    # A kernel warns at each start that its sockets, on this machine, are not encrypted.
+    quiet = ["--IPKernelApp.log_level=ERROR"]
+    client = NotebookClient(
+        nb, timeout=600, coalesce_streams=True, resources=where, extra_arguments=quiet
     )
+    client.execute(env=env)
 
 
 def main(names, root=_book.ROOT):
