@@ -7,7 +7,7 @@ import pytest
 
 from studies.benchmark import DATASETS
 from studies.own_line import RATIOS, WARDS, every_line, own_line
-from studies.runner import load
+from studies.runner import RESULTS, load
 
 
 def paired(rows, method, rival, ratio):
@@ -51,9 +51,16 @@ def test_the_benchmark_has_errors_over_data_sets():
         assert line["over"] == f"{len(some)} sets"
 
 
-def test_another_method_is_refused():
-    with pytest.raises(ValueError, match="got 'SVC'"):
+def test_a_method_without_rows_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="in the table natural, got 'SVC'"):
         own_line("SVC")
+    for name in ("natural", "thread", "benchmark"):
+        rows = (RESULTS / f"{name}.csv").read_text()
+        lines = rows.splitlines(keepends=True)
+        some = [line for line in lines if name != "benchmark" or "InvCal" not in line]
+        (tmp_path / f"{name}.csv").write_text("".join(some))
+    with pytest.raises(ValueError, match='TABLE=benchmark ARGS="--only method=InvCal"'):
+        own_line("InvCal", tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -40,11 +40,20 @@ def own_line(method, folder=None):
     Raises
     ------
     ValueError
-        As `load`, or if the method is not in the tables.
+        As `load`, or if a table has no row of the method; the message says how to run it.
     """
     natural, wards = load("natural", folder), load("thread", folder)
-    if method not in set(natural["method"]):
-        raise ValueError(f"method must be one of the studies' methods, got {method!r}")
+    known = {
+        "natural": natural,
+        "thread": wards,
+        "benchmark": load("benchmark", folder),
+    }
+    for table, rows in known.items():
+        if method not in set(rows["method"]):
+            raise ValueError(
+                f"method must have rows in the table {table}, got {method!r}; an entry of METHODS gets them by "
+                f'make reproduce TABLE={table} ARGS="--only method={method}", see CONTRIBUTING.md'
+            )
     lines = {}
     for how, ratio in RATIOS.items():
         scores = natural[natural["how"] == how].pivot(
