@@ -155,9 +155,9 @@ run: $(STAMP)  ## runs a chapter, stores its outputs (CH=NAME)
 	$(BIN)/python tools/sync_cells.py $(CH)
 	$(BIN)/python tools/execute.py $(CH)
 
-new: $(STAMP)  ## writes a room for a method (CH=my_method)
+new: $(STAMP)  ## writes a room for a method (CH=my_method CLASS=MyMethod)
 	@test -n "$(CH)" || { echo "which room? make new CH=my_method"; exit 1; }
-	$(BIN)/python tools/new_room.py $(CH)
+	$(BIN)/python tools/new_room.py $(CH) $(CLASS)
 
 bench: $(STAMP)  ## times beside supervised learning
 	$(BIN)/python -m pytest -q tests/benchmarks --benchmark-columns=median,min,rounds

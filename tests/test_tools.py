@@ -445,7 +445,7 @@ def test_a_new_room_passes_all_checks_once_it_is_filled(tmp_path, monkeypatch, c
     run, names = execute.main, []
     first = lambda some, where: names.extend(some) or run(some[:1], where)  # noqa: E731
     monkeypatch.setattr(execute, "main", first)
-    assert not new_room.main("share_direction", tmp_path)
+    assert not new_room.main("share_direction", "ByDirection", tmp_path)
     assert "a grid of 5 or 6 settings" in capsys.readouterr().out
     assert check_book.main(root) == 1  # until an author has filled the templates
     left = capsys.readouterr().out.splitlines()
@@ -454,28 +454,33 @@ def test_a_new_room_passes_all_checks_once_it_is_filled(tmp_path, monkeypatch, c
         "llpbook/share_direction",
         "book/share_direction",
         "book/teaching",
-        "book/concordance",  # the title of the chapter
-    }
+    }  # and not what is derived from them
     new = ["llpbook/share_direction.py", "tests/test_share_direction.py"]
     for command in (["check", *new], ["format", "--check", *new]):
         ruff = [sys.executable, "-m", "ruff", *command]
         subprocess.run(ruff, cwd=tmp_path, check=True)
     source = _book.read(tmp_path / "llpbook/share_direction.py")
-    assert "my_room" not in source and "class ShareDirection(" in source
+    assert "my_room" not in source and "class ByDirection(" in source
     # its own test, and those that every estimator has to pass
     own = ["tests/test_share_direction.py", "tests/test_contract.py", "-k"]
     own = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *own]
     where = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": str(tmp_path)}}
-    own.append("share_direction or ShareDirection")
+    own.append("share_direction or ByDirection")
     done = subprocess.run(own, capture_output=True, text=True, **where)
     assert done.returncode == 0, done.stdout
     assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 20
-    # it is listed wherever rooms are; the table of the introduction is run anew
-    assert names[:2] == ["share_direction", "intro"]
+    # it is listed wherever rooms are
+    assert names == ["share_direction"]
     assert "share_direction" in _book.read(tmp_path / "_toc.yml")
-    assert "[ShareDirection](share_dir" in _book.read(tmp_path / "book/teaching.md")
-    assert "is there already" in new_room.main("share_direction", tmp_path)
-    assert "a name such as" in new_room.main("Share-Direction", tmp_path)
+    assert "[ByDirection](share_dir" in _book.read(tmp_path / "book/teaching.md")
+    for name, cls, message in (
+        ("share_direction", "Other", "is there already"),
+        ("share_direction", "", "is there already"),
+        ("another", "ByDirection", "has a ByDirection already"),
+        ("another", "by_direction", "a name such as MyMethod"),
+        ("Share-Direction", "", "a name such as my_method"),
+    ):
+        assert message in new_room.main(name, cls, tmp_path)
 
 
 def test_every_exercise_with_a_stub_can_be_handed_out():

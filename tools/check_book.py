@@ -284,11 +284,15 @@ def spelled(book):
 
 @rule
 def filled(book):
-    """Nothing of the templates of `make new` is left: they say TODO where an author has to write."""
-    cells = [(where, cell.source) for _, where, cell in book.cells]
+    """Nothing of the templates of `make new` is left: they say TODO where an author has to write.
+
+    A TODO is told where the author writes: not in a managed cell, nor in the concordance, which are derived.
+    """
+    cells = [(w, c.source) for _, w, c in book.cells if not _book.is_managed(c)]
+    pages = {w: text for w, text in book.pages.items() if w != "book/concordance.md"}
     files = [m for _, files in book.rooms for m in files] + book.tests
     files = [(m.where, m.source) for m in files if m.name != "test_tools.py"]
-    for where, text in [*cells, *files, *book.pages.items()]:
+    for where, text in [*cells, *files, *pages.items()]:
         for line in re.findall(r"^.*\bTODO\b.*$", text, re.MULTILINE):
             yield f"{where}: still to be written: {line.strip()[:80]}"
 

@@ -1,8 +1,9 @@
 """Write the skeleton of a room, which runs: a module, its test, its chapter and every entry.
 
-    tools/new_room.py my_method
+    tools/new_room.py my_method [MyMethod]
 
-The templates are in ``tools/room/``. The chapter stands last before the back matter: move its line in ``_toc.yml``.
+The second argument is the name of the estimator; without it, the words of the room, capitalized. The templates are in
+``tools/room/``. The chapter stands last before the back matter: move its line in ``_toc.yml``.
 """
 
 import re
@@ -15,13 +16,17 @@ import sync_cells
 from _book import ROOT, BookError
 
 NEXT = """{0} runs, with its test. `make check` lists each TODO of the templates that is left. Beside them
-- move its line in _toc.yml to its part; say in its row of book/teaching.md which chapters it needs;
+- move its line in _toc.yml to its part, and change **Next** at the end of the chapter that is now before it;
+- say in its row of book/teaching.md which chapters it needs;
 - METHODS in book/studies/benchmark.py: the estimator and a grid of 5 or 6 settings, and in book/studies/natural.py
-  one of at most 5 (an empty grid if there is nothing to choose), or their tests fail; then make reproduce TABLE=thread;
+  one of at most 5 (an empty grid if there is nothing to choose), or their tests fail; then run the three common tables;
 - a method that imports another method: BUILT_ON in tests/test_base.py says why;
+- the defaults of the estimator: a line of DEFAULTS in tests/test_consistency.py;
 - a warning of its own: a case in tests/test_running.py provokes it;
-- names that managed cells use are imported in the chapter's first cell (ruff finds those that are not).
-Then: make sync, make run CH={0}, make check test portable book. CONTRIBUTING.md has the rest."""
+- names that managed cells use are imported in the chapter's first cell (ruff finds those that are not);
+- a line in CHANGELOG.md.
+Then: make sync, make run CH={0}, make run CH=intro (its table of methods), make check test portable book.
+CONTRIBUTING.md, "Add a method", says how to do each step."""
 TEMPLATES = Path(__file__).parent / "room"
 FILES = {
     "module.py": "llpbook/{}.py",
@@ -40,11 +45,14 @@ def insert(path, before, line):
     _book.write(path, new)
 
 
-def write_room(root, name):
+def write_room(root, name, cls):
     """The files of the room, and its lines wherever rooms are listed."""
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
         raise BookError(f"a room has a name such as my_method, not {name!r}")
-    cls = name.title().replace("_", "")
+    if not re.fullmatch(r"[A-Z][A-Za-z0-9]*", cls):
+        raise BookError(f"an estimator has a name such as MyMethod, not {cls!r}")
+    if f'"{cls}"' in _book.read(root / "llpbook/__init__.py"):
+        raise BookError(f"llpbook has a {cls} already: choose another CLASS")
     names = {"my_room": name, "my-room": name.replace("_", "-"), "MyRoom": cls}
     for kind, path in FILES.items():
         if (root / path.format(name)).exists():
@@ -67,12 +75,12 @@ def write_room(root, name):
     insert(root / "book/teaching.md", "\n## How long it takes", need)
 
 
-def main(name, root=ROOT):
+def main(name, cls="", root=ROOT):
     try:
-        write_room(root, name)
+        write_room(root, name, cls or name.title().replace("_", ""))
     except BookError as error:
         return f"error: {error}"
-    failed = sync_cells.sync(root, []) or execute.main([name, "intro"], root)
+    failed = sync_cells.sync(root, []) or execute.main([name], root)
     print(NEXT.format(name))
     return failed
 
