@@ -259,7 +259,7 @@ def apart(members, observed):
     -------
     list of list of int
     """
-    parts: list = []
+    parts = []
     for g, held in enumerate(in_bags(members, observed.bags, len(observed.sizes)) > 0):
         part = next((p for p in parts if not (p[0] & held).any()), None)
         if part is None:
