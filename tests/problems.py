@@ -8,11 +8,13 @@
 | `named` | the same bags under names, and their shares as a frame in another order |
 | `quick` | an estimator with a fixed seed that fits fast |
 | `thinned` | every k-th instance of a study's split |
+| `Newton` | no problem, but a stand-in for boosters of other libraries |
 | `binary_objective` | no problem, but MeanMap's objective of two classes and its gradient, as printed |
 """
 
 import numpy as np
 import pandas as pd
+from sklearn.base import BaseEstimator, RegressorMixin
 
 from llpbook.proportions import label_proportions
 
@@ -76,3 +78,26 @@ def binary_objective(w, X, mu, lam):
     n, f = len(X), X @ w
     value = np.logaddexp(f, -f).mean() - mu[0] @ w + lam / (2 * n) * w @ w
     return value, X.T @ np.tanh(f) / n - mu[0] + lam / n * w
+
+
+class Newton(RegressorMixin, BaseEstimator):
+    """A stand-in for a booster: steps of a linear model by gradient and curvature of its objective."""
+
+    def __init__(self, objective="squares", num_class=1, n_steps=60):
+        self.objective, self.num_class, self.n_steps = objective, num_class, n_steps
+
+    def fit(self, X, bags):
+        Z = np.column_stack([X, np.ones(len(X))])
+        width = () if self.num_class == 1 else (self.num_class,)
+        self.w_ = np.zeros((Z.shape[1], *width))
+        for _ in range(self.n_steps):
+            gradient, hessian = self.objective(bags, Z @ self.w_)
+            assert gradient.shape == hessian.shape == (len(X), *width)
+            curvature = np.einsum(
+                "nj,nk,n->jk", Z, Z, hessian.reshape(len(X), -1)[:, 0]
+            )
+            self.w_ -= np.linalg.solve(curvature, Z.T @ gradient)
+        return self
+
+    def predict(self, X):
+        return np.column_stack([X, np.ones(len(X))]) @ self.w_

@@ -8,20 +8,38 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from problems import Newton
 from scipy.special import expit
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from llpbook import (
+    CountCalibration,
+    FullBagKFold,
+    LLPGridSearchCV,
+    bag_bootstrap,
+    bag_report,
+    proportion_scorer,
+)
 from llpbook.bag_losses import (
     BagBatches,
     BagBoosting,
+    BagLogistic,
     ConsistencyTerm,
     EasyLoss,
     ForwardLoss,
+    LogOddsClassifier,
     NormalLoss,
     ProportionLoss,
     WithCopies,
 )
+from llpbook.base import predict_proportions
 from llpbook.count_likelihood import CountLoss
 from llpbook.datasets import random_bags
 
@@ -248,3 +266,143 @@ def test_a_data_loader_gives_each_bag_whole_and_once():
     for numbers in batches:
         assert_array_equal(np.unique(numbers, return_counts=True)[1], 10)
     assert_array_equal(np.sort(np.concatenate(batches)), np.sort(bags))
+
+
+# --- a classifier of log-odds ----------------------------------------------------------------------------------
+
+
+def test_a_fit_of_log_odds_minimizes_the_loss():
+    X, p, *_ = problem()
+    bags = np.arange(
+        len(X)
+    )  # of size 1, where the loss is curved enough for such steps
+    model = LogOddsClassifier(Newton(n_steps=400), "proportion").fit(X, bags, p)
+    best = BagLogistic("proportion", C=1e6, tol=1e-8).fit(X, bags, p)
+    assert_allclose(model.decision_function(X), best.decision_function(X), atol=2e-3)
+    assert_allclose(model.predict_proba(X)[:, 1], expit(model.decision_function(X)))
+    again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_rows_of_log_odds_that_are_visibly_cells_are_refused():
+    model = LogOddsClassifier(Newton(), "proportion")
+    cells = np.tile([[0.0], [1.0]], (40, 1))  # each kind of row once in each bag
+    with pytest.raises(ValueError, match="counts"):
+        model.fit(cells, np.repeat(np.arange(40), 2), np.linspace(0.11, 0.93, 40))  # fmt: skip
+
+
+def test_log_odds_of_several_classes_and_named_bags():
+    rng = np.random.default_rng(0)
+    y, names = rng.integers(0, 3, 600), np.array(["a", "b", "c"])
+    X = 3 * np.eye(3)[y] + rng.normal(size=(600, 3))
+    order = np.argsort(np.argsort(y + rng.normal(size=600)))
+    bags = np.char.add("bag ", (order // 20).astype(str))
+    shares = pd.crosstab(bags, names[y], normalize="index")
+    model = LogOddsClassifier(Newton(), "proportion").fit(X, bags, shares)
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    assert model.score(X, names[y]) > 0.85 and model.model_.num_class == 3
+    predicted = model.predict_proportions(X, bags, soft=True)
+    assert predicted.index.tolist() == shares.index.tolist()
+    assert np.abs(predicted - shares).to_numpy().max() < 0.2
+    with pytest.raises(ValueError, match="has two classes, and proportions have 3"):
+        LogOddsClassifier(Newton(), "forward").fit(X, bags, shares)
+
+
+def test_the_tools_take_a_classifier_of_log_odds():
+    X, y, bags, p = problem()
+    model = LogOddsClassifier(Newton(), "proportion")
+    pipe = make_pipeline(StandardScaler(), model)
+    grid = {"logoddsclassifier__model__n_steps": [1, 60]}
+    search = LLPGridSearchCV(pipe, grid).fit(X, bags, p)
+    assert search.best_params_ == {"logoddsclassifier__model__n_steps": 60}
+    options = {"cv": FullBagKFold(3), "scoring": proportion_scorer(p)}
+    theirs = GridSearchCV(model, {"model__n_steps": [1, 60]}, **options)
+    theirs.fit(X, bags, groups=bags, proportions=p)
+    assert theirs.best_score_ > theirs.cv_results_["mean_test_score"].min()
+    assert bag_report(search, X, bags, p).table["stands_out"].sum() == 0
+    sure = CountCalibration(model, n_folds=3).fit(X, bags, p)
+    assert 0.3 < sure.slope_ < 1.5 and sure.score(X, y) > 0.75
+    options = {"n_resamples": 3, "random_state": 0}
+    drawn = bag_bootstrap(model, X, bags, p, lambda m: m.predict(X).mean(), **options)
+    assert np.ptp(drawn.replicates) > 0
+
+
+def test_a_trained_model_and_a_function_are_wrapped():
+    X, _, bags, p = problem()
+    objective = ProportionLoss().objective(p)
+    booster = Newton(objective).fit(X, bags)
+    wrapped = LogOddsClassifier(booster)
+    by_fit = LogOddsClassifier(Newton(), "proportion").fit(X, bags, p)
+    assert_array_equal(wrapped.predict(X), by_fit.predict(X))
+    assert proportion_scorer(p)(wrapped, X, bags) == proportion_scorer(p)(by_fit, X, bags)  # fmt: skip
+    network = LogOddsClassifier(lambda X: booster.predict(X)[:, None], classes=["no", "yes"])  # fmt: skip
+    assert_array_equal(network.predict(X) == "yes", wrapped.predict(X) == 1)
+    two = LogOddsClassifier(lambda X: np.column_stack([0 * X[:, 0], booster.predict(X)]))  # fmt: skip
+    assert_allclose(two.predict_proba(X), wrapped.predict_proba(X))
+    shares = wrapped.predict_proportions(X, bags, soft=True)
+    assert_allclose(predict_proportions(two, X, bags, soft=True), shares)
+    with pytest.raises(NotFittedError):
+        bag_report(LogOddsClassifier(LinearRegression()), X, bags, p)
+
+
+def trained(X, bags, p):
+    return Newton(ProportionLoss().objective(p)).fit(X, bags)
+
+
+WRONG = {
+    r"Newton has no classes_.*LogOddsClassifier\(model\)": lambda X, bags, p: (
+        proportion_scorer(p)(trained(X, bags, p), X, bags)
+    ),
+    "LinearRegression has no classes_": lambda X, bags, p: predict_proportions(
+        LinearRegression().fit(X, bags), X, bags
+    ),
+    "LogOddsClassifier around a regressor": lambda X, bags, p: LLPGridSearchCV(
+        Newton(), {}
+    ).fit(X, bags, p),
+    "parameter objective": lambda X, bags, p: LogOddsClassifier(LinearRegression()).fit(
+        X, bags, p
+    ),
+    "is wrapped, and not fitted": lambda X, bags, p: LogOddsClassifier(np.sum).fit(
+        X, bags, p
+    ),
+    "LogisticRegression is a classifier": lambda X, bags, p: LogOddsClassifier(
+        LogisticRegression().fit(X, bags % 2)
+    ).predict(X),
+    "loss must be a BagLoss or one of counts": lambda X, bags, p: LogOddsClassifier(
+        Newton(), "logistic"
+    ).fit(X, bags, p),
+    r"shape \(n_instances, 2\).*got \(400, 3\)": lambda X, bags, p: LogOddsClassifier(
+        lambda X: X
+    ).predict(X),
+    "bags holds 39, but proportions has no such row": lambda X, bags, p: (
+        LogOddsClassifier(Newton()).fit(X, bags, p[:5])
+    ),
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_wrong_uses_of_log_odds_are_named(words):
+    X, _, bags, p = problem()
+    with pytest.raises(ValueError, match=words):
+        WRONG[words](X, bags, p)
+
+
+@pytest.mark.parametrize("library, name", [("xgboost", "XGB"), ("lightgbm", "LGBM")])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_boosters_of_others_are_classifiers(library, name, n_classes):
+    module = pytest.importorskip(library)
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, n_classes, 600)
+    X = 3 * np.eye(3)[y] + rng.normal(size=(600, 3))
+    X[rng.random(X.shape) < 0.05] = np.nan  # which boosters can read
+    bags = np.argsort(np.argsort(y + rng.normal(size=600))) // 20
+    P = np.array([np.bincount(y[bags == k], minlength=n_classes) / 20 for k in range(30)])  # fmt: skip
+    booster = getattr(module, f"{name}Regressor")(n_estimators=20, n_jobs=1)
+    if library == "lightgbm":
+        booster.set_params(verbose=-1)
+    model = LogOddsClassifier(booster).fit(X, bags, P)
+    assert model.score(X, y) > 0.75
+    search = LLPGridSearchCV(model, {"model__max_depth": [2, 3]}, cv=2).fit(X, bags, P)
+    assert np.isfinite(search.best_score_)
+    again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(again.predict(X), model.predict(X))

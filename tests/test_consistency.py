@@ -784,6 +784,7 @@ KDEDifference(sigma="cv", class_prior="balanced")
 LLPGridSearchCV(refit=True, pre_dispatch="2*n_jobs", error_score=nan, return_train_score=False)
 LLPRandomizedSearchCV(n_iter=10, refit=True, pre_dispatch="2*n_jobs", error_score=nan, return_train_score=False)
 LSDD(sigma="cv", alpha="cv", criterion="l2", n_centers=300, n_folds=5, class_prior="balanced")
+LogOddsClassifier(loss="counts")
 LaplacianMeanMap(alpha=1.0, smoothness=0.1, sigma="median", epsilon=0.0, bag_weights="size", \
 operator_weights="size", kernel="linear", gamma="scale", fit_intercept=True, max_iter=1000, tol=1e-06)
 MeanMap(alpha=1.0, kernel="linear", gamma="scale", fit_intercept=True, bag_weights="size", max_iter=1000, tol=1e-06)

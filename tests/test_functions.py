@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from problems import Newton
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -34,7 +35,7 @@ from llpbook import (
     proportion_scorer,
     recommend,
 )
-from llpbook.bag_losses import ProportionLoss
+from llpbook.bag_losses import LogOddsClassifier, ProportionLoss
 from llpbook.choosing import Advice
 from llpbook.ecological import effect_needed, goodman, group_rate_band, polling_errors
 from llpbook.model_selection import count_log_likelihood
@@ -210,6 +211,14 @@ METHODS = {
     "LLPClassifier.fit": lambda m, X, b, p, g, **kw: fitted(X, b, p, **kw).coef_,
     "LLPClassifier.predict_proportions": lambda m, X, b, p, g, **kw: np.hstack(
         [m.predict_proportions(X, b, soft=soft, **kw) for soft in (True, False)]
+    ),
+    "LogOddsClassifier.fit": lambda m, X, b, p, g, **kw: (
+        LogOddsClassifier(Newton()).fit(X, b, p, **kw).decision_function(np.eye(2))
+    ),
+    "LogOddsClassifier.predict_proportions": lambda m, X, b, p, g, **kw: (
+        LogOddsClassifier(m.decision_function)
+        .predict_proportions(X, b, soft=True, **kw)
+        .reindex(NAMES)
     ),
     "ProportionScorer.__call__": lambda m, X, b, p, g, **kw: [
         proportion_scorer(p, error=error)(m, X, b, **kw)

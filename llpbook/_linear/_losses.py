@@ -261,12 +261,14 @@ class BagLoss(ABC):
         """Return the counts of a fit; a loss that is not made for them raises or warns."""
         return observed
 
-    def objective(self, proportions):
+    def objective(self, proportions, counts=None):
         """Make the function that XGBoost and LightGBM call: from labels and scores to gradient and curvature.
 
         Parameters
         ----------
         proportions : array-like, shape (n_bags,)
+        counts : array-like of int, shape (n_instances,), optional
+            As of a call, for the instances of the fit.
 
         Returns
         -------
@@ -274,7 +276,7 @@ class BagLoss(ABC):
             ``objective(bags, scores)``, to be passed as ``objective=``; the bag numbers are passed to ``fit`` in place
             of labels, ``fit(X, bags)``.
         """
-        return partial(_derivatives, self, proportions)
+        return partial(_derivatives, self, proportions, counts)
 
     def __add__(self, other):
         if not isinstance(other, BagLoss):
@@ -291,9 +293,9 @@ class BagLoss(ABC):
     __rmul__ = __mul__
 
 
-def _derivatives(loss, proportions, bags, scores):
+def _derivatives(loss, proportions, counts, bags, scores):
     """Gradient and curvature of a loss, with arguments in the order of other libraries."""
-    return loss(scores, bags, proportions)[1:]
+    return loss(scores, bags, proportions, counts=counts)[1:]
 
 
 @dataclass(frozen=True)

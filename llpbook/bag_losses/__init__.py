@@ -32,6 +32,7 @@ from ._learners import (
     BagLogistic,
     loss_of,
 )
+from ._log_odds import LogOddsClassifier
 from ._normal import ROUNDING, NormalLoss
 from ._terms import (
     ConsistencyTerm,
@@ -63,6 +64,7 @@ __all__ = [
     "EntropyTerm",
     "ForwardLoss",
     "LinearBagModel",
+    "LogOddsClassifier",
     "NormalLoss",
     "ProportionLoss",
     "SumOfLosses",

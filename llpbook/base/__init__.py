@@ -62,7 +62,7 @@ from ._steps import (
     learns_from_bags,
     split_steps,
 )
-from ._stored import StoredShares
+from ._stored import StoredShares, plain_keys
 from ._tuning import (
     candidates,
     canonical_order,

@@ -16,7 +16,7 @@ from sklearn.feature_selection import (
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ._running import warn
 
@@ -200,7 +200,8 @@ def check_learner(estimator, name="estimator"):
         last = type(last_step(estimator)).__name__
         raise ValueError(
             f"{name} must learn from bags, but the fit of {last} takes no proportions: EMLR and CountBoosting learn "
-            f"from bags around such an estimator; got {estimator!r}"
+            "from bags around such an estimator, and llpbook.bag_losses.LogOddsClassifier around a regressor of "
+            f"XGBoost or LightGBM; got {estimator!r}"
         )
     for step, reader in label_readers(estimator):
         raise ValueError(
@@ -220,7 +221,7 @@ def check_fitted_to_bags(model):
     Raises
     ------
     ValueError
-        If the classes of the model are not those of a fit to bags inside of it, as in a `CalibratedClassifierCV`.
+        If the model has no classes, or not those of a fit to bags inside of it, as in a `CalibratedClassifierCV`.
 
     Warns
     -----
@@ -228,6 +229,14 @@ def check_fitted_to_bags(model):
         If a step of the pipeline looks at ``y``.
     """
     last = last_step(model)
+    if not hasattr(last, "classes_"):
+        if isinstance(last, BaseEstimator):
+            check_is_fitted(last)
+        raise ValueError(
+            f"model must be a fitted classifier, and {type(last).__name__} has no classes_: if its predict returns "
+            "log-odds, as of a booster or a network that minimizes a loss of bags, pass "
+            "llpbook.bag_losses.LogOddsClassifier(model)"
+        )
     if learns_from_bags(last):
         warn_of_label_readers(model)
         return
