@@ -201,7 +201,7 @@ DOOR := <!DOCTYPE html><title>llpbook</title><meta http-equiv="refresh" content=
 RELEASE = $(shell git tag --list 'v*' --sort=-version:refname | grep -E '^v[0-9]+\.[0-9]+\.[0-9]+$$' | head -1)
 site: book  ## the released and the coming version, as published
 	rm -rf _build/site _build/released && mkdir _build/site && cp -r _build/html _build/site/dev
-	test -z "$(RELEASE)" || { git clone -q --branch $(RELEASE) . _build/released && $(MAKE) -C _build/released book; }
+	test -z "$(RELEASE)" || { git clone -q --branch $(RELEASE) . _build/released && LLPBOOK_TAG=$(RELEASE) $(MAKE) -C _build/released book; }
 	cp -r $(if $(RELEASE),_build/released/)_build/html _build/site/stable
 	cd _build/site && cp stable/404.html stable/llms.txt . && echo '$(DOOR)' > index.html
 

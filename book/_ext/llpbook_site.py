@@ -5,6 +5,7 @@ the front door, and pages that load fast.
 """
 
 import html
+import os
 import re
 import sys
 import textwrap
@@ -12,6 +13,11 @@ from pathlib import Path
 
 import llpbook
 from docutils import nodes
+
+
+#: The tag of a release, where its pages are built; see `make site`.
+TAG = os.environ.get("LLPBOOK_TAG", "")
+BINDER = "https://mybinder.org/v2/gh/llpbook/llpbook/"
 
 
 def above(node):
@@ -132,11 +138,14 @@ def describe(app, page, template, context, doctree):
 
 def finish_page(app, page, template, context, doctree):
     """Mend what the theme leaves unfit, and add how to cite the page."""
+    context["released"] = bool(TAG)
     context["sites"] = app.config.html_baseurl.removesuffix("stable/")
     # the words on a fold are its name
     body = context.get("body", "").replace(' aria-label="Toggle hidden content"', "")
     body = PICTURE.sub(SCROLLING, UNFIT.sub("", body))
     body = PARAMETERS.sub(as_lines, body)
+    if TAG:
+        body = body.replace(f"{BINDER}main?", f"{BINDER}{TAG}?")
     if page.startswith("_modules/"):
         body = BACK.sub(lambda match: back_to_page(app, page, match), body)
     if doctree is not None:
@@ -270,8 +279,10 @@ def mend_extensions(app):
 
 
 def start(app):
-    """Name the version in titles."""
+    """Name the version in titles; pages of a release launch its own files."""
     app.config.release = app.config.version = llpbook.__version__
+    if TAG:
+        app.config.html_theme_options["repository_branch"] = TAG
 
 
 def setup(app):

@@ -373,6 +373,6 @@ def site_table(folder=None):
         for row in rows.itertuples(index=False)
     )
     return (
-        '<div class="benchmark full-width" tabindex="0" role="region" aria-label="All rows of the benchmark">\n'
+        '<div class="benchmark" tabindex="0" role="region" aria-label="All rows of the benchmark">\n'
         f"<table><thead><tr>{head}</thead>\n<tbody>\n{body}\n</tbody></table></div>\n"
     )
