@@ -25,12 +25,13 @@ PAGE = """<!doctype html><meta charset="utf-8"><script src="{script}"></script>
   }});
 }});</script>"""
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
-
 
 @pytest.fixture
 def numbers(tmp_path):
     """What a figure says of itself once its sliders have some values."""
+
+    if CHROMIUM is None:
+        pytest.skip("chromium is not installed")
 
     def read(name, *values):
         page = tmp_path / "page.html"
@@ -100,3 +101,10 @@ def test_members_that_are_alike(numbers):
     worth = J.item() / 8 / (H.item() / 80)
     assert_allclose(seen["measured"], worth, rtol=1e-6)
     assert_allclose(seen["labels"], 1 + 0.2 * (seen["m"] - 1))
+
+
+def test_each_stands_below_a_picture_of_the_book():
+    names = re.findall(r'"(fig-[\w-]+)": \w+', (STATIC / "moving.js").read_text())
+    pages = "".join(p.read_text() for p in STATIC.parent.glob("src/*.md"))
+    assert len(names) == 5
+    assert not [n for n in names if f"name: {n}\n" not in pages]
