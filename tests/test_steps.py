@@ -1,6 +1,9 @@
 """Pipelines of any depth, and steps that take the bags for labels."""
 
+import re
 import warnings
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,6 +15,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, make_column_transformer
+from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import BaggingClassifier, VotingClassifier
@@ -23,7 +27,15 @@ from sklearn.feature_selection import (
     VarianceThreshold,
 )
 from sklearn.frozen import FrozenEstimator
+from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import (
+    GridSearchCV,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    learning_curve,
+)
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler, TargetEncoder
 from sklearn.utils import all_estimators
@@ -32,6 +44,7 @@ from llpbook import (
     BagMeanRegression,
     CountCalibration,
     CountLogistic,
+    FullBagKFold,
     LLPGridSearchCV,
     LLPRandomizedSearchCV,
     MeanMap,
@@ -428,3 +441,70 @@ def test_names_of_features_and_the_columns_of_a_table_reach_inner_steps():
     grid = {"clf__bagmeanregression__alpha": [1, 10]}
     search = LLPGridSearchCV(pipe, grid).fit(people, bags, p)
     assert list(search.feature_names_in_) == ["a", "b", "job"]
+
+
+# --- the table of tools on the page `your_data` ------------------------------------------------------------------
+
+PAGE = (Path(__file__).parents[1] / "book/src/your_data.md").read_text("utf-8")
+TABLE = PAGE.partition("### Which tools")[2].partition("\n(sec-")[0]
+ROWS = re.findall(r"(?m)^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", TABLE)[2:]
+TOOLS = {tuple(re.findall(r"`(\w+)`", tools)): safe for tools, safe, _ in ROWS}
+FREE = {"FrozenEstimator": lambda: FrozenEstimator(PCA(2))}
+
+
+def answers(*answer):
+    every = {**dict(all_estimators()), "PLSRegression": PLSRegression}
+    return [
+        pytest.param(FREE.get(name) or partial(every[name], **ARGUMENTS.get(name, {})), id=name)
+        for names, safe in TOOLS.items()
+        for name in names
+        if safe in answer and (name in every or name in FREE)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("tool", answers("yes"))
+def test_steps_that_the_page_calls_safe_pass(tool):
+    check_learner(make_pipeline(tool(), CountLogistic()))
+
+
+@pytest.mark.parametrize("tool", answers("no"))
+def test_tools_that_the_page_calls_unsafe_are_refused(tool):
+    X, _, bags, p = problem()
+    model = tool()
+    if hasattr(model, "transform") and not hasattr(model, "estimators"):
+        model = make_pipeline(model, CountLogistic())
+    words = r"SelectFromModel\(CountLogistic\(\)\)|takes no proportions"
+    with pytest.raises(ValueError, match=words):
+        LLPGridSearchCV(model, {}).fit(X, bags, p)
+
+
+def test_the_lines_of_the_page_score_by_proportions():
+    """The arguments as the page has them, under its names."""
+    X, y, county, shares = problem()
+    pipe = Pipeline([("columns", StandardScaler()), ("clf", CountLogistic())])
+    called = {
+        name: line
+        for names, (*_, how) in zip(TOOLS, ROWS, strict=True)
+        for line in re.findall(r"`(groups=[^`]+|scoring=[^`]+)`", how)
+        for name in names
+    }
+    assert len(called) == 6
+    tools = {"FullBagKFold": FullBagKFold, "proportion_scorer": proportion_scorer}
+    names = {"county": county, "shares": shares, **tools}
+    options = {name: eval(f"dict({line})", names) for name, line in called.items()}
+    scores = cross_val_score(pipe, X, county, **options["cross_val_score"])
+    assert -0.2 < scores.mean() < 0
+    both = cross_validate(pipe, X, county, **options["cross_validate"])
+    assert_allclose(both["test_score"], scores)
+    curve = learning_curve(pipe, X, county, **options["learning_curve"])[2]
+    assert curve[-1].mean() == pytest.approx(scores.mean())
+    options["GridSearchCV"].pop("params")
+    groups = options["GridSearchCV"].pop("groups")
+    search = GridSearchCV(pipe, {"clf__C": [0.1]}, **options["GridSearchCV"])
+    search.fit(X, county, groups=groups, clf__proportions=shares)
+    assert search.best_score_ == pytest.approx(scores.mean())
+    with_shares = {"params": {"clf__proportions": shares}}
+    out = cross_val_predict(pipe, X, county, **options["cross_val_predict"], **with_shares)  # fmt: skip
+    assert np.mean(out == y) > 0.75
+    drop = permutation_importance(search, X, county, **options["permutation_importance"], random_state=0)  # fmt: skip
+    assert drop.importances_mean[:2].min() > drop.importances_mean[2:].max()
