@@ -21,7 +21,7 @@ from .._input import (
     restored,
     row_keys,
 )
-from ..proportions import averaging_matrix, class_prior
+from ..proportions import averaging_matrix
 from ._chunked import SOME_ROWS, InChunks, evenly_spaced
 from ._running import require_memory, warn
 
@@ -159,7 +159,8 @@ class BagData:
     @cached_property
     def class_prior(self):
         """Share of each class over all instances, shape (n_classes,)."""
-        return class_prior(self.proportions, self.bag_sizes)
+        shares = np.where(self.bag_sizes[:, None] > 0, self.proportions, 0.0)
+        return self.bag_sizes @ shares / self.n_instances
 
 
 #: Fewest rows among which equal ones are looked for, most columns, and the rows that are looked at to see whether it

@@ -6,8 +6,7 @@ import numpy as np
 
 from .._input import ArrayLike
 from .._linear import BoostedBagModel, LinearBagModel
-from ..mean_map import class_means, mean_operator
-from ..mean_map import minimize as mean_map
+from ..mean_map import class_means, mean_operator, minimize
 from ._loss import CountLoss
 
 
@@ -143,7 +142,7 @@ def mean_map_start(Z, observed, C):
     )
     means = class_means(sums / observed.sizes[:, None], shares, observed.sizes)
     mu, factor = mean_operator(prior, means), 4 if len(prior) == 2 else 1
-    W = mean_map(Z, mu, factor / C, frequencies=observed.frequencies)[0]
+    W = minimize(Z, mu, factor / C, frequencies=observed.frequencies)[0]
     return 2 * W if len(mu) == 1 else W  # MeanMap halves log-odds
 
 
