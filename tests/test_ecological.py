@@ -16,11 +16,12 @@ from llpbook import (
     LLPWarning,
     NotIdentifiableError,
     ecological,
+    fit_chunks,
     group_rate,
     group_rate_band,
 )
 from llpbook.ecological._band import warn_of_chance
-from llpbook.uncertainty import loose_bounds
+from llpbook.uncertainty import chunk_group_rate, loose_bounds
 from studies import load, tables
 from studies.ecological import (
     confounded,
@@ -74,7 +75,7 @@ def three_of_each(L=24, seed=0):
     P = np.add.reduceat(cells, np.arange(0, 3 * L, 3))
     bags, P = named(codes, P / P.sum(axis=1, keepdims=True), ["no", "yes", "abstain"])
     given = pd.get_dummies(group).astype(float), bags, P, group
-    model = CountLogistic().fit(*given[:3], counts=n)
+    model = CountLogistic(10.0).fit(*given[:3], counts=n)
     return (model, *given), {"counts": n}, np.where(codes < 9, "west", "east")
 
 
@@ -179,7 +180,7 @@ def test_the_context_is_the_share_in_the_bag_less_its_mean():
 )
 def test_plain_and_contextual_rates_are_those_of_two_models(options, form):
     X, bags, n, shares = few_bags(seed=1)
-    options = {"C": 3.0, "tol": 1e-9} | options
+    options = {"C": 10.0, "tol": 1e-9} | options
     model = CountLogistic(**options).fit(form(X), bags, shares, counts=n)
     group = X[:, 0] == 1
     given = bags, shares, group
@@ -192,7 +193,7 @@ def test_plain_and_contextual_rates_are_those_of_two_models(options, form):
     wider = CountLogistic(**options).fit(wide, bags, shares, counts=n)
     own = group_rate(wider, wide, *given, counts=n)["rate"].iloc[0]
     assert found["contextual"] == pytest.approx(own, abs=3e-4)
-    assert abs(found["contextual"] - found["plain"]) > 0.01
+    assert abs(found["contextual"] - found["plain"]) > 0.005
     narrow = group_rate_band(model, form(X), *given, counts=n, limit=0).iloc[0]
     assert narrow["contextual"] == found["contextual"]  # not cut
 
@@ -303,7 +304,7 @@ def said(call):
 def test_a_group_in_too_few_bags_gets_its_bounds_and_a_warning(n_bags):
     X, bags, n, p = few_bags()
     group = np.where((bags < n_bags) & (X[:, 0] == 1), "few", "many")
-    model = CountLogistic().fit(X, bags, p, counts=n)
+    model = CountLogistic(10.0).fit(X, bags, p, counts=n)
     heard, found = said(lambda: group_rate_band(model, X, bags, p, group, counts=n))
     few = [w for w in heard if "too few bags" in w]
     assert [w.split(":")[0] for w in few] == [
@@ -320,7 +321,7 @@ def test_a_group_of_the_same_share_everywhere_has_no_context():
     )
     n, p = np.tile([10, 30, 2, 18], 20), np.linspace(0.1, 0.9, 20).round(1)
     group = np.tile(list("babc"), 20)
-    model = CountLogistic().fit(X, bags, p, counts=n)
+    model = CountLogistic(10.0).fit(X, bags, p, counts=n)
     heard, found = said(lambda: group_rate_band(model, X, bags, p, group, counts=n))
     said_of = [w[7] for w in heard if "same share in all" in w]
     assert said_of == list("abc")
@@ -345,7 +346,7 @@ def test_one_row_of_a_group_in_each_bag_may_be_a_table_without_its_counts(rows):
 def test_a_table_without_its_counts_is_asked_about_and_other_shares_are_refused():
     d = reg()
     (_, X, bags, shares, group), counts = fitted(d)
-    model = CountLogistic().fit(X, bags, shares, counts=d.counts)
+    model = CountLogistic(10.0).fit(X, bags, shares, counts=d.counts)
     with pytest.raises(ValueError, match=r"counts is missing: the .* cells of a table"):
         group_rate_band(model, X, bags, shares, group)
     ones = np.ones(len(bags), int)
@@ -365,7 +366,7 @@ def test_bags_of_one_group_are_exact_and_said_to_be():
     n = np.bincount(d.bags, d.counts).astype(int)
     most = d.counts[d.group == "black"] > n / 2
     X, bags = most[:, None].astype(float), np.arange(len(n))
-    model = CountLogistic().fit(X, bags, d.proportions, counts=n)
+    model = CountLogistic(10.0).fit(X, bags, d.proportions, counts=n)
     with pytest.warns(LLPWarning, match="no bag mixes group True with others"):
         found = group_rate_band(model, X, bags, d.proportions, most, counts=n)
     rate = np.average(d.proportions[1][most], weights=n[most])
@@ -380,7 +381,7 @@ def test_bags_of_one_group_are_exact_and_said_to_be():
 def test_where_the_interval_by_chance_leaves_the_band_by_a_point_it_is_said(end):
     X, bags, n, p = few_bags()
     given = X, bags, p, np.where(X[:, 0] == 1, "new", "old")
-    model = CountLogistic().fit(*given[:3], counts=n)
+    model = CountLogistic(10.0).fit(*given[:3], counts=n)
     cells, own = (
         ecological.read_cells(model, *given, n),
         group_rate(model, *given, counts=n),
@@ -391,14 +392,14 @@ def test_where_the_interval_by_chance_leaves_the_band_by_a_point_it_is_said(end)
     out = -1 if end == "low" else 1
     for beyond in (0.0099, 0.0101):
         band.loc["old", end] = own.loc["old", end] - out * beyond
-        heard, _ = said(lambda: warn_of_chance(cells, band))
+        heard, _ = said(lambda: warn_of_chance(cells, band, own))
         assert len(heard) == (beyond > 0.01)
     low, high = own.loc["old", ["low", "high"]]
     assert "the 40 bags alone, the rates of 1 of 2 rows may" in heard[0]
     assert f"such as 'old': its 95 % interval is [{low:.2f}, {high:.2f}]" in heard[0]
     band["least"], band["most"] = low + 0.03, high - 0.03  # cuts the interval
     band.loc["old", end] -= out * 0.03
-    heard, _ = said(lambda: warn_of_chance(cells, band))
+    heard, _ = said(lambda: warn_of_chance(cells, band, own))
     assert (
         "of 1 of 2 rows" in heard[0]
         and f"is [{low + 0.03:.2f}, {high - 0.03:.2f}]" in heard[0]
@@ -568,7 +569,7 @@ def test_errors_of_a_poll():
 )  # fmt: skip
 def test_malformed_options_are_refused(call, message, odd):
     X, bags, n, p = few_bags()
-    given = CountLogistic().fit(X, bags, p, counts=n), X, bags, p, X[:, 0]
+    given = CountLogistic(10.0).fit(X, bags, p, counts=n), X, bags, p, X[:, 0]
     for value in odd:
         with pytest.raises(ValueError, match=message.format(repr(value))):
             call(given, {"counts": n}, value)
@@ -604,3 +605,85 @@ def test_goodman_needs_shares_that_differ():
             said = f"the {others} groups .* the {L} bags"
             with pytest.raises(NotIdentifiableError, match=said):
                 ecological.goodman(*given)
+
+
+# --- the penalty does not decide about rates of groups ----------------------------------------------------------------
+
+
+def minority(seed, K=2):
+    """A minority of 8 %, 40 bags, the same rates in each: indicators, bags, shares, groups, counts, true rates."""
+    rng = np.random.default_rng(seed)
+    s, n = rng.beta(2.4, 27.6, 40), rng.integers(150, 600, 40)
+    few = rng.binomial(n, s)
+    chances = [[0.1, 0.9], [0.7, 0.3]] if K == 2 else [[0.1, 0.8, 0.1], [0.6, 0.2, 0.2]]
+    of_few = np.array([rng.multinomial(m, chances[0]) for m in few])
+    of_rest = np.array([rng.multinomial(m, chances[1]) for m in n - few])
+    group = pd.Series(np.tile(["few", "most"], 40))
+    X, bags = pd.get_dummies(group, dtype=float), np.repeat(range(40), 2)
+    counts = np.column_stack([few, n - few]).ravel()
+    truth = [v.sum(axis=0) / v.sum() for v in (of_few, of_rest)]
+    shares = (of_few + of_rest) / n[:, None]
+    return X, bags, shares, group, counts, np.array(truth)
+
+
+#: Functions of rates, by what they say of the group.
+OF_RATES = {
+    "group_rate": lambda *given, **k: group_rate(*given, **k)["rate"],
+    "group_rate_band": lambda *given, **k: group_rate_band(*given, **k)["plain"],
+    "effect_needed": lambda *given, **k: ecological.effect_needed(*given, **k)["plain"],
+}
+
+
+@pytest.mark.filterwarnings("default::llpbook.base.LLPWarning")
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("name", OF_RATES)
+def test_rates_of_a_model_of_groups_alone_are_not_held_by_its_penalty(name, K):
+    X, bags, shares, group, counts, _ = minority(0, K)
+    weak = CountLogistic(10.0).fit(X, bags, shares, counts=counts)
+    wanted = OF_RATES[name](weak, X, bags, shares, group, counts=counts)
+    for one in [X, sp.csr_array(X)] + [X[["few"]]] * (K == 2):
+        with pytest.warns(LLPWarning, match="holds the probabilities of .* of 2"):
+            held = CountLogistic(0.1, tol=1e-8).fit(one, bags, shares, counts=counts)
+        held_rates = "penalty C=0.1 holds .* rates of groups, such as that of few"
+        with pytest.warns(LLPWarning, match=held_rates):
+            found = OF_RATES[name](held, one, bags, shares, group, counts=counts)
+        assert_allclose(found, wanted, atol=0.01 if one.shape[1] < 2 else 1e-3)
+
+
+@pytest.mark.filterwarnings("default::llpbook.base.LLPWarning")
+def test_bands_and_intervals_of_a_minority_hold_its_rate_at_the_default():
+    inside = []
+    for seed in range(8):
+        X, bags, shares, group, counts, truth = minority(seed)
+        model = CountLogistic().fit(X, bags, shares, counts=counts)
+        own = group_rate(model, X, bags, shares, group, counts=counts).loc["few"]
+        found = group_rate_band(model, X, bags, shares, group, counts=counts).loc["few"]
+        inside.append(
+            [row["low"] <= truth[0, 1] <= row["high"] for row in (own, found)]
+        )
+    assert np.mean(inside, axis=0).min() > 0.7
+
+
+@pytest.mark.filterwarnings("default::llpbook.base.LLPWarning")
+def test_other_features_and_weak_penalties_are_left_alone():
+    X, bags, shares, group, counts, _ = minority(0)
+    with warnings.catch_warnings(action="error"):
+        weak = CountLogistic(10.0).fit(X, bags, shares, counts=counts)
+        ecological.effect_needed(weak, X, bags, shares, group, counts=counts)
+    age = X.assign(age=np.random.default_rng(0).normal(size=80))
+    held = CountLogistic().fit(age, bags, shares, counts=counts)
+    with pytest.warns(LLPWarning) as heard:
+        group_rate_band(held, age, bags, shares, group, counts=counts)
+    texts = [str(w.message) for w in heard]
+    assert any("the penalty C=0.1 holds 2 of 2 rates: with C=1" in t for t in texts)
+    assert not any("rates of groups" in t for t in texts)
+
+
+def test_rates_from_chunks_say_that_the_penalty_holds_them():
+    X, bags, shares, group, counts, _ = minority(0)
+    frame = X.assign(bag=bags, n=counts, group=group)
+    one = {"bags": "bag", "counts": "n", "features": list(X)}
+    with pytest.warns(LLPWarning, match="holds the probabilities"):
+        model = fit_chunks(CountLogistic(), [frame], shares, **one)
+    with pytest.warns(LLPWarning, match="the penalty C=0.1 holds 2 of 2 rates"):
+        chunk_group_rate(model, [frame], shares, "group", **one)

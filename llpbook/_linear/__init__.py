@@ -6,6 +6,7 @@ objective and the counts. Only the rooms in `NEIGHBORS` may use the names below;
 
 from ._bag_counts import BagCounts, bag_counts
 from ._effects import NODES, WEIGHTS, averaged_probabilities
+from ._groups import WEAK, without_hold
 from ._hinge import (
     MAX_ROUNDS,
     TINY,

@@ -19,6 +19,7 @@ from ..base import (
 )
 from ._booster import boost_trees, tree_scores
 from ._effects import averaged_probabilities
+from ._groups import warn_if_groups_held
 from ._problem import linear_problem, minimize_from_zero, observed_counts
 from ._warnings import warn_if_held
 
@@ -177,6 +178,7 @@ class LinearBagModel(BagLossClassifier, KernelClassifier):
         w, d = solution.w, features.shape[1]
         if self.kernel == "linear" and not isinstance(features, InChunks):
             warn_if_held(self, features, w[:, :d], data.frequencies)
+            warn_if_groups_held(replace(problem, weights=w))
         if self._free_intercept and len(w) > 1:
             w[:, -1] -= w[:, -1].mean()  # no objective determines their mean
         return w

@@ -13,6 +13,7 @@ from ..base import merge_rows, one_column, warn
 from ..count_likelihood import posterior
 from ..uncertainty import (
     bag_gradients,
+    caution_of_held_rates,
     check_gradient,
     covariance_of,
     group_sums,
@@ -21,6 +22,7 @@ from ..uncertainty import (
     of_second_class,
     rate_table,
     read_fit,
+    released,
     slack_of_counts,
 )
 
@@ -295,8 +297,9 @@ def group_rate_band(
     if cells.n_columns == 1:
         rates = of_second_class(rates, cells.classes)
     rates.attrs["widest"] = limit is None
-    if units is None:
-        warn_of_chance(cells, rates)
+    intervals = plain_intervals(cells)
+    if units is None and intervals is not None:
+        warn_of_chance(cells, rates, intervals)
     return rates
 
 
@@ -368,17 +371,23 @@ def unseen_groups(cells, counts=None):
     return unseen | pure
 
 
-def warn_of_chance(cells, band):
-    """Warn where the 95 % interval of the plain rate, the chance of the bags, leaves the band or is not available."""
+def plain_intervals(cells):
+    """Intervals of 95 % of the plain rates, with a warning where the penalty holds one; None without an interval."""
     try:
         V = covariance_of(cells.fit)
     except ValueError as error:
         warn(
             f"the band leaves out the chance of the bags, for want of an interval: {error}"
         )
-        return
+        return None
     sums = group_sums(cells.fit, cells.members, None, 0.0)
     table = rate_table(sums, V, cells.names, cells.classes, 0.95)
+    caution_of_held_rates(table, V, len(cells.fit.used), cells.fit.weights.size)
+    return table
+
+
+def warn_of_chance(cells, band, table):
+    """Warn where the 95 % interval of the plain rate, the chance of the bags, leaves the band."""
     low = np.maximum(table["low"].to_numpy(), band["least"])
     high = np.minimum(table["high"].to_numpy(), band["most"])
     over = (low < band["low"] - 0.01) | (high > band["high"] + 0.01)
@@ -407,6 +416,7 @@ def read_cells(
     members, where = masks[:n_groups], masks[n_groups:]
     gradient, n = bag_gradients(fit).sum(axis=0), fit.observed.sizes.sum()
     check_gradient(fit.weights, gradient, n, fit.curvature, fit.slack)
+    fit = released(fit, members, names)
     slack = np.zeros(len(fit.observed.sizes))
     if not fit.observed.errors.any():
         slack = slack_of_counts(data, rounding)[fit.used]

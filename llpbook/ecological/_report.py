@@ -8,7 +8,7 @@ import pandas as pd
 
 from .._input import ArrayLike, Matrix, Proportions
 from ..uncertainty import class_of, of_second_class
-from ._band import rates_between, rates_within, read_cells, split_of
+from ._band import plain_intervals, rates_between, rates_within, read_cells, split_of
 
 
 def robustness_value(bias, scale):
@@ -82,6 +82,7 @@ def effect_needed(
     if value is not None and not (isinstance(value, Real) and 0 <= value <= 1):
         raise ValueError(f"value must be a rate in [0, 1], got {value!r}")
     cells = read_cells(model, X, bags, proportions, group, counts, rounding)
+    plain_intervals(cells)  # warns where a penalty holds a rate
     split = split_of(cells, cells.probabilities(cells.scores))
     sizes, n_places = cells.observed.sizes, len(cells.places)
     shares = cells.observed.shares[:, -cells.n_columns :]

@@ -27,6 +27,7 @@ from ._accuracy import (
     slack_of_counts,
 )
 from ._bootstrap import BagBootstrap, bag_bootstrap, draw_bags
+from ._cautions import caution_of_held_rates
 from ._chunks import chunk_coefficient_table, chunk_group_rate
 from ._covariance import (
     LaplaceCovariance,
@@ -53,6 +54,7 @@ from ._groups import (
     rate_table,
     rates_and_slopes,
     refuse_groups_in_cells,
+    released,
     tomography,
 )
 from ._report import BagReport, bag_influence, bag_report, miss

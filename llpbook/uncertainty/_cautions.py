@@ -9,6 +9,8 @@ from ._deviation import NormalCounts
 
 #: Below so many bags or degrees of freedom intervals are too short; below so many bags per weight rates have none.
 FEW_BAGS, FEW_DEGREES, FEW_PER_WEIGHT = 30, 20, 3
+#: A change of a rate that no report shows.
+UNSEEN = 0.002
 #: Bags deviate from a model if the deviation is above the first number, in log-odds, and twice the logarithm of the
 #: likelihood ratio above the second, which chance exceeds in one of 200 fits.
 NOTABLE, SURE_RATIO = 0.1, 6.6
@@ -99,10 +101,10 @@ def caution_of_rates(table, V, n_bags, n_weights):
     -------
     DataFrame
     """
-    weaker = table.pop("weaker")
+    caution_of_held_rates(table, V, n_bags, n_weights)
+    table = table.drop(columns="weaker")
     if n_bags < FEW_PER_WEIGHT * n_weights:
         return table.assign(low=table["least"], high=table["most"])
-    caution_of_penalty("rate", table["rate"], table["error"], weaker, V.C)
     open_ends = table["least"] < table["most"]
     pinned = table.index[open_ends & ((table["low"] <= 0) | (table["high"] >= 1))]
     if len(pinned):
@@ -113,6 +115,21 @@ def caution_of_rates(table, V, n_bags, n_weights):
             "symmetric interval, and the model may be too sure. Report the bounds, least and most"
         )
     return table
+
+
+def caution_of_held_rates(table, V, n_bags, n_weights):
+    """`caution_of_penalty` of rates, unless bags are so few that the penalty must hold them.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `rate_table`.
+    V : Sandwich or LaplaceCovariance
+    n_bags, n_weights : int
+    """
+    if n_bags >= FEW_PER_WEIGHT * n_weights:
+        errors = table["error"].clip(lower=UNSEEN)
+        caution_of_penalty("rate", table["rate"], errors, table["weaker"], V.C)
 
 
 def caution_of_penalty(what, values, errors, weaker, C):

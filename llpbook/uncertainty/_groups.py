@@ -4,10 +4,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from scipy.stats import t as student
 
 from .._input import ArrayLike, Matrix, Proportions, check_column, refuse_cells
-from ..base import one_column, read_bags
+from .._linear import WEAK, without_hold
+from ..base import NotIdentifiableError, one_column, read_bags, warn
 from ..count_likelihood import posterior
 from ._accuracy import (
     both_or_neither,
@@ -17,9 +19,12 @@ from ._accuracy import (
     read_shares,
     slack_of_counts,
 )
-from ._cautions import caution_of_rates
+from ._cautions import UNSEEN, caution_of_rates
 from ._sandwich import STEP, read_fit
 from ._table import caution_of, check_level, covariance_of
+
+#: The part of its standard error by which a penalty may hold a rate of a group.
+HELD = 0.1
 
 
 def read_groups(group, n_instances, original=None):
@@ -368,13 +373,62 @@ def group_rate(
     fit, data = read_fit(model, X, bags, proportions, labels, counts)
     members, names = members_of(group, data, X)
     members = members[:, fit.rows]
-    V = covariance_of(fit)
+    V, free = covariance_of(fit), released(fit, members, names)
+    fit, V = (fit, V) if free is fit else (free, covariance_of(free))
     caution_of(fit)
     sums = group_sums(
         fit, members, None if fit.observed.errors.any() else data, rounding
     )
     table = rate_table(sums, V, names, data.classes, level)
     return caution_of_rates(table, V, len(fit.used), fit.weights.size)
+
+
+def released(fit, members, names):
+    """The fit without a penalty that holds a rate, and a warning, where nothing but the groups asked for is modeled.
+
+    Parameters
+    ----------
+    fit : Problem
+        Of a model at its maximum.
+    members : ndarray of bool, shape (n_groups, n_rows)
+    names : ndarray, shape (n_groups,)
+
+    Returns
+    -------
+    Problem
+        The same object where no rate moves by more than a tenth of its standard error, and where a group has rows
+        with other features.
+    """
+    free, _ = without_hold(fit)
+    constant = (np.ptp(rows, axis=0).max() == 0 for rows in rows_of(fit.Z, members))
+    if free is None or not all(constant):
+        return fit
+    try:
+        V = covariance_of(free)
+    except NotIdentifiableError:
+        return fit  # a caution of its penalty follows
+    classes = range(max(2, len(fit.weights)))
+    table = rate_table(group_sums(free, members, None, 0.0), V, names, classes, 0.95)
+    values, errors = table["rate"].to_numpy(), table["error"].to_numpy()
+    before = rates_and_slopes(fit, members)[0].ravel()
+    moved = np.abs(values - before)
+    held = moved > np.maximum(HELD * errors, UNSEEN)
+    if not held.any():
+        return fit
+    at = int(np.argmax(moved * held))
+    group = table.index[at][0] if len(fit.weights) > 1 else table.index[at]
+    warn(
+        f"the penalty C={1 / fit.penalty.max():g} holds {held.sum()} of {len(held)} rates of groups, such as that of "
+        f"{group}: {before[at]:.3f}, and {values[at]:.3f} with C={WEAK:g}, {moved[at] / errors[at]:.1f} standard "
+        f"errors away. The rates are those of C={WEAK:g}; fit with C={WEAK:g} to have them of the model, too"
+    )
+    return free
+
+
+def rows_of(Z, members):
+    """The features of the members of each group, dense."""
+    for m in members:
+        yield Z[m].toarray() if sp.issparse(Z) else Z[m]
 
 
 def group_sums(fit, members, data, rounding):
