@@ -260,9 +260,10 @@ def drawn(kind, n_bags, seed):
     return reg(chosen) if kind == "counties" else senc(kind == "parties", chosen)
 
 
-def fitted(d, **options):
-    """A model of a table, by default as it comes, and what functions of groups are given."""
-    model = CountLogistic(**options).fit(d.X, d.bags, d.proportions, counts=d.counts)
+def fitted(d, C=10.0, **options):
+    """Fit a model, by default with the C for rates of groups; return the arguments of functions of groups, too."""
+    model = CountLogistic(C, **options)
+    model = model.fit(d.X, d.bags, d.proportions, counts=d.counts)
     return (model, d.X, d.bags, d.proportions, d.group), {"counts": d.counts}
 
 
@@ -287,7 +288,7 @@ MADE = cells(kind=["tilted", "confounded", "reversed"], n_bags=[14, 50, 200])
 TABLES = [
     Table(
         "band",
-        "band-2",
+        "band-3",
         [*PUBLISHED, *cells(kind=["people"], n_bags=[0]), *MADE],
         run,
         "whether the band of a rate holds the truth, on published and made bags",

@@ -118,7 +118,7 @@ def true_slopes(world):
 def plain_errors(model, X, bags, P):
     """Standard errors without the correction: the sandwich of the gradients."""
     fit, _ = read_fit(model, X, bags, P)
-    J = bag_hessians(fit).sum(axis=0) + fit.penalty
+    J = bag_hessians(fit).sum(axis=0) + fit.curvature.toarray()
     psi = np.linalg.solve(J, bag_gradients(fit).T)
     return np.sqrt((psi**2).sum(axis=1))
 
