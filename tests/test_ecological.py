@@ -21,7 +21,13 @@ from llpbook import (
     group_rate_band,
 )
 from llpbook.ecological._band import warn_of_chance
-from llpbook.uncertainty import chunk_group_rate, loose_bounds
+from llpbook.uncertainty import (
+    chunk_group_rate,
+    loose_bounds,
+    members_of,
+    rates_and_slopes,
+    read_fit,
+)
 from studies import load, tables
 from studies.ecological import (
     confounded,
@@ -648,6 +654,25 @@ def test_rates_of_a_model_of_groups_alone_are_not_held_by_its_penalty(name, K):
         with pytest.warns(LLPWarning, match=held_rates):
             found = OF_RATES[name](held, one, bags, shares, group, counts=counts)
         assert_allclose(found, wanted, atol=0.01 if one.shape[1] < 2 else 1e-3)
+
+
+@pytest.mark.filterwarnings("default::llpbook.base.LLPWarning")
+@pytest.mark.parametrize(("C", "stated"), [(0.1, 0.68), (10.0, 0.88)])
+def test_what_your_data_says_of_the_penalty(C, stated):
+    rates = []
+    for seed in range(20):
+        X, bags, shares, group, counts, _ = minority(seed)
+        fit, data = read_fit(
+            CountLogistic(C).fit(X, bags, shares, counts=counts),
+            X,
+            bags,
+            shares,
+            None,
+            counts,
+        )
+        members, _ = members_of(group, data, X)
+        rates.append(rates_and_slopes(fit, members)[0].ravel()[0])
+    assert np.mean(rates) == pytest.approx(stated, abs=0.005)
 
 
 @pytest.mark.filterwarnings("default::llpbook.base.LLPWarning")
