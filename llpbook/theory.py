@@ -10,7 +10,8 @@ lies between bags,
 with :math:`r_k` and :math:`N_k` of `projected_information`. The eigenvalues of :math:`n H^{-1} J` are the effective
 numbers of labels, one per direction of w: with that many labels per direction the error would be the same.
 
-Chapter: ``book/theory``. Sources: the chapter names them for each theorem; the eigenvalues are ours.
+Chapters: ``book/theory`` and, with proofs and code, ``book/theory_proofs``. Sources: the chapters name them for each
+theorem; the eigenvalues are ours.
 """
 
 from dataclasses import dataclass, replace

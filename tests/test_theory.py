@@ -265,7 +265,7 @@ def test_bags_without_shares_can_be_planned():
 
 @pytest.mark.parametrize("cut", ["random", "features", "scores"])
 def test_a_count_loses_at_most_the_scatter_within_bags(cut):
-    """Theorem “Bags of your own”: H − J is at most the scatter within bags, and equal to it where scores are."""
+    """Theorem “At most the scatter within bags”: equal to it where all log-odds of a bag are equal."""
     Z, _, f, known = bags([12] * 5)
     if cut != "random":
         key = Z[:, 0] if cut == "features" else f
