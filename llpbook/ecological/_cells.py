@@ -35,11 +35,11 @@ def fitted_cells(margins, rates):
     # eq: eq-ecological-cells
     x = N[:, :, None] * rates[margins.stratum]
     for _ in range(FITTING_ROUNDS):
-        sums = x.sum(axis=1)
+        sums = np.einsum("kgj->kj", x)
         if np.abs(sums - c).max() <= CLOSE * max(1.0, c.max()):
             break
         x = x * np.divide(c, sums, out=np.zeros_like(c), where=sums > 0)[:, None, :]
-        sums = x.sum(axis=2)
+        sums = np.einsum("kgj->kg", x)
         x = x * np.divide(N, sums, out=np.zeros_like(N), where=sums > 0)[:, :, None]
     return x
 

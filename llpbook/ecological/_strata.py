@@ -19,8 +19,8 @@ SD_MAIN, SD_OF_SD = 2.0, 1.0
 SDS, FIRST_SD = np.array([0.02, 0.1, 0.2, 0.35, 0.55, 0.85, 1.3, 2.0]), 0.5
 #: Rounds for the variances of the places; Gauss-Newton steps; rounds of a fit with a stated correlation.
 ROUNDS, STEPS, SHIFT_ROUNDS = 4, 100, 6
-#: Changes of the objective and of a rate that end these.
-CHANGE, RATE_CHANGE = 1e-6, 1e-4
+#: Change of the objective, absolute or relative, and of a rate that end these.
+CHANGE, ROUNDING, RATE_CHANGE = 1e-6, 1e-10, 1e-4
 #: Weights of the average below which a fit is left out.
 SMALL_WEIGHT = 1e-4
 #: Added to variances of places without people of two kinds.
@@ -303,12 +303,13 @@ def fit_rates(margins, sums, prior, start=None):
         while True:
             moved = scores + length * of_scores, mean + length * of_mean
             new = log_posterior(sums, prior, moved[0], moved[1], H)
-            if new[0] >= value - TINY * abs(value) or length < 1e-4:
+            loss = min(TINY * abs(value), 10 * CHANGE)  # by rounding
+            if new[0] >= value - loss or length < 1e-4:
                 break
             length /= 2
         change, (scores, mean) = abs(new[0] - value), moved
         value, rates, misfit = new
-        if change < CHANGE:
+        if change < max(CHANGE, ROUNDING * abs(value)):
             break
     inverse, carry, precision, information = curvature_of(sums, prior, rates, H)
     evidence = value + 0.5 * (
