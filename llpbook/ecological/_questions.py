@@ -7,9 +7,14 @@ import pandas as pd
 from scipy.optimize import brentq
 from sklearn.utils import check_random_state
 
+from ..base import warn
 from ..uncertainty import count_bounds
 from ._joint import Difference, Ratios, all_rates, answers, gain_of_strata, moves
 
+#: Between the names of a difference.
+MINUS = " − "
+#: A gain of strata under so many of its standard errors says that they hurt, above as many that they help.
+CLEAR = 2.0
 #: Columns that are rates.
 RATES = ["rate", "low", "high", "band_low", "band_high"]
 
@@ -43,11 +48,12 @@ def difference_table(result, groups, classes):
     m, rates = result.joint.margins, all_rates(result.joint.margins)
     rows = np.arange(len(rates.top)).reshape(len(m.groups), -1)
     if groups is not None:
-        index = m.classes.rename("class")
         a, b = rows[_pair("groups", groups, m.groups)]
+        names = {"groups": [MINUS.join(map(str, groups))], "class": m.classes}
     else:
-        index = m.groups.rename("group")
         a, b = rows.T[_pair("classes", classes, m.classes)]
+        names = {"group": m.groups, "classes": [MINUS.join(map(str, classes))]}
+    index = pd.MultiIndex.from_product(names.values(), names=names)
     first, second = (Ratios(rates.top[i], rates.bottom[i]) for i in (a, b))
     quantity = Difference(first, second)
     columns = answers(result.joint, quantity, result.level, result.correlation)
@@ -105,24 +111,31 @@ def gain_table(margins, random_state):
             f"strata must be two or more, of two places or more, got {len(m.strata)} for {len(m.sizes)} places"
         )
     gains = gain_of_strata(m, check_random_state(random_state))
-    error = gains.std(ddof=1) / np.sqrt(len(gains))
-    return pd.Series({"gain": gains.mean(), "error": error, "places": len(gains)})
+    gain, error = gains.mean(), gains.std(ddof=1) / np.sqrt(len(gains))
+    if gain < -CLEAR * error:
+        warn(
+            f"held-out places are less probable with the strata than with one rate everywhere (gain {gain:.2g} ± "
+            f"{error:.1g} per place): their rates do not differ, or the strata are too small. They widen the intervals "
+            "and bring rates no nearer to the truth; use larger strata, or none"
+        )
+    return pd.Series({"gain": gain, "error": error, "places": len(gains)})
 
 
-def homogeneous_places(margins, share):
+def homogeneous_places(result, share):
     """See `EcologicalRates.homogeneous`."""
     if not (isinstance(share, Real) and 0.5 < share <= 1):
         raise ValueError(f"share must be a number above 0.5, up to 1, got {share!r}")
-    m = margins
+    m, table = result.joint.margins, result.table
     there = (m.members >= share * m.sizes[:, None]).T.astype(float)
     n, sums = there @ m.sizes, there @ m.counts
     with np.errstate(invalid="ignore"):  # no such place: NaN
         rate = sums / n[:, None]
     index = pd.MultiIndex.from_product([m.groups, m.classes], names=["group", "class"])
-    table = pd.DataFrame({"rate": rate.ravel()}, index)
+    alone = pd.DataFrame({"rate": rate.ravel()}, index)
     for name, values in {"places": there.sum(axis=1), "n": np.rint(n)}.items():
-        table[name] = np.repeat(values.astype(int), len(m.classes))
-    return table
+        alone[name] = np.repeat(values.astype(int), len(m.classes))
+    ends = table[["rate", "band_low", "band_high"]].reindex(index)
+    return alone.join(ends.rename(columns={"rate": "estimate"}))
 
 
 def _position(argument, name, names):

@@ -222,7 +222,7 @@ def plot_band(
 
 
 def rate_sentences(table, level, correlation):
-    """A sentence for each row of the table of an `EcologicalRates`.
+    """A sentence for each row of a table of rates, differences or shares of an `EcologicalRates`.
 
     Parameters
     ----------
@@ -233,20 +233,42 @@ def rate_sentences(table, level, correlation):
     -------
     Series of str
     """
-    texts = []
-    for (group, label), row in zip(table.index, table.itertuples(), strict=True):
+    texts, unit = [], "points" if "difference" in table else "percent"
+    for subject, row in zip(_subjects(table), table.itertuples(), strict=True):
         percent = {k: f"{100 * getattr(row, k):.0f}" for k in table.columns if k != "n"}
-        texts.append(
-            f"The rate of {label} in group {group} is {percent['rate']} percent: {percent['low']} to {percent['high']} "
-            f"({100 * level:g} % interval) if the rate of the group has no relation to its share in the places of a "
-            f"stratum, {percent['band_low']} to {percent['band_high']} with a correlation up to {correlation:g}, and "
-            f"{percent['least']} to {percent['most']} without an assumption."
+        value = percent.get("difference", percent.get("rate"))
+        text = (
+            f"{subject} is {value} {unit}: {percent['low']} to {percent['high']} ({100 * level:g} % interval) if the "
+            "rates of a group have no relation to its share in the places of a stratum, "
+            f"{percent['band_low']} to {percent['band_high']} with a correlation up to {correlation:g}"
         )
+        if "least" in percent:
+            text += (
+                f", and {percent['least']} to {percent['most']} without an assumption"
+            )
+        texts.append(text + ".")
     return pd.Series(texts, table.index, dtype=object)
 
 
+def _subjects(table):
+    """What each row of a table is: a rate, a difference of two groups or classes, or a share among classes."""
+    of, among = list(table.index.names), ""
+    if "difference" not in table and "least" not in table:
+        others = [str(name) for name in table.index.unique("class")]
+        among = " among those in " + ", ".join(others)
+    for group, label in table.index:
+        if of[0] == "groups":
+            yield f"The difference {group} in the rate of {label}"
+        elif of[1] == "classes":
+            yield f"The difference {label} in group {group}"
+        elif among:
+            yield f"The share of {label}{among} in group {group}"
+        else:
+            yield f"The rate of {label} in group {group}"
+
+
 def plot_rates(table, level, correlation, truth=None, ax=None):
-    """The picture of the table of an `EcologicalRates`.
+    """The picture of a table of rates, differences or shares of an `EcologicalRates`.
 
     Parameters
     ----------
@@ -259,24 +281,29 @@ def plot_rates(table, level, correlation, truth=None, ax=None):
     -------
     matplotlib Axes
     """
-    from ..plotting import GRAY, pyplot
+    from ..plotting import GRAY, literal, pyplot
 
     if ax is None:
         height = 1.3 + 0.3 * len(table)
         _, ax = pyplot().subplots(figsize=(5.5, height), layout="constrained")
-    rows = np.arange(len(table))
+    rows, value = np.arange(len(table)), "rate"
+    left = -0.02
+    if "difference" in table:
+        value, left = "difference", -1.02
+        ax.axvline(0, color=GRAY, linewidth=0.8)
     for low, high, color, width, alpha, label in (
         ("least", "most", GRAY, 1, 1, "bounds"),
         ("band_low", "band_high", "C0", 7, 0.35, f"correlation to {correlation:g}"),
         ("low", "high", "C0", 3, 1, f"{100 * level:g} % interval"),
     ):
         style = {"linewidth": width, "alpha": alpha, "label": label}
-        ax.hlines(rows, table[low], table[high], color, **style)
-    ax.plot(table["rate"], rows, "o", color="C0", markersize=5, label="rate")
+        if low in table:
+            ax.hlines(rows, table[low], table[high], color, **style)
+    ax.plot(table[value], rows, "o", color="C0", markersize=5, label=value)
     if truth is not None:
         ax.plot(np.asarray(truth), rows, "x", color="C1", markersize=7, label="truth")
-    names = [", ".join(map(str, np.atleast_1d(i))) for i in table.index]
-    ax.set(yticks=rows, yticklabels=names, xlim=(-0.02, 1.02), xlabel="rate")
+    names = [literal(", ".join(map(str, i))) for i in table.index]
+    ax.set(yticks=rows, yticklabels=names, xlim=(left, 1.02), xlabel=value)
     ax.invert_yaxis()
     ax.figure.legend(loc="outside lower center", ncols=3, frameon=False)
     return ax
