@@ -1,7 +1,8 @@
 """The tables on which other tools of ecological inference are tried, and what they said: errors, hits, seconds.
 
-``python -m studies.ecological_beside FOLDER`` writes the tables for ``ecological_beside.R``, whose rates are stored as
-``results/ecological_beside.csv``; truth is joined here, and never in the files that a method reads.
+``python -m studies.ecological_beside FOLDER`` writes the tables for ``ecological_beside.R`` and
+``ecological_beside_pyei.py``, whose rates are stored as ``results/ecological_beside.csv``; truth is joined here, and
+never in the files that a method reads.
 """
 
 import sys

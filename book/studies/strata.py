@@ -8,7 +8,12 @@ are 5 to 15 % of a stratum, ``large`` ones 20 to 60 %. Errors and hits are of th
 stratum.
 
 The table ``ecological_rivals`` has Goodman's regression beside it, also within strata, and the debiased estimator with
-strata as covariates (`debiased_rates`), and the same for the tables of `studies.ecological` whose cells are known.
+strata as covariates (`debiased_rates`), and the same for the tables of `studies.ecological` whose cells are known. Its
+columns ``gap`` say by how much each one overstates the difference of two groups, and ``contrast`` how often interval
+and band hold the differences and the shares among two classes.
+
+The table ``ecological_gain`` asks what `gain_of_strata` says of strata whose rates differ and of the same places in
+strata made up at random: the gain in standard errors, and the errors with strata and with one rate everywhere.
 """
 
 import warnings
@@ -30,13 +35,18 @@ WORLDS = {
     "related": (0.5, 0.3, 0.0944),
     "strongly related": (0.5, 0.3, 0.294),
 }
+#: Of ``ecological_gain``: strata that differ little.
+LITTLE = {
+    "by stratum, little": (0.2, 0.0, 0.0),
+    "places differ, little": (0.2, 0.3, 0.0),
+}
 SHARES = {"small": (0.05, 0.15), "large": (0.2, 0.6)}
 SIZES = ["5 x 40", "6 x 6", "20 x 6", "50 x 3", "50 x 20"]
 
 
 def made(world, size, minority, classes, seed):
     """A made table, as `ecological.Margins`."""
-    spread, deviation, related = WORLDS[world]
+    spread, deviation, related = (WORLDS | LITTLE)[world]
     R, B = map(int, size.split(" x "))
     rng = np.random.default_rng([seed, R, B, classes])
     stratum, (low, high) = np.repeat(np.arange(R), B), SHARES[minority]
@@ -103,12 +113,24 @@ def goodman_rates(d, strata=None):
     return total / members.sum(axis=0)[:, None]
 
 
-def debiased_rates(d, alpha=1.0, folds=10):
+#: Penalties of the interactions that the debiased estimator tries.
+ALPHAS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+
+
+def left_out_error(F, Y, penalty):
+    """Mean squared error of a ridge for each place by the fit to the others."""
+    hat = F @ np.linalg.solve(F.T @ F + np.diag(penalty), F.T)
+    gaps = (Y - hat @ Y) / (1 - np.diag(hat))[:, None]
+    return (gaps**2).mean()
+
+
+def debiased_rates(d, folds=10):
     r"""The debiased estimator of McCartan and Kuriwaki with indicators of strata as covariates, and standard errors.
 
     With shares x of the groups, covariates b and people N of a place, :math:`\theta_g = E[N x_g \eta_g(b)] / E[N x_g]`
     is estimated by the mean of :math:`N x_g \hat\eta_g(b) / E[N x_g] + \hat\alpha_g (y - \hat\eta(x, b))`: a ridge
-    on :math:`x \otimes b`, its Riesz representer on the same columns, both from other folds.
+    on :math:`x \otimes b`, its Riesz representer on the same columns, both from other folds. The penalty of the
+    interactions is the one of `ALPHAS` with the smallest error for places that are left out.
 
     Returns
     -------
@@ -125,7 +147,8 @@ def debiased_rates(d, alpha=1.0, folds=10):
 
     F, alone = design(X), [design(np.eye(G)[[g] * len(X)]) for g in range(G)]
     weight = N / N.mean(axis=0)
-    penalty = np.tile(np.append(1e-6, np.full(b.shape[1], alpha)), G)
+    penalties = [np.tile(np.append(1e-6, np.full(b.shape[1], a)), G) for a in ALPHAS]
+    penalty = min(penalties, key=lambda some: left_out_error(F, Y, some))
     psi = np.zeros((len(X), G, Y.shape[1]))
     for seen, out in KFold(folds, shuffle=True, random_state=0).split(X):
         scaled = F / np.sqrt(penalty)
@@ -160,10 +183,52 @@ def as_margins(d):
     return ecological.Margins(members, classes, np.zeros(len(members), int), total[None])  # fmt: skip
 
 
+def contrasts(rates):
+    """Differences of two groups and of two classes, and shares among two of three classes, with their ends.
+
+    Parameters
+    ----------
+    rates : EcologicalRates
+
+    Returns
+    -------
+    DataFrame
+        A row per contrast, ``value`` and the ends of interval and band.
+    """
+    groups, classes = (rates.table.index.unique(level).tolist() for level in (0, 1))
+    some = [
+        rates.difference(groups=groups[1::-1]),
+        rates.difference(classes=classes[:-3:-1]),
+    ]
+    if len(classes) > 2:
+        some.append(rates.among(classes[-2:]))
+    names = {"difference": "value", "rate": "value"}
+    return pd.concat([table.rename(columns=names) for table in some])
+
+
+def true_contrasts(d):
+    """The values of `contrasts` from the cells."""
+    cells = d.cells.sum(axis=0)
+    rates = cells / cells.sum(axis=1, keepdims=True)
+    parts = [rates[1] - rates[0], rates[:, -1] - rates[:, -2]]
+    if cells.shape[1] > 2:
+        two = cells[:, -2:] / cells[:, -2:].sum(axis=1, keepdims=True)
+        parts.append(two.ravel())
+    return np.concatenate(parts)
+
+
+def overstated(rates, d):
+    """By how much rates overstate the difference of the first two groups, mean over classes."""
+    shape = (d.cells.shape[1], -1)
+    gaps = [np.abs(np.subtract(*np.reshape(x, shape)[:2])) for x in (rates, d.truth)]
+    return np.mean(gaps[0] - gaps[1])
+
+
 def rivals(cell, seed):
     """Mean absolute error of each method over all rates, and how often its 95 % interval holds one."""
-    name = cell["table"]
-    d = PUBLISHED[name]() if name in PUBLISHED else made(name, "20 x 20", cell["minority"], 2, seed)  # fmt: skip
+    name, options = cell["table"], {k: cell[k] for k in ("minority", "classes")}
+    read = PUBLISHED.get(name, lambda: made(name, "20 x 20", **options, seed=seed))
+    d = read()
     strata = d.strata if len(np.unique(d.strata)) > 1 else None
     with warnings.catch_warnings(action="ignore"):
         one = ecological_rates(d.groups, d.classes)
@@ -174,10 +239,11 @@ def rivals(cell, seed):
         "Goodman": goodman_rates(d).ravel(),
         "Goodman by stratum": goodman_rates(d, strata).ravel(),
         "debiased": rates.ravel(),
-        "one rate": one.table["rate"],
-        "strata": own.table["rate"],
+        "one rate": one.table["rate"].to_numpy(),
+        "strata": own.table["rate"].to_numpy(),
     }
     row = {key: np.abs(value - d.truth).mean() for key, value in found.items()}
+    row |= {f"gap {key}": overstated(value, d) for key, value in found.items()}
     row["debiased inside"] = (np.abs(rates.ravel() - d.truth) <= half).mean()
     row["debiased width"] = 2 * half.mean()
     for label, table in (("one rate", one.table), ("strata", own.table)):
@@ -185,9 +251,35 @@ def rivals(cell, seed):
             row[f"{label} {kind}"] = hits(table, d.truth, ends).mean()
             width = table[f"{ends}high"] - table[f"{ends}low"]
             row[f"{label} {kind} width"] = width.mean()
+    table, truth = contrasts(own), true_contrasts(d)
+    row["contrast error"] = np.abs(table["value"] - truth).mean()
+    row["contrast inside"] = hits(table, truth).mean()
+    row["contrast band"] = hits(table, truth, "band_").mean()
     return {key: round(float(value), 6) for key, value in row.items()}
 
 
+def gain(cell, seed):
+    """One row: what held-out places say of the strata, and errors and widths with them and without."""
+    d = made(cell["world"], cell["size"], cell["minority"], 2, seed)
+    strata = d.strata
+    if cell["strata"] == "random":
+        strata = np.random.default_rng(seed).permutation(strata)
+    with warnings.catch_warnings(action="ignore"):
+        one = ecological_rates(d.groups, d.classes)
+        own = ecological_rates(d.groups, d.classes, strata=strata)
+        gain = own.gain_of_strata()
+    row = {"gain": gain["gain"], "in errors": gain["gain"] / gain["error"]}
+    for label, table in (("", own.table), ("one rate ", one.table)):
+        row[f"{label}error"] = np.abs(table["rate"] - d.truth).mean()
+        row[f"{label}width"] = (table["high"] - table["low"]).mean()
+    row["moved"] = np.abs((own.table["rate"] - one.table["rate"]) / own.table["error"]).max()  # fmt: skip
+    return {key: round(float(value), 6) for key, value in row.items()}
+
+
+GAIN = cells(
+    world=["one rate", *LITTLE, "by stratum", "places differ"],
+    size=["5 x 40", "20 x 6", "50 x 3"], minority=[*SHARES], strata=["as made", "random"],
+)  # fmt: skip
 TWO = cells(world=[*WORLDS], size=SIZES, minority=[*SHARES], classes=[2])
 THREE = cells(world=["by stratum", "places differ"], size=["20 x 6"], minority=[*SHARES], classes=[3])  # fmt: skip
 TABLES = [
@@ -196,8 +288,16 @@ TABLES = [
         "whether intervals and bands of rates hold, by stratum and in all", "interval",
     ),
     Table(
-        "ecological_rivals", "rivals-1",
-        [*cells(table=[*PUBLISHED], minority=["-"]), *cells(table=[*WORLDS], minority=[*SHARES])],
+        "ecological_rivals", "rivals-2",
+        [
+            *[{"table": name, "minority": "-", "classes": 3 if name == "senc" else 2} for name in PUBLISHED],
+            *cells(table=[*WORLDS], minority=[*SHARES], classes=[2]),
+            *cells(table=[*WORLDS], minority=["large"], classes=[3]),
+        ],
         rivals, "rates of groups by five estimates, on published and made tables", "strata",
+    ),
+    Table(
+        "ecological_gain", "gain-1", [c for c in GAIN if c["world"] != "one rate" or c["strata"] == "as made"],
+        gain, "whether held-out places tell strata that help from strata made up at random", "in errors",
     ),
 ]  # fmt: skip
