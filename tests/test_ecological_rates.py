@@ -384,6 +384,23 @@ def test_sentences_and_pictures_of_differences_and_shares():
     assert_allclose(alone["estimate"][both], rates.table["rate"][both])
 
 
+def test_an_interval_of_a_random_correlation_is_no_narrower_than_the_band():
+    """Hits and widths of the page: a normal correlation with a standard deviation of 0.1 and 0.2, to first order."""
+    d = senc_table()
+    rates = ecological_rates(d.groups, d.classes, strata=d.strata)
+    joint, t = rates.joint, rates.table
+    quantity = _joint.all_rates(joint.margins)
+    g = quantity.gradient(joint.parts[0].cells.sum(axis=0)) @ joint.margins.contrasts
+    slopes = np.linalg.norm(g.reshape(len(g), -1) @ joint.responses, axis=1)
+    for sd, hits, wide in ((0.1, 5, 0.030), (0.2, 9, 0.051)):
+        moved = sd * joint.deviation * slopes / np.sqrt(2)
+        half = 1.96 * np.sqrt(t["error"] ** 2 + moved**2)
+        assert (np.abs(t["rate"] - d.truth) <= half).sum() == hits
+        assert_allclose(2 * half.mean(), wide, atol=0.001)
+        band = rates.with_correlation(sd).table
+        assert (band["band_high"] - band["band_low"]).mean() < wide + 0.001
+
+
 @WIDE
 def test_the_workflow_that_readers_copy_goes_from_two_files_to_sentences(tmp_path, monkeypatch, capsys):  # fmt: skip
     page = (BOOK / "src" / "ecological.md").read_text()
