@@ -284,7 +284,7 @@ class AOCKernelKMeans(LLPClassifier):
     def _fit(self, data):
         data = data.before or data  # known labels are held, not read as bags
         precomputed = self.kernel == "precomputed"
-        order = np.arange(len(data.X)) if precomputed else row_order(data.X)
+        order = np.arange(len(data.X)) if precomputed else row_order(data)
         X, bags, P = data.X[order], data.bags[order], data.proportions
         fixed = None if data.labels is None else data.labels[order]
         self.X_fit_, self.gamma_ = X, kernel_coefficient(self.gamma, X)

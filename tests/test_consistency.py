@@ -582,6 +582,24 @@ def test_numbers_that_a_float_cannot_tell_apart_are_refused_as_bags():
         MeanMap().fit(X, single, {2**24: 0.2, 2**24 + 1: 0.5, 2**24 + 2: 0.8})
 
 
+#: Settings with which first guesses lead to different answers.
+STARTS = {
+    "AOCKernelKMeans": {"n_init": 1}, "AlterSVM": {"n_init": 1, "C_p": 0.1}, "EMLR": {"init": "random"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_equal_rows_of_several_bags_may_stand_in_any_order(name):
+    """A first guess is drawn per row, so that rows need an order of their own."""
+    few = np.round(X)
+    for seed in range(3):
+        model = FITTED[name](random_state=seed, **STARTS[name])
+        wanted = scores(model.fit(few, BAGS, P), few)
+        turn = np.random.default_rng(seed).permutation(len(few))
+        answer = scores(model.fit(few[turn], BAGS[turn], P), few)
+        np.testing.assert_allclose(answer, wanted, atol=1e-8)
+
+
 # --- fits in threads ------------------------------------------------------------------------------------------------
 
 

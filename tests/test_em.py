@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 from llpbook import MeanMap, em
 from llpbook._counts import label_by_counts, whole_counts
 from llpbook._linear import bag_counts
-from llpbook.base import NotIdentifiableError, class_scores, row_order
+from llpbook.base import NotIdentifiableError, class_scores, read_bags, row_order
 from llpbook.count_likelihood import CountLogistic, count_posterior
 from llpbook.em import EMLR
 from llpbook.proportions import label_proportions
@@ -179,7 +179,7 @@ def test_every_iteration_descends_and_the_end_is_a_fixed_point(n_classes):
 
 def slow_em(X, bags, P, C, start, seed):
     """The obvious version: scikit-learn fits from scratch, every bag is sorted."""
-    order = row_order(X)
+    order = row_order(read_bags(X, bags, P))
     X, observed = X[order], bag_counts(bags[order], P)
     counts = whole_counts(observed.shares, observed.sizes)
     y, rng = np.empty(len(X), int), np.random.RandomState(seed)

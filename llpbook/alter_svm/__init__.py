@@ -163,7 +163,7 @@ class AlterSVM(KernelClassifier):
         best, starts = minimize(
             Z, data.bags, data.proportions[:, 1], self.C, penalties,
             intercept=self.fit_intercept, annealing=self.annealing, scores=scores,
-            n_init=self.n_init, order=row_order(data.X), seed=self.random_state,
+            n_init=self.n_init, order=row_order(data), seed=self.random_state,
             n_jobs=self.n_jobs, progress=progress.step,
         )  # fmt: skip
         self.labels_ = np.empty(len(data.bags), self.classes_.dtype)

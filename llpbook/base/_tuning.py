@@ -48,21 +48,29 @@ def feature_free_order(shares, sizes, means):
     return order[canonical_order(keys)]
 
 
-def row_order(X):
-    """Order of rows that does not depend on the order of X; faster than `canonical_order`, and for sparse X too.
+def row_order(data):
+    """Order of the rows of bags that does not depend on theirs; faster than `canonical_order`, and for sparse X too.
 
     Rows are sorted by their inner product with a fixed random vector, summed in the order of the features, so that
-    equal rows, and no others, have equal keys.
+    equal rows, and no others, have equal keys. Equal rows follow the `feature_free_order` of their bags, then their
+    labels.
 
     Parameters
     ----------
-    X : ndarray or sparse array, shape (n, n_features)
+    data : BagData
 
     Returns
     -------
     ndarray of int, shape (n,)
     """
-    return np.argsort(row_keys(X), kind="stable")
+    keys = row_keys(data.X)
+    order = np.argsort(keys, kind="stable")
+    if (np.diff(keys[order]) > 0).all():
+        return order
+    means = data.bag_means(data.X)
+    bags = np.argsort(feature_free_order(data.proportions, data.bag_sizes, means))
+    labels = np.zeros(len(keys)) if data.labels is None else data.labels
+    return np.lexsort((labels, bags[data.bags], keys))
 
 
 def thin(X, max_points):

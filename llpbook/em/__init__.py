@@ -371,7 +371,7 @@ class EMLR(LLPClassifier):
     def _fit(self, data):
         if self.soft and not has_fit_parameter(self._base(), "sample_weight"):
             raise ValueError("soft=True needs an estimator that takes sample_weight")
-        order = row_order(data.X)
+        order = row_order(data)
         X, observed = data.X[order], bag_counts(data.bags[order], data.proportions)
         counts = whole_counts(observed.shares, observed.sizes)
         rng = check_random_state(self.random_state)
