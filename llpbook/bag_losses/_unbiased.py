@@ -229,8 +229,8 @@ def pair_bags(shares):
 
     Of an even number of bags no other pairing has a larger sum of squared differences. Of an odd number, the bag in the
     middle is paired with that of the largest share, which then is in two pairs, with half the weight in each. Among
-    equal shares the number of the bag decides: other numbers may pair them otherwise, and change some labels (12 % in
-    twenty bags of ten).
+    equal shares the number of the bag decides, and of known labels, which are bags of one, the order of the rows:
+    other numbers may pair them otherwise, and change some labels (12 % in twenty bags of ten).
 
     Parameters
     ----------
