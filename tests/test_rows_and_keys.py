@@ -704,3 +704,13 @@ def test_noisy_shares_are_not_searched_for_totals(recwarn):
     model = CountLogistic(proportion_noise="laplace", proportion_errors=errors)
     model.fit(2 * np.random.default_rng(0).normal(size=(200, 1)), bags, shares)
     assert not [w for w in recwarn if w.category is RuntimeWarning]
+
+
+def test_bags_that_a_bootstrap_draws_twice_are_no_cells():
+    """Their rows are equal in two bags, which is more even than chance, where the shares are no counts."""
+    rng = np.random.default_rng(0)
+    bags, X = rng.integers(0, 12, 600), rng.normal(size=(600, 2))
+    shares = np.linspace(0.1, 0.9, 12)
+    options = {"n_resamples": 4, "random_state": 0}
+    drawn = bag_bootstrap(MeanMap(), X, bags, shares, lambda m: m.coef_, **options)
+    assert drawn.failed == 0 and len(drawn.replicates) == 4

@@ -19,10 +19,13 @@ from llpbook import (
     CountLogistic,
     LLPGridSearchCV,
     MeanMap,
+    SplitBagKFold,
     bag_bootstrap,
     bag_report,
+    check_margins,
     fit_chunks,
     identifiability,
+    proportion_scorer,
     recommend,
     sample_bags,
 )
@@ -340,6 +343,45 @@ def test_chunks_may_be_foreign_tables(kind):
     hole.iloc[3, 1] = np.nan
     with pytest.raises(ChunkError, match=r"(?s)chunk 1.*missing values"):
         fit_chunks(CountLogistic(), [chunks[0], TYPES[kind](hole)], p, **options)
+
+
+@foreign
+def test_splitters_and_scorers_read_foreign_tables(kind):
+    """Also where shares are no counts, so that the rows are compared with one another."""
+    table, frame, bags, p = numbers(kind)
+    keys = TYPES[kind](pd.DataFrame({"bag": bags}))["bag"]
+    found = [
+        [
+            test.tolist()
+            for _, test in SplitBagKFold(3, random_state=0).split(X, groups=groups)
+        ]
+        for X, groups in ((table, keys), (frame, bags))
+    ]
+    assert found[0] == found[1]
+    p = np.clip(p + 0.013, 0, 1)
+    model = CountLogistic().fit(frame, bags, p)
+    score = proportion_scorer(p)
+    assert score(model, table, keys) == score(model, frame, bags)
+
+
+def test_a_plan_of_counts_and_a_struct_are_named():
+    margins = pd.DataFrame({"a": [3, 2], "b": [4, 5]})
+    lazy = plan("LazyFrame", "collect")
+    with pytest.raises(ValueError, match=r"groups is a LazyFrame.*groups\.collect\(\)"):
+        check_margins(lazy, margins)
+    with pytest.raises(
+        ValueError, match=r"classes is a LazyFrame.*classes\.collect\(\)"
+    ):
+        check_margins(margins, lazy)
+    struct = pd.DataFrame({"x": [1.0, 2.0], "pair": [[1, 2], [3, 4]]})
+    struct = Frame(struct)
+    struct.frame["pair"] = struct.frame["pair"].astype(object)
+    with pytest.raises(ValueError, match="pair"):
+        CountLogistic().fit(struct, [0, 1], [0.2, 0.8])
+    pl = pytest.importorskip("polars")
+    struct = pl.DataFrame({"x": [1.0, 2.0], "pair": [{"a": 1}, {"a": 2}]})
+    with pytest.raises(ValueError, match="pair"):
+        CountLogistic().fit(struct, [0, 1], [0.2, 0.8])
 
 
 def test_a_data_set_of_arrow_is_its_fragments(tmp_path):

@@ -277,6 +277,11 @@ def _holds_text(column):
     )
 
 
+def _holds_several(column):
+    """True if an entry of a column is a list, a dict or an array."""
+    return any(np.iterable(value) and not isinstance(value, str) for value in column)
+
+
 TIMES = "times; subtract a date and divide by a unit to make them numbers"
 
 
@@ -311,6 +316,9 @@ def explain(X, error):
         TIMES: [c for c in columns if c.dtype.kind in "mM"],
         "text; put a OneHotEncoder in front, in a ColumnTransformer": [
             c for c in columns if _holds_text(c)
+        ],
+        "several values in an entry; make a column of each": [
+            c for c in columns if c.dtype == object and _holds_several(c)
         ],
         "missing values (NaN); put a SimpleImputer in front": [
             c for c in columns if c.isna().any()

@@ -5,6 +5,7 @@ import pandas as pd
 from scipy.stats import poisson
 
 from ._rows import whole
+from ._tables import as_frame
 
 #: Rows are cells if rows in random bags would have as few equal pairs in a bag with a smaller probability than this.
 CHANCE = 1e-4
@@ -76,6 +77,7 @@ def pairs(sizes):
 
 def row_kinds(X):
     """The number of the kind of each row, equal rows being of a kind; None where most rows differ."""
+    X = as_frame(X)
     if not hasattr(X, "shape") or len(X.shape) != 2 or not X.shape[1]:
         return None
     step = max(1, X.shape[0] // PROBE)

@@ -51,7 +51,9 @@ def as_frame(table, columns=None):
         return table
     if type(table).__module__.startswith("polars"):  # whose own way needs pyarrow
         names = [c for c in table.columns if columns is None or c in columns]
-        return pd.DataFrame({name: table[name].to_numpy() for name in names})
+        values = ((name, table[name].to_numpy()) for name in names)
+        # an entry may be a list or a struct
+        return pd.DataFrame({n: v if v.ndim == 1 else list(v) for n, v in values})
     if columns is not None and hasattr(table, "column_names"):
         table = table.select([c for c in table.column_names if c in columns])
     return table.to_pandas()

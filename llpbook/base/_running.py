@@ -114,6 +114,11 @@ def _users_frame(frame):
     return outside or frame
 
 
+def is_comparing():
+    """True where fits are `comparing`, to bags that were checked before."""
+    return _comparing.get()
+
+
 @contextmanager
 def comparing(are_compared=True):
     """Within this context fits are compared with one another, and warn of nothing that concerns a single one.

@@ -6,7 +6,15 @@ import numpy as np
 import pandas as pd
 
 from .._counts import whole_counts
-from .._input import SURE, as_frame, named_totals, numbers, quote, sums_of_rows
+from .._input import (
+    SURE,
+    as_frame,
+    named_totals,
+    numbers,
+    quote,
+    refuse_lazy,
+    sums_of_rows,
+)
 from .._printed import Printed
 
 #: Rows of a print for one kind of problem.
@@ -194,6 +202,7 @@ def read_counts_of_places(table, name):
     -------
     DataFrame
     """
+    refuse_lazy(name, table)
     frame = as_frame(table)
     pandas = name if frame is table else f"{name}.to_pandas()"
     table = frame
