@@ -552,8 +552,8 @@ def tomography(
     --------
     >>> from llpbook.uncertainty import tomography
     >>> tomography([0, 0, 0, 0], [0.75], [True, True, True, False])[["low", "high", "rest_low"]].round(2)
-        low  high  rest_low
-    0  0.67   1.0       0.0
+    class 1   low  high  rest_low
+    0        0.67   1.0       0.0
     """
     both_or_neither(model=model, X=X)
     data = read_shares(model, X, bags, proportions, counts=counts)
