@@ -384,6 +384,17 @@ def test_sentences_and_pictures_of_differences_and_shares():
     assert_allclose(alone["estimate"][both], rates.table["rate"][both])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("table", ["senc", "robinson"])
+def test_no_penalty_makes_the_debiased_estimator_better_than_strata(table, monkeypatch):
+    d = strata.PUBLISHED[table]()
+    rates = ecological_rates(d.groups, d.classes, strata=d.strata).table["rate"]
+    for alpha in (0.1, 1.0, 3.0):
+        monkeypatch.setattr(strata, "ALPHAS", (alpha,))
+        debiased = strata.debiased_rates(d)[0].ravel()
+        assert np.abs(debiased - d.truth).mean() > np.abs(rates - d.truth).mean()
+
+
 def test_an_interval_of_a_random_correlation_is_no_narrower_than_the_band():
     """Hits and widths of the page: a normal correlation with a standard deviation of 0.1 and 0.2, to first order."""
     d = senc_table()

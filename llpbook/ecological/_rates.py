@@ -265,8 +265,7 @@ class EcologicalRates(Printed):
             [
                 f"Rates in {len(m.groups)} groups from {where}, {m.sizes.sum():,.0f} people",
                 self.table.round(3).to_string(),
-                f"low, high: {100 * self.level:g} % interval if the rates of a group in the places of a stratum have "
-                "no relation to its share",
+                f"low, high: {100 * self.level:g} % interval if, within a stratum, rates of a group do not depend on its share",
                 f"band: the same for correlations up to {self.correlation:g} of the two",
                 "least, most: bounds without an assumption",
             ]
