@@ -2,7 +2,7 @@
 
 ``python ecological_beside_pyei.py FOLDER TABLE`` in an environment with PyEI (here 1.1.4) appends rows to
 ``FOLDER/rates.csv``: two chains of 500 draws after 500 of tuning, of the model of King, Rosen and Tanner (1999) with a
-Pareto prior for two groups and classes, of the multinomial-Dirichlet model for more.
+Pareto prior for two groups and classes, of the multinomial-Dirichlet model for more (``senc``: 300 draws after 300).
 """
 
 import sys

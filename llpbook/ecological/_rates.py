@@ -265,7 +265,7 @@ class EcologicalRates(Printed):
             [
                 f"Rates in {len(m.groups)} groups from {where}, {m.sizes.sum():,.0f} people",
                 self.table.round(3).to_string(),
-                f"low, high: {100 * self.level:g} % interval if, within a stratum, rates of a group do not depend on its share",
+                f"low, high: {100 * self.level:g} % interval if rates do not depend on shares within a stratum",
                 f"band: the same for correlations up to {self.correlation:g} of the two",
                 "least, most: bounds without an assumption",
             ]
