@@ -361,7 +361,8 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
         Weights: the shares of the bag; refined by distances to the class means; refined by the classifier itself.
     logits : {"posterior", "linear"}, default "posterior"
         WWS takes the soft-max of the discriminant scores ("posterior"), or of their part that is linear in x, with the
-        origin at the mean of the classes ("linear", eq. 7 to the letter). Predictions use the discriminant scores.
+        origin at the mean of the classes ("linear", eq. 7 to the letter). Predictions use the discriminant scores. It
+        does not act with another scheme.
     shrinkage : float in [0, 1], optional
         Shrinkage of the covariance within classes towards a multiple of the identity.
     max_iter : int, default 300

@@ -36,7 +36,7 @@ from ._kernels import (
     kernel_features,
     refuse_indefinite,
 )
-from ._keys import quote
+from ._keys import places_of, quote
 from ._parameters import constraints
 from ._rounded import (
     BY_CHANCE,

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_array
 
-from ._keys import explain_key, quote
+from ._keys import explain_key, places_of, quote
 from ._tables import as_frame, refuse_lazy
 
 
@@ -485,7 +485,7 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None, X=None):
             )
         return check_codes(values, n_bags, there=True)[0].astype(np.intp)
     refuse_rounded("bags", values)
-    codes = bag_labels.get_indexer(pd.Index(values, tupleize_cols=False))
+    codes = places_of(bag_labels, pd.Index(values, tupleize_cols=False))
     if (codes < 0).any():
         lost = pd.unique(values[codes < 0])
         n_names = len(pd.unique(values))
@@ -527,7 +527,7 @@ def check_labels(labels, classes, n_instances, X=None):
         )
     values = values.astype(object)
     unknown = np.array([v == -1 or (turned and v == "-1") for v in values.tolist()])
-    columns = pd.Index(classes).get_indexer(pd.Index(values))
+    columns = places_of(pd.Index(classes), pd.Index(values))
     columns[unknown] = -1
     if ((columns < 0) & ~unknown).any():
         bad = values[(columns < 0) & ~unknown][0]

@@ -5,6 +5,7 @@ import re
 import unicodedata
 
 import numpy as np
+import pandas as pd
 
 #: Keys that are looked at for one that resembles the missing one.
 LOOKED_AT = 20_000
@@ -127,3 +128,16 @@ def kind(key):
     if is_number(key):
         return "a number"
     return "text" if isinstance(key, str) else f"a {type(key).__name__}"
+
+
+#: Types of an index that read text as one of their values: "01/02/2020" as a date of January.
+_READ_TEXT = {
+    pd.DatetimeIndex, pd.TimedeltaIndex, pd.PeriodIndex, pd.CategoricalIndex,
+}  # fmt: skip
+
+
+def places_of(keys, names):
+    """Place of each name among the keys, -1 for none. Text is no date, though pandas would read it as one."""
+    if type(keys) is not type(names) and {type(keys), type(names)} & _READ_TEXT:
+        keys, names = keys.astype(object), names.astype(object)
+    return keys.get_indexer(names)

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from ._keys import quote
+from ._keys import places_of, quote
 
 #: Shares that are the same in all rows of each bag are shares of rows, unless rows in random order are so likely.
 CHANCE = 1e-3
@@ -37,7 +37,7 @@ def refuse_shares_of_rows(proportions, matrix, keys, bags, values, X=None):
     codes, names = pd.factorize(values)
     n_rows, n_bags, n_shares = len(codes), len(names), len(matrix)
     names = pd.Index(names, tupleize_cols=False)
-    by_bag = None if keys is None else keys.get_indexer(names)
+    by_bag = None if keys is None else places_of(keys, names)
     named = by_bag is not None and bool((by_bag >= 0).all())
     if named and n_bags == n_shares and n_bags < n_rows:
         return
@@ -48,7 +48,11 @@ def refuse_shares_of_rows(proportions, matrix, keys, bags, values, X=None):
     every = bool((places >= 0).all())
     if named and every and same(matrix[by_bag[codes]], matrix[places]).all():
         return  # bags are numbered as rows are
-    by_index = keys is not None and index is not None and bool(keys.isin(index).any())
+    by_index = (
+        keys is not None
+        and index is not None
+        and bool((places_of(keys, index) >= 0).any())
+    )
     pandas = isinstance(proportions, pd.Series | pd.DataFrame)
     of_table = pandas and by_index and every and keys.name == index.name
     if n_bags == n_rows:
@@ -112,7 +116,7 @@ def index_of_rows(bags, X):
 def places_by_row(keys, index, n_shares, n_rows):
     """The entry of the shares for each row, by index or, if there are as many, by order; None if there is neither."""
     if keys is not None and index is not None:
-        places = keys.get_indexer(index)
+        places = places_of(keys, index)
         if (places >= 0).any():
             return places
     return np.arange(n_rows) if n_shares == n_rows else None

@@ -6,7 +6,7 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import gen_batches
 
-from .._input import check_bags, check_column, check_flag
+from .._input import check_bags, check_column, check_flag, places_of
 from ..proportions import averaging_matrix, label_proportions
 from ._numbers import expit
 from ._steps import check_fitted_to_bags, last_step
@@ -110,9 +110,9 @@ def predict_proportions(estimator, X, bags, n_bags=None, soft=False, *, counts=N
         return bag_shares(predicted, codes, n_bags, classes, counts)
     occurring = pd.Index(pd.factorize(values, sort=True)[1], tupleize_cols=False)
     fitted = pd.Index([] if keys is None else keys, tupleize_cols=False)
-    fitted = fitted[fitted.isin(occurring)]
-    names = fitted.append(occurring[~occurring.isin(fitted)])
-    codes = names.get_indexer(pd.Index(values, tupleize_cols=False))
+    fitted = fitted[places_of(occurring, fitted) >= 0]
+    names = fitted.append(occurring[places_of(fitted, occurring) < 0])
+    codes = places_of(names, pd.Index(values, tupleize_cols=False))
     shares = bag_shares(predicted, codes, len(names), classes, counts)
     return pd.DataFrame(shares, names, classes)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from .._input import check_column, numbers, quote
+from .._input import check_column, numbers, places_of, quote
 from ..base import NotIdentifiableError
 from ._strata import Margins
 
@@ -93,7 +93,7 @@ def _read_counts(argument, table):
 
 def _matched(places, others):
     """Rows of the second table in the order of the places of the first."""
-    rows = others.get_indexer(places)
+    rows = places_of(others, places)
     if (rows < 0).any() or len(others) != len(places):
         lost = places[rows < 0] if (rows < 0).any() else others.difference(places)
         raise ValueError(
@@ -115,7 +115,7 @@ def _read_strata(strata, places, n):
             )
         strata = places.get_level_values(strata)
     elif isinstance(strata, pd.Series) and places is not None:
-        rows = strata.index.get_indexer(places)
+        rows = places_of(strata.index, places)
         if (rows < 0).any():
             raise ValueError(
                 f"strata has no entry for place {quote(places[rows < 0][0])}"

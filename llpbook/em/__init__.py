@@ -263,8 +263,8 @@ class EMLR(LLPClassifier):
     Parameters
     ----------
     C : float, default 1.0
-        Of the logistic regression, as in scikit-learn. No value is good everywhere: choose it by the shares of
-        held-out bags.
+        Of the logistic regression, as in scikit-learn; it does not act where ``estimator`` is given. No value is good
+        everywhere: choose it by the shares of held-out bags.
     estimator : None or classifier, default None
         In the place of logistic regression, cloned once and fitted in each iteration; it must have ``predict_proba`` or
         ``decision_function`` (a column per class), and for ``soft=True`` take ``sample_weight``.

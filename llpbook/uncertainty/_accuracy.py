@@ -8,7 +8,14 @@ import numpy as np
 import pandas as pd
 from scipy.special import logit
 
-from .._input import ArrayLike, Matrix, Proportions, check_column, read_counts
+from .._input import (
+    ArrayLike,
+    Matrix,
+    Proportions,
+    check_column,
+    places_of,
+    read_counts,
+)
 from .._linear import bag_counts
 from ..base import check_fitted_to_bags, error_covariances, last_step, read_bags, warn
 from ..count_likelihood import posterior
@@ -293,7 +300,7 @@ def accuracy_bounds(
     n_rows = len(data.bags if data.kept is None else data.kept)
     labels = check_column("predicted", predicted, n_rows, bags)
     labels = labels if data.kept is None else labels[data.kept]
-    codes = pd.Index(data.classes).get_indexer(pd.Index(labels))
+    codes = places_of(pd.Index(data.classes), pd.Index(labels))
     if (codes < 0).any():
         strange = labels[codes < 0].tolist()[0]
         raise ValueError(
