@@ -57,6 +57,7 @@ from llpbook import (
 )
 from llpbook.base import LLPWarning, check_learner, flat_steps, predict_proportions
 from llpbook.base._steps import label_readers
+from llpbook.uncertainty import expected_accuracy
 
 
 def problem(n_bags=40, size=15, d=8, seed=0):
@@ -248,6 +249,7 @@ def uses(model, X, bags, p):
         lambda: bag_report(model, X, bags, p),
         lambda: predict_proportions(model, X, bags),
         lambda: proportion_scorer(p)(model, X, bags),
+        lambda: expected_accuracy(model, X),
     ]
 
 
@@ -269,7 +271,7 @@ def test_a_plain_pipeline_says_nothing_but_what_is_asked_of_it_later_does():
 def test_a_pipeline_that_saw_labels_is_left_alone():
     X, y, bags, p = problem()
     supervised = make_pipeline(SelectKBest(k=3), LogisticRegression()).fit(X, y)
-    voting = VotingClassifier(CLASSIFIERS).fit(X, y)
+    voting = VotingClassifier(CLASSIFIERS, voting="soft").fit(X, y)
     frozen = CalibratedClassifierCV(FrozenEstimator(CountLogistic().fit(X, bags, p)))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
