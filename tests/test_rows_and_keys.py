@@ -39,6 +39,7 @@ from llpbook.uncertainty import (
     accuracy_bounds,
     bag_report,
     coefficient_table,
+    expected_accuracy,
     group_rate_bounds,
     plot_tomography,
     tomography,
@@ -624,6 +625,20 @@ def test_a_subtotal_without_a_name_is_refused():
         fitted_cells(long, shares)
 
 
+def test_subtotals_in_a_block_are_refused():
+    regions = [slice(0, 30, 2), slice(1, 30, 2)]  # not side by side
+    long, shares = with_totals(["North", "South"], regions)
+    match = "bags 'North', 'South' together are the sum of 30 other bags"
+    with pytest.raises(ValueError, match=match):
+        fitted_cells(long, shares)
+    long, shares = with_totals(["North", "South", "State"], [*regions, slice(30)])
+    with pytest.raises(ValueError, match="bag 'State' is the sum of 2 other bags"):
+        fitted_cells(long, shares)
+    twice = pd.concat([long[long["n"] > 0].head(60)] * 2)  # two years of one table
+    twice["bag"] = np.repeat(range(60), 2)
+    fitted_cells(twice, np.tile(shares[:30], 2))
+
+
 def test_round_sizes_and_shares_agree_by_chance():
     sizes, shares = [100, 100, 200, 400], [0.3, 0.5, 0.4, 0.6]
     bags = np.repeat(range(4), sizes)
@@ -714,3 +729,44 @@ def test_bags_that_a_bootstrap_draws_twice_are_no_cells():
     options = {"n_resamples": 4, "random_state": 0}
     drawn = bag_bootstrap(MeanMap(), X, bags, shares, lambda m: m.coef_, **options)
     assert drawn.failed == 0 and len(drawn.replicates) == 4
+
+
+def of_six_cells():
+    """Each of six kinds of rows once in each bag, and the shares of the bags."""
+    rng = np.random.default_rng(0)
+    T = pd.DataFrame(
+        [(b, s, e) for b in range(30) for s in (0, 1) for e in range(3)],
+        columns=["bag", "sex", "edu"],
+    )
+    n = pd.Series(rng.integers(5, 200, 180))
+    ones = pd.Series(rng.binomial(n, 0.3 + 0.2 * T["sex"] + 0.1 * T["edu"]))
+    return T, n, ones.groupby(T["bag"]).sum() / n.groupby(T["bag"]).sum()
+
+
+@pytest.mark.filterwarnings("default::llpbook.base.LLPWarning")
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda T, P, **k: tomography(T["bag"], P, T["sex"] == 1, **k),
+        lambda T, P, **k: group_rate_bounds(T["bag"], P, T["sex"], **k),
+        lambda T, P, **k: bag_report(of_cells(), T[["sex", "edu"]], T["bag"], P, **k),
+        lambda T, P, **k: expected_accuracy(
+            of_cells(), T[["sex", "edu"]], bags=T["bag"], proportions=P, **k
+        ),
+        lambda T, P, **k: tomography(
+            T["bag"], P, T["sex"] == 1, model=of_cells(), X=T[["sex", "edu"]], **k
+        ),
+    ],
+)
+def test_groups_of_cells_and_models_of_cells_want_counts(call):
+    T, n, P = of_six_cells()
+    with pytest.raises(ValueError, match="counts is missing: the 180 rows"):
+        call(T, P)
+    call(T, P, counts=n)
+    mixed = T.assign(bag=np.random.default_rng(0).permutation(T["bag"]))
+    call(mixed, P.round(2))  # people in random bags, with estimated shares
+
+
+def of_cells():
+    T, n, P = of_six_cells()
+    return CountLogistic(10.0).fit(T[["sex", "edu"]], T["bag"], P, counts=n)

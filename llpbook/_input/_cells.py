@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from scipy.special import gammaln
 from scipy.stats import poisson
 
 from ._rows import whole
@@ -11,6 +12,8 @@ from ._tables import as_frame
 CHANCE = 1e-4
 #: Rows that are looked at first, and the part of them that differ where nearly all rows do.
 PROBE, MOSTLY = 400, 0.95
+#: Of more kinds of rows the pairs decide alone.
+MOST_KINDS = 100
 
 
 #: What to do, where a function takes counts, and where it does not.
@@ -51,6 +54,7 @@ def refuse_cells(X, codes, matrix=None, remedy=GIVE):
     In a table of cells each bag has each kind of row once. Instances whose order is chance have about
     :math:`\\binom{n}{2}^{-1} \\sum_k \\binom{n_k}{2} \\sum_d \\binom{N_d}{2}` pairs of equal rows in one bag, where
     :math:`n_k` rows are in bag :math:`k` and :math:`N_d` rows are equal to row :math:`d`; where bags differ, more.
+    Where all bags have the same numbers of each kind, the probability of this is known exactly.
     """
     sizes = np.bincount(codes, minlength=0 if matrix is None else len(matrix))
     used = sizes > 0
@@ -63,11 +67,25 @@ def refuse_cells(X, codes, matrix=None, remedy=GIVE):
     expected = pairs(sizes) * n_pairs / pairs(np.array([len(codes)]))
     cells = np.unique(codes * (kinds.max() + 1) + kinds, return_counts=True)[1]
     few = ", whose shares no labels of so few rows have" * (matrix is not None)
-    if poisson.cdf(pairs(cells), expected) < CHANCE:
+    chance = min(poisson.cdf(pairs(cells), expected), chance_of_one_mix(codes, kinds))
+    if chance < CHANCE:
         raise ValueError(
             f"counts is missing: the {len(codes)} rows are visibly cells of a table, {kinds.max() + 1} kinds of rows "
             f"spread evenly over {used.sum()} bags{few}. {remedy}"
         )
+
+
+def chance_of_one_mix(codes, kinds):
+    """The probability that all bags have the kinds of rows in the same numbers, if they have; else 1."""
+    if kinds.max() >= MOST_KINDS:
+        return 1.0
+    table = pd.crosstab(codes, kinds).to_numpy()
+    if (table != table[0]).any():
+        return 1.0
+    n_bags, n = len(table), table[0].sum()
+    one = gammaln(n + 1) - gammaln(table[0] + 1).sum()
+    chosen = gammaln(n_bags * n + 1) - gammaln(n_bags * table[0] + 1).sum()
+    return float(np.exp(n_bags * one - chosen))
 
 
 def pairs(sizes):

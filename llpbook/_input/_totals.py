@@ -37,6 +37,8 @@ def named_totals(names):
 def sums_of_rows(table, slack=None):
     """Find the rows that are the sum of other rows: of all others, or, for subtotals, of a run of neighbors.
 
+    Subtotals that stand in a block before or after all other rows are found by their sum, which is that of the others.
+
     Parameters
     ----------
     table : ndarray, shape (n_rows, n_columns)
@@ -57,6 +59,8 @@ def sums_of_rows(table, slack=None):
         for direction in (1, -1):
             totals |= _runs(table, left[::direction])
             left = np.setdiff1d(left, list(totals))
+        totals |= _block(table, left)
+        left = np.setdiff1d(left, list(totals))
     for row in _sums_of_all(table[left], slack[left]):
         totals[int(left[row])] = np.delete(left, row)
     return totals
@@ -90,9 +94,13 @@ def doubt_of_totals(shares, sizes, bag_labels=None):
     totals = sums_of_rows(table, None if whole else slack)
     if totals:
         row = max(totals, key=lambda k: table[k, 0])
+        same = [k for k in totals if totals[k] is totals[row]]
+        is_sum = f"bag {quote(names[row])} is"
+        if len(same) > 1:
+            is_sum = f"bags {', '.join(quote(names[k]) for k in same[:5])} together are"
         raise ValueError(
-            f"bag {quote(names[row])} is the sum of {len(totals[row])} other bags ({table[row, 0]:.0f} instances): a "
-            "row of totals is no bag. Leave out its rows; check_margins finds such rows in published tables"
+            f"{is_sum} the sum of {len(totals[row])} other bags ({table[same, 0].sum():.0f} instances): a row of "
+            "totals is no bag. Leave out its rows; check_margins finds such rows in published tables"
         )
     if not named:
         return ""
@@ -122,6 +130,22 @@ def _ends_run(table):
     row = table @ factors.astype(np.int64)  # overflow is harmless: sums stay equal
     ends = np.append(0, np.cumsum(row))
     return np.isin(ends[:-1] - row, ends)
+
+
+def _block(table, rows):
+    """Find the first or last rows, of these, whose sum is that of the rows of the longer rest."""
+    ends = np.cumsum(table[rows], axis=0)
+    n = len(rows)
+    if n < 5:
+        return {}
+    half = np.vstack([table, ends[-1] // 2])
+    if _evidence(half)[-1] <= np.log(SURE * n):
+        return {}
+    for k in 1 + np.flatnonzero((2 * ends == ends[-1]).all(axis=1)):
+        short, long = sorted((rows[:k], rows[k:]), key=len)
+        if 1 < len(short) < len(long):
+            return dict.fromkeys(short.tolist(), long)
+    return {}
 
 
 def _runs(table, order):

@@ -12,6 +12,8 @@ from ..base import InChunks, one_column, probabilities, warn
 WEAK = 10.0
 #: A fit warns where the penalty moves the probability of a group by so much, and by so many standard errors.
 MOVED, ERRORS = 0.01, 1.0
+#: Tolerance of the solution with a weak penalty: far below the standard errors of large tables.
+TOL = 1e-9
 #: Bags per group below which the penalty is left alone, and rows that show whether there are few groups.
 FEWEST_BAGS, PROBE = 3, 1000
 
@@ -59,12 +61,11 @@ def without_hold(problem):
     if groups is None or len(problem.observed.sizes) < FEWEST_BAGS * len(groups):
         return None, None
     weaker = replace(problem, penalty=np.minimum(problem.penalty, 1 / WEAK))
-    tol = min(1e-5, problem.slack / 10)
-    solution = weaker.objective().solve(problem.weights, tol=tol)
+    solution = weaker.objective().solve(problem.weights, tol=TOL)
     w = solution.w.copy()
     if len(w) > 1 and not problem.penalty.all():
         w[:, -1] -= w[:, -1].mean()  # as a fit does
-    slack = 10 * max(solution.gap, tol)
+    slack = 10 * max(solution.gap, TOL)
     return replace(weaker, weights=w, slack=slack), groups
 
 

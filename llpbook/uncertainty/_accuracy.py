@@ -15,6 +15,7 @@ from .._input import (
     check_column,
     places_of,
     read_counts,
+    refuse_cells,
 )
 from .._linear import bag_counts
 from ..base import check_fitted_to_bags, error_covariances, last_step, read_bags, warn
@@ -83,6 +84,8 @@ def read_shares(model, X, bags, proportions, proportion_errors=None, counts=None
         noisy=noisy,
         counts=counts,
     )
+    if counts is None and X is not None:
+        refuse_cells(X, data.bags, data.proportions)
     if errors is None:
         return data
     return replace(data, covariances=error_covariances(errors, data))

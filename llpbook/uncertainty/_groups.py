@@ -9,7 +9,7 @@ from scipy.stats import t as student
 
 from .._input import ArrayLike, Matrix, Proportions, check_column, refuse_cells
 from .._linear import WEAK, without_hold
-from ..base import NotIdentifiableError, one_column, read_bags, warn
+from ..base import one_column, read_bags, warn
 from ..count_likelihood import posterior
 from ._accuracy import (
     both_or_neither,
@@ -405,8 +405,8 @@ def released(fit, members, names):
         return fit
     try:
         V = covariance_of(free)
-    except NotIdentifiableError:
-        return fit  # a caution of its penalty follows
+    except ValueError:
+        return fit  # no interval without the penalty: a caution of it follows
     classes = range(max(2, len(fit.weights)))
     table = rate_table(group_sums(free, members, None, 0.0), V, names, classes, 0.95)
     values, errors = table["rate"].to_numpy(), table["error"].to_numpy()
