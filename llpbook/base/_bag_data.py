@@ -132,7 +132,7 @@ class BagData:
         return self.X[rows], None if times is None else times[rows]
 
     def with_kernel(self):
-        """The same data with the kernel between the rows that are left, each as often as it is there, as X."""
+        """Data with the kernel between the rows that are left, each as often as it is there, as X."""
         rows = self.X[:, 0].astype(int)
         same = np.array_equal(rows, np.arange(self.kernel.shape[0]))
         X = self.kernel if same else self.kernel[np.ix_(rows, rows)]

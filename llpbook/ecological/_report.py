@@ -251,7 +251,7 @@ def rate_sentences(table, level, correlation):
 
 
 def _subjects(table):
-    """What each row of a table is: a rate, a difference of two groups or classes, or a share among classes."""
+    """Describe each row of a table: a rate, a difference of two groups or classes, or a share among classes."""
     of, among = list(table.index.names), ""
     if "difference" not in table and "least" not in table:
         others = [str(name) for name in table.index.unique("class")]
