@@ -119,14 +119,14 @@ class Split(NamedTuple):
 def rates_within(split, lean):
     r"""Rates in the groups for a stated difference within each bag.
 
-    :math:`R_G = \frac{1}{n_G} \sum_k n_{kG}\, [y_k + (1 - s_k) D_k]`, equation :eq:`eq-ecological-within`, each bag cut
+    :math:`R_G = \frac{1}{n_G} \sum_k n_{kG}\, [y_k + (1 - q_k) D_k]`, equation :eq:`eq-ecological-within`, each bag cut
     at its bounds.
 
     Parameters
     ----------
     split : Split
     lean : ndarray, shape (n_rates, n_bags)
-        ``n_kG (1 - s_k) D_k``: members with the class, less those if all in the bag had the same rate.
+        ``n_kG (1 - q_k) D_k``: members with the class, less those if all in the bag had the same rate.
 
     Returns
     -------
