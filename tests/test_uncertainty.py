@@ -24,6 +24,7 @@ from sklearn.base import clone
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
 
 from llpbook import BagLogistic, CountLogistic, MeanMap, label_proportions
 from llpbook import uncertainty as un
@@ -639,6 +640,14 @@ def test_the_bootstrap_takes_pipelines_frames_names_and_pairs(capsys):
     assert_allclose(both.replicates, one.replicates)
 
 
+def test_the_estimator_of_a_bootstrap_keeps_the_parameters_of_its_bags():
+    X, _, bags, P = problem()
+    own = pd.Series(1.0 + np.arange(len(P)), name="by bag")
+    model = MeanMap(bag_weights=own)
+    un.bag_bootstrap(model, X, bags, P, slopes, n_resamples=2, random_state=0)
+    assert model.bag_weights is own
+
+
 def test_draws_without_differences_are_counted_and_said():
     X, _, bags, P = problem(2, 20, seed=1)
     with pytest.warns(LLPWarning, match="of 20 draws of bags cannot be fitted") as said:
@@ -871,7 +880,7 @@ REFUSED = {
     "group must have one entry": lambda m, *g: un.group_rate_bounds(*g[1:], [True]),
     "group must be a mask": lambda m, *g: un.tomography(*g[1:], g[1].astype(str)),
     "both bags and proportions": lambda m, X, b, P: un.expected_accuracy(m, X, bags=b),
-    "have predict_proba": lambda m, X, b, P: un.expected_accuracy(pre.PolynomialFeatures(), X),
+    "have predict_proba": lambda m, X, b, P: un.expected_accuracy(LinearSVC().fit(X, b > 3), X),
     "holds -1, which is none": lambda m, X, b, P: un.accuracy_bounds(0 * b - 1, b, P),
     r"\['no', 'yes'\], the model": lambda m, X, b, P: un.expected_accuracy(m, X, bags=b, proportions=named(P)),
     "the classes": lambda m, X, b, P: un.coefficient_table(m, X, b, named(P)),
