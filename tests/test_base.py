@@ -1255,3 +1255,13 @@ def test_a_class_that_no_label_had_is_below_all_scores():
 
     scores = base.class_scores(Model(), np.zeros((2, 1)), 3)
     assert (scores[:, 1] < scores[:, [0, 2]].min()).all()
+
+
+def test_equal_rows_are_merged_within_bags_and_never_across():
+    bags = np.repeat([0, 1, 3], [500, 300, 400])
+    X = np.repeat([[1.0], [2.0]], [1000, 200], axis=0)  # bag 1 and bag 3 begin alike
+    data = base.BagData(X, bags, None, None)
+    merged = base.merge_rows(data)
+    assert_array_equal(merged.X[:, 0], [1, 1, 1, 2])
+    assert_array_equal(merged.bags, [0, 1, 3, 3])
+    assert_array_equal(merged.frequencies, [500, 300, 200, 200])

@@ -93,6 +93,16 @@ def test_of_equally_good_labelings_the_first_is_taken_whatever_the_block(monkeyp
         assert cs.label_exhaustively(forms)[0].tolist() == [0, 1]
 
 
+def test_of_labelings_whose_errors_differ_by_rounding_the_first_is_taken():
+    rng = np.random.default_rng(0)
+    for _ in range(20):  # the third cluster holds as many of each bag as the others
+        table = rng.integers(1, 30, (5, 3))
+        table[:, 2] = table[:, 0] + table[:, 1]
+        p = rng.uniform(0.4, 0.6, 5)
+        forms = cs.error_forms(table, np.column_stack([1 - p, p]))
+        assert cs.label_exhaustively(forms)[0].tolist() == [0, 0, 1]
+
+
 @pytest.mark.equation("eq-clusters-greedy")
 @pytest.mark.parametrize("combine", ["weighted", "sum", "product"])
 @pytest.mark.parametrize("seed", [0, 7])

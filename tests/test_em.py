@@ -409,3 +409,12 @@ def test_estimators_that_cannot_are_refused():
         EMLR(estimator=KNeighborsClassifier(), soft=True).fit(X, bags, P)
     tree = EMLR(estimator=DecisionTreeClassifier(max_depth=2, random_state=0))
     tree.fit(X * [1e6, 1, 1], bags, P)  # has no penalty, so none of its scale is said
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_a_fitted_estimator_is_copied_and_keeps_its_fit(soft):
+    X, y, bags, P = problem()
+    base = LogisticRegression().fit(X, 1 - y)
+    before = base.coef_.copy()
+    EMLR(estimator=base, soft=soft).fit(X, bags, P)
+    assert_array_equal(base.coef_, before)

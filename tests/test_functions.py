@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import pydoc
 import re
 from pathlib import Path
 
@@ -282,13 +283,22 @@ def test_every_public_function_and_method_of_bags_takes_frequencies():
     assert {*of_bags} == {*COUNTED, *METHODS, *" ".join(NONE).split()}
 
 
-def test_the_docstring_states_the_defaults_of_every_public_function():
+def test_the_docstring_states_the_defaults_of_every_public_function_and_method():
     line = r"(?m)^(\w[\w, ]*)(?: : .*)??(?:(default .+|optional)|\n    (?:As|See)[^`]*`([\w.]+).*)$"
     functions = public_functions()
-    for name, (function, parameters) in functions.items():
+    methods = {  # a docstring without parameters points to another
+        name: (method, parameters)
+        for name, (method, parameters) in public_methods()
+        if method.__module__.startswith("llpbook.")
+        and "Parameters\n" in (method.__doc__ or "")
+    }
+    assert len(methods) > 30
+    for name, (function, parameters) in (functions | methods).items():
         section, stated = inspect.getdoc(function).split("Returns\n")[0], {}
         for names, default, other in re.findall(line, section):
-            value = ast.literal_eval(default.partition("default ")[2] or "None")
+            text = default.partition("default ")[2] or "None"
+            named = text[0] == "`"
+            value = pydoc.locate(text[1:-1]) if named else ast.literal_eval(text)
             shared = functions.get(other.rpartition(".")[2], (None, {}))[1]
             for one in names.split(", "):
                 stated[one] = shared[one].default if one in shared else value

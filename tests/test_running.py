@@ -111,6 +111,17 @@ def test_outside_of_a_fit_nothing_is_held_back():
     assert len(caught) == 1
 
 
+def test_two_warnings_of_one_function_are_both_said_in_a_fit():
+    def speak():
+        _running.warn("a", RuntimeWarning)
+        _running.warn("b", RuntimeWarning)
+
+    with pytest.warns(RuntimeWarning) as caught, _running.warn_once():
+        speak()
+        speak()
+    assert [str(w.message) for w in caught] == ["a", "b"]
+
+
 def test_a_script_without_a_file_is_the_users_too(capfd):
     code = "from llpbook.base import warn; warn('so it is')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # fmt: skip
