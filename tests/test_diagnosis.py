@@ -923,13 +923,3 @@ def test_methods_are_listed_by_what_they_assume(n_bags):
     assert (verdict == "not tested") == (n_bags == 2)
     for name in ("DSDD", "LSDD", "SMIC", "KDEDifference"):
         assert (f" {name}" in text) == (n_bags == 2)
-
-
-def test_a_seed_decides_all_that_is_drawn_for_a_diagnosis():
-    rng = np.random.default_rng(0)
-    for _ in range(5):
-        bags = rng.integers(0, 5, 200)
-        P = label_proportions(rng.integers(0, 2, 200), bags)
-        X = (1 + 0.1 * bags[:, None]) * rng.normal(size=(200, 1))
-        first, again = (diagnose(X, bags, P, random_state=3) for _ in range(2))
-        assert_array_equal(first.pvalues, again.pvalues)

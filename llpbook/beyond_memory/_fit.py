@@ -244,7 +244,6 @@ def standardized(scaler, X, names):
     eps = np.finfo(float).eps
     constant = var <= n * eps * var + (n * mean * eps) ** 2  # as scikit-learn decides
     scaler.n_features_in_, scaler.n_samples_seen_ = len(mean), n
-    vars(scaler).pop("feature_names_in_", None)
     if names is not None and all(isinstance(name, str) for name in names):
         scaler.feature_names_in_ = np.asarray(names, dtype=object)
     some = scaler.with_mean or scaler.with_std
