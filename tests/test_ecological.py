@@ -107,6 +107,16 @@ def test_a_fit_of_millions_of_people_is_close_to_the_maximum_and_may_have_the_wr
     assert d.truth["member"] > d.truth["other"]
 
 
+@pytest.mark.filterwarnings("ignore::llpbook.LLPWarning")
+def test_a_level_that_only_the_penalty_holds_is_no_reason_to_refuse_rates():
+    """Columns of all groups and a free intercept have a common level, which the bags do not know."""
+    rates = []
+    for C in (0.1, 100.0):
+        given, counts = fitted(senc(swapped=True), C=C)
+        rates.append(group_rate(*given, **counts)["rate"])
+    assert_allclose(*rates, atol=2e-3)
+
+
 def test_stored_rows_of_the_study():
     """On published and reversed bags and people all but few rates are inside; on the hardest made ones fewer."""
     rows = load(tables()["band"])

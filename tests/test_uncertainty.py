@@ -328,12 +328,12 @@ def test_no_strict_maximum_is_refused():
 
 @pytest.mark.parametrize("slack", [0.2, 1.0])
 def test_a_gradient_that_is_no_rest_of_a_fit_is_said_with_its_size(slack):
-    """Gradient per instance, and the Newton step in standard errors; an error of 0 counts for nothing."""
+    """Gradient per instance, and the Newton step in standard errors; where V is 0 in those of the penalty."""
     w, V = np.array([[3.0, -1.0]]), np.diag([4.0, 0.0])
     words = "by 0.5 standard" if slack == 1 else "is 0.2, the fit left at most 0.2"
     refused = pytest.raises(ValueError, match=words)
     for left, context in ((1.999, nullcontext()), (2.001, refused)):
-        sums = un.BagSums(10, np.arange(5), np.array([1.5 - left, 1.4]), 0)
+        sums = un.BagSums(10, np.arange(5), np.array([1.5 - left, -0.1]), 0)
         with context:
             given = 2 * np.eye(2), V, np.eye(2) / 2, slack
             un._table.check_converged(w, sums, *given)

@@ -275,9 +275,10 @@ def check_converged(weights, sums, J, V, penalty, slack=np.inf):
         The largest entry of the gradient per instance that a fit to these bags can have left.
     """
     left = check_gradient(weights, sums.gradient, sums.n_instances, penalty, slack)
-    # 0 for a column that is 0 everywhere, which no step moves.
-    errors = np.sqrt(np.diag(V))
-    moved = np.abs(np.linalg.solve(J, left)) / np.where(errors > 0, errors, np.inf)
+    # In a direction that only the penalty holds the bags say nothing, and V is 0; it may be anywhere in its prior.
+    inverse = np.linalg.inv(J)
+    errors = np.sqrt(np.maximum(np.diag(V), np.diag(inverse)))
+    moved = np.abs(inverse @ left) / errors
     if not moved.max() <= AWAY:
         raise ValueError(
             f"model is not at the maximum for these bags: a Newton step moves a coefficient by {moved.max():.2g} "
