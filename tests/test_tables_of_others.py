@@ -153,7 +153,7 @@ def test_the_recipe_gives_the_same_model_for_every_type(kind):
     expected = pipe.fit(frame, bags, countlogistic__proportions=p).predict_proba(frame)
     table = TYPES[kind](frame)
     if isinstance(table, Frame):  # which scikit-learn does not know
-        table = plain_table(table, codes)
+        table = plain_table(table, codes=codes)
     found = pipe.fit(table, bags, countlogistic__proportions=p).predict_proba(table)
     assert_allclose(found, expected, atol=1e-9)
     names = pipe[:-1][-1].get_feature_names_out()
@@ -178,9 +178,9 @@ def test_a_plain_table_is_floats_and_text(kind):
 def test_a_plain_table_of_one_new_person_fits_the_pipeline():
     frame, bags, p = mixed()
     pipe = make_pipeline(recipe(), CountLogistic())
-    pipe.fit(plain_table(frame, ["district"]), bags, countlogistic__proportions=p)
+    pipe.fit(plain_table(frame, codes=["district"]), bags, countlogistic__proportions=p)
     new = pd.DataFrame([{"age": 1, "district": 104, "job": "astronaut"}])
-    new = plain_table(new.reindex(columns=frame.columns), ["district"])
+    new = plain_table(new.reindex(columns=frame.columns), codes=["district"])
     assert 0 < pipe.predict_proba(new)[0, 1] < 1
 
 

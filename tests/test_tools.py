@@ -518,7 +518,7 @@ def test_the_decks_find_their_figures_and_labels():
 
 # What a deck says was measured, and what a chapter prints.
 MEASURED = [
-    ("session_2", "mean_map", ["0.556", "0.715", "0.852", "0.738", "0.847", "5,983"]),
+    ("session_2", "mean_map", ["0.56", "0.71", "0.85", "0.738", "0.847", "5,983"]),
     ("session_2", "mean_map", ["0.77", "0.83"]),
     ("session_3", "taxonomy", ["79", "54", "56 %"]),
     ("session_3", "diagnosis", ["0.26", "0.99", "1.00", "0.27", "0.13", "0.06"]),
@@ -533,4 +533,4 @@ def test_numbers_of_the_slides_are_printed_by_the_chapters(deck, chapter, number
     tables = [o.get("data", {}).get("text/plain", "") for o in outputs]
     printed = "".join([*tables, *(o.get("text", "") for o in outputs)])
     for number in numbers:
-        assert number in said and number.replace(",", "") in printed, number
+        assert number in said and number in printed, number

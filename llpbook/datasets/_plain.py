@@ -1,12 +1,15 @@
 """Tables that each step of scikit-learn can read, from tables of any library."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
 from .._input import as_frame, refuse_lazy
 
 
-def plain_table(table, codes=()):
+def plain_table(table: Any, *, codes: Sequence[str] = ()) -> pd.DataFrame:
     """Convert a table of any library to a DataFrame that each step of scikit-learn can read.
 
     Parameters
