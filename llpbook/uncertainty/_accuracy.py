@@ -230,8 +230,8 @@ def expected_accuracy(
     """
     both_or_neither(bags=bags, proportions=proportions)
     if bags is None:
-        require_probabilities(model)
         check_fitted_to_bags(model)
+        require_probabilities(model)
         sure = model.predict_proba(X).max(axis=1)
         times = None if counts is None else read_counts(counts, len(sure), X)
         return float(np.average(sure, weights=times))
