@@ -436,5 +436,6 @@ def test_a_table_reads_the_same_as_text_and_as_html():
     assert "Points &lt;below&gt; labels." in html and "a<b" in text
     widths = {len(line) for line in text.splitlines()[2:] if "±" in line}
     assert len(widths) == 1 and text.startswith("Points <below> labels.\n\n")
+    assert "<td></td><th" in Table(frame, "", columns)._repr_html_()
     with pytest.raises(ValueError, match=r"columns must name .*'gain'"):
         Table(frame, "", {"gain": "{:.1f}"})

@@ -56,7 +56,10 @@ class Table:
         self.cells = [names, *cells]
 
     def _repr_html_(self):
-        heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in self.heads)
+        heads = "".join(
+            f'<th scope="col">{escape(head)}</th>' if head else "<td></td>"
+            for head in self.heads
+        )
         body = ""
         for name, *row in zip(*self.cells, strict=True):
             cells = "".join(f"<td>{escape(cell)}</td>" for cell in row)
