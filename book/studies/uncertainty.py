@@ -48,7 +48,6 @@ from contextlib import suppress
 from functools import lru_cache
 
 import numpy as np
-import pandas as pd
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
@@ -472,17 +471,6 @@ def accuracy_table(results=None):
     return table
 
 
-def accuracy_errors(results=None):
-    """Per way to say an accuracy, over tasks: mean and largest distance from the truth, and mean error."""
-    table = accuracy_table(results)
-    found = {}
-    for name in ("said", "said_given", "regressed"):
-        off = table[name] - table["accuracy"]
-        found[name] = {"distance": off.abs().mean(), "worst": off.abs().max()}
-        found[name]["error"] = off.mean()
-    return pd.DataFrame(found).T
-
-
 def ecological_table(results=None):
     """Per world and method: mean rate and truth, width of the intervals, how many of 100 contain the truth, draws."""
     frame = load("uncertainty_ecological", results)
@@ -491,10 +479,3 @@ def ecological_table(results=None):
     groups = frame.groupby(["world", "method"])
     table = groups[["rate", "truth", "width", "inside"]].mean()
     return table.assign(draws=groups.size())
-
-
-def noise_table(results=None):
-    """Per bag size and epsilon: mean accuracy on new instances of each way to fit."""
-    frame = load("uncertainty_noise", results)
-    columns = ["exact", "clipped", "gaussian", "laplace", "labels", "labels alone"]
-    return frame.groupby(["bag_size", "epsilon"])[[*columns, "majority"]].mean()
