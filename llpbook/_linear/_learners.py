@@ -158,10 +158,8 @@ class LinearBagModel(BagLossClassifier, KernelClassifier):
 
     def _solve(self, data, features):
         problem = self._problem(data, features, self._loss_for(data))
-        objective, limits = (
-            problem.objective(),
-            {"max_iter": self.max_iter, "tol": self.tol},
-        )
+        objective = problem.objective()
+        limits = {"max_iter": self.max_iter, "tol": self.tol}
         solution = minimize_from_zero(objective, self._has_intercept, **limits)
         if self.bag_deviation == "estimate":
             loss = objective.loss.with_estimated_deviation(
