@@ -120,14 +120,15 @@ soon:  ## unit tests at pre-releases
 	MPLBACKEND=agg $(SOON)/bin/python -m pytest -q -n 2 --dist loadscope $(WITHOUT_BOOK)
 
 # Every chapter where nothing is installed but a kernel: the first cell that runs installs the package of the last commit,
-# since git takes the address that it names for this folder, and each finds its studies anew.
-ALONE := GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=url.file://$(CURDIR).insteadOf GIT_CONFIG_VALUE_0=https://github.com/llpbook/llpbook
+# from a file that stands for the address in its copy, and each brings its studies anew.
 lonely:  ## chapters with what their first cell installs (CH=NAME)
 	rm -rf _build/lonely && $(PYTHON) -m venv _build/lonely
 	_build/lonely/bin/python -m pip install -q --disable-pip-version-check ipykernel nbclient
-	failed=; for path in $(if $(CH),book/$(CH).ipynb,$(NB)); do \
-	  rm -rf _build/lonely/x && mkdir _build/lonely/x && cp $$path _build/lonely/x && echo $$path; \
-	  (cd _build/lonely/x && env -u PYTHONPATH $(ALONE) ../bin/jupyter-execute --timeout=600 $$(basename $$path)) || failed="$$failed $$path"; \
+	git archive --format=zip --prefix=llpbook/ -o _build/lonely/book.zip HEAD
+	failed=; for path in $(if $(CH),$(CH:%=book/%.ipynb),$(NB)); do \
+	  rm -rf _build/lonely/x && mkdir _build/lonely/x && echo $$path; \
+	  sed 's|https://[^"]*/archive/[^"]*.zip|file://$(CURDIR)/_build/lonely/book.zip|' $$path > _build/lonely/x/chapter.ipynb; \
+	  (cd _build/lonely/x && env -u PYTHONPATH ../bin/jupyter-execute --timeout=600 chapter.ipynb) || failed="$$failed $$path"; \
 	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 # --- authors -----------------------------------------------------------------------------------------------

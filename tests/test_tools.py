@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -392,14 +393,32 @@ def test_the_first_cell_installs_before_any_import(tiny):
     tiny.add(
         "```{code-cell} ipython3\nimport cvxpy\nfrom llpbook import x\nimport studies\n```"
     )
-    lines = tiny.code()[0].source.split("\n")
-    assert lines[0] == _book.INSTALL and lines[8:10] == ["", "import numpy as np"]
-    found = [line for line in lines if line.lstrip()[0:1] in "%!" and line]
-    assert [line.split()[-1] for line in found] == [
-        f'"llpbook[plot]@git+{sync_cells.HOME}"', "cvxpy", ".",
+    guard, _, own = tiny.code()[0].source.partition("\n\n")
+    assert guard.startswith(_book.INSTALL) and own.startswith("import numpy as np")
+    found = [line.strip() for line in guard.split("\n") if "%pip" in line]
+    assert found == [
+        f'%pip install -q "{sync_cells.PACKAGE}"', "%pip install -q cvxpy",
     ]  # fmt: skip
     assert tiny.code()[0].execution_count == 1  # the cell does what it did
     assert tiny.sync("--check") == 0
+
+
+def test_the_first_cell_brings_the_studies_once(tmp_path):
+    """From an archive of the repository, into the folder of the chapter, and nothing else."""
+    archive, chapter = tmp_path / "main.zip", tmp_path / "chapter"
+    with zipfile.ZipFile(archive, "w") as files:
+        files.writestr("llpbook-main/book/studies/__init__.py", "")
+        files.writestr("llpbook-main/README.md", "")
+    chapter.mkdir()
+    guard = sync_cells.with_install("", "import studies")
+    guard = re.sub("%pip.*", "raise SystemExit", guard)
+    guard = guard.replace(sync_cells.FILES, archive.as_uri())
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    command = [sys.executable, "-c", f"{guard}\nimport studies"]
+    for _ in range(2):  # the second time without the archive
+        subprocess.run(command, cwd=chapter, env=env, check=True)
+        archive.unlink(missing_ok=True)
+        assert {p.name for p in chapter.iterdir()} == {"studies"}
 
 
 def test_what_the_first_cells_of_the_chapters_do_here():

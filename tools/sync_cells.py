@@ -71,6 +71,22 @@ def managed_source(book, cell, where):
 # --- a chapter alone -----------------------------------------------------------------------------------------
 
 HOME = _book.PROJECT["urls"]["Homepage"]
+# Where the changelog begins with the release of this version its tag, else the branch.
+_TOP = re.search("^## (.*)$", _book.read(ROOT / "CHANGELOG.md"), re.MULTILINE)[1]
+_IS_RELEASED = _TOP.startswith(f"{_book.PROJECT['version']} (")
+REVISION = f"v{_book.PROJECT['version']}" if _IS_RELEASED else "main"
+FILES = f"{HOME}/archive/{REVISION}.zip"  # needs no git
+PACKAGE = f"llpbook[plot] @ {FILES}"
+# `studies` lies beside the chapters.
+STUDIES = f"""\
+    from pathlib import Path
+    from shutil import move, unpack_archive
+    from tempfile import mkdtemp
+    from urllib.request import urlretrieve
+    folder = mkdtemp()
+    files, _ = urlretrieve("{FILES}")
+    unpack_archive(files, folder, "zip")
+    move(next(Path(folder).glob("*/book/studies")), ".")"""
 # What `llpbook[plot]` and a kernel bring.
 WITH_PACKAGE = {"IPython", "joblib", "llpbook", "matplotlib"}
 WITH_PACKAGE |= {"numpy", "pandas", "scipy", "seaborn", "sklearn"}
@@ -83,12 +99,10 @@ def with_install(source, code):
         return source
     lines = [_book.INSTALL, "from importlib.util import find_spec"]
     lines.append('if not (find_spec("llpbook") and find_spec("seaborn")):')
-    lines.append(f'    %pip install -q "llpbook[plot]@git+{HOME}"')
+    lines.append(f'    %pip install -q "{PACKAGE}"')
     for name in sorted(imported - WITH_PACKAGE - sys.stdlib_module_names):
-        get = f"%pip install -q {name}"
-        if name == "studies":  # they lie beside the chapters
-            get = f"!git clone -q {HOME} x && mv x/book/studies ."
-        lines += [f'if not find_spec("{name}"):', f"    {get}"]
+        get = STUDIES if name == "studies" else f"    %pip install -q {name}"
+        lines += [f'if not find_spec("{name}"):', get]
     return "\n".join([*lines, "", source]).strip()
 
 
