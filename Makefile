@@ -34,6 +34,7 @@ book: $(STAMP)  ## builds the site
 	rm -rf _build/html _build/.doctrees   # a warm build hides the warnings of unchanged pages from -W
 	$(BIN)/jupyter-book build -q -n -W --keep-going .
 	$(BIN)/python tools/check_site.py
+	LLPBOOK_SITE=_build/html $(BIN)/python -m pytest -q tests/test_search.py
 	@echo "the book is in _build/html/index.html"
 
 # `unit` is the contributor's loop, under three minutes on two cores; `test` adds what is marked slow, and the chapters.

@@ -3,8 +3,6 @@
 import html
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +14,6 @@ from llpbook import _linear, group_rate_bounds, identifiability, mean_map, theor
 from llpbook.taxonomy import posterior
 
 STATIC = Path(__file__).parents[1] / "book/_static"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PAGE = """<!doctype html><meta charset="utf-8"><script src="{script}"></script>
 <figure id="{name}"></figure><script>addEventListener("load", () => {{
   const inputs = [...document.querySelectorAll("input")];
@@ -27,26 +24,14 @@ PAGE = """<!doctype html><meta charset="utf-8"><script src="{script}"></script>
 
 
 @pytest.fixture
-def numbers(tmp_path):
+def numbers(dom):
     """What a figure says of itself once its sliders have some values."""
 
-    if CHROMIUM is None:
-        pytest.skip("chromium is not installed")
-
     def read(name, *values):
-        page = tmp_path / "page.html"
         script = (STATIC / "moving.js").as_uri()
-        page.write_text(
-            PAGE.format(script=script, name=name, values=[*map(float, values)])
-        )
-        command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu"]
-        command += [f"--user-data-dir={tmp_path}/home", "--virtual-time-budget=2000"]
-        done = subprocess.run(
-            [*command, "--dump-dom", page.as_uri()],
-            capture_output=True, text=True, check=True, timeout=120,
-        )  # fmt: skip
-        found = re.search('data-numbers="([^"]*)"', done.stdout)
-        return json.loads(html.unescape(found[1]))
+        values = [*map(float, values)]
+        text = dom(PAGE.format(script=script, name=name, values=values))
+        return json.loads(html.unescape(re.search('data-numbers="([^"]*)"', text)[1]))
 
     return read
 

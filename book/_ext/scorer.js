@@ -1,0 +1,30 @@
+/* The order of the search's results; Sphinx writes it behind its own (`html_search_scorer`).
+   Sphinx counts a word in the title of a section as much as one in the title of the page, and a page as much as its
+   best word. Here a page counts as much as its words do on average, and chapters come before what lists or documents. */
+{
+  const ABOUT = /^book\/(api\b|benchmark_table|bibliography|claims|concordance|data$|errata|glossary|notation|teaching)/;
+  const words = title => splitQuery(title.replace(/<[^>]*>/g, "").toLowerCase()).map(w => Scorer.stemmer.stemWord(w));
+  const parse = Search._parseQuery;
+  Search._parseQuery = query => {
+    const parsed = parse(query);
+    Scorer.asked = [...parsed[1]];
+    return parsed;
+  };
+
+  var Scorer = {
+    objNameMatch: 13, objPartialMatch: 1, objPrio: {0: 0, 1: 0, 2: -5}, objPrioDefault: 0,
+    title: 15, partialTitle: 0.2, term: 5, partialTerm: 0.1,
+    asked: [],
+    stemmer: new Stemmer(),
+    score: ([page, title, anchor, described, score]) => {
+      const number = title.match(/section-number">(\d+)/);
+      const kind = ABOUT.test(page) ? -3 : number ? 3 - number[1] / 100 : page === "book/index" ? 3 : 0;
+      if (described !== null || score < 1) return score;    // an object of the package; a part of a word
+      if (score > 16) return 0.08 * score;                  // a term of the glossary
+      if (anchor) return 0.6 * score + kind;                // a section
+      const {docnames, titleterms} = Search._index, file = docnames.indexOf(page), inTitle = words(title);
+      const worth = w => inTitle.includes(w) ? 15 : [titleterms[w]].flat().includes(file) ? 6 : 1;
+      return Scorer.asked.reduce((sum, w) => sum + worth(w), 0) / Scorer.asked.length + kind;
+    },
+  };
+}
