@@ -33,6 +33,7 @@ $(STAMP): requirements.txt pyproject.toml | $(BIN)/python
 book: $(STAMP)  ## builds the site
 	rm -rf _build/html _build/.doctrees   # a warm build hides the warnings of unchanged pages from -W
 	$(BIN)/jupyter-book build -q -n -W --keep-going .
+	$(BIN)/python tools/slides.py
 	$(BIN)/python tools/check_site.py
 	LLPBOOK_SITE=_build/html $(BIN)/python -m pytest -q tests/test_search.py
 	@echo "the book is in _build/html/index.html"
@@ -78,10 +79,9 @@ lab-check: $(VENV)/.lab  ## chapters in a real JupyterLab (CHROMIUM=chromium)
 student: $(STAMP)  ## chapters without solutions (ARGS=--run runs them)
 	$(BIN)/python tools/student.py $(ARGS) $(CH)
 
-# Slides of the syllabus of two weeks: _build/slides holds pages that open from a file. nbconvert comes with JupyterLab.
-slides: $(VENV)/.lab  ## slides of a course (NAME=session_1)
+# Slides of the syllabus of two weeks, which `book` makes, too: pages of the site that open from a file.
+slides: $(STAMP)  ## slides of a course (NAME=session_1)
 	$(BIN)/python tools/slides.py $(NAME)
-	$(BIN)/python tools/check_site.py _build/slides
 
 # For machines without a network: all that `make setup lab` installs.
 wheels:  ## packages for a machine without network

@@ -525,14 +525,28 @@ def test_the_decks_find_their_figures_and_labels():
     decks = sorted(path.stem for path in slides.FOLDER.glob("*.md"))
     assert decks == [f"session_{n}" for n in range(1, 5)]
     for name in decks:
-        cells = slides.deck(book, name).cells
-        shown = [c.metadata.get("slideshow", {}).get("slide_type") for c in cells]
-        assert 15 <= shown.count("slide") <= 25
+        deck = [*slides.deck(book, name)]
+        assert 15 <= len(deck) <= 25
         text = _book.read(slides.FOLDER / f"{name}.md")
         for one, two in itertools.pairwise(text.split("\n---\n")):
             title = two.strip().split("\n")[0]
             asked = "Question:" in one.partition("\nNotes:")[0]
             assert asked <= title.startswith("## Answer") or title in OPEN, title
+
+
+def test_a_slide_as_a_page():
+    """Formulas reach MathJax as they are written, and notes are for the speaker."""
+    deck = [
+        slides.Slide(
+            "# A & B\n\n$a_i^* < b_j^*$\n\n$$\n\\sum_i x_i\n$$", "Two *minutes*."
+        )
+    ]
+    text = slides.page(deck)
+    assert "<title>A &amp; B</title>" in text
+    assert r"\(a_i^* &lt; b_j^*\)" in text
+    assert re.search(r"\\\[\s*\\sum_i x_i\s*\\\]", text)
+    notes = '<aside class="notes"><p>Two <em>minutes</em>.</p>\n</aside>\n</section>'
+    assert notes in text and text.count("<section>") == 1
 
 
 # What a deck says was measured, and what a chapter prints.
