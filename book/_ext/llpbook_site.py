@@ -144,6 +144,7 @@ def finish_page(app, page, template, context, doctree):
     body = context.get("body", "").replace(' aria-label="Toggle hidden content"', "")
     body = PICTURE.sub(SCROLLING, UNFIT.sub("", body))
     body = PARAMETERS.sub(as_lines, body)
+    body = TEST.sub(lambda name: "<wbr>" + name[0].replace("_", "_<wbr>"), body)
     if TAG:
         body = body.replace(f"{BINDER}main?", f"{BINDER}{TAG}?")
     if page.startswith("_modules/"):
@@ -211,6 +212,10 @@ SEE_FOLDS = 'addEventListener("toggle", () => dispatchEvent(new Event("resize"))
 
 # A signature on several lines: Sphinx writes a definition list that defines nothing.
 PARAMETERS = re.compile('<dl>\n((?:<dd><em class="sig-param">.*</dd>\n)+)</dl>')
+
+
+# The name of a test is broken between its words only.
+TEST = re.compile(r"(?<=\.py::)\w+(?=</span>)")
 
 
 def as_lines(signature):
