@@ -451,7 +451,7 @@ class WeightedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LLPClassifi
         X, shares = data.X[order], data.proportions[data.bags[order]]
         X -= (center := X.mean(axis=0))
         basis, sizes = whitening(X), data.bag_sizes[data.bag_sizes > 0]
-        starts = np.cumsum(sizes) - sizes
+        starts = (np.cumsum(sizes) - sizes).astype(np.intp)
         counts = shares[starts] * sizes[:, None]
         weights = self._refine(X, shares, basis, starts, counts)
         self.weights_ = weights[np.argsort(order)]

@@ -157,7 +157,7 @@ def count_information(Z, scores, observed, exact_up_to=20):
     if small.any():
         rows = np.flatnonzero(small[bags])
         if observed.frequencies is not None:
-            rows = np.repeat(rows, observed.frequencies[rows])
+            rows = np.repeat(rows, observed.frequencies[rows].astype(np.intp))
         codes = (np.cumsum(small) - 1)[bags[rows]]
         part = replace(observed.part(small), bags=codes, frequencies=None)
         J += exact_information(Z[rows], scores[rows], part)

@@ -25,6 +25,7 @@ from ._arguments import (
     refuse_huge,
     refuse_mask,
     refuse_unusable,
+    repeated_rows,
     rows_of_instances,
     sorted_values,
 )

@@ -188,7 +188,7 @@ def check_codes(bags, n_bags=None, y=None, there=False):
         )
     if not there:
         _check_rows(n_bags, bags.size)
-    return bags, n_bags
+    return bags.astype(np.intp), n_bags
 
 
 def check_positional(name, values, X):
@@ -483,7 +483,7 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None, X=None):
                 f"bags holds {values.max()}, but proportions has no such row (it has {n_bags}, as many as X: if a tool "
                 "of scikit-learn cut both, give proportions keyed by bag)"
             )
-        return check_codes(values, n_bags, there=True)[0].astype(np.intp)
+        return check_codes(values, n_bags, there=True)[0]
     refuse_rounded("bags", values)
     codes = places_of(bag_labels, pd.Index(values, tupleize_cols=False))
     if (codes < 0).any():
@@ -568,7 +568,15 @@ def rows_of_instances(counts, n_rows, original=None):
     """The number of each row as often as it stands for an instance; without counts a slice of all rows."""
     if counts is None:
         return slice(None)
-    return np.repeat(np.arange(n_rows), read_counts(counts, n_rows, original))
+    return repeated_rows(read_counts(counts, n_rows, original))
+
+
+def repeated_rows(times):
+    """The number of each row as often as it stands for an instance.
+
+    Counts are int64, since sums of them pass 2³¹; NumPy repeats by ``np.intp`` only, which has 32 bits in a browser.
+    """
+    return np.repeat(np.arange(len(times)), times.astype(np.intp))
 
 
 def _read_times(values, rule):

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from .._input import whole_bags
+from .._input import repeated_rows, whole_bags
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +130,7 @@ class BagCounts:
         """The row of each instance, and these counts with a row per instance."""
         if self.frequencies is None:
             return np.arange(len(self.bags)), self
-        rows = np.repeat(np.arange(len(self.bags)), self.frequencies)
+        rows = repeated_rows(self.frequencies)
         return rows, replace(self, bags=self.bags[rows], frequencies=None)
 
 

@@ -18,6 +18,7 @@ from .._input import (
     quote,
     read_counts,
     refuse_cells,
+    repeated_rows,
     restored,
     row_keys,
 )
@@ -208,7 +209,7 @@ def single_rows(data):
         return data
     cells = float(data.frequencies.sum()) * data.X.shape[1]
     require_memory("an X with one row per instance", 8 * cells, "fit a sample")
-    rows = np.repeat(np.arange(data.X.shape[0]), data.frequencies)
+    rows = repeated_rows(data.frequencies)
     before = data.before and single_rows(data.before)
     labels = None if data.labels is None else data.labels[rows]
     return replace(
@@ -361,7 +362,7 @@ def warn_of_little_worth(data):
 def one_row_per_label(data):
     """Give each instance with a known label a row of its own: n bags with one label each, not one bag with n."""
     times = np.where(data.labels < 0, 1, data.frequencies)
-    rows = np.repeat(np.arange(len(times)), times)
+    rows = repeated_rows(times)
     return replace(
         data, X=data.X[rows], bags=data.bags[rows], labels=data.labels[rows],
         frequencies=(data.frequencies // times)[rows],
@@ -396,7 +397,7 @@ def labels_to_pure_bags(data, noisy=False, alone=False):
     labeled = data.labels >= 0
     rows = np.flatnonzero(labeled)
     if data.frequencies is not None:
-        rows = np.repeat(rows, data.frequencies[rows])
+        rows = rows[repeated_rows(data.frequencies[rows])]
     counts = crosstab(data.bags[rows], data.labels[rows], (L, K))
     left = data.bag_sizes[:, None] * data.proportions - counts
     if left.min() < -1 and not noisy:

@@ -139,9 +139,8 @@ def joined(parts):
 
 def drawn_counts(s, observed, rng):
     """Draw counts of the bags with probabilities s of the rows."""
-    times = (
-        np.ones(len(s), int) if observed.frequencies is None else observed.frequencies
-    )
+    # the numbers of this generator are `np.intp`, frequencies int64
+    times = 1 if observed.frequencies is None else observed.frequencies.astype(np.intp)
     labels = rng.binomial(times, s)
     return np.bincount(observed.bags, labels, len(observed.sizes))
 

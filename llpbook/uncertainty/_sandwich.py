@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from .._input import repeated_rows
 from .._linear import LinearBagModel
 from ..base import (
     check_fitted_to_bags,
@@ -265,7 +266,7 @@ def labels_in_rows(data):
     if data.labels is None or data.frequencies is None:
         return data, slice(None)
     times = np.where(data.labels < 0, 1, data.frequencies)
-    rows = np.repeat(np.arange(len(times)), times)
+    rows = repeated_rows(times)
     X, bags, labels = (v[rows] for v in (data.X, data.bags, data.labels))
     often = (data.frequencies // times)[rows]
     return replace(data, X=X, bags=bags, labels=labels, frequencies=often), rows
