@@ -13,7 +13,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help setup book test every unit notebooks portable properties wheels oldest soon lonely install-check installed release-check site lab lab-check student slides check style types derived rules sync from-notebook run new pdf bench \
+.PHONY: help setup book test every unit notebooks portable properties wheels oldest soon lonely install-check installed release-check site lab lab-check student slides check style types derived rules sync from-notebook run new pdf bench course-zip \
   reproduce lock dist serve clean distclean
 
 help:
@@ -83,7 +83,7 @@ student: $(STAMP)  ## chapters without solutions (ARGS=--run runs them)
 slides: $(STAMP)  ## slides of a course (NAME=session_1)
 	$(BIN)/python tools/slides.py $(NAME)
 
-# For machines without a network: all that `make setup lab` installs.
+# All that `make setup lab` installs; on the machine without a network: PIP_NO_INDEX=1 PIP_FIND_LINKS=$PWD/wheels make setup lab.
 wheels:  ## packages for a machine without network
 	$(PYTHON) -m pip download -q --disable-pip-version-check -d wheels --require-hashes -r requirements.txt
 	$(PYTHON) -m pip download -q --disable-pip-version-check -d wheels -r binder/lab.txt "$(BACKEND)"
@@ -187,6 +187,9 @@ dist:  ## what a release publishes
 	$(PYTHON) -m venv _build/dist-env
 	_build/dist-env/bin/python -m pip install -q --disable-pip-version-check build==1.6.1
 	rm -rf dist && _build/dist-env/bin/python -m build
+
+course-zip: book dist  ## site, notebooks, data and package for a course without a network
+	$(BIN)/python tools/course.py
 
 # A tag is the version of every file, on main, and dated in the changelog and the citation.
 DATE = $(shell sed -n 's/^\#\# $(VERSION) (\([0-9-]*\))$$/\1/p' CHANGELOG.md)

@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import _book  # noqa: E402
 import check_book  # noqa: E402
+import course  # noqa: E402
 import execute  # noqa: E402
 import new_room  # noqa: E402
 import student  # noqa: E402
@@ -512,6 +513,36 @@ def test_every_exercise_with_a_stub_can_be_handed_out():
     text = student.without_solutions(text)
     assert "_solved(" not in text and "Your turn" not in text
     assert text.count("def labels_for_slope(") == 1
+
+
+# --- a course without a network ------------------------------------------------------------------------------
+
+
+def test_a_chapter_of_the_course_installs_from_its_folder():
+    for name in _book.Book().notebooks:
+        text = course.from_folder(_book.read(_book.Book().notebook_path(name)))
+        installed = re.findall("%pip install (.*)", text)
+        assert installed, name
+        assert all("--no-index --find-links ../wheels" in one for one in installed)
+        assert not any("//" in one for one in installed), name
+
+
+@pytest.mark.slow
+def test_the_zip_for_a_course(tmp_path):
+    site, wheel = tmp_path / "html", tmp_path / "llpbook.whl"
+    with pytest.raises(SystemExit, match="make course-zip"):
+        course.pack(site, wheel, tmp_path / "course")
+    site.mkdir()
+    (site / "index.html").touch()
+    wheel.touch()
+    names = zipfile.ZipFile(course.pack(site, wheel, tmp_path / "course")).namelist()
+    for path in (
+        "README.txt", "site/index.html", "wheels/llpbook.whl", "data/heart.csv.gz",
+        "notebooks/mean_map.ipynb", "notebooks/data.md", "notebooks/studies/__init__.py",
+        "notebooks/studies/results/natural.csv",
+    ):  # fmt: skip
+        assert f"course/{path}" in names
+    assert not [name for name in names if "__pycache__" in name]
 
 
 # --- slides --------------------------------------------------------------------------------------------------
