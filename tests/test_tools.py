@@ -1,5 +1,6 @@
 """Every rule of the authoring tools can fail: tiny books, each with one thing wrong."""
 
+import base64
 import itertools
 import os
 import re
@@ -578,6 +579,12 @@ def test_a_slide_as_a_page():
     assert re.search(r"\\\[\s*\\sum_i x_i\s*\\\]", text)
     notes = '<aside class="notes"><p>Two <em>minutes</em>.</p>\n</aside>\n</section>'
     assert notes in text and text.count("<section>") == 1
+
+
+def test_figures_have_twice_the_pixels_of_their_size():
+    for alt, png, width in slides.figures(_book.Book()).values():
+        head = base64.b64decode(png[:32])  # of a PNG: the width is in bytes 16 to 19
+        assert int.from_bytes(head[16:20], "big") in (2 * width, 2 * width + 1), alt
 
 
 # What a deck says was measured, and what a chapter prints.

@@ -142,7 +142,8 @@ def finish_page(app, page, template, context, doctree):
     context["sites"] = app.config.html_baseurl.removesuffix("stable/")
     # the words on a fold are its name
     body = context.get("body", "").replace(' aria-label="Toggle hidden content"', "")
-    body = PICTURE.sub(SCROLLING, UNFIT.sub("", body))
+    body = SIZE.sub(r'width="\1" height="\2" />', UNFIT.sub("", body))
+    body = PICTURE.sub(SCROLLING, body)
     body = PARAMETERS.sub(as_lines, body)
     body = TEST.sub(lambda name: "<wbr>" + name[0].replace("_", "_<wbr>"), body)
     if TAG:
@@ -204,8 +205,10 @@ def how_to_cite(app, page, title):
 # that allow no such children.
 UNFIT = re.compile(r' id="[a-z]+-content"| role="doc-biblioentry"| role="list"')
 # On a narrow screen a picture scrolls, as a table does, before its words are too small.
-PICTURE = re.compile(r'<img alt="[^"]*" src="[./]*_images/[^"]*" />')
+PICTURE = re.compile(r'<img alt="[^"]*" src="[./]*_images/[^"]*"[^>]* />')
 SCROLLING = r'<span class="picture pst-scrollable-table-container">\g<0></span>'
+# A narrow page may overrule a size that is an attribute, but not one that is a style.
+SIZE = re.compile(r'style="width: (\d+)px; height: (\d+)px;" />')
 # The theme lets keys reach what scrolls, but looks only when a window changes.
 SEE_FOLDS = 'addEventListener("toggle", () => dispatchEvent(new Event("resize")), true)'
 

@@ -20,6 +20,8 @@ def pyplot():
 def use_style() -> None:
     """Apply the style of the book to all later figures, like ``plt.style.use("llpbook.llpbook")``.
 
+    In a notebook, figures have twice the pixels, shown at the same size: sharp on today's screens.
+
     Raises
     ------
     ImportError
@@ -30,7 +32,12 @@ def use_style() -> None:
     >>> from llpbook.plotting import use_style
     >>> use_style()  # doctest: +SKIP
     """
-    pyplot().style.use("llpbook.llpbook")
+    plt = pyplot()
+    plt.style.use("llpbook.llpbook")
+    if plt.get_backend().endswith("inline"):
+        from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+        set_matplotlib_formats("retina")
 
 
 def literal(text):
