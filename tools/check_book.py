@@ -17,7 +17,7 @@ from pathlib import Path
 import _book
 from _book import ROOT, Book
 
-OUTPUT_BYTES = 200_000  # of a chapter
+OUTPUT_BYTES = 400_000  # of a chapter
 CELL_LINES, CELL_MEDIAN = 30, 5
 FUNCTION_LINES, CLASS_LINES, MODULE_LINES = 40, 60, 300
 UNCOMPARED = "nbval-ignore-output"
@@ -61,7 +61,7 @@ def uncompared(book):
 
 @rule
 def output_size(book):
-    """At most 200 kB of stored outputs a chapter."""
+    """At most 400 kB of stored outputs a chapter."""
     for name, nb in book.notebooks.items():
         size = len(json.dumps([c.get("outputs") for c in nb.cells]).encode())
         if size > OUTPUT_BYTES:
