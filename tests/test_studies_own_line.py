@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from studies.benchmark import DATASETS
-from studies.own_line import RATIOS, WARDS, every_line, own_line
+from studies.own_line import RATIOS, WARDS, every_line, own_line, own_table
 from studies.runner import RESULTS, load
 
 
@@ -49,6 +49,17 @@ def test_the_benchmark_has_errors_over_data_sets():
         line = own_line("InvCal").loc[f"benchmark, {name} classes"]
         assert line["less ridge"] == f"{some.mean():+.1f} ± {error:.1f}"
         assert line["over"] == f"{len(some)} sets"
+
+
+def test_the_table_of_a_page_has_the_line_under_heads_in_words():
+    line, table = own_line("InvCal"), own_table("InvCal", "inverse calibration")
+    assert table.caption.startswith("inverse calibration's accuracy on new instances")
+    names, accuracy, *gaps, over = table.cells
+    assert names == [*line.index] and over == [*line["over"]]
+    assert accuracy == [*line["accuracy"]] and len(gaps) == 4
+    for head, column in zip(table.heads[2:6], gaps, strict=True):
+        rival = head.removeprefix("minus ").removesuffix(", points")
+        assert [c.replace("−", "-") for c in column] == [*line[f"less {rival}"]]
 
 
 def test_a_method_without_rows_is_refused(tmp_path):

@@ -78,6 +78,10 @@ def test_counts_and_overview_add_up(found, monkeypatch):
     assert (table[["small", "explained", "open"]].sum(axis=1) == table["differs"]).all()
     part = papers.counts(found["yu2013"], "method").loc["MeanMap"]
     assert part["draws"] == "4-10" and part["cells"] == 42
+    names, cells, *verdicts = papers.own_verdicts("yu2013", "MeanMap").cells
+    assert names == ["2"] and cells == ["42"]
+    assert [int(of) for (of,) in verdicts] == [part[v] for v in papers.VERDICTS]
+    assert papers.own_verdicts("yu2013", name="all").cells[1] == [str(TOTALS["yu2013"])]
 
 
 def test_the_open_cells_are_the_largest_and_their_changes_stand_beside_the_print():

@@ -8,6 +8,7 @@ the corrected ones of `llpbook.comparison.paired_differences`, which are up to s
 import pandas as pd
 
 from llpbook.comparison import paired_differences
+from llpbook.plotting import Table
 
 from .benchmark import DATASETS
 from .benchmark_tables import results
@@ -68,6 +69,34 @@ def own_line(method, folder=None):
         if scores[some][method].notna().any():
             lines[f"benchmark, {name}"] = _line(scores[some], method, "dataset", "sets")
     return pd.DataFrame(lines).T.fillna("")
+
+
+def own_table(method, name=None):
+    """The line of `own_line` as the table of a page.
+
+    Parameters
+    ----------
+    method : str
+        A key of ``METHODS`` of the studies.
+    name : str, optional
+        What the page calls the method; ``method`` if not given.
+
+    Returns
+    -------
+    llpbook.plotting.Table
+    """
+    line = own_line(method)
+    columns = {"accuracy, %": ("{}", "accuracy")}
+    columns |= {
+        f"minus {rival}, points": ("{}", f"less {rival}") for rival in RIVALS.values()
+    }
+    caption = (
+        f"{name or method}'s accuracy on new instances, and the difference to the majority class, to the ridge on bag "
+        "means, to the likelihood of the counts and to logistic regression on all labels, ± standard error. Negative: "
+        f"{name or method} is less accurate. A row is 20 draws of the bags of one data set; of the benchmark, the mean "
+        "over data sets."
+    )
+    return Table(line, caption, columns | {"mean over": ("{}", "over")}, rows="bags")
 
 
 def every_line(folder=None):

@@ -12,6 +12,8 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
+from llpbook.plotting import Table
+
 from . import duplessis2013, franco2023_beside, perezortiz2016, stolpe2011, yu2013
 from ._agreement import paper_table, resolution
 
@@ -214,6 +216,32 @@ def counts(found, by):
     span = groups["draws"].agg(["min", "max"]).astype(int).astype(str)
     same = span["min"] == span["max"]
     return table.assign(draws=span["min"].where(same, span["min"] + "-" + span["max"]))
+
+
+def own_verdicts(paper, method=None, name=None):
+    """How many cells of a paper's tables agree with ours, as the table of a page.
+
+    Parameters
+    ----------
+    paper : str
+        A key of ``PAPERS``.
+    method : str, optional
+        As in `cells`; all methods of the paper if not given.
+    name : str, optional
+        What the page calls the method; ``method`` if not given.
+
+    Returns
+    -------
+    llpbook.plotting.Table
+    """
+    found = cells(paper)
+    found = found[found["method"] == method] if method else found
+    columns = {head: "{:d}" for head in ("cells", *VERDICTS)}
+    caption = (
+        f"Verdicts for {name or method} on the tables of {PAPERS[paper]}. Cells: how many the paper prints and we have "
+        "run. Not distinguishable: our standard error is too large to tell."
+    )
+    return Table(counts(found, "table"), caption, columns, rows="table")
 
 
 def overview():
