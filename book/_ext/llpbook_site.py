@@ -1,7 +1,7 @@
 """What the site needs and no extension gives.
 
 Numbers that stay when a chapter is added, links from names to their documentation,
-the front door, and pages that load fast.
+and the front door.
 """
 
 import html
@@ -227,27 +227,11 @@ def as_lines(signature):
     return opened.replace("</dd>", "</span>")
 
 
-ICON = re.compile(
-    r'"?([\w-]+)"?:\[\d+,\d+,\[([^\]]*)\],"[0-9a-f]+",(?:"[^"]*"|\[[^\]]*\])\],?'
-)
-
-
 def finish(app, error):
-    """Write the front door, which is the first page seen from the root.
-
-    And keep only the icons that pages use: all 2,000 weigh 0.5 MB.
-    """
+    """Write the front door, which is the first page seen from the root."""
     if error or app.builder.name != "html":
         return
     pages = {path: path.read_text("utf-8") for path in app.outdir.rglob("*.html")}
-    used = {icon for t in pages.values() for icon in re.findall(r"\bfa-([\w-]+)", t)}
-    script = app.outdir / "_static/scripts/fontawesome.js"
-
-    def keep(match):
-        names = {match[1], *re.findall(r'"([\w-]+)"', match[2])}
-        return match[0] if names & used else ""
-
-    script.write_text(ICON.sub(keep, script.read_text("utf-8")), "utf-8")
     home = f"{app.config.root_doc}.html"
     first = pages[app.outdir / home]
     door = first.replace("<head>", f'<head>\n    <base href="{home}" />', 1)
