@@ -1,0 +1,57 @@
+"""Compare two builds of the book page by page: text, links and figures.
+
+tools/compare_sites.py _build/html _build/sphinx/html     # `make sphinx`
+
+A difference is listed once, with the number of pages that have it and the first of them.
+"""
+
+import difflib
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+from bs4 import BeautifulSoup
+
+# The sign that links to a heading, the number beside a copied cell, what scripts fill in.
+SPARE = ".headerlink, script, style, .how-to-cite"
+
+
+def contents(page):
+    """Words, links and figures of the article of a page."""
+    article = BeautifulSoup(page.read_bytes(), "html.parser").find("article")
+    for part in article.select(SPARE):
+        part.decompose()
+    links = [a["href"] for a in article.select("a[href]")]
+    figures = [(i["src"], i.get("alt", "")) for i in article.select("img")]
+    return {"text": article.get_text(" ").split(), "link": links, "figure": figures}
+
+
+def changes(old, new):
+    """Yield ``(before, after)`` for each place where two lists differ."""
+    match = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    for what, a, b, c, d in match.get_opcodes():
+        if what != "equal":
+            yield old[a:b], new[c:d]
+
+
+def differences(before, after):
+    """The pages that have a difference, for each kind of difference."""
+    found = defaultdict(list)
+    pages = [{p.relative_to(s) for p in s.glob("book/**/*.html")} for s in (before, after)]
+    for name in sorted(pages[0] | pages[1]):
+        if name not in pages[0] & pages[1]:
+            found["page", str(name), name in pages[1]].append(name)
+            continue
+        old, new = contents(before / name), contents(after / name)
+        for kind in old:
+            for a, b in changes(old[kind], new[kind]):
+                shown = [" ".join(map(str, part))[:160] for part in (a, b)]
+                found[kind, *shown].append(name)
+    return len(pages[0]), found
+
+
+if __name__ == "__main__":
+    count, found = differences(*map(Path, sys.argv[1:]))
+    for (kind, old, new), pages in sorted(found.items(), key=lambda x: -len(x[1])):
+        print(f"{kind}, {len(pages)} places, as in {pages[0]}:\n  - {old}\n  + {new}")
+    print(f"{count} pages, {len(found)} kinds of difference")
