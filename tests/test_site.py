@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import _book  # noqa: E402
 import check_site  # noqa: E402
+import compare_sites  # noqa: E402
 import print_pdf  # noqa: E402
 
 
@@ -418,6 +419,69 @@ def test_the_bar_of_a_fold_names_what_the_code_makes(
     cell = nodes.container("", code, nodes.container("", node), **attributes)
     llpbook_site.name_folds(None, nodes.section("", cell))
     assert cell["prompt_show"] == cell["prompt_hide"] == words
+
+
+# --- book/_ext/light_pages.py ---------------------------------------------------------------------------------
+
+
+def test_a_page_waits_for_no_script_and_no_search(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book/_ext")
+    from light_pages import light
+
+    picture = '<span class="picture x"><img alt="a" src="_images/a.png" />'
+    head = (
+        '<script src="_static/documentation_options.js"></script>'
+        '<script data-a="b" src="_static/doctools.js"></script>'
+        '<script src="_static/searchtools.js"></script>\n<script src="searchindex.js"></script>'
+        '<script defer="defer" src="_static/mathjax/tex.js?v=1"></script>'
+    )
+    page = light("page.html", f'{head}<i class="fas fa-file"></i>{picture * 3}')
+    blocking = re.findall(r'<script (?!defer)[^>]*src="([^"]*)"', page)
+    assert blocking == ["_static/documentation_options.js"]
+    assert "search" not in page and '{src: "_static/mathjax/tex.js?v=1"}' in page
+    assert page.count('loading="lazy"') == 2 and '<i aria-hidden="true" ' in page
+    assert light("page.html", page) == page
+    assert "searchindex" in light("search.html", head)
+
+
+def test_style_sheets_keep_what_the_site_names(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book/_ext")
+    from light_pages import used_rules
+
+    kept = [
+        "/*! MIT */",
+        "a:hover, .other .used{x: 1.5em}",
+        "p:not(.other){x:1}",
+        "@font-face{x:1}",
+        r".w-1\/2{x:1}",
+        "@media (width > 5px){.used{x:1}",
+    ]
+    lost = ["/* words */", ".other{x:1}", ".used.other>a{x:1}", ".other{x:1}"]
+    css = "".join(a + b for a, b in zip(kept, [*lost, "", ""], strict=True))
+    assert used_rules(css + "}", {"used", "w-1/2"}) == "".join(kept) + "}"
+
+
+def test_two_builds_are_compared_by_words_links_and_figures(tmp_path):
+    page = (
+        '<h1>Top</h1><article>{} <a href="x.html">x</a><img src="{}" alt=""></article>'
+    )
+    for site, text, image in (
+        ("a", "one two three", "1.png"),
+        ("b", "one 2 three", "2.png"),
+    ):
+        (tmp_path / site / "book").mkdir(parents=True)
+        for name in ("left", "right"):
+            path = tmp_path / site / f"book/{name}.html"
+            path.write_text(page.format(text, image), encoding="utf-8")
+    (tmp_path / "b/book/left.html").rename(tmp_path / "b/book/new.html")
+    count, found = compare_sites.differences(tmp_path / "a", tmp_path / "b")
+    assert count == 2
+    assert {key: [p.stem for p in pages] for key, pages in found.items()} == {
+        ("page", "book/left.html", "lost"): ["left"],
+        ("page", "book/new.html", "new"): ["new"],
+        ("text", "two", "2"): ["right"],
+        ("figure", "1.png", "2.png"): ["right"],
+    }
 
 
 def test_links_of_the_printed_book_stay_inside():

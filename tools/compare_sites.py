@@ -22,7 +22,7 @@ def contents(page):
     for part in article.select(SPARE):
         part.decompose()
     links = [a["href"] for a in article.select("a[href]")]
-    figures = [(i["src"], i.get("alt", "")) for i in article.select("img")]
+    figures = [f"{i['src']} {i.get('alt', '')}".strip() for i in article.select("img")]
     return {"text": article.get_text(" ").split(), "link": links, "figure": figures}
 
 
@@ -37,15 +37,17 @@ def changes(old, new):
 def differences(before, after):
     """The pages that have a difference, for each kind of difference."""
     found = defaultdict(list)
-    pages = [{p.relative_to(s) for p in s.glob("book/**/*.html")} for s in (before, after)]
+    pages = [
+        {p.relative_to(s) for p in s.glob("book/**/*.html")} for s in (before, after)
+    ]
     for name in sorted(pages[0] | pages[1]):
         if name not in pages[0] & pages[1]:
-            found["page", str(name), name in pages[1]].append(name)
+            found["page", str(name), "new" if name in pages[1] else "lost"].append(name)
             continue
         old, new = contents(before / name), contents(after / name)
         for kind in old:
             for a, b in changes(old[kind], new[kind]):
-                shown = [" ".join(map(str, part))[:160] for part in (a, b)]
+                shown = [" ".join(part)[:160] for part in (a, b)]
                 found[kind, *shown].append(name)
     return len(pages[0]), found
 

@@ -5,6 +5,7 @@ for the reader's eye, and MathJax for the first sight of the text. Style sheets 
 rules, and the fonts of icons the signs, that a page or a script of the site names.
 """
 
+import logging
 import re
 
 from fontTools import subset
@@ -70,6 +71,7 @@ def used_rules(css, words):
 
 def used_signs(folder, codes):
     """Write the fonts of icons anew, with the signs that style sheets name."""
+    logging.getLogger("fontTools").setLevel("WARNING")
     for path in folder.glob("*.ttf"):
         options = subset.Options(flavor="woff")
         font = subset.load_font(str(path), options)
