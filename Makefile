@@ -177,6 +177,7 @@ lock:  ## requirements.txt, by uv
 pdf: $(STAMP)  ## the book as PDF
 	rm -rf _build/singlehtml
 	$(BIN)/jupyter-book build -q . --builder singlehtml
+	$(BIN)/python -m pip install -q --disable-pip-version-check pypdf
 	$(BIN)/python tools/print_pdf.py $(CHROMIUM)
 
 picture: $(STAMP)  ## the picture of README and of the first page

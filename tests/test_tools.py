@@ -23,6 +23,7 @@ import check_book  # noqa: E402
 import course  # noqa: E402
 import execute  # noqa: E402
 import new_room  # noqa: E402
+import print_pdf  # noqa: E402
 import student  # noqa: E402
 import sync_cells  # noqa: E402
 
@@ -544,6 +545,34 @@ def test_the_zip_for_a_course(tmp_path):
     ):  # fmt: skip
         assert f"course/{path}" in names
     assert not [name for name in names if "__pycache__" in name]
+
+
+# --- print ---------------------------------------------------------------------------------------------------
+
+THEME = """<div id="jb-print-docs-body" class="onlyprint"><nav>
+<p class="caption"><span class="caption-text">Core</span></p><ul>
+<li class="toctree-l1 nav-item"><a class="nav-link" href="#document-book/toy">1. <em>Toy</em></a><ul>
+<li class="toctree-l2 nav-item"><a class="nav-link" href="#document-book/part">A part</a></li></ul></li></ul>
+</nav></div><div id="searchbox"></div><article><section id="first">
+<a href="../slides/session_1.html">s</a> <a href="genindex.html">i</a> <a href="book/index.html#first">f</a>
+<span id="document-book/toy"></span></section></article>"""
+
+
+def test_the_first_pages_of_the_print():
+    """Title page and contents, chapters only, take the place of the theme's list."""
+    text = print_pdf.with_front_matter(THEME, "0.1.0 & state")
+    assert "Version 0.1.0 &amp; state" in text and "CC BY 4.0" in text
+    assert print_pdf.AUTHORS in text and "A part" not in text
+    lines = '<h3>Core</h3>\n<a href="#document-book/toy">1. <em>Toy</em></a>\n</div>'
+    assert lines in text and text.endswith("</section></article>")
+    printed = print_pdf.links_within(text, "book/index.html")
+    links = re.findall(r'<a href="([^"]*)">[sif]<', printed)
+    site = print_pdf.DOCUMENTATION
+    assert links == [f"{site}slides/session_1.html", f"{site}genindex.html", "#first"]
+    with pytest.raises(SystemExit, match="lead nowhere"):
+        print_pdf.links_within(
+            text.replace('"document-book/toy"', '"x"'), "book/a.html"
+        )
 
 
 # --- slides --------------------------------------------------------------------------------------------------

@@ -39,6 +39,11 @@ FOLDS["remove-input"] = FOLDS["hide-input"]
 # The key of a notebook's metadata under which sync stores what it wrote (`stamp`). jupytext keeps it out of the twin.
 SYNCED = "llpbook"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+VERSION = PROJECT["version"]
+# "0.1.0 (YEAR-MONTH-DAY)" in the files of a release, else "Unreleased".
+_CHANGES = (ROOT / "CHANGELOG.md").read_text("utf-8")
+CHANGES_OF = re.search("^## (.*)$", _CHANGES, re.MULTILINE)[1]
+IS_RELEASED = CHANGES_OF.startswith(f"{VERSION} (")
 
 
 class BookError(ValueError):

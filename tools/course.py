@@ -9,12 +9,12 @@ import shutil
 from pathlib import Path
 
 import sync_cells
-from _book import PROJECT, ROOT, Book, read, write
+from _book import ROOT, VERSION, Book, read, write
 
 CACHES = shutil.ignore_patterns("__pycache__", "*.lock", "*.part")
 FROM_FOLDER = "%pip install -q --no-index --find-links ../wheels "
 README = f"""\
-Learning from Label Proportions, version {PROJECT["version"]}, for a course without a network
+Learning from Label Proportions, version {VERSION}, for a course without a network
 
 site/index.html  The book. It opens in a browser, with search and slides (Reference, Teaching).
 notebooks/       The chapters, and the results that they read.
@@ -67,7 +67,6 @@ def pack(site, wheel, folder):
 
 
 if __name__ == "__main__":
-    VERSION = PROJECT["version"]
     path = pack(
         site=ROOT / "_build/html",
         wheel=ROOT / f"dist/llpbook-{VERSION}-py3-none-any.whl",

@@ -3,11 +3,13 @@
 tools/print_pdf.py chromium     # after jupyter-book build . --builder singlehtml
 """
 
+import html
 import re
 import subprocess
 import sys
 import tempfile
 
+import _book
 from _book import PROJECT, ROOT
 
 DOCUMENTATION = PROJECT["urls"]["Documentation"]
@@ -16,15 +18,20 @@ FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer"
 FLAGS += ["--generate-pdf-document-outline", "--virtual-time-budget=60000"]
 FLAGS += ["--allow-file-access-from-files", "--host-resolver-rules=MAP * ~NOTFOUND"]
 LEAD_IN = r"<p>(?=[^<]*(?:<(?!/?p[ >])[^<]*)*:</p>)"  # a paragraph: "so:"
+TITLE = "Learning from Label Proportions"
+AUTHORS = PROJECT["authors"][0]["name"]
+EMPTY = 8  # lines: of fewer, its number included, a page is nearly empty
+SIZE, DIGIT = 9, 5.0  # points: of the numbers in the contents, and how wide a digit is
 
 
 def links_within(text, name):
-    """The page with links to its parts that hold under any name; those to an index go to the site."""
+    """The page with links to its parts that hold under any name; those to other pages go to the site."""
     first = re.search(r'<section [^>]*?id="([^"]+)"', text)[1]
     text = text.replace(f'href="{name}#', 'href="#')
     document = f'href="#document-{name.removesuffix(".html")}"'
     text = text.replace(document, f'href="#{first}"')
-    text = re.sub(r'href="([\w-]+index\.html)"', rf'href="{DOCUMENTATION}\1"', text)
+    other = r'href="(?:\.\./)*((?:slides/\w+|[\w-]+index)\.html)"'
+    text = re.sub(other, rf'href="{DOCUMENTATION}\1"', text)
     ends = {*re.findall(r'\sid="([^"]+)"', text)}
     lost = {*re.findall(r'href="#([^"]+)"', text)} - ends
     if lost:
@@ -32,26 +39,132 @@ def links_within(text, name):
     return text
 
 
-def print_pdf(chromium):
-    """Open the build in a headless Chromium, let MathJax finish, and write the PDF."""
-    pages = [page for page in SITE.rglob("*.html") if page.name != "print.html"]
-    if not pages:
-        raise SystemExit(f"no page under {SITE}: use `make pdf`")
-    # The book is the largest page, and lies in book/ with references that hold at the root of the site.
-    book = max(pages, key=lambda page: page.stat().st_size)
-    text = links_within(book.read_text("utf-8"), book.relative_to(SITE).as_posix())
-    text = re.sub(LEAD_IN, '<p class="lead-in">', text)
-    (SITE / "print.html").write_text(text, "utf-8")
-    TARGET.unlink(missing_ok=True)  # else an old file would pass for a new one
+# --- the first pages -----------------------------------------------------------------------------------------
+
+
+def title_page(state):
+    """The title, who wrote it, which version this is, and what one may do with it."""
+    return f"""
+<div id="title-page">
+<h1>{TITLE}</h1>
+<p>A textbook that runs, and the Python package of the same code</p>
+<p>{html.escape(AUTHORS)}</p>
+<img src="_static/llpbook-hero.png" alt="">
+<p>Version {html.escape(state)}</p>
+<p>Read it online, with chapters that run: <a href="{DOCUMENTATION}">{DOCUMENTATION}</a></p>
+<p>Text and figures: Creative Commons Attribution 4.0 International (CC BY 4.0). Code: BSD 3-Clause License.
+Data sets keep the licenses of their sources.</p>
+</div>"""
+
+
+ENTRY = re.compile(
+    r'caption-text">(?P<part>[^<]*)<|toctree-l1\b[^>]*><a [^>]*href="(?P<to>#[^"]*)">(?P<words>.*?)</a>'
+)
+
+
+def contents(nav):
+    """The parts and chapters of the theme's list of pages, with room for the numbers of pages."""
+    lines = [
+        f"<h3>{m['part']}</h3>"
+        if m["part"]
+        else f'<a href="{m["to"]}">{m["words"]}</a>'
+        for m in ENTRY.finditer(nav)
+    ]
+    return '<div id="contents">\n<h2>Contents</h2>\n' + "\n".join(lines) + "\n</div>"
+
+
+def with_front_matter(text, state):
+    """The page with a title page and the contents where the theme has a list of all pages."""
+    begin = text.index('<div id="jb-print-docs-body"')
+    end = text.index("</nav>", begin)
+    after = text.index('<div id="searchbox">', end)
+    front = title_page(state) + contents(text[begin:end])
+    return f'{text[:begin]}<div class="onlyprint">{front}</div>{text[after:]}'
+
+
+def state_of_files():
+    """The version and its date."""
+    if _book.IS_RELEASED:
+        return _book.CHANGES_OF
+    day = ["git", "log", "-1", "--format=%cs"]
+    day = subprocess.check_output(day, cwd=ROOT, text=True).strip()
+    return f"{_book.VERSION}, not yet released (state of {day})"
+
+
+def entries(page):
+    """``(name of its goal, right end, middle of its height)`` of each link of a page of contents."""
+    for link in (note.get_object() for note in page.get("/Annots", ())):
+        if str(link.get("/Dest", "")).startswith("/document-"):
+            _, bottom, right, top = map(float, link["/Rect"])
+            yield link["/Dest"], right, (bottom + top) / 2
+
+
+def number_contents(pdf):
+    """Write at each entry of the contents on which page it begins, which a style sheet cannot know."""
+    from pypdf import PageObject
+    from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+
+    face = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica"}
+    face = DictionaryObject({NameObject(k): NameObject(v) for k, v in face.items()})
+    fonts = DictionaryObject({NameObject("/F"): face})
+    for page in pdf.pages[
+        1:3
+    ]:  # behind the title page; the second is the last of a long list
+        if "Contents" not in page.extract_text():
+            break
+        lines = []
+        for name, right, middle in entries(page):
+            goal = pdf.named_destinations[name]
+            number = str(pdf.get_destination_page_number(goal) + 1)
+            left = right - DIGIT * len(number)
+            lines.append(
+                f"BT /F {SIZE} Tf {left} {middle - SIZE / 3} Td ({number}) Tj ET"
+            )
+        over = PageObject.create_blank_page(None, *page.mediabox[2:])
+        over[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
+        over[NameObject("/Contents")] = stream = DecodedStreamObject()
+        stream.set_data("\n".join(lines).encode())
+        page.merge_page(over)
+
+
+def nearly_empty(pdf):
+    """The numbers of the pages with a few lines only."""
+    texts = [page.extract_text().strip() for page in pdf.pages]
+    pages = enumerate(texts[1:], 2)  # not the title page
+    return [n for n, text in pages if text.count("\n") < EMPTY]
+
+
+def print_page(chromium, page, target):
+    """Open the page in a headless Chromium, let MathJax finish, and write the PDF."""
+    target.unlink(missing_ok=True)  # else an old file would pass for a new one
     with tempfile.TemporaryDirectory() as profile:
         command = [chromium, *FLAGS, f"--user-data-dir={profile}"]
-        command += [f"--print-to-pdf={TARGET}", (SITE / "print.html").as_uri()]
+        command += [f"--print-to-pdf={target}", page.as_uri()]
         run = subprocess.run(command, capture_output=True, text=True, timeout=1800)
-    if run.returncode or not TARGET.exists():
+    if run.returncode or not target.exists():
         raise SystemExit(f"{chromium} wrote no PDF:\n{run.stderr}")
-    pages = len(re.findall(rb"/Type\s*/Page\b", TARGET.read_bytes()))
-    print(f"{TARGET}: {TARGET.stat().st_size / 1e6:.1f} MB, {pages} pages")
+
+
+def main(chromium, site=SITE, target=TARGET):
+    from pypdf import PdfWriter
+
+    pages = [page for page in site.rglob("*.html") if page.name != "print.html"]
+    if not pages:
+        raise SystemExit(f"no page under {site}: use `make pdf`")
+    # The book is the largest page, and lies in book/ with references that hold at the root of the site.
+    book = max(pages, key=lambda page: page.stat().st_size)
+    text = with_front_matter(book.read_text("utf-8"), state_of_files())
+    text = links_within(text, book.relative_to(site).as_posix())
+    text = re.sub(LEAD_IN, '<p class="lead-in">', text)
+    (site / "print.html").write_text(text, "utf-8")
+    print_page(chromium, site / "print.html", target)
+    pdf = PdfWriter(clone_from=target)
+    number_contents(pdf)
+    pdf.add_metadata({"/Title": TITLE, "/Author": AUTHORS})
+    pdf.write(target)
+    print(f"{target}: {target.stat().st_size / 1e6:.1f} MB, {len(pdf.pages)} pages")
+    print("nearly empty:", nearly_empty(pdf) or "none")
 
 
 if __name__ == "__main__":
-    print_pdf(*sys.argv[1:])
+    main(*sys.argv[1:])

@@ -71,10 +71,7 @@ def managed_source(book, cell, where):
 # --- a chapter alone -----------------------------------------------------------------------------------------
 
 HOME = _book.PROJECT["urls"]["Homepage"]
-# Where the changelog begins with the release of this version its tag, else the branch.
-_TOP = re.search("^## (.*)$", _book.read(ROOT / "CHANGELOG.md"), re.MULTILINE)[1]
-_IS_RELEASED = _TOP.startswith(f"{_book.PROJECT['version']} (")
-REVISION = f"v{_book.PROJECT['version']}" if _IS_RELEASED else "main"
+REVISION = f"v{_book.VERSION}" if _book.IS_RELEASED else "main"
 FILES = f"{HOME}/archive/{REVISION}.zip"  # needs no git
 PACKAGE = f"llpbook[plot] @ {FILES}"
 # `studies` lies beside the chapters.
