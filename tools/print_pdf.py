@@ -107,6 +107,7 @@ def number_contents(pdf):
     face = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica"}
     face = DictionaryObject({NameObject(k): NameObject(v) for k, v in face.items()})
     fonts = DictionaryObject({NameObject("/F"): face})
+    goals = pdf.named_destinations
     for page in pdf.pages[
         1:3
     ]:  # behind the title page; the second is the last of a long list
@@ -114,8 +115,7 @@ def number_contents(pdf):
             break
         lines = []
         for name, right, middle in entries(page):
-            goal = pdf.named_destinations[name]
-            number = str(pdf.get_destination_page_number(goal) + 1)
+            number = str(pdf.get_destination_page_number(goals[name]) + 1)
             left = right - DIGIT * len(number)
             lines.append(
                 f"BT /F {SIZE} Tf {left} {middle - SIZE / 3} Td ({number}) Tj ET"
