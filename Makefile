@@ -13,7 +13,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help setup book test every unit notebooks portable properties wheels oldest soon lonely install-check installed release-check site lab lab-check student slides check style types derived rules sync from-notebook run new pdf bench course-zip \
+.PHONY: help setup book test every unit notebooks portable properties wheels oldest soon networks lonely install-check installed release-check site lab lab-check student slides check style types derived rules sync from-notebook run new pdf bench course-zip \
   reproduce lock dist serve clean distclean
 
 help:
@@ -96,7 +96,7 @@ AS_OLD := grep -oE '"[a-z-]+>=[0-9.]+"' | tr -d '"' | sed 's/>=\(.*\)/==\1.*/'
 oldest:  ## unit tests at the oldest versions
 	$(PYTHON) -m venv $(OLD)
 	$(OLD)/bin/python -m pip install -q --disable-pip-version-check -e ".[test]" \
-	  $$(grep -v '^learners' pyproject.toml | $(AS_OLD))
+	  $$(grep -vE '^(learners|torch) ' pyproject.toml | $(AS_OLD))
 	MPLBACKEND=agg $(OLD)/bin/python -m pytest -q -n 2 --dist loadscope $(WAS_SOON:%=-W default::%) $(WITHOUT_BOOK)
 
 # What a release publishes, in empty environments: on every Python with the newest libraries, then with the oldest.
@@ -111,6 +111,15 @@ installed:
 	  _build/installed/bin/python -m pip install -q --disable-pip-version-check $$file $$pins; \
 	  (cd _build/installed && bin/python -I ../../tools/install_check.py ../../README.md $(VERSION)); \
 	done; done
+
+# What needs PyTorch, in an environment of its own: TORCH="--index-url URL torch" takes a build for CPUs.
+TORCH ?= torch
+OF_NETWORKS := tests/test_networks.py tests/test_contract.py tests/test_consistency.py tests/test_running.py tests/test_saved.py
+networks:  ## tests of networks on bags, with PyTorch
+	$(PYTHON) -m venv .venv-torch
+	.venv-torch/bin/python -m pip install -q --disable-pip-version-check $(TORCH)
+	.venv-torch/bin/python -m pip install -q --disable-pip-version-check -e ".[test,torch]"
+	MPLBACKEND=agg .venv-torch/bin/python -m pytest -q -n 2 --dist loadscope $(OF_NETWORKS) -k "networks or BagNetwork"
 
 # The unit tests at the pre-releases of what the package stands on, in an environment of their own.
 SOON := .venv-soon
@@ -216,4 +225,4 @@ serve: book  ## the built site at port 8000
 clean:
 	rm -rf _build .pytest_cache .ruff_cache
 distclean: clean
-	rm -rf $(VENV) $(OLD) $(SOON) *.egg-info
+	rm -rf $(VENV) $(OLD) $(SOON) .venv-torch *.egg-info

@@ -42,6 +42,7 @@ _HOMES = {
     ],
     "beyond_memory": ["fit_chunks", "sample_bags"],
     "choosing": ["recommend"],
+    "networks": ["BagNetwork"],
     "plotting": ["plot_bags", "plot_critical_difference"],
     "proportions": ["identifiability", "label_proportions", "restore_counts"],
     "smic": ["SMIC"],
@@ -75,7 +76,7 @@ def __dir__():
 
 
 def all_estimators():
-    """List all estimators of the package.
+    """List all estimators of the package that need no other package; `BagNetwork` needs PyTorch, and is left out.
 
     Returns
     -------
@@ -88,6 +89,7 @@ def all_estimators():
     for room in _ROOMS:
         for name, value in vars(__getattr__(room)).items():
             is_class = isinstance(value, type) and issubclass(value, LLPClassifier)
-            if is_class and value is not LLPClassifier and not _isabstract(value):
+            own = is_class and value is not LLPClassifier and not _isabstract(value)
+            if own and value._needs is None:
                 estimators[name] = value
     return sorted(estimators.items())

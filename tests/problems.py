@@ -12,11 +12,20 @@
 | `binary_objective` | no problem, but MeanMap's objective of two classes and its gradient, as printed |
 """
 
+from importlib.util import find_spec
+
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, RegressorMixin
 
+from llpbook import BagNetwork, all_estimators
 from llpbook.proportions import label_proportions
+
+
+def every_estimator():
+    """Estimators by name: those of the package, and `BagNetwork` where PyTorch is installed."""
+    more = {"BagNetwork": BagNetwork} if find_spec("torch") else {}
+    return dict(sorted({**dict(all_estimators()), **more}.items()))
 
 
 def quick(cls, **params):

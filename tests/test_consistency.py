@@ -23,6 +23,7 @@ import pytest
 import scipy.sparse as sp
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from problems import every_estimator
 from scipy.stats import loguniform
 from sklearn.base import clone
 from test_contract import make
@@ -36,7 +37,6 @@ from llpbook import (
     LLPGridSearchCV,
     LLPRandomizedSearchCV,
     MeanMap,
-    all_estimators,
     fit_chunks,
 )
 from llpbook.bag_losses import (
@@ -287,7 +287,7 @@ SEARCHES = {
     ),
 }
 #: Anything with a fit, by name.
-FITTED = dict(all_estimators()) | SEARCHES
+FITTED = every_estimator() | SEARCHES
 
 
 #: Settings that save a search.
@@ -392,7 +392,7 @@ def attributes(model):
     }
 
 
-@pytest.mark.parametrize("name", dict(all_estimators()))
+@pytest.mark.parametrize("name", every_estimator())
 def test_a_refit_is_a_fit(name):
     model, one = made(name), made(name)
     defaults = model.get_params()
@@ -448,7 +448,7 @@ KERNELS = {
     ("name", "kernel"),
     [
         pytest.param(name, kernel, id=f"{name} {kernel}")
-        for name, cls in all_estimators()
+        for name, cls in every_estimator().items()
         for kernel in KERNELS
         if not kernel or "kernel" in cls().get_params()
     ],
@@ -471,7 +471,8 @@ def product(A, B):
 
 
 @pytest.mark.parametrize(
-    "name", [n for n, cls in all_estimators() if "kernel" in cls().get_params()]
+    "name",
+    [n for n, cls in every_estimator().items() if "kernel" in cls().get_params()],
 )
 @pytest.mark.parametrize("labels", [None, LABELS], ids=["", "labels"])
 def test_a_kernel_matrix_with_counts_is_the_kernel_of_repeated_rows(name, labels):
@@ -794,6 +795,8 @@ BagBootstrap(failed=0)
 BagLogistic(loss="counts", C=0.1, kernel="linear", gamma="scale", fit_intercept=True, penalize_intercept=False, \
 max_iter=1000, tol=1e-05)
 BagMeanRegression(alpha=1.0, bag_weights="size")
+BagNetwork(loss="proportion", hidden=(64, 64), learning_rate=0.005, alpha=0.0001, batch_size=128, max_iter=100, \
+validation_fraction=0.1, consistency_weight=0.05, radius=0.5, mix_bags=False, device="cpu")
 BagReport(spread_limit=inf, deviation=nan)
 ClusterModelSelection(n_clusters=6, labeler="exhaustive", combine="weighted", max_iter=10, population_size=25, \
 mutation_variance=1.0, crossover_probability=0.3, tournament_size=0.25)

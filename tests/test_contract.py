@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from problems import gaussian_bags, quick, uneven_bags
+from problems import every_estimator, gaussian_bags, quick, uneven_bags
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -31,7 +31,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 import llpbook
-from llpbook import all_estimators, fit_chunks
+from llpbook import fit_chunks
 from llpbook.base import LLPClassifier, LLPWarning, NotIdentifiableError, StrOptions
 from llpbook.beyond_memory import _instances
 from llpbook.model_selection import proportion_scorer
@@ -39,7 +39,7 @@ from llpbook.proportions import label_proportions
 
 # Many bags for every method: those for two bags say that they pool them.
 pytestmark = pytest.mark.filterwarnings("ignore:.* bags into two samples")
-ESTIMATORS = [cls for _, cls in all_estimators()]
+ESTIMATORS = [*every_estimator().values()]
 each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 
 
@@ -145,7 +145,7 @@ def test_the_docstring_states_the_default_of_every_parameter(cls):
     line = r"(?m)^(\w[\w, ]*) : .*?(?:see `(\w+)`|default (.+)|optional)$"
     stated = {}
     for names, other, default in re.findall(line, section):
-        shared = dict(all_estimators())[other]().get_params() if other else {}
+        shared = every_estimator()[other]().get_params() if other else {}
         value = ast.literal_eval(default or "None")
         stated |= {name: shared.get(name, value) for name in names.split(", ")}
     assert stated == cls().get_params()
@@ -349,7 +349,7 @@ def test_fitted_attributes_are_documented_and_there(cls):
 
 
 #: Iterations that end without a condition of optimality: a search, and rounds that bags held out end.
-NO_GAP = {"BagBoosting", "ClusterModelSelection", "CountBoosting"}
+NO_GAP = {"BagBoosting", "BagNetwork", "ClusterModelSelection", "CountBoosting"}
 
 
 @each
@@ -579,18 +579,27 @@ def test_a_public_name_is_in_one_room():
 # --- every parameter acts -----------------------------------------------------------------------------------
 
 ERRORS = np.full(10, 0.1)
+
+
+def own_module(n_features, n_scores):
+    """A linear model as a module of PyTorch."""
+    return importlib.import_module("torch").nn.Linear(n_features, n_scores)
+
+
 #: Another value than the default; (name of estimator, parameter) goes before the parameter's own.
 OTHER = {
     "C": 1e-3, "C_p": 0.01, "alpha": 100.0, "bag_deviation": 1.0, "bag_weights": "uniform",
     "class_prior": "match",
     "crossover_probability": 0.9,
+    "batch_size": 16, "consistency_weight": 5.0,
     "epsilon": 0.5, "estimator": LogisticRegression(C=1e-3), "exact_up_to": 2,
-    "fit_intercept": False, "gamma": 5.0, "init": llpbook.MeanMap(), "kernel": "rbf",
+    "fit_intercept": False, "gamma": 5.0, "hidden": (8,), "init": llpbook.MeanMap(), "kernel": "rbf",
     "lapse": 0.2, "learning_rate": 0.1, "max_cutting_planes": 1, "max_iter": 1,
-    "max_leaf_nodes": 2, "mutation_variance": 0.1, "n_centers": 5, "n_clusters": 3,
+    "max_leaf_nodes": 2, "mix_bags": True, "module": own_module,
+    "mutation_variance": 0.1, "n_centers": 5, "n_clusters": 3,
     "n_folds": 5, "n_init": 6, "n_neighbors": 2, "n_tuning": 20, "penalize_intercept": True,
     "population_size": 5, "proportion_errors": ERRORS, "proportion_noise": "laplace",
-    "random_state": 1, "shrinkage": 0.5, "sigma": 3.0, "smoothness": 10.0,
+    "radius": 2.0, "random_state": 1, "shrinkage": 0.5, "sigma": 3.0, "smoothness": 10.0,
     "soft": True, "tol": 0.3, "tournament_size": 0.5, "validation_fraction": 0.4,
     ("CountCalibration", "estimator"): llpbook.MeanMap(100.0),
     ("BagBoosting", "estimator"): HistGradientBoostingRegressor(max_depth=1),
@@ -609,6 +618,9 @@ WHERE = {
     ("AlternatingMeanMap", "max_iter"): {"init": "random"},
     ("LaplacianMeanMap", "tol"): {"alpha": 0.001},
     ("AlternatingMeanMap", "random_state"): {"init": "random"},
+    # With other seeds the one bag held out keeps the first weights, whatever the training does.
+    **{("BagNetwork", name): {"random_state": 3} for name in ("consistency", "loss", "max_iter")},
+    **{("BagNetwork", name): {"random_state": 3, "consistency": "vat"} for name in ("consistency_weight", "radius")},
     ("EMLR", "init"): {"max_iter": 1}, ("EMLR", "random_state"): {"init": "random"},
     ("EMLR", "tol"): {"soft": True},
     **{("ClusterModelSelection", name): {"max_iter": 5} for name in (
@@ -616,6 +628,7 @@ WHERE = {
 }  # fmt: skip
 #: Parameters that change no fit, and why.
 IDLE = {
+    "device": "where it runs",
     "n_jobs": "work at once, the same answer",
     "verbose": "news",
     ("SMIC", "random_state"): "draws the starts of k-means, which end at one answer",
@@ -751,7 +764,10 @@ for _name in ("DSDD", "KDEDifference", "LSDD", "SMIC"):
         "check_classifier_not_supporting_multiclass": "the refusal names proportions"
     }
 #: Their checks take more than two seconds.
-SLOW = "AlterSVM BagBoosting ClusterModelSelection ConvSVM CountBoosting CountCalibration DSDD LSDD SMIC"  # fmt: skip
+SLOW = (
+    "AlterSVM BagBoosting BagNetwork ClusterModelSelection ConvSVM CountBoosting "
+    "CountCalibration DSDD LSDD SMIC"
+)
 
 
 @pytest.mark.filterwarnings("ignore")

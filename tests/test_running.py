@@ -9,18 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from problems import quick, uneven_bags
+from problems import every_estimator, quick, uneven_bags
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import llpbook
-from llpbook import all_estimators
 from llpbook.base import LLPWarning, LongFitWarning, Progress, _running, require_memory
 from llpbook.model_selection import FullBagKFold, proportion_scorer
 
 ROOT = Path(llpbook.__file__).parent
-ESTIMATORS = dict(all_estimators())
+ESTIMATORS = every_estimator()
 
 
 def problem(n_classes=2):

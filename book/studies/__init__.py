@@ -44,6 +44,7 @@ def tables():
         label_worth,
         model_selection,
         natural,
+        networks,
         open_cells,
         outside,
         penalty,
@@ -62,6 +63,6 @@ def tables():
         counts_fair, choice, choosing, natural, calibration, bag_losses, outside,
         open_cells,
         benchmark, franco2023, uncertainty, ecological, strata, bag_deviation, beyond_memory, thread,
-        penalty, label_worth,
+        penalty, label_worth, networks,
     )  # fmt: skip
     return {table.name: table for module in modules for table in module.TABLES}

@@ -17,7 +17,12 @@ from ._hinge import (
     scale_rows,
     zero_of_slope,
 )
-from ._learners import BoostedBagModel, LinearBagModel
+from ._learners import (
+    BagLossClassifier,
+    BoostedBagModel,
+    LinearBagModel,
+    held_out_bags,
+)
 from ._losses import (
     SMALLEST_MEAN,
     BagLoss,
@@ -58,6 +63,7 @@ NEIGHBORS = (
     "em",
     "invcal",
     "mean_map",
+    "networks",
     "theory",
     "uncertainty",
 )

@@ -165,6 +165,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     assumes: tuple[str | tuple[str, ...] | None, str] | None = None
     cost: str | None = None
+    #: A package that a fit needs beside the dependencies of this one.
+    _needs: str | None = None
     #: Where a parameter is not what its name means everywhere, see `llpbook._input.constraints`.
     _parameter_constraints: dict = {}
     _accept_sparse: bool | str = False

@@ -1,0 +1,272 @@
+"""Networks on bags by each loss, beside the other methods of the book.
+
+All networks are `llpbook.BagNetwork` with its defaults, fixed before the runs: two hidden layers of 64 units; for
+images two layers of convolutions. They differ in the loss: ``proportion``, ``counts``, ``squares``, ``easy`` and
+``forward`` are those of `llpbook.bag_losses.LOSSES`; ``vat`` is the proportion loss with the consistency of LLP-VAT,
+``mixed`` the proportion loss with mixed bags, ``mixed counts`` the likelihood with them. ``labels`` is the same network
+on bags of one instance: the labels, the limit. ``forward`` knows two classes, and has no row of other tasks.
+
+``networks``: the tasks of `studies.benchmark`, its draws and its results on new instances, untuned.
+``networks_tuned``: the same where bags have 50 instances and are naive or simple; learning rate and penalty are chosen
+by the shares of halves of the bags held out, ``accuracy_shares`` of `studies.outside`.
+``networks_natural``: the draws of `studies.natural`.
+``networks_others``: the 26 sets of `studies.complexllp`; seed k is split k.
+``networks_images``: random bags of handwritten digits, ten classes: scikit-learn's 1,797 of 8 x 8 pixels, of which
+1,280 are in bags; and, where the file ``mnist.npz`` is at hand (`MNIST`), 10,240 of MNIST, and its 10,000 test images.
+``CountBoosting`` and ``labels (trees)`` take the pixels as features.
+
+Columns beside those: ``cpu_fit`` is the processor time of the fit, ``n_epochs`` how many epochs ran and ``best_epoch``
+the one that was kept (of several classes one against the rest: the mean over the networks).
+"""
+
+import os
+import time
+import warnings
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from llpbook import BagNetwork, CountBoosting, NotIdentifiableError
+from llpbook.datasets import random_bags
+from llpbook.proportions import label_proportions
+
+from . import benchmark, complexllp, natural, outside
+from .runner import Table, cells
+
+PROTOCOL = "networks-1"
+#: Where MNIST lies, which this repository does not hold: arrays X (n, 784), y, X_test, y_test or the names of Keras.
+MNIST = Path(os.environ.get("LLPBOOK_MNIST", "mnist.npz"))
+LABELS, TREES, BOOSTING = "labels", "labels (trees)", "CountBoosting"
+METHODS = {
+    "proportion": {"loss": "proportion"},
+    "counts": {"loss": "counts"},
+    "squares": {"loss": "squares"},
+    "easy": {"loss": "easy"},
+    "vat": {"loss": "proportion", "consistency": "vat"},
+    "mixed": {"loss": "proportion", "mix_bags": True},
+    "mixed counts": {"loss": "counts", "mix_bags": True},
+    "forward": {"loss": "forward"},
+}
+GRID = {"learning_rate": [0.005, 0.001], "alpha": [1e-4, 1e-2]}
+TUNED = ("proportion", "counts")
+IMAGES = {"digits": (16, 64, 256), "mnist": (16, 64, 256, 1024)}
+N_DIGITS, N_MNIST = 1280, 10_240
+
+
+def convolutions(n_features, n_scores):
+    """A small convolutional network for square images: two layers of 3 x 3, each followed by a maximum over 2 x 2."""
+    import torch
+
+    width = int(n_features**0.5)
+    nn, last = torch.nn, 16 * (width // 4) ** 2
+    return nn.Sequential(
+        nn.Unflatten(1, (1, width, width)),
+        nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(last, n_scores),
+    )  # fmt: skip
+
+
+def bags_of(method, y, bags, n_classes):
+    """Bags and shares that a method sees: for the limit, bags of one instance."""
+    bags = np.arange(len(y)) if method == LABELS else bags
+    return bags, label_proportions(y, bags, classes=range(n_classes))
+
+
+def epochs(model):
+    """How many epochs ran, and which was kept."""
+    parts = model.estimators_ or [model]
+    return {
+        "n_epochs": np.mean([len(part.validation_loss_) - 1 for part in parts]),
+        "best_epoch": np.mean([part.n_iter_ for part in parts]),
+    }
+
+
+def fitted(model, method, parts, n_classes):
+    """A fitted model, and the processor seconds of its fit."""
+    X, _, y, _, bags = parts
+    start = time.process_time()
+    with warnings.catch_warnings(action="ignore"):
+        if method == TREES:
+            model.fit(X, y)
+        else:
+            model.fit(X, *bags_of(method, y, bags, n_classes))
+    return model, time.process_time() - start
+
+
+def row(model, method, parts, n_classes):
+    """Columns of a row: results on new instances, time and epochs; nan where the method refuses the bags."""
+    names = [*benchmark.VALUES, "cpu_fit", "n_epochs", "best_epoch"]
+    found, failed = dict.fromkeys(names, np.nan), ""
+    try:
+        model, spent = fitted(model, method, parts, n_classes)
+        found |= benchmark.judge(model, parts[1], parts[3], n_classes)
+        found["cpu_fit"] = spent
+        if isinstance(model, BagNetwork):
+            found |= epochs(model)
+    except NotIdentifiableError as error:
+        failed = type(error).__name__
+    found = {key: round(float(value), 6) for key, value in found.items()}
+    return {**found, "n_bags": parts[4].max() + 1, "failed": failed}
+
+
+def network(method, seed, **more):
+    """The network of a method."""
+    one_thread()
+    return BagNetwork(**METHODS.get(method, {}), **more, random_state=seed)
+
+
+def one_thread():
+    """Results depend on the order of sums, and so on the number of threads."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def tasks_of_benchmark():
+    """Each task of the benchmark with each method that takes its classes."""
+    tasks = {
+        tuple(cell[key] for key in ("dataset", "kind", "bag_size")): None
+        for cell in benchmark.all_cells()
+    }
+    for (dataset, kind, size), method in (
+        (task, method) for method in (LABELS, *METHODS) for task in tasks
+    ):
+        limit = size in (benchmark.ANY, benchmark.NATURAL)
+        wanted = limit if method == LABELS else kind != benchmark.ANY
+        if wanted and (method != "forward" or benchmark.DATASETS[dataset][1] == 2):
+            yield {"dataset": dataset, "kind": kind, "bag_size": size, "method": method}
+
+
+def run(cell, seed):
+    """One row of the benchmark."""
+    parts = benchmark.make_problem(
+        cell["dataset"], cell["kind"], cell["bag_size"], seed
+    )
+    K = benchmark.DATASETS[cell["dataset"]][1]
+    return row(network(cell["method"], seed), cell["method"], parts, K)
+
+
+def run_tuned(cell, seed):
+    """One row of the benchmark, tuned by shares held out."""
+    parts = benchmark.make_problem(
+        cell["dataset"], cell["kind"], cell["bag_size"], seed
+    )
+    K, model = benchmark.DATASETS[cell["dataset"]][1], network(cell["method"], seed)
+    shares = label_proportions(parts[2], parts[4], classes=range(K))
+    with warnings.catch_warnings(action="ignore"):
+        found = outside.choices(model, GRID, parts[0], parts[4], shares, seed)
+    setting, _ = found["shares"]
+    model.set_params(**setting)
+    return {**row(model, cell["method"], parts, K), "chosen": outside.as_words(setting)}
+
+
+def run_natural(cell, seed):
+    """One row of natural bags."""
+    parts = natural.make_problem(cell["how"], seed)
+    return row(network(cell["method"], seed), cell["method"], parts, 2)
+
+
+def run_others(cell, seed):
+    """One row of the bags of others."""
+    *parts, _ = complexllp.split(cell["dataset"], seed)
+    return row(network(cell["method"], seed), cell["method"], parts, 2)
+
+
+@lru_cache(maxsize=1)
+def images(dataset):
+    """Pixels in [0, 1] and labels of a data set: those to draw bags from, and new ones, None where they are drawn."""
+    if dataset == "digits":
+        X, y = load_digits(return_X_y=True)
+        return X / 16, y, None, None
+    with np.load(MNIST) as data:
+        names = {name.lower(): data[name] for name in data.files}
+    X, y = names.get("x_train", names.get("x")), names.get("y_train", names.get("y"))
+    X, X_new = (Z.reshape(len(Z), -1) / 255 for Z in (X, names["x_test"]))
+    return X, y.astype(int), X_new, names["y_test"].astype(int)
+
+
+@lru_cache(maxsize=1)
+def make_images(dataset, size, seed):
+    """Images in random bags, and new ones; the images do not depend on the size of the bags."""
+    X, y, X_new, y_new = images(dataset)
+    rng = np.random.RandomState(seed)
+    rows = rng.permutation(len(y))
+    n = N_DIGITS if dataset == "digits" else N_MNIST
+    if X_new is None:
+        X_new, y_new = X[rows[n:]], y[rows[n:]]
+    size = 16 if size == benchmark.ANY else int(size)
+    bags = random_bags(n, bag_size=size, random_state=rng)
+    return X[rows[:n]], X_new, y[rows[:n]], y_new, bags
+
+
+def run_images(cell, seed):
+    """One row of images."""
+    method = cell["method"]
+    parts = make_images(cell["dataset"], cell["bag_size"], seed)
+    if method == BOOSTING:
+        model = CountBoosting()
+    elif method == TREES:
+        model = HistGradientBoostingClassifier(early_stopping=False)
+    else:
+        model = network(method, seed, module=convolutions)
+    return row(model, method, parts, 10)
+
+
+def cells_of_images():
+    """Each size of bags with each method; the limits see no bags."""
+    found = []
+    for dataset, sizes in IMAGES.items():
+        own = [method for method in METHODS if method != "forward"]
+        some = [LABELS, TREES] if dataset == "digits" else [LABELS]
+        found += cells(dataset=[dataset], bag_size=[benchmark.ANY], method=some)
+        own += [BOOSTING] * (dataset == "digits")
+        found += [
+            {"dataset": dataset, "bag_size": size, "method": method}
+            for method in own
+            for size in sizes
+        ]
+    return found
+
+
+SIMPLE = [
+    cell
+    for cell in tasks_of_benchmark()
+    if cell["bag_size"] == 50
+    and cell["kind"] in ("naive", "simple")
+    and cell["method"] in TUNED
+]
+TABLES = [
+    Table(
+        "networks",
+        PROTOCOL,
+        list(tasks_of_benchmark()),
+        run,
+        "networks by each loss on the tasks of the benchmark",
+    ),
+    Table("networks_tuned", PROTOCOL, SIMPLE, run_tuned, "networks tuned by shares"),
+    Table(
+        "networks_natural",
+        PROTOCOL,
+        cells(how=list(natural.GROUPINGS), method=[LABELS, *METHODS]),
+        run_natural,
+        "networks by each loss on the bags of the study natural",
+    ),
+    Table(
+        "networks_others",
+        PROTOCOL,
+        cells(method=["proportion", "counts"], dataset=complexllp.names()),
+        run_others,
+        "networks on the bags of others",
+    ),
+    Table(
+        "networks_images",
+        PROTOCOL,
+        cells_of_images(),
+        run_images,
+        "networks by each loss on images of digits in random bags",
+    ),
+]
