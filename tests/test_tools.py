@@ -588,6 +588,8 @@ def test_the_decks_find_their_figures_and_labels():
     for name in decks:
         deck = [*slides.deck(book, name)]
         assert 15 <= len(deck) <= 25
+        shown = "".join(slides.MARKDOWN.render(one.shown) for one in deck)
+        assert "$" not in re.sub("<code.*?</code>", "", shown, flags=re.S), name
         text = _book.read(slides.FOLDER / f"{name}.md")
         for one, two in itertools.pairwise(text.split("\n---\n")):
             title = two.strip().split("\n")[0]

@@ -34,7 +34,7 @@ def show_math(text, options):
 
 
 MARKDOWN = MarkdownIt("commonmark").enable("table")
-MARKDOWN.use(dollarmath_plugin, renderer=show_math)
+MARKDOWN.use(dollarmath_plugin, renderer=show_math, double_inline=True)
 
 
 class Slide(NamedTuple):
@@ -45,12 +45,11 @@ class Slide(NamedTuple):
 
 
 def figures(book):
-    """``{name: (alternative text, picture, width)}`` of every stored figure with a name."""
+    """``{name: (alternative text, picture)}`` of every stored figure with a name."""
     return {
         cell.metadata["mystnb"]["figure"]["name"]: (
             cell.metadata["mystnb"]["image"]["alt"],
             output["data"]["image/png"].replace("\n", ""),
-            output["metadata"]["image/png"]["width"],
         )
         for _, cell in book.code
         for output in cell.outputs
@@ -66,10 +65,10 @@ def deck(book, name):
     def show(match):
         if match[1] not in pictures:
             raise BookError(f"{name}: no chapter has a stored figure {match[1]}")
-        alt, png, width = pictures[match[1]]
-        size = f"height: {match[2]}px" if match[2] else f"width: {width}px"
+        alt, png = pictures[match[1]]
+        style = f' style="height: {match[2]}px"' if match[2] else ""
         alt = html.escape(alt)
-        return f'<img style="{size}" src="data:image/png;base64,{png}" alt="{alt}">'
+        return f'<img{style} src="data:image/png;base64,{png}" alt="{alt}">'
 
     def follow(match):
         page, label = match.groups()
