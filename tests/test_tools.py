@@ -425,12 +425,14 @@ def test_the_first_cell_brings_the_studies_once(tmp_path):
 
 
 def test_what_the_first_cells_of_the_chapters_do_here():
-    """Nothing: no line of installation runs where the book is set up."""
+    """Nothing: no line of installation runs where the book is set up, and readers find them folded."""
     for name, nb in _book.Book().notebooks.items():
-        first = next(c.source for c in nb.cells if c.cell_type == "code")
-        wanted = re.findall(r'find_spec\("(\w+)"\)', first.partition("\n\n")[0])
+        first = next(c for c in nb.cells if c.cell_type == "code")
+        guard = first.source.partition("\n\n")[0]
+        wanted = re.findall(r'find_spec\("(\w+)"\)', guard)
         assert wanted[:2] == ["llpbook", "seaborn"], name
         assert all(map(find_spec, wanted)), name
+        assert first.metadata["jupyter"]["source_hidden"], name
 
 
 def test_equation_without_code_or_test(tiny):

@@ -20,7 +20,7 @@ FLAGS += ["--allow-file-access-from-files", "--host-resolver-rules=MAP * ~NOTFOU
 LEAD_IN = r"<p>(?=[^<]*(?:<(?!/?p[ >])[^<]*)*:</p>)"  # a paragraph: "so:"
 TITLE = "Learning from Label Proportions"
 AUTHORS = PROJECT["authors"][0]["name"]
-EMPTY = 8  # lines: of fewer, its number included, a page is nearly empty
+EMPTY = 45  # runs of text, about ten lines: of fewer a page is nearly empty
 SIZE, DIGIT = 9, 5.0  # points: of the numbers in the contents, and how wide a digit is
 
 
@@ -128,10 +128,10 @@ def number_contents(pdf):
 
 
 def nearly_empty(pdf):
-    """The numbers of the pages with a few lines only."""
-    texts = [page.extract_text().strip() for page in pdf.pages]
-    pages = enumerate(texts[1:], 2)  # not the title page
-    return [n for n, text in pages if text.count("\n") < EMPTY]
+    """The numbers of the pages with a few lines only, but for the title page."""
+    shown = [page.get_contents().get_data() for page in pdf.pages]
+    runs = [len(re.findall(rb"\bT[jJ]\b", data)) for data in shown]
+    return [n for n, n_runs in enumerate(runs, 1) if n_runs < EMPTY and n > 1]
 
 
 def print_page(chromium, page, target):
