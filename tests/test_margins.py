@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from llpbook import check_margins
+from llpbook import LLPWarning, check_margins
 from llpbook._input import named_totals, sums_of_rows
 from llpbook.ecological import ecological_rates, goodman
 
@@ -274,3 +274,92 @@ def test_what_is_no_table_of_counts_is_refused():
         check_margins(groups + 1, votes)
     with pytest.raises(ValueError, match="class 'rest' already"):
         check_margins(groups + 1, votes.rename(columns={"no": "rest"}), rule="rest")
+
+
+def in_units(table, unit, digits):
+    """Shares or percent of each place, rounded as a table prints them."""
+    return (table.div(table.sum(axis=1), axis=0) * unit).round(digits)
+
+
+@pytest.mark.parametrize("unit, digits, word", [(1, 3, "shares"), (100, 1, "percent")])
+def test_shares_are_no_counts_and_the_line_that_is_named_makes_them_counts(unit, digits, word):  # fmt: skip
+    groups, votes = tables()
+    right = ecological_rates(groups, votes).table["rate"]
+    shown = {"groups": in_units(groups, unit, digits), "classes": in_units(votes, unit, digits)}  # fmt: skip
+    sizes, counts = groups.sum(axis=1), {}
+    for name, table in shown.items():
+        pair = {"groups": groups, "classes": votes} | {name: table}
+        with pytest.raises(ValueError, match=f"these are {word}, which sum to {unit}"):
+            check_margins(**pair)
+        with pytest.raises(ValueError, match=f"these are {word}") as refused:
+            ecological_rates(**pair)
+        line = str(refused.value).split("pass ")[1]
+        counts[name] = eval(line, {"sizes": sizes, name: table})
+    again = ecological_rates(counts["groups"], counts["classes"])
+    assert (again.table["rate"] - right).abs().max() < 0.02
+    whole = check_margins(counts["groups"].round(), counts["classes"].round(), rule="scale")  # fmt: skip
+    assert len(whole.groups) == 12
+    with pytest.raises(ValueError, match="these are") as refused:
+        ecological_rates(shown["groups"].to_numpy(), votes.to_numpy())
+    names = {"groups": shown["groups"].to_numpy(), "sizes": sizes.to_numpy()}
+    made = eval(str(refused.value).split("pass ")[1], names)
+    assert np.allclose(made.sum(axis=1), sizes)
+
+
+def test_whole_percent_of_two_groups_are_said():
+    groups, votes = tables()
+    percent = in_units(groups, 100, 0).assign(b=lambda t: 100 - t["a"])[["a", "b"]]
+    classes = in_units(votes, 100, 0).assign(yes=lambda t: 100 - t["no"])
+    with pytest.warns(LLPWarning, match="each place has 100 people"):
+        ecological_rates(percent, classes[["no", "yes"]])
+
+
+@pytest.mark.parametrize("side", ["groups", "classes", "both"])
+@pytest.mark.parametrize("form", ["frames", "arrays"])
+def test_tables_with_places_as_columns_are_named(side, form):
+    groups, votes = tables()
+    pair = {"groups": groups, "classes": votes}
+    cure = {"both": "pass groups.T and classes.T$"}.get(side, rf"pass {side}\.T$")
+    pair |= {k: t.T for k, t in pair.items() if side in (k, "both")}
+    if form == "frames":
+        with pytest.raises(ValueError, match=cure):
+            check_margins(**pair)
+    else:
+        pair = {k: t.to_numpy() for k, t in pair.items()}
+    with pytest.raises(ValueError, match=cure):
+        ecological_rates(**pair)
+
+
+def test_votes_counted_twice_are_asked_for_and_not_scaled_silently():
+    groups, votes = tables()
+    twice = "12 of 12 places have more votes than people, typically 2.00 votes"
+    for rule in ("drop", "rest"):
+        with pytest.raises(ValueError, match=twice):
+            check_margins(groups, 2 * votes, rule=rule)
+    assert twice in str(check_margins(groups, 2 * votes, rule="scale"))
+    some = votes.copy()
+    some.iloc[:5] *= 2
+    assert "typically" not in str(check_margins(groups, some))
+
+
+def test_parts_of_each_place_are_summed_by_the_line_that_is_named():
+    groups, votes = tables()
+    day = votes // 3
+    parts = pd.concat({"day": day, "mail": votes - day}, names=["mode"])
+    deep = parts.swaplevel().sort_index()
+    with pytest.raises(ValueError, match=r"several different ones for each.*groupby"):
+        check_margins(groups, parts.droplevel("mode"))
+    with pytest.raises(ValueError, match="has a level more") as refused:
+        check_margins(groups, deep)
+    line = str(refused.value).split("pass ")[1]
+    margins = check_margins(groups, eval(line, {"classes": deep}))
+    assert margins.problems.empty and len(margins.groups) == 12
+
+
+def test_a_code_for_what_is_not_known_is_left_out_by_the_line_that_is_named():
+    groups, votes = tables()
+    groups.iloc[2, 0] = -666666666
+    with pytest.raises(ValueError, match="marks what is not known") as refused:
+        check_margins(groups, votes)
+    line = str(refused.value).split("place: ")[1]
+    assert len(eval(line, {"groups": groups})) == 11

@@ -74,11 +74,16 @@ def why_outside(matrix, row, column, classes):
     if np.isnan(value):
         return _why_missing(whole_row, column, classes)
     if np.isinf(value):
-        return "a division by 0? Leave out bags without instances"
+        return (
+            "a division by 0? A bag without a share is left out with its rows: set it to NaN by "
+            "proportions.replace(np.inf, np.nan), and keep the rows where bags.isin(proportions.dropna().index)"
+        )
     if value < 0:
         return (
             "a share is not negative. If it is what is left of a count, another count is larger than it should be, "
             "such as more ballots than voters: correct these first"
+            + ". If it marks a share that is not known, leave out its bag: proportions = proportions[proportions >= 0], "
+            "and keep the rows where bags.isin(proportions.index)" * (value < -1)
         )
     return _why_large(table[np.isfinite(table).all(axis=1)])
 
@@ -119,11 +124,13 @@ def _why_large(table):
     if several and whole:
         return "these are counts: proportions.div(proportions.sum(axis=1), axis=0)"
     if whole or 2 <= most <= 100:
-        other = "" if whole else OTHER_NUMBERS
+        other = "" if whole else COUNTED_TWICE * (most <= 10) + OTHER_NUMBERS
         return f"divide percent by 100, and counts by the sizes of the bags{other}"
     return OTHER_NUMBERS.removeprefix(". ")
 
 
+#: Of counts above the size of their bag.
+COUNTED_TWICE = "; a count by a size is above 1 where it is counted several times, such as the votes for two offices"
 #: Of means, sums and other numbers per bag.
 OTHER_NUMBERS = (
     ". Means of a number, such as test scores or incomes, are no shares of a class: state the share of each bag above "

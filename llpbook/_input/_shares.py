@@ -217,6 +217,10 @@ def _refuse_sums(matrix, keys, classes):
         name = quote(twice[0] if classes is None else classes[twice[0]])
         raise ValueError(f"{total}; column {name} is the sum of the others: drop it")
     columns = range(matrix.shape[1]) if classes is None else classes
+    if sum_to_one(matrix.T):
+        raise ValueError(
+            f"{total}, but each column does: a row must be a bag, and a column a class: pass proportions.T"
+        )
     raise ValueError(
         f"{total}, which is no rounding: are the columns {', '.join(map(quote, columns))} the classes? If a class "
         f"is missing, add it, P.assign(rest=1 - P.sum(axis=1)); if each column is a share of its own, pass one, "

@@ -4,13 +4,15 @@ import numpy as np
 import pandas as pd
 
 from .._input import check_column, numbers, places_of, quote
-from ..base import NotIdentifiableError
+from ..base import NotIdentifiableError, warn
 from ._strata import Margins
 
 #: Places below which no rate is fitted.
 FEWEST_PLACES = 3
 #: Largest relative difference of the two sums of people of a place.
 SUMS_AGREE = 1e-6
+#: Largest error of a share that was rounded to a percent.
+ROUNDED = 0.006
 
 
 def read_margins(groups, classes, strata=None):
@@ -35,10 +37,12 @@ def read_margins(groups, classes, strata=None):
     members, places, group_names = _read_counts("groups", groups)
     counts, others, class_names = _read_counts("classes", classes)
     if places is not None and others is not None:
-        counts = counts[_matched(places, others)]
+        counts = counts[_matched(groups, classes)]
     if len(members) != len(counts):
+        cure = turned(members, counts)
         raise ValueError(
             f"groups and classes must have a row per place each, got {len(members)} and {len(counts)} rows"
+            + f"; {cure}" * bool(cure)
         )
     codes, names = _read_strata(strata, places, len(members))
     sizes = members.sum(axis=1)
@@ -46,10 +50,14 @@ def read_margins(groups, classes, strata=None):
     if (gaps > SUMS_AGREE * np.maximum(sizes, 1)).any():
         k = int(np.argmax(gaps))
         place = k if places is None else places[k]
+        cure = (
+            "check_margins(groups, classes) lists what does not agree and reconciles it"
+        )
         raise ValueError(
             f"groups and classes must have the same sum in each place, got {sizes[k]:g} and {counts[k].sum():g} people "
-            f"in place {quote(place)}; check_margins(groups, classes) lists what does not agree and reconciles it"
+            f"in place {quote(place)}; {turned(members, counts) or cure}"
         )
+    _warn_of_percent(sizes)
     there = np.flatnonzero(sizes > 0)
     order = there[np.argsort(codes[there], kind="stable")]
     kept, codes = np.unique(codes[order], return_inverse=True)
@@ -69,6 +77,9 @@ def _read_counts(argument, table):
             f"{argument} must be a table with a row per place and two or more columns of counts, got shape "
             f"{values.shape}"
         )
+    cure = shares_as_counts(argument, values, frame)
+    if cure and (values != np.round(values)).any():
+        raise ValueError(f"{argument} must be counts of people, and {cure}")
     wrong = ~(np.isfinite(values) & (values >= 0))
     if wrong.any():
         k, j = np.argwhere(wrong)[0]
@@ -91,15 +102,90 @@ def _read_counts(argument, table):
     return values, table.index if named else None, columns
 
 
-def _matched(places, others):
+def _matched(groups, classes):
     """Rows of the second table in the order of the places of the first."""
+    places, others = groups.index, classes.index
     rows = places_of(others, places)
     if (rows < 0).any() or len(others) != len(places):
         lost = places[rows < 0] if (rows < 0).any() else others.difference(places)
+        cure = turned(groups, classes)
         raise ValueError(
             f"groups and classes must have the same places: {quote(lost[0])} is in one of them only"
+            + f"; {cure}" * bool(cure)
         )
     return rows
+
+
+def turned(groups, classes):
+    """Say which of two tables to transpose, if their places or sums agree then; "" if none.
+
+    Parameters
+    ----------
+    groups, classes : DataFrame or ndarray
+        Of DataFrames the places are compared, of arrays the sums.
+
+    Returns
+    -------
+    str
+    """
+
+    def agree(one, other):
+        if len(one) != len(other):
+            return False
+        if isinstance(one, pd.DataFrame):
+            return bool(one.index.isin(other.index).all())
+        return np.allclose(one.sum(axis=1), other.sum(axis=1), rtol=SUMS_AGREE)
+
+    tries = {
+        "groups.T and classes.T": (groups.T, classes.T),
+        "groups.T": (groups.T, classes),
+        "classes.T": (groups, classes.T),
+    }
+    cures = (cure for cure, tables in tries.items() if agree(*tables))
+    cure = next(cures, None)
+    return f"a row must be a place, not a column: pass {cure}" if cure else ""
+
+
+def shares_as_counts(argument, values, frame=True):
+    """Say how to make counts of a table of shares or percent; "" where it is none.
+
+    Parameters
+    ----------
+    argument : str
+        "groups" or "classes".
+    values : ndarray, shape (n_places, n_columns)
+        NaN where a number is missing.
+    frame : bool
+        Whether the user has a DataFrame.
+
+    Returns
+    -------
+    str
+    """
+    sums = np.nansum(values, axis=1)
+    sums = sums[sums > 0]
+    for whole, unit in ((1, "shares"), (100, "percent")):
+        rounding = ROUNDED * whole * values.shape[1]
+        if len(sums) and (np.abs(sums - whole) <= rounding).all():
+            line = (
+                f"{argument}.div({argument}.sum(axis=1), axis=0).mul(sizes, axis=0)"
+                if frame
+                else f"{argument} / {argument}.sum(axis=1, keepdims=True) * sizes[:, None]"
+            )
+            return (
+                f"these are {unit}, which sum to {whole} in each place: with the people of each place in sizes, pass "
+                f"{line}"
+            )
+    return ""
+
+
+def _warn_of_percent(sizes):
+    """Warn where each place has 100 people, as two columns of whole percent seem to."""
+    if len(sizes) and np.all(sizes == 100):
+        warn(
+            "each place has 100 people, so all weigh alike: if the tables hold percent, multiply both by the people of "
+            "each place and divide by 100, as groups.mul(sizes / 100, axis=0)"
+        )
 
 
 def _read_strata(strata, places, n):

@@ -16,6 +16,7 @@ from .._input import (
     sums_of_rows,
 )
 from .._printed import Printed
+from ._margins import shares_as_counts, turned
 
 #: Rows of a print for one kind of problem.
 SHOWN = 8
@@ -38,7 +39,9 @@ PROBLEMS = [
     FEWER,
 ]
 LEFT_OUT = "left out"
+ROUNDED_SUMS = "rule='scale', which mends what rounding leaves"
 SCALED = "groups scaled to the votes, as if each group had voted as often"
+SAME_PLACES = "Are the places the index of both tables, written in the same way (01 or 1, text or numbers)?"
 RULES = {
     "drop": {MORE: LEFT_OUT, FEWER: LEFT_OUT},
     "scale": {MORE: SCALED, FEWER: SCALED},
@@ -169,11 +172,14 @@ def check_margins(
     off = judged != ""
     problems.append(table_of_problems(G[off], V[off], judged[off], action[off]))
     kept = ~off | (action != LEFT_OUT)
+    too_many = votes_too_many(G, V, judged)
     if not kept.any():
+        others = " and ".join(repr(other) for other in RULES if other != rule)
         raise ValueError(
-            f"groups and classes agree in no place under rule={rule!r} ({judged.value_counts().to_dict()}): see the "
-            "other rules, 'scale' and 'rest'"
+            f"groups and classes agree in no place under rule={rule!r} ({judged.value_counts().to_dict()}): "
+            f"{too_many or f'see the other rules, {others}'}"
         )
+    notes += [too_many] * bool(too_many)
     G, V = (
         without_nobody(t, n, notes)
         for t, n in ((G[kept], "groups"), (V[kept], "classes"))
@@ -227,8 +233,14 @@ def read_counts_of_places(table, name):
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
         hint = ""
-        if np.nanmax(values) <= 1:
-            hint = f"; for shares, pass {name}.mul(sizes, axis=0).round() with the sizes of the places"
+        if values[row, column] < 0:
+            hint = f"; if it marks what is not known, leave out the place: {name}[~({name} < 0).any(axis=1)]"
+        elif cure := shares_as_counts(name, values):
+            hint = f"; {cure}.round(), and {ROUNDED_SUMS}"
+        elif np.nanmax(values) <= 1:
+            hint = f"; for shares, pass {name}.mul(sizes, axis=0).round() with the people of each place"
+        else:
+            hint = f"; if they were computed, pass {name}.round(), and {ROUNDED_SUMS}"
         raise ValueError(
             f"{name} must hold counts: whole numbers, 0 or more, got {values[row, column]:g} for place "
             f"{quote(table.index[row])}, column {quote(table.columns[column])}{hint}"
@@ -265,6 +277,12 @@ def repeated(table, problems, name):
     again = table.index.duplicated(keep=False)
     equal = table.reset_index().duplicated().to_numpy()
     several = table.index.isin(table.index[table.index.duplicated() & ~equal])
+    if several.all():
+        raise ValueError(
+            f"{name} must have a row per place, and has several different ones for each, such as "
+            f"{quote(table.index[0])}: if they are parts, such as ways of voting, pass {name}.groupby(level=0).sum(), "
+            "without rows that are totals of others"
+        )
     sums = table[several].sum(axis=1)
     problems.append(
         rows_of_problems(
@@ -279,15 +297,31 @@ def shared_places(groups, classes, problems):
     both = groups.index[groups.index.isin(classes.index)]
     if not len(both):
         first, second = (quote(t.index[0]) for t in (groups, classes))
+        cure = turned(groups, classes) or further_level(groups, classes)
         raise ValueError(
-            f"groups and classes share no place: groups has {first}, classes {second}, and so on. Are the places the "
-            "index of both tables, written in the same way (01 or 1, text or numbers)?"
+            f"groups and classes share no place: groups has {first}, classes {second}, and so on"
+            + (f"; {cure}" if cure else f". {SAME_PLACES}")
         )
     said = both.append([table.index for table in problems])
     for name, table in (("groups", groups), ("classes", classes)):
         sums = table[~table.index.isin(said)].sum(axis=1)
         problems.append(rows_of_problems(sums, name, f"only in {name}"))
     return groups.loc[both], classes.loc[both]
+
+
+def further_level(groups, classes):
+    """Say how to sum over a level of the index that one of two tables has alone; "" if none."""
+    tables = {"groups": groups.index, "classes": classes.index}
+    (_, less), (name, more) = sorted(tables.items(), key=lambda kv: kv[1].nlevels)
+    if less.nlevels == more.nlevels:
+        return ""
+    levels = [n for n in range(more.nlevels) if more.names[n] in less.names]
+    levels = levels or list(range(less.nlevels))
+    which = levels[0] if len(levels) == 1 else levels
+    return (
+        f"the index of {name} has a level more: where its rows are parts of a place, such as ways of voting, and none is "
+        f"a total, pass {name}.groupby(level={which}).sum()"
+    )
 
 
 def filled(table, name, notes):
@@ -325,6 +359,19 @@ def problems_of_places(G, V):
         FEWER: ballots < people,
     }
     return pd.Series(np.select(list(kinds.values()), list(kinds), ""), G.index)
+
+
+def votes_too_many(G, V, judged):
+    """Ask for the reason where most places have more votes than people; "" elsewhere."""
+    more = judged == MORE
+    if more.sum() <= len(more) / 2:
+        return ""
+    ratio = np.median(V[more].sum(axis=1) / G[more].sum(axis=1))
+    return (
+        f"{more.sum()} of {len(more)} places have more votes than people, typically {ratio:.2f} votes per person. Does a "
+        "vote stand in several rows, such as offices, ways of voting or a total, or is a group missing? Correct this "
+        "first: rule='scale' would hide it"
+    )
 
 
 def table_of_problems(G, V, problem, action):
