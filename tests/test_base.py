@@ -380,6 +380,63 @@ def test_scales_differ_and_means_are_far_in_any_unit(unit, counts):
     tells(far, fit, [0, 1], [0.2, 0.8])
 
 
+def column_with(code, rows, n=500):
+    """Two features, of which the second holds a code in some rows."""
+    X = np.random.default_rng(0).normal(50, 10, size=(n, 2))
+    X[rows, 1] = code
+    return X
+
+
+CODED = {
+    "-666666666": column_with(-666666666, [3, 7, 9]),
+    "once": column_with(9999, [400]),
+    "two codes": column_with([-666666666, -222222222], [3, 4]),
+    "standardized": StandardScaler().fit_transform(column_with(-999, slice(0, 60))),
+    "many rows": column_with(-999, [17], 50_000),
+    "sparse": sp.csr_array(np.hstack([np.eye(500)[:, :3], column_with(-999, [5])])),
+}
+PLAIN = {
+    "no code": column_with(60, [3]),
+    "an outlier": column_with(200, [3]),
+    "classes of a code": np.array([[0.0, 1, 999]] * 60).T.repeat(2, axis=1),
+    "a dummy": np.eye(500)[:, :2],
+    "constant": np.ones((500, 2)),
+    "incomes": np.exp(np.random.default_rng(0).normal(10, 1.2, size=(3000, 2))),
+    "mostly zero": np.where(
+        np.arange(600)[:, None] % 20 == 0, np.arange(600)[:, None], 0.0
+    ),  # fmt: skip
+    "few rows": column_with(-999, [3])[:9],
+    "counts of words": sp.csr_array(np.random.default_rng(0).poisson(0.1, (500, 4))),
+}
+
+
+@pytest.mark.parametrize("case", [*CODED, *PLAIN])
+def test_a_code_among_numbers_is_said_and_an_outlier_is_not(case):
+    X = {**CODED, **PLAIN}[case]
+    tells("If it is a code" if case in CODED else "", _warnings.warn_of_codes, MeanMap(), X)  # fmt: skip
+
+
+def test_a_fit_names_the_column_and_the_code():
+    X = pd.DataFrame(column_with(-999, [3, 7]), columns=["age", "income"])
+    bags, p = np.arange(500) % 5, [0.1, 0.3, 0.5, 0.7, 0.9]
+    tells("column 'income' of X holds -999, ", MeanMap().fit, X / 1.0, bags, p)
+    X["income"] = X["income"].replace(-999, X["income"].median())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", base.LLPWarning)
+        MeanMap().fit(StandardScaler().fit_transform(X), bags, p)
+
+
+@pytest.mark.parametrize("size, n_bags, said", [(4, 12, True), (1, 48, False), (4, 9, False)])  # fmt: skip
+def test_labels_of_bags_are_told_from_shares(size, n_bags, said):
+    X = np.random.default_rng(0).normal(size=(size * n_bags, 2))
+    bags = np.repeat(np.arange(n_bags), size)
+    labels = np.arange(n_bags) % 2 * 1.0
+    tells("it is the label of a bag" if said else "", MeanMap(alpha=1.0).fit, X, bags, labels)  # fmt: skip
+    labels[0] = round(0.25 * size) / size
+    if size > 1:
+        tells("", MeanMap(alpha=1.0).fit, X, bags, labels)
+
+
 def test_the_constant_feature_is_last_and_the_form_stays():
     X = np.eye(3)[:, :2]
     ones = [[1, 0, 1], [0, 1, 1], [0, 0, 1]]
@@ -800,7 +857,7 @@ REFUSALS = [
     (_input.keyed_rows, ("w", {5: 1.0}, 2), "be the row numbers of proportions, such as [0, 1], got [5];"),
     (_input.keyed_rows, ("w", np.array([DAY], "M8[s]"), 1), "w must be numbers: real ones, got datetime64[s]"),
     (_input.check_column, ("labels", [1, None, None], 3), "at position 1; mark unknown labels by -1"),
-    (_input.check_column, ("bags", [1, None, None], 3), "bags has a missing value at position 1$"),
+    (_input.check_column, ("bags", [1, None, None], 3), "bags has a missing value at position 1; give it a name, or "),
     (_input.check_column, ("bags", [[0], [1, 2]], 2), "bags must be one value an instance: "),
     (_input.check_column, ("bags", pd.DataFrame({"k": [1, 2]}), 2), "got shape (2, 1): pass bags['k']"),
     (_input.check_bags, ([0, 5, 1], 3, 3), "holds 5, but proportions has no such row (it has 3, as many as X:"),

@@ -1104,3 +1104,15 @@ def test_predictions_out_of_fold_are_those_of_the_last_fit():
     model.fit(X, bags, proportions=P[:, ::-1])
     assert_array_equal(model.predict(X), other.predict(X))
     assert (model.predict(X) != first).any() and model.models_[0].alpha == 1e6
+
+
+def test_a_search_within_a_cross_validation_is_one_of_ours():
+    X, _, bags, p = problem()
+    splits = {"cv": FullBagKFold(3), "groups": bags, "params": {"proportions": p}}
+    score = proportion_scorer(p)
+    grid = {"alpha": [0.1, 10.0]}
+    theirs = GridSearchCV(MeanMap(), grid, cv=FullBagKFold(2), scoring=score)
+    with pytest.raises(ValueError, match="not handed its groups: make it LLPGridSearchCV"):  # fmt: skip
+        cross_val_score(theirs, X, bags, scoring=score, error_score="raise", **splits)
+    found = cross_val_score(LLPGridSearchCV(MeanMap(), grid), X, bags, scoring=score, **splits)  # fmt: skip
+    assert np.isfinite(found).all()

@@ -1,5 +1,6 @@
 """Tables as they come: shares per row, row numbers off by one, keys that are not found, cells without counts."""
 
+import io
 import re
 
 import matplotlib.pyplot as plt
@@ -460,7 +461,17 @@ NO_SHARES = {
         P3.replace(0.5, 1.02),
         "a share is not above 1. If it is a count by a size",
     ),
-    "infinite": (P3.replace(0.5, np.inf), "a division by 0?"),
+    "infinite": (P3.replace(0.5, np.inf), "proportions.replace(np.inf, np.nan)"),
+    "a code": (P3.replace(0.5, -666666666), "proportions[proportions >= 0]"),
+    "a code of classes": (
+        pd.DataFrame({"x": [-999, 0.2], "y": [-999, 0.8]}, ["a", "b"]),
+        "proportions[(proportions >= 0).all(axis=1)]",
+    ),
+    "votes for two offices": (3 * P3, "counted several times"),
+    "a row per class": (
+        pd.DataFrame({"a": [0.3, 0.7], "b": [0.1, 0.9], "c": [0.5, 0.5]}, ["x", "y"]),
+        "but each column does: a row must be a bag, and a column a class: pass proportions.T",
+    ),
     "a class is missing": (
         pd.DataFrame({"x": [0.5, 0.2], "y": [0.5, 0.8], "z": [0, np.nan]}, ["a", "b"]),
         "class 'z' does not occur there, as after unstack: proportions.fillna(0)",
@@ -770,3 +781,39 @@ def test_groups_of_cells_and_models_of_cells_want_counts(call):
 def of_cells():
     T, n, P = of_six_cells()
     return CountLogistic(10.0).fit(T[["sex", "edu"]], T["bag"], P, counts=n)
+
+
+def as_published(table, **options):
+    """A table written to a file and read again as pandas does by itself."""
+    return pd.read_csv(io.StringIO(table.to_csv(index=False)), **options)
+
+
+@pytest.mark.parametrize("lost", ["both", "people", "shares"])
+def test_a_place_named_na_is_read_again_by_the_line_that_is_named(lost):
+    rng = np.random.default_rng(0)
+    code = np.array(["AO", "NA", "ZA", "ZM"])[rng.integers(0, 4, size=200)]
+    people = pd.DataFrame({"country": code, "x": rng.normal(size=200)})
+    table = pd.DataFrame({"country": ["AO", "NA", "ZA", "ZM"], "share": [0.2, 0.3, 0.6, 0.7]})  # fmt: skip
+    read = {"people": people, "shares": table}
+    read |= {k: as_published(t) for k, t in read.items() if lost in (k, "both")}
+
+    def fit():
+        shares = read["shares"].set_index("country")["share"]
+        return CountLogistic().fit(read["people"][["x"]], read["people"]["country"], shares)  # fmt: skip
+
+    with pytest.raises(ValueError, match="keep_default_na=False") as refused:
+        fit()
+    options = re.search(r"read_csv\(…, (.*?)\)", str(refused.value))[1]
+    options = eval(f"dict({options})")
+    read = {"people": as_published(people, **options), "shares": as_published(table, **options)}  # fmt: skip
+    assert "NA" in fit().bag_labels_
+
+
+@pytest.mark.parametrize("name", ["bags", "groups", "group", "strata", "units", "clusters"])  # fmt: skip
+def test_names_may_have_been_read_as_missing_and_numbers_not(name):
+    with pytest.raises(ValueError, match="'NA' or 'None' as missing"):
+        _input.check_column(name, ["a", None], 2)
+    for other in ("y", "counts", "labels", "predicted"):
+        with pytest.raises(ValueError, match="missing value") as refused:
+            _input.check_column(other, [1, None], 2)
+        assert "'NA'" not in str(refused.value)

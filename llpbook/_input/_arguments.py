@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_array
 
-from ._keys import explain_key, places_of, quote
+from ._keys import READ_AS_MISSING, explain_key, places_of, quote
 from ._tables import as_frame, refuse_lazy
 
 
@@ -224,7 +224,7 @@ def sorted_values(column: Any) -> np.ndarray:
     return np.asarray(pd.factorize(column, sort=True)[1])
 
 
-def check_column(name, values, n_instances, X=None):
+def check_column(name, values, n_instances, X=None, kind=None):
     """Check one value per instance: right length, in the order of X, none masked, none missing; return an array.
 
     Parameters
@@ -262,11 +262,21 @@ def check_column(name, values, n_instances, X=None):
         )
     lost = pd.isna(column)
     if lost.any():
+        cure = MISSING.get(kind or name, "")
         raise ValueError(
-            f"{name} has a missing value at position {int(np.argmax(lost))}"
-            + "; mark unknown labels by -1: labels.fillna(-1)" * (name == "labels")
+            f"{name} has a missing value at position {int(np.argmax(lost))}{cure}"
         )
     return column
+
+
+#: What to do about a missing entry of an argument.
+NAMELESS = f"; give it a name, or leave out its row; {READ_AS_MISSING}"
+MISSING = {
+    "labels": "; mark unknown labels by -1: labels.fillna(-1)",
+    **dict.fromkeys(
+        ("bags", "groups", "group", "strata", "units", "clusters"), NAMELESS
+    ),
+}
 
 
 def _holds_text(column):

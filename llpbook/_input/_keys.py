@@ -7,6 +7,11 @@ import unicodedata
 import numpy as np
 import pandas as pd
 
+#: What pandas does to a name such as that of Namibia, and the cure.
+READ_AS_MISSING = (
+    "pandas reads names such as 'NA' or 'None' as missing unless told otherwise: "
+    "pd.read_csv(…, keep_default_na=False, na_values=[''])"
+)
 #: Keys that are looked at for one that resembles the missing one.
 LOOKED_AT = 20_000
 

@@ -78,12 +78,18 @@ def why_outside(matrix, row, column, classes):
             "a division by 0? A bag without a share is left out with its rows: set it to NaN by "
             "proportions.replace(np.inf, np.nan), and keep the rows where bags.isin(proportions.dropna().index)"
         )
+    if value < -1:
+        shown = (
+            "(proportions >= 0).all(axis=1)" if matrix.ndim > 1 else "proportions >= 0"
+        )
+        return (
+            "a share is not negative. If it marks a share that is not known, leave out its bag: proportions = "
+            f"proportions[{shown}], and keep the rows where bags.isin(proportions.index)"
+        )
     if value < 0:
         return (
             "a share is not negative. If it is what is left of a count, another count is larger than it should be, "
             "such as more ballots than voters: correct these first"
-            + ". If it marks a share that is not known, leave out its bag: proportions = proportions[proportions >= 0], "
-            "and keep the rows where bags.isin(proportions.index)" * (value < -1)
         )
     return _why_large(table[np.isfinite(table).all(axis=1)])
 
@@ -124,7 +130,7 @@ def _why_large(table):
     if several and whole:
         return "these are counts: proportions.div(proportions.sum(axis=1), axis=0)"
     if whole or 2 <= most <= 100:
-        other = "" if whole else COUNTED_TWICE * (most <= 10) + OTHER_NUMBERS
+        other = "" if whole else (COUNTED_TWICE if most <= 10 else "") + OTHER_NUMBERS
         return f"divide percent by 100, and counts by the sizes of the bags{other}"
     return OTHER_NUMBERS.removeprefix(". ")
 

@@ -13,7 +13,7 @@ from ._arguments import (
     numbers,
     refuse_mask,
 )
-from ._keys import quote
+from ._keys import READ_AS_MISSING, quote
 from ._no_shares import why_no_number, why_outside
 from ._rows import is_off_by_one, refuse_shares_of_rows
 from ._tables import as_frame, refuse_lazy
@@ -129,6 +129,7 @@ def check_proportions(proportions, empty_rows=False, noisy=False, remedy=""):
     if pd.isna(classes).any() or len(set(classes)) < len(classes):
         raise ValueError(
             f"proportions must have one named column per class, got {classes.tolist()}"
+            + f"; {READ_AS_MISSING}" * bool(pd.isna(classes).any())
         )
     return matrix, classes, keys
 
@@ -158,7 +159,8 @@ def _why_twice(values, keys, bad):
     """Advice about a key that occurs twice."""
     if np.ndim(bad) == 0 and pd.isna(bad):
         return (
-            "; leave out the row without a name: proportions[proportions.index.notna()]"
+            "; leave out the row if it is without a name: proportions[proportions.index.notna()]. But "
+            + READ_AS_MISSING
         )
     rows = values[keys == bad].to_numpy().reshape(np.sum(keys == bad), -1)
     other = rows[np.argmax((rows != rows[0]).any(axis=1))]

@@ -37,7 +37,7 @@ from ._chunked import InChunks
 from ._predictions import predict_proportions, probabilities
 from ._running import Progress, warn, warn_once
 from ._stored import StoredTable, plain, plain_keys
-from ._warnings import warn_of_scale
+from ._warnings import warn_of_bag_labels, warn_of_codes, warn_of_scale
 
 #: A class with under `RARE` of the share of the most frequent one may be so rare that the best rule leaves it out. On
 #: 48 data sets logistic regression on labels predicted any other class for under `SELDOM` of its share on one only,
@@ -246,6 +246,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Fit to `BagData`: all fits come here, from memory, from chunks, and to two bags."""
         data = self._accept(data)
         warn_of_scale(self, data.X, data.frequencies)
+        warn_of_codes(self, data.X)
+        warn_of_bag_labels(data.bag_sizes, data.proportions)
         cells, self._columns = self._in_cells(data), None
         if data.kernel is not None:
             self._columns = cells.X[:, 0].astype(int)

@@ -1,9 +1,10 @@
-"""Warnings of a fit: features on different scales, and a solver that stopped early."""
+"""Warnings of a fit: features on different scales, codes among numbers, and a solver that stopped early."""
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
+from .._input import quote
 from ._chunked import InChunks
 from ._numbers import blocks
 from ._running import warn
@@ -92,4 +93,103 @@ def warn_of_moments(estimator, means, stds):
             f"{type(estimator).__name__} {what[acts]}, but the features are not on one scale: "
             f"{', and '.join(reasons)}; put a StandardScaler in front",
             of_one_fit=True,  # a part of scaled features is not on one scale
+        )
+
+
+#: Values so many ranges of all others away from them look like a code, if the others have `VALUES` different ones. They
+#: are sought in about `LOOKED_AT` rows and among the extremes; `MOST` columns with such values are then read whole.
+CODE_GAP, VALUES, LOOKED_AT, MOST = 10, 10, 2000, 20
+#: Smaller ranges, in gaps, are rounding.
+LEAST_RANGE = 1e-12
+
+
+def warn_of_codes(estimator, X):
+    """Warn where a feature holds a value far from all others, such as -999 for a missing one.
+
+    Parameters
+    ----------
+    estimator : LLPClassifier
+        Its ``feature_names_in_``, if there, name the column.
+    X : ndarray, sparse array or InChunks, shape (n_instances, n_features)
+        Chunks are not looked at, and of a sparse array only columns with few zeros.
+    """
+    if isinstance(X, InChunks) or X.shape[0] < VALUES:
+        return
+    columns = np.arange(X.shape[1])
+    if sp.issparse(X):
+        columns = np.flatnonzero(
+            np.bincount(X.indices, minlength=X.shape[1]) > X.shape[0] / 2
+        )
+        X = X[:, columns].toarray()
+    odd = far_values(X)
+    if not odd:
+        return
+    j, (value, ranges) = next(iter(odd.items()))
+    name = columns[j]
+    if hasattr(estimator, "feature_names_in_"):
+        name = estimator.feature_names_in_[name]
+    warn(
+        f"column {quote(name)} of X holds {value:.10g}, {ranges:.0f} times the range of the other values away from "
+        "them. If it is a code for a missing value, make it NaN before any step, people.replace(code, np.nan), and "
+        "impute it by SimpleImputer(); if it is real, clip it",
+        of_one_fit=True,
+    )
+
+
+def far_values(X):
+    """Find the columns with values far from all others: the farthest value, and how many ranges they are away.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_instances, n_features)
+
+    Returns
+    -------
+    dict
+        Column to (value, ranges).
+    """
+    some = X[:: max(1, len(X) // LOOKED_AT)]
+    some = np.vstack([some, X.min(axis=0), X.max(axis=0)])
+    columns = list(_far_values_of_all(some))[:MOST]
+    odd = _far_values_of_all(X[:, columns])
+    return {columns[j]: value for j, value in odd.items()}
+
+
+def _far_values_of_all(X):
+    """`far_values` of every row and column."""
+    Z = np.sort(X, axis=0)
+    low = np.arange(len(Z) - 1)[:, None] < len(Z) // 2  # most values are above the gap
+    rest = np.where(low, Z[-1] - Z[1:], Z[:-1] - Z[0])
+    gaps = np.diff(Z, axis=0)
+    far = (gaps > CODE_GAP * rest) & (rest > LEAST_RANGE * gaps)
+    odd = {}
+    for j in np.flatnonzero(far.any(axis=0)):
+        k = min(np.flatnonzero(far[:, j]), key=lambda k: abs(k - len(gaps) / 2))
+        most = Z[k + 1 :, j] if low[k] else Z[: k + 1, j]
+        if len(np.unique(most)) >= VALUES:
+            odd[int(j)] = Z[0 if low[k] else -1, j], gaps[k, j] / rest[k, j]
+    return odd
+
+
+#: Bags of several instances, and their part of all bags, from which on it is no chance that each has one class alone:
+#: persons that are bags of one, drawn with replacement, are two or more in two fifths of the bags.
+PURE_BAGS, MANY = 10, 0.75
+
+
+def warn_of_bag_labels(sizes, proportions):
+    """Warn where each bag of several instances has one class alone, as labels of bags would say.
+
+    Parameters
+    ----------
+    sizes : ndarray, shape (n_bags,)
+    proportions : ndarray, shape (n_bags, n_classes)
+    """
+    several = sizes > 1
+    enough = several.sum() >= max(PURE_BAGS, MANY * (sizes > 0).sum())
+    if enough and np.isin(proportions[several], (0, 1)).all():
+        warn(
+            f"each of the {several.sum()} bags with several instances has one class alone by its share, so every one "
+            "of its instances is taken for this class. If 1 says that at least one instance is positive, it is the "
+            "label of a bag and no share: multiple-instance learning is for such labels, and this package has none",
+            of_one_fit=True,
         )

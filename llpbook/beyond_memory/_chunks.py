@@ -278,7 +278,9 @@ class Layout:
 
     def bag_column(self, frame):
         """Names of the bags of the instances of a chunk, none missing."""
-        return check_column(f"column {self.bags!r}", frame[self.bags], len(frame))
+        return check_column(
+            f"column {self.bags!r}", frame[self.bags], len(frame), kind="bags"
+        )
 
 
 def check_columns(frame, name, wanted, layout):

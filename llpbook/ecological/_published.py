@@ -319,8 +319,8 @@ def further_level(groups, classes):
     levels = levels or list(range(less.nlevels))
     which = levels[0] if len(levels) == 1 else levels
     return (
-        f"the index of {name} has a level more: where its rows are parts of a place, such as ways of voting, and none is "
-        f"a total, pass {name}.groupby(level={which}).sum()"
+        f"the index of {name} has a level more: where its rows are parts of a place, such as ways of voting, and none "
+        f"is a total, pass {name}.groupby(level={which}).sum()"
     )
 
 
@@ -368,8 +368,8 @@ def votes_too_many(G, V, judged):
         return ""
     ratio = np.median(V[more].sum(axis=1) / G[more].sum(axis=1))
     return (
-        f"{more.sum()} of {len(more)} places have more votes than people, typically {ratio:.2f} votes per person. Does a "
-        "vote stand in several rows, such as offices, ways of voting or a total, or is a group missing? Correct this "
+        f"{more.sum()} of {len(more)} places have more votes than people, typically {ratio:.2f} votes per person. Does "
+        "a vote stand in several rows, such as offices, ways of voting or a total, or is a group missing? Correct this "
         "first: rule='scale' would hide it"
     )
 

@@ -236,7 +236,8 @@ class BagSplitter(BaseCrossValidator):
         """
         if groups is None:
             raise ValueError(
-                f"groups must be the bags for {type(self).__name__}: pass groups=bags"
+                f"groups must be the bags for {type(self).__name__}: pass groups=bags. A search inside cross_val_score "
+                "is not handed its groups: make it LLPGridSearchCV, and pass params={'proportions': proportions}"
             )
         n = count_rows(X)
         codes = pd.factorize(check_column("groups", groups, n, X))[0]
