@@ -136,13 +136,12 @@ def turned(groups, classes):
             return bool(one.index.isin(other.index).all())
         return np.allclose(one.sum(axis=1), other.sum(axis=1), rtol=SUMS_AGREE)
 
-    tries = {
-        "groups.T and classes.T": (groups.T, classes.T),
-        "groups.T": (groups.T, classes),
-        "classes.T": (groups, classes.T),
+    cures = {
+        "groups.T and classes.T": agree(groups.T, classes.T),
+        "groups.T": agree(groups.T, classes),
+        "classes.T": agree(groups, classes.T),
     }
-    cures = (cure for cure, tables in tries.items() if agree(*tables))
-    cure = next(cures, None)
+    cure = next((cure for cure, mends in cures.items() if mends), None)
     return f"a row must be a place, not a column: pass {cure}" if cure else ""
 
 
