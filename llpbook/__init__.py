@@ -48,10 +48,12 @@ _HOMES = {
     "smic": ["SMIC"],
     "theory": ["label_worth"],
     "uncertainty": [
+        "accuracy_bounds",
         "bag_bootstrap",
         "bag_deviation",
         "bag_report",
         "coefficient_table",
+        "expected_accuracy",
         "group_rate",
         "group_rate_bounds",
     ],

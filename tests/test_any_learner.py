@@ -291,6 +291,16 @@ def test_rows_of_log_odds_that_are_visibly_cells_are_refused():
         model.fit(cells, np.repeat(np.arange(40), 2), np.linspace(0.11, 0.93, 40))  # fmt: skip
 
 
+def test_rounded_shares_are_restored_to_counts_before_a_fit_of_log_odds():
+    X, _, bags, p = problem(n_bags=30, size=7)
+    exact, rounded = (
+        LogOddsClassifier(Newton(n_steps=30), "proportion").fit(X, bags, shares)
+        for shares in (p, p.round(2))
+    )
+    assert not np.array_equal(p, p.round(2))
+    assert_allclose(rounded.decision_function(X), exact.decision_function(X))
+
+
 def test_log_odds_of_several_classes_and_named_bags():
     rng = np.random.default_rng(0)
     y, names = rng.integers(0, 3, 600), np.array(["a", "b", "c"])
@@ -358,6 +368,9 @@ WRONG = {
     ),
     "LogOddsClassifier around a regressor": lambda X, bags, p: LLPGridSearchCV(
         Newton(), {}
+    ).fit(X, bags, p),
+    "LogOddsClassifier around a regressor of": lambda X, bags, p: CountCalibration(
+        LinearRegression()
     ).fit(X, bags, p),
     "parameter objective": lambda X, bags, p: LogOddsClassifier(LinearRegression()).fit(
         X, bags, p

@@ -528,7 +528,7 @@ LABELED = choosing.count_right(np.array([0, 1, 1, 1]), np.array([0, 1, 1, 0]), 0
             {},
             "Fit CountBoosting.|Seen: 1000 instances, 10 features, 20 bags worth 5 labels; 70% in the largest of 2 "
             "classes.|Two methods agree on 90%. Gain in nats: held-out parts 3.0 with a line, 20.0 with trees; whole "
-            "bags 1.0.|yes Does the fit|yes Do two methods|yes Do held-out|Parameters: LLPGridSearchCV|Record: given "
+            "bags 1.0.|yes 1. Does the fit|yes 2. Do two methods|yes 3. Do held-out|Parameters: LLPGridSearchCV|Record: given "
             "41 times to tasks that the rule was not made on, 29 times to bags of one data set; the fit was then worse "
             "than the largest class 0 times.",
             "Check|would help|Known|if the shares",
@@ -536,7 +536,7 @@ LABELED = choosing.count_right(np.array([0, 1, 1, 1]), np.array([0, 1, 1, 0]), 0
         ({"trees": np.nan, "line": 11.0}, "Fit CountLogistic.|parts 11.0 with a line; whole", "trees"),
         (
             {"trees": 9.99},
-            "Weak: fit CountBoosting, and|9.9 with trees|no Do held-out|label 100 instances that the fit gives to "
+            "Weak: fit CountBoosting, and|9.9 with trees|no 3. Do held-out|label 100 instances that the fit gives to "
             "another class than well,|at least 59 are right|given 62 times|, 30 times|class 3 times",
             "Parameters|would help",
         ),
@@ -551,7 +551,7 @@ LABELED = choosing.count_right(np.array([0, 1, 1, 1]), np.array([0, 1, 1, 0]), 0
         (
             {"agreement": np.nan, "line": np.nan, "whole": np.nan},
             "Do not fit: predict the largest class, well.|What would help|parts not known with a line, 20.0 with "
-            "trees; whole bags not known.|no Do two|no Are the bags|given 37 times|, 33 times|class 9 times",
+            "trees; whole bags not known.|no 2. Do two|no Are the bags|given 37 times|, 33 times|class 9 times",
             "Two methods agree|Parameters|Check",
         ),
         ({"other": np.nan}, "Nothing was fitted: the time was too short", "Gain in nats"),
@@ -649,7 +649,19 @@ def test_the_picture_shows_each_question_and_the_way(line):
     bold = [t.get_text() for t in ax.texts if t.get_weight() == "bold"]
     assert bold == [RULE.ask, RULE.yes.ask, RULE.yes.no.ask, "weak"]
     thick = [line.get_ydata()[0] for line in ax.lines if line.get_linewidth() == 2]
-    assert thick == [0, -1, -2]
+    assert thick == [0, -1, -1]
+    assert {t.get_weight() for t in choosing.plot_decision().texts} == {"normal"}
+
+
+def test_yes_leads_down_and_no_to_the_right_also_to_the_same_verdict():
+    ax = choosing.plot_decision()
+    at = {}
+    for text in ax.texts:
+        at.setdefault(text.get_text(), set()).add(text.get_position())
+    (first,), (second,), (third,) = (at[q.ask] for q in (RULE, RULE.yes, RULE.yes.yes))
+    (side,), (weak,), (fit,) = at[RULE.yes.no.ask], at["weak"], at["fit"]
+    assert first[0] == second[0] == third[0] == fit[0] < side[0] == weak[0]
+    assert first[1] > second[1] == side[1] > third[1] == weak[1] > fit[1]
 
 
 def test_errors_of_shares_reach_the_fits_and_the_advice():

@@ -15,15 +15,12 @@ from .._input import (
     NDArray,
     Proportions,
     as_frame,
-    match_bags,
     num_samples,
-    read_counts,
     refuse_cells,
     safe_indexing,
 )
 from .._linear import BagLoss
-from ..base import plain_keys, predict_proportions, probabilities
-from ..proportions import class_prior
+from ..base import plain_keys, predict_proportions, probabilities, read_bags
 from ._learners import LOSSES, loss_of
 
 
@@ -107,24 +104,19 @@ class LogOddsClassifier(ClassifierMixin, BaseEstimator):
             For malformed bags or proportions, a model without the parameter ``objective``, and a loss that is not
             known or has two classes where the proportions have more.
         """
-        n, X = num_samples(X), as_frame(X)
-        matched = match_bags(proportions, bags, n, X)
-        matrix, codes = matched.matrix, matched.codes
-        times = None
+        no_features = np.empty((num_samples(X), 0))  # X is the model's to check
+        data = read_bags(no_features, bags, proportions, original=X, counts=counts)
+        X = as_frame(X)
         if counts is None:
-            refuse_cells(X, codes, matrix)
+            refuse_cells(X, data.bags, data.proportions)
         else:
-            times = read_counts(counts, n, bags)
-            rows = np.flatnonzero(times)
-            X, codes, times = safe_indexing(X, rows), codes[rows], times[rows]
-        sizes = np.bincount(codes, times, len(matrix))
-        loss = checked_loss(self.loss, matrix.shape[1])
-        loss = loss.with_prior(class_prior(np.nan_to_num(matrix), sizes))
-        objective = loss.objective(matrix, times)
-        params = parameters(self.model, objective, matrix.shape[1])
-        self.model_ = clone(self.model).set_params(**params).fit(X, codes)
-        self._fitted_classes = np.asarray(matched.classes)
-        keys = matched.keys
+            X = safe_indexing(X, data.kept)
+        n_classes = len(data.classes)
+        loss = checked_loss(self.loss, n_classes).with_prior(data.class_prior)
+        objective = loss.objective(data.proportions, data.frequencies)
+        params = parameters(self.model, objective, n_classes)
+        self.model_ = clone(self.model).set_params(**params).fit(X, data.bags)
+        self._fitted_classes, keys = np.asarray(data.classes), data.bag_labels
         self.bag_labels_ = None if keys is None else plain_keys(keys)
         return self
 

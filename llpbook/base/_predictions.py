@@ -56,12 +56,11 @@ def bag_shares(predicted, bags, n_bags=None, classes=None, counts=None):
     return means
 
 
-def require_probabilities(estimator):
-    """ValueError where an estimator predicts no probabilities."""
+def require_probabilities(estimator, name="with soft=True the estimator"):
+    """ValueError where an estimator, of this name in the message, predicts no probabilities."""
     if not hasattr(estimator, "predict_proba"):
         raise ValueError(
-            f"soft=True takes the means of probabilities, and {type(estimator).__name__} has no predict_proba; "
-            "soft=False counts its labels, and CountCalibration around it has probabilities"
+            f"{name} must have predict_proba, which {type(estimator).__name__} has not: CountCalibration around it has"
         )
 
 

@@ -30,20 +30,19 @@ class Question(NamedTuple):
 
 #: The decision. `decide` follows it, `plot_decision` draws it.
 RULE = Question(
-    "Does the fit give any instance\nto another class than the largest?",
+    "1. Does the fit predict\nmore than one class?",
     lambda s: s.other > 0,
     Question(
-        f"Do two methods disagree on at most {SLACK:.0%} as many\ninstances as are outside of the largest class?",
+        f"2. Do two methods agree?\n(disagreement ≤\n{SLACK:g} × (1 − largest share))",
         lambda s: 1 - s.agreement <= SLACK * (1 - s.largest),
         Question(
-            f"Do held-out parts gain\n{ENOUGH:g} nats or more,\nheld-out whole bags anything,"
-            f"\nand has no class over {COMMON:.0%}?",
+            f"3. Do held-out counts gain?\n(parts ≥ {ENOUGH:g} nats,\nwhole bags > 0,\nlargest share ≤ {COMMON:.0%})",
             lambda s: s.gain >= ENOUGH and s.whole > 0 and s.largest <= COMMON,
             "fit",
             "weak",
         ),
         Question(
-            "Are the bags worth\nat least as many labels\nas there are features?",
+            "Are the bags worth\none label per feature?",
             lambda s: s.worth >= s.n_features,
             "weak",
             "do not fit",
@@ -172,8 +171,12 @@ def needed(checked: int) -> int:
     return 1 + int(binom.isf(LEVEL, checked, 0.5))
 
 
+#: Colors of the verdicts, as places in the palette of `llpbook.plotting`, and of their letters.
+VERDICTS = {"fit": (2, "white"), "weak": (5, "black"), "do not fit": (1, "white")}
+
+
 def plot_decision(path=(), ax=None):
-    """Draw the questions of `RULE` and the answers to them.
+    """Draw the questions of `RULE` and the answers to them: yes leads down, no to the right.
 
     Parameters
     ----------
@@ -189,34 +192,32 @@ def plot_decision(path=(), ax=None):
     from ..plotting import pyplot
 
     if ax is None:
-        _, ax = pyplot().subplots(figsize=(6.4, 5.4), layout="constrained")
-    _draw(ax, RULE, 0, 0, list(path), True)
-    ax.set(xlim=(0, _leaves(RULE)), ylim=(-3.3, 0.4))
+        _, ax = pyplot().subplots(figsize=(7.6, 4.2), layout="constrained")
+    _draw(ax, RULE, (0, 0), list(path), bool(path))
+    ax.set(xlim=(-0.85, 3.65), ylim=(-3.3, 0.35))
     ax.axis("off")
     return ax
 
 
-def _leaves(node):
-    """The number of verdicts below a node."""
-    return _leaves(node.yes) + _leaves(node.no) if isinstance(node, Question) else 1
+def _draw(ax, node, at, path, taken):
+    """Draw a node and what follows from it; the nodes on the path are bold and cover others."""
+    from ..plotting import PALETTE
 
-
-def _draw(ax, node, left, depth, path, taken):
-    """Draw a node above the middle of its verdicts, and the nodes below it; those on the path are bold."""
-    weight, color = ("bold", "black") if taken else ("normal", "gray")
-    box = {"boxstyle": "round,pad=0.4", "facecolor": "white", "edgecolor": color}
-    style = {"ha": "center", "va": "center", "fontsize": 9}
-    text = node.ask if isinstance(node, Question) else node
-    x = left + _leaves(node) / 2
-    ax.text(x, -depth, text, weight=weight, bbox=box, **style)
-    if not isinstance(node, Question):
+    (x, y), asked = at, isinstance(node, Question)
+    place, letters = VERDICTS.get(node, (0, "black"))
+    box = {"boxstyle": "round,pad=0.5", "edgecolor": "black" if taken else "0.5"}
+    box["facecolor"] = "white" if asked else PALETTE[place]
+    style = {"ha": "center", "va": "center", "fontsize": 11, "zorder": 3 + taken}
+    weight = "bold" if taken else "normal"
+    text = node.ask if asked else node
+    ax.text(x, y, text, color=letters, weight=weight, bbox=box, **style)
+    if not asked:
         return
     for child, answer in ((node.yes, True), (node.no, False)):
-        on_path = taken and (not path or path[0] == answer)
-        line = {"color": color, "linewidth": 2.0 if on_path and path else 0.8}
-        below = left + _leaves(child) / 2
-        ax.plot([x, below], [-depth, -depth - 1], zorder=0, **line)
-        word, middle = "yes" if answer else "no", (x + below) / 2
-        ax.text(middle, -depth - 0.5, word, backgroundcolor="w", **style)
-        _draw(ax, child, left, depth + 1, path[1:], on_path)
-        left += _leaves(child)
+        on_path = taken and path[:1] == [answer]
+        end = (x, y - 1) if answer else (x + 1.8 - x / 4, y)  # the right part is narrow
+        line = {"color": "black", "lw": 2.0} if on_path else {"color": "0.5", "lw": 0.8}
+        ax.plot([x, end[0]], [y, end[1]], zorder=0, **line)
+        word = (x + 0.05, y - 0.57, "yes") if answer else (x + 0.95, y + 0.08, "no")
+        ax.text(*word, fontsize=11, color="0.3")
+        _draw(ax, child, end, path[1:], on_path)

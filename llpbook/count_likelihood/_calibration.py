@@ -13,6 +13,7 @@ from sklearn.utils import get_tags
 from .._input import ArrayLike, safe_split
 from .._linear import bag_counts
 from ..base import (
+    HasMethods,
     Interval,
     LLPClassifier,
     NotIdentifiableError,
@@ -355,7 +356,10 @@ class CountCalibration(LLPClassifier):
     )
     cost = "eleven fits of the estimator"
     _log_odds = True
-    _parameter_constraints = {"lapse": [Interval(Real, 0, 0.5, closed="left")]}
+    _parameter_constraints = {
+        "estimator": [HasMethods("fit"), None],  # `check_learner` says more
+        "lapse": [Interval(Real, 0, 0.5, closed="left")],
+    }
 
     def __init__(
         self, estimator: Any = None, n_folds: int = 10, *, lapse: float = 0.01,
@@ -385,7 +389,8 @@ class CountCalibration(LLPClassifier):
     def __sklearn_tags__(self):
         tags, own = super().__sklearn_tags__(), get_tags(self._base())
         tags.input_tags.pairwise = own.input_tags.pairwise
-        tags.classifier_tags.multi_class = own.classifier_tags.multi_class
+        if own.classifier_tags is not None:  # not of a regressor, which `fit` refuses
+            tags.classifier_tags.multi_class = own.classifier_tags.multi_class
         return tags
 
     def _fit(self, data):

@@ -19,7 +19,12 @@ from .._input import (
     refuse_cells,
     rows_of_instances,
 )
-from ..base import StoredShares, bag_shares, check_fitted_to_bags, require_probabilities
+from ..base import (
+    StoredShares,
+    bag_shares,
+    check_fitted_to_bags,
+    require_probabilities,
+)
 from ..proportions import (
     proportion_mae,
     proportion_mse,

@@ -23,7 +23,6 @@ from ._accuracy import (
     expected_accuracy,
     no_features,
     read_shares,
-    require_probabilities,
     slack_of_counts,
 )
 from ._bootstrap import BagBootstrap, bag_bootstrap, draw_bags

@@ -18,19 +18,18 @@ from .._input import (
     refuse_cells,
 )
 from .._linear import bag_counts
-from ..base import check_fitted_to_bags, error_covariances, last_step, read_bags, warn
+from ..base import (
+    check_fitted_to_bags,
+    error_covariances,
+    last_step,
+    read_bags,
+    require_probabilities,
+    warn,
+)
 from ..count_likelihood import posterior
 
 #: A probability of a model counts as no less.
 SMALLEST = 1e-12
-
-
-def require_probabilities(model):
-    """ValueError where a model predicts no probabilities."""
-    if not hasattr(model, "predict_proba"):
-        raise ValueError(
-            f"model must have predict_proba, which {type(model).__name__} has not: CountCalibration around it has"
-        )
 
 
 def stated_noise(model):
@@ -154,7 +153,7 @@ def class_probabilities(model, X, data):
         None is below 1e-12.
     """
     check_fitted_to_bags(model)
-    require_probabilities(model)
+    require_probabilities(model, "model")
     check_classes(data, model)
     rows = slice(None) if data.kept is None else data.kept
     return np.clip(model.predict_proba(X)[rows], SMALLEST, 1 - SMALLEST)
@@ -221,8 +220,7 @@ def expected_accuracy(
 
     Examples
     --------
-    >>> from llpbook import CountLogistic
-    >>> from llpbook.uncertainty import expected_accuracy
+    >>> from llpbook import CountLogistic, expected_accuracy
     >>> X, bags, shares = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], [0.0, 1.0]
     >>> model = CountLogistic().fit(X, bags, shares)
     >>> 0.5 <= expected_accuracy(model, X) <= 1
@@ -231,7 +229,7 @@ def expected_accuracy(
     both_or_neither(bags=bags, proportions=proportions)
     if bags is None:
         check_fitted_to_bags(model)
-        require_probabilities(model)
+        require_probabilities(model, "model")
         sure = model.predict_proba(X).max(axis=1)
         times = None if counts is None else read_counts(counts, len(sure), X)
         return float(np.average(sure, weights=times))
@@ -296,7 +294,7 @@ def accuracy_bounds(
 
     Examples
     --------
-    >>> from llpbook.uncertainty import accuracy_bounds
+    >>> from llpbook import accuracy_bounds
     >>> accuracy_bounds([1, 1, 0, 0], [0, 0, 0, 0], [0.75])
     (0.25, 0.75)
     """
