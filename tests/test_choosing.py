@@ -528,9 +528,9 @@ LABELED = choosing.count_right(np.array([0, 1, 1, 1]), np.array([0, 1, 1, 0]), 0
             {},
             "Fit CountBoosting.|Seen: 1000 instances, 10 features, 20 bags worth 5 labels; 70% in the largest of 2 "
             "classes.|Two methods agree on 90%. Gain in nats: held-out parts 3.0 with a line, 20.0 with trees; whole "
-            "bags 1.0.|yes 1. Does the fit|yes 2. Do two methods|yes 3. Do held-out|Parameters: LLPGridSearchCV|Record: given "
-            "41 times to tasks that the rule was not made on, 29 times to bags of one data set; the fit was then worse "
-            "than the largest class 0 times.",
+            "bags 1.0.|yes 1. Does the fit|yes 2. Do two methods|yes 3. Do held-out|Parameters: LLPGridSearchCV|Record"
+            ": given 41 times to tasks that the rule was not made on, 29 times to bags of one data set; the fit was "
+            "then worse than the largest class 0 times.",
             "Check|would help|Known|if the shares",
         ),
         ({"trees": np.nan, "line": 11.0}, "Fit CountLogistic.|parts 11.0 with a line; whole", "trees"),

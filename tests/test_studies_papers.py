@@ -98,3 +98,28 @@ def test_the_open_cells_are_the_largest_and_their_changes_stand_beside_the_print
     left = (row["then"] - row["paper"]) / (row["here"] - row["paper"])
     assert row["left"] == pytest.approx(left)
     assert not (table["nearest"] == "penalty by labels").any()
+
+
+def test_the_tables_of_a_page_show_every_cell_with_its_verdict(found):
+    two = found["perezortiz2016"].query("table == 'II'")
+    heads, *columns = papers.difference_table(two, "points").cells
+    assert len(heads) == len(set(heads)) == two[["method", "dataset"]].nunique().prod()
+    shown = "".join(text for column in columns for text in column)
+    for verdict, mark in (("differs", "*"), ("not distinguishable", "?")):
+        assert shown.count(mark) == (two["verdict"] == verdict).sum()
+    one = two.query("method == 'FWS-LDA' and bag_size == 5 and dataset == 'iris'")
+    row = heads.index("FWS-LDA, iris")
+    assert columns[1][row].startswith(
+        f"{one['difference'].item():+.1f}".replace("-", "−")
+    )
+    names, *rest = papers.cell_table(two, "percent").cells
+    assert len(names) == len(set(names)) == len(two)
+    assert sum(text.startswith("differs") for text in rest[-1]) == shown.count("*")
+    assert papers.cell_table(two, "percent").heads[0] == "data set, method, bag size"
+
+
+def test_the_table_of_verdicts_counts_draws_from_fewest_to_most(found):
+    table = papers.verdict_table(found["yu2013"], "method", "Table 2", rows="method")
+    draws = found["yu2013"].query("method == 'MeanMap'")["draws"]
+    at = table.heads.index("draws"), table.cells[0].index("MeanMap")
+    assert table.cells[at[0]][at[1]] == f"{draws.min()}–{draws.max()}"

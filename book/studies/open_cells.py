@@ -159,14 +159,6 @@ def beside(results=None):
     return both.assign(nearest=nearest, then=then, left=left, tried=tried)
 
 
-def listing(results=None):
-    """`beside` as the text of a table."""
-    text = beside(results).reset_index().drop(columns="table")
-    text["key"] = text["key"].str.replace(r"\d+", "", regex=True)
-    text["nearest"] = text["nearest"].str.replace("nearest mean in ", "")
-    return text.round(2).rename(columns={"bag_size": "bag"}).to_string(index=False)
-
-
 def penalty_by_labels(results=None):
     """Mean and deviation over draws of MeanMap with the best penalty by labels, beside the print (``paper``)."""
     rows = load("open_cells", results).query("change == 'penalty by labels'")

@@ -202,7 +202,7 @@ def counts(found, by):
     -------
     DataFrame
         ``cells``, one column for each verdict, ``small, explained, open`` of those that differ, ``draws`` as
-        "fewest-most".
+        "fewest–most".
     """
     keys = [found[name] for name in np.atleast_1d(by)]
     groups = found.groupby(keys, sort=False)
@@ -215,7 +215,7 @@ def counts(found, by):
             table[value] = found[column].eq(value).groupby(keys, sort=False).sum()
     span = groups["draws"].agg(["min", "max"]).astype(int).astype(str)
     same = span["min"] == span["max"]
-    return table.assign(draws=span["min"].where(same, span["min"] + "-" + span["max"]))
+    return table.assign(draws=span["min"].where(same, span["min"] + "–" + span["max"]))
 
 
 def own_verdicts(paper, method=None, name=None):
@@ -269,43 +269,128 @@ def overview():
     return table.astype({c: int for c in table if c != "draws"})
 
 
-def grid(found, digits=1):
-    """Differences (ours less the paper's) as text: data sets by bag sizes.
+#: What a table of verdicts says in its caption.
+OF_VERDICTS = (
+    "Cells by verdict. Not distinguishable: the standard error is too large to tell. Small, explained and open divide "
+    "the cells that differ. Draws: the results behind one of our means, fewest to most."
+)
+
+
+def verdict_table(found, by, what, rows=""):
+    """`counts` as the table of a page.
+
+    Parameters
+    ----------
+    found, by
+        As for `counts`.
+    what : str
+        Which cells, the beginning of the caption.
+    rows : str, default ""
+        What a row is.
+
+    Returns
+    -------
+    llpbook.plotting.Table
+    """
+    table = counts(found, by)
+    return Table(table, f"{what}. {OF_VERDICTS}", dict.fromkeys(table, "{}"), rows=rows)
+
+
+def difference_table(found, what, digits=1, columns="bag_size", heads="bags of {}"):
+    """Differences, ours minus the paper's, as the table of a page: a row per data set, and per method of several.
 
     Parameters
     ----------
     found : DataFrame
-        From `cells`, of one table and one method.
+        From `cells`, of one table.
+    what : str
+        Of which table and method, and the unit: the beginning of the caption.
     digits : int, default 1
+    columns : {"bag_size", "method"}, default "bag_size"
+    heads : str, default "bags of {}"
+        Head of a column from its value.
 
     Returns
     -------
-    DataFrame of str
+    llpbook.plotting.Table
         A star marks a cell that differs, a question mark one that is not distinguishable.
     """
-    text = found["difference"].map(f"{{:+.{digits}f}}".format)
-    text = text.replace(rf"[+-](0\.0{{{digits}}})$", r"\1", regex=True)
-    shown = found.assign(shown=text + found["verdict"].map(MARKS).str.ljust(1))
-    wide = shown.pivot(index="dataset", columns="bag_size", values="shown")
-    return wide.fillna("").rename_axis(None).rename_axis(None, axis=1)
+    text = found["difference"].map(f"{{:+z.{digits}f}}".format)
+    shown = found.assign(shown=text + found["verdict"].map(MARKS))
+    shown = shown.assign(head=shown[columns].map(heads.format))
+    words = {"method": "method", "dataset": "data set"}
+    keys = [key for key in words if key != columns and found[key].nunique() > 1]
+    wide = shown.set_index([*keys, "head"])["shown"].unstack(sort=False)
+    caption = (
+        f"{what}: ours minus the paper's. A star marks a cell that differs, a question mark one that is not "
+        "distinguishable; a cell without a mark agrees."
+    )
+    rows = ", ".join(words[key] for key in keys)
+    return Table(wide, caption, dict.fromkeys(wide, "{}"), rows=rows)
 
 
-def listing(found, digits=1):
-    """Cells as the text of a table.
+def cell_table(found, what, digits=1, sizes="bag size"):
+    """Every cell as the table of a page, with the verdict and what a difference is put down to.
 
     Parameters
     ----------
     found : DataFrame
         From `cells`.
+    what : str
+        Of which table, and the unit: the beginning of the caption.
     digits : int, default 1
-        Of the means, differences and standard errors; the standard error has one more.
+    sizes : str, default "bag size"
+        What ``bag_size`` holds.
 
     Returns
     -------
-    str
+    llpbook.plotting.Table
     """
-    short = {"not distinguishable": "not dist."}
-    shown = found.drop(columns=["reading", "table"]).replace({"verdict": short})
-    shown = shown.rename(columns={"bag_size": "bag"})
-    places = dict.fromkeys(["paper", "here", "difference"], digits)
-    return shown.round({**places, "se": digits + 1}).to_string(index=False)
+    words = dict(zip(KEYS, ("table", "data set", "method", sizes), strict=True))
+    keys = [key for key in KEYS if found[key].nunique() > 1]
+    verdict = found["verdict"].where(
+        found["why"] == "", found["verdict"] + ", " + found["why"]
+    )
+    table = found.assign(verdict=verdict).set_index(keys)
+    number = f"{{:.{digits}f}}"
+    columns = {
+        "paper": number,
+        "here": number,
+        "difference": (f"{{:+z.{digits}f}} ± {number}", "difference", "se"),
+        "draws": "{:d}",
+        "verdict": "{}",
+    }
+    caption = (
+        f"{what}. Difference: ours minus the paper's, ± its standard error. A cell that differs is small, explained or "
+        "open."
+    )
+    return Table(table, caption, columns, rows=", ".join(words[key] for key in keys))
+
+
+def reading_table(paper):
+    """`readings` as the table of a page.
+
+    Parameters
+    ----------
+    paper : str
+
+    Returns
+    -------
+    llpbook.plotting.Table
+    """
+    table = readings(paper).set_index(["method", "reading"])
+    table["counts"] = table["counts"].map({True: "yes", False: "no"})
+    columns = {
+        "cells": "{:d}",
+        "draws": "{:d}",
+        "agree, our reading": ("{:d}", "agree"),
+        "agree, other reading": ("{:d}", "then agree"),
+        "differ, our reading": ("{:d}", "differ"),
+        "differ, other reading": ("{:d}", "then differ"),
+        "explains": ("{}", "counts"),
+    }
+    caption = (
+        "Cells that agree and differ as we read the paper, and under another reading of what it leaves open. Explains: "
+        "whether the reading counts as an explanation."
+    )
+    return Table(table, caption, columns, rows="method, reading")

@@ -208,9 +208,8 @@ def _draw(ax, node, at, path, taken):
     box = {"boxstyle": "round,pad=0.5", "edgecolor": "black" if taken else "0.5"}
     box["facecolor"] = "white" if asked else PALETTE[place]
     style = {"ha": "center", "va": "center", "fontsize": 11, "zorder": 3 + taken}
-    weight = "bold" if taken else "normal"
-    text = node.ask if asked else node
-    ax.text(x, y, text, color=letters, weight=weight, bbox=box, **style)
+    style |= {"color": letters, "weight": "bold" if taken else "normal"}
+    ax.text(x, y, node.ask if asked else node, bbox=box, **style)
     if not asked:
         return
     for child, answer in ((node.yes, True), (node.no, False)):
@@ -218,6 +217,6 @@ def _draw(ax, node, at, path, taken):
         end = (x, y - 1) if answer else (x + 1.8 - x / 4, y)  # the right part is narrow
         line = {"color": "black", "lw": 2.0} if on_path else {"color": "0.5", "lw": 0.8}
         ax.plot([x, end[0]], [y, end[1]], zorder=0, **line)
-        word = (x + 0.05, y - 0.57, "yes") if answer else (x + 0.95, y + 0.08, "no")
-        ax.text(*word, fontsize=11, color="0.3")
+        right, up, word = (0.05, -0.57, "yes") if answer else (0.95, 0.08, "no")
+        ax.text(x + right, y + up, word, fontsize=11, color="0.3")
         _draw(ax, child, end, path[1:], on_path)
