@@ -6,14 +6,15 @@ A difference is listed once, with the number of pages that have it and the first
 """
 
 import difflib
+import re
 import sys
 from collections import defaultdict
 from pathlib import Path
 
 from bs4 import BeautifulSoup
 
-# The sign that links to a heading, the number beside a copied cell, what scripts fill in.
-SPARE = ".headerlink, script, style, .how-to-cite"
+# The sign that links to a heading, and what readers do not see as text.
+SPARE = ".headerlink, script, style"
 
 
 def contents(page):
@@ -23,7 +24,8 @@ def contents(page):
         part.decompose()
     links = [a["href"] for a in article.select("a[href]")]
     figures = [f"{i['src']} {i.get('alt', '')}".strip() for i in article.select("img")]
-    return {"text": article.get_text(" ").split(), "link": links, "figure": figures}
+    words = re.findall(r"\w+|[^\w\s]", article.get_text(" "))
+    return {"text": words, "link": links, "figure": figures}
 
 
 def changes(old, new):

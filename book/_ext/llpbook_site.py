@@ -65,7 +65,8 @@ def collect_names(app, env):
     for site in ("numpy", "sklearn"):
         for kind in ("py:function", "py:class"):
             inventory = env.intersphinx_named_inventory[site].get(kind, {})
-            for full, (_, _, address, _) in inventory.items():
+            for full, item in inventory.items():
+                address = getattr(item, "uri", "") or item[2]  # a tuple before Sphinx 8
                 short = full.split(".")[-1]
                 if "._" not in full and (kind == "py:class" or "_" in short):
                     env.address_of |= {full: address, short: address}
